@@ -1,0 +1,401 @@
+#include "base/base.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#define VALUE_BYTES 512
+#define PREFIX      "TOMBOLO_"
+
+struct tb_params tb_param;
+
+#define OFFSET(name)                                offsetof(struct tb_params, name)
+#define TB_PARAM_BOOL_ROW(name, value, flags, help) {#name, TB_PARAM_BOOL, flags, value, help, 0, 1, OFFSET(name)},
+#define TB_PARAM_INT_ROW(name, value, low, high, flags, help)                                                          \
+    {#name, TB_PARAM_INT, flags, value, help, low, high, OFFSET(name)},
+#define TB_PARAM_SIZE_ROW(name, value, low, high, flags, help)                                                         \
+    {#name, TB_PARAM_SIZE, flags, value, help, low, high, OFFSET(name)},
+#define TB_PARAM_TIME_ROW(name, value, flags, help)                                                                    \
+    {#name, TB_PARAM_TIME, flags, value, help, 0, INT64_MAX, OFFSET(name)},
+#define TB_PARAM_TEXT_ROW(name, value, flags, help) {#name, TB_PARAM_TEXT, flags, value, help, 0, 0, OFFSET(name)},
+static const struct tb_param_row rows[] = {
+#include "base/param_table.h"
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+/* Names under our prefix that are no parameters: set by agents for ranks, read by the compiler wrappers. */
+static const char *const other_names[] = {"AGENT", "CC", "CXX", "SITE", "CLUSTER", "PREFIX"};
+
+static struct {
+    enum tb_param_origin origin;
+    char text[VALUE_BYTES]; /* where a TEXT value lives */
+} values[ROWS];
+
+size_t tb_param_count(void)
+{
+    return ROWS;
+}
+
+const struct tb_param_row *tb_param_row(size_t index)
+{
+    return index < ROWS ? &rows[index] : NULL;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++) {
+        char x = *a == '-' ? '_' : (char)tolower((unsigned char)*a);
+        char y = *b == '-' ? '_' : (char)tolower((unsigned char)*b);
+        if (x != y)
+            return false;
+    }
+    return *a == *b;
+}
+
+const struct tb_param_row *tb_param_find(const char *name)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (same_name(rows[i].name, name))
+            return &rows[i];
+    return NULL;
+}
+
+enum tb_param_origin tb_param_origin(const struct tb_param_row *row)
+{
+    return values[row - rows].origin;
+}
+
+/* How many letters must be changed, added or left out to get from one name to the other. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t line[64], la = strlen(a), lb = strlen(b);
+    if (lb >= 64 || la >= 64)
+        return 64;
+    for (size_t j = 0; j <= lb; j++)
+        line[j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        size_t diagonal = line[0];
+        line[0] = i;
+        for (size_t j = 1; j <= lb; j++) {
+            size_t change = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+            size_t shorter = line[j] < line[j - 1] ? line[j] : line[j - 1];
+            diagonal = line[j];
+            line[j] = change < shorter + 1 ? change : shorter + 1;
+        }
+    }
+    return line[lb];
+}
+
+static const char *nearest(const char *name)
+{
+    size_t best = 0, best_distance = SIZE_MAX;
+    for (size_t i = 0; i < ROWS; i++) {
+        size_t d = distance(name, rows[i].name);
+        if (d < best_distance) {
+            best_distance = d;
+            best = i;
+        }
+    }
+    return rows[best].name;
+}
+
+/* ---- text to value
+ * --------------------------------------------------------------------------------------------------- */
+
+static int parse_bool(const char *text, bool *value)
+{
+    static const char *const yes[] = {"yes", "true", "on", "1"}, *const no[] = {"no", "false", "off", "0"};
+    for (size_t i = 0; i < 4; i++) {
+        if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0) {
+            *value = strcasecmp(text, yes[i]) == 0;
+            return TB_OK;
+        }
+    }
+    return tb_error(TB_ERR_ARGUMENT, "expected yes or no");
+}
+
+static int parse_number(const char *text, char **end, double *value)
+{
+    errno = 0;
+    *value = strtod(text, end);
+    if (*end == text || errno == ERANGE || *value != *value)
+        return tb_error(TB_ERR_ARGUMENT, "expected a number");
+    return TB_OK;
+}
+
+static int parse_size(const char *text, uint64_t *value)
+{
+    char *end;
+    double number;
+    int error = parse_number(text, &end, &number);
+    if (error)
+        return error;
+    unsigned shift = 0;
+    switch (tolower((unsigned char)*end)) {
+    case 'k':
+        shift = 10;
+        break;
+    case 'm':
+        shift = 20;
+        break;
+    case 'g':
+        shift = 30;
+        break;
+    default:
+        break;
+    }
+    if (shift)
+        end++;
+    if (shift && tolower((unsigned char)end[0]) == 'i')
+        end++;
+    if (tolower((unsigned char)*end) == 'b')
+        end++;
+    number *= (double)(1u << shift);
+    if (*end || number < 0 || number >= 0x1p63)
+        return tb_error(TB_ERR_ARGUMENT, "expected a number of bytes such as 65536, 64k, 16m or 1g");
+    *value = (uint64_t)number;
+    return TB_OK;
+}
+
+static int parse_time(const char *text, uint64_t *value)
+{
+    static const struct {
+        const char *unit;
+        double factor;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"m", 60e9}, {"min", 60e9}};
+    char *end;
+    double number;
+    int error = parse_number(text, &end, &number);
+    if (error)
+        return error;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(end, units[i].unit) == 0 && number >= 0 && number * units[i].factor < 0x1p63) {
+            *value = (uint64_t)(number * units[i].factor);
+            return TB_OK;
+        }
+    }
+    return tb_error(TB_ERR_ARGUMENT, "expected a duration such as 5s, 20ms, 3us or 1.5");
+}
+
+static int parse_int(const char *text, int64_t *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoll(text, &end, 10);
+    if (end == text || *end || errno)
+        return tb_error(TB_ERR_ARGUMENT, "expected a whole number");
+    return TB_OK;
+}
+
+static int set_value(const struct tb_param_row *row, const char *text)
+{
+    char *field = (char *)&tb_param + row->offset;
+    bool truth = false;
+    int64_t number = 0;
+    uint64_t size = 0;
+    int error = TB_OK;
+    switch (row->type) {
+    case TB_PARAM_BOOL:
+        if (!(error = parse_bool(text, &truth)))
+            *(bool *)field = truth;
+        return error;
+    case TB_PARAM_INT:
+        if ((error = parse_int(text, &number)))
+            return error;
+        if (number < row->low || number > row->high)
+            return tb_error(TB_ERR_ARGUMENT, "expected %lld to %lld", (long long)row->low, (long long)row->high);
+        *(int64_t *)field = number;
+        return TB_OK;
+    case TB_PARAM_SIZE:
+        if ((error = parse_size(text, &size)))
+            return error;
+        if (size < (uint64_t)row->low || size > (uint64_t)row->high)
+            return tb_error(TB_ERR_ARGUMENT, "expected %lld to %lld bytes", (long long)row->low, (long long)row->high);
+        *(uint64_t *)field = size;
+        return TB_OK;
+    case TB_PARAM_TIME:
+        if (!(error = parse_time(text, &size)))
+            *(uint64_t *)field = size;
+        return error;
+    case TB_PARAM_TEXT:
+        if (strlen(text) >= VALUE_BYTES)
+            return tb_error(TB_ERR_ARGUMENT, "expected at most %d characters", VALUE_BYTES - 1);
+        if (strchr(text, '\n'))
+            return tb_error(TB_ERR_ARGUMENT, "expected a text without line breaks");
+        snprintf(values[row - rows].text, VALUE_BYTES, "%s", text);
+        *(const char **)field = values[row - rows].text;
+        return TB_OK;
+    }
+    return TB_ERR_INTERNAL;
+}
+
+static void apply_log_level(void)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug", "trace"};
+    for (int i = 0; i < 5; i++)
+        if (strcasecmp(tb_param.log, names[i]) == 0)
+            tb_log_threshold = i;
+}
+
+int tb_param_set(const char *name, const char *value, enum tb_param_origin origin)
+{
+    const struct tb_param_row *row = tb_param_find(name);
+    if (!row)
+        return tb_error(TB_ERR_ARGUMENT, "there is no parameter '%s'; did you mean '%s'? (tombolo info lists them)",
+                        name, nearest(name));
+    int error = set_value(row, value);
+    if (error)
+        return tb_error(error, "parameter %s: '%s' is not valid: %s", row->name, value, tb_error_story());
+    values[row - rows].origin = origin;
+    if (row->offset == OFFSET(log))
+        apply_log_level();
+    return TB_OK;
+}
+
+void tb_param_print(const struct tb_param_row *row, char *text, size_t size)
+{
+    const char *field = (const char *)&tb_param + row->offset;
+    switch (row->type) {
+    case TB_PARAM_BOOL:
+        snprintf(text, size, "%s", *(const bool *)field ? "yes" : "no");
+        break;
+    case TB_PARAM_INT:
+        snprintf(text, size, "%lld", (long long)*(const int64_t *)field);
+        break;
+    case TB_PARAM_SIZE: {
+        uint64_t v = *(const uint64_t *)field;
+        int unit = 0;
+        for (; v && v % 1024 == 0 && unit < 3; unit++)
+            v /= 1024;
+        snprintf(text, size, "%llu%.*s", (unsigned long long)v, unit > 0, &"-kmg"[unit]);
+        break;
+    }
+    case TB_PARAM_TIME: {
+        static const char *const units[] = {"ns", "us", "ms", "s"};
+        uint64_t v = *(const uint64_t *)field;
+        int unit = 0;
+        for (; v && v % 1000 == 0 && unit < 3; unit++)
+            v /= 1000;
+        snprintf(text, size, "%llu%s", (unsigned long long)v, units[unit]);
+        break;
+    }
+    case TB_PARAM_TEXT:
+        snprintf(text, size, "%s", *(const char *const *)field);
+        break;
+    }
+}
+
+/* ---- environment and launcher
+ * ---------------------------------------------------------------------------------------- */
+
+static void environment_name(const char *name, char *variable, size_t size)
+{
+    snprintf(variable, size, PREFIX "%s", name);
+    for (char *c = variable; *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+}
+
+static const char *environment_value(const struct tb_param_row *row)
+{
+    char variable[80];
+    environment_name(row->name, variable, sizeof variable);
+    return getenv(variable);
+}
+
+static void warn_of_unknown(const char *entry)
+{
+    char name[80];
+    size_t length = strcspn(entry, "=") - strlen(PREFIX);
+    if (length >= sizeof name)
+        return;
+    snprintf(name, sizeof name, "%.*s", (int)length, entry + strlen(PREFIX));
+    for (size_t i = 0; i < sizeof other_names / sizeof other_names[0]; i++)
+        if (strcmp(name, other_names[i]) == 0)
+            return;
+    if (!tb_param_find(name)) {
+        char variable[80];
+        environment_name(nearest(name), variable, sizeof variable);
+        tb_log(TB_LOG_WARN, "base", PREFIX "%s in the environment means nothing; did you mean %s?", name, variable);
+    }
+}
+
+int tb_param_load(void)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        TB_ASSERT(set_value(&rows[i], rows[i].fallback) == TB_OK);
+        values[i].origin = TB_PARAM_DEFAULT;
+    }
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *text = environment_value(&rows[i]);
+        if (!text)
+            continue;
+        int error = set_value(&rows[i], text);
+        if (error) {
+            char variable[80];
+            environment_name(rows[i].name, variable, sizeof variable);
+            return tb_error(error, "%s=%s in the environment: %s", variable, text, tb_error_story());
+        }
+        values[i].origin = TB_PARAM_ENVIRONMENT;
+    }
+    apply_log_level();
+    extern char **environ;
+    for (char **entry = environ; entry && *entry; entry++)
+        if (strncmp(*entry, PREFIX, strlen(PREFIX)) == 0)
+            warn_of_unknown(*entry);
+    return TB_OK;
+}
+
+size_t tb_param_export(char *text, size_t size)
+{
+    size_t length = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (values[i].origin == TB_PARAM_DEFAULT || (rows[i].flags & TB_PARAM_LOCAL))
+            continue;
+        char value[VALUE_BYTES];
+        tb_param_print(&rows[i], value, sizeof value);
+        size_t room = length < size ? size - length : 0;
+        length += (size_t)snprintf(room ? text + length : NULL, room, "%s=%s\n", rows[i].name, value);
+    }
+    return length;
+}
+
+/* A process whose own environment says something else is told so; the launcher's value holds. */
+static void warn_of_difference(const struct tb_param_row *row, const char *value)
+{
+    const char *own = environment_value(row);
+    if (own && strcmp(own, value) != 0 && values[row - rows].origin == TB_PARAM_ENVIRONMENT) {
+        char mine[VALUE_BYTES];
+        tb_param_print(row, mine, sizeof mine);
+        if (strcmp(mine, value) != 0)
+            tb_log(TB_LOG_WARN, "base",
+                   "parameter %s is %s job-wide; this process's own environment says %s, which is ignored", row->name,
+                   value, own);
+    }
+}
+
+int tb_param_import(const char *text, size_t length)
+{
+    const char *end = text + length;
+    while (text < end) {
+        const char *line_end = memchr(text, '\n', (size_t)(end - text));
+        size_t line = (size_t)((line_end ? line_end : end) - text);
+        const char *equals = memchr(text, '=', line);
+        char name[64], value[VALUE_BYTES];
+        if (!equals || (size_t)(equals - text) >= sizeof name || line - (size_t)(equals - text) > sizeof value)
+            return tb_error(TB_ERR_PROTOCOL, "parameters from the launcher make no sense near '%.*s'",
+                            (int)(line < 60 ? line : 60), text);
+        snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
+        snprintf(value, sizeof value, "%.*s", (int)(line - (size_t)(equals - text) - 1), equals + 1);
+        const struct tb_param_row *row = tb_param_find(name);
+        if (row)
+            warn_of_difference(row, value);
+        int error = tb_param_set(name, value, TB_PARAM_LAUNCHER);
+        if (error)
+            return error;
+        text += line + 1;
+    }
+    return TB_OK;
+}

@@ -1,0 +1,66 @@
+/* Parameters: every knob is one row of param_table.h. It is then TOMBOLO_<NAME> in the environment, `--set name=value`
+ * of `tombolo run`, an MPI_T control variable and a line of `tombolo info`.
+ *
+ * Values are settled once, before threads exist: defaults, then the environment, then what the launcher sends (the
+ * launcher's win; a process whose own environment differs is told so on standard error). Reading is a field of tb_param. */
+#ifndef TB_BASE_PARAM_H
+#define TB_BASE_PARAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum tb_param_type {
+    TB_PARAM_BOOL, /* yes, no, true, false, on, off, 1, 0 */
+    TB_PARAM_INT,  /* a signed number */
+    TB_PARAM_SIZE, /* a number of bytes, with k, m, g (powers of 1024) */
+    TB_PARAM_TIME, /* a duration, kept in nanoseconds: 5s, 20ms, 3us, 7ns; a bare number is seconds */
+    TB_PARAM_TEXT
+};
+
+enum tb_param_flags {
+    TB_PARAM_LOCAL = 1 /* belongs to a host or process and is not agreed job-wide (log, places) */
+};
+
+/* One field a row, by the C type of the row. */
+struct tb_params {
+#define TB_PARAM_BOOL_ROW(name, value, flags, help)           bool name;
+#define TB_PARAM_INT_ROW(name, value, low, high, flags, help) int64_t name;
+#define TB_PARAM_SIZE_ROW(name, value, low, high, flags, help) uint64_t name;
+#define TB_PARAM_TIME_ROW(name, value, flags, help)           uint64_t name;
+#define TB_PARAM_TEXT_ROW(name, value, flags, help)           const char *name;
+#include "base/param_table.h"
+};
+
+extern struct tb_params tb_param;
+
+struct tb_param_row {
+    const char *name;
+    enum tb_param_type type;
+    unsigned flags;
+    const char *fallback; /* the default as text */
+    const char *help;
+    int64_t low, high;
+    size_t offset; /* in struct tb_params */
+};
+
+enum tb_param_origin { TB_PARAM_DEFAULT, TB_PARAM_ENVIRONMENT, TB_PARAM_LAUNCHER };
+
+size_t tb_param_count(void);
+const struct tb_param_row *tb_param_row(size_t index);
+const struct tb_param_row *tb_param_find(const char *name); /* NULL if there is none; '-' and case are forgiven */
+enum tb_param_origin tb_param_origin(const struct tb_param_row *row);
+void tb_param_print(const struct tb_param_row *row, char *text, size_t size); /* the present value as text */
+
+/* Sets every row to its default and then from the environment. A bad value is an error that names the variable, the
+ * value and what is expected. A TOMBOLO_ variable that is no row and not one of ours is warned about with the nearest name. */
+int tb_param_load(void);
+/* Sets one; `origin` is remembered. Unknown name: error with the nearest name. */
+int tb_param_set(const char *name, const char *value, enum tb_param_origin origin);
+/* All job-wide values that are not the default, as "name=value\n" lines: what the launcher sends. Returns the length
+ * that is needed, writes at most `size`. */
+size_t tb_param_export(char *text, size_t size);
+/* Takes such lines with origin LAUNCHER. Warns where the own environment said something else. */
+int tb_param_import(const char *text, size_t length);
+
+#endif
