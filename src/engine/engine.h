@@ -1,0 +1,149 @@
+/* engine: channels, matching, requests, protocols, progress; runs programs. An engine is a lane: state of its own with its
+ * own lock, taken by every function here when the process is threaded. All of a communicator's traffic is in one lane.
+ *
+ * Messages are matched by (context, source rank, match); a receive may leave source or match open. */
+#ifndef TB_ENGINE_ENGINE_H
+#define TB_ENGINE_ENGINE_H
+
+#include "data/data.h"
+#include "link/link.h"
+#include "schedule/schedule.h"
+
+struct tb_engine;
+struct tb_channel;
+struct tb_peer;    /* the engine's view of one process */
+struct tb_arrival; /* a message that has arrived (or been announced) and is not matched yet */
+
+#define TB_ANY_RANK UINT32_MAX
+
+/* ---- the lane ------------------------------------------------------------------------------------------------------ */
+
+struct tb_engine_config {
+    struct tb_transport_config transport; /* upcalls are filled in by the engine */
+    uint32_t processes;                   /* of the job */
+    bool threaded;                        /* MPI_THREAD_MULTIPLE: lock */
+    bool use_shm, use_tcp;
+    /* Which processes are on this host: TB_OK and shm, else tcp. The route through gateways comes here later. */
+    bool (*is_local)(void *context, struct tb_proc proc);
+    /* Descriptor of the control connection to the agent (-1: none), and what to call when it is readable. Called from
+     * progress with the lane locked; may call tb_engine_adopt, tb_engine_refused, tb_engine_lost. */
+    int control;
+    int (*control_ready)(void *context);
+    void *context;
+};
+
+int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine);
+/* Everything that was sent has left, or its peer is gone. Blocks. Before tb_engine_close in MPI_Finalize. */
+int tb_engine_flush(struct tb_engine *engine);
+void tb_engine_close(struct tb_engine *engine);
+
+/* From control_ready. */
+int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor);
+void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int error);
+void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc, int error); /* completes its requests with the error */
+
+/* ---- channels ------------------------------------------------------------------------------------------------------ */
+
+struct tb_channel_config {
+    uint64_t context;     /* plane point-to-point; the others are derived */
+    uint32_t size, rank;
+    const uint32_t *procs; /* job index of each rank; NULL: the identity. Copied. */
+    void *owner;          /* the communicator, for errors */
+};
+int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel);
+/* Gives up the owner's hold; requests in flight keep the channel alive. The context is remembered as gone. */
+void tb_channel_close(struct tb_channel *channel);
+uint32_t tb_channel_size(const struct tb_channel *channel);
+uint32_t tb_channel_rank(const struct tb_channel *channel);
+/* A number for the next collective on this channel: the same on all ranks, because they call in the same order. */
+uint32_t tb_channel_next_collective(struct tb_channel *channel);
+
+/* ---- requests ------------------------------------------------------------------------------------------------------ */
+
+struct tb_status {
+    uint32_t source;  /* rank in the communicator */
+    uint64_t match;   /* the tag */
+    uint64_t bytes;   /* received; at most the buffer */
+    bool cancelled;
+    int error;        /* TB_OK, TB_ERR_TRUNCATE, TB_ERR_PEER... */
+};
+
+/* Belongs to its user, who may keep it on the stack; from post until done the engine refers to it and it must not move.
+ * `done` is read with tb_request_done. */
+struct tb_request {
+    _Atomic uint32_t done;        /* 1 when finished: status is valid then */
+    uint8_t kind;                 /* private from here on, except status, complete and user */
+    uint8_t phase;
+    uint8_t mode;
+    uint8_t reserved;
+    struct tb_status status;
+    struct tb_engine *engine;
+    struct tb_channel *channel;
+    struct tb_peer *peer;         /* NULL while any source may match */
+    struct tb_list queue;         /* in the posted or pending queue */
+    struct tb_list on_peer;       /* all requests of a peer, so that its failure ends them */
+    struct tb_list on_context;    /* all requests of a channel, so that revocation ends them */
+    struct tb_buffer buffer;
+    uint64_t match, mask;
+    uint32_t rank;                /* source or destination in the communicator, or TB_ANY_RANK */
+    uint32_t slot;                /* in the table of message ids, 0: none */
+    uint64_t order;               /* when it was posted, among the receives of the lane */
+    uint64_t total, moved;        /* bytes of the message; bytes that are done */
+    uint64_t remote_id;           /* the other side's message id */
+    uint64_t message_id;          /* ours */
+    void (*complete)(struct tb_request *request); /* optional: called once, lane locked, when done; may post others */
+    void *user;
+};
+
+static inline bool tb_request_done(const struct tb_request *r)
+{
+    return __atomic_load_n((const uint32_t *)&r->done, __ATOMIC_ACQUIRE) != 0;
+}
+
+enum tb_mode { TB_MODE_STANDARD, TB_MODE_SYNCHRONOUS, TB_MODE_READY };
+
+/* Sends at once if that is possible without waiting (small, room, credit): TB_OK. TB_AGAIN: nothing was done, post it. */
+int tb_send_now(struct tb_channel *channel, const struct tb_buffer *buffer, uint32_t to, uint64_t match, enum tb_mode mode);
+/* Starts; the request's end is its `done`. Errors at once (unreachable peer) are also told by the request, never by the
+ * return value, so that a started request is always completed. `complete` and `user` of the request are set by the
+ * caller before, or NULL. */
+void tb_send_post(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer, uint32_t to,
+                  uint64_t match, enum tb_mode mode);
+void tb_receive_post(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer, uint32_t from,
+                     uint64_t match, uint64_t mask);
+/* Looks for a message: TB_OK and its status, or TB_AGAIN. With `arrival` it is taken out of matching and belongs to the
+ * caller, who must give it to tb_receive_arrival. Makes progress. */
+int tb_probe(struct tb_channel *channel, uint32_t from, uint64_t match, uint64_t mask, struct tb_status *status,
+             struct tb_arrival **arrival);
+void tb_receive_arrival(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
+                        struct tb_arrival *arrival);
+/* Asks to cancel. The request is completed in any case, cancelled or not; a send may need an answer of the receiver
+ * first. For a send that is already done and was eager, `done` is taken back until the answer is here. */
+void tb_request_cancel(struct tb_request *request);
+
+/* Blocks until done: spins, yields, sleeps; makes progress on everything meanwhile. */
+void tb_request_wait(struct tb_request *request);
+/* Blocks until ready(context) is true; it is called with the lane locked, after each change. */
+void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void *context);
+/* One round of progress. Returns what happened, 0: nothing. */
+int tb_engine_progress(struct tb_engine *engine);
+/* Wakes a thread that waits in this lane, because something outside (a generalised request) has changed. */
+void tb_engine_kick(struct tb_engine *engine);
+
+/* ---- programs ------------------------------------------------------------------------------------------------------ */
+
+struct tb_binding {
+    struct tb_buffer buffers[TB_SYMBOL_COUNT]; /* WORK is provided by the executor */
+    uint64_t elements;      /* of IN and OUT, in basic elements */
+    uint32_t element_bytes;
+    uint64_t piece;         /* elements of a piece */
+    uint8_t operation;      /* enum tb_operation: travels in match and detects mismatched collectives */
+};
+
+/* Runs a program to its end. A small one needs no allocation. */
+int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding);
+/* Starts it; `request` completes when all steps are done. `released` (may be NULL) is called then with the program. */
+void tb_program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
+                     const struct tb_binding *binding);
+
+#endif

@@ -1,0 +1,14 @@
+/* topology: where ranks are and who can reach whom. So far: the shape of a communicator in terms of hosts. */
+#ifndef TB_TOPOLOGY_TOPOLOGY_H
+#define TB_TOPOLOGY_TOPOLOGY_H
+
+#include "base/base.h"
+
+/* The place of a host, from wide to near; empty where unknown. */
+struct tb_place {
+    char site[64];
+    char cluster[64];
+    char host[64];
+};
+
+#endif

@@ -1,0 +1,124 @@
+/* transport: moving frames between processes. A transport is a table of functions; shm, tcp, fault (a decorator that
+ * misbehaves on purpose) and sim are each a file or two with their table at the bottom. link is a decorator of the same
+ * shape that adds what a transport lacks.
+ *
+ * A frame is a message header (and the routing half when TB_MESSAGE_ROUTED is set in its flags) and up to max_payload
+ * bytes. Nothing here blocks. A transport belongs to one lane: its owner serialises all calls; upcalls are made only
+ * from inside poll (and from inside send for `broken`), on the caller's thread. An upcall may call send. */
+#ifndef TB_TRANSPORT_TRANSPORT_H
+#define TB_TRANSPORT_TRANSPORT_H
+
+#include "wire/wire.h"
+
+enum tb_capability {
+    TB_CAP_ORDERED      = 1,  /* frames of one stream and direction arrive in the order of sending */
+    TB_CAP_RELIABLE     = 2,  /* what was accepted arrives once, or `broken` is called */
+    TB_CAP_INTEGRITY    = 4,  /* bytes arrive unchanged */
+    TB_CAP_REMOTE_READ  = 8,  /* `read` copies straight from the other process's memory */
+    TB_CAP_REMOTE_WRITE = 16, /* reserved for fabrics */
+    TB_CAP_MULTICAST    = 32
+};
+#define TB_CAP_DEPENDABLE (TB_CAP_ORDERED | TB_CAP_RELIABLE | TB_CAP_INTEGRITY)
+
+struct tb_transport;
+
+/* The way to one process. Each transport's own endpoint struct begins with this. Owned by the transport, lives until the
+ * transport is closed. */
+struct tb_endpoint {
+    struct tb_transport *transport;
+    struct tb_proc proc;
+    void *user; /* set by the owner above: the engine's peer, or a decorator's endpoint */
+};
+
+/* Calls up. `context` is what was given at opening. */
+struct tb_upcalls {
+    void *context;
+    /* A frame has arrived. header and payload are valid during the call only. `routing` is NULL unless the frame carried
+     * it. If `place` gave a destination for this frame, payload is that destination. */
+    void (*frame)(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
+                  const struct tb_message *message, const void *payload, size_t length);
+    /* Optional (may be NULL): where should the payload of this DATA frame go? Returns room for `length` bytes, or NULL:
+     * then it is delivered from the transport's own buffer. The room must stay valid until `frame` or `broken`. */
+    void *(*place)(void *context, struct tb_endpoint *from, const struct tb_message *message, size_t length);
+    /* A frame that `send` answered with TB_PENDING has left the caller's memory (error 0), or never will. */
+    void (*sent)(void *context, struct tb_endpoint *to, void *token, int error);
+    /* After TB_AGAIN: trying again is worth it now. May come without need. */
+    void (*writable)(void *context, struct tb_endpoint *to);
+    /* A process unknown so far has sent something or connected: set endpoint->user. Called before its first frame. */
+    void (*opened)(void *context, struct tb_endpoint *from);
+    /* Nothing more will pass between us and this process. TB_ERR_CLOSED: it said goodbye. The story is in tb_error. */
+    void (*broken)(void *context, struct tb_endpoint *with, int error);
+};
+
+/* What a process is given at its start; each transport takes what it needs. Valid as long as the transport. */
+struct tb_transport_config {
+    struct tb_proc self;
+    const struct tb_clock *clock;
+    struct tb_upcalls upcalls;
+    /* shm: the host's segment, made by the agent, zero at first */
+    void *segment;
+    size_t segment_bytes;
+    uint32_t local_index, local_count; /* which of the host's ranks this is */
+    const uint32_t *local_procs;       /* job index of each of the host's ranks */
+    const int *doorbells;              /* an eventfd for each of the host's ranks */
+    /* tcp: asks for a connected, proved stream; the answer comes later through tb_tcp_adopt or tb_tcp_refused */
+    int (*connect)(void *context, struct tb_proc to, enum tb_stream stream);
+    void *connect_context;
+    /* fault: the specification, and what is wrapped */
+    const char *fault;
+    struct tb_transport *inner; /* for decorators: opened already, owned by the decorator from now on */
+};
+
+struct tb_transport_table {
+    const char *name;
+    /* Opens. On error nothing is left open. */
+    int (*open)(const struct tb_transport_config *config, struct tb_transport **transport);
+    /* Says goodbye where the other side may wait for it, closes everything, frees endpoints. Never blocks: call `idle`
+     * and poll before, if what was sent must arrive. */
+    void (*close)(struct tb_transport *transport);
+    /* The endpoint for a process that this transport can reach; the same one for the same process. Does not wait for a
+     * connection. TB_ERR_PEER if it cannot be reached by this transport at all. */
+    int (*endpoint)(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint);
+    /* Sends one frame. envelope->routing is read only with TB_MESSAGE_ROUTED. The payload's length is payload->left, at
+     * most max_payload; it is consumed only with TB_OK and TB_PENDING.
+     * TB_OK: the frame and its payload are no longer needed. TB_PENDING: only if token is not NULL: the payload's memory
+     * must stay valid until `sent`. TB_AGAIN: nothing was taken; `writable` follows. Errors: TB_ERR_PEER. */
+    int (*send)(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
+                enum tb_stream stream, void *token);
+    /* Moves what can be moved. Returns how many frames arrived or left; 0: nothing happened. */
+    int (*poll)(struct tb_transport *transport);
+    /* Sleeping: `arm` announces that this process will sleep; false: something is there, do not sleep. `disarm` takes it
+     * back. Between them the owner waits until `descriptor` is readable or `deadline` has passed. */
+    bool (*arm)(struct tb_transport *transport);
+    void (*disarm)(struct tb_transport *transport);
+    int (*descriptor)(struct tb_transport *transport);    /* to wait for; -1: none */
+    uint64_t (*deadline)(struct tb_transport *transport); /* the next timer; TB_NEVER */
+    /* Everything accepted has left this process (its kernel's socket buffers count as left). */
+    bool (*idle)(struct tb_transport *transport);
+    /* With TB_CAP_REMOTE_READ: copies `length` bytes from `address` in that process. NULL without. TB_ERR_FORBIDDEN: the
+     * machine does not allow it; the caller then asks for the data to be sent, and the capability is cleared. */
+    int (*read)(struct tb_endpoint *endpoint, uint64_t address, struct tb_spans *into, uint64_t length);
+};
+
+/* The head of every transport's own struct. */
+struct tb_transport {
+    const struct tb_transport_table *table;
+    unsigned capabilities;   /* enum tb_capability */
+    uint32_t max_payload;    /* bytes of payload in one frame */
+    uint32_t eager_limit;    /* longest message that is sent without asking */
+    uint64_t remote_minimum; /* with REMOTE_READ: messages from this length on are faster read than sent */
+};
+
+extern const struct tb_transport_table tb_transport_shm;
+extern const struct tb_transport_table tb_transport_tcp;
+extern const struct tb_transport_table tb_transport_fault;
+
+/* shm: the bytes that the agent must provide for `ranks` ranks of a host. */
+size_t tb_shm_segment_bytes(uint32_t ranks);
+
+/* tcp: a connected, proved, nonblocking socket to `proc`, made by either side's wish. Takes the descriptor in any case. */
+int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor);
+/* tcp: the connection that was asked for cannot be made; the story is in tb_error. */
+void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error);
+
+#endif

@@ -1,0 +1,246 @@
+/* wire: every byte that crosses a network or a process boundary: all frame structs and limits, encoding, decoding,
+ * sealing, verifying. No sockets here. The same facts in prose: docs/wire.md.
+ *
+ * Numbers on the wire are little-endian. The structs below have no padding and equal their wire form on a
+ * little-endian machine; tb_wire_* functions convert on the others. */
+#ifndef TB_WIRE_WIRE_H
+#define TB_WIRE_WIRE_H
+
+#include "base/base.h"
+
+#define TB_WIRE_VERSION 1 /* of hop, hello and control frames; a difference ends the connection with a clear message */
+
+/* A process of any job that can meet ours. */
+struct tb_proc {
+    uint32_t job;   /* the job's number, random and nonzero */
+    uint32_t index; /* its index in the job's world */
+};
+
+/* ---- the envelope ------------------------------------------------------------------------------------------------ */
+
+/* Who to whom, and what makes a pair dependable end to end. Left out between two ranks that are connected directly by a
+ * transport that is reliable and ordered. */
+struct tb_routing {
+    struct tb_proc source;
+    struct tb_proc destination;
+    uint32_t sequence;    /* counts the sequenced frames of this pair and direction, from 1; 0: not sequenced */
+    uint32_t acknowledge; /* all sequence numbers up to this one have arrived here */
+};
+
+/* What it is. This half is always there. */
+struct tb_message {
+    uint64_t context;       /* which communicator and plane; 0 for kinds that need none */
+    uint64_t match;         /* a tag; or collective number, operation and edge; or the message id of the other side */
+    uint64_t length;        /* of the whole message in bytes, or as the kind says */
+    uint64_t offset;        /* where a payload frame goes in its message, or the sender's message id */
+    uint32_t source_rank;   /* the sender's rank in the communicator */
+    uint8_t kind;           /* enum tb_kind: selects the handler */
+    uint8_t representation; /* of the payload: byte order and sizes, see TB_REP_ */
+    uint16_t flags;         /* enum tb_message_flags */
+};
+
+struct tb_envelope {
+    struct tb_routing routing;
+    struct tb_message message;
+};
+
+enum tb_kind {
+    TB_KIND_EAGER = 1, /* a whole message. offset: the sender's message id */
+    TB_KIND_REQUEST,   /* asks to send `length` bytes. offset: the sender's message id. With TB_MESSAGE_REMOTE the payload
+                        * is one u64: the address in the sender where the receiver may read the bytes itself */
+    TB_KIND_CLEAR,     /* answer: send. match: the sender's message id; offset: the receiver's; length: bytes wanted */
+    TB_KIND_DATA,      /* a piece. match: the receiver's message id; offset: where it goes; length: of this piece */
+    TB_KIND_DONE,      /* to the sender: matched (synchronous mode) or read completely. match: the sender's message id */
+    TB_KIND_CANCEL,    /* to the receiver: forget the message. match: the sender's message id */
+    TB_KIND_CANCELLED, /* answer. match: the sender's message id; length: 1 forgotten, 0 too late */
+    TB_KIND_CREDIT,    /* length: bytes of eager payload that the sender may use again */
+    TB_KIND_LINK,      /* only routing counts: an acknowledgement by itself, made and consumed by link */
+    TB_KIND_COUNT
+};
+
+enum tb_message_flags {
+    TB_MESSAGE_SYNC   = 1, /* the sender waits for DONE when the message is matched */
+    TB_MESSAGE_REMOTE = 2, /* REQUEST: the payload says where the data can be read */
+    TB_MESSAGE_ROUTED = 4, /* the routing half travels too */
+    TB_MESSAGE_READY  = 8  /* ready mode: a receive must be posted already */
+};
+
+/* Representation of payload: how the sender's machine writes numbers. */
+#define TB_REP_BIG_ENDIAN    0x01 /* byte order */
+#define TB_REP_LONG4         0x02 /* long has 4 bytes, else 8 */
+#define TB_REP_LDOUBLE_MASK  0x0c
+#define TB_REP_LDOUBLE_QUAD  0x00 /* IEEE binary128 */
+#define TB_REP_LDOUBLE_X87   0x04 /* 80 bits in 16 bytes */
+#define TB_REP_LDOUBLE_PLAIN 0x08 /* the same as double */
+#define TB_REP_LDOUBLE_PAIR  0x0c /* two doubles */
+#define TB_REP_CANONICAL     0x80 /* external32, as MPI_Pack writes in a mixed job */
+
+uint8_t tb_wire_representation(void); /* of this process */
+
+/* Context ids: job ordinal u8, leader's process index u24, leader's counter u29, plane u3; never used twice. */
+enum tb_plane { TB_PLANE_POINT, TB_PLANE_COLLECTIVE, TB_PLANE_ONE_SIDED, TB_PLANE_CONTROL };
+#define TB_CONTEXT_INDEX_BITS   24
+#define TB_CONTEXT_COUNTER_BITS 29
+#define TB_CONTEXT_PLANE_BITS   3
+
+static inline uint64_t tb_context_make(uint8_t job, uint32_t leader, uint32_t counter, enum tb_plane plane)
+{
+    return (uint64_t)job << 56 | (uint64_t)(leader & 0xffffff) << 32 | (uint64_t)(counter & 0x1fffffff) << 3 |
+           (uint64_t)plane;
+}
+
+static inline uint64_t tb_context_plane(uint64_t context, enum tb_plane plane)
+{
+    return (context & ~(uint64_t)7) | (uint64_t)plane;
+}
+
+/* ---- the hop: framing on a byte stream ----------------------------------------------------------------------------- */
+
+struct tb_hop {
+    uint8_t version;   /* TB_WIRE_VERSION */
+    uint8_t type;      /* enum tb_hop_type */
+    uint16_t flags;    /* TB_HOP_CHECKED */
+    uint32_t length;   /* bytes behind this header: message or envelope, and payload */
+    uint32_t sequence; /* of this connection and direction, from 0 */
+    uint32_t credit;   /* hop flow control: frames that the other side may send in addition; 0 between ranks */
+    uint32_t check;    /* CRC-32C of everything behind the header, with TB_HOP_CHECKED */
+    uint32_t reserved; /* 0 */
+};
+
+enum tb_hop_type {
+    TB_HOP_MESSAGE = 1, /* struct tb_message, then payload */
+    TB_HOP_ENVELOPE,    /* struct tb_envelope, then payload */
+    TB_HOP_CONTROL,     /* struct tb_control, then fields; launcher, agents, ranks */
+    TB_HOP_BYE          /* the last frame: this side sends nothing more and closes in good order */
+};
+
+#define TB_HOP_CHECKED 1
+
+#define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
+#define TB_CONTROL_LIMIT       (1u << 24) /* bytes of one control frame */
+
+/* ---- hello: proof of the job key ----------------------------------------------------------------------------------- */
+
+#define TB_KEY_BYTES   32
+#define TB_NONCE_BYTES 16
+#define TB_PROOF_BYTES 32
+
+/* The connector speaks first. proof = HMAC-SHA256(key, "hello" and everything before proof). */
+struct tb_hello {
+    uint8_t magic[8]; /* "tombolo\n" */
+    uint32_t version;
+    uint32_t stream; /* which stream of the pair: TB_STREAM_ */
+    struct tb_proc source;
+    struct tb_proc destination;
+    uint8_t nonce[TB_NONCE_BYTES];
+    uint8_t proof[TB_PROOF_BYTES];
+};
+
+/* The acceptor's answer covers both nonces; nothing is sent to whoever did not prove the key. A wrong version is
+ * answered only after the proof was right. proof = HMAC(key, "welcome", hello, everything before proof). */
+struct tb_welcome {
+    uint8_t magic[8];
+    uint32_t version;
+    uint32_t status; /* 0, or why not: enum tb_welcome_status */
+    uint8_t nonce[TB_NONCE_BYTES];
+    uint8_t proof[TB_PROOF_BYTES];
+};
+
+enum tb_welcome_status { TB_WELCOME_OK, TB_WELCOME_VERSION, TB_WELCOME_NO_SUCH_PROCESS, TB_WELCOME_BUSY };
+
+/* The connector's last word: it is no replay. proof = HMAC(key, "confirm", hello, welcome). Then frames follow. */
+struct tb_confirm {
+    uint8_t proof[TB_PROOF_BYTES];
+};
+
+enum tb_stream { TB_STREAM_SHORT, TB_STREAM_BULK, TB_STREAM_COUNT };
+
+/* The three of a handshake. Each verify returns TB_OK, TB_ERR_FORBIDDEN (say nothing, close) or TB_ERR_PROTOCOL (another
+ * version, proved). They load libcrypto on first use; TB_ERR_UNSUPPORTED with a story if it cannot be loaded. */
+struct tb_key {
+    uint8_t bytes[TB_KEY_BYTES];
+};
+int tb_key_make(struct tb_key *key);
+int tb_hello_make(struct tb_hello *hello, const struct tb_key *key, struct tb_proc source, struct tb_proc destination,
+                  enum tb_stream stream);
+int tb_hello_verify(const struct tb_hello *hello, const struct tb_key *key);
+int tb_welcome_make(struct tb_welcome *welcome, const struct tb_key *key, const struct tb_hello *hello, uint32_t status);
+int tb_welcome_verify(const struct tb_welcome *welcome, const struct tb_key *key, const struct tb_hello *hello);
+int tb_confirm_make(struct tb_confirm *confirm, const struct tb_key *key, const struct tb_hello *hello,
+                    const struct tb_welcome *welcome);
+int tb_confirm_verify(const struct tb_confirm *confirm, const struct tb_key *key, const struct tb_hello *hello,
+                      const struct tb_welcome *welcome);
+
+/* ---- encoding ------------------------------------------------------------------------------------------------------ */
+
+void tb_wire_put_hop(void *to, const struct tb_hop *hop);     /* writes sizeof(struct tb_hop) bytes */
+int tb_wire_get_hop(const void *from, struct tb_hop *hop);    /* checks version, type, length and reserved */
+void tb_wire_put_message(void *to, const struct tb_message *message);
+int tb_wire_get_message(const void *from, struct tb_message *message); /* checks kind and flags */
+void tb_wire_put_envelope(void *to, const struct tb_envelope *envelope);
+int tb_wire_get_envelope(const void *from, struct tb_envelope *envelope);
+
+uint32_t tb_crc32c(uint32_t crc, const void *bytes, size_t length); /* start with 0; hardware where there is some */
+
+/* Fields of control frames: appended and taken in order, bounds checked. A writer grows up to TB_CONTROL_LIMIT; after an
+ * error every further call does nothing and the error is returned at the end. */
+struct tb_writer {
+    uint8_t *bytes;
+    size_t length, room;
+    int error;
+};
+void tb_writer_open(struct tb_writer *w);
+void tb_writer_close(struct tb_writer *w); /* frees */
+void tb_put_u8(struct tb_writer *w, uint8_t v);
+void tb_put_u32(struct tb_writer *w, uint32_t v);
+void tb_put_u64(struct tb_writer *w, uint64_t v);
+void tb_put_bytes(struct tb_writer *w, const void *bytes, size_t length); /* u32 length, then bytes */
+void tb_put_text(struct tb_writer *w, const char *text);                  /* as bytes, without the zero */
+
+struct tb_reader {
+    const uint8_t *bytes;
+    size_t length, at;
+    int error;
+};
+void tb_reader_open(struct tb_reader *r, const void *bytes, size_t length);
+uint8_t tb_get_u8(struct tb_reader *r);
+uint32_t tb_get_u32(struct tb_reader *r);
+uint64_t tb_get_u64(struct tb_reader *r);
+const void *tb_get_bytes(struct tb_reader *r, size_t *length); /* points into the frame */
+char *tb_get_text(struct tb_reader *r);                        /* allocated, zero-terminated; NULL on error */
+int tb_reader_end(const struct tb_reader *r);                  /* TB_OK if all was well and everything was taken */
+
+/* ---- control frames ------------------------------------------------------------------------------------------------ */
+
+/* Launcher and agents speak over the streams of the remote shell (or a socket pair), agents and ranks over a Unix
+ * socket. Each frame: struct tb_hop (type CONTROL), then u32 enum tb_control, then fields as control.c writes them. */
+enum tb_control {
+    /* agent to launcher */
+    TB_CONTROL_READY = 1,  /* agent is up: version, host name, cores, addresses, port */
+    TB_CONTROL_STARTED,    /* all ranks of the host have been started: pids */
+    TB_CONTROL_OUTPUT,     /* rank, stream (1, 2), bytes */
+    TB_CONTROL_ENDED,      /* rank, pid, wait status, whether it had called MPI_Finalize */
+    TB_CONTROL_TROUBLE,    /* code, text: why this agent cannot go on */
+    TB_CONTROL_ABORTED,    /* rank, code, text: MPI_Abort was called */
+    TB_CONTROL_GONE,       /* all ranks have been reaped, everything is closed */
+    /* launcher to agent */
+    TB_CONTROL_SETUP,      /* version, job, key, parameters, this agent's host index, what to start */
+    TB_CONTROL_BOOK,       /* the address book: start the ranks */
+    TB_CONTROL_INPUT,      /* bytes for rank 0; none: end of input */
+    TB_CONTROL_SIGNAL,     /* a signal for all ranks */
+    TB_CONTROL_STOP,       /* end all ranks: why */
+    /* both ways */
+    TB_CONTROL_PING,       /* alive */
+    /* agent to rank */
+    TB_CONTROL_WELCOME,    /* who you are; descriptors come along */
+    TB_CONTROL_CONNECTION, /* a connected, proved stream to a process; the descriptor comes along; or why not */
+    TB_CONTROL_LOST,       /* a host or process is gone, and why */
+    /* rank to agent */
+    TB_CONTROL_HELLO,      /* pid; for a rank that found its agent by the socket's name */
+    TB_CONTROL_CONNECT,    /* please connect me: process, stream */
+    TB_CONTROL_ABORT,      /* MPI_Abort: code, text */
+    TB_CONTROL_INITIALIZED,
+    TB_CONTROL_FINALIZED
+};
+
+#endif
