@@ -12,7 +12,7 @@
 static _Thread_local char story[STORY_BYTES];
 
 /* A story may quote the one before it, which stands in the same place, so it is told aside first. */
-static void tell(const char *format, va_list arguments, const char *ending)
+__attribute__((format(printf, 1, 0))) static void tell(const char *format, va_list arguments, const char *ending)
 {
     char aside[STORY_BYTES];
     vsnprintf(aside, sizeof aside, format, arguments);

@@ -6,24 +6,24 @@
 #define TB_BASE_ERROR_H
 
 enum {
-    TB_OK      = 0,
-    TB_AGAIN   = 1, /* nothing was done: no room or nothing there yet; try again after progress */
+    TB_OK = 0,
+    TB_AGAIN = 1,   /* nothing was done: no room or nothing there yet; try again after progress */
     TB_PENDING = 2, /* accepted; its end will be told by a callback */
 
-    TB_ERR_MEMORY      = -1,  /* out of memory */
-    TB_ERR_SYSTEM      = -2,  /* a system call failed */
-    TB_ERR_ARGUMENT    = -3,  /* the caller or the user gave something wrong */
-    TB_ERR_LIMIT       = -4,  /* a limit of ours was reached */
-    TB_ERR_PEER        = -5,  /* another process is gone or cannot be reached */
-    TB_ERR_TRUNCATE    = -6,  /* a message was longer than the buffer for it */
-    TB_ERR_PROTOCOL    = -7,  /* bytes that make no sense, or another version */
-    TB_ERR_FORBIDDEN   = -8,  /* no permission, or the job key was not proved */
-    TB_ERR_CLOSED      = -9,  /* the other end closed in good order */
-    TB_ERR_TIMEOUT     = -10, /* a deadline passed */
+    TB_ERR_MEMORY = -1,       /* out of memory */
+    TB_ERR_SYSTEM = -2,       /* a system call failed */
+    TB_ERR_ARGUMENT = -3,     /* the caller or the user gave something wrong */
+    TB_ERR_LIMIT = -4,        /* a limit of ours was reached */
+    TB_ERR_PEER = -5,         /* another process is gone or cannot be reached */
+    TB_ERR_TRUNCATE = -6,     /* a message was longer than the buffer for it */
+    TB_ERR_PROTOCOL = -7,     /* bytes that make no sense, or another version */
+    TB_ERR_FORBIDDEN = -8,    /* no permission, or the job key was not proved */
+    TB_ERR_CLOSED = -9,       /* the other end closed in good order */
+    TB_ERR_TIMEOUT = -10,     /* a deadline passed */
     TB_ERR_UNSUPPORTED = -11, /* not possible here */
-    TB_ERR_CANCELLED   = -12, /* ended by a cancel */
-    TB_ERR_MISMATCH    = -13, /* ranks called different collectives, or with different arguments */
-    TB_ERR_INTERNAL    = -14  /* a bug of ours */
+    TB_ERR_CANCELLED = -12,   /* ended by a cancel */
+    TB_ERR_MISMATCH = -13,    /* ranks called different collectives, or with different arguments */
+    TB_ERR_INTERNAL = -14     /* a bug of ours */
 };
 
 /* Records the story (what failed, where, why, what to try) and returns `code`. */
@@ -36,7 +36,8 @@ const char *tb_error_story(void);
 const char *tb_error_name(int code);
 
 /* The end of this process because of a bug of ours. Writes to standard error and aborts. */
-_Noreturn void tb_panic(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4), cold));
+_Noreturn void tb_panic(const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
 
 /* Stays on in every build. */
 #define TB_ASSERT(condition)                                                                                           \

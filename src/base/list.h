@@ -40,7 +40,7 @@ static inline void tb_list_remove(struct tb_list *node)
     tb_list_init(node);
 }
 
-#define TB_CONTAINER(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
+#define TB_CONTAINER(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 /* Visits the entries; the body may remove the one it is given. */
 #define TB_LIST_EACH(entry, list, type, member)                                                                        \

@@ -2,7 +2,8 @@
  * of `tombolo run`, an MPI_T control variable and a line of `tombolo info`.
  *
  * Values are settled once, before threads exist: defaults, then the environment, then what the launcher sends (the
- * launcher's win; a process whose own environment differs is told so on standard error). Reading is a field of tb_param. */
+ * launcher's win; a process whose own environment differs is told so on standard error). Reading is a field of
+ * tb_param. */
 #ifndef TB_BASE_PARAM_H
 #define TB_BASE_PARAM_H
 
@@ -24,11 +25,11 @@ enum tb_param_flags {
 
 /* One field a row, by the C type of the row. */
 struct tb_params {
-#define TB_PARAM_BOOL_ROW(name, value, flags, help)           bool name;
-#define TB_PARAM_INT_ROW(name, value, low, high, flags, help) int64_t name;
+#define TB_PARAM_BOOL_ROW(name, value, flags, help)            bool name;
+#define TB_PARAM_INT_ROW(name, value, low, high, flags, help)  int64_t name;
 #define TB_PARAM_SIZE_ROW(name, value, low, high, flags, help) uint64_t name;
-#define TB_PARAM_TIME_ROW(name, value, flags, help)           uint64_t name;
-#define TB_PARAM_TEXT_ROW(name, value, flags, help)           const char *name;
+#define TB_PARAM_TIME_ROW(name, value, flags, help)            uint64_t name;
+#define TB_PARAM_TEXT_ROW(name, value, flags, help)            const char *name;
 #include "base/param_table.h"
 };
 
@@ -53,7 +54,8 @@ enum tb_param_origin tb_param_origin(const struct tb_param_row *row);
 void tb_param_print(const struct tb_param_row *row, char *text, size_t size); /* the present value as text */
 
 /* Sets every row to its default and then from the environment. A bad value is an error that names the variable, the
- * value and what is expected. A TOMBOLO_ variable that is no row and not one of ours is warned about with the nearest name. */
+ * value and what is expected. A TOMBOLO_ variable that is no row and not one of ours is warned about with the nearest
+ * name. */
 int tb_param_load(void);
 /* Sets one; `origin` is remembered. Unknown name: error with the nearest name. */
 int tb_param_set(const char *name, const char *value, enum tb_param_origin origin);

@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 struct tb_pool {
-    size_t size;      /* of an object, a multiple of its alignment */
-    uint32_t slab;    /* objects that are allocated together */
-    uint32_t used;    /* objects that are out */
-    uint32_t total;   /* objects that exist */
-    uint32_t limit;   /* objects that may exist */
-    void *free;       /* list through the objects' first word */
-    void *slabs;      /* list of slabs */
+    size_t size;    /* of an object, a multiple of its alignment */
+    uint32_t slab;  /* objects that are allocated together */
+    uint32_t used;  /* objects that are out */
+    uint32_t total; /* objects that exist */
+    uint32_t limit; /* objects that may exist */
+    void *free;     /* list through the objects' first word */
+    void *slabs;    /* list of slabs */
 };
 
 void tb_pool_open(struct tb_pool *pool, size_t size, uint32_t slab, uint32_t limit);

@@ -10,12 +10,12 @@
 #include <string.h>
 
 struct tb_spans {
-    char *base;     /* the current span; its memory belongs to the giver */
-    size_t length;  /* bytes left in the current span; 0 only when left is 0 */
-    uint64_t left;  /* bytes left in all, the current span included */
+    char *base;                           /* the current span; its memory belongs to the giver */
+    size_t length;                        /* bytes left in the current span; 0 only when left is 0 */
+    uint64_t left;                        /* bytes left in all, the current span included */
     void (*next)(struct tb_spans *spans); /* sets base and length to the following span; NULL if there is one span */
-    const void *owner;   /* for `next`: the description that is walked */
-    uint64_t cursor[2];  /* for `next`: where it is; a deeper walker keeps its stack in `owner`'s per-walk state */
+    const void *owner;                    /* for `next`: the description that is walked */
+    uint64_t cursor[2]; /* for `next`: where it is; a deeper walker keeps its stack in `owner`'s per-walk state */
 };
 
 static inline struct tb_spans tb_spans_of(const void *base, uint64_t length)

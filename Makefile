@@ -1,0 +1,65 @@
+# The front door. Meson does the building (see meson.build); this only saves remembering how to call it.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+NP ?= 4
+
+.DEFAULT_GOAL := all
+.NOTPARALLEL:
+.PHONY: all setup setup-test setup-bench demo test test-all bench install format lint clean help
+
+## make            build the library and the commands into build/
+all: setup
+	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) -Dtests=disabled
+	@ninja -C $(BUILD)
+
+setup:
+	@tools/setup build
+
+setup-test:
+	@tools/setup test
+
+setup-bench:
+	@tools/setup bench
+
+## make demo       build, then run an example on NP ranks (4) of this machine
+demo: all
+	@mkdir -p $(BUILD)/examples
+	$(BUILD)/bin/mpicc -O2 examples/mandelbrot.c -o $(BUILD)/examples/mandelbrot -lm
+	@[ -t 1 ] && [ -z "$$NO_COLOR" ] && colour=--colour; set -x; \
+	    $(BUILD)/bin/mpiexec -n $(NP) $(BUILD)/examples/mandelbrot $$colour
+
+## make test       the quick tests: some minutes on two cores
+test: setup-test all
+	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier quick
+
+## make test-all   all tests
+test-all: setup-test all
+	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier all
+
+## make bench      measure beside MPICH and Open MPI (and install those)
+bench: setup-bench all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/run
+
+## make install    install under PREFIX (/usr/local), below DESTDIR if that is given
+install: all
+	@meson configure $(BUILD) | grep -q '^ *prefix  *$(abspath $(PREFIX)) ' || \
+	    meson setup --reconfigure $(BUILD) -Dprefix=$(abspath $(PREFIX))
+	@ninja -C $(BUILD)
+	@DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --no-rebuild
+
+## make format     lay the sources out as .clang-format says
+format: setup-test
+	@tools/format
+
+## make lint       layers, layout, warnings of both compilers, static analysis
+lint: setup-test
+	@BUILD_DIR=$(abspath $(BUILD)) tests/run --only 'layers*' --only format --only 'build-[gc]*' --only lint
+
+## make clean      remove everything that was built
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))

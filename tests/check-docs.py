@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Checks the documents against what they describe: links lead to files, the parameters of docs/guide/running.md are those
+of the program with their defaults, and its options are those that mpiexec --help names. A case for each."""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+RUNNING = "docs/guide/running.md"
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as f:
+        return f.read()
+
+
+def documents():
+    yield from ("README.md", "CONTRIBUTING.md")
+    for folder, _, names in os.walk(os.path.join(ROOT, "docs")):
+        yield from (os.path.relpath(os.path.join(folder, n), ROOT) for n in sorted(names) if n.endswith(".md"))
+
+
+def broken_links():
+    for document in documents():
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", read(document)):
+            if "://" not in target and not os.path.exists(os.path.join(ROOT, os.path.dirname(document), target)):
+                yield f"{document}: there is no {target}"
+
+
+def section(text, title):
+    return re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.M | re.S).group(1)
+
+
+def wrong_parameters():
+    rows = re.findall(r'^TB_PARAM_\w+_ROW\((\w+),\s*"([^"]*)"', read("src/base/param_table.h"), re.M)
+    shown = {}
+    for names, values in re.findall(r"^\| (`[^|]*)\|([^|]*)\|", section(read(RUNNING), "Parameters"), re.M):
+        names = re.findall(r"`(\w+)`", names)
+        values = re.findall(r"`([^`]*)`", values) or [""] * len(names)
+        shown.update(zip(names, values))
+    for name, value in rows:
+        if name not in shown:
+            yield f"{RUNNING}: the parameter {name} is missing"
+        elif shown.pop(name) != value:
+            yield f"{RUNNING}: the default of {name} is '{value}'"
+    for name in shown:
+        yield f"{RUNNING}: there is no parameter {name}"
+
+
+def wrong_options():
+    build = os.environ.get("BUILD_DIR", os.path.join(ROOT, "build"))
+    done = subprocess.run([os.path.join(build, "bin", "mpiexec"), "--help"], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=20, check=False)
+    if done.returncode != 0:
+        yield f"mpiexec --help ended with {done.returncode}"
+    word = r"(?<![\w-])(--?[a-zA-Z][\w-]*)"
+    known = set(re.findall(word, done.stdout))
+    shown = set()
+    for row in re.findall(r"^\| (`-.*)$", section(read(RUNNING), "Options"), re.M):
+        shown.update(w for quoted in re.findall(r"`([^`]*)`", row) for w in re.findall(word, quoted))
+    yield from (f"{RUNNING}: mpiexec --help does not name {option}" for option in sorted(shown - known))
+    yield from (f"{RUNNING}: the option {option} is missing" for option in sorted(known - shown))
+
+
+def main():
+    bad = 0
+    for name, find in {"links": broken_links, "parameters": wrong_parameters, "options": wrong_options}.items():
+        try:
+            problems = list(find())
+        except (OSError, AttributeError, subprocess.SubprocessError) as e:
+            problems = [f"{type(e).__name__}: {e}"]
+        print("\n".join(problems + [f"case: {name} {'failed' if problems else 'ok'}"]))
+        bad += bool(problems)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

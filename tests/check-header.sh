@@ -1,0 +1,97 @@
+#!/bin/sh
+# Checks that include/mpi.h and include/tombolo.h are valid, without a warning, for C and C++ programs of any age, alone, twice,
+# in either order, and that the macros of tombolo.h and the version of the build agree.
+#
+#     tests/check-header.sh [INCLUDE_DIRECTORY]
+#
+# Compilers that are not installed are left out; one of each language must be there.
+
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+include=${1:-$root/include}
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+failed=0
+tried_c=0
+tried_cxx=0
+
+cat >"$scratch/program.c" <<'EOF'
+#include <mpi.h>
+#include <tombolo.h>
+#include <mpi.h>
+
+/* Constants that programs use in places where only constants will do. */
+static int numbers[MPI_MAX_PROCESSOR_NAME + MPI_SUCCESS];
+static MPI_Comm world = MPI_COMM_WORLD;
+static MPI_Datatype types[] = {MPI_INT, MPI_DOUBLE, MPI_C_BOOL};
+
+static void sum(void *in, void *inout, int *len, MPI_Datatype *type)
+{
+    (void)in, (void)inout, (void)len, (void)type;
+}
+
+int use(int code);
+int use(int code)
+{
+    MPI_Op op;
+    MPI_Status status;
+    MPI_User_function *function = sum;
+    int (*send)(const void *, int, MPI_Datatype, int, int, MPI_Comm) = PMPI_Send;
+    switch (code) {
+    case MPI_ERR_COMM:
+    case MPI_ERR_LASTCODE:
+        return MPI_Op_create(function, 1, &op);
+    case MPI_ANY_SOURCE:
+        return send(numbers, 1, types[0], MPI_PROC_NULL, 0, world);
+    default:
+        return MPI_Recv_c(numbers, (MPI_Count)1 << 40, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, world, &status) +
+               (Tombolo_version() != 0) + status.MPI_SOURCE + status.MPI_internal[4];
+    }
+}
+EOF
+cat >"$scratch/alone.c" <<'EOF'
+#include <tombolo.h>
+int (*unused_by_purpose)(void);
+EOF
+cp "$scratch/program.c" "$scratch/program.cc"
+cp "$scratch/alone.c" "$scratch/alone.cc"
+
+try() { # compiler standard suffix
+    for name in program alone; do
+        if ! "$1" "-std=$2" -Wall -Wextra -Wshadow -Wundef -pedantic -Werror -I "$include" \
+            -c "$scratch/$name.$3" -o "$scratch/$name.o"; then
+            echo "$1 -std=$2 does not accept the headers"
+            failed=1
+        fi
+    done
+}
+
+for compiler in gcc clang clang-14; do
+    command -v "$compiler" >/dev/null || continue
+    tried_c=1
+    for standard in c99 c11 c17 gnu17; do
+        try "$compiler" "$standard" c
+    done
+done
+for compiler in g++ clang++ clang++-14; do
+    command -v "$compiler" >/dev/null || continue
+    tried_cxx=1
+    for standard in c++11 c++14 c++17 c++20; do
+        try "$compiler" "$standard" cc
+    done
+done
+if [ "$tried_c$tried_cxx" != 11 ]; then
+    echo "no compiler for C or none for C++ was found"
+    failed=1
+fi
+
+number() {
+    sed -n "s/^#define TOMBOLO_VERSION_$1 *//p" "$include/tombolo.h"
+}
+in_header=$(number MAJOR).$(number MINOR).$(number PATCH)
+in_build=$(sed -n "s/^ *version: '\([0-9.]*\)',$/\1/p" "$root/meson.build" | head -n 1)
+if [ "$in_header" != "$in_build" ]; then
+    echo "tombolo.h says version $in_header, meson.build says $in_build"
+    failed=1
+fi
+exit $failed

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Checks that tests/run itself can fail: a small table of checks that misbehave, each with the verdict it must get."""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+TABLE = '''
+import sys
+sys.path.insert(0, {here!r})
+from checks import Check
+BUILD = {scratch!r}
+CHECKS = [
+    Check("good", ["true"], cores=1),
+    Check("bad", ["false"], cores=1),
+    Check("absent", ["./no-such-program"], cores=1),
+    Check("skips", ["sh", "-c", "echo skipped: not today; exit 77"], cores=1),
+    Check("slow", ["sleep", "60"], timeout=1, cores=1),
+    Check("crash", ["sh", "-c", "kill -SEGV $$"], cores=1),
+    Check("after-bad", ["true"], needs=["bad"], cores=1),
+    Check("mixed", ["printf", "case: a ok\\ncase: b failed\\ncase: c skipped\\ncase: d ok\\n"], cases=True, cores=1),
+    Check("empty", ["true"], cases=True, cores=1),
+    Check("litter", ["setsid", "-f", "sleep", "{nap}"], cores=1),
+    Check("stuck", ["sh", "-c", "setsid -f sleep {nap}; sleep {nap}"], timeout=1, cores=1),
+    Check("environment", ["sh", "-c", "test -n \\"$BUILD_DIR\\" && test $TEST_TIER = quick && ! test -t 0"], cores=1),
+    Check("later", ["false"], tier="all", cores=1),
+]
+'''
+NAP = f"61.{os.getpid()}"
+
+
+def alive():
+    """Processes of the table that still live, recognised by their odd argument."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if f.read() == b"sleep\0" + NAP.encode() + b"\0":
+                    found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def run(table, *arguments):
+    return subprocess.run([os.path.join(HERE, "run"), "--table", table, *arguments], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+
+
+def interrupt(table):
+    """Ends a runner in the middle of its work and says whether its processes are gone."""
+    runner = subprocess.Popen([os.path.join(HERE, "run"), "--table", table, "--only", "stuck", "--only", "litter"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 10
+    while not alive() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    started = bool(alive())
+    runner.terminate()
+    output = runner.communicate(timeout=20)[0]
+    return started and not alive() and runner.returncode == 1 and " failed" in output.splitlines()[-1]
+
+
+def main():
+    results = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        table = os.path.join(scratch, "table.py")
+        with open(table, "w") as f:
+            f.write(TABLE.format(here=HERE, scratch=scratch, nap=NAP))
+        done = run(table)
+        print(done.stdout, done.stderr)
+        lines = done.stdout.splitlines()
+        rows = [line.split() for line in lines if line.startswith(("ok ", "failed ", "skipped "))]
+        verdict = {row[1]: row[0] for row in rows}
+        expected = {"good": "ok", "bad": "failed", "absent": "failed", "skips": "skipped", "slow": "failed",
+                    "crash": "failed", "after-bad": "failed", "mixed": "failed", "empty": "failed", "litter": "failed",
+                    "stuck": "failed", "environment": "ok"}
+        for name, verdict_expected in expected.items():
+            results[name] = verdict.get(name) == verdict_expected
+        results["tier"] = "later" not in verdict
+        results["summary"] = lines[-1] == "4 passed, 9 failed, 2 skipped"
+        results["exit-code"] = done.returncode == 1
+        results["nothing-left"] = not alive()
+        repeated = run(table, "--only", "good", "--repeat", "5", "--load")
+        results["repeat"] = repeated.returncode == 0 and repeated.stdout.endswith("\n5 passed, 0 failed, 0 skipped\n")
+        results["interrupt"] = interrupt(table)
+    for name, good in results.items():
+        print(f"case: {name} {'ok' if good else 'failed'}")
+    return 0 if all(results.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

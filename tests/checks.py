@@ -1,0 +1,72 @@
+"""The table of checks that tests/run runs, in this order. To add a test, add a row.
+
+name      what it is called in the output and in build/test-logs/NAME.log
+command   words; run from the root of the repository. In its environment BUILD_DIR names the ordinary build, and
+          TEST_TIER is quick or all, for those that have more to show when there is time
+tier      "quick" is part of `make test`; "all" only of `make test-all`
+timeout   seconds; a generous multiple of what it takes, since the machine may be busy; timeout_all for TEST_TIER=all
+needs     names of rows that must have succeeded before
+cores     how many cores it keeps busy; rows that take one run side by side
+cases     it reports `case: NAME ok|failed|skipped` lines (see tests/run), and none at all is a failure
+builds    it only builds: --repeat runs it once
+"""
+import os
+from typing import NamedTuple, Sequence
+
+BUILD = os.environ.get("BUILD_DIR") or "build"
+
+
+class Check(NamedTuple):
+    name: str
+    command: Sequence[str]
+    tier: str = "quick"
+    timeout: int = 120
+    timeout_all: int = 0
+    needs: Sequence[str] = ()
+    cores: int = 2
+    cases: bool = False
+    builds: bool = False
+
+
+def build(name, *options, targets="all"):
+    """A build in a directory of its own, from which warnings and sanitizers are judged."""
+    return Check(f"build-{name}", ["tests/unit/build", f"{BUILD}/variants/{name}", targets, *options],
+                 timeout=600, builds=True)
+
+
+def unit(name):
+    return Check(f"unit-{name}", ["tests/unit/run", f"{BUILD}/variants/{name}"], timeout=300, needs=[f"build-{name}"],
+                 cases=True)
+
+
+CHECKS = [
+    # What the sources look like.
+    Check("layers", ["tests/check-layers.py"], cores=1, timeout=30),
+    Check("layers-can-fail", ["tests/check-layers.py", "--self-test"], cores=1, timeout=30, cases=True),
+    Check("runner-can-fail", ["tests/check-runner.py"], cores=1, timeout=60, cases=True),
+    Check("setup", ["tests/check-setup.sh"], cores=1, timeout=30, cases=True),
+    Check("format", ["tools/format", "--check"], cores=1, timeout=60),
+
+    # Warnings are errors under both compilers; the unit tests, plain and under the sanitizers.
+    build("gcc", "-Dwerror=true"),
+    build("clang", "-Dwerror=true", "CC=clang-14", "CXX=clang++-14"),
+    Check("lint", ["tools/lint", f"{BUILD}/variants/clang"], timeout=600, needs=["build-clang"]),
+    unit("gcc"),
+    build("asan", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1", targets="unit"),
+    unit("asan"),
+    build("tsan", "-Db_sanitize=thread", "-Db_lundef=false", "-Doptimization=1", targets="unit"),
+    unit("tsan"),
+
+    # The library's face.
+    Check("header", ["tests/check-header.sh"], cores=1, timeout=120),
+    Check("exports", ["tests/check-exports.py"], cores=1, timeout=60),
+    Check("wrappers", ["tests/check-wrappers.sh"], cores=1, timeout=120),
+    Check("install", ["tests/check-install.sh", f"{BUILD}/variants/gcc"], cores=1, timeout=120, needs=["build-gcc"]),
+    Check("docs", ["tests/check-docs.py"], cores=1, timeout=60, cases=True),
+
+    # Whole jobs.
+    Check("examples", ["tests/check-examples.sh"], timeout=120, cases=True),
+    Check("mpi", ["tests/mpi/run"], timeout=400, timeout_all=3600, cases=True),
+    Check("lab", ["tests/lab/run"], timeout=300, timeout_all=3600, cases=True),
+    Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
+]
