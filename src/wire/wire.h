@@ -8,15 +8,17 @@
 
 #include "base/base.h"
 
-#define TB_WIRE_VERSION 1 /* of hop, hello and control frames; a difference ends the connection with a clear message */
+#define TB_WIRE_VERSION 1 /* of hop, hello and control frames; a difference ends the connection, with a story */
 
 /* A process of any job that can meet ours. */
 struct tb_proc {
     uint32_t job;   /* the job's number, random and nonzero */
-    uint32_t index; /* its index in the job's world */
+    uint32_t index; /* its index in the job's world; TB_PROC_AGENT | host: the agent of that host in the address book */
 };
 
-/* ---- the envelope ------------------------------------------------------------------------------------------------ */
+#define TB_PROC_AGENT 0x80000000u /* world indices stay below 2^24, so that they fit a context id */
+
+/* ---- the envelope ----------------------------------------------------------------------------------------------- */
 
 /* Who to whom, and what makes a pair dependable end to end. Left out between two ranks that are connected directly by a
  * transport that is reliable and ordered. */
@@ -33,7 +35,7 @@ struct tb_message {
     uint64_t match;         /* a tag; or collective number, operation and edge; or the message id of the other side */
     uint64_t length;        /* of the whole message in bytes, or as the kind says */
     uint64_t offset;        /* where a payload frame goes in its message, or the sender's message id */
-    uint32_t source_rank;   /* the sender's rank in the communicator */
+    uint32_t source_rank;   /* the sender's rank in the communicator, or in its own group of an inter-communicator */
     uint8_t kind;           /* enum tb_kind: selects the handler */
     uint8_t representation; /* of the payload: byte order and sizes, see TB_REP_ */
     uint16_t flags;         /* enum tb_message_flags */
@@ -44,26 +46,42 @@ struct tb_envelope {
     struct tb_message message;
 };
 
+/* Message ids are chosen by whoever will receive them back. They are never 0 and not used again soon (a slot and a
+ * generation), because a repeated or late frame must not find another message under the id it carries.
+ *
+ * 16 to 47 are kept for one-sided access (context: the window, match: the origin's id, offset: the displacement), 48 to
+ * 55 for failure and revocation (context: what is revoked), 56 to 63 for multicast and its repair. */
 enum tb_kind {
-    TB_KIND_EAGER = 1, /* a whole message. offset: the sender's message id */
-    TB_KIND_REQUEST,   /* asks to send `length` bytes. offset: the sender's message id. With TB_MESSAGE_REMOTE the payload
-                        * is one u64: the address in the sender where the receiver may read the bytes itself */
-    TB_KIND_CLEAR,     /* answer: send. match: the sender's message id; offset: the receiver's; length: bytes wanted */
-    TB_KIND_DATA,      /* a piece. match: the receiver's message id; offset: where it goes; length: of this piece */
-    TB_KIND_DONE,      /* to the sender: matched (synchronous mode) or read completely. match: the sender's message id */
-    TB_KIND_CANCEL,    /* to the receiver: forget the message. match: the sender's message id */
-    TB_KIND_CANCELLED, /* answer. match: the sender's message id; length: 1 forgotten, 0 too late */
-    TB_KIND_CREDIT,    /* length: bytes of eager payload that the sender may use again */
-    TB_KIND_LINK,      /* only routing counts: an acknowledgement by itself, made and consumed by link */
+    TB_KIND_EAGER = 1,   /* a whole message. offset: the sender's message id, 0 if nobody will ask for it */
+    TB_KIND_REQUEST = 2, /* asks to send `length` bytes. offset: the sender's message id. With TB_MESSAGE_REMOTE the
+                          * payload is one u64: the address in the sender where the receiver may read the bytes */
+    TB_KIND_CLEAR = 3,  /* answer: send. match: the sender's message id; offset: the receiver's; length: bytes wanted */
+    TB_KIND_DATA = 4,   /* a piece. match: the receiver's message id; offset: where it goes; length: of this piece */
+    TB_KIND_DONE = 5,   /* to the sender: matched (synchronous mode) or read completely. match: its message id */
+    TB_KIND_CANCEL = 6, /* to the receiver: forget the message. match: the sender's message id */
+    TB_KIND_CANCELLED = 7, /* answer. match: the sender's message id; length: 1 forgotten, 0 too late */
+    TB_KIND_CREDIT = 8,    /* length: bytes of eager payload that may be sent again; offset: envelopes likewise */
+    TB_KIND_LINK = 9,      /* only routing counts: an acknowledgement by itself, made and consumed by link */
     TB_KIND_COUNT
 };
 
 enum tb_message_flags {
-    TB_MESSAGE_SYNC   = 1, /* the sender waits for DONE when the message is matched */
+    TB_MESSAGE_SYNC = 1,   /* the sender waits for DONE when the message is matched */
     TB_MESSAGE_REMOTE = 2, /* REQUEST: the payload says where the data can be read */
     TB_MESSAGE_ROUTED = 4, /* the routing half travels too */
-    TB_MESSAGE_READY  = 8  /* ready mode: a receive must be posted already */
+    TB_MESSAGE_READY = 8,  /* ready mode: a receive must be posted already */
+    TB_MESSAGE_ALL = 15    /* every flag of this version; another one is a protocol error */
 };
+
+/* A collective's match: its number on the communicator (which wraps), what it is, and the edge of its schedule. A
+ * receiver that sees the right number with another operation has found ranks that call different collectives. */
+static inline uint64_t tb_match_collective(uint32_t number, uint8_t operation, uint16_t edge)
+{
+    return (uint64_t)number << 32 | (uint64_t)operation << 24 | (uint64_t)edge << 8;
+}
+#define TB_MATCH_NUMBER(match)    ((uint32_t)((match) >> 32))
+#define TB_MATCH_OPERATION(match) ((uint8_t)((match) >> 24))
+#define TB_MATCH_EDGE(match)      ((uint16_t)((match) >> 8))
 
 /* Representation of payload: how the sender's machine writes numbers. */
 #define TB_REP_BIG_ENDIAN    0x01 /* byte order */
@@ -77,11 +95,16 @@ enum tb_message_flags {
 
 uint8_t tb_wire_representation(void); /* of this process */
 
-/* Context ids: job ordinal u8, leader's process index u24, leader's counter u29, plane u3; never used twice. */
+/* Context ids: job ordinal u8, leader's process index u24, leader's counter u29, plane u3; never used twice. 0 is no
+ * context. The world is the counter WORLD of process 0, each process's MPI_COMM_SELF its own counter SELF. */
 enum tb_plane { TB_PLANE_POINT, TB_PLANE_COLLECTIVE, TB_PLANE_ONE_SIDED, TB_PLANE_CONTROL };
 #define TB_CONTEXT_INDEX_BITS   24
 #define TB_CONTEXT_COUNTER_BITS 29
 #define TB_CONTEXT_PLANE_BITS   3
+#define TB_CONTEXT_WORLD        1
+#define TB_CONTEXT_SELF         2
+#define TB_CONTEXT_FIRST        3 /* for communicators that are made later */
+#define TB_CONTEXT_LIMIT        (1u << TB_CONTEXT_COUNTER_BITS)
 
 static inline uint64_t tb_context_make(uint8_t job, uint32_t leader, uint32_t counter, enum tb_plane plane)
 {
@@ -94,7 +117,7 @@ static inline uint64_t tb_context_plane(uint64_t context, enum tb_plane plane)
     return (context & ~(uint64_t)7) | (uint64_t)plane;
 }
 
-/* ---- the hop: framing on a byte stream ----------------------------------------------------------------------------- */
+/* ---- the hop: framing on a byte stream -------------------------------------------------------------------------- */
 
 struct tb_hop {
     uint8_t version;   /* TB_WIRE_VERSION */
@@ -119,17 +142,20 @@ enum tb_hop_type {
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
 #define TB_CONTROL_LIMIT       (1u << 24) /* bytes of one control frame */
 
-/* ---- hello: proof of the job key ----------------------------------------------------------------------------------- */
+/* ---- hello: proof of the job key -------------------------------------------------------------------------------- */
 
 #define TB_KEY_BYTES   32
 #define TB_NONCE_BYTES 16
 #define TB_PROOF_BYTES 32
 
-/* The connector speaks first. proof = HMAC-SHA256(key, "hello" and everything before proof). */
+/* The connector speaks first. proof = HMAC-SHA256(key, "hello" and everything before proof). Size and meaning of hello
+ * and welcome are the same in all versions, so that a different version can be told instead of guessed. */
 struct tb_hello {
     uint8_t magic[8]; /* "tombolo\n" */
     uint32_t version;
-    uint32_t stream; /* which stream of the pair: TB_STREAM_ */
+    uint32_t stream;   /* which stream of the pair: TB_STREAM_ in bits 0 to 7, the lane in bits 8 to 15 */
+    uint32_t features; /* what the connector can and wants (encryption, compression); none so far, 0 */
+    uint32_t reserved; /* 0 */
     struct tb_proc source;
     struct tb_proc destination;
     uint8_t nonce[TB_NONCE_BYTES];
@@ -141,7 +167,9 @@ struct tb_hello {
 struct tb_welcome {
     uint8_t magic[8];
     uint32_t version;
-    uint32_t status; /* 0, or why not: enum tb_welcome_status */
+    uint32_t status;   /* 0, or why not: enum tb_welcome_status */
+    uint32_t features; /* which of the connector's are granted */
+    uint32_t reserved; /* 0 */
     uint8_t nonce[TB_NONCE_BYTES];
     uint8_t proof[TB_PROOF_BYTES];
 };
@@ -155,8 +183,9 @@ struct tb_confirm {
 
 enum tb_stream { TB_STREAM_SHORT, TB_STREAM_BULK, TB_STREAM_COUNT };
 
-/* The three of a handshake. Each verify returns TB_OK, TB_ERR_FORBIDDEN (say nothing, close) or TB_ERR_PROTOCOL (another
- * version, proved). They load libcrypto on first use; TB_ERR_UNSUPPORTED with a story if it cannot be loaded. */
+/* The three of a handshake, in the order of this machine; tb_wire_put_* and tb_wire_get_* convert. Each verify returns
+ * TB_OK, TB_ERR_FORBIDDEN (say nothing, close) or TB_ERR_PROTOCOL (another version, proved). They load libcrypto on
+ * first use; TB_ERR_UNSUPPORTED with a story if it cannot be loaded. */
 struct tb_key {
     uint8_t bytes[TB_KEY_BYTES];
 };
@@ -164,26 +193,34 @@ int tb_key_make(struct tb_key *key);
 int tb_hello_make(struct tb_hello *hello, const struct tb_key *key, struct tb_proc source, struct tb_proc destination,
                   enum tb_stream stream);
 int tb_hello_verify(const struct tb_hello *hello, const struct tb_key *key);
-int tb_welcome_make(struct tb_welcome *welcome, const struct tb_key *key, const struct tb_hello *hello, uint32_t status);
+int tb_welcome_make(struct tb_welcome *welcome, const struct tb_key *key, const struct tb_hello *hello,
+                    uint32_t status);
 int tb_welcome_verify(const struct tb_welcome *welcome, const struct tb_key *key, const struct tb_hello *hello);
 int tb_confirm_make(struct tb_confirm *confirm, const struct tb_key *key, const struct tb_hello *hello,
                     const struct tb_welcome *welcome);
 int tb_confirm_verify(const struct tb_confirm *confirm, const struct tb_key *key, const struct tb_hello *hello,
                       const struct tb_welcome *welcome);
 
-/* ---- encoding ------------------------------------------------------------------------------------------------------ */
+/* ---- encoding --------------------------------------------------------------------------------------------------- */
 
-void tb_wire_put_hop(void *to, const struct tb_hop *hop);     /* writes sizeof(struct tb_hop) bytes */
-int tb_wire_get_hop(const void *from, struct tb_hop *hop);    /* checks version, type, length and reserved */
+void tb_wire_put_hop(void *to, const struct tb_hop *hop);  /* writes sizeof(struct tb_hop) bytes */
+int tb_wire_get_hop(const void *from, struct tb_hop *hop); /* checks version, type, length and reserved */
 void tb_wire_put_message(void *to, const struct tb_message *message);
 int tb_wire_get_message(const void *from, struct tb_message *message); /* checks kind and flags */
 void tb_wire_put_envelope(void *to, const struct tb_envelope *envelope);
 int tb_wire_get_envelope(const void *from, struct tb_envelope *envelope);
+/* What the header promises and what came behind it agree, as the kind demands. */
+int tb_message_check(const struct tb_message *message, size_t payload);
+/* `to` and `from` may be the struct itself. */
+void tb_wire_put_hello(void *to, const struct tb_hello *hello);
+void tb_wire_get_hello(const void *from, struct tb_hello *hello); /* checks nothing: tb_hello_verify does */
+void tb_wire_put_welcome(void *to, const struct tb_welcome *welcome);
+void tb_wire_get_welcome(const void *from, struct tb_welcome *welcome);
 
 uint32_t tb_crc32c(uint32_t crc, const void *bytes, size_t length); /* start with 0; hardware where there is some */
 
-/* Fields of control frames: appended and taken in order, bounds checked. A writer grows up to TB_CONTROL_LIMIT; after an
- * error every further call does nothing and the error is returned at the end. */
+/* Fields of control frames: appended and taken in order, bounds checked. A writer grows up to TB_CONTROL_LIMIT; after
+ * an error every further call does nothing and the error is returned at the end. */
 struct tb_writer {
     uint8_t *bytes;
     size_t length, room;
@@ -210,37 +247,55 @@ const void *tb_get_bytes(struct tb_reader *r, size_t *length); /* points into th
 char *tb_get_text(struct tb_reader *r);                        /* allocated, zero-terminated; NULL on error */
 int tb_reader_end(const struct tb_reader *r);                  /* TB_OK if all was well and everything was taken */
 
-/* ---- control frames ------------------------------------------------------------------------------------------------ */
+/* ---- control frames --------------------------------------------------------------------------------------------- */
 
 /* Launcher and agents speak over the streams of the remote shell (or a socket pair), agents and ranks over a Unix
- * socket. Each frame: struct tb_hop (type CONTROL), then u32 enum tb_control, then fields as control.c writes them. */
+ * socket. Each frame: struct tb_hop (type CONTROL), then u32 enum tb_control, then fields as control.c writes them.
+ *
+ * A stream of a remote shell begins with the agent's preamble line (TB_AGENT_PREAMBLE in job.h), because a login script
+ * may print something first. READY and SETUP keep their number and their first field, the version, for ever. */
 enum tb_control {
     /* agent to launcher */
-    TB_CONTROL_READY = 1,  /* agent is up: version, host name, cores, addresses, port */
-    TB_CONTROL_STARTED,    /* all ranks of the host have been started: pids */
-    TB_CONTROL_OUTPUT,     /* rank, stream (1, 2), bytes */
-    TB_CONTROL_ENDED,      /* rank, pid, wait status, whether it had called MPI_Finalize */
-    TB_CONTROL_TROUBLE,    /* code, text: why this agent cannot go on */
-    TB_CONTROL_ABORTED,    /* rank, code, text: MPI_Abort was called */
-    TB_CONTROL_GONE,       /* all ranks have been reaped, everything is closed */
+    TB_CONTROL_READY = 1, /* agent is up: version, host name, cores, addresses, port */
+    TB_CONTROL_STARTED,   /* all ranks of the host have been started: pids */
+    TB_CONTROL_OUTPUT,    /* rank, stream (1, 2), bytes */
+    TB_CONTROL_ENDED,     /* rank, pid, wait status, whether it had called MPI_Finalize */
+    TB_CONTROL_TROUBLE,   /* code, text: why this agent cannot go on */
+    TB_CONTROL_ABORTED,   /* rank, code, text: MPI_Abort was called */
+    TB_CONTROL_GONE,      /* all ranks have been reaped, everything is closed */
     /* launcher to agent */
-    TB_CONTROL_SETUP,      /* version, job, key, parameters, this agent's host index, what to start */
+    TB_CONTROL_SETUP = 32, /* version, job, key, parameters, this agent's host index, what to start */
     TB_CONTROL_BOOK,       /* the address book: start the ranks */
     TB_CONTROL_INPUT,      /* bytes for rank 0; none: end of input */
     TB_CONTROL_SIGNAL,     /* a signal for all ranks */
     TB_CONTROL_STOP,       /* end all ranks: why */
     /* both ways */
-    TB_CONTROL_PING,       /* alive */
+    TB_CONTROL_PING = 64, /* alive */
     /* agent to rank */
-    TB_CONTROL_WELCOME,    /* who you are; descriptors come along */
-    TB_CONTROL_CONNECTION, /* a connected, proved stream to a process; the descriptor comes along; or why not */
-    TB_CONTROL_LOST,       /* a host or process is gone, and why */
+    TB_CONTROL_WELCOME = 96, /* who you are; descriptors come along */
+    TB_CONTROL_CONNECTION,   /* a connected, proved stream to a process; the descriptor comes along; or why not */
+    TB_CONTROL_LOST,         /* a host or process is gone, and why */
     /* rank to agent */
-    TB_CONTROL_HELLO,      /* pid; for a rank that found its agent by the socket's name */
-    TB_CONTROL_CONNECT,    /* please connect me: process, stream */
-    TB_CONTROL_ABORT,      /* MPI_Abort: code, text */
+    TB_CONTROL_HELLO = 128, /* pid: the process that is this rank; answered only on a socket found by its name */
+    TB_CONTROL_CONNECT,     /* please connect me: process, stream */
+    TB_CONTROL_ABORT,       /* MPI_Abort: code, text */
     TB_CONTROL_INITIALIZED,
-    TB_CONTROL_FINALIZED
+    TB_CONTROL_FINALIZED,
+    /* more of agent and launcher */
+    TB_CONTROL_WINDOW, /* both ways: bytes of output (or input) that may be sent in addition */
+    TB_CONTROL_NOTE,   /* agent to launcher: a line for the user */
+    /* more of agent to rank */
+    TB_CONTROL_DOORBELLS, /* those that did not fit into the welcome */
+    TB_CONTROL_TAKEN      /* u8: run alone; text: this rank has its process already */
 };
+
+/* The structs are the wire. */
+_Static_assert(sizeof(struct tb_routing) == 24, "routing half");
+_Static_assert(sizeof(struct tb_message) == 40, "message half");
+_Static_assert(sizeof(struct tb_envelope) == 64, "envelope");
+_Static_assert(sizeof(struct tb_hop) == 24, "hop");
+_Static_assert(sizeof(struct tb_hello) == 88, "hello");
+_Static_assert(sizeof(struct tb_welcome) == 72, "welcome");
+_Static_assert(sizeof(struct tb_confirm) == 32, "confirm");
 
 #endif

@@ -1,0 +1,129 @@
+/* The envelope: its two halves to and from the wire, and whether a message makes sense. */
+#include "wire/wire.h"
+#include "wire/order.h"
+
+#include <float.h>
+#include <limits.h>
+
+#if LDBL_MANT_DIG == 113
+#define OWN_LDOUBLE TB_REP_LDOUBLE_QUAD
+#elif LDBL_MANT_DIG == 64
+#define OWN_LDOUBLE TB_REP_LDOUBLE_X87
+#elif LDBL_MANT_DIG == 106
+#define OWN_LDOUBLE TB_REP_LDOUBLE_PAIR
+#else
+#define OWN_LDOUBLE TB_REP_LDOUBLE_PLAIN
+#endif
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define OWN_ORDER TB_REP_BIG_ENDIAN
+#else
+#define OWN_ORDER 0
+#endif
+
+uint8_t tb_wire_representation(void)
+{
+    return (uint8_t)(OWN_ORDER | OWN_LDOUBLE | (sizeof(long) == 4 ? TB_REP_LONG4 : 0));
+}
+
+void tb_wire_put_message(void *to, const struct tb_message *message)
+{
+    uint8_t *at = to;
+    tb_order_put64(at + offsetof(struct tb_message, context), message->context);
+    tb_order_put64(at + offsetof(struct tb_message, match), message->match);
+    tb_order_put64(at + offsetof(struct tb_message, length), message->length);
+    tb_order_put64(at + offsetof(struct tb_message, offset), message->offset);
+    tb_order_put32(at + offsetof(struct tb_message, source_rank), message->source_rank);
+    at[offsetof(struct tb_message, kind)] = message->kind;
+    at[offsetof(struct tb_message, representation)] = message->representation;
+    tb_order_put16(at + offsetof(struct tb_message, flags), message->flags);
+}
+
+/* `routed`: whether the routing half came along; the flag must say the same. */
+static int get_message(const uint8_t *at, struct tb_message *message, unsigned routed)
+{
+    message->context = tb_order_get64(at + offsetof(struct tb_message, context));
+    message->match = tb_order_get64(at + offsetof(struct tb_message, match));
+    message->length = tb_order_get64(at + offsetof(struct tb_message, length));
+    message->offset = tb_order_get64(at + offsetof(struct tb_message, offset));
+    message->source_rank = tb_order_get32(at + offsetof(struct tb_message, source_rank));
+    message->kind = at[offsetof(struct tb_message, kind)];
+    message->representation = at[offsetof(struct tb_message, representation)];
+    message->flags = tb_order_get16(at + offsetof(struct tb_message, flags));
+
+    if (__builtin_expect(message->kind < TB_KIND_EAGER || message->kind >= TB_KIND_COUNT, 0))
+        return tb_error(TB_ERR_PROTOCOL, "a message of the unknown kind %u arrived", message->kind);
+    if (__builtin_expect((message->flags & ~TB_MESSAGE_ALL) != 0, 0))
+        return tb_error(TB_ERR_PROTOCOL, "a message with unknown flags 0x%x arrived", message->flags);
+    if (__builtin_expect((message->flags & TB_MESSAGE_ROUTED) != routed, 0))
+        return tb_error(TB_ERR_PROTOCOL, "a message %s its routing half arrived, its flags 0x%x say otherwise",
+                        routed ? "with" : "without", message->flags);
+    return TB_OK;
+}
+
+int tb_wire_get_message(const void *from, struct tb_message *message)
+{
+    return get_message(from, message, 0);
+}
+
+void tb_wire_put_envelope(void *to, const struct tb_envelope *envelope)
+{
+    uint8_t *at = to;
+    const struct tb_routing *routing = &envelope->routing;
+    tb_order_put32(at + offsetof(struct tb_routing, source.job), routing->source.job);
+    tb_order_put32(at + offsetof(struct tb_routing, source.index), routing->source.index);
+    tb_order_put32(at + offsetof(struct tb_routing, destination.job), routing->destination.job);
+    tb_order_put32(at + offsetof(struct tb_routing, destination.index), routing->destination.index);
+    tb_order_put32(at + offsetof(struct tb_routing, sequence), routing->sequence);
+    tb_order_put32(at + offsetof(struct tb_routing, acknowledge), routing->acknowledge);
+    tb_wire_put_message(at + offsetof(struct tb_envelope, message), &envelope->message);
+}
+
+int tb_wire_get_envelope(const void *from, struct tb_envelope *envelope)
+{
+    const uint8_t *at = from;
+    struct tb_routing *routing = &envelope->routing;
+    routing->source.job = tb_order_get32(at + offsetof(struct tb_routing, source.job));
+    routing->source.index = tb_order_get32(at + offsetof(struct tb_routing, source.index));
+    routing->destination.job = tb_order_get32(at + offsetof(struct tb_routing, destination.job));
+    routing->destination.index = tb_order_get32(at + offsetof(struct tb_routing, destination.index));
+    routing->sequence = tb_order_get32(at + offsetof(struct tb_routing, sequence));
+    routing->acknowledge = tb_order_get32(at + offsetof(struct tb_routing, acknowledge));
+    return get_message(at + offsetof(struct tb_envelope, message), &envelope->message, TB_MESSAGE_ROUTED);
+}
+
+int tb_message_check(const struct tb_message *message, size_t payload)
+{
+    bool remote = (message->flags & TB_MESSAGE_REMOTE) != 0;
+    bool fits = false;
+    switch (message->kind) {
+    case TB_KIND_EAGER:
+        fits = !remote && message->length == payload;
+        break;
+    case TB_KIND_REQUEST:
+        fits = payload == (remote ? sizeof(uint64_t) : 0);
+        break;
+    case TB_KIND_DATA:
+        fits = !remote && message->length == payload && message->offset <= UINT64_MAX - message->length;
+        break;
+    case TB_KIND_CANCELLED:
+        fits = !remote && payload == 0 && message->length <= 1;
+        break;
+    case TB_KIND_CLEAR:
+    case TB_KIND_DONE:
+    case TB_KIND_CANCEL:
+    case TB_KIND_CREDIT:
+    case TB_KIND_LINK:
+        fits = !remote && payload == 0;
+        break;
+    default:
+        break;
+    }
+    if (__builtin_expect(fits, 1))
+        return TB_OK;
+    return tb_error(TB_ERR_PROTOCOL,
+                    "a message of kind %u arrived whose header (length %llu, offset %llu, flags 0x%x) does not fit its "
+                    "%zu bytes of payload",
+                    message->kind, (unsigned long long)message->length, (unsigned long long)message->offset,
+                    message->flags, payload);
+}
