@@ -7,6 +7,8 @@
 #include "wire/wire.h"
 
 #include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/types.h>
 
 #define TB_JOB_RANKS_LIMIT     (1u << 20)
 #define TB_JOB_HOSTS_LIMIT     (1u << 16)
@@ -43,7 +45,9 @@ struct tb_book {
     uint32_t ranks;
     uint32_t host_count, range_count;
     struct tb_host *hosts;
-    struct tb_rank_range *ranges; /* sorted by first_rank */
+    struct tb_rank_range *ranges; /* sorted by first_rank, without gaps */
+    void *mapping;                /* of a host's shared copy, which hosts and ranges then point into; else NULL */
+    size_t mapping_bytes;
 };
 
 uint32_t tb_book_host_of(const struct tb_book *book, uint32_t rank);
@@ -51,6 +55,15 @@ uint32_t tb_book_local_index(const struct tb_book *book, uint32_t rank);
 int tb_book_encode(const struct tb_book *book, struct tb_writer *w);
 int tb_book_decode(struct tb_book *book, struct tb_reader *r); /* allocates; checks every index and limit */
 void tb_book_close(struct tb_book *book);
+
+/* A host has one copy of the book, in a sealed memfd that its agent makes and every rank maps. */
+int tb_book_share(const struct tb_book *book, int *descriptor);
+int tb_book_map(struct tb_book *book, int descriptor); /* the descriptor stays the caller's */
+
+void tb_address_put(struct tb_writer *w, const struct tb_address *address);
+int tb_address_get(struct tb_reader *r, struct tb_address *address);
+void tb_address_print(const struct tb_address *address, char *text, size_t size); /* "10.0.0.1:4711", "[::1]:4711" */
+socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_storage *to);
 
 /* ---- a rank's membership ------------------------------------------------------------------------------------------- */
 
@@ -79,7 +92,8 @@ struct tb_job {
 };
 
 /* Finds out who we are: TOMBOLO_AGENT in the environment (inherited descriptor, or the name of the agent's abstract
- * socket), else alone. Imports the launcher's parameters. Blocks until the agent has answered. */
+ * socket), else alone. Imports the launcher's parameters, so tb_param_load comes before. Blocks until the agent has
+ * answered. A program that a rank of a job has started is no rank itself and is alone. */
 int tb_job_join(struct tb_job *job);
 void tb_job_leave(struct tb_job *job); /* closes everything; the agent is told nothing */
 
@@ -90,5 +104,132 @@ int tb_job_tell_initialized(struct tb_job *job);
 int tb_job_tell_finalized(struct tb_job *job);
 /* Tells the agent that the job must end with `code`; then waits to be killed (bounded), and exits. */
 _Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text);
+
+/* ---- what launcher and agents tell each other ------------------------------------------------------------------------ */
+
+/* How a rank finds its agent: DESCRIPTOR:INODE:LOCAL_RANKS:NAME, an inherited socket (the inode shows whether it is still
+ * the same) and the name of an abstract Unix socket. */
+#define TB_AGENT_VARIABLE   "TOMBOLO_AGENT"
+#define TB_AGENT_PREAMBLE   "\ntombolo agent " /* then version, " wire N\n": the first words of an agent */
+#define TB_APP_LIMIT        1024u             /* programs in one job */
+#define TB_APP_WORDS_LIMIT  (1u << 20)        /* words of a command line, variables of an environment */
+
+/* One program of the job: `prog1 : prog2` are two. */
+struct tb_app {
+    uint32_t first_rank, ranks;
+    uint32_t argument_count;
+    char **arguments; /* ended by NULL */
+    uint32_t variable_count;
+    char **variables; /* NAME=value, set for the ranks; ended by NULL */
+    char *directory;  /* "": as the launcher's */
+};
+
+enum tb_bind { TB_BIND_NONE, TB_BIND_THREAD, TB_BIND_CORE, TB_BIND_NUMA, TB_BIND_SOCKET };
+
+enum tb_setup_flags {
+    TB_SETUP_LOCAL = 1 /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
+};
+
+/* TB_CONTROL_SETUP. Everything is allocated and freed by tb_setup_close. */
+struct tb_setup {
+    char *version; /* of the launcher */
+    uint32_t job;
+    struct tb_key key;
+    uint32_t host, host_count; /* which host of the book the agent serves */
+    uint32_t flags;            /* enum tb_setup_flags */
+    uint32_t bind;             /* enum tb_bind */
+    uint32_t window;           /* bytes of output that may be under way */
+    uint64_t hold;             /* nanoseconds that an unfinished line waits for its end */
+    char *parameters;          /* as tb_param_export writes them */
+    char *own_parameters;      /* those that belong to a host, for where the host does not say otherwise */
+    char *directory;           /* the launcher's */
+    uint32_t app_count;
+    struct tb_app *apps;
+};
+
+int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w);
+int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r);
+void tb_setup_close(struct tb_setup *setup);
+void tb_app_close(struct tb_app *app);
+
+/* TB_CONTROL_ENDED. */
+struct tb_ended {
+    uint32_t rank;
+    uint32_t pid;
+    int32_t status; /* as waitpid gives it */
+    uint32_t flags; /* enum tb_ended_flags */
+};
+
+enum tb_ended_flags {
+    TB_ENDED_INITIALIZED = 1, /* had joined the job */
+    TB_ENDED_FINALIZED   = 2, /* had called MPI_Finalize */
+    TB_ENDED_STOPPED     = 4  /* its agent was already ending the ranks */
+};
+
+void tb_ended_put(struct tb_writer *w, const struct tb_ended *ended);
+int tb_ended_get(struct tb_reader *r, struct tb_ended *ended);
+
+/* A pair of byte streams with control frames in both directions. Never blocks. Writing to a closed one is an error, not
+ * a signal, because launcher and agent ignore SIGPIPE. One thread. */
+struct tb_pipe {
+    int in, out; /* the same for a socket; owned */
+    uint8_t *received;
+    size_t received_start, received_end, received_room;
+    uint8_t *queued;
+    size_t queued_start, queued_end, queued_room;
+    struct tb_writer frame; /* the one that is being written */
+    uint32_t kind;
+    uint32_t sequence_in, sequence_out;
+};
+
+struct tb_frame {
+    uint32_t kind; /* enum tb_control */
+    struct tb_reader fields;
+};
+
+void tb_pipe_open(struct tb_pipe *pipe, int in, int out);
+void tb_pipe_close(struct tb_pipe *pipe);
+/* Reads once what is there: TB_OK, TB_AGAIN (nothing), TB_ERR_CLOSED, TB_ERR_SYSTEM. */
+int tb_pipe_fill(struct tb_pipe *pipe);
+/* The next whole frame, valid until the next fill: TB_OK, TB_AGAIN, TB_ERR_PROTOCOL. */
+int tb_pipe_next(struct tb_pipe *pipe, struct tb_frame *frame);
+/* Drops bytes up to the end of the preamble and gives its version text: TB_OK, TB_AGAIN, TB_ERR_PROTOCOL (too much
+ * that is no preamble). */
+int tb_pipe_preamble(struct tb_pipe *pipe, char *version, size_t size);
+/* A frame is written between begin and end; `end` queues it. */
+struct tb_writer *tb_pipe_begin(struct tb_pipe *pipe, enum tb_control kind);
+int tb_pipe_end(struct tb_pipe *pipe);
+int tb_pipe_send(struct tb_pipe *pipe, enum tb_control kind); /* one without fields */
+/* Writes what is queued: TB_OK (all), TB_AGAIN (some is left), TB_ERR_CLOSED, TB_ERR_SYSTEM. */
+int tb_pipe_flush(struct tb_pipe *pipe);
+size_t tb_pipe_queued(const struct tb_pipe *pipe);
+
+/* Control frames between agent and rank: one packet each, descriptors come along. */
+#define TB_PACKET_LIMIT       16384u
+#define TB_PACKET_DESCRIPTORS 253u /* the kernel's own limit */
+
+struct tb_packet {
+    struct tb_frame frame;
+    uint32_t descriptor_count;
+    int descriptors[TB_PACKET_DESCRIPTORS]; /* close-on-exec; the receiver's */
+    uint8_t bytes[TB_PACKET_LIMIT];
+};
+
+/* `fields` may be NULL. TB_OK, TB_AGAIN (no room now), TB_ERR_CLOSED, TB_ERR_SYSTEM (errno stays). */
+int tb_packet_send(int socket, enum tb_control kind, const struct tb_writer *fields, const int *descriptors,
+                   uint32_t descriptor_count);
+/* TB_OK, TB_AGAIN, TB_ERR_CLOSED, TB_ERR_PROTOCOL, TB_ERR_SYSTEM. */
+int tb_packet_receive(int socket, struct tb_packet *packet, bool wait);
+void tb_packet_discard(struct tb_packet *packet); /* closes descriptors that nobody took (took: set to -1) */
+
+/* TB_CONTROL_WELCOME: its descriptors are the segment, the book, and the first doorbells; TB_CONTROL_DOORBELLS brings
+ * the others. */
+struct tb_rank_welcome {
+    uint32_t rank;
+    uint32_t host;
+    uint64_t segment_bytes;
+};
+int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters, int segment, int book,
+                         const int *doorbells, uint32_t doorbell_count, uint32_t *sent);
 
 #endif

@@ -1,0 +1,159 @@
+/* Connections from other hosts. Whoever connects speaks first and must prove the job key; a stranger gets no answer and
+ * at most one of few places, for a short time. */
+#include "agent/state.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PATIENCE_NS 5000000000u
+#define PAUSE_NS    100000000u
+#define ACCEPT_MOST 16 /* at a time, so that a flood does not keep us from our ranks */
+
+static void end_pending(struct tb_pending *pending, bool close_socket)
+{
+    struct tb_agent *agent = pending->agent;
+    int socket = pending->watch.descriptor;
+    tb_loop_unwatch(&agent->loop, &pending->watch);
+    if (close_socket)
+        close(socket);
+    for (uint32_t i = 0; i < TB_AGENT_PENDING_LIMIT; i++)
+        if (agent->pending[i] == pending)
+            agent->pending[i] = NULL;
+    free(pending);
+}
+
+/* Reads into `to` what is still missing of `size` bytes, and not a byte more: what follows belongs to the rank. */
+static int read_exactly(struct tb_pending *pending, void *to, size_t size)
+{
+    while (pending->have < size) {
+        ssize_t n = recv(pending->watch.descriptor, (char *)to + pending->have, size - pending->have, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return TB_AGAIN;
+        if (n <= 0)
+            return TB_ERR_CLOSED;
+        pending->have += (size_t)n;
+    }
+    return TB_OK;
+}
+
+/* The hello is complete. TB_OK: welcome was sent. */
+static int answer(struct tb_pending *pending)
+{
+    struct tb_agent *agent = pending->agent;
+    int rc = tb_hello_verify(&pending->hello, &agent->setup.key);
+    if (rc == TB_ERR_FORBIDDEN)
+        return rc; /* not a byte for a stranger */
+    uint32_t status = TB_WELCOME_OK;
+    struct tb_rank *rank = NULL;
+    if (rc != TB_OK)
+        status = TB_WELCOME_VERSION;
+    else if (pending->hello.destination.job == agent->setup.job && pending->hello.stream < TB_STREAM_COUNT)
+        rank = tb_ranks_find(agent, pending->hello.destination.index);
+    if (status == TB_WELCOME_OK && (rank == NULL || rank->ended))
+        status = TB_WELCOME_NO_SUCH_PROCESS;
+    rc = tb_welcome_make(&pending->welcome, &agent->setup.key, &pending->hello, status);
+    if (rc != TB_OK)
+        return rc;
+    ssize_t n = send(pending->watch.descriptor, &pending->welcome, sizeof pending->welcome, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n != (ssize_t)sizeof pending->welcome || status != TB_WELCOME_OK)
+        return TB_ERR_PEER; /* a new connection always has room for it */
+    pending->welcomed = true;
+    pending->have = 0;
+    return TB_OK;
+}
+
+static void pending_ready(struct tb_watch *watch, uint32_t events)
+{
+    struct tb_pending *pending = TB_CONTAINER(watch, struct tb_pending, watch);
+    struct tb_agent *agent = pending->agent;
+    int rc = TB_OK;
+    if (!pending->welcomed) {
+        rc = read_exactly(pending, &pending->hello, sizeof pending->hello);
+        if (rc == TB_OK)
+            rc = answer(pending);
+    }
+    if (rc == TB_OK) {
+        rc = read_exactly(pending, &pending->confirm, sizeof pending->confirm);
+        if (rc == TB_OK)
+            rc = tb_confirm_verify(&pending->confirm, &agent->setup.key, &pending->hello, &pending->welcome);
+    }
+    if (rc == TB_AGAIN)
+        return;
+    if (rc != TB_OK) {
+        tb_log(TB_LOG_DEBUG, "agent", "an incoming connection did not prove the job key: %s", tb_error_name(rc));
+        end_pending(pending, true);
+        return;
+    }
+    struct tb_rank *rank = tb_ranks_find(agent, pending->hello.destination.index);
+    int socket = watch->descriptor;
+    struct tb_proc source = pending->hello.source;
+    enum tb_stream stream = (enum tb_stream)pending->hello.stream;
+    end_pending(pending, false);
+    tb_desk_connection(rank, source, stream, TB_OK, socket);
+}
+
+/* A free place; when all are taken, the oldest has to go. */
+static uint32_t find_place(struct tb_agent *agent)
+{
+    uint32_t oldest = 0;
+    for (uint32_t i = 0; i < TB_AGENT_PENDING_LIMIT; i++) {
+        if (agent->pending[i] == NULL)
+            return i;
+        if (agent->pending[i]->since < agent->pending[oldest]->since)
+            oldest = i;
+    }
+    end_pending(agent->pending[oldest], true);
+    return oldest;
+}
+
+void tb_accept_ready(struct tb_watch *watch, uint32_t events)
+{
+    struct tb_agent *agent = TB_CONTAINER(watch, struct tb_agent, listener);
+    for (int i = 0; i < ACCEPT_MOST; i++) {
+        int on = 1, socket = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (socket < 0) {
+            /* Without a free descriptor the caller stays in the queue and would wake us again and again. */
+            if (errno == EMFILE || errno == ENFILE) {
+                tb_loop_change(&agent->loop, watch, 0);
+                tb_timer_set(&agent->loop, &agent->patience, PAUSE_NS);
+            }
+            return;
+        }
+        setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        uint32_t place = find_place(agent);
+        struct tb_pending *pending = calloc(1, sizeof *pending);
+        if (pending == NULL) {
+            close(socket);
+            return;
+        }
+        pending->agent = agent;
+        pending->since = tb_clock_now_real();
+        if (tb_loop_watch(&agent->loop, &pending->watch, socket, EPOLLIN, pending_ready) != TB_OK) {
+            close(socket);
+            free(pending);
+            return;
+        }
+        agent->pending[place] = pending;
+        if (!tb_timer_is_set(&agent->patience))
+            tb_timer_set(&agent->loop, &agent->patience, PATIENCE_NS);
+    }
+}
+
+void tb_accept_expire(struct tb_timer *timer)
+{
+    struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, patience);
+    uint64_t now = tb_clock_now_real();
+    bool left = false;
+    tb_loop_change(&agent->loop, &agent->listener, EPOLLIN);
+    for (uint32_t i = 0; i < TB_AGENT_PENDING_LIMIT; i++) {
+        if (agent->pending[i] != NULL && now - agent->pending[i]->since >= PATIENCE_NS)
+            end_pending(agent->pending[i], true);
+        left = left || agent->pending[i] != NULL;
+    }
+    if (left)
+        tb_timer_set(&agent->loop, timer, PATIENCE_NS / 5);
+}

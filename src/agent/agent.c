@@ -1,0 +1,411 @@
+/* The life of an agent: what it hears from the launcher, and how it ends. */
+#include "agent/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define LINGER_NS 250000000u  /* for output of a rank's own children after the rank has ended */
+#define LAST_NS   1000000000u /* for processes to be gone after SIGKILL */
+
+/* ---- telling the launcher ------------------------------------------------------------------------------------------------ */
+
+static void tell_text(struct tb_agent *agent, enum tb_control kind, int code, const char *text)
+{
+    struct tb_writer *w = tb_pipe_begin(&agent->pipe, kind);
+    if (kind == TB_CONTROL_TROUBLE)
+        tb_put_u32(w, (uint32_t)code);
+    tb_put_text(w, text);
+    tb_pipe_end(&agent->pipe);
+}
+
+void tb_agent_note(struct tb_agent *agent, const char *format, ...)
+{
+    char text[1024];
+    va_list rest;
+    va_start(rest, format);
+    vsnprintf(text, sizeof text, format, rest);
+    va_end(rest);
+    tell_text(agent, TB_CONTROL_NOTE, 0, text);
+}
+
+/* The job cannot go on. What runs here is ended; the launcher ends the rest. */
+void tb_agent_trouble(struct tb_agent *agent, int exit_code, const char *format, ...)
+{
+    char text[2048];
+    va_list rest;
+    va_start(rest, format);
+    vsnprintf(text, sizeof text, format, rest);
+    va_end(rest);
+    tell_text(agent, TB_CONTROL_TROUBLE, exit_code, text);
+    tb_agent_stop(agent, false);
+}
+
+/* ---- ending -------------------------------------------------------------------------------------------------------------- */
+
+static void finish(struct tb_agent *agent)
+{
+    if (agent->gone_told)
+        return;
+    tb_output_drain(agent);
+    tb_pipe_send(&agent->pipe, TB_CONTROL_GONE);
+    agent->gone_told = true;
+    agent->phase = TB_AGENT_DONE;
+}
+
+void tb_agent_check_done(struct tb_agent *agent)
+{
+    if (agent->gone_told || agent->phase < TB_AGENT_RUNNING)
+        return;
+    if (agent->phase >= TB_AGENT_STOPPING) {
+        if (!tb_ranks_alive(agent))
+            finish(agent);
+        return;
+    }
+    if (agent->ended_count < agent->rank_count)
+        return;
+    if (!tb_output_open_any(agent))
+        finish(agent);
+    else if (!tb_timer_is_set(&agent->linger))
+        tb_timer_set(&agent->loop, &agent->linger, LINGER_NS);
+}
+
+static void linger_over(struct tb_timer *timer)
+{
+    finish(TB_CONTAINER(timer, struct tb_agent, linger));
+}
+
+static void grace_over(struct tb_timer *timer)
+{
+    struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, grace);
+    if (agent->phase == TB_AGENT_STOPPING)
+        tb_agent_stop(agent, true);
+    else
+        finish(agent); /* a process that even SIGKILL does not end; it dies with us or never */
+}
+
+void tb_agent_stop(struct tb_agent *agent, bool now)
+{
+    if (agent->phase >= (now ? TB_AGENT_KILLING : TB_AGENT_STOPPING))
+        return;
+    agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
+    tb_ranks_signal(agent, now ? SIGKILL : SIGTERM);
+    tb_ranks_signal(agent, SIGCONT); /* a stopped process would not notice */
+    tb_timer_set(&agent->loop, &agent->grace, now ? LAST_NS : tb_param.kill_grace);
+    tb_output_resume(agent);
+    tb_ranks_reap(agent);
+    tb_agent_check_done(agent);
+}
+
+/* The launcher is gone: nobody is left to tell anything. */
+static void die(struct tb_agent *agent, const char *why)
+{
+    tb_log(TB_LOG_INFO, "agent", "ends: %s", why);
+    tb_ranks_signal(agent, SIGKILL);
+    agent->exit_code = agent->gone_told ? 0 : 1;
+    agent->loop.stop = true;
+}
+
+/* ---- starting ------------------------------------------------------------------------------------------------------------ */
+
+/* "name=value\n" lines, for rows that this host's own environment does not set. */
+static int take_own_parameters(char *lines)
+{
+    char *rest = NULL;
+    for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        char *equals = strchr(line, '=');
+        if (equals == NULL)
+            continue;
+        *equals = 0;
+        const struct tb_param_row *row = tb_param_find(line);
+        if (row == NULL || tb_param_origin(row) != TB_PARAM_DEFAULT)
+            continue;
+        int rc = tb_param_set(line, equals + 1, TB_PARAM_LAUNCHER);
+        if (rc != TB_OK)
+            return rc;
+        /* The ranks read what belongs to a host from their environment. */
+        char name[64] = "TOMBOLO_";
+        for (size_t i = 0; row->name[i] != 0 && i + 9 < sizeof name; i++)
+            name[8 + i] = (char)(row->name[i] >= 'a' && row->name[i] <= 'z' ? row->name[i] - 32 : row->name[i]);
+        setenv(name, equals + 1, 1);
+    }
+    return TB_OK;
+}
+
+static void tell_ready(struct tb_agent *agent)
+{
+    char name[256] = "";
+    const char *site = getenv("TOMBOLO_SITE"), *cluster = getenv("TOMBOLO_CLUSTER");
+    gethostname(name, sizeof name - 1);
+    struct tb_writer *w = tb_pipe_begin(&agent->pipe, TB_CONTROL_READY);
+    tb_put_text(w, name);
+    tb_put_text(w, site != NULL ? site : "");
+    tb_put_text(w, cluster != NULL ? cluster : "");
+    tb_put_u32(w, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
+    tb_put_u32(w, agent->address_count);
+    for (uint32_t i = 0; i < agent->address_count; i++)
+        tb_address_put(w, &agent->addresses[i]);
+    tb_pipe_end(&agent->pipe);
+}
+
+static void take_setup(struct tb_agent *agent, struct tb_reader *r)
+{
+    if (agent->phase != TB_AGENT_NEW)
+        return;
+    int rc = tb_setup_decode(&agent->setup, r);
+    if (rc == TB_OK && strcmp(agent->setup.version, TB_VERSION) != 0)
+        rc = tb_error(TB_ERR_PROTOCOL, "mixed versions: mpiexec is Tombolo %s, the agent is %s; install the same version "
+                                       "on all hosts",
+                      agent->setup.version, TB_VERSION);
+    if (rc == TB_OK)
+        rc = tb_param_import(agent->setup.parameters, strlen(agent->setup.parameters));
+    if (rc == TB_OK) {
+        agent->parameters = strdup(agent->setup.parameters);
+        rc = agent->parameters != NULL ? take_own_parameters(agent->setup.own_parameters)
+                                       : tb_error(TB_ERR_MEMORY, "no memory for parameters");
+    }
+    agent->window = agent->setup.window;
+    if (rc == TB_OK && agent->setup.host_count > 1)
+        rc = tb_listener_open(agent);
+    if (rc == TB_OK)
+        rc = tb_desk_open(agent);
+    if (rc != TB_OK) {
+        tb_agent_trouble(agent, 1, "%s", tb_error_story());
+        return;
+    }
+    if (!(agent->setup.flags & TB_SETUP_LOCAL))
+        tb_timer_set(&agent->loop, &agent->beat, tb_param.heartbeat / 3);
+    agent->phase = TB_AGENT_READY;
+    tell_ready(agent);
+}
+
+static void take_book(struct tb_agent *agent, struct tb_reader *r)
+{
+    if (agent->phase != TB_AGENT_READY)
+        return;
+    int rc = tb_book_decode(&agent->book, r);
+    if (rc == TB_OK && (agent->book.job != agent->setup.job || agent->setup.host >= agent->book.host_count))
+        rc = tb_error(TB_ERR_PROTOCOL, "the address book is of another job");
+    if (rc != TB_OK) {
+        tb_agent_trouble(agent, 1, "%s", tb_error_story());
+        return;
+    }
+    agent->host = agent->book.hosts[agent->setup.host].name;
+    char who[300];
+    snprintf(who, sizeof who, "agent %s", agent->host);
+    tb_log_identify(who);
+    agent->phase = TB_AGENT_RUNNING;
+    rc = tb_ranks_start(agent);
+    if (rc != TB_OK) {
+        /* Without a trouble told already, the story is the trouble. */
+        if (agent->phase == TB_AGENT_RUNNING)
+            tb_agent_trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+        return;
+    }
+    struct tb_writer *w = tb_pipe_begin(&agent->pipe, TB_CONTROL_STARTED);
+    tb_put_u32(w, agent->rank_count);
+    for (uint32_t i = 0; i < agent->rank_count; i++)
+        tb_put_u32(w, (uint32_t)agent->ranks[i].pid);
+    tb_pipe_end(&agent->pipe);
+}
+
+/* ---- hearing ------------------------------------------------------------------------------------------------------------- */
+
+static void take_signal(struct tb_agent *agent, int signal)
+{
+    if (signal == SIGTSTP) {
+        agent->suspended = true;
+        tb_ranks_signal(agent, SIGSTOP);
+    } else if (signal == SIGCONT) {
+        agent->suspended = false;
+        tb_ranks_signal(agent, SIGCONT);
+    } else if (signal > 0 && signal < NSIG) {
+        tb_ranks_signal(agent, signal);
+    }
+}
+
+static void take_frame(struct tb_agent *agent, struct tb_frame *frame)
+{
+    struct tb_reader *r = &frame->fields;
+    size_t length = 0;
+    switch (frame->kind) {
+    case TB_CONTROL_SETUP:
+        take_setup(agent, r);
+        break;
+    case TB_CONTROL_BOOK:
+        take_book(agent, r);
+        break;
+    case TB_CONTROL_INPUT: {
+        const void *bytes = tb_get_bytes(r, &length);
+        if (r->error == TB_OK && tb_input_add(agent, bytes, length) != TB_OK)
+            tb_agent_trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+        break;
+    }
+    case TB_CONTROL_WINDOW:
+        agent->window += tb_get_u32(r);
+        tb_output_resume(agent);
+        break;
+    case TB_CONTROL_SIGNAL:
+        take_signal(agent, (int)tb_get_u32(r));
+        break;
+    case TB_CONTROL_STOP:
+        tb_agent_stop(agent, tb_get_u8(r) != 0);
+        break;
+    default:
+        break;
+    }
+}
+
+static void pipe_ready(struct tb_watch *watch, uint32_t events)
+{
+    struct tb_agent *agent = TB_CONTAINER(watch, struct tb_agent, pipe_in);
+    struct tb_frame frame;
+    int rc = tb_pipe_fill(&agent->pipe);
+    if (rc == TB_AGAIN)
+        return;
+    agent->heard = tb_clock_now_real();
+    while (rc == TB_OK && (rc = tb_pipe_next(&agent->pipe, &frame)) == TB_OK)
+        take_frame(agent, &frame);
+    if (rc == TB_ERR_PROTOCOL)
+        fprintf(stderr, "tombolo agent %s: %s\n", TB_VERSION, tb_error_story());
+    if (rc < 0)
+        die(agent, rc == TB_ERR_CLOSED ? "the launcher is gone" : tb_error_story());
+}
+
+static void beat(struct tb_timer *timer)
+{
+    struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, beat);
+    if (!agent->suspended && tb_clock_now_real() - agent->heard > tb_param.heartbeat) {
+        die(agent, "the launcher is silent");
+        return;
+    }
+    /* One that has not left yet says as much as another. */
+    if (tb_pipe_queued(&agent->pipe) == 0)
+        tb_pipe_send(&agent->pipe, TB_CONTROL_PING);
+    tb_timer_set(&agent->loop, timer, tb_param.heartbeat / 3);
+}
+
+static void signals_ready(struct tb_watch *watch, uint32_t events)
+{
+    struct tb_agent *agent = TB_CONTAINER(watch, struct tb_agent, signals);
+    struct signalfd_siginfo info;
+    while (read(watch->descriptor, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo != SIGCHLD && agent->phase < TB_AGENT_STOPPING)
+            tb_agent_trouble(agent, 128 + (int)info.ssi_signo, "the agent on host %s was ended by signal %u (%s)",
+                             agent->host, info.ssi_signo, strsignal((int)info.ssi_signo));
+    tb_ranks_reap(agent);
+    tb_agent_check_done(agent);
+}
+
+static void out_ready(struct tb_watch *watch, uint32_t events)
+{
+    /* Only wakes the loop, which flushes before it sleeps. */
+}
+
+/* Before each sleep: everything gathered goes out with as few system calls as possible. */
+static void settle(struct tb_loop *loop)
+{
+    struct tb_agent *agent = TB_CONTAINER(loop, struct tb_agent, loop);
+    int rc = tb_pipe_flush(&agent->pipe);
+    if (rc < 0) {
+        die(agent, "the launcher does not listen any more");
+    } else if (rc == TB_AGAIN && agent->pipe_out.descriptor < 0) {
+        if (tb_loop_watch(loop, &agent->pipe_out, agent->pipe.out, EPOLLOUT, out_ready) != TB_OK)
+            die(agent, tb_error_story());
+    } else if (rc == TB_OK) {
+        tb_loop_unwatch(loop, &agent->pipe_out);
+    }
+    if (rc == TB_OK && agent->gone_told)
+        loop->stop = true;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------------ */
+
+/* Standard input and output become the control stream; what takes their numbers can be written to without harm. */
+static int take_streams(struct tb_agent *agent)
+{
+    int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3);
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (in < 0 || out < 0 || nothing < 0)
+        return tb_error_errno("an agent needs its launcher at standard input and output");
+    dup2(nothing, 0);
+    dup2(nothing, 1);
+    if (nothing > 2)
+        close(nothing);
+    fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
+    fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
+    tb_pipe_open(&agent->pipe, in, out);
+    return TB_OK;
+}
+
+static int say_preamble(struct tb_agent *agent)
+{
+    char text[128];
+    int n = snprintf(text, sizeof text, TB_AGENT_PREAMBLE "%s wire %d\n", TB_VERSION, TB_WIRE_VERSION);
+    if (write(agent->pipe.out, text, (size_t)n) != n)
+        return tb_error_errno("cannot speak to the launcher");
+    return TB_OK;
+}
+
+static int open_all(struct tb_agent *agent)
+{
+    agent->host = "this host";
+    agent->segment = agent->book_descriptor = agent->loopback = -1;
+    agent->input = (struct tb_input){.agent = agent, .descriptor = -1, .watch.descriptor = -1};
+    agent->pipe_out.descriptor = agent->listener.descriptor = agent->desk.descriptor = -1;
+    tb_list_init(&agent->errands);
+    tb_timer_init(&agent->beat, beat);
+    tb_timer_init(&agent->grace, grace_over);
+    tb_timer_init(&agent->linger, linger_over);
+    tb_timer_init(&agent->sweep, tb_output_sweep);
+    tb_timer_init(&agent->retry, NULL);
+    tb_timer_init(&agent->patience, NULL);
+    /* What our launcher's command gave us for itself does not concern our ranks. */
+    prctl(PR_SET_PDEATHSIG, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal(SIGPIPE, SIG_IGN);
+    getrlimit(RLIMIT_NOFILE, &agent->descriptors);
+    struct rlimit most = {agent->descriptors.rlim_max, agent->descriptors.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &most);
+    int rc = take_streams(agent);
+    if (rc == TB_OK)
+        rc = tb_loop_open(&agent->loop);
+    agent->loop.settle = settle;
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < 5; i++)
+        sigaddset(&set, (int[]){SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT}[i]);
+    int signals = -1;
+    if (rc == TB_OK)
+        rc = tb_signals_open(&set, &agent->mask, &signals);
+    if (rc == TB_OK)
+        rc = tb_loop_watch(&agent->loop, &agent->signals, signals, EPOLLIN, signals_ready);
+    if (rc == TB_OK)
+        rc = tb_loop_watch(&agent->loop, &agent->pipe_in, agent->pipe.in, EPOLLIN, pipe_ready);
+    if (rc == TB_OK)
+        rc = tb_param_load();
+    agent->heard = tb_clock_now_real();
+    return rc == TB_OK ? say_preamble(agent) : rc;
+}
+
+int tb_agent_run(void)
+{
+    struct tb_agent *agent = calloc(1, sizeof *agent);
+    if (agent == NULL)
+        return 1;
+    int rc = open_all(agent);
+    if (rc == TB_OK)
+        rc = tb_loop_run(&agent->loop);
+    if (rc != TB_OK) {
+        fprintf(stderr, "tombolo agent: %s\n", tb_error_story());
+        tb_ranks_signal(agent, SIGKILL);
+        return 1;
+    }
+    /* Everything else goes with the process. */
+    return agent->exit_code;
+}

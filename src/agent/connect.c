@@ -1,0 +1,375 @@
+/* Connections to ranks of other hosts, made for ranks of this one. An errand tries the addresses of the other agent,
+ * likely ones first, a little apart but side by side; the first that proves the key is it. */
+#include "agent/state.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define STAGGER_NS     250000000u
+#define ERRANDS_LIMIT  4096u
+#define LOOPBACK_TRIES 64
+
+struct errand;
+
+struct attempt {
+    struct tb_watch watch;
+    struct errand *errand;
+    struct tb_address address;
+    bool greeted; /* hello was sent */
+    size_t have;  /* bytes of welcome */
+    struct tb_hello hello;
+    struct tb_welcome welcome;
+};
+
+struct errand {
+    struct tb_list node;
+    struct tb_rank *rank;
+    struct tb_proc to;
+    enum tb_stream stream;
+    uint32_t host;
+    uint32_t started, count; /* attempts */
+    uint32_t running;
+    uint64_t deadline;
+    struct tb_timer timer;
+    char story[512]; /* why the attempts so far have failed */
+    struct attempt *attempts;
+};
+
+static void start_next(struct errand *errand);
+
+static void end_errand(struct errand *errand)
+{
+    struct tb_agent *agent = errand->rank->agent;
+    for (uint32_t i = 0; i < errand->started; i++) {
+        int socket = errand->attempts[i].watch.descriptor;
+        if (socket >= 0) {
+            tb_loop_unwatch(&agent->loop, &errand->attempts[i].watch);
+            close(socket);
+        }
+    }
+    tb_timer_clear(&errand->timer);
+    tb_list_remove(&errand->node);
+    free(errand->attempts);
+    free(errand);
+}
+
+static void give_up(struct errand *errand, int error)
+{
+    struct tb_agent *agent = errand->rank->agent;
+    tb_error(error, "host %s cannot connect rank %u to rank %u on host %s:%s", agent->host, errand->rank->rank,
+             errand->to.index, agent->book.hosts[errand->host].name, errand->story);
+    tb_desk_connection(errand->rank, errand->to, errand->stream, error, -1);
+    end_errand(errand);
+}
+
+static void end_attempt(struct attempt *attempt, const char *why)
+{
+    struct errand *errand = attempt->errand;
+    struct tb_agent *agent = errand->rank->agent;
+    int socket = attempt->watch.descriptor;
+    if (socket >= 0) {
+        tb_loop_unwatch(&agent->loop, &attempt->watch);
+        close(socket);
+    }
+    char text[80];
+    tb_address_print(&attempt->address, text, sizeof text);
+    size_t used = strlen(errand->story);
+    snprintf(errand->story + used, sizeof errand->story - used, "%s %s: %s", used > 0 ? ";" : "", text, why);
+    errand->running--;
+    if (errand->started < errand->count)
+        start_next(errand);
+    else if (errand->running == 0)
+        give_up(errand, TB_ERR_PEER);
+}
+
+/* The other agent has answered. */
+static void finish(struct attempt *attempt)
+{
+    struct errand *errand = attempt->errand;
+    struct tb_agent *agent = errand->rank->agent;
+    struct tb_confirm confirm;
+    int rc = tb_welcome_verify(&attempt->welcome, &agent->setup.key, &attempt->hello);
+    if (rc != TB_OK || attempt->welcome.status != TB_WELCOME_OK) {
+        end_attempt(attempt, rc == TB_ERR_FORBIDDEN                                  ? "is no agent of this job"
+                             : rc != TB_OK || attempt->welcome.status == TB_WELCOME_VERSION ? "has another version of Tombolo"
+                             : attempt->welcome.status == TB_WELCOME_BUSY              ? "is too busy"
+                                                                                       : "that rank has ended");
+        return;
+    }
+    rc = tb_confirm_make(&confirm, &agent->setup.key, &attempt->hello, &attempt->welcome);
+    int socket = attempt->watch.descriptor;
+    if (rc != TB_OK || send(socket, &confirm, sizeof confirm, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof confirm) {
+        end_attempt(attempt, "closed the connection");
+        return;
+    }
+    tb_loop_unwatch(&agent->loop, &attempt->watch);
+    tb_desk_connection(errand->rank, errand->to, errand->stream, TB_OK, socket);
+    end_errand(errand);
+}
+
+/* The connection is there (or not): say hello. */
+static bool greet(struct attempt *attempt)
+{
+    struct errand *errand = attempt->errand;
+    struct tb_agent *agent = errand->rank->agent;
+    int error = 0, on = 1;
+    socklen_t length = sizeof error;
+    getsockopt(attempt->watch.descriptor, SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) {
+        end_attempt(attempt, strerror(error));
+        return false;
+    }
+    setsockopt(attempt->watch.descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    struct tb_proc self = {agent->setup.job, errand->rank->rank};
+    if (tb_hello_make(&attempt->hello, &agent->setup.key, self, errand->to, errand->stream) != TB_OK) {
+        char why[256];
+        snprintf(why, sizeof why, "%s", tb_error_story());
+        end_attempt(attempt, why);
+        return false;
+    }
+    if (send(attempt->watch.descriptor, &attempt->hello, sizeof attempt->hello, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+        (ssize_t)sizeof attempt->hello) {
+        end_attempt(attempt, "closed the connection");
+        return false;
+    }
+    attempt->greeted = true;
+    tb_loop_change(&agent->loop, &attempt->watch, EPOLLIN);
+    return true;
+}
+
+static void attempt_ready(struct tb_watch *watch, uint32_t events)
+{
+    struct attempt *attempt = TB_CONTAINER(watch, struct attempt, watch);
+    if (!attempt->greeted && !greet(attempt))
+        return;
+    while (attempt->have < sizeof attempt->welcome) {
+        ssize_t n = recv(watch->descriptor, (char *)&attempt->welcome + attempt->have,
+                         sizeof attempt->welcome - attempt->have, MSG_DONTWAIT);
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0) {
+            end_attempt(attempt, n == 0 ? "closed the connection without a word: no agent of this job, or it did not "
+                                          "accept the job key"
+                                        : strerror(errno));
+            return;
+        }
+        attempt->have += (size_t)n;
+    }
+    finish(attempt);
+}
+
+static void start_next(struct errand *errand)
+{
+    struct tb_agent *agent = errand->rank->agent;
+    struct attempt *attempt = &errand->attempts[errand->started++];
+    errand->running++;
+    attempt->watch.descriptor = -1;
+    struct sockaddr_storage name;
+    socklen_t length = tb_address_socket(&attempt->address, &name);
+    int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        end_attempt(attempt, strerror(errno));
+        return;
+    }
+    if (connect(fd, (struct sockaddr *)&name, length) < 0 && errno != EINPROGRESS) {
+        int error = errno;
+        close(fd);
+        end_attempt(attempt, strerror(error));
+        return;
+    }
+    if (tb_loop_watch(&agent->loop, &attempt->watch, fd, EPOLLOUT, attempt_ready) != TB_OK) {
+        close(fd);
+        end_attempt(attempt, "cannot be waited for");
+        return;
+    }
+    uint64_t now = tb_clock_now_real(), left = errand->deadline > now ? errand->deadline - now : 0;
+    bool more = errand->started < errand->count;
+    tb_timer_set(&agent->loop, &errand->timer, more && left > STAGGER_NS ? STAGGER_NS : left);
+}
+
+static void errand_due(struct tb_timer *timer)
+{
+    struct errand *errand = TB_CONTAINER(timer, struct errand, timer);
+    if (tb_clock_now_real() >= errand->deadline) {
+        size_t used = strlen(errand->story);
+        snprintf(errand->story + used, sizeof errand->story - used,
+                 "%s no answer within %.0f s; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)",
+                 used > 0 ? ";" : "", (double)tb_param.connect_timeout / 1e9);
+        give_up(errand, TB_ERR_TIMEOUT);
+    } else if (errand->started < errand->count) {
+        start_next(errand);
+    }
+}
+
+/* ---- which addresses, and in which order ------------------------------------------------------------------------------ */
+
+static bool same_subnet(const struct tb_address *a, const struct tb_address *b)
+{
+    if (a->family != b->family)
+        return false;
+    unsigned bits = a->prefix < b->prefix ? a->prefix : b->prefix;
+    for (unsigned i = 0; i < bits; i++)
+        if (((a->bytes[i / 8] ^ b->bytes[i / 8]) >> (7 - i % 8)) & 1)
+            return false;
+    return bits > 0;
+}
+
+static bool is_near(const struct tb_agent *agent, const struct tb_address *address)
+{
+    for (uint32_t i = 0; i < agent->address_count; i++)
+        if (same_subnet(&agent->addresses[i], address))
+            return true;
+    return false;
+}
+
+/* Link-local addresses need the number of our own interface, not of theirs. */
+static void fix_scope(const struct tb_agent *agent, struct tb_address *address)
+{
+    for (uint32_t i = 0; address->scope != 0 && i < agent->address_count; i++)
+        if (agent->addresses[i].scope != 0) {
+            address->scope = agent->addresses[i].scope;
+            return;
+        }
+}
+
+static int list_attempts(struct errand *errand)
+{
+    struct tb_agent *agent = errand->rank->agent;
+    const struct tb_host *host = &agent->book.hosts[errand->host];
+    if (host->address_count == 0)
+        return tb_error(TB_ERR_PEER, "host %s has told no address", host->name);
+    errand->attempts = calloc(host->address_count, sizeof *errand->attempts);
+    if (errand->attempts == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a connection");
+    for (int far = 0; far <= 1; far++)
+        for (uint32_t i = 0; i < host->address_count; i++)
+            if (is_near(agent, &host->addresses[i]) == !far) {
+                struct attempt *attempt = &errand->attempts[errand->count++];
+                attempt->errand = errand;
+                attempt->address = host->addresses[i];
+                attempt->watch.descriptor = -1;
+                fix_scope(agent, &attempt->address);
+            }
+    return TB_OK;
+}
+
+static int send_errand(struct tb_rank *rank, struct tb_proc to, enum tb_stream stream, uint32_t host)
+{
+    struct tb_agent *agent = rank->agent;
+    uint32_t running = 0;
+    for (const struct tb_list *l = agent->errands.next; l != &agent->errands; l = l->next)
+        running++;
+    if (running >= ERRANDS_LIMIT)
+        return tb_error(TB_ERR_LIMIT, "host %s is making too many connections at once", agent->host);
+    struct errand *errand = calloc(1, sizeof *errand);
+    if (errand == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a connection");
+    *errand = (struct errand){.rank = rank, .to = to, .stream = stream, .host = host};
+    errand->deadline = tb_clock_now_real() + tb_param.connect_timeout;
+    tb_timer_init(&errand->timer, errand_due);
+    int rc = list_attempts(errand);
+    if (rc != TB_OK) {
+        free(errand->attempts);
+        free(errand);
+        return rc;
+    }
+    tb_list_append(&agent->errands, &errand->node);
+    start_next(errand);
+    return TB_OK;
+}
+
+void tb_connect_forget(struct tb_rank *rank)
+{
+    struct errand *errand;
+    TB_LIST_EACH (errand, &rank->agent->errands, struct errand, node)
+        if (errand->rank == rank)
+            end_errand(errand);
+}
+
+/* ---- between ranks of this host ----------------------------------------------------------------------------------------- */
+
+static int open_loopback(struct tb_agent *agent)
+{
+    struct tb_address address = {.family = 4, .bytes = {127, 0, 0, 1}};
+    struct sockaddr_storage name;
+    socklen_t length = tb_address_socket(&address, &name);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&name, length) < 0 || listen(fd, 64) < 0) {
+        int rc = tb_error_errno("cannot listen on 127.0.0.1");
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    agent->loopback = fd;
+    return TB_OK;
+}
+
+/* Both ends of a TCP connection of ours. Who else connects to our port meanwhile is recognised by his own, and closed. */
+static int make_pair(struct tb_agent *agent, int pair[2])
+{
+    int rc = agent->loopback >= 0 ? TB_OK : open_loopback(agent);
+    if (rc != TB_OK)
+        return rc;
+    struct sockaddr_in name, ours, theirs;
+    socklen_t length = sizeof name;
+    getsockname(agent->loopback, (struct sockaddr *)&name, &length);
+    pair[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (pair[0] < 0 || connect(pair[0], (struct sockaddr *)&name, sizeof name) < 0)
+        goto failed;
+    length = sizeof ours;
+    getsockname(pair[0], (struct sockaddr *)&ours, &length);
+    for (int i = 0; i < LOOPBACK_TRIES; i++) {
+        length = sizeof theirs;
+        pair[1] = accept4(agent->loopback, (struct sockaddr *)&theirs, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (pair[1] < 0)
+            goto failed;
+        if (theirs.sin_port == ours.sin_port && theirs.sin_addr.s_addr == ours.sin_addr.s_addr) {
+            int on = 1;
+            for (int k = 0; k < 2; k++)
+                setsockopt(pair[k], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+            fcntl(pair[0], F_SETFL, O_NONBLOCK);
+            return TB_OK;
+        }
+        close(pair[1]);
+    }
+    errno = EBUSY;
+failed:
+    rc = tb_error_errno("cannot connect two ranks of host %s over TCP", agent->host);
+    if (pair[0] >= 0)
+        close(pair[0]);
+    return rc;
+}
+
+static int connect_here(struct tb_rank *rank, struct tb_proc to, enum tb_stream stream)
+{
+    struct tb_agent *agent = rank->agent;
+    struct tb_rank *other = tb_ranks_find(agent, to.index);
+    if (other == NULL || other->ended)
+        return tb_error(TB_ERR_PEER, "rank %u on host %s has ended", to.index, agent->host);
+    int pair[2] = {-1, -1};
+    int rc = make_pair(agent, pair);
+    if (rc != TB_OK)
+        return rc;
+    tb_desk_connection(rank, to, stream, TB_OK, pair[0]);
+    tb_desk_connection(other, (struct tb_proc){to.job, rank->rank}, stream, TB_OK, pair[1]);
+    return TB_OK;
+}
+
+void tb_connect_ask(struct tb_rank *rank, struct tb_proc to, enum tb_stream stream)
+{
+    struct tb_agent *agent = rank->agent;
+    int rc;
+    if (to.job != agent->setup.job || to.index >= agent->book.ranks) {
+        rc = tb_error(TB_ERR_PEER, "there is no rank %u in this job", to.index);
+    } else {
+        uint32_t host = tb_book_host_of(&agent->book, to.index);
+        rc = host == agent->setup.host ? connect_here(rank, to, stream) : send_errand(rank, to, stream, host);
+    }
+    if (rc != TB_OK)
+        tb_desk_connection(rank, to, stream, rc, -1);
+}

@@ -1,0 +1,168 @@
+/* The agent's state, shared by the files of this folder. One thread owns everything. */
+#ifndef TB_AGENT_STATE_H
+#define TB_AGENT_STATE_H
+
+#include "agent/agent.h"
+#include "agent/lines.h"
+#include "job/job.h"
+#include "remote/remote.h"
+
+#define TB_AGENT_PENDING_LIMIT 64u /* incoming connections that have not proved the key yet */
+#define TB_AGENT_JOINER_LIMIT  64u /* processes that have connected by name and not said hello yet */
+
+struct tb_agent;
+
+/* A packet that waits for its rank, with a descriptor or -1. */
+struct tb_parcel {
+    struct tb_list node;
+    enum tb_control kind;
+    struct tb_writer fields;
+    int descriptor;
+};
+
+/* One of the two output streams of a rank. */
+struct tb_output {
+    struct tb_watch watch;
+    struct tb_rank *rank;
+    int descriptor; /* -1: at its end */
+    struct tb_lines lines;
+};
+
+struct tb_rank {
+    struct tb_agent *agent;
+    uint32_t rank;  /* in the job */
+    uint32_t local; /* on this host */
+    pid_t pid;      /* 0: not started */
+    pid_t joined;   /* the process that is this rank for MPI; 0: none yet */
+    bool ended, initialized, finalized;
+    uint32_t welcomed; /* doorbells that its welcome has brought so far */
+    struct tb_watch control;
+    struct tb_list parcels;
+    uint32_t parcel_count;
+    struct tb_output outputs[2];
+};
+
+/* A process that has connected to our abstract socket. */
+struct tb_joiner {
+    struct tb_watch watch;
+    struct tb_agent *agent;
+    uint64_t since;
+};
+
+/* A connection that is being proved by whoever opened it. */
+struct tb_pending {
+    struct tb_watch watch;
+    struct tb_agent *agent;
+    uint64_t since;
+    bool welcomed;
+    size_t have; /* bytes of hello or confirm */
+    struct tb_hello hello;
+    struct tb_welcome welcome;
+    struct tb_confirm confirm;
+};
+
+/* Bytes for rank 0 that did not fit into its pipe yet. */
+struct tb_input {
+    struct tb_watch watch;
+    struct tb_agent *agent;
+    int descriptor; /* -1: closed, or rank 0 is elsewhere */
+    char *bytes;
+    size_t start, end, room;
+    bool last; /* nothing follows: close when empty */
+};
+
+enum tb_agent_phase { TB_AGENT_NEW, TB_AGENT_READY, TB_AGENT_RUNNING, TB_AGENT_STOPPING, TB_AGENT_KILLING, TB_AGENT_DONE };
+
+struct tb_agent {
+    struct tb_loop loop;
+    enum tb_agent_phase phase;
+    int exit_code;
+    struct tb_pipe pipe;
+    struct tb_watch pipe_in, pipe_out;
+    uint64_t heard;  /* when the launcher last said something */
+    bool suspended;  /* the launcher is stopped (Ctrl-Z) and will be silent */
+    bool gone_told;
+    struct tb_timer beat, grace, linger, sweep, retry;
+    struct tb_watch signals;
+    sigset_t mask;            /* signals as they were, for the ranks */
+    struct rlimit descriptors; /* as it was, for the ranks */
+
+    struct tb_setup setup;
+    struct tb_book book;
+    const char *host; /* our name in the book, or "this host" */
+    char *parameters; /* for welcomes */
+    uint32_t rank_count, ended_count;
+    struct tb_rank *ranks;
+    int segment, book_descriptor;
+    uint64_t segment_bytes;
+    int *doorbells;
+
+    struct tb_watch desk; /* the abstract socket */
+    char desk_name[64];
+    struct tb_joiner *joiners[TB_AGENT_JOINER_LIMIT];
+
+    int64_t window; /* bytes of output that may be sent now */
+    struct tb_input input;
+
+    struct tb_watch listener; /* for other hosts */
+    uint16_t port;
+    int loopback;             /* listens for ourselves only; -1: none yet */
+    struct tb_timer patience; /* of pending connections */
+    struct tb_pending *pending[TB_AGENT_PENDING_LIMIT];
+    uint32_t address_count;
+    struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
+    struct tb_list errands; /* connections that we are making */
+};
+
+/* agent.c */
+void tb_agent_trouble(struct tb_agent *agent, int exit_code, const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
+void tb_agent_note(struct tb_agent *agent, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+void tb_agent_stop(struct tb_agent *agent, bool now);
+void tb_agent_check_done(struct tb_agent *agent);
+
+/* rank.c */
+int tb_ranks_start(struct tb_agent *agent);
+void tb_ranks_reap(struct tb_agent *agent);
+void tb_ranks_signal(struct tb_agent *agent, int signal);
+bool tb_ranks_alive(const struct tb_agent *agent); /* some process of some rank's group still is */
+struct tb_rank *tb_ranks_find(struct tb_agent *agent, uint32_t rank);
+
+/* output.c */
+int tb_output_open(struct tb_output *output, struct tb_rank *rank, int descriptor);
+void tb_output_resume(struct tb_agent *agent);
+void tb_output_drain(struct tb_agent *agent); /* what is in the pipes, then closes them */
+void tb_output_sweep(struct tb_timer *timer); /* unfinished lines that have waited long enough */
+bool tb_output_open_any(const struct tb_agent *agent);
+int tb_input_add(struct tb_agent *agent, const void *bytes, size_t length);
+
+/* desk.c */
+int tb_desk_open(struct tb_agent *agent);
+int tb_desk_watch(struct tb_rank *rank, int socket);
+void tb_desk_read(struct tb_rank *rank);
+int tb_desk_welcome(struct tb_rank *rank);
+/* Takes the descriptor in any case; refused (error is not TB_OK): -1 and the story. */
+void tb_desk_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_stream stream, int error, int descriptor);
+void tb_desk_close(struct tb_rank *rank);
+
+/* address.c */
+int tb_address_list(struct tb_address *addresses, uint32_t limit, uint32_t *count);
+int tb_ports_parse(const char *text, uint16_t *low, uint16_t *high);
+int tb_listener_open(struct tb_agent *agent);
+
+/* accept.c */
+void tb_accept_ready(struct tb_watch *watch, uint32_t events);
+void tb_accept_expire(struct tb_timer *timer);
+
+/* connect.c */
+void tb_connect_ask(struct tb_rank *rank, struct tb_proc to, enum tb_stream stream);
+void tb_connect_forget(struct tb_rank *rank); /* the rank is gone */
+
+/* bind.c */
+struct tb_binding; /* where each rank of the host may run */
+int tb_binding_open(struct tb_binding **binding, uint32_t bind);
+void tb_binding_choose(const struct tb_binding *binding, uint32_t local, cpu_set_t **cpus, size_t *bytes);
+void tb_binding_print(const struct tb_binding *binding, uint32_t local, char *text, size_t size);
+void tb_binding_close(struct tb_binding *binding);
+
+#endif

@@ -1,0 +1,382 @@
+/* A rank's membership in its job. */
+#include "job/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define SEND_PATIENCE_MS  10000 /* an agent always reads; one that does not for this long is broken */
+#define ABORT_PATIENCE_MS 10000 /* the agent kills us long before */
+#define OWN_DESCRIPTORS   256   /* what a program may want for itself, besides the doorbells */
+
+struct agent_name {
+    int descriptor;
+    unsigned long inode;
+    unsigned local_count;
+    char socket[64];
+};
+
+static int parse_name(const char *text, struct agent_name *name)
+{
+    int used = 0;
+    if (sscanf(text, "%d:%lu:%u:%n", &name->descriptor, &name->inode, &name->local_count, &used) != 3 || used == 0 ||
+        text[used] == 0 || strlen(text + used) >= sizeof name->socket || name->local_count > TB_HOST_RANKS_LIMIT)
+        return tb_error(TB_ERR_ARGUMENT,
+                        "the environment variable " TB_AGENT_VARIABLE " is \"%s\", which no agent wrote; "
+                        "unset it to run this program alone",
+                        text);
+    strcpy(name->socket, text + used);
+    return TB_OK;
+}
+
+/* The descriptors of all doorbells of the host must fit. */
+static void raise_limit(unsigned doorbells)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)doorbells + OWN_DESCRIPTORS;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
+        limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static bool is_inherited(const struct agent_name *name)
+{
+    struct stat about;
+    return fstat(name->descriptor, &about) == 0 && S_ISSOCK(about.st_mode) && about.st_ino == name->inode;
+}
+
+static int open_alone(struct tb_job *job)
+{
+    job->source = TB_JOB_ALONE;
+    job->control = -1;
+    job->size = job->local_count = 1;
+    do {
+        int rc = tb_random_secret(&job->self.job, sizeof job->self.job);
+        if (rc != TB_OK)
+            return rc;
+    } while (job->self.job == 0);
+    if (gethostname(job->host, sizeof job->host - 1) < 0)
+        strcpy(job->host, "localhost");
+    job->book.hosts = calloc(1, sizeof *job->book.hosts);
+    job->book.ranges = calloc(1, sizeof *job->book.ranges);
+    job->local_procs = calloc(1, sizeof *job->local_procs);
+    if (job->book.hosts == NULL || job->book.ranges == NULL || job->local_procs == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the address book");
+    job->book.job = job->self.job;
+    job->book.ranks = job->book.host_count = job->book.range_count = 1;
+    snprintf(job->book.hosts[0].name, sizeof job->book.hosts[0].name, "%s", job->host);
+    job->book.hosts[0].rank_count = job->book.ranges[0].count = 1;
+    return TB_OK;
+}
+
+/* Takes the descriptors of a packet from `first` on as doorbells. */
+static int take_doorbells(struct tb_job *job, struct tb_packet *packet, uint32_t first, uint32_t *have)
+{
+    uint32_t count = packet->descriptor_count - first;
+    if (count == 0 || count > job->local_count - *have)
+        return tb_error(TB_ERR_PROTOCOL, "the agent gave %u doorbells for %u ranks", *have + count, job->local_count);
+    for (uint32_t i = 0; i < count; i++) {
+        job->doorbells[(*have)++] = packet->descriptors[first + i];
+        packet->descriptors[first + i] = -1;
+    }
+    return TB_OK;
+}
+
+static int list_local(struct tb_job *job, uint32_t host)
+{
+    job->local_count = job->book.hosts[host].rank_count;
+    job->local_procs = calloc(job->local_count, sizeof *job->local_procs);
+    job->doorbells = malloc(job->local_count * sizeof *job->doorbells);
+    if (job->local_procs == NULL || job->doorbells == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the ranks of this host");
+    for (uint32_t i = 0; i < job->local_count; i++)
+        job->doorbells[i] = -1;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < job->book.range_count; i++) {
+        const struct tb_rank_range *range = &job->book.ranges[i];
+        for (uint32_t k = 0; range->host == host && k < range->count && n < job->local_count; k++)
+            job->local_procs[n++] = range->first_rank + k;
+    }
+    return TB_OK;
+}
+
+static int take_welcome(struct tb_job *job, struct tb_packet *packet)
+{
+    struct tb_reader *r = &packet->frame.fields;
+    uint32_t rank = tb_get_u32(r), host = tb_get_u32(r);
+    uint64_t segment_bytes = tb_get_u64(r);
+    size_t length = 0;
+    const char *parameters = tb_get_bytes(r, &length);
+    if (tb_reader_end(r) != TB_OK || packet->descriptor_count < 3)
+        return tb_error(TB_ERR_PROTOCOL, "the agent's welcome makes no sense; are program and mpiexec of the same "
+                                         "version of Tombolo?");
+    int rc = tb_book_map(&job->book, packet->descriptors[1]);
+    if (rc != TB_OK)
+        return rc;
+    if (rank >= job->book.ranks || host >= job->book.host_count || tb_book_host_of(&job->book, rank) != host)
+        return tb_error(TB_ERR_PROTOCOL, "the agent's welcome does not agree with the address book");
+    job->self = (struct tb_proc){job->book.job, rank};
+    job->size = job->book.ranks;
+    job->local_index = tb_book_local_index(&job->book, rank);
+    snprintf(job->host, sizeof job->host, "%s", job->book.hosts[host].name);
+    rc = list_local(job, host);
+    if (rc == TB_OK)
+        rc = tb_param_import(parameters, length);
+    if (rc != TB_OK)
+        return rc;
+    void *segment = mmap(NULL, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, packet->descriptors[0], 0);
+    if (segment == MAP_FAILED)
+        return tb_error_errno("cannot map the host's shared memory of %llu bytes", (unsigned long long)segment_bytes);
+    job->segment = segment;
+    job->segment_bytes = segment_bytes;
+    uint32_t have = 0;
+    rc = take_doorbells(job, packet, 2, &have);
+    while (rc == TB_OK && have < job->local_count) {
+        tb_packet_discard(packet);
+        rc = tb_packet_receive(job->control, packet, true);
+        if (rc == TB_OK && packet->frame.kind != TB_CONTROL_DOORBELLS)
+            rc = tb_error(TB_ERR_PROTOCOL, "the agent's welcome is incomplete");
+        if (rc == TB_OK)
+            rc = take_doorbells(job, packet, 0, &have);
+    }
+    return rc;
+}
+
+/* Over an inherited socket this needs no answer: it tells the agent that the rank has its process. */
+static int tell_pid(int control)
+{
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_u32(&w, (uint32_t)getpid());
+    int rc = tb_packet_send(control, TB_CONTROL_HELLO, &w, NULL, 0);
+    tb_writer_close(&w);
+    return rc;
+}
+
+/* Connects to the agent by name and asks who we are. */
+static int ask_by_name(struct tb_job *job, const struct agent_name *name, struct tb_packet *packet)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return tb_error_errno("cannot make a socket to the agent");
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    size_t length = strlen(name->socket);
+    memcpy(to.sun_path + 1, name->socket, length);
+    if (connect(fd, (struct sockaddr *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0) {
+        int rc = tb_error_errno("the agent that started this program (" TB_AGENT_VARIABLE ") does not answer; "
+                                "unset that variable to run the program alone");
+        close(fd);
+        return rc;
+    }
+    if (job->control >= 0)
+        close(job->control);
+    job->control = fd;
+    int rc = tell_pid(fd);
+    return rc == TB_OK ? tb_packet_receive(fd, packet, true) : rc;
+}
+
+/* Whatever the agent's first packet was. *alone: this is a program that a rank has started. */
+static int take_answer(struct tb_job *job, struct tb_packet *packet, bool *alone)
+{
+    struct tb_reader *r = &packet->frame.fields;
+    if (packet->frame.kind == TB_CONTROL_WELCOME)
+        return take_welcome(job, packet);
+    if (packet->frame.kind != TB_CONTROL_TAKEN)
+        return tb_error(TB_ERR_PROTOCOL, "the agent's first word to this rank makes no sense");
+    *alone = tb_get_u8(r) != 0;
+    size_t length = 0;
+    const char *text = tb_get_bytes(r, &length);
+    if (*alone)
+        return TB_OK;
+    return tb_error(TB_ERR_FORBIDDEN, "%.*s", r->error == TB_OK ? (int)length : 0, text != NULL ? text : "");
+}
+
+int tb_job_join(struct tb_job *job)
+{
+    *job = (struct tb_job){.control = -1};
+    const char *text = getenv(TB_AGENT_VARIABLE);
+    if (text == NULL || *text == 0)
+        return open_alone(job);
+    struct agent_name name;
+    int rc = parse_name(text, &name);
+    if (rc != TB_OK)
+        return rc;
+    struct tb_packet *packet = malloc(sizeof *packet);
+    if (packet == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to talk to the agent");
+    packet->descriptor_count = 0;
+    raise_limit(name.local_count);
+    job->source = TB_JOB_AGENT;
+    rc = TB_AGAIN;
+    if (is_inherited(&name)) {
+        job->control = name.descriptor;
+        fcntl(job->control, F_SETFD, FD_CLOEXEC);
+        rc = tb_packet_receive(job->control, packet, false);
+    }
+    /* No packet in an inherited socket: another process has taken it, or it is late. The agent knows. */
+    if (rc == TB_AGAIN)
+        rc = ask_by_name(job, &name, packet);
+    bool alone = false;
+    if (rc == TB_OK)
+        rc = take_answer(job, packet, &alone);
+    if (rc == TB_OK && !alone && job->control == name.descriptor)
+        rc = tell_pid(job->control);
+    else if (rc == TB_ERR_CLOSED)
+        rc = tb_error(TB_ERR_PEER, "the agent that started this program is gone or does not know it");
+    tb_packet_discard(packet);
+    free(packet);
+    if (rc != TB_OK || alone)
+        tb_job_leave(job);
+    return alone ? open_alone(job) : rc;
+}
+
+void tb_job_leave(struct tb_job *job)
+{
+    if (job->segment != NULL)
+        munmap(job->segment, job->segment_bytes);
+    for (uint32_t i = 0; job->doorbells != NULL && i < job->local_count; i++)
+        if (job->doorbells[i] >= 0)
+            close(job->doorbells[i]);
+    free(job->doorbells);
+    free(job->local_procs);
+    tb_book_close(&job->book);
+    if (job->control >= 0)
+        close(job->control);
+    *job = (struct tb_job){.control = -1};
+}
+
+/* ---- talking -------------------------------------------------------------------------------------------------------- */
+
+static struct tb_proc take_proc(struct tb_reader *r)
+{
+    struct tb_proc proc;
+    proc.job = tb_get_u32(r);
+    proc.index = tb_get_u32(r);
+    return proc;
+}
+
+/* An agent that closes a refused request tells why; the descriptor is only there when it went well. */
+static int take_connection(struct tb_packet *packet, const struct tb_job_events *events)
+{
+    struct tb_reader *r = &packet->frame.fields;
+    struct tb_proc proc = take_proc(r);
+    uint32_t stream = tb_get_u32(r);
+    int error = (int)tb_get_u32(r);
+    size_t length = 0;
+    const char *text = tb_get_bytes(r, &length);
+    if (tb_reader_end(r) != TB_OK || stream >= TB_STREAM_COUNT || (error == TB_OK && packet->descriptor_count != 1))
+        return tb_error(TB_ERR_PROTOCOL, "what the agent said about a connection makes no sense");
+    if (error == TB_OK) {
+        int descriptor = packet->descriptors[0];
+        packet->descriptors[0] = -1;
+        events->connection(events->context, proc, (enum tb_stream)stream, descriptor);
+    } else {
+        tb_error(error, "%.*s", (int)length, text);
+        events->refused(events->context, proc, (enum tb_stream)stream, error);
+    }
+    return TB_OK;
+}
+
+static int take_lost(struct tb_packet *packet, const struct tb_job_events *events)
+{
+    struct tb_reader *r = &packet->frame.fields;
+    struct tb_proc proc = take_proc(r);
+    size_t length = 0;
+    const char *text = tb_get_bytes(r, &length);
+    if (tb_reader_end(r) != TB_OK)
+        return tb_error(TB_ERR_PROTOCOL, "what the agent said about a lost process makes no sense");
+    int error = tb_error(TB_ERR_PEER, "%.*s", (int)length, text);
+    events->lost(events->context, proc, error);
+    return TB_OK;
+}
+
+int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
+{
+    if (job->control < 0)
+        return TB_OK;
+    struct tb_packet packet;
+    for (;;) {
+        int rc = tb_packet_receive(job->control, &packet, false);
+        if (rc == TB_AGAIN)
+            return TB_OK;
+        if (rc == TB_ERR_CLOSED)
+            return tb_error(TB_ERR_CLOSED, "the agent of host %s is gone", job->host);
+        if (rc != TB_OK)
+            return rc;
+        if (packet.frame.kind == TB_CONTROL_CONNECTION)
+            rc = take_connection(&packet, events);
+        else if (packet.frame.kind == TB_CONTROL_LOST)
+            rc = take_lost(&packet, events);
+        tb_packet_discard(&packet);
+        if (rc != TB_OK)
+            return rc;
+    }
+}
+
+/* Sends also when the socket is full for a moment: the agent always reads. */
+static int tell(struct tb_job *job, enum tb_control kind, const struct tb_writer *fields)
+{
+    if (job->control < 0)
+        return TB_OK;
+    for (;;) {
+        int rc = tb_packet_send(job->control, kind, fields, NULL, 0);
+        if (rc == TB_ERR_CLOSED)
+            return tb_error(TB_ERR_PEER, "the agent of host %s is gone", job->host);
+        if (rc != TB_AGAIN)
+            return rc;
+        struct pollfd wait = {.fd = job->control, .events = POLLOUT};
+        if (poll(&wait, 1, SEND_PATIENCE_MS) == 0)
+            return tb_error(TB_ERR_TIMEOUT, "the agent of host %s does not listen", job->host);
+    }
+}
+
+int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream)
+{
+    if (job->control < 0)
+        return tb_error(TB_ERR_PEER, "a program that runs alone has nobody to connect to");
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_u32(&w, to.job);
+    tb_put_u32(&w, to.index);
+    tb_put_u32(&w, stream);
+    int rc = tell(job, TB_CONTROL_CONNECT, &w);
+    tb_writer_close(&w);
+    return rc;
+}
+
+int tb_job_tell_initialized(struct tb_job *job)
+{
+    return tell(job, TB_CONTROL_INITIALIZED, NULL);
+}
+
+int tb_job_tell_finalized(struct tb_job *job)
+{
+    return tell(job, TB_CONTROL_FINALIZED, NULL);
+}
+
+_Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text)
+{
+    if (job->control >= 0) {
+        struct tb_writer w;
+        tb_writer_open(&w);
+        tb_put_u32(&w, (uint32_t)code);
+        tb_put_text(&w, text != NULL ? text : "");
+        int rc = tell(job, TB_CONTROL_ABORT, &w);
+        tb_writer_close(&w);
+        struct pollfd wait = {.fd = job->control, .events = 0};
+        if (rc == TB_OK)
+            poll(&wait, 1, ABORT_PATIENCE_MS);
+    } else if (text != NULL && *text != 0) {
+        fprintf(stderr, "tombolo: %s\n", text);
+    }
+    _exit((code & 255) != 0 ? code & 255 : 1);
+}

@@ -1,0 +1,169 @@
+/* Control frames on a pair of byte streams. */
+#include "job/job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_BYTES     65536u   /* read at once */
+#define NOISE_LIMIT    65536u   /* what a remote shell may say before the agent speaks */
+#define QUEUED_LIMIT   (1u << 26)
+
+void tb_pipe_open(struct tb_pipe *pipe, int in, int out)
+{
+    *pipe = (struct tb_pipe){.in = in, .out = out};
+    tb_writer_open(&pipe->frame);
+}
+
+void tb_pipe_close(struct tb_pipe *pipe)
+{
+    if (pipe->in >= 0)
+        close(pipe->in);
+    if (pipe->out >= 0 && pipe->out != pipe->in)
+        close(pipe->out);
+    free(pipe->received);
+    free(pipe->queued);
+    tb_writer_close(&pipe->frame);
+    *pipe = (struct tb_pipe){.in = -1, .out = -1};
+}
+
+/* Makes room for `more` bytes behind *end, moving what is there to the front first. */
+static int make_room(uint8_t **bytes, size_t *start, size_t *end, size_t *room, size_t more)
+{
+    if (*room - *end >= more)
+        return TB_OK;
+    if (*start > 0) {
+        memmove(*bytes, *bytes + *start, *end - *start);
+        *end -= *start;
+        *start = 0;
+    }
+    if (*room - *end >= more)
+        return TB_OK;
+    size_t wanted = *room * 2 > *end + more ? *room * 2 : *end + more;
+    uint8_t *grown = realloc(*bytes, wanted);
+    if (grown == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a control message");
+    *bytes = grown;
+    *room = wanted;
+    return TB_OK;
+}
+
+int tb_pipe_fill(struct tb_pipe *pipe)
+{
+    if (pipe->received_start == pipe->received_end)
+        pipe->received_start = pipe->received_end = 0;
+    int rc = make_room(&pipe->received, &pipe->received_start, &pipe->received_end, &pipe->received_room, READ_BYTES);
+    if (rc != TB_OK)
+        return rc;
+    ssize_t n = read(pipe->in, pipe->received + pipe->received_end, pipe->received_room - pipe->received_end);
+    if (n > 0) {
+        pipe->received_end += (size_t)n;
+        return TB_OK;
+    }
+    if (n == 0 || errno == ECONNRESET)
+        return TB_ERR_CLOSED;
+    if (errno == EAGAIN || errno == EINTR)
+        return TB_AGAIN;
+    return tb_error_errno("cannot read from the control stream");
+}
+
+int tb_pipe_next(struct tb_pipe *pipe, struct tb_frame *frame)
+{
+    size_t there = pipe->received_end - pipe->received_start;
+    if (there < sizeof(struct tb_hop))
+        return TB_AGAIN;
+    struct tb_hop hop;
+    const uint8_t *at = pipe->received + pipe->received_start;
+    int rc = tb_wire_get_hop(at, &hop);
+    if (rc != TB_OK)
+        return rc;
+    if (hop.type != TB_HOP_CONTROL || hop.length < 4 || hop.length > TB_CONTROL_LIMIT ||
+        hop.sequence != pipe->sequence_in)
+        return tb_error(TB_ERR_PROTOCOL, "bytes on the control stream that are no control message");
+    if (there < sizeof hop + hop.length)
+        return TB_AGAIN;
+    tb_reader_open(&frame->fields, at + sizeof hop, hop.length);
+    frame->kind = tb_get_u32(&frame->fields);
+    pipe->received_start += sizeof hop + hop.length;
+    pipe->sequence_in++;
+    return TB_OK;
+}
+
+int tb_pipe_preamble(struct tb_pipe *pipe, char *version, size_t size)
+{
+    const size_t mark = sizeof TB_AGENT_PREAMBLE - 1;
+    const uint8_t *bytes = pipe->received + pipe->received_start;
+    size_t there = pipe->received_end - pipe->received_start;
+    const uint8_t *found = there > 0 ? memmem(bytes, there, TB_AGENT_PREAMBLE, mark) : NULL;
+    const uint8_t *end = found != NULL ? memchr(found + mark, '\n', there - (size_t)(found - bytes) - mark) : NULL;
+    if (end == NULL)
+        return there > NOISE_LIMIT ? tb_error(TB_ERR_PROTOCOL, "the remote shell says a lot, but no agent answers")
+                                   : TB_AGAIN;
+    size_t length = (size_t)(end - (found + mark));
+    if (length >= size)
+        length = size - 1;
+    memcpy(version, found + mark, length);
+    version[length] = 0;
+    pipe->received_start += (size_t)(end + 1 - bytes);
+    return TB_OK;
+}
+
+struct tb_writer *tb_pipe_begin(struct tb_pipe *pipe, enum tb_control kind)
+{
+    pipe->frame.length = 0;
+    pipe->frame.error = TB_OK;
+    tb_put_u32(&pipe->frame, kind);
+    return &pipe->frame;
+}
+
+int tb_pipe_end(struct tb_pipe *pipe)
+{
+    struct tb_writer *w = &pipe->frame;
+    if (w->error != TB_OK)
+        return tb_error(w->error, "a control message is too long");
+    struct tb_hop hop = {.version = TB_WIRE_VERSION,
+                         .type = TB_HOP_CONTROL,
+                         .length = (uint32_t)w->length,
+                         .sequence = pipe->sequence_out};
+    size_t more = sizeof hop + w->length;
+    if (tb_pipe_queued(pipe) + more > QUEUED_LIMIT)
+        return tb_error(TB_ERR_LIMIT, "too many control messages wait to be sent");
+    int rc = make_room(&pipe->queued, &pipe->queued_start, &pipe->queued_end, &pipe->queued_room, more);
+    if (rc != TB_OK)
+        return rc;
+    tb_wire_put_hop(pipe->queued + pipe->queued_end, &hop);
+    memcpy(pipe->queued + pipe->queued_end + sizeof hop, w->bytes, w->length);
+    pipe->queued_end += more;
+    pipe->sequence_out++;
+    return TB_OK;
+}
+
+int tb_pipe_send(struct tb_pipe *pipe, enum tb_control kind)
+{
+    tb_pipe_begin(pipe, kind);
+    return tb_pipe_end(pipe);
+}
+
+int tb_pipe_flush(struct tb_pipe *pipe)
+{
+    while (pipe->queued_start < pipe->queued_end) {
+        ssize_t n = write(pipe->out, pipe->queued + pipe->queued_start, pipe->queued_end - pipe->queued_start);
+        if (n >= 0) {
+            pipe->queued_start += (size_t)n;
+        } else if (errno == EAGAIN) {
+            return TB_AGAIN;
+        } else if (errno == EPIPE || errno == ECONNRESET) {
+            return TB_ERR_CLOSED;
+        } else if (errno != EINTR) {
+            return tb_error_errno("cannot write to the control stream");
+        }
+    }
+    pipe->queued_start = pipe->queued_end = 0;
+    return TB_OK;
+}
+
+size_t tb_pipe_queued(const struct tb_pipe *pipe)
+{
+    return pipe->queued_end - pipe->queued_start;
+}

@@ -1,0 +1,110 @@
+/* remote: running commands here and on other hosts, and waiting for their streams. A loop waits for descriptors and
+ * timers; a child is a process of ours; a shell is the command that brings an agent to life on a host. Everything
+ * belongs to the one thread of a launcher or an agent. */
+#ifndef TB_REMOTE_REMOTE_H
+#define TB_REMOTE_REMOTE_H
+
+#include "base/base.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* ---- the loop -------------------------------------------------------------------------------------------------------- */
+
+#define TB_LOOP_BATCH 32
+
+/* Embedded in what is told. May be taken out, and its memory reused, from inside any callback. */
+struct tb_watch {
+    int descriptor;  /* -1: not watched */
+    uint32_t events; /* EPOLLIN, EPOLLOUT */
+    void (*ready)(struct tb_watch *watch, uint32_t events);
+};
+
+struct tb_timer {
+    struct tb_list node;
+    uint64_t due; /* of tb_clock_now_real */
+    void (*fire)(struct tb_timer *timer);
+};
+
+struct tb_loop {
+    int epoll;
+    bool stop;             /* set to leave tb_loop_run */
+    struct tb_list timers; /* few, so unsorted */
+    struct epoll_event batch[TB_LOOP_BATCH];
+    int batch_at, batch_count;
+    void (*settle)(struct tb_loop *loop); /* called before each sleep: flush what was gathered; may be NULL */
+};
+
+int tb_loop_open(struct tb_loop *loop);
+void tb_loop_close(struct tb_loop *loop);
+int tb_loop_run(struct tb_loop *loop);
+
+/* TB_ERR_UNSUPPORTED (without a story): a file that is always ready, such as a regular one; it is not watched. */
+int tb_loop_watch(struct tb_loop *loop, struct tb_watch *watch, int descriptor, uint32_t events,
+                  void (*ready)(struct tb_watch *watch, uint32_t events));
+void tb_loop_change(struct tb_loop *loop, struct tb_watch *watch, uint32_t events);
+void tb_loop_unwatch(struct tb_loop *loop, struct tb_watch *watch); /* does not close; harmless when not watched */
+
+void tb_timer_init(struct tb_timer *timer, void (*fire)(struct tb_timer *timer));
+void tb_timer_set(struct tb_loop *loop, struct tb_timer *timer, uint64_t after); /* nanoseconds from now */
+void tb_timer_clear(struct tb_timer *timer);
+bool tb_timer_is_set(const struct tb_timer *timer);
+
+/* Blocks the signals of `set` and gives a descriptor that tells them; the mask from before goes to *before. */
+int tb_signals_open(const sigset_t *set, sigset_t *before, int *descriptor);
+
+/* ---- children --------------------------------------------------------------------------------------------------------- */
+
+struct tb_child {
+    const char *path;         /* of the executable */
+    char *const *arguments;   /* ended by NULL */
+    char *const *environment; /* ended by NULL */
+    const char *directory;    /* NULL: ours */
+    int streams[3];           /* become 0, 1, 2; -1: as ours. At least 3, if given */
+    int keep;                 /* a descriptor that stays open over exec; -1: none */
+    int death_signal;         /* the child gets it when we die; 0: none */
+    const sigset_t *mask;     /* signals blocked in the child */
+    const struct rlimit *descriptors; /* limit of open descriptors; NULL: ours */
+    const cpu_set_t *cpus;            /* NULL: ours */
+    size_t cpus_bytes;
+};
+
+enum tb_child_stage { TB_CHILD_FORK, TB_CHILD_BIND, TB_CHILD_DIRECTORY, TB_CHILD_EXEC };
+
+/* Starts a child in a process group of its own. Returns when it runs its program, or not: then TB_ERR_SYSTEM without a
+ * story, errno, and what failed. */
+int tb_child_start(const struct tb_child *child, pid_t *pid, enum tb_child_stage *stage);
+
+/* ---- shells ------------------------------------------------------------------------------------------------------------ */
+
+/* How to get an agent on a host. */
+struct tb_shell_target {
+    const char *host;
+    const char *user;    /* NULL: none was given */
+    unsigned port;       /* of ssh; 0: none was given */
+    const char *command; /* called as COMMAND host command; NULL: ssh */
+    const char *program; /* path of tombolo there */
+    bool local;          /* a child of ours is enough */
+};
+
+struct tb_shell {
+    pid_t pid;
+    int stream; /* socket: standard input and output of the agent */
+    int errors; /* pipe from its standard error; -1: it is ours */
+};
+
+#define TB_SHELL_WORDS 64
+
+/* The words of the command; free with tb_shell_free. */
+int tb_shell_words(const struct tb_shell_target *target, char ***words);
+void tb_shell_free(char **words);
+int tb_shell_start(const struct tb_shell_target *target, const sigset_t *mask, struct tb_shell *shell);
+
+/* Where a command is, as a shell would look: with a slash as it is (relative to `directory`), else along `path`.
+ * Allocated. Errors: errno is ENOENT, EACCES or EISDIR, no story. */
+char *tb_program_find(const char *name, const char *path, const char *directory);
+
+#endif
