@@ -7,11 +7,23 @@
 
 #include "transport/transport.h"
 
-/* Opens the transport `table` with `config`, wraps it with fault if config->fault is not empty, and with repair if needed. */
+/* Opens the transport `table` with `config`, wraps it with fault if config->fault (or, where that is NULL, the parameter)
+ * is not empty, and with repair if needed. */
 int tb_link_open(const struct tb_transport_table *table, const struct tb_transport_config *config,
                  struct tb_transport **transport);
 
 /* The innermost transport, for tb_tcp_adopt. */
 struct tb_transport *tb_link_innermost(struct tb_transport *transport);
+
+/* What repair has done; all 0 when the transport is not wrapped. Logged at closing (debug). */
+struct tb_link_counters {
+    uint64_t sent, received; /* frames of the owner, each counted once */
+    uint64_t repeated;       /* frames sent again */
+    uint64_t acknowledged;   /* acknowledgements that had to travel by themselves */
+    uint64_t dropped;        /* frames that had arrived before, or for which there was no room */
+    uint64_t corrupted;      /* frames whose check was wrong */
+    uint64_t reordered;      /* frames that had to wait for an earlier one */
+};
+void tb_link_count(const struct tb_transport *transport, struct tb_link_counters *counters);
 
 #endif

@@ -66,7 +66,7 @@ struct tb_transport_config {
     void *connect_context;
     /* fault: the specification, and what is wrapped */
     const char *fault;
-    struct tb_transport *inner; /* for decorators: opened already, owned by the decorator from now on */
+    const struct tb_transport_table *inner; /* for decorators, which open it with their own upcalls and close it */
 };
 
 struct tb_transport_table {
@@ -120,5 +120,15 @@ size_t tb_shm_segment_bytes(uint32_t ranks);
 int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor);
 /* tcp: the connection that was asked for cannot be made; the story is in tb_error. */
 void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error);
+
+/* fault: which capabilities a specification takes away; TB_ERR_ARGUMENT if it is not understood. */
+int tb_fault_breaks(const char *specification, unsigned *capabilities);
+/* fault: what it has done so far, so that a test can prove that there was something to repair. */
+struct tb_fault_counters {
+    uint64_t passed; /* frames that were given to it */
+    uint64_t lost, repeated, delayed, reordered, corrupted;
+};
+void tb_fault_count(const struct tb_transport *transport, struct tb_fault_counters *counters);
+struct tb_transport *tb_fault_inner(const struct tb_transport *transport); /* what it wraps */
 
 #endif

@@ -1,0 +1,830 @@
+#include "link/repair.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+#define MS               UINT64_C(1000000)
+#define ACK_EVERY        8u             /* frames after which an acknowledgement is not delayed any more */
+#define ACK_DELAY        (MS / 2)       /* how long it may wait for a frame to ride on */
+#define RESEND_FIRST     (20 * MS)      /* the timer while the round trip is unknown */
+#define RESEND_MIN       (4 * MS)       /* below the time slice of a crowded machine nothing is learnt */
+#define RESEND_MAX       (200 * MS)
+#define RESEND_ATTEMPTS  8u             /* at least so many before a process is taken for unreachable */
+#define LATER_ARRIVALS   3              /* frames that overtake one before it is taken for lost */
+#define REPAIR_LINGER    (100 * MS)
+#define LINGER_ROUNDS    100            /* of a millisecond; holds if the clock stands still */
+#define LINGER_POLLS     64
+#define GOODBYE_INTERVAL (2 * MS)
+
+/* What a frame of kind LINK says (it has no number; all others have one, which may wrap to 0), in its length field; `match` tells which frames beyond the acknowledged one are here. */
+enum { LINK_ACKNOWLEDGE, LINK_GOODBYE, LINK_GOODBYE_ANSWER };
+
+/* A copy of a frame: sent and not acknowledged yet, or received too early. */
+struct copy {
+    struct tb_envelope envelope;
+    enum tb_stream stream;
+    uint32_t length;  /* of the payload, without the check behind it */
+    uint32_t check;   /* CRC-32C of the payload */
+    uint32_t sends;
+    bool waiting;     /* to be sent, for the first time or again */
+    bool arrived;     /* the other side has said so, out of order */
+    uint64_t sent_at; /* for the last time */
+    char payload[];   /* and room for the check */
+};
+
+struct repair_peer {
+    struct tb_endpoint head;
+    struct tb_endpoint *inner;
+    struct tb_list of_repair;
+    struct tb_list active; /* in the list of those with something to do, now or later */
+
+    struct copy *out[TB_REPAIR_WINDOW]; /* by sequence number */
+    uint32_t first, next;               /* oldest frame not acknowledged; the next number to give */
+    uint32_t recover;                   /* up to here frames are suspected lost since the last timeout */
+    uint32_t waiting;                   /* how many of `out` are to be sent */
+    size_t out_bytes;
+    bool stuck[TB_STREAM_COUNT]; /* the inner transport said TB_AGAIN */
+    bool wanted;                 /* so did we to the owner */
+    uint64_t round_trip, variation, patience; /* ns; patience: how long to wait before sending again */
+    uint64_t timer;                           /* when that is for the oldest frame; TB_NEVER */
+    uint64_t heard;                           /* last progress of the acknowledgement */
+    uint32_t timeouts;
+
+    struct copy *in[TB_REPAIR_WINDOW];
+    uint32_t expected;   /* next number to hand up */
+    uint32_t unanswered; /* frames not acknowledged to the other side */
+    bool answer_now;
+    uint64_t answer_by;
+
+    bool talked; /* frames were exchanged: closing says goodbye */
+    bool left;   /* it has said goodbye, or is gone */
+    bool broken; /* nothing more will pass, and the owner has been told */
+};
+
+struct repair {
+    struct tb_transport head;
+    struct tb_transport *inner;
+    struct tb_upcalls up; /* the owner's */
+    struct tb_proc self;
+    const struct tb_clock *clock;
+    bool checked; /* frames carry a check */
+    bool closing;
+    bool busy;    /* some active peer has something to do at once */
+    bool starved; /* a frame was refused because the copies of all peers together reached their bound */
+    struct tb_list peers, active;
+    uint32_t outstanding; /* frames kept in all `out` */
+    size_t kept;          /* bytes in copies */
+    uint64_t next_timer;
+    uint64_t give_up; /* ns of silence */
+    struct tb_link_counters counters;
+};
+
+static int32_t distance(uint32_t from, uint32_t to)
+{
+    return (int32_t)(to - from);
+}
+
+static struct copy **slot(struct copy **window, uint32_t sequence)
+{
+    return &window[sequence % TB_REPAIR_WINDOW];
+}
+
+static void peer_wake(struct repair *r, struct repair_peer *p, uint64_t when)
+{
+    if (tb_list_empty(&p->active))
+        tb_list_append(&r->active, &p->active);
+    if (when < r->next_timer)
+        r->next_timer = when;
+}
+
+static void peer_busy(struct repair *r, struct repair_peer *p)
+{
+    peer_wake(r, p, TB_NEVER);
+    r->busy = true;
+}
+
+/* ---- copies ----------------------------------------------------------------------------------------------------- */
+
+static struct copy *copy_make(struct repair *r, const struct tb_message *message, uint32_t length)
+{
+    if (r->kept + length > TB_REPAIR_TOTAL_BYTES) {
+        r->starved = true;
+        return NULL;
+    }
+    struct copy *c = malloc(sizeof(*c) + length + sizeof(c->check));
+    if (c == NULL)
+        return NULL;
+    *c = (struct copy){.envelope.message = *message, .length = length};
+    r->kept += length;
+    return c;
+}
+
+static void copy_free(struct repair *r, struct copy *c)
+{
+    r->kept -= c->length;
+    free(c);
+    if (r->starved) {
+        r->starved = false;
+        r->busy = true;
+    }
+}
+
+/* The oldest frame has arrived, or need not any more. */
+static void out_pop(struct repair *r, struct repair_peer *p)
+{
+    struct copy **c = slot(p->out, p->first);
+    p->waiting -= (*c)->waiting;
+    p->out_bytes -= (*c)->length;
+    r->outstanding--;
+    copy_free(r, *c);
+    *c = NULL;
+    p->first++;
+}
+
+static void peer_forget(struct repair *r, struct repair_peer *p)
+{
+    while (p->first != p->next)
+        out_pop(r, p);
+    for (uint32_t i = 0; i < TB_REPAIR_WINDOW; i++) {
+        if (p->in[i] != NULL)
+            copy_free(r, p->in[i]);
+        p->in[i] = NULL;
+    }
+    p->timer = TB_NEVER;
+    p->unanswered = 0;
+    p->answer_now = false;
+    tb_list_remove(&p->active);
+}
+
+/* Nothing more will pass. The story has been told. */
+static void peer_break(struct repair *r, struct repair_peer *p, int error)
+{
+    if (p->broken)
+        return;
+    p->broken = true;
+    peer_forget(r, p);
+    if (!r->closing)
+        r->up.broken(r->up.context, &p->head, error);
+}
+
+/* ---- the check -------------------------------------------------------------------------------------------------- */
+
+/* Of the payload first, so that a frame that is sent again with another acknowledgement needs only the rest. */
+static uint32_t envelope_check(uint32_t payload_check, const struct tb_envelope *envelope)
+{
+    char bytes[sizeof(*envelope)];
+    tb_wire_put_envelope(bytes, envelope);
+    return tb_crc32c(payload_check, bytes, sizeof(bytes));
+}
+
+static void check_put(char *to, uint32_t check)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (char)(check >> 8 * i);
+}
+
+static uint32_t check_get(const char *from)
+{
+    uint32_t check = 0;
+    for (int i = 0; i < 4; i++)
+        check |= (uint32_t)(uint8_t)from[i] << 8 * i;
+    return check;
+}
+
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
+
+static void routing_fill(struct repair *r, struct repair_peer *p, uint32_t sequence, struct tb_envelope *envelope)
+{
+    envelope->message.flags |= TB_MESSAGE_ROUTED;
+    envelope->routing = (struct tb_routing){
+        .source = r->self, .destination = p->head.proc, .sequence = sequence, .acknowledge = p->expected - 1};
+}
+
+static int copy_send(struct repair *r, struct repair_peer *p, struct copy *c, uint32_t sequence, uint64_t now)
+{
+    size_t bytes = c->length;
+    routing_fill(r, p, sequence, &c->envelope);
+    if (r->checked) {
+        check_put(c->payload + bytes, envelope_check(c->check, &c->envelope));
+        bytes += sizeof(c->check);
+    }
+    struct tb_spans payload = tb_spans_of(c->payload, bytes);
+    int result = r->inner->table->send(p->inner, &c->envelope, &payload, c->stream, NULL);
+    if (result == TB_AGAIN)
+        return result;
+    c->waiting = false;
+    p->waiting--;
+    if (result < 0)
+        return result; /* `broken` follows */
+    if (c->sends++ > 0)
+        r->counters.repeated++;
+    c->sent_at = now;
+    p->unanswered = 0;
+    p->answer_now = false;
+    if (p->timer == TB_NEVER)
+        p->timer = now + p->patience;
+    return TB_OK;
+}
+
+/* Sends what is to be sent, oldest first. */
+static int peer_transmit(struct repair *r, struct repair_peer *p, uint64_t now)
+{
+    int count = 0;
+    for (uint32_t s = p->first; p->waiting > 0 && s != p->next; s++) {
+        struct copy *c = *slot(p->out, s);
+        if (!c->waiting || p->stuck[c->stream])
+            continue;
+        int result = copy_send(r, p, c, s, now);
+        if (result == TB_AGAIN)
+            p->stuck[c->stream] = true;
+        if (result < 0 || p->broken)
+            break;
+        count++;
+    }
+    return count;
+}
+
+/* Which frames beyond the acknowledged one are here: bit i stands for the frame i + 2 beyond, as the next one is not. */
+static uint64_t arrivals(const struct repair_peer *p)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i + 1 < TB_REPAIR_WINDOW; i++)
+        if (p->in[(p->expected + 1 + i) % TB_REPAIR_WINDOW] != NULL)
+            bits |= UINT64_C(1) << i;
+    return bits;
+}
+
+static int link_send(struct repair *r, struct repair_peer *p, uint64_t what)
+{
+    struct tb_envelope envelope = {.message = {.kind = TB_KIND_LINK, .length = what, .match = arrivals(p)}};
+    char check[4];
+    routing_fill(r, p, 0, &envelope);
+    check_put(check, envelope_check(0, &envelope));
+    struct tb_spans payload = tb_spans_of(check, r->checked ? sizeof(check) : 0);
+    int result = r->inner->table->send(p->inner, &envelope, &payload, TB_STREAM_SHORT, NULL);
+    if (result == TB_OK) {
+        p->unanswered = 0;
+        p->answer_now = false;
+        r->counters.acknowledged++;
+    }
+    return result;
+}
+
+static int repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
+                       enum tb_stream stream, void *token)
+{
+    (void)token;
+    struct repair_peer *p = (struct repair_peer *)endpoint;
+    struct repair *r = (struct repair *)endpoint->transport;
+    if (p->broken)
+        return tb_error(TB_ERR_PEER, "rank %u cannot be reached any more", p->head.proc.index);
+    if (envelope->message.flags & TB_MESSAGE_ROUTED)
+        return tb_error(TB_ERR_UNSUPPORTED, "a routed frame cannot pass a link that repairs");
+    TB_ASSERT(payload->left <= r->head.max_payload);
+    uint32_t length = (uint32_t)payload->left;
+    struct copy *c = NULL;
+    if (p->next - p->first < TB_REPAIR_WINDOW && p->out_bytes + length <= TB_REPAIR_PEER_BYTES)
+        c = copy_make(r, &envelope->message, length);
+    if (c == NULL) {
+        p->wanted = true;
+        peer_wake(r, p, TB_NEVER);
+        return TB_AGAIN;
+    }
+    tb_spans_gather(payload, c->payload, length);
+    c->stream = stream;
+    if (r->checked)
+        c->check = tb_crc32c(0, c->payload, length);
+    c->waiting = true;
+    uint64_t now = tb_clock_now(r->clock);
+    if (p->first == p->next)
+        p->heard = now;
+    *slot(p->out, p->next++) = c;
+    p->waiting++;
+    p->out_bytes += length;
+    p->talked = true;
+    r->outstanding++;
+    r->counters.sent++;
+    peer_transmit(r, p, now);
+    peer_wake(r, p, p->timer);
+    return TB_OK;
+}
+
+/* ---- acknowledgements that arrive -------------------------------------------------------------------------------- */
+
+static void round_trip_learn(struct repair_peer *p, uint64_t sample)
+{
+    if (p->round_trip == 0) {
+        p->round_trip = sample;
+        p->variation = sample / 2;
+    } else {
+        uint64_t off = sample > p->round_trip ? sample - p->round_trip : p->round_trip - sample;
+        p->variation = (3 * p->variation + off) / 4;
+        p->round_trip = (7 * p->round_trip + sample) / 8;
+    }
+}
+
+static uint64_t patience_of(const struct repair_peer *p)
+{
+    if (p->round_trip == 0)
+        return RESEND_FIRST;
+    uint64_t patience = p->round_trip + 4 * p->variation;
+    return patience < RESEND_MIN ? RESEND_MIN : patience > RESEND_MAX ? RESEND_MAX : patience;
+}
+
+/* Sends a frame again, unless that was done less than a round trip ago. */
+static void resend(struct repair *r, struct repair_peer *p, struct copy *c, uint64_t now)
+{
+    if (c->waiting || c->arrived || now - c->sent_at < p->round_trip + p->variation)
+        return;
+    c->waiting = true;
+    p->waiting++;
+    peer_busy(r, p);
+}
+
+static void acknowledge(struct repair *r, struct repair_peer *p, uint32_t up_to, uint64_t now)
+{
+    uint64_t sample = 0;
+    if (distance(p->first, up_to) < 0 || distance(up_to, p->next) <= 0)
+        return; /* an old one, or one that cannot be */
+    while (distance(p->first, up_to) >= 0) {
+        struct copy *c = *slot(p->out, p->first);
+        if (c->sends == 1 && !c->arrived)
+            sample = now - c->sent_at;
+        out_pop(r, p);
+    }
+    /* After a timeout the sample may belong to either sending, and patience stays as it grew until there is a clear one. */
+    if (sample > 0 && p->timeouts == 0) {
+        round_trip_learn(p, sample);
+        p->patience = patience_of(p);
+    }
+    p->heard = now;
+    p->timeouts = 0;
+    p->timer = p->first != p->next ? now + p->patience : TB_NEVER;
+    if (p->first != p->next && distance(p->first, p->recover) >= 0)
+        resend(r, p, *slot(p->out, p->first), now);
+    peer_wake(r, p, p->timer);
+    if (p->wanted)
+        peer_busy(r, p);
+}
+
+/* Later frames than the acknowledged one have arrived: the gaps between them may be losses. */
+static void gaps_fill(struct repair *r, struct repair_peer *p, uint32_t up_to, uint64_t arrived, uint64_t now)
+{
+    int later = 0;
+    if (arrived == 0 || p->first != up_to + 1)
+        return;
+    for (uint32_t i = TB_REPAIR_WINDOW; i-- > 0;) {
+        uint32_t s = up_to + 1 + i;
+        if (distance(s, p->next) <= 0)
+            continue;
+        struct copy *c = *slot(p->out, s);
+        if (i > 0 && (arrived >> (i - 1) & 1)) {
+            p->waiting -= c->waiting;
+            c->waiting = false;
+            c->arrived = true;
+            later++;
+        } else if (later >= LATER_ARRIVALS) {
+            resend(r, p, c, now);
+        }
+    }
+}
+
+/* ---- receiving -------------------------------------------------------------------------------------------------- */
+
+static void hand_up(struct repair *r, struct repair_peer *p, const struct tb_message *message, const char *payload,
+                    size_t length)
+{
+    struct tb_message clean = *message;
+    clean.flags &= (uint16_t)~TB_MESSAGE_ROUTED;
+    r->counters.received++;
+    if (!r->closing)
+        r->up.frame(r->up.context, &p->head, NULL, &clean, payload, length);
+}
+
+/* Hands up the frame that was expected, and those that had waited for it. */
+static void in_order(struct repair *r, struct repair_peer *p, const struct tb_message *message, const char *payload,
+                     size_t length, uint64_t now)
+{
+    p->expected++;
+    if (p->unanswered++ == 0)
+        p->answer_by = now + ACK_DELAY;
+    if (p->unanswered >= ACK_EVERY)
+        p->answer_now = true;
+    hand_up(r, p, message, payload, length);
+    struct copy **next = slot(p->in, p->expected);
+    while (!p->broken && *next != NULL) {
+        struct copy *c = *next;
+        *next = NULL;
+        p->expected++;
+        p->answer_now = true;
+        p->unanswered++;
+        hand_up(r, p, &c->envelope.message, c->payload, c->length);
+        copy_free(r, c);
+        next = slot(p->in, p->expected);
+    }
+}
+
+static void too_early(struct repair *r, struct repair_peer *p, uint32_t sequence, const struct tb_message *message,
+                      const char *payload, size_t length)
+{
+    struct copy **place = slot(p->in, sequence);
+    p->answer_now = true;
+    struct copy *c = *place == NULL && length <= TB_REPAIR_PAYLOAD ? copy_make(r, message, (uint32_t)length) : NULL;
+    if (c == NULL) {
+        r->counters.dropped++;
+        return;
+    }
+    memcpy(c->payload, payload, length);
+    *place = c;
+    r->counters.reordered++;
+}
+
+static bool is_proc(struct tb_proc a, struct tb_proc b)
+{
+    return a.job == b.job && a.index == b.index;
+}
+
+/* Is this frame what it was when it was sent? Takes the check from its length. */
+static bool intact(struct repair *r, struct repair_peer *p, const struct tb_routing *routing,
+                   const struct tb_message *message, const char *payload, size_t *length)
+{
+    if (routing == NULL)
+        return false;
+    if (r->checked) {
+        if (*length < sizeof(uint32_t))
+            return false;
+        *length -= sizeof(uint32_t);
+        struct tb_envelope envelope = {*routing, *message};
+        if (envelope_check(tb_crc32c(0, payload, *length), &envelope) != check_get(payload + *length))
+            return false;
+    }
+    return is_proc(routing->source, p->head.proc) && is_proc(routing->destination, r->self);
+}
+
+static void link_receive(struct repair *r, struct repair_peer *p, const struct tb_routing *routing,
+                         const struct tb_message *message, uint64_t now)
+{
+    gaps_fill(r, p, routing->acknowledge, message->match, now);
+    if (message->length == LINK_ACKNOWLEDGE)
+        return;
+    if (message->length == LINK_GOODBYE)
+        link_send(r, p, LINK_GOODBYE_ANSWER);
+    if (message->length == LINK_GOODBYE_ANSWER && !r->closing)
+        return;
+    p->left = true;
+    if (!p->broken)
+        tb_error(TB_ERR_CLOSED, "rank %u has said goodbye", p->head.proc.index);
+    peer_break(r, p, TB_ERR_CLOSED);
+}
+
+static void up_frame(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
+                     const struct tb_message *message, const void *payload, size_t length)
+{
+    struct repair *r = context;
+    struct repair_peer *p = from->user;
+    if (p == NULL || !intact(r, p, routing, message, payload, &length)) {
+        r->counters.corrupted++;
+        return;
+    }
+    uint64_t now = tb_clock_now(r->clock);
+    if (!p->broken)
+        acknowledge(r, p, routing->acknowledge, now);
+    if (message->kind == TB_KIND_LINK) {
+        link_receive(r, p, routing, message, now);
+        return;
+    }
+    if (p->broken)
+        return;
+    p->talked = true;
+    int32_t ahead = distance(p->expected, routing->sequence);
+    if (ahead == 0) {
+        in_order(r, p, message, payload, length, now);
+    } else if (ahead > 0 && ahead < (int32_t)TB_REPAIR_WINDOW) {
+        too_early(r, p, routing->sequence, message, payload, length);
+    } else {
+        r->counters.dropped++;
+        p->answer_now = true;
+    }
+    if (p->broken)
+        return;
+    if (p->answer_now)
+        peer_busy(r, p);
+    else if (p->unanswered > 0)
+        peer_wake(r, p, p->answer_by);
+}
+
+/* ---- timers ----------------------------------------------------------------------------------------------------- */
+
+/* The oldest frame has waited too long for its acknowledgement. */
+static void timer_expired(struct repair *r, struct repair_peer *p, uint64_t now)
+{
+    if (p->timeouts >= RESEND_ATTEMPTS && now - p->heard > r->give_up) {
+        tb_error(TB_ERR_PEER, "rank %u has not answered rank %u for %.1f s, though %u frames were sent again",
+                 p->head.proc.index, r->self.index, (double)(now - p->heard) / 1e9, p->timeouts);
+        peer_break(r, p, TB_ERR_PEER);
+        return;
+    }
+    struct copy *c = *slot(p->out, p->first);
+    p->timeouts++;
+    p->recover = p->next - 1;
+    p->waiting += !c->waiting;
+    c->waiting = true;
+    p->patience = 2 * p->patience < RESEND_MAX ? 2 * p->patience : RESEND_MAX;
+    p->timer = now + p->patience;
+}
+
+/* Does what is due for a process. Returns what was sent. */
+static int peer_serve(struct repair *r, struct repair_peer *p, uint64_t now)
+{
+    int count = 0;
+    if (p->timer <= now)
+        timer_expired(r, p, now);
+    if (!p->broken && p->waiting > 0)
+        count += peer_transmit(r, p, now);
+    if (!p->broken && (p->answer_now || (p->unanswered > 0 && p->answer_by <= now))) {
+        int result = link_send(r, p, LINK_ACKNOWLEDGE);
+        count += result == TB_OK;
+        if (result == TB_AGAIN) { /* no hurry: the other side repeats, and asks again */
+            p->answer_now = false;
+            p->unanswered = p->unanswered > 0 ? p->unanswered : 1;
+            p->answer_by = now + ACK_DELAY;
+        }
+    }
+    if (!p->broken && p->wanted && p->next - p->first < TB_REPAIR_WINDOW) {
+        p->wanted = false;
+        r->up.writable(r->up.context, &p->head);
+        count++;
+    }
+    if (p->broken)
+        return count + 1;
+    if (p->timer < r->next_timer)
+        r->next_timer = p->timer;
+    if (p->unanswered > 0 && p->answer_by < r->next_timer)
+        r->next_timer = p->answer_by;
+    if (p->first == p->next && p->unanswered == 0 && !p->answer_now && !p->wanted)
+        tb_list_remove(&p->active);
+    return count;
+}
+
+static int repair_serve(struct repair *r)
+{
+    if (tb_list_empty(&r->active))
+        return 0;
+    uint64_t now = tb_clock_now(r->clock);
+    if (!r->busy && now < r->next_timer)
+        return 0;
+    r->busy = false;
+    r->next_timer = TB_NEVER;
+    int count = 0;
+    uint32_t todo = 0;
+    for (struct tb_list *at = r->active.next; at != &r->active; at = at->next)
+        todo++;
+    /* Serving may call up, and the owner may send: anyone may enter or leave the list meanwhile. */
+    while (todo-- > 0 && !tb_list_empty(&r->active)) {
+        struct repair_peer *p = TB_CONTAINER(r->active.next, struct repair_peer, active);
+        tb_list_remove(&p->active);
+        tb_list_append(&r->active, &p->active);
+        count += peer_serve(r, p, now);
+    }
+    return count;
+}
+
+/* ---- the transport ---------------------------------------------------------------------------------------------- */
+
+static int repair_poll(struct tb_transport *transport)
+{
+    struct repair *r = (struct repair *)transport;
+    int count = r->inner->table->poll(r->inner);
+    return count + repair_serve(r);
+}
+
+static bool repair_arm(struct tb_transport *transport)
+{
+    struct repair *r = (struct repair *)transport;
+    return !r->busy && r->inner->table->arm(r->inner);
+}
+
+static void repair_disarm(struct tb_transport *transport)
+{
+    struct repair *r = (struct repair *)transport;
+    r->inner->table->disarm(r->inner);
+}
+
+static int repair_descriptor(struct tb_transport *transport)
+{
+    struct repair *r = (struct repair *)transport;
+    return r->inner->table->descriptor(r->inner);
+}
+
+static uint64_t repair_deadline(struct tb_transport *transport)
+{
+    struct repair *r = (struct repair *)transport;
+    uint64_t inner = r->inner->table->deadline(r->inner);
+    uint64_t own = tb_list_empty(&r->active) ? TB_NEVER : r->next_timer;
+    return own < inner ? own : inner;
+}
+
+static bool repair_idle(struct tb_transport *transport)
+{
+    struct repair *r = (struct repair *)transport;
+    return r->outstanding == 0 && r->inner->table->idle(r->inner);
+}
+
+/* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
+
+static struct repair_peer *peer_make(struct repair *r, struct tb_endpoint *inner)
+{
+    struct repair_peer *p = calloc(1, sizeof(*p));
+    if (p == NULL)
+        return NULL;
+    p->head = (struct tb_endpoint){.transport = &r->head, .proc = inner->proc};
+    p->inner = inner;
+    p->first = p->next = p->expected = 1;
+    p->patience = RESEND_FIRST;
+    p->timer = TB_NEVER;
+    tb_list_init(&p->active);
+    tb_list_append(&r->peers, &p->of_repair);
+    inner->user = p;
+    return p;
+}
+
+static int repair_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
+{
+    struct repair *r = (struct repair *)transport;
+    struct tb_endpoint *inner;
+    int error = r->inner->table->endpoint(r->inner, proc, &inner);
+    if (error != TB_OK)
+        return error;
+    struct repair_peer *p = inner->user != NULL ? inner->user : peer_make(r, inner);
+    if (p == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the way to rank %u", proc.index);
+    *endpoint = &p->head;
+    return TB_OK;
+}
+
+static void up_sent(void *context, struct tb_endpoint *to, void *token, int error)
+{
+    (void)context, (void)to, (void)token, (void)error; /* no frame of ours has a token */
+}
+
+static void up_writable(void *context, struct tb_endpoint *to)
+{
+    struct repair *r = context;
+    struct repair_peer *p = to->user;
+    if (p == NULL || p->broken)
+        return;
+    p->stuck[TB_STREAM_SHORT] = p->stuck[TB_STREAM_BULK] = false;
+    if (p->waiting > 0)
+        peer_busy(r, p);
+}
+
+static void up_opened(void *context, struct tb_endpoint *from)
+{
+    struct repair *r = context;
+    struct repair_peer *p = peer_make(r, from);
+    if (p != NULL && r->up.opened != NULL && !r->closing)
+        r->up.opened(r->up.context, &p->head);
+}
+
+static void up_broken(void *context, struct tb_endpoint *with, int error)
+{
+    struct repair *r = context;
+    struct repair_peer *p = with->user;
+    if (p == NULL)
+        return;
+    p->left = true; /* whatever it was: there is nobody to wait for */
+    peer_break(r, p, error);
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+
+int tb_repair_open(const struct tb_transport_table *table, const struct tb_transport_config *config,
+                   struct tb_transport **transport)
+{
+    struct repair *r = calloc(1, sizeof(*r));
+    if (r == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for repairing frames");
+    r->up = config->upcalls;
+    r->self = config->self;
+    r->clock = config->clock;
+    r->next_timer = TB_NEVER;
+    r->give_up = tb_param.link_timeout;
+    tb_list_init(&r->peers);
+    tb_list_init(&r->active);
+    struct tb_transport_config inner = *config;
+    inner.upcalls = (struct tb_upcalls){.context = r,
+                                        .frame = up_frame,
+                                        .sent = up_sent,
+                                        .writable = up_writable,
+                                        .opened = up_opened,
+                                        .broken = up_broken};
+    int error = table->open(&inner, &r->inner);
+    if (error != TB_OK) {
+        free(r);
+        return error;
+    }
+    r->checked = (r->inner->capabilities & TB_CAP_INTEGRITY) == 0;
+    uint32_t payload = r->inner->max_payload - (r->checked ? sizeof(uint32_t) : 0);
+    r->head = (struct tb_transport){.table = &tb_transport_repair, .capabilities = TB_CAP_DEPENDABLE};
+    r->head.max_payload = payload < TB_REPAIR_PAYLOAD ? payload : TB_REPAIR_PAYLOAD;
+    r->head.eager_limit =
+        r->inner->eager_limit < r->head.max_payload ? r->inner->eager_limit : r->head.max_payload;
+    *transport = &r->head;
+    return TB_OK;
+}
+
+/* Says goodbye to everyone who has not done so. */
+static void goodbyes_send(struct repair *r)
+{
+    struct repair_peer *p;
+    TB_LIST_EACH (p, &r->peers, struct repair_peer, of_repair)
+        if (p->talked && !p->left)
+            link_send(r, p, LINK_GOODBYE);
+}
+
+static uint32_t goodbyes_missing(const struct repair *r)
+{
+    uint32_t count = 0;
+    struct repair_peer *p;
+    TB_LIST_EACH (p, &r->peers, struct repair_peer, of_repair)
+        count += p->talked && !p->left;
+    return count;
+}
+
+static void repair_linger(struct repair *r)
+{
+    uint64_t until = tb_clock_now(r->clock) + REPAIR_LINGER, say = 0;
+    for (int round = 0; round < LINGER_ROUNDS; round++) {
+        uint64_t now = tb_clock_now(r->clock);
+        if (now >= until)
+            break;
+        if (now >= say) {
+            goodbyes_send(r);
+            say = now + GOODBYE_INTERVAL;
+        }
+        for (int i = 0; i < LINGER_POLLS && r->inner->table->poll(r->inner) > 0; i++)
+            continue;
+        if (goodbyes_missing(r) == 0)
+            break;
+        struct pollfd wait = {.fd = r->inner->table->descriptor(r->inner), .events = POLLIN};
+        poll(&wait, wait.fd >= 0, 1);
+    }
+}
+
+static void repair_close(struct tb_transport *transport)
+{
+    struct repair *r = (struct repair *)transport;
+    r->closing = true;
+    repair_linger(r);
+    const struct tb_link_counters *n = &r->counters;
+    tb_log(TB_LOG_DEBUG, "link",
+           "%s: sent %llu, received %llu, repeated %llu, acknowledged %llu, dropped %llu, corrupted %llu, reordered %llu",
+           tb_link_innermost(r->inner)->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
+           (unsigned long long)n->repeated, (unsigned long long)n->acknowledged, (unsigned long long)n->dropped,
+           (unsigned long long)n->corrupted, (unsigned long long)n->reordered);
+    struct repair_peer *p;
+    TB_LIST_EACH (p, &r->peers, struct repair_peer, of_repair)
+        peer_forget(r, p);
+    r->inner->table->close(r->inner);
+    TB_LIST_EACH (p, &r->peers, struct repair_peer, of_repair)
+        free(p);
+    free(r);
+}
+
+struct tb_transport *tb_repair_inner(const struct tb_transport *transport)
+{
+    TB_ASSERT(transport->table == &tb_transport_repair);
+    return ((const struct repair *)transport)->inner;
+}
+
+void tb_repair_count(const struct tb_transport *transport, struct tb_link_counters *counters)
+{
+    TB_ASSERT(transport->table == &tb_transport_repair);
+    *counters = ((const struct repair *)transport)->counters;
+}
+
+size_t tb_repair_kept(const struct tb_transport *transport)
+{
+    TB_ASSERT(transport->table == &tb_transport_repair);
+    return ((const struct repair *)transport)->kept;
+}
+
+static int repair_open(const struct tb_transport_config *config, struct tb_transport **transport)
+{
+    TB_ASSERT(config->inner != NULL);
+    return tb_repair_open(config->inner, config, transport);
+}
+
+const struct tb_transport_table tb_transport_repair = {
+    .name = "repair",
+    .open = repair_open,
+    .close = repair_close,
+    .endpoint = repair_endpoint,
+    .send = repair_send,
+    .poll = repair_poll,
+    .arm = repair_arm,
+    .disarm = repair_disarm,
+    .descriptor = repair_descriptor,
+    .deadline = repair_deadline,
+    .idle = repair_idle,
+};

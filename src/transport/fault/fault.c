@@ -1,0 +1,535 @@
+/* fault: wraps another transport and loses, repeats, delays, reorders and corrupts what is sent through it, on purpose and
+ * by a seed, so that repair can be tested on anything that carries frames. It claims only the capabilities that the
+ * chosen faults leave; link then turns itself on above it.
+ *
+ * Specification: loss=1%,repeat=1%,delay=5ms,delayshare=10%,reorder=1%,corrupt=0.1%,seed=1 in any order; each share is a
+ * percentage or a fraction. `delay` holds a share of the frames (delayshare, 10 % unless told) for a random time up to
+ * its value. What happens to the n-th frame to a process depends on the seed, the two processes and n alone, so a run
+ * whose frames are the same replays.
+ *
+ * A frame that is held is copied. So many may be held (frames and bytes); beyond that frames pass unharmed. */
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define HELD_FRAMES_LIMIT 4096u
+#define HELD_BYTES_LIMIT  (64u << 20)
+#define REORDER_TIME      UINT64_C(2000000) /* a frame that waits to be overtaken goes on after this, in ns */
+#define REPEAT_TIME       UINT64_C(1000000) /* a repeated frame comes again within this */
+#define DELAY_SHARE       0.1
+
+struct faults {
+    double loss, repeat, reorder, corrupt, share;
+    uint64_t delay; /* ns */
+    uint64_t seed;
+};
+
+/* What will happen to the next frame. */
+struct fate {
+    bool drawn, lose, repeat, reorder, corrupt;
+    uint64_t delay, again; /* ns; 0: none */
+    uint64_t dice;         /* where a corruption strikes */
+};
+
+struct fault_peer {
+    struct tb_endpoint head;
+    struct tb_endpoint *inner;
+    struct tb_list of_fault;
+    struct tb_random random;
+    struct fate fate;
+    uint64_t sent; /* frames that were accepted */
+    bool stuck;    /* a held frame got TB_AGAIN; `writable` of the inner transport ends that */
+    bool gone;     /* broken: what is held for it is forgotten */
+};
+
+struct held {
+    struct tb_list of_fault;
+    struct fault_peer *to;
+    struct tb_envelope envelope;
+    uint64_t due;       /* when it goes on at the latest */
+    uint64_t overtaken; /* it goes on as soon as its peer has been sent so many frames; 0: only by time */
+    enum tb_stream stream;
+    size_t length;
+    char payload[];
+};
+
+struct fault {
+    struct tb_transport head;
+    struct tb_transport *inner;
+    struct tb_upcalls up; /* the owner's */
+    struct tb_proc self;
+    const struct tb_clock *clock;
+    struct faults faults;
+    struct tb_fault_counters counters;
+    struct tb_list peers;
+    struct tb_list held; /* in the order of holding */
+    uint32_t held_frames;
+    size_t held_bytes;
+    uint64_t next_due;
+};
+
+/* ---- the specification ------------------------------------------------------------------------------------------ */
+
+static int fault_bad(const char *item)
+{
+    return tb_error(TB_ERR_ARGUMENT,
+                    "fault: '%s' is not understood; expected is a list such as loss=1%%,repeat=1%%,delay=5ms,"
+                    "delayshare=10%%,reorder=1%%,corrupt=0.1%%,seed=1 (shares as percentage or fraction up to 1, "
+                    "times with ns, us, ms or s)",
+                    item);
+}
+
+static int share_parse(const char *text, double *share)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text)
+        return TB_ERR_ARGUMENT;
+    if (*end == '%') {
+        value /= 100;
+        end++;
+    }
+    if (*end != 0 || !(value >= 0 && value <= 1))
+        return TB_ERR_ARGUMENT;
+    *share = value;
+    return TB_OK;
+}
+
+static int time_parse(const char *text, uint64_t *ns)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || !(value >= 0))
+        return TB_ERR_ARGUMENT;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcmp(end, units[i].unit) == 0 && value * units[i].ns <= 60e9) {
+            *ns = (uint64_t)(value * units[i].ns);
+            return TB_OK;
+        }
+    }
+    return TB_ERR_ARGUMENT;
+}
+
+static int seed_parse(const char *text, uint64_t *seed)
+{
+    char *end;
+    errno = 0;
+    *seed = strtoull(text, &end, 0);
+    return end == text || *end != 0 || errno != 0 || *text == '-' ? TB_ERR_ARGUMENT : TB_OK;
+}
+
+static int item_parse(struct faults *f, const char *item)
+{
+    const char *value = strchr(item, '=');
+    if (value == NULL)
+        return fault_bad(item);
+    size_t name = (size_t)(value - item);
+    value++;
+    struct {
+        const char *name;
+        double *share;
+    } shares[] = {{"loss", &f->loss},       {"repeat", &f->repeat},    {"reorder", &f->reorder},
+                  {"corrupt", &f->corrupt}, {"delayshare", &f->share}};
+    int error = TB_ERR_ARGUMENT;
+    for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+        if (strlen(shares[i].name) == name && strncmp(item, shares[i].name, name) == 0)
+            error = share_parse(value, shares[i].share);
+    if (name == 5 && strncmp(item, "delay", name) == 0)
+        error = time_parse(value, &f->delay);
+    if (name == 4 && strncmp(item, "seed", name) == 0)
+        error = seed_parse(value, &f->seed);
+    return error == TB_OK ? TB_OK : fault_bad(item);
+}
+
+static int faults_parse(struct faults *f, const char *specification)
+{
+    *f = (struct faults){.share = DELAY_SHARE, .seed = 1};
+    char text[256];
+    if (strlen(specification) >= sizeof(text))
+        return fault_bad(specification);
+    strcpy(text, specification);
+    char *rest = NULL;
+    for (char *item = strtok_r(text, ", ", &rest); item != NULL; item = strtok_r(NULL, ", ", &rest)) {
+        int error = item_parse(f, item);
+        if (error != TB_OK)
+            return error;
+    }
+    return TB_OK;
+}
+
+static unsigned faults_broken(const struct faults *f)
+{
+    unsigned broken = TB_CAP_REMOTE_READ | TB_CAP_REMOTE_WRITE; /* would go around us */
+    if (f->loss > 0 || f->repeat > 0)
+        broken |= TB_CAP_RELIABLE;
+    if (f->repeat > 0 || f->reorder > 0 || (f->delay > 0 && f->share > 0))
+        broken |= TB_CAP_ORDERED;
+    if (f->corrupt > 0)
+        broken |= TB_CAP_INTEGRITY;
+    return broken;
+}
+
+/* ---- fates ------------------------------------------------------------------------------------------------------ */
+
+/* Every frame draws the same number of times, so that one fault's share does not change where another strikes. */
+static const struct fate *fate_draw(struct fault *f, struct fault_peer *p)
+{
+    if (p->fate.drawn)
+        return &p->fate;
+    const struct faults *s = &f->faults;
+    struct tb_random *r = &p->random;
+    p->fate.drawn = true;
+    p->fate.lose = tb_random_unit(r) < s->loss;
+    p->fate.repeat = tb_random_unit(r) < s->repeat;
+    p->fate.reorder = tb_random_unit(r) < s->reorder;
+    p->fate.corrupt = tb_random_unit(r) < s->corrupt;
+    p->fate.delay = tb_random_unit(r) < s->share ? (uint64_t)((double)s->delay * tb_random_unit(r)) : 0;
+    p->fate.again = (uint64_t)((double)REPEAT_TIME * tb_random_unit(r));
+    p->fate.dice = tb_random_next(r);
+    return &p->fate;
+}
+
+/* Flips one to three bits of a copy. Kind, flags and sizes stay: a network that breaks its own framing is another
+ * matter, and a transport would rightly call it broken. */
+static void corrupt(struct tb_envelope *envelope, char *payload, size_t length, uint64_t dice)
+{
+    bool routed = (envelope->message.flags & TB_MESSAGE_ROUTED) != 0;
+    size_t routing = routed ? sizeof(envelope->routing) : 0;
+    size_t head = routing + offsetof(struct tb_message, kind);
+    struct tb_random random;
+    tb_random_seed(&random, dice);
+    int flips = 1 + (int)tb_random_below(&random, 3);
+    bool in_head = length == 0 || tb_random_below(&random, 2) == 0;
+    for (int i = 0; i < flips; i++) {
+        uint64_t bit = tb_random_below(&random, 8 * (in_head ? head : length));
+        size_t byte = bit / 8;
+        char *at = payload + byte;
+        if (in_head)
+            at = byte < routing ? (char *)&envelope->routing + byte : (char *)&envelope->message + (byte - routing);
+        *at = (char)(*at ^ 1 << bit % 8);
+    }
+}
+
+/* ---- holding ---------------------------------------------------------------------------------------------------- */
+
+static struct held *hold(struct fault *f, struct fault_peer *p, const struct tb_envelope *envelope,
+                         const struct tb_spans *payload, enum tb_stream stream)
+{
+    size_t length = payload->left;
+    if (f->held_frames >= HELD_FRAMES_LIMIT || f->held_bytes + length > HELD_BYTES_LIMIT)
+        return NULL;
+    struct held *h = malloc(sizeof(*h) + length);
+    if (h == NULL)
+        return NULL;
+    *h = (struct held){.to = p, .envelope = *envelope, .stream = stream, .length = length};
+    f->held_frames++;
+    f->held_bytes += length;
+    return h;
+}
+
+static void held_free(struct fault *f, struct held *h)
+{
+    f->held_frames--;
+    f->held_bytes -= h->length;
+    free(h);
+}
+
+static void held_queue(struct fault *f, struct held *h, uint64_t due)
+{
+    h->due = due;
+    if (due < f->next_due)
+        f->next_due = due;
+    tb_list_append(&f->held, &h->of_fault);
+}
+
+/* Sends what is due and finds out when the next one is. */
+static int held_release(struct fault *f, bool all)
+{
+    if (tb_list_empty(&f->held))
+        return 0;
+    uint64_t now = tb_clock_now(f->clock);
+    int count = 0;
+    struct held *h;
+    f->next_due = TB_NEVER;
+    TB_LIST_EACH (h, &f->held, struct held, of_fault) {
+        bool due = all || h->due <= now || (h->overtaken > 0 && h->to->sent >= h->overtaken);
+        if (h->to->gone || (due && !h->to->stuck)) {
+            struct tb_spans payload = tb_spans_of(h->payload, h->length);
+            int result = TB_ERR_PEER;
+            if (!h->to->gone)
+                result = f->inner->table->send(h->to->inner, &h->envelope, &payload, h->stream, NULL);
+            if (result != TB_AGAIN) {
+                tb_list_remove(&h->of_fault);
+                held_free(f, h);
+                count++;
+                continue;
+            }
+            h->to->stuck = true;
+        }
+        if (!h->to->stuck && h->due < f->next_due)
+            f->next_due = h->due;
+    }
+    return count;
+}
+
+/* ---- the transport ---------------------------------------------------------------------------------------------- */
+
+static int fault_send(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
+                      enum tb_stream stream, void *token)
+{
+    struct fault_peer *p = (struct fault_peer *)endpoint;
+    struct fault *f = (struct fault *)endpoint->transport;
+    const struct fate *fate = fate_draw(f, p);
+    struct held *h = NULL;
+    int result = TB_OK;
+    if (fate->lose || fate->delay > 0 || fate->repeat || fate->reorder || fate->corrupt)
+        h = hold(f, p, envelope, payload, stream);
+    if (h == NULL) {
+        result = f->inner->table->send(p->inner, envelope, payload, stream, token);
+        if (result != TB_OK && result != TB_PENDING)
+            return result;
+    } else {
+        uint64_t now = tb_clock_now(f->clock);
+        tb_spans_gather(payload, h->payload, h->length);
+        if (fate->corrupt) {
+            corrupt(&h->envelope, h->payload, h->length, fate->dice);
+            f->counters.corrupted++;
+        }
+        f->counters.lost += fate->lose;
+        f->counters.repeated += !fate->lose && fate->repeat;
+        f->counters.delayed += !fate->lose && fate->delay > 0;
+        f->counters.reordered += !fate->lose && fate->reorder;
+        struct tb_spans copy = tb_spans_of(h->payload, h->length);
+        struct held *again = fate->repeat && !fate->lose ? hold(f, p, &h->envelope, &copy, stream) : NULL;
+        if (again != NULL) {
+            memcpy(again->payload, h->payload, h->length);
+            held_queue(f, again, now + fate->delay + fate->again);
+        }
+        if (fate->lose) {
+            held_free(f, h);
+        } else {
+            h->overtaken = fate->reorder ? p->sent + 2 + fate->dice % 3 : 0;
+            held_queue(f, h, now + fate->delay + (fate->reorder ? REORDER_TIME : 0));
+        }
+    }
+    f->counters.passed++;
+    p->sent++;
+    p->fate.drawn = false;
+    held_release(f, false);
+    return result;
+}
+
+static int fault_poll(struct tb_transport *transport)
+{
+    struct fault *f = (struct fault *)transport;
+    int count = f->inner->table->poll(f->inner);
+    return count + held_release(f, false);
+}
+
+static bool fault_arm(struct tb_transport *transport)
+{
+    struct fault *f = (struct fault *)transport;
+    return f->inner->table->arm(f->inner);
+}
+
+static void fault_disarm(struct tb_transport *transport)
+{
+    struct fault *f = (struct fault *)transport;
+    f->inner->table->disarm(f->inner);
+}
+
+static int fault_descriptor(struct tb_transport *transport)
+{
+    struct fault *f = (struct fault *)transport;
+    return f->inner->table->descriptor(f->inner);
+}
+
+static uint64_t fault_deadline(struct tb_transport *transport)
+{
+    struct fault *f = (struct fault *)transport;
+    uint64_t inner = f->inner->table->deadline(f->inner);
+    uint64_t own = tb_list_empty(&f->held) ? TB_NEVER : f->next_due;
+    return own < inner ? own : inner;
+}
+
+static bool fault_idle(struct tb_transport *transport)
+{
+    struct fault *f = (struct fault *)transport;
+    return tb_list_empty(&f->held) && f->inner->table->idle(f->inner);
+}
+
+/* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
+
+static struct fault_peer *peer_make(struct fault *f, struct tb_endpoint *inner)
+{
+    struct fault_peer *p = calloc(1, sizeof(*p));
+    if (p == NULL)
+        return NULL;
+    p->head = (struct tb_endpoint){.transport = &f->head, .proc = inner->proc};
+    p->inner = inner;
+    uint64_t pair = (uint64_t)f->self.index << 32 | inner->proc.index;
+    tb_random_seed(&p->random, f->faults.seed * UINT64_C(0x9e3779b97f4a7c15) ^ pair);
+    tb_list_append(&f->peers, &p->of_fault);
+    inner->user = p;
+    return p;
+}
+
+static int fault_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
+{
+    struct fault *f = (struct fault *)transport;
+    struct tb_endpoint *inner;
+    int error = f->inner->table->endpoint(f->inner, proc, &inner);
+    if (error != TB_OK)
+        return error;
+    struct fault_peer *p = inner->user != NULL ? inner->user : peer_make(f, inner);
+    if (p == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the way to rank %u", proc.index);
+    *endpoint = &p->head;
+    return TB_OK;
+}
+
+static void up_frame(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
+                     const struct tb_message *message, const void *payload, size_t length)
+{
+    struct fault *f = context;
+    if (from->user != NULL)
+        f->up.frame(f->up.context, from->user, routing, message, payload, length);
+}
+
+static void *up_place(void *context, struct tb_endpoint *from, const struct tb_message *message, size_t length)
+{
+    struct fault *f = context;
+    return from->user != NULL ? f->up.place(f->up.context, from->user, message, length) : NULL;
+}
+
+static void up_sent(void *context, struct tb_endpoint *to, void *token, int error)
+{
+    struct fault *f = context;
+    f->up.sent(f->up.context, to->user, token, error);
+}
+
+static void up_writable(void *context, struct tb_endpoint *to)
+{
+    struct fault *f = context;
+    struct fault_peer *p = to->user;
+    p->stuck = false;
+    f->up.writable(f->up.context, &p->head);
+}
+
+static void up_opened(void *context, struct tb_endpoint *from)
+{
+    struct fault *f = context;
+    struct fault_peer *p = peer_make(f, from);
+    if (p != NULL && f->up.opened != NULL)
+        f->up.opened(f->up.context, &p->head);
+}
+
+static void up_broken(void *context, struct tb_endpoint *with, int error)
+{
+    struct fault *f = context;
+    struct fault_peer *p = with->user;
+    if (p == NULL)
+        return;
+    p->gone = true;
+    f->up.broken(f->up.context, &p->head, error);
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+
+static int fault_open(const struct tb_transport_config *config, struct tb_transport **transport)
+{
+    TB_ASSERT(config->inner != NULL && config->clock != NULL);
+    struct fault *f = calloc(1, sizeof(*f));
+    if (f == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for injecting faults");
+    int error = faults_parse(&f->faults, config->fault != NULL ? config->fault : tb_param.fault);
+    if (error != TB_OK)
+        goto out;
+    f->up = config->upcalls;
+    f->self = config->self;
+    f->clock = config->clock;
+    f->next_due = TB_NEVER;
+    tb_list_init(&f->peers);
+    tb_list_init(&f->held);
+    struct tb_transport_config inner = *config;
+    inner.inner = NULL;
+    inner.fault = "";
+    inner.upcalls = (struct tb_upcalls){.context = f,
+                                        .frame = up_frame,
+                                        .place = config->upcalls.place != NULL ? up_place : NULL,
+                                        .sent = up_sent,
+                                        .writable = up_writable,
+                                        .opened = up_opened,
+                                        .broken = up_broken};
+    error = config->inner->open(&inner, &f->inner);
+    if (error != TB_OK)
+        goto out;
+    f->head = *f->inner;
+    f->head.table = &tb_transport_fault;
+    f->head.capabilities &= ~faults_broken(&f->faults);
+    *transport = &f->head;
+    return TB_OK;
+out:
+    free(f);
+    return error;
+}
+
+static void fault_close(struct tb_transport *transport)
+{
+    struct fault *f = (struct fault *)transport;
+    const struct tb_fault_counters *n = &f->counters;
+    held_release(f, true);
+    tb_log(TB_LOG_DEBUG, "fault", "%s: passed %llu, lost %llu, repeated %llu, delayed %llu, reordered %llu, corrupted %llu",
+           f->inner->table->name, (unsigned long long)n->passed, (unsigned long long)n->lost,
+           (unsigned long long)n->repeated, (unsigned long long)n->delayed, (unsigned long long)n->reordered,
+           (unsigned long long)n->corrupted);
+    f->inner->table->close(f->inner);
+    struct held *h;
+    TB_LIST_EACH (h, &f->held, struct held, of_fault)
+        held_free(f, h);
+    struct fault_peer *p;
+    TB_LIST_EACH (p, &f->peers, struct fault_peer, of_fault)
+        free(p);
+    free(f);
+}
+
+int tb_fault_breaks(const char *specification, unsigned *capabilities)
+{
+    struct faults faults;
+    int error = faults_parse(&faults, specification);
+    if (error == TB_OK)
+        *capabilities = faults_broken(&faults);
+    return error;
+}
+
+void tb_fault_count(const struct tb_transport *transport, struct tb_fault_counters *counters)
+{
+    TB_ASSERT(transport->table == &tb_transport_fault);
+    *counters = ((const struct fault *)transport)->counters;
+}
+
+struct tb_transport *tb_fault_inner(const struct tb_transport *transport)
+{
+    TB_ASSERT(transport->table == &tb_transport_fault);
+    return ((const struct fault *)transport)->inner;
+}
+
+const struct tb_transport_table tb_transport_fault = {
+    .name = "fault",
+    .open = fault_open,
+    .close = fault_close,
+    .endpoint = fault_endpoint,
+    .send = fault_send,
+    .poll = fault_poll,
+    .arm = fault_arm,
+    .disarm = fault_disarm,
+    .descriptor = fault_descriptor,
+    .deadline = fault_deadline,
+    .idle = fault_idle,
+};

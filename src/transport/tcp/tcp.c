@@ -1,0 +1,523 @@
+/* tcp: frames over stream sockets. A rank neither listens nor holds the key: its agent makes connections and proves them,
+ * and the sockets come in through tb_tcp_adopt, whichever side has asked.
+ *
+ * Each pair of processes has two streams, SHORT and BULK, connected on first use. Both sides may ask at the same time,
+ * and then a stream has two connections: a direction stays on the connection that carried its first frame, so that its
+ * order is kept, and frames are accepted from all of them.
+ *
+ * Waiting in a busy loop costs one read of the connection that was active last and one look at epoll, whatever the number
+ * of connections. */
+#include "transport/tcp/connection.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define EVENTS_LIMIT 32
+#define STREAK_LIMIT 8
+#define PEERS_FIRST  16u
+#define PEERS_LIMIT  (1u << 21)
+/* At closing: how long bytes that the other side has not acknowledged may take, and how much of what it has sent in vain
+ * is read to keep its kernel and ours from a reset. */
+#define LINGER_MS    50
+#define DRAIN_ROUNDS 64
+
+struct tcp_peer {
+    struct tb_endpoint head;
+    struct tb_list notice;      /* in the transport's notices when there is something to tell from poll */
+    struct tb_list connections; /* all that are open */
+    struct tb_connection *out[TB_STREAM_COUNT]; /* where our frames go; NULL: none has been sent yet */
+    bool asked[TB_STREAM_COUNT];                /* for a connection; the answer is outstanding */
+    bool waiting[TB_STREAM_COUNT];              /* the owner got TB_AGAIN for want of a connection */
+    bool known;                                 /* to the owner: no need for `opened` */
+    bool writable;                              /* to be told */
+    bool leaving;                               /* it has said goodbye on some connection */
+    bool told;                                  /* `broken` has been called */
+    int error;                                  /* nothing more will pass; `story` says why */
+    char *story;
+};
+
+struct tcp {
+    struct tb_transport head;
+    struct tb_transport_config config;
+    struct tb_hub hub;
+    struct tcp_peer **peers; /* open addressing by process */
+    uint32_t peer_count, peer_room;
+    struct tb_list notices;
+    struct tb_list troubled; /* connections whose write has failed */
+    struct tb_list dead;     /* ended connections that may still be pointed to until the end of poll */
+    struct tb_connection *last; /* the one that was active last */
+    uint32_t streak;            /* how often in a row it was served without a look at the others */
+};
+
+/* ---- peers ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t proc_hash(struct tb_proc proc)
+{
+    return proc.index * 0x9e3779b1u ^ proc.job;
+}
+
+static struct tcp_peer **peer_slot(struct tcp *t, struct tb_proc proc)
+{
+    uint32_t mask = t->peer_room - 1, at = proc_hash(proc) & mask;
+    while (t->peers[at] != NULL &&
+           (t->peers[at]->head.proc.index != proc.index || t->peers[at]->head.proc.job != proc.job))
+        at = (at + 1) & mask;
+    return &t->peers[at];
+}
+
+static int peers_grow(struct tcp *t)
+{
+    uint32_t old_room = t->peer_room;
+    struct tcp_peer **old = t->peers;
+    if (old_room >= PEERS_LIMIT)
+        return tb_error(TB_ERR_LIMIT, "more than %u processes to talk to over TCP", PEERS_LIMIT / 2);
+    uint32_t room = old_room == 0 ? PEERS_FIRST : 2 * old_room;
+    struct tcp_peer **peers = calloc(room, sizeof(struct tcp_peer *));
+    if (peers == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a table of %u processes", room);
+    t->peers = peers;
+    t->peer_room = room;
+    for (uint32_t i = 0; i < old_room; i++)
+        if (old[i] != NULL)
+            *peer_slot(t, old[i]->head.proc) = old[i];
+    free(old);
+    return TB_OK;
+}
+
+static int peer_find(struct tcp *t, struct tb_proc proc, struct tcp_peer **peer)
+{
+    if (2 * t->peer_count >= t->peer_room) {
+        int error = peers_grow(t);
+        if (error != TB_OK)
+            return error;
+    }
+    struct tcp_peer **slot = peer_slot(t, proc);
+    if (*slot == NULL) {
+        struct tcp_peer *p = calloc(1, sizeof(*p));
+        if (p == NULL)
+            return tb_error(TB_ERR_MEMORY, "no memory for the way to rank %u", proc.index);
+        p->head = (struct tb_endpoint){.transport = &t->head, .proc = proc};
+        tb_list_init(&p->notice);
+        tb_list_init(&p->connections);
+        *slot = p;
+        t->peer_count++;
+    }
+    *peer = *slot;
+    return TB_OK;
+}
+
+static void peer_notice(struct tcp *t, struct tcp_peer *p)
+{
+    if (tb_list_empty(&p->notice))
+        tb_list_append(&t->notices, &p->notice);
+}
+
+static struct tb_connection *peer_connection(struct tcp_peer *p, enum tb_stream stream)
+{
+    struct tb_connection *c;
+    TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer)
+        if (c->stream == stream && c->trouble == 0)
+            return c;
+    return NULL;
+}
+
+/* Remembers why nothing more will pass, with the story of this moment; the owner is told from poll. */
+static void peer_fail(struct tcp *t, struct tcp_peer *p, int error)
+{
+    if (p->error != TB_OK)
+        return;
+    p->error = error;
+    p->story = strdup(tb_error_story());
+    peer_notice(t, p);
+}
+
+static int peer_story(const struct tcp_peer *p, int code)
+{
+    return tb_error(code, "%s", p->story != NULL ? p->story : tb_error_name(code));
+}
+
+/* ---- the ends of connections and peers; from poll only ----------------------------------------------------------- */
+
+static void connection_drop(struct tcp *t, struct tb_connection *c)
+{
+    struct tcp_peer *p = (struct tcp_peer *)c->peer;
+    if (p->out[c->stream] == c)
+        p->out[c->stream] = NULL;
+    if (t->last == c)
+        t->last = NULL;
+    tb_list_remove(&c->in_trouble);
+    tb_list_remove(&c->of_peer);
+    tb_list_append(&t->dead, &c->of_peer);
+    tb_connection_end(c);
+}
+
+static void connection_over(struct tcp *t, struct tb_connection *c, int error)
+{
+    struct tcp_peer *p = (struct tcp_peer *)c->peer;
+    if (error == TB_ERR_CLOSED) {
+        p->leaving = true;
+        if (p->story == NULL)
+            p->story = strdup(tb_error_story());
+    } else if (error != TB_ERR_CANCELLED) {
+        free(p->story);
+        p->story = NULL;
+        peer_fail(t, p, error);
+    }
+    connection_drop(t, c);
+    if (p->leaving && p->error == TB_OK && tb_list_empty(&p->connections)) {
+        p->error = TB_ERR_CLOSED;
+        peer_notice(t, p);
+    }
+}
+
+static void peer_broken(struct tcp *t, struct tcp_peer *p)
+{
+    struct tb_connection *c;
+    TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer)
+        connection_drop(t, c);
+    if (p->told)
+        return;
+    p->told = true;
+    peer_story(p, p->error);
+    t->hub.upcalls.broken(t->hub.upcalls.context, &p->head, p->error);
+}
+
+static void peer_introduce(struct tcp *t, struct tcp_peer *p)
+{
+    if (p->known)
+        return;
+    p->known = true;
+    if (t->hub.upcalls.opened != NULL)
+        t->hub.upcalls.opened(t->hub.upcalls.context, &p->head);
+}
+
+static int notices_tell(struct tcp *t)
+{
+    int told = 0;
+    while (!tb_list_empty(&t->notices)) {
+        struct tcp_peer *p = TB_CONTAINER(t->notices.next, struct tcp_peer, notice);
+        tb_list_remove(&p->notice);
+        peer_introduce(t, p);
+        if (p->error != TB_OK) {
+            peer_broken(t, p);
+        } else if (p->writable) {
+            p->writable = false;
+            t->hub.upcalls.writable(t->hub.upcalls.context, &p->head);
+        }
+        told++;
+    }
+    return told;
+}
+
+/* ---- moving ----------------------------------------------------------------------------------------------------- */
+
+static int connection_receive(struct tcp *t, struct tb_connection *c)
+{
+    struct tcp_peer *p = (struct tcp_peer *)c->peer;
+    peer_introduce(t, p);
+    int got = tb_connection_read(c);
+    if (got < 0) {
+        connection_over(t, c, got);
+        return 1;
+    }
+    if (got > 0 && c->descriptor >= 0)
+        t->last = c;
+    return got;
+}
+
+static int connection_transmit(struct tcp *t, struct tb_connection *c)
+{
+    int left = tb_connection_flush(c);
+    if (left < 0) {
+        tb_list_remove(&c->in_trouble);
+        tb_list_append(&t->troubled, &c->in_trouble);
+        return 1;
+    }
+    if (c->out_count == 0 && c->wanted) {
+        c->wanted = false;
+        t->hub.upcalls.writable(t->hub.upcalls.context, c->peer);
+        left++;
+    }
+    if (c->trouble == 0 && tb_connection_watch(c) != TB_OK)
+        connection_over(t, c, TB_ERR_SYSTEM);
+    return left;
+}
+
+/* A write has failed. What the other side sent before it went away is still to be delivered, its goodbye above all. */
+static int troubled_settle(struct tcp *t)
+{
+    int count = 0;
+    while (!tb_list_empty(&t->troubled)) {
+        struct tb_connection *c = TB_CONTAINER(t->troubled.next, struct tb_connection, in_trouble);
+        tb_list_remove(&c->in_trouble);
+        peer_introduce(t, (struct tcp_peer *)c->peer);
+        int got, rounds = 0;
+        do {
+            got = tb_connection_read(c);
+        } while (got > 0 && ++rounds < DRAIN_ROUNDS);
+        connection_over(t, c, got < 0 ? got : tb_connection_story(c, strerror(c->trouble)));
+        count++;
+    }
+    return count;
+}
+
+static void dead_bury(struct tcp *t)
+{
+    struct tb_connection *c;
+    TB_LIST_EACH (c, &t->dead, struct tb_connection, of_peer)
+        tb_connection_free(c);
+}
+
+static int tcp_poll(struct tb_transport *transport)
+{
+    struct tcp *t = (struct tcp *)transport;
+    dead_bury(t);
+    int count = notices_tell(t) + troubled_settle(t);
+    if (t->last != NULL) {
+        count += connection_receive(t, t->last);
+        /* The usual answer comes from where the last one came, and is found without asking epoll. */
+        if (count > 0 && t->hub.unsent == 0 && ++t->streak < STREAK_LIMIT)
+            return count;
+    }
+    t->streak = 0;
+    struct epoll_event events[EVENTS_LIMIT];
+    int ready = epoll_wait(t->hub.epoll, events, EVENTS_LIMIT, 0);
+    for (int i = 0; i < ready; i++) {
+        struct tb_connection *c = events[i].data.ptr;
+        if (c->descriptor >= 0 && (events[i].events & EPOLLOUT))
+            count += connection_transmit(t, c);
+        if (c->descriptor >= 0 && (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+            count += connection_receive(t, c);
+    }
+    count += troubled_settle(t) + notices_tell(t);
+    dead_bury(t);
+    return count;
+}
+
+static int stream_ask(struct tcp *t, struct tcp_peer *p, enum tb_stream stream)
+{
+    p->waiting[stream] = true;
+    if (p->asked[stream])
+        return TB_AGAIN;
+    if (t->config.connect == NULL)
+        return tb_error(TB_ERR_PEER, "there is nobody to connect this process to rank %u", p->head.proc.index);
+    p->asked[stream] = true;
+    int error = t->config.connect(t->config.connect_context, p->head.proc, stream);
+    if (error == TB_OK)
+        return TB_AGAIN;
+    peer_fail(t, p, error);
+    return error;
+}
+
+static int tcp_send(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
+                    enum tb_stream stream, void *token)
+{
+    struct tcp_peer *p = (struct tcp_peer *)endpoint;
+    struct tcp *t = (struct tcp *)endpoint->transport;
+    struct tb_connection *c = p->out[stream];
+    if (__builtin_expect(c == NULL, 0)) {
+        if (p->error != TB_OK || p->leaving)
+            return peer_story(p, TB_ERR_PEER);
+        c = peer_connection(p, stream);
+        if (c == NULL)
+            return stream_ask(t, p, stream);
+    }
+    int result = tb_connection_send(c, envelope, payload, token);
+    if (result >= 0 && result != TB_AGAIN)
+        p->out[stream] = c;
+    else if (result < 0 && tb_list_empty(&c->in_trouble))
+        tb_list_append(&t->troubled, &c->in_trouble);
+    return result;
+}
+
+/* ---- sleeping --------------------------------------------------------------------------------------------------- */
+
+static bool tcp_arm(struct tb_transport *transport)
+{
+    struct tcp *t = (struct tcp *)transport;
+    return tb_list_empty(&t->notices) && tb_list_empty(&t->troubled);
+}
+
+static void tcp_disarm(struct tb_transport *transport)
+{
+    (void)transport;
+}
+
+static int tcp_descriptor(struct tb_transport *transport)
+{
+    return ((struct tcp *)transport)->hub.epoll;
+}
+
+static uint64_t tcp_deadline(struct tb_transport *transport)
+{
+    (void)transport;
+    return TB_NEVER;
+}
+
+static bool tcp_idle(struct tb_transport *transport)
+{
+    return ((struct tcp *)transport)->hub.unsent == 0;
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+
+static int tcp_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
+{
+    struct tcp_peer *p;
+    int error = peer_find((struct tcp *)transport, proc, &p);
+    if (error != TB_OK)
+        return error;
+    p->known = true;
+    *endpoint = &p->head;
+    return TB_OK;
+}
+
+int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor)
+{
+    TB_ASSERT(transport->table == &tb_transport_tcp && stream < TB_STREAM_COUNT);
+    struct tcp *t = (struct tcp *)transport;
+    struct tcp_peer *p;
+    int error = peer_find(t, proc, &p);
+    if (error != TB_OK || p->error != TB_OK) {
+        close(descriptor);
+        return error != TB_OK ? error : peer_story(p, p->error);
+    }
+    struct tb_connection *c;
+    error = tb_connection_open(&t->hub, &p->head, stream, descriptor, &c);
+    if (error != TB_OK)
+        return error;
+    tb_list_append(&p->connections, &c->of_peer);
+    p->asked[stream] = false;
+    if (p->waiting[stream]) {
+        p->waiting[stream] = false;
+        p->writable = true;
+    }
+    if (p->writable || !p->known)
+        peer_notice(t, p);
+    return TB_OK;
+}
+
+void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error)
+{
+    TB_ASSERT(transport->table == &tb_transport_tcp && stream < TB_STREAM_COUNT);
+    struct tcp *t = (struct tcp *)transport;
+    struct tcp_peer *p;
+    if (peer_find(t, proc, &p) != TB_OK || !p->asked[stream])
+        return; /* the other side's wish was granted first */
+    p->asked[stream] = false;
+    if (peer_connection(p, stream) == NULL)
+        peer_fail(t, p, error);
+}
+
+static int tcp_open(const struct tb_transport_config *config, struct tb_transport **transport)
+{
+    struct tcp *t = calloc(1, sizeof(*t));
+    if (t == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the TCP transport");
+    uint64_t eager = tb_param.eager_tcp;
+    t->head = (struct tb_transport){.table = &tb_transport_tcp,
+                                    .capabilities = TB_CAP_DEPENDABLE,
+                                    .max_payload = TB_FRAME_PAYLOAD_LIMIT,
+                                    .eager_limit = eager < TB_FRAME_PAYLOAD_LIMIT ? (uint32_t)eager
+                                                                                  : TB_FRAME_PAYLOAD_LIMIT};
+    t->config = *config;
+    t->hub = (struct tb_hub){.upcalls = config->upcalls, .self = config->self, .epoll = epoll_create1(EPOLL_CLOEXEC)};
+    t->hub.scratch = malloc(TB_HUB_SCRATCH);
+    t->hub.staging = malloc(TB_HUB_STAGING);
+    tb_list_init(&t->notices);
+    tb_list_init(&t->troubled);
+    tb_list_init(&t->dead);
+    int error = t->hub.epoll < 0 ? tb_error_errno("cannot make an epoll descriptor for the TCP transport") : TB_OK;
+    if (error == TB_OK && (t->hub.scratch == NULL || t->hub.staging == NULL))
+        error = tb_error(TB_ERR_MEMORY, "no memory for the buffers of the TCP transport");
+    if (error == TB_OK)
+        error = peers_grow(t);
+    if (error != TB_OK) {
+        if (t->hub.epoll >= 0)
+            close(t->hub.epoll);
+        free(t->hub.scratch);
+        free(t->hub.staging);
+        free(t);
+        return error;
+    }
+    *transport = &t->head;
+    return TB_OK;
+}
+
+/* Reads and forgets what the other side has sent: closing a socket with unread bytes sends a reset, which would destroy
+ * what we have sent. True: the other side has ended too, so nothing more can come. */
+static bool connection_drain(struct tcp *t, struct tb_connection *c)
+{
+    for (int round = 0; round < DRAIN_ROUNDS; round++) {
+        ssize_t n = recv(c->descriptor, t->hub.scratch, TB_HUB_SCRATCH, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return true;
+        if (n < 0 && errno == EAGAIN)
+            return false;
+    }
+    return false;
+}
+
+/* A frame that reaches a closed socket is answered with a reset too. That harms nobody when all that we have sent (but
+ * for the goodbye) has been acknowledged by the other kernel, or when the other side has ended. Otherwise wait for one of
+ * the two, but not long: this is the end of a process. */
+static void connection_linger(struct tcp *t, struct tb_connection *c, uint64_t until)
+{
+    int unsent = 0, goodbye = sizeof(struct tb_hop) + 1;
+    while (!connection_drain(t, c) && ioctl(c->descriptor, SIOCOUTQ, &unsent) == 0 && unsent > goodbye &&
+           tb_clock_now_real() < until) {
+        struct pollfd wait = {.fd = c->descriptor, .events = POLLIN};
+        poll(&wait, 1, 1);
+    }
+}
+
+static void tcp_close(struct tb_transport *transport)
+{
+    struct tcp *t = (struct tcp *)transport;
+    struct tb_connection *c;
+    t->hub.upcalls.sent = NULL;
+    dead_bury(t);
+    for (uint32_t i = 0; i < t->peer_room; i++)
+        if (t->peers[i] != NULL)
+            TB_LIST_EACH (c, &t->peers[i]->connections, struct tb_connection, of_peer)
+                tb_connection_bye(c);
+    uint64_t until = tb_clock_now_real() + LINGER_MS * UINT64_C(1000000);
+    for (uint32_t i = 0; i < t->peer_room; i++) {
+        struct tcp_peer *p = t->peers[i];
+        if (p == NULL)
+            continue;
+        TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer) {
+            connection_linger(t, c, until);
+            c->out_token = NULL; /* its owner is closing and wants to hear nothing */
+            tb_connection_end(c);
+            tb_connection_free(c);
+        }
+        free(p->story);
+        free(p);
+    }
+    free(t->peers);
+    close(t->hub.epoll);
+    free(t->hub.scratch);
+    free(t->hub.staging);
+    free(t);
+}
+
+const struct tb_transport_table tb_transport_tcp = {
+    .name = "tcp",
+    .open = tcp_open,
+    .close = tcp_close,
+    .endpoint = tcp_endpoint,
+    .send = tcp_send,
+    .poll = tcp_poll,
+    .arm = tcp_arm,
+    .disarm = tcp_disarm,
+    .descriptor = tcp_descriptor,
+    .deadline = tcp_deadline,
+    .idle = tcp_idle,
+};
