@@ -6,8 +6,6 @@
 #include "schedule/schedule.h"
 #include "topology/topology.h"
 
-enum tb_operation { TB_OPERATION_BARRIER, TB_OPERATION_BCAST, TB_OPERATION_COUNT };
-
 /* What an algorithm may know: the same on all ranks but for `rank`. */
 struct tb_collective {
     enum tb_operation operation;
@@ -23,6 +21,7 @@ struct tb_algorithm {
     int (*make)(const struct tb_collective *c, struct tb_program **program);
 };
 
-extern const struct tb_algorithm *const tb_catalogue[]; /* NULL at the end; the first that fits an operation is its reference */
+extern const struct tb_algorithm
+    *const tb_catalogue[]; /* NULL at the end; the first that fits an operation is its reference */
 
 #endif

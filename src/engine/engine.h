@@ -1,5 +1,6 @@
-/* engine: channels, matching, requests, protocols, progress; runs programs. An engine is a lane: state of its own with its
- * own lock, taken by every function here when the process is threaded. All of a communicator's traffic is in one lane.
+/* engine: channels, matching, requests, protocols, progress; runs programs. An engine is a lane: state of its own with
+ * its own lock, taken by every function here when the process is threaded. All of a communicator's traffic is in one
+ * lane.
  *
  * Messages are matched by (context, source rank, match); a receive may leave source or match open. */
 #ifndef TB_ENGINE_ENGINE_H
@@ -16,7 +17,8 @@ struct tb_arrival; /* a message that has arrived (or been announced) and is not 
 
 #define TB_ANY_RANK UINT32_MAX
 
-/* ---- the lane ------------------------------------------------------------------------------------------------------ */
+/* ---- the lane ------------------------------------------------------------------------------------------------------
+ */
 
 struct tb_engine_config {
     struct tb_transport_config transport; /* upcalls are filled in by the engine */
@@ -30,6 +32,8 @@ struct tb_engine_config {
     int control;
     int (*control_ready)(void *context);
     void *context;
+    /* The transports for processes on this host and on others; NULL: tb_transport_shm and tb_transport_tcp. */
+    const struct tb_transport_table *local_table, *remote_table;
 };
 
 int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine);
@@ -37,18 +41,36 @@ int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **eng
 int tb_engine_flush(struct tb_engine *engine);
 void tb_engine_close(struct tb_engine *engine);
 
+/* What was counted so far. Everything here only grows, but for unexpected_bytes. */
+struct tb_counters {
+    uint64_t eager;            /* messages sent at once */
+    uint64_t rendezvous;       /* messages sent by asking first */
+    uint64_t remote_reads;     /* messages that were read from the sender's memory */
+    uint64_t self;             /* messages to this process itself */
+    uint64_t unexpected;       /* messages that arrived before their receive */
+    uint64_t unexpected_bytes; /* payload that is kept for them now */
+    uint64_t unexpected_peak;  /* and the most that ever was */
+    uint64_t credits;          /* frames that gave credit back */
+    uint64_t held;             /* frames that had to wait for room in a transport */
+    uint64_t dropped;          /* messages for communicators that are gone */
+    uint64_t yields, sleeps;   /* of waiting threads */
+};
+void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters);
+
 /* From control_ready. */
 int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor);
 void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int error);
-void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc, int error); /* completes its requests with the error */
+void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc,
+                    int error); /* completes its requests with the error */
 
-/* ---- channels ------------------------------------------------------------------------------------------------------ */
+/* ---- channels ------------------------------------------------------------------------------------------------------
+ */
 
 struct tb_channel_config {
-    uint64_t context;     /* plane point-to-point; the others are derived */
+    uint64_t context; /* plane point-to-point; the others are derived */
     uint32_t size, rank;
     const uint32_t *procs; /* job index of each rank; NULL: the identity. Copied. */
-    void *owner;          /* the communicator, for errors */
+    void *owner;           /* the communicator, for errors */
 };
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel);
 /* Gives up the owner's hold; requests in flight keep the channel alive. The context is remembered as gone. */
@@ -58,40 +80,51 @@ uint32_t tb_channel_rank(const struct tb_channel *channel);
 /* A number for the next collective on this channel: the same on all ranks, because they call in the same order. */
 uint32_t tb_channel_next_collective(struct tb_channel *channel);
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
+/* ---- requests ------------------------------------------------------------------------------------------------------
+ */
 
 struct tb_status {
-    uint32_t source;  /* rank in the communicator */
-    uint64_t match;   /* the tag */
-    uint64_t bytes;   /* received; at most the buffer */
+    uint32_t source; /* rank in the communicator */
+    uint64_t match;  /* the tag */
+    uint64_t bytes;  /* received; at most the buffer */
     bool cancelled;
-    int error;        /* TB_OK, TB_ERR_TRUNCATE, TB_ERR_PEER... */
+    int error; /* TB_OK, TB_ERR_TRUNCATE, TB_ERR_PEER... */
 };
+
+struct tb_waiter; /* a thread that waits for a request */
 
 /* Belongs to its user, who may keep it on the stack; from post until done the engine refers to it and it must not move.
  * `done` is read with tb_request_done. */
 struct tb_request {
-    _Atomic uint32_t done;        /* 1 when finished: status is valid then */
-    uint8_t kind;                 /* private from here on, except status, complete and user */
+    _Atomic uint32_t done; /* 1 when finished: status is valid then */
+    uint8_t kind;          /* private from here on, except status, complete and user */
     uint8_t phase;
     uint8_t mode;
-    uint8_t reserved;
+    uint8_t cancelling; /* the receiver was asked to forget it */
     struct tb_status status;
     struct tb_engine *engine;
     struct tb_channel *channel;
-    struct tb_peer *peer;         /* NULL while any source may match */
-    struct tb_list queue;         /* in the posted or pending queue */
-    struct tb_list on_peer;       /* all requests of a peer, so that its failure ends them */
-    struct tb_list on_context;    /* all requests of a channel, so that revocation ends them */
+    struct tb_peer *peer;      /* NULL while any source may match */
+    struct tb_list queue;      /* in the posted or pending queue */
+    struct tb_list on_peer;    /* all requests of a peer, so that its failure ends them */
+    struct tb_list on_context; /* all requests of a channel, so that revocation ends them */
     struct tb_buffer buffer;
+    uint64_t from, room; /* the bytes of the packed buffer that are meant: first one, how many */
+    uint64_t context;    /* on the wire */
     uint64_t match, mask;
-    uint32_t rank;                /* source or destination in the communicator, or TB_ANY_RANK */
-    uint32_t slot;                /* in the table of message ids, 0: none */
-    uint64_t order;               /* when it was posted, among the receives of the lane */
-    uint64_t total, moved;        /* bytes of the message; bytes that are done */
-    uint64_t remote_id;           /* the other side's message id */
-    uint64_t message_id;          /* ours */
-    void (*complete)(struct tb_request *request); /* optional: called once, lane locked, when done; may post others */
+    uint32_t rank;         /* source or destination in the communicator, or TB_ANY_RANK */
+    uint32_t slot;         /* in the table of message ids, 0: none */
+    uint32_t pending;      /* frames that the transport has accepted and that have not left */
+    uint64_t order;        /* when it was posted, among the receives of the lane */
+    uint64_t length;       /* of the message, which may be longer than the buffer */
+    uint64_t total, moved; /* bytes to transfer; bytes that are done */
+    uint64_t remote_id;    /* the other side's message id */
+    uint64_t message_id;   /* ours */
+    struct tb_waiter *waiter;
+    /* Optional: called once, lane locked, right after `done` was set; may post others, may free the request. Whoever
+     * polls `done` of a request that has one, in a threaded process, must not reuse the request before it has run:
+     * returning from tb_request_wait or tb_engine_progress means that it has. */
+    void (*complete)(struct tb_request *request);
     void *user;
 };
 
@@ -102,19 +135,26 @@ static inline bool tb_request_done(const struct tb_request *r)
 
 enum tb_mode { TB_MODE_STANDARD, TB_MODE_SYNCHRONOUS, TB_MODE_READY };
 
-/* Sends at once if that is possible without waiting (small, room, credit): TB_OK. TB_AGAIN: nothing was done, post it. */
-int tb_send_now(struct tb_channel *channel, const struct tb_buffer *buffer, uint32_t to, uint64_t match, enum tb_mode mode);
+/* Sends at once if that is possible without waiting (small, room, credit): TB_OK. TB_AGAIN: nothing was done, post it.
+ */
+int tb_send_now(struct tb_channel *channel, const struct tb_buffer *buffer, uint32_t to, uint64_t match,
+                enum tb_mode mode);
 /* Starts; the request's end is its `done`. Errors at once (unreachable peer) are also told by the request, never by the
  * return value, so that a started request is always completed. `complete` and `user` of the request are set by the
  * caller before, or NULL. */
 void tb_send_post(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer, uint32_t to,
                   uint64_t match, enum tb_mode mode);
-void tb_receive_post(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer, uint32_t from,
-                     uint64_t match, uint64_t mask);
-/* Looks for a message: TB_OK and its status, or TB_AGAIN. With `arrival` it is taken out of matching and belongs to the
- * caller, who must give it to tb_receive_arrival. Makes progress. */
+/* A mask of all ones asks for exactly `match` and is found in constant time; bits that are 0 in the mask are open. */
+void tb_receive_post(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
+                     uint32_t from, uint64_t match, uint64_t mask);
+/* Looks for a message: TB_OK and its status, or TB_AGAIN, or TB_ERR_PEER when `from` is gone and nothing of it is left.
+ * With `arrival` it is taken out of matching and belongs to the caller, who must give it to tb_receive_arrival. Makes
+ * progress. */
 int tb_probe(struct tb_channel *channel, uint32_t from, uint64_t match, uint64_t mask, struct tb_status *status,
              struct tb_arrival **arrival);
+/* As tb_probe, but blocks until there is one. */
+int tb_probe_wait(struct tb_channel *channel, uint32_t from, uint64_t match, uint64_t mask, struct tb_status *status,
+                  struct tb_arrival **arrival);
 void tb_receive_arrival(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
                         struct tb_arrival *arrival);
 /* Asks to cancel. The request is completed in any case, cancelled or not; a send may need an answer of the receiver
@@ -123,26 +163,30 @@ void tb_request_cancel(struct tb_request *request);
 
 /* Blocks until done: spins, yields, sleeps; makes progress on everything meanwhile. */
 void tb_request_wait(struct tb_request *request);
-/* Blocks until ready(context) is true; it is called with the lane locked, after each change. */
+/* Tells the story of a finished request's error (again), on this thread; tb_request_wait has done so. Returns it. */
+int tb_request_explain(const struct tb_request *request);
+/* Blocks until ready(context) is true; it is called with the lane locked, after each change, by any thread that waits
+ * in this lane, and not again once it was true. It may probe and post, but not wait. */
 void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void *context);
 /* One round of progress. Returns what happened, 0: nothing. */
 int tb_engine_progress(struct tb_engine *engine);
 /* Wakes a thread that waits in this lane, because something outside (a generalised request) has changed. */
 void tb_engine_kick(struct tb_engine *engine);
 
-/* ---- programs ------------------------------------------------------------------------------------------------------ */
+/* ---- programs ------------------------------------------------------------------------------------------------------
+ */
 
 struct tb_binding {
     struct tb_buffer buffers[TB_SYMBOL_COUNT]; /* WORK is provided by the executor */
-    uint64_t elements;      /* of IN and OUT, in basic elements */
+    uint64_t elements;                         /* of IN and OUT, in basic elements */
     uint32_t element_bytes;
-    uint64_t piece;         /* elements of a piece */
-    uint8_t operation;      /* enum tb_operation: travels in match and detects mismatched collectives */
+    uint64_t piece;    /* elements of a piece */
+    uint8_t operation; /* enum tb_operation: travels in match and detects mismatched collectives */
 };
 
 /* Runs a program to its end. A small one needs no allocation. */
 int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding);
-/* Starts it; `request` completes when all steps are done. `released` (may be NULL) is called then with the program. */
+/* Starts it; `request` completes when all steps are done; program and binding's buffers must live until then. */
 void tb_program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
                      const struct tb_binding *binding);
 

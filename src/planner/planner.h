@@ -1,5 +1,5 @@
 /* planner: which algorithm runs. A pure function of facts that are the same on all ranks. Programs are made once and
- * kept, bounded; a planner belongs to one communicator and is used by one thread at a time. */
+ * kept, bounded. A planner belongs to one communicator; any thread may ask and release. */
 #ifndef TB_PLANNER_PLANNER_H
 #define TB_PLANNER_PLANNER_H
 

@@ -1,6 +1,6 @@
 /* schedule: programs. A program is what one rank does in one collective: a short list of steps on symbolic buffers. The
- * union of all ranks' programs is a schedule. An algorithm makes programs (collectives), the executor runs one (engine),
- * the simulator and the validator are given all of them.
+ * union of all ranks' programs is a schedule. An algorithm makes programs (collectives), the executor runs one
+ * (engine), the simulator and the validator are given all of them.
  *
  * Messages are counted in basic elements and cut into pieces between elements. A step covers a range of pieces (first,
  * stride, count) with at most `window` of them in flight; it depends on other steps as a whole, or piece by piece (its
@@ -11,6 +11,12 @@
 #define TB_SCHEDULE_SCHEDULE_H
 
 #include "base/base.h"
+
+/* What a program is for. Travels with every message of it. */
+enum tb_operation { TB_OPERATION_BARRIER, TB_OPERATION_BCAST, TB_OPERATION_COUNT };
+
+/* "MPI_Bcast"; for stories about operations that came over the wire, so any number is allowed. */
+const char *tb_operation_name(unsigned operation);
 
 enum tb_step_kind {
     TB_STEP_SEND,
@@ -32,10 +38,10 @@ struct tb_slice {
 
 struct tb_step {
     enum tb_step_kind kind;
-    bool piecewise;       /* dependencies hold piece by piece */
-    uint16_t edge;        /* tells messages between the same two ranks in one collective apart; both ends use the same */
-    uint32_t peer;        /* rank in the communicator, of SEND and RECEIVE */
-    uint32_t window;      /* pieces in flight; 0: all */
+    bool piecewise;  /* dependencies hold piece by piece */
+    uint16_t edge;   /* tells messages between the same two ranks in one collective apart; both ends use the same */
+    uint32_t peer;   /* rank in the communicator, of SEND and RECEIVE */
+    uint32_t window; /* pieces in flight; 0: all */
     struct tb_slice slice, other;
     uint32_t after;       /* index of the first dependency in program->after */
     uint32_t after_count; /* steps that must be done before; they come earlier in the program */
@@ -71,8 +77,9 @@ int tb_builder_finish(struct tb_builder *b, struct tb_program **program); /* all
 void tb_program_free(struct tb_program *program);
 
 /* Given the programs of all ranks: every receive has its send with the same edge, order and sizes, no cycle, and every
- * rank ends with the bytes that `expect` asks for. `initial` and `expect` describe contents symbolically: contents[rank]
- * [symbol][piece] is a number that says which data it is; 0 is undefined. The story names rank and step. */
+ * rank ends with the bytes that `expect` asks for. `initial` and `expect` describe contents symbolically:
+ * contents[rank] [symbol][piece] is a number that says which data it is; 0 is undefined. The story names rank and step.
+ */
 struct tb_validation {
     uint32_t ranks;
     struct tb_program *const *programs;

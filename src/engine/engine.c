@@ -1,0 +1,295 @@
+/* The lane as a whole: opening and closing, the transports below it and what they call up. */
+#include "engine/lane.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define REMOTE_INTERVAL 32   /* polls of shared memory for one of the sockets, which cost a system call */
+#define CONNECT_HURRY   4096 /* looks at the control descriptor after a connection was asked for */
+
+/* ---- calls up ---------------------------------------------------------------------------------------------------- */
+
+static void up_frame(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
+                     const struct tb_message *message, const void *payload, size_t length)
+{
+    struct tb_peer *p = from->user;
+    if (TB_UNLIKELY(p == NULL))
+        return;
+    switch (message->kind) {
+    case TB_KIND_EAGER:
+        tb_receive_eager(p, message, payload, length);
+        break;
+    case TB_KIND_REQUEST:
+        tb_receive_asked(p, message, payload, length);
+        break;
+    case TB_KIND_CLEAR:
+        tb_send_cleared(p, message);
+        break;
+    case TB_KIND_DATA:
+        tb_receive_data(p, message, payload, length);
+        break;
+    case TB_KIND_DONE:
+        tb_send_matched(p, message);
+        break;
+    case TB_KIND_CANCEL:
+        tb_receive_forget(p, message);
+        break;
+    case TB_KIND_CANCELLED:
+        tb_send_cancelled(p, message);
+        break;
+    case TB_KIND_CREDIT:
+        p->credit += message->length;
+        break;
+    default:
+        tb_peer_break(
+            p, tb_error(TB_ERR_PROTOCOL, "process %u sent a frame of unknown kind %u", p->proc.index, message->kind));
+    }
+}
+
+static void *up_place(void *context, struct tb_endpoint *from, const struct tb_message *message, size_t length)
+{
+    struct tb_peer *p = from->user;
+    return p != NULL && message->kind == TB_KIND_DATA ? tb_receive_place(p, message, length) : NULL;
+}
+
+static void up_sent(void *context, struct tb_endpoint *to, void *token, int error)
+{
+    tb_send_left(context, (uint64_t)(uintptr_t)token, error);
+}
+
+static void up_writable(void *context, struct tb_endpoint *to)
+{
+    struct tb_peer *p = to->user;
+    if (p != NULL)
+        p->held = false;
+}
+
+static void up_opened(void *context, struct tb_endpoint *from)
+{
+    struct tb_engine *e = context;
+    if (from->proc.job != e->config.transport.self.job || from->proc.index >= e->config.processes)
+        return;
+    struct tb_peer *p = tb_peer_of(e, from->proc.index);
+    from->user = p;
+    if (p == NULL || p->endpoint != NULL)
+        return;
+    p->endpoint = from;
+    tb_peer_settle(p);
+}
+
+static void up_broken(void *context, struct tb_endpoint *with, int error)
+{
+    struct tb_peer *p = with->user;
+    if (p == NULL)
+        return;
+    if (error == TB_ERR_CLOSED)
+        tb_error(error, "process %u has left the job in good order", p->proc.index);
+    tb_peer_break(p, error);
+}
+
+static int down_connect(void *context, struct tb_proc to, enum tb_stream stream)
+{
+    struct tb_engine *e = context;
+    e->connecting = CONNECT_HURRY;
+    e->control_countdown = 0;
+    e->stirred = true;
+    if (e->connect == NULL)
+        return tb_error(TB_ERR_PEER, "process %u cannot be reached: this process has no agent to connect it", to.index);
+    return e->connect(e->connect_context, to, stream);
+}
+
+/* ---- transports -------------------------------------------------------------------------------------------------- */
+
+int tb_lane_remote(struct tb_engine *e)
+{
+    if (e->remote != NULL)
+        return TB_OK;
+    if (!e->config.use_tcp)
+        return tb_error(TB_ERR_PEER, "no transport leads there: the parameter `transports` leaves tcp out");
+    e->remote_interval = e->local != NULL ? REMOTE_INTERVAL : 1;
+    e->stirred = true;
+    return tb_link_open(e->config.remote_table != NULL ? e->config.remote_table : &tb_transport_tcp,
+                        &e->config.transport, &e->remote);
+}
+
+int tb_control_poll(struct tb_engine *e)
+{
+    struct pollfd fd = {.fd = e->control, .events = POLLIN};
+    if (e->control < 0 || e->config.control_ready == NULL || poll(&fd, 1, 0) <= 0)
+        return 0;
+    if (e->config.control_ready(e->config.context) < 0)
+        e->control = -1; /* the agent is gone, and with it this process; nothing more to hear */
+    e->events++;
+    return 1;
+}
+
+int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor)
+{
+    tb_lane_lock(engine);
+    int error = tb_lane_remote(engine);
+    if (error == TB_OK)
+        error = tb_tcp_adopt(tb_link_innermost(engine->remote), proc, stream, descriptor);
+    else
+        close(descriptor);
+    engine->remote_countdown = 0;
+    engine->stirred = true;
+    tb_lane_unlock(engine);
+    return error;
+}
+
+void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int error)
+{
+    tb_lane_lock(engine);
+    if (engine->remote != NULL)
+        tb_tcp_refused(tb_link_innermost(engine->remote), proc, stream, error);
+    tb_lane_unlock(engine);
+}
+
+void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc, int error)
+{
+    tb_lane_lock(engine);
+    bool known = proc.job == engine->config.transport.self.job && proc.index < engine->config.processes &&
+                 proc.index != engine->config.transport.self.index;
+    struct tb_peer *p = known ? tb_peer_of(engine, proc.index) : NULL;
+    if (p != NULL)
+        tb_peer_break(p, error);
+    tb_lane_unlock(engine);
+}
+
+/* The transports are given the engine's calls, and keep the configuration. */
+static void transports_prepare(struct tb_engine *e)
+{
+    struct tb_transport_config *t = &e->config.transport;
+    if (t->clock == NULL)
+        t->clock = &tb_clock_real;
+    e->connect = t->connect;
+    e->connect_context = t->connect_context;
+    t->connect = down_connect;
+    t->connect_context = e;
+    t->upcalls = (struct tb_upcalls){.context = e,
+                                     .frame = up_frame,
+                                     .place = up_place,
+                                     .sent = up_sent,
+                                     .writable = up_writable,
+                                     .opened = up_opened,
+                                     .broken = up_broken};
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static uint64_t grant_of(const struct tb_engine_config *config)
+{
+    uint64_t share = tb_param.eager_memory / (config->processes > 0 ? config->processes : 1);
+    return share < TB_GRANT_LOW ? TB_GRANT_LOW : share > TB_GRANT_HIGH ? TB_GRANT_HIGH : share;
+}
+
+static int lock_open(struct tb_engine *e)
+{
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&e->lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+    if (!e->threaded)
+        return TB_OK;
+    e->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return e->kick >= 0 ? TB_OK : tb_error_errno("no event descriptor to wake waiting threads");
+}
+
+static int engine_prepare(struct tb_engine *e)
+{
+    e->threaded = e->config.threaded;
+    e->representation = tb_wire_representation();
+    e->grant = grant_of(&e->config);
+    e->spin = tb_param.spin;
+    e->control = e->config.control;
+    transports_prepare(e);
+    tb_list_init(&e->waiting);
+    tb_list_init(&e->ports);
+    tb_list_init(&e->dying);
+    tb_list_init(&e->waiters);
+    tb_list_init(&e->port.transfers);
+    tb_list_init(&e->port.on_lane);
+    tb_pool_open(&e->arrivals, sizeof(struct tb_arrival), 64, TB_ARRIVALS_LIMIT);
+    tb_pool_open(&e->notes, sizeof(struct tb_note), 64, TB_NOTES_LIMIT);
+    int error = lock_open(e);
+    if (error != TB_OK)
+        return error;
+    e->peers = calloc(e->config.processes, sizeof(struct tb_peer *));
+    if (e->peers == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a table of %u processes", e->config.processes);
+    return tb_match_open(e);
+}
+
+int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine)
+{
+    TB_ASSERT(config->transport.self.index < config->processes);
+    struct tb_engine *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the engine");
+    e->config = *config;
+    e->kick = -1;
+    int error = engine_prepare(e);
+    bool neighbours = config->transport.segment != NULL || config->local_table != NULL;
+    if (error == TB_OK && config->use_shm && neighbours && config->transport.local_count > 1)
+        error = tb_link_open(config->local_table != NULL ? config->local_table : &tb_transport_shm,
+                             &e->config.transport, &e->local);
+    if (error == TB_OK && tb_peer_of(e, config->transport.self.index) == NULL)
+        error = TB_ERR_MEMORY;
+    if (error != TB_OK) {
+        tb_engine_close(e);
+        return error;
+    }
+    *engine = e;
+    return TB_OK;
+}
+
+/* Whether everything that was sent has left. */
+static bool engine_flushed(void *context)
+{
+    struct tb_engine *e = context;
+    e->events++; /* transports become idle without telling: look again each time something waits */
+    return e->sends == 0 && tb_list_empty(&e->waiting) && tb_list_empty(&e->ports) && tb_list_empty(&e->dying) &&
+           (e->local == NULL || e->local->table->idle(e->local)) &&
+           (e->remote == NULL || e->remote->table->idle(e->remote));
+}
+
+int tb_engine_flush(struct tb_engine *engine)
+{
+    tb_engine_wait(engine, engine_flushed, engine);
+    return TB_OK;
+}
+
+void tb_engine_close(struct tb_engine *engine)
+{
+    struct tb_engine *e = engine;
+    if (e->remote != NULL)
+        e->remote->table->close(e->remote);
+    if (e->local != NULL)
+        e->local->table->close(e->local);
+    if (e->buckets != NULL)
+        tb_contexts_close(e);
+    for (uint32_t i = 0; e->peers != NULL && i < e->config.processes; i++)
+        if (e->peers[i] != NULL)
+            tb_peer_free(e->peers[i]);
+    free(e->peers);
+    tb_match_close(e);
+    tb_pool_close(&e->arrivals);
+    tb_pool_close(&e->notes);
+    free(e->slots);
+    free(e->story);
+    if (e->kick >= 0)
+        close(e->kick);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters)
+{
+    tb_lane_lock(engine);
+    *counters = engine->counters;
+    tb_lane_unlock(engine);
+}

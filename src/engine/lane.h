@@ -1,0 +1,322 @@
+/* The lane's own structs, private to this folder. Everything here is touched only with the lane locked (or by the only
+ * thread, when the process is not threaded), except where a member says otherwise.
+ *
+ * Who calls whom: the public functions take the lock and use send.c and receive.c; frames come up from transports to
+ * upcalls in engine.c, which hands each kind to its handler in send.c or receive.c; both answer through peer.c. A
+ * request ends in tb_request_finish and nowhere else. */
+#ifndef TB_ENGINE_LANE_H
+#define TB_ENGINE_LANE_H
+
+#include "engine/engine.h"
+#include "wire/wire.h"
+
+#include <pthread.h>
+
+#define TB_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define TB_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define TB_ARRIVALS_LIMIT (1u << 22) /* messages that wait for their receive */
+#define TB_NOTES_LIMIT    (1u << 22) /* answers that wait for room */
+#define TB_CONTEXTS_LIMIT (1u << 20)
+#define TB_GONE_LIMIT     (1u << 16) /* ranges of contexts that are gone */
+#define TB_BUCKETS_FIRST  256u
+#define TB_BUCKETS_LIMIT  (1u << 20)
+#define TB_SLOT_BITS      24
+#define TB_GRANT_LOW      (16u << 10)
+#define TB_GRANT_HIGH     (256u << 10)
+#define TB_ARRIVAL_INLINE 128  /* payload up to this length is kept in the arrival itself */
+#define TB_TOKEN_MINIMUM  2048 /* shorter eager payload is copied by the transport instead of being waited for */
+#define TB_PUMP_FRAMES    32   /* frames of one transfer before others get their turn */
+
+enum tb_request_kind { TB_REQUEST_NONE, TB_REQUEST_SEND, TB_REQUEST_RECEIVE, TB_REQUEST_PROGRAM };
+
+enum tb_phase {
+    TB_PHASE_IDLE,     /* finished, or not on any list yet */
+    TB_PHASE_QUEUED,   /* send: its envelope waits for room */
+    TB_PHASE_ASKED,    /* send: REQUEST is out */
+    TB_PHASE_SENT,     /* send: EAGER is out; waits to have left, for DONE, or both */
+    TB_PHASE_BULK,     /* send: DATA is being sent */
+    TB_PHASE_TAIL,     /* send: all DATA was accepted and has not left */
+    TB_PHASE_RECALLED, /* send: was done, then a cancel was tried */
+    TB_PHASE_HELD,     /* send: to this process itself, waits for its receive */
+    TB_PHASE_POSTED,   /* receive: waits for a message */
+    TB_PHASE_COMING,   /* receive: matched, DATA is expected */
+    TB_PHASE_RUNNING   /* program */
+};
+
+/* A context as it appears on the wire: one plane of a channel. May exist before its channel, because of arrivals. */
+struct tb_context {
+    uint64_t id;
+    struct tb_channel *channel; /* NULL: not known yet */
+    struct tb_list arrivals;    /* in order of arrival */
+    struct tb_list wild;        /* receives that leave source or match open, in order of posting */
+    struct tb_list requests;    /* all unfinished ones */
+    struct tb_context *next;    /* in its bucket */
+};
+
+struct tb_channel {
+    struct tb_engine *engine;
+    struct tb_context *point, *collective;
+    uint32_t size, rank;
+    uint32_t *procs; /* NULL: identity */
+    uint32_t users;  /* the owner and every unfinished request */
+    uint32_t collectives;
+    void *owner;
+};
+
+/* Transfers that share a way out and go in order: one for all of tcp, one for each peer in shared memory. */
+struct tb_port {
+    struct tb_list transfers;
+    struct tb_list on_lane; /* in engine->ports while there are transfers */
+};
+
+struct tb_peer {
+    struct tb_engine *engine;
+    struct tb_proc proc;
+    struct tb_endpoint *endpoint; /* NULL: not needed yet, or this process itself */
+    struct tb_port *port;
+    bool self, local;
+    bool held;       /* the transport said TB_AGAIN and not yet `writable` */
+    bool credit_due; /* a CREDIT frame waits for room */
+    int error;       /* not TB_OK: nothing more will pass */
+    char *story;     /* why */
+    uint32_t eager_limit;
+    uint64_t credit;           /* eager payload that we may still send */
+    uint64_t owed;             /* eager payload of theirs that is consumed and not given back yet */
+    struct tb_list answers;    /* struct tb_note, waiting for room; in no order with envelopes */
+    struct tb_list envelopes;  /* sends whose EAGER or REQUEST waits for room, in order */
+    struct tb_list requests;   /* all unfinished ones */
+    struct tb_list on_waiting; /* in engine->waiting while something waits for room */
+    struct tb_list on_dying;   /* in engine->dying from its break until its requests are ended */
+    struct tb_port own_port;
+};
+
+struct tb_note {
+    struct tb_list queue;
+    struct tb_message message;
+};
+
+struct tb_arrival {
+    struct tb_list in_bucket, in_context;
+    struct tb_peer *peer;
+    struct tb_request *local; /* a send of this process itself that waits, else NULL */
+    struct tb_message message;
+    uint64_t address; /* REQUEST with TB_MESSAGE_REMOTE */
+    char *payload;    /* EAGER: `keep`, or allocated */
+    char keep[TB_ARRIVAL_INLINE];
+};
+
+struct tb_bucket {
+    struct tb_list posted;  /* exact receives */
+    struct tb_list arrived; /* arrivals */
+};
+
+struct tb_slot {
+    struct tb_request *request; /* NULL: free */
+    uint64_t id;
+    uint32_t next; /* free slot */
+};
+
+struct tb_gone {
+    uint64_t low, high; /* context >> TB_CONTEXT_PLANE_BITS, inclusive: counters of an allocator are neighbours */
+};
+
+struct tb_waiter {
+    struct tb_list on_lane;
+    struct tb_request *request; /* or ready() */
+    bool (*ready)(void *context);
+    void *context;
+    bool satisfied;
+    uint64_t seen; /* engine->events when ready was asked last */
+    pthread_cond_t wake;
+};
+
+struct tb_engine {
+    struct tb_engine_config config;
+    int (*connect)(void *context, struct tb_proc to, enum tb_stream stream); /* the owner's */
+    void *connect_context;
+    bool threaded;
+    bool inside;  /* in progress already: upcalls and callbacks must not poll again */
+    bool stirred; /* something changed that a sleeping thread must know */
+    uint8_t representation;
+    uint64_t events;                     /* grows with everything that a waiter could wait for */
+    struct tb_transport *local, *remote; /* NULL: none, or not opened yet */
+    uint32_t remote_interval, remote_countdown;
+    uint32_t control_countdown;
+    uint32_t connecting; /* rounds of progress in which the control descriptor is looked at often */
+    uint32_t idle_tests;
+    int control; /* -1: none, or it has ended */
+    uint64_t grant;
+
+    struct tb_peer **peers;
+    struct tb_list waiting, ports, dying;
+    struct tb_port port; /* of tcp */
+
+    struct tb_bucket *buckets;
+    uint32_t bucket_mask, bucket_used;
+    uint64_t orders; /* receives posted so far */
+
+    struct tb_context **contexts;
+    uint32_t context_mask, context_used;
+    struct tb_context *recent;
+    struct tb_gone *gone;
+    uint32_t gone_used, gone_room;
+
+    struct tb_slot *slots;
+    uint32_t slot_room, slot_free; /* 0: none free; slot 0 is never used */
+    uint64_t ids;
+    uint64_t sends;      /* unfinished ones */
+    uint64_t self_bytes; /* payload of arrivals from this process itself */
+    char *story;         /* of the last collective that failed */
+
+    struct tb_pool arrivals, notes;
+    struct tb_counters counters;
+
+    /* Waiting. */
+    uint64_t spin;            /* ns that are spent looking before a yield; learnt */
+    long switches;            /* involuntary ones seen so far */
+    pthread_mutex_t lock;     /* recursive: a callback may use the public functions */
+    _Atomic uint32_t wanting; /* threads at the lock; any thread */
+    _Atomic bool kicked;      /* any thread */
+    int kick;                 /* eventfd; -1 when not threaded */
+    bool sleeping;            /* a thread waits in ppoll with the lock released */
+    uint64_t sleep_until;
+    struct tb_waiter *poller;
+    struct tb_list waiters;
+};
+
+/* ---- the lock (wait.c) ------------------------------------------------------------------------------------------- */
+
+void tb_lane_lock_slow(struct tb_engine *e);
+void tb_lane_unlock_slow(struct tb_engine *e);
+
+static inline void tb_lane_lock(struct tb_engine *e)
+{
+    if (TB_UNLIKELY(e->threaded))
+        tb_lane_lock_slow(e);
+}
+
+static inline void tb_lane_unlock(struct tb_engine *e)
+{
+    if (TB_UNLIKELY(e->threaded))
+        tb_lane_unlock_slow(e);
+}
+
+int tb_lane_progress(struct tb_engine *e);
+void tb_waiter_wake(struct tb_engine *e, struct tb_waiter *w);
+
+/* ---- the lane (engine.c) ----------------------------------------------------------------------------------------- */
+
+int tb_lane_remote(struct tb_engine *e); /* opens the transport to other hosts, if that is not done yet */
+int tb_control_poll(struct tb_engine *e);
+
+/* ---- peers (peer.c) ---------------------------------------------------------------------------------------------- */
+
+struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index); /* NULL: no memory; the story is told */
+int tb_peer_reach(struct tb_peer *p);                              /* finds the endpoint */
+void tb_peer_settle(struct tb_peer *p);                            /* takes over what its endpoint allows */
+void tb_peer_free(struct tb_peer *p);
+/* Nothing more will pass; its requests are ended at the next round of progress. The story is the thread's last one. */
+void tb_peer_break(struct tb_peer *p, int error);
+int tb_peer_error(const struct tb_peer *p); /* what requests with a broken peer end with */
+int tb_peer_bury(struct tb_engine *e);
+/* Sends a frame without payload, now or later. */
+void tb_peer_answer(struct tb_peer *p, const struct tb_message *message);
+void tb_peer_owe(struct tb_peer *p, uint64_t bytes);
+void tb_peer_hold(struct tb_peer *p); /* something waits for room */
+int tb_peers_flush(struct tb_engine *e);
+
+static inline struct tb_peer *tb_peer_of(struct tb_engine *e, uint32_t index)
+{
+    struct tb_peer *p = e->peers[index];
+    return TB_LIKELY(p != NULL) ? p : tb_peer_make(e, index);
+}
+
+static inline int tb_peer_transmit(struct tb_peer *p, const struct tb_envelope *envelope, struct tb_spans *payload,
+                                   enum tb_stream stream, uint64_t token)
+{
+    return p->endpoint->transport->table->send(p->endpoint, envelope, payload, stream, (void *)(uintptr_t)token);
+}
+
+/* ---- contexts and channels (channel.c, gone.c) ------------------------------------------------------------------- */
+
+struct tb_context *tb_context_find(struct tb_engine *e, uint64_t id); /* NULL if there is none */
+struct tb_context *tb_context_get(struct tb_engine *e, uint64_t id);  /* makes it; NULL: no memory */
+void tb_contexts_close(struct tb_engine *e);
+void tb_channel_drop(struct tb_channel *channel); /* one user less */
+
+bool tb_gone_contains(const struct tb_engine *e, uint64_t context);
+void tb_gone_add(struct tb_engine *e, uint64_t context);
+
+static inline struct tb_peer *tb_channel_peer(struct tb_channel *c, uint32_t rank)
+{
+    return tb_peer_of(c->engine, c->procs == NULL ? rank : c->procs[rank]);
+}
+
+/* ---- matching (match.c) ------------------------------------------------------------------------------------------ */
+
+int tb_match_open(struct tb_engine *e);
+void tb_match_close(struct tb_engine *e);
+/* The earliest posted receive for a message; stays where it is. */
+struct tb_request *tb_match_posted(struct tb_engine *e, struct tb_context *c, uint32_t source, uint64_t match);
+/* The earliest arrived message for a receive; stays where it is. */
+struct tb_arrival *tb_match_arrived(struct tb_engine *e, struct tb_context *c, uint32_t rank, uint64_t match,
+                                    uint64_t mask);
+void tb_match_post(struct tb_engine *e, struct tb_context *c, struct tb_request *r);
+void tb_match_unpost(struct tb_engine *e, struct tb_request *r);
+void tb_match_arrive(struct tb_engine *e, struct tb_context *c, struct tb_arrival *a);
+void tb_match_take(struct tb_engine *e, struct tb_arrival *a);
+
+/* ---- requests (request.c) ---------------------------------------------------------------------------------------- */
+
+void tb_request_begin(struct tb_request *r, struct tb_context *c, enum tb_request_kind kind);
+void tb_request_enlist(struct tb_request *r, struct tb_context *c); /* on the lists of peer and context */
+void tb_request_finish(struct tb_request *r, int error);
+int tb_request_number(struct tb_request *r); /* gives it a slot and a message id */
+struct tb_request *tb_request_find(struct tb_engine *e, uint64_t id, enum tb_request_kind kind); /* NULL: stale */
+void tb_request_cancel_locked(struct tb_request *r);
+
+/* ---- sending (send.c) -------------------------------------------------------------------------------------------- */
+
+/* A part of a buffer: `length` bytes of its packed form from `from` on. */
+struct tb_part {
+    const struct tb_buffer *buffer;
+    uint64_t from, length;
+};
+
+int tb_send_try(struct tb_context *c, const struct tb_part *part, uint32_t to, uint64_t match, enum tb_mode mode);
+void tb_send_start(struct tb_context *c, struct tb_request *r, const struct tb_part *part, uint32_t to, uint64_t match,
+                   enum tb_mode mode);
+int tb_send_envelope(struct tb_request *r); /* TB_OK: it is out; TB_AGAIN; or an error that ends it */
+void tb_send_cleared(struct tb_peer *p, const struct tb_message *m);
+void tb_send_matched(struct tb_peer *p, const struct tb_message *m);
+void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m);
+void tb_send_left(struct tb_engine *e, uint64_t token, int error);
+int tb_ports_pump(struct tb_engine *e);
+
+/* ---- receiving (receive.c) --------------------------------------------------------------------------------------- */
+
+void tb_receive_start(struct tb_context *c, struct tb_request *r, const struct tb_part *part, uint32_t from,
+                      uint64_t match, uint64_t mask);
+void tb_receive_eager(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
+void tb_receive_asked(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
+void tb_receive_data(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
+void *tb_receive_place(struct tb_peer *p, const struct tb_message *m, size_t length);
+void tb_receive_forget(struct tb_peer *p, const struct tb_message *m);
+/* A receive gets a message of this process itself, straight from its buffer. */
+void tb_receive_local(struct tb_request *r, const struct tb_message *m, const struct tb_part *part);
+struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m, uint64_t payload);
+void tb_arrival_free(struct tb_engine *e, struct tb_arrival *a);
+void tb_arrival_drop(struct tb_engine *e, struct tb_arrival *a);  /* nobody will ever receive it: answers its sender */
+void tb_arrival_file(struct tb_context *c, struct tb_arrival *a); /* it waits for its receive from now on */
+
+/* ---- collectives (mismatch.c) ------------------------------------------------------------------------------------ */
+
+#define TB_COLLECTIVE_NUMBER(match)    ((uint32_t)((match) >> 32))
+#define TB_COLLECTIVE_OPERATION(match) ((uint8_t)((match) >> 24))
+
+/* Another operation under the same number of the same collective sequence: ranks have called different collectives. */
+void tb_mismatch_arrived(struct tb_context *c, const struct tb_message *m);
+bool tb_mismatch_posted(struct tb_context *c, struct tb_request *r); /* true: the request was ended */
+
+#endif

@@ -1,0 +1,55 @@
+/* Ranks that call different collectives on a communicator are told so instead of waiting for each other: every message
+ * of a collective carries its number and operation. */
+#include "engine/lane.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LOOK_LIMIT 256 /* arrivals that are looked at; a mismatch behind them is found when something else arrives */
+
+static bool mismatched(const struct tb_request *r, uint32_t source, uint64_t match)
+{
+    return r->rank == source && TB_COLLECTIVE_NUMBER(r->match) == TB_COLLECTIVE_NUMBER(match) &&
+           TB_COLLECTIVE_OPERATION(r->match) != TB_COLLECTIVE_OPERATION(match);
+}
+
+static void mismatch_end(struct tb_request *r, uint64_t match)
+{
+    struct tb_engine *e = r->engine;
+    char *story = NULL;
+    if (asprintf(&story,
+                 "ranks call different collectives: as number %u on this communicator rank %u has called %s, this rank "
+                 "(%u) %s",
+                 TB_COLLECTIVE_NUMBER(match), r->rank, tb_operation_name(TB_COLLECTIVE_OPERATION(match)),
+                 r->channel->rank, tb_operation_name(TB_COLLECTIVE_OPERATION(r->match))) >= 0) {
+        free(e->story);
+        e->story = story;
+    }
+    tb_request_finish(r, TB_ERR_MISMATCH);
+}
+
+void tb_mismatch_arrived(struct tb_context *c, const struct tb_message *m)
+{
+    struct tb_request *r;
+    TB_LIST_EACH(r, &c->requests, struct tb_request, on_context)
+    if (r->phase == TB_PHASE_POSTED && mismatched(r, m->source_rank, m->match)) {
+        mismatch_end(r, m->match);
+        return;
+    }
+}
+
+bool tb_mismatch_posted(struct tb_context *c, struct tb_request *r)
+{
+    int looked = 0;
+    struct tb_arrival *a;
+    TB_LIST_EACH(a, &c->arrivals, struct tb_arrival, in_context)
+    {
+        if (mismatched(r, a->message.source_rank, a->message.match)) {
+            mismatch_end(r, a->message.match);
+            return true;
+        }
+        if (++looked == LOOK_LIMIT)
+            break;
+    }
+    return false;
+}

@@ -1,0 +1,221 @@
+#include "engine/lane.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool peer_is_local(const struct tb_engine *e, struct tb_proc proc)
+{
+    return e->local != NULL && e->config.is_local != NULL && e->config.is_local(e->config.context, proc);
+}
+
+struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
+{
+    struct tb_peer *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        tb_error(TB_ERR_MEMORY, "no memory to talk to process %u", index);
+        return NULL;
+    }
+    p->engine = e;
+    p->proc = (struct tb_proc){e->config.transport.self.job, index};
+    p->self = index == e->config.transport.self.index;
+    p->local = !p->self && peer_is_local(e, p->proc);
+    p->credit = e->grant;
+    tb_list_init(&p->answers);
+    tb_list_init(&p->envelopes);
+    tb_list_init(&p->requests);
+    tb_list_init(&p->on_waiting);
+    tb_list_init(&p->on_dying);
+    tb_list_init(&p->own_port.transfers);
+    tb_list_init(&p->own_port.on_lane);
+    p->port = p->local ? &p->own_port : &e->port;
+    e->peers[index] = p;
+    return p;
+}
+
+void tb_peer_free(struct tb_peer *p)
+{
+    free(p->story);
+    free(p);
+}
+
+void tb_peer_settle(struct tb_peer *p)
+{
+    const struct tb_transport *t = p->endpoint->transport;
+    p->eager_limit = t->eager_limit < t->max_payload ? t->eager_limit : t->max_payload;
+}
+
+int tb_peer_reach(struct tb_peer *p)
+{
+    struct tb_engine *e = p->engine;
+    int error = p->local ? TB_OK : tb_lane_remote(e);
+    if (error != TB_OK)
+        return error;
+    struct tb_transport *t = p->local ? e->local : e->remote;
+    struct tb_endpoint *endpoint = NULL;
+    error = t->table->endpoint(t, p->proc, &endpoint);
+    if (error != TB_OK)
+        return error;
+    endpoint->user = p;
+    p->endpoint = endpoint;
+    tb_peer_settle(p);
+    return TB_OK;
+}
+
+/* ---- failure ----------------------------------------------------------------------------------------------------- */
+
+int tb_peer_error(const struct tb_peer *p)
+{
+    return p->error == TB_ERR_MEMORY || p->error == TB_ERR_LIMIT ? p->error : TB_ERR_PEER;
+}
+
+void tb_peer_break(struct tb_peer *p, int error)
+{
+    if (p->error != TB_OK)
+        return;
+    const char *story = tb_error_story();
+    p->error = error;
+    p->story = strdup(story[0] != '\0' ? story : tb_error_name(error));
+    p->engine->events++;
+    p->engine->stirred = true;
+    tb_list_append(&p->engine->dying, &p->on_dying);
+    tb_log(error == TB_ERR_CLOSED ? TB_LOG_DEBUG : TB_LOG_INFO, "engine", "process %u: %s", p->proc.index,
+           p->story != NULL ? p->story : "");
+}
+
+int tb_peer_bury(struct tb_engine *e)
+{
+    int ended = 0;
+    while (!tb_list_empty(&e->dying)) {
+        struct tb_peer *p = TB_CONTAINER(e->dying.next, struct tb_peer, on_dying);
+        tb_list_remove(&p->on_dying);
+        tb_list_remove(&p->on_waiting);
+        p->credit_due = false;
+        while (!tb_list_empty(&p->answers)) {
+            struct tb_note *n = TB_CONTAINER(p->answers.next, struct tb_note, queue);
+            tb_list_remove(&n->queue);
+            tb_pool_give(&e->notes, n);
+        }
+        while (!tb_list_empty(&p->requests)) {
+            tb_request_finish(TB_CONTAINER(p->requests.next, struct tb_request, on_peer), tb_peer_error(p));
+            ended++;
+        }
+    }
+    return ended;
+}
+
+/* ---- answers and credit ------------------------------------------------------------------------------------------ */
+
+void tb_peer_hold(struct tb_peer *p)
+{
+    p->held = true;
+    p->engine->stirred = true;
+    p->engine->counters.held++;
+    if (tb_list_empty(&p->on_waiting))
+        tb_list_append(&p->engine->waiting, &p->on_waiting);
+}
+
+static int answer_send(struct tb_peer *p, const struct tb_message *message)
+{
+    struct tb_envelope envelope;
+    struct tb_spans nothing = tb_spans_of(NULL, 0);
+    envelope.message = *message;
+    int rc = tb_peer_transmit(p, &envelope, &nothing, TB_STREAM_SHORT, 0);
+    if (rc < 0)
+        tb_peer_break(p, rc);
+    return rc;
+}
+
+void tb_peer_answer(struct tb_peer *p, const struct tb_message *message)
+{
+    if (p->error != TB_OK)
+        return;
+    if (p->endpoint == NULL) {
+        int error = tb_peer_reach(p);
+        if (error != TB_OK) {
+            tb_peer_break(p, error);
+            return;
+        }
+    }
+    if (tb_list_empty(&p->answers) && answer_send(p, message) != TB_AGAIN)
+        return;
+    /* An answer must not get lost: without memory for it the peer is given up, which both sides are told. */
+    struct tb_note *n = tb_pool_take(&p->engine->notes);
+    if (n == NULL) {
+        tb_peer_break(p, TB_ERR_MEMORY);
+        return;
+    }
+    n->message = *message;
+    tb_list_append(&p->answers, &n->queue);
+    tb_peer_hold(p);
+}
+
+static int credit_send(struct tb_peer *p)
+{
+    const struct tb_message m = {
+        .kind = TB_KIND_CREDIT, .length = p->owed, .representation = p->engine->representation};
+    int rc = answer_send(p, &m);
+    if (rc == TB_OK) {
+        p->owed = 0;
+        p->engine->counters.credits++;
+    }
+    return rc;
+}
+
+void tb_peer_owe(struct tb_peer *p, uint64_t bytes)
+{
+    p->owed += bytes;
+    if (TB_LIKELY(p->owed < p->engine->grant / 2) || p->credit_due || p->error != TB_OK)
+        return;
+    if (credit_send(p) == TB_AGAIN) {
+        p->credit_due = true;
+        tb_peer_hold(p);
+    }
+}
+
+/* ---- what waits for room ----------------------------------------------------------------------------------------- */
+
+/* Sends what waits for room, answers before envelopes. Returns how many frames have gone. */
+static int peer_flush(struct tb_peer *p)
+{
+    int gone = 0;
+    if (p->credit_due) {
+        if (credit_send(p) != TB_OK)
+            return gone;
+        p->credit_due = false;
+        gone++;
+    }
+    while (!tb_list_empty(&p->answers)) {
+        struct tb_note *n = TB_CONTAINER(p->answers.next, struct tb_note, queue);
+        if (answer_send(p, &n->message) != TB_OK)
+            return gone;
+        tb_list_remove(&n->queue);
+        tb_pool_give(&p->engine->notes, n);
+        gone++;
+    }
+    while (!tb_list_empty(&p->envelopes)) {
+        struct tb_request *r = TB_CONTAINER(p->envelopes.next, struct tb_request, queue);
+        int rc = tb_send_envelope(r);
+        if (rc == TB_AGAIN)
+            return gone;
+        if (rc < 0)
+            tb_request_finish(r, rc);
+        gone++;
+    }
+    tb_list_remove(&p->on_waiting);
+    return gone;
+}
+
+int tb_peers_flush(struct tb_engine *e)
+{
+    int gone = 0;
+    struct tb_peer *p;
+    TB_LIST_EACH(p, &e->waiting, struct tb_peer, on_waiting)
+    {
+        /* Looking for room in shared memory costs little; a socket says when it is worth it. */
+        if (p->error != TB_OK || (p->held && !p->local))
+            continue;
+        gone += peer_flush(p);
+        p->held = !tb_list_empty(&p->on_waiting);
+    }
+    return gone;
+}

@@ -1,0 +1,459 @@
+/* The receiver's half of the protocols; see enum tb_kind. */
+#include "engine/lane.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- arrivals ---------------------------------------------------------------------------------------------------- */
+
+struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m, uint64_t payload)
+{
+    struct tb_engine *e = p->engine;
+    struct tb_arrival *a = tb_pool_take(&e->arrivals);
+    if (a == NULL)
+        return NULL;
+    tb_list_init(&a->in_bucket);
+    tb_list_init(&a->in_context);
+    a->peer = p;
+    a->local = NULL;
+    a->message = *m;
+    a->address = 0;
+    a->payload = a->keep;
+    if (payload > sizeof a->keep) {
+        a->payload = malloc(payload);
+        if (a->payload == NULL) {
+            tb_pool_give(&e->arrivals, a);
+            tb_error(TB_ERR_MEMORY, "no memory for a message of %llu bytes that arrived before its receive",
+                     (unsigned long long)payload);
+            return NULL;
+        }
+    }
+    return a;
+}
+
+void tb_arrival_file(struct tb_context *c, struct tb_arrival *a)
+{
+    struct tb_engine *e = a->peer->engine;
+    e->events++;
+    e->counters.unexpected++;
+    if (a->message.kind == TB_KIND_EAGER) {
+        e->counters.unexpected_bytes += a->message.length;
+        if (e->counters.unexpected_bytes > e->counters.unexpected_peak)
+            e->counters.unexpected_peak = e->counters.unexpected_bytes;
+    }
+    tb_match_arrive(e, c, a);
+    if (c->channel != NULL && c == c->channel->collective)
+        tb_mismatch_arrived(c, &a->message);
+}
+
+void tb_arrival_free(struct tb_engine *e, struct tb_arrival *a)
+{
+    if (a->message.kind == TB_KIND_EAGER) {
+        e->counters.unexpected_bytes -= a->message.length;
+        if (a->peer->self)
+            e->self_bytes -= a->message.length;
+    }
+    if (a->payload != a->keep)
+        free(a->payload);
+    tb_pool_give(&e->arrivals, a);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+static void answer(struct tb_peer *p, enum tb_kind kind, uint64_t match, uint64_t offset, uint64_t length)
+{
+    const struct tb_message m = {.kind = (uint8_t)kind,
+                                 .match = match,
+                                 .offset = offset,
+                                 .length = length,
+                                 .representation = p->engine->representation};
+    tb_peer_answer(p, &m);
+}
+
+/* The message will never be received: its sender must not wait. */
+static void message_drop(struct tb_peer *p, const struct tb_message *m)
+{
+    p->engine->counters.dropped++;
+    if (m->kind == TB_KIND_REQUEST) {
+        answer(p, TB_KIND_CLEAR, m->offset, 0, 0);
+        return;
+    }
+    tb_peer_owe(p, m->length);
+    if (m->flags & TB_MESSAGE_SYNC)
+        answer(p, TB_KIND_DONE, m->offset, 0, 0);
+}
+
+void tb_arrival_drop(struct tb_engine *e, struct tb_arrival *a)
+{
+    if (a->local != NULL)
+        tb_request_finish(a->local, TB_OK);
+    else if (!a->peer->self)
+        message_drop(a->peer, &a->message);
+    tb_arrival_free(e, a);
+}
+
+/* ---- a message and its receive have met -------------------------------------------------------------------------- */
+
+static inline void receive_bind(struct tb_request *r, struct tb_peer *p, const struct tb_message *m)
+{
+    if (r->phase == TB_PHASE_POSTED)
+        tb_match_unpost(r->engine, r);
+    r->phase = TB_PHASE_COMING;
+    r->peer = p;
+    r->length = m->length;
+    r->total = m->length < r->room ? m->length : r->room;
+    r->status.source = m->source_rank;
+    r->status.match = m->match;
+    r->status.bytes = r->total;
+}
+
+static inline void receive_end(struct tb_request *r)
+{
+    tb_request_finish(r, TB_LIKELY(r->length <= r->room) ? TB_OK : TB_ERR_TRUNCATE);
+}
+
+static inline void meet_eager(struct tb_request *r, struct tb_peer *p, const struct tb_message *m, const void *payload)
+{
+    receive_bind(r, p, m);
+    if (r->total > 0) {
+        struct tb_spans spans;
+        tb_buffer_spans(&r->buffer, r->from, r->total, &spans);
+        tb_spans_scatter(&spans, payload, r->total);
+    }
+    if (TB_LIKELY(!p->self)) {
+        if (m->flags & TB_MESSAGE_SYNC)
+            answer(p, TB_KIND_DONE, m->offset, 0, 0);
+        tb_peer_owe(p, m->length);
+    }
+    receive_end(r);
+}
+
+/* Reads the data from the sender's memory. TB_AGAIN: it must be sent after all. */
+static int receive_read(struct tb_request *r, uint64_t address)
+{
+    struct tb_peer *p = r->peer;
+    struct tb_transport *t = p->endpoint != NULL ? p->endpoint->transport : NULL;
+    if (t == NULL || (t->capabilities & TB_CAP_REMOTE_READ) == 0 || t->table->read == NULL)
+        return TB_AGAIN;
+    struct tb_spans spans;
+    tb_buffer_spans(&r->buffer, r->from, r->total, &spans);
+    int rc = t->table->read(p->endpoint, address, &spans, r->total);
+    if (rc == TB_ERR_FORBIDDEN)
+        return TB_AGAIN;
+    if (rc == TB_OK)
+        p->engine->counters.remote_reads++;
+    return rc;
+}
+
+static void meet_request(struct tb_request *r, struct tb_peer *p, const struct tb_message *m, uint64_t address)
+{
+    receive_bind(r, p, m);
+    r->remote_id = m->offset;
+    if (p->error != TB_OK) {
+        tb_request_finish(r, tb_peer_error(p));
+        return;
+    }
+    if (r->total > 0 && (m->flags & TB_MESSAGE_REMOTE)) {
+        int rc = receive_read(r, address);
+        if (rc != TB_AGAIN) {
+            answer(p, TB_KIND_DONE, m->offset, 0, 0);
+            if (rc == TB_OK)
+                receive_end(r);
+            else
+                tb_request_finish(r, rc);
+            return;
+        }
+    }
+    int error = r->total > 0 ? tb_request_number(r) : TB_OK;
+    if (r->total == 0 || error != TB_OK) {
+        answer(p, TB_KIND_CLEAR, m->offset, 0, 0);
+        if (error != TB_OK)
+            tb_request_finish(r, error);
+        else
+            receive_end(r);
+        return;
+    }
+    tb_request_enlist(r, tb_context_find(r->engine, r->context));
+    answer(p, TB_KIND_CLEAR, m->offset, r->message_id, r->total);
+}
+
+void tb_receive_local(struct tb_request *r, const struct tb_message *m, const struct tb_part *part)
+{
+    struct tb_engine *e = r->engine;
+    receive_bind(r, e->peers[e->config.transport.self.index], m);
+    struct tb_spans from, to;
+    tb_buffer_spans(part->buffer, part->from, r->total, &from);
+    tb_buffer_spans(&r->buffer, r->from, r->total, &to);
+    while (from.left > 0) {
+        size_t n = from.length < to.length ? from.length : to.length;
+        memmove(to.base, from.base, n);
+        tb_spans_skip(&from, n);
+        tb_spans_skip(&to, n);
+    }
+    receive_end(r);
+}
+
+/* Gives an arrival, already taken out of matching, to a receive. */
+static void arrival_consume(struct tb_arrival *a, struct tb_request *r)
+{
+    struct tb_engine *e = r->engine;
+    if (a->local != NULL) {
+        struct tb_request *send = a->local;
+        struct tb_part part = {&send->buffer, send->from, send->total};
+        tb_receive_local(r, &a->message, &part);
+        tb_request_finish(send, TB_OK);
+    } else if (a->message.kind == TB_KIND_EAGER) {
+        meet_eager(r, a->peer, &a->message, a->payload);
+    } else {
+        meet_request(r, a->peer, &a->message, a->address);
+    }
+    tb_arrival_free(e, a);
+}
+
+/* ---- frames ------------------------------------------------------------------------------------------------------ */
+
+/* The context of a message for which no receive is posted; NULL: it must not be kept. */
+static struct tb_context *context_for(struct tb_peer *p, struct tb_context *c, const struct tb_message *m)
+{
+    if (c != NULL)
+        return c;
+    if (tb_gone_contains(p->engine, m->context)) {
+        message_drop(p, m);
+        return NULL;
+    }
+    c = tb_context_get(p->engine, m->context);
+    if (c == NULL)
+        tb_peer_break(p, TB_ERR_MEMORY);
+    return c;
+}
+
+static struct tb_arrival *message_keep(struct tb_peer *p, const struct tb_message *m, uint64_t payload)
+{
+    struct tb_arrival *a = tb_arrival_make(p, m, payload);
+    if (a == NULL)
+        tb_peer_break(p, TB_ERR_MEMORY);
+    return a;
+}
+
+void tb_receive_eager(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
+{
+    struct tb_engine *e = p->engine;
+    if (TB_UNLIKELY(length != m->length)) {
+        tb_peer_break(p, tb_error(TB_ERR_PROTOCOL, "process %u sent %zu bytes and announced %llu", p->proc.index,
+                                  length, (unsigned long long)m->length));
+        return;
+    }
+    struct tb_context *c = tb_context_find(e, m->context);
+    struct tb_request *r = c != NULL ? tb_match_posted(e, c, m->source_rank, m->match) : NULL;
+    if (TB_LIKELY(r != NULL)) {
+        meet_eager(r, p, m, payload);
+        return;
+    }
+    c = context_for(p, c, m);
+    struct tb_arrival *a = c != NULL ? message_keep(p, m, length) : NULL;
+    if (a == NULL)
+        return;
+    if (length > 0)
+        memcpy(a->payload, payload, length);
+    tb_arrival_file(c, a);
+}
+
+void tb_receive_asked(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
+{
+    struct tb_engine *e = p->engine;
+    uint64_t address = 0;
+    if (m->flags & TB_MESSAGE_REMOTE) {
+        if (length != sizeof address) {
+            tb_peer_break(p,
+                          tb_error(TB_ERR_PROTOCOL, "process %u sent an address of %zu bytes", p->proc.index, length));
+            return;
+        }
+        memcpy(&address, payload, sizeof address);
+    }
+    struct tb_context *c = tb_context_find(e, m->context);
+    struct tb_request *r = c != NULL ? tb_match_posted(e, c, m->source_rank, m->match) : NULL;
+    if (r != NULL) {
+        meet_request(r, p, m, address);
+        return;
+    }
+    c = context_for(p, c, m);
+    struct tb_arrival *a = c != NULL ? message_keep(p, m, 0) : NULL;
+    if (a == NULL)
+        return;
+    a->address = address;
+    tb_arrival_file(c, a);
+}
+
+/* The receive that a DATA frame is for, if the frame makes sense. */
+static struct tb_request *data_find(struct tb_peer *p, const struct tb_message *m, size_t length)
+{
+    struct tb_request *r = tb_request_find(p->engine, m->match, TB_REQUEST_RECEIVE);
+    if (r == NULL || r->peer != p || r->phase != TB_PHASE_COMING)
+        return NULL;
+    return m->offset <= r->total && length <= r->total - m->offset ? r : NULL;
+}
+
+void *tb_receive_place(struct tb_peer *p, const struct tb_message *m, size_t length)
+{
+    struct tb_request *r = data_find(p, m, length);
+    return r != NULL && r->buffer.type->dense ? (char *)r->buffer.base + r->from + m->offset : NULL;
+}
+
+void tb_receive_data(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
+{
+    struct tb_request *r = data_find(p, m, length);
+    if (r == NULL)
+        return;
+    struct tb_spans spans;
+    tb_buffer_spans(&r->buffer, r->from + m->offset, length, &spans);
+    if (spans.base != payload)
+        tb_spans_scatter(&spans, payload, length);
+    r->moved += length;
+    if (r->moved >= r->total)
+        receive_end(r);
+}
+
+void tb_receive_forget(struct tb_peer *p, const struct tb_message *m)
+{
+    struct tb_engine *e = p->engine;
+    struct tb_context *c = tb_context_find(e, m->context);
+    for (struct tb_list *at = c != NULL ? c->arrivals.prev : NULL; c != NULL && at != &c->arrivals; at = at->prev) {
+        struct tb_arrival *a = TB_CONTAINER(at, struct tb_arrival, in_context);
+        if (a->peer != p || a->message.offset != m->match)
+            continue;
+        tb_match_take(e, a);
+        if (a->message.kind == TB_KIND_EAGER)
+            tb_peer_owe(p, a->message.length);
+        tb_arrival_free(e, a);
+        answer(p, TB_KIND_CANCELLED, m->match, 0, 1);
+        return;
+    }
+    answer(p, TB_KIND_CANCELLED, m->match, 0, 0);
+}
+
+/* ---- posting ----------------------------------------------------------------------------------------------------- */
+
+static inline void receive_fill(struct tb_context *c, struct tb_request *r, const struct tb_part *part)
+{
+    tb_request_begin(r, c, TB_REQUEST_RECEIVE);
+    r->buffer = *part->buffer;
+    r->from = part->from;
+    r->room = part->length;
+    r->length = r->total = 0;
+}
+
+void tb_receive_start(struct tb_context *c, struct tb_request *r, const struct tb_part *part, uint32_t from,
+                      uint64_t match, uint64_t mask)
+{
+    struct tb_engine *e = c->channel->engine;
+    receive_fill(c, r, part);
+    r->rank = from;
+    r->match = match;
+    r->mask = mask;
+    struct tb_arrival *a = tb_match_arrived(e, c, from, match, mask);
+    if (a != NULL) {
+        tb_match_take(e, a);
+        arrival_consume(a, r);
+        return;
+    }
+    r->status.source = from;
+    if (from != TB_ANY_RANK) {
+        r->peer = tb_channel_peer(c->channel, from);
+        int error = r->peer == NULL ? TB_ERR_MEMORY : r->peer->error != TB_OK ? tb_peer_error(r->peer) : TB_OK;
+        if (TB_UNLIKELY(error != TB_OK)) {
+            tb_request_finish(r, error);
+            return;
+        }
+    }
+    if (TB_UNLIKELY(c == c->channel->collective) && tb_mismatch_posted(c, r))
+        return;
+    r->phase = TB_PHASE_POSTED;
+    tb_match_post(e, c, r);
+    tb_request_enlist(r, c);
+}
+
+void tb_receive_post(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
+                     uint32_t from, uint64_t match, uint64_t mask)
+{
+    struct tb_part part = {buffer, 0, tb_buffer_bytes(buffer)};
+    struct tb_engine *e = channel->engine;
+    tb_lane_lock(e);
+    tb_receive_start(channel->point, request, &part, from, match, mask);
+    tb_lane_unlock(e);
+}
+
+void tb_receive_arrival(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
+                        struct tb_arrival *arrival)
+{
+    struct tb_part part = {buffer, 0, tb_buffer_bytes(buffer)};
+    struct tb_engine *e = channel->engine;
+    tb_lane_lock(e);
+    receive_fill(channel->point, request, &part);
+    request->rank = arrival->message.source_rank;
+    request->match = arrival->message.match;
+    request->mask = UINT64_MAX;
+    arrival_consume(arrival, request);
+    tb_lane_unlock(e);
+}
+
+/* ---- probing ----------------------------------------------------------------------------------------------------- */
+
+static int probe_look(struct tb_channel *channel, uint32_t from, uint64_t match, uint64_t mask,
+                      struct tb_status *status, struct tb_arrival **arrival)
+{
+    struct tb_engine *e = channel->engine;
+    struct tb_arrival *a = tb_match_arrived(e, channel->point, from, match, mask);
+    if (a == NULL) {
+        struct tb_peer *p = from != TB_ANY_RANK ? tb_channel_peer(channel, from) : NULL;
+        if (p == NULL || p->error == TB_OK)
+            return TB_AGAIN;
+        return tb_error(tb_peer_error(p), "probing for messages of rank %u (process %u): %s", from, p->proc.index,
+                        p->story != NULL ? p->story : tb_error_name(p->error));
+    }
+    if (status != NULL)
+        *status = (struct tb_status){
+            .source = a->message.source_rank, .match = a->message.match, .bytes = a->message.length, .error = TB_OK};
+    if (arrival != NULL) {
+        tb_match_take(e, a);
+        *arrival = a;
+    }
+    return TB_OK;
+}
+
+int tb_probe(struct tb_channel *channel, uint32_t from, uint64_t match, uint64_t mask, struct tb_status *status,
+             struct tb_arrival **arrival)
+{
+    struct tb_engine *e = channel->engine;
+    tb_lane_lock(e);
+    int rc = probe_look(channel, from, match, mask, status, arrival);
+    if (rc == TB_AGAIN) {
+        tb_engine_progress(e);
+        rc = probe_look(channel, from, match, mask, status, arrival);
+    }
+    tb_lane_unlock(e);
+    return rc;
+}
+
+struct probe {
+    struct tb_channel *channel;
+    uint32_t from;
+    uint64_t match, mask;
+    struct tb_status *status;
+    struct tb_arrival **arrival;
+    int rc;
+};
+
+static bool probe_ready(void *context)
+{
+    struct probe *p = context;
+    p->rc = probe_look(p->channel, p->from, p->match, p->mask, p->status, p->arrival);
+    return p->rc != TB_AGAIN;
+}
+
+int tb_probe_wait(struct tb_channel *channel, uint32_t from, uint64_t match, uint64_t mask, struct tb_status *status,
+                  struct tb_arrival **arrival)
+{
+    struct probe p = {channel, from, match, mask, status, arrival, TB_AGAIN};
+    tb_engine_wait(channel->engine, probe_ready, &p);
+    return p.rc;
+}

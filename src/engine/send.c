@@ -1,0 +1,403 @@
+/* The sender's half of the protocols; see enum tb_kind. Short messages go at once while there is credit; for all others
+ * the receiver is asked first. */
+#include "engine/lane.h"
+
+static inline uint64_t token_of(const struct tb_request *r)
+{
+    return r->slot != 0 ? r->message_id : 0;
+}
+
+static inline uint16_t mode_flags(enum tb_mode mode)
+{
+    return mode == TB_MODE_SYNCHRONOUS ? TB_MESSAGE_SYNC : mode == TB_MODE_READY ? TB_MESSAGE_READY : 0;
+}
+
+static inline void message_fill(struct tb_message *m, const struct tb_context *c, uint64_t match, uint64_t length)
+{
+    *m = (struct tb_message){.context = c->id,
+                             .match = match,
+                             .length = length,
+                             .source_rank = c->channel->rank,
+                             .kind = TB_KIND_EAGER,
+                             .representation = c->channel->engine->representation};
+}
+
+/* ---- to this process itself -------------------------------------------------------------------------------------- */
+
+/* Without a request only what needs no waiting is done: else TB_AGAIN. */
+static int self_send(struct tb_context *c, const struct tb_part *part, uint64_t match, enum tb_mode mode,
+                     struct tb_request *r)
+{
+    struct tb_engine *e = c->channel->engine;
+    struct tb_peer *self = e->peers[e->config.transport.self.index];
+    struct tb_message m;
+    message_fill(&m, c, match, part->length);
+    struct tb_request *posted = tb_match_posted(e, c, c->channel->rank, match);
+    if (posted != NULL) {
+        e->counters.self++;
+        tb_receive_local(posted, &m, part);
+        return TB_OK;
+    }
+    bool keep = mode != TB_MODE_SYNCHRONOUS && part->length <= TB_GRANT_LOW && e->self_bytes + part->length <= e->grant;
+    if (!keep && r == NULL)
+        return TB_AGAIN;
+    struct tb_arrival *a = tb_arrival_make(self, &m, keep ? part->length : 0);
+    if (a == NULL)
+        return TB_ERR_MEMORY;
+    e->counters.self++;
+    if (r != NULL)
+        a->message.offset = r->message_id = ++e->ids << TB_SLOT_BITS;
+    if (keep) {
+        struct tb_spans spans;
+        tb_buffer_spans(part->buffer, part->from, part->length, &spans);
+        tb_spans_gather(&spans, a->payload, part->length);
+        e->self_bytes += part->length;
+    } else {
+        a->message.kind = TB_KIND_REQUEST;
+        a->local = r;
+    }
+    tb_arrival_file(c, a);
+    return keep ? TB_OK : TB_PENDING;
+}
+
+/* ---- at once ----------------------------------------------------------------------------------------------------- */
+
+int tb_send_try(struct tb_context *c, const struct tb_part *part, uint32_t to, uint64_t match, enum tb_mode mode)
+{
+    struct tb_peer *p = tb_channel_peer(c->channel, to);
+    if (TB_UNLIKELY(p == NULL))
+        return TB_ERR_MEMORY;
+    if (TB_UNLIKELY(p->self))
+        return self_send(c, part, match, mode, NULL);
+    if (TB_UNLIKELY(p->endpoint == NULL || p->error != TB_OK || part->length > p->eager_limit ||
+                    part->length > p->credit || mode == TB_MODE_SYNCHRONOUS || !tb_list_empty(&p->envelopes)))
+        return TB_AGAIN;
+    struct tb_envelope envelope;
+    struct tb_spans spans;
+    message_fill(&envelope.message, c, match, part->length);
+    envelope.message.flags = mode_flags(mode);
+    tb_buffer_spans(part->buffer, part->from, part->length, &spans);
+    int rc = tb_peer_transmit(p, &envelope, &spans, TB_STREAM_SHORT, 0);
+    if (TB_LIKELY(rc == TB_OK)) {
+        p->credit -= part->length;
+        p->engine->counters.eager++;
+        return TB_OK;
+    }
+    if (rc < 0)
+        tb_peer_break(p, rc);
+    return TB_AGAIN; /* posting it tells of the error */
+}
+
+int tb_send_now(struct tb_channel *channel, const struct tb_buffer *buffer, uint32_t to, uint64_t match,
+                enum tb_mode mode)
+{
+    struct tb_part part = {buffer, 0, tb_buffer_bytes(buffer)};
+    tb_lane_lock(channel->engine);
+    int rc = tb_send_try(channel->point, &part, to, match, mode);
+    tb_lane_unlock(channel->engine);
+    return rc < 0 ? TB_AGAIN : rc;
+}
+
+/* ---- with a request ---------------------------------------------------------------------------------------------- */
+
+static void envelope_fill(const struct tb_request *r, struct tb_message *m)
+{
+    *m = (struct tb_message){.context = r->context,
+                             .match = r->match,
+                             .length = r->total,
+                             .source_rank = r->channel->rank,
+                             .representation = r->engine->representation,
+                             .flags = mode_flags((enum tb_mode)r->mode)};
+}
+
+static int envelope_eager(struct tb_request *r)
+{
+    struct tb_peer *p = r->peer;
+    bool sync = r->mode == TB_MODE_SYNCHRONOUS;
+    if (sync || r->total >= TB_TOKEN_MINIMUM) {
+        int error = tb_request_number(r);
+        if (error != TB_OK)
+            return error;
+    } else if (r->message_id == 0) {
+        r->message_id = ++p->engine->ids << TB_SLOT_BITS;
+    }
+    struct tb_envelope envelope;
+    struct tb_spans spans;
+    envelope_fill(r, &envelope.message);
+    envelope.message.kind = TB_KIND_EAGER;
+    envelope.message.offset = r->message_id;
+    tb_buffer_spans(&r->buffer, r->from, r->total, &spans);
+    int rc = tb_peer_transmit(p, &envelope, &spans, TB_STREAM_SHORT, token_of(r));
+    if (rc != TB_OK && rc != TB_PENDING)
+        return rc;
+    p->credit -= r->total;
+    p->engine->counters.eager++;
+    r->pending = rc == TB_PENDING ? 1 : 0;
+    tb_list_remove(&r->queue);
+    if (sync || rc == TB_PENDING) {
+        r->phase = TB_PHASE_SENT;
+        tb_request_enlist(r, tb_context_find(r->engine, r->context));
+    } else {
+        tb_request_finish(r, TB_OK);
+    }
+    return TB_OK;
+}
+
+/* Whether the receiver may read the bytes itself, and where. */
+static bool remote_address(const struct tb_request *r, uint64_t *address)
+{
+    const struct tb_transport *t = r->peer->endpoint->transport;
+    if ((t->capabilities & TB_CAP_REMOTE_READ) == 0 || r->total < t->remote_minimum || !r->buffer.type->dense)
+        return false;
+    *address = (uint64_t)(uintptr_t)r->buffer.base + r->from;
+    return true;
+}
+
+static int envelope_ask(struct tb_request *r)
+{
+    int error = tb_request_number(r);
+    if (error != TB_OK)
+        return error;
+    struct tb_envelope envelope;
+    uint64_t address = 0;
+    envelope_fill(r, &envelope.message);
+    envelope.message.kind = TB_KIND_REQUEST;
+    envelope.message.offset = r->message_id;
+    struct tb_spans payload = tb_spans_of(NULL, 0);
+    if (remote_address(r, &address)) {
+        envelope.message.flags |= TB_MESSAGE_REMOTE;
+        payload = tb_spans_of(&address, sizeof address);
+    }
+    int rc = tb_peer_transmit(r->peer, &envelope, &payload, TB_STREAM_SHORT, 0);
+    if (rc != TB_OK)
+        return rc;
+    r->engine->counters.rendezvous++;
+    tb_list_remove(&r->queue);
+    r->phase = TB_PHASE_ASKED;
+    tb_request_enlist(r, tb_context_find(r->engine, r->context));
+    return TB_OK;
+}
+
+int tb_send_envelope(struct tb_request *r)
+{
+    struct tb_peer *p = r->peer;
+    if (p->error != TB_OK)
+        return tb_peer_error(p);
+    bool eager = r->total <= p->eager_limit && r->total <= p->credit;
+    int rc = eager ? envelope_eager(r) : envelope_ask(r);
+    if (rc < 0 && rc != TB_ERR_MEMORY) {
+        tb_peer_break(p, rc);
+        rc = tb_peer_error(p);
+    }
+    return rc;
+}
+
+void tb_send_start(struct tb_context *c, struct tb_request *r, const struct tb_part *part, uint32_t to, uint64_t match,
+                   enum tb_mode mode)
+{
+    struct tb_engine *e = c->channel->engine;
+    int rc = TB_OK;
+    tb_request_begin(r, c, TB_REQUEST_SEND);
+    e->sends++;
+    r->mode = (uint8_t)mode;
+    r->buffer = *part->buffer;
+    r->from = part->from;
+    r->room = r->length = r->total = part->length;
+    r->match = match;
+    r->rank = to;
+    r->status.source = c->channel->rank;
+    r->status.match = match;
+    r->status.bytes = part->length;
+    struct tb_peer *p = r->peer = tb_channel_peer(c->channel, to);
+    if (p == NULL) {
+        tb_request_finish(r, TB_ERR_MEMORY);
+        return;
+    }
+    if (p->self) {
+        rc = self_send(c, part, match, mode, r);
+        if (rc != TB_PENDING) {
+            tb_request_finish(r, rc);
+            return;
+        }
+        r->phase = TB_PHASE_HELD;
+        tb_request_enlist(r, c);
+        return;
+    }
+    if (p->endpoint == NULL && p->error == TB_OK) {
+        rc = tb_peer_reach(p);
+        if (rc != TB_OK)
+            tb_peer_break(p, rc);
+    }
+    rc = tb_list_empty(&p->envelopes) ? tb_send_envelope(r) : TB_AGAIN;
+    if (rc == TB_AGAIN) {
+        r->phase = TB_PHASE_QUEUED;
+        tb_request_enlist(r, c);
+        tb_list_append(&p->envelopes, &r->queue);
+        tb_peer_hold(p);
+    } else if (rc < 0) {
+        tb_request_finish(r, rc);
+    }
+}
+
+void tb_send_post(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer, uint32_t to,
+                  uint64_t match, enum tb_mode mode)
+{
+    struct tb_part part = {buffer, 0, tb_buffer_bytes(buffer)};
+    struct tb_engine *e = channel->engine;
+    tb_lane_lock(e);
+    tb_send_start(channel->point, request, &part, to, match, mode);
+    tb_lane_unlock(e);
+}
+
+/* ---- what the receiver says -------------------------------------------------------------------------------------- */
+
+/* A send of ours to this peer, or NULL: the answer came too late, or makes no sense. */
+static struct tb_request *send_find(struct tb_peer *p, uint64_t id)
+{
+    struct tb_request *r = tb_request_find(p->engine, id, TB_REQUEST_SEND);
+    return r != NULL && r->peer == p ? r : NULL;
+}
+
+/* Pushes frames of one transfer. TB_OK: no more to do for it now; TB_AGAIN: its peer takes nothing more. */
+static int transfer_push(struct tb_request *r)
+{
+    struct tb_peer *p = r->peer;
+    uint64_t most = p->endpoint->transport->max_payload;
+    for (int frames = 0; frames < TB_PUMP_FRAMES && r->moved < r->total; frames++) {
+        uint64_t n = r->total - r->moved < most ? r->total - r->moved : most;
+        struct tb_envelope envelope;
+        struct tb_spans spans;
+        envelope.message = (struct tb_message){.kind = TB_KIND_DATA,
+                                               .context = r->context,
+                                               .match = r->remote_id,
+                                               .offset = r->moved,
+                                               .length = n,
+                                               .representation = p->engine->representation};
+        tb_buffer_spans(&r->buffer, r->from + r->moved, n, &spans);
+        int rc = tb_peer_transmit(p, &envelope, &spans, TB_STREAM_BULK, r->message_id);
+        if (rc == TB_AGAIN)
+            return TB_AGAIN;
+        if (rc < 0) {
+            tb_peer_break(p, rc);
+            return TB_AGAIN;
+        }
+        r->moved += n;
+        r->pending += rc == TB_PENDING ? 1 : 0;
+    }
+    if (r->moved < r->total)
+        return TB_OK;
+    tb_list_remove(&r->queue);
+    if (r->pending > 0)
+        r->phase = TB_PHASE_TAIL;
+    else
+        tb_request_finish(r, TB_OK);
+    return TB_OK;
+}
+
+/* Transfers go in order; one whose peer takes nothing now lets those to other peers go on. */
+static int port_pump(struct tb_port *port)
+{
+    int moved = 0;
+    struct tb_request *r;
+    struct tb_peer *full = NULL;
+    TB_LIST_EACH(r, &port->transfers, struct tb_request, queue)
+    {
+        struct tb_peer *p = r->peer;
+        if (p == full || p->error != TB_OK || (p->held && !p->local))
+            continue;
+        uint64_t before = r->moved;
+        struct tb_request *pushed = r;
+        if (transfer_push(pushed) == TB_AGAIN) {
+            moved += pushed->moved > before ? 1 : 0;
+            full = p;
+            if (p->local)
+                break;
+            p->held = true;
+        } else {
+            moved++;
+        }
+    }
+    if (tb_list_empty(&port->transfers))
+        tb_list_remove(&port->on_lane);
+    return moved;
+}
+
+int tb_ports_pump(struct tb_engine *e)
+{
+    int moved = 0;
+    for (struct tb_list *at = e->ports.next, *next; at != &e->ports; at = next) {
+        next = at->next;
+        moved += port_pump(TB_CONTAINER(at, struct tb_port, on_lane));
+    }
+    return moved;
+}
+
+void tb_send_cleared(struct tb_peer *p, const struct tb_message *m)
+{
+    struct tb_request *r = send_find(p, m->match);
+    if (r == NULL || r->phase != TB_PHASE_ASKED || m->length > r->total)
+        return;
+    r->total = m->length;
+    r->remote_id = m->offset;
+    if (r->total == 0) {
+        tb_request_finish(r, TB_OK);
+        return;
+    }
+    r->phase = TB_PHASE_BULK;
+    bool first = tb_list_empty(&p->port->transfers);
+    tb_list_append(&p->port->transfers, &r->queue);
+    if (tb_list_empty(&p->port->on_lane))
+        tb_list_append(&p->engine->ports, &p->port->on_lane);
+    p->engine->stirred = true;
+    if (first)
+        port_pump(p->port);
+}
+
+void tb_send_matched(struct tb_peer *p, const struct tb_message *m)
+{
+    struct tb_request *r = send_find(p, m->match);
+    if (r == NULL || (r->phase != TB_PHASE_ASKED && r->phase != TB_PHASE_SENT))
+        return;
+    if (r->pending == 0)
+        tb_request_finish(r, TB_OK);
+    else
+        r->phase = TB_PHASE_TAIL;
+}
+
+void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m)
+{
+    /* A message that was sent without a slot is found among all of the peer's; cancelling is rare. */
+    struct tb_request *r = send_find(p, m->match), *other;
+    if (r == NULL)
+        TB_LIST_EACH(other, &p->requests, struct tb_request, on_peer)
+    if (other->kind == TB_REQUEST_SEND && other->cancelling && other->message_id == m->match) {
+        r = other;
+        break;
+    }
+    if (r == NULL || !r->cancelling)
+        return;
+    r->cancelling = false;
+    if (m->length != 0) {
+        r->status.cancelled = true;
+        r->status.bytes = 0;
+        tb_request_finish(r, TB_OK);
+    } else if (r->phase == TB_PHASE_RECALLED) {
+        tb_request_finish(r, TB_OK);
+    }
+}
+
+void tb_send_left(struct tb_engine *e, uint64_t token, int error)
+{
+    struct tb_request *r = tb_request_find(e, token, TB_REQUEST_SEND);
+    if (r == NULL)
+        return;
+    if (error != TB_OK) {
+        tb_peer_break(r->peer, error);
+        return;
+    }
+    TB_ASSERT(r->pending > 0);
+    r->pending--;
+    bool out = r->phase == TB_PHASE_TAIL || (r->phase == TB_PHASE_SENT && r->mode != TB_MODE_SYNCHRONOUS);
+    if (out && r->pending == 0)
+        tb_request_finish(r, TB_OK);
+}

@@ -1,0 +1,412 @@
+/* Progress and waiting: spin, then yield, then sleep. In a threaded process one waiting thread at a time polls (or
+ * sleeps in ppoll, with the lock released); the others wait for their own condition, and the role is handed on. */
+#include "engine/lane.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define POLLS_PER_LOOK   64     /* idle polls between two looks at the clock */
+#define CONTROL_INTERVAL 4096   /* rounds of progress between two looks at the control descriptor... */
+#define CONTROL_HURRY    32     /* ...and while a connection is awaited */
+#define TEST_ROUNDS      64     /* rounds that a single call of tb_engine_progress counts for */
+#define TESTS_PER_YIELD  128    /* idle calls of tb_engine_progress until the core is offered to others */
+#define YIELDS_LIMIT     8      /* before a thread sleeps */
+#define YIELD_SLOW       5000   /* ns: a yield that takes longer has let somebody else run */
+#define PREEMPTED        200000 /* ns: so long between two looks at the clock means that the core was taken away */
+#define GIVE_WAY_LIMIT   1000   /* yields for other threads that want the lock */
+
+static inline void cpu_relax(void);
+#if defined(__x86_64__)
+static inline void cpu_relax(void)
+{
+    __builtin_ia32_pause();
+}
+#elif defined(__aarch64__)
+static inline void cpu_relax(void)
+{
+    __asm__ volatile("yield");
+}
+#else
+static inline void cpu_relax(void) {}
+#endif
+
+/* ---- the lock ---------------------------------------------------------------------------------------------------- */
+
+void tb_lane_lock_slow(struct tb_engine *e)
+{
+    if (pthread_mutex_trylock(&e->lock) == 0)
+        return;
+    atomic_fetch_add_explicit(&e->wanting, 1, memory_order_relaxed);
+    pthread_mutex_lock(&e->lock);
+    atomic_fetch_sub_explicit(&e->wanting, 1, memory_order_relaxed);
+}
+
+static void kick_write(struct tb_engine *e)
+{
+    uint64_t one = 1;
+    while (e->kick >= 0 && write(e->kick, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+}
+
+static uint64_t lane_deadline(const struct tb_engine *e)
+{
+    uint64_t local = e->local != NULL ? e->local->table->deadline(e->local) : TB_NEVER;
+    uint64_t remote = e->remote != NULL ? e->remote->table->deadline(e->remote) : TB_NEVER;
+    return local < remote ? local : remote;
+}
+
+void tb_lane_unlock_slow(struct tb_engine *e)
+{
+    if (e->sleeping && (e->stirred || lane_deadline(e) < e->sleep_until)) {
+        e->sleep_until = 0; /* one kick is enough */
+        kick_write(e);
+    }
+    e->stirred = false;
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* A polling thread holds the lock most of the time: lets those who wait for it in. */
+static void lane_give_way(struct tb_engine *e)
+{
+    if (atomic_load_explicit(&e->wanting, memory_order_relaxed) == 0)
+        return;
+    pthread_mutex_unlock(&e->lock);
+    for (int i = 0; i < GIVE_WAY_LIMIT && atomic_load_explicit(&e->wanting, memory_order_relaxed) > 0; i++)
+        sched_yield();
+    pthread_mutex_lock(&e->lock);
+}
+
+/* ---- one round --------------------------------------------------------------------------------------------------- */
+
+static int control_round(struct tb_engine *e, uint32_t rounds)
+{
+    if (TB_LIKELY(e->control_countdown > rounds)) {
+        e->control_countdown -= rounds;
+        return 0;
+    }
+    e->control_countdown = e->connecting > 0 ? CONTROL_HURRY : CONTROL_INTERVAL;
+    e->connecting -= e->connecting > 0 ? 1 : 0;
+    return tb_control_poll(e);
+}
+
+static inline int lane_round(struct tb_engine *e, uint32_t rounds)
+{
+    int n = 0;
+    if (TB_UNLIKELY(e->inside))
+        return 0;
+    e->inside = true;
+    if (TB_LIKELY(e->local != NULL))
+        n += e->local->table->poll(e->local);
+    if (e->remote != NULL) {
+        if (e->remote_countdown > rounds) {
+            e->remote_countdown -= rounds;
+        } else {
+            e->remote_countdown = e->remote_interval;
+            n += e->remote->table->poll(e->remote);
+        }
+    }
+    n += control_round(e, rounds);
+    if (TB_UNLIKELY(!tb_list_empty(&e->waiting)))
+        n += tb_peers_flush(e);
+    if (TB_UNLIKELY(!tb_list_empty(&e->ports)))
+        n += tb_ports_pump(e);
+    if (TB_UNLIKELY(!tb_list_empty(&e->dying)))
+        n += tb_peer_bury(e);
+    e->inside = false;
+    return n;
+}
+
+int tb_lane_progress(struct tb_engine *e)
+{
+    return lane_round(e, 1);
+}
+
+/* ---- patience ---------------------------------------------------------------------------------------------------- */
+
+struct patience {
+    uint32_t polls, yields;
+    uint64_t since, last; /* 0: not looked at the clock yet */
+};
+
+/* Others want the core: spin less. Nobody does: spin longer again, up to what the parameter allows. */
+static void spin_learn(struct tb_engine *e, bool crowded)
+{
+    if (crowded)
+        e->spin /= 2;
+    else
+        e->spin += e->spin / 4 + 500;
+    if (e->spin > tb_param.spin)
+        e->spin = tb_param.spin;
+}
+
+static bool switches_seen(struct tb_engine *e)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) != 0)
+        return false;
+    bool more = usage.ru_nivcsw > e->switches;
+    e->switches = usage.ru_nivcsw;
+    return more;
+}
+
+/* Offers the core to others and learns from how long they take it. The lock is released meanwhile. */
+static uint64_t lane_yield(struct tb_engine *e, uint64_t now)
+{
+    e->counters.yields++;
+    if (e->threaded)
+        pthread_mutex_unlock(&e->lock);
+    sched_yield();
+    uint64_t after = tb_clock_now_real();
+    if (e->threaded)
+        pthread_mutex_lock(&e->lock);
+    spin_learn(e, after - now > YIELD_SLOW);
+    return after;
+}
+
+static bool lane_arm(struct tb_engine *e)
+{
+    if (e->local != NULL && !e->local->table->arm(e->local)) {
+        e->local->table->disarm(e->local);
+        return false;
+    }
+    if (e->remote == NULL || e->remote->table->arm(e->remote))
+        return true;
+    e->remote->table->disarm(e->remote);
+    if (e->local != NULL)
+        e->local->table->disarm(e->local);
+    return false;
+}
+
+static void lane_disarm(struct tb_engine *e)
+{
+    if (e->local != NULL)
+        e->local->table->disarm(e->local);
+    if (e->remote != NULL)
+        e->remote->table->disarm(e->remote);
+}
+
+static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count, uint64_t deadline)
+{
+    struct timespec span, *timeout = NULL;
+    if (deadline != TB_NEVER) {
+        uint64_t now = tb_clock_now(e->config.transport.clock);
+        uint64_t left = deadline > now ? deadline - now : 0;
+        span = (struct timespec){.tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000)};
+        timeout = &span;
+    }
+    e->counters.sleeps++;
+    if (e->threaded) {
+        e->sleeping = true;
+        e->sleep_until = deadline;
+        e->stirred = false;
+        pthread_mutex_unlock(&e->lock);
+    }
+    ppoll(fds, count, timeout, NULL);
+    if (e->threaded) {
+        pthread_mutex_lock(&e->lock);
+        e->sleeping = false;
+        uint64_t kicks;
+        while (read(e->kick, &kicks, sizeof kicks) < 0 && errno == EINTR) {
+        }
+    }
+}
+
+/* Sleeps until something happens. Whatever is waited for was looked at just before, with the lane locked since then. */
+static void lane_sleep(struct tb_engine *e)
+{
+    if (!lane_arm(e))
+        return;
+    if (atomic_load(&e->kicked)) {
+        lane_disarm(e);
+        return;
+    }
+    struct pollfd fds[4];
+    nfds_t count = 0;
+    const int descriptors[4] = {e->local != NULL ? e->local->table->descriptor(e->local) : -1,
+                                e->remote != NULL ? e->remote->table->descriptor(e->remote) : -1, e->kick, e->control};
+    for (int i = 0; i < 4; i++)
+        if (descriptors[i] >= 0)
+            fds[count++] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
+    sleep_in_poll(e, fds, count, lane_deadline(e));
+    lane_disarm(e);
+    e->remote_countdown = 0;
+    e->control_countdown = 0;
+}
+
+/* Nothing happened in a round. The lane is locked; it is released while yielding and sleeping. */
+static void patience_slow(struct tb_engine *e, struct patience *p)
+{
+    uint64_t now = tb_clock_now_real();
+    if (p->since == 0)
+        p->since = p->last = now;
+    if (now - p->last > PREEMPTED)
+        spin_learn(e, true);
+    p->last = now;
+    if (now - p->since < e->spin)
+        return;
+    if (p->yields == 0 && switches_seen(e))
+        spin_learn(e, true);
+    if (p->yields++ < YIELDS_LIMIT) {
+        p->last = lane_yield(e, now);
+        p->polls = POLLS_PER_LOOK - 1; /* look once, then be here again */
+        return;
+    }
+    lane_sleep(e);
+    *p = (struct patience){.polls = 0};
+}
+
+static inline void patience_idle(struct tb_engine *e, struct patience *p)
+{
+    if (TB_LIKELY(++p->polls % POLLS_PER_LOOK != 0))
+        cpu_relax();
+    else
+        patience_slow(e, p);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+void tb_waiter_wake(struct tb_engine *e, struct tb_waiter *w)
+{
+    w->satisfied = true;
+    if (w == e->poller)
+        e->stirred = true; /* it may be asleep in ppoll */
+    else
+        pthread_cond_signal(&w->wake);
+}
+
+static void waiter_look(struct tb_engine *e, struct tb_waiter *w)
+{
+    if (w->satisfied || w->seen == e->events)
+        return;
+    w->seen = e->events;
+    if (w->ready(w->context)) {
+        w->satisfied = true;
+        if (w != e->poller)
+            pthread_cond_signal(&w->wake);
+    }
+}
+
+/* Asks those who wait for a condition, after something has happened. */
+static void waiters_look(struct tb_engine *e)
+{
+    struct tb_waiter *w;
+    TB_LIST_EACH(w, &e->waiters, struct tb_waiter, on_lane)
+    if (w->ready != NULL)
+        waiter_look(e, w);
+}
+
+/* Polls until this waiter is satisfied; meanwhile everybody's work is done here. */
+static void lane_poll_until(struct tb_engine *e, struct tb_waiter *w)
+{
+    struct patience p = {.polls = 0};
+    uint64_t seen = e->events;
+    waiters_look(e);
+    while (!w->satisfied) {
+        int n = lane_round(e, 1);
+        if (atomic_load_explicit(&e->kicked, memory_order_relaxed) && atomic_exchange(&e->kicked, false))
+            e->events++;
+        if (seen != e->events) {
+            seen = e->events;
+            waiters_look(e);
+        }
+        if (w->satisfied)
+            break;
+        if (n > 0)
+            p = (struct patience){.polls = 0};
+        else
+            patience_idle(e, &p);
+        if (e->threaded)
+            lane_give_way(e);
+    }
+}
+
+static void lane_wait(struct tb_engine *e, struct tb_waiter *w)
+{
+    TB_ASSERT(!e->inside);
+    w->seen = e->events - 1;
+    tb_list_append(&e->waiters, &w->on_lane);
+    if (e->threaded)
+        pthread_cond_init(&w->wake, NULL);
+    while (!w->satisfied) {
+        if (e->poller == NULL) {
+            e->poller = w;
+            lane_poll_until(e, w);
+            e->poller = NULL;
+        } else {
+            if (w->ready != NULL)
+                waiter_look(e, w);
+            if (!w->satisfied)
+                pthread_cond_wait(&w->wake, &e->lock);
+        }
+    }
+    tb_list_remove(&w->on_lane);
+    if (e->threaded)
+        pthread_cond_destroy(&w->wake);
+    if (e->poller == NULL && !tb_list_empty(&e->waiters))
+        pthread_cond_signal(&TB_CONTAINER(e->waiters.next, struct tb_waiter, on_lane)->wake);
+}
+
+static void wait_threaded(struct tb_request *r)
+{
+    struct tb_engine *e = r->engine;
+    tb_lane_lock(e);
+    if (!tb_request_done(r)) {
+        struct tb_waiter w = {.request = r};
+        r->waiter = &w;
+        lane_wait(e, &w);
+        r->waiter = NULL;
+    }
+    tb_lane_unlock(e);
+}
+
+void tb_request_wait(struct tb_request *request)
+{
+    struct tb_engine *e = request->engine;
+    if (e != NULL && e->threaded) {
+        wait_threaded(request);
+    } else if (!tb_request_done(request)) {
+        struct patience p = {.polls = 0};
+        TB_ASSERT(!e->inside);
+        while (!tb_request_done(request)) {
+            if (lane_round(e, 1) > 0)
+                p = (struct patience){.polls = 0};
+            else if (!tb_request_done(request))
+                patience_idle(e, &p);
+        }
+    }
+    if (TB_UNLIKELY(request->status.error != TB_OK))
+        tb_request_explain(request);
+}
+
+void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void *context)
+{
+    struct tb_waiter w = {.ready = ready, .context = context};
+    tb_lane_lock(engine);
+    lane_wait(engine, &w);
+    tb_lane_unlock(engine);
+}
+
+int tb_engine_progress(struct tb_engine *engine)
+{
+    tb_lane_lock(engine);
+    int n = lane_round(engine, TEST_ROUNDS);
+    if (n > 0) {
+        engine->stirred = true; /* somebody who sleeps may have waited for it */
+        engine->idle_tests = 0;
+    } else if (++engine->idle_tests >= TESTS_PER_YIELD && !engine->inside) {
+        engine->idle_tests = 0;
+        lane_yield(engine, tb_clock_now_real());
+    }
+    tb_lane_unlock(engine);
+    return n;
+}
+
+void tb_engine_kick(struct tb_engine *engine)
+{
+    atomic_store(&engine->kicked, true);
+    kick_write(engine);
+}

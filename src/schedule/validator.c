@@ -1,0 +1,352 @@
+/* The validator executes all programs symbolically, piece by piece, and checks what a run alone would not show: steps
+ * of one rank that touch the same piece must be ordered by dependencies, not by luck. */
+#include "schedule/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mail {
+    uint32_t from, to;
+    uint16_t edge;
+    bool empty;
+    uint64_t content;
+    uint32_t step; /* of the sender, for the story */
+    struct mail *next;
+};
+
+struct rank_state {
+    const struct tb_program *program;
+    uint32_t *done; /* items of each step */
+    uint64_t *contents[TB_SYMBOL_COUNT];
+    uint32_t pieces[TB_SYMBOL_COUNT];
+};
+
+struct validator {
+    const struct tb_validation *v;
+    struct rank_state *ranks;
+    struct mail *mail, **mail_end; /* sent and not received, in order */
+};
+
+static uint32_t step_items(const struct tb_step *s)
+{
+    return s->slice.count == 0 ? 1 : s->slice.count;
+}
+
+static uint32_t slice_piece(const struct tb_slice *s, uint32_t item)
+{
+    return s->first + s->stride * item;
+}
+
+static const char *step_name(enum tb_step_kind kind)
+{
+    static const char *const names[] = {"send", "receive", "copy", "reduce", "composite"};
+    return names[kind];
+}
+
+static int slice_check(const struct rank_state *r, uint32_t rank, uint32_t step, const struct tb_slice *s)
+{
+    if (s->symbol >= TB_SYMBOL_COUNT)
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: unknown buffer %d", rank, step, (int)s->symbol);
+    if (s->count == 0)
+        return TB_OK;
+    uint64_t last = s->first + (uint64_t)s->stride * (s->count - 1);
+    if (last >= r->pieces[s->symbol])
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: piece %llu of a buffer with %u", rank, step,
+                        (unsigned long long)last, r->pieces[s->symbol]);
+    if (s->count > 1 && s->stride == 0)
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: %u pieces with stride 0", rank, step, s->count);
+    return TB_OK;
+}
+
+/* Every index of one program is in range, and no two steps share peer, direction and edge. */
+static int program_check(const struct validator *c, uint32_t rank)
+{
+    const struct rank_state *r = &c->ranks[rank];
+    const struct tb_program *p = r->program;
+    for (uint32_t i = 0; i < p->step_count; i++) {
+        const struct tb_step *s = &p->steps[i];
+        if (s->kind != TB_STEP_SEND && s->kind != TB_STEP_RECEIVE && s->kind != TB_STEP_COPY)
+            return tb_error(TB_ERR_UNSUPPORTED, "rank %u, step %u: kind %d is not validated", rank, i, (int)s->kind);
+        int error = slice_check(r, rank, i, &s->slice);
+        if (error == TB_OK && s->kind == TB_STEP_COPY)
+            error = slice_check(r, rank, i, &s->other);
+        if (error != TB_OK)
+            return error;
+        for (uint32_t k = 0; k < s->after_count; k++)
+            if (p->after[s->after + k] >= i)
+                return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u depends on the later step %u", rank, i,
+                                p->after[s->after + k]);
+        if (s->kind == TB_STEP_COPY)
+            continue;
+        if (s->peer >= c->v->ranks || s->peer == rank)
+            return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: %s with rank %u of %u", rank, i, step_name(s->kind),
+                            s->peer, c->v->ranks);
+        for (uint32_t k = 0; k < i; k++)
+            if (p->steps[k].kind == s->kind && p->steps[k].peer == s->peer && p->steps[k].edge == s->edge)
+                return tb_error(TB_ERR_ARGUMENT, "rank %u: steps %u and %u both %s with rank %u on edge %u", rank, k, i,
+                                step_name(s->kind), s->peer, s->edge);
+    }
+    return TB_OK;
+}
+
+/* ---- order within a rank --------------------------------------------------------------------------------------------
+ */
+
+enum { ORDER_NONE, ORDER_PIECEWISE, ORDER_WHOLE };
+
+/* order[i * n + k]: how step i comes after step k, directly or through others. */
+static uint8_t *order_make(const struct tb_program *p)
+{
+    size_t n = p->step_count;
+    uint8_t *order = calloc(n * n + 1, 1);
+    for (size_t i = 0; order != NULL && i < n; i++) {
+        const struct tb_step *s = &p->steps[i];
+        uint8_t direct = s->piecewise ? ORDER_PIECEWISE : ORDER_WHOLE;
+        for (uint32_t d = 0; d < s->after_count; d++) {
+            size_t j = p->after[s->after + d];
+            if (order[i * n + j] < direct)
+                order[i * n + j] = direct;
+            for (size_t k = 0; k < j; k++) {
+                uint8_t through = order[j * n + k] > direct ? order[j * n + k] : direct;
+                if (order[j * n + k] != ORDER_NONE && order[i * n + k] < through)
+                    order[i * n + k] = through;
+            }
+        }
+    }
+    return order;
+}
+
+/* What a step reads and writes. A receive writes its slice, a copy writes the other one. */
+static const struct tb_slice *step_writes(const struct tb_step *s)
+{
+    return s->kind == TB_STEP_RECEIVE ? &s->slice : s->kind == TB_STEP_COPY ? &s->other : NULL;
+}
+
+static const struct tb_slice *step_reads(const struct tb_step *s)
+{
+    return s->kind == TB_STEP_RECEIVE ? NULL : &s->slice;
+}
+
+/* Whether an item of `late` and one of `early` touch a piece without being ordered. */
+static bool slices_race(const struct tb_slice *late, const struct tb_slice *early, uint8_t order)
+{
+    if (late == NULL || early == NULL || late->symbol != early->symbol || order == ORDER_WHOLE)
+        return false;
+    for (uint32_t i = 0; i < late->count; i++)
+        for (uint32_t k = 0; k < early->count; k++)
+            if (slice_piece(late, i) == slice_piece(early, k) && (order == ORDER_NONE || i < k))
+                return true;
+    return false;
+}
+
+static int races_check(const struct validator *c, uint32_t rank)
+{
+    const struct tb_program *p = c->ranks[rank].program;
+    uint8_t *order = order_make(p);
+    if (order == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to validate a program of %u steps", p->step_count);
+    int error = TB_OK;
+    for (uint32_t i = 0; i < p->step_count && error == TB_OK; i++)
+        for (uint32_t k = 0; k < i && error == TB_OK; k++) {
+            const struct tb_step *late = &p->steps[i], *early = &p->steps[k];
+            uint8_t o = order[(size_t)i * p->step_count + k];
+            if (slices_race(step_writes(late), step_reads(early), o) ||
+                slices_race(step_writes(late), step_writes(early), o) ||
+                slices_race(step_reads(late), step_writes(early), o))
+                error = tb_error(TB_ERR_ARGUMENT, "rank %u: steps %u (%s) and %u (%s) touch the same piece in no order",
+                                 rank, k, step_name(early->kind), i, step_name(late->kind));
+        }
+    free(order);
+    return error;
+}
+
+/* ---- execution ------------------------------------------------------------------------------------------------------
+ */
+
+static bool item_ready(const struct rank_state *r, const struct tb_step *s, uint32_t item)
+{
+    for (uint32_t d = 0; d < s->after_count; d++) {
+        uint32_t before = r->program->after[s->after + d];
+        uint32_t all = step_items(&r->program->steps[before]);
+        uint32_t needed = s->piecewise && item + 1 < all ? item + 1 : all;
+        if (r->done[before] < needed)
+            return false;
+    }
+    return true;
+}
+
+static int item_send(struct validator *c, uint32_t rank, uint32_t step, uint32_t item)
+{
+    const struct tb_step *s = &c->ranks[rank].program->steps[step];
+    struct mail *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to validate a schedule");
+    *m = (struct mail){.from = rank, .to = s->peer, .edge = s->edge, .empty = s->slice.count == 0, .step = step};
+    if (!m->empty)
+        m->content = c->ranks[rank].contents[s->slice.symbol][slice_piece(&s->slice, item)];
+    *c->mail_end = m;
+    c->mail_end = &m->next;
+    if (!m->empty && m->content == 0)
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u sends piece %u to rank %u, which is undefined then", rank,
+                        step, slice_piece(&s->slice, item), s->peer);
+    return TB_OK;
+}
+
+/* TB_AGAIN: the message is not there yet. */
+static int item_receive(struct validator *c, uint32_t rank, uint32_t step, uint32_t item)
+{
+    const struct tb_step *s = &c->ranks[rank].program->steps[step];
+    for (struct mail **at = &c->mail; *at != NULL; at = &(*at)->next) {
+        struct mail *m = *at;
+        if (m->from != s->peer || m->to != rank || m->edge != s->edge)
+            continue;
+        if (m->empty != (s->slice.count == 0))
+            return tb_error(TB_ERR_MISMATCH,
+                            "rank %u, step %u expects %s message from rank %u, whose step %u sends %s one", rank, step,
+                            m->empty ? "a full" : "an empty", m->from, m->step, m->empty ? "an empty" : "a full");
+        if (!m->empty)
+            c->ranks[rank].contents[s->slice.symbol][slice_piece(&s->slice, item)] = m->content;
+        *at = m->next;
+        if (c->mail_end == &m->next)
+            c->mail_end = at;
+        free(m);
+        return TB_OK;
+    }
+    return TB_AGAIN;
+}
+
+static int item_copy(struct validator *c, uint32_t rank, uint32_t step, uint32_t item)
+{
+    struct rank_state *r = &c->ranks[rank];
+    const struct tb_step *s = &r->program->steps[step];
+    if (s->slice.count == 0)
+        return TB_OK;
+    uint64_t content = r->contents[s->slice.symbol][slice_piece(&s->slice, item)];
+    if (content == 0)
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u copies piece %u, which is undefined then", rank, step,
+                        slice_piece(&s->slice, item));
+    r->contents[s->other.symbol][slice_piece(&s->other, item)] = content;
+    return TB_OK;
+}
+
+/* Everything that one rank can do now. Returns how much, or an error. */
+static int rank_advance(struct validator *c, uint32_t rank)
+{
+    struct rank_state *r = &c->ranks[rank];
+    int moved = 0;
+    for (uint32_t i = 0; i < r->program->step_count; i++) {
+        const struct tb_step *s = &r->program->steps[i];
+        while (r->done[i] < step_items(s) && item_ready(r, s, r->done[i])) {
+            int rc = s->kind == TB_STEP_SEND      ? item_send(c, rank, i, r->done[i])
+                     : s->kind == TB_STEP_RECEIVE ? item_receive(c, rank, i, r->done[i])
+                                                  : item_copy(c, rank, i, r->done[i]);
+            if (rc < 0)
+                return rc;
+            if (rc == TB_AGAIN)
+                break;
+            r->done[i]++;
+            moved = 1;
+        }
+    }
+    return moved;
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------------
+ */
+
+/* Names the first step that can never be done. */
+static int stuck_story(const struct validator *c)
+{
+    for (uint32_t rank = 0; rank < c->v->ranks; rank++) {
+        const struct rank_state *r = &c->ranks[rank];
+        for (uint32_t i = 0; i < r->program->step_count; i++) {
+            const struct tb_step *s = &r->program->steps[i];
+            if (r->done[i] < step_items(s) && item_ready(r, s, r->done[i]))
+                return tb_error(TB_ERR_MISMATCH,
+                                "rank %u, step %u waits for a message from rank %u on edge %u that never comes", rank,
+                                i, s->peer, s->edge);
+        }
+    }
+    return TB_OK;
+}
+
+static int end_check(const struct validator *c)
+{
+    int error = stuck_story(c);
+    if (error == TB_OK && c->mail != NULL)
+        error = tb_error(TB_ERR_MISMATCH, "rank %u, step %u sends to rank %u on edge %u, which does not receive it",
+                         c->mail->from, c->mail->step, c->mail->to, c->mail->edge);
+    for (uint32_t rank = 0; rank < c->v->ranks && error == TB_OK; rank++)
+        for (int symbol = 0; symbol < TB_SYMBOL_COUNT && error == TB_OK; symbol++) {
+            const struct rank_state *r = &c->ranks[rank];
+            const uint64_t *expect = c->v->expect(c->v->context, rank, (enum tb_symbol)symbol);
+            for (uint32_t k = 0; expect != NULL && k < r->pieces[symbol] && error == TB_OK; k++)
+                if (expect[k] != 0 && r->contents[symbol][k] != expect[k])
+                    error = tb_error(TB_ERR_MISMATCH, "rank %u ends with %llu in piece %u of buffer %d instead of %llu",
+                                     rank, (unsigned long long)r->contents[symbol][k], k, symbol,
+                                     (unsigned long long)expect[k]);
+        }
+    return error;
+}
+
+static int rank_open(struct validator *c, uint32_t rank)
+{
+    struct rank_state *r = &c->ranks[rank];
+    r->program = c->v->programs[rank];
+    r->done = calloc((size_t)r->program->step_count + 1, sizeof *r->done);
+    bool whole = r->done != NULL;
+    for (int symbol = 0; symbol < TB_SYMBOL_COUNT; symbol++) {
+        r->pieces[symbol] = symbol == TB_SYMBOL_WORK ? r->program->work_pieces : r->program->pieces;
+        r->contents[symbol] = calloc((size_t)r->pieces[symbol] + 1, sizeof(uint64_t));
+        if (r->contents[symbol] == NULL) {
+            whole = false;
+            continue;
+        }
+        const uint64_t *initial = c->v->initial(c->v->context, rank, (enum tb_symbol)symbol);
+        if (initial != NULL)
+            memcpy(r->contents[symbol], initial, r->pieces[symbol] * sizeof(uint64_t));
+    }
+    return whole ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory to validate a schedule of %u ranks", c->v->ranks);
+}
+
+static void validator_close(struct validator *c)
+{
+    while (c->mail != NULL) {
+        struct mail *m = c->mail;
+        c->mail = m->next;
+        free(m);
+    }
+    for (uint32_t rank = 0; c->ranks != NULL && rank < c->v->ranks; rank++) {
+        free(c->ranks[rank].done);
+        for (int symbol = 0; symbol < TB_SYMBOL_COUNT; symbol++)
+            free(c->ranks[rank].contents[symbol]);
+    }
+    free(c->ranks);
+}
+
+int tb_schedule_validate(const struct tb_validation *validation)
+{
+    struct validator c = {.v = validation, .mail_end = &c.mail};
+    c.ranks = calloc((size_t)validation->ranks + 1, sizeof *c.ranks);
+    int error = c.ranks == NULL ? tb_error(TB_ERR_MEMORY, "no memory to validate %u ranks", validation->ranks) : TB_OK;
+    for (uint32_t rank = 0; rank < validation->ranks && error == TB_OK; rank++)
+        error = rank_open(&c, rank);
+    for (uint32_t rank = 0; rank < validation->ranks && error == TB_OK; rank++) {
+        error = program_check(&c, rank);
+        if (error == TB_OK)
+            error = races_check(&c, rank);
+    }
+    for (bool moved = true; moved && error == TB_OK;) {
+        moved = false;
+        for (uint32_t rank = 0; rank < validation->ranks && error == TB_OK; rank++) {
+            int rc = rank_advance(&c, rank);
+            if (rc < 0)
+                error = rc;
+            moved = moved || rc > 0;
+        }
+    }
+    if (error == TB_OK)
+        error = end_check(&c);
+    validator_close(&c);
+    return error;
+}
