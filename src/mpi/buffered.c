@@ -1,0 +1,280 @@
+/* Buffered mode (MPI-5.0, 3.6). */
+#include "mpi/buffered.h"
+
+#include <stdlib.h>
+
+#include "mpi/face_decls.h"
+#include "mpi/point.h"
+
+#define AUTOMATIC_LIMIT (UINT64_C(1) << 32) /* bytes that MPI_BUFFER_AUTOMATIC may take */
+#define ALIGNMENT       16u
+
+/* A message in the buffer: this head, then the data. The request keeps the channel alive, so nothing else needs to. */
+struct segment {
+    struct tb_list list; /* of the buffer, by address in the program's memory, by age in our own */
+    uint64_t serial;
+    uint64_t bytes; /* head included */
+    struct tb_request request;
+};
+#define HEAD ((sizeof(struct segment) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1))
+
+_Static_assert(HEAD + 2 * ALIGNMENT <= MPI_BSEND_OVERHEAD, "MPI_BSEND_OVERHEAD must cover the head of a message");
+
+struct tb_bsend {
+    void *base; /* as attached */
+    int64_t size;
+    bool automatic;
+    uint64_t used; /* bytes of all segments */
+    uint64_t serial;
+    struct tb_list segments;
+};
+
+/* ---- segments: all of these are called with the lock ----------------------------------------------------------------
+ */
+
+/* Forgets the messages that have left. */
+static void forget_gone(struct tb_bsend *bsend)
+{
+    struct segment *s;
+    TB_LIST_EACH(s, &bsend->segments, struct segment, list)
+    {
+        if (!tb_request_done(&s->request))
+            continue;
+        tb_list_remove(&s->list);
+        bsend->used -= s->bytes;
+        if (bsend->automatic)
+            free(s);
+    }
+}
+
+/* The first gap in the program's memory that is long enough. `before` gets the place in the list. */
+static struct segment *find_gap(struct tb_bsend *bsend, uint64_t bytes, struct tb_list **before)
+{
+    uintptr_t at = ((uintptr_t)bsend->base + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1);
+    uintptr_t end = (uintptr_t)bsend->base + (uintptr_t)bsend->size;
+    *before = &bsend->segments;
+    struct segment *s;
+    TB_LIST_EACH(s, &bsend->segments, struct segment, list)
+    {
+        if ((uintptr_t)s - at >= bytes) {
+            *before = &s->list;
+            return (struct segment *)at;
+        }
+        at = (uintptr_t)s + s->bytes;
+    }
+    return end >= at && end - at >= bytes ? (struct segment *)at : NULL;
+}
+
+/* Room for a message of `data` bytes, entered in the list and not done; NULL: there is none. */
+static struct segment *take_segment(struct tb_bsend *bsend, uint64_t data)
+{
+    uint64_t bytes = HEAD + ((data + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1));
+    struct tb_list *before = &bsend->segments;
+    struct segment *s = NULL;
+    forget_gone(bsend);
+    if (!bsend->automatic)
+        s = find_gap(bsend, bytes, &before);
+    else if (bytes <= AUTOMATIC_LIMIT - bsend->used)
+        s = malloc(bytes);
+    if (s == NULL)
+        return NULL;
+    s->bytes = bytes;
+    s->serial = ++bsend->serial;
+    bsend->used += bytes;
+    tb_request_prepare(&s->request);
+    __atomic_store_n((uint32_t *)&s->request.done, 0, __ATOMIC_RELAXED);
+    tb_list_append(before, &s->list);
+    return s;
+}
+
+static bool flushed(const struct tb_bsend *bsend, uint64_t serial)
+{
+    const struct segment *s;
+    TB_LIST_EACH(s, (struct tb_list *)&bsend->segments, struct segment, list)
+    {
+        if (s->serial <= serial && !tb_request_done(&s->request))
+            return false;
+    }
+    return true;
+}
+
+/* ---- sending and waiting -------------------------------------------------------------------------------------------
+ */
+
+static struct segment *find_room(struct tb_bsend *bsend, uint64_t data)
+{
+    tb_self_lock();
+    struct segment *s = take_segment(bsend, data);
+    tb_self_unlock();
+    return s;
+}
+
+int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t to, uint64_t match, const char *call)
+{
+    struct tb_bsend *bsend = comm->bsend != NULL ? comm->bsend : tb_self.bsend;
+    if (bsend == NULL)
+        return tb_raise(comm, MPI_ERR_BUFFER, call, "no buffer is attached; see MPI_Buffer_attach");
+    int result = tb_send_now(comm->channel, buffer, to, match, TB_MODE_STANDARD);
+    if (result == TB_OK)
+        return MPI_SUCCESS;
+    uint64_t data = tb_buffer_bytes(buffer);
+    struct segment *s = find_room(bsend, data);
+    if (s == NULL) {
+        tb_engine_progress(tb_self.engine);
+        s = find_room(bsend, data);
+    }
+    if (s == NULL)
+        return tb_raise(comm, MPI_ERR_BUFFER, call,
+                        "the attached buffer of %lld bytes has no room for a message of %llu bytes",
+                        (long long)bsend->size, (unsigned long long)data);
+    struct tb_buffer packed;
+    tb_buffer_pack(buffer, (char *)s + HEAD, &packed);
+    tb_send_post(comm->channel, &s->request, &packed, to, match, TB_MODE_STANDARD);
+    return MPI_SUCCESS;
+}
+
+bool tb_bsend_flushed(struct tb_bsend *bsend, uint64_t serial)
+{
+    tb_self_lock();
+    bool done = flushed(bsend, serial);
+    tb_self_unlock();
+    return done;
+}
+
+static bool bsend_empty(void *context)
+{
+    return tb_bsend_flushed(context, UINT64_MAX);
+}
+
+static void bsend_flush(struct tb_bsend *bsend)
+{
+    if (bsend != NULL && !bsend_empty(bsend))
+        tb_engine_wait(tb_self.engine, bsend_empty, bsend);
+}
+
+static struct tb_bsend **bsend_place(struct tb_comm *comm)
+{
+    return comm != NULL ? &comm->bsend : &tb_self.bsend;
+}
+
+void tb_bsend_close(struct tb_comm *comm)
+{
+    struct tb_bsend **place = bsend_place(comm);
+    if (*place == NULL)
+        return;
+    bsend_flush(*place);
+    forget_gone(*place);
+    free(*place);
+    *place = NULL;
+}
+
+/* ---- attaching -----------------------------------------------------------------------------------------------------
+ */
+
+static int attach(const char *call, struct tb_comm *comm, void *buffer, MPI_Count size, int position)
+{
+    struct tb_bsend **place = bsend_place(comm);
+    bool automatic = buffer == MPI_BUFFER_AUTOMATIC;
+    if (*place != NULL)
+        return tb_raise_argument(comm, MPI_ERR_BUFFER, call, position, "buffer", "another buffer is attached already");
+    if (size < 0)
+        return tb_raise_argument(comm, MPI_ERR_ARG, call, position + 1, "size", "%lld is negative", (long long)size);
+    if (buffer == NULL && size > 0)
+        return tb_raise_argument(comm, MPI_ERR_BUFFER, call, position, "buffer", "the address is null");
+    struct tb_bsend *bsend = calloc(1, sizeof *bsend);
+    if (bsend == NULL)
+        return tb_raise(comm, MPI_ERR_NO_MEM, call, "out of memory");
+    bsend->base = buffer;
+    bsend->size = automatic ? 0 : size;
+    bsend->automatic = automatic;
+    tb_list_init(&bsend->segments);
+    *place = bsend;
+    return MPI_SUCCESS;
+}
+
+static int detach(const char *call, struct tb_comm *comm, void *buffer_addr, MPI_Count *size, int position)
+{
+    struct tb_bsend *bsend = *bsend_place(comm);
+    if (buffer_addr == NULL || size == NULL)
+        return tb_raise_null(comm, call, buffer_addr == NULL ? position : position + 1,
+                             buffer_addr == NULL ? "buffer_addr" : "size");
+    if (bsend == NULL)
+        return tb_raise(comm, MPI_ERR_BUFFER, call, "no buffer is attached");
+    *(void **)buffer_addr = bsend->base;
+    *size = bsend->size;
+    tb_bsend_close(comm);
+    return MPI_SUCCESS;
+}
+
+/* Completes when all messages that are in the buffer now have left. */
+static int iflush(const char *call, struct tb_comm *comm, MPI_Request *request, int position)
+{
+    if (request == NULL)
+        return tb_raise_null(comm, call, position, "request");
+    struct tb_pending *p = tb_pending_new(TB_PENDING_FLUSH, comm);
+    if (p == NULL)
+        return tb_raise_below(comm, TB_ERR_MEMORY, call);
+    tb_pending_set_done(p, true);
+    p->flush.bsend = *bsend_place(comm);
+    p->flush.serial = p->flush.bsend != NULL ? p->flush.bsend->serial : 0;
+    *request = tb_pending_handle(p);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Buffer_attach(void *buffer, MPI_Count size)
+{
+    tb_require_active("MPI_Buffer_attach");
+    return attach("MPI_Buffer_attach", NULL, buffer, size, 1);
+}
+
+int tb_mpi_Buffer_detach(void *buffer_addr, MPI_Count *size)
+{
+    tb_require_active("MPI_Buffer_detach");
+    return detach("MPI_Buffer_detach", NULL, buffer_addr, size, 1);
+}
+
+int tb_mpi_Buffer_flush(void)
+{
+    tb_require_active("MPI_Buffer_flush");
+    bsend_flush(tb_self.bsend);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Buffer_iflush(MPI_Request *request)
+{
+    tb_require_active("MPI_Buffer_iflush");
+    return iflush("MPI_Buffer_iflush", NULL, request, 1);
+}
+
+int tb_mpi_Comm_attach_buffer(MPI_Comm comm, void *buffer, MPI_Count size)
+{
+    struct tb_comm *c = tb_comm_find(comm);
+    if (c == NULL)
+        return tb_raise_comm("MPI_Comm_attach_buffer", 1, "comm", comm);
+    return attach("MPI_Comm_attach_buffer", c, buffer, size, 2);
+}
+
+int tb_mpi_Comm_detach_buffer(MPI_Comm comm, void *buffer_addr, MPI_Count *size)
+{
+    struct tb_comm *c = tb_comm_find(comm);
+    if (c == NULL)
+        return tb_raise_comm("MPI_Comm_detach_buffer", 1, "comm", comm);
+    return detach("MPI_Comm_detach_buffer", c, buffer_addr, size, 2);
+}
+
+int tb_mpi_Comm_flush_buffer(MPI_Comm comm)
+{
+    struct tb_comm *c = tb_comm_find(comm);
+    if (c == NULL)
+        return tb_raise_comm("MPI_Comm_flush_buffer", 1, "comm", comm);
+    bsend_flush(c->bsend);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Comm_iflush_buffer(MPI_Comm comm, MPI_Request *request)
+{
+    struct tb_comm *c = tb_comm_find(comm);
+    if (c == NULL)
+        return tb_raise_comm("MPI_Comm_iflush_buffer", 1, "comm", comm);
+    return iflush("MPI_Comm_iflush_buffer", c, request, 2);
+}

@@ -1,0 +1,16 @@
+/* Buffers for MPI_Bsend. A struct tb_bsend is one buffer that the program has attached, to a communicator or to the
+ * process; messages in it are in order of their start. Segments stand in the program's memory, or, with
+ * MPI_BUFFER_AUTOMATIC, in memory of our own. The tables' lock guards it; the engine is never called with that lock. */
+#ifndef TB_MPI_BUFFERED_H
+#define TB_MPI_BUFFERED_H
+
+#include "mpi/comm.h"
+
+/* Sends `buffer` in buffered mode. An MPI error code, raised already. */
+int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t to, uint64_t match, const char *call);
+/* All messages up to `serial` have left the buffer. */
+bool tb_bsend_flushed(struct tb_bsend *bsend, uint64_t serial);
+/* Waits for all messages and takes the buffer away; of the process if comm is NULL. */
+void tb_bsend_close(struct tb_comm *comm);
+
+#endif

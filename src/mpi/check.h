@@ -1,0 +1,42 @@
+/* Checks of arguments. What is right passes through a few comparisons here; what is wrong is looked at again by the
+ * cold functions in check.c, which find out what it is and raise the standard's error class with a message that names
+ * call and argument. */
+#ifndef TB_MPI_CHECK_H
+#define TB_MPI_CHECK_H
+
+#include "mpi/comm.h"
+#include "mpi/datatype.h"
+
+/* How the arguments of a transfer are called and where they stand, for messages; 0 and NULL where there is none. */
+struct tb_names {
+    const char *call;
+    const char *buffer, *count, *datatype, *rank, *tag, *comm;
+    uint8_t buffer_at, count_at, datatype_at, rank_at, tag_at, comm_at;
+};
+
+/* Data that can be sent or received: the product of count and size must fit, and MPI_BOTTOM is no place for data of a
+ * predefined type. */
+static inline bool tb_check_data(const struct tb_type *type, const void *buffer, MPI_Count count)
+{
+    uint64_t bytes;
+    return type != NULL && count >= 0 && (buffer != NULL || count == 0 || type->size == 0) &&
+           !__builtin_mul_overflow((uint64_t)count, (uint64_t)type->extent, &bytes) && bytes <= INT64_MAX;
+}
+
+/* A rank to send to, MPI_PROC_NULL excluded. */
+static inline bool tb_check_rank(const struct tb_comm *comm, int rank)
+{
+    return (uint32_t)rank < comm->size;
+}
+
+/* Each finds out what is wrong with the arguments, raises it and returns the code. tb_raise_transfer looks at
+ * communicator and data, tb_raise_send and tb_raise_receive at rank and tag too. */
+int tb_raise_transfer(const struct tb_names *names, struct tb_comm *c, MPI_Comm comm, const void *buffer,
+                      MPI_Count count, MPI_Datatype datatype) __attribute__((cold));
+int tb_raise_send(const struct tb_names *names, MPI_Comm comm, const void *buffer, MPI_Count count,
+                  MPI_Datatype datatype, int dest, int tag) __attribute__((cold));
+int tb_raise_receive(const struct tb_names *names, MPI_Comm comm, const void *buffer, MPI_Count count,
+                     MPI_Datatype datatype, int source, int tag) __attribute__((cold));
+int tb_raise_probe(const struct tb_names *names, MPI_Comm comm, int source, int tag) __attribute__((cold));
+
+#endif

@@ -1,0 +1,124 @@
+/* The environment (MPI-5.0, chapter 9): versions, names, clocks, memory. Most of it works at any time. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mpi/comm.h"
+#include "mpi/face_decls.h"
+#include "mpi/info.h"
+
+/* A null pointer in a call that is allowed at any time. */
+static int null_pointer(const char *call, int position, const char *name)
+{
+    return tb_raise_argument(NULL, MPI_ERR_ARG, call, position, name, "the pointer is null");
+}
+
+int tb_mpi_Get_version(int *version, int *subversion)
+{
+    if (version == NULL || subversion == NULL)
+        return null_pointer("MPI_Get_version", version == NULL ? 1 : 2, version == NULL ? "version" : "subversion");
+    *version = MPI_VERSION;
+    *subversion = MPI_SUBVERSION;
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Get_library_version(char *version, int *resultlen)
+{
+    if (version == NULL || resultlen == NULL)
+        return null_pointer("MPI_Get_library_version", version == NULL ? 1 : 2,
+                            version == NULL ? "version" : "resultlen");
+    *resultlen = snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING, "Tombolo %s, MPI %d.%d, ABI %d.%d", TB_VERSION,
+                          MPI_VERSION, MPI_SUBVERSION, MPI_ABI_VERSION, MPI_ABI_SUBVERSION);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Abi_get_version(int *abi_major, int *abi_minor)
+{
+    if (abi_major == NULL || abi_minor == NULL)
+        return null_pointer("MPI_Abi_get_version", abi_major == NULL ? 1 : 2,
+                            abi_major == NULL ? "abi_major" : "abi_minor");
+    *abi_major = MPI_ABI_VERSION;
+    *abi_minor = MPI_ABI_SUBVERSION;
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Abi_get_info(MPI_Info *info)
+{
+    static const char call[] = "MPI_Abi_get_info";
+    static const struct {
+        const char *key;
+        int bytes;
+    } facts[] = {{"mpi_aint_size", (int)sizeof(MPI_Aint)},
+                 {"mpi_count_size", (int)sizeof(MPI_Count)},
+                 {"mpi_offset_size", (int)sizeof(MPI_Offset)}};
+    if (info == NULL)
+        return null_pointer(call, 1, "info");
+    struct tb_info *made = tb_info_new();
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0] && made != NULL; i++) {
+        char value[16];
+        snprintf(value, sizeof value, "%d", facts[i].bytes);
+        if (tb_info_put(made, facts[i].key, value) != TB_OK) {
+            tb_info_free(made);
+            made = NULL;
+        }
+    }
+    if (made == NULL)
+        return tb_raise(NULL, MPI_ERR_NO_MEM, call, "out of memory");
+    *info = tb_info_handle(made);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Get_processor_name(char *name, int *resultlen)
+{
+    static const char call[] = "MPI_Get_processor_name";
+    tb_require_active(call);
+    if (name == NULL || resultlen == NULL)
+        return tb_raise_null(NULL, call, name == NULL ? 1 : 2, name == NULL ? "name" : "resultlen");
+    if (gethostname(name, MPI_MAX_PROCESSOR_NAME) != 0)
+        snprintf(name, MPI_MAX_PROCESSOR_NAME, "%s", tb_self.job.host);
+    name[MPI_MAX_PROCESSOR_NAME - 1] = 0;
+    *resultlen = (int)strlen(name);
+    return MPI_SUCCESS;
+}
+
+double tb_mpi_Wtime(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+double tb_mpi_Wtick(void)
+{
+    struct timespec tick;
+    return clock_getres(CLOCK_MONOTONIC, &tick) == 0 ? (double)tick.tv_sec + (double)tick.tv_nsec * 1e-9 : 1e-9;
+}
+
+int tb_mpi_Pcontrol(const int level)
+{
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
+{
+    static const char call[] = "MPI_Alloc_mem";
+    tb_require_active(call);
+    if (size < 0)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, call, 1, "size", "%lld is negative", (long long)size);
+    if (baseptr == NULL)
+        return tb_raise_null(NULL, call, 3, "baseptr");
+    void *memory = NULL;
+    if (posix_memalign(&memory, 64, size > 0 ? (size_t)size : 1) != 0)
+        return tb_raise(NULL, MPI_ERR_NO_MEM, call, "out of memory for %lld bytes", (long long)size);
+    *(void **)baseptr = memory;
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Free_mem(void *base)
+{
+    tb_require_active("MPI_Free_mem");
+    free(base);
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,446 @@
+/* Error classes and codes (MPI-5.0, 9.3 to 9.5): their texts, the stories behind them, and raising them. */
+#include "mpi/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpi/comm.h"
+#include "mpi/face_decls.h"
+
+static const char *const class_texts[] = {
+    [MPI_SUCCESS] = "no error",
+    [MPI_ERR_BUFFER] = "the buffer cannot be used",
+    [MPI_ERR_COUNT] = "the count is not valid",
+    [MPI_ERR_TYPE] = "the datatype is not valid",
+    [MPI_ERR_TAG] = "the tag is not valid",
+    [MPI_ERR_COMM] = "the communicator is not valid",
+    [MPI_ERR_RANK] = "the rank is not in the group",
+    [MPI_ERR_REQUEST] = "the request is not valid",
+    [MPI_ERR_ROOT] = "the root is not in the group",
+    [MPI_ERR_GROUP] = "the group is not valid",
+    [MPI_ERR_OP] = "the operation is not valid here",
+    [MPI_ERR_TOPOLOGY] = "the communicator's topology does not fit the call",
+    [MPI_ERR_DIMS] = "the dimensions are not valid",
+    [MPI_ERR_ARG] = "an argument is not valid",
+    [MPI_ERR_UNKNOWN] = "an error that has no class",
+    [MPI_ERR_TRUNCATE] = "the message is longer than the buffer for it",
+    [MPI_ERR_OTHER] = "an error that has no class of its own",
+    [MPI_ERR_INTERN] = "an internal error of the MPI library",
+    [MPI_ERR_PENDING] = "this request has neither failed nor finished",
+    [MPI_ERR_IN_STATUS] = "the error codes are in the statuses",
+    [MPI_ERR_ACCESS] = "access to the file is not allowed",
+    [MPI_ERR_AMODE] = "the access mode of the file is not valid",
+    [MPI_ERR_ASSERT] = "the assertion is not valid",
+    [MPI_ERR_BAD_FILE] = "the file's name is not valid",
+    [MPI_ERR_BASE] = "the base address is not valid",
+    [MPI_ERR_CONVERSION] = "a function that converts data has failed",
+    [MPI_ERR_DISP] = "the displacement is not valid",
+    [MPI_ERR_DUP_DATAREP] = "a data representation of this name exists already",
+    [MPI_ERR_FILE_EXISTS] = "the file exists already",
+    [MPI_ERR_FILE_IN_USE] = "the file is open in some process",
+    [MPI_ERR_FILE] = "the file handle is not valid",
+    [MPI_ERR_INFO_KEY] = "the info key is not valid",
+    [MPI_ERR_INFO_NOKEY] = "the info object has no such key",
+    [MPI_ERR_INFO_VALUE] = "the info value is not valid",
+    [MPI_ERR_INFO] = "the info object is not valid",
+    [MPI_ERR_IO] = "input or output has failed",
+    [MPI_ERR_KEYVAL] = "the attribute key is not valid",
+    [MPI_ERR_LOCKTYPE] = "the kind of lock is not valid",
+    [MPI_ERR_NAME] = "no service of this name is published",
+    [MPI_ERR_NO_MEM] = "out of memory",
+    [MPI_ERR_NOT_SAME] = "processes gave different values where they must be the same",
+    [MPI_ERR_NO_SPACE] = "no space is left for the file",
+    [MPI_ERR_NO_SUCH_FILE] = "there is no such file",
+    [MPI_ERR_PORT] = "the port's name is not valid",
+    [MPI_ERR_QUOTA] = "the quota is exceeded",
+    [MPI_ERR_READ_ONLY] = "the file or file system can only be read",
+    [MPI_ERR_RMA_ATTACH] = "the memory cannot be attached to the window",
+    [MPI_ERR_RMA_CONFLICT] = "accesses to the window are in conflict",
+    [MPI_ERR_RMA_RANGE] = "the target memory is not part of the window",
+    [MPI_ERR_RMA_SHARED] = "the memory cannot be shared",
+    [MPI_ERR_RMA_SYNC] = "the synchronisation calls of the window are in the wrong order",
+    [MPI_ERR_SERVICE] = "the service name is not valid",
+    [MPI_ERR_SIZE] = "the size is not valid",
+    [MPI_ERR_SPAWN] = "processes could not be started",
+    [MPI_ERR_UNSUPPORTED_DATAREP] = "the data representation is not supported",
+    [MPI_ERR_UNSUPPORTED_OPERATION] = "the operation is not supported",
+    [MPI_ERR_WIN] = "the window is not valid",
+    [MPI_ERR_RMA_FLAVOR] = "the window is of the wrong flavour",
+    [MPI_ERR_PROC_ABORTED] = "another process of the operation has ended",
+    [MPI_ERR_VALUE_TOO_LARGE] = "the value is too large for its variable",
+    [MPI_ERR_SESSION] = "the session is not valid",
+    [MPI_ERR_ERRHANDLER] = "the error handler is not valid",
+    [MPI_ERR_ABI] = "the call does not fit the binary interface in use",
+};
+#define CLASS_COUNT ((int)(sizeof class_texts / sizeof class_texts[0]))
+
+struct story {
+    int code;
+    char text[MPI_MAX_ERROR_STRING];
+};
+
+/* A class or code that the program has added. */
+struct added {
+    enum { ADDED_FREE, ADDED_CLASS, ADDED_CODE } use;
+    int class;
+    uint32_t codes; /* of an added class: codes that belong to it */
+    char *text;
+};
+
+struct tb_error_book {
+    uint32_t serial; /* of the last story */
+    struct story stories[TB_ERROR_STORIES];
+    struct added *added;
+    int added_room, last_used;
+};
+
+static struct tb_error_book *error_book(void)
+{
+    if (tb_self.errors == NULL)
+        tb_self.errors = calloc(1, sizeof *tb_self.errors);
+    return tb_self.errors;
+}
+
+/* Stories are told under a lock of their own kind, whether or not the process is threaded: this is never a fast path.
+ */
+static __attribute__((format(printf, 3, 0))) int tell(int class, const char *call, const char *format, va_list arguments)
+{
+    pthread_mutex_lock(&tb_self.error_lock);
+    struct tb_error_book *book = error_book();
+    int code = class;
+    if (book != NULL) {
+        uint32_t serial = ++book->serial & 0x3fffff;
+        struct story *story = &book->stories[serial % TB_ERROR_STORIES];
+        code = TB_ERROR_TOLD | (int)(serial << 8) | class;
+        story->code = code;
+        int n = snprintf(story->text, sizeof story->text, "%s: ", call);
+        vsnprintf(story->text + n, sizeof story->text - (size_t)n, format, arguments);
+    }
+    pthread_mutex_unlock(&tb_self.error_lock);
+    return code;
+}
+
+int tb_error_code(int class, const char *call, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int code = tell(class, call, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+int tb_error_class_of(int error)
+{
+    switch (error) {
+    case TB_OK:
+        return MPI_SUCCESS;
+    case TB_ERR_MEMORY:
+        return MPI_ERR_NO_MEM;
+    case TB_ERR_ARGUMENT:
+        return MPI_ERR_ARG;
+    case TB_ERR_PEER:
+    case TB_ERR_CLOSED:
+        return MPI_ERR_PROC_ABORTED;
+    case TB_ERR_TRUNCATE:
+        return MPI_ERR_TRUNCATE;
+    case TB_ERR_UNSUPPORTED:
+        return MPI_ERR_UNSUPPORTED_OPERATION;
+    case TB_ERR_INTERNAL:
+        return MPI_ERR_INTERN;
+    default:
+        return MPI_ERR_OTHER;
+    }
+}
+
+static const struct added *added_find(int code)
+{
+    const struct tb_error_book *book = tb_self.errors;
+    int at = code - TB_ERROR_ADDED;
+    if (book == NULL || at < 0 || at >= book->added_room || book->added[at].use == ADDED_FREE)
+        return NULL;
+    return &book->added[at];
+}
+
+int tb_error_class(int code)
+{
+    if (code >= 0 && code < CLASS_COUNT)
+        return code;
+    if (code > 0 && (code & TB_ERROR_TOLD) != 0)
+        return code & 0xff;
+    pthread_mutex_lock(&tb_self.error_lock);
+    const struct added *added = added_find(code);
+    int class = added != NULL ? added->class : MPI_ERR_UNKNOWN;
+    pthread_mutex_unlock(&tb_self.error_lock);
+    return class;
+}
+
+void tb_error_text(int code, char text[MPI_MAX_ERROR_STRING])
+{
+    pthread_mutex_lock(&tb_self.error_lock);
+    const struct tb_error_book *book = tb_self.errors;
+    const struct added *added = added_find(code);
+    const char *source = NULL;
+    if (code > 0 && (code & TB_ERROR_TOLD) != 0) {
+        const struct story *story = book ? &book->stories[(uint32_t)code >> 8 & (TB_ERROR_STORIES - 1)] : NULL;
+        source = story != NULL && story->code == code ? story->text : class_texts[code & 0xff];
+    } else if (added != NULL) {
+        source = added->text != NULL ? added->text : "";
+    } else if (code >= 0 && code < CLASS_COUNT) {
+        source = class_texts[code];
+    }
+    snprintf(text, MPI_MAX_ERROR_STRING, "%s", source != NULL ? source : "this is no error code");
+    pthread_mutex_unlock(&tb_self.error_lock);
+}
+
+int tb_error_last_used(void)
+{
+    pthread_mutex_lock(&tb_self.error_lock);
+    int last = tb_self.errors != NULL && tb_self.errors->last_used > 0 ? tb_self.errors->last_used : MPI_ERR_LASTCODE;
+    pthread_mutex_unlock(&tb_self.error_lock);
+    return last;
+}
+
+/* ---- raising -------------------------------------------------------------------------------------------------------
+ */
+
+_Noreturn void tb_error_fatal(int code)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    tb_error_text(code, text);
+    int status = tb_error_class(code);
+    if (status <= 0 || status > 255)
+        status = 1;
+    fflush(stdout);
+    if (tb_self.state != TB_STATE_ACTIVE) {
+        fprintf(stderr, "tombolo: process %d: %s\n", (int)getpid(), text);
+        _exit(status);
+    }
+    fprintf(stderr, "tombolo: rank %u on %s, process %d: %s\n", tb_self.job.self.index, tb_self.job.host, (int)getpid(),
+            text);
+    fflush(stderr);
+    tb_job_abort(&tb_self.job, status, text);
+}
+
+int tb_raise_code(struct tb_comm *comm, int code)
+{
+    if (comm == NULL)
+        comm = tb_self.self;
+    if (comm == NULL)
+        tb_error_fatal(code);
+    struct tb_errhandler *handler = comm->errhandler;
+    if (handler == &tb_errhandler_return)
+        return code;
+    if (handler->kind == TB_ERRHANDLER_PREDEFINED)
+        tb_error_fatal(code);
+    MPI_Comm handle = tb_comm_handle(comm);
+    int given = code;
+    handler->function(&handle, &given);
+    return code;
+}
+
+int tb_raise(struct tb_comm *comm, int class, const char *call, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int code = tell(class, call, format, arguments);
+    va_end(arguments);
+    return tb_raise_code(comm, code);
+}
+
+int tb_raise_argument(struct tb_comm *comm, int class, const char *call, int position, const char *name,
+                      const char *format, ...)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return tb_raise(comm, class, call, "argument %d (%s): %s", position, name, text);
+}
+
+int tb_raise_below(struct tb_comm *comm, int error, const char *call)
+{
+    const char *story = tb_error_story();
+    return tb_raise(comm, tb_error_class_of(error), call, "%s", story[0] != 0 ? story : tb_error_name(error));
+}
+
+void tb_require_active_slow(const char *call)
+{
+    const char *why = "MPI_Init has not been called yet";
+    if (tb_self.state == TB_STATE_AFTER)
+        why = "MPI_Finalize has been called already";
+    if (tb_self.state == TB_STATE_FORKED)
+        why = "this process was forked by a process of the job and cannot use MPI";
+    if (tb_self.state != TB_STATE_ACTIVE)
+        tb_error_fatal(tb_error_code(MPI_ERR_OTHER, call, "%s", why));
+}
+
+int tb_raise_comm(const char *call, int position, const char *name, MPI_Comm comm)
+{
+    tb_require_active(call);
+    const char *what = "this is no handle of a communicator";
+    if (comm == MPI_COMM_NULL)
+        what = "it is MPI_COMM_NULL";
+    else if ((uint64_t)(uintptr_t)comm >> 56 == TB_OBJECT_COMM)
+        what = "the communicator has been freed";
+    return tb_raise_argument(NULL, MPI_ERR_COMM, call, position, name, "%s", what);
+}
+
+int tb_raise_null(struct tb_comm *comm, const char *call, int position, const char *name)
+{
+    tb_require_active(call);
+    return tb_raise_argument(comm, MPI_ERR_ARG, call, position, name, "the pointer is null");
+}
+
+int tb_mpi_unsupported(const char *call, MPI_Comm comm)
+{
+    tb_require_active(call);
+    return tb_raise(tb_comm_find(comm), MPI_ERR_UNSUPPORTED_OPERATION, call, "not implemented in this version");
+}
+
+/* ---- the calls -----------------------------------------------------------------------------------------------------
+ */
+
+int tb_mpi_Error_class(int errorcode, int *errorclass)
+{
+    if (errorclass == NULL)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, "MPI_Error_class", 2, "errorclass", "the pointer is null");
+    *errorclass = tb_error_class(errorcode);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Error_string(int errorcode, char *string, int *resultlen)
+{
+    if (string == NULL || resultlen == NULL)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, "MPI_Error_string", string == NULL ? 2 : 3,
+                                 string == NULL ? "string" : "resultlen", "the pointer is null");
+    tb_error_text(errorcode, string);
+    *resultlen = (int)strlen(string);
+    return MPI_SUCCESS;
+}
+
+/* A free entry; its number or -1. The book is locked. */
+static int added_take(int class)
+{
+    struct tb_error_book *book = error_book();
+    if (book == NULL)
+        return -1;
+    int at = 0;
+    while (at < book->added_room && book->added[at].use != ADDED_FREE)
+        at++;
+    if (at == book->added_room) {
+        int room = book->added_room == 0 ? 16 : 2 * book->added_room;
+        struct added *added = room > TB_ERROR_ADDED_LIMIT ? NULL : realloc(book->added, (size_t)room * sizeof *added);
+        if (added == NULL)
+            return -1;
+        memset(added + at, 0, (size_t)(room - at) * sizeof *added);
+        book->added = added;
+        book->added_room = room;
+    }
+    int code = TB_ERROR_ADDED + at;
+    book->added[at] = (struct added){.use = class < 0 ? ADDED_CLASS : ADDED_CODE, .class = class < 0 ? code : class};
+    if (code > book->last_used)
+        book->last_used = code;
+    return code;
+}
+
+static int add_entry(const char *call, int class, int *result, const char *name, int position)
+{
+    if (result == NULL)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, call, position, name, "the pointer is null");
+    pthread_mutex_lock(&tb_self.error_lock);
+    struct added *owner = class < 0 ? NULL : (struct added *)added_find(class);
+    bool known = class < CLASS_COUNT || (owner != NULL && owner->use == ADDED_CLASS);
+    int code = known ? added_take(class) : 0;
+    owner = class < 0 ? NULL : (struct added *)added_find(class);
+    if (code > 0 && owner != NULL)
+        owner->codes++;
+    pthread_mutex_unlock(&tb_self.error_lock);
+    if (!known)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, call, 1, "errorclass", "%d is not an error class", class);
+    if (code < 0)
+        return tb_raise(NULL, MPI_ERR_NO_MEM, call, "there is no room for more than %d error classes and codes",
+                        TB_ERROR_ADDED_LIMIT);
+    *result = code;
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Add_error_class(int *errorclass)
+{
+    return add_entry("MPI_Add_error_class", -1, errorclass, "errorclass", 1);
+}
+
+int tb_mpi_Add_error_code(int errorclass, int *errorcode)
+{
+    if (errorclass < 0)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, "MPI_Add_error_code", 1, "errorclass", "%d is not an error class",
+                                 errorclass);
+    return add_entry("MPI_Add_error_code", errorclass, errorcode, "errorcode", 2);
+}
+
+/* Sets or takes away the text of a code that was added. */
+static int set_text(const char *call, int code, const char *string, bool remove)
+{
+    char *text = remove || string == NULL ? NULL : strndup(string, MPI_MAX_ERROR_STRING - 1);
+    if (!remove && text == NULL)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, call, 2, "string", "the string cannot be kept");
+    pthread_mutex_lock(&tb_self.error_lock);
+    struct added *added = (struct added *)added_find(code);
+    bool known = added != NULL && !(remove && added->text == NULL);
+    char *old = text;
+    if (known) {
+        old = added->text;
+        added->text = text;
+    }
+    pthread_mutex_unlock(&tb_self.error_lock);
+    free(old);
+    if (!known)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, call, 1, "errorcode", "%d has no text that the program has added",
+                                 code);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Add_error_string(int errorcode, const char *string)
+{
+    return set_text("MPI_Add_error_string", errorcode, string, false);
+}
+
+int tb_mpi_Remove_error_string(int errorcode)
+{
+    return set_text("MPI_Remove_error_string", errorcode, NULL, true);
+}
+
+static int remove_entry(const char *call, int code, int use, const char *name)
+{
+    pthread_mutex_lock(&tb_self.error_lock);
+    struct added *added = (struct added *)added_find(code);
+    const char *why = NULL;
+    if (added == NULL || (int)added->use != use)
+        why = "the program has not added it";
+    else if (added->text != NULL)
+        why = "its text must be removed first";
+    else if (added->codes > 0)
+        why = "its codes must be removed first";
+    if (why == NULL) {
+        struct added *owner = added->use == ADDED_CODE ? (struct added *)added_find(added->class) : NULL;
+        if (owner != NULL)
+            owner->codes--;
+        *added = (struct added){.use = ADDED_FREE};
+    }
+    pthread_mutex_unlock(&tb_self.error_lock);
+    if (why != NULL)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, call, 1, name, "%d: %s", code, why);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Remove_error_class(int errorclass)
+{
+    return remove_entry("MPI_Remove_error_class", errorclass, ADDED_CLASS, "errorclass");
+}
+
+int tb_mpi_Remove_error_code(int errorcode)
+{
+    return remove_entry("MPI_Remove_error_code", errorcode, ADDED_CODE, "errorcode");
+}

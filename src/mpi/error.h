@@ -1,0 +1,73 @@
+/* Errors of the MPI layer. An error code is one of
+ *   - a class of the standard,
+ *   - a class or code that the program has added (from TB_ERROR_ADDED up),
+ *   - a class of the standard together with the number of a message that says what was wrong (TB_ERROR_TOLD is set).
+ * The last TB_ERROR_STORIES messages are kept; an older code has the text of its class.
+ *
+ * Everything here may be called by any thread. */
+#ifndef TB_MPI_ERROR_H
+#define TB_MPI_ERROR_H
+
+#include <stdarg.h>
+
+#include "mpi/self.h"
+
+#define TB_ERROR_ADDED       (MPI_ERR_LASTCODE + 1)
+#define TB_ERROR_ADDED_LIMIT 8192 /* classes and codes that a program may add */
+#define TB_ERROR_TOLD        (1 << 30)
+#define TB_ERROR_STORIES     64
+
+/* Raises an error of `class` in `call`: tells its story, calls the error handler of `comm` (NULL: of the process) and
+ * returns the code, unless the handler ends the job. */
+int tb_raise(struct tb_comm *comm, int class, const char *call, const char *format, ...)
+    __attribute__((format(printf, 4, 5), cold));
+/* The same about one argument of the call: "MPI_Send: argument 4 (dest): ...". */
+int tb_raise_argument(struct tb_comm *comm, int class, const char *call, int position, const char *name,
+                      const char *format, ...) __attribute__((format(printf, 6, 7), cold));
+/* The same for an error of a layer below, whose story is in tb_error. */
+int tb_raise_below(struct tb_comm *comm, int error, const char *call) __attribute__((cold));
+/* The handle of a communicator, argument `position`, is not one: says why. Also when MPI is not active. */
+int tb_raise_comm(const char *call, int position, const char *name, MPI_Comm comm) __attribute__((cold));
+/* A pointer for a result is NULL. */
+int tb_raise_null(struct tb_comm *comm, const char *call, int position, const char *name) __attribute__((cold));
+/* Ends the process when MPI is not active, since there is nobody to return an error to. */
+void tb_require_active_slow(const char *call) __attribute__((cold));
+
+static inline void tb_require_active(const char *call)
+{
+    if (!tb_self_active())
+        tb_require_active_slow(call);
+}
+
+/* Makes a code with a story, without raising it. */
+int tb_error_code(int class, const char *call, const char *format, ...) __attribute__((format(printf, 3, 4), cold));
+/* Calls the error handler with a code that was made before; returns the code. */
+int tb_raise_code(struct tb_comm *comm, int code) __attribute__((cold));
+/* The class that fits an error of the layers below. */
+int tb_error_class_of(int error);
+int tb_error_class(int code); /* of a code; MPI_ERR_UNKNOWN if there is none */
+void tb_error_text(int code, char text[MPI_MAX_ERROR_STRING]);
+int tb_error_last_used(void);
+
+/* Ends the job: prints who and what on standard error, tells the agent. */
+_Noreturn void tb_error_fatal(int code) __attribute__((cold));
+
+/* ---- error handlers ------------------------------------------------------------------------------------------------
+ */
+
+enum tb_errhandler_kind { TB_ERRHANDLER_PREDEFINED, TB_ERRHANDLER_COMM };
+
+struct tb_errhandler {
+    struct tb_handle head;
+    enum tb_errhandler_kind kind;
+    uint32_t references; /* handles given out and communicators that use it */
+    MPI_Errhandler handle;
+    MPI_Comm_errhandler_function *function;
+};
+
+extern struct tb_errhandler tb_errhandler_fatal, tb_errhandler_abort, tb_errhandler_return;
+
+struct tb_errhandler *tb_errhandler_hold(struct tb_errhandler *handler);
+void tb_errhandler_release(struct tb_errhandler *handler);
+
+#endif

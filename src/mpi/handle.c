@@ -1,0 +1,91 @@
+#include "mpi/handle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi/self.h"
+
+static struct tb_handle *table_grow(struct tb_table *table, size_t size)
+{
+    uint32_t chunk = table->made / TB_TABLE_CHUNK;
+    if (chunk == TB_TABLE_CHUNKS) {
+        tb_error(TB_ERR_LIMIT, "there are %u objects of this kind already, which is the limit", table->made);
+        return NULL;
+    }
+    char *objects = calloc(TB_TABLE_CHUNK, size);
+    if (objects == NULL) {
+        tb_error(TB_ERR_MEMORY, "out of memory for %u objects of %zu bytes", TB_TABLE_CHUNK, size);
+        return NULL;
+    }
+    for (uint32_t i = TB_TABLE_CHUNK; i-- > 0;) {
+        struct tb_handle *head = (struct tb_handle *)(void *)(objects + i * size);
+        head->index = TB_HANDLE_FIRST + table->made + i;
+        head->next = table->free;
+        table->free = head;
+    }
+    __atomic_store_n(&table->chunks[chunk], objects, __ATOMIC_RELEASE);
+    table->made += TB_TABLE_CHUNK;
+    return table->free;
+}
+
+void *tb_handle_take_raw(enum tb_object kind, size_t size)
+{
+    struct tb_table *table = &tb_self.tables[kind];
+    tb_self_lock();
+    struct tb_handle *head = table->free;
+    if (__builtin_expect(head == NULL, 0))
+        head = table_grow(table, size);
+    if (__builtin_expect(head != NULL, 1)) {
+        table->free = head->next;
+        table->used++;
+        head->generation = (head->generation + 1) & 0xffffff;
+        head->value = (uint64_t)kind << 56 | (uint64_t)head->generation << 32 | head->index;
+    }
+    tb_self_unlock();
+    return head;
+}
+
+void *tb_handle_take(enum tb_object kind, size_t size)
+{
+    char *object = tb_handle_take_raw(kind, size);
+    if (object != NULL)
+        memset(object + sizeof(struct tb_handle), 0, size - sizeof(struct tb_handle));
+    return object;
+}
+
+void tb_handle_give(enum tb_object kind, void *object)
+{
+    struct tb_table *table = &tb_self.tables[kind];
+    struct tb_handle *head = object;
+    TB_ASSERT(head->value >> 56 == (uint64_t)kind);
+    tb_self_lock();
+    head->value = 0;
+    head->next = table->free;
+    table->free = head;
+    table->used--;
+    tb_self_unlock();
+}
+
+void *tb_handle_at(enum tb_object kind, size_t size, uint32_t index)
+{
+    const struct tb_table *table = &tb_self.tables[kind];
+    uint32_t at = index - TB_HANDLE_FIRST;
+    if (index < TB_HANDLE_FIRST || at >= table->made)
+        return NULL;
+    struct tb_handle *head =
+        (struct tb_handle *)(void *)((char *)table->chunks[at / TB_TABLE_CHUNK] + (at % TB_TABLE_CHUNK) * size);
+    return head->value != 0 ? head : NULL;
+}
+
+int tb_handle_to_int(const void *handle)
+{
+    return (int)(uint32_t)(uintptr_t)handle;
+}
+
+void *tb_handle_from_int(enum tb_object kind, size_t size, int value, void *null)
+{
+    if (value >= 0 && (uint32_t)value < TB_HANDLE_FIRST)
+        return (void *)(uintptr_t)value;
+    const struct tb_handle *head = tb_handle_at(kind, size, (uint32_t)value);
+    return head != NULL ? (void *)(uintptr_t)head->value : null;
+}

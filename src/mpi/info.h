@@ -1,0 +1,29 @@
+/* Info objects: keys and values in the order in which they were first set. An object belongs to the program that made
+ * it; one thread at a time uses it. */
+#ifndef TB_MPI_INFO_H
+#define TB_MPI_INFO_H
+
+#include "mpi/error.h"
+
+#define TB_INFO_LIMIT 4096u /* keys of one object */
+
+struct tb_info_pair {
+    char *key, *value;
+};
+
+struct tb_info {
+    struct tb_handle head;
+    uint32_t count, room;
+    struct tb_info_pair *pairs;
+};
+
+struct tb_info *tb_info_new(void); /* NULL: no memory */
+int tb_info_put(struct tb_info *info, const char *key, const char *value);
+void tb_info_free(struct tb_info *info);
+
+static inline MPI_Info tb_info_handle(const struct tb_info *info)
+{
+    return (MPI_Info)(uintptr_t)info->head.value;
+}
+
+#endif

@@ -1,0 +1,260 @@
+/* Starting and ending (MPI-5.0, 11.2 to 11.4): joins the job, opens the engine, and takes leave of both. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpi/buffered.h"
+#include "mpi/comm.h"
+#include "mpi/datatype.h"
+#include "mpi/face_decls.h"
+#include "mpi/request.h"
+
+/* ---- between agent and engine --------------------------------------------------------------------------------------
+ */
+
+static void connection(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor)
+{
+    int error = tb_engine_adopt(tb_self.engine, proc, stream, descriptor);
+    if (error < 0)
+        tb_log(TB_LOG_WARN, "mpi", "a connection to rank %u was not accepted: %s", proc.index, tb_error_story());
+}
+
+static void refused(void *context, struct tb_proc proc, enum tb_stream stream, int error)
+{
+    tb_engine_refused(tb_self.engine, proc, stream, error);
+}
+
+static void lost(void *context, struct tb_proc proc, int error)
+{
+    tb_engine_lost(tb_self.engine, proc, error);
+}
+
+/* A rank without its agent is no longer part of a job: it ends at once, and nobody is left who could be told. */
+static int control_ready(void *context)
+{
+    static const struct tb_job_events events = {.connection = connection, .refused = refused, .lost = lost};
+    int error = tb_job_poll(&tb_self.job, &events);
+    if (error < 0) {
+        fprintf(stderr, "tombolo: rank %u on %s, process %d: %s; this rank ends\n", tb_self.job.self.index,
+                tb_self.job.host, (int)getpid(), tb_error_story());
+        _exit(1);
+    }
+    return error;
+}
+
+static int ask_connection(void *context, struct tb_proc to, enum tb_stream stream)
+{
+    return tb_job_ask_connection(context, to, stream);
+}
+
+static bool is_local(void *context, struct tb_proc proc)
+{
+    const struct tb_job *job = context;
+    return tb_book_host_of(&job->book, proc.index) == tb_book_host_of(&job->book, job->self.index);
+}
+
+/* ---- starting ------------------------------------------------------------------------------------------------------
+ */
+
+/* Reads the parameter `transports`. */
+static int choose_transports(struct tb_engine_config *config)
+{
+    const char *list = tb_param.transports;
+    while (*list != 0) {
+        size_t n = strcspn(list, ",");
+        if (n == 3 && strncmp(list, "shm", n) == 0)
+            config->use_shm = true;
+        else if (n == 3 && strncmp(list, "tcp", n) == 0)
+            config->use_tcp = true;
+        else
+            return tb_error(TB_ERR_ARGUMENT, "transports=%s: there is no transport \"%.*s\"; there are shm and tcp",
+                            tb_param.transports, (int)n, list);
+        list += n + (list[n] == ',');
+    }
+    config->use_shm = config->use_shm && tb_self.job.segment != NULL;
+    config->use_tcp = config->use_tcp && tb_self.job.control >= 0;
+    return TB_OK;
+}
+
+static int open_engine(void)
+{
+    struct tb_job *job = &tb_self.job;
+    struct tb_engine_config config = {
+        .transport = {.self = job->self,
+                      .clock = &tb_clock_real,
+                      .segment = job->segment,
+                      .segment_bytes = job->segment_bytes,
+                      .local_index = job->local_index,
+                      .local_count = job->local_count,
+                      .local_procs = job->local_procs,
+                      .doorbells = job->doorbells,
+                      .connect = ask_connection,
+                      .connect_context = job,
+                      .fault = tb_param.fault},
+        .processes = job->size,
+        .threaded = tb_self.thread_level == MPI_THREAD_MULTIPLE,
+        .is_local = is_local,
+        .control = job->control,
+        .control_ready = control_ready,
+        .context = job,
+    };
+    int error = choose_transports(&config);
+    return error < 0 ? error : tb_engine_open(&config, &tb_self.engine);
+}
+
+/* A forked child shares our sockets and memory but is no rank: MPI is closed to it, and its end disturbs nobody. */
+static void after_fork(void)
+{
+    if (tb_self.state == TB_STATE_ACTIVE)
+        tb_self.state = TB_STATE_FORKED;
+    tb_self.world = tb_self.self = NULL;
+}
+
+static int join(void)
+{
+    int error = tb_param_load();
+    if (error == TB_OK)
+        error = tb_job_join(&tb_self.job);
+    if (error < 0)
+        return error;
+    char who[32];
+    snprintf(who, sizeof who, "rank %u", tb_self.job.self.index);
+    tb_log_identify(who);
+    tb_types_open();
+    tb_list_init(&tb_self.orphans);
+    error = open_engine();
+    if (error == TB_OK)
+        error = tb_comm_open_predefined();
+    if (error == TB_OK)
+        error = tb_job_tell_initialized(&tb_self.job);
+    if (error == TB_OK && pthread_atfork(NULL, NULL, after_fork) != 0)
+        error = tb_error(TB_ERR_MEMORY, "out of memory");
+    return error;
+}
+
+static int start(const char *call, int level)
+{
+    if (tb_self.state != TB_STATE_BEFORE)
+        return tb_raise(NULL, MPI_ERR_OTHER, call, "%s",
+                        tb_self.state == TB_STATE_ACTIVE  ? "MPI has been initialised already"
+                        : tb_self.state == TB_STATE_AFTER ? "MPI cannot be initialised again after MPI_Finalize"
+                                                          : "this process was forked by a process of the job");
+    tb_self.thread_level = level;
+    tb_self.single = level != MPI_THREAD_MULTIPLE;
+    tb_self.main_thread = pthread_self();
+    int error = join();
+    if (error < 0)
+        tb_error_fatal(tb_error_code(tb_error_class_of(error), call, "%s", tb_error_story()));
+    tb_self.state = TB_STATE_ACTIVE;
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Init(int *argc, char ***argv)
+{
+    return start("MPI_Init", MPI_THREAD_SINGLE);
+}
+
+int tb_mpi_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    static const char call[] = "MPI_Init_thread";
+    if (provided == NULL)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, call, 4, "provided", "the pointer is null");
+    if (required != MPI_THREAD_SINGLE && required != MPI_THREAD_FUNNELED && required != MPI_THREAD_SERIALIZED &&
+        required != MPI_THREAD_MULTIPLE)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, call, 3, "required", "%d is no level of thread support", required);
+    int code = start(call, required);
+    *provided = tb_self.thread_level;
+    return code;
+}
+
+/* ---- ending --------------------------------------------------------------------------------------------------------
+ */
+
+/* What must be done while MPI still works: the program's own functions, what it has left to be sent. */
+static int settle(void)
+{
+    int code = tb_attributes_delete(tb_self.self);
+    if (code != MPI_SUCCESS)
+        return code;
+    code = tb_attributes_delete(tb_self.world);
+    if (code != MPI_SUCCESS)
+        return code;
+    tb_bsend_close(NULL);
+    tb_bsend_close(tb_self.world);
+    tb_bsend_close(tb_self.self);
+    tb_pending_wait_orphans();
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Finalize(void)
+{
+    static const char call[] = "MPI_Finalize";
+    tb_require_active(call);
+    int code = settle();
+    if (code != MPI_SUCCESS)
+        return tb_raise_code(tb_self.self, code);
+    struct tb_buffer nothing = {.type = &tb_type_byte};
+    int error = tb_self.world->size == 1 ? TB_OK : tb_comm_run(tb_self.world, TB_OPERATION_BARRIER, 0, &nothing);
+    if (error == TB_OK)
+        error = tb_engine_flush(tb_self.engine);
+    if (error == TB_OK)
+        error = tb_job_tell_finalized(&tb_self.job);
+    if (error < 0)
+        return tb_raise_below(tb_self.world, error, call);
+    tb_self.state = TB_STATE_AFTER;
+    tb_comm_close_predefined();
+    tb_engine_close(tb_self.engine);
+    tb_self.engine = NULL;
+    tb_job_leave(&tb_self.job);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Abort(MPI_Comm comm, int errorcode)
+{
+    char text[64 + MPI_MAX_OBJECT_NAME];
+    const struct tb_comm *c = tb_comm_find(comm);
+    tb_require_active("MPI_Abort");
+    snprintf(text, sizeof text, "MPI_Abort was called on %s with code %d",
+             c != NULL ? tb_comm_name(c) : "no valid communicator", errorcode);
+    fflush(NULL);
+    tb_job_abort(&tb_self.job, errorcode, text);
+}
+
+/* ---- asking --------------------------------------------------------------------------------------------------------
+ */
+
+int tb_mpi_Initialized(int *flag)
+{
+    if (flag == NULL)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, "MPI_Initialized", 1, "flag", "the pointer is null");
+    *flag = tb_self.state == TB_STATE_ACTIVE || tb_self.state == TB_STATE_AFTER;
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Finalized(int *flag)
+{
+    if (flag == NULL)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, "MPI_Finalized", 1, "flag", "the pointer is null");
+    *flag = tb_self.state == TB_STATE_AFTER;
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Query_thread(int *provided)
+{
+    tb_require_active("MPI_Query_thread");
+    if (provided == NULL)
+        return tb_raise_null(NULL, "MPI_Query_thread", 1, "provided");
+    *provided = tb_self.thread_level;
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Is_thread_main(int *flag)
+{
+    tb_require_active("MPI_Is_thread_main");
+    if (flag == NULL)
+        return tb_raise_null(NULL, "MPI_Is_thread_main", 1, "flag");
+    *flag = pthread_equal(tb_self.main_thread, pthread_self()) != 0;
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,302 @@
+/* The life of requests (MPI-5.0, 3.7, 3.9 and 13.2): what completing, freeing and cancelling one means. The families of
+ * test and wait calls are in wait.c. */
+#include "mpi/request.h"
+
+#include <stdlib.h>
+
+#include "mpi/buffered.h"
+#include "mpi/face_decls.h"
+
+/* ---- is it done, and waiting ---------------------------------------------------------------------------------------
+ */
+
+bool tb_pending_rest_done(const struct tb_pending *p)
+{
+    if (p->kind == TB_PENDING_FLUSH)
+        return p->flush.bsend == NULL || tb_bsend_flushed(p->flush.bsend, p->flush.serial);
+    return (p->exchange.nobody || tb_request_done(&p->core)) &&
+           (p->exchange.send == NULL || tb_request_done(&p->exchange.send->core));
+}
+
+static bool pending_ready(void *context)
+{
+    return tb_pending_done(context);
+}
+
+void tb_pending_wait(struct tb_pending *p)
+{
+    switch ((enum tb_pending_kind)p->kind) {
+    case TB_PENDING_SEND:
+    case TB_PENDING_RECEIVE:
+        tb_request_wait(&p->core);
+        break;
+    case TB_PENDING_EXCHANGE:
+        if (!p->exchange.nobody)
+            tb_request_wait(&p->core);
+        if (p->exchange.send != NULL)
+            tb_request_wait(&p->exchange.send->core);
+        break;
+    default:
+        if (!tb_pending_done(p))
+            tb_engine_wait(tb_self.engine, pending_ready, p);
+        break;
+    }
+}
+
+/* ---- completing ----------------------------------------------------------------------------------------------------
+ */
+
+int tb_request_code(const struct tb_request *request, const struct tb_comm *comm, const char *call)
+{
+    const struct tb_status *status = &request->status;
+    if (status->error == TB_OK)
+        return MPI_SUCCESS;
+    if (status->error == TB_ERR_TRUNCATE)
+        return tb_error_code(
+            MPI_ERR_TRUNCATE, call,
+            "the message of rank %u of %s with tag %llu is longer than the buffer, which has %llu bytes",
+            status->source, tb_comm_name(comm), (unsigned long long)status->match,
+            (unsigned long long)tb_buffer_bytes(&request->buffer));
+    int error = tb_request_explain(request);
+    const char *story = tb_error_story();
+    return tb_error_code(tb_error_class_of(error), call, "%s", story[0] != 0 ? story : tb_error_name(error));
+}
+
+static int collect_exchange(struct tb_pending *p, MPI_Status *status, const char *call)
+{
+    int code = MPI_SUCCESS;
+    if (p->exchange.nobody) {
+        if (status != MPI_STATUS_IGNORE)
+            tb_status_nobody(status);
+    } else {
+        if (status != MPI_STATUS_IGNORE)
+            tb_status_received(status, &p->core.status);
+        code = tb_request_code(&p->core, p->comm, call);
+    }
+    if (code == MPI_SUCCESS && p->exchange.send != NULL)
+        code = tb_request_code(&p->exchange.send->core, p->comm, call);
+    return code;
+}
+
+static int collect_generalized(struct tb_pending *p, MPI_Status *status)
+{
+    MPI_Status unused;
+    if (status == MPI_STATUS_IGNORE)
+        status = &unused;
+    int error = status->MPI_ERROR;
+    tb_status_empty(status);
+    int code = p->general.query(p->general.state, status);
+    status->MPI_ERROR = error;
+    return code;
+}
+
+int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *call)
+{
+    switch ((enum tb_pending_kind)p->kind) {
+    case TB_PENDING_RECEIVE:
+        if (status != MPI_STATUS_IGNORE)
+            tb_status_received(status, &p->core.status);
+        break;
+    case TB_PENDING_SEND:
+        if (status != MPI_STATUS_IGNORE)
+            tb_status_fill(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, p->core.status.cancelled);
+        break;
+    case TB_PENDING_NOBODY:
+        if (status != MPI_STATUS_IGNORE)
+            tb_status_nobody(status);
+        return MPI_SUCCESS;
+    case TB_PENDING_EXCHANGE:
+        return collect_exchange(p, status, call);
+    case TB_PENDING_GENERALIZED:
+        return collect_generalized(p, status);
+    default:
+        if (status != MPI_STATUS_IGNORE)
+            tb_status_empty(status);
+        return MPI_SUCCESS;
+    }
+    if (__builtin_expect(p->core.status.error != TB_OK && !p->core.status.cancelled, 0))
+        return tb_request_code(&p->core, p->comm, call);
+    return MPI_SUCCESS;
+}
+
+static void pending_give(struct tb_pending *p)
+{
+    struct tb_comm *comm = p->comm;
+    if (p->kind == TB_PENDING_EXCHANGE) {
+        if (p->exchange.send != NULL)
+            pending_give(p->exchange.send);
+        free(p->exchange.copy);
+    }
+    tb_handle_give(TB_OBJECT_REQUEST, p);
+    if (comm != NULL)
+        tb_comm_release(comm);
+}
+
+int tb_pending_retire(struct tb_pending *p, MPI_Request *handle)
+{
+    int code = MPI_SUCCESS;
+    if (p->persistent) {
+        p->active = false;
+        return MPI_SUCCESS;
+    }
+    if (p->kind == TB_PENDING_GENERALIZED)
+        code = p->general.free(p->general.state);
+    pending_give(p);
+    *handle = MPI_REQUEST_NULL;
+    return code;
+}
+
+int tb_raise_request(const char *call, int position, const char *name, MPI_Request handle)
+{
+    tb_require_active(call);
+    const char *what = "this is no handle of a request";
+    if ((uint64_t)(uintptr_t)handle >> 56 == TB_OBJECT_REQUEST)
+        what = "the request has been completed or freed";
+    if (handle == MPI_REQUEST_NULL)
+        what = "it is MPI_REQUEST_NULL";
+    return tb_raise_argument(NULL, MPI_ERR_REQUEST, call, position, name, "%s", what);
+}
+
+/* ---- freeing while active ------------------------------------------------------------------------------------------
+ */
+
+/* Gives back up to `most` orphans that are done. */
+static void sweep_orphans(int most)
+{
+    struct tb_list finished;
+    struct tb_pending *p;
+    tb_list_init(&finished);
+    tb_self_lock();
+    if (tb_self.orphans.next == NULL)
+        tb_list_init(&tb_self.orphans);
+    TB_LIST_EACH(p, &tb_self.orphans, struct tb_pending, orphans)
+    {
+        if (most-- == 0)
+            break;
+        tb_list_remove(&p->orphans);
+        tb_list_append(tb_pending_done(p) ? &finished : &tb_self.orphans, &p->orphans);
+    }
+    tb_self_unlock();
+    TB_LIST_EACH(p, &finished, struct tb_pending, orphans)
+    pending_give(p);
+}
+
+void tb_pending_wait_orphans(void)
+{
+    for (;;) {
+        sweep_orphans(-1);
+        tb_self_lock();
+        struct tb_pending *p = NULL;
+        if (!tb_list_empty(&tb_self.orphans))
+            p = TB_CONTAINER(tb_self.orphans.next, struct tb_pending, orphans);
+        tb_self_unlock();
+        if (p == NULL)
+            return;
+        tb_pending_wait(p);
+    }
+}
+
+int tb_mpi_Request_free(MPI_Request *request)
+{
+    static const char call[] = "MPI_Request_free";
+    if (request == NULL)
+        return tb_raise_null(NULL, call, 1, "request");
+    struct tb_pending *p = tb_pending_find(*request);
+    if (p == NULL)
+        return tb_raise_request(call, 1, "request", *request);
+    *request = MPI_REQUEST_NULL;
+    sweep_orphans(8);
+    if (p->kind == TB_PENDING_GENERALIZED && !tb_pending_done(p)) {
+        p->freed = true; /* MPI_Grequest_complete gives it back */
+        return MPI_SUCCESS;
+    }
+    if (!p->active || tb_pending_done(p)) {
+        int code = p->kind == TB_PENDING_GENERALIZED ? p->general.free(p->general.state) : MPI_SUCCESS;
+        pending_give(p);
+        return code == MPI_SUCCESS ? code : tb_raise_code(NULL, code);
+    }
+    tb_self_lock();
+    tb_list_append(&tb_self.orphans, &p->orphans);
+    tb_self_unlock();
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Cancel(MPI_Request *request)
+{
+    static const char call[] = "MPI_Cancel";
+    if (request == NULL)
+        return tb_raise_null(NULL, call, 1, "request");
+    struct tb_pending *p = tb_pending_find(*request);
+    if (p == NULL)
+        return tb_raise_request(call, 1, "request", *request);
+    if (!p->active)
+        return tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, 1, "request", "the persistent request is not active");
+    switch ((enum tb_pending_kind)p->kind) {
+    case TB_PENDING_SEND:
+    case TB_PENDING_RECEIVE:
+        tb_request_cancel(&p->core);
+        return MPI_SUCCESS;
+    case TB_PENDING_GENERALIZED: {
+        int code = p->general.cancel(p->general.state, tb_pending_done(p));
+        return code == MPI_SUCCESS ? code : tb_raise_code(NULL, code);
+    }
+    case TB_PENDING_EXCHANGE:
+    case TB_PENDING_FLUSH:
+        return tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, 1, "request",
+                                 "an operation of this kind cannot be cancelled");
+    default:
+        return MPI_SUCCESS;
+    }
+}
+
+/* ---- generalized requests ------------------------------------------------------------------------------------------
+ */
+
+int tb_mpi_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
+                          MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request)
+{
+    static const char call[] = "MPI_Grequest_start";
+    static const char *const names[] = {"query_fn", "free_fn", "cancel_fn", "extra_state", "request"};
+    tb_require_active(call);
+    int missing = query_fn == NULL ? 1 : free_fn == NULL ? 2 : cancel_fn == NULL ? 3 : request == NULL ? 5 : 0;
+    if (missing != 0)
+        return tb_raise_null(NULL, call, missing, names[missing - 1]);
+    struct tb_pending *p = tb_pending_new(TB_PENDING_GENERALIZED, NULL);
+    if (p == NULL)
+        return tb_raise_below(NULL, TB_ERR_MEMORY, call);
+    tb_pending_set_done(p, false);
+    p->general.query = query_fn;
+    p->general.free = free_fn;
+    p->general.cancel = cancel_fn;
+    p->general.state = extra_state;
+    *request = tb_pending_handle(p);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Grequest_complete(MPI_Request request)
+{
+    static const char call[] = "MPI_Grequest_complete";
+    struct tb_pending *p = tb_pending_find(request);
+    if (p == NULL)
+        return tb_raise_request(call, 1, "request", request);
+    if (p->kind != TB_PENDING_GENERALIZED)
+        return tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, 1, "request", "it is not a generalized request");
+    if (p->freed) {
+        int code = p->general.free(p->general.state);
+        pending_give(p);
+        return code == MPI_SUCCESS ? code : tb_raise_code(NULL, code);
+    }
+    tb_pending_set_done(p, true);
+    tb_engine_kick(tb_self.engine);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Request_toint(MPI_Request request)
+{
+    return tb_handle_to_int(request);
+}
+
+MPI_Request tb_mpi_Request_fromint(int request)
+{
+    return tb_handle_from_int(TB_OBJECT_REQUEST, sizeof(struct tb_pending), request, MPI_REQUEST_NULL);
+}

@@ -1,0 +1,117 @@
+/* Requests of the program. A struct tb_pending is what MPI_Request names; it holds the engine's request and what is
+ * needed to finish it, to start it again, or to do without the engine. It lives from the call that returns the handle
+ * to the call that completes or frees it; one that is freed while active stays until the engine is done with it. A
+ * request is used by one thread at a time, as the standard demands. */
+#ifndef TB_MPI_REQUEST_H
+#define TB_MPI_REQUEST_H
+
+#include "mpi/comm.h"
+#include "mpi/status.h"
+
+enum tb_pending_kind {
+    TB_PENDING_SEND,
+    TB_PENDING_RECEIVE,
+    TB_PENDING_BUFFERED,    /* persistent MPI_Bsend: done as soon as it is started */
+    TB_PENDING_NOTHING,     /* a send to MPI_PROC_NULL, or a send that is done already */
+    TB_PENDING_NOBODY,      /* a receive from MPI_PROC_NULL */
+    TB_PENDING_EXCHANGE,    /* MPI_Isendrecv: a receive, with a send at its side */
+    TB_PENDING_GENERALIZED, /* of the program */
+    TB_PENDING_FLUSH        /* MPI_Buffer_iflush */
+};
+
+struct tb_pending {
+    struct tb_handle head;
+    uint8_t kind; /* enum tb_pending_kind */
+    uint8_t mode; /* enum tb_mode */
+    bool persistent;
+    bool active;
+    bool freed;           /* a generalized one: the program has freed it already */
+    struct tb_comm *comm; /* held; NULL where no communicator is concerned */
+    struct tb_request core;
+    union {
+        struct {
+            struct tb_buffer buffer;
+            uint32_t rank;
+            uint64_t match, mask;
+        } again; /* persistent: what to start */
+        struct {
+            struct tb_pending *send; /* NULL: to MPI_PROC_NULL */
+            void *copy;              /* MPI_Isendrecv_replace: what is being sent */
+            bool nobody;             /* nothing is received */
+        } exchange;
+        struct {
+            MPI_Grequest_query_function *query;
+            MPI_Grequest_free_function *free;
+            MPI_Grequest_cancel_function *cancel;
+            void *state;
+        } general;
+        struct {
+            struct tb_bsend *bsend; /* NULL: nothing to wait for */
+            uint64_t serial;        /* messages up to this one must have left */
+        } flush;
+    };
+    struct tb_list orphans; /* freed by the program while active */
+};
+
+static inline struct tb_pending *tb_pending_find(MPI_Request handle)
+{
+    return tb_table_find(&tb_self.tables[TB_OBJECT_REQUEST], TB_OBJECT_REQUEST, sizeof(struct tb_pending), handle);
+}
+
+static inline MPI_Request tb_pending_handle(const struct tb_pending *p)
+{
+    return (MPI_Request)(uintptr_t)p->head.value;
+}
+
+/* A new active request; holds `comm` if that is not NULL. NULL: no memory; the story is in tb_error. */
+static inline struct tb_pending *tb_pending_new(enum tb_pending_kind kind, struct tb_comm *comm)
+{
+    struct tb_pending *p = tb_handle_take_raw(TB_OBJECT_REQUEST, sizeof *p);
+    if (__builtin_expect(p == NULL, 0))
+        return NULL;
+    p->kind = (uint8_t)kind;
+    p->persistent = false;
+    p->active = true;
+    p->freed = false;
+    p->comm = comm;
+    p->core.complete = NULL;
+    p->core.user = NULL;
+    if (comm != NULL)
+        tb_comm_hold(comm);
+    return p;
+}
+
+/* For kinds that the engine does not know: sets or takes back that it is done, without an error. */
+static inline void tb_pending_set_done(struct tb_pending *p, bool done)
+{
+    p->core.status.error = TB_OK;
+    p->core.status.cancelled = false;
+    __atomic_store_n((uint32_t *)&p->core.done, done ? 1 : 0, __ATOMIC_RELEASE);
+}
+
+bool tb_pending_rest_done(const struct tb_pending *p); /* of the kinds with more to look at than `done` */
+
+static inline bool tb_pending_done(const struct tb_pending *p)
+{
+    if (__builtin_expect(p->kind == TB_PENDING_EXCHANGE || p->kind == TB_PENDING_FLUSH, 0))
+        return tb_pending_rest_done(p);
+    return tb_request_done(&p->core);
+}
+
+void tb_pending_wait(struct tb_pending *p);
+/* Of a finished request: fills the status (may be NULL; MPI_ERROR is left alone) and returns its error code, which is
+ * not raised yet. */
+int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *call);
+/* The program is done with a finished request: gives it back, or makes it inactive. Sets the handle. Returns an error
+ * of the program's own free function. */
+int tb_pending_retire(struct tb_pending *p, MPI_Request *handle);
+/* Waits for everything that was freed while active. At the end. */
+void tb_pending_wait_orphans(void);
+/* Starts an inactive persistent request. Errors are told by the request. An MPI error code. */
+int tb_pending_start(struct tb_pending *p, const char *call);
+/* The code for an engine's request that ended with an error. */
+int tb_request_code(const struct tb_request *request, const struct tb_comm *comm, const char *call)
+    __attribute__((cold));
+int tb_raise_request(const char *call, int position, const char *name, MPI_Request handle) __attribute__((cold));
+
+#endif

@@ -1,0 +1,74 @@
+/* The process itself: the one global of the library. It is made by MPI_Init and ended by MPI_Finalize; what it holds
+ * belongs to the modules named beside each field. */
+#ifndef TB_MPI_SELF_H
+#define TB_MPI_SELF_H
+
+#include <pthread.h>
+
+#include <mpi.h>
+
+#include "engine/engine.h"
+#include "job/job.h"
+#include "mpi/handle.h"
+
+struct tb_bsend;
+struct tb_comm;
+struct tb_error_book;
+struct tb_info;
+struct tb_keyval;
+
+enum tb_state {
+    TB_STATE_BEFORE, /* MPI_Init was not called yet */
+    TB_STATE_ACTIVE,
+    TB_STATE_AFTER, /* MPI_Finalize has been called */
+    TB_STATE_FORKED /* this is a child of a process of the job: MPI is not for it */
+};
+
+/* Values of the predefined attributes: programs are given pointers to them. */
+struct tb_facts {
+    int tag_bound, io, host, global_time, last_code, universe;
+};
+
+struct tb_self {
+    enum tb_state state;
+    bool single;      /* only one thread calls at a time: no locks are needed */
+    int thread_level; /* MPI_THREAD_ */
+    pthread_t main_thread;
+    struct tb_comm *world; /* comm.c; NULL unless active, so that looking up a communicator also checks the state */
+    struct tb_comm *self;
+    struct tb_engine *engine;
+    struct tb_job job;
+    uint32_t next_context;            /* comm.c */
+    const struct tb_type *types[256]; /* datatype.c: by handle value from 0x200 on */
+    struct tb_info *environment;      /* info.c: MPI_INFO_ENV */
+    struct tb_facts facts;            /* attribute.c */
+    struct tb_keyval *keyvals;        /* attribute.c */
+    uint32_t keyval_room;
+    struct tb_list orphans;       /* request.c: freed by the program while active */
+    struct tb_bsend *bsend;       /* buffered.c: the buffer attached to the process */
+    struct tb_error_book *errors; /* error.c */
+    pthread_mutex_t error_lock;
+    pthread_mutex_t lock; /* of the tables and whatever says so */
+    struct tb_table tables[TB_OBJECT_COUNT];
+};
+
+extern struct tb_self tb_self;
+
+static inline void tb_self_lock(void)
+{
+    if (__builtin_expect(!tb_self.single, 0))
+        pthread_mutex_lock(&tb_self.lock);
+}
+
+static inline void tb_self_unlock(void)
+{
+    if (__builtin_expect(!tb_self.single, 0))
+        pthread_mutex_unlock(&tb_self.lock);
+}
+
+static inline bool tb_self_active(void)
+{
+    return __builtin_expect(tb_self.state == TB_STATE_ACTIVE, 1);
+}
+
+#endif

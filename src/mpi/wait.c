@@ -1,0 +1,429 @@
+/* The families of test and wait calls (MPI-5.0, 3.7.3, 3.7.5, 3.7.6).
+ *
+ * Each call first looks up all its handles, then waits or looks, then collects what is done. Null handles and inactive
+ * persistent requests count as done with an empty status, or are passed over, as each call's rules say. */
+#include <stdio.h>
+
+#include "mpi/face_decls.h"
+#include "mpi/request.h"
+
+/* The request of a handle to be waited for; NULL for null and inactive ones. A handle that is none sets *bad. */
+static inline struct tb_pending *active_request(MPI_Request handle, bool *bad)
+{
+    if (handle == MPI_REQUEST_NULL)
+        return NULL;
+    struct tb_pending *p = tb_pending_find(handle);
+    if (__builtin_expect(p == NULL, 0)) {
+        *bad = true;
+        return NULL;
+    }
+    return p->active ? p : NULL;
+}
+
+static void empty_status(MPI_Status *status)
+{
+    if (status != MPI_STATUS_IGNORE) {
+        tb_status_empty(status);
+        status->MPI_ERROR = MPI_SUCCESS;
+    }
+}
+
+/* A single finished request: status, error handler, handle. */
+static int finish(struct tb_pending *p, MPI_Request *handle, MPI_Status *status, const char *call)
+{
+    int code = tb_pending_collect(p, status, call);
+    if (__builtin_expect(code != MPI_SUCCESS, 0))
+        code = tb_raise_code(p->comm, code);
+    int freed = tb_pending_retire(p, handle);
+    return code != MPI_SUCCESS || freed == MPI_SUCCESS ? code : tb_raise_code(NULL, freed);
+}
+
+int tb_mpi_Wait(MPI_Request *request, MPI_Status *status)
+{
+    static const char call[] = "MPI_Wait";
+    bool bad = false;
+    if (request == NULL)
+        return tb_raise_null(NULL, call, 1, "request");
+    tb_require_active(call);
+    struct tb_pending *p = active_request(*request, &bad);
+    if (__builtin_expect(bad, 0))
+        return tb_raise_request(call, 1, "request", *request);
+    if (p == NULL) {
+        empty_status(status);
+        return MPI_SUCCESS;
+    }
+    tb_pending_wait(p);
+    return finish(p, request, status, call);
+}
+
+int tb_mpi_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    static const char call[] = "MPI_Test";
+    bool bad = false;
+    if (request == NULL || flag == NULL)
+        return tb_raise_null(NULL, call, request == NULL ? 1 : 2, request == NULL ? "request" : "flag");
+    tb_require_active(call);
+    struct tb_pending *p = active_request(*request, &bad);
+    if (__builtin_expect(bad, 0))
+        return tb_raise_request(call, 1, "request", *request);
+    *flag = 1;
+    if (p == NULL) {
+        empty_status(status);
+        return MPI_SUCCESS;
+    }
+    if (!tb_pending_done(p)) {
+        tb_engine_progress(tb_self.engine);
+        if (!tb_pending_done(p)) {
+            *flag = 0;
+            return MPI_SUCCESS;
+        }
+    }
+    return finish(p, request, status, call);
+}
+
+int tb_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+    static const char call[] = "MPI_Request_get_status";
+    bool bad = false;
+    tb_require_active(call);
+    if (flag == NULL)
+        return tb_raise_null(NULL, call, 2, "flag");
+    struct tb_pending *p = active_request(request, &bad);
+    if (bad)
+        return tb_raise_request(call, 1, "request", request);
+    *flag = 1;
+    if (p == NULL) {
+        empty_status(status);
+        return MPI_SUCCESS;
+    }
+    if (!tb_pending_done(p))
+        tb_engine_progress(tb_self.engine);
+    *flag = tb_pending_done(p);
+    if (*flag == 0)
+        return MPI_SUCCESS;
+    int code = tb_pending_collect(p, status, call);
+    return code == MPI_SUCCESS ? code : tb_raise_code(p->comm, code);
+}
+
+/* ---- many requests -------------------------------------------------------------------------------------------------
+ */
+
+/* Checks count and handles; raises what is wrong. `active` gets the number of requests to wait for. */
+static int check_all(const char *call, int count, const MPI_Request requests[], int *active)
+{
+    tb_require_active(call);
+    if (count < 0)
+        return tb_raise_argument(NULL, MPI_ERR_COUNT, call, 1, "count", "%d is negative", count);
+    if (requests == NULL && count > 0)
+        return tb_raise_null(NULL, call, 2, "array_of_requests");
+    *active = 0;
+    for (int i = 0; i < count; i++) {
+        bool bad = false;
+        *active += active_request(requests[i], &bad) != NULL;
+        if (bad) {
+            char name[48];
+            snprintf(name, sizeof name, "array_of_requests[%d]", i);
+            return tb_raise_request(call, 2, name, requests[i]);
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+struct set {
+    int count;
+    const MPI_Request *requests;
+    int found; /* place of a finished one, -1: none */
+};
+
+/* Handles have been checked, so here they are only looked up. */
+static struct tb_pending *set_member(const struct set *set, int i)
+{
+    bool bad = false;
+    return active_request(set->requests[i], &bad);
+}
+
+static bool set_any(void *context)
+{
+    struct set *set = context;
+    for (int i = 0; i < set->count; i++) {
+        const struct tb_pending *p = set_member(set, i);
+        if (p != NULL && tb_pending_done(p)) {
+            set->found = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_all(void *context)
+{
+    struct set *set = context;
+    for (int i = 0; i < set->count; i++) {
+        const struct tb_pending *p = set_member(set, i);
+        if (p != NULL && !tb_pending_done(p))
+            return false;
+    }
+    return true;
+}
+
+/* Looks, makes progress once if need be, looks again. */
+static bool look(bool (*ready)(void *), struct set *set)
+{
+    if (ready(set))
+        return true;
+    tb_engine_progress(tb_self.engine);
+    return ready(set);
+}
+
+int tb_mpi_Waitany(int count, MPI_Request array_of_requests[], int *indx, MPI_Status *status)
+{
+    static const char call[] = "MPI_Waitany";
+    int active = 0, code = check_all(call, count, array_of_requests, &active);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (indx == NULL)
+        return tb_raise_null(NULL, call, 3, "indx");
+    if (active == 0) {
+        *indx = MPI_UNDEFINED;
+        empty_status(status);
+        return MPI_SUCCESS;
+    }
+    struct set set = {.count = count, .requests = array_of_requests, .found = -1};
+    if (!set_any(&set))
+        tb_engine_wait(tb_self.engine, set_any, &set);
+    *indx = set.found;
+    return finish(set_member(&set, set.found), &array_of_requests[set.found], status, call);
+}
+
+int tb_mpi_Testany(int count, MPI_Request array_of_requests[], int *indx, int *flag, MPI_Status *status)
+{
+    static const char call[] = "MPI_Testany";
+    int active = 0, code = check_all(call, count, array_of_requests, &active);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (indx == NULL || flag == NULL)
+        return tb_raise_null(NULL, call, indx == NULL ? 3 : 4, indx == NULL ? "indx" : "flag");
+    *indx = MPI_UNDEFINED;
+    *flag = active == 0;
+    if (active == 0) {
+        empty_status(status);
+        return MPI_SUCCESS;
+    }
+    struct set set = {.count = count, .requests = array_of_requests, .found = -1};
+    if (!look(set_any, &set))
+        return MPI_SUCCESS;
+    *flag = 1;
+    *indx = set.found;
+    return finish(set_member(&set, set.found), &array_of_requests[set.found], status, call);
+}
+
+/* What the calls with many statuses gather while they collect. */
+struct harvest {
+    int code;             /* MPI_SUCCESS or MPI_ERR_IN_STATUS */
+    struct tb_comm *comm; /* of the first that failed; held */
+};
+
+static void harvest(struct harvest *h, struct tb_pending *p, MPI_Request *handle, MPI_Status *status, const char *call)
+{
+    int code = tb_pending_collect(p, status, call);
+    if (__builtin_expect(code != MPI_SUCCESS && h->code == MPI_SUCCESS, 0)) {
+        h->code = MPI_ERR_IN_STATUS;
+        h->comm = p->comm;
+        if (h->comm != NULL)
+            tb_comm_hold(h->comm);
+    }
+    if (handle != NULL) {
+        int freed = tb_pending_retire(p, handle);
+        if (freed != MPI_SUCCESS && code == MPI_SUCCESS) {
+            code = freed;
+            h->code = MPI_ERR_IN_STATUS;
+        }
+    }
+    if (status != MPI_STATUS_IGNORE)
+        status->MPI_ERROR = code;
+}
+
+static int harvest_end(struct harvest *h)
+{
+    if (__builtin_expect(h->code != MPI_SUCCESS, 0)) {
+        tb_raise_code(h->comm, h->code);
+        if (h->comm != NULL)
+            tb_comm_release(h->comm);
+    }
+    return h->code;
+}
+
+static int finish_all(int count, MPI_Request requests[], MPI_Status statuses[], const char *call)
+{
+    struct harvest h = {.code = MPI_SUCCESS};
+    for (int i = 0; i < count; i++) {
+        bool bad = false;
+        struct tb_pending *p = active_request(requests[i], &bad);
+        MPI_Status *status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
+        if (p == NULL)
+            empty_status(status);
+        else
+            harvest(&h, p, &requests[i], status, call);
+    }
+    return harvest_end(&h);
+}
+
+int tb_mpi_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses)
+{
+    static const char call[] = "MPI_Waitall";
+    int active = 0, code = check_all(call, count, array_of_requests, &active);
+    if (code != MPI_SUCCESS)
+        return code;
+    for (int i = 0; i < count && active > 0; i++) {
+        bool bad = false;
+        struct tb_pending *p = active_request(array_of_requests[i], &bad);
+        if (p != NULL && !tb_pending_done(p))
+            tb_pending_wait(p);
+    }
+    return finish_all(count, array_of_requests, array_of_statuses, call);
+}
+
+int tb_mpi_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status *array_of_statuses)
+{
+    static const char call[] = "MPI_Testall";
+    int active = 0, code = check_all(call, count, array_of_requests, &active);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (flag == NULL)
+        return tb_raise_null(NULL, call, 3, "flag");
+    struct set set = {.count = count, .requests = array_of_requests};
+    *flag = active == 0 || look(set_all, &set);
+    return *flag ? finish_all(count, array_of_requests, array_of_statuses, call) : MPI_SUCCESS;
+}
+
+/* Collects all that are done; their number goes to *outcount. */
+static int finish_some(const struct set *set, MPI_Request requests[], int *outcount, int indices[],
+                       MPI_Status statuses[], const char *call)
+{
+    struct harvest h = {.code = MPI_SUCCESS};
+    int n = 0;
+    for (int i = 0; i < set->count; i++) {
+        struct tb_pending *p = set_member(set, i);
+        if (p == NULL || !tb_pending_done(p))
+            continue;
+        indices[n] = i;
+        harvest(&h, p, requests != NULL ? &requests[i] : NULL,
+                statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[n], call);
+        n++;
+    }
+    *outcount = n;
+    return harvest_end(&h);
+}
+
+static int check_some(const char *call, const int *outcount, const int *indices)
+{
+    if (outcount == NULL || indices == NULL)
+        return tb_raise_null(NULL, call, outcount == NULL ? 3 : 4, outcount == NULL ? "outcount" : "array_of_indices");
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
+                    MPI_Status *array_of_statuses)
+{
+    static const char call[] = "MPI_Waitsome";
+    int active = 0, code = check_all(call, incount, array_of_requests, &active);
+    if (code == MPI_SUCCESS)
+        code = check_some(call, outcount, incount > 0 ? array_of_indices : &active);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (active == 0) {
+        *outcount = MPI_UNDEFINED;
+        return MPI_SUCCESS;
+    }
+    struct set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    if (!set_any(&set))
+        tb_engine_wait(tb_self.engine, set_any, &set);
+    return finish_some(&set, array_of_requests, outcount, array_of_indices, array_of_statuses, call);
+}
+
+int tb_mpi_Testsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
+                    MPI_Status *array_of_statuses)
+{
+    static const char call[] = "MPI_Testsome";
+    int active = 0, code = check_all(call, incount, array_of_requests, &active);
+    if (code == MPI_SUCCESS)
+        code = check_some(call, outcount, incount > 0 ? array_of_indices : &active);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (active == 0) {
+        *outcount = MPI_UNDEFINED;
+        return MPI_SUCCESS;
+    }
+    struct set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    look(set_any, &set);
+    return finish_some(&set, array_of_requests, outcount, array_of_indices, array_of_statuses, call);
+}
+
+/* ---- looking without completing ------------------------------------------------------------------------------------
+ */
+
+int tb_mpi_Request_get_status_any(int count, const MPI_Request array_of_requests[], int *indx, int *flag,
+                                  MPI_Status *status)
+{
+    static const char call[] = "MPI_Request_get_status_any";
+    int active = 0, code = check_all(call, count, array_of_requests, &active);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (indx == NULL || flag == NULL)
+        return tb_raise_null(NULL, call, indx == NULL ? 3 : 4, indx == NULL ? "indx" : "flag");
+    *indx = MPI_UNDEFINED;
+    *flag = active == 0;
+    if (active == 0) {
+        empty_status(status);
+        return MPI_SUCCESS;
+    }
+    struct set set = {.count = count, .requests = array_of_requests, .found = -1};
+    if (!look(set_any, &set))
+        return MPI_SUCCESS;
+    *flag = 1;
+    *indx = set.found;
+    struct tb_pending *p = set_member(&set, set.found);
+    code = tb_pending_collect(p, status, call);
+    return code == MPI_SUCCESS ? code : tb_raise_code(p->comm, code);
+}
+
+int tb_mpi_Request_get_status_all(int count, const MPI_Request array_of_requests[], int *flag,
+                                  MPI_Status *array_of_statuses)
+{
+    static const char call[] = "MPI_Request_get_status_all";
+    int active = 0, code = check_all(call, count, array_of_requests, &active);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (flag == NULL)
+        return tb_raise_null(NULL, call, 3, "flag");
+    struct set set = {.count = count, .requests = array_of_requests};
+    *flag = active == 0 || look(set_all, &set);
+    struct harvest h = {.code = MPI_SUCCESS};
+    for (int i = 0; i < count && *flag; i++) {
+        struct tb_pending *p = set_member(&set, i);
+        MPI_Status *status = array_of_statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &array_of_statuses[i];
+        if (p == NULL)
+            empty_status(status);
+        else
+            harvest(&h, p, NULL, status, call);
+    }
+    return harvest_end(&h);
+}
+
+int tb_mpi_Request_get_status_some(int incount, const MPI_Request array_of_requests[], int *outcount,
+                                   int array_of_indices[], MPI_Status *array_of_statuses)
+{
+    static const char call[] = "MPI_Request_get_status_some";
+    int active = 0, code = check_all(call, incount, array_of_requests, &active);
+    if (code == MPI_SUCCESS)
+        code = check_some(call, outcount, incount > 0 ? array_of_indices : &active);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (active == 0) {
+        *outcount = MPI_UNDEFINED;
+        return MPI_SUCCESS;
+    }
+    struct set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    look(set_any, &set);
+    return finish_some(&set, NULL, outcount, array_of_indices, array_of_statuses, call);
+}
