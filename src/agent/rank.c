@@ -223,7 +223,7 @@ static int describe(struct tb_agent *agent, struct tb_rank *rank, struct recipe 
     struct stat about;
     if (fstat(control, &about) < 0)
         return tb_error_errno("cannot look at a socket");
-    snprintf(recipe->own[0], OWN_BYTES, TB_AGENT_VARIABLE "=%d:%lu:%u:%s", control, (unsigned long)about.st_ino,
+    snprintf(recipe->own[0], OWN_BYTES, TB_AGENT_VARIABLE "=%d:%lu:%u:%s", TB_CHILD_KEPT, (unsigned long)about.st_ino,
              agent->rank_count, agent->desk_name);
     snprintf(recipe->own[1], OWN_BYTES, "TOMBOLO_RANK=%u", rank->rank);
     snprintf(recipe->own[2], OWN_BYTES, "TOMBOLO_LOCAL_RANK=%u", rank->local);

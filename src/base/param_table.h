@@ -9,7 +9,7 @@ TB_PARAM_SIZE_ROW(eager_shm, "8k", 0, 1 << 20, 0, "longest message sent without 
 TB_PARAM_SIZE_ROW(eager_tcp, "32k", 0, 1 << 20, 0, "longest message sent without asking, over TCP")
 TB_PARAM_SIZE_ROW(eager_memory, "16m", 1 << 16, INT64_MAX, 0,
                   "memory of a rank for payload that has arrived before its receive, all peers together")
-TB_PARAM_SIZE_ROW(shm_ring, "64k", 1 << 13, 1 << 24, 0, "bytes of the ring between two ranks of a host")
+TB_PARAM_SIZE_ROW(shm_ring, "128k", 1 << 13, 1 << 24, 0, "bytes of the ring between two ranks of a host")
 TB_PARAM_SIZE_ROW(
     shm_single_copy, "0", 0, INT64_MAX, 0,
     "messages from this size on are copied once, straight from the sender's memory; 0: as measured for this machine")
@@ -18,6 +18,7 @@ TB_PARAM_SIZE_ROW(tcp_buffer, "0", 0, 1 << 30, 0, "socket buffers of TCP connect
 TB_PARAM_TIME_ROW(spin, "50us", 0,
                   "how long a waiting rank looks before it yields and then sleeps, when the machine is not crowded")
 TB_PARAM_TIME_ROW(connect_timeout, "20s", 0, "how long a connection between two ranks may take to be made")
+TB_PARAM_TIME_ROW(link_timeout, "60s", 0, "silence after which a rank is taken for unreachable where frames must be repaired")
 TB_PARAM_TIME_ROW(start_timeout, "30s", 0, "how long hosts may take to answer at the start of a job")
 TB_PARAM_TIME_ROW(heartbeat, "15s", 0, "silence after which an agent is taken for dead")
 TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, "time between SIGTERM and SIGKILL when a job is ended")

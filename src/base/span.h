@@ -14,8 +14,11 @@ struct tb_spans {
     size_t length;                        /* bytes left in the current span; 0 only when left is 0 */
     uint64_t left;                        /* bytes left in all, the current span included */
     void (*next)(struct tb_spans *spans); /* sets base and length to the following span; NULL if there is one span */
-    const void *owner;                    /* for `next`: the description that is walked */
-    uint64_t cursor[2]; /* for `next`: where it is; a deeper walker keeps its stack in `owner`'s per-walk state */
+    /* Copies n bytes (n <= left) out of the spans (gather) or into them and moves on, faster than span by span; may be
+     * NULL. */
+    void (*copy)(struct tb_spans *spans, void *packed, size_t n, bool gather);
+    const void *owner;  /* for `next` and `copy`: the description that is walked; stays unchanged */
+    uint64_t cursor[2]; /* for `next` and `copy`: where they are; a copy of the struct walks by itself */
 };
 
 static inline struct tb_spans tb_spans_of(const void *base, uint64_t length)

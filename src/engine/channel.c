@@ -87,11 +87,26 @@ static void context_free(struct tb_engine *e, struct tb_context *c, bool answer)
     free(c);
 }
 
+static void channel_free(struct tb_channel *channel)
+{
+    free(channel->procs);
+    free(channel);
+}
+
+/* Channels that are left are held by requests which nobody will finish any more. */
 void tb_contexts_close(struct tb_engine *e)
 {
     for (uint32_t i = 0; e->contexts != NULL && i <= e->context_mask; i++)
-        while (e->contexts[i] != NULL)
-            context_free(e, e->contexts[i], false);
+        while (e->contexts[i] != NULL) {
+            struct tb_context *c = e->contexts[i];
+            if (c->channel != NULL && c->channel->point == c)
+                c->channel->point = NULL;
+            else if (c->channel != NULL)
+                c->channel->collective = NULL;
+            if (c->channel != NULL && c->channel->point == NULL && c->channel->collective == NULL)
+                channel_free(c->channel);
+            context_free(e, c, false);
+        }
     free(e->contexts);
     free(e->gone);
 }
@@ -125,8 +140,7 @@ int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *co
         c->point->channel = c->collective->channel = c;
         *channel = c;
     } else {
-        free(c->procs);
-        free(c);
+        channel_free(c);
     }
     tb_lane_unlock(engine);
     return error;
@@ -140,8 +154,7 @@ void tb_channel_drop(struct tb_channel *channel)
     tb_gone_add(e, channel->point->id);
     context_free(e, channel->point, true);
     context_free(e, channel->collective, true);
-    free(channel->procs);
-    free(channel);
+    channel_free(channel);
 }
 
 void tb_channel_close(struct tb_channel *channel)

@@ -39,6 +39,7 @@ struct tb_engine_config {
 int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine);
 /* Everything that was sent has left, or its peer is gone. Blocks. Before tb_engine_close in MPI_Finalize. */
 int tb_engine_flush(struct tb_engine *engine);
+/* After all channels were closed by their owners. Requests that are not finished never will be. */
 void tb_engine_close(struct tb_engine *engine);
 
 /* What was counted so far. Everything here only grows, but for unexpected_bytes. */

@@ -138,6 +138,7 @@ static void payload_memory_is_bounded(void **state)
     static struct tb_request sends[COUNT];
     loop_net_init(&net, 2);
     loop_net_open(&net, false);
+    fill(out, 1024, 0);
     for (int i = 0; i < COUNT; i++)
         post_send(&net, &sends[i], 0, 1, (uint64_t)i, 1024, TB_MODE_STANDARD);
     loop_net_settle(&net);
@@ -146,7 +147,6 @@ static void payload_memory_is_bounded(void **state)
     assert_in_range(c.unexpected_peak, 200 << 10, 256 << 10);
     for (int i = COUNT - 1; i >= 0; i--) {
         struct tb_request r;
-        fill(out, 1024, 0);
         post_receive(&net, &r, 1, 0, (uint64_t)i, EXACT, BIG);
         loop_net_settle(&net);
         check_received(&r, 0, (uint64_t)i, 1024);
@@ -352,11 +352,11 @@ static void to_oneself(void **state)
 static void a_lost_peer_ends_its_requests(void **state)
 {
     struct loop_net net;
-    struct tb_request asked, from_lost, any, coming, other, later;
+    struct tb_request asked, from_lost, any, coming, other, stuck, later;
     loop_net_init(&net, 3);
     loop_net_open(&net, false);
     post_receive(&net, &coming, 0, 1, 8, EXACT, BIG);
-    post_send(&net, &later, 1, 0, 8, 50000, TB_MODE_STANDARD);
+    post_send(&net, &stuck, 1, 0, 8, 50000, TB_MODE_STANDARD);
     tb_engine_progress(net.engines[0]); /* matched: asked for, and never sent */
     post_send(&net, &asked, 0, 1, 5, 9000, TB_MODE_STANDARD);
     post_receive(&net, &from_lost, 0, 1, 5, EXACT, BIG);

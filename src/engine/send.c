@@ -50,7 +50,8 @@ static int self_send(struct tb_context *c, const struct tb_part *part, uint64_t 
     if (keep) {
         struct tb_spans spans;
         tb_buffer_spans(part->buffer, part->from, part->length, &spans);
-        tb_spans_gather(&spans, a->payload, part->length);
+        if (part->length > 0)
+            tb_spans_gather(&spans, a->payload, part->length);
         e->self_bytes += part->length;
     } else {
         a->message.kind = TB_KIND_REQUEST;

@@ -24,8 +24,11 @@ static _Noreturn void become(const struct tb_child *child, pid_t parent, volatil
     for (int i = 0; i < 3; i++)
         if (child->streams[i] >= 0 && dup2(child->streams[i], i) < 0)
             goto failed;
-    if (child->keep >= 0)
+    /* dup2 of a descriptor to itself would leave it close-on-exec. */
+    if (child->keep == TB_CHILD_KEPT)
         fcntl(child->keep, F_SETFD, 0);
+    else if (child->keep >= 0 && dup2(child->keep, TB_CHILD_KEPT) < 0)
+        goto failed;
     if (child->descriptors != NULL)
         setrlimit(RLIMIT_NOFILE, child->descriptors);
     *stage = TB_CHILD_BIND;

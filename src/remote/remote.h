@@ -58,13 +58,15 @@ int tb_signals_open(const sigset_t *set, sigset_t *before, int *descriptor);
 
 /* ---- children --------------------------------------------------------------------------------------------------------- */
 
+#define TB_CHILD_KEPT 3
+
 struct tb_child {
     const char *path;         /* of the executable */
     char *const *arguments;   /* ended by NULL */
     char *const *environment; /* ended by NULL */
     const char *directory;    /* NULL: ours */
     int streams[3];           /* become 0, 1, 2; -1: as ours. At least 3, if given */
-    int keep;                 /* a descriptor that stays open over exec; -1: none */
+    int keep;                 /* becomes TB_CHILD_KEPT and stays open over exec; -1: none */
     int death_signal;         /* the child gets it when we die; 0: none */
     const sigset_t *mask;     /* signals blocked in the child */
     const struct rlimit *descriptors; /* limit of open descriptors; NULL: ours */

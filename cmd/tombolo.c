@@ -1,0 +1,62 @@
+/* The `tombolo` command: chooses the subcommand. Called as mpiexec or mpirun it is `tombolo run`. */
+#include "command.h"
+
+#include "base/base.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] = "Usage: tombolo COMMAND ...\n"
+                            "\n"
+                            "  run       start a job; also called mpiexec and mpirun (tombolo run --help)\n"
+                            "  info      version, parameters and what is not implemented (tombolo info --help)\n"
+                            "  version   the version\n"
+                            "  help      this text\n"
+                            "\n"
+                            "A first job: mpicc hello.c -o hello && mpiexec -n 4 ./hello\n";
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* Descriptors that we open must not become somebody's standard streams. */
+static void fill_standard_streams(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd < 3 && fcntl(fd, F_SETFD, 0) == 0);
+    if (fd >= 3)
+        close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_streams();
+    const char *name = argc > 0 ? base_name(argv[0]) : "tombolo";
+    if (strcmp(name, "mpiexec") == 0 || strcmp(name, "mpirun") == 0)
+        return tb_command_run(name, argv + 1);
+    const char *command = argc > 1 ? argv[1] : "";
+    if (strcmp(command, "run") == 0)
+        return tb_command_run("tombolo run", argv + 2);
+    if (strcmp(command, "agent") == 0)
+        return tb_command_agent(argv + 2);
+    if (strcmp(command, "info") == 0)
+        return tb_command_info(argv + 2);
+    if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0 || strcmp(command, "-V") == 0) {
+        printf("Tombolo %s\n", TB_VERSION);
+        return 0;
+    }
+    if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (*command != 0)
+        fprintf(stderr, "tombolo: there is no command \"%s\"\n", command);
+    fputs(usage, stderr);
+    return 2;
+}

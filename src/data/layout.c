@@ -1,0 +1,342 @@
+/* Making layouts. Whatever can be said with fewer nodes is: neighbours become one, equal steps become a loop, a loop
+ * whose turns touch becomes a run, a loop of a loop that goes on in the same step becomes one loop. Nothing is ever
+ * written out because of its size; only a handful of runs that no loop describes is listed one by one. */
+#include "data/layout.h"
+
+#include <stdlib.h>
+
+static uint64_t runs_of(const struct tb_layout *layout)
+{
+    return layout != NULL ? layout->runs : 1;
+}
+
+static uint32_t depth_of(const struct tb_layout *layout)
+{
+    return layout != NULL ? layout->depth : 0;
+}
+
+/* A node that belongs to the maker, with room for `words` words of 8 bytes behind it. */
+static int make_node(struct tb_maker *maker, struct tb_layout node, uint64_t words, struct tb_layout **made)
+{
+    if (node.depth > TB_LAYOUT_DEPTH_LIMIT)
+        return tb_error(TB_ERR_LIMIT, "the datatype is nested too deeply: more than %d strided or irregular levels",
+                        TB_LAYOUT_DEPTH_LIMIT);
+    struct tb_layout *layout = malloc(sizeof *layout + words * sizeof(uint64_t));
+    if (layout == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a datatype of %llu blocks", (unsigned long long)node.count);
+    *layout = node;
+    layout->next = maker->nodes;
+    maker->nodes = layout;
+    *made = layout;
+    return TB_OK;
+}
+
+void tb_layouts_free(struct tb_layout *nodes)
+{
+    while (nodes != NULL) {
+        struct tb_layout *next = nodes->next;
+        free(nodes);
+        nodes = next;
+    }
+}
+
+int tb_shape_loop(struct tb_maker *maker, struct tb_shape *shape, uint64_t count, int64_t stride)
+{
+    const struct tb_layout *child = shape->layout;
+    if (count == 0 || shape->size == 0) {
+        *shape = (struct tb_shape){0};
+        return TB_OK;
+    }
+    if (count == 1)
+        return TB_OK;
+    if (child == NULL && stride >= 0 && (uint64_t)stride == shape->size) {
+        shape->size *= count;
+        return TB_OK;
+    }
+    struct tb_layout node = {.form = TB_LAYOUT_LOOP,
+                             .depth = depth_of(child) + 1,
+                             .size = shape->size * count,
+                             .runs = runs_of(child) * count,
+                             .count = count,
+                             .piece = shape->size,
+                             .stride = stride,
+                             .child = child};
+    if (child != NULL && child->form == TB_LAYOUT_LOOP && (int64_t)child->count * child->stride == stride) {
+        node.depth = child->depth;
+        node.count = count * child->count;
+        node.piece = child->piece;
+        node.stride = child->stride;
+        node.child = child->child;
+    }
+    struct tb_layout *made;
+    int code = make_node(maker, node, 0, &made);
+    if (code == TB_OK) {
+        shape->layout = made;
+        shape->size = node.size;
+    }
+    return code;
+}
+
+/* Goes over blocks with neighbours made one. */
+struct merged {
+    const struct tb_blocks *blocks;
+    int64_t extent;
+    uint64_t next;
+    int64_t displacement, length; /* the current one */
+};
+
+static bool merged_next(struct merged *m)
+{
+    const struct tb_blocks *blocks = m->blocks;
+    while (m->next < blocks->count && tb_blocks_length(blocks, m->next) == 0)
+        m->next++;
+    if (m->next == blocks->count)
+        return false;
+    m->displacement = tb_blocks_displacement(blocks, m->next);
+    m->length = tb_blocks_length(blocks, m->next);
+    while (++m->next < blocks->count) {
+        int64_t length = tb_blocks_length(blocks, m->next);
+        uint64_t end = (uint64_t)m->displacement + (uint64_t)m->length * (uint64_t)m->extent;
+        if (length > 0 && (uint64_t)tb_blocks_displacement(blocks, m->next) != end)
+            break;
+        m->length += length;
+    }
+    return true;
+}
+
+/* What blocks have in common. */
+struct survey {
+    uint64_t count, total; /* blocks and children in them, after merging */
+    int64_t first, length, spacing;
+    bool equal, spaced; /* same length; same distance */
+};
+
+static struct survey survey_blocks(const struct tb_blocks *blocks, int64_t extent)
+{
+    struct merged m = {.blocks = blocks, .extent = extent};
+    struct survey s = {.equal = true, .spaced = true};
+    int64_t before = 0;
+    while (merged_next(&m)) {
+        int64_t spacing = (int64_t)((uint64_t)m.displacement - (uint64_t)before);
+        if (s.count == 0) {
+            s.first = m.displacement;
+            s.length = m.length;
+        } else if (s.count == 1) {
+            s.spacing = spacing;
+        }
+        s.equal = s.equal && m.length == s.length;
+        s.spaced = s.spaced && (s.count < 2 || spacing == s.spacing);
+        s.total += (uint64_t)m.length;
+        s.count++;
+        before = m.displacement;
+    }
+    return s;
+}
+
+/* Runs written down one by one. */
+struct runs {
+    uint64_t count;
+    int64_t displacements[TB_LAYOUT_RUNS_LISTED], lengths[TB_LAYOUT_RUNS_LISTED];
+};
+
+static void list_turns(struct runs *runs, const struct tb_layout *layout, uint64_t size, int64_t place, uint64_t turns,
+                       int64_t stride);
+
+static void list_runs(struct runs *runs, const struct tb_layout *layout, uint64_t size, int64_t place)
+{
+    if (layout == NULL) {
+        TB_ASSERT(runs->count < TB_LAYOUT_RUNS_LISTED);
+        runs->displacements[runs->count] = place;
+        runs->lengths[runs->count++] = (int64_t)size;
+    } else if (layout->form == TB_LAYOUT_LOOP) {
+        list_turns(runs, layout->child, layout->piece, place, layout->count, layout->stride);
+    } else {
+        for (uint64_t i = 0; i < layout->count; i++) {
+            uint64_t bytes = layout->piece > 0 ? layout->piece : layout->starts[i + 1] - layout->starts[i];
+            int64_t here = place + layout->displacements[i];
+            if (layout->form == TB_LAYOUT_PARTS)
+                list_runs(runs, layout->children[i], bytes, here);
+            else if (layout->unit == 0)
+                list_runs(runs, NULL, bytes, here);
+            else
+                list_turns(runs, layout->child, layout->unit, here, bytes / layout->unit, layout->stride);
+        }
+    }
+}
+
+static void list_turns(struct runs *runs, const struct tb_layout *layout, uint64_t size, int64_t place, uint64_t turns,
+                       int64_t stride)
+{
+    for (uint64_t i = 0; i < turns; i++)
+        list_runs(runs, layout, size, place + (int64_t)i * stride);
+}
+
+/* A list of runs, lengths and displacements in bytes; it needs none of the nodes made before. */
+static int shape_runs(struct tb_maker *maker, struct tb_shape *shape, const int64_t *displacements,
+                      const int64_t *lengths, uint64_t count)
+{
+    struct tb_layout *before = maker->nodes;
+    maker->nodes = NULL;
+    struct tb_numbers wide = {lengths, true};
+    *shape = (struct tb_shape){.size = 1};
+    int code =
+        tb_shape_list(maker, shape, 1, &(struct tb_blocks){count, &wide, 0, {.base = displacements, .wide = true}, 1});
+    tb_layouts_free(before);
+    return code;
+}
+
+static int make_list(struct tb_maker *maker, struct tb_shape *shape, int64_t extent, const struct tb_blocks *blocks,
+                     const struct survey *s)
+{
+    bool plain = shape->layout == NULL &&
+                 ((s->equal && s->length == 1) || (extent >= 0 && (uint64_t)extent == shape->size));
+    struct tb_layout node = {.form = TB_LAYOUT_LIST,
+                             .depth = depth_of(shape->layout) + 1,
+                             .size = s->total * shape->size,
+                             .runs = plain ? s->count : s->total * runs_of(shape->layout),
+                             .count = s->count,
+                             .piece = s->equal ? (uint64_t)s->length * shape->size : 0,
+                             .unit = plain ? 0 : shape->size,
+                             .stride = extent,
+                             .child = shape->layout};
+    struct tb_layout *made;
+    int code = make_node(maker, node, s->equal ? s->count : 2 * s->count + 1, &made);
+    if (code != TB_OK)
+        return code;
+    int64_t *displacements = (int64_t *)(made + 1);
+    uint64_t *starts = s->equal ? NULL : (uint64_t *)displacements + s->count;
+    struct merged m = {.blocks = blocks, .extent = extent};
+    uint64_t start = 0;
+    for (uint64_t i = 0; merged_next(&m); i++) {
+        displacements[i] = m.displacement;
+        if (starts != NULL)
+            starts[i] = start;
+        start += (uint64_t)m.length * shape->size;
+    }
+    if (starts != NULL)
+        starts[s->count] = start;
+    made->displacements = displacements;
+    made->starts = starts;
+    shape->layout = made;
+    shape->size = node.size;
+    return TB_OK;
+}
+
+int tb_shape_list(struct tb_maker *maker, struct tb_shape *shape, int64_t extent, const struct tb_blocks *blocks)
+{
+    struct survey s = survey_blocks(blocks, extent);
+    if (s.count == 0 || shape->size == 0) {
+        *shape = (struct tb_shape){0};
+        return TB_OK;
+    }
+    if (s.equal && s.spaced) {
+        shape->offset += s.first;
+        int code = tb_shape_loop(maker, shape, (uint64_t)s.length, extent);
+        return code == TB_OK ? tb_shape_loop(maker, shape, s.count, s.spacing) : code;
+    }
+    bool runs = shape->layout == NULL && extent >= 0 && (uint64_t)extent == shape->size;
+    if (!runs && s.total <= TB_LAYOUT_RUNS_LISTED && s.total * runs_of(shape->layout) <= TB_LAYOUT_RUNS_LISTED) {
+        struct runs listed = {0};
+        struct merged m = {.blocks = blocks, .extent = extent};
+        while (merged_next(&m))
+            list_turns(&listed, shape->layout, shape->size, shape->offset + m.displacement, (uint64_t)m.length, extent);
+        return shape_runs(maker, shape, listed.displacements, listed.lengths, listed.count);
+    }
+    return make_list(maker, shape, extent, blocks, &s);
+}
+
+/* Leaves out what is empty and makes neighbouring runs one. */
+static uint64_t merge_parts(struct tb_shape *parts, uint64_t count)
+{
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        if (parts[i].size == 0)
+            continue;
+        struct tb_shape *before = kept > 0 ? &parts[kept - 1] : NULL;
+        if (before != NULL && before->layout == NULL && parts[i].layout == NULL &&
+            (uint64_t)before->offset + before->size == (uint64_t)parts[i].offset)
+            before->size += parts[i].size;
+        else
+            parts[kept++] = parts[i];
+    }
+    return kept;
+}
+
+static int make_parts(struct tb_maker *maker, struct tb_shape *shape, const struct tb_shape *parts, uint64_t count)
+{
+    struct tb_layout node = {.form = TB_LAYOUT_PARTS, .count = count};
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t depth = depth_of(parts[i].layout) + 1;
+        node.depth = depth > node.depth ? depth : node.depth;
+        node.size += parts[i].size;
+        node.runs += runs_of(parts[i].layout);
+    }
+    struct tb_layout *made;
+    int code = make_node(maker, node, 3 * count + 1, &made);
+    if (code != TB_OK)
+        return code;
+    const struct tb_layout **children = (const struct tb_layout **)(made + 1);
+    int64_t *displacements = (int64_t *)(children + count);
+    uint64_t *starts = (uint64_t *)displacements + count;
+    uint64_t start = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        children[i] = parts[i].layout;
+        displacements[i] = parts[i].offset;
+        starts[i] = start;
+        start += parts[i].size;
+    }
+    starts[count] = start;
+    made->children = children;
+    made->displacements = displacements;
+    made->starts = starts;
+    *shape = (struct tb_shape){.layout = made, .size = start};
+    return TB_OK;
+}
+
+/* Parts that are all runs, or all the same: a list. */
+static int list_parts(struct tb_maker *maker, struct tb_shape *shape, const struct tb_shape *parts, uint64_t count)
+{
+    int64_t *displacements = calloc(count, 2 * sizeof(int64_t));
+    if (displacements == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a datatype of %llu blocks", (unsigned long long)count);
+    int64_t *lengths = displacements + count;
+    for (uint64_t i = 0; i < count; i++) {
+        displacements[i] = parts[i].offset;
+        lengths[i] = (int64_t)parts[i].size;
+    }
+    int code;
+    if (parts[0].layout == NULL) {
+        code = shape_runs(maker, shape, displacements, lengths, count);
+    } else {
+        *shape = (struct tb_shape){.layout = parts[0].layout, .size = parts[0].size};
+        code = tb_shape_list(maker, shape, 0, &(struct tb_blocks){count, NULL, 1, {displacements, true}, 1});
+    }
+    free(displacements);
+    return code;
+}
+
+int tb_shape_parts(struct tb_maker *maker, struct tb_shape *shape, struct tb_shape *parts, uint64_t count)
+{
+    count = merge_parts(parts, count);
+    if (count <= 1) {
+        *shape = count == 1 ? parts[0] : (struct tb_shape){0};
+        return TB_OK;
+    }
+    uint64_t runs = 0;
+    bool same = true;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t more = runs_of(parts[i].layout);
+        runs = more > TB_LAYOUT_RUNS_LISTED ? TB_LAYOUT_RUNS_LISTED + 1 : runs + more;
+        if (runs > TB_LAYOUT_RUNS_LISTED)
+            runs = TB_LAYOUT_RUNS_LISTED + 1;
+        same = same && parts[i].layout == parts[0].layout;
+    }
+    if (same)
+        return list_parts(maker, shape, parts, count);
+    if (runs > TB_LAYOUT_RUNS_LISTED)
+        return make_parts(maker, shape, parts, count);
+    struct runs listed = {0};
+    for (uint64_t i = 0; i < count; i++)
+        list_runs(&listed, parts[i].layout, parts[i].size, parts[i].offset);
+    return shape_runs(maker, shape, listed.displacements, listed.lengths, listed.count);
+}

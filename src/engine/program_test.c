@@ -1,0 +1,247 @@
+/* The executor over the loopback transport. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/loopback_test.h"
+
+#define ELEMENTS 5000
+#define OUT(n)   ((struct tb_slice){TB_SYMBOL_OUT, 0, 1, (n)})
+
+struct stage {
+    struct loop_net net;
+    struct tb_program *programs[LOOP_ENGINES];
+    struct tb_request requests[LOOP_ENGINES];
+    uint32_t data[LOOP_ENGINES][ELEMENTS];
+};
+
+static struct stage stage;
+
+static void stage_open(struct stage *s, uint32_t ranks, bool rough)
+{
+    memset(s, 0, sizeof *s);
+    loop_net_init(&s->net, ranks);
+    s->net.again = rough ? 30 : 0;
+    s->net.pending = rough ? 30 : 0;
+    loop_net_open(&s->net, false);
+}
+
+static void stage_close(struct stage *s)
+{
+    for (uint32_t i = 0; i < s->net.count; i++)
+        tb_program_free(s->programs[i]);
+    loop_net_close(&s->net);
+}
+
+static void stage_post(struct stage *s, uint32_t rank, uint64_t elements, uint64_t piece, uint8_t operation)
+{
+    struct tb_binding binding = {.elements = elements, .element_bytes = 4, .piece = piece, .operation = operation};
+    binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){s->data[rank], elements * 4, &tb_type_byte};
+    s->requests[rank].complete = NULL;
+    tb_program_post(s->net.channels[rank], &s->requests[rank], s->programs[rank], &binding);
+}
+
+static void finish(struct tb_builder *b, struct tb_program **program)
+{
+    assert_int_equal(tb_builder_finish(b, program), TB_OK);
+}
+
+/* A chain in which every rank passes pieces on as they come. */
+static void chain_make(struct stage *s, uint32_t pieces, uint32_t window)
+{
+    for (uint32_t rank = 0; rank < s->net.count; rank++) {
+        struct tb_builder b;
+        uint32_t got = 0;
+        tb_builder_open(&b, pieces);
+        if (rank > 0) {
+            got = tb_builder_receive(&b, rank - 1, 0, OUT(pieces));
+            tb_builder_pipeline(&b, window);
+        }
+        if (rank + 1 < s->net.count) {
+            tb_builder_send(&b, rank + 1, 0, OUT(pieces));
+            tb_builder_pipeline(&b, window);
+            if (rank > 0)
+                tb_builder_after(&b, got);
+        }
+        finish(&b, &s->programs[rank]);
+    }
+}
+
+static void a_pipelined_chain(void **state)
+{
+    static const uint32_t pieces[] = {1, 2, 7, 100}, windows[] = {0, 1, 3};
+    for (int i = 0; i < 48; i++) {
+        uint32_t n = pieces[i % 4], window = windows[i / 4 % 3];
+        uint64_t elements = i % 5 == 0 ? 0 : i % 5 == 1 ? 3 : ELEMENTS;
+        stage_open(&stage, 5, i >= 24);
+        chain_make(&stage, n, window);
+        for (uint64_t k = 0; k < elements; k++)
+            stage.data[0][k] = (uint32_t)(k * 3 + 1);
+        for (uint32_t rank = 0; rank < 5; rank++)
+            stage_post(&stage, (rank + 2) % 5, elements, (elements + n - 1) / n, TB_OPERATION_BCAST);
+        loop_net_settle(&stage.net);
+        for (uint32_t rank = 0; rank < 5; rank++) {
+            assert_true(tb_request_done(&stage.requests[rank]));
+            assert_int_equal(stage.requests[rank].status.error, TB_OK);
+            assert_memory_equal(stage.data[rank], stage.data[0], elements * 4);
+        }
+        stage_close(&stage);
+    }
+}
+
+/* Copies to work space and back; a program alone. */
+static void copies_and_work_space(void **state)
+{
+    stage_open(&stage, 1, false);
+    struct tb_builder b;
+    tb_builder_open(&b, 4);
+    uint32_t away = tb_builder_copy(&b, OUT(2), (struct tb_slice){TB_SYMBOL_WORK, 0, 1, 2});
+    uint32_t back =
+        tb_builder_copy(&b, (struct tb_slice){TB_SYMBOL_WORK, 0, 1, 2}, (struct tb_slice){TB_SYMBOL_OUT, 2, 1, 2});
+    tb_builder_after(&b, away);
+    tb_builder_pipeline(&b, 0);
+    assert_int_equal(back, 1);
+    finish(&b, &stage.programs[0]);
+    for (uint32_t k = 0; k < 4; k++)
+        stage.data[0][k] = k;
+    struct tb_binding binding = {.elements = 4, .element_bytes = 4, .piece = 1};
+    binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){stage.data[0], 16, &tb_type_byte};
+    assert_int_equal(tb_program_run(stage.net.channels[0], stage.programs[0], &binding), TB_OK);
+    assert_int_equal(stage.data[0][2], 0);
+    assert_int_equal(stage.data[0][3], 1);
+    stage_close(&stage);
+}
+
+static void two_make(struct stage *s, uint32_t sender)
+{
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct tb_builder b;
+        tb_builder_open(&b, 1);
+        if (rank == sender)
+            tb_builder_send(&b, 1 - rank, 0, OUT(1));
+        else
+            tb_builder_receive(&b, 1 - rank, 0, OUT(1));
+        finish(&b, &s->programs[rank]);
+    }
+}
+
+/* One rank calls a broadcast, the other a barrier: the one that receives is told, whoever comes first. */
+static void different_collectives(void **state)
+{
+    for (int late = 0; late < 2; late++) {
+        stage_open(&stage, 2, false);
+        two_make(&stage, 0);
+        if (late)
+            stage_post(&stage, 1, 10, 10, TB_OPERATION_BARRIER);
+        stage_post(&stage, 0, 10, 10, TB_OPERATION_BCAST);
+        loop_net_settle(&stage.net);
+        if (!late)
+            stage_post(&stage, 1, 10, 10, TB_OPERATION_BARRIER);
+        assert_true(tb_request_done(&stage.requests[1]));
+        assert_int_equal(stage.requests[1].status.error, TB_ERR_MISMATCH);
+        tb_request_wait(&stage.requests[1]);
+        assert_non_null(strstr(tb_error_story(), "MPI_Bcast"));
+        assert_non_null(strstr(tb_error_story(), "MPI_Barrier"));
+        stage_close(&stage);
+    }
+}
+
+static void different_lengths(void **state)
+{
+    static const uint64_t lengths[][2] = {{10, 20}, {20, 10}, {3000, 2000}, {2000, 3000}};
+    for (int i = 0; i < 4; i++) {
+        stage_open(&stage, 2, false);
+        two_make(&stage, 0);
+        stage_post(&stage, 0, lengths[i][0], lengths[i][0], TB_OPERATION_BCAST);
+        stage_post(&stage, 1, lengths[i][1], lengths[i][1], TB_OPERATION_BCAST);
+        loop_net_settle(&stage.net);
+        assert_true(tb_request_done(&stage.requests[0]) && tb_request_done(&stage.requests[1]));
+        assert_int_equal(stage.requests[0].status.error, TB_OK);
+        assert_int_equal(stage.requests[1].status.error,
+                         lengths[i][0] > lengths[i][1] ? TB_ERR_TRUNCATE : TB_ERR_MISMATCH);
+        tb_request_wait(&stage.requests[1]);
+        assert_non_null(strstr(tb_error_story(), "bytes"));
+        stage_close(&stage);
+    }
+}
+
+/* An error ends the whole program: other receives are taken back, sends that nobody wants are cancelled. */
+static void an_error_ends_the_program(void **state)
+{
+    stage_open(&stage, 4, false);
+    struct tb_builder b;
+    tb_builder_open(&b, 1);
+    tb_builder_send(&b, 1, 0, OUT(1)); /* never received: needs a rendezvous */
+    tb_builder_receive(&b, 2, 1, OUT(0));
+    uint32_t lost = tb_builder_receive(&b, 3, 2, OUT(0));
+    tb_builder_send(&b, 2, 3, OUT(0));
+    tb_builder_after(&b, lost);
+    finish(&b, &stage.programs[0]);
+    stage_post(&stage, 0, ELEMENTS, ELEMENTS, TB_OPERATION_BCAST);
+    loop_net_settle(&stage.net);
+    assert_false(tb_request_done(&stage.requests[0]));
+    tb_error(TB_ERR_PEER, "rank 3 has fallen");
+    tb_engine_lost(stage.net.engines[0], (struct tb_proc){7, 3}, TB_ERR_PEER);
+    loop_net_settle(&stage.net);
+    assert_true(tb_request_done(&stage.requests[0]));
+    assert_int_equal(stage.requests[0].status.error, TB_ERR_PEER);
+    tb_request_wait(&stage.requests[0]);
+    assert_non_null(strstr(tb_error_story(), "fallen"));
+    struct tb_status status;
+    assert_int_equal(tb_probe(stage.net.channels[1], TB_ANY_RANK, 0, 0, &status, NULL), TB_AGAIN);
+    stage_close(&stage);
+}
+
+static void unknown_steps_are_refused(void **state)
+{
+    stage_open(&stage, 1, false);
+    struct tb_builder b;
+    tb_builder_open(&b, 1);
+    tb_builder_copy(&b, OUT(1), OUT(1));
+    finish(&b, &stage.programs[0]);
+    stage.programs[0]->steps[0].kind = TB_STEP_REDUCE;
+    struct tb_binding binding = {.elements = 1, .element_bytes = 4, .piece = 1};
+    assert_int_equal(tb_program_run(stage.net.channels[0], stage.programs[0], &binding), TB_ERR_UNSUPPORTED);
+    stage_post(&stage, 0, 1, 1, 0);
+    assert_int_equal(stage.requests[0].status.error, TB_ERR_UNSUPPORTED);
+    stage_close(&stage);
+}
+
+/* Several collectives of one channel on their way at once do not get into each other's way. */
+static void many_at_once(void **state)
+{
+    enum { AT_ONCE = 40 };
+    static struct tb_request requests[3][AT_ONCE];
+    static uint32_t values[3][AT_ONCE];
+    stage_open(&stage, 3, true);
+    chain_make(&stage, 1, 0);
+    for (uint32_t rank = 0; rank < 3; rank++)
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            struct tb_binding binding = {
+                .elements = 1, .element_bytes = 4, .piece = 1, .operation = TB_OPERATION_BCAST};
+            values[rank][i] = rank == 0 ? i + 1 : 0;
+            binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){&values[rank][i], 4, &tb_type_byte};
+            tb_program_post(stage.net.channels[rank], &requests[rank][i], stage.programs[rank], &binding);
+        }
+    loop_net_settle(&stage.net);
+    for (uint32_t rank = 0; rank < 3; rank++)
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            assert_true(tb_request_done(&requests[rank][i]));
+            assert_int_equal(values[rank][i], i + 1);
+        }
+    stage_close(&stage);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_pipelined_chain),
+                                       cmocka_unit_test(copies_and_work_space),
+                                       cmocka_unit_test(different_collectives),
+                                       cmocka_unit_test(different_lengths),
+                                       cmocka_unit_test(an_error_ends_the_program),
+                                       cmocka_unit_test(unknown_steps_are_refused),
+                                       cmocka_unit_test(many_at_once)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

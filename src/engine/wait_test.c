@@ -1,0 +1,300 @@
+/* Waiting: threads that share a lane, kicks, and sleeping over real shared memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/loopback_test.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define THREADS 4
+#define ROUNDS  200
+
+struct player {
+    struct loop_net *net;
+    uint32_t side, tag;
+    char out[6000], in[6000];
+    _Atomic uint32_t wrong;
+};
+
+static void pause_ms(long ms)
+{
+    struct timespec t = {.tv_nsec = ms * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* Plays ball with the thread of the same tag at the other engine. cmocka's asserts belong to the main thread. */
+static void *player_run(void *argument)
+{
+    struct player *p = argument;
+    struct tb_channel *channel = p->net->channels[p->side];
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        uint64_t length = i % 7 == 0 ? sizeof p->out : i % 100 + 1;
+        struct tb_buffer out = {p->out, length, &tb_type_byte}, in = {p->in, sizeof p->in, &tb_type_byte};
+        struct tb_request s = {.complete = NULL}, r = {.complete = NULL};
+        memset(p->out, (int)(i + p->tag), length);
+        for (uint32_t turn = 0; turn < 2; turn++) {
+            if (turn == p->side) {
+                if (tb_send_now(channel, &out, 1 - p->side, p->tag, TB_MODE_STANDARD) == TB_OK)
+                    continue;
+                tb_send_post(channel, &s, &out, 1 - p->side, p->tag, TB_MODE_STANDARD);
+                tb_request_wait(&s);
+            } else {
+                tb_receive_post(channel, &r, &in, 1 - p->side, p->tag, UINT64_MAX);
+                tb_request_wait(&r);
+                bool right = r.status.error == TB_OK && r.status.bytes == length && p->in[0] == (char)(i + p->tag) &&
+                             p->in[length - 1] == (char)(i + p->tag);
+                p->wrong += right ? 0 : 1;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void threads_share_a_lane(void **state)
+{
+    static struct player players[2][THREADS];
+    pthread_t threads[2][THREADS];
+    struct loop_net net;
+    loop_net_init(&net, 2);
+    loop_net_open(&net, true);
+    for (uint32_t side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < THREADS; i++) {
+            players[side][i] = (struct player){.net = &net, .side = side, .tag = i};
+            pthread_create(&threads[side][i], NULL, player_run, &players[side][i]);
+        }
+    for (uint32_t side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < THREADS; i++) {
+            pthread_join(threads[side][i], NULL);
+            assert_int_equal(players[side][i].wrong, 0);
+        }
+    tb_engine_flush(net.engines[0]);
+    tb_engine_flush(net.engines[1]);
+    loop_net_close(&net);
+}
+
+struct outside {
+    struct tb_engine *engine;
+    _Atomic bool flag;
+};
+
+static bool outside_ready(void *context)
+{
+    return atomic_load(&((struct outside *)context)->flag);
+}
+
+static void *outside_wait(void *argument)
+{
+    struct outside *o = argument;
+    tb_engine_wait(o->engine, outside_ready, o);
+    return NULL;
+}
+
+static void a_kick_wakes(void **state)
+{
+    struct loop_net net;
+    loop_net_init(&net, 1);
+    loop_net_open(&net, true);
+    for (int round = 0; round < 5; round++) {
+        struct outside o[3] = {{.engine = net.engines[0]}, {.engine = net.engines[0]}, {.engine = net.engines[0]}};
+        pthread_t threads[3];
+        for (int i = 0; i < 3; i++)
+            pthread_create(&threads[i], NULL, outside_wait, &o[i]);
+        if (round > 0)
+            pause_ms(20);
+        for (int i = 2; i >= 0; i--) {
+            atomic_store(&o[i].flag, true);
+            tb_engine_kick(net.engines[0]);
+            pthread_join(threads[i], NULL);
+        }
+    }
+    loop_net_close(&net);
+}
+
+struct prober {
+    struct tb_channel *channel;
+    struct tb_status status;
+    struct tb_arrival *arrival;
+    int rc;
+};
+
+static void *prober_run(void *argument)
+{
+    struct prober *p = argument;
+    p->rc = tb_probe_wait(p->channel, TB_ANY_RANK, 0, 0, &p->status, &p->arrival);
+    return NULL;
+}
+
+/* A thread sleeps for a message; another one of the same lane posts a send that needs the sleeper's help. */
+static void a_sleeper_helps_others(void **state)
+{
+    struct loop_net net;
+    static char out[50000], in[50000];
+    struct tb_buffer to = {out, sizeof out, &tb_type_byte}, room = {in, sizeof in, &tb_type_byte};
+    struct tb_request s = {.complete = NULL}, r = {.complete = NULL}, last = {.complete = NULL};
+    pthread_t thread;
+    loop_net_init(&net, 2);
+    loop_net_open(&net, true);
+    struct prober p = {.channel = net.channels[0]};
+    pthread_create(&thread, NULL, prober_run, &p);
+    pause_ms(50);
+    memset(out, 5, sizeof out);
+    tb_send_post(net.channels[0], &s, &to, 1, 3, TB_MODE_STANDARD);
+    tb_receive_post(net.channels[1], &r, &room, 0, 3, UINT64_MAX);
+    tb_request_wait(&r);
+    tb_request_wait(&s);
+    assert_memory_equal(in, out, sizeof out);
+    struct tb_buffer little = {out, 10, &tb_type_byte};
+    tb_send_post(net.channels[1], &last, &little, 0, 9, TB_MODE_STANDARD);
+    pthread_join(thread, NULL);
+    assert_int_equal(p.rc, TB_OK);
+    assert_int_equal(p.status.match, 9);
+    tb_receive_arrival(net.channels[0], &r, &room, p.arrival);
+    tb_request_wait(&r);
+    assert_int_equal(r.status.bytes, 10);
+    loop_net_close(&net);
+}
+
+static void cancelled_from(struct tb_request *r)
+{
+    *(bool *)r->user = true;
+}
+
+static void *cancel_later(void *argument)
+{
+    pause_ms(30);
+    tb_request_cancel(argument);
+    return NULL;
+}
+
+/* The end of a request by another thread wakes who sleeps for it. */
+static void a_cancel_wakes(void **state)
+{
+    struct loop_net net;
+    bool called = false;
+    struct tb_request r = {.complete = cancelled_from, .user = &called};
+    struct tb_buffer nothing = {NULL, 0, &tb_type_byte};
+    pthread_t thread;
+    loop_net_init(&net, 2);
+    loop_net_open(&net, true);
+    tb_receive_post(net.channels[0], &r, &nothing, 1, 0, UINT64_MAX);
+    pthread_create(&thread, NULL, cancel_later, &r);
+    tb_request_wait(&r);
+    pthread_join(thread, NULL);
+    assert_true(r.status.cancelled && called);
+    loop_net_close(&net);
+}
+
+/* ---- shared memory ----------------------------------------------------------------------------------------------- */
+
+#define NEIGHBOURS 3
+
+struct host {
+    void *segment;
+    size_t bytes;
+    int bells[NEIGHBOURS];
+    uint32_t procs[NEIGHBOURS];
+};
+
+static void neighbour_open(struct host *h, uint32_t rank, struct tb_engine **engine, struct tb_channel **channel)
+{
+    struct tb_engine_config config = {.transport = {.self = {7, rank},
+                                                    .segment = h->segment,
+                                                    .segment_bytes = h->bytes,
+                                                    .local_index = rank,
+                                                    .local_count = NEIGHBOURS,
+                                                    .local_procs = h->procs,
+                                                    .doorbells = h->bells},
+                                      .processes = NEIGHBOURS,
+                                      .use_shm = true,
+                                      .is_local = loop_is_local,
+                                      .control = -1};
+    struct tb_channel_config c = {.context = LOOP_CONTEXT, .size = NEIGHBOURS, .rank = rank};
+    if (tb_engine_open(&config, engine) != TB_OK || tb_channel_open(*engine, &c, channel) != TB_OK)
+        abort();
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+/* The others wait half a second for rank 0, asleep, then all pass a large message round. */
+static int neighbour_run(struct host *h, uint32_t rank)
+{
+    struct tb_engine *engine;
+    struct tb_channel *channel;
+    struct tb_counters counters;
+    static char out[1 << 20], in[1 << 20];
+    uint32_t next = (rank + 1) % NEIGHBOURS, before = (rank + NEIGHBOURS - 1) % NEIGHBOURS;
+    neighbour_open(h, rank, &engine, &channel);
+    double start = cpu_seconds();
+    if (rank == 0)
+        pause_ms(500);
+    for (int i = 0; i < 20; i++) {
+        struct tb_request s = {.complete = NULL}, r = {.complete = NULL};
+        uint64_t length = i == 0 ? 1 : sizeof out - (uint64_t)i;
+        struct tb_buffer to = {out, length, &tb_type_byte}, room = {in, sizeof in, &tb_type_byte};
+        tb_receive_post(channel, &r, &room, before, (uint64_t)i, UINT64_MAX);
+        if (rank != 0)
+            tb_request_wait(&r);
+        memset(out, rank == 0 ? i : in[0], length);
+        tb_send_post(channel, &s, &to, next, (uint64_t)i, TB_MODE_STANDARD);
+        tb_request_wait(&s);
+        tb_request_wait(&r);
+        if (r.status.error != TB_OK || r.status.bytes != length || in[0] != (char)i || in[length - 1] != (char)i)
+            return 2;
+        if (i == 0 && rank == 1 && cpu_seconds() - start > 0.1)
+            return 3;
+    }
+    tb_engine_count(engine, &counters);
+    tb_engine_flush(engine);
+    tb_channel_close(channel);
+    tb_engine_close(engine);
+    return rank == 1 && counters.sleeps == 0 ? 4 : 0;
+}
+
+static void neighbours_sleep(void **state)
+{
+    assert_int_equal(tb_param_load(), TB_OK);
+    struct host h = {.bytes = tb_shm_segment_bytes(NEIGHBOURS)};
+    h.segment = mmap(NULL, h.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(h.segment, MAP_FAILED);
+    pid_t pids[NEIGHBOURS];
+    for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+        h.procs[i] = i;
+        h.bells[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    }
+    for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            alarm(60);
+            _exit(neighbour_run(&h, i));
+        }
+    }
+    for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+        int status = -1;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+        close(h.bells[i]);
+    }
+    munmap(h.segment, h.bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_share_a_lane),   cmocka_unit_test(a_kick_wakes),
+        cmocka_unit_test(a_sleeper_helps_others), cmocka_unit_test(a_cancel_wakes),
+        cmocka_unit_test(neighbours_sleep),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,246 @@
+/* Host lists and host files. */
+#include "launch/launch.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_LIMIT (16u << 20)
+
+int tb_host_list_find(const struct tb_host_list *list, const char *name)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (strcmp(list->entries[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static int parse_number(const char *text, size_t length, uint32_t low, uint32_t high, uint32_t *value)
+{
+    uint64_t v = 0;
+    if (length == 0 || length > 9)
+        return TB_ERR_ARGUMENT;
+    for (size_t i = 0; i < length; i++) {
+        if (!isdigit((unsigned char)text[i]))
+            return TB_ERR_ARGUMENT;
+        v = v * 10 + (uint64_t)(text[i] - '0');
+    }
+    *value = (uint32_t)v;
+    return v >= low && v <= high ? TB_OK : TB_ERR_ARGUMENT;
+}
+
+/* One host as it is being read. */
+struct draft {
+    const char *name, *user;
+    size_t name_length, user_length;
+    uint32_t slots; /* 0: not said */
+    uint32_t port;
+    char cluster[64];
+};
+
+/* [user@]host[:slots]. An IPv6 address with slots is written [address]:slots. */
+static int parse_host(struct draft *draft, const char *word, size_t length, const char *where)
+{
+    *draft = (struct draft){.name = word, .name_length = length};
+    const char *at = memchr(word, '@', length);
+    if (at != NULL) {
+        draft->user = word;
+        draft->user_length = (size_t)(at - word);
+        draft->name = at + 1;
+        draft->name_length = length - draft->user_length - 1;
+        if (draft->user_length == 0)
+            return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" has no user before the @", where, (int)length, word);
+    }
+    const char *slots = NULL, *end = word + length;
+    if (draft->name_length > 0 && *draft->name == '[') {
+        const char *closing = memchr(draft->name, ']', draft->name_length);
+        if (closing == NULL || (closing + 1 < end && closing[1] != ':'))
+            return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" should look like [address]:slots", where, (int)length, word);
+        slots = closing + 1 < end ? closing + 2 : NULL;
+        draft->name++;
+        draft->name_length = (size_t)(closing - draft->name);
+    } else {
+        const char *colon = memchr(draft->name, ':', draft->name_length);
+        if (colon != NULL && memchr(colon + 1, ':', (size_t)(end - colon - 1)) == NULL) {
+            slots = colon + 1;
+            draft->name_length = (size_t)(colon - draft->name);
+        }
+    }
+    if (slots != NULL &&
+        parse_number(slots, (size_t)(end - slots), 1, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) != TB_OK)
+        return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\": the number of ranks behind the colon should be 1 or more, not \"%.*s\"",
+                        where, (int)length, word, (int)(end - slots), slots);
+    /* A name that begins with a dash would be an option of ssh. */
+    if (draft->name_length == 0 || draft->name_length > 255 || *draft->name == '-' ||
+        (draft->user != NULL && *draft->user == '-'))
+        return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is no host name", where, (int)length, word);
+    return TB_OK;
+}
+
+static int add(struct tb_host_list *list, const struct draft *draft)
+{
+    char name[256];
+    memcpy(name, draft->name, draft->name_length);
+    name[draft->name_length] = 0;
+    uint32_t slots = draft->slots > 0 ? draft->slots : 1;
+    int known = tb_host_list_find(list, name);
+    if (known >= 0) {
+        struct tb_host_entry *entry = &list->entries[known];
+        entry->slots += slots;
+        if (entry->slots > TB_LAUNCH_SLOTS_LIMIT)
+            return tb_error(TB_ERR_LIMIT, "host %s has too many slots", name);
+        return TB_OK;
+    }
+    if (list->count >= TB_JOB_HOSTS_LIMIT)
+        return tb_error(TB_ERR_LIMIT, "more than %u hosts", TB_JOB_HOSTS_LIMIT);
+    if (list->count == list->room) {
+        uint32_t room = list->room > 0 ? list->room * 2 : 8;
+        struct tb_host_entry *grown = realloc(list->entries, room * sizeof *grown);
+        if (grown == NULL)
+            return tb_error(TB_ERR_MEMORY, "no memory for the list of hosts");
+        list->entries = grown;
+        list->room = room;
+    }
+    struct tb_host_entry *entry = &list->entries[list->count];
+    *entry = (struct tb_host_entry){.name = strdup(name), .port = draft->port, .slots = slots};
+    if (draft->user != NULL)
+        entry->user = strndup(draft->user, draft->user_length);
+    memcpy(entry->cluster, draft->cluster, sizeof entry->cluster);
+    if (entry->name == NULL || (draft->user != NULL && entry->user == NULL)) {
+        free(entry->name);
+        return tb_error(TB_ERR_MEMORY, "no memory for the list of hosts");
+    }
+    list->count++;
+    return TB_OK;
+}
+
+int tb_host_list_parse(struct tb_host_list *list, const char *text, const char *where)
+{
+    struct draft draft;
+    const char *at = text;
+    for (;;) {
+        size_t length = strcspn(at, ",");
+        int rc = parse_host(&draft, at, length, where);
+        if (rc == TB_OK)
+            rc = add(list, &draft);
+        if (rc != TB_OK)
+            return rc;
+        if (at[length] == 0)
+            return TB_OK;
+        at += length + 1;
+    }
+}
+
+static int parse_key(struct draft *draft, const char *word, size_t length, const char *where)
+{
+    const char *equals = memchr(word, '=', length);
+    size_t key = equals != NULL ? (size_t)(equals - word) : length;
+    const char *value = equals != NULL ? equals + 1 : "";
+    size_t value_length = equals != NULL ? length - key - 1 : 0;
+    if (key == 5 && memcmp(word, "slots", 5) == 0) {
+        if (parse_number(value, value_length, 1, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) != TB_OK)
+            return tb_error(TB_ERR_ARGUMENT, "%s: slots should be 1 or more, not \"%.*s\"", where, (int)value_length, value);
+    } else if (key == 4 && memcmp(word, "port", 4) == 0) {
+        if (parse_number(value, value_length, 1, 65535, &draft->port) != TB_OK)
+            return tb_error(TB_ERR_ARGUMENT, "%s: port should be between 1 and 65535, not \"%.*s\"", where,
+                            (int)value_length, value);
+    } else if (key == 7 && memcmp(word, "cluster", 7) == 0) {
+        if (value_length == 0 || value_length >= sizeof draft->cluster)
+            return tb_error(TB_ERR_ARGUMENT, "%s: the name of the cluster is missing or too long", where);
+        memcpy(draft->cluster, value, value_length);
+        draft->cluster[value_length] = 0;
+    } else {
+        return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is none of slots=N, port=N and cluster=NAME", where, (int)length, word);
+    }
+    return TB_OK;
+}
+
+static int parse_line(struct tb_host_list *list, const char *line, size_t length, const char *where)
+{
+    static const char blanks[] = " \t\r\v\f";
+    const char *comment = memchr(line, '#', length), *end = comment != NULL ? comment : line + length;
+    struct draft draft = {0};
+    for (const char *at = line; at < end;) {
+        while (at < end && memchr(blanks, *at, sizeof blanks - 1) != NULL)
+            at++;
+        const char *word = at;
+        while (at < end && memchr(blanks, *at, sizeof blanks - 1) == NULL)
+            at++;
+        if (at == word)
+            break;
+        int rc = draft.name == NULL ? parse_host(&draft, word, (size_t)(at - word), where)
+                                    : parse_key(&draft, word, (size_t)(at - word), where);
+        if (rc != TB_OK)
+            return rc;
+    }
+    return draft.name != NULL ? add(list, &draft) : TB_OK;
+}
+
+int tb_host_list_read(struct tb_host_list *list, const char *text, const char *name)
+{
+    unsigned number = 1;
+    for (const char *line = text; *line != 0; number++) {
+        size_t length = strcspn(line, "\n");
+        char where[512];
+        snprintf(where, sizeof where, "%s:%u", name, number);
+        int rc = parse_line(list, line, length, where);
+        if (rc != TB_OK)
+            return rc;
+        line += length + (line[length] == '\n');
+    }
+    return TB_OK;
+}
+
+int tb_host_list_load(struct tb_host_list *list, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return tb_error_errno("cannot read the host file %s", path);
+    size_t length = 0, room = 4096;
+    char *text = malloc(room);
+    ssize_t n = 1;
+    int rc = text != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the host file");
+    while (rc == TB_OK && n > 0) {
+        if (length + 1 == room) {
+            char *grown = realloc(text, room *= 2);
+            if (grown == NULL || room > FILE_LIMIT) {
+                text = grown != NULL ? grown : text;
+                rc = tb_error(TB_ERR_LIMIT, "the host file %s is too long", path);
+                break;
+            }
+            text = grown;
+        }
+        n = read(fd, text + length, room - length - 1);
+        if (n < 0)
+            rc = tb_error_errno("cannot read the host file %s", path);
+        else
+            length += (size_t)n;
+    }
+    close(fd);
+    uint32_t before = list->count;
+    if (rc == TB_OK && memchr(text, 0, length) != NULL)
+        rc = tb_error(TB_ERR_ARGUMENT, "%s is no host file but something binary", path);
+    if (rc == TB_OK) {
+        text[length] = 0;
+        rc = tb_host_list_read(list, text, path);
+    }
+    if (rc == TB_OK && list->count == before && before == 0)
+        rc = tb_error(TB_ERR_ARGUMENT, "the host file %s names no host", path);
+    free(text);
+    return rc;
+}
+
+void tb_host_list_close(struct tb_host_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        free(list->entries[i].name);
+        free(list->entries[i].user);
+    }
+    free(list->entries);
+    *list = (struct tb_host_list){0};
+}

@@ -1,0 +1,356 @@
+/* A job from its start to its verdict. */
+#include "launch/state.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define WINDOW_TOTAL    (16u << 20) /* output of all hosts that may be under way */
+#define WINDOW_MOST     (256u << 10)
+#define WINDOW_LEAST    (8u << 10)
+#define HOLD_TERMINAL   100000000u  /* an unfinished line waits this long for its end, */
+#define HOLD_ELSEWHERE  1000000000u /* or this long, where nobody waits for a prompt */
+#define END_PATIENCE_NS 1200000000u /* beyond kill_grace; then agents that have not answered are given up */
+#define EXIT_TIMEOUT    124
+
+struct tb_guest *tb_launch_guest_of(struct tb_launch *launch, uint32_t rank)
+{
+    return &launch->guests[tb_book_host_of(&launch->placement.book, rank)];
+}
+
+/* ---- saying ----------------------------------------------------------------------------------------------------------------- */
+
+static void say(struct tb_launch *launch, const char *text)
+{
+    struct tb_screen *screen = &launch->screens[1];
+    char line[4400];
+    bool begun = screen->mid_line || (launch->screens[0].mid_line && isatty(1) && isatty(2));
+    int n = snprintf(line, sizeof line, "%s%s: %s\n", begun ? "\n" : "", launch->options->name, text);
+    tb_screen_text(screen, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+void tb_launch_say(struct tb_launch *launch, const char *format, ...)
+{
+    char text[4096];
+    va_list rest;
+    va_start(rest, format);
+    vsnprintf(text, sizeof text, format, rest);
+    va_end(rest);
+    say(launch, text);
+}
+
+/* ---- ending ----------------------------------------------------------------------------------------------------------------- */
+
+static void end_job(struct tb_launch *launch, bool now)
+{
+    if (launch->killing || (launch->ending && !now))
+        return;
+    launch->ending = true;
+    launch->killing = now;
+    tb_timer_clear(&launch->start_timer);
+    tb_timer_clear(&launch->job_timer);
+    tb_timer_clear(&launch->unfinalized_timer);
+    tb_guests_stop(launch, now);
+    tb_timer_set(&launch->loop, &launch->end_timer, (now ? 0 : tb_param.kill_grace) + END_PATIENCE_NS);
+    tb_launch_check_done(launch);
+}
+
+void tb_launch_fail(struct tb_launch *launch, enum tb_verdict_weight weight, int code, const char *format, ...)
+{
+    struct tb_verdict *verdict = &launch->verdict;
+    /* The first failure counts; but a process that died for a reason of its own explains those who merely noticed. */
+    bool better = verdict->weight == TB_VERDICT_NONE ||
+                  (weight > verdict->weight && verdict->weight == TB_VERDICT_ABORT && weight == TB_VERDICT_CAUSE);
+    if (better) {
+        va_list rest;
+        va_start(rest, format);
+        vsnprintf(verdict->text, sizeof verdict->text, format, rest);
+        va_end(rest);
+        verdict->weight = weight;
+        verdict->code = code != 0 ? code : 1;
+    }
+    if (weight != TB_VERDICT_LATE)
+        end_job(launch, false);
+}
+
+static void give_verdict(struct tb_launch *launch)
+{
+    const struct tb_ended *ended = &launch->unfinalized;
+    launch->flushing = true;
+    if (launch->verdict.weight != TB_VERDICT_NONE)
+        say(launch, launch->verdict.text);
+    else if (launch->unfinalized_count > 0)
+        tb_launch_say(launch, "warning: %u rank%s ended without calling MPI_Finalize, the first was rank %u on host %s",
+                      launch->unfinalized_count, launch->unfinalized_count > 1 ? "s" : "", ended->rank,
+                      tb_launch_guest_of(launch, ended->rank)->target.host);
+}
+
+/* All hosts are done: what is left to show is shown, then the verdict, then it is over. */
+void tb_launch_check_done(struct tb_launch *launch)
+{
+    if (launch->guests == NULL || !tb_guests_gone(launch) || !tb_screens_empty(launch))
+        return;
+    if (!launch->flushing)
+        give_verdict(launch);
+    if (tb_screens_empty(launch))
+        launch->loop.stop = true;
+}
+
+static void end_overdue(struct tb_timer *timer)
+{
+    struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, end_timer);
+    tb_guests_abandon(launch);
+    tb_launch_check_done(launch);
+}
+
+static void job_overdue(struct tb_timer *timer)
+{
+    struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, job_timer);
+    tb_launch_fail(launch, TB_VERDICT_CAUSE, EXIT_TIMEOUT, "the job did not end within the %.10g s of --timeout",
+                   (double)launch->options->timeout / 1e9);
+}
+
+static void start_overdue(struct tb_timer *timer)
+{
+    struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, start_timer);
+    char names[1024] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < launch->host_count && used < sizeof names; i++)
+        if (launch->guests[i].phase < TB_GUEST_READY)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "",
+                                     launch->guests[i].target.host);
+    tb_launch_fail(launch, TB_VERDICT_CAUSE, 1,
+                   "no answer within %.10g s from: %s; can they be reached by hand? (--set start_timeout=60s waits longer)",
+                   (double)tb_param.start_timeout / 1e9, names);
+}
+
+/* ---- heartbeat ----------------------------------------------------------------------------------------------------------------- */
+
+static void beat(struct tb_timer *timer)
+{
+    struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, beat);
+    uint64_t now = tb_clock_now_real();
+    for (uint32_t i = 0; i < launch->host_count; i++) {
+        struct tb_guest *guest = &launch->guests[i];
+        if (guest->target.local || guest->phase < TB_GUEST_READY || guest->phase == TB_GUEST_GONE)
+            continue;
+        if (now > guest->heard && now - guest->heard > tb_param.heartbeat) {
+            tb_launch_fail(launch, TB_VERDICT_CAUSE, 1, "the agent on host %s has been silent for %.10g s: the host or the "
+                                                        "network to it is down",
+                           guest->target.host, (double)tb_param.heartbeat / 1e9);
+            tb_guest_give_up(guest);
+            if (guest->pid > 0)
+                kill(guest->pid, SIGKILL);
+            continue;
+        }
+        if (tb_pipe_queued(&guest->pipe) == 0)
+            tb_pipe_send(&guest->pipe, TB_CONTROL_PING);
+    }
+    tb_timer_set(&launch->loop, timer, tb_param.heartbeat / 3);
+    tb_launch_check_done(launch);
+}
+
+/* ---- signals ------------------------------------------------------------------------------------------------------------------- */
+
+static void interrupt(struct tb_launch *launch, int number)
+{
+    launch->interrupts++;
+    if (launch->flushing || launch->interrupts > 2) {
+        launch->loop.stop = true; /* nobody reads our output, and somebody is impatient */
+        return;
+    }
+    const char *name = sigabbrev_np(number);
+    tb_launch_fail(launch, TB_VERDICT_CAUSE, 128 + number, "ended by SIG%s", name != NULL ? name : "?");
+    if (launch->interrupts > 1)
+        end_job(launch, true);
+}
+
+static void come_back(struct tb_launch *launch)
+{
+    for (uint32_t i = 0; i < launch->host_count; i++)
+        launch->guests[i].heard = tb_clock_now_real();
+    tb_guests_signal(launch, SIGCONT);
+    tb_input_resume(launch);
+}
+
+static void take_signal(struct tb_launch *launch, int number)
+{
+    switch (number) {
+    case SIGCHLD:
+        tb_guests_reap(launch);
+        tb_launch_check_done(launch);
+        break;
+    case SIGTSTP:
+        tb_guests_signal(launch, SIGTSTP);
+        tb_guests_flush(launch);
+        kill(getpid(), SIGSTOP);
+        break;
+    case SIGCONT:
+        come_back(launch);
+        break;
+    case SIGUSR1:
+    case SIGUSR2:
+        tb_guests_signal(launch, number);
+        break;
+    default:
+        interrupt(launch, number);
+        break;
+    }
+}
+
+static void signals_ready(struct tb_watch *watch, uint32_t events)
+{
+    struct tb_launch *launch = TB_CONTAINER(watch, struct tb_launch, signals);
+    struct signalfd_siginfo info;
+    while (read(watch->descriptor, &info, sizeof info) == (ssize_t)sizeof info)
+        take_signal(launch, (int)info.ssi_signo);
+}
+
+static int open_signals(struct tb_launch *launch)
+{
+    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGCHLD, SIGUSR1,
+                                  SIGUSR2, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU};
+    sigset_t set;
+    int descriptor;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaddset(&set, numbers[i]);
+    signal(SIGPIPE, SIG_IGN);
+    int rc = tb_signals_open(&set, &launch->mask, &descriptor);
+    if (rc != TB_OK)
+        return rc;
+    return tb_loop_watch(&launch->loop, &launch->signals, descriptor, EPOLLIN, signals_ready);
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------------------------- */
+
+static char *export_parameters(void)
+{
+    size_t length = tb_param_export(NULL, 0);
+    char *text = malloc(length + 1);
+    if (text != NULL) {
+        tb_param_export(text, length + 1);
+        text[length] = 0;
+    }
+    return text;
+}
+
+/* Those that belong to a host and were set here: other hosts use them unless they know better. */
+static char *export_own_parameters(void)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+    if (to == NULL)
+        return NULL;
+    for (size_t i = 0; i < tb_param_count(); i++) {
+        const struct tb_param_row *row = tb_param_row(i);
+        char value[1024];
+        if (!(row->flags & TB_PARAM_LOCAL) || tb_param_origin(row) == TB_PARAM_DEFAULT)
+            continue;
+        tb_param_print(row, value, sizeof value);
+        fprintf(to, "%s=%s\n", row->name, value);
+    }
+    return fclose(to) == 0 ? text : NULL;
+}
+
+static int make_setup(struct tb_launch *launch)
+{
+    struct tb_setup *setup = &launch->setup;
+    uint32_t window = WINDOW_TOTAL / launch->host_count;
+    *setup = (struct tb_setup){.version = (char *)TB_VERSION,
+                               .host_count = launch->host_count,
+                               .bind = launch->options->bind,
+                               .window = window > WINDOW_MOST ? WINDOW_MOST : window < WINDOW_LEAST ? WINDOW_LEAST : window,
+                               .hold = isatty(1) ? HOLD_TERMINAL : HOLD_ELSEWHERE,
+                               .parameters = export_parameters(),
+                               .own_parameters = export_own_parameters(),
+                               .directory = getcwd(NULL, 0),
+                               .app_count = launch->placement.app_count,
+                               .apps = launch->placement.apps};
+    if (setup->parameters == NULL || setup->own_parameters == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the parameters");
+    if (setup->directory == NULL)
+        setup->directory = strdup("/");
+    int rc = tb_key_make(&setup->key);
+    while (rc == TB_OK && setup->job == 0)
+        rc = tb_random_secret(&setup->job, sizeof setup->job);
+    launch->placement.book.job = setup->job;
+    return rc;
+}
+
+static void settle(struct tb_loop *loop)
+{
+    struct tb_launch *launch = TB_CONTAINER(loop, struct tb_launch, loop);
+    tb_input_pump(launch);
+    tb_guests_flush(launch);
+}
+
+static int open_all(struct tb_launch *launch)
+{
+    launch->input.descriptor = -1;
+    int rc = tb_loop_open(&launch->loop);
+    launch->loop.settle = settle;
+    tb_timer_init(&launch->start_timer, start_overdue);
+    tb_timer_init(&launch->job_timer, job_overdue);
+    tb_timer_init(&launch->beat, beat);
+    tb_timer_init(&launch->unfinalized_timer, tb_ending_unfinalized);
+    tb_timer_init(&launch->end_timer, end_overdue);
+    for (int i = 0; i < 2; i++)
+        tb_screen_open(&launch->screens[i], launch, i + 1);
+    if (rc == TB_OK)
+        rc = open_signals(launch);
+    if (rc == TB_OK)
+        rc = tb_placement_make(&launch->placement, launch->options);
+    if (rc != TB_OK)
+        return rc;
+    launch->host_count = launch->placement.book.host_count;
+    launch->ranks = calloc(launch->placement.book.ranks, 1);
+    if (launch->ranks == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", launch->placement.book.ranks);
+    rc = make_setup(launch);
+    return rc == TB_OK ? tb_guests_open(launch) : rc;
+}
+
+static void start(struct tb_launch *launch)
+{
+    unsetenv(TB_AGENT_VARIABLE); /* we may have been started by a rank of another job */
+    tb_timer_set(&launch->loop, &launch->start_timer, tb_param.start_timeout);
+    if (launch->options->timeout > 0)
+        tb_timer_set(&launch->loop, &launch->job_timer, launch->options->timeout);
+    for (uint32_t i = 0; i < launch->host_count; i++)
+        if (!launch->guests[i].target.local && !tb_timer_is_set(&launch->beat))
+            tb_timer_set(&launch->loop, &launch->beat, tb_param.heartbeat / 3);
+    tb_guests_start(launch);
+    /* With one host nobody needs an address, so it can start its ranks at once. */
+    struct tb_pipe *only = &launch->guests[0].pipe;
+    if (launch->host_count == 1 && only->out >= 0) {
+        tb_book_encode(&launch->placement.book, tb_pipe_begin(only, TB_CONTROL_BOOK));
+        tb_pipe_end(only);
+    }
+    tb_launch_check_done(launch);
+}
+
+int tb_launch_run(struct tb_options *options, const char *program)
+{
+    struct tb_launch *launch = calloc(1, sizeof *launch);
+    if (launch == NULL)
+        return 1;
+    launch->options = options;
+    launch->program = program;
+    int rc = open_all(launch);
+    if (rc == TB_OK) {
+        start(launch);
+        rc = tb_loop_run(&launch->loop);
+    }
+    if (rc != TB_OK) {
+        fprintf(stderr, "%s: %s\n", options->name, tb_error_story());
+        return 1;
+    }
+    /* Everything else goes with the process. */
+    return launch->verdict.weight != TB_VERDICT_NONE ? launch->verdict.code : 0;
+}

@@ -1,0 +1,87 @@
+/* launch: a job as the user sees it: which hosts, which programs, their output, their end. One thread. */
+#ifndef TB_LAUNCH_LAUNCH_H
+#define TB_LAUNCH_LAUNCH_H
+
+#include "job/job.h"
+
+#define TB_LAUNCH_SLOTS_LIMIT 1048576u
+
+/* ---- hosts: what the user wrote ----------------------------------------------------------------------------------------- */
+
+struct tb_host_entry {
+    char *name;        /* without the user */
+    char *user;        /* NULL: not given */
+    unsigned port;     /* of ssh; 0: not given */
+    uint32_t slots;    /* ranks that fit */
+    char cluster[64];  /* "": not given */
+};
+
+struct tb_host_list {
+    uint32_t count, room;
+    struct tb_host_entry *entries;
+};
+
+/* Adds "h1:4,user@h2"; a host that is there already gets more slots. `where` begins error messages. */
+int tb_host_list_parse(struct tb_host_list *list, const char *text, const char *where);
+/* Adds the lines of a host file; `name` is for messages. */
+int tb_host_list_read(struct tb_host_list *list, const char *text, const char *name);
+int tb_host_list_load(struct tb_host_list *list, const char *path);
+int tb_host_list_find(const struct tb_host_list *list, const char *name); /* index, or -1 */
+void tb_host_list_close(struct tb_host_list *list);
+
+/* ---- options --------------------------------------------------------------------------------------------------------------- */
+
+enum tb_map { TB_MAP_SLOT, TB_MAP_NODE };
+
+/* One section of the command line, between colons. */
+struct tb_section {
+    uint32_t count;            /* -n; 0: not given */
+    struct tb_host_list hosts; /* -H of this section, when there are several sections */
+    char *directory;
+    char **variables; /* NAME=value */
+    uint32_t variable_count;
+    char **arguments; /* program and its arguments; point into the command line */
+    uint32_t argument_count;
+};
+
+enum tb_options_action { TB_OPTIONS_RUN, TB_OPTIONS_HELP, TB_OPTIONS_VERSION };
+
+struct tb_options {
+    enum tb_options_action action;
+    const char *name; /* what the command was called as, for messages */
+    struct tb_host_list hosts;
+    uint32_t section_count, section_room;
+    struct tb_section *sections;
+    enum tb_map map;
+    uint32_t bind; /* enum tb_bind */
+    bool tag_output;
+    uint64_t timeout;     /* nanoseconds; 0: none */
+    const char *launcher; /* NULL: ssh */
+    const char *program;  /* path of tombolo on other hosts; NULL: as here */
+};
+
+/* `words` are what follows the command's name, ended by NULL. Parameters (--set) are set at once. */
+int tb_options_parse(struct tb_options *options, char **words);
+void tb_options_close(struct tb_options *options);
+extern const char tb_options_help[];
+
+/* ---- placement ------------------------------------------------------------------------------------------------------------- */
+
+/* Where the ranks go: fills the book's hosts (name, place, ranks) and ranges, and the programs. Hosts without a rank are
+ * left out; entries[i] is the index in options->hosts (or -1: this host, when none was named) of book host i. */
+struct tb_placement {
+    struct tb_book book;
+    uint32_t app_count;
+    struct tb_app *apps;
+    int *entries;
+};
+
+int tb_placement_make(struct tb_placement *placement, struct tb_options *options);
+void tb_placement_close(struct tb_placement *placement);
+
+/* ---- the job ------------------------------------------------------------------------------------------------------------------ */
+
+/* Runs the job to its end; returns the exit code. `program` is the path of this executable. */
+int tb_launch_run(struct tb_options *options, const char *program);
+
+#endif

@@ -1,0 +1,220 @@
+/* Which rank goes where. */
+#include "launch/launch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A place for ranks while they are dealt out. */
+struct seat {
+    int entry;       /* in the list of all hosts; -1: this host */
+    uint32_t slots;
+    uint32_t used;   /* of this round */
+};
+
+/* Adds hosts that only a section names, so that one list has them all. */
+static int gather_hosts(struct tb_options *options)
+{
+    for (uint32_t i = 0; i < options->section_count; i++) {
+        const struct tb_host_list *own = &options->sections[i].hosts;
+        for (uint32_t k = 0; k < own->count; k++) {
+            const struct tb_host_entry *entry = &own->entries[k];
+            if (tb_host_list_find(&options->hosts, entry->name) >= 0)
+                continue;
+            char text[600];
+            /* Brackets keep the colons of an IPv6 address apart from the one before the slots. */
+            snprintf(text, sizeof text, "%s%s[%s]:%u", entry->user != NULL ? entry->user : "",
+                     entry->user != NULL ? "@" : "", entry->name, entry->slots);
+            int rc = tb_host_list_parse(&options->hosts, text, "-H");
+            if (rc != TB_OK)
+                return rc;
+        }
+    }
+    return TB_OK;
+}
+
+/* The seats that a section may use. */
+static uint32_t list_seats(const struct tb_options *options, const struct tb_section *section, struct seat *seats)
+{
+    const struct tb_host_list *list = section->hosts.count > 0 ? &section->hosts : &options->hosts;
+    for (uint32_t i = 0; i < list->count; i++)
+        seats[i] = (struct seat){.entry = tb_host_list_find(&options->hosts, list->entries[i].name),
+                                 .slots = list->entries[i].slots};
+    if (list->count > 0)
+        return list->count;
+    seats[0] = (struct seat){.entry = -1, .slots = TB_LAUNCH_SLOTS_LIMIT};
+    return 1;
+}
+
+static uint32_t count_of(const struct tb_options *options, const struct tb_section *section, const struct seat *seats,
+                         uint32_t seat_count)
+{
+    if (section->count > 0)
+        return section->count;
+    bool all = section->hosts.count > 0 || (options->hosts.count > 0 && options->section_count == 1);
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < seat_count; i++)
+        total += seats[i].slots;
+    return all && total > 0 ? (total > TB_JOB_RANKS_LIMIT ? TB_JOB_RANKS_LIMIT : (uint32_t)total) : 1;
+}
+
+/* What is shared between sections that use the same hosts: how full each host is. */
+struct dealer {
+    struct tb_placement *placement;
+    struct tb_options *options;
+    uint32_t *used;   /* by entry + 1: ranks in this round */
+    int32_t *in_book; /* by entry + 1: host of the book, -1: none yet */
+    uint32_t range_room;
+};
+
+static int add_host(struct dealer *dealer, int entry, uint32_t *host)
+{
+    struct tb_book *book = &dealer->placement->book;
+    if (dealer->in_book[entry + 1] >= 0) {
+        *host = (uint32_t)dealer->in_book[entry + 1];
+        return TB_OK;
+    }
+    *host = book->host_count++;
+    dealer->in_book[entry + 1] = (int32_t)*host;
+    dealer->placement->entries[*host] = entry;
+    struct tb_host *made = &book->hosts[*host];
+    *made = (struct tb_host){.first_rank = book->ranks};
+    if (entry >= 0) {
+        const struct tb_host_entry *from = &dealer->options->hosts.entries[entry];
+        snprintf(made->name, sizeof made->name, "%s", from->name);
+        snprintf(made->place.cluster, sizeof made->place.cluster, "%s", from->cluster);
+    } else if (gethostname(made->name, sizeof made->name - 1) < 0) {
+        snprintf(made->name, sizeof made->name, "localhost");
+    }
+    snprintf(made->place.host, sizeof made->place.host, "%.63s", made->name);
+    return TB_OK;
+}
+
+static int add_ranks(struct dealer *dealer, int entry, uint32_t count)
+{
+    struct tb_book *book = &dealer->placement->book;
+    uint32_t host;
+    int rc = add_host(dealer, entry, &host);
+    if (rc != TB_OK)
+        return rc;
+    struct tb_host *to = &book->hosts[host];
+    if (to->rank_count + count > TB_HOST_RANKS_LIMIT)
+        return tb_error(TB_ERR_LIMIT, "host %s would get more than %u ranks; name more hosts or start fewer ranks", to->name,
+                        TB_HOST_RANKS_LIMIT);
+    struct tb_rank_range *last = book->range_count > 0 ? &book->ranges[book->range_count - 1] : NULL;
+    if (last != NULL && last->host == host) {
+        last->count += count;
+    } else {
+        if (book->range_count == dealer->range_room) {
+            uint32_t room = dealer->range_room > 0 ? dealer->range_room * 2 : 16;
+            struct tb_rank_range *grown = realloc(book->ranges, room * sizeof *grown);
+            if (grown == NULL)
+                return tb_error(TB_ERR_MEMORY, "no memory for the places of the ranks");
+            book->ranges = grown;
+            dealer->range_room = room;
+        }
+        book->ranges[book->range_count++] =
+            (struct tb_rank_range){.first_rank = book->ranks, .count = count, .host = host, .first_local = to->rank_count};
+    }
+    to->rank_count += count;
+    book->ranks += count;
+    return TB_OK;
+}
+
+/* Deals `count` ranks to the seats, round after round when there are more ranks than slots. */
+static int deal(struct dealer *dealer, const struct seat *seats, uint32_t seat_count, uint32_t count)
+{
+    bool one_by_one = dealer->options->map == TB_MAP_NODE;
+    while (count > 0) {
+        bool moved = false;
+        for (uint32_t i = 0; i < seat_count && count > 0; i++) {
+            uint32_t *used = &dealer->used[seats[i].entry + 1];
+            uint32_t left = *used < seats[i].slots ? seats[i].slots - *used : 0;
+            uint32_t now = one_by_one && left > 1 ? 1 : left;
+            now = now < count ? now : count;
+            if (now == 0)
+                continue;
+            int rc = add_ranks(dealer, seats[i].entry, now);
+            if (rc != TB_OK)
+                return rc;
+            *used += now;
+            count -= now;
+            moved = true;
+        }
+        for (uint32_t i = 0; i < seat_count && !moved; i++)
+            dealer->used[seats[i].entry + 1] = 0;
+    }
+    return TB_OK;
+}
+
+static int add_app(struct tb_placement *placement, const struct tb_section *section, uint32_t first_rank, uint32_t ranks)
+{
+    struct tb_app *app = &placement->apps[placement->app_count++];
+    *app = (struct tb_app){.first_rank = first_rank,
+                           .ranks = ranks,
+                           .argument_count = section->argument_count,
+                           .variable_count = section->variable_count,
+                           .directory = strdup(section->directory != NULL ? section->directory : "")};
+    app->arguments = calloc((size_t)section->argument_count + 1, sizeof(char *));
+    app->variables = calloc((size_t)section->variable_count + 1, sizeof(char *));
+    if (app->directory == NULL || app->arguments == NULL || app->variables == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the command line");
+    bool made = true;
+    for (uint32_t i = 0; i < section->argument_count && made; i++)
+        made = (app->arguments[i] = strdup(section->arguments[i])) != NULL;
+    for (uint32_t i = 0; i < section->variable_count && made; i++)
+        made = (app->variables[i] = strdup(section->variables[i])) != NULL;
+    return made ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the command line");
+}
+
+static int place_section(struct dealer *dealer, const struct tb_section *section, struct seat *seats)
+{
+    struct tb_book *book = &dealer->placement->book;
+    uint32_t seat_count = list_seats(dealer->options, section, seats);
+    uint32_t count = count_of(dealer->options, section, seats, seat_count);
+    uint32_t first = book->ranks;
+    if (count > TB_JOB_RANKS_LIMIT - first)
+        return tb_error(TB_ERR_LIMIT, "more than %u ranks", TB_JOB_RANKS_LIMIT);
+    int rc = deal(dealer, seats, seat_count, count);
+    return rc == TB_OK ? add_app(dealer->placement, section, first, count) : rc;
+}
+
+int tb_placement_make(struct tb_placement *placement, struct tb_options *options)
+{
+    *placement = (struct tb_placement){0};
+    int rc = gather_hosts(options);
+    if (rc != TB_OK)
+        return rc;
+    size_t hosts = (size_t)options->hosts.count + 1;
+    struct dealer dealer = {.placement = placement, .options = options};
+    struct seat *seats = calloc(hosts, sizeof *seats);
+    dealer.used = calloc(hosts, sizeof *dealer.used);
+    dealer.in_book = malloc(hosts * sizeof *dealer.in_book);
+    placement->book.hosts = calloc(hosts, sizeof *placement->book.hosts);
+    placement->entries = calloc(hosts, sizeof *placement->entries);
+    placement->apps = calloc(options->section_count, sizeof *placement->apps);
+    if (seats == NULL || dealer.used == NULL || dealer.in_book == NULL || placement->book.hosts == NULL ||
+        placement->entries == NULL || placement->apps == NULL)
+        rc = tb_error(TB_ERR_MEMORY, "no memory for the places of the ranks");
+    for (size_t i = 0; rc == TB_OK && i < hosts; i++)
+        dealer.in_book[i] = -1;
+    for (uint32_t i = 0; rc == TB_OK && i < options->section_count; i++)
+        rc = place_section(&dealer, &options->sections[i], seats);
+    free(seats);
+    free(dealer.used);
+    free(dealer.in_book);
+    if (rc != TB_OK)
+        tb_placement_close(placement);
+    return rc;
+}
+
+void tb_placement_close(struct tb_placement *placement)
+{
+    for (uint32_t i = 0; i < placement->app_count; i++)
+        tb_app_close(&placement->apps[i]);
+    free(placement->apps);
+    free(placement->entries);
+    tb_book_close(&placement->book);
+    *placement = (struct tb_placement){0};
+}

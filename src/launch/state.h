@@ -1,0 +1,129 @@
+/* The launcher's state, shared by the files of this folder. One thread owns everything. */
+#ifndef TB_LAUNCH_STATE_H
+#define TB_LAUNCH_STATE_H
+
+#include "launch/launch.h"
+#include "remote/remote.h"
+
+#define TB_LAUNCH_TAIL_BYTES 2048u /* of a shell's standard error, for the message when it fails */
+#define TB_LAUNCH_INPUT      65536 /* bytes of input under way */
+
+struct tb_launch;
+
+enum tb_guest_phase {
+    TB_GUEST_WAITING, /* its shell is not started yet */
+    TB_GUEST_SILENT,  /* started, has not said anything */
+    TB_GUEST_SPOKEN,  /* the preamble is there */
+    TB_GUEST_READY,   /* has told its addresses */
+    TB_GUEST_STARTED, /* its ranks run */
+    TB_GUEST_GONE     /* has said that all is over, or is given up */
+};
+
+/* A host of the job, with the shell that leads to its agent. */
+struct tb_guest {
+    struct tb_launch *launch;
+    uint32_t host; /* in the book */
+    struct tb_shell_target target;
+    enum tb_guest_phase phase;
+    pid_t pid; /* of the shell; 0: not started, or collected */
+    struct tb_pipe pipe;
+    struct tb_watch watch, errors;
+    struct tb_timer patience; /* between the end of the stream and the end of the shell */
+    char *tail;
+    size_t tail_length;
+    uint64_t heard;
+    uint32_t written; /* bytes of output that it may send again */
+};
+
+/* Output that waits until standard output or error takes it. */
+struct tb_chunk {
+    struct tb_list node;
+    uint32_t host;
+    uint32_t length, at;
+    uint32_t charge; /* how much of the host's window it takes */
+    char bytes[];
+};
+
+struct tb_screen {
+    struct tb_watch watch;
+    struct tb_launch *launch;
+    int descriptor;
+    bool blocking_file; /* always ready: a regular file */
+    bool broken;        /* nobody reads any more */
+    bool mid_line;      /* the last byte was no newline */
+    struct tb_list chunks;
+};
+
+enum tb_verdict_weight { TB_VERDICT_NONE, TB_VERDICT_LATE, TB_VERDICT_ABORT, TB_VERDICT_CAUSE };
+
+struct tb_verdict {
+    enum tb_verdict_weight weight;
+    int code;
+    char text[4096];
+};
+
+#define TB_RANK_ENDED      1
+#define TB_RANK_MID_OUTPUT 2 /* its standard output stopped inside a line */
+#define TB_RANK_MID_ERROR  4
+
+struct tb_launch {
+    struct tb_loop loop;
+    struct tb_options *options;
+    struct tb_placement placement;
+    struct tb_setup setup;
+    const char *program; /* path of this executable */
+    sigset_t mask;       /* signals as they were */
+    struct tb_watch signals;
+    uint32_t host_count;
+    struct tb_guest *guests;
+    uint32_t silent_count, ready_count, next_start;
+    bool ending, killing, flushing;
+    int interrupts; /* SIGINT and the like so far */
+    struct tb_verdict verdict;
+    uint8_t *ranks; /* TB_RANK_ flags */
+    uint32_t ended_count, unfinalized_count;
+    struct tb_ended unfinalized; /* the first that ended without MPI_Finalize */
+    struct tb_timer start_timer, job_timer, beat, unfinalized_timer, end_timer;
+    struct tb_screen screens[2];
+    struct tb_watch input;
+    bool input_open, input_ready; /* input_ready: a file that cannot be waited for */
+    int64_t input_window;
+};
+
+/* launch.c */
+/* Ends the job with this verdict, unless there is a weightier one. */
+void tb_launch_fail(struct tb_launch *launch, enum tb_verdict_weight weight, int code, const char *format, ...)
+    __attribute__((format(printf, 4, 5), cold));
+void tb_launch_say(struct tb_launch *launch, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+void tb_launch_check_done(struct tb_launch *launch);
+struct tb_guest *tb_launch_guest_of(struct tb_launch *launch, uint32_t rank);
+
+/* guest.c */
+int tb_guests_open(struct tb_launch *launch);
+void tb_guests_start(struct tb_launch *launch); /* as many shells as may be starting at once */
+void tb_guests_reap(struct tb_launch *launch);
+void tb_guests_stop(struct tb_launch *launch, bool now);
+void tb_guests_abandon(struct tb_launch *launch); /* kills shells that are still there */
+void tb_guests_signal(struct tb_launch *launch, int signal);
+void tb_guests_flush(struct tb_launch *launch);
+void tb_guest_give_up(struct tb_guest *guest);
+bool tb_guests_gone(const struct tb_launch *launch);
+void tb_guest_take_frame(struct tb_guest *guest, struct tb_frame *frame); /* frame.c */
+
+/* ending.c */
+void tb_ending_rank(struct tb_launch *launch, const struct tb_ended *ended);
+void tb_ending_abort(struct tb_launch *launch, uint32_t rank, uint32_t pid, uint32_t code, const char *text, int length);
+void tb_ending_guest(struct tb_guest *guest, bool exited, int status);
+void tb_ending_unfinalized(struct tb_timer *timer);
+
+/* screen.c */
+void tb_screen_open(struct tb_screen *screen, struct tb_launch *launch, int descriptor);
+void tb_screen_add(struct tb_screen *screen, uint32_t rank, uint32_t host, const char *bytes, size_t length);
+void tb_screen_text(struct tb_screen *screen, const char *text, size_t length); /* of ours, or of a shell */
+bool tb_screens_empty(const struct tb_launch *launch);
+void tb_input_open(struct tb_launch *launch);
+void tb_input_allow(struct tb_launch *launch, uint32_t bytes);
+void tb_input_resume(struct tb_launch *launch);
+void tb_input_pump(struct tb_launch *launch); /* a file that cannot be waited for */
+
+#endif

@@ -1,0 +1,19 @@
+/* Cross-memory attach: copying straight from another process's memory (process_vm_readv). The kernel allows it between
+ * processes that may trace each other; a container, a seccomp filter or Yama may forbid it. Stateless; any thread. */
+#ifndef TB_TRANSPORT_SHM_CROSS_MEMORY_H
+#define TB_TRANSPORT_SHM_CROSS_MEMORY_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+
+/* Copies `length` bytes from `address` of process `pid` into the spans, which are consumed as far as it came.
+ * TB_ERR_FORBIDDEN: the machine does not allow it. TB_ERR_PEER: there is no such process. TB_ERR_ARGUMENT: there is no
+ * memory at that address. */
+int tb_cross_memory_read(pid_t pid, uint64_t address, struct tb_spans *into, uint64_t length);
+
+/* Is there such a call at all, and is `pid` the process that keeps `token` at `address`? A process number alone proves
+ * nothing: ranks may live in different PID namespaces. TB_OK or TB_ERR_FORBIDDEN. */
+int tb_cross_memory_verify(pid_t pid, uint64_t address, uint64_t token);
+
+#endif

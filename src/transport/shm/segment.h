@@ -1,0 +1,39 @@
+/* The segment: the memory that all ranks of a host share. Made by the agent, zero at first and sparse, so that only
+ * what is touched costs memory. First a page for each rank, then a ring for each ordered pair of ranks, a receiver's
+ * rings side by side. Everything is found by arithmetic; nothing in it is a pointer. Whoever opens the transport writes
+ * its own page; who writes what afterwards stands at each field. */
+#ifndef TB_TRANSPORT_SHM_SEGMENT_H
+#define TB_TRANSPORT_SHM_SEGMENT_H
+
+#include <stdatomic.h>
+
+#include "transport/shm/ring.h"
+
+#define TB_SHM_PAGE  4096
+#define TB_SHM_RANKS 4096 /* most ranks of one host */
+#define TB_SHM_WORDS (TB_SHM_RANKS / 64)
+
+/* One rank's page. Lines that are written at different times by different ranks are kept apart. */
+struct tb_shm_page {
+    alignas(128) _Atomic uint32_t state; /* enum tb_doorbell_state */
+    /* Written once by the rank when it opens; pid last, so who reads a pid that is not 0 finds the rest. */
+    alignas(128) _Atomic uint32_t pid;
+    uint64_t token; /* random */
+    uint64_t
+        token_address; /* where the same number stands in the rank's own memory: proof that the pid means the rank */
+    /* A bit for each rank that has sent something to this one; set by the sender before its first frame. */
+    alignas(128) _Atomic uint64_t senders[TB_SHM_WORDS];
+};
+_Static_assert(sizeof(struct tb_shm_page) <= TB_SHM_PAGE, "a rank's page is one page");
+
+static inline struct tb_shm_page *tb_shm_page_of(void *segment, uint32_t rank)
+{
+    return (struct tb_shm_page *)((char *)segment + (size_t)rank * TB_SHM_PAGE);
+}
+
+static inline void *tb_shm_ring_of(void *segment, uint32_t ranks, uint32_t from, uint32_t to, size_t bulk)
+{
+    return (char *)segment + (size_t)ranks * TB_SHM_PAGE + ((size_t)to * ranks + from) * tb_ring_bytes(bulk);
+}
+
+#endif

@@ -1,0 +1,437 @@
+/* shm: frames between the ranks of one host, through rings in the memory that they share (see segment.h and ring.h).
+ *
+ * Every payload is copied into the ring at once, so a send is TB_OK or TB_AGAIN. Frames are delivered straight from the
+ * ring; `place` is never called, since the one who is given the frame copies it where it belongs with the same effort.
+ *
+ * A rank sleeps as doorbell.h says. It is woken by whoever writes a record for it, and by whoever frees room in a ring
+ * that it has found full. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "transport/transport.h"
+#include "transport/shm/cross_memory.h"
+#include "transport/shm/doorbell.h"
+#include "transport/shm/segment.h"
+
+#define BULK_LEAST (16u << 10)
+#define CALM       1000 /* after so many frames without sleep a rank is taken for busy */
+
+enum shm_attach { SHM_ATTACH_UNKNOWN, SHM_ATTACH_PROVED };
+
+/* Another rank of this host, or this one. Made when it is first asked for or heard of. */
+struct shm_peer {
+    struct tb_endpoint endpoint;
+    struct tb_ring_writer writer;
+    struct tb_ring_reader reader;
+    struct tb_shm_page *page;
+    int doorbell;
+    uint32_t local; /* its number on this host */
+    bool announced; /* it knows that we send to it */
+    bool damaged;   /* it wrote nonsense; nothing more is read */
+    bool blocked;   /* its ring was full; in the list of such */
+    enum shm_attach attach;
+    struct tb_list blocked_node;
+};
+
+struct shm_transport {
+    struct tb_transport transport;
+    struct tb_transport_config config;
+    struct tb_shm_page *page; /* our own */
+    size_t bulk;              /* bytes of a ring's bulk */
+    uint64_t token;           /* what others find here when they prove that they read the right process */
+    uint32_t words;           /* of the bitmap of senders */
+    uint32_t active_count;
+    bool polling;
+    bool registered; /* for fences by the kernel, see doorbell.h */
+    uint32_t calm;   /* frames that have arrived since the last sleep, up to CALM */
+    struct tb_list blocked;
+    struct shm_peer **peers;      /* by number on this host; NULL until needed */
+    struct shm_peer **active;     /* those that have sent something to us */
+    uint64_t heard[TB_SHM_WORDS]; /* the bitmap as far as it has been taken in */
+};
+
+static struct shm_transport *shm_of(struct tb_transport *transport)
+{
+    return (struct shm_transport *)transport;
+}
+
+static size_t shm_bulk_bytes(void)
+{
+    size_t bulk = BULK_LEAST;
+    while (bulk < tb_param.shm_ring)
+        bulk *= 2;
+    return bulk;
+}
+
+size_t tb_shm_segment_bytes(uint32_t ranks)
+{
+    return (size_t)ranks * TB_SHM_PAGE + (size_t)ranks * ranks * tb_ring_bytes(shm_bulk_bytes());
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------------
+ */
+
+static int shm_check(const struct tb_transport_config *config)
+{
+    if (config->local_count == 0 || config->local_count > TB_SHM_RANKS || config->local_index >= config->local_count)
+        return tb_error(TB_ERR_LIMIT, "shared memory serves 1 to %d ranks of a host; this is number %u of %u",
+                        TB_SHM_RANKS, config->local_index, config->local_count);
+    size_t needed = tb_shm_segment_bytes(config->local_count);
+    if (config->segment == NULL || config->segment_bytes < needed)
+        return tb_error(
+            TB_ERR_ARGUMENT,
+            "the shared memory of this host has %zu bytes, %zu are needed for %u ranks; do all ranks run the "
+            "same version with the same shm_ring?",
+            config->segment_bytes, needed, config->local_count);
+    return TB_OK;
+}
+
+/* Whether others' memory may be read is tried on ourselves: that fails where the call does not exist or is filtered. */
+static int shm_introduce(struct shm_transport *shm)
+{
+    int error = tb_random_secret(&shm->token, sizeof(shm->token));
+    if (error != TB_OK)
+        return error;
+    uint64_t address = (uint64_t)(uintptr_t)&shm->token;
+    if (tb_param.cross_memory && tb_cross_memory_verify(getpid(), address, shm->token) == TB_OK)
+        shm->transport.capabilities |= TB_CAP_REMOTE_READ;
+    shm->page->token = shm->token;
+    shm->page->token_address = address;
+    atomic_store_explicit(&shm->page->pid, (uint32_t)getpid(), memory_order_release);
+    return TB_OK;
+}
+
+static void shm_close(struct tb_transport *transport)
+{
+    struct shm_transport *shm = shm_of(transport);
+    if (shm->peers != NULL) {
+        for (uint32_t i = 0; i < shm->config.local_count; i++)
+            free(shm->peers[i]);
+    }
+    free(shm->peers);
+    free(shm->active);
+    free(shm);
+}
+
+static int shm_open(const struct tb_transport_config *config, struct tb_transport **transport)
+{
+    int error = shm_check(config);
+    if (error != TB_OK)
+        return error;
+    struct shm_transport *shm = calloc(1, sizeof(*shm));
+    if (shm == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the shared-memory transport");
+    shm->config = *config;
+    shm->bulk = shm_bulk_bytes();
+    shm->words = (config->local_count + 63) / 64;
+    shm->page = tb_shm_page_of(config->segment, config->local_index);
+    shm->transport.table = &tb_transport_shm;
+    shm->transport.capabilities = TB_CAP_DEPENDABLE;
+    shm->transport.max_payload = tb_ring_longest(shm->bulk);
+    shm->transport.eager_limit = shm->transport.max_payload;
+    if (tb_param.eager_shm < shm->transport.eager_limit)
+        shm->transport.eager_limit = (uint32_t)tb_param.eager_shm;
+    shm->transport.remote_minimum = tb_param.shm_single_copy != 0 ? tb_param.shm_single_copy : UINT64_MAX;
+    tb_list_init(&shm->blocked);
+    shm->peers = calloc(config->local_count, sizeof(*shm->peers));
+    shm->active = calloc(config->local_count, sizeof(*shm->active));
+    if (shm->peers == NULL || shm->active == NULL) {
+        error = tb_error(TB_ERR_MEMORY, "no memory for the endpoints of %u ranks", config->local_count);
+        goto out;
+    }
+    /* Emptying the doorbell must not block, whoever made it. */
+    int doorbell = config->doorbells[config->local_index];
+    int flags = fcntl(doorbell, F_GETFL);
+    if (flags < 0 || fcntl(doorbell, F_SETFL, flags | O_NONBLOCK) < 0) {
+        error = tb_error_errno("the doorbell of this rank (descriptor %d) cannot be used", doorbell);
+        goto out;
+    }
+    shm->registered = tb_doorbell_register();
+    error = shm_introduce(shm);
+out:
+    if (error != TB_OK)
+        shm_close(&shm->transport);
+    else
+        *transport = &shm->transport;
+    return error;
+}
+
+static int shm_peer_make(struct shm_transport *shm, uint32_t local, struct shm_peer **made)
+{
+    const struct tb_transport_config *config = &shm->config;
+    struct shm_peer *peer = calloc(1, sizeof(*peer));
+    if (peer == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for an endpoint of shared memory");
+    uint32_t own = config->local_index, count = config->local_count;
+    peer->endpoint.transport = &shm->transport;
+    peer->endpoint.proc = (struct tb_proc){config->self.job, config->local_procs[local]};
+    peer->page = tb_shm_page_of(config->segment, local);
+    peer->doorbell = config->doorbells[local];
+    peer->local = local;
+    tb_list_init(&peer->blocked_node);
+    tb_ring_writer_open(&peer->writer, tb_shm_ring_of(config->segment, count, own, local, shm->bulk), shm->bulk);
+    tb_ring_reader_open(&peer->reader, tb_shm_ring_of(config->segment, count, local, own, shm->bulk), shm->bulk);
+    shm->peers[local] = *made = peer;
+    return TB_OK;
+}
+
+static int shm_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
+{
+    struct shm_transport *shm = shm_of(transport);
+    const struct tb_transport_config *config = &shm->config;
+    for (uint32_t i = 0; i < config->local_count && proc.job == config->self.job; i++) {
+        if (config->local_procs[i] != proc.index)
+            continue;
+        struct shm_peer *peer = shm->peers[i];
+        int error = peer != NULL ? TB_OK : shm_peer_make(shm, i, &peer);
+        if (error == TB_OK)
+            *endpoint = &peer->endpoint;
+        return error;
+    }
+    return tb_error(TB_ERR_PEER, "process %u of job %u is not on this host", proc.index, proc.job);
+}
+
+/* ---- sleeping ------------------------------------------------------------------------------------------------------
+ */
+
+static inline void shm_wake(struct shm_transport *shm, struct shm_peer *peer)
+{
+    tb_doorbell_wake(&peer->page->state, peer->doorbell, shm->registered);
+}
+
+static bool shm_anything(struct shm_transport *shm)
+{
+    for (uint32_t i = 0; i < shm->words; i++) {
+        if (atomic_load_explicit(&shm->page->senders[i], memory_order_seq_cst) != shm->heard[i])
+            return true;
+    }
+    for (uint32_t i = 0; i < shm->active_count; i++) {
+        if (!shm->active[i]->damaged && tb_ring_ready(&shm->active[i]->reader))
+            return true;
+    }
+    struct shm_peer *peer;
+    TB_LIST_EACH(peer, &shm->blocked, struct shm_peer, blocked_node)
+    {
+        if (tb_ring_writer_look(&peer->writer))
+            return true;
+    }
+    return false;
+}
+
+static bool shm_arm(struct tb_transport *transport)
+{
+    struct shm_transport *shm = shm_of(transport);
+    shm->calm = 0;
+    if (!tb_doorbell_sleep(&shm->page->state))
+        return false;
+    if (!shm_anything(shm))
+        return true;
+    atomic_store_explicit(&shm->page->state, TB_DOORBELL_AWAKE, memory_order_relaxed);
+    return false;
+}
+
+static void shm_disarm(struct tb_transport *transport)
+{
+    struct shm_transport *shm = shm_of(transport);
+    tb_doorbell_awake(&shm->page->state, shm->config.doorbells[shm->config.local_index]);
+}
+
+static int shm_descriptor(struct tb_transport *transport)
+{
+    struct shm_transport *shm = shm_of(transport);
+    return shm->config.doorbells[shm->config.local_index];
+}
+
+static uint64_t shm_deadline(struct tb_transport *transport)
+{
+    return TB_NEVER;
+}
+
+/* ---- sending -------------------------------------------------------------------------------------------------------
+ */
+
+static void shm_announce(struct shm_transport *shm, struct shm_peer *peer)
+{
+    uint32_t own = shm->config.local_index;
+    atomic_fetch_or_explicit(&peer->page->senders[own / 64], (uint64_t)1 << (own % 64), memory_order_seq_cst);
+    peer->announced = true;
+}
+
+/* The ring looked full. True: there is room after all. */
+static bool shm_find_room(struct shm_transport *shm, struct shm_peer *peer, struct tb_ring_frame *frame, bool routed)
+{
+    bool ample = tb_ring_writer_look(&peer->writer);
+    if (tb_ring_reserve(&peer->writer, frame, routed))
+        return true;
+    TB_ASSERT(!ample);
+    if (tb_ring_writer_wait(&peer->writer))
+        return tb_ring_reserve(&peer->writer, frame, routed);
+    if (!peer->blocked) {
+        peer->blocked = true;
+        tb_list_append(&shm->blocked, &peer->blocked_node);
+    }
+    return false;
+}
+
+static int shm_send(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
+                    enum tb_stream stream, void *token)
+{
+    struct shm_peer *peer = (struct shm_peer *)endpoint;
+    struct shm_transport *shm = shm_of(endpoint->transport);
+    uint64_t length = payload != NULL ? payload->left : 0;
+    TB_ASSERT(length <= shm->transport.max_payload);
+    bool routed = envelope->message.flags & TB_MESSAGE_ROUTED;
+    struct tb_ring_frame frame = {.length = (uint32_t)length};
+    if (!tb_ring_reserve(&peer->writer, &frame, routed) && !shm_find_room(shm, peer, &frame, routed))
+        return TB_AGAIN;
+    frame.record->message = envelope->message;
+    if (routed)
+        *frame.routing = envelope->routing;
+    if (length > 0)
+        tb_spans_gather(payload, frame.payload, length);
+    if (__builtin_expect(!peer->announced, 0))
+        shm_announce(shm, peer);
+    tb_ring_publish(&peer->writer, &frame);
+    shm_wake(shm, peer);
+    return TB_OK;
+}
+
+/* Those whose ring was full and has room again. */
+static int shm_unblock(struct shm_transport *shm)
+{
+    int freed = 0;
+    struct shm_peer *peer;
+    TB_LIST_EACH(peer, &shm->blocked, struct shm_peer, blocked_node)
+    {
+        if (!tb_ring_writer_look(&peer->writer))
+            continue;
+        peer->blocked = false;
+        tb_list_remove(&peer->blocked_node);
+        atomic_store_explicit(&peer->writer.memory->waiting, 0, memory_order_relaxed);
+        shm->config.upcalls.writable(shm->config.upcalls.context, &peer->endpoint);
+        freed++;
+    }
+    return freed;
+}
+
+/* ---- receiving -----------------------------------------------------------------------------------------------------
+ */
+
+/* Takes in those that have announced themselves since the last time. */
+static void shm_admit(struct shm_transport *shm, uint32_t word)
+{
+    uint64_t fresh = atomic_load_explicit(&shm->page->senders[word], memory_order_acquire) & ~shm->heard[word];
+    while (fresh != 0) {
+        uint32_t local = word * 64 + (uint32_t)__builtin_ctzll(fresh);
+        uint64_t bit = fresh & -fresh;
+        fresh -= bit;
+        shm->heard[word] |= bit;
+        if (local >= shm->config.local_count)
+            continue;
+        struct shm_peer *peer = shm->peers[local];
+        if (peer == NULL) {
+            if (shm_peer_make(shm, local, &peer) != TB_OK) {
+                tb_log(TB_LOG_ERROR, "shm", "a rank of this host cannot be heard: %s", tb_error_story());
+                continue;
+            }
+            shm->config.upcalls.opened(shm->config.upcalls.context, &peer->endpoint);
+        }
+        shm->active[shm->active_count++] = peer;
+    }
+}
+
+static int shm_damaged(struct shm_transport *shm, struct shm_peer *peer, int error)
+{
+    peer->damaged = true;
+    shm->config.upcalls.broken(shm->config.upcalls.context, &peer->endpoint, error);
+    return 1;
+}
+
+/* Delivers one frame of this sender. Not more: whether another one is there would be seen only after waiting for a line
+ * that the sender has just written, which costs a short message more than a further poll. */
+static inline int shm_receive(struct shm_transport *shm, struct shm_peer *peer)
+{
+    struct tb_ring_frame frame;
+    int found = tb_ring_peek(&peer->reader, &frame);
+    if (found == 0 || peer->damaged)
+        return 0;
+    if (__builtin_expect(found < 0, 0))
+        return shm_damaged(shm, peer, found);
+    uint8_t kind = frame.record->message.kind;
+    if (__builtin_expect(kind == 0 || kind >= TB_KIND_COUNT, 0))
+        return shm_damaged(shm, peer, tb_error(TB_ERR_PROTOCOL, "a frame of unknown kind %u in shared memory", kind));
+    const struct tb_upcalls *up = &shm->config.upcalls;
+    up->frame(up->context, &peer->endpoint, frame.routing, &frame.record->message, frame.payload, frame.length);
+    if (tb_ring_release(&peer->reader, &frame))
+        shm_wake(shm, peer);
+    return 1;
+}
+
+static int shm_poll(struct tb_transport *transport)
+{
+    struct shm_transport *shm = shm_of(transport);
+    int done = 0;
+    TB_ASSERT(!shm->polling);
+    shm->polling = true;
+    for (uint32_t i = 0; i < shm->words; i++) {
+        if (__builtin_expect(atomic_load_explicit(&shm->page->senders[i], memory_order_relaxed) != shm->heard[i], 0))
+            shm_admit(shm, i);
+    }
+    for (uint32_t i = 0; i < shm->active_count; i++)
+        done += shm_receive(shm, shm->active[i]);
+    if (__builtin_expect(!tb_list_empty(&shm->blocked), 0))
+        done += shm_unblock(shm);
+    shm->polling = false;
+    if (__builtin_expect(done > 0 && shm->calm < CALM && (shm->calm += (uint32_t)done) >= CALM && shm->registered, 0))
+        tb_doorbell_busy(&shm->page->state);
+    return done;
+}
+
+static bool shm_idle(struct tb_transport *transport)
+{
+    return true; /* what was accepted is in memory that outlives this process */
+}
+
+/* ---- reading another rank's memory ---------------------------------------------------------------------------------
+ */
+
+static int shm_read(struct tb_endpoint *endpoint, uint64_t address, struct tb_spans *into, uint64_t length)
+{
+    struct shm_peer *peer = (struct shm_peer *)endpoint;
+    struct tb_transport *transport = endpoint->transport;
+    if (!(transport->capabilities & TB_CAP_REMOTE_READ))
+        return tb_error(TB_ERR_FORBIDDEN, "reading other ranks' memory is not possible here");
+    pid_t pid = (pid_t)atomic_load_explicit(&peer->page->pid, memory_order_acquire);
+    int error = TB_OK;
+    if (peer->attach == SHM_ATTACH_UNKNOWN) {
+        error = tb_cross_memory_verify(pid, peer->page->token_address, peer->page->token);
+        if (error == TB_OK)
+            peer->attach = SHM_ATTACH_PROVED;
+    }
+    if (error == TB_OK)
+        error = tb_cross_memory_read(pid, address, into, length);
+    /* Memory of a device is there for its own process only; such a message has to be sent. */
+    if (error == TB_ERR_ARGUMENT)
+        return TB_ERR_FORBIDDEN;
+    if (error == TB_ERR_FORBIDDEN) {
+        transport->capabilities &= ~(unsigned)TB_CAP_REMOTE_READ;
+        tb_log(TB_LOG_INFO, "shm", "going on without cross-memory attach: %s", tb_error_story());
+    }
+    return error;
+}
+
+const struct tb_transport_table tb_transport_shm = {
+    .name = "shm",
+    .open = shm_open,
+    .close = shm_close,
+    .endpoint = shm_endpoint,
+    .send = shm_send,
+    .poll = shm_poll,
+    .arm = shm_arm,
+    .disarm = shm_disarm,
+    .descriptor = shm_descriptor,
+    .deadline = shm_deadline,
+    .idle = shm_idle,
+    .read = shm_read,
+};

@@ -1,0 +1,123 @@
+/* Beginning and end: levels of threads, what may be asked before, meanwhile and after, versions, names, time, limits.
+ *
+ * usage: init [LEVEL]      single, funneled, serialized or multiple: MPI_Init_thread; without it, MPI_Init */
+#include "test.h"
+
+static const struct level {
+    const char *name;
+    int value;
+} levels[] = {
+    {"single", MPI_THREAD_SINGLE},
+    {"funneled", MPI_THREAD_FUNNELED},
+    {"serialized", MPI_THREAD_SERIALIZED},
+    {"multiple", MPI_THREAD_MULTIPLE},
+};
+
+static void expect_state(int initialised, int finalised)
+{
+    int flag = -1;
+    MPI_Initialized(&flag);
+    CHECK_EQUAL(flag != 0, initialised);
+    flag = -1;
+    MPI_Finalized(&flag);
+    CHECK_EQUAL(flag != 0, finalised);
+}
+
+/* These may be called at any time. */
+static void expect_versions(void)
+{
+    int version = 0, subversion = -1, length = -1;
+    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    MPI_Get_version(&version, &subversion);
+    CHECK(version == MPI_VERSION && subversion == MPI_SUBVERSION, "MPI_Get_version says %d.%d", version, subversion);
+    MPI_Get_library_version(library, &length);
+    CHECK(length > 0 && length == (int)strlen(library), "the library is called \"%s\", length %d", library, length);
+    if (!test_peer())
+        CHECK(strstr(library, "Tombolo") != NULL, "the library is called \"%s\"", library);
+    char text[MPI_MAX_ERROR_STRING];
+    int class = -1;
+    MPI_Error_class(MPI_ERR_COUNT, &class);
+    CHECK_EQUAL(class, MPI_ERR_COUNT);
+    MPI_Error_string(MPI_ERR_COUNT, text, &length);
+    CHECK(length > 0 && length == (int)strlen(text), "the text of MPI_ERR_COUNT is \"%s\"", text);
+}
+
+static void expect_attribute(int keyval, const char *name, int least)
+{
+    int *value = NULL, flag = 0;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, keyval, &value, &flag);
+    if (!flag || value == NULL)
+        CHECK(false, "there is no attribute %s", name);
+    else
+        CHECK(*value >= least, "%s is %d", name, *value);
+}
+
+/* The largest tag works, and the process has a name. */
+static void expect_environment(void)
+{
+    char name[MPI_MAX_PROCESSOR_NAME] = "";
+    int length = -1, *limit = NULL, flag = 0, out = test_rank, in = -1;
+    MPI_Get_processor_name(name, &length);
+    CHECK(length > 0 && length == (int)strlen(name), "the processor is called \"%s\", length %d", name, length);
+    expect_attribute(MPI_TAG_UB, "MPI_TAG_UB", 32767);
+    expect_attribute(MPI_WTIME_IS_GLOBAL, "MPI_WTIME_IS_GLOBAL", 0);
+    expect_attribute(MPI_IO, "MPI_IO", MPI_PROC_NULL < MPI_ANY_SOURCE ? MPI_PROC_NULL : MPI_ANY_SOURCE);
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &flag);
+    if (flag) {
+        MPI_Status status;
+        MPI_Sendrecv(&out, 1, MPI_INT, test_next(), *limit, &in, 1, MPI_INT, test_previous(), *limit, MPI_COMM_WORLD,
+                     &status);
+        CHECK_STATUS(&status, test_previous(), *limit, sizeof(int));
+        CHECK_EQUAL(in, test_previous());
+    }
+}
+
+static void expect_time(void)
+{
+    double tick = MPI_Wtick(), last = MPI_Wtime();
+    CHECK(tick > 0 && tick <= 1e-3, "MPI_Wtick is %g", tick);
+    for (int i = 0; i < 10000; i++) {
+        double now = MPI_Wtime();
+        CHECK(now >= last, "MPI_Wtime went back by %g", last - now);
+        last = now;
+    }
+    double before = MPI_Wtime(), clock = test_now();
+    test_sleep(0.02);
+    double passed = MPI_Wtime() - before, expected = test_now() - clock;
+    CHECK(passed >= 0.019 && passed <= expected + 0.01, "%g s of MPI_Wtime passed in %g s", passed, expected);
+}
+
+int main(int argc, char **argv)
+{
+    int wanted = -1, provided = -1, main_thread = 0;
+    for (size_t i = 0; argc > 1 && i < sizeof levels / sizeof levels[0]; i++)
+        if (strcmp(argv[1], levels[i].name) == 0)
+            wanted = levels[i].value;
+    expect_state(0, 0);
+    expect_versions();
+    if (wanted < 0)
+        MPI_Init(NULL, NULL);
+    else
+        MPI_Init_thread(&argc, &argv, wanted, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &test_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &test_size);
+    CHECK(test_size >= 1 && test_rank >= 0 && test_rank < test_size, "rank %d of %d", test_rank, test_size);
+    if (wanted >= 0)
+        CHECK(provided >= wanted, "level %d is provided, %d was asked for", provided, wanted);
+    expect_state(1, 0);
+    expect_versions();
+    int level = -1;
+    MPI_Query_thread(&level);
+    CHECK(level >= MPI_THREAD_SINGLE && level <= MPI_THREAD_MULTIPLE, "MPI_Query_thread says %d", level);
+    if (wanted >= 0)
+        CHECK_EQUAL(level, provided);
+    MPI_Is_thread_main(&main_thread);
+    CHECK_EQUAL(main_thread != 0, 1);
+    expect_environment();
+    expect_time();
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    expect_state(1, 1);
+    expect_versions();
+    return test_verdict();
+}
