@@ -10,13 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] = "Usage: tombolo info [--unimplemented]\n"
-                            "\n"
-                            "Without an option: the version, where the library is, and every parameter with its value,\n"
-                            "where the value comes from, and what it does. A parameter is set with --set name=value of\n"
-                            "mpiexec or in the environment as TOMBOLO_NAME.\n"
-                            "\n"
-                            "  --unimplemented   the MPI calls that return MPI_ERR_UNSUPPORTED_OPERATION, one a line\n";
+static const char usage[] =
+    "Usage: tombolo info [--unimplemented]\n"
+    "\n"
+    "Without an option: the version, where the library is, and every parameter with its value,\n"
+    "where the value comes from, and what it does. A parameter is set with --set name=value of\n"
+    "mpiexec or in the environment as TOMBOLO_NAME.\n"
+    "\n"
+    "  --unimplemented   the MPI calls that return MPI_ERR_UNSUPPORTED_OPERATION, one a line\n";
 
 /* The library lies beside the commands: PREFIX/bin and PREFIX/lib, or the same two folders of a build. */
 static void *open_library(char *path, size_t size)
@@ -77,7 +78,8 @@ static void print_parameters(void)
         const struct tb_param_row *row = tb_param_row(i);
         char value[1024];
         tb_param_print(row, value, sizeof value);
-        printf("%-18s %-14s %-12s %s\n", row->name, *value != 0 ? value : "-", origins[tb_param_origin(row)], row->help);
+        printf("%-18s %-14s %-12s %s\n", row->name, *value != 0 ? value : "-", origins[tb_param_origin(row)],
+               row->help);
     }
 }
 

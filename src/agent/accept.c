@@ -58,7 +58,8 @@ static int answer(struct tb_pending *pending)
     rc = tb_welcome_make(&pending->welcome, &agent->setup.key, &pending->hello, status);
     if (rc != TB_OK)
         return rc;
-    ssize_t n = send(pending->watch.descriptor, &pending->welcome, sizeof pending->welcome, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n =
+        send(pending->watch.descriptor, &pending->welcome, sizeof pending->welcome, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n != (ssize_t)sizeof pending->welcome || status != TB_WELCOME_OK)
         return TB_ERR_PEER; /* a new connection always has room for it */
     pending->welcomed = true;

@@ -15,8 +15,8 @@ enum rating { REAL, VIRTUAL, LINK_LOCAL, LOOPBACK, UNUSABLE };
 
 /* Interfaces that lead to guests of this machine, not to other machines. In a container or a test they may be the only
  * ones, so they are not left out but come last. */
-static const char *const inner_names[] = {"docker*", "virbr*", "br-*",   "veth*",  "vnet*", "cni*",
-                                          "flannel*", "cali*", "lxcbr*", "lxdbr*", "podman*", "kube*"};
+static const char *const inner_names[] = {"docker*",  "virbr*", "br-*",   "veth*",  "vnet*",   "cni*",
+                                          "flannel*", "cali*",  "lxcbr*", "lxdbr*", "podman*", "kube*"};
 
 struct found {
     struct tb_address address;
@@ -204,12 +204,13 @@ int tb_listener_open(struct tb_agent *agent)
         return rc;
     int fd = listen_somewhere(low, high);
     if (fd < 0 && errno == EADDRINUSE)
-        return tb_error(TB_ERR_LIMIT, "no free port: every TCP port of ports=%s is in use; choose another range with "
-                                      "--set ports=LOW-HIGH, or 0 for any port",
+        return tb_error(TB_ERR_LIMIT,
+                        "no free port: every TCP port of ports=%s is in use; choose another range with "
+                        "--set ports=LOW-HIGH, or 0 for any port",
                         tb_param.ports);
     if (fd < 0 && errno == EACCES)
-        return tb_error(TB_ERR_FORBIDDEN, "no permission to listen on a port of ports=%s; ports below 1024 are for root",
-                        tb_param.ports);
+        return tb_error(TB_ERR_FORBIDDEN,
+                        "no permission to listen on a port of ports=%s; ports below 1024 are for root", tb_param.ports);
     if (fd < 0)
         return tb_error_errno("cannot listen for other hosts on ports=%s", tb_param.ports);
     struct sockaddr_storage name;

@@ -13,7 +13,8 @@
 #define LINGER_NS 250000000u  /* for output of a rank's own children after the rank has ended */
 #define LAST_NS   1000000000u /* for processes to be gone after SIGKILL */
 
-/* ---- telling the launcher ------------------------------------------------------------------------------------------------ */
+/* ---- telling the launcher
+ * ------------------------------------------------------------------------------------------------ */
 
 static void tell_text(struct tb_agent *agent, enum tb_control kind, int code, const char *text)
 {
@@ -46,7 +47,8 @@ void tb_agent_trouble(struct tb_agent *agent, int exit_code, const char *format,
     tb_agent_stop(agent, false);
 }
 
-/* ---- ending -------------------------------------------------------------------------------------------------------------- */
+/* ---- ending
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static void finish(struct tb_agent *agent)
 {
@@ -111,7 +113,8 @@ static void die(struct tb_agent *agent, const char *why)
     agent->loop.stop = true;
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------------ */
+/* ---- starting
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* "name=value\n" lines, for rows that this host's own environment does not set. */
 static int take_own_parameters(char *lines)
@@ -159,8 +162,9 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
         return;
     int rc = tb_setup_decode(&agent->setup, r);
     if (rc == TB_OK && strcmp(agent->setup.version, TB_VERSION) != 0)
-        rc = tb_error(TB_ERR_PROTOCOL, "mixed versions: mpiexec is Tombolo %s, the agent is %s; install the same version "
-                                       "on all hosts",
+        rc = tb_error(TB_ERR_PROTOCOL,
+                      "mixed versions: mpiexec is Tombolo %s, the agent is %s; install the same version "
+                      "on all hosts",
                       agent->setup.version, TB_VERSION);
     if (rc == TB_OK)
         rc = tb_param_import(agent->setup.parameters, strlen(agent->setup.parameters));
@@ -214,7 +218,8 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     tb_pipe_end(&agent->pipe);
 }
 
-/* ---- hearing ------------------------------------------------------------------------------------------------------------- */
+/* ---- hearing
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void take_signal(struct tb_agent *agent, int signal)
 {
@@ -324,7 +329,8 @@ static void settle(struct tb_loop *loop)
         loop->stop = true;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* Standard input and output become the control stream; what takes their numbers can be written to without harm. */
 static int take_streams(struct tb_agent *agent)

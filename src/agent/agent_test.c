@@ -1,73 +1,145 @@
-#include "agent/lines.h"
+#include "agent/state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-static char seen[200000];
-static size_t seen_length, emitted;
+static struct {
+    char text[300000];
+    size_t length;
+    int calls;
+} got;
 
-static void collect(void *context, const char *first, size_t first_length, const char *second, size_t second_length)
+static void take(void *context, const char *first, size_t first_length, const char *second, size_t second_length)
 {
-    memcpy(seen + seen_length, first, first_length);
-    seen_length += first_length;
-    memcpy(seen + seen_length, second, second_length);
-    seen_length += second_length;
-    emitted++;
-}
-
-static void restart(void)
-{
-    memset(seen, 0, sizeof seen);
-    seen_length = emitted = 0;
+    memcpy(got.text + got.length, first, first_length);
+    got.length += first_length;
+    if (second_length > 0)
+        memcpy(got.text + got.length, second, second_length);
+    got.length += second_length;
+    got.text[got.length] = 0;
+    got.calls++;
 }
 
 static void add(struct tb_lines *lines, const char *text)
 {
-    tb_lines_add(lines, text, strlen(text), 1, collect, NULL);
+    tb_lines_add(lines, text, strlen(text), 1, take, NULL);
 }
 
-static void only_whole_lines_are_passed_on(void **state)
+static void lines_come_whole(void **state)
 {
     struct tb_lines lines = {0};
-    restart();
-    add(&lines, "one\ntw");
-    assert_string_equal(seen, "one\n");
-    add(&lines, "o");
-    assert_string_equal(seen, "one\n");
-    add(&lines, "\nthree");
-    assert_string_equal(seen, "one\ntwo\n");
-    tb_lines_flush(&lines, collect, NULL);
-    assert_string_equal(seen, "one\ntwo\nthree");
-    size_t before = emitted;
-    tb_lines_flush(&lines, collect, NULL);
-    assert_int_equal(emitted, before);
+    memset(&got, 0, sizeof got);
+    add(&lines, "one\ntwo\nthr");
+    assert_string_equal(got.text, "one\ntwo\n");
+    assert_int_equal(got.calls, 1);
+    add(&lines, "e");
+    assert_int_equal(got.calls, 1);
+    add(&lines, "");
+    add(&lines, "e\nfour");
+    assert_string_equal(got.text, "one\ntwo\nthree\n");
+    assert_int_equal(got.calls, 2); /* the pieces of a line go out together */
+    tb_lines_flush(&lines, take, NULL);
+    assert_string_equal(got.text, "one\ntwo\nthree\nfour");
+    tb_lines_flush(&lines, take, NULL);
+    assert_int_equal(got.calls, 3);
+    assert_null(lines.bytes);
 }
 
-static void endless_lines_are_cut_but_not_lost(void **state)
+static void endless_lines_are_cut(void **state)
 {
     struct tb_lines lines = {0};
-    char part[1000];
-    restart();
-    for (int i = 0; i < 150; i++) {
-        memset(part, 'a' + i % 26, sizeof part);
-        tb_lines_add(&lines, part, sizeof part, 1, collect, NULL);
-        assert_true(lines.length <= TB_LINES_LIMIT + sizeof part);
+    char piece[1000];
+    memset(&got, 0, sizeof got);
+    memset(piece, 'x', sizeof piece);
+    for (int i = 0; i < 200; i++) {
+        tb_lines_add(&lines, piece, sizeof piece, 1, take, NULL);
+        assert_true(lines.length <= TB_LINES_LIMIT);
     }
-    tb_lines_flush(&lines, collect, NULL);
-    assert_int_equal(seen_length, 150000);
-    for (size_t i = 0; i < seen_length; i++)
-        assert_int_equal(seen[i], 'a' + (char)(i / 1000 % 26));
+    tb_lines_flush(&lines, take, NULL);
+    assert_int_equal(got.length, 200000); /* nothing is lost */
+    assert_int_equal(got.calls, 4);
+}
+
+/* However the bytes are cut, the same comes out, and only at line ends until the last. */
+static void any_cut_gives_the_same(void **state)
+{
+    static const char text[] = "a\n\nbcd\nef\n\n\nghi\njk";
+    struct tb_random random;
+    tb_random_seed(&random, 4);
+    for (int i = 0; i < 1000; i++) {
+        struct tb_lines lines = {0};
+        memset(&got, 0, 64);
+        got.length = 0;
+        for (size_t at = 0; at < sizeof text - 1;) {
+            size_t n = tb_random_below(&random, 5) + 1;
+            n = n < sizeof text - 1 - at ? n : sizeof text - 1 - at;
+            tb_lines_add(&lines, text + at, n, 1, take, NULL);
+            at += n;
+            assert_true(got.length == 0 || got.text[got.length - 1] == '\n');
+        }
+        tb_lines_flush(&lines, take, NULL);
+        assert_int_equal(got.length, sizeof text - 1);
+        assert_memory_equal(got.text, text, sizeof text - 1);
+    }
+}
+
+static void ports_are_parsed(void **state)
+{
+    uint16_t low, high;
+    static const struct {
+        const char *text;
+        int low, high; /* -1: an error */
+    } cases[] = {{"0", 0, 0},        {"4711", 4711, 4711}, {"20000-20100", 20000, 20100},
+                 {"7-7", 7, 7},      {"", -1, 0},          {"x", -1, 0},
+                 {"-5", -1, 0},      {"10-5", -1, 0},      {"65536", -1, 0},
+                 {"1-65536", -1, 0}, {"1-", -1, 0},        {"1-2-3", -1, 0},
+                 {"1 2", -1, 0},     {"1--2", -1, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int rc = tb_ports_parse(cases[i].text, &low, &high);
+        assert_int_equal(rc, cases[i].low < 0 ? TB_ERR_ARGUMENT : TB_OK);
+        if (rc == TB_OK) {
+            assert_int_equal(low, cases[i].low);
+            assert_int_equal(high, cases[i].high);
+        }
+    }
+}
+
+static void interfaces_can_be_chosen(void **state)
+{
+    struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
+    uint32_t count;
+    assert_int_equal(tb_param_set("interfaces", "lo", TB_PARAM_LAUNCHER), TB_OK);
+    int rc = tb_address_list(addresses, TB_HOST_ADDRESS_LIMIT, &count);
+    if (rc != TB_OK) {
+        print_message("no loopback interface here\n");
+        skip();
+    }
+    assert_true(count >= 1);
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(addresses[i].family == 4 ? addresses[i].bytes[0] == 127 : addresses[i].bytes[15] == 1);
+    assert_int_equal(tb_param_set("interfaces", "127.0.0.0/8", TB_PARAM_LAUNCHER), TB_OK);
+    assert_int_equal(tb_address_list(addresses, TB_HOST_ADDRESS_LIMIT, &count), TB_OK);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(addresses[i].bytes[0], 127);
+    assert_int_equal(tb_param_set("interfaces", "lo,^lo", TB_PARAM_LAUNCHER), TB_OK);
+    assert_int_equal(tb_address_list(addresses, TB_HOST_ADDRESS_LIMIT, &count), TB_ERR_ARGUMENT);
+    assert_int_equal(tb_param_set("interfaces", "no-such-interface", TB_PARAM_LAUNCHER), TB_OK);
+    assert_int_equal(tb_address_list(addresses, TB_HOST_ADDRESS_LIMIT, &count), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "no-such-interface"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_whole_lines_are_passed_on),
-        cmocka_unit_test(endless_lines_are_cut_but_not_lost),
+        cmocka_unit_test(lines_come_whole),         cmocka_unit_test(endless_lines_are_cut),
+        cmocka_unit_test(any_cut_gives_the_same),   cmocka_unit_test(ports_are_parsed),
+        cmocka_unit_test(interfaces_can_be_chosen),
     };
+    tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,17 +26,16 @@ static int load_calls(struct hwloc_calls *calls, void **library)
 {
     *library = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
     if (*library == NULL)
-        return tb_error(TB_ERR_UNSUPPORTED, "--bind needs hwloc: %s; install libhwloc15, or use --bind none", dlerror());
+        return tb_error(TB_ERR_UNSUPPORTED, "--bind needs hwloc: %s; install libhwloc15, or use --bind none",
+                        dlerror());
     struct {
         void **to;
         const char *name;
-    } wanted[] = {{(void **)&calls->init, "hwloc_topology_init"},
-                  {(void **)&calls->load, "hwloc_topology_load"},
-                  {(void **)&calls->destroy, "hwloc_topology_destroy"},
-                  {(void **)&calls->depth, "hwloc_get_type_depth"},
-                  {(void **)&calls->count, "hwloc_get_nbobjs_by_depth"},
-                  {(void **)&calls->object, "hwloc_get_obj_by_depth"},
-                  {(void **)&calls->next, "hwloc_bitmap_next"}};
+    } wanted[] = {
+        {(void **)&calls->init, "hwloc_topology_init"},        {(void **)&calls->load, "hwloc_topology_load"},
+        {(void **)&calls->destroy, "hwloc_topology_destroy"},  {(void **)&calls->depth, "hwloc_get_type_depth"},
+        {(void **)&calls->count, "hwloc_get_nbobjs_by_depth"}, {(void **)&calls->object, "hwloc_get_obj_by_depth"},
+        {(void **)&calls->next, "hwloc_bitmap_next"}};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         *wanted[i].to = dlsym(*library, wanted[i].name);
         if (*wanted[i].to == NULL)

@@ -95,10 +95,11 @@ static void finish(struct attempt *attempt)
     struct tb_confirm confirm;
     int rc = tb_welcome_verify(&attempt->welcome, &agent->setup.key, &attempt->hello);
     if (rc != TB_OK || attempt->welcome.status != TB_WELCOME_OK) {
-        end_attempt(attempt, rc == TB_ERR_FORBIDDEN                                  ? "is no agent of this job"
-                             : rc != TB_OK || attempt->welcome.status == TB_WELCOME_VERSION ? "has another version of Tombolo"
-                             : attempt->welcome.status == TB_WELCOME_BUSY              ? "is too busy"
-                                                                                       : "that rank has ended");
+        end_attempt(attempt, rc == TB_ERR_FORBIDDEN ? "is no agent of this job"
+                             : rc != TB_OK || attempt->welcome.status == TB_WELCOME_VERSION
+                                 ? "has another version of Tombolo"
+                             : attempt->welcome.status == TB_WELCOME_BUSY ? "is too busy"
+                                                                          : "that rank has ended");
         return;
     }
     rc = tb_confirm_make(&confirm, &agent->setup.key, &attempt->hello, &attempt->welcome);
@@ -197,16 +198,18 @@ static void errand_due(struct tb_timer *timer)
     struct errand *errand = TB_CONTAINER(timer, struct errand, timer);
     if (tb_clock_now_real() >= errand->deadline) {
         size_t used = strlen(errand->story);
-        snprintf(errand->story + used, sizeof errand->story - used,
-                 "%s no answer within %.0f s; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)",
-                 used > 0 ? ";" : "", (double)tb_param.connect_timeout / 1e9);
+        snprintf(
+            errand->story + used, sizeof errand->story - used,
+            "%s no answer within %.0f s; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)",
+            used > 0 ? ";" : "", (double)tb_param.connect_timeout / 1e9);
         give_up(errand, TB_ERR_TIMEOUT);
     } else if (errand->started < errand->count) {
         start_next(errand);
     }
 }
 
-/* ---- which addresses, and in which order ------------------------------------------------------------------------------ */
+/* ---- which addresses, and in which order
+ * ------------------------------------------------------------------------------ */
 
 static bool same_subnet(const struct tb_address *a, const struct tb_address *b)
 {
@@ -291,7 +294,8 @@ void tb_connect_forget(struct tb_rank *rank)
             end_errand(errand);
 }
 
-/* ---- between ranks of this host ----------------------------------------------------------------------------------------- */
+/* ---- between ranks of this host
+ * ----------------------------------------------------------------------------------------- */
 
 static int open_loopback(struct tb_agent *agent)
 {
@@ -309,7 +313,8 @@ static int open_loopback(struct tb_agent *agent)
     return TB_OK;
 }
 
-/* Both ends of a TCP connection of ours. Who else connects to our port meanwhile is recognised by his own, and closed. */
+/* Both ends of a TCP connection of ours. Who else connects to our port meanwhile is recognised by his own, and closed.
+ */
 static int make_pair(struct tb_agent *agent, int pair[2])
 {
     int rc = agent->loopback >= 0 ? TB_OK : open_loopback(agent);

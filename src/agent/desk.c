@@ -15,7 +15,8 @@
 static void joiner_ready(struct tb_watch *watch, uint32_t events);
 static void flush_parcels(struct tb_rank *rank);
 
-/* ---- packets to a rank -------------------------------------------------------------------------------------------------- */
+/* ---- packets to a rank
+ * -------------------------------------------------------------------------------------------------- */
 
 static void free_parcel(struct tb_rank *rank, struct tb_parcel *parcel)
 {
@@ -36,8 +37,8 @@ int tb_desk_welcome(struct tb_rank *rank)
                                 agent->book_descriptor, agent->doorbells, agent->rank_count, &rank->welcomed);
 }
 
-/* What could not be sent at once: when there is room again, or, since the kernel does not tell when descriptors under way
- * have become fewer, after a moment. */
+/* What could not be sent at once: when there is room again, or, since the kernel does not tell when descriptors under
+ * way have become fewer, after a moment. */
 static void wait_for_room(struct tb_rank *rank)
 {
     struct tb_agent *agent = rank->agent;
@@ -100,7 +101,8 @@ void tb_desk_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_strea
     flush_parcels(rank);
 }
 
-/* ---- packets from a rank ------------------------------------------------------------------------------------------------ */
+/* ---- packets from a rank
+ * ------------------------------------------------------------------------------------------------ */
 
 static void take_abort(struct tb_rank *rank, struct tb_reader *r)
 {
@@ -190,7 +192,8 @@ int tb_desk_watch(struct tb_rank *rank, int socket)
     return tb_loop_watch(&rank->agent->loop, &rank->control, socket, EPOLLIN, control_ready);
 }
 
-/* ---- those who come by name ----------------------------------------------------------------------------------------------- */
+/* ---- those who come by name
+ * ----------------------------------------------------------------------------------------------- */
 
 static pid_t parent_of(pid_t pid)
 {

@@ -1,4 +1,5 @@
-/* Lines: gathers a rank's output into whole lines, so that lines of different ranks do not mix. Belongs to its output. */
+/* Lines: gathers a rank's output into whole lines, so that lines of different ranks do not mix. Belongs to its output.
+ */
 #ifndef TB_AGENT_LINES_H
 #define TB_AGENT_LINES_H
 

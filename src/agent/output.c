@@ -151,7 +151,8 @@ bool tb_output_open_any(const struct tb_agent *agent)
     return false;
 }
 
-/* ---- input of rank 0 -------------------------------------------------------------------------------------------------- */
+/* ---- input of rank 0
+ * -------------------------------------------------------------------------------------------------- */
 
 static void close_input(struct tb_input *input)
 {

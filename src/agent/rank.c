@@ -14,13 +14,13 @@
 
 extern char **environ;
 
-#define OWN_VARIABLES 4  /* TOMBOLO_AGENT, TOMBOLO_RANK, TOMBOLO_LOCAL_RANK, TOMBOLO_SIZE */
+#define OWN_VARIABLES 4 /* TOMBOLO_AGENT, TOMBOLO_RANK, TOMBOLO_LOCAL_RANK, TOMBOLO_SIZE */
 #define OWN_BYTES     160
 
 /* What the ranks of one program have in common. */
 struct recipe {
     const struct tb_app *app;
-    char *path;         /* of the executable */
+    char *path; /* of the executable */
     const char *directory;
     char **environment; /* its first OWN_VARIABLES entries are made for each rank */
     char own[OWN_VARIABLES][OWN_BYTES];
@@ -33,7 +33,8 @@ struct tb_rank *tb_ranks_find(struct tb_agent *agent, uint32_t rank)
     return &agent->ranks[tb_book_local_index(&agent->book, rank)];
 }
 
-/* ---- what the host provides ------------------------------------------------------------------------------------------ */
+/* ---- what the host provides
+ * ------------------------------------------------------------------------------------------ */
 
 static int make_segment(struct tb_agent *agent)
 {
@@ -73,7 +74,8 @@ static int make_services(struct tb_agent *agent)
     return rc == TB_OK ? tb_book_share(&agent->book, &agent->book_descriptor) : rc;
 }
 
-/* ---- recipes ---------------------------------------------------------------------------------------------------------- */
+/* ---- recipes
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static const char *value_in(char *const *environment, const char *name)
 {
@@ -129,14 +131,16 @@ static void explain_missing(struct tb_agent *agent, const struct recipe *recipe,
     char here[4096];
     snprintf(here, sizeof here, "%s/%s", recipe->directory != NULL ? recipe->directory : ".", name);
     if (error == EACCES)
-        tb_agent_trouble(agent, 126, "cannot start %s on host %s: no permission to execute it (chmod +x makes a file executable)",
+        tb_agent_trouble(agent, 126,
+                         "cannot start %s on host %s: no permission to execute it (chmod +x makes a file executable)",
                          name, agent->host);
     else if (error == EISDIR)
         tb_agent_trouble(agent, 126, "cannot start %s on host %s: it is a directory", name, agent->host);
     else if (error != ENOENT)
         tb_agent_trouble(agent, 126, "cannot start %s on host %s: %s", name, agent->host, strerror(error));
     else if (!has_slash && access(here, X_OK) == 0)
-        tb_agent_trouble(agent, 127, "cannot start %s on host %s: it is not in PATH, but in the working directory; write ./%s",
+        tb_agent_trouble(agent, 127,
+                         "cannot start %s on host %s: it is not in PATH, but in the working directory; write ./%s",
                          name, agent->host, name);
     else if (!has_slash)
         tb_agent_trouble(agent, 127, "cannot start %s on host %s: there is no such program in PATH", name, agent->host);
@@ -159,7 +163,8 @@ static int choose_directory(struct tb_agent *agent, struct recipe *recipe)
         return TB_ERR_ARGUMENT;
     }
     recipe->directory = NULL;
-    tb_agent_note(agent, "host %s has no directory %s; the ranks there start in the home directory (--wdir chooses another)",
+    tb_agent_note(agent,
+                  "host %s has no directory %s; the ranks there start in the home directory (--wdir chooses another)",
                   agent->host, agent->setup.directory);
     return TB_OK;
 }
@@ -172,8 +177,8 @@ static int prepare(struct tb_agent *agent, struct recipe *recipe, const struct t
         rc = choose_directory(agent, recipe);
     if (rc != TB_OK)
         return rc;
-    recipe->path = tb_program_find(app->arguments[0], value_in(recipe->environment + OWN_VARIABLES, "PATH"),
-                                   recipe->directory);
+    recipe->path =
+        tb_program_find(app->arguments[0], value_in(recipe->environment + OWN_VARIABLES, "PATH"), recipe->directory);
     if (recipe->path == NULL) {
         explain_missing(agent, recipe, errno);
         return TB_ERR_ARGUMENT;
@@ -181,7 +186,8 @@ static int prepare(struct tb_agent *agent, struct recipe *recipe, const struct t
     return TB_OK;
 }
 
-/* ---- starting ----------------------------------------------------------------------------------------------------------- */
+/* ---- starting
+ * ----------------------------------------------------------------------------------------------------------- */
 
 struct streams {
     int control[2]; /* ours, the rank's */
@@ -236,8 +242,9 @@ static void explain_failed(struct tb_agent *agent, const struct tb_rank *rank, c
 {
     const char *name = recipe->app->arguments[0];
     if (stage == TB_CHILD_FORK)
-        tb_agent_trouble(agent, 1, "cannot start rank %u on host %s: no new process: %s; fewer ranks a host, or a higher "
-                                   "`ulimit -u`, may help",
+        tb_agent_trouble(agent, 1,
+                         "cannot start rank %u on host %s: no new process: %s; fewer ranks a host, or a higher "
+                         "`ulimit -u`, may help",
                          rank->rank, agent->host, strerror(error));
     else if (stage == TB_CHILD_BIND)
         tb_agent_trouble(agent, 1, "cannot bind rank %u on host %s to its processors: %s; try --bind none", rank->rank,
@@ -246,8 +253,8 @@ static void explain_failed(struct tb_agent *agent, const struct tb_rank *rank, c
         tb_agent_trouble(agent, 1, "cannot enter directory %s on host %s: %s", recipe->directory, agent->host,
                          strerror(error));
     else if (error == ENOENT)
-        tb_agent_trouble(agent, 127, "cannot start %s on host %s: the interpreter that it names does not exist there", name,
-                         agent->host);
+        tb_agent_trouble(agent, 127, "cannot start %s on host %s: the interpreter that it names does not exist there",
+                         name, agent->host);
     else
         explain_missing(agent, recipe, error);
 }
@@ -376,7 +383,8 @@ int tb_ranks_start(struct tb_agent *agent)
     return rc;
 }
 
-/* ---- ending ------------------------------------------------------------------------------------------------------------- */
+/* ---- ending
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void end_rank(struct tb_rank *rank, int status)
 {

@@ -71,7 +71,14 @@ struct tb_input {
     bool last; /* nothing follows: close when empty */
 };
 
-enum tb_agent_phase { TB_AGENT_NEW, TB_AGENT_READY, TB_AGENT_RUNNING, TB_AGENT_STOPPING, TB_AGENT_KILLING, TB_AGENT_DONE };
+enum tb_agent_phase {
+    TB_AGENT_NEW,
+    TB_AGENT_READY,
+    TB_AGENT_RUNNING,
+    TB_AGENT_STOPPING,
+    TB_AGENT_KILLING,
+    TB_AGENT_DONE
+};
 
 struct tb_agent {
     struct tb_loop loop;
@@ -79,12 +86,12 @@ struct tb_agent {
     int exit_code;
     struct tb_pipe pipe;
     struct tb_watch pipe_in, pipe_out;
-    uint64_t heard;  /* when the launcher last said something */
-    bool suspended;  /* the launcher is stopped (Ctrl-Z) and will be silent */
+    uint64_t heard; /* when the launcher last said something */
+    bool suspended; /* the launcher is stopped (Ctrl-Z) and will be silent */
     bool gone_told;
     struct tb_timer beat, grace, linger, sweep, retry;
     struct tb_watch signals;
-    sigset_t mask;            /* signals as they were, for the ranks */
+    sigset_t mask;             /* signals as they were, for the ranks */
     struct rlimit descriptors; /* as it was, for the ranks */
 
     struct tb_setup setup;

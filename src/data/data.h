@@ -50,9 +50,9 @@ struct tb_type {
     const struct tb_layout *layout;     /* NULL: `size` bytes side by side */
     uint64_t signature;                 /* of a derived type: hash of the sequence of basic elements of one */
     const struct tb_envelope *envelope; /* NULL: predefined */
-    _Atomic uint32_t users;             /* 0: lives forever */
     uint8_t code;     /* the predefined type that it is or stands for (low byte of the ABI handle), 0: none; for op.h */
     uintptr_t handle; /* of the layer above, opaque here; given to reduction functions of users */
+    _Atomic uint32_t users; /* 0: lives forever */
 };
 
 /* Data of a user: count elements of a type at an address. */
@@ -82,6 +82,110 @@ static inline void tb_buffer_spans(const struct tb_buffer *b, uint64_t from, uin
 /* The mean length in bytes of what lies side by side in memory: with long spans a transport had better send them where
  * they lie, with short ones pack them. UINT64_MAX if any count is one span. */
 uint64_t tb_type_average_span(const struct tb_type *type);
+
+/* ---- derived types ----
+ * A derived type is made by one of the constructors below, holds the types that it is made of, and belongs to its
+ * users: the caller of the constructor is the first. Arguments are checked, except that arrays have their length. All
+ * return TB_ERR_ARGUMENT (the story names the argument), TB_ERR_LIMIT (something would not fit into 64 bits, or is
+ * nested too deeply) or TB_ERR_MEMORY. `large` says that the caller was the large-count twin, which the envelope
+ * remembers. The numbers are those of the MPI ABI. */
+
+enum tb_combiner {
+    TB_COMBINER_NAMED = 101,
+    TB_COMBINER_DUP,
+    TB_COMBINER_CONTIGUOUS,
+    TB_COMBINER_VECTOR,
+    TB_COMBINER_HVECTOR,
+    TB_COMBINER_INDEXED,
+    TB_COMBINER_HINDEXED,
+    TB_COMBINER_INDEXED_BLOCK,
+    TB_COMBINER_HINDEXED_BLOCK,
+    TB_COMBINER_STRUCT,
+    TB_COMBINER_SUBARRAY,
+    TB_COMBINER_DARRAY,
+    TB_COMBINER_F90_REAL,
+    TB_COMBINER_F90_COMPLEX,
+    TB_COMBINER_F90_INTEGER,
+    TB_COMBINER_RESIZED,
+    TB_COMBINER_VALUE_INDEX
+};
+
+enum { TB_ORDER_C = 12, TB_ORDER_FORTRAN = 15 };
+enum { TB_DISTRIBUTE_NONE = 16, TB_DISTRIBUTE_BLOCK, TB_DISTRIBUTE_CYCLIC, TB_DISTRIBUTE_DEFAULT };
+enum tb_type_class { TB_CLASS_INTEGER = 192, TB_CLASS_REAL, TB_CLASS_COMPLEX };
+#define TB_PRECISION_UNDEFINED (-32766) /* MPI_UNDEFINED, for tb_type_f90_real and its like */
+
+#define TB_TYPE_BLOCKS_LIMIT     (1ll << 36) /* blocks of an indexed type, members of a struct */
+#define TB_TYPE_DIMENSIONS_LIMIT 1024
+
+/* How a type was made: the arguments of its constructor as MPI_Type_get_contents gives them back, in its order. Of the
+ * arguments that are counts or bytes, those of a large-count constructor are in `large_counts`, all others in
+ * `integers` and `addresses`. Belongs to the type. */
+struct tb_envelope {
+    enum tb_combiner combiner;
+    bool large;
+    uint64_t integer_count, address_count, large_count_count, type_count;
+    const int32_t *integers;
+    const int64_t *addresses, *large_counts;
+    const struct tb_type *const *types;
+};
+
+/* Never NULL: that of a predefined type says TB_COMBINER_NAMED. */
+const struct tb_envelope *tb_type_envelope(const struct tb_type *type);
+
+/* One more user. Returns the type. Predefined types do not count. Any thread. */
+const struct tb_type *tb_type_hold(const struct tb_type *type);
+/* One user less; the last one frees it. Any thread. NULL is ignored. */
+void tb_type_release(const struct tb_type *type);
+/* Layouts are merged as types are built; this only allows the use in communication. */
+void tb_type_commit(struct tb_type *type);
+
+int tb_type_contiguous(int64_t count, const struct tb_type *old, bool large, struct tb_type **type);
+int tb_type_vector(int64_t count, int64_t length, int64_t stride, const struct tb_type *old, bool large,
+                   struct tb_type **type);
+int tb_type_hvector(int64_t count, int64_t length, int64_t stride, const struct tb_type *old, bool large,
+                    struct tb_type **type);
+int tb_type_indexed(int64_t count, struct tb_numbers lengths, struct tb_numbers displacements,
+                    const struct tb_type *old, bool large, struct tb_type **type);
+int tb_type_hindexed(int64_t count, struct tb_numbers lengths, struct tb_numbers displacements,
+                     const struct tb_type *old, bool large, struct tb_type **type);
+int tb_type_indexed_block(int64_t count, int64_t length, struct tb_numbers displacements, const struct tb_type *old,
+                          bool large, struct tb_type **type);
+int tb_type_hindexed_block(int64_t count, int64_t length, struct tb_numbers displacements, const struct tb_type *old,
+                           bool large, struct tb_type **type);
+int tb_type_struct(int64_t count, struct tb_numbers lengths, struct tb_numbers displacements,
+                   const struct tb_type *const *types, bool large, struct tb_type **type);
+int tb_type_subarray(int dimensions, struct tb_numbers sizes, struct tb_numbers subsizes, struct tb_numbers starts,
+                     int order, const struct tb_type *old, bool large, struct tb_type **type);
+/* `distributions`, `arguments` and `grid` are arrays of int in both twins; `sizes` are of the global array. */
+int tb_type_darray(int size, int rank, int dimensions, struct tb_numbers sizes, struct tb_numbers distributions,
+                   struct tb_numbers arguments, struct tb_numbers grid, int order, const struct tb_type *old,
+                   bool large, struct tb_type **type);
+int tb_type_resized(const struct tb_type *old, int64_t lower_bound, int64_t extent, bool large, struct tb_type **type);
+/* Committed if `old` is. */
+int tb_type_dup(const struct tb_type *old, struct tb_type **type);
+
+/* Fortran kinds: the types live forever, and equal arguments give the same one. TB_ERR_ARGUMENT if there is none. */
+int tb_type_f90_real(int precision, int range, const struct tb_type **type);
+int tb_type_f90_complex(int precision, int range, const struct tb_type **type);
+int tb_type_f90_integer(int range, const struct tb_type **type);
+/* The predefined type of a class with so many bytes; NULL if there is none. */
+const struct tb_type *tb_type_match_size(enum tb_type_class class, int size);
+/* The predefined pair of two predefined types; NULL if there is none. */
+const struct tb_type *tb_type_value_index(const struct tb_type *value, const struct tb_type *index);
+
+/* The sequence of basic elements of `count` items, whatever their places: what must agree between sender and receiver.
+ * Types of the same kind and size count as the same. Unequal ones differ in practice always: the hash has 61 bits. */
+struct tb_signature {
+    uint64_t elements, bytes, hash;
+};
+struct tb_signature tb_signature_of(const struct tb_type *type, uint64_t count);
+bool tb_signature_equal(struct tb_signature a, struct tb_signature b);
+
+/* How many basic elements the first `bytes` of packed items are; -1 if they end within an element. */
+int64_t tb_type_elements_in(const struct tb_type *type, uint64_t bytes);
+/* The predefined type to which byte `at` of packed items belongs, and to how many bytes from there on. */
+const struct tb_type *tb_type_basic_at(const struct tb_type *type, uint64_t at, uint64_t *bytes);
 
 /* The predefined type of an ABI handle value (0x200...0x2ff), or NULL. Handle values are given as numbers, since mpi.h
  * belongs to the layer above. */

@@ -5,12 +5,16 @@
 
 #include <stdlib.h>
 
+#define LONGEST_PIECE   32 /* bytes of the equal pieces into which a list of runs is cut */
+#define PIECES_OF_A_RUN 4  /* on the average, at most */
+#define FAR             4096
+
 static uint64_t runs_of(const struct tb_layout *layout)
 {
     return layout != NULL ? layout->runs : 1;
 }
 
-static uint32_t depth_of(const struct tb_layout *layout)
+static uint16_t depth_of(const struct tb_layout *layout)
 {
     return layout != NULL ? layout->depth : 0;
 }
@@ -108,8 +112,20 @@ static bool merged_next(struct merged *m)
 struct survey {
     uint64_t count, total; /* blocks and children in them, after merging */
     int64_t first, length, spacing;
+    uint64_t divisor;   /* of all lengths, the greatest */
     bool equal, spaced; /* same length; same distance */
+    uint64_t jumps;     /* blocks that are far from the one before */
 };
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b > 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
 
 static struct survey survey_blocks(const struct tb_blocks *blocks, int64_t extent)
 {
@@ -124,9 +140,11 @@ static struct survey survey_blocks(const struct tb_blocks *blocks, int64_t exten
         } else if (s.count == 1) {
             s.spacing = spacing;
         }
+        s.jumps += spacing > FAR || spacing < -FAR;
         s.equal = s.equal && m.length == s.length;
         s.spaced = s.spaced && (s.count < 2 || spacing == s.spacing);
         s.total += (uint64_t)m.length;
+        s.divisor = common_divisor((uint64_t)m.length, s.divisor);
         s.count++;
         before = m.displacement;
     }
@@ -185,13 +203,45 @@ static int shape_runs(struct tb_maker *maker, struct tb_shape *shape, const int6
     return code;
 }
 
-static int make_list(struct tb_maker *maker, struct tb_shape *shape, int64_t extent, const struct tb_blocks *blocks,
-                     const struct survey *s)
+/* A long list of short runs of different lengths goes faster as a list of more but equal ones: then the processor has
+ * nothing to guess. Returns the length of those, 0 if it had better stay as it is. The list does not double by it. */
+static uint64_t short_piece(const struct survey *s, uint64_t unit)
 {
-    bool plain = shape->layout == NULL &&
-                 ((s->equal && s->length == 1) || (extent >= 0 && (uint64_t)extent == shape->size));
+    uint64_t piece = s->divisor * unit;
+    bool longer = s->total / s->divisor / PIECES_OF_A_RUN > s->count;
+    return s->equal || s->count <= TB_LAYOUT_RUNS_LISTED || piece > LONGEST_PIECE || longer ? 0 : piece;
+}
+
+static int make_pieces(struct tb_maker *maker, struct tb_shape *shape, int64_t extent, const struct tb_blocks *blocks,
+                       const struct survey *s, uint64_t piece)
+{
+    struct tb_layout *made, node = {.form = TB_LAYOUT_LIST,
+                                    .depth = 1,
+                                    .far = s->jumps > s->count / 2,
+                                    .size = s->total * shape->size,
+                                    .piece = piece};
+    node.count = node.runs = node.size / piece;
+    int code = make_node(maker, node, node.count, &made);
+    if (code != TB_OK)
+        return code;
+    int64_t *displacements = (int64_t *)(made + 1);
+    struct merged m = {.blocks = blocks, .extent = extent};
+    uint64_t n = 0;
+    while (merged_next(&m))
+        for (uint64_t at = 0; at < (uint64_t)m.length * shape->size; at += piece)
+            displacements[n++] = m.displacement + (int64_t)at;
+    made->displacements = displacements;
+    shape->layout = made;
+    shape->size = node.size;
+    return TB_OK;
+}
+
+static int make_list(struct tb_maker *maker, struct tb_shape *shape, int64_t extent, const struct tb_blocks *blocks,
+                     const struct survey *s, bool plain)
+{
     struct tb_layout node = {.form = TB_LAYOUT_LIST,
                              .depth = depth_of(shape->layout) + 1,
+                             .far = s->jumps > s->count / 2,
                              .size = s->total * shape->size,
                              .runs = plain ? s->count : s->total * runs_of(shape->layout),
                              .count = s->count,
@@ -199,12 +249,13 @@ static int make_list(struct tb_maker *maker, struct tb_shape *shape, int64_t ext
                              .unit = plain ? 0 : shape->size,
                              .stride = extent,
                              .child = shape->layout};
+    bool starting = !s->equal || s->count <= TB_LAYOUT_RUNS_LISTED;
     struct tb_layout *made;
-    int code = make_node(maker, node, s->equal ? s->count : 2 * s->count + 1, &made);
+    int code = make_node(maker, node, starting ? 2 * s->count + 1 : s->count, &made);
     if (code != TB_OK)
         return code;
     int64_t *displacements = (int64_t *)(made + 1);
-    uint64_t *starts = s->equal ? NULL : (uint64_t *)displacements + s->count;
+    uint64_t *starts = starting ? (uint64_t *)displacements + s->count : NULL;
     struct merged m = {.blocks = blocks, .extent = extent};
     uint64_t start = 0;
     for (uint64_t i = 0; merged_next(&m); i++) {
@@ -235,6 +286,9 @@ int tb_shape_list(struct tb_maker *maker, struct tb_shape *shape, int64_t extent
         return code == TB_OK ? tb_shape_loop(maker, shape, s.count, s.spacing) : code;
     }
     bool runs = shape->layout == NULL && extent >= 0 && (uint64_t)extent == shape->size;
+    uint64_t piece = runs ? short_piece(&s, shape->size) : 0;
+    if (piece > 0)
+        return make_pieces(maker, shape, extent, blocks, &s, piece);
     if (!runs && s.total <= TB_LAYOUT_RUNS_LISTED && s.total * runs_of(shape->layout) <= TB_LAYOUT_RUNS_LISTED) {
         struct runs listed = {0};
         struct merged m = {.blocks = blocks, .extent = extent};
@@ -242,7 +296,8 @@ int tb_shape_list(struct tb_maker *maker, struct tb_shape *shape, int64_t extent
             list_turns(&listed, shape->layout, shape->size, shape->offset + m.displacement, (uint64_t)m.length, extent);
         return shape_runs(maker, shape, listed.displacements, listed.lengths, listed.count);
     }
-    return make_list(maker, shape, extent, blocks, &s);
+    bool single = shape->layout == NULL && s.equal && s.length == 1;
+    return make_list(maker, shape, extent, blocks, &s, runs || single);
 }
 
 /* Leaves out what is empty and makes neighbouring runs one. */
@@ -266,7 +321,7 @@ static int make_parts(struct tb_maker *maker, struct tb_shape *shape, const stru
 {
     struct tb_layout node = {.form = TB_LAYOUT_PARTS, .count = count};
     for (uint64_t i = 0; i < count; i++) {
-        uint32_t depth = depth_of(parts[i].layout) + 1;
+        uint16_t depth = depth_of(parts[i].layout) + 1;
         node.depth = depth > node.depth ? depth : node.depth;
         node.size += parts[i].size;
         node.runs += runs_of(parts[i].layout);
@@ -325,10 +380,8 @@ int tb_shape_parts(struct tb_maker *maker, struct tb_shape *shape, struct tb_sha
     uint64_t runs = 0;
     bool same = true;
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t more = runs_of(parts[i].layout);
-        runs = more > TB_LAYOUT_RUNS_LISTED ? TB_LAYOUT_RUNS_LISTED + 1 : runs + more;
-        if (runs > TB_LAYOUT_RUNS_LISTED)
-            runs = TB_LAYOUT_RUNS_LISTED + 1;
+        if (runs <= TB_LAYOUT_RUNS_LISTED)
+            runs += runs_of(parts[i].layout);
         same = same && parts[i].layout == parts[0].layout;
     }
     if (same)

@@ -19,7 +19,7 @@ static struct tb_bucket *bucket_of(struct tb_engine *e, uint64_t context, uint32
 
 static struct tb_bucket *buckets_make(uint32_t count)
 {
-    struct tb_bucket *buckets = malloc(sizeof *buckets * count);
+    struct tb_bucket *buckets = calloc(count, sizeof *buckets);
     for (uint32_t i = 0; buckets != NULL && i < count; i++) {
         tb_list_init(&buckets[i].posted);
         tb_list_init(&buckets[i].arrived);
@@ -40,6 +40,12 @@ void tb_match_close(struct tb_engine *e)
     e->buckets = NULL;
 }
 
+static void bucket_append(struct tb_list *list, struct tb_list *node)
+{
+    TB_ASSERT(list->prev != NULL);
+    tb_list_append(list, node);
+}
+
 /* Keeps buckets short. Entries of one key keep their order, because they move in order. Without memory it stays small
  * and slow. */
 static void buckets_grow(struct tb_engine *e)
@@ -57,14 +63,14 @@ static void buckets_grow(struct tb_engine *e)
         TB_LIST_EACH(r, &old[i].posted, struct tb_request, queue)
         {
             tb_list_remove(&r->queue);
-            tb_list_append(&bucket_of(e, r->context, r->rank, r->match)->posted, &r->queue);
+            bucket_append(&bucket_of(e, r->context, r->rank, r->match)->posted, &r->queue);
         }
         struct tb_arrival *a;
         TB_LIST_EACH(a, &old[i].arrived, struct tb_arrival, in_bucket)
         {
             tb_list_remove(&a->in_bucket);
-            tb_list_append(&bucket_of(e, a->message.context, a->message.source_rank, a->message.match)->arrived,
-                           &a->in_bucket);
+            bucket_append(&bucket_of(e, a->message.context, a->message.source_rank, a->message.match)->arrived,
+                          &a->in_bucket);
         }
     }
     free(old);

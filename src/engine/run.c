@@ -38,7 +38,7 @@ struct tb_run {
     uint32_t active; /* items on their way */
     int error;
     bool advancing, again;
-    bool owned; /* allocated, freed at its end */
+    void *memory; /* in which it stands, freed at its end; NULL: the caller's */
     void *work;
     struct progress *progress;
     struct item *items;
@@ -218,8 +218,7 @@ static void run_end(struct tb_run *run)
     struct tb_request *request = run->request;
     int error = run->error;
     free(run->work);
-    if (run->owned)
-        free(run);
+    free(run->memory);
     tb_request_finish(request, error);
 }
 
@@ -312,7 +311,7 @@ static struct tb_run *run_make(const struct tb_program *program, uint32_t items)
         tb_error(TB_ERR_MEMORY, "no memory to run a program of %u steps", program->step_count);
         return NULL;
     }
-    run->owned = true;
+    run->memory = run;
     run->progress = (struct progress *)(run + 1);
     run->items = (struct item *)((char *)run + items_at);
     return run;
@@ -354,7 +353,7 @@ static int run_small(struct tb_channel *channel, const struct tb_program *progra
     struct tb_engine *e = channel->engine;
     struct small small;
     struct tb_request request;
-    small.run.owned = false;
+    small.run.memory = NULL;
     small.run.progress = small.progress;
     small.run.items = small.items;
     request.complete = NULL;

@@ -370,7 +370,7 @@ void tb_request_wait(struct tb_request *request)
         wait_threaded(request);
     } else if (!tb_request_done(request)) {
         struct patience p = {.polls = 0};
-        TB_ASSERT(!e->inside);
+        TB_ASSERT(e != NULL && !e->inside);
         while (!tb_request_done(request)) {
             if (lane_round(e, 1) > 0)
                 p = (struct patience){.polls = 0};

@@ -35,7 +35,8 @@ uint32_t tb_book_local_index(const struct tb_book *book, uint32_t rank)
     return range->first_local + (rank - range->first_rank);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------------------------------
+ */
 
 void tb_address_put(struct tb_writer *w, const struct tb_address *address)
 {
@@ -97,7 +98,8 @@ socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_st
     return sizeof *in;
 }
 
-/* ---- encoding ------------------------------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------------------------------
+ */
 
 int tb_book_encode(const struct tb_book *book, struct tb_writer *w)
 {
@@ -227,7 +229,8 @@ void tb_book_close(struct tb_book *book)
     *book = (struct tb_book){0};
 }
 
-/* ---- the host's copy ------------------------------------------------------------------------------------------------- */
+/* ---- the host's copy
+ * ------------------------------------------------------------------------------------------------- */
 
 /* What the memfd begins with; the hosts and then the ranges follow. */
 struct shared_book {

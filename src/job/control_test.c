@@ -6,172 +6,419 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-static void open_pipes(struct tb_pipe *a, struct tb_pipe *b)
+/* ---- setup
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static char *words[] = {(char *)"./hello", (char *)"", (char *)"two words", NULL};
+static char *variables[] = {(char *)"A=1", (char *)"B=", NULL};
+static struct tb_app apps[2] = {{.first_rank = 0,
+                                 .ranks = 3,
+                                 .argument_count = 3,
+                                 .arguments = words,
+                                 .variables = variables,
+                                 .variable_count = 2,
+                                 .directory = (char *)"/x"},
+                                {.first_rank = 3,
+                                 .ranks = 1,
+                                 .argument_count = 1,
+                                 .arguments = words + 2,
+                                 .variables = variables + 2,
+                                 .directory = (char *)""}};
+static struct tb_setup sample = {.version = (char *)"0.1.0",
+                                 .job = 5,
+                                 .key = {{1, 2, 3}},
+                                 .host = 1,
+                                 .host_count = 2,
+                                 .flags = TB_SETUP_LOCAL,
+                                 .bind = TB_BIND_CORE,
+                                 .window = 1000,
+                                 .hold = 1ull << 40,
+                                 .parameters = (char *)"log=debug\n",
+                                 .own_parameters = (char *)"",
+                                 .directory = (char *)"/home",
+                                 .app_count = 2,
+                                 .apps = apps};
+
+static void setup_survives_the_wire(void **state)
+{
+    struct tb_writer w;
+    struct tb_reader r;
+    struct tb_setup setup;
+    tb_writer_open(&w);
+    assert_int_equal(tb_setup_encode(&sample, &w), TB_OK);
+    tb_reader_open(&r, w.bytes, w.length);
+    assert_int_equal(tb_setup_decode(&setup, &r), TB_OK);
+    assert_int_equal(tb_reader_end(&r), TB_OK);
+    assert_memory_equal(&setup.key, &sample.key, sizeof setup.key);
+    assert_int_equal(setup.bind, TB_BIND_CORE);
+    assert_true(setup.hold == 1ull << 40);
+    assert_int_equal(setup.app_count, 2);
+    assert_string_equal(setup.apps[0].arguments[2], "two words");
+    assert_null(setup.apps[0].arguments[3]);
+    assert_string_equal(setup.apps[0].variables[1], "B=");
+    assert_int_equal(setup.apps[1].first_rank, 3);
+    tb_setup_close(&setup);
+    for (size_t length = 0; length < w.length; length++) {
+        tb_reader_open(&r, w.bytes, length);
+        assert_int_not_equal(tb_setup_decode(&setup, &r), TB_OK);
+    }
+    tb_writer_close(&w);
+}
+
+static void damaged_setup_does_no_harm(void **state)
+{
+    struct tb_writer w;
+    struct tb_random random;
+    tb_writer_open(&w);
+    assert_int_equal(tb_setup_encode(&sample, &w), TB_OK);
+    uint8_t *bytes = malloc(w.length);
+    assert_non_null(bytes);
+    tb_random_seed(&random, 2);
+    for (int i = 0; i < 20000; i++) {
+        struct tb_reader r;
+        struct tb_setup setup;
+        memcpy(bytes, w.bytes, w.length);
+        bytes[tb_random_below(&random, w.length)] = (uint8_t)tb_random_next(&random);
+        bytes[tb_random_below(&random, w.length)] = (uint8_t)tb_random_next(&random);
+        tb_reader_open(&r, bytes, w.length);
+        if (tb_setup_decode(&setup, &r) == TB_OK)
+            tb_setup_close(&setup);
+    }
+    free(bytes);
+    tb_writer_close(&w);
+}
+
+/* ---- pipes
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void open_ends(struct tb_pipe *pipe, int *other)
 {
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    tb_pipe_open(a, ends[0], ends[0]);
-    tb_pipe_open(b, ends[1], ends[1]);
+    tb_pipe_open(pipe, ends[0], ends[0]);
+    *other = ends[1];
 }
 
-static int take(struct tb_pipe *pipe, struct tb_frame *frame)
+static void frames_arrive_in_pieces(void **state)
 {
-    int rc = tb_pipe_next(pipe, frame);
-    if (rc != TB_AGAIN)
-        return rc;
-    rc = tb_pipe_fill(pipe);
-    return rc == TB_OK ? tb_pipe_next(pipe, frame) : rc;
-}
-
-static void frames_come_in_order_behind_the_noise(void **state)
-{
-    struct tb_pipe agent, launcher;
+    struct tb_pipe from, to;
+    int a, b[2];
     struct tb_frame frame;
-    char version[80];
-    open_pipes(&agent, &launcher);
-    static const char noise[] = "Welcome to venus!\ntombolo is a bar of sand\n" TB_AGENT_PREAMBLE "9.9 wire 1\n";
-    assert_int_equal(write(agent.out, noise, 30), 30);
-    assert_int_equal(tb_pipe_fill(&launcher), TB_OK);
-    assert_int_equal(tb_pipe_preamble(&launcher, version, sizeof version), TB_AGAIN);
-    assert_int_equal(write(agent.out, noise + 30, sizeof noise - 31), sizeof noise - 31);
-    assert_int_equal(tb_pipe_fill(&launcher), TB_OK);
-    assert_int_equal(tb_pipe_preamble(&launcher, version, sizeof version), TB_OK);
-    assert_non_null(strstr(version, "9.9"));
-    for (uint32_t i = 0; i < 100; i++) {
-        struct tb_writer *w = tb_pipe_begin(&agent, TB_CONTROL_OUTPUT);
-        tb_put_u32(w, i);
-        assert_int_equal(tb_pipe_end(&agent), TB_OK);
+    open_ends(&from, &a);
+    assert_int_equal(pipe2(b, O_NONBLOCK | O_CLOEXEC), 0);
+    tb_pipe_open(&to, b[0], -1);
+    for (uint32_t i = 0; i < 5; i++) {
+        tb_put_u32(tb_pipe_begin(&from, TB_CONTROL_SIGNAL), i);
+        assert_int_equal(tb_pipe_end(&from), TB_OK);
     }
-    assert_int_equal(tb_pipe_flush(&agent), TB_OK);
-    for (uint32_t i = 0; i < 100; i++) {
-        assert_int_equal(take(&launcher, &frame), TB_OK);
-        assert_int_equal(frame.kind, TB_CONTROL_OUTPUT);
-        assert_int_equal(tb_get_u32(&frame.fields), i);
+    assert_int_equal(tb_pipe_flush(&from), TB_OK);
+    assert_int_equal(tb_pipe_queued(&from), 0);
+    uint32_t got = 0;
+    char byte;
+    while (read(a, &byte, 1) == 1) {
+        assert_int_equal(write(b[1], &byte, 1), 1);
+        assert_int_equal(tb_pipe_fill(&to), TB_OK);
+        assert_int_equal(tb_pipe_fill(&to), TB_AGAIN);
+        int rc = tb_pipe_next(&to, &frame);
+        if (rc == TB_AGAIN)
+            continue;
+        assert_int_equal(rc, TB_OK);
+        assert_int_equal(frame.kind, TB_CONTROL_SIGNAL);
+        assert_int_equal(tb_get_u32(&frame.fields), got++);
         assert_int_equal(tb_reader_end(&frame.fields), TB_OK);
     }
-    assert_int_equal(take(&launcher, &frame), TB_AGAIN);
-    tb_pipe_close(&agent);
-    assert_int_equal(take(&launcher, &frame), TB_ERR_CLOSED);
-    tb_pipe_close(&launcher);
+    assert_int_equal(got, 5);
+    close(b[1]);
+    assert_int_equal(tb_pipe_fill(&to), TB_ERR_CLOSED);
+    close(a);
+    tb_pipe_close(&from);
+    tb_pipe_close(&to);
 }
 
-static void endless_noise_is_refused(void **state)
+static void long_frames_wait_for_room(void **state)
 {
-    struct tb_pipe agent, launcher;
-    char noise[4096], version[80];
-    int rc = TB_AGAIN;
-    open_pipes(&agent, &launcher);
-    memset(noise, 'x', sizeof noise);
+    struct tb_pipe from, to;
+    int other;
+    static char bytes[3000000];
+    struct tb_frame frame;
+    size_t length = 0;
+    memset(bytes, 'x', sizeof bytes);
+    open_ends(&from, &other);
+    tb_pipe_open(&to, other, other);
+    tb_put_bytes(tb_pipe_begin(&from, TB_CONTROL_INPUT), bytes, sizeof bytes);
+    assert_int_equal(tb_pipe_end(&from), TB_OK);
+    assert_int_equal(tb_pipe_send(&from, TB_CONTROL_PING), TB_OK);
+    assert_int_equal(tb_pipe_flush(&from), TB_AGAIN);
+    while (tb_pipe_next(&to, &frame) == TB_AGAIN) {
+        tb_pipe_fill(&to);
+        tb_pipe_flush(&from);
+    }
+    assert_non_null(tb_get_bytes(&frame.fields, &length));
+    assert_int_equal(length, sizeof bytes);
+    while (tb_pipe_next(&to, &frame) == TB_AGAIN) {
+        tb_pipe_fill(&to);
+        tb_pipe_flush(&from);
+    }
+    assert_int_equal(frame.kind, TB_CONTROL_PING);
+    tb_pipe_close(&from);
+    tb_pipe_close(&to);
+}
+
+static void preamble_is_found_in_noise(void **state)
+{
+    struct tb_pipe pipe;
+    int other;
+    char version[32];
+    const char first[] = "Welcome to venus!\nNo mail.\ntombolo ag", second[] = "ent 0.1.0 wi", third[] = "re 1\nXYZ";
+    open_ends(&pipe, &other);
+    assert_int_equal(write(other, first, sizeof first - 1), sizeof first - 1);
+    assert_int_equal(tb_pipe_fill(&pipe), TB_OK);
+    assert_int_equal(tb_pipe_preamble(&pipe, version, sizeof version), TB_AGAIN);
+    assert_int_equal(write(other, second, sizeof second - 1), sizeof second - 1);
+    assert_int_equal(tb_pipe_fill(&pipe), TB_OK);
+    assert_int_equal(tb_pipe_preamble(&pipe, version, sizeof version), TB_AGAIN);
+    assert_int_equal(write(other, third, sizeof third - 1), sizeof third - 1);
+    assert_int_equal(tb_pipe_fill(&pipe), TB_OK);
+    assert_int_equal(tb_pipe_preamble(&pipe, version, sizeof version), TB_OK);
+    assert_string_equal(version, "0.1.0 wire 1");
+    assert_int_equal(pipe.received_end - pipe.received_start, 3);
+    close(other);
+    tb_pipe_close(&pipe);
+}
+
+static void endless_noise_is_no_preamble(void **state)
+{
+    struct tb_pipe pipe;
+    int other, rc = TB_AGAIN;
+    char version[32], noise[4096];
+    memset(noise, 'n', sizeof noise);
+    open_ends(&pipe, &other);
     for (int i = 0; i < 100 && rc == TB_AGAIN; i++) {
-        assert_int_equal(write(agent.out, noise, sizeof noise), sizeof noise);
-        assert_int_equal(tb_pipe_fill(&launcher), TB_OK);
-        rc = tb_pipe_preamble(&launcher, version, sizeof version);
+        assert_int_equal(write(other, noise, sizeof noise), sizeof noise);
+        while (tb_pipe_fill(&pipe) == TB_OK)
+            ;
+        rc = tb_pipe_preamble(&pipe, version, sizeof version);
     }
     assert_int_equal(rc, TB_ERR_PROTOCOL);
-    tb_pipe_close(&agent);
-    tb_pipe_close(&launcher);
+    close(other);
+    tb_pipe_close(&pipe);
 }
 
-static void nonsense_is_no_frame(void **state)
+static void garbage_is_refused(void **state)
 {
-    struct tb_pipe agent, launcher;
-    struct tb_frame frame;
-    open_pipes(&agent, &launcher);
-    uint8_t bytes[64];
-    memset(bytes, 0xee, sizeof bytes);
-    assert_int_equal(write(agent.out, bytes, sizeof bytes), sizeof bytes);
-    assert_int_equal(take(&launcher, &frame), TB_ERR_PROTOCOL);
-    tb_pipe_close(&agent);
-    tb_pipe_close(&launcher);
-}
-
-static void setup_survives_and_cut_ones_are_refused(void **state)
-{
-    char *arguments[] = {"prog", "with space", NULL}, *variables[] = {"A=b", NULL};
-    struct tb_app app = {.first_rank = 0,
-                         .ranks = 4,
-                         .argument_count = 2,
-                         .arguments = arguments,
-                         .variable_count = 1,
-                         .variables = variables,
-                         .directory = ""};
-    struct tb_setup setup = {.version = "1.2",
-                             .job = 7,
-                             .host = 1,
-                             .host_count = 2,
-                             .window = 1000,
-                             .hold = 5,
-                             .parameters = "spin=1us\n",
-                             .own_parameters = "",
-                             .directory = "/",
-                             .app_count = 1,
-                             .apps = &app};
-    struct tb_setup copy;
-    struct tb_writer w;
-    struct tb_reader r;
-    memset(setup.key.bytes, 3, sizeof setup.key.bytes);
-    tb_writer_open(&w);
-    assert_int_equal(tb_setup_encode(&setup, &w), TB_OK);
-    tb_reader_open(&r, w.bytes, w.length);
-    assert_int_equal(tb_setup_decode(&copy, &r), TB_OK);
-    assert_int_equal(copy.apps[0].ranks, 4);
-    assert_string_equal(copy.apps[0].arguments[1], "with space");
-    assert_null(copy.apps[0].arguments[2]);
-    assert_memory_equal(copy.key.bytes, setup.key.bytes, TB_KEY_BYTES);
-    tb_setup_close(&copy);
-    for (size_t length = 0; length < w.length; length++) {
-        tb_reader_open(&r, w.bytes, length);
-        assert_int_not_equal(tb_setup_decode(&copy, &r), TB_OK);
+    struct tb_random random;
+    tb_random_seed(&random, 3);
+    for (int i = 0; i < 200; i++) {
+        struct tb_pipe pipe;
+        struct tb_frame frame;
+        int other, rc = TB_OK;
+        uint8_t bytes[256];
+        for (size_t k = 0; k < sizeof bytes; k++)
+            bytes[k] = (uint8_t)tb_random_next(&random);
+        bytes[0] = i % 2 == 0 ? TB_WIRE_VERSION : bytes[0];
+        open_ends(&pipe, &other);
+        assert_int_equal(write(other, bytes, sizeof bytes), sizeof bytes);
+        assert_int_equal(tb_pipe_fill(&pipe), TB_OK);
+        for (int k = 0; k < 20 && rc == TB_OK; k++)
+            rc = tb_pipe_next(&pipe, &frame);
+        assert_int_not_equal(rc, TB_OK);
+        close(other);
+        tb_pipe_close(&pipe);
     }
-    tb_writer_close(&w);
 }
 
-static void packets_carry_descriptors(void **state)
+/* ---- packets and joining
+ * ------------------------------------------------------------------------------------------------- */
+
+static void packets_bring_descriptors(void **state)
 {
-    int ends[2], tube[2];
+    int ends[2], bell = eventfd(7, EFD_CLOEXEC);
     struct tb_packet *packet = malloc(sizeof *packet);
     struct tb_writer w;
+    uint64_t value = 0;
     assert_non_null(packet);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    assert_int_equal(pipe2(tube, O_CLOEXEC), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     assert_int_equal(tb_packet_receive(ends[1], packet, false), TB_AGAIN);
     tb_writer_open(&w);
-    tb_put_u32(&w, 42);
-    assert_int_equal(tb_packet_send(ends[0], TB_CONTROL_CONNECTION, &w, &tube[1], 1), TB_OK);
+    tb_put_text(&w, "hello");
+    assert_int_equal(tb_packet_send(ends[0], TB_CONTROL_LOST, &w, &bell, 1), TB_OK);
+    tb_writer_close(&w);
     assert_int_equal(tb_packet_receive(ends[1], packet, false), TB_OK);
-    assert_int_equal(packet->frame.kind, TB_CONTROL_CONNECTION);
-    assert_int_equal(tb_get_u32(&packet->frame.fields), 42);
+    assert_int_equal(packet->frame.kind, TB_CONTROL_LOST);
     assert_int_equal(packet->descriptor_count, 1);
     assert_true(fcntl(packet->descriptors[0], F_GETFD) & FD_CLOEXEC);
-    assert_int_equal(write(packet->descriptors[0], "!", 1), 1);
-    char byte = 0;
-    assert_int_equal(read(tube[0], &byte, 1), 1);
-    assert_int_equal(byte, '!');
-    int handed = packet->descriptors[0];
+    assert_int_equal(read(packet->descriptors[0], &value, sizeof value), sizeof value);
+    assert_int_equal(value, 7);
     tb_packet_discard(packet);
-    assert_int_equal(fcntl(handed, F_GETFD), -1);
+    assert_int_equal(send(ends[0], "garbage", 7, 0), 7);
+    assert_int_equal(tb_packet_receive(ends[1], packet, false), TB_ERR_PROTOCOL);
     close(ends[0]);
-    assert_int_equal(tb_packet_receive(ends[1], packet, false), TB_ERR_CLOSED);
+    assert_int_equal(tb_packet_receive(ends[1], packet, true), TB_ERR_CLOSED);
+    assert_int_equal(tb_packet_send(ends[1], TB_CONTROL_PING, NULL, NULL, 0), TB_ERR_CLOSED);
     close(ends[1]);
-    close(tube[0]);
-    close(tube[1]);
+    close(bell);
+    free(packet);
+}
+
+/* A host with `count` ranks, of which this process is the last, as an agent would start it. */
+static int start_membership(uint32_t count, int *agent)
+{
+    int ends[2], book_fd, segment = memfd_create("segment", MFD_CLOEXEC), bells[300];
+    struct tb_host host = {.name = "venus1", .rank_count = count};
+    struct tb_rank_range range = {0, count, 0, 0};
+    struct tb_book book = {
+        .job = 9, .ranks = count, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
+    struct tb_rank_welcome welcome = {.rank = count - 1, .segment_bytes = 8192};
+    struct stat about;
+    char text[128];
+    uint32_t sent = 0;
+    assert_int_equal(ftruncate(segment, 8192), 0);
+    assert_int_equal(tb_book_share(&book, &book_fd), TB_OK);
+    for (uint32_t i = 0; i < count; i++)
+        assert_true((bells[i] = eventfd(0, EFD_CLOEXEC)) >= 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    assert_int_equal(tb_rank_welcome_send(ends[0], &welcome, "log=error\n", segment, book_fd, bells, count, &sent),
+                     TB_OK);
+    assert_int_equal(sent, count);
+    for (uint32_t i = 0; i < count; i++)
+        close(bells[i]);
+    close(segment);
+    close(book_fd);
+    assert_int_equal(fstat(ends[1], &about), 0);
+    snprintf(text, sizeof text, "%d:%lu:%u:tombolo-nobody", ends[1], (unsigned long)about.st_ino, count);
+    setenv(TB_AGENT_VARIABLE, text, 1);
+    *agent = ends[0];
+    return ends[1];
+}
+
+static struct {
+    int connections, refusals;
+    char story[64];
+} seen;
+
+static void on_connection(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor)
+{
+    assert_int_equal(proc.index, 4);
+    assert_int_equal(stream, TB_STREAM_BULK);
+    close(descriptor);
+    seen.connections++;
+}
+
+static void on_refused(void *context, struct tb_proc proc, enum tb_stream stream, int error)
+{
+    snprintf(seen.story, sizeof seen.story, "%s", tb_error_story());
+    seen.refusals++;
+}
+
+static void on_lost(void *context, struct tb_proc proc, int error) {}
+
+static void tell_connection(int agent, int error, int descriptor)
+{
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_u32(&w, 9);
+    tb_put_u32(&w, 4);
+    tb_put_u32(&w, TB_STREAM_BULK);
+    tb_put_u32(&w, (uint32_t)error);
+    tb_put_text(&w, error != TB_OK ? "no way" : "");
+    assert_int_equal(tb_packet_send(agent, TB_CONTROL_CONNECTION, &w, &descriptor, descriptor >= 0 ? 1 : 0), TB_OK);
     tb_writer_close(&w);
+}
+
+static void ranks_join_and_talk(void **state)
+{
+    static const struct tb_job_events events = {NULL, on_connection, on_refused, on_lost};
+    struct tb_packet *packet = malloc(sizeof *packet);
+    assert_non_null(packet);
+    for (uint32_t count = 1; count <= 300; count += 299) {
+        struct tb_job job;
+        int agent, other = eventfd(0, EFD_CLOEXEC);
+        start_membership(count, &agent);
+        assert_int_equal(tb_job_join(&job), TB_OK);
+        assert_int_equal(job.source, TB_JOB_AGENT);
+        assert_int_equal(job.self.job, 9);
+        assert_int_equal(job.self.index, count - 1);
+        assert_int_equal(job.local_index, count - 1);
+        assert_int_equal(job.local_count, count);
+        assert_int_equal(job.local_procs[count - 1], count - 1);
+        assert_true(job.doorbells[count - 1] >= 0);
+        assert_int_equal(job.segment_bytes, 8192);
+        assert_string_equal(job.host, "venus1");
+        assert_int_equal(tb_packet_receive(agent, packet, false), TB_OK);
+        assert_int_equal(packet->frame.kind, TB_CONTROL_HELLO);
+        assert_int_equal(tb_get_u32(&packet->frame.fields), getpid());
+        assert_int_equal(tb_job_tell_initialized(&job), TB_OK);
+        assert_int_equal(tb_packet_receive(agent, packet, false), TB_OK);
+        assert_int_equal(packet->frame.kind, TB_CONTROL_INITIALIZED);
+        seen.connections = seen.refusals = 0;
+        tell_connection(agent, TB_OK, other);
+        tell_connection(agent, TB_ERR_PEER, -1);
+        assert_int_equal(tb_job_poll(&job, &events), TB_OK);
+        assert_int_equal(seen.connections, 1);
+        assert_int_equal(seen.refusals, 1);
+        assert_string_equal(seen.story, "no way");
+        close(agent);
+        assert_int_equal(tb_job_poll(&job, &events), TB_ERR_CLOSED);
+        tb_job_leave(&job);
+        close(other);
+    }
+    unsetenv(TB_AGENT_VARIABLE);
+    free(packet);
+}
+
+static void without_an_agent(void **state)
+{
+    struct tb_job job;
+    unsetenv(TB_AGENT_VARIABLE);
+    assert_int_equal(tb_job_join(&job), TB_OK);
+    assert_int_equal(job.source, TB_JOB_ALONE);
+    assert_int_equal(job.size, 1);
+    assert_int_equal(tb_book_host_of(&job.book, 0), 0);
+    assert_int_not_equal(job.self.job, 0);
+    assert_int_equal(tb_job_poll(&job, NULL), TB_OK);
+    assert_int_not_equal(tb_job_ask_connection(&job, job.self, TB_STREAM_SHORT), TB_OK);
+    tb_job_leave(&job);
+    static const char *const bad[] = {"x", "1:2", "1:2:3:", "3:4:99999:name", "3:1:1:tombolo-nobody-is-here"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        setenv(TB_AGENT_VARIABLE, bad[i], 1);
+        assert_int_not_equal(tb_job_join(&job), TB_OK);
+        assert_non_null(strstr(tb_error_story(), TB_AGENT_VARIABLE));
+    }
+    unsetenv(TB_AGENT_VARIABLE);
+}
+
+static void an_agent_that_is_gone(void **state)
+{
+    struct tb_job job;
+    int agent, own = start_membership(2, &agent);
+    struct tb_packet *packet = malloc(sizeof *packet);
+    assert_non_null(packet);
+    /* Somebody else has taken the welcome, and the agent does not answer by name either. */
+    assert_int_equal(tb_packet_receive(own, packet, false), TB_OK);
+    tb_packet_discard(packet);
+    close(agent);
+    assert_int_not_equal(tb_job_join(&job), TB_OK);
+    unsetenv(TB_AGENT_VARIABLE);
     free(packet);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_come_in_order_behind_the_noise),
-        cmocka_unit_test(endless_noise_is_refused),
-        cmocka_unit_test(nonsense_is_no_frame),
-        cmocka_unit_test(setup_survives_and_cut_ones_are_refused),
-        cmocka_unit_test(packets_carry_descriptors),
+        cmocka_unit_test(setup_survives_the_wire),    cmocka_unit_test(damaged_setup_does_no_harm),
+        cmocka_unit_test(frames_arrive_in_pieces),    cmocka_unit_test(long_frames_wait_for_room),
+        cmocka_unit_test(preamble_is_found_in_noise), cmocka_unit_test(endless_noise_is_no_preamble),
+        cmocka_unit_test(garbage_is_refused),         cmocka_unit_test(packets_bring_descriptors),
+        cmocka_unit_test(ranks_join_and_talk),        cmocka_unit_test(without_an_agent),
+        cmocka_unit_test(an_agent_that_is_gone),
     };
+    tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

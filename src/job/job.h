@@ -10,23 +10,24 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define TB_JOB_RANKS_LIMIT     (1u << 20)
-#define TB_JOB_HOSTS_LIMIT     (1u << 16)
-#define TB_HOST_RANKS_LIMIT    1024u
-#define TB_HOST_ADDRESS_LIMIT  16u
+#define TB_JOB_RANKS_LIMIT    (1u << 20)
+#define TB_JOB_HOSTS_LIMIT    (1u << 16)
+#define TB_HOST_RANKS_LIMIT   1024u
+#define TB_HOST_ADDRESS_LIMIT 16u
 
-/* ---- the address book ---------------------------------------------------------------------------------------------- */
+/* ---- the address book ----------------------------------------------------------------------------------------------
+ */
 
 struct tb_address {
-    uint8_t family;    /* 4 or 6 */
-    uint8_t prefix;    /* bits of the subnet, so that a common one is tried first */
-    uint16_t port;     /* of the host's agent */
-    uint32_t scope;    /* of link-local IPv6; otherwise 0 */
+    uint8_t family; /* 4 or 6 */
+    uint8_t prefix; /* bits of the subnet, so that a common one is tried first */
+    uint16_t port;  /* of the host's agent */
+    uint32_t scope; /* of link-local IPv6; otherwise 0 */
     uint8_t bytes[16];
 };
 
 struct tb_host {
-    char name[256];     /* as the user wrote it */
+    char name[256]; /* as the user wrote it */
     struct tb_place place;
     uint32_t first_rank, rank_count; /* ranks of a host are consecutive within one block of the book... */
     uint32_t address_count;
@@ -41,7 +42,7 @@ struct tb_rank_range {
 };
 
 struct tb_book {
-    uint32_t job;   /* number of the job */
+    uint32_t job; /* number of the job */
     uint32_t ranks;
     uint32_t host_count, range_count;
     struct tb_host *hosts;
@@ -65,7 +66,8 @@ int tb_address_get(struct tb_reader *r, struct tb_address *address);
 void tb_address_print(const struct tb_address *address, char *text, size_t size); /* "10.0.0.1:4711", "[::1]:4711" */
 socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_storage *to);
 
-/* ---- a rank's membership ------------------------------------------------------------------------------------------- */
+/* ---- a rank's membership -------------------------------------------------------------------------------------------
+ */
 
 enum tb_job_source { TB_JOB_ALONE, TB_JOB_AGENT };
 
@@ -87,7 +89,7 @@ struct tb_job {
     void *segment;         /* shared memory of the host, NULL when alone */
     size_t segment_bytes;
     struct tb_book book;
-    int control;           /* Unix socket to the agent, -1 when alone */
+    int control; /* Unix socket to the agent, -1 when alone */
     char host[256];
 };
 
@@ -105,14 +107,15 @@ int tb_job_tell_finalized(struct tb_job *job);
 /* Tells the agent that the job must end with `code`; then waits to be killed (bounded), and exits. */
 _Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text);
 
-/* ---- what launcher and agents tell each other ------------------------------------------------------------------------ */
+/* ---- what launcher and agents tell each other
+ * ------------------------------------------------------------------------ */
 
-/* How a rank finds its agent: DESCRIPTOR:INODE:LOCAL_RANKS:NAME, an inherited socket (the inode shows whether it is still
- * the same) and the name of an abstract Unix socket. */
-#define TB_AGENT_VARIABLE   "TOMBOLO_AGENT"
-#define TB_AGENT_PREAMBLE   "\ntombolo agent " /* then version, " wire N\n": the first words of an agent */
-#define TB_APP_LIMIT        1024u             /* programs in one job */
-#define TB_APP_WORDS_LIMIT  (1u << 20)        /* words of a command line, variables of an environment */
+/* How a rank finds its agent: DESCRIPTOR:INODE:LOCAL_RANKS:NAME, an inherited socket (the inode shows whether it is
+ * still the same) and the name of an abstract Unix socket. */
+#define TB_AGENT_VARIABLE  "TOMBOLO_AGENT"
+#define TB_AGENT_PREAMBLE  "\ntombolo agent " /* then version, " wire N\n": the first words of an agent */
+#define TB_APP_LIMIT       1024u              /* programs in one job */
+#define TB_APP_WORDS_LIMIT (1u << 20)         /* words of a command line, variables of an environment */
 
 /* One program of the job: `prog1 : prog2` are two. */
 struct tb_app {
@@ -162,8 +165,8 @@ struct tb_ended {
 
 enum tb_ended_flags {
     TB_ENDED_INITIALIZED = 1, /* had joined the job */
-    TB_ENDED_FINALIZED   = 2, /* had called MPI_Finalize */
-    TB_ENDED_STOPPED     = 4  /* its agent was already ending the ranks */
+    TB_ENDED_FINALIZED = 2,   /* had called MPI_Finalize */
+    TB_ENDED_STOPPED = 4      /* its agent was already ending the ranks */
 };
 
 void tb_ended_put(struct tb_writer *w, const struct tb_ended *ended);
@@ -229,7 +232,7 @@ struct tb_rank_welcome {
     uint32_t host;
     uint64_t segment_bytes;
 };
-int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters, int segment, int book,
-                         const int *doorbells, uint32_t doorbell_count, uint32_t *sent);
+int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters, int segment,
+                         int book, const int *doorbells, uint32_t doorbell_count, uint32_t *sent);
 
 #endif

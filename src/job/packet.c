@@ -88,8 +88,9 @@ int tb_packet_receive(int socket, struct tb_packet *packet, bool wait)
                                       "raise the limit (ulimit -n) or start fewer ranks on this host");
     }
     struct tb_hop hop;
-    if ((size_t)n < sizeof hop + 4 || (message.msg_flags & MSG_TRUNC) || tb_wire_get_hop(packet->bytes, &hop) != TB_OK ||
-        hop.type != TB_HOP_CONTROL || hop.length + sizeof hop != (size_t)n) {
+    if ((size_t)n < sizeof hop + 4 || (message.msg_flags & MSG_TRUNC) ||
+        tb_wire_get_hop(packet->bytes, &hop) != TB_OK || hop.type != TB_HOP_CONTROL ||
+        hop.length + sizeof hop != (size_t)n) {
         tb_packet_discard(packet);
         return tb_error(TB_ERR_PROTOCOL, "a packet between agent and rank is no control message; "
                                          "are program and mpiexec of the same version of Tombolo?");
@@ -107,8 +108,8 @@ void tb_packet_discard(struct tb_packet *packet)
     packet->descriptor_count = 0;
 }
 
-int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters, int segment, int book,
-                         const int *doorbells, uint32_t doorbell_count, uint32_t *sent)
+int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters, int segment,
+                         int book, const int *doorbells, uint32_t doorbell_count, uint32_t *sent)
 {
     int rc = TB_OK;
     struct tb_writer w;

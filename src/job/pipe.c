@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define READ_BYTES     65536u   /* read at once */
-#define NOISE_LIMIT    65536u   /* what a remote shell may say before the agent speaks */
-#define QUEUED_LIMIT   (1u << 26)
+#define READ_BYTES   65536u /* read at once */
+#define NOISE_LIMIT  65536u /* what a remote shell may say before the agent speaks */
+#define QUEUED_LIMIT (1u << 26)
 
 void tb_pipe_open(struct tb_pipe *pipe, int in, int out)
 {

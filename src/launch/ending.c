@@ -25,10 +25,10 @@ void tb_ending_rank(struct tb_launch *launch, const struct tb_ended *ended)
     if (WIFSIGNALED(ended->status)) {
         name_signal(WTERMSIG(ended->status), text, sizeof text);
         if (!by_us)
-            tb_launch_fail(launch, TB_VERDICT_CAUSE, 128 + WTERMSIG(ended->status),
-                           "rank %u on host %s (pid %u) was ended by %s%s", ended->rank, host, ended->pid, text,
-                           WTERMSIG(ended->status) == SIGKILL ? "; if nobody killed it, the host may have run out of memory"
-                                                              : "");
+            tb_launch_fail(
+                launch, TB_VERDICT_CAUSE, 128 + WTERMSIG(ended->status),
+                "rank %u on host %s (pid %u) was ended by %s%s", ended->rank, host, ended->pid, text,
+                WTERMSIG(ended->status) == SIGKILL ? "; if nobody killed it, the host may have run out of memory" : "");
         return;
     }
     int code = WEXITSTATUS(ended->status);
@@ -51,9 +51,10 @@ void tb_ending_unfinalized(struct tb_timer *timer)
     const struct tb_ended *ended = &launch->unfinalized;
     const char *host = launch->placement.book.hosts[tb_book_host_of(&launch->placement.book, ended->rank)].name;
     if (launch->ended_count < launch->placement.book.ranks)
-        tb_launch_fail(launch, TB_VERDICT_ABORT, 1,
-                       "rank %u on host %s (pid %u) ended without calling MPI_Finalize while other ranks were still running",
-                       ended->rank, host, ended->pid);
+        tb_launch_fail(
+            launch, TB_VERDICT_ABORT, 1,
+            "rank %u on host %s (pid %u) ended without calling MPI_Finalize while other ranks were still running",
+            ended->rank, host, ended->pid);
 }
 
 void tb_ending_abort(struct tb_launch *launch, uint32_t rank, uint32_t pid, uint32_t code, const char *text, int length)
@@ -72,7 +73,8 @@ static const char *advise(const struct tb_guest *guest, int code, char *room, si
     } known[] = {
         {"Could not resolve", "is the name spelled right? `getent hosts %s` should know it"},
         {"Name or service not known", "is the name spelled right? `getent hosts %s` should know it"},
-        {"Permission denied", "ssh must get in without a password: `ssh %s true` should work; ssh-copy-id installs a key"},
+        {"Permission denied",
+         "ssh must get in without a password: `ssh %s true` should work; ssh-copy-id installs a key"},
         {"Host key verification failed", "log in once by hand with `ssh %s` and accept the host's key"},
         {"Connection refused", "no ssh server answers there; another port is given as port=N in a host file, another "
                                "command with --launcher"},
@@ -85,11 +87,13 @@ static const char *advise(const struct tb_guest *guest, int code, char *room, si
             const char *mark = strstr(known[i].advice, "%s");
             if (mark == NULL)
                 return known[i].advice;
-            snprintf(room, size, "%.*s%s%s", (int)(mark - known[i].advice), known[i].advice, guest->target.host, mark + 2);
+            snprintf(room, size, "%.*s%s%s", (int)(mark - known[i].advice), known[i].advice, guest->target.host,
+                     mark + 2);
             return room;
         }
     if (code == 127 || code == 126) {
-        snprintf(room, size, "is Tombolo installed there as %s? --tombolo PATH names another place", guest->target.program);
+        snprintf(room, size, "is Tombolo installed there as %s? --tombolo PATH names another place",
+                 guest->target.program);
         return room;
     }
     return "try the command by hand";
@@ -111,12 +115,14 @@ static void tell_unreached(struct tb_guest *guest, bool exited, int status)
     if (guest->tail == NULL && tb_shell_words(&guest->target, &words) == TB_OK) {
         size_t used = (size_t)snprintf(line, sizeof line, " The command was:");
         for (char **word = words; *word != NULL && used < sizeof line; word++)
-            used += (size_t)snprintf(line + used, sizeof line - used, strchr(*word, ' ') != NULL ? " '%s'" : " %s", *word);
+            used +=
+                (size_t)snprintf(line + used, sizeof line - used, strchr(*word, ' ') != NULL ? " '%s'" : " %s", *word);
         tb_shell_free(words);
     }
-    tb_launch_fail(launch, TB_VERDICT_CAUSE, 1, "cannot start an agent on host %s: %.*s %s%s%s; %s.%s", guest->target.host,
-                   (int)strcspn(command, " \t"), command, how, guest->tail != NULL ? " and said: " : " without a word",
-                   guest->tail != NULL ? guest->tail : "", advise(guest, code, advice, sizeof advice), line);
+    tb_launch_fail(launch, TB_VERDICT_CAUSE, 1, "cannot start an agent on host %s: %.*s %s%s%s; %s.%s",
+                   guest->target.host, (int)strcspn(command, " \t"), command, how,
+                   guest->tail != NULL ? " and said: " : " without a word", guest->tail != NULL ? guest->tail : "",
+                   advise(guest, code, advice, sizeof advice), line);
 }
 
 /* The stream or the shell has ended without a goodbye. */
@@ -136,7 +142,8 @@ void tb_ending_guest(struct tb_guest *guest, bool exited, int status)
         snprintf(how, sizeof how, ", ended with exit code %d", WEXITSTATUS(status));
     }
     tb_launch_fail(launch, TB_VERDICT_CAUSE, exited && WIFSIGNALED(status) ? 128 + WTERMSIG(status) : 1,
-                   "the %s on host %s (pid %d here) is gone%s%s%s", guest->target.local ? "agent" : "connection to the agent",
+                   "the %s on host %s (pid %d here) is gone%s%s%s",
+                   guest->target.local ? "agent" : "connection to the agent",
                    launch->placement.book.hosts[guest->host].name, (int)guest->pid, how,
                    guest->tail != NULL ? "; the last it said: " : "", guest->tail != NULL ? guest->tail : "");
 }

@@ -89,7 +89,10 @@ static void take_text(struct tb_guest *guest, struct tb_reader *r, bool trouble)
     const char *text = tb_get_bytes(r, &length);
     if (r->error != TB_OK)
         return;
-    if (trouble)
+    if (trouble && guest->phase < TB_GUEST_READY) /* it does not know its name in the job yet */
+        tb_launch_fail(guest->launch, TB_VERDICT_CAUSE, (int)(code & 255), "host %s: %.*s", guest->target.host,
+                       (int)length, text);
+    else if (trouble)
         tb_launch_fail(guest->launch, TB_VERDICT_CAUSE, (int)(code & 255), "%.*s", (int)length, text);
     else
         tb_launch_say(guest->launch, "%.*s", (int)length, text);

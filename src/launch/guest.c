@@ -35,12 +35,12 @@ int tb_guests_open(struct tb_launch *launch)
         int entry = launch->placement.entries[i];
         const struct tb_host_entry *from = entry >= 0 ? &options->hosts.entries[entry] : NULL;
         *guest = (struct tb_guest){.launch = launch, .host = i, .watch.descriptor = -1, .errors.descriptor = -1};
-        guest->target = (struct tb_shell_target){
-            .host = launch->placement.book.hosts[i].name,
-            .command = options->launcher,
-            .program = options->program != NULL ? options->program : launch->program,
-            .local = from == NULL || (options->launcher == NULL && from->user == NULL && from->port == 0 &&
-                                      is_this_host(from->name))};
+        guest->target =
+            (struct tb_shell_target){.host = launch->placement.book.hosts[i].name,
+                                     .command = options->launcher,
+                                     .program = options->program != NULL ? options->program : launch->program,
+                                     .local = from == NULL || (options->launcher == NULL && from->user == NULL &&
+                                                               from->port == 0 && is_this_host(from->name))};
         if (from != NULL) {
             guest->target.user = from->user;
             guest->target.port = from->port;
@@ -50,7 +50,8 @@ int tb_guests_open(struct tb_launch *launch)
     return TB_OK;
 }
 
-/* ---- hearing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- hearing
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 /* Closes everything that leads to the agent; an agent that still lives sees that and ends. */
 void tb_guest_give_up(struct tb_guest *guest)
@@ -160,8 +161,8 @@ static void errors_ready(struct tb_watch *watch, uint32_t events)
         guest->tail = calloc(1, TB_LAUNCH_TAIL_BYTES + 1);
     if (guest->tail == NULL)
         return;
-    size_t keep = guest->tail_length + (size_t)n > TB_LAUNCH_TAIL_BYTES ? TB_LAUNCH_TAIL_BYTES - (size_t)n
-                                                                        : guest->tail_length;
+    size_t keep =
+        guest->tail_length + (size_t)n > TB_LAUNCH_TAIL_BYTES ? TB_LAUNCH_TAIL_BYTES - (size_t)n : guest->tail_length;
     memmove(guest->tail, guest->tail + guest->tail_length - keep, keep);
     memcpy(guest->tail + keep, bytes, (size_t)n);
     guest->tail_length = keep + (size_t)n;
@@ -204,11 +205,12 @@ static void patience_over(struct tb_timer *timer)
         lose(guest, false, 0);
     }
     if (guest->pid > 0)
-        kill(guest->pid, SIGKILL);
+        kill(-guest->pid, SIGKILL);
     tb_launch_check_done(guest->launch);
 }
 
-/* ---- starting ----------------------------------------------------------------------------------------------------------------- */
+/* ---- starting
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static void send_setup(struct tb_guest *guest)
 {
@@ -249,7 +251,9 @@ void tb_guests_start(struct tb_launch *launch)
     }
 }
 
-/* ---- ending ------------------------------------------------------------------------------------------------------------------- */
+/* ---- ending
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 static void collect(struct tb_guest *guest, int status)
 {
@@ -292,7 +296,7 @@ void tb_guests_stop(struct tb_launch *launch, bool now)
             guest->phase = TB_GUEST_GONE;
         } else if (guest->phase == TB_GUEST_SILENT && !guest->target.local) {
             if (guest->pid > 0)
-                kill(guest->pid, SIGKILL);
+                kill(-guest->pid, SIGKILL);
             tb_guest_give_up(guest);
         } else if (guest->phase < TB_GUEST_GONE) {
             tb_put_u8(tb_pipe_begin(&guest->pipe, TB_CONTROL_STOP), now);
@@ -309,7 +313,7 @@ void tb_guests_abandon(struct tb_launch *launch)
             tb_guest_give_up(guest);
         /* A local agent sees the end of its stream and kills its ranks; killing it would leave their children. */
         if (guest->pid > 0 && !guest->target.local)
-            kill(guest->pid, SIGKILL);
+            kill(-guest->pid, SIGKILL);
     }
 }
 

@@ -71,10 +71,10 @@ static int parse_host(struct draft *draft, const char *word, size_t length, cons
             draft->name_length = (size_t)(colon - draft->name);
         }
     }
-    if (slots != NULL &&
-        parse_number(slots, (size_t)(end - slots), 1, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) != TB_OK)
-        return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\": the number of ranks behind the colon should be 1 or more, not \"%.*s\"",
-                        where, (int)length, word, (int)(end - slots), slots);
+    if (slots != NULL && parse_number(slots, (size_t)(end - slots), 1, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) != TB_OK)
+        return tb_error(TB_ERR_ARGUMENT,
+                        "%s: \"%.*s\": the number of ranks behind the colon should be 1 or more, not \"%.*s\"", where,
+                        (int)length, word, (int)(end - slots), slots);
     /* A name that begins with a dash would be an option of ssh. */
     if (draft->name_length == 0 || draft->name_length > 255 || *draft->name == '-' ||
         (draft->user != NULL && *draft->user == '-'))
@@ -144,7 +144,8 @@ static int parse_key(struct draft *draft, const char *word, size_t length, const
     size_t value_length = equals != NULL ? length - key - 1 : 0;
     if (key == 5 && memcmp(word, "slots", 5) == 0) {
         if (parse_number(value, value_length, 1, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) != TB_OK)
-            return tb_error(TB_ERR_ARGUMENT, "%s: slots should be 1 or more, not \"%.*s\"", where, (int)value_length, value);
+            return tb_error(TB_ERR_ARGUMENT, "%s: slots should be 1 or more, not \"%.*s\"", where, (int)value_length,
+                            value);
     } else if (key == 4 && memcmp(word, "port", 4) == 0) {
         if (parse_number(value, value_length, 1, 65535, &draft->port) != TB_OK)
             return tb_error(TB_ERR_ARGUMENT, "%s: port should be between 1 and 65535, not \"%.*s\"", where,
@@ -155,7 +156,8 @@ static int parse_key(struct draft *draft, const char *word, size_t length, const
         memcpy(draft->cluster, value, value_length);
         draft->cluster[value_length] = 0;
     } else {
-        return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is none of slots=N, port=N and cluster=NAME", where, (int)length, word);
+        return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is none of slots=N, port=N and cluster=NAME", where, (int)length,
+                        word);
     }
     return TB_OK;
 }

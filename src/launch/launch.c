@@ -22,7 +22,8 @@ struct tb_guest *tb_launch_guest_of(struct tb_launch *launch, uint32_t rank)
     return &launch->guests[tb_book_host_of(&launch->placement.book, rank)];
 }
 
-/* ---- saying ----------------------------------------------------------------------------------------------------------------- */
+/* ---- saying
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static void say(struct tb_launch *launch, const char *text)
 {
@@ -43,7 +44,8 @@ void tb_launch_say(struct tb_launch *launch, const char *format, ...)
     say(launch, text);
 }
 
-/* ---- ending ----------------------------------------------------------------------------------------------------------------- */
+/* ---- ending
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static void end_job(struct tb_launch *launch, bool now)
 {
@@ -81,9 +83,9 @@ static void give_verdict(struct tb_launch *launch)
 {
     const struct tb_ended *ended = &launch->unfinalized;
     launch->flushing = true;
-    if (launch->verdict.weight != TB_VERDICT_NONE)
+    if (launch->verdict.weight != TB_VERDICT_NONE && *launch->verdict.text != 0)
         say(launch, launch->verdict.text);
-    else if (launch->unfinalized_count > 0)
+    else if (launch->verdict.weight == TB_VERDICT_NONE && launch->unfinalized_count > 0)
         tb_launch_say(launch, "warning: %u rank%s ended without calling MPI_Finalize, the first was rank %u on host %s",
                       launch->unfinalized_count, launch->unfinalized_count > 1 ? "s" : "", ended->rank,
                       tb_launch_guest_of(launch, ended->rank)->target.host);
@@ -123,12 +125,14 @@ static void start_overdue(struct tb_timer *timer)
         if (launch->guests[i].phase < TB_GUEST_READY)
             used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "",
                                      launch->guests[i].target.host);
-    tb_launch_fail(launch, TB_VERDICT_CAUSE, 1,
-                   "no answer within %.10g s from: %s; can they be reached by hand? (--set start_timeout=60s waits longer)",
-                   (double)tb_param.start_timeout / 1e9, names);
+    tb_launch_fail(
+        launch, TB_VERDICT_CAUSE, 1,
+        "no answer within %.10g s from: %s; can they be reached by hand? (--set start_timeout=60s waits longer)",
+        (double)tb_param.start_timeout / 1e9, names);
 }
 
-/* ---- heartbeat ----------------------------------------------------------------------------------------------------------------- */
+/* ---- heartbeat
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static void beat(struct tb_timer *timer)
 {
@@ -139,12 +143,13 @@ static void beat(struct tb_timer *timer)
         if (guest->target.local || guest->phase < TB_GUEST_READY || guest->phase == TB_GUEST_GONE)
             continue;
         if (now > guest->heard && now - guest->heard > tb_param.heartbeat) {
-            tb_launch_fail(launch, TB_VERDICT_CAUSE, 1, "the agent on host %s has been silent for %.10g s: the host or the "
-                                                        "network to it is down",
+            tb_launch_fail(launch, TB_VERDICT_CAUSE, 1,
+                           "the agent on host %s has been silent for %.10g s: the host or the "
+                           "network to it is down",
                            guest->target.host, (double)tb_param.heartbeat / 1e9);
             tb_guest_give_up(guest);
             if (guest->pid > 0)
-                kill(guest->pid, SIGKILL);
+                kill(-guest->pid, SIGKILL);
             continue;
         }
         if (tb_pipe_queued(&guest->pipe) == 0)
@@ -154,7 +159,9 @@ static void beat(struct tb_timer *timer)
     tb_launch_check_done(launch);
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------------------------------- */
+/* ---- signals
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 static void interrupt(struct tb_launch *launch, int number)
 {
@@ -226,7 +233,9 @@ static int open_signals(struct tb_launch *launch)
     return tb_loop_watch(&launch->loop, &launch->signals, descriptor, EPOLLIN, signals_ready);
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 static char *export_parameters(void)
 {
@@ -265,7 +274,9 @@ static int make_setup(struct tb_launch *launch)
     *setup = (struct tb_setup){.version = (char *)TB_VERSION,
                                .host_count = launch->host_count,
                                .bind = launch->options->bind,
-                               .window = window > WINDOW_MOST ? WINDOW_MOST : window < WINDOW_LEAST ? WINDOW_LEAST : window,
+                               .window = window > WINDOW_MOST    ? WINDOW_MOST
+                                         : window < WINDOW_LEAST ? WINDOW_LEAST
+                                                                 : window,
                                .hold = isatty(1) ? HOLD_TERMINAL : HOLD_ELSEWHERE,
                                .parameters = export_parameters(),
                                .own_parameters = export_own_parameters(),

@@ -6,14 +6,15 @@
 
 #define TB_LAUNCH_SLOTS_LIMIT 1048576u
 
-/* ---- hosts: what the user wrote ----------------------------------------------------------------------------------------- */
+/* ---- hosts: what the user wrote
+ * ----------------------------------------------------------------------------------------- */
 
 struct tb_host_entry {
-    char *name;        /* without the user */
-    char *user;        /* NULL: not given */
-    unsigned port;     /* of ssh; 0: not given */
-    uint32_t slots;    /* ranks that fit */
-    char cluster[64];  /* "": not given */
+    char *name;       /* without the user */
+    char *user;       /* NULL: not given */
+    unsigned port;    /* of ssh; 0: not given */
+    uint32_t slots;   /* ranks that fit */
+    char cluster[64]; /* "": not given */
 };
 
 struct tb_host_list {
@@ -29,7 +30,8 @@ int tb_host_list_load(struct tb_host_list *list, const char *path);
 int tb_host_list_find(const struct tb_host_list *list, const char *name); /* index, or -1 */
 void tb_host_list_close(struct tb_host_list *list);
 
-/* ---- options --------------------------------------------------------------------------------------------------------------- */
+/* ---- options
+ * --------------------------------------------------------------------------------------------------------------- */
 
 enum tb_map { TB_MAP_SLOT, TB_MAP_NODE };
 
@@ -65,10 +67,11 @@ int tb_options_parse(struct tb_options *options, char **words);
 void tb_options_close(struct tb_options *options);
 extern const char tb_options_help[];
 
-/* ---- placement ------------------------------------------------------------------------------------------------------------- */
+/* ---- placement
+ * ------------------------------------------------------------------------------------------------------------- */
 
-/* Where the ranks go: fills the book's hosts (name, place, ranks) and ranges, and the programs. Hosts without a rank are
- * left out; entries[i] is the index in options->hosts (or -1: this host, when none was named) of book host i. */
+/* Where the ranks go: fills the book's hosts (name, place, ranks) and ranges, and the programs. Hosts without a rank
+ * are left out; entries[i] is the index in options->hosts (or -1: this host, when none was named) of book host i. */
 struct tb_placement {
     struct tb_book book;
     uint32_t app_count;
@@ -79,7 +82,8 @@ struct tb_placement {
 int tb_placement_make(struct tb_placement *placement, struct tb_options *options);
 void tb_placement_close(struct tb_placement *placement);
 
-/* ---- the job ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the job
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* Runs the job to its end; returns the exit code. `program` is the path of this executable. */
 int tb_launch_run(struct tb_options *options, const char *program);

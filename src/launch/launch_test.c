@@ -1,4 +1,258 @@
+#include "launch/launch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- hosts
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+static void lists_are_parsed(void **state)
+{
+    struct tb_host_list list = {0};
+    assert_int_equal(tb_host_list_parse(&list, "h1:4,kate@h2,[fe80::1]:2,fe80::2,h1:3", "-H"), TB_OK);
+    assert_int_equal(list.count, 4);
+    assert_string_equal(list.entries[0].name, "h1");
+    assert_int_equal(list.entries[0].slots, 7); /* named twice */
+    assert_string_equal(list.entries[1].user, "kate");
+    assert_string_equal(list.entries[1].name, "h2");
+    assert_int_equal(list.entries[1].slots, 1);
+    assert_string_equal(list.entries[2].name, "fe80::1");
+    assert_int_equal(list.entries[2].slots, 2);
+    assert_string_equal(list.entries[3].name, "fe80::2");
+    assert_int_equal(tb_host_list_find(&list, "h2"), 1);
+    assert_int_equal(tb_host_list_find(&list, "h3"), -1);
+    tb_host_list_close(&list);
+}
+
+static void bad_lists_are_refused(void **state)
+{
+    static const char *const bad[] = {"",    ",",     "h1,",   "h1:",   "h1:0", "h1:-1",  "h1:x", "h1:99999999999",
+                                      "@h1", "kate@", "-oX=y", "-x@h1", "[::1", "[::1]2", ":4"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct tb_host_list list = {0};
+        if (tb_host_list_parse(&list, bad[i], "-H") == TB_OK)
+            fail_msg("accepted: %s", bad[i]);
+        tb_host_list_close(&list);
+    }
+}
+
+static void files_are_read(void **state)
+{
+    static const char text[] = "# the cluster\n"
+                               "\n"
+                               "venus1 slots=4 cluster=venus   # comment\r\n"
+                               "  venus2:2\tport=2222\n"
+                               "kate@mars1 cluster=mars\n"
+                               "mars2:3 slots=5";
+    struct tb_host_list list = {0};
+    assert_int_equal(tb_host_list_read(&list, text, "hosts"), TB_OK);
+    assert_int_equal(list.count, 4);
+    assert_int_equal(list.entries[0].slots, 4);
+    assert_string_equal(list.entries[0].cluster, "venus");
+    assert_int_equal(list.entries[1].slots, 2);
+    assert_int_equal(list.entries[1].port, 2222);
+    assert_string_equal(list.entries[2].user, "kate");
+    assert_string_equal(list.entries[2].cluster, "mars");
+    assert_int_equal(list.entries[3].slots, 5);
+    tb_host_list_close(&list);
+}
+
+static void errors_name_file_and_line(void **state)
+{
+    static const char *const bad[] = {"a\nb slots=0\n",  "a\nb slots=\n", "a\nb port=70000\n", "a\nb color=red\n",
+                                      "a\nb cluster=\n", "a\nb:x\n",      "a\nb slots\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct tb_host_list list = {0};
+        assert_int_equal(tb_host_list_read(&list, bad[i], "hosts"), TB_ERR_ARGUMENT);
+        assert_non_null(strstr(tb_error_story(), "hosts:2:"));
+        tb_host_list_close(&list);
+    }
+    struct tb_host_list list = {0};
+    assert_int_not_equal(tb_host_list_load(&list, "/no/such/file"), TB_OK);
+    assert_int_not_equal(tb_host_list_load(&list, "/dev/null"), TB_OK);
+    assert_non_null(strstr(tb_error_story(), "names no host"));
+    assert_int_not_equal(tb_host_list_load(&list, "/proc/self/exe"), TB_OK);
+    tb_host_list_close(&list);
+}
+
+/* ---- options and placement
+ * -------------------------------------------------------------------------------------------------- */
+
+/* Splits at blanks. */
+static char **split(const char *line, char *room, char **words)
+{
+    size_t n = 0;
+    char *rest = NULL;
+    strcpy(room, line);
+    for (char *word = strtok_r(room, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+        words[n++] = word;
+    words[n] = NULL;
+    return words;
+}
+
+static int parse(struct tb_options *options, const char *line)
+{
+    static char room[1024], *words[64];
+    *options = (struct tb_options){.name = "mpiexec"};
+    return tb_options_parse(options, split(line, room, words));
+}
+
+static void options_are_understood(void **state)
+{
+    struct tb_options options;
+    setenv("TB_TEST_VARIABLE", "here", 1);
+    assert_int_equal(parse(&options, "-np 3 --host=a:2,b -x TB_TEST_VARIABLE -x B=c -env D e --wdir / --timeout 2.5 "
+                                     "--tag-output --bind core --launcher rsh --set log=info --map node prog -n 7 : x"),
+                     TB_OK);
+    assert_int_equal(options.section_count, 2);
+    assert_int_equal(options.sections[0].count, 3);
+    assert_int_equal(options.sections[0].argument_count, 3); /* options behind the program are the program's */
+    assert_string_equal(options.sections[0].arguments[2], "7");
+    assert_string_equal(options.sections[0].variables[0], "TB_TEST_VARIABLE=here");
+    assert_string_equal(options.sections[0].variables[1], "B=c");
+    assert_string_equal(options.sections[0].variables[2], "D=e");
+    assert_string_equal(options.sections[0].directory, "/");
+    assert_int_equal(options.timeout, 2500000000u);
+    assert_true(options.tag_output);
+    assert_int_equal(options.bind, TB_BIND_CORE);
+    assert_int_equal(options.map, TB_MAP_NODE);
+    assert_string_equal(options.launcher, "rsh");
+    assert_int_equal(options.hosts.count, 2);
+    assert_string_equal(tb_param.log, "info");
+    assert_string_equal(getenv("TOMBOLO_LOG"), "info");
+    tb_options_close(&options);
+    assert_int_equal(parse(&options, "--help --nonsense"), TB_OK);
+    assert_int_equal(options.action, TB_OPTIONS_HELP);
+    tb_options_close(&options);
+    assert_int_equal(parse(&options, "-n 1 -- -strange-name"), TB_OK);
+    assert_string_equal(options.sections[0].arguments[0], "-strange-name");
+    tb_options_close(&options);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "-n 4",
+                                      "-n",
+                                      "-n 0 x",
+                                      "-n -1 x",
+                                      "-n 4x x",
+                                      "-n 1048577 x",
+                                      "-n 99999999999999999999 x",
+                                      "--nonsense x",
+                                      "--timeout 0 x",
+                                      "--timeout nan x",
+                                      "--timeout 1s x",
+                                      "--bind everything x",
+                                      "--map everywhere x",
+                                      "--set log x",
+                                      "--set heartbeat=often x",
+                                      "--set =1 x",
+                                      "-x TB_TEST_NO_SUCH_VARIABLE x",
+                                      "-x =1 x",
+                                      "--tag-output=yes x",
+                                      "--wdir no/such/directory x",
+                                      "--hostfile /no/such/file x",
+                                      "x :",
+                                      ": x",
+                                      "-H a:0 x"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct tb_options options;
+        if (parse(&options, bad[i]) == TB_OK)
+            fail_msg("accepted: %s", bad[i]);
+        tb_options_close(&options);
+    }
+}
+
+/* "0011" says the host of each rank. */
+static void check_places(const char *line, const char *expected)
+{
+    struct tb_options options;
+    struct tb_placement placement;
+    char got[256] = "";
+    assert_int_equal(parse(&options, line), TB_OK);
+    assert_int_equal(tb_placement_make(&placement, &options), TB_OK);
+    for (uint32_t rank = 0; rank < placement.book.ranks; rank++)
+        snprintf(got + rank, 2, "%u", tb_book_host_of(&placement.book, rank));
+    assert_string_equal(got, expected);
+    /* Whatever was placed is a book that an agent accepts. */
+    struct tb_writer w;
+    struct tb_reader r;
+    struct tb_book book;
+    placement.book.job = 1;
+    tb_writer_open(&w);
+    assert_int_equal(tb_book_encode(&placement.book, &w), TB_OK);
+    tb_reader_open(&r, w.bytes, w.length);
+    assert_int_equal(tb_book_decode(&book, &r), TB_OK);
+    tb_book_close(&book);
+    tb_writer_close(&w);
+    tb_placement_close(&placement);
+    tb_options_close(&options);
+}
+
+static void ranks_are_placed(void **state)
+{
+    check_places("x", "0");
+    check_places("-n 4 x", "0000");
+    check_places("-H a:2,b:2 x", "0011");
+    check_places("-H a:2,b:2 -n 3 x", "001");
+    check_places("-H a:2,b:1 -n 7 x", "0010010");
+    check_places("-H a:2,b:2 --map node x", "0101");
+    check_places("-H a:3,b:1 --map node -n 6 x", "010001");
+    check_places("-H a,b -n 1 x : -n 3 y", "0101");
+    check_places("-n 2 -H a:2 x : -n 2 -H b:4 y", "0011");
+    check_places("-H a:2 x : -H b:2,a:1 y", "00110");
+    check_places("x : -n 2 y", "000");
+}
+
+static void impossible_places_are_refused(void **state)
+{
+    struct tb_options options;
+    struct tb_placement placement;
+    assert_int_equal(parse(&options, "-n 1025 x"), TB_OK);
+    assert_int_equal(tb_placement_make(&placement, &options), TB_ERR_LIMIT);
+    tb_options_close(&options);
+    assert_int_equal(parse(&options, "-n 1048576 -H a,b x : -n 1 y"), TB_OK);
+    assert_int_equal(tb_placement_make(&placement, &options), TB_ERR_LIMIT);
+    tb_options_close(&options);
+}
+
+static void programs_keep_their_ranks(void **state)
+{
+    struct tb_options options;
+    struct tb_placement placement;
+    assert_int_equal(parse(&options, "-n 2 -x A=1 one two : -n 3 --wdir / three"), TB_OK);
+    assert_int_equal(tb_placement_make(&placement, &options), TB_OK);
+    assert_int_equal(placement.app_count, 2);
+    assert_int_equal(placement.apps[1].first_rank, 2);
+    assert_int_equal(placement.apps[1].ranks, 3);
+    assert_string_equal(placement.apps[0].arguments[1], "two");
+    assert_string_equal(placement.apps[0].variables[0], "A=1");
+    assert_string_equal(placement.apps[1].directory, "/");
+    assert_string_equal(placement.apps[0].directory, "");
+    tb_placement_close(&placement);
+    tb_options_close(&options);
+}
+
 int main(void)
 {
-    return 0;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_are_parsed),
+        cmocka_unit_test(bad_lists_are_refused),
+        cmocka_unit_test(files_are_read),
+        cmocka_unit_test(errors_name_file_and_line),
+        cmocka_unit_test(options_are_understood),
+        cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(ranks_are_placed),
+        cmocka_unit_test(impossible_places_are_refused),
+        cmocka_unit_test(programs_keep_their_ranks),
+    };
+    tb_param_load();
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,8 @@ static int parse_count(struct tb_section *section, const char *text)
     errno = 0;
     long n = strtol(text, &end, 10);
     if (end == text || *end != 0 || errno != 0 || n < 1 || n > (long)TB_JOB_RANKS_LIMIT)
-        return tb_error(TB_ERR_ARGUMENT, "-n %s: the number of ranks should be between 1 and %u", text, TB_JOB_RANKS_LIMIT);
+        return tb_error(TB_ERR_ARGUMENT, "-n %s: the number of ranks should be between 1 and %u", text,
+                        TB_JOB_RANKS_LIMIT);
     section->count = (uint32_t)n;
     return TB_OK;
 }
@@ -126,8 +127,8 @@ static int parse_bind(struct tb_options *options, const char *text)
     static const struct {
         const char *name;
         enum tb_bind bind;
-    } names[] = {{"none", TB_BIND_NONE},       {"thread", TB_BIND_THREAD}, {"hwthread", TB_BIND_THREAD},
-                 {"core", TB_BIND_CORE},       {"numa", TB_BIND_NUMA},     {"socket", TB_BIND_SOCKET},
+    } names[] = {{"none", TB_BIND_NONE},     {"thread", TB_BIND_THREAD}, {"hwthread", TB_BIND_THREAD},
+                 {"core", TB_BIND_CORE},     {"numa", TB_BIND_NUMA},     {"socket", TB_BIND_SOCKET},
                  {"package", TB_BIND_SOCKET}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(text, names[i].name) == 0) {
@@ -151,8 +152,8 @@ static int add_variable(struct tb_section *section, const char *name, const char
     } else {
         const char *here = getenv(name);
         if (here == NULL)
-            return tb_error(TB_ERR_ARGUMENT, "-x %s: there is no such variable in the environment; write -x %s=VALUE", name,
-                            name);
+            return tb_error(TB_ERR_ARGUMENT, "-x %s: there is no such variable in the environment; write -x %s=VALUE",
+                            name, name);
         n = asprintf(&made, "%s=%s", name, here);
     }
     char **grown = n >= 0 ? realloc(section->variables, (section->variable_count + 2) * sizeof *grown) : NULL;
@@ -191,7 +192,8 @@ static int set_directory(struct tb_section *section, const char *text)
     free(section->directory);
     section->directory = *text == '/' ? strdup(text) : realpath(text, NULL);
     if (section->directory == NULL)
-        return tb_error_errno("--wdir %s: there is no such directory here; for one on other hosts, write its full path", text);
+        return tb_error_errno("--wdir %s: there is no such directory here; for one on other hosts, write its full path",
+                              text);
     return TB_OK;
 }
 

@@ -8,9 +8,9 @@
 
 /* A place for ranks while they are dealt out. */
 struct seat {
-    int entry;       /* in the list of all hosts; -1: this host */
+    int entry; /* in the list of all hosts; -1: this host */
     uint32_t slots;
-    uint32_t used;   /* of this round */
+    uint32_t used; /* of this round */
 };
 
 /* Adds hosts that only a section names, so that one list has them all. */
@@ -100,8 +100,8 @@ static int add_ranks(struct dealer *dealer, int entry, uint32_t count)
         return rc;
     struct tb_host *to = &book->hosts[host];
     if (to->rank_count + count > TB_HOST_RANKS_LIMIT)
-        return tb_error(TB_ERR_LIMIT, "host %s would get more than %u ranks; name more hosts or start fewer ranks", to->name,
-                        TB_HOST_RANKS_LIMIT);
+        return tb_error(TB_ERR_LIMIT, "host %s would get more than %u ranks; name more hosts or start fewer ranks",
+                        to->name, TB_HOST_RANKS_LIMIT);
     struct tb_rank_range *last = book->range_count > 0 ? &book->ranges[book->range_count - 1] : NULL;
     if (last != NULL && last->host == host) {
         last->count += count;
@@ -114,8 +114,8 @@ static int add_ranks(struct dealer *dealer, int entry, uint32_t count)
             book->ranges = grown;
             dealer->range_room = room;
         }
-        book->ranges[book->range_count++] =
-            (struct tb_rank_range){.first_rank = book->ranks, .count = count, .host = host, .first_local = to->rank_count};
+        book->ranges[book->range_count++] = (struct tb_rank_range){
+            .first_rank = book->ranks, .count = count, .host = host, .first_local = to->rank_count};
     }
     to->rank_count += count;
     book->ranks += count;
@@ -148,7 +148,8 @@ static int deal(struct dealer *dealer, const struct seat *seats, uint32_t seat_c
     return TB_OK;
 }
 
-static int add_app(struct tb_placement *placement, const struct tb_section *section, uint32_t first_rank, uint32_t ranks)
+static int add_app(struct tb_placement *placement, const struct tb_section *section, uint32_t first_rank,
+                   uint32_t ranks)
 {
     struct tb_app *app = &placement->apps[placement->app_count++];
     *app = (struct tb_app){.first_rank = first_rank,
@@ -174,6 +175,9 @@ static int place_section(struct dealer *dealer, const struct tb_section *section
     uint32_t seat_count = list_seats(dealer->options, section, seats);
     uint32_t count = count_of(dealer->options, section, seats, seat_count);
     uint32_t first = book->ranks;
+    /* What a section asks for itself does not depend on what the others left. */
+    for (uint32_t i = 0; i < seat_count && section->hosts.count > 0; i++)
+        dealer->used[seats[i].entry + 1] = 0;
     if (count > TB_JOB_RANKS_LIMIT - first)
         return tb_error(TB_ERR_LIMIT, "more than %u ranks", TB_JOB_RANKS_LIMIT);
     int rc = deal(dealer, seats, seat_count, count);

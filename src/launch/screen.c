@@ -1,5 +1,6 @@
 /* Standard output and error of the job, and its standard input. The files are the user's: they may be shared with other
- * programs, so they are never made nonblocking; instead only little is written at a time, and only when there is room. */
+ * programs, so they are never made nonblocking; instead only little is written at a time, and only when there is room.
+ */
 #include "launch/state.h"
 
 #include <errno.h>
@@ -63,9 +64,11 @@ static ssize_t write_some(struct tb_screen *screen, const char *bytes, size_t le
     if (errno == EAGAIN || errno == EINTR)
         return 0;
     screen->broken = true;
-    /* A reader that has gone is no trouble (`| head`); a full disk is. */
-    if (errno != EPIPE && errno != EIO && screen->descriptor == 1)
-        tb_launch_fail(screen->launch, TB_VERDICT_LATE, 1, "cannot write the output of the job: %s", strerror(errno));
+    /* A reader that has gone (`| head`) ends the job as it would end any program: without a word. */
+    if (screen->descriptor == 1 && errno == EPIPE)
+        tb_launch_fail(screen->launch, TB_VERDICT_CAUSE, 128 + SIGPIPE, "%s", "");
+    else if (screen->descriptor == 1)
+        tb_launch_fail(screen->launch, TB_VERDICT_CAUSE, 1, "cannot write the output of the job: %s", strerror(errno));
     return -1;
 }
 
@@ -150,7 +153,8 @@ void tb_screen_add(struct tb_screen *screen, uint32_t rank, uint32_t host, const
         tag(chunk->bytes, bytes, length, prefix, mid_line);
     else
         memcpy(chunk->bytes, bytes, length);
-    launch->ranks[rank] = (uint8_t)(bytes[length - 1] == '\n' ? launch->ranks[rank] & ~flag : launch->ranks[rank] | flag);
+    launch->ranks[rank] =
+        (uint8_t)(bytes[length - 1] == '\n' ? launch->ranks[rank] & ~flag : launch->ranks[rank] | flag);
     queue(screen, chunk);
 }
 
@@ -169,7 +173,8 @@ bool tb_screens_empty(const struct tb_launch *launch)
     return tb_list_empty(&launch->screens[0].chunks) && tb_list_empty(&launch->screens[1].chunks);
 }
 
-/* ---- input ------------------------------------------------------------------------------------------------------------------ */
+/* ---- input
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static void end_input(struct tb_launch *launch)
 {
@@ -195,7 +200,8 @@ static bool read_input(struct tb_launch *launch)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n < 0 && errno == EIO) {
-        /* A terminal that belongs to somebody else while we are in the background; asked again when we are continued. */
+        /* A terminal that belongs to somebody else while we are in the background; asked again when we are continued.
+         */
         tb_loop_unwatch(&launch->loop, &launch->input);
         return false;
     }

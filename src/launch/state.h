@@ -112,7 +112,8 @@ void tb_guest_take_frame(struct tb_guest *guest, struct tb_frame *frame); /* fra
 
 /* ending.c */
 void tb_ending_rank(struct tb_launch *launch, const struct tb_ended *ended);
-void tb_ending_abort(struct tb_launch *launch, uint32_t rank, uint32_t pid, uint32_t code, const char *text, int length);
+void tb_ending_abort(struct tb_launch *launch, uint32_t rank, uint32_t pid, uint32_t code, const char *text,
+                     int length);
 void tb_ending_guest(struct tb_guest *guest, bool exited, int status);
 void tb_ending_unfinalized(struct tb_timer *timer);
 

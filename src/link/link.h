@@ -7,8 +7,8 @@
 
 #include "transport/transport.h"
 
-/* Opens the transport `table` with `config`, wraps it with fault if config->fault (or, where that is NULL, the parameter)
- * is not empty, and with repair if needed. */
+/* Opens the transport `table` with `config`, wraps it with fault if config->fault (or, where that is NULL, the
+ * parameter) is not empty, and with repair if needed. */
 int tb_link_open(const struct tb_transport_table *table, const struct tb_transport_config *config,
                  struct tb_transport **transport);
 

@@ -37,7 +37,8 @@ struct net {
     uint64_t now;
     uint64_t latency;
     unsigned capabilities;
-    bool cut; /* nothing arrives any more, and time flies: for closing where that is not what is tested */
+    bool cut;         /* nothing arrives any more, and time flies: for closing where that is not what is tested */
+    bool gone[NODES]; /* closed */
     struct wire wires[NODES][NODES];
     struct tb_clock clock;
 };
@@ -51,6 +52,8 @@ struct net_transport {
     struct tb_endpoint endpoints[NODES];
     bool known[NODES], blocked[NODES];
 };
+
+static const struct tb_transport_table net_table;
 
 static uint64_t net_now(void *context)
 {
@@ -75,13 +78,11 @@ static int net_open(const struct tb_transport_config *config, struct tb_transpor
 {
     struct net_transport *t = calloc(1, sizeof(*t));
     assert_non_null(t);
-    t->head = (struct tb_transport){.table = NULL, .capabilities = net.capabilities};
-    extern const struct tb_transport_table net_table;
-    t->head.table = &net_table;
-    t->head.max_payload = 1 << 20;
-    t->head.eager_limit = 1 << 15;
+    t->head = (struct tb_transport){
+        .table = &net_table, .capabilities = net.capabilities, .max_payload = 1 << 20, .eager_limit = 1 << 15};
     t->up = config->upcalls;
     t->self = config->self.index;
+    net.gone[t->self] = false;
     for (uint32_t i = 0; i < NODES; i++)
         t->endpoints[i] = (struct tb_endpoint){.transport = &t->head, .proc = {JOB, i}};
     *transport = &t->head;
@@ -91,6 +92,7 @@ static int net_open(const struct tb_transport_config *config, struct tb_transpor
 static void net_close(struct tb_transport *transport)
 {
     struct net_transport *t = (struct net_transport *)transport;
+    net.gone[t->self] = true;
     for (int i = 0; i < NODES; i++) {
         struct wire *w = &net.wires[i][t->self];
         while (w->first != NULL) {
@@ -125,7 +127,7 @@ static int net_send(struct tb_endpoint *endpoint, const struct tb_envelope *enve
     assert_non_null(p);
     *p = (struct packet){.arrives = net.now + net.latency, .envelope = *envelope, .length = payload->left};
     tb_spans_gather(payload, p->payload, p->length);
-    if (net.cut) {
+    if (net.cut || net.gone[endpoint->proc.index]) {
         free(p);
         return TB_OK;
     }
@@ -170,9 +172,7 @@ static bool net_arm(struct tb_transport *transport)
     return true;
 }
 
-static void net_disarm(struct tb_transport *transport)
-{
-}
+static void net_disarm(struct tb_transport *transport) {}
 
 static int net_descriptor(struct tb_transport *transport)
 {
@@ -196,8 +196,7 @@ static bool net_idle(struct tb_transport *transport)
     return true;
 }
 
-extern const struct tb_transport_table net_table;
-const struct tb_transport_table net_table = {
+static const struct tb_transport_table net_table = {
     .name = "net",
     .open = net_open,
     .close = net_close,

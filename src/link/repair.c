@@ -4,27 +4,28 @@
 #include <stdlib.h>
 
 #define MS               UINT64_C(1000000)
-#define ACK_EVERY        8u             /* frames after which an acknowledgement is not delayed any more */
-#define ACK_DELAY        (MS / 2)       /* how long it may wait for a frame to ride on */
-#define RESEND_FIRST     (20 * MS)      /* the timer while the round trip is unknown */
-#define RESEND_MIN       (4 * MS)       /* below the time slice of a crowded machine nothing is learnt */
+#define ACK_EVERY        8u        /* frames after which an acknowledgement is not delayed any more */
+#define ACK_DELAY        (MS / 2)  /* how long it may wait for a frame to ride on */
+#define RESEND_FIRST     (20 * MS) /* the timer while the round trip is unknown */
+#define RESEND_MIN       (4 * MS)  /* below the time slice of a crowded machine nothing is learnt */
 #define RESEND_MAX       (200 * MS)
-#define RESEND_ATTEMPTS  8u             /* at least so many before a process is taken for unreachable */
-#define LATER_ARRIVALS   3              /* frames that overtake one before it is taken for lost */
+#define RESEND_ATTEMPTS  8u /* at least so many before a process is taken for unreachable */
+#define LATER_ARRIVALS   3  /* frames that overtake one before it is taken for lost */
 #define REPAIR_LINGER    (100 * MS)
-#define LINGER_ROUNDS    100            /* of a millisecond; holds if the clock stands still */
+#define LINGER_ROUNDS    100 /* of a millisecond; holds if the clock stands still */
 #define LINGER_POLLS     64
 #define GOODBYE_INTERVAL (2 * MS)
 
-/* What a frame of kind LINK says (it has no number; all others have one, which may wrap to 0), in its length field; `match` tells which frames beyond the acknowledged one are here. */
+/* What a frame of kind LINK says (it has no number; all others have one, which may wrap to 0), in its length field;
+ * `match` tells which frames beyond the acknowledged one are here. */
 enum { LINK_ACKNOWLEDGE, LINK_GOODBYE, LINK_GOODBYE_ANSWER };
 
 /* A copy of a frame: sent and not acknowledged yet, or received too early. */
 struct copy {
     struct tb_envelope envelope;
     enum tb_stream stream;
-    uint32_t length;  /* of the payload, without the check behind it */
-    uint32_t check;   /* CRC-32C of the payload */
+    uint32_t length; /* of the payload, without the check behind it */
+    uint32_t check;  /* CRC-32C of the payload */
     uint32_t sends;
     bool waiting;     /* to be sent, for the first time or again */
     bool arrived;     /* the other side has said so, out of order */
@@ -43,8 +44,8 @@ struct repair_peer {
     uint32_t recover;                   /* up to here frames are suspected lost since the last timeout */
     uint32_t waiting;                   /* how many of `out` are to be sent */
     size_t out_bytes;
-    bool stuck[TB_STREAM_COUNT]; /* the inner transport said TB_AGAIN */
-    bool wanted;                 /* so did we to the owner */
+    bool stuck[TB_STREAM_COUNT];              /* the inner transport said TB_AGAIN */
+    bool wanted;                              /* so did we to the owner */
     uint64_t round_trip, variation, patience; /* ns; patience: how long to wait before sending again */
     uint64_t timer;                           /* when that is for the oldest frame; TB_NEVER */
     uint64_t heard;                           /* last progress of the acknowledgement */
@@ -244,7 +245,8 @@ static int peer_transmit(struct repair *r, struct repair_peer *p, uint64_t now)
     return count;
 }
 
-/* Which frames beyond the acknowledged one are here: bit i stands for the frame i + 2 beyond, as the next one is not. */
+/* Which frames beyond the acknowledged one are here: bit i stands for the frame i + 2 beyond, as the next one is not.
+ */
 static uint64_t arrivals(const struct repair_peer *p)
 {
     uint64_t bits = 0;
@@ -352,7 +354,8 @@ static void acknowledge(struct repair *r, struct repair_peer *p, uint32_t up_to,
             sample = now - c->sent_at;
         out_pop(r, p);
     }
-    /* After a timeout the sample may belong to either sending, and patience stays as it grew until there is a clear one. */
+    /* After a timeout the sample may belong to either sending, and patience stays as it grew until there is a clear
+     * one. */
     if (sample > 0 && p->timeouts == 0) {
         round_trip_learn(p, sample);
         p->patience = patience_of(p);
@@ -727,8 +730,7 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
     uint32_t payload = r->inner->max_payload - (r->checked ? sizeof(uint32_t) : 0);
     r->head = (struct tb_transport){.table = &tb_transport_repair, .capabilities = TB_CAP_DEPENDABLE};
     r->head.max_payload = payload < TB_REPAIR_PAYLOAD ? payload : TB_REPAIR_PAYLOAD;
-    r->head.eager_limit =
-        r->inner->eager_limit < r->head.max_payload ? r->inner->eager_limit : r->head.max_payload;
+    r->head.eager_limit = r->inner->eager_limit < r->head.max_payload ? r->inner->eager_limit : r->head.max_payload;
     *transport = &r->head;
     return TB_OK;
 }
@@ -777,11 +779,12 @@ static void repair_close(struct tb_transport *transport)
     r->closing = true;
     repair_linger(r);
     const struct tb_link_counters *n = &r->counters;
-    tb_log(TB_LOG_DEBUG, "link",
-           "%s: sent %llu, received %llu, repeated %llu, acknowledged %llu, dropped %llu, corrupted %llu, reordered %llu",
-           tb_link_innermost(r->inner)->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
-           (unsigned long long)n->repeated, (unsigned long long)n->acknowledged, (unsigned long long)n->dropped,
-           (unsigned long long)n->corrupted, (unsigned long long)n->reordered);
+    tb_log(
+        TB_LOG_DEBUG, "link",
+        "%s: sent %llu, received %llu, repeated %llu, acknowledged %llu, dropped %llu, corrupted %llu, reordered %llu",
+        tb_link_innermost(r->inner)->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
+        (unsigned long long)n->repeated, (unsigned long long)n->acknowledged, (unsigned long long)n->dropped,
+        (unsigned long long)n->corrupted, (unsigned long long)n->reordered);
     struct repair_peer *p;
     TB_LIST_EACH (p, &r->peers, struct repair_peer, of_repair)
         peer_forget(r, p);

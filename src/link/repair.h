@@ -1,20 +1,20 @@
 /* Repair: a decorator of a transport that may lose, repeat, reorder or corrupt frames; its owner sees none of that.
  *
  * Out: frames to a process are numbered from 1, both streams together, and a copy is kept until the other side has
- * acknowledged it. The window (frames and bytes a process, bytes in all) bounds the copies; when it is full, send answers
- * TB_AGAIN. A frame is sent again when its timer runs out (by the measured round trip, doubled each time up to a bound),
- * or when three later ones have arrived.
- * In: frames are handed up in order and once. Those that come early wait in a window of the same size. Acknowledgements
- * ride on frames that go back anyway; otherwise one travels by itself after a short delay, or at once when something is
- * missing or came twice, and then says which later frames are here.
+ * acknowledged it. The window (frames and bytes a process, bytes in all) bounds the copies; when it is full, send
+ * answers TB_AGAIN. A frame is sent again when its timer runs out (by the measured round trip, doubled each time up to
+ * a bound), or when three later ones have arrived. In: frames are handed up in order and once. Those that come early
+ * wait in a window of the same size. Acknowledgements ride on frames that go back anyway; otherwise one travels by
+ * itself after a short delay, or at once when something is missing or came twice, and then says which later frames are
+ * here.
  *
  * Silence of a process that computes is no failure: only after tb_param.link_timeout without any answer is the process
  * taken for unreachable.
  *
- * Closing: the last acknowledgement may be lost, and a process that has closed repeats nothing. So closing says goodbye,
- * with the last acknowledgement, every few milliseconds until everyone who was talked to has answered or has said goodbye
- * himself; at most REPAIR_LINGER in all. A goodbye counts as acknowledgement of everything, so nobody waits for one who
- * has left. */
+ * Closing: the last acknowledgement may be lost, and a process that has closed repeats nothing. So closing says
+ * goodbye, with the last acknowledgement, every few milliseconds until everyone who was talked to has answered or has
+ * said goodbye himself; at most REPAIR_LINGER in all. A goodbye counts as acknowledgement of everything, so nobody
+ * waits for one who has left. */
 #ifndef TB_LINK_REPAIR_H
 #define TB_LINK_REPAIR_H
 
@@ -30,9 +30,9 @@ void tb_repair_count(const struct tb_transport *transport, struct tb_link_counte
 /* Bytes of payload that are kept in copies; for tests of the bound. */
 size_t tb_repair_kept(const struct tb_transport *transport);
 
-#define TB_REPAIR_WINDOW      64u          /* frames to one process; the selective part of an acknowledgement covers them */
-#define TB_REPAIR_PAYLOAD     (64u << 10)  /* bytes of one frame at most */
-#define TB_REPAIR_PEER_BYTES  (2u << 20)   /* kept for one process and direction */
-#define TB_REPAIR_TOTAL_BYTES (64u << 20)  /* kept in all */
+#define TB_REPAIR_WINDOW      64u /* frames to one process; the selective part of an acknowledgement covers them */
+#define TB_REPAIR_PAYLOAD     (64u << 10) /* bytes of one frame at most */
+#define TB_REPAIR_PEER_BYTES  (2u << 20)  /* kept for one process and direction */
+#define TB_REPAIR_TOTAL_BYTES (64u << 20) /* kept in all */
 
 #endif

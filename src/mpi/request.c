@@ -160,31 +160,29 @@ int tb_raise_request(const char *call, int position, const char *name, MPI_Reque
 /* ---- freeing while active ------------------------------------------------------------------------------------------
  */
 
-/* Gives back up to `most` orphans that are done. */
-static void sweep_orphans(int most)
+/* Looks at `most` orphans, the one that was looked at longest ago first, and gives back those that are done. */
+static void sweep_orphans(uint32_t most)
 {
     struct tb_list finished;
     struct tb_pending *p;
     tb_list_init(&finished);
     tb_self_lock();
-    if (tb_self.orphans.next == NULL)
-        tb_list_init(&tb_self.orphans);
-    TB_LIST_EACH(p, &tb_self.orphans, struct tb_pending, orphans)
-    {
-        if (most-- == 0)
-            break;
+    for (uint32_t n = most < tb_self.orphan_count ? most : tb_self.orphan_count; n > 0; n--) {
+        p = TB_CONTAINER(tb_self.orphans.next, struct tb_pending, orphans);
+        bool done = tb_pending_done(p);
         tb_list_remove(&p->orphans);
-        tb_list_append(tb_pending_done(p) ? &finished : &tb_self.orphans, &p->orphans);
+        tb_list_append(done ? &finished : &tb_self.orphans, &p->orphans);
+        tb_self.orphan_count -= done;
     }
     tb_self_unlock();
-    TB_LIST_EACH(p, &finished, struct tb_pending, orphans)
-    pending_give(p);
+    TB_LIST_EACH (p, &finished, struct tb_pending, orphans)
+        pending_give(p);
 }
 
 void tb_pending_wait_orphans(void)
 {
     for (;;) {
-        sweep_orphans(-1);
+        sweep_orphans(UINT32_MAX);
         tb_self_lock();
         struct tb_pending *p = NULL;
         if (!tb_list_empty(&tb_self.orphans))
@@ -217,6 +215,7 @@ int tb_mpi_Request_free(MPI_Request *request)
     }
     tb_self_lock();
     tb_list_append(&tb_self.orphans, &p->orphans);
+    tb_self.orphan_count++;
     tb_self_unlock();
     return MPI_SUCCESS;
 }

@@ -12,7 +12,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-/* ---- the loop -------------------------------------------------------------------------------------------------------- */
+/* ---- the loop
+ * -------------------------------------------------------------------------------------------------------- */
 
 #define TB_LOOP_BATCH 32
 
@@ -56,19 +57,20 @@ bool tb_timer_is_set(const struct tb_timer *timer);
 /* Blocks the signals of `set` and gives a descriptor that tells them; the mask from before goes to *before. */
 int tb_signals_open(const sigset_t *set, sigset_t *before, int *descriptor);
 
-/* ---- children --------------------------------------------------------------------------------------------------------- */
+/* ---- children
+ * --------------------------------------------------------------------------------------------------------- */
 
 #define TB_CHILD_KEPT 3
 
 struct tb_child {
-    const char *path;         /* of the executable */
-    char *const *arguments;   /* ended by NULL */
-    char *const *environment; /* ended by NULL */
-    const char *directory;    /* NULL: ours */
-    int streams[3];           /* become 0, 1, 2; -1: as ours. At least 3, if given */
-    int keep;                 /* becomes TB_CHILD_KEPT and stays open over exec; -1: none */
-    int death_signal;         /* the child gets it when we die; 0: none */
-    const sigset_t *mask;     /* signals blocked in the child */
+    const char *path;                 /* of the executable */
+    char *const *arguments;           /* ended by NULL */
+    char *const *environment;         /* ended by NULL */
+    const char *directory;            /* NULL: ours */
+    int streams[3];                   /* become 0, 1, 2; -1: as ours. At least 3, if given */
+    int keep;                         /* becomes TB_CHILD_KEPT and stays open over exec; -1: none */
+    int death_signal;                 /* the child gets it when we die; 0: none */
+    const sigset_t *mask;             /* signals blocked in the child */
     const struct rlimit *descriptors; /* limit of open descriptors; NULL: ours */
     const cpu_set_t *cpus;            /* NULL: ours */
     size_t cpus_bytes;
@@ -80,7 +82,8 @@ enum tb_child_stage { TB_CHILD_FORK, TB_CHILD_BIND, TB_CHILD_DIRECTORY, TB_CHILD
  * story, errno, and what failed. */
 int tb_child_start(const struct tb_child *child, pid_t *pid, enum tb_child_stage *stage);
 
-/* ---- shells ------------------------------------------------------------------------------------------------------------ */
+/* ---- shells
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* How to get an agent on a host. */
 struct tb_shell_target {

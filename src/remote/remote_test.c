@@ -1,8 +1,10 @@
 #include "remote/remote.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -10,124 +12,180 @@
 
 #include <cmocka.h>
 
-static void words_of_shells(void **state)
+extern char **environ;
+
+static char *joined(const struct tb_shell_target *target, char *text, size_t size)
 {
     char **words;
-    struct tb_shell_target target = {.host = "venus2", .command = "lab exec", .program = "/opt/tombolo"};
-    assert_int_equal(tb_shell_words(&target, &words), TB_OK);
-    assert_string_equal(words[0], "lab");
-    assert_string_equal(words[1], "exec");
-    assert_string_equal(words[2], "venus2");
-    assert_non_null(strstr(words[3], "/opt/tombolo"));
+    *text = 0;
+    if (tb_shell_words(target, &words) != TB_OK)
+        return NULL;
+    for (char **word = words; *word != NULL; word++)
+        snprintf(text + strlen(text), size - strlen(text), "%s<%s>", *text != 0 ? " " : "", *word);
     tb_shell_free(words);
-    target = (struct tb_shell_target){.host = "venus2", .user = "ann", .port = 2222, .program = "/opt/tombolo"};
-    assert_int_equal(tb_shell_words(&target, &words), TB_OK);
-    assert_string_equal(words[0], "ssh");
-    bool port = false, user = false;
-    for (char **word = words; *word; word++) {
-        port = port || strcmp(*word, "2222") == 0;
-        user = user || strcmp(*word, "ann") == 0 || strncmp(*word, "ann@", 4) == 0;
-    }
-    assert_true(port && user);
-    tb_shell_free(words);
+    return text;
 }
 
-static int run(const char *path, const char *directory, enum tb_child_stage *stage, int *status)
+static void shells_are_called_as_users_expect(void **state)
 {
-    char *arguments[] = {(char *)path, NULL}, *environment[] = {NULL};
-    sigset_t mask;
-    sigemptyset(&mask);
-    struct tb_child child = {.path = path,
-                             .arguments = arguments,
-                             .environment = environment,
-                             .directory = directory,
+    char text[1024];
+    struct tb_shell_target target = {.host = "venus2", .program = "/opt/tombolo/bin/tombolo"};
+    assert_non_null(strstr(joined(&target, text, sizeof text), "<ssh> <-o> <BatchMode=yes>"));
+    assert_non_null(strstr(text, "<venus2> <exec /opt/tombolo/bin/tombolo agent>"));
+    target.user = "kate";
+    target.port = 2222;
+    assert_non_null(strstr(joined(&target, text, sizeof text), "<-p> <2222> <kate@venus2>"));
+    target.command = "/usr/bin/ssh -q";
+    assert_string_equal(joined(&target, text, sizeof text),
+                        "</usr/bin/ssh> <-q> <-p> <2222> <kate@venus2> <exec /opt/tombolo/bin/tombolo agent>");
+    target.command = "docker exec -i";
+    assert_null(joined(&target, text, sizeof text)); /* knows no port */
+    target.port = 0;
+    target.user = NULL;
+    target.program = "/a b/it's";
+    assert_string_equal(joined(&target, text, sizeof text),
+                        "<docker> <exec> <-i> <venus2> <exec '/a b/it'\\''s' agent>");
+    target.command = "  ";
+    assert_null(joined(&target, text, sizeof text));
+    target.local = true;
+    assert_string_equal(joined(&target, text, sizeof text), "<tombolo> <agent>");
+}
+
+static void programs_are_found(void **state)
+{
+    char *found = tb_program_find("sh", "/nowhere:/bin:/usr/bin", NULL);
+    assert_non_null(found);
+    assert_string_equal(found, "/bin/sh");
+    free(found);
+    found = tb_program_find("bin/sh", NULL, "/");
+    assert_non_null(found);
+    free(found);
+    assert_null(tb_program_find("no-such-program", "/bin", NULL));
+    assert_int_equal(errno, ENOENT);
+    assert_null(tb_program_find("/bin", NULL, NULL));
+    assert_int_equal(errno, EISDIR);
+    assert_null(tb_program_find("/etc/passwd/x", NULL, NULL));
+    assert_int_equal(errno, ENOENT);
+    assert_null(tb_program_find("", "/bin", NULL));
+    assert_null(tb_program_find("sh", NULL, NULL));
+}
+
+static void children_get_what_they_should(void **state)
+{
+    int out[2], kept = open("/dev/null", O_RDONLY | O_CLOEXEC), status;
+    char text[256] = "";
+    pid_t pid;
+    enum tb_child_stage stage;
+    sigset_t none;
+    sigemptyset(&none);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    char *words[] = {(char *)"sh", (char *)"-c", (char *)"pwd; echo $X; [ -e /proc/self/fd/3 ] && echo kept; exit 5",
+                     NULL};
+    char *variables[] = {(char *)"X=y", NULL};
+    struct tb_child child = {.path = "/bin/sh",
+                             .arguments = words,
+                             .environment = variables,
+                             .directory = "/usr",
+                             .streams = {-1, out[1], -1},
+                             .keep = kept,
+                             .death_signal = SIGKILL,
+                             .mask = &none};
+    assert_int_equal(tb_child_start(&child, &pid, &stage), TB_OK);
+    assert_int_equal(getpgid(pid), pid);
+    close(out[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(WEXITSTATUS(status), 5);
+    assert_true(read(out[0], text, sizeof text - 1) > 0);
+    assert_string_equal(text, "/usr\ny\nkept\n");
+    close(out[0]);
+    close(kept);
+}
+
+static void failures_to_start_are_told(void **state)
+{
+    pid_t pid;
+    enum tb_child_stage stage;
+    sigset_t none;
+    sigemptyset(&none);
+    char *words[] = {(char *)"x", NULL};
+    struct tb_child child = {.path = "/no/such/program",
+                             .arguments = words,
+                             .environment = words,
                              .streams = {-1, -1, -1},
                              .keep = -1,
-                             .mask = &mask};
-    pid_t pid;
-    int rc = tb_child_start(&child, &pid, stage);
-    if (rc == TB_OK)
-        assert_int_equal(waitpid(pid, status, 0), pid);
-    return rc;
-}
-
-static void children_run_or_say_why_not(void **state)
-{
-    enum tb_child_stage stage = TB_CHILD_FORK;
-    int status = 0;
-    assert_int_equal(run("/bin/true", NULL, &stage, &status), TB_OK);
-    assert_int_equal(status, 0);
-    assert_int_equal(run("/bin/false", NULL, &stage, &status), TB_OK);
-    assert_int_equal(WEXITSTATUS(status), 1);
-    errno = 0;
-    assert_int_equal(run("/no/such/program", NULL, &stage, &status), TB_ERR_SYSTEM);
+                             .mask = &none};
+    assert_int_equal(tb_child_start(&child, &pid, &stage), TB_ERR_SYSTEM);
     assert_int_equal(errno, ENOENT);
     assert_int_equal(stage, TB_CHILD_EXEC);
-    assert_int_equal(run("/bin/true", "/no/such/folder", &stage, &status), TB_ERR_SYSTEM);
+    child.directory = "/no/such/directory";
+    assert_int_equal(tb_child_start(&child, &pid, &stage), TB_ERR_SYSTEM);
     assert_int_equal(stage, TB_CHILD_DIRECTORY);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing is left */
 }
 
-static void programs_are_found_as_a_shell_would(void **state)
-{
-    char *found = tb_program_find("true", "/nowhere:/usr/bin:/bin", "/");
-    assert_non_null(found);
-    assert_int_equal(access(found, X_OK), 0);
-    free(found);
-    assert_null(tb_program_find("no-such-program", "/usr/bin:/bin", "/"));
-    assert_int_equal(errno, ENOENT);
-    assert_null(tb_program_find("/etc/passwd", "/usr/bin", "/"));
-    assert_int_equal(errno, EACCES);
-    assert_null(tb_program_find("/etc", "/usr/bin", "/"));
-}
-
-static int fired;
-static struct tb_loop *running;
-
-static void fire(struct tb_timer *timer)
-{
-    fired++;
-    running->stop = true;
-}
-
-static void readable(struct tb_watch *watch, uint32_t events)
-{
-    char byte;
-    assert_int_equal(read(watch->descriptor, &byte, 1), 1);
-    tb_loop_unwatch(running, watch);
-    fired += 10;
-}
-
-static void loops_tell_of_descriptors_and_timers(void **state)
-{
+static struct {
     struct tb_loop loop;
-    struct tb_timer timer, never;
-    struct tb_watch watch = {.descriptor = -1};
-    int tube[2];
-    assert_int_equal(tb_loop_open(&loop), TB_OK);
-    running = &loop;
-    assert_int_equal(pipe(tube), 0);
-    tb_timer_init(&timer, fire);
-    tb_timer_init(&never, fire);
-    tb_timer_set(&loop, &timer, 20000000);
-    tb_timer_set(&loop, &never, 1000000);
-    tb_timer_clear(&never);
-    assert_false(tb_timer_is_set(&never));
-    assert_int_equal(tb_loop_watch(&loop, &watch, tube[0], EPOLLIN, readable), TB_OK);
-    assert_int_equal(write(tube[1], "!", 1), 1);
-    assert_int_equal(tb_loop_run(&loop), TB_OK);
-    assert_int_equal(fired, 11);
-    tb_loop_close(&loop);
-    close(tube[0]);
-    close(tube[1]);
+    struct tb_watch watches[2];
+    struct tb_timer timers[3];
+    int fired[3], order, ready;
+} t;
+
+static void on_ready(struct tb_watch *watch, uint32_t events)
+{
+    /* Both are ready in the same batch; the first one takes the other out. */
+    t.ready++;
+    for (int i = 0; i < 2; i++)
+        tb_loop_unwatch(&t.loop, &t.watches[i]);
+}
+
+static void on_timer(struct tb_timer *timer)
+{
+    long which = timer - t.timers;
+    t.fired[which] = ++t.order;
+    if (which == 1)
+        tb_timer_clear(&t.timers[2]);
+    if (which == 0)
+        tb_timer_set(&t.loop, &t.timers[1], 1000000);
+    else
+        t.loop.stop = true;
+}
+
+static void loops_wait_for_all(void **state)
+{
+    int out[2][2];
+    assert_int_equal(tb_loop_open(&t.loop), TB_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pipe2(out[i], O_CLOEXEC), 0);
+        assert_int_equal(write(out[i][1], "x", 1), 1);
+        assert_int_equal(tb_loop_watch(&t.loop, &t.watches[i], out[i][0], EPOLLIN, on_ready), TB_OK);
+    }
+    for (int i = 0; i < 3; i++)
+        tb_timer_init(&t.timers[i], on_timer);
+    tb_timer_set(&t.loop, &t.timers[0], 2000000);
+    tb_timer_set(&t.loop, &t.timers[2], 3600000000000u);
+    assert_int_equal(tb_loop_run(&t.loop), TB_OK);
+    assert_int_equal(t.ready, 1);
+    assert_int_equal(t.fired[0], 1);
+    assert_int_equal(t.fired[1], 2);
+    assert_int_equal(t.fired[2], 0);
+    assert_false(tb_timer_is_set(&t.timers[2]));
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(tb_loop_watch(&t.loop, &t.watches[0], file, EPOLLIN, on_ready), TB_ERR_UNSUPPORTED);
+    tb_loop_unwatch(&t.loop, &t.watches[0]);
+    close(file);
+    for (int i = 0; i < 4; i++)
+        close(out[i / 2][i % 2]);
+    tb_loop_close(&t.loop);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_of_shells),
-        cmocka_unit_test(children_run_or_say_why_not),
-        cmocka_unit_test(programs_are_found_as_a_shell_would),
-        cmocka_unit_test(loops_tell_of_descriptors_and_timers),
+        cmocka_unit_test(shells_are_called_as_users_expect),
+        cmocka_unit_test(programs_are_found),
+        cmocka_unit_test(children_get_what_they_should),
+        cmocka_unit_test(failures_to_start_are_told),
+        cmocka_unit_test(loops_wait_for_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,10 +112,11 @@ int tb_shell_words(const struct tb_shell_target *target, char ***words)
         if (rc == TB_OK && target->port != 0) {
             char option[32];
             snprintf(option, sizeof option, "-p %u", target->port);
-            rc = is_ssh(command) ? add_all(made, option)
-                                 : tb_error(TB_ERR_ARGUMENT,
-                                            "host %s has port=%u, but only ssh knows what to do with a port, not \"%s\"",
-                                            target->host, target->port, command);
+            rc = is_ssh(command)
+                     ? add_all(made, option)
+                     : tb_error(TB_ERR_ARGUMENT,
+                                "host %s has port=%u, but only ssh knows what to do with a port, not \"%s\"",
+                                target->host, target->port, command);
         }
         if (rc == TB_OK)
             rc = add_target(made, target);

@@ -316,7 +316,7 @@ static void validator_close(struct validator *c)
         c->mail = m->next;
         free(m);
     }
-    for (uint32_t rank = 0; c->ranks != NULL && rank < c->v->ranks; rank++) {
+    for (uint32_t rank = 0; rank < c->v->ranks; rank++) {
         free(c->ranks[rank].done);
         for (int symbol = 0; symbol < TB_SYMBOL_COUNT; symbol++)
             free(c->ranks[rank].contents[symbol]);
@@ -328,7 +328,9 @@ int tb_schedule_validate(const struct tb_validation *validation)
 {
     struct validator c = {.v = validation, .mail_end = &c.mail};
     c.ranks = calloc((size_t)validation->ranks + 1, sizeof *c.ranks);
-    int error = c.ranks == NULL ? tb_error(TB_ERR_MEMORY, "no memory to validate %u ranks", validation->ranks) : TB_OK;
+    if (c.ranks == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to validate %u ranks", validation->ranks);
+    int error = TB_OK;
     for (uint32_t rank = 0; rank < validation->ranks && error == TB_OK; rank++)
         error = rank_open(&c, rank);
     for (uint32_t rank = 0; rank < validation->ranks && error == TB_OK; rank++) {

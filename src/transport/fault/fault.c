@@ -1,11 +1,11 @@
-/* fault: wraps another transport and loses, repeats, delays, reorders and corrupts what is sent through it, on purpose and
- * by a seed, so that repair can be tested on anything that carries frames. It claims only the capabilities that the
+/* fault: wraps another transport and loses, repeats, delays, reorders and corrupts what is sent through it, on purpose
+ * and by a seed, so that repair can be tested on anything that carries frames. It claims only the capabilities that the
  * chosen faults leave; link then turns itself on above it.
  *
- * Specification: loss=1%,repeat=1%,delay=5ms,delayshare=10%,reorder=1%,corrupt=0.1%,seed=1 in any order; each share is a
- * percentage or a fraction. `delay` holds a share of the frames (delayshare, 10 % unless told) for a random time up to
- * its value. What happens to the n-th frame to a process depends on the seed, the two processes and n alone, so a run
- * whose frames are the same replays.
+ * Specification: loss=1%,repeat=1%,delay=5ms,delayshare=10%,reorder=1%,corrupt=0.1%,seed=1 in any order; each share is
+ * a percentage or a fraction. `delay` holds a share of the frames (delayshare, 10 % unless told) for a random time up
+ * to its value. What happens to the n-th frame to a process depends on the seed, the two processes and n alone, so a
+ * run whose frames are the same replays.
  *
  * A frame that is held is copied. So many may be held (frames and bytes); beyond that frames pass unharmed. */
 #include "transport/transport.h"
@@ -45,7 +45,6 @@ struct fault_peer {
 };
 
 struct held {
-    struct tb_list of_fault;
     struct fault_peer *to;
     struct tb_envelope envelope;
     uint64_t due;       /* when it goes on at the latest */
@@ -64,10 +63,11 @@ struct fault {
     struct faults faults;
     struct tb_fault_counters counters;
     struct tb_list peers;
-    struct tb_list held; /* in the order of holding */
-    uint32_t held_frames;
+    struct held **held; /* in the order of holding; room for HELD_FRAMES_LIMIT */
+    uint32_t held_count;
     size_t held_bytes;
     uint64_t next_due;
+    bool releasing; /* held_release is at work */
 };
 
 /* ---- the specification ------------------------------------------------------------------------------------------ */
@@ -134,8 +134,11 @@ static int item_parse(struct faults *f, const char *item)
     struct {
         const char *name;
         double *share;
-    } shares[] = {{"loss", &f->loss},       {"repeat", &f->repeat},    {"reorder", &f->reorder},
-                  {"corrupt", &f->corrupt}, {"delayshare", &f->share}};
+    } shares[] = {{"loss", &f->loss},
+                  {"repeat", &f->repeat},
+                  {"reorder", &f->reorder},
+                  {"corrupt", &f->corrupt},
+                  {"delayshare", &f->share}};
     int error = TB_ERR_ARGUMENT;
     for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
         if (strlen(shares[i].name) == name && strncmp(item, shares[i].name, name) == 0)
@@ -151,9 +154,10 @@ static int faults_parse(struct faults *f, const char *specification)
 {
     *f = (struct faults){.share = DELAY_SHARE, .seed = 1};
     char text[256];
-    if (strlen(specification) >= sizeof(text))
+    size_t length = strlen(specification);
+    if (length >= sizeof(text))
         return fault_bad(specification);
-    strcpy(text, specification);
+    memcpy(text, specification, length + 1);
     char *rest = NULL;
     for (char *item = strtok_r(text, ", ", &rest); item != NULL; item = strtok_r(NULL, ", ", &rest)) {
         int error = item_parse(f, item);
@@ -222,20 +226,18 @@ static struct held *hold(struct fault *f, struct fault_peer *p, const struct tb_
                          const struct tb_spans *payload, enum tb_stream stream)
 {
     size_t length = payload->left;
-    if (f->held_frames >= HELD_FRAMES_LIMIT || f->held_bytes + length > HELD_BYTES_LIMIT)
+    if (f->held_count + 2 > HELD_FRAMES_LIMIT || f->held_bytes + length > HELD_BYTES_LIMIT)
         return NULL;
     struct held *h = malloc(sizeof(*h) + length);
     if (h == NULL)
         return NULL;
     *h = (struct held){.to = p, .envelope = *envelope, .stream = stream, .length = length};
-    f->held_frames++;
     f->held_bytes += length;
     return h;
 }
 
 static void held_free(struct fault *f, struct held *h)
 {
-    f->held_frames--;
     f->held_bytes -= h->length;
     free(h);
 }
@@ -245,37 +247,46 @@ static void held_queue(struct fault *f, struct held *h, uint64_t due)
     h->due = due;
     if (due < f->next_due)
         f->next_due = due;
-    tb_list_append(&f->held, &h->of_fault);
+    f->held[f->held_count++] = h;
 }
 
-/* Sends what is due and finds out when the next one is. */
-static int held_release(struct fault *f, bool all)
+/* Sends a held frame if it is time. True: it is gone. */
+static bool held_send(struct fault *f, struct held *h, uint64_t now)
 {
-    if (tb_list_empty(&f->held))
+    bool due = h->due <= now || (h->overtaken > 0 && h->to->sent >= h->overtaken);
+    if (h->to->gone)
+        return true;
+    if (!due || h->to->stuck)
+        return false;
+    struct tb_spans payload = tb_spans_of(h->payload, h->length);
+    int result = f->inner->table->send(h->to->inner, &h->envelope, &payload, h->stream, NULL);
+    h->to->stuck = result == TB_AGAIN;
+    return result != TB_AGAIN;
+}
+
+/* Sends what is due at `now` and finds out when the next one is. Sending may call `broken`, and the owner may send
+ * then: what is held meanwhile is looked at in the same round. */
+static int held_release(struct fault *f, uint64_t now)
+{
+    uint32_t kept = 0, gone = 0;
+    if (f->releasing)
         return 0;
-    uint64_t now = tb_clock_now(f->clock);
-    int count = 0;
-    struct held *h;
+    f->releasing = true;
     f->next_due = TB_NEVER;
-    TB_LIST_EACH (h, &f->held, struct held, of_fault) {
-        bool due = all || h->due <= now || (h->overtaken > 0 && h->to->sent >= h->overtaken);
-        if (h->to->gone || (due && !h->to->stuck)) {
-            struct tb_spans payload = tb_spans_of(h->payload, h->length);
-            int result = TB_ERR_PEER;
-            if (!h->to->gone)
-                result = f->inner->table->send(h->to->inner, &h->envelope, &payload, h->stream, NULL);
-            if (result != TB_AGAIN) {
-                tb_list_remove(&h->of_fault);
-                held_free(f, h);
-                count++;
-                continue;
-            }
-            h->to->stuck = true;
+    for (uint32_t i = 0; i < f->held_count; i++) {
+        struct held *h = f->held[i];
+        if (held_send(f, h, now)) {
+            held_free(f, h);
+            gone++;
+            continue;
         }
         if (!h->to->stuck && h->due < f->next_due)
             f->next_due = h->due;
+        f->held[kept++] = h;
     }
-    return count;
+    f->held_count = kept;
+    f->releasing = false;
+    return (int)gone;
 }
 
 /* ---- the transport ---------------------------------------------------------------------------------------------- */
@@ -321,7 +332,8 @@ static int fault_send(struct tb_endpoint *endpoint, const struct tb_envelope *en
     f->counters.passed++;
     p->sent++;
     p->fate.drawn = false;
-    held_release(f, false);
+    if (f->held_count > 0)
+        held_release(f, tb_clock_now(f->clock));
     return result;
 }
 
@@ -329,7 +341,7 @@ static int fault_poll(struct tb_transport *transport)
 {
     struct fault *f = (struct fault *)transport;
     int count = f->inner->table->poll(f->inner);
-    return count + held_release(f, false);
+    return f->held_count > 0 ? count + held_release(f, tb_clock_now(f->clock)) : count;
 }
 
 static bool fault_arm(struct tb_transport *transport)
@@ -354,14 +366,14 @@ static uint64_t fault_deadline(struct tb_transport *transport)
 {
     struct fault *f = (struct fault *)transport;
     uint64_t inner = f->inner->table->deadline(f->inner);
-    uint64_t own = tb_list_empty(&f->held) ? TB_NEVER : f->next_due;
+    uint64_t own = f->held_count == 0 ? TB_NEVER : f->next_due;
     return own < inner ? own : inner;
 }
 
 static bool fault_idle(struct tb_transport *transport)
 {
     struct fault *f = (struct fault *)transport;
-    return tb_list_empty(&f->held) && f->inner->table->idle(f->inner);
+    return f->held_count == 0 && f->inner->table->idle(f->inner);
 }
 
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
@@ -444,19 +456,23 @@ static void up_broken(void *context, struct tb_endpoint *with, int error)
 
 static int fault_open(const struct tb_transport_config *config, struct tb_transport **transport)
 {
-    TB_ASSERT(config->inner != NULL && config->clock != NULL);
+    TB_ASSERT(config->inner != NULL && config->clock != NULL && config->fault != NULL);
     struct fault *f = calloc(1, sizeof(*f));
     if (f == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for injecting faults");
-    int error = faults_parse(&f->faults, config->fault != NULL ? config->fault : tb_param.fault);
+    int error = faults_parse(&f->faults, config->fault);
     if (error != TB_OK)
         goto out;
+    f->held = calloc(HELD_FRAMES_LIMIT, sizeof(struct held *));
+    if (f->held == NULL) {
+        error = tb_error(TB_ERR_MEMORY, "no memory for injecting faults");
+        goto out;
+    }
     f->up = config->upcalls;
     f->self = config->self;
     f->clock = config->clock;
     f->next_due = TB_NEVER;
     tb_list_init(&f->peers);
-    tb_list_init(&f->held);
     struct tb_transport_config inner = *config;
     inner.inner = NULL;
     inner.fault = "";
@@ -476,6 +492,7 @@ static int fault_open(const struct tb_transport_config *config, struct tb_transp
     *transport = &f->head;
     return TB_OK;
 out:
+    free(f->held);
     free(f);
     return error;
 }
@@ -484,15 +501,16 @@ static void fault_close(struct tb_transport *transport)
 {
     struct fault *f = (struct fault *)transport;
     const struct tb_fault_counters *n = &f->counters;
-    held_release(f, true);
-    tb_log(TB_LOG_DEBUG, "fault", "%s: passed %llu, lost %llu, repeated %llu, delayed %llu, reordered %llu, corrupted %llu",
+    held_release(f, TB_NEVER);
+    tb_log(TB_LOG_DEBUG, "fault",
+           "%s: passed %llu, lost %llu, repeated %llu, delayed %llu, reordered %llu, corrupted %llu",
            f->inner->table->name, (unsigned long long)n->passed, (unsigned long long)n->lost,
            (unsigned long long)n->repeated, (unsigned long long)n->delayed, (unsigned long long)n->reordered,
            (unsigned long long)n->corrupted);
     f->inner->table->close(f->inner);
-    struct held *h;
-    TB_LIST_EACH (h, &f->held, struct held, of_fault)
-        held_free(f, h);
+    for (uint32_t i = 0; i < f->held_count; i++)
+        free(f->held[i]);
+    free(f->held);
     struct fault_peer *p;
     TB_LIST_EACH (p, &f->peers, struct fault_peer, of_fault)
         free(p);

@@ -26,7 +26,7 @@ static struct recorder {
     struct tb_endpoint endpoint;
     struct record records[LIMIT];
     int count;
-    int answer;       /* what send returns */
+    int answer; /* what send returns */
     unsigned capabilities;
     int closed;
 } recorder;
@@ -80,9 +80,7 @@ static bool recorder_arm(struct tb_transport *transport)
     return true;
 }
 
-static void recorder_disarm(struct tb_transport *transport)
-{
-}
+static void recorder_disarm(struct tb_transport *transport) {}
 
 static int recorder_descriptor(struct tb_transport *transport)
 {
@@ -414,9 +412,24 @@ static void calls_up_are_passed_on(void **state)
 
 static void bad_specifications(void **state)
 {
-    static const char *bad[] = {"loss",       "loss=",       "loss=x",     "loss=101%",  "loss=1.5",   "loss=-1%",
-                                "los=1%",     "delay=5",     "delay=ms",   "delay=-1ms", "delay=2h",   "seed=x",
-                                "seed=-1",    "loss=1%%",    "=1%",        "loss=1%;repeat=1%", "loss=nan", "delay=99s",
+    static const char *bad[] = {"loss",
+                                "loss=",
+                                "loss=x",
+                                "loss=101%",
+                                "loss=1.5",
+                                "loss=-1%",
+                                "los=1%",
+                                "delay=5",
+                                "delay=ms",
+                                "delay=-1ms",
+                                "delay=2h",
+                                "seed=x",
+                                "seed=-1",
+                                "loss=1%%",
+                                "=1%",
+                                "loss=1%;repeat=1%",
+                                "loss=nan",
+                                "delay=99s",
                                 "seed=99999999999999999999999"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         unsigned capabilities;

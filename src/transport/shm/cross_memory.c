@@ -52,7 +52,7 @@ int tb_cross_memory_read(pid_t pid, uint64_t address, struct tb_spans *into, uin
             bytes -= (uint64_t)got;
             while (first < count && (size_t)got >= pieces[first].iov_len)
                 got -= (ssize_t)pieces[first++].iov_len;
-            if (got > 0) {
+            if (got > 0 && first < count) {
                 pieces[first].iov_base = (char *)pieces[first].iov_base + got;
                 pieces[first].iov_len -= (size_t)got;
             }

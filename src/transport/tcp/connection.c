@@ -172,9 +172,8 @@ int tb_connection_watch(struct tb_connection *c)
 static size_t head_put(const struct tb_connection *c, const struct tb_envelope *envelope, uint64_t payload, char *to)
 {
     bool routed = (envelope->message.flags & TB_MESSAGE_ROUTED) != 0;
-    struct tb_hop hop = {.version = TB_WIRE_VERSION,
-                         .type = routed ? TB_HOP_ENVELOPE : TB_HOP_MESSAGE,
-                         .sequence = c->out_sequence};
+    struct tb_hop hop = {
+        .version = TB_WIRE_VERSION, .type = routed ? TB_HOP_ENVELOPE : TB_HOP_MESSAGE, .sequence = c->out_sequence};
     size_t head = body_head(&hop);
     hop.length = (uint32_t)(head + payload);
     tb_wire_put_hop(to, &hop);
@@ -205,6 +204,7 @@ static int out_copy(struct tb_connection *c)
     size_t bytes = 0, at = 0;
     for (int i = c->out_at; i < c->out_count; i++)
         bytes += c->out[i].iov_len;
+    TB_ASSERT(bytes > 0);
     char *copy = malloc(bytes);
     if (copy == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for %zu bytes on their way to rank %u", bytes, c->peer->proc.index);
@@ -290,8 +290,8 @@ static int send_small(struct tb_connection *c, const struct tb_envelope *envelop
     return out_keep(c, true, NULL);
 }
 
-/* Lists the payload behind the header. Spans that are short or too many are gathered in the staging buffer, which has to
- * be given back at once: true. */
+/* Lists the payload behind the header. Spans that are short or too many are gathered in the staging buffer, which has
+ * to be given back at once: true. */
 static bool out_list(struct tb_connection *c, struct tb_spans *payload)
 {
     while (payload->left > 0 && c->out_count <= TB_CONNECTION_SPANS && payload->length >= SHORT_SPAN) {

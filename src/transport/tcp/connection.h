@@ -1,12 +1,12 @@
 /* A connection: one connected stream socket to another process, frames cut from it and written to it. Belongs to the
- * transport that adopted the socket; the lane's thread alone touches it. It makes the calls up for frames that arrive and
- * for frames that have left; whether the *process* behind it is gone is judged in tcp.c, because two processes may share
- * several connections.
+ * transport that adopted the socket; the lane's thread alone touches it. It makes the calls up for frames that arrive
+ * and for frames that have left; whether the *process* behind it is gone is judged in tcp.c, because two processes may
+ * share several connections.
  *
  * Out: a frame is written with one call straight from the user's memory. What the socket did not take is kept as it is
  * when the giver waits for `sent`, else copied; until it has left, nothing else is accepted, so that frames never mix.
- * In: bytes are read into one buffer that all connections share and parsed there. The rest of a frame that has only begun
- * is read straight to where it goes: the room that `place` gave, or memory of its own. */
+ * In: bytes are read into one buffer that all connections share and parsed there. The rest of a frame that has only
+ * begun is read straight to where it goes: the room that `place` gave, or memory of its own. */
 #ifndef TB_TRANSPORT_TCP_CONNECTION_H
 #define TB_TRANSPORT_TCP_CONNECTION_H
 
@@ -70,8 +70,8 @@ struct tb_connection {
 /* Takes the descriptor in any case. Sets its options; watches it for reading. */
 int tb_connection_open(struct tb_hub *hub, struct tb_endpoint *peer, enum tb_stream stream, int descriptor,
                        struct tb_connection **connection);
-/* Closes the socket and tells the giver of an unfinished frame that it never leaves. The struct stays, for whoever still
- * points to it, until tb_connection_free. */
+/* Closes the socket and tells the giver of an unfinished frame that it never leaves. The struct stays, for whoever
+ * still points to it, until tb_connection_free. */
 void tb_connection_end(struct tb_connection *connection);
 void tb_connection_free(struct tb_connection *connection);
 
@@ -82,8 +82,8 @@ int tb_connection_send(struct tb_connection *connection, const struct tb_envelop
 int tb_connection_flush(struct tb_connection *connection);
 /* Reads what is there, within a bound, and calls up. Returns how many frames arrived (1 for a part of one), or why
  * nothing more comes:
- * TB_ERR_CLOSED after a goodbye, TB_ERR_PEER, TB_ERR_PROTOCOL, with the story. TB_ERR_CANCELLED: it ended without having
- * been used by either side, which is no harm. */
+ * TB_ERR_CLOSED after a goodbye, TB_ERR_PEER, TB_ERR_PROTOCOL, with the story. TB_ERR_CANCELLED: it ended without
+ * having been used by either side, which is no harm. */
 int tb_connection_read(struct tb_connection *connection);
 /* Watches for writability if there is something to write or someone who waits. */
 int tb_connection_watch(struct tb_connection *connection);

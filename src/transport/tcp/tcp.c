@@ -1,12 +1,12 @@
-/* tcp: frames over stream sockets. A rank neither listens nor holds the key: its agent makes connections and proves them,
- * and the sockets come in through tb_tcp_adopt, whichever side has asked.
+/* tcp: frames over stream sockets. A rank neither listens nor holds the key: its agent makes connections and proves
+ * them, and the sockets come in through tb_tcp_adopt, whichever side has asked.
  *
  * Each pair of processes has two streams, SHORT and BULK, connected on first use. Both sides may ask at the same time,
  * and then a stream has two connections: a direction stays on the connection that carried its first frame, so that its
  * order is kept, and frames are accepted from all of them.
  *
- * Waiting in a busy loop costs one read of the connection that was active last and one look at epoll, whatever the number
- * of connections. */
+ * Waiting in a busy loop costs one read of the connection that was active last and one look at epoll, whatever the
+ * number of connections. */
 #include "transport/tcp/connection.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@
 #define STREAK_LIMIT 8
 #define PEERS_FIRST  16u
 #define PEERS_LIMIT  (1u << 21)
-/* At closing: how long bytes that the other side has not acknowledged may take, and how much of what it has sent in vain
- * is read to keep its kernel and ours from a reset. */
+/* At closing: how long bytes that the other side has not acknowledged may take, and how much of what it has sent in
+ * vain is read to keep its kernel and ours from a reset. */
 #define LINGER_MS    50
 #define DRAIN_ROUNDS 64
 
@@ -49,8 +49,8 @@ struct tcp {
     struct tcp_peer **peers; /* open addressing by process */
     uint32_t peer_count, peer_room;
     struct tb_list notices;
-    struct tb_list troubled; /* connections whose write has failed */
-    struct tb_list dead;     /* ended connections that may still be pointed to until the end of poll */
+    struct tb_list troubled;    /* connections whose write has failed */
+    struct tb_list dead;        /* ended connections that may still be pointed to until the end of poll */
     struct tb_connection *last; /* the one that was active last */
     uint32_t streak;            /* how often in a row it was served without a look at the others */
 };
@@ -90,26 +90,25 @@ static int peers_grow(struct tcp *t)
     return TB_OK;
 }
 
-static int peer_find(struct tcp *t, struct tb_proc proc, struct tcp_peer **peer)
+/* NULL: no memory, or too many. */
+static struct tcp_peer *peer_find(struct tcp *t, struct tb_proc proc)
 {
-    if (2 * t->peer_count >= t->peer_room) {
-        int error = peers_grow(t);
-        if (error != TB_OK)
-            return error;
-    }
+    if (2 * t->peer_count >= t->peer_room && peers_grow(t) != TB_OK)
+        return NULL;
     struct tcp_peer **slot = peer_slot(t, proc);
     if (*slot == NULL) {
         struct tcp_peer *p = calloc(1, sizeof(*p));
-        if (p == NULL)
-            return tb_error(TB_ERR_MEMORY, "no memory for the way to rank %u", proc.index);
+        if (p == NULL) {
+            tb_error(TB_ERR_MEMORY, "no memory for the way to rank %u", proc.index);
+            return NULL;
+        }
         p->head = (struct tb_endpoint){.transport = &t->head, .proc = proc};
         tb_list_init(&p->notice);
         tb_list_init(&p->connections);
         *slot = p;
         t->peer_count++;
     }
-    *peer = *slot;
-    return TB_OK;
+    return *slot;
 }
 
 static void peer_notice(struct tcp *t, struct tcp_peer *p)
@@ -369,10 +368,9 @@ static bool tcp_idle(struct tb_transport *transport)
 
 static int tcp_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
 {
-    struct tcp_peer *p;
-    int error = peer_find((struct tcp *)transport, proc, &p);
-    if (error != TB_OK)
-        return error;
+    struct tcp_peer *p = peer_find((struct tcp *)transport, proc);
+    if (p == NULL)
+        return TB_ERR_MEMORY;
     p->known = true;
     *endpoint = &p->head;
     return TB_OK;
@@ -382,14 +380,13 @@ int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_st
 {
     TB_ASSERT(transport->table == &tb_transport_tcp && stream < TB_STREAM_COUNT);
     struct tcp *t = (struct tcp *)transport;
-    struct tcp_peer *p;
-    int error = peer_find(t, proc, &p);
-    if (error != TB_OK || p->error != TB_OK) {
+    struct tcp_peer *p = peer_find(t, proc);
+    if (p == NULL || p->error != TB_OK) {
         close(descriptor);
-        return error != TB_OK ? error : peer_story(p, p->error);
+        return p == NULL ? TB_ERR_MEMORY : peer_story(p, p->error);
     }
     struct tb_connection *c;
-    error = tb_connection_open(&t->hub, &p->head, stream, descriptor, &c);
+    int error = tb_connection_open(&t->hub, &p->head, stream, descriptor, &c);
     if (error != TB_OK)
         return error;
     tb_list_append(&p->connections, &c->of_peer);
@@ -407,8 +404,8 @@ void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb
 {
     TB_ASSERT(transport->table == &tb_transport_tcp && stream < TB_STREAM_COUNT);
     struct tcp *t = (struct tcp *)transport;
-    struct tcp_peer *p;
-    if (peer_find(t, proc, &p) != TB_OK || !p->asked[stream])
+    struct tcp_peer *p = peer_find(t, proc);
+    if (p == NULL || !p->asked[stream])
         return; /* the other side's wish was granted first */
     p->asked[stream] = false;
     if (peer_connection(p, stream) == NULL)
@@ -421,11 +418,11 @@ static int tcp_open(const struct tb_transport_config *config, struct tb_transpor
     if (t == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the TCP transport");
     uint64_t eager = tb_param.eager_tcp;
-    t->head = (struct tb_transport){.table = &tb_transport_tcp,
-                                    .capabilities = TB_CAP_DEPENDABLE,
-                                    .max_payload = TB_FRAME_PAYLOAD_LIMIT,
-                                    .eager_limit = eager < TB_FRAME_PAYLOAD_LIMIT ? (uint32_t)eager
-                                                                                  : TB_FRAME_PAYLOAD_LIMIT};
+    t->head =
+        (struct tb_transport){.table = &tb_transport_tcp,
+                              .capabilities = TB_CAP_DEPENDABLE,
+                              .max_payload = TB_FRAME_PAYLOAD_LIMIT,
+                              .eager_limit = eager < TB_FRAME_PAYLOAD_LIMIT ? (uint32_t)eager : TB_FRAME_PAYLOAD_LIMIT};
     t->config = *config;
     t->hub = (struct tb_hub){.upcalls = config->upcalls, .self = config->self, .epoll = epoll_create1(EPOLL_CLOEXEC)};
     t->hub.scratch = malloc(TB_HUB_SCRATCH);
@@ -465,8 +462,8 @@ static bool connection_drain(struct tcp *t, struct tb_connection *c)
 }
 
 /* A frame that reaches a closed socket is answered with a reset too. That harms nobody when all that we have sent (but
- * for the goodbye) has been acknowledged by the other kernel, or when the other side has ended. Otherwise wait for one of
- * the two, but not long: this is the end of a process. */
+ * for the goodbye) has been acknowledged by the other kernel, or when the other side has ended. Otherwise wait for one
+ * of the two, but not long: this is the end of a process. */
 static void connection_linger(struct tcp *t, struct tb_connection *c, uint64_t until)
 {
     int unsent = 0, goodbye = sizeof(struct tb_hop) + 1;

@@ -44,7 +44,7 @@ struct side {
     size_t room_bytes;
     int placed;
     char story[512];
-    bool answer; /* send a frame back from inside the call up */
+    bool answer;       /* send a frame back from inside the call up */
     struct side *join; /* connect at once to this one */
 };
 
@@ -284,8 +284,8 @@ static void connected_on_first_use(void **state)
 
 static void all_sizes_arrive(void **state)
 {
-    static const size_t sizes[] = {0,     1,     7,     63,    64,     2047,   2048,    2049,    4095,      4096,
-                                   8192,  32767, 32768, 65536, 262143, 262144, 262145,  300000,  MIB - 1,   MIB};
+    static const size_t sizes[] = {0,    1,     7,     63,    64,     2047,   2048,   2049,   4095,    4096,
+                                   8192, 32767, 32768, 65536, 262143, 262144, 262145, 300000, MIB - 1, MIB};
     join_sides(&a, &b, TB_STREAM_SHORT, 0);
     join_sides(&a, &b, TB_STREAM_BULK, 0);
     char *bytes = pattern(MIB, 1);
@@ -403,8 +403,8 @@ static void spans_of_all_kinds(void **state)
                 cut_next(&payload);
                 struct tb_envelope envelope = {.message = {.kind = TB_KIND_EAGER, .length = length}};
                 int frames = b.frames, sent = a.sent;
-                int result = a.transport->table->send(
-                    a.peer, &envelope, &payload, buffer == 0 ? TB_STREAM_SHORT : TB_STREAM_BULK, &cut);
+                int result = a.transport->table->send(a.peer, &envelope, &payload,
+                                                      buffer == 0 ? TB_STREAM_SHORT : TB_STREAM_BULK, &cut);
                 assert_true(result == TB_OK || result == TB_PENDING);
                 assert_int_equal(payload.left, 0);
                 poll_until(&b.frames, frames + 1);
@@ -548,7 +548,7 @@ static void breaks_are_told_with_both_ends(void **state)
     int ends[2];
     socket_pair(ends, 0);
     assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
-    struct sockaddr_in there;
+    struct sockaddr_in there = {0};
     socklen_t size = sizeof(there);
     char port[16];
     getsockname(ends[1], (struct sockaddr *)&there, &size);

@@ -1,0 +1,86 @@
+/* Buffers of buffered sends since MPI 4.1: automatic ones, ones of a communicator, flushing. */
+#include "test.h"
+
+#define COUNT 50
+
+static void send_all(MPI_Comm comm, int bytes)
+{
+    unsigned char *out = test_memory((size_t)bytes);
+    for (int i = 0; i < COUNT; i++) {
+        test_fill(out, (size_t)bytes, (uint64_t)(test_rank * 100 + i));
+        MPI_Bsend(out, bytes, MPI_BYTE, test_next(), i, comm);
+        memset(out, 0, (size_t)bytes);
+    }
+    free(out);
+}
+
+static void receive_all(MPI_Comm comm, int bytes)
+{
+    unsigned char *in = test_memory((size_t)bytes);
+    for (int i = COUNT - 1; i >= 0; i--) {
+        MPI_Status status;
+        test_clear(in, (size_t)bytes);
+        MPI_Recv(in, bytes, MPI_BYTE, test_previous(), i, comm, &status);
+        CHECK_STATUS(&status, test_previous(), i, (size_t)bytes);
+        CHECK_DATA(in, (size_t)bytes, (uint64_t)(test_previous() * 100 + i));
+    }
+    free(in);
+}
+
+/* The library finds the memory itself. */
+static void automatic(int bytes)
+{
+    void *detached = NULL;
+    int size = -1;
+    MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0);
+    send_all(MPI_COMM_WORLD, bytes);
+    MPI_Barrier(MPI_COMM_WORLD);
+    receive_all(MPI_COMM_WORLD, bytes);
+    MPI_Buffer_flush();
+    MPI_Buffer_detach(&detached, &size);
+    CHECK(detached == MPI_BUFFER_AUTOMATIC, "MPI_Buffer_detach gave %p", detached);
+    CHECK_EQUAL(size, 0);
+}
+
+/* A communicator's own buffer is used for it and for nothing else; flushing waits for the messages, not for the buffer.
+ */
+static void of_communicator(int bytes, bool nonblocking)
+{
+    MPI_Comm comm;
+    int room = COUNT * (bytes + MPI_BSEND_OVERHEAD), size = -1;
+    void *buffer = test_memory((size_t)room), *detached = NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_attach_buffer(comm, buffer, room);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    CHECK_CLASS(MPI_Bsend(&room, 1, MPI_INT, test_next(), 0, MPI_COMM_WORLD), MPI_ERR_BUFFER);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    for (int i = 0; i < 3; i++) {
+        send_all(comm, bytes);
+        MPI_Barrier(comm);
+        receive_all(comm, bytes);
+        if (nonblocking) {
+            MPI_Request request;
+            MPI_Comm_iflush_buffer(comm, &request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        } else {
+            MPI_Comm_flush_buffer(comm);
+        }
+    }
+    MPI_Comm_detach_buffer(comm, &detached, &size);
+    CHECK(detached == buffer, "MPI_Comm_detach_buffer gave %p, not %p", detached, buffer);
+    CHECK_EQUAL(size, room);
+    MPI_Comm_free(&comm);
+    free(buffer);
+}
+
+int main(int argc, char **argv)
+{
+    static const int lengths[] = {0, 8, 1000, 20000};
+    test_begin(&argc, &argv);
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        automatic(lengths[i]);
+        of_communicator(lengths[i], false);
+        of_communicator(lengths[i], true);
+    }
+    return test_end();
+}
