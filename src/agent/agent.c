@@ -182,7 +182,7 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
         tb_agent_trouble(agent, 1, "%s", tb_error_story());
         return;
     }
-    if (!(agent->setup.flags & TB_SETUP_LOCAL))
+    if (!(agent->setup.flags & TB_SETUP_LOCAL) && tb_param.heartbeat > 0)
         tb_timer_set(&agent->loop, &agent->beat, tb_param.heartbeat / 3);
     agent->phase = TB_AGENT_READY;
     tell_ready(agent);

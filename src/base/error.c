@@ -19,7 +19,7 @@ __attribute__((format(printf, 1, 0))) static void tell(const char *format, va_li
     snprintf(story, sizeof story, "%.*s%s", (int)(sizeof story - 128), aside, ending);
 }
 
-int tb_error(int code, const char *format, ...)
+int(tb_error)(int code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -28,7 +28,7 @@ int tb_error(int code, const char *format, ...)
     return code;
 }
 
-int tb_error_errno(const char *format, ...)
+int(tb_error_errno)(const char *format, ...)
 {
     char ending[128], buffer[96];
     snprintf(ending, sizeof ending, ": %s", strerror_r(errno, buffer, sizeof buffer));

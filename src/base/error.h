@@ -39,6 +39,21 @@ const char *tb_error_name(int code);
 _Noreturn void tb_panic(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
+/* A static analyser does not see into another file; this tells it that the code comes back, which is never 0 there. */
+#ifdef __clang_analyzer__
+#define tb_error(code, ...)                                                                                            \
+    __extension__({                                                                                                    \
+        int tb_error_code_ = (code);                                                                                   \
+        (void)(tb_error)(tb_error_code_, __VA_ARGS__);                                                                 \
+        tb_error_code_;                                                                                                \
+    })
+#define tb_error_errno(...)                                                                                            \
+    __extension__({                                                                                                    \
+        (void)(tb_error_errno)(__VA_ARGS__);                                                                           \
+        TB_ERR_SYSTEM;                                                                                                 \
+    })
+#endif
+
 /* Stays on in every build. */
 #define TB_ASSERT(condition)                                                                                           \
     do {                                                                                                               \

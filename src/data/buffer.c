@@ -37,7 +37,7 @@ void tb_buffer_spans_slow(const struct tb_buffer *b, uint64_t from, uint64_t len
 {
     const struct tb_type *type = b->type;
     if (type->dense || length == 0) {
-        *spans = tb_spans_of(length > 0 ? (char *)b->base + from : (char *)b->base, length);
+        *spans = tb_spans_of((char *)((uintptr_t)b->base + from), length);
         return;
     }
     TB_ASSERT(type->size > 0);

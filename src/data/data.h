@@ -30,8 +30,8 @@ static inline int64_t tb_numbers_at(struct tb_numbers numbers, uint64_t i)
     return numbers.wide ? ((const int64_t *)numbers.base)[i] : ((const int32_t *)numbers.base)[i];
 }
 
-struct tb_layout;   /* where the bytes of one item lie: layout.h */
-struct tb_envelope; /* how a derived type was made: below */
+struct tb_layout; /* where the bytes of one item lie: layout.h */
+struct tb_recipe; /* how a derived type was made: below */
 
 struct tb_type {
     uint64_t size; /* bytes of data */
@@ -39,17 +39,16 @@ struct tb_type {
     int64_t true_lower_bound, true_extent;
     enum tb_basic basic;
     uint32_t alignment;
-    bool dense;   /* any count of them is one span: size == extent, no gaps, lower bound 0 */
-    bool bounded; /* its bounds were given (MPI_Type_create_resized and the like) and decide those of what is made of it
-                   */
-    bool committed;                     /* may be used in communication; only tb_type_commit changes it */
-    uint64_t elements;                  /* basic elements in one: 2 in a pair, 1 in every other predefined type */
-    const char *name;                   /* "MPI_INT"; "" in a derived type */
-    const struct tb_type *pair[2];      /* of a pair: value and index */
-    int64_t origin;                     /* where the layout stands, seen from the address of the item */
-    const struct tb_layout *layout;     /* NULL: `size` bytes side by side */
-    uint64_t signature;                 /* of a derived type: hash of the sequence of basic elements of one */
-    const struct tb_envelope *envelope; /* NULL: predefined */
+    bool dense;        /* any count of them is one span: size == extent, no gaps, lower bound 0 */
+    bool bounded;      /* its bounds were given (MPI_Type_create_resized...) and decide those of what is made of it */
+    bool committed;    /* may be used in communication; only tb_type_commit changes it */
+    uint64_t elements; /* basic elements in one: 2 in a pair, 1 in every other predefined type */
+    const char *name;  /* "MPI_INT"; "" in a derived type */
+    const struct tb_type *pair[2];    /* of a pair: value and index */
+    int64_t origin;                   /* where the layout stands, seen from the address of the item */
+    const struct tb_layout *layout;   /* NULL: `size` bytes side by side */
+    uint64_t signature;               /* of a derived type: hash of the sequence of basic elements of one */
+    const struct tb_recipe *envelope; /* NULL: predefined */
     uint8_t code;     /* the predefined type that it is or stands for (low byte of the ABI handle), 0: none; for op.h */
     uintptr_t handle; /* of the layer above, opaque here; given to reduction functions of users */
     _Atomic uint32_t users; /* 0: lives forever */
@@ -74,7 +73,7 @@ void tb_buffer_spans_slow(const struct tb_buffer *b, uint64_t from, uint64_t len
 static inline void tb_buffer_spans(const struct tb_buffer *b, uint64_t from, uint64_t length, struct tb_spans *spans)
 {
     if (__builtin_expect(b->type->dense, 1))
-        *spans = tb_spans_of((char *)b->base + from, length);
+        *spans = tb_spans_of((char *)((uintptr_t)b->base + from), length); /* the base may be NULL */
     else
         tb_buffer_spans_slow(b, from, length, spans);
 }
@@ -121,7 +120,7 @@ enum tb_type_class { TB_CLASS_INTEGER = 192, TB_CLASS_REAL, TB_CLASS_COMPLEX };
 /* How a type was made: the arguments of its constructor as MPI_Type_get_contents gives them back, in its order. Of the
  * arguments that are counts or bytes, those of a large-count constructor are in `large_counts`, all others in
  * `integers` and `addresses`. Belongs to the type. */
-struct tb_envelope {
+struct tb_recipe {
     enum tb_combiner combiner;
     bool large;
     uint64_t integer_count, address_count, large_count_count, type_count;
@@ -131,7 +130,7 @@ struct tb_envelope {
 };
 
 /* Never NULL: that of a predefined type says TB_COMBINER_NAMED. */
-const struct tb_envelope *tb_type_envelope(const struct tb_type *type);
+const struct tb_recipe *tb_type_envelope(const struct tb_type *type);
 
 /* One more user. Returns the type. Predefined types do not count. Any thread. */
 const struct tb_type *tb_type_hold(const struct tb_type *type);

@@ -4,9 +4,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-static const struct tb_envelope named = {.combiner = TB_COMBINER_NAMED};
+static const struct tb_recipe named = {.combiner = TB_COMBINER_NAMED};
 
-const struct tb_envelope *tb_type_envelope(const struct tb_type *type)
+const struct tb_recipe *tb_type_envelope(const struct tb_type *type)
 {
     return type->envelope != NULL ? type->envelope : &named;
 }
@@ -337,9 +337,10 @@ int tb_type_dup(const struct tb_type *old, struct tb_type **type)
         return code;
     tb_draft_type(&draft, old);
     struct tb_type *made = &draft.derived->type;
-    const struct tb_envelope *envelope = made->envelope;
+    const struct tb_recipe *envelope = made->envelope;
     memcpy(made, old, offsetof(struct tb_type, users));
     made->name = "";
+    made->handle = 0;
     made->envelope = envelope;
     *type = made;
     return TB_OK;

@@ -13,8 +13,7 @@ int tb_draft_open(struct tb_draft *draft, enum tb_combiner combiner, bool large,
     struct tb_derived *derived = malloc(sizeof *derived + (large_counts + addresses) * sizeof(int64_t) +
                                         types * sizeof(struct tb_type *) + integers * sizeof(int32_t));
     if (derived == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for a datatype of %llu arguments",
-                        (unsigned long long)(integers + addresses + large_counts));
+        return tb_error(TB_ERR_MEMORY, "no memory for a datatype made of %llu others", (unsigned long long)types);
     draft->derived = derived;
     draft->large_counts = (int64_t *)(derived + 1);
     draft->addresses = draft->large_counts + large_counts;
@@ -154,7 +153,7 @@ int tb_draft_add(struct tb_draft *draft, const struct tb_type *type, int64_t pla
 
 void tb_draft_abandon(struct tb_draft *draft)
 {
-    struct tb_envelope *envelope = &draft->derived->envelope;
+    struct tb_recipe *envelope = &draft->derived->envelope;
     for (uint64_t i = 0; i < envelope->type_count; i++)
         tb_type_release(envelope->types[i]);
     tb_layouts_free(draft->maker.nodes);

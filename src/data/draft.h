@@ -9,7 +9,7 @@
 
 struct tb_derived {
     struct tb_type type;
-    struct tb_envelope envelope;
+    struct tb_recipe envelope;
     struct tb_layout *nodes;
     struct tb_derived *next; /* while it waits to be freed */
 };

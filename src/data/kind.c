@@ -32,7 +32,7 @@ static const struct kind integers[] = {
 /* The types that were asked for, each once. */
 struct kind_type {
     struct tb_type type;
-    struct tb_envelope envelope;
+    struct tb_recipe envelope;
     int32_t arguments[2];
     struct kind_type *next;
 };
@@ -57,7 +57,7 @@ static struct kind_type *make_kind(enum tb_combiner combiner, const int32_t argu
         return NULL;
     memcpy(&made->type, base, offsetof(struct tb_type, users));
     memcpy(made->arguments, arguments, sizeof made->arguments);
-    made->envelope = (struct tb_envelope){.combiner = combiner, .integer_count = count, .integers = made->arguments};
+    made->envelope = (struct tb_recipe){.combiner = combiner, .integer_count = count, .integers = made->arguments};
     made->type.envelope = &made->envelope;
     made->next = kinds;
     kinds = made;

@@ -19,20 +19,25 @@ static uint16_t depth_of(const struct tb_layout *layout)
     return layout != NULL ? layout->depth : 0;
 }
 
-/* A node that belongs to the maker, with room for `words` words of 8 bytes behind it. */
-static int make_node(struct tb_maker *maker, struct tb_layout node, uint64_t words, struct tb_layout **made)
+/* A node that belongs to the maker, with room for `words` words of 8 bytes behind it; NULL and the code if there is
+ * none. */
+static struct tb_layout *make_node(struct tb_maker *maker, struct tb_layout node, uint64_t words, int *code)
 {
-    if (node.depth > TB_LAYOUT_DEPTH_LIMIT)
-        return tb_error(TB_ERR_LIMIT, "the datatype is nested too deeply: more than %d strided or irregular levels",
-                        TB_LAYOUT_DEPTH_LIMIT);
-    struct tb_layout *layout = malloc(sizeof *layout + words * sizeof(uint64_t));
-    if (layout == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for a datatype of %llu blocks", (unsigned long long)node.count);
-    *layout = node;
-    layout->next = maker->nodes;
-    maker->nodes = layout;
-    *made = layout;
-    return TB_OK;
+    if (node.depth > TB_LAYOUT_DEPTH_LIMIT) {
+        *code = tb_error(TB_ERR_LIMIT, "the datatype is nested too deeply: more than %d strided or irregular levels",
+                         TB_LAYOUT_DEPTH_LIMIT);
+        return NULL;
+    }
+    struct tb_layout *made = malloc(sizeof *made + words * sizeof(uint64_t));
+    if (made == NULL) {
+        *code = tb_error(TB_ERR_MEMORY, "no memory for a datatype of %llu blocks", (unsigned long long)node.count);
+        return NULL;
+    }
+    *made = node;
+    made->next = maker->nodes;
+    maker->nodes = made;
+    *code = TB_OK;
+    return made;
 }
 
 void tb_layouts_free(struct tb_layout *nodes)
@@ -72,9 +77,9 @@ int tb_shape_loop(struct tb_maker *maker, struct tb_shape *shape, uint64_t count
         node.stride = child->stride;
         node.child = child->child;
     }
-    struct tb_layout *made;
-    int code = make_node(maker, node, 0, &made);
-    if (code == TB_OK) {
+    int code;
+    const struct tb_layout *made = make_node(maker, node, 0, &code);
+    if (made != NULL) {
         shape->layout = made;
         shape->size = node.size;
     }
@@ -215,14 +220,15 @@ static uint64_t short_piece(const struct survey *s, uint64_t unit)
 static int make_pieces(struct tb_maker *maker, struct tb_shape *shape, int64_t extent, const struct tb_blocks *blocks,
                        const struct survey *s, uint64_t piece)
 {
-    struct tb_layout *made, node = {.form = TB_LAYOUT_LIST,
-                                    .depth = 1,
-                                    .far = s->jumps > s->count / 2,
-                                    .size = s->total * shape->size,
-                                    .piece = piece};
+    struct tb_layout node = {.form = TB_LAYOUT_LIST,
+                             .depth = 1,
+                             .far = s->jumps > s->count / 2,
+                             .size = s->total * shape->size,
+                             .piece = piece};
     node.count = node.runs = node.size / piece;
-    int code = make_node(maker, node, node.count, &made);
-    if (code != TB_OK)
+    int code;
+    struct tb_layout *made = make_node(maker, node, node.count, &code);
+    if (made == NULL)
         return code;
     int64_t *displacements = (int64_t *)(made + 1);
     struct merged m = {.blocks = blocks, .extent = extent};
@@ -250,9 +256,9 @@ static int make_list(struct tb_maker *maker, struct tb_shape *shape, int64_t ext
                              .stride = extent,
                              .child = shape->layout};
     bool starting = !s->equal || s->count <= TB_LAYOUT_RUNS_LISTED;
-    struct tb_layout *made;
-    int code = make_node(maker, node, starting ? 2 * s->count + 1 : s->count, &made);
-    if (code != TB_OK)
+    int code;
+    struct tb_layout *made = make_node(maker, node, starting ? 2 * s->count + 1 : s->count, &code);
+    if (made == NULL)
         return code;
     int64_t *displacements = (int64_t *)(made + 1);
     uint64_t *starts = starting ? (uint64_t *)displacements + s->count : NULL;
@@ -326,9 +332,9 @@ static int make_parts(struct tb_maker *maker, struct tb_shape *shape, const stru
         node.size += parts[i].size;
         node.runs += runs_of(parts[i].layout);
     }
-    struct tb_layout *made;
-    int code = make_node(maker, node, 3 * count + 1, &made);
-    if (code != TB_OK)
+    int code;
+    struct tb_layout *made = make_node(maker, node, 3 * count + 1, &code);
+    if (made == NULL)
         return code;
     const struct tb_layout **children = (const struct tb_layout **)(made + 1);
     int64_t *displacements = (int64_t *)(children + count);

@@ -75,14 +75,14 @@ bool tb_signature_equal(struct tb_signature a, struct tb_signature b)
 }
 
 /* Going down to the member of a struct that holds a byte. */
-static int64_t member_length(const struct tb_envelope *envelope, uint64_t i)
+static int64_t member_length(const struct tb_recipe *envelope, uint64_t i)
 {
     return envelope->large ? envelope->large_counts[i + 1] : envelope->integers[i + 1];
 }
 
 /* Takes from *at the members of a struct that lie wholly before that byte, counts their elements, and returns the
  * member that holds it. */
-static uint64_t skip_members(const struct tb_envelope *envelope, uint64_t *at, uint64_t *elements)
+static uint64_t skip_members(const struct tb_recipe *envelope, uint64_t *at, uint64_t *elements)
 {
     for (uint64_t i = 0;; i++) {
         TB_ASSERT(i < envelope->type_count);
@@ -112,7 +112,7 @@ int64_t tb_type_elements_in(const struct tb_type *type, uint64_t bytes)
         if (type->basic != TB_BASIC_DERIVED)
             return -1;
         /* All constructors but the struct repeat one type. */
-        const struct tb_envelope *envelope = type->envelope;
+        const struct tb_recipe *envelope = type->envelope;
         type =
             envelope->types[envelope->combiner == TB_COMBINER_STRUCT ? skip_members(envelope, &bytes, &elements) : 0];
     }
@@ -125,7 +125,7 @@ const struct tb_type *tb_type_basic_at(const struct tb_type *type, uint64_t at, 
     uint64_t ignored = 0;
     TB_ASSERT(type->size > 0);
     while (type->basic == TB_BASIC_DERIVED) {
-        const struct tb_envelope *envelope = type->envelope;
+        const struct tb_recipe *envelope = type->envelope;
         if (envelope->combiner != TB_COMBINER_STRUCT) {
             type = envelope->types[0];
             continue;

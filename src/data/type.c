@@ -92,8 +92,8 @@ struct two_quads { /* complex of two 128-bit numbers */
 #define DENSE_TYPE(number, label, c_type, basic_name)                                                                  \
     {                                                                                                                  \
         .size = sizeof(c_type), .extent = sizeof(c_type), .true_extent = sizeof(c_type),                               \
-        .basic = TB_BASIC_##basic_name, .alignment = alignof(c_type), .dense = true, .elements = 1, .name = label,     \
-        .code = (number)-PREDEFINED_FIRST, .handle = (number)                                                          \
+        .basic = TB_BASIC_##basic_name, .alignment = alignof(c_type), .dense = true, .committed = true, .elements = 1, \
+        .name = label, .code = (number)-PREDEFINED_FIRST, .handle = (number)                                           \
     }
 
 const struct tb_type tb_type_byte = DENSE_TYPE(0x247, "MPI_BYTE", uint8_t, BYTE);

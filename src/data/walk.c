@@ -179,6 +179,7 @@ static void copy_part(const struct tb_layout *l, char *memory, char *packed, uin
 void tb_layout_copy(const struct tb_layout *l, uint64_t size, int64_t stride, char *memory, char *packed, uint64_t from,
                     uint64_t n, bool gather)
 {
+    TB_ASSERT(size > 0);
     uint64_t turn = turn_of(from, size);
     uint64_t within = from - turn * size;
     memory = tb_shifted(memory, (int64_t)turn * stride);

@@ -70,9 +70,15 @@ int tb_packet_receive(int socket, struct tb_packet *packet, bool wait)
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = extra.room, .msg_controllen = sizeof extra};
     ssize_t n;
-    do
+    bool reset = false;
+    for (;;) {
         n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
-    while (n < 0 && errno == EINTR);
+        /* An end that was closed with packets unread tells so first; what it had sent before is still there. */
+        if (n < 0 && errno == ECONNRESET && !reset)
+            reset = true;
+        else if (n >= 0 || errno != EINTR)
+            break;
+    }
     if (n < 0 && errno == EAGAIN)
         return TB_AGAIN;
     if (n == 0 || (n < 0 && errno == ECONNRESET))

@@ -60,9 +60,13 @@ void tb_ending_unfinalized(struct tb_timer *timer)
 void tb_ending_abort(struct tb_launch *launch, uint32_t rank, uint32_t pid, uint32_t code, const char *text, int length)
 {
     const char *host = launch->placement.book.hosts[tb_book_host_of(&launch->placement.book, rank)].name;
-    tb_launch_fail(launch, TB_VERDICT_ABORT, (code & 255) != 0 ? (int)(code & 255) : 1,
-                   "rank %u on host %s (pid %u) called MPI_Abort with code %d%s%.*s", rank, host, pid, (int32_t)code,
-                   length > 0 ? ": " : "", length, text);
+    int verdict = (code & 255) != 0 ? (int)(code & 255) : 1;
+    if (length > 0) /* not the program but its MPI library has given up, and says why */
+        tb_launch_fail(launch, TB_VERDICT_ABORT, verdict, "rank %u on host %s (pid %u): %.*s", rank, host, pid, length,
+                       text);
+    else
+        tb_launch_fail(launch, TB_VERDICT_ABORT, verdict, "rank %u on host %s (pid %u) called MPI_Abort with code %d",
+                       rank, host, pid, (int32_t)code);
 }
 
 /* What to try, from what ssh and shells usually say. */

@@ -334,7 +334,7 @@ static void start(struct tb_launch *launch)
     if (launch->options->timeout > 0)
         tb_timer_set(&launch->loop, &launch->job_timer, launch->options->timeout);
     for (uint32_t i = 0; i < launch->host_count; i++)
-        if (!launch->guests[i].target.local && !tb_timer_is_set(&launch->beat))
+        if (!launch->guests[i].target.local && tb_param.heartbeat > 0 && !tb_timer_is_set(&launch->beat))
             tb_timer_set(&launch->loop, &launch->beat, tb_param.heartbeat / 3);
     tb_guests_start(launch);
     /* With one host nobody needs an address, so it can start its ranks at once. */

@@ -7,7 +7,8 @@
 #define ACK_EVERY        8u        /* frames after which an acknowledgement is not delayed any more */
 #define ACK_DELAY        (MS / 2)  /* how long it may wait for a frame to ride on */
 #define RESEND_FIRST     (20 * MS) /* the timer while the round trip is unknown */
-#define RESEND_MIN       (4 * MS)  /* below the time slice of a crowded machine nothing is learnt */
+#define RESEND_MIN       (2 * MS)
+#define RESEND_VARIATION (20 * MS) /* what a crowded machine adds to round trips is not waited for in full */
 #define RESEND_MAX       (200 * MS)
 #define RESEND_ATTEMPTS  8u /* at least so many before a process is taken for unreachable */
 #define LATER_ARRIVALS   3  /* frames that overtake one before it is taken for lost */
@@ -329,7 +330,7 @@ static uint64_t patience_of(const struct repair_peer *p)
 {
     if (p->round_trip == 0)
         return RESEND_FIRST;
-    uint64_t patience = p->round_trip + 4 * p->variation;
+    uint64_t patience = p->round_trip + (4 * p->variation < RESEND_VARIATION ? 4 * p->variation : RESEND_VARIATION);
     return patience < RESEND_MIN ? RESEND_MIN : patience > RESEND_MAX ? RESEND_MAX : patience;
 }
 

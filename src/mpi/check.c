@@ -48,7 +48,9 @@ static int raise_message(const struct tb_names *names, MPI_Comm comm, const void
                          MPI_Datatype datatype, int rank, int tag, bool wild)
 {
     struct tb_comm *c = tb_comm_find(comm);
-    int code = tb_raise_transfer(names, c, comm, buffer, count, datatype);
+    /* Programs give no datatype where nobody is meant, and there it does not matter. */
+    bool nothing = rank == MPI_PROC_NULL && datatype == MPI_DATATYPE_NULL && count >= 0;
+    int code = tb_raise_transfer(names, c, comm, buffer, count, nothing ? MPI_BYTE : datatype);
     if (code == MPI_SUCCESS)
         code = raise_rank_and_tag(names, c, rank, tag, wild);
     return code;

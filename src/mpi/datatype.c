@@ -87,6 +87,25 @@ int tb_mpi_Type_commit(MPI_Datatype *datatype)
     return MPI_SUCCESS;
 }
 
+int tb_mpi_Pack_size(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size)
+{
+    static const char call[] = "MPI_Pack_size";
+    struct tb_comm *c = tb_comm_find(comm);
+    const struct tb_type *type = tb_type_find(datatype);
+    uint64_t bytes = 0;
+    if (c == NULL)
+        return tb_raise_comm(call, 3, "comm", comm);
+    if (type == NULL)
+        return tb_raise_type(c, call, 2, "datatype", datatype);
+    if (incount < 0 || __builtin_mul_overflow((uint64_t)incount, type->size, &bytes) || bytes > INT64_MAX)
+        return tb_raise_argument(c, MPI_ERR_COUNT, call, 1, "incount", "%lld elements of %s are not possible",
+                                 (long long)incount, type->name);
+    if (size == NULL)
+        return tb_raise_null(c, call, 4, "size");
+    *size = (MPI_Count)bytes;
+    return MPI_SUCCESS;
+}
+
 int tb_mpi_Get_address(const void *location, MPI_Aint *address)
 {
     if (address == NULL)

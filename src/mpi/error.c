@@ -105,7 +105,8 @@ static struct tb_error_book *error_book(void)
 
 /* Stories are told under a lock of their own kind, whether or not the process is threaded: this is never a fast path.
  */
-static __attribute__((format(printf, 3, 0))) int tell(int class, const char *call, const char *format, va_list arguments)
+static __attribute__((format(printf, 3, 0))) int tell(int class, const char *call, const char *format,
+                                                      va_list arguments)
 {
     pthread_mutex_lock(&tb_self.error_lock);
     struct tb_error_book *book = error_book();
@@ -212,14 +213,12 @@ _Noreturn void tb_error_fatal(int code)
     int status = tb_error_class(code);
     if (status <= 0 || status > 255)
         status = 1;
-    fflush(stdout);
-    if (tb_self.state != TB_STATE_ACTIVE) {
+    fflush(NULL);
+    if (tb_self.job.control < 0 || tb_self.state != TB_STATE_ACTIVE) {
         fprintf(stderr, "tombolo: process %d: %s\n", (int)getpid(), text);
         _exit(status);
     }
-    fprintf(stderr, "tombolo: rank %u on %s, process %d: %s\n", tb_self.job.self.index, tb_self.job.host, (int)getpid(),
-            text);
-    fflush(stderr);
+    /* The launcher shows the text, with rank, host and process. */
     tb_job_abort(&tb_self.job, status, text);
 }
 

@@ -49,7 +49,7 @@ int tb_error_class(int code); /* of a code; MPI_ERR_UNKNOWN if there is none */
 void tb_error_text(int code, char text[MPI_MAX_ERROR_STRING]);
 int tb_error_last_used(void);
 
-/* Ends the job: prints who and what on standard error, tells the agent. */
+/* Ends the job with the code's text, which the launcher shows; or the process, where there is no job to end. */
 _Noreturn void tb_error_fatal(int code) __attribute__((cold));
 
 /* ---- error handlers ------------------------------------------------------------------------------------------------

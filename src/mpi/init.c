@@ -213,11 +213,10 @@ int tb_mpi_Finalize(void)
 
 int tb_mpi_Abort(MPI_Comm comm, int errorcode)
 {
-    char text[64 + MPI_MAX_OBJECT_NAME];
-    const struct tb_comm *c = tb_comm_find(comm);
     tb_require_active("MPI_Abort");
-    snprintf(text, sizeof text, "MPI_Abort was called on %s with code %d",
-             c != NULL ? tb_comm_name(c) : "no valid communicator", errorcode);
+    char text[64] = ""; /* the launcher says it in its own words */
+    if (tb_self.job.source == TB_JOB_ALONE)
+        snprintf(text, sizeof text, "MPI_Abort was called with code %d", errorcode);
     fflush(NULL);
     tb_job_abort(&tb_self.job, errorcode, text);
 }

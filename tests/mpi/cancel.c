@@ -6,6 +6,12 @@
 
 static unsigned char out[LARGEST], in[LARGEST + TEST_GUARD];
 
+/* The sender goes on when the receiver has looked, so that the next message is not taken for this one. */
+static void looked(int partner)
+{
+    MPI_Sendrecv(NULL, 0, MPI_BYTE, partner, 10, NULL, 0, MPI_BYTE, partner, 10, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 static int cancelled(const MPI_Status *status)
 {
     int flag = -1;
@@ -63,7 +69,8 @@ static void too_late(void)
 
 typedef int isend_function(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 
-/* Even ranks try to cancel a send to the next; they say how it went; the message must be there or not accordingly. */
+/* Even ranks try to cancel a send to the next; they say how it went; the message must be there or not accordingly. The
+ * caller keeps the ranks in step, so that a look for this message does not see the next. */
 static void try_send(isend_function *isend, int bytes, bool posted)
 {
     int partner = test_rank ^ 1;
@@ -109,6 +116,7 @@ static void try_send(isend_function *isend, int bytes, bool posted)
         else
             CHECK_DATA(in, (size_t)bytes, (uint64_t)bytes);
     }
+    looked(partner);
 }
 
 /* Many sends, every second one cancelled: those that were not cancelled arrive, in order and whole. */
@@ -151,6 +159,7 @@ static void many(int bytes)
         MPI_Iprobe(partner, 7, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
         CHECK_EQUAL(flag, 0);
     }
+    looked(partner);
 }
 
 /* A persistent receive can be cancelled and started again. */
@@ -190,11 +199,15 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0] && !test_peer(); i++)
         for (int posted = 0; posted < 2; posted++) {
             try_send(MPI_Isend, lengths[i], posted);
+            MPI_Barrier(MPI_COMM_WORLD);
             try_send(MPI_Issend, lengths[i], posted);
+            MPI_Barrier(MPI_COMM_WORLD);
         }
     many(4);
+    MPI_Barrier(MPI_COMM_WORLD);
     if (!test_peer())
         many(10000);
+    MPI_Barrier(MPI_COMM_WORLD);
     persistent();
     return test_end();
 }

@@ -24,10 +24,12 @@ bool tb_ring_writer_look(struct tb_ring_writer *w)
 bool tb_ring_writer_wait(struct tb_ring_writer *w)
 {
     atomic_store_explicit(&w->memory->waiting, 1, memory_order_seq_cst);
-    if (!tb_ring_writer_look(w))
-        return false;
+    return tb_ring_writer_look(w);
+}
+
+void tb_ring_writer_resume(struct tb_ring_writer *w)
+{
     atomic_store_explicit(&w->memory->waiting, 0, memory_order_relaxed);
-    return true;
 }
 
 bool tb_ring_reader_tell(struct tb_ring_reader *r)

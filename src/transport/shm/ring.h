@@ -100,6 +100,8 @@ void tb_ring_reader_open(struct tb_ring_reader *reader, void *memory, size_t bul
 bool tb_ring_writer_look(struct tb_ring_writer *writer);
 /* The same after telling the reader that we wait; false: it will see that we do when it frees something. */
 bool tb_ring_writer_wait(struct tb_ring_writer *writer);
+/* We wait no longer. */
+void tb_ring_writer_resume(struct tb_ring_writer *writer);
 /* Tells how far the reader has come. True: the writer waits and may sleep: ring its doorbell. */
 bool tb_ring_reader_tell(struct tb_ring_reader *reader);
 /* The story of a word that makes no sense. */

@@ -275,13 +275,15 @@ static bool shm_find_room(struct shm_transport *shm, struct shm_peer *peer, stru
     if (tb_ring_reserve(&peer->writer, frame, routed))
         return true;
     TB_ASSERT(!ample);
-    if (tb_ring_writer_wait(&peer->writer))
-        return tb_ring_reserve(&peer->writer, frame, routed);
-    if (!peer->blocked) {
+    bool room = tb_ring_writer_wait(&peer->writer) && tb_ring_reserve(&peer->writer, frame, routed);
+    /* Whoever was told TB_AGAIN before still waits for `writable`. */
+    if (!peer->blocked && room) {
+        tb_ring_writer_resume(&peer->writer);
+    } else if (!peer->blocked) {
         peer->blocked = true;
         tb_list_append(&shm->blocked, &peer->blocked_node);
     }
-    return false;
+    return room;
 }
 
 static int shm_send(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
@@ -317,7 +319,7 @@ static int shm_unblock(struct shm_transport *shm)
             continue;
         peer->blocked = false;
         tb_list_remove(&peer->blocked_node);
-        atomic_store_explicit(&peer->writer.memory->waiting, 0, memory_order_relaxed);
+        tb_ring_writer_resume(&peer->writer);
         shm->config.upcalls.writable(shm->config.upcalls.context, &peer->endpoint);
         freed++;
     }

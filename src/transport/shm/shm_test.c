@@ -715,7 +715,7 @@ static void nap_ask(struct rank *rank, struct sample *sample, _Atomic uint64_t *
             nap_post(rank, sample);
         for (uint64_t look = 1; atomic_load_explicit(seen, memory_order_relaxed) < sent; look++) {
             if (look % 4096 == 0)
-                sched_yield();
+                usleep(20); /* not sched_yield: who yields again and again may be put off for seconds */
         }
         nap_dawdle(&random);
         /* On a crowded machine a round takes milliseconds. */

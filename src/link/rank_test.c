@@ -1,4 +1,4 @@
-/* Two ranks as threads, in real time: repair over faults over tcp, to the very end. */
+/* Two ranks as threads, in real time: repair over faults over tcp and over shm, to the very end. */
 #include "link/link.h"
 #include "link/repair.h"
 
@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +26,7 @@
 struct rank {
     uint32_t self;
     const char *fault;
+    const struct tb_transport_table *table;
     int sockets[TB_STREAM_COUNT];
     struct tb_transport *transport;
     struct tb_endpoint *peer;
@@ -34,9 +37,18 @@ struct rank {
     char bytes[SIZE];
 };
 
-static size_t frame_length(uint32_t from, uint32_t number)
+/* What the host's agent provides for shm. */
+static struct {
+    void *segment;
+    size_t bytes;
+    uint32_t procs[2];
+    int doorbells[2];
+} host;
+
+static size_t frame_length(const struct rank *r, uint32_t from, uint32_t number)
 {
-    return (number * 7919 + from) % SIZE;
+    uint32_t limit = r->transport->max_payload < SIZE ? r->transport->max_payload : SIZE;
+    return (number * 7919 + from) % (limit + 1);
 }
 
 static void on_frame(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
@@ -45,7 +57,7 @@ static void on_frame(void *context, struct tb_endpoint *from, const struct tb_ro
     struct rank *r = context;
     const char *bytes = payload;
     bool right = message->match == r->received && message->flags == 0 && routing == NULL &&
-                 length == frame_length(1 - r->self, r->received);
+                 length == frame_length(r, 1 - r->self, r->received);
     for (size_t i = 0; right && i < length; i++)
         right = bytes[i] == (char)(i + r->received);
     r->wrong += !right;
@@ -53,6 +65,8 @@ static void on_frame(void *context, struct tb_endpoint *from, const struct tb_ro
 }
 
 static void on_writable(void *context, struct tb_endpoint *to) {}
+
+static void on_opened(void *context, struct tb_endpoint *from) {}
 
 static void on_broken(void *context, struct tb_endpoint *with, int error)
 {
@@ -62,7 +76,7 @@ static void on_broken(void *context, struct tb_endpoint *with, int error)
 
 static void rank_send(struct rank *r)
 {
-    size_t length = frame_length(r->self, r->sent);
+    size_t length = frame_length(r, r->self, r->sent);
     for (size_t i = 0; i < length; i++)
         r->bytes[i] = (char)(i + r->sent);
     struct tb_envelope envelope = {.message = {.kind = TB_KIND_EAGER, .match = r->sent}};
@@ -93,12 +107,19 @@ static void *rank_run(void *context)
         .self = {JOB, r->self},
         .clock = &tb_clock_real,
         .fault = r->fault,
-        .upcalls = {.context = r, .frame = on_frame, .writable = on_writable, .broken = on_broken}};
-    if (tb_link_open(&tb_transport_tcp, &config, &r->transport) != TB_OK)
+        .segment = host.segment,
+        .segment_bytes = host.bytes,
+        .local_index = r->self,
+        .local_count = 2,
+        .local_procs = host.procs,
+        .doorbells = host.doorbells,
+        .upcalls = {
+            .context = r, .frame = on_frame, .writable = on_writable, .opened = on_opened, .broken = on_broken}};
+    if (tb_link_open(r->table, &config, &r->transport) != TB_OK)
         return NULL;
     struct tb_transport *t = r->transport;
     t->table->endpoint(t, other, &r->peer);
-    for (int stream = 0; stream < TB_STREAM_COUNT; stream++)
+    for (int stream = 0; stream < TB_STREAM_COUNT && r->table == &tb_transport_tcp; stream++)
         tb_tcp_adopt(tb_link_innermost(t), other, (enum tb_stream)stream, r->sockets[stream]);
     while (r->broken == 0 && (r->sent < FRAMES || r->received < FRAMES || !t->table->idle(t))) {
         if (r->sent < FRAMES)
@@ -128,16 +149,37 @@ static void socket_pair(int *one, int *two)
     close(listener);
 }
 
-static void ranks_run(const char *fault, struct tb_link_counters *sum)
+static void host_open(void)
+{
+    host.bytes = tb_shm_segment_bytes(2);
+    host.segment = mmap(NULL, host.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(host.segment != MAP_FAILED);
+    for (uint32_t i = 0; i < 2; i++) {
+        host.procs[i] = i;
+        host.doorbells[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        assert_true(host.doorbells[i] >= 0);
+    }
+}
+
+static void host_close(void)
+{
+    munmap(host.segment, host.bytes);
+    close(host.doorbells[0]);
+    close(host.doorbells[1]);
+}
+
+static void ranks_run(const struct tb_transport_table *table, const char *fault, struct tb_link_counters *sum)
 {
     static struct rank ranks[2];
     pthread_t threads[2];
     memset(ranks, 0, sizeof(ranks));
-    for (int stream = 0; stream < TB_STREAM_COUNT; stream++)
+    host_open();
+    for (int stream = 0; stream < TB_STREAM_COUNT && table == &tb_transport_tcp; stream++)
         socket_pair(&ranks[0].sockets[stream], &ranks[1].sockets[stream]);
     for (uint32_t i = 0; i < 2; i++) {
         ranks[i].self = i;
         ranks[i].fault = fault;
+        ranks[i].table = table;
         assert_int_equal(pthread_create(&threads[i], NULL, rank_run, &ranks[i]), 0);
     }
     for (int i = 0; i < 2; i++) {
@@ -145,13 +187,15 @@ static void ranks_run(const char *fault, struct tb_link_counters *sum)
         pthread_join(threads[i], &done);
         assert_non_null(done);
     }
+    host_close();
     memset(sum, 0, sizeof(*sum));
     for (int i = 0; i < 2; i++) {
         assert_int_equal(ranks[i].sent, FRAMES);
         assert_int_equal(ranks[i].received, FRAMES);
         assert_int_equal(ranks[i].wrong, 0);
         assert_true(ranks[i].broken == 0 || ranks[i].broken == TB_ERR_CLOSED);
-        assert_true(ranks[i].closing < UINT64_C(5000000000)); /* a tenth of a second, on a machine that has time */
+        /* a tenth of a second, on a machine that has time */
+        assert_true(ranks[i].closing < UINT64_C(5000000000));
         sum->sent += ranks[i].counters.sent;
         sum->repeated += ranks[i].counters.repeated;
         sum->corrupted += ranks[i].counters.corrupted;
@@ -162,14 +206,14 @@ static void ranks_run(const char *fault, struct tb_link_counters *sum)
 static void without_faults(void **state)
 {
     struct tb_link_counters sum;
-    ranks_run("", &sum);
+    ranks_run(*state, "", &sum);
     assert_int_equal(sum.sent, 0); /* not even wrapped */
 }
 
 static void with_all_faults(void **state)
 {
     struct tb_link_counters sum;
-    ranks_run("loss=3%,repeat=3%,delay=2ms,reorder=3%,corrupt=3%,seed=11", &sum);
+    ranks_run(*state, "loss=3%,repeat=3%,delay=2ms,reorder=3%,corrupt=3%,seed=11", &sum);
     assert_int_equal(sum.sent, 2 * FRAMES);
     assert_true(sum.repeated > 0 && sum.corrupted > 0 && sum.reordered > 0);
 }
@@ -178,7 +222,7 @@ static void with_all_faults(void **state)
 static void endings_under_heavy_loss(void **state)
 {
     struct tb_link_counters sum;
-    ranks_run("loss=40%,seed=12", &sum);
+    ranks_run(*state, "loss=40%,seed=12", &sum);
     assert_true(sum.repeated > 0);
 }
 
@@ -186,10 +230,14 @@ int main(void)
 {
     if (tb_param_load() != TB_OK)
         return 1;
+    void *tcp = (void *)&tb_transport_tcp, *shm = (void *)&tb_transport_shm;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_faults),
-        cmocka_unit_test(with_all_faults),
-        cmocka_unit_test(endings_under_heavy_loss),
+        cmocka_unit_test_prestate(without_faults, tcp),
+        cmocka_unit_test_prestate(with_all_faults, tcp),
+        cmocka_unit_test_prestate(endings_under_heavy_loss, tcp),
+        cmocka_unit_test_prestate(without_faults, shm),
+        cmocka_unit_test_prestate(with_all_faults, shm),
+        cmocka_unit_test_prestate(endings_under_heavy_loss, shm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
