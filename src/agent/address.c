@@ -213,11 +213,10 @@ int tb_listener_open(struct tb_agent *agent)
                         "no permission to listen on a port of ports=%s; ports below 1024 are for root", tb_param.ports);
     if (fd < 0)
         return tb_error_errno("cannot listen for other hosts on ports=%s", tb_param.ports);
-    struct sockaddr_storage name;
+    struct sockaddr_in6 name = {0}; /* the port is at the same place in both families */
     socklen_t length = sizeof name;
     getsockname(fd, (struct sockaddr *)&name, &length);
-    agent->port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-                                                   : ((struct sockaddr_in *)&name)->sin_port);
+    agent->port = ntohs(name.sin6_port);
     tb_timer_init(&agent->patience, tb_accept_expire);
     rc = tb_loop_watch(&agent->loop, &agent->listener, fd, EPOLLIN, tb_accept_ready);
     if (rc != TB_OK)

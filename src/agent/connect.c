@@ -320,7 +320,7 @@ static int make_pair(struct tb_agent *agent, int pair[2])
     int rc = agent->loopback >= 0 ? TB_OK : open_loopback(agent);
     if (rc != TB_OK)
         return rc;
-    struct sockaddr_in name, ours, theirs;
+    struct sockaddr_in name = {0}, ours = {0}, theirs = {0};
     socklen_t length = sizeof name;
     getsockname(agent->loopback, (struct sockaddr *)&name, &length);
     pair[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -39,9 +39,9 @@ static void emit(void *context, const char *first, size_t first_length, const ch
 
 static void end_output(struct tb_output *output)
 {
-    struct tb_agent *agent = output->rank->agent;
     if (output->descriptor < 0)
         return;
+    struct tb_agent *agent = output->rank->agent;
     tb_lines_flush(&output->lines, emit, output);
     tb_loop_unwatch(&agent->loop, &output->watch);
     close(output->descriptor);

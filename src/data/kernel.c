@@ -5,12 +5,11 @@
 #define INLINE static inline __attribute__((always_inline))
 
 /* Bytes of records that are worked on field by field before the next ones: they stay in the first cache. */
-#define RECORDS_TILE     8192
-#define CACHE_LINE       64
-#define INTERLEAVED_ROWS 8
-#define FAR_STRIDE       512
-#define LOOP_AHEAD       32
-#define LIST_AHEAD       8
+#define RECORDS_TILE 8192
+#define CACHE_LINE   64
+#define FAR_STRIDE   512
+#define LOOP_AHEAD   32
+#define LIST_AHEAD   8
 
 /* A block of any size. The loops call it with the same size again and again, so its branches are foreseen. */
 INLINE void move_any(char *to, const char *from, uint64_t n)
@@ -121,32 +120,40 @@ INLINE void grid(char *memory, int64_t stride, uint64_t count, int64_t row_strid
     }
 }
 
-/* Rows that are neighbours in memory, as the columns of a matrix are: a line of the cache that is fetched for one row
- * is used for the next ones too before it is given up. */
+/* Some rows that are neighbours in memory, as the columns of a matrix are: a line of the cache that is fetched for one
+ * of them is used for the others before it is given up. */
+INLINE void neighbours(char *memory, int64_t stride, uint64_t count, int64_t row_stride, char *packed, uint64_t rows,
+                       uint64_t block, bool fixed, bool gather)
+{
+    uint64_t row = count * block;
+    for (uint64_t i = 0; i < count; i++) {
+        for (uint64_t k = 0; k < rows; k++)
+            move(tb_shifted(memory, (int64_t)k * row_stride), packed + k * row, block, fixed, gather);
+        memory = tb_shifted(memory, stride);
+        packed += block;
+    }
+}
+
 INLINE void interleaved(char *memory, int64_t stride, uint64_t count, int64_t row_stride, char *packed, uint64_t rows,
                         uint64_t block, bool fixed, bool gather)
 {
-    uint64_t row = count * block;
-    while (rows >= INTERLEAVED_ROWS) {
-        char *from = memory, *to = packed;
-        for (uint64_t i = 0; i < count; i++) {
-            for (uint64_t k = 0; k < INTERLEAVED_ROWS; k++)
-                move(tb_shifted(from, (int64_t)k * row_stride), to + k * row, block, fixed, gather);
-            from = tb_shifted(from, stride);
-            to += block;
-        }
-        memory = tb_shifted(memory, INTERLEAVED_ROWS * row_stride);
-        packed += INTERLEAVED_ROWS * row;
-        rows -= INTERLEAVED_ROWS;
+    while (rows > 0) {
+        uint64_t part = rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
+        if (part == 8)
+            neighbours(memory, stride, count, row_stride, packed, 8, block, fixed, gather);
+        else
+            neighbours(memory, stride, count, row_stride, packed, part, block, fixed, gather);
+        memory = tb_shifted(memory, (int64_t)part * row_stride);
+        packed += part * count * block;
+        rows -= part;
     }
-    grid(memory, stride, count, row_stride, packed, rows, block, fixed, gather);
 }
 
 void tb_kernel_grid(char *memory, int64_t stride, uint64_t count, int64_t row_stride, char *packed, uint64_t block,
                     uint64_t rows, bool gather)
 {
     int64_t near = row_stride < 0 ? -row_stride : row_stride, far = stride < 0 ? -stride : stride;
-    if (near * INTERLEAVED_ROWS <= 2 * CACHE_LINE && far >= CACHE_LINE && rows >= INTERLEAVED_ROWS) {
+    if (near <= CACHE_LINE / 4 && far >= CACHE_LINE && rows > 1) {
 #define LOOP(size, fixed, way) interleaved(memory, stride, count, row_stride, packed, rows, size, fixed, way)
         FOR_DIRECTION_AND_SIZE(block, LOOP)
 #undef LOOP

@@ -165,6 +165,8 @@ struct runs {
 static void list_turns(struct runs *runs, const struct tb_layout *layout, uint64_t size, int64_t place, uint64_t turns,
                        int64_t stride);
 
+/* Where there are so few runs, all nodes are loops and lists of runs: others would have been listed when they were
+ * made. */
 static void list_runs(struct runs *runs, const struct tb_layout *layout, uint64_t size, int64_t place)
 {
     if (layout == NULL) {
@@ -174,16 +176,9 @@ static void list_runs(struct runs *runs, const struct tb_layout *layout, uint64_
     } else if (layout->form == TB_LAYOUT_LOOP) {
         list_turns(runs, layout->child, layout->piece, place, layout->count, layout->stride);
     } else {
-        for (uint64_t i = 0; i < layout->count; i++) {
-            uint64_t bytes = layout->piece > 0 ? layout->piece : layout->starts[i + 1] - layout->starts[i];
-            int64_t here = place + layout->displacements[i];
-            if (layout->form == TB_LAYOUT_PARTS)
-                list_runs(runs, layout->children[i], bytes, here);
-            else if (layout->unit == 0)
-                list_runs(runs, NULL, bytes, here);
-            else
-                list_turns(runs, layout->child, layout->unit, here, bytes / layout->unit, layout->stride);
-        }
+        TB_ASSERT(layout->form == TB_LAYOUT_LIST && layout->unit == 0);
+        for (uint64_t i = 0; i < layout->count; i++)
+            list_runs(runs, NULL, layout->starts[i + 1] - layout->starts[i], place + layout->displacements[i]);
     }
 }
 

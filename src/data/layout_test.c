@@ -14,6 +14,7 @@
 #define ELEMENTS_LIMIT 2000 /* of a model */
 #define MEMORY_LIMIT   (1 << 17)
 #define LEVELS         5
+#define NUMBERS        80
 
 struct element {
     int64_t place;
@@ -115,8 +116,8 @@ static void drop_subject(struct subject *s)
 
 /* Numbers for a constructor, by chance as int or as 64 bits. */
 struct numbers {
-    int32_t narrow[16];
-    int64_t wide[16];
+    int32_t narrow[NUMBERS];
+    int64_t wide[NUMBERS];
     bool is_wide;
 };
 
@@ -159,10 +160,12 @@ static struct subject make_indexed(struct subject *child)
 {
     struct subject s = {.model = empty_model()};
     struct numbers lengths, places;
-    int count = (int)pick(0, 12);
+    int count = (int)(pick(0, 2) > 0 ? pick(0, 12) : pick(30, NUMBERS)); /* a short list or a long one */
     bool bytes = pick(0, 1), blocks = pick(0, 1);
     int64_t far = bytes ? 300 : 20;
-    fill(&lengths, count, 0, pick(0, 3));
+    if (pick(0, 2) == 0)
+        far *= 50;
+    fill(&lengths, count, 0, pick(0, 1) ? pick(0, 3) : pick(0, 12));
     fill(&places, count, -far, far);
     if (pick(0, 2) == 0) /* neighbours */
         for (int i = 1; i < count; i++)
@@ -632,11 +635,41 @@ static void test_every_block(void **state)
     }
 }
 
+/* Columns of a matrix of small elements, one after the other: neighbours in memory are far apart in the packed data. */
+static void test_columns(void **state)
+{
+    for (int64_t block = 1; block <= 17; block++) {
+        for (int64_t columns = 7; columns <= 25; columns += 3) {
+            tb_random_seed(&random_state, (uint64_t)(block * 100 + columns));
+            struct model byte = {1, (struct element[]){{0, 1}}, true, false, 0, 1, 1};
+            struct subject s = {.model = empty_model()};
+            struct tb_type *cell, *column, *narrow;
+            int64_t rows = pick(1, 40), stride = pick(0, 1) ? 512 : -(block * 25 + 1);
+            tb_type_contiguous(block, &tb_type_byte, false, &cell);
+            tb_type_hvector(rows, 1, stride, cell, false, &column);
+            tb_type_resized(column, 0, block, false, &narrow);
+            tb_type_contiguous(columns, narrow, false, &s.type);
+            for (int64_t c = 0; c < columns; c++)
+                for (int64_t r = 0; r < rows; r++)
+                    append_block(&s.model, &byte, c * block + r * stride, block);
+            s.model.bounded = true;
+            s.model.lower = 0;
+            s.model.upper = columns * block;
+            check_subject(&s);
+            drop_subject(&s);
+            tb_type_release(cell);
+            tb_type_release(column);
+            tb_type_release(narrow);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_types),
         cmocka_unit_test(test_every_block),
+        cmocka_unit_test(test_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,8 +69,7 @@ struct tb_context *tb_context_get(struct tb_engine *e, uint64_t id)
 static void context_free(struct tb_engine *e, struct tb_context *c, bool answer)
 {
     struct tb_arrival *a;
-    TB_LIST_EACH(a, &c->arrivals, struct tb_arrival, in_context)
-    {
+    TB_LIST_EACH (a, &c->arrivals, struct tb_arrival, in_context) {
         tb_match_take(e, a);
         if (answer)
             tb_arrival_drop(e, a);

@@ -64,7 +64,7 @@ static void up_writable(void *context, struct tb_endpoint *to)
 {
     struct tb_peer *p = to->user;
     if (p != NULL)
-        p->held = false;
+        p->held[TB_STREAM_SHORT] = p->held[TB_STREAM_BULK] = false;
 }
 
 static void up_opened(void *context, struct tb_endpoint *from)

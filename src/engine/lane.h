@@ -76,10 +76,10 @@ struct tb_peer {
     struct tb_endpoint *endpoint; /* NULL: not needed yet, or this process itself */
     struct tb_port *port;
     bool self, local;
-    bool held;       /* the transport said TB_AGAIN and not yet `writable` */
-    bool credit_due; /* a CREDIT frame waits for room */
-    int error;       /* not TB_OK: nothing more will pass */
-    char *story;     /* why */
+    bool held[TB_STREAM_COUNT]; /* the transport said TB_AGAIN for this stream and not yet `writable` */
+    bool credit_due;            /* a CREDIT frame waits for room */
+    int error;                  /* not TB_OK: nothing more will pass */
+    char *story;                /* why */
     uint32_t eager_limit;
     uint64_t credit;           /* eager payload that we may still send */
     uint64_t owed;             /* eager payload of theirs that is consumed and not given back yet */
@@ -223,7 +223,7 @@ int tb_peer_bury(struct tb_engine *e);
 /* Sends a frame without payload, now or later. */
 void tb_peer_answer(struct tb_peer *p, const struct tb_message *message);
 void tb_peer_owe(struct tb_peer *p, uint64_t bytes);
-void tb_peer_hold(struct tb_peer *p); /* something waits for room */
+void tb_peer_queue(struct tb_peer *p); /* something of it waits for its turn */
 int tb_peers_flush(struct tb_engine *e);
 
 static inline struct tb_peer *tb_peer_of(struct tb_engine *e, uint32_t index)
@@ -235,7 +235,10 @@ static inline struct tb_peer *tb_peer_of(struct tb_engine *e, uint32_t index)
 static inline int tb_peer_transmit(struct tb_peer *p, const struct tb_envelope *envelope, struct tb_spans *payload,
                                    enum tb_stream stream, uint64_t token)
 {
-    return p->endpoint->transport->table->send(p->endpoint, envelope, payload, stream, (void *)(uintptr_t)token);
+    int rc = p->endpoint->transport->table->send(p->endpoint, envelope, payload, stream, (void *)(uintptr_t)token);
+    if (TB_UNLIKELY(rc == TB_AGAIN))
+        p->held[stream] = true;
+    return rc;
 }
 
 /* ---- contexts and channels (channel.c, gone.c) ------------------------------------------------------------------- */

@@ -56,6 +56,7 @@ struct loop_net {
     uint32_t max_payload, eager_limit;
     uint64_t remote_minimum;
     bool remote_read, forbidden;
+    bool remote;                    /* engines take it for the transport to other hosts */
     uint64_t frames[TB_KIND_COUNT]; /* that were sent */
     struct tb_engine *engines[LOOP_ENGINES];
     struct tb_channel *channels[LOOP_ENGINES];
@@ -200,10 +201,21 @@ static int loop_poll_frames(struct loop_transport *t)
     return count;
 }
 
-static int loop_poll(struct tb_transport *transport)
+static int loop_poll_writable(struct loop_transport *t)
 {
-    struct loop_transport *t = (struct loop_transport *)transport;
-    int count = loop_poll_frames(t);
+    int count = 0;
+    for (uint32_t i = 0; i < LOOP_ENGINES; i++)
+        if (t->endpoints[i].blocked) {
+            t->endpoints[i].blocked = false;
+            t->config.upcalls.writable(t->config.upcalls.context, &t->endpoints[i].endpoint);
+            count++;
+        }
+    return count;
+}
+
+static int loop_poll_held(struct loop_transport *t)
+{
+    int count = 0;
     struct loop_held *held = t->held;
     t->held = NULL;
     t->held_end = &t->held;
@@ -215,13 +227,18 @@ static int loop_poll(struct tb_transport *transport)
         free(h);
         count++;
     }
-    for (uint32_t i = 0; i < LOOP_ENGINES; i++)
-        if (t->endpoints[i].blocked) {
-            t->endpoints[i].blocked = false;
-            t->config.upcalls.writable(t->config.upcalls.context, &t->endpoints[i].endpoint);
-            count++;
-        }
     return count;
+}
+
+/* What comes first, room or frames, is left open: whoever is told of room may have more to send by the end. */
+static int loop_poll(struct tb_transport *transport)
+{
+    struct loop_transport *t = (struct loop_transport *)transport;
+    int count = loop_poll_held(t);
+    if (t->net->again > 0 && loop_chance(t->net, 50))
+        count += loop_poll_writable(t);
+    count += loop_poll_frames(t);
+    return count + loop_poll_writable(t);
 }
 
 static bool loop_busy(struct loop_transport *t)
@@ -318,10 +335,12 @@ static void loop_net_open(struct loop_net *net, bool threaded)
         struct tb_engine_config config = {.transport = {.self = {7, i}, .local_count = net->count},
                                           .processes = net->count,
                                           .threaded = threaded,
-                                          .use_shm = true,
+                                          .use_shm = !net->remote,
+                                          .use_tcp = net->remote,
                                           .is_local = loop_is_local,
                                           .control = -1,
-                                          .local_table = &loop_table};
+                                          .local_table = &loop_table,
+                                          .remote_table = &loop_table};
         struct tb_channel_config channel = {.context = LOOP_CONTEXT, .size = net->count, .rank = i};
         if (tb_engine_open(&config, &net->engines[i]) != TB_OK ||
             tb_channel_open(net->engines[i], &channel, &net->channels[i]) != TB_OK)

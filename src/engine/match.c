@@ -60,14 +60,12 @@ static void buckets_grow(struct tb_engine *e)
     e->bucket_mask = count - 1;
     for (uint32_t i = 0; i < old_count; i++) {
         struct tb_request *r;
-        TB_LIST_EACH(r, &old[i].posted, struct tb_request, queue)
-        {
+        TB_LIST_EACH (r, &old[i].posted, struct tb_request, queue) {
             tb_list_remove(&r->queue);
             bucket_append(&bucket_of(e, r->context, r->rank, r->match)->posted, &r->queue);
         }
         struct tb_arrival *a;
-        TB_LIST_EACH(a, &old[i].arrived, struct tb_arrival, in_bucket)
-        {
+        TB_LIST_EACH (a, &old[i].arrived, struct tb_arrival, in_bucket) {
             tb_list_remove(&a->in_bucket);
             bucket_append(&bucket_of(e, a->message.context, a->message.source_rank, a->message.match)->arrived,
                           &a->in_bucket);
@@ -96,13 +94,12 @@ struct tb_request *tb_match_posted(struct tb_engine *e, struct tb_context *c, ui
 {
     struct tb_request *first = NULL, *r;
     struct tb_bucket *b = bucket_of(e, c->id, source, match);
-    TB_LIST_EACH(r, &b->posted, struct tb_request, queue)
-    if (r->match == match && r->rank == source && r->context == c->id) {
-        first = r;
-        break;
-    }
-    TB_LIST_EACH(r, &c->wild, struct tb_request, queue)
-    {
+    TB_LIST_EACH (r, &b->posted, struct tb_request, queue)
+        if (r->match == match && r->rank == source && r->context == c->id) {
+            first = r;
+            break;
+        }
+    TB_LIST_EACH (r, &c->wild, struct tb_request, queue) {
         if (first != NULL && r->order > first->order)
             break;
         if (open_matches(r, source, match))
@@ -119,14 +116,14 @@ struct tb_arrival *tb_match_arrived(struct tb_engine *e, struct tb_context *c, u
         return NULL;
     if (exact(rank, mask)) {
         struct tb_bucket *b = bucket_of(e, c->id, rank, match);
-        TB_LIST_EACH(a, &b->arrived, struct tb_arrival, in_bucket)
-        if (a->message.match == match && a->message.source_rank == rank && a->message.context == c->id)
-            return a;
+        TB_LIST_EACH (a, &b->arrived, struct tb_arrival, in_bucket)
+            if (a->message.match == match && a->message.source_rank == rank && a->message.context == c->id)
+                return a;
         return NULL;
     }
-    TB_LIST_EACH(a, &c->arrivals, struct tb_arrival, in_context)
-    if ((rank == TB_ANY_RANK || a->message.source_rank == rank) && ((a->message.match ^ match) & mask) == 0)
-        return a;
+    TB_LIST_EACH (a, &c->arrivals, struct tb_arrival, in_context)
+        if ((rank == TB_ANY_RANK || a->message.source_rank == rank) && ((a->message.match ^ match) & mask) == 0)
+            return a;
     return NULL;
 }
 

@@ -62,14 +62,15 @@ static struct tb_counters count_of(struct loop_net *net, uint32_t i)
 static void lengths_and_modes(void **state)
 {
     static const uint64_t lengths[] = {0, 1, 127, 128, 129, 1023, 1024, 1025, 4095, 4096, 4097, 8192, 65537, BIG};
-    for (int variant = 0; variant < 12; variant++) {
+    for (int variant = 0; variant < 24; variant++) {
         struct loop_net net;
         loop_net_init(&net, 2);
+        net.remote = variant >= 12;
         net.again = variant % 2 * 30;
         net.pending = variant % 2 * 30;
         net.remote_read = variant % 4 >= 2;
         net.remote_minimum = 2000;
-        net.forbidden = variant >= 8;
+        net.forbidden = variant % 12 >= 8;
         loop_net_open(&net, false);
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             for (int mode = TB_MODE_STANDARD; mode <= TB_MODE_READY; mode++) {

@@ -31,19 +31,18 @@ static void mismatch_end(struct tb_request *r, uint64_t match)
 void tb_mismatch_arrived(struct tb_context *c, const struct tb_message *m)
 {
     struct tb_request *r;
-    TB_LIST_EACH(r, &c->requests, struct tb_request, on_context)
-    if (r->phase == TB_PHASE_POSTED && mismatched(r, m->source_rank, m->match)) {
-        mismatch_end(r, m->match);
-        return;
-    }
+    TB_LIST_EACH (r, &c->requests, struct tb_request, on_context)
+        if (r->phase == TB_PHASE_POSTED && mismatched(r, m->source_rank, m->match)) {
+            mismatch_end(r, m->match);
+            return;
+        }
 }
 
 bool tb_mismatch_posted(struct tb_context *c, struct tb_request *r)
 {
     int looked = 0;
     struct tb_arrival *a;
-    TB_LIST_EACH(a, &c->arrivals, struct tb_arrival, in_context)
-    {
+    TB_LIST_EACH (a, &c->arrivals, struct tb_arrival, in_context) {
         if (mismatched(r, a->message.source_rank, a->message.match)) {
             mismatch_end(r, a->message.match);
             return true;

@@ -105,9 +105,8 @@ int tb_peer_bury(struct tb_engine *e)
 
 /* ---- answers and credit ------------------------------------------------------------------------------------------ */
 
-void tb_peer_hold(struct tb_peer *p)
+void tb_peer_queue(struct tb_peer *p)
 {
-    p->held = true;
     p->engine->stirred = true;
     p->engine->counters.held++;
     if (tb_list_empty(&p->on_waiting))
@@ -146,7 +145,7 @@ void tb_peer_answer(struct tb_peer *p, const struct tb_message *message)
     }
     n->message = *message;
     tb_list_append(&p->answers, &n->queue);
-    tb_peer_hold(p);
+    tb_peer_queue(p);
 }
 
 static int credit_send(struct tb_peer *p)
@@ -168,7 +167,7 @@ void tb_peer_owe(struct tb_peer *p, uint64_t bytes)
         return;
     if (credit_send(p) == TB_AGAIN) {
         p->credit_due = true;
-        tb_peer_hold(p);
+        tb_peer_queue(p);
     }
 }
 
@@ -209,13 +208,10 @@ int tb_peers_flush(struct tb_engine *e)
 {
     int gone = 0;
     struct tb_peer *p;
-    TB_LIST_EACH(p, &e->waiting, struct tb_peer, on_waiting)
-    {
+    TB_LIST_EACH (p, &e->waiting, struct tb_peer, on_waiting) {
         /* Looking for room in shared memory costs little; a socket says when it is worth it. */
-        if (p->error != TB_OK || (p->held && !p->local))
-            continue;
-        gone += peer_flush(p);
-        p->held = !tb_list_empty(&p->on_waiting);
+        if (p->error == TB_OK && (p->local || !p->held[TB_STREAM_SHORT]))
+            gone += peer_flush(p);
     }
     return gone;
 }

@@ -234,7 +234,7 @@ void tb_send_start(struct tb_context *c, struct tb_request *r, const struct tb_p
         r->phase = TB_PHASE_QUEUED;
         tb_request_enlist(r, c);
         tb_list_append(&p->envelopes, &r->queue);
-        tb_peer_hold(p);
+        tb_peer_queue(p);
     } else if (rc < 0) {
         tb_request_finish(r, rc);
     }
@@ -301,19 +301,15 @@ static int port_pump(struct tb_port *port)
     int moved = 0;
     struct tb_request *r;
     struct tb_peer *full = NULL;
-    TB_LIST_EACH(r, &port->transfers, struct tb_request, queue)
-    {
+    TB_LIST_EACH (r, &port->transfers, struct tb_request, queue) {
         struct tb_peer *p = r->peer;
-        if (p == full || p->error != TB_OK || (p->held && !p->local))
+        if (p == full || p->error != TB_OK || (p->held[TB_STREAM_BULK] && !p->local))
             continue;
         uint64_t before = r->moved;
         struct tb_request *pushed = r;
         if (transfer_push(pushed) == TB_AGAIN) {
             moved += pushed->moved > before ? 1 : 0;
             full = p;
-            if (p->local)
-                break;
-            p->held = true;
         } else {
             moved++;
         }
@@ -370,11 +366,11 @@ void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m)
     /* A message that was sent without a slot is found among all of the peer's; cancelling is rare. */
     struct tb_request *r = send_find(p, m->match), *other;
     if (r == NULL)
-        TB_LIST_EACH(other, &p->requests, struct tb_request, on_peer)
-    if (other->kind == TB_REQUEST_SEND && other->cancelling && other->message_id == m->match) {
-        r = other;
-        break;
-    }
+        TB_LIST_EACH (other, &p->requests, struct tb_request, on_peer)
+            if (other->kind == TB_REQUEST_SEND && other->cancelling && other->message_id == m->match) {
+                r = other;
+                break;
+            }
     if (r == NULL || !r->cancelling)
         return;
     r->cancelling = false;

@@ -294,9 +294,9 @@ static void waiter_look(struct tb_engine *e, struct tb_waiter *w)
 static void waiters_look(struct tb_engine *e)
 {
     struct tb_waiter *w;
-    TB_LIST_EACH(w, &e->waiters, struct tb_waiter, on_lane)
-    if (w->ready != NULL)
-        waiter_look(e, w);
+    TB_LIST_EACH (w, &e->waiters, struct tb_waiter, on_lane)
+        if (w->ready != NULL)
+            waiter_look(e, w);
 }
 
 /* Polls until this waiter is satisfied; meanwhile everybody's work is done here. */

@@ -33,7 +33,7 @@ static int parse_name(const char *text, struct agent_name *name)
                         "the environment variable " TB_AGENT_VARIABLE " is \"%s\", which no agent wrote; "
                         "unset it to run this program alone",
                         text);
-    strcpy(name->socket, text + used);
+    snprintf(name->socket, sizeof name->socket, "%s", text + used);
     return TB_OK;
 }
 
@@ -65,7 +65,7 @@ static int open_alone(struct tb_job *job)
             return rc;
     } while (job->self.job == 0);
     if (gethostname(job->host, sizeof job->host - 1) < 0)
-        strcpy(job->host, "localhost");
+        snprintf(job->host, sizeof job->host, "localhost");
     job->book.hosts = calloc(1, sizeof *job->book.hosts);
     job->book.ranges = calloc(1, sizeof *job->book.ranges);
     job->local_procs = calloc(1, sizeof *job->local_procs);
@@ -96,10 +96,10 @@ static int list_local(struct tb_job *job, uint32_t host)
     job->local_count = job->book.hosts[host].rank_count;
     job->local_procs = calloc(job->local_count, sizeof *job->local_procs);
     job->doorbells = malloc(job->local_count * sizeof *job->doorbells);
+    for (uint32_t i = 0; job->doorbells != NULL && i < job->local_count; i++)
+        job->doorbells[i] = -1;
     if (job->local_procs == NULL || job->doorbells == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the ranks of this host");
-    for (uint32_t i = 0; i < job->local_count; i++)
-        job->doorbells[i] = -1;
     uint32_t n = 0;
     for (uint32_t i = 0; i < job->book.range_count; i++) {
         const struct tb_rank_range *range = &job->book.ranges[i];

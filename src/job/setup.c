@@ -71,7 +71,7 @@ static void take_app(struct tb_reader *r, struct tb_app *app)
         app->first_rank >= TB_JOB_RANKS_LIMIT)
         r->error = TB_ERR_PROTOCOL;
     for (uint32_t i = 0; i < app->variable_count && r->error == TB_OK; i++)
-        if (strchr(app->variables[i], '=') == NULL)
+        if (app->variables[i] == NULL || strchr(app->variables[i], '=') == NULL)
             r->error = TB_ERR_PROTOCOL;
 }
 
@@ -134,7 +134,7 @@ void tb_setup_close(struct tb_setup *setup)
     free(setup->parameters);
     free(setup->own_parameters);
     free(setup->directory);
-    for (uint32_t i = 0; i < setup->app_count; i++)
+    for (uint32_t i = 0; setup->apps != NULL && i < setup->app_count; i++)
         tb_app_close(&setup->apps[i]);
     free(setup->apps);
     explicit_bzero(setup, sizeof *setup);

@@ -89,7 +89,7 @@ static char **split(const char *line, char *room, char **words)
 {
     size_t n = 0;
     char *rest = NULL;
-    strcpy(room, line);
+    snprintf(room, 1024, "%s", line);
     for (char *word = strtok_r(room, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
         words[n++] = word;
     words[n] = NULL;

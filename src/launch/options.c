@@ -254,7 +254,7 @@ static int parse_option(struct tb_options *options, struct tb_section *section, 
     for (size_t i = 0; i < sizeof spellings / sizeof spellings[0]; i++) {
         if (strlen(spellings[i].name) != length || memcmp(spellings[i].name, name, length) != 0)
             continue;
-        char *values[2] = {NULL, NULL};
+        char *values[2] = {(char *)"", (char *)""};
         size_t from = 1;
         if (equals != NULL && spellings[i].values == 1)
             values[0] = (char *)equals + 1;

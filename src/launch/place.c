@@ -114,6 +114,7 @@ static int add_ranks(struct dealer *dealer, int entry, uint32_t count)
             book->ranges = grown;
             dealer->range_room = room;
         }
+        TB_ASSERT(book->ranges != NULL);
         book->ranges[book->range_count++] = (struct tb_rank_range){
             .first_rank = book->ranks, .count = count, .host = host, .first_local = to->rank_count};
     }

@@ -112,9 +112,9 @@ static void queue(struct tb_screen *screen, struct tb_chunk *chunk)
 }
 
 /* Copies with "[rank] " before each line. Returns the length; with to == NULL it only counts. */
-static size_t tag(char *to, const char *bytes, size_t length, const char *prefix, bool mid_line)
+static size_t tag(char *to, const char *bytes, size_t length, const char *prefix, size_t prefix_length, bool mid_line)
 {
-    size_t n = 0, prefix_length = strlen(prefix);
+    size_t n = 0;
     for (size_t i = 0; i < length;) {
         const char *newline = memchr(bytes + i, '\n', length - i);
         size_t line = newline != NULL ? (size_t)(newline - (bytes + i)) + 1 : length - i;
@@ -138,19 +138,20 @@ void tb_screen_add(struct tb_screen *screen, uint32_t rank, uint32_t host, const
     uint8_t flag = screen == &launch->screens[0] ? TB_RANK_MID_OUTPUT : TB_RANK_MID_ERROR;
     bool mid_line = launch->ranks[rank] & flag;
     char prefix[16] = "";
+    size_t prefix_length = 0;
     if (length == 0)
         return;
     if (launch->options->tag_output)
-        snprintf(prefix, sizeof prefix, "[%u] ", rank);
-    size_t whole = *prefix != 0 ? tag(NULL, bytes, length, prefix, mid_line) : length;
+        prefix_length = (size_t)snprintf(prefix, sizeof prefix, "[%u] ", rank);
+    size_t whole = prefix_length > 0 ? tag(NULL, bytes, length, prefix, prefix_length, mid_line) : length;
     struct tb_chunk *chunk = malloc(sizeof *chunk + whole);
     if (chunk == NULL) {
         tb_launch_fail(launch, TB_VERDICT_CAUSE, 1, "no memory for the output of rank %u", rank);
         return;
     }
     *chunk = (struct tb_chunk){.host = host, .length = (uint32_t)whole, .charge = (uint32_t)length};
-    if (*prefix != 0)
-        tag(chunk->bytes, bytes, length, prefix, mid_line);
+    if (prefix_length > 0)
+        tag(chunk->bytes, bytes, length, prefix, prefix_length, mid_line);
     else
         memcpy(chunk->bytes, bytes, length);
     launch->ranks[rank] =

@@ -11,14 +11,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs in the child on the parent's memory (vfork): only system calls, no allocation, and it never returns. */
-static _Noreturn void become(const struct tb_child *child, pid_t parent, volatile int *stage, volatile int *error)
+#define STACK_BYTES 65536
+
+/* Shared with the child until it runs its program. */
+struct birth {
+    const struct tb_child *child;
+    pid_t parent;
+    volatile int stage, error;
+};
+
+/* Runs in the child, in the parent's memory but on a stack of its own: only system calls, no allocation. */
+static int become(void *argument)
 {
-    *stage = TB_CHILD_FORK;
+    struct birth *birth = argument;
+    const struct tb_child *child = birth->child;
     setpgid(0, 0);
     if (child->death_signal != 0) {
         prctl(PR_SET_PDEATHSIG, child->death_signal);
-        if (getppid() != parent)
+        if (getppid() != birth->parent)
             _exit(1);
     }
     for (int i = 0; i < 3; i++)
@@ -31,33 +41,30 @@ static _Noreturn void become(const struct tb_child *child, pid_t parent, volatil
         goto failed;
     if (child->descriptors != NULL)
         setrlimit(RLIMIT_NOFILE, child->descriptors);
-    *stage = TB_CHILD_BIND;
+    birth->stage = TB_CHILD_BIND;
     if (child->cpus != NULL && sched_setaffinity(0, child->cpus_bytes, child->cpus) < 0)
         goto failed;
-    *stage = TB_CHILD_DIRECTORY;
+    birth->stage = TB_CHILD_DIRECTORY;
     if (child->directory != NULL && chdir(child->directory) < 0)
         goto failed;
-    *stage = TB_CHILD_EXEC;
+    birth->stage = TB_CHILD_EXEC;
     struct sigaction plain = {.sa_handler = SIG_DFL};
     sigaction(SIGPIPE, &plain, NULL);
     sigprocmask(SIG_SETMASK, child->mask, NULL);
     execve(child->path, child->arguments, child->environment);
 failed:
-    *error = errno;
+    birth->error = errno;
     _exit(127);
 }
 
 int tb_child_start(const struct tb_child *child, pid_t *pid, enum tb_child_stage *stage)
 {
-    /* Shared with the child until it runs its program. */
-    volatile int failed_stage = TB_CHILD_FORK, error = 0;
-    pid_t parent = getpid();
+    static _Alignas(16) char stack[STACK_BYTES]; /* one thread, and it waits here until the child has left */
+    struct birth birth = {.child = child, .parent = getpid(), .stage = TB_CHILD_FORK};
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
-    pid_t made = vfork();
-    if (made == 0)
-        become(child, parent, &failed_stage, &error);
+    pid_t made = clone(become, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &birth);
     int fork_error = errno;
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (made < 0) {
@@ -65,11 +72,11 @@ int tb_child_start(const struct tb_child *child, pid_t *pid, enum tb_child_stage
         errno = fork_error;
         return TB_ERR_SYSTEM;
     }
-    if (error != 0) {
+    if (birth.error != 0) {
         while (waitpid(made, NULL, 0) < 0 && errno == EINTR)
             ;
-        *stage = (enum tb_child_stage)failed_stage;
-        errno = error;
+        *stage = (enum tb_child_stage)birth.stage;
+        errno = birth.error;
         return TB_ERR_SYSTEM;
     }
     *pid = made;

@@ -62,7 +62,8 @@ static char *quote(const char *text)
         else
             *to++ = *c;
     }
-    strcpy(to, "'");
+    *to++ = '\'';
+    *to = 0;
     return quoted;
 }
 

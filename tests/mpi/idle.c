@@ -1,7 +1,7 @@
 /* Ranks that wait use no processor time: one rank sleeps, the others wait for it in a receive, a barrier, and for any
  * of several requests. Together they may use a small part of one core.
  *
- * usage: idle [SECONDS [PERCENT]]     how long the slow rank sleeps each time (5), and what all together may use (5) */
+ * usage: idle [SECONDS [PERCENT]]     how long the slow rank sleeps each time (5), and what all together may use (1) */
 #include "test.h"
 
 #include <sys/resource.h>
@@ -74,7 +74,7 @@ static void measure(const char *what, void (*wait)(int), bool messages, int slow
 int main(int argc, char **argv)
 {
     test_begin(&argc, &argv);
-    double seconds = argc > 1 ? strtod(argv[1], NULL) : 5, percent = argc > 2 ? strtod(argv[2], NULL) : 5;
+    double seconds = argc > 1 ? strtod(argv[1], NULL) : 5, percent = argc > 2 ? strtod(argv[2], NULL) : 1;
     /* Once round, so that what is made on first use is made. */
     for (int slow = 0; slow<test_size; slow += test_size> 1 ? test_size - 1 : 1)
         measure("at first", wait_in_receive, true, slow, 0.01, 1e6);
