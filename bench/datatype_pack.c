@@ -143,6 +143,15 @@ static double measure(const struct subject *s, char *memory, char *packed, int s
     return best;
 }
 
+/* Whole pages, so that no library is lucky with the place, touched. */
+static char *pages(size_t bytes)
+{
+    size_t whole = (bytes + 8191) / 4096 * 4096;
+    char *memory = aligned_alloc(4096, whole);
+    memset(memory, 1, whole);
+    return memory;
+}
+
 int main(int argc, char **argv)
 {
     double seconds = argc > 1 ? atof(argv[1]) : 0.2;
@@ -166,9 +175,7 @@ int main(int argc, char **argv)
         MPI_Type_commit(&s->type);
         MPI_Type_size(s->type, &size);
         size *= s->count;
-        char *memory = malloc(s->memory + 4096), *packed = malloc((size_t)size + 4096);
-        memset(memory, 1, s->memory + 4096);
-        memset(packed, 2, (size_t)size + 4096);
+        char *memory = pages(s->memory), *packed = pages((size_t)size);
         double pack = measure(s, memory, packed, size, PACK, seconds);
         double unpack = measure(s, memory, packed, size, UNPACK, seconds);
         double copy = measure(s, memory, packed, size, COPY, seconds / 4);

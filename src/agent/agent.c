@@ -146,6 +146,7 @@ static void tell_ready(struct tb_agent *agent)
     const char *site = getenv("TOMBOLO_SITE"), *cluster = getenv("TOMBOLO_CLUSTER");
     gethostname(name, sizeof name - 1);
     struct tb_writer *w = tb_pipe_begin(&agent->pipe, TB_CONTROL_READY);
+    tb_put_text(w, TB_VERSION);
     tb_put_text(w, name);
     tb_put_text(w, site != NULL ? site : "");
     tb_put_text(w, cluster != NULL ? cluster : "");
@@ -375,6 +376,7 @@ static int open_all(struct tb_agent *agent)
     prctl(PR_SET_PDEATHSIG, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would take the exit codes away */
     getrlimit(RLIMIT_NOFILE, &agent->descriptors);
     struct rlimit most = {agent->descriptors.rlim_max, agent->descriptors.rlim_max};
     setrlimit(RLIMIT_NOFILE, &most);

@@ -223,6 +223,14 @@ static struct tb_rank *rank_above(struct tb_agent *agent, pid_t pid)
     return NULL;
 }
 
+static bool is_below(pid_t pid, pid_t above)
+{
+    for (int i = 0; i < ANCESTORS_LIMIT && pid > 1; i++, pid = parent_of(pid))
+        if (pid == above)
+            return true;
+    return false;
+}
+
 static void refuse(int socket, bool alone, const char *text)
 {
     struct tb_writer w;
@@ -239,7 +247,7 @@ static void admit(struct tb_agent *agent, int socket)
     struct ucred who;
     socklen_t length = sizeof who;
     struct tb_rank *rank = NULL;
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == geteuid())
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0)
         rank = rank_above(agent, who.pid);
     if (rank == NULL) {
         close(socket);
@@ -247,12 +255,14 @@ static void admit(struct tb_agent *agent, int socket)
     }
     tb_desk_read(rank); /* the one before may have said hello just now */
     if (rank->joined != 0 && rank->joined != who.pid) {
+        /* A program that the rank itself has started is its own business; one that comes after it is a mistake. */
+        bool child = is_below(who.pid, rank->joined);
         char text[256];
         snprintf(text, sizeof text,
                  "rank %u already was process %d, which has ended its part: one mpiexec runs one MPI program in each "
                  "rank; start the second one with an mpiexec of its own",
                  rank->rank, (int)rank->joined);
-        refuse(socket, !rank->finalized, text);
+        refuse(socket, child, text);
         close(socket);
         return;
     }
@@ -321,8 +331,11 @@ static void desk_ready(struct tb_watch *watch, uint32_t events)
     int socket = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0)
         return;
+    struct ucred who;
+    socklen_t length = sizeof who;
     uint64_t now = tb_clock_now_real();
-    int place = find_place(agent, now);
+    bool ours = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == geteuid();
+    int place = ours ? find_place(agent, now) : -1; /* other users of this machine get no place */
     struct tb_joiner *joiner = place >= 0 ? calloc(1, sizeof *joiner) : NULL;
     if (joiner == NULL) {
         close(socket);

@@ -35,7 +35,8 @@ void tb_lines_add(struct tb_lines *lines, const char *bytes, size_t length, uint
     size_t rest = length - whole;
     if (rest == 0)
         return;
-    lines->since = now;
+    if (lines->length == 0)
+        lines->since = now;
     /* Too long, or no memory for it: better torn than lost. */
     if (lines->length + rest > TB_LINES_LIMIT || !keep(lines, bytes + whole, rest)) {
         emit(context, lines->bytes, lines->length, bytes + whole, rest);

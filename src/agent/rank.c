@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-#define OWN_VARIABLES 4 /* TOMBOLO_AGENT, TOMBOLO_RANK, TOMBOLO_LOCAL_RANK, TOMBOLO_SIZE */
+#define OWN_VARIABLES 5
 #define OWN_BYTES     160
 
 /* What the ranks of one program have in common. */
@@ -88,7 +88,8 @@ static const char *value_in(char *const *environment, const char *name)
 
 static bool is_own(const char *variable)
 {
-    static const char *const names[] = {TB_AGENT_VARIABLE, "TOMBOLO_RANK", "TOMBOLO_LOCAL_RANK", "TOMBOLO_SIZE"};
+    static const char *const names[OWN_VARIABLES] = {TB_AGENT_VARIABLE, "TOMBOLO_RANK", "TOMBOLO_LOCAL_RANK",
+                                                     "TOMBOLO_SIZE", "TOMBOLO_LOCAL_SIZE"};
     for (size_t i = 0; i < OWN_VARIABLES; i++) {
         size_t length = strlen(names[i]);
         if (strncmp(variable, names[i], length) == 0 && variable[length] == '=')
@@ -234,6 +235,7 @@ static int describe(struct tb_agent *agent, struct tb_rank *rank, struct recipe 
     snprintf(recipe->own[1], OWN_BYTES, "TOMBOLO_RANK=%u", rank->rank);
     snprintf(recipe->own[2], OWN_BYTES, "TOMBOLO_LOCAL_RANK=%u", rank->local);
     snprintf(recipe->own[3], OWN_BYTES, "TOMBOLO_SIZE=%u", agent->book.ranks);
+    snprintf(recipe->own[4], OWN_BYTES, "TOMBOLO_LOCAL_SIZE=%u", agent->rank_count);
     return TB_OK;
 }
 

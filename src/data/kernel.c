@@ -7,8 +7,8 @@
 /* Bytes of records that are worked on field by field before the next ones: they stay in the first cache. */
 #define RECORDS_TILE 8192
 #define CACHE_LINE   64
-#define FAR_STRIDE   512
-#define LOOP_AHEAD   32
+#define FAR_STRIDE   512 /* bytes from turn to turn from which on asking ahead pays */
+#define LOOP_AHEAD   32  /* turns */
 #define LIST_AHEAD   8
 
 /* A block of any size. The loops call it with the same size again and again, so its branches are foreseen. */
@@ -56,7 +56,7 @@ INLINE void move(char *memory, char *packed, uint64_t block, bool fixed, bool ga
         move_any(to, from, block);
 }
 
-/* Calls LOOP(block, fixed, gather) with constants wherever the block has a usual size. */
+/* Calls LOOP(block, fixed, gather) with constants wherever the block has a usual size: statements of their own. */
 #define FOR_SIZE(block, LOOP, gather)                                                                                  \
     switch (block) {                                                                                                   \
     case 1:                                                                                                            \
@@ -104,10 +104,43 @@ INLINE void loop(char *memory, int64_t stride, char *packed, int64_t packed_stri
     }
 }
 
-void tb_kernel_loop(char *memory, int64_t stride, char *packed, uint64_t block, uint64_t count, bool gather){
-#define LOOP(size, fixed, way) loop(memory, stride, packed, (int64_t)(size), count, size, fixed, way)
-    FOR_DIRECTION_AND_SIZE(block, LOOP)
-#undef LOOP
+/* Asks for memory some turns before it is used; an address beyond the end does no harm. The processor foresees short
+ * strides by itself. */
+INLINE void far_loop(char *memory, int64_t stride, char *packed, uint64_t count, uint64_t block, bool fixed,
+                     bool gather)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        __builtin_prefetch(tb_shifted(memory, LOOP_AHEAD * stride), !gather);
+        move(memory, packed, block, fixed, gather);
+        memory = tb_shifted(memory, stride);
+        packed += block;
+    }
+}
+
+static bool is_far(int64_t stride, uint64_t count)
+{
+    return (stride >= FAR_STRIDE || stride <= -FAR_STRIDE) && count > LOOP_AHEAD;
+}
+
+/* Blocks for which memcpy is right. */
+static void long_loop(char *memory, int64_t stride, char *packed, uint64_t block, uint64_t count, bool gather)
+{
+    for (uint64_t i = 0; i < count; i++)
+        tb_kernel_run(tb_shifted(memory, (int64_t)i * stride), packed + i * block, block, gather);
+}
+
+#define LOOP(size, fixed, way)     loop(memory, stride, packed, (int64_t)(size), count, size, fixed, way)
+#define FAR_LOOP(size, fixed, way) far_loop(memory, stride, packed, count, size, fixed, way)
+
+void tb_kernel_loop(char *memory, int64_t stride, char *packed, uint64_t block, uint64_t count, bool gather)
+{
+    if (block > CACHE_LINE) {
+        long_loop(memory, stride, packed, block, count, gather);
+    } else if (is_far(stride, count)) {
+        FOR_DIRECTION_AND_SIZE(block, FAR_LOOP)
+    } else {
+        FOR_DIRECTION_AND_SIZE(block, LOOP)
+    }
 }
 
 INLINE void grid(char *memory, int64_t stride, uint64_t count, int64_t row_stride, char *packed, uint64_t rows,
@@ -138,7 +171,7 @@ INLINE void interleaved(char *memory, int64_t stride, uint64_t count, int64_t ro
                         uint64_t block, bool fixed, bool gather)
 {
     while (rows > 0) {
-        uint64_t part = rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
+        uint64_t part = rows >= 8 ? 8 : rows;
         if (part == 8)
             neighbours(memory, stride, count, row_stride, packed, 8, block, fixed, gather);
         else
@@ -149,19 +182,24 @@ INLINE void interleaved(char *memory, int64_t stride, uint64_t count, int64_t ro
     }
 }
 
+#define GRID(size, fixed, way)        grid(memory, stride, count, row_stride, packed, rows, size, fixed, way)
+#define INTERLEAVED(size, fixed, way) interleaved(memory, stride, count, row_stride, packed, rows, size, fixed, way)
+
 void tb_kernel_grid(char *memory, int64_t stride, uint64_t count, int64_t row_stride, char *packed, uint64_t block,
                     uint64_t rows, bool gather)
 {
     int64_t near = row_stride < 0 ? -row_stride : row_stride, far = stride < 0 ? -stride : stride;
-    if (near <= CACHE_LINE / 4 && far >= CACHE_LINE && rows > 1) {
-#define LOOP(size, fixed, way) interleaved(memory, stride, count, row_stride, packed, rows, size, fixed, way)
-        FOR_DIRECTION_AND_SIZE(block, LOOP)
-#undef LOOP
-        return;
+    if (rows == 1) {
+        tb_kernel_loop(memory, stride, packed, block, count, gather);
+    } else if (near <= CACHE_LINE / 4 && far >= CACHE_LINE) {
+        FOR_DIRECTION_AND_SIZE(block, INTERLEAVED)
+    } else if (block > CACHE_LINE || is_far(stride, count)) {
+        for (uint64_t i = 0; i < rows; i++)
+            tb_kernel_loop(tb_shifted(memory, (int64_t)i * row_stride), stride, packed + i * count * block, block,
+                           count, gather);
+    } else {
+        FOR_DIRECTION_AND_SIZE(block, GRID)
     }
-#define LOOP(size, fixed, way) grid(memory, stride, count, row_stride, packed, rows, size, fixed, way)
-    FOR_DIRECTION_AND_SIZE(block, LOOP)
-#undef LOOP
 }
 
 INLINE void scattered(char *memory, const int64_t *displacements, char *packed, uint64_t count, uint64_t block,
@@ -186,16 +224,16 @@ static void far_scattered(char *memory, const int64_t *displacements, const char
     }
 }
 
+#define SCATTERED(size, fixed, way) scattered(memory, displacements, packed, count, size, fixed, way)
+
 void tb_kernel_scattered(char *memory, const int64_t *displacements, bool far, char *packed, uint64_t block,
                          uint64_t count, bool gather)
 {
     if (far && !gather && block <= CACHE_LINE) {
         far_scattered(memory, displacements, packed, block, count);
-        return;
+    } else {
+        FOR_DIRECTION_AND_SIZE(block, SCATTERED)
     }
-#define LOOP(size, fixed, way) scattered(memory, displacements, packed, count, size, fixed, way)
-    FOR_DIRECTION_AND_SIZE(block, LOOP)
-#undef LOOP
 }
 
 void tb_kernel_ragged(char *memory, const int64_t *displacements, const uint64_t *starts, uint64_t count, char *packed,
@@ -210,13 +248,13 @@ void tb_kernel_ragged(char *memory, const int64_t *displacements, const uint64_t
     }
 }
 
+#define FIELD(size, fixed, way) loop(memory, stride, packed, packed_stride, count, size, fixed, way)
+
 /* One field of some records. */
 static void field(char *memory, int64_t stride, char *packed, int64_t packed_stride, uint64_t count, uint64_t block,
                   bool gather)
 {
-#define LOOP(size, fixed, way) loop(memory, stride, packed, packed_stride, count, size, fixed, way)
-    FOR_DIRECTION_AND_SIZE(block, LOOP)
-#undef LOOP
+    FOR_DIRECTION_AND_SIZE(block, FIELD)
 }
 
 void tb_kernel_records(char *memory, int64_t stride, uint64_t count, const int64_t *displacements,

@@ -112,37 +112,69 @@ void tb_contexts_close(struct tb_engine *e)
 
 /* ---- channels ---------------------------------------------------------------------------------------------------- */
 
+/* Its contexts; a collective one if there is such a plane. */
+static int channel_enter(struct tb_channel *c, uint64_t context, enum tb_plane point, int collective)
+{
+    c->point = tb_context_get(c->engine, tb_context_plane(context, point));
+    if (collective >= 0)
+        c->collective = tb_context_get(c->engine, tb_context_plane(context, (enum tb_plane)collective));
+    if (c->point == NULL || (collective >= 0 && c->collective == NULL))
+        return TB_ERR_MEMORY;
+    TB_ASSERT(c->point->channel == NULL);
+    c->point->channel = c;
+    if (c->collective != NULL)
+        c->collective->channel = c;
+    return TB_OK;
+}
+
+static int channel_copy(struct tb_channel *c, const uint32_t *procs)
+{
+    if (procs == NULL)
+        return TB_OK;
+    c->procs = malloc(sizeof *c->procs * (c->size > 0 ? c->size : 1));
+    if (c->procs == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a communicator of %u ranks", c->size);
+    memcpy(c->procs, procs, sizeof *c->procs * c->size);
+    return TB_OK;
+}
+
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel)
 {
-    int error = TB_OK;
     struct tb_channel *c = calloc(1, sizeof *c);
     if (c == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a communicator of %u ranks", config->size);
     *c = (struct tb_channel){
         .engine = engine, .size = config->size, .rank = config->rank, .users = 1, .owner = config->owner};
     tb_lane_lock(engine);
-    if (config->procs != NULL) {
-        c->procs = malloc(sizeof *c->procs * config->size);
-        if (c->procs == NULL)
-            error = tb_error(TB_ERR_MEMORY, "no memory for a communicator of %u ranks", config->size);
-        else
-            memcpy(c->procs, config->procs, sizeof *c->procs * config->size);
-    }
-    if (error == TB_OK) {
-        c->point = tb_context_get(engine, tb_context_plane(config->context, TB_PLANE_POINT));
-        c->collective = tb_context_get(engine, tb_context_plane(config->context, TB_PLANE_COLLECTIVE));
-        if (c->point == NULL || c->collective == NULL)
-            error = TB_ERR_MEMORY;
-    }
-    if (error == TB_OK) {
-        TB_ASSERT(c->point->channel == NULL && !tb_gone_contains(engine, config->context));
-        c->point->channel = c->collective->channel = c;
+    int error = channel_copy(c, config->procs);
+    if (error == TB_OK)
+        error = channel_enter(c, config->context, config->local ? TB_PLANE_LOCAL_POINT : TB_PLANE_POINT,
+                              config->local ? TB_PLANE_LOCAL_COLLECTIVE : TB_PLANE_COLLECTIVE);
+    if (error == TB_OK)
         *channel = c;
-    } else {
+    else
         channel_free(c);
-    }
     tb_lane_unlock(engine);
     return error;
+}
+
+struct tb_channel *tb_channel_control(struct tb_channel *channel)
+{
+    struct tb_engine *e = channel->engine;
+    tb_lane_lock(e);
+    struct tb_channel *c = channel->control != NULL ? NULL : calloc(1, sizeof *c);
+    if (c != NULL) {
+        *c = (struct tb_channel){
+            .engine = e, .size = channel->size, .rank = channel->rank, .users = 1, .owner = channel->owner};
+        if (channel_copy(c, channel->procs) == TB_OK &&
+            channel_enter(c, channel->point->id, TB_PLANE_CONTROL, -1) == TB_OK)
+            channel->control = c;
+        else
+            channel_free(c);
+    }
+    c = channel->control;
+    tb_lane_unlock(e);
+    return c;
 }
 
 void tb_channel_drop(struct tb_channel *channel)
@@ -150,9 +182,14 @@ void tb_channel_drop(struct tb_channel *channel)
     struct tb_engine *e = channel->engine;
     if (TB_LIKELY(--channel->users > 0))
         return;
-    tb_gone_add(e, channel->point->id);
+    uint64_t id = channel->point->id;
+    if (channel->control != NULL)
+        tb_channel_drop(channel->control);
+    if (id == tb_context_plane(id, TB_PLANE_POINT))
+        tb_gone_add(e, id);
     context_free(e, channel->point, true);
-    context_free(e, channel->collective, true);
+    if (channel->collective != NULL)
+        context_free(e, channel->collective, true);
     channel_free(channel);
 }
 

@@ -210,6 +210,7 @@ static int engine_prepare(struct tb_engine *e)
     tb_list_init(&e->waiting);
     tb_list_init(&e->ports);
     tb_list_init(&e->dying);
+    tb_list_init(&e->working);
     tb_list_init(&e->waiters);
     tb_list_init(&e->port.transfers);
     tb_list_init(&e->port.on_lane);
@@ -281,6 +282,7 @@ void tb_engine_close(struct tb_engine *engine)
     tb_pool_close(&e->notes);
     free(e->slots);
     free(e->story);
+    free(e->work);
     if (e->kick >= 0)
         close(e->kick);
     pthread_mutex_destroy(&e->lock);

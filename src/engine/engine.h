@@ -72,12 +72,18 @@ struct tb_channel_config {
     uint32_t size, rank;
     const uint32_t *procs; /* job index of each rank; NULL: the identity. Copied. */
     void *owner;           /* the communicator, for errors */
+    bool local;            /* for one group of an inter-communicator, which has the same context */
 };
+/* Of an inter-communicator: size and procs are those of the remote group, to and from which messages go, and rank is
+ * this process's in its own group. */
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel);
 /* Gives up the owner's hold; requests in flight keep the channel alive. The context is remembered as gone. */
 void tb_channel_close(struct tb_channel *channel);
 uint32_t tb_channel_size(const struct tb_channel *channel);
 uint32_t tb_channel_rank(const struct tb_channel *channel);
+/* The same ranks in a plane of its own, for messages of the library that no receive of the program can match. Made at
+ * first use, lives as long as the channel. NULL: no memory. */
+struct tb_channel *tb_channel_control(struct tb_channel *channel);
 /* A number for the next collective on this channel: the same on all ranks, because they call in the same order. */
 uint32_t tb_channel_next_collective(struct tb_channel *channel);
 
@@ -177,17 +183,34 @@ void tb_engine_kick(struct tb_engine *engine);
 /* ---- programs ------------------------------------------------------------------------------------------------------
  */
 
+/* How the memory of a symbol is cut into pieces. */
+enum tb_cut {
+    TB_CUT_EVEN,    /* its buffer is cut after every `piece` elements; the last piece may be shorter */
+    TB_CUT_OFFSETS, /* piece i of its buffer begins at element offsets[i] and ends before offsets[i + 1] */
+    TB_CUT_BLOCKS,  /* its buffer is piece 0; the others follow it, each as far from the one before as it is long */
+    TB_CUT_TABLE    /* piece i is tables[symbol][i], of any place, length and type; such pieces cannot be joined */
+};
+
+/* What a program's symbols stand for. WORK is provided by the executor: its buffer gives the type and, if it is cut
+ * into blocks, the items of a block; it has no base, and no type means packed bytes. Cut in another way, it is as often
+ * the whole of `elements` as the program needs. */
 struct tb_binding {
-    struct tb_buffer buffers[TB_SYMBOL_COUNT]; /* WORK is provided by the executor */
-    uint64_t elements;                         /* of IN and OUT, in basic elements */
+    struct tb_buffer buffers[TB_SYMBOL_COUNT];
+    const struct tb_buffer *tables[TB_SYMBOL_COUNT];
+    uint8_t cuts[TB_SYMBOL_COUNT]; /* enum tb_cut */
+    uint8_t operation;             /* enum tb_operation: travels in match and detects mismatched collectives */
+    uint64_t elements;             /* of what is cut evenly or by offsets: in all, the bytes of one, those of a piece */
     uint32_t element_bytes;
-    uint64_t piece;    /* elements of a piece */
-    uint8_t operation; /* enum tb_operation: travels in match and detects mismatched collectives */
+    uint64_t piece;
+    const uint64_t *offsets;
+    const struct tb_op *op;   /* of reductions, whose elements are items of their type */
+    struct tb_channel *local; /* of the local group, where the channel is that of an intercommunicator; else NULL */
 };
 
 /* Runs a program to its end. A small one needs no allocation. */
 int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding);
-/* Starts it; `request` completes when all steps are done; program and binding's buffers must live until then. */
+/* Starts it; `request` completes when all steps are done; program and what the binding points to
+ * must live until then. */
 void tb_program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
                      const struct tb_binding *binding);
 

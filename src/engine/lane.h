@@ -18,7 +18,7 @@
 #define TB_ARRIVALS_LIMIT (1u << 22) /* messages that wait for their receive */
 #define TB_NOTES_LIMIT    (1u << 22) /* answers that wait for room */
 #define TB_CONTEXTS_LIMIT (1u << 20)
-#define TB_GONE_LIMIT     (1u << 16) /* ranges of contexts that are gone */
+#define TB_GONE_LIMIT     4096u /* ranges of contexts that are gone */
 #define TB_BUCKETS_FIRST  256u
 #define TB_BUCKETS_LIMIT  (1u << 20)
 #define TB_SLOT_BITS      24
@@ -56,7 +56,8 @@ struct tb_context {
 
 struct tb_channel {
     struct tb_engine *engine;
-    struct tb_context *point, *collective;
+    struct tb_context *point, *collective; /* collective: NULL in a control channel */
+    struct tb_channel *control;            /* NULL: not needed yet */
     uint32_t size, rank;
     uint32_t *procs; /* NULL: identity */
     uint32_t users;  /* the owner and every unfinished request */
@@ -168,6 +169,10 @@ struct tb_engine {
     uint64_t sends;      /* unfinished ones */
     uint64_t self_bytes; /* payload of arrivals from this process itself */
     char *story;         /* of the last collective that failed */
+
+    struct tb_list working; /* items of programs that copy or reduce, a portion in each round of progress */
+    void *work;             /* memory that the last program needed, kept for the next one */
+    uint64_t work_bytes;
 
     struct tb_pool arrivals, notes;
     struct tb_counters counters;
@@ -312,6 +317,18 @@ struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m
 void tb_arrival_free(struct tb_engine *e, struct tb_arrival *a);
 void tb_arrival_drop(struct tb_engine *e, struct tb_arrival *a);  /* nobody will ever receive it: answers its sender */
 void tb_arrival_file(struct tb_context *c, struct tb_arrival *a); /* it waits for its receive from now on */
+
+/* ---- programs (run.c, binding.c) --------------------------------------------------------------------------------- */
+
+int tb_runs_work(struct tb_engine *e);
+
+/* The bytes of one item of a step's slice; `room` is for a buffer that part may refer to. */
+void tb_binding_part(const struct tb_binding *b, const struct tb_program *program, const struct tb_step *step,
+                     const struct tb_slice *slice, uint32_t item, struct tb_part *part, struct tb_buffer *room);
+/* Provides WORK, in the `small_bytes` at `small` if they are enough; *work is then NULL. */
+int tb_binding_take_work(struct tb_binding *b, const struct tb_program *program, struct tb_engine *e, void *small,
+                         uint64_t small_bytes, void **work, uint64_t *work_bytes);
+void tb_binding_give_work(struct tb_engine *e, void *work, uint64_t bytes);
 
 /* ---- collectives (mismatch.c) ------------------------------------------------------------------------------------ */
 

@@ -4,7 +4,7 @@
 #ifndef TB_ENGINE_LOOPBACK_TEST_H
 #define TB_ENGINE_LOOPBACK_TEST_H
 
-#include "engine/engine.h"
+#include "engine/lane.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -344,6 +344,8 @@ static void loop_net_open(struct loop_net *net, bool threaded)
         struct tb_channel_config channel = {.context = LOOP_CONTEXT, .size = net->count, .rank = i};
         if (tb_engine_open(&config, &net->engines[i]) != TB_OK ||
             tb_channel_open(net->engines[i], &channel, &net->channels[i]) != TB_OK)
+            abort();
+        if (net->remote && tb_lane_remote(net->engines[i]) != TB_OK) /* as a connection from outside would */
             abort();
     }
 }

@@ -234,9 +234,28 @@ static void gone_ranges_melt(void **state)
     free(e.gone);
 }
 
+/* Two allocators, one of which is seen every other time only: its oldest ranges become one, everything stays gone. */
+static void gone_ranges_are_bounded(void **state)
+{
+    struct tb_engine e = {.threaded = false};
+    tb_gone_add(&e, tb_context_make(0, 3, 7, TB_PLANE_POINT));
+    for (uint32_t n = 1; n < 5 * TB_GONE_LIMIT; n++)
+        tb_gone_add(&e, tb_context_make(0, 9, 2 * n, TB_PLANE_POINT));
+    assert_int_equal(e.gone_used, TB_GONE_LIMIT);
+    for (uint32_t n = 1; n < 5 * TB_GONE_LIMIT; n++)
+        assert_true(tb_gone_contains(&e, tb_context_make(0, 9, 2 * n, TB_PLANE_POINT)));
+    for (uint32_t n = 5 * TB_GONE_LIMIT - 1000; n < 5 * TB_GONE_LIMIT; n++)
+        assert_false(tb_gone_contains(&e, tb_context_make(0, 9, 2 * n + 1, TB_PLANE_POINT)));
+    assert_true(tb_gone_contains(&e, tb_context_make(0, 3, 7, TB_PLANE_POINT)));
+    assert_false(tb_gone_contains(&e, tb_context_make(0, 3, 8, TB_PLANE_POINT)));
+    for (uint32_t k = 1; k < e.gone_used; k++)
+        assert_true(e.gone[k - 1].high < e.gone[k].low);
+    free(e.gone);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(as_the_model_says), cmocka_unit_test(many_in_reverse_order),
-                                       cmocka_unit_test(gone_ranges_melt)};
+                                       cmocka_unit_test(gone_ranges_melt), cmocka_unit_test(gone_ranges_are_bounded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,15 @@
  * items. */
 #include "engine/lane.h"
 
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SMALL_STEPS  16u
 #define SMALL_ITEMS  16u
-#define WINDOW_LIMIT 32u /* of a step that asks for all pieces at once: more does not make anything faster */
+#define SMALL_WORK   512u
+#define WINDOW_LIMIT 32u          /* of a step that asks for all pieces at once: more makes nothing faster */
+#define PORTION      (256u << 10) /* bytes that are copied or reduced before others get their turn */
 
 enum item_state { ITEM_IDLE, ITEM_ACTIVE, ITEM_DONE };
 
@@ -17,8 +20,10 @@ struct tb_run;
 struct item {
     struct tb_request request;
     struct tb_run *run;
-    uint32_t step;
+    uint32_t step, index;
     enum item_state state;
+    struct tb_list working; /* of copies and reductions: in engine->working */
+    uint64_t moved;         /* bytes that they have done */
 };
 
 /* Items [0, done) are finished, [done, started) are on their way or finished out of order. */
@@ -29,17 +34,19 @@ struct progress {
 };
 
 struct tb_run {
-    struct tb_request *request; /* completes when everything is done */
-    struct tb_context *context;
+    struct tb_request *request;     /* completes when everything is done */
+    struct tb_context *contexts[2]; /* by the group of a step's peer */
+    uint32_t numbers[2];            /* of this collective on their channels */
     const struct tb_program *program;
     struct tb_binding binding;
-    uint32_t number; /* of this collective on its channel */
     uint32_t low;    /* all steps before this one are done */
     uint32_t active; /* items on their way */
     int error;
     bool advancing, again;
     void *memory; /* in which it stands, freed at its end; NULL: the caller's */
-    void *work;
+    void *work;   /* allocated for WORK, or NULL */
+    uint64_t work_bytes;
+    void *small; /* memory for a small WORK, or NULL */
     struct progress *progress;
     struct item *items;
 };
@@ -48,36 +55,17 @@ struct small {
     struct tb_run run;
     struct progress progress[SMALL_STEPS];
     struct item items[SMALL_ITEMS];
+    alignas(16) char work[SMALL_WORK];
 };
-
-/* ---- binding ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t run_match(const struct tb_run *run, const struct tb_step *s)
 {
-    return (uint64_t)run->number << 32 | (uint64_t)run->binding.operation << 24 | (uint64_t)s->edge << 8;
-}
-
-/* The bytes of one item of a slice. */
-static struct tb_part run_part(const struct tb_run *run, const struct tb_slice *s, uint32_t item)
-{
-    const struct tb_binding *b = &run->binding;
-    struct tb_part part = {.buffer = &b->buffers[s->symbol]};
-    if (s->count == 0)
-        return part;
-    uint64_t first = (s->first + (uint64_t)s->stride * item) * b->piece;
-    uint64_t end = first + b->piece;
-    if (s->symbol != TB_SYMBOL_WORK && end > b->elements)
-        end = b->elements;
-    if (first < end) {
-        part.from = first * b->element_bytes;
-        part.length = (end - first) * b->element_bytes;
-    }
-    return part;
+    return (uint64_t)run->numbers[s->group] << 32 | (uint64_t)run->binding.operation << 24 | (uint64_t)s->edge << 8;
 }
 
 static uint32_t step_window(const struct tb_step *s)
 {
-    uint32_t items = s->slice.count == 0 ? 1 : s->slice.count;
+    uint32_t items = tb_step_items(s);
     uint32_t window = s->window == 0 || s->window > WINDOW_LIMIT ? WINDOW_LIMIT : s->window;
     return window < items ? window : items;
 }
@@ -132,19 +120,120 @@ static void item_complete(struct tb_request *request)
     run_advance(run);
 }
 
-static void item_copy(struct tb_run *run, const struct tb_step *s, uint32_t index)
+/* ---- copies and reductions --------------------------------------------------------------------------------------- */
+
+static void part_copy(const struct tb_part *from, const struct tb_part *to, uint64_t at, uint64_t length)
 {
-    struct tb_part from = run_part(run, &s->slice, index), to = run_part(run, &s->other, index);
     struct tb_spans in, out;
-    uint64_t length = from.length < to.length ? from.length : to.length;
-    tb_buffer_spans(from.buffer, from.from, length, &in);
-    tb_buffer_spans(to.buffer, to.from, length, &out);
-    while (in.left > 0) {
-        size_t n = in.length < out.length ? in.length : out.length;
-        memmove(out.base, in.base, n);
-        tb_spans_skip(&in, n);
-        tb_spans_skip(&out, n);
+    tb_buffer_spans(from->buffer, from->from + at, length, &in);
+    tb_buffer_spans(to->buffer, to->from + at, length, &out);
+    if (out.length == length) {
+        tb_spans_gather(&in, out.base, length);
+        return;
     }
+    while (in.left > 0) {
+        size_t n = in.length;
+        tb_spans_scatter(&out, in.base, n);
+        tb_spans_skip(&in, n);
+    }
+}
+
+static void *part_item(const struct tb_part *part, uint64_t at)
+{
+    const struct tb_type *type = part->buffer->type;
+    uint64_t item = (part->from + at) / type->size;
+    return (char *)((uintptr_t)part->buffer->base + item * (uint64_t)type->extent);
+}
+
+/* Does the next portion of a copy or reduction; true when all is done. */
+static bool item_work(struct item *item)
+{
+    struct tb_run *run = item->run;
+    const struct tb_step *s = &run->program->steps[item->step];
+    struct tb_part from, to;
+    struct tb_buffer rooms[2];
+    tb_binding_part(&run->binding, run->program, s, &s->slice, item->index, &from, &rooms[0]);
+    tb_binding_part(&run->binding, run->program, s, &s->other, item->index, &to, &rooms[1]);
+    uint64_t total = from.length < to.length ? from.length : to.length;
+    uint64_t portion = total - item->moved < PORTION ? total - item->moved : PORTION;
+    if (portion == 0)
+        return true;
+    if (s->kind == TB_STEP_COPY) {
+        part_copy(&from, &to, item->moved, portion);
+    } else {
+        const struct tb_type *type = to.buffer->type;
+        uint64_t items = portion < type->size ? 1 : portion / type->size;
+        portion = items * type->size;
+        int error =
+            tb_op_apply(run->binding.op, part_item(&from, item->moved), part_item(&to, item->moved), items, type);
+        if (error != TB_OK)
+            run_fail(run, error);
+    }
+    item->moved += portion;
+    return item->moved >= total;
+}
+
+static void item_end(struct item *item)
+{
+    struct tb_run *run = item->run;
+    tb_list_remove(&item->working);
+    item->state = ITEM_DONE;
+    run->active--;
+    progress_settle(run, &run->progress[item->step]);
+}
+
+int tb_runs_work(struct tb_engine *e)
+{
+    struct item *item = TB_CONTAINER(e->working.next, struct item, working);
+    struct tb_run *run = item->run;
+    if (item_work(item) || run->error != TB_OK) {
+        item_end(item);
+        run_advance(run);
+    } else {
+        tb_list_remove(&item->working);
+        tb_list_append(&e->working, &item->working);
+    }
+    return 1;
+}
+
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
+
+static void item_start_local(struct tb_run *run, struct item *item)
+{
+    struct tb_engine *e = run->request->engine;
+    item->moved = 0;
+    if (item_work(item))
+        return;
+    item->state = ITEM_ACTIVE;
+    run->active++;
+    tb_list_append(&e->working, &item->working);
+    e->stirred = true;
+}
+
+static void item_start_message(struct tb_run *run, const struct tb_step *s, struct item *item)
+{
+    struct tb_part part;
+    struct tb_buffer room;
+    tb_binding_part(&run->binding, run->program, s, &s->slice, item->index, &part, &room);
+    if (s->other.count > 0) {
+        struct tb_part shape;
+        struct tb_buffer shape_room;
+        tb_binding_part(&run->binding, run->program, s, &s->other, item->index, &shape, &shape_room);
+        part.length = shape.length;
+    }
+    if (part.length == 0 && s->slice.count > 0)
+        return; /* no data: the other side knows it too */
+    uint64_t match = run_match(run, s);
+    struct tb_context *context = run->contexts[s->group];
+    if (s->kind == TB_STEP_SEND && tb_send_try(context, &part, s->peer, match, TB_MODE_STANDARD) == TB_OK)
+        return;
+    item->state = ITEM_ACTIVE;
+    item->request.complete = item_complete;
+    run->active++;
+    if (s->kind == TB_STEP_SEND)
+        tb_send_start(context, &item->request, &part, s->peer, match, TB_MODE_STANDARD);
+    else
+        tb_receive_start(context, &item->request, &part, s->peer, match, UINT64_MAX);
 }
 
 static void item_start(struct tb_run *run, uint32_t step, uint32_t index)
@@ -152,30 +241,16 @@ static void item_start(struct tb_run *run, uint32_t step, uint32_t index)
     const struct tb_step *s = &run->program->steps[step];
     struct progress *p = &run->progress[step];
     struct item *item = &run->items[p->first + index % p->window];
-    struct tb_part part = run_part(run, &s->slice, index);
-    uint64_t match = run_match(run, s);
     item->run = run;
     item->step = step;
+    item->index = index;
     item->state = ITEM_DONE;
+    tb_list_init(&item->working);
     p->started++;
-    if (s->kind == TB_STEP_COPY) {
-        item_copy(run, s, index);
-        return;
-    }
-    if (part.length == 0 && s->slice.count > 0)
-        return; /* no data: the other side knows it too */
-    if (s->kind == TB_STEP_SEND) {
-        int rc = tb_send_try(run->context, &part, s->peer, match, TB_MODE_STANDARD);
-        if (rc == TB_OK)
-            return;
-    }
-    item->state = ITEM_ACTIVE;
-    item->request.complete = item_complete;
-    run->active++;
-    if (s->kind == TB_STEP_SEND)
-        tb_send_start(run->context, &item->request, &part, s->peer, match, TB_MODE_STANDARD);
+    if (s->kind == TB_STEP_COPY || s->kind == TB_STEP_REDUCE)
+        item_start_local(run, item);
     else
-        tb_receive_start(run->context, &item->request, &part, s->peer, match, UINT64_MAX);
+        item_start_message(run, s, item);
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
@@ -183,8 +258,10 @@ static void item_start(struct tb_run *run, uint32_t step, uint32_t index)
 static bool step_ready(const struct tb_run *run, const struct tb_step *s, uint32_t index)
 {
     for (uint32_t i = 0; i < s->after_count; i++) {
-        const struct progress *before = &run->progress[run->program->after[s->after + i]];
-        uint32_t needed = s->piecewise && index + 1 < before->items ? index + 1 : before->items;
+        uint32_t after = run->program->after[s->after + i];
+        const struct progress *before = &run->progress[after & ~TB_AFTER_PIECEWISE];
+        bool pieces = (s->piecewise || (after & TB_AFTER_PIECEWISE) != 0) && !s->joined;
+        uint32_t needed = pieces && index + 1 < before->items ? index + 1 : before->items;
         if (before->done < needed)
             return false;
     }
@@ -207,18 +284,28 @@ static void run_cancel(struct tb_run *run)
 {
     for (uint32_t step = run->low; step < run->program->step_count; step++) {
         const struct progress *p = &run->progress[step];
-        for (uint32_t i = 0; i < p->window && run->active > 0; i++)
-            if (run->items[p->first + i].state == ITEM_ACTIVE)
-                tb_request_cancel_locked(&run->items[p->first + i].request);
+        for (uint32_t i = 0; i < p->window && run->active > 0; i++) {
+            struct item *item = &run->items[p->first + i];
+            if (item->state != ITEM_ACTIVE)
+                continue;
+            if (tb_list_empty(&item->working))
+                tb_request_cancel_locked(&item->request);
+            else
+                item_end(item);
+        }
     }
 }
 
 static void run_end(struct tb_run *run)
 {
     struct tb_request *request = run->request;
+    struct tb_channel *local = run->binding.local;
     int error = run->error;
-    free(run->work);
+    if (run->work != NULL)
+        tb_binding_give_work(request->engine, run->work, run->work_bytes);
     free(run->memory);
+    if (local != NULL)
+        tb_channel_drop(local);
     tb_request_finish(request, error);
 }
 
@@ -246,16 +333,25 @@ static void run_advance(struct tb_run *run)
         run_end(run);
 }
 
+static int step_check(const struct tb_binding *binding, const struct tb_step *s, uint32_t step)
+{
+    if (s->kind == TB_STEP_COMPOSITE || (s->kind == TB_STEP_REDUCE && binding->op == NULL))
+        return tb_error(TB_ERR_UNSUPPORTED, "step %u of a program is of a kind (%d) without a driver", step,
+                        (int)s->kind);
+    if (s->group > 0 && binding->local == NULL)
+        return tb_error(TB_ERR_ARGUMENT, "step %u of a program needs the channel of a local group", step);
+    return TB_OK;
+}
+
 /* How many items a program has on its way at most; an error if a step cannot be run. */
-static int program_measure(const struct tb_program *program, uint32_t *items)
+static int program_measure(const struct tb_program *program, const struct tb_binding *binding, uint32_t *items)
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < program->step_count; i++) {
-        const struct tb_step *s = &program->steps[i];
-        if (s->kind != TB_STEP_SEND && s->kind != TB_STEP_RECEIVE && s->kind != TB_STEP_COPY)
-            return tb_error(TB_ERR_UNSUPPORTED, "step %u of a program is of a kind (%d) without a driver", i,
-                            (int)s->kind);
-        total += step_window(s);
+        int error = step_check(binding, &program->steps[i], i);
+        if (error != TB_OK)
+            return error;
+        total += step_window(&program->steps[i]);
     }
     if (total > TB_PROGRAM_STEPS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "a program of %u steps has %llu pieces in flight", program->step_count,
@@ -264,42 +360,36 @@ static int program_measure(const struct tb_program *program, uint32_t *items)
     return TB_OK;
 }
 
-static int run_work(struct tb_run *run)
-{
-    const struct tb_binding *b = &run->binding;
-    uint64_t bytes = run->program->work_pieces * b->piece * b->element_bytes;
-    if (bytes == 0)
-        return TB_OK;
-    run->work = malloc(bytes);
-    if (run->work == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for %llu bytes of work space", (unsigned long long)bytes);
-    run->binding.buffers[TB_SYMBOL_WORK] = (struct tb_buffer){run->work, bytes, &tb_type_byte};
-    return TB_OK;
-}
-
 /* Makes a run in the given memory and starts it. The request is begun and will be finished. */
 static void run_start(struct tb_run *run, struct tb_channel *channel, struct tb_request *request,
                       const struct tb_program *program, const struct tb_binding *binding)
 {
+    struct tb_channel *local = binding->local;
     run->request = request;
-    run->context = channel->collective;
+    run->contexts[0] = channel->collective;
+    run->numbers[0] = tb_channel_next_collective(channel);
+    run->contexts[1] = NULL;
+    run->numbers[1] = 0;
+    if (local != NULL) {
+        local->users++; /* until the run ends */
+        run->contexts[1] = local->collective;
+        run->numbers[1] = tb_channel_next_collective(local);
+    }
     run->program = program;
     run->binding = *binding;
-    run->number = tb_channel_next_collective(channel);
     run->low = run->active = 0;
     run->advancing = run->again = false;
-    run->work = NULL;
     uint32_t first = 0;
     for (uint32_t i = 0; i < program->step_count; i++) {
-        const struct tb_step *s = &program->steps[i];
-        uint32_t window = step_window(s);
+        uint32_t window = step_window(&program->steps[i]);
         run->progress[i] =
-            (struct progress){.items = s->slice.count == 0 ? 1 : s->slice.count, .window = window, .first = first};
+            (struct progress){.items = tb_step_items(&program->steps[i]), .window = window, .first = first};
         for (uint32_t k = first; k < first + window; k++)
             run->items[k].state = ITEM_IDLE;
         first += window;
     }
-    run->error = run_work(run);
+    run->error = tb_binding_take_work(&run->binding, program, channel->engine, run->small,
+                                      run->small != NULL ? SMALL_WORK : 0, &run->work, &run->work_bytes);
     run_advance(run);
 }
 
@@ -312,6 +402,7 @@ static struct tb_run *run_make(const struct tb_program *program, uint32_t items)
         return NULL;
     }
     run->memory = run;
+    run->small = NULL;
     run->progress = (struct progress *)(run + 1);
     run->items = (struct item *)((char *)run + items_at);
     return run;
@@ -330,7 +421,7 @@ static void program_post(struct tb_channel *channel, struct tb_request *request,
     uint32_t items = 0;
     request_open(channel, request);
     tb_request_enlist(request, channel->collective);
-    int error = program_measure(program, &items);
+    int error = program_measure(program, binding, &items);
     struct tb_run *run = error == TB_OK ? run_make(program, items) : NULL;
     if (run != NULL)
         run_start(run, channel, request, program, binding);
@@ -356,6 +447,7 @@ static int run_small(struct tb_channel *channel, const struct tb_program *progra
     small.run.memory = NULL;
     small.run.progress = small.progress;
     small.run.items = small.items;
+    small.run.small = small.work;
     request.complete = NULL;
     tb_lane_lock(e);
     request_open(channel, &request);
@@ -368,7 +460,7 @@ static int run_small(struct tb_channel *channel, const struct tb_program *progra
 int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
 {
     uint32_t items = 0;
-    int error = program_measure(program, &items);
+    int error = program_measure(program, binding, &items);
     if (error != TB_OK)
         return error;
     if (program->step_count <= SMALL_STEPS && items <= SMALL_ITEMS)

@@ -59,8 +59,13 @@ static uint64_t lane_deadline(const struct tb_engine *e)
     return local < remote ? local : remote;
 }
 
+static void waiters_look(struct tb_engine *e);
+
 void tb_lane_unlock_slow(struct tb_engine *e)
 {
+    /* The poller sleeps, so what this thread has changed is looked at here: messages to oneself end without it. */
+    if (e->sleeping)
+        waiters_look(e);
     if (e->sleeping && (e->stirred || lane_deadline(e) < e->sleep_until)) {
         e->sleep_until = 0; /* one kick is enough */
         kick_write(e);
@@ -114,6 +119,8 @@ static inline int lane_round(struct tb_engine *e, uint32_t rounds)
         n += tb_peers_flush(e);
     if (TB_UNLIKELY(!tb_list_empty(&e->ports)))
         n += tb_ports_pump(e);
+    if (TB_UNLIKELY(!tb_list_empty(&e->working)))
+        n += tb_runs_work(e);
     if (TB_UNLIKELY(!tb_list_empty(&e->dying)))
         n += tb_peer_bury(e);
     e->inside = false;
@@ -283,11 +290,8 @@ static void waiter_look(struct tb_engine *e, struct tb_waiter *w)
     if (w->satisfied || w->seen == e->events)
         return;
     w->seen = e->events;
-    if (w->ready(w->context)) {
-        w->satisfied = true;
-        if (w != e->poller)
-            pthread_cond_signal(&w->wake);
-    }
+    if (w->ready(w->context))
+        tb_waiter_wake(e, w);
 }
 
 /* Asks those who wait for a condition, after something has happened. */

@@ -2,6 +2,7 @@
 #include "launch/state.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void send_books(struct tb_launch *launch)
@@ -28,7 +29,8 @@ static void take_ready(struct tb_guest *guest, struct tb_reader *r)
 {
     struct tb_launch *launch = guest->launch;
     struct tb_host *host = &launch->placement.book.hosts[guest->host];
-    char own_name[256] = "";
+    char version[64] = "", own_name[256] = "";
+    take_place(r, version, sizeof version); /* the same as ours, or the preamble would have told */
     take_place(r, own_name, sizeof own_name);
     take_place(r, host->place.site, sizeof host->place.site);
     take_place(r, host->place.cluster, sizeof host->place.cluster);
@@ -49,6 +51,21 @@ static void take_ready(struct tb_guest *guest, struct tb_reader *r)
     tb_timer_clear(&launch->start_timer);
     if (launch->host_count > 1 && !launch->ending)
         send_books(launch);
+}
+
+static void take_started(struct tb_guest *guest, struct tb_reader *r)
+{
+    struct tb_launch *launch = guest->launch;
+    uint32_t count = tb_get_u32(r);
+    if (r->error != TB_OK || count != launch->placement.book.hosts[guest->host].rank_count)
+        return;
+    guest->phase = TB_GUEST_STARTED;
+    if (guest->target.local && guest->pids == NULL)
+        guest->pids = calloc(count, sizeof *guest->pids);
+    for (uint32_t i = 0; guest->pids != NULL && i < count; i++)
+        guest->pids[i] = tb_get_u32(r);
+    if (guest == tb_launch_guest_of(launch, 0))
+        tb_input_open(launch);
 }
 
 static void take_output(struct tb_guest *guest, struct tb_reader *r)
@@ -107,9 +124,7 @@ void tb_guest_take_frame(struct tb_guest *guest, struct tb_frame *frame)
         take_ready(guest, r);
         break;
     case TB_CONTROL_STARTED:
-        guest->phase = TB_GUEST_STARTED;
-        if (guest == tb_launch_guest_of(launch, 0))
-            tb_input_open(launch);
+        take_started(guest, r);
         break;
     case TB_CONTROL_OUTPUT:
         take_output(guest, r);

@@ -116,6 +116,11 @@ static int hear(struct tb_guest *guest)
 static void lose(struct tb_guest *guest, bool exited, int status)
 {
     tb_ending_guest(guest, exited, status);
+    /* Its ranks have died with it, but not what they had started; here at least we can reach that. */
+    uint32_t count = guest->launch->placement.book.hosts[guest->host].rank_count;
+    for (uint32_t i = 0; guest->pids != NULL && i < count; i++)
+        if (guest->pids[i] > 1)
+            kill(-(pid_t)guest->pids[i], SIGKILL);
     if (guest->phase < TB_GUEST_GONE)
         tb_guest_give_up(guest);
 }

@@ -38,7 +38,7 @@ static int parse_number(const char *text, size_t length, uint32_t low, uint32_t 
 struct draft {
     const char *name, *user;
     size_t name_length, user_length;
-    uint32_t slots; /* 0: not said */
+    uint32_t slots;
     uint32_t port;
     char cluster[64];
 };
@@ -46,7 +46,7 @@ struct draft {
 /* [user@]host[:slots]. An IPv6 address with slots is written [address]:slots. */
 static int parse_host(struct draft *draft, const char *word, size_t length, const char *where)
 {
-    *draft = (struct draft){.name = word, .name_length = length};
+    *draft = (struct draft){.name = word, .name_length = length, .slots = 1};
     const char *at = memchr(word, '@', length);
     if (at != NULL) {
         draft->user = word;
@@ -71,10 +71,9 @@ static int parse_host(struct draft *draft, const char *word, size_t length, cons
             draft->name_length = (size_t)(colon - draft->name);
         }
     }
-    if (slots != NULL && parse_number(slots, (size_t)(end - slots), 1, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) != TB_OK)
-        return tb_error(TB_ERR_ARGUMENT,
-                        "%s: \"%.*s\": the number of ranks behind the colon should be 1 or more, not \"%.*s\"", where,
-                        (int)length, word, (int)(end - slots), slots);
+    if (slots != NULL && parse_number(slots, (size_t)(end - slots), 0, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) != TB_OK)
+        return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\": behind the colon should be a number of ranks, not \"%.*s\"",
+                        where, (int)length, word, (int)(end - slots), slots);
     /* A name that begins with a dash would be an option of ssh. */
     if (draft->name_length == 0 || draft->name_length > 255 || *draft->name == '-' ||
         (draft->user != NULL && *draft->user == '-'))
@@ -87,7 +86,7 @@ static int add(struct tb_host_list *list, const struct draft *draft)
     char name[256];
     memcpy(name, draft->name, draft->name_length);
     name[draft->name_length] = 0;
-    uint32_t slots = draft->slots > 0 ? draft->slots : 1;
+    uint32_t slots = draft->slots;
     int known = tb_host_list_find(list, name);
     if (known >= 0) {
         struct tb_host_entry *entry = &list->entries[known];
@@ -143,9 +142,9 @@ static int parse_key(struct draft *draft, const char *word, size_t length, const
     const char *value = equals != NULL ? equals + 1 : "";
     size_t value_length = equals != NULL ? length - key - 1 : 0;
     if (key == 5 && memcmp(word, "slots", 5) == 0) {
-        if (parse_number(value, value_length, 1, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) != TB_OK)
-            return tb_error(TB_ERR_ARGUMENT, "%s: slots should be 1 or more, not \"%.*s\"", where, (int)value_length,
-                            value);
+        if (parse_number(value, value_length, 0, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) != TB_OK)
+            return tb_error(TB_ERR_ARGUMENT, "%s: slots should be a number of ranks, not \"%.*s\"", where,
+                            (int)value_length, value);
     } else if (key == 4 && memcmp(word, "port", 4) == 0) {
         if (parse_number(value, value_length, 1, 65535, &draft->port) != TB_OK)
             return tb_error(TB_ERR_ARGUMENT, "%s: port should be between 1 and 65535, not \"%.*s\"", where,

@@ -227,6 +227,7 @@ static int open_signals(struct tb_launch *launch)
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         sigaddset(&set, numbers[i]);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would take the exit codes away */
     int rc = tb_signals_open(&set, &launch->mask, &descriptor);
     if (rc != TB_OK)
         return rc;

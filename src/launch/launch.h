@@ -13,7 +13,7 @@ struct tb_host_entry {
     char *name;       /* without the user */
     char *user;       /* NULL: not given */
     unsigned port;    /* of ssh; 0: not given */
-    uint32_t slots;   /* ranks that fit */
+    uint32_t slots;   /* ranks that fit; 0: it carries none */
     char cluster[64]; /* "": not given */
 };
 

@@ -32,8 +32,8 @@ static void lists_are_parsed(void **state)
 
 static void bad_lists_are_refused(void **state)
 {
-    static const char *const bad[] = {"",    ",",     "h1,",   "h1:",   "h1:0", "h1:-1",  "h1:x", "h1:99999999999",
-                                      "@h1", "kate@", "-oX=y", "-x@h1", "[::1", "[::1]2", ":4"};
+    static const char *const bad[] = {"",    ",",     "h1,",   "h1:",   "h1:-1", "h1:x",   "h1:99999999999",
+                                      "@h1", "kate@", "-oX=y", "-x@h1", "[::1",  "[::1]2", ":4"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct tb_host_list list = {0};
         if (tb_host_list_parse(&list, bad[i], "-H") == TB_OK)
@@ -65,7 +65,7 @@ static void files_are_read(void **state)
 
 static void errors_name_file_and_line(void **state)
 {
-    static const char *const bad[] = {"a\nb slots=0\n",  "a\nb slots=\n", "a\nb port=70000\n", "a\nb color=red\n",
+    static const char *const bad[] = {"a\nb slots=-1\n", "a\nb slots=\n", "a\nb port=70000\n", "a\nb color=red\n",
                                       "a\nb cluster=\n", "a\nb:x\n",      "a\nb slots\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct tb_host_list list = {0};
@@ -161,7 +161,7 @@ static void wrong_options_are_refused(void **state)
                                       "--hostfile /no/such/file x",
                                       "x :",
                                       ": x",
-                                      "-H a:0 x"};
+                                      "-H a: x"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct tb_options options;
         if (parse(&options, bad[i]) == TB_OK)
@@ -198,7 +198,9 @@ static void check_places(const char *line, const char *expected)
 
 static void ranks_are_placed(void **state)
 {
-    check_places("x", "0");
+    check_places("-n 1 x", "0");
+    check_places("-H a:0,b:2,c:0 x", "00");
+    check_places("-H a:0,b:1 -n 2 --map node x", "00");
     check_places("-n 4 x", "0000");
     check_places("-H a:2,b:2 x", "0011");
     check_places("-H a:2,b:2 -n 3 x", "001");
@@ -217,6 +219,9 @@ static void impossible_places_are_refused(void **state)
     struct tb_placement placement;
     assert_int_equal(parse(&options, "-n 1025 x"), TB_OK);
     assert_int_equal(tb_placement_make(&placement, &options), TB_ERR_LIMIT);
+    tb_options_close(&options);
+    assert_int_equal(parse(&options, "-n 1 -H a:0 x"), TB_OK);
+    assert_int_equal(tb_placement_make(&placement, &options), TB_ERR_ARGUMENT);
     tb_options_close(&options);
     assert_int_equal(parse(&options, "-n 1048576 -H a,b x : -n 1 y"), TB_OK);
     assert_int_equal(tb_placement_make(&placement, &options), TB_ERR_LIMIT);

@@ -15,7 +15,7 @@ const char tb_options_help[] =
     "Starts an MPI job and waits for its end. Also called `mpirun` and `tombolo run`.\n"
     "\n"
     "How many ranks, and where\n"
-    "  -n N, -np N           number of ranks (default: all slots of the hosts, or 1)\n"
+    "  -n N, -np N           number of ranks (default: all slots of the hosts, or all cores here)\n"
     "  -H, --host LIST       hosts, as in h1:4,h2:4 or user@h3 (without a number: one rank)\n"
     "  -f, --hostfile FILE   hosts, one a line: `host slots=N` or `host:N`, and where needed\n"
     "                        user@host, port=N (of ssh), cluster=NAME; # begins a comment\n"

@@ -1,6 +1,7 @@
 /* Which rank goes where. */
 #include "launch/launch.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,16 +48,22 @@ static uint32_t list_seats(const struct tb_options *options, const struct tb_sec
     return 1;
 }
 
-static uint32_t count_of(const struct tb_options *options, const struct tb_section *section, const struct seat *seats,
-                         uint32_t seat_count)
+/* Without -n: all slots of the hosts named, or all processors of this one; with several programs, one rank each. */
+static int count_ranks(const struct tb_options *options, const struct tb_section *section, const struct seat *seats,
+                       uint32_t seat_count, uint32_t *count)
 {
-    if (section->count > 0)
-        return section->count;
-    bool all = section->hosts.count > 0 || (options->hosts.count > 0 && options->section_count == 1);
     uint64_t total = 0;
+    cpu_set_t cpus;
     for (uint32_t i = 0; i < seat_count; i++)
         total += seats[i].slots;
-    return all && total > 0 ? (total > TB_JOB_RANKS_LIMIT ? TB_JOB_RANKS_LIMIT : (uint32_t)total) : 1;
+    if (total == 0)
+        return tb_error(TB_ERR_ARGUMENT, "none of the hosts has a slot for a rank");
+    if (seats[0].entry < 0)
+        total = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (uint64_t)CPU_COUNT(&cpus) : 1;
+    if (section->hosts.count == 0 && options->section_count > 1)
+        total = 1;
+    *count = section->count > 0 ? section->count : total > TB_JOB_RANKS_LIMIT ? TB_JOB_RANKS_LIMIT : (uint32_t)total;
+    return TB_OK;
 }
 
 /* What is shared between sections that use the same hosts: how full each host is. */
@@ -174,14 +181,16 @@ static int place_section(struct dealer *dealer, const struct tb_section *section
 {
     struct tb_book *book = &dealer->placement->book;
     uint32_t seat_count = list_seats(dealer->options, section, seats);
-    uint32_t count = count_of(dealer->options, section, seats, seat_count);
-    uint32_t first = book->ranks;
+    uint32_t count = 0, first = book->ranks;
+    int rc = count_ranks(dealer->options, section, seats, seat_count, &count);
+    if (rc != TB_OK)
+        return rc;
     /* What a section asks for itself does not depend on what the others left. */
     for (uint32_t i = 0; i < seat_count && section->hosts.count > 0; i++)
         dealer->used[seats[i].entry + 1] = 0;
     if (count > TB_JOB_RANKS_LIMIT - first)
         return tb_error(TB_ERR_LIMIT, "more than %u ranks", TB_JOB_RANKS_LIMIT);
-    int rc = deal(dealer, seats, seat_count, count);
+    rc = deal(dealer, seats, seat_count, count);
     return rc == TB_OK ? add_app(dealer->placement, section, first, count) : rc;
 }
 

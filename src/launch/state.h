@@ -33,6 +33,7 @@ struct tb_guest {
     size_t tail_length;
     uint64_t heard;
     uint32_t written; /* bytes of output that it may send again */
+    uint32_t *pids;   /* of its ranks, if it is a child of ours */
 };
 
 /* Output that waits until standard output or error takes it. */

@@ -8,7 +8,7 @@
 #define ACK_DELAY        (MS / 2)  /* how long it may wait for a frame to ride on */
 #define RESEND_FIRST     (20 * MS) /* the timer while the round trip is unknown */
 #define RESEND_MIN       (2 * MS)
-#define RESEND_VARIATION (20 * MS) /* what a crowded machine adds to round trips is not waited for in full */
+#define RESEND_VARIATION (8 * MS) /* what a crowded machine adds to round trips is not waited for in full */
 #define RESEND_MAX       (200 * MS)
 #define RESEND_ATTEMPTS  8u /* at least so many before a process is taken for unreachable */
 #define LATER_ARRIVALS   3  /* frames that overtake one before it is taken for lost */
@@ -334,10 +334,12 @@ static uint64_t patience_of(const struct repair_peer *p)
     return patience < RESEND_MIN ? RESEND_MIN : patience > RESEND_MAX ? RESEND_MAX : patience;
 }
 
-/* Sends a frame again, unless that was done less than a round trip ago. */
-static void resend(struct repair *r, struct repair_peer *p, struct copy *c, uint64_t now)
+/* Sends a frame again, unless its last sending may still be answered. `sure`: later ones have arrived, so the first
+ * sending needs no patience. */
+static void resend(struct repair *r, struct repair_peer *p, struct copy *c, bool sure, uint64_t now)
 {
-    if (c->waiting || c->arrived || now - c->sent_at < p->round_trip + p->variation)
+    bool fresh = now - c->sent_at < p->round_trip + p->variation;
+    if (c->waiting || c->arrived || (fresh && !(sure && c->sends == 1)))
         return;
     c->waiting = true;
     p->waiting++;
@@ -365,7 +367,7 @@ static void acknowledge(struct repair *r, struct repair_peer *p, uint32_t up_to,
     p->timeouts = 0;
     p->timer = p->first != p->next ? now + p->patience : TB_NEVER;
     if (p->first != p->next && distance(p->first, p->recover) >= 0)
-        resend(r, p, *slot(p->out, p->first), now);
+        resend(r, p, *slot(p->out, p->first), false, now);
     peer_wake(r, p, p->timer);
     if (p->wanted)
         peer_busy(r, p);
@@ -388,7 +390,7 @@ static void gaps_fill(struct repair *r, struct repair_peer *p, uint32_t up_to, u
             c->arrived = true;
             later++;
         } else if (later >= LATER_ARRIVALS) {
-            resend(r, p, c, now);
+            resend(r, p, c, true, now);
         }
     }
 }

@@ -1,4 +1,6 @@
-/* Attributes of communicators (MPI-5.0, 7.7 and 9.1.2): those that exist from the start and those of the program. */
+/* Attributes (MPI-5.0, 7.7 and 9.1.2): keys, values, and the communicators' attributes that exist from the start. */
+#include "mpi/attribute.h"
+
 #include <limits.h>
 #include <stdlib.h>
 
@@ -8,10 +10,20 @@
 #define KEYVAL_FIRST 4096
 #define KEYVAL_LIMIT 4096u
 
-/* A key of the program; it lives until it is freed and no communicator has a value for it. */
+/* A key of the program; it lives until it is freed and no object has a value for it. Which members of the unions are
+ * meant follows from the kind. */
 struct tb_keyval {
-    MPI_Comm_copy_attr_function *copy;
-    MPI_Comm_delete_attr_function *delete;
+    enum tb_bearer_kind kind;
+    union {
+        MPI_Comm_copy_attr_function *comm;
+        MPI_Type_copy_attr_function *type;
+        MPI_Win_copy_attr_function *win;
+    } copy;
+    union {
+        MPI_Comm_delete_attr_function *comm;
+        MPI_Type_delete_attr_function *type;
+        MPI_Win_delete_attr_function *win;
+    } delete;
     void *state;
     uint32_t references; /* the program's and those of values; 0: free */
     bool freed;
@@ -26,12 +38,13 @@ struct tb_attribute {
 /* ---- keys ----------------------------------------------------------------------------------------------------------
  */
 
-/* A copy of the key, taken under the lock since the table may move; false if there is none. */
-static bool keyval_get(int keyval, struct tb_keyval *copy)
+/* A copy of the key, taken under the lock since the table may move; false if there is none of this kind. */
+static bool keyval_get(enum tb_bearer_kind kind, int keyval, struct tb_keyval *copy)
 {
     tb_self_lock();
     uint32_t at = (uint32_t)keyval - KEYVAL_FIRST;
-    bool there = keyval >= KEYVAL_FIRST && at < tb_self.keyval_room && tb_self.keyvals[at].references > 0;
+    bool there = keyval >= KEYVAL_FIRST && at < tb_self.keyval_room && tb_self.keyvals[at].references > 0 &&
+                 tb_self.keyvals[at].kind == kind;
     if (there)
         *copy = tb_self.keyvals[at];
     tb_self_unlock();
@@ -65,135 +78,254 @@ static int keyval_take(const struct tb_keyval *key)
     return KEYVAL_FIRST + (int)at;
 }
 
-int tb_mpi_Comm_create_keyval(MPI_Comm_copy_attr_function *comm_copy_attr_fn,
-                              MPI_Comm_delete_attr_function *comm_delete_attr_fn, int *comm_keyval, void *extra_state)
+static const char *const keyval_names[] = {"comm_keyval", "type_keyval", "win_keyval"};
+
+static int keyval_create(const char *call, struct tb_keyval *key, int *keyval)
 {
-    static const char call[] = "MPI_Comm_create_keyval";
-    if (comm_keyval == NULL)
-        return tb_raise_null(NULL, call, 3, "comm_keyval");
-    struct tb_keyval key = {comm_copy_attr_fn, comm_delete_attr_fn, extra_state, 1, false};
+    if (keyval == NULL)
+        return tb_raise_null(NULL, call, 3, keyval_names[key->kind]);
+    key->references = 1;
     tb_self_lock();
-    int keyval = keyval_take(&key);
+    int made = keyval_take(key);
     tb_self_unlock();
-    if (keyval < 0)
+    if (made < 0)
         return tb_raise(NULL, MPI_ERR_NO_MEM, call, "there is no room for more than %u keys", KEYVAL_LIMIT);
-    *comm_keyval = keyval;
+    *keyval = made;
     return MPI_SUCCESS;
 }
 
-static int raise_keyval(struct tb_comm *comm, const char *call, int position, int keyval)
+static int raise_keyval(struct tb_comm *comm, enum tb_bearer_kind kind, const char *call, int position, int keyval)
 {
+    static const char *const what_for[] = {"communicators", "datatypes", "windows"};
+    struct tb_keyval key;
     const char *what = "this is no key of the program's";
     if (keyval == MPI_KEYVAL_INVALID)
         what = "it is MPI_KEYVAL_INVALID";
     if (keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE)
         what = "this attribute is the standard's and cannot be changed";
-    return tb_raise_argument(comm, MPI_ERR_KEYVAL, call, position, "comm_keyval", "%s", what);
+    for (int other = 0; other < 3; other++)
+        if (keyval_get((enum tb_bearer_kind)other, keyval, &key) && (enum tb_bearer_kind)other != kind)
+            return tb_raise_argument(comm, MPI_ERR_KEYVAL, call, position, keyval_names[kind],
+                                     "this key is for attributes of %s, not of %s", what_for[other], what_for[kind]);
+    return tb_raise_argument(comm, MPI_ERR_KEYVAL, call, position, keyval_names[kind], "%s", what);
+}
+
+static int keyval_free(const char *call, enum tb_bearer_kind kind, int *keyval)
+{
+    struct tb_keyval key;
+    if (keyval == NULL)
+        return tb_raise_null(NULL, call, 1, keyval_names[kind]);
+    if (!keyval_get(kind, *keyval, &key) || key.freed)
+        return raise_keyval(NULL, kind, call, 1, *keyval);
+    tb_self_lock();
+    struct tb_keyval *k = &tb_self.keyvals[*keyval - KEYVAL_FIRST];
+    k->freed = true;
+    k->references--;
+    tb_self_unlock();
+    *keyval = MPI_KEYVAL_INVALID;
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Comm_create_keyval(MPI_Comm_copy_attr_function *comm_copy_attr_fn,
+                              MPI_Comm_delete_attr_function *comm_delete_attr_fn, int *comm_keyval, void *extra_state)
+{
+    struct tb_keyval key = {.kind = TB_BEARER_COMM, .state = extra_state};
+    key.copy.comm = comm_copy_attr_fn;
+    key.delete.comm = comm_delete_attr_fn;
+    return keyval_create("MPI_Comm_create_keyval", &key, comm_keyval);
+}
+
+int tb_mpi_Type_create_keyval(MPI_Type_copy_attr_function *type_copy_attr_fn,
+                              MPI_Type_delete_attr_function *type_delete_attr_fn, int *type_keyval, void *extra_state)
+{
+    struct tb_keyval key = {.kind = TB_BEARER_TYPE, .state = extra_state};
+    key.copy.type = type_copy_attr_fn;
+    key.delete.type = type_delete_attr_fn;
+    return keyval_create("MPI_Type_create_keyval", &key, type_keyval);
+}
+
+int tb_mpi_Win_create_keyval(MPI_Win_copy_attr_function *win_copy_attr_fn,
+                             MPI_Win_delete_attr_function *win_delete_attr_fn, int *win_keyval, void *extra_state)
+{
+    struct tb_keyval key = {.kind = TB_BEARER_WIN, .state = extra_state};
+    key.copy.win = win_copy_attr_fn;
+    key.delete.win = win_delete_attr_fn;
+    return keyval_create("MPI_Win_create_keyval", &key, win_keyval);
 }
 
 int tb_mpi_Comm_free_keyval(int *comm_keyval)
 {
-    static const char call[] = "MPI_Comm_free_keyval";
-    struct tb_keyval key;
-    if (comm_keyval == NULL)
-        return tb_raise_null(NULL, call, 1, "comm_keyval");
-    if (!keyval_get(*comm_keyval, &key) || key.freed)
-        return raise_keyval(NULL, call, 1, *comm_keyval);
-    tb_self_lock();
-    struct tb_keyval *k = &tb_self.keyvals[*comm_keyval - KEYVAL_FIRST];
-    k->freed = true;
-    k->references--;
-    tb_self_unlock();
-    *comm_keyval = MPI_KEYVAL_INVALID;
+    return keyval_free("MPI_Comm_free_keyval", TB_BEARER_COMM, comm_keyval);
+}
+
+int tb_mpi_Type_free_keyval(int *type_keyval)
+{
+    return keyval_free("MPI_Type_free_keyval", TB_BEARER_TYPE, type_keyval);
+}
+
+int tb_mpi_Win_free_keyval(int *win_keyval)
+{
+    return keyval_free("MPI_Win_free_keyval", TB_BEARER_WIN, win_keyval);
+}
+
+/* ---- the program's functions ---------------------------------------------------------------------------------------
+ */
+
+static int call_copy(const struct tb_keyval *key, void *handle, int keyval, void *value, void **copy, int *wanted)
+{
+    *wanted = 0;
+    switch (key->kind) {
+    case TB_BEARER_COMM:
+        if (key->copy.comm == MPI_COMM_NULL_COPY_FN)
+            return MPI_SUCCESS;
+        if (key->copy.comm != MPI_COMM_DUP_FN)
+            return key->copy.comm(handle, keyval, key->state, value, copy, wanted);
+        break;
+    case TB_BEARER_TYPE:
+        if (key->copy.type == MPI_TYPE_NULL_COPY_FN)
+            return MPI_SUCCESS;
+        if (key->copy.type != MPI_TYPE_DUP_FN)
+            return key->copy.type(handle, keyval, key->state, value, copy, wanted);
+        break;
+    case TB_BEARER_WIN:
+        return MPI_SUCCESS; /* windows are not duplicated */
+    }
+    *copy = value;
+    *wanted = 1;
     return MPI_SUCCESS;
+}
+
+static int call_delete(const struct tb_keyval *key, void *handle, int keyval, void *value)
+{
+    switch (key->kind) {
+    case TB_BEARER_COMM:
+        return key->delete.comm == MPI_COMM_NULL_DELETE_FN ? MPI_SUCCESS
+                                                           : key->delete.comm(handle, keyval, value, key->state);
+    case TB_BEARER_TYPE:
+        return key->delete.type == MPI_TYPE_NULL_DELETE_FN ? MPI_SUCCESS
+                                                           : key->delete.type(handle, keyval, value, key->state);
+    default:
+        return key->delete.win == MPI_WIN_NULL_DELETE_FN ? MPI_SUCCESS
+                                                         : key->delete.win(handle, keyval, value, key->state);
+    }
 }
 
 /* ---- values --------------------------------------------------------------------------------------------------------
  */
 
-static struct tb_attribute **attribute_place(struct tb_comm *comm, int keyval)
+static struct tb_attribute **attribute_place(struct tb_attributes *attributes, int keyval)
 {
-    struct tb_attribute **place = &comm->attributes;
+    struct tb_attribute **place = &attributes->newest;
     while (*place != NULL && (*place)->keyval != keyval)
         place = &(*place)->next;
     return place;
 }
 
-/* Calls the program's delete function and, if that agrees, takes the attribute away. */
-static int attribute_delete(struct tb_comm *comm, struct tb_attribute **place)
+/* Calls the program's delete function and, if that agrees, takes the attribute away. The function may change the
+ * object's other attributes. */
+static int attribute_remove(const struct tb_bearer *bearer, struct tb_attribute *attribute)
 {
-    struct tb_attribute *attribute = *place;
-    struct tb_keyval key = {0};
-    keyval_get(attribute->keyval, &key);
-    int code = MPI_SUCCESS;
-    if (key.delete != MPI_COMM_NULL_DELETE_FN)
-        code = key.delete(tb_comm_handle(comm), attribute->keyval, attribute->value, key.state);
+    struct tb_keyval key = {.kind = bearer->kind};
+    int keyval = attribute->keyval;
+    keyval_get(bearer->kind, keyval, &key);
+    int code = call_delete(&key, bearer->handle, keyval, attribute->value);
     if (code != MPI_SUCCESS)
         return code;
-    place = attribute_place(comm, attribute->keyval); /* the function may have changed others */
-    TB_ASSERT(*place == attribute);
+    struct tb_attribute **place = attribute_place(bearer->attributes, keyval);
+    if (*place != attribute)
+        return MPI_SUCCESS;
     *place = attribute->next;
-    keyval_count(attribute->keyval, -1);
+    keyval_count(keyval, -1);
     free(attribute);
     return MPI_SUCCESS;
 }
 
-static int attribute_add(struct tb_comm *comm, int keyval, void *value)
+static int attribute_add(struct tb_attributes *attributes, const char *call, int keyval, void *value)
 {
     struct tb_attribute *attribute = malloc(sizeof *attribute);
     if (attribute == NULL)
-        return tb_error_code(MPI_ERR_NO_MEM, "MPI_Comm_set_attr", "out of memory for an attribute");
-    *attribute = (struct tb_attribute){comm->attributes, keyval, value};
-    comm->attributes = attribute;
+        return tb_error_code(MPI_ERR_NO_MEM, call, "out of memory for an attribute");
+    *attribute = (struct tb_attribute){attributes->newest, keyval, value};
+    attributes->newest = attribute;
     keyval_count(keyval, 1);
     return MPI_SUCCESS;
 }
 
-int tb_attributes_delete(struct tb_comm *comm)
+int tb_attributes_delete(const struct tb_bearer *bearer)
 {
     int code = MPI_SUCCESS;
-    while (comm->attributes != NULL && code == MPI_SUCCESS)
-        code = attribute_delete(comm, &comm->attributes);
+    while (bearer->attributes->newest != NULL && code == MPI_SUCCESS)
+        code = attribute_remove(bearer, bearer->attributes->newest);
     return code;
 }
 
 /* Oldest first, so that the copies are in the same order. */
-static int copy_from(struct tb_comm *from, const struct tb_attribute *attribute, struct tb_comm *to)
+static int copy_from(const struct tb_bearer *from, const struct tb_attribute *attribute, struct tb_attributes *to)
 {
     if (attribute == NULL)
         return MPI_SUCCESS;
     int code = copy_from(from, attribute->next, to);
     struct tb_keyval key;
-    if (code != MPI_SUCCESS || !keyval_get(attribute->keyval, &key) || key.copy == MPI_COMM_NULL_COPY_FN)
+    if (code != MPI_SUCCESS || !keyval_get(from->kind, attribute->keyval, &key))
         return code;
-    void *value = attribute->value;
-    int wanted = 1;
-    if (key.copy != MPI_COMM_DUP_FN) {
-        wanted = 0;
-        code = key.copy(tb_comm_handle(from), attribute->keyval, key.state, attribute->value, &value, &wanted);
-    }
-    return code == MPI_SUCCESS && wanted ? attribute_add(to, attribute->keyval, value) : code;
+    void *value = NULL;
+    int wanted = 0;
+    code = call_copy(&key, from->handle, attribute->keyval, attribute->value, &value, &wanted);
+    return code == MPI_SUCCESS && wanted ? attribute_add(to, "copying attributes", attribute->keyval, value) : code;
 }
 
-int tb_attributes_copy(struct tb_comm *from, struct tb_comm *to)
+int tb_attributes_copy(const struct tb_bearer *from, struct tb_attributes *to)
 {
-    return copy_from(from, from->attributes, to);
+    return copy_from(from, from->attributes->newest, to);
 }
+
+int tb_attribute_set(const struct tb_bearer *bearer, const char *call, int keyval, void *value)
+{
+    struct tb_keyval key;
+    if (!keyval_get(bearer->kind, keyval, &key))
+        return raise_keyval(bearer->comm, bearer->kind, call, 2, keyval);
+    struct tb_attribute *old = *attribute_place(bearer->attributes, keyval);
+    int code = old != NULL ? attribute_remove(bearer, old) : MPI_SUCCESS;
+    if (code == MPI_SUCCESS)
+        code = attribute_add(bearer->attributes, call, keyval, value);
+    return code == MPI_SUCCESS ? code : tb_raise_code(bearer->comm, code);
+}
+
+int tb_attribute_get(const struct tb_bearer *bearer, const char *call, int keyval, void *attribute_val, int *flag)
+{
+    struct tb_keyval key;
+    if (attribute_val == NULL || flag == NULL)
+        return tb_raise_null(bearer->comm, call, attribute_val == NULL ? 3 : 4,
+                             attribute_val == NULL ? "attribute_val" : "flag");
+    if (!keyval_get(bearer->kind, keyval, &key))
+        return raise_keyval(bearer->comm, bearer->kind, call, 2, keyval);
+    const struct tb_attribute *attribute = *attribute_place(bearer->attributes, keyval);
+    *flag = attribute != NULL;
+    if (attribute != NULL)
+        *(void **)attribute_val = attribute->value;
+    return MPI_SUCCESS;
+}
+
+int tb_attribute_delete(const struct tb_bearer *bearer, const char *call, int keyval)
+{
+    struct tb_keyval key;
+    if (!keyval_get(bearer->kind, keyval, &key))
+        return raise_keyval(bearer->comm, bearer->kind, call, 2, keyval);
+    struct tb_attribute *old = *attribute_place(bearer->attributes, keyval);
+    int code = old != NULL ? attribute_remove(bearer, old) : MPI_SUCCESS;
+    return code == MPI_SUCCESS ? code : tb_raise_code(bearer->comm, code);
+}
+
+/* ---- communicators -------------------------------------------------------------------------------------------------
+ */
 
 int tb_mpi_Comm_set_attr(MPI_Comm comm, int comm_keyval, void *attribute_val)
 {
-    static const char call[] = "MPI_Comm_set_attr";
-    struct tb_keyval key;
     struct tb_comm *c = tb_comm_find(comm);
     if (c == NULL)
-        return tb_raise_comm(call, 1, "comm", comm);
-    if (!keyval_get(comm_keyval, &key))
-        return raise_keyval(c, call, 2, comm_keyval);
-    struct tb_attribute **place = attribute_place(c, comm_keyval);
-    int code = *place != NULL ? attribute_delete(c, place) : MPI_SUCCESS;
-    if (code == MPI_SUCCESS)
-        code = attribute_add(c, comm_keyval, attribute_val);
-    return code == MPI_SUCCESS ? code : tb_raise_code(c, code);
+        return tb_raise_comm("MPI_Comm_set_attr", 1, "comm", comm);
+    struct tb_bearer bearer = tb_comm_bearer(c);
+    return tb_attribute_set(&bearer, "MPI_Comm_set_attr", comm_keyval, attribute_val);
 }
 
 /* The value of an attribute that exists from the start, or NULL. */
@@ -227,40 +359,25 @@ static int *predefined_value(int keyval)
 int tb_mpi_Comm_get_attr(MPI_Comm comm, int comm_keyval, void *attribute_val, int *flag)
 {
     static const char call[] = "MPI_Comm_get_attr";
-    struct tb_keyval key;
     struct tb_comm *c = tb_comm_find(comm);
     if (c == NULL)
         return tb_raise_comm(call, 1, "comm", comm);
-    if (attribute_val == NULL || flag == NULL)
-        return tb_raise_null(c, call, attribute_val == NULL ? 3 : 4, attribute_val == NULL ? "attribute_val" : "flag");
-    if (comm_keyval >= MPI_TAG_UB && comm_keyval <= MPI_UNIVERSE_SIZE) {
+    if (comm_keyval >= MPI_TAG_UB && comm_keyval <= MPI_UNIVERSE_SIZE && attribute_val != NULL && flag != NULL) {
         int *value = predefined_value(comm_keyval);
         *flag = value != NULL;
         if (value != NULL)
             *(void **)attribute_val = value;
         return MPI_SUCCESS;
     }
-    if (!keyval_get(comm_keyval, &key))
-        return raise_keyval(c, call, 2, comm_keyval);
-    const struct tb_attribute *attribute = *attribute_place(c, comm_keyval);
-    *flag = attribute != NULL;
-    if (attribute != NULL)
-        *(void **)attribute_val = attribute->value;
-    return MPI_SUCCESS;
+    struct tb_bearer bearer = tb_comm_bearer(c);
+    return tb_attribute_get(&bearer, call, comm_keyval, attribute_val, flag);
 }
 
 int tb_mpi_Comm_delete_attr(MPI_Comm comm, int comm_keyval)
 {
-    static const char call[] = "MPI_Comm_delete_attr";
-    struct tb_keyval key;
     struct tb_comm *c = tb_comm_find(comm);
     if (c == NULL)
-        return tb_raise_comm(call, 1, "comm", comm);
-    if (!keyval_get(comm_keyval, &key))
-        return raise_keyval(c, call, 2, comm_keyval);
-    struct tb_attribute **place = attribute_place(c, comm_keyval);
-    if (*place == NULL)
-        return MPI_SUCCESS;
-    int code = attribute_delete(c, place);
-    return code == MPI_SUCCESS ? code : tb_raise_code(c, code);
+        return tb_raise_comm("MPI_Comm_delete_attr", 1, "comm", comm);
+    struct tb_bearer bearer = tb_comm_bearer(c);
+    return tb_attribute_delete(&bearer, "MPI_Comm_delete_attr", comm_keyval);
 }

@@ -10,13 +10,14 @@
 #define ALIGNMENT       16u
 
 /* A message in the buffer: this head, then the data. The request keeps the channel alive, so nothing else needs to. */
-struct segment {
+struct tb_segment {
     struct tb_list list; /* of the buffer, by address in the program's memory, by age in our own */
     uint64_t serial;
-    uint64_t bytes; /* head included */
+    uint64_t bytes;            /* head included */
+    struct tb_pending *holder; /* may want to cancel it; NULL: nobody */
     struct tb_request request;
 };
-#define HEAD ((sizeof(struct segment) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1))
+#define HEAD ((sizeof(struct tb_segment) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1))
 
 _Static_assert(HEAD + 2 * ALIGNMENT <= MPI_BSEND_OVERHEAD, "MPI_BSEND_OVERHEAD must cover the head of a message");
 
@@ -32,14 +33,28 @@ struct tb_bsend {
 /* ---- segments: all of these are called with the lock ----------------------------------------------------------------
  */
 
-/* Forgets the messages that have left. */
-static void forget_gone(struct tb_bsend *bsend)
+/* Which messages that have left are forgotten: those that nobody holds; those that could only still be cancelled; also
+ * those that are being cancelled, once that is decided. */
+enum forget { FORGET_LOOSE, FORGET_HELD, FORGET_ALL };
+
+/* The message is no longer there for its holder, which keeps what became of it. */
+static void part(struct tb_segment *s)
 {
-    struct segment *s;
-    TB_LIST_EACH(s, &bsend->segments, struct segment, list)
-    {
-        if (!tb_request_done(&s->request))
+    if (s->holder == NULL)
+        return;
+    s->holder->core.status.cancelled = s->holder->cancelling && s->request.status.cancelled;
+    s->holder->segment = NULL;
+    s->holder = NULL;
+}
+
+static void forget_gone(struct tb_bsend *bsend, enum forget which)
+{
+    struct tb_segment *s;
+    TB_LIST_EACH (s, &bsend->segments, struct tb_segment, list) {
+        enum forget held = s->holder == NULL ? FORGET_LOOSE : s->holder->cancelling ? FORGET_ALL : FORGET_HELD;
+        if (!tb_request_done(&s->request) || held > which)
             continue;
+        part(s);
         tb_list_remove(&s->list);
         bsend->used -= s->bytes;
         if (bsend->automatic)
@@ -48,38 +63,40 @@ static void forget_gone(struct tb_bsend *bsend)
 }
 
 /* The first gap in the program's memory that is long enough. `before` gets the place in the list. */
-static struct segment *find_gap(struct tb_bsend *bsend, uint64_t bytes, struct tb_list **before)
+static struct tb_segment *find_gap(struct tb_bsend *bsend, uint64_t bytes, struct tb_list **before)
 {
     uintptr_t at = ((uintptr_t)bsend->base + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1);
     uintptr_t end = (uintptr_t)bsend->base + (uintptr_t)bsend->size;
     *before = &bsend->segments;
-    struct segment *s;
-    TB_LIST_EACH(s, &bsend->segments, struct segment, list)
-    {
+    struct tb_segment *s;
+    TB_LIST_EACH (s, &bsend->segments, struct tb_segment, list) {
         if ((uintptr_t)s - at >= bytes) {
             *before = &s->list;
-            return (struct segment *)at;
+            return (struct tb_segment *)at;
         }
         at = (uintptr_t)s + s->bytes;
     }
-    return end >= at && end - at >= bytes ? (struct segment *)at : NULL;
+    return end >= at && end - at >= bytes ? (struct tb_segment *)at : NULL;
 }
 
 /* Room for a message of `data` bytes, entered in the list and not done; NULL: there is none. */
-static struct segment *take_segment(struct tb_bsend *bsend, uint64_t data)
+static struct tb_segment *take_segment(struct tb_bsend *bsend, uint64_t data)
 {
     uint64_t bytes = HEAD + ((data + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1));
     struct tb_list *before = &bsend->segments;
-    struct segment *s = NULL;
-    forget_gone(bsend);
-    if (!bsend->automatic)
-        s = find_gap(bsend, bytes, &before);
-    else if (bytes <= AUTOMATIC_LIMIT - bsend->used)
-        s = malloc(bytes);
+    struct tb_segment *s = NULL;
+    for (int pass = 0; pass < 2 && s == NULL; pass++) {
+        forget_gone(bsend, pass == 0 ? FORGET_LOOSE : FORGET_HELD);
+        if (!bsend->automatic)
+            s = find_gap(bsend, bytes, &before);
+        else if (bytes <= AUTOMATIC_LIMIT - bsend->used)
+            s = malloc(bytes);
+    }
     if (s == NULL)
         return NULL;
     s->bytes = bytes;
     s->serial = ++bsend->serial;
+    s->holder = NULL;
     bsend->used += bytes;
     tb_request_prepare(&s->request);
     __atomic_store_n((uint32_t *)&s->request.done, 0, __ATOMIC_RELAXED);
@@ -89,9 +106,8 @@ static struct segment *take_segment(struct tb_bsend *bsend, uint64_t data)
 
 static bool flushed(const struct tb_bsend *bsend, uint64_t serial)
 {
-    const struct segment *s;
-    TB_LIST_EACH(s, (struct tb_list *)&bsend->segments, struct segment, list)
-    {
+    const struct tb_segment *s;
+    TB_LIST_EACH (s, (struct tb_list *)&bsend->segments, struct tb_segment, list) {
         if (s->serial <= serial && !tb_request_done(&s->request))
             return false;
     }
@@ -101,24 +117,24 @@ static bool flushed(const struct tb_bsend *bsend, uint64_t serial)
 /* ---- sending and waiting -------------------------------------------------------------------------------------------
  */
 
-static struct segment *find_room(struct tb_bsend *bsend, uint64_t data)
+static struct tb_segment *find_room(struct tb_bsend *bsend, uint64_t data)
 {
     tb_self_lock();
-    struct segment *s = take_segment(bsend, data);
+    struct tb_segment *s = take_segment(bsend, data);
     tb_self_unlock();
     return s;
 }
 
-int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t to, uint64_t match, const char *call)
+int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t to, uint64_t match,
+                  struct tb_pending *holder, const char *call)
 {
     struct tb_bsend *bsend = comm->bsend != NULL ? comm->bsend : tb_self.bsend;
     if (bsend == NULL)
         return tb_raise(comm, MPI_ERR_BUFFER, call, "no buffer is attached; see MPI_Buffer_attach");
-    int result = tb_send_now(comm->channel, buffer, to, match, TB_MODE_STANDARD);
-    if (result == TB_OK)
+    if (holder == NULL && tb_send_now(comm->channel, buffer, to, match, TB_MODE_STANDARD) == TB_OK)
         return MPI_SUCCESS;
     uint64_t data = tb_buffer_bytes(buffer);
-    struct segment *s = find_room(bsend, data);
+    struct tb_segment *s = find_room(bsend, data);
     if (s == NULL) {
         tb_engine_progress(tb_self.engine);
         s = find_room(bsend, data);
@@ -130,7 +146,26 @@ int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t
     struct tb_buffer packed;
     tb_buffer_pack(buffer, (char *)s + HEAD, &packed);
     tb_send_post(comm->channel, &s->request, &packed, to, match, TB_MODE_STANDARD);
+    if (holder != NULL) {
+        tb_self_lock();
+        s->holder = holder;
+        holder->segment = s;
+        tb_self_unlock();
+    }
     return MPI_SUCCESS;
+}
+
+void tb_bsend_let_go(struct tb_pending *holder)
+{
+    tb_self_lock();
+    if (holder->segment != NULL)
+        part(holder->segment);
+    tb_self_unlock();
+}
+
+struct tb_request *tb_bsend_request(const struct tb_pending *holder)
+{
+    return holder->segment != NULL ? &holder->segment->request : NULL;
 }
 
 bool tb_bsend_flushed(struct tb_bsend *bsend, uint64_t serial)
@@ -163,7 +198,9 @@ void tb_bsend_close(struct tb_comm *comm)
     if (*place == NULL)
         return;
     bsend_flush(*place);
-    forget_gone(*place);
+    tb_self_lock();
+    forget_gone(*place, FORGET_ALL);
+    tb_self_unlock();
     free(*place);
     *place = NULL;
 }

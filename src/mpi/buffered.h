@@ -6,8 +6,17 @@
 
 #include "mpi/comm.h"
 
-/* Sends `buffer` in buffered mode. An MPI error code, raised already. */
-int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t to, uint64_t match, const char *call);
+struct tb_pending;
+struct tb_segment; /* a message in the buffer */
+
+/* Sends `buffer` in buffered mode. With `holder` (may be NULL) the message can still be cancelled: holder->segment is
+ * set, until the buffer needs the room or is detached. An MPI error code, raised already. */
+int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t to, uint64_t match,
+                  struct tb_pending *holder, const char *call);
+/* The holder's request is complete: the message no longer needs to stay for it. */
+void tb_bsend_let_go(struct tb_pending *holder);
+/* The engine's request of the holder's message; NULL if it is no longer there. */
+struct tb_request *tb_bsend_request(const struct tb_pending *holder);
 /* All messages up to `serial` have left the buffer. */
 bool tb_bsend_flushed(struct tb_bsend *bsend, uint64_t serial);
 /* Waits for all messages and takes the buffer away; of the process if comm is NULL. */

@@ -34,7 +34,8 @@ static int raise_rank_and_tag(const struct tb_names *names, struct tb_comm *c, i
             return tb_raise_argument(c, MPI_ERR_RANK, names->call, names->rank_at, names->rank,
                                      "MPI_ANY_SOURCE cannot be sent to");
         return tb_raise_argument(c, MPI_ERR_RANK, names->call, names->rank_at, names->rank,
-                                 "rank %d is outside %s, which has ranks 0 to %u", rank, tb_comm_name(c), c->size - 1);
+                                 "rank %d is outside %s%s, which has ranks 0 to %u", rank,
+                                 c->inter ? "the remote group of " : "", tb_comm_name(c), c->peers - 1);
     }
     if (tag == MPI_ANY_TAG && !wild)
         return tb_raise_argument(c, MPI_ERR_TAG, names->call, names->tag_at, names->tag,

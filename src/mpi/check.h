@@ -26,7 +26,7 @@ static inline bool tb_check_data(const struct tb_type *type, const void *buffer,
 /* A rank to send to, MPI_PROC_NULL excluded. */
 static inline bool tb_check_rank(const struct tb_comm *comm, int rank)
 {
-    return (uint32_t)rank < comm->size;
+    return (uint32_t)rank < comm->peers;
 }
 
 /* Each finds out what is wrong with the arguments, raises it and returns the code. tb_raise_transfer looks at

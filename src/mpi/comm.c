@@ -7,22 +7,49 @@
 
 #include "mpi/buffered.h"
 #include "mpi/face_decls.h"
+#include "mpi/topo.h"
 
 const char *tb_comm_name(const struct tb_comm *comm)
 {
     return comm->name[0] != 0 ? comm->name : "the communicator";
 }
 
-static int comm_open(struct tb_comm *comm, uint64_t context, uint32_t size, uint32_t rank, uint32_t *procs)
+/* NULL for the identity, so that nothing need be kept for it. */
+static uint32_t *compact(uint32_t size, uint32_t *procs)
 {
-    struct tb_channel_config config = {.context = context, .size = size, .rank = rank, .procs = procs, .owner = comm};
-    comm->size = size;
+    for (uint32_t i = 0; procs != NULL && i < size; i++)
+        if (procs[i] != i)
+            return procs;
+    free(procs);
+    return NULL;
+}
+
+static void comm_begin(struct tb_comm *comm, uint32_t size, uint32_t rank, uint32_t *procs)
+{
+    comm->size = comm->peers = size;
     comm->rank = rank;
-    comm->context = context;
-    comm->procs = procs;
+    comm->procs = compact(size, procs);
     comm->references = 1;
     comm->errhandler = &tb_errhandler_fatal;
-    return tb_channel_open(tb_self.engine, &config, &comm->channel);
+}
+
+int tb_comm_enter(struct tb_comm *comm, uint64_t context)
+{
+    struct tb_channel_config config = {
+        .context = context, .size = comm->peers, .rank = comm->rank, .procs = comm->procs, .owner = comm};
+    comm->context = context;
+    int error = tb_channel_open(tb_self.engine, &config, &comm->channel);
+    if (error < 0 || !comm->inter)
+        return error;
+    struct tb_comm *local = comm->local;
+    local->context = context;
+    config = (struct tb_channel_config){.context = context,
+                                        .size = local->size,
+                                        .rank = local->rank,
+                                        .procs = local->procs,
+                                        .owner = local,
+                                        .local = true};
+    return tb_channel_open(tb_self.engine, &config, &local->channel);
 }
 
 static int open_one(MPI_Comm handle, const char *name, uint64_t context, uint32_t size, uint32_t rank, uint32_t *procs,
@@ -33,16 +60,15 @@ static int open_one(MPI_Comm handle, const char *name, uint64_t context, uint32_
         free(procs);
         return tb_error(TB_ERR_MEMORY, "out of memory for a communicator");
     }
-    int error = comm_open(comm, context, size, rank, procs);
-    if (error < 0) {
-        free(procs);
-        free(comm);
-        return error;
-    }
+    comm_begin(comm, size, rank, procs);
     comm->predefined = handle;
     snprintf(comm->name, sizeof comm->name, "%s", name);
-    *opened = comm;
-    return TB_OK;
+    int error = tb_comm_enter(comm, context);
+    if (error < 0)
+        tb_comm_destroy(comm);
+    else
+        *opened = comm;
+    return error;
 }
 
 int tb_comm_open_predefined(void)
@@ -69,91 +95,66 @@ void tb_comm_close_predefined(void)
     tb_self.world = tb_self.self = NULL;
 }
 
-int tb_comm_make(uint64_t context, uint32_t size, uint32_t rank, uint32_t *procs, struct tb_comm **made)
+int tb_comm_new(const struct tb_shape *shape, struct tb_comm *parent, struct tb_comm **made)
 {
     struct tb_comm *comm = tb_handle_take(TB_OBJECT_COMM, sizeof *comm);
-    int error = comm == NULL ? TB_ERR_MEMORY : comm_open(comm, context, size, rank, procs);
-    if (error < 0) {
-        free(procs);
+    struct tb_comm *local = comm != NULL && shape->inter ? calloc(1, sizeof *local) : NULL;
+    if (comm == NULL || (shape->inter && local == NULL)) {
+        free(shape->procs);
+        free(shape->remote_procs);
         if (comm != NULL)
             tb_handle_give(TB_OBJECT_COMM, comm);
-        return error;
+        return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", shape->size);
+    }
+    comm_begin(comm, shape->size, shape->rank, shape->inter ? NULL : shape->procs);
+    comm->errhandler = tb_errhandler_hold(parent->errhandler);
+    if (shape->inter) {
+        comm_begin(local, shape->size, shape->rank, shape->procs);
+        comm->inter = true;
+        comm->first = shape->first;
+        comm->local = local;
+        comm->procs = compact(shape->remote_size, shape->remote_procs);
+        comm->peers = comm->remote_size = shape->remote_size;
     }
     *made = comm;
     return TB_OK;
 }
 
+int tb_comm_make(uint64_t context, const struct tb_shape *shape, struct tb_comm *parent, struct tb_comm **made)
+{
+    struct tb_comm *comm = NULL;
+    int error = tb_comm_new(shape, parent, &comm);
+    if (error < 0)
+        return error;
+    error = tb_comm_enter(comm, context);
+    if (error < 0)
+        tb_comm_destroy(comm);
+    else
+        *made = comm;
+    return error;
+}
+
 void tb_comm_destroy(struct tb_comm *comm)
 {
-    tb_channel_close(comm->channel);
+    if (comm->local != NULL)
+        tb_comm_destroy(comm->local);
+    if (comm->channel != NULL)
+        tb_channel_close(comm->channel);
     if (comm->planner != NULL)
         tb_planner_close(comm->planner);
     tb_errhandler_release(comm->errhandler);
+    tb_topo_release(comm->topo);
     free(comm->procs);
-    if (comm->predefined != NULL)
-        free(comm);
+    if (comm->freed != 0)
+        comm->head.value = comm->freed;
+    if (comm->head.value == 0)
+        free(comm); /* a predefined one, or the local side of an inter-communicator */
     else
         tb_handle_give(TB_OBJECT_COMM, comm);
 }
 
-/* ---- making them ---------------------------------------------------------------------------------------------------
+/* ---- freeing them --------------------------------------------------------------------------------------------------
  */
-
-/* A context id that no process has used before; 0 when the counter is used up. The leader of the new group calls. */
-static uint64_t context_allocate(void)
-{
-    uint32_t counter = __atomic_fetch_add(&tb_self.next_context, 1, __ATOMIC_RELAXED);
-    if (counter >= 1u << TB_CONTEXT_COUNTER_BITS)
-        return 0;
-    return tb_context_make(0, tb_self.job.self.index, counter, TB_PLANE_POINT);
-}
-
-static int comm_duplicate(const char *call, MPI_Comm handle, MPI_Comm *newcomm, int position)
-{
-    struct tb_comm *parent = tb_comm_find(handle);
-    if (parent == NULL)
-        return tb_raise_comm(call, 1, "comm", handle);
-    if (newcomm == NULL)
-        return tb_raise_null(parent, call, position, "newcomm");
-    uint64_t context = parent->rank == 0 ? context_allocate() : 0;
-    struct tb_buffer buffer = {.base = &context, .count = sizeof context, .type = &tb_type_byte};
-    int error = tb_comm_run(parent, TB_OPERATION_BCAST, 0, &buffer);
-    if (error == TB_OK && context == 0)
-        error = tb_error(TB_ERR_LIMIT, "rank 0 of %s has made too many communicators", tb_comm_name(parent));
-    if (error < 0)
-        return tb_raise_below(parent, error, call);
-    uint32_t *procs = NULL;
-    if (parent->procs != NULL) {
-        procs = malloc(parent->size * sizeof *procs);
-        if (procs == NULL)
-            return tb_raise(parent, MPI_ERR_NO_MEM, call, "out of memory for a table of %u ranks", parent->size);
-        memcpy(procs, parent->procs, parent->size * sizeof *procs);
-    }
-    struct tb_comm *comm = NULL;
-    error = tb_comm_make(context, parent->size, parent->rank, procs, &comm);
-    if (error < 0)
-        return tb_raise_below(parent, error, call);
-    comm->errhandler = tb_errhandler_hold(parent->errhandler);
-    int code = tb_attributes_copy(parent, comm);
-    if (code != MPI_SUCCESS) {
-        tb_attributes_delete(comm);
-        tb_comm_release(comm);
-        *newcomm = MPI_COMM_NULL;
-        return tb_raise_code(parent, code);
-    }
-    *newcomm = tb_comm_handle(comm);
-    return MPI_SUCCESS;
-}
-
-int tb_mpi_Comm_dup(MPI_Comm comm, MPI_Comm *newcomm)
-{
-    return comm_duplicate("MPI_Comm_dup", comm, newcomm, 2);
-}
-
-int tb_mpi_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm)
-{
-    return comm_duplicate("MPI_Comm_dup_with_info", comm, newcomm, 3);
-}
 
 static int comm_give_up(const char *call, MPI_Comm *comm)
 {
@@ -164,10 +165,13 @@ static int comm_give_up(const char *call, MPI_Comm *comm)
         return tb_raise_comm(call, 1, "comm", *comm);
     if (c->predefined != NULL)
         return tb_raise_argument(c, MPI_ERR_COMM, call, 1, "comm", "%s cannot be freed", c->name);
-    int code = tb_attributes_delete(c);
+    struct tb_bearer bearer = tb_comm_bearer(c);
+    int code = tb_attributes_delete(&bearer);
     if (code != MPI_SUCCESS)
         return tb_raise_code(c, code);
     tb_bsend_close(c);
+    c->freed = c->head.value; /* requests in flight keep it, but the handle is no longer valid */
+    c->head.value = 0;
     tb_comm_release(c);
     *comm = MPI_COMM_NULL;
     return MPI_SUCCESS;
@@ -226,39 +230,53 @@ int tb_mpi_Comm_test_inter(MPI_Comm comm, int *flag)
         return tb_raise_comm("MPI_Comm_test_inter", 1, "comm", comm);
     if (flag == NULL)
         return tb_raise_null(c, "MPI_Comm_test_inter", 2, "flag");
-    *flag = 0;
+    *flag = c->inter;
     return MPI_SUCCESS;
 }
 
 int tb_mpi_Comm_remote_size(MPI_Comm comm, int *size)
 {
+    static const char call[] = "MPI_Comm_remote_size";
     struct tb_comm *c = tb_comm_find(comm);
     if (c == NULL)
-        return tb_raise_comm("MPI_Comm_remote_size", 1, "comm", comm);
+        return tb_raise_comm(call, 1, "comm", comm);
+    if (!c->inter)
+        return tb_raise_argument(c, MPI_ERR_COMM, call, 1, "comm", "%s is not an inter-communicator", tb_comm_name(c));
     if (size == NULL)
-        return tb_raise_null(c, "MPI_Comm_remote_size", 2, "size");
-    return tb_raise_argument(c, MPI_ERR_COMM, "MPI_Comm_remote_size", 1, "comm", "%s is not an intercommunicator",
-                             tb_comm_name(c));
+        return tb_raise_null(c, call, 2, "size");
+    *size = (int)c->remote_size;
+    return MPI_SUCCESS;
 }
 
-/* MPI_CONGRUENT, MPI_SIMILAR or MPI_UNEQUAL, for two different communicators. */
-static int compare_groups(const struct tb_comm *a, const struct tb_comm *b)
+/* MPI_CONGRUENT, MPI_SIMILAR or MPI_UNEQUAL, for the groups that can be sent to. */
+static int compare_peers(const struct tb_comm *a, const struct tb_comm *b)
 {
-    if (a->size != b->size)
+    if (a->peers != b->peers)
         return MPI_UNEQUAL;
     bool same = true;
-    for (uint32_t i = 0; i < a->size && same; i++)
+    for (uint32_t i = 0; i < a->peers && same; i++)
         same = tb_comm_proc(a, i) == tb_comm_proc(b, i);
     if (same)
         return MPI_CONGRUENT;
-    for (uint32_t i = 0; i < a->size; i++) {
+    for (uint32_t i = 0; i < a->peers; i++) {
         bool found = false;
-        for (uint32_t j = 0; j < b->size && !found; j++)
+        for (uint32_t j = 0; j < b->peers && !found; j++)
             found = tb_comm_proc(a, i) == tb_comm_proc(b, j);
         if (!found)
             return MPI_UNEQUAL;
     }
     return MPI_SIMILAR;
+}
+
+static int compare_groups(const struct tb_comm *a, const struct tb_comm *b)
+{
+    if (a->inter != b->inter)
+        return MPI_UNEQUAL;
+    int result = compare_peers(a, b);
+    if (!a->inter || result == MPI_UNEQUAL)
+        return result;
+    int local = compare_peers(a->local, b->local);
+    return local == MPI_CONGRUENT ? result : local;
 }
 
 int tb_mpi_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int *result)
@@ -299,17 +317,6 @@ int tb_mpi_Comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen)
         return tb_raise_null(c, call, comm_name == NULL ? 2 : 3, comm_name == NULL ? "comm_name" : "resultlen");
     memcpy(comm_name, c->name, sizeof c->name);
     *resultlen = (int)strlen(comm_name);
-    return MPI_SUCCESS;
-}
-
-int tb_mpi_Topo_test(MPI_Comm comm, int *status)
-{
-    struct tb_comm *c = tb_comm_find(comm);
-    if (c == NULL)
-        return tb_raise_comm("MPI_Topo_test", 1, "comm", comm);
-    if (status == NULL)
-        return tb_raise_null(c, "MPI_Topo_test", 2, "status");
-    *status = MPI_UNDEFINED;
     return MPI_SUCCESS;
 }
 

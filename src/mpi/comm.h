@@ -4,32 +4,47 @@
 #ifndef TB_MPI_COMM_H
 #define TB_MPI_COMM_H
 
+#include "mpi/attribute.h"
 #include "mpi/error.h"
 #include "mpi/self.h"
 #include "planner/planner.h"
 
-struct tb_attribute;
 struct tb_bsend;
-struct tb_info;
+struct tb_topo;
+
+/* The standard's assertions about the use of a communicator (hint.c): a bit each. They are kept and told, and nothing
+ * depends on them. */
+struct tb_hints {
+    uint8_t set;
+};
 
 struct tb_comm {
-    struct tb_handle head; /* zero for the predefined ones */
-    uint32_t size, rank;
-    struct tb_channel *channel;
+    struct tb_handle head;      /* zero for the predefined ones */
+    uint32_t size, rank;        /* of the local group, and in it */
+    uint32_t peers;             /* ranks that can be sent to: remote_size of an intercommunicator, else size */
+    struct tb_channel *channel; /* of an intercommunicator: leads to the remote group */
+    bool inter;
+    uint32_t remote_size;  /* of an intercommunicator, else 0 */
+    struct tb_comm *local; /* of an intercommunicator: one of the local group alone, for collectives; else NULL */
+    bool first;            /* of an intercommunicator: this group is the one that decides where one must */
     struct tb_errhandler *errhandler;
     uint32_t references; /* the handle and the requests in flight */
     MPI_Comm predefined; /* MPI_COMM_WORLD, MPI_COMM_SELF, or NULL */
     uint64_t context;
-    struct tb_planner *planner;      /* made at the first collective call */
-    uint32_t *procs;                 /* job index of each rank; NULL: the identity */
-    struct tb_attribute *attributes; /* attribute.c */
-    struct tb_bsend *bsend;          /* buffered.c: the buffer attached to this communicator */
+    struct tb_planner *planner; /* made at the first collective call */
+    uint64_t freed;             /* the handle, once the program has freed it while requests are in flight */
+    uint32_t *procs;            /* job index of each rank that can be sent to; NULL: the identity */
+    struct tb_attributes attributes;
+    struct tb_topo *topo; /* topo.h; NULL: none */
+    struct tb_hints hints;
+    struct tb_bsend *bsend; /* buffered.c: the buffer attached to this communicator */
     char name[MPI_MAX_OBJECT_NAME];
 };
 
 static inline MPI_Comm tb_comm_handle(const struct tb_comm *comm)
 {
-    return comm->predefined != NULL ? comm->predefined : (MPI_Comm)(uintptr_t)comm->head.value;
+    uint64_t value = comm->head.value != 0 ? comm->head.value : comm->freed;
+    return comm->predefined != NULL ? comm->predefined : (MPI_Comm)(uintptr_t)value;
 }
 
 /* The communicator of a handle; NULL if there is none, also when MPI is not active. */
@@ -44,9 +59,15 @@ static inline struct tb_comm *tb_comm_find(MPI_Comm handle)
     return tb_table_find(&tb_self.tables[TB_OBJECT_COMM], TB_OBJECT_COMM, sizeof(struct tb_comm), handle);
 }
 
+/* The job index of a rank that can be sent to; tb_comm_local_proc: of a rank of the local group. */
 static inline uint32_t tb_comm_proc(const struct tb_comm *comm, uint32_t rank)
 {
     return comm->procs != NULL ? comm->procs[rank] : rank;
+}
+
+static inline uint32_t tb_comm_local_proc(const struct tb_comm *comm, uint32_t rank)
+{
+    return tb_comm_proc(comm->inter ? comm->local : comm, rank);
 }
 
 static inline void tb_comm_hold(struct tb_comm *comm)
@@ -76,13 +97,28 @@ const char *tb_comm_name(const struct tb_comm *comm);
 /* MPI_COMM_WORLD and MPI_COMM_SELF. */
 int tb_comm_open_predefined(void);
 void tb_comm_close_predefined(void);
-/* A communicator with its channel. `procs` (NULL: the identity) belongs to it from now on in any case. */
-int tb_comm_make(uint64_t context, uint32_t size, uint32_t rank, uint32_t *procs, struct tb_comm **comm);
+
+/* Who is in a communicator. Arrays are allocated, and belong to whoever it is given to. */
+struct tb_shape {
+    uint32_t size, rank;
+    uint32_t *procs; /* job index of each rank of the local group; NULL: the identity */
+    bool inter, first;
+    uint32_t remote_size;
+    uint32_t *remote_procs;
+};
+
+/* A communicator without a channel, which tb_comm_enter gives it. Takes the shape's arrays in any case. The error
+ * handler is that of `parent`. */
+int tb_comm_new(const struct tb_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
+int tb_comm_enter(struct tb_comm *comm, uint64_t context);
+/* Both together. */
+int tb_comm_make(uint64_t context, const struct tb_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
 /* The program for a collective on this communicator, and its run to the end. */
 int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root, const struct tb_buffer *buffer);
 
-/* attribute.c */
-int tb_attributes_copy(struct tb_comm *from, struct tb_comm *to); /* an MPI error code */
-int tb_attributes_delete(struct tb_comm *comm);                   /* all, newest first; an MPI error code */
+static inline struct tb_bearer tb_comm_bearer(struct tb_comm *comm)
+{
+    return (struct tb_bearer){TB_BEARER_COMM, tb_comm_handle(comm), &comm->attributes, comm};
+}
 
 #endif

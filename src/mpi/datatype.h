@@ -1,18 +1,61 @@
-/* Datatypes as the MPI calls see them; so far the predefined ones. */
+/* Datatypes as the MPI calls see them. A predefined type is found in a table by its handle. For every other handle there
+ * is a struct tb_datatype, which holds a struct tb_type of the data layer and what the program has attached; it lives
+ * until MPI_Type_free, while the type itself lives until the last request, handle or other type that uses it is gone.
+ * Any thread may look one up; one thread at a time may name it, commit it or attach to it. */
 #ifndef TB_MPI_DATATYPE_H
 #define TB_MPI_DATATYPE_H
 
+#include "mpi/attribute.h"
 #include "mpi/self.h"
 
-/* The type of a handle, NULL if there is none. */
+struct tb_datatype {
+    struct tb_handle head;      /* zero for the predefined ones */
+    const struct tb_type *type; /* held */
+    bool permanent;             /* the program cannot free it */
+    bool named;                 /* `name` was set, which overrides the name of a predefined type */
+    struct tb_attributes attributes;
+    struct tb_list same; /* ring of all handles of the same type */
+    char name[MPI_MAX_OBJECT_NAME];
+};
+
+/* The type of a handle, NULL if there is none. It may be uncommitted. */
 static inline const struct tb_type *tb_type_find(MPI_Datatype datatype)
 {
     uintptr_t at = (uintptr_t)datatype - (uintptr_t)MPI_DATATYPE_NULL;
-    return __builtin_expect(at < sizeof tb_self.types / sizeof tb_self.types[0], 1) ? tb_self.types[at] : NULL;
+    if (__builtin_expect(at < sizeof tb_self.types / sizeof tb_self.types[0], 1))
+        return tb_self.types[at];
+    const struct tb_datatype *d =
+        tb_table_find(&tb_self.tables[TB_OBJECT_TYPE], TB_OBJECT_TYPE, sizeof(struct tb_datatype), datatype);
+    return d != NULL ? d->type : NULL;
 }
 
-void tb_types_open(void); /* fills tb_self.types */
-/* Raises MPI_ERR_TYPE: says what is wrong with the handle. */
+/* For what goes on after the call that was given the type: keeps a derived one alive. Returns what tb_type_release must
+ * be given in the end; NULL for types that live forever. */
+static inline const struct tb_type *tb_type_keep(const struct tb_type *type)
+{
+    if (__builtin_expect(__atomic_load_n((const uint32_t *)&type->users, __ATOMIC_RELAXED) == 0, 1))
+        return NULL;
+    return tb_type_hold(type);
+}
+
+void tb_types_open(void);  /* fills tb_self.types */
+void tb_types_close(void); /* at the end: the program's handles are no longer valid */
+
+/* The handle's object; NULL if there is none. For a predefined type it is made when it is first needed, and NULL may
+ * also mean that there is no memory. */
+struct tb_datatype *tb_datatype_find(MPI_Datatype datatype);
+/* A handle for a type whose user it becomes; `permanent` as above. Raises errors; the type is then released. */
+int tb_datatype_new(const char *call, const struct tb_type *type, bool permanent, MPI_Datatype *handle);
+void tb_datatype_free(struct tb_datatype *datatype);
+
+static inline struct tb_bearer tb_datatype_bearer(MPI_Datatype handle, struct tb_datatype *datatype)
+{
+    return (struct tb_bearer){TB_BEARER_TYPE, handle, &datatype->attributes, NULL};
+}
+
+/* How a type is called in messages: its name, or what it is. */
+const char *tb_type_label(const struct tb_type *type);
+/* Raises MPI_ERR_TYPE: says what is wrong with the handle, or that the type is not committed. */
 int tb_raise_type(struct tb_comm *comm, const char *call, int position, const char *name, MPI_Datatype datatype)
     __attribute__((cold));
 /* Of a pair: bytes of the value; the rest is the index. */

@@ -22,7 +22,8 @@ more than the width of a value (types from ints.h):
     SOME_function *f        SOME_function_c *f       struct tb_callback f
 
 A null array, result pointer or function stays null. Twins with different numbers of parameters
-(MPI_Type_get_envelope, MPI_Type_get_contents) are two calls with two implementations, tb_mpi_X and tb_mpi_X_c.
+(MPI_Type_get_envelope, MPI_Type_get_contents) and those in APART are two calls with two implementations, tb_mpi_X
+and tb_mpi_X_c.
 Variable arguments (MPI_Pcontrol) are not passed on. Calls that return a value rather than a code have
 implementations that return it.
 """
@@ -40,6 +41,15 @@ SAME_AS = {
     "MPI_Attr_delete": "MPI_Comm_delete_attr",
     "MPI_Keyval_create": "MPI_Comm_create_keyval",
     "MPI_Keyval_free": "MPI_Comm_free_keyval",
+}
+
+# Constructors whose result remembers which of the twins made it, where no array of the arguments tells.
+APART = {
+    "MPI_Type_contiguous",
+    "MPI_Type_vector",
+    "MPI_Type_create_hvector",
+    "MPI_Type_create_hindexed_block",
+    "MPI_Type_create_resized",
 }
 
 WIDE = {"MPI_Count", "MPI_Aint", "MPI_Offset"}  # one 64-bit type on every machine that Tombolo knows
@@ -94,7 +104,7 @@ def base_name(calls, name):
     if name in SAME_AS:
         return SAME_AS[name]
     base = name[:-2] if name[-2:] in ("_c", "_x") else name
-    if base in calls and len(calls[base].parameters) == len(calls[name].parameters):
+    if base in calls and base not in APART and len(calls[base].parameters) == len(calls[name].parameters):
         return base
     return name
 

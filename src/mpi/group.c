@@ -8,20 +8,20 @@
 
 static const struct tb_group empty;
 
-static struct tb_group *group_find(MPI_Group handle)
+struct tb_group *tb_group_find(MPI_Group handle)
 {
     if (handle == MPI_GROUP_EMPTY)
         return (struct tb_group *)&empty;
     return tb_table_find(&tb_self.tables[TB_OBJECT_GROUP], TB_OBJECT_GROUP, sizeof(struct tb_group), handle);
 }
 
-static int raise_group(const char *call, int position, const char *name, MPI_Group handle)
+int tb_raise_group(struct tb_comm *comm, const char *call, int position, const char *name, MPI_Group handle)
 {
     tb_require_active(call);
     const char *what = "this is no handle of a group, or it has been freed";
     if (handle == MPI_GROUP_NULL)
         what = "it is MPI_GROUP_NULL";
-    return tb_raise_argument(NULL, MPI_ERR_GROUP, call, position, name, "%s", what);
+    return tb_raise_argument(comm, MPI_ERR_GROUP, call, position, name, "%s", what);
 }
 
 /* A group with room for `size` processes; NULL: no memory. The caller fills procs, and may lower size. */
@@ -71,6 +71,18 @@ static int group_rank(const struct tb_group *group, uint32_t proc)
 /* ---- asking --------------------------------------------------------------------------------------------------------
  */
 
+/* The group of an intracommunicator. */
+static int group_of(const char *call, const struct tb_comm *c, MPI_Group *group)
+{
+    struct tb_group *made = group_new(c->peers);
+    if (made == NULL)
+        return out_of_memory(call);
+    for (uint32_t i = 0; i < c->peers; i++)
+        made->procs[i] = tb_comm_proc(c, i);
+    *group = group_publish(made);
+    return MPI_SUCCESS;
+}
+
 int tb_mpi_Comm_group(MPI_Comm comm, MPI_Group *group)
 {
     static const char call[] = "MPI_Comm_group";
@@ -79,20 +91,45 @@ int tb_mpi_Comm_group(MPI_Comm comm, MPI_Group *group)
         return tb_raise_comm(call, 1, "comm", comm);
     if (group == NULL)
         return tb_raise_null(c, call, 2, "group");
-    struct tb_group *made = group_new(c->size);
-    if (made == NULL)
-        return out_of_memory(call);
-    for (uint32_t i = 0; i < c->size; i++)
-        made->procs[i] = tb_comm_proc(c, i);
-    *group = group_publish(made);
+    return group_of(call, c->inter ? c->local : c, group);
+}
+
+int tb_mpi_Comm_remote_group(MPI_Comm comm, MPI_Group *group)
+{
+    static const char call[] = "MPI_Comm_remote_group";
+    struct tb_comm *c = tb_comm_find(comm);
+    if (c == NULL)
+        return tb_raise_comm(call, 1, "comm", comm);
+    if (!c->inter)
+        return tb_raise_argument(c, MPI_ERR_COMM, call, 1, "comm", "%s is not an inter-communicator", tb_comm_name(c));
+    if (group == NULL)
+        return tb_raise_null(c, call, 2, "group");
+    return group_of(call, c, group);
+}
+
+int tb_group_ranks(const struct tb_group *group, struct tb_comm *comm, const char *call, int position, uint32_t *ranks)
+{
+    uint32_t guess = 0; /* members usually are in the communicator's order */
+    for (uint32_t i = 0; i < group->size; i++) {
+        uint32_t tried = 0;
+        while (tried < comm->size && tb_comm_local_proc(comm, guess) != group->procs[i]) {
+            guess = guess + 1 < comm->size ? guess + 1 : 0;
+            tried++;
+        }
+        if (tried == comm->size)
+            return tb_raise_argument(comm, MPI_ERR_GROUP, call, position, "group",
+                                     "process %u of the job, rank %u of the group, is not in %s", group->procs[i], i,
+                                     tb_comm_name(comm));
+        ranks[i] = guess;
+    }
     return MPI_SUCCESS;
 }
 
 int tb_mpi_Group_size(MPI_Group group, int *size)
 {
-    const struct tb_group *g = group_find(group);
+    const struct tb_group *g = tb_group_find(group);
     if (g == NULL)
-        return raise_group("MPI_Group_size", 1, "group", group);
+        return tb_raise_group(NULL, "MPI_Group_size", 1, "group", group);
     if (size == NULL)
         return tb_raise_null(NULL, "MPI_Group_size", 2, "size");
     *size = (int)g->size;
@@ -101,9 +138,9 @@ int tb_mpi_Group_size(MPI_Group group, int *size)
 
 int tb_mpi_Group_rank(MPI_Group group, int *rank)
 {
-    const struct tb_group *g = group_find(group);
+    const struct tb_group *g = tb_group_find(group);
     if (g == NULL)
-        return raise_group("MPI_Group_rank", 1, "group", group);
+        return tb_raise_group(NULL, "MPI_Group_rank", 1, "group", group);
     if (rank == NULL)
         return tb_raise_null(NULL, "MPI_Group_rank", 2, "rank");
     *rank = group_rank(g, tb_self.job.self.index);
@@ -113,9 +150,10 @@ int tb_mpi_Group_rank(MPI_Group group, int *rank)
 int tb_mpi_Group_compare(MPI_Group group1, MPI_Group group2, int *result)
 {
     static const char call[] = "MPI_Group_compare";
-    const struct tb_group *a = group_find(group1), *b = group_find(group2);
+    const struct tb_group *a = tb_group_find(group1), *b = tb_group_find(group2);
     if (a == NULL || b == NULL)
-        return a == NULL ? raise_group(call, 1, "group1", group1) : raise_group(call, 2, "group2", group2);
+        return a == NULL ? tb_raise_group(NULL, call, 1, "group1", group1)
+                         : tb_raise_group(NULL, call, 2, "group2", group2);
     if (result == NULL)
         return tb_raise_null(NULL, call, 3, "result");
     *result = MPI_UNEQUAL;
@@ -141,9 +179,10 @@ static int raise_group_rank(const char *call, int position, const char *name, co
 int tb_mpi_Group_translate_ranks(MPI_Group group1, int n, const int ranks1[], MPI_Group group2, int ranks2[])
 {
     static const char call[] = "MPI_Group_translate_ranks";
-    const struct tb_group *a = group_find(group1), *b = group_find(group2);
+    const struct tb_group *a = tb_group_find(group1), *b = tb_group_find(group2);
     if (a == NULL || b == NULL)
-        return a == NULL ? raise_group(call, 1, "group1", group1) : raise_group(call, 4, "group2", group2);
+        return a == NULL ? tb_raise_group(NULL, call, 1, "group1", group1)
+                         : tb_raise_group(NULL, call, 4, "group2", group2);
     if (n < 0)
         return tb_raise_argument(NULL, MPI_ERR_ARG, call, 2, "n", "%d is negative", n);
     if (n > 0 && (ranks1 == NULL || ranks2 == NULL))
@@ -165,9 +204,9 @@ int tb_mpi_Group_free(MPI_Group *group)
     static const char call[] = "MPI_Group_free";
     if (group == NULL)
         return tb_raise_null(NULL, call, 1, "group");
-    struct tb_group *g = group_find(*group);
+    struct tb_group *g = tb_group_find(*group);
     if (g == NULL)
-        return raise_group(call, 1, "group", *group);
+        return tb_raise_group(NULL, call, 1, "group", *group);
     if (g != &empty)
         group_give(g);
     *group = MPI_GROUP_NULL;
@@ -189,9 +228,10 @@ enum set { SET_UNION, SET_INTERSECTION, SET_DIFFERENCE };
 
 static int combine(const char *call, enum set set, MPI_Group group1, MPI_Group group2, MPI_Group *newgroup)
 {
-    const struct tb_group *a = group_find(group1), *b = group_find(group2);
+    const struct tb_group *a = tb_group_find(group1), *b = tb_group_find(group2);
     if (a == NULL || b == NULL)
-        return a == NULL ? raise_group(call, 1, "group1", group1) : raise_group(call, 2, "group2", group2);
+        return a == NULL ? tb_raise_group(NULL, call, 1, "group1", group1)
+                         : tb_raise_group(NULL, call, 2, "group2", group2);
     if (newgroup == NULL)
         return tb_raise_null(NULL, call, 3, "newgroup");
     struct tb_group *made = group_new(a->size + b->size);
@@ -260,9 +300,9 @@ static int select_ranks(const char *call, const struct tb_group *g, int64_t n, i
 static int check_selection(const char *call, MPI_Group group, int n, const void *list, const char *name,
                            MPI_Group *newgroup, const struct tb_group **g)
 {
-    *g = group_find(group);
+    *g = tb_group_find(group);
     if (*g == NULL)
-        return raise_group(call, 1, "group", group);
+        return tb_raise_group(NULL, call, 1, "group", group);
     if (n < 0)
         return tb_raise_argument(NULL, MPI_ERR_ARG, call, 2, "n", "%d is negative", n);
     if (n > 0 && list == NULL)

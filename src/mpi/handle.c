@@ -5,6 +5,8 @@
 
 #include "mpi/self.h"
 
+#define GENERATION_LAST 0xffffffu
+
 static struct tb_handle *table_grow(struct tb_table *table, size_t size)
 {
     uint32_t chunk = table->made / TB_TABLE_CHUNK;
@@ -38,7 +40,7 @@ void *tb_handle_take_raw(enum tb_object kind, size_t size)
     if (__builtin_expect(head != NULL, 1)) {
         table->free = head->next;
         table->used++;
-        head->generation = (head->generation + 1) & 0xffffff;
+        head->generation = (head->generation + 1) & GENERATION_LAST;
         head->value = (uint64_t)kind << 56 | (uint64_t)head->generation << 32 | head->index;
     }
     tb_self_unlock();
@@ -60,9 +62,13 @@ void tb_handle_give(enum tb_object kind, void *object)
     TB_ASSERT(head->value >> 56 == (uint64_t)kind);
     tb_self_lock();
     head->value = 0;
-    head->next = table->free;
-    table->free = head;
     table->used--;
+    /* When generations start over, an old handle could be taken for a new one. Only requests are so many and live so
+     * short that this is better than losing their place. */
+    if (kind == TB_OBJECT_REQUEST || head->generation != GENERATION_LAST) {
+        head->next = table->free;
+        table->free = head;
+    }
     tb_self_unlock();
 }
 

@@ -95,27 +95,33 @@ static struct tb_info *info_environment(void)
     return info;
 }
 
-static struct tb_info *info_of(MPI_Info handle)
+struct tb_info *tb_info_find(MPI_Info handle)
 {
     if (handle == MPI_INFO_ENV)
         return info_environment();
     return tb_table_find(&tb_self.tables[TB_OBJECT_INFO], TB_OBJECT_INFO, sizeof(struct tb_info), handle);
 }
 
-static int raise_info(const char *call, MPI_Info handle)
+const char *tb_info_value(const struct tb_info *info, const char *key)
+{
+    const struct tb_info_pair *pair = info_find(info, key);
+    return pair != NULL ? pair->value : NULL;
+}
+
+int tb_raise_info(struct tb_comm *comm, const char *call, int position, MPI_Info handle)
 {
     const char *what = "this is no handle of an info object, or it has been freed";
     if (handle == MPI_INFO_NULL)
         what = "it is MPI_INFO_NULL";
-    return tb_raise_argument(NULL, MPI_ERR_INFO, call, 1, "info", "%s", what);
+    return tb_raise_argument(comm, MPI_ERR_INFO, call, position, "info", "%s", what);
 }
 
 /* Whether a handle and a key are usable; raises what is not. */
 static int check_key(const char *call, MPI_Info handle, const char *key, struct tb_info **info)
 {
-    *info = info_of(handle);
+    *info = tb_info_find(handle);
     if (*info == NULL)
-        return raise_info(call, handle);
+        return tb_raise_info(NULL, call, 1, handle);
     if (key == NULL || key[0] == 0)
         return tb_raise_argument(NULL, MPI_ERR_INFO_KEY, call, 2, "key", "the key is empty");
     if (strlen(key) >= MPI_MAX_INFO_KEY)
@@ -172,9 +178,9 @@ int tb_mpi_Info_create_env(int argc, char *argv[], MPI_Info *info)
 int tb_mpi_Info_dup(MPI_Info info, MPI_Info *newinfo)
 {
     static const char call[] = "MPI_Info_dup";
-    const struct tb_info *from = info_of(info);
+    const struct tb_info *from = tb_info_find(info);
     if (from == NULL)
-        return raise_info(call, info);
+        return tb_raise_info(NULL, call, 1, info);
     if (newinfo == NULL)
         return null_pointer(call, 2, "newinfo");
     return info_copy(call, from, newinfo);
@@ -185,9 +191,9 @@ int tb_mpi_Info_free(MPI_Info *info)
     static const char call[] = "MPI_Info_free";
     if (info == NULL)
         return null_pointer(call, 1, "info");
-    struct tb_info *i = info_of(*info);
+    struct tb_info *i = tb_info_find(*info);
     if (i == NULL)
-        return raise_info(call, *info);
+        return tb_raise_info(NULL, call, 1, *info);
     if (*info == MPI_INFO_ENV)
         return tb_raise_argument(NULL, MPI_ERR_INFO, call, 1, "info", "MPI_INFO_ENV cannot be freed");
     tb_info_free(i);
@@ -289,9 +295,9 @@ int tb_mpi_Info_get_valuelen(MPI_Info info, const char *key, int *valuelen, int 
 
 int tb_mpi_Info_get_nkeys(MPI_Info info, int *nkeys)
 {
-    const struct tb_info *i = info_of(info);
+    const struct tb_info *i = tb_info_find(info);
     if (i == NULL)
-        return raise_info("MPI_Info_get_nkeys", info);
+        return tb_raise_info(NULL, "MPI_Info_get_nkeys", 1, info);
     if (nkeys == NULL)
         return null_pointer("MPI_Info_get_nkeys", 2, "nkeys");
     *nkeys = (int)i->count;
@@ -301,9 +307,9 @@ int tb_mpi_Info_get_nkeys(MPI_Info info, int *nkeys)
 int tb_mpi_Info_get_nthkey(MPI_Info info, int n, char *key)
 {
     static const char call[] = "MPI_Info_get_nthkey";
-    const struct tb_info *i = info_of(info);
+    const struct tb_info *i = tb_info_find(info);
     if (i == NULL)
-        return raise_info(call, info);
+        return tb_raise_info(NULL, call, 1, info);
     if (n < 0 || (uint32_t)n >= i->count)
         return tb_raise_argument(NULL, MPI_ERR_ARG, call, 2, "n", "there are %u keys, so %d is none", i->count, n);
     if (key == NULL)

@@ -20,6 +20,10 @@ struct tb_info {
 struct tb_info *tb_info_new(void); /* NULL: no memory */
 int tb_info_put(struct tb_info *info, const char *key, const char *value);
 void tb_info_free(struct tb_info *info);
+struct tb_info *tb_info_find(MPI_Info handle);                          /* NULL if there is none */
+const char *tb_info_value(const struct tb_info *info, const char *key); /* NULL if there is none */
+/* The handle of an info object, argument `position`, is not one: says why. */
+int tb_raise_info(struct tb_comm *comm, const char *call, int position, MPI_Info handle) __attribute__((cold));
 
 static inline MPI_Info tb_info_handle(const struct tb_info *info)
 {

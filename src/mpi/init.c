@@ -175,10 +175,11 @@ int tb_mpi_Init_thread(int *argc, char ***argv, int required, int *provided)
 /* What must be done while MPI still works: the program's own functions, what it has left to be sent. */
 static int settle(void)
 {
-    int code = tb_attributes_delete(tb_self.self);
+    struct tb_bearer self = tb_comm_bearer(tb_self.self), world = tb_comm_bearer(tb_self.world);
+    int code = tb_attributes_delete(&self);
     if (code != MPI_SUCCESS)
         return code;
-    code = tb_attributes_delete(tb_self.world);
+    code = tb_attributes_delete(&world);
     if (code != MPI_SUCCESS)
         return code;
     tb_bsend_close(NULL);

@@ -105,8 +105,9 @@ int tb_pending_start(struct tb_pending *p, const char *call)
         tb_receive_post(p->comm->channel, &p->core, &p->again.buffer, p->again.rank, p->again.match, p->again.mask);
         break;
     case TB_PENDING_BUFFERED:
-        code = tb_bsend_send(p->comm, &p->again.buffer, p->again.rank, p->again.match, call);
+        p->cancelling = false;
         tb_pending_set_done(p, true);
+        code = tb_bsend_send(p->comm, &p->again.buffer, p->again.rank, p->again.match, p, call);
         break;
     default:
         tb_pending_set_done(p, true);

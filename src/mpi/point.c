@@ -63,7 +63,7 @@ int tb_mpi_Bsend(const void *buf, MPI_Count count, MPI_Datatype datatype, int de
     if (!tb_check_send(c, type, buf, count, dest, tag))
         return tb_raise_send(&names, comm, buf, count, datatype, dest, tag);
     struct tb_buffer buffer = tb_buffer_of(buf, count, type);
-    return tb_bsend_send(c, &buffer, (uint32_t)dest, (uint32_t)tag, names.call);
+    return tb_bsend_send(c, &buffer, (uint32_t)dest, (uint32_t)tag, NULL, names.call);
 }
 
 /* A receive from nobody, or one with wrong arguments. */
@@ -161,14 +161,21 @@ int tb_mpi_Ibsend(const void *buf, MPI_Count count, MPI_Datatype datatype, int d
     const struct tb_type *type = tb_type_find(datatype);
     if (request == NULL)
         return tb_raise_null(c, names.call, 7, "request");
-    int code;
-    if (tb_check_send(c, type, buf, count, dest, tag)) {
-        struct tb_buffer buffer = tb_buffer_of(buf, count, type);
-        code = tb_bsend_send(c, &buffer, (uint32_t)dest, (uint32_t)tag, names.call);
-    } else {
-        code = tb_raise_send(&names, comm, buf, count, datatype, dest, tag);
-    }
-    return nothing(names.call, code, TB_PENDING_NOTHING, c, request);
+    if (!tb_check_send(c, type, buf, count, dest, tag))
+        return nothing(names.call, tb_raise_send(&names, comm, buf, count, datatype, dest, tag), TB_PENDING_NOTHING, c,
+                       request);
+    MPI_Request handle = MPI_REQUEST_NULL;
+    int code = nothing(names.call, MPI_SUCCESS, TB_PENDING_BUFFERED, c, &handle);
+    if (code != MPI_SUCCESS)
+        return code;
+    struct tb_pending *p = tb_pending_find(handle);
+    struct tb_buffer buffer = tb_buffer_of(buf, count, type);
+    code = tb_bsend_send(c, &buffer, (uint32_t)dest, (uint32_t)tag, p, names.call);
+    if (code == MPI_SUCCESS)
+        *request = handle;
+    else
+        tb_pending_retire(p, &handle);
+    return code;
 }
 
 int tb_mpi_Irecv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,

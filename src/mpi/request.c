@@ -12,6 +12,10 @@
 
 bool tb_pending_rest_done(const struct tb_pending *p)
 {
+    if (p->kind == TB_PENDING_BUFFERED) {
+        const struct tb_request *message = p->cancelling ? tb_bsend_request(p) : NULL;
+        return message == NULL || tb_request_done(message);
+    }
     if (p->kind == TB_PENDING_FLUSH)
         return p->flush.bsend == NULL || tb_bsend_flushed(p->flush.bsend, p->flush.serial);
     return (p->exchange.nobody || tb_request_done(&p->core)) &&
@@ -35,6 +39,10 @@ void tb_pending_wait(struct tb_pending *p)
             tb_request_wait(&p->core);
         if (p->exchange.send != NULL)
             tb_request_wait(&p->exchange.send->core);
+        break;
+    case TB_PENDING_BUFFERED:
+        if (!tb_pending_done(p))
+            tb_request_wait(tb_bsend_request(p));
         break;
     default:
         if (!tb_pending_done(p))
@@ -105,6 +113,13 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
         if (status != MPI_STATUS_IGNORE)
             tb_status_nobody(status);
         return MPI_SUCCESS;
+    case TB_PENDING_BUFFERED: {
+        const struct tb_request *message = p->cancelling ? tb_bsend_request(p) : NULL;
+        bool cancelled = message != NULL ? message->status.cancelled : p->core.status.cancelled;
+        if (status != MPI_STATUS_IGNORE)
+            tb_status_fill(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, cancelled);
+        return MPI_SUCCESS;
+    }
     case TB_PENDING_EXCHANGE:
         return collect_exchange(p, status, call);
     case TB_PENDING_GENERALIZED:
@@ -122,6 +137,8 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
 static void pending_give(struct tb_pending *p)
 {
     struct tb_comm *comm = p->comm;
+    if (p->segment != NULL)
+        tb_bsend_let_go(p);
     if (p->kind == TB_PENDING_EXCHANGE) {
         if (p->exchange.send != NULL)
             pending_give(p->exchange.send);
@@ -136,6 +153,8 @@ int tb_pending_retire(struct tb_pending *p, MPI_Request *handle)
 {
     int code = MPI_SUCCESS;
     if (p->persistent) {
+        if (p->segment != NULL)
+            tb_bsend_let_go(p);
         p->active = false;
         return MPI_SUCCESS;
     }
@@ -220,6 +239,16 @@ int tb_mpi_Request_free(MPI_Request *request)
     return MPI_SUCCESS;
 }
 
+/* First `cancelling`, so that the message stays in the buffer until its end is known. */
+static void cancel_buffered(struct tb_pending *p)
+{
+    tb_self_lock();
+    p->cancelling = p->segment != NULL;
+    tb_self_unlock();
+    if (p->cancelling)
+        tb_request_cancel(tb_bsend_request(p));
+}
+
 int tb_mpi_Cancel(MPI_Request *request)
 {
     static const char call[] = "MPI_Cancel";
@@ -234,6 +263,9 @@ int tb_mpi_Cancel(MPI_Request *request)
     case TB_PENDING_SEND:
     case TB_PENDING_RECEIVE:
         tb_request_cancel(&p->core);
+        return MPI_SUCCESS;
+    case TB_PENDING_BUFFERED:
+        cancel_buffered(p);
         return MPI_SUCCESS;
     case TB_PENDING_GENERALIZED: {
         int code = p->general.cancel(p->general.state, tb_pending_done(p));

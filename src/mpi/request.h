@@ -11,13 +11,16 @@
 enum tb_pending_kind {
     TB_PENDING_SEND,
     TB_PENDING_RECEIVE,
-    TB_PENDING_BUFFERED,    /* persistent MPI_Bsend: done as soon as it is started */
-    TB_PENDING_NOTHING,     /* a send to MPI_PROC_NULL, or a send that is done already */
+    TB_PENDING_NOTHING,     /* a send to MPI_PROC_NULL */
     TB_PENDING_NOBODY,      /* a receive from MPI_PROC_NULL */
-    TB_PENDING_EXCHANGE,    /* MPI_Isendrecv: a receive, with a send at its side */
     TB_PENDING_GENERALIZED, /* of the program */
-    TB_PENDING_FLUSH        /* MPI_Buffer_iflush */
+    /* For these there is more to look at than `done` of the engine's request. */
+    TB_PENDING_BUFFERED, /* MPI_Ibsend, MPI_Bsend_init: done as soon as it is started, unless it is being cancelled */
+    TB_PENDING_EXCHANGE, /* MPI_Isendrecv: a receive, with a send at its side */
+    TB_PENDING_FLUSH     /* MPI_Buffer_iflush */
 };
+
+struct tb_segment;
 
 struct tb_pending {
     struct tb_handle head;
@@ -25,8 +28,10 @@ struct tb_pending {
     uint8_t mode; /* enum tb_mode */
     bool persistent;
     bool active;
-    bool freed;           /* a generalized one: the program has freed it already */
-    struct tb_comm *comm; /* held; NULL where no communicator is concerned */
+    bool freed;                 /* a generalized one: the program has freed it already */
+    bool cancelling;            /* a buffered one: MPI_Cancel was called */
+    struct tb_comm *comm;       /* held; NULL where no communicator is concerned */
+    struct tb_segment *segment; /* a buffered one: its message, as long as that is in the buffer; see buffered.h */
     struct tb_request core;
     union {
         struct {
@@ -73,6 +78,8 @@ static inline struct tb_pending *tb_pending_new(enum tb_pending_kind kind, struc
     p->persistent = false;
     p->active = true;
     p->freed = false;
+    p->cancelling = false;
+    p->segment = NULL;
     p->comm = comm;
     p->core.complete = NULL;
     p->core.user = NULL;
@@ -93,7 +100,7 @@ bool tb_pending_rest_done(const struct tb_pending *p); /* of the kinds with more
 
 static inline bool tb_pending_done(const struct tb_pending *p)
 {
-    if (__builtin_expect(p->kind == TB_PENDING_EXCHANGE || p->kind == TB_PENDING_FLUSH, 0))
+    if (__builtin_expect(p->kind >= TB_PENDING_BUFFERED, 0))
         return tb_pending_rest_done(p);
     return tb_request_done(&p->core);
 }

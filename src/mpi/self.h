@@ -24,6 +24,8 @@ enum tb_state {
     TB_STATE_FORKED /* this is a child of a process of the job: MPI is not for it */
 };
 
+#define TB_RETURNED_LIMIT 64
+
 /* Values of the predefined attributes: programs are given pointers to them. */
 struct tb_facts {
     int tag_bound, io, host, global_time, last_code, universe;
@@ -38,11 +40,13 @@ struct tb_self {
     struct tb_comm *self;
     struct tb_engine *engine;
     struct tb_job job;
-    uint32_t next_context;            /* comm.c */
-    const struct tb_type *types[256]; /* datatype.c: by handle value from 0x200 on */
-    struct tb_info *environment;      /* info.c: MPI_INFO_ENV */
-    struct tb_facts facts;            /* attribute.c */
-    struct tb_keyval *keyvals;        /* attribute.c */
+    uint32_t next_context; /* agreement.c */
+    uint32_t returned_count;
+    uint32_t returned[TB_RETURNED_LIMIT]; /* numbers of contexts that were taken and not used */
+    const struct tb_type *types[256];     /* datatype.c: by handle value from 0x200 on */
+    struct tb_info *environment;          /* info.c: MPI_INFO_ENV */
+    struct tb_facts facts;                /* attribute.c */
+    struct tb_keyval *keyvals;            /* attribute.c */
     uint32_t keyval_room;
     uint32_t orphan_count;
     struct tb_list orphans;       /* request.c: freed by the program while active */

@@ -274,9 +274,9 @@ int tb_mpi_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *array
     int active = 0, code = check_all(call, count, array_of_requests, &active);
     if (code != MPI_SUCCESS)
         return code;
+    struct set set = {.count = count, .requests = array_of_requests};
     for (int i = 0; i < count && active > 0; i++) {
-        bool bad = false;
-        struct tb_pending *p = active_request(array_of_requests[i], &bad);
+        struct tb_pending *p = set_member(&set, i);
         if (p != NULL && !tb_pending_done(p))
             tb_pending_wait(p);
     }

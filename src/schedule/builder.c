@@ -34,6 +34,66 @@ static bool builder_grow(struct tb_builder *b, void **array, size_t size, uint32
     return true;
 }
 
+void tb_builder_order(struct tb_builder *b)
+{
+    b->ordered = true;
+}
+
+/* ---- what steps share -------------------------------------------------------------------------------------------- */
+
+/* The lowest and the highest piece of a slice. */
+static void slice_range(const struct tb_slice *s, uint32_t *low, uint32_t *high)
+{
+    uint32_t last = s->count > 0 ? tb_slice_piece(s, s->count - 1) : s->first;
+    *low = s->first < last ? s->first : last;
+    *high = s->first < last ? last : s->first;
+}
+
+/* Whether slices may share a piece. Those with gaps are taken for their whole range, which is right, if not sharp. */
+static bool slices_meet(const struct tb_slice *a, const struct tb_slice *b)
+{
+    uint32_t a_low, a_high, b_low, b_high;
+    if (a->symbol != b->symbol || a->count == 0 || b->count == 0)
+        return false;
+    slice_range(a, &a_low, &a_high);
+    slice_range(b, &b_low, &b_high);
+    return a_low <= b_high && b_low <= a_high;
+}
+
+/* Whether `late` writes what `early` touches, or reads what it writes. */
+static bool steps_conflict(const struct tb_step *late, const struct tb_step *early)
+{
+    const struct tb_slice *writes[2], *reads[2][2];
+    const struct tb_step *steps[2] = {late, early};
+    static const struct tb_slice nothing;
+    for (int i = 0; i < 2; i++) {
+        const struct tb_step *s = steps[i];
+        bool local = s->kind == TB_STEP_COPY || s->kind == TB_STEP_REDUCE;
+        writes[i] = local ? &s->other : s->kind == TB_STEP_RECEIVE ? &s->slice : &nothing;
+        reads[i][0] = s->kind == TB_STEP_RECEIVE ? &nothing : &s->slice;
+        reads[i][1] = s->kind == TB_STEP_REDUCE ? &s->other : &nothing;
+    }
+    return slices_meet(writes[0], writes[1]) || slices_meet(writes[0], reads[1][0]) ||
+           slices_meet(writes[0], reads[1][1]) || slices_meet(reads[0][0], writes[1]) ||
+           slices_meet(reads[0][1], writes[1]);
+}
+
+/* Whether a dependency of the last step depends on `step` itself. */
+static bool builder_implies(const struct tb_builder *b, uint32_t step)
+{
+    const struct tb_program *p = &b->program;
+    const struct tb_step *last = &p->steps[p->step_count - 1];
+    for (uint32_t i = 0; i < last->after_count; i++) {
+        const struct tb_step *before = &p->steps[p->after[last->after + i]];
+        for (uint32_t k = 0; k < before->after_count; k++)
+            if (p->after[before->after + k] == step)
+                return true;
+    }
+    return false;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
 static uint32_t builder_add(struct tb_builder *b, const struct tb_step *step)
 {
     struct tb_program *p = &b->program;
@@ -45,9 +105,13 @@ static uint32_t builder_add(struct tb_builder *b, const struct tb_step *step)
     }
     if (!builder_grow(b, (void **)&p->steps, sizeof *p->steps, p->step_count, &b->step_room))
         return 0;
-    p->steps[p->step_count] = *step;
-    p->steps[p->step_count].after = b->after_total;
-    return p->step_count++;
+    uint32_t added = p->step_count++;
+    p->steps[added] = *step;
+    p->steps[added].after = b->after_total;
+    for (uint32_t i = added; b->ordered && i-- > 0;)
+        if (steps_conflict(step, &p->steps[i]) && !builder_implies(b, i))
+            tb_builder_after(b, i);
+    return added;
 }
 
 /* WORK is as large as the furthest piece that a step touches. */
@@ -55,9 +119,10 @@ static void builder_measure(struct tb_builder *b, struct tb_slice slice)
 {
     if (slice.symbol != TB_SYMBOL_WORK || slice.count == 0)
         return;
-    uint64_t end = slice.first + (uint64_t)slice.stride * (slice.count - 1) + 1;
-    if (end > UINT32_MAX)
-        builder_fail(b, tb_error(TB_ERR_LIMIT, "a program needs more than %u pieces of work space", UINT32_MAX));
+    int64_t last = slice.first + (int64_t)slice.stride * (slice.count - 1);
+    int64_t end = (last > slice.first ? last : slice.first) + 1;
+    if (last < 0 || end > UINT32_MAX)
+        builder_fail(b, tb_error(TB_ERR_LIMIT, "a program needs piece %lld of its work space", (long long)last));
     else if (end > b->program.work_pieces)
         b->program.work_pieces = (uint32_t)end;
 }
@@ -74,16 +139,26 @@ uint32_t tb_builder_receive(struct tb_builder *b, uint32_t peer, uint16_t edge, 
     return builder_add(b, &(struct tb_step){.kind = TB_STEP_RECEIVE, .peer = peer, .edge = edge, .slice = slice});
 }
 
-uint32_t tb_builder_copy(struct tb_builder *b, struct tb_slice from, struct tb_slice to)
+static uint32_t builder_move(struct tb_builder *b, enum tb_step_kind kind, struct tb_slice from, struct tb_slice to)
 {
     builder_measure(b, from);
     builder_measure(b, to);
     if (from.count != to.count)
         builder_fail(b, tb_error(TB_ERR_ARGUMENT, "a copy of %u pieces to %u pieces", from.count, to.count));
-    return builder_add(b, &(struct tb_step){.kind = TB_STEP_COPY, .slice = from, .other = to});
+    return builder_add(b, &(struct tb_step){.kind = kind, .slice = from, .other = to});
 }
 
-void tb_builder_after(struct tb_builder *b, uint32_t step)
+uint32_t tb_builder_copy(struct tb_builder *b, struct tb_slice from, struct tb_slice to)
+{
+    return builder_move(b, TB_STEP_COPY, from, to);
+}
+
+uint32_t tb_builder_reduce(struct tb_builder *b, struct tb_slice first, struct tb_slice into)
+{
+    return builder_move(b, TB_STEP_REDUCE, first, into);
+}
+
+static void builder_depend(struct tb_builder *b, uint32_t step, uint32_t flag)
 {
     struct tb_program *p = &b->program;
     if (b->error != TB_OK)
@@ -94,21 +169,63 @@ void tb_builder_after(struct tb_builder *b, uint32_t step)
     }
     if (!builder_grow(b, (void **)&p->after, sizeof *p->after, b->after_total, &b->after_room))
         return;
-    p->after[b->after_total++] = step;
+    p->after[b->after_total++] = step | flag;
     p->steps[p->step_count - 1].after_count++;
+}
+
+void tb_builder_after(struct tb_builder *b, uint32_t step)
+{
+    builder_depend(b, step, 0);
+}
+
+void tb_builder_after_pieces(struct tb_builder *b, uint32_t step)
+{
+    builder_depend(b, step, TB_AFTER_PIECEWISE);
+}
+
+/* The last added step; NULL after an error. */
+static struct tb_step *builder_last(struct tb_builder *b)
+{
+    if (b->error == TB_OK && b->program.step_count == 0)
+        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "there is no step to change"));
+    return b->error == TB_OK ? &b->program.steps[b->program.step_count - 1] : NULL;
 }
 
 void tb_builder_pipeline(struct tb_builder *b, uint32_t window)
 {
-    struct tb_program *p = &b->program;
-    if (b->error != TB_OK)
+    struct tb_step *s = builder_last(b);
+    if (s == NULL)
         return;
-    if (p->step_count == 0) {
-        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "there is no step to pipeline"));
+    s->piecewise = true;
+    s->window = window;
+}
+
+void tb_builder_join(struct tb_builder *b)
+{
+    struct tb_step *s = builder_last(b);
+    if (s == NULL)
         return;
-    }
-    p->steps[p->step_count - 1].piecewise = true;
-    p->steps[p->step_count - 1].window = window;
+    if (s->slice.count > 1 && (s->slice.stride != 1 || (s->other.count > 1 && s->other.stride != 1)))
+        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "pieces that do not follow each other cannot be one"));
+    s->joined = true;
+}
+
+void tb_builder_local(struct tb_builder *b)
+{
+    struct tb_step *s = builder_last(b);
+    if (s != NULL)
+        s->group = 1;
+}
+
+void tb_builder_like(struct tb_builder *b, struct tb_slice shape)
+{
+    struct tb_step *s = builder_last(b);
+    if (s == NULL)
+        return;
+    if ((s->kind != TB_STEP_SEND && s->kind != TB_STEP_RECEIVE) || s->slice.symbol != TB_SYMBOL_WORK ||
+        shape.count != s->slice.count)
+        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "only a message from or to WORK can be as long as other pieces"));
+    s->other = shape;
 }
 
 int tb_builder_finish(struct tb_builder *b, struct tb_program **program)

@@ -8,10 +8,10 @@
 struct mail {
     uint32_t from, to;
     uint16_t edge;
-    bool empty;
-    uint64_t content;
-    uint32_t step; /* of the sender, for the story */
+    uint32_t pieces; /* 0: an empty message */
+    uint32_t step;   /* of the sender, for the story */
     struct mail *next;
+    uint64_t contents[];
 };
 
 struct rank_state {
@@ -27,14 +27,35 @@ struct validator {
     struct mail *mail, **mail_end; /* sent and not received, in order */
 };
 
-static uint32_t step_items(const struct tb_step *s)
+/* How many pieces one item covers. */
+static uint32_t item_pieces(const struct tb_step *s)
 {
-    return s->slice.count == 0 ? 1 : s->slice.count;
+    return s->joined ? s->slice.count : s->slice.count > 0 ? 1 : 0;
 }
 
-static uint32_t slice_piece(const struct tb_slice *s, uint32_t item)
+/* Piece `i` of an item of a slice. */
+static uint32_t item_piece(const struct tb_slice *s, uint32_t item, uint32_t i)
 {
-    return s->first + s->stride * item;
+    return tb_slice_piece(s, item + i);
+}
+
+static bool step_local(const struct tb_step *s)
+{
+    return s->kind == TB_STEP_COPY || s->kind == TB_STEP_REDUCE;
+}
+
+/* The number of a step's peer among all ranks; those of an intercommunicator's second group follow the first. */
+static uint32_t peer_rank(const struct tb_validation *v, uint32_t rank, const struct tb_step *s)
+{
+    bool second = v->split > 0 && (rank >= v->split) != (s->group == 0);
+    return s->peer + (second ? v->split : 0);
+}
+
+/* Of the group that the peer is in. */
+static uint32_t peer_limit(const struct tb_validation *v, uint32_t rank, const struct tb_step *s)
+{
+    bool second = (rank >= v->split) != (s->group == 0);
+    return v->split == 0 ? v->ranks : second ? v->ranks - v->split : v->split;
 }
 
 static const char *step_name(enum tb_step_kind kind)
@@ -49,12 +70,31 @@ static int slice_check(const struct rank_state *r, uint32_t rank, uint32_t step,
         return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: unknown buffer %d", rank, step, (int)s->symbol);
     if (s->count == 0)
         return TB_OK;
-    uint64_t last = s->first + (uint64_t)s->stride * (s->count - 1);
-    if (last >= r->pieces[s->symbol])
-        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: piece %llu of a buffer with %u", rank, step,
-                        (unsigned long long)last, r->pieces[s->symbol]);
+    int64_t last = s->first + (int64_t)s->stride * (s->count - 1);
+    int64_t high = last > s->first ? last : s->first;
+    if (last < 0 || high >= r->pieces[s->symbol])
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: piece %lld of a buffer with %u", rank, step,
+                        (long long)(last < 0 ? last : high), r->pieces[s->symbol]);
     if (s->count > 1 && s->stride == 0)
         return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: %u pieces with stride 0", rank, step, s->count);
+    return TB_OK;
+}
+
+static int message_check(const struct validator *c, uint32_t rank, uint32_t step)
+{
+    const struct tb_program *p = c->ranks[rank].program;
+    const struct tb_step *s = &p->steps[step];
+    if (s->peer >= peer_limit(c->v, rank, s) || peer_rank(c->v, rank, s) == rank)
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: %s with rank %u of %u", rank, step, step_name(s->kind),
+                        s->peer, peer_limit(c->v, rank, s));
+    if (s->group > (c->v->split > 0 ? 1 : 0))
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: there is no group %u", rank, step, s->group);
+    for (uint32_t k = 0; k < step; k++) {
+        const struct tb_step *t = &p->steps[k];
+        if (t->kind == s->kind && t->peer == s->peer && t->edge == s->edge && t->group == s->group)
+            return tb_error(TB_ERR_ARGUMENT, "rank %u: steps %u and %u both %s with rank %u on edge %u", rank, k, step,
+                            step_name(s->kind), s->peer, s->edge);
+    }
     return TB_OK;
 }
 
@@ -65,26 +105,19 @@ static int program_check(const struct validator *c, uint32_t rank)
     const struct tb_program *p = r->program;
     for (uint32_t i = 0; i < p->step_count; i++) {
         const struct tb_step *s = &p->steps[i];
-        if (s->kind != TB_STEP_SEND && s->kind != TB_STEP_RECEIVE && s->kind != TB_STEP_COPY)
+        if (s->kind == TB_STEP_COMPOSITE || (s->kind == TB_STEP_REDUCE && c->v->combine == NULL))
             return tb_error(TB_ERR_UNSUPPORTED, "rank %u, step %u: kind %d is not validated", rank, i, (int)s->kind);
         int error = slice_check(r, rank, i, &s->slice);
-        if (error == TB_OK && s->kind == TB_STEP_COPY)
+        if (error == TB_OK)
             error = slice_check(r, rank, i, &s->other);
+        for (uint32_t k = 0; k < s->after_count && error == TB_OK; k++)
+            if ((p->after[s->after + k] & ~TB_AFTER_PIECEWISE) >= i)
+                error = tb_error(TB_ERR_ARGUMENT, "rank %u, step %u depends on the later step %u", rank, i,
+                                 p->after[s->after + k] & ~TB_AFTER_PIECEWISE);
+        if (error == TB_OK && !step_local(s))
+            error = message_check(c, rank, i);
         if (error != TB_OK)
             return error;
-        for (uint32_t k = 0; k < s->after_count; k++)
-            if (p->after[s->after + k] >= i)
-                return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u depends on the later step %u", rank, i,
-                                p->after[s->after + k]);
-        if (s->kind == TB_STEP_COPY)
-            continue;
-        if (s->peer >= c->v->ranks || s->peer == rank)
-            return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: %s with rank %u of %u", rank, i, step_name(s->kind),
-                            s->peer, c->v->ranks);
-        for (uint32_t k = 0; k < i; k++)
-            if (p->steps[k].kind == s->kind && p->steps[k].peer == s->peer && p->steps[k].edge == s->edge)
-                return tb_error(TB_ERR_ARGUMENT, "rank %u: steps %u and %u both %s with rank %u on edge %u", rank, k, i,
-                                step_name(s->kind), s->peer, s->edge);
     }
     return TB_OK;
 }
@@ -101,9 +134,11 @@ static uint8_t *order_make(const struct tb_program *p)
     uint8_t *order = calloc(n * n + 1, 1);
     for (size_t i = 0; order != NULL && i < n; i++) {
         const struct tb_step *s = &p->steps[i];
-        uint8_t direct = s->piecewise ? ORDER_PIECEWISE : ORDER_WHOLE;
         for (uint32_t d = 0; d < s->after_count; d++) {
-            size_t j = p->after[s->after + d];
+            uint32_t after = p->after[s->after + d];
+            bool pieces = !s->joined && (s->piecewise || (after & TB_AFTER_PIECEWISE) != 0);
+            uint8_t direct = pieces ? ORDER_PIECEWISE : ORDER_WHOLE;
+            size_t j = after & ~TB_AFTER_PIECEWISE;
             if (order[i * n + j] < direct)
                 order[i * n + j] = direct;
             for (size_t k = 0; k < j; k++) {
@@ -116,10 +151,10 @@ static uint8_t *order_make(const struct tb_program *p)
     return order;
 }
 
-/* What a step reads and writes. A receive writes its slice, a copy writes the other one. */
+/* What a step reads and writes. A receive writes its slice, a copy and a reduction write the other one. */
 static const struct tb_slice *step_writes(const struct tb_step *s)
 {
-    return s->kind == TB_STEP_RECEIVE ? &s->slice : s->kind == TB_STEP_COPY ? &s->other : NULL;
+    return s->kind == TB_STEP_RECEIVE ? &s->slice : step_local(s) ? &s->other : NULL;
 }
 
 static const struct tb_slice *step_reads(const struct tb_step *s)
@@ -134,7 +169,7 @@ static bool slices_race(const struct tb_slice *late, const struct tb_slice *earl
         return false;
     for (uint32_t i = 0; i < late->count; i++)
         for (uint32_t k = 0; k < early->count; k++)
-            if (slice_piece(late, i) == slice_piece(early, k) && (order == ORDER_NONE || i < k))
+            if (tb_slice_piece(late, i) == tb_slice_piece(early, k) && (order == ORDER_NONE || i < k))
                 return true;
     return false;
 }
@@ -166,10 +201,11 @@ static int races_check(const struct validator *c, uint32_t rank)
 static bool item_ready(const struct rank_state *r, const struct tb_step *s, uint32_t item)
 {
     for (uint32_t d = 0; d < s->after_count; d++) {
-        uint32_t before = r->program->after[s->after + d];
-        uint32_t all = step_items(&r->program->steps[before]);
-        uint32_t needed = s->piecewise && item + 1 < all ? item + 1 : all;
-        if (r->done[before] < needed)
+        uint32_t after = r->program->after[s->after + d];
+        uint32_t before = after & ~TB_AFTER_PIECEWISE;
+        bool pieces = !s->joined && (s->piecewise || after != before);
+        uint32_t all = tb_step_items(&r->program->steps[before]);
+        if (r->done[before] < (pieces && item + 1 < all ? item + 1 : all))
             return false;
     }
     return true;
@@ -178,17 +214,19 @@ static bool item_ready(const struct rank_state *r, const struct tb_step *s, uint
 static int item_send(struct validator *c, uint32_t rank, uint32_t step, uint32_t item)
 {
     const struct tb_step *s = &c->ranks[rank].program->steps[step];
-    struct mail *m = calloc(1, sizeof *m);
+    uint32_t pieces = item_pieces(s);
+    struct mail *m = calloc(1, sizeof *m + pieces * sizeof m->contents[0]);
     if (m == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory to validate a schedule");
-    *m = (struct mail){.from = rank, .to = s->peer, .edge = s->edge, .empty = s->slice.count == 0, .step = step};
-    if (!m->empty)
-        m->content = c->ranks[rank].contents[s->slice.symbol][slice_piece(&s->slice, item)];
+    *m = (struct mail){.from = rank, .to = peer_rank(c->v, rank, s), .edge = s->edge, .pieces = pieces, .step = step};
     *c->mail_end = m;
     c->mail_end = &m->next;
-    if (!m->empty && m->content == 0)
-        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u sends piece %u to rank %u, which is undefined then", rank,
-                        step, slice_piece(&s->slice, item), s->peer);
+    for (uint32_t i = 0; i < pieces; i++) {
+        m->contents[i] = c->ranks[rank].contents[s->slice.symbol][item_piece(&s->slice, item, i)];
+        if (m->contents[i] == 0)
+            return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u sends piece %u to rank %u, which is undefined then",
+                            rank, step, item_piece(&s->slice, item, i), m->to);
+    }
     return TB_OK;
 }
 
@@ -196,16 +234,17 @@ static int item_send(struct validator *c, uint32_t rank, uint32_t step, uint32_t
 static int item_receive(struct validator *c, uint32_t rank, uint32_t step, uint32_t item)
 {
     const struct tb_step *s = &c->ranks[rank].program->steps[step];
+    uint32_t from = peer_rank(c->v, rank, s), pieces = item_pieces(s);
     for (struct mail **at = &c->mail; *at != NULL; at = &(*at)->next) {
         struct mail *m = *at;
-        if (m->from != s->peer || m->to != rank || m->edge != s->edge)
+        if (m->from != from || m->to != rank || m->edge != s->edge)
             continue;
-        if (m->empty != (s->slice.count == 0))
+        if (m->pieces != pieces)
             return tb_error(TB_ERR_MISMATCH,
-                            "rank %u, step %u expects %s message from rank %u, whose step %u sends %s one", rank, step,
-                            m->empty ? "a full" : "an empty", m->from, m->step, m->empty ? "an empty" : "a full");
-        if (!m->empty)
-            c->ranks[rank].contents[s->slice.symbol][slice_piece(&s->slice, item)] = m->content;
+                            "rank %u, step %u expects a message of %u pieces from rank %u, whose step %u sends %u",
+                            rank, step, pieces, m->from, m->step, m->pieces);
+        for (uint32_t i = 0; i < pieces; i++)
+            c->ranks[rank].contents[s->slice.symbol][item_piece(&s->slice, item, i)] = m->contents[i];
         *at = m->next;
         if (c->mail_end == &m->next)
             c->mail_end = at;
@@ -215,17 +254,23 @@ static int item_receive(struct validator *c, uint32_t rank, uint32_t step, uint3
     return TB_AGAIN;
 }
 
-static int item_copy(struct validator *c, uint32_t rank, uint32_t step, uint32_t item)
+/* A copy or a reduction. */
+static int item_move(struct validator *c, uint32_t rank, uint32_t step, uint32_t item)
 {
     struct rank_state *r = &c->ranks[rank];
     const struct tb_step *s = &r->program->steps[step];
-    if (s->slice.count == 0)
-        return TB_OK;
-    uint64_t content = r->contents[s->slice.symbol][slice_piece(&s->slice, item)];
-    if (content == 0)
-        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u copies piece %u, which is undefined then", rank, step,
-                        slice_piece(&s->slice, item));
-    r->contents[s->other.symbol][slice_piece(&s->other, item)] = content;
+    for (uint32_t i = 0; i < item_pieces(s); i++) {
+        uint64_t content = r->contents[s->slice.symbol][item_piece(&s->slice, item, i)];
+        uint64_t *into = &r->contents[s->other.symbol][item_piece(&s->other, item, i)];
+        if (content == 0 || (s->kind == TB_STEP_REDUCE && *into == 0))
+            return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u (%s) uses piece %u, which is undefined then", rank, step,
+                            step_name(s->kind), item_piece(content == 0 ? &s->slice : &s->other, item, i));
+        uint64_t before = *into;
+        *into = s->kind == TB_STEP_COPY ? content : c->v->combine(c->v->context, content, before);
+        if (*into == 0)
+            return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u combines %#llx and %#llx, which is not allowed", rank,
+                            step, (unsigned long long)content, (unsigned long long)before);
+    }
     return TB_OK;
 }
 
@@ -236,10 +281,10 @@ static int rank_advance(struct validator *c, uint32_t rank)
     int moved = 0;
     for (uint32_t i = 0; i < r->program->step_count; i++) {
         const struct tb_step *s = &r->program->steps[i];
-        while (r->done[i] < step_items(s) && item_ready(r, s, r->done[i])) {
+        while (r->done[i] < tb_step_items(s) && item_ready(r, s, r->done[i])) {
             int rc = s->kind == TB_STEP_SEND      ? item_send(c, rank, i, r->done[i])
                      : s->kind == TB_STEP_RECEIVE ? item_receive(c, rank, i, r->done[i])
-                                                  : item_copy(c, rank, i, r->done[i]);
+                                                  : item_move(c, rank, i, r->done[i]);
             if (rc < 0)
                 return rc;
             if (rc == TB_AGAIN)
@@ -261,10 +306,10 @@ static int stuck_story(const struct validator *c)
         const struct rank_state *r = &c->ranks[rank];
         for (uint32_t i = 0; i < r->program->step_count; i++) {
             const struct tb_step *s = &r->program->steps[i];
-            if (r->done[i] < step_items(s) && item_ready(r, s, r->done[i]))
+            if (r->done[i] < tb_step_items(s) && item_ready(r, s, r->done[i]))
                 return tb_error(TB_ERR_MISMATCH,
                                 "rank %u, step %u waits for a message from rank %u on edge %u that never comes", rank,
-                                i, s->peer, s->edge);
+                                i, peer_rank(c->v, rank, s), s->edge);
         }
     }
     return TB_OK;

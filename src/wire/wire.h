@@ -97,7 +97,14 @@ uint8_t tb_wire_representation(void); /* of this process */
 
 /* Context ids: job ordinal u8, leader's process index u24, leader's counter u29, plane u3; never used twice. 0 is no
  * context. The world is the counter WORLD of process 0, each process's MPI_COMM_SELF its own counter SELF. */
-enum tb_plane { TB_PLANE_POINT, TB_PLANE_COLLECTIVE, TB_PLANE_ONE_SIDED, TB_PLANE_CONTROL };
+enum tb_plane {
+    TB_PLANE_POINT,
+    TB_PLANE_COLLECTIVE,
+    TB_PLANE_ONE_SIDED,
+    TB_PLANE_CONTROL,     /* messages of the library itself, such as those that make communicators */
+    TB_PLANE_LOCAL_POINT, /* of an inter-communicator: inside each of its groups */
+    TB_PLANE_LOCAL_COLLECTIVE
+};
 #define TB_CONTEXT_INDEX_BITS   24
 #define TB_CONTEXT_COUNTER_BITS 29
 #define TB_CONTEXT_PLANE_BITS   3

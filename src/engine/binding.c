@@ -1,0 +1,130 @@
+/* What a program's symbols stand for in one run: where pieces lie, and the memory of WORK. */
+#include "engine/lane.h"
+
+#include <stdlib.h>
+
+#define WORK_KEPT_LIMIT (4u << 20) /* bytes that a lane keeps for its next program */
+#define WORK_ALIGNMENT  16
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t piece_start(const struct tb_binding *b, enum tb_cut cut, uint32_t piece)
+{
+    if (cut == TB_CUT_OFFSETS)
+        return b->offsets[piece];
+    uint64_t start = piece * b->piece;
+    return start < b->elements ? start : b->elements;
+}
+
+/* Of a buffer that is cut evenly or by offsets. WORK holds it several times over. */
+static void part_cut(const struct tb_binding *b, const struct tb_program *program, enum tb_symbol symbol,
+                     uint32_t piece, uint32_t count, struct tb_part *part)
+{
+    enum tb_cut cut = (enum tb_cut)b->cuts[symbol];
+    uint64_t before = 0;
+    if (symbol == TB_SYMBOL_WORK && piece >= program->pieces) {
+        before = piece / program->pieces * b->elements;
+        piece %= program->pieces;
+    }
+    uint64_t start = piece_start(b, cut, piece);
+    part->from = (before + start) * b->element_bytes;
+    part->length = (piece_start(b, cut, piece + count) - start) * b->element_bytes;
+}
+
+void tb_binding_part(const struct tb_binding *b, const struct tb_program *program, const struct tb_step *step,
+                     const struct tb_slice *slice, uint32_t item, struct tb_part *part, struct tb_buffer *room)
+{
+    *part = (struct tb_part){.buffer = &b->buffers[slice->symbol]};
+    if (slice->count == 0)
+        return;
+    uint32_t piece = tb_slice_piece(slice, item), count = step->joined ? slice->count : 1;
+    switch ((enum tb_cut)b->cuts[slice->symbol]) {
+    case TB_CUT_EVEN:
+    case TB_CUT_OFFSETS:
+        part_cut(b, program, slice->symbol, piece, count, part);
+        break;
+    case TB_CUT_BLOCKS:
+        *room = b->buffers[slice->symbol];
+        room->base = (char *)((uintptr_t)room->base + piece * room->count * (uint64_t)room->type->extent);
+        room->count *= count;
+        part->buffer = room;
+        part->length = tb_buffer_bytes(room);
+        break;
+    case TB_CUT_TABLE:
+        part->buffer = &b->tables[slice->symbol][piece];
+        part->length = tb_buffer_bytes(part->buffer);
+        break;
+    }
+}
+
+/* ---- WORK -------------------------------------------------------------------------------------------------------- */
+
+/* How much memory so many items of a type take, and where in it the first one stands. */
+static int items_measure(const struct tb_type *type, unsigned __int128 count, uint64_t *bytes, int64_t *origin)
+{
+    __int128 far = count > 0 ? (__int128)(count - 1) * type->extent : 0;
+    __int128 low = (far < 0 ? far : 0) + type->true_lower_bound;
+    __int128 high = (far > 0 ? far : 0) + type->true_lower_bound + type->true_extent;
+    low = low < 0 ? -((-low + WORK_ALIGNMENT - 1) / WORK_ALIGNMENT * WORK_ALIGNMENT)
+                  : low / WORK_ALIGNMENT * WORK_ALIGNMENT;
+    if (count > INT64_MAX || high - low > INT64_MAX)
+        return tb_error(TB_ERR_MEMORY, "a collective needs more work space than any memory can hold");
+    *bytes = count > 0 && type->size > 0 ? (uint64_t)(high - low) : 0;
+    *origin = (int64_t)-low;
+    return TB_OK;
+}
+
+static unsigned __int128 work_items(const struct tb_binding *b, const struct tb_program *program)
+{
+    const struct tb_buffer *buffer = &b->buffers[TB_SYMBOL_WORK];
+    if (b->cuts[TB_SYMBOL_WORK] == TB_CUT_BLOCKS)
+        return (unsigned __int128)program->work_pieces * buffer->count;
+    if (program->pieces == 0 || buffer->type->size == 0)
+        return 0;
+    uint32_t copies = (program->work_pieces - 1) / program->pieces + 1;
+    return (unsigned __int128)b->elements * b->element_bytes / buffer->type->size * copies;
+}
+
+int tb_binding_take_work(struct tb_binding *b, const struct tb_program *program, struct tb_engine *e, void *small,
+                         uint64_t small_bytes, void **work, uint64_t *work_bytes)
+{
+    struct tb_buffer *buffer = &b->buffers[TB_SYMBOL_WORK];
+    uint64_t bytes = 0;
+    int64_t origin = 0;
+    *work = NULL;
+    if (program->work_pieces == 0)
+        return TB_OK;
+    if (buffer->type == NULL)
+        buffer->type = &tb_type_byte;
+    unsigned __int128 items = work_items(b, program);
+    int error = items_measure(buffer->type, items, &bytes, &origin);
+    if (error != TB_OK)
+        return error;
+    char *memory = small;
+    if (bytes > small_bytes && e->work_bytes >= bytes) {
+        memory = *work = e->work;
+        *work_bytes = e->work_bytes;
+        e->work = NULL;
+        e->work_bytes = 0;
+    } else if (bytes > small_bytes) {
+        memory = *work = malloc(bytes);
+        *work_bytes = bytes;
+        if (memory == NULL)
+            return tb_error(TB_ERR_MEMORY, "no memory for %llu bytes of work space", (unsigned long long)bytes);
+    }
+    buffer->base = (char *)((uintptr_t)memory + (uint64_t)origin);
+    if (b->cuts[TB_SYMBOL_WORK] != TB_CUT_BLOCKS)
+        buffer->count = (uint64_t)items;
+    return TB_OK;
+}
+
+void tb_binding_give_work(struct tb_engine *e, void *work, uint64_t bytes)
+{
+    if (bytes > WORK_KEPT_LIMIT || bytes <= e->work_bytes) {
+        free(work);
+        return;
+    }
+    free(e->work);
+    e->work = work;
+    e->work_bytes = bytes;
+}

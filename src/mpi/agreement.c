@@ -1,0 +1,199 @@
+#include "mpi/agreement.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NEWS_LIMIT (64u * TB_JOB_RANKS_LIMIT)
+
+/* ---- context ids ---------------------------------------------------------------------------------------------------
+ */
+
+uint64_t tb_context_take(void)
+{
+    tb_self_lock();
+    uint32_t counter = 0;
+    if (tb_self.returned_count > 0)
+        counter = tb_self.returned[--tb_self.returned_count];
+    else if (tb_self.next_context < TB_CONTEXT_LIMIT)
+        counter = tb_self.next_context++;
+    tb_self_unlock();
+    if (counter == 0) {
+        tb_error(TB_ERR_LIMIT, "this process has made %u communicators, and there are no more", TB_CONTEXT_LIMIT);
+        return 0;
+    }
+    return tb_context_make(0, tb_self.job.self.index, counter, TB_PLANE_POINT);
+}
+
+void tb_context_put_back(uint64_t context)
+{
+    if (context == 0)
+        return;
+    uint32_t counter = (uint32_t)(context >> TB_CONTEXT_PLANE_BITS) & (TB_CONTEXT_LIMIT - 1);
+    tb_self_lock();
+    if (counter + 1 == tb_self.next_context)
+        tb_self.next_context--;
+    else if (tb_self.returned_count < TB_RETURNED_LIMIT)
+        tb_self.returned[tb_self.returned_count++] = counter;
+    tb_self_unlock();
+}
+
+/* ---- messages in the control plane ---------------------------------------------------------------------------------
+ */
+
+static struct tb_channel *control_of(struct tb_comm *comm)
+{
+    return tb_channel_control(comm->channel);
+}
+
+static struct tb_buffer bytes_of(const void *data, size_t bytes)
+{
+    return (struct tb_buffer){.base = (void *)data, .count = bytes, .type = &tb_type_byte};
+}
+
+static int wait_for(struct tb_request *request)
+{
+    tb_request_wait(request);
+    return request->status.error;
+}
+
+static int send_bytes(struct tb_channel *control, uint32_t to, uint64_t match, const void *data, size_t bytes)
+{
+    struct tb_request request = {.complete = NULL};
+    struct tb_buffer buffer = bytes_of(data, bytes);
+    tb_send_post(control, &request, &buffer, to, match, TB_MODE_STANDARD);
+    return wait_for(&request);
+}
+
+static int receive_bytes(struct tb_channel *control, uint32_t from, uint64_t match, void *data, size_t bytes)
+{
+    struct tb_request request = {.complete = NULL};
+    struct tb_buffer buffer = bytes_of(data, bytes);
+    tb_receive_post(control, &request, &buffer, from, match, UINT64_MAX);
+    return wait_for(&request);
+}
+
+/* ---- all ranks -----------------------------------------------------------------------------------------------------
+ */
+
+int tb_comm_spread(struct tb_comm *comm, uint32_t root, void *data, size_t bytes)
+{
+    struct tb_buffer buffer = bytes_of(data, bytes);
+    return comm->size == 1 || bytes == 0 ? TB_OK : tb_comm_run(comm, TB_OPERATION_BCAST, root, &buffer);
+}
+
+int tb_comm_exchange(struct tb_comm *comm, const void *mine, size_t bytes, void *all)
+{
+    char *blocks = all;
+    memcpy(blocks + comm->rank * bytes, mine, bytes);
+    struct tb_channel *control = control_of(comm);
+    if (control == NULL)
+        return TB_ERR_MEMORY;
+    int error = TB_OK;
+    if (comm->rank > 0)
+        error = send_bytes(control, 0, tb_topic_match(TB_TOPIC_ACROSS, 1), mine, bytes);
+    for (uint32_t rank = 1; rank < comm->size && comm->rank == 0 && error == TB_OK; rank++)
+        error = receive_bytes(control, rank, tb_topic_match(TB_TOPIC_ACROSS, 1), blocks + rank * bytes, bytes);
+    return error < 0 ? error : tb_comm_spread(comm, 0, all, comm->size * bytes);
+}
+
+int tb_comm_sum_for_me(struct tb_comm *comm, const uint32_t *counts, uint32_t *sum)
+{
+    uint32_t *all = malloc((size_t)comm->size * comm->size * sizeof *all);
+    if (all == NULL)
+        return tb_error(TB_ERR_MEMORY, "out of memory for the counts of %u ranks", comm->size);
+    int error = tb_comm_exchange(comm, counts, comm->size * sizeof *counts, all);
+    *sum = 0;
+    for (uint32_t rank = 0; rank < comm->size && error == TB_OK; rank++)
+        *sum += all[(size_t)rank * comm->size + comm->rank];
+    free(all);
+    return error;
+}
+
+/* ---- some ranks ----------------------------------------------------------------------------------------------------
+ */
+
+int tb_agree_within(struct tb_comm *comm, const uint32_t *ranks, uint32_t count, uint32_t mine, uint64_t match,
+                    void *data, size_t bytes)
+{
+    if (count == 1)
+        return TB_OK;
+    struct tb_channel *control = control_of(comm);
+    if (control == NULL)
+        return TB_ERR_MEMORY;
+    /* A binomial tree: the parent of a position is the position without its lowest bit. */
+    uint32_t low = mine == 0 ? UINT32_MAX : mine & -mine;
+    int error = mine == 0 ? TB_OK : receive_bytes(control, ranks[mine & (mine - 1)], match, data, bytes);
+    uint32_t step = 1;
+    while (step < low && step < count)
+        step <<= 1;
+    for (step >>= 1; step > 0 && error == TB_OK; step >>= 1)
+        if (mine + step < count)
+            error = send_bytes(control, ranks[mine + step], match, data, bytes);
+    return error;
+}
+
+/* ---- two groups ----------------------------------------------------------------------------------------------------
+ */
+
+/* Receives what the other leader sends, however long. */
+static int receive_news(struct tb_channel *control, uint32_t from, uint64_t match, struct tb_news *news)
+{
+    struct tb_status status;
+    int error = tb_probe_wait(control, from, match, UINT64_MAX, &status, NULL);
+    if (error < 0)
+        return error;
+    if (status.bytes > NEWS_LIMIT)
+        return tb_error(TB_ERR_LIMIT, "the other group has sent %llu bytes", (unsigned long long)status.bytes);
+    news->bytes = status.bytes;
+    news->data = malloc(news->bytes + 1);
+    if (news->data == NULL)
+        return tb_error(TB_ERR_MEMORY, "out of memory for %zu bytes of the other group", news->bytes);
+    return receive_bytes(control, from, match, news->data, news->bytes);
+}
+
+static int exchange_news(struct tb_comm *bridge, uint32_t remote, uint64_t match, const void *mine, size_t bytes,
+                         struct tb_news *theirs)
+{
+    struct tb_channel *control = control_of(bridge);
+    if (control == NULL)
+        return TB_ERR_MEMORY;
+    struct tb_request send = {.complete = NULL};
+    struct tb_buffer buffer = bytes_of(mine, bytes);
+    tb_send_post(control, &send, &buffer, remote, match, TB_MODE_STANDARD);
+    int error = receive_news(control, remote, match, theirs);
+    if (error < 0)
+        tb_request_cancel(&send);
+    int sent = wait_for(&send);
+    return error < 0 ? error : sent;
+}
+
+int tb_agree_across(struct tb_comm *local, uint32_t leader, struct tb_comm *bridge, uint32_t remote, uint64_t match,
+                    const void *mine, size_t bytes, struct tb_news *theirs)
+{
+    struct {
+        int64_t error;
+        uint64_t bytes;
+    } head = {TB_OK, 0};
+    *theirs = (struct tb_news){NULL, 0};
+    if (local->rank == leader) {
+        head.error = exchange_news(bridge, remote, match, mine, bytes, theirs);
+        head.bytes = theirs->bytes;
+    }
+    int error = tb_comm_spread(local, leader, &head, sizeof head);
+    if (error == TB_OK && head.error != TB_OK)
+        error =
+            local->rank == leader ? (int)head.error : tb_error((int)head.error, "the leader of the group has failed");
+    if (error == TB_OK && local->rank != leader) {
+        theirs->bytes = head.bytes;
+        theirs->data = malloc(head.bytes + 1);
+        if (theirs->data == NULL)
+            error = tb_error(TB_ERR_MEMORY, "out of memory for %zu bytes of the other group", theirs->bytes);
+    }
+    if (error == TB_OK)
+        error = tb_comm_spread(local, leader, theirs->data, theirs->bytes);
+    if (error != TB_OK) {
+        free(theirs->data);
+        *theirs = (struct tb_news){NULL, 0};
+    }
+    return error;
+}

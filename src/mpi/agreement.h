@@ -1,0 +1,58 @@
+/* What processes tell each other when they make a communicator: the context id, and who is in it. Messages that are not
+ * those of a collective go in the control plane of the communicator that exists already, so that nothing of the program
+ * can meet them.
+ *
+ * Context ids are taken by one of the processes concerned, the leader, and travel with the rest. An id that was taken
+ * and is not needed after all is put back, which keeps the numbers of an allocator free of gaps. */
+#ifndef TB_MPI_AGREEMENT_H
+#define TB_MPI_AGREEMENT_H
+
+#include "mpi/comm.h"
+
+/* What a message in the control plane is about; the user's tag stands beside it. */
+enum tb_topic { TB_TOPIC_CREATE = 1, TB_TOPIC_CREATE_GROUP, TB_TOPIC_INTERCOMM, TB_TOPIC_ACROSS, TB_TOPIC_EDGES };
+
+static inline uint64_t tb_topic_match(enum tb_topic topic, int tag)
+{
+    return (uint64_t)topic << 32 | (uint32_t)tag;
+}
+
+/* A context id that no process has used before. 0: none is left, and the story is told. Any thread. */
+uint64_t tb_context_take(void);
+/* Puts back one that was not used; 0 is allowed. */
+void tb_context_put_back(uint64_t context);
+
+/* ---- all ranks of an intracommunicator; collective calls -----------------------------------------------------------
+ */
+
+/* Everyone gets root's bytes. */
+int tb_comm_spread(struct tb_comm *comm, uint32_t root, void *data, size_t bytes);
+/* Everyone gets everyone's `bytes` bytes, by rank, in `all`. */
+int tb_comm_exchange(struct tb_comm *comm, const void *mine, size_t bytes, void *all);
+/* The sum over all ranks of counts[i] for this rank i; counts has an entry a rank. */
+int tb_comm_sum_for_me(struct tb_comm *comm, const uint32_t *counts, uint32_t *sum);
+
+/* ---- some ranks of a communicator ----------------------------------------------------------------------------------
+ */
+
+/* The ranks ranks[0..count) of an intracommunicator, of which this process is ranks[mine], get the bytes of ranks[0].
+ * Nobody else takes part. */
+int tb_agree_within(struct tb_comm *comm, const uint32_t *ranks, uint32_t count, uint32_t mine, uint64_t match,
+                    void *data, size_t bytes);
+
+/* ---- two groups ----------------------------------------------------------------------------------------------------
+ */
+
+/* Bytes whose length only the sender knows. Allocated. */
+struct tb_news {
+    void *data;
+    size_t bytes;
+};
+
+/* The leaders of two groups, each a rank of `local`, exchange `mine` through `bridge`, in which the other one is rank
+ * `remote`; then everyone in `local` has what the other leader has sent. All ranks of `local` call; bridge, remote and
+ * mine matter at the leader only. On an error of the leader everyone gets one. */
+int tb_agree_across(struct tb_comm *local, uint32_t leader, struct tb_comm *bridge, uint32_t remote, uint64_t match,
+                    const void *mine, size_t bytes, struct tb_news *theirs);
+
+#endif
