@@ -183,8 +183,16 @@ bool tb_signature_equal(struct tb_signature a, struct tb_signature b);
 
 /* How many basic elements the first `bytes` of packed items are; -1 if they end within an element. */
 int64_t tb_type_elements_in(const struct tb_type *type, uint64_t bytes);
+/* How many bytes the first `elements` basic elements of packed items are; -1 if there are none, or it is too many. */
+int64_t tb_type_bytes_of(const struct tb_type *type, uint64_t elements);
 /* The predefined type to which byte `at` of packed items belongs, and to how many bytes from there on. */
 const struct tb_type *tb_type_basic_at(const struct tb_type *type, uint64_t at, uint64_t *bytes);
+
+/* The canonical form "external32" of data: how many bytes it has (TB_ERR_LIMIT: too many), and conversion to it
+ * (TB_ERR_ARGUMENT: a value is out of its range) and from it. */
+int tb_external_size(const struct tb_type *type, uint64_t count, uint64_t *bytes);
+int tb_external_pack(const struct tb_buffer *b, void *to);
+void tb_external_unpack(const struct tb_buffer *b, const void *from);
 
 /* The predefined type of an ABI handle value (0x200...0x2ff), or NULL. Handle values are given as numbers, since mpi.h
  * belongs to the layer above. */

@@ -110,7 +110,10 @@ INLINE void far_loop(char *memory, int64_t stride, char *packed, uint64_t count,
                      bool gather)
 {
     for (uint64_t i = 0; i < count; i++) {
-        __builtin_prefetch(tb_shifted(memory, LOOP_AHEAD * stride), !gather);
+        if (gather)
+            __builtin_prefetch(tb_shifted(memory, LOOP_AHEAD * stride), 0);
+        else
+            __builtin_prefetch(tb_shifted(memory, LOOP_AHEAD * stride), 1);
         move(memory, packed, block, fixed, gather);
         memory = tb_shifted(memory, stride);
         packed += block;

@@ -119,6 +119,35 @@ int64_t tb_type_elements_in(const struct tb_type *type, uint64_t bytes)
     return (int64_t)elements;
 }
 
+int64_t tb_type_bytes_of(const struct tb_type *type, uint64_t elements)
+{
+    uint64_t bytes = 0, part;
+    while (elements > 0) {
+        if (type->elements == 0)
+            return -1;
+        uint64_t whole = elements / type->elements;
+        if (__builtin_mul_overflow(whole, type->size, &part) || __builtin_add_overflow(bytes, part, &bytes) ||
+            bytes > INT64_MAX)
+            return -1;
+        elements -= whole * type->elements;
+        if (elements == 0)
+            break;
+        if (type->basic == TB_BASIC_PAIR)
+            return (int64_t)(bytes + type->pair[0]->size);
+        const struct tb_recipe *envelope = type->envelope;
+        uint64_t member = 0;
+        for (; envelope->combiner == TB_COMBINER_STRUCT; member++) {
+            part = (uint64_t)member_length(envelope, member) * envelope->types[member]->elements;
+            if (elements < part)
+                break;
+            elements -= part;
+            bytes += (uint64_t)member_length(envelope, member) * envelope->types[member]->size;
+        }
+        type = envelope->types[member];
+    }
+    return (int64_t)bytes;
+}
+
 const struct tb_type *tb_type_basic_at(const struct tb_type *type, uint64_t at, uint64_t *bytes)
 {
     uint64_t room = UINT64_MAX; /* from `at` on, of what repeats `type` */

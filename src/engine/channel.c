@@ -166,8 +166,9 @@ struct tb_channel *tb_channel_control(struct tb_channel *channel)
     if (c != NULL) {
         *c = (struct tb_channel){
             .engine = e, .size = channel->size, .rank = channel->rank, .users = 1, .owner = channel->owner};
+        bool local = channel->point->id == tb_context_plane(channel->point->id, TB_PLANE_LOCAL_POINT);
         if (channel_copy(c, channel->procs) == TB_OK &&
-            channel_enter(c, channel->point->id, TB_PLANE_CONTROL, -1) == TB_OK)
+            channel_enter(c, channel->point->id, local ? TB_PLANE_LOCAL_CONTROL : TB_PLANE_CONTROL, -1) == TB_OK)
             channel->control = c;
         else
             channel_free(c);

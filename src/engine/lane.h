@@ -128,6 +128,7 @@ struct tb_waiter {
     bool (*ready)(void *context);
     void *context;
     bool satisfied;
+    bool asking;   /* ready is running */
     uint64_t seen; /* engine->events when ready was asked last */
     pthread_cond_t wake;
 };

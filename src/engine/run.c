@@ -259,10 +259,8 @@ static bool step_ready(const struct tb_run *run, const struct tb_step *s, uint32
 {
     for (uint32_t i = 0; i < s->after_count; i++) {
         uint32_t after = run->program->after[s->after + i];
-        const struct progress *before = &run->progress[after & ~TB_AFTER_PIECEWISE];
-        bool pieces = (s->piecewise || (after & TB_AFTER_PIECEWISE) != 0) && !s->joined;
-        uint32_t needed = pieces && index + 1 < before->items ? index + 1 : before->items;
-        if (before->done < needed)
+        const struct progress *before = &run->progress[TB_AFTER_STEP(after)];
+        if (before->done < tb_step_needs(s, after, before->items, index))
             return false;
     }
     return true;

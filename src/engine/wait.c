@@ -287,10 +287,13 @@ void tb_waiter_wake(struct tb_engine *e, struct tb_waiter *w)
 
 static void waiter_look(struct tb_engine *e, struct tb_waiter *w)
 {
-    if (w->satisfied || w->seen == e->events)
+    if (w->satisfied || w->asking || w->seen == e->events)
         return;
     w->seen = e->events;
-    if (w->ready(w->context))
+    w->asking = true; /* it may probe, which looks at all waiters again: once true it must not be asked twice */
+    bool ready = w->ready(w->context);
+    w->asking = false;
+    if (ready)
         tb_waiter_wake(e, w);
 }
 

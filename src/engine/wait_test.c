@@ -117,6 +117,60 @@ static void a_kick_wakes(void **state)
     loop_net_close(&net);
 }
 
+/* A condition that takes a message out of matching: asked again after it was true it would take a second one. */
+struct taker {
+    struct tb_channel *channel;
+    struct tb_arrival *arrivals[4];
+    _Atomic uint32_t count;
+};
+
+static bool taker_ready(void *context)
+{
+    struct taker *t = context;
+    struct tb_arrival *arrival = NULL;
+    if (tb_probe(t->channel, TB_ANY_RANK, 0, 0, NULL, &arrival) != TB_OK)
+        return false;
+    if (t->count < 4)
+        t->arrivals[t->count] = arrival;
+    t->count++;
+    return true;
+}
+
+static void *taker_run(void *argument)
+{
+    struct taker *t = argument;
+    tb_engine_wait(t->channel->engine, taker_ready, t);
+    return NULL;
+}
+
+static void conditions_are_true_once(void **state)
+{
+    struct loop_net net;
+    loop_net_init(&net, 1);
+    loop_net_open(&net, true);
+    struct tb_buffer nothing = {NULL, 0, &tb_type_byte};
+    for (int round = 0; round < 20; round++) {
+        struct taker takers[3] = {
+            {.channel = net.channels[0]}, {.channel = net.channels[0]}, {.channel = net.channels[0]}};
+        pthread_t threads[3];
+        for (int i = 0; i < 3; i++)
+            pthread_create(&threads[i], NULL, taker_run, &takers[i]);
+        if (round % 2 == 0)
+            pause_ms(5); /* so that one of them sleeps */
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(tb_send_now(net.channels[0], &nothing, 0, 1, TB_MODE_STANDARD), TB_OK);
+        for (int i = 0; i < 3; i++)
+            pthread_join(threads[i], NULL);
+        for (int i = 0; i < 3; i++) {
+            struct tb_request r = {.complete = NULL};
+            assert_int_equal(takers[i].count, 1);
+            tb_receive_arrival(net.channels[0], &r, &nothing, takers[i].arrivals[0]);
+            assert_true(tb_request_done(&r));
+        }
+    }
+    loop_net_close(&net);
+}
+
 struct prober {
     struct tb_channel *channel;
     struct tb_status status;
@@ -292,9 +346,9 @@ static void neighbours_sleep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_share_a_lane),   cmocka_unit_test(a_kick_wakes),
-        cmocka_unit_test(a_sleeper_helps_others), cmocka_unit_test(a_cancel_wakes),
-        cmocka_unit_test(neighbours_sleep),
+        cmocka_unit_test(threads_share_a_lane),     cmocka_unit_test(a_kick_wakes),
+        cmocka_unit_test(conditions_are_true_once), cmocka_unit_test(a_sleeper_helps_others),
+        cmocka_unit_test(a_cancel_wakes),           cmocka_unit_test(neighbours_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ uint64_t tb_context_take(void)
 
 void tb_context_put_back(uint64_t context)
 {
-    if (context == 0)
+    if (context == 0 || ((context >> 32) & 0xffffff) != tb_self.job.self.index)
         return;
     uint32_t counter = (uint32_t)(context >> TB_CONTEXT_PLANE_BITS) & (TB_CONTEXT_LIMIT - 1);
     tb_self_lock();
@@ -151,14 +151,19 @@ static int receive_news(struct tb_channel *control, uint32_t from, uint64_t matc
     return receive_bytes(control, from, match, news->data, news->bytes);
 }
 
-static int exchange_news(struct tb_comm *bridge, uint32_t remote, uint64_t match, const void *mine, size_t bytes,
+/* What leaders send each other, before the caller's bytes. */
+struct preface {
+    uint64_t context; /* 0: the other one has taken it */
+};
+
+static int exchange_news(struct tb_comm *bridge, uint32_t remote, uint64_t match, const struct tb_news *mine,
                          struct tb_news *theirs)
 {
     struct tb_channel *control = control_of(bridge);
     if (control == NULL)
         return TB_ERR_MEMORY;
     struct tb_request send = {.complete = NULL};
-    struct tb_buffer buffer = bytes_of(mine, bytes);
+    struct tb_buffer buffer = bytes_of(mine->data, mine->bytes);
     tb_send_post(control, &send, &buffer, remote, match, TB_MODE_STANDARD);
     int error = receive_news(control, remote, match, theirs);
     if (error < 0)
@@ -167,22 +172,55 @@ static int exchange_news(struct tb_comm *bridge, uint32_t remote, uint64_t match
     return error < 0 ? error : sent;
 }
 
+/* The leader's part: takes the context if that is for it to do, and puts it before `mine`. */
+static int meet(struct tb_comm *bridge, uint32_t remote, uint64_t match, const struct tb_news *mine,
+                struct tb_news *theirs, uint64_t *context)
+{
+    if (bridge == NULL)
+        return TB_ERR_ARGUMENT;
+    struct tb_news out = {.bytes = sizeof(struct preface) + mine->bytes}, in = {NULL, 0};
+    out.data = malloc(out.bytes);
+    if (out.data == NULL)
+        return tb_error(TB_ERR_MEMORY, "out of memory for %zu bytes", out.bytes);
+    bool decides = tb_group_decides(tb_self.job.self.index, tb_comm_proc(bridge, remote));
+    struct preface preface = {decides ? tb_context_take() : 0};
+    memcpy(out.data, &preface, sizeof preface);
+    if (mine->bytes > 0)
+        memcpy((char *)out.data + sizeof preface, mine->data, mine->bytes);
+    int error = exchange_news(bridge, remote, match, &out, &in);
+    free(out.data);
+    if (error == TB_OK && in.bytes < sizeof preface)
+        error = tb_error(TB_ERR_PROTOCOL, "the other group's leader has sent %zu bytes", in.bytes);
+    *context = preface.context;
+    if (error == TB_OK) {
+        memcpy(&preface, in.data, sizeof preface);
+        *context = decides ? *context : preface.context;
+        theirs->bytes = in.bytes - sizeof preface;
+        memmove(in.data, (char *)in.data + sizeof preface, theirs->bytes);
+        theirs->data = in.data;
+    } else {
+        free(in.data);
+    }
+    if (error == TB_OK && *context == 0)
+        error = tb_error(TB_ERR_LIMIT, "the leader that should make the communicator has no numbers left for it");
+    return error;
+}
+
 int tb_agree_across(struct tb_comm *local, uint32_t leader, struct tb_comm *bridge, uint32_t remote, uint64_t match,
-                    const void *mine, size_t bytes, struct tb_news *theirs)
+                    const struct tb_news *mine, struct tb_news *theirs, uint64_t *context)
 {
     struct {
         int64_t error;
-        uint64_t bytes;
-    } head = {TB_OK, 0};
+        uint64_t bytes, context;
+    } head = {TB_OK, 0, 0};
     *theirs = (struct tb_news){NULL, 0};
     if (local->rank == leader) {
-        head.error = exchange_news(bridge, remote, match, mine, bytes, theirs);
+        head.error = meet(bridge, remote, match, mine, theirs, &head.context);
         head.bytes = theirs->bytes;
     }
     int error = tb_comm_spread(local, leader, &head, sizeof head);
     if (error == TB_OK && head.error != TB_OK)
-        error =
-            local->rank == leader ? (int)head.error : tb_error((int)head.error, "the leader of the group has failed");
+        error = local->rank == leader ? (int)head.error : tb_error((int)head.error, "the leader of this group failed");
     if (error == TB_OK && local->rank != leader) {
         theirs->bytes = head.bytes;
         theirs->data = malloc(head.bytes + 1);
@@ -195,5 +233,26 @@ int tb_agree_across(struct tb_comm *local, uint32_t leader, struct tb_comm *brid
         free(theirs->data);
         *theirs = (struct tb_news){NULL, 0};
     }
+    *context = head.context;
+    return error;
+}
+
+int tb_agree_inter(struct tb_comm *inter, const struct tb_news *mine, struct tb_news *theirs, uint64_t *context)
+{
+    return tb_agree_across(inter->local, 0, inter, 0, tb_topic_match(TB_TOPIC_ACROSS, 0), mine, theirs, context);
+}
+
+int tb_agree_context(struct tb_comm *comm, uint64_t *context)
+{
+    struct tb_news nothing = {NULL, 0}, theirs;
+    if (comm->inter) {
+        int error = tb_agree_inter(comm, &nothing, &theirs, context);
+        free(theirs.data);
+        return error;
+    }
+    *context = comm->rank == 0 ? tb_context_take() : 0;
+    int error = tb_comm_spread(comm, 0, context, sizeof *context);
+    if (error == TB_OK && *context == 0)
+        error = tb_error(TB_ERR_LIMIT, "rank 0 of %s has made too many communicators", tb_comm_name(comm));
     return error;
 }

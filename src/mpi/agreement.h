@@ -19,7 +19,7 @@ static inline uint64_t tb_topic_match(enum tb_topic topic, int tag)
 
 /* A context id that no process has used before. 0: none is left, and the story is told. Any thread. */
 uint64_t tb_context_take(void);
-/* Puts back one that was not used; 0 is allowed. */
+/* Puts back one that was not used; 0, or one that another process has taken, is left alone. */
 void tb_context_put_back(uint64_t context);
 
 /* ---- all ranks of an intracommunicator; collective calls -----------------------------------------------------------
@@ -49,10 +49,21 @@ struct tb_news {
     size_t bytes;
 };
 
+/* Which of two groups decides where one must: that whose rank 0 (or leader) comes first in the job. */
+static inline bool tb_group_decides(uint32_t my_leader, uint32_t their_leader)
+{
+    return my_leader < their_leader;
+}
+
 /* The leaders of two groups, each a rank of `local`, exchange `mine` through `bridge`, in which the other one is rank
- * `remote`; then everyone in `local` has what the other leader has sent. All ranks of `local` call; bridge, remote and
- * mine matter at the leader only. On an error of the leader everyone gets one. */
+ * `remote`; then everyone in `local` has what the other leader has sent, and a context id that the leader of the group
+ * that decides has taken. All ranks of `local` call; bridge, remote and mine matter at the leader only. A leader
+ * without a bridge makes the others fail. */
 int tb_agree_across(struct tb_comm *local, uint32_t leader, struct tb_comm *bridge, uint32_t remote, uint64_t match,
-                    const void *mine, size_t bytes, struct tb_news *theirs);
+                    const struct tb_news *mine, struct tb_news *theirs, uint64_t *context);
+/* The same between the two groups of an inter-communicator. */
+int tb_agree_inter(struct tb_comm *inter, const struct tb_news *mine, struct tb_news *theirs, uint64_t *context);
+/* A context id for a communicator with the same groups as this one, inter-communicator or not. Collective. */
+int tb_agree_context(struct tb_comm *comm, uint64_t *context);
 
 #endif

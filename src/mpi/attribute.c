@@ -115,12 +115,13 @@ static int keyval_free(const char *call, enum tb_bearer_kind kind, int *keyval)
     struct tb_keyval key;
     if (keyval == NULL)
         return tb_raise_null(NULL, call, 1, keyval_names[kind]);
-    if (!keyval_get(kind, *keyval, &key) || key.freed)
+    if (!keyval_get(kind, *keyval, &key))
         return raise_keyval(NULL, kind, call, 1, *keyval);
     tb_self_lock();
     struct tb_keyval *k = &tb_self.keyvals[*keyval - KEYVAL_FIRST];
+    if (!k->freed) /* while values keep it, freeing it again changes nothing */
+        k->references--;
     k->freed = true;
-    k->references--;
     tb_self_unlock();
     *keyval = MPI_KEYVAL_INVALID;
     return MPI_SUCCESS;

@@ -1,21 +1,22 @@
 #include "mpi/check.h"
 
-static int raise_data(const struct tb_names *names, struct tb_comm *c, const void *buffer, MPI_Count count,
-                      MPI_Datatype datatype)
+int tb_raise_data(const struct tb_names *names, struct tb_comm *c, const void *buffer, MPI_Count count,
+                  MPI_Datatype datatype)
 {
     const struct tb_type *type = tb_type_find(datatype);
-    if (type == NULL)
+    if (type == NULL || !type->committed)
         return tb_raise_type(c, names->call, names->datatype_at, names->datatype, datatype);
     if (count < 0)
         return tb_raise_argument(c, MPI_ERR_COUNT, names->call, names->count_at, names->count, "%lld is negative",
                                  (long long)count);
-    if (buffer == NULL && count > 0 && type->size > 0)
+    if (buffer == NULL && count > 0 && type->size > 0 && type->true_lower_bound < TB_ADDRESS_LEAST)
         return tb_raise_argument(c, MPI_ERR_BUFFER, names->call, names->buffer_at, names->buffer,
                                  "the address is null, but there are %lld elements of %s", (long long)count,
-                                 type->name);
+                                 tb_type_label(type));
     if (!tb_check_data(type, buffer, count))
         return tb_raise_argument(c, MPI_ERR_COUNT, names->call, names->count_at, names->count,
-                                 "%lld elements of %s are more than any memory can hold", (long long)count, type->name);
+                                 "%lld elements of %s are more than any memory can hold", (long long)count,
+                                 tb_type_label(type));
     return MPI_SUCCESS;
 }
 
@@ -24,7 +25,7 @@ int tb_raise_transfer(const struct tb_names *names, struct tb_comm *c, MPI_Comm 
 {
     if (c == NULL)
         return tb_raise_comm(names->call, names->comm_at, names->comm, comm);
-    return raise_data(names, c, buffer, count, datatype);
+    return tb_raise_data(names, c, buffer, count, datatype);
 }
 
 static int raise_rank_and_tag(const struct tb_names *names, struct tb_comm *c, int rank, int tag, bool wild)

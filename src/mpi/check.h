@@ -14,13 +14,17 @@ struct tb_names {
     uint8_t buffer_at, count_at, datatype_at, rank_at, tag_at, comm_at;
 };
 
-/* Data that can be sent or received: the product of count and size must fit, and MPI_BOTTOM is no place for data of a
- * predefined type. */
+/* MPI_BOTTOM is a place for data only if the type has absolute addresses. */
+#define TB_ADDRESS_LEAST 4096
+
+/* Data that can be sent or received: of a committed type, and count times size or extent must fit. */
 static inline bool tb_check_data(const struct tb_type *type, const void *buffer, MPI_Count count)
 {
-    uint64_t bytes;
-    return type != NULL && count >= 0 && (buffer != NULL || count == 0 || type->size == 0) &&
-           !__builtin_mul_overflow((uint64_t)count, (uint64_t)type->extent, &bytes) && bytes <= INT64_MAX;
+    int64_t bytes;
+    return type != NULL && type->committed && count >= 0 &&
+           (buffer != NULL || count == 0 || type->size == 0 || type->true_lower_bound >= TB_ADDRESS_LEAST) &&
+           !__builtin_mul_overflow((int64_t)count, type->extent, &bytes) &&
+           (type->dense || !__builtin_mul_overflow((int64_t)count, (int64_t)type->size, &bytes));
 }
 
 /* A rank to send to, MPI_PROC_NULL excluded. */
@@ -30,7 +34,9 @@ static inline bool tb_check_rank(const struct tb_comm *comm, int rank)
 }
 
 /* Each finds out what is wrong with the arguments, raises it and returns the code. tb_raise_transfer looks at
- * communicator and data, tb_raise_send and tb_raise_receive at rank and tag too. */
+ * communicator and data, tb_raise_send and tb_raise_receive at rank and tag too, tb_raise_data at data alone. */
+int tb_raise_data(const struct tb_names *names, struct tb_comm *c, const void *buffer, MPI_Count count,
+                  MPI_Datatype datatype) __attribute__((cold));
 int tb_raise_transfer(const struct tb_names *names, struct tb_comm *c, MPI_Comm comm, const void *buffer,
                       MPI_Count count, MPI_Datatype datatype) __attribute__((cold));
 int tb_raise_send(const struct tb_names *names, MPI_Comm comm, const void *buffer, MPI_Count count,

@@ -38,13 +38,13 @@ static inline const struct tb_type *tb_type_keep(const struct tb_type *type)
     return tb_type_hold(type);
 }
 
-void tb_types_open(void);  /* fills tb_self.types */
-void tb_types_close(void); /* at the end: the program's handles are no longer valid */
+void tb_types_open(void); /* fills tb_self.types */
 
 /* The handle's object; NULL if there is none. For a predefined type it is made when it is first needed, and NULL may
  * also mean that there is no memory. */
 struct tb_datatype *tb_datatype_find(MPI_Datatype datatype);
-/* A handle for a type whose user it becomes; `permanent` as above. Raises errors; the type is then released. */
+/* A handle for a type whose user it becomes; a permanent one is always the same. Raises errors; the type is then
+ * released. */
 int tb_datatype_new(const char *call, const struct tb_type *type, bool permanent, MPI_Datatype *handle);
 void tb_datatype_free(struct tb_datatype *datatype);
 

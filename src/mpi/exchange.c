@@ -12,12 +12,15 @@ void *tb_buffer_pack(const struct tb_buffer *from, void *room, struct tb_buffer 
     void *copy = room != NULL ? room : malloc(bytes > 0 ? bytes : 1);
     if (copy == NULL)
         return NULL;
-    struct tb_spans spans;
-    tb_buffer_spans(from, 0, bytes, &spans);
-    tb_spans_gather(&spans, copy, bytes);
-    *packed = *from;
-    packed->base = copy;
-    if (!from->type->dense)
+    if (bytes > 0) {
+        struct tb_spans spans;
+        tb_buffer_spans(from, 0, bytes, &spans);
+        tb_spans_gather(&spans, copy, bytes);
+    }
+    /* A derived type may be freed before the copy is sent. */
+    if (from->type->dense && from->type->envelope == NULL)
+        *packed = (struct tb_buffer){.base = copy, .count = from->count, .type = from->type};
+    else
         *packed = (struct tb_buffer){.base = copy, .count = bytes, .type = &tb_type_byte};
     return copy;
 }
@@ -66,6 +69,8 @@ static int exchange_run(const struct exchange *x, MPI_Status *status, const char
     struct tb_comm *c = x->comm;
     struct tb_request in, out;
     int sent = TB_OK, code = MPI_SUCCESS;
+    const struct tb_type *kept_in = x->from_nobody ? NULL : tb_type_keep(x->in.type);
+    const struct tb_type *kept_out = x->to_nobody ? NULL : tb_type_keep(x->out.type);
     if (!x->from_nobody) {
         tb_request_prepare(&in);
         tb_receive_post(c->channel, &in, &x->in, x->source, x->match, x->mask);
@@ -88,6 +93,8 @@ static int exchange_run(const struct exchange *x, MPI_Status *status, const char
     } else if (status != MPI_STATUS_IGNORE) {
         tb_status_nobody(status);
     }
+    tb_type_release(kept_in);
+    tb_type_release(kept_out);
     return code == MPI_SUCCESS ? code : tb_raise_code(c, code);
 }
 
@@ -109,10 +116,14 @@ static int exchange_start(const struct exchange *x, void *copy, MPI_Request *req
     p->exchange.copy = copy;
     p->exchange.nobody = x->from_nobody;
     *request = tb_pending_handle(p);
-    if (!x->from_nobody)
+    if (!x->from_nobody) {
+        p->type = tb_type_keep(x->in.type);
         tb_receive_post(c->channel, &p->core, &x->in, x->source, x->match, x->mask);
-    if (half != NULL)
-        tb_send_post(c->channel, &half->core, &x->out, x->dest, x->tag, TB_MODE_STANDARD);
+    }
+    if (half == NULL)
+        return MPI_SUCCESS;
+    half->type = tb_type_keep(x->out.type);
+    tb_send_post(c->channel, &half->core, &x->out, x->dest, x->tag, TB_MODE_STANDARD);
     return MPI_SUCCESS;
 }
 
@@ -138,7 +149,7 @@ int tb_mpi_Sendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
                     MPI_Status *status)
 {
     static const struct tb_names out = SEND_HALF("MPI_Sendrecv"), in = RECEIVE_HALF("MPI_Sendrecv");
-    struct exchange x;
+    struct exchange x = {0};
     int code = check_send_half(&x, &out, sendbuf, sendcount, sendtype, dest, sendtag, comm);
     if (code == MPI_SUCCESS)
         code = check_receive_half(&x, &in, recvbuf, recvcount, recvtype, source, recvtag, comm);
@@ -150,20 +161,22 @@ int tb_mpi_Isendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
                      MPI_Request *request)
 {
     static const struct tb_names out = SEND_HALF("MPI_Isendrecv"), in = RECEIVE_HALF("MPI_Isendrecv");
-    struct exchange x;
+    struct exchange x = {0};
     int code = check_send_half(&x, &out, sendbuf, sendcount, sendtype, dest, sendtag, comm);
     if (code == MPI_SUCCESS)
         code = check_receive_half(&x, &in, recvbuf, recvcount, recvtype, source, recvtag, comm);
-    if (code == MPI_SUCCESS && request == NULL)
-        code = tb_raise_null(x.comm, out.call, 12, "request");
-    return code != MPI_SUCCESS ? code : exchange_start(&x, NULL, request, out.call);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (request == NULL)
+        return tb_raise_null(x.comm, out.call, 12, "request");
+    return exchange_start(&x, NULL, request, out.call);
 }
 
 int tb_mpi_Sendrecv_replace(void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag, int source,
                             int recvtag, MPI_Comm comm, MPI_Status *status)
 {
     static const struct tb_names out = REPLACE_OUT("MPI_Sendrecv_replace"), in = REPLACE_IN("MPI_Sendrecv_replace");
-    struct exchange x;
+    struct exchange x = {0};
     int code = check_send_half(&x, &out, buf, count, datatype, dest, sendtag, comm);
     if (code == MPI_SUCCESS)
         code = check_receive_half(&x, &in, buf, count, datatype, source, recvtag, comm);
@@ -188,20 +201,21 @@ int tb_mpi_Isendrecv_replace(void *buf, MPI_Count count, MPI_Datatype datatype, 
                              int recvtag, MPI_Comm comm, MPI_Request *request)
 {
     static const struct tb_names out = REPLACE_OUT("MPI_Isendrecv_replace"), in = REPLACE_IN("MPI_Isendrecv_replace");
-    struct exchange x;
+    struct exchange x = {0};
     int code = check_send_half(&x, &out, buf, count, datatype, dest, sendtag, comm);
     if (code == MPI_SUCCESS)
         code = check_receive_half(&x, &in, buf, count, datatype, source, recvtag, comm);
-    if (code == MPI_SUCCESS && request == NULL)
-        code = tb_raise_null(x.comm, out.call, 9, "request");
     if (code != MPI_SUCCESS)
         return code;
+    if (request == NULL)
+        return tb_raise_null(x.comm, out.call, 9, "request");
     void *copy = NULL;
     if (!x.to_nobody) {
+        uint64_t bytes = tb_buffer_bytes(&x.out);
         copy = tb_buffer_pack(&x.out, NULL, &x.out);
         if (copy == NULL)
             return tb_raise(x.comm, MPI_ERR_NO_MEM, out.call, "out of memory for a copy of %llu bytes",
-                            (unsigned long long)tb_buffer_bytes(&x.in));
+                            (unsigned long long)bytes);
     }
     return exchange_start(&x, copy, request, out.call);
 }

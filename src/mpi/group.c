@@ -263,35 +263,39 @@ int tb_mpi_Group_difference(MPI_Group group1, MPI_Group group2, MPI_Group *newgr
     return combine("MPI_Group_difference", SET_DIFFERENCE, group1, group2, newgroup);
 }
 
+/* Marks the ranks of a list; MPI_SUCCESS if each is in the group and named once. */
+static int mark_ranks(const char *call, const struct tb_group *g, int64_t n, const int *ranks, bool *chosen)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if ((uint32_t)ranks[i] >= g->size)
+            return raise_group_rank(call, 3, "ranks", g, ranks[i]);
+        if (chosen[ranks[i]])
+            return tb_raise_argument(NULL, MPI_ERR_RANK, call, 3, "ranks", "rank %d is named twice", ranks[i]);
+        chosen[ranks[i]] = true;
+    }
+    return MPI_SUCCESS;
+}
+
 /* The group of the ranks that are listed (or of those that are not). `ranks` is freed. */
 static int select_ranks(const char *call, const struct tb_group *g, int64_t n, int *ranks, bool listed,
                         MPI_Group *newgroup)
 {
-    struct tb_group *made = group_new(g->size);
     bool *chosen = calloc(g->size > 0 ? g->size : 1, sizeof *chosen);
-    int code = MPI_SUCCESS;
-    if (made == NULL || chosen == NULL)
-        code = out_of_memory(call);
-    else
-        made->size = 0;
-    for (int64_t i = 0; i < n && code == MPI_SUCCESS; i++) {
-        if ((uint32_t)ranks[i] >= g->size) {
-            code = raise_group_rank(call, 3, "ranks", g, ranks[i]);
-        } else if (chosen[ranks[i]]) {
-            code = tb_raise_argument(NULL, MPI_ERR_RANK, call, 3, "ranks", "rank %d is named twice", ranks[i]);
-        } else {
-            chosen[ranks[i]] = true;
-            if (listed)
-                made->procs[made->size++] = g->procs[ranks[i]];
-        }
+    struct tb_group *made = chosen != NULL ? group_new(g->size) : NULL;
+    int code = made != NULL ? mark_ranks(call, g, n, ranks, chosen) : out_of_memory(call);
+    if (made == NULL || code != MPI_SUCCESS) {
+        if (made != NULL)
+            group_give(made);
+        goto out;
     }
-    for (uint32_t i = 0; !listed && code == MPI_SUCCESS && i < g->size; i++)
+    made->size = 0;
+    for (int64_t i = 0; listed && i < n; i++)
+        made->procs[made->size++] = g->procs[ranks[i]];
+    for (uint32_t i = 0; !listed && i < g->size; i++)
         if (!chosen[i])
             made->procs[made->size++] = g->procs[i];
-    if (code == MPI_SUCCESS)
-        *newgroup = group_publish(made);
-    else if (made != NULL)
-        group_give(made);
+    *newgroup = group_publish(made);
+out:
     free(chosen);
     free(ranks);
     return code;

@@ -17,7 +17,8 @@
 static void connection(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor)
 {
     int error = tb_engine_adopt(tb_self.engine, proc, stream, descriptor);
-    if (error < 0)
+    /* Both sides may have asked; the second connection can come when the other side has ended over the first. */
+    if (error < 0 && error != TB_ERR_CLOSED)
         tb_log(TB_LOG_WARN, "mpi", "a connection to rank %u was not accepted: %s", proc.index, tb_error_story());
 }
 

@@ -3,18 +3,16 @@
 #include "mpi/face_decls.h"
 #include "mpi/point.h"
 
-static int keep(const char *call, enum tb_pending_kind kind, enum tb_mode mode, struct tb_comm *c, MPI_Request *request,
-                struct tb_pending **kept)
+/* A new inactive request; NULL: no memory. */
+static struct tb_pending *keep(enum tb_pending_kind kind, enum tb_mode mode, struct tb_comm *c)
 {
     struct tb_pending *p = tb_pending_new(kind, c);
     if (p == NULL)
-        return tb_raise_below(c, TB_ERR_MEMORY, call);
+        return NULL;
     p->mode = (uint8_t)mode;
     p->persistent = true;
     p->active = false;
-    *kept = p;
-    *request = tb_pending_handle(p);
-    return MPI_SUCCESS;
+    return p;
 }
 
 static int send_init(const struct tb_names *names, const void *buf, MPI_Count count, MPI_Datatype datatype, int dest,
@@ -28,14 +26,17 @@ static int send_init(const struct tb_names *names, const void *buf, MPI_Count co
     int code = somebody ? MPI_SUCCESS : tb_raise_send(names, comm, buf, count, datatype, dest, tag);
     if (code != MPI_SUCCESS)
         return code;
-    struct tb_pending *p = NULL;
-    code = keep(names->call, somebody ? kind : TB_PENDING_NOTHING, mode, c, request, &p);
-    if (code == MPI_SUCCESS && somebody) {
+    struct tb_pending *p = keep(somebody ? kind : TB_PENDING_NOTHING, mode, c);
+    if (p == NULL)
+        return tb_raise_below(c, TB_ERR_MEMORY, names->call);
+    *request = tb_pending_handle(p);
+    if (somebody) {
+        p->type = tb_type_keep(type);
         p->again.buffer = tb_buffer_of(buf, count, type);
         p->again.rank = (uint32_t)dest;
         p->again.match = (uint32_t)tag;
     }
-    return code;
+    return MPI_SUCCESS;
 }
 
 int tb_mpi_Send_init(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
@@ -78,15 +79,18 @@ int tb_mpi_Recv_init(void *buf, MPI_Count count, MPI_Datatype datatype, int sour
     int code = somebody ? MPI_SUCCESS : tb_raise_receive(&names, comm, buf, count, datatype, source, tag);
     if (code != MPI_SUCCESS)
         return code;
-    struct tb_pending *p = NULL;
-    code = keep(names.call, somebody ? TB_PENDING_RECEIVE : TB_PENDING_NOBODY, TB_MODE_STANDARD, c, request, &p);
-    if (code == MPI_SUCCESS && somebody) {
+    struct tb_pending *p = keep(somebody ? TB_PENDING_RECEIVE : TB_PENDING_NOBODY, TB_MODE_STANDARD, c);
+    if (p == NULL)
+        return tb_raise_below(c, TB_ERR_MEMORY, names.call);
+    *request = tb_pending_handle(p);
+    if (somebody) {
+        p->type = tb_type_keep(type);
         p->again.buffer = tb_buffer_of(buf, count, type);
         p->again.rank = tb_source_rank(source);
         p->again.match = tb_tag_match(tag);
         p->again.mask = tb_tag_mask(tag);
     }
-    return code;
+    return MPI_SUCCESS;
 }
 
 /* ---- starting ------------------------------------------------------------------------------------------------------

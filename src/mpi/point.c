@@ -12,9 +12,11 @@ static __attribute__((noinline)) int send_slowly(const struct tb_names *names, s
                                                  const struct tb_buffer *buffer, int dest, int tag, enum tb_mode mode)
 {
     struct tb_request request;
+    const struct tb_type *kept = tb_type_keep(buffer->type);
     tb_request_prepare(&request);
     tb_send_post(c->channel, &request, buffer, (uint32_t)dest, (uint32_t)tag, mode);
     tb_request_wait(&request);
+    tb_type_release(kept);
     if (__builtin_expect(request.status.error != TB_OK, 0))
         return tb_raise_code(c, tb_request_code(&request, c, names->call));
     return MPI_SUCCESS;
@@ -86,9 +88,12 @@ int tb_mpi_Recv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, i
         return receive_nobody(&names, buf, count, datatype, source, tag, comm, status);
     struct tb_buffer buffer = tb_buffer_of(buf, count, type);
     struct tb_request request;
+    const struct tb_type *kept = tb_type_keep(type);
     tb_request_prepare(&request);
     tb_receive_post(c->channel, &request, &buffer, tb_source_rank(source), tb_tag_match(tag), tb_tag_mask(tag));
     tb_request_wait(&request);
+    if (__builtin_expect(kept != NULL, 0))
+        tb_type_release(kept);
     if (status != MPI_STATUS_IGNORE)
         tb_status_received(status, &request.status);
     if (__builtin_expect(request.status.error != TB_OK, 0))
@@ -127,6 +132,7 @@ static inline __attribute__((always_inline)) int isend(const struct tb_names *na
     if (__builtin_expect(p == NULL, 0))
         return tb_raise_below(c, TB_ERR_MEMORY, names->call);
     struct tb_buffer buffer = tb_buffer_of(buf, count, type);
+    p->type = tb_type_keep(type);
     *request = tb_pending_handle(p);
     tb_send_post(c->channel, &p->core, &buffer, (uint32_t)dest, (uint32_t)tag, mode);
     return MPI_SUCCESS;
@@ -193,6 +199,7 @@ int tb_mpi_Irecv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, 
     if (__builtin_expect(p == NULL, 0))
         return tb_raise_below(c, TB_ERR_MEMORY, names.call);
     struct tb_buffer buffer = tb_buffer_of(buf, count, type);
+    p->type = tb_type_keep(type);
     *request = tb_pending_handle(p);
     tb_receive_post(c->channel, &p->core, &buffer, tb_source_rank(source), tb_tag_match(tag), tb_tag_mask(tag));
     return MPI_SUCCESS;

@@ -153,9 +153,11 @@ int tb_mpi_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_
     struct search s;
     bool found = false;
     int code = search_check(&s, &names, source, tag, comm);
-    if (code == MPI_SUCCESS && message == NULL)
-        code = tb_raise_null(s.comm, names.call, 4, "message");
-    return code != MPI_SUCCESS ? code : matched_probe(&s, names.call, true, &found, message, status);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (message == NULL)
+        return tb_raise_null(s.comm, names.call, 4, "message");
+    return matched_probe(&s, names.call, true, &found, message, status);
 }
 
 int tb_mpi_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status)
@@ -164,10 +166,11 @@ int tb_mpi_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *m
     struct search s;
     bool found = false;
     int code = search_check(&s, &names, source, tag, comm);
-    if (code == MPI_SUCCESS && (flag == NULL || message == NULL))
-        code = tb_raise_null(s.comm, names.call, flag == NULL ? 4 : 5, flag == NULL ? "flag" : "message");
-    if (code == MPI_SUCCESS)
-        code = matched_probe(&s, names.call, false, &found, message, status);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (flag == NULL || message == NULL)
+        return tb_raise_null(s.comm, names.call, flag == NULL ? 4 : 5, flag == NULL ? "flag" : "message");
+    code = matched_probe(&s, names.call, false, &found, message, status);
     if (code == MPI_SUCCESS)
         *flag = found;
     return code;
@@ -209,9 +212,11 @@ int tb_mpi_Mrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message 
     }
     struct tb_buffer buffer = tb_buffer_of(buf, count, tb_type_find(datatype));
     struct tb_request request;
+    const struct tb_type *kept = tb_type_keep(buffer.type);
     tb_request_prepare(&request);
     tb_receive_arrival(m->comm->channel, &request, &buffer, m->arrival);
     tb_request_wait(&request);
+    tb_type_release(kept);
     if (status != MPI_STATUS_IGNORE)
         tb_status_received(status, &request.status);
     if (request.status.error != TB_OK)
@@ -225,10 +230,10 @@ int tb_mpi_Imrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message
     static const struct tb_names names = TB_RECEIVE_NAMES("MPI_Imrecv");
     struct tb_matched *m;
     int code = check_mrecv(&names, buf, count, datatype, message, &m);
-    if (code == MPI_SUCCESS && request == NULL)
-        code = tb_raise_null(m != NULL ? m->comm : NULL, names.call, 5, "request");
     if (code != MPI_SUCCESS)
         return code;
+    if (request == NULL)
+        return tb_raise_null(m != NULL ? m->comm : NULL, names.call, 5, "request");
     struct tb_pending *p =
         tb_pending_new(m != NULL ? TB_PENDING_RECEIVE : TB_PENDING_NOBODY, m != NULL ? m->comm : NULL);
     if (p == NULL)
@@ -240,6 +245,7 @@ int tb_mpi_Imrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message
         return MPI_SUCCESS;
     }
     struct tb_buffer buffer = tb_buffer_of(buf, count, tb_type_find(datatype));
+    p->type = tb_type_keep(buffer.type);
     tb_receive_arrival(m->comm->channel, &p->core, &buffer, m->arrival);
     matched_give(m);
     return MPI_SUCCESS;

@@ -88,7 +88,7 @@ static int collect_exchange(struct tb_pending *p, MPI_Status *status, const char
 
 static int collect_generalized(struct tb_pending *p, MPI_Status *status)
 {
-    MPI_Status unused;
+    MPI_Status unused = {0};
     if (status == MPI_STATUS_IGNORE)
         status = &unused;
     int error = status->MPI_ERROR;
@@ -144,7 +144,10 @@ static void pending_give(struct tb_pending *p)
             pending_give(p->exchange.send);
         free(p->exchange.copy);
     }
+    const struct tb_type *type = p->type;
     tb_handle_give(TB_OBJECT_REQUEST, p);
+    if (__builtin_expect(type != NULL, 0))
+        tb_type_release(type);
     if (comm != NULL)
         tb_comm_release(comm);
 }

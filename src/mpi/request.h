@@ -6,6 +6,7 @@
 #define TB_MPI_REQUEST_H
 
 #include "mpi/comm.h"
+#include "mpi/datatype.h"
 #include "mpi/status.h"
 
 enum tb_pending_kind {
@@ -31,6 +32,7 @@ struct tb_pending {
     bool freed;                 /* a generalized one: the program has freed it already */
     bool cancelling;            /* a buffered one: MPI_Cancel was called */
     struct tb_comm *comm;       /* held; NULL where no communicator is concerned */
+    const struct tb_type *type; /* held; NULL where it lives forever */
     struct tb_segment *segment; /* a buffered one: its message, as long as that is in the buffer; see buffered.h */
     struct tb_request core;
     union {
@@ -79,6 +81,7 @@ static inline struct tb_pending *tb_pending_new(enum tb_pending_kind kind, struc
     p->active = true;
     p->freed = false;
     p->cancelling = false;
+    p->type = NULL;
     p->segment = NULL;
     p->comm = comm;
     p->core.complete = NULL;

@@ -13,6 +13,7 @@
 
 struct tb_bsend;
 struct tb_comm;
+struct tb_datatype;
 struct tb_error_book;
 struct tb_info;
 struct tb_keyval;
@@ -44,6 +45,7 @@ struct tb_self {
     uint32_t returned_count;
     uint32_t returned[TB_RETURNED_LIMIT]; /* numbers of contexts that were taken and not used */
     const struct tb_type *types[256];     /* datatype.c: by handle value from 0x200 on */
+    struct tb_datatype *attached;         /* datatype.c: what programs attach to those; made at first use */
     struct tb_info *environment;          /* info.c: MPI_INFO_ENV */
     struct tb_facts facts;                /* attribute.c */
     struct tb_keyval *keyvals;            /* attribute.c */

@@ -40,14 +40,8 @@ int tb_mpi_Get_elements(const MPI_Status *status, MPI_Datatype datatype, MPI_Cou
     int code = check(call, status, count, 3, "count");
     if (code != MPI_SUCCESS)
         return code;
-    uint64_t bytes = tb_status_bytes(status), whole = type->size == 0 ? 0 : bytes / type->size;
-    uint64_t rest = bytes - whole * type->size;
-    if (type->basic != TB_BASIC_PAIR)
-        *count = rest == 0 ? (MPI_Count)whole : MPI_UNDEFINED;
-    else if (rest == 0)
-        *count = (MPI_Count)(2 * whole);
-    else
-        *count = rest == tb_type_pair_value(type) ? (MPI_Count)(2 * whole + 1) : MPI_UNDEFINED;
+    int64_t elements = tb_type_elements_in(type, tb_status_bytes(status));
+    *count = elements >= 0 ? elements : MPI_UNDEFINED;
     return MPI_SUCCESS;
 }
 
@@ -59,15 +53,11 @@ int tb_mpi_Status_set_elements(MPI_Status *status, MPI_Datatype datatype, MPI_Co
         return tb_raise_type(NULL, call, 2, "datatype", datatype);
     if (status == MPI_STATUS_IGNORE)
         return tb_raise_null(NULL, call, 1, "status");
-    uint64_t bytes = 0;
-    bool pair = type->basic == TB_BASIC_PAIR;
-    uint64_t whole = pair ? (uint64_t)count / 2 : (uint64_t)count;
-    if (count < 0 || __builtin_mul_overflow(whole, type->size, &bytes) || bytes > INT64_MAX)
+    int64_t bytes = count < 0 ? -1 : tb_type_bytes_of(type, (uint64_t)count);
+    if (bytes < 0)
         return tb_raise_argument(NULL, MPI_ERR_COUNT, call, 3, "count", "%lld elements of %s are not possible",
-                                 (long long)count, type->name);
-    if (pair && count % 2 != 0)
-        bytes += tb_type_pair_value(type);
-    tb_status_set_bytes(status, bytes);
+                                 (long long)count, tb_type_label(type));
+    tb_status_set_bytes(status, (uint64_t)bytes);
     return MPI_SUCCESS;
 }
 

@@ -78,18 +78,31 @@ static bool steps_conflict(const struct tb_step *late, const struct tb_step *ear
            slices_meet(reads[0][1], writes[1]);
 }
 
-/* Whether a dependency of the last step depends on `step` itself. */
-static bool builder_implies(const struct tb_builder *b, uint32_t step)
+/* Marks what a step comes after wholly. */
+static void builder_reach(struct tb_builder *b, const struct tb_step *s)
+{
+    for (uint32_t i = 0; i < s->after_count && !s->piecewise; i++) {
+        uint32_t after = b->program.after[s->after + i];
+        if (TB_AFTER_STEP(after) == after)
+            b->reached[after] = 1;
+    }
+}
+
+/* The last step comes after all earlier ones that it conflicts with, unless it does so through others. */
+static void builder_settle(struct tb_builder *b)
 {
     const struct tb_program *p = &b->program;
-    const struct tb_step *last = &p->steps[p->step_count - 1];
-    for (uint32_t i = 0; i < last->after_count; i++) {
-        const struct tb_step *before = &p->steps[p->after[last->after + i]];
-        for (uint32_t k = 0; k < before->after_count; k++)
-            if (p->after[before->after + k] == step)
-                return true;
+    uint32_t last = p->step_count - 1;
+    if (!builder_grow(b, (void **)&b->reached, 1, last, &b->reached_room))
+        return;
+    memset(b->reached, 0, p->step_count);
+    for (uint32_t i = last; i-- > 0;) {
+        bool found = !b->reached[i] && steps_conflict(&p->steps[last], &p->steps[i]);
+        if (found)
+            tb_builder_after(b, i);
+        if (found || b->reached[i])
+            builder_reach(b, &p->steps[i]);
     }
-    return false;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
@@ -108,9 +121,8 @@ static uint32_t builder_add(struct tb_builder *b, const struct tb_step *step)
     uint32_t added = p->step_count++;
     p->steps[added] = *step;
     p->steps[added].after = b->after_total;
-    for (uint32_t i = added; b->ordered && i-- > 0;)
-        if (steps_conflict(step, &p->steps[i]) && !builder_implies(b, i))
-            tb_builder_after(b, i);
+    if (b->ordered)
+        builder_settle(b);
     return added;
 }
 
@@ -183,6 +195,11 @@ void tb_builder_after_pieces(struct tb_builder *b, uint32_t step)
     builder_depend(b, step, TB_AFTER_PIECEWISE);
 }
 
+void tb_builder_after_shifted(struct tb_builder *b, uint32_t step)
+{
+    builder_depend(b, step, TB_AFTER_SHIFTED);
+}
+
 /* The last added step; NULL after an error. */
 static struct tb_step *builder_last(struct tb_builder *b)
 {
@@ -250,6 +267,7 @@ int tb_builder_finish(struct tb_builder *b, struct tb_program **program)
     }
     free(b->program.steps);
     free(b->program.after);
+    free(b->reached);
     *b = (struct tb_builder){.error = TB_ERR_ARGUMENT};
     *program = made;
     return error;

@@ -70,8 +70,11 @@ struct tb_step {
     uint32_t after_count; /* steps that must be done before; they come earlier in the program */
 };
 
-/* In program->after: this dependency holds piece by piece. */
+/* In program->after: this dependency holds piece by piece; or shifted, piece k after piece k - 1, so that a ring's
+ * first piece waits for nothing. */
 #define TB_AFTER_PIECEWISE (1u << 31)
+#define TB_AFTER_SHIFTED   (1u << 30)
+#define TB_AFTER_STEP(a)   ((a) & ~(TB_AFTER_PIECEWISE | TB_AFTER_SHIFTED))
 
 struct tb_program {
     uint32_t step_count;
@@ -89,6 +92,15 @@ static inline uint32_t tb_step_items(const struct tb_step *s)
     return s->joined || s->slice.count == 0 ? 1 : s->slice.count;
 }
 
+/* How many items of the step `before` must be done before item `item` of `s` may start, because of a dependency. */
+static inline uint32_t tb_step_needs(const struct tb_step *s, uint32_t after, uint32_t before_items, uint32_t item)
+{
+    if (s->joined || !(s->piecewise || (after & (TB_AFTER_PIECEWISE | TB_AFTER_SHIFTED)) != 0))
+        return before_items;
+    uint32_t needed = (after & TB_AFTER_SHIFTED) != 0 ? item : item + 1;
+    return needed < before_items ? needed : before_items;
+}
+
 static inline uint32_t tb_slice_piece(const struct tb_slice *s, uint32_t i)
 {
     return s->first + (uint32_t)s->stride * i;
@@ -99,6 +111,8 @@ struct tb_builder {
     struct tb_program program;
     uint32_t step_room, after_room, after_total;
     bool ordered;
+    uint8_t *reached; /* of an ordered program: room for a mark for each step */
+    uint32_t reached_room;
     int error;
 };
 
@@ -110,9 +124,10 @@ uint32_t tb_builder_send(struct tb_builder *b, uint32_t peer, uint16_t edge, str
 uint32_t tb_builder_receive(struct tb_builder *b, uint32_t peer, uint16_t edge, struct tb_slice slice);
 uint32_t tb_builder_copy(struct tb_builder *b, struct tb_slice from, struct tb_slice to);
 uint32_t tb_builder_reduce(struct tb_builder *b, struct tb_slice first, struct tb_slice into);
-/* The last added step depends on `step`, wholly or piece by piece. */
+/* The last added step depends on `step`: wholly, piece by piece, or shifted. */
 void tb_builder_after(struct tb_builder *b, uint32_t step);
 void tb_builder_after_pieces(struct tb_builder *b, uint32_t step);
+void tb_builder_after_shifted(struct tb_builder *b, uint32_t step);
 /* The last added step: piece by piece dependencies, and how many pieces may be in flight. */
 void tb_builder_pipeline(struct tb_builder *b, uint32_t window);
 /* The last added step: all pieces are one; its peer is in the local group; its pieces are as long as these. */

@@ -111,9 +111,9 @@ static int program_check(const struct validator *c, uint32_t rank)
         if (error == TB_OK)
             error = slice_check(r, rank, i, &s->other);
         for (uint32_t k = 0; k < s->after_count && error == TB_OK; k++)
-            if ((p->after[s->after + k] & ~TB_AFTER_PIECEWISE) >= i)
+            if (TB_AFTER_STEP(p->after[s->after + k]) >= i)
                 error = tb_error(TB_ERR_ARGUMENT, "rank %u, step %u depends on the later step %u", rank, i,
-                                 p->after[s->after + k] & ~TB_AFTER_PIECEWISE);
+                                 TB_AFTER_STEP(p->after[s->after + k]));
         if (error == TB_OK && !step_local(s))
             error = message_check(c, rank, i);
         if (error != TB_OK)
@@ -125,7 +125,25 @@ static int program_check(const struct validator *c, uint32_t rank)
 /* ---- order within a rank --------------------------------------------------------------------------------------------
  */
 
-enum { ORDER_NONE, ORDER_PIECEWISE, ORDER_WHOLE };
+enum { ORDER_NONE, ORDER_SHIFTED, ORDER_PIECEWISE, ORDER_WHOLE };
+
+static uint8_t order_direct(const struct tb_step *s, uint32_t after)
+{
+    if (s->joined || !(s->piecewise || TB_AFTER_STEP(after) != after))
+        return ORDER_WHOLE;
+    return (after & TB_AFTER_SHIFTED) != 0 ? ORDER_SHIFTED : ORDER_PIECEWISE;
+}
+
+/* How a step comes after what a step before it comes after; nothing is claimed where two shifts, or a shift and a whole
+ * dependency on it, meet. */
+static uint8_t order_through(uint8_t direct, uint8_t before)
+{
+    if (before == ORDER_NONE || (before == ORDER_SHIFTED && direct != ORDER_PIECEWISE))
+        return ORDER_NONE;
+    if (direct == ORDER_SHIFTED)
+        return ORDER_SHIFTED;
+    return direct > before ? direct : before;
+}
 
 /* order[i * n + k]: how step i comes after step k, directly or through others. */
 static uint8_t *order_make(const struct tb_program *p)
@@ -136,14 +154,13 @@ static uint8_t *order_make(const struct tb_program *p)
         const struct tb_step *s = &p->steps[i];
         for (uint32_t d = 0; d < s->after_count; d++) {
             uint32_t after = p->after[s->after + d];
-            bool pieces = !s->joined && (s->piecewise || (after & TB_AFTER_PIECEWISE) != 0);
-            uint8_t direct = pieces ? ORDER_PIECEWISE : ORDER_WHOLE;
-            size_t j = after & ~TB_AFTER_PIECEWISE;
+            uint8_t direct = order_direct(s, after);
+            size_t j = TB_AFTER_STEP(after);
             if (order[i * n + j] < direct)
                 order[i * n + j] = direct;
             for (size_t k = 0; k < j; k++) {
-                uint8_t through = order[j * n + k] > direct ? order[j * n + k] : direct;
-                if (order[j * n + k] != ORDER_NONE && order[i * n + k] < through)
+                uint8_t through = order_through(direct, order[j * n + k]);
+                if (order[i * n + k] < through)
                     order[i * n + k] = through;
             }
         }
@@ -169,7 +186,8 @@ static bool slices_race(const struct tb_slice *late, const struct tb_slice *earl
         return false;
     for (uint32_t i = 0; i < late->count; i++)
         for (uint32_t k = 0; k < early->count; k++)
-            if (tb_slice_piece(late, i) == tb_slice_piece(early, k) && (order == ORDER_NONE || i < k))
+            if (tb_slice_piece(late, i) == tb_slice_piece(early, k) &&
+                (order == ORDER_NONE || i < k || (order == ORDER_SHIFTED && i == k)))
                 return true;
     return false;
 }
@@ -201,11 +219,8 @@ static int races_check(const struct validator *c, uint32_t rank)
 static bool item_ready(const struct rank_state *r, const struct tb_step *s, uint32_t item)
 {
     for (uint32_t d = 0; d < s->after_count; d++) {
-        uint32_t after = r->program->after[s->after + d];
-        uint32_t before = after & ~TB_AFTER_PIECEWISE;
-        bool pieces = !s->joined && (s->piecewise || after != before);
-        uint32_t all = tb_step_items(&r->program->steps[before]);
-        if (r->done[before] < (pieces && item + 1 < all ? item + 1 : all))
+        uint32_t after = r->program->after[s->after + d], before = TB_AFTER_STEP(after);
+        if (r->done[before] < tb_step_needs(s, after, tb_step_items(&r->program->steps[before]), item))
             return false;
     }
     return true;

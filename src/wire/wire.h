@@ -103,7 +103,8 @@ enum tb_plane {
     TB_PLANE_ONE_SIDED,
     TB_PLANE_CONTROL,     /* messages of the library itself, such as those that make communicators */
     TB_PLANE_LOCAL_POINT, /* of an inter-communicator: inside each of its groups */
-    TB_PLANE_LOCAL_COLLECTIVE
+    TB_PLANE_LOCAL_COLLECTIVE,
+    TB_PLANE_LOCAL_CONTROL
 };
 #define TB_CONTEXT_INDEX_BITS   24
 #define TB_CONTEXT_COUNTER_BITS 29

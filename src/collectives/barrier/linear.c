@@ -23,7 +23,7 @@ static int make(const struct tb_collective *c, struct tb_program **program)
 
 static bool fits(const struct tb_collective *c)
 {
-    return c->size <= 1024; /* rank 0's program has a dependency for each pair of ranks */
+    return !c->inter && c->size <= 1024; /* rank 0's program has a dependency for each pair of ranks */
 }
 
 const struct tb_algorithm tb_barrier_linear = {TB_OPERATION_BARRIER, "linear", fits, make};

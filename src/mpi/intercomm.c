@@ -1,0 +1,144 @@
+/* Inter-communicators (MPI-5.0, 7.6): making them, and making one communicator of their two groups. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi/face_decls.h"
+#include "mpi/subgroup.h"
+
+/* The leader's own arguments. A code that is not raised. */
+static int check_peer(const char *call, MPI_Comm peer_comm, int remote_leader, struct tb_comm **peer)
+{
+    struct tb_comm *p = tb_comm_find(peer_comm);
+    if (p == NULL)
+        return tb_error_code(MPI_ERR_COMM, call, "argument 3 (peer_comm): this is no communicator");
+    if (!((uint32_t)remote_leader < p->peers))
+        return tb_error_code(MPI_ERR_RANK, call,
+                             "argument 4 (remote_leader): rank %d is outside %s, which has ranks 0 to %u",
+                             remote_leader, tb_comm_name(p), p->peers - 1);
+    if (tb_comm_proc(p, (uint32_t)remote_leader) == tb_self.job.self.index)
+        return tb_error_code(MPI_ERR_RANK, call, "argument 4 (remote_leader): rank %d is this process itself",
+                             remote_leader);
+    *peer = p;
+    return MPI_SUCCESS;
+}
+
+static bool disjoint(const uint32_t *procs, uint32_t count, const uint32_t *others, uint32_t other_count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < other_count; k++)
+            if (procs[i] == others[k])
+                return false;
+    return true;
+}
+
+static int connect_groups(const char *call, struct tb_comm *local, uint32_t leader, struct tb_comm *peer,
+                          uint32_t remote, int tag, MPI_Comm *newintercomm)
+{
+    struct tb_shape shape;
+    struct tb_news theirs;
+    uint64_t context;
+    int error = tb_shape_copy(local, &shape);
+    if (error < 0)
+        return tb_raise_below(local, error, call);
+    struct tb_news mine = {shape.procs, shape.size * sizeof *shape.procs};
+    error =
+        tb_agree_across(local, leader, peer, remote, tb_topic_match(TB_TOPIC_INTERCOMM, tag), &mine, &theirs, &context);
+    if (error < 0) {
+        free(shape.procs);
+        return tb_raise_below(local, error, call);
+    }
+    shape.inter = true;
+    shape.remote_size = (uint32_t)(theirs.bytes / sizeof(uint32_t));
+    shape.remote_procs = theirs.data;
+    if (!disjoint(shape.procs, shape.size, shape.remote_procs, shape.remote_size)) {
+        free(shape.procs);
+        free(shape.remote_procs);
+        return tb_raise(local, MPI_ERR_COMM, call, "a process is in both groups");
+    }
+    shape.first = tb_group_decides(shape.procs[0], shape.remote_procs[0]);
+    struct tb_comm *made;
+    error = tb_comm_make(context, &shape, local, &made);
+    if (error < 0)
+        return tb_raise_below(local, error, call);
+    *newintercomm = tb_comm_handle(made);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
+                            MPI_Comm *newintercomm)
+{
+    static const char call[] = "MPI_Intercomm_create";
+    struct tb_comm *local = tb_comm_find(local_comm), *peer = NULL;
+    if (local == NULL)
+        return tb_raise_comm(call, 1, "local_comm", local_comm);
+    if (local->inter)
+        return tb_raise_argument(local, MPI_ERR_COMM, call, 1, "local_comm", "%s is an inter-communicator",
+                                 tb_comm_name(local));
+    if ((uint32_t)local_leader >= local->size)
+        return tb_raise_argument(local, MPI_ERR_RANK, call, 2, "local_leader",
+                                 "rank %d is outside %s, which has ranks 0 to %u", local_leader, tb_comm_name(local),
+                                 local->size - 1);
+    if (tag < 0)
+        return tb_raise_argument(local, MPI_ERR_TAG, call, 5, "tag", "the tag %d is negative", tag);
+    if (newintercomm == NULL)
+        return tb_raise_null(local, call, 6, "newintercomm");
+    uint32_t leader = (uint32_t)local_leader;
+    if (local->rank == leader) {
+        int code = check_peer(call, peer_comm, remote_leader, &peer);
+        if (code != MPI_SUCCESS) {
+            struct tb_news nothing = {NULL, 0}, theirs;
+            uint64_t context;
+            tb_agree_across(local, leader, NULL, 0, 0, &nothing, &theirs, &context);
+            return tb_raise_code(local, code);
+        }
+    }
+    return connect_groups(call, local, leader, peer, (uint32_t)remote_leader, tag, newintercomm);
+}
+
+/* Whether this group comes first in the merged one. When both or none say high, any order will do that both know. */
+static bool comes_first(const struct tb_comm *c, bool high, bool their_high)
+{
+    return high == their_high ? c->first : !high;
+}
+
+static void append(struct tb_shape *shape, const struct tb_comm *group)
+{
+    for (uint32_t i = 0; i < group->peers; i++)
+        shape->procs[shape->size++] = tb_comm_proc(group, i);
+}
+
+int tb_mpi_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm)
+{
+    static const char call[] = "MPI_Intercomm_merge";
+    struct tb_comm *c = tb_comm_find(intercomm), *made;
+    if (c == NULL)
+        return tb_raise_comm(call, 1, "intercomm", intercomm);
+    if (!c->inter)
+        return tb_raise_argument(c, MPI_ERR_COMM, call, 1, "intercomm", "%s is not an inter-communicator",
+                                 tb_comm_name(c));
+    if (newintracomm == NULL)
+        return tb_raise_null(c, call, 3, "newintracomm");
+    uint8_t mine = high != 0, other = 0;
+    struct tb_news news = {&mine, sizeof mine}, theirs;
+    uint64_t context;
+    int error = tb_agree_inter(c, &news, &theirs, &context);
+    /* Ranks of a group must say the same; if they do not, that of its leader counts for all. */
+    if (error == TB_OK)
+        error = tb_comm_spread(c->local, 0, &mine, sizeof mine);
+    if (error < 0)
+        return tb_raise_below(c, error, call);
+    memcpy(&other, theirs.data, theirs.bytes < 1 ? theirs.bytes : 1);
+    free(theirs.data);
+    struct tb_shape shape = {.procs = malloc(((size_t)c->size + c->remote_size) * sizeof *shape.procs)};
+    if (shape.procs == NULL)
+        return tb_raise(c, MPI_ERR_NO_MEM, call, "out of memory for %u ranks", c->size + c->remote_size);
+    bool before = comes_first(c, mine, other);
+    append(&shape, before ? c->local : c);
+    append(&shape, before ? c : c->local);
+    shape.rank = before ? c->rank : c->remote_size + c->rank;
+    error = tb_comm_make(context, &shape, c, &made);
+    if (error < 0)
+        return tb_raise_below(c, error, call);
+    *newintracomm = tb_comm_handle(made);
+    return MPI_SUCCESS;
+}

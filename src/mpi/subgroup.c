@@ -1,0 +1,140 @@
+/* Communicators from groups (MPI-5.0, 7.4.2). */
+#include "mpi/subgroup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi/face_decls.h"
+#include "mpi/group.h"
+
+uint32_t tb_subgroup_position(const uint32_t *ranks, uint32_t count, uint32_t rank)
+{
+    uint32_t at = 0;
+    while (at < count && ranks[at] != rank)
+        at++;
+    return at;
+}
+
+static uint32_t *procs_copy(const struct tb_comm *comm)
+{
+    uint32_t *procs = malloc((comm->peers > 0 ? comm->peers : 1) * sizeof *procs);
+    for (uint32_t i = 0; procs != NULL && i < comm->peers; i++)
+        procs[i] = tb_comm_proc(comm, i);
+    return procs;
+}
+
+int tb_shape_copy(const struct tb_comm *comm, struct tb_shape *shape)
+{
+    const struct tb_comm *local = comm->inter ? comm->local : comm;
+    *shape = (struct tb_shape){.size = comm->size, .rank = comm->rank, .inter = comm->inter, .first = comm->first};
+    shape->procs = procs_copy(local);
+    if (comm->inter) {
+        shape->remote_size = comm->remote_size;
+        shape->remote_procs = procs_copy(comm);
+    }
+    if (shape->procs != NULL && (!comm->inter || shape->remote_procs != NULL))
+        return TB_OK;
+    free(shape->procs);
+    free(shape->remote_procs);
+    return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", comm->size);
+}
+
+int tb_subgroup_make(struct tb_comm *parent, const uint32_t *ranks, uint32_t count, uint32_t mine, uint64_t match,
+                     struct tb_comm **made)
+{
+    struct tb_shape shape = {.size = count, .rank = mine, .procs = malloc(count * sizeof *shape.procs)};
+    if (shape.procs == NULL)
+        return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", count);
+    for (uint32_t i = 0; i < count; i++)
+        shape.procs[i] = tb_comm_proc(parent, ranks[i]);
+    uint64_t context = mine == 0 ? tb_context_take() : 0;
+    int error = tb_agree_within(parent, ranks, count, mine, match, &context, sizeof context);
+    if (error == TB_OK && context == 0)
+        error = tb_error(TB_ERR_LIMIT, "the first rank of the group has made too many communicators");
+    if (error < 0) {
+        free(shape.procs);
+        return error;
+    }
+    return tb_comm_make(context, &shape, parent, made);
+}
+
+/* What one group of an inter-communicator tells the other about a new one: who is in it. */
+static int create_inter(struct tb_comm *c, const struct tb_group *group, uint32_t mine, struct tb_comm **made)
+{
+    struct tb_news members = {group->procs, group->size * sizeof *group->procs}, theirs;
+    uint64_t context;
+    int error = tb_agree_inter(c, &members, &theirs, &context);
+    if (error < 0)
+        return error;
+    uint32_t remote_size = (uint32_t)(theirs.bytes / sizeof(uint32_t));
+    if (mine == group->size || group->size == 0 || remote_size == 0) {
+        free(theirs.data);
+        if (group->size == 0 || remote_size == 0)
+            tb_context_put_back(context);
+        return TB_OK;
+    }
+    struct tb_shape shape = {.size = group->size,
+                             .rank = mine,
+                             .procs = malloc(members.bytes),
+                             .inter = true,
+                             .remote_size = remote_size,
+                             .remote_procs = theirs.data};
+    if (shape.procs == NULL) {
+        free(theirs.data);
+        return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", group->size);
+    }
+    memcpy(shape.procs, group->procs, members.bytes);
+    shape.first = tb_group_decides(shape.procs[0], shape.remote_procs[0]);
+    return tb_comm_make(context, &shape, c, made);
+}
+
+static int create(const char *call, struct tb_comm *c, MPI_Group group, uint64_t match, MPI_Comm *newcomm)
+{
+    const struct tb_group *g = tb_group_find(group);
+    if (g == NULL)
+        return tb_raise_group(c, call, 2, "group", group);
+    uint32_t *ranks = malloc((g->size > 0 ? g->size : 1) * sizeof *ranks);
+    if (ranks == NULL)
+        return tb_raise(c, MPI_ERR_NO_MEM, call, "out of memory for a group of %u", g->size);
+    int code = tb_group_ranks(g, c, call, 2, ranks);
+    struct tb_comm *made = NULL;
+    if (code == MPI_SUCCESS) {
+        uint32_t mine = tb_subgroup_position(ranks, g->size, c->rank);
+        int error = TB_OK;
+        if (c->inter)
+            error = create_inter(c, g, mine, &made);
+        else if (mine < g->size)
+            error = tb_subgroup_make(c, ranks, g->size, mine, match, &made);
+        code = error < 0 ? tb_raise_below(c, error, call) : MPI_SUCCESS;
+    }
+    free(ranks);
+    if (code == MPI_SUCCESS)
+        *newcomm = made != NULL ? tb_comm_handle(made) : MPI_COMM_NULL;
+    return code;
+}
+
+int tb_mpi_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm)
+{
+    static const char call[] = "MPI_Comm_create";
+    struct tb_comm *c = tb_comm_find(comm);
+    if (c == NULL)
+        return tb_raise_comm(call, 1, "comm", comm);
+    if (newcomm == NULL)
+        return tb_raise_null(c, call, 3, "newcomm");
+    return create(call, c, group, tb_topic_match(TB_TOPIC_CREATE, 0), newcomm);
+}
+
+int tb_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm)
+{
+    static const char call[] = "MPI_Comm_create_group";
+    struct tb_comm *c = tb_comm_find(comm);
+    if (c == NULL)
+        return tb_raise_comm(call, 1, "comm", comm);
+    if (c->inter)
+        return tb_raise_argument(c, MPI_ERR_COMM, call, 1, "comm", "%s is an inter-communicator", tb_comm_name(c));
+    if (tag < 0)
+        return tb_raise_argument(c, MPI_ERR_TAG, call, 3, "tag", "the tag %d is negative", tag);
+    if (newcomm == NULL)
+        return tb_raise_null(c, call, 4, "newcomm");
+    return create(call, c, group, tb_topic_match(TB_TOPIC_CREATE_GROUP, tag), newcomm);
+}
