@@ -27,7 +27,7 @@ struct tb_collective {
     enum tb_operation operation;
     uint32_t size, rank, root;
     uint64_t elements;      /* basic elements of the type signature; 0 where ranks do not know the same sizes */
-    uint32_t element_bytes; /* of one of them; MPI requires equal signatures */
+    uint64_t element_bytes; /* of one of them; MPI requires equal signatures */
     bool commutative;       /* of reductions */
     bool in_place;          /* on this rank; changes no message */
     bool inter;             /* size and rank are those of the local group */

@@ -200,7 +200,7 @@ struct tb_binding {
     uint8_t cuts[TB_SYMBOL_COUNT]; /* enum tb_cut */
     uint8_t operation;             /* enum tb_operation: travels in match and detects mismatched collectives */
     uint64_t elements;             /* of what is cut evenly or by offsets: in all, the bytes of one, those of a piece */
-    uint32_t element_bytes;
+    uint64_t element_bytes;
     uint64_t piece;
     const uint64_t *offsets;
     const struct tb_op *op;   /* of reductions, whose elements are items of their type */

@@ -96,16 +96,77 @@ int tb_comm_exchange(struct tb_comm *comm, const void *mine, size_t bytes, void 
     return error < 0 ? error : tb_comm_spread(comm, 0, all, comm->size * bytes);
 }
 
-int tb_comm_sum_for_me(struct tb_comm *comm, const uint32_t *counts, uint32_t *sum)
+/* The counts that each rank has for this one, by rank. Allocated. */
+static int counts_for_me(struct tb_comm *comm, const uint32_t *counts, uint32_t **for_me)
 {
-    uint32_t *all = malloc((size_t)comm->size * comm->size * sizeof *all);
-    if (all == NULL)
-        return tb_error(TB_ERR_MEMORY, "out of memory for the counts of %u ranks", comm->size);
-    int error = tb_comm_exchange(comm, counts, comm->size * sizeof *counts, all);
-    *sum = 0;
-    for (uint32_t rank = 0; rank < comm->size && error == TB_OK; rank++)
-        *sum += all[(size_t)rank * comm->size + comm->rank];
+    size_t size = comm->size;
+    uint32_t *all = malloc(size * size * sizeof *all);
+    *for_me = malloc(size * sizeof **for_me);
+    int error = all == NULL || *for_me == NULL
+                    ? tb_error(TB_ERR_MEMORY, "out of memory for the counts of %zu ranks", size)
+                    : tb_comm_exchange(comm, counts, size * sizeof *counts, all);
+    for (size_t rank = 0; rank < size && error == TB_OK; rank++)
+        (*for_me)[rank] = all[rank * size + comm->rank];
     free(all);
+    return error;
+}
+
+/* Sends what is for others, receives what is for this rank. */
+static int deliver(struct tb_comm *comm, const uint32_t *counts, const char *things, const uint32_t *for_me,
+                   size_t each, char *got)
+{
+    static const uint64_t match = (uint64_t)TB_TOPIC_EDGES << 32;
+    struct tb_channel *control = control_of(comm);
+    struct tb_request *sends = calloc(comm->size, sizeof *sends);
+    if (control == NULL || sends == NULL) {
+        free(sends);
+        return tb_error(TB_ERR_MEMORY, "out of memory for messages to %u ranks", comm->size);
+    }
+    int error = TB_OK;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        struct tb_buffer buffer = bytes_of(things, counts[rank] * each);
+        if (counts[rank] > 0)
+            tb_send_post(control, &sends[rank], &buffer, rank, match, TB_MODE_STANDARD);
+        things += counts[rank] * each;
+    }
+    for (uint32_t rank = 0; rank < comm->size && error == TB_OK; rank++) {
+        if (for_me[rank] > 0)
+            error = receive_bytes(control, rank, match, got, for_me[rank] * each);
+        got += for_me[rank] * each;
+    }
+    for (uint32_t rank = 0; rank < comm->size; rank++)
+        if (counts[rank] > 0) {
+            if (error < 0)
+                tb_request_cancel(&sends[rank]);
+            int sent = wait_for(&sends[rank]);
+            error = error < 0 ? error : sent;
+        }
+    free(sends);
+    return error;
+}
+
+int tb_comm_deliver(struct tb_comm *comm, const uint32_t *counts, const void *things, size_t each, void **got,
+                    uint32_t *got_count)
+{
+    uint32_t *for_me = NULL;
+    uint64_t total = 0;
+    *got = NULL;
+    int error = counts_for_me(comm, counts, &for_me);
+    for (uint32_t rank = 0; rank < comm->size && error == TB_OK; rank++)
+        total += for_me[rank];
+    if (error == TB_OK && total > INT32_MAX)
+        error = tb_error(TB_ERR_LIMIT, "%llu things for rank %u", (unsigned long long)total, comm->rank);
+    if (error == TB_OK) {
+        *got = malloc(total * each + 1);
+        error = *got == NULL ? tb_error(TB_ERR_MEMORY, "out of memory for %llu bytes", (unsigned long long)total * each)
+                             : deliver(comm, counts, things, for_me, each, *got);
+    }
+    free(for_me);
+    *got_count = (uint32_t)total;
+    if (error < 0) {
+        free(*got);
+        *got = NULL;
+    }
     return error;
 }
 

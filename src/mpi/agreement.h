@@ -29,8 +29,10 @@ void tb_context_put_back(uint64_t context);
 int tb_comm_spread(struct tb_comm *comm, uint32_t root, void *data, size_t bytes);
 /* Everyone gets everyone's `bytes` bytes, by rank, in `all`. */
 int tb_comm_exchange(struct tb_comm *comm, const void *mine, size_t bytes, void *all);
-/* The sum over all ranks of counts[i] for this rank i; counts has an entry a rank. */
-int tb_comm_sum_for_me(struct tb_comm *comm, const uint32_t *counts, uint32_t *sum);
+/* Everyone has things of `each` bytes for others: counts[i] of them for rank i, all in one array in the order of ranks.
+ * Everyone gets what is for it, allocated, and their number. */
+int tb_comm_deliver(struct tb_comm *comm, const uint32_t *counts, const void *things, size_t each, void **got,
+                    uint32_t *got_count);
 
 /* ---- some ranks of a communicator ----------------------------------------------------------------------------------
  */

@@ -1,41 +1,222 @@
 /* Collective calls (MPI-5.0, chapter 6): arguments are checked, the planner gives a program, the executor runs it. */
-#include "mpi/check.h"
-#include "mpi/comm.h"
-#include "mpi/datatype.h"
+#include "mpi/collective.h"
+
+#include <stdlib.h>
+
 #include "mpi/face_decls.h"
 
-/* Elements of the type signature, on which all ranks agree, and the bytes of one. A pair of two equal members counts as
- * two, since another rank may describe it so. */
-static uint64_t basic_elements(const struct tb_buffer *buffer, uint32_t *bytes)
+/* ---- running ------------------------------------------------------------------------------------------------------
+ */
+
+/* Elements of the type signature, on which all ranks agree, and the bytes of one. Where elements are of different sizes
+ * it is the mean, and bytes count as elements if there is none. */
+static uint64_t basic_elements(const struct tb_buffer *buffer, uint64_t *bytes)
 {
-    bool twins = buffer->type->basic == TB_BASIC_PAIR && tb_type_pair_value(buffer->type) * 2 == buffer->type->size;
-    *bytes = (uint32_t)(twins ? buffer->type->size / 2 : buffer->type->size);
-    return twins ? buffer->count * 2 : buffer->count;
+    const struct tb_type *type = buffer->type;
+    if (__builtin_expect(type->elements == 1, 1)) {
+        *bytes = type->size;
+        return buffer->count;
+    }
+    bool even = type->elements > 0 && type->size % type->elements == 0;
+    *bytes = even ? type->size / type->elements : 1;
+    return even ? buffer->count * type->elements : tb_buffer_bytes(buffer);
 }
 
-int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root, const struct tb_buffer *buffer)
+static int execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding)
 {
     int error = TB_OK;
     if (__builtin_expect(comm->planner == NULL, 0))
         error = tb_planner_open(comm->size, comm->rank, &comm->planner);
     if (error < 0)
         return error;
-    struct tb_collective c = {.operation = operation, .size = comm->size, .rank = comm->rank, .root = root};
-    c.elements = basic_elements(buffer, &c.element_bytes);
+    what->size = comm->size;
+    what->rank = comm->rank;
+    binding->operation = (uint8_t)what->operation;
+    if (__builtin_expect(comm->inter, 0)) {
+        what->inter = true;
+        what->remote_size = comm->remote_size;
+        binding->local = comm->local->channel;
+    }
     const struct tb_program *program = NULL;
-    error = tb_planner_program(comm->planner, &c, &program);
+    error = tb_planner_program(comm->planner, what, &program);
     if (error < 0)
         return error;
-    struct tb_binding binding = {
-        .elements = c.elements, .element_bytes = c.element_bytes, .operation = (uint8_t)operation};
-    binding.buffers[TB_SYMBOL_IN] = *buffer;
-    binding.buffers[TB_SYMBOL_OUT] = *buffer;
     if (program->pieces > 0)
-        binding.piece = (c.elements + program->pieces - 1) / program->pieces;
-    error = tb_program_run(comm->channel, program, &binding);
+        binding->piece = (binding->elements + program->pieces - 1) / program->pieces;
+    error = tb_program_run(comm->channel, program, binding);
     tb_planner_release(comm->planner, program);
     return error;
 }
+
+int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root, const struct tb_buffer *buffer)
+{
+    struct tb_collective what = {.operation = operation, .root = root};
+    struct tb_binding binding = {.elements = 0};
+    what.elements = binding.elements = basic_elements(buffer, &what.element_bytes);
+    binding.element_bytes = what.element_bytes;
+    binding.buffers[TB_SYMBOL_OUT] = *buffer;
+    return execute(comm, &what, &binding);
+}
+
+int tb_call_run(struct tb_call *call)
+{
+    int error = execute(call->comm, &call->what, &call->binding);
+    tb_call_drop(call);
+    return error < 0 ? tb_raise_below(call->comm, error, call->name) : MPI_SUCCESS;
+}
+
+void tb_call_drop(struct tb_call *call)
+{
+    free(call->tables);
+    free(call->offsets);
+    call->tables = NULL;
+    call->offsets = NULL;
+}
+
+/* ---- arguments ----------------------------------------------------------------------------------------------------
+ */
+
+int tb_call_open(struct tb_call *call, const struct tb_names *names, enum tb_operation operation, MPI_Comm comm)
+{
+    *call = (struct tb_call){.comm = tb_comm_find(comm), .name = names->call};
+    if (call->comm == NULL)
+        return tb_raise_comm(names->call, names->comm_at, names->comm, comm);
+    call->what.operation = operation;
+    call->blocks = call->comm->peers;
+    return MPI_SUCCESS;
+}
+
+/* The root as algorithms know it; false: there is no such rank. */
+static bool root_find(const struct tb_comm *c, int root, uint32_t *found)
+{
+    *found = (uint32_t)root;
+    if (!c->inter)
+        return (uint32_t)root < c->size;
+    if (root == MPI_ROOT)
+        *found = TB_ROOT_HERE;
+    else if (root == MPI_PROC_NULL)
+        *found = TB_ROOT_BESIDE;
+    else
+        return (uint32_t)root < c->remote_size;
+    return true;
+}
+
+static __attribute__((cold)) int raise_root(struct tb_comm *c, const struct tb_names *names, int root)
+{
+    if (c->inter)
+        return tb_raise_argument(
+            c, MPI_ERR_ROOT, names->call, names->rank_at, names->rank,
+            "%d is neither a rank of the remote group of %s, which has ranks 0 to %u, nor MPI_ROOT "
+            "or MPI_PROC_NULL",
+            root, tb_comm_name(c), c->remote_size - 1);
+    return tb_raise_argument(c, MPI_ERR_ROOT, names->call, names->rank_at, names->rank,
+                             "rank %d is outside %s, which has ranks 0 to %u", root, tb_comm_name(c), c->size - 1);
+}
+
+int tb_call_root(struct tb_call *call, const struct tb_names *names, int root)
+{
+    return root_find(call->comm, root, &call->what.root) ? MPI_SUCCESS : raise_root(call->comm, names, root);
+}
+
+int tb_call_in_place(struct tb_call *call, const struct tb_names *names, bool possible)
+{
+    call->what.in_place = true;
+    if (possible && !call->comm->inter)
+        return MPI_SUCCESS;
+    return tb_raise_argument(call->comm, MPI_ERR_BUFFER, names->call, names->buffer_at, names->buffer,
+                             "MPI_IN_PLACE is not possible %s",
+                             call->comm->inter ? "on an intercommunicator" : "for this buffer on this rank");
+}
+
+int tb_call_data(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol, const void *buffer,
+                 MPI_Count count, MPI_Datatype datatype)
+{
+    const struct tb_type *type = tb_type_find(datatype);
+    if (!tb_check_data(type, buffer, count))
+        return tb_raise_data(names, call->comm, buffer, count, datatype);
+    if (buffer == MPI_IN_PLACE && count > 0)
+        return tb_call_in_place(call, names, false);
+    call->binding.buffers[symbol] = (struct tb_buffer){(void *)buffer, (uint64_t)count, type};
+    call->binding.cuts[symbol] = TB_CUT_BLOCKS;
+    return MPI_SUCCESS;
+}
+
+static int call_tables(struct tb_call *call)
+{
+    if (call->tables != NULL)
+        return MPI_SUCCESS;
+    call->tables = calloc(2 * (size_t)call->blocks + 1, sizeof *call->tables);
+    if (call->tables != NULL)
+        return MPI_SUCCESS;
+    return tb_raise(call->comm, MPI_ERR_NO_MEM, call->name, "out of memory for tables of %u blocks", call->blocks);
+}
+
+int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol,
+                   const struct tb_vector *vector, uint64_t *bytes)
+{
+    if (vector->buffer == MPI_IN_PLACE)
+        return tb_call_in_place(call, names, false);
+    if (call->blocks > 0 && (vector->counts.base == NULL || vector->displs.base == NULL))
+        return tb_raise_null(call->comm, names->call, names->count_at + (vector->counts.base == NULL ? 0 : 1),
+                             vector->counts.base == NULL ? names->count : "displs");
+    int code = call_tables(call);
+    if (code != MPI_SUCCESS)
+        return code;
+    struct tb_buffer *table = call->tables + (symbol == TB_SYMBOL_IN ? 0 : call->blocks);
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < call->blocks; i++) {
+        MPI_Datatype datatype = vector->types != NULL ? vector->types[i] : vector->type;
+        const struct tb_type *type = tb_type_find(datatype);
+        MPI_Count count = tb_ints_at(vector->counts, i);
+        if (!tb_check_data(type, vector->buffer, count))
+            return tb_raise_data(names, call->comm, vector->buffer, count, datatype);
+        uint64_t unit = vector->types != NULL ? 1 : (uint64_t)type->extent;
+        uintptr_t base = (uintptr_t)vector->buffer + (uint64_t)tb_ints_at(vector->displs, i) * unit;
+        table[i] = (struct tb_buffer){(char *)base, (uint64_t)count, type};
+        largest = tb_buffer_bytes(&table[i]) > largest ? tb_buffer_bytes(&table[i]) : largest;
+    }
+    call->binding.tables[symbol] = table;
+    call->binding.cuts[symbol] = TB_CUT_TABLE;
+    if (bytes != NULL)
+        *bytes = largest;
+    return MPI_SUCCESS;
+}
+
+int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const void *send, const void *receive)
+{
+    if (send != receive || send == MPI_BOTTOM)
+        return MPI_SUCCESS;
+    return tb_raise_argument(call->comm, MPI_ERR_BUFFER, names->call, names->buffer_at, names->buffer,
+                             "it is also the other buffer of this call: MPI_IN_PLACE was perhaps meant");
+}
+
+int tb_call_fits(struct tb_call *call, const struct tb_names *names, uint64_t sent, uint64_t room)
+{
+    if (sent == room)
+        return MPI_SUCCESS;
+    return tb_raise_argument(call->comm, MPI_ERR_TRUNCATE, names->call, names->count_at, names->count,
+                             "this rank gives itself %llu bytes and expects %llu", (unsigned long long)sent,
+                             (unsigned long long)room);
+}
+
+void tb_call_relay(struct tb_call *call, const struct tb_buffer *like)
+{
+    struct tb_buffer *work = &call->binding.buffers[TB_SYMBOL_WORK];
+    *work = *like;
+    work->base = NULL;
+    if (!like->type->dense)
+        *work = (struct tb_buffer){NULL, tb_buffer_bytes(like), &tb_type_byte};
+    call->binding.cuts[TB_SYMBOL_WORK] = TB_CUT_BLOCKS;
+}
+
+void tb_call_measure(struct tb_call *call, uint64_t elements, uint64_t element_bytes)
+{
+    call->what.elements = call->binding.elements = elements;
+    call->what.element_bytes = call->binding.element_bytes = element_bytes;
+}
+
+/* ---- calls --------------------------------------------------------------------------------------------------------
+ */
 
 int tb_mpi_Barrier(MPI_Comm comm)
 {
@@ -43,7 +224,7 @@ int tb_mpi_Barrier(MPI_Comm comm)
     if (c == NULL)
         return tb_raise_comm("MPI_Barrier", 1, "comm", comm);
     struct tb_buffer nothing = {.type = &tb_type_byte};
-    int error = c->size == 1 ? TB_OK : tb_comm_run(c, TB_OPERATION_BARRIER, 0, &nothing);
+    int error = c->size == 1 && !c->inter ? TB_OK : tb_comm_run(c, TB_OPERATION_BARRIER, 0, &nothing);
     return error < 0 ? tb_raise_below(c, error, "MPI_Barrier") : MPI_SUCCESS;
 }
 
@@ -53,12 +234,19 @@ int tb_mpi_Bcast(void *buffer, MPI_Count count, MPI_Datatype datatype, int root,
                                           1,           2,        3,       4,          0,      5};
     struct tb_comm *c = tb_comm_find(comm);
     const struct tb_type *type = tb_type_find(datatype);
-    if (c == NULL || !tb_check_data(type, buffer, count))
-        return tb_raise_transfer(&names, c, comm, buffer, count, datatype);
-    if ((uint32_t)root >= c->size)
-        return tb_raise_argument(c, MPI_ERR_ROOT, names.call, 4, "root",
-                                 "rank %d is outside %s, which has ranks 0 to %u", root, tb_comm_name(c), c->size - 1);
+    uint32_t found;
+    if (c == NULL)
+        return tb_raise_comm(names.call, names.comm_at, names.comm, comm);
+    if (!root_find(c, root, &found))
+        return raise_root(c, &names, root);
+    if (found == TB_ROOT_BESIDE) {
+        buffer = NULL;
+        count = 0;
+        type = &tb_type_byte;
+    } else if (!tb_check_data(type, buffer, count)) {
+        return tb_raise_data(&names, c, buffer, count, datatype);
+    }
     struct tb_buffer data = {.base = buffer, .count = (uint64_t)count, .type = type};
-    int error = c->size == 1 ? TB_OK : tb_comm_run(c, TB_OPERATION_BCAST, (uint32_t)root, &data);
+    int error = c->size == 1 && !c->inter ? TB_OK : tb_comm_run(c, TB_OPERATION_BCAST, found, &data);
     return error < 0 ? tb_raise_below(c, error, names.call) : MPI_SUCCESS;
 }

@@ -29,13 +29,19 @@ static inline const struct tb_type *tb_type_find(MPI_Datatype datatype)
     return d != NULL ? d->type : NULL;
 }
 
-/* For what goes on after the call that was given the type: keeps a derived one alive. Returns what tb_type_release must
- * be given in the end; NULL for types that live forever. */
+/* As long as something goes on with a type, it is kept alive, whatever the program frees meanwhile. Returns what
+ * tb_type_let_go must be given in the end; NULL for types that live forever. */
 static inline const struct tb_type *tb_type_keep(const struct tb_type *type)
 {
     if (__builtin_expect(__atomic_load_n((const uint32_t *)&type->users, __ATOMIC_RELAXED) == 0, 1))
         return NULL;
     return tb_type_hold(type);
+}
+
+static inline void tb_type_let_go(const struct tb_type *kept)
+{
+    if (__builtin_expect(kept != NULL, 0))
+        tb_type_release(kept);
 }
 
 void tb_types_open(void); /* fills tb_self.types */

@@ -93,8 +93,8 @@ static int exchange_run(const struct exchange *x, MPI_Status *status, const char
     } else if (status != MPI_STATUS_IGNORE) {
         tb_status_nobody(status);
     }
-    tb_type_release(kept_in);
-    tb_type_release(kept_out);
+    tb_type_let_go(kept_in);
+    tb_type_let_go(kept_out);
     return code == MPI_SUCCESS ? code : tb_raise_code(c, code);
 }
 

@@ -216,7 +216,7 @@ int tb_mpi_Mrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message 
     tb_request_prepare(&request);
     tb_receive_arrival(m->comm->channel, &request, &buffer, m->arrival);
     tb_request_wait(&request);
-    tb_type_release(kept);
+    tb_type_let_go(kept);
     if (status != MPI_STATUS_IGNORE)
         tb_status_received(status, &request.status);
     if (request.status.error != TB_OK)

@@ -124,6 +124,13 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
         return collect_exchange(p, status, call);
     case TB_PENDING_GENERALIZED:
         return collect_generalized(p, status);
+    case TB_PENDING_DUPLICATE:
+        if (status != MPI_STATUS_IGNORE)
+            tb_status_empty(status);
+        if (p->core.status.error != TB_OK)
+            return tb_error_code(tb_error_class_of(p->core.status.error), call, "a communicator was not duplicated: %s",
+                                 tb_error_name(p->core.status.error));
+        return MPI_SUCCESS;
     default:
         if (status != MPI_STATUS_IGNORE)
             tb_status_empty(status);
@@ -146,8 +153,7 @@ static void pending_give(struct tb_pending *p)
     }
     const struct tb_type *type = p->type;
     tb_handle_give(TB_OBJECT_REQUEST, p);
-    if (__builtin_expect(type != NULL, 0))
-        tb_type_release(type);
+    tb_type_let_go(type);
     if (comm != NULL)
         tb_comm_release(comm);
 }
@@ -274,6 +280,7 @@ int tb_mpi_Cancel(MPI_Request *request)
         int code = p->general.cancel(p->general.state, tb_pending_done(p));
         return code == MPI_SUCCESS ? code : tb_raise_code(NULL, code);
     }
+    case TB_PENDING_DUPLICATE:
     case TB_PENDING_EXCHANGE:
     case TB_PENDING_FLUSH:
         return tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, 1, "request",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "mpi/face_decls.h"
+#include "mpi/subgroup.h"
 
 struct tb_topo *tb_topo_new(int kind, size_t count)
 {
@@ -49,6 +50,31 @@ int tb_topo_parent(const char *call, MPI_Comm handle, const char *name, struct t
     if (c->inter)
         return tb_raise_argument(c, MPI_ERR_COMM, call, 1, name, "%s is an inter-communicator, which has no topology",
                                  tb_comm_name(c));
+    return MPI_SUCCESS;
+}
+
+int tb_topo_arrange(const char *call, struct tb_comm *c, struct tb_topo *topo, uint32_t nodes, MPI_Comm *newcomm)
+{
+    *newcomm = MPI_COMM_NULL;
+    uint32_t *ranks = malloc((nodes > 0 ? nodes : 1) * sizeof *ranks);
+    if (topo == NULL || ranks == NULL) {
+        free(ranks);
+        tb_topo_release(topo);
+        return tb_raise(c, MPI_ERR_NO_MEM, call, "out of memory for a topology of %u ranks", nodes);
+    }
+    int error = TB_OK;
+    struct tb_comm *made = NULL;
+    for (uint32_t i = 0; i < nodes; i++)
+        ranks[i] = i;
+    if (c->rank < nodes)
+        error = tb_subgroup_make(c, ranks, nodes, c->rank, tb_topic_match(TB_TOPIC_CREATE, 0), &made);
+    free(ranks);
+    if (made == NULL) {
+        tb_topo_release(topo);
+        return error < 0 ? tb_raise_below(c, error, call) : MPI_SUCCESS;
+    }
+    made->topo = topo;
+    *newcomm = tb_comm_handle(made);
     return MPI_SUCCESS;
 }
 

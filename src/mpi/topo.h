@@ -35,5 +35,8 @@ void tb_topo_release(struct tb_topo *topo);         /* NULL is allowed */
 int tb_topo_find(const char *call, MPI_Comm handle, int kind, struct tb_comm **comm);
 /* An intracommunicator, for the calls that arrange one anew; position 1. The code. */
 int tb_topo_parent(const char *call, MPI_Comm handle, const char *name, struct tb_comm **comm);
+/* The communicator of the first `nodes` ranks, in their order, with this topology, whose reference it takes (NULL: it
+ * could not be made). Collective. Raises errors; the code. */
+int tb_topo_arrange(const char *call, struct tb_comm *comm, struct tb_topo *topo, uint32_t nodes, MPI_Comm *newcomm);
 
 #endif

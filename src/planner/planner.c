@@ -6,11 +6,15 @@
 
 #define KEPT_COUNT 64u
 
+/* Everything that a program depends on and that may differ between calls on one communicator. */
 struct key {
     uint32_t root;
     uint8_t operation;
     uint8_t size_class; /* 0: nothing, else 1 + log2 of the bytes */
+    uint8_t flags;
 };
+
+enum { KEY_COMMUTATIVE = 1, KEY_IN_PLACE = 2 };
 
 struct kept {
     struct key key;
@@ -70,6 +74,7 @@ static struct key key_of(const struct tb_collective *c)
         return k;
     uint64_t bytes = c->elements * c->element_bytes;
     k.root = c->root;
+    k.flags = (uint8_t)((c->commutative ? KEY_COMMUTATIVE : 0) | (c->in_place ? KEY_IN_PLACE : 0));
     k.size_class = bytes == 0 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes));
     return k;
 }
@@ -77,7 +82,7 @@ static struct key key_of(const struct tb_collective *c)
 static bool kept_is(const struct kept *k, const struct key *key)
 {
     return k->program != NULL && k->key.root == key->root && k->key.operation == key->operation &&
-           k->key.size_class == key->size_class;
+           k->key.size_class == key->size_class && k->key.flags == key->flags;
 }
 
 static struct kept *kept_find(struct tb_planner *p, const struct key *key)

@@ -9,17 +9,45 @@
 
 static struct tb_collective bcast(uint32_t root, uint64_t elements)
 {
-    return (struct tb_collective){TB_OPERATION_BCAST, 100, 3, root, elements, 4};
+    return (struct tb_collective){.operation = TB_OPERATION_BCAST,
+                                  .size = 100,
+                                  .rank = 3,
+                                  .root = root,
+                                  .elements = elements,
+                                  .element_bytes = 4};
 }
 
 static void the_choice_depends_on_the_size(void **state)
 {
-    struct tb_collective c = {TB_OPERATION_BARRIER, 2, 0, 0, 0, 1};
+    struct tb_collective c = {.operation = TB_OPERATION_BARRIER, .size = 2, .element_bytes = 1};
     assert_string_equal(tb_choice_make(&c)->name, "linear");
     c.size = 3;
     assert_string_equal(tb_choice_make(&c)->name, "dissemination");
     c.operation = TB_OPERATION_BCAST;
     assert_string_equal(tb_choice_make(&c)->name, "binomial");
+    c.inter = true;
+    c.remote_size = 3;
+    assert_string_equal(tb_choice_make(&c)->name, "inter");
+}
+
+/* What changes the program is part of what it is found by. */
+static void other_arguments_are_other_programs(void **state)
+{
+    struct tb_planner *p;
+    const struct tb_program *programs[4];
+    assert_int_equal(tb_planner_open(100, 3, &p), TB_OK);
+    for (int i = 0; i < 4; i++) {
+        struct tb_collective c = bcast(0, 10);
+        c.operation = TB_OPERATION_ALLREDUCE;
+        c.commutative = (i & 1) != 0;
+        c.in_place = (i & 2) != 0;
+        assert_int_equal(tb_planner_program(p, &c, &programs[i]), TB_OK);
+        for (int k = 0; k < i; k++)
+            assert_ptr_not_equal(programs[i], programs[k]);
+    }
+    for (int i = 0; i < 4; i++)
+        tb_planner_release(p, programs[i]);
+    tb_planner_close(p);
 }
 
 static void a_program_is_found_again(void **state)
@@ -74,7 +102,8 @@ static void old_programs_make_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_choice_depends_on_the_size), cmocka_unit_test(a_program_is_found_again),
-        cmocka_unit_test(what_runs_is_never_thrown_away), cmocka_unit_test(old_programs_make_room)};
+        cmocka_unit_test(the_choice_depends_on_the_size), cmocka_unit_test(other_arguments_are_other_programs),
+        cmocka_unit_test(a_program_is_found_again), cmocka_unit_test(what_runs_is_never_thrown_away),
+        cmocka_unit_test(old_programs_make_room)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

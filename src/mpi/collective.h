@@ -1,0 +1,60 @@
+/* A collective call on its way from its arguments to its program: what the planner must know, what the program's
+ * symbols stand for, and the tables that this takes. It is made on the stack of the call, checks the arguments as they
+ * are given to it, and ends with tb_call_run, or with tb_call_drop after an error. One thread uses it. */
+#ifndef TB_MPI_COLLECTIVE_H
+#define TB_MPI_COLLECTIVE_H
+
+#include "mpi/check.h"
+#include "mpi/ints.h"
+
+struct tb_call {
+    struct tb_comm *comm;
+    const char *name; /* "MPI_Gather" */
+    struct tb_collective what;
+    struct tb_binding binding;
+    uint32_t blocks;          /* ranks that data is exchanged with: of the communicator, or of the remote group */
+    struct tb_buffer *tables; /* of IN and OUT, or NULL */
+    uint64_t *offsets;        /* or NULL */
+};
+
+/* Blocks of different sizes, as the arguments of a `v` or `w` call give them. */
+struct tb_vector {
+    const void *buffer;
+    struct tb_ints counts, displs;
+    MPI_Datatype type;
+    const MPI_Datatype *types; /* of each block, and then displs are in bytes; NULL: all have the same one */
+};
+
+/* All that return an int raise an error of the call and return its code, or MPI_SUCCESS. */
+int tb_call_open(struct tb_call *call, const struct tb_names *names, enum tb_operation operation, MPI_Comm comm);
+int tb_call_root(struct tb_call *call, const struct tb_names *names, int root);
+/* MPI_IN_PLACE was given for this buffer: it must be possible here. */
+int tb_call_in_place(struct tb_call *call, const struct tb_names *names, bool possible);
+/* A symbol is data of equal blocks, of which this is the first. */
+int tb_call_data(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol, const void *buffer,
+                 MPI_Count count, MPI_Datatype datatype);
+/* A symbol is blocks of different sizes, one for each of call->blocks. `bytes` may be NULL: of the largest. */
+int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol,
+                   const struct tb_vector *vector, uint64_t *bytes);
+/* Buffers of a call must not be the same. */
+int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const void *send, const void *receive);
+/* What this rank gives to itself must fit. */
+int tb_call_fits(struct tb_call *call, const struct tb_names *names, uint64_t sent, uint64_t room);
+/* WORK has blocks with room for the packed data of `like`. */
+void tb_call_relay(struct tb_call *call, const struct tb_buffer *like);
+/* What is cut is `elements` of so many bytes. */
+void tb_call_measure(struct tb_call *call, uint64_t elements, uint64_t element_bytes);
+
+int tb_call_run(struct tb_call *call);
+void tb_call_drop(struct tb_call *call);
+
+/* After the arguments: run it, or drop it. */
+static inline int tb_call_end(struct tb_call *call, int code)
+{
+    if (__builtin_expect(code == MPI_SUCCESS, 1))
+        return tb_call_run(call);
+    tb_call_drop(call);
+    return code;
+}
+
+#endif

@@ -1,0 +1,187 @@
+/* Collecting and distributing blocks (MPI-5.0, sections 6.5 to 6.7): gather, scatter and allgather. */
+#include "mpi/collective.h"
+
+#include "mpi/face_decls.h"
+
+/* How the arguments are called: buffer, count and datatype of one side. */
+#define SIDE(call, side, at, root_at, comm_at)                                                                         \
+    {                                                                                                                  \
+        call, side "buf", side "count", side "type", "root", NULL, "comm", at, at + 1, at + 2, root_at, 0, comm_at     \
+    }
+#define SIDES(call, side, at, type_at, root_at, comm_at)                                                               \
+    {                                                                                                                  \
+        call, side "buf", side "counts", side "type", "root", NULL, "comm", at, at + 1, type_at, root_at, 0, comm_at   \
+    }
+
+static bool is_root(const struct tb_call *call)
+{
+    return call->what.root == (call->comm->inter ? TB_ROOT_HERE : call->comm->rank);
+}
+
+/* Whether this rank takes part at all. */
+static bool is_beside(const struct tb_call *call)
+{
+    return call->comm->inter && call->what.root == TB_ROOT_BESIDE;
+}
+
+/* The piece of `symbol` that is this rank's own. */
+static uint64_t own_bytes(const struct tb_call *call, enum tb_symbol symbol)
+{
+    const struct tb_binding *b = &call->binding;
+    return tb_buffer_bytes(b->cuts[symbol] == TB_CUT_TABLE ? &b->tables[symbol][call->comm->rank]
+                                                           : &b->buffers[symbol]);
+}
+
+/* What is the same on all ranks: the bytes of a block. */
+static void measure(struct tb_call *call, enum tb_symbol symbol)
+{
+    tb_call_measure(call, tb_buffer_bytes(&call->binding.buffers[symbol]), 1);
+}
+
+/* Both sides of the root's own block, one of which the root may have in place; `one` is its buffer of one block, `all`
+ * that of all blocks. */
+static int own_block(struct tb_call *call, const struct tb_names *one_names, enum tb_symbol one, const void *one_buffer,
+                     MPI_Count count, MPI_Datatype datatype, const void *all_buffer)
+{
+    if (one_buffer == MPI_IN_PLACE)
+        return tb_call_in_place(call, one_names, is_root(call));
+    if (call->comm->inter && is_root(call))
+        return MPI_SUCCESS;
+    int code = tb_call_data(call, one_names, one, one_buffer, count, datatype);
+    if (code == MPI_SUCCESS && is_root(call) && own_bytes(call, one) > 0)
+        code = tb_call_distinct(call, one_names, one_buffer, all_buffer);
+    if (code == MPI_SUCCESS && is_root(call))
+        code = tb_call_fits(call, one_names, own_bytes(call, one), own_bytes(call, (enum tb_symbol) !one));
+    return code;
+}
+
+/* ---- gather -------------------------------------------------------------------------------------------------------
+ */
+
+int tb_mpi_Gather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
+                  MPI_Datatype recvtype, int root, MPI_Comm comm)
+{
+    static const struct tb_names send = SIDE("MPI_Gather", "send", 1, 7, 8),
+                                 receive = SIDE("MPI_Gather", "recv", 4, 7, 8);
+    struct tb_call call;
+    int code = tb_call_open(&call, &send, TB_OPERATION_GATHER, comm);
+    if (code == MPI_SUCCESS)
+        code = tb_call_root(&call, &send, root);
+    if (code == MPI_SUCCESS && is_root(&call))
+        code = tb_call_data(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype);
+    if (code == MPI_SUCCESS && !is_beside(&call))
+        code = own_block(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype, recvbuf);
+    if (code == MPI_SUCCESS && !is_beside(&call)) {
+        measure(&call, is_root(&call) ? TB_SYMBOL_OUT : TB_SYMBOL_IN);
+        if (!is_root(&call))
+            tb_call_relay(&call, &call.binding.buffers[TB_SYMBOL_IN]);
+    }
+    return tb_call_end(&call, code);
+}
+
+int tb_mpi_Gatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
+                   struct tb_ints recvcounts, struct tb_ints displs, MPI_Datatype recvtype, int root, MPI_Comm comm)
+{
+    static const struct tb_names send = SIDE("MPI_Gatherv", "send", 1, 8, 9),
+                                 receive = SIDES("MPI_Gatherv", "recv", 4, 7, 8, 9);
+    const struct tb_vector blocks = {recvbuf, recvcounts, displs, recvtype, NULL};
+    struct tb_call call;
+    int code = tb_call_open(&call, &send, TB_OPERATION_GATHERV, comm);
+    if (code == MPI_SUCCESS)
+        code = tb_call_root(&call, &send, root);
+    if (code == MPI_SUCCESS && is_root(&call))
+        code = tb_call_vector(&call, &receive, TB_SYMBOL_OUT, &blocks, NULL);
+    if (code == MPI_SUCCESS && !is_beside(&call))
+        code = own_block(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype, recvbuf);
+    return tb_call_end(&call, code);
+}
+
+/* ---- scatter ------------------------------------------------------------------------------------------------------
+ */
+
+int tb_mpi_Scatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
+                   MPI_Datatype recvtype, int root, MPI_Comm comm)
+{
+    static const struct tb_names send = SIDE("MPI_Scatter", "send", 1, 7, 8),
+                                 receive = SIDE("MPI_Scatter", "recv", 4, 7, 8);
+    struct tb_call call;
+    int code = tb_call_open(&call, &receive, TB_OPERATION_SCATTER, comm);
+    if (code == MPI_SUCCESS)
+        code = tb_call_root(&call, &receive, root);
+    if (code == MPI_SUCCESS && is_root(&call))
+        code = tb_call_data(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
+    if (code == MPI_SUCCESS && !is_beside(&call))
+        code = own_block(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype, sendbuf);
+    if (code == MPI_SUCCESS && !is_beside(&call)) {
+        measure(&call, is_root(&call) ? TB_SYMBOL_IN : TB_SYMBOL_OUT);
+        if (!is_root(&call))
+            tb_call_relay(&call, &call.binding.buffers[TB_SYMBOL_OUT]);
+    }
+    return tb_call_end(&call, code);
+}
+
+int tb_mpi_Scatterv(const void *sendbuf, struct tb_ints sendcounts, struct tb_ints displs, MPI_Datatype sendtype,
+                    void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
+{
+    static const struct tb_names send = SIDES("MPI_Scatterv", "send", 1, 4, 8, 9),
+                                 receive = SIDE("MPI_Scatterv", "recv", 5, 8, 9);
+    const struct tb_vector blocks = {sendbuf, sendcounts, displs, sendtype, NULL};
+    struct tb_call call;
+    int code = tb_call_open(&call, &receive, TB_OPERATION_SCATTERV, comm);
+    if (code == MPI_SUCCESS)
+        code = tb_call_root(&call, &receive, root);
+    if (code == MPI_SUCCESS && is_root(&call))
+        code = tb_call_vector(&call, &send, TB_SYMBOL_IN, &blocks, NULL);
+    if (code == MPI_SUCCESS && !is_beside(&call))
+        code = own_block(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype, sendbuf);
+    return tb_call_end(&call, code);
+}
+
+/* ---- allgather ----------------------------------------------------------------------------------------------------
+ */
+
+/* This rank's own block; OUT is bound. */
+static int allgather_send(struct tb_call *call, const struct tb_names *names, const void *sendbuf, MPI_Count sendcount,
+                          MPI_Datatype sendtype, const void *recvbuf)
+{
+    if (sendbuf == MPI_IN_PLACE)
+        return tb_call_in_place(call, names, true);
+    int code = tb_call_data(call, names, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
+    if (code == MPI_SUCCESS && own_bytes(call, TB_SYMBOL_IN) > 0)
+        code = tb_call_distinct(call, names, sendbuf, recvbuf);
+    if (code == MPI_SUCCESS && !call->comm->inter)
+        code = tb_call_fits(call, names, own_bytes(call, TB_SYMBOL_IN), own_bytes(call, TB_SYMBOL_OUT));
+    return code;
+}
+
+int tb_mpi_Allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
+                     MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
+{
+    static const struct tb_names send = SIDE("MPI_Allgather", "send", 1, 0, 7),
+                                 receive = SIDE("MPI_Allgather", "recv", 4, 0, 7);
+    struct tb_call call;
+    int code = tb_call_open(&call, &send, TB_OPERATION_ALLGATHER, comm);
+    if (code == MPI_SUCCESS)
+        code = tb_call_data(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype);
+    if (code == MPI_SUCCESS)
+        code = allgather_send(&call, &send, sendbuf, sendcount, sendtype, recvbuf);
+    /* Between two groups the blocks of each have their own size. */
+    if (code == MPI_SUCCESS && !call.comm->inter)
+        measure(&call, TB_SYMBOL_OUT);
+    return tb_call_end(&call, code);
+}
+
+int tb_mpi_Allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
+                      struct tb_ints recvcounts, struct tb_ints displs, MPI_Datatype recvtype, MPI_Comm comm)
+{
+    static const struct tb_names send = SIDE("MPI_Allgatherv", "send", 1, 0, 8),
+                                 receive = SIDES("MPI_Allgatherv", "recv", 4, 7, 0, 8);
+    const struct tb_vector blocks = {recvbuf, recvcounts, displs, recvtype, NULL};
+    struct tb_call call;
+    int code = tb_call_open(&call, &send, TB_OPERATION_ALLGATHERV, comm);
+    if (code == MPI_SUCCESS)
+        code = tb_call_vector(&call, &receive, TB_SYMBOL_OUT, &blocks, NULL);
+    if (code == MPI_SUCCESS)
+        code = allgather_send(&call, &send, sendbuf, sendcount, sendtype, recvbuf);
+    return tb_call_end(&call, code);
+}

@@ -1,0 +1,200 @@
+/* Reductions (MPI-5.0, sections 6.9 to 6.11). Elements are items of the datatype, which all ranks give alike. */
+#include "mpi/collective.h"
+
+#include <stdlib.h>
+
+#include "mpi/face_decls.h"
+#include "mpi/op.h"
+
+/* How the arguments are called: one buffer, the count and the datatype. */
+#define SIDE(call, side, at, root_at, comm_at)                                                                         \
+    {                                                                                                                  \
+        call, side "buf", "count", "datatype", "root", NULL, "comm", at, 3, 4, root_at, 0, comm_at                     \
+    }
+#define OP_AT 5
+
+/* Binds a symbol to the whole of the data. */
+static int bind_whole(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol, const void *buffer,
+                      MPI_Count count, MPI_Datatype datatype)
+{
+    int code = tb_call_data(call, names, symbol, buffer, count, datatype);
+    call->binding.cuts[symbol] = TB_CUT_EVEN;
+    return code;
+}
+
+/* The operation, on data of this type, in WORK too. */
+static int bind_op(struct tb_call *call, MPI_Op op, MPI_Datatype datatype, uint64_t count)
+{
+    const struct tb_type *type = tb_type_find(datatype);
+    int code = tb_op_get(call->comm, call->name, OP_AT, op, type, &call->binding.op);
+    if (code != MPI_SUCCESS)
+        return code;
+    call->what.commutative = call->binding.op->commutative;
+    call->binding.buffers[TB_SYMBOL_WORK] = (struct tb_buffer){NULL, 0, type};
+    tb_call_measure(call, count, type->size);
+    return MPI_SUCCESS;
+}
+
+/* Both buffers and the operation; of a rank that only gives or only takes, one of the two. */
+static int bind_reduction(struct tb_call *call, const struct tb_names *send, const struct tb_names *receive,
+                          const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                          bool gives, bool takes)
+{
+    int code = MPI_SUCCESS;
+    bool in_place = gives && sendbuf == MPI_IN_PLACE;
+    if (in_place)
+        code = tb_call_in_place(call, send, takes);
+    else if (gives)
+        code = bind_whole(call, send, TB_SYMBOL_IN, sendbuf, count, datatype);
+    if (code == MPI_SUCCESS && takes)
+        code = bind_whole(call, receive, TB_SYMBOL_OUT, recvbuf, count, datatype);
+    if (code == MPI_SUCCESS && gives && takes && count > 0)
+        code = tb_call_distinct(call, send, sendbuf, recvbuf);
+    return code == MPI_SUCCESS ? bind_op(call, op, datatype, (uint64_t)count) : code;
+}
+
+int tb_mpi_Reduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op, int root,
+                  MPI_Comm comm)
+{
+    static const struct tb_names send = SIDE("MPI_Reduce", "send", 1, 6, 7),
+                                 receive = SIDE("MPI_Reduce", "recv", 2, 6, 7);
+    struct tb_call call;
+    int code = tb_call_open(&call, &send, TB_OPERATION_REDUCE, comm);
+    if (code == MPI_SUCCESS)
+        code = tb_call_root(&call, &send, root);
+    if (code != MPI_SUCCESS)
+        return tb_call_end(&call, code);
+    uint32_t at = call.what.root;
+    bool inter = call.comm->inter;
+    bool takes = at == (inter ? TB_ROOT_HERE : call.comm->rank);
+    bool gives = !inter || (at != TB_ROOT_HERE && at != TB_ROOT_BESIDE);
+    if (gives || takes)
+        code = bind_reduction(&call, &send, &receive, sendbuf, recvbuf, count, datatype, op, gives, takes);
+    return tb_call_end(&call, code);
+}
+
+/* Those that are called alike on all ranks. */
+static int reduce_all(const struct tb_names *send, const struct tb_names *receive, enum tb_operation operation,
+                      const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                      MPI_Comm comm)
+{
+    struct tb_call call;
+    int code = tb_call_open(&call, send, operation, comm);
+    if (code == MPI_SUCCESS && call.comm->inter && operation != TB_OPERATION_ALLREDUCE)
+        code = tb_raise_argument(call.comm, MPI_ERR_COMM, send->call, send->comm_at, send->comm,
+                                 "%s is an intercommunicator, for which this is not defined", tb_comm_name(call.comm));
+    if (code == MPI_SUCCESS)
+        code = bind_reduction(&call, send, receive, sendbuf, recvbuf, count, datatype, op, true, true);
+    return tb_call_end(&call, code);
+}
+
+int tb_mpi_Allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                     MPI_Comm comm)
+{
+    static const struct tb_names send = SIDE("MPI_Allreduce", "send", 1, 0, 6),
+                                 receive = SIDE("MPI_Allreduce", "recv", 2, 0, 6);
+    return reduce_all(&send, &receive, TB_OPERATION_ALLREDUCE, sendbuf, recvbuf, count, datatype, op, comm);
+}
+
+int tb_mpi_Scan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
+{
+    static const struct tb_names send = SIDE("MPI_Scan", "send", 1, 0, 6), receive = SIDE("MPI_Scan", "recv", 2, 0, 6);
+    return reduce_all(&send, &receive, TB_OPERATION_SCAN, sendbuf, recvbuf, count, datatype, op, comm);
+}
+
+int tb_mpi_Exscan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
+{
+    static const struct tb_names send = SIDE("MPI_Exscan", "send", 1, 0, 6),
+                                 receive = SIDE("MPI_Exscan", "recv", 2, 0, 6);
+    return reduce_all(&send, &receive, TB_OPERATION_EXSCAN, sendbuf, recvbuf, count, datatype, op, comm);
+}
+
+/* ---- with the result in parts -------------------------------------------------------------------------------------
+ */
+
+/* IN and OUT of a call whose result is cut into parts: `total` elements in all, `own` of them for this rank. */
+static int bind_parts(struct tb_call *call, const struct tb_names *send, const struct tb_names *receive,
+                      const void *sendbuf, void *recvbuf, MPI_Count total, MPI_Count own, MPI_Datatype datatype)
+{
+    int code = MPI_SUCCESS;
+    bool in_place = sendbuf == MPI_IN_PLACE;
+    if (in_place)
+        code = tb_call_in_place(call, send, true);
+    if (code == MPI_SUCCESS)
+        code =
+            tb_call_data(call, in_place ? receive : send, TB_SYMBOL_IN, in_place ? recvbuf : sendbuf, total, datatype);
+    if (code == MPI_SUCCESS)
+        code = tb_call_data(call, receive, TB_SYMBOL_OUT, recvbuf, own, datatype);
+    if (code == MPI_SUCCESS && total > 0)
+        code = tb_call_distinct(call, send, sendbuf, recvbuf);
+    return code;
+}
+
+/* Where each part begins, and at the end the sum. */
+static int call_offsets(struct tb_call *call, const struct tb_names *names, struct tb_ints counts)
+{
+    uint32_t n = call->comm->size;
+    if (counts.base == NULL)
+        return tb_raise_null(call->comm, names->call, names->count_at, names->count);
+    call->offsets = calloc((size_t)n + 1, sizeof *call->offsets);
+    if (call->offsets == NULL)
+        return tb_raise(call->comm, MPI_ERR_NO_MEM, call->name, "out of memory for a table of %u parts", n);
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t count = tb_ints_at(counts, i);
+        if (count < 0)
+            return tb_raise_argument(call->comm, MPI_ERR_COUNT, names->call, names->count_at, names->count,
+                                     "%lld, at index %u, is negative", (long long)count, i);
+        if (__builtin_add_overflow(call->offsets[i], (uint64_t)count, &call->offsets[i + 1]) ||
+            call->offsets[i + 1] > INT64_MAX)
+            return tb_raise_argument(call->comm, MPI_ERR_COUNT, names->call, names->count_at, names->count,
+                                     "together they are more than any memory can hold");
+    }
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Reduce_scatter(const void *sendbuf, void *recvbuf, struct tb_ints recvcounts, MPI_Datatype datatype,
+                          MPI_Op op, MPI_Comm comm)
+{
+    static const struct tb_names send = {
+        "MPI_Reduce_scatter", "sendbuf", "recvcounts", "datatype", NULL, NULL, "comm", 1, 3, 4, 0, 0, 6};
+    static const struct tb_names receive = {
+        "MPI_Reduce_scatter", "recvbuf", "recvcounts", "datatype", NULL, NULL, "comm", 2, 3, 4, 0, 0, 6};
+    struct tb_call call;
+    int code = tb_call_open(&call, &send, TB_OPERATION_REDUCE_SCATTER, comm);
+    if (code == MPI_SUCCESS)
+        code = call_offsets(&call, &send, recvcounts);
+    if (code != MPI_SUCCESS)
+        return tb_call_end(&call, code);
+    uint32_t rank = call.comm->rank;
+    uint64_t total = call.offsets[call.comm->size], own = call.offsets[rank + 1] - call.offsets[rank];
+    code = bind_parts(&call, &send, &receive, sendbuf, recvbuf, (MPI_Count)total, (MPI_Count)own, datatype);
+    if (code == MPI_SUCCESS)
+        code = bind_op(&call, op, datatype, total);
+    call.binding.offsets = call.offsets;
+    call.binding.cuts[TB_SYMBOL_IN] = TB_CUT_OFFSETS;
+    call.binding.cuts[TB_SYMBOL_WORK] = call.comm->inter ? TB_CUT_OFFSETS : TB_CUT_BLOCKS;
+    call.binding.buffers[TB_SYMBOL_WORK].count = own;
+    return tb_call_end(&call, code);
+}
+
+int tb_mpi_Reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Count recvcount, MPI_Datatype datatype,
+                                MPI_Op op, MPI_Comm comm)
+{
+    static const struct tb_names send = {
+        "MPI_Reduce_scatter_block", "sendbuf", "recvcount", "datatype", NULL, NULL, "comm", 1, 3, 4, 0, 0, 6};
+    static const struct tb_names receive = {
+        "MPI_Reduce_scatter_block", "recvbuf", "recvcount", "datatype", NULL, NULL, "comm", 2, 3, 4, 0, 0, 6};
+    struct tb_call call;
+    MPI_Count total = 0;
+    int code = tb_call_open(&call, &send, TB_OPERATION_REDUCE_SCATTER_BLOCK, comm);
+    if (code == MPI_SUCCESS && (recvcount < 0 || __builtin_mul_overflow(recvcount, (MPI_Count)call.comm->size, &total)))
+        code = tb_raise_argument(call.comm, MPI_ERR_COUNT, send.call, 3, "recvcount",
+                                 "%lld for each rank is not possible", (long long)recvcount);
+    if (code == MPI_SUCCESS)
+        code = bind_parts(&call, &send, &receive, sendbuf, recvbuf, total, recvcount, datatype);
+    if (code == MPI_SUCCESS)
+        code = bind_op(&call, op, datatype, (uint64_t)total);
+    call.binding.buffers[TB_SYMBOL_IN].count = call.binding.buffers[TB_SYMBOL_WORK].count = (uint64_t)recvcount;
+    call.binding.cuts[TB_SYMBOL_WORK] = TB_CUT_BLOCKS;
+    return tb_call_end(&call, code);
+}

@@ -1,0 +1,144 @@
+/* Splitting communicators by where their processes are (MPI-5.0, 7.4.2), and what a process can say about that. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "mpi/agreement.h"
+#include "mpi/face_decls.h"
+#include "mpi/hint.h"
+#include "mpi/resource.h"
+#include "mpi/split.h"
+
+static const char resource_key[] = "mpi_hw_resource_type";
+
+/* Numbers of resources are those of a host, so the host is part of the colour, and so is the kind, in case ranks ask
+ * for different ones. */
+static int64_t resource_color(enum tb_resource resource, int64_t number)
+{
+    if (number == TB_RESOURCE_NONE)
+        return TB_COLOR_NONE;
+    int64_t host = tb_book_host_of(&tb_self.job.book, tb_self.job.self.index);
+    return host << 40 | (int64_t)resource << 32 | number;
+}
+
+static int64_t color_of_resource(enum tb_resource resource)
+{
+    int64_t numbers[TB_RESOURCE_COUNT];
+    if (resource == TB_RESOURCE_HOST)
+        return resource_color(resource, 0);
+    tb_resource_read(numbers);
+    return resource_color(resource, numbers[resource]);
+}
+
+/* Of the resource, or for MPI_COMM_TYPE_RESOURCE_GUIDED also the process set, that the info object names. */
+static int64_t guided_color(const struct tb_info *info, bool sets_too)
+{
+    const char *name = info != NULL ? tb_info_value(info, resource_key) : NULL;
+    if (name != NULL) {
+        enum tb_resource resource = tb_resource_find(name);
+        return resource != TB_RESOURCE_COUNT ? color_of_resource(resource) : TB_COLOR_NONE;
+    }
+    const char *set = info != NULL && sets_too ? tb_info_value(info, "mpi_pset_name") : NULL;
+    if (set != NULL && strcasecmp(set, "mpi://WORLD") == 0)
+        return 0;
+    if (set != NULL && strcasecmp(set, "mpi://SELF") == 0)
+        return 1 + (int64_t)tb_self.job.self.index;
+    return TB_COLOR_NONE;
+}
+
+/* The widest kind of which the ranks do not all share the same one. TB_RESOURCE_COUNT: there is none. */
+static enum tb_resource widest_difference(const int64_t (*all)[TB_RESOURCE_COUNT], uint32_t size)
+{
+    for (int kind = 0; kind < TB_RESOURCE_COUNT; kind++) {
+        bool different = false, any = false;
+        for (uint32_t rank = 0; rank < size; rank++) {
+            different = different || all[rank][kind] != all[0][kind];
+            any = any || all[rank][kind] != TB_COLOR_NONE;
+        }
+        if (different && any)
+            return (enum tb_resource)kind;
+    }
+    return TB_RESOURCE_COUNT;
+}
+
+/* The ranks find out together by what they can be split. */
+static int unguided_color(struct tb_comm *comm, struct tb_info *info, int64_t *color)
+{
+    struct tb_comm *local = comm->inter ? comm->local : comm;
+    int64_t mine[TB_RESOURCE_COUNT];
+    int64_t(*all)[TB_RESOURCE_COUNT] = malloc(comm->size * sizeof *all);
+    if (all == NULL)
+        return tb_error(TB_ERR_MEMORY, "out of memory for the places of %u ranks", comm->size);
+    tb_resource_read(mine);
+    for (int kind = 0; kind < TB_RESOURCE_COUNT; kind++)
+        mine[kind] = resource_color((enum tb_resource)kind, mine[kind]);
+    int error = tb_comm_exchange(local, mine, sizeof mine, all);
+    enum tb_resource kind = error == TB_OK ? widest_difference(all, comm->size) : TB_RESOURCE_COUNT;
+    *color = kind != TB_RESOURCE_COUNT ? mine[kind] : TB_COLOR_NONE;
+    if (error == TB_OK && kind != TB_RESOURCE_COUNT && info != NULL)
+        error = tb_info_put(info, resource_key, tb_resource_name(kind));
+    free(all);
+    return error;
+}
+
+int tb_mpi_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm)
+{
+    static const char call[] = "MPI_Comm_split_type";
+    struct tb_comm *c = tb_comm_find(comm), *made = NULL;
+    const struct tb_info *i;
+    if (c == NULL)
+        return tb_raise_comm(call, 1, "comm", comm);
+    int code = tb_hints_check(c, call, 4, info, &i);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (newcomm == NULL)
+        return tb_raise_null(c, call, 5, "newcomm");
+    int64_t color = TB_COLOR_NONE;
+    int error = TB_OK;
+    switch (split_type) {
+    case MPI_UNDEFINED:
+        break;
+    case MPI_COMM_TYPE_SHARED:
+        color = color_of_resource(TB_RESOURCE_HOST);
+        break;
+    case MPI_COMM_TYPE_HW_GUIDED:
+    case MPI_COMM_TYPE_RESOURCE_GUIDED:
+        color = guided_color(i, split_type == MPI_COMM_TYPE_RESOURCE_GUIDED);
+        break;
+    case MPI_COMM_TYPE_HW_UNGUIDED:
+        error = unguided_color(c, info == MPI_INFO_ENV ? NULL : (struct tb_info *)i, &color);
+        break;
+    default:
+        return tb_raise_argument(c, MPI_ERR_ARG, call, 2, "split_type", "%d is none of the standard's MPI_COMM_TYPE_",
+                                 split_type);
+    }
+    if (error == TB_OK)
+        error = tb_split(c, color, key, &made);
+    if (error < 0)
+        return tb_raise_below(c, error, call);
+    if (made != NULL && i != NULL)
+        tb_hints_take(&made->hints, i);
+    *newcomm = made != NULL ? tb_comm_handle(made) : MPI_COMM_NULL;
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Get_hw_resource_info(MPI_Info *hw_info)
+{
+    static const char call[] = "MPI_Get_hw_resource_info";
+    if (hw_info == NULL)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, call, 1, "hw_info", "the pointer is null");
+    int64_t numbers[TB_RESOURCE_COUNT];
+    struct tb_info *made = tb_info_new();
+    int error = made == NULL ? TB_ERR_MEMORY : TB_OK;
+    tb_resource_read(numbers);
+    for (int kind = 0; kind < TB_RESOURCE_COUNT && error == TB_OK; kind++)
+        error = tb_info_put(made, tb_resource_name((enum tb_resource)kind),
+                            numbers[kind] != TB_RESOURCE_NONE ? "true" : "false");
+    if (error < 0) {
+        if (made != NULL)
+            tb_info_free(made);
+        return tb_raise_below(NULL, error, call);
+    }
+    *hw_info = tb_info_handle(made);
+    return MPI_SUCCESS;
+}
