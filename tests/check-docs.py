@@ -33,7 +33,7 @@ def section(text, title):
 
 
 def wrong_parameters():
-    rows = re.findall(r'^TB_PARAM_\w+_ROW\((\w+),\s*"([^"]*)"', read("src/base/param_table.h"), re.M)
+    rows = re.findall(r'^TB_PARAM_\w+_ROW\(\s*(\w+),\s*"([^"]*)"', read("src/base/param_table.h"), re.M)
     shown = {}
     for names, values in re.findall(r"^\| (`[^|]*)\|([^|]*)\|", section(read(RUNNING), "Parameters"), re.M):
         names = re.findall(r"`(\w+)`", names)

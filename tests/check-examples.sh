@@ -84,9 +84,10 @@ idle() {
 options() {
     timeout 60 "$build/bin/mpiexec" -n 2 "$scratch/$1" --help >"$scratch/out" || return 1
     cat "$scratch/out"
-    for option in $(grep -o '{"[a-z]*", [01], NULL' "examples/$1.c" | cut -d '"' -f 2); do
+    grep -o '{"[a-z]*", [01], NULL' "examples/$1.c" | cut -d '"' -f 2 >"$scratch/names"
+    while read -r option; do
         [ "$option" = help ] || grep -q "^  --$option " "$scratch/out" || return 1
-    done
+    done <"$scratch/names"
     [ "$(grep -c '^  --' "$scratch/out")" -ge 5 ] || return 1
     ! timeout 60 "$build/bin/mpiexec" -n 2 "$scratch/$1" --sise 3 >"$scratch/out" && ! grep -q result "$scratch/out"
 }

@@ -110,6 +110,32 @@ static void spans_gather_and_scatter(void **state)
     assert_int_equal(s.left, 0);
 }
 
+/* From each kind of side to each, more than is staged at once. */
+static void spans_move_from_any_to_any(void **state)
+{
+    enum { BYTES = 20001 };
+    static char side[2][2 * BYTES];
+    for (int kinds = 0; kinds < 4; kinds++) {
+        int gaps[2] = {kinds & 1, kinds >> 1};
+        struct tb_spans s[2];
+        memset(side, 99, sizeof side);
+        for (int i = 0; i < BYTES; i++)
+            side[0][gaps[0] ? 2 * i : i] = (char)(i % 97);
+        for (int k = 0; k < 2; k++)
+            s[k] = gaps[k] ? (struct tb_spans){.base = side[k], .length = 1, .left = BYTES, .next = every_second,
+                                               .owner = side[k]}
+                           : tb_spans_of(side[k], BYTES);
+        tb_spans_move(&s[0], &s[1]);
+        assert_int_equal(s[0].left, 0);
+        assert_int_equal(s[1].left, 0);
+        for (int i = 0; i < 2 * BYTES; i++) {
+            int at = gaps[1] ? i / 2 : i;
+            bool used = gaps[1] ? i % 2 == 0 : i < BYTES;
+            assert_int_equal(side[1][i], used ? at % 97 : 99);
+        }
+    }
+}
+
 static void parameters_take_units_and_refuse_nonsense(void **state)
 {
     assert_int_equal(tb_param_load(), TB_OK);
@@ -205,6 +231,7 @@ int main(void)
         cmocka_unit_test(list_visits_and_removes),
         cmocka_unit_test(pool_is_bounded_and_reuses),
         cmocka_unit_test(spans_gather_and_scatter),
+        cmocka_unit_test(spans_move_from_any_to_any),
         cmocka_unit_test(parameters_take_units_and_refuse_nonsense),
         cmocka_unit_test(parameters_travel),
         cmocka_unit_test(parameters_come_from_the_environment),

@@ -33,3 +33,30 @@ void tb_spans_scatter_slow(struct tb_spans *s, const void *from, size_t n)
         n -= part;
     }
 }
+
+#define STAGE_BYTES 8192 /* between two sides with gaps */
+
+void tb_spans_move(struct tb_spans *from, struct tb_spans *to)
+{
+    char stage[STAGE_BYTES];
+    TB_ASSERT(from->left == to->left);
+    while (from->left > 0) {
+        if (from->length == from->left && to->length == to->left) {
+            memmove(to->base, from->base, from->left);
+            break;
+        }
+        if (from->length == from->left) {
+            tb_spans_scatter(to, from->base, from->left);
+            break;
+        }
+        if (to->length == to->left) {
+            tb_spans_gather(from, to->base, from->left);
+            break;
+        }
+        size_t n = from->left < STAGE_BYTES ? from->left : STAGE_BYTES;
+        tb_spans_gather(from, stage, n);
+        tb_spans_scatter(to, stage, n);
+    }
+    from->left = from->length = 0;
+    to->left = to->length = 0;
+}

@@ -39,6 +39,9 @@ static inline void tb_spans_skip(struct tb_spans *s, size_t n)
 void tb_spans_gather_slow(struct tb_spans *s, void *to, size_t n);
 void tb_spans_scatter_slow(struct tb_spans *s, const void *from, size_t n);
 
+/* Copies everything that is left of `from` to `to`, which must have as many bytes left. */
+void tb_spans_move(struct tb_spans *from, struct tb_spans *to);
+
 static inline void tb_spans_gather(struct tb_spans *s, void *to, size_t n)
 {
     if (__builtin_expect(n <= s->length, 1)) {

@@ -20,10 +20,11 @@ enum group {
     GROUP_OTHER = 256 /* can be copied, nothing else */
 };
 
+/* Truth values of MPI_AINT and its like are beyond the standard; they are integers, and other libraries allow them. */
 #define ORDERED   (GROUP_C_INTEGER | GROUP_FORTRAN_INTEGER | GROUP_FLOAT | GROUP_MULTI_LANGUAGE)
 #define NUMERIC   (ORDERED | GROUP_COMPLEX)
 #define BITWISE   (GROUP_C_INTEGER | GROUP_FORTRAN_INTEGER | GROUP_BYTE | GROUP_MULTI_LANGUAGE)
-#define TRUTH     (GROUP_C_INTEGER | GROUP_LOGICAL)
+#define TRUTH     (GROUP_C_INTEGER | GROUP_LOGICAL | GROUP_MULTI_LANGUAGE)
 #define ANY_GROUP (NUMERIC | BITWISE | TRUTH | GROUP_PAIR | GROUP_OTHER)
 
 #define ORDERED_TEXT "integers and floating point numbers"

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The standard's rules a second time: a letter for each group of types, and for each operation the groups it is for.
+/* The standard's rules a second time, and logical operations on multi-language types, which it does not have: a letter
+ * for each group of types, and for each operation the groups it is for.
  * C integer, Fortran integer, real, logical, complex (X), byte, multi-language, pair, other. */
 static const struct {
     uintptr_t handle;
@@ -27,9 +28,9 @@ static const struct {
     {0x28, "MPI_BAND", "CFBM", true, false},
     {0x29, "MPI_BOR", "CFBM", true, false},
     {0x2a, "MPI_BXOR", "CFBM", true, false},
-    {0x30, "MPI_LAND", "CL", true, false},
-    {0x31, "MPI_LOR", "CL", true, false},
-    {0x32, "MPI_LXOR", "CL", true, false},
+    {0x30, "MPI_LAND", "CLM", true, false},
+    {0x31, "MPI_LOR", "CLM", true, false},
+    {0x32, "MPI_LXOR", "CLM", true, false},
     {0x38, "MPI_MINLOC", "P", true, false},
     {0x39, "MPI_MAXLOC", "P", true, false},
     {0x3c, "MPI_REPLACE", "CFRLXBMPO", false, true},

@@ -27,6 +27,7 @@
 #define TB_ARRIVAL_INLINE 128  /* payload up to this length is kept in the arrival itself */
 #define TB_TOKEN_MINIMUM  2048 /* shorter eager payload is copied by the transport instead of being waited for */
 #define TB_PUMP_FRAMES    32   /* frames of one transfer before others get their turn */
+#define TB_READ_SPAN      1024 /* into shorter spans a message is not read from its sender's memory but sent */
 
 enum tb_request_kind { TB_REQUEST_NONE, TB_REQUEST_SEND, TB_REQUEST_RECEIVE, TB_REQUEST_PROGRAM };
 

@@ -133,7 +133,8 @@ static int receive_read(struct tb_request *r, uint64_t address)
 {
     struct tb_peer *p = r->peer;
     struct tb_transport *t = p->endpoint != NULL ? p->endpoint->transport : NULL;
-    if (t == NULL || (t->capabilities & TB_CAP_REMOTE_READ) == 0 || t->table->read == NULL)
+    if (t == NULL || (t->capabilities & TB_CAP_REMOTE_READ) == 0 || t->table->read == NULL ||
+        tb_type_average_span(r->buffer.type) < TB_READ_SPAN)
         return TB_AGAIN;
     struct tb_spans spans;
     tb_buffer_spans(&r->buffer, r->from, r->total, &spans);
@@ -184,12 +185,7 @@ void tb_receive_local(struct tb_request *r, const struct tb_message *m, const st
     struct tb_spans from, to;
     tb_buffer_spans(part->buffer, part->from, r->total, &from);
     tb_buffer_spans(&r->buffer, r->from, r->total, &to);
-    while (from.left > 0) {
-        size_t n = from.length < to.length ? from.length : to.length;
-        memmove(to.base, from.base, n);
-        tb_spans_skip(&from, n);
-        tb_spans_skip(&to, n);
-    }
+    tb_spans_move(&from, &to);
     receive_end(r);
 }
 

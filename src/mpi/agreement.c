@@ -81,77 +81,74 @@ int tb_comm_spread(struct tb_comm *comm, uint32_t root, void *data, size_t bytes
     return comm->size == 1 || bytes == 0 ? TB_OK : tb_comm_run(comm, TB_OPERATION_BCAST, root, &buffer);
 }
 
+/* What all ranks know alike: the size of a block. */
+static void measure(struct tb_collective *what, struct tb_binding *binding, size_t bytes)
+{
+    what->elements = binding->elements = bytes;
+    what->element_bytes = binding->element_bytes = 1;
+}
+
 int tb_comm_exchange(struct tb_comm *comm, const void *mine, size_t bytes, void *all)
 {
-    char *blocks = all;
-    memcpy(blocks + comm->rank * bytes, mine, bytes);
-    struct tb_channel *control = control_of(comm);
-    if (control == NULL)
-        return TB_ERR_MEMORY;
-    int error = TB_OK;
-    if (comm->rank > 0)
-        error = send_bytes(control, 0, tb_topic_match(TB_TOPIC_ACROSS, 1), mine, bytes);
-    for (uint32_t rank = 1; rank < comm->size && comm->rank == 0 && error == TB_OK; rank++)
-        error = receive_bytes(control, rank, tb_topic_match(TB_TOPIC_ACROSS, 1), blocks + rank * bytes, bytes);
-    return error < 0 ? error : tb_comm_spread(comm, 0, all, comm->size * bytes);
+    struct tb_collective what = {.operation = TB_OPERATION_ALLGATHER, .in_place = true};
+    struct tb_binding binding = {.elements = 0};
+    memcpy((char *)all + comm->rank * bytes, mine, bytes);
+    if (comm->size == 1)
+        return TB_OK;
+    binding.buffers[TB_SYMBOL_OUT] = bytes_of(all, bytes);
+    binding.cuts[TB_SYMBOL_OUT] = TB_CUT_BLOCKS;
+    measure(&what, &binding, bytes);
+    return tb_comm_execute(comm, &what, &binding);
 }
 
-/* The counts that each rank has for this one, by rank. Allocated. */
-static int counts_for_me(struct tb_comm *comm, const uint32_t *counts, uint32_t **for_me)
+/* The counts that each rank has for this one, by rank. */
+static int counts_for_me(struct tb_comm *comm, const uint32_t *counts, uint32_t *for_me)
 {
-    size_t size = comm->size;
-    uint32_t *all = malloc(size * size * sizeof *all);
-    *for_me = malloc(size * sizeof **for_me);
-    int error = all == NULL || *for_me == NULL
-                    ? tb_error(TB_ERR_MEMORY, "out of memory for the counts of %zu ranks", size)
-                    : tb_comm_exchange(comm, counts, size * sizeof *counts, all);
-    for (size_t rank = 0; rank < size && error == TB_OK; rank++)
-        (*for_me)[rank] = all[rank * size + comm->rank];
-    free(all);
-    return error;
+    struct tb_collective what = {.operation = TB_OPERATION_ALLTOALL};
+    struct tb_binding binding = {.elements = 0};
+    binding.buffers[TB_SYMBOL_IN] = bytes_of(counts, sizeof *counts);
+    binding.buffers[TB_SYMBOL_OUT] = bytes_of(for_me, sizeof *for_me);
+    binding.cuts[TB_SYMBOL_IN] = binding.cuts[TB_SYMBOL_OUT] = TB_CUT_BLOCKS;
+    measure(&what, &binding, sizeof *counts);
+    return tb_comm_execute(comm, &what, &binding);
 }
 
-/* Sends what is for others, receives what is for this rank. */
-static int deliver(struct tb_comm *comm, const uint32_t *counts, const char *things, const uint32_t *for_me,
-                   size_t each, char *got)
+/* A table of blocks that stand behind each other. */
+static void table_fill(struct tb_buffer *table, uint32_t count, const uint32_t *counts, const void *things, size_t each)
 {
-    static const uint64_t match = (uint64_t)TB_TOPIC_EDGES << 32;
-    struct tb_channel *control = control_of(comm);
-    struct tb_request *sends = calloc(comm->size, sizeof *sends);
-    if (control == NULL || sends == NULL) {
-        free(sends);
+    const char *at = things;
+    for (uint32_t i = 0; i < count; i++) {
+        table[i] = bytes_of(at, counts[i] * each);
+        at += counts[i] * each;
+    }
+}
+
+static int deliver(struct tb_comm *comm, const uint32_t *counts, const void *things, const uint32_t *for_me,
+                   size_t each, void *got)
+{
+    struct tb_collective what = {.operation = TB_OPERATION_ALLTOALLV};
+    struct tb_binding binding = {.elements = 0};
+    struct tb_buffer *tables = malloc(2 * (size_t)comm->size * sizeof *tables);
+    if (tables == NULL)
         return tb_error(TB_ERR_MEMORY, "out of memory for messages to %u ranks", comm->size);
-    }
-    int error = TB_OK;
-    for (uint32_t rank = 0; rank < comm->size; rank++) {
-        struct tb_buffer buffer = bytes_of(things, counts[rank] * each);
-        if (counts[rank] > 0)
-            tb_send_post(control, &sends[rank], &buffer, rank, match, TB_MODE_STANDARD);
-        things += counts[rank] * each;
-    }
-    for (uint32_t rank = 0; rank < comm->size && error == TB_OK; rank++) {
-        if (for_me[rank] > 0)
-            error = receive_bytes(control, rank, match, got, for_me[rank] * each);
-        got += for_me[rank] * each;
-    }
-    for (uint32_t rank = 0; rank < comm->size; rank++)
-        if (counts[rank] > 0) {
-            if (error < 0)
-                tb_request_cancel(&sends[rank]);
-            int sent = wait_for(&sends[rank]);
-            error = error < 0 ? error : sent;
-        }
-    free(sends);
+    table_fill(tables, comm->size, counts, things, each);
+    table_fill(tables + comm->size, comm->size, for_me, got, each);
+    binding.tables[TB_SYMBOL_IN] = tables;
+    binding.tables[TB_SYMBOL_OUT] = tables + comm->size;
+    binding.cuts[TB_SYMBOL_IN] = binding.cuts[TB_SYMBOL_OUT] = TB_CUT_TABLE;
+    int error = tb_comm_execute(comm, &what, &binding);
+    free(tables);
     return error;
 }
 
 int tb_comm_deliver(struct tb_comm *comm, const uint32_t *counts, const void *things, size_t each, void **got,
                     uint32_t *got_count)
 {
-    uint32_t *for_me = NULL;
     uint64_t total = 0;
     *got = NULL;
-    int error = counts_for_me(comm, counts, &for_me);
+    uint32_t *for_me = malloc(comm->size * sizeof *for_me);
+    int error = for_me == NULL ? tb_error(TB_ERR_MEMORY, "out of memory for the counts of %u ranks", comm->size)
+                               : counts_for_me(comm, counts, for_me);
     for (uint32_t rank = 0; rank < comm->size && error == TB_OK; rank++)
         total += for_me[rank];
     if (error == TB_OK && total > INT32_MAX)

@@ -9,12 +9,20 @@
 
 #include "mpi/comm.h"
 
-/* What a message in the control plane is about; the user's tag stands beside it. */
-enum tb_topic { TB_TOPIC_CREATE = 1, TB_TOPIC_CREATE_GROUP, TB_TOPIC_INTERCOMM, TB_TOPIC_ACROSS, TB_TOPIC_EDGES };
+/* What a message in the control plane is about; beside it stands a number, such as the user's tag. */
+enum tb_topic {
+    TB_TOPIC_CREATE = 1,
+    TB_TOPIC_CREATE_GROUP,
+    TB_TOPIC_CREATE_FROM_GROUP,
+    TB_TOPIC_INTERCOMM,
+    TB_TOPIC_INTERCOMM_GROUP, /* MPI_Intercomm_create_from_groups: inside a group, and between the two */
+    TB_TOPIC_INTERCOMM_BRIDGE,
+    TB_TOPIC_ACROSS
+};
 
-static inline uint64_t tb_topic_match(enum tb_topic topic, int tag)
+static inline uint64_t tb_topic_match(enum tb_topic topic, uint64_t number)
 {
-    return (uint64_t)topic << 32 | (uint32_t)tag;
+    return (uint64_t)topic << 56 | (number & 0xffffffffffffff);
 }
 
 /* A context id that no process has used before. 0: none is left, and the story is told. Any thread. */

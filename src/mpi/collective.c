@@ -22,7 +22,8 @@ static uint64_t basic_elements(const struct tb_buffer *buffer, uint64_t *bytes)
     return even ? buffer->count * type->elements : tb_buffer_bytes(buffer);
 }
 
-static int execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding)
+int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding,
+                 const struct tb_program **program)
 {
     int error = TB_OK;
     if (__builtin_expect(comm->planner == NULL, 0))
@@ -37,12 +38,18 @@ static int execute(struct tb_comm *comm, struct tb_collective *what, struct tb_b
         what->remote_size = comm->remote_size;
         binding->local = comm->local->channel;
     }
+    error = tb_planner_program(comm->planner, what, program);
+    if (error == TB_OK && (*program)->pieces > 0)
+        binding->piece = (binding->elements + (*program)->pieces - 1) / (*program)->pieces;
+    return error;
+}
+
+int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding)
+{
     const struct tb_program *program = NULL;
-    error = tb_planner_program(comm->planner, what, &program);
+    int error = tb_comm_plan(comm, what, binding, &program);
     if (error < 0)
         return error;
-    if (program->pieces > 0)
-        binding->piece = (binding->elements + program->pieces - 1) / program->pieces;
     error = tb_program_run(comm->channel, program, binding);
     tb_planner_release(comm->planner, program);
     return error;
@@ -55,12 +62,12 @@ int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root
     what.elements = binding.elements = basic_elements(buffer, &what.element_bytes);
     binding.element_bytes = what.element_bytes;
     binding.buffers[TB_SYMBOL_OUT] = *buffer;
-    return execute(comm, &what, &binding);
+    return tb_comm_execute(comm, &what, &binding);
 }
 
 int tb_call_run(struct tb_call *call)
 {
-    int error = execute(call->comm, &call->what, &call->binding);
+    int error = tb_comm_execute(call->comm, &call->what, &call->binding);
     tb_call_drop(call);
     return error < 0 ? tb_raise_below(call->comm, error, call->name) : MPI_SUCCESS;
 }

@@ -38,11 +38,11 @@ static void measure(struct tb_call *call, enum tb_symbol symbol)
     tb_call_measure(call, tb_buffer_bytes(&call->binding.buffers[symbol]), 1);
 }
 
-/* Both sides of the root's own block, one of which the root may have in place; `one` is its buffer of one block, `all`
- * that of all blocks. */
+/* The buffer of one block, which the root may have in place; that of all blocks is bound to the other symbol. */
 static int own_block(struct tb_call *call, const struct tb_names *one_names, enum tb_symbol one, const void *one_buffer,
                      MPI_Count count, MPI_Datatype datatype, const void *all_buffer)
 {
+    enum tb_symbol all = one == TB_SYMBOL_IN ? TB_SYMBOL_OUT : TB_SYMBOL_IN;
     if (one_buffer == MPI_IN_PLACE)
         return tb_call_in_place(call, one_names, is_root(call));
     if (call->comm->inter && is_root(call))
@@ -51,7 +51,7 @@ static int own_block(struct tb_call *call, const struct tb_names *one_names, enu
     if (code == MPI_SUCCESS && is_root(call) && own_bytes(call, one) > 0)
         code = tb_call_distinct(call, one_names, one_buffer, all_buffer);
     if (code == MPI_SUCCESS && is_root(call))
-        code = tb_call_fits(call, one_names, own_bytes(call, one), own_bytes(call, (enum tb_symbol) !one));
+        code = tb_call_fits(call, one_names, own_bytes(call, one), own_bytes(call, all));
     return code;
 }
 

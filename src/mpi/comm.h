@@ -113,7 +113,13 @@ int tb_comm_new(const struct tb_shape *shape, struct tb_comm *parent, struct tb_
 int tb_comm_enter(struct tb_comm *comm, uint64_t context);
 /* Both together. */
 int tb_comm_make(uint64_t context, const struct tb_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
-/* The program for a collective on this communicator, and its run to the end. */
+/* A collective: fills in what follows from the communicator, and finds the program, which the caller gives back to the
+ * planner (tb_planner_release) when it has run. */
+int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding,
+                 const struct tb_program **program);
+/* The same, and runs it to its end. */
+int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding);
+/* A barrier or a broadcast. */
 int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root, const struct tb_buffer *buffer);
 
 static inline struct tb_bearer tb_comm_bearer(struct tb_comm *comm)

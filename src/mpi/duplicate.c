@@ -122,20 +122,10 @@ static void broadcast_complete(struct tb_request *request)
 
 static int broadcast_plan(struct broadcast *b, struct tb_comm *comm, uint32_t root, struct tb_binding *binding)
 {
-    struct tb_collective what = {.operation = TB_OPERATION_BCAST,
-                                 .size = comm->size,
-                                 .rank = comm->rank,
-                                 .root = root,
-                                 .elements = sizeof(uint64_t),
-                                 .element_bytes = 1,
-                                 .inter = comm->inter,
-                                 .remote_size = comm->remote_size};
-    int error = comm->planner == NULL ? tb_planner_open(comm->size, comm->rank, &comm->planner) : TB_OK;
-    if (error == TB_OK)
-        error = tb_planner_program(comm->planner, &what, &b->program);
-    *binding = (struct tb_binding){
-        .elements = sizeof(uint64_t), .element_bytes = 1, .piece = sizeof(uint64_t), .operation = TB_OPERATION_BCAST};
-    binding->local = comm->inter ? comm->local->channel : NULL;
+    struct tb_collective what = {
+        .operation = TB_OPERATION_BCAST, .root = root, .elements = sizeof(uint64_t), .element_bytes = 1};
+    *binding = (struct tb_binding){.elements = sizeof(uint64_t), .element_bytes = 1};
+    int error = tb_comm_plan(comm, &what, binding, &b->program);
     b->comm = error == TB_OK ? comm : NULL;
     return error;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "mpi/face_decls.h"
+#include "mpi/group.h"
 #include "mpi/subgroup.h"
 
 /* The leader's own arguments. A code that is not raised. */
@@ -32,7 +33,7 @@ static bool disjoint(const uint32_t *procs, uint32_t count, const uint32_t *othe
 }
 
 static int connect_groups(const char *call, struct tb_comm *local, uint32_t leader, struct tb_comm *peer,
-                          uint32_t remote, int tag, MPI_Comm *newintercomm)
+                          uint32_t remote, uint64_t match, struct tb_comm **made)
 {
     struct tb_shape shape;
     struct tb_news theirs;
@@ -56,19 +57,23 @@ static int connect_groups(const char *call, struct tb_comm *local, uint32_t lead
         return tb_raise(local, MPI_ERR_COMM, call, "a process is in both groups");
     }
     shape.first = tb_group_decides(shape.procs[0], shape.remote_procs[0]);
-    struct tb_comm *made;
-    error = tb_comm_make(context, &shape, local, &made);
-    if (error < 0)
-        return tb_raise_below(local, error, call);
-    *newintercomm = tb_comm_handle(made);
-    return MPI_SUCCESS;
+    error = tb_comm_make(context, &shape, local, made);
+    return error < 0 ? tb_raise_below(local, error, call) : MPI_SUCCESS;
+}
+
+/* A leader whose own arguments are wrong tells the others. */
+static void give_up(struct tb_comm *local, uint32_t leader)
+{
+    struct tb_news nothing = {NULL, 0}, theirs;
+    uint64_t context;
+    tb_agree_across(local, leader, NULL, 0, 0, &nothing, &theirs, &context);
 }
 
 int tb_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
                             MPI_Comm *newintercomm)
 {
     static const char call[] = "MPI_Intercomm_create";
-    struct tb_comm *local = tb_comm_find(local_comm), *peer = NULL;
+    struct tb_comm *local = tb_comm_find(local_comm), *peer = NULL, *made;
     if (local == NULL)
         return tb_raise_comm(call, 1, "local_comm", local_comm);
     if (local->inter)
@@ -86,13 +91,63 @@ int tb_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer
     if (local->rank == leader) {
         int code = check_peer(call, peer_comm, remote_leader, &peer);
         if (code != MPI_SUCCESS) {
-            struct tb_news nothing = {NULL, 0}, theirs;
-            uint64_t context;
-            tb_agree_across(local, leader, NULL, 0, 0, &nothing, &theirs, &context);
+            give_up(local, leader);
             return tb_raise_code(local, code);
         }
     }
-    return connect_groups(call, local, leader, peer, (uint32_t)remote_leader, tag, newintercomm);
+    int code = connect_groups(call, local, leader, peer, (uint32_t)remote_leader,
+                              tb_topic_match(TB_TOPIC_INTERCOMM, (uint32_t)tag), &made);
+    if (code == MPI_SUCCESS)
+        *newintercomm = tb_comm_handle(made);
+    return code;
+}
+
+/* The process that leads the remote group; a code that is not raised. */
+static int check_remote_group(const char *call, MPI_Group group, int leader, uint32_t *process)
+{
+    const struct tb_group *g = tb_group_find(group);
+    if (g == NULL)
+        return tb_error_code(MPI_ERR_GROUP, call, "argument 3 (remote_group): this is no group");
+    if ((uint32_t)leader >= g->size)
+        return tb_error_code(MPI_ERR_RANK, call,
+                             "argument 4 (remote_leader): rank %d is not in the group, which has %u", leader, g->size);
+    *process = g->procs[leader];
+    if (*process == tb_self.job.self.index)
+        return tb_error_code(MPI_ERR_RANK, call, "argument 4 (remote_leader): rank %d is this process itself", leader);
+    return MPI_SUCCESS;
+}
+
+int tb_mpi_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group,
+                                        int remote_leader, const char *stringtag, MPI_Info info,
+                                        MPI_Errhandler errhandler, MPI_Comm *newintercomm)
+{
+    static const char call[] = "MPI_Intercomm_create_from_groups";
+    const struct tb_group *group = tb_group_find(local_group);
+    struct tb_comm *local, *made;
+    uint32_t remote = 0, leader = (uint32_t)local_leader;
+    if (stringtag == NULL || newintercomm == NULL)
+        return tb_raise_null(NULL, call, stringtag == NULL ? 5 : 8, stringtag == NULL ? "stringtag" : "newintercomm");
+    if (group != NULL && leader >= group->size)
+        return tb_raise_argument(NULL, MPI_ERR_RANK, call, 2, "local_leader",
+                                 "rank %d is not in the group, which has %u", local_leader, group->size);
+    uint64_t number = tb_stringtag_number(stringtag);
+    int code = tb_subgroup_from_group(call, local_group, 1, "local_group",
+                                      tb_topic_match(TB_TOPIC_INTERCOMM_GROUP, number), errhandler, &local);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (local->rank == leader)
+        code = check_remote_group(call, remote_group, remote_leader, &remote);
+    if (code != MPI_SUCCESS) {
+        give_up(local, leader);
+        code = tb_raise_code(local, code);
+    } else {
+        code = connect_groups(call, local, leader, tb_self.world, remote,
+                              tb_topic_match(TB_TOPIC_INTERCOMM_BRIDGE, number), &made);
+    }
+    if (code == MPI_SUCCESS)
+        *newintercomm = tb_comm_handle(made);
+    tb_comm_release(local);
+    return code;
 }
 
 /* Whether this group comes first in the merged one. When both or none say high, any order will do that both know. */

@@ -6,6 +6,7 @@
 
 #include "mpi/face_decls.h"
 #include "mpi/group.h"
+#include "mpi/hint.h"
 
 uint32_t tb_subgroup_position(const uint32_t *ranks, uint32_t count, uint32_t rank)
 {
@@ -136,5 +137,60 @@ int tb_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *
         return tb_raise_argument(c, MPI_ERR_TAG, call, 3, "tag", "the tag %d is negative", tag);
     if (newcomm == NULL)
         return tb_raise_null(c, call, 4, "newcomm");
-    return create(call, c, group, tb_topic_match(TB_TOPIC_CREATE_GROUP, tag), newcomm);
+    return create(call, c, group, tb_topic_match(TB_TOPIC_CREATE_GROUP, (uint32_t)tag), newcomm);
+}
+
+/* ---- from a group alone --------------------------------------------------------------------------------------------
+ */
+
+uint64_t tb_stringtag_number(const char *stringtag)
+{
+    uint64_t number = 0xcbf29ce484222325u; /* FNV-1a */
+    for (const char *c = stringtag; *c != 0; c++)
+        number = (number ^ (unsigned char)*c) * 0x100000001b3u;
+    return number;
+}
+
+int tb_subgroup_from_group(const char *call, MPI_Group group, int position, const char *name, uint64_t match,
+                           MPI_Errhandler errhandler, struct tb_comm **made)
+{
+    tb_require_active(call);
+    const struct tb_group *g = tb_group_find(group);
+    if (g == NULL)
+        return tb_raise_group(NULL, call, position, name, group);
+    uint32_t mine = tb_subgroup_position(g->procs, g->size, tb_self.job.self.index);
+    if (mine == g->size)
+        return tb_raise_argument(NULL, MPI_ERR_GROUP, call, position, name, "this process is not in the group");
+    int error = tb_subgroup_make(tb_self.world, g->procs, g->size, mine, match, made);
+    if (error < 0)
+        return tb_raise_below(NULL, error, call);
+    int code = tb_mpi_Comm_set_errhandler(tb_comm_handle(*made), errhandler);
+    if (code != MPI_SUCCESS)
+        tb_comm_release(*made);
+    return code;
+}
+
+int tb_mpi_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler,
+                                  MPI_Comm *newcomm)
+{
+    static const char call[] = "MPI_Comm_create_from_group";
+    const struct tb_info *hints;
+    struct tb_comm *made;
+    if (stringtag == NULL || newcomm == NULL)
+        return tb_raise_null(NULL, call, stringtag == NULL ? 2 : 5, stringtag == NULL ? "stringtag" : "newcomm");
+    int code = tb_hints_check(NULL, call, 3, info, &hints);
+    if (code != MPI_SUCCESS)
+        return code;
+    *newcomm = MPI_COMM_NULL;
+    if (group == MPI_GROUP_EMPTY)
+        return MPI_SUCCESS;
+    code = tb_subgroup_from_group(call, group, 1, "group",
+                                  tb_topic_match(TB_TOPIC_CREATE_FROM_GROUP, tb_stringtag_number(stringtag)),
+                                  errhandler, &made);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (hints != NULL)
+        tb_hints_take(&made->hints, hints);
+    *newcomm = tb_comm_handle(made);
+    return MPI_SUCCESS;
 }

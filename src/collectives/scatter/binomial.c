@@ -2,6 +2,14 @@
  * after the other, in which the root sends p - 1 blocks and every block is passed on up to log2 p times. */
 #include "collectives/algorithms.h"
 
+#define RELAY_LIMIT (1u << 20) /* bytes of others that a rank keeps */
+
+static bool fits(const struct tb_collective *c)
+{
+    uint64_t blocks = c->size > 1 ? c->size / 2 : 1;
+    return !c->inter && c->elements * c->element_bytes <= RELAY_LIMIT / blocks;
+}
+
 /* Of a child's blocks, those up to the last rank and those from rank 0 on lie apart in the root's buffer and go in two
  * messages. */
 static void root_send(struct tb_builder *b, const struct tb_collective *c, uint64_t distance, uint64_t count)
@@ -61,4 +69,4 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_scatter_binomial = {TB_OPERATION_SCATTER, "binomial", NULL, make};
+const struct tb_algorithm tb_scatter_binomial = {TB_OPERATION_SCATTER, "binomial", fits, make};
