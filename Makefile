@@ -7,7 +7,7 @@ NP ?= 4
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-test setup-bench demo test test-all bench install format lint clean help
+.PHONY: all setup setup-test setup-bench demo test test-all bench bench-datatypes install format lint clean help
 
 ## make            build the library and the commands into build/
 all: setup
@@ -41,6 +41,10 @@ test-all: setup-test all
 ## make bench      measure beside MPICH and Open MPI (and install those)
 bench: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/run
+
+## make bench-datatypes  the same for messages of noncontiguous data
+bench-datatypes: setup-bench all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/datatypes
 
 ## make install    install under PREFIX (/usr/local), below DESTDIR if that is given
 install: all

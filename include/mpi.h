@@ -1118,14 +1118,15 @@ MPI_ABI_CALL(int, MPI_Graph_get, MPI_Comm comm, int maxindex, int maxedges, int 
 MPI_ABI_CALL(int, MPI_Graph_neighbors_count, MPI_Comm comm, int rank, int *nneighbors);
 MPI_ABI_CALL(int, MPI_Graph_neighbors, MPI_Comm comm, int rank, int maxneighbors, int neighbors[]);
 MPI_ABI_CALL(int, MPI_Graph_map, MPI_Comm comm, int nnodes, const int indx[], const int edges[], int *newrank);
+/* Weights are not written as arrays: compilers would complain about MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY. */
 MPI_ABI_CALL(int, MPI_Dist_graph_create, MPI_Comm comm_old, int n, const int sources[], const int degrees[],
-             const int destinations[], const int weights[], MPI_Info info, int reorder, MPI_Comm *comm_dist_graph);
+             const int destinations[], const int *weights, MPI_Info info, int reorder, MPI_Comm *comm_dist_graph);
 MPI_ABI_CALL(int, MPI_Dist_graph_create_adjacent, MPI_Comm comm_old, int indegree, const int sources[],
-             const int sourceweights[], int outdegree, const int destinations[], const int destweights[], MPI_Info info,
+             const int *sourceweights, int outdegree, const int destinations[], const int *destweights, MPI_Info info,
              int reorder, MPI_Comm *comm_dist_graph);
 MPI_ABI_CALL(int, MPI_Dist_graph_neighbors_count, MPI_Comm comm, int *indegree, int *outdegree, int *weighted);
-MPI_ABI_CALL(int, MPI_Dist_graph_neighbors, MPI_Comm comm, int maxindegree, int sources[], int sourceweights[],
-             int maxoutdegree, int destinations[], int destweights[]);
+MPI_ABI_CALL(int, MPI_Dist_graph_neighbors, MPI_Comm comm, int maxindegree, int sources[], int *sourceweights,
+             int maxoutdegree, int destinations[], int *destweights);
 MPI_ABI_CALL(int, MPI_Topo_test, MPI_Comm comm, int *status);
 
 /* Virtual topologies: collectives among neighbours */
@@ -1685,3 +1686,7 @@ MPI_ABI_CALL(int, MPI_Type_get_true_extent_x, MPI_Datatype datatype, MPI_Count *
 #endif
 
 #endif /* MPI_H_ABI */
+
+#ifdef TOMBOLO_REMOVED_NAMES
+#include "mpi_removed.h" /* what MPI 3.0 removed, for programs that ask for it */
+#endif

@@ -53,11 +53,48 @@ cat >"$scratch/alone.c" <<'EOF'
 #include <tombolo.h>
 int (*unused_by_purpose)(void);
 EOF
+cat >"$scratch/removed.c" <<'EOF'
+#include <mpi.h>
+#define TOMBOLO_REMOVED_NAMES /* asked for late, and twice */
+#include <mpi.h>
+#include <mpi.h>
+
+static void handle(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm, (void)code;
+}
+
+int use(int combiner);
+int use(int combiner)
+{
+    int lengths[2] = {1, 2};
+    MPI_Aint places[2] = {0, 8}, extent, low, high;
+    MPI_Datatype types[2] = {MPI_INT, MPI_DOUBLE}, made;
+    MPI_Errhandler handler;
+    MPI_Handler_function *function = handle;
+    switch (combiner) {
+    case MPI_COMBINER_HVECTOR:
+    case MPI_COMBINER_HVECTOR_INTEGER:
+        return MPI_Type_hvector(2, 1, 8, MPI_INT, &made);
+    case MPI_COMBINER_HINDEXED:
+    case MPI_COMBINER_HINDEXED_INTEGER:
+        return MPI_Type_hindexed(2, lengths, places, MPI_INT, &made);
+    case MPI_COMBINER_STRUCT:
+    case MPI_COMBINER_STRUCT_INTEGER:
+        return MPI_Type_struct(2, lengths, places, types, &made);
+    default:
+        return MPI_Address(lengths, &places[0]) + MPI_Type_extent(MPI_INT, &extent) + MPI_Type_lb(MPI_INT, &low) +
+               MPI_Type_ub(MPI_INT, &high) + MPI_Errhandler_create(function, &handler) +
+               MPI_Errhandler_set(MPI_COMM_WORLD, handler) + MPI_Errhandler_get(MPI_COMM_WORLD, &handler);
+    }
+}
+EOF
 cp "$scratch/program.c" "$scratch/program.cc"
+cp "$scratch/removed.c" "$scratch/removed.cc"
 cp "$scratch/alone.c" "$scratch/alone.cc"
 
 try() { # compiler standard suffix
-    for name in program alone; do
+    for name in program alone removed; do
         if ! "$1" "-std=$2" -Wall -Wextra -Wshadow -Wundef -pedantic -Werror -I "$include" \
             -c "$scratch/$name.$3" -o "$scratch/$name.o"; then
             echo "$1 -std=$2 does not accept the headers"

@@ -15,7 +15,7 @@ machine() {
     for tool in sh env cat; do
         ln -s "$(command -v $tool)" "$scratch/bin/$tool"
     done
-    for tool in gcc g++ make meson ninja pkg-config python3 clang-14 clang-format-14 clang-tidy-14 ip setarch \
+    for tool in gcc g++ make meson ninja pkg-config python3 clang-14 clang-format-14 clang-tidy-14 cmake ip setarch \
         unshare; do
         stub $tool 'exit 0'
     done

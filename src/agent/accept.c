@@ -8,8 +8,16 @@
 #include <unistd.h>
 
 #define PATIENCE_NS 5000000000u
+#define HURRY_NS    200000000u /* what a stranger gets when others wait for his place */
 #define PAUSE_NS    100000000u
 #define ACCEPT_MOST 16 /* at a time, so that a flood does not keep us from our ranks */
+
+/* Those who have proved the key are of this job and cannot be more than its streams; only they get a place that nobody
+ * else can take away. */
+static bool is_crowded(const struct tb_agent *agent)
+{
+    return agent->proved_count >= (uint64_t)agent->book.ranks * TB_STREAM_COUNT;
+}
 
 static void end_pending(struct tb_pending *pending, bool close_socket)
 {
@@ -18,10 +26,13 @@ static void end_pending(struct tb_pending *pending, bool close_socket)
     tb_loop_unwatch(&agent->loop, &pending->watch);
     if (close_socket)
         close(socket);
-    for (uint32_t i = 0; i < TB_AGENT_PENDING_LIMIT; i++)
-        if (agent->pending[i] == pending)
-            agent->pending[i] = NULL;
+    if (pending->welcomed)
+        agent->proved_count--;
+    else
+        agent->unproved_count--;
+    tb_list_remove(&pending->node);
     free(pending);
+    tb_loop_change(&agent->loop, &agent->listener, EPOLLIN);
 }
 
 /* Reads into `to` what is still missing of `size` bytes, and not a byte more: what follows belongs to the rank. */
@@ -53,7 +64,10 @@ static int answer(struct tb_pending *pending)
         status = TB_WELCOME_VERSION;
     else if (pending->hello.destination.job == agent->setup.job && pending->hello.stream < TB_STREAM_COUNT)
         rank = tb_ranks_find(agent, pending->hello.destination.index);
-    if (status == TB_WELCOME_OK && (rank == NULL || rank->ended))
+    /* The others may have got the book a moment before us. */
+    if (status == TB_WELCOME_OK && (agent->phase < TB_AGENT_RUNNING || is_crowded(agent)))
+        status = TB_WELCOME_BUSY;
+    else if (status == TB_WELCOME_OK && (rank == NULL || rank->ended))
         status = TB_WELCOME_NO_SUCH_PROCESS;
     rc = tb_welcome_make(&pending->welcome, &agent->setup.key, &pending->hello, status);
     if (rc != TB_OK)
@@ -64,7 +78,21 @@ static int answer(struct tb_pending *pending)
         return TB_ERR_PEER; /* a new connection always has room for it */
     pending->welcomed = true;
     pending->have = 0;
+    agent->unproved_count--;
+    agent->proved_count++;
+    tb_loop_change(&agent->loop, &agent->listener, EPOLLIN);
     return TB_OK;
+}
+
+/* The confirm was right: only now may the other side use the connection. */
+static int accept_finally(struct tb_pending *pending)
+{
+    struct tb_accepted accepted = {TB_ACCEPTED};
+    const struct tb_rank *rank = tb_ranks_find(pending->agent, pending->hello.destination.index);
+    if (rank == NULL || rank->ended)
+        return TB_ERR_CLOSED; /* it ended meanwhile; whoever asks again is told so */
+    ssize_t n = send(pending->watch.descriptor, &accepted, sizeof accepted, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return n == (ssize_t)sizeof accepted ? TB_OK : TB_ERR_CLOSED;
 }
 
 static void pending_ready(struct tb_watch *watch, uint32_t events)
@@ -81,11 +109,13 @@ static void pending_ready(struct tb_watch *watch, uint32_t events)
         rc = read_exactly(pending, &pending->confirm, sizeof pending->confirm);
         if (rc == TB_OK)
             rc = tb_confirm_verify(&pending->confirm, &agent->setup.key, &pending->hello, &pending->welcome);
+        if (rc == TB_OK)
+            rc = accept_finally(pending);
     }
     if (rc == TB_AGAIN)
         return;
     if (rc != TB_OK) {
-        tb_log(TB_LOG_DEBUG, "agent", "an incoming connection did not prove the job key: %s", tb_error_name(rc));
+        tb_log(TB_LOG_DEBUG, "agent", "an incoming connection was not accepted: %s", tb_error_name(rc));
         end_pending(pending, true);
         return;
     }
@@ -97,50 +127,66 @@ static void pending_ready(struct tb_watch *watch, uint32_t events)
     tb_desk_connection(rank, source, stream, TB_OK, socket);
 }
 
-/* A free place; when all are taken, the oldest has to go. */
-static uint32_t find_place(struct tb_agent *agent)
+/* Makes room for one more who has proved nothing yet: the oldest of them has to go, but not before a friend would have
+ * spoken. False: nobody can be let in for now; callers wait in the queue of the listener. */
+static bool make_place(struct tb_agent *agent)
 {
-    uint32_t oldest = 0;
-    for (uint32_t i = 0; i < TB_AGENT_PENDING_LIMIT; i++) {
-        if (agent->pending[i] == NULL)
-            return i;
-        if (agent->pending[i]->since < agent->pending[oldest]->since)
-            oldest = i;
+    if (agent->unproved_count < TB_AGENT_UNPROVED_LIMIT)
+        return true;
+    uint64_t now = tb_clock_now_real();
+    struct tb_pending *pending;
+    TB_LIST_EACH (pending, &agent->pending, struct tb_pending, node) {
+        if (pending->welcomed)
+            continue;
+        uint64_t age = now - pending->since;
+        if (age >= HURRY_NS) {
+            end_pending(pending, true);
+            return true;
+        }
+        tb_loop_change(&agent->loop, &agent->listener, 0);
+        tb_timer_set(&agent->loop, &agent->patience, HURRY_NS - age);
+        return false;
     }
-    end_pending(agent->pending[oldest], true);
-    return oldest;
+    return false;
+}
+
+static bool take_in(struct tb_agent *agent, int socket)
+{
+    int on = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    struct tb_pending *pending = calloc(1, sizeof *pending);
+    if (pending == NULL)
+        return false;
+    pending->agent = agent;
+    pending->since = tb_clock_now_real();
+    if (tb_loop_watch(&agent->loop, &pending->watch, socket, EPOLLIN, pending_ready) != TB_OK) {
+        free(pending);
+        return false;
+    }
+    tb_list_append(&agent->pending, &pending->node);
+    agent->unproved_count++;
+    if (!tb_timer_is_set(&agent->patience))
+        tb_timer_set(&agent->loop, &agent->patience, PATIENCE_NS);
+    return true;
 }
 
 void tb_accept_ready(struct tb_watch *watch, uint32_t events)
 {
     struct tb_agent *agent = TB_CONTAINER(watch, struct tb_agent, listener);
-    for (int i = 0; i < ACCEPT_MOST; i++) {
-        int on = 1, socket = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    for (int i = 0; i < ACCEPT_MOST && make_place(agent); i++) {
+        int socket = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (socket < 0) {
             /* Without a free descriptor the caller stays in the queue and would wake us again and again. */
-            if (errno == EMFILE || errno == ENFILE) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
                 tb_loop_change(&agent->loop, watch, 0);
                 tb_timer_set(&agent->loop, &agent->patience, PAUSE_NS);
             }
             return;
         }
-        setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        uint32_t place = find_place(agent);
-        struct tb_pending *pending = calloc(1, sizeof *pending);
-        if (pending == NULL) {
+        if (!take_in(agent, socket)) {
             close(socket);
             return;
         }
-        pending->agent = agent;
-        pending->since = tb_clock_now_real();
-        if (tb_loop_watch(&agent->loop, &pending->watch, socket, EPOLLIN, pending_ready) != TB_OK) {
-            close(socket);
-            free(pending);
-            return;
-        }
-        agent->pending[place] = pending;
-        if (!tb_timer_is_set(&agent->patience))
-            tb_timer_set(&agent->loop, &agent->patience, PATIENCE_NS);
     }
 }
 
@@ -148,13 +194,11 @@ void tb_accept_expire(struct tb_timer *timer)
 {
     struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, patience);
     uint64_t now = tb_clock_now_real();
-    bool left = false;
+    struct tb_pending *pending;
     tb_loop_change(&agent->loop, &agent->listener, EPOLLIN);
-    for (uint32_t i = 0; i < TB_AGENT_PENDING_LIMIT; i++) {
-        if (agent->pending[i] != NULL && now - agent->pending[i]->since >= PATIENCE_NS)
-            end_pending(agent->pending[i], true);
-        left = left || agent->pending[i] != NULL;
-    }
-    if (left)
+    TB_LIST_EACH (pending, &agent->pending, struct tb_pending, node)
+        if (now - pending->since >= PATIENCE_NS)
+            end_pending(pending, true);
+    if (!tb_list_empty(&agent->pending))
         tb_timer_set(&agent->loop, timer, PATIENCE_NS / 5);
 }

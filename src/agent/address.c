@@ -184,7 +184,7 @@ static int listen_somewhere(uint16_t low, uint16_t high)
             fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
             rc = fd >= 0 ? bind_port(fd, 4, (uint16_t)port) : -1;
         }
-        if (rc == 0 && listen(fd, 256) == 0)
+        if (rc == 0 && listen(fd, SOMAXCONN) == 0)
             return fd;
         error = errno;
         if (fd >= 0)

@@ -10,8 +10,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define LINGER_NS 250000000u  /* for output of a rank's own children after the rank has ended */
-#define LAST_NS   1000000000u /* for processes to be gone after SIGKILL */
+#define LINGER_NS       250000000u  /* for output that is held by somebody after all ranks have ended, */
+#define LINGER_GROUP_NS 2000000000u /* or by a process of a rank's own group; both since the last byte */
+#define LAST_NS         1000000000u /* for processes to be gone after SIGKILL */
 
 /* ---- telling the launcher
  * ------------------------------------------------------------------------------------------------ */
@@ -74,12 +75,21 @@ void tb_agent_check_done(struct tb_agent *agent)
     if (!tb_output_open_any(agent))
         finish(agent);
     else if (!tb_timer_is_set(&agent->linger))
-        tb_timer_set(&agent->loop, &agent->linger, LINGER_NS);
+        tb_agent_linger(agent);
+}
+
+void tb_agent_linger(struct tb_agent *agent)
+{
+    tb_timer_set(&agent->loop, &agent->linger, tb_ranks_alive(agent) ? LINGER_GROUP_NS : LINGER_NS);
 }
 
 static void linger_over(struct tb_timer *timer)
 {
-    finish(TB_CONTAINER(timer, struct tb_agent, linger));
+    struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, linger);
+    if (agent->window > 0)
+        finish(agent);
+    else
+        tb_agent_linger(agent); /* not they are silent, but the launcher takes nothing */
 }
 
 static void grace_over(struct tb_timer *timer)
@@ -96,6 +106,7 @@ void tb_agent_stop(struct tb_agent *agent, bool now)
     if (agent->phase >= (now ? TB_AGENT_KILLING : TB_AGENT_STOPPING))
         return;
     agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
+    tb_timer_clear(&agent->linger);
     tb_ranks_signal(agent, now ? SIGKILL : SIGTERM);
     tb_ranks_signal(agent, SIGCONT); /* a stopped process would not notice */
     tb_timer_set(&agent->loop, &agent->grace, now ? LAST_NS : tb_param.kill_grace);
@@ -138,6 +149,12 @@ static int take_own_parameters(char *lines)
         setenv(name, equals + 1, 1);
     }
     return TB_OK;
+}
+
+static void set_beat(struct tb_agent *agent)
+{
+    agent->beat_due = tb_clock_now_real() + tb_param.heartbeat / 3;
+    tb_timer_set(&agent->loop, &agent->beat, tb_param.heartbeat / 3);
 }
 
 static void tell_ready(struct tb_agent *agent)
@@ -184,7 +201,7 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
         return;
     }
     if (!(agent->setup.flags & TB_SETUP_LOCAL) && tb_param.heartbeat > 0)
-        tb_timer_set(&agent->loop, &agent->beat, tb_param.heartbeat / 3);
+        set_beat(agent);
     agent->phase = TB_AGENT_READY;
     tell_ready(agent);
 }
@@ -286,14 +303,17 @@ static void pipe_ready(struct tb_watch *watch, uint32_t events)
 static void beat(struct tb_timer *timer)
 {
     struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, beat);
-    if (!agent->suspended && tb_clock_now_real() - agent->heard > tb_param.heartbeat) {
+    uint64_t now = tb_clock_now_real();
+    /* If we are late ourselves, what the launcher has said meanwhile is still to be read; the next beat judges. */
+    bool late = now > agent->beat_due + tb_param.heartbeat / 3;
+    if (!agent->suspended && !late && now - agent->heard > tb_param.heartbeat) {
         die(agent, "the launcher is silent");
         return;
     }
     /* One that has not left yet says as much as another. */
     if (tb_pipe_queued(&agent->pipe) == 0)
         tb_pipe_send(&agent->pipe, TB_CONTROL_PING);
-    tb_timer_set(&agent->loop, timer, tb_param.heartbeat / 3);
+    set_beat(agent);
 }
 
 static void signals_ready(struct tb_watch *watch, uint32_t events)
@@ -366,6 +386,7 @@ static int open_all(struct tb_agent *agent)
     agent->input = (struct tb_input){.agent = agent, .descriptor = -1, .watch.descriptor = -1};
     agent->pipe_out.descriptor = agent->listener.descriptor = agent->desk.descriptor = -1;
     tb_list_init(&agent->errands);
+    tb_list_init(&agent->pending);
     tb_timer_init(&agent->beat, beat);
     tb_timer_init(&agent->grace, grace_over);
     tb_timer_init(&agent->linger, linger_over);

@@ -4,15 +4,19 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define STAGGER_NS     250000000u
-#define ERRANDS_LIMIT  4096u
-#define LOOPBACK_TRIES 64
+#define STAGGER_NS       250000000u
+#define PAUSE_NS         20000000u  /* before the addresses are tried again; doubled each time, */
+#define PAUSE_MOST_NS    640000000u /* up to this */
+#define ROUNDS_DOUBLED   5u
+#define ERRANDS_LIMIT    4096u
+#define LOOPBACK_TRIES   4096 /* strangers that may be in the way */
+#define LOOPBACK_WAIT_MS 200
 
 struct errand;
 
@@ -20,10 +24,12 @@ struct attempt {
     struct tb_watch watch;
     struct errand *errand;
     struct tb_address address;
-    bool greeted; /* hello was sent */
-    size_t have;  /* bytes of welcome */
+    bool greeted;   /* hello was sent */
+    bool confirmed; /* confirm was sent */
+    size_t have;    /* bytes of welcome or accepted */
     struct tb_hello hello;
     struct tb_welcome welcome;
+    struct tb_accepted accepted;
 };
 
 struct errand {
@@ -34,9 +40,11 @@ struct errand {
     uint32_t host;
     uint32_t started, count; /* attempts */
     uint32_t running;
-    uint64_t deadline;
-    struct tb_timer timer;
-    char story[512]; /* why the attempts so far have failed */
+    uint32_t rounds;         /* how often all addresses have been tried */
+    bool worth_another;      /* some attempt of this round may succeed if it is repeated */
+    struct tb_timer pace;    /* the next attempt or round */
+    struct tb_timer overdue; /* set once, whatever happens */
+    char story[512];         /* why the attempts so far have failed */
     struct attempt *attempts;
 };
 
@@ -52,7 +60,8 @@ static void end_errand(struct errand *errand)
             close(socket);
         }
     }
-    tb_timer_clear(&errand->timer);
+    tb_timer_clear(&errand->pace);
+    tb_timer_clear(&errand->overdue);
     tb_list_remove(&errand->node);
     free(errand->attempts);
     free(errand);
@@ -67,48 +76,83 @@ static void give_up(struct errand *errand, int error)
     end_errand(errand);
 }
 
-static void end_attempt(struct attempt *attempt, const char *why)
+static void close_attempt(struct attempt *attempt)
 {
     struct errand *errand = attempt->errand;
-    struct tb_agent *agent = errand->rank->agent;
     int socket = attempt->watch.descriptor;
     if (socket >= 0) {
-        tb_loop_unwatch(&agent->loop, &attempt->watch);
+        tb_loop_unwatch(&errand->rank->agent->loop, &attempt->watch);
         close(socket);
     }
+    errand->running--;
+}
+
+/* Closed without a word, or busy: a flooded agent does that. It is asked again after a while. */
+static void pause_errand(struct errand *errand)
+{
+    uint64_t pause = errand->rounds < ROUNDS_DOUBLED ? PAUSE_NS << errand->rounds : PAUSE_MOST_NS;
+    errand->rounds++;
+    tb_timer_set(&errand->rank->agent->loop, &errand->pace, pause);
+}
+
+/* May end the errand. */
+static void end_attempt(struct attempt *attempt, bool worth_another, const char *why)
+{
+    struct errand *errand = attempt->errand;
     char text[80];
+    close_attempt(attempt);
     tb_address_print(&attempt->address, text, sizeof text);
     size_t used = strlen(errand->story);
     snprintf(errand->story + used, sizeof errand->story - used, "%s %s: %s", used > 0 ? ";" : "", text, why);
-    errand->running--;
+    errand->worth_another = errand->worth_another || worth_another;
     if (errand->started < errand->count)
         start_next(errand);
+    else if (errand->running == 0 && errand->worth_another)
+        pause_errand(errand);
     else if (errand->running == 0)
         give_up(errand, TB_ERR_PEER);
 }
 
-/* The other agent has answered. */
-static void finish(struct attempt *attempt)
+/* The other agent has answered. The first one that does is it: two confirms would make two connections. */
+static void confirm(struct attempt *attempt)
 {
     struct errand *errand = attempt->errand;
     struct tb_agent *agent = errand->rank->agent;
     struct tb_confirm confirm;
     int rc = tb_welcome_verify(&attempt->welcome, &agent->setup.key, &attempt->hello);
     if (rc != TB_OK || attempt->welcome.status != TB_WELCOME_OK) {
-        end_attempt(attempt, rc == TB_ERR_FORBIDDEN ? "is no agent of this job"
-                             : rc != TB_OK || attempt->welcome.status == TB_WELCOME_VERSION
-                                 ? "has another version of Tombolo"
-                             : attempt->welcome.status == TB_WELCOME_BUSY ? "is too busy"
-                                                                          : "that rank has ended");
+        bool busy = rc == TB_OK && attempt->welcome.status == TB_WELCOME_BUSY;
+        end_attempt(attempt, busy,
+                    rc == TB_ERR_FORBIDDEN                                         ? "is no agent of this job"
+                    : rc != TB_OK || attempt->welcome.status == TB_WELCOME_VERSION ? "has another version of Tombolo"
+                    : busy                                                         ? "is too busy"
+                                                                                   : "that rank has ended");
         return;
     }
+    for (uint32_t i = 0; i < errand->started; i++)
+        if (&errand->attempts[i] != attempt && errand->attempts[i].watch.descriptor >= 0)
+            close_attempt(&errand->attempts[i]);
+    tb_timer_clear(&errand->pace);
+    errand->started = errand->count;
     rc = tb_confirm_make(&confirm, &agent->setup.key, &attempt->hello, &attempt->welcome);
-    int socket = attempt->watch.descriptor;
-    if (rc != TB_OK || send(socket, &confirm, sizeof confirm, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof confirm) {
-        end_attempt(attempt, "closed the connection");
+    if (rc != TB_OK || send(attempt->watch.descriptor, &confirm, sizeof confirm, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+                           (ssize_t)sizeof confirm) {
+        end_attempt(attempt, true, "closed the connection");
         return;
     }
-    tb_loop_unwatch(&agent->loop, &attempt->watch);
+    attempt->confirmed = true;
+    attempt->have = 0;
+}
+
+static void finish(struct attempt *attempt)
+{
+    struct errand *errand = attempt->errand;
+    int socket = attempt->watch.descriptor;
+    if (attempt->accepted.word != TB_ACCEPTED) {
+        end_attempt(attempt, false, "does not speak as an agent should");
+        return;
+    }
+    tb_loop_unwatch(&errand->rank->agent->loop, &attempt->watch);
     tb_desk_connection(errand->rank, errand->to, errand->stream, TB_OK, socket);
     end_errand(errand);
 }
@@ -122,7 +166,7 @@ static bool greet(struct attempt *attempt)
     socklen_t length = sizeof error;
     getsockopt(attempt->watch.descriptor, SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) {
-        end_attempt(attempt, strerror(error));
+        end_attempt(attempt, error == ECONNRESET, strerror(error));
         return false;
     }
     setsockopt(attempt->watch.descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -130,16 +174,38 @@ static bool greet(struct attempt *attempt)
     if (tb_hello_make(&attempt->hello, &agent->setup.key, self, errand->to, errand->stream) != TB_OK) {
         char why[256];
         snprintf(why, sizeof why, "%s", tb_error_story());
-        end_attempt(attempt, why);
+        end_attempt(attempt, false, why);
         return false;
     }
     if (send(attempt->watch.descriptor, &attempt->hello, sizeof attempt->hello, MSG_NOSIGNAL | MSG_DONTWAIT) !=
         (ssize_t)sizeof attempt->hello) {
-        end_attempt(attempt, "closed the connection");
+        end_attempt(attempt, true, "closed the connection");
         return false;
     }
     attempt->greeted = true;
     tb_loop_change(&agent->loop, &attempt->watch, EPOLLIN);
+    return true;
+}
+
+/* Reads what is still missing of `size` bytes and not a byte more. True: all is there. Otherwise the attempt may be
+ * over. */
+static bool read_exactly(struct attempt *attempt, void *to, size_t size)
+{
+    while (attempt->have < size) {
+        ssize_t n = recv(attempt->watch.descriptor, (char *)to + attempt->have, size - attempt->have, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return false;
+        if (n <= 0) {
+            end_attempt(attempt, n == 0 || errno == ECONNRESET,
+                        n == 0 ? "closed the connection without a word: no agent of this job, or it did not accept "
+                                 "the job key"
+                               : strerror(errno));
+            return false;
+        }
+        attempt->have += (size_t)n;
+    }
     return true;
 }
 
@@ -148,64 +214,64 @@ static void attempt_ready(struct tb_watch *watch, uint32_t events)
     struct attempt *attempt = TB_CONTAINER(watch, struct attempt, watch);
     if (!attempt->greeted && !greet(attempt))
         return;
-    while (attempt->have < sizeof attempt->welcome) {
-        ssize_t n = recv(watch->descriptor, (char *)&attempt->welcome + attempt->have,
-                         sizeof attempt->welcome - attempt->have, MSG_DONTWAIT);
-        if (n < 0 && errno == EAGAIN)
-            return;
-        if (n <= 0) {
-            end_attempt(attempt, n == 0 ? "closed the connection without a word: no agent of this job, or it did not "
-                                          "accept the job key"
-                                        : strerror(errno));
-            return;
-        }
-        attempt->have += (size_t)n;
+    if (!attempt->confirmed) {
+        if (read_exactly(attempt, &attempt->welcome, sizeof attempt->welcome))
+            confirm(attempt);
+        return;
     }
-    finish(attempt);
+    if (read_exactly(attempt, &attempt->accepted, sizeof attempt->accepted))
+        finish(attempt);
 }
 
 static void start_next(struct errand *errand)
 {
     struct tb_agent *agent = errand->rank->agent;
     struct attempt *attempt = &errand->attempts[errand->started++];
+    *attempt = (struct attempt){.errand = errand, .address = attempt->address, .watch.descriptor = -1};
     errand->running++;
-    attempt->watch.descriptor = -1;
     struct sockaddr_storage name;
     socklen_t length = tb_address_socket(&attempt->address, &name);
     int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
-        end_attempt(attempt, strerror(errno));
+        end_attempt(attempt, errno == EMFILE || errno == ENFILE, strerror(errno));
         return;
     }
     if (connect(fd, (struct sockaddr *)&name, length) < 0 && errno != EINPROGRESS) {
         int error = errno;
         close(fd);
-        end_attempt(attempt, strerror(error));
+        end_attempt(attempt, false, strerror(error));
         return;
     }
     if (tb_loop_watch(&agent->loop, &attempt->watch, fd, EPOLLOUT, attempt_ready) != TB_OK) {
         close(fd);
-        end_attempt(attempt, "cannot be waited for");
+        end_attempt(attempt, false, "cannot be waited for");
         return;
     }
-    uint64_t now = tb_clock_now_real(), left = errand->deadline > now ? errand->deadline - now : 0;
-    bool more = errand->started < errand->count;
-    tb_timer_set(&agent->loop, &errand->timer, more && left > STAGGER_NS ? STAGGER_NS : left);
+    if (errand->started < errand->count)
+        tb_timer_set(&agent->loop, &errand->pace, STAGGER_NS);
 }
 
-static void errand_due(struct tb_timer *timer)
+/* The next address; or, when all have been tried and are worth it, the first one again. */
+static void errand_next(struct tb_timer *timer)
 {
-    struct errand *errand = TB_CONTAINER(timer, struct errand, timer);
-    if (tb_clock_now_real() >= errand->deadline) {
-        size_t used = strlen(errand->story);
-        snprintf(
-            errand->story + used, sizeof errand->story - used,
-            "%s no answer within %.0f s; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)",
-            used > 0 ? ";" : "", (double)tb_param.connect_timeout / 1e9);
-        give_up(errand, TB_ERR_TIMEOUT);
-    } else if (errand->started < errand->count) {
-        start_next(errand);
+    struct errand *errand = TB_CONTAINER(timer, struct errand, pace);
+    if (errand->started == errand->count && errand->running == 0) {
+        errand->started = 0;
+        errand->worth_another = false;
+        errand->story[0] = 0;
     }
+    if (errand->started < errand->count)
+        start_next(errand);
+}
+
+static void errand_overdue(struct tb_timer *timer)
+{
+    struct errand *errand = TB_CONTAINER(timer, struct errand, overdue);
+    size_t used = strlen(errand->story);
+    snprintf(errand->story + used, sizeof errand->story - used,
+             "%s no answer within %.10g s; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)",
+             used > 0 ? ";" : "", (double)tb_param.connect_timeout / 1e9);
+    give_up(errand, TB_ERR_TIMEOUT);
 }
 
 /* ---- which addresses, and in which order
@@ -273,8 +339,8 @@ static int send_errand(struct tb_rank *rank, struct tb_proc to, enum tb_stream s
     if (errand == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a connection");
     *errand = (struct errand){.rank = rank, .to = to, .stream = stream, .host = host};
-    errand->deadline = tb_clock_now_real() + tb_param.connect_timeout;
-    tb_timer_init(&errand->timer, errand_due);
+    tb_timer_init(&errand->pace, errand_next);
+    tb_timer_init(&errand->overdue, errand_overdue);
     int rc = list_attempts(errand);
     if (rc != TB_OK) {
         free(errand->attempts);
@@ -282,6 +348,7 @@ static int send_errand(struct tb_rank *rank, struct tb_proc to, enum tb_stream s
         return rc;
     }
     tb_list_append(&agent->errands, &errand->node);
+    tb_timer_set(&agent->loop, &errand->overdue, tb_param.connect_timeout);
     start_next(errand);
     return TB_OK;
 }
@@ -302,8 +369,8 @@ static int open_loopback(struct tb_agent *agent)
     struct tb_address address = {.family = 4, .bytes = {127, 0, 0, 1}};
     struct sockaddr_storage name;
     socklen_t length = tb_address_socket(&address, &name);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&name, length) < 0 || listen(fd, 64) < 0) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&name, length) < 0 || listen(fd, SOMAXCONN) < 0) {
         int rc = tb_error_errno("cannot listen on 127.0.0.1");
         if (fd >= 0)
             close(fd);
@@ -313,41 +380,62 @@ static int open_loopback(struct tb_agent *agent)
     return TB_OK;
 }
 
-/* Both ends of a TCP connection of ours. Who else connects to our port meanwhile is recognised by his own, and closed.
- */
+/* Accepts until the caller has this name. Who else connects to our port is recognised by his own, and closed. -1: errno
+ * says why. */
+static int accept_from(int listener, const struct sockaddr_in *caller)
+{
+    for (int i = 0; i < LOOPBACK_TRIES;) {
+        struct sockaddr_in theirs = {0};
+        socklen_t length = sizeof theirs;
+        int fd = accept4(listener, (struct sockaddr *)&theirs, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && errno == EAGAIN) {
+            struct pollfd wait = {.fd = listener, .events = POLLIN};
+            if (poll(&wait, 1, LOOPBACK_WAIT_MS) > 0)
+                continue;
+            errno = ETIMEDOUT;
+            return -1;
+        }
+        if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
+            return -1;
+        if (fd < 0)
+            continue;
+        if (theirs.sin_port == caller->sin_port && theirs.sin_addr.s_addr == caller->sin_addr.s_addr)
+            return fd;
+        close(fd);
+        i++;
+    }
+    errno = EBUSY;
+    return -1;
+}
+
+/* Both ends of a TCP connection of ours. */
 static int make_pair(struct tb_agent *agent, int pair[2])
 {
     int rc = agent->loopback >= 0 ? TB_OK : open_loopback(agent);
     if (rc != TB_OK)
         return rc;
-    struct sockaddr_in name = {0}, ours = {0}, theirs = {0};
+    struct sockaddr_in name = {0}, ours = {0};
     socklen_t length = sizeof name;
     getsockname(agent->loopback, (struct sockaddr *)&name, &length);
-    pair[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (pair[0] < 0 || connect(pair[0], (struct sockaddr *)&name, sizeof name) < 0)
-        goto failed;
+    /* Whoever waits there already is a stranger, and would fill the queue. */
+    int stranger;
+    for (int i = 0; i < LOOPBACK_TRIES && (stranger = accept4(agent->loopback, NULL, NULL, SOCK_CLOEXEC)) >= 0; i++)
+        close(stranger);
+    pair[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     length = sizeof ours;
-    getsockname(pair[0], (struct sockaddr *)&ours, &length);
-    for (int i = 0; i < LOOPBACK_TRIES; i++) {
-        length = sizeof theirs;
-        pair[1] = accept4(agent->loopback, (struct sockaddr *)&theirs, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (pair[1] < 0)
-            goto failed;
-        if (theirs.sin_port == ours.sin_port && theirs.sin_addr.s_addr == ours.sin_addr.s_addr) {
-            int on = 1;
-            for (int k = 0; k < 2; k++)
-                setsockopt(pair[k], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-            fcntl(pair[0], F_SETFL, O_NONBLOCK);
-            return TB_OK;
-        }
-        close(pair[1]);
+    if (pair[0] >= 0 && (connect(pair[0], (struct sockaddr *)&name, sizeof name) == 0 || errno == EINPROGRESS) &&
+        getsockname(pair[0], (struct sockaddr *)&ours, &length) == 0)
+        pair[1] = accept_from(agent->loopback, &ours);
+    if (pair[1] < 0) {
+        rc = tb_error_errno("cannot connect two ranks of host %s over TCP", agent->host);
+        if (pair[0] >= 0)
+            close(pair[0]);
+        return rc;
     }
-    errno = EBUSY;
-failed:
-    rc = tb_error_errno("cannot connect two ranks of host %s over TCP", agent->host);
-    if (pair[0] >= 0)
-        close(pair[0]);
-    return rc;
+    int on = 1;
+    for (int k = 0; k < 2; k++)
+        setsockopt(pair[k], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return TB_OK;
 }
 
 static int connect_here(struct tb_rank *rank, struct tb_proc to, enum tb_stream stream)

@@ -10,6 +10,7 @@
 
 #define HELLO_PATIENCE_NS 5000000000u
 #define RETRY_NS          5000000u
+#define PAUSE_NS          100000000u
 #define ANCESTORS_LIMIT   256
 
 static void joiner_ready(struct tb_watch *watch, uint32_t events);
@@ -279,6 +280,20 @@ static void admit(struct tb_agent *agent, int socket)
     flush_parcels(rank);
 }
 
+/* Nobody is let in for a while; those who come wait in the queue of the socket. */
+static void close_hall(struct tb_agent *agent, uint64_t time)
+{
+    tb_loop_change(&agent->loop, &agent->desk, 0);
+    tb_timer_set(&agent->loop, &agent->hall, time);
+}
+
+static void open_hall(struct tb_timer *timer)
+{
+    struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, hall);
+    tb_timer_clear(timer);
+    tb_loop_change(&agent->loop, &agent->desk, EPOLLIN);
+}
+
 static void end_joiner(struct tb_joiner *joiner, bool close_socket)
 {
     struct tb_agent *agent = joiner->agent;
@@ -290,6 +305,7 @@ static void end_joiner(struct tb_joiner *joiner, bool close_socket)
         if (agent->joiners[i] == joiner)
             agent->joiners[i] = NULL;
     free(joiner);
+    open_hall(&agent->hall);
 }
 
 static void joiner_ready(struct tb_watch *watch, uint32_t events)
@@ -309,7 +325,7 @@ static void joiner_ready(struct tb_watch *watch, uint32_t events)
         admit(agent, socket);
 }
 
-/* A free place; the oldest guest who has said nothing for long makes room. */
+/* A free place; the oldest guest who has said nothing for long makes room. -1: none, and the hall is closed. */
 static int find_place(struct tb_agent *agent, uint64_t now)
 {
     int oldest = -1;
@@ -319,8 +335,11 @@ static int find_place(struct tb_agent *agent, uint64_t now)
         if (oldest < 0 || agent->joiners[i]->since < agent->joiners[oldest]->since)
             oldest = i;
     }
-    if (now - agent->joiners[oldest]->since < HELLO_PATIENCE_NS)
+    uint64_t age = now - agent->joiners[oldest]->since;
+    if (age < HELLO_PATIENCE_NS) {
+        close_hall(agent, HELLO_PATIENCE_NS - age);
         return -1;
+    }
     end_joiner(agent->joiners[oldest], true);
     return oldest;
 }
@@ -328,15 +347,21 @@ static int find_place(struct tb_agent *agent, uint64_t now)
 static void desk_ready(struct tb_watch *watch, uint32_t events)
 {
     struct tb_agent *agent = TB_CONTAINER(watch, struct tb_agent, desk);
-    int socket = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0)
+    uint64_t now = tb_clock_now_real();
+    int place = find_place(agent, now);
+    if (place < 0)
         return;
+    int socket = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (socket < 0) {
+        /* Without a free descriptor the caller stays in the queue and would wake us again and again. */
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            close_hall(agent, PAUSE_NS);
+        return;
+    }
     struct ucred who;
     socklen_t length = sizeof who;
-    uint64_t now = tb_clock_now_real();
     bool ours = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == geteuid();
-    int place = ours ? find_place(agent, now) : -1; /* other users of this machine get no place */
-    struct tb_joiner *joiner = place >= 0 ? calloc(1, sizeof *joiner) : NULL;
+    struct tb_joiner *joiner = ours ? calloc(1, sizeof *joiner) : NULL; /* other users of this machine get no place */
     if (joiner == NULL) {
         close(socket);
         return;
@@ -355,6 +380,7 @@ int tb_desk_open(struct tb_agent *agent)
 {
     uint64_t secret[2];
     tb_timer_init(&agent->retry, retry_all);
+    tb_timer_init(&agent->hall, open_hall);
     int rc = tb_random_secret(secret, sizeof secret);
     if (rc != TB_OK)
         return rc;

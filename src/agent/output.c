@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define READ_BYTES  32768u
-#define DRAIN_BYTES (1u << 20) /* a pipe holds less; more comes only from somebody who goes on writing */
+#define DRAIN_BYTES (64u << 10) /* if we cannot learn how much a pipe holds */
 
 static void emit(void *context, const char *first, size_t first_length, const char *second, size_t second_length)
 {
@@ -68,7 +68,7 @@ static ssize_t read_some(struct tb_output *output)
 
 static bool may_read(const struct tb_agent *agent)
 {
-    return agent->window > 0 || agent->phase >= TB_AGENT_STOPPING;
+    return agent->window > 0;
 }
 
 static void pause_all(struct tb_agent *agent)
@@ -86,7 +86,10 @@ static void output_ready(struct tb_watch *watch, uint32_t events)
         pause_all(agent);
         return;
     }
-    if (read_some(output) == 0)
+    ssize_t n = read_some(output);
+    if (n > 0 && tb_timer_is_set(&agent->linger))
+        tb_agent_linger(agent);
+    if (n == 0)
         tb_agent_check_done(agent);
 }
 
@@ -110,12 +113,15 @@ void tb_output_resume(struct tb_agent *agent)
         }
 }
 
+/* Beyond the window, but not more than is in the pipes now: more comes only from somebody who goes on writing. */
 void tb_output_drain(struct tb_agent *agent)
 {
     for (uint32_t i = 0; i < agent->rank_count; i++)
         for (int k = 0; k < 2; k++) {
             struct tb_output *output = &agent->ranks[i].outputs[k];
-            for (size_t total = 0; output->descriptor >= 0 && total < DRAIN_BYTES;) {
+            int holds = output->descriptor >= 0 ? fcntl(output->descriptor, F_GETPIPE_SZ) : -1;
+            size_t most = holds > 0 ? (size_t)holds : DRAIN_BYTES;
+            for (size_t total = 0; output->descriptor >= 0 && total < most;) {
                 ssize_t n = read_some(output);
                 if (n <= 0)
                     break;

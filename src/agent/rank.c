@@ -403,6 +403,17 @@ static void end_rank(struct tb_rank *rank, int status)
     tb_desk_close(rank);
 }
 
+/* The number of a group that is gone may come again as somebody else's, so it is not used any more. Nearly always we
+ * are who collects the last process of a group, and notice at once. */
+static void forget_groups(struct tb_agent *agent)
+{
+    for (uint32_t i = 0; i < agent->rank_count; i++) {
+        struct tb_rank *rank = &agent->ranks[i];
+        if (rank->ended && rank->pid > 0 && kill(-rank->pid, 0) < 0 && errno == ESRCH)
+            rank->pid = 0;
+    }
+}
+
 /* Orphans of our ranks become our children too (we are their reaper) and are collected here without a word. */
 void tb_ranks_reap(struct tb_agent *agent)
 {
@@ -414,6 +425,7 @@ void tb_ranks_reap(struct tb_agent *agent)
                 end_rank(&agent->ranks[i], status);
                 break;
             }
+    forget_groups(agent);
 }
 
 void tb_ranks_signal(struct tb_agent *agent, int signal)
@@ -423,10 +435,11 @@ void tb_ranks_signal(struct tb_agent *agent, int signal)
             kill(-agent->ranks[i].pid, signal);
 }
 
-bool tb_ranks_alive(const struct tb_agent *agent)
+bool tb_ranks_alive(struct tb_agent *agent)
 {
+    forget_groups(agent);
     for (uint32_t i = 0; i < agent->rank_count; i++)
-        if (agent->ranks[i].pid > 0 && (!agent->ranks[i].ended || kill(-agent->ranks[i].pid, 0) == 0))
+        if (agent->ranks[i].pid > 0)
             return true;
     return false;
 }

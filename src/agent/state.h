@@ -7,8 +7,8 @@
 #include "job/job.h"
 #include "remote/remote.h"
 
-#define TB_AGENT_PENDING_LIMIT 64u /* incoming connections that have not proved the key yet */
-#define TB_AGENT_JOINER_LIMIT  64u /* processes that have connected by name and not said hello yet */
+#define TB_AGENT_UNPROVED_LIMIT 64u /* incoming connections that have not proved the key yet */
+#define TB_AGENT_JOINER_LIMIT   64u /* processes that have connected by name and not said hello yet */
 
 struct tb_agent;
 
@@ -32,7 +32,7 @@ struct tb_rank {
     struct tb_agent *agent;
     uint32_t rank;  /* in the job */
     uint32_t local; /* on this host */
-    pid_t pid;      /* 0: not started */
+    pid_t pid;      /* 0: not started, or ended and nothing of its process group is left */
     pid_t joined;   /* the process that is this rank for MPI; 0: none yet */
     bool ended, initialized, finalized;
     uint32_t welcomed; /* doorbells that its welcome has brought so far */
@@ -51,11 +51,12 @@ struct tb_joiner {
 
 /* A connection that is being proved by whoever opened it. */
 struct tb_pending {
+    struct tb_list node;
     struct tb_watch watch;
     struct tb_agent *agent;
     uint64_t since;
-    bool welcomed;
-    size_t have; /* bytes of hello or confirm */
+    bool welcomed; /* its hello has proved the key */
+    size_t have;   /* bytes of hello or confirm */
     struct tb_hello hello;
     struct tb_welcome welcome;
     struct tb_confirm confirm;
@@ -89,7 +90,8 @@ struct tb_agent {
     uint64_t heard; /* when the launcher last said something */
     bool suspended; /* the launcher is stopped (Ctrl-Z) and will be silent */
     bool gone_told;
-    struct tb_timer beat, grace, linger, sweep, retry;
+    struct tb_timer beat, grace, linger, sweep, retry, hall;
+    uint64_t beat_due;
     struct tb_watch signals;
     sigset_t mask;             /* signals as they were, for the ranks */
     struct rlimit descriptors; /* as it was, for the ranks */
@@ -106,7 +108,7 @@ struct tb_agent {
 
     struct tb_watch desk; /* the abstract socket */
     char desk_name[64];
-    struct tb_joiner *joiners[TB_AGENT_JOINER_LIMIT];
+    struct tb_joiner *joiners[TB_AGENT_JOINER_LIMIT]; /* hall: the timer while no more are let in */
 
     int64_t window; /* bytes of output that may be sent now */
     struct tb_input input;
@@ -115,7 +117,8 @@ struct tb_agent {
     uint16_t port;
     int loopback;             /* listens for ourselves only; -1: none yet */
     struct tb_timer patience; /* of pending connections */
-    struct tb_pending *pending[TB_AGENT_PENDING_LIMIT];
+    struct tb_list pending;   /* oldest first */
+    uint32_t unproved_count, proved_count;
     uint32_t address_count;
     struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
     struct tb_list errands; /* connections that we are making */
@@ -127,12 +130,13 @@ void tb_agent_trouble(struct tb_agent *agent, int exit_code, const char *format,
 void tb_agent_note(struct tb_agent *agent, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 void tb_agent_stop(struct tb_agent *agent, bool now);
 void tb_agent_check_done(struct tb_agent *agent);
+void tb_agent_linger(struct tb_agent *agent); /* all ranks have ended, but somebody still holds their output */
 
 /* rank.c */
 int tb_ranks_start(struct tb_agent *agent);
 void tb_ranks_reap(struct tb_agent *agent);
 void tb_ranks_signal(struct tb_agent *agent, int signal);
-bool tb_ranks_alive(const struct tb_agent *agent); /* some process of some rank's group still is */
+bool tb_ranks_alive(struct tb_agent *agent); /* some process of some rank's group still is */
 struct tb_rank *tb_ranks_find(struct tb_agent *agent, uint32_t rank);
 
 /* output.c */

@@ -43,16 +43,15 @@ static void list_visits_and_removes(void **state)
         tb_list_append(&list, &items[i].node);
     }
     int sum = 0;
-    TB_LIST_EACH(each, &list, struct item, node)
-    {
+    TB_LIST_EACH (each, &list, struct item, node) {
         sum += each->value;
         if (each->value % 2)
             tb_list_remove(&each->node);
     }
     assert_int_equal(sum, 10);
     sum = 0;
-    TB_LIST_EACH(each, &list, struct item, node)
-    sum += each->value;
+    TB_LIST_EACH (each, &list, struct item, node)
+        sum += each->value;
     assert_int_equal(sum, 6);
     tb_list_remove(&items[1].node); /* again: harmless */
     tb_list_prepend(&list, &items[3].node);
@@ -122,7 +121,10 @@ static void spans_move_from_any_to_any(void **state)
         for (int i = 0; i < BYTES; i++)
             side[0][gaps[0] ? 2 * i : i] = (char)(i % 97);
         for (int k = 0; k < 2; k++)
-            s[k] = gaps[k] ? (struct tb_spans){.base = side[k], .length = 1, .left = BYTES, .next = every_second,
+            s[k] = gaps[k] ? (struct tb_spans){.base = side[k],
+                                               .length = 1,
+                                               .left = BYTES,
+                                               .next = every_second,
                                                .owner = side[k]}
                            : tb_spans_of(side[k], BYTES);
         tb_spans_move(&s[0], &s[1]);

@@ -215,8 +215,8 @@ static int add_bytes(const struct tb_type *type, uint64_t count, int depth, uint
     if (type->size == 0 || count == 0)
         return TB_OK;
     if (type->basic != TB_BASIC_DERIVED) {
-        if (__builtin_mul_overflow(count, external_bytes(type), &part) ||
-            __builtin_add_overflow(*bytes, part, bytes) || *bytes > INT64_MAX)
+        if (__builtin_mul_overflow(count, external_bytes(type), &part) || __builtin_add_overflow(*bytes, part, bytes) ||
+            *bytes > INT64_MAX)
             return tb_error(TB_ERR_LIMIT, "the size in external32 does not fit into 64 bits");
         return TB_OK;
     }
@@ -225,8 +225,7 @@ static int add_bytes(const struct tb_type *type, uint64_t count, int depth, uint
     const struct tb_recipe *recipe = type->envelope;
     int code = TB_OK;
     for (uint64_t i = 0; i < recipe->type_count && code == TB_OK; i++) {
-        uint64_t length =
-            recipe->large ? (uint64_t)recipe->large_counts[i + 1] : (uint64_t)recipe->integers[i + 1];
+        uint64_t length = recipe->large ? (uint64_t)recipe->large_counts[i + 1] : (uint64_t)recipe->integers[i + 1];
         if (__builtin_mul_overflow(count, length, &part))
             return tb_error(TB_ERR_LIMIT, "the size in external32 does not fit into 64 bits");
         code = add_bytes(recipe->types[i], part, depth + 1, bytes);

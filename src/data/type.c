@@ -23,13 +23,13 @@ struct two_quads { /* complex of two 128-bit numbers */
     X(0x208, SHORT, short, INT)                                                                                        \
     X(0x209, INT, int, INT)                                                                                            \
     X(0x20a, LONG, long, INT)                                                                                          \
-    X(0x20b, LONG_LONG, long long, INT)                                                                                \
+    X(0x20b, LONG_LONG_INT, long long, INT)                                                                            \
     X(0x20c, UNSIGNED_SHORT, unsigned short, UINT)                                                                     \
     X(0x20d, UNSIGNED, unsigned, UINT)                                                                                 \
     X(0x20e, UNSIGNED_LONG, unsigned long, UINT)                                                                       \
     X(0x20f, UNSIGNED_LONG_LONG, unsigned long long, UINT)                                                             \
     X(0x210, FLOAT, float, FLOAT)                                                                                      \
-    X(0x212, C_FLOAT_COMPLEX, float _Complex, COMPLEX)                                                                 \
+    X(0x212, C_COMPLEX, float _Complex, COMPLEX)                                                                       \
     X(0x213, CXX_FLOAT_COMPLEX, float _Complex, COMPLEX)                                                               \
     X(0x214, DOUBLE, double, FLOAT)                                                                                    \
     X(0x216, C_DOUBLE_COMPLEX, double _Complex, COMPLEX)                                                               \

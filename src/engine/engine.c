@@ -18,12 +18,17 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
     struct tb_peer *p = from->user;
     if (TB_UNLIKELY(p == NULL))
         return;
+    int error = tb_message_check(message, length);
+    if (TB_UNLIKELY(error != TB_OK)) {
+        tb_peer_break(p, error);
+        return;
+    }
     switch (message->kind) {
     case TB_KIND_EAGER:
         tb_receive_eager(p, message, payload, length);
         break;
     case TB_KIND_REQUEST:
-        tb_receive_asked(p, message, payload, length);
+        tb_receive_asked(p, message, payload);
         break;
     case TB_KIND_CLEAR:
         tb_send_cleared(p, message);

@@ -15,7 +15,9 @@
 #define TB_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define TB_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-#define TB_ARRIVALS_LIMIT (1u << 22) /* messages that wait for their receive */
+/* Messages that wait for their receive: any number is legal, so only memory limits them. Their payload is limited by
+ * credit; what is left is sizeof(struct tb_arrival) for each. */
+#define TB_ARRIVALS_LIMIT UINT32_MAX
 #define TB_NOTES_LIMIT    (1u << 22) /* answers that wait for room */
 #define TB_CONTEXTS_LIMIT (1u << 20)
 #define TB_GONE_LIMIT     4096u /* ranges of contexts that are gone */
@@ -239,12 +241,18 @@ static inline struct tb_peer *tb_peer_of(struct tb_engine *e, uint32_t index)
     return TB_LIKELY(p != NULL) ? p : tb_peer_make(e, index);
 }
 
+/* A peer that is going takes nothing more, but what it has sent before may still have to be read: `broken` comes after
+ * that and ends whatever waits here. Until then it is as if there were no room. */
 static inline int tb_peer_transmit(struct tb_peer *p, const struct tb_envelope *envelope, struct tb_spans *payload,
                                    enum tb_stream stream, uint64_t token)
 {
     int rc = p->endpoint->transport->table->send(p->endpoint, envelope, payload, stream, (void *)(uintptr_t)token);
-    if (TB_UNLIKELY(rc == TB_AGAIN))
+    if (TB_LIKELY(rc >= 0 && rc != TB_AGAIN))
+        return rc;
+    if (rc == TB_AGAIN || rc == TB_ERR_PEER || rc == TB_ERR_CLOSED) {
         p->held[stream] = true;
+        return TB_AGAIN;
+    }
     return rc;
 }
 
@@ -308,8 +316,9 @@ int tb_ports_pump(struct tb_engine *e);
 
 void tb_receive_start(struct tb_context *c, struct tb_request *r, const struct tb_part *part, uint32_t from,
                       uint64_t match, uint64_t mask);
+/* Handlers of frames that tb_message_check has passed. */
 void tb_receive_eager(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
-void tb_receive_asked(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
+void tb_receive_asked(struct tb_peer *p, const struct tb_message *m, const void *payload);
 void tb_receive_data(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
 void *tb_receive_place(struct tb_peer *p, const struct tb_message *m, size_t length);
 void tb_receive_forget(struct tb_peer *p, const struct tb_message *m);
@@ -333,9 +342,6 @@ int tb_binding_take_work(struct tb_binding *b, const struct tb_program *program,
 void tb_binding_give_work(struct tb_engine *e, void *work, uint64_t bytes);
 
 /* ---- collectives (mismatch.c) ------------------------------------------------------------------------------------ */
-
-#define TB_COLLECTIVE_NUMBER(match)    ((uint32_t)((match) >> 32))
-#define TB_COLLECTIVE_OPERATION(match) ((uint8_t)((match) >> 24))
 
 /* Another operation under the same number of the same collective sequence: ranks have called different collectives. */
 void tb_mismatch_arrived(struct tb_context *c, const struct tb_message *m);

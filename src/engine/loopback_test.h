@@ -55,6 +55,8 @@ struct loop_net {
     uint32_t again, pending; /* percent */
     uint32_t max_payload, eager_limit;
     uint64_t remote_minimum;
+    int refusal;    /* what sending answers, if not TB_OK */
+    uint32_t drops; /* peers that engines have given up */
     bool remote_read, forbidden;
     bool remote;                    /* engines take it for the transport to other hosts */
     uint64_t frames[TB_KIND_COUNT]; /* that were sent */
@@ -156,6 +158,8 @@ static int loop_send(struct tb_endpoint *endpoint, const struct tb_envelope *env
     struct loop_endpoint *ep = (struct loop_endpoint *)endpoint;
     struct loop_transport *t = ep->owner;
     TB_ASSERT(payload->left <= t->transport.max_payload);
+    if (t->net->refusal != TB_OK)
+        return tb_error(t->net->refusal, "refused in this test");
     if (loop_chance(t->net, t->net->again)) {
         ep->blocked = true;
         return TB_AGAIN;
@@ -294,6 +298,11 @@ static int loop_read(struct tb_endpoint *endpoint, uint64_t address, struct tb_s
     return TB_OK;
 }
 
+static void loop_drop(struct tb_endpoint *endpoint)
+{
+    ((struct loop_endpoint *)endpoint)->owner->net->drops++;
+}
+
 extern const struct tb_transport_table loop_table;
 const struct tb_transport_table loop_table = {
     .name = "loop",
@@ -308,6 +317,7 @@ const struct tb_transport_table loop_table = {
     .deadline = loop_deadline,
     .idle = loop_idle,
     .read = loop_read,
+    .drop = loop_drop,
 };
 
 /* ---- nets of engines --------------------------------------------------------------------------------------------- */

@@ -390,6 +390,38 @@ static void a_lost_peer_ends_its_requests(void **state)
     loop_net_close(&net);
 }
 
+/* A peer that takes nothing more may have sent something before; only `broken` says that this was all. */
+static void what_was_sent_before_the_end_arrives(void **state)
+{
+    struct loop_net net;
+    struct tb_request first, r, s, theirs, never;
+    loop_net_init(&net, 2);
+    loop_net_open(&net, false);
+    post_send(&net, &first, 0, 1, 1, 10, TB_MODE_STANDARD);
+    post_receive(&net, &r, 0, 1, 5, EXACT, 100);
+    post_receive(&net, &never, 0, 1, 6, EXACT, 100);
+    post_send(&net, &theirs, 1, 0, 5, 100, TB_MODE_STANDARD);
+    net.refusal = TB_ERR_PEER;
+    post_send(&net, &s, 0, 1, 5, 100, TB_MODE_STANDARD);
+    assert_false(tb_request_done(&s));
+    tb_engine_progress(net.engines[0]);
+    assert_true(tb_request_done(&r));
+    assert_int_equal(r.status.error, TB_OK);
+    assert_false(tb_request_done(&s) || tb_request_done(&never));
+    assert_int_equal(net.drops, 0);
+    struct loop_transport *t = net.transports[0];
+    t->config.upcalls.sent(t->config.upcalls.context, &t->endpoints[1].endpoint, NULL, TB_ERR_PEER);
+    tb_error(TB_ERR_PEER, "the cable was cut");
+    t->config.upcalls.broken(t->config.upcalls.context, &t->endpoints[1].endpoint, TB_ERR_PEER);
+    tb_engine_progress(net.engines[0]);
+    assert_int_equal(s.status.error, TB_ERR_PEER);
+    assert_int_equal(never.status.error, TB_ERR_PEER);
+    tb_request_wait(&s);
+    assert_non_null(strstr(tb_error_story(), "the cable was cut"));
+    assert_int_equal(net.drops, 1);
+    loop_net_close(&net);
+}
+
 static void goodbye_hurts_only_who_waits(void **state)
 {
     struct loop_net net;
@@ -523,6 +555,39 @@ static void nonsense_breaks_the_peer(void **state)
     loop_net_close(&net);
 }
 
+static void frames_are_checked_by_their_kind(void **state)
+{
+    static const struct {
+        struct tb_message message;
+        size_t payload;
+    } bad[] = {{{.kind = TB_KIND_EAGER, .length = 2}, 3},
+               {{.kind = TB_KIND_REQUEST, .length = 3}, 3},
+               {{.kind = TB_KIND_REQUEST, .flags = TB_MESSAGE_REMOTE}, 3},
+               {{.kind = TB_KIND_DATA, .length = 4}, 3},
+               {{.kind = TB_KIND_CLEAR}, 3},
+               {{.kind = TB_KIND_CANCELLED, .length = 2}, 0},
+               {{.kind = TB_KIND_CREDIT, .length = 9}, 3},
+               {{.kind = TB_KIND_LINK}, 0},
+               {{.kind = TB_KIND_COUNT}, 0}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct loop_net net;
+        struct tb_request s, r;
+        loop_net_init(&net, 2);
+        loop_net_open(&net, false);
+        post_send(&net, &s, 1, 0, 3, 10, TB_MODE_STANDARD);
+        post_receive(&net, &r, 0, 1, 4, EXACT, 10);
+        loop_net_settle(&net);
+        assert_false(tb_request_done(&r));
+        struct loop_transport *t = net.transports[0];
+        struct tb_message m = bad[i].message;
+        t->config.upcalls.frame(t->config.upcalls.context, &t->endpoints[1].endpoint, NULL, &m, "abc", bad[i].payload);
+        assert_int_equal(net.engines[0]->peers[1]->error, TB_ERR_PROTOCOL);
+        loop_net_settle(&net);
+        assert_int_equal(r.status.error, TB_ERR_PEER);
+        loop_net_close(&net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,12 +601,14 @@ int main(void)
         cmocka_unit_test(cancelling_before_it_left),
         cmocka_unit_test(to_oneself),
         cmocka_unit_test(a_lost_peer_ends_its_requests),
+        cmocka_unit_test(what_was_sent_before_the_end_arrives),
         cmocka_unit_test(goodbye_hurts_only_who_waits),
         cmocka_unit_test(contexts_not_yet_known_wait),
         cmocka_unit_test(contexts_that_are_gone_answer),
         cmocka_unit_test(requests_keep_their_channel),
         cmocka_unit_test(flush_waits_for_everything),
         cmocka_unit_test(nonsense_breaks_the_peer),
+        cmocka_unit_test(frames_are_checked_by_their_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

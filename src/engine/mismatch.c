@@ -9,8 +9,8 @@
 
 static bool mismatched(const struct tb_request *r, uint32_t source, uint64_t match)
 {
-    return r->rank == source && TB_COLLECTIVE_NUMBER(r->match) == TB_COLLECTIVE_NUMBER(match) &&
-           TB_COLLECTIVE_OPERATION(r->match) != TB_COLLECTIVE_OPERATION(match);
+    return r->rank == source && TB_MATCH_NUMBER(r->match) == TB_MATCH_NUMBER(match) &&
+           TB_MATCH_OPERATION(r->match) != TB_MATCH_OPERATION(match);
 }
 
 static void mismatch_end(struct tb_request *r, uint64_t match)
@@ -20,8 +20,8 @@ static void mismatch_end(struct tb_request *r, uint64_t match)
     if (asprintf(&story,
                  "ranks call different collectives: as number %u on this communicator rank %u has called %s, this rank "
                  "(%u) %s",
-                 TB_COLLECTIVE_NUMBER(match), r->rank, tb_operation_name(TB_COLLECTIVE_OPERATION(match)),
-                 r->channel->rank, tb_operation_name(TB_COLLECTIVE_OPERATION(r->match))) >= 0) {
+                 TB_MATCH_NUMBER(match), r->rank, tb_operation_name(TB_MATCH_OPERATION(match)), r->channel->rank,
+                 tb_operation_name(TB_MATCH_OPERATION(r->match))) >= 0) {
         free(e->story);
         e->story = story;
     }

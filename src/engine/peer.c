@@ -90,6 +90,9 @@ int tb_peer_bury(struct tb_engine *e)
         tb_list_remove(&p->on_dying);
         tb_list_remove(&p->on_waiting);
         p->credit_due = false;
+        /* Whoever is told of the end of a request may use its buffer. */
+        if (p->endpoint != NULL && p->endpoint->transport->table->drop != NULL)
+            p->endpoint->transport->table->drop(p->endpoint);
         while (!tb_list_empty(&p->answers)) {
             struct tb_note *n = TB_CONTAINER(p->answers.next, struct tb_note, queue);
             tb_list_remove(&n->queue);

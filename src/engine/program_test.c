@@ -243,6 +243,220 @@ static void many_at_once(void **state)
         at_once(i % 2 == 0 ? ROUGH : REMOTE);
 }
 
+/* ---- pieces of all kinds ----------------------------------------------------------------------------------------- */
+
+#define PIECE(symbol, i) ((struct tb_slice){TB_SYMBOL_##symbol, (i), 1, 1})
+
+static const struct tb_op *sum_op(void)
+{
+    return tb_op_predefined(0x21);
+}
+
+static const struct tb_type *int_type(void)
+{
+    return tb_type_predefined(0x209);
+}
+
+static void run_alone(struct tb_builder *b, struct tb_binding *binding)
+{
+    finish(b, &stage.programs[0]);
+    assert_int_equal(tb_program_run(stage.net.channels[0], stage.programs[0], binding), TB_OK);
+    tb_program_free(stage.programs[0]);
+    stage.programs[0] = NULL;
+}
+
+/* A vector in three pieces of different sizes, summed up in WORK with another one piece by piece and as a whole. */
+static void reductions_by_offsets(void **state)
+{
+    static const uint64_t offsets[] = {0, 3, 3, 10};
+    int in[10], out[10];
+    stage_open(&stage, 1, false);
+    for (int joined = 0; joined < 2; joined++) {
+        struct tb_binding binding = {.elements = 10, .element_bytes = 4, .offsets = offsets, .op = sum_op()};
+        binding.buffers[TB_SYMBOL_IN] = (struct tb_buffer){in, 10, int_type()};
+        binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){out, 10, int_type()};
+        binding.buffers[TB_SYMBOL_WORK] = (struct tb_buffer){NULL, 0, int_type()};
+        memset(binding.cuts, TB_CUT_OFFSETS, sizeof binding.cuts);
+        for (int i = 0; i < 10; i++) {
+            in[i] = i;
+            out[i] = 100 * i;
+        }
+        struct tb_builder b;
+        tb_builder_open(&b, 3);
+        tb_builder_order(&b);
+        const struct tb_slice whole_in = {TB_SYMBOL_IN, 0, 1, 3}, second = {TB_SYMBOL_WORK, 3, 1, 3};
+        tb_builder_copy(&b, whole_in, second);
+        if (joined)
+            tb_builder_join(&b);
+        tb_builder_reduce(&b, OUT(3), second);
+        if (joined)
+            tb_builder_join(&b);
+        tb_builder_copy(&b, PIECE(WORK, 5), PIECE(OUT, 2));
+        run_alone(&b, &binding);
+        for (int i = 0; i < 10; i++)
+            assert_int_equal(out[i], i < 3 ? 100 * i : 101 * i);
+    }
+    stage_close(&stage);
+}
+
+/* Blocks with gaps between items, into a table of blocks in another order and of another type, and back. */
+static void blocks_and_tables(void **state)
+{
+    struct tb_type *spaced = NULL;
+    int in[18], out[9] = {0};
+    stage_open(&stage, 1, false);
+    assert_int_equal(tb_type_resized(int_type(), 0, 8, false, &spaced), TB_OK);
+    for (int i = 0; i < 18; i++)
+        in[i] = i;
+    const struct tb_buffer table[] = {{out + 6, 3, int_type()}, {out, 12, &tb_type_byte}, {out + 3, 3, int_type()}};
+    struct tb_binding binding = {.elements = 0};
+    binding.buffers[TB_SYMBOL_IN] = (struct tb_buffer){in, 3, spaced};
+    binding.cuts[TB_SYMBOL_IN] = TB_CUT_BLOCKS;
+    binding.tables[TB_SYMBOL_OUT] = table;
+    binding.cuts[TB_SYMBOL_OUT] = TB_CUT_TABLE;
+    binding.buffers[TB_SYMBOL_WORK] = (struct tb_buffer){NULL, 3, spaced};
+    binding.cuts[TB_SYMBOL_WORK] = TB_CUT_BLOCKS;
+    struct tb_builder b;
+    tb_builder_open(&b, 3);
+    tb_builder_order(&b);
+    tb_builder_copy(&b, (struct tb_slice){TB_SYMBOL_IN, 0, 1, 3}, (struct tb_slice){TB_SYMBOL_WORK, 0, 1, 3});
+    tb_builder_join(&b);
+    tb_builder_copy(&b, (struct tb_slice){TB_SYMBOL_WORK, 2, -1, 3}, (struct tb_slice){TB_SYMBOL_OUT, 2, -1, 3});
+    run_alone(&b, &binding);
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(out[i], i < 3 ? 6 + 2 * i : i < 6 ? 6 + 2 * i : 2 * (i - 6));
+    tb_type_release(spaced);
+    stage_close(&stage);
+}
+
+/* WORK of a type whose data lies before its address, with gaps: memory must be enough. */
+static void work_space_of_odd_types(void **state)
+{
+    struct tb_type *odd = NULL, *moved = NULL;
+    const int64_t displacement = -20;
+    int data[40] = {0};
+    stage_open(&stage, 1, false);
+    assert_int_equal(tb_type_hindexed_block(1, 1, (struct tb_numbers){&displacement, true}, int_type(), false, &odd),
+                     TB_OK);
+    assert_int_equal(tb_type_resized(odd, 0, -16, false, &moved), TB_OK);
+    for (int large = 0; large < 2; large++) {
+        uint64_t items = large ? 9 : 3;
+        struct tb_binding binding = {.elements = items, .element_bytes = 4, .piece = items};
+        binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){data + 39, items, moved};
+        binding.buffers[TB_SYMBOL_WORK] = (struct tb_buffer){NULL, 0, moved};
+        for (int i = 0; i < 40; i++)
+            data[i] = i;
+        struct tb_builder b;
+        tb_builder_open(&b, 1);
+        tb_builder_order(&b);
+        for (uint32_t i = 0; i < 5; i++)
+            tb_builder_copy(&b, i == 0 ? OUT(1) : PIECE(WORK, i - 1), PIECE(WORK, i));
+        tb_builder_copy(&b, PIECE(WORK, 4), OUT(1));
+        run_alone(&b, &binding);
+        for (int i = 0; i < 40; i++)
+            assert_int_equal(data[i], i);
+    }
+    tb_type_release(moved);
+    tb_type_release(odd);
+    stage_close(&stage);
+}
+
+/* A reduction of more than a portion goes on in several rounds of progress. */
+static void long_reductions_take_turns(void **state)
+{
+    enum { ITEMS = 300000 };
+    static int in[ITEMS], out[ITEMS];
+    stage_open(&stage, 1, false);
+    for (int i = 0; i < ITEMS; i++) {
+        in[i] = i;
+        out[i] = 1;
+    }
+    struct tb_builder b;
+    tb_builder_open(&b, 1);
+    tb_builder_order(&b);
+    tb_builder_reduce(&b, PIECE(IN, 0), OUT(1));
+    tb_builder_reduce(&b, PIECE(IN, 0), OUT(1));
+    finish(&b, &stage.programs[0]);
+    struct tb_binding binding = {.elements = ITEMS, .element_bytes = 4, .piece = ITEMS, .op = sum_op()};
+    binding.buffers[TB_SYMBOL_IN] = (struct tb_buffer){in, ITEMS, int_type()};
+    binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){out, ITEMS, int_type()};
+    stage.requests[0].complete = NULL;
+    tb_program_post(stage.net.channels[0], &stage.requests[0], stage.programs[0], &binding);
+    int rounds = 0;
+    while (!tb_request_done(&stage.requests[0]) && rounds < 100) {
+        assert_true(tb_engine_progress(stage.net.engines[0]) > 0);
+        rounds++;
+    }
+    assert_in_range(rounds, 4, 20);
+    for (int i = 0; i < ITEMS; i++)
+        assert_int_equal(out[i], 2 * i + 1);
+    stage_close(&stage);
+}
+
+/* The length of what comes into WORK is that of the piece it is for. */
+static void lengths_like_other_pieces(void **state)
+{
+    stage_open(&stage, 2, true);
+    struct tb_builder b;
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        tb_builder_open(&b, 2);
+        tb_builder_order(&b);
+        if (rank == 0) {
+            tb_builder_receive(&b, 1, 0, PIECE(WORK, 0));
+            tb_builder_like(&b, PIECE(OUT, 1));
+            tb_builder_send(&b, 1, 0, PIECE(OUT, 1));
+            tb_builder_copy(&b, PIECE(WORK, 0), PIECE(OUT, 1));
+        } else {
+            tb_builder_send(&b, 0, 0, PIECE(OUT, 0));
+            tb_builder_receive(&b, 0, 0, PIECE(OUT, 0));
+        }
+        finish(&b, &stage.programs[rank]);
+        for (uint32_t i = 0; i < 30; i++)
+            stage.data[rank][i] = rank * 100 + i;
+    }
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const struct tb_buffer table[] = {{stage.data[rank], 40, &tb_type_byte},
+                                          {stage.data[rank] + 10, 40, &tb_type_byte}};
+        static struct tb_buffer tables[2][2];
+        memcpy(tables[rank], table, sizeof table);
+        struct tb_binding binding = {.operation = TB_OPERATION_ALLTOALLV};
+        binding.tables[TB_SYMBOL_OUT] = tables[rank];
+        binding.cuts[TB_SYMBOL_OUT] = TB_CUT_TABLE;
+        binding.buffers[TB_SYMBOL_WORK] = (struct tb_buffer){NULL, 1000, &tb_type_byte};
+        binding.cuts[TB_SYMBOL_WORK] = TB_CUT_BLOCKS;
+        stage.requests[rank].complete = NULL;
+        tb_program_post(stage.net.channels[rank], &stage.requests[rank], stage.programs[rank], &binding);
+    }
+    loop_net_settle(&stage.net);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        assert_true(tb_request_done(&stage.requests[rank]));
+        assert_int_equal(stage.requests[rank].status.error, TB_OK);
+    }
+    for (uint32_t i = 0; i < 30; i++) {
+        assert_int_equal(stage.data[0][i], i >= 10 && i < 20 ? 100 + i - 10 : i);
+        assert_int_equal(stage.data[1][i], i < 10 ? i + 10 : 100 + i);
+    }
+    stage_close(&stage);
+}
+
+/* Rank 1 expects more than rank 0 sends, and passes on to rank 2: both are told, nobody waits. */
+static void disagreement_spreads(void **state)
+{
+    stage_open(&stage, 3, false);
+    chain_make(&stage, 1, 0);
+    stage_post(&stage, 0, 10, 10, TB_OPERATION_BCAST);
+    stage_post(&stage, 1, 20, 20, TB_OPERATION_BCAST);
+    stage_post(&stage, 2, 20, 20, TB_OPERATION_BCAST);
+    loop_net_settle(&stage.net);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        assert_true(tb_request_done(&stage.requests[rank]));
+        assert_int_equal(stage.requests[rank].status.error, rank == 0 ? TB_OK : TB_ERR_MISMATCH);
+    }
+    tb_request_wait(&stage.requests[2]);
+    assert_non_null(strstr(tb_error_story(), "agree"));
+    stage_close(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_pipelined_chain),
@@ -251,6 +465,12 @@ int main(void)
                                        cmocka_unit_test(different_lengths),
                                        cmocka_unit_test(an_error_ends_the_program),
                                        cmocka_unit_test(unknown_steps_are_refused),
-                                       cmocka_unit_test(many_at_once)};
+                                       cmocka_unit_test(many_at_once),
+                                       cmocka_unit_test(reductions_by_offsets),
+                                       cmocka_unit_test(blocks_and_tables),
+                                       cmocka_unit_test(work_space_of_odd_types),
+                                       cmocka_unit_test(long_reductions_take_turns),
+                                       cmocka_unit_test(lengths_like_other_pieces),
+                                       cmocka_unit_test(disagreement_spreads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

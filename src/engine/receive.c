@@ -234,11 +234,6 @@ static struct tb_arrival *message_keep(struct tb_peer *p, const struct tb_messag
 void tb_receive_eager(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     struct tb_engine *e = p->engine;
-    if (TB_UNLIKELY(length != m->length)) {
-        tb_peer_break(p, tb_error(TB_ERR_PROTOCOL, "process %u sent %zu bytes and announced %llu", p->proc.index,
-                                  length, (unsigned long long)m->length));
-        return;
-    }
     struct tb_context *c = tb_context_find(e, m->context);
     struct tb_request *r = c != NULL ? tb_match_posted(e, c, m->source_rank, m->match) : NULL;
     if (TB_LIKELY(r != NULL)) {
@@ -254,18 +249,12 @@ void tb_receive_eager(struct tb_peer *p, const struct tb_message *m, const void 
     tb_arrival_file(c, a);
 }
 
-void tb_receive_asked(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
+void tb_receive_asked(struct tb_peer *p, const struct tb_message *m, const void *payload)
 {
     struct tb_engine *e = p->engine;
     uint64_t address = 0;
-    if (m->flags & TB_MESSAGE_REMOTE) {
-        if (length != sizeof address) {
-            tb_peer_break(p,
-                          tb_error(TB_ERR_PROTOCOL, "process %u sent an address of %zu bytes", p->proc.index, length));
-            return;
-        }
+    if (m->flags & TB_MESSAGE_REMOTE)
         memcpy(&address, payload, sizeof address);
-    }
     struct tb_context *c = tb_context_find(e, m->context);
     struct tb_request *r = c != NULL ? tb_match_posted(e, c, m->source_rank, m->match) : NULL;
     if (r != NULL) {
@@ -451,5 +440,12 @@ int tb_probe_wait(struct tb_channel *channel, uint32_t from, uint64_t match, uin
 {
     struct probe p = {channel, from, match, mask, status, arrival, TB_AGAIN};
     tb_engine_wait(channel->engine, probe_ready, &p);
+    if (p.rc < 0) {
+        /* The story was told on the thread that polled, which may be another. The peer's error stays. */
+        tb_lane_lock(channel->engine);
+        bool ready = probe_ready(&p);
+        tb_lane_unlock(channel->engine);
+        TB_ASSERT(ready);
+    }
     return p.rc;
 }

@@ -1,6 +1,9 @@
 /* The executor: runs one program. A step's items (pieces) are started in order when what they depend on is done, at
  * most a window of them at a time. Sends that need no waiting use no request. Progress comes from the completion of
- * items. */
+ * items.
+ *
+ * When ranks do not agree about sizes, a run is spoiled: it goes on to its end, so that nobody waits for it in vain,
+ * but sends empty messages where data is expected, and so tells those who depend on it. Any other error ends it. */
 #include "engine/lane.h"
 
 #include <stdalign.h>
@@ -41,7 +44,8 @@ struct tb_run {
     struct tb_binding binding;
     uint32_t low;    /* all steps before this one are done */
     uint32_t active; /* items on their way */
-    int error;
+    int error;       /* that ends it */
+    int spoiled;     /* by disagreement about sizes */
     bool advancing, again;
     void *memory; /* in which it stands, freed at its end; NULL: the caller's */
     void *work;   /* allocated for WORK, or NULL */
@@ -60,7 +64,7 @@ struct small {
 
 static uint64_t run_match(const struct tb_run *run, const struct tb_step *s)
 {
-    return (uint64_t)run->numbers[s->group] << 32 | (uint64_t)run->binding.operation << 24 | (uint64_t)s->edge << 8;
+    return tb_match_collective(run->numbers[s->group], run->binding.operation, s->edge);
 }
 
 static uint32_t step_window(const struct tb_step *s)
@@ -74,15 +78,25 @@ static uint32_t step_window(const struct tb_step *s)
 
 static void run_advance(struct tb_run *run);
 
-/* Keeps the first error and its story, which is told again to whoever waits for the whole. */
-static void run_fail(struct tb_run *run, int error)
+/* Keeps the first error of its kind and its story, which is told again to whoever waits for the whole. */
+static void error_keep(struct tb_run *run, int *kept, int error)
 {
     struct tb_engine *e = run->request->engine;
-    if (run->error != TB_OK)
+    if (*kept != TB_OK)
         return;
-    run->error = error;
+    *kept = error;
     free(e->story);
     e->story = strdup(tb_error_story());
+}
+
+static void run_fail(struct tb_run *run, int error)
+{
+    error_keep(run, &run->error, error);
+}
+
+static void run_spoil(struct tb_run *run, int error)
+{
+    error_keep(run, &run->spoiled, error);
 }
 
 static void progress_settle(struct tb_run *run, struct progress *p)
@@ -99,6 +113,11 @@ static int item_verdict(const struct item *item)
     const struct tb_request *r = &item->request;
     if (r->status.error != TB_OK || r->kind != TB_REQUEST_RECEIVE || r->status.cancelled || r->length == r->room)
         return r->status.error;
+    if (r->length == 0)
+        return tb_error(TB_ERR_MISMATCH,
+                        "%s: rank %u cannot give the %llu bytes that this rank expects: ranks do not "
+                        "agree about sizes",
+                        tb_operation_name(item->run->binding.operation), r->rank, (unsigned long long)r->room);
     return tb_error(TB_ERR_MISMATCH, "%s: rank %u has sent %llu bytes where this rank expects %llu",
                     tb_operation_name(item->run->binding.operation), r->rank, (unsigned long long)r->length,
                     (unsigned long long)r->room);
@@ -112,7 +131,10 @@ static void item_complete(struct tb_request *request)
     if (error != TB_OK) {
         if (request->status.error != TB_OK)
             tb_request_explain(request);
-        run_fail(run, error);
+        if (request->status.error == TB_OK || error == TB_ERR_TRUNCATE)
+            run_spoil(run, error);
+        else
+            run_fail(run, error);
     }
     item->state = ITEM_DONE;
     run->active--;
@@ -154,6 +176,13 @@ static bool item_work(struct item *item)
     struct tb_buffer rooms[2];
     tb_binding_part(&run->binding, run->program, s, &s->slice, item->index, &from, &rooms[0]);
     tb_binding_part(&run->binding, run->program, s, &s->other, item->index, &to, &rooms[1]);
+    if (from.length != to.length && s->slice.symbol != TB_SYMBOL_WORK)
+        run_spoil(run, tb_error(from.length > to.length ? TB_ERR_TRUNCATE : TB_ERR_MISMATCH,
+                                "%s: this rank gives itself %llu bytes where it expects %llu",
+                                tb_operation_name(run->binding.operation), (unsigned long long)from.length,
+                                (unsigned long long)to.length));
+    if (run->spoiled != TB_OK)
+        return true;
     uint64_t total = from.length < to.length ? from.length : to.length;
     uint64_t portion = total - item->moved < PORTION ? total - item->moved : PORTION;
     if (portion == 0)
@@ -223,6 +252,8 @@ static void item_start_message(struct tb_run *run, const struct tb_step *s, stru
     }
     if (part.length == 0 && s->slice.count > 0)
         return; /* no data: the other side knows it too */
+    if (s->kind == TB_STEP_SEND && run->spoiled != TB_OK)
+        part.length = 0;
     uint64_t match = run_match(run, s);
     struct tb_context *context = run->contexts[s->group];
     if (s->kind == TB_STEP_SEND && tb_send_try(context, &part, s->peer, match, TB_MODE_STANDARD) == TB_OK)
@@ -298,7 +329,7 @@ static void run_end(struct tb_run *run)
 {
     struct tb_request *request = run->request;
     struct tb_channel *local = run->binding.local;
-    int error = run->error;
+    int error = run->error != TB_OK ? run->error : run->spoiled;
     if (run->work != NULL)
         tb_binding_give_work(request->engine, run->work, run->work_bytes);
     free(run->memory);
@@ -377,6 +408,7 @@ static void run_start(struct tb_run *run, struct tb_channel *channel, struct tb_
     run->binding = *binding;
     run->low = run->active = 0;
     run->advancing = run->again = false;
+    run->spoiled = TB_OK;
     uint32_t first = 0;
     for (uint32_t i = 0; i < program->step_count; i++) {
         uint32_t window = step_window(&program->steps[i]);

@@ -386,12 +386,8 @@ void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m)
 void tb_send_left(struct tb_engine *e, uint64_t token, int error)
 {
     struct tb_request *r = tb_request_find(e, token, TB_REQUEST_SEND);
-    if (r == NULL)
-        return;
-    if (error != TB_OK) {
-        tb_peer_break(r->peer, error);
-        return;
-    }
+    if (r == NULL || error != TB_OK)
+        return; /* an error: `broken` follows */
     TB_ASSERT(r->pending > 0);
     r->pending--;
     bool out = r->phase == TB_PHASE_TAIL || (r->phase == TB_PHASE_SENT && r->mode != TB_MODE_SYNCHRONOUS);

@@ -227,7 +227,8 @@ static void lane_sleep(struct tb_engine *e)
 {
     if (!lane_arm(e))
         return;
-    if (atomic_load(&e->kicked)) {
+    if (atomic_exchange(&e->kicked, false)) {
+        e->events++;
         lane_disarm(e);
         return;
     }

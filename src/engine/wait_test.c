@@ -117,6 +117,37 @@ static void a_kick_wakes(void **state)
     loop_net_close(&net);
 }
 
+static void *send_later(void *argument)
+{
+    struct loop_net *net = argument;
+    struct tb_buffer nothing = {NULL, 0, &tb_type_byte};
+    pause_ms(100);
+    return tb_send_now(net->channels[1], &nothing, 0, 3, TB_MODE_STANDARD) == TB_OK ? NULL : net;
+}
+
+/* Without threads nobody may be there to take a kick: it must not keep the process awake for ever. */
+static void a_kick_is_used_up(void **state)
+{
+    struct loop_net net;
+    struct tb_buffer nothing = {NULL, 0, &tb_type_byte};
+    struct tb_request first = {.complete = NULL}, r = {.complete = NULL};
+    struct tb_counters counters;
+    pthread_t thread;
+    void *failed;
+    loop_net_init(&net, 2);
+    loop_net_open(&net, false);
+    tb_send_post(net.channels[1], &first, &nothing, 0, 2, TB_MODE_STANDARD); /* so that the endpoint is there */
+    tb_engine_kick(net.engines[0]);
+    tb_receive_post(net.channels[0], &r, &nothing, 1, 3, UINT64_MAX);
+    pthread_create(&thread, NULL, send_later, &net);
+    tb_request_wait(&r);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    tb_engine_count(net.engines[0], &counters);
+    assert_true(counters.sleeps > 0);
+    loop_net_close(&net);
+}
+
 /* A condition that takes a message out of matching: asked again after it was true it would take a second one. */
 struct taker {
     struct tb_channel *channel;
@@ -346,9 +377,10 @@ static void neighbours_sleep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_share_a_lane),     cmocka_unit_test(a_kick_wakes),
-        cmocka_unit_test(conditions_are_true_once), cmocka_unit_test(a_sleeper_helps_others),
-        cmocka_unit_test(a_cancel_wakes),           cmocka_unit_test(neighbours_sleep),
+        cmocka_unit_test(threads_share_a_lane),   cmocka_unit_test(a_kick_wakes),
+        cmocka_unit_test(a_kick_is_used_up),      cmocka_unit_test(conditions_are_true_once),
+        cmocka_unit_test(a_sleeper_helps_others), cmocka_unit_test(a_cancel_wakes),
+        cmocka_unit_test(neighbours_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define READ_BYTES   65536u /* read at once */
-#define NOISE_LIMIT  65536u /* what a remote shell may say before the agent speaks */
-#define QUEUED_LIMIT (1u << 26)
+#define READ_BYTES   65536u     /* read at once */
+#define NOISE_LIMIT  65536u     /* what a remote shell may say before the agent speaks */
+#define QUEUED_LIMIT (1u << 28) /* the full output pipes of as many ranks as a host may have, and more */
+#define RESERVED     (1u << 24) /* of it not for output: that a rank has ended must be told whatever else waits */
 
 void tb_pipe_open(struct tb_pipe *pipe, int in, int out)
 {
@@ -111,6 +112,7 @@ int tb_pipe_preamble(struct tb_pipe *pipe, char *version, size_t size)
 
 struct tb_writer *tb_pipe_begin(struct tb_pipe *pipe, enum tb_control kind)
 {
+    pipe->kind = kind;
     pipe->frame.length = 0;
     pipe->frame.error = TB_OK;
     tb_put_u32(&pipe->frame, kind);
@@ -127,7 +129,7 @@ int tb_pipe_end(struct tb_pipe *pipe)
                          .length = (uint32_t)w->length,
                          .sequence = pipe->sequence_out};
     size_t more = sizeof hop + w->length;
-    if (tb_pipe_queued(pipe) + more > QUEUED_LIMIT)
+    if (tb_pipe_queued(pipe) + more > (pipe->kind == TB_CONTROL_OUTPUT ? QUEUED_LIMIT - RESERVED : QUEUED_LIMIT))
         return tb_error(TB_ERR_LIMIT, "too many control messages wait to be sent");
     int rc = make_room(&pipe->queued, &pipe->queued_start, &pipe->queued_end, &pipe->queued_room, more);
     if (rc != TB_OK)

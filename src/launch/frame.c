@@ -1,6 +1,7 @@
 /* What agents tell the launcher. */
 #include "launch/state.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,11 @@ static void take_ended(struct tb_guest *guest, struct tb_reader *r)
         (launch->ranks[ended.rank] & TB_RANK_ENDED))
         return;
     launch->ranks[ended.rank] |= TB_RANK_ENDED;
+    /* A group that is gone may come again under its number as somebody else's. */
+    uint32_t local = tb_book_local_index(&launch->placement.book, ended.rank);
+    if (guest->pids != NULL && guest == tb_launch_guest_of(launch, ended.rank) && guest->pids[local] > 1 &&
+        kill(-(pid_t)guest->pids[local], 0) < 0 && errno == ESRCH)
+        guest->pids[local] = 0;
     tb_ending_rank(launch, &ended);
 }
 

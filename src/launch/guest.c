@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define STARTING_LIMIT   64u         /* shells that may be starting at once */
+#define ERRORS_LIMIT     (32u << 20) /* what may wait for standard error before shells are not heard any more */
 #define EXIT_PATIENCE_NS 1000000000u /* between the end of a stream and the end of its shell */
 
 static bool is_this_host(const char *name)
@@ -159,7 +160,9 @@ static void errors_ready(struct tb_watch *watch, uint32_t events)
         return;
     }
     if (guest->phase >= TB_GUEST_SPOKEN) {
-        tb_screen_text(&launch->screens[1], bytes, (size_t)n);
+        /* A shell has no window; when nobody reads for long, what it says is dropped. */
+        if (launch->screens[1].queued < ERRORS_LIMIT)
+            tb_screen_text(&launch->screens[1], bytes, (size_t)n);
         return;
     }
     if (guest->tail == NULL)

@@ -12,12 +12,27 @@
 
 #define FILE_LIMIT (16u << 20)
 
-int tb_host_list_find(const struct tb_host_list *list, const char *name)
+static bool is_same(const struct tb_host_entry *entry, const char *name, const char *user, unsigned port)
+{
+    bool same_user = entry->user == NULL || user == NULL ? entry->user == user : strcmp(entry->user, user) == 0;
+    return strcmp(entry->name, name) == 0 && same_user && entry->port == port;
+}
+
+static int find_same(const struct tb_host_list *list, const char *name, const char *user, unsigned port)
 {
     for (uint32_t i = 0; i < list->count; i++)
-        if (strcmp(list->entries[i].name, name) == 0)
+        if (is_same(&list->entries[i], name, user, port))
             return (int)i;
     return -1;
+}
+
+int tb_host_list_find(const struct tb_host_list *list, const char *name, const char *user, unsigned port)
+{
+    int same = find_same(list, name, user, port);
+    for (uint32_t i = 0; same < 0 && user == NULL && port == 0 && i < list->count; i++)
+        if (strcmp(list->entries[i].name, name) == 0)
+            same = (int)i;
+    return same;
 }
 
 static int parse_number(const char *text, size_t length, uint32_t low, uint32_t high, uint32_t *value)
@@ -83,11 +98,15 @@ static int parse_host(struct draft *draft, const char *word, size_t length, cons
 
 static int add(struct tb_host_list *list, const struct draft *draft)
 {
-    char name[256];
+    char name[256], user[256] = "";
     memcpy(name, draft->name, draft->name_length);
     name[draft->name_length] = 0;
+    if (draft->user_length >= sizeof user)
+        return tb_error(TB_ERR_LIMIT, "the name of the user on host %s is too long", name);
+    if (draft->user != NULL)
+        memcpy(user, draft->user, draft->user_length);
     uint32_t slots = draft->slots;
-    int known = tb_host_list_find(list, name);
+    int known = find_same(list, name, draft->user != NULL ? user : NULL, draft->port);
     if (known >= 0) {
         struct tb_host_entry *entry = &list->entries[known];
         entry->slots += slots;

@@ -15,6 +15,7 @@
 #define HOLD_TERMINAL   100000000u  /* an unfinished line waits this long for its end, */
 #define HOLD_ELSEWHERE  1000000000u /* or this long, where nobody waits for a prompt */
 #define END_PATIENCE_NS 1200000000u /* beyond kill_grace; then agents that have not answered are given up */
+#define SCREEN_PATIENCE 1000000000u /* for whoever reads our output, once a hurried job is over */
 #define EXIT_TIMEOUT    124
 
 struct tb_guest *tb_launch_guest_of(struct tb_launch *launch, uint32_t rank)
@@ -94,12 +95,25 @@ static void give_verdict(struct tb_launch *launch)
 /* All hosts are done: what is left to show is shown, then the verdict, then it is over. */
 void tb_launch_check_done(struct tb_launch *launch)
 {
-    if (launch->guests == NULL || !tb_guests_gone(launch) || !tb_screens_empty(launch))
+    if (launch->guests == NULL || !tb_guests_gone(launch))
+        return;
+    if (launch->hurried && !tb_timer_is_set(&launch->screen_timer))
+        tb_timer_set(&launch->loop, &launch->screen_timer, SCREEN_PATIENCE);
+    if (!tb_screens_empty(launch))
         return;
     if (!launch->flushing)
         give_verdict(launch);
     if (tb_screens_empty(launch))
         launch->loop.stop = true;
+}
+
+/* Nobody reads. The verdict may get through on standard error, if that is somewhere else. */
+static void screens_overdue(struct tb_timer *timer)
+{
+    struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, screen_timer);
+    if (!launch->flushing)
+        give_verdict(launch);
+    launch->loop.stop = true;
 }
 
 static void end_overdue(struct tb_timer *timer)
@@ -112,8 +126,10 @@ static void end_overdue(struct tb_timer *timer)
 static void job_overdue(struct tb_timer *timer)
 {
     struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, job_timer);
-    tb_launch_fail(launch, TB_VERDICT_CAUSE, EXIT_TIMEOUT, "the job did not end within the %.10g s of --timeout",
-                   (double)launch->options->timeout / 1e9);
+    launch->hurried = true;
+    tb_launch_fail(launch, TB_VERDICT_CAUSE, EXIT_TIMEOUT, "the job did not end within the %.10g s of %s",
+                   (double)launch->options->timeout / 1e9, launch->options->timeout_name);
+    tb_launch_check_done(launch);
 }
 
 static void start_overdue(struct tb_timer *timer)
@@ -134,15 +150,23 @@ static void start_overdue(struct tb_timer *timer)
 /* ---- heartbeat
  * ----------------------------------------------------------------------------------------------------------------- */
 
+static void set_beat(struct tb_launch *launch)
+{
+    launch->beat_due = tb_clock_now_real() + tb_param.heartbeat / 3;
+    tb_timer_set(&launch->loop, &launch->beat, tb_param.heartbeat / 3);
+}
+
 static void beat(struct tb_timer *timer)
 {
     struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, beat);
     uint64_t now = tb_clock_now_real();
+    /* If we are late ourselves, what the agents have said meanwhile is still to be read; the next beat judges. */
+    bool late = now > launch->beat_due + tb_param.heartbeat / 3;
     for (uint32_t i = 0; i < launch->host_count; i++) {
         struct tb_guest *guest = &launch->guests[i];
         if (guest->target.local || guest->phase < TB_GUEST_READY || guest->phase == TB_GUEST_GONE)
             continue;
-        if (now > guest->heard && now - guest->heard > tb_param.heartbeat) {
+        if (!late && now > guest->heard && now - guest->heard > tb_param.heartbeat) {
             tb_launch_fail(launch, TB_VERDICT_CAUSE, 1,
                            "the agent on host %s has been silent for %.10g s: the host or the "
                            "network to it is down",
@@ -155,7 +179,7 @@ static void beat(struct tb_timer *timer)
         if (tb_pipe_queued(&guest->pipe) == 0)
             tb_pipe_send(&guest->pipe, TB_CONTROL_PING);
     }
-    tb_timer_set(&launch->loop, timer, tb_param.heartbeat / 3);
+    set_beat(launch);
     tb_launch_check_done(launch);
 }
 
@@ -166,6 +190,7 @@ static void beat(struct tb_timer *timer)
 static void interrupt(struct tb_launch *launch, int number)
 {
     launch->interrupts++;
+    launch->hurried = true;
     if (launch->flushing || launch->interrupts > 2) {
         launch->loop.stop = true; /* nobody reads our output, and somebody is impatient */
         return;
@@ -174,6 +199,7 @@ static void interrupt(struct tb_launch *launch, int number)
     tb_launch_fail(launch, TB_VERDICT_CAUSE, 128 + number, "ended by SIG%s", name != NULL ? name : "?");
     if (launch->interrupts > 1)
         end_job(launch, true);
+    tb_launch_check_done(launch);
 }
 
 static void come_back(struct tb_launch *launch)
@@ -312,6 +338,7 @@ static int open_all(struct tb_launch *launch)
     tb_timer_init(&launch->beat, beat);
     tb_timer_init(&launch->unfinalized_timer, tb_ending_unfinalized);
     tb_timer_init(&launch->end_timer, end_overdue);
+    tb_timer_init(&launch->screen_timer, screens_overdue);
     for (int i = 0; i < 2; i++)
         tb_screen_open(&launch->screens[i], launch, i + 1);
     if (rc == TB_OK)
@@ -336,7 +363,7 @@ static void start(struct tb_launch *launch)
         tb_timer_set(&launch->loop, &launch->job_timer, launch->options->timeout);
     for (uint32_t i = 0; i < launch->host_count; i++)
         if (!launch->guests[i].target.local && tb_param.heartbeat > 0 && !tb_timer_is_set(&launch->beat))
-            tb_timer_set(&launch->loop, &launch->beat, tb_param.heartbeat / 3);
+            set_beat(launch);
     tb_guests_start(launch);
     /* With one host nobody needs an address, so it can start its ranks at once. */
     struct tb_pipe *only = &launch->guests[0].pipe;

@@ -22,12 +22,15 @@ struct tb_host_list {
     struct tb_host_entry *entries;
 };
 
-/* Adds "h1:4,user@h2"; a host that is there already gets more slots. `where` begins error messages. */
+/* Adds "h1:4,user@h2"; a host that is there already, with the same user and port, gets more slots. `where` begins error
+ * messages. */
 int tb_host_list_parse(struct tb_host_list *list, const char *text, const char *where);
 /* Adds the lines of a host file; `name` is for messages. */
 int tb_host_list_read(struct tb_host_list *list, const char *text, const char *name);
 int tb_host_list_load(struct tb_host_list *list, const char *path);
-int tb_host_list_find(const struct tb_host_list *list, const char *name); /* index, or -1 */
+/* Index of the host with this name, user and port, or -1. A mere name (NULL, 0) also finds the first one that has it.
+ */
+int tb_host_list_find(const struct tb_host_list *list, const char *name, const char *user, unsigned port);
 void tb_host_list_close(struct tb_host_list *list);
 
 /* ---- options
@@ -57,9 +60,10 @@ struct tb_options {
     enum tb_map map;
     uint32_t bind; /* enum tb_bind */
     bool tag_output;
-    uint64_t timeout;     /* nanoseconds; 0: none */
-    const char *launcher; /* NULL: ssh */
-    const char *program;  /* path of tombolo on other hosts; NULL: as here */
+    uint64_t timeout;         /* nanoseconds; 0: none */
+    const char *timeout_name; /* what has set it */
+    const char *launcher;     /* NULL: ssh */
+    const char *program;      /* path of tombolo on other hosts; NULL: as here */
 };
 
 /* `words` are what follows the command's name, ended by NULL. Parameters (--set) are set at once. */

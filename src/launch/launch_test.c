@@ -25,9 +25,53 @@ static void lists_are_parsed(void **state)
     assert_string_equal(list.entries[2].name, "fe80::1");
     assert_int_equal(list.entries[2].slots, 2);
     assert_string_equal(list.entries[3].name, "fe80::2");
-    assert_int_equal(tb_host_list_find(&list, "h2"), 1);
-    assert_int_equal(tb_host_list_find(&list, "h3"), -1);
+    assert_int_equal(tb_host_list_find(&list, "h2", NULL, 0), 1);
+    assert_int_equal(tb_host_list_find(&list, "h3", NULL, 0), -1);
     tb_host_list_close(&list);
+}
+
+/* The same name with another user or port leads to another machine, or at least to another account. */
+static void hosts_differ_by_user_and_port(void **state)
+{
+    struct tb_host_list list = {0};
+    assert_int_equal(tb_host_list_parse(&list, "h1:1,kate@h1:2,joe@h1:3,kate@h1:4", "-H"), TB_OK);
+    assert_int_equal(list.count, 3);
+    assert_int_equal(list.entries[1].slots, 6);
+    assert_int_equal(tb_host_list_read(&list, "h1 port=2201\nh1 slots=2 port=2202\nh1 port=2201\nh1\n", "hosts"),
+                     TB_OK);
+    assert_int_equal(list.count, 5);
+    assert_int_equal(list.entries[0].slots, 2);
+    assert_int_equal(list.entries[3].port, 2201);
+    assert_int_equal(list.entries[3].slots, 2);
+    assert_int_equal(list.entries[4].slots, 2);
+    assert_int_equal(tb_host_list_find(&list, "h1", NULL, 0), 0);
+    assert_int_equal(tb_host_list_find(&list, "h1", "joe", 0), 2);
+    assert_int_equal(tb_host_list_find(&list, "h1", NULL, 2202), 4);
+    assert_int_equal(tb_host_list_find(&list, "h1", "eve", 0), -1);
+    tb_host_list_close(&list);
+}
+
+static void timeout_comes_from_the_environment(void **state)
+{
+    static char *plain[] = {(char *)"true", NULL}, *given[] = {(char *)"--timeout", (char *)"2", (char *)"true", NULL};
+    static const struct {
+        const char *value;
+        int rc;
+        uint64_t timeout;
+    } cases[] = {
+        {"1.5", TB_OK, 1500000000u}, {"0", TB_OK, 0}, {"-1", TB_OK, 0}, {"", TB_OK, 0}, {"soon", TB_ERR_ARGUMENT, 0},
+        {"nan", TB_ERR_ARGUMENT, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tb_options options = {0};
+        setenv("MPIEXEC_TIMEOUT", cases[i].value, 1);
+        assert_int_equal(tb_options_parse(&options, plain), cases[i].rc);
+        assert_int_equal(options.timeout, cases[i].timeout);
+        tb_options_close(&options);
+        assert_int_equal(tb_options_parse(&options, given), TB_OK); /* the option wins */
+        assert_int_equal(options.timeout, 2000000000u);
+        tb_options_close(&options);
+    }
+    unsetenv("MPIEXEC_TIMEOUT");
 }
 
 static void bad_lists_are_refused(void **state)
@@ -249,6 +293,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_are_parsed),
+        cmocka_unit_test(hosts_differ_by_user_and_port),
+        cmocka_unit_test(timeout_comes_from_the_environment),
         cmocka_unit_test(bad_lists_are_refused),
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(errors_name_file_and_line),

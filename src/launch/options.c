@@ -33,6 +33,7 @@ const char tb_options_help[] =
     "Output and end\n"
     "  --tag-output          begin each line with its rank\n"
     "  --timeout SECONDS     end the job after this time, with exit code 124\n"
+    "                        (default: the environment variable MPIEXEC_TIMEOUT, if set)\n"
     "  --version, --help\n"
     "\n"
     "Standard input goes to rank 0. The exit code is 0 if every rank ends with 0, otherwise that\n"
@@ -119,6 +120,22 @@ static int parse_timeout(struct tb_options *options, const char *text)
     if (end == text || *end != 0 || !isfinite(seconds) || seconds <= 0 || seconds > 1e9)
         return tb_error(TB_ERR_ARGUMENT, "--timeout %s: should be a number of seconds greater than 0", text);
     options->timeout = (uint64_t)(seconds * 1e9);
+    options->timeout_name = "--timeout";
+    return TB_OK;
+}
+
+/* What other implementations honour too; 0 and less mean no limit, as there. */
+static int take_timeout_variable(struct tb_options *options)
+{
+    const char *text = getenv("MPIEXEC_TIMEOUT");
+    if (options->timeout > 0 || text == NULL || *text == 0)
+        return TB_OK;
+    char *end;
+    double seconds = strtod(text, &end);
+    if (end == text || *end != 0 || !isfinite(seconds) || seconds > 1e9)
+        return tb_error(TB_ERR_ARGUMENT, "MPIEXEC_TIMEOUT=%s: should be a number of seconds", text);
+    options->timeout = seconds > 0 ? (uint64_t)(seconds * 1e9) : 0;
+    options->timeout_name = "MPIEXEC_TIMEOUT";
     return TB_OK;
 }
 
@@ -349,8 +366,10 @@ int tb_options_parse(struct tb_options *options, char **words)
         if (rc != TB_OK || options->action != TB_OPTIONS_RUN)
             return rc;
         at += used;
-        if (words[at] == NULL)
-            return share_hosts(options);
+        if (words[at] == NULL) {
+            rc = take_timeout_variable(options);
+            return rc == TB_OK ? share_hosts(options) : rc;
+        }
         at++;
     }
 }

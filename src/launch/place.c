@@ -21,7 +21,7 @@ static int gather_hosts(struct tb_options *options)
         const struct tb_host_list *own = &options->sections[i].hosts;
         for (uint32_t k = 0; k < own->count; k++) {
             const struct tb_host_entry *entry = &own->entries[k];
-            if (tb_host_list_find(&options->hosts, entry->name) >= 0)
+            if (tb_host_list_find(&options->hosts, entry->name, entry->user, entry->port) >= 0)
                 continue;
             char text[600];
             /* Brackets keep the colons of an IPv6 address apart from the one before the slots. */
@@ -39,9 +39,11 @@ static int gather_hosts(struct tb_options *options)
 static uint32_t list_seats(const struct tb_options *options, const struct tb_section *section, struct seat *seats)
 {
     const struct tb_host_list *list = section->hosts.count > 0 ? &section->hosts : &options->hosts;
-    for (uint32_t i = 0; i < list->count; i++)
-        seats[i] = (struct seat){.entry = tb_host_list_find(&options->hosts, list->entries[i].name),
-                                 .slots = list->entries[i].slots};
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct tb_host_entry *entry = &list->entries[i];
+        seats[i] = (struct seat){.entry = tb_host_list_find(&options->hosts, entry->name, entry->user, entry->port),
+                                 .slots = entry->slots};
+    }
     if (list->count > 0)
         return list->count;
     seats[0] = (struct seat){.entry = -1, .slots = TB_LAUNCH_SLOTS_LIMIT};

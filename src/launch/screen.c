@@ -1,9 +1,10 @@
 /* Standard output and error of the job, and its standard input. The files are the user's: they may be shared with other
- * programs, so they are never made nonblocking; instead only little is written at a time, and only when there is room.
- */
+ * programs, so they are never made nonblocking. A terminal or a pipe is opened a second time, nonblocking, for us
+ * alone; where that is not possible, only little is written at a time, and only when there is room. */
 #include "launch/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,16 +24,31 @@ static void screen_ready(struct tb_watch *watch, uint32_t events)
     tb_launch_check_done(screen->launch);
 }
 
+/* The same terminal or pipe with a description of its own, whose flags are nobody else's; -1: cannot be had. */
+static int open_again(int descriptor)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 void tb_screen_open(struct tb_screen *screen, struct tb_launch *launch, int descriptor)
 {
     struct stat about;
-    *screen = (struct tb_screen){.launch = launch, .descriptor = descriptor, .watch.descriptor = -1};
-    screen->blocking_file = fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
+    *screen =
+        (struct tb_screen){.launch = launch, .number = descriptor, .descriptor = descriptor, .watch.descriptor = -1};
     tb_list_init(&screen->chunks);
+    if (fstat(descriptor, &about) < 0)
+        return;
+    screen->blocking_file = S_ISREG(about.st_mode);
+    int again = S_ISFIFO(about.st_mode) || isatty(descriptor) ? open_again(descriptor) : -1;
+    if (again >= 0)
+        screen->descriptor = again;
 }
 
 static void give_back(struct tb_screen *screen, const struct tb_chunk *chunk)
 {
+    screen->queued -= chunk->length;
     if (chunk->charge > 0)
         screen->launch->guests[chunk->host].written += chunk->charge;
 }
@@ -50,7 +66,7 @@ static void drop_all(struct tb_screen *screen)
 /* Writes once: bytes written, 0: no room, -1: never again. */
 static ssize_t write_some(struct tb_screen *screen, const char *bytes, size_t length)
 {
-    if (!screen->blocking_file) {
+    if (!screen->blocking_file && screen->descriptor == screen->number) {
         struct pollfd room = {.fd = screen->descriptor, .events = POLLOUT};
         if (poll(&room, 1, 0) == 0)
             return 0;
@@ -62,12 +78,12 @@ static ssize_t write_some(struct tb_screen *screen, const char *bytes, size_t le
     if (n >= 0)
         return n;
     if (errno == EAGAIN || errno == EINTR)
-        return 0;
+        return 0; /* interrupted: there is room, as waiting for it will show at once */
     screen->broken = true;
     /* A reader that has gone (`| head`) ends the job as it would end any program: without a word. */
-    if (screen->descriptor == 1 && errno == EPIPE)
+    if (screen->number == 1 && errno == EPIPE)
         tb_launch_fail(screen->launch, TB_VERDICT_CAUSE, 128 + SIGPIPE, "%s", "");
-    else if (screen->descriptor == 1)
+    else if (screen->number == 1)
         tb_launch_fail(screen->launch, TB_VERDICT_CAUSE, 1, "cannot write the output of the job: %s", strerror(errno));
     return -1;
 }
@@ -85,10 +101,13 @@ static void push(struct tb_screen *screen)
                 return;
             }
             if (n == 0) {
-                if (screen->watch.descriptor < 0 &&
-                    tb_loop_watch(loop, &screen->watch, screen->descriptor, EPOLLOUT, screen_ready) != TB_OK)
-                    screen->blocking_file = true;
-                return;
+                if (screen->watch.descriptor >= 0 ||
+                    tb_loop_watch(loop, &screen->watch, screen->descriptor, EPOLLOUT, screen_ready) == TB_OK)
+                    return;
+                /* Nobody would call us again, so it has to be written now, even if that takes its time. */
+                screen->blocking_file = true;
+                screen->descriptor = screen->number;
+                continue;
             }
             chunk->at += (uint32_t)n;
         }
@@ -101,6 +120,7 @@ static void push(struct tb_screen *screen)
 
 static void queue(struct tb_screen *screen, struct tb_chunk *chunk)
 {
+    screen->queued += chunk->length;
     if (screen->broken) {
         give_back(screen, chunk);
         free(chunk);

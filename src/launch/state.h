@@ -48,11 +48,13 @@ struct tb_chunk {
 struct tb_screen {
     struct tb_watch watch;
     struct tb_launch *launch;
-    int descriptor;
+    int number;         /* 1 or 2 */
+    int descriptor;     /* where we write: the same, or a nonblocking one of our own */
     bool blocking_file; /* always ready: a regular file */
     bool broken;        /* nobody reads any more */
     bool mid_line;      /* the last byte was no newline */
     struct tb_list chunks;
+    size_t queued; /* bytes of them: what the windows of the agents allow, and a little of ours */
 };
 
 enum tb_verdict_weight { TB_VERDICT_NONE, TB_VERDICT_LATE, TB_VERDICT_ABORT, TB_VERDICT_CAUSE };
@@ -79,12 +81,14 @@ struct tb_launch {
     struct tb_guest *guests;
     uint32_t silent_count, ready_count, next_start;
     bool ending, killing, flushing;
+    bool hurried;   /* a signal or --timeout ends the job, so readers of its output get little time */
     int interrupts; /* SIGINT and the like so far */
     struct tb_verdict verdict;
     uint8_t *ranks; /* TB_RANK_ flags */
     uint32_t ended_count, unfinalized_count;
     struct tb_ended unfinalized; /* the first that ended without MPI_Finalize */
-    struct tb_timer start_timer, job_timer, beat, unfinalized_timer, end_timer;
+    struct tb_timer start_timer, job_timer, beat, unfinalized_timer, end_timer, screen_timer;
+    uint64_t beat_due;
     struct tb_screen screens[2];
     struct tb_watch input;
     bool input_open, input_ready; /* input_ready: a file that cannot be waited for */

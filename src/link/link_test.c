@@ -633,6 +633,29 @@ static void goodbye_ends_waiting(void **state)
     nodes[2].transport->table->close(nodes[2].transport);
 }
 
+static void a_dropped_process_is_forgotten(void **state)
+{
+    seed_now = 6;
+    net_reset(TB_CAP_DEPENDABLE);
+    nodes_open("repeat=1%,seed=9");
+    nodes_talk(30, 100);
+    frames_each = 40;
+    node_send(&nodes[0], 1, 35);
+    node_send(&nodes[1], 0, 35);
+    assert_true(tb_repair_kept(nodes[0].transport) > 0);
+    nodes[0].transport->table->drop(nodes[0].to[1]);
+    assert_int_equal(tb_repair_kept(nodes[0].transport), 0);
+    uint32_t received = nodes[0].received[1];
+    for (int i = 0; i < 100; i++)
+        nodes_step();
+    assert_int_equal(nodes[0].received[1], received);
+    assert_int_equal(nodes[0].broken[1], 0); /* whoever dropped it knows */
+    assert_true(nodes[0].transport->table->idle(nodes[0].transport));
+    net.cut = true;
+    for (int i = 0; i < NODES; i++)
+        nodes[i].transport->table->close(nodes[i].transport);
+}
+
 /* Frames that only look like ours. */
 static void strays_are_dropped(void **state)
 {
@@ -681,6 +704,7 @@ int main(void)
         cmocka_unit_test(nothing_arrives_then_broken),
         cmocka_unit_test(silence_is_forgiven),
         cmocka_unit_test(goodbye_ends_waiting),
+        cmocka_unit_test(a_dropped_process_is_forgotten),
         cmocka_unit_test(strays_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

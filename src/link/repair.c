@@ -636,6 +636,16 @@ static bool repair_idle(struct tb_transport *transport)
     return r->outstanding == 0 && r->inner->table->idle(r->inner);
 }
 
+static void repair_drop(struct tb_endpoint *endpoint)
+{
+    struct repair_peer *p = (struct repair_peer *)endpoint;
+    struct repair *r = (struct repair *)endpoint->transport;
+    p->broken = p->left = true; /* nobody is told, and no goodbye is waited for */
+    peer_forget(r, p);
+    if (r->inner->table->drop != NULL)
+        r->inner->table->drop(p->inner);
+}
+
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
 
 static struct repair_peer *peer_make(struct repair *r, struct tb_endpoint *inner)
@@ -833,4 +843,5 @@ const struct tb_transport_table tb_transport_repair = {
     .descriptor = repair_descriptor,
     .deadline = repair_deadline,
     .idle = repair_idle,
+    .drop = repair_drop,
 };

@@ -25,7 +25,8 @@ struct tb_bsend {
     void *base; /* as attached */
     int64_t size;
     bool automatic;
-    uint64_t used; /* bytes of all segments */
+    uint32_t references; /* one for being attached, one of each request of MPI_Buffer_iflush */
+    uint64_t used;       /* bytes of all segments */
     uint64_t serial;
     struct tb_list segments;
 };
@@ -79,8 +80,9 @@ static struct tb_segment *find_gap(struct tb_bsend *bsend, uint64_t bytes, struc
     return end >= at && end - at >= bytes ? (struct tb_segment *)at : NULL;
 }
 
-/* Room for a message of `data` bytes, entered in the list and not done; NULL: there is none. */
-static struct tb_segment *take_segment(struct tb_bsend *bsend, uint64_t data)
+/* Room for a message of `data` bytes, entered in the list and not done; NULL: there is none. The holder is told at
+ * once: as soon as the message has left, another thread may forget it. */
+static struct tb_segment *take_segment(struct tb_bsend *bsend, uint64_t data, struct tb_pending *holder)
 {
     uint64_t bytes = HEAD + ((data + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1));
     struct tb_list *before = &bsend->segments;
@@ -96,7 +98,9 @@ static struct tb_segment *take_segment(struct tb_bsend *bsend, uint64_t data)
         return NULL;
     s->bytes = bytes;
     s->serial = ++bsend->serial;
-    s->holder = NULL;
+    s->holder = holder;
+    if (holder != NULL)
+        holder->segment = s;
     bsend->used += bytes;
     tb_request_prepare(&s->request);
     __atomic_store_n((uint32_t *)&s->request.done, 0, __ATOMIC_RELAXED);
@@ -117,10 +121,10 @@ static bool flushed(const struct tb_bsend *bsend, uint64_t serial)
 /* ---- sending and waiting -------------------------------------------------------------------------------------------
  */
 
-static struct tb_segment *find_room(struct tb_bsend *bsend, uint64_t data)
+static struct tb_segment *find_room(struct tb_bsend *bsend, uint64_t data, struct tb_pending *holder)
 {
     tb_self_lock();
-    struct tb_segment *s = take_segment(bsend, data);
+    struct tb_segment *s = take_segment(bsend, data, holder);
     tb_self_unlock();
     return s;
 }
@@ -134,10 +138,10 @@ int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t
     if (holder == NULL && tb_send_now(comm->channel, buffer, to, match, TB_MODE_STANDARD) == TB_OK)
         return MPI_SUCCESS;
     uint64_t data = tb_buffer_bytes(buffer);
-    struct tb_segment *s = find_room(bsend, data);
+    struct tb_segment *s = find_room(bsend, data, holder);
     if (s == NULL) {
         tb_engine_progress(tb_self.engine);
-        s = find_room(bsend, data);
+        s = find_room(bsend, data, holder);
     }
     if (s == NULL)
         return tb_raise(comm, MPI_ERR_BUFFER, call,
@@ -146,12 +150,6 @@ int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t
     struct tb_buffer packed;
     tb_buffer_pack(buffer, (char *)s + HEAD, &packed);
     tb_send_post(comm->channel, &s->request, &packed, to, match, TB_MODE_STANDARD);
-    if (holder != NULL) {
-        tb_self_lock();
-        s->holder = holder;
-        holder->segment = s;
-        tb_self_unlock();
-    }
     return MPI_SUCCESS;
 }
 
@@ -194,15 +192,24 @@ static struct tb_bsend **bsend_place(struct tb_comm *comm)
 
 void tb_bsend_close(struct tb_comm *comm)
 {
-    struct tb_bsend **place = bsend_place(comm);
-    if (*place == NULL)
+    struct tb_bsend **place = bsend_place(comm), *bsend = *place;
+    if (bsend == NULL)
         return;
-    bsend_flush(*place);
+    bsend_flush(bsend);
     tb_self_lock();
-    forget_gone(*place, FORGET_ALL);
-    tb_self_unlock();
-    free(*place);
+    forget_gone(bsend, FORGET_ALL);
     *place = NULL;
+    tb_self_unlock();
+    tb_bsend_release(bsend);
+}
+
+void tb_bsend_release(struct tb_bsend *bsend)
+{
+    tb_self_lock();
+    bool last = --bsend->references == 0;
+    tb_self_unlock();
+    if (last)
+        free(bsend);
 }
 
 /* ---- attaching -----------------------------------------------------------------------------------------------------
@@ -224,6 +231,7 @@ static int attach(const char *call, struct tb_comm *comm, void *buffer, MPI_Coun
     bsend->base = buffer;
     bsend->size = automatic ? 0 : size;
     bsend->automatic = automatic;
+    bsend->references = 1;
     tb_list_init(&bsend->segments);
     *place = bsend;
     return MPI_SUCCESS;
@@ -252,8 +260,13 @@ static int iflush(const char *call, struct tb_comm *comm, MPI_Request *request, 
     if (p == NULL)
         return tb_raise_below(comm, TB_ERR_MEMORY, call);
     tb_pending_set_done(p, true);
-    p->flush.bsend = *bsend_place(comm);
-    p->flush.serial = p->flush.bsend != NULL ? p->flush.bsend->serial : 0;
+    tb_self_lock();
+    struct tb_bsend *bsend = *bsend_place(comm);
+    p->flush.bsend = bsend;
+    p->flush.serial = bsend != NULL ? bsend->serial : 0;
+    if (bsend != NULL)
+        bsend->references++;
+    tb_self_unlock();
     *request = tb_pending_handle(p);
     return MPI_SUCCESS;
 }

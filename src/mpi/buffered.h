@@ -19,7 +19,10 @@ void tb_bsend_let_go(struct tb_pending *holder);
 struct tb_request *tb_bsend_request(const struct tb_pending *holder);
 /* All messages up to `serial` have left the buffer. */
 bool tb_bsend_flushed(struct tb_bsend *bsend, uint64_t serial);
-/* Waits for all messages and takes the buffer away; of the process if comm is NULL. */
+/* Waits for all messages and takes the buffer away; of the process if comm is NULL. Requests that wait for it to be
+ * flushed may outlive it. */
 void tb_bsend_close(struct tb_comm *comm);
+/* Such a request is at its end. */
+void tb_bsend_release(struct tb_bsend *bsend);
 
 #endif

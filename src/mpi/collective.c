@@ -189,21 +189,13 @@ int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_s
     return MPI_SUCCESS;
 }
 
-int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const void *send, const void *receive)
+int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const void *given, const void *taken,
+                     uint64_t bytes)
 {
-    if (send != receive || send == MPI_BOTTOM)
+    if (given != taken || given == MPI_BOTTOM || bytes == 0)
         return MPI_SUCCESS;
     return tb_raise_argument(call->comm, MPI_ERR_BUFFER, names->call, names->buffer_at, names->buffer,
-                             "it is also the other buffer of this call: MPI_IN_PLACE was perhaps meant");
-}
-
-int tb_call_fits(struct tb_call *call, const struct tb_names *names, uint64_t sent, uint64_t room)
-{
-    if (sent == room)
-        return MPI_SUCCESS;
-    return tb_raise_argument(call->comm, MPI_ERR_TRUNCATE, names->call, names->count_at, names->count,
-                             "this rank gives itself %llu bytes and expects %llu", (unsigned long long)sent,
-                             (unsigned long long)room);
+                             "the other buffer of this call is the same: MPI_IN_PLACE was perhaps meant");
 }
 
 void tb_call_relay(struct tb_call *call, const struct tb_buffer *like)

@@ -36,10 +36,9 @@ int tb_call_data(struct tb_call *call, const struct tb_names *names, enum tb_sym
 /* A symbol is blocks of different sizes, one for each of call->blocks. `bytes` may be NULL: of the largest. */
 int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol,
                    const struct tb_vector *vector, uint64_t *bytes);
-/* Buffers of a call must not be the same. */
-int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const void *send, const void *receive);
-/* What this rank gives to itself must fit. */
-int tb_call_fits(struct tb_call *call, const struct tb_names *names, uint64_t sent, uint64_t room);
+/* What this rank gives must not stand where it takes; `bytes` of it. */
+int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const void *given, const void *taken,
+                     uint64_t bytes);
 /* WORK has blocks with room for the packed data of `like`. */
 void tb_call_relay(struct tb_call *call, const struct tb_buffer *like);
 /* What is cut is `elements` of so many bytes. */

@@ -26,10 +26,8 @@ int tb_mpi_Alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
         tb_call_relay(&call, out);
     } else {
         code = tb_call_data(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
-        if (code == MPI_SUCCESS && tb_buffer_bytes(in) > 0)
-            code = tb_call_distinct(&call, &send, sendbuf, recvbuf);
-        if (code == MPI_SUCCESS && !call.comm->inter)
-            code = tb_call_fits(&call, &send, tb_buffer_bytes(in), tb_buffer_bytes(out));
+        if (code == MPI_SUCCESS)
+            code = tb_call_distinct(&call, &send, sendbuf, recvbuf, tb_buffer_bytes(in));
     }
     if (!call.comm->inter)
         tb_call_measure(&call, tb_buffer_bytes(out), 1);
@@ -54,13 +52,8 @@ static int alltoall_vectors(const struct tb_names *send_names, const struct tb_n
     }
     if (code == MPI_SUCCESS)
         code = tb_call_vector(&call, send_names, TB_SYMBOL_IN, send, &sent);
-    if (code == MPI_SUCCESS && sent > 0)
-        code = tb_call_distinct(&call, send_names, send->buffer, receive->buffer);
-    if (code == MPI_SUCCESS && !call.comm->inter) {
-        const struct tb_binding *b = &call.binding;
-        code = tb_call_fits(&call, send_names, tb_buffer_bytes(&b->tables[TB_SYMBOL_IN][call.comm->rank]),
-                            tb_buffer_bytes(&b->tables[TB_SYMBOL_OUT][call.comm->rank]));
-    }
+    if (code == MPI_SUCCESS)
+        code = tb_call_distinct(&call, send_names, send->buffer, receive->buffer, sent);
     return tb_call_end(&call, code);
 }
 

@@ -24,12 +24,14 @@ static bool is_beside(const struct tb_call *call)
     return call->comm->inter && call->what.root == TB_ROOT_BESIDE;
 }
 
-/* The piece of `symbol` that is this rank's own. */
-static uint64_t own_bytes(const struct tb_call *call, enum tb_symbol symbol)
+/* Where in the buffer of all blocks this rank's own one is. */
+static const void *own_place(const struct tb_call *call, enum tb_symbol symbol)
 {
     const struct tb_binding *b = &call->binding;
-    return tb_buffer_bytes(b->cuts[symbol] == TB_CUT_TABLE ? &b->tables[symbol][call->comm->rank]
-                                                           : &b->buffers[symbol]);
+    const struct tb_buffer *blocks = &b->buffers[symbol];
+    if (b->cuts[symbol] == TB_CUT_TABLE)
+        return b->tables[symbol][call->comm->rank].base;
+    return (char *)((uintptr_t)blocks->base + call->comm->rank * blocks->count * (uint64_t)blocks->type->extent);
 }
 
 /* What is the same on all ranks: the bytes of a block. */
@@ -39,19 +41,18 @@ static void measure(struct tb_call *call, enum tb_symbol symbol)
 }
 
 /* The buffer of one block, which the root may have in place; that of all blocks is bound to the other symbol. */
-static int own_block(struct tb_call *call, const struct tb_names *one_names, enum tb_symbol one, const void *one_buffer,
-                     MPI_Count count, MPI_Datatype datatype, const void *all_buffer)
+static int own_block(struct tb_call *call, const struct tb_names *names, enum tb_symbol one, const void *buffer,
+                     MPI_Count count, MPI_Datatype datatype)
 {
     enum tb_symbol all = one == TB_SYMBOL_IN ? TB_SYMBOL_OUT : TB_SYMBOL_IN;
-    if (one_buffer == MPI_IN_PLACE)
-        return tb_call_in_place(call, one_names, is_root(call));
+    if (buffer == MPI_IN_PLACE)
+        return tb_call_in_place(call, names, is_root(call));
     if (call->comm->inter && is_root(call))
         return MPI_SUCCESS;
-    int code = tb_call_data(call, one_names, one, one_buffer, count, datatype);
-    if (code == MPI_SUCCESS && is_root(call) && own_bytes(call, one) > 0)
-        code = tb_call_distinct(call, one_names, one_buffer, all_buffer);
+    int code = tb_call_data(call, names, one, buffer, count, datatype);
     if (code == MPI_SUCCESS && is_root(call))
-        code = tb_call_fits(call, one_names, own_bytes(call, one), own_bytes(call, all));
+        code =
+            tb_call_distinct(call, names, buffer, own_place(call, all), tb_buffer_bytes(&call->binding.buffers[one]));
     return code;
 }
 
@@ -70,7 +71,7 @@ int tb_mpi_Gather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtyp
     if (code == MPI_SUCCESS && is_root(&call))
         code = tb_call_data(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype);
     if (code == MPI_SUCCESS && !is_beside(&call))
-        code = own_block(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype, recvbuf);
+        code = own_block(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
     if (code == MPI_SUCCESS && !is_beside(&call)) {
         measure(&call, is_root(&call) ? TB_SYMBOL_OUT : TB_SYMBOL_IN);
         if (!is_root(&call))
@@ -92,7 +93,7 @@ int tb_mpi_Gatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendty
     if (code == MPI_SUCCESS && is_root(&call))
         code = tb_call_vector(&call, &receive, TB_SYMBOL_OUT, &blocks, NULL);
     if (code == MPI_SUCCESS && !is_beside(&call))
-        code = own_block(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype, recvbuf);
+        code = own_block(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
     return tb_call_end(&call, code);
 }
 
@@ -111,7 +112,7 @@ int tb_mpi_Scatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendty
     if (code == MPI_SUCCESS && is_root(&call))
         code = tb_call_data(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
     if (code == MPI_SUCCESS && !is_beside(&call))
-        code = own_block(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype, sendbuf);
+        code = own_block(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype);
     if (code == MPI_SUCCESS && !is_beside(&call)) {
         measure(&call, is_root(&call) ? TB_SYMBOL_IN : TB_SYMBOL_OUT);
         if (!is_root(&call))
@@ -133,7 +134,7 @@ int tb_mpi_Scatterv(const void *sendbuf, struct tb_ints sendcounts, struct tb_in
     if (code == MPI_SUCCESS && is_root(&call))
         code = tb_call_vector(&call, &send, TB_SYMBOL_IN, &blocks, NULL);
     if (code == MPI_SUCCESS && !is_beside(&call))
-        code = own_block(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype, sendbuf);
+        code = own_block(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype);
     return tb_call_end(&call, code);
 }
 
@@ -142,15 +143,14 @@ int tb_mpi_Scatterv(const void *sendbuf, struct tb_ints sendcounts, struct tb_in
 
 /* This rank's own block; OUT is bound. */
 static int allgather_send(struct tb_call *call, const struct tb_names *names, const void *sendbuf, MPI_Count sendcount,
-                          MPI_Datatype sendtype, const void *recvbuf)
+                          MPI_Datatype sendtype)
 {
     if (sendbuf == MPI_IN_PLACE)
         return tb_call_in_place(call, names, true);
     int code = tb_call_data(call, names, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
-    if (code == MPI_SUCCESS && own_bytes(call, TB_SYMBOL_IN) > 0)
-        code = tb_call_distinct(call, names, sendbuf, recvbuf);
     if (code == MPI_SUCCESS && !call->comm->inter)
-        code = tb_call_fits(call, names, own_bytes(call, TB_SYMBOL_IN), own_bytes(call, TB_SYMBOL_OUT));
+        code = tb_call_distinct(call, names, sendbuf, own_place(call, TB_SYMBOL_OUT),
+                                tb_buffer_bytes(&call->binding.buffers[TB_SYMBOL_IN]));
     return code;
 }
 
@@ -164,7 +164,7 @@ int tb_mpi_Allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
     if (code == MPI_SUCCESS)
         code = tb_call_data(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype);
     if (code == MPI_SUCCESS)
-        code = allgather_send(&call, &send, sendbuf, sendcount, sendtype, recvbuf);
+        code = allgather_send(&call, &send, sendbuf, sendcount, sendtype);
     /* Between two groups the blocks of each have their own size. */
     if (code == MPI_SUCCESS && !call.comm->inter)
         measure(&call, TB_SYMBOL_OUT);
@@ -182,6 +182,6 @@ int tb_mpi_Allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sen
     if (code == MPI_SUCCESS)
         code = tb_call_vector(&call, &receive, TB_SYMBOL_OUT, &blocks, NULL);
     if (code == MPI_SUCCESS)
-        code = allgather_send(&call, &send, sendbuf, sendcount, sendtype, recvbuf);
+        code = allgather_send(&call, &send, sendbuf, sendcount, sendtype);
     return tb_call_end(&call, code);
 }

@@ -48,8 +48,8 @@ static int bind_reduction(struct tb_call *call, const struct tb_names *send, con
         code = bind_whole(call, send, TB_SYMBOL_IN, sendbuf, count, datatype);
     if (code == MPI_SUCCESS && takes)
         code = bind_whole(call, receive, TB_SYMBOL_OUT, recvbuf, count, datatype);
-    if (code == MPI_SUCCESS && gives && takes && count > 0)
-        code = tb_call_distinct(call, send, sendbuf, recvbuf);
+    if (code == MPI_SUCCESS && gives && takes)
+        code = tb_call_distinct(call, send, sendbuf, recvbuf, (uint64_t)count);
     return code == MPI_SUCCESS ? bind_op(call, op, datatype, (uint64_t)count) : code;
 }
 
@@ -125,8 +125,8 @@ static int bind_parts(struct tb_call *call, const struct tb_names *send, const s
             tb_call_data(call, in_place ? receive : send, TB_SYMBOL_IN, in_place ? recvbuf : sendbuf, total, datatype);
     if (code == MPI_SUCCESS)
         code = tb_call_data(call, receive, TB_SYMBOL_OUT, recvbuf, own, datatype);
-    if (code == MPI_SUCCESS && total > 0)
-        code = tb_call_distinct(call, send, sendbuf, recvbuf);
+    if (code == MPI_SUCCESS)
+        code = tb_call_distinct(call, send, sendbuf, recvbuf, (uint64_t)total);
     return code;
 }
 

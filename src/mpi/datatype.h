@@ -1,7 +1,7 @@
-/* Datatypes as the MPI calls see them. A predefined type is found in a table by its handle. For every other handle there
- * is a struct tb_datatype, which holds a struct tb_type of the data layer and what the program has attached; it lives
- * until MPI_Type_free, while the type itself lives until the last request, handle or other type that uses it is gone.
- * Any thread may look one up; one thread at a time may name it, commit it or attach to it. */
+/* Datatypes as the MPI calls see them. A predefined type is found in a table by its handle. For every other handle
+ * there is a struct tb_datatype, which holds a struct tb_type of the data layer and what the program has attached; it
+ * lives until MPI_Type_free, while the type itself lives until the last request, handle or other type that uses it is
+ * gone. Any thread may look one up; one thread at a time may name it, commit it or attach to it. */
 #ifndef TB_MPI_DATATYPE_H
 #define TB_MPI_DATATYPE_H
 

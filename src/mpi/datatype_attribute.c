@@ -78,7 +78,7 @@ int tb_mpi_Type_get_name(MPI_Datatype datatype, char *type_name, int *resultlen)
     if (type_name == NULL || resultlen == NULL)
         return tb_raise_null(NULL, call, type_name == NULL ? 2 : 3, type_name == NULL ? "type_name" : "resultlen");
     *resultlen = snprintf(type_name, MPI_MAX_OBJECT_NAME, "%s",
-                          d->named          ? d->name
+                          d->named             ? d->name
                           : d->head.value == 0 ? d->type->name
                                                : "");
     return MPI_SUCCESS;

@@ -59,8 +59,8 @@ int tb_mpi_Type_get_envelope_c(MPI_Datatype datatype, MPI_Count *num_integers, M
     const struct tb_recipe *recipe = find(call, datatype, true, &code);
     if (recipe == NULL)
         return code;
-    code = check_results(call, (void *const[]){num_integers, num_addresses, num_large_counts, num_datatypes, combiner},
-                         5);
+    code =
+        check_results(call, (void *const[]){num_integers, num_addresses, num_large_counts, num_datatypes, combiner}, 5);
     if (code != MPI_SUCCESS)
         return code;
     *num_integers = (MPI_Count)recipe->integer_count;

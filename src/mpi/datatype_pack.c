@@ -50,8 +50,8 @@ static int check_unpacked(const struct packing *p, const struct tb_names *names,
 int tb_mpi_Pack(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
                 MPI_Count *position, MPI_Comm comm)
 {
-    static const struct tb_names names = {
-        "MPI_Pack", "inbuf", "incount", "datatype", NULL, NULL, "comm", 1, 2, 3, 0, 0, 7};
+    static const struct tb_names names = {"MPI_Pack", "inbuf", "incount", "datatype", NULL, NULL, "comm",
+                                          1,          2,       3,         0,          0,    7};
     const struct packing p = {names.call, tb_comm_find(comm), "outbuf", "outsize", 4, 5, 6, outbuf, outsize, position};
     struct tb_buffer b = tb_buffer_of(inbuf, incount, tb_type_find(datatype));
     if (p.comm == NULL)
@@ -138,8 +138,8 @@ static int check_external(const char *call, const char *datarep, const struct tb
     return error < 0 ? tb_raise_below(NULL, error, call) : MPI_SUCCESS;
 }
 
-int tb_mpi_Pack_external(const char *datarep, const void *inbuf, MPI_Count incount, MPI_Datatype datatype,
-                         void *outbuf, MPI_Count outsize, MPI_Count *position)
+int tb_mpi_Pack_external(const char *datarep, const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf,
+                         MPI_Count outsize, MPI_Count *position)
 {
     static const struct tb_names names = {
         "MPI_Pack_external", "inbuf", "incount", "datatype", NULL, NULL, NULL, 2, 3, 4, 0, 0, 0};
@@ -158,8 +158,8 @@ int tb_mpi_Pack_external(const char *datarep, const void *inbuf, MPI_Count incou
     return MPI_SUCCESS;
 }
 
-int tb_mpi_Unpack_external(const char datarep[], const void *inbuf, MPI_Count insize, MPI_Count *position,
-                           void *outbuf, MPI_Count outcount, MPI_Datatype datatype)
+int tb_mpi_Unpack_external(const char datarep[], const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf,
+                           MPI_Count outcount, MPI_Datatype datatype)
 {
     static const struct tb_names names = {
         "MPI_Unpack_external", "outbuf", "outcount", "datatype", NULL, NULL, NULL, 5, 6, 7, 0, 0, 0};

@@ -80,8 +80,8 @@ static void fill_side(int *ranks, int *weights, int degree, const int *from, con
     }
 }
 
-int tb_mpi_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[],
-                                      int outdegree, const int destinations[], const int destweights[], MPI_Info info,
+int tb_mpi_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[], const int *sourceweights,
+                                      int outdegree, const int destinations[], const int *destweights, MPI_Info info,
                                       int reorder, MPI_Comm *comm_dist_graph)
 {
     static const char call[] = "MPI_Dist_graph_create_adjacent";
@@ -211,7 +211,7 @@ static struct tb_topo *dist_from(struct half *halves, uint32_t count, bool weigh
 }
 
 int tb_mpi_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[],
-                             const int destinations[], const int weights[], MPI_Info info, int reorder,
+                             const int destinations[], const int *weights, MPI_Info info, int reorder,
                              MPI_Comm *comm_dist_graph)
 {
     static const char call[] = "MPI_Dist_graph_create";
@@ -275,8 +275,8 @@ static void give_side(const struct tb_topo *topo, int room, int degree, const in
         memcpy(weights, from_weights, count * sizeof *weights);
 }
 
-int tb_mpi_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[], int maxoutdegree,
-                                int destinations[], int destweights[])
+int tb_mpi_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int *sourceweights, int maxoutdegree,
+                                int destinations[], int *destweights)
 {
     static const char call[] = "MPI_Dist_graph_neighbors";
     struct tb_comm *c;

@@ -164,12 +164,17 @@ static const struct added *added_find(int code)
     return &book->added[at];
 }
 
+/* The text of a class of the standard; NULL if it is none. */
+static const char *class_text(int class)
+{
+    return class >= 0 && class < CLASS_COUNT ? class_texts[class] : NULL;
+}
+
 int tb_error_class(int code)
 {
-    if (code >= 0 && code < CLASS_COUNT)
-        return code;
-    if (code > 0 && (code & TB_ERROR_TOLD) != 0)
-        return code & 0xff;
+    int standard = code > 0 && (code & TB_ERROR_TOLD) != 0 ? code & 0xff : code;
+    if (class_text(standard) != NULL)
+        return standard;
     pthread_mutex_lock(&tb_self.error_lock);
     const struct added *added = added_find(code);
     int class = added != NULL ? added->class : MPI_ERR_UNKNOWN;
@@ -185,11 +190,11 @@ void tb_error_text(int code, char text[MPI_MAX_ERROR_STRING])
     const char *source = NULL;
     if (code > 0 && (code & TB_ERROR_TOLD) != 0) {
         const struct story *story = book ? &book->stories[(uint32_t)code >> 8 & (TB_ERROR_STORIES - 1)] : NULL;
-        source = story != NULL && story->code == code ? story->text : class_texts[code & 0xff];
+        source = story != NULL && story->code == code ? story->text : class_text(code & 0xff);
     } else if (added != NULL) {
         source = added->text != NULL ? added->text : "";
-    } else if (code >= 0 && code < CLASS_COUNT) {
-        source = class_texts[code];
+    } else {
+        source = class_text(code);
     }
     snprintf(text, MPI_MAX_ERROR_STRING, "%s", source != NULL ? source : "this is no error code");
     pthread_mutex_unlock(&tb_self.error_lock);
@@ -206,6 +211,17 @@ int tb_error_last_used(void)
 /* ---- raising -------------------------------------------------------------------------------------------------------
  */
 
+void tb_error_flush_output(void)
+{
+    FILE *const streams[] = {stdout, stderr};
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+        if (ftrylockfile(streams[i]) != 0)
+            continue;
+        fflush(streams[i]);
+        funlockfile(streams[i]);
+    }
+}
+
 _Noreturn void tb_error_fatal(int code)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -213,7 +229,7 @@ _Noreturn void tb_error_fatal(int code)
     int status = tb_error_class(code);
     if (status <= 0 || status > 255)
         status = 1;
-    fflush(NULL);
+    tb_error_flush_output();
     if (tb_self.job.control < 0 || tb_self.state != TB_STATE_ACTIVE) {
         fprintf(stderr, "tombolo: process %d: %s\n", (int)getpid(), text);
         _exit(status);
@@ -224,18 +240,22 @@ _Noreturn void tb_error_fatal(int code)
 
 int tb_raise_code(struct tb_comm *comm, int code)
 {
+    bool given = comm != NULL;
     if (comm == NULL)
         comm = tb_self.self;
     if (comm == NULL)
         tb_error_fatal(code);
+    /* Before MPI 4.0 such errors went to MPI_COMM_WORLD, and programs that set its handler still expect that. */
+    if (!given && comm->errhandler == &tb_errhandler_fatal)
+        comm = tb_self.world;
     struct tb_errhandler *handler = comm->errhandler;
     if (handler == &tb_errhandler_return)
         return code;
     if (handler->kind == TB_ERRHANDLER_PREDEFINED)
         tb_error_fatal(code);
     MPI_Comm handle = tb_comm_handle(comm);
-    int given = code;
-    handler->function(&handle, &given);
+    int copy = code;
+    handler->function(&handle, &copy);
     return code;
 }
 

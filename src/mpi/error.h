@@ -17,8 +17,9 @@
 #define TB_ERROR_TOLD        (1 << 30)
 #define TB_ERROR_STORIES     64
 
-/* Raises an error of `class` in `call`: tells its story, calls the error handler of `comm` (NULL: of the process) and
- * returns the code, unless the handler ends the job. */
+/* Raises an error of `class` in `call`: tells its story, calls the error handler of `comm` (NULL: of the process, which is
+ * that of MPI_COMM_SELF, or of MPI_COMM_WORLD as long as the former is the default) and returns the code, unless the
+ * handler ends the job. */
 int tb_raise(struct tb_comm *comm, int class, const char *call, const char *format, ...)
     __attribute__((format(printf, 4, 5), cold));
 /* The same about one argument of the call: "MPI_Send: argument 4 (dest): ...". */
@@ -49,6 +50,9 @@ int tb_error_class(int code); /* of a code; MPI_ERR_UNKNOWN if there is none */
 void tb_error_text(int code, char text[MPI_MAX_ERROR_STRING]);
 int tb_error_last_used(void);
 
+/* Before the process ends: writes out what the program has printed. A stream that another thread holds is passed over,
+ * since that thread may wait for ever. */
+void tb_error_flush_output(void) __attribute__((cold));
 /* Ends the job with the code's text, which the launcher shows; or the process, where there is no job to end. */
 _Noreturn void tb_error_fatal(int code) __attribute__((cold));
 

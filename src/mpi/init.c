@@ -183,10 +183,10 @@ static int settle(void)
     code = tb_attributes_delete(&world);
     if (code != MPI_SUCCESS)
         return code;
+    tb_pending_wait_orphans();
     tb_bsend_close(NULL);
     tb_bsend_close(tb_self.world);
     tb_bsend_close(tb_self.self);
-    tb_pending_wait_orphans();
     return MPI_SUCCESS;
 }
 
@@ -219,7 +219,7 @@ int tb_mpi_Abort(MPI_Comm comm, int errorcode)
     char text[64] = ""; /* the launcher says it in its own words */
     if (tb_self.job.source == TB_JOB_ALONE)
         snprintf(text, sizeof text, "MPI_Abort was called with code %d", errorcode);
-    fflush(NULL);
+    tb_error_flush_output();
     tb_job_abort(&tb_self.job, errorcode, text);
 }
 

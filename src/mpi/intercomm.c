@@ -42,8 +42,7 @@ static int connect_groups(const char *call, struct tb_comm *local, uint32_t lead
     if (error < 0)
         return tb_raise_below(local, error, call);
     struct tb_news mine = {shape.procs, shape.size * sizeof *shape.procs};
-    error =
-        tb_agree_across(local, leader, peer, remote, tb_topic_match(TB_TOPIC_INTERCOMM, tag), &mine, &theirs, &context);
+    error = tb_agree_across(local, leader, peer, remote, match, &mine, &theirs, &context);
     if (error < 0) {
         free(shape.procs);
         return tb_raise_below(local, error, call);

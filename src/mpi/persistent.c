@@ -112,6 +112,7 @@ int tb_pending_start(struct tb_pending *p, const char *call)
         p->cancelling = false;
         tb_pending_set_done(p, true);
         code = tb_bsend_send(p->comm, &p->again.buffer, p->again.rank, p->again.match, p, call);
+        p->active = code == MPI_SUCCESS;
         break;
     default:
         tb_pending_set_done(p, true);
@@ -138,6 +139,7 @@ static struct tb_pending *startable(const char *call, MPI_Request handle, const 
 int tb_mpi_Start(MPI_Request *request)
 {
     static const char call[] = "MPI_Start";
+    tb_require_active(call);
     if (request == NULL)
         return tb_raise_null(NULL, call, 1, "request");
     int code = MPI_SUCCESS;

@@ -151,6 +151,8 @@ static void pending_give(struct tb_pending *p)
             pending_give(p->exchange.send);
         free(p->exchange.copy);
     }
+    if (p->kind == TB_PENDING_FLUSH && p->flush.bsend != NULL)
+        tb_bsend_release(p->flush.bsend);
     const struct tb_type *type = p->type;
     tb_handle_give(TB_OBJECT_REQUEST, p);
     tb_type_let_go(type);
@@ -188,23 +190,34 @@ int tb_raise_request(const char *call, int position, const char *name, MPI_Reque
 /* ---- freeing while active ------------------------------------------------------------------------------------------
  */
 
-/* Looks at `most` orphans, the one that was looked at longest ago first, and gives back those that are done. */
+/* Looks at `most` orphans, the one that was looked at longest ago first, and gives back those that are done. They are
+ * looked at without the lock, which some kinds take themselves. */
 static void sweep_orphans(uint32_t most)
 {
-    struct tb_list finished;
+    struct tb_list taken;
     struct tb_pending *p;
-    tb_list_init(&finished);
+    tb_list_init(&taken);
     tb_self_lock();
-    for (uint32_t n = most < tb_self.orphan_count ? most : tb_self.orphan_count; n > 0; n--) {
-        p = TB_CONTAINER(tb_self.orphans.next, struct tb_pending, orphans);
-        bool done = tb_pending_done(p);
-        tb_list_remove(&p->orphans);
-        tb_list_append(done ? &finished : &tb_self.orphans, &p->orphans);
-        tb_self.orphan_count -= done;
+    for (; most > 0 && tb_self.orphan_count > 0; most--) {
+        struct tb_list *first = tb_self.orphans.next;
+        tb_list_remove(first);
+        tb_list_append(&taken, first);
+        tb_self.orphan_count--;
     }
     tb_self_unlock();
-    TB_LIST_EACH (p, &finished, struct tb_pending, orphans)
+    TB_LIST_EACH (p, &taken, struct tb_pending, orphans) {
+        if (!tb_pending_done(p))
+            continue;
+        tb_list_remove(&p->orphans);
         pending_give(p);
+    }
+    tb_self_lock();
+    TB_LIST_EACH (p, &taken, struct tb_pending, orphans) {
+        tb_list_remove(&p->orphans);
+        tb_list_append(&tb_self.orphans, &p->orphans);
+        tb_self.orphan_count++;
+    }
+    tb_self_unlock();
 }
 
 void tb_pending_wait_orphans(void)
@@ -222,9 +235,32 @@ void tb_pending_wait_orphans(void)
     }
 }
 
+/* One thread may free a generalized request while another completes it: the later of the two gives it back. True: that
+ * is left to MPI_Grequest_complete, and the request must not be touched again. */
+static bool general_leave(struct tb_pending *p)
+{
+    tb_self_lock();
+    p->freed = !tb_pending_done(p);
+    bool left = p->freed;
+    tb_self_unlock();
+    return left;
+}
+
+/* The other side. False: the request has been freed, and the caller must give it back. */
+static bool general_complete(struct tb_pending *p)
+{
+    tb_self_lock();
+    bool wanted = !p->freed;
+    if (wanted)
+        tb_pending_set_done(p, true);
+    tb_self_unlock();
+    return wanted;
+}
+
 int tb_mpi_Request_free(MPI_Request *request)
 {
     static const char call[] = "MPI_Request_free";
+    tb_require_active(call);
     if (request == NULL)
         return tb_raise_null(NULL, call, 1, "request");
     struct tb_pending *p = tb_pending_find(*request);
@@ -232,10 +268,8 @@ int tb_mpi_Request_free(MPI_Request *request)
         return tb_raise_request(call, 1, "request", *request);
     *request = MPI_REQUEST_NULL;
     sweep_orphans(8);
-    if (p->kind == TB_PENDING_GENERALIZED && !tb_pending_done(p)) {
-        p->freed = true; /* MPI_Grequest_complete gives it back */
+    if (p->kind == TB_PENDING_GENERALIZED && general_leave(p))
         return MPI_SUCCESS;
-    }
     if (!p->active || tb_pending_done(p)) {
         int code = p->kind == TB_PENDING_GENERALIZED ? p->general.free(p->general.state) : MPI_SUCCESS;
         pending_give(p);
@@ -261,6 +295,7 @@ static void cancel_buffered(struct tb_pending *p)
 int tb_mpi_Cancel(MPI_Request *request)
 {
     static const char call[] = "MPI_Cancel";
+    tb_require_active(call);
     if (request == NULL)
         return tb_raise_null(NULL, call, 1, "request");
     struct tb_pending *p = tb_pending_find(*request);
@@ -317,17 +352,17 @@ int tb_mpi_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_fr
 int tb_mpi_Grequest_complete(MPI_Request request)
 {
     static const char call[] = "MPI_Grequest_complete";
+    tb_require_active(call);
     struct tb_pending *p = tb_pending_find(request);
     if (p == NULL)
         return tb_raise_request(call, 1, "request", request);
     if (p->kind != TB_PENDING_GENERALIZED)
         return tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, 1, "request", "it is not a generalized request");
-    if (p->freed) {
+    if (!general_complete(p)) {
         int code = p->general.free(p->general.state);
         pending_give(p);
         return code == MPI_SUCCESS ? code : tb_raise_code(NULL, code);
     }
-    tb_pending_set_done(p, true);
     tb_engine_kick(tb_self.engine);
     return MPI_SUCCESS;
 }

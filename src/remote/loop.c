@@ -140,9 +140,14 @@ int tb_loop_run(struct tb_loop *loop)
 
 int tb_signals_open(const sigset_t *set, sigset_t *before, int *descriptor)
 {
-    if (sigprocmask(SIG_BLOCK, set, before) < 0)
+    sigset_t heard = *set;
+    struct sigaction action;
+    for (int number = 1; number < NSIG; number++)
+        if (sigismember(&heard, number) == 1 && sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+            sigdelset(&heard, number);
+    if (sigprocmask(SIG_BLOCK, &heard, before) < 0)
         return tb_error_errno("cannot block signals");
-    *descriptor = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+    *descriptor = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
     if (*descriptor < 0)
         return tb_error_errno("cannot make a signal descriptor");
     return TB_OK;

@@ -54,7 +54,8 @@ void tb_timer_set(struct tb_loop *loop, struct tb_timer *timer, uint64_t after);
 void tb_timer_clear(struct tb_timer *timer);
 bool tb_timer_is_set(const struct tb_timer *timer);
 
-/* Blocks the signals of `set` and gives a descriptor that tells them; the mask from before goes to *before. */
+/* Blocks the signals of `set` and gives a descriptor that tells them; the mask from before goes to *before. Those that
+ * are ignored (nohup) stay so: a descriptor would tell them nevertheless. */
 int tb_signals_open(const sigset_t *set, sigset_t *before, int *descriptor);
 
 /* ---- children

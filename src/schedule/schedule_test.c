@@ -167,12 +167,205 @@ static void an_edge_used_twice_is_found(void **state)
     assert_int_equal(validate(p, 2), TB_ERR_ARGUMENT);
 }
 
+/* Operands are numbered by rank, and only neighbours may be combined: low digit the last one, high digit the first. */
+static uint64_t operands[3][1] = {{0x11}, {0x22}, {0x33}}, total[] = {0x13};
+
+static uint64_t *operand(void *context, uint32_t rank, enum tb_symbol symbol)
+{
+    return symbol == TB_SYMBOL_IN ? operands[rank] : NULL;
+}
+
+static const uint64_t *reduced(void *context, uint32_t rank, enum tb_symbol symbol)
+{
+    return rank == 0 && symbol == TB_SYMBOL_OUT ? total : NULL;
+}
+
+static uint64_t neighbours(void *context, uint64_t first, uint64_t second)
+{
+    return (first & 15) + 1 == second >> 4 ? (first & 0xf0) | (second & 15) : 0;
+}
+
+#define IN   ((struct tb_slice){TB_SYMBOL_IN, 0, 1, 1})
+#define WORK ((struct tb_slice){TB_SYMBOL_WORK, 0, 1, 1})
+
+/* Ranks 1 and 2 send to rank 0, which combines in order, or not; ordered by the builder, or not. */
+static int reduce_to_first(bool in_order, bool ordered)
+{
+    struct tb_builder b;
+    struct tb_program *p[3];
+    tb_builder_open(&b, 1);
+    if (ordered)
+        tb_builder_order(&b);
+    tb_builder_receive(&b, in_order ? 2 : 1, 0, OUT(1));
+    tb_builder_receive(&b, in_order ? 1 : 2, 0, WORK);
+    tb_builder_reduce(&b, WORK, OUT(1));
+    tb_builder_reduce(&b, IN, OUT(1));
+    p[0] = finish(&b);
+    for (uint32_t rank = 1; rank < 3; rank++) {
+        tb_builder_open(&b, 1);
+        tb_builder_send(&b, 0, 0, IN);
+        p[rank] = finish(&b);
+    }
+    struct tb_validation v = {3, p, operand, reduced, NULL, neighbours, 0};
+    int rc = tb_schedule_validate(&v);
+    for (int i = 0; i < 3; i++)
+        tb_program_free(p[i]);
+    return rc;
+}
+
+static void reductions_are_checked(void **state)
+{
+    assert_int_equal(reduce_to_first(true, true), TB_OK);
+    assert_int_equal(reduce_to_first(false, true), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "combines"));
+    assert_int_equal(reduce_to_first(true, false), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "no order"));
+}
+
+/* Four pieces in one message, and in two. */
+static void joined_pieces_are_one_message(void **state)
+{
+    for (int other = 0; other < 2; other++) {
+        struct tb_builder b;
+        struct tb_program *p[2];
+        tb_builder_open(&b, 4);
+        tb_builder_send(&b, 1, 0, OUT(4));
+        tb_builder_join(&b);
+        p[0] = finish(&b);
+        tb_builder_open(&b, 4);
+        tb_builder_receive(&b, 0, 0, OUT(4));
+        if (!other)
+            tb_builder_join(&b);
+        p[1] = finish(&b);
+        assert_int_equal(tb_step_items(&p[0]->steps[0]), 1);
+        assert_int_equal(validate(p, 2), other ? TB_ERR_MISMATCH : TB_OK);
+    }
+    struct tb_builder b;
+    struct tb_program *none = NULL;
+    tb_builder_open(&b, 4);
+    tb_builder_send(&b, 1, 0, (struct tb_slice){TB_SYMBOL_OUT, 0, 2, 2});
+    tb_builder_join(&b);
+    assert_int_equal(tb_builder_finish(&b, &none), TB_ERR_ARGUMENT);
+}
+
+/* Rank 1 passes on downwards what comes: piece 3 first, then each of the others when it is there. */
+static void shifted_dependencies(void **state)
+{
+    struct tb_builder b;
+    struct tb_program *p[3];
+    const struct tb_slice top = {TB_SYMBOL_OUT, 3, 1, 1}, below = {TB_SYMBOL_OUT, 2, -1, 3},
+                          all = {TB_SYMBOL_OUT, 3, -1, 4};
+    tb_builder_open(&b, 4);
+    tb_builder_send(&b, 1, 1, top);
+    tb_builder_send(&b, 1, 0, below);
+    p[0] = finish(&b);
+    tb_builder_open(&b, 4);
+    uint32_t first = tb_builder_receive(&b, 0, 1, top);
+    uint32_t rest = tb_builder_receive(&b, 0, 0, below);
+    tb_builder_send(&b, 2, 0, all);
+    tb_builder_after(&b, first);
+    tb_builder_after_shifted(&b, rest);
+    p[1] = finish(&b);
+    assert_int_equal(tb_step_needs(&p[1]->steps[2], p[1]->after[p[1]->steps[2].after + 1], 3, 0), 0);
+    assert_int_equal(tb_step_needs(&p[1]->steps[2], p[1]->after[p[1]->steps[2].after + 1], 3, 3), 3);
+    tb_builder_open(&b, 4);
+    tb_builder_receive(&b, 1, 0, all);
+    p[2] = finish(&b);
+    assert_int_equal(validate(p, 3), TB_OK);
+}
+
+/* A shift too many: piece k may be sent before it has come. */
+static void shifted_races_are_found(void **state)
+{
+    struct tb_builder b;
+    tb_builder_open(&b, 4);
+    uint32_t got = tb_builder_receive(&b, 0, 0, OUT(4));
+    tb_builder_send(&b, 2, 0, OUT(4));
+    tb_builder_after_shifted(&b, got);
+    struct tb_program *p[] = {sender(1, 0, 4, 4), finish(&b), receiver(1, 0, 4, 4)};
+    assert_int_equal(validate(p, 3), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "no order"));
+}
+
+/* Rank 0 of the first group to rank 0 of the second, which sends on to rank 1 beside it. */
+static void groups_have_their_own_ranks(void **state)
+{
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct tb_builder b;
+        struct tb_program *p[3];
+        p[0] = sender(0, 0, 4, 4);
+        tb_builder_open(&b, 4);
+        tb_builder_order(&b);
+        tb_builder_receive(&b, 0, 0, OUT(4));
+        tb_builder_send(&b, 1, 0, OUT(4));
+        if (!wrong)
+            tb_builder_local(&b);
+        p[1] = finish(&b);
+        tb_builder_open(&b, 4);
+        tb_builder_receive(&b, 0, 0, OUT(4));
+        tb_builder_local(&b);
+        p[2] = finish(&b);
+        struct tb_validation v = {.ranks = 3, .programs = p, .initial = initial, .expect = expect, .split = 1};
+        assert_int_equal(tb_schedule_validate(&v), wrong ? TB_ERR_ARGUMENT : TB_OK);
+        for (int i = 0; i < 3; i++)
+            tb_program_free(p[i]);
+    }
+}
+
+/* An ordered program depends on what it must, and on nothing that follows from that. */
+static void the_builder_orders_steps(void **state)
+{
+    struct tb_builder b;
+    tb_builder_open(&b, 2);
+    tb_builder_order(&b);
+    for (uint32_t i = 0; i < 10; i++)
+        tb_builder_copy(&b, (struct tb_slice){TB_SYMBOL_OUT, i % 2, 1, 1},
+                        (struct tb_slice){TB_SYMBOL_OUT, 1 - i % 2, 1, 1});
+    tb_builder_send(&b, 1, 0, OUT(1));
+    tb_builder_send(&b, 2, 0, OUT(1));
+    tb_builder_receive(&b, 3, 0, OUT(2));
+    struct tb_program *p = finish(&b);
+    assert_int_equal(p->steps[0].after_count, 0);
+    for (uint32_t i = 1; i < 10; i++)
+        assert_int_equal(p->steps[i].after_count, 1);
+    assert_int_equal(p->steps[10].after_count, 1);
+    assert_int_equal(p->steps[11].after_count, 1);
+    assert_int_equal(p->after[p->steps[11].after], 9);
+    assert_int_equal(p->steps[12].after_count, 2);
+    tb_program_free(p);
+}
+
+static void a_shape_is_for_work_alone(void **state)
+{
+    struct tb_builder b;
+    struct tb_program *p = NULL;
+    tb_builder_open(&b, 1);
+    tb_builder_receive(&b, 1, 0, OUT(1));
+    tb_builder_like(&b, OUT(1));
+    assert_int_equal(tb_builder_finish(&b, &p), TB_ERR_ARGUMENT);
+    tb_builder_open(&b, 1);
+    tb_builder_receive(&b, 1, 0, WORK);
+    tb_builder_like(&b, OUT(1));
+    assert_int_equal(tb_builder_finish(&b, &p), TB_OK);
+    assert_int_equal(p->work_pieces, 1);
+    tb_program_free(p);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(builder_makes_programs),     cmocka_unit_test(builder_keeps_the_first_error),
-        cmocka_unit_test(a_chain_is_valid),           cmocka_unit_test(a_race_is_found),
-        cmocka_unit_test(wrong_programs_are_found),   cmocka_unit_test(a_cycle_is_found),
-        cmocka_unit_test(an_edge_used_twice_is_found)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(builder_makes_programs),
+                                       cmocka_unit_test(builder_keeps_the_first_error),
+                                       cmocka_unit_test(a_chain_is_valid),
+                                       cmocka_unit_test(a_race_is_found),
+                                       cmocka_unit_test(wrong_programs_are_found),
+                                       cmocka_unit_test(a_cycle_is_found),
+                                       cmocka_unit_test(an_edge_used_twice_is_found),
+                                       cmocka_unit_test(reductions_are_checked),
+                                       cmocka_unit_test(joined_pieces_are_one_message),
+                                       cmocka_unit_test(shifted_dependencies),
+                                       cmocka_unit_test(shifted_races_are_found),
+                                       cmocka_unit_test(groups_have_their_own_ranks),
+                                       cmocka_unit_test(the_builder_orders_steps),
+                                       cmocka_unit_test(a_shape_is_for_work_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,19 +11,19 @@
 #include "wire/wire.h"
 
 enum tb_capability {
-    TB_CAP_ORDERED      = 1,  /* frames of one stream and direction arrive in the order of sending */
-    TB_CAP_RELIABLE     = 2,  /* what was accepted arrives once, or `broken` is called */
-    TB_CAP_INTEGRITY    = 4,  /* bytes arrive unchanged */
-    TB_CAP_REMOTE_READ  = 8,  /* `read` copies straight from the other process's memory */
+    TB_CAP_ORDERED = 1,       /* frames of one stream and direction arrive in the order of sending */
+    TB_CAP_RELIABLE = 2,      /* what was accepted arrives once, or `broken` is called */
+    TB_CAP_INTEGRITY = 4,     /* bytes arrive unchanged */
+    TB_CAP_REMOTE_READ = 8,   /* `read` copies straight from the other process's memory */
     TB_CAP_REMOTE_WRITE = 16, /* reserved for fabrics */
-    TB_CAP_MULTICAST    = 32
+    TB_CAP_MULTICAST = 32
 };
 #define TB_CAP_DEPENDABLE (TB_CAP_ORDERED | TB_CAP_RELIABLE | TB_CAP_INTEGRITY)
 
 struct tb_transport;
 
-/* The way to one process. Each transport's own endpoint struct begins with this. Owned by the transport, lives until the
- * transport is closed. */
+/* The way to one process. Each transport's own endpoint struct begins with this. Owned by the transport, lives until
+ * the transport is closed. */
 struct tb_endpoint {
     struct tb_transport *transport;
     struct tb_proc proc;
@@ -33,14 +33,15 @@ struct tb_endpoint {
 /* Calls up. `context` is what was given at opening. */
 struct tb_upcalls {
     void *context;
-    /* A frame has arrived. header and payload are valid during the call only. `routing` is NULL unless the frame carried
-     * it. If `place` gave a destination for this frame, payload is that destination. */
+    /* A frame has arrived. header and payload are valid during the call only. `routing` is NULL unless the frame
+     * carried it. If `place` gave a destination for this frame, payload is that destination. */
     void (*frame)(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
                   const struct tb_message *message, const void *payload, size_t length);
     /* Optional (may be NULL): where should the payload of this DATA frame go? Returns room for `length` bytes, or NULL:
      * then it is delivered from the transport's own buffer. The room must stay valid until `frame` or `broken`. */
     void *(*place)(void *context, struct tb_endpoint *from, const struct tb_message *message, size_t length);
-    /* A frame that `send` answered with TB_PENDING has left the caller's memory (error 0), or never will. */
+    /* A frame that `send` answered with TB_PENDING has left the caller's memory (error 0), or never will: then `broken`
+     * follows. */
     void (*sent)(void *context, struct tb_endpoint *to, void *token, int error);
     /* After TB_AGAIN: trying again is worth it now. May come without need. */
     void (*writable)(void *context, struct tb_endpoint *to);
@@ -81,23 +82,30 @@ struct tb_transport_table {
     int (*endpoint)(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint);
     /* Sends one frame. envelope->routing is read only with TB_MESSAGE_ROUTED. The payload's length is payload->left, at
      * most max_payload; it is consumed only with TB_OK and TB_PENDING.
-     * TB_OK: the frame and its payload are no longer needed. TB_PENDING: only if token is not NULL: the payload's memory
-     * must stay valid until `sent`. TB_AGAIN: nothing was taken; `writable` follows. Errors: TB_ERR_PEER. */
+     * TB_OK: the frame and its payload are no longer needed. TB_PENDING: only if token is not NULL: the payload's
+     * memory must stay valid until `sent`. TB_AGAIN: nothing was taken; `writable` follows. TB_ERR_PEER, TB_ERR_CLOSED:
+     * nothing can be sent any more; `broken` follows from poll, after everything that the other process had sent,
+     * unless it came before. Other errors: the owner had better drop this process. */
     int (*send)(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
                 enum tb_stream stream, void *token);
     /* Moves what can be moved. Returns how many frames arrived or left; 0: nothing happened. */
     int (*poll)(struct tb_transport *transport);
-    /* Sleeping: `arm` announces that this process will sleep; false: something is there, do not sleep. `disarm` takes it
-     * back. Between them the owner waits until `descriptor` is readable or `deadline` has passed. */
+    /* Sleeping: `arm` announces that this process will sleep; false: something is there, do not sleep. `disarm` takes
+     * it back. Between them the owner waits until `descriptor` is readable or `deadline` has passed. */
     bool (*arm)(struct tb_transport *transport);
     void (*disarm)(struct tb_transport *transport);
     int (*descriptor)(struct tb_transport *transport);    /* to wait for; -1: none */
     uint64_t (*deadline)(struct tb_transport *transport); /* the next timer; TB_NEVER */
     /* Everything accepted has left this process (its kernel's socket buffers count as left). */
     bool (*idle)(struct tb_transport *transport);
-    /* With TB_CAP_REMOTE_READ: copies `length` bytes from `address` in that process. NULL without. TB_ERR_FORBIDDEN: the
-     * machine does not allow it; the caller then asks for the data to be sent, and the capability is cleared. */
+    /* With TB_CAP_REMOTE_READ: copies `length` bytes from `address` in that process. NULL without. TB_ERR_FORBIDDEN:
+     * the machine does not allow it; the caller then asks for the data to be sent, and the capability is cleared. */
     int (*read)(struct tb_endpoint *endpoint, uint64_t address, struct tb_spans *into, uint64_t length);
+    /* The owner will have nothing more to do with this process: memory that `place` or `send` were given is not touched
+     * any more, what was kept for it is forgotten, no call up about it follows. Never blocks; not from inside poll,
+     * send or an upcall. NULL: this transport holds no memory of its owner; frames that lie there may still be called
+     * up. */
+    void (*drop)(struct tb_endpoint *endpoint);
 };
 
 /* The head of every transport's own struct. */
@@ -116,7 +124,8 @@ extern const struct tb_transport_table tb_transport_fault;
 /* shm: the bytes that the agent must provide for `ranks` ranks of a host. */
 size_t tb_shm_segment_bytes(uint32_t ranks);
 
-/* tcp: a connected, proved, nonblocking socket to `proc`, made by either side's wish. Takes the descriptor in any case. */
+/* tcp: a connected, proved, nonblocking socket to `proc`, made by either side's wish. Takes the descriptor in any case.
+ */
 int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor);
 /* tcp: the connection that was asked for cannot be made; the story is in tb_error. */
 void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error);

@@ -184,9 +184,16 @@ struct tb_welcome {
 
 enum tb_welcome_status { TB_WELCOME_OK, TB_WELCOME_VERSION, TB_WELCOME_NO_SUCH_PROCESS, TB_WELCOME_BUSY };
 
-/* The connector's last word: it is no replay. proof = HMAC(key, "confirm", hello, welcome). Then frames follow. */
+/* The connector's last word: it is no replay. proof = HMAC(key, "confirm", hello, welcome). */
 struct tb_confirm {
     uint8_t proof[TB_PROOF_BYTES];
+};
+
+/* The acceptor's last word: the confirm was right and the stream is kept. Until then the connector must not use it,
+ * since an acceptor may close a connection at any time before. Then frames follow, both ways. */
+#define TB_ACCEPTED 1
+struct tb_accepted {
+    uint8_t word; /* TB_ACCEPTED */
 };
 
 enum tb_stream { TB_STREAM_SHORT, TB_STREAM_BULK, TB_STREAM_COUNT };
@@ -305,5 +312,6 @@ _Static_assert(sizeof(struct tb_hop) == 24, "hop");
 _Static_assert(sizeof(struct tb_hello) == 88, "hello");
 _Static_assert(sizeof(struct tb_welcome) == 72, "welcome");
 _Static_assert(sizeof(struct tb_confirm) == 32, "confirm");
+_Static_assert(sizeof(struct tb_accepted) == 1, "accepted");
 
 #endif

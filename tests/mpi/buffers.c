@@ -73,6 +73,37 @@ static void of_communicator(int bytes, bool nonblocking)
     free(buffer);
 }
 
+/* A request of a flush outlives its buffer, and has nothing to do with the next one, whose message waits here. */
+static void outlived(MPI_Comm comm)
+{
+    enum { BYTES = 1 << 20 };
+    unsigned char *out = test_memory(BYTES), *in = test_memory(BYTES);
+    void *detached = NULL;
+    int size = -1, flag = 0;
+    MPI_Request flush, message;
+    MPI_Comm_attach_buffer(comm, MPI_BUFFER_AUTOMATIC, 0);
+    MPI_Ibsend(out, 1, MPI_BYTE, test_next(), 1, comm, &message);
+    MPI_Wait(&message, MPI_STATUS_IGNORE);
+    MPI_Recv(in, 1, MPI_BYTE, test_previous(), 1, comm, MPI_STATUS_IGNORE);
+    MPI_Comm_iflush_buffer(comm, &flush);
+    MPI_Comm_detach_buffer(comm, &detached, &size);
+    MPI_Comm_attach_buffer(comm, MPI_BUFFER_AUTOMATIC, 0);
+    test_fill(out, BYTES, (uint64_t)test_rank);
+    MPI_Ibsend(out, BYTES, MPI_BYTE, test_next(), 2, comm, &message);
+    MPI_Wait(&message, MPI_STATUS_IGNORE);
+    MPI_Test(&flush, &flag, MPI_STATUS_IGNORE);
+    CHECK(flag, "the flush of a buffer that is gone is not complete");
+    MPI_Recv(in, BYTES, MPI_BYTE, test_previous(), 2, comm, MPI_STATUS_IGNORE);
+    CHECK_DATA(in, BYTES, (uint64_t)test_previous());
+    if (!flag)
+        MPI_Wait(&flush, MPI_STATUS_IGNORE);
+    MPI_Comm_iflush_buffer(comm, &flush);
+    MPI_Comm_free(&comm);
+    MPI_Wait(&flush, MPI_STATUS_IGNORE);
+    free(out);
+    free(in);
+}
+
 int main(int argc, char **argv)
 {
     static const int lengths[] = {0, 8, 1000, 20000};
@@ -82,5 +113,8 @@ int main(int argc, char **argv)
         of_communicator(lengths[i], false);
         of_communicator(lengths[i], true);
     }
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    outlived(comm);
     return test_end();
 }

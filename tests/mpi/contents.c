@@ -333,7 +333,7 @@ static int copy(MPI_Datatype type, int key, void *extra, void *in, void *out, in
     return MPI_SUCCESS;
 }
 
-static int delete(MPI_Datatype type, int key, void *value, void *extra)
+static int delete (MPI_Datatype type, int key, void *value, void *extra)
 {
     (void)type, (void)key, (void)extra;
     order[deletions++ % 8] = *(int *)value;

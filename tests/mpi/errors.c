@@ -2,6 +2,8 @@
  * and the argument. Truncation in all forms of receiving; handlers of the user; calls that are not there yet. */
 #include "test.h"
 
+#include <limits.h>
+
 /* The class of what `call` returns, and the words in its message. A word is left out with NULL. */
 #define EXPECT(call, class, first, second) expect(__LINE__, #call, call, class, first, second)
 
@@ -276,6 +278,21 @@ static void added(void)
     }
 }
 
+/* Numbers that no call has returned have the class MPI_ERR_UNKNOWN, and a text. */
+static void foreign(void)
+{
+    static const int codes[] = {INT_MAX, INT_MAX - 128, 1 << 30 | 200, MPI_ERR_LASTCODE + 9000, -1, INT_MIN};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0] && !test_peer(); i++) {
+        char text[MPI_MAX_ERROR_STRING] = "";
+        int class = -1, length = -1;
+        MPI_Error_class(codes[i], &class);
+        CHECK_EQUAL(class, MPI_ERR_UNKNOWN);
+        MPI_Error_string(codes[i], text, &length);
+        CHECK(strcmp(text, "this is no error code") == 0 && length == (int)strlen(text), "the text of %d is \"%s\"",
+              codes[i], text);
+    }
+}
+
 /* What is not there yet says so. */
 static void unsupported(void)
 {
@@ -315,6 +332,7 @@ int main(int argc, char **argv)
     truncation(400000);
     handlers();
     added();
+    foreign();
     unsupported();
     return test_end();
 }

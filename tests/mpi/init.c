@@ -3,6 +3,9 @@
  * usage: init [LEVEL]      single, funneled, serialized or multiple: MPI_Init_thread; without it, MPI_Init */
 #include "test.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static const struct level {
     const char *name;
     int value;
@@ -87,6 +90,32 @@ static void expect_time(void)
     CHECK(passed >= 0.019 && passed <= expected + 0.01, "%g s of MPI_Wtime passed in %g s", passed, expected);
 }
 
+/* Calls with a request after the end say so and end the process; a child of its own tries each. */
+static void expect_refusal(MPI_Request request)
+{
+    for (int call = 0; call < 4; call++) {
+        pid_t child = fork();
+        test_need(child >= 0, "a child cannot be started");
+        if (child == 0) {
+            if (freopen("/dev/null", "w", stderr) == NULL)
+                _exit(0);
+            if (call == 0)
+                MPI_Start(&request);
+            else if (call == 1)
+                MPI_Request_free(&request);
+            else if (call == 2)
+                MPI_Cancel(&request);
+            else
+                MPI_Grequest_complete(request);
+            _exit(0);
+        }
+        int status = 0;
+        CHECK_EQUAL(waitpid(child, &status, 0), child);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) != 0, "call %d after MPI_Finalize: status %#x", call,
+              (unsigned)status);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int wanted = -1, provided = -1, main_thread = 0;
@@ -115,9 +144,13 @@ int main(int argc, char **argv)
     CHECK_EQUAL(main_thread != 0, 1);
     expect_environment();
     expect_time();
+    MPI_Request request;
+    MPI_Send_init(&level, 1, MPI_INT, test_rank, 0, MPI_COMM_WORLD, &request);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     expect_state(1, 1);
     expect_versions();
+    if (!test_peer())
+        expect_refusal(request);
     return test_verdict();
 }

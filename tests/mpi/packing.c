@@ -13,8 +13,7 @@ struct item {
 static MPI_Datatype item_type(void)
 {
     const int lengths[] = {2, 1, 1};
-    const MPI_Aint places[] = {offsetof(struct item, tag), offsetof(struct item, value),
-                               offsetof(struct item, number)};
+    const MPI_Aint places[] = {offsetof(struct item, tag), offsetof(struct item, value), offsetof(struct item, number)};
     const MPI_Datatype types[] = {MPI_CHAR, MPI_DOUBLE, MPI_LONG};
     MPI_Datatype record, type;
     MPI_Type_create_struct(3, lengths, places, types, &record);
@@ -42,8 +41,8 @@ static void test_pieces(MPI_Datatype type)
     CHECK_EQUAL(at, 4 + 28 + 3 * 18);
     MPI_Status status;
     int count = -1;
-    MPI_Sendrecv(packed, at, MPI_PACKED, test_next(), 1, received, ROOM, MPI_PACKED, test_previous(), 1,
-                 MPI_COMM_WORLD, &status);
+    MPI_Sendrecv(packed, at, MPI_PACKED, test_next(), 1, received, ROOM, MPI_PACKED, test_previous(), 1, MPI_COMM_WORLD,
+                 &status);
     MPI_Get_count(&status, MPI_PACKED, &count);
     CHECK_EQUAL(count, at);
     at = 0;

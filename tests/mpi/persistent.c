@@ -142,6 +142,25 @@ static void buffered(void)
     free(buffer);
 }
 
+/* A start that fails leaves the request inactive, so that it can be started when there is a buffer. */
+static void without_buffer(void)
+{
+    int out = test_rank, in = -1, size;
+    void *detached;
+    MPI_Request request;
+    MPI_Bsend_init(&out, 1, MPI_INT, test_next(), 12, MPI_COMM_WORLD, &request);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    CHECK_CLASS(MPI_Start(&request), MPI_ERR_BUFFER);
+    MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0);
+    CHECK_CLASS(MPI_Start(&request), MPI_SUCCESS);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Recv(&in, 1, MPI_INT, test_previous(), 12, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK_EQUAL(in, test_previous());
+    MPI_Request_free(&request);
+    MPI_Buffer_detach(&detached, &size);
+}
+
 /* To and from MPI_PROC_NULL. */
 static void nowhere(void)
 {
@@ -173,6 +192,8 @@ int main(int argc, char **argv)
     inactive();
     all_at_once();
     buffered();
+    if (!test_peer()) /* others end the job, or leave the request active */
+        without_buffer();
     nowhere();
     return test_end();
 }

@@ -193,6 +193,82 @@ static void *to_self(void *worker)
     return NULL;
 }
 
+/* All threads send from one buffer, which forgets the messages of the others as they leave. */
+static void *buffered(void *worker)
+{
+    struct worker *w = worker;
+    for (int i = 0; i < 4 * ROUNDS; i++) {
+        MPI_Request request;
+        int value = -1, sent = w->number * 1000 + i;
+        MPI_Ibsend(&sent, 1, MPI_INT, test_rank, 120 + w->number, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Recv(&value, 1, MPI_INT, test_rank, 120 + w->number, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK_EQUAL(value, sent);
+    }
+    return NULL;
+}
+
+/* Flush requests that are freed while a message waits in the buffer; the last when all is received, before the end. */
+static void freed_flushes(void)
+{
+    enum { BYTES = 1 << 20 };
+    static unsigned char out[BYTES], in[BYTES];
+    MPI_Request request;
+    test_fill(out, BYTES, (uint64_t)test_rank);
+    MPI_Bsend(out, BYTES, MPI_BYTE, test_next(), 130, MPI_COMM_WORLD);
+    for (int i = 0; i < 20; i++) {
+        MPI_Buffer_iflush(&request);
+        MPI_Request_free(&request);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Recv(in, BYTES, MPI_BYTE, test_previous(), 130, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK_DATA(in, BYTES, (uint64_t)test_previous());
+}
+
+static _Atomic int general_freed;
+
+static int general_query(void *state, MPI_Status *status)
+{
+    return MPI_SUCCESS;
+}
+
+static int general_free(void *state)
+{
+    general_freed++;
+    return MPI_SUCCESS;
+}
+
+static int general_cancel(void *state, int complete)
+{
+    return MPI_SUCCESS;
+}
+
+/* The first of each two threads frees what the second completes, at the same time. */
+static void *generalized(void *worker)
+{
+    static MPI_Request shared[THREADS];
+    static pthread_barrier_t meeting[THREADS];
+    struct worker *w = worker;
+    int pair = w->number / 2;
+    if (w->number % 2 == 0)
+        pthread_barrier_init(&meeting[pair], NULL, 2);
+    MPI_Send(NULL, 0, MPI_BYTE, test_rank, 140 + w->number, MPI_COMM_WORLD);
+    MPI_Recv(NULL, 0, MPI_BYTE, test_rank, 140 + (w->number ^ 1), MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < 20 * ROUNDS; i++) {
+        if (w->number % 2 == 0)
+            MPI_Grequest_start(general_query, general_free, general_cancel, NULL, &shared[pair]);
+        pthread_barrier_wait(&meeting[pair]);
+        MPI_Request mine = shared[pair];
+        pthread_barrier_wait(&meeting[pair]);
+        if (w->number % 2 == 0)
+            MPI_Request_free(&mine);
+        else
+            MPI_Grequest_complete(mine);
+        pthread_barrier_wait(&meeting[pair]);
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     test_begin_threads(&argc, &argv, MPI_THREAD_MULTIPLE);
@@ -210,6 +286,11 @@ int main(int argc, char **argv)
         CHECK(seen[i] == 1, "message %d was received %d times", i, seen[i]);
     in_threads(waiting);
     in_threads(to_self);
+    MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0);
+    in_threads(buffered);
+    freed_flushes();
+    in_threads(generalized);
+    CHECK_EQUAL(general_freed, THREADS / 2 * 20 * ROUNDS);
     for (int i = 0; i < THREADS; i++) {
         MPI_Comm_free(&workers[i].comm);
         free(workers[i].out);

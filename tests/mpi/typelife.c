@@ -35,8 +35,8 @@ static void check_column(const int *matrix, int width, int base, const char *how
 }
 
 enum how { ISEND, ISSEND, IBSEND, PERSISTENT, ISENDRECV, REPLACE, MATCHED, HOWS };
-static const char *const names[] = {"isend",     "issend",    "ibsend", "persistent",
-                                    "isendrecv", "isendrecv_replace", "imrecv"};
+static const char *const names[] = {"isend", "issend", "ibsend", "persistent", "isendrecv", "isendrecv_replace",
+                                    "imrecv"};
 
 /* Starts a message to the next rank and from the one before, frees the types at once, then waits. */
 static void test_flight(enum how how, int width)

@@ -337,6 +337,15 @@ static int fault_send(struct tb_endpoint *endpoint, const struct tb_envelope *en
     return result;
 }
 
+static void fault_drop(struct tb_endpoint *endpoint)
+{
+    struct fault_peer *p = (struct fault_peer *)endpoint;
+    struct fault *f = (struct fault *)endpoint->transport;
+    p->gone = true; /* what is held for it is freed at the next poll */
+    if (f->inner->table->drop != NULL)
+        f->inner->table->drop(p->inner);
+}
+
 static int fault_poll(struct tb_transport *transport)
 {
     struct fault *f = (struct fault *)transport;
@@ -550,4 +559,5 @@ const struct tb_transport_table tb_transport_fault = {
     .descriptor = fault_descriptor,
     .deadline = fault_deadline,
     .idle = fault_idle,
+    .drop = fault_drop,
 };

@@ -28,7 +28,7 @@ static struct recorder {
     int count;
     int answer; /* what send returns */
     unsigned capabilities;
-    int closed;
+    int closed, dropped;
 } recorder;
 
 static uint64_t now = 1000 * MS;
@@ -97,6 +97,12 @@ static bool recorder_idle(struct tb_transport *transport)
     return true;
 }
 
+static void recorder_drop(struct tb_endpoint *endpoint)
+{
+    assert_ptr_equal(endpoint, &recorder.endpoint);
+    recorder.dropped++;
+}
+
 static const struct tb_transport_table recorder_table = {
     .name = "recorder",
     .open = recorder_open,
@@ -109,6 +115,7 @@ static const struct tb_transport_table recorder_table = {
     .descriptor = recorder_descriptor,
     .deadline = recorder_deadline,
     .idle = recorder_idle,
+    .drop = recorder_drop,
 };
 
 static int recorder_open(const struct tb_transport_config *config, struct tb_transport **transport)
@@ -390,6 +397,22 @@ static void holding_is_bounded(void **state)
     assert_int_equal(recorder.count, 6000);
 }
 
+static void a_dropped_peer_is_forgotten(void **state)
+{
+    fault_start("delay=1ms,delayshare=100%");
+    assert_int_equal(frame_send(1), TB_OK);
+    struct tb_endpoint *endpoint;
+    assert_int_equal(fault->table->endpoint(fault, recorder.endpoint.proc, &endpoint), TB_OK);
+    fault->table->drop(endpoint);
+    assert_int_equal(recorder.dropped, 1);
+    fault->table->poll(fault);
+    assert_true(fault->table->idle(fault));
+    now += 5 * MS;
+    fault->table->poll(fault);
+    assert_int_equal(recorder.count, 0);
+    fault->table->close(fault);
+}
+
 static void calls_up_are_passed_on(void **state)
 {
     fault_start("loss=1%");
@@ -457,6 +480,7 @@ int main(void)
         cmocka_unit_test(refusals_do_not_disturb),
         cmocka_unit_test(held_frames_wait_for_room),
         cmocka_unit_test(holding_is_bounded),
+        cmocka_unit_test(a_dropped_peer_is_forgotten),
         cmocka_unit_test(calls_up_are_passed_on),
         cmocka_unit_test(bad_specifications),
     };

@@ -58,6 +58,7 @@ struct shm_transport {
     uint32_t active_count;
     bool polling;
     bool registered; /* for fences by the kernel, see doorbell.h */
+    bool deaf;       /* that memory was lacking for a sender has been said */
     uint32_t calm;   /* frames that have arrived since the last sleep, up to CALM */
     struct tb_list blocked;
     struct shm_peer **peers;      /* by number on this host; NULL until needed */
@@ -328,7 +329,24 @@ static int shm_unblock(struct shm_transport *shm)
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
 
-/* Takes in those that have announced themselves since the last time. */
+/* Takes in one that has announced itself. False: there is no memory for it now. */
+static bool shm_hear(struct shm_transport *shm, uint32_t local)
+{
+    struct shm_peer *peer = shm->peers[local];
+    if (peer == NULL) {
+        if (shm_peer_make(shm, local, &peer) != TB_OK) {
+            if (!shm->deaf)
+                tb_log(TB_LOG_ERROR, "shm", "a rank of this host cannot be heard yet: %s", tb_error_story());
+            shm->deaf = true;
+            return false;
+        }
+        shm->config.upcalls.opened(shm->config.upcalls.context, &peer->endpoint);
+    }
+    shm->active[shm->active_count++] = peer;
+    return true;
+}
+
+/* Takes in those that have announced themselves since the last time; the next poll tries again where it fails. */
 static void shm_admit(struct shm_transport *shm, uint32_t word)
 {
     uint64_t fresh = atomic_load_explicit(&shm->page->senders[word], memory_order_acquire) & ~shm->heard[word];
@@ -336,18 +354,8 @@ static void shm_admit(struct shm_transport *shm, uint32_t word)
         uint32_t local = word * 64 + (uint32_t)__builtin_ctzll(fresh);
         uint64_t bit = fresh & -fresh;
         fresh -= bit;
-        shm->heard[word] |= bit;
-        if (local >= shm->config.local_count)
-            continue;
-        struct shm_peer *peer = shm->peers[local];
-        if (peer == NULL) {
-            if (shm_peer_make(shm, local, &peer) != TB_OK) {
-                tb_log(TB_LOG_ERROR, "shm", "a rank of this host cannot be heard: %s", tb_error_story());
-                continue;
-            }
-            shm->config.upcalls.opened(shm->config.upcalls.context, &peer->endpoint);
-        }
-        shm->active[shm->active_count++] = peer;
+        if (local >= shm->config.local_count || shm_hear(shm, local))
+            shm->heard[word] |= bit;
     }
 }
 

@@ -141,7 +141,8 @@ static int peer_story(const struct tcp_peer *p, int code)
     return tb_error(code, "%s", p->story != NULL ? p->story : tb_error_name(code));
 }
 
-/* ---- the ends of connections and peers; from poll only ----------------------------------------------------------- */
+/* ---- the ends of connections and peers; from poll, or by the owner's wish
+ * ----------------------------------------------------------- */
 
 static void connection_drop(struct tcp *t, struct tb_connection *c)
 {
@@ -175,11 +176,23 @@ static void connection_over(struct tcp *t, struct tb_connection *c, int error)
     }
 }
 
+/* Delivers what the other side had sent before it went away. 0: that was all, and there was no goodbye. */
+static int connection_exhaust(struct tb_connection *c)
+{
+    int got, rounds = 0;
+    do {
+        got = tb_connection_read(c);
+    } while (got > 0 && ++rounds < DRAIN_ROUNDS);
+    return got < 0 ? got : 0;
+}
+
 static void peer_broken(struct tcp *t, struct tcp_peer *p)
 {
     struct tb_connection *c;
-    TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer)
+    TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer) {
+        connection_exhaust(c);
         connection_drop(t, c);
+    }
     if (p->told)
         return;
     p->told = true;
@@ -256,11 +269,10 @@ static int troubled_settle(struct tcp *t)
         struct tb_connection *c = TB_CONTAINER(t->troubled.next, struct tb_connection, in_trouble);
         tb_list_remove(&c->in_trouble);
         peer_introduce(t, (struct tcp_peer *)c->peer);
-        int got, rounds = 0;
-        do {
-            got = tb_connection_read(c);
-        } while (got > 0 && ++rounds < DRAIN_ROUNDS);
-        connection_over(t, c, got < 0 ? got : tb_connection_story(c, strerror(c->trouble)));
+        int end = connection_exhaust(c);
+        if (end == 0 || end == TB_ERR_CANCELLED) /* it was used, though in vain: whoever did is to be told */
+            end = tb_connection_story(c, strerror(c->trouble));
+        connection_over(t, c, end);
         count++;
     }
     return count;
@@ -304,10 +316,10 @@ static int stream_ask(struct tcp *t, struct tcp_peer *p, enum tb_stream stream)
     p->waiting[stream] = true;
     if (p->asked[stream])
         return TB_AGAIN;
-    if (t->config.connect == NULL)
-        return tb_error(TB_ERR_PEER, "there is nobody to connect this process to rank %u", p->head.proc.index);
     p->asked[stream] = true;
-    int error = t->config.connect(t->config.connect_context, p->head.proc, stream);
+    int error = t->config.connect != NULL
+                    ? t->config.connect(t->config.connect_context, p->head.proc, stream)
+                    : tb_error(TB_ERR_PEER, "there is nobody to connect this process to rank %u", p->head.proc.index);
     if (error == TB_OK)
         return TB_AGAIN;
     peer_fail(t, p, error);
@@ -333,6 +345,24 @@ static int tcp_send(struct tb_endpoint *endpoint, const struct tb_envelope *enve
     else if (result < 0 && tb_list_empty(&c->in_trouble))
         tb_list_append(&t->troubled, &c->in_trouble);
     return result;
+}
+
+static void tcp_drop(struct tb_endpoint *endpoint)
+{
+    struct tcp_peer *p = (struct tcp_peer *)endpoint;
+    struct tcp *t = (struct tcp *)endpoint->transport;
+    struct tb_connection *c;
+    if (p->error == TB_OK) {
+        free(p->story);
+        p->story = strdup("this process has given the connection up");
+        p->error = TB_ERR_PEER;
+    }
+    p->told = true;
+    tb_list_remove(&p->notice);
+    TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer) {
+        c->out_token = NULL; /* its owner wants to hear nothing */
+        connection_drop(t, c);
+    }
 }
 
 /* ---- sleeping --------------------------------------------------------------------------------------------------- */
@@ -517,4 +547,5 @@ const struct tb_transport_table tb_transport_tcp = {
     .descriptor = tcp_descriptor,
     .deadline = tcp_deadline,
     .idle = tcp_idle,
+    .drop = tcp_drop,
 };

@@ -595,6 +595,69 @@ static void an_end_without_goodbye_breaks(void **state)
     free(bytes);
 }
 
+/* One connection cannot be written any more; what has come on the other one is delivered before the end is told. */
+static void what_came_before_the_break_is_delivered(void **state)
+{
+    int ends[2];
+    join_sides(&a, &b, TB_STREAM_BULK, 0);
+    poll_until(&b.opened, 1);
+    socket_pair(ends, 0);
+    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
+    char *bytes = pattern(10000, 9);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(send_plain(&b, TB_STREAM_BULK, bytes, 10000, (uint64_t)i, NULL), TB_OK);
+    struct linger hard = {1, 0};
+    setsockopt(ends[1], SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    close(ends[1]);
+    int result = TB_OK;
+    for (int i = 0; i < 1000 && result == TB_OK; i++)
+        result = send_plain(&a, TB_STREAM_SHORT, "x", 1, 1, NULL);
+    assert_int_equal(result, TB_ERR_PEER);
+    assert_int_equal(a.broken, 0);
+    for (int i = 0; i < 1000000 && a.broken == 0; i++)
+        side_poll(&a);
+    assert_int_equal(a.broken, TB_ERR_PEER);
+    assert_int_equal(a.frames, 20);
+    free(bytes);
+}
+
+/* Neither half-read nor half-written frames touch their memory after `drop`; the other side is told. */
+static void dropped_peers_leave_memory_alone(void **state)
+{
+    char *bytes = pattern(MIB, 10), *untouched = calloc(1, MIB);
+    int token;
+    join_sides(&a, &b, TB_STREAM_BULK, 8192);
+    b.room = calloc(1, MIB);
+    b.room_bytes = MIB;
+    assert_int_equal(send_plain(&a, TB_STREAM_BULK, bytes, MIB, 1, &token), TB_PENDING);
+    while (b.placed == 0)
+        side_poll(&b);
+    assert_int_equal(b.frames, 0);
+    b.transport->table->drop(b.peer);
+    memset(b.room, 0, MIB);
+    poll_quiet();
+    assert_memory_equal(b.room, untouched, MIB);
+    assert_int_equal(b.frames + b.broken, 0);
+    assert_int_equal(send_plain(&b, TB_STREAM_SHORT, "x", 1, 1, NULL), TB_ERR_PEER);
+    assert_int_equal(a.broken, TB_ERR_PEER);
+    assert_int_equal(a.sent_error, TB_ERR_PEER);
+    char *room = b.room;
+    teardown(NULL);
+    setup(NULL);
+
+    join_sides(&a, &b, TB_STREAM_BULK, 8192);
+    assert_int_equal(send_plain(&a, TB_STREAM_BULK, bytes, MIB, 1, &token), TB_PENDING);
+    a.transport->table->drop(a.peer);
+    assert_true(a.transport->table->idle(a.transport));
+    poll_quiet();
+    assert_int_equal(a.sent + a.broken, 0);
+    assert_int_equal(b.frames, 0);
+    assert_int_equal(b.broken, TB_ERR_PEER);
+    free(room);
+    free(bytes);
+    free(untouched);
+}
+
 /* A connection of two wishes that nobody used may vanish. */
 static void unused_connections_may_end(void **state)
 {
@@ -836,6 +899,8 @@ int main(void)
         TEST(closing_is_orderly),
         TEST(breaks_are_told_with_both_ends),
         TEST(an_end_without_goodbye_breaks),
+        TEST(what_came_before_the_break_is_delivered),
+        TEST(dropped_peers_leave_memory_alone),
         TEST(unused_connections_may_end),
         TEST(refusals_are_passed_on),
         TEST(refusals_after_the_other_sides_wish_are_ignored),
