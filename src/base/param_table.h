@@ -18,7 +18,8 @@ TB_PARAM_SIZE_ROW(tcp_buffer, "0", 0, 1 << 30, 0, "socket buffers of TCP connect
 TB_PARAM_TIME_ROW(spin, "50us", 0,
                   "how long a waiting rank looks before it yields and then sleeps, when the machine is not crowded")
 TB_PARAM_TIME_ROW(connect_timeout, "20s", 0, "how long a connection between two ranks may take to be made")
-TB_PARAM_TIME_ROW(link_timeout, "60s", 0, "silence after which a rank is taken for unreachable where frames must be repaired")
+TB_PARAM_TIME_ROW(link_timeout, "60s", 0,
+                  "silence after which a rank is taken for unreachable where frames must be repaired")
 TB_PARAM_TIME_ROW(start_timeout, "30s", 0, "how long hosts may take to answer at the start of a job")
 TB_PARAM_TIME_ROW(heartbeat, "15s", 0, "silence after which an agent is taken for dead")
 TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, "time between SIGTERM and SIGKILL when a job is ended")

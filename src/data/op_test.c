@@ -21,20 +21,13 @@ static const struct {
     const char *name, *groups;
     bool commutative, one_sided;
 } rules[] = {
-    {0x21, "MPI_SUM", "CFRXM", true, false},
-    {0x22, "MPI_MIN", "CFRM", true, false},
-    {0x23, "MPI_MAX", "CFRM", true, false},
-    {0x24, "MPI_PROD", "CFRXM", true, false},
-    {0x28, "MPI_BAND", "CFBM", true, false},
-    {0x29, "MPI_BOR", "CFBM", true, false},
-    {0x2a, "MPI_BXOR", "CFBM", true, false},
-    {0x30, "MPI_LAND", "CLM", true, false},
-    {0x31, "MPI_LOR", "CLM", true, false},
-    {0x32, "MPI_LXOR", "CLM", true, false},
-    {0x38, "MPI_MINLOC", "P", true, false},
-    {0x39, "MPI_MAXLOC", "P", true, false},
-    {0x3c, "MPI_REPLACE", "CFRLXBMPO", false, true},
-    {0x3d, "MPI_NO_OP", "CFRLXBMPO", false, true},
+    {0x21, "MPI_SUM", "CFRXM", true, false},         {0x22, "MPI_MIN", "CFRM", true, false},
+    {0x23, "MPI_MAX", "CFRM", true, false},          {0x24, "MPI_PROD", "CFRXM", true, false},
+    {0x28, "MPI_BAND", "CFBM", true, false},         {0x29, "MPI_BOR", "CFBM", true, false},
+    {0x2a, "MPI_BXOR", "CFBM", true, false},         {0x30, "MPI_LAND", "CLM", true, false},
+    {0x31, "MPI_LOR", "CLM", true, false},           {0x32, "MPI_LXOR", "CLM", true, false},
+    {0x38, "MPI_MINLOC", "P", true, false},          {0x39, "MPI_MAXLOC", "P", true, false},
+    {0x3c, "MPI_REPLACE", "CFRLXBMPO", false, true}, {0x3d, "MPI_NO_OP", "CFRLXBMPO", false, true},
 };
 #define RULES (sizeof rules / sizeof rules[0])
 

@@ -38,13 +38,13 @@ static int check_packed(const struct packing *p, uint64_t bytes, bool out)
     return MPI_SUCCESS;
 }
 
-static int check_unpacked(const struct packing *p, const struct tb_names *names, const struct tb_buffer *b,
-                          MPI_Count count, MPI_Datatype datatype)
+/* Data at MPI_BOTTOM lies elsewhere, or the checks have refused it. */
+static struct tb_spans spans_of(const struct tb_buffer *b, uint64_t bytes)
 {
-    if (tb_check_data(b->type, b->base, count))
-        return MPI_SUCCESS;
-    tb_require_active(p->call);
-    return tb_raise_data(names, p->comm, b->base, count, datatype);
+    struct tb_spans spans;
+    tb_buffer_spans(b, 0, bytes, &spans);
+    TB_ASSERT(spans.base != NULL);
+    return spans;
 }
 
 int tb_mpi_Pack(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
@@ -56,14 +56,13 @@ int tb_mpi_Pack(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, voi
     struct tb_buffer b = tb_buffer_of(inbuf, incount, tb_type_find(datatype));
     if (p.comm == NULL)
         return tb_raise_comm(p.call, 7, "comm", comm);
-    int code = check_unpacked(&p, &names, &b, incount, datatype);
-    uint64_t bytes = code == MPI_SUCCESS ? tb_buffer_bytes(&b) : 0;
-    if (code == MPI_SUCCESS)
-        code = check_packed(&p, bytes, true);
+    if (!tb_check_data(b.type, inbuf, incount))
+        return tb_raise_data(&names, p.comm, inbuf, incount, datatype);
+    uint64_t bytes = tb_buffer_bytes(&b);
+    int code = check_packed(&p, bytes, true);
     if (code != MPI_SUCCESS || bytes == 0)
         return code;
-    struct tb_spans spans;
-    tb_buffer_spans(&b, 0, bytes, &spans);
+    struct tb_spans spans = spans_of(&b, bytes);
     tb_spans_gather(&spans, (char *)outbuf + *position, bytes);
     *position += (MPI_Count)bytes;
     return MPI_SUCCESS;
@@ -78,14 +77,13 @@ int tb_mpi_Unpack(const void *inbuf, MPI_Count insize, MPI_Count *position, void
     struct tb_buffer b = tb_buffer_of(outbuf, outcount, tb_type_find(datatype));
     if (p.comm == NULL)
         return tb_raise_comm(p.call, 7, "comm", comm);
-    int code = check_unpacked(&p, &names, &b, outcount, datatype);
-    uint64_t bytes = code == MPI_SUCCESS ? tb_buffer_bytes(&b) : 0;
-    if (code == MPI_SUCCESS)
-        code = check_packed(&p, bytes, false);
+    if (!tb_check_data(b.type, outbuf, outcount))
+        return tb_raise_data(&names, p.comm, outbuf, outcount, datatype);
+    uint64_t bytes = tb_buffer_bytes(&b);
+    int code = check_packed(&p, bytes, false);
     if (code != MPI_SUCCESS || bytes == 0)
         return code;
-    struct tb_spans spans;
-    tb_buffer_spans(&b, 0, bytes, &spans);
+    struct tb_spans spans = spans_of(&b, bytes);
     tb_spans_scatter(&spans, (const char *)inbuf + *position, bytes);
     *position += (MPI_Count)bytes;
     return MPI_SUCCESS;

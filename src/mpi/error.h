@@ -17,8 +17,8 @@
 #define TB_ERROR_TOLD        (1 << 30)
 #define TB_ERROR_STORIES     64
 
-/* Raises an error of `class` in `call`: tells its story, calls the error handler of `comm` (NULL: of the process, which is
- * that of MPI_COMM_SELF, or of MPI_COMM_WORLD as long as the former is the default) and returns the code, unless the
+/* Raises an error of `class` in `call`: tells its story, calls the error handler of `comm` (NULL: of the process, which
+ * is that of MPI_COMM_SELF, or of MPI_COMM_WORLD as long as the former is the default) and returns the code, unless the
  * handler ends the job. */
 int tb_raise(struct tb_comm *comm, int class, const char *call, const char *format, ...)
     __attribute__((format(printf, 4, 5), cold));

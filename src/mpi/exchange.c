@@ -15,6 +15,7 @@ void *tb_buffer_pack(const struct tb_buffer *from, void *room, struct tb_buffer 
     if (bytes > 0) {
         struct tb_spans spans;
         tb_buffer_spans(from, 0, bytes, &spans);
+        TB_ASSERT(spans.base != NULL); /* data at MPI_BOTTOM lies elsewhere */
         tb_spans_gather(&spans, copy, bytes);
     }
     /* A derived type may be freed before the copy is sent. */

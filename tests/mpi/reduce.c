@@ -207,7 +207,8 @@ static void gaps(int count)
         int ranks = test_size * (test_size - 1) / 2;
         CHECK_EQUAL(taken[i].value, ranks + test_size * (i % 9));
         CHECK(taken[i].other == ranks * 0.5 + (double)test_size * i, "item %d is %g", i, taken[i].other);
-        CHECK(taken[i].before == -1 && taken[i].between == -2 && taken[i].behind == -3, "a gap of item %d was changed", i);
+        CHECK(taken[i].before == -1 && taken[i].between == -2 && taken[i].behind == -3, "a gap of item %d was changed",
+              i);
     }
     free(given);
     free(taken);

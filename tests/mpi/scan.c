@@ -57,8 +57,8 @@ static void join(void *left, void *right, int *count, MPI_Datatype *type)
 {
     struct word *a = left, *b = right;
     for (int i = 0; i < *count; i++) {
-        CHECK(a[i].last + 1 == b[i].first, "ranks %d to %d were joined with %d to %d", a[i].first, a[i].last, b[i].first,
-              b[i].last);
+        CHECK(a[i].last + 1 == b[i].first, "ranks %d to %d were joined with %d to %d", a[i].first, a[i].last,
+              b[i].first, b[i].last);
         b[i].first = a[i].first;
     }
 }
