@@ -149,15 +149,7 @@ static void part_copy(const struct tb_part *from, const struct tb_part *to, uint
     struct tb_spans in, out;
     tb_buffer_spans(from->buffer, from->from + at, length, &in);
     tb_buffer_spans(to->buffer, to->from + at, length, &out);
-    if (out.length == length) {
-        tb_spans_gather(&in, out.base, length);
-        return;
-    }
-    while (in.left > 0) {
-        size_t n = in.length;
-        tb_spans_scatter(&out, in.base, n);
-        tb_spans_skip(&in, n);
-    }
+    tb_spans_move(&in, &out);
 }
 
 static void *part_item(const struct tb_part *part, uint64_t at)
