@@ -128,7 +128,7 @@ static int deliver(struct tb_comm *comm, const uint32_t *counts, const void *thi
 {
     struct tb_collective what = {.operation = TB_OPERATION_ALLTOALLV};
     struct tb_binding binding = {.elements = 0};
-    struct tb_buffer *tables = malloc(2 * (size_t)comm->size * sizeof *tables);
+    struct tb_buffer *tables = calloc(2 * (size_t)comm->size + 1, sizeof *tables);
     if (tables == NULL)
         return tb_error(TB_ERR_MEMORY, "out of memory for messages to %u ranks", comm->size);
     table_fill(tables, comm->size, counts, things, each);
@@ -146,7 +146,7 @@ int tb_comm_deliver(struct tb_comm *comm, const uint32_t *counts, const void *th
 {
     uint64_t total = 0;
     *got = NULL;
-    uint32_t *for_me = malloc(comm->size * sizeof *for_me);
+    uint32_t *for_me = calloc(comm->size, sizeof *for_me);
     int error = for_me == NULL ? tb_error(TB_ERR_MEMORY, "out of memory for the counts of %u ranks", comm->size)
                                : counts_for_me(comm, counts, for_me);
     for (uint32_t rank = 0; rank < comm->size && error == TB_OK; rank++)

@@ -78,7 +78,7 @@ int tb_mpi_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int
 {
     static const char call[] = "MPI_Cart_create";
     struct tb_comm *c;
-    uint32_t nodes;
+    uint32_t nodes = 0;
     int code = tb_topo_parent(call, comm_old, "comm_old", &c);
     if (code == MPI_SUCCESS)
         code = check_dims(call, c, ndims, dims, periods, &nodes);
@@ -137,15 +137,17 @@ int tb_mpi_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm)
     if (code != MPI_SUCCESS)
         return code;
     const struct tb_topo *topo = c->topo;
+    static const int nothing[1];
+    const int *remain = remain_dims != NULL ? remain_dims : nothing;
     if ((remain_dims == NULL && topo->cart.ndims > 0) || newcomm == NULL)
         return tb_raise_null(c, call, newcomm != NULL ? 2 : 3, newcomm != NULL ? "remain_dims" : "newcomm");
     int *coords = coords_new(topo);
     uint32_t *ranks = malloc(c->size * sizeof *ranks);
-    struct tb_topo *slice = slice_topo(topo, remain_dims);
+    struct tb_topo *slice = slice_topo(topo, remain);
     int error = TB_ERR_MEMORY;
     if (coords != NULL && ranks != NULL && slice != NULL) {
         coords_of(topo, (int)c->rank, coords);
-        uint32_t count = slice_ranks(topo, remain_dims, coords, ranks);
+        uint32_t count = slice_ranks(topo, remain, coords, ranks);
         uint32_t mine = tb_subgroup_position(ranks, count, c->rank);
         error = tb_subgroup_make(c, ranks, count, mine, tb_topic_match(TB_TOPIC_CREATE, 0), &made);
     } else {
@@ -157,6 +159,7 @@ int tb_mpi_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm)
         tb_topo_release(slice);
         return tb_raise_below(c, error, call);
     }
+    TB_ASSERT(made != NULL);
     made->topo = slice;
     *newcomm = tb_comm_handle(made);
     return MPI_SUCCESS;
@@ -167,7 +170,7 @@ int tb_mpi_Cart_map(MPI_Comm comm, int ndims, const int dims[], const int period
 {
     static const char call[] = "MPI_Cart_map";
     struct tb_comm *c;
-    uint32_t nodes;
+    uint32_t nodes = 0;
     int code = tb_topo_parent(call, comm, "comm", &c);
     if (code == MPI_SUCCESS)
         code = check_dims(call, c, ndims, dims, periods, &nodes);

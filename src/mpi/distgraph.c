@@ -42,6 +42,7 @@ static int connect_all(const char *call, struct tb_comm *c, struct tb_topo *topo
         tb_topo_release(topo);
         return tb_raise_below(c, error, call);
     }
+    TB_ASSERT(made != NULL);
     made->topo = topo;
     if (info != NULL)
         tb_hints_take(&made->hints, info);

@@ -17,6 +17,7 @@ static int prepare(const char *call, struct tb_comm *parent, const struct tb_inf
         error = tb_comm_new(&shape, parent, made);
     if (error < 0)
         return tb_raise_below(parent, error, call);
+    TB_ASSERT(*made != NULL);
     (*made)->topo = tb_topo_hold(parent->topo);
     if (info != NULL)
         tb_hints_take(&(*made)->hints, info);
@@ -47,7 +48,7 @@ static int duplicate(const char *call, MPI_Comm handle, MPI_Info info_handle, in
     if (newcomm == NULL)
         return tb_raise_null(parent, call, info_at > 0 ? 3 : 2, "newcomm");
     code = prepare(call, parent, info, &made);
-    if (code != MPI_SUCCESS)
+    if (code != MPI_SUCCESS || made == NULL)
         return code;
     uint64_t context;
     int error = tb_agree_context(parent, &context);
@@ -206,10 +207,10 @@ static int idup(const char *call, MPI_Comm handle, MPI_Info info_handle, int inf
         return tb_raise_null(parent, call, (info_at > 0 ? 3 : 2) + (newcomm != NULL),
                              newcomm == NULL ? "newcomm" : "request");
     code = prepare(call, parent, info, &made);
-    if (code != MPI_SUCCESS)
+    if (code != MPI_SUCCESS || made == NULL)
         return code;
     code = begin(call, parent, made, &pending);
-    if (code != MPI_SUCCESS) {
+    if (code != MPI_SUCCESS || pending == NULL) {
         tb_comm_release(made);
         return code;
     }

@@ -133,8 +133,8 @@ int tb_mpi_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors)
 {
     static const char call[] = "MPI_Graph_neighbors_count";
     struct tb_comm *c;
-    const int *first;
-    int count;
+    const int *first = NULL;
+    int count = 0;
     int code = find_node(call, comm, rank, &c, &count, &first);
     if (code != MPI_SUCCESS)
         return code;
@@ -148,8 +148,8 @@ int tb_mpi_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighb
 {
     static const char call[] = "MPI_Graph_neighbors";
     struct tb_comm *c;
-    const int *first;
-    int count;
+    const int *first = NULL;
+    int count = 0;
     int code = find_node(call, comm, rank, &c, &count, &first);
     if (code != MPI_SUCCESS)
         return code;

@@ -72,7 +72,7 @@ int tb_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer
                             MPI_Comm *newintercomm)
 {
     static const char call[] = "MPI_Intercomm_create";
-    struct tb_comm *local = tb_comm_find(local_comm), *peer = NULL, *made;
+    struct tb_comm *local = tb_comm_find(local_comm), *peer = NULL, *made = NULL;
     if (local == NULL)
         return tb_raise_comm(call, 1, "local_comm", local_comm);
     if (local->inter)
@@ -96,7 +96,7 @@ int tb_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer
     }
     int code = connect_groups(call, local, leader, peer, (uint32_t)remote_leader,
                               tb_topic_match(TB_TOPIC_INTERCOMM, (uint32_t)tag), &made);
-    if (code == MPI_SUCCESS)
+    if (code == MPI_SUCCESS && made != NULL)
         *newintercomm = tb_comm_handle(made);
     return code;
 }
@@ -122,7 +122,7 @@ int tb_mpi_Intercomm_create_from_groups(MPI_Group local_group, int local_leader,
 {
     static const char call[] = "MPI_Intercomm_create_from_groups";
     const struct tb_group *group = tb_group_find(local_group);
-    struct tb_comm *local, *made;
+    struct tb_comm *local = NULL, *made = NULL;
     uint32_t remote = 0, leader = (uint32_t)local_leader;
     if (stringtag == NULL || newintercomm == NULL)
         return tb_raise_null(NULL, call, stringtag == NULL ? 5 : 8, stringtag == NULL ? "stringtag" : "newintercomm");
@@ -132,7 +132,7 @@ int tb_mpi_Intercomm_create_from_groups(MPI_Group local_group, int local_leader,
     uint64_t number = tb_stringtag_number(stringtag);
     int code = tb_subgroup_from_group(call, local_group, 1, "local_group",
                                       tb_topic_match(TB_TOPIC_INTERCOMM_GROUP, number), errhandler, &local);
-    if (code != MPI_SUCCESS)
+    if (code != MPI_SUCCESS || local == NULL)
         return code;
     if (local->rank == leader)
         code = check_remote_group(call, remote_group, remote_leader, &remote);
@@ -143,7 +143,7 @@ int tb_mpi_Intercomm_create_from_groups(MPI_Group local_group, int local_leader,
         code = connect_groups(call, local, leader, tb_self.world, remote,
                               tb_topic_match(TB_TOPIC_INTERCOMM_BRIDGE, number), &made);
     }
-    if (code == MPI_SUCCESS)
+    if (code == MPI_SUCCESS && made != NULL)
         *newintercomm = tb_comm_handle(made);
     tb_comm_release(local);
     return code;
@@ -164,7 +164,7 @@ static void append(struct tb_shape *shape, const struct tb_comm *group)
 int tb_mpi_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm)
 {
     static const char call[] = "MPI_Intercomm_merge";
-    struct tb_comm *c = tb_comm_find(intercomm), *made;
+    struct tb_comm *c = tb_comm_find(intercomm), *made = NULL;
     if (c == NULL)
         return tb_raise_comm(call, 1, "intercomm", intercomm);
     if (!c->inter)

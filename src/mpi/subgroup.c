@@ -175,7 +175,7 @@ int tb_mpi_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_In
 {
     static const char call[] = "MPI_Comm_create_from_group";
     const struct tb_info *hints;
-    struct tb_comm *made;
+    struct tb_comm *made = NULL;
     if (stringtag == NULL || newcomm == NULL)
         return tb_raise_null(NULL, call, stringtag == NULL ? 2 : 5, stringtag == NULL ? "stringtag" : "newcomm");
     int code = tb_hints_check(NULL, call, 3, info, &hints);
@@ -187,7 +187,7 @@ int tb_mpi_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_In
     code = tb_subgroup_from_group(call, group, 1, "group",
                                   tb_topic_match(TB_TOPIC_CREATE_FROM_GROUP, tb_stringtag_number(stringtag)),
                                   errhandler, &made);
-    if (code != MPI_SUCCESS)
+    if (code != MPI_SUCCESS || made == NULL)
         return code;
     if (hints != NULL)
         tb_hints_take(&made->hints, hints);
