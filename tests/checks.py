@@ -35,7 +35,7 @@ def build(name, *options, targets="all"):
 
 
 def unit(name):
-    return Check(f"unit-{name}", ["tests/unit/run", f"{BUILD}/variants/{name}"], timeout=300, needs=[f"build-{name}"],
+    return Check(f"unit-{name}", ["tests/unit/run", f"{BUILD}/variants/{name}"], timeout=600, timeout_all=3600, needs=[f"build-{name}"],
                  cases=True)
 
 
