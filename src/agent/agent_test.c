@@ -20,8 +20,7 @@ static void take(void *context, const char *first, size_t first_length, const ch
         memcpy(got.text + got.length, first, first_length);
     got.length += first_length;
     if (second_length > 0)
-        if (second_length > 0)
-            memcpy(got.text + got.length, second, second_length);
+        memcpy(got.text + got.length, second, second_length);
     got.length += second_length;
     got.text[got.length] = 0;
     got.calls++;
