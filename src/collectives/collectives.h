@@ -32,6 +32,7 @@ struct tb_collective {
     bool in_place;          /* on this rank; changes no message */
     bool inter;             /* size and rank are those of the local group */
     uint32_t remote_size;
+    uint64_t argument; /* of algorithms that take one; 0: its own */
 };
 
 struct tb_algorithm {
@@ -39,6 +40,12 @@ struct tb_algorithm {
     const char *name;
     bool (*fits)(const struct tb_collective *c); /* NULL: always, but for intercommunicators */
     int (*make)(const struct tb_collective *c, struct tb_program **program);
+    /* What `argument` is: "piece", bytes of a piece; "fan-out", children of a rank; "latency", of the postal model, in
+     * multiples of the gap. NULL: it takes none. */
+    const char *argument;
+    /* Arguments worth rating for this call, at most `room`; how many. NULL with an argument: those of
+     * tb_candidates_piece. */
+    uint32_t (*candidates)(const struct tb_collective *c, uint64_t *values, uint32_t room);
 };
 
 bool tb_algorithm_fits(const struct tb_algorithm *a, const struct tb_collective *c);

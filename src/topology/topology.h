@@ -3,6 +3,7 @@
 #define TB_TOPOLOGY_TOPOLOGY_H
 
 #include "base/base.h"
+#include "topology/grid.h"
 
 /* The place of a host, from wide to near; empty where unknown. */
 struct tb_place {

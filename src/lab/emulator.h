@@ -1,0 +1,26 @@
+/* The emulated wide area where the kernel has no netem: one process, which carries frames between the interfaces of its
+ * network namespace through pipes that have rate, latency, jitter, loss and order of their own. It is a switch: a frame
+ * goes to the port behind which its destination is, through the pipe between the two ports. One thread.
+ *
+ * It is told what to do, and asked what it saw, by messages of text on its control socket; each gets one answer, "ok",
+ * "ok\nTEXT" or "error STORY". Words are separated by blanks:
+ *   port INTERFACE SEGMENT [trunk] [MAC...]   carries frames of this interface from now on; only ports of one segment
+ *                                             meet. A trunk leads to a switch: whatever is not known elsewhere is there
+ *   drop INTERFACE                            no longer
+ *   pipe NAME                                 there is such a pipe, without limits
+ *   route FROM TO NAME                        frames from port to port pass this pipe; without one they pass at once
+ *   set NAME [bandwidth=BITS_A_SECOND] [latency=NS] [jitter=NS] [loss=PPM] [reorder=PPM]
+ *   cut NAME, heal NAME                       nothing passes; passes again
+ *   report                                    a line for each pipe, and lines on its own lateness, see emulator.c
+ *   reset                                     forgets what was counted so far */
+#ifndef TB_LAB_EMULATOR_H
+#define TB_LAB_EMULATOR_H
+
+#include "topology/topology.h"
+
+#define TB_EMULATOR_MESSAGE_BYTES 65536
+
+/* Runs in the namespace where the interfaces are, until `control` (SOCK_SEQPACKET) is closed by the other side. */
+int tb_emulator_run(int control, uint64_t seed);
+
+#endif

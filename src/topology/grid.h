@@ -1,0 +1,112 @@
+/* The grid file: sites, clusters, hosts and links as the user describes them. Read once, then constant; whoever has
+ * read it owns it. Any thread may read it.
+ *
+ * Where hosts can connect to:
+ *   - hosts of one cluster reach each other;
+ *   - a cluster without `gateways` is open: all its hosts reach outward and can be reached;
+ *   - with `gateways` only those hosts can be reached from outside; the others reach outward if the cluster is behind
+ *     NAT, else not at all. An empty list: nobody can be reached;
+ *   - `nat` without `gateways`: all hosts reach outward, nobody can be reached;
+ *   - outside of a cluster is the cluster in which it nests, or the wide area, which connects all outermost clusters;
+ *   - a host that stands in several clusters has a foot in each;
+ *   - a link that is `blocked` lets nobody connect in its direction. */
+#ifndef TB_TOPOLOGY_GRID_H
+#define TB_TOPOLOGY_GRID_H
+
+#include "base/base.h"
+
+#include <stdio.h>
+
+#define TB_GRID_NAME_BYTES     64
+#define TB_GRID_HOSTS_LIMIT    65536u
+#define TB_GRID_CLUSTERS_LIMIT 4096u
+#define TB_GRID_LINKS_LIMIT    65536u
+#define TB_GRID_NONE           UINT32_MAX
+
+/* What a wire does to what passes it. */
+struct tb_grid_wire {
+    uint64_t bandwidth; /* bit/s; 0: not said */
+    uint64_t latency;   /* ns one way; UINT64_MAX: not said */
+    uint64_t jitter;    /* ns: the latency is spread evenly by up to so much either way */
+    uint32_t loss;      /* frames lost of a million */
+    uint32_t reorder;   /* frames of a million that overtake those before them */
+};
+
+struct tb_grid_site {
+    char name[TB_GRID_NAME_BYTES];
+    uint32_t line;
+};
+
+struct tb_grid_host {
+    char name[TB_GRID_NAME_BYTES]; /* unique in the grid */
+    char *address;                 /* as ssh and the agents know it; NULL: the name */
+    char *user;                    /* NULL: not given */
+    uint32_t port;                 /* of ssh; 0: not given */
+    uint32_t slots;                /* ranks that it carries */
+    uint32_t line;
+    uint32_t cluster; /* the first one in the file that names it */
+};
+
+enum tb_grid_medium { TB_GRID_SWITCH, TB_GRID_HUB };
+
+struct tb_grid_cluster {
+    char name[TB_GRID_NAME_BYTES]; /* unique in the grid */
+    uint32_t site;                 /* TB_GRID_NONE: none was named */
+    uint32_t parent;               /* cluster in which it nests, or TB_GRID_NONE */
+    uint32_t line;
+    bool nat;
+    bool gated; /* `gateways` was given, be it empty */
+    uint32_t gateway_count, host_count;
+    uint32_t *gateways, *hosts; /* indices of hosts, in the order of the file */
+    enum tb_grid_medium medium;
+    struct tb_grid_wire ethernet; /* of a host's port, or of the whole hub */
+};
+
+/* One direction. Its ends are outermost clusters or siblings, a cluster and the one in which it nests, or gateways of
+ * such clusters; a link between gateways is beside that of their clusters and has a rate of its own. */
+struct tb_grid_link {
+    char name[2 * TB_GRID_NAME_BYTES + 2]; /* "from-to" unless the file names it; both directions have one name */
+    uint32_t from, to;                     /* clusters */
+    uint32_t from_host, to_host;           /* gateways, or TB_GRID_NONE */
+    struct tb_grid_wire wire;
+    bool blocked;
+    uint32_t line;
+};
+
+struct tb_grid {
+    char *file; /* for messages */
+    uint32_t site_count, cluster_count, host_count, link_count;
+    struct tb_grid_site *sites;
+    struct tb_grid_cluster *clusters; /* a parent before its children */
+    struct tb_grid_host *hosts;       /* in the order of the file */
+    struct tb_grid_link *links;       /* both directions stand one after the other, as the file has them */
+};
+
+/* Reads and checks; the story of an error begins with "FILE:LINE: " and says what was expected. */
+int tb_grid_load(struct tb_grid *grid, const char *path);
+int tb_grid_parse(struct tb_grid *grid, const char *text, size_t length, const char *file);
+void tb_grid_close(struct tb_grid *grid);
+
+/* Indices, or TB_GRID_NONE. */
+uint32_t tb_grid_host_find(const struct tb_grid *grid, const char *name);
+uint32_t tb_grid_cluster_find(const struct tb_grid *grid, const char *name);
+bool tb_grid_cluster_has(const struct tb_grid_cluster *cluster, uint32_t host);
+bool tb_grid_is_gateway(const struct tb_grid_cluster *cluster, uint32_t host);
+/* The link in this direction that holds for what goes between two gateways (or other hosts) of two clusters: theirs, or
+ * that of their clusters; NULL: the file has none. */
+const struct tb_grid_link *tb_grid_link_find(const struct tb_grid *grid, uint32_t from, uint32_t from_host, uint32_t to,
+                                             uint32_t to_host);
+
+/* Whether a host can open a connection to another, as the file says. */
+bool tb_grid_reaches(const struct tb_grid *grid, uint32_t from, uint32_t to);
+/* The first pair of hosts with slots of which not each can connect to the other; false: there is none. */
+bool tb_grid_first_unreachable(const struct tb_grid *grid, uint32_t *from, uint32_t *to);
+
+/* A commented file to start from; with hosts, as a host file lists them, filled from these. */
+struct tb_grid_seed {
+    const char *name, *cluster;
+    uint32_t slots;
+};
+int tb_grid_write_template(FILE *to, uint32_t seed_count, const struct tb_grid_seed *seeds);
+
+#endif
