@@ -72,9 +72,10 @@ static int answer(struct tb_pending *pending)
     rc = tb_welcome_make(&pending->welcome, &agent->setup.key, &pending->hello, status);
     if (rc != TB_OK)
         return rc;
-    ssize_t n =
-        send(pending->watch.descriptor, &pending->welcome, sizeof pending->welcome, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n != (ssize_t)sizeof pending->welcome || status != TB_WELCOME_OK)
+    uint8_t bytes[sizeof pending->welcome];
+    tb_wire_put_welcome(bytes, &pending->welcome);
+    ssize_t n = send(pending->watch.descriptor, bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n != (ssize_t)sizeof bytes || status != TB_WELCOME_OK)
         return TB_ERR_PEER; /* a new connection always has room for it */
     pending->welcomed = true;
     pending->have = 0;
@@ -102,8 +103,10 @@ static void pending_ready(struct tb_watch *watch, uint32_t events)
     int rc = TB_OK;
     if (!pending->welcomed) {
         rc = read_exactly(pending, &pending->hello, sizeof pending->hello);
-        if (rc == TB_OK)
+        if (rc == TB_OK) {
+            tb_wire_get_hello(&pending->hello, &pending->hello);
             rc = answer(pending);
+        }
     }
     if (rc == TB_OK) {
         rc = read_exactly(pending, &pending->confirm, sizeof pending->confirm);

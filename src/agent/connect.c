@@ -177,8 +177,9 @@ static bool greet(struct attempt *attempt)
         end_attempt(attempt, false, why);
         return false;
     }
-    if (send(attempt->watch.descriptor, &attempt->hello, sizeof attempt->hello, MSG_NOSIGNAL | MSG_DONTWAIT) !=
-        (ssize_t)sizeof attempt->hello) {
+    uint8_t bytes[sizeof attempt->hello];
+    tb_wire_put_hello(bytes, &attempt->hello);
+    if (send(attempt->watch.descriptor, bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof bytes) {
         end_attempt(attempt, true, "closed the connection");
         return false;
     }
@@ -215,8 +216,10 @@ static void attempt_ready(struct tb_watch *watch, uint32_t events)
     if (!attempt->greeted && !greet(attempt))
         return;
     if (!attempt->confirmed) {
-        if (read_exactly(attempt, &attempt->welcome, sizeof attempt->welcome))
+        if (read_exactly(attempt, &attempt->welcome, sizeof attempt->welcome)) {
+            tb_wire_get_welcome(&attempt->welcome, &attempt->welcome);
             confirm(attempt);
+        }
         return;
     }
     if (read_exactly(attempt, &attempt->accepted, sizeof attempt->accepted))

@@ -33,7 +33,7 @@ int tb_desk_welcome(struct tb_rank *rank)
 {
     struct tb_agent *agent = rank->agent;
     struct tb_rank_welcome welcome = {
-        .rank = rank->rank, .host = agent->setup.host, .segment_bytes = agent->segment_bytes};
+        .rank = rank->rank, .host = agent->setup.host, .app = rank->app, .segment_bytes = agent->segment_bytes};
     return tb_rank_welcome_send(rank->control.descriptor, &welcome, agent->parameters, agent->segment,
                                 agent->book_descriptor, agent->doorbells, agent->rank_count, &rank->welcomed);
 }

@@ -355,6 +355,7 @@ static int start_all(struct tb_agent *agent, const struct tb_binding *binding)
             struct tb_rank *rank = &agent->ranks[started];
             if (rank->rank < app->first_rank || rank->rank - app->first_rank >= app->ranks)
                 break;
+            rank->app = a;
             if (recipe->app != app)
                 rc = prepare(agent, recipe, app);
             if (rc == TB_OK)

@@ -32,6 +32,7 @@ struct tb_rank {
     struct tb_agent *agent;
     uint32_t rank;  /* in the job */
     uint32_t local; /* on this host */
+    uint32_t app;   /* which of the job's programs */
     pid_t pid;      /* 0: not started, or ended and nothing of its process group is left */
     pid_t joined;   /* the process that is this rank for MPI; 0: none yet */
     bool ended, initialized, finalized;

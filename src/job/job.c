@@ -112,7 +112,7 @@ static int list_local(struct tb_job *job, uint32_t host)
 static int take_welcome(struct tb_job *job, struct tb_packet *packet)
 {
     struct tb_reader *r = &packet->frame.fields;
-    uint32_t rank = tb_get_u32(r), host = tb_get_u32(r);
+    uint32_t rank = tb_get_u32(r), host = tb_get_u32(r), app = tb_get_u32(r);
     uint64_t segment_bytes = tb_get_u64(r);
     size_t length = 0;
     const char *parameters = tb_get_bytes(r, &length);
@@ -126,6 +126,7 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
         return tb_error(TB_ERR_PROTOCOL, "the agent's welcome does not agree with the address book");
     job->self = (struct tb_proc){job->book.job, rank};
     job->size = job->book.ranks;
+    job->app = app;
     job->local_index = tb_book_local_index(&job->book, rank);
     snprintf(job->host, sizeof job->host, "%s", job->book.hosts[host].name);
     rc = list_local(job, host);

@@ -83,6 +83,7 @@ struct tb_job {
     enum tb_job_source source;
     struct tb_proc self;
     uint32_t size;
+    uint32_t app; /* which program of the command line; 0 when alone */
     uint32_t local_index, local_count;
     uint32_t *local_procs; /* job index of each of the host's ranks */
     int *doorbells;        /* eventfds of the host's ranks */
@@ -230,6 +231,7 @@ void tb_packet_discard(struct tb_packet *packet); /* closes descriptors that nob
 struct tb_rank_welcome {
     uint32_t rank;
     uint32_t host;
+    uint32_t app; /* which of the job's programs it runs */
     uint64_t segment_bytes;
 };
 int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters, int segment,

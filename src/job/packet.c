@@ -128,6 +128,7 @@ int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, cons
         if (first) {
             tb_put_u32(&w, welcome->rank);
             tb_put_u32(&w, welcome->host);
+            tb_put_u32(&w, welcome->app);
             tb_put_u64(&w, welcome->segment_bytes);
             tb_put_text(&w, parameters);
             descriptors[count++] = segment;

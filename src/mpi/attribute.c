@@ -352,7 +352,10 @@ static int *predefined_value(int keyval)
     case MPI_UNIVERSE_SIZE:
         facts->universe = (int)tb_self.job.size;
         return &facts->universe;
-    default: /* MPI_APPNUM is not known */
+    case MPI_APPNUM:
+        facts->app = (int)tb_self.job.app;
+        return &facts->app;
+    default:
         return NULL;
     }
 }

@@ -29,7 +29,7 @@ enum tb_state {
 
 /* Values of the predefined attributes: programs are given pointers to them. */
 struct tb_facts {
-    int tag_bound, io, host, global_time, last_code, universe;
+    int tag_bound, io, host, global_time, last_code, universe, app;
 };
 
 struct tb_self {

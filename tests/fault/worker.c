@@ -34,6 +34,14 @@ static void work(int ms)
     }
 }
 
+static int tell_program(void)
+{
+    int *program = NULL, flag = 0;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &program, &flag);
+    printf("rank %d runs program %d\n", rank, flag ? *program : -1);
+    return MPI_Finalize();
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "work";
@@ -42,6 +50,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     int last = rank == size - 1;
+    if (strcmp(mode, "programs") == 0)
+        return tell_program();
     if (strcmp(mode, "work") == 0)
         work(number);
     if (strcmp(mode, "abort") == 0 && last)

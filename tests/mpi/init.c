@@ -63,6 +63,7 @@ static void expect_environment(void)
     MPI_Get_processor_name(name, &length);
     CHECK(length > 0 && length == (int)strlen(name), "the processor is called \"%s\", length %d", name, length);
     expect_attribute(MPI_TAG_UB, "MPI_TAG_UB", 32767);
+    expect_attribute(MPI_APPNUM, "MPI_APPNUM", 0);
     expect_attribute(MPI_WTIME_IS_GLOBAL, "MPI_WTIME_IS_GLOBAL", 0);
     expect_attribute(MPI_IO, "MPI_IO", MPI_PROC_NULL < MPI_ANY_SOURCE ? MPI_PROC_NULL : MPI_ANY_SOURCE);
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &flag);
