@@ -576,8 +576,10 @@ static void test_signatures(void **state)
 
 /* ---- kinds ---- */
 
-static void check_kind(int code, const struct tb_type *type, uint64_t size, enum tb_basic basic)
+/* `at` is where the call has put the type. */
+static void check_kind(int code, const struct tb_type **at, uint64_t size, enum tb_basic basic)
 {
+    const struct tb_type *type = *at;
     assert_int_equal(code, TB_OK);
     assert_int_equal(type->size, size);
     assert_int_equal(type->basic, basic);
@@ -588,27 +590,27 @@ static void check_kind(int code, const struct tb_type *type, uint64_t size, enum
 static void test_kinds(void **state)
 {
     const struct tb_type *type = NULL, *again = NULL;
-    check_kind(tb_type_f90_real(6, 37, &type), type, 4, TB_BASIC_FLOAT);
+    check_kind(tb_type_f90_real(6, 37, &type), &type, 4, TB_BASIC_FLOAT);
     assert_int_equal(tb_type_envelope(type)->combiner, TB_COMBINER_F90_REAL);
     assert_int_equal(tb_type_envelope(type)->integer_count, 2);
     assert_int_equal(tb_type_envelope(type)->integers[1], 37);
-    check_kind(tb_type_f90_real(6, 37, &again), again, 4, TB_BASIC_FLOAT);
+    check_kind(tb_type_f90_real(6, 37, &again), &again, 4, TB_BASIC_FLOAT);
     assert_ptr_equal(type, again);
-    check_kind(tb_type_f90_real(5, 37, &again), again, 4, TB_BASIC_FLOAT);
+    check_kind(tb_type_f90_real(5, 37, &again), &again, 4, TB_BASIC_FLOAT);
     assert_ptr_not_equal(type, again);
-    check_kind(tb_type_f90_real(7, TB_PRECISION_UNDEFINED, &type), type, 8, TB_BASIC_FLOAT);
-    check_kind(tb_type_f90_real(TB_PRECISION_UNDEFINED, 38, &type), type, 8, TB_BASIC_FLOAT);
-    check_kind(tb_type_f90_real(15, 308, &type), type, 16, TB_BASIC_FLOAT);
-    check_kind(tb_type_f90_real(33, 4931, &type), type, 16, TB_BASIC_FLOAT);
-    check_kind(tb_type_f90_complex(15, 307, &type), type, 16, TB_BASIC_COMPLEX);
-    check_kind(tb_type_f90_complex(6, 37, &type), type, 8, TB_BASIC_COMPLEX);
-    check_kind(tb_type_f90_complex(30, 37, &type), type, 32, TB_BASIC_COMPLEX);
+    check_kind(tb_type_f90_real(7, TB_PRECISION_UNDEFINED, &type), &type, 8, TB_BASIC_FLOAT);
+    check_kind(tb_type_f90_real(TB_PRECISION_UNDEFINED, 38, &type), &type, 8, TB_BASIC_FLOAT);
+    check_kind(tb_type_f90_real(15, 308, &type), &type, 16, TB_BASIC_FLOAT);
+    check_kind(tb_type_f90_real(33, 4931, &type), &type, 16, TB_BASIC_FLOAT);
+    check_kind(tb_type_f90_complex(15, 307, &type), &type, 16, TB_BASIC_COMPLEX);
+    check_kind(tb_type_f90_complex(6, 37, &type), &type, 8, TB_BASIC_COMPLEX);
+    check_kind(tb_type_f90_complex(30, 37, &type), &type, 32, TB_BASIC_COMPLEX);
     static const struct {
         int range;
         uint64_t size;
     } integers[] = {{1, 1}, {2, 1}, {3, 2}, {4, 2}, {5, 4}, {9, 4}, {10, 8}, {18, 8}, {19, 16}, {38, 16}};
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
-        check_kind(tb_type_f90_integer(integers[i].range, &type), type, integers[i].size, TB_BASIC_INT);
+        check_kind(tb_type_f90_integer(integers[i].range, &type), &type, integers[i].size, TB_BASIC_INT);
     assert_int_equal(tb_type_envelope(type)->combiner, TB_COMBINER_F90_INTEGER);
     assert_int_equal(tb_type_envelope(type)->integer_count, 1);
     assert_int_equal(tb_type_envelope(type)->integers[0], 38);

@@ -117,7 +117,8 @@ static void decode(enum form form, char *to, const char *from)
         swap((char *)&number, from, sizeof number, 1);
         memset(&wide, 0, sizeof wide); /* it may have bytes that no value uses */
         wide = (long double)number;
-        memcpy(to, &wide, sizeof wide);
+        memset(to, 0, sizeof wide); /* there may be bytes between one number and the next */
+        memcpy(to, &wide, LDBL_MANT_DIG == 64 ? 10 : sizeof wide);
         break;
     }
 }

@@ -37,6 +37,20 @@ static int wrap(int64_t coordinate, int size)
     return (int)(((coordinate % size) + size) % size);
 }
 
+int tb_cart_neighbour(const struct tb_topo *topo, int rank, int dimension, int distance)
+{
+    int64_t below = 1; /* ranks from one coordinate to the next */
+    for (int i = topo->cart.ndims - 1; i > dimension; i--)
+        below *= topo->cart.dims[i];
+    int size = topo->cart.dims[dimension], here = (int)(rank / below % size);
+    int64_t there = (int64_t)here + distance;
+    if (topo->cart.periods[dimension])
+        there = wrap(there, size);
+    else if (there < 0 || there >= size)
+        return MPI_PROC_NULL;
+    return (int)(rank + (there - here) * below);
+}
+
 static struct tb_topo *cart_new(int ndims)
 {
     struct tb_topo *topo = tb_topo_new(MPI_CART, 2 * (size_t)ndims);
@@ -82,8 +96,11 @@ int tb_mpi_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int
     int code = tb_topo_parent(call, comm_old, "comm_old", &c);
     if (code == MPI_SUCCESS)
         code = check_dims(call, c, ndims, dims, periods, &nodes);
-    if (code != MPI_SUCCESS)
+    if (code != MPI_SUCCESS) {
+        if (comm_cart != NULL)
+            *comm_cart = MPI_COMM_NULL;
         return code;
+    }
     if (comm_cart == NULL)
         return tb_raise_null(c, call, 6, "comm_cart");
     struct tb_topo *topo = cart_new(ndims);
