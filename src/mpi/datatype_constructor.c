@@ -71,7 +71,10 @@ static int contiguous(const char *call, MPI_Count count, MPI_Datatype oldtype, M
     int code = check_count(call, count);
     if (code == MPI_SUCCESS)
         code = frame_check(&f);
-    return code != MPI_SUCCESS ? code : frame_close(&f, tb_type_contiguous(count, f.old, large, &type), type);
+    if (code != MPI_SUCCESS)
+        return code;
+    int error = tb_type_contiguous(count, f.old, large, &type);
+    return frame_close(&f, error, type);
 }
 
 int tb_mpi_Type_contiguous(int count, MPI_Datatype oldtype, MPI_Datatype *newtype)
@@ -144,7 +147,8 @@ int tb_mpi_Type_indexed(MPI_Count count, struct tb_ints array_of_blocklengths, s
     int code = check_indexed(&f, count, lengths, displacements);
     if (code != MPI_SUCCESS)
         return code;
-    return frame_close(&f, tb_type_indexed(count, lengths, displacements, f.old, lengths.wide, &type), type);
+    int error = tb_type_indexed(count, lengths, displacements, f.old, lengths.wide, &type);
+    return frame_close(&f, error, type);
 }
 
 int tb_mpi_Type_create_hindexed(MPI_Count count, struct tb_ints array_of_blocklengths,
@@ -156,7 +160,8 @@ int tb_mpi_Type_create_hindexed(MPI_Count count, struct tb_ints array_of_blockle
     int code = check_indexed(&f, count, lengths, displacements);
     if (code != MPI_SUCCESS)
         return code;
-    return frame_close(&f, tb_type_hindexed(count, lengths, displacements, f.old, lengths.wide, &type), type);
+    int error = tb_type_hindexed(count, lengths, displacements, f.old, lengths.wide, &type);
+    return frame_close(&f, error, type);
 }
 
 static int check_blocks(struct frame *f, MPI_Count count, const void *displacements)
@@ -298,7 +303,10 @@ static int resized(const char *call, MPI_Datatype oldtype, int64_t lb, int64_t e
     struct frame f = {call, oldtype, 1, newtype, 4, NULL};
     struct tb_type *type = NULL;
     int code = frame_check(&f);
-    return code != MPI_SUCCESS ? code : frame_close(&f, tb_type_resized(f.old, lb, extent, large, &type), type);
+    if (code != MPI_SUCCESS)
+        return code;
+    int error = tb_type_resized(f.old, lb, extent, large, &type);
+    return frame_close(&f, error, type);
 }
 
 int tb_mpi_Type_create_resized(MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype *newtype)
@@ -327,7 +335,8 @@ int tb_mpi_Type_create_f90_real(int p, int r, MPI_Datatype *newtype)
     tb_require_active(call);
     if (newtype == NULL)
         return tb_raise_null(NULL, call, 3, "newtype");
-    return kind_handle(call, tb_type_f90_real(p, r, &type), type, newtype);
+    int error = tb_type_f90_real(p, r, &type);
+    return kind_handle(call, error, type, newtype);
 }
 
 int tb_mpi_Type_create_f90_complex(int p, int r, MPI_Datatype *newtype)
@@ -337,7 +346,8 @@ int tb_mpi_Type_create_f90_complex(int p, int r, MPI_Datatype *newtype)
     tb_require_active(call);
     if (newtype == NULL)
         return tb_raise_null(NULL, call, 3, "newtype");
-    return kind_handle(call, tb_type_f90_complex(p, r, &type), type, newtype);
+    int error = tb_type_f90_complex(p, r, &type);
+    return kind_handle(call, error, type, newtype);
 }
 
 int tb_mpi_Type_create_f90_integer(int r, MPI_Datatype *newtype)
@@ -347,7 +357,8 @@ int tb_mpi_Type_create_f90_integer(int r, MPI_Datatype *newtype)
     tb_require_active(call);
     if (newtype == NULL)
         return tb_raise_null(NULL, call, 2, "newtype");
-    return kind_handle(call, tb_type_f90_integer(r, &type), type, newtype);
+    int error = tb_type_f90_integer(r, &type);
+    return kind_handle(call, error, type, newtype);
 }
 
 int tb_mpi_Type_match_size(int typeclass, int size, MPI_Datatype *datatype)
