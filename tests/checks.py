@@ -71,4 +71,5 @@ CHECKS = [
     Check("mpi", ["tests/mpi/run"], timeout=400, timeout_all=3600, cases=True),
     Check("lab", ["tests/lab/run"], timeout=300, timeout_all=3600, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
+    Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]

@@ -1,0 +1,69 @@
+#!/bin/sh
+# On a machine of another kind: builds for x86-64 with Debian's cross compiler and runs the unit tests and the multi-rank
+# programs under qemu-user, the launcher and the agents being native. Skipped where the tools are missing; on Debian:
+#   dpkg --add-architecture amd64 && apt-get update
+#   apt-get install gcc-x86-64-linux-gnu qemu-user libssl-dev:amd64 libhwloc-dev:amd64 libcmocka-dev:amd64
+# Left out are tests of what qemu-user does not do: exact descriptors after fork, seccomp, the end of a vfork.
+#
+# usage: check-x86-64.sh           prints a line `case: NAME ok|failed` for each program
+set -eu
+build=${BUILD_DIR:-build}
+cross=$build/variants/x86-64
+machine=$(uname -m)
+[ "$machine" != x86_64 ] || { echo "this machine is x86-64"; exit 77; }
+for tool in x86_64-linux-gnu-gcc qemu-x86_64; do
+    command -v $tool >/dev/null || { echo "there is no $tool"; exit 77; }
+done
+PKG_CONFIG_LIBDIR=/usr/lib/x86_64-linux-gnu/pkgconfig pkg-config --exists libcrypto hwloc cmocka ||
+    { echo "there are no libraries for x86-64"; exit 77; }
+
+mkdir -p "$cross"
+cat >"$cross.ini" <<'INI'
+[binaries]
+c = 'x86_64-linux-gnu-gcc'
+cpp = 'x86_64-linux-gnu-g++'
+ar = 'x86_64-linux-gnu-ar'
+strip = 'x86_64-linux-gnu-strip'
+pkgconfig = 'pkg-config'
+exe_wrapper = ['qemu-x86_64']
+[properties]
+pkg_config_libdir = '/usr/lib/x86_64-linux-gnu/pkgconfig:/usr/share/pkgconfig'
+[host_machine]
+system = 'linux'
+cpu_family = 'x86_64'
+cpu = 'x86_64'
+endian = 'little'
+INI
+[ -f "$cross/build.ninja" ] || meson setup "$cross" . --cross-file "$cross.ini" -Dtests=enabled
+ninja -C "$cross"
+
+failed=0
+try() {
+    name=$1
+    shift
+    if timeout 300 "$@" >"$cross/$name.log" 2>&1; then
+        echo "case: $name ok"
+    else
+        tail -n 5 "$cross/$name.log"
+        echo "case: $name failed"
+        failed=1
+    fi
+}
+for test in "$cross"/src/unit-* "$cross"/src/mpi/unit-*; do
+    case $test in
+    *.p | */unit-remote | */unit-shm | */unit-lab*) continue ;;
+    esac
+    try "$(basename "$test")" qemu-x86_64 "$test"
+done
+mkdir -p "$cross/programs"
+for source in tests/mpi/*.c; do
+    name=$(basename "$source" .c)
+    case $name in
+    fork | large | largest | mismatch | strided) continue ;;
+    esac
+    program=$cross/programs/$name
+    x86_64-linux-gnu-gcc -O1 -w -D_GNU_SOURCE -Iinclude -Itests/mpi "$source" -o "$program" -L"$cross/src/mpi" -lmpi_abi -lm -lpthread \
+        -Wl,-rpath,"$cross/src/mpi"
+    try "$name" "$build/bin/mpiexec" -n 3 qemu-x86_64 "$program"
+done
+exit $failed
