@@ -21,6 +21,10 @@
 #define TB_GRID_HOSTS_LIMIT    65536u
 #define TB_GRID_CLUSTERS_LIMIT 4096u
 #define TB_GRID_LINKS_LIMIT    65536u
+#define TB_GRID_FEET_LIMIT     1048576u /* hosts of all clusters together */
+#define TB_GRID_SLOTS_LIMIT    1048576u /* of a host */
+#define TB_GRID_NESTING_LIMIT  16u
+#define TB_GRID_FILE_LIMIT     (4u << 20)
 #define TB_GRID_NONE           UINT32_MAX
 
 /* What a wire does to what passes it. */
@@ -44,7 +48,9 @@ struct tb_grid_host {
     uint32_t port;                 /* of ssh; 0: not given */
     uint32_t slots;                /* ranks that it carries */
     uint32_t line;
-    uint32_t cluster; /* the first one in the file that names it */
+    uint32_t cluster;       /* the first one in the file that names it */
+    uint32_t cluster_count; /* all that name it, ascending */
+    uint32_t *clusters;
 };
 
 enum tb_grid_medium { TB_GRID_SWITCH, TB_GRID_HUB };
@@ -80,6 +86,7 @@ struct tb_grid {
     struct tb_grid_cluster *clusters; /* a parent before its children */
     struct tb_grid_host *hosts;       /* in the order of the file */
     struct tb_grid_link *links;       /* both directions stand one after the other, as the file has them */
+    struct tb_grid_index *index;      /* finds by name, and links by their ends */
 };
 
 /* Reads and checks; the story of an error begins with "FILE:LINE: " and says what was expected. */
@@ -104,8 +111,8 @@ bool tb_grid_first_unreachable(const struct tb_grid *grid, uint32_t *from, uint3
 
 /* A commented file to start from; with hosts, as a host file lists them, filled from these. */
 struct tb_grid_seed {
-    const char *name, *cluster;
-    uint32_t slots;
+    const char *name, *cluster, *user; /* the last two: NULL or "" where not given */
+    uint32_t slots, port;              /* port 0: not given */
 };
 int tb_grid_write_template(FILE *to, uint32_t seed_count, const struct tb_grid_seed *seeds);
 

@@ -3,7 +3,9 @@
 #define TB_TOPOLOGY_TOPOLOGY_H
 
 #include "base/base.h"
+#include "topology/cost.h"
 #include "topology/grid.h"
+#include "topology/shape.h"
 
 /* The place of a host, from wide to near; empty where unknown. */
 struct tb_place {

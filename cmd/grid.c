@@ -1,0 +1,258 @@
+/* tombolo grid: writes a grid file to start from; says whether one is right, and draws it. */
+#include "command.h"
+
+#include "launch/launch.h"
+#include "picture/picture.h"
+#include "topology/topology.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "Usage: tombolo grid new [-H LIST | --hostfile FILE] [-o FILE]\n"
+    "       tombolo grid check FILE [--svg PICTURE]\n"
+    "\n"
+    "A grid file describes sites, clusters, hosts and the links between them.\n"
+    "\n"
+    "new      writes a commented file to start from, to standard output or to a new file\n"
+    "  -H, --host LIST       with these hosts, as in h1:4,h2:4\n"
+    "  -f, --hostfile FILE   with the hosts of a host file; cluster=NAME there decides the cluster\n"
+    "  -o, --output FILE     where to; a file that exists is left alone\n"
+    "check    says what is in the file and who can connect to whom, or what is wrong with it\n"
+    "  --svg PICTURE         draws it (- for standard output)\n";
+
+static int complain(void)
+{
+    fprintf(stderr, "tombolo grid: %s\n", tb_error_story());
+    return 1;
+}
+
+/* ---- new ---- */
+
+static int write_new(FILE *to, const struct tb_host_list *list)
+{
+    struct tb_grid_seed *seeds = calloc(list->count + 1, sizeof *seeds);
+    if (seeds == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for %u hosts", list->count);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct tb_host_entry *entry = &list->entries[i];
+        seeds[i] = (struct tb_grid_seed){.name = entry->name,
+                                         .cluster = entry->cluster,
+                                         .user = entry->user,
+                                         .slots = entry->slots,
+                                         .port = entry->port};
+    }
+    int rc = tb_grid_write_template(to, list->count, seeds);
+    free(seeds);
+    return rc;
+}
+
+static int make_new(const struct tb_host_list *list, const char *path)
+{
+    if (path == NULL || strcmp(path, "-") == 0) {
+        int rc = write_new(stdout, list);
+        return rc != TB_OK || fflush(stdout) == 0 ? rc : tb_error_errno("cannot write the grid file");
+    }
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST)
+        return tb_error(TB_ERR_ARGUMENT, "%s exists already; give another name or remove it", path);
+    if (fd < 0)
+        return tb_error_errno("cannot write %s", path);
+    FILE *to = fdopen(fd, "we");
+    if (to == NULL) {
+        close(fd);
+        return tb_error(TB_ERR_MEMORY, "no memory to write %s", path);
+    }
+    int rc = write_new(to, list);
+    if (fclose(to) != 0 && rc == TB_OK)
+        rc = tb_error_errno("cannot write %s", path);
+    return rc;
+}
+
+static int command_new(char **words)
+{
+    struct tb_host_list list = {0};
+    const char *output = NULL;
+    int rc = TB_OK;
+    for (; *words != NULL && rc == TB_OK; words += 2) {
+        const char *word = words[0], *value = words[1];
+        bool host = strcmp(word, "-H") == 0 || strcmp(word, "--host") == 0;
+        bool file = strcmp(word, "-f") == 0 || strcmp(word, "--hostfile") == 0;
+        if (!host && !file && strcmp(word, "-o") != 0 && strcmp(word, "--output") != 0)
+            rc = tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option of grid new (tombolo grid --help)", word);
+        else if (value == NULL)
+            rc = tb_error(TB_ERR_ARGUMENT, "the option %s needs a value", word);
+        else if (host)
+            rc = tb_host_list_parse(&list, value, word);
+        else if (file)
+            rc = tb_host_list_load(&list, value);
+        else
+            output = value;
+        if (rc != TB_OK)
+            break;
+    }
+    bool wrong_words = rc != TB_OK;
+    if (rc == TB_OK)
+        rc = make_new(&list, output);
+    tb_host_list_close(&list);
+    if (rc == TB_OK)
+        return 0;
+    complain();
+    return wrong_words ? 2 : 1;
+}
+
+/* ---- check ---- */
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void print_wire(const struct tb_grid_wire *wire)
+{
+    if (wire->bandwidth != 0)
+        printf(", %g Mbit/s", (double)wire->bandwidth / 1e6);
+    if (wire->latency != UINT64_MAX)
+        printf(", %g ms", (double)wire->latency / 1e6);
+    if (wire->jitter != 0)
+        printf(", jitter %g ms", (double)wire->jitter / 1e6);
+    if (wire->loss != 0)
+        printf(", loss %g %%", (double)wire->loss / 1e4);
+    if (wire->reorder != 0)
+        printf(", reorder %g %%", (double)wire->reorder / 1e4);
+}
+
+static void print_access(const struct tb_grid *grid, const struct tb_grid_cluster *cluster)
+{
+    if (!cluster->gated && !cluster->nat) {
+        printf("open");
+        return;
+    }
+    printf(cluster->gateway_count == 0 ? "nobody can be reached from outside" : "from outside only");
+    for (uint32_t i = 0; i < cluster->gateway_count && i < 8; i++)
+        printf("%s %s", i == 0 ? "" : ",", grid->hosts[cluster->gateways[i]].name);
+    if (cluster->gateway_count > 8)
+        printf(" and %u more", cluster->gateway_count - 8);
+    if (cluster->gateway_count > 0)
+        printf(" can be reached");
+    printf(cluster->nat ? "; all connect outward (NAT)" : "; the others stay inside");
+}
+
+static void print_cluster(const struct tb_grid *grid, const struct tb_grid_cluster *cluster)
+{
+    uint64_t slots = 0;
+    for (uint32_t i = 0; i < cluster->host_count; i++)
+        slots += grid->hosts[cluster->hosts[i]].slots;
+    printf("  %s: %u host%s, %llu slot%s, ", cluster->name, cluster->host_count, plural(cluster->host_count),
+           (unsigned long long)slots, plural(slots));
+    if (cluster->site != TB_GRID_NONE)
+        printf("site %s, ", grid->sites[cluster->site].name);
+    if (cluster->parent != TB_GRID_NONE)
+        printf("in %s, ", grid->clusters[cluster->parent].name);
+    printf("%s", cluster->medium == TB_GRID_HUB ? "hub" : "switch");
+    print_wire(&cluster->ethernet);
+    printf("; ");
+    print_access(grid, cluster);
+    printf("\n");
+}
+
+static void print_link(const struct tb_grid *grid, const struct tb_grid_link *link)
+{
+    const char *from =
+        link->from_host != TB_GRID_NONE ? grid->hosts[link->from_host].name : grid->clusters[link->from].name;
+    const char *to = link->to_host != TB_GRID_NONE ? grid->hosts[link->to_host].name : grid->clusters[link->to].name;
+    printf("  %s: %s to %s", link->name, from, to);
+    print_wire(&link->wire);
+    printf("%s\n", link->blocked ? ", blocked" : "");
+}
+
+static void print_reach(const struct tb_grid *grid)
+{
+    uint32_t from, to;
+    if (!tb_grid_first_unreachable(grid, &from, &to)) {
+        printf("reach: every host with slots can connect to every other\n");
+        return;
+    }
+    bool back = tb_grid_reaches(grid, to, from);
+    printf("reach: not every host can connect to every other; the first pair: %s cannot connect to %s%s\n",
+           grid->hosts[from].name, grid->hosts[to].name, back ? ", only the reverse" : ", nor the reverse");
+}
+
+static void print_summary(const struct tb_grid *grid)
+{
+    uint64_t slots = 0;
+    for (uint32_t i = 0; i < grid->host_count; i++)
+        slots += grid->hosts[i].slots;
+    printf("%s is right: %u site%s, %u cluster%s, %u host%s, %llu slot%s, %u link%s\n", grid->file, grid->site_count,
+           plural(grid->site_count), grid->cluster_count, plural(grid->cluster_count), grid->host_count,
+           plural(grid->host_count), (unsigned long long)slots, plural(slots), grid->link_count / 2,
+           plural(grid->link_count / 2));
+    printf("clusters:\n");
+    for (uint32_t i = 0; i < grid->cluster_count; i++)
+        print_cluster(grid, &grid->clusters[i]);
+    if (grid->link_count > 0)
+        printf("links:\n");
+    for (uint32_t i = 0; i < grid->link_count; i++)
+        print_link(grid, &grid->links[i]);
+    print_reach(grid);
+}
+
+static int draw(const struct tb_grid *grid, const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return tb_picture_grid(stdout, grid);
+    FILE *to = fopen(path, "we");
+    if (to == NULL)
+        return tb_error_errno("cannot write %s", path);
+    int rc = tb_picture_grid(to, grid);
+    if (fclose(to) != 0 && rc == TB_OK)
+        rc = tb_error_errno("cannot write %s", path);
+    return rc;
+}
+
+static int command_check(char **words)
+{
+    const char *file = NULL, *svg = NULL;
+    for (; *words != NULL; words++) {
+        if (strcmp(words[0], "--svg") == 0 && words[1] != NULL) {
+            svg = *++words;
+        } else if (words[0][0] == '-' || file != NULL) {
+            fprintf(stderr, "tombolo grid: \"%s\" is too much for grid check, or lacks a value\n%s", words[0], usage);
+            return 2;
+        } else {
+            file = words[0];
+        }
+    }
+    if (file == NULL) {
+        fprintf(stderr, "tombolo grid: check needs the name of a grid file\n%s", usage);
+        return 2;
+    }
+    struct tb_grid grid;
+    if (tb_grid_load(&grid, file) != TB_OK)
+        return complain();
+    int rc = svg != NULL ? draw(&grid, svg) : TB_OK;
+    if (rc == TB_OK && (svg == NULL || strcmp(svg, "-") != 0))
+        print_summary(&grid);
+    tb_grid_close(&grid);
+    return rc == TB_OK ? 0 : complain();
+}
+
+int tb_command_grid(char **words)
+{
+    if (words[0] != NULL && strcmp(words[0], "new") == 0)
+        return command_new(words + 1);
+    if (words[0] != NULL && strcmp(words[0], "check") == 0)
+        return command_check(words + 1);
+    if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (words[0] != NULL)
+        fprintf(stderr, "tombolo grid: there is no \"grid %s\"\n", words[0]);
+    fputs(usage, stderr);
+    return 2;
+}

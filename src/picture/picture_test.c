@@ -1,0 +1,93 @@
+#include "picture/picture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static char *picture_of(const char *text)
+{
+    struct tb_grid grid;
+    char *svg = NULL;
+    size_t length = 0;
+    if (tb_grid_parse(&grid, text, strlen(text), "g<&>.yaml") != TB_OK)
+        fail_msg("%s", tb_error_story());
+    FILE *to = open_memstream(&svg, &length);
+    assert_int_equal(tb_picture_grid(to, &grid), TB_OK);
+    fclose(to);
+    tb_grid_close(&grid);
+    assert_int_equal(strncmp(svg, "<?xml", 5), 0);
+    assert_string_equal(svg + length - 7, "</svg>\n");
+    return svg;
+}
+
+static void names_are_escaped(void **state)
+{
+    char *svg = picture_of("sites: [{name: 'R&D <lab> \"x\"', clusters: [{name: a, hosts: a1}]}]");
+    assert_non_null(strstr(svg, "R&amp;D &lt;lab&gt; &quot;x&quot;"));
+    assert_non_null(strstr(svg, "g&lt;&amp;&gt;.yaml"));
+    assert_null(strstr(svg, "<lab>"));
+    free(svg);
+}
+
+static void everything_is_shown(void **state)
+{
+    char *svg =
+        picture_of("clusters:\n"
+                   "- {name: mercury, hosts: [m1, m2:3], ethernet: {hub: true}}\n"
+                   "- {name: venus, hosts: ['v1:0', 'v[2-40]:2'], gateways: v1, nat: true}\n"
+                   "- {name: mars, hosts: [m2, x], clusters: [{name: moon, hosts: y}]}\n"
+                   "links: [{from: mercury, to: venus, bandwidth: 10, latency: 75, loss: 0.5%},\n"
+                   "  {from: mars, to: venus, latency: 3}, {from: venus, to: mars, blocked: true}, {from: moon, to: "
+                   "mars, latency: 9}]");
+    static const char *const parts[] = {">mercury<",
+                                        ">venus<",
+                                        ">moon<",
+                                        ">hub",
+                                        ">NAT<",
+                                        ">closed<",
+                                        ">v2<",
+                                        ">v40<",
+                                        "37 × 2 slots",
+                                        "gateway, 0 slots",
+                                        "10 Mbit/s · 75 ms · loss 0.5 %",
+                                        "to mars: blocked · 3 ms",
+                                        "m2 in both",
+                                        "moon → mars: 9 ms"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strstr(svg, parts[i]) == NULL)
+            fail_msg("%s is not in the picture", parts[i]);
+    }
+    free(svg);
+}
+
+/* One cluster, and a hundred of which each has a link to all others. */
+static void any_size_can_be_drawn(void **state)
+{
+    free(picture_of("clusters: [{name: a, hosts: a1}]"));
+    char *text = malloc(1 << 20), *at = text + sprintf(text, "clusters:\n");
+    for (int i = 0; i < 100; i++)
+        at += sprintf(at, "- {name: c%d, hosts: ['h%d_[1-300]:%d']}\n", i, i, i % 5);
+    at += sprintf(at, "links:\n");
+    for (int i = 0; i < 100; i++) {
+        for (int j = 0; j < i; j++)
+            at += sprintf(at, "- {from: c%d, to: c%d, latency: %d}\n", i, j, i);
+    }
+    char *svg = picture_of(text);
+    assert_non_null(strstr(svg, ">c99<"));
+    assert_null(strstr(svg, "nan"));
+    free(svg);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_escaped),
+        cmocka_unit_test(everything_is_shown),
+        cmocka_unit_test(any_size_can_be_drawn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

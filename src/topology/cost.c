@@ -1,0 +1,363 @@
+#include "topology/cost.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PS_PER_NS 1000u
+#define PS_PER_S  1000000000000u
+#define MEGA      1000000u
+
+#define LINKS_BYTES 4000u /* of the parameter that carries links to the ranks */
+
+/* On Ethernet 1448 bytes of data travel in a frame that takes the time of 1538, and every message begins with a header
+ * of ours and ends in a frame that is not full. */
+#define FRAME_DATA     1448u
+#define FRAME_WIRE     1538u
+#define MESSAGE_HEADER 154u
+
+/* The kernel copies what goes through a socket, on both sides. */
+#define SOCKET_COPY (16000ull * MEGA)
+
+/* ---- curves ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t saturate(unsigned __int128 time)
+{
+    return time > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)time;
+}
+
+uint64_t tb_cost_at(const struct tb_cost_curve *curve, uint64_t bytes)
+{
+    if (curve->count == 0)
+        return 0;
+    if (curve->count == 1)
+        return curve->points[0].time;
+    uint32_t i = 1;
+    while (i + 1 < curve->count && bytes > curve->points[i].bytes)
+        i++;
+    uint64_t b0 = curve->points[i - 1].bytes, b1 = curve->points[i].bytes;
+    uint64_t t0 = curve->points[i - 1].time, t1 = curve->points[i].time;
+    /* A measured curve may fall a little between two points. */
+    if (t1 < t0)
+        return bytes >= b1 ? t1 : t0 - (uint64_t)((unsigned __int128)(t0 - t1) * (bytes - b0) / (b1 - b0));
+    return saturate(t0 + (unsigned __int128)(t1 - t0) * (bytes - b0) / (b1 - b0));
+}
+
+struct tb_cost_curve tb_cost_line(uint64_t base, uint64_t bandwidth)
+{
+    const uint64_t far = 1ull << 30;
+    struct tb_cost_curve line = {.count = 1, .points = {{0, base}}};
+    if (bandwidth == 0)
+        return line;
+    line.count = 2;
+    line.points[1].bytes = far;
+    line.points[1].time = saturate(base + (unsigned __int128)far * 8 * PS_PER_S / bandwidth);
+    return line;
+}
+
+/* The time of a port, for a bandwidth on the wire. */
+static struct tb_cost_curve wire_line(uint64_t bandwidth)
+{
+    uint64_t data = saturate((unsigned __int128)bandwidth * FRAME_DATA / FRAME_WIRE);
+    uint64_t header = bandwidth == 0 ? 0 : saturate((unsigned __int128)MESSAGE_HEADER * 8 * PS_PER_S / bandwidth);
+    return tb_cost_line(header, data == 0 && bandwidth > 0 ? 1 : data);
+}
+
+static void link_set_wire(struct tb_cost_link *link, uint64_t bandwidth, uint64_t latency)
+{
+    if (bandwidth > 0)
+        link->gap = wire_line(bandwidth);
+    if (latency != UINT64_MAX)
+        link->latency = latency;
+}
+
+/* ---- what was measured ------------------------------------------------------------------------------------------- */
+
+/* One point: BYTES:SEND:RECEIVE:GAP, times in nanoseconds. */
+static const char *point_parse(const char *text, struct tb_cost_link *link, bool ports)
+{
+    uint64_t values[4];
+    for (int i = 0; i < 4; i++) {
+        char *end;
+        errno = 0;
+        values[i] = strtoull(text, &end, 10);
+        bool good = end != text && *text != '-' && errno == 0 && values[i] < (uint64_t)INT64_MAX / PS_PER_NS;
+        if (!good || (i < 3 ? *end != ':' : *end != ',' && *end != 0))
+            return NULL;
+        text = end + (*end != 0);
+    }
+    struct tb_cost_curve *curves[] = {&link->send, &link->receive, &link->gap};
+    for (int i = 0; i < (ports ? 3 : 2); i++) {
+        struct tb_cost_curve *c = curves[i];
+        bool rising = c->count == 0 ? values[0] == 0 : c->points[c->count - 1].bytes < values[0];
+        if (!rising || c->count == TB_COST_POINTS)
+            return NULL;
+        c->points[c->count].bytes = values[0];
+        c->points[c->count++].time = values[i + 1] * PS_PER_NS;
+    }
+    return text;
+}
+
+static int table_take(struct tb_cost_link *link, const char *name, const char *table, bool ports)
+{
+    if (*table == 0)
+        return TB_OK;
+    link->send.count = link->receive.count = 0;
+    link->gap.count = 0;
+    for (const char *at = table; *at != 0;) {
+        at = point_parse(at, link, ports);
+        if (at == NULL)
+            return tb_error(TB_ERR_ARGUMENT,
+                            "parameter %s: '%s' should be up to %d points BYTES:SEND:RECEIVE:GAP with commas between, "
+                            "times in nanoseconds, the first one for 0 bytes, and rising",
+                            name, table, TB_COST_POINTS);
+    }
+    return TB_OK;
+}
+
+static void costs_defaults(struct tb_costs *c, struct tb_cost_link *ethernet, struct tb_cost_link *wide)
+{
+    const struct tb_params *p = &tb_param;
+    uint64_t shm = (uint64_t)p->shm_bandwidth * MEGA, overhead = p->ethernet_overhead * PS_PER_NS;
+    *c = (struct tb_costs){.cores = (uint32_t)p->cores, .change = p->change_time * PS_PER_NS};
+    c->host.send = c->host.receive = tb_cost_line(p->shm_overhead * PS_PER_NS, shm);
+    c->host.latency = p->shm_latency * PS_PER_NS;
+    c->copy = tb_cost_line(0, shm);
+    c->reduce = tb_cost_line(0, (uint64_t)p->reduce_bandwidth * MEGA);
+    c->memory = tb_cost_line(0, (uint64_t)p->memory_bandwidth * MEGA);
+    c->short_bytes = p->eager_tcp;
+    ethernet->send = ethernet->receive = tb_cost_line(overhead, SOCKET_COPY);
+    link_set_wire(ethernet, (uint64_t)p->ethernet_bandwidth * MEGA, p->ethernet_latency * PS_PER_NS);
+    *wide = *ethernet;
+    link_set_wire(wide, (uint64_t)p->wide_bandwidth * MEGA, p->wide_latency * PS_PER_NS);
+}
+
+/* ---- links by name ----------------------------------------------------------------------------------------------- */
+
+static uint32_t cluster_find(const struct tb_group_shape *shape, const char *name, size_t length)
+{
+    for (uint32_t i = 0; shape != NULL && shape->names != NULL && i < shape->cluster_count; i++)
+        if (strlen(shape->names[i]) == length && memcmp(shape->names[i], name, length) == 0)
+            return i;
+    return TB_GRID_NONE;
+}
+
+/* A link of its own for this direction, which begins as what held so far. NULL: no memory. */
+static struct tb_cost_link *costs_pair(struct tb_costs *c, uint32_t from, uint32_t to)
+{
+    if (c->link_count == c->link_room) {
+        uint32_t room = c->link_room * 2;
+        struct tb_cost_link *grown = realloc(c->links, room * sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        c->links = grown;
+        c->link_room = room;
+    }
+    c->links[c->link_count] = *tb_costs_link(c, from, to);
+    c->pairs[from * c->cluster_count + to] = c->link_count;
+    return &c->links[c->link_count++];
+}
+
+static int costs_set(struct tb_costs *c, uint32_t from, uint32_t to, uint64_t bandwidth, uint64_t latency, bool hub)
+{
+    if (from == TB_GRID_NONE || to == TB_GRID_NONE || c->pairs == NULL)
+        return TB_OK; /* no rank of this group is concerned */
+    struct tb_cost_link *link = costs_pair(c, from, to);
+    if (link == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the costs of %u clusters", c->cluster_count);
+    link_set_wire(link, bandwidth, latency);
+    link->hub = hub;
+    return TB_OK;
+}
+
+/* A number that is not negative, times `unit`. */
+static const char *number_parse(const char *text, double unit, uint64_t *value)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || !isfinite(number) || number < 0 || number * unit >= 0x1p63)
+        return NULL;
+    *value = (uint64_t)(number * unit);
+    return end;
+}
+
+/* One link: A:MBIT:MS inside a cluster (and :hub if there is no switch), A/B:MBIT:MS both ways between two, A>B:MBIT:MS
+ * one way. `costs` NULL: only looks whether it makes sense. The rest of the text, NULL: it does not, or no memory. */
+static const char *link_parse(const char *text, struct tb_costs *costs, const struct tb_group_shape *shape, int *error)
+{
+    size_t first = strcspn(text, ":/>,"), second = 0;
+    char between = text[first];
+    const char *other = text, *at = text + first;
+    uint64_t bandwidth, latency;
+    if (between == '/' || between == '>') {
+        other = text + first + 1;
+        second = strcspn(other, ":/>,");
+        at = other + second;
+    } else {
+        second = first;
+    }
+    if (first == 0 || second == 0 || *at != ':' || (at = number_parse(at + 1, MEGA, &bandwidth)) == NULL ||
+        *at != ':' || (at = number_parse(at + 1, 1e9, &latency)) == NULL || bandwidth == 0)
+        return NULL;
+    bool hub = other == text && strncmp(at, ":hub", 4) == 0;
+    at += hub ? 4 : 0;
+    if (*at != ',' && *at != 0)
+        return NULL;
+    if (costs != NULL) {
+        uint32_t from = cluster_find(shape, text, first), to = cluster_find(shape, other, second);
+        *error = costs_set(costs, from, to, bandwidth, latency, hub);
+        if (*error == TB_OK && between == '/')
+            *error = costs_set(costs, to, from, bandwidth, latency, false);
+    }
+    return *error == TB_OK ? at + (*at == ',') : NULL;
+}
+
+static int links_take(struct tb_costs *costs, const struct tb_group_shape *shape)
+{
+    int error = TB_OK;
+    for (const char *at = tb_param.links; at != NULL && *at != 0;) {
+        at = link_parse(at, costs, shape, &error);
+        if (at == NULL && error == TB_OK)
+            return tb_error(
+                TB_ERR_ARGUMENT,
+                "parameter links: '%s' should be links with commas between: CLUSTER/CLUSTER:MBIT:MS, "
+                "CLUSTER>CLUSTER:MBIT:MS for one direction, CLUSTER:MBIT:MS or CLUSTER:MBIT:MS:hub for its Ethernet",
+                tb_param.links);
+    }
+    return error;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static int tables_take(struct tb_costs *costs, struct tb_cost_link *ethernet)
+{
+    int error = table_take(&costs->host, "shm_table", tb_param.shm_table, false);
+    return error == TB_OK ? table_take(ethernet, "ethernet_table", tb_param.ethernet_table, true) : error;
+}
+
+int tb_costs_check(void)
+{
+    struct tb_costs costs;
+    struct tb_cost_link ethernet = {.latency = 0}, wide;
+    costs_defaults(&costs, &ethernet, &wide);
+    int error = tables_take(&costs, &ethernet);
+    return error == TB_OK ? links_take(NULL, NULL) : error;
+}
+
+int tb_costs_open(struct tb_costs *costs, const struct tb_group_shape *shape)
+{
+    struct tb_cost_link ethernet = {.latency = 0}, wide;
+    uint32_t n = shape->cluster_count;
+    costs_defaults(costs, &ethernet, &wide);
+    int error = tables_take(costs, &ethernet);
+    if (error != TB_OK)
+        return error;
+    bool named = shape->names != NULL && n <= TB_COST_CLUSTERS_LIMIT;
+    costs->cluster_count = n;
+    costs->links = calloc(4, sizeof *costs->links);
+    costs->pairs = named ? calloc((size_t)n * n, sizeof *costs->pairs) : NULL;
+    if (costs->links == NULL || (named && costs->pairs == NULL)) {
+        tb_costs_close(costs);
+        return tb_error(TB_ERR_MEMORY, "no memory for the costs of %u clusters", n);
+    }
+    costs->links[0] = ethernet;
+    costs->links[1] = wide;
+    costs->link_count = 2;
+    costs->link_room = 4;
+    for (uint32_t i = 0; named && i < n * n; i++)
+        costs->pairs[i] = i / n != i % n;
+    error = links_take(costs, shape);
+    if (error != TB_OK)
+        tb_costs_close(costs);
+    return error;
+}
+
+int tb_costs_take_grid(struct tb_costs *costs, const struct tb_group_shape *shape, const struct tb_grid *grid)
+{
+    int error = TB_OK;
+    uint32_t numbers[TB_COST_CLUSTERS_LIMIT];
+    if (costs->pairs == NULL)
+        return TB_OK;
+    for (uint32_t i = 0; i < shape->cluster_count; i++) {
+        numbers[i] = TB_GRID_NONE;
+        for (uint32_t k = 0; k < grid->cluster_count; k++)
+            if (strcmp(grid->clusters[k].name, shape->names[i]) == 0)
+                numbers[i] = k;
+    }
+    for (uint32_t i = 0; i < shape->cluster_count && error == TB_OK; i++) {
+        if (numbers[i] == TB_GRID_NONE)
+            continue;
+        const struct tb_grid_wire *wire = &grid->clusters[numbers[i]].ethernet;
+        error = costs_set(costs, i, i, wire->bandwidth,
+                          wire->latency == UINT64_MAX ? UINT64_MAX : wire->latency * PS_PER_NS,
+                          grid->clusters[numbers[i]].medium == TB_GRID_HUB);
+    }
+    for (uint32_t k = 0; k < grid->link_count && error == TB_OK; k++) {
+        const struct tb_grid_link *link = &grid->links[k];
+        uint32_t from = TB_GRID_NONE, to = TB_GRID_NONE;
+        for (uint32_t i = 0; i < shape->cluster_count; i++) {
+            from = numbers[i] == link->from ? i : from;
+            to = numbers[i] == link->to ? i : to;
+        }
+        /* Links of single gateways stand beside those of their clusters, which hold for all. */
+        if (link->from_host == TB_GRID_NONE && link->to_host == TB_GRID_NONE)
+            error = costs_set(costs, from, to, link->wire.bandwidth,
+                              link->wire.latency == UINT64_MAX ? UINT64_MAX : link->wire.latency * PS_PER_NS, false);
+    }
+    return error;
+}
+
+/* Adds "A:MBIT:MS"; false: there is no room. */
+static bool wire_print(char *text, size_t size, size_t *at, const char *from, const char *to,
+                       const struct tb_grid_wire *wire, bool wide)
+{
+    const struct tb_params *p = &tb_param;
+    uint64_t bandwidth = (uint64_t)(wide ? p->wide_bandwidth : p->ethernet_bandwidth) * MEGA;
+    uint64_t latency = wide ? p->wide_latency : p->ethernet_latency;
+    bandwidth = wire->bandwidth > 0 ? wire->bandwidth : bandwidth;
+    latency = wire->latency != UINT64_MAX ? wire->latency : latency;
+    int n = snprintf(text + *at, size - *at, "%s%s%s%s:%.9g:%.9g", *at > 0 ? "," : "", from, *to != 0 ? ">" : "", to,
+                     (double)bandwidth / MEGA, (double)latency / 1e6);
+    if (n < 0 || (size_t)n >= size - *at) {
+        text[*at] = 0;
+        return false;
+    }
+    *at += (size_t)n;
+    return true;
+}
+
+int tb_costs_pass_grid(const struct tb_grid *grid)
+{
+    char text[LINKS_BYTES] = "";
+    size_t at = 0;
+    bool room = true;
+    if (*tb_param.links != 0)
+        return TB_OK;
+    for (uint32_t i = 0; i < grid->cluster_count && room; i++) {
+        const struct tb_grid_cluster *c = &grid->clusters[i];
+        if (c->ethernet.bandwidth > 0 || c->ethernet.latency != UINT64_MAX || c->medium == TB_GRID_HUB)
+            room = wire_print(text, sizeof text, &at, c->name, "", &c->ethernet, false);
+        if (room && c->medium == TB_GRID_HUB && at + sizeof ":hub" <= sizeof text)
+            at += (size_t)snprintf(text + at, sizeof text - at, ":hub");
+    }
+    for (uint32_t i = 0; i < grid->link_count && room; i++) {
+        const struct tb_grid_link *l = &grid->links[i];
+        if (l->from_host == TB_GRID_NONE && l->to_host == TB_GRID_NONE)
+            room = wire_print(text, sizeof text, &at, grid->clusters[l->from].name, grid->clusters[l->to].name,
+                              &l->wire, true);
+    }
+    if (!room)
+        tb_log(TB_LOG_WARN, "topology",
+               "%s: not all links fit into the parameter links; the others are predicted alike", grid->file);
+    return at > 0 ? tb_param_set("links", text, TB_PARAM_LAUNCHER) : TB_OK;
+}
+
+void tb_costs_close(struct tb_costs *costs)
+{
+    free(costs->links);
+    free(costs->pairs);
+    costs->links = NULL;
+    costs->pairs = NULL;
+}

@@ -1,0 +1,75 @@
+/* What it costs to get data across: the cost table that the simulator reads. Times are picoseconds in 64 bits, which
+ * saturate. A table is made for a shape from the parameters (which are agreed job-wide) or from a grid file, so that
+ * all ranks have the same one. Constant once made; any thread may read it; whoever made it closes it.
+ *
+ * A message of m bytes takes the sending rank send(m), of which send(0) passes before its first byte leaves; then the
+ * port of its host is busy for gap(m); latency later it begins to arrive and keeps the other host's port busy for as
+ * long; and the receiving rank spends receive(m), of which receive(0) comes after the last byte. Within a host there
+ * is no port: the two ranks copy at the same time, if there are cores for both. */
+#ifndef TB_TOPOLOGY_COST_H
+#define TB_TOPOLOGY_COST_H
+
+#include "topology/grid.h"
+#include "topology/shape.h"
+
+#define TB_COST_POINTS         12
+#define TB_COST_NEVER          UINT64_MAX /* a time that is not reached */
+#define TB_COST_CLUSTERS_LIMIT 256u       /* among more, all links are taken for equal */
+
+/* A time that depends on a number of bytes: straight lines between points, the last one going on. */
+struct tb_cost_curve {
+    uint32_t count;
+    struct {
+        uint64_t bytes, time;
+    } points[TB_COST_POINTS]; /* rising in bytes, the first at 0 */
+};
+
+struct tb_cost_link {
+    struct tb_cost_curve send, receive; /* of the ranks' time */
+    struct tb_cost_curve gap;           /* of the ports' time */
+    uint64_t latency;
+    bool hub; /* all hosts of the cluster share one wire, instead of a port each */
+};
+
+struct tb_costs {
+    struct tb_cost_link host;
+    /* From one cluster to another, or to other hosts of the same one: links[pairs[from * cluster_count + to]]; without
+     * pairs the first link is that of every cluster and the second that between any two. What goes between clusters
+     * also keeps the ports of the hosts' own clusters busy. */
+    uint32_t cluster_count, link_count, link_room;
+    struct tb_cost_link *links;
+    uint32_t *pairs;
+    struct tb_cost_curve copy, reduce; /* of a rank's time, inside itself */
+    struct tb_cost_curve memory;       /* of the time of its host's memory, for whatever is copied */
+    uint64_t change;                   /* until a core that ran one rank runs another */
+    uint32_t cores;                    /* of a host */
+    uint64_t short_bytes;              /* messages up to here overtake longer ones on a port */
+};
+
+static inline uint64_t tb_cost_add(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? TB_COST_NEVER : sum;
+}
+
+uint64_t tb_cost_at(const struct tb_cost_curve *curve, uint64_t bytes);
+/* A straight line: `base` picoseconds and then `bandwidth` bits a second (0: it takes no time). */
+struct tb_cost_curve tb_cost_line(uint64_t base, uint64_t bandwidth);
+
+/* From the parameters; the story of an error names the parameter. */
+int tb_costs_open(struct tb_costs *costs, const struct tb_group_shape *shape);
+/* What a grid file says goes before what the parameters say. */
+int tb_costs_take_grid(struct tb_costs *costs, const struct tb_group_shape *shape, const struct tb_grid *grid);
+void tb_costs_close(struct tb_costs *costs);
+/* Puts what a grid file says into the parameter `links`, so that it reaches all ranks, unless the user has set it. */
+int tb_costs_pass_grid(const struct tb_grid *grid);
+/* Whether the parameters make sense at all. */
+int tb_costs_check(void);
+
+static inline const struct tb_cost_link *tb_costs_link(const struct tb_costs *c, uint32_t from, uint32_t to)
+{
+    uint32_t link = c->pairs != NULL ? c->pairs[(uint64_t)from * c->cluster_count + to] : from != to;
+    return &c->links[link];
+}
+
+#endif

@@ -1,0 +1,240 @@
+/* Reading a grid file: sites and clusters, and what stands in them. */
+#include "topology/grid_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_clusters(struct tb_grid_reader *reader, int node, uint32_t site, uint32_t parent, uint32_t depth);
+
+/* ---- a cluster ---- */
+
+struct cluster_map {
+    struct tb_grid_cluster cluster;
+    int hosts, gateways, clusters; /* 0: not given */
+};
+
+struct ethernet_map {
+    struct tb_grid_wire wire;
+    bool hub;
+};
+
+static const struct tb_grid_key ethernet_keys[] = {
+    {"bandwidth", tb_grid_read_bandwidth, offsetof(struct ethernet_map, wire.bandwidth), false},
+    {"latency", tb_grid_read_time, offsetof(struct ethernet_map, wire.latency), false},
+    {"jitter", tb_grid_read_time, offsetof(struct ethernet_map, wire.jitter), false},
+    {"loss", tb_grid_read_share, offsetof(struct ethernet_map, wire.loss), false},
+    {"reorder", tb_grid_read_share, offsetof(struct ethernet_map, wire.reorder), false},
+    {"hub", tb_grid_read_flag, offsetof(struct ethernet_map, hub), false},
+};
+
+static int read_ethernet(struct tb_grid_reader *reader, int value, void *field)
+{
+    struct tb_grid_cluster *cluster = field;
+    struct ethernet_map map = {.wire.latency = UINT64_MAX};
+    int rc = tb_grid_read_map(reader, value, "the ethernet of a cluster", ethernet_keys,
+                              sizeof ethernet_keys / sizeof ethernet_keys[0], &map);
+    cluster->ethernet = map.wire;
+    cluster->medium = map.hub ? TB_GRID_HUB : TB_GRID_SWITCH;
+    return rc == TB_OK ? tb_grid_check_wire(reader, value, &map.wire) : rc;
+}
+
+static const struct tb_grid_key cluster_keys[] = {
+    {"name", tb_grid_read_name, offsetof(struct cluster_map, cluster.name), true},
+    {"hosts", tb_grid_read_node, offsetof(struct cluster_map, hosts), false},
+    {"gateways", tb_grid_read_node, offsetof(struct cluster_map, gateways), false},
+    {"nat", tb_grid_read_flag, offsetof(struct cluster_map, cluster.nat), false},
+    {"ethernet", read_ethernet, offsetof(struct cluster_map, cluster), false},
+    {"clusters", tb_grid_read_node, offsetof(struct cluster_map, clusters), false},
+};
+
+static int add_cluster(struct tb_grid_reader *reader, int node, const struct tb_grid_cluster *cluster)
+{
+    struct tb_grid *grid = reader->grid;
+    uint32_t same = tb_grid_cluster_find(grid, cluster->name);
+    if (same != TB_GRID_NONE)
+        return tb_grid_complain(reader, node, "there is a cluster %s in line %u already; expected another name",
+                                cluster->name, grid->clusters[same].line);
+    if (grid->cluster_count == TB_GRID_CLUSTERS_LIMIT)
+        return tb_grid_complain(reader, node, "cluster %s is one too many; expected at most %u", cluster->name,
+                                TB_GRID_CLUSTERS_LIMIT);
+    void *clusters = grid->clusters;
+    int rc = tb_grid_grow(reader, &clusters, grid->cluster_count, &reader->cluster_room, sizeof *grid->clusters);
+    grid->clusters = clusters;
+    if (rc != TB_OK)
+        return rc;
+    grid->clusters[grid->cluster_count++] = *cluster;
+    return tb_grid_index_cluster(grid, grid->cluster_count - 1);
+}
+
+static int read_cluster(struct tb_grid_reader *reader, int node, uint32_t site, uint32_t parent, uint32_t depth)
+{
+    struct cluster_map map = {
+        .cluster = {
+            .site = site, .parent = parent, .line = tb_yaml_line(&reader->yaml, node), .ethernet.latency = UINT64_MAX}};
+    int rc =
+        tb_grid_read_map(reader, node, "a cluster", cluster_keys, sizeof cluster_keys / sizeof cluster_keys[0], &map);
+    if (rc == TB_OK)
+        rc = add_cluster(reader, node, &map.cluster);
+    if (rc != TB_OK)
+        return rc;
+    uint32_t i = reader->grid->cluster_count - 1;
+    if (map.hosts == 0 && map.clusters == 0)
+        return tb_grid_complain(reader, node, "cluster %s is empty; expected hosts, or clusters that nest in it",
+                                map.cluster.name);
+    if (map.hosts != 0)
+        rc = tb_grid_read_hosts(reader, i, map.hosts);
+    if (rc == TB_OK && map.gateways != 0)
+        rc = tb_grid_read_gateways(reader, i, map.gateways);
+    if (rc == TB_OK && map.clusters == 0 && reader->grid->clusters[i].host_count == 0)
+        rc = tb_grid_complain(reader, map.hosts, "cluster %s has no hosts; expected at least one", map.cluster.name);
+    if (rc == TB_OK && map.clusters != 0)
+        rc = read_clusters(reader, map.clusters, site, i, depth + 1);
+    return rc;
+}
+
+static int read_clusters(struct tb_grid_reader *reader, int node, uint32_t site, uint32_t parent, uint32_t depth)
+{
+    if (depth == TB_GRID_NESTING_LIMIT)
+        return tb_grid_complain(reader, node, "clusters nest too deep; expected at most %u levels",
+                                TB_GRID_NESTING_LIMIT);
+    if (tb_yaml_kind(&reader->yaml, node) != TB_YAML_LIST)
+        return tb_grid_complain(reader, node, "expected a list of clusters, each with name and hosts, not %s",
+                                tb_grid_value_name(reader, node));
+    for (uint32_t i = 0; i < tb_yaml_count(&reader->yaml, node); i++) {
+        int rc = read_cluster(reader, tb_yaml_item(&reader->yaml, node, i), site, parent, depth);
+        if (rc != TB_OK)
+            return rc;
+    }
+    return TB_OK;
+}
+
+/* ---- a site ---- */
+
+struct site_map {
+    struct tb_grid_site site;
+    int clusters;
+};
+
+static const struct tb_grid_key site_keys[] = {
+    {"name", tb_grid_read_title, offsetof(struct site_map, site.name), true},
+    {"clusters", tb_grid_read_node, offsetof(struct site_map, clusters), true},
+};
+
+static int read_site(struct tb_grid_reader *reader, int node)
+{
+    struct tb_grid *grid = reader->grid;
+    struct site_map map = {.site.line = tb_yaml_line(&reader->yaml, node)};
+    int rc = tb_grid_read_map(reader, node, "a site", site_keys, sizeof site_keys / sizeof site_keys[0], &map);
+    if (rc != TB_OK)
+        return rc;
+    for (uint32_t i = 0; i < grid->site_count; i++) {
+        if (strcmp(grid->sites[i].name, map.site.name) == 0)
+            return tb_grid_complain(reader, node, "there is a site %s in line %u already; expected another name",
+                                    map.site.name, grid->sites[i].line);
+    }
+    if (grid->site_count == TB_GRID_CLUSTERS_LIMIT)
+        return tb_grid_complain(reader, node, "site %s is one too many; expected at most %u", map.site.name,
+                                TB_GRID_CLUSTERS_LIMIT);
+    void *sites = grid->sites;
+    rc = tb_grid_grow(reader, &sites, grid->site_count, &reader->site_room, sizeof *grid->sites);
+    grid->sites = sites;
+    if (rc != TB_OK)
+        return rc;
+    grid->sites[grid->site_count++] = map.site;
+    return read_clusters(reader, map.clusters, grid->site_count - 1, TB_GRID_NONE, 0);
+}
+
+static int read_sites(struct tb_grid_reader *reader, int node)
+{
+    if (tb_yaml_kind(&reader->yaml, node) != TB_YAML_LIST)
+        return tb_grid_complain(reader, node, "expected a list of sites, each with name and clusters, not %s",
+                                tb_grid_value_name(reader, node));
+    for (uint32_t i = 0; i < tb_yaml_count(&reader->yaml, node); i++) {
+        int rc = read_site(reader, tb_yaml_item(&reader->yaml, node, i));
+        if (rc != TB_OK)
+            return rc;
+    }
+    return TB_OK;
+}
+
+/* ---- the file ---- */
+
+struct file_map {
+    int sites, clusters, links;
+};
+
+static const struct tb_grid_key file_keys[] = {
+    {"sites", tb_grid_read_node, offsetof(struct file_map, sites), false},
+    {"clusters", tb_grid_read_node, offsetof(struct file_map, clusters), false},
+    {"links", tb_grid_read_node, offsetof(struct file_map, links), false},
+};
+
+static int read_file(struct tb_grid_reader *reader)
+{
+    struct file_map map = {0};
+    int root = reader->yaml.root;
+    int rc = tb_grid_read_map(reader, root, "a grid file", file_keys, sizeof file_keys / sizeof file_keys[0], &map);
+    if (rc == TB_OK && map.sites != 0)
+        rc = read_sites(reader, map.sites);
+    if (rc == TB_OK && map.clusters != 0)
+        rc = read_clusters(reader, map.clusters, TB_GRID_NONE, TB_GRID_NONE, 0);
+    if (rc == TB_OK && reader->grid->cluster_count == 0)
+        rc = tb_grid_complain(reader, root,
+                              "there is no cluster in this file; expected `clusters:`, or `sites:` with "
+                              "clusters");
+    if (rc == TB_OK && map.links != 0)
+        rc = tb_grid_read_links(reader, map.links);
+    return rc;
+}
+
+int tb_grid_parse(struct tb_grid *grid, const char *text, size_t length, const char *file)
+{
+    struct tb_grid_reader reader = {.grid = grid};
+    *grid = (struct tb_grid){.file = strdup(file)};
+    if (grid->file == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the grid of %s", file);
+    int rc = length <= TB_GRID_FILE_LIMIT
+                 ? TB_OK
+                 : tb_error(TB_ERR_LIMIT, "%s: the grid file is too long; expected at most %u bytes", file,
+                            TB_GRID_FILE_LIMIT);
+    if (rc == TB_OK)
+        rc = tb_yaml_open(&reader.yaml, text, length, file);
+    if (rc == TB_OK)
+        rc = tb_grid_index_open(grid);
+    if (rc == TB_OK)
+        rc = read_file(&reader);
+    tb_yaml_close(&reader.yaml);
+    free(reader.mentions);
+    free(reader.images);
+    if (rc != TB_OK)
+        tb_grid_close(grid);
+    return rc;
+}
+
+int tb_grid_load(struct tb_grid *grid, const char *path)
+{
+    *grid = (struct tb_grid){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return tb_error_errno("cannot read the grid file %s", path);
+    /* One byte more than allowed, so that a file that is too long is seen to be. */
+    size_t length = 0, room = TB_GRID_FILE_LIMIT + 1;
+    char *text = malloc(room);
+    int rc = text != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the grid file %s", path);
+    ssize_t n = 1;
+    while (rc == TB_OK && n > 0 && length < room) {
+        n = read(fd, text + length, room - length);
+        if (n < 0)
+            rc = tb_error_errno("cannot read the grid file %s", path);
+        else
+            length += (size_t)n;
+    }
+    close(fd);
+    if (rc == TB_OK)
+        rc = tb_grid_parse(grid, text, length, path);
+    free(text);
+    return rc;
+}

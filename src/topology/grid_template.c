@@ -1,0 +1,117 @@
+/* A grid file to start from. */
+#include "topology/grid_file.h"
+
+#include <string.h>
+
+static const char head[] =
+    "# A grid file of Tombolo: which machines there are and how they are joined. Lines that begin with # are\n"
+    "# comments. `tombolo grid check FILE` says whether the file is right, and draws it with --svg PICTURE.svg.\n"
+    "\n"
+    "# A cluster is a group of hosts that all reach each other. Clusters may be put into sites:\n"
+    "#   sites:\n"
+    "#     - name: delft\n"
+    "#       clusters:\n"
+    "#         - name: venus\n"
+    "#           ...\n";
+
+static const char keys[] = /* a format: a host's name */
+    "    # gateways: [%s]        # only these can be reached from outside; without this line, all can\n"
+    "    # nat: true              # the others can connect outward, but nobody to them\n"
+    "    # ethernet: {bandwidth: 1000, latency: 0.05}   # Mbit/s and ms of a host's port; hub: true for a hub\n";
+
+static const char sample[] = "clusters:\n"
+                             "  - name: here\n"
+                             "    hosts:                   # name:slots; slots are the ranks that a host carries\n"
+                             "      - node1:4\n"
+                             "      - node[2-8]:4          # node2 to node8\n"
+                             "      # - {name: node9, slots: 4, address: 192.0.2.9, user: me, port: 2222}\n";
+
+static const char links[] =
+    "\n"
+    "# How clusters are joined. Mbit/s, and ms one way; a link without its reverse is the same in\n"
+    "# both directions. Units can be written too: \"1 Gbit/s\", 80ms.\n";
+
+static const char more[] = "#  - {from: here, to: there, bandwidth: 100, latency: 12, jitter: 1, loss: 0.1%}\n";
+
+/* The cluster in which a host without one is put. */
+static const char *cluster_of(const struct tb_grid_seed *seed)
+{
+    return seed->cluster != NULL && *seed->cluster != 0 ? seed->cluster : "cluster";
+}
+
+static bool is_first(const struct tb_grid_seed *seeds, uint32_t i)
+{
+    for (uint32_t j = 0; j < i; j++) {
+        if (strcmp(cluster_of(&seeds[j]), cluster_of(&seeds[i])) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* A bare address cannot be a name; such hosts are numbered. */
+static const char *name_of(const struct tb_grid_seed *seeds, uint32_t i, char *room, size_t size)
+{
+    if (tb_grid_is_name(seeds[i].name, strlen(seeds[i].name)))
+        return seeds[i].name;
+    snprintf(room, size, "host%u", i + 1);
+    return room;
+}
+
+static void write_host(FILE *to, const struct tb_grid_seed *seeds, uint32_t i)
+{
+    const struct tb_grid_seed *seed = &seeds[i];
+    char room[32];
+    const char *name = name_of(seeds, i, room, sizeof room);
+    bool user = seed->user != NULL && *seed->user != 0;
+    if (name == seed->name && !user && seed->port == 0) {
+        fprintf(to, "      - %s:%u\n", name, seed->slots);
+        return;
+    }
+    fprintf(to, "      - {name: %s, slots: %u", name, seed->slots);
+    if (name != seed->name)
+        fprintf(to, ", address: \"%s\"", seed->name);
+    if (user)
+        fprintf(to, ", user: \"%s\"", seed->user);
+    if (seed->port != 0)
+        fprintf(to, ", port: %u", seed->port);
+    fputs("}\n", to);
+}
+
+static void write_cluster(FILE *to, uint32_t seed_count, const struct tb_grid_seed *seeds, uint32_t first)
+{
+    char room[32];
+    fprintf(to, "  - name: %s\n    hosts:                   # name:slots; slots are the ranks that a host carries\n",
+            cluster_of(&seeds[first]));
+    for (uint32_t i = first; i < seed_count; i++) {
+        if (strcmp(cluster_of(&seeds[i]), cluster_of(&seeds[first])) == 0)
+            write_host(to, seeds, i);
+    }
+    fprintf(to, keys, name_of(seeds, first, room, sizeof room));
+}
+
+int tb_grid_write_template(FILE *to, uint32_t seed_count, const struct tb_grid_seed *seeds)
+{
+    fputs(head, to);
+    if (seed_count == 0) {
+        fputs(sample, to);
+        fprintf(to, keys, "node1");
+    } else {
+        fputs("clusters:\n", to);
+    }
+    uint32_t clusters = 0;
+    const char *ends[2] = {"here", "there"};
+    for (uint32_t i = 0; i < seed_count; i++) {
+        if (!is_first(seeds, i))
+            continue;
+        write_cluster(to, seed_count, seeds, i);
+        if (clusters < 2)
+            ends[clusters] = cluster_of(&seeds[i]);
+        clusters++;
+    }
+    fputs(links, to);
+    if (clusters > 1)
+        fprintf(to, "links:\n  - {from: %s, to: %s, bandwidth: 100, latency: 12}\n", ends[0], ends[1]);
+    else
+        fprintf(to, "# links:\n%s", more);
+    return ferror(to) ? tb_error_errno("cannot write the grid file") : TB_OK;
+}
