@@ -3,7 +3,8 @@
  * goes to the port behind which its destination is, through the pipe between the two ports. One thread.
  *
  * It is told what to do, and asked what it saw, by messages of text on its control socket; each gets one answer, "ok",
- * "ok\nTEXT" or "error STORY". Words are separated by blanks:
+ * "ok\nTEXT" or "error STORY"; a message may hold several lines, done in turn up to the first that fails. Words are
+ * separated by blanks:
  *   port INTERFACE SEGMENT [trunk] [MAC...]   carries frames of this interface from now on; only ports of one segment
  *                                             meet. A trunk leads to a switch: whatever is not known elsewhere is there
  *   drop INTERFACE                            no longer
@@ -11,8 +12,12 @@
  *   route FROM TO NAME                        frames from port to port pass this pipe; without one they pass at once
  *   set NAME [bandwidth=BITS_A_SECOND] [latency=NS] [jitter=NS] [loss=PPM] [reorder=PPM]
  *   cut NAME, heal NAME                       nothing passes; passes again
- *   report                                    a line for each pipe, and lines on its own lateness, see emulator.c
- *   reset                                     forgets what was counted so far */
+ *   report                                    lines on its own lateness, ports and pipes: see emulator_control.c
+ *   reset                                     forgets what was counted so far
+ *
+ * What it needs of the interfaces: nobody in its namespace answers on them (no addresses, disable_ipv6), and what is
+ * sent to them is not segmented by offload (TSO, GSO off on the peer of a veth; such frames are dropped and counted as
+ * giants). Checksum offload may stay. */
 #ifndef TB_LAB_EMULATOR_H
 #define TB_LAB_EMULATOR_H
 

@@ -255,6 +255,23 @@ int tb_host_list_load(struct tb_host_list *list, const char *path)
     return rc;
 }
 
+int tb_host_list_take(struct tb_host_list *list, const struct tb_grid *grid)
+{
+    for (uint32_t i = 0; i < grid->host_count; i++) {
+        const struct tb_grid_host *host = &grid->hosts[i];
+        const struct tb_grid_cluster *cluster = &grid->clusters[host->cluster];
+        struct draft draft = {.name = host->name, .name_length = strlen(host->name), .slots = host->slots};
+        snprintf(draft.cluster, sizeof draft.cluster, "%s", cluster->name);
+        int rc = add(list, &draft);
+        if (rc != TB_OK)
+            return rc;
+        if (cluster->site != TB_GRID_NONE)
+            snprintf(list->entries[list->count - 1].site, sizeof list->entries[0].site, "%s",
+                     grid->sites[cluster->site].name);
+    }
+    return TB_OK;
+}
+
 void tb_host_list_close(struct tb_host_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {

@@ -15,6 +15,7 @@ struct tb_host_entry {
     unsigned port;    /* of ssh; 0: not given */
     uint32_t slots;   /* ranks that fit; 0: it carries none */
     char cluster[64]; /* "": not given */
+    char site[64];
 };
 
 struct tb_host_list {
@@ -31,6 +32,8 @@ int tb_host_list_load(struct tb_host_list *list, const char *path);
 /* Index of the host with this name, user and port, or -1. A mere name (NULL, 0) also finds the first one that has it.
  */
 int tb_host_list_find(const struct tb_host_list *list, const char *name, const char *user, unsigned port);
+/* Adds the hosts of a grid, in the order of the file. */
+int tb_host_list_take(struct tb_host_list *list, const struct tb_grid *grid);
 void tb_host_list_close(struct tb_host_list *list);
 
 /* ---- options
@@ -64,6 +67,7 @@ struct tb_options {
     const char *timeout_name; /* what has set it */
     const char *launcher;     /* NULL: ssh */
     const char *program;      /* path of tombolo on other hosts; NULL: as here */
+    const char *lab;          /* grid file of the lab in which the job runs; NULL: no lab */
 };
 
 /* `words` are what follows the command's name, ended by NULL. Parameters (--set) are set at once. */

@@ -205,7 +205,11 @@ static void wrong_options_are_refused(void **state)
                                       "--hostfile /no/such/file x",
                                       "x :",
                                       ": x",
-                                      "-H a: x"};
+                                      "-H a: x",
+                                      "--lab",
+                                      "--lab g.yaml -H a x",
+                                      "--lab g.yaml --launcher rsh x",
+                                      "--lab g.yaml -H a x : -H b y"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct tb_options options;
         if (parse(&options, bad[i]) == TB_OK)
@@ -257,6 +261,32 @@ static void ranks_are_placed(void **state)
     check_places("x : -n 2 y", "000");
 }
 
+/* The hosts of a grid, with cluster and site, those without slots left out of the job. */
+static void ranks_are_placed_on_a_grid(void **state)
+{
+    struct tb_options options;
+    struct tb_placement placement;
+    struct tb_grid_site sites[] = {{.name = "delft"}};
+    struct tb_grid_cluster clusters[] = {{.name = "venus", .site = 0}, {.name = "lonely", .site = TB_GRID_NONE}};
+    struct tb_grid_host hosts[] = {
+        {.name = "venus1"}, {.name = "venus2", .slots = 2}, {.name = "l1", .slots = 1, .cluster = 1}};
+    struct tb_grid grid = {
+        .site_count = 1, .cluster_count = 2, .host_count = 3, .sites = sites, .clusters = clusters, .hosts = hosts};
+    assert_int_equal(parse(&options, "--lab g.yaml x"), TB_OK);
+    assert_string_equal(options.lab, "g.yaml");
+    assert_int_equal(tb_host_list_take(&options.hosts, &grid), TB_OK);
+    assert_int_equal(tb_placement_make(&placement, &options), TB_OK);
+    assert_int_equal(placement.book.ranks, 3);
+    assert_int_equal(placement.book.host_count, 2);
+    assert_string_equal(placement.book.hosts[0].name, "venus2");
+    assert_string_equal(placement.book.hosts[0].place.cluster, "venus");
+    assert_string_equal(placement.book.hosts[0].place.site, "delft");
+    assert_string_equal(placement.book.hosts[1].place.cluster, "lonely");
+    assert_string_equal(placement.book.hosts[1].place.site, "");
+    tb_placement_close(&placement);
+    tb_options_close(&options);
+}
+
 static void impossible_places_are_refused(void **state)
 {
     struct tb_options options;
@@ -301,6 +331,7 @@ int main(void)
         cmocka_unit_test(options_are_understood),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(ranks_are_placed),
+        cmocka_unit_test(ranks_are_placed_on_a_grid),
         cmocka_unit_test(impossible_places_are_refused),
         cmocka_unit_test(programs_keep_their_ranks),
     };

@@ -22,6 +22,8 @@ const char tb_options_help[] =
     "  --map slot|node       fill host after host (default), or one rank a host in turn;\n"
     "                        more ranks than slots go round again\n"
     "  --bind WHAT           bind ranks to: none (default), thread, core, numa, socket\n"
+    "  --lab GRID.yaml       run in a lab: the grid of the file, emulated on this machine, ranks on\n"
+    "                        its hosts by their slots (tombolo lab --help says more)\n"
     "  --launcher CMD        how to reach a host: called as `CMD host command` (default: ssh)\n"
     "  --tombolo PATH        where tombolo is on the other hosts (default: same path as here)\n"
     "\n"
@@ -56,6 +58,7 @@ enum option {
     TAG,
     BIND,
     LAUNCHER,
+    LAB,
     SET,
     MAP,
     PROGRAM,
@@ -90,6 +93,7 @@ static const struct {
     {"bind", BIND, 1},
     {"bind-to", BIND, 1},
     {"launcher", LAUNCHER, 1},
+    {"lab", LAB, 1},
     {"set", SET, 1},
     {"map", MAP, 1},
     {"map-by", MAP, 1},
@@ -243,6 +247,9 @@ static int apply(struct tb_options *options, struct tb_section *section, enum op
     case TAG:
         options->tag_output = true;
         return TB_OK;
+    case LAB:
+        options->lab = values[0];
+        return TB_OK;
     case LAUNCHER:
         options->launcher = values[0];
         return TB_OK;
@@ -356,6 +363,20 @@ static int share_hosts(struct tb_options *options)
     return TB_OK;
 }
 
+/* A lab says itself where the ranks go and how its hosts are reached. */
+static int check_lab(const struct tb_options *options)
+{
+    bool hosts = options->hosts.count > 0;
+    for (uint32_t i = 0; i < options->section_count; i++)
+        hosts = hosts || options->sections[i].hosts.count > 0;
+    if (options->lab != NULL && (hosts || options->launcher != NULL))
+        return tb_error(TB_ERR_ARGUMENT,
+                        "--lab %s: the grid file names the hosts, so --host, --hostfile and --launcher "
+                        "do not go with it",
+                        options->lab);
+    return TB_OK;
+}
+
 int tb_options_parse(struct tb_options *options, char **words)
 {
     const char *name = options->name;
@@ -368,7 +389,9 @@ int tb_options_parse(struct tb_options *options, char **words)
         at += used;
         if (words[at] == NULL) {
             rc = take_timeout_variable(options);
-            return rc == TB_OK ? share_hosts(options) : rc;
+            if (rc == TB_OK)
+                rc = share_hosts(options);
+            return rc == TB_OK ? check_lab(options) : rc;
         }
         at++;
     }

@@ -93,6 +93,7 @@ static int add_host(struct dealer *dealer, int entry, uint32_t *host)
         const struct tb_host_entry *from = &dealer->options->hosts.entries[entry];
         snprintf(made->name, sizeof made->name, "%s", from->name);
         snprintf(made->place.cluster, sizeof made->place.cluster, "%s", from->cluster);
+        snprintf(made->place.site, sizeof made->place.site, "%s", from->site);
     } else if (gethostname(made->name, sizeof made->name - 1) < 0) {
         snprintf(made->name, sizeof made->name, "localhost");
     }

@@ -1,0 +1,483 @@
+/* tombolo lab: an emulated grid on this machine. */
+#include "command.h"
+
+#include "lab/lab.h"
+#include "picture/picture.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXIT_USAGE   2
+#define EXIT_NO_HOST 255 /* as ssh */
+#define WORDS        24
+
+static const char usage[] =
+    "Usage: tombolo lab COMMAND ...\n"
+    "\n"
+    "A lab is the grid of a file, built on this machine: hosts, switches, NAT, slow links.\n"
+    "\n"
+    "  up GRID.yaml [--name N]             builds it; its name is that of the file unless given\n"
+    "  run GRID.yaml [--name N] -- CMD     builds it, runs CMD on the host \"console\", takes it down\n"
+    "  exec [--lab N] HOST [CMD]           runs CMD on a host (or a shell); also as a remote shell:\n"
+    "                                      mpiexec --launcher \"tombolo lab exec\" -H h1,h2 ./hello\n"
+    "  ls                                  what is up\n"
+    "  down [N | --all]                    takes it down, with everything that runs in it\n"
+    "  cut LINK|HOST, heal LINK|HOST       nothing passes a link or a host's port; passes again\n"
+    "  set LINK|HOST [--latency 80ms] [--bandwidth MBIT/S] [--jitter 1ms] [--loss 5%] [--reorder 1%]\n"
+    "  report [--reset]                    what the emulated links have carried, and how punctually\n"
+    "  draw GRID.yaml [-o FILE.svg]        a picture of the grid\n"
+    "\n"
+    "cut, heal and set act on both directions unless --from NAME or --to NAME says which. Those,\n"
+    "report and exec take --lab N; without it the lab in which they run, or the only one, is meant.\n"
+    "\n"
+    "A lab needs root, or a system that lets ordinary users make namespaces. Nothing outside of it is\n"
+    "changed, and nothing stays when it ends, however it ends.\n"
+    "\n"
+    "Example\n"
+    "  tombolo lab run examples/grids/two-clusters.yaml -- mpiexec --launcher \"tombolo lab exec\" ...\n"
+    "  tombolo run --lab examples/grids/two-clusters.yaml ./hello      the same in short\n";
+
+static int fail(int code)
+{
+    fprintf(stderr, "tombolo lab: %s\n", tb_error_story());
+    return code;
+}
+
+static int misuse(const char *text)
+{
+    fprintf(stderr, "tombolo lab: %s (tombolo lab --help shows more)\n", text);
+    return EXIT_USAGE;
+}
+
+/* "--name X" or "--name=X" at *at: its value, and *at stands behind it. */
+static const char *value_of(char ***at, const char *name)
+{
+    char **word = *at;
+    size_t length = strlen(name);
+    if (strncmp(*word, name, length) != 0)
+        return NULL;
+    if ((*word)[length] == '=') {
+        *at = word + 1;
+        return *word + length + 1;
+    }
+    if ((*word)[length] != 0 || word[1] == NULL)
+        return NULL;
+    *at = word + 2;
+    return word[1];
+}
+
+/* ---- up and run
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+struct building {
+    const char *file, *name;
+    char **command; /* behind "--"; NULL: none */
+};
+
+static int read_building(struct building *building, char **words)
+{
+    *building = (struct building){0};
+    while (*words != NULL) {
+        const char *value = value_of(&words, "--name");
+        if (value != NULL) {
+            building->name = value;
+        } else if (strcmp(*words, "--") == 0) {
+            building->command = words + 1;
+            break;
+        } else if (**words == '-') {
+            return tb_error(TB_ERR_ARGUMENT, "there is no option %s here; only --name NAME", *words);
+        } else if (building->file != NULL) {
+            return tb_error(TB_ERR_ARGUMENT, "what is \"%s\"? A command stands behind --", *words);
+        } else {
+            building->file = *words++;
+        }
+    }
+    return building->file != NULL ? TB_OK : tb_error(TB_ERR_ARGUMENT, "which grid file?");
+}
+
+static int up(char **words)
+{
+    struct building building;
+    struct tb_grid grid;
+    char name[TB_LAB_NAME_BYTES];
+    int rc = read_building(&building, words);
+    if (rc == TB_OK && building.command != NULL)
+        rc = tb_error(TB_ERR_ARGUMENT, "`lab up` runs no command; `lab run` does");
+    if (rc != TB_OK)
+        return fail(EXIT_USAGE);
+    rc = tb_grid_load(&grid, building.file);
+    if (rc != TB_OK)
+        return fail(1);
+    rc = tb_lab_up(&grid, building.name, true, name);
+    tb_grid_close(&grid);
+    if (rc != TB_OK)
+        return fail(1);
+    printf("%s\n", name);
+    return 0;
+}
+
+static int execute(void *context)
+{
+    char **words = context;
+    execvp(words[0], words);
+    int code = errno == ENOENT ? 127 : 126;
+    fprintf(stderr, "tombolo lab: cannot run %s: %s\n", words[0], strerror(errno));
+    return code;
+}
+
+static int run(char **words)
+{
+    struct building building;
+    struct tb_grid grid;
+    char name[TB_LAB_NAME_BYTES];
+    int rc = read_building(&building, words), status = 1;
+    if (rc == TB_OK && (building.command == NULL || building.command[0] == NULL))
+        rc = tb_error(TB_ERR_ARGUMENT, "which command? As in: tombolo lab run GRID.yaml -- mpiexec ...");
+    if (rc != TB_OK)
+        return fail(EXIT_USAGE);
+    rc = tb_grid_load(&grid, building.file);
+    if (rc == TB_OK)
+        rc = tb_lab_up(&grid, building.name, false, name);
+    if (rc == TB_OK)
+        rc = tb_lab_enter(name, TB_LAB_CONSOLE, execute, building.command, &status);
+    return rc == TB_OK ? status : fail(1);
+}
+
+/* ---- exec
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+/* As ssh: all words become one command for a shell. */
+static char *join(char **words)
+{
+    size_t length = 1;
+    for (char **word = words; *word != NULL; word++)
+        length += strlen(*word) + 1;
+    char *text = calloc(1, length);
+    for (char **word = words; text != NULL && *word != NULL; word++) {
+        if (word != words)
+            strcat(text, " ");
+        strcat(text, *word);
+    }
+    return text;
+}
+
+static int shell(void *context)
+{
+    char *own = getenv("SHELL");
+    char *command = context;
+    char *const interactive[] = {own != NULL && *own != 0 ? own : (char *)"/bin/sh", NULL};
+    char *const words[] = {(char *)"sh", (char *)"-c", command, NULL};
+    if (command == NULL)
+        execv(interactive[0], interactive);
+    else
+        execv("/bin/sh", words);
+    fprintf(stderr, "tombolo lab: cannot run a shell: %s\n", strerror(errno));
+    return 127;
+}
+
+/* Options that launchers give to ssh and that mean nothing here; those of the second list have a value. */
+static bool skip_shell_option(char ***words)
+{
+    char *word = **words;
+    if (word[0] != '-' || word[1] == 0 || word[2] != 0)
+        return false;
+    if (strchr("xXnqTtAakKvC", word[1]) != NULL)
+        *words += 1;
+    else if (strchr("olpiF", word[1]) != NULL && (*words)[1] != NULL)
+        *words += 2;
+    else
+        return false;
+    return true;
+}
+
+static int exec(char **words)
+{
+    const char *lab = NULL, *value;
+    char name[TB_LAB_NAME_BYTES];
+    for (; *words != NULL && **words == '-';) {
+        if ((value = value_of(&words, "--lab")) != NULL)
+            lab = value;
+        else if (strcmp(*words, "--") == 0)
+            words++;
+        else if (!skip_shell_option(&words))
+            return misuse("exec [--lab NAME] HOST [COMMAND]");
+    }
+    if (*words == NULL)
+        return misuse("on which host? exec [--lab NAME] HOST [COMMAND]");
+    const char *host = strrchr(*words, '@');
+    host = host != NULL ? host + 1 : *words;
+    words++;
+    if (*words != NULL && strcmp(*words, "--") == 0)
+        words++;
+    char *command = *words != NULL ? join(words) : NULL;
+    int status = 1, rc = tb_lab_choose(lab, name);
+    if (rc == TB_OK)
+        rc = tb_lab_enter(name, host, shell, command, &status);
+    free(command);
+    return rc == TB_OK ? status : fail(EXIT_NO_HOST);
+}
+
+/* ---- ls and down
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+static void print_lab(void *context, const char *name, const char *about)
+{
+    printf("%-20s %s\n", name, about);
+}
+
+struct names {
+    uint32_t count;
+    char all[256][TB_LAB_NAME_BYTES];
+};
+
+static void gather(void *context, const char *name, const char *about)
+{
+    struct names *names = context;
+    if (names->count < sizeof names->all / sizeof names->all[0])
+        snprintf(names->all[names->count++], TB_LAB_NAME_BYTES, "%s", name);
+}
+
+static int down(char **words)
+{
+    char name[TB_LAB_NAME_BYTES];
+    if (*words != NULL && strcmp(*words, "--all") == 0) {
+        static struct names names;
+        int code = 0;
+        tb_lab_list(gather, &names);
+        for (uint32_t i = 0; i < names.count; i++)
+            if (tb_lab_down(names.all[i]) != TB_OK)
+                code = fail(1);
+        return code;
+    }
+    const char *wanted = NULL;
+    if (*words != NULL) {
+        wanted = value_of(&words, "--lab");
+        if (wanted == NULL)
+            wanted = *words++;
+    }
+    if (*words != NULL || (wanted != NULL && *wanted == '-'))
+        return misuse("down [NAME | --all]");
+    int rc = tb_lab_choose(wanted, name);
+    if (rc == TB_OK)
+        rc = tb_lab_down(name);
+    return rc == TB_OK ? 0 : fail(1);
+}
+
+/* ---- faults
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+/* "80ms", "0.5 s", "200us"; a mere number is in milliseconds, as in the grid file. */
+static int read_time(const char *option, const char *text, uint64_t *ns)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"", 1e6}};
+    char *end;
+    double value = strtod(text, &end);
+    while (end != text && *end == ' ')
+        end++;
+    for (size_t i = 0; end != text && i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(end, units[i].name) == 0 && isfinite(value) && value >= 0 && value * units[i].ns <= 3600e9) {
+            *ns = (uint64_t)(value * units[i].ns + 0.5);
+            return TB_OK;
+        }
+    return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a time such as 80ms, 200us or 1s, of at most an hour", option,
+                    text);
+}
+
+/* "5%" or a part of one: 0.05. */
+static int read_share(const char *option, const char *text, uint64_t *ppm)
+{
+    char *end;
+    double value = strtod(text, &end);
+    double scale = end != text && strcmp(end, "%") == 0 ? 1e4 : 1e6;
+    if (end == text || (*end != 0 && strcmp(end, "%") != 0) || !isfinite(value) || value < 0 || value * scale > 1e6)
+        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a share such as 5%% or 0.05", option, text);
+    *ppm = (uint64_t)(value * scale + 0.5);
+    return TB_OK;
+}
+
+/* In Mbit/s, as in the grid file; 0: not limited. */
+static int read_bandwidth(const char *option, const char *text, uint64_t *bits)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != 0 || !isfinite(value) || value < 0 || value > 1e6 || (value > 0 && value < 0.001))
+        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a number of Mbit/s", option, text);
+    *bits = (uint64_t)(value * 1e6 + 0.5);
+    return TB_OK;
+}
+
+static const struct {
+    const char *option, *name;
+    int (*read)(const char *option, const char *text, uint64_t *value);
+} settings[] = {{"--latency", "latency", read_time},
+                {"--jitter", "jitter", read_time},
+                {"--loss", "loss", read_share},
+                {"--reorder", "reorder", read_share},
+                {"--bandwidth", "bandwidth", read_bandwidth}};
+
+struct request {
+    const char *lab;
+    const char *words[WORDS];
+    char texts[WORDS][160];
+    uint32_t count, set;
+};
+
+static int add_word(struct request *request, const char *name, const char *value)
+{
+    if (request->count == WORDS)
+        return tb_error(TB_ERR_LIMIT, "too many options");
+    snprintf(request->texts[request->count], sizeof request->texts[0], "%s%s", name, value);
+    request->words[request->count] = request->texts[request->count];
+    request->count++;
+    return TB_OK;
+}
+
+/* One option with its value; TB_AGAIN: it is none. */
+static int read_option(struct request *request, char ***words, bool sets)
+{
+    const char *value, *option = **words;
+    if ((value = value_of(words, "--lab")) != NULL) {
+        request->lab = value;
+        return TB_OK;
+    }
+    if ((value = value_of(words, "--from")) != NULL)
+        return add_word(request, "from=", value);
+    if ((value = value_of(words, "--to")) != NULL)
+        return add_word(request, "to=", value);
+    for (size_t i = 0; sets && i < sizeof settings / sizeof settings[0]; i++) {
+        if ((value = value_of(words, settings[i].option)) == NULL)
+            continue;
+        uint64_t number;
+        char text[160];
+        int rc = settings[i].read(settings[i].option, value, &number);
+        if (rc != TB_OK)
+            return rc;
+        snprintf(text, sizeof text, "%s=%llu", settings[i].name, (unsigned long long)number);
+        request->set++;
+        return add_word(request, text, "");
+    }
+    return *option == '-' ? tb_error(TB_ERR_ARGUMENT, "there is no option %s here, or it lacks its value", option)
+                          : TB_AGAIN;
+}
+
+static int fault(const char *verb, char **words)
+{
+    static struct request request;
+    static char answer[TB_LAB_ANSWER_BYTES];
+    char name[TB_LAB_NAME_BYTES];
+    bool sets = strcmp(verb, "set") == 0;
+    const char *target = NULL;
+    request = (struct request){.count = 2}; /* the verb and what it is about */
+    int rc = TB_OK;
+    while (*words != NULL && rc == TB_OK) {
+        rc = read_option(&request, &words, sets);
+        if (rc == TB_AGAIN && target == NULL) {
+            target = *words++;
+            rc = TB_OK;
+        } else if (rc == TB_AGAIN) {
+            rc = tb_error(TB_ERR_ARGUMENT, "one link or host at a time; what is \"%s\"?", *words);
+        }
+    }
+    if (rc == TB_OK && target == NULL)
+        rc = tb_error(TB_ERR_ARGUMENT, "which link or host?");
+    if (rc == TB_OK && sets && request.set == 0)
+        rc = tb_error(TB_ERR_ARGUMENT, "what should be set? As in: tombolo lab set %s --latency 80ms", target);
+    if (rc != TB_OK)
+        return fail(EXIT_USAGE);
+    request.words[0] = verb;
+    request.words[1] = target;
+    rc = tb_lab_choose(request.lab, name);
+    if (rc == TB_OK)
+        rc = tb_lab_ask(name, request.words, request.count, answer, sizeof answer);
+    return rc == TB_OK ? 0 : fail(1);
+}
+
+static int report(char **words)
+{
+    static char answer[TB_LAB_ANSWER_BYTES];
+    char name[TB_LAB_NAME_BYTES];
+    const char *lab = NULL, *value, *request[] = {"report"};
+    bool reset = false;
+    while (*words != NULL) {
+        if ((value = value_of(&words, "--lab")) != NULL)
+            lab = value;
+        else if (strcmp(*words, "--reset") == 0 && !reset)
+            reset = *words++ != NULL;
+        else
+            return misuse("report [--lab NAME] [--reset]");
+    }
+    int rc = tb_lab_choose(lab, name);
+    if (rc == TB_OK)
+        rc = tb_lab_ask(name, request, 1, answer, sizeof answer);
+    if (rc != TB_OK)
+        return fail(1);
+    fputs(answer, stdout);
+    request[0] = "reset";
+    if (reset && tb_lab_ask(name, request, 1, answer, sizeof answer) != TB_OK)
+        return fail(1);
+    return 0;
+}
+
+/* ---- draw
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+static int draw(char **words)
+{
+    struct tb_grid grid;
+    const char *file = NULL, *to = NULL, *value;
+    while (*words != NULL) {
+        if ((value = value_of(&words, "-o")) != NULL)
+            to = value;
+        else if (**words == '-' || file != NULL)
+            return misuse("draw GRID.yaml [-o FILE.svg]");
+        else
+            file = *words++;
+    }
+    if (file == NULL)
+        return misuse("draw GRID.yaml [-o FILE.svg]");
+    if (tb_grid_load(&grid, file) != TB_OK)
+        return fail(1);
+    FILE *out = to != NULL ? fopen(to, "we") : stdout;
+    int rc = out != NULL ? tb_picture_grid(out, &grid) : tb_error_errno("cannot write %s", to);
+    if (out != NULL && (to != NULL ? fclose(out) : fflush(out)) != 0 && rc == TB_OK)
+        rc = tb_error_errno("cannot write %s", to != NULL ? to : "the picture");
+    tb_grid_close(&grid);
+    return rc == TB_OK ? 0 : fail(1);
+}
+
+int tb_command_lab(char **words)
+{
+    const char *command = words[0] != NULL ? words[0] : "";
+    if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 || strcmp(command, "help") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (strcmp(command, "up") == 0)
+        return up(words + 1);
+    if (strcmp(command, "run") == 0)
+        return run(words + 1);
+    if (strcmp(command, "exec") == 0)
+        return exec(words + 1);
+    if (strcmp(command, "ls") == 0)
+        return words[1] != NULL ? misuse("ls") : (tb_lab_list(print_lab, NULL), 0);
+    if (strcmp(command, "down") == 0)
+        return down(words + 1);
+    if (strcmp(command, "cut") == 0 || strcmp(command, "heal") == 0 || strcmp(command, "set") == 0)
+        return fault(command, words + 1);
+    if (strcmp(command, "report") == 0)
+        return report(words + 1);
+    if (strcmp(command, "draw") == 0)
+        return draw(words + 1);
+    if (*command != 0)
+        fprintf(stderr, "tombolo lab: there is no command \"%s\"\n", command);
+    fputs(usage, stderr);
+    return EXIT_USAGE;
+}

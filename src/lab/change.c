@@ -1,0 +1,275 @@
+/* Faults while a lab runs: cut, heal, set, report. */
+#include "lab/network.h"
+
+#include "lab/emulator.h"
+#include "lab/tool.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a request is about: the directions of a link, or a host's ports. */
+struct target {
+    uint32_t host;    /* TB_GRID_NONE: a link */
+    const char *link; /* its name */
+    const char *from; /* only this direction: name of the end where it begins; NULL: both */
+    const char *to;   /* or of the end where it ends */
+    uint32_t matched; /* directions found */
+};
+
+static const char *end_name(const struct tb_grid *grid, uint32_t cluster, uint32_t host)
+{
+    return host != TB_GRID_NONE ? grid->hosts[host].name : grid->clusters[cluster].name;
+}
+
+static bool is_wanted(const struct tb_grid *grid, const struct target *target, uint32_t link)
+{
+    const struct tb_grid_link *of = &grid->links[link];
+    if (strcmp(of->name, target->link) != 0)
+        return false;
+    if (target->from != NULL && strcmp(end_name(grid, of->from, of->from_host), target->from) != 0)
+        return false;
+    return target->to == NULL || strcmp(end_name(grid, of->to, of->to_host), target->to) == 0;
+}
+
+static int unknown(const struct tb_grid *grid, const struct target *target)
+{
+    char names[512] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < grid->link_count && used < sizeof names; i++)
+        if (i == 0 || strcmp(grid->links[i].name, grid->links[i - 1].name) != 0)
+            used +=
+                (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", grid->links[i].name);
+    for (uint32_t i = 0; i < grid->link_count; i++)
+        if (strcmp(grid->links[i].name, target->link) == 0)
+            return tb_error(TB_ERR_ARGUMENT, "link %s goes between %s and %s; --from and --to should name one of them",
+                            target->link, end_name(grid, grid->links[i].from, grid->links[i].from_host),
+                            end_name(grid, grid->links[i].to, grid->links[i].to_host));
+    return tb_error(TB_ERR_ARGUMENT, "there is no link or host %s in this lab; its links: %s", target->link,
+                    *names != 0 ? names : "none");
+}
+
+static bool goes_out(const struct target *target)
+{
+    return target->to == NULL;
+}
+
+static bool goes_in(const struct target *target)
+{
+    return target->from == NULL;
+}
+
+/* "NAME from=X to=Y", wherever they stand among the words. */
+static int read_target(const struct tb_grid *grid, char **words, struct target *target)
+{
+    *target = (struct target){.host = TB_GRID_NONE};
+    if (words[0] == NULL)
+        return tb_error(TB_ERR_ARGUMENT, "which link or host?");
+    target->link = words[0];
+    for (char **word = words + 1; *word != NULL; word++) {
+        if (strncmp(*word, "from=", 5) == 0)
+            target->from = *word + 5;
+        else if (strncmp(*word, "to=", 3) == 0)
+            target->to = *word + 3;
+    }
+    for (uint32_t i = 0; i < grid->link_count; i++)
+        target->matched += is_wanted(grid, target, i);
+    if (target->matched > 0)
+        return TB_OK;
+    target->host = tb_grid_host_find(grid, target->link);
+    if (target->host == TB_GRID_NONE)
+        return unknown(grid, target);
+    const char *named = target->from != NULL ? target->from : target->to;
+    if (named != NULL && (strcmp(named, target->link) != 0 || (target->from != NULL && target->to != NULL)))
+        return tb_error(TB_ERR_ARGUMENT,
+                        "of the port of host %s, --from %s is what it sends and --to %s what it receives; \"%s\" makes "
+                        "no sense here",
+                        target->link, target->link, target->link, named);
+    return TB_OK;
+}
+
+/* One message for each direction of a link that is meant. */
+static int tell_links(struct tb_network *network, const struct target *target, const char *verb, const char *rest)
+{
+    char name[TB_NETWORK_NAME_BYTES];
+    int rc = TB_OK;
+    for (uint32_t i = 0; i < network->grid->link_count && rc == TB_OK; i++) {
+        if (!is_wanted(network->grid, target, i))
+            continue;
+        rc = tb_network_emulate_segment(network, tb_network_link_segment(network, i));
+        tb_network_pipe_name(network, i, name);
+        if (rc == TB_OK && !network->links[i].has_pipe)
+            rc = tb_error(TB_ERR_UNSUPPORTED, "nothing can pass link %s from %s: its ends are not connected",
+                          target->link,
+                          end_name(network->grid, network->grid->links[i].from, network->grid->links[i].from_host));
+        if (rc == TB_OK && network->links[i].by_kernel)
+            rc = tb_kernel_link_change(network, i, verb, rest);
+        else if (rc == TB_OK)
+            rc = tb_network_tell(network, NULL, 0, "%s %s%s", verb, name, rest);
+    }
+    return rc;
+}
+
+/* A port that is down. One that has pipes of its own is cut there, so that the directions are apart. */
+static int cut_port(struct tb_network *network, uint32_t foot, const struct target *target, bool cut)
+{
+    const struct tb_plan_foot *of = &network->plan.feet[foot];
+    bool one_way = goes_out(target) != goes_in(target);
+    int rc = TB_OK;
+    if (one_way && network->feet[foot].carrier == TB_NETWORK_BRIDGE && of->segment > 0)
+        rc = tb_network_emulate_foot(network, foot);
+    if (rc == TB_OK && network->feet[foot].carrier == TB_NETWORK_OWN_PIPE) {
+        if (goes_out(target))
+            rc = tb_network_tell(network, NULL, 0, "%s %s.out", cut ? "cut" : "heal", of->port);
+        if (rc == TB_OK && goes_in(target))
+            rc = tb_network_tell(network, NULL, 0, "%s %s.in", cut ? "cut" : "heal", of->port);
+        return rc;
+    }
+    if (one_way) /* of a foot in the wide area there is no half */
+        return rc;
+    struct tb_tool tool;
+    if (rc == TB_OK)
+        rc = tb_tool_open(&tool, TB_TOOL_IP, network->switches.parts[TB_SPACE_NET], "the switches");
+    if (rc != TB_OK)
+        return rc;
+    fprintf(tool.to, "link set %s %s\n", of->port, cut ? "down" : "up");
+    rc = tb_tools_run(&tool, 1, NULL, 0);
+    if (rc == TB_OK)
+        network->feet[foot].is_cut = cut;
+    return rc;
+}
+
+static int cut_or_heal(struct tb_network *network, char **words, bool cut)
+{
+    struct target target;
+    int rc = read_target(network->grid, words, &target);
+    if (rc != TB_OK)
+        return rc;
+    if (target.host == TB_GRID_NONE)
+        return tell_links(network, &target, cut ? "cut" : "heal", "");
+    const struct tb_plan_node *node = &network->plan.nodes[target.host];
+    for (uint32_t i = 0; i < node->foot_count && rc == TB_OK; i++)
+        rc = cut_port(network, node->first_foot + i, &target, cut);
+    return rc;
+}
+
+/* ---- set
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+static bool is_setting(const char *word)
+{
+    static const char *const names[] = {"bandwidth=", "latency=", "jitter=", "loss=", "reorder="};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(word, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static int set_port(struct tb_network *network, uint32_t foot, const struct target *target, char **words)
+{
+    const struct tb_plan_foot *of = &network->plan.feet[foot];
+    char rest[512] = "";
+    size_t used = 0;
+    int rc = TB_OK;
+    for (char **word = words; *word != NULL && rc == TB_OK; word++)
+        if (strncmp(*word, "bandwidth=", 10) == 0)
+            rc = network->grid->clusters[of->segment - 1].medium == TB_GRID_HUB
+                     ? tb_error(TB_ERR_UNSUPPORTED, "the ports of a hub have no rate of their own")
+                     : tb_network_set_bandwidth(network, foot, strtoull(*word + 10, NULL, 10), goes_out(target),
+                                                goes_in(target));
+        else if (is_setting(*word) && used < sizeof rest)
+            used += (size_t)snprintf(rest + used, sizeof rest - used, " %s", *word);
+    if (rc != TB_OK || used == 0)
+        return rc;
+    rc = tb_network_emulate_foot(network, foot);
+    if (rc == TB_OK && goes_out(target))
+        rc = tb_network_tell(network, NULL, 0, "set %s.out%s", of->port, rest);
+    if (rc == TB_OK && goes_in(target))
+        rc = tb_network_tell(network, NULL, 0, "set %s.in%s", of->port, rest);
+    return rc;
+}
+
+static int set(struct tb_network *network, char **words)
+{
+    struct target target;
+    char rest[512] = "";
+    size_t used = 0;
+    int rc = read_target(network->grid, words, &target);
+    if (rc != TB_OK)
+        return rc;
+    if (target.host != TB_GRID_NONE) {
+        const struct tb_plan_node *node = &network->plan.nodes[target.host];
+        for (uint32_t i = 0; i < node->foot_count && rc == TB_OK; i++)
+            if (network->plan.feet[node->first_foot + i].border_of == TB_GRID_NONE)
+                rc = set_port(network, node->first_foot + i, &target, words);
+        return rc;
+    }
+    for (char **word = words + 1; *word != NULL; word++)
+        if (is_setting(*word) && used < sizeof rest)
+            used += (size_t)snprintf(rest + used, sizeof rest - used, " %s", *word);
+    return used > 0 ? tell_links(network, &target, "set", rest)
+                    : tb_error(TB_ERR_ARGUMENT, "what should be set? As in: --latency 80ms");
+}
+
+/* ---- report
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+/* "port7" becomes the machine whose port it is. */
+static void print_line(const struct tb_network *network, const char *line, size_t length, FILE *answer)
+{
+    for (uint32_t i = 0; i < network->plan.foot_count; i++) {
+        const struct tb_plan_foot *foot = &network->plan.feet[i];
+        size_t name = strlen(foot->port);
+        if (length > 5 + name && strncmp(line + 5, foot->port, name) == 0 &&
+            (line[5 + name] == ' ' || line[5 + name] == '.')) {
+            fprintf(answer, "%.5s%s.%s%.*s\n", line, network->plan.nodes[foot->node].name, foot->name,
+                    (int)(length - 5 - name), line + 5 + name);
+            return;
+        }
+    }
+    fprintf(answer, "%.*s\n", (int)length, line);
+}
+
+static void print_kernel_link(const struct tb_network *network, uint32_t link, FILE *answer)
+{
+    const struct tb_network_link *of = &network->links[link];
+    char name[TB_NETWORK_NAME_BYTES];
+    tb_network_pipe_name(network, link, name);
+    fprintf(answer,
+            "netem %s state=%s bandwidth=%" PRIu64 " latency=%" PRIu64 " jitter=%" PRIu64 " loss=%" PRIu32
+            " reorder=%" PRIu32 "\n",
+            name, of->is_cut ? "cut" : "open", of->wire.bandwidth,
+            of->wire.latency == UINT64_MAX ? 0 : of->wire.latency, of->wire.jitter, of->wire.loss, of->wire.reorder);
+}
+
+static int report(struct tb_network *network, FILE *answer)
+{
+    static char text[TB_EMULATOR_MESSAGE_BYTES]; /* one thread; too large for a stack frame */
+    for (uint32_t i = 0; i < network->grid->link_count; i++)
+        if (network->links[i].by_kernel)
+            print_kernel_link(network, i, answer);
+    if (network->emulator < 0) {
+        fputs("the emulator carries no link or port of this lab\n", answer);
+        return TB_OK;
+    }
+    int rc = tb_network_tell(network, text, sizeof text, "report");
+    for (const char *line = text; rc == TB_OK && *line != 0;) {
+        size_t length = strcspn(line, "\n");
+        print_line(network, line, length, answer);
+        line += length + (line[length] == '\n');
+    }
+    return rc;
+}
+
+int tb_network_change(struct tb_network *network, char **words, FILE *answer)
+{
+    if (strcmp(words[0], "cut") == 0 || strcmp(words[0], "heal") == 0)
+        return cut_or_heal(network, words + 1, strcmp(words[0], "cut") == 0);
+    if (strcmp(words[0], "set") == 0)
+        return set(network, words + 1);
+    if (strcmp(words[0], "report") == 0)
+        return report(network, answer);
+    if (strcmp(words[0], "reset") == 0)
+        return network->emulator >= 0 ? tb_network_tell(network, NULL, 0, "reset") : TB_OK;
+    return tb_error(TB_ERR_PROTOCOL, "the lab does not know the request %s", words[0]);
+}

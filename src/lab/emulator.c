@@ -1,0 +1,158 @@
+#include "lab/emulator_state.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENTS 64
+#define PERIOD_NS                                                                                                      \
+    1000000 /* in each of which the deadline scheduler grants us the runtime, and more where it is free                \
+             */
+#define RUNTIME_NS     600000
+#define REAL_TIME      40     /* priority: above what a desktop gives to sound, below the kernel's own threads */
+#define SLICE_NS       100000 /* the least that the scheduler allows */
+#define NICE_WANTED    (-20)
+#define CONTROL_MARKER UINT32_MAX
+
+/* As the kernel has them; the C library declares neither the struct nor the call nor the numbers. */
+struct scheduling {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+};
+enum { POLICY_DEADLINE = 6, FLAG_RECLAIM = 2 };
+
+static bool schedule(struct scheduling wanted)
+{
+    wanted.size = sizeof wanted;
+    return syscall(SYS_sched_setattr, 0, &wanted, 0) == 0;
+}
+
+/* A frame that is due must not wait for a benchmark that computes. A deadline comes before everything else. With a
+ * real-time priority single frames were seen late by 6 to 36 ms on two busy cores, with a deadline by 0.5 ms at most;
+ * presumably because of the share that the kernel keeps for ordinary tasks. Where we may have neither, a short slice:
+ * with one a task that wakes is preferred. Returns what was had. */
+static const char *hurry(void)
+{
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    if (schedule((struct scheduling){.policy = POLICY_DEADLINE,
+                                     .flags = FLAG_RECLAIM,
+                                     .runtime = RUNTIME_NS,
+                                     .deadline = PERIOD_NS,
+                                     .period = PERIOD_NS}))
+        return "deadline";
+    if (schedule((struct scheduling){.policy = SCHED_FIFO, .priority = REAL_TIME}))
+        return "fifo";
+    int was = getpriority(PRIO_PROCESS, 0);
+    for (int nice = NICE_WANTED; nice < was && setpriority(PRIO_PROCESS, 0, nice) != 0;)
+        nice++;
+    if (schedule((struct scheduling){.policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS}))
+        return "slice";
+    return "ordinary";
+}
+
+uint64_t tb_emulator_cpu_time(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int tb_emulator_pipe_make(struct tb_emulator *e, const char *name)
+{
+    if (e->pipe_count == TB_EMULATOR_PIPES)
+        return tb_error(TB_ERR_LIMIT, "there are %u pipes already", e->pipe_count);
+    struct tb_emulator_pipe *pipe = calloc(1, sizeof *pipe);
+    if (!pipe)
+        return tb_error(TB_ERR_MEMORY, "no memory for pipe %s", name);
+    uint64_t seed = e->seed;
+    for (const char *c = name; *c; c++)
+        seed = (seed ^ (uint8_t)*c) * 0x100000001b3u;
+    tb_pipe_init(&pipe->pipe, seed);
+    strncpy(pipe->name, name, sizeof pipe->name - 1);
+    e->pipes[e->pipe_count++] = pipe;
+    return 0;
+}
+
+static int watch_control(struct tb_emulator *e)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = CONTROL_MARKER};
+    e->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (e->epoll < 0)
+        return tb_error_errno("epoll_create1");
+    if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->control, &event) != 0)
+        return tb_error_errno("the emulator cannot watch its control socket");
+    return 0;
+}
+
+/* Waits until a socket has something or the next frame is due. */
+static int wait_for_work(struct tb_emulator *e, struct epoll_event *events)
+{
+    const struct tb_frame *next = tb_frames_first(&e->frames);
+    uint64_t now = tb_clock_now_real(), rest = next && next->due > now ? next->due - now : 0;
+    struct timespec timeout = {.tv_sec = (time_t)(rest / 1000000000u), .tv_nsec = (long)(rest % 1000000000u)};
+    long n = syscall(SYS_epoll_pwait2, e->epoll, events, EVENTS, next ? &timeout : NULL, NULL, (size_t)0);
+    if (n < 0 && errno != EINTR)
+        return tb_error_errno("epoll_pwait2");
+    return n < 0 ? 0 : (int)n;
+}
+
+static int work(struct tb_emulator *e)
+{
+    struct epoll_event events[EVENTS];
+    while (true) {
+        tb_emulator_port_send(e);
+        int n = wait_for_work(e, events);
+        if (n < 0)
+            return n;
+        for (int i = 0; i < n; i++) {
+            uint32_t which = events[i].data.u32;
+            int rc = 0;
+            if (which == CONTROL_MARKER)
+                rc = tb_emulator_control(e);
+            else if (e->ports[which]) /* control may have closed it a moment ago */
+                rc = tb_emulator_port_receive(e, which);
+            if (rc != 0)
+                return rc;
+        }
+    }
+}
+
+int tb_emulator_run(int control, uint64_t seed)
+{
+    struct tb_emulator *e = calloc(1, sizeof *e);
+    if (!e)
+        return tb_error(TB_ERR_MEMORY, "no memory for the emulator");
+    e->control = control;
+    e->seed = seed;
+    e->scheduler = hurry();
+    e->epoll = -1;
+    tb_frames_open(&e->frames);
+    tb_emulator_reset(e);
+    int rc = tb_emulator_pipe_make(e, "");
+    if (rc == 0)
+        rc = watch_control(e);
+    if (rc == 0)
+        rc = work(e);
+    for (uint32_t i = 0; i < e->port_count; i++)
+        tb_emulator_port_close(e, i);
+    for (uint32_t i = 0; i < TB_EMULATOR_BATCH; i++)
+        if (e->inbox[i])
+            tb_frames_give(&e->frames, e->inbox[i]);
+    for (uint32_t i = 0; i < e->pipe_count; i++)
+        free(e->pipes[i]);
+    tb_frames_close(&e->frames);
+    if (e->epoll >= 0)
+        close(e->epoll);
+    free(e);
+    return rc == TB_ERR_CLOSED ? 0 : rc;
+}

@@ -1,0 +1,39 @@
+/* lab: a described grid on this machine, in namespaces. A lab is a process, its keeper, the first of a process
+ * namespace: when it ends, by whatever cause, everything in the lab ends with it, and nothing is kept in files. Others
+ * find it by an abstract Unix socket whose name carries the user and the lab's name, and which exists in the network of
+ * whoever made the lab and in each of the lab's machines.
+ *
+ * Functions here belong to the one thread of a command. */
+#ifndef TB_LAB_LAB_H
+#define TB_LAB_LAB_H
+
+#include "topology/topology.h"
+
+#include <sys/types.h>
+
+#define TB_LAB_NAME_BYTES   48
+#define TB_LAB_VARIABLE     "TOMBOLO_LAB" /* names the lab in which a process runs */
+#define TB_LAB_CONSOLE      "console"     /* the machine from which commands are run */
+#define TB_LAB_ANSWER_BYTES 65536
+
+/* Builds a lab. `name` NULL: after the file, with a number if that is taken. `stay`: it outlives this process; else it
+ * ends with it. The name that it has got goes to `got`, of TB_LAB_NAME_BYTES. Nothing is left after an error. */
+int tb_lab_up(const struct tb_grid *grid, const char *name, bool stay, char *got);
+
+/* Which lab is meant: `wanted`, or if NULL the one in which we are, or the only one. To `name`. */
+int tb_lab_choose(const char *wanted, char *name);
+
+/* Calls `each` for every lab of this user; `about` is one line on it. Returns how many. */
+uint32_t tb_lab_list(void (*each)(void *context, const char *name, const char *about), void *context);
+
+/* Ends a lab and waits until it is gone. */
+int tb_lab_down(const char *name);
+
+/* A request of several words ("cut", "venus-jupiter"); the answer, if any, is text. */
+int tb_lab_ask(const char *name, const char *const *words, uint32_t count, char *answer, size_t room);
+
+/* Runs `body` in a process of its own on a machine of the lab, passes signals on and waits for it; *status gets its
+ * exit status as a shell would say it. This process itself is afterwards inside of the lab. */
+int tb_lab_enter(const char *name, const char *host, int (*body)(void *context), void *context, int *status);
+
+#endif

@@ -1,0 +1,85 @@
+/* What is built for a grid: the machines (hosts, routers, the console), their interfaces ("feet") and addresses, the
+ * segments that join them, and the routes. A pure function of the grid: nothing here touches the system. Made once,
+ * then constant; whoever made it owns it. Any thread may read it.
+ *
+ * Segment 0 is the wide area (198.18.0.0/15, the range for benchmarks), segment 1 + c the switch or hub of cluster c
+ * (10.C.0.0/16). A cluster's outside is the segment of the cluster in which it nests, or the wide area. An open cluster
+ * is joined to it by a router; one behind NAT by its first gateway, or by a router that does NAT if it has none. */
+#ifndef TB_LAB_PLAN_H
+#define TB_LAB_PLAN_H
+
+#include "topology/topology.h"
+
+#define TB_PLAN_CLUSTERS_LIMIT 250u
+#define TB_PLAN_PORTS_LIMIT    1000u /* of a segment; a bridge of the kernel has 1024 */
+#define TB_PLAN_FEET_LIMIT     4000u
+#define TB_PLAN_NAME_BYTES     16
+#define TB_PLAN_CONSOLE        "console"
+
+enum tb_plan_uplink {
+    TB_PLAN_CLOSED, /* nothing is forwarded */
+    TB_PLAN_OPEN,   /* routed both ways */
+    TB_PLAN_NAT     /* connections outward only */
+};
+
+struct tb_plan_segment {
+    uint32_t cluster; /* TB_GRID_NONE: the wide area */
+    uint32_t outside; /* segment; TB_GRID_NONE: there is none */
+    enum tb_plan_uplink uplink;
+    uint32_t border; /* the node that forwards, or TB_GRID_NONE */
+    uint32_t subnet; /* host byte order, as all addresses here */
+    uint32_t prefix;
+    uint32_t foot_count;
+};
+
+enum tb_plan_role { TB_PLAN_HOST, TB_PLAN_ROUTER, TB_PLAN_THE_CONSOLE };
+
+struct tb_plan_node {
+    enum tb_plan_role role;
+    uint32_t index; /* of the host, or of the cluster whose router it is */
+    char name[TB_GRID_NAME_BYTES + 8];
+    bool forwards;
+    uint32_t first_foot, foot_count;
+};
+
+struct tb_plan_foot {
+    uint32_t node, segment;
+    uint32_t border_of; /* the cluster to whose outside this foot leads, or TB_GRID_NONE */
+    uint32_t address;
+    uint8_t mac[6];
+    char name[TB_PLAN_NAME_BYTES]; /* in its node */
+    char port[TB_PLAN_NAME_BYTES]; /* the other end, among the switches */
+};
+
+/* A way from a node: `segment` is reached through `via`, an address behind `foot`; distance in routers. */
+struct tb_plan_way {
+    uint32_t foot; /* TB_GRID_NONE: cannot be reached */
+    uint32_t via;  /* 0: directly */
+    uint32_t distance;
+};
+
+struct tb_plan {
+    const struct tb_grid *grid;
+    uint32_t segment_count, node_count, foot_count;
+    struct tb_plan_segment *segments;
+    struct tb_plan_node *nodes; /* host h is node h; then routers; the console is the last */
+    struct tb_plan_foot *feet;
+};
+
+int tb_plan_make(struct tb_plan *plan, const struct tb_grid *grid);
+void tb_plan_close(struct tb_plan *plan);
+
+uint32_t tb_plan_node_find(const struct tb_plan *plan, const char *name); /* TB_GRID_NONE: none */
+/* The foot of a node in a segment, or NULL. */
+const struct tb_plan_foot *tb_plan_foot_find(const struct tb_plan *plan, uint32_t node, uint32_t segment);
+/* ways[s] for each segment, as seen from the node. `ways` has room for segment_count. */
+void tb_plan_ways(const struct tb_plan *plan, uint32_t node, struct tb_plan_way *ways);
+/* The foot of `to` that a node with these ways sees, the nearest one; NULL: it sees none. */
+const struct tb_plan_foot *tb_plan_seen(const struct tb_plan *plan, const struct tb_plan_way *ways, uint32_t to);
+/* The one next hop of all that is not direct; 0: there are none or several. */
+uint32_t tb_plan_default(const struct tb_plan *plan, const struct tb_plan_way *ways);
+
+/* "a.b.c.d"; 16 bytes. */
+char *tb_plan_print(uint32_t address, char *text);
+
+#endif

@@ -1,0 +1,323 @@
+/* The part of a lab's network that the emulator carries: links between clusters, and ports that were given faults.
+ *
+ * Across a segment each directed link is a pipe. The wide area is then carried by the emulator alone; in a cluster in
+ * which others nest, the ports of those others leave the switch for the emulator, which has a trunk to it. A single
+ * port with faults is a segment of its own for the emulator, with a trunk to the switch, so that what goes between two
+ * such ports passes both. */
+#include "lab/network.h"
+
+#include "lab/emulator.h"
+#include "lab/passing.h"
+#include "lab/tool.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+bool tb_network_is_plain(const struct tb_grid_wire *wire)
+{
+    return wire->bandwidth == 0 && (wire->latency == UINT64_MAX || wire->latency == 0) && wire->jitter == 0 &&
+           wire->loss == 0 && wire->reorder == 0;
+}
+
+/* ---- the process
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+static int start_emulator(struct tb_network *network)
+{
+    int ends[2];
+    if (network->emulator >= 0)
+        return TB_OK;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return tb_error_errno("cannot make a socket for the emulator");
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        if (setns(network->switches.parts[TB_SPACE_NET], CLONE_NEWNET) != 0)
+            _exit(1);
+        if (ends[1] > 3)
+            close_range(3, (unsigned)ends[1] - 1, 0);
+        close_range((unsigned)ends[1] + 1, UINT_MAX, 0);
+        _exit(tb_emulator_run(ends[1], 1) == TB_OK ? 0 : 1);
+    }
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return tb_error_errno("cannot start the emulator");
+    }
+    network->emulator = ends[0];
+    network->emulator_pid = pid;
+    return TB_OK;
+}
+
+int tb_network_tell(struct tb_network *network, char *answer, size_t room, const char *format, ...)
+{
+    static char reply[TB_EMULATOR_MESSAGE_BYTES + 1]; /* one thread; too large for a stack frame */
+    char text[1024];
+    va_list rest;
+    va_start(rest, format);
+    vsnprintf(text, sizeof text, format, rest);
+    va_end(rest);
+    int rc = tb_pass(network->emulator, text, NULL, 0);
+    if (rc == TB_OK)
+        rc = tb_pass_take(network->emulator, reply, sizeof reply, NULL, NULL);
+    if (rc != TB_OK)
+        return tb_error(TB_ERR_PEER, "the emulator of the lab's links has ended; the lab should be taken down");
+    if (strncmp(reply, "ok", 2) != 0)
+        return tb_error(TB_ERR_ARGUMENT, "%s", strncmp(reply, "error ", 6) == 0 ? reply + 6 : reply);
+    if (answer != NULL)
+        snprintf(answer, room, "%s", reply[2] == '\n' ? reply + 3 : "");
+    return TB_OK;
+}
+
+static int rewire(struct tb_network *network, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Commands of ip among the switches. */
+static int rewire(struct tb_network *network, const char *format, ...)
+{
+    struct tb_tool tool;
+    int rc = tb_tool_open(&tool, TB_TOOL_IP, network->switches.parts[TB_SPACE_NET], "the switches");
+    if (rc != TB_OK)
+        return rc;
+    va_list rest;
+    va_start(rest, format);
+    vfprintf(tool.to, format, rest);
+    va_end(rest);
+    return tb_tools_run(&tool, 1, NULL, 0);
+}
+
+/* ---- links
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+uint32_t tb_network_link_segment(const struct tb_network *network, uint32_t link)
+{
+    const struct tb_grid_link *of = &network->grid->links[link];
+    if (network->grid->clusters[of->from].parent == of->to)
+        return 1 + of->to;
+    if (network->grid->clusters[of->to].parent == of->from)
+        return 1 + of->from;
+    return network->plan.segments[1 + of->from].outside;
+}
+
+void tb_network_pipe_name(const struct tb_network *network, uint32_t link, char *name)
+{
+    const struct tb_grid *grid = network->grid;
+    const struct tb_grid_link *of = &grid->links[link];
+    snprintf(name, TB_NETWORK_NAME_BYTES, "%s>%s",
+             of->from_host != TB_GRID_NONE ? grid->hosts[of->from_host].name : grid->clusters[of->from].name,
+             of->to_host != TB_GRID_NONE ? grid->hosts[of->to_host].name : grid->clusters[of->to].name);
+}
+
+/* The clusters that a foot leads to the outside, one after the other; TB_GRID_NONE: no more. */
+static uint32_t next_border(const struct tb_network *network, uint32_t foot, uint32_t after)
+{
+    const struct tb_plan_foot *of = &network->plan.feet[foot];
+    const struct tb_plan_node *node = &network->plan.nodes[of->node];
+    for (uint32_t c = after; c < network->grid->cluster_count; c++) {
+        bool leads = node->role == TB_PLAN_HOST ? tb_grid_is_gateway(&network->grid->clusters[c], node->index)
+                                                : node->role == TB_PLAN_ROUTER && node->index == c;
+        if (leads && network->plan.segments[1 + c].outside == of->segment)
+            return c;
+    }
+    return TB_GRID_NONE;
+}
+
+bool tb_network_is_border(const struct tb_network *network, uint32_t foot)
+{
+    return next_border(network, foot, 0) != TB_GRID_NONE;
+}
+
+static uint32_t host_of(const struct tb_network *network, uint32_t foot)
+{
+    const struct tb_plan_node *node = &network->plan.nodes[network->plan.feet[foot].node];
+    return node->role == TB_PLAN_HOST ? node->index : TB_GRID_NONE;
+}
+
+/* One end of a link: a cluster, and a host of it. A foot that leads nowhere, or none, stands for the cluster whose
+ * segment it is. */
+struct end {
+    uint32_t cluster, host, next;
+};
+
+static bool next_end(const struct tb_network *network, uint32_t segment, uint32_t foot, struct end *end)
+{
+    bool begun = end->next > 0;
+    uint32_t border = foot != TB_GRID_NONE ? next_border(network, foot, end->next) : TB_GRID_NONE;
+    if (border != TB_GRID_NONE) {
+        *end = (struct end){.cluster = border, .host = host_of(network, foot), .next = border + 1};
+        return true;
+    }
+    if (begun || segment == 0)
+        return false;
+    *end = (struct end){.cluster = segment - 1, .host = TB_GRID_NONE, .next = UINT32_MAX};
+    return true;
+}
+
+uint32_t tb_network_link_between(const struct tb_network *network, uint32_t segment, uint32_t from, uint32_t to)
+{
+    const struct tb_grid *grid = network->grid;
+    for (struct end a = {0}; next_end(network, segment, from, &a);)
+        for (struct end b = {0}; next_end(network, segment, to, &b);) {
+            if (a.cluster == b.cluster)
+                continue;
+            const struct tb_grid_link *link = tb_grid_link_find(grid, a.cluster, a.host, b.cluster, b.host);
+            if (link != NULL)
+                return (uint32_t)(link - grid->links);
+        }
+    return TB_GRID_NONE;
+}
+
+static int make_pipe(struct tb_network *network, uint32_t link)
+{
+    const struct tb_grid_wire *wire = &network->grid->links[link].wire;
+    char name[TB_NETWORK_NAME_BYTES];
+    if (network->links[link].has_pipe)
+        return TB_OK;
+    tb_network_pipe_name(network, link, name);
+    int rc = tb_network_tell(network, NULL, 0, "pipe %s", name);
+    if (rc == TB_OK && !tb_network_is_plain(wire))
+        rc = tb_network_tell(network, NULL, 0, "set %s bandwidth=%llu latency=%llu jitter=%llu loss=%u reorder=%u",
+                             name, (unsigned long long)wire->bandwidth,
+                             wire->latency == UINT64_MAX ? 0ull : (unsigned long long)wire->latency,
+                             (unsigned long long)wire->jitter, wire->loss, wire->reorder);
+    network->links[link].has_pipe = rc == TB_OK;
+    return rc;
+}
+
+static int route(struct tb_network *network, uint32_t segment, uint32_t from, uint32_t to, const char *trunk)
+{
+    const struct tb_plan_foot *feet = network->plan.feet;
+    uint32_t link = tb_network_link_between(network, segment, from, to);
+    char name[TB_NETWORK_NAME_BYTES];
+    if (link == TB_GRID_NONE)
+        return TB_OK;
+    int rc = make_pipe(network, link);
+    if (rc != TB_OK)
+        return rc;
+    tb_network_pipe_name(network, link, name);
+    return tb_network_tell(network, NULL, 0, "route %s %s %s", from != TB_GRID_NONE ? feet[from].port : trunk,
+                           to != TB_GRID_NONE ? feet[to].port : trunk, name);
+}
+
+static int move_to_emulator(struct tb_network *network, uint32_t foot, const char *segment)
+{
+    const struct tb_plan_foot *of = &network->plan.feet[foot];
+    int rc = rewire(network, "link set %s nomaster\nlink set %s up\n", of->port, of->port);
+    return rc != TB_OK
+               ? rc
+               : tb_network_tell(network, NULL, 0, "port %s %s %02x:%02x:%02x:%02x:%02x:%02x", of->port, segment,
+                                 of->mac[0], of->mac[1], of->mac[2], of->mac[3], of->mac[4], of->mac[5]);
+}
+
+/* A cable between the emulator and a switch. */
+static int make_trunk(struct tb_network *network, const char *trunk, const char *line, uint32_t segment,
+                      const char *emulated)
+{
+    int rc = rewire(network,
+                    "link add %s type veth peer name %s\nlink set %s master switch%u up\nlink set %s up\n"
+                    "link set %s mtu 1500\nlink set %s mtu 1500\n",
+                    trunk, line, line, segment, trunk, trunk, line);
+    return rc == TB_OK ? tb_network_tell(network, NULL, 0, "port %s %s trunk", trunk, emulated) : rc;
+}
+
+/* In the wide area all feet, elsewhere those of inner clusters; a port that has pipes of its own stays as it is. */
+static bool belongs(const struct tb_network *network, uint32_t segment, uint32_t foot)
+{
+    return network->plan.feet[foot].segment == segment && (segment == 0 || tb_network_is_border(network, foot)) &&
+           network->feet[foot].carrier != TB_NETWORK_OWN_PIPE;
+}
+
+static int route_segment(struct tb_network *network, uint32_t segment, const char *trunk)
+{
+    uint32_t count = network->plan.foot_count;
+    int rc = TB_OK;
+    for (uint32_t a = 0; a < count && rc == TB_OK; a++) {
+        if (!belongs(network, segment, a))
+            continue;
+        for (uint32_t b = 0; b < count && rc == TB_OK; b++)
+            if (a != b && belongs(network, segment, b))
+                rc = route(network, segment, a, b, trunk);
+        if (rc == TB_OK && segment > 0)
+            rc = route(network, segment, a, TB_GRID_NONE, trunk);
+        if (rc == TB_OK && segment > 0)
+            rc = route(network, segment, TB_GRID_NONE, a, trunk);
+    }
+    return rc;
+}
+
+int tb_network_emulate_segment(struct tb_network *network, uint32_t segment)
+{
+    char trunk[TB_PLAN_NAME_BYTES], line[TB_PLAN_NAME_BYTES], name[TB_PLAN_NAME_BYTES];
+    if (network->emulated[segment])
+        return TB_OK;
+    if (network->has_netem && tb_kernel_links_fit(network, segment)) {
+        int done = tb_kernel_links_start(network, segment);
+        network->emulated[segment] = done == TB_OK;
+        return done;
+    }
+    snprintf(trunk, sizeof trunk, "trunk%u", segment);
+    snprintf(line, sizeof line, "line%u", segment);
+    snprintf(name, sizeof name, "switch%u", segment);
+    int rc = start_emulator(network);
+    if (rc == TB_OK && segment > 0)
+        rc = make_trunk(network, trunk, line, segment, name);
+    for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++)
+        if (belongs(network, segment, i)) {
+            rc = move_to_emulator(network, i, name);
+            network->feet[i].carrier = TB_NETWORK_PIPES;
+        }
+    if (rc == TB_OK)
+        rc = route_segment(network, segment, trunk);
+    network->emulated[segment] = rc == TB_OK;
+    return rc;
+}
+
+/* ---- ports
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+/* What enters the hub now comes out of the trunk. */
+static int move_hub_entry(struct tb_network *network, const struct tb_plan_foot *foot, const char *line)
+{
+    struct tb_tool tool;
+    int rc = tb_tool_open(&tool, TB_TOOL_TC, network->switches.parts[TB_SPACE_NET], "the switches");
+    if (rc != TB_OK)
+        return rc;
+    fprintf(tool.to,
+            "qdisc del dev %s ingress\nqdisc add dev %s handle ffff: ingress\n"
+            "filter add dev %s parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev hub%u\n",
+            foot->port, line, line, foot->segment);
+    rc = tb_tools_run(&tool, 1, NULL, 0);
+    return rc == TB_OK ? rewire(network, "link set %s type bridge_slave learning off\n", line) : rc;
+}
+
+int tb_network_emulate_foot(struct tb_network *network, uint32_t foot)
+{
+    const struct tb_plan_foot *of = &network->plan.feet[foot];
+    char trunk[TB_PLAN_NAME_BYTES], line[TB_PLAN_NAME_BYTES];
+    if (network->feet[foot].carrier == TB_NETWORK_OWN_PIPE)
+        return TB_OK;
+    TB_ASSERT(network->feet[foot].carrier == TB_NETWORK_BRIDGE);
+    snprintf(trunk, sizeof trunk, "trunk.%u", foot);
+    snprintf(line, sizeof line, "line.%u", foot);
+    int rc = start_emulator(network);
+    if (rc == TB_OK)
+        rc = make_trunk(network, trunk, line, of->segment, of->port);
+    if (rc == TB_OK && network->grid->clusters[of->segment - 1].medium == TB_GRID_HUB)
+        rc = move_hub_entry(network, of, line);
+    for (int i = 0; i < 2 && rc == TB_OK; i++)
+        rc = tb_network_tell(network, NULL, 0, "pipe %s.%s", of->port, i == 0 ? "out" : "in");
+    if (rc == TB_OK)
+        rc = move_to_emulator(network, foot, of->port);
+    if (rc == TB_OK)
+        rc = tb_network_tell(network, NULL, 0, "route %s %s %s.out", of->port, trunk, of->port);
+    if (rc == TB_OK)
+        rc = tb_network_tell(network, NULL, 0, "route %s %s %s.in", trunk, of->port, of->port);
+    if (rc == TB_OK)
+        network->feet[foot].carrier = TB_NETWORK_OWN_PIPE;
+    return rc;
+}
