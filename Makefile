@@ -4,10 +4,11 @@ BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 NP ?= 4
+GRID ?= examples/grids/two-clusters.yaml
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-test setup-bench demo test test-all bench bench-datatypes install format lint clean help
+.PHONY: all setup setup-test setup-bench demo test test-all bench bench-datatypes bench-lab bench-peers install format lint clean help
 
 ## make            build the library and the commands into build/
 all: setup
@@ -45,6 +46,14 @@ bench: setup-bench all
 ## make bench-datatypes  the same for messages of noncontiguous data
 bench-datatypes: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/datatypes
+
+## make bench-lab        how true the emulated ports and links are
+bench-lab: setup-bench all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/lab
+
+## make bench-peers      operations on an emulated grid, GRID=FILE.yaml (two clusters)
+bench-peers: setup-bench all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/peers $(GRID)
 
 ## make install    install under PREFIX (/usr/local), below DESTDIR if that is given
 install: all

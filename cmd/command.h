@@ -6,5 +6,17 @@
 int tb_command_run(const char *name, char **words);
 int tb_command_agent(char **words);
 int tb_command_info(char **words);
+int tb_command_grid(char **words);
+int tb_command_lab(char **words);
+int tb_command_explain(char **words);
+int tb_command_probe(char **words);
+
+struct tb_grid;
+
+/* Settles what the ranks' choice of algorithms depends on: cores, rules, the links of a grid file (may be NULL). An
+ * algorithm that does not exist is an error. */
+int tb_command_collectives(const struct tb_grid *grid);
+/* Where the number of a host's cores was not given, it is that of this machine. */
+void tb_command_cores(void);
 
 #endif

@@ -1,16 +1,69 @@
-/* tombolo run, mpiexec, mpirun: starts a job. */
+/* tombolo run, mpiexec, mpirun: starts a job, with --lab in a lab that lives as long as the job. */
 #include "command.h"
 
+#include "lab/lab.h"
 #include "launch/launch.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
+struct job {
+    struct tb_options *options;
+    const char *program;
+};
+
+static int launch(void *context)
+{
+    struct job *job = context;
+    return tb_launch_run(job->options, job->program);
+}
+
+/* Messages through gateways are not there yet, so everybody must reach everybody. */
+static int check_reach(const struct tb_grid *grid)
+{
+    uint32_t from, to;
+    if (!tb_grid_first_unreachable(grid, &from, &to))
+        return TB_OK;
+    const struct tb_grid_host *a = &grid->hosts[from], *b = &grid->hosts[to];
+    bool there = tb_grid_reaches(grid, from, to), back = tb_grid_reaches(grid, to, from);
+    return tb_error(TB_ERR_UNSUPPORTED,
+                    "%s:%u: hosts %s and %s both carry ranks, but %s cannot connect to %s%s. Tombolo does not pass "
+                    "messages through gateways yet: give slots only to hosts that reach each other",
+                    grid->file, b->line, a->name, b->name, there ? b->name : a->name, there ? a->name : b->name,
+                    there || back ? "" : ", nor the other way round");
+}
+
+/* The launcher itself runs on the console of the lab. */
+static int run_in_lab(struct job *job)
+{
+    struct tb_options *options = job->options;
+    struct tb_grid grid;
+    char name[TB_LAB_NAME_BYTES], launcher[PATH_MAX + 16];
+    int code = 1;
+    int rc = tb_grid_load(&grid, options->lab);
+    if (rc == TB_OK)
+        rc = check_reach(&grid);
+    if (rc == TB_OK)
+        rc = tb_host_list_take(&options->hosts, &grid);
+    if (rc == TB_OK)
+        rc = tb_command_collectives(&grid);
+    if (rc == TB_OK)
+        rc = tb_lab_up(&grid, NULL, false, name);
+    snprintf(launcher, sizeof launcher, "%s lab exec", job->program);
+    options->launcher = launcher;
+    if (rc == TB_OK)
+        rc = tb_lab_enter(name, TB_LAB_CONSOLE, launch, job, &code);
+    if (rc != TB_OK)
+        fprintf(stderr, "%s: %s\n", options->name, tb_error_story());
+    return code;
+}
+
 int tb_command_run(const char *name, char **words)
 {
     struct tb_options options = {.name = name};
     char program[PATH_MAX];
+    struct job job = {.options = &options, .program = program};
     tb_log_identify("launcher");
     int rc = tb_param_load();
     if (rc == TB_OK)
@@ -23,6 +76,8 @@ int tb_command_run(const char *name, char **words)
         printf("%s (Tombolo) %s\n", name, TB_VERSION);
         return 0;
     }
+    if (rc == TB_OK && options.lab == NULL)
+        rc = tb_command_collectives(NULL);
     if (rc != TB_OK) {
         fprintf(stderr, "%s: %s\n", name, tb_error_story());
         return 2;
@@ -33,7 +88,7 @@ int tb_command_run(const char *name, char **words)
         return 1;
     }
     program[length] = 0;
-    int code = tb_launch_run(&options, program);
+    int code = options.lab != NULL ? run_in_lab(&job) : launch(&job);
     tb_options_close(&options);
     return code;
 }

@@ -11,7 +11,11 @@
 static const char usage[] = "Usage: tombolo COMMAND ...\n"
                             "\n"
                             "  run       start a job; also called mpiexec and mpirun (tombolo run --help)\n"
+                            "  explain   which algorithm a collective would use, and why (tombolo explain --help)\n"
+                            "  grid      write, check and draw grid files (tombolo grid --help)\n"
                             "  info      version, parameters and what is not implemented (tombolo info --help)\n"
+                            "  lab       an emulated grid on this machine (tombolo lab --help)\n"
+                            "  probe     measure what messages cost (tombolo probe --help)\n"
                             "  version   the version\n"
                             "  help      this text\n"
                             "\n"
@@ -45,8 +49,16 @@ int main(int argc, char **argv)
         return tb_command_run("tombolo run", argv + 2);
     if (strcmp(command, "agent") == 0)
         return tb_command_agent(argv + 2);
+    if (strcmp(command, "grid") == 0)
+        return tb_command_grid(argv + 2);
     if (strcmp(command, "info") == 0)
         return tb_command_info(argv + 2);
+    if (strcmp(command, "lab") == 0)
+        return tb_command_lab(argv + 2);
+    if (strcmp(command, "explain") == 0)
+        return tb_command_explain(argv + 2);
+    if (strcmp(command, "probe") == 0)
+        return tb_command_probe(argv + 2);
     if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0 || strcmp(command, "-V") == 0) {
         printf("Tombolo %s\n", TB_VERSION);
         return 0;

@@ -64,12 +64,15 @@ CHECKS = [
     Check("wrappers", ["tests/check-wrappers.sh"], cores=1, timeout=120),
     Check("found", ["tests/check-found.sh"], cores=1, timeout=240, cases=True),
     Check("install", ["tests/check-install.sh", f"{BUILD}/variants/gcc"], cores=1, timeout=120, needs=["build-gcc"]),
+    Check("grid", ["tests/check-grid.py"], cores=1, timeout=120, cases=True),
     Check("docs", ["tests/check-docs.py"], cores=1, timeout=60, cases=True),
 
     # Whole jobs.
     Check("examples", ["tests/check-examples.sh"], timeout=120, cases=True),
     Check("mpi", ["tests/mpi/run"], timeout=400, timeout_all=3600, cases=True),
     Check("lab", ["tests/lab/run"], timeout=300, timeout_all=3600, cases=True),
+    Check("links", ["tests/lab/links"], timeout=240, cases=True),
+    Check("lab-grids", ["tests/lab/grid-run"], timeout=400, timeout_all=3600, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#define VALUE_BYTES 512
+#define VALUE_BYTES 4096
 #define PREFIX      "TOMBOLO_"
 
 struct tb_params tb_param;
@@ -27,12 +27,12 @@ static const struct tb_param_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 /* Names under our prefix that are no parameters: set by agents for ranks, read by the compiler wrappers. */
-static const char *const other_names[] = {"AGENT", "RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE",
-                                          "CC",    "CXX",  "SITE", "CLUSTER",    "PREFIX"};
+static const char *const other_names[] = {"LAB", "AGENT", "RANK", "SIZE",    "LOCAL_RANK", "LOCAL_SIZE",
+                                          "CC",  "CXX",   "SITE", "CLUSTER", "PREFIX"};
 
 static struct {
     enum tb_param_origin origin;
-    char text[VALUE_BYTES]; /* where a TEXT value lives */
+    char *text; /* where a TEXT value lives that is not the default; NULL: none */
 } values[ROWS];
 
 size_t tb_param_count(void)
@@ -191,6 +191,17 @@ static int parse_int(const char *text, int64_t *value)
     return TB_OK;
 }
 
+static int set_text(const struct tb_param_row *row, const char *text, const char **field)
+{
+    char *copy = strcmp(text, row->fallback) != 0 ? strdup(text) : NULL;
+    if (copy == NULL && strcmp(text, row->fallback) != 0)
+        return tb_error(TB_ERR_MEMORY, "no memory for its value");
+    *field = copy != NULL ? copy : row->fallback;
+    free(values[row - rows].text);
+    values[row - rows].text = copy;
+    return TB_OK;
+}
+
 static int set_value(const struct tb_param_row *row, const char *text)
 {
     char *field = (char *)&tb_param + row->offset;
@@ -226,9 +237,7 @@ static int set_value(const struct tb_param_row *row, const char *text)
             return tb_error(TB_ERR_ARGUMENT, "expected at most %d characters", VALUE_BYTES - 1);
         if (strchr(text, '\n'))
             return tb_error(TB_ERR_ARGUMENT, "expected a text without line breaks");
-        snprintf(values[row - rows].text, VALUE_BYTES, "%s", text);
-        *(const char **)field = values[row - rows].text;
-        return TB_OK;
+        return set_text(row, text, (const char **)field);
     }
     return TB_ERR_INTERNAL;
 }

@@ -17,6 +17,8 @@ TB_PARAM_BOOL_ROW(cross_memory, "yes", 0, "allow reading another rank's memory (
 TB_PARAM_SIZE_ROW(tcp_buffer, "0", 0, 1 << 30, 0, "socket buffers of TCP connections; 0 leaves them to the kernel")
 TB_PARAM_TIME_ROW(spin, "50us", 0,
                   "how long a waiting rank looks before it yields and then sleeps, when the machine is not crowded")
+TB_PARAM_BOOL_ROW(progress_thread, "no", TB_PARAM_LOCAL,
+                  "a thread of the library makes progress while the program computes")
 TB_PARAM_TIME_ROW(connect_timeout, "20s", 0, "how long a connection between two ranks may take to be made")
 TB_PARAM_TIME_ROW(link_timeout, "60s", 0,
                   "silence after which a rank is taken for unreachable where frames must be repaired")
@@ -25,6 +27,47 @@ TB_PARAM_TIME_ROW(heartbeat, "15s", 0, "silence after which an agent is taken fo
 TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, "time between SIGTERM and SIGKILL when a job is ended")
 TB_PARAM_TEXT_ROW(fault, "", 0, "faults to inject, for tests: loss=1%,repeat=1%,delay=5ms,corrupt=0.1%,seed=1")
 TB_PARAM_BOOL_ROW(bind_report, "no", 0, "print where each rank is bound")
+TB_PARAM_INT_ROW(cores, "0", 0, 65536, 0,
+                 "cores of a host, for predicting collectives; 0: as many as where the job was started")
+TB_PARAM_TIME_ROW(shm_overhead, "60ns", 0, "predicted: a rank's time to send or receive on its host")
+TB_PARAM_TIME_ROW(shm_latency, "80ns", 0, "predicted: until another rank of the host sees what was sent")
+TB_PARAM_INT_ROW(shm_bandwidth, "80000", 1, 100000000, 0, "predicted: Mbit/s of one rank that copies")
+TB_PARAM_INT_ROW(memory_bandwidth, "240000", 0, 100000000, 0,
+                 "predicted: Mbit/s of all ranks of a host that copy at the same time; 0: no limit")
+TB_PARAM_INT_ROW(reduce_bandwidth, "40000", 1, 100000000, 0, "predicted: Mbit/s of a reduction")
+TB_PARAM_TIME_ROW(change_time, "2us", 0, "predicted: until a core runs another rank, where ranks outnumber cores")
+TB_PARAM_TEXT_ROW(shm_table, "", 0,
+                  "measured: BYTES:SEND:RECEIVE:GAP in ns, with commas between (tombolo probe writes it)")
+TB_PARAM_TIME_ROW(ethernet_overhead, "5us", 0, "predicted: a rank's time to send or receive over TCP")
+TB_PARAM_TIME_ROW(ethernet_latency, "20us", 0, "predicted: time on the wire between hosts of a cluster")
+TB_PARAM_INT_ROW(ethernet_bandwidth, "1000", 1, 100000000, 0, "predicted: Mbit/s of a host's port")
+TB_PARAM_TEXT_ROW(ethernet_table, "", 0, "measured, as shm_table")
+TB_PARAM_TIME_ROW(wide_latency, "10ms", 0, "predicted: time on the wire between clusters")
+TB_PARAM_INT_ROW(wide_bandwidth, "100", 1, 100000000, 0, "predicted: Mbit/s between clusters")
+TB_PARAM_TEXT_ROW(links, "", 0,
+                  "predicted: links by name: A/B:MBIT:MS both ways, A>B:MBIT:MS one way, A:MBIT:MS in a cluster")
+TB_PARAM_SIZE_ROW(assumed_block, "4k", 1, 1 << 30, 0,
+                  "predicted: bytes of a block where ranks do not know each other's counts (gatherv and its like)")
+TB_PARAM_TEXT_ROW(rules, "", 0,
+                  "file of rules that choose algorithms: lines such as bcast ranks>=8 bytes<64k chain:16k")
+TB_PARAM_BOOL_ROW(explain, "no", 0, "print at the end which algorithms have run, how often, and why")
+TB_PARAM_TEXT_ROW(barrier, "", 0, "algorithm of MPI_Barrier; empty: the cheapest (tombolo explain lists them)")
+TB_PARAM_TEXT_ROW(bcast, "", 0, "algorithm of MPI_Bcast, and its argument, as in chain:64k")
+TB_PARAM_TEXT_ROW(gather, "", 0, "algorithm of MPI_Gather")
+TB_PARAM_TEXT_ROW(gatherv, "", 0, "algorithm of MPI_Gatherv")
+TB_PARAM_TEXT_ROW(scatter, "", 0, "algorithm of MPI_Scatter")
+TB_PARAM_TEXT_ROW(scatterv, "", 0, "algorithm of MPI_Scatterv")
+TB_PARAM_TEXT_ROW(allgather, "", 0, "algorithm of MPI_Allgather")
+TB_PARAM_TEXT_ROW(allgatherv, "", 0, "algorithm of MPI_Allgatherv")
+TB_PARAM_TEXT_ROW(alltoall, "", 0, "algorithm of MPI_Alltoall")
+TB_PARAM_TEXT_ROW(alltoallv, "", 0, "algorithm of MPI_Alltoallv")
+TB_PARAM_TEXT_ROW(alltoallw, "", 0, "algorithm of MPI_Alltoallw")
+TB_PARAM_TEXT_ROW(reduce, "", 0, "algorithm of MPI_Reduce")
+TB_PARAM_TEXT_ROW(allreduce, "", 0, "algorithm of MPI_Allreduce")
+TB_PARAM_TEXT_ROW(reduce_scatter, "", 0, "algorithm of MPI_Reduce_scatter")
+TB_PARAM_TEXT_ROW(reduce_scatter_block, "", 0, "algorithm of MPI_Reduce_scatter_block")
+TB_PARAM_TEXT_ROW(scan, "", 0, "algorithm of MPI_Scan")
+TB_PARAM_TEXT_ROW(exscan, "", 0, "algorithm of MPI_Exscan")
 #undef TB_PARAM_BOOL_ROW
 #undef TB_PARAM_INT_ROW
 #undef TB_PARAM_SIZE_ROW

@@ -4,23 +4,39 @@
 
 #include "collectives/collectives.h"
 
-extern const struct tb_algorithm tb_barrier_linear, tb_barrier_dissemination, tb_barrier_inter;
-extern const struct tb_algorithm tb_bcast_linear, tb_bcast_binomial, tb_bcast_inter;
-extern const struct tb_algorithm tb_gather_linear, tb_gather_binomial, tb_gatherv_linear;
-extern const struct tb_algorithm tb_scatter_linear, tb_scatter_binomial, tb_scatterv_linear;
-extern const struct tb_algorithm tb_allgather_linear, tb_allgather_ring, tb_allgatherv_linear, tb_allgatherv_ring;
+extern const struct tb_algorithm tb_barrier_linear, tb_barrier_dissemination, tb_barrier_doubling, tb_barrier_tree,
+    tb_barrier_inter;
+extern const struct tb_algorithm tb_bcast_linear, tb_bcast_binomial, tb_bcast_chain, tb_bcast_binary,
+    tb_bcast_split_binary, tb_bcast_scatter_ring, tb_bcast_scatter_doubling, tb_bcast_postal, tb_bcast_inter;
+extern const struct tb_algorithm tb_gather_linear, tb_gather_bounded, tb_gather_binomial;
+extern const struct tb_algorithm tb_gatherv_linear, tb_gatherv_bounded, tb_gatherv_binomial;
+extern const struct tb_algorithm tb_scatter_linear, tb_scatter_binomial, tb_scatterv_linear, tb_scatterv_binomial;
+extern const struct tb_algorithm tb_allgather_linear, tb_allgather_ring, tb_allgather_bruck, tb_allgather_doubling,
+    tb_allgather_neighbour;
+extern const struct tb_algorithm tb_allgatherv_linear, tb_allgatherv_ring, tb_allgatherv_doubling,
+    tb_allgatherv_neighbour;
 extern const struct tb_algorithm tb_alltoall_linear, tb_alltoallv_linear, tb_alltoallw_linear;
 extern const struct tb_algorithm tb_alltoall_pairwise, tb_alltoallv_pairwise, tb_alltoallw_pairwise;
-extern const struct tb_algorithm tb_alltoall_swap, tb_alltoallv_swap, tb_alltoallw_swap;
-extern const struct tb_algorithm tb_reduce_linear, tb_reduce_binomial, tb_reduce_inter;
-extern const struct tb_algorithm tb_allreduce_binomial, tb_allreduce_doubling, tb_allreduce_inter;
-extern const struct tb_algorithm tb_reduce_scatter_linear, tb_reduce_scatter_inter;
-extern const struct tb_algorithm tb_reduce_scatter_block_linear, tb_reduce_scatter_block_inter;
-extern const struct tb_algorithm tb_scan_linear, tb_scan_doubling, tb_exscan_linear, tb_exscan_doubling;
+extern const struct tb_algorithm tb_alltoall_swap, tb_alltoallv_swap, tb_alltoallw_swap, tb_alltoall_bruck;
+extern const struct tb_algorithm tb_reduce_linear, tb_reduce_binomial, tb_reduce_chain, tb_reduce_binary,
+    tb_reduce_halving, tb_reduce_inter;
+extern const struct tb_algorithm tb_allreduce_binomial, tb_allreduce_doubling, tb_allreduce_halving, tb_allreduce_ring,
+    tb_allreduce_chain, tb_allreduce_binary, tb_allreduce_inter;
+extern const struct tb_algorithm tb_reduce_scatter_linear, tb_reduce_scatter_pairwise, tb_reduce_scatter_halving,
+    tb_reduce_scatter_butterfly, tb_reduce_scatter_inter;
+extern const struct tb_algorithm tb_reduce_scatter_block_linear, tb_reduce_scatter_block_pairwise,
+    tb_reduce_scatter_block_halving, tb_reduce_scatter_block_butterfly, tb_reduce_scatter_block_inter;
+extern const struct tb_algorithm tb_barrier_shm, tb_bcast_shm, tb_reduce_shm, tb_allreduce_shm;
+extern const struct tb_algorithm tb_scan_linear, tb_scan_doubling, tb_scan_chain;
+extern const struct tb_algorithm tb_exscan_linear, tb_exscan_doubling, tb_exscan_chain;
+extern const struct tb_algorithm tb_neighbor_allgather_linear, tb_neighbor_allgatherv_linear;
+extern const struct tb_algorithm tb_neighbor_alltoall_linear, tb_neighbor_alltoallv_linear,
+    tb_neighbor_alltoallw_linear;
 
 /* For rows that need an intercommunicator, or do with either kind. */
 bool tb_fits_inter(const struct tb_collective *c);
 bool tb_fits_any(const struct tb_collective *c);
+bool tb_fits_common(const struct tb_collective *c); /* an intracommunicator whose ranks share memory */
 
 /* ---- slices ------------------------------------------------------------------------------------------------------ */
 
@@ -62,6 +78,8 @@ struct tb_tree {
     bool local; /* of the local group of an intercommunicator */
 };
 
+/* How many ranks the one at a distance from the root stands for in a binomial tree: itself and those behind it. */
+uint32_t tb_behind(uint32_t size, uint32_t distance);
 /* All pieces of a symbol; of WORK, of its `copy`th copy of them. */
 struct tb_slice tb_tree_whole(const struct tb_builder *b, enum tb_symbol symbol, uint32_t copy);
 /* Everyone gets the root's data, in `slice`, which everyone gives alike. */
@@ -71,5 +89,128 @@ void tb_tree_broadcast(struct tb_builder *b, const struct tb_tree *t, struct tb_
  * of the whole in WORK. The builder must order steps. */
 struct tb_slice tb_tree_reduce(struct tb_builder *b, const struct tb_tree *t, const struct tb_collective *c,
                                bool into_out);
+
+/* The last added step comes after all that read IN, which it may overwrite. */
+void tb_after_input(struct tb_builder *b);
+
+/* ---- pieces (pieces.c) ------------------------------------------------------------------------------------------- */
+
+#define TB_PIECES_LIMIT 4096u /* that a message is cut into, for pipelines */
+
+/* How many pieces of about c->argument bytes the message is; 1 if there is no argument. */
+uint32_t tb_pieces(const struct tb_collective *c);
+/* Other arguments than lengths of pieces. */
+uint32_t tb_candidates_fan(const struct tb_collective *c, uint64_t *values, uint32_t room);
+uint32_t tb_candidates_latency(const struct tb_collective *c, uint64_t *values, uint32_t room);
+uint32_t tb_candidates_senders(const struct tb_collective *c, uint64_t *values, uint32_t room);
+
+/* ---- families (family.c) ----------------------------------------------------------------------------------------- */
+
+/* A tree in which everyone's descendants are the ranks that follow on the ring of ranks, so that reductions are in
+ * order if the root is rank 0. A family is one rank with its parent and its children. */
+enum tb_tree_kind {
+    TB_TREE_CHAIN,
+    TB_TREE_EVEN, /* the same number of ranks behind each of `argument` children */
+    TB_TREE_BINOMIAL,
+    TB_TREE_POSTAL /* the postal model's, for a latency of `argument` */
+};
+
+#define TB_FAMILY_LIMIT 512u
+
+struct tb_family {
+    bool root;
+    uint32_t parent;
+    uint32_t count;
+    uint32_t children[TB_FAMILY_LIMIT]; /* ranks, the furthest, which has the most behind it, first */
+};
+
+/* Of the rank that is `distance` from the root. */
+void tb_family_find(struct tb_family *f, enum tb_tree_kind kind, uint64_t argument, uint32_t size, uint32_t root,
+                    uint32_t distance);
+/* Of this rank in a tree with that root. */
+void tb_family_mine(struct tb_family *f, enum tb_tree_kind kind, uint64_t argument, const struct tb_collective *c,
+                    uint32_t root);
+
+/* No step. */
+#define TB_STEP_NONE UINT32_MAX
+
+/* The last added step comes after `step` piece by piece, if there is one. */
+static inline void tb_after_pieces(struct tb_builder *b, uint32_t step)
+{
+    if (step != TB_STEP_NONE)
+        tb_builder_after_pieces(b, step);
+}
+
+/* Everyone passes `slice`, which has the root's data, on to its children piece by piece. The root's pieces are there
+ * after the step `ready`; other ranks may write them after their step `ready`. */
+void tb_family_broadcast(struct tb_builder *b, const struct tb_family *f, uint16_t edge, struct tb_slice slice,
+                         uint32_t ready);
+/* The root gets the reduction of everyone's data, piece by piece: in OUT if that is asked for, otherwise anywhere.
+ * Returns where, and as `*ready` after which step each piece of it is there; elsewhere, after which step each piece has
+ * left. In order if the tree's root is rank 0. WORK has two copies of the whole. */
+struct tb_slice tb_family_reduce(struct tb_builder *b, const struct tb_family *f, const struct tb_collective *c,
+                                 uint16_t edge, bool into_out, uint32_t *ready);
+
+/* Whole programs along a tree: the message is cut into c->argument bytes if `cut`. */
+int tb_family_make_bcast(const struct tb_collective *c, enum tb_tree_kind kind, uint64_t argument, bool cut,
+                         struct tb_program **program);
+int tb_family_make_reduce(const struct tb_collective *c, enum tb_tree_kind kind, uint64_t argument,
+                          struct tb_program **program);
+int tb_family_make_allreduce(const struct tb_collective *c, enum tb_tree_kind kind, uint64_t argument,
+                             struct tb_program **program);
+
+/* ---- powers of two (fold.c) -------------------------------------------------------------------------------------- */
+
+/* The largest power of two among the ranks: the first ranks stand two by two for one, so that everyone who stands for
+ * itself or for two has a number below `power`. */
+struct tb_fold {
+    uint32_t size, power;
+    uint32_t pairs;  /* so many: ranks 0 and 1, 2 and 3... */
+    uint32_t chosen; /* of its pair this rank stands for both; otherwise the odd one does */
+};
+
+struct tb_fold tb_fold_make(uint32_t size, uint32_t chosen);
+/* The rank that has a number. */
+uint32_t tb_fold_rank(const struct tb_fold *f, uint32_t number);
+/* Whether another rank stands for this one; if not, `number` is its own. */
+bool tb_fold_out(const struct tb_fold *f, uint32_t rank, uint32_t *number);
+/* The other one of its pair; false: it has none. */
+bool tb_fold_other(const struct tb_fold *f, uint32_t rank, uint32_t *other);
+/* The first rank that a number stands for; of `power`, the count of ranks. */
+uint32_t tb_fold_first(const struct tb_fold *f, uint32_t number);
+
+/* ---- halving (halving.c) ----------------------------------------------------------------------------------------- */
+
+/* A reduction in which in each round half of what a rank has is given away and half is combined, in the order of ranks:
+ * with the rank whose number differs in bit 0 first, then bit 1... At the end everyone with a number has the reduction
+ * of a range of pieces. The builder orders steps. */
+struct tb_halving {
+    struct tb_builder *b;
+    struct tb_fold fold;
+    const struct tb_collective *c;
+    struct tb_slice sum;        /* a whole, in which my range is the sum so far */
+    struct tb_slice places[2];  /* wholes that may be overwritten; the result is rather in the first */
+    bool ranks;                 /* a piece for each rank; otherwise for each number */
+    bool far;                   /* the highest bit first, so that everyone ends with its own piece; not in order */
+    uint32_t number;            /* mine */
+    uint32_t rounds;            /* done */
+    uint32_t low[33], high[33]; /* my range before round k */
+};
+
+/* What is to be set first: b, fold, c, sum, places, ranks, far. Those who stand for two get the data of the other.
+ * False: another rank stands for this one, and all it had to do was to send. */
+bool tb_halving_open(struct tb_halving *h, uint16_t edge);
+/* All rounds, from this edge on. */
+void tb_halving_run(struct tb_halving *h, uint16_t edge);
+/* The rank met in a round. */
+uint32_t tb_halving_peer(const struct tb_halving *h, uint32_t round);
+/* What that one has after the round. */
+void tb_halving_theirs(const struct tb_halving *h, uint32_t round, uint32_t *low, uint32_t *high);
+
+/* A range of the pieces of a whole. */
+static inline struct tb_slice tb_slice_range(struct tb_slice whole, uint32_t low, uint32_t high)
+{
+    return tb_slice_many(whole.symbol, whole.first + low, high - low);
+}
 
 #endif

@@ -3,23 +3,43 @@
 const struct tb_algorithm *const tb_catalogue[] = {
     &tb_barrier_linear,
     &tb_barrier_dissemination,
+    &tb_barrier_doubling,
+    &tb_barrier_tree,
+    &tb_barrier_shm,
     &tb_barrier_inter,
     &tb_bcast_linear,
     &tb_bcast_binomial,
+    &tb_bcast_chain,
+    &tb_bcast_binary,
+    &tb_bcast_split_binary,
+    &tb_bcast_scatter_ring,
+    &tb_bcast_scatter_doubling,
+    &tb_bcast_postal,
+    &tb_bcast_shm,
     &tb_bcast_inter,
     &tb_gather_linear,
+    &tb_gather_bounded,
     &tb_gather_binomial,
     &tb_gatherv_linear,
+    &tb_gatherv_bounded,
+    &tb_gatherv_binomial,
     &tb_scatter_linear,
     &tb_scatter_binomial,
     &tb_scatterv_linear,
+    &tb_scatterv_binomial,
     &tb_allgather_linear,
     &tb_allgather_ring,
+    &tb_allgather_bruck,
+    &tb_allgather_doubling,
+    &tb_allgather_neighbour,
     &tb_allgatherv_linear,
     &tb_allgatherv_ring,
+    &tb_allgatherv_doubling,
+    &tb_allgatherv_neighbour,
     &tb_alltoall_linear,
     &tb_alltoall_pairwise,
     &tb_alltoall_swap,
+    &tb_alltoall_bruck,
     &tb_alltoallv_linear,
     &tb_alltoallv_pairwise,
     &tb_alltoallv_swap,
@@ -28,18 +48,40 @@ const struct tb_algorithm *const tb_catalogue[] = {
     &tb_alltoallw_swap,
     &tb_reduce_linear,
     &tb_reduce_binomial,
+    &tb_reduce_chain,
+    &tb_reduce_binary,
+    &tb_reduce_halving,
+    &tb_reduce_shm,
     &tb_reduce_inter,
     &tb_allreduce_binomial,
     &tb_allreduce_doubling,
+    &tb_allreduce_halving,
+    &tb_allreduce_ring,
+    &tb_allreduce_chain,
+    &tb_allreduce_binary,
+    &tb_allreduce_shm,
     &tb_allreduce_inter,
     &tb_reduce_scatter_linear,
+    &tb_reduce_scatter_pairwise,
+    &tb_reduce_scatter_halving,
+    &tb_reduce_scatter_butterfly,
     &tb_reduce_scatter_inter,
     &tb_reduce_scatter_block_linear,
+    &tb_reduce_scatter_block_pairwise,
+    &tb_reduce_scatter_block_halving,
+    &tb_reduce_scatter_block_butterfly,
     &tb_reduce_scatter_block_inter,
     &tb_scan_linear,
     &tb_scan_doubling,
+    &tb_scan_chain,
     &tb_exscan_linear,
     &tb_exscan_doubling,
+    &tb_exscan_chain,
+    &tb_neighbor_allgather_linear,
+    &tb_neighbor_allgatherv_linear,
+    &tb_neighbor_alltoall_linear,
+    &tb_neighbor_alltoallv_linear,
+    &tb_neighbor_alltoallw_linear,
     NULL,
 };
 
@@ -53,7 +95,19 @@ bool tb_fits_inter(const struct tb_collective *c)
     return c->inter;
 }
 
+bool tb_fits_common(const struct tb_collective *c)
+{
+    return c->common && !c->inter;
+}
+
 bool tb_fits_any(const struct tb_collective *c)
 {
     return true;
+}
+
+void tb_after_input(struct tb_builder *b)
+{
+    for (uint32_t i = 0; b->error == TB_OK && i + 1 < b->program.step_count; i++)
+        if (b->program.steps[i].kind != TB_STEP_RECEIVE && b->program.steps[i].slice.symbol == TB_SYMBOL_IN)
+            tb_builder_after(b, i);
 }

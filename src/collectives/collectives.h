@@ -2,12 +2,17 @@
  * function from the shape of the communicator, my rank and the arguments to my program.
  *
  * What IN and OUT are cut into:
- *   bcast                       OUT is one piece
+ *   bcast                       OUT is cut evenly, into as many pieces as the algorithm likes
  *   gather, allgather           IN is one piece, OUT has a piece for each rank
  *   scatter                     IN has a piece for each rank, OUT is one
  *   alltoall                    both have a piece for each rank
- *   reduce, allreduce, scan     both are one piece
+ *   reduce, allreduce, scan     both are cut evenly
  *   reduce_scatter              IN has a piece for each rank, OUT is one: the reduction of the rank's own pieces
+ *   neighbor_allgather          IN is one piece, OUT has a piece for each source
+ *   neighbor_alltoall           IN has a piece for each target, OUT one for each source
+ * What is cut evenly is bound later to any size of the same class: the last pieces may be short or empty, on all ranks
+ * alike. WORK has pieces of the same lengths, several times over; where pieces are blocks of ranks it has blocks of one
+ * length, unless the program says that it is cut as IN.
  * In place, what would be in IN is in the piece of OUT where it belongs, and IN is not used; of reduce_scatter alone it
  * is in IN, which overlaps OUT. The pieces of an intercommunicator are those of the remote group, except that
  * reduce_scatter cuts by the ranks of the local one. */
@@ -21,6 +26,8 @@
  * the other group `root` is the rank of the root. */
 #define TB_ROOT_HERE   UINT32_MAX
 #define TB_ROOT_BESIDE (UINT32_MAX - 1)
+/* Among sources and targets: there is no neighbour (MPI_PROC_NULL). Its block is there, and nothing happens to it. */
+#define TB_NOBODY UINT32_MAX
 
 /* What an algorithm may know: the same on all ranks but for `rank` and `in_place`. */
 struct tb_collective {
@@ -31,8 +38,16 @@ struct tb_collective {
     bool commutative;       /* of reductions */
     bool in_place;          /* on this rank; changes no message */
     bool inter;             /* size and rank are those of the local group */
+    bool common;            /* all ranks share memory through which composite steps can be run */
     uint32_t remote_size;
     uint64_t argument; /* of algorithms that take one; 0: its own */
+    /* Of neighbourhood collectives, this rank's neighbours in the order of the call's blocks; a rank may stand there
+     * several times, and so may this one. Edge numbers tell the messages between two ranks apart: that of a target here
+     * is that of the source there which is meant, and no two sources (targets) of the same rank have the same one. What
+     * they point to must live while the program is made. */
+    const uint32_t *sources, *targets;
+    const uint16_t *source_edges, *target_edges;
+    uint32_t source_count, target_count;
 };
 
 struct tb_algorithm {
@@ -41,12 +56,15 @@ struct tb_algorithm {
     bool (*fits)(const struct tb_collective *c); /* NULL: always, but for intercommunicators */
     int (*make)(const struct tb_collective *c, struct tb_program **program);
     /* What `argument` is: "piece", bytes of a piece; "fan-out", children of a rank; "latency", of the postal model, in
-     * multiples of the gap. NULL: it takes none. */
+     * multiples of the gap; "senders", that may send to the root at once. NULL: it takes none. */
     const char *argument;
     /* Arguments worth rating for this call, at most `room`; how many. NULL with an argument: those of
      * tb_candidates_piece. */
     uint32_t (*candidates)(const struct tb_collective *c, uint64_t *values, uint32_t room);
 };
+
+/* Lengths of pieces in bytes, from the whole message down in a geometric series. */
+uint32_t tb_candidates_piece(const struct tb_collective *c, uint64_t *values, uint32_t room);
 
 bool tb_algorithm_fits(const struct tb_algorithm *a, const struct tb_collective *c);
 

@@ -8,8 +8,8 @@
 
 #include "collectives/collectives.h"
 
-#define RANKS  33
-#define PIECES RANKS
+#define RANKS  64
+#define PIECES 8192
 
 /* Sanitizers make this a hundred times slower, and look for other mistakes: fewer ranks show those, too. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -17,7 +17,7 @@
 #define LARGER_SIZES 1
 #else
 #define EVERY_RANKS  17
-#define LARGER_SIZES 4
+#define LARGER_SIZES 6
 #endif
 
 /* A communicator and a call. Ranks are numbered through both groups of an intercommunicator. */
@@ -26,9 +26,13 @@ struct shape {
     uint32_t size, remote; /* of the first and the second group; 0: there is one group */
     uint32_t root;
     bool in_place, commutative;
+    uint64_t argument;
+    uint64_t elements; /* that the program is made for, and those that it is used for */
+    uint64_t bound;
     struct tb_program *programs[RANKS];
-    uint64_t contents[PIECES];
 };
+
+static uint64_t contents[PIECES]; /* of one symbol of one rank */
 
 static uint32_t shape_ranks(const struct shape *s)
 {
@@ -59,11 +63,32 @@ static bool rooted(enum tb_operation o)
            o == TB_OPERATION_SCATTER || o == TB_OPERATION_SCATTERV || o == TB_OPERATION_REDUCE;
 }
 
+/* Cut into as many pieces as the algorithm likes. */
+static bool even(enum tb_operation o)
+{
+    return o == TB_OPERATION_BCAST || o == TB_OPERATION_REDUCE || o == TB_OPERATION_ALLREDUCE ||
+           o == TB_OPERATION_SCAN || o == TB_OPERATION_EXSCAN;
+}
+
+static bool neighbours(enum tb_operation o)
+{
+    return o >= TB_OPERATION_NEIGHBOR_ALLGATHER;
+}
+
+/* For ranks that share memory alone. */
+static bool composite(const struct tb_algorithm *a)
+{
+    return strcmp(a->name, "shm") == 0;
+}
+
 static struct tb_collective shape_call(const struct shape *s, uint32_t rank)
 {
     enum tb_operation o = s->algorithm->operation;
     bool second = shape_second(s, rank);
-    struct tb_collective c = {.operation = o, .elements = 5, .element_bytes = 4, .commutative = s->commutative};
+    struct tb_collective c = {
+        .operation = o, .elements = s->elements, .element_bytes = 4, .commutative = s->commutative};
+    c.argument = s->argument;
+    c.common = composite(s->algorithm);
     c.size = second ? s->remote : s->size;
     c.remote_size = s->remote == 0 ? 0 : second ? s->size : s->remote;
     c.rank = shape_number(s, rank);
@@ -80,48 +105,45 @@ static struct tb_collective shape_call(const struct shape *s, uint32_t rank)
 /* What `rank` gives as its piece. */
 static uint64_t data(uint32_t rank, uint32_t piece)
 {
-    return 1 + rank * 256ull + piece;
+    return 1 + rank * 65536ull + piece;
 }
 
-/* The reduction of one piece over ranks. In order: over a range of them. Otherwise: over a set. */
-#define RANGE   (1ull << 63)
-#define SET_TOP 4096u
-static struct {
-    uint32_t piece;
-    uint64_t ranks;
-} sets[SET_TOP];
-static uint32_t set_count;
+/* The reduction of one piece over a range of ranks. In order: the range. Otherwise the sum of numbers that stand for
+ * what each gives, at random, so that one operand twice or too few cannot be mistaken for all. */
+#define RANGE (1ull << 63)
 
-static uint64_t set_of(uint32_t piece, uint64_t ranks)
+static uint64_t given(uint32_t rank, uint32_t piece)
 {
-    for (uint32_t i = 1; i <= set_count; i++)
-        if (sets[i].piece == piece && sets[i].ranks == ranks)
-            return i;
-    assert_true(set_count + 1 < SET_TOP);
-    sets[++set_count].piece = piece;
-    sets[set_count].ranks = ranks;
-    return set_count;
+    uint64_t x = (rank + 1) * 0x9e3779b97f4a7c15ull + (piece + 1) * 0xd1342543de82ef95ull;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+}
+
+/* Over the ranks before `end`. */
+static uint64_t sum_before(uint32_t piece, uint32_t end)
+{
+    static uint64_t sums[PIECES][RANKS + 1];
+    if (sums[piece][RANKS] == 0)
+        for (uint32_t rank = 0; rank < RANKS; rank++)
+            sums[piece][rank + 1] = sums[piece][rank] + given(rank, piece);
+    return sums[piece][end];
 }
 
 static uint64_t sum(const struct shape *s, uint32_t piece, uint32_t first, uint32_t end)
 {
     if (!s->commutative)
         return RANGE | (uint64_t)piece << 32 | first << 16 | end;
-    uint64_t ranks = 0;
-    for (uint32_t rank = first; rank < end; rank++)
-        ranks |= 1ull << rank;
-    return set_of(piece, ranks);
+    return sum_before(piece, end) - sum_before(piece, first);
 }
 
 static uint64_t combine(void *context, uint64_t first, uint64_t second)
 {
     const struct shape *s = context;
-    if (!s->commutative) {
-        bool adjacent = first >> 32 == second >> 32 && (first & 0xffff) == (second >> 16 & 0xffff);
-        return adjacent ? (first & ~0xffffull) | (second & 0xffff) : 0;
-    }
-    bool fit = sets[first].piece == sets[second].piece && (sets[first].ranks & sets[second].ranks) == 0;
-    return fit ? set_of(sets[first].piece, sets[first].ranks | sets[second].ranks) : 0;
+    if (s->commutative)
+        return first + second;
+    bool adjacent = first >> 32 == second >> 32 && (first & 0xffff) == (second >> 16 & 0xffff);
+    return adjacent ? (first & ~0xffffull) | (second & 0xffff) : 0;
 }
 
 static uint64_t initial_piece(const struct shape *s, uint32_t rank, enum tb_symbol symbol, uint32_t piece)
@@ -130,7 +152,7 @@ static uint64_t initial_piece(const struct shape *s, uint32_t rank, enum tb_symb
     bool source = symbol == (c.in_place ? TB_SYMBOL_OUT : TB_SYMBOL_IN);
     switch (c.operation) {
     case TB_OPERATION_BCAST:
-        return rank == s->root && symbol == TB_SYMBOL_OUT && piece == 0 ? data(rank, 0) : 0;
+        return rank == s->root && symbol == TB_SYMBOL_OUT ? data(rank, piece) : 0;
     case TB_OPERATION_GATHER:
     case TB_OPERATION_GATHERV:
     case TB_OPERATION_ALLGATHER:
@@ -149,7 +171,7 @@ static uint64_t initial_piece(const struct shape *s, uint32_t rank, enum tb_symb
     case TB_OPERATION_BARRIER:
         return 0;
     default:
-        return source && piece == 0 ? sum(s, 0, rank, rank + 1) : 0;
+        return source ? sum(s, piece, rank, rank + 1) : 0;
     }
 }
 
@@ -162,7 +184,7 @@ static uint64_t expected_piece(const struct shape *s, uint32_t rank, uint32_t pi
     bool root = rank == s->root, receives = s->remote == 0 || shape_second(s, rank) != shape_second(s, s->root);
     switch (c.operation) {
     case TB_OPERATION_BCAST:
-        return receives && piece == 0 ? data(s->root, 0) : 0;
+        return receives ? data(s->root, piece) : 0;
     case TB_OPERATION_GATHER:
     case TB_OPERATION_GATHERV:
         return root ? data(first + piece, 0) : 0;
@@ -177,16 +199,16 @@ static uint64_t expected_piece(const struct shape *s, uint32_t rank, uint32_t pi
     case TB_OPERATION_ALLTOALLW:
         return data(first + piece, c.rank);
     case TB_OPERATION_REDUCE:
-        return root && piece == 0 ? sum(s, 0, first, first + count) : 0;
+        return root ? sum(s, piece, first, first + count) : 0;
     case TB_OPERATION_ALLREDUCE:
-        return piece == 0 ? sum(s, 0, first, first + count) : 0;
+        return sum(s, piece, first, first + count);
     case TB_OPERATION_REDUCE_SCATTER:
     case TB_OPERATION_REDUCE_SCATTER_BLOCK:
         return piece == 0 ? sum(s, c.rank, first, first + count) : 0;
     case TB_OPERATION_SCAN:
-        return piece == 0 ? sum(s, 0, 0, rank + 1) : 0;
+        return sum(s, piece, 0, rank + 1);
     case TB_OPERATION_EXSCAN:
-        return piece == 0 && rank > 0 ? sum(s, 0, 0, rank) : 0;
+        return rank > 0 ? sum(s, piece, 0, rank) : 0;
     default:
         return 0;
     }
@@ -194,18 +216,64 @@ static uint64_t expected_piece(const struct shape *s, uint32_t rank, uint32_t pi
 
 static uint64_t *initial(void *context, uint32_t rank, enum tb_symbol symbol)
 {
-    struct shape *s = context;
-    for (uint32_t i = 0; i < PIECES; i++)
-        s->contents[i] = symbol == TB_SYMBOL_WORK ? 0 : initial_piece(s, rank, symbol, i);
-    return symbol == TB_SYMBOL_WORK ? NULL : s->contents;
+    const struct shape *s = context;
+    assert_in_range(s->programs[rank]->pieces, 0, PIECES);
+    for (uint32_t i = 0; i < s->programs[rank]->pieces; i++)
+        contents[i] = symbol == TB_SYMBOL_WORK ? 0 : initial_piece(s, rank, symbol, i);
+    return symbol == TB_SYMBOL_WORK ? NULL : contents;
 }
 
 static const uint64_t *expect(void *context, uint32_t rank, enum tb_symbol symbol)
 {
-    struct shape *s = context;
-    for (uint32_t i = 0; i < PIECES; i++)
-        s->contents[i] = expected_piece(s, rank, i);
-    return symbol == TB_SYMBOL_OUT ? s->contents : NULL;
+    const struct shape *s = context;
+    for (uint32_t i = 0; i < s->programs[rank]->pieces; i++)
+        contents[i] = expected_piece(s, rank, i);
+    return symbol == TB_SYMBOL_OUT ? contents : NULL;
+}
+
+/* Of blocks that differ: what goes from one rank to another, which may be nothing. */
+static uint64_t block(uint32_t from, uint32_t to)
+{
+    return (from * 5 + to * 3) % 4 * 10;
+}
+
+/* Of operations whose blocks have different lengths. */
+static uint64_t block_length(const struct shape *s, uint32_t rank, enum tb_symbol symbol, uint32_t piece)
+{
+    uint32_t me = shape_number(s, rank), group = shape_second(s, rank) ? 7 : 0; /* each group has its own */
+    bool in = symbol == TB_SYMBOL_IN;
+    switch (s->algorithm->operation) {
+    case TB_OPERATION_GATHERV:
+        return block(in ? me : piece, 0);
+    case TB_OPERATION_SCATTERV:
+        return block(0, in ? piece : me);
+    case TB_OPERATION_ALLGATHERV:
+        return block(in ? me + group : piece + (s->remote > 0 ? 7 - group : 0), 0);
+    case TB_OPERATION_ALLTOALLV:
+    case TB_OPERATION_ALLTOALLW:
+        if (symbol == TB_SYMBOL_WORK)
+            return TB_LENGTH_ANY;
+        return s->in_place ? block(me + piece, 0) : in ? block(me, piece) : block(piece, me);
+    default:
+        in = in || (symbol == TB_SYMBOL_WORK && s->programs[rank]->work_whole);
+        return block(in ? piece % s->size : me, 0);
+    }
+}
+
+/* As the executor cuts what it is given: the last pieces may be short or empty. */
+static uint64_t length(void *context, uint32_t rank, enum tb_symbol symbol, uint32_t piece)
+{
+    const struct shape *s = context;
+    uint32_t pieces = s->programs[rank]->pieces;
+    enum tb_operation o = s->algorithm->operation;
+    bool divided = o == TB_OPERATION_REDUCE_SCATTER && s->remote == 0;
+    if (divided || o == TB_OPERATION_GATHERV || o == TB_OPERATION_SCATTERV || o == TB_OPERATION_ALLGATHERV ||
+        o == TB_OPERATION_ALLTOALLV || o == TB_OPERATION_ALLTOALLW)
+        return block_length(s, rank, symbol, piece);
+    if (!even(o))
+        return 1;
+    uint64_t each = (s->bound + pieces - 1) / pieces, start = piece % pieces * each;
+    return start >= s->bound ? 0 : s->bound - start < each ? s->bound - start : each;
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
@@ -235,62 +303,126 @@ static void shape_validate(struct shape *s)
         return;
     shapes_seen++;
     shape_make(s);
-    set_count = 0;
-    struct tb_validation v = {shape_ranks(s), s->programs, initial, expect, s, combine, s->remote > 0 ? s->size : 0};
+    struct tb_validation v = {shape_ranks(s), s->programs, initial, expect, s, combine, s->remote > 0 ? s->size : 0,
+                              length};
     if (tb_schedule_validate(&v) != TB_OK)
-        fail_msg("%s of %s, %u + %u ranks, root %u%s%s: %s", s->algorithm->name, tb_operation_name(c.operation),
-                 s->size, s->remote, s->root, s->in_place ? ", in place" : "", s->commutative ? ", commutative" : "",
-                 tb_error_story());
+        fail_msg("%s:%llu of %s, %u + %u ranks, root %u, made for %llu elements, used for %llu%s%s: %s",
+                 s->algorithm->name, (unsigned long long)s->argument, tb_operation_name(c.operation), s->size,
+                 s->remote, s->root, (unsigned long long)s->elements, (unsigned long long)s->bound,
+                 s->in_place ? ", in place" : "", s->commutative ? ", commutative" : "", tb_error_story());
     shape_free(s);
 }
 
-static void shapes_validate(const struct tb_algorithm *a, uint32_t size, uint32_t remote)
+/* In place and not, commutative and not. */
+static void ways_validate(const struct shape *shape)
 {
-    for (uint32_t root = 0; root < (rooted(a->operation) ? size + remote : 1); root++)
-        for (int way = 0; way < 4; way++) {
-            struct shape s = {.algorithm = a, .size = size, .remote = remote, .root = root};
-            s.in_place = (way & 1) != 0;
-            s.commutative = (way & 2) != 0;
-            if (remote == 0 || !s.in_place)
-                shape_validate(&s);
-        }
+    for (int way = 0; way < 4; way++) {
+        struct shape s = *shape;
+        s.in_place = (way & 1) != 0;
+        s.commutative = (way & 2) != 0;
+        if (s.remote == 0 || !s.in_place)
+            shape_validate(&s);
+    }
+}
+
+#define ARGUMENTS 64
+
+/* Arguments that the planner would rate for this shape, and the algorithm's own. */
+static uint32_t shape_arguments(const struct shape *s, uint64_t *values)
+{
+    struct tb_collective c = shape_call(s, s->root);
+    uint32_t count = 1;
+    values[0] = 0;
+    if (s->algorithm->argument != NULL)
+        count += s->algorithm->candidates != NULL ? s->algorithm->candidates(&c, values + 1, ARGUMENTS - 1)
+                                                  : tb_candidates_piece(&c, values + 1, ARGUMENTS - 1);
+    return count;
+}
+
+/* With some of the arguments: the algorithm's own, one from the middle, the last; sizes differ from shape to shape. */
+static void shapes_validate(const struct tb_algorithm *a, uint32_t size, uint32_t remote, uint32_t root)
+{
+    static const uint64_t sizes[][2] = {{37, 37}, {37, 64}, {1, 1}, {37, 33}, {0, 0}, {100, 3}};
+    const uint64_t *elements = sizes[(size + root) % 6];
+    struct shape s = {.algorithm = a, .size = size, .remote = remote, .root = root};
+    s.elements = elements[0];
+    s.bound = elements[1];
+    uint64_t arguments[ARGUMENTS];
+    uint32_t count = shape_arguments(&s, arguments);
+    for (uint32_t i = 0; i < 3 && i < count; i++) {
+        s.argument = arguments[i == 0 ? 0 : i == 1 ? count / 2 : count - 1];
+        ways_validate(&s);
+    }
 }
 
 static void every_algorithm_is_valid(void **state)
 {
     for (int i = 0; tb_catalogue[i] != NULL; i++) {
+        enum tb_operation o = tb_catalogue[i]->operation;
+        if (neighbours(o))
+            continue;
         shapes_seen = 0;
         for (uint32_t size = 1; size <= EVERY_RANKS; size++)
-            shapes_validate(tb_catalogue[i], size, 0);
+            for (uint32_t root = 0; root < (rooted(o) ? size : 1); root++)
+                shapes_validate(tb_catalogue[i], size, 0, root);
         for (uint32_t size = 1; size <= 5; size++)
             for (uint32_t remote = 1; remote <= 5; remote++) {
                 /* The groups cut the whole of reduce_scatter each in its own way, which symbols cannot show. */
-                bool cut = tb_catalogue[i]->operation == TB_OPERATION_REDUCE_SCATTER ||
-                           tb_catalogue[i]->operation == TB_OPERATION_REDUCE_SCATTER_BLOCK;
-                if (!cut || size == remote)
-                    shapes_validate(tb_catalogue[i], size, remote);
+                bool cut = o == TB_OPERATION_REDUCE_SCATTER || o == TB_OPERATION_REDUCE_SCATTER_BLOCK;
+                for (uint32_t root = 0; root < (rooted(o) ? size + remote : 1); root++)
+                    if (!cut || size == remote)
+                        shapes_validate(tb_catalogue[i], size, remote, root);
             }
         if (shapes_seen == 0)
-            fail_msg("%s of %s fits nothing", tb_catalogue[i]->name, tb_operation_name(tb_catalogue[i]->operation));
+            fail_msg("%s of %s fits nothing", tb_catalogue[i]->name, tb_operation_name(o));
     }
 }
 
-/* The deep ones again, where powers of two lie further apart. */
+/* Where powers of two lie further apart. */
 static void larger_communicators(void **state)
 {
-    static const uint32_t sizes[] = {24, 31, 32, 33};
+    static const uint32_t sizes[] = {24, 33, 31, 32, 63, 64};
     for (int i = 0; tb_catalogue[i] != NULL; i++) {
-        if (strcmp(tb_catalogue[i]->name, "linear") == 0)
-            continue;
-        for (int k = 0; k < LARGER_SIZES; k++)
-            for (uint32_t root = 0; root < sizes[k]; root += 5)
-                for (int way = 0; way < 4; way++) {
-                    struct shape s = {.algorithm = tb_catalogue[i], .size = sizes[k], .root = root};
-                    s.in_place = (way & 1) != 0;
-                    s.commutative = (way & 2) != 0;
-                    shape_validate(&s);
-                }
+        enum tb_operation o = tb_catalogue[i]->operation;
+        for (int k = 0; k < LARGER_SIZES && !neighbours(o); k++)
+            for (uint32_t root = 0; root < (rooted(o) ? sizes[k] : 1); root += 21)
+                shapes_validate(tb_catalogue[i], sizes[k], 0, root);
     }
+}
+
+/* Every candidate, each used for other sizes than it was made for, too. */
+static void every_argument_is_valid(void **state)
+{
+    static const uint32_t sizes[] = {2, 3, 5, 8, 13};
+    static const uint64_t bounds[] = {200, 255, 129, 3, 0};
+    for (int i = 0; tb_catalogue[i] != NULL; i++)
+        for (int k = 0; k < 5 && tb_catalogue[i]->argument != NULL; k++) {
+            uint64_t arguments[ARGUMENTS];
+            struct shape s = {.algorithm = tb_catalogue[i], .size = sizes[k], .root = sizes[k] / 2, .elements = 200};
+            uint32_t count = shape_arguments(&s, arguments);
+            assert_in_range(count, 2, ARGUMENTS - 1);
+            for (uint32_t n = 0; n < count; n++) {
+                s.argument = arguments[n];
+                s.bound = bounds[(n + (uint32_t)k) % 5];
+                ways_validate(&s);
+            }
+        }
+}
+
+static void candidates_are_a_series(void **state)
+{
+    struct tb_collective c = {.operation = TB_OPERATION_BCAST, .size = 9, .elements = 1000000, .element_bytes = 8};
+    uint64_t values[ARGUMENTS], few[4];
+    uint32_t count = tb_candidates_piece(&c, values, ARGUMENTS);
+    assert_in_range(count, 12, 40);
+    assert_int_equal(values[0], 8000000);
+    for (uint32_t i = 1; i < count; i++)
+        assert_true(values[i] < values[i - 1] && values[i] * 2 + 1 >= values[i - 1]);
+    assert_int_equal(tb_candidates_piece(&c, few, 4), 4);
+    assert_int_equal(few[0], 8000000);
+    c.elements = 0;
+    assert_int_equal(tb_candidates_piece(&c, values, ARGUMENTS), 1);
+    assert_int_equal(values[0], 0);
 }
 
 static void every_call_has_an_algorithm(void **state)
@@ -301,7 +433,8 @@ static void every_call_has_an_algorithm(void **state)
             c.in_place = (way & 2) != 0;
             c.inter = (way & 4) != 0;
             c.remote_size = c.inter ? 2 : 0;
-            if (c.inter && (c.in_place || o == TB_OPERATION_SCAN || o == TB_OPERATION_EXSCAN))
+            bool alone = o == TB_OPERATION_SCAN || o == TB_OPERATION_EXSCAN || neighbours((enum tb_operation)o);
+            if (c.inter && (c.in_place || alone))
                 continue;
             bool found = false;
             for (int i = 0; tb_catalogue[i] != NULL; i++)
@@ -323,7 +456,7 @@ static void barrier_hears(const struct shape *s, uint32_t rank, uint32_t step, b
     heard[rank] = true;
     const struct tb_step *t = &p->steps[step];
     for (uint32_t k = 0; k < t->after_count; k++)
-        barrier_hears(s, rank, p->after[t->after + k], heard, seen);
+        barrier_hears(s, rank, TB_AFTER_STEP(p->after[t->after + k]), heard, seen);
     if (t->kind != TB_STEP_RECEIVE)
         return;
     bool second = s->remote > 0 && shape_second(s, rank) != (t->group == 0);
@@ -339,7 +472,7 @@ static void barrier_check(struct shape *s)
 {
     static bool seen[RANKS * 128];
     struct tb_collective c = shape_call(s, 0);
-    if (!tb_algorithm_fits(s->algorithm, &c))
+    if (!tb_algorithm_fits(s->algorithm, &c) || composite(s->algorithm))
         return;
     shape_make(s);
     for (uint32_t rank = 0; rank < shape_ranks(s); rank++) {
@@ -368,18 +501,23 @@ static void nobody_leaves_a_barrier_early(void **state)
     }
 }
 
-static void log_depth_is_short(void **state)
+/* Many ranks or many pieces do not make many steps. */
+static void programs_are_compact(void **state)
 {
-    static const char *const names[] = {"binomial", "dissemination", "doubling", "ring"};
+    static const char *const names[] = {"binomial", "dissemination", "doubling",        "ring",    "chain",
+                                        "binary",   "split-binary",  "scatter-ring",    "halving", "butterfly",
+                                        "postal",   "tree",          "scatter-doubling"};
     for (int i = 0; tb_catalogue[i] != NULL; i++)
-        for (int k = 0; k < 4; k++) {
-            struct tb_collective c = {.size = 1000, .rank = 17, .element_bytes = 1, .commutative = true};
+        for (int k = 0; k < 13; k++) {
+            struct tb_collective c = {.size = 1000, .rank = 17, .elements = 100, .element_bytes = 1};
             struct tb_program *p = NULL;
+            c.commutative = true;
+            c.argument = tb_catalogue[i]->candidates == NULL ? 1 : 3;
             c.operation = tb_catalogue[i]->operation;
-            if (strcmp(tb_catalogue[i]->name, names[k]) != 0)
+            if (strcmp(tb_catalogue[i]->name, names[k]) != 0 || !tb_algorithm_fits(tb_catalogue[i], &c))
                 continue;
             assert_int_equal(tb_catalogue[i]->make(&c, &p), TB_OK);
-            assert_in_range(p->step_count, 1, 45);
+            assert_in_range(p->step_count, 1, 50);
             tb_program_free(p);
         }
 }
@@ -392,14 +530,134 @@ static void nothing_is_copied_in_place(void **state)
         enum tb_operation o = s.algorithm->operation;
         bool moves = o == TB_OPERATION_GATHER || o == TB_OPERATION_GATHERV || o == TB_OPERATION_SCATTER ||
                      o == TB_OPERATION_SCATTERV || o == TB_OPERATION_ALLGATHER || o == TB_OPERATION_ALLGATHERV;
-        if (!moves)
+        struct tb_collective c = shape_call(&s, s.root);
+        if (!moves || !tb_algorithm_fits(s.algorithm, &c) || strcmp(s.algorithm->name, "bruck") == 0)
             continue;
         shape_make(&s);
-        for (uint32_t k = 0; k < s.programs[4]->step_count; k++)
-            if (s.programs[4]->steps[k].kind == TB_STEP_COPY)
+        for (uint32_t k = 0; k < s.programs[4]->step_count; k++) {
+            const struct tb_step *t = &s.programs[4]->steps[k];
+            bool one = o == TB_OPERATION_SCATTER || o == TB_OPERATION_SCATTERV;
+            bool own = one || (t->other.first <= 4 && t->other.first + t->other.count > 4);
+            if (t->kind == TB_STEP_COPY && t->other.symbol == TB_SYMBOL_OUT && own)
                 fail_msg("%s of %s copies in place", s.algorithm->name, tb_operation_name(o));
+        }
         shape_free(&s);
     }
+}
+
+/* ---- neighbourhoods ---------------------------------------------------------------------------------------------- */
+
+#define NEIGHBOURS 16
+
+/* Who is next to whom: the same list on every rank, of (from, to). */
+struct graph {
+    uint32_t ranks, edges;
+    uint32_t from[64], to[64];
+    uint16_t number[64]; /* among those between the same two ranks */
+    bool alltoall;
+    uint32_t sources[NEIGHBOURS], targets[NEIGHBOURS];
+    uint16_t source_edges[NEIGHBOURS], target_edges[NEIGHBOURS];
+    uint32_t in[NEIGHBOURS]; /* the edge of each source */
+};
+
+static void graph_add(struct graph *g, uint32_t from, uint32_t to)
+{
+    uint16_t number = 0;
+    for (uint32_t i = 0; i < g->edges; i++)
+        number = g->from[i] == from && g->to[i] == to ? (uint16_t)(g->number[i] + 1) : number;
+    g->from[g->edges] = from;
+    g->to[g->edges] = to;
+    g->number[g->edges++] = number;
+}
+
+static struct tb_collective graph_call(struct graph *g, enum tb_operation o, uint32_t rank)
+{
+    struct tb_collective c = {.operation = o, .size = g->ranks, .rank = rank};
+    c.sources = g->sources;
+    c.targets = g->targets;
+    c.source_edges = g->source_edges;
+    c.target_edges = g->target_edges;
+    for (uint32_t i = 0; i < g->edges; i++) {
+        if (g->to[i] == rank) {
+            g->in[c.source_count] = i;
+            g->sources[c.source_count] = g->from[i];
+            g->source_edges[c.source_count++] = g->number[i];
+        }
+        if (g->from[i] == rank) {
+            g->targets[c.target_count] = g->to[i];
+            g->target_edges[c.target_count++] = g->number[i];
+        }
+    }
+    return c;
+}
+
+static uint64_t *graph_initial(void *context, uint32_t rank, enum tb_symbol symbol)
+{
+    for (uint32_t i = 0; i < NEIGHBOURS; i++)
+        contents[i] = data(rank, i);
+    return symbol == TB_SYMBOL_IN ? contents : NULL;
+}
+
+/* What comes on an edge is what its beginning gives to it: the piece of its place among the targets. */
+static const uint64_t *graph_expect(void *context, uint32_t rank, enum tb_symbol symbol)
+{
+    struct graph *g = context;
+    struct tb_collective c = graph_call(g, TB_OPERATION_NEIGHBOR_ALLTOALL, rank);
+    memset(contents, 0, NEIGHBOURS * sizeof contents[0]);
+    for (uint32_t i = 0; i < c.source_count; i++) {
+        uint32_t place = 0;
+        if (g->sources[i] == TB_NOBODY)
+            continue;
+        for (uint32_t k = 0; k < g->in[i]; k++)
+            place += g->from[k] == g->sources[i] ? 1 : 0;
+        contents[i] = data(g->sources[i], g->alltoall ? place : 0);
+    }
+    return symbol == TB_SYMBOL_OUT ? contents : NULL;
+}
+
+static void graph_validate(struct graph *g)
+{
+    for (int i = 0; tb_catalogue[i] != NULL; i++) {
+        const struct tb_algorithm *a = tb_catalogue[i];
+        struct tb_program *programs[RANKS];
+        if (!neighbours(a->operation))
+            continue;
+        g->alltoall = a->operation >= TB_OPERATION_NEIGHBOR_ALLTOALL;
+        for (uint32_t rank = 0; rank < g->ranks; rank++) {
+            struct tb_collective c = graph_call(g, a->operation, rank);
+            assert_true(tb_algorithm_fits(a, &c));
+            assert_int_equal(a->make(&c, &programs[rank]), TB_OK);
+        }
+        struct tb_validation v = {.ranks = g->ranks, .programs = programs, .initial = graph_initial};
+        v.expect = graph_expect;
+        v.context = g;
+        if (tb_schedule_validate(&v) != TB_OK)
+            fail_msg("%s, %u ranks: %s", tb_operation_name(a->operation), g->ranks, tb_error_story());
+        for (uint32_t rank = 0; rank < g->ranks; rank++)
+            tb_program_free(programs[rank]);
+    }
+}
+
+static void neighbours_get_what_is_theirs(void **state)
+{
+    for (uint32_t ranks = 1; ranks <= 5; ranks++) {
+        struct graph ring = {.ranks = ranks}, tangle = {.ranks = ranks};
+        for (uint32_t rank = 0; rank < ranks; rank++) {
+            graph_add(&ring, rank, (rank + 1) % ranks);
+            graph_add(&ring, rank, (rank + ranks - 1) % ranks);
+        }
+        graph_validate(&ring);
+        for (uint32_t i = 0; i < 12; i++)
+            graph_add(&tangle, i * 7 % 5 % ranks, i * 3 % 4 % ranks);
+        graph_validate(&tangle);
+    }
+    struct graph lonely = {.ranks = 3}, line = {.ranks = 3};
+    graph_validate(&lonely);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        graph_add(&line, rank > 0 ? rank - 1 : TB_NOBODY, rank);
+        graph_add(&line, rank, rank > 0 ? rank - 1 : TB_NOBODY);
+    }
+    graph_validate(&line);
 }
 
 static void operations_have_names(void **state)
@@ -413,9 +671,10 @@ static void operations_have_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_algorithm_is_valid),    cmocka_unit_test(larger_communicators),
-        cmocka_unit_test(every_call_has_an_algorithm), cmocka_unit_test(nobody_leaves_a_barrier_early),
-        cmocka_unit_test(log_depth_is_short),          cmocka_unit_test(nothing_is_copied_in_place),
-        cmocka_unit_test(operations_have_names)};
+        cmocka_unit_test(every_algorithm_is_valid),      cmocka_unit_test(larger_communicators),
+        cmocka_unit_test(every_argument_is_valid),       cmocka_unit_test(candidates_are_a_series),
+        cmocka_unit_test(every_call_has_an_algorithm),   cmocka_unit_test(nobody_leaves_a_barrier_early),
+        cmocka_unit_test(programs_are_compact),          cmocka_unit_test(nothing_is_copied_in_place),
+        cmocka_unit_test(neighbours_get_what_is_theirs), cmocka_unit_test(operations_have_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,12 @@ struct tb_slice tb_tree_whole(const struct tb_builder *b, enum tb_symbol symbol,
     return tb_slice_many(symbol, copy * b->program.pieces, b->program.pieces);
 }
 
+uint32_t tb_behind(uint32_t size, uint32_t distance)
+{
+    uint32_t bit = distance & -distance;
+    return distance == 0 ? size : bit < size - distance ? bit : size - distance;
+}
+
 static uint32_t tree_rank(const struct tb_tree *t, uint64_t distance)
 {
     return (uint32_t)((t->root + distance) % t->size);

@@ -34,7 +34,9 @@ static void part_cut(const struct tb_binding *b, const struct tb_program *progra
 void tb_binding_part(const struct tb_binding *b, const struct tb_program *program, const struct tb_step *step,
                      const struct tb_slice *slice, uint32_t item, struct tb_part *part, struct tb_buffer *room)
 {
-    *part = (struct tb_part){.buffer = &b->buffers[slice->symbol]};
+    /* An empty message may be of a symbol that is bound to nothing. */
+    static const struct tb_buffer nothing = {.type = &tb_type_byte};
+    *part = (struct tb_part){.buffer = slice->count == 0 ? &nothing : &b->buffers[slice->symbol]};
     if (slice->count == 0)
         return;
     uint32_t piece = tb_slice_piece(slice, item), count = step->joined ? slice->count : 1;
@@ -59,8 +61,7 @@ void tb_binding_part(const struct tb_binding *b, const struct tb_program *progra
 
 /* ---- WORK -------------------------------------------------------------------------------------------------------- */
 
-/* How much memory so many items of a type take, and where in it the first one stands. */
-static int items_measure(const struct tb_type *type, unsigned __int128 count, uint64_t *bytes, int64_t *origin)
+int tb_items_measure(const struct tb_type *type, unsigned __int128 count, uint64_t *bytes, int64_t *origin)
 {
     __int128 far = count > 0 ? (__int128)(count - 1) * type->extent : 0;
     __int128 low = (far < 0 ? far : 0) + type->true_lower_bound;
@@ -94,10 +95,14 @@ int tb_binding_take_work(struct tb_binding *b, const struct tb_program *program,
     *work = NULL;
     if (program->work_pieces == 0)
         return TB_OK;
+    bool blocks = b->cuts[TB_SYMBOL_IN] >= TB_CUT_BLOCKS || b->cuts[TB_SYMBOL_OUT] >= TB_CUT_BLOCKS;
+    if (blocks && b->cuts[TB_SYMBOL_WORK] == TB_CUT_EVEN)
+        return tb_error(TB_ERR_ARGUMENT, "%s: a program needs blocks of work space, and none is bound",
+                        tb_operation_name(b->operation));
     if (buffer->type == NULL)
         buffer->type = &tb_type_byte;
     unsigned __int128 items = work_items(b, program);
-    int error = items_measure(buffer->type, items, &bytes, &origin);
+    int error = tb_items_measure(buffer->type, items, &bytes, &origin);
     if (error != TB_OK)
         return error;
     char *memory = small;

@@ -88,6 +88,7 @@ static void context_free(struct tb_engine *e, struct tb_context *c, bool answer)
 
 static void channel_free(struct tb_channel *channel)
 {
+    tb_board_close(channel->board);
     free(channel->procs);
     free(channel);
 }
@@ -138,6 +139,41 @@ static int channel_copy(struct tb_channel *c, const uint32_t *procs)
     return TB_OK;
 }
 
+static bool has_boards(const struct tb_engine *e)
+{
+    return e->local != NULL && e->local->table == &tb_transport_shm;
+}
+
+void tb_engine_claim(struct tb_engine *engine, uint64_t context, bool first)
+{
+    if (has_boards(engine))
+        tb_board_claim(engine->local, context, first);
+}
+
+void tb_engine_unclaim(struct tb_engine *engine, uint64_t context)
+{
+    if (has_boards(engine))
+        tb_board_unclaim(engine->local, context);
+}
+
+/* The board of ranks that are all on this host, if one was claimed; if they are not, it is not needed. */
+static int channel_share(struct tb_channel *c, const struct tb_channel_config *config)
+{
+    struct tb_engine *e = c->engine;
+    if (!has_boards(e))
+        return TB_OK;
+    bool near = config->common && c->size > 1;
+    for (uint32_t rank = 0; rank < c->size && near; rank++) {
+        struct tb_proc proc = {e->config.transport.self.job, c->procs == NULL ? rank : c->procs[rank]};
+        near = e->config.is_local != NULL && e->config.is_local(e->config.context, proc);
+    }
+    if (near)
+        return tb_board_open(e->local, config->context, c->size, c->rank, c->procs, &c->board);
+    if (tb_context_leader(config->context) == e->config.transport.self.index)
+        tb_board_unclaim(e->local, config->context);
+    return TB_OK;
+}
+
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel)
 {
     struct tb_channel *c = calloc(1, sizeof *c);
@@ -145,17 +181,26 @@ int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *co
         return tb_error(TB_ERR_MEMORY, "no memory for a communicator of %u ranks", config->size);
     *c = (struct tb_channel){
         .engine = engine, .size = config->size, .rank = config->rank, .users = 1, .owner = config->owner};
+    tb_list_init(&c->composites);
+    tb_list_init(&c->on_boards);
     tb_lane_lock(engine);
     int error = channel_copy(c, config->procs);
     if (error == TB_OK)
         error = channel_enter(c, config->context, config->local ? TB_PLANE_LOCAL_POINT : TB_PLANE_POINT,
                               config->local ? TB_PLANE_LOCAL_COLLECTIVE : TB_PLANE_COLLECTIVE);
     if (error == TB_OK)
+        error = channel_share(c, config);
+    if (error == TB_OK)
         *channel = c;
     else
         channel_free(c);
     tb_lane_unlock(engine);
     return error;
+}
+
+bool tb_channel_common(const struct tb_channel *channel)
+{
+    return channel->board != NULL;
 }
 
 struct tb_channel *tb_channel_control(struct tb_channel *channel)

@@ -106,6 +106,11 @@ static int down_connect(void *context, struct tb_proc to, enum tb_stream stream)
     return e->connect(e->connect_context, to, stream);
 }
 
+static void down_arrivals(void *context)
+{
+    tb_control_poll(context);
+}
+
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
 int tb_lane_remote(struct tb_engine *e)
@@ -173,6 +178,7 @@ static void transports_prepare(struct tb_engine *e)
     e->connect = t->connect;
     e->connect_context = t->connect_context;
     t->connect = down_connect;
+    t->arrivals = down_arrivals;
     t->connect_context = e;
     t->upcalls = (struct tb_upcalls){.context = e,
                                      .frame = up_frame,
@@ -216,6 +222,7 @@ static int engine_prepare(struct tb_engine *e)
     tb_list_init(&e->ports);
     tb_list_init(&e->dying);
     tb_list_init(&e->working);
+    tb_list_init(&e->boards);
     tb_list_init(&e->waiters);
     tb_list_init(&e->port.transfers);
     tb_list_init(&e->port.on_lane);

@@ -73,12 +73,19 @@ struct tb_channel_config {
     const uint32_t *procs; /* job index of each rank; NULL: the identity. Copied. */
     void *owner;           /* the communicator, for errors */
     bool local;            /* for one group of an inter-communicator, which has the same context */
+    bool common;           /* not of an inter-communicator: may have a piece of the host's common memory */
 };
 /* Of an inter-communicator: size and procs are those of the remote group, to and from which messages go, and rank is
  * this process's in its own group. */
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel);
 /* Gives up the owner's hold; requests in flight keep the channel alive. The context is remembered as gone. */
 void tb_channel_close(struct tb_channel *channel);
+/* Whether its ranks share memory, so that composite steps can be run: the same on all of them. It is so if all are on
+ * one host, and the process that made up the context has claimed a piece of memory for it before it told anybody, and
+ * there was one left. `first`: for a context that everyone on the host knows and claims. */
+bool tb_channel_common(const struct tb_channel *channel);
+void tb_engine_claim(struct tb_engine *engine, uint64_t context, bool first);
+void tb_engine_unclaim(struct tb_engine *engine, uint64_t context); /* it was not used after all */
 uint32_t tb_channel_size(const struct tb_channel *channel);
 uint32_t tb_channel_rank(const struct tb_channel *channel);
 /* The same ranks in a plane of its own, for messages of the library that no receive of the program can match. Made at
@@ -199,6 +206,8 @@ struct tb_binding {
     const struct tb_buffer *tables[TB_SYMBOL_COUNT];
     uint8_t cuts[TB_SYMBOL_COUNT]; /* enum tb_cut */
     uint8_t operation;             /* enum tb_operation: travels in match and detects mismatched collectives */
+    bool numbered;                 /* `numbers` are set, by tb_binding_number */
+    uint32_t numbers[2];           /* of the collective on its channel and on `local` */
     uint64_t elements;             /* of what is cut evenly or by offsets: in all, the bytes of one, those of a piece */
     uint64_t element_bytes;
     uint64_t piece;
@@ -207,6 +216,9 @@ struct tb_binding {
     struct tb_channel *local; /* of the local group, where the channel is that of an intercommunicator; else NULL */
 };
 
+/* Gives the collective its number now rather than when it is started: it can then be started again and again, and in
+ * another order than on other ranks. Only one of these runs may be in progress at a time. */
+void tb_binding_number(struct tb_channel *channel, struct tb_binding *binding);
 /* Runs a program to its end. A small one needs no allocation. */
 int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding);
 /* Starts it; `request` completes when all steps are done; program and what the binding points to

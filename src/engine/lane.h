@@ -66,6 +66,10 @@ struct tb_channel {
     uint32_t users;  /* the owner and every unfinished request */
     uint32_t collectives;
     void *owner;
+    struct tb_board *board;     /* that its ranks share, or NULL */
+    struct tb_list composites;  /* steps on it, in order; the first one is being carried out */
+    struct tb_list on_boards;   /* in engine->boards while there are some */
+    const struct tb_peer *lost; /* one of its processes that is gone, if it has a board */
 };
 
 /* Transfers that share a way out and go in order: one for all of tcp, one for each peer in shared memory. */
@@ -175,6 +179,7 @@ struct tb_engine {
     char *story;         /* of the last collective that failed */
 
     struct tb_list working; /* items of programs that copy or reduce, a portion in each round of progress */
+    struct tb_list boards;  /* channels with composite steps on their way */
     void *work;             /* memory that the last program needed, kept for the next one */
     uint64_t work_bytes;
 
@@ -340,6 +345,49 @@ void tb_binding_part(const struct tb_binding *b, const struct tb_program *progra
 int tb_binding_take_work(struct tb_binding *b, const struct tb_program *program, struct tb_engine *e, void *small,
                          uint64_t small_bytes, void **work, uint64_t *work_bytes);
 void tb_binding_give_work(struct tb_engine *e, void *work, uint64_t bytes);
+/* How much memory so many items of a type take, and where in it the first one stands. */
+int tb_items_measure(const struct tb_type *type, unsigned __int128 count, uint64_t *bytes, int64_t *origin);
+
+/* ---- composite steps (composite.c) ------------------------------------------------------------------------------- */
+
+/* One of them, by whoever runs the program. The first part is set before the start. */
+struct tb_composite_state {
+    uint8_t what;      /* enum tb_composite */
+    uint8_t operation; /* of the collective, and its number on the channel */
+    uint32_t collective;
+    uint32_t root;
+    uint64_t bytes, unit;       /* to be given or got; what must not be cut */
+    struct tb_part give, get;   /* where that is asked for */
+    const struct tb_type *type; /* of reductions */
+    const struct tb_op *op;
+    void (*complete)(struct tb_composite_state *s); /* not if it is finished at once */
+    int error;                                      /* when finished */
+
+    uint8_t stage;
+    struct tb_list in_line;
+    struct tb_channel *channel;
+    struct tb_board *board;
+    uint64_t number;
+    uint32_t called; /* ranks before this one have called the same */
+    uint32_t looks;  /* without success */
+    bool foreign;    /* another collective of the same number has been heard of: */
+    uint8_t foreign_operation;
+    uint32_t foreign_rank;
+    uint32_t fragment, fragments;
+    uint32_t slot; /* of this rank's first one */
+    bool alone;    /* of reductions: who gets the result makes it of whole fragments */
+    bool direct;   /* this rank's operand is read where it stands */
+    uint32_t free; /* fragments that fit into this rank's slots, when last looked at */
+    uint32_t counts[TB_BOARD_COUNTERS];
+};
+
+/* On a channel that has a board. True: finished already. */
+bool tb_composite_start(struct tb_composite_state *s, struct tb_channel *channel);
+int tb_composites_work(struct tb_engine *e);
+int tb_composites_look(struct tb_engine *e); /* the same, thoroughly, before a sleep */
+void tb_composites_lose(struct tb_peer *peer);
+/* A message of a collective that nobody here waits for. */
+void tb_composites_hear(struct tb_channel *channel, const struct tb_message *m);
 
 /* ---- collectives (mismatch.c) ------------------------------------------------------------------------------------ */
 

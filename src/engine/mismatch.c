@@ -7,20 +7,22 @@
 
 #define LOOK_LIMIT 256 /* arrivals that are looked at; a mismatch behind them is found when something else arrives */
 
-static bool mismatched(const struct tb_request *r, uint32_t source, uint64_t match)
+/* Whoever sent it, and for whomever this rank waits: the number says that it is the same call. */
+static bool mismatched(const struct tb_request *r, uint64_t match)
 {
-    return r->rank == source && TB_MATCH_NUMBER(r->match) == TB_MATCH_NUMBER(match) &&
+    return TB_MATCH_NUMBER(r->match) == TB_MATCH_NUMBER(match) &&
+           (r->match & TB_MATCH_KEPT) == (match & TB_MATCH_KEPT) &&
            TB_MATCH_OPERATION(r->match) != TB_MATCH_OPERATION(match);
 }
 
-static void mismatch_end(struct tb_request *r, uint64_t match)
+static void mismatch_end(struct tb_request *r, uint32_t source, uint64_t match)
 {
     struct tb_engine *e = r->engine;
     char *story = NULL;
     if (asprintf(&story,
                  "ranks call different collectives: as number %u on this communicator rank %u has called %s, this rank "
                  "(%u) %s",
-                 TB_MATCH_NUMBER(match), r->rank, tb_operation_name(TB_MATCH_OPERATION(match)), r->channel->rank,
+                 TB_MATCH_NUMBER(match), source, tb_operation_name(TB_MATCH_OPERATION(match)), r->channel->rank,
                  tb_operation_name(TB_MATCH_OPERATION(r->match))) >= 0) {
         free(e->story);
         e->story = story;
@@ -32,10 +34,12 @@ void tb_mismatch_arrived(struct tb_context *c, const struct tb_message *m)
 {
     struct tb_request *r;
     TB_LIST_EACH (r, &c->requests, struct tb_request, on_context)
-        if (r->phase == TB_PHASE_POSTED && mismatched(r, m->source_rank, m->match)) {
-            mismatch_end(r, m->match);
+        if (r->phase == TB_PHASE_POSTED && mismatched(r, m->match)) {
+            mismatch_end(r, m->source_rank, m->match);
             return;
         }
+    if (c->channel != NULL && c->channel->board != NULL)
+        tb_composites_hear(c->channel, m);
 }
 
 bool tb_mismatch_posted(struct tb_context *c, struct tb_request *r)
@@ -43,8 +47,8 @@ bool tb_mismatch_posted(struct tb_context *c, struct tb_request *r)
     int looked = 0;
     struct tb_arrival *a;
     TB_LIST_EACH (a, &c->arrivals, struct tb_arrival, in_context) {
-        if (mismatched(r, a->message.source_rank, a->message.match)) {
-            mismatch_end(r, a->message.match);
+        if (mismatched(r, a->message.match)) {
+            mismatch_end(r, a->message.source_rank, a->message.match);
             return true;
         }
         if (++looked == LOOK_LIMIT)

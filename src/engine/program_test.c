@@ -457,20 +457,52 @@ static void disagreement_spreads(void **state)
     stage_close(&stage);
 }
 
+/* Two that were numbered beforehand, started in different orders and twice; one that was not, in between. */
+static void numbered_ones_in_any_order(void **state)
+{
+    static uint32_t data[2][2];
+    struct tb_binding bindings[2][2];
+    struct tb_request requests[2][2];
+    stage_open(&stage, 2, ROUGH);
+    chain_make(&stage, 1, 0);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        for (uint32_t i = 0; i < 2; i++) {
+            struct tb_binding *b = &bindings[rank][i];
+            *b = (struct tb_binding){.elements = 1, .element_bytes = 4, .piece = 1, .operation = TB_OPERATION_BCAST};
+            b->buffers[TB_SYMBOL_OUT] = (struct tb_buffer){&data[i][rank], 4, &tb_type_byte};
+            tb_binding_number(stage.net.channels[rank], b);
+            assert_int_equal(b->numbers[0], i);
+            requests[rank][i].complete = NULL;
+        }
+    for (uint32_t round = 1; round < 3; round++) {
+        for (uint32_t i = 0; i < 2; i++)
+            data[i][0] = 10 * round + i;
+        for (uint32_t rank = 0; rank < 2; rank++)
+            for (uint32_t k = 0; k < 2; k++) {
+                uint32_t i = rank ^ k;
+                tb_program_post(stage.net.channels[rank], &requests[rank][i], stage.programs[rank], &bindings[rank][i]);
+                if (k == 0)
+                    stage_post(&stage, rank, 1, 1, TB_OPERATION_BCAST);
+            }
+        loop_net_settle(&stage.net);
+        for (uint32_t i = 0; i < 2; i++) {
+            assert_true(tb_request_done(&requests[1][i]) && requests[1][i].status.error == TB_OK);
+            assert_int_equal(data[i][1], 10 * round + i);
+        }
+        assert_true(tb_request_done(&stage.requests[1]));
+    }
+    stage_close(&stage);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_pipelined_chain),
-                                       cmocka_unit_test(copies_and_work_space),
-                                       cmocka_unit_test(different_collectives),
-                                       cmocka_unit_test(different_lengths),
-                                       cmocka_unit_test(an_error_ends_the_program),
-                                       cmocka_unit_test(unknown_steps_are_refused),
-                                       cmocka_unit_test(many_at_once),
-                                       cmocka_unit_test(reductions_by_offsets),
-                                       cmocka_unit_test(blocks_and_tables),
-                                       cmocka_unit_test(work_space_of_odd_types),
-                                       cmocka_unit_test(long_reductions_take_turns),
-                                       cmocka_unit_test(lengths_like_other_pieces),
-                                       cmocka_unit_test(disagreement_spreads)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pipelined_chain),         cmocka_unit_test(numbered_ones_in_any_order),
+        cmocka_unit_test(copies_and_work_space),     cmocka_unit_test(different_collectives),
+        cmocka_unit_test(different_lengths),         cmocka_unit_test(an_error_ends_the_program),
+        cmocka_unit_test(unknown_steps_are_refused), cmocka_unit_test(many_at_once),
+        cmocka_unit_test(reductions_by_offsets),     cmocka_unit_test(blocks_and_tables),
+        cmocka_unit_test(work_space_of_odd_types),   cmocka_unit_test(long_reductions_take_turns),
+        cmocka_unit_test(lengths_like_other_pieces), cmocka_unit_test(disagreement_spreads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,10 @@ enum item_state { ITEM_IDLE, ITEM_ACTIVE, ITEM_DONE };
 struct tb_run;
 
 struct item {
-    struct tb_request request;
+    union {
+        struct tb_request request;
+        struct tb_composite_state composite;
+    };
     struct tb_run *run;
     uint32_t step, index;
     enum item_state state;
@@ -39,7 +42,6 @@ struct progress {
 struct tb_run {
     struct tb_request *request;     /* completes when everything is done */
     struct tb_context *contexts[2]; /* by the group of a step's peer */
-    uint32_t numbers[2];            /* of this collective on their channels */
     const struct tb_program *program;
     struct tb_binding binding;
     uint32_t low;    /* all steps before this one are done */
@@ -50,7 +52,8 @@ struct tb_run {
     void *memory; /* in which it stands, freed at its end; NULL: the caller's */
     void *work;   /* allocated for WORK, or NULL */
     uint64_t work_bytes;
-    void *small; /* memory for a small WORK, or NULL */
+    void *small;     /* memory for a small WORK, or NULL */
+    uint64_t *sizes; /* allocated for SIZES and the offsets that are made of them, or NULL */
     struct progress *progress;
     struct item *items;
 };
@@ -64,7 +67,8 @@ struct small {
 
 static uint64_t run_match(const struct tb_run *run, const struct tb_step *s)
 {
-    return tb_match_collective(run->numbers[s->group], run->binding.operation, s->edge);
+    const struct tb_binding *b = &run->binding;
+    return tb_match_collective(b->numbers[s->group], b->operation, s->edge) | (b->numbered ? TB_MATCH_KEPT : 0);
 }
 
 static uint32_t step_window(const struct tb_step *s)
@@ -107,12 +111,15 @@ static void progress_settle(struct tb_run *run, struct progress *p)
     }
 }
 
-/* A receive of a collective must bring exactly what the program expects: counts are equal on all ranks. */
+/* A receive of a collective must bring exactly what the program expects, since counts are equal on all ranks; unless
+ * the step is there to learn the length. */
 static int item_verdict(const struct item *item)
 {
     const struct tb_request *r = &item->request;
     if (r->status.error != TB_OK || r->kind != TB_REQUEST_RECEIVE || r->status.cancelled || r->length == r->room)
         return r->status.error;
+    if (item->run->program->steps[item->step].upto && r->length < r->room)
+        return TB_OK;
     if (r->length == 0)
         return tb_error(TB_ERR_MISMATCH,
                         "%s: rank %u cannot give the %llu bytes that this rank expects: ranks do not "
@@ -168,7 +175,7 @@ static bool item_work(struct item *item)
     struct tb_buffer rooms[2];
     tb_binding_part(&run->binding, run->program, s, &s->slice, item->index, &from, &rooms[0]);
     tb_binding_part(&run->binding, run->program, s, &s->other, item->index, &to, &rooms[1]);
-    if (from.length != to.length && s->slice.symbol != TB_SYMBOL_WORK)
+    if (from.length != to.length && (s->slice.symbol != TB_SYMBOL_WORK || run->program->binds))
         run_spoil(run, tb_error(from.length > to.length ? TB_ERR_TRUNCATE : TB_ERR_MISMATCH,
                                 "%s: this rank gives itself %llu bytes where it expects %llu",
                                 tb_operation_name(run->binding.operation), (unsigned long long)from.length,
@@ -193,6 +200,74 @@ static bool item_work(struct item *item)
     item->moved += portion;
     return item->moved >= total;
 }
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+
+/* Sizes travel, so they are kept as they do. */
+static void size_put(struct tb_run *run, uint32_t at, uint64_t value)
+{
+    uint8_t *bytes = (uint8_t *)&run->sizes[at];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(value >> 8 * i);
+}
+
+static uint64_t size_get(const struct tb_run *run, uint32_t at)
+{
+    const uint8_t *bytes = (const uint8_t *)&run->sizes[at];
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++)
+        value |= (uint64_t)bytes[i] << 8 * i;
+    return value;
+}
+
+static void run_measure(struct tb_run *run, const struct tb_step *s, uint32_t index)
+{
+    struct tb_part part;
+    struct tb_buffer room;
+    tb_binding_part(&run->binding, run->program, s, &s->slice, index, &part, &room);
+    size_put(run, tb_slice_piece(&s->other, index), part.length);
+}
+
+/* WORK is as large, and cut so, as the sizes say. */
+static void run_bind(struct tb_run *run, const struct tb_step *s)
+{
+    struct tb_binding *b = &run->binding;
+    uint64_t *offsets = run->sizes + run->program->size_pieces;
+    offsets[0] = 0;
+    for (uint32_t i = 0; i < s->slice.count; i++)
+        if (__builtin_add_overflow(offsets[i], size_get(run, tb_slice_piece(&s->slice, i)), &offsets[i + 1]) ||
+            offsets[i + 1] > INT64_MAX) {
+            run_fail(run, tb_error(TB_ERR_MISMATCH, "%s: sizes of blocks are more than any memory can hold",
+                                   tb_operation_name(b->operation)));
+            return;
+        }
+    b->cuts[TB_SYMBOL_WORK] = TB_CUT_OFFSETS;
+    b->buffers[TB_SYMBOL_WORK] = (struct tb_buffer){.type = &tb_type_byte};
+    b->offsets = offsets;
+    b->elements = offsets[s->slice.count];
+    b->element_bytes = 1;
+    int error = tb_binding_take_work(b, run->program, run->request->engine, run->small,
+                                     run->small != NULL ? SMALL_WORK : 0, &run->work, &run->work_bytes);
+    if (error != TB_OK)
+        run_fail(run, error);
+}
+
+/* Memory for them. */
+static int run_take_sizes(struct tb_run *run)
+{
+    size_t count = run->program->size_pieces;
+    run->sizes = NULL;
+    if (count == 0)
+        return TB_OK;
+    run->sizes = calloc(2 * count + 1, sizeof *run->sizes);
+    if (run->sizes == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for %zu sizes of blocks", count);
+    run->binding.cuts[TB_SYMBOL_SIZES] = TB_CUT_BLOCKS;
+    run->binding.buffers[TB_SYMBOL_SIZES] = (struct tb_buffer){run->sizes, sizeof *run->sizes, &tb_type_byte};
+    return TB_OK;
+}
+
+/* ---- copies and reductions in turn ------------------------------------------------------------------------------- */
 
 static void item_end(struct item *item)
 {
@@ -242,8 +317,10 @@ static void item_start_message(struct tb_run *run, const struct tb_step *s, stru
         tb_binding_part(&run->binding, run->program, s, &s->other, item->index, &shape, &shape_room);
         part.length = shape.length;
     }
-    if (part.length == 0 && s->slice.count > 0)
-        return; /* no data: the other side knows it too */
+    /* No data: the other side knows it too, unless it knows sizes that never came here. */
+    bool lost = run->program->binds && run->spoiled != TB_OK && s->kind == TB_STEP_SEND;
+    if (part.length == 0 && s->slice.count > 0 && !s->upto && !lost)
+        return;
     if (s->kind == TB_STEP_SEND && run->spoiled != TB_OK)
         part.length = 0;
     uint64_t match = run_match(run, s);
@@ -259,6 +336,53 @@ static void item_start_message(struct tb_run *run, const struct tb_step *s, stru
         tb_receive_start(context, &item->request, &part, s->peer, match, UINT64_MAX);
 }
 
+static void composite_judge(struct tb_run *run, const struct tb_composite_state *s)
+{
+    if (s->error == TB_ERR_MISMATCH || s->error == TB_ERR_TRUNCATE)
+        run_spoil(run, s->error);
+    else if (s->error != TB_OK)
+        run_fail(run, s->error);
+}
+
+static void composite_complete(struct tb_composite_state *s)
+{
+    struct item *item = TB_CONTAINER(s, struct item, composite);
+    struct tb_run *run = item->run;
+    composite_judge(run, s);
+    item->state = ITEM_DONE;
+    run->active--;
+    progress_settle(run, &run->progress[item->step]);
+    run_advance(run);
+}
+
+static void item_start_composite(struct tb_run *run, const struct tb_step *s, struct item *item)
+{
+    struct tb_composite_state *c = &item->composite;
+    struct tb_channel *channel = run->request->channel;
+    if (channel->board == NULL) {
+        run_fail(run, tb_error(TB_ERR_UNSUPPORTED, "%s: ranks that share no memory have no driver for this step",
+                               tb_operation_name(run->binding.operation)));
+        return;
+    }
+    tb_binding_part(&run->binding, run->program, s, &s->slice, 0, &c->give, NULL);
+    tb_binding_part(&run->binding, run->program, s, &s->other, 0, &c->get, NULL);
+    c->what = s->contract.composite;
+    c->operation = run->binding.operation;
+    c->collective = run->binding.numbers[0];
+    c->root = s->peer;
+    c->bytes = s->slice.count > 0 ? c->give.length : c->get.length;
+    c->op = run->binding.op;
+    c->type = c->give.buffer->type;
+    c->unit = c->op != NULL ? run->binding.element_bytes : 1;
+    c->complete = composite_complete;
+    if (tb_composite_start(c, channel)) {
+        composite_judge(run, c);
+    } else {
+        item->state = ITEM_ACTIVE;
+        run->active++;
+    }
+}
+
 static void item_start(struct tb_run *run, uint32_t step, uint32_t index)
 {
     const struct tb_step *s = &run->program->steps[step];
@@ -272,6 +396,12 @@ static void item_start(struct tb_run *run, uint32_t step, uint32_t index)
     p->started++;
     if (s->kind == TB_STEP_COPY || s->kind == TB_STEP_REDUCE)
         item_start_local(run, item);
+    else if (s->kind == TB_STEP_MEASURE)
+        run_measure(run, s, index);
+    else if (s->kind == TB_STEP_BIND)
+        run_bind(run, s);
+    else if (s->kind == TB_STEP_COMPOSITE)
+        item_start_composite(run, s, item);
     else
         item_start_message(run, s, item);
 }
@@ -307,7 +437,8 @@ static void run_cancel(struct tb_run *run)
         const struct progress *p = &run->progress[step];
         for (uint32_t i = 0; i < p->window && run->active > 0; i++) {
             struct item *item = &run->items[p->first + i];
-            if (item->state != ITEM_ACTIVE)
+            /* A composite step goes on, since the other ranks count on it. */
+            if (item->state != ITEM_ACTIVE || run->program->steps[step].kind == TB_STEP_COMPOSITE)
                 continue;
             if (tb_list_empty(&item->working))
                 tb_request_cancel_locked(&item->request);
@@ -324,6 +455,7 @@ static void run_end(struct tb_run *run)
     int error = run->error != TB_OK ? run->error : run->spoiled;
     if (run->work != NULL)
         tb_binding_give_work(request->engine, run->work, run->work_bytes);
+    free(run->sizes);
     free(run->memory);
     if (local != NULL)
         tb_channel_drop(local);
@@ -356,7 +488,13 @@ static void run_advance(struct tb_run *run)
 
 static int step_check(const struct tb_binding *binding, const struct tb_step *s, uint32_t step)
 {
-    if (s->kind == TB_STEP_COMPOSITE || (s->kind == TB_STEP_REDUCE && binding->op == NULL))
+    bool reduces = s->kind == TB_STEP_REDUCE, driven = true;
+    if (s->kind == TB_STEP_COMPOSITE) {
+        reduces = s->contract.composite == TB_COMPOSITE_REDUCE || s->contract.composite == TB_COMPOSITE_ALLREDUCE;
+        driven = s->contract.composite < TB_COMPOSITE_COUNT && s->contract.driver == TB_DRIVER_COMMON &&
+                 binding->cuts[s->slice.symbol] == TB_CUT_EVEN && binding->cuts[s->other.symbol] == TB_CUT_EVEN;
+    }
+    if (!driven || (reduces && binding->op == NULL))
         return tb_error(TB_ERR_UNSUPPORTED, "step %u of a program is of a kind (%d) without a driver", step,
                         (int)s->kind);
     if (s->group > 0 && binding->local == NULL)
@@ -381,23 +519,39 @@ static int program_measure(const struct tb_program *program, const struct tb_bin
     return TB_OK;
 }
 
+static void binding_number(struct tb_channel *channel, struct tb_binding *binding)
+{
+    binding->numbers[0] = tb_channel_next_collective(channel);
+    if (binding->local != NULL)
+        binding->numbers[1] = tb_channel_next_collective(binding->local);
+}
+
+void tb_binding_number(struct tb_channel *channel, struct tb_binding *binding)
+{
+    tb_lane_lock(channel->engine);
+    binding_number(channel, binding);
+    binding->numbered = true;
+    tb_lane_unlock(channel->engine);
+}
+
 /* Makes a run in the given memory and starts it. The request is begun and will be finished. */
 static void run_start(struct tb_run *run, struct tb_channel *channel, struct tb_request *request,
                       const struct tb_program *program, const struct tb_binding *binding)
 {
     struct tb_channel *local = binding->local;
     run->request = request;
+    run->program = program;
+    run->binding = *binding;
+    if (program->work_whole && binding->cuts[TB_SYMBOL_IN] == TB_CUT_OFFSETS)
+        run->binding.cuts[TB_SYMBOL_WORK] = TB_CUT_OFFSETS;
+    if (!binding->numbered)
+        binding_number(channel, &run->binding);
     run->contexts[0] = channel->collective;
-    run->numbers[0] = tb_channel_next_collective(channel);
     run->contexts[1] = NULL;
-    run->numbers[1] = 0;
     if (local != NULL) {
         local->users++; /* until the run ends */
         run->contexts[1] = local->collective;
-        run->numbers[1] = tb_channel_next_collective(local);
     }
-    run->program = program;
-    run->binding = *binding;
     run->low = run->active = 0;
     run->advancing = run->again = false;
     run->spoiled = TB_OK;
@@ -410,8 +564,11 @@ static void run_start(struct tb_run *run, struct tb_channel *channel, struct tb_
             run->items[k].state = ITEM_IDLE;
         first += window;
     }
-    run->error = tb_binding_take_work(&run->binding, program, channel->engine, run->small,
-                                      run->small != NULL ? SMALL_WORK : 0, &run->work, &run->work_bytes);
+    run->work = NULL;
+    run->error = run_take_sizes(run);
+    if (run->error == TB_OK && !program->binds)
+        run->error = tb_binding_take_work(&run->binding, program, channel->engine, run->small,
+                                          run->small != NULL ? SMALL_WORK : 0, &run->work, &run->work_bytes);
     run_advance(run);
 }
 

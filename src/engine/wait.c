@@ -14,7 +14,8 @@
 #define CONTROL_HURRY    32     /* ...and while a connection is awaited */
 #define TEST_ROUNDS      64     /* rounds that a single call of tb_engine_progress counts for */
 #define TESTS_PER_YIELD  128    /* idle calls of tb_engine_progress until the core is offered to others */
-#define YIELDS_LIMIT     8      /* before a thread sleeps */
+#define YIELDS_LIMIT     8      /* before a thread sleeps... */
+#define YIELD_TIME       100000 /* ns: ...and so long, since waking it takes the others tens of microseconds */
 #define YIELD_SLOW       5000   /* ns: a yield that takes longer has let somebody else run */
 #define PREEMPTED        200000 /* ns: so long between two looks at the clock means that the core was taken away */
 #define GIVE_WAY_LIMIT   1000   /* yields for other threads that want the lock */
@@ -121,6 +122,8 @@ static inline int lane_round(struct tb_engine *e, uint32_t rounds)
         n += tb_ports_pump(e);
     if (TB_UNLIKELY(!tb_list_empty(&e->working)))
         n += tb_runs_work(e);
+    if (!tb_list_empty(&e->boards))
+        n += tb_composites_work(e);
     if (TB_UNLIKELY(!tb_list_empty(&e->dying)))
         n += tb_peer_bury(e);
     e->inside = false;
@@ -174,9 +177,20 @@ static uint64_t lane_yield(struct tb_engine *e, uint64_t now)
     return after;
 }
 
+/* Those who write on a board do so without a frame. */
+static bool boards_idle(struct tb_engine *e)
+{
+    if (tb_list_empty(&e->boards))
+        return true;
+    e->inside = true;
+    int n = tb_composites_look(e);
+    e->inside = false;
+    return n == 0;
+}
+
 static bool lane_arm(struct tb_engine *e)
 {
-    if (e->local != NULL && !e->local->table->arm(e->local)) {
+    if (e->local != NULL && (!e->local->table->arm(e->local) || !boards_idle(e))) {
         e->local->table->disarm(e->local);
         return false;
     }
@@ -258,7 +272,7 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
         return;
     if (p->yields == 0 && switches_seen(e))
         spin_learn(e, true);
-    if (p->yields++ < YIELDS_LIMIT) {
+    if (p->yields++ < YIELDS_LIMIT || now - p->since < e->spin + YIELD_TIME) {
         p->last = lane_yield(e, now);
         p->polls = POLLS_PER_LOOK - 1; /* look once, then be here again */
         return;

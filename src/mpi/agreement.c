@@ -21,13 +21,16 @@ uint64_t tb_context_take(void)
         tb_error(TB_ERR_LIMIT, "this process has made %u communicators, and there are no more", TB_CONTEXT_LIMIT);
         return 0;
     }
-    return tb_context_make(0, tb_self.job.self.index, counter, TB_PLANE_POINT);
+    uint64_t context = tb_context_make(0, tb_self.job.self.index, counter, TB_PLANE_POINT);
+    tb_engine_claim(tb_self.engine, context, false);
+    return context;
 }
 
 void tb_context_put_back(uint64_t context)
 {
-    if (context == 0 || ((context >> 32) & 0xffffff) != tb_self.job.self.index)
+    if (context == 0 || tb_context_leader(context) != tb_self.job.self.index)
         return;
+    tb_engine_unclaim(tb_self.engine, context);
     uint32_t counter = (uint32_t)(context >> TB_CONTEXT_PLANE_BITS) & (TB_CONTEXT_LIMIT - 1);
     tb_self_lock();
     if (counter + 1 == tb_self.next_context)
@@ -81,9 +84,11 @@ int tb_comm_spread(struct tb_comm *comm, uint32_t root, void *data, size_t bytes
     return comm->size == 1 || bytes == 0 ? TB_OK : tb_comm_run(comm, TB_OPERATION_BCAST, root, &buffer);
 }
 
-/* What all ranks know alike: the size of a block. */
+/* What all ranks know alike: the size of a block. Blocks of others may pass through here. */
 static void measure(struct tb_collective *what, struct tb_binding *binding, size_t bytes)
 {
+    binding->buffers[TB_SYMBOL_WORK] = bytes_of(NULL, bytes);
+    binding->cuts[TB_SYMBOL_WORK] = TB_CUT_BLOCKS;
     what->elements = binding->elements = bytes;
     what->element_bytes = binding->element_bytes = 1;
 }

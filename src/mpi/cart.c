@@ -37,13 +37,13 @@ static int wrap(int64_t coordinate, int size)
     return (int)(((coordinate % size) + size) % size);
 }
 
-int tb_cart_neighbour(const struct tb_topo *topo, int rank, int dimension, int distance)
+int tb_cart_neighbour(const struct tb_topo *topo, int rank, int dimension, int64_t distance)
 {
     int64_t below = 1; /* ranks from one coordinate to the next */
     for (int i = topo->cart.ndims - 1; i > dimension; i--)
         below *= topo->cart.dims[i];
     int size = topo->cart.dims[dimension], here = (int)(rank / below % size);
-    int64_t there = (int64_t)here + distance;
+    int64_t there = here + distance;
     if (topo->cart.periods[dimension])
         there = wrap(there, size);
     else if (there < 0 || there >= size)
@@ -289,19 +289,6 @@ int tb_mpi_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[])
     return MPI_SUCCESS;
 }
 
-/* The rank `disp` places further in a dimension, MPI_PROC_NULL beyond an end. */
-static int neighbour(const struct tb_topo *topo, int *coords, int direction, int64_t disp)
-{
-    int here = coords[direction], size = topo->cart.dims[direction];
-    int64_t there = here + disp;
-    if ((there < 0 || there >= size) && !topo->cart.periods[direction])
-        return MPI_PROC_NULL;
-    coords[direction] = wrap(there, size);
-    int rank = rank_at(topo, coords);
-    coords[direction] = here;
-    return rank;
-}
-
 int tb_mpi_Cart_shift(MPI_Comm comm, int direction, int disp, int *rank_source, int *rank_dest)
 {
     static const char call[] = "MPI_Cart_shift";
@@ -315,12 +302,7 @@ int tb_mpi_Cart_shift(MPI_Comm comm, int direction, int disp, int *rank_source, 
                                  topo->cart.ndims, direction);
     if (rank_source == NULL || rank_dest == NULL)
         return tb_raise_null(c, call, rank_source == NULL ? 4 : 5, rank_source == NULL ? "rank_source" : "rank_dest");
-    int *coords = coords_new(topo);
-    if (coords == NULL)
-        return tb_raise(c, MPI_ERR_NO_MEM, call, "out of memory");
-    coords_of(topo, (int)c->rank, coords);
-    *rank_source = neighbour(topo, coords, direction, -(int64_t)disp);
-    *rank_dest = neighbour(topo, coords, direction, disp);
-    free(coords);
+    *rank_source = tb_cart_neighbour(topo, (int)c->rank, direction, -(int64_t)disp);
+    *rank_dest = tb_cart_neighbour(topo, (int)c->rank, direction, disp);
     return MPI_SUCCESS;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "mpi/face_decls.h"
+#include "mpi/hint.h"
+#include "mpi/plan.h"
 
 /* ---- running ------------------------------------------------------------------------------------------------------
  */
@@ -27,11 +29,12 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
 {
     int error = TB_OK;
     if (__builtin_expect(comm->planner == NULL, 0))
-        error = tb_planner_open(comm->size, comm->rank, &comm->planner);
+        error = tb_comm_open_planner(comm);
     if (error < 0)
         return error;
     what->size = comm->size;
     what->rank = comm->rank;
+    what->common = !binding->numbered && tb_channel_common(comm->channel) && what->element_bytes <= TB_COMMON_ELEMENT;
     binding->operation = (uint8_t)what->operation;
     if (__builtin_expect(comm->inter, 0)) {
         what->inter = true;
@@ -69,7 +72,7 @@ int tb_call_run(struct tb_call *call)
 {
     int error = tb_comm_execute(call->comm, &call->what, &call->binding);
     tb_call_drop(call);
-    return error < 0 ? tb_raise_below(call->comm, error, call->name) : MPI_SUCCESS;
+    return error < 0 ? tb_raise_below(call->comm, error, call->form->call) : MPI_SUCCESS;
 }
 
 void tb_call_drop(struct tb_call *call)
@@ -83,14 +86,32 @@ void tb_call_drop(struct tb_call *call)
 /* ---- arguments ----------------------------------------------------------------------------------------------------
  */
 
-int tb_call_open(struct tb_call *call, const struct tb_names *names, enum tb_operation operation, MPI_Comm comm)
+/* The names with that of the call, for messages. */
+static struct tb_names names_of(const struct tb_form *form, const struct tb_names *names)
 {
-    *call = (struct tb_call){.comm = tb_comm_find(comm), .name = names->call};
+    struct tb_names full = *names;
+    full.call = form->call;
+    return full;
+}
+
+static int form_check(const struct tb_form *form, struct tb_comm *comm)
+{
+    if (form->request == NULL)
+        return tb_raise_null(comm, form->call, form->request_at, "request");
+    const struct tb_info *info;
+    return form->kind == TB_FORM_PERSISTENT ? tb_hints_check(comm, form->call, form->request_at - 1, form->info, &info)
+                                            : MPI_SUCCESS;
+}
+
+int tb_call_open(struct tb_call *call, const struct tb_form *form, const struct tb_names *names,
+                 enum tb_operation operation, MPI_Comm comm)
+{
+    *call = (struct tb_call){.comm = tb_comm_find(comm), .form = form};
     if (call->comm == NULL)
-        return tb_raise_comm(names->call, names->comm_at, names->comm, comm);
+        return tb_raise_comm(form->call, names->comm_at, names->comm, comm);
     call->what.operation = operation;
-    call->blocks = call->comm->peers;
-    return MPI_SUCCESS;
+    call->blocks[TB_SYMBOL_IN] = call->blocks[TB_SYMBOL_OUT] = call->comm->peers;
+    return form->kind == TB_FORM_BLOCKING ? MPI_SUCCESS : form_check(form, call->comm);
 }
 
 /* The root as algorithms know it; false: there is no such rank. */
@@ -108,21 +129,23 @@ static bool root_find(const struct tb_comm *c, int root, uint32_t *found)
     return true;
 }
 
-static __attribute__((cold)) int raise_root(struct tb_comm *c, const struct tb_names *names, int root)
+static __attribute__((cold)) int raise_root(struct tb_comm *c, const struct tb_form *form, const struct tb_names *names,
+                                            int root)
 {
     if (c->inter)
         return tb_raise_argument(
-            c, MPI_ERR_ROOT, names->call, names->rank_at, names->rank,
+            c, MPI_ERR_ROOT, form->call, names->rank_at, names->rank,
             "%d is neither a rank of the remote group of %s, which has ranks 0 to %u, nor MPI_ROOT "
             "or MPI_PROC_NULL",
             root, tb_comm_name(c), c->remote_size - 1);
-    return tb_raise_argument(c, MPI_ERR_ROOT, names->call, names->rank_at, names->rank,
+    return tb_raise_argument(c, MPI_ERR_ROOT, form->call, names->rank_at, names->rank,
                              "rank %d is outside %s, which has ranks 0 to %u", root, tb_comm_name(c), c->size - 1);
 }
 
 int tb_call_root(struct tb_call *call, const struct tb_names *names, int root)
 {
-    return root_find(call->comm, root, &call->what.root) ? MPI_SUCCESS : raise_root(call->comm, names, root);
+    return root_find(call->comm, root, &call->what.root) ? MPI_SUCCESS
+                                                         : raise_root(call->comm, call->form, names, root);
 }
 
 int tb_call_in_place(struct tb_call *call, const struct tb_names *names, bool possible)
@@ -130,9 +153,16 @@ int tb_call_in_place(struct tb_call *call, const struct tb_names *names, bool po
     call->what.in_place = true;
     if (possible && !call->comm->inter)
         return MPI_SUCCESS;
-    return tb_raise_argument(call->comm, MPI_ERR_BUFFER, names->call, names->buffer_at, names->buffer,
+    return tb_raise_argument(call->comm, MPI_ERR_BUFFER, call->form->call, names->buffer_at, names->buffer,
                              "MPI_IN_PLACE is not possible %s",
                              call->comm->inter ? "on an intercommunicator" : "for this buffer on this rank");
+}
+
+static __attribute__((cold)) int raise_data(const struct tb_call *call, const struct tb_names *names,
+                                            const void *buffer, MPI_Count count, MPI_Datatype datatype)
+{
+    const struct tb_names full = names_of(call->form, names);
+    return tb_raise_data(&full, call->comm, buffer, count, datatype);
 }
 
 int tb_call_data(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol, const void *buffer,
@@ -140,7 +170,7 @@ int tb_call_data(struct tb_call *call, const struct tb_names *names, enum tb_sym
 {
     const struct tb_type *type = tb_type_find(datatype);
     if (!tb_check_data(type, buffer, count))
-        return tb_raise_data(names, call->comm, buffer, count, datatype);
+        return raise_data(call, names, buffer, count, datatype);
     if (buffer == MPI_IN_PLACE && count > 0)
         return tb_call_in_place(call, names, false);
     call->binding.buffers[symbol] = (struct tb_buffer){(void *)buffer, (uint64_t)count, type};
@@ -152,31 +182,33 @@ static int call_tables(struct tb_call *call)
 {
     if (call->tables != NULL)
         return MPI_SUCCESS;
-    call->tables = calloc(2 * (size_t)call->blocks + 1, sizeof *call->tables);
+    size_t blocks = (size_t)call->blocks[TB_SYMBOL_IN] + call->blocks[TB_SYMBOL_OUT];
+    call->tables = calloc(blocks + 1, sizeof *call->tables);
     if (call->tables != NULL)
         return MPI_SUCCESS;
-    return tb_raise(call->comm, MPI_ERR_NO_MEM, call->name, "out of memory for tables of %u blocks", call->blocks);
+    return tb_raise(call->comm, MPI_ERR_NO_MEM, call->form->call, "out of memory for tables of %zu blocks", blocks);
 }
 
 int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol,
                    const struct tb_vector *vector, uint64_t *bytes)
 {
+    uint32_t blocks = call->blocks[symbol];
     if (vector->buffer == MPI_IN_PLACE)
         return tb_call_in_place(call, names, false);
-    if (call->blocks > 0 && (vector->counts.base == NULL || vector->displs.base == NULL))
-        return tb_raise_null(call->comm, names->call, names->count_at + (vector->counts.base == NULL ? 0 : 1),
+    if (blocks > 0 && (vector->counts.base == NULL || vector->displs.base == NULL))
+        return tb_raise_null(call->comm, call->form->call, names->count_at + (vector->counts.base == NULL ? 0 : 1),
                              vector->counts.base == NULL ? names->count : "displs");
     int code = call_tables(call);
     if (code != MPI_SUCCESS)
         return code;
-    struct tb_buffer *table = call->tables + (symbol == TB_SYMBOL_IN ? 0 : call->blocks);
+    struct tb_buffer *table = call->tables + (symbol == TB_SYMBOL_IN ? 0 : call->blocks[TB_SYMBOL_IN]);
     uint64_t largest = 0;
-    for (uint32_t i = 0; i < call->blocks; i++) {
+    for (uint32_t i = 0; i < blocks; i++) {
         MPI_Datatype datatype = vector->types != NULL ? vector->types[i] : vector->type;
         const struct tb_type *type = tb_type_find(datatype);
         MPI_Count count = tb_ints_at(vector->counts, i);
         if (!tb_check_data(type, vector->buffer, count))
-            return tb_raise_data(names, call->comm, vector->buffer, count, datatype);
+            return raise_data(call, names, vector->buffer, count, datatype);
         uint64_t unit = vector->types != NULL ? 1 : (uint64_t)type->extent;
         uintptr_t base = (uintptr_t)vector->buffer + (uint64_t)tb_ints_at(vector->displs, i) * unit;
         table[i] = (struct tb_buffer){(char *)base, (uint64_t)count, type};
@@ -194,7 +226,7 @@ int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const v
 {
     if (given != taken || given == MPI_BOTTOM || bytes == 0)
         return MPI_SUCCESS;
-    return tb_raise_argument(call->comm, MPI_ERR_BUFFER, names->call, names->buffer_at, names->buffer,
+    return tb_raise_argument(call->comm, MPI_ERR_BUFFER, call->form->call, names->buffer_at, names->buffer,
                              "the other buffer of this call is the same: MPI_IN_PLACE was perhaps meant");
 }
 
@@ -217,35 +249,52 @@ void tb_call_measure(struct tb_call *call, uint64_t elements, uint64_t element_b
 /* ---- calls --------------------------------------------------------------------------------------------------------
  */
 
-int tb_mpi_Barrier(MPI_Comm comm)
+/* Of those two that have no other data than OUT: a form with a request. */
+static int keep_simple(const struct tb_form *form, struct tb_comm *c, enum tb_operation operation, uint32_t root,
+                       const struct tb_buffer *data)
+{
+    struct tb_call call = {.comm = c, .form = form, .what = {.operation = operation, .root = root}};
+    uint64_t element_bytes;
+    uint64_t elements = basic_elements(data, &element_bytes);
+    call.binding.buffers[TB_SYMBOL_OUT] = *data;
+    tb_call_measure(&call, elements, element_bytes);
+    return tb_call_end(&call, form_check(form, c));
+}
+
+int tb_mpi_Barrier(const struct tb_form *form, MPI_Comm comm)
 {
     struct tb_comm *c = tb_comm_find(comm);
     if (c == NULL)
-        return tb_raise_comm("MPI_Barrier", 1, "comm", comm);
+        return tb_raise_comm(form->call, 1, "comm", comm);
     struct tb_buffer nothing = {.type = &tb_type_byte};
+    if (form->kind != TB_FORM_BLOCKING)
+        return keep_simple(form, c, TB_OPERATION_BARRIER, 0, &nothing);
     int error = c->size == 1 && !c->inter ? TB_OK : tb_comm_run(c, TB_OPERATION_BARRIER, 0, &nothing);
-    return error < 0 ? tb_raise_below(c, error, "MPI_Barrier") : MPI_SUCCESS;
+    return error < 0 ? tb_raise_below(c, error, form->call) : MPI_SUCCESS;
 }
 
-int tb_mpi_Bcast(void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm)
+int tb_mpi_Bcast(const struct tb_form *form, void *buffer, MPI_Count count, MPI_Datatype datatype, int root,
+                 MPI_Comm comm)
 {
-    static const struct tb_names names = {"MPI_Bcast", "buffer", "count", "datatype", "root", NULL, "comm",
-                                          1,           2,        3,       4,          0,      5};
+    static const struct tb_names names = {NULL, "buffer", "count", "datatype", "root", NULL, "comm", 1, 2, 3, 4, 0, 5};
     struct tb_comm *c = tb_comm_find(comm);
     const struct tb_type *type = tb_type_find(datatype);
     uint32_t found;
     if (c == NULL)
-        return tb_raise_comm(names.call, names.comm_at, names.comm, comm);
+        return tb_raise_comm(form->call, names.comm_at, names.comm, comm);
     if (!root_find(c, root, &found))
-        return raise_root(c, &names, root);
+        return raise_root(c, form, &names, root);
     if (found == TB_ROOT_BESIDE) {
         buffer = NULL;
         count = 0;
         type = &tb_type_byte;
     } else if (!tb_check_data(type, buffer, count)) {
-        return tb_raise_data(&names, c, buffer, count, datatype);
+        const struct tb_names full = names_of(form, &names);
+        return tb_raise_data(&full, c, buffer, count, datatype);
     }
     struct tb_buffer data = {.base = buffer, .count = (uint64_t)count, .type = type};
+    if (form->kind != TB_FORM_BLOCKING)
+        return keep_simple(form, c, TB_OPERATION_BCAST, found, &data);
     int error = c->size == 1 && !c->inter ? TB_OK : tb_comm_run(c, TB_OPERATION_BCAST, found, &data);
-    return error < 0 ? tb_raise_below(c, error, names.call) : MPI_SUCCESS;
+    return error < 0 ? tb_raise_below(c, error, form->call) : MPI_SUCCESS;
 }

@@ -1,19 +1,23 @@
 /* A collective call on its way from its arguments to its program: what the planner must know, what the program's
  * symbols stand for, and the tables that this takes. It is made on the stack of the call, checks the arguments as they
- * are given to it, and ends with tb_call_run, or with tb_call_drop after an error. One thread uses it. */
+ * are given to it, and ends with tb_call_end: the program runs, or a request is made that runs it (see form.h). One
+ * thread uses it. */
 #ifndef TB_MPI_COLLECTIVE_H
 #define TB_MPI_COLLECTIVE_H
 
 #include "mpi/check.h"
+#include "mpi/form.h"
 #include "mpi/ints.h"
 
 struct tb_call {
     struct tb_comm *comm;
-    const char *name; /* "MPI_Gather" */
+    const struct tb_form *form;
     struct tb_collective what;
     struct tb_binding binding;
-    uint32_t blocks;          /* ranks that data is exchanged with: of the communicator, or of the remote group */
-    struct tb_buffer *tables; /* of IN and OUT, or NULL */
+    /* Blocks of IN and OUT: ranks that data is exchanged with, of the communicator or of the remote group, or
+     * neighbours. */
+    uint32_t blocks[2];
+    struct tb_buffer *tables; /* of IN, then of OUT, or NULL */
     uint64_t *offsets;        /* or NULL */
 };
 
@@ -25,15 +29,17 @@ struct tb_vector {
     const MPI_Datatype *types; /* of each block, and then displs are in bytes; NULL: all have the same one */
 };
 
-/* All that return an int raise an error of the call and return its code, or MPI_SUCCESS. */
-int tb_call_open(struct tb_call *call, const struct tb_names *names, enum tb_operation operation, MPI_Comm comm);
+/* All that return an int raise an error of the call and return its code, or MPI_SUCCESS. Which call it is the form
+ * says; `call` of the names is not used. */
+int tb_call_open(struct tb_call *call, const struct tb_form *form, const struct tb_names *names,
+                 enum tb_operation operation, MPI_Comm comm);
 int tb_call_root(struct tb_call *call, const struct tb_names *names, int root);
 /* MPI_IN_PLACE was given for this buffer: it must be possible here. */
 int tb_call_in_place(struct tb_call *call, const struct tb_names *names, bool possible);
 /* A symbol is data of equal blocks, of which this is the first. */
 int tb_call_data(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol, const void *buffer,
                  MPI_Count count, MPI_Datatype datatype);
-/* A symbol is blocks of different sizes, one for each of call->blocks. `bytes` may be NULL: of the largest. */
+/* A symbol is blocks of different sizes, one for each of call->blocks[symbol]. `bytes` may be NULL: of the largest. */
 int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol,
                    const struct tb_vector *vector, uint64_t *bytes);
 /* What this rank gives must not stand where it takes; `bytes` of it. */
@@ -44,14 +50,15 @@ void tb_call_relay(struct tb_call *call, const struct tb_buffer *like);
 /* What is cut is `elements` of so many bytes. */
 void tb_call_measure(struct tb_call *call, uint64_t elements, uint64_t element_bytes);
 
-int tb_call_run(struct tb_call *call);
+int tb_call_run(struct tb_call *call);  /* of a blocking call */
+int tb_call_keep(struct tb_call *call); /* of the others: makes the request, and starts it if it is not persistent */
 void tb_call_drop(struct tb_call *call);
 
-/* After the arguments: run it, or drop it. */
+/* After the arguments: carry it out, or drop it. */
 static inline int tb_call_end(struct tb_call *call, int code)
 {
     if (__builtin_expect(code == MPI_SUCCESS, 1))
-        return tb_call_run(call);
+        return call->form->kind == TB_FORM_BLOCKING ? tb_call_run(call) : tb_call_keep(call);
     tb_call_drop(call);
     return code;
 }

@@ -4,26 +4,26 @@
 #include "mpi/face_decls.h"
 
 /* How the arguments are called: buffer, counts and datatypes of one side. */
-#define SIDE(call, side, counts, types, at, type_at, comm_at)                                                          \
+#define SIDE(side, counts, types, at, type_at, comm_at)                                                                \
     {                                                                                                                  \
-        call, side "buf", side counts, side types, NULL, NULL, "comm", at, at + 1, type_at, 0, 0, comm_at              \
+        NULL, side "buf", side counts, side types, NULL, NULL, "comm", at, at + 1, type_at, 0, 0, comm_at              \
     }
 
-int tb_mpi_Alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
-                    MPI_Datatype recvtype, MPI_Comm comm)
+int tb_mpi_Alltoall(const struct tb_form *form, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                    void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
-    static const struct tb_names send = SIDE("MPI_Alltoall", "send", "count", "type", 1, 3, 7),
-                                 receive = SIDE("MPI_Alltoall", "recv", "count", "type", 4, 6, 7);
+    static const struct tb_names send = SIDE("send", "count", "type", 1, 3, 7),
+                                 receive = SIDE("recv", "count", "type", 4, 6, 7);
     struct tb_call call;
-    int code = tb_call_open(&call, &send, TB_OPERATION_ALLTOALL, comm);
+    int code = tb_call_open(&call, form, &send, TB_OPERATION_ALLTOALL, comm);
     if (code == MPI_SUCCESS)
         code = tb_call_data(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype);
     if (code != MPI_SUCCESS)
         return tb_call_end(&call, code);
     const struct tb_buffer *in = &call.binding.buffers[TB_SYMBOL_IN], *out = &call.binding.buffers[TB_SYMBOL_OUT];
+    tb_call_relay(&call, out);
     if (sendbuf == MPI_IN_PLACE) {
         code = tb_call_in_place(&call, &send, true);
-        tb_call_relay(&call, out);
     } else {
         code = tb_call_data(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
         if (code == MPI_SUCCESS)
@@ -35,13 +35,13 @@ int tb_mpi_Alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
 }
 
 /* Both forms with blocks of different sizes. */
-static int alltoall_vectors(const struct tb_names *send_names, const struct tb_names *receive_names,
-                            enum tb_operation operation, const struct tb_vector *send, const struct tb_vector *receive,
-                            MPI_Comm comm)
+static int alltoall_vectors(const struct tb_form *form, const struct tb_names *send_names,
+                            const struct tb_names *receive_names, enum tb_operation operation,
+                            const struct tb_vector *send, const struct tb_vector *receive, MPI_Comm comm)
 {
     struct tb_call call;
     uint64_t largest = 0, sent = 0;
-    int code = tb_call_open(&call, send_names, operation, comm);
+    int code = tb_call_open(&call, form, send_names, operation, comm);
     if (code == MPI_SUCCESS)
         code = tb_call_vector(&call, receive_names, TB_SYMBOL_OUT, receive, &largest);
     if (code == MPI_SUCCESS && send->buffer == MPI_IN_PLACE) {
@@ -57,24 +57,24 @@ static int alltoall_vectors(const struct tb_names *send_names, const struct tb_n
     return tb_call_end(&call, code);
 }
 
-int tb_mpi_Alltoallv(const void *sendbuf, struct tb_ints sendcounts, struct tb_ints sdispls, MPI_Datatype sendtype,
-                     void *recvbuf, struct tb_ints recvcounts, struct tb_ints rdispls, MPI_Datatype recvtype,
-                     MPI_Comm comm)
+int tb_mpi_Alltoallv(const struct tb_form *form, const void *sendbuf, struct tb_ints sendcounts, struct tb_ints sdispls,
+                     MPI_Datatype sendtype, void *recvbuf, struct tb_ints recvcounts, struct tb_ints rdispls,
+                     MPI_Datatype recvtype, MPI_Comm comm)
 {
-    static const struct tb_names send_names = SIDE("MPI_Alltoallv", "send", "counts", "type", 1, 4, 9),
-                                 receive_names = SIDE("MPI_Alltoallv", "recv", "counts", "type", 5, 8, 9);
+    static const struct tb_names send_names = SIDE("send", "counts", "type", 1, 4, 9),
+                                 receive_names = SIDE("recv", "counts", "type", 5, 8, 9);
     const struct tb_vector send = {sendbuf, sendcounts, sdispls, sendtype, NULL};
     const struct tb_vector receive = {recvbuf, recvcounts, rdispls, recvtype, NULL};
-    return alltoall_vectors(&send_names, &receive_names, TB_OPERATION_ALLTOALLV, &send, &receive, comm);
+    return alltoall_vectors(form, &send_names, &receive_names, TB_OPERATION_ALLTOALLV, &send, &receive, comm);
 }
 
-int tb_mpi_Alltoallw(const void *sendbuf, struct tb_ints sendcounts, struct tb_ints sdispls,
+int tb_mpi_Alltoallw(const struct tb_form *form, const void *sendbuf, struct tb_ints sendcounts, struct tb_ints sdispls,
                      const MPI_Datatype sendtypes[], void *recvbuf, struct tb_ints recvcounts, struct tb_ints rdispls,
                      const MPI_Datatype recvtypes[], MPI_Comm comm)
 {
-    static const struct tb_names send_names = SIDE("MPI_Alltoallw", "send", "counts", "types", 1, 4, 9),
-                                 receive_names = SIDE("MPI_Alltoallw", "recv", "counts", "types", 5, 8, 9);
+    static const struct tb_names send_names = SIDE("send", "counts", "types", 1, 4, 9),
+                                 receive_names = SIDE("recv", "counts", "types", 5, 8, 9);
     const struct tb_vector send = {sendbuf, sendcounts, sdispls, MPI_DATATYPE_NULL, sendtypes};
     const struct tb_vector receive = {recvbuf, recvcounts, rdispls, MPI_DATATYPE_NULL, recvtypes};
-    return alltoall_vectors(&send_names, &receive_names, TB_OPERATION_ALLTOALLW, &send, &receive, comm);
+    return alltoall_vectors(form, &send_names, &receive_names, TB_OPERATION_ALLTOALLW, &send, &receive, comm);
 }

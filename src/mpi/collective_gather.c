@@ -4,13 +4,13 @@
 #include "mpi/face_decls.h"
 
 /* How the arguments are called: buffer, count and datatype of one side. */
-#define SIDE(call, side, at, root_at, comm_at)                                                                         \
+#define SIDE(side, at, root_at, comm_at)                                                                               \
     {                                                                                                                  \
-        call, side "buf", side "count", side "type", "root", NULL, "comm", at, at + 1, at + 2, root_at, 0, comm_at     \
+        NULL, side "buf", side "count", side "type", "root", NULL, "comm", at, at + 1, at + 2, root_at, 0, comm_at     \
     }
-#define SIDES(call, side, at, type_at, root_at, comm_at)                                                               \
+#define SIDES(side, at, type_at, root_at, comm_at)                                                                     \
     {                                                                                                                  \
-        call, side "buf", side "counts", side "type", "root", NULL, "comm", at, at + 1, type_at, root_at, 0, comm_at   \
+        NULL, side "buf", side "counts", side "type", "root", NULL, "comm", at, at + 1, type_at, root_at, 0, comm_at   \
     }
 
 static bool is_root(const struct tb_call *call)
@@ -59,13 +59,12 @@ static int own_block(struct tb_call *call, const struct tb_names *names, enum tb
 /* ---- gather -------------------------------------------------------------------------------------------------------
  */
 
-int tb_mpi_Gather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
-                  MPI_Datatype recvtype, int root, MPI_Comm comm)
+int tb_mpi_Gather(const struct tb_form *form, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                  void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
-    static const struct tb_names send = SIDE("MPI_Gather", "send", 1, 7, 8),
-                                 receive = SIDE("MPI_Gather", "recv", 4, 7, 8);
+    static const struct tb_names send = SIDE("send", 1, 7, 8), receive = SIDE("recv", 4, 7, 8);
     struct tb_call call;
-    int code = tb_call_open(&call, &send, TB_OPERATION_GATHER, comm);
+    int code = tb_call_open(&call, form, &send, TB_OPERATION_GATHER, comm);
     if (code == MPI_SUCCESS)
         code = tb_call_root(&call, &send, root);
     if (code == MPI_SUCCESS && is_root(&call))
@@ -80,14 +79,14 @@ int tb_mpi_Gather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtyp
     return tb_call_end(&call, code);
 }
 
-int tb_mpi_Gatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
-                   struct tb_ints recvcounts, struct tb_ints displs, MPI_Datatype recvtype, int root, MPI_Comm comm)
+int tb_mpi_Gatherv(const struct tb_form *form, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                   void *recvbuf, struct tb_ints recvcounts, struct tb_ints displs, MPI_Datatype recvtype, int root,
+                   MPI_Comm comm)
 {
-    static const struct tb_names send = SIDE("MPI_Gatherv", "send", 1, 8, 9),
-                                 receive = SIDES("MPI_Gatherv", "recv", 4, 7, 8, 9);
+    static const struct tb_names send = SIDE("send", 1, 8, 9), receive = SIDES("recv", 4, 7, 8, 9);
     const struct tb_vector blocks = {recvbuf, recvcounts, displs, recvtype, NULL};
     struct tb_call call;
-    int code = tb_call_open(&call, &send, TB_OPERATION_GATHERV, comm);
+    int code = tb_call_open(&call, form, &send, TB_OPERATION_GATHERV, comm);
     if (code == MPI_SUCCESS)
         code = tb_call_root(&call, &send, root);
     if (code == MPI_SUCCESS && is_root(&call))
@@ -100,13 +99,12 @@ int tb_mpi_Gatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendty
 /* ---- scatter ------------------------------------------------------------------------------------------------------
  */
 
-int tb_mpi_Scatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
-                   MPI_Datatype recvtype, int root, MPI_Comm comm)
+int tb_mpi_Scatter(const struct tb_form *form, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                   void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
-    static const struct tb_names send = SIDE("MPI_Scatter", "send", 1, 7, 8),
-                                 receive = SIDE("MPI_Scatter", "recv", 4, 7, 8);
+    static const struct tb_names send = SIDE("send", 1, 7, 8), receive = SIDE("recv", 4, 7, 8);
     struct tb_call call;
-    int code = tb_call_open(&call, &receive, TB_OPERATION_SCATTER, comm);
+    int code = tb_call_open(&call, form, &receive, TB_OPERATION_SCATTER, comm);
     if (code == MPI_SUCCESS)
         code = tb_call_root(&call, &receive, root);
     if (code == MPI_SUCCESS && is_root(&call))
@@ -121,14 +119,14 @@ int tb_mpi_Scatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendty
     return tb_call_end(&call, code);
 }
 
-int tb_mpi_Scatterv(const void *sendbuf, struct tb_ints sendcounts, struct tb_ints displs, MPI_Datatype sendtype,
-                    void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
+int tb_mpi_Scatterv(const struct tb_form *form, const void *sendbuf, struct tb_ints sendcounts, struct tb_ints displs,
+                    MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root,
+                    MPI_Comm comm)
 {
-    static const struct tb_names send = SIDES("MPI_Scatterv", "send", 1, 4, 8, 9),
-                                 receive = SIDE("MPI_Scatterv", "recv", 5, 8, 9);
+    static const struct tb_names send = SIDES("send", 1, 4, 8, 9), receive = SIDE("recv", 5, 8, 9);
     const struct tb_vector blocks = {sendbuf, sendcounts, displs, sendtype, NULL};
     struct tb_call call;
-    int code = tb_call_open(&call, &receive, TB_OPERATION_SCATTERV, comm);
+    int code = tb_call_open(&call, form, &receive, TB_OPERATION_SCATTERV, comm);
     if (code == MPI_SUCCESS)
         code = tb_call_root(&call, &receive, root);
     if (code == MPI_SUCCESS && is_root(&call))
@@ -154,34 +152,46 @@ static int allgather_send(struct tb_call *call, const struct tb_names *names, co
     return code;
 }
 
-int tb_mpi_Allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
-                     MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
+int tb_mpi_Allgather(const struct tb_form *form, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                     void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
-    static const struct tb_names send = SIDE("MPI_Allgather", "send", 1, 0, 7),
-                                 receive = SIDE("MPI_Allgather", "recv", 4, 0, 7);
+    static const struct tb_names send = SIDE("send", 1, 0, 7), receive = SIDE("recv", 4, 0, 7);
     struct tb_call call;
-    int code = tb_call_open(&call, &send, TB_OPERATION_ALLGATHER, comm);
+    int code = tb_call_open(&call, form, &send, TB_OPERATION_ALLGATHER, comm);
     if (code == MPI_SUCCESS)
         code = tb_call_data(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype);
     if (code == MPI_SUCCESS)
         code = allgather_send(&call, &send, sendbuf, sendcount, sendtype);
     /* Between two groups the blocks of each have their own size. */
-    if (code == MPI_SUCCESS && !call.comm->inter)
+    if (code == MPI_SUCCESS && !call.comm->inter) {
         measure(&call, TB_SYMBOL_OUT);
+        tb_call_relay(&call, &call.binding.buffers[TB_SYMBOL_OUT]);
+    }
     return tb_call_end(&call, code);
 }
 
-int tb_mpi_Allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
-                      struct tb_ints recvcounts, struct tb_ints displs, MPI_Datatype recvtype, MPI_Comm comm)
+/* All ranks know all sizes: the bytes of a block, on the average. */
+static void measure_mean(struct tb_call *call)
 {
-    static const struct tb_names send = SIDE("MPI_Allgatherv", "send", 1, 0, 8),
-                                 receive = SIDES("MPI_Allgatherv", "recv", 4, 7, 0, 8);
+    uint64_t total = 0, blocks = call->blocks[TB_SYMBOL_OUT];
+    for (uint64_t i = 0; i < blocks; i++)
+        total += tb_buffer_bytes(&call->binding.tables[TB_SYMBOL_OUT][i]);
+    tb_call_measure(call, total / blocks + (total % blocks != 0), 1);
+}
+
+int tb_mpi_Allgatherv(const struct tb_form *form, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                      void *recvbuf, struct tb_ints recvcounts, struct tb_ints displs, MPI_Datatype recvtype,
+                      MPI_Comm comm)
+{
+    static const struct tb_names send = SIDE("send", 1, 0, 8), receive = SIDES("recv", 4, 7, 0, 8);
     const struct tb_vector blocks = {recvbuf, recvcounts, displs, recvtype, NULL};
     struct tb_call call;
-    int code = tb_call_open(&call, &send, TB_OPERATION_ALLGATHERV, comm);
+    int code = tb_call_open(&call, form, &send, TB_OPERATION_ALLGATHERV, comm);
     if (code == MPI_SUCCESS)
         code = tb_call_vector(&call, &receive, TB_SYMBOL_OUT, &blocks, NULL);
     if (code == MPI_SUCCESS)
         code = allgather_send(&call, &send, sendbuf, sendcount, sendtype);
+    if (code == MPI_SUCCESS && !call.comm->inter)
+        measure_mean(&call);
     return tb_call_end(&call, code);
 }

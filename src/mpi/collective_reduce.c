@@ -7,9 +7,9 @@
 #include "mpi/op.h"
 
 /* How the arguments are called: one buffer, the count and the datatype. */
-#define SIDE(call, side, at, root_at, comm_at)                                                                         \
+#define SIDE(side, at, root_at, comm_at)                                                                               \
     {                                                                                                                  \
-        call, side "buf", "count", "datatype", "root", NULL, "comm", at, 3, 4, root_at, 0, comm_at                     \
+        NULL, side "buf", "count", "datatype", "root", NULL, "comm", at, 3, 4, root_at, 0, comm_at                     \
     }
 #define OP_AT 5
 
@@ -26,7 +26,7 @@ static int bind_whole(struct tb_call *call, const struct tb_names *names, enum t
 static int bind_op(struct tb_call *call, MPI_Op op, MPI_Datatype datatype, uint64_t count)
 {
     const struct tb_type *type = tb_type_find(datatype);
-    int code = tb_op_get(call->comm, call->name, OP_AT, op, type, &call->binding.op);
+    int code = tb_op_get(call->comm, call->form->call, OP_AT, op, type, &call->binding.op);
     if (code != MPI_SUCCESS)
         return code;
     call->what.commutative = call->binding.op->commutative;
@@ -53,13 +53,12 @@ static int bind_reduction(struct tb_call *call, const struct tb_names *send, con
     return code == MPI_SUCCESS ? bind_op(call, op, datatype, (uint64_t)count) : code;
 }
 
-int tb_mpi_Reduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op, int root,
-                  MPI_Comm comm)
+int tb_mpi_Reduce(const struct tb_form *form, const void *sendbuf, void *recvbuf, MPI_Count count,
+                  MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm)
 {
-    static const struct tb_names send = SIDE("MPI_Reduce", "send", 1, 6, 7),
-                                 receive = SIDE("MPI_Reduce", "recv", 2, 6, 7);
+    static const struct tb_names send = SIDE("send", 1, 6, 7), receive = SIDE("recv", 2, 6, 7);
     struct tb_call call;
-    int code = tb_call_open(&call, &send, TB_OPERATION_REDUCE, comm);
+    int code = tb_call_open(&call, form, &send, TB_OPERATION_REDUCE, comm);
     if (code == MPI_SUCCESS)
         code = tb_call_root(&call, &send, root);
     if (code != MPI_SUCCESS)
@@ -74,39 +73,39 @@ int tb_mpi_Reduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datat
 }
 
 /* Those that are called alike on all ranks. */
-static int reduce_all(const struct tb_names *send, const struct tb_names *receive, enum tb_operation operation,
-                      const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
-                      MPI_Comm comm)
+static int reduce_all(const struct tb_form *form, const struct tb_names *send, const struct tb_names *receive,
+                      enum tb_operation operation, const void *sendbuf, void *recvbuf, MPI_Count count,
+                      MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
 {
     struct tb_call call;
-    int code = tb_call_open(&call, send, operation, comm);
+    int code = tb_call_open(&call, form, send, operation, comm);
     if (code == MPI_SUCCESS && call.comm->inter && operation != TB_OPERATION_ALLREDUCE)
-        code = tb_raise_argument(call.comm, MPI_ERR_COMM, send->call, send->comm_at, send->comm,
+        code = tb_raise_argument(call.comm, MPI_ERR_COMM, form->call, send->comm_at, send->comm,
                                  "%s is an intercommunicator, for which this is not defined", tb_comm_name(call.comm));
     if (code == MPI_SUCCESS)
         code = bind_reduction(&call, send, receive, sendbuf, recvbuf, count, datatype, op, true, true);
     return tb_call_end(&call, code);
 }
 
-int tb_mpi_Allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
-                     MPI_Comm comm)
+int tb_mpi_Allreduce(const struct tb_form *form, const void *sendbuf, void *recvbuf, MPI_Count count,
+                     MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
 {
-    static const struct tb_names send = SIDE("MPI_Allreduce", "send", 1, 0, 6),
-                                 receive = SIDE("MPI_Allreduce", "recv", 2, 0, 6);
-    return reduce_all(&send, &receive, TB_OPERATION_ALLREDUCE, sendbuf, recvbuf, count, datatype, op, comm);
+    static const struct tb_names send = SIDE("send", 1, 0, 6), receive = SIDE("recv", 2, 0, 6);
+    return reduce_all(form, &send, &receive, TB_OPERATION_ALLREDUCE, sendbuf, recvbuf, count, datatype, op, comm);
 }
 
-int tb_mpi_Scan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
+int tb_mpi_Scan(const struct tb_form *form, const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+                MPI_Op op, MPI_Comm comm)
 {
-    static const struct tb_names send = SIDE("MPI_Scan", "send", 1, 0, 6), receive = SIDE("MPI_Scan", "recv", 2, 0, 6);
-    return reduce_all(&send, &receive, TB_OPERATION_SCAN, sendbuf, recvbuf, count, datatype, op, comm);
+    static const struct tb_names send = SIDE("send", 1, 0, 6), receive = SIDE("recv", 2, 0, 6);
+    return reduce_all(form, &send, &receive, TB_OPERATION_SCAN, sendbuf, recvbuf, count, datatype, op, comm);
 }
 
-int tb_mpi_Exscan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
+int tb_mpi_Exscan(const struct tb_form *form, const void *sendbuf, void *recvbuf, MPI_Count count,
+                  MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
 {
-    static const struct tb_names send = SIDE("MPI_Exscan", "send", 1, 0, 6),
-                                 receive = SIDE("MPI_Exscan", "recv", 2, 0, 6);
-    return reduce_all(&send, &receive, TB_OPERATION_EXSCAN, sendbuf, recvbuf, count, datatype, op, comm);
+    static const struct tb_names send = SIDE("send", 1, 0, 6), receive = SIDE("recv", 2, 0, 6);
+    return reduce_all(form, &send, &receive, TB_OPERATION_EXSCAN, sendbuf, recvbuf, count, datatype, op, comm);
 }
 
 /* ---- with the result in parts -------------------------------------------------------------------------------------
@@ -135,32 +134,32 @@ static int call_offsets(struct tb_call *call, const struct tb_names *names, stru
 {
     uint32_t n = call->comm->size;
     if (counts.base == NULL)
-        return tb_raise_null(call->comm, names->call, names->count_at, names->count);
+        return tb_raise_null(call->comm, call->form->call, names->count_at, names->count);
     call->offsets = calloc((size_t)n + 1, sizeof *call->offsets);
     if (call->offsets == NULL)
-        return tb_raise(call->comm, MPI_ERR_NO_MEM, call->name, "out of memory for a table of %u parts", n);
+        return tb_raise(call->comm, MPI_ERR_NO_MEM, call->form->call, "out of memory for a table of %u parts", n);
     for (uint32_t i = 0; i < n; i++) {
         int64_t count = tb_ints_at(counts, i);
         if (count < 0)
-            return tb_raise_argument(call->comm, MPI_ERR_COUNT, names->call, names->count_at, names->count,
+            return tb_raise_argument(call->comm, MPI_ERR_COUNT, call->form->call, names->count_at, names->count,
                                      "%lld, at index %u, is negative", (long long)count, i);
         if (__builtin_add_overflow(call->offsets[i], (uint64_t)count, &call->offsets[i + 1]) ||
             call->offsets[i + 1] > INT64_MAX)
-            return tb_raise_argument(call->comm, MPI_ERR_COUNT, names->call, names->count_at, names->count,
+            return tb_raise_argument(call->comm, MPI_ERR_COUNT, call->form->call, names->count_at, names->count,
                                      "together they are more than any memory can hold");
     }
     return MPI_SUCCESS;
 }
 
-int tb_mpi_Reduce_scatter(const void *sendbuf, void *recvbuf, struct tb_ints recvcounts, MPI_Datatype datatype,
-                          MPI_Op op, MPI_Comm comm)
+int tb_mpi_Reduce_scatter(const struct tb_form *form, const void *sendbuf, void *recvbuf, struct tb_ints recvcounts,
+                          MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
 {
-    static const struct tb_names send = {
-        "MPI_Reduce_scatter", "sendbuf", "recvcounts", "datatype", NULL, NULL, "comm", 1, 3, 4, 0, 0, 6};
-    static const struct tb_names receive = {
-        "MPI_Reduce_scatter", "recvbuf", "recvcounts", "datatype", NULL, NULL, "comm", 2, 3, 4, 0, 0, 6};
+    static const struct tb_names send = {NULL, "sendbuf", "recvcounts", "datatype", NULL, NULL, "comm", 1, 3, 4, 0,
+                                         0,    6};
+    static const struct tb_names receive = {NULL, "recvbuf", "recvcounts", "datatype", NULL, NULL, "comm", 2, 3, 4, 0,
+                                            0,    6};
     struct tb_call call;
-    int code = tb_call_open(&call, &send, TB_OPERATION_REDUCE_SCATTER, comm);
+    int code = tb_call_open(&call, form, &send, TB_OPERATION_REDUCE_SCATTER, comm);
     if (code == MPI_SUCCESS)
         code = call_offsets(&call, &send, recvcounts);
     if (code != MPI_SUCCESS)
@@ -177,18 +176,18 @@ int tb_mpi_Reduce_scatter(const void *sendbuf, void *recvbuf, struct tb_ints rec
     return tb_call_end(&call, code);
 }
 
-int tb_mpi_Reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Count recvcount, MPI_Datatype datatype,
-                                MPI_Op op, MPI_Comm comm)
+int tb_mpi_Reduce_scatter_block(const struct tb_form *form, const void *sendbuf, void *recvbuf, MPI_Count recvcount,
+                                MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
 {
-    static const struct tb_names send = {
-        "MPI_Reduce_scatter_block", "sendbuf", "recvcount", "datatype", NULL, NULL, "comm", 1, 3, 4, 0, 0, 6};
-    static const struct tb_names receive = {
-        "MPI_Reduce_scatter_block", "recvbuf", "recvcount", "datatype", NULL, NULL, "comm", 2, 3, 4, 0, 0, 6};
+    static const struct tb_names send = {NULL, "sendbuf", "recvcount", "datatype", NULL, NULL, "comm",
+                                         1,    3,         4,           0,          0,    6};
+    static const struct tb_names receive = {NULL, "recvbuf", "recvcount", "datatype", NULL, NULL, "comm",
+                                            2,    3,         4,           0,          0,    6};
     struct tb_call call;
     MPI_Count total = 0;
-    int code = tb_call_open(&call, &send, TB_OPERATION_REDUCE_SCATTER_BLOCK, comm);
+    int code = tb_call_open(&call, form, &send, TB_OPERATION_REDUCE_SCATTER_BLOCK, comm);
     if (code == MPI_SUCCESS && (recvcount < 0 || __builtin_mul_overflow(recvcount, (MPI_Count)call.comm->size, &total)))
-        code = tb_raise_argument(call.comm, MPI_ERR_COUNT, send.call, 3, "recvcount",
+        code = tb_raise_argument(call.comm, MPI_ERR_COUNT, form->call, 3, "recvcount",
                                  "%lld for each rank is not possible", (long long)recvcount);
     if (code == MPI_SUCCESS)
         code = bind_parts(&call, &send, &receive, sendbuf, recvbuf, total, recvcount, datatype);

@@ -35,8 +35,12 @@ static void comm_begin(struct tb_comm *comm, uint32_t size, uint32_t rank, uint3
 
 int tb_comm_enter(struct tb_comm *comm, uint64_t context)
 {
-    struct tb_channel_config config = {
-        .context = context, .size = comm->peers, .rank = comm->rank, .procs = comm->procs, .owner = comm};
+    struct tb_channel_config config = {.context = context,
+                                       .size = comm->peers,
+                                       .rank = comm->rank,
+                                       .procs = comm->procs,
+                                       .owner = comm,
+                                       .common = !comm->inter};
     comm->context = context;
     int error = tb_channel_open(tb_self.engine, &config, &comm->channel);
     if (error < 0 || !comm->inter)
@@ -83,6 +87,7 @@ int tb_comm_open_predefined(void)
     int error = open_one(MPI_COMM_SELF, "MPI_COMM_SELF", self, 1, 0, procs, &tb_self.self);
     if (error < 0)
         return error;
+    tb_engine_claim(tb_self.engine, world, true);
     return open_one(MPI_COMM_WORLD, "MPI_COMM_WORLD", world, job->size, job->self.index, NULL, &tb_self.world);
 }
 
@@ -144,6 +149,7 @@ void tb_comm_destroy(struct tb_comm *comm)
         tb_planner_close(comm->planner);
     tb_errhandler_release(comm->errhandler);
     tb_topo_release(comm->topo);
+    free(comm->neighbours);
     free(comm->procs);
     if (comm->freed != 0)
         comm->head.value = comm->freed;

@@ -10,6 +10,7 @@
 #include "planner/planner.h"
 
 struct tb_bsend;
+struct tb_neighbours;
 struct tb_topo;
 
 /* The standard's assertions about the use of a communicator (hint.c): a bit each. They are kept and told, and nothing
@@ -35,7 +36,8 @@ struct tb_comm {
     uint64_t freed;             /* the handle, once the program has freed it while requests are in flight */
     uint32_t *procs;            /* job index of each rank that can be sent to; NULL: the identity */
     struct tb_attributes attributes;
-    struct tb_topo *topo; /* topo.h; NULL: none */
+    struct tb_topo *topo;             /* topo.h; NULL: none */
+    struct tb_neighbours *neighbours; /* neighbour.c: made at the first collective among them; one allocation */
     struct tb_hints hints;
     struct tb_bsend *bsend; /* buffered.c: the buffer attached to this communicator */
     char name[MPI_MAX_OBJECT_NAME];

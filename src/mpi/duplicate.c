@@ -4,6 +4,7 @@
 
 #include "mpi/face_decls.h"
 #include "mpi/hint.h"
+#include "mpi/plan.h"
 #include "mpi/request.h"
 #include "mpi/subgroup.h"
 #include "mpi/topo.h"
@@ -19,8 +20,10 @@ static int prepare(const char *call, struct tb_comm *parent, const struct tb_inf
         return tb_raise_below(parent, error, call);
     TB_ASSERT(*made != NULL);
     (*made)->topo = tb_topo_hold(parent->topo);
-    if (info != NULL)
+    if (info != NULL) {
         tb_hints_take(&(*made)->hints, info);
+        tb_comm_prefer(*made, info);
+    }
     return MPI_SUCCESS;
 }
 

@@ -21,6 +21,9 @@ more than the width of a value (types from ints.h):
                                                      where it does not fit, and writes only on success
     SOME_function *f        SOME_function_c *f       struct tb_callback f
 
+One implementation also serves a collective in its three forms: MPI_X, MPI_Ix and MPI_X_init, and their large-count
+twins. Its first parameter is a struct tb_form, which says what is to be done with the rest (form.h).
+
 A null array, result pointer or function stays null. Twins with different numbers of parameters
 (MPI_Type_get_envelope, MPI_Type_get_contents) and those in APART are two calls with two implementations, tb_mpi_X
 and tb_mpi_X_c.
@@ -99,13 +102,30 @@ def find_implementations(paths):
     return found
 
 
+def has_forms(calls, name):
+    """Whether a call is the blocking form of a collective: the persistent one takes hints, unlike MPI_Send_init."""
+    nonblocking, persistent = calls.get("MPI_I" + name[4:5].lower() + name[5:]), calls.get(name + "_init")
+    if not nonblocking or not persistent:
+        return False
+    return [p.type for p in persistent.parameters[-2:]] == ["MPI_Info", "MPI_Request *"]
+
+
+def blocking_name(calls, name):
+    """The blocking form of a collective in another form; any other name as it is."""
+    for base in (name[: -len("_init")] if name.endswith("_init") else "",
+                 "MPI_" + name[5:6].upper() + name[6:] if name.startswith("MPI_I") else ""):
+        if base in calls and has_forms(calls, base):
+            return base
+    return name
+
+
 def base_name(calls, name):
     """The call whose implementation serves this one."""
     if name in SAME_AS:
         return SAME_AS[name]
     base = name[:-2] if name[-2:] in ("_c", "_x") else name
     if base in calls and base not in APART and len(calls[base].parameters) == len(calls[name].parameters):
-        return base
+        return blocking_name(calls, base)
     return name
 
 
@@ -153,7 +173,23 @@ def implementation(calls, call):
         for three in zip(call.parameters, small.parameters, large.parameters)
         if three[0].type != "..."
     ]
+    if has_forms(calls, small.name):
+        passed.insert(0, Passed("const struct tb_form *form", "&form", None))
     return name, passed
+
+
+def write_form(calls, call):
+    """The definition of the form in which a collective is called; nothing for other calls."""
+    if not has_forms(calls, base_name(calls, call.name)):
+        return []
+    small = call.name[:-2] if call.name.endswith("_c") else call.name
+    if base_name(calls, call.name) == small:
+        return [f'    static const struct tb_form form = {{.call = "{small}"}};']
+    persistent = small.endswith("_init")
+    kind = "TB_FORM_PERSISTENT" if persistent else "TB_FORM_NONBLOCKING"
+    info = ".info = info, " if persistent else ""
+    return [f'    const struct tb_form form = {{.call = "{small}", .kind = {kind}, {info}'
+            f".request_at = {len(call.parameters)}, .request = request}};"]
 
 
 def write_supported(call, name, passed):
@@ -204,7 +240,7 @@ def write_code(calls, implemented):
     for call in calls.values():
         name, passed = implementation(calls, call)
         if name in implemented:
-            functions += write_call(call, write_supported(call, name, passed))
+            functions += write_call(call, write_form(calls, call) + write_supported(call, name, passed))
         else:
             missing.append(call.name)
             functions += write_call(call, write_unsupported(call))
@@ -245,6 +281,7 @@ def write_decls(calls):
         "#ifndef TB_MPI_FACE_DECLS_H",
         "#define TB_MPI_FACE_DECLS_H",
         "",
+        '#include "mpi/form.h"',
         '#include "mpi/ints.h"',
         "",
         "/* Raises MPI_ERR_UNSUPPORTED_OPERATION on the communicator, or where none is concerned, by the default handler. */",

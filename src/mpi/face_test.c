@@ -18,6 +18,7 @@ static struct {
     int64_t count;       /* the count that arrived */
     struct tb_ints a, b; /* the arrays that arrived */
     struct tb_callback callback;
+    struct tb_form form;
     const void *pointer; /* the result pointer that arrived */
     int64_t result;      /* what the implementation writes there */
     int code;            /* what it returns */
@@ -66,9 +67,11 @@ int tb_mpi_Type_get_extent(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *exte
     return seen.code;
 }
 
-int tb_mpi_Allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
-                      struct tb_ints recvcounts, struct tb_ints displs, MPI_Datatype recvtype, MPI_Comm comm)
+int tb_mpi_Allgatherv(const struct tb_form *form, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                      void *recvbuf, struct tb_ints recvcounts, struct tb_ints displs, MPI_Datatype recvtype,
+                      MPI_Comm comm)
 {
+    seen.form = *form;
     seen.a = recvcounts;
     seen.b = displs;
     return seen.code;
@@ -206,6 +209,36 @@ static void test_arrays_are_viewed(void **state)
     assert_int_equal(tb_ints_at(seen.b, 2), INT64_MIN);
 }
 
+static void check_form(const char *call, enum tb_form_kind kind, const MPI_Request *request, int request_at)
+{
+    assert_string_equal(seen.form.call, call);
+    assert_int_equal(seen.form.kind, kind);
+    assert_ptr_equal(seen.form.request, request);
+    assert_int_equal(seen.form.request_at, request_at);
+}
+
+static void test_forms_are_told_apart(void **state)
+{
+    const int counts[] = {1, 2};
+    const MPI_Count large_counts[] = {3, 4};
+    MPI_Request request;
+    MPI_Info info = (MPI_Info)(uintptr_t)1234;
+    MPI_Allgatherv(NULL, 0, MPI_INT, NULL, counts, counts, MPI_INT, MPI_COMM_WORLD);
+    check_form("MPI_Allgatherv", TB_FORM_BLOCKING, NULL, 0);
+    MPI_Iallgatherv(NULL, 0, MPI_INT, NULL, counts, counts, MPI_INT, MPI_COMM_WORLD, &request);
+    check_form("MPI_Iallgatherv", TB_FORM_NONBLOCKING, &request, 9);
+    assert_int_equal(tb_ints_at(seen.a, 1), 2);
+    PMPI_Iallgatherv_c(NULL, 0, MPI_INT, NULL, large_counts, NULL, MPI_INT, MPI_COMM_WORLD, &request);
+    check_form("MPI_Iallgatherv", TB_FORM_NONBLOCKING, &request, 9);
+    assert_int_equal(tb_ints_at(seen.a, 1), 4);
+    MPI_Allgatherv_init(NULL, 0, MPI_INT, NULL, counts, counts, MPI_INT, MPI_COMM_WORLD, info, &request);
+    check_form("MPI_Allgatherv_init", TB_FORM_PERSISTENT, &request, 10);
+    assert_ptr_equal(seen.form.info, info);
+    MPI_Allgatherv_init_c(NULL, 0, MPI_INT, NULL, large_counts, NULL, MPI_INT, MPI_COMM_WORLD, info, NULL);
+    check_form("MPI_Allgatherv_init", TB_FORM_PERSISTENT, NULL, 10);
+    assert_int_equal(tb_ints_at(seen.a, 0), 3);
+}
+
 static void add_small(void *in, void *inout, int *len, MPI_Datatype *type) {}
 
 static void add_large(void *in, void *inout, MPI_Count *len, MPI_Datatype *type) {}
@@ -269,9 +302,9 @@ static void test_unimplemented_are_listed(void **state)
     while (Tombolo_unimplemented()[count])
         count++;
     assert_int_equal(count, tb_mpi_unimplemented_count);
-    /* Of the calls: Send, Type_size (with _x), Pack, Type_get_extent (with _x), Allgatherv and Op_create under both
-     * widths, Type_get_envelope_c, Comm_set_attr with Attr_put, Pcontrol, Wtime, Comm_fromint. */
-    assert_int_equal(count, 664 - (2 + 3 + 2 + 3 + 2 + 2 + 1 + 2 + 1 + 1 + 1));
+    /* Of the calls: Send, Type_size (with _x), Pack, Type_get_extent (with _x), Allgatherv (in three forms) and
+     * Op_create under both widths, Type_get_envelope_c, Comm_set_attr with Attr_put, Pcontrol, Wtime, Comm_fromint. */
+    assert_int_equal(count, 664 - (2 + 3 + 2 + 3 + 6 + 2 + 1 + 2 + 1 + 1 + 1));
     assert_true(is_listed("MPI_Bcast_c"));
     assert_true(is_listed("MPI_T_init_thread"));
     assert_true(is_listed("MPI_Type_get_envelope"));
@@ -291,6 +324,7 @@ int main(void)
         cmocka_unit_test_setup(test_position_goes_in_and_out, reset),
         cmocka_unit_test_setup(test_addresses_pass_through, reset),
         cmocka_unit_test_setup(test_arrays_are_viewed, reset),
+        cmocka_unit_test_setup(test_forms_are_told_apart, reset),
         cmocka_unit_test_setup(test_callbacks_are_told_apart, reset),
         cmocka_unit_test_setup(test_other_shapes, reset),
         cmocka_unit_test_setup(test_unsupported_calls_say_so, reset),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "mpi/face_decls.h"
+#include "mpi/plan.h"
 
 static const char *const hint_keys[] = {
     "mpi_assert_no_any_tag",
@@ -43,6 +44,7 @@ int tb_mpi_Comm_set_info(MPI_Comm comm, MPI_Info info)
     if (i == NULL)
         return tb_raise_info(c, call, 2, info);
     tb_hints_take(&c->hints, i);
+    tb_comm_prefer(c, i);
     return MPI_SUCCESS;
 }
 

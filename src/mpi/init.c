@@ -9,6 +9,8 @@
 #include "mpi/comm.h"
 #include "mpi/datatype.h"
 #include "mpi/face_decls.h"
+#include "mpi/plan.h"
+#include "mpi/progress.h"
 #include "mpi/request.h"
 
 /* ---- between agent and engine --------------------------------------------------------------------------------------
@@ -95,7 +97,7 @@ static int open_engine(void)
                       .connect_context = job,
                       .fault = tb_param.fault},
         .processes = job->size,
-        .threaded = tb_self.thread_level == MPI_THREAD_MULTIPLE,
+        .threaded = !tb_self.single,
         .is_local = is_local,
         .control = job->control,
         .control_ready = control_ready,
@@ -116,6 +118,7 @@ static void after_fork(void)
 static int join(void)
 {
     int error = tb_param_load();
+    tb_self.single = tb_self.thread_level != MPI_THREAD_MULTIPLE && !tb_param.progress_thread;
     if (error == TB_OK)
         error = tb_job_join(&tb_self.job);
     if (error < 0)
@@ -125,13 +128,17 @@ static int join(void)
     tb_log_identify(who);
     tb_types_open();
     tb_list_init(&tb_self.orphans);
-    error = open_engine();
+    error = tb_plans_open();
+    if (error == TB_OK)
+        error = open_engine();
     if (error == TB_OK)
         error = tb_comm_open_predefined();
     if (error == TB_OK)
         error = tb_job_tell_initialized(&tb_self.job);
     if (error == TB_OK && pthread_atfork(NULL, NULL, after_fork) != 0)
         error = tb_error(TB_ERR_MEMORY, "out of memory");
+    if (error == TB_OK && tb_param.progress_thread)
+        error = tb_progress_start();
     return error;
 }
 
@@ -143,7 +150,6 @@ static int start(const char *call, int level)
                         : tb_self.state == TB_STATE_AFTER ? "MPI cannot be initialised again after MPI_Finalize"
                                                           : "this process was forked by a process of the job");
     tb_self.thread_level = level;
-    tb_self.single = level != MPI_THREAD_MULTIPLE;
     tb_self.main_thread = pthread_self();
     int error = join();
     if (error < 0)
@@ -199,6 +205,7 @@ int tb_mpi_Finalize(void)
         return tb_raise_code(tb_self.self, code);
     struct tb_buffer nothing = {.type = &tb_type_byte};
     int error = tb_self.world->size == 1 ? TB_OK : tb_comm_run(tb_self.world, TB_OPERATION_BARRIER, 0, &nothing);
+    tb_progress_stop();
     if (error == TB_OK)
         error = tb_engine_flush(tb_self.engine);
     if (error == TB_OK)
@@ -207,6 +214,7 @@ int tb_mpi_Finalize(void)
         return tb_raise_below(tb_self.world, error, call);
     tb_self.state = TB_STATE_AFTER;
     tb_comm_close_predefined();
+    tb_plans_close();
     tb_engine_close(tb_self.engine);
     tb_self.engine = NULL;
     tb_job_leave(&tb_self.job);

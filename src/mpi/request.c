@@ -6,6 +6,7 @@
 
 #include "mpi/buffered.h"
 #include "mpi/face_decls.h"
+#include "mpi/flight.h"
 
 /* ---- is it done, and waiting ---------------------------------------------------------------------------------------
  */
@@ -32,6 +33,7 @@ void tb_pending_wait(struct tb_pending *p)
     switch ((enum tb_pending_kind)p->kind) {
     case TB_PENDING_SEND:
     case TB_PENDING_RECEIVE:
+    case TB_PENDING_COLLECTIVE:
         tb_request_wait(&p->core);
         break;
     case TB_PENDING_EXCHANGE:
@@ -54,6 +56,13 @@ void tb_pending_wait(struct tb_pending *p)
 /* ---- completing ----------------------------------------------------------------------------------------------------
  */
 
+static int explained_code(const struct tb_request *request, const char *call)
+{
+    int error = tb_request_explain(request);
+    const char *story = tb_error_story();
+    return tb_error_code(tb_error_class_of(error), call, "%s", story[0] != 0 ? story : tb_error_name(error));
+}
+
 int tb_request_code(const struct tb_request *request, const struct tb_comm *comm, const char *call)
 {
     const struct tb_status *status = &request->status;
@@ -65,9 +74,7 @@ int tb_request_code(const struct tb_request *request, const struct tb_comm *comm
             "the message of rank %u of %s with tag %llu is longer than the buffer, which has %llu bytes",
             status->source, tb_comm_name(comm), (unsigned long long)status->match,
             (unsigned long long)tb_buffer_bytes(&request->buffer));
-    int error = tb_request_explain(request);
-    const char *story = tb_error_story();
-    return tb_error_code(tb_error_class_of(error), call, "%s", story[0] != 0 ? story : tb_error_name(error));
+    return explained_code(request, call);
 }
 
 static int collect_exchange(struct tb_pending *p, MPI_Status *status, const char *call)
@@ -120,6 +127,10 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
             tb_status_fill(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, cancelled);
         return MPI_SUCCESS;
     }
+    case TB_PENDING_COLLECTIVE:
+        if (status != MPI_STATUS_IGNORE)
+            tb_status_empty(status);
+        return p->core.status.error == TB_OK ? MPI_SUCCESS : explained_code(&p->core, call);
     case TB_PENDING_EXCHANGE:
         return collect_exchange(p, status, call);
     case TB_PENDING_GENERALIZED:
@@ -153,6 +164,8 @@ static void pending_give(struct tb_pending *p)
     }
     if (p->kind == TB_PENDING_FLUSH && p->flush.bsend != NULL)
         tb_bsend_release(p->flush.bsend);
+    if (p->kind == TB_PENDING_COLLECTIVE)
+        tb_flight_free(p->flight, comm);
     const struct tb_type *type = p->type;
     tb_handle_give(TB_OBJECT_REQUEST, p);
     tb_type_let_go(type);
@@ -266,6 +279,10 @@ int tb_mpi_Request_free(MPI_Request *request)
     struct tb_pending *p = tb_pending_find(*request);
     if (p == NULL)
         return tb_raise_request(call, 1, "request", *request);
+    /* Once MPI_Request_get_status has told that it is done, it may be freed. */
+    if (p->kind == TB_PENDING_COLLECTIVE && p->active && !tb_pending_done(p))
+        return tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, 1, "request",
+                                 "the collective operation has been started and must be completed first");
     *request = MPI_REQUEST_NULL;
     sweep_orphans(8);
     if (p->kind == TB_PENDING_GENERALIZED && general_leave(p))
@@ -301,7 +318,7 @@ int tb_mpi_Cancel(MPI_Request *request)
     struct tb_pending *p = tb_pending_find(*request);
     if (p == NULL)
         return tb_raise_request(call, 1, "request", *request);
-    if (!p->active)
+    if (!p->active && p->kind != TB_PENDING_COLLECTIVE)
         return tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, 1, "request", "the persistent request is not active");
     switch ((enum tb_pending_kind)p->kind) {
     case TB_PENDING_SEND:
@@ -316,6 +333,7 @@ int tb_mpi_Cancel(MPI_Request *request)
         return code == MPI_SUCCESS ? code : tb_raise_code(NULL, code);
     }
     case TB_PENDING_DUPLICATE:
+    case TB_PENDING_COLLECTIVE:
     case TB_PENDING_EXCHANGE:
     case TB_PENDING_FLUSH:
         return tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, 1, "request",

@@ -16,12 +16,14 @@ enum tb_pending_kind {
     TB_PENDING_NOBODY,      /* a receive from MPI_PROC_NULL */
     TB_PENDING_GENERALIZED, /* of the program */
     TB_PENDING_DUPLICATE,   /* MPI_Comm_idup */
+    TB_PENDING_COLLECTIVE,
     /* For these there is more to look at than `done` of the engine's request. */
     TB_PENDING_BUFFERED, /* MPI_Ibsend, MPI_Bsend_init: done as soon as it is started, unless it is being cancelled */
     TB_PENDING_EXCHANGE, /* MPI_Isendrecv: a receive, with a send at its side */
     TB_PENDING_FLUSH     /* MPI_Buffer_iflush */
 };
 
+struct tb_flight;
 struct tb_segment;
 
 struct tb_pending {
@@ -57,6 +59,7 @@ struct tb_pending {
             struct tb_bsend *bsend; /* NULL: nothing to wait for */
             uint64_t serial;        /* messages up to this one must have left */
         } flush;
+        struct tb_flight *flight;  /* of a collective; see flight.h */
         struct tb_comm *duplicate; /* what MPI_Comm_idup makes: has its channel when this is done */
     };
     struct tb_list orphans; /* freed by the program while active */

@@ -11,6 +11,7 @@
 #include "job/job.h"
 #include "mpi/handle.h"
 
+struct tb_atlas;
 struct tb_bsend;
 struct tb_comm;
 struct tb_datatype;
@@ -37,11 +38,14 @@ struct tb_self {
     bool single;      /* only one thread calls at a time: no locks are needed */
     int thread_level; /* MPI_THREAD_ */
     pthread_t main_thread;
+    pthread_t progress_thread; /* progress.c */
+    bool progress_running, progress_stopped;
     struct tb_comm *world; /* comm.c; NULL unless active, so that looking up a communicator also checks the state */
     struct tb_comm *self;
     struct tb_engine *engine;
     struct tb_job job;
-    uint32_t next_context; /* agreement.c */
+    struct tb_atlas *atlas; /* plan.c */
+    uint32_t next_context;  /* agreement.c */
     uint32_t returned_count;
     uint32_t returned[TB_RETURNED_LIMIT]; /* numbers of contexts that were taken and not used */
     const struct tb_type *types[256];     /* datatype.c: by handle value from 0x200 on */

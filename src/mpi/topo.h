@@ -31,6 +31,9 @@ struct tb_topo *tb_topo_new(int kind, size_t count);
 struct tb_topo *tb_topo_hold(struct tb_topo *topo); /* NULL stays NULL */
 void tb_topo_release(struct tb_topo *topo);         /* NULL is allowed */
 
+/* The rank so far along one dimension of a Cartesian topology, or MPI_PROC_NULL. */
+int tb_cart_neighbour(const struct tb_topo *topo, int rank, int dimension, int64_t distance);
+
 /* The communicator of a handle if it has a topology of this kind; otherwise raises what is wrong. The code. */
 int tb_topo_find(const char *call, MPI_Comm handle, int kind, struct tb_comm **comm);
 /* An intracommunicator, for the calls that arrange one anew; position 1. The code. */

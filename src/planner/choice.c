@@ -2,39 +2,98 @@
 
 #include <string.h>
 
-/* Which algorithm, by name, for an operation on more than two ranks; with fewer every algorithm is the same message,
- * and the reference is made faster. Where it does not fit, the reference answers too. */
-static const char *const preferred[TB_OPERATION_COUNT] = {
-    [TB_OPERATION_BARRIER] = "dissemination",
-    [TB_OPERATION_BCAST] = "binomial",
-    [TB_OPERATION_GATHER] = "binomial",
-    [TB_OPERATION_GATHERV] = "linear",
-    [TB_OPERATION_SCATTER] = "binomial",
-    [TB_OPERATION_SCATTERV] = "linear",
-    [TB_OPERATION_ALLGATHER] = "ring",
-    [TB_OPERATION_ALLGATHERV] = "ring",
-    [TB_OPERATION_ALLTOALL] = "pairwise",
-    [TB_OPERATION_ALLTOALLV] = "pairwise",
-    [TB_OPERATION_ALLTOALLW] = "pairwise",
-    [TB_OPERATION_REDUCE] = "binomial",
-    [TB_OPERATION_ALLREDUCE] = "doubling",
-    [TB_OPERATION_REDUCE_SCATTER] = "linear",
-    [TB_OPERATION_REDUCE_SCATTER_BLOCK] = "linear",
-    [TB_OPERATION_SCAN] = "doubling",
-    [TB_OPERATION_EXSCAN] = "doubling",
-};
+#define ALIKE 50u /* times that differ by less than this part are taken for equal */
 
-const struct tb_algorithm *tb_choice_make(const struct tb_collective *c)
+uint64_t tb_size_class_least(uint32_t size_class)
 {
-    const struct tb_algorithm *reference = NULL;
-    for (int i = 0; tb_catalogue[i] != NULL; i++) {
-        const struct tb_algorithm *row = tb_catalogue[i];
-        if (!tb_algorithm_fits(row, c))
-            continue;
-        if (reference == NULL)
-            reference = row;
-        if (c->size > 2 && strcmp(row->name, preferred[c->operation]) == 0)
-            return row;
+    if (size_class == 0)
+        return 0;
+    uint32_t octave = (size_class - 1) / 4, quarter = (size_class - 1) % 4;
+    return octave >= 2 ? (uint64_t)(4 + quarter) << (octave - 2) : (4 + quarter) >> (2 - octave);
+}
+
+struct tb_collective tb_size_class_call(const struct tb_collective *c)
+{
+    struct tb_collective call = *c;
+    call.elements = tb_size_class_least(tb_size_class(tb_size_class_bytes(c)));
+    call.element_bytes = 1;
+    call.argument = 0;
+    return call;
+}
+
+const char *tb_reason_text(enum tb_reason reason)
+{
+    static const char *const texts[TB_REASON_COUNT] = {
+        [TB_REASON_ONLY] = "no other fits",    [TB_REASON_MODEL] = "predicted",
+        [TB_REASON_REFERENCE] = "the default", [TB_REASON_RULE] = "a rule",
+        [TB_REASON_PARAMETER] = "a parameter", [TB_REASON_INFO] = "an info key",
+    };
+    return texts[reason];
+}
+
+/* Of an algorithm's arguments that are about as good as the best one, the first: those with the fewest messages stand
+ * there, and what is not in the model is mostly a price for each message. */
+static struct tb_candidate first_alike(const struct tb_candidate *rows, uint32_t count, const struct tb_candidate *best)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (rows[i].algorithm == best->algorithm && rows[i].time <= tb_cost_add(best->time, best->time / ALIKE))
+            return rows[i];
+    return *best;
+}
+
+/* The cheapest of an algorithm's arguments, or of all algorithms. */
+static int choice_rate(const struct tb_choice_facts *facts, const struct tb_collective *c,
+                       const struct tb_algorithm *only, struct tb_choice *choice)
+{
+    struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+    uint32_t count = tb_rating_list(c, only, rows);
+    int error = count > 1 ? tb_rating_rate(facts->shape, facts->costs, c, rows, count, false) : TB_OK;
+    if (error != TB_OK || count == 0)
+        return error;
+    struct tb_candidate first[TB_CANDIDATES_LIMIT];
+    memcpy(first, rows, count * sizeof rows[0]);
+    tb_rating_sort(rows, count);
+    choice->best = first_alike(first, count, &rows[0]);
+    choice->next.algorithm = NULL;
+    /* Another argument of the same algorithm is no other choice. */
+    for (uint32_t i = 1; i < count && choice->next.algorithm == NULL; i++)
+        if (rows[i].algorithm != rows[0].algorithm)
+            choice->next = rows[i];
+    if (only == NULL)
+        choice->reason = choice->next.algorithm == NULL ? TB_REASON_ONLY : TB_REASON_MODEL;
+    return TB_OK;
+}
+
+static int choice_wish(const struct tb_choice_facts *facts, const struct tb_collective *c,
+                       const struct tb_preference *wish, enum tb_reason reason, struct tb_choice *choice)
+{
+    const struct tb_algorithm *row = tb_preference_find(wish, c);
+    if (row == NULL)
+        return TB_OK;
+    *choice = (struct tb_choice){.best = {row, wish->argument, TB_COST_NEVER}, .reason = reason};
+    if (row->argument == NULL || wish->argument != 0 || !tb_rating_possible(c))
+        return TB_OK;
+    return choice_rate(facts, c, row, choice);
+}
+
+int tb_choice_make(const struct tb_choice_facts *facts, const struct tb_collective *c, struct tb_choice *choice)
+{
+    int error = TB_OK;
+    *choice = (struct tb_choice){.reason = TB_REASON_ONLY};
+    if (facts->wish != NULL)
+        error = choice_wish(facts, c, facts->wish, facts->wish_reason, choice);
+    if (error == TB_OK && choice->best.algorithm == NULL && facts->rules != NULL) {
+        uint64_t bytes = c->elements > 0 ? c->elements : tb_param.assumed_block;
+        const struct tb_preference *rule = tb_rules_find(facts->rules, c, facts->shape->host_count, bytes);
+        if (rule != NULL)
+            error = choice_wish(facts, c, rule, TB_REASON_RULE, choice);
     }
-    return reference;
+    if (error != TB_OK || choice->best.algorithm != NULL)
+        return error;
+    if (tb_rating_possible(c))
+        return choice_rate(facts, c, NULL, choice);
+    struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+    if (tb_rating_list(c, NULL, rows) > 0)
+        *choice = (struct tb_choice){.best = rows[0], .reason = TB_REASON_REFERENCE};
+    return TB_OK;
 }

@@ -1,9 +1,55 @@
-/* Which algorithm runs a collective: a pure function of what all ranks know alike. */
+/* Which algorithm runs a collective, and why: a pure function of what all ranks know alike. Any thread. */
 #ifndef TB_PLANNER_CHOICE_H
 #define TB_PLANNER_CHOICE_H
 
-#include "collectives/collectives.h"
+#include "planner/preference.h"
+#include "planner/rating.h"
 
-const struct tb_algorithm *tb_choice_make(const struct tb_collective *c); /* NULL: none fits */
+enum tb_reason {
+    TB_REASON_ONLY,      /* no other one fits */
+    TB_REASON_MODEL,     /* the cheapest, as the simulator says */
+    TB_REASON_REFERENCE, /* what it would cost cannot be known: the first that fits */
+    TB_REASON_RULE,
+    TB_REASON_PARAMETER,
+    TB_REASON_INFO,
+    TB_REASON_COUNT
+};
+
+struct tb_choice {
+    struct tb_candidate best; /* algorithm NULL: none fits */
+    struct tb_candidate next; /* the runner-up; algorithm NULL: there is none */
+    enum tb_reason reason;
+};
+
+/* The facts that a choice depends on beside the call. */
+struct tb_choice_facts {
+    const struct tb_group_shape *shape;
+    const struct tb_costs *costs;
+    const struct tb_preference *wish; /* goes before the rules; may be NULL */
+    enum tb_reason wish_reason;
+    const struct tb_rules *rules; /* may be NULL */
+};
+
+int tb_choice_make(const struct tb_choice_facts *facts, const struct tb_collective *c, struct tb_choice *choice);
+const char *tb_reason_text(enum tb_reason reason);
+
+/* Calls of about the same size are one class, four to an octave, and have the same program: what is made for a class
+ * depends on nothing but its smallest size. Class 0 is no data, or sizes that are not known to all. */
+static inline uint32_t tb_size_class(uint64_t bytes)
+{
+    if (bytes == 0)
+        return 0;
+    uint32_t octave = 63 - (uint32_t)__builtin_clzll(bytes);
+    uint64_t quarter = octave >= 2 ? bytes >> (octave - 2) : bytes << (2 - octave);
+    return 1 + 4 * octave + (uint32_t)(quarter & 3);
+}
+static inline uint64_t tb_size_class_bytes(const struct tb_collective *c)
+{
+    uint64_t bytes;
+    return __builtin_mul_overflow(c->elements, c->element_bytes, &bytes) ? UINT64_MAX : bytes;
+}
+uint64_t tb_size_class_least(uint32_t size_class);
+/* The call that stands for all of its class. */
+struct tb_collective tb_size_class_call(const struct tb_collective *c);
 
 #endif

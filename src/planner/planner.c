@@ -1,26 +1,29 @@
 #include "planner/planner.h"
-#include "planner/choice.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define KEPT_COUNT 64u
+#define KEPT_LEAST 4u  /* programs that a communicator has room for at first */
+#define KEPT_LIMIT 64u /* and at most */
 
 /* Everything that a program depends on and that may differ between calls on one communicator. */
 struct key {
     uint32_t root;
+    uint16_t size_class;
     uint8_t operation;
-    uint8_t size_class; /* 0: nothing, else 1 + log2 of the bytes */
     uint8_t flags;
 };
 
-enum { KEY_COMMUTATIVE = 1, KEY_IN_PLACE = 2 };
+enum { KEY_COMMUTATIVE = 1, KEY_IN_PLACE = 2, KEY_COMMON = 4 };
 
 struct kept {
     struct key key;
     struct tb_program *program; /* NULL: free */
     uint32_t users;
-    uint64_t used; /* when it was asked for last */
+    uint64_t used;  /* when it was asked for last */
+    uint64_t calls; /* that the atlas does not know of */
+    struct tb_choice choice;
 };
 
 /* A program for which there was no place among the kept ones: it ends with its last user. */
@@ -30,32 +33,80 @@ struct loose {
 };
 
 struct tb_planner {
+    struct tb_list in_atlas;
     pthread_mutex_t lock; /* a nonblocking collective may be released by another thread than started it */
+    struct tb_atlas *atlas;
+    struct tb_chart *chart;
     uint32_t size, rank;
+    struct tb_preference *wishes; /* of the communicator's info object, for each operation; NULL: none */
     uint64_t ticks;
-    struct kept *recent; /* the last one found: a loop asks for the same again */
-    struct kept kept[KEPT_COUNT];
+    uint32_t recent; /* the last one found: a loop asks for the same again */
+    uint32_t kept_room;
+    struct kept *kept;
     struct loose *loose;
 };
 
-int tb_planner_open(uint32_t size, uint32_t rank, struct tb_planner **planner)
+int tb_planner_open(struct tb_atlas *atlas, const struct tb_shape_source *source, uint32_t rank,
+                    struct tb_planner **planner)
 {
     struct tb_planner *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for the plans of a communicator");
-    p->size = size;
+    struct kept *kept = calloc(KEPT_LEAST, sizeof *kept);
+    int error = p != NULL && kept != NULL ? tb_chart_get(atlas, source, &p->chart)
+                                          : tb_error(TB_ERR_MEMORY, "no memory for the plans of a communicator");
+    if (error != TB_OK) {
+        free(p);
+        free(kept);
+        return error;
+    }
+    p->kept = kept;
+    p->kept_room = KEPT_LEAST;
+    p->atlas = atlas;
+    p->size = source->size;
     p->rank = rank;
-    p->recent = &p->kept[0];
     pthread_mutex_init(&p->lock, NULL);
+    tb_atlas_enter(atlas, &p->in_atlas);
     *planner = p;
     return TB_OK;
+}
+
+/* Tells the atlas how often a kept program has run. */
+static void kept_count(struct tb_planner *p, struct kept *k)
+{
+    if (k->program == NULL || k->calls == 0)
+        return;
+    struct tb_collective c = {.operation = (enum tb_operation)k->key.operation,
+                              .size = p->size,
+                              .elements = tb_size_class_least(k->key.size_class),
+                              .element_bytes = 1};
+    tb_atlas_count(p->atlas, p->chart, &c, &k->choice, k->calls);
+    k->calls = 0;
+}
+
+static void planner_flush(struct tb_planner *planner)
+{
+    pthread_mutex_lock(&planner->lock);
+    for (uint32_t i = 0; i < planner->kept_room; i++)
+        kept_count(planner, &planner->kept[i]);
+    pthread_mutex_unlock(&planner->lock);
+}
+
+static void visit(struct tb_list *at)
+{
+    planner_flush(TB_CONTAINER(at, struct tb_planner, in_atlas));
+}
+
+void tb_planner_flush_all(struct tb_atlas *atlas)
+{
+    tb_atlas_visit(atlas, visit);
 }
 
 void tb_planner_close(struct tb_planner *planner)
 {
     if (planner == NULL)
         return;
-    for (uint32_t i = 0; i < KEPT_COUNT; i++)
+    tb_atlas_leave(planner->atlas, &planner->in_atlas);
+    planner_flush(planner);
+    for (uint32_t i = 0; i < planner->kept_room; i++)
         tb_program_free(planner->kept[i].program);
     while (planner->loose != NULL) {
         struct loose *l = planner->loose;
@@ -63,19 +114,21 @@ void tb_planner_close(struct tb_planner *planner)
         tb_program_free(l->program);
         free(l);
     }
+    tb_chart_release(planner->atlas, planner->chart);
     pthread_mutex_destroy(&planner->lock);
+    free(planner->wishes);
+    free(planner->kept);
     free(planner);
 }
 
 static struct key key_of(const struct tb_collective *c)
 {
-    struct key k = {.operation = (uint8_t)c->operation};
+    struct key k = {.operation = (uint8_t)c->operation, .flags = c->common ? KEY_COMMON : 0};
     if (c->operation == TB_OPERATION_BARRIER)
         return k;
-    uint64_t bytes = c->elements * c->element_bytes;
     k.root = c->root;
-    k.flags = (uint8_t)((c->commutative ? KEY_COMMUTATIVE : 0) | (c->in_place ? KEY_IN_PLACE : 0));
-    k.size_class = bytes == 0 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes));
+    k.flags |= (uint8_t)((c->commutative ? KEY_COMMUTATIVE : 0) | (c->in_place ? KEY_IN_PLACE : 0));
+    k.size_class = (uint16_t)tb_size_class(tb_size_class_bytes(c));
     return k;
 }
 
@@ -87,36 +140,56 @@ static bool kept_is(const struct kept *k, const struct key *key)
 
 static struct kept *kept_find(struct tb_planner *p, const struct key *key)
 {
-    if (kept_is(p->recent, key))
-        return p->recent;
-    for (uint32_t i = 0; i < KEPT_COUNT; i++)
-        if (kept_is(&p->kept[i], key))
-            return p->recent = &p->kept[i];
+    if (kept_is(&p->kept[p->recent], key))
+        return &p->kept[p->recent];
+    for (uint32_t i = 0; i < p->kept_room; i++)
+        if (kept_is(&p->kept[i], key)) {
+            p->recent = i;
+            return &p->kept[i];
+        }
     return NULL;
 }
 
-/* A free place, or that of the program unused for longest; NULL if all of them are running. */
-static struct kept *kept_room(struct tb_planner *p)
+static struct kept *kept_free(struct tb_planner *p)
 {
-    struct kept *oldest = NULL;
-    for (uint32_t i = 0; i < KEPT_COUNT; i++) {
-        struct kept *k = &p->kept[i];
-        if (k->program == NULL)
-            return k;
-        if (k->users == 0 && (oldest == NULL || k->used < oldest->used))
-            oldest = k;
+    for (uint32_t i = 0; i < p->kept_room; i++)
+        if (p->kept[i].program == NULL)
+            return &p->kept[i];
+    return NULL;
+}
+
+/* A free place, after making more of them if need be, or that of the program unused for longest; NULL if all of them
+ * are running. */
+static struct kept *kept_make_room(struct tb_planner *p)
+{
+    struct kept *k = kept_free(p);
+    if (k == NULL && p->kept_room < KEPT_LIMIT) {
+        struct kept *grown = realloc(p->kept, 2 * p->kept_room * sizeof *grown);
+        if (grown != NULL) {
+            k = &grown[p->kept_room];
+            memset(k, 0, p->kept_room * sizeof *k);
+            p->kept = grown;
+            p->kept_room *= 2;
+        }
     }
-    return oldest;
+    for (uint32_t i = 0; i < p->kept_room && (k == NULL || k->program != NULL); i++) {
+        struct kept *old = &p->kept[i];
+        if (old->users == 0 && (k == NULL || old->used < k->used))
+            k = old;
+    }
+    return k;
 }
 
 /* Puts a new program where it will be found again, if there is room. */
-static int program_keep(struct tb_planner *p, const struct key *key, struct tb_program *made)
+static int program_keep(struct tb_planner *p, const struct key *key, const struct tb_choice *choice,
+                        struct tb_program *made)
 {
-    struct kept *k = kept_room(p);
+    struct kept *k = kept_make_room(p);
     if (k != NULL) {
+        kept_count(p, k);
         tb_program_free(k->program);
-        *k = (struct kept){.key = *key, .program = made, .users = 1, .used = ++p->ticks};
-        p->recent = k;
+        *k = (struct kept){.key = *key, .program = made, .users = 1, .used = ++p->ticks, .calls = 1, .choice = *choice};
+        p->recent = (uint32_t)(k - p->kept);
         return TB_OK;
     }
     struct loose *l = malloc(sizeof *l);
@@ -129,13 +202,20 @@ static int program_keep(struct tb_planner *p, const struct key *key, struct tb_p
     return TB_OK;
 }
 
-static int program_make(const struct tb_collective *c, struct tb_program **made)
+/* From the smallest size of the class, never from that of the call. */
+static int program_make(struct tb_planner *p, const struct tb_collective *c, struct tb_choice *choice,
+                        struct tb_program **made)
 {
-    const struct tb_algorithm *algorithm = tb_choice_make(c);
-    if (algorithm == NULL)
+    struct tb_collective call = tb_size_class_call(c);
+    const struct tb_preference *wish = p->wishes != NULL ? &p->wishes[c->operation] : NULL;
+    int error = tb_chart_choose(p->atlas, p->chart, c, wish, choice);
+    if (error != TB_OK)
+        return error;
+    if (choice->best.algorithm == NULL)
         return tb_error(TB_ERR_UNSUPPORTED, "no algorithm for %s on %u ranks", tb_operation_name(c->operation),
                         c->size);
-    return algorithm->make(c, made);
+    call.argument = choice->best.argument;
+    return choice->best.algorithm->make(&call, made);
 }
 
 int tb_planner_program(struct tb_planner *planner, const struct tb_collective *c, const struct tb_program **program)
@@ -147,14 +227,52 @@ int tb_planner_program(struct tb_planner *planner, const struct tb_collective *c
     struct kept *k = kept_find(planner, &key);
     if (k != NULL) {
         k->users++;
+        k->calls++;
         k->used = ++planner->ticks;
         *program = k->program;
     } else {
         struct tb_program *made = NULL;
-        error = program_make(c, &made);
+        struct tb_choice choice;
+        error = program_make(planner, c, &choice, &made);
         if (error == TB_OK)
-            error = program_keep(planner, &key, made);
+            error = program_keep(planner, &key, &choice, made);
         *program = error == TB_OK ? made : NULL;
+    }
+    pthread_mutex_unlock(&planner->lock);
+    return error;
+}
+
+/* Programs of an operation are not found any more; those that run go on to their end. */
+static void kept_forget(struct tb_planner *p, enum tb_operation operation)
+{
+    for (uint32_t i = 0; i < p->kept_room; i++) {
+        struct kept *k = &p->kept[i];
+        if (k->program == NULL || k->key.operation != operation)
+            continue;
+        kept_count(p, k);
+        if (k->users > 0) {
+            k->key.operation = TB_OPERATION_COUNT;
+        } else {
+            tb_program_free(k->program);
+            k->program = NULL;
+        }
+    }
+}
+
+int tb_planner_prefer(struct tb_planner *planner, enum tb_operation operation, const char *text)
+{
+    struct tb_preference wish;
+    int error = tb_preference_read(&wish, operation, text);
+    if (error != TB_OK)
+        return error;
+    pthread_mutex_lock(&planner->lock);
+    if (planner->wishes == NULL)
+        planner->wishes = calloc(TB_OPERATION_COUNT, sizeof *planner->wishes);
+    if (planner->wishes != NULL) {
+        planner->wishes[operation] = wish;
+        kept_forget(planner, operation);
+    } else {
+        error = tb_error(TB_ERR_MEMORY, "no memory for the wishes of a communicator");
     }
     pthread_mutex_unlock(&planner->lock);
     return error;
@@ -177,8 +295,9 @@ static void loose_release(struct tb_planner *p, const struct tb_program *program
 void tb_planner_release(struct tb_planner *planner, const struct tb_program *program)
 {
     pthread_mutex_lock(&planner->lock);
-    struct kept *found = planner->recent->program == program ? planner->recent : NULL;
-    for (uint32_t i = 0; i < KEPT_COUNT && found == NULL; i++)
+    struct kept *recent = &planner->kept[planner->recent];
+    struct kept *found = recent->program == program ? recent : NULL;
+    for (uint32_t i = 0; i < planner->kept_room && found == NULL; i++)
         if (planner->kept[i].program == program)
             found = &planner->kept[i];
     if (found != NULL) {

@@ -1,109 +1,434 @@
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "planner/choice.h"
 #include "planner/planner.h"
+
+#define SIZE 100u
+
+/* ---- what choices depend on -------------------------------------------------------------------------------------- */
+
+static uint32_t own_host(const void *context, uint32_t rank)
+{
+    return rank;
+}
+
+static uint32_t one_host(const void *context, uint32_t rank)
+{
+    return 5;
+}
+
+static const struct tb_shape_source apart = {.size = SIZE, .host = own_host},
+                                    together = {.size = SIZE, .host = one_host};
+
+static struct tb_atlas *atlas_open(void)
+{
+    struct tb_atlas *atlas;
+    assert_int_equal(tb_atlas_open(&atlas), TB_OK);
+    return atlas;
+}
+
+static struct tb_choice choose(struct tb_atlas *atlas, const struct tb_shape_source *source,
+                               const struct tb_collective *c)
+{
+    struct tb_chart *chart;
+    struct tb_choice choice;
+    assert_int_equal(tb_chart_get(atlas, source, &chart), TB_OK);
+    assert_int_equal(tb_chart_choose(atlas, chart, c, NULL, &choice), TB_OK);
+    tb_chart_release(atlas, chart);
+    return choice;
+}
+
+/* In an atlas of its own, after setting a parameter. */
+static struct tb_choice choose_with(const char *name, const char *value, const struct tb_shape_source *source,
+                                    const struct tb_collective *c)
+{
+    assert_int_equal(tb_param_load(), TB_OK);
+    assert_int_equal(tb_param_set(name, value, TB_PARAM_LAUNCHER), TB_OK);
+    struct tb_atlas *atlas = atlas_open();
+    struct tb_choice choice = choose(atlas, source, c);
+    tb_atlas_close(atlas);
+    assert_int_equal(tb_param_load(), TB_OK);
+    return choice;
+}
+
+static struct tb_collective call(enum tb_operation operation, uint32_t size, uint64_t elements)
+{
+    return (struct tb_collective){
+        .operation = operation, .size = size, .rank = 3, .elements = elements, .element_bytes = 1, .commutative = true};
+}
+
+static void links_alone_change_the_choice(void **state)
+{
+    const struct tb_shape_source source = {.size = 16, .host = own_host};
+    struct tb_collective c = call(TB_OPERATION_BCAST, 16, 65536);
+    struct tb_choice narrow = choose_with("ethernet_bandwidth", "10", &source, &c);
+    struct tb_choice far = choose_with("ethernet_latency", "50ms", &source, &c);
+    assert_int_equal(narrow.reason, TB_REASON_MODEL);
+    assert_int_equal(far.reason, TB_REASON_MODEL);
+    assert_true(narrow.best.algorithm != far.best.algorithm || narrow.best.argument != far.best.argument);
+    assert_true(narrow.best.time <= narrow.next.time && far.best.time <= far.next.time);
+    /* And so does the number of cores, where there are more ranks. */
+    const struct tb_shape_source host = {.size = 16, .host = one_host};
+    uint64_t many = choose_with("cores", "16", &host, &c).best.time;
+    assert_true(choose_with("cores", "1", &host, &c).best.time > 2 * many);
+}
+
+/* Whatever this rank is and does that others do not know. */
+static void all_ranks_choose_alike(void **state)
+{
+    static const enum tb_operation operations[] = {TB_OPERATION_BCAST, TB_OPERATION_GATHER, TB_OPERATION_ALLREDUCE};
+    for (int i = 0; i < 3; i++)
+        for (uint64_t bytes = 1; bytes < 1 << 20; bytes = bytes * 7 + 1) {
+            struct tb_choice first = {.reason = TB_REASON_COUNT};
+            for (uint32_t rank = 0; rank < 12; rank++) {
+                const struct tb_shape_source source = {.size = 12, .host = own_host};
+                struct tb_atlas *atlas = atlas_open();
+                struct tb_collective c = call(operations[i], 12, bytes);
+                c.root = 4;
+                c.rank = rank;
+                c.in_place = rank % 3 == 0;
+                struct tb_choice choice = choose(atlas, &source, &c);
+                tb_atlas_close(atlas);
+                if (rank == 0)
+                    first = choice;
+                assert_ptr_equal(choice.best.algorithm, first.best.algorithm);
+                assert_int_equal(choice.best.argument, first.best.argument);
+                assert_int_equal(choice.best.time, first.best.time);
+            }
+        }
+}
+
+static void sizes_have_classes(void **state)
+{
+    uint32_t last = 0;
+    for (uint64_t bytes = 1; bytes < 5000; bytes++) {
+        uint32_t class = tb_size_class(bytes);
+        assert_true(class >= last);
+        assert_true(tb_size_class_least(class) <= bytes);
+        assert_true(tb_size_class_least(class) * 5 >= bytes * 4 - 4);
+        assert_int_equal(tb_size_class(tb_size_class_least(class)), class);
+        last = class;
+    }
+    assert_int_equal(tb_size_class(UINT64_MAX), 256);
+    assert_int_equal(tb_size_class_least(0), 0);
+    assert_int_equal(tb_size_class_least(tb_size_class(1ull << 63)), 1ull << 63);
+}
+
+/* Between two groups, and with neighbours, nobody knows everyone's program. */
+static void what_cannot_be_rated_has_a_reference(void **state)
+{
+    struct tb_atlas *atlas = atlas_open();
+    struct tb_collective c = call(TB_OPERATION_BCAST, SIZE, 10);
+    c.inter = true;
+    c.remote_size = 3;
+    struct tb_choice choice = choose(atlas, &apart, &c);
+    assert_string_equal(choice.best.algorithm->name, "inter");
+    assert_int_equal(choice.reason, TB_REASON_REFERENCE);
+    tb_atlas_close(atlas);
+}
+
+/* Everything can be chosen for, in groups of any size, without and with data. */
+static void there_is_always_a_choice(void **state)
+{
+    static const uint32_t sizes[] = {1, 2, 3, 7, 64, 65, 333};
+    struct tb_atlas *atlas = atlas_open();
+    for (int o = 0; o <= TB_OPERATION_EXSCAN; o++)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+            for (int k = 0; k < 8; k++) {
+                const struct tb_shape_source source = {.size = sizes[i], .host = k & 1 ? own_host : one_host};
+                struct tb_collective c = call((enum tb_operation)o, sizes[i], k & 2 ? 3000 : 0);
+                c.commutative = (k & 4) != 0;
+                c.root = sizes[i] - 1;
+                c.rank = 0;
+                struct tb_choice choice = choose(atlas, &source, &c);
+                assert_non_null(choice.best.algorithm);
+                if (choice.reason == TB_REASON_MODEL)
+                    assert_true(choice.best.time != TB_COST_NEVER);
+            }
+    tb_atlas_close(atlas);
+}
+
+/* ---- what the user prefers --------------------------------------------------------------------------------------- */
+
+static void parameters_go_before_the_model(void **state)
+{
+    struct tb_collective c = call(TB_OPERATION_BCAST, SIZE, 1000000);
+    struct tb_choice choice = choose_with("bcast", "chain:64k", &apart, &c);
+    assert_string_equal(choice.best.algorithm->name, "chain");
+    assert_int_equal(choice.best.argument, 65536);
+    assert_int_equal(choice.reason, TB_REASON_PARAMETER);
+    choice = choose_with("bcast", "chain", &apart, &c);
+    assert_string_equal(choice.best.algorithm->name, "chain");
+    assert_true(choice.best.argument > 0 && choice.best.time != TB_COST_NEVER);
+    /* Where it does not fit, something else runs. */
+    c.inter = true;
+    choice = choose_with("bcast", "chain:64k", &apart, &c);
+    assert_string_equal(choice.best.algorithm->name, "inter");
+}
+
+static void wrong_names_are_told(void **state)
+{
+    static const char *const bad[][2] = {{"bcast", "chian:64k"},
+                                         {"bcast", "linear:3"},
+                                         {"bcast", "chain:x"},
+                                         {"bcast", "chain:0"},
+                                         {"barrier", "ring"},
+                                         {"rules", "bcast ranks>8"},
+                                         {"rules", "cast linear"},
+                                         {"rules", "bcast size>8 linear"},
+                                         {"rules", "bcast linear;bcast ranks>x linear"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct tb_atlas *atlas = NULL;
+        assert_int_equal(tb_param_load(), TB_OK);
+        assert_int_equal(tb_param_set(bad[i][0], bad[i][1], TB_PARAM_LAUNCHER), TB_OK);
+        assert_int_equal(tb_atlas_open(&atlas), TB_ERR_ARGUMENT);
+        assert_non_null(strstr(tb_error_story(), bad[i][0]));
+        if (i == 0)
+            assert_non_null(strstr(tb_error_story(), "binomial"));
+    }
+    assert_int_equal(tb_param_load(), TB_OK);
+}
+
+static void rules_have_conditions(void **state)
+{
+    static const char rules[] = "bcast ranks>=8 bytes<64k linear; bcast hosts=1 binomial:1k # all\n"
+                                "barrier ranks<=100 linear";
+    struct tb_rules read;
+    struct tb_collective c = call(TB_OPERATION_BCAST, SIZE, 1000);
+    assert_int_equal(tb_rules_read(&read, rules, "here"), TB_OK);
+    assert_int_equal(read.count, 3);
+    assert_string_equal(tb_rules_find(&read, &c, 9, 1000)->name, "linear");
+    assert_null(tb_rules_find(&read, &c, 9, 65536));
+    assert_string_equal(tb_rules_find(&read, &c, 1, 65536)->name, "binomial");
+    c.size = 7;
+    assert_null(tb_rules_find(&read, &c, 9, 1000));
+    c.operation = TB_OPERATION_BARRIER;
+    assert_string_equal(tb_rules_find(&read, &c, 9, 0)->name, "linear");
+    assert_int_equal(tb_rules_read(&read, "\n# no\n\nbcast chain:4k\nbcast ranks!3 linear", "here"), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "here:5:"));
+}
+
+static void rules_are_read_from_a_file(void **state)
+{
+    char path[] = "/tmp/tombolo-rules-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(dprintf(fd, "# mine\nbcast ranks>=8 chain:16k\n\nbarrier linear # always\n"), 57);
+    close(fd);
+    assert_int_equal(tb_param_load(), TB_OK);
+    assert_int_equal(tb_param_set("rules", path, TB_PARAM_LAUNCHER), TB_OK);
+    assert_int_equal(tb_rules_load(), TB_OK);
+    unlink(path);
+    struct tb_atlas *atlas = atlas_open();
+    struct tb_collective c = call(TB_OPERATION_BARRIER, SIZE, 0);
+    struct tb_choice choice = choose(atlas, &together, &c);
+    assert_string_equal(choice.best.algorithm->name, "linear");
+    assert_int_equal(choice.reason, TB_REASON_RULE);
+    tb_atlas_close(atlas);
+    assert_int_equal(tb_param_set("rules", path, TB_PARAM_LAUNCHER), TB_OK);
+    assert_int_equal(tb_rules_load(), TB_ERR_SYSTEM);
+    assert_non_null(strstr(tb_error_story(), path));
+    assert_int_equal(tb_param_load(), TB_OK);
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 static struct tb_collective bcast(uint32_t root, uint64_t elements)
 {
-    return (struct tb_collective){.operation = TB_OPERATION_BCAST,
-                                  .size = 100,
-                                  .rank = 3,
-                                  .root = root,
-                                  .elements = elements,
-                                  .element_bytes = 4};
+    struct tb_collective c = call(TB_OPERATION_BCAST, SIZE, elements);
+    c.root = root;
+    c.element_bytes = 4;
+    return c;
 }
 
-static void the_choice_depends_on_the_size(void **state)
+struct desk {
+    struct tb_atlas *atlas;
+    struct tb_planner *planner;
+};
+
+static int desk_open(void **state)
 {
-    struct tb_collective c = {.operation = TB_OPERATION_BARRIER, .size = 2, .element_bytes = 1};
-    assert_string_equal(tb_choice_make(&c)->name, "linear");
-    c.size = 3;
-    assert_string_equal(tb_choice_make(&c)->name, "dissemination");
-    c.operation = TB_OPERATION_BCAST;
-    assert_string_equal(tb_choice_make(&c)->name, "binomial");
-    c.inter = true;
-    c.remote_size = 3;
-    assert_string_equal(tb_choice_make(&c)->name, "inter");
+    struct desk *d = calloc(1, sizeof *d);
+    assert_non_null(d);
+    assert_int_equal(tb_param_load(), TB_OK);
+    d->atlas = atlas_open();
+    assert_int_equal(tb_planner_open(d->atlas, &together, 3, &d->planner), TB_OK);
+    *state = d;
+    return 0;
+}
+
+static int desk_close(void **state)
+{
+    struct desk *d = *state;
+    tb_planner_close(d->planner);
+    tb_atlas_close(d->atlas);
+    free(d);
+    return 0;
 }
 
 /* What changes the program is part of what it is found by. */
 static void other_arguments_are_other_programs(void **state)
 {
-    struct tb_planner *p;
+    struct desk *d = *state;
     const struct tb_program *programs[4];
-    assert_int_equal(tb_planner_open(100, 3, &p), TB_OK);
     for (int i = 0; i < 4; i++) {
         struct tb_collective c = bcast(0, 10);
         c.operation = TB_OPERATION_ALLREDUCE;
         c.commutative = (i & 1) != 0;
         c.in_place = (i & 2) != 0;
-        assert_int_equal(tb_planner_program(p, &c, &programs[i]), TB_OK);
+        assert_int_equal(tb_planner_program(d->planner, &c, &programs[i]), TB_OK);
         for (int k = 0; k < i; k++)
             assert_ptr_not_equal(programs[i], programs[k]);
     }
     for (int i = 0; i < 4; i++)
-        tb_planner_release(p, programs[i]);
-    tb_planner_close(p);
+        tb_planner_release(d->planner, programs[i]);
 }
 
 static void a_program_is_found_again(void **state)
 {
-    struct tb_planner *p;
+    struct desk *d = *state;
     const struct tb_program *first, *again, *other;
-    assert_int_equal(tb_planner_open(100, 3, &p), TB_OK);
-    struct tb_collective c = bcast(5, 1000), larger = bcast(5, 5000);
-    assert_int_equal(tb_planner_program(p, &c, &first), TB_OK);
-    assert_int_equal(tb_planner_program(p, &larger, &other), TB_OK);
-    tb_planner_release(p, first);
-    c.elements = 1001;
-    assert_int_equal(tb_planner_program(p, &c, &again), TB_OK);
+    struct tb_collective c = bcast(5, 1024), larger = bcast(5, 5000);
+    assert_int_equal(tb_planner_program(d->planner, &c, &first), TB_OK);
+    assert_int_equal(tb_planner_program(d->planner, &larger, &other), TB_OK);
+    tb_planner_release(d->planner, first);
+    c.elements = 1027;
+    assert_int_equal(tb_planner_program(d->planner, &c, &again), TB_OK);
     assert_ptr_equal(first, again);
     assert_ptr_not_equal(first, other);
-    tb_planner_release(p, again);
-    tb_planner_release(p, other);
-    tb_planner_close(p);
+    tb_planner_release(d->planner, again);
+    tb_planner_release(d->planner, other);
+}
+
+/* It makes no difference with which call of a class a rank begins, or which others it has forgotten since. */
+static void a_program_follows_from_its_class(void **state)
+{
+    struct desk *d = *state;
+    const struct tb_program *mine, *theirs;
+    struct tb_planner *other;
+    assert_int_equal(tb_planner_open(d->atlas, &together, 3, &other), TB_OK);
+    assert_int_equal(tb_planner_prefer(d->planner, TB_OPERATION_BCAST, "chain:3000"), TB_OK);
+    assert_int_equal(tb_planner_prefer(other, TB_OPERATION_BCAST, "chain:3000"), TB_OK);
+    struct tb_collective a = bcast(0, 16384), b = bcast(0, 20479);
+    b.elements = b.elements * b.element_bytes;
+    b.element_bytes = 1;
+    assert_int_equal(tb_planner_program(d->planner, &a, &mine), TB_OK);
+    assert_int_equal(tb_planner_program(other, &b, &theirs), TB_OK);
+    assert_int_equal(mine->pieces, theirs->pieces);
+    assert_int_equal(mine->step_count, theirs->step_count);
+    assert_true(mine->pieces >= 65536 / 3000);
+    tb_planner_release(d->planner, mine);
+    tb_planner_release(other, theirs);
+    tb_planner_close(other);
+}
+
+static void a_communicator_has_wishes(void **state)
+{
+    struct desk *d = *state;
+    const struct tb_program *before, *after;
+    struct tb_usage usage;
+    struct tb_collective c = bcast(0, 100000);
+    assert_int_equal(tb_planner_program(d->planner, &c, &before), TB_OK);
+    assert_int_equal(tb_planner_prefer(d->planner, TB_OPERATION_BCAST, "chian"), TB_ERR_ARGUMENT);
+    assert_int_equal(tb_planner_prefer(d->planner, TB_OPERATION_BCAST, "linear"), TB_OK);
+    /* What runs goes on. */
+    assert_true(before->step_count > 0);
+    assert_int_equal(tb_planner_program(d->planner, &c, &after), TB_OK);
+    assert_ptr_not_equal(before, after);
+    tb_planner_release(d->planner, before);
+    for (int i = 0; i < 9; i++) {
+        tb_planner_release(d->planner, after);
+        assert_int_equal(tb_planner_program(d->planner, &c, &after), TB_OK);
+    }
+    tb_planner_release(d->planner, after);
+    tb_planner_flush_all(d->atlas);
+    tb_planner_flush_all(d->atlas);
+    assert_true(tb_atlas_usage(d->atlas, 1, &usage));
+    assert_int_equal(usage.calls, 10);
+    assert_int_equal(usage.operation, TB_OPERATION_BCAST);
+    assert_int_equal(usage.choice.reason, TB_REASON_INFO);
+    assert_string_equal(usage.choice.best.algorithm->name, "linear");
+    assert_false(tb_atlas_usage(d->atlas, 2, &usage));
+    assert_true(tb_atlas_usage(d->atlas, 0, &usage));
+    assert_int_equal(usage.calls, 1);
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+    assert_non_null(to);
+    tb_atlas_print(d->atlas, to);
+    fclose(to);
+    assert_non_null(strstr(text, "an info key"));
+    free(text);
 }
 
 static void what_runs_is_never_thrown_away(void **state)
 {
-    struct tb_planner *p;
+    struct desk *d = *state;
     const struct tb_program *programs[200];
-    assert_int_equal(tb_planner_open(100, 3, &p), TB_OK);
     for (uint32_t i = 0; i < 200; i++) {
         struct tb_collective c = bcast(i % 100, i < 100 ? 1 : 1000);
-        assert_int_equal(tb_planner_program(p, &c, &programs[i]), TB_OK);
+        assert_int_equal(tb_planner_program(d->planner, &c, &programs[i]), TB_OK);
     }
     for (uint32_t i = 0; i < 200; i++)
         for (uint32_t k = 0; k < i; k++)
             assert_ptr_not_equal(programs[i], programs[k]);
     for (uint32_t i = 0; i < 200; i++)
-        tb_planner_release(p, programs[i]);
-    tb_planner_close(p);
+        tb_planner_release(d->planner, programs[i]);
 }
 
 static void old_programs_make_room(void **state)
 {
-    struct tb_planner *p;
+    struct desk *d = *state;
     const struct tb_program *program;
-    assert_int_equal(tb_planner_open(100, 3, &p), TB_OK);
     for (uint32_t round = 0; round < 3; round++)
         for (uint32_t i = 0; i < 100; i++) {
             struct tb_collective c = bcast(i, 7);
-            assert_int_equal(tb_planner_program(p, &c, &program), TB_OK);
-            tb_planner_release(p, program);
+            assert_int_equal(tb_planner_program(d->planner, &c, &program), TB_OK);
+            tb_planner_release(d->planner, program);
         }
-    tb_planner_close(p);
+}
+
+/* Many communicators of many shapes come and go. */
+static void shapes_are_shared_and_forgotten(void **state)
+{
+    struct desk *d = *state;
+    struct tb_chart *charts[40], *again;
+    for (uint32_t i = 0; i < 40; i++) {
+        const struct tb_shape_source source = {.size = i + 2, .host = own_host};
+        assert_int_equal(tb_chart_get(d->atlas, &source, &charts[i]), TB_OK);
+        assert_int_equal(tb_chart_get(d->atlas, &source, &again), TB_OK);
+        assert_ptr_equal(charts[i], again);
+        tb_chart_release(d->atlas, again);
+    }
+    for (uint32_t i = 0; i < 40; i++)
+        tb_chart_release(d->atlas, charts[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_choice_depends_on_the_size), cmocka_unit_test(other_arguments_are_other_programs),
-        cmocka_unit_test(a_program_is_found_again), cmocka_unit_test(what_runs_is_never_thrown_away),
-        cmocka_unit_test(old_programs_make_room)};
+        cmocka_unit_test(links_alone_change_the_choice),
+        cmocka_unit_test(all_ranks_choose_alike),
+        cmocka_unit_test(sizes_have_classes),
+        cmocka_unit_test(what_cannot_be_rated_has_a_reference),
+        cmocka_unit_test(there_is_always_a_choice),
+        cmocka_unit_test(parameters_go_before_the_model),
+        cmocka_unit_test(wrong_names_are_told),
+        cmocka_unit_test(rules_have_conditions),
+        cmocka_unit_test(rules_are_read_from_a_file),
+        cmocka_unit_test_setup_teardown(other_arguments_are_other_programs, desk_open, desk_close),
+        cmocka_unit_test_setup_teardown(a_program_is_found_again, desk_open, desk_close),
+        cmocka_unit_test_setup_teardown(a_program_follows_from_its_class, desk_open, desk_close),
+        cmocka_unit_test_setup_teardown(a_communicator_has_wishes, desk_open, desk_close),
+        cmocka_unit_test_setup_teardown(what_runs_is_never_thrown_away, desk_open, desk_close),
+        cmocka_unit_test_setup_teardown(old_programs_make_room, desk_open, desk_close),
+        cmocka_unit_test_setup_teardown(shapes_are_shared_and_forgotten, desk_open, desk_close)};
+    TB_ASSERT(tb_param_load() == TB_OK);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,9 +68,9 @@ static bool steps_conflict(const struct tb_step *late, const struct tb_step *ear
     static const struct tb_slice nothing;
     for (int i = 0; i < 2; i++) {
         const struct tb_step *s = steps[i];
-        bool local = s->kind == TB_STEP_COPY || s->kind == TB_STEP_REDUCE;
-        writes[i] = local ? &s->other : s->kind == TB_STEP_RECEIVE ? &s->slice : &nothing;
-        reads[i][0] = s->kind == TB_STEP_RECEIVE ? &nothing : &s->slice;
+        bool message = s->kind == TB_STEP_SEND || s->kind == TB_STEP_RECEIVE;
+        writes[i] = !message ? &s->other : s->kind == TB_STEP_RECEIVE ? &s->slice : &nothing;
+        reads[i][0] = s->kind == TB_STEP_RECEIVE || s->kind == TB_STEP_MEASURE ? &nothing : &s->slice;
         reads[i][1] = s->kind == TB_STEP_REDUCE ? &s->other : &nothing;
     }
     return slices_meet(writes[0], writes[1]) || slices_meet(writes[0], reads[1][0]) ||
@@ -126,17 +126,18 @@ static uint32_t builder_add(struct tb_builder *b, const struct tb_step *step)
     return added;
 }
 
-/* WORK is as large as the furthest piece that a step touches. */
+/* WORK is as large as the furthest piece that a step touches; so is SIZES. */
 static void builder_measure(struct tb_builder *b, struct tb_slice slice)
 {
-    if (slice.symbol != TB_SYMBOL_WORK || slice.count == 0)
+    uint32_t *size = slice.symbol == TB_SYMBOL_WORK ? &b->program.work_pieces : &b->program.size_pieces;
+    if ((slice.symbol != TB_SYMBOL_WORK && slice.symbol != TB_SYMBOL_SIZES) || slice.count == 0)
         return;
     int64_t last = slice.first + (int64_t)slice.stride * (slice.count - 1);
     int64_t end = (last > slice.first ? last : slice.first) + 1;
     if (last < 0 || end > UINT32_MAX)
         builder_fail(b, tb_error(TB_ERR_LIMIT, "a program needs piece %lld of its work space", (long long)last));
-    else if (end > b->program.work_pieces)
-        b->program.work_pieces = (uint32_t)end;
+    else if (end > *size)
+        *size = (uint32_t)end;
 }
 
 uint32_t tb_builder_send(struct tb_builder *b, uint32_t peer, uint16_t edge, struct tb_slice slice)
@@ -200,6 +201,13 @@ void tb_builder_after_shifted(struct tb_builder *b, uint32_t step)
     builder_depend(b, step, TB_AFTER_SHIFTED);
 }
 
+void tb_builder_after_lag(struct tb_builder *b, uint32_t step, uint32_t lag)
+{
+    builder_depend(b, step, TB_AFTER_SHIFTED);
+    if (b->error == TB_OK)
+        b->program.steps[b->program.step_count - 1].lag = lag;
+}
+
 /* The last added step; NULL after an error. */
 static struct tb_step *builder_last(struct tb_builder *b)
 {
@@ -243,6 +251,51 @@ void tb_builder_like(struct tb_builder *b, struct tb_slice shape)
         shape.count != s->slice.count)
         builder_fail(b, tb_error(TB_ERR_ARGUMENT, "only a message from or to WORK can be as long as other pieces"));
     s->other = shape;
+}
+
+void tb_builder_upto(struct tb_builder *b)
+{
+    struct tb_step *s = builder_last(b);
+    if (s == NULL)
+        return;
+    if (s->kind != TB_STEP_SEND && s->kind != TB_STEP_RECEIVE)
+        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "only a message can have any length up to that of its pieces"));
+    s->upto = true;
+}
+
+uint32_t tb_builder_composite(struct tb_builder *b, const struct tb_contract *contract, uint32_t root,
+                              struct tb_slice give, struct tb_slice get)
+{
+    builder_measure(b, give);
+    builder_measure(b, get);
+    return builder_add(b, &(struct tb_step){.kind = TB_STEP_COMPOSITE,
+                                            .joined = true,
+                                            .peer = root,
+                                            .slice = give,
+                                            .other = get,
+                                            .contract = *contract});
+}
+
+uint32_t tb_builder_measure(struct tb_builder *b, struct tb_slice pieces, uint32_t first_size)
+{
+    struct tb_slice sizes = {TB_SYMBOL_SIZES, first_size, 1, pieces.count};
+    return builder_move(b, TB_STEP_MEASURE, pieces, sizes);
+}
+
+uint32_t tb_builder_bind(struct tb_builder *b, uint32_t sizes)
+{
+    if (b->program.binds)
+        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "the work space of a program is bound twice"));
+    b->program.binds = true;
+    uint32_t step = builder_move(b, TB_STEP_BIND, (struct tb_slice){TB_SYMBOL_SIZES, 0, 1, sizes},
+                                 (struct tb_slice){TB_SYMBOL_WORK, 0, 1, sizes});
+    tb_builder_join(b);
+    return step;
+}
+
+void tb_builder_whole(struct tb_builder *b)
+{
+    b->program.work_whole = true;
 }
 
 int tb_builder_finish(struct tb_builder *b, struct tb_program **program)

@@ -20,6 +20,11 @@ const char *tb_operation_name(unsigned operation)
         [TB_OPERATION_REDUCE_SCATTER_BLOCK] = "MPI_Reduce_scatter_block",
         [TB_OPERATION_SCAN] = "MPI_Scan",
         [TB_OPERATION_EXSCAN] = "MPI_Exscan",
+        [TB_OPERATION_NEIGHBOR_ALLGATHER] = "MPI_Neighbor_allgather",
+        [TB_OPERATION_NEIGHBOR_ALLGATHERV] = "MPI_Neighbor_allgatherv",
+        [TB_OPERATION_NEIGHBOR_ALLTOALL] = "MPI_Neighbor_alltoall",
+        [TB_OPERATION_NEIGHBOR_ALLTOALLV] = "MPI_Neighbor_alltoallv",
+        [TB_OPERATION_NEIGHBOR_ALLTOALLW] = "MPI_Neighbor_alltoallw",
     };
     return operation < TB_OPERATION_COUNT ? names[operation] : "an unknown collective";
 }

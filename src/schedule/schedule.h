@@ -31,6 +31,11 @@ enum tb_operation {
     TB_OPERATION_REDUCE_SCATTER_BLOCK,
     TB_OPERATION_SCAN,
     TB_OPERATION_EXSCAN,
+    TB_OPERATION_NEIGHBOR_ALLGATHER,
+    TB_OPERATION_NEIGHBOR_ALLGATHERV,
+    TB_OPERATION_NEIGHBOR_ALLTOALL,
+    TB_OPERATION_NEIGHBOR_ALLTOALLV,
+    TB_OPERATION_NEIGHBOR_ALLTOALLW,
     TB_OPERATION_COUNT
 };
 
@@ -40,13 +45,54 @@ const char *tb_operation_name(unsigned operation);
 enum tb_step_kind {
     TB_STEP_SEND,
     TB_STEP_RECEIVE,
-    TB_STEP_COPY,     /* from `slice` to `other` */
-    TB_STEP_REDUCE,   /* other = slice op other: `slice` holds what comes first in the order of ranks */
-    TB_STEP_COMPOSITE /* a protocol of its own with a contract; carried out by a driver of the engine */
+    TB_STEP_COPY,      /* from `slice` to `other` */
+    TB_STEP_REDUCE,    /* other = slice op other: `slice` holds what comes first in the order of ranks */
+    TB_STEP_COMPOSITE, /* a protocol of its own with a contract; carried out by a driver of the engine */
+    TB_STEP_MEASURE,   /* `other`, in SIZES, is how many bytes the pieces of `slice` have */
+    TB_STEP_BIND       /* `other`, in WORK, has pieces of as many bytes as `slice`, in SIZES, says */
+};
+
+/* What a composite step does for all ranks of the communicator together. Every rank has such a step, with the same
+ * contract, root, driver and edge. It gives `slice` and gets `other`; count 0 on a rank that gives or gets nothing.
+ *   BARRIER    nobody has finished it before all have started it
+ *   BCAST      `other` of all but the root is then `slice` of the root
+ *   REDUCE     `other` of the root is the reduction of everyone's `slice`, piece by piece
+ *   ALLREDUCE  `other` of everyone is that
+ * Reductions combine in the order of ranks, unless the operation is commutative. The step is one item: its pieces are
+ * joined. */
+enum tb_composite {
+    TB_COMPOSITE_BARRIER,
+    TB_COMPOSITE_BCAST,
+    TB_COMPOSITE_REDUCE,
+    TB_COMPOSITE_ALLREDUCE,
+    TB_COMPOSITE_COUNT
+};
+
+/* Who carries a composite step out, and what it costs, for the simulator: a rank is done `rounds` latencies after the
+ * last one came, plus the time in which the bytes pass `passes` times through one port, both of the widest level that
+ * the ranks span. */
+enum tb_driver {
+    TB_DRIVER_COMMON /* through memory that all ranks share; elements of reductions up to TB_COMMON_ELEMENT bytes */
+};
+#define TB_COMMON_ELEMENT 4096u
+
+struct tb_contract {
+    uint8_t composite; /* enum tb_composite */
+    uint8_t driver;    /* enum tb_driver: who of the engine */
+    uint16_t rounds, passes;
 };
 
 /* Symbolic buffers, bound at each start. */
-enum tb_symbol { TB_SYMBOL_IN, TB_SYMBOL_OUT, TB_SYMBOL_WORK, TB_SYMBOL_COUNT };
+enum tb_symbol {
+    TB_SYMBOL_IN,
+    TB_SYMBOL_OUT,
+    TB_SYMBOL_WORK,
+    /* Numbers of eight bytes, for programs whose sizes are not known to all: ranks measure what they have and tell the
+     * others, and who has come to know the sizes of what it is to pass on makes room for it in WORK with a BIND step,
+     * which there is at most one of and which begins at piece 0 of WORK. */
+    TB_SYMBOL_SIZES,
+    TB_SYMBOL_COUNT
+};
 
 struct tb_slice {
     enum tb_symbol symbol;
@@ -57,21 +103,24 @@ struct tb_slice {
 
 struct tb_step {
     enum tb_step_kind kind;
-    bool piecewise;  /* all dependencies hold piece by piece */
-    bool joined;     /* all pieces are one: they lie side by side and go as one message */
-    uint8_t group;   /* that the peer is in; 0: of the channel, which of an intercommunicator is the remote group;
-                      * 1: the local group of an intercommunicator */
-    uint16_t edge;   /* tells messages between the same two ranks in one collective apart; both ends use the same */
-    uint32_t peer;   /* rank in its group, of SEND and RECEIVE */
+    bool piecewise; /* all dependencies hold piece by piece */
+    bool joined;    /* all pieces are one: they lie side by side and go as one message */
+    bool upto;      /* RECEIVE: takes any length up to that of its piece; SEND, to such a receive: goes even if empty */
+    uint8_t group;  /* that the peer is in; 0: of the channel, which of an intercommunicator is the remote group;
+                     * 1: the local group of an intercommunicator */
+    uint16_t edge;  /* tells messages between the same two ranks in one collective apart; both ends use the same */
+    uint32_t peer;  /* rank in its group, of SEND and RECEIVE; root of COMPOSITE */
     uint32_t window; /* pieces in flight; 0: all */
+    uint32_t lag;    /* of shifted dependencies: item k after item k - lag; 0 means 1 */
     /* Of SEND and RECEIVE `other` may say how long the pieces are: those of `slice` in WORK then only have room. */
     struct tb_slice slice, other;
-    uint32_t after;       /* index of the first dependency in program->after */
-    uint32_t after_count; /* steps that must be done before; they come earlier in the program */
+    struct tb_contract contract; /* of COMPOSITE */
+    uint32_t after;              /* index of the first dependency in program->after */
+    uint32_t after_count;        /* steps that must be done before; they come earlier in the program */
 };
 
-/* In program->after: this dependency holds piece by piece; or shifted, piece k after piece k - 1, so that a ring's
- * first piece waits for nothing. */
+/* In program->after: this dependency holds piece by piece; or shifted, piece k after piece k - 1 (or k - lag, if the
+ * step has one), so that a ring's first piece waits for nothing. */
 #define TB_AFTER_PIECEWISE (1u << 31)
 #define TB_AFTER_SHIFTED   (1u << 30)
 #define TB_AFTER_STEP(a)   ((a) & ~(TB_AFTER_PIECEWISE | TB_AFTER_SHIFTED))
@@ -80,6 +129,9 @@ struct tb_program {
     uint32_t step_count;
     uint32_t pieces;      /* that IN and OUT are cut into; the last one may be shorter; 0: no data */
     uint32_t work_pieces; /* size of WORK */
+    uint32_t size_pieces; /* count of SIZES */
+    bool binds;           /* there is a BIND step: WORK is packed bytes, and there when that is done */
+    bool work_whole;      /* WORK is cut as IN is, into as many copies of it as are needed, also where IN is blocks */
     struct tb_step *steps;
     uint32_t *after;
 };
@@ -97,7 +149,8 @@ static inline uint32_t tb_step_needs(const struct tb_step *s, uint32_t after, ui
 {
     if (s->joined || !(s->piecewise || (after & (TB_AFTER_PIECEWISE | TB_AFTER_SHIFTED)) != 0))
         return before_items;
-    uint32_t needed = (after & TB_AFTER_SHIFTED) != 0 ? item : item + 1;
+    uint32_t lag = (after & TB_AFTER_SHIFTED) == 0 ? 0 : s->lag > 1 ? s->lag : 1;
+    uint32_t needed = item + 1 > lag ? item + 1 - lag : 0;
     return needed < before_items ? needed : before_items;
 }
 
@@ -128,12 +181,23 @@ uint32_t tb_builder_reduce(struct tb_builder *b, struct tb_slice first, struct t
 void tb_builder_after(struct tb_builder *b, uint32_t step);
 void tb_builder_after_pieces(struct tb_builder *b, uint32_t step);
 void tb_builder_after_shifted(struct tb_builder *b, uint32_t step);
+/* Shifted by `lag` pieces; all shifted dependencies of a step have the same lag. */
+void tb_builder_after_lag(struct tb_builder *b, uint32_t step, uint32_t lag);
 /* The last added step: piece by piece dependencies, and how many pieces may be in flight. */
 void tb_builder_pipeline(struct tb_builder *b, uint32_t window);
 /* The last added step: all pieces are one; its peer is in the local group; its pieces are as long as these. */
 void tb_builder_join(struct tb_builder *b);
 void tb_builder_local(struct tb_builder *b);
 void tb_builder_like(struct tb_builder *b, struct tb_slice shape);
+/* The last added step: up to the length of its pieces. */
+void tb_builder_upto(struct tb_builder *b);
+uint32_t tb_builder_composite(struct tb_builder *b, const struct tb_contract *contract, uint32_t root,
+                              struct tb_slice give, struct tb_slice get);
+/* Sizes of pieces, and room in WORK for pieces of such sizes. */
+uint32_t tb_builder_measure(struct tb_builder *b, struct tb_slice pieces, uint32_t first_size);
+uint32_t tb_builder_bind(struct tb_builder *b, uint32_t sizes);
+/* WORK is cut as IN. */
+void tb_builder_whole(struct tb_builder *b);
 int tb_builder_finish(struct tb_builder *b, struct tb_program **program); /* allocated in one piece */
 void tb_program_free(struct tb_program *program);
 
@@ -150,6 +214,10 @@ struct tb_validation {
     void *context;
     uint64_t (*combine)(void *context, uint64_t first, uint64_t second);
     uint32_t split; /* intercommunicator: so many ranks are its first group, the others its second; 0: there is none */
+    /* How long a piece is, so that both ends of a message and of a copy can be compared; NULL: all are alike. WORK is
+     * not asked about where a BIND step says it, and may have room for any length. */
+#define TB_LENGTH_ANY UINT64_MAX
+    uint64_t (*length)(void *context, uint32_t rank, enum tb_symbol symbol, uint32_t piece);
 };
 int tb_schedule_validate(const struct tb_validation *validation);
 

@@ -21,6 +21,11 @@ static const uint64_t *expect(void *context, uint32_t rank, enum tb_symbol symbo
     return symbol == TB_SYMBOL_OUT ? source : NULL;
 }
 
+static const uint64_t *nothing_expected(void *context, uint32_t rank, enum tb_symbol symbol)
+{
+    return NULL;
+}
+
 static int validate(struct tb_program **programs, uint32_t ranks)
 {
     struct tb_validation v = {.ranks = ranks, .programs = programs, .initial = initial, .expect = expect};
@@ -157,6 +162,24 @@ static void a_cycle_is_found(void **state)
     assert_int_equal(validate(p, 2), TB_ERR_MISMATCH);
 }
 
+/* Both send first and receive when that is done: a long message would wait for its receiver forever. */
+static void waiting_for_each_other_is_found(void **state)
+{
+    for (int waits = 0; waits < 2; waits++) {
+        struct tb_program *p[2];
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            struct tb_builder b;
+            tb_builder_open(&b, 0);
+            uint32_t sent = tb_builder_send(&b, 1 - rank, 0, OUT(0));
+            tb_builder_receive(&b, 1 - rank, 0, OUT(0));
+            if (waits)
+                tb_builder_after(&b, sent);
+            p[rank] = finish(&b);
+        }
+        assert_int_equal(validate(p, 2), waits ? TB_ERR_MISMATCH : TB_OK);
+    }
+}
+
 static void an_edge_used_twice_is_found(void **state)
 {
     struct tb_builder b;
@@ -168,7 +191,7 @@ static void an_edge_used_twice_is_found(void **state)
 }
 
 /* Operands are numbered by rank, and only neighbours may be combined: low digit the last one, high digit the first. */
-static uint64_t operands[3][1] = {{0x11}, {0x22}, {0x33}}, total[] = {0x13};
+static uint64_t operands[3][2] = {{0x11, 0x11}, {0x22, 0x22}, {0x33, 0x33}}, total[] = {0x13, 0x13};
 
 static uint64_t *operand(void *context, uint32_t rank, enum tb_symbol symbol)
 {
@@ -206,7 +229,7 @@ static int reduce_to_first(bool in_order, bool ordered)
         tb_builder_send(&b, 0, 0, IN);
         p[rank] = finish(&b);
     }
-    struct tb_validation v = {3, p, operand, reduced, NULL, neighbours, 0};
+    struct tb_validation v = {3, p, operand, reduced, NULL, neighbours, 0, NULL};
     int rc = tb_schedule_validate(&v);
     for (int i = 0; i < 3; i++)
         tb_program_free(p[i]);
@@ -351,6 +374,155 @@ static void a_shape_is_for_work_alone(void **state)
     tb_program_free(p);
 }
 
+/* ---- lengths ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t five_or_three(void *context, uint32_t rank, enum tb_symbol symbol, uint32_t piece)
+{
+    return piece == *(uint32_t *)context ? 3 : 5;
+}
+
+/* Piece 1 of one rank to piece 1, or 2, of the other, where the last piece is shorter. */
+static int send_piece(uint32_t to, bool upto)
+{
+    struct tb_builder b;
+    struct tb_program *p[2];
+    uint32_t shorter = 2;
+    tb_builder_open(&b, 3);
+    tb_builder_send(&b, 1, 0, (struct tb_slice){TB_SYMBOL_OUT, upto ? 2 : 1, 1, 1});
+    p[0] = finish(&b);
+    tb_builder_open(&b, 3);
+    tb_builder_receive(&b, 0, 0, (struct tb_slice){TB_SYMBOL_WORK, to, 1, 1});
+    if (upto)
+        tb_builder_upto(&b);
+    p[1] = finish(&b);
+    struct tb_validation v = {.ranks = 2, .programs = p, .initial = initial, .context = &shorter};
+    v.expect = nothing_expected;
+    v.length = five_or_three;
+    int rc = tb_schedule_validate(&v);
+    tb_program_free(p[0]);
+    tb_program_free(p[1]);
+    return rc;
+}
+
+static void lengths_are_compared(void **state)
+{
+    assert_int_equal(send_piece(1, false), TB_OK);
+    assert_int_equal(send_piece(2, false), TB_ERR_MISMATCH);
+    assert_int_equal(send_piece(1, true), TB_OK);
+    assert_int_equal(send_piece(2, true), TB_OK);
+}
+
+#define SIZES(first, n) ((struct tb_slice){TB_SYMBOL_SIZES, (first), 1, (n)})
+
+/* Rank 0 tells rank 1 the sizes of three pieces, or of fewer, and sends them. */
+static int send_sizes(uint32_t told, bool ordered)
+{
+    struct tb_builder b;
+    struct tb_program *p[2];
+    uint32_t shorter = 1;
+    tb_builder_open(&b, 3);
+    tb_builder_order(&b);
+    tb_builder_measure(&b, OUT(told), 0);
+    tb_builder_send(&b, 1, 0, SIZES(0, told));
+    tb_builder_join(&b);
+    tb_builder_send(&b, 1, 1, OUT(3));
+    p[0] = finish(&b);
+    tb_builder_open(&b, 3);
+    if (ordered)
+        tb_builder_order(&b);
+    tb_builder_receive(&b, 0, 0, SIZES(0, told));
+    tb_builder_join(&b);
+    tb_builder_bind(&b, 3);
+    tb_builder_receive(&b, 0, 1, (struct tb_slice){TB_SYMBOL_WORK, 0, 1, 3});
+    p[1] = finish(&b);
+    struct tb_validation v = {.ranks = 2, .programs = p, .initial = initial, .context = &shorter};
+    v.expect = nothing_expected;
+    v.length = five_or_three;
+    int rc = tb_schedule_validate(&v);
+    tb_program_free(p[0]);
+    tb_program_free(p[1]);
+    return rc;
+}
+
+static void sizes_must_be_known(void **state)
+{
+    assert_int_equal(send_sizes(3, true), TB_OK);
+    assert_int_equal(send_sizes(2, true), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "undefined"));
+    assert_int_equal(send_sizes(3, false), TB_ERR_ARGUMENT);
+    struct tb_builder b;
+    struct tb_program *p = NULL;
+    tb_builder_open(&b, 1);
+    tb_builder_bind(&b, 1);
+    tb_builder_bind(&b, 1);
+    assert_int_equal(tb_builder_finish(&b, &p), TB_ERR_ARGUMENT);
+}
+
+/* ---- composite steps --------------------------------------------------------------------------------------------- */
+
+static const uint64_t *reduced_everywhere(void *context, uint32_t rank, enum tb_symbol symbol)
+{
+    return symbol == TB_SYMBOL_OUT ? total : NULL;
+}
+
+enum composite_fault { RIGHT, ABSENT, OTHER_ROOT, TWO_PIECES, LATE };
+
+/* All three ranks reduce for all, but rank 2 does something else. */
+static int reduce_together(enum tb_composite composite, enum composite_fault fault)
+{
+    struct tb_program *p[3];
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        struct tb_contract contract = {.composite = (uint8_t)composite, .rounds = 1, .passes = 1};
+        bool wrong = rank == 2, gets = composite == TB_COMPOSITE_ALLREDUCE || rank == 0;
+        uint32_t pieces = wrong && fault == TWO_PIECES ? 2 : 1;
+        struct tb_builder b;
+        tb_builder_open(&b, pieces);
+        tb_builder_order(&b);
+        if (wrong && fault == LATE)
+            tb_builder_receive(&b, 0, 0, (struct tb_slice){TB_SYMBOL_IN, 0, 1, 1});
+        if (!wrong || fault != ABSENT)
+            tb_builder_composite(&b, &contract, wrong && fault == OTHER_ROOT ? 1 : 0,
+                                 (struct tb_slice){TB_SYMBOL_IN, 0, 1, pieces}, OUT(gets ? pieces : 0));
+        p[rank] = finish(&b);
+    }
+    struct tb_validation v = {
+        3, p, operand, composite == TB_COMPOSITE_ALLREDUCE ? reduced_everywhere : reduced, NULL, neighbours, 0, NULL};
+    int rc = tb_schedule_validate(&v);
+    for (int i = 0; i < 3; i++)
+        tb_program_free(p[i]);
+    return rc;
+}
+
+static void composites_keep_their_contract(void **state)
+{
+    assert_int_equal(reduce_together(TB_COMPOSITE_ALLREDUCE, RIGHT), TB_OK);
+    assert_int_equal(reduce_together(TB_COMPOSITE_REDUCE, RIGHT), TB_OK);
+    assert_int_equal(reduce_together(TB_COMPOSITE_ALLREDUCE, ABSENT), TB_ERR_MISMATCH);
+    assert_int_equal(reduce_together(TB_COMPOSITE_REDUCE, OTHER_ROOT), TB_ERR_MISMATCH);
+    assert_int_equal(reduce_together(TB_COMPOSITE_ALLREDUCE, TWO_PIECES), TB_ERR_ARGUMENT);
+    assert_int_equal(reduce_together(TB_COMPOSITE_ALLREDUCE, LATE), TB_ERR_MISMATCH);
+    assert_int_equal(reduce_together(TB_COMPOSITE_BCAST, RIGHT), TB_ERR_ARGUMENT);
+}
+
+/* What waits for a composite step comes after it: the root's data is sent on by the others. */
+static void a_composite_broadcast(void **state)
+{
+    struct tb_program *p[3];
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        const struct tb_contract contract = {.composite = TB_COMPOSITE_BCAST};
+        struct tb_builder b;
+        tb_builder_open(&b, 4);
+        tb_builder_order(&b);
+        tb_builder_composite(&b, &contract, 0, OUT(rank == 0 ? 4 : 0), OUT(rank == 0 ? 0 : 4));
+        if (rank == 1)
+            tb_builder_send(&b, 2, 0, OUT(4));
+        if (rank == 2)
+            tb_builder_receive(&b, 1, 0, OUT(4));
+        p[rank] = finish(&b);
+    }
+    assert_int_equal(validate(p, 3), TB_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(builder_makes_programs),
@@ -360,12 +532,17 @@ int main(void)
                                        cmocka_unit_test(wrong_programs_are_found),
                                        cmocka_unit_test(a_cycle_is_found),
                                        cmocka_unit_test(an_edge_used_twice_is_found),
+                                       cmocka_unit_test(waiting_for_each_other_is_found),
                                        cmocka_unit_test(reductions_are_checked),
                                        cmocka_unit_test(joined_pieces_are_one_message),
                                        cmocka_unit_test(shifted_dependencies),
                                        cmocka_unit_test(shifted_races_are_found),
                                        cmocka_unit_test(groups_have_their_own_ranks),
                                        cmocka_unit_test(the_builder_orders_steps),
-                                       cmocka_unit_test(a_shape_is_for_work_alone)};
+                                       cmocka_unit_test(a_shape_is_for_work_alone),
+                                       cmocka_unit_test(lengths_are_compared),
+                                       cmocka_unit_test(sizes_must_be_known),
+                                       cmocka_unit_test(composites_keep_their_contract),
+                                       cmocka_unit_test(a_composite_broadcast)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

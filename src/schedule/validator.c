@@ -1,30 +1,36 @@
 /* The validator executes all programs symbolically, piece by piece, and checks what a run alone would not show: steps
- * of one rank that touch the same piece must be ordered by dependencies, not by luck. */
+ * of one rank that touch the same piece must be ordered by dependencies, not by luck; and nobody may count on messages
+ * that leave before they are received: a send is done when its message has been taken. */
 #include "schedule/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#define WINDOW_LIMIT 32u /* pieces in flight that the executor allows, whatever a step says */
+
 struct mail {
-    uint32_t from, to;
+    uint32_t from;
     uint16_t edge;
     uint32_t pieces; /* 0: an empty message */
-    uint32_t step;   /* of the sender, for the story */
+    uint64_t length;
+    uint32_t step; /* of the sender, for the story */
     struct mail *next;
     uint64_t contents[];
 };
 
 struct rank_state {
     const struct tb_program *program;
-    uint32_t *done; /* items of each step */
+    uint32_t *done;    /* items of each step */
+    uint32_t *started; /* of sends: those that are on their way or done */
     uint64_t *contents[TB_SYMBOL_COUNT];
     uint32_t pieces[TB_SYMBOL_COUNT];
+    uint64_t *bound;               /* lengths of the pieces of WORK, if there is a BIND step */
+    struct mail *mail, **mail_end; /* sent to it and not received, in order */
 };
 
 struct validator {
     const struct tb_validation *v;
     struct rank_state *ranks;
-    struct mail *mail, **mail_end; /* sent and not received, in order */
 };
 
 /* How many pieces one item covers. */
@@ -41,7 +47,41 @@ static uint32_t item_piece(const struct tb_slice *s, uint32_t item, uint32_t i)
 
 static bool step_local(const struct tb_step *s)
 {
-    return s->kind == TB_STEP_COPY || s->kind == TB_STEP_REDUCE;
+    return s->kind != TB_STEP_SEND && s->kind != TB_STEP_RECEIVE;
+}
+
+static uint64_t piece_length(const struct validator *c, uint32_t rank, enum tb_symbol symbol, uint32_t piece)
+{
+    const struct rank_state *r = &c->ranks[rank];
+    if (symbol == TB_SYMBOL_SIZES)
+        return sizeof(uint64_t);
+    return symbol == TB_SYMBOL_WORK && r->program->binds ? r->bound[piece]
+                                                         : c->v->length(c->v->context, rank, symbol, piece);
+}
+
+/* How long an item of a slice is; 0 if nobody says so. */
+static uint64_t item_length(const struct validator *c, uint32_t rank, const struct tb_step *s,
+                            const struct tb_slice *slice, uint32_t item)
+{
+    uint64_t length = 0;
+    for (uint32_t i = 0; c->v->length != NULL && i < item_pieces(s); i++) {
+        uint64_t more = piece_length(c, rank, slice->symbol, item_piece(slice, item, i));
+        if (more == TB_LENGTH_ANY)
+            return TB_LENGTH_ANY;
+        length += more;
+    }
+    return length;
+}
+
+/* Of a message, `other` may give the lengths. */
+static uint64_t message_length(const struct validator *c, uint32_t rank, const struct tb_step *s, uint32_t item)
+{
+    return item_length(c, rank, s, s->other.count > 0 ? &s->other : &s->slice, item);
+}
+
+static bool step_sizes(const struct tb_step *s)
+{
+    return s->kind == TB_STEP_MEASURE || s->kind == TB_STEP_BIND;
 }
 
 /* The number of a step's peer among all ranks; those of an intercommunicator's second group follow the first. */
@@ -60,7 +100,7 @@ static uint32_t peer_limit(const struct tb_validation *v, uint32_t rank, const s
 
 static const char *step_name(enum tb_step_kind kind)
 {
-    static const char *const names[] = {"send", "receive", "copy", "reduce", "composite"};
+    static const char *const names[] = {"send", "receive", "copy", "reduce", "composite", "measure", "bind"};
     return names[kind];
 }
 
@@ -105,7 +145,10 @@ static int program_check(const struct validator *c, uint32_t rank)
     const struct tb_program *p = r->program;
     for (uint32_t i = 0; i < p->step_count; i++) {
         const struct tb_step *s = &p->steps[i];
-        if (s->kind == TB_STEP_COMPOSITE || (s->kind == TB_STEP_REDUCE && c->v->combine == NULL))
+        bool reduces = s->kind == TB_STEP_REDUCE ||
+                       (s->kind == TB_STEP_COMPOSITE && (s->contract.composite == TB_COMPOSITE_REDUCE ||
+                                                         s->contract.composite == TB_COMPOSITE_ALLREDUCE));
+        if (reduces && c->v->combine == NULL)
             return tb_error(TB_ERR_UNSUPPORTED, "rank %u, step %u: kind %d is not validated", rank, i, (int)s->kind);
         int error = slice_check(r, rank, i, &s->slice);
         if (error == TB_OK)
@@ -125,44 +168,69 @@ static int program_check(const struct validator *c, uint32_t rank)
 /* ---- order within a rank --------------------------------------------------------------------------------------------
  */
 
-enum { ORDER_NONE, ORDER_SHIFTED, ORDER_PIECEWISE, ORDER_WHOLE };
+/* How a step comes after another: its k-th item after the (k - lag)-th of that one, or after all of it, or not at all.
+ */
+#define ORDER_NONE  UINT32_MAX
+#define ORDER_WHOLE (UINT32_MAX - 1)
 
-static uint8_t order_direct(const struct tb_step *s, uint32_t after)
+static uint32_t order_direct(const struct tb_step *s, uint32_t after)
 {
     if (s->joined || !(s->piecewise || TB_AFTER_STEP(after) != after))
         return ORDER_WHOLE;
-    return (after & TB_AFTER_SHIFTED) != 0 ? ORDER_SHIFTED : ORDER_PIECEWISE;
+    return (after & TB_AFTER_SHIFTED) == 0 ? 0 : s->lag > 1 ? s->lag : 1;
 }
 
-/* How a step comes after what a step before it comes after; nothing is claimed where two shifts, or a shift and a whole
- * dependency on it, meet. */
-static uint8_t order_through(uint8_t direct, uint8_t before)
+/* Which of two claims says more. */
+static bool order_stronger(uint32_t a, uint32_t b)
 {
-    if (before == ORDER_NONE || (before == ORDER_SHIFTED && direct != ORDER_PIECEWISE))
+    return a != b && a != ORDER_NONE && (b == ORDER_NONE || a == ORDER_WHOLE || (b != ORDER_WHOLE && a < b));
+}
+
+/* How a step comes after `early` if it comes `direct`ly after `middle`, which comes `before` after that one: after all
+ * of it if it waits for all of the middle one, whose last item waits for its last. */
+static uint32_t order_through(uint32_t direct, const struct tb_step *middle, uint32_t before,
+                              const struct tb_step *early)
+{
+    if (before == ORDER_NONE)
         return ORDER_NONE;
-    if (direct == ORDER_SHIFTED)
-        return ORDER_SHIFTED;
-    return direct > before ? direct : before;
+    if (direct == ORDER_WHOLE) {
+        bool all = before == ORDER_WHOLE || (uint64_t)tb_step_items(early) + before <= tb_step_items(middle);
+        return all ? ORDER_WHOLE : ORDER_NONE;
+    }
+    if (before == ORDER_WHOLE)
+        return direct == 0 ? ORDER_WHOLE : direct;
+    return direct + before;
+}
+
+/* Step i comes directly after step j, and so after all that this one comes after. */
+static void order_add(const struct tb_program *p, uint32_t *order, size_t i, size_t j, uint32_t direct)
+{
+    size_t n = p->step_count;
+    if (order_stronger(direct, order[i * n + j]))
+        order[i * n + j] = direct;
+    for (size_t k = 0; k < j; k++) {
+        uint32_t through = order_through(direct, &p->steps[j], order[j * n + k], &p->steps[k]);
+        if (order_stronger(through, order[i * n + k]))
+            order[i * n + k] = through;
+    }
 }
 
 /* order[i * n + k]: how step i comes after step k, directly or through others. */
-static uint8_t *order_make(const struct tb_program *p)
+static uint32_t *order_make(const struct tb_program *p)
 {
     size_t n = p->step_count;
-    uint8_t *order = calloc(n * n + 1, 1);
-    for (size_t i = 0; order != NULL && i < n; i++) {
+    uint32_t *order = malloc((n * n + 1) * sizeof *order);
+    if (order == NULL)
+        return NULL;
+    memset(order, 0xff, (n * n + 1) * sizeof *order);
+    for (size_t i = 0; i < n; i++) {
         const struct tb_step *s = &p->steps[i];
         for (uint32_t d = 0; d < s->after_count; d++) {
-            uint32_t after = p->after[s->after + d];
-            uint8_t direct = order_direct(s, after);
-            size_t j = TB_AFTER_STEP(after);
-            if (order[i * n + j] < direct)
-                order[i * n + j] = direct;
-            for (size_t k = 0; k < j; k++) {
-                uint8_t through = order_through(direct, order[j * n + k]);
-                if (order[i * n + k] < through)
-                    order[i * n + k] = through;
-            }
+            uint32_t after = p->after[s->after + d], direct = order_direct(s, after), j = TB_AFTER_STEP(after);
+            order_add(p, order, i, j, direct);
+            /* The first piece of one is all of it, too. */
+            if (direct == 0 && tb_step_items(&p->steps[j]) == 1)
+                order_add(p, order, i, j, ORDER_WHOLE);
         }
     }
     return order;
@@ -176,33 +244,44 @@ static const struct tb_slice *step_writes(const struct tb_step *s)
 
 static const struct tb_slice *step_reads(const struct tb_step *s)
 {
-    return s->kind == TB_STEP_RECEIVE ? NULL : &s->slice;
+    return s->kind == TB_STEP_RECEIVE || s->kind == TB_STEP_MEASURE ? NULL : &s->slice;
+}
+
+/* Which item of a slice a piece is, if it is one. */
+static bool slice_find(const struct tb_slice *s, uint32_t piece, uint32_t *item)
+{
+    int64_t way = (int64_t)piece - s->first;
+    if (s->count == 0 || (s->stride == 0 ? way != 0 : way % s->stride != 0))
+        return false;
+    int64_t at = s->stride == 0 ? s->count - 1 : way / s->stride;
+    *item = (uint32_t)at;
+    return at >= 0 && at < s->count;
 }
 
 /* Whether an item of `late` and one of `early` touch a piece without being ordered. */
-static bool slices_race(const struct tb_slice *late, const struct tb_slice *early, uint8_t order)
+static bool slices_race(const struct tb_slice *late, const struct tb_slice *early, uint32_t order)
 {
     if (late == NULL || early == NULL || late->symbol != early->symbol || order == ORDER_WHOLE)
         return false;
-    for (uint32_t i = 0; i < late->count; i++)
-        for (uint32_t k = 0; k < early->count; k++)
-            if (tb_slice_piece(late, i) == tb_slice_piece(early, k) &&
-                (order == ORDER_NONE || i < k || (order == ORDER_SHIFTED && i == k)))
-                return true;
+    for (uint32_t i = 0; i < late->count; i++) {
+        uint32_t k;
+        if (slice_find(early, tb_slice_piece(late, i), &k) && (order == ORDER_NONE || i < (uint64_t)k + order))
+            return true;
+    }
     return false;
 }
 
 static int races_check(const struct validator *c, uint32_t rank)
 {
     const struct tb_program *p = c->ranks[rank].program;
-    uint8_t *order = order_make(p);
+    uint32_t *order = order_make(p);
     if (order == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory to validate a program of %u steps", p->step_count);
     int error = TB_OK;
     for (uint32_t i = 0; i < p->step_count && error == TB_OK; i++)
         for (uint32_t k = 0; k < i && error == TB_OK; k++) {
             const struct tb_step *late = &p->steps[i], *early = &p->steps[k];
-            uint8_t o = order[(size_t)i * p->step_count + k];
+            uint32_t o = order[(size_t)i * p->step_count + k];
             if (slices_race(step_writes(late), step_reads(early), o) ||
                 slices_race(step_writes(late), step_writes(early), o) ||
                 slices_race(step_reads(late), step_writes(early), o))
@@ -233,14 +312,16 @@ static int item_send(struct validator *c, uint32_t rank, uint32_t step, uint32_t
     struct mail *m = calloc(1, sizeof *m + pieces * sizeof m->contents[0]);
     if (m == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory to validate a schedule");
-    *m = (struct mail){.from = rank, .to = peer_rank(c->v, rank, s), .edge = s->edge, .pieces = pieces, .step = step};
-    *c->mail_end = m;
-    c->mail_end = &m->next;
+    uint32_t to = peer_rank(c->v, rank, s);
+    *m = (struct mail){.from = rank, .edge = s->edge, .pieces = pieces, .step = step};
+    m->length = message_length(c, rank, s, item);
+    *c->ranks[to].mail_end = m;
+    c->ranks[to].mail_end = &m->next;
     for (uint32_t i = 0; i < pieces; i++) {
         m->contents[i] = c->ranks[rank].contents[s->slice.symbol][item_piece(&s->slice, item, i)];
         if (m->contents[i] == 0)
             return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u sends piece %u to rank %u, which is undefined then",
-                            rank, step, item_piece(&s->slice, item, i), m->to);
+                            rank, step, item_piece(&s->slice, item, i), to);
     }
     return TB_OK;
 }
@@ -250,23 +331,50 @@ static int item_receive(struct validator *c, uint32_t rank, uint32_t step, uint3
 {
     const struct tb_step *s = &c->ranks[rank].program->steps[step];
     uint32_t from = peer_rank(c->v, rank, s), pieces = item_pieces(s);
-    for (struct mail **at = &c->mail; *at != NULL; at = &(*at)->next) {
+    struct rank_state *r = &c->ranks[rank];
+    for (struct mail **at = &r->mail; *at != NULL; at = &(*at)->next) {
         struct mail *m = *at;
-        if (m->from != from || m->to != rank || m->edge != s->edge)
+        if (m->from != from || m->edge != s->edge)
             continue;
+        uint64_t room = message_length(c, rank, s, item);
+        if (m->length > room || (m->length < room && !s->upto && room != TB_LENGTH_ANY))
+            return tb_error(TB_ERR_MISMATCH,
+                            "rank %u, step %u has room for %llu elements from rank %u, whose step %u sends %llu", rank,
+                            step, (unsigned long long)room, m->from, m->step, (unsigned long long)m->length);
         if (m->pieces != pieces)
             return tb_error(TB_ERR_MISMATCH,
                             "rank %u, step %u expects a message of %u pieces from rank %u, whose step %u sends %u",
                             rank, step, pieces, m->from, m->step, m->pieces);
         for (uint32_t i = 0; i < pieces; i++)
             c->ranks[rank].contents[s->slice.symbol][item_piece(&s->slice, item, i)] = m->contents[i];
+        c->ranks[m->from].done[m->step]++;
         *at = m->next;
-        if (c->mail_end == &m->next)
-            c->mail_end = at;
+        if (r->mail_end == &m->next)
+            r->mail_end = at;
         free(m);
         return TB_OK;
     }
     return TB_AGAIN;
+}
+
+/* The contents of SIZES are numbers plus one. */
+static int item_measure(struct validator *c, uint32_t rank, uint32_t step, uint32_t item)
+{
+    struct rank_state *r = &c->ranks[rank];
+    const struct tb_step *s = &r->program->steps[step];
+    for (uint32_t i = 0; i < item_pieces(s); i++) {
+        uint32_t from = item_piece(&s->slice, item, i), to = item_piece(&s->other, item, i);
+        if (s->kind == TB_STEP_MEASURE) {
+            uint64_t length = c->v->length != NULL ? piece_length(c, rank, s->slice.symbol, from) : 0;
+            r->contents[TB_SYMBOL_SIZES][to] = length + 1;
+        } else if (r->contents[TB_SYMBOL_SIZES][from] == 0) {
+            return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u makes room of a size %u that is undefined then", rank,
+                            step, from);
+        } else {
+            r->bound[to] = r->contents[TB_SYMBOL_SIZES][from] - 1;
+        }
+    }
+    return TB_OK;
 }
 
 /* A copy or a reduction. */
@@ -274,6 +382,10 @@ static int item_move(struct validator *c, uint32_t rank, uint32_t step, uint32_t
 {
     struct rank_state *r = &c->ranks[rank];
     const struct tb_step *s = &r->program->steps[step];
+    uint64_t from = item_length(c, rank, s, &s->slice, item), to = item_length(c, rank, s, &s->other, item);
+    if (from != to && from != TB_LENGTH_ANY && to != TB_LENGTH_ANY)
+        return tb_error(TB_ERR_MISMATCH, "rank %u, step %u (%s) has pieces of different lengths", rank, step,
+                        step_name(s->kind));
     for (uint32_t i = 0; i < item_pieces(s); i++) {
         uint64_t content = r->contents[s->slice.symbol][item_piece(&s->slice, item, i)];
         uint64_t *into = &r->contents[s->other.symbol][item_piece(&s->other, item, i)];
@@ -289,6 +401,125 @@ static int item_move(struct validator *c, uint32_t rank, uint32_t step, uint32_t
     return TB_OK;
 }
 
+/* ---- composite steps ------------------------------------------------------------------------------------------------
+ */
+
+/* The step of a rank that belongs to a composite step of another rank; STEP_LOST: there is none. */
+#define STEP_LOST UINT32_MAX
+
+static uint32_t composite_find(const struct tb_program *p, const struct tb_step *like)
+{
+    for (uint32_t i = 0; i < p->step_count; i++) {
+        const struct tb_step *s = &p->steps[i];
+        if (s->kind == TB_STEP_COMPOSITE && s->edge == like->edge && s->peer == like->peer &&
+            s->contract.composite == like->contract.composite && s->contract.driver == like->contract.driver)
+            return i;
+    }
+    return STEP_LOST;
+}
+
+/* Which ranks give, and which get. */
+static bool composite_gives(const struct tb_step *s, uint32_t rank)
+{
+    return s->contract.composite == TB_COMPOSITE_BCAST ? rank == s->peer
+                                                       : s->contract.composite != TB_COMPOSITE_BARRIER;
+}
+
+static bool composite_gets(const struct tb_step *s, uint32_t rank)
+{
+    switch (s->contract.composite) {
+    case TB_COMPOSITE_BCAST:
+        return rank != s->peer;
+    case TB_COMPOSITE_REDUCE:
+        return rank == s->peer;
+    default:
+        return s->contract.composite == TB_COMPOSITE_ALLREDUCE;
+    }
+}
+
+static int composite_check(const struct validator *c, uint32_t rank, const struct tb_step *s, uint32_t pieces)
+{
+    bool wrong = s->slice.count != (composite_gives(s, rank) ? pieces : 0) ||
+                 s->other.count != (composite_gets(s, rank) ? pieces : 0);
+    if (wrong || s->contract.composite >= TB_COMPOSITE_COUNT || s->peer >= c->v->ranks)
+        return tb_error(TB_ERR_ARGUMENT, "rank %u: a composite step gives %u pieces and gets %u of %u", rank,
+                        s->slice.count, s->other.count, pieces);
+    return TB_OK;
+}
+
+/* What a composite makes of the k-th piece of all ranks. */
+static int composite_piece(struct validator *c, const struct tb_step *like, uint32_t k, uint64_t *result)
+{
+    *result = 0;
+    for (uint32_t rank = 0; rank < c->v->ranks; rank++) {
+        const struct rank_state *r = &c->ranks[rank];
+        const struct tb_step *s = &r->program->steps[composite_find(r->program, like)];
+        if (!composite_gives(s, rank))
+            continue;
+        uint64_t content = r->contents[s->slice.symbol][tb_slice_piece(&s->slice, k)];
+        if (content != 0 && *result != 0)
+            content = c->v->combine(c->v->context, *result, content);
+        if (content == 0)
+            return tb_error(TB_ERR_ARGUMENT, "rank %u gives a composite step a piece %u that it cannot use", rank, k);
+        *result = content;
+    }
+    return TB_OK;
+}
+
+/* All ranks do it together; TB_AGAIN: somebody has not come to it yet. */
+static int composite_run(struct validator *c, uint32_t rank, uint32_t step)
+{
+    const struct tb_step *like = &c->ranks[rank].program->steps[step];
+    uint32_t pieces = like->slice.count > like->other.count ? like->slice.count : like->other.count;
+    for (uint32_t i = 0; i < c->v->ranks; i++) {
+        const struct rank_state *r = &c->ranks[i];
+        uint32_t found = composite_find(r->program, like);
+        if (found == STEP_LOST)
+            return tb_error(TB_ERR_MISMATCH, "rank %u, step %u: rank %u has no such composite step", rank, step, i);
+        int error = composite_check(c, i, &r->program->steps[found], pieces);
+        if (error != TB_OK)
+            return error;
+        if (!item_ready(r, &r->program->steps[found], 0))
+            return TB_AGAIN;
+    }
+    for (uint32_t k = 0; k < pieces; k++) {
+        uint64_t result;
+        int error = composite_piece(c, like, k, &result);
+        for (uint32_t i = 0; i < c->v->ranks && error == TB_OK; i++) {
+            struct rank_state *r = &c->ranks[i];
+            const struct tb_step *s = &r->program->steps[composite_find(r->program, like)];
+            if (composite_gets(s, i))
+                r->contents[s->other.symbol][tb_slice_piece(&s->other, k)] = result;
+        }
+        if (error != TB_OK)
+            return error;
+    }
+    for (uint32_t i = 0; i < c->v->ranks; i++)
+        c->ranks[i].done[composite_find(c->ranks[i].program, like)] = i == rank ? 0 : 1;
+    return TB_OK;
+}
+
+/* ---- everyone -------------------------------------------------------------------------------------------------------
+ */
+
+/* Starts what can be started of a step that sends. */
+static int send_advance(struct validator *c, uint32_t rank, uint32_t step)
+{
+    struct rank_state *r = &c->ranks[rank];
+    const struct tb_step *s = &r->program->steps[step];
+    uint32_t window = s->window == 0 || s->window > WINDOW_LIMIT ? WINDOW_LIMIT : s->window;
+    int moved = 0;
+    while (r->started[step] < tb_step_items(s) && r->started[step] - r->done[step] < window &&
+           item_ready(r, s, r->started[step])) {
+        int rc = item_send(c, rank, step, r->started[step]);
+        if (rc < 0)
+            return rc;
+        r->started[step]++;
+        moved = 1;
+    }
+    return moved;
+}
+
 /* Everything that one rank can do now. Returns how much, or an error. */
 static int rank_advance(struct validator *c, uint32_t rank)
 {
@@ -296,10 +527,18 @@ static int rank_advance(struct validator *c, uint32_t rank)
     int moved = 0;
     for (uint32_t i = 0; i < r->program->step_count; i++) {
         const struct tb_step *s = &r->program->steps[i];
+        if (s->kind == TB_STEP_SEND) {
+            int sent = send_advance(c, rank, i);
+            if (sent < 0)
+                return sent;
+            moved = moved > 0 ? moved : sent;
+            continue;
+        }
         while (r->done[i] < tb_step_items(s) && item_ready(r, s, r->done[i])) {
-            int rc = s->kind == TB_STEP_SEND      ? item_send(c, rank, i, r->done[i])
-                     : s->kind == TB_STEP_RECEIVE ? item_receive(c, rank, i, r->done[i])
-                                                  : item_move(c, rank, i, r->done[i]);
+            int rc = s->kind == TB_STEP_RECEIVE     ? item_receive(c, rank, i, r->done[i])
+                     : s->kind == TB_STEP_COMPOSITE ? composite_run(c, rank, i)
+                     : step_sizes(s)                ? item_measure(c, rank, i, r->done[i])
+                                                    : item_move(c, rank, i, r->done[i]);
             if (rc < 0)
                 return rc;
             if (rc == TB_AGAIN)
@@ -321,7 +560,12 @@ static int stuck_story(const struct validator *c)
         const struct rank_state *r = &c->ranks[rank];
         for (uint32_t i = 0; i < r->program->step_count; i++) {
             const struct tb_step *s = &r->program->steps[i];
-            if (r->done[i] < tb_step_items(s) && item_ready(r, s, r->done[i]))
+            if (r->done[i] == tb_step_items(s) || !item_ready(r, s, r->done[i]))
+                continue;
+            if (s->kind == TB_STEP_COMPOSITE)
+                return tb_error(TB_ERR_MISMATCH, "rank %u waits in its composite step %u for a rank that never comes",
+                                rank, i);
+            if (s->kind == TB_STEP_RECEIVE)
                 return tb_error(TB_ERR_MISMATCH,
                                 "rank %u, step %u waits for a message from rank %u on edge %u that never comes", rank,
                                 i, peer_rank(c->v, rank, s), s->edge);
@@ -333,9 +577,12 @@ static int stuck_story(const struct validator *c)
 static int end_check(const struct validator *c)
 {
     int error = stuck_story(c);
-    if (error == TB_OK && c->mail != NULL)
-        error = tb_error(TB_ERR_MISMATCH, "rank %u, step %u sends to rank %u on edge %u, which does not receive it",
-                         c->mail->from, c->mail->step, c->mail->to, c->mail->edge);
+    for (uint32_t rank = 0; rank < c->v->ranks && error == TB_OK; rank++) {
+        const struct mail *m = c->ranks[rank].mail;
+        if (m != NULL)
+            error = tb_error(TB_ERR_MISMATCH, "rank %u, step %u sends to rank %u on edge %u, which does not receive it",
+                             m->from, m->step, rank, m->edge);
+    }
     for (uint32_t rank = 0; rank < c->v->ranks && error == TB_OK; rank++)
         for (int symbol = 0; symbol < TB_SYMBOL_COUNT && error == TB_OK; symbol++) {
             const struct rank_state *r = &c->ranks[rank];
@@ -353,16 +600,22 @@ static int rank_open(struct validator *c, uint32_t rank)
 {
     struct rank_state *r = &c->ranks[rank];
     r->program = c->v->programs[rank];
+    r->mail_end = &r->mail;
     r->done = calloc((size_t)r->program->step_count + 1, sizeof *r->done);
-    bool whole = r->done != NULL;
+    r->started = calloc((size_t)r->program->step_count + 1, sizeof *r->started);
+    r->bound = calloc((size_t)r->program->work_pieces + 1, sizeof *r->bound);
+    bool whole = r->done != NULL && r->started != NULL && r->bound != NULL;
     for (int symbol = 0; symbol < TB_SYMBOL_COUNT; symbol++) {
-        r->pieces[symbol] = symbol == TB_SYMBOL_WORK ? r->program->work_pieces : r->program->pieces;
+        r->pieces[symbol] = symbol == TB_SYMBOL_WORK    ? r->program->work_pieces
+                            : symbol == TB_SYMBOL_SIZES ? r->program->size_pieces
+                                                        : r->program->pieces;
         r->contents[symbol] = calloc((size_t)r->pieces[symbol] + 1, sizeof(uint64_t));
         if (r->contents[symbol] == NULL) {
             whole = false;
             continue;
         }
-        const uint64_t *initial = c->v->initial(c->v->context, rank, (enum tb_symbol)symbol);
+        const uint64_t *initial =
+            symbol == TB_SYMBOL_SIZES ? NULL : c->v->initial(c->v->context, rank, (enum tb_symbol)symbol);
         if (initial != NULL)
             memcpy(r->contents[symbol], initial, r->pieces[symbol] * sizeof(uint64_t));
     }
@@ -371,13 +624,15 @@ static int rank_open(struct validator *c, uint32_t rank)
 
 static void validator_close(struct validator *c)
 {
-    while (c->mail != NULL) {
-        struct mail *m = c->mail;
-        c->mail = m->next;
-        free(m);
-    }
     for (uint32_t rank = 0; rank < c->v->ranks; rank++) {
+        while (c->ranks[rank].mail != NULL) {
+            struct mail *m = c->ranks[rank].mail;
+            c->ranks[rank].mail = m->next;
+            free(m);
+        }
         free(c->ranks[rank].done);
+        free(c->ranks[rank].started);
+        free(c->ranks[rank].bound);
         for (int symbol = 0; symbol < TB_SYMBOL_COUNT; symbol++)
             free(c->ranks[rank].contents[symbol]);
     }
@@ -386,7 +641,7 @@ static void validator_close(struct validator *c)
 
 int tb_schedule_validate(const struct tb_validation *validation)
 {
-    struct validator c = {.v = validation, .mail_end = &c.mail};
+    struct validator c = {.v = validation};
     c.ranks = calloc((size_t)validation->ranks + 1, sizeof *c.ranks);
     if (c.ranks == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory to validate %u ranks", validation->ranks);

@@ -64,6 +64,9 @@ struct tb_transport_config {
     const int *doorbells;              /* an eventfd for each of the host's ranks */
     /* tcp: asks for a connected, proved stream; the answer comes later through tb_tcp_adopt or tb_tcp_refused */
     int (*connect)(void *context, struct tb_proc to, enum tb_stream stream);
+    /* tcp: adopts what has been connected meanwhile without our asking. Asked before a peer is said to have left: a
+     * connection that it opened, wrote to and closed again may still be on its way to us. May be NULL. */
+    void (*arrivals)(void *context);
     void *connect_context;
     /* fault: the specification, and what is wrapped */
     const char *fault;
@@ -123,6 +126,7 @@ extern const struct tb_transport_table tb_transport_fault;
 
 /* shm: the bytes that the agent must provide for `ranks` ranks of a host. */
 size_t tb_shm_segment_bytes(uint32_t ranks);
+#include "transport/shm/board.h"
 
 /* tcp: a connected, proved, nonblocking socket to `proc`, made by either side's wish. Takes the descriptor in any case.
  */

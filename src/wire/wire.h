@@ -79,6 +79,8 @@ static inline uint64_t tb_match_collective(uint32_t number, uint8_t operation, u
 {
     return (uint64_t)number << 32 | (uint64_t)operation << 24 | (uint64_t)edge << 8;
 }
+/* In its last byte: the number belongs to a persistent collective, for as long as that lives. */
+#define TB_MATCH_KEPT             1u
 #define TB_MATCH_NUMBER(match)    ((uint32_t)((match) >> 32))
 #define TB_MATCH_OPERATION(match) ((uint8_t)((match) >> 24))
 #define TB_MATCH_EDGE(match)      ((uint16_t)((match) >> 8))
@@ -118,6 +120,12 @@ static inline uint64_t tb_context_make(uint8_t job, uint32_t leader, uint32_t co
 {
     return (uint64_t)job << 56 | (uint64_t)(leader & 0xffffff) << 32 | (uint64_t)(counter & 0x1fffffff) << 3 |
            (uint64_t)plane;
+}
+
+/* The process that made it up. */
+static inline uint32_t tb_context_leader(uint64_t context)
+{
+    return (uint32_t)(context >> 32) & 0xffffff;
 }
 
 static inline uint64_t tb_context_plane(uint64_t context, enum tb_plane plane)

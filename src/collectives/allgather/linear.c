@@ -18,5 +18,5 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_allgather_linear = {TB_OPERATION_ALLGATHER, "linear", tb_fits_any, make};
-const struct tb_algorithm tb_allgatherv_linear = {TB_OPERATION_ALLGATHERV, "linear", tb_fits_any, make};
+const struct tb_algorithm tb_allgather_linear = {TB_OPERATION_ALLGATHER, "linear", tb_fits_any, make, NULL, NULL};
+const struct tb_algorithm tb_allgatherv_linear = {TB_OPERATION_ALLGATHERV, "linear", tb_fits_any, make, NULL, NULL};

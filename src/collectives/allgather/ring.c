@@ -38,5 +38,5 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_allgather_ring = {TB_OPERATION_ALLGATHER, "ring", NULL, make};
-const struct tb_algorithm tb_allgatherv_ring = {TB_OPERATION_ALLGATHERV, "ring", NULL, make};
+const struct tb_algorithm tb_allgather_ring = {TB_OPERATION_ALLGATHER, "ring", NULL, make, NULL, NULL};
+const struct tb_algorithm tb_allgatherv_ring = {TB_OPERATION_ALLGATHERV, "ring", NULL, make, NULL, NULL};

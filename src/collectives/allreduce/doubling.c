@@ -62,4 +62,4 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_allreduce_doubling = {TB_OPERATION_ALLREDUCE, "doubling", NULL, make};
+const struct tb_algorithm tb_allreduce_doubling = {TB_OPERATION_ALLREDUCE, "doubling", NULL, make, NULL, NULL};

@@ -24,6 +24,6 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_alltoall_linear = {TB_OPERATION_ALLTOALL, "linear", fits, make};
-const struct tb_algorithm tb_alltoallv_linear = {TB_OPERATION_ALLTOALLV, "linear", fits, make};
-const struct tb_algorithm tb_alltoallw_linear = {TB_OPERATION_ALLTOALLW, "linear", fits, make};
+const struct tb_algorithm tb_alltoall_linear = {TB_OPERATION_ALLTOALL, "linear", fits, make, NULL, NULL};
+const struct tb_algorithm tb_alltoallv_linear = {TB_OPERATION_ALLTOALLV, "linear", fits, make, NULL, NULL};
+const struct tb_algorithm tb_alltoallw_linear = {TB_OPERATION_ALLTOALLW, "linear", fits, make, NULL, NULL};

@@ -26,6 +26,6 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_alltoall_pairwise = {TB_OPERATION_ALLTOALL, "pairwise", fits, make};
-const struct tb_algorithm tb_alltoallv_pairwise = {TB_OPERATION_ALLTOALLV, "pairwise", fits, make};
-const struct tb_algorithm tb_alltoallw_pairwise = {TB_OPERATION_ALLTOALLW, "pairwise", fits, make};
+const struct tb_algorithm tb_alltoall_pairwise = {TB_OPERATION_ALLTOALL, "pairwise", fits, make, NULL, NULL};
+const struct tb_algorithm tb_alltoallv_pairwise = {TB_OPERATION_ALLTOALLV, "pairwise", fits, make, NULL, NULL};
+const struct tb_algorithm tb_alltoallw_pairwise = {TB_OPERATION_ALLTOALLW, "pairwise", fits, make, NULL, NULL};

@@ -36,6 +36,6 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_alltoall_swap = {TB_OPERATION_ALLTOALL, "swap", fits, make};
-const struct tb_algorithm tb_alltoallv_swap = {TB_OPERATION_ALLTOALLV, "swap", fits, make};
-const struct tb_algorithm tb_alltoallw_swap = {TB_OPERATION_ALLTOALLW, "swap", fits, make};
+const struct tb_algorithm tb_alltoall_swap = {TB_OPERATION_ALLTOALL, "swap", fits, make, NULL, NULL};
+const struct tb_algorithm tb_alltoallv_swap = {TB_OPERATION_ALLTOALLV, "swap", fits, make, NULL, NULL};
+const struct tb_algorithm tb_alltoallw_swap = {TB_OPERATION_ALLTOALLW, "swap", fits, make, NULL, NULL};

@@ -25,4 +25,4 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_barrier_dissemination = {TB_OPERATION_BARRIER, "dissemination", NULL, make};
+const struct tb_algorithm tb_barrier_dissemination = {TB_OPERATION_BARRIER, "dissemination", NULL, make, NULL, NULL};

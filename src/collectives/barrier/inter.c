@@ -34,4 +34,4 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_barrier_inter = {TB_OPERATION_BARRIER, "inter", tb_fits_inter, make};
+const struct tb_algorithm tb_barrier_inter = {TB_OPERATION_BARRIER, "inter", tb_fits_inter, make, NULL, NULL};

@@ -26,4 +26,4 @@ static bool fits(const struct tb_collective *c)
     return !c->inter && c->size <= 1024; /* rank 0's program has a dependency for each pair of ranks */
 }
 
-const struct tb_algorithm tb_barrier_linear = {TB_OPERATION_BARRIER, "linear", fits, make};
+const struct tb_algorithm tb_barrier_linear = {TB_OPERATION_BARRIER, "linear", fits, make, NULL, NULL};

@@ -1,15 +1,11 @@
 /* A tree in which each rank that has the data sends it to the one half of the remaining distance away, the furthest
- * first: ceil(log2 p) messages one after the other, each of the whole data. */
+ * first: ceil(log2 p) messages one after the other, each of the whole data: log2 p (L + 2o + m G). In pieces, levels
+ * overlap, while the root's port still carries everything log2 p times. */
 #include "collectives/algorithms.h"
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
-    struct tb_builder b;
-    tb_builder_open(&b, 1);
-    tb_builder_order(&b);
-    const struct tb_tree tree = {.size = c->size, .rank = c->rank, .root = c->root};
-    tb_tree_broadcast(&b, &tree, tb_slice_one(TB_SYMBOL_OUT, 0));
-    return tb_builder_finish(&b, program);
+    return tb_family_make_bcast(c, TB_TREE_BINOMIAL, 0, true, program);
 }
 
-const struct tb_algorithm tb_bcast_binomial = {TB_OPERATION_BCAST, "binomial", NULL, make};
+const struct tb_algorithm tb_bcast_binomial = {TB_OPERATION_BCAST, "binomial", NULL, make, "piece", NULL};

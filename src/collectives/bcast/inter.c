@@ -19,4 +19,4 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_bcast_inter = {TB_OPERATION_BCAST, "inter", tb_fits_inter, make};
+const struct tb_algorithm tb_bcast_inter = {TB_OPERATION_BCAST, "inter", tb_fits_inter, make, NULL, NULL};

@@ -15,4 +15,4 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_bcast_linear = {TB_OPERATION_BCAST, "linear", NULL, make};
+const struct tb_algorithm tb_bcast_linear = {TB_OPERATION_BCAST, "linear", NULL, make, NULL, NULL};

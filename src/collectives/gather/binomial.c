@@ -67,4 +67,4 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_gather_binomial = {TB_OPERATION_GATHER, "binomial", fits, make};
+const struct tb_algorithm tb_gather_binomial = {TB_OPERATION_GATHER, "binomial", fits, make, NULL, NULL};

@@ -20,5 +20,5 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_gather_linear = {TB_OPERATION_GATHER, "linear", tb_fits_any, make};
-const struct tb_algorithm tb_gatherv_linear = {TB_OPERATION_GATHERV, "linear", tb_fits_any, make};
+const struct tb_algorithm tb_gather_linear = {TB_OPERATION_GATHER, "linear", tb_fits_any, make, NULL, NULL};
+const struct tb_algorithm tb_gatherv_linear = {TB_OPERATION_GATHERV, "linear", tb_fits_any, make, NULL, NULL};

@@ -32,4 +32,4 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_reduce_linear = {TB_OPERATION_REDUCE, "linear", NULL, make};
+const struct tb_algorithm tb_reduce_linear = {TB_OPERATION_REDUCE, "linear", NULL, make, NULL, NULL};

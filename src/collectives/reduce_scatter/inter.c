@@ -29,6 +29,7 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_reduce_scatter_inter = {TB_OPERATION_REDUCE_SCATTER, "inter", tb_fits_inter, make};
-const struct tb_algorithm tb_reduce_scatter_block_inter = {TB_OPERATION_REDUCE_SCATTER_BLOCK, "inter", tb_fits_inter,
-                                                           make};
+const struct tb_algorithm tb_reduce_scatter_inter = {
+    TB_OPERATION_REDUCE_SCATTER, "inter", tb_fits_inter, make, NULL, NULL};
+const struct tb_algorithm tb_reduce_scatter_block_inter = {
+    TB_OPERATION_REDUCE_SCATTER_BLOCK, "inter", tb_fits_inter, make, NULL, NULL};

@@ -36,5 +36,6 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_reduce_scatter_linear = {TB_OPERATION_REDUCE_SCATTER, "linear", NULL, make};
-const struct tb_algorithm tb_reduce_scatter_block_linear = {TB_OPERATION_REDUCE_SCATTER_BLOCK, "linear", NULL, make};
+const struct tb_algorithm tb_reduce_scatter_linear = {TB_OPERATION_REDUCE_SCATTER, "linear", NULL, make, NULL, NULL};
+const struct tb_algorithm tb_reduce_scatter_block_linear = {
+    TB_OPERATION_REDUCE_SCATTER_BLOCK, "linear", NULL, make, NULL, NULL};

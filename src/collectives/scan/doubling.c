@@ -48,5 +48,5 @@ static int make_exscan(const struct tb_collective *c, struct tb_program **progra
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_scan_doubling = {TB_OPERATION_SCAN, "doubling", NULL, make_scan};
-const struct tb_algorithm tb_exscan_doubling = {TB_OPERATION_EXSCAN, "doubling", NULL, make_exscan};
+const struct tb_algorithm tb_scan_doubling = {TB_OPERATION_SCAN, "doubling", NULL, make_scan, NULL, NULL};
+const struct tb_algorithm tb_exscan_doubling = {TB_OPERATION_EXSCAN, "doubling", NULL, make_exscan, NULL, NULL};

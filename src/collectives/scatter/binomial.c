@@ -69,4 +69,4 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_scatter_binomial = {TB_OPERATION_SCATTER, "binomial", fits, make};
+const struct tb_algorithm tb_scatter_binomial = {TB_OPERATION_SCATTER, "binomial", fits, make, NULL, NULL};

@@ -21,5 +21,5 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     return tb_builder_finish(&b, program);
 }
 
-const struct tb_algorithm tb_scatter_linear = {TB_OPERATION_SCATTER, "linear", tb_fits_any, make};
-const struct tb_algorithm tb_scatterv_linear = {TB_OPERATION_SCATTERV, "linear", tb_fits_any, make};
+const struct tb_algorithm tb_scatter_linear = {TB_OPERATION_SCATTER, "linear", tb_fits_any, make, NULL, NULL};
+const struct tb_algorithm tb_scatterv_linear = {TB_OPERATION_SCATTERV, "linear", tb_fits_any, make, NULL, NULL};

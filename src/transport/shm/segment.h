@@ -1,7 +1,7 @@
 /* The segment: the memory that all ranks of a host share. Made by the agent, zero at first and sparse, so that only
  * what is touched costs memory. First a page for each rank, then a ring for each ordered pair of ranks, a receiver's
- * rings side by side. Everything is found by arithmetic; nothing in it is a pointer. Whoever opens the transport writes
- * its own page; who writes what afterwards stands at each field. */
+ * rings side by side, then boards (board.h). Everything is found by arithmetic; nothing in it is a pointer. Whoever
+ * opens the transport writes its own page; who writes what afterwards stands at each field. */
 #ifndef TB_TRANSPORT_SHM_SEGMENT_H
 #define TB_TRANSPORT_SHM_SEGMENT_H
 
@@ -35,5 +35,13 @@ static inline void *tb_shm_ring_of(void *segment, uint32_t ranks, uint32_t from,
 {
     return (char *)segment + (size_t)ranks * TB_SHM_PAGE + ((size_t)to * ranks + from) * tb_ring_bytes(bulk);
 }
+
+struct tb_transport;
+struct tb_transport_config;
+
+/* Where the boards begin. */
+void *tb_shm_boards_of(void *segment, uint32_t ranks);
+const struct tb_transport_config *tb_shm_config(const struct tb_transport *transport);
+bool tb_shm_registered(const struct tb_transport *transport); /* for fences by the kernel, see doorbell.h */
 
 #endif

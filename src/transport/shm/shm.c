@@ -79,9 +79,30 @@ static size_t shm_bulk_bytes(void)
     return bulk;
 }
 
+static size_t shm_rings_end(uint32_t ranks)
+{
+    size_t end = (size_t)ranks * TB_SHM_PAGE + (size_t)ranks * ranks * tb_ring_bytes(shm_bulk_bytes());
+    return (end + TB_SHM_PAGE - 1) / TB_SHM_PAGE * TB_SHM_PAGE;
+}
+
 size_t tb_shm_segment_bytes(uint32_t ranks)
 {
-    return (size_t)ranks * TB_SHM_PAGE + (size_t)ranks * ranks * tb_ring_bytes(shm_bulk_bytes());
+    return shm_rings_end(ranks) + tb_boards_bytes(ranks);
+}
+
+void *tb_shm_boards_of(void *segment, uint32_t ranks)
+{
+    return (char *)segment + shm_rings_end(ranks);
+}
+
+const struct tb_transport_config *tb_shm_config(const struct tb_transport *transport)
+{
+    return &((const struct shm_transport *)transport)->config;
+}
+
+bool tb_shm_registered(const struct tb_transport *transport)
+{
+    return ((const struct shm_transport *)transport)->registered;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -386,6 +407,17 @@ static inline int shm_receive(struct shm_transport *shm, struct shm_peer *peer)
     return 1;
 }
 
+static inline void shm_heard(struct shm_transport *shm, uint32_t count)
+{
+    if (__builtin_expect(shm->calm < CALM && (shm->calm += count) >= CALM && shm->registered, 0))
+        tb_doorbell_busy(&shm->page->state);
+}
+
+void tb_shm_heard(struct tb_transport *transport, uint32_t count)
+{
+    shm_heard(shm_of(transport), count);
+}
+
 static int shm_poll(struct tb_transport *transport)
 {
     struct shm_transport *shm = shm_of(transport);
@@ -401,8 +433,8 @@ static int shm_poll(struct tb_transport *transport)
     if (__builtin_expect(!tb_list_empty(&shm->blocked), 0))
         done += shm_unblock(shm);
     shm->polling = false;
-    if (__builtin_expect(done > 0 && shm->calm < CALM && (shm->calm += (uint32_t)done) >= CALM && shm->registered, 0))
-        tb_doorbell_busy(&shm->page->state);
+    if (done > 0)
+        shm_heard(shm, (uint32_t)done);
     return done;
 }
 

@@ -24,7 +24,7 @@
 #define PEERS_LIMIT  (1u << 21)
 /* At closing: how long bytes that the other side has not acknowledged may take, and how much of what it has sent in
  * vain is read to keep its kernel and ours from a reset. */
-#define LINGER_MS    50
+#define LINGER_MS    2000
 #define DRAIN_ROUNDS 64
 
 struct tcp_peer {
@@ -170,10 +170,8 @@ static void connection_over(struct tcp *t, struct tb_connection *c, int error)
         peer_fail(t, p, error);
     }
     connection_drop(t, c);
-    if (p->leaving && p->error == TB_OK && tb_list_empty(&p->connections)) {
-        p->error = TB_ERR_CLOSED;
+    if (p->leaving && p->error == TB_OK && tb_list_empty(&p->connections))
         peer_notice(t, p);
-    }
 }
 
 /* Delivers what the other side had sent before it went away. 0: that was all, and there was no goodbye. */
@@ -216,6 +214,10 @@ static int notices_tell(struct tcp *t)
         struct tcp_peer *p = TB_CONTAINER(t->notices.next, struct tcp_peer, notice);
         tb_list_remove(&p->notice);
         peer_introduce(t, p);
+        if (p->leaving && p->error == TB_OK && t->config.arrivals != NULL)
+            t->config.arrivals(t->config.connect_context);
+        if (p->leaving && p->error == TB_OK && tb_list_empty(&p->connections))
+            p->error = TB_ERR_CLOSED;
         if (p->error != TB_OK) {
             peer_broken(t, p);
         } else if (p->writable) {

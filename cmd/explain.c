@@ -1,0 +1,291 @@
+/* tombolo explain: what each algorithm of a collective is predicted to take, cheapest first. */
+#include "command.h"
+
+#include "planner/planner.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "Usage: tombolo explain OPERATION [options]\n"
+    "\n"
+    "Prints the algorithms of a collective (barrier, bcast, gather, ...) with their predicted times,\n"
+    "cheapest first, and which of them would run.\n"
+    "\n"
+    "  --bytes N         size of the call: of the whole message of bcast, reduce, allreduce, scan and\n"
+    "                    reduce_scatter, of one rank's block otherwise (default: 1k)\n"
+    "  --ranks N         number of ranks (default: 8, or all slots of the grid)\n"
+    "  --hosts N         on so many hosts of one cluster (default: 1)\n"
+    "  --grid FILE       on the hosts of a grid file, with its links\n"
+    "  --root R          rank of the root (default: 0)\n"
+    "  --ordered         the reduction is not commutative\n"
+    "  --in-place        of alltoall: with MPI_IN_PLACE\n"
+    "  --set NAME=VALUE  set a parameter; `tombolo info` lists them\n"
+    "  --json            for programs\n"
+    "\n"
+    "Example: tombolo explain bcast --bytes 1m --ranks 32 --hosts 32 --set ethernet_bandwidth=100\n";
+
+struct question {
+    enum tb_operation operation;
+    uint64_t bytes, ranks, hosts, root;
+    const char *grid;
+    bool ordered, in_place, json;
+};
+
+/* ---- the question ------------------------------------------------------------------------------------------------ */
+
+static int number_parse(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    unsigned shift = *end == 'k' ? 10 : *end == 'm' || *end == 'M' ? 20 : *end == 'g' || *end == 'G' ? 30 : 0;
+    if (end == text || *text == '-' || errno != 0 || end[shift > 0] != 0 || number > most >> shift ||
+        number << shift < least)
+        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a number between %llu and %llu", option, text,
+                        (unsigned long long)least, (unsigned long long)most);
+    *value = (uint64_t)number << shift;
+    return TB_OK;
+}
+
+static int set_parse(const char *text)
+{
+    char name[64];
+    const char *equals = strchr(text, '=');
+    if (equals == NULL || (size_t)(equals - text) >= sizeof name)
+        return tb_error(TB_ERR_ARGUMENT, "--set %s: should be NAME=VALUE; `tombolo info` lists the names", text);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
+    return tb_param_set(name, equals + 1, TB_PARAM_LAUNCHER);
+}
+
+/* One option; `value` is the word behind it, which `*took` says was used. */
+static int option_parse(struct question *q, const char *word, const char *value, bool *took)
+{
+    *took = false;
+    if (strcmp(word, "--json") == 0)
+        q->json = true;
+    else if (strcmp(word, "--ordered") == 0)
+        q->ordered = true;
+    else if (strcmp(word, "--in-place") == 0)
+        q->in_place = true;
+    else
+        *took = true;
+    if (!*took)
+        return TB_OK;
+    static const char *const known[] = {"--bytes", "--ranks", "--hosts", "--root", "--grid", "--set"};
+    uint64_t *const numbers[] = {&q->bytes, &q->ranks, &q->hosts, &q->root};
+    static const uint64_t least[] = {0, 1, 1, 0}, most[] = {1ull << 40, 1u << 20, 1u << 16, 1u << 20};
+    for (int i = 0; i < 6; i++) {
+        if (strcmp(word, known[i]) != 0)
+            continue;
+        if (value == NULL)
+            return tb_error(TB_ERR_ARGUMENT, "%s: its value is missing", word);
+        if (i == 4)
+            q->grid = value;
+        else
+            return i == 5 ? set_parse(value) : number_parse(word, value, least[i], most[i], numbers[i]);
+        return TB_OK;
+    }
+    return tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", word);
+}
+
+static int question_parse(struct question *q, char **words)
+{
+    *q = (struct question){.operation = TB_OPERATION_COUNT, .bytes = 1024, .hosts = 1};
+    for (; *words != NULL; words++) {
+        bool took = false;
+        int error = TB_OK;
+        if (words[0][0] != '-' && q->operation == TB_OPERATION_COUNT) {
+            q->operation = tb_operation_read(*words, strlen(*words));
+            if (q->operation == TB_OPERATION_COUNT)
+                error = tb_error(TB_ERR_ARGUMENT, "there is no operation \"%s\"", *words);
+        } else {
+            error = option_parse(q, *words, words[1], &took);
+        }
+        if (error != TB_OK)
+            return error;
+        words += took;
+    }
+    return q->operation == TB_OPERATION_COUNT ? tb_error(TB_ERR_ARGUMENT, "which operation?") : TB_OK;
+}
+
+/* ---- where ------------------------------------------------------------------------------------------------------- */
+
+/* Ranks fill the slots of the grid, host after host, and go round again. */
+struct places {
+    const struct tb_grid *grid;
+    uint32_t *hosts; /* of each slot */
+    uint32_t count;
+};
+
+static uint32_t place_host(const void *context, uint32_t rank)
+{
+    const struct places *p = context;
+    return p->hosts[rank % p->count];
+}
+
+static const char *place_cluster(const void *context, uint32_t host)
+{
+    const struct places *p = context;
+    return p->grid->clusters[p->grid->hosts[host].cluster].name;
+}
+
+static int grid_shape(struct question *q, const struct tb_grid *grid, struct tb_group_shape *shape)
+{
+    uint64_t slots = 0;
+    for (uint32_t i = 0; i < grid->host_count; i++)
+        slots += grid->hosts[i].slots;
+    struct places places = {.grid = grid, .hosts = calloc(slots + 1, sizeof *places.hosts)};
+    if (places.hosts == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for %llu slots", (unsigned long long)slots);
+    for (uint32_t i = 0; i < grid->host_count; i++)
+        for (uint32_t k = 0; k < grid->hosts[i].slots; k++)
+            places.hosts[places.count++] = i;
+    q->ranks = q->ranks > 0 ? q->ranks : slots;
+    int error = places.count == 0 ? tb_error(TB_ERR_ARGUMENT, "%s: no host has slots", q->grid) : TB_OK;
+    if (error == TB_OK)
+        error = tb_group_shape_make(
+            shape, &(struct tb_shape_source){
+                       .size = (uint32_t)q->ranks, .host = place_host, .cluster = place_cluster, .context = &places});
+    free(places.hosts);
+    return error;
+}
+
+static int places_make(struct question *q, struct tb_group_shape *shape, struct tb_costs *costs)
+{
+    struct tb_grid grid;
+    if (q->grid == NULL) {
+        q->ranks = q->ranks > 0 ? q->ranks : 8;
+        int error = tb_group_shape_even(shape, (uint32_t)q->ranks, (uint32_t)q->hosts);
+        if (error == TB_OK && (error = tb_costs_open(costs, shape)) != TB_OK)
+            tb_group_shape_close(shape);
+        return error;
+    }
+    int error = tb_grid_load(&grid, q->grid);
+    if (error != TB_OK)
+        return error;
+    error = grid_shape(q, &grid, shape);
+    if (error == TB_OK) {
+        error = tb_costs_open(costs, shape);
+        if (error == TB_OK && (error = tb_costs_take_grid(costs, shape, &grid)) != TB_OK)
+            tb_costs_close(costs);
+        if (error != TB_OK)
+            tb_group_shape_close(shape);
+    }
+    tb_grid_close(&grid);
+    return error;
+}
+
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
+
+static void row_print(const struct question *q, const struct tb_candidate *row, bool runs, bool last)
+{
+    char argument[64] = "";
+    if (row->argument > 0)
+        snprintf(argument, sizeof argument, ":%llu", (unsigned long long)row->argument);
+    if (q->json) {
+        printf("    {\"algorithm\": \"%s\", \"argument\": %llu, ", row->algorithm->name,
+               (unsigned long long)row->argument);
+        if (row->time != TB_COST_NEVER)
+            printf("\"seconds\": %.12f, ", (double)row->time / 1e12);
+        printf("\"runs\": %s}%s\n", runs ? "true" : "false", last ? "" : ",");
+        return;
+    }
+    char name[128], time[32] = "not rated";
+    snprintf(name, sizeof name, "%s%s", row->algorithm->name, argument);
+    if (row->time != TB_COST_NEVER)
+        snprintf(time, sizeof time, "%.3f us", (double)row->time / 1e6);
+    printf("%c %-28s %18s\n", runs ? '*' : ' ', name, time);
+}
+
+static void answer_print(const struct question *q, const struct tb_group_shape *shape, const struct tb_candidate *rows,
+                         uint32_t count, const struct tb_choice *choice)
+{
+    char word[64];
+    tb_operation_word(q->operation, word, sizeof word);
+    if (q->json)
+        printf("{\"operation\": \"%s\", \"bytes\": %llu, \"ranks\": %u, \"hosts\": %u, \"clusters\": %u, "
+               "\"because\": \"%s\", \"candidates\": [\n",
+               word, (unsigned long long)q->bytes, shape->size, shape->host_count, shape->cluster_count,
+               tb_reason_text(choice->reason));
+    else
+        printf("%s of %llu bytes, %u ranks on %u hosts in %u clusters; * runs (%s)\n\n", word,
+               (unsigned long long)q->bytes, shape->size, shape->host_count, shape->cluster_count,
+               tb_reason_text(choice->reason));
+    for (uint32_t i = 0; i < count; i++)
+        row_print(q, &rows[i], rows[i].algorithm == choice->best.algorithm && rows[i].argument == choice->best.argument,
+                  i + 1 == count);
+    if (q->json)
+        puts("]}");
+}
+
+static int answer(const struct question *q, const struct tb_group_shape *shape, const struct tb_costs *costs)
+{
+    struct tb_preference wishes[TB_OPERATION_COUNT];
+    struct tb_rules rules;
+    struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+    struct tb_choice choice;
+    struct tb_collective call = {.operation = q->operation,
+                                 .size = shape->size,
+                                 .root = (uint32_t)q->root,
+                                 .elements = q->operation == TB_OPERATION_BARRIER ? 0 : q->bytes,
+                                 .element_bytes = 1,
+                                 .commutative = !q->ordered,
+                                 .in_place = q->in_place,
+                                 .common = shape->host_count == 1};
+    if (q->root >= shape->size)
+        return tb_error(TB_ERR_ARGUMENT, "--root %llu: there are ranks 0 to %u", (unsigned long long)q->root,
+                        shape->size - 1);
+    call = tb_size_class_call(&call);
+    if (!tb_rating_possible(&call))
+        return tb_error(TB_ERR_UNSUPPORTED, "what %s costs depends on who the neighbours are",
+                        tb_operation_name(q->operation));
+    int error = tb_rules_load();
+    if (error == TB_OK)
+        error = tb_preferences_read(wishes, &rules);
+    struct tb_choice_facts facts = {.shape = shape,
+                                    .costs = costs,
+                                    .wish = &wishes[q->operation],
+                                    .wish_reason = TB_REASON_PARAMETER,
+                                    .rules = &rules};
+    uint32_t count = tb_rating_list(&call, NULL, rows);
+    if (error == TB_OK)
+        error = tb_choice_make(&facts, &call, &choice);
+    if (error == TB_OK)
+        error = tb_rating_rate(shape, costs, &call, rows, count, true);
+    if (error != TB_OK)
+        return error;
+    tb_rating_sort(rows, count);
+    answer_print(q, shape, rows, count, &choice);
+    return TB_OK;
+}
+
+int tb_command_explain(char **words)
+{
+    struct question q;
+    struct tb_group_shape shape;
+    struct tb_costs costs;
+    if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    int error = tb_param_load();
+    if (error == TB_OK)
+        error = question_parse(&q, words);
+    if (error != TB_OK) {
+        fprintf(stderr, "tombolo explain: %s\n%s", tb_error_story(), usage);
+        return 2;
+    }
+    tb_command_cores();
+    error = places_make(&q, &shape, &costs);
+    if (error == TB_OK) {
+        error = answer(&q, &shape, &costs);
+        tb_costs_close(&costs);
+        tb_group_shape_close(&shape);
+    }
+    if (error != TB_OK)
+        fprintf(stderr, "tombolo explain: %s\n", tb_error_story());
+    return error == TB_OK ? 0 : 1;
+}

@@ -1,0 +1,65 @@
+#include "mpi/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int tb_plans_open(void)
+{
+    /* The launcher has put the rules in the place of their file's name. */
+    int error = tb_self.job.source == TB_JOB_ALONE ? tb_rules_load() : TB_OK;
+    return error == TB_OK ? tb_atlas_open(&tb_self.atlas) : error;
+}
+
+void tb_plans_close(void)
+{
+    if (tb_param.explain && tb_self.job.self.index == 0) {
+        tb_planner_flush_all(tb_self.atlas);
+        tb_atlas_print(tb_self.atlas, stderr);
+    }
+    tb_atlas_close(tb_self.atlas);
+    tb_self.atlas = NULL;
+}
+
+/* Ranks of one host that have no memory in common are as far from each other as those of different hosts. */
+static uint32_t host_of(const void *context, uint32_t rank)
+{
+    const struct tb_comm *comm = context;
+    const struct tb_book *book = &tb_self.job.book;
+    uint32_t proc = tb_comm_local_proc(comm, rank);
+    if (strstr(tb_param.transports, "shm") == NULL)
+        return proc;
+    return book->range_count > 0 ? tb_book_host_of(book, proc) : 0;
+}
+
+static const char *cluster_of(const void *context, uint32_t host)
+{
+    const struct tb_book *book = &tb_self.job.book;
+    if (strstr(tb_param.transports, "shm") == NULL)
+        host = book->range_count > 0 ? tb_book_host_of(book, host) : 0;
+    return host < book->host_count ? book->hosts[host].place.cluster : "";
+}
+
+int tb_comm_open_planner(struct tb_comm *comm)
+{
+    if (comm->planner != NULL)
+        return TB_OK;
+    const struct tb_shape_source source = {.size = comm->size, .host = host_of, .cluster = cluster_of, .context = comm};
+    return tb_planner_open(tb_self.atlas, &source, comm->rank, &comm->planner);
+}
+
+void tb_comm_prefer(struct tb_comm *comm, const struct tb_info *info)
+{
+    for (int i = 0; i < TB_OPERATION_COUNT; i++) {
+        char key[80] = "tombolo_";
+        tb_operation_word((enum tb_operation)i, key + strlen(key), sizeof key - strlen(key));
+        const char *value = tb_info_value(info, key);
+        if (value == NULL)
+            continue;
+        int error = tb_comm_open_planner(comm);
+        if (error == TB_OK)
+            error = tb_planner_prefer(comm->planner, (enum tb_operation)i, value);
+        if (error != TB_OK)
+            tb_log(TB_LOG_WARN, "mpi", "the info key %s=%s of %s is ignored: %s", key, value, tb_comm_name(comm),
+                   tb_error_story());
+    }
+}

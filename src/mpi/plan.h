@@ -1,0 +1,19 @@
+/* What the planner must know of a communicator: where its ranks are, and what the program prefers. */
+#ifndef TB_MPI_PLAN_H
+#define TB_MPI_PLAN_H
+
+#include "mpi/comm.h"
+#include "mpi/info.h"
+
+/* Makes the atlas of the process; the job is joined. */
+int tb_plans_open(void);
+/* With the parameter `explain` rank 0 prints what has run. Communicators that are left are not used any more. */
+void tb_plans_close(void);
+
+/* Makes the communicator's planner, if there is none yet. */
+int tb_comm_open_planner(struct tb_comm *comm);
+/* Takes keys such as tombolo_bcast=chain:64k, which all ranks must give alike. One that names no algorithm is passed
+ * over with a warning, as hints are that make no sense. */
+void tb_comm_prefer(struct tb_comm *comm, const struct tb_info *info);
+
+#endif

@@ -1,0 +1,171 @@
+#include "transport/shm/board.h"
+
+#include <stdlib.h>
+
+#include "transport/shm/doorbell.h"
+#include "transport/shm/segment.h"
+#include "transport/transport.h"
+
+#define BOARDS_LEAST 64u  /* of a host; and one more for each rank, since when a communicator is split all of them */
+#define BOARDS_MOST  256u /* claim one before it is known who leads the new ones */
+
+struct tb_board_head {
+    alignas(128) _Atomic uint64_t context; /* 0: free */
+    _Atomic uint32_t closed;               /* ranks that have closed it */
+};
+
+_Static_assert(sizeof(struct tb_board_member) <= TB_BOARD_CELLS_AT, "cells come behind the counters");
+
+static uint32_t board_count(uint32_t ranks)
+{
+    return ranks < BOARDS_MOST - BOARDS_LEAST ? BOARDS_LEAST + ranks : BOARDS_MOST;
+}
+
+static size_t heads_bytes(uint32_t ranks)
+{
+    return (board_count(ranks) * sizeof(struct tb_board_head) + TB_SHM_PAGE - 1) / TB_SHM_PAGE * TB_SHM_PAGE;
+}
+
+static size_t board_bytes(uint32_t ranks)
+{
+    return (size_t)ranks * TB_BOARD_MEMBER_BYTES + (size_t)TB_BOARD_SLOTS * TB_BOARD_SLOT;
+}
+
+size_t tb_boards_bytes(uint32_t ranks)
+{
+    return heads_bytes(ranks) + board_count(ranks) * board_bytes(ranks);
+}
+
+/* ---- claiming ---------------------------------------------------------------------------------------------------- */
+
+static struct tb_board_head *heads_of(const struct tb_transport_config *config)
+{
+    return (struct tb_board_head *)tb_shm_boards_of(config->segment, config->local_count);
+}
+
+void tb_board_claim(struct tb_transport *transport, uint64_t context, bool first)
+{
+    const struct tb_transport_config *config = tb_shm_config(transport);
+    struct tb_board_head *heads = heads_of(config);
+    uint32_t from = first ? 0 : 1, to = first ? 1 : board_count(config->local_count);
+    for (uint32_t i = from; i < to; i++) {
+        uint64_t nobody = 0;
+        if (atomic_load_explicit(&heads[i].context, memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong(&heads[i].context, &nobody, context))
+            return;
+    }
+}
+
+static struct tb_board_head *head_find(const struct tb_transport_config *config, uint64_t context)
+{
+    struct tb_board_head *heads = heads_of(config);
+    for (uint32_t i = 0; i < board_count(config->local_count); i++)
+        if (atomic_load_explicit(&heads[i].context, memory_order_acquire) == context)
+            return &heads[i];
+    return NULL;
+}
+
+void tb_board_unclaim(struct tb_transport *transport, uint64_t context)
+{
+    struct tb_board_head *head = head_find(tb_shm_config(transport), context);
+    if (head != NULL)
+        atomic_store_explicit(&head->context, 0, memory_order_release);
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+/* The number of a process on this host; most communicators have them in order. */
+static uint32_t local_find(const struct tb_transport_config *config, uint32_t proc, uint32_t from)
+{
+    for (uint32_t i = 0; i < config->local_count; i++) {
+        uint32_t local = (from + i) % config->local_count;
+        if (config->local_procs[local] == proc)
+            return local;
+    }
+    return UINT32_MAX;
+}
+
+int tb_board_open(struct tb_transport *transport, uint64_t context, uint32_t size, uint32_t rank, const uint32_t *procs,
+                  struct tb_board **board)
+{
+    const struct tb_transport_config *config = tb_shm_config(transport);
+    struct tb_board_head *heads = heads_of(config), *head = head_find(config, context);
+    *board = NULL;
+    if (head == NULL || size > config->local_count)
+        return TB_OK;
+    struct tb_board *b = calloc(1, sizeof *b + size * sizeof *b->bells);
+    if (b == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
+    b->head = head;
+    b->members =
+        (char *)heads + heads_bytes(config->local_count) + (size_t)(head - heads) * board_bytes(config->local_count);
+    b->results = b->members + (size_t)config->local_count * TB_BOARD_MEMBER_BYTES;
+    b->size = size;
+    b->rank = rank;
+    b->registered = tb_shm_registered(transport);
+    uint32_t local = UINT32_MAX;
+    for (uint32_t i = 0; i < size; i++) {
+        local = local_find(config, procs != NULL ? procs[i] : i, local + 1);
+        TB_ASSERT(local < config->local_count);
+        b->bells[i] = (struct tb_board_bell){&tb_shm_page_of(config->segment, local)->state, config->doorbells[local]};
+    }
+    *board = b;
+    return TB_OK;
+}
+
+/* As it was at first. Nobody else is here any more. */
+static void board_clear(struct tb_board *b)
+{
+    for (uint32_t rank = 0; rank < b->size; rank++) {
+        struct tb_board_member *m = tb_board_member_of(b, rank);
+        atomic_store_explicit(&m->done.value, 0, memory_order_relaxed);
+        for (uint32_t i = 0; i < TB_BOARD_COUNTERS; i++)
+            atomic_store_explicit(&m->counters[i].value, 0, memory_order_relaxed);
+        for (uint32_t i = 0; i < TB_BOARD_CELLS; i++)
+            atomic_store_explicit(&tb_board_cell_of(b, rank, i)->number, 0, memory_order_relaxed);
+    }
+}
+
+void tb_board_close(struct tb_board *board)
+{
+    if (board == NULL)
+        return;
+    struct tb_board_head *head = board->head;
+    if (atomic_fetch_add(&head->closed, 1) + 1 == board->size) {
+        board_clear(board);
+        atomic_store_explicit(&head->closed, 0, memory_order_relaxed);
+        atomic_store_explicit(&head->context, 0, memory_order_release);
+    }
+    free(board);
+}
+
+/* ---- using it ---------------------------------------------------------------------------------------------------- */
+
+void tb_board_wake(const struct tb_board *board)
+{
+    bool busy = board->registered;
+    atomic_signal_fence(memory_order_seq_cst);
+    for (uint32_t i = 0; i < board->size && busy; i++)
+        busy =
+            i == board->rank || atomic_load_explicit(board->bells[i].state, memory_order_relaxed) == TB_DOORBELL_BUSY;
+    if (busy)
+        return;
+    __sync_synchronize();
+    for (uint32_t i = 0; i < board->size; i++)
+        if (i != board->rank &&
+            atomic_load_explicit(board->bells[i].state, memory_order_relaxed) == TB_DOORBELL_SLEEPING)
+            tb_doorbell_ring(board->bells[i].state, board->bells[i].descriptor);
+}
+
+bool tb_board_look(struct tb_board *board, uint64_t done)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < board->size; i++) {
+        if (i == board->rank)
+            continue;
+        uint64_t has = atomic_load_explicit(&tb_board_member_of(board, i)->done.value, memory_order_acquire);
+        least = has < least ? has : least;
+    }
+    board->least = least;
+    return least >= done;
+}
