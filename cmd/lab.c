@@ -456,7 +456,9 @@ static int draw(char **words)
 int tb_command_lab(char **words)
 {
     const char *command = words[0] != NULL ? words[0] : "";
-    if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 || strcmp(command, "help") == 0) {
+    const char *first = command[0] != 0 && strcmp(command, "exec") != 0 ? words[1] : NULL;
+    if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 || strcmp(command, "help") == 0 ||
+        (first != NULL && (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0))) {
         fputs(usage, stdout);
         return 0;
     }

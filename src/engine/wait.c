@@ -9,7 +9,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define POLLS_PER_LOOK   64     /* idle polls between two looks at the clock */
+#define POLLS_PER_LOOK   64     /* idle polls between two looks at the clock... */
+#define POLLS_CROWDED    8      /* ...and where others want the core */
+#define SPIN_CROWDED     1000   /* ns: whoever spins shorter than that has learnt that it is so */
 #define CONTROL_INTERVAL 4096   /* rounds of progress between two looks at the control descriptor... */
 #define CONTROL_HURRY    32     /* ...and while a connection is awaited */
 #define TEST_ROUNDS      64     /* rounds that a single call of tb_engine_progress counts for */
@@ -270,7 +272,7 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
     p->last = now;
     if (now - p->since < e->spin)
         return;
-    if (p->yields == 0 && switches_seen(e))
+    if (p->yields == 0 && e->spin > SPIN_CROWDED && switches_seen(e))
         spin_learn(e, true);
     if (p->yields++ < YIELDS_LIMIT || now - p->since < e->spin + YIELD_TIME) {
         p->last = lane_yield(e, now);
@@ -283,7 +285,8 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
 
 static inline void patience_idle(struct tb_engine *e, struct patience *p)
 {
-    if (TB_LIKELY(++p->polls % POLLS_PER_LOOK != 0))
+    uint32_t polls = TB_LIKELY(e->spin > SPIN_CROWDED) ? POLLS_PER_LOOK : POLLS_CROWDED;
+    if (TB_LIKELY(++p->polls % polls != 0))
         cpu_relax();
     else
         patience_slow(e, p);

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#define ITEMS_BUDGET    12000u /* simulated for one call, all candidates together */
-#define ITEMS_LEAST     160u   /* for one candidate */
+#define ITEMS_BUDGET    10000u /* simulated for one call, all candidates together */
+#define ITEMS_LEAST     128u   /* for one candidate */
 #define STEPS_PER_ITEM  32u    /* comparing so many pairs of steps takes as long as simulating an item */
 #define EVENTS_PER_ITEM 8u
 #define RANKS_LIMIT     32u /* simulated at once */

@@ -21,8 +21,8 @@
 
 struct tb_transport;
 
-#define TB_BOARD_CELLS 32u
-#define TB_BOARD_CELL  2176u /* no power of two, so that they do not all want the same place in caches */
+#define TB_BOARD_CELLS 64u
+#define TB_BOARD_CELL  1152u /* no power of two, so that they do not all want the same place in caches */
 #define TB_BOARD_SLOTS 16u
 #define TB_BOARD_SLOT  (16u << 10)
 #define TB_BOARD_SHORT (TB_BOARD_CELL - 32) /* bytes that fit into a cell */
