@@ -37,6 +37,13 @@ extern const struct tb_algorithm tb_neighbor_alltoall_linear, tb_neighbor_alltoa
 bool tb_fits_inter(const struct tb_collective *c);
 bool tb_fits_any(const struct tb_collective *c);
 bool tb_fits_common(const struct tb_collective *c); /* an intracommunicator whose ranks share memory */
+/* Latencies until a rank has looked at what each of the others has written there: reading a line that another core has
+ * written takes an eighth of what a message does. */
+static inline uint16_t tb_common_rounds(const struct tb_collective *c)
+{
+    uint32_t rounds = 1 + (c->size > 2 ? (c->size - 2) / 8 : 0);
+    return rounds < UINT16_MAX ? (uint16_t)rounds : UINT16_MAX;
+}
 
 /* ---- slices ------------------------------------------------------------------------------------------------------ */
 

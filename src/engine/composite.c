@@ -308,7 +308,7 @@ static bool state_agree(struct tb_composite_state *s)
 
 /* ---- long data --------------------------------------------------------------------------------------------------- */
 
-/* How many fragments all others (or the root alone) have counted; an error where one has given up and is needed. */
+/* How many fragments all others have counted; an error where one has given up and is needed. */
 static uint32_t counted_least(struct tb_composite_state *s, enum tb_board_counter which, bool needed)
 {
     uint32_t least = UINT32_MAX;
@@ -495,6 +495,8 @@ static void state_finish(struct tb_composite_state *s)
 /* Goes on as far as possible. True: it is finished, well or not. `n` grows with what was done. */
 static bool state_advance(struct tb_composite_state *s, int *n)
 {
+    if (s->stage == STAGE_OPEN)
+        s->slot = s->board->slot;
     if (TB_UNLIKELY(s->foreign) && s->error == TB_OK)
         s->error = different(s, s->foreign_rank, tb_operation_name(s->foreign_operation));
     if (TB_UNLIKELY(s->error != TB_OK)) {
@@ -503,7 +505,6 @@ static bool state_advance(struct tb_composite_state *s, int *n)
         return true;
     }
     if (s->stage == STAGE_OPEN) {
-        s->slot = s->board->slot;
         if (must_call(s) && !state_call(s, false))
             return false;
         s->stage = STAGE_CALLED;

@@ -547,7 +547,7 @@ static void *thread_run(void *argument)
         uint32_t p = t->host->ranks;
         bool reduced = what == TB_COMPOSITE_ALLREDUCE || (what == TB_COMPOSITE_REDUCE && t->rank == root);
         for (uint64_t k = 0; k < count && (reduced || what == TB_COMPOSITE_BCAST); k++) {
-            double want = reduced ? (double)(p * (k + i) + p * (p - 1) / 2) : (double)(k + i);
+            double want = reduced ? (double)p * (double)(k + i) + (double)p * (p - 1) / 2 : (double)(k + i);
             t->failures += ((double *)out[t->rank])[k] != want;
         }
         tb_program_free(c.program);

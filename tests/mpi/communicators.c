@@ -6,14 +6,13 @@
 #define ALIVE 1000
 
 /* KiB of memory that this process has. */
-/* Its own: what of the host's shared memory it has touched is limited, and depends on who came first. */
 static long memory(void)
 {
     char line[256];
     long kib = -1;
     FILE *f = fopen("/proc/self/status", "r");
     while (f != NULL && fgets(line, sizeof line, f) != NULL)
-        if (sscanf(line, "RssAnon: %ld", &kib) == 1)
+        if (sscanf(line, "VmRSS: %ld", &kib) == 1)
             break;
     if (f != NULL)
         fclose(f);

@@ -1,6 +1,8 @@
 #include "transport/shm/board.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "transport/shm/doorbell.h"
 #include "transport/shm/segment.h"
@@ -100,6 +102,7 @@ int tb_board_open(struct tb_transport *transport, uint64_t context, uint32_t siz
     b->members =
         (char *)heads + heads_bytes(config->local_count) + (size_t)(head - heads) * board_bytes(config->local_count);
     b->results = b->members + (size_t)config->local_count * TB_BOARD_MEMBER_BYTES;
+    b->bytes = board_bytes(config->local_count);
     b->size = size;
     b->rank = rank;
     b->registered = tb_shm_registered(transport);
@@ -113,9 +116,13 @@ int tb_board_open(struct tb_transport *transport, uint64_t context, uint32_t siz
     return TB_OK;
 }
 
-/* As it was at first. Nobody else is here any more. */
+/* As it was at first: empty, and without memory where the kernel can take that back. Nobody else is here any more. */
 static void board_clear(struct tb_board *b)
 {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    bool whole = (uintptr_t)b->members % page == 0 && b->bytes % page == 0; /* no page belongs to another board */
+    if (whole && madvise(b->members, b->bytes, MADV_REMOVE) == 0)
+        return;
     for (uint32_t rank = 0; rank < b->size; rank++) {
         struct tb_board_member *m = tb_board_member_of(b, rank);
         atomic_store_explicit(&m->done.value, 0, memory_order_relaxed);

@@ -65,6 +65,7 @@ struct tb_board_head;
 struct tb_board {
     struct tb_board_head *head;
     char *members, *results;
+    size_t bytes; /* of all of it, from the first member on */
     uint32_t size, rank;
     bool registered;                 /* see doorbell.h */
     uint64_t started;                /* collectives of this rank */
