@@ -8,7 +8,8 @@ GRID ?= examples/grids/two-clusters.yaml
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-test setup-bench demo test test-all bench bench-datatypes bench-lab bench-peers install format lint clean help
+.PHONY: all setup setup-test setup-bench demo test test-all bench bench-collectives bench-datatypes bench-lab bench-model bench-peers \
+        install format lint clean help
 
 ## make            build the library and the commands into build/
 all: setup
@@ -46,6 +47,14 @@ bench: setup-bench all
 ## make bench-datatypes  the same for messages of noncontiguous data
 bench-datatypes: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/datatypes
+
+## make bench-collectives  every collective, 2, 4 and 8 ranks on this machine (bench/collectives --lab: on clusters)
+bench-collectives: setup-bench all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/collectives
+
+## make bench-model      predicted and measured times of every algorithm on an emulated cluster
+bench-model: setup-bench all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/model
 
 ## make bench-lab        how true the emulated ports and links are
 bench-lab: setup-bench all

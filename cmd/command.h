@@ -10,6 +10,7 @@ int tb_command_grid(char **words);
 int tb_command_lab(char **words);
 int tb_command_explain(char **words);
 int tb_command_probe(char **words);
+int tb_command_route(char **words);
 
 struct tb_grid;
 

@@ -12,7 +12,9 @@ static const char usage[] =
     "Usage: tombolo explain OPERATION [options]\n"
     "\n"
     "Prints the algorithms of a collective (barrier, bcast, gather, ...) with their predicted times,\n"
-    "cheapest first, and which of them would run.\n"
+    "cheapest first, and which of them would run. What calls among neighbours cost depends on who\n"
+    "they are, which not all ranks know; there, and on intercommunicators, the first algorithm that\n"
+    "fits runs, and nothing is predicted.\n"
     "\n"
     "  --bytes N         size of the call: of the whole message of bcast, reduce, allreduce, scan and\n"
     "                    reduce_scatter, of one rank's block otherwise (default: 1k)\n"
@@ -239,9 +241,6 @@ static int answer(const struct question *q, const struct tb_group_shape *shape, 
         return tb_error(TB_ERR_ARGUMENT, "--root %llu: there are ranks 0 to %u", (unsigned long long)q->root,
                         shape->size - 1);
     call = tb_size_class_call(&call);
-    if (!tb_rating_possible(&call))
-        return tb_error(TB_ERR_UNSUPPORTED, "what %s costs depends on who the neighbours are",
-                        tb_operation_name(q->operation));
     int error = tb_rules_load();
     if (error == TB_OK)
         error = tb_preferences_read(wishes, &rules);
@@ -253,7 +252,7 @@ static int answer(const struct question *q, const struct tb_group_shape *shape, 
     uint32_t count = tb_rating_list(&call, NULL, rows);
     if (error == TB_OK)
         error = tb_choice_make(&facts, &call, &choice);
-    if (error == TB_OK)
+    if (error == TB_OK && tb_rating_possible(&call))
         error = tb_rating_rate(shape, costs, &call, rows, count, true);
     if (error != TB_OK)
         return error;

@@ -139,7 +139,9 @@ static void print_access(const struct tb_grid *grid, const struct tb_grid_cluste
         printf(" and %u more", cluster->gateway_count - 8);
     if (cluster->gateway_count > 0)
         printf(" can be reached");
-    printf(cluster->nat ? "; all connect outward (NAT)" : "; the others stay inside");
+    printf("%s", cluster->nat                 ? "; all connect outward (NAT)"
+                 : cluster->gateway_count > 0 ? "; the others stay inside"
+                                              : "; all stay inside");
 }
 
 static void print_cluster(const struct tb_grid *grid, const struct tb_grid_cluster *cluster)

@@ -143,9 +143,13 @@ static int run(char **words)
     rc = tb_grid_load(&grid, building.file);
     if (rc == TB_OK)
         rc = tb_lab_up(&grid, building.name, false, name);
-    if (rc == TB_OK)
-        rc = tb_lab_enter(name, TB_LAB_CONSOLE, execute, building.command, &status);
-    return rc == TB_OK ? status : fail(1);
+    if (rc != TB_OK)
+        return fail(1);
+    /* It may be a shell; in a pipeline others need the terminal too. */
+    rc = tb_lab_enter(name, TB_LAB_CONSOLE, execute, building.command, isatty(STDOUT_FILENO), &status);
+    int code = rc == TB_OK ? status : fail(1);
+    (void)tb_lab_down(name); /* it ends with us, but its name should be free when we are gone */
+    return code;
 }
 
 /* ---- exec
@@ -180,18 +184,22 @@ static int shell(void *context)
     return 127;
 }
 
-/* Options that launchers give to ssh and that mean nothing here; those of the second list have a value. */
+/* Options that launchers give to ssh and that mean nothing here, written as ssh reads them: several letters in a word,
+ * and for those of the second list a value in the rest of the word or in the next one. */
 static bool skip_shell_option(char ***words)
 {
-    char *word = **words;
-    if (word[0] != '-' || word[1] == 0 || word[2] != 0)
+    const char *letter = **words;
+    if (*letter++ != '-' || *letter == 0)
         return false;
-    if (strchr("xXnqTtAakKvC", word[1]) != NULL)
+    while (*letter != 0 && strchr("46AaCfGgKkMNnqsTtVvXxYy", *letter) != NULL)
+        letter++;
+    if (*letter == 0) {
         *words += 1;
-    else if (strchr("olpiF", word[1]) != NULL && (*words)[1] != NULL)
-        *words += 2;
-    else
+        return true;
+    }
+    if (strchr("BbcDEeFIiJLlmOopQRSWw", *letter) == NULL || (letter[1] == 0 && (*words)[1] == NULL))
         return false;
+    *words += letter[1] != 0 ? 1 : 2;
     return true;
 }
 
@@ -212,12 +220,14 @@ static int exec(char **words)
     const char *host = strrchr(*words, '@');
     host = host != NULL ? host + 1 : *words;
     words++;
+    while (*words != NULL && skip_shell_option(&words))
+        ;
     if (*words != NULL && strcmp(*words, "--") == 0)
         words++;
     char *command = *words != NULL ? join(words) : NULL;
     int status = 1, rc = tb_lab_choose(lab, name);
     if (rc == TB_OK)
-        rc = tb_lab_enter(name, host, shell, command, &status);
+        rc = tb_lab_enter(name, host, shell, command, command == NULL, &status);
     free(command);
     return rc == TB_OK ? status : fail(EXIT_NO_HOST);
 }
@@ -271,24 +281,36 @@ static int down(char **words)
 /* ---- faults
  * ------------------------------------------------------------------------------------------------------------------ */
 
+struct unit {
+    const char *name;
+    double factor;
+};
+
+/* A number of this unit, or with none of the last one; false: it is neither. */
+static bool read_quantity(const char *text, const struct unit *units, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    if (end == text || !isfinite(*value) || *value < 0)
+        return false;
+    while (*end == ' ')
+        end++;
+    while (units->name[0] != 0 && strcmp(end, units->name) != 0)
+        units++;
+    *value *= units->factor;
+    return strcmp(end, units->name) == 0;
+}
+
 /* "80ms", "0.5 s", "200us"; a mere number is in milliseconds, as in the grid file. */
 static int read_time(const char *option, const char *text, uint64_t *ns)
 {
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"", 1e6}};
-    char *end;
-    double value = strtod(text, &end);
-    while (end != text && *end == ' ')
-        end++;
-    for (size_t i = 0; end != text && i < sizeof units / sizeof units[0]; i++)
-        if (strcmp(end, units[i].name) == 0 && isfinite(value) && value >= 0 && value * units[i].ns <= 3600e9) {
-            *ns = (uint64_t)(value * units[i].ns + 0.5);
-            return TB_OK;
-        }
-    return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a time such as 80ms, 200us or 1s, of at most an hour", option,
-                    text);
+    static const struct unit units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"", 1e6}};
+    double value;
+    if (!read_quantity(text, units, &value) || value > 3600e9)
+        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a time such as 80ms, 200us or 1s, of at most an hour",
+                        option, text);
+    *ns = (uint64_t)(value + 0.5);
+    return TB_OK;
 }
 
 /* "5%" or a part of one: 0.05. */
@@ -306,11 +328,14 @@ static int read_share(const char *option, const char *text, uint64_t *ppm)
 /* In Mbit/s, as in the grid file; 0: not limited. */
 static int read_bandwidth(const char *option, const char *text, uint64_t *bits)
 {
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != 0 || !isfinite(value) || value < 0 || value > 1e6 || (value > 0 && value < 0.001))
-        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a number of Mbit/s", option, text);
-    *bits = (uint64_t)(value * 1e6 + 0.5);
+    static const struct unit units[] = {{"bit/s", 1},    {"kbit/s", 1e3},  {"Mbit/s", 1e6},
+                                        {"Gbit/s", 1e9}, {"Tbit/s", 1e12}, {"", 1e6}};
+    double value;
+    if (!read_quantity(text, units, &value) || value > 1e12 || (value > 0 && value < 1e3))
+        return tb_error(TB_ERR_ARGUMENT,
+                        "%s %s: should be a number of Mbit/s, or with a unit such as 64kbit/s or 1Gbit/s", option,
+                        text);
+    *bits = (uint64_t)(value + 0.5);
     return TB_OK;
 }
 

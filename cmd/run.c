@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 struct job {
@@ -50,12 +51,17 @@ static int run_in_lab(struct job *job)
         rc = tb_command_collectives(&grid);
     if (rc == TB_OK)
         rc = tb_lab_up(&grid, NULL, false, name);
-    snprintf(launcher, sizeof launcher, "%s lab exec", job->program);
+    /* The command is split at spaces, which the path may have. */
+    snprintf(launcher, sizeof launcher, "%s lab exec",
+             strpbrk(job->program, " \t") == NULL ? job->program : "/proc/self/exe");
     options->launcher = launcher;
-    if (rc == TB_OK)
-        rc = tb_lab_enter(name, TB_LAB_CONSOLE, launch, job, &code);
+    bool is_up = rc == TB_OK;
+    if (is_up)
+        rc = tb_lab_enter(name, TB_LAB_CONSOLE, launch, job, false, &code);
     if (rc != TB_OK)
         fprintf(stderr, "%s: %s\n", options->name, tb_error_story());
+    if (is_up)
+        (void)tb_lab_down(name); /* it ends with us, but its name should be free when we are gone */
     return code;
 }
 

@@ -8,18 +8,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] = "Usage: tombolo COMMAND ...\n"
-                            "\n"
-                            "  run       start a job; also called mpiexec and mpirun (tombolo run --help)\n"
-                            "  explain   which algorithm a collective would use, and why (tombolo explain --help)\n"
-                            "  grid      write, check and draw grid files (tombolo grid --help)\n"
-                            "  info      version, parameters and what is not implemented (tombolo info --help)\n"
-                            "  lab       an emulated grid on this machine (tombolo lab --help)\n"
-                            "  probe     measure what messages cost (tombolo probe --help)\n"
-                            "  version   the version\n"
-                            "  help      this text\n"
-                            "\n"
-                            "A first job: mpicc hello.c -o hello && mpiexec -n 4 ./hello\n";
+static const char usage[] =
+    "Usage: tombolo COMMAND ...\n"
+    "\n"
+    "  run       start a job; also called mpiexec and mpirun (tombolo run --help)\n"
+    "  explain   which algorithm a collective would use, and why (tombolo explain --help)\n"
+    "  grid      write, check and draw grid files (tombolo grid --help)\n"
+    "  info      version, parameters and what is not implemented (tombolo info --help)\n"
+    "  lab       an emulated grid on this machine (tombolo lab --help)\n"
+    "  probe     measure what messages cost (tombolo probe --help)\n"
+    "  route     how messages get across a grid: virtual clusters and routes (tombolo route --help)\n"
+    "  version   the version\n"
+    "  help      this text\n"
+    "\n"
+    "A first job: mpicc hello.c -o hello && mpiexec -n 4 ./hello\n";
 
 static const char *base_name(const char *path)
 {
@@ -59,6 +61,8 @@ int main(int argc, char **argv)
         return tb_command_explain(argv + 2);
     if (strcmp(command, "probe") == 0)
         return tb_command_probe(argv + 2);
+    if (strcmp(command, "route") == 0)
+        return tb_command_route(argv + 2);
     if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0 || strcmp(command, "-V") == 0) {
         printf("Tombolo %s\n", TB_VERSION);
         return 0;

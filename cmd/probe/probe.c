@@ -1,15 +1,16 @@
 /* What `tombolo probe` runs: an MPI program that measures how long messages take on each level (within a host, within a
  * cluster, between clusters) and prints it as parameters and as lines of a grid file.
  *
- * Its arguments, HOST=CLUSTER, say in which cluster a host is; then what it prints can be added to the grid file, with
- * the parameters as comments. Ranks measure in pairs, all others wait meanwhile. */
+ * Its arguments, HOST=CLUSTER or #RANK=CLUSTER, say in which cluster a host or a rank is. With --report it prints what
+ * `tombolo probe` reads: lines "measured ethernet CLUSTER MBIT MS" and "measured link FROM TO MBIT MS", one for each
+ * direction, with tabs between the words. Ranks measure in pairs, all others wait meanwhile. */
 #include <mpi.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_BYTES 128
+#define NAME_BYTES MPI_MAX_PROCESSOR_NAME
 #define ROUNDS     60
 #define STREAM     40
 #define SECONDS    0.4 /* for one size of one pair */
@@ -27,6 +28,7 @@ struct times {
 struct link {
     struct times times[SIZES];
     double send, receive; /* the time of a call that does not wait, for an empty message */
+    double back;          /* the gap of the longest messages in the other direction */
 };
 
 struct place {
@@ -36,6 +38,7 @@ struct place {
 static char *buffer;
 static int rank, size;
 static const char *comment = ""; /* before parameters */
+static int report;               /* for tombolo probe */
 
 static double lesser(double a, double b)
 {
@@ -67,30 +70,40 @@ static double ping_pong(int peer, int bytes, int first)
     return best / 2;
 }
 
-/* Time between messages that follow each other: a few and many of them, the difference divided by how many more. */
+/* How long so many messages take, and an answer to the last of them. */
+static double burst(int peer, int bytes, int first, int count)
+{
+    double t = MPI_Wtime();
+    for (int i = 0; i < count; i++) {
+        if (first)
+            MPI_Send(buffer, bytes, MPI_BYTE, peer, 3, MPI_COMM_WORLD);
+        else
+            MPI_Recv(buffer, bytes, MPI_BYTE, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    if (first)
+        MPI_Recv(NULL, 0, MPI_BYTE, peer, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+        MPI_Send(NULL, 0, MPI_BYTE, peer, 4, MPI_COMM_WORLD);
+    return MPI_Wtime() - t;
+}
+
+/* Time between messages that follow each other: a few and many of them, the difference divided by how many more. Of a
+ * fast link the best of some rounds; of a slow one, where the wire alone takes the time, all of them together. A first
+ * burst opens the window of TCP. */
 static double stream(int peer, int bytes, int first, double one_way)
 {
-    double best = 1e9, taken[2];
-    int many = one_way * STREAM > SECONDS ? 6 : STREAM, few = many / 4 + 1;
-    for (int round = 0; round < 4; round++) {
-        for (int k = 0; k < 2; k++) {
-            int count = k == 0 ? few : many;
-            double t = MPI_Wtime();
-            for (int i = 0; i < count; i++) {
-                if (first)
-                    MPI_Send(buffer, bytes, MPI_BYTE, peer, 3, MPI_COMM_WORLD);
-                else
-                    MPI_Recv(buffer, bytes, MPI_BYTE, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            }
-            if (first)
-                MPI_Recv(NULL, 0, MPI_BYTE, peer, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            else
-                MPI_Send(NULL, 0, MPI_BYTE, peer, 4, MPI_COMM_WORLD);
-            taken[k] = MPI_Wtime() - t;
-        }
-        if (taken[1] > taken[0])
-            best = lesser(best, (taken[1] - taken[0]) / (many - few));
+    int slow = one_way * STREAM > SECONDS;
+    int many = slow ? 6 : STREAM, few = many / 4 + 1, rounds = slow ? 2 : 4;
+    double best = 1e9, sum = 0;
+    burst(peer, bytes, first, few);
+    for (int round = 0; round < rounds; round++) {
+        double less = burst(peer, bytes, first, few), more = burst(peer, bytes, first, many);
+        sum += more - less;
+        if (more > less)
+            best = lesser(best, (more - less) / (many - few));
     }
+    if (slow && sum > 0)
+        return sum / rounds / (many - few);
     return best < 1e9 ? best : one_way;
 }
 
@@ -139,6 +152,11 @@ static void measure(int a, int b, struct link *link)
             link->times[i].gap = stream(peer, sizes[i], first, *one_way);
         }
         overheads(peer, first, link->times[0].one_way, link);
+        link->back = stream(peer, LARGEST, !first, link->times[SIZES - 1].one_way);
+        if (first)
+            MPI_Recv(&link->back, 1, MPI_DOUBLE, peer, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        else
+            MPI_Send(&link->back, 1, MPI_DOUBLE, peer, 7, MPI_COMM_WORLD);
     }
     MPI_Bcast(link, (int)sizeof *link, MPI_BYTE, a, MPI_COMM_WORLD);
 }
@@ -154,7 +172,13 @@ static double latency(const struct link *l, double gap)
 /* Mbit/s of long messages. */
 static double bandwidth(const struct link *l)
 {
-    return sizes[SIZES - 1] * 8.0 / l->times[SIZES - 1].gap / 1e6;
+    return LARGEST * 8.0 / l->times[SIZES - 1].gap / 1e6;
+}
+
+/* Mbit/s on the wire, with the frames' headers and gaps, as grid files count. */
+static double wire_bandwidth(double gap)
+{
+    return LARGEST * 8.0 / gap / 1e6 * 1538 / 1448;
 }
 
 /* Within a host there is no port: a rank's own time is what passes from one message to the next. */
@@ -194,7 +218,8 @@ static struct place *places_gather(int argc, char **argv)
     snprintf(mine.cluster, sizeof mine.cluster, "%s", cluster != NULL ? cluster : "");
     for (int i = 1; i < argc; i++) {
         size_t n = strcspn(argv[i], "=");
-        if (strlen(name) == n && strncmp(argv[i], name, n) == 0 && argv[i][n] == '=')
+        int here = argv[i][0] == '#' ? atoi(argv[i] + 1) == rank : strlen(name) == n && strncmp(argv[i], name, n) == 0;
+        if (here && argv[i][n] == '=')
             snprintf(mine.cluster, sizeof mine.cluster, "%s", argv[i] + n + 1);
     }
     if (all == NULL)
@@ -246,28 +271,40 @@ static void measure_host(const struct place *all)
         }
 }
 
+static void print_network(const struct place *a, const struct place *b, const struct link *link)
+{
+    static int inside_before, between_before;
+    int inside = same_cluster(a, b), named = a->cluster[0] != 0 && b->cluster[0] != 0;
+    double there = wire_bandwidth(link->times[SIZES - 1].gap), back = wire_bandwidth(link->back);
+    double ms = latency(link, 0) * 1e3;
+    printf("# %s to %s: half a round trip %.2f us, %.1f Mbit/s, %.1f back\n", a->host, b->host,
+           link->times[0].one_way * 1e6, bandwidth(link), LARGEST * 8.0 / link->back / 1e6);
+    if (inside && inside_before++ == 0)
+        print_ethernet(link);
+    if (report && named && inside)
+        printf("measured\tethernet\t%s\t%.6f\t%.6f\n", a->cluster, there, ms);
+    else if (report && named)
+        printf("measured\tlink\t%s\t%s\t%.6f\t%.6f\nmeasured\tlink\t%s\t%s\t%.6f\t%.6f\n", a->cluster, b->cluster,
+               there, ms, b->cluster, a->cluster, back, ms);
+    else if (inside && named)
+        printf("# cluster %s: ethernet: {bandwidth: %.1f, latency: %.4f}\n", a->cluster, there, ms);
+    else if (!inside)
+        printf("%s#   - {from: %s, to: %s, bandwidth: %.1f, latency: %.4f}\n#   - {from: %s, to: %s, bandwidth: %.1f, "
+               "latency: %.4f}\n",
+               between_before++ == 0 ? "# links:\n" : "", a->cluster, b->cluster, there, ms, b->cluster, a->cluster,
+               back, ms);
+}
+
 static void measure_networks(const struct place *all)
 {
     struct link link;
-    int printed = 0, between = 0;
     for (int a = 0; a < size; a++)
         for (int b = a + 1; b < size; b++) {
             if (same_host(&all[a], &all[b]) || !first_of_kind(all, a, b))
                 continue;
             measure(a, b, &link);
-            if (rank != 0)
-                continue;
-            int inside = same_cluster(&all[a], &all[b]);
-            printf("# %s to %s: half a round trip %.2f us, %.1f Mbit/s\n", all[a].host, all[b].host,
-                   link.times[0].one_way * 1e6, bandwidth(&link));
-            if (inside && printed++ == 0)
-                print_ethernet(&link);
-            if (inside && all[a].cluster[0] != 0)
-                printf("# cluster %s: ethernet: {bandwidth: %.1f, latency: %.4f}\n", all[a].cluster,
-                       bandwidth(&link) * 1538 / 1448, latency(&link, 0) * 1e3);
-            else if (!inside)
-                printf("%s  - {from: %s, to: %s, bandwidth: %.1f, latency: %.4f}\n", between++ == 0 ? "links:\n" : "",
-                       all[a].cluster, all[b].cluster, bandwidth(&link) * 1538 / 1448, latency(&link, 0) * 1e3);
+            if (rank == 0)
+                print_network(&all[a], &all[b], &link);
         }
 }
 
@@ -278,7 +315,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     buffer = calloc(1, LARGEST);
     struct place *all = places_gather(argc, argv);
-    comment = argc > 1 ? "# " : "";
+    report = argc > 1 && strcmp(argv[1], "--report") == 0;
+    comment = report ? "# " : "";
     if (buffer == NULL || size < 2) {
         if (rank == 0)
             fprintf(stderr, size < 2 ? "tombolo probe: there is nothing to measure with fewer than two ranks\n"

@@ -29,12 +29,12 @@ TB_PARAM_TEXT_ROW(fault, "", 0, "faults to inject, for tests: loss=1%,repeat=1%,
 TB_PARAM_BOOL_ROW(bind_report, "no", 0, "print where each rank is bound")
 TB_PARAM_INT_ROW(cores, "0", 0, 65536, 0,
                  "cores of a host, for predicting collectives; 0: as many as where the job was started")
-TB_PARAM_TIME_ROW(shm_overhead, "60ns", 0, "predicted: a rank's time to send or receive on its host")
-TB_PARAM_TIME_ROW(shm_latency, "80ns", 0, "predicted: until another rank of the host sees what was sent")
-TB_PARAM_INT_ROW(shm_bandwidth, "80000", 1, 100000000, 0, "predicted: Mbit/s of one rank that copies")
-TB_PARAM_INT_ROW(memory_bandwidth, "240000", 0, 100000000, 0,
+TB_PARAM_TIME_ROW(shm_overhead, "80ns", 0, "predicted: a rank's time to send or receive on its host")
+TB_PARAM_TIME_ROW(shm_latency, "100ns", 0, "predicted: until another rank of the host sees what was sent")
+TB_PARAM_INT_ROW(shm_bandwidth, "96000", 1, 100000000, 0, "predicted: Mbit/s of one rank that copies")
+TB_PARAM_INT_ROW(memory_bandwidth, "300000", 0, 100000000, 0,
                  "predicted: Mbit/s of all ranks of a host that copy at the same time; 0: no limit")
-TB_PARAM_INT_ROW(reduce_bandwidth, "40000", 1, 100000000, 0, "predicted: Mbit/s of a reduction")
+TB_PARAM_INT_ROW(reduce_bandwidth, "160000", 1, 100000000, 0, "predicted: Mbit/s of a reduction")
 TB_PARAM_TIME_ROW(change_time, "2us", 0, "predicted: until a core runs another rank, where ranks outnumber cores")
 TB_PARAM_TEXT_ROW(shm_table, "", 0,
                   "measured: BYTES:SEND:RECEIVE:GAP in ns, with commas between (tombolo probe writes it)")
@@ -51,6 +51,8 @@ TB_PARAM_SIZE_ROW(assumed_block, "4k", 1, 1 << 30, 0,
 TB_PARAM_TEXT_ROW(rules, "", 0,
                   "file of rules that choose algorithms: lines such as bcast ranks>=8 bytes<64k chain:16k")
 TB_PARAM_BOOL_ROW(explain, "no", 0, "print at the end which algorithms have run, how often, and why")
+TB_PARAM_INT_ROW(feedback, "0", 0, 1000000, 0,
+                 "measure every so many calls of a kind, and correct predictions that are wrong; 0: never")
 TB_PARAM_TEXT_ROW(barrier, "", 0, "algorithm of MPI_Barrier; empty: the cheapest (tombolo explain lists them)")
 TB_PARAM_TEXT_ROW(bcast, "", 0, "algorithm of MPI_Bcast, and its argument, as in chain:64k")
 TB_PARAM_TEXT_ROW(gather, "", 0, "algorithm of MPI_Gather")

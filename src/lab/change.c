@@ -35,11 +35,17 @@ static bool is_wanted(const struct tb_grid *grid, const struct target *target, u
 static int unknown(const struct tb_grid *grid, const struct target *target)
 {
     char names[512] = "";
+    const size_t room = sizeof names - 8; /* for what tells that there are more */
     size_t used = 0;
-    for (uint32_t i = 0; i < grid->link_count && used < sizeof names; i++)
-        if (i == 0 || strcmp(grid->links[i].name, grid->links[i - 1].name) != 0)
-            used +=
-                (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", grid->links[i].name);
+    for (uint32_t i = 0; i < grid->link_count; i++) {
+        if (i > 0 && strcmp(grid->links[i].name, grid->links[i - 1].name) == 0)
+            continue;
+        if (used + strlen(grid->links[i].name) + 2 >= room) {
+            snprintf(names + used, sizeof names - used, ", ...");
+            break;
+        }
+        used += (size_t)snprintf(names + used, room - used, "%s%s", used > 0 ? ", " : "", grid->links[i].name);
+    }
     for (uint32_t i = 0; i < grid->link_count; i++)
         if (strcmp(grid->links[i].name, target->link) == 0)
             return tb_error(TB_ERR_ARGUMENT, "link %s goes between %s and %s; --from and --to should name one of them",
@@ -116,17 +122,15 @@ static int cut_port(struct tb_network *network, uint32_t foot, const struct targ
     const struct tb_plan_foot *of = &network->plan.feet[foot];
     bool one_way = goes_out(target) != goes_in(target);
     int rc = TB_OK;
-    if (one_way && network->feet[foot].carrier == TB_NETWORK_BRIDGE && of->segment > 0)
+    if (one_way)
         rc = tb_network_emulate_foot(network, foot);
-    if (rc == TB_OK && network->feet[foot].carrier == TB_NETWORK_OWN_PIPE) {
+    if (rc == TB_OK && network->feet[foot].has_own) {
         if (goes_out(target))
             rc = tb_network_tell(network, NULL, 0, "%s %s.out", cut ? "cut" : "heal", of->port);
         if (rc == TB_OK && goes_in(target))
             rc = tb_network_tell(network, NULL, 0, "%s %s.in", cut ? "cut" : "heal", of->port);
         return rc;
     }
-    if (one_way) /* of a foot in the wide area there is no half */
-        return rc;
     struct tb_tool tool;
     if (rc == TB_OK)
         rc = tb_tool_open(&tool, TB_TOOL_IP, network->switches.parts[TB_SPACE_NET], "the switches");
@@ -171,7 +175,7 @@ static int set_port(struct tb_network *network, uint32_t foot, const struct targ
     char rest[512] = "";
     size_t used = 0;
     int rc = TB_OK;
-    for (char **word = words; *word != NULL && rc == TB_OK; word++)
+    for (char **word = words + 1; *word != NULL && rc == TB_OK; word++)
         if (strncmp(*word, "bandwidth=", 10) == 0)
             rc = network->grid->clusters[of->segment - 1].medium == TB_GRID_HUB
                      ? tb_error(TB_ERR_UNSUPPORTED, "the ports of a hub have no rate of their own")

@@ -72,7 +72,26 @@ static void pass_on(const struct signalfd_siginfo *info, pid_t pid, unsigned *as
         kill(pid, number);
 }
 
-static int await(pid_t pid, int signals)
+/* Who gives it away may have lost it already, and must not be stopped for that. */
+static void give_terminal(pid_t group)
+{
+    signal(SIGTTOU, SIG_IGN);
+    (void)tcsetpgrp(STDIN_FILENO, group);
+    signal(SIGTTOU, SIG_DFL);
+}
+
+/* We stop too, so that the shell that started us notices; it wakes us up in the foreground or behind it. */
+static void rest(pid_t pid, bool terminal)
+{
+    if (terminal)
+        give_terminal(getpgrp());
+    kill(getpid(), SIGSTOP);
+    if (terminal && tcgetpgrp(STDIN_FILENO) == getpgrp())
+        give_terminal(pid);
+    kill(terminal ? -pid : pid, SIGCONT);
+}
+
+static int await(pid_t pid, int signals, bool terminal)
 {
     unsigned asked = 0;
     for (;;) {
@@ -80,8 +99,7 @@ static int await(pid_t pid, int signals)
         int status;
         pid_t n = waitpid(pid, &status, WNOHANG | WUNTRACED);
         if (n == pid && WIFSTOPPED(status)) {
-            kill(getpid(), SIGSTOP); /* so that the shell that started us notices */
-            kill(pid, SIGCONT);
+            rest(pid, terminal);
         } else if (n == pid) {
             return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         } else if (read(signals, &info, sizeof info) == (ssize_t)sizeof info && info.ssi_signo != SIGCHLD) {
@@ -91,10 +109,13 @@ static int await(pid_t pid, int signals)
 }
 
 static _Noreturn void begin(const char *name, const int *alive, const sigset_t *mask, int (*body)(void *),
-                            void *context)
+                            void *context, bool terminal)
 {
     struct pollfd gone = {.fd = alive[0]};
     close(alive[1]);
+    /* Our group is outside of the lab's processes and has no number there, which confuses shells with job control. */
+    if (terminal && setpgid(0, 0) == 0)
+        give_terminal(getpid());
     tb_space_keep_rights();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (poll(&gone, 1, 0) != 0)
@@ -107,11 +128,13 @@ static _Noreturn void begin(const char *name, const int *alive, const sigset_t *
     _exit(code);
 }
 
-int tb_lab_enter(const char *name, const char *host, int (*body)(void *context), void *context, int *status)
+int tb_lab_enter(const char *name, const char *host, int (*body)(void *context), void *context, bool terminal,
+                 int *status)
 {
     static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
     sigset_t set, before;
     int alive[2];
+    terminal = terminal && tcgetpgrp(STDIN_FILENO) == getpgrp();
     int rc = enter(name, host);
     if (rc != TB_OK)
         return rc;
@@ -129,13 +152,15 @@ int tb_lab_enter(const char *name, const char *host, int (*body)(void *context),
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
-        begin(name, alive, &before, body, context);
+        begin(name, alive, &before, body, context, terminal);
     close(alive[0]);
     if (pid < 0) {
         close(alive[1]);
         return errno == ENOMEM ? tb_error(TB_ERR_PEER, "lab %s has just ended", name)
                                : tb_error_errno("cannot start a process in lab %s", name);
     }
-    *status = await(pid, signals);
+    *status = await(pid, signals, terminal);
+    if (terminal)
+        give_terminal(getpgrp());
     return TB_OK;
 }

@@ -43,8 +43,8 @@ bool tb_kernel_links_fit(const struct tb_network *network, uint32_t segment)
             continue;
         uint32_t end = only_end(network, segment, i);
         bool to_the_rest = segment > 0 && (link->to == segment - 1 || link->from == segment - 1);
-        if (end == TB_GRID_NONE || to_the_rest || network->feet[end].in > 0 ||
-            network->feet[end].carrier != TB_NETWORK_BRIDGE)
+        if (end == TB_GRID_NONE || to_the_rest || network->feet[end].in > 0 || network->feet[end].by_links ||
+            network->feet[end].has_own)
             return false;
     }
     return true;

@@ -25,7 +25,7 @@
 static bool is_name(const char *name)
 {
     size_t length = strlen(name);
-    if (length == 0 || length >= TB_LAB_NAME_BYTES)
+    if (length == 0 || length >= TB_LAB_NAME_BYTES || *name == '-') /* which commands would take for an option */
         return false;
     for (size_t i = 0; i < length; i++)
         if (!isalnum((unsigned char)name[i]) && strchr("-_.", name[i]) == NULL)
@@ -40,6 +40,7 @@ static void name_after(const char *file, char *name)
     const char *from = slash != NULL ? slash + 1 : file;
     size_t length = 0, room = TB_LAB_NAME_BYTES - 8; /* for a number */
     const char *end = strrchr(from, '.');
+    from += strspn(from, "-");
     for (; *from != 0 && from != end && length < room; from++)
         name[length++] = isalnum((unsigned char)*from) || strchr("-_.", *from) != NULL ? *from : '-';
     name[length] = 0;
@@ -53,8 +54,9 @@ static int take_name(const char *file, const char *wanted, char *got)
     char base[TB_LAB_NAME_BYTES];
     if (wanted != NULL && !is_name(wanted)) {
         tb_error(TB_ERR_ARGUMENT,
-                 "\"%s\" cannot be the name of a lab: letters, digits, '-', '_' and '.' can, up to %d of them", wanted,
-                 TB_LAB_NAME_BYTES - 1);
+                 "\"%s\" cannot be the name of a lab: letters, digits, '-', '_' and '.' can, up to %d of them, but "
+                 "no '-' at its beginning",
+                 wanted, TB_LAB_NAME_BYTES - 1);
         return -1;
     }
     if (wanted != NULL)
@@ -137,7 +139,7 @@ int tb_lab_up(const struct tb_grid *grid, const char *name, bool stay, char *got
 /* ---- asking
  * ------------------------------------------------------------------------------------------------------------------ */
 
-/* Leaves the connection open, since its end is sometimes waited for. */
+/* One request of several words; what comes behind "ok" in the answer, and the descriptors that come with it. */
 static int ask(const char *name, const char *const *words, uint32_t count, char *answer, size_t room, int *descriptors,
                uint32_t *descriptor_count)
 {
@@ -161,7 +163,8 @@ static int ask(const char *name, const char *const *words, uint32_t count, char 
         return rc;
     if (strncmp(answer, "ok", 2) != 0)
         return tb_error(TB_ERR_ARGUMENT, "%s", strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
-    memmove(answer, answer + (answer[2] == '\n' ? 3 : 2), strlen(answer + (answer[2] == '\n' ? 3 : 2)) + 1);
+    size_t before = answer[2] == '\n' ? 3 : 2;
+    memmove(answer, answer + before, room - before);
     return TB_OK;
 }
 

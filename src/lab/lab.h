@@ -14,7 +14,7 @@
 #define TB_LAB_NAME_BYTES   48
 #define TB_LAB_VARIABLE     "TOMBOLO_LAB" /* names the lab in which a process runs */
 #define TB_LAB_CONSOLE      "console"     /* the machine from which commands are run */
-#define TB_LAB_ANSWER_BYTES 65536
+#define TB_LAB_ANSWER_BYTES 131072        /* a report of the emulator, with longer names */
 
 /* Builds a lab. `name` NULL: after the file, with a number if that is taken. `stay`: it outlives this process; else it
  * ends with it. The name that it has got goes to `got`, of TB_LAB_NAME_BYTES. Nothing is left after an error. */
@@ -33,7 +33,9 @@ int tb_lab_down(const char *name);
 int tb_lab_ask(const char *name, const char *const *words, uint32_t count, char *answer, size_t room);
 
 /* Runs `body` in a process of its own on a machine of the lab, passes signals on and waits for it; *status gets its
- * exit status as a shell would say it. This process itself is afterwards inside of the lab. */
-int tb_lab_enter(const char *name, const char *host, int (*body)(void *context), void *context, int *status);
+ * exit status as a shell would say it. `terminal`: it gets the terminal, if we have one, and a process group for it, as
+ * shells want it. This process itself is afterwards inside of the lab. */
+int tb_lab_enter(const char *name, const char *host, int (*body)(void *context), void *context, bool terminal,
+                 int *status);
 
 #endif

@@ -13,17 +13,11 @@
 
 #define TB_NETWORK_NAME_BYTES 192
 
-/* What carries the frames of a foot. */
-enum tb_network_carrier {
-    TB_NETWORK_BRIDGE,
-    TB_NETWORK_PIPES,   /* the emulator, by the links between clusters */
-    TB_NETWORK_OWN_PIPE /* the emulator, by a pipe of its own in each direction, then the bridge */
-};
-
 struct tb_network_foot {
-    enum tb_network_carrier carrier;
+    bool by_links;    /* the emulator carries its frames, by the links between clusters; else a bridge does */
+    bool has_own;     /* before that they pass a pipe of the foot's own in each direction */
     uint64_t out, in; /* bit/s of its port, from the machine and to it; 0: not limited */
-    bool is_cut;
+    bool is_cut;      /* its port is down; where it has pipes of its own, those are cut instead */
 };
 
 struct tb_network_link {

@@ -37,11 +37,23 @@ static void write_change(FILE *to, const char *device, uint64_t before, uint64_t
         fprintf(to, "qdisc del dev %s root\n", device);
 }
 
+/* A port at which the kernel's netem does the links that lead to it has no place for a rate of its own. */
+static int refuse_links(const struct tb_network *network, uint32_t foot)
+{
+    for (uint32_t i = 0; i < network->grid->link_count; i++)
+        if (network->links[i].by_kernel && network->links[i].foot == foot)
+            return tb_error(TB_ERR_UNSUPPORTED, "link %s leads to this port of host %s; set its bandwidth instead",
+                            network->grid->links[i].name, network->plan.nodes[network->plan.feet[foot].node].name);
+    return TB_OK;
+}
+
 int tb_network_set_bandwidth(struct tb_network *network, uint32_t foot, uint64_t bandwidth, bool out, bool in)
 {
     const struct tb_plan_foot *of = &network->plan.feet[foot];
     struct tb_tool tools[2];
     int rc = tb_tool_find(TB_TOOL_TC);
+    if (rc == TB_OK && in)
+        rc = refuse_links(network, foot);
     if (rc == TB_OK)
         rc = tb_tool_open(&tools[0], TB_TOOL_TC, network->spaces[of->node].parts[TB_SPACE_NET],
                           network->plan.nodes[of->node].name);

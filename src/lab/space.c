@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
@@ -176,7 +177,7 @@ static int furnish(const char *name, const char *names)
 {
     if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC) != 0)
         return refuse(name);
-    if (sethostname(name, strlen(name)) != 0)
+    if (sethostname(name, strnlen(name, HOST_NAME_MAX)) != 0) /* that of a router can be longer */
         return tb_error_errno("cannot set the host name %s", name);
     if (mount("tmpfs", WORKSHOP, "tmpfs", MS_NOSUID | MS_NODEV, NULL) != 0)
         return tb_error_errno("cannot mount a tmpfs for the lab");

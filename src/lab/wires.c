@@ -2,8 +2,8 @@
  *
  * Across a segment each directed link is a pipe. The wide area is then carried by the emulator alone; in a cluster in
  * which others nest, the ports of those others leave the switch for the emulator, which has a trunk to it. A single
- * port with faults is a segment of its own for the emulator, with a trunk to the switch, so that what goes between two
- * such ports passes both. */
+ * port with faults is a segment of its own for the emulator, with a trunk to where the port was before (the switch, or
+ * the emulator again), so that what goes between two such ports passes both, and the links too. */
 #include "lab/network.h"
 
 #include "lab/emulator.h"
@@ -189,29 +189,40 @@ static int make_pipe(struct tb_network *network, uint32_t link)
     return rc;
 }
 
+/* The interface by which a foot's frames enter its segment: the far end of the trunk, where it has one. */
+static const char *entry_of(const struct tb_network *network, uint32_t foot, char *text)
+{
+    if (network->feet[foot].has_own)
+        snprintf(text, TB_PLAN_NAME_BYTES, "line.%u", foot);
+    else
+        snprintf(text, TB_PLAN_NAME_BYTES, "%s", network->plan.feet[foot].port);
+    return text;
+}
+
+/* A foot may be TB_GRID_NONE: whatever else is in the segment, behind `trunk`. */
 static int route(struct tb_network *network, uint32_t segment, uint32_t from, uint32_t to, const char *trunk)
 {
-    const struct tb_plan_foot *feet = network->plan.feet;
     uint32_t link = tb_network_link_between(network, segment, from, to);
-    char name[TB_NETWORK_NAME_BYTES];
+    char name[TB_NETWORK_NAME_BYTES], here[TB_PLAN_NAME_BYTES], there[TB_PLAN_NAME_BYTES];
     if (link == TB_GRID_NONE)
         return TB_OK;
     int rc = make_pipe(network, link);
     if (rc != TB_OK)
         return rc;
     tb_network_pipe_name(network, link, name);
-    return tb_network_tell(network, NULL, 0, "route %s %s %s", from != TB_GRID_NONE ? feet[from].port : trunk,
-                           to != TB_GRID_NONE ? feet[to].port : trunk, name);
+    return tb_network_tell(network, NULL, 0, "route %s %s %s",
+                           from != TB_GRID_NONE ? entry_of(network, from, here) : trunk,
+                           to != TB_GRID_NONE ? entry_of(network, to, there) : trunk, name);
 }
 
-static int move_to_emulator(struct tb_network *network, uint32_t foot, const char *segment)
+/* Gives an interface through which this foot's frames come to a segment of the emulator. */
+static int move_to_emulator(struct tb_network *network, uint32_t foot, const char *interface, const char *segment)
 {
-    const struct tb_plan_foot *of = &network->plan.feet[foot];
-    int rc = rewire(network, "link set %s nomaster\nlink set %s up\n", of->port, of->port);
-    return rc != TB_OK
-               ? rc
-               : tb_network_tell(network, NULL, 0, "port %s %s %02x:%02x:%02x:%02x:%02x:%02x", of->port, segment,
-                                 of->mac[0], of->mac[1], of->mac[2], of->mac[3], of->mac[4], of->mac[5]);
+    const uint8_t *mac = network->plan.feet[foot].mac;
+    int rc = rewire(network, "link set %s nomaster\nlink set %s up\n", interface, interface);
+    return rc != TB_OK ? rc
+                       : tb_network_tell(network, NULL, 0, "port %s %s %02x:%02x:%02x:%02x:%02x:%02x", interface,
+                                         segment, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 }
 
 /* A cable between the emulator and a switch. */
@@ -225,28 +236,41 @@ static int make_trunk(struct tb_network *network, const char *trunk, const char 
     return rc == TB_OK ? tb_network_tell(network, NULL, 0, "port %s %s trunk", trunk, emulated) : rc;
 }
 
-/* In the wide area all feet, elsewhere those of inner clusters; a port that has pipes of its own stays as it is. */
+/* In the wide area all feet, elsewhere those of inner clusters. */
 static bool belongs(const struct tb_network *network, uint32_t segment, uint32_t foot)
 {
-    return network->plan.feet[foot].segment == segment && (segment == 0 || tb_network_is_border(network, foot)) &&
-           network->feet[foot].carrier != TB_NETWORK_OWN_PIPE;
+    return network->plan.feet[foot].segment == segment && (segment == 0 || tb_network_is_border(network, foot));
 }
 
-static int route_segment(struct tb_network *network, uint32_t segment, const char *trunk)
+/* Both ways between a foot and all others of its segment. */
+static int route_foot(struct tb_network *network, uint32_t foot)
 {
-    uint32_t count = network->plan.foot_count;
+    uint32_t segment = network->plan.feet[foot].segment;
+    char trunk[TB_PLAN_NAME_BYTES];
     int rc = TB_OK;
-    for (uint32_t a = 0; a < count && rc == TB_OK; a++) {
-        if (!belongs(network, segment, a))
+    snprintf(trunk, sizeof trunk, "trunk%u", segment);
+    for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++) {
+        if (i == foot || !belongs(network, segment, i))
             continue;
-        for (uint32_t b = 0; b < count && rc == TB_OK; b++)
-            if (a != b && belongs(network, segment, b))
-                rc = route(network, segment, a, b, trunk);
-        if (rc == TB_OK && segment > 0)
-            rc = route(network, segment, a, TB_GRID_NONE, trunk);
-        if (rc == TB_OK && segment > 0)
-            rc = route(network, segment, TB_GRID_NONE, a, trunk);
+        rc = route(network, segment, foot, i, trunk);
+        if (rc == TB_OK)
+            rc = route(network, segment, i, foot, trunk);
     }
+    if (rc == TB_OK && segment > 0)
+        rc = route(network, segment, foot, TB_GRID_NONE, trunk);
+    if (rc == TB_OK && segment > 0)
+        rc = route(network, segment, TB_GRID_NONE, foot, trunk);
+    return rc;
+}
+
+/* From the switch to the emulator; a port that is down stays so. */
+static int move_foot(struct tb_network *network, uint32_t foot, const char *segment)
+{
+    char entry[TB_PLAN_NAME_BYTES];
+    int rc = move_to_emulator(network, foot, entry_of(network, foot, entry), segment);
+    if (rc == TB_OK && network->feet[foot].is_cut)
+        rc = rewire(network, "link set %s down\n", entry);
+    network->feet[foot].by_links = rc == TB_OK;
     return rc;
 }
 
@@ -267,12 +291,11 @@ int tb_network_emulate_segment(struct tb_network *network, uint32_t segment)
     if (rc == TB_OK && segment > 0)
         rc = make_trunk(network, trunk, line, segment, name);
     for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++)
-        if (belongs(network, segment, i)) {
-            rc = move_to_emulator(network, i, name);
-            network->feet[i].carrier = TB_NETWORK_PIPES;
-        }
-    if (rc == TB_OK)
-        rc = route_segment(network, segment, trunk);
+        if (belongs(network, segment, i))
+            rc = move_foot(network, i, name);
+    for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++)
+        if (belongs(network, segment, i))
+            rc = route_foot(network, i);
     network->emulated[segment] = rc == TB_OK;
     return rc;
 }
@@ -295,29 +318,47 @@ static int move_hub_entry(struct tb_network *network, const struct tb_plan_foot 
     return rc == TB_OK ? rewire(network, "link set %s type bridge_slave learning off\n", line) : rc;
 }
 
+/* A pipe in each direction between a port and its trunk; cut, if the port was. */
+static int make_own_pipes(struct tb_network *network, uint32_t foot, const char *trunk)
+{
+    const char *port = network->plan.feet[foot].port;
+    int rc = TB_OK;
+    for (int i = 0; i < 2 && rc == TB_OK; i++) {
+        rc = tb_network_tell(network, NULL, 0, "pipe %s.%s", port, i == 0 ? "out" : "in");
+        if (rc == TB_OK && network->feet[foot].is_cut)
+            rc = tb_network_tell(network, NULL, 0, "cut %s.%s", port, i == 0 ? "out" : "in");
+    }
+    if (rc == TB_OK)
+        rc = move_to_emulator(network, foot, port, port);
+    if (rc == TB_OK)
+        rc = tb_network_tell(network, NULL, 0, "route %s %s %s.out", port, trunk, port);
+    return rc == TB_OK ? tb_network_tell(network, NULL, 0, "route %s %s %s.in", trunk, port, port) : rc;
+}
+
 int tb_network_emulate_foot(struct tb_network *network, uint32_t foot)
 {
     const struct tb_plan_foot *of = &network->plan.feet[foot];
-    char trunk[TB_PLAN_NAME_BYTES], line[TB_PLAN_NAME_BYTES];
-    if (network->feet[foot].carrier == TB_NETWORK_OWN_PIPE)
+    char trunk[TB_PLAN_NAME_BYTES], line[TB_PLAN_NAME_BYTES], name[TB_PLAN_NAME_BYTES];
+    if (network->feet[foot].has_own)
         return TB_OK;
-    TB_ASSERT(network->feet[foot].carrier == TB_NETWORK_BRIDGE);
+    bool by_links = network->feet[foot].by_links;
     snprintf(trunk, sizeof trunk, "trunk.%u", foot);
     snprintf(line, sizeof line, "line.%u", foot);
+    snprintf(name, sizeof name, "switch%u", of->segment);
     int rc = start_emulator(network);
     if (rc == TB_OK)
         rc = make_trunk(network, trunk, line, of->segment, of->port);
-    if (rc == TB_OK && network->grid->clusters[of->segment - 1].medium == TB_GRID_HUB)
+    if (rc == TB_OK && of->segment > 0 && network->grid->clusters[of->segment - 1].medium == TB_GRID_HUB)
         rc = move_hub_entry(network, of, line);
-    for (int i = 0; i < 2 && rc == TB_OK; i++)
-        rc = tb_network_tell(network, NULL, 0, "pipe %s.%s", of->port, i == 0 ? "out" : "in");
+    if (rc == TB_OK && by_links)
+        rc = tb_network_tell(network, NULL, 0, "drop %s", of->port);
     if (rc == TB_OK)
-        rc = move_to_emulator(network, foot, of->port);
-    if (rc == TB_OK)
-        rc = tb_network_tell(network, NULL, 0, "route %s %s %s.out", of->port, trunk, of->port);
-    if (rc == TB_OK)
-        rc = tb_network_tell(network, NULL, 0, "route %s %s %s.in", trunk, of->port, of->port);
-    if (rc == TB_OK)
-        network->feet[foot].carrier = TB_NETWORK_OWN_PIPE;
-    return rc;
+        rc = make_own_pipes(network, foot, trunk);
+    if (rc != TB_OK)
+        return rc;
+    network->feet[foot].has_own = true;
+    network->feet[foot].is_cut = false; /* its pipes are, now */
+    if (by_links)
+        rc = move_to_emulator(network, foot, line, name);
+    return rc == TB_OK && by_links ? route_foot(network, foot) : rc;
 }

@@ -53,6 +53,8 @@ int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_
     int error = tb_comm_plan(comm, what, binding, &program);
     if (error < 0)
         return error;
+    if (__builtin_expect(comm->measures, 0))
+        return tb_comm_measure(comm, what, binding, program);
     error = tb_program_run(comm->channel, program, binding);
     tb_planner_release(comm->planner, program);
     return error;

@@ -33,6 +33,7 @@ struct tb_comm {
     MPI_Comm predefined; /* MPI_COMM_WORLD, MPI_COMM_SELF, or NULL */
     uint64_t context;
     struct tb_planner *planner; /* made at the first collective call */
+    bool measures;              /* blocking collectives give feedback (feedback.c) */
     uint64_t freed;             /* the handle, once the program has freed it while requests are in flight */
     uint32_t *procs;            /* job index of each rank that can be sent to; NULL: the identity */
     struct tb_attributes attributes;
@@ -119,7 +120,10 @@ int tb_comm_make(uint64_t context, const struct tb_shape *shape, struct tb_comm 
  * planner (tb_planner_release) when it has run. */
 int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding,
                  const struct tb_program **program);
-/* The same, and runs it to its end. */
+/* Runs a program that was found, as part of measuring what collectives take, and gives it back. */
+int tb_comm_measure(struct tb_comm *comm, const struct tb_collective *what, struct tb_binding *binding,
+                    const struct tb_program *program);
+/* Plans and runs to the end. */
 int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding);
 /* A barrier or a broadcast. */
 int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root, const struct tb_buffer *buffer);

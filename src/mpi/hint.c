@@ -60,6 +60,8 @@ int tb_mpi_Comm_get_info(MPI_Comm comm, MPI_Info *info_used)
     int error = made == NULL ? TB_ERR_MEMORY : TB_OK;
     for (size_t i = 0; i < HINT_COUNT && error == TB_OK; i++)
         error = tb_info_put(made, hint_keys[i], c->hints.set >> i & 1 ? "true" : "false");
+    if (error == TB_OK)
+        error = tb_comm_preferred(c, made);
     if (error < 0) {
         if (made != NULL)
             tb_info_free(made);

@@ -12,6 +12,7 @@
 #include "mpi/plan.h"
 #include "mpi/progress.h"
 #include "mpi/request.h"
+#include "mpi/tool.h"
 
 /* ---- between agent and engine --------------------------------------------------------------------------------------
  */
@@ -112,6 +113,7 @@ static void after_fork(void)
 {
     if (tb_self.state == TB_STATE_ACTIVE)
         tb_self.state = TB_STATE_FORKED;
+    pthread_mutex_init(&tb_self.mpit_lock, NULL); /* another thread may have held it */
     tb_self.world = tb_self.self = NULL;
 }
 
@@ -151,10 +153,12 @@ static int start(const char *call, int level)
                                                           : "this process was forked by a process of the job");
     tb_self.thread_level = level;
     tb_self.main_thread = pthread_self();
+    tb_mpit_hold(); /* tools see parameters as they were before or as they are settled, nothing in between */
     int error = join();
     if (error < 0)
         tb_error_fatal(tb_error_code(tb_error_class_of(error), call, "%s", tb_error_story()));
     tb_self.state = TB_STATE_ACTIVE;
+    tb_mpit_release();
     return MPI_SUCCESS;
 }
 
@@ -212,7 +216,10 @@ int tb_mpi_Finalize(void)
         error = tb_job_tell_finalized(&tb_self.job);
     if (error < 0)
         return tb_raise_below(tb_self.world, error, call);
+    tb_mpit_hold();
+    tb_mpit_keep();
     tb_self.state = TB_STATE_AFTER;
+    tb_mpit_release();
     tb_comm_close_predefined();
     tb_plans_close();
     tb_engine_close(tb_self.engine);

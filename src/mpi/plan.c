@@ -44,14 +44,36 @@ int tb_comm_open_planner(struct tb_comm *comm)
     if (comm->planner != NULL)
         return TB_OK;
     const struct tb_shape_source source = {.size = comm->size, .host = host_of, .cluster = cluster_of, .context = comm};
-    return tb_planner_open(tb_self.atlas, &source, comm->rank, &comm->planner);
+    int error = tb_planner_open(tb_self.atlas, &source, comm->rank, &comm->planner);
+    comm->measures = error == TB_OK && tb_planner_measures(comm->planner) && !comm->inter && comm->size > 1;
+    return error;
+}
+
+/* The info key of an operation. */
+static void key_print(enum tb_operation operation, char *key, size_t size)
+{
+    char word[64];
+    tb_operation_word(operation, word, sizeof word);
+    snprintf(key, size, "tombolo_%s", word);
+}
+
+int tb_comm_preferred(const struct tb_comm *comm, struct tb_info *info)
+{
+    int error = TB_OK;
+    for (int i = 0; comm->planner != NULL && i < TB_OPERATION_COUNT && error == TB_OK; i++) {
+        char key[80], value[80];
+        key_print((enum tb_operation)i, key, sizeof key);
+        if (tb_planner_preferred(comm->planner, (enum tb_operation)i, value, sizeof value))
+            error = tb_info_put(info, key, value);
+    }
+    return error;
 }
 
 void tb_comm_prefer(struct tb_comm *comm, const struct tb_info *info)
 {
     for (int i = 0; i < TB_OPERATION_COUNT; i++) {
-        char key[80] = "tombolo_";
-        tb_operation_word((enum tb_operation)i, key + strlen(key), sizeof key - strlen(key));
+        char key[80];
+        key_print((enum tb_operation)i, key, sizeof key);
         const char *value = tb_info_value(info, key);
         if (value == NULL)
             continue;

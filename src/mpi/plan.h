@@ -15,5 +15,7 @@ int tb_comm_open_planner(struct tb_comm *comm);
 /* Takes keys such as tombolo_bcast=chain:64k, which all ranks must give alike. One that names no algorithm is passed
  * over with a warning, as hints are that make no sense. */
 void tb_comm_prefer(struct tb_comm *comm, const struct tb_info *info);
+/* Puts those that are in force into `info`. */
+int tb_comm_preferred(const struct tb_comm *comm, struct tb_info *info);
 
 #endif

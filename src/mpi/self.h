@@ -18,6 +18,7 @@ struct tb_datatype;
 struct tb_error_book;
 struct tb_info;
 struct tb_keyval;
+struct tb_mpit;
 
 enum tb_state {
     TB_STATE_BEFORE, /* MPI_Init was not called yet */
@@ -59,6 +60,8 @@ struct tb_self {
     struct tb_bsend *bsend;       /* buffered.c: the buffer attached to the process */
     struct tb_error_book *errors; /* error.c */
     pthread_mutex_t error_lock;
+    struct tb_mpit *mpit; /* tool.c: what tools use; NULL: nothing yet */
+    pthread_mutex_t mpit_lock;
     pthread_mutex_t lock; /* of the tables and whatever says so */
     struct tb_table tables[TB_OBJECT_COUNT];
 };

@@ -9,5 +9,7 @@
 
 /* Sites, clusters with their hosts, gateways, NAT, and the links between them. */
 int tb_picture_grid(FILE *to, const struct tb_grid *grid);
+/* Virtual clusters, the hosts that join them, and a way from host to host (`count` 0: none). */
+int tb_picture_routes(FILE *to, const struct tb_cluster_graph *graph, const uint32_t *path, uint32_t count);
 
 #endif

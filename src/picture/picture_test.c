@@ -82,12 +82,75 @@ static void any_size_can_be_drawn(void **state)
     free(text);
 }
 
+/* The picture of routes with the way between two hosts, or NULL. */
+static char *routes_of(const char *text, const char *from, const char *to)
+{
+    struct tb_grid grid;
+    struct tb_connectivity connectivity;
+    struct tb_cluster_graph graph;
+    struct tb_routes routes = {0};
+    char *svg = NULL;
+    size_t length = 0;
+    uint32_t path[16], count = 0;
+    if (tb_grid_parse(&grid, text, strlen(text), "g<&>.yaml") != TB_OK)
+        fail_msg("%s", tb_error_story());
+    assert_int_equal(tb_connectivity_open(&connectivity, &grid), TB_OK);
+    assert_int_equal(tb_cluster_graph_open(&graph, &connectivity), TB_OK);
+    if (from != NULL) {
+        assert_int_equal(tb_routes_open(&routes, &connectivity), TB_OK);
+        count = tb_routes_path(&routes, tb_grid_host_find(&grid, from), tb_grid_host_find(&grid, to), 16, path);
+    }
+    FILE *out = open_memstream(&svg, &length);
+    assert_int_equal(tb_picture_routes(out, &graph, path, count), TB_OK);
+    fclose(out);
+    tb_routes_close(&routes);
+    tb_cluster_graph_close(&graph);
+    tb_connectivity_close(&connectivity);
+    tb_grid_close(&grid);
+    assert_string_equal(svg + length - 7, "</svg>\n");
+    assert_null(strstr(svg, "nan"));
+    return svg;
+}
+
+static void routes_are_shown(void **state)
+{
+    char *svg = routes_of("clusters: [{name: a, hosts: ['a[1-9]', g], gateways: g}, {name: b, hosts: b1},"
+                          "{name: c, hosts: c1, nat: true}]",
+                          "a3", "c1");
+    static const char *const parts[] = {">VC1<",
+                                        ">VC2<",
+                                        ">VC3<",
+                                        ">a1 … a9<",
+                                        "9 hosts",
+                                        "1 slot, passes on",
+                                        "g&lt;&amp;&gt;.yaml",
+                                        "from a3 to c1 in 2 hops",
+                                        "class=\"way\"",
+                                        "class=\"call\"",
+                                        "class=\"same\"",
+                                        "a3 → g"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strstr(svg, parts[i]) == NULL)
+            fail_msg("%s is not in the picture", parts[i]);
+    }
+    free(svg);
+    char *text = malloc(1 << 20), *at = text + sprintf(text, "clusters:\n");
+    for (int i = 0; i < 450; i++)
+        at += sprintf(at, "- {name: c%d, hosts: ['h%d_[1-30]', g%d], gateways: g%d}\n", i, i, i, i);
+    svg = routes_of(text, NULL, NULL);
+    assert_non_null(strstr(svg, "51 more virtual clusters are not shown"));
+    assert_non_null(strstr(svg, "more kinds of hosts"));
+    free(svg);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(everything_is_shown),
         cmocka_unit_test(any_size_can_be_drawn),
+        cmocka_unit_test(routes_are_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

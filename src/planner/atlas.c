@@ -238,15 +238,44 @@ static struct known *known_find(struct tb_chart *chart, const struct mark *mark)
     return chart->known != NULL ? known_place(chart->known, chart->known_room, mark) : NULL;
 }
 
+/* The call that stands for all with the same mark. */
+static struct tb_collective call_of(const struct tb_chart *chart, const struct tb_collective *c, struct mark *mark)
+{
+    struct tb_collective call = tb_size_class_call(c);
+    *mark = mark_of(chart, &call);
+    if (rooted(call.operation) && !call.inter)
+        call.root = tb_group_shape_of_kind(&chart->shape, mark->kind);
+    call.in_place = (mark->flags & MARK_IN_PLACE) != 0;
+    return call;
+}
+
+uint64_t tb_chart_mark(const struct tb_chart *chart, const struct tb_collective *c)
+{
+    struct mark mark;
+    call_of(chart, c, &mark);
+    return (uint64_t)mark.kind << 32 | (uint64_t)mark.size_class << 16 | (uint64_t)mark.operation << 8 | mark.flags;
+}
+
+int tb_chart_choose_again(struct tb_atlas *atlas, struct tb_chart *chart, const struct tb_collective *c,
+                          const struct tb_corrections *corrections, struct tb_choice *choice)
+{
+    struct mark mark;
+    struct tb_collective call = call_of(chart, c, &mark);
+    struct tb_choice_facts facts = {.shape = &chart->shape,
+                                    .costs = &chart->costs,
+                                    .wish = &atlas->wishes[call.operation],
+                                    .wish_reason = TB_REASON_PARAMETER,
+                                    .rules = &atlas->rules,
+                                    .corrections = corrections};
+    return tb_choice_make(&facts, &call, choice);
+}
+
 int tb_chart_choose(struct tb_atlas *atlas, struct tb_chart *chart, const struct tb_collective *c,
                     const struct tb_preference *wish, struct tb_choice *choice)
 {
-    struct tb_collective call = tb_size_class_call(c);
-    struct mark mark = mark_of(chart, &call);
+    struct mark mark;
+    struct tb_collective call = call_of(chart, c, &mark);
     bool own = wish != NULL && *wish->name != 0;
-    if (rooted(call.operation) && !call.inter)
-        call.root = tb_group_shape_of_kind(&chart->shape, mark.kind);
-    call.in_place = (mark.flags & MARK_IN_PLACE) != 0;
     struct tb_choice_facts facts = {.shape = &chart->shape,
                                     .costs = &chart->costs,
                                     .wish = own ? wish : &atlas->wishes[call.operation],
@@ -326,17 +355,14 @@ bool tb_atlas_usage(struct tb_atlas *atlas, uint32_t index, struct tb_usage *usa
 /* "chain:64k", and the predicted time. */
 static void candidate_print(const struct tb_candidate *c, char *text, size_t size)
 {
-    char argument[32] = "";
-    uint64_t value = c->argument;
-    int unit = 0;
-    for (; value > 0 && value % 1024 == 0 && unit < 3; unit++)
-        value /= 1024;
-    if (value > 0)
-        snprintf(argument, sizeof argument, ":%llu%.*s", (unsigned long long)value, unit > 0, &"-kmg"[unit]);
+    struct tb_preference name = {.argument = c->argument};
+    char words[64];
+    snprintf(name.name, sizeof name.name, "%s", c->algorithm->name);
+    tb_preference_print(&name, words, sizeof words);
     if (c->time == TB_COST_NEVER)
-        snprintf(text, size, "%s%s", c->algorithm->name, argument);
+        snprintf(text, size, "%s", words);
     else
-        snprintf(text, size, "%s%s %.3f us", c->algorithm->name, argument, (double)c->time / 1e6);
+        snprintf(text, size, "%s %.3f us", words, (double)c->time / 1e6);
 }
 
 static int usage_compare(const void *left, const void *right)

@@ -25,6 +25,11 @@ void tb_chart_release(struct tb_atlas *atlas, struct tb_chart *chart);
 /* `wish` of a communicator's own info object may be NULL. */
 int tb_chart_choose(struct tb_atlas *atlas, struct tb_chart *chart, const struct tb_collective *c,
                     const struct tb_preference *wish, struct tb_choice *choice);
+/* What a choice depends on beside the shape and the user's wishes, in one number: the same on all ranks. */
+uint64_t tb_chart_mark(const struct tb_chart *chart, const struct tb_collective *c);
+/* The choice of one communicator where predictions have been corrected; it is not remembered. */
+int tb_chart_choose_again(struct tb_atlas *atlas, struct tb_chart *chart, const struct tb_collective *c,
+                          const struct tb_corrections *corrections, struct tb_choice *choice);
 
 /* What has run: a row for each algorithm, argument and size class of each shape's size. */
 struct tb_usage {

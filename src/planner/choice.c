@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define ALIKE 50u /* times that differ by less than this part are taken for equal */
+#define REACH 4u  /* what is predicted to take longer than the best one by this factor is not tried */
 
 uint64_t tb_size_class_least(uint32_t size_class)
 {
@@ -24,9 +25,10 @@ struct tb_collective tb_size_class_call(const struct tb_collective *c)
 const char *tb_reason_text(enum tb_reason reason)
 {
     static const char *const texts[TB_REASON_COUNT] = {
-        [TB_REASON_ONLY] = "no other fits",    [TB_REASON_MODEL] = "predicted",
-        [TB_REASON_REFERENCE] = "the default", [TB_REASON_RULE] = "a rule",
-        [TB_REASON_PARAMETER] = "a parameter", [TB_REASON_INFO] = "an info key",
+        [TB_REASON_ONLY] = "no other fits",     [TB_REASON_MODEL] = "predicted",
+        [TB_REASON_REFERENCE] = "first to fit", [TB_REASON_RULE] = "a rule",
+        [TB_REASON_PARAMETER] = "a parameter",  [TB_REASON_INFO] = "an info key",
+        [TB_REASON_TRIAL] = "being tried",      [TB_REASON_MEASURED] = "measured",
     };
     return texts[reason];
 }
@@ -41,6 +43,39 @@ static struct tb_candidate first_alike(const struct tb_candidate *rows, uint32_t
     return *best;
 }
 
+const struct tb_correction *tb_corrections_find(const struct tb_corrections *corrections,
+                                                const struct tb_algorithm *algorithm)
+{
+    for (uint32_t i = 0; i < corrections->count; i++)
+        if (corrections->rows[i].algorithm == algorithm)
+            return &corrections->rows[i];
+    return NULL;
+}
+
+/* Replaces predictions by what they should have been, so that the cheapest row is the right one: while there is
+ * something to be tried, rows that have been tried are out of the question; after that, those that have not. */
+static enum tb_reason rows_correct(struct tb_candidate *rows, uint32_t count, const struct tb_corrections *corrections)
+{
+    uint64_t least = TB_COST_NEVER;
+    for (uint32_t i = 0; i < count; i++)
+        least = rows[i].time < least ? rows[i].time : least;
+    uint64_t reach = least > TB_COST_NEVER / REACH ? TB_COST_NEVER - 1 : least * REACH;
+    bool trial = false;
+    for (uint32_t i = 0; i < count && corrections->count < TB_CORRECTIONS_LIMIT; i++)
+        trial = trial || (rows[i].time <= reach && tb_corrections_find(corrections, rows[i].algorithm) == NULL);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tb_correction *c = tb_corrections_find(corrections, rows[i].algorithm);
+        bool out = trial ? c != NULL || rows[i].time > reach : c == NULL;
+        if (out || rows[i].time == TB_COST_NEVER) {
+            rows[i].time = TB_COST_NEVER;
+        } else if (!trial) {
+            unsigned __int128 time = (unsigned __int128)rows[i].time * c->factor / TB_FACTOR_ONE;
+            rows[i].time = time >= TB_COST_NEVER ? TB_COST_NEVER - 1 : (uint64_t)time;
+        }
+    }
+    return trial ? TB_REASON_TRIAL : TB_REASON_MEASURED;
+}
+
 /* The cheapest of an algorithm's arguments, or of all algorithms. */
 static int choice_rate(const struct tb_choice_facts *facts, const struct tb_collective *c,
                        const struct tb_algorithm *only, struct tb_choice *choice)
@@ -50,6 +85,9 @@ static int choice_rate(const struct tb_choice_facts *facts, const struct tb_coll
     int error = count > 1 ? tb_rating_rate(facts->shape, facts->costs, c, rows, count, false) : TB_OK;
     if (error != TB_OK || count == 0)
         return error;
+    enum tb_reason reason = TB_REASON_MODEL;
+    if (only == NULL && facts->corrections != NULL)
+        reason = rows_correct(rows, count, facts->corrections);
     struct tb_candidate first[TB_CANDIDATES_LIMIT];
     memcpy(first, rows, count * sizeof rows[0]);
     tb_rating_sort(rows, count);
@@ -57,10 +95,10 @@ static int choice_rate(const struct tb_choice_facts *facts, const struct tb_coll
     choice->next.algorithm = NULL;
     /* Another argument of the same algorithm is no other choice. */
     for (uint32_t i = 1; i < count && choice->next.algorithm == NULL; i++)
-        if (rows[i].algorithm != rows[0].algorithm)
+        if (rows[i].algorithm != rows[0].algorithm && (reason == TB_REASON_MODEL || rows[i].time != TB_COST_NEVER))
             choice->next = rows[i];
     if (only == NULL)
-        choice->reason = choice->next.algorithm == NULL ? TB_REASON_ONLY : TB_REASON_MODEL;
+        choice->reason = reason == TB_REASON_MODEL && choice->next.algorithm == NULL ? TB_REASON_ONLY : reason;
     return TB_OK;
 }
 

@@ -12,6 +12,8 @@ enum tb_reason {
     TB_REASON_RULE,
     TB_REASON_PARAMETER,
     TB_REASON_INFO,
+    TB_REASON_TRIAL,    /* the prediction was wrong: this one is measured now */
+    TB_REASON_MEASURED, /* it was wrong, and this was the fastest */
     TB_REASON_COUNT
 };
 
@@ -21,6 +23,23 @@ struct tb_choice {
     enum tb_reason reason;
 };
 
+#define TB_CORRECTIONS_LIMIT 16u          /* algorithms of an operation */
+#define TB_FACTOR_ONE        (1ull << 24) /* that a prediction is right */
+
+/* By how much predictions of one kind of call are wrong, as measured and agreed on: a row for each algorithm that has
+ * been tried. */
+struct tb_corrections {
+    uint32_t count;
+    struct tb_correction {
+        const struct tb_algorithm *algorithm;
+        uint64_t factor; /* in parts of TB_FACTOR_ONE */
+    } rows[TB_CORRECTIONS_LIMIT];
+};
+
+/* NULL: it has not been tried. */
+const struct tb_correction *tb_corrections_find(const struct tb_corrections *corrections,
+                                                const struct tb_algorithm *algorithm);
+
 /* The facts that a choice depends on beside the call. */
 struct tb_choice_facts {
     const struct tb_group_shape *shape;
@@ -28,6 +47,8 @@ struct tb_choice_facts {
     const struct tb_preference *wish; /* goes before the rules; may be NULL */
     enum tb_reason wish_reason;
     const struct tb_rules *rules; /* may be NULL */
+    /* NULL: none. With them, algorithms that may be worth it and have not been tried come first. */
+    const struct tb_corrections *corrections;
 };
 
 int tb_choice_make(const struct tb_choice_facts *facts, const struct tb_collective *c, struct tb_choice *choice);

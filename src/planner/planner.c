@@ -44,6 +44,7 @@ struct tb_planner {
     uint32_t kept_room;
     struct kept *kept;
     struct loose *loose;
+    struct tb_feedback *feedback; /* NULL: not wanted */
 };
 
 int tb_planner_open(struct tb_atlas *atlas, const struct tb_shape_source *source, uint32_t rank,
@@ -53,6 +54,11 @@ int tb_planner_open(struct tb_atlas *atlas, const struct tb_shape_source *source
     struct kept *kept = calloc(KEPT_LEAST, sizeof *kept);
     int error = p != NULL && kept != NULL ? tb_chart_get(atlas, source, &p->chart)
                                           : tb_error(TB_ERR_MEMORY, "no memory for the plans of a communicator");
+    if (error == TB_OK && tb_param.feedback > 0) {
+        error = tb_feedback_open(&p->feedback, (uint32_t)tb_param.feedback);
+        if (error != TB_OK)
+            tb_chart_release(atlas, p->chart);
+    }
     if (error != TB_OK) {
         free(p);
         free(kept);
@@ -115,6 +121,7 @@ void tb_planner_close(struct tb_planner *planner)
         free(l);
     }
     tb_chart_release(planner->atlas, planner->chart);
+    tb_feedback_close(planner->feedback);
     pthread_mutex_destroy(&planner->lock);
     free(planner->wishes);
     free(planner->kept);
@@ -202,13 +209,37 @@ static int program_keep(struct tb_planner *p, const struct key *key, const struc
     return TB_OK;
 }
 
+/* What the communicator's info object says; NULL: nothing. */
+static const struct tb_preference *wish_of(const struct tb_planner *p, enum tb_operation operation)
+{
+    const struct tb_preference *wish = p->wishes != NULL ? &p->wishes[operation] : NULL;
+    return wish != NULL && *wish->name != 0 ? wish : NULL;
+}
+
+/* What is measured of calls like this; NULL: nothing. */
+static struct tb_feedback_kind *kind_of(const struct tb_planner *p, const struct tb_collective *c)
+{
+    if (p->feedback == NULL || c->inter || wish_of(p, c->operation) != NULL)
+        return NULL;
+    return tb_feedback_find(p->feedback, tb_chart_mark(p->chart, c));
+}
+
+static int program_choose(struct tb_planner *p, const struct tb_collective *c, struct tb_choice *choice)
+{
+    const struct tb_feedback_kind *kind = kind_of(p, c);
+    const struct tb_choice *measured = kind != NULL ? tb_feedback_choice(kind) : NULL;
+    if (measured == NULL)
+        return tb_chart_choose(p->atlas, p->chart, c, wish_of(p, c->operation), choice);
+    *choice = *measured;
+    return TB_OK;
+}
+
 /* From the smallest size of the class, never from that of the call. */
 static int program_make(struct tb_planner *p, const struct tb_collective *c, struct tb_choice *choice,
                         struct tb_program **made)
 {
     struct tb_collective call = tb_size_class_call(c);
-    const struct tb_preference *wish = p->wishes != NULL ? &p->wishes[c->operation] : NULL;
-    int error = tb_chart_choose(p->atlas, p->chart, c, wish, choice);
+    int error = program_choose(p, c, choice);
     if (error != TB_OK)
         return error;
     if (choice->best.algorithm == NULL)
@@ -242,12 +273,21 @@ int tb_planner_program(struct tb_planner *planner, const struct tb_collective *c
     return error;
 }
 
-/* Programs of an operation are not found any more; those that run go on to their end. */
-static void kept_forget(struct tb_planner *p, enum tb_operation operation)
+int tb_planner_choice(struct tb_planner *planner, const struct tb_collective *c, struct tb_choice *choice)
+{
+    pthread_mutex_lock(&planner->lock);
+    int error = program_choose(planner, c, choice);
+    pthread_mutex_unlock(&planner->lock);
+    return error;
+}
+
+/* Programs of an operation, of all sizes or one class, are not found any more; those that run go on to their end. */
+static void kept_forget(struct tb_planner *p, enum tb_operation operation, const uint16_t *size_class)
 {
     for (uint32_t i = 0; i < p->kept_room; i++) {
         struct kept *k = &p->kept[i];
-        if (k->program == NULL || k->key.operation != operation)
+        if (k->program == NULL || k->key.operation != operation ||
+            (size_class != NULL && k->key.size_class != *size_class))
             continue;
         kept_count(p, k);
         if (k->users > 0) {
@@ -270,9 +310,70 @@ int tb_planner_prefer(struct tb_planner *planner, enum tb_operation operation, c
         planner->wishes = calloc(TB_OPERATION_COUNT, sizeof *planner->wishes);
     if (planner->wishes != NULL) {
         planner->wishes[operation] = wish;
-        kept_forget(planner, operation);
+        kept_forget(planner, operation, NULL);
     } else {
         error = tb_error(TB_ERR_MEMORY, "no memory for the wishes of a communicator");
+    }
+    pthread_mutex_unlock(&planner->lock);
+    return error;
+}
+
+bool tb_planner_preferred(struct tb_planner *planner, enum tb_operation operation, char *text, size_t size)
+{
+    pthread_mutex_lock(&planner->lock);
+    const struct tb_preference *wish = wish_of(planner, operation);
+    if (wish != NULL)
+        tb_preference_print(wish, text, size);
+    pthread_mutex_unlock(&planner->lock);
+    return wish != NULL;
+}
+
+/* ---- feedback ---------------------------------------------------------------------------------------------------- */
+
+bool tb_planner_measures(const struct tb_planner *planner)
+{
+    return planner->feedback != NULL;
+}
+
+bool tb_planner_due(struct tb_planner *planner, const struct tb_collective *c)
+{
+    bool due = false;
+    if (planner->feedback == NULL || c->inter || !tb_rating_possible(c))
+        return false;
+    pthread_mutex_lock(&planner->lock);
+    if (wish_of(planner, c->operation) == NULL) {
+        struct tb_feedback_kind *kind = kind_of(planner, c);
+        struct tb_choice choice;
+        /* The program was made of it, so that it can be found again. */
+        if (kind == NULL && tb_chart_choose(planner->atlas, planner->chart, c, NULL, &choice) == TB_OK)
+            kind = tb_feedback_begin(planner->feedback, tb_chart_mark(planner->chart, c), &choice);
+        due = kind != NULL && tb_feedback_due(planner->feedback, kind);
+    }
+    pthread_mutex_unlock(&planner->lock);
+    return due;
+}
+
+bool tb_planner_note(struct tb_planner *planner, const struct tb_collective *c, uint64_t time, struct tb_trial *trial)
+{
+    pthread_mutex_lock(&planner->lock);
+    struct tb_feedback_kind *kind = kind_of(planner, c);
+    bool full = kind != NULL && tb_feedback_note(kind, time, trial);
+    pthread_mutex_unlock(&planner->lock);
+    return full;
+}
+
+int tb_planner_learn(struct tb_planner *planner, const struct tb_collective *c, const struct tb_trial *agreed)
+{
+    int error = TB_OK;
+    pthread_mutex_lock(&planner->lock);
+    struct tb_feedback_kind *kind = kind_of(planner, c);
+    if (kind != NULL && tb_feedback_learn(kind, agreed)) {
+        struct tb_choice choice;
+        struct key key = key_of(c);
+        error = tb_chart_choose_again(planner->atlas, planner->chart, c, tb_feedback_corrections(kind), &choice);
+        if (error == TB_OK)
+            tb_feedback_choose(kind, &choice);
+        kept_forget(planner, c->operation, &key.size_class);
     }
     pthread_mutex_unlock(&planner->lock);
     return error;

@@ -106,6 +106,18 @@ int tb_preference_read(struct tb_preference *preference, enum tb_operation opera
     return TB_OK;
 }
 
+void tb_preference_print(const struct tb_preference *preference, char *text, size_t size)
+{
+    uint64_t value = preference->argument;
+    int unit = 0;
+    for (; value > 0 && value % 1024 == 0 && unit < 3; unit++)
+        value /= 1024;
+    if (value == 0)
+        snprintf(text, size, "%s", preference->name);
+    else
+        snprintf(text, size, "%s:%llu%.*s", preference->name, (unsigned long long)value, unit > 0, &"-kmg"[unit]);
+}
+
 const struct tb_algorithm *tb_preference_find(const struct tb_preference *preference, const struct tb_collective *c)
 {
     for (int i = 0; *preference->name != 0 && tb_catalogue[i] != NULL; i++)

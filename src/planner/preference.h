@@ -15,6 +15,8 @@ struct tb_preference {
 
 /* Reads NAME[:ARGUMENT]; the story of an error lists the names that there are. */
 int tb_preference_read(struct tb_preference *preference, enum tb_operation operation, const char *text);
+/* As tb_preference_read reads it. */
+void tb_preference_print(const struct tb_preference *preference, char *text, size_t size);
 /* The row of the catalogue, if it fits the call; else NULL. */
 const struct tb_algorithm *tb_preference_find(const struct tb_preference *preference, const struct tb_collective *c);
 /* "bcast", as parameters, rules and commands call the operation; tb_operation_read: TB_OPERATION_COUNT if unknown. */

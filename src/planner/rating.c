@@ -11,7 +11,7 @@
 #define RANKS_LEAST     2u  /* fewer say nothing about more */
 #define PIECES_LEAST    16u /* of a message that is simulated in part */
 #define PIECES_MOST     32u
-#define WORSE_LIMIT     3u /* arguments that were worse than the best one before: the next ones will be, too */
+#define WORSE_LIMIT     2u /* arguments that were worse than the best one before: the next ones will be, too */
 #define ARGUMENTS_LIMIT 16u
 #define SAMPLES         24 /* halvings of a group */
 

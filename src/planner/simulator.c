@@ -317,15 +317,23 @@ static uint64_t composite_time(const struct simulator *m, const struct step *f, 
     const struct tb_costs *costs = m->s->costs;
     const struct tb_group_shape *shape = m->s->shape;
     const struct tb_cost_link *link = &costs->host;
-    uint64_t pass = tb_cost_at(&link->send, bytes) - tb_cost_at(&link->send, 0), round = 0;
+    uint64_t pass, round = tb_cost_at(&link->send, 0) + link->latency;
     if (shape->host_count > 1) {
         link = tb_costs_link(costs, 0, shape->cluster_count > 1 ? 1 : 0);
         pass = tb_cost_at(&link->gap, bytes);
-    } else if (costs->cores > 0 && shape->size > costs->cores) {
-        /* Everyone must get a core once in a round. */
-        round = costs->change * ((shape->size + costs->cores - 1) / costs->cores);
+        round = tb_cost_at(&link->send, 0) + link->latency + tb_cost_at(&link->receive, 0);
+    } else {
+        /* Within a host a pass is everyone's copying, which its memory must carry; a flag that is seen is all that
+         * there is to receive. */
+        uint64_t everyone;
+        if (__builtin_mul_overflow(bytes, shape->size, &everyone))
+            everyone = UINT64_MAX;
+        pass = tb_cost_at(&costs->memory, everyone);
+        if (pass == 0)
+            pass = tb_cost_at(&link->send, bytes) - tb_cost_at(&link->send, 0);
+        if (costs->cores > 0 && shape->size > costs->cores) /* Everyone must get a core once in a round. */
+            round += costs->change * ((shape->size + costs->cores - 1) / costs->cores);
     }
-    round += tb_cost_at(&link->send, 0) + link->latency + tb_cost_at(&link->receive, 0);
     unsigned __int128 time =
         (unsigned __int128)round * f->about->contract.rounds + (unsigned __int128)pass * f->about->contract.passes;
     return time > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)time;

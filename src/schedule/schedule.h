@@ -70,7 +70,7 @@ enum tb_composite {
 
 /* Who carries a composite step out, and what it costs, for the simulator: a rank is done `rounds` latencies after the
  * last one came, plus the time in which the bytes pass `passes` times through one port, both of the widest level that
- * the ranks span. */
+ * the ranks span. Within a host everyone's bytes pass through its memory. */
 enum tb_driver {
     TB_DRIVER_COMMON /* through memory that all ranks share; elements of reductions up to TB_COMMON_ELEMENT bytes */
 };

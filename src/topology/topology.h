@@ -1,10 +1,12 @@
-/* topology: where ranks are and who can reach whom. So far: the shape of a communicator in terms of hosts. */
+/* topology: where ranks are, who can reach whom, and how messages get from host to host. */
 #ifndef TB_TOPOLOGY_TOPOLOGY_H
 #define TB_TOPOLOGY_TOPOLOGY_H
 
 #include "base/base.h"
+#include "topology/cluster_graph.h"
 #include "topology/cost.h"
 #include "topology/grid.h"
+#include "topology/route.h"
 #include "topology/shape.h"
 
 /* The place of a host, from wide to near; empty where unknown. */

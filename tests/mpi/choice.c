@@ -38,6 +38,19 @@ static void use_all(MPI_Comm comm)
         use(comm, counts[i]);
 }
 
+/* The keys in force are returned as given, and none that nobody knows. */
+static void check_info(MPI_Comm comm, const char *key, const char *expected)
+{
+    MPI_Info info;
+    char value[64] = "";
+    int flag, length = sizeof value;
+    MPI_Comm_get_info(comm, &info);
+    MPI_Info_get_string(info, key, &length, value, &flag);
+    CHECK_EQUAL(flag, *expected != 0);
+    CHECK(!flag || strcmp(value, expected) == 0, "\"%s\" for %s instead of \"%s\"", value, key, expected);
+    MPI_Info_free(&info);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const keys[][2] = {{"chain:1k", "ring:4k"},
@@ -56,9 +69,14 @@ int main(int argc, char **argv)
         MPI_Info_set(info, "tombolo_allreduce", keys[i][1]);
         MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
         use_all(comm);
+        check_info(comm, "tombolo_bcast", keys[i][0]);
         MPI_Comm_free(&comm);
+        MPI_Info_set(info, "tombolo_juggle", "three balls");
         MPI_Comm_set_info(later, info);
         MPI_Info_free(&info);
+        check_info(later, "tombolo_allreduce", keys[i][1]);
+        check_info(later, "tombolo_juggle", "");
+        check_info(MPI_COMM_WORLD, "tombolo_allreduce", "");
         use_all(later);
     }
     MPI_Comm_free(&later);

@@ -264,10 +264,10 @@ static int send_small(struct tb_connection *c, const struct tb_envelope *envelop
     size_t length = payload->left;
     size_t total = head_put(c, envelope, length, frame) + length;
     bool whole = payload->length == length; /* then it is not consumed by looking at it */
-    if (whole)
-        memcpy(frame + total - length, payload->base, length);
-    else
+    if (!whole)
         tb_spans_gather(payload, frame + total - length, length);
+    else if (length > 0) /* else there may be no base either */
+        memcpy(frame + total - length, payload->base, length);
     ssize_t n;
     do {
         n = send(c->descriptor, frame, total, WRITE_FLAGS);

@@ -1,0 +1,109 @@
+#include "topology/class.h"
+#include "topology/grid_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* `gates` has a bit for each foot. */
+struct kind {
+    uint32_t host;
+    const struct tb_grid *grid;
+    uint64_t gates;
+    bool alone; /* a link ends at this very host, or it has too many feet: nobody is like it */
+};
+
+static int kind_order(const struct kind *a, const struct kind *b)
+{
+    const struct tb_grid_host *x = &a->grid->hosts[a->host], *y = &b->grid->hosts[b->host];
+    if (x->cluster_count != y->cluster_count)
+        return x->cluster_count < y->cluster_count ? -1 : 1;
+    int order = memcmp(x->clusters, y->clusters, x->cluster_count * sizeof *x->clusters);
+    if (order != 0)
+        return order;
+    if (a->gates != b->gates)
+        return a->gates < b->gates ? -1 : 1;
+    return (int)a->alone - (int)b->alone;
+}
+
+static int kind_compare(const void *left, const void *right)
+{
+    const struct kind *a = left, *b = right;
+    int order = kind_order(a, b);
+    return order != 0 ? order : (a->host > b->host) - (a->host < b->host);
+}
+
+/* Which of its feet each host has as a gateway; one walk over all gateways instead of a search for each host. */
+static void note_gates(const struct tb_grid *grid, struct kind *kinds)
+{
+    for (uint32_t c = 0; c < grid->cluster_count; c++) {
+        const struct tb_grid_cluster *cluster = &grid->clusters[c];
+        for (uint32_t g = 0; g < cluster->gateway_count; g++) {
+            struct kind *kind = &kinds[cluster->gateways[g]];
+            const struct tb_grid_host *host = &grid->hosts[kind->host];
+            for (uint32_t foot = 0; foot < host->cluster_count && foot < 64; foot++) {
+                if (host->clusters[foot] == c)
+                    kind->gates |= UINT64_C(1) << foot;
+            }
+        }
+    }
+}
+
+/* Equal kinds stand together, in each the first host first; every host is given that one for a name. */
+static void name_by_first(struct tb_host_classes *classes, const struct kind *kinds)
+{
+    for (uint32_t i = 0, first = 0; i < classes->host_count; i++) {
+        if (i > 0 && (kinds[i].alone || kind_order(&kinds[i - 1], &kinds[i]) != 0))
+            first = i;
+        classes->of[kinds[i].host] = kinds[first].host;
+    }
+}
+
+/* From the first host of the class to its number, in ascending order, and the members. */
+static void number(struct tb_host_classes *classes)
+{
+    uint32_t n = classes->host_count;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t first = classes->of[i];
+        classes->of[i] = first == i ? classes->class_count++ : classes->of[first];
+        classes->first[classes->of[i] + 1]++;
+    }
+    for (uint32_t c = 0; c < classes->class_count; c++)
+        classes->first[c + 1] += classes->first[c];
+    for (uint32_t i = 0; i < n; i++)
+        classes->members[classes->first[classes->of[i]]++] = i;
+    for (uint32_t c = classes->class_count; c > 0; c--)
+        classes->first[c] = classes->first[c - 1];
+    classes->first[0] = 0;
+}
+
+int tb_host_classes_open(struct tb_host_classes *classes, const struct tb_grid *grid)
+{
+    uint32_t n = grid->host_count;
+    struct kind *kinds = calloc(n + 1u, sizeof *kinds);
+    *classes = (struct tb_host_classes){.host_count = n,
+                                        .of = calloc(n + 1u, sizeof(uint32_t)),
+                                        .first = calloc(n + 2u, sizeof(uint32_t)),
+                                        .members = calloc(n + 1u, sizeof(uint32_t))};
+    if (kinds == NULL || classes->of == NULL || classes->first == NULL || classes->members == NULL) {
+        free(kinds);
+        tb_host_classes_close(classes);
+        return tb_error(TB_ERR_MEMORY, "no memory for the classes of %u hosts", n);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        kinds[i] = (struct kind){
+            .host = i, .grid = grid, .alone = tb_grid_ends_at(grid, i) || grid->hosts[i].cluster_count > 64};
+    note_gates(grid, kinds);
+    qsort(kinds, n, sizeof *kinds, kind_compare);
+    name_by_first(classes, kinds);
+    number(classes);
+    free(kinds);
+    return TB_OK;
+}
+
+void tb_host_classes_close(struct tb_host_classes *classes)
+{
+    free(classes->of);
+    free(classes->first);
+    free(classes->members);
+    *classes = (struct tb_host_classes){0};
+}

@@ -1,0 +1,141 @@
+#include "topology/connectivity.h"
+#include "topology/reach.h"
+
+#include <stdlib.h>
+
+#define TIME_TOP UINT64_C(1000000000000000) /* ns of one wire; so many sums of it fit into 64 bits */
+
+/* What a connection meets on its way. */
+struct way {
+    uint64_t latency, rate;
+};
+
+static void way_add(struct way *way, const struct tb_grid_wire *wire, uint64_t latency, uint64_t rate)
+{
+    latency = wire != NULL && wire->latency != UINT64_MAX ? wire->latency : latency;
+    rate = wire != NULL && wire->bandwidth != 0 ? wire->bandwidth : rate;
+    way->latency += latency < TIME_TOP ? latency : TIME_TOP;
+    way->rate = rate < way->rate ? rate : way->rate;
+}
+
+/* A link between a cluster and the one around it is a wire only if the file has it. */
+static void way_add_step(struct way *way, const struct tb_grid *grid, uint32_t from, uint32_t from_host, uint32_t to,
+                         uint32_t to_host)
+{
+    const struct tb_grid_link *link = tb_grid_link_find(grid, from, from_host, to, to_host);
+    if (link != NULL)
+        way_add(way, &link->wire, TB_CONNECTIVITY_FAR_LATENCY, TB_CONNECTIVITY_FAR_RATE);
+}
+
+static void way_add_near(struct way *way, const struct tb_grid_cluster *cluster)
+{
+    way_add(way, &cluster->ethernet, TB_CONNECTIVITY_NEAR_LATENCY, TB_CONNECTIVITY_NEAR_RATE);
+}
+
+static uint64_t feet_cost(const struct tb_grid *grid, uint32_t from, uint32_t from_foot, uint32_t to, uint32_t to_foot)
+{
+    struct way way = {.rate = UINT64_MAX};
+    struct tb_ladder up, down;
+    way_add_near(&way, &grid->clusters[from_foot]);
+    if (from_foot != to_foot) {
+        way_add_near(&way, &grid->clusters[to_foot]);
+        tb_ladders_make(grid, from_foot, to_foot, &up, &down);
+        uint32_t skipped = 0; /* a link between neighbours stands for both steps by the network around them */
+        if (up.steps > 0 && down.steps > 0) {
+            const struct tb_grid_link *link =
+                tb_grid_link_find(grid, up.rungs[up.steps - 1], from, down.rungs[down.steps - 1], to);
+            bool outermost = up.steps == up.count;
+            if (link != NULL || outermost)
+                way_add(&way, link != NULL ? &link->wire : NULL, TB_CONNECTIVITY_FAR_LATENCY, TB_CONNECTIVITY_FAR_RATE);
+            skipped = link != NULL ? 1 : 0;
+        }
+        for (uint32_t i = 0; i + skipped < up.steps && i + 1 < up.count; i++)
+            way_add_step(&way, grid, up.rungs[i], from, up.rungs[i + 1], to);
+        for (uint32_t i = 0; i + skipped < down.steps && i + 1 < down.count; i++)
+            way_add_step(&way, grid, down.rungs[i + 1], from, down.rungs[i], to);
+    }
+    uint64_t bits = TB_CONNECTIVITY_BYTES * UINT64_C(8) * UINT64_C(1000000000);
+    return TB_CONNECTIVITY_RELAY + way.latency + bits / way.rate;
+}
+
+/* Of the ways by which they can connect in either direction; of all, if there is none and somebody found that they can
+ * nevertheless. */
+static uint64_t hosts_cost(const struct tb_grid *grid, uint32_t from, uint32_t to)
+{
+    const struct tb_grid_host *a = &grid->hosts[from], *b = &grid->hosts[to];
+    uint64_t best = UINT64_MAX, any = UINT64_MAX;
+    for (uint32_t i = 0; i < a->cluster_count; i++) {
+        for (uint32_t j = 0; j < b->cluster_count; j++) {
+            uint32_t x = a->clusters[i], y = b->clusters[j];
+            uint64_t cost = feet_cost(grid, from, x, to, y);
+            any = cost < any ? cost : any;
+            if (cost < best && (tb_grid_feet_reach(grid, from, x, to, y) || tb_grid_feet_reach(grid, to, y, from, x)))
+                best = cost;
+        }
+    }
+    return best != UINT64_MAX ? best : any;
+}
+
+static void fill(struct tb_connectivity *c)
+{
+    uint32_t n = c->classes.class_count;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t from = tb_host_classes_member(&c->classes, i, 0);
+        for (uint32_t j = 0; j < n; j++) {
+            uint32_t to = tb_host_classes_member(&c->classes, j, 0);
+            if (i == j && tb_host_classes_size(&c->classes, i) > 1)
+                to = tb_host_classes_member(&c->classes, i, 1);
+            c->reach[(size_t)i * n + j] = tb_grid_reaches(c->grid, from, to);
+            c->costs[(size_t)i * n + j] = hosts_cost(c->grid, from, to);
+        }
+    }
+}
+
+int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)
+{
+    *c = (struct tb_connectivity){.grid = grid};
+    int rc = tb_host_classes_open(&c->classes, grid);
+    if (rc != TB_OK)
+        return rc;
+    uint32_t n = c->classes.class_count;
+    if (n > TB_CONNECTIVITY_CLASSES_LIMIT) {
+        tb_connectivity_close(c);
+        return tb_error(TB_ERR_LIMIT,
+                        "%s: routes are found among at most %u kinds of hosts (in the same clusters, gateways of the "
+                        "same ones, no links of their own), but there are %u",
+                        grid->file, TB_CONNECTIVITY_CLASSES_LIMIT, n);
+    }
+    c->reach = calloc((size_t)n * n + 1, sizeof *c->reach);
+    c->costs = calloc((size_t)n * n + 1, sizeof *c->costs);
+    if (c->reach == NULL || c->costs == NULL) {
+        tb_connectivity_close(c);
+        return tb_error(TB_ERR_MEMORY, "no memory for who reaches whom among %u kinds of hosts", n);
+    }
+    fill(c);
+    return TB_OK;
+}
+
+void tb_connectivity_close(struct tb_connectivity *c)
+{
+    tb_host_classes_close(&c->classes);
+    free(c->reach);
+    free(c->costs);
+    *c = (struct tb_connectivity){0};
+}
+
+void tb_connectivity_set(struct tb_connectivity *c, uint32_t from, uint32_t to, bool reaches)
+{
+    uint32_t n = c->classes.class_count;
+    TB_ASSERT(from < n && to < n && from != to);
+    c->reach[(size_t)from * n + to] = reaches;
+}
+
+void tb_connectivity_cut(struct tb_connectivity *c, uint32_t class)
+{
+    for (uint32_t i = 0; i < c->classes.class_count; i++) {
+        if (i == class)
+            continue;
+        tb_connectivity_set(c, class, i, false);
+        tb_connectivity_set(c, i, class, false);
+    }
+}

@@ -1,0 +1,55 @@
+/* The connectivity graph: which class of hosts can open a connection to which, and what a message between them costs.
+ * Its first content is what the grid file says; what was found out by trying can be put in its place. Two classes that
+ * can each connect to the other are direct neighbours (the direct connectivity graph); if only one can, it has to be
+ * the one that connects. Owned by whoever opened it, one thread; the grid must outlive it.
+ *
+ * The cost is the time in nanoseconds of a message of TB_CONNECTIVITY_BYTES by one connection: the latencies of all
+ * wires on its way and of one relay, and the bytes at the rate of the slowest wire. What the file does not say is
+ * taken for TB_CONNECTIVITY_* below. */
+#ifndef TB_TOPOLOGY_CONNECTIVITY_H
+#define TB_TOPOLOGY_CONNECTIVITY_H
+
+#include "topology/class.h"
+
+#define TB_CONNECTIVITY_CLASSES_LIMIT 2048u
+#define TB_CONNECTIVITY_BYTES         16384u
+#define TB_CONNECTIVITY_RELAY         20000u      /* ns that a process spends on passing a message on */
+#define TB_CONNECTIVITY_NEAR_LATENCY  50000u      /* ns; of a cluster's network */
+#define TB_CONNECTIVITY_NEAR_RATE     1000000000u /* bit/s */
+#define TB_CONNECTIVITY_FAR_LATENCY   10000000u   /* ns; between clusters */
+#define TB_CONNECTIVITY_FAR_RATE      100000000u
+
+struct tb_connectivity {
+    const struct tb_grid *grid;
+    struct tb_host_classes classes;
+    uint8_t *reach;  /* [from * class_count + to]; a class reaches itself */
+    uint64_t *costs; /* likewise */
+};
+
+/* How two classes can be neighbours; a smaller one is preferred. */
+enum tb_tie { TB_TIE_DIRECT, TB_TIE_ONE_WAY, TB_TIE_NONE };
+
+int tb_connectivity_open(struct tb_connectivity *connectivity, const struct tb_grid *grid);
+void tb_connectivity_close(struct tb_connectivity *connectivity);
+/* What was found out about one direction between two different classes. */
+void tb_connectivity_set(struct tb_connectivity *connectivity, uint32_t from, uint32_t to, bool reaches);
+/* Nobody reaches this class any more, nor it anybody else: its hosts are gone. Routes made from now on go around it. */
+void tb_connectivity_cut(struct tb_connectivity *connectivity, uint32_t class);
+
+static inline bool tb_connectivity_reaches(const struct tb_connectivity *c, uint32_t from, uint32_t to)
+{
+    return c->reach[(size_t)from * c->classes.class_count + to] != 0;
+}
+
+static inline uint64_t tb_connectivity_cost(const struct tb_connectivity *c, uint32_t from, uint32_t to)
+{
+    return c->costs[(size_t)from * c->classes.class_count + to];
+}
+
+static inline enum tb_tie tb_connectivity_tie(const struct tb_connectivity *c, uint32_t a, uint32_t b)
+{
+    bool forth = tb_connectivity_reaches(c, a, b), back = tb_connectivity_reaches(c, b, a);
+    return forth && back ? TB_TIE_DIRECT : (forth || back ? TB_TIE_ONE_WAY : TB_TIE_NONE);
+}
+
+#endif
