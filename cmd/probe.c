@@ -1,7 +1,7 @@
 /* tombolo probe: measures what messages cost, by a small MPI program of ours that it runs as a job. */
 #include "command.h"
 
-#include "topology/grid_edit.h"
+#include "topology/topology.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -76,6 +76,29 @@ static const char *const class_texts[] = {
 };
 #define CLASS_COUNT ((int)(sizeof class_texts / sizeof class_texts[0]))
 
+/* Of the tools interface, whose calls return them without a handler. */
+static const char *const tool_texts[] = {
+    [MPI_T_ERR_CANNOT_INIT - MPI_T_ERR_CANNOT_INIT] = "the tools interface cannot be initialised",
+    [MPI_T_ERR_NOT_ACCESSIBLE - MPI_T_ERR_CANNOT_INIT] = "the tools interface cannot be used here",
+    [MPI_T_ERR_NOT_INITIALIZED - MPI_T_ERR_CANNOT_INIT] = "the tools interface is not initialised",
+    [MPI_T_ERR_NOT_SUPPORTED - MPI_T_ERR_CANNOT_INIT] = "the tools interface does not support this",
+    [MPI_T_ERR_MEMORY - MPI_T_ERR_CANNOT_INIT] = "out of memory in the tools interface",
+    [MPI_T_ERR_INVALID - MPI_T_ERR_CANNOT_INIT] = "an argument or its use is not valid",
+    [MPI_T_ERR_INVALID_INDEX - MPI_T_ERR_CANNOT_INIT] = "there is no variable, category or event of this index",
+    [MPI_T_ERR_INVALID_ITEM - MPI_T_ERR_CANNOT_INIT] = "the enumeration has no such item",
+    [MPI_T_ERR_INVALID_SESSION - MPI_T_ERR_CANNOT_INIT] = "the session of performance variables is not valid",
+    [MPI_T_ERR_INVALID_HANDLE - MPI_T_ERR_CANNOT_INIT] = "the handle of the variable is not valid",
+    [MPI_T_ERR_INVALID_NAME - MPI_T_ERR_CANNOT_INIT] = "there is no variable or category of this name",
+    [MPI_T_ERR_OUT_OF_HANDLES - MPI_T_ERR_CANNOT_INIT] = "there are no handles left",
+    [MPI_T_ERR_OUT_OF_SESSIONS - MPI_T_ERR_CANNOT_INIT] = "there are no sessions left",
+    [MPI_T_ERR_CVAR_SET_NOT_NOW - MPI_T_ERR_CANNOT_INIT] = "the control variable cannot be set now",
+    [MPI_T_ERR_CVAR_SET_NEVER - MPI_T_ERR_CANNOT_INIT] = "the control variable cannot be set again",
+    [MPI_T_ERR_PVAR_NO_WRITE - MPI_T_ERR_CANNOT_INIT] = "the performance variable cannot be written or reset",
+    [MPI_T_ERR_PVAR_NO_STARTSTOP - MPI_T_ERR_CANNOT_INIT] = "the performance variable cannot be started or stopped",
+    [MPI_T_ERR_PVAR_NO_ATOMIC - MPI_T_ERR_CANNOT_INIT] = "the performance variable cannot be read and reset at once",
+};
+#define TOOL_COUNT ((int)(sizeof tool_texts / sizeof tool_texts[0]))
+
 struct story {
     int code;
     char text[MPI_MAX_ERROR_STRING];
@@ -167,6 +190,8 @@ static const struct added *added_find(int code)
 /* The text of a class of the standard; NULL if it is none. */
 static const char *class_text(int class)
 {
+    if (class >= MPI_T_ERR_CANNOT_INIT && class - MPI_T_ERR_CANNOT_INIT < TOOL_COUNT)
+        return tool_texts[class - MPI_T_ERR_CANNOT_INIT];
     return class >= 0 && class < CLASS_COUNT ? class_texts[class] : NULL;
 }
 

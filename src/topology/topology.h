@@ -6,6 +6,7 @@
 #include "topology/cluster_graph.h"
 #include "topology/cost.h"
 #include "topology/grid.h"
+#include "topology/grid_edit.h"
 #include "topology/route.h"
 #include "topology/shape.h"
 
