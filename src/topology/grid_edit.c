@@ -175,13 +175,9 @@ static bool scalar_is(const char *text, size_t at, bool braces, const char *valu
 
 static int text_replace(struct tb_grid_edit *edit, size_t at, size_t length, const char *with)
 {
-    size_t all = strlen(edit->text), more = strlen(with);
-    char *text = malloc(all - length + more + 1);
-    if (text == NULL)
+    char *text = NULL;
+    if (asprintf(&text, "%.*s%s%s", (int)at, edit->text, with, edit->text + at + length) < 0)
         return tb_error(TB_ERR_MEMORY, "no memory to change %s", edit->file);
-    memcpy(text, edit->text, at);
-    memcpy(text + at, with, more);
-    memcpy(text + at + more, edit->text + at + length, all - at - length + 1);
     free(edit->text);
     edit->text = text;
     return TB_OK;
