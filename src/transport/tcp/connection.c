@@ -16,8 +16,10 @@
 /* A first span shorter than this announces many short ones, which are gathered. */
 #define SHORT_SPAN 4096u
 /* Unsent bytes in a socket beyond which it is not writable: what is queued there cannot be overtaken any more, and what
- * leaves the port next is decided above. Large enough to keep a 10 Gbit/s port busy for a tenth of a millisecond. */
-#define UNSENT_LIMIT (128 << 10)
+ * leaves the port next is decided above. Large enough to keep a 10 Gbit/s port busy for a tenth of a millisecond; on
+ * the short stream less, so that answers and questions are never far behind, however slow the wire is. */
+#define UNSENT_BULK  (128 << 10)
+#define UNSENT_SHORT (16 << 10)
 /* How far to read on a bulk stream when a header is expected: what is read beyond it must be copied once more. */
 #define BULK_AHEAD (8u << 10)
 /* How many times a connection is read before others have their turn. */
@@ -75,9 +77,9 @@ static int nonsense(const struct tb_connection *c, const char *what)
 /* ---- opening and ending ----------------------------------------------------------------------------------------- */
 
 /* Options that a socket lacks (a Unix socket in tests) are no reason to refuse it. */
-static void options_set(int descriptor)
+static void options_set(int descriptor, enum tb_stream stream)
 {
-    int on = 1, unsent = UNSENT_LIMIT;
+    int on = 1, unsent = stream == TB_STREAM_BULK ? UNSENT_BULK : UNSENT_SHORT;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     if (tb_param.tcp_buffer > 0) {
@@ -105,7 +107,7 @@ int tb_connection_open(struct tb_hub *hub, struct tb_endpoint *peer, enum tb_str
     getsockname(descriptor, &c->here.any, &size);
     size = sizeof(c->there);
     getpeername(descriptor, &c->there.any, &size);
-    options_set(descriptor);
+    options_set(descriptor, stream);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
     if (epoll_ctl(hub->epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) {
         close(descriptor);
