@@ -161,11 +161,11 @@ static char *join(char **words)
     size_t length = 1;
     for (char **word = words; *word != NULL; word++)
         length += strlen(*word) + 1;
-    char *text = calloc(1, length);
+    char *text = calloc(1, length), *at = text;
     for (char **word = words; text != NULL && *word != NULL; word++) {
         if (word != words)
-            strcat(text, " ");
-        strcat(text, *word);
+            *at++ = ' ';
+        at = stpcpy(at, *word);
     }
     return text;
 }

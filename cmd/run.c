@@ -62,6 +62,7 @@ static int run_in_lab(struct job *job)
         fprintf(stderr, "%s: %s\n", options->name, tb_error_story());
     if (is_up)
         (void)tb_lab_down(name); /* it ends with us, but its name should be free when we are gone */
+    options->launcher = NULL;
     return code;
 }
 

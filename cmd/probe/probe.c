@@ -222,8 +222,10 @@ static struct place *places_gather(int argc, char **argv)
         if (here && argv[i][n] == '=')
             snprintf(mine.cluster, sizeof mine.cluster, "%s", argv[i] + n + 1);
     }
-    if (all == NULL)
+    if (all == NULL) {
         MPI_Abort(MPI_COMM_WORLD, 1);
+        abort();
+    }
     MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, all, (int)sizeof mine, MPI_BYTE, MPI_COMM_WORLD);
     return all;
 }

@@ -45,7 +45,7 @@ static void name_after(const char *file, char *name)
         name[length++] = isalnum((unsigned char)*from) || strchr("-_.", *from) != NULL ? *from : '-';
     name[length] = 0;
     if (length == 0)
-        strcpy(name, "lab");
+        snprintf(name, TB_LAB_NAME_BYTES, "lab");
 }
 
 /* The socket is what makes a name taken. */

@@ -176,6 +176,7 @@ static void measure_mean(struct tb_call *call)
     uint64_t total = 0, blocks = call->blocks[TB_SYMBOL_OUT];
     for (uint64_t i = 0; i < blocks; i++)
         total += tb_buffer_bytes(&call->binding.tables[TB_SYMBOL_OUT][i]);
+    TB_ASSERT(blocks > 0);
     tb_call_measure(call, total / blocks + (total % blocks != 0), 1);
 }
 

@@ -114,6 +114,7 @@ static int open_call(struct tb_call *call, const struct tb_form *form, const str
     if (error < 0)
         return tb_raise_below(c, error, form->call);
     const struct tb_neighbours *n = c->neighbours;
+    TB_ASSERT(n != NULL);
     call->blocks[TB_SYMBOL_IN] = n->target_count;
     call->blocks[TB_SYMBOL_OUT] = n->source_count;
     call->what.sources = n->sources;

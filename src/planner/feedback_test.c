@@ -62,10 +62,12 @@ static struct tb_collective call_of(uint32_t rank, uint64_t bytes)
 
 static void trial_maximum(struct tb_trial *all, const struct tb_trial *one)
 {
-    uint64_t *words = (uint64_t *)all;
-    const uint64_t *others = (const uint64_t *)one;
-    for (size_t i = 0; i < sizeof *all / sizeof *words; i++)
+    uint64_t words[sizeof *all / sizeof(uint64_t)], others[sizeof *all / sizeof(uint64_t)];
+    memcpy(words, all, sizeof words);
+    memcpy(others, one, sizeof others);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         words[i] = others[i] > words[i] ? others[i] : words[i];
+    memcpy(all, words, sizeof words);
 }
 
 /* One call on all ranks, as MPI would run it. What has run, on all of them alike. */

@@ -220,7 +220,7 @@ static int rate_group(const struct rating *r, const struct sample *s, const stru
         int error = rate_once(r, s, row, less, 0, &items, time, &load);
         if (error != TB_AGAIN)
             return error;
-        uint64_t fit = r->budget * PIECES_LEAST / items;
+        uint64_t fit = r->budget * PIECES_LEAST / (items > 0 ? items : 1);
         less = (fit < PIECES_LEAST ? PIECES_LEAST : fit > PIECES_MOST ? PIECES_MOST : fit / 2 * 2) * piece;
     }
     int error = rate_once(r, s, row, less, last ? UINT32_MAX : r->budget, &items, time, &load);

@@ -574,7 +574,7 @@ static int simulator_open(struct simulator *m)
     m->heap_room = 256;
     m->steps = malloc((steps + 1) * sizeof *m->steps);
     m->firsts = malloc(((size_t)m->ranks + 1) * sizeof *m->firsts);
-    m->left = malloc(m->ranks * sizeof *m->left);
+    m->left = malloc(((size_t)m->ranks + 1) * sizeof *m->left);
     m->waiting = malloc((after + 1) * sizeof *m->waiting);
     m->busy = calloc(m->ranks, sizeof *m->busy);
     m->loads = calloc(m->ranks, sizeof *m->loads);
