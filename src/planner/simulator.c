@@ -574,7 +574,7 @@ static int simulator_open(struct simulator *m)
     m->heap_room = 256;
     m->steps = malloc((steps + 1) * sizeof *m->steps);
     m->firsts = malloc(((size_t)m->ranks + 1) * sizeof *m->firsts);
-    m->left = malloc(((size_t)m->ranks + 1) * sizeof *m->left);
+    m->left = malloc(m->ranks * sizeof *m->left);
     m->waiting = malloc((after + 1) * sizeof *m->waiting);
     m->busy = calloc(m->ranks, sizeof *m->busy);
     m->loads = calloc(m->ranks, sizeof *m->loads);
@@ -637,6 +637,7 @@ static int simulator_run(struct simulator *m)
 int tb_simulate(struct tb_simulation *s)
 {
     struct simulator m = {.s = s, .ranks = s->shape->size};
+    TB_ASSERT(m.ranks > 0);
     s->end = s->events = s->load = 0;
     if (s->ends != NULL)
         memset(s->ends, 0, m.ranks * sizeof *s->ends);
