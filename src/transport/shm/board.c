@@ -121,7 +121,11 @@ static void board_clear(struct tb_board *b)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     bool whole = (uintptr_t)b->members % page == 0 && b->bytes % page == 0; /* no page belongs to another board */
-    if (whole && madvise(b->members, b->bytes, MADV_REMOVE) == 0)
+    /* An emulated kernel may only say that it has done so. */
+    struct tb_board_line *sign = &tb_board_member_of(b, 0)->done;
+    atomic_store_explicit(&sign->value, UINT64_MAX, memory_order_relaxed);
+    if (whole && madvise(b->members, b->bytes, MADV_REMOVE) == 0 &&
+        atomic_load_explicit(&sign->value, memory_order_relaxed) == 0)
         return;
     for (uint32_t rank = 0; rank < b->size; rank++) {
         struct tb_board_member *m = tb_board_member_of(b, rank);
