@@ -391,6 +391,10 @@ void tb_send_left(struct tb_engine *e, uint64_t token, int error)
     TB_ASSERT(r->pending > 0);
     r->pending--;
     bool out = r->phase == TB_PHASE_TAIL || (r->phase == TB_PHASE_SENT && r->mode != TB_MODE_SYNCHRONOUS);
-    if (out && r->pending == 0)
+    if (!out || r->pending > 0)
+        return;
+    if (r->cancelling && r->phase == TB_PHASE_SENT)
+        r->phase = TB_PHASE_RECALLED; /* the receiver, who was asked to forget it, decides */
+    else
         tb_request_finish(r, TB_OK);
 }
