@@ -70,7 +70,7 @@ CHECKS = [
 
     # Whole jobs.
     Check("examples", ["tests/check-examples.sh"], timeout=120, cases=True),
-    Check("mpi", ["tests/mpi/run"], timeout=400, timeout_all=3600, cases=True),
+    Check("mpi", ["tests/mpi/run", "--jobs", "2"], timeout=400, timeout_all=3600, cases=True),
     Check("lab", ["tests/lab/run"], timeout=300, timeout_all=3600, cases=True),
     Check("links", ["tests/lab/links"], timeout=240, cases=True),
     Check("lab-grids", ["tests/lab/grid-run"], timeout=400, timeout_all=3600, cases=True),

@@ -40,7 +40,7 @@ enum tb_phase {
     TB_PHASE_SENT,     /* send: EAGER is out; waits to have left, for DONE, or both */
     TB_PHASE_BULK,     /* send: DATA is being sent */
     TB_PHASE_TAIL,     /* send: all DATA was accepted and has not left */
-    TB_PHASE_RECALLED, /* send: was done, then a cancel was tried */
+    TB_PHASE_RECALLED, /* send: has left, and the receiver was asked to forget it */
     TB_PHASE_HELD,     /* send: to this process itself, waits for its receive */
     TB_PHASE_POSTED,   /* receive: waits for a message */
     TB_PHASE_COMING,   /* receive: matched, DATA is expected */

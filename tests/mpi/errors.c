@@ -308,8 +308,9 @@ static void unsupported(void)
            "MPI_File_open", NULL);
     EXPECT(MPI_Comm_accept("x", MPI_INFO_NULL, 0, world, &comm), MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Comm_accept",
            NULL);
+    /* Tools' calls have codes of their own, and no handler. */
     int code = MPI_T_cvar_get_num(&count);
-    CHECK(code != MPI_SUCCESS && code != MPI_ERR_UNSUPPORTED_OPERATION, "MPI_T_cvar_get_num returned %d", code);
+    CHECK(code == MPI_T_ERR_NOT_INITIALIZED, "MPI_T_cvar_get_num returned %d", code);
 }
 
 int main(int argc, char **argv)
