@@ -236,6 +236,28 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     tb_pipe_end(&agent->pipe);
 }
 
+/* Before the book: how things begin. Later: a gateway is gone, or has come back. */
+static void take_ways(struct tb_agent *agent, struct tb_reader *r)
+{
+    struct tb_ways ways;
+    if (agent->phase < TB_AGENT_READY || agent->phase > TB_AGENT_RUNNING)
+        return;
+    int descriptor = -1, rc = tb_ways_decode(&ways, r, agent->setup.host_count);
+    if (rc == TB_OK && agent->phase == TB_AGENT_RUNNING)
+        rc = tb_ways_share(&ways, &descriptor);
+    if (rc != TB_OK) {
+        tb_agent_trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+        return;
+    }
+    tb_ways_close(&agent->ways);
+    agent->ways = ways;
+    if (descriptor < 0)
+        return;
+    close(agent->ways_descriptor);
+    agent->ways_descriptor = descriptor;
+    tb_desk_ways(agent);
+}
+
 /* ---- hearing
  * ------------------------------------------------------------------------------------------------------------- */
 
@@ -262,6 +284,9 @@ static void take_frame(struct tb_agent *agent, struct tb_frame *frame)
         break;
     case TB_CONTROL_BOOK:
         take_book(agent, r);
+        break;
+    case TB_CONTROL_WAYS:
+        take_ways(agent, r);
         break;
     case TB_CONTROL_INPUT: {
         const void *bytes = tb_get_bytes(r, &length);
@@ -382,7 +407,7 @@ static int say_preamble(struct tb_agent *agent)
 static int open_all(struct tb_agent *agent)
 {
     agent->host = "this host";
-    agent->segment = agent->book_descriptor = agent->loopback = -1;
+    agent->segment = agent->book_descriptor = agent->ways_descriptor = agent->loopback = -1;
     agent->input = (struct tb_input){.agent = agent, .descriptor = -1, .watch.descriptor = -1};
     agent->pipe_out.descriptor = agent->listener.descriptor = agent->desk.descriptor = -1;
     tb_list_init(&agent->errands);

@@ -35,7 +35,8 @@ int tb_desk_welcome(struct tb_rank *rank)
     struct tb_rank_welcome welcome = {
         .rank = rank->rank, .host = agent->setup.host, .app = rank->app, .segment_bytes = agent->segment_bytes};
     return tb_rank_welcome_send(rank->control.descriptor, &welcome, agent->parameters, agent->segment,
-                                agent->book_descriptor, agent->doorbells, agent->rank_count, &rank->welcomed);
+                                agent->book_descriptor, agent->ways_descriptor, agent->doorbells, agent->rank_count,
+                                &rank->welcomed);
 }
 
 /* What could not be sent at once: when there is room again, or, since the kernel does not tell when descriptors under
@@ -100,6 +101,24 @@ void tb_desk_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_strea
     tb_list_append(&rank->parcels, &parcel->node);
     rank->parcel_count++;
     flush_parcels(rank);
+}
+
+void tb_desk_ways(struct tb_agent *agent)
+{
+    for (uint32_t i = 0; i < agent->rank_count; i++) {
+        struct tb_rank *rank = &agent->ranks[i];
+        struct tb_parcel *parcel = calloc(1, sizeof *parcel);
+        if (parcel == NULL || rank->ended || rank->control.descriptor < 0) {
+            free(parcel);
+            continue;
+        }
+        parcel->kind = TB_CONTROL_WAYS;
+        parcel->descriptor = fcntl(agent->ways_descriptor, F_DUPFD_CLOEXEC, 3);
+        tb_writer_open(&parcel->fields);
+        tb_list_append(&rank->parcels, &parcel->node);
+        rank->parcel_count++;
+        flush_parcels(rank);
+    }
 }
 
 /* ---- packets from a rank

@@ -71,7 +71,9 @@ static int make_services(struct tb_agent *agent)
             agent->ranks[local++].rank = range->first_rank + k;
     }
     int rc = make_segment(agent);
-    return rc == TB_OK ? tb_book_share(&agent->book, &agent->book_descriptor) : rc;
+    if (rc == TB_OK)
+        rc = tb_book_share(&agent->book, &agent->book_descriptor);
+    return rc == TB_OK ? tb_ways_share(&agent->ways, &agent->ways_descriptor) : rc;
 }
 
 /* ---- recipes

@@ -103,7 +103,8 @@ struct tb_agent {
     char *parameters; /* for welcomes */
     uint32_t rank_count, ended_count;
     struct tb_rank *ranks;
-    int segment, book_descriptor;
+    struct tb_ways ways; /* of this host; empty without a grid */
+    int segment, book_descriptor, ways_descriptor;
     uint64_t segment_bytes;
     int *doorbells;
 
@@ -156,6 +157,7 @@ int tb_desk_welcome(struct tb_rank *rank);
 /* Takes the descriptor in any case; refused (error is not TB_OK): -1 and the story. */
 void tb_desk_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_stream stream, int error, int descriptor);
 void tb_desk_close(struct tb_rank *rank);
+void tb_desk_ways(struct tb_agent *agent); /* tells all ranks the ways, which have changed */
 
 /* address.c */
 int tb_address_list(struct tb_address *addresses, uint32_t limit, uint32_t *count);

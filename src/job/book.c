@@ -113,6 +113,7 @@ int tb_book_encode(const struct tb_book *book, struct tb_writer *w)
         tb_put_text(w, host->place.site);
         tb_put_text(w, host->place.cluster);
         tb_put_text(w, host->place.host);
+        tb_put_u32(w, host->kind);
         tb_put_u32(w, host->first_rank);
         tb_put_u32(w, host->rank_count);
         tb_put_u32(w, host->address_count);
@@ -148,6 +149,7 @@ static void take_host(struct tb_reader *r, struct tb_host *host)
     take_text(r, host->place.site, sizeof host->place.site);
     take_text(r, host->place.cluster, sizeof host->place.cluster);
     take_text(r, host->place.host, sizeof host->place.host);
+    host->kind = tb_get_u32(r);
     host->first_rank = tb_get_u32(r);
     host->rank_count = tb_get_u32(r);
     host->address_count = tb_get_u32(r);
@@ -193,7 +195,7 @@ int tb_book_decode(struct tb_book *book, struct tb_reader *r)
     /* Each entry takes some bytes, so a count beyond what has arrived is a lie that must not cost memory. */
     size_t left = r->error == TB_OK ? r->length - r->at : 0;
     if (r->error != TB_OK || book->job == 0 || book->ranks == 0 || book->ranks > TB_JOB_RANKS_LIMIT || hosts == 0 ||
-        hosts > TB_JOB_HOSTS_LIMIT || ranges == 0 || ranges > book->ranks || hosts > left / 28 || ranges > left / 16)
+        hosts > TB_JOB_HOSTS_LIMIT || ranges == 0 || ranges > book->ranks || hosts > left / 32 || ranges > left / 16)
         goto nonsense;
     book->hosts = calloc(hosts, sizeof *book->hosts);
     book->ranges = calloc(ranges, sizeof *book->ranges);

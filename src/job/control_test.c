@@ -270,7 +270,7 @@ static void packets_bring_descriptors(void **state)
 /* A host with `count` ranks, of which this process is the last, as an agent would start it. */
 static int start_membership(uint32_t count, int *agent)
 {
-    int ends[2], book_fd, segment = memfd_create("segment", MFD_CLOEXEC), bells[300];
+    int ends[2], book_fd, ways_fd, segment = memfd_create("segment", MFD_CLOEXEC), bells[300];
     struct tb_host host = {.name = "venus1", .rank_count = count};
     struct tb_rank_range range = {0, count, 0, 0};
     struct tb_book book = {
@@ -281,16 +281,18 @@ static int start_membership(uint32_t count, int *agent)
     uint32_t sent = 0;
     assert_int_equal(ftruncate(segment, 8192), 0);
     assert_int_equal(tb_book_share(&book, &book_fd), TB_OK);
+    assert_int_equal(tb_ways_share(&(struct tb_ways){0}, &ways_fd), TB_OK);
     for (uint32_t i = 0; i < count; i++)
         assert_true((bells[i] = eventfd(0, EFD_CLOEXEC)) >= 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    assert_int_equal(tb_rank_welcome_send(ends[0], &welcome, "log=error\n", segment, book_fd, bells, count, &sent),
-                     TB_OK);
+    assert_int_equal(
+        tb_rank_welcome_send(ends[0], &welcome, "log=error\n", segment, book_fd, ways_fd, bells, count, &sent), TB_OK);
     assert_int_equal(sent, count);
     for (uint32_t i = 0; i < count; i++)
         close(bells[i]);
     close(segment);
     close(book_fd);
+    close(ways_fd);
     assert_int_equal(fstat(ends[1], &about), 0);
     snprintf(text, sizeof text, "%d:%lu:%u:tombolo-nobody", ends[1], (unsigned long)about.st_ino, count);
     setenv(TB_AGENT_VARIABLE, text, 1);

@@ -116,7 +116,7 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     uint64_t segment_bytes = tb_get_u64(r);
     size_t length = 0;
     const char *parameters = tb_get_bytes(r, &length);
-    if (tb_reader_end(r) != TB_OK || packet->descriptor_count < 3)
+    if (tb_reader_end(r) != TB_OK || packet->descriptor_count < 4)
         return tb_error(TB_ERR_PROTOCOL, "the agent's welcome makes no sense; are program and mpiexec of the same "
                                          "version of Tombolo?");
     int rc = tb_book_map(&job->book, packet->descriptors[1]);
@@ -129,7 +129,9 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     job->app = app;
     job->local_index = tb_book_local_index(&job->book, rank);
     snprintf(job->host, sizeof job->host, "%s", job->book.hosts[host].name);
-    rc = list_local(job, host);
+    rc = tb_ways_read(&job->ways, packet->descriptors[2], job->book.host_count);
+    if (rc == TB_OK)
+        rc = list_local(job, host);
     if (rc == TB_OK)
         rc = tb_param_import(parameters, length);
     if (rc != TB_OK)
@@ -140,7 +142,7 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     job->segment = segment;
     job->segment_bytes = segment_bytes;
     uint32_t have = 0;
-    rc = take_doorbells(job, packet, 2, &have);
+    rc = take_doorbells(job, packet, 3, &have);
     while (rc == TB_OK && have < job->local_count) {
         tb_packet_discard(packet);
         rc = tb_packet_receive(job->control, packet, true);
@@ -250,6 +252,7 @@ void tb_job_leave(struct tb_job *job)
     free(job->doorbells);
     free(job->local_procs);
     tb_book_close(&job->book);
+    tb_ways_close(&job->ways);
     if (job->control >= 0)
         close(job->control);
     *job = (struct tb_job){.control = -1};
@@ -301,6 +304,25 @@ static int take_lost(struct tb_packet *packet, const struct tb_job_events *event
     return TB_OK;
 }
 
+static int take_ways(struct tb_job *job, const struct tb_packet *packet, const struct tb_job_events *events)
+{
+    struct tb_ways ways;
+    if (packet->descriptor_count != 1)
+        return tb_error(TB_ERR_PROTOCOL, "the agent told of new ways between hosts, but gave none");
+    int rc = tb_ways_read(&ways, packet->descriptors[0], job->book.host_count);
+    if (rc != TB_OK)
+        return rc;
+    if (ways.version == job->ways.version) {
+        tb_ways_close(&ways);
+        return TB_OK;
+    }
+    tb_ways_close(&job->ways);
+    job->ways = ways;
+    if (events->ways != NULL)
+        events->ways(events->context);
+    return TB_OK;
+}
+
 int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
 {
     if (job->control < 0)
@@ -318,6 +340,8 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
             rc = take_connection(&packet, events);
         else if (packet.frame.kind == TB_CONTROL_LOST)
             rc = take_lost(&packet, events);
+        else if (packet.frame.kind == TB_CONTROL_WAYS)
+            rc = take_ways(job, &packet, events);
         tb_packet_discard(&packet);
         if (rc != TB_OK)
             return rc;

@@ -29,6 +29,7 @@ struct tb_address {
 struct tb_host {
     char name[256]; /* as the user wrote it */
     struct tb_place place;
+    uint32_t kind;                   /* hosts of one kind are reached in the same way; see struct tb_ways */
     uint32_t first_rank, rank_count; /* ranks of a host are consecutive within one block of the book... */
     uint32_t address_count;
     struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
@@ -66,6 +67,45 @@ int tb_address_get(struct tb_reader *r, struct tb_address *address);
 void tb_address_print(const struct tb_address *address, char *text, size_t size); /* "10.0.0.1:4711", "[::1]:4711" */
 socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_storage *to);
 
+/* ---- ways between hosts ---------------------------------------------------------------------------------------------
+ */
+
+#define TB_WAYS_KINDS_LIMIT 2048u
+#define TB_WAYS_HOPS_LIMIT  16u /* to one kind */
+
+enum tb_way_means {
+    TB_WAY_NONE,   /* there is no way */
+    TB_WAY_DIRECT, /* we can connect to them, as can they to us or not */
+    TB_WAY_CALLED, /* only they can connect to us: ask with TB_CONTROL_CALL */
+    TB_WAY_RELAYED /* through the agents of `hops`, which are DIRECT or CALLED themselves */
+};
+
+/* One host's view: how it gets something to the hosts of each kind. Made by the launcher from the grid's routes, made
+ * anew when a gateway goes. A job without a grid has none (kind_count 0): everything is direct. */
+struct tb_way {
+    uint8_t means;                     /* enum tb_way_means */
+    uint8_t hop_count;                 /* with TB_WAY_RELAYED; equally good ones, in the order of the file */
+    uint32_t hops[TB_WAYS_HOPS_LIMIT]; /* hosts of the book */
+    uint64_t latency;                  /* ns one way, of the whole way; 0: not known */
+    uint64_t bandwidth;                /* bit/s of its slowest wire; 0: not known */
+    uint32_t loss;                     /* frames of a million, all wires together */
+};
+
+struct tb_ways {
+    uint32_t version; /* counts the changes */
+    uint32_t kind_count;
+    struct tb_way *ways; /* by kind */
+};
+
+int tb_ways_encode(const struct tb_ways *ways, struct tb_writer *w);
+int tb_ways_decode(struct tb_ways *ways, struct tb_reader *r, uint32_t host_count); /* allocates; checks everything */
+void tb_ways_close(struct tb_ways *ways);
+/* To a host of the book. Never NULL. */
+const struct tb_way *tb_ways_to(const struct tb_ways *ways, const struct tb_book *book, uint32_t host);
+/* A host has one copy, in a sealed memfd that its agent makes and every rank reads. */
+int tb_ways_share(const struct tb_ways *ways, int *descriptor);
+int tb_ways_read(struct tb_ways *ways, int descriptor, uint32_t host_count); /* the descriptor stays the caller's */
+
 /* ---- a rank's membership -------------------------------------------------------------------------------------------
  */
 
@@ -77,6 +117,7 @@ struct tb_job_events {
     void (*connection)(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor);
     void (*refused)(void *context, struct tb_proc proc, enum tb_stream stream, int error); /* story in tb_error */
     void (*lost)(void *context, struct tb_proc proc, int error);
+    void (*ways)(void *context); /* job.ways has changed; may be NULL */
 };
 
 struct tb_job {
@@ -90,7 +131,8 @@ struct tb_job {
     void *segment;         /* shared memory of the host, NULL when alone */
     size_t segment_bytes;
     struct tb_book book;
-    int control; /* Unix socket to the agent, -1 when alone */
+    struct tb_ways ways; /* of this host; empty without a grid */
+    int control;         /* Unix socket to the agent, -1 when alone */
     char host[256];
 };
 
@@ -131,7 +173,8 @@ struct tb_app {
 enum tb_bind { TB_BIND_NONE, TB_BIND_THREAD, TB_BIND_CORE, TB_BIND_NUMA, TB_BIND_SOCKET };
 
 enum tb_setup_flags {
-    TB_SETUP_LOCAL = 1 /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
+    TB_SETUP_LOCAL = 1, /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
+    TB_SETUP_GRID = 2   /* TB_CONTROL_WAYS comes before TB_CONTROL_BOOK */
 };
 
 /* TB_CONTROL_SETUP. Everything is allocated and freed by tb_setup_close. */
@@ -226,8 +269,8 @@ int tb_packet_send(int socket, enum tb_control kind, const struct tb_writer *fie
 int tb_packet_receive(int socket, struct tb_packet *packet, bool wait);
 void tb_packet_discard(struct tb_packet *packet); /* closes descriptors that nobody took (took: set to -1) */
 
-/* TB_CONTROL_WELCOME: its descriptors are the segment, the book, and the first doorbells; TB_CONTROL_DOORBELLS brings
- * the others. */
+/* TB_CONTROL_WELCOME: its descriptors are the segment, the book, the ways, and the first doorbells;
+ * TB_CONTROL_DOORBELLS brings the others. */
 struct tb_rank_welcome {
     uint32_t rank;
     uint32_t host;
@@ -235,6 +278,6 @@ struct tb_rank_welcome {
     uint64_t segment_bytes;
 };
 int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters, int segment,
-                         int book, const int *doorbells, uint32_t doorbell_count, uint32_t *sent);
+                         int book, int ways, const int *doorbells, uint32_t doorbell_count, uint32_t *sent);
 
 #endif

@@ -309,7 +309,16 @@ enum tb_control {
     TB_CONTROL_NOTE,   /* agent to launcher: a line for the user */
     /* more of agent to rank */
     TB_CONTROL_DOORBELLS, /* those that did not fit into the welcome */
-    TB_CONTROL_TAKEN      /* u8: run alone; text: this rank has its process already */
+    TB_CONTROL_TAKEN,     /* u8: run alone; text: this rank has its process already */
+    /* grids */
+    TB_CONTROL_WAYS,   /* launcher to agent: struct tb_ways of its host; agent to rank: the same in a memfd, again with
+                        * each change */
+    TB_CONTROL_CALL,   /* agent to launcher, and on to the agent of a host: that host is to open a connection, because
+                        * ours cannot: host, process there, process here, stream */
+    TB_CONTROL_SHELL,  /* launcher to agent: start an agent on another host: tunnel, then struct tb_shell_target */
+    TB_CONTROL_TUNNEL, /* both ways: bytes of the standard input and output of what SHELL has started: tunnel, bytes */
+    TB_CONTROL_TUNNEL_ERRORS, /* agent to launcher: its standard error: tunnel, bytes */
+    TB_CONTROL_TUNNEL_END     /* both ways: no more bytes; from the agent with whether it exited, and its status */
 };
 
 /* The structs are the wire. */
