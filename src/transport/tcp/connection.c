@@ -46,7 +46,9 @@ static void name_print(const struct tb_name *name, char *text, size_t size)
 
 static void proc_print(struct tb_proc proc, struct tb_proc self, char *text, size_t size)
 {
-    if (proc.job == self.job)
+    if (proc.job == self.job && (proc.index & TB_PROC_AGENT) != 0)
+        snprintf(text, size, "the agent of host %u", proc.index & ~TB_PROC_AGENT);
+    else if (proc.job == self.job)
         snprintf(text, size, "rank %u", proc.index);
     else
         snprintf(text, size, "process %u of job %u", proc.index, proc.job);
@@ -140,6 +142,8 @@ void tb_connection_end(struct tb_connection *c)
 {
     if (c->descriptor < 0)
         return;
+    /* Closing alone would leave it in epoll while a child of the user's program holds the socket too. */
+    epoll_ctl(c->hub->epoll, EPOLL_CTL_DEL, c->descriptor, NULL);
     close(c->descriptor);
     c->descriptor = -1;
     void *token = c->out_token;

@@ -598,6 +598,24 @@ static void breaks_are_told_with_both_ends(void **state)
     assert_int_equal(a.asked[TB_STREAM_BULK], 0);
 }
 
+/* A child of the user's program may hold the socket too, so that closing ours does not end it. */
+static void sockets_may_be_held_elsewhere(void **state)
+{
+    int ends[2];
+    socket_pair(ends, 0);
+    int held = dup(ends[0]);
+    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
+    assert_int_equal(send_plain(&a, TB_STREAM_SHORT, "x", 1, 1, NULL), TB_OK);
+    shutdown(ends[1], SHUT_WR);
+    for (int i = 0; i < 1000000 && a.broken == 0; i++)
+        side_poll(&a);
+    assert_int_equal(a.broken, TB_ERR_PEER);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(side_poll(&a), 0);
+    close(held);
+    close(ends[1]);
+}
+
 /* A break on one connection ends the others, and the frame that was on its way. */
 static void an_end_without_goodbye_breaks(void **state)
 {
@@ -927,6 +945,7 @@ int main(void)
         TEST(goodbye_waits_for_arrivals),
         TEST(closing_is_orderly),
         TEST(breaks_are_told_with_both_ends),
+        TEST(sockets_may_be_held_elsewhere),
         TEST(an_end_without_goodbye_breaks),
         TEST(what_came_before_the_break_is_delivered),
         TEST(dropped_peers_leave_memory_alone),
