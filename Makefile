@@ -8,8 +8,8 @@ GRID ?= examples/grids/two-clusters.yaml
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-test setup-bench demo test test-all bench bench-collectives bench-datatypes bench-lab bench-model bench-peers \
-        install format lint clean help
+.PHONY: all setup setup-test setup-bench demo test test-all bench bench-collectives bench-datatypes bench-gateways bench-lab \
+        bench-model bench-peers install format lint clean help
 
 ## make            build the library and the commands into build/
 all: setup
@@ -51,6 +51,10 @@ bench-datatypes: setup-bench all
 ## make bench-collectives  every collective, 2, 4 and 8 ranks on this machine (bench/collectives --lab: on clusters)
 bench-collectives: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/collectives
+
+## make bench-gateways   messages through gateways, beside sockets, iperf3, a bare relay and zstd
+bench-gateways: setup-bench all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/gateways
 
 ## make bench-model      predicted and measured times of every algorithm on an emulated cluster
 bench-model: setup-bench all

@@ -1,13 +1,27 @@
-/* tombolo agent: one a host and job, started by `tombolo run`. */
+/* tombolo agent: one a host and job, started by `tombolo run`, or by hand where that does not get. */
 #include "command.h"
 
 #include "agent/agent.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+static const char usage[] = "Usage: tombolo agent --join ADDRESS:PORT[,...]\n"
+                            "\n"
+                            "Joins a job as `tombolo run --manual` asks for, with the secret that it has shown.\n"
+                            "Without --join an agent is started by mpiexec, on each host of a job.\n";
 
 int tb_command_agent(char **words)
 {
+    if (words[0] != NULL && strcmp(words[0], "--help") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (words[0] != NULL && strcmp(words[0], "--join") == 0 && words[1] != NULL && words[2] == NULL) {
+        tb_log_identify("agent");
+        return tb_agent_join(words[1]);
+    }
     if (words[0] != NULL || isatty(0)) {
         fputs("tombolo agent: this is started by mpiexec, on each host of a job; it is of no use by hand\n", stderr);
         return 2;

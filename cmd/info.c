@@ -100,7 +100,7 @@ int tb_command_info(char **words)
         return 1;
     }
     printf("version     Tombolo %s\n", TB_VERSION);
-    printf("transports  shm tcp fault\n");
+    printf("transports  shm tcp relay fault\n");
     print_library();
     print_parameters();
     return 0;

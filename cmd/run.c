@@ -1,4 +1,5 @@
-/* tombolo run, mpiexec, mpirun: starts a job, with --lab in a lab that lives as long as the job. */
+/* tombolo run, mpiexec, mpirun: starts a job, with --grid on the hosts of a grid file, with --lab in a lab that lives
+ * as long as the job. */
 #include "command.h"
 
 #include "lab/lab.h"
@@ -20,22 +21,20 @@ static int launch(void *context)
     return tb_launch_run(job->options, job->program);
 }
 
-/* Messages through gateways are not there yet, so everybody must reach everybody. */
-static int check_reach(const struct tb_grid *grid)
+/* The machine of the lab on which the launcher runs: the console, from where it reaches what outsiders reach. If nobody
+ * lets outsiders in, the first host that carries ranks. */
+static const char *choose_machine(const struct tb_grid *grid)
 {
-    uint32_t from, to;
-    if (!tb_grid_first_unreachable(grid, &from, &to))
-        return TB_OK;
-    const struct tb_grid_host *a = &grid->hosts[from], *b = &grid->hosts[to];
-    bool there = tb_grid_reaches(grid, from, to), back = tb_grid_reaches(grid, to, from);
-    return tb_error(TB_ERR_UNSUPPORTED,
-                    "%s:%u: hosts %s and %s both carry ranks, but %s cannot connect to %s%s. Tombolo does not pass "
-                    "messages through gateways yet: give slots only to hosts that reach each other",
-                    grid->file, b->line, a->name, b->name, there ? b->name : a->name, there ? a->name : b->name,
-                    there || back ? "" : ", nor the other way round");
+    const char *first = NULL;
+    for (uint32_t i = 0; i < grid->host_count; i++) {
+        if (tb_grid_outsider_reaches(grid, i))
+            return TB_LAB_CONSOLE;
+        if (first == NULL && grid->hosts[i].slots > 0)
+            first = grid->hosts[i].name;
+    }
+    return first != NULL ? first : TB_LAB_CONSOLE;
 }
 
-/* The launcher itself runs on the console of the lab. */
 static int run_in_lab(struct job *job)
 {
     struct tb_options *options = job->options;
@@ -44,10 +43,6 @@ static int run_in_lab(struct job *job)
     int code = 1;
     int rc = tb_grid_load(&grid, options->lab);
     if (rc == TB_OK)
-        rc = check_reach(&grid);
-    if (rc == TB_OK)
-        rc = tb_host_list_take(&options->hosts, &grid);
-    if (rc == TB_OK)
         rc = tb_command_collectives(&grid);
     if (rc == TB_OK)
         rc = tb_lab_up(&grid, NULL, false, name);
@@ -55,14 +50,33 @@ static int run_in_lab(struct job *job)
     snprintf(launcher, sizeof launcher, "%s lab exec",
              strpbrk(job->program, " \t") == NULL ? job->program : "/proc/self/exe");
     options->launcher = launcher;
+    options->grid = &grid;
     bool is_up = rc == TB_OK;
     if (is_up)
-        rc = tb_lab_enter(name, TB_LAB_CONSOLE, launch, job, false, &code);
+        rc = tb_lab_enter(name, choose_machine(&grid), launch, job, false, &code);
     if (rc != TB_OK)
         fprintf(stderr, "%s: %s\n", options->name, tb_error_story());
     if (is_up)
         (void)tb_lab_down(name); /* it ends with us, but its name should be free when we are gone */
     options->launcher = NULL;
+    options->grid = NULL;
+    return code;
+}
+
+static int run_on_grid(struct job *job)
+{
+    struct tb_grid grid;
+    int rc = tb_grid_load(&grid, job->options->grid_file);
+    if (rc == TB_OK)
+        rc = tb_command_collectives(&grid);
+    if (rc != TB_OK) {
+        fprintf(stderr, "%s: %s\n", job->options->name, tb_error_story());
+        return 1;
+    }
+    job->options->grid = &grid;
+    int code = launch(job);
+    job->options->grid = NULL;
+    tb_grid_close(&grid);
     return code;
 }
 
@@ -83,7 +97,7 @@ int tb_command_run(const char *name, char **words)
         printf("%s (Tombolo) %s\n", name, TB_VERSION);
         return 0;
     }
-    if (rc == TB_OK && options.lab == NULL)
+    if (rc == TB_OK && options.lab == NULL && options.grid_file == NULL)
         rc = tb_command_collectives(NULL);
     if (rc != TB_OK) {
         fprintf(stderr, "%s: %s\n", name, tb_error_story());
@@ -95,7 +109,7 @@ int tb_command_run(const char *name, char **words)
         return 1;
     }
     program[length] = 0;
-    int code = options.lab != NULL ? run_in_lab(&job) : launch(&job);
+    int code = options.lab != NULL ? run_in_lab(&job) : options.grid_file != NULL ? run_on_grid(&job) : launch(&job);
     tb_options_close(&options);
     return code;
 }

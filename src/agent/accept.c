@@ -16,7 +16,8 @@
  * else can take away. */
 static bool is_crowded(const struct tb_agent *agent)
 {
-    return agent->proved_count >= (uint64_t)agent->book.ranks * TB_STREAM_COUNT;
+    uint64_t streams = (uint64_t)agent->book.ranks * TB_STREAM_COUNT;
+    return agent->proved_count >= streams + (uint64_t)agent->book.host_count * TB_STREAM_COUNT * TB_BUNDLE_LANES;
 }
 
 static void end_pending(struct tb_pending *pending, bool close_socket)
@@ -51,6 +52,24 @@ static int read_exactly(struct tb_pending *pending, void *to, size_t size)
     return TB_OK;
 }
 
+/* Is there whom the hello asks for? *rank is NULL for the agent itself. */
+static bool find_destination(const struct tb_pending *pending, struct tb_rank **rank)
+{
+    struct tb_agent *agent = pending->agent;
+    const struct tb_hello *hello = &pending->hello;
+    uint32_t stream = hello->stream & TB_STREAM_MASK, lane = hello->stream >> TB_STREAM_LANE_SHIFT;
+    *rank = NULL;
+    if (hello->stream == TB_STREAM_CONTROL && (hello->source.index & TB_PROC_AGENT) &&
+        hello->destination.job == agent->setup.job && hello->destination.index == tb_agent_proc(agent).index)
+        return true;
+    if (hello->destination.job != agent->setup.job || stream >= TB_STREAM_COUNT || lane >= TB_BUNDLE_LANES)
+        return false;
+    if (hello->destination.index == tb_agent_proc(agent).index)
+        return true;
+    *rank = tb_ranks_find(agent, hello->destination.index);
+    return *rank != NULL && !(*rank)->ended && lane == 0;
+}
+
 /* The hello is complete. TB_OK: welcome was sent. */
 static int answer(struct tb_pending *pending)
 {
@@ -62,14 +81,17 @@ static int answer(struct tb_pending *pending)
     struct tb_rank *rank = NULL;
     if (rc != TB_OK)
         status = TB_WELCOME_VERSION;
-    else if (pending->hello.destination.job == agent->setup.job && pending->hello.stream < TB_STREAM_COUNT)
-        rank = tb_ranks_find(agent, pending->hello.destination.index);
     /* The others may have got the book a moment before us. */
     if (status == TB_WELCOME_OK && (agent->phase < TB_AGENT_RUNNING || is_crowded(agent)))
         status = TB_WELCOME_BUSY;
-    else if (status == TB_WELCOME_OK && (rank == NULL || rank->ended))
+    else if (status == TB_WELCOME_OK && !find_destination(pending, &rank))
         status = TB_WELCOME_NO_SUCH_PROCESS;
+    uint32_t features = 0;
+    if (status == TB_WELCOME_OK && rank == NULL && pending->hello.stream != TB_STREAM_CONTROL)
+        features = pending->hello.features & tb_codec_features(agent, pending->hello.source);
     rc = tb_welcome_make(&pending->welcome, &agent->setup.key, &pending->hello, status);
+    if (rc == TB_OK)
+        rc = tb_welcome_grant(&pending->welcome, &agent->setup.key, &pending->hello, features);
     if (rc != TB_OK)
         return rc;
     uint8_t bytes[sizeof pending->welcome];
@@ -89,8 +111,8 @@ static int answer(struct tb_pending *pending)
 static int accept_finally(struct tb_pending *pending)
 {
     struct tb_accepted accepted = {TB_ACCEPTED};
-    const struct tb_rank *rank = tb_ranks_find(pending->agent, pending->hello.destination.index);
-    if (rank == NULL || rank->ended)
+    struct tb_rank *rank;
+    if (!find_destination(pending, &rank))
         return TB_ERR_CLOSED; /* it ended meanwhile; whoever asks again is told so */
     ssize_t n = send(pending->watch.descriptor, &accepted, sizeof accepted, MSG_NOSIGNAL | MSG_DONTWAIT);
     return n == (ssize_t)sizeof accepted ? TB_OK : TB_ERR_CLOSED;
@@ -122,12 +144,26 @@ static void pending_ready(struct tb_watch *watch, uint32_t events)
         end_pending(pending, true);
         return;
     }
-    struct tb_rank *rank = tb_ranks_find(agent, pending->hello.destination.index);
-    int socket = watch->descriptor;
-    struct tb_proc source = pending->hello.source;
-    enum tb_stream stream = (enum tb_stream)pending->hello.stream;
+    struct tb_rank *rank;
+    find_destination(pending, &rank);
+    struct tb_hello hello = pending->hello;
+    struct tb_welcome welcome = pending->welcome;
+    struct tb_connected connected = {.proc = pending->hello.source,
+                                     .stream = (enum tb_stream)(pending->hello.stream & TB_STREAM_MASK),
+                                     .lane = pending->hello.stream >> TB_STREAM_LANE_SHIFT,
+                                     .socket = watch->descriptor,
+                                     .hello = &hello,
+                                     .welcome = &welcome};
     end_pending(pending, false);
-    tb_desk_connection(rank, source, stream, TB_OK, socket);
+    if (hello.stream == TB_STREAM_CONTROL) {
+        tb_tunnel_adopt(agent, connected.proc, connected.socket);
+        return;
+    }
+    tb_connect_arrived(agent, rank, connected.proc, connected.stream, connected.lane);
+    if (rank != NULL)
+        tb_desk_connection(rank, connected.proc, connected.stream, TB_OK, connected.socket);
+    else
+        tb_forward_adopt(agent, &connected);
 }
 
 /* Makes room for one more who has proved nothing yet: the oldest of them has to go, but not before a friend would have

@@ -13,6 +13,7 @@
 #define LINGER_NS       250000000u  /* for output that is held by somebody after all ranks have ended, */
 #define LINGER_GROUP_NS 2000000000u /* or by a process of a rank's own group; both since the last byte */
 #define LAST_NS         1000000000u /* for processes to be gone after SIGKILL */
+#define HEARD_FRAMES    16u         /* after so many the launcher is told that they have come */
 
 /* ---- telling the launcher
  * ------------------------------------------------------------------------------------------------ */
@@ -61,19 +62,32 @@ static void finish(struct tb_agent *agent)
     agent->phase = TB_AGENT_DONE;
 }
 
+/* Nothing more will come from the ranks. In a grid others may still need us to pass something on. */
+static void rest(struct tb_agent *agent)
+{
+    if (!(agent->setup.flags & TB_SETUP_GRID)) {
+        finish(agent);
+        return;
+    }
+    tb_output_drain(agent);
+    tb_pipe_send(&agent->pipe, TB_CONTROL_IDLE);
+    agent->idle_told = true;
+}
+
 void tb_agent_check_done(struct tb_agent *agent)
 {
     if (agent->gone_told || agent->phase < TB_AGENT_RUNNING)
         return;
     if (agent->phase >= TB_AGENT_STOPPING) {
-        if (!tb_ranks_alive(agent))
+        /* The agents behind us say their last words through us. */
+        if ((agent->idle_told || !tb_ranks_alive(agent)) && tb_list_empty(&agent->tunnels))
             finish(agent);
         return;
     }
-    if (agent->ended_count < agent->rank_count)
+    if (agent->ended_count < agent->rank_count || agent->idle_told)
         return;
     if (!tb_output_open_any(agent))
-        finish(agent);
+        rest(agent);
     else if (!tb_timer_is_set(&agent->linger))
         tb_agent_linger(agent);
 }
@@ -87,7 +101,7 @@ static void linger_over(struct tb_timer *timer)
 {
     struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, linger);
     if (agent->window > 0)
-        finish(agent);
+        rest(agent);
     else
         tb_agent_linger(agent); /* not they are silent, but the launcher takes nothing */
 }
@@ -107,16 +121,17 @@ void tb_agent_stop(struct tb_agent *agent, bool now)
         return;
     agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
     tb_timer_clear(&agent->linger);
-    tb_ranks_signal(agent, now ? SIGKILL : SIGTERM);
-    tb_ranks_signal(agent, SIGCONT); /* a stopped process would not notice */
+    if (!agent->idle_told) { /* what ranks that have ended in good order left running goes on, as without us */
+        tb_ranks_signal(agent, now ? SIGKILL : SIGTERM);
+        tb_ranks_signal(agent, SIGCONT); /* a stopped process would not notice */
+    }
     tb_timer_set(&agent->loop, &agent->grace, now ? LAST_NS : tb_param.kill_grace);
     tb_output_resume(agent);
     tb_ranks_reap(agent);
     tb_agent_check_done(agent);
 }
 
-/* The launcher is gone: nobody is left to tell anything. */
-static void die(struct tb_agent *agent, const char *why)
+void tb_agent_die(struct tb_agent *agent, const char *why)
 {
     tb_log(TB_LOG_INFO, "agent", "ends: %s", why);
     tb_ranks_signal(agent, SIGKILL);
@@ -128,7 +143,7 @@ static void die(struct tb_agent *agent, const char *why)
  * ------------------------------------------------------------------------------------------------------------ */
 
 /* "name=value\n" lines, for rows that this host's own environment does not set. */
-static int take_own_parameters(char *lines)
+static int take_own_parameters(struct tb_agent *agent, char *lines)
 {
     char *rest = NULL;
     for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
@@ -142,13 +157,25 @@ static int take_own_parameters(char *lines)
         int rc = tb_param_set(line, equals + 1, TB_PARAM_LAUNCHER);
         if (rc != TB_OK)
             return rc;
-        /* The ranks read what belongs to a host from their environment. */
-        char name[64] = "TOMBOLO_";
-        for (size_t i = 0; row->name[i] != 0 && i + 9 < sizeof name; i++)
-            name[8 + i] = (char)(row->name[i] >= 'a' && row->name[i] <= 'z' ? row->name[i] - 32 : row->name[i]);
-        setenv(name, equals + 1, 1);
+        /* The ranks read what belongs to a host from their environment; agents that we start know nothing of it. */
+        if (agent->given_count == TB_AGENT_GIVEN_LIMIT ||
+            asprintf(&agent->given[agent->given_count], "TOMBOLO_%s=%s", row->name, equals + 1) < 0)
+            return tb_error(TB_ERR_MEMORY, "no memory for parameters");
+        for (char *c = agent->given[agent->given_count++]; *c != '='; c++)
+            *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 32 : *c);
     }
     return TB_OK;
+}
+
+/* The stream to the launcher has ended. */
+static void lose_launcher(struct tb_agent *agent, const char *why)
+{
+    if (!tb_attach_begin(agent)) {
+        tb_agent_die(agent, why);
+        return;
+    }
+    tb_loop_unwatch(&agent->loop, &agent->pipe_in);
+    tb_loop_unwatch(&agent->loop, &agent->pipe_out);
 }
 
 static void set_beat(struct tb_agent *agent)
@@ -188,10 +215,12 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
         rc = tb_param_import(agent->setup.parameters, strlen(agent->setup.parameters));
     if (rc == TB_OK) {
         agent->parameters = strdup(agent->setup.parameters);
-        rc = agent->parameters != NULL ? take_own_parameters(agent->setup.own_parameters)
+        rc = agent->parameters != NULL ? take_own_parameters(agent, agent->setup.own_parameters)
                                        : tb_error(TB_ERR_MEMORY, "no memory for parameters");
     }
     agent->window = agent->setup.window;
+    if (rc == TB_OK && (agent->setup.flags & TB_SETUP_GRID))
+        tb_pipe_keep(&agent->pipe);
     if (rc == TB_OK && agent->setup.host_count > 1)
         rc = tb_listener_open(agent);
     if (rc == TB_OK)
@@ -234,6 +263,7 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     for (uint32_t i = 0; i < agent->rank_count; i++)
         tb_put_u32(w, (uint32_t)agent->ranks[i].pid);
     tb_pipe_end(&agent->pipe);
+    tb_agent_check_done(agent); /* without ranks there is nothing to wait for */
 }
 
 /* Before the book: how things begin. Later: a gateway is gone, or has come back. */
@@ -256,6 +286,7 @@ static void take_ways(struct tb_agent *agent, struct tb_reader *r)
     close(agent->ways_descriptor);
     agent->ways_descriptor = descriptor;
     tb_desk_ways(agent);
+    tb_forward_ways(agent);
 }
 
 /* ---- hearing
@@ -304,6 +335,24 @@ static void take_frame(struct tb_agent *agent, struct tb_frame *frame)
     case TB_CONTROL_STOP:
         tb_agent_stop(agent, tb_get_u8(r) != 0);
         break;
+    case TB_CONTROL_CALL:
+        tb_connect_called(agent, r);
+        break;
+    case TB_CONTROL_HEARD:
+        tb_pipe_heard(&agent->pipe, tb_get_u32(r));
+        break;
+    case TB_CONTROL_ANCHORS:
+        tb_attach_anchors(agent, r);
+        break;
+    case TB_CONTROL_SHELL:
+        tb_tunnel_shell(agent, r);
+        break;
+    case TB_CONTROL_TUNNEL:
+        tb_tunnel_bytes(agent, r);
+        break;
+    case TB_CONTROL_TUNNEL_END:
+        tb_tunnel_end(agent, r);
+        break;
     default:
         break;
     }
@@ -321,8 +370,17 @@ static void pipe_ready(struct tb_watch *watch, uint32_t events)
         take_frame(agent, &frame);
     if (rc == TB_ERR_PROTOCOL)
         fprintf(stderr, "tombolo agent %s: %s\n", TB_VERSION, tb_error_story());
-    if (rc < 0)
-        die(agent, rc == TB_ERR_CLOSED ? "the launcher is gone" : tb_error_story());
+    if (rc == TB_ERR_CLOSED)
+        lose_launcher(agent, "the launcher is gone");
+    else if (rc < 0)
+        tb_agent_die(agent, tb_error_story());
+}
+
+void tb_agent_attached(struct tb_agent *agent)
+{
+    agent->heard = tb_clock_now_real();
+    if (tb_loop_watch(&agent->loop, &agent->pipe_in, agent->pipe.in, EPOLLIN, pipe_ready) != TB_OK)
+        tb_agent_die(agent, tb_error_story());
 }
 
 static void beat(struct tb_timer *timer)
@@ -331,12 +389,14 @@ static void beat(struct tb_timer *timer)
     uint64_t now = tb_clock_now_real();
     /* If we are late ourselves, what the launcher has said meanwhile is still to be read; the next beat judges. */
     bool late = now > agent->beat_due + tb_param.heartbeat / 3;
-    if (!agent->suspended && !late && now - agent->heard > tb_param.heartbeat) {
-        die(agent, "the launcher is silent");
-        return;
+    if (!agent->suspended && !late && !tb_attach_lost(agent) && now - agent->heard > tb_param.heartbeat) {
+        lose_launcher(agent, "the launcher is silent");
+        if (agent->loop.stop)
+            return;
     }
+    tb_pipe_tell_heard(&agent->pipe, 1);
     /* One that has not left yet says as much as another. */
-    if (tb_pipe_queued(&agent->pipe) == 0)
+    if (!tb_attach_lost(agent) && tb_pipe_queued(&agent->pipe) == 0)
         tb_pipe_send(&agent->pipe, TB_CONTROL_PING);
     set_beat(agent);
 }
@@ -362,12 +422,16 @@ static void out_ready(struct tb_watch *watch, uint32_t events)
 static void settle(struct tb_loop *loop)
 {
     struct tb_agent *agent = TB_CONTAINER(loop, struct tb_agent, loop);
+    tb_tunnels_settle(agent);
+    if (tb_attach_lost(agent))
+        return;
+    tb_pipe_tell_heard(&agent->pipe, HEARD_FRAMES);
     int rc = tb_pipe_flush(&agent->pipe);
     if (rc < 0) {
-        die(agent, "the launcher does not listen any more");
+        lose_launcher(agent, "the launcher does not listen any more");
     } else if (rc == TB_AGAIN && agent->pipe_out.descriptor < 0) {
         if (tb_loop_watch(loop, &agent->pipe_out, agent->pipe.out, EPOLLOUT, out_ready) != TB_OK)
-            die(agent, tb_error_story());
+            tb_agent_die(agent, tb_error_story());
     } else if (rc == TB_OK) {
         tb_loop_unwatch(loop, &agent->pipe_out);
     }
@@ -412,6 +476,7 @@ static int open_all(struct tb_agent *agent)
     agent->pipe_out.descriptor = agent->listener.descriptor = agent->desk.descriptor = -1;
     tb_list_init(&agent->errands);
     tb_list_init(&agent->pending);
+    tb_list_init(&agent->tunnels);
     tb_timer_init(&agent->beat, beat);
     tb_timer_init(&agent->grace, grace_over);
     tb_timer_init(&agent->linger, linger_over);
@@ -460,6 +525,7 @@ int tb_agent_run(void)
         tb_ranks_signal(agent, SIGKILL);
         return 1;
     }
+    tb_forward_close(agent);
     /* Everything else goes with the process. */
     return agent->exit_code;
 }

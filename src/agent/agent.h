@@ -9,4 +9,9 @@
 /* The life of an agent whose launcher is at standard input and output. Returns the exit code. */
 int tb_agent_run(void);
 
+/* On a host whose agent nobody can start from elsewhere: asks for the secret at standard input, connects to the
+ * launcher at one of the addresses ("192.0.2.1:4711,[2001:db8::1]:4711"), and runs an agent that speaks with it.
+ * Returns the exit code. */
+int tb_agent_join(const char *addresses);
+
 #endif

@@ -1,5 +1,6 @@
-/* Connections to ranks of other hosts, made for ranks of this one. An errand tries the addresses of the other agent,
- * likely ones first, a little apart but side by side; the first that proves the key is it. */
+/* Connections to processes of other hosts, made for ranks of this one or for the agent itself. An errand tries the
+ * addresses of the other agent, likely ones first, a little apart but side by side; the first that proves the key is
+ * it. Where only the other side can connect, it is called through the launcher, and the errand waits for it. */
 #include "agent/state.h"
 
 #include <arpa/inet.h>
@@ -14,6 +15,7 @@
 #define PAUSE_NS         20000000u  /* before the addresses are tried again; doubled each time, */
 #define PAUSE_MOST_NS    640000000u /* up to this */
 #define ROUNDS_DOUBLED   5u
+#define OWN_PATIENCE_NS  4000000000u /* of an errand for the agent itself, who tries again */
 #define ERRANDS_LIMIT    4096u
 #define LOOPBACK_TRIES   4096 /* strangers that may be in the way */
 #define LOOPBACK_WAIT_MS 200
@@ -34,10 +36,15 @@ struct attempt {
 
 struct errand {
     struct tb_list node;
-    struct tb_rank *rank;
+    struct tb_agent *agent;
+    struct tb_rank *rank; /* for whom; NULL: the agent itself */
     struct tb_proc to;
     enum tb_stream stream;
+    uint32_t lane;
     uint32_t host;
+    bool calling;            /* the other side is to connect */
+    bool called;             /* the other side has asked for it: nobody here waits for bad news */
+    bool gone;               /* that process has ended */
     uint32_t started, count; /* attempts */
     uint32_t running;
     uint32_t rounds;         /* how often all addresses have been tried */
@@ -52,7 +59,7 @@ static void start_next(struct errand *errand);
 
 static void end_errand(struct errand *errand)
 {
-    struct tb_agent *agent = errand->rank->agent;
+    struct tb_agent *agent = errand->agent;
     for (uint32_t i = 0; i < errand->started; i++) {
         int socket = errand->attempts[i].watch.descriptor;
         if (socket >= 0) {
@@ -69,10 +76,19 @@ static void end_errand(struct errand *errand)
 
 static void give_up(struct errand *errand, int error)
 {
-    struct tb_agent *agent = errand->rank->agent;
-    tb_error(error, "host %s cannot connect rank %u to rank %u on host %s:%s", agent->host, errand->rank->rank,
-             errand->to.index, agent->book.hosts[errand->host].name, errand->story);
-    tb_desk_connection(errand->rank, errand->to, errand->stream, error, -1);
+    struct tb_agent *agent = errand->agent;
+    char from[32] = "its agent", to[32] = "the agent";
+    if (errand->rank != NULL)
+        snprintf(from, sizeof from, "rank %u", errand->rank->rank);
+    if (!(errand->to.index & TB_PROC_AGENT))
+        snprintf(to, sizeof to, "rank %u", errand->to.index);
+    error = errand->gone && errand->rank == NULL ? TB_ERR_CLOSED : error;
+    tb_error(error, "host %s cannot connect %s to %s on host %s:%s", agent->host, from, to,
+             agent->book.hosts[errand->host].name, errand->story);
+    if (!errand->called && errand->rank != NULL)
+        tb_desk_connection(errand->rank, errand->to, errand->stream, error, -1);
+    else if (!errand->called)
+        tb_forward_refused(agent, errand->to, errand->stream, errand->lane, error);
     end_errand(errand);
 }
 
@@ -81,7 +97,7 @@ static void close_attempt(struct attempt *attempt)
     struct errand *errand = attempt->errand;
     int socket = attempt->watch.descriptor;
     if (socket >= 0) {
-        tb_loop_unwatch(&errand->rank->agent->loop, &attempt->watch);
+        tb_loop_unwatch(&errand->agent->loop, &attempt->watch);
         close(socket);
     }
     errand->running--;
@@ -92,7 +108,7 @@ static void pause_errand(struct errand *errand)
 {
     uint64_t pause = errand->rounds < ROUNDS_DOUBLED ? PAUSE_NS << errand->rounds : PAUSE_MOST_NS;
     errand->rounds++;
-    tb_timer_set(&errand->rank->agent->loop, &errand->pace, pause);
+    tb_timer_set(&errand->agent->loop, &errand->pace, pause);
 }
 
 /* May end the errand. */
@@ -117,11 +133,12 @@ static void end_attempt(struct attempt *attempt, bool worth_another, const char 
 static void confirm(struct attempt *attempt)
 {
     struct errand *errand = attempt->errand;
-    struct tb_agent *agent = errand->rank->agent;
+    struct tb_agent *agent = errand->agent;
     struct tb_confirm confirm;
     int rc = tb_welcome_verify(&attempt->welcome, &agent->setup.key, &attempt->hello);
     if (rc != TB_OK || attempt->welcome.status != TB_WELCOME_OK) {
         bool busy = rc == TB_OK && attempt->welcome.status == TB_WELCOME_BUSY;
+        errand->gone = errand->gone || (rc == TB_OK && attempt->welcome.status == TB_WELCOME_NO_SUCH_PROCESS);
         end_attempt(attempt, busy,
                     rc == TB_ERR_FORBIDDEN                                         ? "is no agent of this job"
                     : rc != TB_OK || attempt->welcome.status == TB_WELCOME_VERSION ? "has another version of Tombolo"
@@ -152,16 +169,32 @@ static void finish(struct attempt *attempt)
         end_attempt(attempt, false, "does not speak as an agent should");
         return;
     }
-    tb_loop_unwatch(&errand->rank->agent->loop, &attempt->watch);
-    tb_desk_connection(errand->rank, errand->to, errand->stream, TB_OK, socket);
+    tb_loop_unwatch(&errand->agent->loop, &attempt->watch);
+    struct tb_connected connected = {.proc = errand->to,
+                                     .stream = errand->stream,
+                                     .lane = errand->lane,
+                                     .socket = socket,
+                                     .dialed = true,
+                                     .hello = &attempt->hello,
+                                     .welcome = &attempt->welcome};
+    if (errand->rank != NULL)
+        tb_desk_connection(errand->rank, errand->to, errand->stream, TB_OK, socket);
+    else
+        tb_forward_adopt(errand->agent, &connected);
     end_errand(errand);
+}
+
+static struct tb_proc self_of(const struct errand *errand)
+{
+    const struct tb_agent *agent = errand->agent;
+    return errand->rank != NULL ? (struct tb_proc){agent->setup.job, errand->rank->rank} : tb_agent_proc(agent);
 }
 
 /* The connection is there (or not): say hello. */
 static bool greet(struct attempt *attempt)
 {
     struct errand *errand = attempt->errand;
-    struct tb_agent *agent = errand->rank->agent;
+    struct tb_agent *agent = errand->agent;
     int error = 0, on = 1;
     socklen_t length = sizeof error;
     getsockopt(attempt->watch.descriptor, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -170,8 +203,10 @@ static bool greet(struct attempt *attempt)
         return false;
     }
     setsockopt(attempt->watch.descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    struct tb_proc self = {agent->setup.job, errand->rank->rank};
-    if (tb_hello_make(&attempt->hello, &agent->setup.key, self, errand->to, errand->stream) != TB_OK) {
+    enum tb_stream stream = (enum tb_stream)(errand->stream | errand->lane << TB_STREAM_LANE_SHIFT);
+    uint32_t features = errand->rank == NULL ? tb_codec_features(agent, errand->to) : 0;
+    if (tb_hello_make(&attempt->hello, &agent->setup.key, self_of(errand), errand->to, stream) != TB_OK ||
+        tb_hello_offer(&attempt->hello, &agent->setup.key, features) != TB_OK) {
         char why[256];
         snprintf(why, sizeof why, "%s", tb_error_story());
         end_attempt(attempt, false, why);
@@ -228,7 +263,7 @@ static void attempt_ready(struct tb_watch *watch, uint32_t events)
 
 static void start_next(struct errand *errand)
 {
-    struct tb_agent *agent = errand->rank->agent;
+    struct tb_agent *agent = errand->agent;
     struct attempt *attempt = &errand->attempts[errand->started++];
     *attempt = (struct attempt){.errand = errand, .address = attempt->address, .watch.descriptor = -1};
     errand->running++;
@@ -267,13 +302,19 @@ static void errand_next(struct tb_timer *timer)
         start_next(errand);
 }
 
+static uint64_t patience_of(const struct errand *errand)
+{
+    bool own = errand->rank == NULL && tb_param.connect_timeout > OWN_PATIENCE_NS;
+    return own ? OWN_PATIENCE_NS : tb_param.connect_timeout;
+}
+
 static void errand_overdue(struct tb_timer *timer)
 {
     struct errand *errand = TB_CONTAINER(timer, struct errand, overdue);
     size_t used = strlen(errand->story);
     snprintf(errand->story + used, sizeof errand->story - used,
              "%s no answer within %.10g s; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)",
-             used > 0 ? ";" : "", (double)tb_param.connect_timeout / 1e9);
+             used > 0 ? ";" : "", (double)patience_of(errand) / 1e9);
     give_up(errand, TB_ERR_TIMEOUT);
 }
 
@@ -311,7 +352,7 @@ static void fix_scope(const struct tb_agent *agent, struct tb_address *address)
 
 static int list_attempts(struct errand *errand)
 {
-    struct tb_agent *agent = errand->rank->agent;
+    struct tb_agent *agent = errand->agent;
     const struct tb_host *host = &agent->book.hosts[errand->host];
     if (host->address_count == 0)
         return tb_error(TB_ERR_PEER, "host %s has told no address", host->name);
@@ -330,30 +371,64 @@ static int list_attempts(struct errand *errand)
     return TB_OK;
 }
 
-static int send_errand(struct tb_rank *rank, struct tb_proc to, enum tb_stream stream, uint32_t host)
+/* Only the other side can connect: the launcher tells it to. */
+static void call_other_side(struct errand *errand)
 {
-    struct tb_agent *agent = rank->agent;
+    struct tb_proc self = self_of(errand);
+    struct tb_writer *w = tb_pipe_begin(&errand->agent->pipe, TB_CONTROL_CALL);
+    errand->calling = true;
+    tb_put_u32(w, errand->host);
+    tb_put_u32(w, errand->to.job);
+    tb_put_u32(w, errand->to.index);
+    tb_put_u32(w, self.job);
+    tb_put_u32(w, self.index);
+    tb_put_u32(w, errand->stream | errand->lane << TB_STREAM_LANE_SHIFT);
+    tb_pipe_end(&errand->agent->pipe);
+}
+
+/* `wish` says for whom, to whom, and which stream. */
+static int send_errand(struct tb_agent *agent, const struct errand *wish)
+{
     uint32_t running = 0;
+    const struct tb_way *way = tb_ways_to(&agent->ways, &agent->book, wish->host);
     for (const struct tb_list *l = agent->errands.next; l != &agent->errands; l = l->next)
         running++;
     if (running >= ERRANDS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "host %s is making too many connections at once", agent->host);
+    if (!wish->called && way->means != TB_WAY_DIRECT && way->means != TB_WAY_CALLED)
+        return tb_error(TB_ERR_PEER, "host %s has no direct way to host %s", agent->host,
+                        agent->book.hosts[wish->host].name);
     struct errand *errand = calloc(1, sizeof *errand);
     if (errand == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a connection");
-    *errand = (struct errand){.rank = rank, .to = to, .stream = stream, .host = host};
+    *errand = *wish;
+    errand->agent = agent;
     tb_timer_init(&errand->pace, errand_next);
     tb_timer_init(&errand->overdue, errand_overdue);
-    int rc = list_attempts(errand);
+    bool call = !wish->called && way->means == TB_WAY_CALLED;
+    int rc = call ? TB_OK : list_attempts(errand);
     if (rc != TB_OK) {
         free(errand->attempts);
         free(errand);
         return rc;
     }
     tb_list_append(&agent->errands, &errand->node);
-    tb_timer_set(&agent->loop, &errand->overdue, tb_param.connect_timeout);
-    start_next(errand);
+    tb_timer_set(&agent->loop, &errand->overdue, patience_of(errand));
+    if (call)
+        call_other_side(errand);
+    else
+        start_next(errand);
     return TB_OK;
+}
+
+void tb_connect_arrived(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc from, enum tb_stream stream,
+                        uint32_t lane)
+{
+    struct errand *errand;
+    TB_LIST_EACH (errand, &agent->errands, struct errand, node)
+        if (errand->calling && errand->rank == rank && errand->to.index == from.index && errand->stream == stream &&
+            errand->lane == lane)
+            end_errand(errand);
 }
 
 void tb_connect_forget(struct tb_rank *rank)
@@ -364,7 +439,15 @@ void tb_connect_forget(struct tb_rank *rank)
             end_errand(errand);
 }
 
-/* ---- between ranks of this host
+void tb_connect_stop(struct tb_agent *agent)
+{
+    struct errand *errand;
+    TB_LIST_EACH (errand, &agent->errands, struct errand, node)
+        if (errand->rank == NULL)
+            end_errand(errand);
+}
+
+/* ---- between processes of this host
  * ----------------------------------------------------------------------------------------- */
 
 static int open_loopback(struct tb_agent *agent)
@@ -441,31 +524,85 @@ static int make_pair(struct tb_agent *agent, int pair[2])
     return TB_OK;
 }
 
-static int connect_here(struct tb_rank *rank, struct tb_proc to, enum tb_stream stream)
+/* Between two processes of this host; one of them may be the agent: NULL. */
+static int connect_here(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc to, enum tb_stream stream)
 {
-    struct tb_agent *agent = rank->agent;
-    struct tb_rank *other = tb_ranks_find(agent, to.index);
-    if (other == NULL || other->ended)
-        return tb_error(TB_ERR_PEER, "rank %u on host %s has ended", to.index, agent->host);
+    bool to_agent = to.index == tb_agent_proc(agent).index;
+    struct tb_rank *other = to_agent ? NULL : tb_ranks_find(agent, to.index);
+    if (!to_agent && (other == NULL || other->ended))
+        return tb_error(rank == NULL ? TB_ERR_CLOSED : TB_ERR_PEER, "rank %u on host %s has ended", to.index,
+                        agent->host);
     int pair[2] = {-1, -1};
     int rc = make_pair(agent, pair);
     if (rc != TB_OK)
         return rc;
-    tb_desk_connection(rank, to, stream, TB_OK, pair[0]);
-    tb_desk_connection(other, (struct tb_proc){to.job, rank->rank}, stream, TB_OK, pair[1]);
+    struct tb_rank *sides[2] = {rank, other};
+    struct tb_proc self = rank != NULL ? (struct tb_proc){to.job, rank->rank} : tb_agent_proc(agent);
+    struct tb_proc procs[2] = {to, self};
+    for (int k = 0; k < 2; k++) {
+        struct tb_connected connected = {.proc = procs[k], .stream = stream, .socket = pair[k], .dialed = rank == NULL};
+        if (sides[k] != NULL)
+            tb_desk_connection(sides[k], procs[k], stream, TB_OK, pair[k]);
+        else
+            tb_forward_adopt(agent, &connected);
+    }
     return TB_OK;
+}
+
+/* The host of a process of this job. */
+static int find_host(const struct tb_agent *agent, struct tb_proc proc, uint32_t *host)
+{
+    bool is_agent = (proc.index & TB_PROC_AGENT) != 0;
+    *host = proc.index & ~TB_PROC_AGENT;
+    if (proc.job != agent->setup.job || *host >= (is_agent ? agent->book.host_count : agent->book.ranks))
+        return tb_error(TB_ERR_PEER, "there is no %s %u in this job", is_agent ? "host" : "rank", *host);
+    if (!is_agent)
+        *host = tb_book_host_of(&agent->book, proc.index);
+    return TB_OK;
+}
+
+int tb_connect_open(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc to, enum tb_stream stream,
+                    uint32_t lane)
+{
+    uint32_t host;
+    int rc = find_host(agent, to, &host);
+    if (rc != TB_OK)
+        return rc;
+    struct errand wish = {.rank = rank, .to = to, .stream = stream, .lane = lane, .host = host};
+    return host == agent->setup.host ? connect_here(agent, rank, to, stream) : send_errand(agent, &wish);
 }
 
 void tb_connect_ask(struct tb_rank *rank, struct tb_proc to, enum tb_stream stream)
 {
-    struct tb_agent *agent = rank->agent;
-    int rc;
-    if (to.job != agent->setup.job || to.index >= agent->book.ranks) {
-        rc = tb_error(TB_ERR_PEER, "there is no rank %u in this job", to.index);
-    } else {
-        uint32_t host = tb_book_host_of(&agent->book, to.index);
-        rc = host == agent->setup.host ? connect_here(rank, to, stream) : send_errand(rank, to, stream, host);
-    }
+    int rc = tb_connect_open(rank->agent, rank, to, stream, 0);
     if (rc != TB_OK)
         tb_desk_connection(rank, to, stream, rc, -1);
+}
+
+void tb_connect_called(struct tb_agent *agent, struct tb_reader *r)
+{
+    struct tb_proc here, there;
+    uint32_t host = tb_get_u32(r);
+    here.job = tb_get_u32(r);
+    here.index = tb_get_u32(r);
+    there.job = tb_get_u32(r);
+    there.index = tb_get_u32(r);
+    uint32_t stream = tb_get_u32(r), far = 0;
+    if (tb_reader_end(r) != TB_OK || host != agent->setup.host || agent->phase != TB_AGENT_RUNNING)
+        return;
+    bool for_agent = here.index == tb_agent_proc(agent).index;
+    struct errand wish = {.to = there,
+                          .rank = for_agent ? NULL : tb_ranks_find(agent, here.index),
+                          .stream = (enum tb_stream)(stream & TB_STREAM_MASK),
+                          .lane = stream >> TB_STREAM_LANE_SHIFT,
+                          .called = true};
+    int rc = find_host(agent, there, &far);
+    wish.host = far;
+    if (rc == TB_OK && (wish.stream >= TB_STREAM_COUNT || wish.lane >= TB_BUNDLE_LANES || far == host ||
+                        (!for_agent && (wish.rank == NULL || wish.rank->ended))))
+        rc = tb_error(TB_ERR_PROTOCOL, "a call for a connection that makes no sense");
+    if (rc == TB_OK)
+        rc = send_errand(agent, &wish);
+    if (rc != TB_OK)
+        tb_log(TB_LOG_INFO, "agent", "called for a connection, in vain: %s", tb_error_story());
 }

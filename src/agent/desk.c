@@ -83,7 +83,7 @@ static void retry_all(struct tb_timer *timer)
 void tb_desk_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_stream stream, int error, int descriptor)
 {
     struct tb_parcel *parcel = calloc(1, sizeof *parcel);
-    uint64_t limit = 64 + 4 * (uint64_t)rank->agent->book.ranks;
+    uint64_t limit = 64 + 4 * ((uint64_t)rank->agent->book.ranks + rank->agent->book.host_count);
     if (parcel == NULL || rank->ended || rank->control.descriptor < 0 || rank->parcel_count >= limit) {
         free(parcel);
         if (descriptor >= 0)

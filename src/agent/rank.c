@@ -48,8 +48,8 @@ static int make_segment(struct tb_agent *agent)
 
 static int make_services(struct tb_agent *agent)
 {
-    agent->doorbells = malloc(agent->rank_count * sizeof *agent->doorbells);
-    agent->ranks = calloc(agent->rank_count, sizeof *agent->ranks);
+    agent->doorbells = malloc((agent->rank_count + 1u) * sizeof *agent->doorbells);
+    agent->ranks = calloc(agent->rank_count + 1u, sizeof *agent->ranks);
     if (agent->doorbells == NULL || agent->ranks == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", agent->rank_count);
     for (uint32_t i = 0; i < agent->rank_count; i++) {
@@ -70,7 +70,7 @@ static int make_services(struct tb_agent *agent)
         for (uint32_t k = 0; range->host == agent->setup.host && k < range->count; k++)
             agent->ranks[local++].rank = range->first_rank + k;
     }
-    int rc = make_segment(agent);
+    int rc = agent->rank_count > 0 ? make_segment(agent) : TB_OK;
     if (rc == TB_OK)
         rc = tb_book_share(&agent->book, &agent->book_descriptor);
     return rc == TB_OK ? tb_ways_share(&agent->ways, &agent->ways_descriptor) : rc;
@@ -100,30 +100,35 @@ static bool is_own(const char *variable)
     return false;
 }
 
-static bool is_overridden(const struct tb_app *app, const char *variable)
+static bool is_among(char *const *variables, uint32_t variable_count, const char *variable)
 {
     size_t length = strcspn(variable, "=") + 1;
-    for (uint32_t i = 0; i < app->variable_count; i++)
-        if (strncmp(app->variables[i], variable, length) == 0)
+    for (uint32_t i = 0; i < variable_count; i++)
+        if (strncmp(variables[i], variable, length) == 0)
             return true;
     return false;
 }
 
-static int make_environment(struct recipe *recipe)
+static int make_environment(const struct tb_agent *agent, struct recipe *recipe)
 {
+    const struct tb_app *app = recipe->app;
     size_t count = 0, n = OWN_VARIABLES;
     while (environ[count] != NULL)
         count++;
-    recipe->environment = calloc(count + recipe->app->variable_count + OWN_VARIABLES + 1, sizeof(char *));
+    recipe->environment = calloc(count + app->variable_count + agent->given_count + OWN_VARIABLES + 1, sizeof(char *));
     if (recipe->environment == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the environment of the ranks");
     for (int i = 0; i < OWN_VARIABLES; i++)
         recipe->environment[i] = recipe->own[i];
     for (size_t i = 0; i < count; i++)
-        if (!is_own(environ[i]) && !is_overridden(recipe->app, environ[i]))
+        if (!is_own(environ[i]) && !is_among(app->variables, app->variable_count, environ[i]) &&
+            !is_among(agent->given, agent->given_count, environ[i]))
             recipe->environment[n++] = environ[i];
-    for (uint32_t i = 0; i < recipe->app->variable_count; i++)
-        recipe->environment[n++] = recipe->app->variables[i];
+    for (uint32_t i = 0; i < agent->given_count; i++)
+        if (!is_among(app->variables, app->variable_count, agent->given[i]))
+            recipe->environment[n++] = agent->given[i];
+    for (uint32_t i = 0; i < app->variable_count; i++)
+        recipe->environment[n++] = app->variables[i];
     return TB_OK;
 }
 
@@ -175,7 +180,7 @@ static int choose_directory(struct tb_agent *agent, struct recipe *recipe)
 static int prepare(struct tb_agent *agent, struct recipe *recipe, const struct tb_app *app)
 {
     recipe->app = app;
-    int rc = make_environment(recipe);
+    int rc = make_environment(agent, recipe);
     if (rc == TB_OK)
         rc = choose_directory(agent, recipe);
     if (rc != TB_OK)
@@ -422,12 +427,14 @@ void tb_ranks_reap(struct tb_agent *agent)
 {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         for (uint32_t i = 0; i < agent->rank_count; i++)
             if (agent->ranks[i].pid == pid && !agent->ranks[i].ended) {
                 end_rank(&agent->ranks[i], status);
                 break;
             }
+        tb_tunnels_reap(agent, pid, status);
+    }
     forget_groups(agent);
 }
 

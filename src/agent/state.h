@@ -3,11 +3,14 @@
 #define TB_AGENT_STATE_H
 
 #include "agent/agent.h"
+#include "agent/bundle.h"
 #include "agent/lines.h"
 #include "job/job.h"
+#include "link/link.h"
 #include "remote/remote.h"
 
 #define TB_AGENT_UNPROVED_LIMIT 64u /* incoming connections that have not proved the key yet */
+#define TB_AGENT_GIVEN_LIMIT    32u
 #define TB_AGENT_JOINER_LIMIT   64u /* processes that have connected by name and not said hello yet */
 
 struct tb_agent;
@@ -101,6 +104,8 @@ struct tb_agent {
     struct tb_book book;
     const char *host; /* our name in the book, or "this host" */
     char *parameters; /* for welcomes */
+    uint32_t given_count;
+    char *given[TB_AGENT_GIVEN_LIMIT]; /* NAME=value: what the launcher told this host's ranks, and nobody else */
     uint32_t rank_count, ended_count;
     struct tb_rank *ranks;
     struct tb_ways ways; /* of this host; empty without a grid */
@@ -124,6 +129,35 @@ struct tb_agent {
     uint32_t address_count;
     struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
     struct tb_list errands; /* connections that we are making */
+
+    struct tb_list tunnels; /* shells to hosts that only we reach */
+    bool tunnels_paused;    /* they are not read, since the launcher does not keep up */
+    bool idle_told;
+    struct tb_attach *attach; /* NULL: nobody can stand in for whoever carries our control stream */
+
+    struct tb_squeeze_group squeezes;
+    struct tb_forward *forward; /* NULL: nothing has had to be passed on yet */
+};
+
+/* This agent as a process of the job. */
+static inline struct tb_proc tb_agent_proc(const struct tb_agent *agent)
+{
+    return (struct tb_proc){agent->setup.job, TB_PROC_AGENT | agent->setup.host};
+}
+
+/* The `stream` of hello and TB_CONTROL_CALL. */
+#define TB_STREAM_MASK       0xffu
+#define TB_STREAM_LANE_SHIFT 8
+
+/* A connected, proved socket between the agent itself and another process. */
+struct tb_connected {
+    struct tb_proc proc; /* the other one */
+    enum tb_stream stream;
+    uint32_t lane;
+    int socket;
+    bool dialed;                  /* this side has opened it */
+    const struct tb_hello *hello; /* as they were exchanged, valid during the call; NULL inside of a host */
+    const struct tb_welcome *welcome;
 };
 
 /* agent.c */
@@ -131,6 +165,8 @@ void tb_agent_trouble(struct tb_agent *agent, int exit_code, const char *format,
     __attribute__((format(printf, 3, 4), cold));
 void tb_agent_note(struct tb_agent *agent, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 void tb_agent_stop(struct tb_agent *agent, bool now);
+void tb_agent_die(struct tb_agent *agent, const char *why); /* the launcher is gone: nobody is left to tell anything */
+void tb_agent_attached(struct tb_agent *agent);             /* agent->pipe has a new stream */
 void tb_agent_check_done(struct tb_agent *agent);
 void tb_agent_linger(struct tb_agent *agent); /* all ranks have ended, but somebody still holds their output */
 
@@ -171,6 +207,44 @@ void tb_accept_expire(struct tb_timer *timer);
 /* connect.c */
 void tb_connect_ask(struct tb_rank *rank, struct tb_proc to, enum tb_stream stream);
 void tb_connect_forget(struct tb_rank *rank); /* the rank is gone */
+void tb_connect_stop(struct tb_agent *agent); /* the agent needs no connections for itself any more */
+/* For a rank, or (NULL) for the agent itself, who is answered with tb_forward_adopt or tb_forward_refused, perhaps from
+ * inside. An error (with its story) is the whole answer. */
+int tb_connect_open(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc to, enum tb_stream stream,
+                    uint32_t lane);
+void tb_connect_called(struct tb_agent *agent, struct tb_reader *r); /* TB_CONTROL_CALL has come */
+/* Somebody has connected to a rank, or (NULL) to the agent: whom we had called, perhaps. */
+void tb_connect_arrived(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc from, enum tb_stream stream,
+                        uint32_t lane);
+
+/* forward.c */
+struct tb_forward;
+void tb_forward_adopt(struct tb_agent *agent, const struct tb_connected *connected); /* takes the socket */
+/* What tb_connect_open was asked for cannot be had; the story is in tb_error. TB_ERR_CLOSED: that process has ended. */
+void tb_forward_refused(struct tb_agent *agent, struct tb_proc proc, enum tb_stream stream, uint32_t lane, int error);
+void tb_forward_ways(struct tb_agent *agent);  /* they have changed */
+void tb_forward_close(struct tb_agent *agent); /* says goodbye everywhere */
+
+/* codec.c */
+/* Encryption and compression that streams with another agent are to have, as bits of hello and welcome; 0 for ranks,
+ * and inside of a cluster. */
+uint32_t tb_codec_features(const struct tb_agent *agent, struct tb_proc proc);
+/* What hello and welcome agree on; *codec is NULL if that is nothing. */
+int tb_codec_open(struct tb_agent *agent, const struct tb_connected *connected, struct tb_codec **codec);
+
+/* attach.c */
+void tb_attach_anchors(struct tb_agent *agent, struct tb_reader *r); /* TB_CONTROL_ANCHORS */
+bool tb_attach_begin(struct tb_agent *agent); /* the control stream is lost; false: then that was all */
+bool tb_attach_lost(const struct tb_agent *agent);
+
+/* tunnel.c */
+/* Another agent has lost its control stream and came to us; takes the socket. */
+void tb_tunnel_adopt(struct tb_agent *agent, struct tb_proc from, int socket);
+void tb_tunnel_shell(struct tb_agent *agent, struct tb_reader *r); /* TB_CONTROL_SHELL, */
+void tb_tunnel_bytes(struct tb_agent *agent, struct tb_reader *r); /* _TUNNEL, */
+void tb_tunnel_end(struct tb_agent *agent, struct tb_reader *r);   /* and _TUNNEL_END */
+void tb_tunnels_reap(struct tb_agent *agent, pid_t pid, int status);
+void tb_tunnels_settle(struct tb_agent *agent); /* before each sleep */
 
 /* bind.c */
 struct tb_binding; /* where each rank of the host may run */

@@ -1,6 +1,7 @@
 /* The one table of parameters; see param.h. Included several times with different row macros, so no include guard. */
 TB_PARAM_TEXT_ROW(log, "warn", TB_PARAM_LOCAL, "what is logged: error, warn, info, debug or trace")
-TB_PARAM_TEXT_ROW(transports, "shm,tcp", 0, "transports in order of preference")
+TB_PARAM_TEXT_ROW(transports, "shm,tcp,relay", 0,
+                  "transports: shm on a host, tcp between hosts that can connect, relay through gateways")
 TB_PARAM_TEXT_ROW(
     interfaces, "", TB_PARAM_LOCAL,
     "network interfaces or subnets to use (eth0,10.1.0.0/16); empty: all that look real; ^name leaves one out")
@@ -22,6 +23,20 @@ TB_PARAM_BOOL_ROW(progress_thread, "no", TB_PARAM_LOCAL,
 TB_PARAM_TIME_ROW(connect_timeout, "20s", 0, "how long a connection between two ranks may take to be made")
 TB_PARAM_TIME_ROW(link_timeout, "60s", 0,
                   "silence after which a rank is taken for unreachable where frames must be repaired")
+TB_PARAM_BOOL_ROW(forbid_direct, "no", 0, "everything between hosts passes their agents, for tests")
+TB_PARAM_TIME_ROW(link_patience, "120s", 0,
+                  "how long a link between clusters may be down, with no way around, before the job is ended")
+TB_PARAM_INT_ROW(gateway_streams, "0", 0, 16, 0,
+                 "parallel TCP streams between two gateways; 0: as bandwidth, latency and loss ask for")
+TB_PARAM_SIZE_ROW(gateway_memory, "48m", 1 << 20, INT64_MAX, 0,
+                  "memory of a gateway for what waits there to be passed on; a sixth of it for one destination")
+TB_PARAM_BOOL_ROW(gateway_tls, "yes", 0, "encrypt what gateways of different clusters say to each other (TLS 1.3)")
+TB_PARAM_TEXT_ROW(compress, "auto", 0,
+                  "compress between gateways of different clusters where it pays: auto, off, lz4 or zstd")
+TB_PARAM_INT_ROW(compress_level, "0", 0, 19, 0,
+                 "how hard to compress, from 1 (fast) to 19 (small); 0: as the speed of the link allows")
+TB_PARAM_SIZE_ROW(relay_window, "4m", 1 << 16, 1 << 24, 0,
+                  "payload that may be on its way through gateways from one rank to another")
 TB_PARAM_TIME_ROW(start_timeout, "30s", 0, "how long hosts may take to answer at the start of a job")
 TB_PARAM_TIME_ROW(heartbeat, "15s", 0, "silence after which an agent is taken for dead")
 TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, "time between SIGTERM and SIGKILL when a job is ended")
@@ -42,6 +57,9 @@ TB_PARAM_TIME_ROW(ethernet_overhead, "5us", 0, "predicted: a rank's time to send
 TB_PARAM_TIME_ROW(ethernet_latency, "20us", 0, "predicted: time on the wire between hosts of a cluster")
 TB_PARAM_INT_ROW(ethernet_bandwidth, "1000", 1, 100000000, 0, "predicted: Mbit/s of a host's port")
 TB_PARAM_TEXT_ROW(ethernet_table, "", 0, "measured, as shm_table")
+TB_PARAM_SIZE_ROW(switch_queue, "64k", 0, 1 << 30, 0,
+                  "predicted: bytes that wait in a switch for one of its ports; more are lost; 0: no limit")
+TB_PARAM_TIME_ROW(loss_time, "200ms", 0, "predicted: until what was lost there because many sent at once is sent again")
 TB_PARAM_TIME_ROW(wide_latency, "10ms", 0, "predicted: time on the wire between clusters")
 TB_PARAM_INT_ROW(wide_bandwidth, "100", 1, 100000000, 0, "predicted: Mbit/s between clusters")
 TB_PARAM_TEXT_ROW(links, "", 0,

@@ -26,7 +26,9 @@ extern const struct tb_algorithm tb_reduce_scatter_linear, tb_reduce_scatter_pai
     tb_reduce_scatter_butterfly, tb_reduce_scatter_inter;
 extern const struct tb_algorithm tb_reduce_scatter_block_linear, tb_reduce_scatter_block_pairwise,
     tb_reduce_scatter_block_halving, tb_reduce_scatter_block_butterfly, tb_reduce_scatter_block_inter;
-extern const struct tb_algorithm tb_barrier_shm, tb_bcast_shm, tb_reduce_shm, tb_allreduce_shm;
+extern const struct tb_algorithm tb_barrier_shm, tb_bcast_shm, tb_reduce_shm, tb_allreduce_shm, tb_scan_shm,
+    tb_exscan_shm, tb_gather_shm, tb_gatherv_shm, tb_scatter_shm, tb_scatterv_shm, tb_allgather_shm, tb_allgatherv_shm,
+    tb_alltoall_shm, tb_alltoallv_shm, tb_alltoallw_shm, tb_reduce_scatter_shm, tb_reduce_scatter_block_shm;
 extern const struct tb_algorithm tb_scan_linear, tb_scan_doubling, tb_scan_chain;
 extern const struct tb_algorithm tb_exscan_linear, tb_exscan_doubling, tb_exscan_chain;
 extern const struct tb_algorithm tb_neighbor_allgather_linear, tb_neighbor_allgatherv_linear;
@@ -37,6 +39,7 @@ extern const struct tb_algorithm tb_neighbor_alltoall_linear, tb_neighbor_alltoa
 bool tb_fits_inter(const struct tb_collective *c);
 bool tb_fits_any(const struct tb_collective *c);
 bool tb_fits_common(const struct tb_collective *c); /* an intracommunicator whose ranks share memory */
+bool tb_fits_deals(const struct tb_collective *c);  /* the same, where a block is for one rank */
 /* Latencies until a rank has looked at what each of the others has written there: reading a line that another core has
  * written takes an eighth of what a message does. */
 static inline uint16_t tb_common_rounds(const struct tb_collective *c)

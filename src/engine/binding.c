@@ -31,15 +31,15 @@ static void part_cut(const struct tb_binding *b, const struct tb_program *progra
     part->length = (piece_start(b, cut, piece + count) - start) * b->element_bytes;
 }
 
-void tb_binding_part(const struct tb_binding *b, const struct tb_program *program, const struct tb_step *step,
-                     const struct tb_slice *slice, uint32_t item, struct tb_part *part, struct tb_buffer *room)
+static void part_find(const struct tb_binding *b, const struct tb_program *program, const struct tb_slice *slice,
+                      uint32_t item, uint32_t count, struct tb_part *part, struct tb_buffer *room)
 {
     /* An empty message may be of a symbol that is bound to nothing. */
     static const struct tb_buffer nothing = {.type = &tb_type_byte};
     *part = (struct tb_part){.buffer = slice->count == 0 ? &nothing : &b->buffers[slice->symbol]};
     if (slice->count == 0)
         return;
-    uint32_t piece = tb_slice_piece(slice, item), count = step->joined ? slice->count : 1;
+    uint32_t piece = tb_slice_piece(slice, item);
     switch ((enum tb_cut)b->cuts[slice->symbol]) {
     case TB_CUT_EVEN:
     case TB_CUT_OFFSETS:
@@ -57,6 +57,18 @@ void tb_binding_part(const struct tb_binding *b, const struct tb_program *progra
         part->length = tb_buffer_bytes(part->buffer);
         break;
     }
+}
+
+void tb_binding_part(const struct tb_binding *b, const struct tb_program *program, const struct tb_step *step,
+                     const struct tb_slice *slice, uint32_t item, struct tb_part *part, struct tb_buffer *room)
+{
+    part_find(b, program, slice, item, step->joined ? slice->count : 1, part, room);
+}
+
+void tb_binding_block(const struct tb_binding *b, const struct tb_program *program, const struct tb_slice *slice,
+                      uint32_t at, struct tb_part *part, struct tb_buffer *room)
+{
+    part_find(b, program, slice, at, 1, part, room);
 }
 
 /* ---- WORK -------------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
-/* Composite steps through common memory: barrier, broadcast, reduction and reduction to all among ranks that share a
- * board (see transport/shm/board.h). Each is a state machine that is advanced by progress; those of one channel are
- * carried out one after the other in the order of their start, which is the same on all ranks. A program must therefore
- * have its composite step where nothing delays it.
+/* Composite steps through common memory: barrier, broadcast, reductions and, in exchange.c, whatever is about blocks,
+ * among ranks that share a board (see transport/shm/board.h). Each is a state machine that is advanced by progress;
+ * those of one channel are carried out one after the other in the order of their start, which is the same on all ranks.
+ * A program must therefore have its composite step where nothing delays it.
  *
  * Short data goes through cells: whoever gives writes it, whoever gets reads it, and reductions are made by everyone
  * who gets the result. Long data is cut into fragments that go through slots. A broadcast's root fills its slots as the
@@ -11,14 +11,14 @@
  * matters and all have the same result.
  *
  * Nobody waits for a rank that has given up, since it says so in its cell and its counters. */
-#include "engine/lane.h"
+#include "engine/composite.h"
 
 #include <stdlib.h>
 
 #define FRAGMENT_LEAST (4u << 10)
 #define FRAGMENTS_GOOD 8u           /* as many as overlap well */
-#define FRAGMENTS_TURN 16u          /* dealt with before others get their turn */
 #define LOOKS_PATIENCE 32u          /* before it is asked whether the other has passed by */
+#define LOOKS_IDLE     24u          /* of a caller that has nothing else to do */
 #define ARRIVALS_LOOK  256          /* that may belong to another collective of the same number */
 #define ALONE_REDUCE   (512u << 10) /* bytes of all ranks that one reduces alone... */
 #define ALONE_EACH     (64u << 10)  /* ...or each of them */
@@ -27,40 +27,60 @@
 
 enum stage { STAGE_OPEN, STAGE_CALLED, STAGE_AGREED };
 
-static const char *composite_name(unsigned what)
+const char *tb_composite_name(unsigned what)
 {
-    static const enum tb_operation operations[TB_COMPOSITE_COUNT] = {TB_OPERATION_BARRIER, TB_OPERATION_BCAST,
-                                                                     TB_OPERATION_REDUCE, TB_OPERATION_ALLREDUCE};
+    static const enum tb_operation operations[TB_COMPOSITE_COUNT] = {
+        TB_OPERATION_BARRIER, TB_OPERATION_BCAST,    TB_OPERATION_REDUCE,        TB_OPERATION_ALLREDUCE,
+        TB_OPERATION_SCAN,    TB_OPERATION_EXSCAN,   TB_OPERATION_GATHER,        TB_OPERATION_ALLGATHER,
+        TB_OPERATION_SCATTER, TB_OPERATION_ALLTOALL, TB_OPERATION_REDUCE_SCATTER};
     return what < TB_COMPOSITE_COUNT ? tb_operation_name(operations[what]) : "nothing known";
 }
 
-static bool is_reduction(const struct tb_composite_state *s)
+/* Whether all ranks have the same data, of which each may reduce a range. */
+static bool is_common(const struct tb_composite_state *s)
 {
     return s->what == TB_COMPOSITE_REDUCE || s->what == TB_COMPOSITE_ALLREDUCE;
 }
 
 static bool is_long(const struct tb_composite_state *s)
 {
-    return s->bytes > TB_BOARD_SHORT;
+    return tb_state_exchanges(s) ? s->stripe > 0 : s->bytes > TB_BOARD_SHORT;
 }
 
 static bool gives(const struct tb_composite_state *s)
 {
-    return s->what == TB_COMPOSITE_BCAST ? s->board->rank == s->root : is_reduction(s);
+    bool root = s->board->rank == s->root;
+    switch (tb_state_what(s)) {
+    case TB_COMPOSITE_BCAST:
+    case TB_COMPOSITE_SCATTER:
+        return root;
+    case TB_COMPOSITE_GATHER:
+        return !root;
+    default:
+        return s->what != TB_COMPOSITE_BARRIER;
+    }
 }
 
 static bool gets(const struct tb_composite_state *s)
 {
-    bool root = s->board->rank == s->root;
-    return s->what == TB_COMPOSITE_BCAST ? !root : s->what == TB_COMPOSITE_REDUCE ? root : is_reduction(s);
+    return tb_composite_takes(tb_state_what(s), s->root, s->board->rank, s->root);
 }
 
 /* Whether this rank waits until the other has called. */
 static bool awaits(const struct tb_composite_state *s, uint32_t rank)
 {
-    if (s->what == TB_COMPOSITE_BCAST)
-        return gets(s) && rank == s->root;
-    return rank != s->board->rank && (s->what != TB_COMPOSITE_REDUCE || gets(s) || (is_long(s) && !s->alone));
+    if (rank == s->board->rank)
+        return false;
+    return tb_state_takes_from(s, rank) || s->what == TB_COMPOSITE_BARRIER ||
+           (s->what == TB_COMPOSITE_REDUCE && is_long(s) && !s->alone);
+}
+
+/* How many ranks, from the first on, this one reduces the data of. */
+static uint32_t operand_count(const struct tb_composite_state *s)
+{
+    return s->what == TB_COMPOSITE_SCAN     ? s->board->rank + 1
+           : s->what == TB_COMPOSITE_EXSCAN ? s->board->rank
+                                            : s->board->size;
 }
 
 /* ---- fragments --------------------------------------------------------------------------------------------------- */
@@ -68,10 +88,11 @@ static bool awaits(const struct tb_composite_state *s, uint32_t rank)
 static void fragments_cut(struct tb_composite_state *s)
 {
     uint64_t all = s->bytes * s->board->size;
-    s->alone =
-        is_reduction(s) && (s->board->size == 2 || all <= (s->what == TB_COMPOSITE_REDUCE ? ALONE_REDUCE : ALONE_EACH));
+    s->alone = tb_state_reduces(s) && (s->board->size == 2 || !is_common(s) ||
+                                       all <= (s->what == TB_COMPOSITE_REDUCE ? ALONE_REDUCE : ALONE_EACH));
     /* Its own data need not be copied for itself, unless it stands where the result goes. */
-    s->direct = is_reduction(s) && s->alone && gets(s) && s->type->dense && s->give.buffer != s->get.buffer;
+    s->direct = s->alone && gets(s) && s->type->dense && s->give.buffer != s->get.buffer;
+    s->operand = (const char *)((uintptr_t)s->give.buffer->base + s->give.from);
     uint64_t share = (s->bytes + FRAGMENTS_GOOD - 1) / FRAGMENTS_GOOD;
     uint64_t fragment = share < FRAGMENT_LEAST ? FRAGMENT_LEAST : share > TB_BOARD_SLOT ? TB_BOARD_SLOT : share;
     fragment = fragment / 64 * 64;
@@ -81,26 +102,16 @@ static void fragments_cut(struct tb_composite_state *s)
     TB_ASSERT(fragment <= TB_BOARD_SLOT && s->bytes < BYTES_LIMIT);
     s->fragment = (uint32_t)fragment;
     s->fragments = (uint32_t)((s->bytes + fragment - 1) / fragment);
+    bool last = s->board->rank == s->board->size - 1;
+    if ((s->direct && s->what == TB_COMPOSITE_REDUCE) || (s->direct && last && s->what == TB_COMPOSITE_SCAN) ||
+        (last && s->what == TB_COMPOSITE_EXSCAN))
+        s->counts[TB_BOARD_WROTE] = s->fragments; /* nobody else reads it */
 }
 
 static uint32_t fragment_bytes(const struct tb_composite_state *s, uint32_t fragment)
 {
     uint64_t left = s->bytes - (uint64_t)fragment * s->fragment;
     return left < s->fragment ? (uint32_t)left : s->fragment;
-}
-
-static void part_gather(const struct tb_part *part, uint64_t at, uint64_t length, void *to)
-{
-    struct tb_spans spans;
-    tb_buffer_spans(part->buffer, part->from + at, length, &spans);
-    tb_spans_gather(&spans, to, length);
-}
-
-static void part_scatter(const struct tb_part *part, uint64_t at, uint64_t length, const void *from)
-{
-    struct tb_spans spans;
-    tb_buffer_spans(part->buffer, part->from + at, length, &spans);
-    tb_spans_scatter(&spans, from, length);
 }
 
 /* ---- reducing ---------------------------------------------------------------------------------------------------- */
@@ -115,18 +126,20 @@ static const char *operand_of(const struct operands *o, uint32_t rank)
 {
     const struct tb_composite_state *s = o->s;
     if (s->direct && rank == s->board->rank)
-        return (const char *)((uintptr_t)s->give.buffer->base + s->give.from + (uint64_t)o->fragment * s->fragment) +
-               o->at;
+        return s->operand + (uint64_t)o->fragment * s->fragment + o->at;
     const struct tb_board_cell *cell = tb_board_cell_of(s->board, rank, s->number);
-    return (is_long(s) ? tb_board_slot_of(s->board, rank, cell->slot + o->fragment) : cell->data) + o->at;
+    if (is_long(s))
+        return tb_board_slot_of(s->board, rank, cell->slot + o->fragment) + s->lane + o->at;
+    bool block = tb_state_exchanges(s);
+    return cell->data + (block ? tb_block_words(cell)[s->board->rank] & UINT16_MAX : 0) + o->at;
 }
 
 static int fold_dense(const struct operands *o, uint32_t length, char *to)
 {
     const struct tb_composite_state *s = o->s;
     uint64_t count = length / s->type->size;
-    uint32_t rank = s->board->size - 1;
-    tb_op_loop3 *both = s->op->code != TB_OP_USER ? tb_op_kernel3(s->op, s->type) : NULL;
+    uint32_t rank = operand_count(s) - 1;
+    tb_op_loop3 *both = rank > 0 && s->op->code != TB_OP_USER ? tb_op_kernel3(s->op, s->type) : NULL;
     if (both != NULL) {
         both(operand_of(o, rank - 1), operand_of(o, rank), to, count);
         rank--;
@@ -178,7 +191,7 @@ static int fold_sparse(const struct operands *operands, uint32_t length, char *t
     for (uint64_t at = 0; at < length && error == TB_OK;) {
         uint64_t left = (length - at) / s->type->size, count = left < items ? left : items;
         uint64_t bytes = count * s->type->size;
-        uint32_t rank = s->board->size - 1;
+        uint32_t rank = operand_count(s) - 1;
         struct tb_spans from, into = tb_spans_of(to != NULL ? to + at : NULL, bytes);
         block_fill(&sum, operand_of(&o, rank), bytes);
         while (rank-- > 0 && error == TB_OK) {
@@ -234,8 +247,10 @@ static bool state_call(struct tb_composite_state *s, bool failed)
     cell->slot = (uint16_t)s->slot;
     cell->bytes = s->bytes;
     cell->failed = failed;
-    if (gives(s) && !failed && !is_long(s) && s->bytes > 0)
-        part_gather(&s->give, 0, s->bytes, cell->data);
+    if (tb_state_exchanges(s) && !failed)
+        tb_exchange_call(s, cell);
+    else if (gives(s) && !failed && !is_long(s) && s->bytes > 0)
+        tb_part_gather(&s->give, 0, s->bytes, cell->data);
     tb_board_call(cell, s->number);
     return true;
 }
@@ -251,23 +266,28 @@ static int different(const struct tb_composite_state *s, uint32_t rank, const ch
     return tb_error(TB_ERR_MISMATCH,
                     "ranks call different collectives: as number %u on this communicator rank %u has called %s, this "
                     "rank (%u) %s",
-                    s->collective, rank, theirs, s->board->rank, composite_name(s->what));
+                    s->collective, rank, theirs, s->board->rank, tb_composite_name(s->what));
+}
+
+int tb_composite_unlike(const struct tb_composite_state *s, uint32_t rank, uint64_t theirs, uint64_t mine)
+{
+    return tb_error(theirs > mine ? TB_ERR_TRUNCATE : TB_ERR_MISMATCH,
+                    "%s: rank %u has sent %llu bytes where this rank expects %llu", tb_operation_name(s->operation),
+                    rank, (unsigned long long)theirs, (unsigned long long)mine);
 }
 
 static int disagreement(const struct tb_composite_state *s, const struct tb_board_cell *cell, uint32_t rank)
 {
     if (cell->what != s->what)
-        return different(s, rank, composite_name(cell->what));
+        return different(s, rank, tb_composite_name(cell->what));
     if (cell->root != s->root)
         return tb_error(TB_ERR_MISMATCH, "%s: rank %u takes rank %u for the root, this rank takes rank %u",
-                        composite_name(s->what), rank, cell->root, s->root);
-    if (cell->bytes != s->bytes)
-        return tb_error(cell->bytes > s->bytes ? TB_ERR_TRUNCATE : TB_ERR_MISMATCH,
-                        "%s: rank %u has sent %llu bytes where this rank expects %llu", composite_name(s->what), rank,
-                        (unsigned long long)cell->bytes, (unsigned long long)s->bytes);
+                        tb_composite_name(s->what), rank, cell->root, s->root);
+    if (!tb_state_exchanges(s) && cell->bytes != s->bytes)
+        return tb_composite_unlike(s, rank, cell->bytes, s->bytes);
     return tb_error(TB_ERR_MISMATCH,
-                    "%s: rank %u cannot give the %llu bytes that this rank expects: ranks do not agree about sizes",
-                    composite_name(s->what), rank, (unsigned long long)s->bytes);
+                    "%s: rank %u cannot give the data that this rank expects: ranks do not agree about sizes",
+                    tb_operation_name(s->operation), rank);
 }
 
 /* Whether the awaited rank has done its collective of this number without a call: it was another one. */
@@ -293,15 +313,21 @@ static bool state_agree(struct tb_composite_state *s)
                 return false;
             if (TB_UNLIKELY(s->error != TB_OK))
                 return true;
-            if (TB_UNLIKELY(cell->what != s->what || cell->root != s->root || cell->bytes != s->bytes ||
-                            cell->failed)) {
+            bool blocks = tb_state_exchanges(s);
+            if (TB_UNLIKELY(cell->what != s->what || cell->root != s->root || cell->failed ||
+                            (!blocks && cell->bytes != s->bytes))) {
                 s->error = disagreement(s, cell, s->called);
                 return true;
             }
+            if (blocks)
+                tb_exchange_hear(s, cell, s->called);
+            if (TB_UNLIKELY(s->error != TB_OK))
+                return true;
+            s->awaited++;
         }
         s->called++;
     }
-    if (s->what != TB_COMPOSITE_BCAST && awaits(s, s->board->rank == 0) && s->board->least < s->number)
+    if (s->awaited == s->board->size - 1 && s->board->least < s->number)
         s->board->least = s->number; /* who calls has done all before */
     return true;
 }
@@ -317,7 +343,7 @@ static uint32_t counted_least(struct tb_composite_state *s, enum tb_board_counte
             continue;
         uint32_t counted = tb_board_counted(s->board, rank, which, s->number);
         if (TB_UNLIKELY(counted == TB_BOARD_FAILED && needed)) {
-            s->error = tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", composite_name(s->what), rank);
+            s->error = tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", tb_composite_name(s->what), rank);
             return 0;
         }
         least = counted < least ? counted : least;
@@ -325,24 +351,34 @@ static uint32_t counted_least(struct tb_composite_state *s, enum tb_board_counte
     return least;
 }
 
-static void count(struct tb_composite_state *s, enum tb_board_counter which)
+void tb_state_count(struct tb_composite_state *s, enum tb_board_counter which)
 {
     tb_board_count(s->board, which, s->number, ++s->counts[which]);
 }
 
-/* Fragments that those who get the result have taken, so that later ones may come in their place. */
-static uint32_t results_taken(struct tb_composite_state *s)
+/* Fragments that those who get what this rank gives have taken, so that later ones may come in their place. */
+static uint32_t fragments_taken(struct tb_composite_state *s)
 {
-    if (s->what == TB_COMPOSITE_ALLREDUCE) {
-        uint32_t least = counted_least(s, TB_BOARD_TAKEN, true);
-        return least < s->counts[TB_BOARD_TAKEN] ? least : s->counts[TB_BOARD_TAKEN];
+    uint32_t least = UINT32_MAX;
+    for (uint32_t rank = 0; rank < s->board->size; rank++) {
+        bool own = rank == s->board->rank;
+        if (!tb_state_gives_to(s, rank) || (own && !tb_state_reduces(s)))
+            continue;
+        uint32_t taken = own ? s->counts[TB_BOARD_TAKEN] : tb_board_counted(s->board, rank, TB_BOARD_TAKEN, s->number);
+        if (own && taken == s->fragments)
+            continue;
+        if (TB_UNLIKELY(taken == TB_BOARD_FAILED && s->what == TB_COMPOSITE_ALLREDUCE)) {
+            s->error = tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", tb_composite_name(s->what), rank);
+            return 0;
+        }
+        least = taken < least ? taken : least;
     }
-    return gets(s) ? s->counts[TB_BOARD_TAKEN] : tb_board_counted(s->board, s->root, TB_BOARD_TAKEN, s->number);
+    return least;
 }
 
 /* Whether the slot of the next fragment is free: nobody needs what an earlier collective has left there, and all others
  * have counted the fragment of this one. */
-static bool slot_free(struct tb_composite_state *s)
+bool tb_state_slot_free(struct tb_composite_state *s)
 {
     uint32_t next = s->counts[TB_BOARD_WROTE];
     if (next < TB_BOARD_SLOTS)
@@ -350,15 +386,13 @@ static bool slot_free(struct tb_composite_state *s)
     if (next < s->free)
         return true;
     uint32_t least;
-    if (!is_reduction(s)) {
-        least = counted_least(s, TB_BOARD_TAKEN, false);
-    } else if (s->alone) {
-        least = results_taken(s);
+    if (!is_common(s) || s->alone) {
+        least = fragments_taken(s);
     } else {
         least = counted_least(s, TB_BOARD_FOLDED, true);
         least = least < s->counts[TB_BOARD_FOLDED] ? least : s->counts[TB_BOARD_FOLDED];
     }
-    s->free = least < s->fragments ? least + TB_BOARD_SLOTS : UINT32_MAX;
+    s->free = least < UINT32_MAX - TB_BOARD_SLOTS ? least + TB_BOARD_SLOTS : UINT32_MAX;
     return next < s->free && s->error == TB_OK;
 }
 
@@ -366,12 +400,12 @@ static bool slot_free(struct tb_composite_state *s)
 static uint32_t long_write(struct tb_composite_state *s)
 {
     uint32_t *wrote = &s->counts[TB_BOARD_WROTE], before = *wrote;
-    while (*wrote < s->fragments && *wrote - before < FRAGMENTS_TURN && slot_free(s)) {
+    while (*wrote < s->fragments && *wrote - before < TB_FRAGMENTS_TURN && tb_state_slot_free(s)) {
         uint32_t slot = (s->slot + *wrote) % TB_BOARD_SLOTS;
-        part_gather(&s->give, (uint64_t)*wrote * s->fragment, fragment_bytes(s, *wrote),
-                    tb_board_slot_of(s->board, s->board->rank, slot));
+        tb_part_gather(&s->give, (uint64_t)*wrote * s->fragment, fragment_bytes(s, *wrote),
+                       tb_board_slot_of(s->board, s->board->rank, slot));
         s->board->filled[slot] = s->number + 1;
-        count(s, TB_BOARD_WROTE);
+        tb_state_count(s, TB_BOARD_WROTE);
         tb_board_wake(s->board);
     }
     return *wrote - before;
@@ -381,11 +415,11 @@ static uint32_t long_take(struct tb_composite_state *s, uint32_t there, bool res
 {
     uint32_t *taken = &s->counts[TB_BOARD_TAKEN], before = *taken;
     uint32_t first = tb_board_cell_of(s->board, s->root, s->number)->slot;
-    while (*taken < s->fragments && *taken < there && *taken - before < FRAGMENTS_TURN) {
+    while (*taken < s->fragments && *taken < there && *taken - before < TB_FRAGMENTS_TURN) {
         const char *from =
             result ? tb_board_result_of(s->board, *taken) : tb_board_slot_of(s->board, s->root, first + *taken);
-        part_scatter(&s->get, (uint64_t)*taken * s->fragment, fragment_bytes(s, *taken), from);
-        count(s, TB_BOARD_TAKEN);
+        tb_part_scatter(&s->get, (uint64_t)*taken * s->fragment, fragment_bytes(s, *taken), from);
+        tb_state_count(s, TB_BOARD_TAKEN);
     }
     if (*taken > before)
         tb_board_wake(s->board);
@@ -398,7 +432,8 @@ static uint32_t long_bcast(struct tb_composite_state *s)
         return long_write(s);
     uint32_t there = tb_board_counted(s->board, s->root, TB_BOARD_WROTE, s->number);
     if (TB_UNLIKELY(there == TB_BOARD_FAILED)) {
-        s->error = tb_error(TB_ERR_MISMATCH, "%s: the root, rank %u, has given up", composite_name(s->what), s->root);
+        s->error =
+            tb_error(TB_ERR_MISMATCH, "%s: the root, rank %u, has given up", tb_composite_name(s->what), s->root);
         return 0;
     }
     return long_take(s, there, false);
@@ -410,28 +445,43 @@ static uint32_t long_fold(struct tb_composite_state *s)
     uint32_t there = counted_least(s, TB_BOARD_WROTE, true);
     there = there < s->counts[TB_BOARD_WROTE] ? there : s->counts[TB_BOARD_WROTE];
     while (*folded < there && s->error == TB_OK) {
-        if (*folded >= TB_BOARD_SLOTS && *folded - TB_BOARD_SLOTS >= results_taken(s))
+        if (*folded >= TB_BOARD_SLOTS && *folded - TB_BOARD_SLOTS >= fragments_taken(s))
             break;
         s->error = fold_range(s, *folded);
         if (s->error == TB_OK)
-            count(s, TB_BOARD_FOLDED);
+            tb_state_count(s, TB_BOARD_FOLDED);
     }
     if (*folded > before)
         tb_board_wake(s->board);
     return *folded - before;
 }
 
+/* Fragments that are there of all ranks whose data this one reduces. */
+static uint32_t operands_there(struct tb_composite_state *s)
+{
+    uint32_t least = s->direct ? UINT32_MAX : s->counts[TB_BOARD_WROTE]; /* in place the result goes there, too */
+    for (uint32_t rank = 0; rank < operand_count(s); rank++) {
+        if (rank == s->board->rank)
+            continue;
+        uint32_t wrote = tb_board_counted(s->board, rank, TB_BOARD_WROTE, s->number);
+        if (TB_UNLIKELY(wrote == TB_BOARD_FAILED)) {
+            s->error = tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", tb_composite_name(s->what), rank);
+            return 0;
+        }
+        least = wrote < least ? wrote : least;
+    }
+    return least;
+}
+
 /* Reduces whole fragments. */
 static uint32_t long_fold_alone(struct tb_composite_state *s)
 {
     uint32_t *taken = &s->counts[TB_BOARD_TAKEN], before = *taken;
-    uint32_t there = counted_least(s, TB_BOARD_WROTE, true);
-    if (!s->direct && s->counts[TB_BOARD_WROTE] < there)
-        there = s->counts[TB_BOARD_WROTE];
+    uint32_t there = operands_there(s);
     while (*taken < s->fragments && *taken < there && s->error == TB_OK) {
         s->error = fold_whole(s, *taken, fragment_bytes(s, *taken));
         if (s->error == TB_OK)
-            count(s, TB_BOARD_TAKEN);
+            tb_state_count(s, TB_BOARD_TAKEN);
     }
     if (*taken > before)
         tb_board_wake(s->board);
@@ -454,22 +504,42 @@ static uint32_t long_reduce(struct tb_composite_state *s)
     return n;
 }
 
+static uint32_t long_exchange(struct tb_composite_state *s)
+{
+    uint32_t n = tb_exchange_write(s);
+    if (s->error == TB_OK)
+        n += tb_state_reduces(s) ? long_fold_alone(s) : tb_exchange_take(s);
+    if (s->error == TB_OK && s->heard_long && s->counts[TB_BOARD_TAKEN] == s->fragments) {
+        tb_board_count(s->board, TB_BOARD_TAKEN, s->number, TB_BOARD_PASSED);
+        tb_board_wake(s->board);
+        s->heard_long = false;
+    }
+    return n;
+}
+
 static bool long_complete(const struct tb_composite_state *s)
 {
-    if (is_reduction(s) && !s->alone && s->counts[TB_BOARD_FOLDED] < s->fragments)
+    if (tb_state_exchanges(s))
+        return tb_exchange_complete(s);
+    if (is_common(s) && !s->alone && s->counts[TB_BOARD_FOLDED] < s->fragments)
         return false;
     return (!gives(s) || s->counts[TB_BOARD_WROTE] == s->fragments) &&
            (!gets(s) || s->counts[TB_BOARD_TAKEN] == s->fragments);
+}
+
+static uint32_t long_advance(struct tb_composite_state *s)
+{
+    return tb_state_exchanges(s) ? long_exchange(s) : tb_state_reduces(s) ? long_reduce(s) : long_bcast(s);
 }
 
 /* ---- the state machine ------------------------------------------------------------------------------------------- */
 
 static void short_finish(struct tb_composite_state *s)
 {
-    if (is_reduction(s) && gets(s) && s->bytes > 0)
+    if (tb_state_reduces(s) && gets(s) && s->bytes > 0)
         s->error = fold_whole(s, 0, (uint32_t)s->bytes);
-    else if (gets(s) && s->bytes > 0)
-        part_scatter(&s->get, 0, s->bytes, tb_board_cell_of(s->board, s->root, s->number)->data);
+    else if (s->what == TB_COMPOSITE_BCAST && gets(s) && s->bytes > 0)
+        tb_part_scatter(&s->get, 0, s->bytes, tb_board_cell_of(s->board, s->root, s->number)->data);
 }
 
 /* Lets nobody wait for this rank. */
@@ -507,21 +577,23 @@ static bool state_advance(struct tb_composite_state *s, int *n)
     if (s->stage == STAGE_OPEN) {
         if (must_call(s) && !state_call(s, false))
             return false;
+        if (tb_state_exchanges(s))
+            tb_exchange_own(s);
         s->stage = STAGE_CALLED;
         ++*n;
     }
     if (s->stage == STAGE_CALLED) {
-        if (is_long(s) && is_reduction(s))
-            *n += (int)long_write(s);
+        if (is_long(s) && s->what != TB_COMPOSITE_BCAST)
+            *n += (int)(tb_state_exchanges(s) ? tb_exchange_write(s) : long_write(s));
         if (s->error == TB_OK && !state_agree(s))
             return false;
         s->stage = STAGE_AGREED;
         ++*n;
     }
-    if (s->error == TB_OK && !is_long(s)) {
+    if (s->error == TB_OK && !is_long(s) && !s->heard_long) {
         short_finish(s);
     } else if (s->error == TB_OK) {
-        *n += (int)(is_reduction(s) ? long_reduce(s) : long_bcast(s));
+        *n += (int)long_advance(s);
         if (s->error == TB_OK && !long_complete(s))
             return false;
     }
@@ -534,7 +606,7 @@ static bool state_advance(struct tb_composite_state *s, int *n)
 static void state_lose(struct tb_composite_state *s)
 {
     const struct tb_peer *p = s->channel->lost;
-    s->error = tb_error(tb_peer_error(p), "%s with process %u failed: %s", composite_name(s->what), p->proc.index,
+    s->error = tb_error(tb_peer_error(p), "%s with process %u failed: %s", tb_composite_name(s->what), p->proc.index,
                         p->story != NULL ? p->story : "it is lost");
     state_finish(s);
 }
@@ -552,27 +624,41 @@ static void state_hear(struct tb_composite_state *s, const struct tb_message *m)
     s->foreign_rank = m->source_rank;
 }
 
-bool tb_composite_start(struct tb_composite_state *s, struct tb_channel *channel)
+/* Looks again and again. Whoever waits for a rank that is about to come hears of it sooner than if it polled everything
+ * else in between; not for long, since that must be done, too. */
+static bool state_spin(struct tb_composite_state *s)
+{
+    int n = 0;
+    if (!tb_lane_spins(s->channel->engine))
+        return false;
+    for (uint32_t i = 0; i < LOOKS_IDLE; i++)
+        if (state_advance(s, &n)) {
+            tb_shm_heard(s->channel->engine->local, 1);
+            return true;
+        }
+    return false;
+}
+
+bool tb_composite_start(struct tb_composite_state *s, struct tb_channel *channel, bool idle)
 {
     int n = 0;
     s->board = channel->board;
     s->channel = channel;
     s->number = channel->board->started++;
     s->stage = STAGE_OPEN;
-    s->called = s->looks = s->free = 0;
-    s->foreign = false;
+    s->called = s->awaited = s->looks = s->free = 0;
+    s->foreign = s->heard_long = false;
     s->error = TB_OK;
     s->direct = s->alone = false;
-    s->fragment = 0;
+    s->fragment = s->lane = 0;
     tb_list_init(&s->in_line);
-    if (is_long(s)) {
+    for (int i = 0; i < TB_BOARD_COUNTERS; i++)
+        s->counts[i] = 0;
+    if (tb_state_exchanges(s))
+        s->error = tb_exchange_open(s);
+    else if (is_long(s))
         fragments_cut(s);
-        for (int i = 0; i < TB_BOARD_COUNTERS; i++)
-            s->counts[i] = 0;
-        if (s->direct && s->what == TB_COMPOSITE_REDUCE)
-            s->counts[TB_BOARD_WROTE] = s->fragments; /* nobody else reads it */
-    }
-    if (tb_list_empty(&channel->composites) && state_advance(s, &n))
+    if (tb_list_empty(&channel->composites) && (state_advance(s, &n) || (idle && state_spin(s))))
         return true;
     if (tb_list_empty(&channel->composites))
         tb_list_append(&channel->engine->boards, &channel->on_boards);

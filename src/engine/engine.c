@@ -113,16 +113,34 @@ static void down_arrivals(void *context)
 
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
+static int network_open(struct tb_engine *e, const struct tb_transport_table *table, struct tb_transport **transport)
+{
+    int error = tb_link_open(table, &e->config.transport, transport);
+    if (error != TB_OK)
+        return error;
+    e->remote_interval = e->local != NULL ? REMOTE_INTERVAL : 1;
+    e->networked = true;
+    e->stirred = true;
+    return TB_OK;
+}
+
 int tb_lane_remote(struct tb_engine *e)
 {
     if (e->remote != NULL)
         return TB_OK;
     if (!e->config.use_tcp)
         return tb_error(TB_ERR_PEER, "no transport leads there: the parameter `transports` leaves tcp out");
-    e->remote_interval = e->local != NULL ? REMOTE_INTERVAL : 1;
-    e->stirred = true;
-    return tb_link_open(e->config.remote_table != NULL ? e->config.remote_table : &tb_transport_tcp,
-                        &e->config.transport, &e->remote);
+    return network_open(e, e->config.remote_table != NULL ? e->config.remote_table : &tb_transport_tcp, &e->remote);
+}
+
+int tb_lane_relay(struct tb_engine *e)
+{
+    if (e->relay != NULL)
+        return TB_OK;
+    if (!e->config.use_relay)
+        return tb_error(TB_ERR_PEER,
+                        "only gateways lead there, and the parameter `transports` leaves relay, which uses them, out");
+    return network_open(e, &tb_transport_relay, &e->relay);
 }
 
 int tb_control_poll(struct tb_engine *e)
@@ -139,11 +157,14 @@ int tb_control_poll(struct tb_engine *e)
 int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor)
 {
     tb_lane_lock(engine);
-    int error = tb_lane_remote(engine);
-    if (error == TB_OK)
-        error = tb_tcp_adopt(tb_link_innermost(engine->remote), proc, stream, descriptor);
-    else
+    bool relay = (proc.index & TB_PROC_AGENT) != 0;
+    int error = relay ? tb_lane_relay(engine) : tb_lane_remote(engine);
+    if (error != TB_OK)
         close(descriptor);
+    else if (relay)
+        error = tb_relay_adopt(tb_link_innermost(engine->relay), proc, stream, descriptor);
+    else
+        error = tb_tcp_adopt(tb_link_innermost(engine->remote), proc, stream, descriptor);
     engine->remote_countdown = 0;
     engine->stirred = true;
     tb_lane_unlock(engine);
@@ -153,8 +174,23 @@ int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_strea
 void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int error)
 {
     tb_lane_lock(engine);
-    if (engine->remote != NULL)
+    bool relay = (proc.index & TB_PROC_AGENT) != 0;
+    if (relay && engine->relay != NULL)
+        tb_relay_refused(tb_link_innermost(engine->relay), proc, stream, error);
+    if (!relay && engine->remote != NULL)
         tb_tcp_refused(tb_link_innermost(engine->remote), proc, stream, error);
+    engine->remote_countdown = 0;
+    engine->stirred = true;
+    tb_lane_unlock(engine);
+}
+
+void tb_engine_ways(struct tb_engine *engine)
+{
+    tb_lane_lock(engine);
+    if (engine->relay != NULL)
+        tb_relay_changed(tb_link_innermost(engine->relay));
+    engine->remote_countdown = 0;
+    engine->stirred = true;
     tb_lane_unlock(engine);
 }
 
@@ -267,7 +303,8 @@ static bool engine_flushed(void *context)
     e->events++; /* transports become idle without telling: look again each time something waits */
     return e->sends == 0 && tb_list_empty(&e->waiting) && tb_list_empty(&e->ports) && tb_list_empty(&e->dying) &&
            (e->local == NULL || e->local->table->idle(e->local)) &&
-           (e->remote == NULL || e->remote->table->idle(e->remote));
+           (e->remote == NULL || e->remote->table->idle(e->remote)) &&
+           (e->relay == NULL || e->relay->table->idle(e->relay));
 }
 
 int tb_engine_flush(struct tb_engine *engine)
@@ -279,6 +316,8 @@ int tb_engine_flush(struct tb_engine *engine)
 void tb_engine_close(struct tb_engine *engine)
 {
     struct tb_engine *e = engine;
+    if (e->relay != NULL) /* first: it takes round trips, in which the others may still be called by the agent */
+        e->relay->table->close(e->relay);
     if (e->remote != NULL)
         e->remote->table->close(e->remote);
     if (e->local != NULL)
@@ -305,5 +344,12 @@ void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters)
 {
     tb_lane_lock(engine);
     *counters = engine->counters;
+    if (engine->relay != NULL) {
+        struct tb_link_counters link;
+        tb_link_count(engine->relay, &link);
+        counters->relayed = link.sent;
+        counters->repeated = link.repeated;
+        counters->reordered = link.reordered;
+    }
     tb_lane_unlock(engine);
 }

@@ -24,9 +24,12 @@ struct tb_engine_config {
     struct tb_transport_config transport; /* upcalls are filled in by the engine */
     uint32_t processes;                   /* of the job */
     bool threaded;                        /* MPI_THREAD_MULTIPLE: lock */
-    bool use_shm, use_tcp;
-    /* Which processes are on this host: TB_OK and shm, else tcp. The route through gateways comes here later. */
+    bool use_shm, use_tcp, use_relay;
+    /* Which processes are on this host, and have shared memory with us. */
     bool (*is_local)(void *context, struct tb_proc proc);
+    /* How the others are reached, asked once for each: TB_REACH_DIRECT by tcp, TB_REACH_RELAYED through gateways; or
+     * not at all: an error, and its story. NULL: all of them by tcp. */
+    int (*reach)(void *context, struct tb_proc proc);
     /* Descriptor of the control connection to the agent (-1: none), and what to call when it is readable. Called from
      * progress with the lane locked; may call tb_engine_adopt, tb_engine_refused, tb_engine_lost. */
     int control;
@@ -35,6 +38,8 @@ struct tb_engine_config {
     /* The transports for processes on this host and on others; NULL: tb_transport_shm and tb_transport_tcp. */
     const struct tb_transport_table *local_table, *remote_table;
 };
+
+enum tb_reach { TB_REACH_DIRECT, TB_REACH_RELAYED };
 
 int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine);
 /* Everything that was sent has left, or its peer is gone. Blocks. Before tb_engine_close in MPI_Finalize. */
@@ -55,14 +60,18 @@ struct tb_counters {
     uint64_t held;             /* frames that had to wait for room in a transport */
     uint64_t dropped;          /* messages for communicators that are gone */
     uint64_t yields, sleeps;   /* of waiting threads */
+    uint64_t relayed;          /* frames that went through gateways, each counted once */
+    uint64_t repeated;         /* frames that were sent again, because they were lost or seemed to be */
+    uint64_t reordered;        /* frames that had to wait for an earlier one */
 };
 void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters);
 
-/* From control_ready. */
+/* From control_ready. Connections with agents are for what goes through gateways. */
 int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor);
 void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int error);
 void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc,
-                    int error); /* completes its requests with the error */
+                    int error);                /* completes its requests with the error */
+void tb_engine_ways(struct tb_engine *engine); /* the gateways to other hosts have changed */
 
 /* ---- channels ------------------------------------------------------------------------------------------------------
  */

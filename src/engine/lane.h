@@ -148,8 +148,11 @@ struct tb_engine {
     bool inside;  /* in progress already: upcalls and callbacks must not poll again */
     bool stirred; /* something changed that a sleeping thread must know */
     uint8_t representation;
-    uint64_t events;                     /* grows with everything that a waiter could wait for */
-    struct tb_transport *local, *remote; /* NULL: none, or not opened yet */
+    uint64_t events;             /* grows with everything that a waiter could wait for */
+    struct tb_transport *local;  /* NULL: none, or not opened yet; the same for: */
+    struct tb_transport *remote; /* tcp */
+    struct tb_transport *relay;  /* gateways */
+    bool networked;              /* one of the last two is open */
     uint32_t remote_interval, remote_countdown;
     uint32_t control_countdown;
     uint32_t connecting; /* rounds of progress in which the control descriptor is looked at often */
@@ -217,11 +220,14 @@ static inline void tb_lane_unlock(struct tb_engine *e)
 }
 
 int tb_lane_progress(struct tb_engine *e);
+/* Whether nobody else seems to want the core. */
+bool tb_lane_spins(const struct tb_engine *e);
 void tb_waiter_wake(struct tb_engine *e, struct tb_waiter *w);
 
 /* ---- the lane (engine.c) ----------------------------------------------------------------------------------------- */
 
 int tb_lane_remote(struct tb_engine *e); /* opens the transport to other hosts, if that is not done yet */
+int tb_lane_relay(struct tb_engine *e);  /* and that through gateways */
 int tb_control_poll(struct tb_engine *e);
 
 /* ---- peers (peer.c) ---------------------------------------------------------------------------------------------- */
@@ -341,6 +347,9 @@ int tb_runs_work(struct tb_engine *e);
 /* The bytes of one item of a step's slice; `room` is for a buffer that part may refer to. */
 void tb_binding_part(const struct tb_binding *b, const struct tb_program *program, const struct tb_step *step,
                      const struct tb_slice *slice, uint32_t item, struct tb_part *part, struct tb_buffer *room);
+/* The same of one piece of a slice, whether or not the step joins them. */
+void tb_binding_block(const struct tb_binding *b, const struct tb_program *program, const struct tb_slice *slice,
+                      uint32_t at, struct tb_part *part, struct tb_buffer *room);
 /* Provides WORK, in the `small_bytes` at `small` if they are enough; *work is then NULL. */
 int tb_binding_take_work(struct tb_binding *b, const struct tb_program *program, struct tb_engine *e, void *small,
                          uint64_t small_bytes, void **work, uint64_t *work_bytes);
@@ -348,7 +357,7 @@ void tb_binding_give_work(struct tb_engine *e, void *work, uint64_t bytes);
 /* How much memory so many items of a type take, and where in it the first one stands. */
 int tb_items_measure(const struct tb_type *type, unsigned __int128 count, uint64_t *bytes, int64_t *origin);
 
-/* ---- composite steps (composite.c) ------------------------------------------------------------------------------- */
+/* ---- composite steps (composite.c, exchange.c) ------------------------------------------------------------------- */
 
 /* One of them, by whoever runs the program. The first part is set before the start. */
 struct tb_composite_state {
@@ -357,9 +366,13 @@ struct tb_composite_state {
     uint32_t collective;
     uint32_t root;
     uint64_t bytes, unit;       /* to be given or got; what must not be cut */
-    struct tb_part give, get;   /* where that is asked for */
+    struct tb_part give, get;   /* where that is asked for; of blocks, all of them, and only of reductions */
+    struct tb_buffer rooms[2];  /* that these may refer to */
     const struct tb_type *type; /* of reductions */
     const struct tb_op *op;
+    const struct tb_binding *binding; /* of blocks */
+    const struct tb_program *program;
+    const struct tb_step *step;
     void (*complete)(struct tb_composite_state *s); /* not if it is finished at once */
     int error;                                      /* when finished */
 
@@ -368,21 +381,29 @@ struct tb_composite_state {
     struct tb_channel *channel;
     struct tb_board *board;
     uint64_t number;
-    uint32_t called; /* ranks before this one have called the same */
-    uint32_t looks;  /* without success */
-    bool foreign;    /* another collective of the same number has been heard of: */
+    uint32_t called;  /* ranks before this one have called the same */
+    uint32_t awaited; /* of these, those that this rank has waited for */
+    uint32_t looks;   /* without success */
+    bool foreign;     /* another collective of the same number has been heard of: */
     uint8_t foreign_operation;
     uint32_t foreign_rank;
     uint32_t fragment, fragments;
     uint32_t slot; /* of this rank's first one */
     bool alone;    /* of reductions: who gets the result makes it of whole fragments */
-    bool direct;   /* this rank's operand is read where it stands */
-    uint32_t free; /* fragments that fit into this rank's slots, when last looked at */
+    bool direct;   /* this rank's operand is read where it stands: */
+    const char *operand;
+    uint32_t lane;   /* where in a slot the data of a fragment begins */
+    uint32_t stripe; /* of blocks: how much of each goes into a fragment; 0: they are in the cell */
+    uint32_t mine;   /* fragments that this rank writes; `fragments` are those that it takes */
+    uint32_t next;   /* rank, counted from this one, whose fragment is to be taken */
+    bool heard_long; /* somebody may wait until this rank has counted */
+    uint32_t free;   /* fragments that fit into this rank's slots, when last looked at */
     uint32_t counts[TB_BOARD_COUNTERS];
 };
 
-/* On a channel that has a board. True: finished already. */
-bool tb_composite_start(struct tb_composite_state *s, struct tb_channel *channel);
+/* On a channel that has a board. True: finished already; where the caller has nothing else to do, it is worth a while
+ * of looking. */
+bool tb_composite_start(struct tb_composite_state *s, struct tb_channel *channel, bool idle);
 int tb_composites_work(struct tb_engine *e);
 int tb_composites_look(struct tb_engine *e); /* the same, thoroughly, before a sleep */
 void tb_composites_lose(struct tb_peer *peer);

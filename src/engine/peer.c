@@ -44,13 +44,28 @@ void tb_peer_settle(struct tb_peer *p)
     p->eager_limit = t->eager_limit < t->max_payload ? t->eager_limit : t->max_payload;
 }
 
-int tb_peer_reach(struct tb_peer *p)
+/* The transport that leads to a process. The answer never changes for a process, since messages must not overtake. */
+static int peer_transport(const struct tb_peer *p, struct tb_transport **transport)
 {
     struct tb_engine *e = p->engine;
-    int error = p->local ? TB_OK : tb_lane_remote(e);
+    if (p->local) {
+        *transport = e->local;
+        return TB_OK;
+    }
+    int reach = e->config.reach != NULL ? e->config.reach(e->config.context, p->proc) : TB_REACH_DIRECT;
+    if (reach < 0)
+        return reach;
+    int error = reach == TB_REACH_RELAYED ? tb_lane_relay(e) : tb_lane_remote(e);
+    *transport = reach == TB_REACH_RELAYED ? e->relay : e->remote;
+    return error;
+}
+
+int tb_peer_reach(struct tb_peer *p)
+{
+    struct tb_transport *t;
+    int error = peer_transport(p, &t);
     if (error != TB_OK)
         return error;
-    struct tb_transport *t = p->local ? e->local : e->remote;
     struct tb_endpoint *endpoint = NULL;
     error = t->table->endpoint(t, p->proc, &endpoint);
     if (error != TB_OK)

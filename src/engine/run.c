@@ -355,27 +355,45 @@ static void composite_complete(struct tb_composite_state *s)
     run_advance(run);
 }
 
+static int no_driver(const struct tb_binding *binding)
+{
+    return tb_error(TB_ERR_UNSUPPORTED, "%s: ranks that share no memory have no driver for this step",
+                    tb_operation_name(binding->operation));
+}
+
+/* What a composite step is about; the binding stays until its end. */
+static void composite_set(struct tb_composite_state *c, const struct tb_program *program, const struct tb_step *s,
+                          const struct tb_binding *binding, uint32_t number)
+{
+    c->binding = binding;
+    c->program = program;
+    c->step = s;
+    c->what = s->contract.composite;
+    c->operation = binding->operation;
+    c->collective = number;
+    c->root = s->peer;
+    c->bytes = 0;
+    c->op = binding->op;
+    c->unit = c->op != NULL ? binding->element_bytes : 1;
+    if (c->what >= TB_COMPOSITE_GATHER && c->op == NULL)
+        return;
+    tb_binding_part(binding, program, s, &s->slice, 0, &c->give, &c->rooms[0]);
+    tb_binding_part(binding, program, s, &s->other, 0, &c->get, &c->rooms[1]);
+    c->bytes = s->slice.count > 0 ? c->give.length : c->get.length;
+    c->type = c->give.buffer->type;
+}
+
 static void item_start_composite(struct tb_run *run, const struct tb_step *s, struct item *item)
 {
     struct tb_composite_state *c = &item->composite;
     struct tb_channel *channel = run->request->channel;
     if (channel->board == NULL) {
-        run_fail(run, tb_error(TB_ERR_UNSUPPORTED, "%s: ranks that share no memory have no driver for this step",
-                               tb_operation_name(run->binding.operation)));
+        run_fail(run, no_driver(&run->binding));
         return;
     }
-    tb_binding_part(&run->binding, run->program, s, &s->slice, 0, &c->give, NULL);
-    tb_binding_part(&run->binding, run->program, s, &s->other, 0, &c->get, NULL);
-    c->what = s->contract.composite;
-    c->operation = run->binding.operation;
-    c->collective = run->binding.numbers[0];
-    c->root = s->peer;
-    c->bytes = s->slice.count > 0 ? c->give.length : c->get.length;
-    c->op = run->binding.op;
-    c->type = c->give.buffer->type;
-    c->unit = c->op != NULL ? run->binding.element_bytes : 1;
+    composite_set(c, run->program, s, &run->binding, run->binding.numbers[0]);
     c->complete = composite_complete;
-    if (tb_composite_start(c, channel)) {
+    if (tb_composite_start(c, channel, false)) {
         composite_judge(run, c);
     } else {
         item->state = ITEM_ACTIVE;
@@ -490,9 +508,10 @@ static int step_check(const struct tb_binding *binding, const struct tb_step *s,
 {
     bool reduces = s->kind == TB_STEP_REDUCE, driven = true;
     if (s->kind == TB_STEP_COMPOSITE) {
-        reduces = s->contract.composite == TB_COMPOSITE_REDUCE || s->contract.composite == TB_COMPOSITE_ALLREDUCE;
+        bool even = binding->cuts[s->slice.symbol] == TB_CUT_EVEN && binding->cuts[s->other.symbol] == TB_CUT_EVEN;
+        reduces = tb_composite_reduces((enum tb_composite)s->contract.composite);
         driven = s->contract.composite < TB_COMPOSITE_COUNT && s->contract.driver == TB_DRIVER_COMMON &&
-                 binding->cuts[s->slice.symbol] == TB_CUT_EVEN && binding->cuts[s->other.symbol] == TB_CUT_EVEN;
+                 (even || s->contract.composite >= TB_COMPOSITE_GATHER);
     }
     if (!driven || (reduces && binding->op == NULL))
         return tb_error(TB_ERR_UNSUPPORTED, "step %u of a program is of a kind (%d) without a driver", step,
@@ -636,12 +655,53 @@ static int run_small(struct tb_channel *channel, const struct tb_program *progra
     return request.status.error;
 }
 
+/* ---- one composite step ------------------------------------------------------------------------------------------ */
+
+/* A program that is nothing else needs no run. */
+struct alone {
+    struct tb_composite_state composite;
+    struct tb_request request;
+};
+
+static void alone_complete(struct tb_composite_state *s)
+{
+    struct alone *a = TB_CONTAINER(s, struct alone, composite);
+    struct tb_engine *e = a->request.engine;
+    if (TB_UNLIKELY(s->error != TB_OK)) {
+        free(e->story);
+        e->story = strdup(tb_error_story());
+    }
+    tb_request_finish(&a->request, s->error);
+}
+
+static int run_alone(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
+{
+    struct tb_engine *e = channel->engine;
+    struct alone a;
+    tb_lane_lock(e);
+    composite_set(&a.composite, program, &program->steps[0], binding,
+                  binding->numbered ? binding->numbers[0] : tb_channel_next_collective(channel));
+    a.composite.complete = alone_complete;
+    bool done = tb_composite_start(&a.composite, channel, true);
+    if (!done) {
+        a.request.complete = NULL;
+        request_open(channel, &a.request);
+    }
+    tb_lane_unlock(e);
+    if (done)
+        return a.composite.error;
+    tb_request_wait(&a.request);
+    return a.request.status.error;
+}
+
 int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
 {
     uint32_t items = 0;
     int error = program_measure(program, binding, &items);
     if (error != TB_OK)
         return error;
+    if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE && channel->board != NULL)
+        return run_alone(channel, program, binding);
     if (program->step_count <= SMALL_STEPS && items <= SMALL_ITEMS)
         return run_small(channel, program, binding);
     struct tb_request request = {.complete = NULL};

@@ -21,6 +21,7 @@
 #define YIELD_SLOW       5000   /* ns: a yield that takes longer has let somebody else run */
 #define PREEMPTED        200000 /* ns: so long between two looks at the clock means that the core was taken away */
 #define GIVE_WAY_LIMIT   1000   /* yields for other threads that want the lock */
+#define TRANSPORTS       3      /* local, remote, relay */
 
 static inline void cpu_relax(void);
 #if defined(__x86_64__)
@@ -57,9 +58,13 @@ static void kick_write(struct tb_engine *e)
 
 static uint64_t lane_deadline(const struct tb_engine *e)
 {
-    uint64_t local = e->local != NULL ? e->local->table->deadline(e->local) : TB_NEVER;
-    uint64_t remote = e->remote != NULL ? e->remote->table->deadline(e->remote) : TB_NEVER;
-    return local < remote ? local : remote;
+    const struct tb_transport *const all[] = {e->local, e->remote, e->relay};
+    uint64_t first = TB_NEVER;
+    for (int i = 0; i < TRANSPORTS; i++) {
+        uint64_t next = all[i] != NULL ? all[i]->table->deadline((struct tb_transport *)all[i]) : TB_NEVER;
+        first = next < first ? next : first;
+    }
+    return first;
 }
 
 static void waiters_look(struct tb_engine *e);
@@ -109,12 +114,15 @@ static inline int lane_round(struct tb_engine *e, uint32_t rounds)
     e->inside = true;
     if (TB_LIKELY(e->local != NULL))
         n += e->local->table->poll(e->local);
-    if (e->remote != NULL) {
+    if (e->networked) {
         if (e->remote_countdown > rounds) {
             e->remote_countdown -= rounds;
         } else {
             e->remote_countdown = e->remote_interval;
-            n += e->remote->table->poll(e->remote);
+            if (TB_LIKELY(e->remote != NULL))
+                n += e->remote->table->poll(e->remote);
+            if (TB_UNLIKELY(e->relay != NULL))
+                n += e->relay->table->poll(e->relay);
         }
     }
     n += control_round(e, rounds);
@@ -135,6 +143,11 @@ static inline int lane_round(struct tb_engine *e, uint32_t rounds)
 int tb_lane_progress(struct tb_engine *e)
 {
     return lane_round(e, 1);
+}
+
+bool tb_lane_spins(const struct tb_engine *e)
+{
+    return e->spin > SPIN_CROWDED;
 }
 
 /* ---- patience ---------------------------------------------------------------------------------------------------- */
@@ -190,26 +203,26 @@ static bool boards_idle(struct tb_engine *e)
     return n == 0;
 }
 
-static bool lane_arm(struct tb_engine *e)
-{
-    if (e->local != NULL && (!e->local->table->arm(e->local) || !boards_idle(e))) {
-        e->local->table->disarm(e->local);
-        return false;
-    }
-    if (e->remote == NULL || e->remote->table->arm(e->remote))
-        return true;
-    e->remote->table->disarm(e->remote);
-    if (e->local != NULL)
-        e->local->table->disarm(e->local);
-    return false;
-}
-
 static void lane_disarm(struct tb_engine *e)
 {
     if (e->local != NULL)
         e->local->table->disarm(e->local);
     if (e->remote != NULL)
         e->remote->table->disarm(e->remote);
+    if (e->relay != NULL)
+        e->relay->table->disarm(e->relay);
+}
+
+static bool lane_arm(struct tb_engine *e)
+{
+    if (e->local != NULL && (!e->local->table->arm(e->local) || !boards_idle(e))) {
+        e->local->table->disarm(e->local);
+        return false;
+    }
+    if ((e->remote == NULL || e->remote->table->arm(e->remote)) && (e->relay == NULL || e->relay->table->arm(e->relay)))
+        return true;
+    lane_disarm(e);
+    return false;
 }
 
 static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count, uint64_t deadline)
@@ -248,11 +261,13 @@ static void lane_sleep(struct tb_engine *e)
         lane_disarm(e);
         return;
     }
-    struct pollfd fds[4];
+    struct pollfd fds[TRANSPORTS + 2];
     nfds_t count = 0;
-    const int descriptors[4] = {e->local != NULL ? e->local->table->descriptor(e->local) : -1,
-                                e->remote != NULL ? e->remote->table->descriptor(e->remote) : -1, e->kick, e->control};
-    for (int i = 0; i < 4; i++)
+    const int descriptors[TRANSPORTS + 2] = {e->local != NULL ? e->local->table->descriptor(e->local) : -1,
+                                             e->remote != NULL ? e->remote->table->descriptor(e->remote) : -1,
+                                             e->relay != NULL ? e->relay->table->descriptor(e->relay) : -1, e->kick,
+                                             e->control};
+    for (int i = 0; i < TRANSPORTS + 2; i++)
         if (descriptors[i] >= 0)
             fds[count++] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
     sleep_in_poll(e, fds, count, lane_deadline(e));

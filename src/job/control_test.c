@@ -336,7 +336,7 @@ static void tell_connection(int agent, int error, int descriptor)
 
 static void ranks_join_and_talk(void **state)
 {
-    static const struct tb_job_events events = {NULL, on_connection, on_refused, on_lost};
+    static const struct tb_job_events events = {.connection = on_connection, .refused = on_refused, .lost = on_lost};
     struct tb_packet *packet = malloc(sizeof *packet);
     assert_non_null(packet);
     for (uint32_t count = 1; count <= 300; count += 299) {
@@ -411,6 +411,70 @@ static void an_agent_that_is_gone(void **state)
     free(packet);
 }
 
+/* Moves all that one pipe has queued into the other, as somebody between them would. */
+static void carry(struct tb_pipe *from, struct tb_pipe *to, size_t most)
+{
+    size_t length;
+    while (tb_pipe_queued(from) > 0 && most > 0) {
+        const void *bytes = tb_pipe_take(from, most < 7 ? most : 7, &length);
+        assert_int_equal(tb_pipe_feed(to, bytes, length), TB_OK);
+        most -= length;
+    }
+}
+
+static void put_number(struct tb_pipe *pipe, uint32_t number)
+{
+    tb_put_u32(tb_pipe_begin(pipe, TB_CONTROL_WINDOW), number);
+    assert_int_equal(tb_pipe_end(pipe), TB_OK);
+}
+
+/* Numbers from *next on, until nothing more is there. */
+static void expect_numbers(struct tb_pipe *pipe, uint32_t *next)
+{
+    struct tb_frame frame;
+    int rc;
+    while ((rc = tb_pipe_next(pipe, &frame)) == TB_OK)
+        if (frame.kind == TB_CONTROL_WINDOW)
+            assert_int_equal(tb_get_u32(&frame.fields), (*next)++);
+    assert_int_equal(rc, TB_AGAIN);
+}
+
+/* Whatever is lost with a stream is sent again on the next one, once, and nothing is kept that has been heard. */
+static void lost_streams_are_resumed(void **state)
+{
+    struct tb_pipe a, b;
+    uint32_t sent = 0, received = 0;
+    for (size_t lost_at = 0; lost_at < 200; lost_at += 13) {
+        tb_pipe_open(&a, -1, -1);
+        tb_pipe_open(&b, -1, -1);
+        tb_pipe_keep(&a);
+        tb_pipe_keep(&b);
+        for (sent = received = 0; sent < 20; sent++)
+            put_number(&a, sent);
+        carry(&a, &b, lost_at);
+        size_t length;
+        tb_pipe_take(&a, 100, &length); /* gone with the stream */
+        expect_numbers(&b, &received);
+        put_number(&a, sent++);
+        assert_int_equal(tb_pipe_resume(&a, -1, -1, b.sequence_in), TB_OK);
+        assert_int_equal(tb_pipe_resume(&b, -1, -1, a.sequence_in), TB_OK);
+        carry(&a, &b, SIZE_MAX);
+        expect_numbers(&b, &received);
+        assert_int_equal(received, 21);
+        assert_false(tb_pipe_tell_heard(&b, 100));
+        assert_true(tb_pipe_tell_heard(&b, 1));
+        carry(&b, &a, SIZE_MAX);
+        struct tb_frame frame;
+        assert_int_equal(tb_pipe_next(&a, &frame), TB_OK);
+        assert_int_equal(frame.kind, TB_CONTROL_HEARD);
+        tb_pipe_heard(&a, tb_get_u32(&frame.fields));
+        assert_int_equal(a.queued_end, 0);
+        assert_int_equal(tb_pipe_resume(&a, -1, -1, 3), TB_ERR_PROTOCOL); /* which nobody has any more */
+        tb_pipe_close(&a);
+        tb_pipe_close(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,7 +483,7 @@ int main(void)
         cmocka_unit_test(preamble_is_found_in_noise), cmocka_unit_test(endless_noise_is_no_preamble),
         cmocka_unit_test(garbage_is_refused),         cmocka_unit_test(packets_bring_descriptors),
         cmocka_unit_test(ranks_join_and_talk),        cmocka_unit_test(without_an_agent),
-        cmocka_unit_test(an_agent_that_is_gone),
+        cmocka_unit_test(an_agent_that_is_gone),      cmocka_unit_test(lost_streams_are_resumed),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -227,6 +227,9 @@ struct tb_pipe {
     struct tb_writer frame; /* the one that is being written */
     uint32_t kind;
     uint32_t sequence_in, sequence_out;
+    bool keeps;        /* what was sent is kept until the other side has told that it has come */
+    size_t kept_start; /* of that in `queued`; it ends at queued_start */
+    uint32_t told;     /* the sequence_in that the other side was told last */
 };
 
 struct tb_frame {
@@ -250,6 +253,17 @@ int tb_pipe_send(struct tb_pipe *pipe, enum tb_control kind); /* one without fie
 /* Writes what is queued: TB_OK (all), TB_AGAIN (some is left), TB_ERR_CLOSED, TB_ERR_SYSTEM. */
 int tb_pipe_flush(struct tb_pipe *pipe);
 size_t tb_pipe_queued(const struct tb_pipe *pipe);
+/* A stream that may be lost and go on as another one. From the beginning, what was sent is kept until TB_CONTROL_HEARD
+ * tells that it has come. */
+void tb_pipe_keep(struct tb_pipe *pipe);
+bool tb_pipe_tell_heard(struct tb_pipe *pipe, uint32_t frames); /* if at least so many have come since it was told */
+int tb_pipe_heard(struct tb_pipe *pipe, uint32_t next);
+/* The stream is this now; the other side expects frame `next`. TB_ERR_PROTOCOL: that one is not here any more. */
+int tb_pipe_resume(struct tb_pipe *pipe, int in, int out, uint32_t next);
+/* A pipe without descriptors, whose bytes travel some other way: these have come; up to `most` of those that are queued
+ * are to be sent, and forgotten with the next call of any other function. */
+int tb_pipe_feed(struct tb_pipe *pipe, const void *bytes, size_t length);
+const void *tb_pipe_take(struct tb_pipe *pipe, size_t most, size_t *length);
 
 /* Control frames between agent and rank: one packet each, descriptors come along. */
 #define TB_PACKET_LIMIT       16384u

@@ -110,6 +110,16 @@ int tb_pipe_preamble(struct tb_pipe *pipe, char *version, size_t size)
     return TB_OK;
 }
 
+static int make_queue_room(struct tb_pipe *pipe, size_t more)
+{
+    if (!pipe->keeps)
+        return make_room(&pipe->queued, &pipe->queued_start, &pipe->queued_end, &pipe->queued_room, more);
+    size_t sent = pipe->queued_start - pipe->kept_start;
+    int rc = make_room(&pipe->queued, &pipe->kept_start, &pipe->queued_end, &pipe->queued_room, more);
+    pipe->queued_start = pipe->kept_start + sent;
+    return rc;
+}
+
 struct tb_writer *tb_pipe_begin(struct tb_pipe *pipe, enum tb_control kind)
 {
     pipe->kind = kind;
@@ -129,9 +139,10 @@ int tb_pipe_end(struct tb_pipe *pipe)
                          .length = (uint32_t)w->length,
                          .sequence = pipe->sequence_out};
     size_t more = sizeof hop + w->length;
-    if (tb_pipe_queued(pipe) + more > (pipe->kind == TB_CONTROL_OUTPUT ? QUEUED_LIMIT - RESERVED : QUEUED_LIMIT))
+    if (pipe->queued_end - (pipe->keeps ? pipe->kept_start : pipe->queued_start) + more >
+        (pipe->kind == TB_CONTROL_OUTPUT ? QUEUED_LIMIT - RESERVED : QUEUED_LIMIT))
         return tb_error(TB_ERR_LIMIT, "too many control messages wait to be sent");
-    int rc = make_room(&pipe->queued, &pipe->queued_start, &pipe->queued_end, &pipe->queued_room, more);
+    int rc = make_queue_room(pipe, more);
     if (rc != TB_OK)
         return rc;
     tb_wire_put_hop(pipe->queued + pipe->queued_end, &hop);
@@ -161,11 +172,88 @@ int tb_pipe_flush(struct tb_pipe *pipe)
             return tb_error_errno("cannot write to the control stream");
         }
     }
-    pipe->queued_start = pipe->queued_end = 0;
+    if (!pipe->keeps)
+        pipe->queued_start = pipe->queued_end = 0;
     return TB_OK;
 }
 
 size_t tb_pipe_queued(const struct tb_pipe *pipe)
 {
     return pipe->queued_end - pipe->queued_start;
+}
+
+int tb_pipe_feed(struct tb_pipe *pipe, const void *bytes, size_t length)
+{
+    if (pipe->received_start == pipe->received_end)
+        pipe->received_start = pipe->received_end = 0;
+    int rc = make_room(&pipe->received, &pipe->received_start, &pipe->received_end, &pipe->received_room, length);
+    if (rc != TB_OK || length == 0)
+        return rc;
+    memcpy(pipe->received + pipe->received_end, bytes, length);
+    pipe->received_end += length;
+    return TB_OK;
+}
+
+const void *tb_pipe_take(struct tb_pipe *pipe, size_t most, size_t *length)
+{
+    size_t there = tb_pipe_queued(pipe);
+    const void *bytes = pipe->queued + pipe->queued_start;
+    *length = there < most ? there : most;
+    pipe->queued_start += *length;
+    if (pipe->queued_start == pipe->queued_end && !pipe->keeps)
+        pipe->queued_start = pipe->queued_end = 0;
+    return bytes;
+}
+
+void tb_pipe_keep(struct tb_pipe *pipe)
+{
+    TB_ASSERT(pipe->sequence_out == 0 && pipe->queued_end == 0);
+    pipe->keeps = true;
+}
+
+bool tb_pipe_tell_heard(struct tb_pipe *pipe, uint32_t frames)
+{
+    if (!pipe->keeps || pipe->sequence_in - pipe->told < frames)
+        return false;
+    pipe->told = pipe->sequence_in;
+    tb_put_u32(tb_pipe_begin(pipe, TB_CONTROL_HEARD), pipe->sequence_in);
+    return tb_pipe_end(pipe) == TB_OK;
+}
+
+int tb_pipe_heard(struct tb_pipe *pipe, uint32_t next)
+{
+    struct tb_hop hop;
+    while (pipe->kept_start < pipe->queued_start) {
+        TB_ASSERT(tb_wire_get_hop(pipe->queued + pipe->kept_start, &hop) == TB_OK);
+        size_t length = sizeof hop + hop.length;
+        if ((int32_t)(next - hop.sequence) <= 0 || pipe->kept_start + length > pipe->queued_start)
+            break;
+        pipe->kept_start += length;
+    }
+    if (pipe->kept_start == pipe->queued_end)
+        pipe->kept_start = pipe->queued_start = pipe->queued_end = 0;
+    return TB_OK;
+}
+
+int tb_pipe_resume(struct tb_pipe *pipe, int in, int out, uint32_t next)
+{
+    struct tb_hop hop;
+    TB_ASSERT(pipe->keeps);
+    tb_pipe_heard(pipe, next);
+    uint32_t first = pipe->sequence_out;
+    if (pipe->kept_start < pipe->queued_end) {
+        TB_ASSERT(tb_wire_get_hop(pipe->queued + pipe->kept_start, &hop) == TB_OK);
+        first = hop.sequence;
+    }
+    if (first != next)
+        return tb_error(TB_ERR_PROTOCOL, "what was lost with a control stream cannot be sent again");
+    if (pipe->in >= 0)
+        close(pipe->in);
+    if (pipe->out >= 0 && pipe->out != pipe->in)
+        close(pipe->out);
+    pipe->in = in;
+    pipe->out = out;
+    pipe->queued_start = pipe->kept_start;
+    pipe->received_start = pipe->received_end = 0; /* of a frame that will come again as a whole */
+    return TB_OK;
 }

@@ -80,8 +80,8 @@ static const char *advise(const struct tb_guest *guest, int code, char *room, si
         {"Permission denied",
          "ssh must get in without a password: `ssh %s true` should work; ssh-copy-id installs a key"},
         {"Host key verification failed", "log in once by hand with `ssh %s` and accept the host's key"},
-        {"Connection refused", "no ssh server answers there; another port is given as port=N in a host file, another "
-                               "command with --launcher"},
+        {"Connection refused", "no ssh server answers there; another port is given as port=N in a host file, or as a "
+                               "host's port in a grid file, another command with --launcher"},
         {"timed out", "is the host up, and may it be reached from here? Try `ssh %s true`"},
         {"No route to host", "is the host up, and may it be reached from here? Try `ssh %s true`"},
         {"Network is unreachable", "is the host up, and may it be reached from here? Try `ssh %s true`"},
@@ -123,10 +123,17 @@ static void tell_unreached(struct tb_guest *guest, bool exited, int status)
                 (size_t)snprintf(line + used, sizeof line - used, strchr(*word, ' ') != NULL ? " '%s'" : " %s", *word);
         tb_shell_free(words);
     }
-    tb_launch_fail(launch, TB_VERDICT_CAUSE, 1, "cannot start an agent on host %s: %.*s %s%s%s; %s.%s",
-                   guest->target.host, (int)strcspn(command, " \t"), command, how,
-                   guest->tail != NULL ? " and said: " : " without a word", guest->tail != NULL ? guest->tail : "",
-                   advise(guest, code, advice, sizeof advice), line);
+    char from[700] = "", story[sizeof launch->verdict.text];
+    const char *cluster = tb_guest_cluster(guest);
+    if (guest->parent != NULL)
+        snprintf(from, sizeof from, " of cluster %s from host %s", cluster,
+                 launch->placement.book.hosts[guest->parent->host].name);
+    else if (*cluster != 0)
+        snprintf(from, sizeof from, " of cluster %s", cluster);
+    snprintf(story, sizeof story, "cannot start an agent on host %s%s: %.*s %s%s%s; %s.%s", guest->target.host, from,
+             (int)strcspn(command, " \t"), command, how, guest->tail != NULL ? " and said: " : " without a word",
+             guest->tail != NULL ? guest->tail : "", advise(guest, code, advice, sizeof advice), line);
+    tb_launch_miss(guest, story);
 }
 
 /* The stream or the shell has ended without a goodbye. */
@@ -145,9 +152,15 @@ void tb_ending_guest(struct tb_guest *guest, bool exited, int status)
     } else if (exited && WEXITSTATUS(status) != 0) {
         snprintf(how, sizeof how, ", ended with exit code %d", WEXITSTATUS(status));
     }
-    tb_launch_fail(launch, TB_VERDICT_CAUSE, exited && WIFSIGNALED(status) ? 128 + WTERMSIG(status) : 1,
-                   "the %s on host %s (pid %d here) is gone%s%s%s",
-                   guest->target.local ? "agent" : "connection to the agent",
-                   launch->placement.book.hosts[guest->host].name, (int)guest->pid, how,
-                   guest->tail != NULL ? "; the last it said: " : "", guest->tail != NULL ? guest->tail : "");
+    char story[sizeof launch->verdict.text], pid[32] = "";
+    if (guest->pid > 0)
+        snprintf(pid, sizeof pid, " (pid %d here)", (int)guest->pid);
+    snprintf(story, sizeof story, "the %s on host %s%s is gone%s%s%s",
+             guest->target.local ? "agent" : "connection to the agent", launch->placement.book.hosts[guest->host].name,
+             pid, how, guest->tail != NULL ? "; the last it said: " : "", guest->tail != NULL ? guest->tail : "");
+    if (guest->phase < TB_GUEST_READY && launch->realm != NULL)
+        tb_launch_miss(guest, story);
+    else
+        tb_launch_fail(launch, TB_VERDICT_CAUSE, exited && WIFSIGNALED(status) ? 128 + WTERMSIG(status) : 1, "%s",
+                       story);
 }

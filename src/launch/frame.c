@@ -2,12 +2,36 @@
 #include "launch/state.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void send_books(struct tb_launch *launch)
+#define ANCHORS_MOST 16u
+
+void tb_launch_send_ways(struct tb_launch *launch)
 {
+    for (uint32_t i = 0; i < launch->host_count && launch->realm != NULL; i++) {
+        struct tb_guest *guest = &launch->guests[i];
+        struct tb_ways ways;
+        if (guest->phase < TB_GUEST_READY || guest->phase >= TB_GUEST_GONE)
+            continue;
+        int rc = tb_realm_ways(launch->realm, &launch->placement, i, &ways);
+        if (rc == TB_OK) {
+            rc = tb_ways_encode(&ways, tb_pipe_begin(&guest->pipe, TB_CONTROL_WAYS));
+            tb_ways_close(&ways);
+        }
+        if (rc == TB_OK)
+            rc = tb_pipe_end(&guest->pipe);
+        if (rc != TB_OK)
+            tb_launch_fail(launch, TB_VERDICT_CAUSE, 1, "cannot tell host %s its ways to the others: %s",
+                           guest->target.host, tb_error_story());
+    }
+}
+
+void tb_launch_send_books(struct tb_launch *launch)
+{
+    tb_launch_send_ways(launch);
     for (uint32_t i = 0; i < launch->host_count; i++) {
         struct tb_pipe *pipe = &launch->guests[i].pipe;
         int rc = tb_book_encode(&launch->placement.book, tb_pipe_begin(pipe, TB_CONTROL_BOOK));
@@ -16,6 +40,23 @@ static void send_books(struct tb_launch *launch)
         if (rc != TB_OK)
             tb_launch_fail(launch, TB_VERDICT_CAUSE, 1, "the address book is too long: %s", tb_error_story());
     }
+    for (uint32_t i = 0; i < launch->host_count; i++)
+        tb_guest_send_anchors(&launch->guests[i]);
+}
+
+/* Only those hear it whose streams go through somebody; the others have nobody to go to. */
+void tb_guest_send_anchors(struct tb_guest *guest)
+{
+    const struct tb_launch *launch = guest->launch;
+    uint32_t anchors[ANCHORS_MOST];
+    if (guest->parent == NULL || guest->phase < TB_GUEST_READY || guest->phase >= TB_GUEST_GONE)
+        return;
+    uint32_t count = tb_realm_anchors(launch->realm, &launch->placement, guest->host, ANCHORS_MOST, anchors);
+    struct tb_writer *w = tb_pipe_begin(&guest->pipe, TB_CONTROL_ANCHORS);
+    tb_put_u32(w, count);
+    for (uint32_t i = 0; i < count; i++)
+        tb_put_u32(w, anchors[i]);
+    tb_pipe_end(&guest->pipe);
 }
 
 static void take_place(struct tb_reader *r, char *place, size_t size)
@@ -24,6 +65,40 @@ static void take_place(struct tb_reader *r, char *place, size_t size)
     const char *text = tb_get_bytes(r, &length);
     if (r->error == TB_OK && length > 0 && length < size && *place == 0)
         snprintf(place, size, "%.*s", (int)length, text);
+}
+
+/* What the grid file says about the address of a host may be known to nobody there, such as that of a router in front
+ * of it. The agents try what they see themselves first. */
+static void add_known_address(struct tb_guest *guest, struct tb_host *host)
+{
+    const struct tb_launch *launch = guest->launch;
+    const char *text = launch->realm->grid->hosts[launch->placement.entries[guest->host]].address;
+    struct addrinfo wanted = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG}, *found = NULL;
+    if (text == NULL || launch->options->lab != NULL || host->address_count == 0 ||
+        getaddrinfo(text, NULL, &wanted, &found) != 0)
+        return;
+    for (const struct addrinfo *at = found; at != NULL && host->address_count < TB_HOST_ADDRESS_LIMIT;
+         at = at->ai_next) {
+        struct tb_address address = {.port = host->addresses[0].port};
+        if (at->ai_family == AF_INET) {
+            address.family = 4;
+            address.prefix = 32;
+            memcpy(address.bytes, &((const struct sockaddr_in *)at->ai_addr)->sin_addr, 4);
+        } else if (at->ai_family == AF_INET6) {
+            address.family = 6;
+            address.prefix = 128;
+            memcpy(address.bytes, &((const struct sockaddr_in6 *)at->ai_addr)->sin6_addr, 16);
+        } else {
+            continue;
+        }
+        bool known = false;
+        for (uint32_t i = 0; i < host->address_count; i++)
+            known = known || (host->addresses[i].family == address.family &&
+                              memcmp(host->addresses[i].bytes, address.bytes, sizeof address.bytes) == 0);
+        if (!known)
+            host->addresses[host->address_count++] = address;
+    }
+    freeaddrinfo(found);
 }
 
 static void take_ready(struct tb_guest *guest, struct tb_reader *r)
@@ -42,16 +117,39 @@ static void take_ready(struct tb_guest *guest, struct tb_reader *r)
     for (uint32_t i = 0; i < count && r->error == TB_OK; i++)
         tb_address_get(r, &host->addresses[i]);
     host->address_count = r->error == TB_OK ? count : 0;
+    if (launch->realm != NULL)
+        add_known_address(guest, host);
     guest->phase = TB_GUEST_READY;
     launch->ready_count++;
     tb_log(TB_LOG_INFO, "launch", "host %s (%s) is ready with %u addresses", host->name, own_name, count);
-    if (launch->ready_count < launch->host_count) {
-        tb_guests_start(launch);
+    tb_guests_start(launch);
+    tb_launch_check_start(launch);
+}
+
+static void take_idle(struct tb_guest *guest)
+{
+    struct tb_launch *launch = guest->launch;
+    if (guest->idle || guest->phase != TB_GUEST_STARTED)
         return;
-    }
-    tb_timer_clear(&launch->start_timer);
-    if (launch->host_count > 1 && !launch->ending)
-        send_books(launch);
+    guest->idle = true;
+    if (++launch->idle_count == launch->host_count)
+        tb_launch_finish(launch);
+}
+
+/* An agent cannot connect where it wants to; the one there can. */
+static void pass_call(struct tb_launch *launch, struct tb_reader *r)
+{
+    uint32_t host = tb_get_u32(r);
+    if (r->error != TB_OK || host >= launch->host_count)
+        return;
+    struct tb_guest *guest = &launch->guests[host];
+    if (guest->phase < TB_GUEST_READY || guest->phase >= TB_GUEST_GONE)
+        return;
+    struct tb_writer *w = tb_pipe_begin(&guest->pipe, TB_CONTROL_CALL);
+    tb_put_u32(w, host);
+    while (r->length - r->at >= 4)
+        tb_put_u32(w, tb_get_u32(r));
+    tb_pipe_end(&guest->pipe);
 }
 
 static void take_started(struct tb_guest *guest, struct tb_reader *r)
@@ -112,13 +210,15 @@ static void take_text(struct tb_guest *guest, struct tb_reader *r, bool trouble)
     const char *text = tb_get_bytes(r, &length);
     if (r->error != TB_OK)
         return;
-    if (trouble && guest->phase < TB_GUEST_READY) /* it does not know its name in the job yet */
-        tb_launch_fail(guest->launch, TB_VERDICT_CAUSE, (int)(code & 255), "host %s: %.*s", guest->target.host,
-                       (int)length, text);
-    else if (trouble)
+    if (trouble && guest->phase < TB_GUEST_READY) { /* it does not know its name in the job yet */
+        char story[2600];
+        snprintf(story, sizeof story, "host %s: %.*s", guest->target.host, (int)length, text);
+        tb_launch_miss(guest, story);
+    } else if (trouble) {
         tb_launch_fail(guest->launch, TB_VERDICT_CAUSE, (int)(code & 255), "%.*s", (int)length, text);
-    else
+    } else {
         tb_launch_say(guest->launch, "%.*s", (int)length, text);
+    }
 }
 
 void tb_guest_take_frame(struct tb_guest *guest, struct tb_frame *frame)
@@ -152,6 +252,27 @@ void tb_guest_take_frame(struct tb_guest *guest, struct tb_frame *frame)
         break;
     case TB_CONTROL_GONE:
         tb_guest_give_up(guest);
+        break;
+    case TB_CONTROL_IDLE:
+        take_idle(guest);
+        break;
+    case TB_CONTROL_CALL:
+        pass_call(launch, r);
+        break;
+    case TB_CONTROL_HEARD:
+        tb_pipe_heard(&guest->pipe, tb_get_u32(r));
+        break;
+    case TB_CONTROL_ATTACH:
+        tb_tunnel_take_attach(guest, r);
+        break;
+    case TB_CONTROL_TUNNEL:
+        tb_tunnel_take(guest, r);
+        break;
+    case TB_CONTROL_TUNNEL_ERRORS:
+        tb_tunnel_take_errors(guest, r);
+        break;
+    case TB_CONTROL_TUNNEL_END:
+        tb_tunnel_take_end(guest, r);
         break;
     default:
         break;

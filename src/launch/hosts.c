@@ -255,12 +255,14 @@ int tb_host_list_load(struct tb_host_list *list, const char *path)
     return rc;
 }
 
-int tb_host_list_take(struct tb_host_list *list, const struct tb_grid *grid)
+int tb_host_list_take(struct tb_host_list *list, const struct tb_grid *grid, const bool *missing)
 {
     for (uint32_t i = 0; i < grid->host_count; i++) {
         const struct tb_grid_host *host = &grid->hosts[i];
         const struct tb_grid_cluster *cluster = &grid->clusters[host->cluster];
         struct draft draft = {.name = host->name, .name_length = strlen(host->name), .slots = host->slots};
+        if (missing != NULL && missing[i])
+            draft.slots = 0;
         snprintf(draft.cluster, sizeof draft.cluster, "%s", cluster->name);
         int rc = add(list, &draft);
         if (rc != TB_OK)

@@ -80,6 +80,136 @@ void tb_launch_fail(struct tb_launch *launch, enum tb_verdict_weight weight, int
         end_job(launch, false);
 }
 
+/* ---- who does not come
+ * --------------------------------------------------------------------------------------------------- */
+
+static bool is_behind(const struct tb_guest *guest, const struct tb_guest *parent)
+{
+    while (guest != NULL && guest != parent)
+        guest = guest->parent;
+    return guest != NULL;
+}
+
+/* Whether the job can do without a host: because it was allowed, or because it only was a gateway in reserve. */
+static bool can_miss(const struct tb_guest *guest)
+{
+    const struct tb_launch *launch = guest->launch;
+    if (launch->realm == NULL || guest->target.local)
+        return false;
+    uint32_t host = (uint32_t)launch->placement.entries[guest->host];
+    return launch->options->allow_missing ||
+           (launch->placement.book.hosts[guest->host].rank_count == 0 &&
+            tb_realm_spares(launch->realm, launch->options, &launch->placement, host));
+}
+
+/* "cluster venus is missing: " when it was the last way in, else "". */
+static void name_missing(const struct tb_guest *guest, char *text, size_t size)
+{
+    const struct tb_launch *launch = guest->launch;
+    *text = 0;
+    if (launch->realm == NULL)
+        return;
+    uint32_t host = (uint32_t)launch->placement.entries[guest->host];
+    const struct tb_grid *grid = launch->realm->grid;
+    const struct tb_grid_cluster *cluster = &grid->clusters[grid->hosts[host].cluster];
+    const uint32_t *doors = cluster->gateway_count > 0 ? cluster->gateways : cluster->hosts;
+    uint32_t count = cluster->gateway_count > 0 ? cluster->gateway_count : cluster->host_count, left = 0;
+    bool is_door = false;
+    for (uint32_t i = 0; i < count; i++) {
+        is_door = is_door || doors[i] == host;
+        left += doors[i] != host && !launch->missing[doors[i]];
+    }
+    if (is_door && left == 0)
+        snprintf(text, size, "cluster %s is missing: ", cluster->name);
+}
+
+void tb_launch_miss(struct tb_guest *guest, const char *why)
+{
+    struct tb_launch *launch = guest->launch;
+    char prefix[128];
+    if (launch->ending)
+        return;
+    name_missing(guest, prefix, sizeof prefix);
+    if (!can_miss(guest)) {
+        tb_launch_fail(launch, TB_VERDICT_CAUSE, 1, "%s%s", prefix, why);
+        return;
+    }
+    tb_launch_say(launch, "%s%s%s", prefix, why,
+                  launch->options->allow_missing ? " The job starts without it." : " The job can do without it.");
+    launch->missing[launch->placement.entries[guest->host]] = true;
+    for (uint32_t i = 0; i < launch->host_count; i++)
+        launch->missed_count += launch->guests[i].phase < TB_GUEST_READY && is_behind(&launch->guests[i], guest);
+    tb_launch_check_start(launch);
+}
+
+/* A gateway that carries no ranks, when everything can go by others: the ways of all, and the streams of those behind
+ * it.
+ */
+static bool can_spare(const struct tb_guest *guest)
+{
+    const struct tb_launch *launch = guest->launch;
+    if (launch->realm == NULL || launch->ending || guest->target.local ||
+        launch->placement.book.hosts[guest->host].rank_count > 0)
+        return false;
+    for (uint32_t i = 0; i < launch->host_count; i++)
+        if (launch->guests[i].phase < TB_GUEST_STARTED)
+            return false;
+    if (tb_realm_lose(launch->realm, &launch->placement, guest->host) != TB_OK)
+        return false;
+    for (uint32_t i = 0; i < launch->host_count; i++) {
+        uint32_t anchor;
+        if (launch->guests[i].parent == guest && launch->guests[i].phase == TB_GUEST_STARTED &&
+            tb_realm_anchors(launch->realm, &launch->placement, i, 1, &anchor) == 0)
+            return false;
+    }
+    return true;
+}
+
+bool tb_launch_spare(struct tb_guest *guest)
+{
+    struct tb_launch *launch = guest->launch;
+    if (!can_spare(guest))
+        return false;
+    tb_launch_say(launch, "the agent on gateway %s of cluster %s is gone; the job goes on without it",
+                  launch->placement.book.hosts[guest->host].name, tb_guest_cluster(guest));
+    for (uint32_t i = 0; i < launch->host_count; i++) {
+        struct tb_guest *behind = &launch->guests[i];
+        if (behind->parent != guest || behind->phase != TB_GUEST_STARTED)
+            continue;
+        behind->detached = true;
+        tb_timer_set(&launch->loop, &behind->patience, tb_param.link_patience);
+    }
+    guest->phase = TB_GUEST_GONE; /* so that it is told nothing */
+    tb_launch_send_ways(launch);
+    for (uint32_t i = 0; i < launch->host_count; i++)
+        tb_guest_send_anchors(&launch->guests[i]);
+    if (!guest->idle && ++launch->idle_count == launch->host_count)
+        tb_launch_finish(launch);
+    guest->idle = true;
+    return true;
+}
+
+void tb_launch_check_start(struct tb_launch *launch)
+{
+    if (launch->ending || launch->ready_count + launch->missed_count < launch->host_count)
+        return;
+    tb_timer_clear(&launch->start_timer);
+    if (launch->missed_count > 0) {
+        launch->again = true;
+        end_job(launch, true);
+    } else if (launch->host_count > 1 || launch->realm != NULL) {
+        tb_launch_send_books(launch);
+    }
+}
+
+void tb_launch_finish(struct tb_launch *launch)
+{
+    end_job(launch, false);
+}
+
+/* ---- the verdict
+ * ------------------------------------------------------------------------------------------------------------------ */
+
 static void give_verdict(struct tb_launch *launch)
 {
     const struct tb_ended *ended = &launch->unfinalized;
@@ -97,6 +227,10 @@ void tb_launch_check_done(struct tb_launch *launch)
 {
     if (launch->guests == NULL || !tb_guests_gone(launch))
         return;
+    if (launch->again && launch->verdict.weight == TB_VERDICT_NONE) {
+        launch->loop.stop = true;
+        return;
+    }
     if (launch->hurried && !tb_timer_is_set(&launch->screen_timer))
         tb_timer_set(&launch->loop, &launch->screen_timer, SCREEN_PATIENCE);
     if (!tb_screens_empty(launch))
@@ -132,15 +266,43 @@ static void job_overdue(struct tb_timer *timer)
     tb_launch_check_done(launch);
 }
 
+/* It, or whoever is before it, waits for somebody to type something. */
+static bool is_by_hand(const struct tb_guest *guest)
+{
+    while (guest != NULL && !guest->manual)
+        guest = guest->parent;
+    return guest != NULL;
+}
+
 static void start_overdue(struct tb_timer *timer)
 {
     struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, start_timer);
     char names[1024] = "";
     size_t used = 0;
-    for (uint32_t i = 0; i < launch->host_count && used < sizeof names; i++)
-        if (launch->guests[i].phase < TB_GUEST_READY)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "",
-                                     launch->guests[i].target.host);
+    uint64_t waited = tb_clock_now_real() - launch->began;
+    uint64_t hand_time = waited < TB_LAUNCH_MANUAL_NS ? TB_LAUNCH_MANUAL_NS - waited : 0;
+    for (uint32_t i = 0; i < launch->host_count && used < sizeof names; i++) {
+        struct tb_guest *guest = &launch->guests[i];
+        const char *cluster = tb_guest_cluster(guest);
+        if (guest->phase >= TB_GUEST_READY || (guest->phase == TB_GUEST_WAITING && guest->parent != NULL))
+            continue; /* nobody has asked those behind one that does not answer */
+        if (hand_time > 0 && is_by_hand(guest)) {
+            tb_timer_set(&launch->loop, timer, hand_time);
+            continue;
+        }
+        if (can_miss(guest)) {
+            snprintf(names, sizeof names, "no answer within %.3g s from host %s of cluster %s.", (double)waited / 1e9,
+                     guest->target.host, cluster);
+            tb_launch_miss(guest, names);
+            *names = 0;
+            continue;
+        }
+        used +=
+            (size_t)snprintf(names + used, sizeof names - used, "%s%s%s%s%s", used > 0 ? ", " : "", guest->target.host,
+                             *cluster != 0 ? " (cluster " : "", cluster, *cluster != 0 ? ")" : "");
+    }
+    if (used == 0)
+        return;
     tb_launch_fail(
         launch, TB_VERDICT_CAUSE, 1,
         "no answer within %.10g s from: %s; can they be reached by hand? (--set start_timeout=60s waits longer)",
@@ -166,11 +328,18 @@ static void beat(struct tb_timer *timer)
         struct tb_guest *guest = &launch->guests[i];
         if (guest->target.local || guest->phase < TB_GUEST_READY || guest->phase == TB_GUEST_GONE)
             continue;
-        if (!late && now > guest->heard && now - guest->heard > tb_param.heartbeat) {
-            tb_launch_fail(launch, TB_VERDICT_CAUSE, 1,
-                           "the agent on host %s has been silent for %.10g s: the host or the "
-                           "network to it is down",
-                           guest->target.host, (double)tb_param.heartbeat / 1e9);
+        tb_pipe_tell_heard(&guest->pipe, 1);
+        if (guest->detached || guest->resuming)
+            continue;
+        /* One behind another is only judged by the time in which that one has said something. */
+        uint64_t until = guest->parent != NULL ? guest->parent->heard : now;
+        bool silent = until > guest->heard && until - guest->heard > tb_param.heartbeat;
+        if (silent && !late) {
+            if (!tb_launch_spare(guest))
+                tb_launch_fail(
+                    launch, TB_VERDICT_CAUSE, 1,
+                    "the agent on host %s has been silent for %.10g s: the host or the network to it is down",
+                    guest->target.host, (double)tb_param.heartbeat / 1e9);
             tb_guest_give_up(guest);
             if (guest->pid > 0)
                 kill(-guest->pid, SIGKILL);
@@ -343,8 +512,56 @@ static int open_all(struct tb_launch *launch)
         tb_screen_open(&launch->screens[i], launch, i + 1);
     if (rc == TB_OK)
         rc = open_signals(launch);
+    return rc;
+}
+
+/* Hosts that nobody can start are missing before anything has begun. */
+static void leave_out(struct tb_launch *launch)
+{
+    const struct tb_realm *realm = launch->realm;
+    const struct tb_grid *grid = realm->grid;
+    uint32_t told = TB_GRID_NONE;
+    for (uint32_t i = 0; i < grid->host_count; i++) {
+        if (launch->missing[i] || grid->hosts[i].slots == 0 || realm->manual[i] || i == realm->here ||
+            realm->depths[realm->connectivity.classes.of[i]] != TB_GRID_NONE)
+            continue;
+        /* Of a cluster whose gateway was missed everybody has heard already. */
+        const struct tb_grid_cluster *cluster = &grid->clusters[grid->hosts[i].cluster];
+        for (uint32_t k = 0; k < cluster->host_count && grid->hosts[i].cluster != told; k++)
+            if (launch->missing[cluster->hosts[k]])
+                told = grid->hosts[i].cluster;
+        launch->missing[i] = true;
+        if (grid->hosts[i].cluster != told)
+            tb_launch_say(launch, "host %s of cluster %s is missing: nobody can start an agent there%s",
+                          grid->hosts[i].name, grid->clusters[grid->hosts[i].cluster].name,
+                          ". The job starts without it.");
+        told = grid->hosts[i].cluster;
+    }
+}
+
+static int open_realm(struct tb_launch *launch)
+{
+    struct tb_options *options = launch->options;
+    if (launch->missing == NULL)
+        launch->missing = calloc(options->grid->host_count + 1u, sizeof *launch->missing);
+    launch->realm = calloc(1, sizeof *launch->realm);
+    if (launch->missing == NULL || launch->realm == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", options->grid->file);
+    int rc = tb_realm_open(launch->realm, options, launch->missing);
+    if (rc == TB_OK && options->allow_missing)
+        leave_out(launch);
+    tb_host_list_close(&options->hosts);
+    return rc == TB_OK ? tb_host_list_take(&options->hosts, options->grid, launch->missing) : rc;
+}
+
+/* Who takes part, and what each is to do. */
+static int plan(struct tb_launch *launch)
+{
+    int rc = launch->options->grid != NULL ? open_realm(launch) : TB_OK;
     if (rc == TB_OK)
         rc = tb_placement_make(&launch->placement, launch->options);
+    if (rc == TB_OK && launch->realm != NULL)
+        rc = tb_realm_settle(launch->realm, launch->options, &launch->placement);
     if (rc != TB_OK)
         return rc;
     launch->host_count = launch->placement.book.host_count;
@@ -355,9 +572,35 @@ static int open_all(struct tb_launch *launch)
     return rc == TB_OK ? tb_guests_open(launch) : rc;
 }
 
+/* Before another attempt. Everything that was started has ended. */
+static void forget(struct tb_launch *launch)
+{
+    tb_timer_clear(&launch->end_timer);
+    tb_timer_clear(&launch->beat);
+    launch->loop.stop = launch->again = launch->ending = launch->killing = false;
+    launch->silent_count = launch->ready_count = launch->idle_count = launch->next_start = launch->missed_count = 0;
+    for (uint32_t i = 0; i < launch->host_count; i++)
+        free(launch->guests[i].tail);
+    free(launch->guests);
+    free(launch->order);
+    free(launch->ranks);
+    free(launch->setup.parameters);
+    free(launch->setup.own_parameters);
+    free(launch->setup.directory);
+    explicit_bzero(&launch->setup, sizeof launch->setup);
+    tb_placement_close(&launch->placement);
+    tb_realm_close(launch->realm);
+    free(launch->realm);
+    launch->guests = NULL;
+    launch->order = NULL;
+    launch->ranks = NULL;
+    launch->realm = NULL;
+}
+
 static void start(struct tb_launch *launch)
 {
     unsetenv(TB_AGENT_VARIABLE); /* we may have been started by a rank of another job */
+    launch->began = tb_clock_now_real();
     tb_timer_set(&launch->loop, &launch->start_timer, tb_param.start_timeout);
     if (launch->options->timeout > 0)
         tb_timer_set(&launch->loop, &launch->job_timer, launch->options->timeout);
@@ -367,7 +610,7 @@ static void start(struct tb_launch *launch)
     tb_guests_start(launch);
     /* With one host nobody needs an address, so it can start its ranks at once. */
     struct tb_pipe *only = &launch->guests[0].pipe;
-    if (launch->host_count == 1 && only->out >= 0) {
+    if (launch->host_count == 1 && only->out >= 0 && launch->realm == NULL) {
         tb_book_encode(&launch->placement.book, tb_pipe_begin(only, TB_CONTROL_BOOK));
         tb_pipe_end(only);
     }
@@ -382,9 +625,15 @@ int tb_launch_run(struct tb_options *options, const char *program)
     launch->options = options;
     launch->program = program;
     int rc = open_all(launch);
-    if (rc == TB_OK) {
+    if (rc == TB_OK)
+        rc = plan(launch);
+    while (rc == TB_OK) {
         start(launch);
         rc = tb_loop_run(&launch->loop);
+        if (rc != TB_OK || !launch->again || launch->verdict.weight != TB_VERDICT_NONE)
+            break;
+        forget(launch);
+        rc = plan(launch);
     }
     if (rc != TB_OK) {
         fprintf(stderr, "%s: %s\n", options->name, tb_error_story());

@@ -32,14 +32,16 @@ int tb_host_list_load(struct tb_host_list *list, const char *path);
 /* Index of the host with this name, user and port, or -1. A mere name (NULL, 0) also finds the first one that has it.
  */
 int tb_host_list_find(const struct tb_host_list *list, const char *name, const char *user, unsigned port);
-/* Adds the hosts of a grid, in the order of the file. */
-int tb_host_list_take(struct tb_host_list *list, const struct tb_grid *grid);
+/* Adds the hosts of a grid, in the order of the file; to an empty list, so that host i of the grid is entry i.
+ * `missing` (may be NULL): those that take no part carry no ranks. */
+int tb_host_list_take(struct tb_host_list *list, const struct tb_grid *grid, const bool *missing);
 void tb_host_list_close(struct tb_host_list *list);
 
 /* ---- options
  * --------------------------------------------------------------------------------------------------------------- */
 
-enum tb_map { TB_MAP_SLOT, TB_MAP_NODE };
+enum tb_map { TB_MAP_SLOT, TB_MAP_NODE, TB_MAP_CLUSTER };
+#define TB_MANUAL_LIMIT 64u
 
 /* One section of the command line, between colons. */
 struct tb_section {
@@ -68,6 +70,11 @@ struct tb_options {
     const char *launcher;     /* NULL: ssh */
     const char *program;      /* path of tombolo on other hosts; NULL: as here */
     const char *lab;          /* grid file of the lab in which the job runs; NULL: no lab */
+    const char *grid_file;    /* the job runs on the grid of this file; NULL: not given */
+    bool allow_missing;       /* hosts of the grid that cannot be started are left out */
+    uint32_t manual_count;
+    const char *manual[TB_MANUAL_LIMIT]; /* clusters that are started by hand */
+    const struct tb_grid *grid;          /* of the job, when it was read; the hosts are those of the grid then */
 };
 
 /* `words` are what follows the command's name, ended by NULL. Parameters (--set) are set at once. */
@@ -88,6 +95,8 @@ struct tb_placement {
 };
 
 int tb_placement_make(struct tb_placement *placement, struct tb_options *options);
+/* One more host, which carries no ranks; where it is in the book goes to *host. */
+void tb_placement_add(struct tb_placement *placement, const struct tb_options *options, uint32_t entry, uint32_t *host);
 void tb_placement_close(struct tb_placement *placement);
 
 /* ---- the job

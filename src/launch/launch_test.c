@@ -274,7 +274,7 @@ static void ranks_are_placed_on_a_grid(void **state)
         .site_count = 1, .cluster_count = 2, .host_count = 3, .sites = sites, .clusters = clusters, .hosts = hosts};
     assert_int_equal(parse(&options, "--lab g.yaml x"), TB_OK);
     assert_string_equal(options.lab, "g.yaml");
-    assert_int_equal(tb_host_list_take(&options.hosts, &grid), TB_OK);
+    assert_int_equal(tb_host_list_take(&options.hosts, &grid, NULL), TB_OK);
     assert_int_equal(tb_placement_make(&placement, &options), TB_OK);
     assert_int_equal(placement.book.ranks, 3);
     assert_int_equal(placement.book.host_count, 2);

@@ -19,11 +19,17 @@ const char tb_options_help[] =
     "  -H, --host LIST       hosts, as in h1:4,h2:4 or user@h3 (without a number: one rank)\n"
     "  -f, --hostfile FILE   hosts, one a line: `host slots=N` or `host:N`, and where needed\n"
     "                        user@host, port=N (of ssh), cluster=NAME; # begins a comment\n"
-    "  --map slot|node       fill host after host (default), or one rank a host in turn;\n"
-    "                        more ranks than slots go round again\n"
+    "  --map slot|node|cluster\n"
+    "                        fill host after host (default), or one rank a host in turn, or one a\n"
+    "                        cluster in turn; more ranks than slots go round again\n"
     "  --bind WHAT           bind ranks to: none (default), thread, core, numa, socket\n"
-    "  --lab GRID.yaml       run in a lab: the grid of the file, emulated on this machine, ranks on\n"
-    "                        its hosts by their slots (tombolo lab --help says more)\n"
+    "  --grid GRID.yaml      run on the clusters of a grid file, ranks on its hosts by their slots;\n"
+    "                        hosts behind gateways are reached through these\n"
+    "  --allow-missing       with --grid: start without hosts and clusters that do not answer\n"
+    "  --manual CLUSTER      with --grid: print what to type on the gateway of a cluster that cannot\n"
+    "                        be reached from here, and wait for it\n"
+    "  --lab GRID.yaml       as --grid, but in a lab: the grid of the file, emulated on this machine\n"
+    "                        (tombolo lab --help says more)\n"
     "  --launcher CMD        how to reach a host: called as `CMD host command` (default: ssh)\n"
     "  --tombolo PATH        where tombolo is on the other hosts (default: same path as here)\n"
     "\n"
@@ -59,6 +65,9 @@ enum option {
     BIND,
     LAUNCHER,
     LAB,
+    GRID,
+    ALLOW_MISSING,
+    MANUAL,
     SET,
     MAP,
     PROGRAM,
@@ -94,6 +103,9 @@ static const struct {
     {"bind-to", BIND, 1},
     {"launcher", LAUNCHER, 1},
     {"lab", LAB, 1},
+    {"grid", GRID, 1},
+    {"allow-missing", ALLOW_MISSING, 0},
+    {"manual", MANUAL, 1},
     {"set", SET, 1},
     {"map", MAP, 1},
     {"map-by", MAP, 1},
@@ -157,6 +169,20 @@ static int parse_bind(struct tb_options *options, const char *text)
             return TB_OK;
         }
     return tb_error(TB_ERR_ARGUMENT, "--bind %s: should be none, thread, core, numa or socket", text);
+}
+
+static int parse_map(struct tb_options *options, const char *text)
+{
+    static const struct {
+        const char *name;
+        enum tb_map map;
+    } names[] = {{"slot", TB_MAP_SLOT}, {"core", TB_MAP_SLOT}, {"node", TB_MAP_NODE}, {"cluster", TB_MAP_CLUSTER}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(text, names[i].name) == 0) {
+            options->map = names[i].map;
+            return TB_OK;
+        }
+    return tb_error(TB_ERR_ARGUMENT, "--map %s: should be slot, node or cluster", text);
 }
 
 static int add_variable(struct tb_section *section, const char *name, const char *value)
@@ -240,9 +266,17 @@ static int apply(struct tb_options *options, struct tb_section *section, enum op
     case SET:
         return set_parameter(values[0]);
     case MAP:
-        if (strcmp(values[0], "slot") != 0 && strcmp(values[0], "node") != 0 && strcmp(values[0], "core") != 0)
-            return tb_error(TB_ERR_ARGUMENT, "--map %s: should be slot or node", values[0]);
-        options->map = strcmp(values[0], "node") == 0 ? TB_MAP_NODE : TB_MAP_SLOT;
+        return parse_map(options, values[0]);
+    case GRID:
+        options->grid_file = values[0];
+        return TB_OK;
+    case ALLOW_MISSING:
+        options->allow_missing = true;
+        return TB_OK;
+    case MANUAL:
+        if (options->manual_count == TB_MANUAL_LIMIT)
+            return tb_error(TB_ERR_LIMIT, "--manual: more than %u clusters", TB_MANUAL_LIMIT);
+        options->manual[options->manual_count++] = values[0];
         return TB_OK;
     case TAG:
         options->tag_output = true;
@@ -363,12 +397,19 @@ static int share_hosts(struct tb_options *options)
     return TB_OK;
 }
 
-/* A lab says itself where the ranks go and how its hosts are reached. */
-static int check_lab(const struct tb_options *options)
+/* A grid file says itself where the ranks go, a lab also how its hosts are reached. */
+static int check_grid(const struct tb_options *options)
 {
     bool hosts = options->hosts.count > 0;
     for (uint32_t i = 0; i < options->section_count; i++)
         hosts = hosts || options->sections[i].hosts.count > 0;
+    if (options->grid_file != NULL && (hosts || options->lab != NULL))
+        return tb_error(TB_ERR_ARGUMENT,
+                        "--grid %s: the grid file names the hosts, so --host, --hostfile and --lab do not go with it",
+                        options->grid_file);
+    if (options->grid_file == NULL && options->lab == NULL && (options->allow_missing || options->manual_count > 0))
+        return tb_error(TB_ERR_ARGUMENT, "%s only has a meaning with --grid GRID.yaml",
+                        options->allow_missing ? "--allow-missing" : "--manual");
     if (options->lab != NULL && (hosts || options->launcher != NULL))
         return tb_error(TB_ERR_ARGUMENT,
                         "--lab %s: the grid file names the hosts, so --host, --hostfile and --launcher "
@@ -391,7 +432,7 @@ int tb_options_parse(struct tb_options *options, char **words)
             rc = take_timeout_variable(options);
             if (rc == TB_OK)
                 rc = share_hosts(options);
-            return rc == TB_OK ? check_lab(options) : rc;
+            return rc == TB_OK ? check_grid(options) : rc;
         }
         at++;
     }

@@ -77,20 +77,15 @@ struct dealer {
     uint32_t range_room;
 };
 
-static int add_host(struct dealer *dealer, int entry, uint32_t *host)
+static uint32_t append_host(struct tb_placement *placement, const struct tb_options *options, int entry)
 {
-    struct tb_book *book = &dealer->placement->book;
-    if (dealer->in_book[entry + 1] >= 0) {
-        *host = (uint32_t)dealer->in_book[entry + 1];
-        return TB_OK;
-    }
-    *host = book->host_count++;
-    dealer->in_book[entry + 1] = (int32_t)*host;
-    dealer->placement->entries[*host] = entry;
-    struct tb_host *made = &book->hosts[*host];
+    struct tb_book *book = &placement->book;
+    uint32_t host = book->host_count++;
+    placement->entries[host] = entry;
+    struct tb_host *made = &book->hosts[host];
     *made = (struct tb_host){.first_rank = book->ranks};
     if (entry >= 0) {
-        const struct tb_host_entry *from = &dealer->options->hosts.entries[entry];
+        const struct tb_host_entry *from = &options->hosts.entries[entry];
         snprintf(made->name, sizeof made->name, "%s", from->name);
         snprintf(made->place.cluster, sizeof made->place.cluster, "%s", from->cluster);
         snprintf(made->place.site, sizeof made->place.site, "%s", from->site);
@@ -98,16 +93,21 @@ static int add_host(struct dealer *dealer, int entry, uint32_t *host)
         snprintf(made->name, sizeof made->name, "localhost");
     }
     snprintf(made->place.host, sizeof made->place.host, "%.63s", made->name);
-    return TB_OK;
+    return host;
+}
+
+void tb_placement_add(struct tb_placement *placement, const struct tb_options *options, uint32_t entry, uint32_t *host)
+{
+    TB_ASSERT(entry < options->hosts.count && placement->book.host_count <= options->hosts.count);
+    *host = append_host(placement, options, (int)entry);
 }
 
 static int add_ranks(struct dealer *dealer, int entry, uint32_t count)
 {
     struct tb_book *book = &dealer->placement->book;
-    uint32_t host;
-    int rc = add_host(dealer, entry, &host);
-    if (rc != TB_OK)
-        return rc;
+    if (dealer->in_book[entry + 1] < 0)
+        dealer->in_book[entry + 1] = (int32_t)append_host(dealer->placement, dealer->options, entry);
+    uint32_t host = (uint32_t)dealer->in_book[entry + 1];
     struct tb_host *to = &book->hosts[host];
     if (to->rank_count + count > TB_HOST_RANKS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "host %s would get more than %u ranks; name more hosts or start fewer ranks",
@@ -133,9 +133,55 @@ static int add_ranks(struct dealer *dealer, int entry, uint32_t count)
     return TB_OK;
 }
 
+/* The next cluster behind that of seat `at` gets one rank, on its first host that has room. Returns the seat, or
+ * seat_count: there is no room anywhere. */
+static uint32_t choose_by_cluster(const struct dealer *dealer, const struct seat *seats, uint32_t seat_count,
+                                  uint32_t at)
+{
+    const struct tb_host_entry *entries = dealer->options->hosts.entries;
+    for (uint32_t step = 1; step <= seat_count; step++) {
+        uint32_t i = (at + step) % seat_count, first = i;
+        const char *cluster = entries[seats[i].entry].cluster;
+        /* Only where a cluster begins, so that each has one turn a round. */
+        for (uint32_t k = 0; k < i && first == i; k++)
+            if (strcmp(entries[seats[k].entry].cluster, cluster) == 0)
+                first = k;
+        for (uint32_t k = i; k < seat_count && first == i; k++)
+            if (strcmp(entries[seats[k].entry].cluster, cluster) == 0 &&
+                dealer->used[seats[k].entry + 1] < seats[k].slots)
+                return k;
+    }
+    return seat_count;
+}
+
+/* One rank a cluster in turn. */
+static int deal_by_cluster(struct dealer *dealer, const struct seat *seats, uint32_t seat_count, uint32_t count)
+{
+    uint32_t turn = seat_count - 1; /* where the cluster begins that had the last rank */
+    const struct tb_host_entry *entries = dealer->options->hosts.entries;
+    while (count > 0) {
+        uint32_t chosen = choose_by_cluster(dealer, seats, seat_count, turn);
+        if (chosen == seat_count) {
+            for (uint32_t i = 0; i < seat_count; i++)
+                dealer->used[seats[i].entry + 1] = 0;
+            continue;
+        }
+        int rc = add_ranks(dealer, seats[chosen].entry, 1);
+        if (rc != TB_OK)
+            return rc;
+        dealer->used[seats[chosen].entry + 1]++;
+        count--;
+        for (turn = 0; strcmp(entries[seats[turn].entry].cluster, entries[seats[chosen].entry].cluster) != 0;)
+            turn++;
+    }
+    return TB_OK;
+}
+
 /* Deals `count` ranks to the seats, round after round when there are more ranks than slots. */
 static int deal(struct dealer *dealer, const struct seat *seats, uint32_t seat_count, uint32_t count)
 {
+    if (dealer->options->map == TB_MAP_CLUSTER && seats[0].entry >= 0)
+        return deal_by_cluster(dealer, seats, seat_count, count);
     bool one_by_one = dealer->options->map == TB_MAP_NODE;
     while (count > 0) {
         bool moved = false;

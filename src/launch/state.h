@@ -3,10 +3,12 @@
 #define TB_LAUNCH_STATE_H
 
 #include "launch/launch.h"
+#include "launch/realm.h"
 #include "remote/remote.h"
 
-#define TB_LAUNCH_TAIL_BYTES 2048u /* of a shell's standard error, for the message when it fails */
-#define TB_LAUNCH_INPUT      65536 /* bytes of input under way */
+#define TB_LAUNCH_TAIL_BYTES 2048u         /* of a shell's standard error, for the message when it fails */
+#define TB_LAUNCH_INPUT      65536         /* bytes of input under way */
+#define TB_LAUNCH_MANUAL_NS  600000000000u /* for somebody to type a command */
 
 struct tb_launch;
 
@@ -32,8 +34,17 @@ struct tb_guest {
     char *tail;
     size_t tail_length;
     uint64_t heard;
-    uint32_t written; /* bytes of output that it may send again */
-    uint32_t *pids;   /* of its ranks, if it is a child of ours */
+    uint32_t written;        /* bytes of output that it may send again */
+    uint32_t *pids;          /* of its ranks, if it is a child of ours */
+    struct tb_guest *parent; /* whose agent starts it, and whose control stream carries its own; NULL: none */
+    uint32_t depth;          /* how many there are between us and it */
+    bool detached;           /* whoever carried its stream is gone; it is expected to come by another one */
+    bool resuming;           /* it has come, and the number of the frame that it expects is still to come: */
+    uint32_t next_have, next;
+    bool idle;            /* nothing more comes from its ranks */
+    bool manual;          /* somebody starts its agent by hand, */
+    struct tb_key key;    /* with a secret from which this is made; */
+    struct tb_line *line; /* it has come by the door, and its stream is this; else NULL */
 };
 
 /* Output that waits until standard output or error takes it. */
@@ -77,9 +88,16 @@ struct tb_launch {
     const char *program; /* path of this executable */
     sigset_t mask;       /* signals as they were */
     struct tb_watch signals;
+    struct tb_realm *realm; /* NULL: no grid */
+    struct tb_door *door;   /* for clusters that are started by hand; NULL: none */
+    uint64_t began;
+    bool *missing;         /* hosts of the grid that cannot take part */
+    uint32_t missed_count; /* of them in this attempt, with those behind them */
+    bool again;            /* this attempt is ended to be made again without them */
     uint32_t host_count;
     struct tb_guest *guests;
-    uint32_t silent_count, ready_count, next_start;
+    uint32_t *order; /* guests, the deepest first */
+    uint32_t silent_count, ready_count, idle_count, next_start;
     bool ending, killing, flushing;
     bool hurried;   /* a signal or --timeout ends the job, so readers of its output get little time */
     int interrupts; /* SIGINT and the like so far */
@@ -102,6 +120,13 @@ void tb_launch_fail(struct tb_launch *launch, enum tb_verdict_weight weight, int
 void tb_launch_say(struct tb_launch *launch, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 void tb_launch_check_done(struct tb_launch *launch);
 struct tb_guest *tb_launch_guest_of(struct tb_launch *launch, uint32_t rank);
+void tb_launch_finish(struct tb_launch *launch); /* all ranks of a grid have ended */
+/* An agent did not come to life, and this is why. The attempt fails, or is made again without its host. */
+void tb_launch_miss(struct tb_guest *guest, const char *why);
+/* An agent is gone while the job runs. True: the job goes on without it, by other ways. */
+bool tb_launch_spare(struct tb_guest *guest);
+/* Whether all have answered that will; then the job begins, or the next attempt. */
+void tb_launch_check_start(struct tb_launch *launch);
 
 /* guest.c */
 int tb_guests_open(struct tb_launch *launch);
@@ -113,7 +138,31 @@ void tb_guests_signal(struct tb_launch *launch, int signal);
 void tb_guests_flush(struct tb_launch *launch);
 void tb_guest_give_up(struct tb_guest *guest);
 bool tb_guests_gone(const struct tb_launch *launch);
-void tb_guest_take_frame(struct tb_guest *guest, struct tb_frame *frame); /* frame.c */
+void tb_guest_digest(struct tb_guest *guest, int rc); /* what its pipe has received, rc being how that went */
+void tb_guest_add_errors(struct tb_guest *guest, const char *bytes, size_t length); /* of its shell */
+void tb_guests_sort(struct tb_launch *launch);                        /* after somebody has got another parent */
+void tb_guest_ended(struct tb_guest *guest, bool exited, int status); /* its shell has */
+const char *tb_guest_cluster(const struct tb_guest *guest);           /* "": none is known */
+
+/* tunnel.c */
+void tb_tunnel_start(struct tb_guest *guest);
+void tb_tunnel_close(struct tb_guest *guest, bool now);
+bool tb_tunnel_flush(struct tb_guest *guest); /* into the pipe of its parent; true: something was moved */
+void tb_tunnel_take(struct tb_guest *parent, struct tb_reader *r);        /* TB_CONTROL_TUNNEL, */
+void tb_tunnel_take_errors(struct tb_guest *parent, struct tb_reader *r); /* _TUNNEL_ERRORS, */
+void tb_tunnel_take_attach(struct tb_guest *parent, struct tb_reader *r); /* _ATTACH, */
+void tb_tunnel_take_end(struct tb_guest *parent, struct tb_reader *r);    /* and _TUNNEL_END */
+
+/* door.c */
+int tb_door_expect(struct tb_guest *guest); /* tells the user what to type */
+void tb_line_flush(struct tb_guest *guest);
+void tb_line_close(struct tb_guest *guest);
+
+/* frame.c */
+void tb_guest_take_frame(struct tb_guest *guest, struct tb_frame *frame);
+void tb_launch_send_ways(struct tb_launch *launch);
+void tb_guest_send_anchors(struct tb_guest *guest); /* who can carry its stream if its parent is lost */
+void tb_launch_send_books(struct tb_launch *launch);
 
 /* ending.c */
 void tb_ending_rank(struct tb_launch *launch, const struct tb_ended *ended);

@@ -3,23 +3,55 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#define MS               UINT64_C(1000000)
-#define ACK_EVERY        8u        /* frames after which an acknowledgement is not delayed any more */
-#define ACK_DELAY        (MS / 2)  /* how long it may wait for a frame to ride on */
-#define RESEND_FIRST     (20 * MS) /* the timer while the round trip is unknown */
-#define RESEND_MIN       (2 * MS)
-#define RESEND_VARIATION (8 * MS) /* what a crowded machine adds to round trips is not waited for in full */
-#define RESEND_MAX       (200 * MS)
-#define RESEND_ATTEMPTS  8u /* at least so many before a process is taken for unreachable */
-#define LATER_ARRIVALS   3  /* frames that overtake one before it is taken for lost */
-#define REPAIR_LINGER    (100 * MS)
-#define LINGER_ROUNDS    100 /* of a millisecond; holds if the clock stands still */
-#define LINGER_POLLS     64
-#define GOODBYE_INTERVAL (2 * MS)
+#define MS              UINT64_C(1000000)
+#define RESEND_ATTEMPTS 8u /* at least so many before a process is taken for unreachable */
+#define LATER_ARRIVALS  3  /* frames that overtake one before it is taken for lost */
+#define LINGER_POLLS    64
+#define LATE            (50 * MS) /* wide: what a frame may need beyond the round trip and its variation */
 
-/* What a frame of kind LINK says (it has no number; all others have one, which may wrap to 0), in its length field;
- * `match` tells which frames beyond the acknowledged one are here. */
-enum { LINK_ACKNOWLEDGE, LINK_GOODBYE, LINK_GOODBYE_ANSWER };
+/* What a frame of kind LINK says (it has no number; all others have one, which may wrap to 0), in its length field.
+ * Which frames beyond the acknowledged one are here is told by `match`, in wide mode by the payload. There, `offset` is
+ * the sender's time in a probe; answers bring it back. */
+enum { LINK_ACKNOWLEDGE, LINK_GOODBYE, LINK_GOODBYE_ANSWER, LINK_PROBE };
+
+/* How patient to be. */
+struct profile {
+    uint32_t window;      /* frames to one process, a power of two */
+    uint32_t ack_every;   /* frames after which an acknowledgement is not delayed any more */
+    uint64_t ack_delay;   /* how long it may wait for a frame to ride on */
+    uint64_t first;       /* the timer while the round trip is unknown; its bounds: */
+    uint64_t least, most; /* the timer's bounds */
+    uint64_t variation;   /* of the round trip, as far as it is waited for */
+    uint64_t linger;      /* how long closing may take, */
+    int linger_rounds;    /* in rounds of a millisecond at most; holds if the clock stands still */
+    uint64_t goodbye_interval;
+};
+
+static const struct profile near_profile = {
+    .window = TB_REPAIR_WINDOW,
+    .ack_every = 8,
+    .ack_delay = MS / 2,
+    .first = 20 * MS,
+    .least = 2 * MS,
+    .most = 200 * MS,
+    .variation = 8 * MS, /* what a crowded machine adds to round trips is not waited for in full */
+    .linger = 100 * MS,
+    .linger_rounds = 100,
+    .goodbye_interval = 2 * MS,
+};
+
+static const struct profile wide_profile = {
+    .window = TB_REPAIR_WIDE_WINDOW,
+    .ack_every = TB_REPAIR_WIDE_WINDOW / 8,
+    .ack_delay = 1 * MS,
+    .first = 1000 * MS,
+    .least = 200 * MS,
+    .most = 5000 * MS,
+    .variation = TB_NEVER,
+    .linger = 2000 * MS,
+    .linger_rounds = 2000,
+    .goodbye_interval = 250 * MS,
+};
 
 /* A copy of a frame: sent and not acknowledged yet, or received too early. */
 struct copy {
@@ -31,7 +63,8 @@ struct copy {
     bool waiting;     /* to be sent, for the first time or again */
     bool arrived;     /* the other side has said so, out of order */
     uint64_t sent_at; /* for the last time */
-    char payload[];   /* and room for the check */
+    uint64_t first_at;
+    char payload[]; /* and room for the check */
 };
 
 struct repair_peer {
@@ -40,27 +73,38 @@ struct repair_peer {
     struct tb_list of_repair;
     struct tb_list active; /* in the list of those with something to do, now or later */
 
-    struct copy *out[TB_REPAIR_WINDOW]; /* by sequence number */
-    uint32_t first, next;               /* oldest frame not acknowledged; the next number to give */
-    uint32_t recover;                   /* up to here frames are suspected lost since the last timeout */
-    uint32_t waiting;                   /* how many of `out` are to be sent */
+    struct copy **out;    /* by sequence number */
+    uint32_t first, next; /* oldest frame not acknowledged; the next number to give */
+    uint32_t recover;     /* up to here frames are suspected lost since the last timeout */
+    uint32_t waiting;     /* how many of `out` are to be sent */
     size_t out_bytes;
+    uint32_t latest;   /* wide: the last frame that is known to have arrived */
+    uint64_t proved;   /* wide: what was sent before has arrived or is lost, since a probe sent then was answered */
+    uint64_t listens;  /* wide: since when, after a silence, the other side has been heard again */
+    uint64_t asked_at; /* wide: when the first probe was sent that has not been answered; 0: none */
     bool stuck[TB_STREAM_COUNT];              /* the inner transport said TB_AGAIN */
     bool wanted;                              /* so did we to the owner */
+    uint64_t slowest;                         /* wide: round trip of the slowest way */
     uint64_t round_trip, variation, patience; /* ns; patience: how long to wait before sending again */
     uint64_t timer;                           /* when that is for the oldest frame; TB_NEVER */
     uint64_t heard;                           /* last progress of the acknowledgement */
     uint32_t timeouts;
 
-    struct copy *in[TB_REPAIR_WINDOW];
-    uint32_t expected;   /* next number to hand up */
-    uint32_t unanswered; /* frames not acknowledged to the other side */
+    struct copy **in;
+    uint32_t expected;       /* next number to hand up */
+    uint32_t early;          /* frames in `in` */
+    uint32_t unanswered;     /* frames not acknowledged to the other side */
+    size_t unanswered_bytes; /* and their payload */
     bool answer_now;
+    bool astray; /* wide: the other side repeats itself, so answers may get lost: try another stream, another way */
     uint64_t answer_by;
+    uint64_t echo; /* wide: of the last probe */
 
     bool talked; /* frames were exchanged: closing says goodbye */
     bool left;   /* it has said goodbye, or is gone */
     bool broken; /* nothing more will pass, and the owner has been told */
+
+    struct copy *windows[]; /* `out` and `in` */
 };
 
 struct repair {
@@ -69,7 +113,12 @@ struct repair {
     struct tb_upcalls up; /* the owner's */
     struct tb_proc self;
     const struct tb_clock *clock;
-    bool checked; /* frames carry a check */
+    void (*arrivals)(void *context); /* the job's, see the configuration */
+    void *arrivals_context;
+    struct profile profile;
+    bool wide;
+    size_t peer_bytes; /* kept for one process and direction */
+    bool checked;      /* frames carry a check */
     bool closing;
     bool busy;    /* some active peer has something to do at once */
     bool starved; /* a frame was refused because the copies of all peers together reached their bound */
@@ -86,9 +135,9 @@ static int32_t distance(uint32_t from, uint32_t to)
     return (int32_t)(to - from);
 }
 
-static struct copy **slot(struct copy **window, uint32_t sequence)
+static struct copy **slot(const struct repair *r, struct copy **window, uint32_t sequence)
 {
-    return &window[sequence % TB_REPAIR_WINDOW];
+    return &window[sequence & (r->profile.window - 1)];
 }
 
 static void peer_wake(struct repair *r, struct repair_peer *p, uint64_t when)
@@ -134,7 +183,7 @@ static void copy_free(struct repair *r, struct copy *c)
 /* The oldest frame has arrived, or need not any more. */
 static void out_pop(struct repair *r, struct repair_peer *p)
 {
-    struct copy **c = slot(p->out, p->first);
+    struct copy **c = slot(r, p->out, p->first);
     p->waiting -= (*c)->waiting;
     p->out_bytes -= (*c)->length;
     r->outstanding--;
@@ -147,11 +196,12 @@ static void peer_forget(struct repair *r, struct repair_peer *p)
 {
     while (p->first != p->next)
         out_pop(r, p);
-    for (uint32_t i = 0; i < TB_REPAIR_WINDOW; i++) {
-        if (p->in[i] != NULL)
+    for (uint32_t i = 0; p->early > 0 && i < r->profile.window; i++)
+        if (p->in[i] != NULL) {
             copy_free(r, p->in[i]);
-        p->in[i] = NULL;
-    }
+            p->in[i] = NULL;
+            p->early--;
+        }
     p->timer = TB_NEVER;
     p->unanswered = 0;
     p->answer_now = false;
@@ -221,8 +271,13 @@ static int copy_send(struct repair *r, struct repair_peer *p, struct copy *c, ui
     if (c->sends++ > 0)
         r->counters.repeated++;
     c->sent_at = now;
-    p->unanswered = 0;
-    p->answer_now = false;
+    if (c->sends == 1)
+        c->first_at = now;
+    if (!r->wide || p->early == 0) { /* else the other side is to be told what is missing */
+        p->unanswered = 0;
+        p->unanswered_bytes = 0;
+        p->answer_now = false;
+    }
     if (p->timer == TB_NEVER)
         p->timer = now + p->patience;
     return TB_OK;
@@ -233,7 +288,7 @@ static int peer_transmit(struct repair *r, struct repair_peer *p, uint64_t now)
 {
     int count = 0;
     for (uint32_t s = p->first; p->waiting > 0 && s != p->next; s++) {
-        struct copy *c = *slot(p->out, s);
+        struct copy *c = *slot(r, p->out, s);
         if (!c->waiting || p->stuck[c->stream])
             continue;
         int result = copy_send(r, p, c, s, now);
@@ -257,17 +312,46 @@ static uint64_t arrivals(const struct repair_peer *p)
     return bits;
 }
 
+/* The same in wide mode, as bytes. Returns how many are needed. */
+static size_t arrivals_list(const struct repair *r, const struct repair_peer *p, char bytes[TB_REPAIR_WIDE_WINDOW / 8])
+{
+    size_t length = 0;
+    uint32_t seen = 0;
+    memset(bytes, 0, TB_REPAIR_WIDE_WINDOW / 8);
+    for (uint32_t i = 0; seen < p->early && i + 1 < r->profile.window; i++)
+        if (*slot(r, p->in, p->expected + 1 + i) != NULL) {
+            bytes[i / 8] = (char)((uint8_t)bytes[i / 8] | 1u << i % 8);
+            length = i / 8 + 1;
+            seen++;
+        }
+    return length;
+}
+
+/* A probe goes where bulk frames go, behind them: its answer means that they have arrived or never will. */
 static int link_send(struct repair *r, struct repair_peer *p, uint64_t what)
 {
-    struct tb_envelope envelope = {.message = {.kind = TB_KIND_LINK, .length = what, .match = arrivals(p)}};
-    char check[4];
+    struct tb_envelope envelope = {.message = {.kind = TB_KIND_LINK, .length = what}};
+    enum tb_stream stream = what == LINK_PROBE || p->astray ? TB_STREAM_BULK : TB_STREAM_SHORT;
+    char bytes[TB_REPAIR_WIDE_WINDOW / 8 + 4];
+    size_t length = 0;
+    if (r->wide) {
+        length = arrivals_list(r, p, bytes);
+        envelope.message.offset = what == LINK_PROBE ? tb_clock_now(r->clock) : p->echo;
+    } else {
+        envelope.message.match = arrivals(p);
+    }
     routing_fill(r, p, 0, &envelope);
-    check_put(check, envelope_check(0, &envelope));
-    struct tb_spans payload = tb_spans_of(check, r->checked ? sizeof(check) : 0);
-    int result = r->inner->table->send(p->inner, &envelope, &payload, TB_STREAM_SHORT, NULL);
+    if (r->checked) {
+        check_put(bytes + length, envelope_check(tb_crc32c(0, bytes, length), &envelope));
+        length += 4;
+    }
+    struct tb_spans payload = tb_spans_of(bytes, length);
+    int result = r->inner->table->send(p->inner, &envelope, &payload, stream, NULL);
     if (result == TB_OK) {
         p->unanswered = 0;
+        p->unanswered_bytes = 0;
         p->answer_now = false;
+        p->astray = false;
         r->counters.acknowledged++;
     }
     return result;
@@ -286,7 +370,7 @@ static int repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *e
     TB_ASSERT(payload->left <= r->head.max_payload);
     uint32_t length = (uint32_t)payload->left;
     struct copy *c = NULL;
-    if (p->next - p->first < TB_REPAIR_WINDOW && p->out_bytes + length <= TB_REPAIR_PEER_BYTES)
+    if (p->next - p->first < r->profile.window && p->out_bytes + length <= r->peer_bytes)
         c = copy_make(r, &envelope->message, length);
     if (c == NULL) {
         p->wanted = true;
@@ -301,7 +385,7 @@ static int repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *e
     uint64_t now = tb_clock_now(r->clock);
     if (p->first == p->next)
         p->heard = now;
-    *slot(p->out, p->next++) = c;
+    *slot(r, p->out, p->next++) = c;
     p->waiting++;
     p->out_bytes += length;
     p->talked = true;
@@ -326,12 +410,13 @@ static void round_trip_learn(struct repair_peer *p, uint64_t sample)
     }
 }
 
-static uint64_t patience_of(const struct repair_peer *p)
+static uint64_t patience_of(const struct repair *r, const struct repair_peer *p)
 {
+    const struct profile *f = &r->profile;
     if (p->round_trip == 0)
-        return RESEND_FIRST;
-    uint64_t patience = p->round_trip + (4 * p->variation < RESEND_VARIATION ? 4 * p->variation : RESEND_VARIATION);
-    return patience < RESEND_MIN ? RESEND_MIN : patience > RESEND_MAX ? RESEND_MAX : patience;
+        return f->first;
+    uint64_t patience = p->round_trip + (4 * p->variation < f->variation ? 4 * p->variation : f->variation);
+    return patience < f->least ? f->least : patience > f->most ? f->most : patience;
 }
 
 /* Sends a frame again, unless its last sending may still be answered. `sure`: later ones have arrived, so the first
@@ -346,28 +431,102 @@ static void resend(struct repair *r, struct repair_peer *p, struct copy *c, bool
     peer_busy(r, p);
 }
 
+/* Wide: remembers the slowest way, for a while. */
+static void slowest_learn(struct repair_peer *p, uint64_t sample)
+{
+    p->slowest -= p->slowest / 1024;
+    p->slowest = sample > p->slowest ? sample : p->slowest;
+}
+
+/* Wide: a frame is known now to have arrived. Returns how long it took; 0: not clear. If it was sent again, it may have
+ * been late only: then the slowest way is slower than was thought. */
+static uint64_t sample_of(struct repair_peer *p, const struct copy *c, uint64_t now)
+{
+    if (c->arrived || c->sends == 0 || c->first_at < p->listens)
+        return 0;
+    slowest_learn(p, now - c->first_at);
+    return c->sends == 1 ? now - c->first_at : 0;
+}
+
+/* Wide: the time in which a frame arrives, and its answer comes back. */
+static uint64_t answer_time(const struct repair *r, const struct repair_peer *p)
+{
+    uint64_t usual = p->round_trip > 0 ? p->round_trip + 4 * p->variation : r->profile.first;
+    usual = usual > p->slowest ? usual : p->slowest;
+    return (usual < r->profile.most ? usual : r->profile.most) + LATE;
+}
+
+/* Wide: what was under way while the other side did not listen gets the same time again. */
+static uint64_t overdue_at(const struct repair *r, const struct repair_peer *p, const struct copy *c)
+{
+    return (c->sent_at > p->listens ? c->sent_at : p->listens) + answer_time(r, p);
+}
+
+/* Wide: sends again what is known to be missing and overdue. Later arrivals alone prove nothing, since frames take
+ * several ways. Sets the timer for what is not overdue yet. */
+static bool missing_resend(struct repair *r, struct repair_peer *p, uint64_t now)
+{
+    uint64_t next = TB_NEVER;
+    bool some = false;
+    for (uint32_t s = p->first; s != p->next; s++) {
+        struct copy *c = *slot(r, p->out, s);
+        if (c->arrived || c->waiting || (distance(s, p->latest) <= 0 && c->sent_at >= p->proved))
+            continue;
+        uint64_t due = overdue_at(r, p, c);
+        if (due > now) {
+            next = due < next ? due : next;
+            continue;
+        }
+        c->waiting = some = true;
+        p->waiting++;
+    }
+    if (some)
+        peer_busy(r, p);
+    if (next < p->timer) {
+        p->timer = next;
+        peer_wake(r, p, next);
+    }
+    return some;
+}
+
+/* Wide: the other side was heard. If it was asked long ago, it has not listened meanwhile. */
+static void hear(const struct repair *r, struct repair_peer *p, uint64_t now)
+{
+    if (p->asked_at > 0 && now - p->asked_at > answer_time(r, p))
+        p->listens = now;
+    p->asked_at = 0;
+}
+
 static void acknowledge(struct repair *r, struct repair_peer *p, uint32_t up_to, uint64_t now)
 {
     uint64_t sample = 0;
+    bool repaired = false;
     if (distance(p->first, up_to) < 0 || distance(up_to, p->next) <= 0)
         return; /* an old one, or one that cannot be */
     while (distance(p->first, up_to) >= 0) {
-        struct copy *c = *slot(p->out, p->first);
-        if (c->sends == 1 && !c->arrived)
+        const struct copy *c = *slot(r, p->out, p->first);
+        repaired = repaired || c->sends > 1;
+        if (r->wide && c->sends > 1)
+            sample_of(p, c, now);
+        if (c->sends == 1 && !c->arrived && (!r->wide || c->sent_at >= p->listens))
             sample = now - c->sent_at;
         out_pop(r, p);
     }
     /* After a timeout the sample may belong to either sending, and patience stays as it grew until there is a clear
-     * one. */
-    if (sample > 0 && p->timeouts == 0) {
+     * one. In wide mode, what has waited for a frame that was lost tells nothing. */
+    if (sample > 0 && (r->wide ? !repaired : p->timeouts == 0)) {
         round_trip_learn(p, sample);
-        p->patience = patience_of(p);
+        p->patience = patience_of(r, p);
     }
+    if (distance(p->latest, up_to) > 0)
+        p->latest = up_to;
     p->heard = now;
     p->timeouts = 0;
     p->timer = p->first != p->next ? now + p->patience : TB_NEVER;
-    if (p->first != p->next && distance(p->first, p->recover) >= 0)
-        resend(r, p, *slot(p->out, p->first), false, now);
+    if (!r->wide && p->first != p->next && distance(p->first, p->recover) >= 0)
+        resend(r, p, *slot(r, p->out, p->first), false, now);
+    if (r->wide && p->first != p->next && distance(p->first, p->latest) > 0)
+        missing_resend(r, p, now);
     peer_wake(r, p, p->timer);
     if (p->wanted)
         peer_busy(r, p);
@@ -383,7 +542,7 @@ static void gaps_fill(struct repair *r, struct repair_peer *p, uint32_t up_to, u
         uint32_t s = up_to + 1 + i;
         if (distance(s, p->next) <= 0)
             continue;
-        struct copy *c = *slot(p->out, s);
+        struct copy *c = *slot(r, p->out, s);
         if (i > 0 && (arrived >> (i - 1) & 1)) {
             p->waiting -= c->waiting;
             c->waiting = false;
@@ -393,6 +552,36 @@ static void gaps_fill(struct repair *r, struct repair_peer *p, uint32_t up_to, u
             resend(r, p, c, true, now);
         }
     }
+}
+
+/* Wide: the same by the payload of an acknowledgement, and what its echo proves. */
+static void arrivals_take(struct repair *r, struct repair_peer *p, const struct tb_routing *routing, uint64_t echo,
+                          const char *bytes, size_t length, uint64_t now)
+{
+    uint64_t sample = 0;
+    if (echo > p->proved && echo <= now)
+        p->proved = echo;
+    for (size_t i = 0; i < 8 * length; i++) {
+        uint32_t s = routing->acknowledge + 2 + (uint32_t)i;
+        if (((uint8_t)bytes[i / 8] >> i % 8 & 1) == 0 || distance(p->first, s) < 0)
+            continue;
+        if (distance(s, p->next) <= 0)
+            break;
+        struct copy *c = *slot(r, p->out, s);
+        uint64_t took = sample_of(p, c, now);
+        sample = took > sample ? took : sample; /* the slowest way counts */
+        p->waiting -= c->waiting;
+        c->waiting = false;
+        c->arrived = true;
+        if (distance(p->latest, s) > 0)
+            p->latest = s;
+    }
+    if (sample > 0) {
+        round_trip_learn(p, sample);
+        p->patience = patience_of(r, p);
+    }
+    if (p->first != p->next && (distance(p->first, p->latest) > 0 || distance(p->first, p->recover) >= 0))
+        missing_resend(r, p, now);
 }
 
 /* ---- receiving -------------------------------------------------------------------------------------------------- */
@@ -407,34 +596,46 @@ static void hand_up(struct repair *r, struct repair_peer *p, const struct tb_mes
         r->up.frame(r->up.context, &p->head, NULL, &clean, payload, length);
 }
 
+/* One more frame is to be acknowledged. */
+static void owe_answer(struct repair *r, struct repair_peer *p, size_t length, uint64_t now)
+{
+    if (p->unanswered++ == 0)
+        p->answer_by = now + r->profile.ack_delay;
+    p->unanswered_bytes += length;
+    if (p->unanswered >= r->profile.ack_every || (r->wide && p->unanswered_bytes >= r->peer_bytes / 8))
+        p->answer_now = true;
+}
+
 /* Hands up the frame that was expected, and those that had waited for it. */
 static void in_order(struct repair *r, struct repair_peer *p, const struct tb_message *message, const char *payload,
                      size_t length, uint64_t now)
 {
     p->expected++;
-    if (p->unanswered++ == 0)
-        p->answer_by = now + ACK_DELAY;
-    if (p->unanswered >= ACK_EVERY)
-        p->answer_now = true;
+    owe_answer(r, p, length, now);
     hand_up(r, p, message, payload, length);
-    struct copy **next = slot(p->in, p->expected);
+    struct copy **next = slot(r, p->in, p->expected);
     while (!p->broken && *next != NULL) {
         struct copy *c = *next;
         *next = NULL;
+        p->early--;
         p->expected++;
-        p->answer_now = true;
+        p->answer_now = p->answer_now || !r->wide;
         p->unanswered++;
         hand_up(r, p, &c->envelope.message, c->payload, c->length);
         copy_free(r, c);
-        next = slot(p->in, p->expected);
+        next = slot(r, p->in, p->expected);
     }
+    p->answer_now = p->answer_now || p->unanswered >= r->profile.ack_every;
 }
 
 static void too_early(struct repair *r, struct repair_peer *p, uint32_t sequence, const struct tb_message *message,
-                      const char *payload, size_t length)
+                      const char *payload, size_t length, uint64_t now)
 {
-    struct copy **place = slot(p->in, sequence);
-    p->answer_now = true;
+    struct copy **place = slot(r, p->in, sequence);
+    if (r->wide)
+        owe_answer(r, p, length, now);
+    else
+        p->answer_now = true;
     struct copy *c = *place == NULL && length <= TB_REPAIR_PAYLOAD ? copy_make(r, message, (uint32_t)length) : NULL;
     if (c == NULL) {
         r->counters.dropped++;
@@ -442,6 +643,7 @@ static void too_early(struct repair *r, struct repair_peer *p, uint32_t sequence
     }
     memcpy(c->payload, payload, length);
     *place = c;
+    p->early++;
     r->counters.reordered++;
 }
 
@@ -467,11 +669,27 @@ static bool intact(struct repair *r, struct repair_peer *p, const struct tb_rout
     return is_proc(routing->source, p->head.proc) && is_proc(routing->destination, r->self);
 }
 
-static void link_receive(struct repair *r, struct repair_peer *p, const struct tb_routing *routing,
-                         const struct tb_message *message, uint64_t now)
+/* The other side waits for an acknowledgement in vain: whatever its frames ask for, they have come before, or it asks
+ * for nothing but this. */
+static void answer_again(struct repair *r, struct repair_peer *p)
 {
-    gaps_fill(r, p, routing->acknowledge, message->match, now);
-    if (message->length == LINK_ACKNOWLEDGE)
+    p->answer_now = true;
+    p->astray = r->wide;
+    peer_busy(r, p);
+}
+
+static void link_receive(struct repair *r, struct repair_peer *p, const struct tb_routing *routing,
+                         const struct tb_message *message, const char *payload, size_t length, uint64_t now)
+{
+    if (!r->wide)
+        gaps_fill(r, p, routing->acknowledge, message->match, now);
+    else if (!p->broken)
+        arrivals_take(r, p, routing, message->length == LINK_PROBE ? 0 : message->offset, payload, length, now);
+    if (message->length == LINK_PROBE && !p->broken && message->offset >= p->echo) {
+        p->echo = message->offset;
+        answer_again(r, p);
+    }
+    if (message->length == LINK_ACKNOWLEDGE || message->length >= LINK_PROBE)
         return;
     if (message->length == LINK_GOODBYE)
         link_send(r, p, LINK_GOODBYE_ANSWER);
@@ -493,10 +711,11 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
         return;
     }
     uint64_t now = tb_clock_now(r->clock);
+    hear(r, p, now);
     if (!p->broken)
         acknowledge(r, p, routing->acknowledge, now);
     if (message->kind == TB_KIND_LINK) {
-        link_receive(r, p, routing, message, now);
+        link_receive(r, p, routing, message, payload, length, now);
         return;
     }
     if (p->broken)
@@ -505,11 +724,11 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
     int32_t ahead = distance(p->expected, routing->sequence);
     if (ahead == 0) {
         in_order(r, p, message, payload, length, now);
-    } else if (ahead > 0 && ahead < (int32_t)TB_REPAIR_WINDOW) {
-        too_early(r, p, routing->sequence, message, payload, length);
+    } else if (ahead > 0 && ahead < (int32_t)r->profile.window) {
+        too_early(r, p, routing->sequence, message, payload, length, now);
     } else {
         r->counters.dropped++;
-        p->answer_now = true;
+        answer_again(r, p);
     }
     if (p->broken)
         return;
@@ -521,22 +740,51 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
 
 /* ---- timers ----------------------------------------------------------------------------------------------------- */
 
+/* Wide: what is known to be lost goes again. If nothing is known, a probe asks: the other side may be computing, and
+ * its silence is no failure, however long; agents judge who is gone. */
+static void timer_probe(struct repair *r, struct repair_peer *p, uint64_t now)
+{
+    p->timer = now + p->patience;
+    if (missing_resend(r, p, now) || p->timer < now + p->patience)
+        return;
+    if (link_send(r, p, LINK_PROBE) == TB_OK) {
+        p->timeouts++;
+        p->recover = p->next - 1;
+        p->asked_at = p->asked_at > 0 ? p->asked_at : now;
+    }
+    p->patience = 2 * p->patience < r->profile.most ? 2 * p->patience : r->profile.most;
+    p->timer = now + p->patience;
+}
+
 /* The oldest frame has waited too long for its acknowledgement. */
 static void timer_expired(struct repair *r, struct repair_peer *p, uint64_t now)
 {
+    if (r->wide) {
+        timer_probe(r, p, now);
+        return;
+    }
     if (p->timeouts >= RESEND_ATTEMPTS && now - p->heard > r->give_up) {
         tb_error(TB_ERR_PEER, "rank %u has not answered rank %u for %.1f s, though %u frames were sent again",
                  p->head.proc.index, r->self.index, (double)(now - p->heard) / 1e9, p->timeouts);
         peer_break(r, p, TB_ERR_PEER);
         return;
     }
-    struct copy *c = *slot(p->out, p->first);
+    struct copy *c = *slot(r, p->out, p->first);
     p->timeouts++;
     p->recover = p->next - 1;
     p->waiting += !c->waiting;
     c->waiting = true;
-    p->patience = 2 * p->patience < RESEND_MAX ? 2 * p->patience : RESEND_MAX;
+    p->patience = 2 * p->patience < r->profile.most ? 2 * p->patience : r->profile.most;
     p->timer = now + p->patience;
+}
+
+/* Worth telling the owner. In wide mode the window is long, and refilling it frame by frame costs more than a break. */
+static bool peer_has_room(const struct repair *r, const struct repair_peer *p)
+{
+    uint32_t frames = p->next - p->first;
+    if (!r->wide)
+        return frames < r->profile.window;
+    return frames <= r->profile.window - r->profile.window / 16 && p->out_bytes <= r->peer_bytes - r->peer_bytes / 16;
 }
 
 /* Does what is due for a process. Returns what was sent. */
@@ -553,10 +801,11 @@ static int peer_serve(struct repair *r, struct repair_peer *p, uint64_t now)
         if (result == TB_AGAIN) { /* no hurry: the other side repeats, and asks again */
             p->answer_now = false;
             p->unanswered = p->unanswered > 0 ? p->unanswered : 1;
-            p->answer_by = now + ACK_DELAY;
+            p->answer_by = now + r->profile.ack_delay;
+            p->astray = r->wide && !p->astray; /* perhaps the other stream has room */
         }
     }
-    if (!p->broken && p->wanted && p->next - p->first < TB_REPAIR_WINDOW) {
+    if (!p->broken && p->wanted && peer_has_room(r, p)) {
         p->wanted = false;
         r->up.writable(r->up.context, &p->head);
         count++;
@@ -630,10 +879,22 @@ static uint64_t repair_deadline(struct tb_transport *transport)
     return own < inner ? own : inner;
 }
 
+/* Wide: a process that has left, and whose goodbye was lost, never answers. When a link could not have been down for
+ * so long, there is nobody left to wait for. */
+static bool peers_silent(const struct repair *r)
+{
+    uint64_t now = tb_clock_now(r->clock);
+    struct repair_peer *p;
+    TB_LIST_EACH (p, &r->peers, struct repair_peer, of_repair)
+        if (p->first != p->next && now - p->heard < tb_param.link_patience)
+            return false;
+    return true;
+}
+
 static bool repair_idle(struct tb_transport *transport)
 {
     struct repair *r = (struct repair *)transport;
-    return r->outstanding == 0 && r->inner->table->idle(r->inner);
+    return (r->outstanding == 0 || (r->wide && peers_silent(r))) && r->inner->table->idle(r->inner);
 }
 
 static void repair_drop(struct tb_endpoint *endpoint)
@@ -650,13 +911,15 @@ static void repair_drop(struct tb_endpoint *endpoint)
 
 static struct repair_peer *peer_make(struct repair *r, struct tb_endpoint *inner)
 {
-    struct repair_peer *p = calloc(1, sizeof(*p));
+    struct repair_peer *p = calloc(1, sizeof(*p) + 2 * r->profile.window * sizeof(struct copy *));
     if (p == NULL)
         return NULL;
+    p->out = p->windows;
+    p->in = p->windows + r->profile.window;
     p->head = (struct tb_endpoint){.transport = &r->head, .proc = inner->proc};
     p->inner = inner;
     p->first = p->next = p->expected = 1;
-    p->patience = RESEND_FIRST;
+    p->patience = r->profile.first;
     p->timer = TB_NEVER;
     tb_list_init(&p->active);
     tb_list_append(&r->peers, &p->of_repair);
@@ -723,6 +986,8 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
     r->up = config->upcalls;
     r->self = config->self;
     r->clock = config->clock;
+    r->arrivals = config->arrivals;
+    r->arrivals_context = config->connect_context;
     r->next_timer = TB_NEVER;
     r->give_up = tb_param.link_timeout;
     tb_list_init(&r->peers);
@@ -739,6 +1004,9 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
         free(r);
         return error;
     }
+    r->wide = r->inner->wide;
+    r->profile = r->wide ? wide_profile : near_profile;
+    r->peer_bytes = r->wide ? tb_param.relay_window : TB_REPAIR_PEER_BYTES;
     r->checked = (r->inner->capabilities & TB_CAP_INTEGRITY) == 0;
     uint32_t payload = r->inner->max_payload - (r->checked ? sizeof(uint32_t) : 0);
     r->head = (struct tb_transport){.table = &tb_transport_repair, .capabilities = TB_CAP_DEPENDABLE};
@@ -768,19 +1036,21 @@ static uint32_t goodbyes_missing(const struct repair *r)
 
 static void repair_linger(struct repair *r)
 {
-    uint64_t until = tb_clock_now(r->clock) + REPAIR_LINGER, say = 0;
-    for (int round = 0; round < LINGER_ROUNDS; round++) {
+    uint64_t until = tb_clock_now(r->clock) + r->profile.linger, say = 0;
+    for (int round = 0; round < r->profile.linger_rounds; round++) {
         uint64_t now = tb_clock_now(r->clock);
         if (now >= until)
             break;
         if (now >= say) {
             goodbyes_send(r);
-            say = now + GOODBYE_INTERVAL;
+            say = now + r->profile.goodbye_interval;
         }
         for (int i = 0; i < LINGER_POLLS && r->inner->table->poll(r->inner) > 0; i++)
             continue;
-        if (goodbyes_missing(r) == 0)
+        if (goodbyes_missing(r) == 0 && (!r->wide || r->inner->table->idle(r->inner)))
             break;
+        if (r->wide && r->arrivals != NULL) /* a gateway may have to connect to us before it can pass on an answer */
+            r->arrivals(r->arrivals_context);
         struct pollfd wait = {.fd = r->inner->table->descriptor(r->inner), .events = POLLIN};
         poll(&wait, wait.fd >= 0, 1);
     }

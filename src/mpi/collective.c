@@ -24,6 +24,13 @@ static uint64_t basic_elements(const struct tb_buffer *buffer, uint64_t *bytes)
     return even ? buffer->count * type->elements : tb_buffer_bytes(buffer);
 }
 
+/* Whether elements are short enough to go through common memory. */
+static bool common_possible(const struct tb_collective *what)
+{
+    bool row = what->operation == TB_OPERATION_REDUCE_SCATTER || what->operation == TB_OPERATION_REDUCE_SCATTER_BLOCK;
+    return what->element_bytes <= TB_COMMON_ELEMENT && (!row || what->element_bytes * what->size <= TB_COMMON_ROW);
+}
+
 int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding,
                  const struct tb_program **program)
 {
@@ -34,7 +41,7 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
         return error;
     what->size = comm->size;
     what->rank = comm->rank;
-    what->common = !binding->numbered && tb_channel_common(comm->channel) && what->element_bytes <= TB_COMMON_ELEMENT;
+    what->common = !binding->numbered && tb_channel_common(comm->channel) && common_possible(what);
     binding->operation = (uint8_t)what->operation;
     if (__builtin_expect(comm->inter, 0)) {
         what->inter = true;
@@ -185,7 +192,9 @@ static int call_tables(struct tb_call *call)
     if (call->tables != NULL)
         return MPI_SUCCESS;
     size_t blocks = (size_t)call->blocks[TB_SYMBOL_IN] + call->blocks[TB_SYMBOL_OUT];
-    call->tables = calloc(blocks + 1, sizeof *call->tables);
+    /* Those that are kept are looked through as a whole. */
+    call->tables = call->form->kind == TB_FORM_BLOCKING ? malloc((blocks + 1) * sizeof *call->tables)
+                                                        : calloc(blocks + 1, sizeof *call->tables);
     if (call->tables != NULL)
         return MPI_SUCCESS;
     return tb_raise(call->comm, MPI_ERR_NO_MEM, call->form->call, "out of memory for tables of %zu blocks", blocks);

@@ -35,10 +35,16 @@ static void lost(void *context, struct tb_proc proc, int error)
     tb_engine_lost(tb_self.engine, proc, error);
 }
 
+static void ways(void *context)
+{
+    tb_engine_ways(tb_self.engine);
+}
+
 /* A rank without its agent is no longer part of a job: it ends at once, and nobody is left who could be told. */
 static int control_ready(void *context)
 {
-    static const struct tb_job_events events = {.connection = connection, .refused = refused, .lost = lost};
+    static const struct tb_job_events events = {
+        .connection = connection, .refused = refused, .lost = lost, .ways = ways};
     int error = tb_job_poll(&tb_self.job, &events);
     if (error < 0) {
         fprintf(stderr, "tombolo: rank %u on %s, process %d: %s; this rank ends\n", tb_self.job.self.index,
@@ -59,6 +65,70 @@ static bool is_local(void *context, struct tb_proc proc)
     return tb_book_host_of(&job->book, proc.index) == tb_book_host_of(&job->book, job->self.index);
 }
 
+/* ---- ways to other hosts --------------------------------------------------------------------------------------------
+ */
+
+static const struct tb_way *way_to(const struct tb_job *job, struct tb_proc proc, uint32_t *host, bool *own)
+{
+    *host = tb_book_host_of(&job->book, proc.index);
+    *own = *host == tb_book_host_of(&job->book, job->self.index);
+    return tb_ways_to(&job->ways, &job->book, *host);
+}
+
+static int no_way(const struct tb_job *job, struct tb_proc proc, uint32_t host)
+{
+    return tb_error(TB_ERR_PEER,
+                    "rank %u on %s cannot be reached from rank %u on %s: neither host can connect to the other, and no "
+                    "gateway leads there",
+                    proc.index, job->book.hosts[host].name, job->self.index, job->host);
+}
+
+static int reach(void *context, struct tb_proc proc)
+{
+    const struct tb_job *job = context;
+    uint32_t host;
+    bool own;
+    const struct tb_way *way = way_to(job, proc, &host, &own);
+    if (own)
+        return tb_self.use_tcp ? TB_REACH_DIRECT : TB_REACH_RELAYED;
+    if (way->means == TB_WAY_NONE)
+        return no_way(job, proc, host);
+    bool direct = way->means != TB_WAY_RELAYED && !tb_param.forbid_direct && tb_self.use_tcp;
+    return direct ? TB_REACH_DIRECT : TB_REACH_RELAYED;
+}
+
+/* Whether the next hop already is in another cluster, so that the stream to it crosses a wide area. */
+static bool is_far(const struct tb_job *job, const struct tb_way *way)
+{
+    const struct tb_host *hosts = job->book.hosts;
+    const char *here = hosts[tb_book_host_of(&job->book, job->self.index)].place.cluster;
+    for (uint32_t i = 0; i < way->hop_count; i++)
+        if (strcmp(hosts[way->hops[i]].place.cluster, here) != 0)
+            return true;
+    return false;
+}
+
+/* The agents that pass something on to a process. It is the host's own agent, which finds a way, for a process that
+ * could be reached directly if that were not forbidden, or that once could not; and where this host is itself the last
+ * one of its cluster, since only agents encrypt, compress and use several streams. */
+static int hops(void *context, struct tb_proc proc, struct tb_proc *agents)
+{
+    _Static_assert(TB_WAYS_HOPS_LIMIT <= TB_RELAY_HOPS_LIMIT, "every hop of a way fits");
+    const struct tb_job *job = context;
+    uint32_t host;
+    bool own;
+    const struct tb_way *way = way_to(job, proc, &host, &own);
+    if (!own && way->means == TB_WAY_NONE)
+        return no_way(job, proc, host);
+    if (own || way->means != TB_WAY_RELAYED || tb_param.forbid_direct || is_far(job, way)) {
+        agents[0] = (struct tb_proc){job->self.job, TB_PROC_AGENT | tb_book_host_of(&job->book, job->self.index)};
+        return 1;
+    }
+    for (uint32_t i = 0; i < way->hop_count; i++)
+        agents[i] = (struct tb_proc){job->self.job, TB_PROC_AGENT | way->hops[i]};
+    return way->hop_count;
+}
+
 /* ---- starting ------------------------------------------------------------------------------------------------------
  */
 
@@ -72,13 +142,18 @@ static int choose_transports(struct tb_engine_config *config)
             config->use_shm = true;
         else if (n == 3 && strncmp(list, "tcp", n) == 0)
             config->use_tcp = true;
+        else if (n == 5 && strncmp(list, "relay", n) == 0)
+            config->use_relay = true;
         else
-            return tb_error(TB_ERR_ARGUMENT, "transports=%s: there is no transport \"%.*s\"; there are shm and tcp",
+            return tb_error(TB_ERR_ARGUMENT,
+                            "transports=%s: there is no transport \"%.*s\"; there are shm, tcp and relay",
                             tb_param.transports, (int)n, list);
         list += n + (list[n] == ',');
     }
     config->use_shm = config->use_shm && tb_self.job.segment != NULL;
     config->use_tcp = config->use_tcp && tb_self.job.control >= 0;
+    config->use_relay = config->use_relay && tb_self.job.control >= 0;
+    tb_self.use_tcp = config->use_tcp || !config->use_relay;
     return TB_OK;
 }
 
@@ -96,10 +171,13 @@ static int open_engine(void)
                       .doorbells = job->doorbells,
                       .connect = ask_connection,
                       .connect_context = job,
+                      .hops = hops,
+                      .hops_context = job,
                       .fault = tb_param.fault},
         .processes = job->size,
         .threaded = !tb_self.single,
         .is_local = is_local,
+        .reach = reach,
         .control = job->control,
         .control_ready = control_ready,
         .context = job,

@@ -44,6 +44,12 @@ static const struct {
      offsetof(struct tb_counters, yields)},
     {"sleeps", "times that a waiting thread went to sleep", MPI_T_PVAR_CLASS_COUNTER,
      offsetof(struct tb_counters, sleeps)},
+    {"relayed", "frames that were sent through gateways", MPI_T_PVAR_CLASS_COUNTER,
+     offsetof(struct tb_counters, relayed)},
+    {"repeated", "frames through gateways that were sent again", MPI_T_PVAR_CLASS_COUNTER,
+     offsetof(struct tb_counters, repeated)},
+    {"reordered", "frames through gateways that had to wait for an earlier one", MPI_T_PVAR_CLASS_COUNTER,
+     offsetof(struct tb_counters, reordered)},
 };
 #define COUNTERS ((uint32_t)(sizeof counters / sizeof counters[0]))
 _Static_assert(sizeof counters / sizeof counters[0] == sizeof(struct tb_counters) / sizeof(uint64_t),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PLACES     64u /* a power of two */
 #define KEPT_LEAST 4u  /* programs that a communicator has room for at first */
 #define KEPT_LIMIT 64u /* and at most */
 
@@ -40,7 +41,9 @@ struct tb_planner {
     uint32_t size, rank;
     struct tb_preference *wishes; /* of the communicator's info object, for each operation; NULL: none */
     uint64_t ticks;
-    uint32_t recent; /* the last one found: a loop asks for the same again */
+    uint32_t recent; /* the last one found: it is released next */
+    /* Where those of a key were found last: a loop asks for the same again, perhaps with changing roots. */
+    uint32_t places[PLACES];
     uint32_t kept_room;
     struct kept *kept;
     struct loose *loose;
@@ -145,13 +148,22 @@ static bool kept_is(const struct kept *k, const struct key *key)
            k->key.size_class == key->size_class && k->key.flags == key->flags;
 }
 
+static uint32_t *place_of(struct tb_planner *p, const struct key *key)
+{
+    uint32_t hash = (key->root * 31 + key->operation) * 31 + key->size_class;
+    return &p->places[(hash ^ key->flags << 4) % PLACES];
+}
+
 static struct kept *kept_find(struct tb_planner *p, const struct key *key)
 {
-    if (kept_is(&p->kept[p->recent], key))
-        return &p->kept[p->recent];
+    uint32_t *place = place_of(p, key);
+    if (kept_is(&p->kept[*place], key)) {
+        p->recent = *place;
+        return &p->kept[*place];
+    }
     for (uint32_t i = 0; i < p->kept_room; i++)
         if (kept_is(&p->kept[i], key)) {
-            p->recent = i;
+            p->recent = *place = i;
             return &p->kept[i];
         }
     return NULL;
@@ -196,7 +208,7 @@ static int program_keep(struct tb_planner *p, const struct key *key, const struc
         kept_count(p, k);
         tb_program_free(k->program);
         *k = (struct kept){.key = *key, .program = made, .users = 1, .used = ++p->ticks, .calls = 1, .choice = *choice};
-        p->recent = (uint32_t)(k - p->kept);
+        p->recent = *place_of(p, key) = (uint32_t)(k - p->kept);
         return TB_OK;
     }
     struct loose *l = malloc(sizeof *l);

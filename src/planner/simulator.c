@@ -5,6 +5,10 @@
 
 #define WINDOW_LIMIT 32u /* of the executor, for steps that ask for all pieces at once */
 #define NONE         UINT32_MAX
+#define FLOWS_HOSTS  512u /* among more hosts, queues are taken for endless */
+#define FIRST_BURST                                                                                                    \
+    28960u /* bytes that TCP has sent before it can hear of a loss: ten segments, and ten more for their answers */
+#define HEADER_BYTES 64u
 
 enum event_kind {
     EVENT_DONE,   /* an item of the step is finished */
@@ -52,6 +56,13 @@ struct host {
     struct core *cores; /* NULL: every rank has its own */
 };
 
+/* What one host sends to another, and so holds in the queue of the switch in front of that one's port: TCP adapts each
+ * connection to what it finds, but what many send at first may be too much, and who loses all of little waits for long.
+ */
+struct flow {
+    uint64_t until, bytes;
+};
+
 struct composite {
     uint32_t edge, come, first;
 };
@@ -68,7 +79,8 @@ struct simulator {
     uint64_t *busy;    /* until when each rank is */
     uint64_t *loads;   /* time for which each rank was busy */
     struct host *hosts;
-    struct port *wide; /* between clusters, and the wire of a hub */
+    struct port *wide;  /* between clusters, and the wire of a hub */
+    struct flow *flows; /* to host * host_count + from host; NULL: queues are endless */
     struct core *cores;
     struct event *heap;
     uint32_t heap_count, heap_room, order;
@@ -278,6 +290,26 @@ static uint64_t own_gap(const struct simulator *m, uint32_t rank, uint64_t bytes
     return tb_cost_at(&tb_costs_link(m->s->costs, cluster, cluster)->gap, bytes);
 }
 
+/* When a message has got through the queue in front of a port, from `first` on if that has room, at `here`. */
+static uint64_t queue_pass(struct simulator *m, uint32_t to, uint32_t from, uint64_t bytes, uint64_t first,
+                           uint64_t here)
+{
+    if (m->flows == NULL)
+        return here;
+    uint32_t hosts = m->s->shape->host_count;
+    struct flow *flows = m->flows + (size_t)to * hosts, *mine = &flows[from];
+    uint64_t held = mine->until > first ? mine->bytes : 0;
+    held = bytes > FIRST_BURST - held ? FIRST_BURST : held + bytes;
+    held = held + HEADER_BYTES > FIRST_BURST ? FIRST_BURST : held + HEADER_BYTES;
+    mine->bytes = held;
+    for (uint32_t i = 0; i < hosts; i++)
+        held += i != from && flows[i].until > first ? flows[i].bytes : 0;
+    if (held > m->s->costs->queue)
+        here = tb_cost_add(here, m->s->costs->loss);
+    mine->until = here;
+    return here;
+}
+
 static void message_cross(struct simulator *m, const struct event *e)
 {
     struct step *f = &m->steps[e->step], *to = &m->steps[f->partner];
@@ -301,6 +333,9 @@ static void message_cross(struct simulator *m, const struct event *e)
     uint64_t latency = f->link->latency, first = tb_cost_add(begin, latency);
     uint64_t here = hub ? tb_cost_add(left, latency) : tb_cost_add(port_take(&in->in, first, gap_in, is_short), gap_in);
     here = later(here, tb_cost_add(left, latency));
+    if (!hub)
+        here = queue_pass(m, tb_group_shape_host(shape, to->rank), tb_group_shape_host(shape, f->rank), e->bytes, first,
+                          here);
     /* A long message has left when the other side has taken it; a short one waits in the kernel. */
     uint64_t sent = is_short ? e->until : later(e->until, later(left, here - latency));
     uint64_t copying = to->own - to->own_first;
@@ -312,7 +347,7 @@ static void message_cross(struct simulator *m, const struct event *e)
 /* ---- composite steps --------------------------------------------------------------------------------------------- */
 
 /* How long it takes once all have come: see struct tb_contract. */
-static uint64_t composite_time(const struct simulator *m, const struct step *f, uint64_t bytes)
+static uint64_t composite_time(const struct simulator *m, const struct step *f, uint64_t bytes, uint64_t everyone)
 {
     const struct tb_costs *costs = m->s->costs;
     const struct tb_group_shape *shape = m->s->shape;
@@ -325,9 +360,6 @@ static uint64_t composite_time(const struct simulator *m, const struct step *f, 
     } else {
         /* Within a host a pass is everyone's copying, which its memory must carry; a flag that is seen is all that
          * there is to receive. */
-        uint64_t everyone;
-        if (__builtin_mul_overflow(bytes, shape->size, &everyone))
-            everyone = UINT64_MAX;
         pass = tb_cost_at(&costs->memory, everyone);
         if (pass == 0)
             pass = tb_cost_at(&link->send, bytes) - tb_cost_at(&link->send, 0);
@@ -357,14 +389,16 @@ static void composite_come(struct simulator *m, uint32_t step, uint64_t now)
     c->first = step;
     if (++c->come < m->ranks)
         return;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, everyone = 0;
     for (uint32_t k = c->first; k != NONE; k = m->steps[k].partner) {
         const struct step *g = &m->steps[k];
         const struct tb_program *p = m->s->programs[g->rank];
-        bytes = later(bytes, slice_bytes(m, p, g->about, &g->about->slice, 0));
-        bytes = later(bytes, slice_bytes(m, p, g->about, &g->about->other, 0));
+        uint64_t given = slice_bytes(m, p, g->about, &g->about->slice, 0);
+        uint64_t its = later(given, slice_bytes(m, p, g->about, &g->about->other, 0));
+        bytes = later(bytes, its);
+        everyone = everyone > UINT64_MAX - its ? UINT64_MAX : everyone + its;
     }
-    uint64_t end = tb_cost_add(now, composite_time(m, f, bytes));
+    uint64_t end = tb_cost_add(now, composite_time(m, f, bytes, everyone));
     for (uint32_t k = c->first; k != NONE; k = m->steps[k].partner) {
         m->busy[m->steps[k].rank] = later(m->busy[m->steps[k].rank], end);
         event_push(m, EVENT_DONE, k, end, 0, 0);
@@ -582,9 +616,12 @@ static int simulator_open(struct simulator *m)
     m->wide = calloc((size_t)shape->cluster_count * shape->cluster_count, sizeof *m->wide);
     m->heap = malloc(m->heap_room * sizeof *m->heap);
     bool crowded = cores > 0 && shape->most > cores;
+    bool queues = m->s->costs->queue > 0 && shape->host_count > 2 && shape->host_count <= FLOWS_HOSTS;
+    m->flows = queues ? calloc((size_t)shape->host_count * shape->host_count, sizeof *m->flows) : NULL;
     m->cores = crowded ? calloc((size_t)shape->host_count * cores, sizeof *m->cores) : NULL;
     if (m->steps == NULL || m->firsts == NULL || m->left == NULL || m->waiting == NULL || m->busy == NULL ||
-        m->loads == NULL || m->hosts == NULL || m->wide == NULL || m->heap == NULL || (crowded && m->cores == NULL))
+        m->loads == NULL || m->hosts == NULL || m->wide == NULL || m->heap == NULL || (crowded && m->cores == NULL) ||
+        (queues && m->flows == NULL))
         return tb_error(TB_ERR_MEMORY, "no memory to simulate %u ranks", m->ranks);
     int error = steps_fill(m);
     if (error != TB_OK)
@@ -652,6 +689,7 @@ int tb_simulate(struct tb_simulation *s)
     free(m.loads);
     free(m.hosts);
     free(m.wide);
+    free(m.flows);
     free(m.heap);
     free(m.cores);
     return error;

@@ -277,6 +277,25 @@ static void hosts_of_a_hub_share_its_wire(void **state)
     }
 }
 
+/* What many hosts send to one at the same time does not fit into the switch; what one sends in many pieces does. */
+static void many_senders_overrun_a_switch(void **state)
+{
+    struct network n;
+    const uint64_t bytes = 20000;
+    network_open(&n, 8, 8);
+    n.costs.queue = 65536;
+    n.costs.loss = 1000000000 * NS;
+    assert_true(time_of(&n, TB_OPERATION_GATHER, "linear", 0, bytes, true) > n.costs.loss);
+    assert_true(time_of(&n, TB_OPERATION_GATHER, "bounded", 2, bytes, true) < n.costs.loss);
+    assert_true(time_of(&n, TB_OPERATION_GATHER, "linear", 0, 1000, true) < n.costs.loss);
+    assert_true(time_of(&n, TB_OPERATION_BCAST, "chain", 1000, 100 * bytes, false) < n.costs.loss);
+    assert_true(time_of(&n, TB_OPERATION_ALLTOALL, "pairwise", 0, bytes, true) < n.costs.loss);
+    uint64_t lossy = time_of(&n, TB_OPERATION_GATHER, "linear", 0, bytes, true);
+    n.costs.queue = 0;
+    assert_int_equal(time_of(&n, TB_OPERATION_GATHER, "linear", 0, bytes, true) + n.costs.loss, lossy);
+    network_close(&n);
+}
+
 static void composite_steps_wait_for_all(void **state)
 {
     struct network n;
@@ -437,6 +456,7 @@ int main(void)
         cmocka_unit_test(short_messages_overtake),
         cmocka_unit_test(clusters_share_their_link),
         cmocka_unit_test(hosts_of_a_hub_share_its_wire),
+        cmocka_unit_test(many_senders_overrun_a_switch),
         cmocka_unit_test(composite_steps_wait_for_all),
         cmocka_unit_test(what_never_ends_is_found_out),
         cmocka_unit_test(curves_are_straight_between_points),

@@ -58,23 +58,78 @@ enum tb_step_kind {
  *   BCAST      `other` of all but the root is then `slice` of the root
  *   REDUCE     `other` of the root is the reduction of everyone's `slice`, piece by piece
  *   ALLREDUCE  `other` of everyone is that
- * Reductions combine in the order of ranks, unless the operation is commutative. The step is one item: its pieces are
- * joined. */
+ *   SCAN       `other` is the reduction of the slices of this rank and all before it
+ *   EXSCAN     the same without this rank; rank 0 gets nothing
+ * Of the others a block is one piece, whose length may be another for each pair of ranks; who gives and who gets it
+ * must know it. GATHER          block k of `other` of the root is `slice`, one block, of rank k ALLGATHER       `other`
+ * of everyone is that SCATTER         `other`, one block, is block k of `slice` of the root, on rank k; the root may go
+ * without ALLTOALL        block k of `other` of rank i is block i of `slice` of rank k REDUCE_SCATTER  `other`, one
+ * block, of rank i is the reduction of everyone's block i Reductions combine in the order of ranks, unless the
+ * operation is commutative. The step is one item: its pieces are joined. */
 enum tb_composite {
     TB_COMPOSITE_BARRIER,
     TB_COMPOSITE_BCAST,
     TB_COMPOSITE_REDUCE,
     TB_COMPOSITE_ALLREDUCE,
+    TB_COMPOSITE_SCAN,
+    TB_COMPOSITE_EXSCAN,
+    TB_COMPOSITE_GATHER,
+    TB_COMPOSITE_ALLGATHER,
+    TB_COMPOSITE_SCATTER,
+    TB_COMPOSITE_ALLTOALL,
+    TB_COMPOSITE_REDUCE_SCATTER,
     TB_COMPOSITE_COUNT
 };
 
+/* Whether `getter` gets something of what `giver` gives, which may be itself. */
+static inline bool tb_composite_takes(enum tb_composite composite, uint32_t root, uint32_t getter, uint32_t giver)
+{
+    switch (composite) {
+    case TB_COMPOSITE_BARRIER:
+        return false;
+    case TB_COMPOSITE_BCAST:
+        return giver == root && getter != root;
+    case TB_COMPOSITE_REDUCE:
+    case TB_COMPOSITE_GATHER:
+        return getter == root;
+    case TB_COMPOSITE_SCAN:
+        return giver <= getter;
+    case TB_COMPOSITE_EXSCAN:
+        return giver < getter;
+    case TB_COMPOSITE_SCATTER:
+        return giver == root;
+    default:
+        return true;
+    }
+}
+/* Whether a giver has a block for each rank, or a getter a block of each. */
+static inline bool tb_composite_deals(enum tb_composite composite)
+{
+    return composite >= TB_COMPOSITE_SCATTER;
+}
+static inline bool tb_composite_collects(enum tb_composite composite)
+{
+    return composite == TB_COMPOSITE_GATHER || composite == TB_COMPOSITE_ALLGATHER ||
+           composite == TB_COMPOSITE_ALLTOALL;
+}
+static inline bool tb_composite_reduces(enum tb_composite composite)
+{
+    return composite == TB_COMPOSITE_REDUCE || composite == TB_COMPOSITE_ALLREDUCE || composite == TB_COMPOSITE_SCAN ||
+           composite == TB_COMPOSITE_EXSCAN || composite == TB_COMPOSITE_REDUCE_SCATTER;
+}
+
 /* Who carries a composite step out, and what it costs, for the simulator: a rank is done `rounds` latencies after the
  * last one came, plus the time in which the bytes pass `passes` times through one port, both of the widest level that
- * the ranks span. Within a host everyone's bytes pass through its memory. */
+ * the ranks span. Within a host everyone's bytes, those that it gives or those that it gets, whichever are more, pass
+ * through its memory. */
 enum tb_driver {
-    TB_DRIVER_COMMON /* through memory that all ranks share; elements of reductions up to TB_COMMON_ELEMENT bytes */
+    /* Through memory that all ranks share; elements of reductions up to TB_COMMON_ELEMENT bytes, and as many ranks as
+     * TB_COMMON_DEALS where a block is for one rank; there so many elements are TB_COMMON_ROW bytes at most. */
+    TB_DRIVER_COMMON
 };
 #define TB_COMMON_ELEMENT 4096u
+#define TB_COMMON_DEALS   64u
+#define TB_COMMON_ROW     16384u
 
 struct tb_contract {
     uint8_t composite; /* enum tb_composite */

@@ -146,8 +146,7 @@ static int program_check(const struct validator *c, uint32_t rank)
     for (uint32_t i = 0; i < p->step_count; i++) {
         const struct tb_step *s = &p->steps[i];
         bool reduces = s->kind == TB_STEP_REDUCE ||
-                       (s->kind == TB_STEP_COMPOSITE && (s->contract.composite == TB_COMPOSITE_REDUCE ||
-                                                         s->contract.composite == TB_COMPOSITE_ALLREDUCE));
+                       (s->kind == TB_STEP_COMPOSITE && tb_composite_reduces((enum tb_composite)s->contract.composite));
         if (reduces && c->v->combine == NULL)
             return tb_error(TB_ERR_UNSUPPORTED, "rank %u, step %u: kind %d is not validated", rank, i, (int)s->kind);
         int error = slice_check(r, rank, i, &s->slice);
@@ -418,52 +417,104 @@ static uint32_t composite_find(const struct tb_program *p, const struct tb_step 
     return STEP_LOST;
 }
 
-/* Which ranks give, and which get. */
-static bool composite_gives(const struct tb_step *s, uint32_t rank)
+static enum tb_composite composite_of(const struct tb_step *s)
 {
-    return s->contract.composite == TB_COMPOSITE_BCAST ? rank == s->peer
-                                                       : s->contract.composite != TB_COMPOSITE_BARRIER;
+    return (enum tb_composite)s->contract.composite;
 }
 
-static bool composite_gets(const struct tb_step *s, uint32_t rank)
+/* How many pieces a rank gives to all, or to each rank, and gets: of steps with data for all, `pieces`. */
+static uint32_t composite_given(const struct validator *c, const struct tb_step *s, uint32_t rank, uint32_t pieces)
 {
-    switch (s->contract.composite) {
-    case TB_COMPOSITE_BCAST:
-        return rank != s->peer;
-    case TB_COMPOSITE_REDUCE:
-        return rank == s->peer;
-    default:
-        return s->contract.composite == TB_COMPOSITE_ALLREDUCE;
-    }
+    bool only = composite_of(s) == TB_COMPOSITE_BCAST || composite_of(s) == TB_COMPOSITE_SCATTER;
+    if (composite_of(s) == TB_COMPOSITE_BARRIER || (only && rank != s->peer))
+        return 0;
+    return composite_of(s) < TB_COMPOSITE_GATHER ? pieces : tb_composite_deals(composite_of(s)) ? c->v->ranks : 1;
+}
+
+static uint32_t composite_got(const struct validator *c, const struct tb_step *s, uint32_t rank, uint32_t pieces)
+{
+    bool gets = false;
+    for (uint32_t from = 0; from < c->v->ranks; from++)
+        gets = gets || tb_composite_takes(composite_of(s), s->peer, rank, from);
+    if (!gets)
+        return 0;
+    return composite_of(s) < TB_COMPOSITE_GATHER ? pieces : tb_composite_collects(composite_of(s)) ? c->v->ranks : 1;
 }
 
 static int composite_check(const struct validator *c, uint32_t rank, const struct tb_step *s, uint32_t pieces)
 {
-    bool wrong = s->slice.count != (composite_gives(s, rank) ? pieces : 0) ||
-                 s->other.count != (composite_gets(s, rank) ? pieces : 0);
-    if (wrong || s->contract.composite >= TB_COMPOSITE_COUNT || s->peer >= c->v->ranks)
+    uint32_t got = composite_got(c, s, rank, pieces);
+    bool without = composite_of(s) == TB_COMPOSITE_SCATTER && rank == s->peer && s->other.count == 0;
+    bool wrong = s->slice.count != composite_given(c, s, rank, pieces) || (s->other.count != got && !without);
+    bool many = tb_composite_deals(composite_of(s)) && c->v->ranks > TB_COMMON_DEALS;
+    if (wrong || many || s->contract.composite >= TB_COMPOSITE_COUNT || s->peer >= c->v->ranks)
         return tb_error(TB_ERR_ARGUMENT, "rank %u: a composite step gives %u pieces and gets %u of %u", rank,
                         s->slice.count, s->other.count, pieces);
     return TB_OK;
 }
 
-/* What a composite makes of the k-th piece of all ranks. */
-static int composite_piece(struct validator *c, const struct tb_step *like, uint32_t k, uint64_t *result)
+static const struct tb_step *composite_step(const struct validator *c, uint32_t rank, const struct tb_step *like)
 {
+    const struct tb_program *p = c->ranks[rank].program;
+    return &p->steps[composite_find(p, like)];
+}
+
+/* The piece that `from` gives to `to`, which gets it as its k-th one. */
+static uint32_t piece_given(const struct tb_step *s, uint32_t to, uint32_t k)
+{
+    enum tb_composite what = composite_of(s);
+    return tb_slice_piece(&s->slice, what < TB_COMPOSITE_GATHER ? k : tb_composite_deals(what) ? to : 0);
+}
+
+static int lengths_check(const struct validator *c, uint32_t from, const struct tb_step *given, uint32_t to,
+                         const struct tb_step *got, uint32_t k)
+{
+    if (c->v->length == NULL)
+        return TB_OK;
+    uint64_t gives = piece_length(c, from, given->slice.symbol, piece_given(given, to, k));
+    uint64_t gets = piece_length(c, to, got->other.symbol, tb_slice_piece(&got->other, k));
+    if (gives == gets || gives == TB_LENGTH_ANY || gets == TB_LENGTH_ANY)
+        return TB_OK;
+    return tb_error(TB_ERR_MISMATCH, "rank %u gives a composite step %llu elements where rank %u has room for %llu",
+                    from, (unsigned long long)gives, to, (unsigned long long)gets);
+}
+
+/* What a composite makes of everyone's pieces for the k-th piece of a rank. */
+static int composite_piece(struct validator *c, const struct tb_step *like, uint32_t to, uint32_t k, uint64_t *result)
+{
+    const struct tb_step *got = composite_step(c, to, like);
+    bool collects = tb_composite_collects(composite_of(like));
     *result = 0;
-    for (uint32_t rank = 0; rank < c->v->ranks; rank++) {
-        const struct rank_state *r = &c->ranks[rank];
-        const struct tb_step *s = &r->program->steps[composite_find(r->program, like)];
-        if (!composite_gives(s, rank))
+    for (uint32_t from = collects ? k : 0; from < (collects ? k + 1 : c->v->ranks); from++) {
+        if (!tb_composite_takes(composite_of(like), like->peer, to, from))
             continue;
-        uint64_t content = r->contents[s->slice.symbol][tb_slice_piece(&s->slice, k)];
+        const struct tb_step *s = composite_step(c, from, like);
+        int error = lengths_check(c, from, s, to, got, k);
+        if (error != TB_OK)
+            return error;
+        uint64_t content = c->ranks[from].contents[s->slice.symbol][piece_given(s, to, k)];
         if (content != 0 && *result != 0)
             content = c->v->combine(c->v->context, *result, content);
         if (content == 0)
-            return tb_error(TB_ERR_ARGUMENT, "rank %u gives a composite step a piece %u that it cannot use", rank, k);
+            return tb_error(TB_ERR_ARGUMENT, "rank %u gives a composite step a piece %u that it cannot use", from, k);
         *result = content;
     }
     return TB_OK;
+}
+
+/* Everyone's results, before any of them replaces what others are still to be given. */
+static int composite_results(struct validator *c, const struct tb_step *like, uint32_t most, uint64_t *results)
+{
+    int error = TB_OK;
+    for (uint32_t i = 0; i < c->v->ranks && error == TB_OK; i++)
+        for (uint32_t k = 0; k < composite_step(c, i, like)->other.count && error == TB_OK; k++)
+            error = composite_piece(c, like, i, k, &results[(size_t)i * most + k]);
+    for (uint32_t i = 0; i < c->v->ranks && error == TB_OK; i++) {
+        const struct tb_step *s = composite_step(c, i, like);
+        for (uint32_t k = 0; k < s->other.count; k++)
+            c->ranks[i].contents[s->other.symbol][tb_slice_piece(&s->other, k)] = results[(size_t)i * most + k];
+    }
+    return error;
 }
 
 /* All ranks do it together; TB_AGAIN: somebody has not come to it yet. */
@@ -471,6 +522,7 @@ static int composite_run(struct validator *c, uint32_t rank, uint32_t step)
 {
     const struct tb_step *like = &c->ranks[rank].program->steps[step];
     uint32_t pieces = like->slice.count > like->other.count ? like->slice.count : like->other.count;
+    uint32_t most = pieces > c->v->ranks ? pieces : c->v->ranks;
     for (uint32_t i = 0; i < c->v->ranks; i++) {
         const struct rank_state *r = &c->ranks[i];
         uint32_t found = composite_find(r->program, like);
@@ -482,21 +534,14 @@ static int composite_run(struct validator *c, uint32_t rank, uint32_t step)
         if (!item_ready(r, &r->program->steps[found], 0))
             return TB_AGAIN;
     }
-    for (uint32_t k = 0; k < pieces; k++) {
-        uint64_t result;
-        int error = composite_piece(c, like, k, &result);
-        for (uint32_t i = 0; i < c->v->ranks && error == TB_OK; i++) {
-            struct rank_state *r = &c->ranks[i];
-            const struct tb_step *s = &r->program->steps[composite_find(r->program, like)];
-            if (composite_gets(s, i))
-                r->contents[s->other.symbol][tb_slice_piece(&s->other, k)] = result;
-        }
-        if (error != TB_OK)
-            return error;
-    }
-    for (uint32_t i = 0; i < c->v->ranks; i++)
+    uint64_t *results = calloc((size_t)c->v->ranks * most + 1, sizeof *results);
+    if (results == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to validate a schedule");
+    int error = composite_results(c, like, most, results);
+    free(results);
+    for (uint32_t i = 0; i < c->v->ranks && error == TB_OK; i++)
         c->ranks[i].done[composite_find(c->ranks[i].program, like)] = i == rank ? 0 : 1;
-    return TB_OK;
+    return error;
 }
 
 /* ---- everyone -------------------------------------------------------------------------------------------------------

@@ -5,10 +5,24 @@
 
 #define TIME_TOP UINT64_C(1000000000000000) /* ns of one wire; so many sums of it fit into 64 bits */
 
-/* What a connection meets on its way. */
+/* What a connection meets on its way: with what is assumed where the file does not say, and only what it says. */
 struct way {
     uint64_t latency, rate;
+    struct tb_grid_wire said;
 };
+
+void tb_grid_wire_add(struct tb_grid_wire *wire, const struct tb_grid_wire *more)
+{
+    uint64_t kept = (1000000u - (uint64_t)wire->loss) * (1000000u - (uint64_t)more->loss) / 1000000u;
+    if (more->latency != UINT64_MAX) {
+        uint64_t latency = more->latency < TIME_TOP ? more->latency : TIME_TOP;
+        wire->latency = wire->latency != UINT64_MAX ? wire->latency + latency : latency;
+    }
+    if (more->bandwidth != 0 && (wire->bandwidth == 0 || more->bandwidth < wire->bandwidth))
+        wire->bandwidth = more->bandwidth;
+    wire->jitter += more->jitter < TIME_TOP ? more->jitter : TIME_TOP;
+    wire->loss = (uint32_t)(1000000u - kept);
+}
 
 static void way_add(struct way *way, const struct tb_grid_wire *wire, uint64_t latency, uint64_t rate)
 {
@@ -16,6 +30,8 @@ static void way_add(struct way *way, const struct tb_grid_wire *wire, uint64_t l
     rate = wire != NULL && wire->bandwidth != 0 ? wire->bandwidth : rate;
     way->latency += latency < TIME_TOP ? latency : TIME_TOP;
     way->rate = rate < way->rate ? rate : way->rate;
+    if (wire != NULL)
+        tb_grid_wire_add(&way->said, wire);
 }
 
 /* A link between a cluster and the one around it is a wire only if the file has it. */
@@ -32,9 +48,9 @@ static void way_add_near(struct way *way, const struct tb_grid_cluster *cluster)
     way_add(way, &cluster->ethernet, TB_CONNECTIVITY_NEAR_LATENCY, TB_CONNECTIVITY_NEAR_RATE);
 }
 
-static uint64_t feet_cost(const struct tb_grid *grid, uint32_t from, uint32_t from_foot, uint32_t to, uint32_t to_foot)
+static struct way feet_way(const struct tb_grid *grid, uint32_t from, uint32_t from_foot, uint32_t to, uint32_t to_foot)
 {
-    struct way way = {.rate = UINT64_MAX};
+    struct way way = {.rate = UINT64_MAX, .said.latency = UINT64_MAX};
     struct tb_ladder up, down;
     way_add_near(&way, &grid->clusters[from_foot]);
     if (from_foot != to_foot) {
@@ -54,41 +70,70 @@ static uint64_t feet_cost(const struct tb_grid *grid, uint32_t from, uint32_t fr
         for (uint32_t i = 0; i + skipped < down.steps && i + 1 < down.count; i++)
             way_add_step(&way, grid, down.rungs[i + 1], from, down.rungs[i], to);
     }
+    return way;
+}
+
+static uint64_t way_cost(const struct way *way)
+{
     uint64_t bits = TB_CONNECTIVITY_BYTES * UINT64_C(8) * UINT64_C(1000000000);
-    return TB_CONNECTIVITY_RELAY + way.latency + bits / way.rate;
+    return TB_CONNECTIVITY_RELAY + way->latency + bits / way->rate;
 }
 
 /* Of the ways by which they can connect in either direction; of all, if there is none and somebody found that they can
  * nevertheless. */
-static uint64_t hosts_cost(const struct tb_grid *grid, uint32_t from, uint32_t to)
+static struct way hosts_way(const struct tb_grid *grid, uint32_t from, uint32_t to)
 {
     const struct tb_grid_host *a = &grid->hosts[from], *b = &grid->hosts[to];
-    uint64_t best = UINT64_MAX, any = UINT64_MAX;
+    struct way best = {0}, any = {0};
+    uint64_t best_cost = UINT64_MAX, any_cost = UINT64_MAX;
     for (uint32_t i = 0; i < a->cluster_count; i++) {
         for (uint32_t j = 0; j < b->cluster_count; j++) {
             uint32_t x = a->clusters[i], y = b->clusters[j];
-            uint64_t cost = feet_cost(grid, from, x, to, y);
-            any = cost < any ? cost : any;
-            if (cost < best && (tb_grid_feet_reach(grid, from, x, to, y) || tb_grid_feet_reach(grid, to, y, from, x)))
-                best = cost;
+            struct way way = feet_way(grid, from, x, to, y);
+            uint64_t cost = way_cost(&way);
+            if (cost < any_cost) {
+                any = way;
+                any_cost = cost;
+            }
+            if (cost < best_cost &&
+                (tb_grid_feet_reach(grid, from, x, to, y) || tb_grid_feet_reach(grid, to, y, from, x))) {
+                best = way;
+                best_cost = cost;
+            }
         }
     }
-    return best != UINT64_MAX ? best : any;
+    return best_cost != UINT64_MAX ? best : any;
+}
+
+/* Two hosts that stand for their classes. */
+static void choose_examples(const struct tb_connectivity *c, uint32_t from_class, uint32_t to_class, uint32_t *from,
+                            uint32_t *to)
+{
+    bool other = from_class == to_class && tb_host_classes_size(&c->classes, to_class) > 1;
+    *from = tb_host_classes_member(&c->classes, from_class, 0);
+    *to = tb_host_classes_member(&c->classes, to_class, other ? 1 : 0);
 }
 
 static void fill(struct tb_connectivity *c)
 {
     uint32_t n = c->classes.class_count;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t from = tb_host_classes_member(&c->classes, i, 0);
         for (uint32_t j = 0; j < n; j++) {
-            uint32_t to = tb_host_classes_member(&c->classes, j, 0);
-            if (i == j && tb_host_classes_size(&c->classes, i) > 1)
-                to = tb_host_classes_member(&c->classes, i, 1);
+            uint32_t from, to;
+            choose_examples(c, i, j, &from, &to);
+            struct way way = hosts_way(c->grid, from, to);
             c->reach[(size_t)i * n + j] = tb_grid_reaches(c->grid, from, to);
-            c->costs[(size_t)i * n + j] = hosts_cost(c->grid, from, to);
+            c->costs[(size_t)i * n + j] = way_cost(&way);
         }
     }
+}
+
+void tb_connectivity_wire(const struct tb_connectivity *c, uint32_t from_class, uint32_t to_class,
+                          struct tb_grid_wire *wire)
+{
+    uint32_t from, to;
+    choose_examples(c, from_class, to_class, &from, &to);
+    *wire = hosts_way(c->grid, from, to).said;
 }
 
 int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)

@@ -33,6 +33,12 @@ int tb_connectivity_open(struct tb_connectivity *connectivity, const struct tb_g
 void tb_connectivity_close(struct tb_connectivity *connectivity);
 /* What was found out about one direction between two different classes. */
 void tb_connectivity_set(struct tb_connectivity *connectivity, uint32_t from, uint32_t to, bool reaches);
+/* What the file says of all wires between two classes, as if they were one: latencies and losses together, the slowest
+ * rate. What it does not say of some of them is left out; of all of them: not said. */
+void tb_connectivity_wire(const struct tb_connectivity *connectivity, uint32_t from, uint32_t to,
+                          struct tb_grid_wire *wire);
+/* Puts one more behind a wire, which begins as {.latency = UINT64_MAX}. */
+void tb_grid_wire_add(struct tb_grid_wire *wire, const struct tb_grid_wire *more);
 /* Nobody reaches this class any more, nor it anybody else: its hosts are gone. Routes made from now on go around it. */
 void tb_connectivity_cut(struct tb_connectivity *connectivity, uint32_t class);
 

@@ -128,6 +128,8 @@ static void costs_defaults(struct tb_costs *c, struct tb_cost_link *ethernet, st
     c->reduce = tb_cost_line(0, (uint64_t)p->reduce_bandwidth * MEGA);
     c->memory = tb_cost_line(0, (uint64_t)p->memory_bandwidth * MEGA);
     c->short_bytes = p->eager_tcp;
+    c->queue = p->switch_queue;
+    c->loss = p->loss_time * PS_PER_NS;
     ethernet->send = ethernet->receive = tb_cost_line(overhead, SOCKET_COPY);
     link_set_wire(ethernet, (uint64_t)p->ethernet_bandwidth * MEGA, p->ethernet_latency * PS_PER_NS);
     *wide = *ethernet;

@@ -44,6 +44,8 @@ struct tb_costs {
     uint64_t change;                   /* until a core that ran one rank runs another */
     uint32_t cores;                    /* of a host */
     uint64_t short_bytes;              /* messages up to here overtake longer ones on a port */
+    uint64_t queue;                    /* bytes that wait in front of a port of a switch at most; 0: any number */
+    uint64_t loss;                     /* until what did not fit there is sent again */
 };
 
 static inline uint64_t tb_cost_add(uint64_t a, uint64_t b)

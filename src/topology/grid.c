@@ -181,6 +181,7 @@ void tb_grid_close(struct tb_grid *grid)
     for (uint32_t i = 0; i < grid->cluster_count; i++) {
         free(grid->clusters[i].gateways);
         free(grid->clusters[i].hosts);
+        tb_grid_start_close(&grid->clusters[i].start);
     }
     index_close(grid->index);
     free(grid->sites);

@@ -25,6 +25,7 @@
 #define TB_GRID_SLOTS_LIMIT    1048576u /* of a host */
 #define TB_GRID_NESTING_LIMIT  16u
 #define TB_GRID_FILE_LIMIT     (4u << 20)
+#define TB_GRID_PAIRS_LIMIT    1024u /* variables, or programs, of a cluster */
 #define TB_GRID_NONE           UINT32_MAX
 
 /* What a wire does to what passes it. */
@@ -55,6 +56,22 @@ struct tb_grid_host {
 
 enum tb_grid_medium { TB_GRID_SWITCH, TB_GRID_HUB };
 
+struct tb_grid_pair {
+    char *name, *value;
+};
+
+/* How a job is started in a cluster. What is NULL or 0 was not said; then what the cluster around it says holds. */
+struct tb_grid_start {
+    char *command; /* leads to its gateways (or to all, if it is open) from outside: called as COMMAND host command */
+    char *inside;  /* leads from its gateways to its other hosts, likewise */
+    char *tombolo; /* where tombolo is on its hosts */
+    char *directory;
+    uint32_t port; /* on which the agents of its gateways (or of all, if it is open) listen */
+    uint32_t program_count, variable_count;
+    struct tb_grid_pair *programs;  /* by their names on the command line; a NULL name: all of them */
+    struct tb_grid_pair *variables; /* of the environment */
+};
+
 struct tb_grid_cluster {
     char name[TB_GRID_NAME_BYTES]; /* unique in the grid */
     uint32_t site;                 /* TB_GRID_NONE: none was named */
@@ -66,6 +83,7 @@ struct tb_grid_cluster {
     uint32_t *gateways, *hosts; /* indices of hosts, in the order of the file */
     enum tb_grid_medium medium;
     struct tb_grid_wire ethernet; /* of a host's port, or of the whole hub */
+    struct tb_grid_start start;
 };
 
 /* One direction. Its ends are outermost clusters or siblings, a cluster and the one in which it nests, or gateways of
@@ -106,6 +124,8 @@ const struct tb_grid_link *tb_grid_link_find(const struct tb_grid *grid, uint32_
 
 /* Whether a host can open a connection to another, as the file says. */
 bool tb_grid_reaches(const struct tb_grid *grid, uint32_t from, uint32_t to);
+/* Whether somebody in the wide area, who is no host of the grid, can open a connection to a host. */
+bool tb_grid_outsider_reaches(const struct tb_grid *grid, uint32_t to);
 /* The first pair of hosts with slots of which not each can connect to the other; false: there is none. */
 bool tb_grid_first_unreachable(const struct tb_grid *grid, uint32_t *from, uint32_t *to);
 

@@ -48,6 +48,13 @@ static const struct tb_grid_key cluster_keys[] = {
     {"nat", tb_grid_read_flag, offsetof(struct cluster_map, cluster.nat), false},
     {"ethernet", read_ethernet, offsetof(struct cluster_map, cluster), false},
     {"clusters", tb_grid_read_node, offsetof(struct cluster_map, clusters), false},
+    {"start", tb_grid_read_command, offsetof(struct cluster_map, cluster.start.command), false},
+    {"start_inside", tb_grid_read_command, offsetof(struct cluster_map, cluster.start.inside), false},
+    {"tombolo", tb_grid_read_path, offsetof(struct cluster_map, cluster.start.tombolo), false},
+    {"port", tb_grid_read_port, offsetof(struct cluster_map, cluster.start.port), false},
+    {"program", tb_grid_read_programs, offsetof(struct cluster_map, cluster.start), false},
+    {"directory", tb_grid_read_path, offsetof(struct cluster_map, cluster.start.directory), false},
+    {"environment", tb_grid_read_variables, offsetof(struct cluster_map, cluster.start), false},
 };
 
 static int add_cluster(struct tb_grid_reader *reader, int node, const struct tb_grid_cluster *cluster)
@@ -65,8 +72,11 @@ static int add_cluster(struct tb_grid_reader *reader, int node, const struct tb_
     grid->clusters = clusters;
     if (rc != TB_OK)
         return rc;
-    grid->clusters[grid->cluster_count++] = *cluster;
-    return tb_grid_index_cluster(grid, grid->cluster_count - 1);
+    grid->clusters[grid->cluster_count] = *cluster;
+    rc = tb_grid_index_cluster(grid, grid->cluster_count);
+    if (rc == TB_OK)
+        grid->cluster_count++; /* which makes the grid the owner of what it holds */
+    return rc;
 }
 
 static int read_cluster(struct tb_grid_reader *reader, int node, uint32_t site, uint32_t parent, uint32_t depth)
@@ -78,8 +88,10 @@ static int read_cluster(struct tb_grid_reader *reader, int node, uint32_t site, 
         tb_grid_read_map(reader, node, "a cluster", cluster_keys, sizeof cluster_keys / sizeof cluster_keys[0], &map);
     if (rc == TB_OK)
         rc = add_cluster(reader, node, &map.cluster);
-    if (rc != TB_OK)
+    if (rc != TB_OK) {
+        tb_grid_start_close(&map.cluster.start);
         return rc;
+    }
     uint32_t i = reader->grid->cluster_count - 1;
     if (map.hosts == 0 && map.clusters == 0)
         return tb_grid_complain(reader, node, "cluster %s is empty; expected hosts, or clusters that nest in it",

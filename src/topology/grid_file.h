@@ -65,6 +65,12 @@ bool tb_grid_is_name(const char *text, size_t length);
 int tb_grid_read_hosts(struct tb_grid_reader *reader, uint32_t cluster, int node);
 int tb_grid_read_gateways(struct tb_grid_reader *reader, uint32_t cluster, int node);
 int tb_grid_read_links(struct tb_grid_reader *reader, int node);
+/* Of a cluster; the fields are those of struct tb_grid_start, and allocated. */
+int tb_grid_read_command(struct tb_grid_reader *reader, int value, void *field);   /* char *: words with blanks */
+int tb_grid_read_path(struct tb_grid_reader *reader, int value, void *field);      /* char * */
+int tb_grid_read_programs(struct tb_grid_reader *reader, int value, void *field);  /* struct tb_grid_start */
+int tb_grid_read_variables(struct tb_grid_reader *reader, int value, void *field); /* struct tb_grid_start */
+void tb_grid_start_close(struct tb_grid_start *start);
 /* A wire whose jitter is more than its latency makes no sense. */
 int tb_grid_check_wire(struct tb_grid_reader *reader, int node, const struct tb_grid_wire *wire);
 

@@ -82,6 +82,33 @@ static void a_file_is_read(void **state)
     tb_grid_close(&grid);
 }
 
+/* How a job is started in a cluster. */
+static void starts_are_read(void **state)
+{
+    struct tb_grid grid;
+    must_parse(&grid,
+               "clusters:\n- name: a\n  hosts: a1\n  start: ssh -J gate\n  start_inside: rsh\n  tombolo: /opt/t\n"
+               "  port: 7000\n  program: /bin/x\n  directory: /tmp\n  environment: {A: 'b c', _D2: ''}\n"
+               "- {name: b, hosts: b1, program: {x: /y, ./z: z2}}\n");
+    const struct tb_grid_start *a = &grid.clusters[0].start, *b = &grid.clusters[1].start;
+    assert_string_equal(a->command, "ssh -J gate");
+    assert_string_equal(a->inside, "rsh");
+    assert_string_equal(a->tombolo, "/opt/t");
+    assert_string_equal(a->directory, "/tmp");
+    assert_int_equal(a->port, 7000);
+    assert_int_equal(a->program_count, 1);
+    assert_null(a->programs[0].name);
+    assert_string_equal(a->programs[0].value, "/bin/x");
+    assert_int_equal(a->variable_count, 2);
+    assert_string_equal(a->variables[0].value, "b c");
+    assert_string_equal(a->variables[1].name, "_D2");
+    assert_int_equal(b->program_count, 2);
+    assert_string_equal(b->programs[1].name, "./z");
+    assert_null(b->command);
+    assert_int_equal(b->port, 0);
+    tb_grid_close(&grid);
+}
+
 static void links_have_two_directions(void **state)
 {
     struct tb_grid grid;
@@ -179,7 +206,14 @@ static const struct bad bad_files[] = {
     {"clusters: [{name: \"a\\0b\", hosts: a1}]", 1, "zero byte"},
     /* keys */
     {"cluster: []\n", 1, "expected sites, clusters or links"},
-    {"clusters:\n- name: a\n  host: [a1]\n", 3, "expected name, hosts, gateways, nat, ethernet or clusters"},
+    {"clusters:\n- name: a\n  host: [a1]\n", 3, "expected name, hosts, gateways, nat, ethernet, clusters, start"},
+    {"clusters:\n- name: a\n  hosts: a1\n  start: {}\n", 4, "expected a command"},
+    {"clusters:\n- name: a\n  hosts: a1\n  directory: x\n", 4, "begins with '/'"},
+    {"clusters:\n- name: a\n  hosts: a1\n  program: [x]\n", 4, "expected a program"},
+    {"clusters:\n- name: a\n  hosts: a1\n  program: {x: [y]}\n", 4, "expected a program and what"},
+    {"clusters:\n- name: a\n  hosts: a1\n  environment: {A: [1]}\n", 4, "expected a text as the value of A"},
+    {"clusters:\n- name: a\n  hosts: a1\n  environment:\n    A: 1\n    A: 2\n", 6, "stands twice"},
+    {"clusters:\n- {name: a, hosts: a1, start: x}\n- {name: a, hosts: a2, start: x}\n", 3, "cluster a in line 2"},
     {"clusters:\n- name: a\n  hosts: [a1]\n  name: b\n", 4, "twice"},
     {"clusters:\n- hosts: [a1]\n", 2, "has no \"name\""},
     {"clusters:\n- {[a]: b}\n", 2, "a list is no key"},
@@ -429,6 +463,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_read),
+        cmocka_unit_test(starts_are_read),
         cmocka_unit_test(links_have_two_directions),
         cmocka_unit_test(hosts_stand_in_several_clusters),
         cmocka_unit_test(aliases_are_followed),

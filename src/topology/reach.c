@@ -104,6 +104,21 @@ bool tb_grid_reaches(const struct tb_grid *grid, uint32_t from, uint32_t to)
     return false;
 }
 
+bool tb_grid_outsider_reaches(const struct tb_grid *grid, uint32_t to)
+{
+    const struct tb_grid_host *called = &grid->hosts[to];
+    for (uint32_t i = 0; i < called->cluster_count; i++) {
+        struct tb_ladder ladder;
+        bool open = true;
+        ladder_make(grid, called->clusters[i], &ladder);
+        for (uint32_t k = 0; k < ladder.count && open; k++)
+            open = may_enter(&grid->clusters[ladder.rungs[k]], to);
+        if (open)
+            return true;
+    }
+    return false;
+}
+
 /* ---- all pairs ---- */
 
 /* The first host with slots of each class, ascending; their number. */

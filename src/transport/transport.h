@@ -1,6 +1,6 @@
-/* transport: moving frames between processes. A transport is a table of functions; shm, tcp, fault (a decorator that
- * misbehaves on purpose) and sim are each a file or two with their table at the bottom. link is a decorator of the same
- * shape that adds what a transport lacks.
+/* transport: moving frames between processes. A transport is a table of functions; shm, tcp, relay (through the agents
+ * of gateways), fault (a decorator that misbehaves on purpose) and sim are each a file or two with their table at the
+ * bottom. link is a decorator of the same shape that adds what a transport lacks.
  *
  * A frame is a message header (and the routing half when TB_MESSAGE_ROUTED is set in its flags) and up to max_payload
  * bytes. Nothing here blocks. A transport belongs to one lane: its owner serialises all calls; upcalls are made only
@@ -64,10 +64,14 @@ struct tb_transport_config {
     const int *doorbells;              /* an eventfd for each of the host's ranks */
     /* tcp: asks for a connected, proved stream; the answer comes later through tb_tcp_adopt or tb_tcp_refused */
     int (*connect)(void *context, struct tb_proc to, enum tb_stream stream);
-    /* tcp: adopts what has been connected meanwhile without our asking. Asked before a peer is said to have left: a
-     * connection that it opened, wrote to and closed again may still be on its way to us. May be NULL. */
+    /* repair: adopts what has been connected meanwhile without our asking; called while it closes, when nobody else
+     * listens to the agent. May be NULL. */
     void (*arrivals)(void *context);
     void *connect_context;
+    /* relay: the agents that can pass something on to a process, in the order of preference: how many, up to
+     * TB_RELAY_HOPS_LIMIT; or an error, with its story, when there is none and never will be */
+    int (*hops)(void *context, struct tb_proc to, struct tb_proc *hops);
+    void *hops_context;
     /* fault: the specification, and what is wrapped */
     const char *fault;
     const struct tb_transport_table *inner; /* for decorators, which open it with their own upcalls and close it */
@@ -118,10 +122,12 @@ struct tb_transport {
     uint32_t max_payload;    /* bytes of payload in one frame */
     uint32_t eager_limit;    /* longest message that is sent without asking */
     uint64_t remote_minimum; /* with REMOTE_READ: messages from this length on are faster read than sent */
+    bool wide;               /* round trips are long, frames take several ways: whoever repairs needs patience */
 };
 
 extern const struct tb_transport_table tb_transport_shm;
 extern const struct tb_transport_table tb_transport_tcp;
+extern const struct tb_transport_table tb_transport_relay;
 extern const struct tb_transport_table tb_transport_fault;
 
 /* shm: the bytes that the agent must provide for `ranks` ranks of a host. */
@@ -133,6 +139,16 @@ size_t tb_shm_segment_bytes(uint32_t ranks);
 int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor);
 /* tcp: the connection that was asked for cannot be made; the story is in tb_error. */
 void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error);
+/* tcp: a process that was broken, refused or dropped is as if it had never been talked to: the next frame asks for a
+ * connection again. What is still open to it is closed, without a call up. Not from inside poll, but for `broken`. */
+void tb_tcp_revive(struct tb_endpoint *endpoint);
+
+/* relay: a stream to the agent of a gateway, made by either side's wish; takes the descriptor in any case. Or none. */
+int tb_relay_adopt(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int descriptor);
+void tb_relay_refused(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int error);
+/* relay: config->hops gives other answers from now on. */
+void tb_relay_changed(struct tb_transport *transport);
+#define TB_RELAY_HOPS_LIMIT 16u
 
 /* fault: which capabilities a specification takes away; TB_ERR_ARGUMENT if it is not understood. */
 int tb_fault_breaks(const char *specification, unsigned *capabilities);

@@ -61,8 +61,8 @@ void tb_wire_get_welcome(const void *from, struct tb_welcome *welcome)
     memmove(welcome->proof, at + offsetof(struct tb_welcome, proof), sizeof(welcome->proof));
 }
 
-#define LABEL_BYTES                                                                                                    \
-    8 /* each text begins with a word that no other one begins with, so that none can stand for another */
+/* Each text begins with a word that no other one begins with, so that none can stand for another. */
+#define LABEL_BYTES 8
 
 static int hello_prove(const struct tb_hello *hello, const struct tb_key *key, uint8_t proof[TB_PROOF_BYTES])
 {
@@ -80,10 +80,12 @@ static int welcome_prove(const struct tb_welcome *welcome, const struct tb_key *
     return tb_key_prove(key, text, LABEL_BYTES + sizeof(struct tb_hello) + offsetof(struct tb_welcome, proof), proof);
 }
 
-static int confirm_prove(const struct tb_key *key, const struct tb_hello *hello, const struct tb_welcome *welcome,
-                         uint8_t proof[TB_PROOF_BYTES])
+/* Of everything that was said so far, under a label. */
+static int talk_prove(const char label[LABEL_BYTES], const struct tb_key *key, const struct tb_hello *hello,
+                      const struct tb_welcome *welcome, uint8_t proof[TB_PROOF_BYTES])
 {
-    uint8_t text[LABEL_BYTES + sizeof(struct tb_hello) + sizeof(struct tb_welcome)] = "confirm";
+    uint8_t text[LABEL_BYTES + sizeof(struct tb_hello) + sizeof(struct tb_welcome)];
+    memcpy(text, label, LABEL_BYTES);
     tb_wire_put_hello(text + LABEL_BYTES, hello);
     tb_wire_put_welcome(text + LABEL_BYTES + sizeof(struct tb_hello), welcome);
     return tb_key_prove(key, text, sizeof(text), proof);
@@ -101,6 +103,12 @@ int tb_hello_make(struct tb_hello *hello, const struct tb_key *key, struct tb_pr
     int error = tb_random_secret(hello->nonce, sizeof(hello->nonce));
     if (error != TB_OK)
         return error;
+    return hello_prove(hello, key, hello->proof);
+}
+
+int tb_hello_offer(struct tb_hello *hello, const struct tb_key *key, uint32_t features)
+{
+    hello->features = features;
     return hello_prove(hello, key, hello->proof);
 }
 
@@ -136,6 +144,13 @@ int tb_welcome_make(struct tb_welcome *welcome, const struct tb_key *key, const 
     return welcome_prove(welcome, key, hello, welcome->proof);
 }
 
+int tb_welcome_grant(struct tb_welcome *welcome, const struct tb_key *key, const struct tb_hello *hello,
+                     uint32_t features)
+{
+    welcome->features = features;
+    return welcome_prove(welcome, key, hello, welcome->proof);
+}
+
 int tb_welcome_verify(const struct tb_welcome *welcome, const struct tb_key *key, const struct tb_hello *hello)
 {
     uint8_t proof[TB_PROOF_BYTES];
@@ -157,17 +172,24 @@ int tb_welcome_verify(const struct tb_welcome *welcome, const struct tb_key *key
 int tb_confirm_make(struct tb_confirm *confirm, const struct tb_key *key, const struct tb_hello *hello,
                     const struct tb_welcome *welcome)
 {
-    return confirm_prove(key, hello, welcome, confirm->proof);
+    return talk_prove("confirm", key, hello, welcome, confirm->proof);
 }
 
 int tb_confirm_verify(const struct tb_confirm *confirm, const struct tb_key *key, const struct tb_hello *hello,
                       const struct tb_welcome *welcome)
 {
     uint8_t proof[TB_PROOF_BYTES];
-    int error = confirm_prove(key, hello, welcome, proof);
+    int error = talk_prove("confirm", key, hello, welcome, proof);
     if (error != TB_OK)
         return error;
     if (!tb_key_equal(proof, confirm->proof, sizeof(proof)))
         return tb_error(TB_ERR_FORBIDDEN, "a connection was opened with the repetition of an old hello");
     return TB_OK;
+}
+
+int tb_stream_secret(struct tb_key *secret, const struct tb_key *key, const struct tb_hello *hello,
+                     const struct tb_welcome *welcome)
+{
+    _Static_assert(sizeof(secret->bytes) == TB_PROOF_BYTES, "a hash is a key");
+    return talk_prove((const char[LABEL_BYTES]){"tls"}, key, hello, welcome, secret->bytes);
 }

@@ -202,6 +202,17 @@ static void test_equal(void **state)
     }
 }
 
+/* What somebody types gives the same key however it is written, and another one for any other letter. */
+static void test_typed(void **state)
+{
+    struct tb_key a, b;
+    assert_int_equal(tb_key_derive(&a, "abcd-efgh-2345"), TB_OK);
+    assert_int_equal(tb_key_derive(&b, " ABCD EFGH 2345\n"), TB_OK);
+    assert_memory_equal(a.bytes, b.bytes, sizeof(a.bytes));
+    assert_int_equal(tb_key_derive(&b, "abcd-efgh-2346"), TB_OK);
+    assert_memory_not_equal(a.bytes, b.bytes, sizeof(a.bytes));
+}
+
 /* Without libcrypto the story says what to install. */
 static void test_no_library(void **state)
 {
@@ -222,6 +233,7 @@ int main(void)
         cmocka_unit_test(test_known_answer), cmocka_unit_test(test_handshake),     cmocka_unit_test(test_changed),
         cmocka_unit_test(test_strangers),    cmocka_unit_test(test_other_version), cmocka_unit_test(test_fresh),
         cmocka_unit_test(test_texts),        cmocka_unit_test(test_equal),         cmocka_unit_test(test_no_library),
+        cmocka_unit_test(test_typed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

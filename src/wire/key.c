@@ -1,8 +1,10 @@
 #include "wire/key.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 static struct tb_crypto crypto; /* written once, by load */
 
@@ -46,6 +48,19 @@ int tb_key_prove(const struct tb_key *key, const void *text, size_t length, uint
         written != TB_PROOF_BYTES)
         return tb_error(TB_ERR_UNSUPPORTED, "libcrypto refuses HMAC-SHA256: is SHA-256 switched off on this machine?");
     return TB_OK;
+}
+
+int tb_key_derive(struct tb_key *key, const char *secret)
+{
+    static const struct tb_key label = {"tombolo: a secret that is typed"};
+    char text[256];
+    size_t length = 0;
+    for (; *secret != 0 && length < sizeof(text); secret++)
+        if (isalnum((unsigned char)*secret))
+            text[length++] = (char)tolower((unsigned char)*secret);
+    int error = tb_key_prove(&label, text, length, key->bytes);
+    explicit_bzero(text, sizeof(text));
+    return error;
 }
 
 bool tb_key_equal(const uint8_t *a, const uint8_t *b, size_t length)

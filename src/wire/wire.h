@@ -141,7 +141,7 @@ struct tb_hop {
     uint16_t flags;    /* TB_HOP_CHECKED */
     uint32_t length;   /* bytes behind this header: message or envelope, and payload */
     uint32_t sequence; /* of this connection and direction, from 0 */
-    uint32_t credit;   /* hop flow control: frames that the other side may send in addition; 0 between ranks */
+    uint32_t credit;   /* of BYE: how many connections to this process the sender closes; else 0 */
     uint32_t check;    /* CRC-32C of everything behind the header, with TB_HOP_CHECKED */
     uint32_t reserved; /* 0 */
 };
@@ -156,6 +156,7 @@ enum tb_hop_type {
 #define TB_HOP_CHECKED 1
 
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
+#define TB_RELAY_PAYLOAD       (1u << 14) /* payload bytes of one frame that passes a gateway */
 #define TB_CONTROL_LIMIT       (1u << 24) /* bytes of one control frame */
 
 /* ---- hello: proof of the job key -------------------------------------------------------------------------------- */
@@ -170,7 +171,7 @@ struct tb_hello {
     uint8_t magic[8]; /* "tombolo\n" */
     uint32_t version;
     uint32_t stream;   /* which stream of the pair: TB_STREAM_ in bits 0 to 7, the lane in bits 8 to 15 */
-    uint32_t features; /* what the connector can and wants (encryption, compression); none so far, 0 */
+    uint32_t features; /* what the connector can and wants: enum tb_features */
     uint32_t reserved; /* 0 */
     struct tb_proc source;
     struct tb_proc destination;
@@ -204,7 +205,15 @@ struct tb_accepted {
     uint8_t word; /* TB_ACCEPTED */
 };
 
+/* What a stream between two agents can have besides; a bit that one does not know is not granted. */
+enum tb_features {
+    TB_FEATURE_TLS = 1,  /* TLS 1.3 begins behind accepted, the connector being its client */
+    TB_FEATURE_ZSTD = 2, /* frames travel in blocks (link/squeeze.h), which may be compressed with zstd */
+    TB_FEATURE_LZ4 = 4   /* likewise, with LZ4 */
+};
+
 enum tb_stream { TB_STREAM_SHORT, TB_STREAM_BULK, TB_STREAM_COUNT };
+#define TB_STREAM_CONTROL 0xffu /* between two agents: the control stream of the connector */
 
 /* The three of a handshake, in the order of this machine; tb_wire_put_* and tb_wire_get_* convert. Each verify returns
  * TB_OK, TB_ERR_FORBIDDEN (say nothing, close) or TB_ERR_PROTOCOL (another version, proved). They load libcrypto on
@@ -213,8 +222,14 @@ struct tb_key {
     uint8_t bytes[TB_KEY_BYTES];
 };
 int tb_key_make(struct tb_key *key);
+/* From a secret that somebody types; blanks, dashes and the case of letters do not count. */
+int tb_key_derive(struct tb_key *key, const char *secret);
 int tb_hello_make(struct tb_hello *hello, const struct tb_key *key, struct tb_proc source, struct tb_proc destination,
                   enum tb_stream stream);
+/* Sets the features of a hello (a welcome) that was made, and proves it anew. */
+int tb_hello_offer(struct tb_hello *hello, const struct tb_key *key, uint32_t features);
+int tb_welcome_grant(struct tb_welcome *welcome, const struct tb_key *key, const struct tb_hello *hello,
+                     uint32_t features);
 int tb_hello_verify(const struct tb_hello *hello, const struct tb_key *key);
 int tb_welcome_make(struct tb_welcome *welcome, const struct tb_key *key, const struct tb_hello *hello,
                     uint32_t status);
@@ -223,6 +238,9 @@ int tb_confirm_make(struct tb_confirm *confirm, const struct tb_key *key, const 
                     const struct tb_welcome *welcome);
 int tb_confirm_verify(const struct tb_confirm *confirm, const struct tb_key *key, const struct tb_hello *hello,
                       const struct tb_welcome *welcome);
+/* The key of TLS on this connection: HMAC(key, "tls", hello, welcome). Both nonces are in it, so no two are alike. */
+int tb_stream_secret(struct tb_key *secret, const struct tb_key *key, const struct tb_hello *hello,
+                     const struct tb_welcome *welcome);
 
 /* ---- encoding --------------------------------------------------------------------------------------------------- */
 
@@ -315,10 +333,18 @@ enum tb_control {
                         * each change */
     TB_CONTROL_CALL,   /* agent to launcher, and on to the agent of a host: that host is to open a connection, because
                         * ours cannot: host, process there, process here, stream */
-    TB_CONTROL_SHELL,  /* launcher to agent: start an agent on another host: tunnel, then struct tb_shell_target */
+    TB_CONTROL_SHELL,  /* launcher to agent: start an agent on another host: tunnel, host, user, port, command, program
+                        * (as in struct tb_shell_target; empty: not given) */
     TB_CONTROL_TUNNEL, /* both ways: bytes of the standard input and output of what SHELL has started: tunnel, bytes */
     TB_CONTROL_TUNNEL_ERRORS, /* agent to launcher: its standard error: tunnel, bytes */
-    TB_CONTROL_TUNNEL_END     /* both ways: no more bytes; from the agent with whether it exited, and its status */
+    TB_CONTROL_TUNNEL_END,    /* both ways: tunnel, u8, u32: no more bytes. From the agent: whether it has exited, its
+                               * wait status. From the launcher: whether to end it at once, 0 */
+    TB_CONTROL_IDLE,          /* agent to launcher: the ranks of the host have ended and all their output was sent; the
+                               * agent stays until STOP, since it may have to forward */
+    TB_CONTROL_HEARD,   /* both ways: the number of the frame that is expected next; those before it need not be kept */
+    TB_CONTROL_ANCHORS, /* launcher to agent: count, hosts whose agents it may attach to when its stream is lost */
+    TB_CONTROL_ATTACH   /* agent to launcher: tunnel: an agent that has lost its stream is here; its bytes follow, and
+                         * begin on both sides with a u32, the number of the frame that is expected next */
 };
 
 /* The structs are the wire. */

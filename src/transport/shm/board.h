@@ -34,7 +34,8 @@ struct tb_board_cell {
     uint32_t root;
     uint16_t slot; /* of its first fragment */
     uint8_t what;
-    bool failed; /* it gives nothing: ranks do not agree */
+    bool failed;     /* it gives nothing: ranks do not agree */
+    uint32_t stripe; /* of blocks: how much of each is in a fragment; 0: they are here */
     alignas(16) char data[];
 };
 

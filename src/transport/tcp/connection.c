@@ -381,9 +381,10 @@ int tb_connection_flush(struct tb_connection *c)
     return 1;
 }
 
-void tb_connection_bye(struct tb_connection *c)
+void tb_connection_bye(struct tb_connection *c, uint32_t goodbyes)
 {
-    struct tb_hop hop = {.version = TB_WIRE_VERSION, .type = TB_HOP_BYE, .sequence = c->out_sequence};
+    struct tb_hop hop = {
+        .version = TB_WIRE_VERSION, .type = TB_HOP_BYE, .sequence = c->out_sequence, .credit = goodbyes};
     char frame[sizeof(hop)];
     tb_wire_put_hop(frame, &hop);
     if (c->out_count == 0 && c->trouble == 0)
@@ -470,8 +471,10 @@ static ssize_t frame_take(struct tb_connection *c, const char *at, const char *e
     int error = hop_check(c, &hop);
     if (error != TB_OK)
         return error;
-    if (hop.type == TB_HOP_BYE)
+    if (hop.type == TB_HOP_BYE) {
+        c->in_goodbyes = hop.credit;
         return story(c, TB_ERR_CLOSED, "the other side has said goodbye");
+    }
     size_t head = sizeof(hop) + body_head(&hop);
     if (have < head)
         return 0;

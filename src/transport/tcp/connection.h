@@ -58,7 +58,8 @@ struct tb_connection {
     char out_head[sizeof(struct tb_hop) + sizeof(struct tb_envelope)];
 
     uint32_t in_sequence;
-    uint32_t in_have; /* bytes in in_head: a header that has only begun */
+    uint32_t in_goodbyes; /* with a goodbye: how many the other side says in all */
+    uint32_t in_have;     /* bytes in in_head: a header that has only begun */
     char in_head[sizeof(struct tb_hop) + sizeof(struct tb_envelope)];
     struct tb_hop in_hop; /* of the frame whose payload is being read */
     struct tb_envelope in_envelope;
@@ -87,8 +88,8 @@ int tb_connection_flush(struct tb_connection *connection);
 int tb_connection_read(struct tb_connection *connection);
 /* Watches for writability if there is something to write or someone who waits. */
 int tb_connection_watch(struct tb_connection *connection);
-/* Says goodbye and writes nothing more. */
-void tb_connection_bye(struct tb_connection *connection);
+/* Says goodbye, one of so many to this process, and writes nothing more. */
+void tb_connection_bye(struct tb_connection *connection, uint32_t goodbyes);
 /* The story of its end: both processes and addresses, and why. Returns TB_ERR_PEER. */
 int tb_connection_story(const struct tb_connection *connection, const char *why);
 

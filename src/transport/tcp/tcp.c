@@ -36,7 +36,8 @@ struct tcp_peer {
     bool waiting[TB_STREAM_COUNT];              /* the owner got TB_AGAIN for want of a connection */
     bool known;                                 /* to the owner: no need for `opened` */
     bool writable;                              /* to be told */
-    bool leaving;                               /* it has said goodbye on some connection */
+    bool leaving;                               /* it has said goodbye on some connection, */
+    uint32_t goodbyes, goodbyes_due;            /* on so many of so many: the others may still be on their way to us */
     bool told;                                  /* `broken` has been called */
     int error;                                  /* nothing more will pass; `story` says why */
     char *story;
@@ -162,6 +163,8 @@ static void connection_over(struct tcp *t, struct tb_connection *c, int error)
     struct tcp_peer *p = (struct tcp_peer *)c->peer;
     if (error == TB_ERR_CLOSED) {
         p->leaving = true;
+        p->goodbyes++;
+        p->goodbyes_due = c->in_goodbyes;
         if (p->story == NULL)
             p->story = strdup(tb_error_story());
     } else if (error != TB_ERR_CANCELLED) {
@@ -214,9 +217,7 @@ static int notices_tell(struct tcp *t)
         struct tcp_peer *p = TB_CONTAINER(t->notices.next, struct tcp_peer, notice);
         tb_list_remove(&p->notice);
         peer_introduce(t, p);
-        if (p->leaving && p->error == TB_OK && t->config.arrivals != NULL)
-            t->config.arrivals(t->config.connect_context);
-        if (p->leaving && p->error == TB_OK && tb_list_empty(&p->connections))
+        if (p->leaving && p->error == TB_OK && tb_list_empty(&p->connections) && p->goodbyes >= p->goodbyes_due)
             p->error = TB_ERR_CLOSED;
         if (p->error != TB_OK) {
             peer_broken(t, p);
@@ -367,6 +368,19 @@ static void tcp_drop(struct tb_endpoint *endpoint)
     }
 }
 
+void tb_tcp_revive(struct tb_endpoint *endpoint)
+{
+    struct tcp_peer *p = (struct tcp_peer *)endpoint;
+    tcp_drop(endpoint);
+    free(p->story);
+    p->story = NULL;
+    p->error = TB_OK;
+    p->told = p->leaving = p->writable = false;
+    p->goodbyes = p->goodbyes_due = 0;
+    for (int i = 0; i < TB_STREAM_COUNT; i++)
+        p->asked[i] = p->waiting[i] = false;
+}
+
 /* ---- sleeping --------------------------------------------------------------------------------------------------- */
 
 static bool tcp_arm(struct tb_transport *transport)
@@ -506,6 +520,16 @@ static void connection_linger(struct tcp *t, struct tb_connection *c, uint64_t u
     }
 }
 
+static void peer_bye(struct tcp_peer *p)
+{
+    uint32_t count = 0;
+    struct tb_connection *c;
+    TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer)
+        count++;
+    TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer)
+        tb_connection_bye(c, count);
+}
+
 static void tcp_close(struct tb_transport *transport)
 {
     struct tcp *t = (struct tcp *)transport;
@@ -514,8 +538,7 @@ static void tcp_close(struct tb_transport *transport)
     dead_bury(t);
     for (uint32_t i = 0; i < t->peer_room; i++)
         if (t->peers[i] != NULL)
-            TB_LIST_EACH (c, &t->peers[i]->connections, struct tb_connection, of_peer)
-                tb_connection_bye(c);
+            peer_bye(t->peers[i]);
     uint64_t until = tb_clock_now_real() + LINGER_MS * UINT64_C(1000000);
     for (uint32_t i = 0; i < t->peer_room; i++) {
         struct tcp_peer *p = t->peers[i];

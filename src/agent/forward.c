@@ -1,0 +1,667 @@
+/* Passing frames on. A frame names its source and its destination process; where it goes next follows from the address
+ * book and the ways of this host: a rank of this host, a rank that we can connect to, or the agent of the next gateway.
+ * Nothing is remembered of a frame that has left, since its source repeats what does not arrive. So whatever cannot be
+ * kept may be dropped, and is counted.
+ *
+ * A neighbour is a process that frames are passed on to. Its connections are opened when there is something to send, by
+ * whoever needs them first; that side opens them again when they break. */
+#include "agent/state.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TICK_NS          50000000u
+#define PAUSE_NS         200000000u  /* before a lost connection is made again; doubled each time, */
+#define PAUSE_MOST_NS    2000000000u /* up to this */
+#define OTHERS_NS        1000000000u /* then frames for a hop that is down take another one, */
+#define NOTE_NS          5000000000u /* then the user is told */
+#define TURN_NS          1000000000u /* how long the other side may take to make its connections again */
+#define GATHER_BYTES     2048u       /* frames up to this size leave together if they have come together */
+#define NEIGHBOURS_FIRST 16u
+#define STORY_BYTES      320
+#define WIDE_NS          1000000u /* a way of this latency deserves two streams */
+#define SEGMENT_BITS     (1448 * 8)
+#define WINDOW_BITS      (2e6 * 8) /* what one stream surely has in flight, if it needs to */
+#define BANDWIDTH_USUAL  100e6
+
+/* A connection that we open. */
+struct lane {
+    bool asked;
+    bool called; /* asked by calling */
+    uint64_t pause, not_before;
+};
+
+struct neighbour {
+    struct tb_bundle bundle;
+    struct tb_list flush;         /* in the forwarder's list: something was queued */
+    struct tb_list care;          /* in the forwarder's list: something is to be opened or to be waited for */
+    bool opener[TB_STREAM_COUNT]; /* it is us who open */
+    struct lane lanes[TB_STREAM_COUNT][TB_BUNDLE_LANES];
+    uint64_t down_since[TB_STREAM_COUNT]; /* frames wait and there is no strand; 0: not so */
+    bool left;                            /* it has said goodbye, or has ended */
+    bool moved, noted;                    /* what was done about its being down */
+    char why[STORY_BYTES];                /* the last error of a connection */
+};
+
+struct tb_forward {
+    struct tb_agent *agent;
+    struct tb_depot depot;
+    struct tb_dock dock;
+    struct neighbour **table; /* open addressing by process */
+    uint32_t count, room;
+    struct tb_list flush, care;
+    struct tb_timer tick;
+    bool stray_logged;
+    uint64_t frames, bytes, astray, late, reconnects;
+};
+
+static void tick(struct tb_timer *timer);
+
+/* ---- neighbours ------------------------------------------------------------------------------------------------- */
+
+static struct neighbour **slot_of(struct tb_forward *f, uint32_t index)
+{
+    uint32_t mask = f->room - 1, at = (index * 0x9e3779b1u >> 7) & mask;
+    while (f->table[at] != NULL && f->table[at]->bundle.proc.index != index)
+        at = (at + 1) & mask;
+    return &f->table[at];
+}
+
+static bool table_grow(struct tb_forward *f)
+{
+    struct neighbour **old = f->table;
+    uint32_t old_room = f->room, room = old_room == 0 ? NEIGHBOURS_FIRST : 2 * old_room;
+    struct neighbour **table = calloc(room, sizeof(struct neighbour *));
+    if (table == NULL)
+        return false;
+    f->table = table;
+    f->room = room;
+    for (uint32_t i = 0; i < old_room; i++)
+        if (old[i] != NULL)
+            *slot_of(f, old[i]->bundle.proc.index) = old[i];
+    free(old);
+    return true;
+}
+
+/* `index` is of this job and exists, so that there is a bound for all of them. NULL: no memory. */
+static struct neighbour *neighbour_find(struct tb_forward *f, uint32_t index)
+{
+    struct neighbour **slot = slot_of(f, index);
+    if (*slot != NULL)
+        return *slot;
+    if (2 * (f->count + 1) > f->room) {
+        if (!table_grow(f))
+            return NULL;
+        slot = slot_of(f, index);
+    }
+    struct neighbour *n = calloc(1, sizeof *n);
+    if (n == NULL)
+        return NULL;
+    tb_bundle_open(&n->bundle, &f->dock, (struct tb_proc){f->agent->setup.job, index});
+    tb_list_init(&n->flush);
+    tb_list_init(&n->care);
+    *slot = n;
+    f->count++;
+    return n;
+}
+
+static struct neighbour *neighbour_of(struct tb_bundle *bundle)
+{
+    return TB_CONTAINER(bundle, struct neighbour, bundle);
+}
+
+static uint32_t host_of(const struct tb_forward *f, const struct neighbour *n)
+{
+    uint32_t index = n->bundle.proc.index;
+    return tb_bundle_is_agent(&n->bundle) ? index & ~TB_PROC_AGENT : tb_book_host_of(&f->agent->book, index);
+}
+
+static bool is_queued(const struct neighbour *n)
+{
+    return !tb_queue_empty(&n->bundle.queue, TB_STREAM_SHORT) || !tb_queue_empty(&n->bundle.queue, TB_STREAM_BULK);
+}
+
+static void care_for(struct tb_forward *f, struct neighbour *n)
+{
+    if (tb_list_empty(&n->care))
+        tb_list_append(&f->care, &n->care);
+    if (!tb_timer_is_set(&f->tick))
+        tb_timer_set(&f->agent->loop, &f->tick, TICK_NS);
+}
+
+/* ---- where to --------------------------------------------------------------------------------------------------- */
+
+/* Worth giving something to, as far as we know. */
+static bool is_usable(const struct neighbour *n, uint64_t now)
+{
+    for (int i = 0; i < TB_STREAM_COUNT; i++)
+        if (n->down_since[i] != 0 && now - n->down_since[i] > OTHERS_NS)
+            return false;
+    return !n->left;
+}
+
+static uint32_t pair_hash(struct tb_proc source, struct tb_proc destination)
+{
+    uint32_t h = source.index * 0x9e3779b1u + destination.index;
+    h ^= h >> 16;
+    h *= 0x85ebca6bu;
+    return h ^ h >> 13;
+}
+
+/* Seconds until a bulk frame that joins the queue now has left, as far as the wire is known. */
+static double time_to_leave(const struct tb_forward *f, const struct neighbour *n, uint32_t host)
+{
+    const struct tb_way *way = tb_ways_to(&f->agent->ways, &f->agent->book, host);
+    double wire = way->bandwidth > 0 ? (double)way->bandwidth : BANDWIDTH_USUAL;
+    return 8 * (double)(n->bundle.queue.bytes[TB_STREAM_BULK] + TB_CRATE_LIMIT) / wire;
+}
+
+/* Of several gateways: a pair's short frames take always the same one, bulk frames the one that they leave first; those
+ * that are down only if there is no other. */
+static struct neighbour *hop_choose(struct tb_forward *f, const struct tb_way *way, struct tb_proc source,
+                                    struct tb_proc destination, enum tb_stream stream, uint32_t from)
+{
+    struct neighbour *best = NULL;
+    double best_time = 0;
+    bool best_usable = false;
+    uint32_t first = pair_hash(source, destination);
+    uint64_t now = way->hop_count > 1 ? tb_clock_now_real() : 0;
+    for (uint32_t k = 0; k < way->hop_count; k++) {
+        uint32_t host = way->hops[(first + k) % way->hop_count];
+        if ((TB_PROC_AGENT | host) == from || host == f->agent->setup.host)
+            continue; /* the ways of two hosts do not agree yet */
+        struct neighbour *n = neighbour_find(f, TB_PROC_AGENT | host);
+        if (n == NULL)
+            continue;
+        bool usable = way->hop_count == 1 || is_usable(n, now);
+        double time = stream == TB_STREAM_BULK && way->hop_count > 1 ? time_to_leave(f, n, host) : 0;
+        if (best == NULL || (usable && !best_usable) || (usable == best_usable && time < best_time)) {
+            best = n;
+            best_time = time;
+            best_usable = usable;
+        }
+    }
+    return best;
+}
+
+/* NULL: nowhere. */
+static struct neighbour *route(struct tb_forward *f, struct tb_proc source, struct tb_proc destination,
+                               enum tb_stream stream, uint32_t from)
+{
+    struct tb_agent *agent = f->agent;
+    if (destination.job != agent->setup.job || destination.index >= agent->book.ranks)
+        return NULL;
+    uint32_t host = tb_book_host_of(&agent->book, destination.index);
+    if (host == agent->setup.host)
+        return destination.index != from ? neighbour_find(f, destination.index) : NULL;
+    const struct tb_way *way = tb_ways_to(&agent->ways, &agent->book, host);
+    uint32_t next = tb_param.forbid_direct ? TB_PROC_AGENT | host : destination.index;
+    switch (way->means) {
+    case TB_WAY_DIRECT:
+    case TB_WAY_CALLED:
+        return next != from ? neighbour_find(f, next) : NULL;
+    case TB_WAY_RELAYED:
+        return hop_choose(f, way, source, destination, stream, from);
+    default:
+        return NULL;
+    }
+}
+
+static void lead_astray(struct tb_forward *f, struct tb_proc source, struct tb_proc destination)
+{
+    f->astray++;
+    if (f->stray_logged)
+        return;
+    f->stray_logged = true;
+    tb_log(TB_LOG_WARN, "agent", "a message from process %u to process %u cannot be passed on: there is no way",
+           source.index, destination.index);
+}
+
+/* ---- frames ----------------------------------------------------------------------------------------------------- */
+
+static void pause_ranks(struct tb_forward *f, bool pause)
+{
+    f->dock.paused = pause;
+    for (uint32_t i = 0; i < f->room; i++)
+        if (f->table[i] != NULL && !tb_bundle_is_agent(&f->table[i]->bundle))
+            tb_bundle_watch(&f->table[i]->bundle);
+}
+
+/* Takes the crate. */
+static void enqueue(struct tb_forward *f, struct neighbour *n, struct tb_crate *crate)
+{
+    tb_queue_add(&n->bundle.queue, crate);
+    if (tb_list_empty(&n->flush))
+        tb_list_append(&f->flush, &n->flush);
+    if (!f->dock.paused && f->depot.bytes > f->depot.limit / 4 * 3)
+        pause_ranks(f, true);
+}
+
+static void take_frame(void *context, struct tb_strand *strand, struct tb_cargo *cargo)
+{
+    struct tb_forward *f = context;
+    enum tb_stream stream = (enum tb_stream)strand->stream;
+    uint32_t from = strand->bundle->proc.index;
+    f->frames++;
+    f->bytes += cargo->length;
+    struct neighbour *n = route(f, cargo->source, cargo->destination, stream, from);
+    if (n == NULL) {
+        lead_astray(f, cargo->source, cargo->destination);
+        return;
+    }
+    if (n->left) {
+        f->late++;
+        return;
+    }
+    bool gather = cargo->more && cargo->length <= GATHER_BYTES;
+    if (!gather && tb_queue_empty(&n->bundle.queue, stream) && tb_bundle_send(&n->bundle, stream, cargo) == TB_OK)
+        return;
+    struct tb_crate *crate = cargo->crate;
+    cargo->crate = NULL;
+    if (crate == NULL) {
+        crate = tb_crate_make(&f->depot, cargo->length);
+        if (crate == NULL) {
+            f->depot.dropped++;
+            return;
+        }
+        memcpy(crate->bytes, cargo->bytes, cargo->length);
+    }
+    crate->source = cargo->source;
+    crate->destination = cargo->destination;
+    crate->stream = (uint8_t)stream;
+    crate->from = from;
+    enqueue(f, n, crate);
+}
+
+static void settle(void *context)
+{
+    struct tb_forward *f = context;
+    while (!tb_list_empty(&f->flush)) {
+        struct neighbour *n = TB_CONTAINER(f->flush.next, struct neighbour, flush);
+        tb_list_remove(&n->flush);
+        for (int i = 0; i < TB_STREAM_COUNT; i++) {
+            tb_bundle_flush(&n->bundle, (enum tb_stream)i);
+            if (!tb_queue_empty(&n->bundle.queue, (enum tb_stream)i) && tb_list_empty(&n->bundle.strands[i]) &&
+                tb_list_empty(&n->care)) {
+                care_for(f, n);
+                tb_timer_set(&f->agent->loop, &f->tick, 0); /* opened when nobody is inside of a call */
+            }
+        }
+    }
+    if (f->dock.paused && f->depot.bytes < f->depot.limit / 2)
+        pause_ranks(f, false);
+}
+
+/* Gives a new way to everything that waits for this neighbour. */
+static void reroute(struct tb_forward *f, struct neighbour *n)
+{
+    struct tb_list all;
+    struct tb_crate *crate;
+    tb_list_init(&all);
+    for (int i = 0; i < TB_STREAM_COUNT; i++)
+        while ((crate = tb_queue_pull(&n->bundle.queue, (enum tb_stream)i)) != NULL)
+            tb_list_append(&all, &crate->node);
+    TB_LIST_EACH (crate, &all, struct tb_crate, node) {
+        tb_list_remove(&crate->node);
+        struct neighbour *to = route(f, crate->source, crate->destination, (enum tb_stream)crate->stream, crate->from);
+        if (to != NULL && !to->left) {
+            enqueue(f, to, crate);
+            continue;
+        }
+        if (to == NULL)
+            lead_astray(f, crate->source, crate->destination);
+        else
+            f->late++;
+        tb_crate_free(&f->depot, crate);
+    }
+}
+
+/* ---- connections ------------------------------------------------------------------------------------------------ */
+
+/* How many bulk streams to another agent: a stream alone carries about a segment each round trip, divided by the root
+ * of the loss, and no more than its window. */
+static uint32_t lanes_wanted(const struct tb_forward *f, const struct neighbour *n, enum tb_stream stream)
+{
+    if (!tb_bundle_is_agent(&n->bundle) || stream == TB_STREAM_SHORT)
+        return 1;
+    if (tb_param.gateway_streams > 0)
+        return (uint32_t)tb_param.gateway_streams;
+    const struct tb_way *way = tb_ways_to(&f->agent->ways, &f->agent->book, host_of(f, n));
+    double round_trip = 2e-9 * (double)way->latency;
+    double wire = way->bandwidth > 0 ? (double)way->bandwidth : BANDWIDTH_USUAL;
+    double streams = way->latency > WIDE_NS ? 2 : 1;
+    if (round_trip > 0 && way->loss > 0)
+        streams = fmax(streams, ceil(wire * round_trip * sqrt(way->loss * 1e-6) / (1.22 * SEGMENT_BITS)));
+    streams = fmax(streams, ceil(wire * round_trip / WINDOW_BITS));
+    return (uint32_t)fmin(streams, TB_BUNDLE_LANES);
+}
+
+/* Does anything go through this agent as things are now? */
+static bool is_hop(const struct tb_forward *f, const struct neighbour *n)
+{
+    const struct tb_ways *ways = &f->agent->ways;
+    uint32_t host = host_of(f, n);
+    for (uint32_t i = 0; i < ways->kind_count; i++)
+        for (uint32_t k = 0; k < ways->ways[i].hop_count; k++)
+            if (ways->ways[i].hops[k] == host)
+                return true;
+    return false;
+}
+
+static struct tb_strand *strand_find(struct neighbour *n, enum tb_stream stream, uint32_t lane)
+{
+    struct tb_strand *strand;
+    TB_LIST_EACH (strand, &n->bundle.strands[stream], struct tb_strand, node)
+        if (strand->ours && strand->lane == lane)
+            return strand;
+    return NULL;
+}
+
+static void postpone(struct lane *lane, uint64_t now)
+{
+    lane->asked = lane->called = false;
+    lane->pause = lane->pause == 0 ? PAUSE_NS : lane->pause * 2;
+    if (lane->pause > PAUSE_MOST_NS)
+        lane->pause = PAUSE_MOST_NS;
+    lane->not_before = now + lane->pause;
+}
+
+/* The process has ended or left: what waits for it waits in vain. */
+static void forget(struct tb_forward *f, struct neighbour *n)
+{
+    n->left = true;
+    struct tb_crate *crate;
+    if (tb_bundle_is_agent(&n->bundle)) {
+        reroute(f, n);
+        return;
+    }
+    for (int i = 0; i < TB_STREAM_COUNT; i++)
+        while ((crate = tb_queue_pull(&n->bundle.queue, (enum tb_stream)i)) != NULL) {
+            f->late++;
+            tb_crate_free(&f->depot, crate);
+        }
+}
+
+static void lane_open(struct tb_forward *f, struct neighbour *n, enum tb_stream stream, uint32_t number, uint64_t now)
+{
+    struct lane *lane = &n->lanes[stream][number];
+    const struct tb_way *way = tb_ways_to(&f->agent->ways, &f->agent->book, host_of(f, n));
+    lane->asked = true;
+    lane->called = way->means == TB_WAY_CALLED;
+    int rc = tb_connect_open(f->agent, NULL, n->bundle.proc, stream, number);
+    if (rc == TB_OK)
+        return;
+    postpone(lane, now);
+    snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+    if (rc == TB_ERR_CLOSED)
+        forget(f, n);
+}
+
+/* Opens what is missing of a stream, if it is our turn. True: something is still missing. */
+static bool stream_open(struct tb_forward *f, struct neighbour *n, enum tb_stream stream, uint64_t now)
+{
+    bool wanted = !tb_queue_empty(&n->bundle.queue, stream) ||
+                  (n->opener[stream] && tb_bundle_is_agent(&n->bundle) && is_hop(f, n));
+    if (!wanted || n->left)
+        return false;
+    if (!n->opener[stream]) {
+        if (!tb_list_empty(&n->bundle.strands[stream]))
+            return false;
+        n->opener[stream] = true;
+    }
+    uint32_t count = lanes_wanted(f, n, stream);
+    bool missing = false;
+    for (uint32_t k = 0; k < count && !n->left; k++) {
+        if (strand_find(n, stream, k) != NULL)
+            continue;
+        struct lane *lane = &n->lanes[stream][k];
+        if (!lane->asked && now >= lane->not_before)
+            lane_open(f, n, stream, k, now);
+        missing = missing || strand_find(n, stream, k) == NULL;
+    }
+    return missing && !n->left;
+}
+
+void tb_forward_refused(struct tb_agent *agent, struct tb_proc proc, enum tb_stream stream, uint32_t lane, int error)
+{
+    struct tb_forward *f = agent->forward;
+    struct neighbour *n = f != NULL ? neighbour_find(f, proc.index) : NULL;
+    if (n == NULL || !n->lanes[stream][lane].asked)
+        return;
+    snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+    postpone(&n->lanes[stream][lane], tb_clock_now_real());
+    if (error == TB_ERR_CLOSED && !tb_bundle_is_agent(&n->bundle))
+        forget(f, n);
+    else
+        care_for(f, n);
+}
+
+static void strand_ended(void *context, struct tb_bundle *bundle, const struct tb_strand *strand, int error)
+{
+    struct tb_forward *f = context;
+    struct neighbour *n = neighbour_of(bundle);
+    tb_log(error == TB_ERR_PROTOCOL ? TB_LOG_WARN : TB_LOG_DEBUG, "agent",
+           "a connection with process 0x%x has ended: %s", bundle->proc.index, tb_error_story());
+    if (error == TB_ERR_CLOSED) {
+        forget(f, n);
+        return;
+    }
+    snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+    f->reconnects++;
+    uint64_t now = tb_clock_now_real();
+    if (strand->ours)
+        postpone(&n->lanes[strand->stream][strand->lane], now);
+    else if (tb_list_empty(&bundle->strands[strand->stream]))
+        for (uint32_t k = 0; k < TB_BUNDLE_LANES; k++) /* they will open it again; if not, we do */
+            n->lanes[strand->stream][k].not_before = now + TURN_NS;
+    care_for(f, n);
+}
+
+/* ---- links that are down ---------------------------------------------------------------------------------------- */
+
+static void describe(const struct tb_forward *f, uint32_t host, char *text, size_t size)
+{
+    const struct tb_host *h = &f->agent->book.hosts[host];
+    if (h->place.cluster[0] != 0)
+        snprintf(text, size, "%s (cluster %s)", h->name, h->place.cluster);
+    else
+        snprintf(text, size, "%s", h->name);
+}
+
+static void complain(struct tb_forward *f, struct neighbour *n, uint64_t since, bool at_last)
+{
+    char here[400], there[400];
+    describe(f, f->agent->setup.host, here, sizeof here);
+    describe(f, host_of(f, n), there, sizeof there);
+    const char *why = n->why[0] != 0 ? n->why : "no answer";
+    if (at_last)
+        tb_agent_trouble(f->agent, 1,
+                         "the link between host %s and host %s has been down for %.0f s, and there is no way around "
+                         "it: %s (--set link_patience=TIME waits longer)",
+                         here, there, (double)since / 1e9, why);
+    else
+        tb_agent_note(f->agent, "the link between host %s and host %s is down, waiting for up to %.0f s: %s", here,
+                      there, (double)tb_param.link_patience / 1e9, why);
+}
+
+/* Frames wait and there is no connection. */
+static void endure(struct tb_forward *f, struct neighbour *n, uint64_t since, uint64_t now)
+{
+    uint64_t down = now - since;
+    if (down > OTHERS_NS && !n->moved) {
+        n->moved = true;
+        reroute(f, n);
+        settle(f);
+    }
+    if (f->agent->phase != TB_AGENT_RUNNING || !is_queued(n))
+        return;
+    if (down > NOTE_NS && !n->noted) {
+        n->noted = true;
+        complain(f, n, down, false);
+    }
+    if (down > tb_param.link_patience)
+        complain(f, n, down, true);
+}
+
+/* True: to be looked at again. */
+static bool look_after(struct tb_forward *f, struct neighbour *n, uint64_t now)
+{
+    bool busy = false;
+    uint64_t since = 0;
+    for (int i = 0; i < TB_STREAM_COUNT; i++) {
+        enum tb_stream stream = (enum tb_stream)i;
+        busy = stream_open(f, n, stream, now) || busy;
+        bool stuck = !tb_queue_empty(&n->bundle.queue, stream) && tb_list_empty(&n->bundle.strands[i]);
+        if (!stuck)
+            n->down_since[i] = 0;
+        else if (n->down_since[i] == 0)
+            n->down_since[i] = now;
+        if (n->down_since[i] != 0 && (since == 0 || n->down_since[i] < since))
+            since = n->down_since[i];
+    }
+    if (since == 0) {
+        if (n->noted)
+            tb_agent_note(f->agent, "the link to host %s is up again", f->agent->book.hosts[host_of(f, n)].name);
+        n->moved = n->noted = false;
+        return busy;
+    }
+    endure(f, n, since, now);
+    return true;
+}
+
+static void tick(struct tb_timer *timer)
+{
+    struct tb_forward *f = TB_CONTAINER(timer, struct tb_forward, tick);
+    uint64_t now = tb_clock_now_real();
+    struct neighbour *n;
+    struct tb_list all;
+    tb_list_init(&all);
+    tb_dock_bury(&f->dock);
+    TB_LIST_EACH (n, &f->care, struct neighbour, care) {
+        tb_list_remove(&n->care);
+        tb_list_append(&all, &n->care);
+    }
+    while (!tb_list_empty(&all)) {
+        n = TB_CONTAINER(all.next, struct neighbour, care);
+        tb_list_remove(&n->care);
+        if (look_after(f, n, now))
+            care_for(f, n);
+    }
+    settle(f);
+    if (!tb_list_empty(&f->care) && !tb_timer_is_set(timer))
+        tb_timer_set(&f->agent->loop, timer, TICK_NS);
+}
+
+/* ---- the forwarder ---------------------------------------------------------------------------------------------- */
+
+static struct tb_forward *forward_get(struct tb_agent *agent)
+{
+    if (agent->forward != NULL)
+        return agent->forward;
+    struct tb_forward *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return NULL;
+    f->agent = agent;
+    tb_list_init(&f->flush);
+    tb_list_init(&f->care);
+    tb_timer_init(&f->tick, tick);
+    struct tb_dock_calls calls = {.context = f, .frame = take_frame, .settle = settle, .ended = strand_ended};
+    if (!table_grow(f) || tb_depot_open(&f->depot, tb_param.gateway_memory) != TB_OK) {
+        free(f->table);
+        free(f);
+        return NULL;
+    }
+    if (tb_dock_open(&f->dock, &agent->loop, &f->depot, &calls) != TB_OK) {
+        tb_depot_close(&f->depot);
+        free(f->table);
+        free(f);
+        return NULL;
+    }
+    agent->forward = f;
+    return f;
+}
+
+/* A process of this job, not ourselves. */
+static bool is_known(const struct tb_agent *agent, struct tb_proc proc)
+{
+    uint32_t number = proc.index & ~TB_PROC_AGENT;
+    if (proc.job != agent->setup.job || proc.index == tb_agent_proc(agent).index)
+        return false;
+    return number < ((proc.index & TB_PROC_AGENT) ? agent->book.host_count : agent->book.ranks);
+}
+
+void tb_forward_adopt(struct tb_agent *agent, const struct tb_connected *connected)
+{
+    struct tb_forward *f = is_known(agent, connected->proc) ? forward_get(agent) : NULL;
+    struct neighbour *n = f != NULL ? neighbour_find(f, connected->proc.index) : NULL;
+    if (n == NULL || connected->lane >= TB_BUNDLE_LANES) {
+        close(connected->socket);
+        return;
+    }
+    struct lane *lane = &n->lanes[connected->stream][connected->lane];
+    bool ours = lane->asked && (connected->dialed || lane->called);
+    struct tb_codec *codec;
+    int rc = tb_codec_open(agent, connected, &codec);
+    if (rc == TB_OK)
+        rc = tb_bundle_adopt(&n->bundle, connected->stream, connected->lane, ours, connected->socket, codec);
+    else
+        close(connected->socket);
+    if (rc != TB_OK) {
+        tb_log(TB_LOG_WARN, "agent", "a connection with process 0x%x cannot be used: %s", connected->proc.index,
+               tb_error_story());
+        return;
+    }
+    n->left = false;
+    if (ours) {
+        *lane = (struct lane){0};
+    } else if (tb_bundle_is_agent(&n->bundle) && connected->proc.index < tb_agent_proc(agent).index) {
+        n->opener[connected->stream] = false; /* if both sides begin, the first host of the book goes on */
+    }
+    if (!tb_queue_empty(&n->bundle.queue, connected->stream) && tb_list_empty(&n->flush))
+        tb_list_append(&f->flush, &n->flush);
+    care_for(f, n);
+    tb_timer_set(&agent->loop, &f->tick, 0);
+}
+
+void tb_forward_ways(struct tb_agent *agent)
+{
+    struct tb_forward *f = agent->forward;
+    if (f == NULL)
+        return;
+    uint32_t room;
+    do { /* again if new neighbours have moved the others in the table */
+        room = f->room;
+        for (uint32_t i = 0; i < f->room; i++)
+            if (f->table[i] != NULL && is_queued(f->table[i]))
+                reroute(f, f->table[i]);
+    } while (room != f->room);
+    tb_timer_set(&agent->loop, &f->tick, 0);
+}
+
+void tb_forward_close(struct tb_agent *agent)
+{
+    struct tb_forward *f = agent->forward;
+    if (f == NULL)
+        return;
+    tb_log(
+        TB_LOG_DEBUG, "agent",
+        "passed on: %llu frames, %llu bytes; %llu dropped for want of room, %llu astray, %llu too late; at most %llu "
+        "bytes waited; %llu connections broke",
+        (unsigned long long)f->dock.frames_out, (unsigned long long)f->dock.bytes_out,
+        (unsigned long long)f->depot.dropped, (unsigned long long)f->astray, (unsigned long long)f->late,
+        (unsigned long long)f->depot.bytes_most, (unsigned long long)f->reconnects);
+    tb_timer_clear(&f->tick);
+    tb_connect_stop(agent);
+    for (uint32_t i = 0; i < f->room; i++)
+        if (f->table[i] != NULL) {
+            tb_bundle_close(&f->table[i]->bundle);
+            free(f->table[i]);
+        }
+    tb_dock_close(&f->dock);
+    tb_depot_close(&f->depot);
+    free(f->table);
+    free(f);
+    agent->forward = NULL;
+}

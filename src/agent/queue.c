@@ -1,0 +1,297 @@
+#include "agent/queue.h"
+
+#include <stdlib.h>
+
+#define QUANTUM     4096u /* bytes that a flow may send in addition when its turn comes */
+#define TABLE_FIRST 64u
+#define TABLE_LIMIT (1u << 20)
+
+struct tb_stock {
+    struct tb_stock *next;
+    struct tb_proc destination;
+    uint64_t bytes;
+};
+
+struct tb_flow {
+    struct tb_list active; /* in its queue's list of its class */
+    struct tb_flow *next;
+    struct tb_queue *queue;
+    struct tb_stock *stock;
+    struct tb_proc source;
+    uint8_t stream;
+    uint64_t deficit; /* bytes that it may send in this turn */
+    struct tb_list crates;
+};
+
+static const uint32_t crate_rooms[TB_CRATE_SIZES] = {384, 4096, TB_CRATE_LIMIT};
+
+/* ---- crates ----------------------------------------------------------------------------------------------------- */
+
+struct tb_crate *tb_crate_make(struct tb_depot *depot, uint32_t length)
+{
+    TB_ASSERT(length <= TB_CRATE_LIMIT);
+    uint8_t size = 0;
+    while (crate_rooms[size] < length)
+        size++;
+    uint32_t weight = (uint32_t)sizeof(struct tb_crate) + crate_rooms[size];
+    struct tb_crate *crate;
+    if (!tb_list_empty(&depot->spare[size])) {
+        crate = TB_CONTAINER(depot->spare[size].next, struct tb_crate, node);
+        tb_list_remove(&crate->node);
+        depot->spare_bytes -= weight;
+    } else {
+        crate = malloc(weight);
+        if (crate == NULL)
+            return NULL;
+    }
+    *crate = (struct tb_crate){.length = length, .weight = weight, .size = size};
+    tb_list_init(&crate->node);
+    return crate;
+}
+
+void tb_crate_free(struct tb_depot *depot, struct tb_crate *crate)
+{
+    if (crate == NULL)
+        return;
+    if (depot->spare_bytes + crate->weight > TB_DEPOT_SPARE) {
+        free(crate);
+        return;
+    }
+    depot->spare_bytes += crate->weight;
+    tb_list_prepend(&depot->spare[crate->size], &crate->node);
+}
+
+/* ---- flows and stocks ------------------------------------------------------------------------------------------- */
+
+static bool same_proc(struct tb_proc a, struct tb_proc b)
+{
+    return a.index == b.index && a.job == b.job;
+}
+
+static uint32_t proc_hash(struct tb_proc proc)
+{
+    uint32_t h = (proc.index ^ proc.job) * 0x9e3779b1u;
+    return h ^ h >> 15;
+}
+
+static uint32_t flow_hash(const struct tb_queue *queue, uint8_t stream, struct tb_proc source, struct tb_proc to)
+{
+    uint32_t h = proc_hash(source) * 31 + proc_hash(to) + stream;
+    h ^= (uint32_t)((uintptr_t)queue >> 6);
+    h *= 0x85ebca6bu;
+    return h ^ h >> 13;
+}
+
+static void flows_grow(struct tb_depot *depot)
+{
+    uint32_t room = 2 * depot->flow_room;
+    struct tb_flow **flows = room <= TABLE_LIMIT ? calloc(room, sizeof(struct tb_flow *)) : NULL;
+    if (flows == NULL)
+        return; /* longer chains will do */
+    for (uint32_t i = 0; i < depot->flow_room; i++)
+        for (struct tb_flow *f = depot->flows[i], *next; f != NULL; f = next) {
+            next = f->next;
+            struct tb_flow **slot =
+                &flows[flow_hash(f->queue, f->stream, f->source, f->stock->destination) & (room - 1)];
+            f->next = *slot;
+            *slot = f;
+        }
+    free(depot->flows);
+    depot->flows = flows;
+    depot->flow_room = room;
+}
+
+static void stocks_grow(struct tb_depot *depot)
+{
+    uint32_t room = 2 * depot->stock_room;
+    struct tb_stock **stocks = room <= TABLE_LIMIT ? calloc(room, sizeof(struct tb_stock *)) : NULL;
+    if (stocks == NULL)
+        return;
+    for (uint32_t i = 0; i < depot->stock_room; i++)
+        for (struct tb_stock *s = depot->stocks[i], *next; s != NULL; s = next) {
+            next = s->next;
+            struct tb_stock **slot = &stocks[proc_hash(s->destination) & (room - 1)];
+            s->next = *slot;
+            *slot = s;
+        }
+    free(depot->stocks);
+    depot->stocks = stocks;
+    depot->stock_room = room;
+}
+
+/* What waits for this destination; made if there is nothing yet. NULL: no memory. */
+static struct tb_stock *stock_find(struct tb_depot *depot, struct tb_proc destination)
+{
+    struct tb_stock **slot = &depot->stocks[proc_hash(destination) & (depot->stock_room - 1)];
+    for (struct tb_stock *s = *slot; s != NULL; s = s->next)
+        if (same_proc(s->destination, destination))
+            return s;
+    struct tb_stock *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    s->destination = destination;
+    s->next = *slot;
+    *slot = s;
+    if (++depot->stock_count > depot->stock_room)
+        stocks_grow(depot);
+    return s;
+}
+
+static void stock_take(struct tb_depot *depot, struct tb_stock *stock, uint64_t bytes)
+{
+    stock->bytes -= bytes;
+    depot->bytes -= bytes;
+    if (stock->bytes > 0)
+        return;
+    struct tb_stock **slot = &depot->stocks[proc_hash(stock->destination) & (depot->stock_room - 1)];
+    while (*slot != stock)
+        slot = &(*slot)->next;
+    *slot = stock->next;
+    depot->stock_count--;
+    free(stock);
+}
+
+static struct tb_flow *flow_find(struct tb_queue *queue, const struct tb_crate *crate, struct tb_stock *stock)
+{
+    struct tb_depot *depot = queue->depot;
+    uint32_t hash = flow_hash(queue, crate->stream, crate->source, crate->destination);
+    struct tb_flow **slot = &depot->flows[hash & (depot->flow_room - 1)];
+    for (struct tb_flow *f = *slot; f != NULL; f = f->next)
+        if (f->queue == queue && f->stream == crate->stream && f->stock == stock && same_proc(f->source, crate->source))
+            return f;
+    struct tb_flow *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return NULL;
+    *f = (struct tb_flow){.queue = queue, .stock = stock, .source = crate->source, .stream = crate->stream};
+    tb_list_init(&f->crates);
+    tb_list_append(&queue->active[crate->stream], &f->active);
+    f->next = *slot;
+    *slot = f;
+    if (++depot->flow_count > depot->flow_room)
+        flows_grow(depot);
+    return f;
+}
+
+/* Its last crate has left; its stock still knows the destination. */
+static void flow_free(struct tb_flow *flow)
+{
+    struct tb_depot *depot = flow->queue->depot;
+    uint32_t hash = flow_hash(flow->queue, flow->stream, flow->source, flow->stock->destination);
+    struct tb_flow **slot = &depot->flows[hash & (depot->flow_room - 1)];
+    while (*slot != flow)
+        slot = &(*slot)->next;
+    *slot = flow->next;
+    depot->flow_count--;
+    tb_list_remove(&flow->active);
+    free(flow);
+}
+
+/* ---- queues ----------------------------------------------------------------------------------------------------- */
+
+int tb_depot_open(struct tb_depot *depot, uint64_t limit)
+{
+    *depot = (struct tb_depot){
+        .limit = limit, .limit_each = limit / TB_DEPOT_SHARES, .flow_room = TABLE_FIRST, .stock_room = TABLE_FIRST};
+    for (int i = 0; i < TB_CRATE_SIZES; i++)
+        tb_list_init(&depot->spare[i]);
+    depot->flows = calloc(TABLE_FIRST, sizeof(struct tb_flow *));
+    depot->stocks = calloc(TABLE_FIRST, sizeof(struct tb_stock *));
+    if (depot->flows != NULL && depot->stocks != NULL)
+        return TB_OK;
+    tb_depot_close(depot);
+    return tb_error(TB_ERR_MEMORY, "no memory to forward messages");
+}
+
+void tb_depot_close(struct tb_depot *depot)
+{
+    TB_ASSERT(depot->bytes == 0);
+    for (int i = 0; i < TB_CRATE_SIZES; i++) {
+        struct tb_crate *crate;
+        TB_LIST_EACH (crate, &depot->spare[i], struct tb_crate, node)
+            free(crate);
+    }
+    free(depot->flows);
+    free(depot->stocks);
+    *depot = (struct tb_depot){0};
+}
+
+void tb_queue_open(struct tb_queue *queue, struct tb_depot *depot)
+{
+    *queue = (struct tb_queue){.depot = depot};
+    for (int i = 0; i < TB_STREAM_COUNT; i++)
+        tb_list_init(&queue->active[i]);
+}
+
+void tb_queue_close(struct tb_queue *queue)
+{
+    struct tb_crate *crate;
+    for (int i = 0; i < TB_STREAM_COUNT; i++)
+        while ((crate = tb_queue_pull(queue, (enum tb_stream)i)) != NULL)
+            tb_crate_free(queue->depot, crate);
+}
+
+static int drop(struct tb_depot *depot, struct tb_crate *crate)
+{
+    depot->dropped++;
+    depot->dropped_bytes += crate->length;
+    tb_crate_free(depot, crate);
+    return TB_ERR_LIMIT;
+}
+
+int tb_queue_add(struct tb_queue *queue, struct tb_crate *crate)
+{
+    struct tb_depot *depot = queue->depot;
+    TB_ASSERT(crate->stream < TB_STREAM_COUNT);
+    if (depot->bytes + crate->weight > depot->limit)
+        return drop(depot, crate);
+    struct tb_stock *stock = stock_find(depot, crate->destination);
+    if (stock == NULL)
+        return drop(depot, crate);
+    stock->bytes += crate->weight;
+    depot->bytes += crate->weight;
+    struct tb_flow *flow = stock->bytes <= depot->limit_each ? flow_find(queue, crate, stock) : NULL;
+    if (flow == NULL) {
+        stock_take(depot, stock, crate->weight);
+        return drop(depot, crate);
+    }
+    if (depot->bytes > depot->bytes_most)
+        depot->bytes_most = depot->bytes;
+    tb_list_append(&flow->crates, &crate->node);
+    queue->bytes[crate->stream] += crate->weight;
+    queue->frames[crate->stream]++;
+    return TB_OK;
+}
+
+struct tb_crate *tb_queue_pull(struct tb_queue *queue, enum tb_stream stream)
+{
+    struct tb_list *active = &queue->active[stream];
+    if (tb_list_empty(active))
+        return NULL;
+    struct tb_flow *flow;
+    struct tb_crate *crate;
+    for (;;) {
+        flow = TB_CONTAINER(active->next, struct tb_flow, active);
+        crate = TB_CONTAINER(flow->crates.next, struct tb_crate, node);
+        if (flow->deficit >= crate->length)
+            break;
+        flow->deficit += QUANTUM;
+        if (flow->deficit >= crate->length)
+            break;
+        tb_list_remove(&flow->active);
+        tb_list_append(active, &flow->active);
+    }
+    flow->deficit -= crate->length;
+    tb_list_remove(&crate->node);
+    queue->bytes[stream] -= crate->weight;
+    queue->frames[stream]--;
+    struct tb_stock *stock = flow->stock;
+    bool last = tb_list_empty(&flow->crates);
+    if (last)
+        flow_free(flow);
+    else if (flow->deficit < TB_CONTAINER(flow->crates.next, struct tb_crate, node)->length) {
+        tb_list_remove(&flow->active);
+        tb_list_append(active, &flow->active);
+    }
+    stock_take(queue->depot, stock, crate->weight);
+    return crate;
+}

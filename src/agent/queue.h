@@ -1,0 +1,70 @@
+/* Frames that wait in a gateway for the next stretch of their way. A crate holds one whole frame. A queue belongs to
+ * one neighbour (a rank or another agent) and has two classes, short and bulk; inside a class the flows, each a source
+ * and a destination, take turns by bytes (deficit round robin), so that nobody waits for another's long message. The
+ * depot knows what all queues hold together: it keeps the limits, drops what does not fit, and counts.
+ *
+ * Pure logic, no sockets. Everything belongs to the one thread of an agent. */
+#ifndef TB_AGENT_QUEUE_H
+#define TB_AGENT_QUEUE_H
+
+#include "wire/wire.h"
+
+#define TB_CRATE_HEAD   (sizeof(struct tb_hop) + sizeof(struct tb_envelope))
+#define TB_CRATE_LIMIT  (TB_CRATE_HEAD + TB_RELAY_PAYLOAD) /* bytes of one frame */
+#define TB_CRATE_SIZES  3
+#define TB_DEPOT_SPARE  (4u << 20) /* bytes of crates that are kept for reuse */
+#define TB_DEPOT_SHARES 6          /* one destination may fill one of them */
+
+struct tb_crate {
+    struct tb_list node;
+    struct tb_proc source, destination;
+    uint32_t length; /* of `bytes` */
+    uint32_t weight; /* bytes of memory that it takes, which is what the limits count */
+    uint8_t size;    /* which of the sizes of crates it is */
+    uint8_t stream;  /* enum tb_stream: its class */
+    uint32_t from;   /* index of the process that brought it here; never sent back there */
+    char bytes[];    /* as on the wire: hop, envelope, payload */
+};
+
+struct tb_flow;
+struct tb_stock; /* what waits for one destination */
+
+struct tb_queue {
+    struct tb_depot *depot;
+    struct tb_list active[TB_STREAM_COUNT]; /* flows with frames; the first one's turn is now */
+    uint64_t bytes[TB_STREAM_COUNT];
+    uint32_t frames[TB_STREAM_COUNT];
+};
+
+struct tb_depot {
+    uint64_t limit, limit_each; /* bytes: in all, for one destination */
+    uint64_t bytes, bytes_most;
+    uint64_t dropped, dropped_bytes; /* what did not fit */
+    struct tb_list spare[TB_CRATE_SIZES];
+    size_t spare_bytes;
+    struct tb_flow **flows; /* chained hash tables */
+    uint32_t flow_count, flow_room;
+    struct tb_stock **stocks;
+    uint32_t stock_count, stock_room;
+};
+
+int tb_depot_open(struct tb_depot *depot, uint64_t limit);
+void tb_depot_close(struct tb_depot *depot); /* all queues are closed */
+
+/* A crate with room for `length` bytes, which are not set; NULL: no memory. It counts only when it is queued. */
+struct tb_crate *tb_crate_make(struct tb_depot *depot, uint32_t length);
+void tb_crate_free(struct tb_depot *depot, struct tb_crate *crate);
+
+void tb_queue_open(struct tb_queue *queue, struct tb_depot *depot);
+void tb_queue_close(struct tb_queue *queue); /* frees what is in it */
+/* Takes the crate in any case. TB_ERR_LIMIT: there was no room for it, it was dropped and counted. */
+int tb_queue_add(struct tb_queue *queue, struct tb_crate *crate);
+/* The next one of a class, whose turn it is; NULL: none. */
+struct tb_crate *tb_queue_pull(struct tb_queue *queue, enum tb_stream stream);
+
+static inline bool tb_queue_empty(const struct tb_queue *queue, enum tb_stream stream)
+{
+    return queue->frames[stream] == 0;
+}
+
+#endif

@@ -1,0 +1,169 @@
+#include "agent/queue.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define JOB  7u
+#define LONG ((uint32_t)TB_CRATE_LIMIT)
+
+static int add(struct tb_queue *queue, uint32_t source, uint32_t destination, enum tb_stream stream, uint32_t length)
+{
+    struct tb_crate *crate = tb_crate_make(queue->depot, length);
+    assert_non_null(crate);
+    crate->source = (struct tb_proc){JOB, source};
+    crate->destination = (struct tb_proc){JOB, destination};
+    crate->stream = (uint8_t)stream;
+    return tb_queue_add(queue, crate);
+}
+
+/* The source of the next one; -1: none. */
+static int pull(struct tb_queue *queue, enum tb_stream stream)
+{
+    struct tb_crate *crate = tb_queue_pull(queue, stream);
+    if (crate == NULL)
+        return -1;
+    int source = (int)crate->source.index;
+    tb_crate_free(queue->depot, crate);
+    return source;
+}
+
+static void a_short_flow_does_not_wait_for_a_long_one(void **state)
+{
+    struct tb_depot depot;
+    struct tb_queue queue;
+    assert_int_equal(tb_depot_open(&depot, 48 << 20), TB_OK);
+    tb_queue_open(&queue, &depot);
+    for (int i = 0; i < 300; i++)
+        assert_int_equal(add(&queue, 1, 2, TB_STREAM_BULK, LONG), TB_OK);
+    for (int i = 0; i < 17; i++)
+        assert_int_equal(pull(&queue, TB_STREAM_BULK), 1);
+    assert_int_equal(add(&queue, 3, 2, TB_STREAM_BULK, TB_CRATE_HEAD + 8), TB_OK);
+    int waited = 0;
+    while (pull(&queue, TB_STREAM_BULK) != 3)
+        waited++;
+    assert_in_range(waited, 0, 1);
+    /* The other class knows nothing of it. */
+    assert_int_equal(pull(&queue, TB_STREAM_SHORT), -1);
+    assert_int_equal(add(&queue, 4, 2, TB_STREAM_SHORT, TB_CRATE_HEAD), TB_OK);
+    assert_int_equal(pull(&queue, TB_STREAM_SHORT), 4);
+    tb_queue_close(&queue);
+    assert_true(tb_queue_empty(&queue, TB_STREAM_BULK));
+    tb_depot_close(&depot);
+}
+
+static void turns_are_by_bytes(void **state)
+{
+    struct tb_depot depot;
+    struct tb_queue queue;
+    uint64_t bytes[4] = {0};
+    static const uint32_t lengths[4] = {LONG, 5000, 1100, TB_CRATE_HEAD + 8};
+    assert_int_equal(tb_depot_open(&depot, 1u << 30), TB_OK);
+    tb_queue_open(&queue, &depot);
+    for (uint32_t k = 0; k < 4; k++)
+        for (uint32_t sum = 0; sum < 4u << 20; sum += lengths[k])
+            assert_int_equal(add(&queue, k, 100 + k, TB_STREAM_BULK, lengths[k]), TB_OK);
+    for (uint64_t all = 0; all < 8u << 20;) {
+        int k = pull(&queue, TB_STREAM_BULK);
+        assert_in_range(k, 0, 3);
+        bytes[k] += lengths[k];
+        all += lengths[k];
+    }
+    for (int k = 0; k < 4; k++)
+        assert_in_range(bytes[k], (2 << 20) - 3 * LONG, (2 << 20) + 3 * LONG);
+    tb_queue_close(&queue);
+    tb_depot_close(&depot);
+}
+
+static void one_flow_keeps_its_order(void **state)
+{
+    struct tb_depot depot;
+    struct tb_queue queue;
+    assert_int_equal(tb_depot_open(&depot, 1 << 20), TB_OK);
+    tb_queue_open(&queue, &depot);
+    for (uint32_t i = 0; i < 50; i++) {
+        struct tb_crate *crate = tb_crate_make(&depot, TB_CRATE_HEAD + 3 * i);
+        memcpy(crate->bytes, &i, sizeof i);
+        crate->stream = TB_STREAM_SHORT;
+        assert_int_equal(tb_queue_add(&queue, crate), TB_OK);
+    }
+    for (uint32_t i = 0, got; i < 50; i++) {
+        struct tb_crate *crate = tb_queue_pull(&queue, TB_STREAM_SHORT);
+        assert_non_null(crate);
+        memcpy(&got, crate->bytes, sizeof got);
+        assert_int_equal(got, i);
+        assert_int_equal(crate->length, TB_CRATE_HEAD + 3 * i);
+        tb_crate_free(&depot, crate);
+    }
+    assert_null(tb_queue_pull(&queue, TB_STREAM_SHORT));
+    assert_int_equal(depot.bytes, 0);
+    tb_depot_close(&depot);
+}
+
+static void limits_hold(void **state)
+{
+    struct tb_depot depot;
+    struct tb_queue queues[2];
+    assert_int_equal(tb_depot_open(&depot, 6 << 20), TB_OK);
+    for (int i = 0; i < 2; i++)
+        tb_queue_open(&queues[i], &depot);
+    uint32_t kept = 0;
+    while (add(&queues[kept % 2], kept % 5, 9, TB_STREAM_BULK, LONG) == TB_OK) /* one destination, several flows */
+        kept++;
+    assert_in_range(kept, (1 << 20) / LONG - 2, (1 << 20) / LONG);
+    assert_int_equal(depot.dropped, 1);
+    assert_int_equal(depot.dropped_bytes, LONG);
+    assert_int_equal(add(&queues[0], 0, 10, TB_STREAM_BULK, LONG), TB_OK); /* others are not concerned */
+    for (uint32_t i = 0; i < 2000; i++)
+        add(&queues[0], 0, 20 + i % 50, TB_STREAM_BULK, LONG);
+    assert_true(depot.bytes <= 6 << 20 && depot.bytes > (6 << 20) - 2 * LONG);
+    assert_int_equal(add(&queues[1], 1, 100, TB_STREAM_SHORT, LONG), TB_ERR_LIMIT);
+    assert_int_not_equal(pull(&queues[0], TB_STREAM_BULK), -1);
+    assert_int_equal(add(&queues[1], 1, 100, TB_STREAM_SHORT, LONG), TB_OK);
+    assert_int_equal(depot.bytes_most > 0 && depot.bytes_most <= 6 << 20, 1);
+    for (int i = 0; i < 2; i++)
+        tb_queue_close(&queues[i]);
+    assert_int_equal(depot.bytes, 0);
+    assert_int_equal(depot.flow_count + depot.stock_count, 0);
+    assert_true(depot.spare_bytes <= TB_DEPOT_SPARE);
+    tb_depot_close(&depot);
+}
+
+/* Many flows come and go; nothing is lost and nothing is left. */
+static void many_flows(void **state)
+{
+    struct tb_depot depot;
+    struct tb_queue queues[3];
+    uint64_t in = 0, out = 0, seed = 1;
+    assert_int_equal(tb_depot_open(&depot, 64 << 20), TB_OK);
+    for (int i = 0; i < 3; i++)
+        tb_queue_open(&queues[i], &depot);
+    for (int i = 0; i < 40000; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        uint32_t r = (uint32_t)(seed >> 33);
+        enum tb_stream stream = (enum tb_stream)(r >> 20 & 1);
+        if (i < 20000 || (r & 1))
+            in += add(&queues[r % 3], r >> 8 & 255, r >> 16 & 63, stream, TB_CRATE_HEAD + r % 500) == TB_OK;
+        else
+            out += pull(&queues[r % 3], stream) >= 0;
+    }
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < TB_STREAM_COUNT; k++)
+            while (pull(&queues[i], (enum tb_stream)k) >= 0)
+                out++;
+    assert_int_equal(in, out);
+    assert_int_equal(depot.bytes, 0);
+    assert_int_equal(depot.flow_count + depot.stock_count, 0);
+    tb_depot_close(&depot);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_short_flow_does_not_wait_for_a_long_one),
+                                       cmocka_unit_test(turns_are_by_bytes), cmocka_unit_test(one_flow_keeps_its_order),
+                                       cmocka_unit_test(limits_hold), cmocka_unit_test(many_flows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

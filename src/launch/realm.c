@@ -1,0 +1,413 @@
+#include "launch/realm.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CANDIDATES     16u /* agents that can start another one, of which one is chosen */
+#define CHILDREN_BLOCK 64u /* so many are given to one agent before the next one gets some */
+
+static bool is_this_host(const char *name)
+{
+    char own[256] = "";
+    if (strcmp(name, "localhost") == 0 || gethostname(own, sizeof own - 1) < 0)
+        return strcmp(name, "localhost") == 0;
+    size_t length = strcspn(own, ".");
+    return strcmp(name, own) == 0 || (strlen(name) == length && memcmp(name, own, length) == 0);
+}
+
+/* ---- who can be started
+ * -------------------------------------------------------------------------------------------------- */
+
+/* The outermost cluster around this one that is started by hand. */
+static uint32_t find_guard(const struct tb_realm *realm, const struct tb_options *options, uint32_t cluster)
+{
+    uint32_t found = TB_GRID_NONE;
+    for (; cluster != TB_GRID_NONE; cluster = realm->grid->clusters[cluster].parent)
+        for (uint32_t i = 0; i < options->manual_count; i++)
+            if (strcmp(options->manual[i], realm->grid->clusters[cluster].name) == 0)
+                found = cluster;
+    return found;
+}
+
+/* One host of each cluster that is started by hand: its first gateway, or its first host. */
+static int choose_manual(struct tb_realm *realm, const struct tb_options *options)
+{
+    const struct tb_grid *grid = realm->grid;
+    for (uint32_t i = 0; i < realm->connectivity.classes.class_count; i++) {
+        uint32_t host = tb_host_classes_member(&realm->connectivity.classes, i, 0);
+        realm->guards[i] = find_guard(realm, options, grid->hosts[host].cluster);
+    }
+    for (uint32_t i = 0; i < options->manual_count; i++) {
+        uint32_t cluster = tb_grid_cluster_find(grid, options->manual[i]);
+        if (cluster == TB_GRID_NONE)
+            return tb_error(TB_ERR_ARGUMENT, "--manual %s: there is no such cluster in %s", options->manual[i],
+                            grid->file);
+        const struct tb_grid_cluster *c = &grid->clusters[cluster];
+        const uint32_t *list = c->gateway_count > 0 ? c->gateways : c->hosts;
+        uint32_t count = c->gateway_count > 0 ? c->gateway_count : c->host_count, k = 0;
+        while (k < count && realm->missing[list[k]])
+            k++;
+        if (k < count)
+            realm->manual[list[k]] = true;
+    }
+    return TB_OK;
+}
+
+static bool is_alive(const struct tb_realm *realm, uint32_t class)
+{
+    const struct tb_host_classes *classes = &realm->connectivity.classes;
+    for (uint32_t i = 0; i < tb_host_classes_size(classes, class); i++)
+        if (!realm->missing[tb_host_classes_member(classes, class, i)])
+            return true;
+    return false;
+}
+
+/* Whether an agent on a host of one class can start one on a host of another. */
+static bool can_start(const struct tb_realm *realm, uint32_t from, uint32_t to)
+{
+    return tb_connectivity_reaches(&realm->connectivity, from, to) &&
+           (realm->guards[to] == TB_GRID_NONE || realm->guards[to] == realm->guards[from]);
+}
+
+static bool can_launch(const struct tb_realm *realm, uint32_t class)
+{
+    const struct tb_host_classes *classes = &realm->connectivity.classes;
+    if (realm->here != TB_GRID_NONE)
+        return can_start(realm, classes->of[realm->here], class);
+    return realm->guards[class] == TB_GRID_NONE &&
+           tb_grid_outsider_reaches(realm->grid, tb_host_classes_member(classes, class, 0));
+}
+
+static uint32_t depth_of(const struct tb_realm *realm, uint32_t host)
+{
+    return realm->manual[host] || host == realm->here ? 0 : realm->depths[realm->connectivity.classes.of[host]];
+}
+
+/* The nearest first, level by level. */
+static void measure_depths(struct tb_realm *realm)
+{
+    const struct tb_host_classes *classes = &realm->connectivity.classes;
+    uint32_t n = classes->class_count;
+    for (uint32_t i = 0; i < n; i++)
+        realm->depths[i] = is_alive(realm, i) && can_launch(realm, i) ? 0 : TB_GRID_NONE;
+    for (uint32_t h = 0; h < realm->grid->host_count; h++)
+        for (uint32_t i = 0; realm->manual[h] && i < n; i++)
+            if (realm->depths[i] == TB_GRID_NONE && can_start(realm, classes->of[h], i))
+                realm->depths[i] = 1;
+    bool more = true;
+    for (uint32_t depth = 0; more; depth++) {
+        more = false;
+        for (uint32_t i = 0; i < n; i++) {
+            more = more || (realm->depths[i] == depth + 1);
+            for (uint32_t k = 0; k < n && realm->depths[i] == depth; k++)
+                if (realm->depths[k] == TB_GRID_NONE && is_alive(realm, k) && can_start(realm, i, k)) {
+                    realm->depths[k] = depth + 1;
+                    more = true;
+                }
+        }
+    }
+}
+
+int tb_realm_open(struct tb_realm *realm, const struct tb_options *options, bool *missing)
+{
+    const struct tb_grid *grid = options->grid;
+    *realm = (struct tb_realm){.grid = grid, .here = TB_GRID_NONE, .missing = missing};
+    int rc = tb_connectivity_open(&realm->connectivity, grid);
+    if (rc != TB_OK)
+        return rc;
+    uint32_t n = realm->connectivity.classes.class_count;
+    realm->manual = calloc(grid->host_count + 1u, sizeof *realm->manual);
+    realm->guards = calloc(n + 1u, sizeof *realm->guards);
+    realm->depths = calloc(n + 1u, sizeof *realm->depths);
+    realm->book = calloc(grid->host_count + 1u, sizeof *realm->book);
+    realm->parents = calloc(grid->host_count + 1u, sizeof *realm->parents);
+    if (realm->manual == NULL || realm->guards == NULL || realm->depths == NULL || realm->book == NULL ||
+        realm->parents == NULL)
+        rc = tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", grid->file);
+    for (uint32_t i = 0; rc == TB_OK && i < grid->host_count; i++) {
+        realm->book[i] = TB_GRID_NONE;
+        if (realm->here == TB_GRID_NONE && !missing[i] && is_this_host(grid->hosts[i].name))
+            realm->here = i;
+    }
+    for (uint32_t i = 0; rc == TB_OK && i < n; i++)
+        if (!is_alive(realm, i))
+            tb_connectivity_cut(&realm->connectivity, i);
+    if (rc == TB_OK)
+        rc = tb_routes_open(&realm->routes, &realm->connectivity);
+    if (rc == TB_OK)
+        rc = choose_manual(realm, options);
+    if (rc == TB_OK)
+        measure_depths(realm);
+    else
+        tb_realm_close(realm);
+    return rc;
+}
+
+void tb_realm_close(struct tb_realm *realm)
+{
+    tb_routes_close(&realm->routes);
+    tb_connectivity_close(&realm->connectivity);
+    free(realm->manual);
+    free(realm->guards);
+    free(realm->depths);
+    free(realm->book);
+    free(realm->parents);
+    *realm = (struct tb_realm){.here = TB_GRID_NONE};
+}
+
+/* ---- who takes part
+ * ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t host_class(const struct tb_realm *realm, const struct tb_placement *placement, uint32_t host)
+{
+    return realm->connectivity.classes.of[placement->entries[host]];
+}
+
+static void take_in(struct tb_realm *realm, const struct tb_options *options, struct tb_placement *placement,
+                    uint32_t grid_host)
+{
+    if (realm->book[grid_host] != TB_GRID_NONE || realm->missing[grid_host])
+        return;
+    tb_placement_add(placement, options, grid_host, &realm->book[grid_host]);
+}
+
+/* All that may be handed something on the way from one class to another. */
+static void take_relays(struct tb_realm *realm, const struct tb_options *options, struct tb_placement *placement,
+                        uint32_t from, uint32_t to, bool *seen)
+{
+    const struct tb_host_classes *classes = &realm->connectivity.classes;
+    const struct tb_route *route = tb_routes_between(&realm->routes, from, to);
+    if (seen[from] || from == to)
+        return;
+    seen[from] = true;
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < route->count; i++) {
+        uint32_t next = realm->routes.nexts[route->first + i];
+        for (uint32_t k = 0; next != to && k < tb_host_classes_size(classes, next); k++) {
+            uint32_t host = tb_host_classes_member(classes, next, k);
+            if (!realm->missing[host] && taken++ < TB_WAYS_HOPS_LIMIT)
+                take_in(realm, options, placement, host);
+        }
+        take_relays(realm, options, placement, next, to, seen);
+    }
+}
+
+/* Gateways in reserve too, for when another one is lost. */
+static void take_gateways(struct tb_realm *realm, const struct tb_options *options, struct tb_placement *placement,
+                          uint32_t grid_host)
+{
+    const struct tb_grid_host *host = &realm->grid->hosts[grid_host];
+    for (uint32_t i = 0; i < host->cluster_count; i++)
+        for (uint32_t c = host->clusters[i]; c != TB_GRID_NONE; c = realm->grid->clusters[c].parent) {
+            const struct tb_grid_cluster *cluster = &realm->grid->clusters[c];
+            for (uint32_t k = 0; k < cluster->gateway_count && k < TB_WAYS_HOPS_LIMIT; k++)
+                if (depth_of(realm, cluster->gateways[k]) != TB_GRID_NONE)
+                    take_in(realm, options, placement, cluster->gateways[k]);
+        }
+}
+
+/* ---- who starts whom
+ * ----------------------------------------------------------------------------------------------------- */
+
+static bool share_cluster(const struct tb_grid *grid, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < grid->hosts[a].cluster_count; i++)
+        if (tb_grid_cluster_has(&grid->clusters[grid->hosts[a].clusters[i]], b))
+            return true;
+    return false;
+}
+
+/* Those who can start a host: of its own cluster if there are some, and of these whoever takes part anyway. */
+static uint32_t list_candidates(const struct tb_realm *realm, uint32_t host, uint32_t *candidates)
+{
+    const struct tb_host_classes *classes = &realm->connectivity.classes;
+    uint32_t count = 0, depth = depth_of(realm, host), best = 0;
+    for (uint32_t h = 0; h < realm->grid->host_count; h++) {
+        if (h == host || realm->missing[h] || depth_of(realm, h) != depth - 1 ||
+            !can_start(realm, classes->of[h], classes->of[host]))
+            continue;
+        uint32_t rating = 1 + (share_cluster(realm->grid, h, host) ? 2u : 0) + (realm->book[h] != TB_GRID_NONE);
+        if (rating > best) {
+            best = rating;
+            count = 0;
+        }
+        if (rating == best && count < CANDIDATES)
+            candidates[count++] = h;
+    }
+    return count;
+}
+
+/* The answer is the same for all hosts of a class, but for who has how much to do already. */
+static int choose_parents(struct tb_realm *realm, const struct tb_options *options, struct tb_placement *placement)
+{
+    uint32_t last_class = TB_GRID_NONE, count = 0, candidates[CANDIDATES];
+    uint32_t *children = calloc(realm->grid->host_count + 1u, sizeof *children);
+    if (children == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", realm->grid->file);
+    for (uint32_t i = 0; i < placement->book.host_count; i++) { /* grows while we go */
+        uint32_t host = (uint32_t)placement->entries[i], class = realm->connectivity.classes.of[host];
+        realm->parents[i] = TB_GRID_NONE;
+        if (depth_of(realm, host) == 0)
+            continue;
+        if (class != last_class)
+            count = list_candidates(realm, host, candidates);
+        last_class = class;
+        TB_ASSERT(count > 0);
+        uint32_t best = candidates[0];
+        for (uint32_t k = 1; k < count; k++)
+            if (children[candidates[k]] / CHILDREN_BLOCK < children[best] / CHILDREN_BLOCK)
+                best = candidates[k];
+        children[best]++;
+        take_in(realm, options, placement, best);
+        realm->parents[i] = realm->book[best];
+    }
+    free(children);
+    return TB_OK;
+}
+
+/* ---- the whole
+ * ----------------------------------------------------------------------------------------------------------- */
+
+static int complain_unstartable(const struct tb_realm *realm, uint32_t grid_host)
+{
+    const struct tb_grid_host *host = &realm->grid->hosts[grid_host];
+    const char *cluster = realm->grid->clusters[host->cluster].name;
+    return tb_error(TB_ERR_UNSUPPORTED,
+                    "%s:%u: nobody can start an agent on host %s of cluster %s: %s can connect to it, directly or "
+                    "through gateways. Give the cluster a gateway, start the job on a host of the grid that reaches "
+                    "it, or start the cluster by hand with --manual %s",
+                    realm->grid->file, host->line, host->name, cluster,
+                    realm->here != TB_GRID_NONE ? "from this host nobody" : "from outside of the grid nobody", cluster);
+}
+
+static int complain_wayless(const struct tb_realm *realm, uint32_t a, uint32_t b)
+{
+    const struct tb_grid_host *from = &realm->grid->hosts[a], *to = &realm->grid->hosts[b];
+    return tb_error(TB_ERR_UNSUPPORTED,
+                    "%s:%u: hosts %s and %s both carry ranks, but there is no way for messages between them. One of "
+                    "their clusters needs a gateway, `nat: true`, or a host with a foot in another; `tombolo route %s` "
+                    "shows who reaches whom",
+                    realm->grid->file, to->line, from->name, to->name, realm->grid->file);
+}
+
+/* For each pair of classes with ranks: takes in who is between them. */
+static int join_classes(struct tb_realm *realm, const struct tb_options *options, struct tb_placement *placement,
+                        const uint32_t *examples)
+{
+    uint32_t n = realm->routes.class_count;
+    bool *seen = calloc(n + 1u, sizeof *seen);
+    int rc = seen != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", realm->grid->file);
+    for (uint32_t i = 0; i < n && rc == TB_OK; i++)
+        for (uint32_t k = 0; k < n && rc == TB_OK; k++) {
+            if (i == k || examples[i] == TB_GRID_NONE || examples[k] == TB_GRID_NONE)
+                continue;
+            if (tb_routes_between(&realm->routes, i, k)->cost == TB_ROUTE_COST_NONE) {
+                rc = complain_wayless(realm, examples[i], examples[k]);
+            } else if (placement != NULL) {
+                memset(seen, 0, n * sizeof *seen);
+                take_relays(realm, options, placement, i, k, seen);
+            }
+        }
+    free(seen);
+    return rc;
+}
+
+/* A host with ranks of each class, or TB_GRID_NONE; allocated. */
+static uint32_t *list_examples(const struct tb_realm *realm, const struct tb_placement *placement)
+{
+    uint32_t *examples = malloc((realm->routes.class_count + 1u) * sizeof *examples);
+    for (uint32_t i = 0; examples != NULL && i < realm->routes.class_count; i++)
+        examples[i] = TB_GRID_NONE;
+    for (uint32_t i = placement->book.host_count; examples != NULL && i-- > 0;)
+        if (placement->book.hosts[i].rank_count > 0)
+            examples[host_class(realm, placement, i)] = (uint32_t)placement->entries[i];
+    if (examples == NULL)
+        tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", realm->grid->file);
+    return examples;
+}
+
+int tb_realm_settle(struct tb_realm *realm, const struct tb_options *options, struct tb_placement *placement)
+{
+    uint32_t with_ranks = placement->book.host_count, *examples = list_examples(realm, placement);
+    int rc = examples != NULL ? TB_OK : TB_ERR_MEMORY;
+    for (uint32_t i = 0; i < with_ranks && rc == TB_OK; i++) {
+        uint32_t host = (uint32_t)placement->entries[i];
+        realm->book[host] = i;
+        if (depth_of(realm, host) == TB_GRID_NONE)
+            rc = complain_unstartable(realm, host);
+    }
+    if (rc == TB_OK)
+        rc = join_classes(realm, options, placement, examples);
+    for (uint32_t i = 0; i < placement->book.host_count && rc == TB_OK; i++) {
+        uint32_t host = (uint32_t)placement->entries[i];
+        take_gateways(realm, options, placement, host);
+        if (depth_of(realm, host) == TB_GRID_NONE)
+            rc = complain_unstartable(realm, host);
+    }
+    if (rc == TB_OK)
+        rc = choose_parents(realm, options, placement);
+    for (uint32_t i = 0; i < placement->book.host_count && rc == TB_OK; i++)
+        placement->book.hosts[i].kind = host_class(realm, placement, i);
+    free(examples);
+    return rc;
+}
+
+bool tb_realm_spares(const struct tb_realm *realm, const struct tb_options *options,
+                     const struct tb_placement *placement, uint32_t grid_host)
+{
+    struct tb_realm trial;
+    bool *missing = malloc(realm->grid->host_count + 1u);
+    if (missing == NULL)
+        return false;
+    memcpy(missing, realm->missing, realm->grid->host_count);
+    missing[grid_host] = true;
+    bool spared = tb_realm_open(&trial, options, missing) == TB_OK;
+    for (uint32_t i = 0; spared && i < placement->book.host_count; i++)
+        if (placement->book.hosts[i].rank_count > 0)
+            spared =
+                !missing[placement->entries[i]] && depth_of(&trial, (uint32_t)placement->entries[i]) != TB_GRID_NONE;
+    uint32_t *examples = spared ? list_examples(&trial, placement) : NULL;
+    spared = examples != NULL && join_classes(&trial, options, NULL, examples) == TB_OK;
+    free(examples);
+    tb_realm_close(&trial);
+    free(missing);
+    return spared;
+}
+
+int tb_realm_lose(struct tb_realm *realm, const struct tb_placement *placement, uint32_t host)
+{
+    const struct tb_host_classes *classes = &realm->connectivity.classes;
+    realm->missing[placement->entries[host]] = true;
+    realm->version++;
+    for (uint32_t i = 0; i < classes->class_count; i++) {
+        bool used = false; /* agents are where they are by now, so only these can pass something on */
+        for (uint32_t k = 0; k < tb_host_classes_size(classes, i) && !used; k++) {
+            uint32_t member = tb_host_classes_member(classes, i, k);
+            used = realm->book[member] != TB_GRID_NONE && !realm->missing[member];
+        }
+        if (!used)
+            tb_connectivity_cut(&realm->connectivity, i);
+    }
+    tb_routes_close(&realm->routes);
+    int rc = tb_routes_open(&realm->routes, &realm->connectivity);
+    uint32_t *examples = rc == TB_OK ? list_examples(realm, placement) : NULL;
+    if (rc == TB_OK)
+        rc = examples != NULL && join_classes(realm, NULL, NULL, examples) == TB_OK ? TB_OK : TB_ERR_PEER;
+    free(examples);
+    return rc;
+}
+
+uint32_t tb_realm_anchors(const struct tb_realm *realm, const struct tb_placement *placement, uint32_t host,
+                          uint32_t room, uint32_t *anchors)
+{
+    uint32_t own = (uint32_t)placement->entries[host], candidates[CANDIDATES], count = 0;
+    uint32_t depth = depth_of(realm, own);
+    uint32_t found = depth > 0 && depth != TB_GRID_NONE ? list_candidates(realm, own, candidates) : 0;
+    for (uint32_t i = 0; i < found && count < room; i++) {
+        uint32_t there = realm->book[candidates[i]];
+        if (there != TB_GRID_NONE && there != realm->parents[host])
+            anchors[count++] = there;
+    }
+    return count;
+}

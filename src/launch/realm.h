@@ -1,0 +1,55 @@
+/* The realm: the grid of a job as its launcher sees it. Which hosts take part, which agent starts which, and the ways
+ * by which messages get from one to another. Made before anything is started, changed when a gateway is lost. Belongs
+ * to the launcher; one thread; the grid must outlive it. */
+#ifndef TB_LAUNCH_REALM_H
+#define TB_LAUNCH_REALM_H
+
+#include "launch/launch.h"
+#include "remote/remote.h"
+
+struct tb_realm {
+    const struct tb_grid *grid;
+    struct tb_connectivity connectivity;
+    struct tb_routes routes;
+    uint32_t here;     /* host of the grid on which we run; TB_GRID_NONE: we are outside */
+    uint32_t version;  /* of the ways */
+    bool *missing;     /* by host of the grid: cannot take part; the caller's */
+    bool *manual;      /* by host of the grid: its agent is started by hand */
+    uint32_t *guards;  /* by class: the cluster started by hand in which it is; TB_GRID_NONE: none */
+    uint32_t *depths;  /* by class: agents between us and its hosts; TB_GRID_NONE: nobody can start them */
+    uint32_t *book;    /* by host of the grid: its place in the book; TB_GRID_NONE: takes no part */
+    uint32_t *parents; /* by host of the book: host of the book whose agent starts it; TB_GRID_NONE: we do */
+};
+
+/* `missing` has an element for each host of the grid. */
+int tb_realm_open(struct tb_realm *realm, const struct tb_options *options, bool *missing);
+void tb_realm_close(struct tb_realm *realm);
+
+/* After the ranks have been placed: adds the hosts that others need to the book, gives each its kind and its parent.
+ * Errors name hosts that cannot be started, or have no way to each other. */
+int tb_realm_settle(struct tb_realm *realm, const struct tb_options *options, struct tb_placement *placement);
+
+/* Whether all hosts with ranks could still be started and have ways to each other if this one were missing. */
+bool tb_realm_spares(const struct tb_realm *realm, const struct tb_options *options,
+                     const struct tb_placement *placement, uint32_t grid_host);
+/* The host of the book is gone: finds ways around it. TB_ERR_PEER: there is none between some hosts with ranks. */
+int tb_realm_lose(struct tb_realm *realm, const struct tb_placement *placement, uint32_t host);
+
+/* Hosts of the book other than its parent whose agents can carry the control stream of this one; at most `room`. */
+uint32_t tb_realm_anchors(const struct tb_realm *realm, const struct tb_placement *placement, uint32_t host,
+                          uint32_t room, uint32_t *anchors);
+/* What a host of the book is to know (ways.c); allocated. */
+int tb_realm_ways(const struct tb_realm *realm, const struct tb_placement *placement, uint32_t host,
+                  struct tb_ways *ways);
+
+/* How a parent, or we, get to a host of the book. What it points to is of the grid and the options. `program` is the
+ * path of tombolo here. */
+void tb_realm_target(const struct tb_realm *realm, const struct tb_options *options, const char *program,
+                     const struct tb_placement *placement, uint32_t host, struct tb_shell_target *target);
+/* What is different on a host of the book: fills in `setup`, which is a copy of what holds for all; free with
+ * tb_realm_setup_close. */
+int tb_realm_setup(const struct tb_realm *realm, const struct tb_placement *placement, uint32_t host,
+                   struct tb_setup *setup);
+void tb_realm_setup_close(struct tb_setup *setup);
+
+#endif

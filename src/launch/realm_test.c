@@ -1,0 +1,237 @@
+#include "launch/realm.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char two_gates[] = "clusters:\n"
+                                "  - {name: office, hosts: ['o[1-2]:1'], ethernet: {bandwidth: 100, latency: 0.05}}\n"
+                                "  - name: farm\n"
+                                "    gateways: [g1, g2]\n"
+                                "    nat: true\n"
+                                "    port: 7123\n"
+                                "    start: lead there\n"
+                                "    program: {x: /bin/y}\n"
+                                "    directory: /d\n"
+                                "    environment: {A: 1, B: 2}\n"
+                                "    hosts: [g1:0, g2:0, 'f[1-3]:1']\n"
+                                "    ethernet: {bandwidth: 50, latency: 0.1}\n"
+                                "links:\n"
+                                "  - {from: g1, to: office, bandwidth: 10, latency: 4, loss: 1%}\n"
+                                "  - {from: g2, to: office, bandwidth: 5, latency: 20}\n";
+
+static const char nested[] = "clusters:\n"
+                             "  - name: outer\n"
+                             "    gateways: [o1]\n"
+                             "    hosts: [o1:0, o2:1]\n"
+                             "    clusters:\n"
+                             "      - name: inner\n"
+                             "        gateways: [i1]\n"
+                             "        hosts: [i1:0, i2:1]\n"
+                             "  - {name: far, hosts: [f1:1, f2:0]}\n";
+
+struct world {
+    struct tb_grid grid;
+    struct tb_options options;
+    struct tb_placement placement;
+    struct tb_realm realm;
+    bool missing[64];
+};
+
+static const struct tb_options fresh;
+
+/* The realm for these words of a command line; the result of the first step that fails. */
+static int make(struct world *w, const char *text, char **words)
+{
+    memset(w, 0, sizeof *w);
+    w->options = fresh;
+    assert_int_equal(tb_grid_parse(&w->grid, text, strlen(text), "g.yaml"), TB_OK);
+    assert_int_equal(tb_options_parse(&w->options, words), TB_OK);
+    w->options.grid = &w->grid;
+    assert_int_equal(tb_host_list_take(&w->options.hosts, &w->grid, w->missing), TB_OK);
+    int rc = tb_realm_open(&w->realm, &w->options, w->missing);
+    if (rc == TB_OK)
+        rc = tb_placement_make(&w->placement, &w->options);
+    return rc == TB_OK ? tb_realm_settle(&w->realm, &w->options, &w->placement) : rc;
+}
+
+static void unmake(struct world *w)
+{
+    tb_realm_close(&w->realm);
+    tb_placement_close(&w->placement);
+    tb_options_close(&w->options);
+    tb_grid_close(&w->grid);
+}
+
+static uint32_t find(const struct world *w, const char *name)
+{
+    for (uint32_t i = 0; i < w->placement.book.host_count; i++)
+        if (strcmp(w->placement.book.hosts[i].name, name) == 0)
+            return i;
+    return TB_GRID_NONE;
+}
+
+static void expect_parent(const struct world *w, const char *name, const char *parent)
+{
+    uint32_t host = find(w, name);
+    assert_int_not_equal(host, TB_GRID_NONE);
+    assert_int_equal(w->realm.parents[host], parent != NULL ? find(w, parent) : TB_GRID_NONE);
+}
+
+static struct tb_way way_between(const struct world *w, const char *from, const char *to)
+{
+    struct tb_ways ways;
+    assert_int_equal(tb_realm_ways(&w->realm, &w->placement, find(w, from), &ways), TB_OK);
+    struct tb_way way = *tb_ways_to(&ways, &w->placement.book, find(w, to));
+    tb_ways_close(&ways);
+    return way;
+}
+
+static void gateways_start_and_relay(void **state)
+{
+    struct world w;
+    assert_int_equal(make(&w, two_gates, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(w.placement.book.ranks, 5);
+    assert_int_equal(w.placement.book.host_count, 7); /* with the gateway that is only in reserve */
+    expect_parent(&w, "o1", NULL);
+    expect_parent(&w, "g1", NULL);
+    expect_parent(&w, "g2", NULL);
+    expect_parent(&w, "f2", "g1");
+    struct tb_way way = way_between(&w, "f1", "f3");
+    assert_int_equal(way.means, TB_WAY_DIRECT);
+    assert_int_equal(way.latency, 100000);
+    way = way_between(&w, "f1", "o2"); /* behind NAT it could connect, but the other side could not */
+    assert_int_equal(way.means, TB_WAY_RELAYED);
+    assert_int_equal(way.hop_count, 1);
+    assert_int_equal(way.hops[0], find(&w, "g1"));
+    assert_int_equal(way.latency, 100000 + 100000 + 4000000 + 50000);
+    assert_int_equal(way.bandwidth, 10000000);
+    assert_int_equal(way.loss, 10000);
+    assert_int_equal(way_between(&w, "g1", "o1").means, TB_WAY_DIRECT);
+    unmake(&w);
+}
+
+static void a_lost_gateway_is_gone_around(void **state)
+{
+    struct world w;
+    uint32_t anchors[4];
+    assert_int_equal(make(&w, two_gates, (char *[]){(char *)"x", NULL}), TB_OK);
+    uint32_t g1 = find(&w, "g1"), g2 = find(&w, "g2"), f1 = find(&w, "f1");
+    assert_int_equal(tb_realm_anchors(&w.realm, &w.placement, f1, 4, anchors), 1);
+    assert_int_equal(anchors[0], g2);
+    assert_int_equal(tb_realm_anchors(&w.realm, &w.placement, g1, 4, anchors), 0);
+    assert_true(tb_realm_spares(&w.realm, &w.options, &w.placement, tb_grid_host_find(&w.grid, "g1")));
+    assert_false(tb_realm_spares(&w.realm, &w.options, &w.placement, tb_grid_host_find(&w.grid, "f1")));
+    assert_int_equal(tb_realm_lose(&w.realm, &w.placement, g1), TB_OK);
+    assert_int_equal(w.realm.version, 1);
+    struct tb_way way = way_between(&w, "o1", "f2");
+    assert_int_equal(way.hop_count, 1);
+    assert_int_equal(way.hops[0], g2);
+    assert_int_equal(tb_realm_lose(&w.realm, &w.placement, g2), TB_OK); /* NAT lets them out, and be called */
+    assert_int_equal(way_between(&w, "f2", "o1").means, TB_WAY_DIRECT);
+    assert_int_equal(way_between(&w, "o1", "f2").means, TB_WAY_CALLED);
+    assert_int_equal(tb_realm_anchors(&w.realm, &w.placement, f1, 4, anchors), 0);
+    unmake(&w);
+    assert_int_equal(make(&w, nested, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(tb_realm_lose(&w.realm, &w.placement, find(&w, "i1")), TB_ERR_PEER);
+    unmake(&w);
+}
+
+static void clusters_nest(void **state)
+{
+    struct world w;
+    assert_int_equal(make(&w, nested, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(w.placement.book.host_count, 5); /* nobody needs f2 */
+    expect_parent(&w, "o1", NULL);
+    expect_parent(&w, "i1", "o1");
+    expect_parent(&w, "i2", "i1");
+    expect_parent(&w, "f1", NULL);
+    assert_int_equal(way_between(&w, "i2", "f1").hops[0], find(&w, "i1"));
+    assert_int_equal(way_between(&w, "i1", "f1").hops[0], find(&w, "o1"));
+    assert_false(tb_realm_spares(&w.realm, &w.options, &w.placement, tb_grid_host_find(&w.grid, "i1")));
+    unmake(&w);
+    char *few[] = {(char *)"-n", (char *)"1", (char *)"x", NULL};
+    assert_int_equal(make(&w, nested, few), TB_OK); /* o2 and its gateway */
+    assert_int_equal(w.placement.book.host_count, 2);
+    unmake(&w);
+}
+
+static void clusters_are_started_by_hand(void **state)
+{
+    struct world w;
+    char *words[] = {(char *)"--grid", (char *)"g.yaml", (char *)"--manual", (char *)"farm", (char *)"x", NULL};
+    assert_int_equal(make(&w, two_gates, words), TB_OK);
+    assert_true(w.realm.manual[tb_grid_host_find(&w.grid, "g1")]);
+    expect_parent(&w, "g1", NULL);
+    expect_parent(&w, "g2", "g1"); /* nobody else can */
+    expect_parent(&w, "f1", "g1");
+    unmake(&w);
+    words[3] = (char *)"mars";
+    assert_int_equal(make(&w, two_gates, words), TB_ERR_ARGUMENT);
+    unmake(&w);
+}
+
+static void who_cannot_be_joined_is_named(void **state)
+{
+    struct world w;
+    static const char shut[] = "clusters:\n  - {name: a, hosts: [a1]}\n  - {name: b, gateways: [], hosts: [b1]}\n";
+    assert_int_equal(make(&w, shut, (char *[]){(char *)"x", NULL}), TB_ERR_UNSUPPORTED);
+    assert_non_null(strstr(tb_error_story(), "g.yaml:3: nobody can start an agent on host b1 of cluster b"));
+    unmake(&w);
+    static const char apart[] = "clusters:\n  - {name: a, hosts: [a1]}\n  - {name: b, hosts: [b1]}\n"
+                                "links:\n  - {from: a, to: b, blocked: true}\n  - {from: b, to: a, blocked: true}\n";
+    assert_int_equal(make(&w, apart, (char *[]){(char *)"x", NULL}), TB_ERR_UNSUPPORTED);
+    assert_non_null(strstr(tb_error_story(), "a1 and b1"));
+    unmake(&w);
+}
+
+static void clusters_have_their_own_ways_to_start(void **state)
+{
+    struct world w;
+    struct tb_shell_target target;
+    char *words[] = {(char *)"--launcher", (char *)"rsh", (char *)"-x", (char *)"B=7", (char *)"x", (char *)"y", NULL};
+    assert_int_equal(make(&w, two_gates, words), TB_OK);
+    tb_realm_target(&w.realm, &w.options, "/here", &w.placement, find(&w, "g1"), &target);
+    assert_string_equal(target.command, "lead there");
+    assert_string_equal(target.program, "/here");
+    tb_realm_target(&w.realm, &w.options, "/here", &w.placement, find(&w, "f1"), &target);
+    assert_string_equal(target.command, "rsh");
+    struct tb_setup setup = {
+        .own_parameters = (char *)"ports=1\n", .app_count = w.placement.app_count, .apps = w.placement.apps};
+    struct tb_setup gate = setup, inner = setup, outer = setup;
+    assert_int_equal(tb_realm_setup(&w.realm, &w.placement, find(&w, "g1"), &gate), TB_OK);
+    assert_int_equal(tb_realm_setup(&w.realm, &w.placement, find(&w, "f1"), &inner), TB_OK);
+    assert_int_equal(tb_realm_setup(&w.realm, &w.placement, find(&w, "o1"), &outer), TB_OK);
+    assert_string_equal(gate.own_parameters, "ports=7123\nports=1\n");
+    assert_string_equal(inner.own_parameters, "ports=1\n");
+    assert_string_equal(inner.apps[0].arguments[0], "/bin/y");
+    assert_string_equal(inner.apps[0].arguments[1], "y");
+    assert_string_equal(inner.apps[0].directory, "/d");
+    assert_int_equal(inner.apps[0].variable_count, 2);
+    assert_string_equal(inner.apps[0].variables[0], "B=7");
+    assert_string_equal(inner.apps[0].variables[1], "A=1");
+    assert_string_equal(outer.apps[0].arguments[0], "x");
+    assert_string_equal(outer.apps[0].directory, "");
+    tb_realm_setup_close(&gate);
+    tb_realm_setup_close(&inner);
+    tb_realm_setup_close(&outer);
+    unmake(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gateways_start_and_relay),
+        cmocka_unit_test(a_lost_gateway_is_gone_around),
+        cmocka_unit_test(clusters_nest),
+        cmocka_unit_test(clusters_are_started_by_hand),
+        cmocka_unit_test(who_cannot_be_joined_is_named),
+        cmocka_unit_test(clusters_have_their_own_ways_to_start),
+    };
+    tb_param_load();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

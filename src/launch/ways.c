@@ -1,0 +1,242 @@
+/* What each host of a grid is told: its ways to others, how it is reached, what differs there. */
+#include "launch/realm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- ways
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+/* Everything between two classes, by the first of the hops that are equally good. */
+static void describe(const struct tb_realm *realm, uint32_t from, uint32_t to, struct tb_way *way)
+{
+    struct tb_grid_wire whole = {.latency = UINT64_MAX};
+    do {
+        const struct tb_route *route = tb_routes_between(&realm->routes, from, to);
+        uint32_t next = realm->routes.nexts[route->first];
+        struct tb_grid_wire wire;
+        tb_connectivity_wire(&realm->connectivity, from, next, &wire);
+        tb_grid_wire_add(&whole, &wire);
+        from = next;
+    } while (from != to);
+    way->latency = whole.latency != UINT64_MAX ? whole.latency : 0;
+    way->bandwidth = whole.bandwidth;
+    way->loss = whole.loss;
+}
+
+static void list_hops(const struct tb_realm *realm, const struct tb_route *route, struct tb_way *way)
+{
+    const struct tb_host_classes *classes = &realm->connectivity.classes;
+    for (uint32_t i = 0; i < route->count; i++) {
+        uint32_t class = realm->routes.nexts[route->first + i];
+        for (uint32_t k = 0; k < tb_host_classes_size(classes, class); k++) {
+            uint32_t host = tb_host_classes_member(classes, class, k);
+            if (!realm->missing[host] && realm->book[host] != TB_GRID_NONE && way->hop_count < TB_WAYS_HOPS_LIMIT)
+                way->hops[way->hop_count++] = realm->book[host];
+        }
+    }
+}
+
+static void make_way(const struct tb_realm *realm, uint32_t from, uint32_t to, struct tb_way *way)
+{
+    const struct tb_route *route = tb_routes_between(&realm->routes, from, to);
+    if (route->cost == TB_ROUTE_COST_NONE)
+        return;
+    if (route->hops == 1)
+        way->means =
+            from == to || tb_connectivity_reaches(&realm->connectivity, from, to) ? TB_WAY_DIRECT : TB_WAY_CALLED;
+    else
+        list_hops(realm, route, way);
+    if (way->hop_count > 0)
+        way->means = TB_WAY_RELAYED;
+    if (way->means != TB_WAY_NONE)
+        describe(realm, from, to, way);
+}
+
+int tb_realm_ways(const struct tb_realm *realm, const struct tb_placement *placement, uint32_t host,
+                  struct tb_ways *ways)
+{
+    uint32_t count = realm->routes.class_count, from = placement->book.hosts[host].kind;
+    bool *used = calloc(count + 1u, sizeof *used);
+    *ways = (struct tb_ways){
+        .version = realm->version, .kind_count = count, .ways = calloc(count + 1u, sizeof *ways->ways)};
+    if (used == NULL || ways->ways == NULL) {
+        free(used);
+        tb_ways_close(ways);
+        return tb_error(TB_ERR_MEMORY, "no memory for the ways between %u kinds of hosts", count);
+    }
+    for (uint32_t i = 0; i < placement->book.host_count; i++)
+        used[placement->book.hosts[i].kind] = true;
+    for (uint32_t to = 0; to < count; to++)
+        if (used[to])
+            make_way(realm, from, to, &ways->ways[to]);
+    free(used);
+    return TB_OK;
+}
+
+/* ---- how to get there
+ * ---------------------------------------------------------------------------------------------------- */
+
+/* A text of struct tb_grid_start, of the cluster or the nearest one around it that has it. */
+static const char *find_text(const struct tb_grid *grid, uint32_t cluster, size_t offset)
+{
+    for (; cluster != TB_GRID_NONE; cluster = grid->clusters[cluster].parent) {
+        char *const *text = (char *const *)((const char *)&grid->clusters[cluster].start + offset);
+        if (*text != NULL)
+            return *text;
+    }
+    return NULL;
+}
+
+void tb_realm_target(const struct tb_realm *realm, const struct tb_options *options, const char *program,
+                     const struct tb_placement *placement, uint32_t host, struct tb_shell_target *target)
+{
+    uint32_t own = (uint32_t)placement->entries[host], parent = realm->parents[host];
+    const struct tb_grid_host *from = &realm->grid->hosts[own];
+    *target = (struct tb_shell_target){.host = from->name,
+                                       .command = options->launcher,
+                                       .program = options->program != NULL ? options->program : program,
+                                       .local = own == realm->here};
+    if (options->lab != NULL)
+        return; /* which has names, paths and a remote shell of its own */
+    const char *tombolo = find_text(realm->grid, from->cluster, offsetof(struct tb_grid_start, tombolo));
+    bool inside = false;
+    for (uint32_t i = 0; parent != TB_GRID_NONE && i < from->cluster_count; i++)
+        inside = inside ||
+                 tb_grid_cluster_has(&realm->grid->clusters[from->clusters[i]], (uint32_t)placement->entries[parent]);
+    const char *command =
+        find_text(realm->grid, from->cluster,
+                  inside ? offsetof(struct tb_grid_start, inside) : offsetof(struct tb_grid_start, command));
+    target->host = from->address != NULL ? from->address : from->name;
+    target->user = from->user;
+    target->port = from->port;
+    target->program = tombolo != NULL ? tombolo : target->program;
+    target->command = command != NULL ? command : target->command;
+}
+
+/* ---- what differs there
+ * -------------------------------------------------------------------------------------------------- */
+
+static int replace(char **text, const char *by)
+{
+    char *copy = strdup(by);
+    if (copy == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a command line");
+    free(*text);
+    *text = copy;
+    return TB_OK;
+}
+
+/* The nearest cluster that names this very program, or all of them. */
+static int change_program(const struct tb_grid *grid, uint32_t cluster, struct tb_app *app)
+{
+    for (; cluster != TB_GRID_NONE; cluster = grid->clusters[cluster].parent) {
+        const struct tb_grid_start *start = &grid->clusters[cluster].start;
+        for (uint32_t i = 0; i < start->program_count; i++)
+            if (start->programs[i].name == NULL || strcmp(start->programs[i].name, app->arguments[0]) == 0)
+                return replace(&app->arguments[0], start->programs[i].value);
+    }
+    return TB_OK;
+}
+
+static bool has_variable(const struct tb_app *app, const char *name)
+{
+    size_t length = strlen(name);
+    for (uint32_t i = 0; i < app->variable_count; i++)
+        if (strncmp(app->variables[i], name, length) == 0 && app->variables[i][length] == '=')
+            return true;
+    return false;
+}
+
+/* What the command line says holds everywhere, so it goes before what the file says; a cluster before those around it.
+ */
+static int add_variables(const struct tb_grid *grid, uint32_t cluster, struct tb_app *app)
+{
+    for (; cluster != TB_GRID_NONE; cluster = grid->clusters[cluster].parent) {
+        const struct tb_grid_start *start = &grid->clusters[cluster].start;
+        for (uint32_t i = 0; i < start->variable_count; i++) {
+            if (has_variable(app, start->variables[i].name))
+                continue;
+            char **grown = reallocarray(app->variables, (size_t)app->variable_count + 2, sizeof *grown);
+            if (grown == NULL)
+                return tb_error(TB_ERR_MEMORY, "no memory for the environment");
+            app->variables = grown;
+            if (asprintf(&grown[app->variable_count], "%s=%s", start->variables[i].name, start->variables[i].value) < 0)
+                return tb_error(TB_ERR_MEMORY, "no memory for the environment");
+            grown[++app->variable_count] = NULL;
+        }
+    }
+    return TB_OK;
+}
+
+static char **copy_words(char *const *words, uint32_t count)
+{
+    char **copy = calloc((size_t)count + 1, sizeof *copy);
+    for (uint32_t i = 0; copy != NULL && i < count; i++) {
+        copy[i] = strdup(words[i]);
+        if (copy[i] == NULL) {
+            for (uint32_t k = 0; k < i; k++)
+                free(copy[k]);
+            free(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+static int change_app(const struct tb_grid *grid, uint32_t cluster, const struct tb_app *from, struct tb_app *app)
+{
+    const char *directory = find_text(grid, cluster, offsetof(struct tb_grid_start, directory));
+    *app = *from;
+    app->arguments = copy_words(from->arguments, from->argument_count);
+    app->variables = copy_words(from->variables, from->variable_count);
+    app->directory = strdup(*from->directory == 0 && directory != NULL ? directory : from->directory);
+    if (app->arguments == NULL || app->variables == NULL || app->directory == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the command line");
+    int rc = change_program(grid, cluster, app);
+    return rc == TB_OK ? add_variables(grid, cluster, app) : rc;
+}
+
+/* The port that the file gives to those who can be reached from outside; 0: none. */
+static uint32_t find_port(const struct tb_grid *grid, uint32_t host)
+{
+    for (uint32_t i = 0; i < grid->hosts[host].cluster_count; i++) {
+        const struct tb_grid_cluster *cluster = &grid->clusters[grid->hosts[host].clusters[i]];
+        if (cluster->start.port != 0 && (!cluster->gated || tb_grid_is_gateway(cluster, host)))
+            return cluster->start.port;
+    }
+    return 0;
+}
+
+int tb_realm_setup(const struct tb_realm *realm, const struct tb_placement *placement, uint32_t host,
+                   struct tb_setup *setup)
+{
+    uint32_t own = (uint32_t)placement->entries[host], port = find_port(realm->grid, own);
+    uint32_t cluster = realm->grid->hosts[own].cluster;
+    const struct tb_app *apps = setup->apps;
+    const char *parameters = setup->own_parameters;
+    setup->own_parameters = NULL;
+    setup->apps = calloc(setup->app_count, sizeof *setup->apps);
+    int rc = setup->apps != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the command line");
+    /* The first that says something about a parameter is heard. */
+    char line[32] = "";
+    if (port != 0)
+        snprintf(line, sizeof line, "ports=%u\n", port);
+    if (rc == TB_OK && asprintf(&setup->own_parameters, "%s%s", line, parameters) < 0) {
+        setup->own_parameters = NULL;
+        rc = tb_error(TB_ERR_MEMORY, "no memory for the parameters");
+    }
+    for (uint32_t i = 0; i < setup->app_count && rc == TB_OK; i++)
+        rc = change_app(realm->grid, cluster, &apps[i], &setup->apps[i]);
+    return rc;
+}
+
+void tb_realm_setup_close(struct tb_setup *setup)
+{
+    for (uint32_t i = 0; setup->apps != NULL && i < setup->app_count; i++)
+        if (setup->apps[i].arguments != NULL)
+            tb_app_close(&setup->apps[i]);
+    free(setup->apps);
+    free(setup->own_parameters);
+}
