@@ -463,10 +463,17 @@ static void begin(uint32_t ways, uint64_t delay, uint64_t seed)
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
 
-/* Without loss nothing is sent twice, though the ways differ as much as ways can. */
+/* All of them when there is time. */
+static uint64_t seeds(uint64_t all)
+{
+    const char *tier = getenv("TEST_TIER");
+    return tier != NULL && strcmp(tier, "all") == 0 ? all : (all + 3) / 4;
+}
+
+/* Without loss little is sent twice, though the ways differ as much as ways can. */
 static void ways_of_different_delay(void **state)
 {
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(10); seed++) {
         begin(2, 5 * MS, seed);
         net.delay[1] = 20 * MS * seed;
         nodes_open("");
@@ -482,7 +489,7 @@ static void ways_of_different_delay(void **state)
 
 static void losses_on_all_ways(void **state)
 {
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(20); seed++) {
         begin(1 + (uint32_t)seed % WAYS, 10 * MS, seed);
         for (int w = 0; w < WAYS; w++)
             net.loss[w] = 20000;
@@ -498,7 +505,7 @@ static void losses_on_all_ways(void **state)
 /* Also where the fault decorator stands between, and frames must be checked. */
 static void faults_of_every_kind(void **state)
 {
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(10); seed++) {
         char fault[80];
         begin(2, 2 * MS, seed);
         snprintf(fault, sizeof(fault), "loss=1%%,repeat=1%%,delay=5ms,corrupt=1%%,seed=%u", (unsigned)seed);
@@ -512,7 +519,7 @@ static void faults_of_every_kind(void **state)
 /* One of two gateways dies with all that it holds. */
 static void death_of_a_way(void **state)
 {
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(10); seed++) {
         begin(2, 10 * MS, seed);
         nodes_open("");
         uint64_t until = net.now + 50 * MS + seed * 3 * MS;
@@ -564,7 +571,7 @@ static void the_pipe_is_filled(void **state)
  * on. */
 static void a_peer_that_computes(void **state)
 {
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(5); seed++) {
         begin((uint32_t)seed % 2 + 1, 10 * MS, seed);
         nodes_open("");
         nodes_talk(50, 50, 100 * SECOND);
@@ -590,7 +597,7 @@ static void a_peer_that_computes(void **state)
 /* The window is full, everything in it is lost at once. */
 static void loss_of_a_whole_window(void **state)
 {
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(5); seed++) {
         begin((uint32_t)seed % 2 + 1, 20 * MS, seed);
         nodes_open("");
         nodes_talk(50, 50, 100 * SECOND);
@@ -669,7 +676,7 @@ static void one_that_left_unheard(void **state)
 /* Random delays, losses, rates, pauses. */
 static void random_weather(void **state)
 {
-    for (uint64_t seed = 1; seed <= 40; seed++) {
+    for (uint64_t seed = 1; seed <= seeds(40); seed++) {
         begin(1 + (uint32_t)seed % WAYS, 1 * MS, seed);
         struct tb_random random;
         tb_random_seed(&random, seed);
