@@ -59,8 +59,9 @@ static bool find_destination(const struct tb_pending *pending, struct tb_rank **
     const struct tb_hello *hello = &pending->hello;
     uint32_t stream = hello->stream & TB_STREAM_MASK, lane = hello->stream >> TB_STREAM_LANE_SHIFT;
     *rank = NULL;
-    if (hello->stream == TB_STREAM_CONTROL && (hello->source.index & TB_PROC_AGENT) &&
-        hello->destination.job == agent->setup.job && hello->destination.index == tb_agent_proc(agent).index)
+    if ((hello->stream == TB_STREAM_CONTROL || hello->stream == TB_STREAM_QUESTION) &&
+        (hello->source.index & TB_PROC_AGENT) && hello->destination.job == agent->setup.job &&
+        hello->destination.index == tb_agent_proc(agent).index)
         return true;
     if (hello->destination.job != agent->setup.job || stream >= TB_STREAM_COUNT || lane >= TB_BUNDLE_LANES)
         return false;
@@ -82,12 +83,13 @@ static int answer(struct tb_pending *pending)
     if (rc != TB_OK)
         status = TB_WELCOME_VERSION;
     /* The others may have got the book a moment before us. */
-    if (status == TB_WELCOME_OK && (agent->phase < TB_AGENT_RUNNING || is_crowded(agent)))
+    bool question = pending->hello.stream == TB_STREAM_QUESTION;
+    if (status == TB_WELCOME_OK && !question && (agent->phase < TB_AGENT_RUNNING || is_crowded(agent)))
         status = TB_WELCOME_BUSY;
     else if (status == TB_WELCOME_OK && !find_destination(pending, &rank))
         status = TB_WELCOME_NO_SUCH_PROCESS;
     uint32_t features = 0;
-    if (status == TB_WELCOME_OK && rank == NULL && pending->hello.stream != TB_STREAM_CONTROL)
+    if (status == TB_WELCOME_OK && rank == NULL && !question && pending->hello.stream != TB_STREAM_CONTROL)
         features = pending->hello.features & tb_codec_features(agent, pending->hello.source);
     rc = tb_welcome_make(&pending->welcome, &agent->setup.key, &pending->hello, status);
     if (rc == TB_OK)
@@ -97,7 +99,7 @@ static int answer(struct tb_pending *pending)
     uint8_t bytes[sizeof pending->welcome];
     tb_wire_put_welcome(bytes, &pending->welcome);
     ssize_t n = send(pending->watch.descriptor, bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n != (ssize_t)sizeof bytes || status != TB_WELCOME_OK)
+    if (n != (ssize_t)sizeof bytes || status != TB_WELCOME_OK || question)
         return TB_ERR_PEER; /* a new connection always has room for it */
     pending->welcomed = true;
     pending->have = 0;
@@ -140,7 +142,8 @@ static void pending_ready(struct tb_watch *watch, uint32_t events)
     if (rc == TB_AGAIN)
         return;
     if (rc != TB_OK) {
-        tb_log(TB_LOG_DEBUG, "agent", "an incoming connection was not accepted: %s", tb_error_name(rc));
+        if (pending->hello.stream != TB_STREAM_QUESTION)
+            tb_log(TB_LOG_DEBUG, "agent", "an incoming connection was not accepted: %s", tb_error_name(rc));
         end_pending(pending, true);
         return;
     }

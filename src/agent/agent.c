@@ -246,6 +246,7 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
         tb_agent_trouble(agent, 1, "%s", tb_error_story());
         return;
     }
+    tb_trial_close(agent);
     agent->host = agent->book.hosts[agent->setup.host].name;
     char who[300];
     snprintf(who, sizeof who, "agent %s", agent->host);
@@ -343,6 +344,12 @@ static void take_frame(struct tb_agent *agent, struct tb_frame *frame)
         break;
     case TB_CONTROL_ANCHORS:
         tb_attach_anchors(agent, r);
+        break;
+    case TB_CONTROL_TRY:
+        tb_trial_begin(agent, r);
+        break;
+    case TB_CONTROL_ATTACH:
+        tb_tunnel_answer(agent, r);
         break;
     case TB_CONTROL_SHELL:
         tb_tunnel_shell(agent, r);

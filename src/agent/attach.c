@@ -4,6 +4,7 @@
 #include "agent/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -58,11 +59,13 @@ static void succeed(struct tb_attach *attach)
     int socket = attach->watch.descriptor;
     uint32_t next = (uint32_t)attach->next[0] | (uint32_t)attach->next[1] << 8 | (uint32_t)attach->next[2] << 16 |
                     (uint32_t)attach->next[3] << 24;
+    int out = fcntl(socket, F_DUPFD_CLOEXEC, 3); /* both are waited for, and epoll knows a descriptor only once */
     tb_loop_unwatch(&agent->loop, &attach->watch);
     tb_timer_clear(&attach->timer);
     attach->lost = false;
-    if (tb_pipe_resume(&agent->pipe, socket, socket, next) != TB_OK) {
-        close(socket);
+    int rc = out >= 0 ? tb_pipe_resume(&agent->pipe, socket, out, next)
+                      : tb_error_errno("no descriptor for the control stream");
+    if (rc != TB_OK) {
         tb_agent_die(agent, tb_error_story());
         return;
     }
@@ -143,6 +146,9 @@ static int advance(struct tb_attach *attach)
             return rc;
         for (int i = 0; i < 4; i++)
             attach->next[i] = (uint8_t)(next >> 8 * i);
+        /* Now the launcher has to answer, which may have much to read before. */
+        if (tb_param.heartbeat > ANSWER_NS)
+            tb_timer_set(&agent->loop, &attach->timer, tb_param.heartbeat);
         return send_all(socket, attach->next, sizeof attach->next);
     case ACCEPTED:
         return read_exactly(attach, attach->next, sizeof attach->next);

@@ -12,10 +12,11 @@
 /* Unsent bytes beyond which a socket is not writable: what is in there cannot be overtaken any more. */
 #define UNSENT_MOST (16 << 10)
 /* A write to another agent that is not acknowledged for so long, or its silence, means that the link is cut. */
-#define SILENCE_MS       10000
+#define SILENCE_MS       4000
 #define KEEPALIVE_IDLE_S 4
 #define KEEPALIVE_STEP_S 2
 #define KEEPALIVE_COUNT  4
+#define REPEATS_MOST     3 /* of the kernel, in a row; about a second */
 /* One write: so many frames or bytes. One turn of a strand: so many writes. */
 #define BATCH_FRAMES 16
 #define BATCH_BYTES  (16u << 10)
@@ -62,6 +63,21 @@ void tb_bundle_open(struct tb_bundle *bundle, struct tb_dock *dock, struct tb_pr
 bool tb_bundle_is_agent(const struct tb_bundle *bundle)
 {
     return (bundle->proc.index & TB_PROC_AGENT) != 0;
+}
+
+bool tb_bundle_stalled(const struct tb_bundle *bundle)
+{
+    for (int i = 0; i < TB_STREAM_COUNT; i++) {
+        const struct tb_strand *strand;
+        TB_LIST_EACH (strand, &bundle->strands[i], struct tb_strand, node) {
+            struct tcp_info info = {0};
+            socklen_t length = sizeof info;
+            if (getsockopt(strand->watch.descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+                info.tcpi_retransmits >= REPEATS_MOST)
+                return true;
+        }
+    }
+    return false;
 }
 
 static void strand_close(struct tb_strand *strand)

@@ -112,6 +112,8 @@ int tb_bundle_send(struct tb_bundle *bundle, enum tb_stream stream, struct tb_ca
 /* Lets strands that are not blocked pull what is queued. */
 void tb_bundle_flush(struct tb_bundle *bundle, enum tb_stream stream);
 bool tb_bundle_is_agent(const struct tb_bundle *bundle);
+/* The kernel repeats what it has written to one of the strands, again and again without an answer. */
+bool tb_bundle_stalled(const struct tb_bundle *bundle);
 void tb_bundle_watch(struct tb_bundle *bundle); /* dock->paused has changed */
 
 /* For codecs. */

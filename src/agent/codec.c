@@ -22,9 +22,8 @@ struct cipher {
 uint32_t tb_codec_features(const struct tb_agent *agent, struct tb_proc proc)
 {
     const struct tb_book *book = &agent->book;
-    uint32_t host = proc.index & ~TB_PROC_AGENT, here = agent->setup.host, features;
-    if ((proc.index & TB_PROC_AGENT) == 0 || host >= book->host_count || here >= book->host_count ||
-        strcmp(book->hosts[host].place.cluster, book->hosts[here].place.cluster) == 0)
+    uint32_t host = proc.index & ~TB_PROC_AGENT, features;
+    if ((proc.index & TB_PROC_AGENT) == 0 || host >= book->host_count || tb_ways_to(&agent->ways, book, host)->near)
         return 0;
     if (tb_squeeze_offer(tb_param.compress, &features) != TB_OK)
         tb_log(TB_LOG_WARN, "agent", "%s", tb_error_story());

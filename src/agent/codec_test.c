@@ -146,8 +146,12 @@ static struct tb_agent *agent_make(uint32_t host, uint8_t key)
     agent->setup.host = host;
     memset(&agent->setup.key, key, sizeof agent->setup.key);
     agent->book = (struct tb_book){.job = JOB, .host_count = 3, .hosts = hosts};
-    for (int i = 0; i < 3; i++)
-        snprintf(hosts[i].place.cluster, sizeof hosts[i].place.cluster, "%s", i == RIGHT ? "right" : "left");
+    agent->ways = (struct tb_ways){.kind_count = 3, .ways = calloc(3, sizeof *agent->ways.ways)};
+    assert_non_null(agent->ways.ways);
+    for (uint32_t i = 0; i < 3; i++) {
+        hosts[i].kind = i;
+        agent->ways.ways[i] = (struct tb_way){.means = TB_WAY_DIRECT, .near = (i == RIGHT) == (host == RIGHT)};
+    }
     return agent;
 }
 
@@ -207,6 +211,7 @@ static void pair_close(struct pair *pair)
         if (end->outer >= 0)
             close(end->outer);
         assert_int_equal(end->agent->squeezes.active, 0);
+        tb_ways_close(&end->agent->ways);
         free(end->agent->book.hosts);
         free(end->agent);
     }
@@ -288,6 +293,7 @@ static void test_nothing_inside_a_cluster(void **state)
     tb_param.gateway_tls = false;
     tb_param.compress = "off";
     assert_int_equal(tb_codec_features(agent, (struct tb_proc){JOB, TB_PROC_AGENT | RIGHT}), 0);
+    tb_ways_close(&agent->ways);
     free(agent->book.hosts);
     free(agent);
 }

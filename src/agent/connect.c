@@ -341,7 +341,7 @@ static bool is_near(const struct tb_agent *agent, const struct tb_address *addre
 }
 
 /* Link-local addresses need the number of our own interface, not of theirs. */
-static void fix_scope(const struct tb_agent *agent, struct tb_address *address)
+void tb_address_fix_scope(const struct tb_agent *agent, struct tb_address *address)
 {
     for (uint32_t i = 0; address->scope != 0 && i < agent->address_count; i++)
         if (agent->addresses[i].scope != 0) {
@@ -366,7 +366,7 @@ static int list_attempts(struct errand *errand)
                 attempt->errand = errand;
                 attempt->address = host->addresses[i];
                 attempt->watch.descriptor = -1;
-                fix_scope(agent, &attempt->address);
+                tb_address_fix_scope(agent, &attempt->address);
             }
     return TB_OK;
 }

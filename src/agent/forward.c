@@ -16,6 +16,8 @@
 #define PAUSE_NS         200000000u  /* before a lost connection is made again; doubled each time, */
 #define PAUSE_MOST_NS    2000000000u /* up to this */
 #define OTHERS_NS        1000000000u /* then frames for a hop that is down take another one, */
+#define LOST_NS          5000000000u /* so long they take another one when a connection has been lost */
+#define LOOK_NS          100000000u  /* how often it is looked whether what was sent arrives, where there are others */
 #define NOTE_NS          5000000000u /* then the user is told */
 #define TURN_NS          1000000000u /* how long the other side may take to make its connections again */
 #define GATHER_BYTES     2048u       /* frames up to this size leave together if they have come together */
@@ -40,6 +42,9 @@ struct neighbour {
     bool opener[TB_STREAM_COUNT]; /* it is us who open */
     struct lane lanes[TB_STREAM_COUNT][TB_BUNDLE_LANES];
     uint64_t down_since[TB_STREAM_COUNT]; /* frames wait and there is no strand; 0: not so */
+    uint64_t lost_at[TB_STREAM_COUNT];    /* the last strand broke, or none could be opened; 0: not so */
+    uint64_t looked_at;                   /* when `stalled` was found out */
+    bool stalled;                         /* nothing that was sent to it arrives, though its strands are open */
     bool left;                            /* it has said goodbye, or has ended */
     bool moved, noted;                    /* what was done about its being down */
     char why[STORY_BYTES];                /* the last error of a connection */
@@ -133,13 +138,21 @@ static void care_for(struct tb_forward *f, struct neighbour *n)
 
 /* ---- where to --------------------------------------------------------------------------------------------------- */
 
-/* Worth giving something to, as far as we know. */
-static bool is_usable(const struct neighbour *n, uint64_t now)
+/* Worth giving something to, as far as we know. A connection that is gone is believed in again after a while, as the
+ * other side may not make it again by itself. */
+static bool is_usable(struct neighbour *n, uint64_t now)
 {
-    for (int i = 0; i < TB_STREAM_COUNT; i++)
+    for (int i = 0; i < TB_STREAM_COUNT; i++) {
         if (n->down_since[i] != 0 && now - n->down_since[i] > OTHERS_NS)
             return false;
-    return !n->left;
+        if (n->lost_at[i] != 0 && now - n->lost_at[i] < LOST_NS)
+            return false;
+    }
+    if (now - n->looked_at > LOOK_NS) {
+        n->looked_at = now;
+        n->stalled = tb_bundle_stalled(&n->bundle);
+    }
+    return !n->left && !n->stalled;
 }
 
 static uint32_t pair_hash(struct tb_proc source, struct tb_proc destination)
@@ -232,6 +245,8 @@ static void pause_ranks(struct tb_forward *f, bool pause)
 /* Takes the crate. */
 static void enqueue(struct tb_forward *f, struct neighbour *n, struct tb_crate *crate)
 {
+    if (crate->since == 0 && tb_list_empty(&n->bundle.strands[crate->stream]))
+        crate->since = tb_clock_now_real();
     tb_queue_add(&n->bundle.queue, crate);
     if (tb_list_empty(&n->flush))
         tb_list_append(&f->flush, &n->flush);
@@ -432,10 +447,14 @@ void tb_forward_refused(struct tb_agent *agent, struct tb_proc proc, enum tb_str
         return;
     snprintf(n->why, sizeof n->why, "%s", tb_error_story());
     postpone(&n->lanes[stream][lane], tb_clock_now_real());
-    if (error == TB_ERR_CLOSED && !tb_bundle_is_agent(&n->bundle))
+    if (tb_list_empty(&n->bundle.strands[stream]))
+        n->lost_at[stream] = tb_clock_now_real();
+    if (error == TB_ERR_CLOSED && !tb_bundle_is_agent(&n->bundle)) {
         forget(f, n);
-    else
+        tb_timer_set(&agent->loop, &f->tick, 0); /* there may be room for others now */
+    } else {
         care_for(f, n);
+    }
 }
 
 static void strand_ended(void *context, struct tb_bundle *bundle, const struct tb_strand *strand, int error)
@@ -451,6 +470,8 @@ static void strand_ended(void *context, struct tb_bundle *bundle, const struct t
     snprintf(n->why, sizeof n->why, "%s", tb_error_story());
     f->reconnects++;
     uint64_t now = tb_clock_now_real();
+    if (tb_list_empty(&bundle->strands[strand->stream]))
+        n->lost_at[strand->stream] = now;
     if (strand->ours)
         postpone(&n->lanes[strand->stream][strand->lane], now);
     else if (tb_list_empty(&bundle->strands[strand->stream]))
@@ -501,7 +522,8 @@ static void endure(struct tb_forward *f, struct neighbour *n, uint64_t since, ui
         n->noted = true;
         complain(f, n, down, false);
     }
-    if (down > tb_param.link_patience)
+    /* Frames of one who has found another way lie here still, and prove nothing. */
+    if (down > tb_param.link_patience && tb_queue_waited(&n->bundle.queue, now) > tb_param.link_patience)
         complain(f, n, down, true);
 }
 
@@ -611,9 +633,15 @@ void tb_forward_adopt(struct tb_agent *agent, const struct tb_connected *connect
     if (rc != TB_OK) {
         tb_log(TB_LOG_WARN, "agent", "a connection with process 0x%x cannot be used: %s", connected->proc.index,
                tb_error_story());
+        if (ours) {
+            snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+            postpone(lane, tb_clock_now_real());
+            care_for(f, n);
+        }
         return;
     }
     n->left = false;
+    n->lost_at[connected->stream] = 0;
     if (ours) {
         *lane = (struct lane){0};
     } else if (tb_bundle_is_agent(&n->bundle) && connected->proc.index < tb_agent_proc(agent).index) {

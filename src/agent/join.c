@@ -18,6 +18,7 @@
 #define READ_BYTES   65536
 #define CONNECT_MS   5000
 #define ANSWER_S     20
+#define INTERRUPT    3 /* what Ctrl-C types */
 
 struct join {
     struct tb_key key;
@@ -36,14 +37,16 @@ static int ask_secret(char *secret, size_t size)
     bool terminal = isatty(0) && tcgetattr(0, &before) == 0;
     if (terminal) {
         quiet = before;
-        quiet.c_lflag &= ~(tcflag_t)ECHO;
+        quiet.c_lflag &= ~(tcflag_t)(ECHO | ISIG); /* who is ended here would leave it without echo */
         tcsetattr(0, TCSAFLUSH, &quiet);
     }
     fputs("secret: ", stderr);
     size_t length = 0;
-    char c;
-    while (length + 1 < size && read(0, &c, 1) == 1 && c != '\n')
+    char c = 0;
+    while (length + 1 < size && read(0, &c, 1) == 1 && c != '\n' && !(terminal && c == INTERRUPT))
         secret[length++] = c;
+    if (c == INTERRUPT)
+        length = 0;
     secret[length] = 0;
     if (terminal) {
         tcsetattr(0, TCSAFLUSH, &before);

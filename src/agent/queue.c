@@ -20,6 +20,8 @@ struct tb_flow {
     struct tb_proc source;
     uint8_t stream;
     uint64_t deficit; /* bytes that it may send in this turn */
+    uint64_t since;   /* the first of those that came while nobody could take them, one soon after the other; */
+    uint64_t last;    /* the last of them; 0: none. Those that were dropped count */
     struct tb_list crates;
 };
 
@@ -151,14 +153,27 @@ static void stock_take(struct tb_depot *depot, struct tb_stock *stock, uint64_t 
     free(stock);
 }
 
+/* The flow that a crate belongs to, if there is one. */
+static struct tb_flow *flow_look(const struct tb_queue *queue, const struct tb_crate *crate)
+{
+    const struct tb_depot *depot = queue->depot;
+    uint32_t hash = flow_hash(queue, crate->stream, crate->source, crate->destination);
+    struct tb_flow *f = depot->flows[hash & (depot->flow_room - 1)];
+    while (f != NULL && (f->queue != queue || f->stream != crate->stream || !same_proc(f->source, crate->source) ||
+                         !same_proc(f->stock->destination, crate->destination)))
+        f = f->next;
+    return f;
+}
+
+/* The same, made if there is none. NULL: no memory. */
 static struct tb_flow *flow_find(struct tb_queue *queue, const struct tb_crate *crate, struct tb_stock *stock)
 {
     struct tb_depot *depot = queue->depot;
+    struct tb_flow *found = flow_look(queue, crate);
+    if (found != NULL)
+        return found;
     uint32_t hash = flow_hash(queue, crate->stream, crate->source, crate->destination);
     struct tb_flow **slot = &depot->flows[hash & (depot->flow_room - 1)];
-    for (struct tb_flow *f = *slot; f != NULL; f = f->next)
-        if (f->queue == queue && f->stream == crate->stream && f->stock == stock && same_proc(f->source, crate->source))
-            return f;
     struct tb_flow *f = calloc(1, sizeof *f);
     if (f == NULL)
         return NULL;
@@ -230,8 +245,19 @@ void tb_queue_close(struct tb_queue *queue)
             tb_crate_free(queue->depot, crate);
 }
 
-static int drop(struct tb_depot *depot, struct tb_crate *crate)
+static void flow_note(struct tb_flow *flow, const struct tb_crate *crate)
 {
+    if (flow == NULL || crate->since == 0)
+        return;
+    if (flow->last == 0 || crate->since - flow->last > TB_QUEUE_SILENCE)
+        flow->since = crate->since;
+    flow->last = crate->since;
+}
+
+static int drop(struct tb_queue *queue, struct tb_crate *crate)
+{
+    struct tb_depot *depot = queue->depot;
+    flow_note(flow_look(queue, crate), crate);
     depot->dropped++;
     depot->dropped_bytes += crate->length;
     tb_crate_free(depot, crate);
@@ -243,23 +269,36 @@ int tb_queue_add(struct tb_queue *queue, struct tb_crate *crate)
     struct tb_depot *depot = queue->depot;
     TB_ASSERT(crate->stream < TB_STREAM_COUNT);
     if (depot->bytes + crate->weight > depot->limit)
-        return drop(depot, crate);
+        return drop(queue, crate);
     struct tb_stock *stock = stock_find(depot, crate->destination);
     if (stock == NULL)
-        return drop(depot, crate);
+        return drop(queue, crate);
     stock->bytes += crate->weight;
     depot->bytes += crate->weight;
     struct tb_flow *flow = stock->bytes <= depot->limit_each ? flow_find(queue, crate, stock) : NULL;
     if (flow == NULL) {
         stock_take(depot, stock, crate->weight);
-        return drop(depot, crate);
+        return drop(queue, crate);
     }
+    flow_note(flow, crate);
     if (depot->bytes > depot->bytes_most)
         depot->bytes_most = depot->bytes;
     tb_list_append(&flow->crates, &crate->node);
     queue->bytes[crate->stream] += crate->weight;
     queue->frames[crate->stream]++;
     return TB_OK;
+}
+
+uint64_t tb_queue_waited(const struct tb_queue *queue, uint64_t now)
+{
+    uint64_t longest = 0;
+    for (int i = 0; i < TB_STREAM_COUNT; i++) {
+        const struct tb_flow *flow;
+        TB_LIST_EACH (flow, &queue->active[i], struct tb_flow, active)
+            if (flow->last != 0 && now - flow->last <= TB_QUEUE_SILENCE && now - flow->since > longest)
+                longest = now - flow->since;
+    }
+    return longest;
 }
 
 struct tb_crate *tb_queue_pull(struct tb_queue *queue, enum tb_stream stream)

@@ -23,6 +23,7 @@ struct tb_crate {
     uint8_t size;    /* which of the sizes of crates it is */
     uint8_t stream;  /* enum tb_stream: its class */
     uint32_t from;   /* index of the process that brought it here; never sent back there */
+    uint64_t since;  /* when it came, if nobody could take it then; 0: somebody could */
     char bytes[];    /* as on the wire: hop, envelope, payload */
 };
 
@@ -61,6 +62,11 @@ void tb_queue_close(struct tb_queue *queue); /* frees what is in it */
 int tb_queue_add(struct tb_queue *queue, struct tb_crate *crate);
 /* The next one of a class, whose turn it is; NULL: none. */
 struct tb_crate *tb_queue_pull(struct tb_queue *queue, enum tb_stream stream);
+
+/* For how long somebody has wanted in vain to send, without a pause of TB_QUEUE_SILENCE (ns). Who gets no answer asks
+ * again and again; who has found another way does not. */
+#define TB_QUEUE_SILENCE 15000000000u
+uint64_t tb_queue_waited(const struct tb_queue *queue, uint64_t now);
 
 static inline bool tb_queue_empty(const struct tb_queue *queue, enum tb_stream stream)
 {

@@ -160,10 +160,52 @@ static void many_flows(void **state)
     tb_depot_close(&depot);
 }
 
+static int add_waiting(struct tb_queue *queue, uint32_t source, uint64_t since)
+{
+    struct tb_crate *crate = tb_crate_make(queue->depot, LONG);
+    assert_non_null(crate);
+    crate->source = (struct tb_proc){JOB, source};
+    crate->destination = (struct tb_proc){JOB, 2};
+    crate->stream = TB_STREAM_BULK;
+    crate->since = since;
+    return tb_queue_add(queue, crate);
+}
+
+/* Who asks again and again waits, also when there is no room for his questions; who has fallen silent does not. */
+static void only_who_asks_again_waits(void **state)
+{
+    const uint64_t second = 1000000000u, start = 1000 * second;
+    struct tb_depot depot;
+    struct tb_queue queue;
+    assert_int_equal(tb_depot_open(&depot, 1 << 20), TB_OK);
+    tb_queue_open(&queue, &depot);
+    assert_int_equal(add(&queue, 1, 2, TB_STREAM_BULK, LONG), TB_OK);
+    assert_int_equal(tb_queue_waited(&queue, start), 0);
+    assert_int_equal(add_waiting(&queue, 1, start), TB_OK);
+    assert_int_equal(add_waiting(&queue, 3, start + second), TB_OK);
+    assert_int_equal(tb_queue_waited(&queue, start + 10 * second), 10 * second);
+    assert_int_equal(tb_queue_waited(&queue, start + 17 * second), 0);
+    assert_int_equal(add_waiting(&queue, 1, start + 30 * second), TB_OK);
+    assert_int_equal(tb_queue_waited(&queue, start + 31 * second), second);
+    uint64_t at = start + second;
+    int full = 0;
+    for (int i = 0; i < 30; i++) {
+        at += 5 * second;
+        full += add_waiting(&queue, 3, at) == TB_ERR_LIMIT;
+    }
+    assert_true(full > 10);
+    assert_int_equal(tb_queue_waited(&queue, at), 150 * second);
+    tb_queue_close(&queue);
+    tb_depot_close(&depot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_short_flow_does_not_wait_for_a_long_one),
-                                       cmocka_unit_test(turns_are_by_bytes), cmocka_unit_test(one_flow_keeps_its_order),
-                                       cmocka_unit_test(limits_hold), cmocka_unit_test(many_flows)};
+                                       cmocka_unit_test(turns_are_by_bytes),
+                                       cmocka_unit_test(one_flow_keeps_its_order),
+                                       cmocka_unit_test(limits_hold),
+                                       cmocka_unit_test(many_flows),
+                                       cmocka_unit_test(only_who_asks_again_waits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

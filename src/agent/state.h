@@ -132,7 +132,9 @@ struct tb_agent {
 
     struct tb_list tunnels; /* shells to hosts that only we reach */
     bool tunnels_paused;    /* they are not read, since the launcher does not keep up */
+    uint32_t adopted_count; /* agents that have come to us with their streams so far */
     bool idle_told;
+    struct tb_trial *trial;   /* NULL: the launcher does not ask whom we reach */
     struct tb_attach *attach; /* NULL: nobody can stand in for whoever carries our control stream */
 
     struct tb_squeeze_group squeezes;
@@ -217,6 +219,12 @@ void tb_connect_called(struct tb_agent *agent, struct tb_reader *r); /* TB_CONTR
 void tb_connect_arrived(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc from, enum tb_stream stream,
                         uint32_t lane);
 
+void tb_address_fix_scope(const struct tb_agent *agent, struct tb_address *address);
+
+/* trial.c */
+void tb_trial_begin(struct tb_agent *agent, struct tb_reader *r); /* TB_CONTROL_TRY */
+void tb_trial_close(struct tb_agent *agent);                      /* nobody waits for its answer */
+
 /* forward.c */
 struct tb_forward;
 void tb_forward_adopt(struct tb_agent *agent, const struct tb_connected *connected); /* takes the socket */
@@ -240,9 +248,10 @@ bool tb_attach_lost(const struct tb_agent *agent);
 /* tunnel.c */
 /* Another agent has lost its control stream and came to us; takes the socket. */
 void tb_tunnel_adopt(struct tb_agent *agent, struct tb_proc from, int socket);
-void tb_tunnel_shell(struct tb_agent *agent, struct tb_reader *r); /* TB_CONTROL_SHELL, */
-void tb_tunnel_bytes(struct tb_agent *agent, struct tb_reader *r); /* _TUNNEL, */
-void tb_tunnel_end(struct tb_agent *agent, struct tb_reader *r);   /* and _TUNNEL_END */
+void tb_tunnel_shell(struct tb_agent *agent, struct tb_reader *r);  /* TB_CONTROL_SHELL, */
+void tb_tunnel_answer(struct tb_agent *agent, struct tb_reader *r); /* _ATTACH, */
+void tb_tunnel_bytes(struct tb_agent *agent, struct tb_reader *r);  /* _TUNNEL, */
+void tb_tunnel_end(struct tb_agent *agent, struct tb_reader *r);    /* and _TUNNEL_END */
 void tb_tunnels_reap(struct tb_agent *agent, pid_t pid, int status);
 void tb_tunnels_settle(struct tb_agent *agent); /* before each sleep */
 

@@ -8,7 +8,7 @@
 
 #define READ_BYTES    65536u
 #define QUEUED_LIMIT  (64u << 20) /* for one shell: an address book, output of ours is bounded by windows */
-#define AHEAD_LIMIT   (4u << 20)  /* of what waits for the launcher; beyond it tunnels are not read */
+#define AHEAD_LIMIT   (1u << 20)  /* of what waits for the launcher; beyond it tunnels are not read */
 #define PATIENCE_NS   1000000000u /* between the end of a stream and the end of its shell */
 #define TUNNELS_LIMIT TB_JOB_HOSTS_LIMIT
 
@@ -17,7 +17,9 @@ struct tunnel {
     struct tb_agent *agent;
     uint32_t number;
     pid_t pid;
-    bool killed; /* by us */
+    bool killed;     /* by us */
+    bool awaited;    /* an adopted one: what comes is for one before it, until the launcher answers to this */
+    uint32_t coming; /* the how manieth */
     struct tb_watch stream, errors;
     int descriptor; /* of the stream; -1: closed */
     struct tb_timer patience;
@@ -266,7 +268,7 @@ void tb_tunnel_bytes(struct tb_agent *agent, struct tb_reader *r)
     size_t length = 0;
     struct tunnel *tunnel = find(agent, tb_get_u32(r));
     const void *bytes = tb_get_bytes(r, &length);
-    if (r->error != TB_OK || tunnel == NULL || tunnel->descriptor < 0)
+    if (r->error != TB_OK || tunnel == NULL || tunnel->descriptor < 0 || tunnel->awaited)
         return; /* it has ended, and the launcher will hear so */
     if (!make_room(tunnel, length)) {
         close_stream(tunnel);
@@ -309,16 +311,32 @@ void tb_tunnel_adopt(struct tb_agent *agent, struct tb_proc from, int socket)
         close(socket);
         return;
     }
-    *tunnel = (struct tunnel){
-        .agent = agent, .number = host, .descriptor = socket, .stream.descriptor = -1, .errors.descriptor = -1};
+    *tunnel = (struct tunnel){.agent = agent,
+                              .number = host,
+                              .awaited = true,
+                              .coming = ++agent->adopted_count,
+                              .descriptor = socket,
+                              .stream.descriptor = -1,
+                              .errors.descriptor = -1};
     tb_timer_init(&tunnel->patience, patience_over);
     tb_list_append(&agent->tunnels, &tunnel->node);
     if (tb_loop_watch(&agent->loop, &tunnel->stream, socket, EPOLLIN, stream_ready) != TB_OK) {
         free_tunnel(tunnel);
         return;
     }
-    tb_put_u32(tb_pipe_begin(&agent->pipe, TB_CONTROL_ATTACH), host);
+    struct tb_writer *w = tb_pipe_begin(&agent->pipe, TB_CONTROL_ATTACH);
+    tb_put_u32(w, host);
+    tb_put_u32(w, tunnel->coming);
     tb_pipe_end(&agent->pipe);
+}
+
+/* What the launcher sends from here on is for the one that has come; it may have come several times meanwhile. */
+void tb_tunnel_answer(struct tb_agent *agent, struct tb_reader *r)
+{
+    struct tunnel *tunnel = find(agent, tb_get_u32(r));
+    uint32_t coming = tb_get_u32(r);
+    if (r->error == TB_OK && tunnel != NULL && tunnel->coming == coming)
+        tunnel->awaited = false;
 }
 
 /* ---- ending

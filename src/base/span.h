@@ -45,9 +45,10 @@ void tb_spans_move(struct tb_spans *from, struct tb_spans *to);
 static inline void tb_spans_gather(struct tb_spans *s, void *to, size_t n)
 {
     if (__builtin_expect(n <= s->length, 1)) {
-        memcpy(to, s->base, n);
-        if (n > 0)
+        if (n > 0) {
+            memcpy(to, s->base, n);
             tb_spans_skip(s, n);
+        }
     } else {
         tb_spans_gather_slow(s, to, n);
     }
@@ -56,9 +57,10 @@ static inline void tb_spans_gather(struct tb_spans *s, void *to, size_t n)
 static inline void tb_spans_scatter(struct tb_spans *s, const void *from, size_t n)
 {
     if (__builtin_expect(n <= s->length, 1)) {
-        memcpy(s->base, from, n);
-        if (n > 0)
+        if (n > 0) {
+            memcpy(s->base, from, n);
             tb_spans_skip(s, n);
+        }
     } else {
         tb_spans_scatter_slow(s, from, n);
     }

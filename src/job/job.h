@@ -83,8 +83,9 @@ enum tb_way_means {
 /* One host's view: how it gets something to the hosts of each kind. Made by the launcher from the grid's routes, made
  * anew when a gateway goes. A job without a grid has none (kind_count 0): everything is direct. */
 struct tb_way {
-    uint8_t means;                     /* enum tb_way_means */
-    uint8_t hop_count;                 /* with TB_WAY_RELAYED; equally good ones, in the order of the file */
+    uint8_t means;     /* enum tb_way_means */
+    uint8_t hop_count; /* with TB_WAY_RELAYED; equally good ones, in the order of the file */
+    uint8_t near;      /* they stand in a cluster with us: what goes there directly crosses no wide area */
     uint32_t hops[TB_WAYS_HOPS_LIMIT]; /* hosts of the book */
     uint64_t latency;                  /* ns one way, of the whole way; 0: not known */
     uint64_t bandwidth;                /* bit/s of its slowest wire; 0: not known */

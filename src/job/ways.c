@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WAY_BYTES_LEAST 22u /* of one way in a frame */
+#define WAY_BYTES_LEAST 23u /* of one way in a frame */
 
 int tb_ways_encode(const struct tb_ways *ways, struct tb_writer *w)
 {
@@ -18,6 +18,7 @@ int tb_ways_encode(const struct tb_ways *ways, struct tb_writer *w)
         const struct tb_way *way = &ways->ways[i];
         tb_put_u8(w, way->means);
         tb_put_u8(w, way->hop_count);
+        tb_put_u8(w, way->near);
         for (uint32_t k = 0; k < way->hop_count; k++)
             tb_put_u32(w, way->hops[k]);
         tb_put_u64(w, way->latency);
@@ -31,7 +32,8 @@ static bool take_way(struct tb_reader *r, struct tb_way *way, uint32_t host_coun
 {
     way->means = tb_get_u8(r);
     way->hop_count = tb_get_u8(r);
-    bool good = way->means <= TB_WAY_RELAYED && way->hop_count <= TB_WAYS_HOPS_LIMIT &&
+    way->near = tb_get_u8(r);
+    bool good = way->means <= TB_WAY_RELAYED && way->hop_count <= TB_WAYS_HOPS_LIMIT && way->near <= 1 &&
                 (way->hop_count > 0) == (way->means == TB_WAY_RELAYED);
     for (uint32_t k = 0; good && k < way->hop_count; k++) {
         way->hops[k] = tb_get_u32(r);
@@ -72,7 +74,7 @@ void tb_ways_close(struct tb_ways *ways)
 
 const struct tb_way *tb_ways_to(const struct tb_ways *ways, const struct tb_book *book, uint32_t host)
 {
-    static const struct tb_way direct = {.means = TB_WAY_DIRECT}, none = {.means = TB_WAY_NONE};
+    static const struct tb_way direct = {.means = TB_WAY_DIRECT, .near = 1}, none = {.means = TB_WAY_NONE};
     TB_ASSERT(host < book->host_count);
     if (ways->kind_count == 0)
         return &direct;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static struct tb_way sample_ways[4] = {{.means = TB_WAY_DIRECT, .latency = 50000, .bandwidth = 1000000000},
+static struct tb_way sample_ways[4] = {{.means = TB_WAY_DIRECT, .near = 1, .latency = 50000, .bandwidth = 1000000000},
                                        {.means = TB_WAY_CALLED},
                                        {.means = TB_WAY_RELAYED,
                                         .hop_count = 2,
@@ -26,6 +26,7 @@ static void check_same(const struct tb_ways *ways)
     for (int i = 0; i < 4; i++) {
         assert_int_equal(ways->ways[i].means, sample_ways[i].means);
         assert_int_equal(ways->ways[i].hop_count, sample_ways[i].hop_count);
+        assert_int_equal(ways->ways[i].near, sample_ways[i].near);
         assert_memory_equal(ways->ways[i].hops, sample_ways[i].hops, sizeof sample_ways[i].hops);
         assert_int_equal(ways->ways[i].latency, sample_ways[i].latency);
         assert_int_equal(ways->ways[i].bandwidth, sample_ways[i].bandwidth);
@@ -58,6 +59,7 @@ static void nonsense_is_refused(void **state)
 {
     struct tb_way bad[] = {{.means = TB_WAY_RELAYED + 1},
                            {.means = TB_WAY_RELAYED},
+                           {.means = TB_WAY_DIRECT, .near = 2},
                            {.means = TB_WAY_DIRECT, .hop_count = 1},
                            {.means = TB_WAY_RELAYED, .hop_count = 1, .hops = {4}}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

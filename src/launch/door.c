@@ -20,6 +20,7 @@
 
 /* Somebody who has connected and not proved anything yet. */
 struct caller {
+    struct tb_list node;
     struct tb_watch watch;
     struct tb_timer patience;
     struct tb_launch *launch;
@@ -33,6 +34,7 @@ struct caller {
 struct tb_door {
     struct tb_launch *launch;
     struct tb_watch listener;
+    struct tb_list callers;
     uint32_t caller_count;
     uint16_t port;
     char addresses[512];
@@ -54,6 +56,11 @@ static int put(void *context, const void *bytes, size_t length)
     struct tb_line *line = context;
     if (line->start == line->end)
         line->start = line->end = 0;
+    if (line->room - line->end < length && line->start > 0) {
+        memmove(line->bytes, line->bytes + line->start, line->end - line->start);
+        line->end -= line->start;
+        line->start = 0;
+    }
     if (line->room - line->end < length) {
         size_t wanted = line->end + length > 2 * line->room ? line->end + length : 2 * line->room;
         uint8_t *grown = wanted <= QUEUED_LIMIT ? realloc(line->bytes, wanted) : NULL;
@@ -171,6 +178,7 @@ static int end_caller(struct caller *caller)
     int socket = caller->watch.descriptor;
     tb_loop_unwatch(&launch->loop, &caller->watch);
     tb_timer_clear(&caller->patience);
+    tb_list_remove(&caller->node);
     launch->door->caller_count--;
     tb_loop_change(&launch->loop, &launch->door->listener, EPOLLIN);
     free(caller);
@@ -180,6 +188,15 @@ static int end_caller(struct caller *caller)
 static void caller_overdue(struct tb_timer *timer)
 {
     close(end_caller(TB_CONTAINER(timer, struct caller, patience)));
+}
+
+void tb_door_forget(struct tb_launch *launch)
+{
+    struct caller *caller;
+    if (launch->door == NULL)
+        return;
+    TB_LIST_EACH (caller, &launch->door->callers, struct caller, node)
+        close(end_caller(caller));
 }
 
 static int read_exactly(struct caller *caller, void *to, size_t size)
@@ -275,6 +292,7 @@ static void listener_ready(struct tb_watch *watch, uint32_t events)
         return;
     }
     caller->launch = launch;
+    tb_list_append(&door->callers, &caller->node);
     tb_timer_init(&caller->patience, caller_overdue);
     tb_timer_set(&launch->loop, &caller->patience, PATIENCE_NS);
     if (++door->caller_count == CALLERS_LIMIT)
@@ -353,6 +371,7 @@ static int open_door(struct tb_launch *launch)
         return tb_error_errno("cannot listen for clusters that are started by hand (ports=%s)", tb_param.ports);
     }
     door->launch = launch;
+    tb_list_init(&door->callers);
     launch->door = door;
     list_addresses(door);
     return tb_loop_watch(&launch->loop, &door->listener, fd, EPOLLIN, listener_ready);

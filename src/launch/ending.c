@@ -144,6 +144,8 @@ void tb_ending_guest(struct tb_guest *guest, bool exited, int status)
         tell_unreached(guest, exited, status);
         return;
     }
+    if (guest->idle && launch->ending && launch->verdict.weight == TB_VERDICT_NONE)
+        return; /* all is over and told, and nobody needs it any more */
     char how[200] = "";
     if (exited && WIFSIGNALED(status)) {
         char text[160];
@@ -155,9 +157,10 @@ void tb_ending_guest(struct tb_guest *guest, bool exited, int status)
     char story[sizeof launch->verdict.text], pid[32] = "";
     if (guest->pid > 0)
         snprintf(pid, sizeof pid, " (pid %d here)", (int)guest->pid);
-    snprintf(story, sizeof story, "the %s on host %s%s is gone%s%s%s",
+    snprintf(story, sizeof story, "the %s on host %s%s%s%s is gone%s%s%s",
              guest->target.local ? "agent" : "connection to the agent", launch->placement.book.hosts[guest->host].name,
-             pid, how, guest->tail != NULL ? "; the last it said: " : "", guest->tail != NULL ? guest->tail : "");
+             launch->realm != NULL ? " of cluster " : "", tb_guest_cluster(guest), pid, how,
+             guest->tail != NULL ? "; the last it said: " : "", guest->tail != NULL ? guest->tail : "");
     if (guest->phase < TB_GUEST_READY && launch->realm != NULL)
         tb_launch_miss(guest, story);
     else

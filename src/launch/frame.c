@@ -262,6 +262,9 @@ void tb_guest_take_frame(struct tb_guest *guest, struct tb_frame *frame)
     case TB_CONTROL_HEARD:
         tb_pipe_heard(&guest->pipe, tb_get_u32(r));
         break;
+    case TB_CONTROL_TRIED:
+        tb_question_take(guest, r);
+        break;
     case TB_CONTROL_ATTACH:
         tb_tunnel_take_attach(guest, r);
         break;

@@ -157,6 +157,7 @@ static int understand(struct tb_guest *guest)
             return TB_OK;
         if (rc != TB_OK)
             return rc;
+        guest->returning = false;
         tb_guest_take_frame(guest, &frame);
     }
     return TB_OK;

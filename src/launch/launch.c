@@ -57,6 +57,7 @@ static void end_job(struct tb_launch *launch, bool now)
     tb_timer_clear(&launch->start_timer);
     tb_timer_clear(&launch->job_timer);
     tb_timer_clear(&launch->unfinalized_timer);
+    tb_timer_clear(&launch->question_timer);
     tb_guests_stop(launch, now);
     tb_timer_set(&launch->loop, &launch->end_timer, (now ? 0 : tb_param.kill_grace) + END_PATIENCE_NS);
     tb_launch_check_done(launch);
@@ -152,8 +153,8 @@ static bool can_spare(const struct tb_guest *guest)
         launch->placement.book.hosts[guest->host].rank_count > 0)
         return false;
     for (uint32_t i = 0; i < launch->host_count; i++)
-        if (launch->guests[i].phase < TB_GUEST_STARTED)
-            return false;
+        if (launch->guests[i].phase < (is_behind(&launch->guests[i], guest) ? TB_GUEST_STARTED : TB_GUEST_READY))
+            return false; /* who comes by another one must have begun; the others will */
     if (tb_realm_lose(launch->realm, &launch->placement, guest->host) != TB_OK)
         return false;
     for (uint32_t i = 0; i < launch->host_count; i++) {
@@ -189,17 +190,21 @@ bool tb_launch_spare(struct tb_guest *guest)
     return true;
 }
 
+void tb_launch_repeat(struct tb_launch *launch)
+{
+    launch->again = true;
+    end_job(launch, true);
+}
+
 void tb_launch_check_start(struct tb_launch *launch)
 {
-    if (launch->ending || launch->ready_count + launch->missed_count < launch->host_count)
+    if (launch->ending || launch->trying || launch->ready_count + launch->missed_count < launch->host_count)
         return;
     tb_timer_clear(&launch->start_timer);
-    if (launch->missed_count > 0) {
-        launch->again = true;
-        end_job(launch, true);
-    } else if (launch->host_count > 1 || launch->realm != NULL) {
+    if (launch->missed_count > 0)
+        tb_launch_repeat(launch);
+    else if ((launch->host_count > 1 || launch->realm != NULL) && !tb_question_begin(launch))
         tb_launch_send_books(launch);
-    }
 }
 
 void tb_launch_finish(struct tb_launch *launch)
@@ -277,32 +282,35 @@ static bool is_by_hand(const struct tb_guest *guest)
 static void start_overdue(struct tb_timer *timer)
 {
     struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, start_timer);
-    char names[1024] = "";
+    char names[1024] = "", why[1024];
     size_t used = 0;
     uint64_t waited = tb_clock_now_real() - launch->began;
     uint64_t hand_time = waited < TB_LAUNCH_MANUAL_NS ? TB_LAUNCH_MANUAL_NS - waited : 0;
     for (uint32_t i = 0; i < launch->host_count && used < sizeof names; i++) {
         struct tb_guest *guest = &launch->guests[i];
         const char *cluster = tb_guest_cluster(guest);
-        if (guest->phase >= TB_GUEST_READY || (guest->phase == TB_GUEST_WAITING && guest->parent != NULL))
-            continue; /* nobody has asked those behind one that does not answer */
+        if (guest->phase >= TB_GUEST_READY || guest->phase == TB_GUEST_WAITING)
+            continue; /* nobody has asked these */
         if (hand_time > 0 && is_by_hand(guest)) {
             tb_timer_set(&launch->loop, timer, hand_time);
             continue;
         }
         if (can_miss(guest)) {
-            snprintf(names, sizeof names, "no answer within %.3g s from host %s of cluster %s.", (double)waited / 1e9,
+            snprintf(why, sizeof why, "no answer within %.3g s from host %s of cluster %s.", (double)waited / 1e9,
                      guest->target.host, cluster);
-            tb_launch_miss(guest, names);
-            *names = 0;
+            tb_launch_miss(guest, why);
             continue;
         }
         used +=
             (size_t)snprintf(names + used, sizeof names - used, "%s%s%s%s%s", used > 0 ? ", " : "", guest->target.host,
                              *cluster != 0 ? " (cluster " : "", cluster, *cluster != 0 ? ")" : "");
     }
-    if (used == 0)
+    if (used == 0) {
+        /* Those that nobody has asked, since too many did not answer, have their turn in the next attempt. */
+        if (launch->missed_count > 0 && !launch->ending)
+            tb_launch_repeat(launch);
         return;
+    }
     tb_launch_fail(
         launch, TB_VERDICT_CAUSE, 1,
         "no answer within %.10g s from: %s; can they be reached by hand? (--set start_timeout=60s waits longer)",
@@ -329,7 +337,7 @@ static void beat(struct tb_timer *timer)
         if (guest->target.local || guest->phase < TB_GUEST_READY || guest->phase == TB_GUEST_GONE)
             continue;
         tb_pipe_tell_heard(&guest->pipe, 1);
-        if (guest->detached || guest->resuming)
+        if (guest->detached)
             continue;
         /* One behind another is only judged by the time in which that one has said something. */
         uint64_t until = guest->parent != NULL ? guest->parent->heard : now;
@@ -338,8 +346,9 @@ static void beat(struct tb_timer *timer)
             if (!tb_launch_spare(guest))
                 tb_launch_fail(
                     launch, TB_VERDICT_CAUSE, 1,
-                    "the agent on host %s has been silent for %.10g s: the host or the network to it is down",
-                    guest->target.host, (double)tb_param.heartbeat / 1e9);
+                    "the agent on host %s%s%s has been silent for %.10g s: the host or the network to it is down",
+                    guest->target.host, launch->realm != NULL ? " of cluster " : "", tb_guest_cluster(guest),
+                    (double)tb_param.heartbeat / 1e9);
             tb_guest_give_up(guest);
             if (guest->pid > 0)
                 kill(-guest->pid, SIGKILL);
@@ -508,6 +517,7 @@ static int open_all(struct tb_launch *launch)
     tb_timer_init(&launch->unfinalized_timer, tb_ending_unfinalized);
     tb_timer_init(&launch->end_timer, end_overdue);
     tb_timer_init(&launch->screen_timer, screens_overdue);
+    tb_timer_init(&launch->question_timer, tb_question_overdue);
     for (int i = 0; i < 2; i++)
         tb_screen_open(&launch->screens[i], launch, i + 1);
     if (rc == TB_OK)
@@ -548,6 +558,7 @@ static int open_realm(struct tb_launch *launch)
     if (launch->missing == NULL || launch->realm == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", options->grid->file);
     int rc = tb_realm_open(launch->realm, options, launch->missing);
+    launch->realm->wide = launch->wide;
     if (rc == TB_OK && options->allow_missing)
         leave_out(launch);
     tb_host_list_close(&options->hosts);
@@ -577,7 +588,9 @@ static void forget(struct tb_launch *launch)
 {
     tb_timer_clear(&launch->end_timer);
     tb_timer_clear(&launch->beat);
-    launch->loop.stop = launch->again = launch->ending = launch->killing = false;
+    tb_door_forget(launch);
+    launch->loop.stop = launch->again = launch->ending = launch->killing = launch->trying = false;
+    launch->asked_count = 0;
     launch->silent_count = launch->ready_count = launch->idle_count = launch->next_start = launch->missed_count = 0;
     for (uint32_t i = 0; i < launch->host_count; i++)
         free(launch->guests[i].tail);
@@ -590,6 +603,7 @@ static void forget(struct tb_launch *launch)
     explicit_bzero(&launch->setup, sizeof launch->setup);
     tb_placement_close(&launch->placement);
     tb_realm_close(launch->realm);
+    tb_findings_close(&launch->findings);
     free(launch->realm);
     launch->guests = NULL;
     launch->order = NULL;

@@ -1,5 +1,6 @@
 #include "launch/realm.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -207,6 +208,43 @@ static void take_gateways(struct tb_realm *realm, const struct tb_options *optio
         }
 }
 
+static bool can_take_part(const struct tb_realm *realm, uint32_t grid_host)
+{
+    return realm->book[grid_host] == TB_GRID_NONE && !realm->missing[grid_host] &&
+           depth_of(realm, grid_host) != TB_GRID_NONE;
+}
+
+/* So many of each class that all together can try each other. */
+static void take_more(struct tb_realm *realm, const struct tb_options *options, struct tb_placement *placement)
+{
+    const struct tb_host_classes *classes = &realm->connectivity.classes;
+    bool more = true;
+    for (uint32_t place = 0; more; place++) {
+        more = false;
+        for (uint32_t i = 0; i < classes->class_count; i++) {
+            if (place >= tb_host_classes_size(classes, i))
+                continue;
+            uint32_t host = tb_host_classes_member(classes, i, place);
+            more = true;
+            if (placement->book.host_count >= TB_FINDINGS_HOSTS)
+                return;
+            if (can_take_part(realm, host))
+                take_in(realm, options, placement, host);
+        }
+    }
+}
+
+bool tb_realm_has_more(const struct tb_realm *realm)
+{
+    uint32_t count = 0;
+    bool more = false;
+    for (uint32_t i = 0; i < realm->grid->host_count; i++) {
+        count += realm->book[i] != TB_GRID_NONE;
+        more = more || can_take_part(realm, i);
+    }
+    return more && count < TB_FINDINGS_HOSTS;
+}
+
 /* ---- who starts whom
  * ----------------------------------------------------------------------------------------------------- */
 
@@ -281,14 +319,38 @@ static int complain_unstartable(const struct tb_realm *realm, uint32_t grid_host
                     realm->here != TB_GRID_NONE ? "from this host nobody" : "from outside of the grid nobody", cluster);
 }
 
+/* What was tried between two hosts, or, where that was not, by and with others. */
+static void tell_findings(const struct tb_realm *realm, uint32_t a, uint32_t b, char *text, size_t size)
+{
+    const struct tb_findings *findings = realm->findings;
+    uint32_t ends[2], hosts[2] = {a, b};
+    size_t used = (size_t)snprintf(text, size, " The file does not say who can connect to whom, so this was tried");
+    bool both =
+        tb_findings_find(findings, realm->book[a], &ends[0]) && tb_findings_find(findings, realm->book[b], &ends[1]);
+    for (int i = 0; i < 2 && both && used < size; i++) {
+        size_t at = (size_t)ends[i] * findings->count + ends[1 - i];
+        if (findings->results[at] != TB_FINDING_NO)
+            continue;
+        used += (size_t)snprintf(text + used, size - used, "; %s to %s: %s", realm->grid->hosts[hosts[i]].name,
+                                 realm->grid->hosts[hosts[1 - i]].name,
+                                 findings->stories[at] != NULL ? findings->stories[at] : "no answer in time");
+    }
+    if (used + 1 < size)
+        snprintf(text + used, size - used, ".");
+}
+
 static int complain_wayless(const struct tb_realm *realm, uint32_t a, uint32_t b)
 {
     const struct tb_grid_host *from = &realm->grid->hosts[a], *to = &realm->grid->hosts[b];
+    char tried[420] = "";
+    if (realm->findings != NULL)
+        tell_findings(realm, a, b, tried, sizeof tried);
     return tb_error(TB_ERR_UNSUPPORTED,
-                    "%s:%u: hosts %s and %s both carry ranks, but there is no way for messages between them. One of "
+                    "%s:%u: hosts %s and %s both carry ranks, but there is no way for messages between them.%s One of "
                     "their clusters needs a gateway, `nat: true`, or a host with a foot in another; `tombolo route %s` "
-                    "shows who reaches whom",
-                    realm->grid->file, to->line, from->name, to->name, realm->grid->file);
+                    "shows who reaches whom%s",
+                    realm->grid->file, to->line, from->name, to->name, tried, realm->grid->file,
+                    *tried != 0 ? " as the file has it" : "");
 }
 
 /* For each pair of classes with ranks: takes in who is between them. */
@@ -339,6 +401,8 @@ int tb_realm_settle(struct tb_realm *realm, const struct tb_options *options, st
     }
     if (rc == TB_OK)
         rc = join_classes(realm, options, placement, examples);
+    if (rc == TB_OK && realm->wide)
+        take_more(realm, options, placement);
     for (uint32_t i = 0; i < placement->book.host_count && rc == TB_OK; i++) {
         uint32_t host = (uint32_t)placement->entries[i];
         take_gateways(realm, options, placement, host);
@@ -377,9 +441,14 @@ bool tb_realm_spares(const struct tb_realm *realm, const struct tb_options *opti
 
 int tb_realm_lose(struct tb_realm *realm, const struct tb_placement *placement, uint32_t host)
 {
-    const struct tb_host_classes *classes = &realm->connectivity.classes;
     realm->missing[placement->entries[host]] = true;
     realm->version++;
+    return tb_realm_reroute(realm, placement) == TB_OK ? TB_OK : TB_ERR_PEER;
+}
+
+int tb_realm_reroute(struct tb_realm *realm, const struct tb_placement *placement)
+{
+    const struct tb_host_classes *classes = &realm->connectivity.classes;
     for (uint32_t i = 0; i < classes->class_count; i++) {
         bool used = false; /* agents are where they are by now, so only these can pass something on */
         for (uint32_t k = 0; k < tb_host_classes_size(classes, i) && !used; k++) {
@@ -393,7 +462,7 @@ int tb_realm_lose(struct tb_realm *realm, const struct tb_placement *placement, 
     int rc = tb_routes_open(&realm->routes, &realm->connectivity);
     uint32_t *examples = rc == TB_OK ? list_examples(realm, placement) : NULL;
     if (rc == TB_OK)
-        rc = examples != NULL && join_classes(realm, NULL, NULL, examples) == TB_OK ? TB_OK : TB_ERR_PEER;
+        rc = examples != NULL ? join_classes(realm, NULL, NULL, examples) : TB_ERR_MEMORY;
     free(examples);
     return rc;
 }

@@ -7,18 +7,34 @@
 #include "launch/launch.h"
 #include "remote/remote.h"
 
+#define TB_FINDINGS_HOSTS 64u /* so many try all others, so that hosts of one class may turn out to differ */
+
+/* What was found out by trying, where the file only supposes that one host can connect to another. */
+enum tb_finding { TB_FINDING_SAID, /* the file says it, so nobody tries */ TB_FINDING_NO, TB_FINDING_YES };
+
+struct tb_findings {
+    bool all; /* all hosts try that the question is about; else a few for each class */
+    uint32_t count;
+    uint32_t *hosts;  /* of the book, ascending */
+    uint8_t *results; /* [from * count + to], enum tb_finding */
+    char **stories;   /* likewise: why not; NULL: not known */
+    uint32_t story_count;
+};
+
 struct tb_realm {
     const struct tb_grid *grid;
     struct tb_connectivity connectivity;
     struct tb_routes routes;
     uint32_t here;     /* host of the grid on which we run; TB_GRID_NONE: we are outside */
     uint32_t version;  /* of the ways */
+    bool wide;         /* hosts without ranks take part too, in the hope that they lead on; set before settle */
     bool *missing;     /* by host of the grid: cannot take part; the caller's */
     bool *manual;      /* by host of the grid: its agent is started by hand */
     uint32_t *guards;  /* by class: the cluster started by hand in which it is; TB_GRID_NONE: none */
     uint32_t *depths;  /* by class: agents between us and its hosts; TB_GRID_NONE: nobody can start them */
     uint32_t *book;    /* by host of the grid: its place in the book; TB_GRID_NONE: takes no part */
     uint32_t *parents; /* by host of the book: host of the book whose agent starts it; TB_GRID_NONE: we do */
+    const struct tb_findings *findings; /* NULL: nothing was tried */
 };
 
 /* `missing` has an element for each host of the grid. */
@@ -28,6 +44,18 @@ void tb_realm_close(struct tb_realm *realm);
 /* After the ranks have been placed: adds the hosts that others need to the book, gives each its kind and its parent.
  * Errors name hosts that cannot be started, or have no way to each other. */
 int tb_realm_settle(struct tb_realm *realm, const struct tb_options *options, struct tb_placement *placement);
+
+/* Who is to try whom (finding.c): all results are SAID or NO. A count of 0: there is no question. */
+int tb_realm_ask(const struct tb_realm *realm, const struct tb_placement *placement, struct tb_findings *findings);
+/* What they have found out takes the place of what was supposed, and new ways are made. An error says who has no way to
+ * whom. The findings must outlive the realm. */
+int tb_realm_learn(struct tb_realm *realm, struct tb_placement *placement, const struct tb_findings *findings);
+/* Whether others than those of the book could take part, and there is room for them. */
+bool tb_realm_has_more(const struct tb_realm *realm);
+bool tb_findings_find(const struct tb_findings *findings, uint32_t host, uint32_t *index);
+void tb_findings_close(struct tb_findings *findings);
+/* Makes new ways, between the hosts of the book that are there. An error says who has none to whom. */
+int tb_realm_reroute(struct tb_realm *realm, const struct tb_placement *placement);
 
 /* Whether all hosts with ranks could still be started and have ways to each other if this one were missing. */
 bool tb_realm_spares(const struct tb_realm *realm, const struct tb_options *options,

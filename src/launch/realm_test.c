@@ -39,7 +39,7 @@ struct world {
     struct tb_options options;
     struct tb_placement placement;
     struct tb_realm realm;
-    bool missing[64];
+    bool missing[256];
 };
 
 static const struct tb_options fresh;
@@ -222,6 +222,132 @@ static void clusters_have_their_own_ways_to_start(void **state)
     unmake(&w);
 }
 
+/* ---- trying who reaches whom ---- */
+
+static const char three_open[] = "clusters:\n"
+                                 "  - {name: a, hosts: [a1, a2]}\n"
+                                 "  - {name: b, hosts: [b1, b2, b3]}\n"
+                                 "  - {name: c, hosts: [c1]}\n"
+                                 "  - {name: gated, hosts: [g1, g2], gateways: [g1]}\n";
+
+static void find_out(const struct world *w, struct tb_findings *findings, const char *from, const char *to)
+{
+    uint32_t row, column;
+    assert_true(tb_findings_find(findings, find(w, from), &row) && tb_findings_find(findings, find(w, to), &column));
+    assert_int_equal(findings->results[row * findings->count + column], TB_FINDING_NO);
+    findings->results[row * findings->count + column] = TB_FINDING_YES;
+}
+
+/* All of the first list reach all of the second. */
+static void find_all_out(const struct world *w, struct tb_findings *findings, const char *const *from,
+                         const char *const *to)
+{
+    for (; *from != NULL; from++)
+        for (const char *const *at = to; *at != NULL; at++)
+            find_out(w, findings, *from, *at);
+}
+
+static void hosts_of_a_class_may_turn_out_to_differ(void **state)
+{
+    static const char *const a[] = {"a1", "a2", NULL}, *const b[] = {"b1", "b2", "b3", NULL}, *const c[] = {"c1", NULL};
+    static const char *const door[] = {"b2", NULL};
+    struct world w;
+    struct tb_findings findings;
+    uint32_t index;
+    assert_int_equal(make(&w, three_open, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(way_between(&w, "a1", "b3").means, TB_WAY_DIRECT);
+    assert_int_equal(tb_realm_ask(&w.realm, &w.placement, &findings), TB_OK);
+    assert_int_equal(findings.count, 6);
+    assert_true(findings.all);
+    assert_false(tb_findings_find(&findings, find(&w, "g1"), &index)); /* of these the file speaks */
+    find_all_out(&w, &findings, a, door);
+    find_all_out(&w, &findings, c, door);
+    find_all_out(&w, &findings, b, a);
+    find_all_out(&w, &findings, b, c);
+    find_all_out(&w, &findings, a, c);
+    find_all_out(&w, &findings, c, a);
+    assert_int_equal(tb_realm_learn(&w.realm, &w.placement, &findings), TB_OK);
+    struct tb_way way = way_between(&w, "a1", "b3");
+    assert_int_equal(way.means, TB_WAY_RELAYED);
+    assert_int_equal(way.hop_count, 1);
+    assert_int_equal(way.hops[0], find(&w, "b2"));
+    assert_int_equal(way_between(&w, "b1", "c1").hops[0], find(&w, "b2"));
+    assert_int_equal(way_between(&w, "a2", "b2").means, TB_WAY_DIRECT);
+    assert_int_equal(way_between(&w, "b1", "b2").means, TB_WAY_DIRECT);
+    assert_int_equal(way_between(&w, "b1", "b3").means, TB_WAY_DIRECT);
+    assert_int_equal(w.placement.book.hosts[find(&w, "b1")].kind, w.placement.book.hosts[find(&w, "b3")].kind);
+    assert_int_not_equal(w.placement.book.hosts[find(&w, "b1")].kind, w.placement.book.hosts[find(&w, "b2")].kind);
+    unmake(&w);
+    tb_findings_close(&findings);
+}
+
+static void who_cannot_be_joined_is_named_with_what_was_tried(void **state)
+{
+    static const char *const b[] = {"b1", "b2", "b3", NULL}, *const c[] = {"c1", NULL};
+    static const char two_open[] = "clusters: [{name: b, hosts: [b1, b2, b3]}, {name: c, hosts: [c1]}]\n";
+    struct world w;
+    struct tb_findings findings;
+    assert_int_equal(make(&w, two_open, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(tb_realm_ask(&w.realm, &w.placement, &findings), TB_OK);
+    findings.stories[0 * findings.count + 3] = strdup("10.0.0.1:1: what a pity");
+    assert_int_equal(tb_realm_learn(&w.realm, &w.placement, &findings), TB_ERR_UNSUPPORTED);
+    assert_non_null(strstr(tb_error_story(), "b1 and c1"));
+    assert_non_null(strstr(tb_error_story(), "b1 to c1: 10.0.0.1:1: what a pity; c1 to b1: no answer in time."));
+    unmake(&w);
+    tb_findings_close(&findings);
+    /* One direction is enough. */
+    assert_int_equal(make(&w, two_open, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(tb_realm_ask(&w.realm, &w.placement, &findings), TB_OK);
+    find_all_out(&w, &findings, b, c);
+    assert_int_equal(tb_realm_learn(&w.realm, &w.placement, &findings), TB_OK);
+    assert_int_equal(way_between(&w, "c1", "b2").means, TB_WAY_CALLED);
+    unmake(&w);
+    tb_findings_close(&findings);
+}
+
+static void others_are_taken_in_who_may_lead_on(void **state)
+{
+    struct world w;
+    char *words[] = {(char *)"-n", (char *)"2", (char *)"x", NULL};
+    assert_int_equal(make(&w, three_open, words), TB_OK);
+    assert_int_equal(w.placement.book.host_count, 2);
+    assert_true(tb_realm_has_more(&w.realm));
+    tb_placement_close(&w.placement);
+    tb_realm_close(&w.realm);
+    assert_int_equal(tb_realm_open(&w.realm, &w.options, w.missing), TB_OK);
+    w.realm.wide = true;
+    assert_int_equal(tb_placement_make(&w.placement, &w.options), TB_OK);
+    assert_int_equal(tb_realm_settle(&w.realm, &w.options, &w.placement), TB_OK);
+    assert_int_equal(w.placement.book.host_count, 8);
+    assert_int_equal(w.placement.book.ranks, 2);
+    expect_parent(&w, "g2", "g1");
+    assert_false(tb_realm_has_more(&w.realm));
+    unmake(&w);
+}
+
+static void few_stand_for_many(void **state)
+{
+    static const char many[] = "clusters: [{name: b, hosts: 'b[1-100]'}, {name: c, hosts: 'c[1-100]'}]\n";
+    struct world w;
+    struct tb_findings findings;
+    assert_int_equal(make(&w, many, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(tb_realm_ask(&w.realm, &w.placement, &findings), TB_OK);
+    assert_int_equal(findings.count, 4);
+    assert_false(findings.all);
+    find_out(&w, &findings, "b2", "c1");
+    assert_int_equal(tb_realm_learn(&w.realm, &w.placement, &findings), TB_OK);
+    assert_int_equal(way_between(&w, "b70", "c90").means, TB_WAY_DIRECT);
+    assert_int_equal(way_between(&w, "c90", "b70").means, TB_WAY_CALLED);
+    unmake(&w);
+    tb_findings_close(&findings);
+    /* Where the file says everything there is no question. */
+    assert_int_equal(make(&w, two_gates, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(tb_realm_ask(&w.realm, &w.placement, &findings), TB_OK);
+    assert_int_equal(findings.count, 0);
+    unmake(&w);
+    tb_findings_close(&findings);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +357,10 @@ int main(void)
         cmocka_unit_test(clusters_are_started_by_hand),
         cmocka_unit_test(who_cannot_be_joined_is_named),
         cmocka_unit_test(clusters_have_their_own_ways_to_start),
+        cmocka_unit_test(hosts_of_a_class_may_turn_out_to_differ),
+        cmocka_unit_test(who_cannot_be_joined_is_named_with_what_was_tried),
+        cmocka_unit_test(few_stand_for_many),
+        cmocka_unit_test(others_are_taken_in_who_may_lead_on),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

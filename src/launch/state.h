@@ -41,6 +41,8 @@ struct tb_guest {
     bool detached;           /* whoever carried its stream is gone; it is expected to come by another one */
     bool resuming;           /* it has come, and the number of the frame that it expects is still to come: */
     uint32_t next_have, next;
+    bool returning;       /* it has come, but does not know yet that it was let in */
+    bool asked;           /* whom it can reach, and has not answered */
     bool idle;            /* nothing more comes from its ranks */
     bool manual;          /* somebody starts its agent by hand, */
     struct tb_key key;    /* with a secret from which this is made; */
@@ -93,7 +95,12 @@ struct tb_launch {
     uint64_t began;
     bool *missing;         /* hosts of the grid that cannot take part */
     uint32_t missed_count; /* of them in this attempt, with those behind them */
-    bool again;            /* this attempt is ended to be made again without them */
+    bool again;            /* this attempt is ended to be made again, without them or with more */
+    bool wide;             /* the next attempt is made with more hosts */
+    bool trying;           /* agents find out who reaches whom */
+    uint32_t asked_count;  /* that have not answered */
+    uint64_t asked;        /* when */
+    struct tb_findings findings;
     uint32_t host_count;
     struct tb_guest *guests;
     uint32_t *order; /* guests, the deepest first */
@@ -105,7 +112,7 @@ struct tb_launch {
     uint8_t *ranks; /* TB_RANK_ flags */
     uint32_t ended_count, unfinalized_count;
     struct tb_ended unfinalized; /* the first that ended without MPI_Finalize */
-    struct tb_timer start_timer, job_timer, beat, unfinalized_timer, end_timer, screen_timer;
+    struct tb_timer start_timer, job_timer, beat, unfinalized_timer, end_timer, screen_timer, question_timer;
     uint64_t beat_due;
     struct tb_screen screens[2];
     struct tb_watch input;
@@ -120,6 +127,7 @@ void tb_launch_fail(struct tb_launch *launch, enum tb_verdict_weight weight, int
 void tb_launch_say(struct tb_launch *launch, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 void tb_launch_check_done(struct tb_launch *launch);
 struct tb_guest *tb_launch_guest_of(struct tb_launch *launch, uint32_t rank);
+void tb_launch_repeat(struct tb_launch *launch); /* ends this attempt, to make it again */
 void tb_launch_finish(struct tb_launch *launch); /* all ranks of a grid have ended */
 /* An agent did not come to life, and this is why. The attempt fails, or is made again without its host. */
 void tb_launch_miss(struct tb_guest *guest, const char *why);
@@ -154,7 +162,8 @@ void tb_tunnel_take_attach(struct tb_guest *parent, struct tb_reader *r); /* _AT
 void tb_tunnel_take_end(struct tb_guest *parent, struct tb_reader *r);    /* and _TUNNEL_END */
 
 /* door.c */
-int tb_door_expect(struct tb_guest *guest); /* tells the user what to type */
+int tb_door_expect(struct tb_guest *guest);    /* tells the user what to type */
+void tb_door_forget(struct tb_launch *launch); /* callers that have not proved anything yet */
 void tb_line_flush(struct tb_guest *guest);
 void tb_line_close(struct tb_guest *guest);
 
@@ -163,6 +172,11 @@ void tb_guest_take_frame(struct tb_guest *guest, struct tb_frame *frame);
 void tb_launch_send_ways(struct tb_launch *launch);
 void tb_guest_send_anchors(struct tb_guest *guest); /* who can carry its stream if its parent is lost */
 void tb_launch_send_books(struct tb_launch *launch);
+
+/* question.c */
+bool tb_question_begin(struct tb_launch *launch);                   /* false: there is nothing to find out */
+void tb_question_take(struct tb_guest *guest, struct tb_reader *r); /* TB_CONTROL_TRIED */
+void tb_question_overdue(struct tb_timer *timer);
 
 /* ending.c */
 void tb_ending_rank(struct tb_launch *launch, const struct tb_ended *ended);

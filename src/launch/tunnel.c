@@ -94,7 +94,7 @@ static bool is_behind(const struct tb_guest *guest, const struct tb_guest *paren
 void tb_tunnel_take_attach(struct tb_guest *parent, struct tb_reader *r)
 {
     struct tb_launch *launch = parent->launch;
-    uint32_t host = tb_get_u32(r);
+    uint32_t host = tb_get_u32(r), coming = tb_get_u32(r);
     if (r->error != TB_OK || host >= launch->host_count)
         return;
     struct tb_guest *guest = &launch->guests[host];
@@ -102,9 +102,13 @@ void tb_tunnel_take_attach(struct tb_guest *parent, struct tb_reader *r)
     uint8_t bytes[4] = {(uint8_t)next, (uint8_t)(next >> 8), (uint8_t)(next >> 16), (uint8_t)(next >> 24)};
     bool good =
         !launch->ending && guest->phase == TB_GUEST_STARTED && guest->parent != NULL && !is_behind(parent, guest);
-    struct tb_writer *w = tb_pipe_begin(&parent->pipe, good ? TB_CONTROL_TUNNEL : TB_CONTROL_TUNNEL_END);
+    struct tb_writer *w = tb_pipe_begin(&parent->pipe, good ? TB_CONTROL_ATTACH : TB_CONTROL_TUNNEL_END);
     tb_put_u32(w, host);
     if (good) {
+        tb_put_u32(w, coming);
+        tb_pipe_end(&parent->pipe);
+        w = tb_pipe_begin(&parent->pipe, TB_CONTROL_TUNNEL);
+        tb_put_u32(w, host);
         tb_put_bytes(w, bytes, sizeof bytes);
     } else {
         tb_put_u8(w, 1);
@@ -116,7 +120,7 @@ void tb_tunnel_take_attach(struct tb_guest *parent, struct tb_reader *r)
     tb_timer_clear(&guest->patience);
     guest->parent = parent;
     guest->detached = false;
-    guest->resuming = true;
+    guest->resuming = guest->returning = true;
     guest->next = guest->next_have = 0;
     guest->heard = tb_clock_now_real();
     launch->realm->parents[host] = parent->host;
@@ -138,6 +142,14 @@ void tb_tunnel_take_end(struct tb_guest *parent, struct tb_reader *r)
     struct tb_guest *guest = find(parent, r);
     bool exited = tb_get_u8(r) != 0;
     int status = (int)tb_get_u32(r);
-    if (guest != NULL && r->error == TB_OK)
+    if (guest == NULL || r->error != TB_OK)
+        return;
+    if (!guest->returning) {
         tb_guest_ended(guest, exited, status);
+        return;
+    }
+    /* It got no answer in time, and comes again. */
+    guest->detached = true;
+    guest->resuming = guest->returning = false;
+    tb_timer_set(&guest->launch->loop, &guest->patience, tb_param.link_patience);
 }

@@ -38,9 +38,22 @@ static void list_hops(const struct tb_realm *realm, const struct tb_route *route
     }
 }
 
+/* Whether hosts of two classes stand in some cluster together. */
+static bool is_near(const struct tb_realm *realm, uint32_t a, uint32_t b)
+{
+    const struct tb_host_classes *classes = &realm->connectivity.classes;
+    uint32_t other = tb_host_classes_member(classes, b, 0);
+    const struct tb_grid_host *host = &realm->grid->hosts[tb_host_classes_member(classes, a, 0)];
+    for (uint32_t i = 0; i < host->cluster_count; i++)
+        if (tb_grid_cluster_has(&realm->grid->clusters[host->clusters[i]], other))
+            return true;
+    return false;
+}
+
 static void make_way(const struct tb_realm *realm, uint32_t from, uint32_t to, struct tb_way *way)
 {
     const struct tb_route *route = tb_routes_between(&realm->routes, from, to);
+    way->near = is_near(realm, from, to);
     if (route->cost == TB_ROUTE_COST_NONE)
         return;
     if (route->hops == 1)

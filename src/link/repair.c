@@ -7,7 +7,12 @@
 #define RESEND_ATTEMPTS 8u /* at least so many before a process is taken for unreachable */
 #define LATER_ARRIVALS  3  /* frames that overtake one before it is taken for lost */
 #define LINGER_POLLS    64
-#define LATE            (50 * MS) /* wide: what a frame may need beyond the round trip and its variation */
+/* What is sent leaves some room for what comes early: if that had to be dropped, most of it would be sent twice. */
+#define SEND_TOTAL (TB_REPAIR_TOTAL_BYTES / 4 * 3)
+#define ROOM_FIRST (512u << 10)
+#define ROOM_LEAST (128u << 10)
+#define ROOM_STEP  (16u << 10)
+#define LATE       (50 * MS) /* wide: what a frame may need beyond the round trip and its variation */
 
 /* What a frame of kind LINK says (it has no number; all others have one, which may wrap to 0), in its length field.
  * Which frames beyond the acknowledged one are here is told by `match`, in wide mode by the payload. There, `offset` is
@@ -62,6 +67,7 @@ struct copy {
     uint32_t sends;
     bool waiting;     /* to be sent, for the first time or again */
     bool arrived;     /* the other side has said so, out of order */
+    uint32_t way;     /* where it was sent for the last time, as the inner transport counts its ways */
     uint64_t sent_at; /* for the last time */
     uint64_t first_at;
     char payload[]; /* and room for the check */
@@ -78,6 +84,9 @@ struct repair_peer {
     uint32_t recover;     /* up to here frames are suspected lost since the last timeout */
     uint32_t waiting;     /* how many of `out` are to be sent */
     size_t out_bytes;
+    size_t room;       /* bytes that may be under way; in wide mode less after losses, as TCP does it: a gateway drops
+                        * what does not fit, and those who send too much to one process must slow down */
+    uint32_t narrowed; /* wide: losses up to here have made it less already; 0: there was none */
     uint32_t latest;   /* wide: the last frame that is known to have arrived */
     uint64_t proved;   /* wide: what was sent before has arrived or is lost, since a probe sent then was answered */
     uint64_t listens;  /* wide: since when, after a silence, the other side has been heard again */
@@ -156,9 +165,10 @@ static void peer_busy(struct repair *r, struct repair_peer *p)
 
 /* ---- copies ----------------------------------------------------------------------------------------------------- */
 
-static struct copy *copy_make(struct repair *r, const struct tb_message *message, uint32_t length)
+/* NULL: all copies together have reached `limit`, or there is no memory. */
+static struct copy *copy_make(struct repair *r, const struct tb_message *message, uint32_t length, size_t limit)
 {
-    if (r->kept + length > TB_REPAIR_TOTAL_BYTES) {
+    if (r->kept + length > limit) {
         r->starved = true;
         return NULL;
     }
@@ -273,6 +283,8 @@ static int copy_send(struct repair *r, struct repair_peer *p, struct copy *c, ui
     c->sent_at = now;
     if (c->sends == 1)
         c->first_at = now;
+    if (r->inner->table->way != NULL)
+        c->way = r->inner->table->way(p->inner);
     if (!r->wide || p->early == 0) { /* else the other side is to be told what is missing */
         p->unanswered = 0;
         p->unanswered_bytes = 0;
@@ -370,8 +382,8 @@ static int repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *e
     TB_ASSERT(payload->left <= r->head.max_payload);
     uint32_t length = (uint32_t)payload->left;
     struct copy *c = NULL;
-    if (p->next - p->first < r->profile.window && p->out_bytes + length <= r->peer_bytes)
-        c = copy_make(r, &envelope->message, length);
+    if (p->next - p->first < r->profile.window && p->out_bytes + length <= p->room)
+        c = copy_make(r, &envelope->message, length, SEND_TOTAL);
     if (c == NULL) {
         p->wanted = true;
         peer_wake(r, p, TB_NEVER);
@@ -448,6 +460,13 @@ static uint64_t sample_of(struct repair_peer *p, const struct copy *c, uint64_t 
     return c->sends == 1 ? now - c->first_at : 0;
 }
 
+/* Tells the inner transport what became of a frame. Which sending of several has arrived is not known. */
+static void outcome_tell(const struct repair *r, struct repair_peer *p, const struct copy *c, bool arrived)
+{
+    if (r->inner->table->outcome != NULL && (!arrived || (c->sends == 1 && !c->arrived)))
+        r->inner->table->outcome(p->inner, c->way, c->sent_at, arrived);
+}
+
 /* Wide: the time in which a frame arrives, and its answer comes back. */
 static uint64_t answer_time(const struct repair *r, const struct repair_peer *p)
 {
@@ -462,11 +481,29 @@ static uint64_t overdue_at(const struct repair *r, const struct repair_peer *p, 
     return (c->sent_at > p->listens ? c->sent_at : p->listens) + answer_time(r, p);
 }
 
-/* Wide: sends again what is known to be missing and overdue. Later arrivals alone prove nothing, since frames take
- * several ways. Sets the timer for what is not overdue yet. */
+/* Wide: half as much, once for all that was under way when the first of them was lost. */
+static void room_narrow(struct repair_peer *p, uint32_t lost)
+{
+    if (distance(p->narrowed, lost) <= 0)
+        return;
+    p->narrowed = p->next - 1;
+    p->room = p->room / 2 > ROOM_LEAST ? p->room / 2 : ROOM_LEAST;
+}
+
+/* Wide: twice as much each time that all of it has arrived, until something is lost; then a step more. */
+static void room_widen(const struct repair *r, struct repair_peer *p, size_t arrived)
+{
+    p->room += p->narrowed == 0 ? arrived : arrived * ROOM_STEP / p->room;
+    if (p->room > r->peer_bytes)
+        p->room = r->peer_bytes;
+}
+
+/* Wide: sends again what is known to be missing and overdue, as much as there is room for. Later arrivals alone prove
+ * nothing, since frames take several ways. Sets the timer for the rest. */
 static bool missing_resend(struct repair *r, struct repair_peer *p, uint64_t now)
 {
     uint64_t next = TB_NEVER;
+    size_t bytes = 0;
     bool some = false;
     for (uint32_t s = p->first; s != p->next; s++) {
         struct copy *c = *slot(r, p->out, s);
@@ -477,6 +514,13 @@ static bool missing_resend(struct repair *r, struct repair_peer *p, uint64_t now
             next = due < next ? due : next;
             continue;
         }
+        room_narrow(p, s);
+        if (bytes > p->room) {
+            next = now + p->round_trip + MS;
+            break;
+        }
+        bytes += c->length;
+        outcome_tell(r, p, c, false);
         c->waiting = some = true;
         p->waiting++;
     }
@@ -500,18 +544,22 @@ static void hear(const struct repair *r, struct repair_peer *p, uint64_t now)
 static void acknowledge(struct repair *r, struct repair_peer *p, uint32_t up_to, uint64_t now)
 {
     uint64_t sample = 0;
+    size_t before = p->out_bytes;
     bool repaired = false;
     if (distance(p->first, up_to) < 0 || distance(up_to, p->next) <= 0)
         return; /* an old one, or one that cannot be */
     while (distance(p->first, up_to) >= 0) {
         const struct copy *c = *slot(r, p->out, p->first);
         repaired = repaired || c->sends > 1;
+        outcome_tell(r, p, c, true);
         if (r->wide && c->sends > 1)
             sample_of(p, c, now);
         if (c->sends == 1 && !c->arrived && (!r->wide || c->sent_at >= p->listens))
             sample = now - c->sent_at;
         out_pop(r, p);
     }
+    if (r->wide)
+        room_widen(r, p, before - p->out_bytes);
     /* After a timeout the sample may belong to either sending, and patience stays as it grew until there is a clear
      * one. In wide mode, what has waited for a frame that was lost tells nothing. */
     if (sample > 0 && (r->wide ? !repaired : p->timeouts == 0)) {
@@ -570,6 +618,7 @@ static void arrivals_take(struct repair *r, struct repair_peer *p, const struct 
         struct copy *c = *slot(r, p->out, s);
         uint64_t took = sample_of(p, c, now);
         sample = took > sample ? took : sample; /* the slowest way counts */
+        outcome_tell(r, p, c, true);
         p->waiting -= c->waiting;
         c->waiting = false;
         c->arrived = true;
@@ -636,7 +685,9 @@ static void too_early(struct repair *r, struct repair_peer *p, uint32_t sequence
         owe_answer(r, p, length, now);
     else
         p->answer_now = true;
-    struct copy *c = *place == NULL && length <= TB_REPAIR_PAYLOAD ? copy_make(r, message, (uint32_t)length) : NULL;
+    struct copy *c = *place == NULL && length <= TB_REPAIR_PAYLOAD
+                         ? copy_make(r, message, (uint32_t)length, TB_REPAIR_TOTAL_BYTES)
+                         : NULL;
     if (c == NULL) {
         r->counters.dropped++;
         return;
@@ -784,7 +835,7 @@ static bool peer_has_room(const struct repair *r, const struct repair_peer *p)
     uint32_t frames = p->next - p->first;
     if (!r->wide)
         return frames < r->profile.window;
-    return frames <= r->profile.window - r->profile.window / 16 && p->out_bytes <= r->peer_bytes - r->peer_bytes / 16;
+    return frames <= r->profile.window - r->profile.window / 16 && p->out_bytes <= p->room - p->room / 16;
 }
 
 /* Does what is due for a process. Returns what was sent. */
@@ -920,6 +971,7 @@ static struct repair_peer *peer_make(struct repair *r, struct tb_endpoint *inner
     p->inner = inner;
     p->first = p->next = p->expected = 1;
     p->patience = r->profile.first;
+    p->room = r->wide && r->peer_bytes > ROOM_FIRST ? ROOM_FIRST : r->peer_bytes;
     p->timer = TB_NEVER;
     tb_list_init(&p->active);
     tb_list_append(&r->peers, &p->of_repair);

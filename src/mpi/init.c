@@ -100,10 +100,8 @@ static int reach(void *context, struct tb_proc proc)
 /* Whether the next hop already is in another cluster, so that the stream to it crosses a wide area. */
 static bool is_far(const struct tb_job *job, const struct tb_way *way)
 {
-    const struct tb_host *hosts = job->book.hosts;
-    const char *here = hosts[tb_book_host_of(&job->book, job->self.index)].place.cluster;
     for (uint32_t i = 0; i < way->hop_count; i++)
-        if (strcmp(hosts[way->hops[i]].place.cluster, here) != 0)
+        if (!tb_ways_to(&job->ways, &job->book, way->hops[i])->near)
             return true;
     return false;
 }

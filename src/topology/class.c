@@ -100,6 +100,33 @@ int tb_host_classes_open(struct tb_host_classes *classes, const struct tb_grid *
     return TB_OK;
 }
 
+int tb_host_classes_split(struct tb_host_classes *classes, const uint32_t *labels, uint32_t *origins)
+{
+    uint32_t n = classes->host_count;
+    struct tb_host_classes split = {.host_count = n,
+                                    .of = calloc(n + 1u, sizeof(uint32_t)),
+                                    .first = calloc(n + 2u, sizeof(uint32_t)),
+                                    .members = calloc(n + 1u, sizeof(uint32_t))};
+    if (split.of == NULL || split.first == NULL || split.members == NULL) {
+        tb_host_classes_close(&split);
+        return tb_error(TB_ERR_MEMORY, "no memory for the classes of %u hosts", n);
+    }
+    /* The first with this label gives its name, as when they were made. A class has few labels, found near its head. */
+    for (uint32_t c = 0; c < classes->class_count; c++)
+        for (uint32_t i = 0; i < tb_host_classes_size(classes, c); i++) {
+            uint32_t host = tb_host_classes_member(classes, c, i), k = 0;
+            while (labels[tb_host_classes_member(classes, c, k)] != labels[host])
+                k++;
+            split.of[host] = tb_host_classes_member(classes, c, k);
+        }
+    number(&split);
+    for (uint32_t c = 0; c < split.class_count; c++)
+        origins[c] = classes->of[tb_host_classes_member(&split, c, 0)];
+    tb_host_classes_close(classes);
+    *classes = split;
+    return TB_OK;
+}
+
 void tb_host_classes_close(struct tb_host_classes *classes)
 {
     free(classes->of);

@@ -1,7 +1,8 @@
 /* Classes of hosts: those with the same feet that are gateways of the same clusters, and at none of which a link of its
  * own ends. The grid file treats the hosts of a class alike: they reach each other, and what holds for one towards
  * another class holds for all. So whatever asks who reaches whom asks classes, of which there are a few a cluster.
- * Made once, then constant; whoever made it owns it, any thread may read it. */
+ * Made once, and split when hosts have turned out to differ; whoever made it owns it, and any thread may read
+ * it meanwhile. */
 #ifndef TB_TOPOLOGY_CLASS_H
 #define TB_TOPOLOGY_CLASS_H
 
@@ -15,6 +16,10 @@ struct tb_host_classes {
 };
 
 int tb_host_classes_open(struct tb_host_classes *classes, const struct tb_grid *grid);
+/* Hosts of one class that have different labels (one for each host) come into different ones. `origins` has room for
+ * as many as there are hosts, and gets for each class the one in which its hosts were. After an error nothing has
+ * changed. */
+int tb_host_classes_split(struct tb_host_classes *classes, const uint32_t *labels, uint32_t *origins);
 void tb_host_classes_close(struct tb_host_classes *classes);
 
 static inline uint32_t tb_host_classes_size(const struct tb_host_classes *classes, uint32_t class)

@@ -160,6 +160,35 @@ int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)
     return TB_OK;
 }
 
+int tb_connectivity_split(struct tb_connectivity *c, const uint32_t *labels, uint32_t *origins)
+{
+    uint32_t old = c->classes.class_count;
+    int rc = tb_host_classes_split(&c->classes, labels, origins);
+    uint32_t n = c->classes.class_count;
+    if (rc != TB_OK || n == old)
+        return rc;
+    if (n > TB_CONNECTIVITY_CLASSES_LIMIT)
+        return tb_error(TB_ERR_LIMIT, "%s: routes are found among at most %u kinds of hosts, but there are %u",
+                        c->grid->file, TB_CONNECTIVITY_CLASSES_LIMIT, n);
+    uint8_t *reach = calloc((size_t)n * n, sizeof *reach);
+    uint64_t *costs = calloc((size_t)n * n, sizeof *costs);
+    if (reach == NULL || costs == NULL) {
+        free(reach);
+        free(costs);
+        return tb_error(TB_ERR_MEMORY, "no memory for who reaches whom among %u kinds of hosts", n);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n; j++) {
+            reach[(size_t)i * n + j] = c->reach[(size_t)origins[i] * old + origins[j]];
+            costs[(size_t)i * n + j] = c->costs[(size_t)origins[i] * old + origins[j]];
+        }
+    free(c->reach);
+    free(c->costs);
+    c->reach = reach;
+    c->costs = costs;
+    return TB_OK;
+}
+
 void tb_connectivity_close(struct tb_connectivity *c)
 {
     tb_host_classes_close(&c->classes);

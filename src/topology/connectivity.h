@@ -33,6 +33,9 @@ int tb_connectivity_open(struct tb_connectivity *connectivity, const struct tb_g
 void tb_connectivity_close(struct tb_connectivity *connectivity);
 /* What was found out about one direction between two different classes. */
 void tb_connectivity_set(struct tb_connectivity *connectivity, uint32_t from, uint32_t to, bool reaches);
+/* Hosts of a class have turned out to differ: as tb_host_classes_split. What was known of a class holds for its parts,
+ * which reach each other. After an error it can only be closed. */
+int tb_connectivity_split(struct tb_connectivity *connectivity, const uint32_t *labels, uint32_t *origins);
 /* What the file says of all wires between two classes, as if they were one: latencies and losses together, the slowest
  * rate. What it does not say of some of them is left out; of all of them: not said. */
 void tb_connectivity_wire(const struct tb_connectivity *connectivity, uint32_t from, uint32_t to,

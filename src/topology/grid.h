@@ -79,6 +79,7 @@ struct tb_grid_cluster {
     uint32_t line;
     bool nat;
     bool gated; /* `gateways` was given, be it empty */
+    bool said;  /* `nat` was given, be it false */
     uint32_t gateway_count, host_count;
     uint32_t *gateways, *hosts; /* indices of hosts, in the order of the file */
     enum tb_grid_medium medium;
@@ -94,6 +95,7 @@ struct tb_grid_link {
     uint32_t from_host, to_host;           /* gateways, or TB_GRID_NONE */
     struct tb_grid_wire wire;
     bool blocked;
+    bool said; /* `blocked` was given, be it false */
     uint32_t line;
 };
 
@@ -124,6 +126,9 @@ const struct tb_grid_link *tb_grid_link_find(const struct tb_grid *grid, uint32_
 
 /* Whether a host can open a connection to another, as the file says. */
 bool tb_grid_reaches(const struct tb_grid *grid, uint32_t from, uint32_t to);
+/* Whether that is only supposed: it can, but of no cluster on the way the file gives `gateways` or `nat`, and of no
+ * link `blocked`, in either direction. */
+bool tb_grid_supposes(const struct tb_grid *grid, uint32_t from, uint32_t to);
 /* Whether somebody in the wide area, who is no host of the grid, can open a connection to a host. */
 bool tb_grid_outsider_reaches(const struct tb_grid *grid, uint32_t to);
 /* The first pair of hosts with slots of which not each can connect to the other; false: there is none. */

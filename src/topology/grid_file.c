@@ -41,11 +41,18 @@ static int read_ethernet(struct tb_grid_reader *reader, int value, void *field)
     return rc == TB_OK ? tb_grid_check_wire(reader, value, &map.wire) : rc;
 }
 
+static int read_nat(struct tb_grid_reader *reader, int value, void *field)
+{
+    struct tb_grid_cluster *cluster = field;
+    cluster->said = true;
+    return tb_grid_read_flag(reader, value, &cluster->nat);
+}
+
 static const struct tb_grid_key cluster_keys[] = {
     {"name", tb_grid_read_name, offsetof(struct cluster_map, cluster.name), true},
     {"hosts", tb_grid_read_node, offsetof(struct cluster_map, hosts), false},
     {"gateways", tb_grid_read_node, offsetof(struct cluster_map, gateways), false},
-    {"nat", tb_grid_read_flag, offsetof(struct cluster_map, cluster.nat), false},
+    {"nat", read_nat, offsetof(struct cluster_map, cluster), false},
     {"ethernet", read_ethernet, offsetof(struct cluster_map, cluster), false},
     {"clusters", tb_grid_read_node, offsetof(struct cluster_map, clusters), false},
     {"start", tb_grid_read_command, offsetof(struct cluster_map, cluster.start.command), false},

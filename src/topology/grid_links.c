@@ -9,8 +9,15 @@
 struct item {
     char from_name[TB_GRID_NAME_BYTES], to_name[TB_GRID_NAME_BYTES], name[TB_GRID_NAME_BYTES];
     struct tb_grid_wire wire;
-    bool blocked;
+    bool blocked, said;
 };
+
+static int read_blocked(struct tb_grid_reader *reader, int value, void *field)
+{
+    struct item *item = field;
+    item->said = true;
+    return tb_grid_read_flag(reader, value, &item->blocked);
+}
 
 static const struct tb_grid_key link_keys[] = {
     {"from", tb_grid_read_name, offsetof(struct item, from_name), true},
@@ -21,7 +28,7 @@ static const struct tb_grid_key link_keys[] = {
     {"jitter", tb_grid_read_time, offsetof(struct item, wire.jitter), false},
     {"loss", tb_grid_read_share, offsetof(struct item, wire.loss), false},
     {"reorder", tb_grid_read_share, offsetof(struct item, wire.reorder), false},
-    {"blocked", tb_grid_read_flag, offsetof(struct item, blocked), false},
+    {"blocked", read_blocked, 0, false},
 };
 
 int tb_grid_check_wire(struct tb_grid_reader *reader, int node, const struct tb_grid_wire *wire)
@@ -140,6 +147,7 @@ static int replace(struct tb_grid_reader *reader, int node, uint32_t at, const s
                                 old->name, old->line);
     reader->images[at] = false;
     old->blocked = link->blocked;
+    old->said = link->said;
     old->line = link->line;
     struct tb_grid_wire wire = old->wire;
     old->wire = link->wire;
@@ -184,7 +192,8 @@ static int read_link(struct tb_grid_reader *reader, int node)
     int rc = tb_grid_read_map(reader, node, "a link", link_keys, sizeof link_keys / sizeof link_keys[0], &item);
     if (rc != TB_OK)
         return rc;
-    struct tb_grid_link link = {.wire = item.wire, .blocked = item.blocked, .line = tb_yaml_line(&reader->yaml, node)};
+    struct tb_grid_link link = {
+        .wire = item.wire, .blocked = item.blocked, .said = item.said, .line = tb_yaml_line(&reader->yaml, node)};
     if (*item.name != 0)
         snprintf(link.name, sizeof link.name, "%s", item.name);
     else

@@ -104,6 +104,52 @@ bool tb_grid_reaches(const struct tb_grid *grid, uint32_t from, uint32_t to)
     return false;
 }
 
+static bool is_said(const struct tb_grid *grid, uint32_t from, uint32_t from_host, uint32_t to, uint32_t to_host)
+{
+    const struct tb_grid_link *forth = tb_grid_link_find(grid, from, from_host, to, to_host);
+    const struct tb_grid_link *back = tb_grid_link_find(grid, to, to_host, from, from_host);
+    return (forth != NULL && forth->said) || (back != NULL && back->said);
+}
+
+/* The part of a way between one foot and the network that both have in common. */
+static bool is_ladder_said(const struct tb_grid *grid, const struct tb_ladder *ladder, uint32_t host, uint32_t other)
+{
+    for (uint32_t i = 0; i < ladder->steps; i++) {
+        const struct tb_grid_cluster *cluster = &grid->clusters[ladder->rungs[i]];
+        if (cluster->gated || cluster->said ||
+            (i + 1 < ladder->count && is_said(grid, ladder->rungs[i], host, ladder->rungs[i + 1], other)))
+            return true;
+    }
+    return false;
+}
+
+static bool are_feet_said(const struct tb_grid *grid, uint32_t from, uint32_t from_foot, uint32_t to, uint32_t to_foot)
+{
+    struct tb_ladder up, down;
+    if (from_foot == to_foot)
+        return true;
+    tb_ladders_make(grid, from_foot, to_foot, &up, &down);
+    return is_ladder_said(grid, &up, from, to) || is_ladder_said(grid, &down, to, from) ||
+           (up.steps > 0 && down.steps > 0 &&
+            is_said(grid, up.rungs[up.steps - 1], from, down.rungs[down.steps - 1], to));
+}
+
+bool tb_grid_supposes(const struct tb_grid *grid, uint32_t from, uint32_t to)
+{
+    const struct tb_grid_host *caller = &grid->hosts[from], *called = &grid->hosts[to];
+    bool reaches = false;
+    for (uint32_t i = 0; i < caller->cluster_count && from != to; i++) {
+        for (uint32_t j = 0; j < called->cluster_count; j++) {
+            if (!tb_grid_feet_reach(grid, from, caller->clusters[i], to, called->clusters[j]))
+                continue;
+            if (are_feet_said(grid, from, caller->clusters[i], to, called->clusters[j]))
+                return false;
+            reaches = true;
+        }
+    }
+    return reaches;
+}
+
 bool tb_grid_outsider_reaches(const struct tb_grid *grid, uint32_t to)
 {
     const struct tb_grid_host *called = &grid->hosts[to];

@@ -143,6 +143,49 @@ static void blocked_links_stop_connections(void **state)
     tb_grid_close(&grid);
 }
 
+/* "a>b": that a reaches b is supposed, and not the other way round; "a=b": both are; "a/b": neither is. */
+static void expect_supposed(const struct tb_grid *grid, const char *statement)
+{
+    size_t length = strcspn(statement, ">=/");
+    char from[64];
+    snprintf(from, sizeof from, "%.*s", (int)length, statement);
+    uint32_t a = tb_grid_host_find(grid, from), b = tb_grid_host_find(grid, statement + length + 1);
+    assert_true(a != TB_GRID_NONE && b != TB_GRID_NONE);
+    char sign = statement[length];
+    if (tb_grid_supposes(grid, a, b) != (sign != '/') || tb_grid_supposes(grid, b, a) != (sign == '='))
+        fail_msg("not %s", statement);
+}
+
+static void what_the_file_says_is_not_supposed(void **state)
+{
+    struct tb_grid grid;
+    must_parse(&grid, "clusters:\n"
+                      "- {name: a, hosts: [a1, a2]}\n"
+                      "- {name: b, hosts: [b1, two]}\n"
+                      "- {name: c, hosts: [c1, two]}\n"
+                      "- {name: said, hosts: [s1], nat: false}\n"
+                      "- {name: nat, hosts: [n1], nat: true}\n"
+                      "- {name: gated, hosts: [g1, g2], gateways: [g1]}\n"
+                      "- name: outer\n"
+                      "  hosts: [o1]\n"
+                      "  gateways: [o1]\n"
+                      "  clusters: [{name: d, hosts: [d1]}, {name: e, hosts: [e1]}]\n"
+                      "- {name: x, hosts: [x1]}\n"
+                      "- {name: y, hosts: [y1]}\n"
+                      "- {name: z, hosts: [z1]}\n"
+                      "links:\n"
+                      "- {from: a, to: b, bandwidth: 10}\n"
+                      "- {from: x, to: y, blocked: true}\n"
+                      "- {from: y, to: x}\n"
+                      "- {from: x, to: z, blocked: false}\n");
+    static const char *const facts[] = {"a1/a1",  "a1/a2", "a1=b1", "a1=two", "b1/two", "c1/two", "b1=c1",
+                                        "a1/s1",  "a1/n1", "a1/g1", "a1/g2",  "d1=e1",  "d1=o1",  "d1/a1",
+                                        "two=a2", "x1/y1", "x1/z1", "y1=z1",  "x1=a1"};
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
+        expect_supposed(&grid, facts[i]);
+    tb_grid_close(&grid);
+}
+
 static void hosts_without_slots_do_not_count(void **state)
 {
     struct tb_grid grid;
@@ -181,7 +224,7 @@ int main(void)
         cmocka_unit_test(closed_clusters_connect_outward),   cmocka_unit_test(gateways_without_nat_shut_the_others_in),
         cmocka_unit_test(hosts_have_a_foot_in_each_cluster), cmocka_unit_test(nesting_is_climbed_step_by_step),
         cmocka_unit_test(blocked_links_stop_connections),    cmocka_unit_test(hosts_without_slots_do_not_count),
-        cmocka_unit_test(large_grids_are_searched_by_kind),
+        cmocka_unit_test(large_grids_are_searched_by_kind),  cmocka_unit_test(what_the_file_says_is_not_supposed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

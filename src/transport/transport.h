@@ -113,6 +113,11 @@ struct tb_transport_table {
      * send or an upcall. NULL: this transport holds no memory of its owner; frames that lie there may still be called
      * up. */
     void (*drop)(struct tb_endpoint *endpoint);
+    /* Where frames to one process take several ways, for whoever repairs; NULL: they do not. The number of the way that
+     * the last frame took. And what became of a frame that was sent on a way at some time (of the clock): a way on
+     * which everything gets lost is avoided for a while. */
+    uint32_t (*way)(const struct tb_endpoint *endpoint);
+    void (*outcome)(struct tb_endpoint *endpoint, uint32_t way, uint64_t sent_at, bool arrived);
 };
 
 /* The head of every transport's own struct. */

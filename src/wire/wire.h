@@ -214,6 +214,8 @@ enum tb_features {
 
 enum tb_stream { TB_STREAM_SHORT, TB_STREAM_BULK, TB_STREAM_COUNT };
 #define TB_STREAM_CONTROL 0xffu /* between two agents: the control stream of the connector */
+#define TB_STREAM_QUESTION                                                                                             \
+    0xfeu /* between two agents: no stream, only whether the other one is there; welcome ends it */
 
 /* The three of a handshake, in the order of this machine; tb_wire_put_* and tb_wire_get_* convert. Each verify returns
  * TB_OK, TB_ERR_FORBIDDEN (say nothing, close) or TB_ERR_PROTOCOL (another version, proved). They load libcrypto on
@@ -343,8 +345,12 @@ enum tb_control {
                                * agent stays until STOP, since it may have to forward */
     TB_CONTROL_HEARD,   /* both ways: the number of the frame that is expected next; those before it need not be kept */
     TB_CONTROL_ANCHORS, /* launcher to agent: count, hosts whose agents it may attach to when its stream is lost */
-    TB_CONTROL_ATTACH   /* agent to launcher: tunnel: an agent that has lost its stream is here; its bytes follow, and
-                         * begin on both sides with a u32, the number of the frame that is expected next */
+    TB_CONTROL_ATTACH,  /* agent to launcher: tunnel, number: an agent that has lost its stream is here; its bytes
+                         * follow.  From the launcher, the same: bytes for it follow. Both begin with a u32, the number of
+                         * the  frame that is expected next. The number tells repeated attempts from each other */
+    TB_CONTROL_TRY,  /* launcher to agent, before WAYS and BOOK: u64 ns, count, of each: host, count, addresses: which
+                      * of these hosts can it connect to? */
+    TB_CONTROL_TRIED /* agent to launcher, within that time: count, of each: host, u8, why not */
 };
 
 /* The structs are the wire. */

@@ -16,6 +16,8 @@
 #define MS          UINT64_C(1000000)
 #define RETRY_FIRST (200 * MS)
 #define RETRY_MAX   (2000 * MS)
+#define SHUN_FIRST  (4000 * MS)  /* how long a hop is avoided behind which frames get lost; doubled each time, */
+#define SHUN_MAX    (64000 * MS) /* up to this */
 #define PEERS_FIRST 16u
 #define PEERS_LIMIT (1u << 21)
 
@@ -38,8 +40,15 @@ struct relay_peer {
     int error;              /* nothing more will pass; `story` says why */
     char *story;
     uint32_t turn; /* the hop for the next bulk frame */
+    uint32_t last; /* the process that took the last frame */
     uint32_t hop_count;
     struct hop *hops[TB_RELAY_HOPS_LIMIT];
+    /* What the repairer has told about the same hops. */
+    struct {
+        uint64_t good_at; /* when a frame was sent that has arrived */
+        uint64_t shunned; /* nothing arrives through it: until then it is used only if there is no other */
+        uint64_t span;
+    } marks[TB_RELAY_HOPS_LIMIT];
 };
 
 struct relay {
@@ -222,6 +231,7 @@ static int hops_ask(struct relay *r, struct relay_peer *p)
         return count;
     TB_ASSERT(count > 0 && count <= (int)TB_RELAY_HOPS_LIMIT);
     p->hop_count = 0;
+    memset(p->marks, 0, sizeof(p->marks));
     for (int i = 0; i < count; i++) {
         struct hop *h = hop_find(r, agents[i]);
         if (h == NULL)
@@ -253,19 +263,39 @@ static int hop_send(struct relay *r, struct hop *h, const struct tb_envelope *en
     return result;
 }
 
+/* Which of the hops of a process to prefer: all but those that are shunned; if that is nobody, all. One bit each. */
+static uint32_t hops_preferred(const struct relay *r, const struct relay_peer *p)
+{
+    uint32_t all = (1u << p->hop_count) - 1, bits = 0;
+    if (p->hop_count == 1)
+        return all;
+    uint64_t now = 0;
+    for (uint32_t i = 0; i < p->hop_count; i++) {
+        if (p->marks[i].shunned != 0 && now == 0)
+            now = tb_clock_now(r->config.clock);
+        if (p->marks[i].shunned <= now && !p->hops[i]->down)
+            bits |= 1u << i;
+    }
+    return bits != 0 ? bits : all;
+}
+
 /* The pair's own hop, or the next one that works; those that are still to be connected are asked only when it is their
  * turn. */
 static int short_send(struct relay *r, struct relay_peer *p, const struct tb_envelope *envelope,
                       struct tb_spans *payload)
 {
     uint32_t own = (r->config.self.index * 0x9e3779b1u ^ p->head.proc.index * 0x85ebca6bu) >> 8;
+    uint32_t preferred = hops_preferred(r, p);
     bool first = true; /* of those that are not down */
     for (uint32_t i = 0; i < p->hop_count; i++) {
-        struct hop *h = p->hops[(own + i) % p->hop_count];
-        if (h->down || (!first && !h->connected[TB_STREAM_SHORT]))
+        uint32_t at = (own + i) % p->hop_count;
+        struct hop *h = p->hops[at];
+        if (h->down || (preferred >> at & 1) == 0 || (!first && !h->connected[TB_STREAM_SHORT]))
             continue;
         bool connected = h->connected[TB_STREAM_SHORT];
         int result = hop_send(r, h, envelope, payload, TB_STREAM_SHORT);
+        if (result != TB_AGAIN)
+            p->last = h->inner->proc.index;
         if (result != TB_AGAIN || (connected && !h->down))
             return result;
         first = h->down && first;
@@ -276,11 +306,15 @@ static int short_send(struct relay *r, struct relay_peer *p, const struct tb_env
 static int bulk_send(struct relay *r, struct relay_peer *p, const struct tb_envelope *envelope,
                      struct tb_spans *payload)
 {
+    uint32_t preferred = hops_preferred(r, p);
     for (uint32_t i = 0; i < p->hop_count; i++) {
         uint32_t at = (p->turn + i) % p->hop_count;
+        if ((preferred >> at & 1) == 0)
+            continue;
         int result = hop_send(r, p->hops[at], envelope, payload, TB_STREAM_BULK);
         if (result != TB_AGAIN) {
             p->turn = at + 1;
+            p->last = p->hops[at]->inner->proc.index;
             return result;
         }
     }
@@ -436,6 +470,38 @@ static void relay_drop(struct tb_endpoint *endpoint)
     tb_list_remove(&p->notice);
 }
 
+/* ---- what the repairer says ------------------------------------------------------------------------------------- */
+
+static uint32_t relay_way(const struct tb_endpoint *endpoint)
+{
+    return ((const struct relay_peer *)endpoint)->last;
+}
+
+/* One that was lost though later ones have arrived says nothing against its hop: a gateway that is full drops some. */
+static void relay_outcome(struct tb_endpoint *endpoint, uint32_t way, uint64_t sent_at, bool arrived)
+{
+    struct relay_peer *p = (struct relay_peer *)endpoint;
+    const struct relay *r = (const struct relay *)endpoint->transport;
+    uint32_t at = 0;
+    while (at < p->hop_count && p->hops[at]->inner->proc.index != way)
+        at++;
+    if (p->hop_count < 2 || at == p->hop_count)
+        return;
+    if (arrived) {
+        if (sent_at > p->marks[at].good_at)
+            p->marks[at].good_at = sent_at;
+        return;
+    }
+    uint64_t now = tb_clock_now(r->config.clock);
+    if (sent_at <= p->marks[at].good_at || now < p->marks[at].shunned)
+        return;
+    uint64_t span = p->marks[at].span == 0 ? SHUN_FIRST : 2 * p->marks[at].span;
+    p->marks[at].span = span < SHUN_MAX ? span : SHUN_MAX;
+    p->marks[at].shunned = now + p->marks[at].span;
+    tb_log(TB_LOG_INFO, "relay", "frames for rank %u get lost behind host %u; it is avoided for %.0f s",
+           p->head.proc.index, way & ~TB_PROC_AGENT, (double)p->marks[at].span / 1e9);
+}
+
 /* ---- what the job says ------------------------------------------------------------------------------------------ */
 
 int tb_relay_adopt(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int descriptor)
@@ -553,4 +619,6 @@ const struct tb_transport_table tb_transport_relay = {
     .deadline = relay_deadline,
     .idle = relay_idle,
     .drop = relay_drop,
+    .way = relay_way,
+    .outcome = relay_outcome,
 };

@@ -538,6 +538,37 @@ static void many_processes(void **state)
     wish_count = 0; /* the gateway's: those ranks are not there */
 }
 
+/* Who repairs says which frames arrive: a hop behind which none does is avoided, short and bulk alike, for a while. */
+static void a_hop_that_loses_everything_is_avoided(void **state)
+{
+    struct tb_transport *t = ranks[0].transport;
+    struct tb_endpoint *to;
+    ranks[0].hop_count = 2;
+    ranks[0].hops[1] = 1;
+    for (uint64_t i = 0; i < 8; i++)
+        send_until_taken(i, 8, i % 2 ? TB_STREAM_BULK : TB_STREAM_SHORT);
+    assert_int_equal(t->table->endpoint(t, (struct tb_proc){JOB, 1}, &to), TB_OK);
+    send_until_taken(8, 8, TB_STREAM_SHORT);
+    uint32_t own = t->table->way(to);
+    t->table->outcome(to, own, now, true);
+    t->table->outcome(to, own, now, false); /* as a full gateway does it, whose other frames arrive */
+    send_until_taken(9, 8, TB_STREAM_SHORT);
+    assert_int_equal(t->table->way(to), own);
+    now += MS;
+    t->table->outcome(to, own, now, false);
+    for (uint64_t i = 10; i < 18; i++) {
+        send_until_taken(i, 8, i % 2 ? TB_STREAM_BULK : TB_STREAM_SHORT);
+        assert_int_not_equal(t->table->way(to), own);
+    }
+    t->table->outcome(to, TB_PROC_AGENT | 0, now, false); /* if nothing arrives anywhere, all are as good */
+    t->table->outcome(to, TB_PROC_AGENT | 1, now, false);
+    send_until_taken(18, 8, TB_STREAM_SHORT);
+    assert_int_equal(t->table->way(to), own);
+    now += 60000 * MS;
+    send_until_taken(19, 8, TB_STREAM_SHORT);
+    assert_int_equal(t->table->way(to), own);
+}
+
 #define IN_A_WORLD(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
 
 int main(void)
@@ -557,6 +588,7 @@ int main(void)
         IN_A_WORLD(a_dropped_process_is_not_heard),
         IN_A_WORLD(a_full_hop_pushes_back),
         IN_A_WORLD(many_processes),
+        IN_A_WORLD(a_hop_that_loses_everything_is_avoided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
