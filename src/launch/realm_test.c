@@ -232,7 +232,7 @@ static const char three_open[] = "clusters:\n"
 
 static void find_out(const struct world *w, struct tb_findings *findings, const char *from, const char *to)
 {
-    uint32_t row, column;
+    uint32_t row = 0, column = 0;
     assert_true(tb_findings_find(findings, find(w, from), &row) && tb_findings_find(findings, find(w, to), &column));
     assert_int_equal(findings->results[row * findings->count + column], TB_FINDING_NO);
     findings->results[row * findings->count + column] = TB_FINDING_YES;
