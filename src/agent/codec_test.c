@@ -141,16 +141,17 @@ static struct tb_agent *agent_make(uint32_t host, uint8_t key)
 {
     struct tb_agent *agent = calloc(1, sizeof *agent);
     struct tb_host *hosts = calloc(3, sizeof *hosts);
-    assert_true(agent != NULL && hosts != NULL);
+    struct tb_way *ways = calloc(3, sizeof *ways);
+    if (agent == NULL || hosts == NULL || ways == NULL)
+        abort();
     agent->setup.job = JOB;
     agent->setup.host = host;
     memset(&agent->setup.key, key, sizeof agent->setup.key);
     agent->book = (struct tb_book){.job = JOB, .host_count = 3, .hosts = hosts};
-    agent->ways = (struct tb_ways){.kind_count = 3, .ways = calloc(3, sizeof *agent->ways.ways)};
-    assert_non_null(agent->ways.ways);
+    agent->ways = (struct tb_ways){.kind_count = 3, .ways = ways};
     for (uint32_t i = 0; i < 3; i++) {
         hosts[i].kind = i;
-        agent->ways.ways[i] = (struct tb_way){.means = TB_WAY_DIRECT, .near = (i == RIGHT) == (host == RIGHT)};
+        ways[i] = (struct tb_way){.means = TB_WAY_DIRECT, .near = (i == RIGHT) == (host == RIGHT)};
     }
     return agent;
 }

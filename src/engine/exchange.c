@@ -75,6 +75,7 @@ static uint64_t aligned(uint64_t at)
 static uint32_t stripe_width(const struct tb_composite_state *s, uint64_t longest)
 {
     uint32_t all = !tb_composite_deals(tb_state_what(s)) ? 1 : s->board->size - (tb_state_reduces(s) ? 0 : 1);
+    TB_ASSERT(all > 0);
     uint64_t most = TB_BOARD_SLOT / all, least = FRAGMENT_LEAST / all;
     uint64_t width = (longest + FRAGMENTS_GOOD - 1) / FRAGMENTS_GOOD;
     width = width < least ? least : width > most ? most : width;

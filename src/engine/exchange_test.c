@@ -146,6 +146,8 @@ static void call_bind(struct call *c, uint32_t given, uint32_t got)
     bool reduces = tb_composite_reduces(c->what);
     c->in = malloc(blocks_place(c, true, given, c->ins, NULL) + 1);
     c->out = malloc(blocks_place(c, false, got, c->outs, NULL) + 1);
+    if (c->in == NULL || c->out == NULL)
+        abort();
     blocks_place(c, true, given, c->ins, c->in);
     blocks_place(c, false, got, c->outs, c->out);
     for (uint32_t i = 0; i < given; i++)

@@ -147,7 +147,7 @@ static int ways_send(struct tb_endpoint *endpoint, const struct tb_envelope *env
     struct line_end *t = (struct line_end *)endpoint->transport;
     uint32_t w = 0;
     assert_true(envelope->message.flags & TB_MESSAGE_ROUTED);
-    if (stream == TB_STREAM_BULK) {
+    if (stream == TB_STREAM_BULK && net.ways > 0) {
         uint32_t tried = 0;
         while (tried < net.ways &&
                way_full(&net.lines[t->self][(t->turn + tried) % net.ways], (t->turn + tried) % net.ways))
