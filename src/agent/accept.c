@@ -36,22 +36,6 @@ static void end_pending(struct tb_pending *pending, bool close_socket)
     tb_loop_change(&agent->loop, &agent->listener, EPOLLIN);
 }
 
-/* Reads into `to` what is still missing of `size` bytes, and not a byte more: what follows belongs to the rank. */
-static int read_exactly(struct tb_pending *pending, void *to, size_t size)
-{
-    while (pending->have < size) {
-        ssize_t n = recv(pending->watch.descriptor, (char *)to + pending->have, size - pending->have, MSG_DONTWAIT);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
-            return TB_AGAIN;
-        if (n <= 0)
-            return TB_ERR_CLOSED;
-        pending->have += (size_t)n;
-    }
-    return TB_OK;
-}
-
 /* Is there whom the hello asks for? *rank is NULL for the agent itself. */
 static bool find_destination(const struct tb_pending *pending, struct tb_rank **rank)
 {
@@ -126,14 +110,14 @@ static void pending_ready(struct tb_watch *watch, uint32_t events)
     struct tb_agent *agent = pending->agent;
     int rc = TB_OK;
     if (!pending->welcomed) {
-        rc = read_exactly(pending, &pending->hello, sizeof pending->hello);
+        rc = tb_receive_exactly(watch->descriptor, &pending->hello, sizeof pending->hello, &pending->have);
         if (rc == TB_OK) {
             tb_wire_get_hello(&pending->hello, &pending->hello);
             rc = answer(pending);
         }
     }
     if (rc == TB_OK) {
-        rc = read_exactly(pending, &pending->confirm, sizeof pending->confirm);
+        rc = tb_receive_exactly(watch->descriptor, &pending->confirm, sizeof pending->confirm, &pending->have);
         if (rc == TB_OK)
             rc = tb_confirm_verify(&pending->confirm, &agent->setup.key, &pending->hello, &pending->welcome);
         if (rc == TB_OK)

@@ -103,18 +103,10 @@ static int greet(struct tb_attach *attach)
 
 static int read_exactly(struct tb_attach *attach, void *to, size_t size)
 {
-    while (attach->have < size) {
-        ssize_t n = recv(attach->watch.descriptor, (char *)to + attach->have, size - attach->have, MSG_DONTWAIT);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
-            return TB_AGAIN;
-        if (n <= 0)
-            return TB_ERR_CLOSED;
-        attach->have += (size_t)n;
-    }
-    attach->have = 0;
-    return TB_OK;
+    int rc = tb_receive_exactly(attach->watch.descriptor, to, size, &attach->have);
+    if (rc == TB_OK)
+        attach->have = 0;
+    return rc == TB_ERR_SYSTEM ? TB_ERR_CLOSED : rc; /* the connection is gone, whatever the reason */
 }
 
 /* One step on; TB_AGAIN: the other side has to say more. */

@@ -227,22 +227,13 @@ static bool greet(struct attempt *attempt)
  * over. */
 static bool read_exactly(struct attempt *attempt, void *to, size_t size)
 {
-    while (attempt->have < size) {
-        ssize_t n = recv(attempt->watch.descriptor, (char *)to + attempt->have, size - attempt->have, MSG_DONTWAIT);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
-            return false;
-        if (n <= 0) {
-            end_attempt(attempt, n == 0 || errno == ECONNRESET,
-                        n == 0 ? "closed the connection without a word: no agent of this job, or it did not accept "
-                                 "the job key"
-                               : strerror(errno));
-            return false;
-        }
-        attempt->have += (size_t)n;
-    }
-    return true;
+    int rc = tb_receive_exactly(attempt->watch.descriptor, to, size, &attempt->have);
+    if (rc == TB_ERR_CLOSED)
+        end_attempt(attempt, true,
+                    "closed the connection without a word: no agent of this job, or it did not accept the job key");
+    else if (rc == TB_ERR_SYSTEM)
+        end_attempt(attempt, errno == ECONNRESET, strerror(errno));
+    return rc == TB_OK;
 }
 
 static void attempt_ready(struct tb_watch *watch, uint32_t events)

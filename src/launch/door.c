@@ -199,21 +199,6 @@ void tb_door_forget(struct tb_launch *launch)
         close(end_caller(caller));
 }
 
-static int read_exactly(struct caller *caller, void *to, size_t size)
-{
-    while (caller->have < size) {
-        ssize_t n = recv(caller->watch.descriptor, (char *)to + caller->have, size - caller->have, MSG_DONTWAIT);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
-            return TB_AGAIN;
-        if (n <= 0)
-            return TB_ERR_CLOSED;
-        caller->have += (size_t)n;
-    }
-    return TB_OK;
-}
-
 /* The hello is there: whose secret is it? */
 static int answer(struct caller *caller)
 {
@@ -257,12 +242,12 @@ static void caller_ready(struct tb_watch *watch, uint32_t events)
     struct tb_launch *launch = caller->launch;
     int rc = TB_OK;
     if (caller->guest == NULL) {
-        rc = read_exactly(caller, &caller->hello, sizeof caller->hello);
+        rc = tb_receive_exactly(caller->watch.descriptor, &caller->hello, sizeof caller->hello, &caller->have);
         if (rc == TB_OK)
             rc = answer(caller);
     }
     if (rc == TB_OK)
-        rc = read_exactly(caller, &caller->confirm, sizeof caller->confirm);
+        rc = tb_receive_exactly(caller->watch.descriptor, &caller->confirm, sizeof caller->confirm, &caller->have);
     if (rc == TB_OK)
         rc = confirm(caller);
     if (rc == TB_AGAIN)
