@@ -23,7 +23,7 @@
 #define GATHER_BYTES     2048u       /* frames up to this size leave together if they have come together */
 #define NEIGHBOURS_FIRST 16u
 #define STORY_BYTES      320
-#define WIDE_NS          1000000u /* a way of this latency deserves two streams */
+#define WIDE_NS          1000000u /* a way of this latency deserves two streams, open in advance */
 #define SEGMENT_BITS     (1448 * 8)
 #define WINDOW_BITS      (2e6 * 8) /* what one stream surely has in flight, if it needs to */
 #define BANDWIDTH_USUAL  100e6
@@ -414,12 +414,20 @@ static void lane_open(struct tb_forward *f, struct neighbour *n, enum tb_stream 
         forget(f, n);
 }
 
+/* Is it worth having, used or not? Where a way is long, who opens the short stream opens the others with it: the first
+ * large message would wait some round trips for them. */
+static bool is_kept(const struct tb_forward *f, const struct neighbour *n, enum tb_stream stream)
+{
+    if (!tb_bundle_is_agent(&n->bundle) || !is_hop(f, n))
+        return false;
+    return n->opener[stream] || (n->opener[TB_STREAM_SHORT] &&
+                                 tb_ways_to(&f->agent->ways, &f->agent->book, host_of(f, n))->latency > WIDE_NS);
+}
+
 /* Opens what is missing of a stream, if it is our turn. True: something is still missing. */
 static bool stream_open(struct tb_forward *f, struct neighbour *n, enum tb_stream stream, uint64_t now)
 {
-    bool wanted = !tb_queue_empty(&n->bundle.queue, stream) ||
-                  (n->opener[stream] && tb_bundle_is_agent(&n->bundle) && is_hop(f, n));
-    if (!wanted || n->left)
+    if (n->left || (tb_queue_empty(&n->bundle.queue, stream) && !is_kept(f, n, stream)))
         return false;
     if (!n->opener[stream]) {
         if (!tb_list_empty(&n->bundle.strands[stream]))

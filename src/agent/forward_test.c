@@ -784,6 +784,42 @@ static void two_agents(void **state)
     tb_param.forbid_direct = false;
 }
 
+/* Where a way is long, all streams to a hop are opened when the first one is: when the other side takes no connections
+ * any more, a large message passes nevertheless. */
+static void a_long_way_has_all_streams_at_once(void **state)
+{
+    struct world w[2];
+    tb_param.forbid_direct = true;
+    two_worlds_open(w);
+    w[0].ways[2] = (struct tb_way){.means = TB_WAY_RELAYED, .hop_count = 1, .hops = {1}};
+    int a[2] = {join(&w[0], 0, TB_STREAM_SHORT, 0), join(&w[0], 0, TB_STREAM_BULK, 0)};
+    int b[2] = {join(&w[1], LOCAL_RANKS, TB_STREAM_SHORT, 0), join(&w[1], LOCAL_RANKS, TB_STREAM_BULK, 0)};
+    uint32_t out[2] = {0}, in[2] = {0};
+    assert_true(put_frame(&w[0], a[0], &out[0], 0, LOCAL_RANKS, 1, 8));
+    for (int i = 0; i < 100; i++) {
+        spin(&w[0], 1);
+        spin(&w[1], 1);
+        drain(&w[1], b[0], &in[0]);
+    }
+    assert_int_equal(in[0], 1);
+    int listener = w[1].agent->listener.descriptor;
+    tb_loop_unwatch(&w[1].agent->loop, &w[1].agent->listener);
+    close(listener);
+    assert_true(put_frame(&w[0], a[1], &out[1], 0, LOCAL_RANKS, 2, TB_RELAY_PAYLOAD));
+    for (int i = 0; i < 3000 && in[1] == 0; i++) {
+        spin(&w[0], 1);
+        spin(&w[1], 1);
+        drain(&w[1], b[1], &in[1]);
+    }
+    assert_int_equal(in[1], 1);
+    for (int i = 0; i < 2; i++) {
+        close(a[i]);
+        close(b[i]);
+    }
+    two_worlds_close(w);
+    tb_param.forbid_direct = false;
+}
+
 /* The connections that the other agent had made are gone, and it does not make them again: then we do. */
 static void broken_links_are_made_again(void **state)
 {
@@ -893,6 +929,7 @@ int main(void)
                                        cmocka_unit_test(several_gateways_share),
                                        cmocka_unit_test(a_dead_link_is_named),
                                        cmocka_unit_test(two_agents),
+                                       cmocka_unit_test(a_long_way_has_all_streams_at_once),
                                        cmocka_unit_test(broken_links_are_made_again),
                                        cmocka_unit_test(an_unusable_connection_is_made_again),
                                        cmocka_unit_test(a_called_connection)};

@@ -24,6 +24,9 @@ void tb_grid_wire_add(struct tb_grid_wire *wire, const struct tb_grid_wire *more
     wire->loss = (uint32_t)(1000000u - kept);
 }
 
+/* Before anything is added. */
+static const struct way way_none = {.rate = UINT64_MAX, .said.latency = UINT64_MAX};
+
 static void way_add(struct way *way, const struct tb_grid_wire *wire, uint64_t latency, uint64_t rate)
 {
     latency = wire != NULL && wire->latency != UINT64_MAX ? wire->latency : latency;
@@ -50,7 +53,7 @@ static void way_add_near(struct way *way, const struct tb_grid_cluster *cluster)
 
 static struct way feet_way(const struct tb_grid *grid, uint32_t from, uint32_t from_foot, uint32_t to, uint32_t to_foot)
 {
-    struct way way = {.rate = UINT64_MAX, .said.latency = UINT64_MAX};
+    struct way way = way_none;
     struct tb_ladder up, down;
     way_add_near(&way, &grid->clusters[from_foot]);
     if (from_foot != to_foot) {
@@ -84,7 +87,7 @@ static uint64_t way_cost(const struct way *way)
 static struct way hosts_way(const struct tb_grid *grid, uint32_t from, uint32_t to)
 {
     const struct tb_grid_host *a = &grid->hosts[from], *b = &grid->hosts[to];
-    struct way best = {0}, any = {0};
+    struct way best = way_none, any = way_none;
     uint64_t best_cost = UINT64_MAX, any_cost = UINT64_MAX;
     for (uint32_t i = 0; i < a->cluster_count; i++) {
         for (uint32_t j = 0; j < b->cluster_count; j++) {
