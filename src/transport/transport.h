@@ -140,7 +140,7 @@ size_t tb_shm_segment_bytes(uint32_t ranks);
 #include "transport/shm/board.h"
 
 /* tcp: a connected, proved, nonblocking socket to `proc`, made by either side's wish. Takes the descriptor in any case.
- */
+ * TB_ERR_CLOSED: it comes too late, the other side has left or was dropped. */
 int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor);
 /* tcp: the connection that was asked for cannot be made; the story is in tb_error. */
 void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error);

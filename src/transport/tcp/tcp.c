@@ -358,7 +358,7 @@ static void tcp_drop(struct tb_endpoint *endpoint)
     if (p->error == TB_OK) {
         free(p->story);
         p->story = strdup("this process has given the connection up");
-        p->error = TB_ERR_PEER;
+        p->error = TB_ERR_CLOSED;
     }
     p->told = true;
     tb_list_remove(&p->notice);

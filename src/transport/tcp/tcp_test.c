@@ -679,6 +679,10 @@ static void dropped_peers_leave_memory_alone(void **state)
     assert_int_equal(send_plain(&b, TB_STREAM_SHORT, "x", 1, 1, NULL), TB_ERR_PEER);
     assert_int_equal(a.broken, TB_ERR_PEER);
     assert_int_equal(a.sent_error, TB_ERR_PEER);
+    int ends[2];
+    socket_pair(ends, 0);
+    assert_int_equal(tb_tcp_adopt(b.transport, a.self, TB_STREAM_SHORT, ends[0]), TB_ERR_CLOSED); /* no trouble: late */
+    close(ends[1]);
     char *room = b.room;
     teardown(NULL);
     setup(NULL);
