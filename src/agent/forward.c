@@ -414,14 +414,16 @@ static void lane_open(struct tb_forward *f, struct neighbour *n, enum tb_stream 
         forget(f, n);
 }
 
-/* Is it worth having, used or not? Where a way is long, who opens the short stream opens the others with it: the first
- * large message would wait some round trips for them. */
+/* Is it worth having, used or not? Where a way is long, the first host of the book opens the other streams as soon as
+ * there is a short one, whoever made it: the first large message would wait some round trips for them. */
 static bool is_kept(const struct tb_forward *f, const struct neighbour *n, enum tb_stream stream)
 {
     if (!tb_bundle_is_agent(&n->bundle) || !is_hop(f, n))
         return false;
-    return n->opener[stream] || (n->opener[TB_STREAM_SHORT] &&
-                                 tb_ways_to(&f->agent->ways, &f->agent->book, host_of(f, n))->latency > WIDE_NS);
+    bool in_advance = tb_agent_proc(f->agent).index < n->bundle.proc.index &&
+                      !tb_list_empty(&n->bundle.strands[TB_STREAM_SHORT]) &&
+                      tb_ways_to(&f->agent->ways, &f->agent->book, host_of(f, n))->latency > WIDE_NS;
+    return n->opener[stream] || in_advance;
 }
 
 /* Opens what is missing of a stream, if it is our turn. True: something is still missing. */

@@ -12,7 +12,9 @@
 #define ROOM_FIRST (512u << 10)
 #define ROOM_LEAST (128u << 10)
 #define ROOM_STEP  (16u << 10)
-#define LATE       (50 * MS) /* wide: what a frame may need beyond the round trip and its variation */
+#define LATE                                                                                                           \
+    (200 * MS) /* wide: what a frame may need beyond the usual time, and a round trip: a TCP stream on                 \
+                * its way may have to wait for its own timer, which is no shorter */
 
 /* What a frame of kind LINK says (it has no number; all others have one, which may wrap to 0), in its length field.
  * Which frames beyond the acknowledged one are here is told by `match`, in wide mode by the payload. There, `offset` is
@@ -84,13 +86,14 @@ struct repair_peer {
     uint32_t recover;     /* up to here frames are suspected lost since the last timeout */
     uint32_t waiting;     /* how many of `out` are to be sent */
     size_t out_bytes;
-    size_t room;       /* bytes that may be under way; in wide mode less after losses, as TCP does it: a gateway drops
-                        * what does not fit, and those who send too much to one process must slow down */
-    uint32_t narrowed; /* wide: losses up to here have made it less already; 0: there was none */
-    uint32_t latest;   /* wide: the last frame that is known to have arrived */
-    uint64_t proved;   /* wide: what was sent before has arrived or is lost, since a probe sent then was answered */
-    uint64_t listens;  /* wide: since when, after a silence, the other side has been heard again */
-    uint64_t asked_at; /* wide: when the first probe was sent that has not been answered; 0: none */
+    size_t arrived_bytes; /* of them out of order at the other side: one slow way does not hold up the others */
+    size_t room;          /* bytes that may be under way; in wide mode less after losses, as TCP does it: a gateway
+                           * drops what does not fit, and those who send too much to one process must slow down */
+    uint32_t narrowed;    /* wide: losses up to here have made it less already; 0: there was none */
+    uint32_t latest;      /* wide: the last frame that is known to have arrived */
+    uint64_t proved;      /* wide: what was sent before has arrived or is lost, since a probe sent then was answered */
+    uint64_t listens;     /* wide: since when, after a silence, the other side has been heard again */
+    uint64_t asked_at;    /* wide: when the first probe was sent that has not been answered; 0: none */
     bool stuck[TB_STREAM_COUNT];              /* the inner transport said TB_AGAIN */
     bool wanted;                              /* so did we to the owner */
     uint64_t slowest;                         /* wide: round trip of the slowest way */
@@ -190,12 +193,22 @@ static void copy_free(struct repair *r, struct copy *c)
     }
 }
 
+/* The other side has a frame, though not all before it. */
+static void out_arrived(struct repair_peer *p, struct copy *c)
+{
+    p->waiting -= c->waiting;
+    p->arrived_bytes += c->arrived ? 0 : c->length;
+    c->waiting = false;
+    c->arrived = true;
+}
+
 /* The oldest frame has arrived, or need not any more. */
 static void out_pop(struct repair *r, struct repair_peer *p)
 {
     struct copy **c = slot(r, p->out, p->first);
     p->waiting -= (*c)->waiting;
     p->out_bytes -= (*c)->length;
+    p->arrived_bytes -= (*c)->arrived ? (*c)->length : 0;
     r->outstanding--;
     copy_free(r, *c);
     *c = NULL;
@@ -382,7 +395,8 @@ static int repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *e
     TB_ASSERT(payload->left <= r->head.max_payload);
     uint32_t length = (uint32_t)payload->left;
     struct copy *c = NULL;
-    if (p->next - p->first < r->profile.window && p->out_bytes + length <= p->room)
+    if (p->next - p->first < r->profile.window && p->out_bytes + length <= r->peer_bytes &&
+        p->out_bytes - p->arrived_bytes + length <= p->room)
         c = copy_make(r, &envelope->message, length, SEND_TOTAL);
     if (c == NULL) {
         p->wanted = true;
@@ -472,7 +486,7 @@ static uint64_t answer_time(const struct repair *r, const struct repair_peer *p)
 {
     uint64_t usual = p->round_trip > 0 ? p->round_trip + 4 * p->variation : r->profile.first;
     usual = usual > p->slowest ? usual : p->slowest;
-    return (usual < r->profile.most ? usual : r->profile.most) + LATE;
+    return (usual < r->profile.most ? usual : r->profile.most) + p->round_trip + LATE;
 }
 
 /* Wide: what was under way while the other side did not listen gets the same time again. */
@@ -592,9 +606,7 @@ static void gaps_fill(struct repair *r, struct repair_peer *p, uint32_t up_to, u
             continue;
         struct copy *c = *slot(r, p->out, s);
         if (i > 0 && (arrived >> (i - 1) & 1)) {
-            p->waiting -= c->waiting;
-            c->waiting = false;
-            c->arrived = true;
+            out_arrived(p, c);
             later++;
         } else if (later >= LATER_ARRIVALS) {
             resend(r, p, c, true, now);
@@ -619,9 +631,7 @@ static void arrivals_take(struct repair *r, struct repair_peer *p, const struct 
         uint64_t took = sample_of(p, c, now);
         sample = took > sample ? took : sample; /* the slowest way counts */
         outcome_tell(r, p, c, true);
-        p->waiting -= c->waiting;
-        c->waiting = false;
-        c->arrived = true;
+        out_arrived(p, c);
         if (distance(p->latest, s) > 0)
             p->latest = s;
     }
@@ -631,6 +641,8 @@ static void arrivals_take(struct repair *r, struct repair_peer *p, const struct 
     }
     if (p->first != p->next && (distance(p->first, p->latest) > 0 || distance(p->first, p->recover) >= 0))
         missing_resend(r, p, now);
+    if (p->wanted)
+        peer_busy(r, p);
 }
 
 /* ---- receiving -------------------------------------------------------------------------------------------------- */
@@ -835,7 +847,8 @@ static bool peer_has_room(const struct repair *r, const struct repair_peer *p)
     uint32_t frames = p->next - p->first;
     if (!r->wide)
         return frames < r->profile.window;
-    return frames <= r->profile.window - r->profile.window / 16 && p->out_bytes <= p->room - p->room / 16;
+    return frames <= r->profile.window - r->profile.window / 16 && p->out_bytes <= r->peer_bytes - r->peer_bytes / 16 &&
+           p->out_bytes - p->arrived_bytes <= p->room - p->room / 16;
 }
 
 /* Does what is due for a process. Returns what was sent. */

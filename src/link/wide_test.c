@@ -568,6 +568,31 @@ static void the_pipe_is_filled(void **state)
     tb_param_set("relay_window", "4m", TB_PARAM_LAUNCHER);
 }
 
+/* A frame is late, as where a TCP stream waits for its timer: those on other ways go on, as far as there is room for
+ * copies, and the late one is not taken for lost. */
+static void a_late_frame_holds_up_nobody(void **state)
+{
+    begin(2, 10 * MS, 1);
+    bulk_only = true;
+    nodes_open("");
+    nodes_talk(11, 0, 10 * SECOND);
+    net.delay[1] = 260 * MS;
+    node_send(&nodes[0], 12); /* on way 1 */
+    REQUIRE(nodes[0].sent == 12);
+    net.ways = 1;
+    uint64_t until = net.now + 240 * MS;
+    while (net.now < until) {
+        node_send(&nodes[0], 200);
+        nodes_step(until);
+    }
+    REQUIRE(nodes[1].received == 11 && nodes[0].sent == 200);
+    nodes_talk(200, 0, 10 * SECOND);
+    struct tb_link_counters n;
+    counters_of(0, &n);
+    REQUIRE(n.repeated == 0);
+    nodes_close();
+}
+
 /* The other side computes for a minute: the window fills, nothing is repeated, nobody is given up, and then all goes
  * on. */
 static void a_peer_that_computes(void **state)
@@ -710,11 +735,17 @@ int main(void)
     if (tb_param_load() != TB_OK)
         return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ways_of_different_delay), cmocka_unit_test(losses_on_all_ways),
-        cmocka_unit_test(faults_of_every_kind),    cmocka_unit_test(death_of_a_way),
-        cmocka_unit_test(the_pipe_is_filled),      cmocka_unit_test(a_peer_that_computes),
-        cmocka_unit_test(loss_of_a_whole_window),  cmocka_unit_test(goodbye),
-        cmocka_unit_test(goodbye_in_vain),         cmocka_unit_test(one_that_left_unheard),
+        cmocka_unit_test(ways_of_different_delay),
+        cmocka_unit_test(losses_on_all_ways),
+        cmocka_unit_test(faults_of_every_kind),
+        cmocka_unit_test(death_of_a_way),
+        cmocka_unit_test(the_pipe_is_filled),
+        cmocka_unit_test(a_late_frame_holds_up_nobody),
+        cmocka_unit_test(a_peer_that_computes),
+        cmocka_unit_test(loss_of_a_whole_window),
+        cmocka_unit_test(goodbye),
+        cmocka_unit_test(goodbye_in_vain),
+        cmocka_unit_test(one_that_left_unheard),
         cmocka_unit_test(random_weather),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
