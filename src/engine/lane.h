@@ -25,11 +25,11 @@
 #define TB_BUCKETS_LIMIT  (1u << 20)
 #define TB_SLOT_BITS      24
 #define TB_GRANT_LOW      (16u << 10)
-#define TB_GRANT_HIGH     (256u << 10)
-#define TB_ARRIVAL_INLINE 128  /* payload up to this length is kept in the arrival itself */
-#define TB_TOKEN_MINIMUM  2048 /* shorter eager payload is copied by the transport instead of being waited for */
-#define TB_PUMP_FRAMES    32   /* frames of one transfer before others get their turn */
-#define TB_READ_SPAN      1024 /* into shorter spans a message is not read from its sender's memory but sent */
+#define TB_GRANT_HIGH     (2u << 20) /* more than the pieces of a collective that are under way */
+#define TB_ARRIVAL_INLINE 128        /* payload up to this length is kept in the arrival itself */
+#define TB_TOKEN_MINIMUM  2048       /* shorter eager payload is copied by the transport instead of being waited for */
+#define TB_PUMP_FRAMES    32         /* frames of one transfer before others get their turn */
+#define TB_READ_SPAN      1024       /* into shorter spans a message is not read from its sender's memory but sent */
 
 enum tb_request_kind { TB_REQUEST_NONE, TB_REQUEST_SEND, TB_REQUEST_RECEIVE, TB_REQUEST_PROGRAM };
 

@@ -138,6 +138,7 @@ static void payload_memory_is_bounded(void **state)
     struct loop_net net;
     static struct tb_request sends[COUNT];
     loop_net_init(&net, 2);
+    tb_param.eager_memory = 512 << 10; /* half of it for each */
     loop_net_open(&net, false);
     fill(out, 1024, 0);
     for (int i = 0; i < COUNT; i++)
@@ -320,6 +321,7 @@ static void to_oneself(void **state)
     struct tb_request s, r;
     static const uint64_t lengths[] = {0, 1, 128, 129, 16384, 16385, BIG};
     loop_net_init(&net, 1);
+    tb_param.eager_memory = 256 << 10;
     loop_net_open(&net, false);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (int variant = 0; variant < 4; variant++) {

@@ -18,6 +18,7 @@
 #define TESTS_PER_YIELD  128    /* idle calls of tb_engine_progress until the core is offered to others */
 #define YIELDS_LIMIT     8      /* before a thread sleeps... */
 #define YIELD_TIME       100000 /* ns: ...and so long, since waking it takes the others tens of microseconds */
+#define SLEEPS_PER_YIELD 64
 #define YIELD_SLOW       5000   /* ns: a yield that takes longer has let somebody else run */
 #define PREEMPTED        200000 /* ns: so long between two looks at the clock means that the core was taken away */
 #define GIVE_WAY_LIMIT   1000   /* yields for other threads that want the lock */
@@ -157,13 +158,20 @@ struct patience {
     uint64_t since, last; /* 0: not looked at the clock yet */
 };
 
-/* Others want the core: spin less. Nobody does: spin longer again, up to what the parameter allows. */
+/* No other rank of the job is on this host: waking this one costs nobody but the kernel, which has a packet in hand. */
+static bool lane_alone(const struct tb_engine *e)
+{
+    return e->config.transport.local_count <= 1;
+}
+
+/* Others want the core: spin less. Nobody does: spin longer again, up to what the parameter allows. Who is alone and
+ * has to share the core nevertheless had better sleep, and trusts a quiet moment less. */
 static void spin_learn(struct tb_engine *e, bool crowded)
 {
     if (crowded)
-        e->spin /= 2;
+        e->spin /= lane_alone(e) ? 8 : 2;
     else
-        e->spin += e->spin / 4 + 500;
+        e->spin += lane_alone(e) ? e->spin / 32 + 5 : e->spin / 4 + 500;
     if (e->spin > tb_param.spin)
         e->spin = tb_param.spin;
 }
@@ -289,7 +297,8 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
         return;
     if (p->yields == 0 && e->spin > SPIN_CROWDED && switches_seen(e))
         spin_learn(e, true);
-    if (p->yields++ < YIELDS_LIMIT || now - p->since < e->spin + YIELD_TIME) {
+    bool yields = tb_lane_spins(e) || !lane_alone(e) || e->counters.sleeps % SLEEPS_PER_YIELD == 0;
+    if (yields && (p->yields++ < YIELDS_LIMIT || now - p->since < e->spin + YIELD_TIME)) {
         p->last = lane_yield(e, now);
         p->polls = POLLS_PER_LOOK - 1; /* look once, then be here again */
         return;
