@@ -205,13 +205,14 @@ static void out_arrived(struct repair_peer *p, struct copy *c)
 /* The oldest frame has arrived, or need not any more. */
 static void out_pop(struct repair *r, struct repair_peer *p)
 {
-    struct copy **c = slot(r, p->out, p->first);
-    p->waiting -= (*c)->waiting;
-    p->out_bytes -= (*c)->length;
-    p->arrived_bytes -= (*c)->arrived ? (*c)->length : 0;
+    struct copy **place = slot(r, p->out, p->first), *c = *place;
+    TB_ASSERT(c != NULL);
+    p->waiting -= c->waiting;
+    p->out_bytes -= c->length;
+    p->arrived_bytes -= c->arrived ? c->length : 0;
     r->outstanding--;
-    copy_free(r, *c);
-    *c = NULL;
+    copy_free(r, c);
+    *place = NULL;
     p->first++;
 }
 
