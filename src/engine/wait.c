@@ -18,7 +18,7 @@
 #define TESTS_PER_YIELD  128    /* idle calls of tb_engine_progress until the core is offered to others */
 #define YIELDS_LIMIT     8      /* before a thread sleeps... */
 #define YIELD_TIME       100000 /* ns: ...and so long, since waking it takes the others tens of microseconds */
-#define SLEEPS_PER_YIELD 64
+#define SLEEPS_PER_YIELD 64     /* who sleeps instead of yielding yields now and then, to learn whether it still must */
 #define YIELD_SLOW       5000   /* ns: a yield that takes longer has let somebody else run */
 #define PREEMPTED        200000 /* ns: so long between two looks at the clock means that the core was taken away */
 #define GIVE_WAY_LIMIT   1000   /* yields for other threads that want the lock */

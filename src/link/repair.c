@@ -12,9 +12,7 @@
 #define ROOM_FIRST (512u << 10)
 #define ROOM_LEAST (128u << 10)
 #define ROOM_STEP  (16u << 10)
-#define LATE                                                                                                           \
-    (200 * MS) /* wide: what a frame may need beyond the usual time, and a round trip: a TCP stream on                 \
-                * its way may have to wait for its own timer, which is no shorter */
+#define LATE       (200 * MS) /* wide: see answer_time */
 
 /* What a frame of kind LINK says (it has no number; all others have one, which may wrap to 0), in its length field.
  * Which frames beyond the acknowledged one are here is told by `match`, in wide mode by the payload. There, `offset` is
@@ -482,7 +480,8 @@ static void outcome_tell(const struct repair *r, struct repair_peer *p, const st
         r->inner->table->outcome(p->inner, c->way, c->sent_at, arrived);
 }
 
-/* Wide: the time in which a frame arrives, and its answer comes back. */
+/* Wide: the time in which a frame arrives, and its answer comes back: the usual one, and what it takes if a TCP stream
+ * on the way has to wait for its own timer, which is a round trip and 200 ms at least. */
 static uint64_t answer_time(const struct repair *r, const struct repair_peer *p)
 {
     uint64_t usual = p->round_trip > 0 ? p->round_trip + 4 * p->variation : r->profile.first;
