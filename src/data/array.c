@@ -138,7 +138,7 @@ static int check_distribution(int64_t i, const struct distribution *d)
     if (d->kind == TB_DISTRIBUTE_NONE && d->grid != 1)
         return tb_error(TB_ERR_ARGUMENT, "psizes[%lld] is %lld; it must be 1 where distribs is MPI_DISTRIBUTE_NONE",
                         (long long)i, (long long)d->grid);
-    if (d->argument == TB_DISTRIBUTE_DEFAULT)
+    if (d->kind == TB_DISTRIBUTE_NONE || d->argument == TB_DISTRIBUTE_DEFAULT)
         return TB_OK;
     code = tb_draft_check("dargs", i, d->argument, 1, INT64_MAX);
     if (code == TB_OK && d->kind == TB_DISTRIBUTE_BLOCK && (__int128)d->argument * d->grid < d->size)

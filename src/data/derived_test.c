@@ -254,8 +254,16 @@ static void test_wrong_darrays(void **state)
     REFUSED(TB_ERR_ARGUMENT, "dargs[0] is 0", DARRAY(4, 0, sizes, kinds, NARROW(0, 19), grid, TB_ORDER_C));
     REFUSED(TB_ERR_ARGUMENT, "dargs[0] is 4", DARRAY(4, 0, sizes, kinds, NARROW(4, 19), grid, TB_ORDER_C));
     REFUSED(TB_ERR_ARGUMENT, "order is 0", DARRAY(4, 0, sizes, kinds, defaults, grid, 0));
-    /* A process may have nothing, and arguments may be huge. */
+    /* The argument of a dimension that is not distributed means nothing. */
     struct tb_type *type;
+    for (int32_t argument = -1; argument < 2; argument++) {
+        assert_int_equal(tb_type_darray(2, 1, 2, NARROW(4, 6), NARROW(18, 16), NARROW(1, argument), NARROW(2, 1),
+                                        TB_ORDER_C, INT, false, &type),
+                         TB_OK);
+        check_bounds(type, 48, 0, 96, 24, 72);
+        tb_type_release(type);
+    }
+    /* A process may have nothing, and arguments may be huge. */
     assert_int_equal(tb_type_darray(4, 3, 1, WIDE(5), NARROW(17), NARROW(19), NARROW(4), TB_ORDER_C, INT, true, &type),
                      TB_OK);
     check_bounds(type, 0, 0, 20, 0, 0);

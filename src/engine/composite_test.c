@@ -390,6 +390,58 @@ static void many_in_flight(void **state)
     host_close(&h);
 }
 
+/* As if so many collectives had been called; none of those that are left out may have renewed counters. */
+static void host_age(struct host *h, uint64_t number)
+{
+    for (uint32_t rank = 0; rank < h->ranks; rank++) {
+        struct tb_board *b = h->channels[rank]->board;
+        b->started = b->least = number;
+        atomic_store(&tb_board_member_of(b, rank)->done.value, number);
+    }
+}
+
+/* Of each kind one, the data being short or not. */
+static void kinds_run(struct host *h, bool is_long)
+{
+    const struct tb_type *type = tb_type_match_size(TB_CLASS_INTEGER, 8);
+    const struct tb_op *op = tb_op_predefined(OP_BOR);
+    uint64_t count = is_long ? ROOM / 8 : 1;
+    for (int what = 0; what < 2 * KINDS; what++) {
+        uint32_t root = (uint32_t)what / KINDS;
+        memset(out, 0x5a, sizeof out);
+        for (uint32_t rank = 0; rank < h->ranks; rank++)
+            for (uint64_t i = 0; i < count; i++)
+                ((uint64_t *)in[rank])[i] = (uint64_t)1 << (rank * 8 + i % 8);
+        if (what % KINDS == TB_COMPOSITE_BCAST)
+            bcast_fill(h->ranks, root, count * 8, (uint32_t)what);
+        calls_run(h, (enum tb_composite)(what % KINDS), root, count, type, op);
+        for (uint32_t rank = 0; rank < h->ranks; rank++) {
+            if (what % KINDS == TB_COMPOSITE_BCAST)
+                assert_memory_equal(out[rank], out[root], count * 8);
+            if (what % KINDS != TB_COMPOSITE_ALLREDUCE && (what % KINDS != TB_COMPOSITE_REDUCE || rank != root))
+                continue;
+            for (uint64_t i = 0; i < count; i++)
+                for (uint32_t k = 0; k < h->ranks; k++)
+                    assert_int_equal(out[rank][i * 8 + k], 1 << i % 8);
+        }
+    }
+}
+
+/* Billions of collectives, nearly all of them short, so that counters of fragments are rarely used. */
+static void numbers_grow(void **state)
+{
+    for (uint32_t ranks = 2; ranks <= 3; ranks++)
+        for (uint64_t apart = 2; apart <= 4; apart++) {
+            struct host h;
+            host_open(&h, ranks);
+            for (uint64_t age = 1; age <= 9; age++) {
+                host_age(&h, age * TB_BOARD_AGE - 3);
+                kinds_run(&h, age % apart == 0);
+            }
+            host_close(&h);
+        }
+}
+
 /* ---- disagreement ------------------------------------------------------------------------------------------------ */
 
 static void differ(struct host *h, const enum tb_composite *what, const uint64_t *bytes, uint32_t root,
@@ -543,6 +595,8 @@ static void *thread_run(void *argument)
         }
         if (tb_random_below(&random, 40) == 0)
             usleep(3000);
+        if (t->rank == 0 && i == 150)
+            usleep(300000); /* where the machine is busy, shorter pauses are over before anybody sleeps */
         if (tb_program_run(t->host->channels[t->rank], c.program, &c.binding) != TB_OK)
             t->failures++;
         uint32_t p = t->host->ranks;
@@ -584,7 +638,8 @@ int main(void)
                                        cmocka_unit_test(reductions_with_gaps), cmocka_unit_test(sums_are_equal),
                                        cmocka_unit_test(many_in_flight),       cmocka_unit_test(disagreement_ends),
                                        cmocka_unit_test(losses_end),           cmocka_unit_test(boards_come_back),
-                                       cmocka_unit_test(boards_are_cleared),   cmocka_unit_test(sleepers_are_woken)};
+                                       cmocka_unit_test(boards_are_cleared),   cmocka_unit_test(sleepers_are_woken),
+                                       cmocka_unit_test(numbers_grow)};
     alarm(300);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

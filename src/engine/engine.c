@@ -332,7 +332,8 @@ void tb_engine_close(struct tb_engine *engine)
     tb_pool_close(&e->arrivals);
     tb_pool_close(&e->notes);
     free(e->slots);
-    free(e->story);
+    for (uint32_t i = 0; i < TB_STORIES; i++)
+        free(e->stories[i].text);
     free(e->work);
     if (e->kick >= 0)
         close(e->kick);

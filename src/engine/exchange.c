@@ -9,7 +9,7 @@
 
 #define FRAGMENT_LEAST (8u << 10)
 #define FRAGMENTS_GOOD 8u           /* as many as overlap well */
-#define BYTES_LIMIT    (1ull << 43) /* of a block: its length stands in 48 bits, and fragments are counted in 32 */
+#define BYTES_LIMIT    (1ull << 47) /* of a block: its length stands in 48 bits */
 #define ALIGNMENT      16u          /* of blocks in a cell: that of any element */
 
 _Static_assert(TB_COMMON_ROW <= TB_BOARD_SLOT, "an element of each block fits into a slot");
@@ -84,6 +84,12 @@ static uint32_t stripe_width(const struct tb_composite_state *s, uint64_t longes
     return (uint32_t)(width > 0 ? width : s->unit);
 }
 
+static int too_long(const struct tb_composite_state *s, uint64_t length)
+{
+    return tb_error(TB_ERR_LIMIT, "%s: a block of %llu bytes is more than common memory can count",
+                    tb_operation_name(s->operation), (unsigned long long)length);
+}
+
 /* This rank's own operand can be read where it stands, unless the result goes there. */
 static void reduction_open(struct tb_composite_state *s)
 {
@@ -111,8 +117,7 @@ int tb_exchange_open(struct tb_composite_state *s)
         block_given(s, to, &block);
         longest = block.part.length > longest ? block.part.length : longest;
         if (block.part.length > BYTES_LIMIT)
-            return tb_error(TB_ERR_LIMIT, "%s: a block of %llu bytes is more than common memory can count",
-                            tb_operation_name(s->operation), (unsigned long long)block.part.length);
+            return too_long(s, block.part.length);
         room += aligned(block.part.length);
         if (!deals) {
             s->bytes = block.part.length;
@@ -121,6 +126,8 @@ int tb_exchange_open(struct tb_composite_state *s)
     }
     if (longest > 0 && room > TB_BOARD_SHORT) {
         s->stripe = stripe_width(s, longest);
+        if (longest / s->stripe >= TB_BOARD_PASSED - TB_BOARD_SLOTS) /* stripes are narrow where ranks are many */
+            return too_long(s, longest);
         s->mine = (uint32_t)((longest + s->stripe - 1) / s->stripe);
     }
     if (reduces && s->stripe > 0) {
@@ -149,7 +156,9 @@ void tb_exchange_own(struct tb_composite_state *s)
                      (unsigned long long)given.part.length, (unsigned long long)got.part.length);
         return;
     }
-    bool in_place = given.part.buffer->base == got.part.buffer->base && given.part.from == got.part.from;
+    /* At one address, data of another type is other data. */
+    bool in_place = given.part.buffer->base == got.part.buffer->base && given.part.from == got.part.from &&
+                    given.part.buffer->type == got.part.buffer->type;
     if (tb_state_reduces(s) || in_place || given.part.length == 0)
         return;
     tb_buffer_spans(given.part.buffer, given.part.from, given.part.length, &from);

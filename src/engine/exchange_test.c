@@ -399,9 +399,66 @@ static void disagreement_ends(void **state)
     }
 }
 
+/* Billions of collectives, nearly all of them short: see composite_test.c. */
+static void numbers_grow(void **state)
+{
+    static const enum tb_composite kinds[] = {TB_COMPOSITE_SCAN,          TB_COMPOSITE_EXSCAN,  TB_COMPOSITE_GATHER,
+                                              TB_COMPOSITE_ALLGATHER,     TB_COMPOSITE_SCATTER, TB_COMPOSITE_ALLTOALL,
+                                              TB_COMPOSITE_REDUCE_SCATTER};
+    const struct tb_type *type = tb_type_match_size(TB_CLASS_INTEGER, 8);
+    const struct tb_op *op;
+    assert_int_equal(tb_op_create(maps_join, NULL, NULL, false, &op), TB_OK);
+    for (uint32_t i = 0; i < 2 * 3; i++) {
+        struct host h;
+        uint32_t ranks = 2 + i % 2;
+        host_open(&h, ranks);
+        for (uint64_t age = 1; age <= 9; age++) {
+            for (uint32_t rank = 0; rank < ranks; rank++) {
+                struct tb_board *b = h.channels[rank]->board;
+                b->started = b->least = age * TB_BOARD_AGE - 3;
+                atomic_store(&tb_board_member_of(b, rank)->done.value, b->started);
+            }
+            for (uint32_t k = 0; k < 7; k++) {
+                bool reduces = tb_composite_reduces(kinds[k]);
+                uint64_t bytes = age % (2 + i / 2) == 0 ? 400000 : 8;
+                struct call like = {.what = kinds[k],
+                                    .ranks = ranks,
+                                    .lengths.most = reduces ? bytes / 8 : bytes,
+                                    .type = reduces ? type : &tb_type_byte};
+                calls_run(&h, &like, reduces ? op : NULL, 1);
+            }
+        }
+        host_close(&h);
+    }
+    tb_op_drop(op);
+}
+
+/* Blocks of which there would be more fragments than can be counted. */
+static void limits_are_told(void **state)
+{
+    struct call calls[RANKS];
+    struct call like = {.what = TB_COMPOSITE_ALLTOALL, .ranks = RANKS, .lengths.most = 8, .type = &tb_type_byte};
+    struct host h;
+    host_open(&h, RANKS);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        struct tb_binding *b = &calls[rank].binding;
+        call_make(&calls[rank], &like, rank, NULL);
+        b->buffers[TB_SYMBOL_IN].count = b->buffers[TB_SYMBOL_OUT].count = 1ull << 42;
+        tb_program_post(h.channels[rank], &calls[rank].request, calls[rank].program, b);
+    }
+    host_settle(&h);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        assert_true(tb_request_done(&calls[rank].request));
+        assert_int_equal(calls[rank].request.status.error, TB_ERR_LIMIT);
+        call_free(&calls[rank]);
+    }
+    host_close(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(blocks_arrive), cmocka_unit_test(reductions_are_in_order),
-                                       cmocka_unit_test(disagreement_ends)};
+                                       cmocka_unit_test(disagreement_ends), cmocka_unit_test(numbers_grow),
+                                       cmocka_unit_test(limits_are_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,6 +140,14 @@ struct tb_waiter {
     pthread_cond_t wake;
 };
 
+/* Why a collective failed, for whoever waits for it and may be another thread. */
+struct tb_story {
+    const struct tb_request *of; /* never followed: it may be gone */
+    int error;
+    char *text; /* NULL: there was no memory */
+};
+#define TB_STORIES 16u
+
 struct tb_engine {
     struct tb_engine_config config;
     int (*connect)(void *context, struct tb_proc to, enum tb_stream stream); /* the owner's */
@@ -177,9 +185,10 @@ struct tb_engine {
     struct tb_slot *slots;
     uint32_t slot_room, slot_free; /* 0: none free; slot 0 is never used */
     uint64_t ids;
-    uint64_t sends;      /* unfinished ones */
-    uint64_t self_bytes; /* payload of arrivals from this process itself */
-    char *story;         /* of the last collective that failed */
+    uint64_t sends;                      /* unfinished ones */
+    uint64_t self_bytes;                 /* payload of arrivals from this process itself */
+    struct tb_story stories[TB_STORIES]; /* of the last collectives that failed */
+    uint32_t story_next;
 
     struct tb_list working; /* items of programs that copy or reduce, a portion in each round of progress */
     struct tb_list boards;  /* channels with composite steps on their way */
@@ -301,6 +310,8 @@ void tb_match_take(struct tb_engine *e, struct tb_arrival *a);
 void tb_request_begin(struct tb_request *r, struct tb_context *c, enum tb_request_kind kind);
 void tb_request_enlist(struct tb_request *r, struct tb_context *c); /* on the lists of peer and context */
 void tb_request_finish(struct tb_request *r, int error);
+/* What this thread has told last is told again by tb_request_explain, if the request ends with that error. */
+void tb_story_keep(const struct tb_request *r, int error);
 int tb_request_number(struct tb_request *r); /* gives it a slot and a message id */
 struct tb_request *tb_request_find(struct tb_engine *e, uint64_t id, enum tb_request_kind kind); /* NULL: stale */
 void tb_request_cancel_locked(struct tb_request *r);

@@ -2,9 +2,6 @@
  * of a collective carries its number and operation. */
 #include "engine/lane.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #define LOOK_LIMIT 256 /* arrivals that are looked at; a mismatch behind them is found when something else arrives */
 
 /* Whoever sent it, and for whomever this rank waits: the number says that it is the same call. */
@@ -17,17 +14,13 @@ static bool mismatched(const struct tb_request *r, uint64_t match)
 
 static void mismatch_end(struct tb_request *r, uint32_t source, uint64_t match)
 {
-    struct tb_engine *e = r->engine;
-    char *story = NULL;
-    if (asprintf(&story,
-                 "ranks call different collectives: as number %u on this communicator rank %u has called %s, this rank "
-                 "(%u) %s",
-                 TB_MATCH_NUMBER(match), source, tb_operation_name(TB_MATCH_OPERATION(match)), r->channel->rank,
-                 tb_operation_name(TB_MATCH_OPERATION(r->match))) >= 0) {
-        free(e->story);
-        e->story = story;
-    }
-    tb_request_finish(r, TB_ERR_MISMATCH);
+    int error = tb_error(
+        TB_ERR_MISMATCH,
+        "ranks call different collectives: as number %u on this communicator rank %u has called %s, this rank (%u) %s",
+        TB_MATCH_NUMBER(match), source, tb_operation_name(TB_MATCH_OPERATION(match)), r->channel->rank,
+        tb_operation_name(TB_MATCH_OPERATION(r->match)));
+    tb_story_keep(r, error);
+    tb_request_finish(r, error);
 }
 
 void tb_mismatch_arrived(struct tb_context *c, const struct tb_message *m)

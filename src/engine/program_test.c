@@ -197,6 +197,61 @@ static void an_error_ends_the_program(void **state)
     stage_close(&stage);
 }
 
+struct teller {
+    struct tb_request *request;
+    _Atomic bool end;
+    _Atomic uint32_t told, wrong;
+};
+
+/* Asks again and again why a collective has failed. cmocka's asserts belong to the main thread. */
+static void *teller_run(void *argument)
+{
+    struct teller *t = argument;
+    while (!t->end) {
+        tb_request_explain(t->request);
+        if (strstr(tb_error_story(), "MPI_Barrier") == NULL)
+            t->wrong++;
+        t->told++;
+    }
+    return NULL;
+}
+
+/* Several fail before anybody asks, and while a thread does: each has its own story, as far as they are kept. */
+static void everyone_has_a_story(void **state)
+{
+    struct tb_request many[2 * TB_STORIES];
+    pthread_t thread;
+    memset(&stage, 0, sizeof stage);
+    loop_net_init(&stage.net, 2);
+    loop_net_open(&stage.net, true);
+    two_make(&stage, 0);
+    struct teller t = {.request = &stage.requests[1]};
+    stage_post(&stage, 0, 10, 10, TB_OPERATION_BCAST);
+    stage_post(&stage, 1, 10, 10, TB_OPERATION_BARRIER);
+    loop_net_settle(&stage.net);
+    assert_int_equal(t.request->status.error, TB_ERR_MISMATCH);
+    assert_int_equal(pthread_create(&thread, NULL, teller_run, &t), 0);
+    stage.programs[1]->steps[0].kind = TB_STEP_REDUCE; /* refused at once */
+    struct tb_binding binding = {.elements = 1, .element_bytes = 4, .piece = 1};
+    for (uint32_t i = 0; i < 20000 || t.told < 100; i++) {
+        uint32_t k = i % (TB_STORIES / 2);
+        many[k].complete = NULL;
+        tb_program_post(stage.net.channels[1], &many[k], stage.programs[1], &binding);
+        tb_request_wait(&many[k]);
+        assert_non_null(strstr(tb_error_story(), "driver"));
+    }
+    t.end = true;
+    pthread_join(thread, NULL);
+    assert_int_equal(t.wrong, 0);
+    for (uint32_t k = 0; k < 2 * TB_STORIES; k++) {
+        many[k].complete = NULL;
+        tb_program_post(stage.net.channels[1], &many[k], stage.programs[1], &binding);
+    }
+    tb_request_wait(&stage.requests[1]);
+    assert_null(strstr(tb_error_story(), "driver")); /* no other's story, if its own was given up */
+    stage_close(&stage);
+}
+
 static void unknown_steps_are_refused(void **state)
 {
     stage_open(&stage, 1, SMOOTH);
@@ -503,6 +558,7 @@ int main(void)
         cmocka_unit_test(unknown_steps_are_refused), cmocka_unit_test(many_at_once),
         cmocka_unit_test(reductions_by_offsets),     cmocka_unit_test(blocks_and_tables),
         cmocka_unit_test(work_space_of_odd_types),   cmocka_unit_test(long_reductions_take_turns),
-        cmocka_unit_test(lengths_like_other_pieces), cmocka_unit_test(disagreement_spreads)};
+        cmocka_unit_test(lengths_like_other_pieces), cmocka_unit_test(disagreement_spreads),
+        cmocka_unit_test(everyone_has_a_story)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

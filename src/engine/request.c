@@ -113,14 +113,46 @@ void tb_request_finish(struct tb_request *r, int error)
         tb_channel_drop(channel);
 }
 
+static struct tb_story *story_find(struct tb_engine *e, const struct tb_request *r)
+{
+    for (uint32_t i = 0; i < TB_STORIES; i++)
+        if (e->stories[i].of == r)
+            return &e->stories[i];
+    return NULL;
+}
+
+void tb_story_keep(const struct tb_request *r, int error)
+{
+    struct tb_engine *e = r->engine;
+    struct tb_story *story = story_find(e, r);
+    if (story == NULL)
+        story = &e->stories[e->story_next++ % TB_STORIES];
+    free(story->text);
+    *story = (struct tb_story){r, error, strdup(tb_error_story())};
+}
+
+/* Tells it again, if it is kept: any thread may keep another one meanwhile. */
+static int story_tell(const struct tb_request *r)
+{
+    int error = r->status.error;
+    tb_lane_lock(r->engine);
+    const struct tb_story *story = story_find(r->engine, r);
+    if (story != NULL && story->error == error && story->text != NULL)
+        tb_error(error, "%s", story->text);
+    else
+        tb_error(error, "a collective has failed (%s), and many others since", tb_error_name(error));
+    tb_lane_unlock(r->engine);
+    return error;
+}
+
 int tb_request_explain(const struct tb_request *r)
 {
     int error = r->status.error;
     if (error == TB_ERR_TRUNCATE && r->kind == TB_REQUEST_RECEIVE)
         return tb_error(error, "a message of %llu bytes from rank %u does not fit into the buffer of %llu bytes",
                         (unsigned long long)r->length, r->status.source, (unsigned long long)r->room);
-    if ((error == TB_ERR_MISMATCH || (error < 0 && r->kind == TB_REQUEST_PROGRAM)) && r->engine->story != NULL)
-        return tb_error(error, "%s", r->engine->story);
+    if (error == TB_ERR_MISMATCH || (error < 0 && r->kind == TB_REQUEST_PROGRAM))
+        return story_tell(r);
     if (error < 0 && r->peer != NULL && r->peer->story != NULL)
         return tb_error(error, "%s with rank %u (process %u) failed: %s",
                         r->kind == TB_REQUEST_SEND ? "sending" : "receiving", r->rank, r->peer->proc.index,

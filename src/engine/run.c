@@ -85,12 +85,11 @@ static void run_advance(struct tb_run *run);
 /* Keeps the first error of its kind and its story, which is told again to whoever waits for the whole. */
 static void error_keep(struct tb_run *run, int *kept, int error)
 {
-    struct tb_engine *e = run->request->engine;
     if (*kept != TB_OK)
         return;
     *kept = error;
-    free(e->story);
-    e->story = strdup(tb_error_story());
+    if (run->error == TB_OK || kept == &run->error) /* of the two, this one is told */
+        tb_story_keep(run->request, error);
 }
 
 static void run_fail(struct tb_run *run, int error)
@@ -573,7 +572,7 @@ static void run_start(struct tb_run *run, struct tb_channel *channel, struct tb_
     }
     run->low = run->active = 0;
     run->advancing = run->again = false;
-    run->spoiled = TB_OK;
+    run->error = run->spoiled = TB_OK;
     uint32_t first = 0;
     for (uint32_t i = 0; i < program->step_count; i++) {
         uint32_t window = step_window(&program->steps[i]);
@@ -584,10 +583,12 @@ static void run_start(struct tb_run *run, struct tb_channel *channel, struct tb_
         first += window;
     }
     run->work = NULL;
-    run->error = run_take_sizes(run);
-    if (run->error == TB_OK && !program->binds)
-        run->error = tb_binding_take_work(&run->binding, program, channel->engine, run->small,
-                                          run->small != NULL ? SMALL_WORK : 0, &run->work, &run->work_bytes);
+    int error = run_take_sizes(run);
+    if (error == TB_OK && !program->binds)
+        error = tb_binding_take_work(&run->binding, program, channel->engine, run->small,
+                                     run->small != NULL ? SMALL_WORK : 0, &run->work, &run->work_bytes);
+    if (error != TB_OK)
+        run_fail(run, error);
     run_advance(run);
 }
 
@@ -613,6 +614,12 @@ static void request_open(struct tb_channel *channel, struct tb_request *request)
     request->rank = channel->rank;
 }
 
+static void request_refuse(struct tb_request *request, int error)
+{
+    tb_story_keep(request, error);
+    tb_request_finish(request, error);
+}
+
 static void program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
                          const struct tb_binding *binding)
 {
@@ -624,7 +631,7 @@ static void program_post(struct tb_channel *channel, struct tb_request *request,
     if (run != NULL)
         run_start(run, channel, request, program, binding);
     else
-        tb_request_finish(request, error != TB_OK ? error : TB_ERR_MEMORY);
+        request_refuse(request, error != TB_OK ? error : TB_ERR_MEMORY);
 }
 
 void tb_program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
@@ -666,11 +673,8 @@ struct alone {
 static void alone_complete(struct tb_composite_state *s)
 {
     struct alone *a = TB_CONTAINER(s, struct alone, composite);
-    struct tb_engine *e = a->request.engine;
-    if (TB_UNLIKELY(s->error != TB_OK)) {
-        free(e->story);
-        e->story = strdup(tb_error_story());
-    }
+    if (TB_UNLIKELY(s->error != TB_OK))
+        tb_story_keep(&a->request, s->error);
     tb_request_finish(&a->request, s->error);
 }
 

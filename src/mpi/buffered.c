@@ -14,6 +14,7 @@ struct tb_segment {
     struct tb_list list; /* of the buffer, by address in the program's memory, by age in our own */
     uint64_t serial;
     uint64_t bytes;            /* head included */
+    bool own;                  /* in memory of our own */
     struct tb_pending *holder; /* may want to cancel it; NULL: nobody */
     struct tb_request request;
 };
@@ -58,7 +59,7 @@ static void forget_gone(struct tb_bsend *bsend, enum forget which)
         part(s);
         tb_list_remove(&s->list);
         bsend->used -= s->bytes;
-        if (bsend->automatic)
+        if (s->own)
             free(s);
     }
 }
@@ -71,6 +72,8 @@ static struct tb_segment *find_gap(struct tb_bsend *bsend, uint64_t bytes, struc
     *before = &bsend->segments;
     struct tb_segment *s;
     TB_LIST_EACH (s, &bsend->segments, struct tb_segment, list) {
+        if (s->own)
+            continue;
         if ((uintptr_t)s - at >= bytes) {
             *before = &s->list;
             return (struct tb_segment *)at;
@@ -78,6 +81,15 @@ static struct tb_segment *find_gap(struct tb_bsend *bsend, uint64_t bytes, struc
         at = (uintptr_t)s + s->bytes;
     }
     return end >= at && end - at >= bytes ? (struct tb_segment *)at : NULL;
+}
+
+/* Whether a message may be in our own memory. The program attaches as much as the standard's model of a circular buffer
+ * needs (MPI-5.0, 3.6.1). Messages that leave in another order may have cut the free bytes of ours into smaller pieces
+ * than the model has; as long as all messages together fit, that is nothing the program has to know of. */
+static bool may_own(const struct tb_bsend *bsend, uint64_t bytes)
+{
+    uint64_t limit = bsend->automatic ? AUTOMATIC_LIMIT : (uint64_t)bsend->size;
+    return bytes <= limit && bsend->used <= limit - bytes;
 }
 
 /* Room for a message of `data` bytes, entered in the list and not done; NULL: there is none. The holder is told at
@@ -91,11 +103,17 @@ static struct tb_segment *take_segment(struct tb_bsend *bsend, uint64_t data, st
         forget_gone(bsend, pass == 0 ? FORGET_LOOSE : FORGET_HELD);
         if (!bsend->automatic)
             s = find_gap(bsend, bytes, &before);
-        else if (bytes <= AUTOMATIC_LIMIT - bsend->used)
+        else if (may_own(bsend, bytes))
             s = malloc(bytes);
+    }
+    bool own = bsend->automatic;
+    if (s == NULL && !own && may_own(bsend, bytes)) {
+        s = malloc(bytes);
+        own = true;
     }
     if (s == NULL)
         return NULL;
+    s->own = own;
     s->bytes = bytes;
     s->serial = ++bsend->serial;
     s->holder = holder;
@@ -221,7 +239,7 @@ static int attach(const char *call, struct tb_comm *comm, void *buffer, MPI_Coun
     bool automatic = buffer == MPI_BUFFER_AUTOMATIC;
     if (*place != NULL)
         return tb_raise_argument(comm, MPI_ERR_BUFFER, call, position, "buffer", "another buffer is attached already");
-    if (size < 0)
+    if (size < 0 && !automatic)
         return tb_raise_argument(comm, MPI_ERR_ARG, call, position + 1, "size", "%lld is negative", (long long)size);
     if (buffer == NULL && size > 0)
         return tb_raise_argument(comm, MPI_ERR_BUFFER, call, position, "buffer", "the address is null");

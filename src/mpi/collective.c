@@ -200,6 +200,15 @@ static int call_tables(struct tb_call *call)
     return tb_raise(call->comm, MPI_ERR_NO_MEM, call->form->call, "out of memory for tables of %zu blocks", blocks);
 }
 
+/* A block that is given with MPI_BOTTOM. NULL: its displacement and datatype together lead to no address. */
+static const void *block_absolute(const struct tb_type *type, uint64_t from)
+{
+    int64_t first;
+    bool leads = type != NULL && !__builtin_add_overflow((int64_t)from, type->true_lower_bound, &first) &&
+                 first >= TB_ADDRESS_LEAST;
+    return leads ? (const void *)(uintptr_t)from : NULL;
+}
+
 int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol,
                    const struct tb_vector *vector, uint64_t *bytes)
 {
@@ -218,11 +227,12 @@ int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_s
         MPI_Datatype datatype = vector->types != NULL ? vector->types[i] : vector->type;
         const struct tb_type *type = tb_type_find(datatype);
         MPI_Count count = tb_ints_at(vector->counts, i);
-        if (!tb_check_data(type, vector->buffer, count))
-            return raise_data(call, names, vector->buffer, count, datatype);
-        uint64_t unit = vector->types != NULL ? 1 : (uint64_t)type->extent;
-        uintptr_t base = (uintptr_t)vector->buffer + (uint64_t)tb_ints_at(vector->displs, i) * unit;
-        table[i] = (struct tb_buffer){(char *)base, (uint64_t)count, type};
+        uint64_t unit = vector->types != NULL || type == NULL ? 1 : (uint64_t)type->extent;
+        uint64_t from = (uint64_t)tb_ints_at(vector->displs, i) * unit;
+        const void *checked = vector->buffer != NULL ? vector->buffer : block_absolute(type, from);
+        if (!tb_check_data(type, checked, count))
+            return raise_data(call, names, checked, count, datatype);
+        table[i] = (struct tb_buffer){(char *)((uintptr_t)vector->buffer + from), (uint64_t)count, type};
         largest = tb_buffer_bytes(&table[i]) > largest ? tb_buffer_bytes(&table[i]) : largest;
     }
     call->binding.tables[symbol] = table;
@@ -232,13 +242,23 @@ int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_s
     return MPI_SUCCESS;
 }
 
-int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const void *given, const void *taken,
-                     uint64_t bytes)
+int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const struct tb_buffer *given,
+                     const struct tb_buffer *taken)
 {
-    if (given != taken || given == MPI_BOTTOM || bytes == 0)
+    if (given->base != taken->base || given->type != taken->type || tb_buffer_bytes(given) == 0 ||
+        tb_buffer_bytes(taken) == 0)
         return MPI_SUCCESS;
     return tb_raise_argument(call->comm, MPI_ERR_BUFFER, call->form->call, names->buffer_at, names->buffer,
                              "the other buffer of this call is the same: MPI_IN_PLACE was perhaps meant");
+}
+
+int tb_call_distinct_blocks(struct tb_call *call, const struct tb_names *names)
+{
+    const struct tb_buffer *given = call->binding.tables[TB_SYMBOL_IN], *taken = call->binding.tables[TB_SYMBOL_OUT];
+    int code = MPI_SUCCESS;
+    for (uint32_t i = 0; i < call->blocks[TB_SYMBOL_IN] && code == MPI_SUCCESS; i++)
+        code = tb_call_distinct(call, names, &given[i], &taken[i]);
+    return code;
 }
 
 void tb_call_relay(struct tb_call *call, const struct tb_buffer *like)

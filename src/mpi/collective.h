@@ -42,9 +42,12 @@ int tb_call_data(struct tb_call *call, const struct tb_names *names, enum tb_sym
 /* A symbol is blocks of different sizes, one for each of call->blocks[symbol]. `bytes` may be NULL: of the largest. */
 int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol,
                    const struct tb_vector *vector, uint64_t *bytes);
-/* What this rank gives must not stand where it takes; `bytes` of it. */
-int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const void *given, const void *taken,
-                     uint64_t bytes);
+/* What this rank gives must not stand where it takes. Blocks at one address are the same only if their types are: those
+ * of different types may lie between each other, as in a program that keeps borders and inner part in one array. */
+int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const struct tb_buffer *given,
+                     const struct tb_buffer *taken);
+/* The same for IN and OUT that are blocks of different sizes, one for each rank. */
+int tb_call_distinct_blocks(struct tb_call *call, const struct tb_names *names);
 /* WORK has blocks with room for the packed data of `like`. */
 void tb_call_relay(struct tb_call *call, const struct tb_buffer *like);
 /* What is cut is `elements` of so many bytes. */

@@ -27,7 +27,7 @@ int tb_mpi_Alltoall(const struct tb_form *form, const void *sendbuf, MPI_Count s
     } else {
         code = tb_call_data(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
         if (code == MPI_SUCCESS)
-            code = tb_call_distinct(&call, &send, sendbuf, recvbuf, tb_buffer_bytes(in));
+            code = tb_call_distinct(&call, &send, in, out);
     }
     if (!call.comm->inter)
         tb_call_measure(&call, tb_buffer_bytes(out), 1);
@@ -40,7 +40,7 @@ static int alltoall_vectors(const struct tb_form *form, const struct tb_names *s
                             const struct tb_vector *send, const struct tb_vector *receive, MPI_Comm comm)
 {
     struct tb_call call;
-    uint64_t largest = 0, sent = 0;
+    uint64_t largest = 0;
     int code = tb_call_open(&call, form, send_names, operation, comm);
     if (code == MPI_SUCCESS)
         code = tb_call_vector(&call, receive_names, TB_SYMBOL_OUT, receive, &largest);
@@ -51,9 +51,9 @@ static int alltoall_vectors(const struct tb_form *form, const struct tb_names *s
         return tb_call_end(&call, code);
     }
     if (code == MPI_SUCCESS)
-        code = tb_call_vector(&call, send_names, TB_SYMBOL_IN, send, &sent);
-    if (code == MPI_SUCCESS)
-        code = tb_call_distinct(&call, send_names, send->buffer, receive->buffer, sent);
+        code = tb_call_vector(&call, send_names, TB_SYMBOL_IN, send, NULL);
+    if (code == MPI_SUCCESS && send->buffer == receive->buffer)
+        code = tb_call_distinct_blocks(&call, send_names);
     return tb_call_end(&call, code);
 }
 

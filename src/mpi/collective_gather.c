@@ -24,14 +24,22 @@ static bool is_beside(const struct tb_call *call)
     return call->comm->inter && call->what.root == TB_ROOT_BESIDE;
 }
 
-/* Where in the buffer of all blocks this rank's own one is. */
-static const void *own_place(const struct tb_call *call, enum tb_symbol symbol)
+/* This rank's own one of all blocks. */
+static struct tb_buffer own_place(const struct tb_call *call, enum tb_symbol symbol)
 {
     const struct tb_binding *b = &call->binding;
-    const struct tb_buffer *blocks = &b->buffers[symbol];
     if (b->cuts[symbol] == TB_CUT_TABLE)
-        return b->tables[symbol][call->comm->rank].base;
-    return (char *)((uintptr_t)blocks->base + call->comm->rank * blocks->count * (uint64_t)blocks->type->extent);
+        return b->tables[symbol][call->comm->rank];
+    struct tb_buffer own = b->buffers[symbol];
+    own.base = (char *)((uintptr_t)own.base + call->comm->rank * own.count * (uint64_t)own.type->extent);
+    return own;
+}
+
+/* What this rank gives or takes as `one` must not stand at its place in `all`. */
+static int check_own(struct tb_call *call, const struct tb_names *names, enum tb_symbol one, enum tb_symbol all)
+{
+    const struct tb_buffer place = own_place(call, all);
+    return tb_call_distinct(call, names, &call->binding.buffers[one], &place);
 }
 
 /* What is the same on all ranks: the bytes of a block. */
@@ -51,8 +59,7 @@ static int own_block(struct tb_call *call, const struct tb_names *names, enum tb
         return MPI_SUCCESS;
     int code = tb_call_data(call, names, one, buffer, count, datatype);
     if (code == MPI_SUCCESS && is_root(call))
-        code =
-            tb_call_distinct(call, names, buffer, own_place(call, all), tb_buffer_bytes(&call->binding.buffers[one]));
+        code = check_own(call, names, one, all);
     return code;
 }
 
@@ -147,8 +154,7 @@ static int allgather_send(struct tb_call *call, const struct tb_names *names, co
         return tb_call_in_place(call, names, true);
     int code = tb_call_data(call, names, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
     if (code == MPI_SUCCESS && !call->comm->inter)
-        code = tb_call_distinct(call, names, sendbuf, own_place(call, TB_SYMBOL_OUT),
-                                tb_buffer_bytes(&call->binding.buffers[TB_SYMBOL_IN]));
+        code = check_own(call, names, TB_SYMBOL_IN, TB_SYMBOL_OUT);
     return code;
 }
 

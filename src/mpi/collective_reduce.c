@@ -48,8 +48,9 @@ static int bind_reduction(struct tb_call *call, const struct tb_names *send, con
         code = bind_whole(call, send, TB_SYMBOL_IN, sendbuf, count, datatype);
     if (code == MPI_SUCCESS && takes)
         code = bind_whole(call, receive, TB_SYMBOL_OUT, recvbuf, count, datatype);
-    if (code == MPI_SUCCESS && gives && takes)
-        code = tb_call_distinct(call, send, sendbuf, recvbuf, (uint64_t)count);
+    const struct tb_buffer *buffers = call->binding.buffers;
+    if (code == MPI_SUCCESS && gives && takes && !in_place)
+        code = tb_call_distinct(call, send, &buffers[TB_SYMBOL_IN], &buffers[TB_SYMBOL_OUT]);
     return code == MPI_SUCCESS ? bind_op(call, op, datatype, (uint64_t)count) : code;
 }
 
@@ -82,8 +83,11 @@ static int reduce_all(const struct tb_form *form, const struct tb_names *send, c
     if (code == MPI_SUCCESS && call.comm->inter && operation != TB_OPERATION_ALLREDUCE)
         code = tb_raise_argument(call.comm, MPI_ERR_COMM, form->call, send->comm_at, send->comm,
                                  "%s is an intercommunicator, for which this is not defined", tb_comm_name(call.comm));
-    if (code == MPI_SUCCESS)
-        code = bind_reduction(&call, send, receive, sendbuf, recvbuf, count, datatype, op, true, true);
+    if (code != MPI_SUCCESS)
+        return tb_call_end(&call, code);
+    /* There is nobody before the first rank: what it gives as recvbuf does not matter, unless its data is there. */
+    bool takes = operation != TB_OPERATION_EXSCAN || call.comm->rank > 0 || sendbuf == MPI_IN_PLACE;
+    code = bind_reduction(&call, send, receive, sendbuf, recvbuf, count, datatype, op, true, takes);
     return tb_call_end(&call, code);
 }
 
@@ -124,8 +128,9 @@ static int bind_parts(struct tb_call *call, const struct tb_names *send, const s
             tb_call_data(call, in_place ? receive : send, TB_SYMBOL_IN, in_place ? recvbuf : sendbuf, total, datatype);
     if (code == MPI_SUCCESS)
         code = tb_call_data(call, receive, TB_SYMBOL_OUT, recvbuf, own, datatype);
-    if (code == MPI_SUCCESS)
-        code = tb_call_distinct(call, send, sendbuf, recvbuf, (uint64_t)total);
+    const struct tb_buffer *buffers = call->binding.buffers;
+    if (code == MPI_SUCCESS && !in_place)
+        code = tb_call_distinct(call, send, &buffers[TB_SYMBOL_IN], &buffers[TB_SYMBOL_OUT]);
     return code;
 }
 

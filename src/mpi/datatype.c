@@ -76,18 +76,58 @@ int tb_datatype_new(const char *call, const struct tb_type *type, bool permanent
     return MPI_SUCCESS;
 }
 
-void tb_datatype_free(struct tb_datatype *d)
+/* Takes a freed handle that nobody holds from its type. False: it is not one. tb_self is locked. */
+static bool handle_unlink(struct tb_datatype *d)
 {
     const struct tb_type *type = d->type;
-    tb_self_lock();
+    if (!d->freed || d->holders > 0)
+        return false;
     if (type->handle == (uintptr_t)d->head.value)
         set_handle(type, tb_list_empty(&d->same)
                              ? 0
                              : (uintptr_t)TB_CONTAINER(d->same.next, struct tb_datatype, same)->head.value);
     tb_list_remove(&d->same);
-    tb_self_unlock();
+    return true;
+}
+
+static void handle_give(struct tb_datatype *d)
+{
+    const struct tb_type *type = d->type;
     tb_handle_give(TB_OBJECT_TYPE, d);
     tb_type_release(type);
+}
+
+void tb_datatype_free(struct tb_datatype *d)
+{
+    tb_self_lock();
+    d->freed = true;
+    bool gone = handle_unlink(d);
+    tb_self_unlock();
+    if (gone)
+        handle_give(d);
+}
+
+/* Of the handles of a type it is the one that functions are given, which does not change while there are holders. */
+void tb_datatype_hold(const struct tb_type *type)
+{
+    tb_self_lock();
+    struct tb_datatype *d = find_derived((MPI_Datatype)type->handle);
+    if (d != NULL)
+        d->holders++;
+    tb_self_unlock();
+}
+
+void tb_datatype_let_go(const struct tb_type *type)
+{
+    tb_self_lock();
+    struct tb_datatype *d = find_derived((MPI_Datatype)type->handle);
+    TB_ASSERT(d == NULL || d->holders > 0);
+    if (d != NULL)
+        d->holders--;
+    bool gone = d != NULL && handle_unlink(d);
+    tb_self_unlock();
+    if (gone)
+        handle_give(d);
 }
 
 const char *tb_type_label(const struct tb_type *type)
@@ -148,6 +188,8 @@ int tb_mpi_Type_free(MPI_Datatype *datatype)
     if (type == NULL)
         return tb_raise_type(NULL, call, 1, "datatype", *datatype);
     struct tb_datatype *d = find_derived(*datatype);
+    if (d != NULL && d->freed)
+        return tb_raise_argument(NULL, MPI_ERR_TYPE, call, 1, "datatype", "the datatype has been freed");
     if (d == NULL || d->permanent)
         return tb_raise_argument(NULL, MPI_ERR_TYPE, call, 1, "datatype", "%s is predefined and cannot be freed",
                                  tb_type_label(type));

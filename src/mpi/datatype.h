@@ -1,7 +1,8 @@
 /* Datatypes as the MPI calls see them. A predefined type is found in a table by its handle. For every other handle
  * there is a struct tb_datatype, which holds a struct tb_type of the data layer and what the program has attached; it
- * lives until MPI_Type_free, while the type itself lives until the last request, handle or other type that uses it is
- * gone. Any thread may look one up; one thread at a time may name it, commit it or attach to it. */
+ * lives until MPI_Type_free, or a little longer if reduction functions of the program will still be given the handle;
+ * the type itself lives until the last request, handle or other type that uses it is gone. Any thread may look one up;
+ * one thread at a time may name it, commit it or attach to it. */
 #ifndef TB_MPI_DATATYPE_H
 #define TB_MPI_DATATYPE_H
 
@@ -12,7 +13,9 @@ struct tb_datatype {
     struct tb_handle head;      /* zero for the predefined ones */
     const struct tb_type *type; /* held */
     bool permanent;             /* the program cannot free it */
-    bool named;                 /* `name` was set, which overrides the name of a predefined type */
+    bool freed;                 /* the program has done so; it is held, see tb_datatype_hold */
+    uint32_t holders;
+    bool named; /* `name` was set, which overrides the name of a predefined type */
     struct tb_attributes attributes;
     struct tb_list same; /* ring of all handles of the same type */
     char name[MPI_MAX_OBJECT_NAME];
@@ -53,6 +56,11 @@ struct tb_datatype *tb_datatype_find(MPI_Datatype datatype);
  * released. */
 int tb_datatype_new(const char *call, const struct tb_type *type, bool permanent, MPI_Datatype *handle);
 void tb_datatype_free(struct tb_datatype *datatype);
+/* As long as a reduction with a function of the program may go on, the handle that the function is given stays one,
+ * whatever the program frees meanwhile. Types without users, such as the predefined ones, need that not. The type
+ * itself must be kept for as long. */
+void tb_datatype_hold(const struct tb_type *type);
+void tb_datatype_let_go(const struct tb_type *type);
 
 static inline struct tb_bearer tb_datatype_bearer(MPI_Datatype handle, struct tb_datatype *datatype)
 {

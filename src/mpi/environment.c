@@ -1,4 +1,5 @@
 /* The environment (MPI-5.0, chapter 9): versions, names, clocks, memory. Most of it works at any time. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 #include "mpi/comm.h"
 #include "mpi/face_decls.h"
 #include "mpi/info.h"
+
+#define CACHE_LINE 64u
 
 /* A null pointer in a call that is allowed at any time. */
 static int null_pointer(const char *call, int position, const char *name)
@@ -101,6 +104,19 @@ int tb_mpi_Pcontrol(const int level)
     return MPI_SUCCESS;
 }
 
+/* The alignment of allocated memory: what the program asks for, where that is a power of two and more than a cache
+ * line. */
+static size_t alignment_of(const struct tb_info *info)
+{
+    const char *value = info != NULL ? tb_info_value(info, "mpi_minimum_memory_alignment") : NULL;
+    char *end = NULL;
+    errno = 0;
+    unsigned long long wanted = value != NULL ? strtoull(value, &end, 10) : 0;
+    bool valid =
+        value != NULL && *value >= '1' && *value <= '9' && *end == 0 && errno == 0 && (wanted & (wanted - 1)) == 0;
+    return valid && wanted > CACHE_LINE ? (size_t)wanted : CACHE_LINE;
+}
+
 int tb_mpi_Alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
 {
     static const char call[] = "MPI_Alloc_mem";
@@ -109,8 +125,11 @@ int tb_mpi_Alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
         return tb_raise_argument(NULL, MPI_ERR_ARG, call, 1, "size", "%lld is negative", (long long)size);
     if (baseptr == NULL)
         return tb_raise_null(NULL, call, 3, "baseptr");
+    const struct tb_info *i = info == MPI_INFO_NULL ? NULL : tb_info_find(info);
+    if (info != MPI_INFO_NULL && i == NULL)
+        return tb_raise_info(NULL, call, 2, info);
     void *memory = NULL;
-    if (posix_memalign(&memory, 64, size > 0 ? (size_t)size : 1) != 0)
+    if (posix_memalign(&memory, alignment_of(i), size > 0 ? (size_t)size : 1) != 0)
         return tb_raise(NULL, MPI_ERR_NO_MEM, call, "out of memory for %lld bytes", (long long)size);
     *(void **)baseptr = memory;
     return MPI_SUCCESS;

@@ -155,6 +155,35 @@ int tb_error_code(int class, const char *call, const char *format, ...)
     return code;
 }
 
+/* The story of a code; NULL if it has none, or if it is too old. The book is locked. */
+static struct story *story_of(int code)
+{
+    struct tb_error_book *book = tb_self.errors;
+    if (book == NULL || code <= 0 || (code & TB_ERROR_TOLD) == 0)
+        return NULL;
+    struct story *story = &book->stories[(uint32_t)code >> 8 & (TB_ERROR_STORIES - 1)];
+    return story->code == code ? story : NULL;
+}
+
+void tb_error_add_detail(int code, const char *call, const char *detail)
+{
+    pthread_mutex_lock(&tb_self.error_lock);
+    struct story *story = story_of(code);
+    size_t n = strlen(call), more = strlen(detail) + 2;
+    if (story != NULL && strncmp(story->text, call, n) == 0 && strncmp(story->text + n, ": ", 2) == 0) {
+        char *at = story->text + n + 2;
+        size_t length = strlen(at), room = sizeof story->text - 1 - n - 2;
+        TB_ASSERT(more <= room);
+        if (length > room - more)
+            length = room - more;
+        memmove(at + more, at, length);
+        at[more + length] = 0;
+        memcpy(at, detail, more - 2);
+        memcpy(at + more - 2, ": ", 2);
+    }
+    pthread_mutex_unlock(&tb_self.error_lock);
+}
+
 int tb_error_class_of(int error)
 {
     switch (error) {
@@ -210,12 +239,11 @@ int tb_error_class(int code)
 void tb_error_text(int code, char text[MPI_MAX_ERROR_STRING])
 {
     pthread_mutex_lock(&tb_self.error_lock);
-    const struct tb_error_book *book = tb_self.errors;
     const struct added *added = added_find(code);
+    const struct story *story = story_of(code);
     const char *source = NULL;
     if (code > 0 && (code & TB_ERROR_TOLD) != 0) {
-        const struct story *story = book ? &book->stories[(uint32_t)code >> 8 & (TB_ERROR_STORIES - 1)] : NULL;
-        source = story != NULL && story->code == code ? story->text : class_text(code & 0xff);
+        source = story != NULL ? story->text : class_text(code & 0xff);
     } else if (added != NULL) {
         source = added->text != NULL ? added->text : "";
     } else {

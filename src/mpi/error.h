@@ -42,6 +42,9 @@ static inline void tb_require_active(const char *call)
 
 /* Makes a code with a story, without raising it. */
 int tb_error_code(int class, const char *call, const char *format, ...) __attribute__((format(printf, 3, 4), cold));
+/* Adds to the story of a code that was made in `call` what it is about: "MPI_Waitall: <detail>: ...". A code without a
+ * story stays as it is. */
+void tb_error_add_detail(int code, const char *call, const char *detail) __attribute__((cold));
 /* Calls the error handler with a code that was made before; returns the code. */
 int tb_raise_code(struct tb_comm *comm, int code) __attribute__((cold));
 /* The class that fits an error of the layers below. */

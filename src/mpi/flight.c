@@ -17,12 +17,18 @@ static bool flight_buffer(const struct tb_flight *f, uint32_t i, const struct tb
     return true;
 }
 
+/* Whether a function of the program will be given handles of its types. */
+static bool flight_shows(const struct tb_flight *f)
+{
+    return f->binding.op != NULL && f->binding.op->code == TB_OP_USER;
+}
+
 static void flight_hold(const struct tb_flight *f)
 {
     const struct tb_buffer *buffer;
     for (uint32_t i = 0; flight_buffer(f, i, &buffer); i++)
-        if (buffer->type != NULL)
-            tb_type_keep(buffer->type);
+        if (buffer->type != NULL && tb_type_keep(buffer->type) != NULL && flight_shows(f))
+            tb_datatype_hold(buffer->type);
     if (f->binding.op != NULL)
         tb_op_hold(f->binding.op);
 }
@@ -32,8 +38,11 @@ static void flight_let_go(const struct tb_flight *f)
 {
     const struct tb_buffer *buffer;
     for (uint32_t i = 0; flight_buffer(f, i, &buffer); i++)
-        if (buffer->type != NULL && __atomic_load_n((const uint32_t *)&buffer->type->users, __ATOMIC_RELAXED) > 0)
+        if (buffer->type != NULL && __atomic_load_n((const uint32_t *)&buffer->type->users, __ATOMIC_RELAXED) > 0) {
+            if (flight_shows(f))
+                tb_datatype_let_go(buffer->type);
             tb_type_release(buffer->type);
+        }
     if (f->binding.op != NULL)
         tb_op_drop(f->binding.op);
 }

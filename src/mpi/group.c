@@ -353,21 +353,25 @@ static int from_ranges(const char *call, MPI_Group group, int n, int ranges[][3]
         return out_of_memory(call);
     int64_t count = 0;
     for (int i = 0; i < n; i++) {
-        int64_t first = ranges[i][0], last = ranges[i][1], stride = ranges[i][2];
+        int64_t first = ranges[i][0], last = ranges[i][1], stride = ranges[i][2], steps = -1;
         const char *what = NULL;
+        if (stride > 0 ? last >= first : stride < 0 && last <= first) {
+            steps = (last - first) / stride;
+            last = first + steps * stride; /* the end itself need not be met, nor be in the group */
+        }
         if (stride == 0)
             what = "its stride is 0";
         else if (first < 0 || first >= g->size || last < 0 || last >= g->size)
             what = "its ends are not in the group";
-        else if ((last - first) / stride + 1 > g->size - count)
+        else if (steps + 1 > g->size - count)
             what = "it names a rank twice";
         if (what != NULL) {
             free(list);
             return tb_raise_argument(NULL, stride == 0 ? MPI_ERR_ARG : MPI_ERR_RANK, call, 3, "ranges", "range %d: %s",
                                      i, what);
         }
-        for (int64_t r = first; stride > 0 ? r <= last : r >= last; r += stride)
-            list[count++] = (int)r;
+        for (int64_t k = 0; k <= steps; k++)
+            list[count++] = (int)(first + k * stride);
     }
     return select_ranks(call, g, count, list, listed, newgroup);
 }

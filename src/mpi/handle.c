@@ -26,14 +26,36 @@ static struct tb_handle *table_grow(struct tb_table *table, size_t size)
         table->free = head;
     }
     __atomic_store_n(&table->chunks[chunk], objects, __ATOMIC_RELEASE);
-    table->made += TB_TABLE_CHUNK;
+    __atomic_store_n(&table->made, table->made + TB_TABLE_CHUNK, __ATOMIC_RELEASE);
     return table->free;
 }
 
-void *tb_handle_take_raw(enum tb_object kind, size_t size)
+/* Whether threads may make and free objects of this kind at any level of threads. */
+static inline bool kind_anytime(enum tb_object kind)
+{
+    return __builtin_expect(kind == TB_OBJECT_INFO || kind == TB_OBJECT_ERRHANDLER, 0);
+}
+
+static inline void table_lock(enum tb_object kind)
+{
+    if (kind_anytime(kind))
+        pthread_mutex_lock(&tb_self.anytime_lock);
+    else
+        tb_self_lock();
+}
+
+static inline void table_unlock(enum tb_object kind)
+{
+    if (kind_anytime(kind))
+        pthread_mutex_unlock(&tb_self.anytime_lock);
+    else
+        tb_self_unlock();
+}
+
+/* The table is locked. */
+static inline struct tb_handle *table_take(enum tb_object kind, size_t size)
 {
     struct tb_table *table = &tb_self.tables[kind];
-    tb_self_lock();
     struct tb_handle *head = table->free;
     if (__builtin_expect(head == NULL, 0))
         head = table_grow(table, size);
@@ -43,13 +65,22 @@ void *tb_handle_take_raw(enum tb_object kind, size_t size)
         head->generation = (head->generation + 1) & GENERATION_LAST;
         head->value = (uint64_t)kind << 56 | (uint64_t)head->generation << 32 | head->index;
     }
+    return head;
+}
+
+void *tb_handle_take_raw(enum tb_object kind, size_t size)
+{
+    tb_self_lock();
+    struct tb_handle *head = table_take(kind, size);
     tb_self_unlock();
     return head;
 }
 
 void *tb_handle_take(enum tb_object kind, size_t size)
 {
-    char *object = tb_handle_take_raw(kind, size);
+    table_lock(kind);
+    char *object = (char *)table_take(kind, size);
+    table_unlock(kind);
     if (object != NULL)
         memset(object + sizeof(struct tb_handle), 0, size - sizeof(struct tb_handle));
     return object;
@@ -60,7 +91,7 @@ void tb_handle_give(enum tb_object kind, void *object)
     struct tb_table *table = &tb_self.tables[kind];
     struct tb_handle *head = object;
     TB_ASSERT(head->value >> 56 == (uint64_t)kind);
-    tb_self_lock();
+    table_lock(kind);
     head->value = 0;
     table->used--;
     /* When generations start over, an old handle could be taken for a new one. Only requests are so many and live so
@@ -69,14 +100,14 @@ void tb_handle_give(enum tb_object kind, void *object)
         head->next = table->free;
         table->free = head;
     }
-    tb_self_unlock();
+    table_unlock(kind);
 }
 
 void *tb_handle_at(enum tb_object kind, size_t size, uint32_t index)
 {
     const struct tb_table *table = &tb_self.tables[kind];
     uint32_t at = index - TB_HANDLE_FIRST;
-    if (index < TB_HANDLE_FIRST || at >= table->made)
+    if (index < TB_HANDLE_FIRST || at >= __atomic_load_n(&table->made, __ATOMIC_ACQUIRE))
         return NULL;
     struct tb_handle *head =
         (struct tb_handle *)(void *)((char *)table->chunks[at / TB_TABLE_CHUNK] + (at % TB_TABLE_CHUNK) * size);

@@ -116,12 +116,15 @@ static void generations_do_not_start_over(void **state)
     tb_handle_give(TB_OBJECT_REQUEST, r);
 }
 
-enum { THREADS = 4, ROUNDS = 2000, HELD = 20 };
+enum { THREADS = 4, ROUNDS = 50000, HELD = 20 };
+
+static pthread_barrier_t begin;
 
 static void *take_and_give(void *context)
 {
     struct thing *held[HELD] = {NULL};
     uint64_t mark = (uint64_t)(uintptr_t)context;
+    pthread_barrier_wait(&begin);
     for (int i = 0; i < ROUNDS; i++) {
         struct thing **place = &held[(i * 7) % HELD];
         if (*place != NULL) {
@@ -141,6 +144,7 @@ static void *take_and_give(void *context)
 static void threads_share_a_table(void **state)
 {
     pthread_t threads[THREADS];
+    pthread_barrier_init(&begin, NULL, THREADS);
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, (void *)(i + 1)), 0);
     for (int i = 0; i < THREADS; i++) {
@@ -148,15 +152,28 @@ static void threads_share_a_table(void **state)
         pthread_join(threads[i], &story);
         assert_null(story);
     }
+    pthread_barrier_destroy(&begin);
     assert_int_equal(tb_self.tables[TB_OBJECT_ERRHANDLER].used, 0);
+}
+
+/* Also when the process says that it is not threaded: error handlers may be freed by any thread at any time. */
+static void threads_share_a_table_at_any_level(void **state)
+{
+    tb_self.single = true;
+    threads_share_a_table(state);
+    tb_self.single = false;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(handles_are_told_apart),           cmocka_unit_test(new_objects_are_empty),
-        cmocka_unit_test(many_objects_stay_where_they_are), cmocka_unit_test(integers_name_the_same_objects),
-        cmocka_unit_test(generations_do_not_start_over),    cmocka_unit_test(threads_share_a_table),
+        cmocka_unit_test(handles_are_told_apart),
+        cmocka_unit_test(new_objects_are_empty),
+        cmocka_unit_test(many_objects_stay_where_they_are),
+        cmocka_unit_test(integers_name_the_same_objects),
+        cmocka_unit_test(generations_do_not_start_over),
+        cmocka_unit_test(threads_share_a_table),
+        cmocka_unit_test(threads_share_a_table_at_any_level),
     };
     return cmocka_run_group_tests_name("handle", tests, NULL, NULL);
 }

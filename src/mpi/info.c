@@ -1,15 +1,29 @@
 /* Info objects (MPI-5.0, chapter 10). */
 #include "mpi/info.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mpi/comm.h"
 #include "mpi/face_decls.h"
 
 /* ---- objects -------------------------------------------------------------------------------------------------------
- */
+ *
+ * What is in an object is read and changed under a lock, whatever the level of threads (MPI-5.0, 12.4.1). No error is
+ * raised meanwhile, since error handlers may use info objects. */
+
+static void contents_lock(void)
+{
+    pthread_mutex_lock(&tb_self.anytime_lock);
+}
+
+static void contents_unlock(void)
+{
+    pthread_mutex_unlock(&tb_self.anytime_lock);
+}
 
 struct tb_info *tb_info_new(void)
 {
@@ -42,7 +56,7 @@ static struct tb_info_pair *info_append(struct tb_info *info, const char *key)
     return pair;
 }
 
-int tb_info_put(struct tb_info *info, const char *key, const char *value)
+static int info_put(struct tb_info *info, const char *key, const char *value)
 {
     char *copy = strdup(value);
     struct tb_info_pair *pair = info_find(info, key);
@@ -57,6 +71,41 @@ int tb_info_put(struct tb_info *info, const char *key, const char *value)
     return TB_OK;
 }
 
+int tb_info_put(struct tb_info *info, const char *key, const char *value)
+{
+    contents_lock();
+    int error = info_put(info, key, value);
+    contents_unlock();
+    return error;
+}
+
+static bool info_remove(struct tb_info *info, const char *key)
+{
+    contents_lock();
+    struct tb_info_pair *pair = info_find(info, key);
+    if (pair != NULL) {
+        free(pair->key);
+        free(pair->value);
+        memmove(pair, pair + 1, (size_t)(&info->pairs[info->count] - (pair + 1)) * sizeof *pair);
+        info->count--;
+    }
+    contents_unlock();
+    return pair != NULL;
+}
+
+/* The length of a value, -1 if there is none. As much of it as fits goes into `text` of `room` bytes, with a null
+ * character; nothing if room is 0. */
+static int info_read(const struct tb_info *info, const char *key, char *text, size_t room)
+{
+    contents_lock();
+    const struct tb_info_pair *pair = info_find(info, key);
+    int length = pair != NULL ? (int)strlen(pair->value) : -1;
+    if (pair != NULL && room > 0)
+        snprintf(text, room, "%s", pair->value);
+    contents_unlock();
+    return length;
+}
+
 void tb_info_free(struct tb_info *info)
 {
     for (uint32_t i = 0; i < info->count; i++) {
@@ -67,32 +116,31 @@ void tb_info_free(struct tb_info *info)
     tb_handle_give(TB_OBJECT_INFO, info);
 }
 
-/* What is known about the start of this process. Made when first asked for and kept. */
+/* What is known about the start of this process, which is the same before MPI_Init, after it and after the end. Made
+ * when first asked for and kept. Levels of threads are not chosen at the start, so there is no thread_level. */
 static struct tb_info *info_environment(void)
 {
-    tb_self_lock();
-    struct tb_info *info = tb_self.environment;
-    tb_self_unlock();
-    if (info != NULL)
-        return info;
-    char text[32];
-    info = tb_info_new();
+    contents_lock();
+    struct tb_info *kept = tb_self.environment;
+    contents_unlock();
+    if (kept != NULL)
+        return kept;
+    struct tb_info *info = tb_info_new();
     if (info == NULL)
         return NULL;
-    if (tb_self_active()) {
-        snprintf(text, sizeof text, "%u", tb_self.job.size);
-        tb_info_put(info, "maxprocs", text);
-        tb_info_put(info, "host", tb_self.job.host);
-        const char *level = tb_self.thread_level == MPI_THREAD_MULTIPLE     ? "MPI_THREAD_MULTIPLE"
-                            : tb_self.thread_level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED"
-                            : tb_self.thread_level == MPI_THREAD_FUNNELED   ? "MPI_THREAD_FUNNELED"
-                                                                            : "MPI_THREAD_SINGLE";
-        tb_info_put(info, "thread_level", level);
-    }
-    tb_self_lock();
-    tb_self.environment = info;
-    tb_self_unlock();
-    return info;
+    const char *size = getenv("TOMBOLO_SIZE");
+    char host[HOST_NAME_MAX + 1] = "";
+    tb_info_put(info, "maxprocs", size != NULL ? size : "1");
+    if (gethostname(host, sizeof host - 1) == 0)
+        tb_info_put(info, "host", host);
+    contents_lock();
+    kept = tb_self.environment; /* another thread may have been as quick */
+    if (kept == NULL)
+        tb_self.environment = info;
+    contents_unlock();
+    if (kept != NULL)
+        tb_info_free(info);
+    return kept != NULL ? kept : info;
 }
 
 struct tb_info *tb_info_find(MPI_Info handle)
@@ -153,8 +201,10 @@ static int info_copy(const char *call, const struct tb_info *from, MPI_Info *new
 {
     struct tb_info *made = tb_info_new();
     int error = made == NULL ? TB_ERR_MEMORY : TB_OK;
+    contents_lock();
     for (uint32_t i = 0; error == TB_OK && i < from->count; i++)
-        error = tb_info_put(made, from->pairs[i].key, from->pairs[i].value);
+        error = info_put(made, from->pairs[i].key, from->pairs[i].value);
+    contents_unlock();
     if (error != TB_OK) {
         if (made != NULL)
             tb_info_free(made);
@@ -224,13 +274,8 @@ int tb_mpi_Info_delete(MPI_Info info, const char *key)
     int code = check_key(call, info, key, &i);
     if (code != MPI_SUCCESS)
         return code;
-    struct tb_info_pair *pair = info == MPI_INFO_ENV ? NULL : info_find(i, key);
-    if (pair == NULL)
+    if (info == MPI_INFO_ENV || !info_remove(i, key))
         return tb_raise_argument(NULL, MPI_ERR_INFO_NOKEY, call, 2, "key", "there is no key \"%s\"", key);
-    free(pair->key);
-    free(pair->value);
-    memmove(pair, pair + 1, (size_t)(&i->pairs[i->count] - (pair + 1)) * sizeof *pair);
-    i->count--;
     return MPI_SUCCESS;
 }
 
@@ -249,13 +294,10 @@ int tb_mpi_Info_get_string(MPI_Info info, const char *key, int *buflen, char *va
                             buflen == NULL ? "buflen"
                             : flag == NULL ? "flag"
                                            : "value");
-    const struct tb_info_pair *pair = info_find(i, key);
-    *flag = pair != NULL;
-    if (pair == NULL)
-        return MPI_SUCCESS;
-    if (*buflen > 0)
-        snprintf(value, (size_t)*buflen, "%s", pair->value);
-    *buflen = (int)strlen(pair->value) + 1;
+    int length = info_read(i, key, value, *buflen > 0 ? (size_t)*buflen : 0);
+    *flag = length >= 0;
+    if (length >= 0)
+        *buflen = length + 1;
     return MPI_SUCCESS;
 }
 
@@ -270,10 +312,7 @@ int tb_mpi_Info_get(MPI_Info info, const char *key, int valuelen, char *value, i
         return tb_raise_argument(NULL, MPI_ERR_ARG, call, 3, "valuelen", "%d is negative", valuelen);
     if (value == NULL || flag == NULL)
         return null_pointer(call, value == NULL ? 4 : 5, value == NULL ? "value" : "flag");
-    const struct tb_info_pair *pair = info_find(i, key);
-    *flag = pair != NULL;
-    if (pair != NULL)
-        snprintf(value, (size_t)valuelen + 1, "%s", pair->value);
+    *flag = info_read(i, key, value, (size_t)valuelen + 1) >= 0;
     return MPI_SUCCESS;
 }
 
@@ -286,10 +325,10 @@ int tb_mpi_Info_get_valuelen(MPI_Info info, const char *key, int *valuelen, int 
         return code;
     if (valuelen == NULL || flag == NULL)
         return null_pointer(call, valuelen == NULL ? 3 : 4, valuelen == NULL ? "valuelen" : "flag");
-    const struct tb_info_pair *pair = info_find(i, key);
-    *flag = pair != NULL;
-    if (pair != NULL)
-        *valuelen = (int)strlen(pair->value);
+    int length = info_read(i, key, NULL, 0);
+    *flag = length >= 0;
+    if (length >= 0)
+        *valuelen = length;
     return MPI_SUCCESS;
 }
 
@@ -300,7 +339,9 @@ int tb_mpi_Info_get_nkeys(MPI_Info info, int *nkeys)
         return tb_raise_info(NULL, "MPI_Info_get_nkeys", 1, info);
     if (nkeys == NULL)
         return null_pointer("MPI_Info_get_nkeys", 2, "nkeys");
+    contents_lock();
     *nkeys = (int)i->count;
+    contents_unlock();
     return MPI_SUCCESS;
 }
 
@@ -310,11 +351,16 @@ int tb_mpi_Info_get_nthkey(MPI_Info info, int n, char *key)
     const struct tb_info *i = tb_info_find(info);
     if (i == NULL)
         return tb_raise_info(NULL, call, 1, info);
-    if (n < 0 || (uint32_t)n >= i->count)
-        return tb_raise_argument(NULL, MPI_ERR_ARG, call, 2, "n", "there are %u keys, so %d is none", i->count, n);
     if (key == NULL)
         return null_pointer(call, 3, "key");
-    snprintf(key, MPI_MAX_INFO_KEY, "%s", i->pairs[n].key);
+    contents_lock();
+    uint32_t count = i->count;
+    bool found = n >= 0 && (uint32_t)n < count;
+    if (found)
+        snprintf(key, MPI_MAX_INFO_KEY, "%s", i->pairs[n].key);
+    contents_unlock();
+    if (!found)
+        return tb_raise_argument(NULL, MPI_ERR_ARG, call, 2, "n", "there are %u keys, so %d is none", count, n);
     return MPI_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 /* Info objects: keys and values in the order in which they were first set. An object belongs to the program that made
- * it; one thread at a time uses it. */
+ * it. MPI's calls on them may be made by several threads at a time, whatever the level of threads; within the library
+ * one thread at a time uses an object. */
 #ifndef TB_MPI_INFO_H
 #define TB_MPI_INFO_H
 

@@ -189,7 +189,8 @@ static void after_fork(void)
 {
     if (tb_self.state == TB_STATE_ACTIVE)
         tb_self.state = TB_STATE_FORKED;
-    pthread_mutex_init(&tb_self.mpit_lock, NULL); /* another thread may have held it */
+    pthread_mutex_init(&tb_self.mpit_lock, NULL); /* another thread may have held them */
+    pthread_mutex_init(&tb_self.anytime_lock, NULL);
     tb_self.world = tb_self.self = NULL;
 }
 

@@ -147,9 +147,6 @@ static int exchange(const struct tb_form *form, enum tb_operation operation, con
         code = tb_call_data(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
     if (code == MPI_SUCCESS)
         code = tb_call_data(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype);
-    if (code == MPI_SUCCESS)
-        code = tb_call_distinct(&call, &send, sendbuf, recvbuf,
-                                tb_buffer_bytes(&call.binding.buffers[TB_SYMBOL_IN]) * call.what.target_count);
     return tb_call_end(&call, code);
 }
 
@@ -184,20 +181,17 @@ int tb_mpi_Neighbor_allgatherv(const struct tb_form *form, const void *sendbuf, 
     return tb_call_end(&call, code);
 }
 
-/* Blocks of different sizes on both sides. */
+/* Blocks of different sizes on both sides, often in one array: what comes in are the borders of what goes out. */
 static int exchange_vectors(const struct tb_form *form, const struct tb_names *send_names,
                             const struct tb_names *receive_names, enum tb_operation operation,
                             const struct tb_vector *send, const struct tb_vector *receive, MPI_Comm comm)
 {
     struct tb_call call;
-    uint64_t sent = 0;
     int code = open_call(&call, form, send_names, operation, comm);
     if (code == MPI_SUCCESS)
-        code = tb_call_vector(&call, send_names, TB_SYMBOL_IN, send, &sent);
+        code = tb_call_vector(&call, send_names, TB_SYMBOL_IN, send, NULL);
     if (code == MPI_SUCCESS)
         code = tb_call_vector(&call, receive_names, TB_SYMBOL_OUT, receive, NULL);
-    if (code == MPI_SUCCESS)
-        code = tb_call_distinct(&call, send_names, send->buffer, receive->buffer, sent);
     return tb_call_end(&call, code);
 }
 

@@ -63,7 +63,8 @@ struct tb_self {
     pthread_mutex_t error_lock;
     struct tb_mpit *mpit; /* tool.c: what tools use; NULL: nothing yet */
     pthread_mutex_t mpit_lock;
-    pthread_mutex_t lock; /* of the tables and whatever says so */
+    pthread_mutex_t lock;         /* of the tables and whatever says so */
+    pthread_mutex_t anytime_lock; /* handle.c, info.c: of objects that threads may share at any level of threads */
     struct tb_table tables[TB_OBJECT_COUNT];
 };
 

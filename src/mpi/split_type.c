@@ -61,7 +61,7 @@ static enum tb_resource widest_difference(const int64_t (*all)[TB_RESOURCE_COUNT
     return TB_RESOURCE_COUNT;
 }
 
-/* The ranks find out together by what they can be split. */
+/* The ranks, all of which ask for it, find out together by what they can be split. */
 static int unguided_color(struct tb_comm *comm, struct tb_info *info, int64_t *color)
 {
     struct tb_comm *local = comm->inter ? comm->local : comm;
@@ -81,6 +81,23 @@ static int unguided_color(struct tb_comm *comm, struct tb_info *info, int64_t *c
     return error;
 }
 
+/* Of those who ask for it. The others, with MPI_UNDEFINED, do not know what these do: they are in one split, as with
+ * every other type, and what follows is among those that it leaves. */
+static int unguided_split(struct tb_comm *comm, int key, struct tb_info *info, struct tb_comm **made)
+{
+    struct tb_comm *asking;
+    int64_t color = TB_COLOR_NONE;
+    *made = NULL;
+    int error = tb_split(comm, 0, 0, &asking);
+    if (error < 0 || asking == NULL)
+        return error;
+    error = unguided_color(asking, info, &color);
+    if (error == TB_OK)
+        error = tb_split(asking, color, key, made);
+    tb_comm_release(asking);
+    return error;
+}
+
 int tb_mpi_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm)
 {
     static const char call[] = "MPI_Comm_split_type";
@@ -94,7 +111,7 @@ int tb_mpi_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info
     if (newcomm == NULL)
         return tb_raise_null(c, call, 5, "newcomm");
     int64_t color = TB_COLOR_NONE;
-    int error = TB_OK;
+    bool unguided = false;
     switch (split_type) {
     case MPI_UNDEFINED:
         break;
@@ -106,14 +123,14 @@ int tb_mpi_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info
         color = guided_color(i, split_type == MPI_COMM_TYPE_RESOURCE_GUIDED);
         break;
     case MPI_COMM_TYPE_HW_UNGUIDED:
-        error = unguided_color(c, info == MPI_INFO_ENV ? NULL : (struct tb_info *)i, &color);
+        unguided = true;
         break;
     default:
         return tb_raise_argument(c, MPI_ERR_ARG, call, 2, "split_type", "%d is none of the standard's MPI_COMM_TYPE_",
                                  split_type);
     }
-    if (error == TB_OK)
-        error = tb_split(c, color, key, &made);
+    int error = unguided ? unguided_split(c, key, info == MPI_INFO_ENV ? NULL : (struct tb_info *)i, &made)
+                         : tb_split(c, color, key, &made);
     if (error < 0)
         return tb_raise_below(c, error, call);
     if (made != NULL && i != NULL)

@@ -219,38 +219,52 @@ int tb_mpi_Testany(int count, MPI_Request array_of_requests[], int *indx, int *f
 
 /* What the calls with many statuses gather while they collect. */
 struct harvest {
-    int code;             /* MPI_SUCCESS or MPI_ERR_IN_STATUS */
-    struct tb_comm *comm; /* of the first that failed; held */
+    int code;             /* of the first that failed, as in its status; or MPI_SUCCESS */
+    struct tb_comm *comm; /* of that one; held */
 };
 
-static void harvest(struct harvest *h, struct tb_pending *p, MPI_Request *handle, MPI_Status *status, const char *call)
+/* Request `index` of the array has failed. */
+static __attribute__((cold)) void harvest_failure(struct harvest *h, struct tb_comm *comm, int index, int code,
+                                                  const char *call)
+{
+    char detail[32];
+    snprintf(detail, sizeof detail, "request %d", index);
+    tb_error_add_detail(code, call, detail);
+    if (h->code != MPI_SUCCESS)
+        return;
+    h->code = code;
+    h->comm = comm;
+    if (comm != NULL)
+        tb_comm_hold(comm);
+}
+
+static void harvest(struct harvest *h, struct tb_pending *p, int index, MPI_Request *handle, MPI_Status *status,
+                    const char *call)
 {
     int code = tb_pending_collect(p, status, call);
-    if (__builtin_expect(code != MPI_SUCCESS && h->code == MPI_SUCCESS, 0)) {
-        h->code = MPI_ERR_IN_STATUS;
-        h->comm = p->comm;
-        if (h->comm != NULL)
-            tb_comm_hold(h->comm);
-    }
+    if (__builtin_expect(code != MPI_SUCCESS, 0))
+        harvest_failure(h, p->comm, index, code, call);
     if (handle != NULL) {
         int freed = tb_pending_retire(p, handle);
         if (freed != MPI_SUCCESS && code == MPI_SUCCESS) {
             code = freed;
-            h->code = MPI_ERR_IN_STATUS;
+            harvest_failure(h, NULL, index, code, call);
         }
     }
     if (status != MPI_STATUS_IGNORE)
         status->MPI_ERROR = code;
 }
 
+/* The error handler is given the code that is in the status (MPI-5.0, 9.3.1), which also says more than that there is
+ * one; the caller gets MPI_ERR_IN_STATUS. */
 static int harvest_end(struct harvest *h)
 {
-    if (__builtin_expect(h->code != MPI_SUCCESS, 0)) {
-        tb_raise_code(h->comm, h->code);
-        if (h->comm != NULL)
-            tb_comm_release(h->comm);
-    }
-    return h->code;
+    if (__builtin_expect(h->code == MPI_SUCCESS, 1))
+        return MPI_SUCCESS;
+    tb_raise_code(h->comm, h->code);
+    if (h->comm != NULL)
+        tb_comm_release(h->comm);
+    return MPI_ERR_IN_STATUS;
 }
 
 static int finish_all(int count, MPI_Request requests[], MPI_Status statuses[], const char *call)
@@ -263,7 +277,7 @@ static int finish_all(int count, MPI_Request requests[], MPI_Status statuses[], 
         if (p == NULL)
             empty_status(status);
         else
-            harvest(&h, p, &requests[i], status, call);
+            harvest(&h, p, i, &requests[i], status, call);
     }
     return harvest_end(&h);
 }
@@ -307,7 +321,7 @@ static int finish_some(const struct set *set, MPI_Request requests[], int *outco
         if (p == NULL || !tb_pending_done(p))
             continue;
         indices[n] = i;
-        harvest(&h, p, requests != NULL ? &requests[i] : NULL,
+        harvest(&h, p, i, requests != NULL ? &requests[i] : NULL,
                 statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[n], call);
         n++;
     }
@@ -405,7 +419,7 @@ int tb_mpi_Request_get_status_all(int count, const MPI_Request array_of_requests
         if (p == NULL)
             empty_status(status);
         else
-            harvest(&h, p, NULL, status, call);
+            harvest(&h, p, i, NULL, status, call);
     }
     return harvest_end(&h);
 }

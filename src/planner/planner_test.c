@@ -214,6 +214,24 @@ static void rules_have_conditions(void **state)
     assert_non_null(strstr(tb_error_story(), "here:5:"));
 }
 
+/* The call of exactly as many bytes as a rule names is told apart rightly, whatever its class is. */
+static void bounds_mean_the_call(void **state)
+{
+    static const uint64_t sizes[] = {1, 5, 100, 1000, 65535, 65536, 65537, 100000, 1000000, (1ull << 40) + 1};
+    static const struct {
+        const char *sign;
+        bool holds;
+    } rows[] = {{"<", false}, {"<=", true}, {"=", true}, {">=", true}, {">", false}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+            char text[64];
+            struct tb_collective c = call(TB_OPERATION_BCAST, 4, sizes[i]);
+            snprintf(text, sizeof text, "bcast bytes%s%llu linear", rows[k].sign, (unsigned long long)sizes[i]);
+            struct tb_choice choice = choose_with("rules", text, &together, &c);
+            assert_int_equal(choice.reason == TB_REASON_RULE, rows[k].holds);
+        }
+}
+
 static void rules_are_read_from_a_file(void **state)
 {
     char path[] = "/tmp/tombolo-rules-XXXXXX";
@@ -421,6 +439,7 @@ int main(void)
         cmocka_unit_test(parameters_go_before_the_model),
         cmocka_unit_test(wrong_names_are_told),
         cmocka_unit_test(rules_have_conditions),
+        cmocka_unit_test(bounds_mean_the_call),
         cmocka_unit_test(rules_are_read_from_a_file),
         cmocka_unit_test_setup_teardown(other_arguments_are_other_programs, desk_open, desk_close),
         cmocka_unit_test_setup_teardown(a_program_is_found_again, desk_open, desk_close),

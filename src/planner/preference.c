@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/choice.h"
+
 #define RULES_BYTES 4000u /* of a file of rules without its comments */
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
@@ -195,22 +197,25 @@ int tb_rules_read(struct tb_rules *rules, const char *text, const char *file)
     return TB_OK;
 }
 
+/* A choice is made for a whole class of sizes, so a bound stands for its class. */
 static bool condition_holds(const struct tb_condition *c, uint64_t ranks, uint64_t hosts, uint64_t bytes)
 {
-    uint64_t value = c->what == TB_CONDITION_RANKS ? ranks : c->what == TB_CONDITION_HOSTS ? hosts : bytes;
+    bool of_size = c->what == TB_CONDITION_BYTES;
+    uint64_t value = of_size ? tb_size_class(bytes) : c->what == TB_CONDITION_RANKS ? ranks : hosts;
+    uint64_t than = of_size ? tb_size_class(c->than) : c->than;
     switch (c->how) {
     case TB_CONDITION_BELOW:
-        return value < c->than;
+        return value < than;
     case TB_CONDITION_UPTO:
-        return value <= c->than;
+        return value <= than;
     case TB_CONDITION_FROM:
-        return value >= c->than;
+        return value >= than;
     case TB_CONDITION_ABOVE:
-        return value > c->than;
+        return value > than;
     case TB_CONDITION_IS:
         break;
     }
-    return value == c->than;
+    return value == than;
 }
 
 const struct tb_preference *tb_rules_find(const struct tb_rules *rules, const struct tb_collective *c, uint32_t hosts,

@@ -312,7 +312,8 @@ static void run_all(int (*call)(const void *, void *, int, MPI_Datatype, MPI_Op,
         struct reduction r = reduction(k);
         clear(LARGEST);
         give(r.in_place ? out : in, r.ordered, r.count);
-        call(r.in_place ? MPI_IN_PLACE : in, out, r.count, r.type, r.op, comm);
+        /* A rank that gets nothing needs no room for it. */
+        call(r.in_place ? MPI_IN_PLACE : in, ranks > 0 || r.in_place ? out : NULL, r.count, r.type, r.op, comm);
         if (ranks > 0)
             take(out, r.ordered, ranks, 0, r.count);
     }
@@ -384,8 +385,8 @@ static const struct {
     {"allreduce", run_allreduce, "binomial binomial:2000 doubling halving ring ring:300 chain:1000 binary:3000 shm"},
     {"reduce_scatter", run_reduce_scatter, "linear pairwise halving butterfly"},
     {"reduce_scatter_block", run_reduce_scatter_block, "linear pairwise halving butterfly"},
-    {"scan", run_scan, "linear doubling chain chain:400"},
-    {"exscan", run_exscan, "linear doubling chain chain:400"},
+    {"scan", run_scan, "linear doubling chain chain:400 shm"},
+    {"exscan", run_exscan, "linear doubling chain chain:400 shm"},
 };
 
 /* On a communicator that prefers this one. */

@@ -153,6 +153,111 @@ static void sparse(int call)
     block_check(out, test_previous(), call, 3);
 }
 
+/* Given and taken in one array: in two halves, and in turns, by types that have each other's gaps. */
+static void one_array(int call)
+{
+    int counts[64], given[64], taken[64], given_bytes[64], taken_bytes[64], one = 1;
+    MPI_Datatype even, odd, second, types[64];
+    MPI_Type_create_indexed_block(1, 1, &one, MPI_INT, &second);
+    MPI_Type_create_resized(second, 0, 2 * sizeof(int), &odd);
+    MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &even);
+    MPI_Type_commit(&odd);
+    MPI_Type_commit(&even);
+    for (int rank = 0; rank < test_size; rank++) {
+        counts[rank] = 1;
+        given[rank] = rank;
+        taken[rank] = test_size + rank;
+        given_bytes[rank] = given[rank] * (int)sizeof(int);
+        taken_bytes[rank] = taken[rank] * (int)sizeof(int);
+        types[rank] = MPI_INT;
+    }
+    for (int way = 0; way < 3; way++, call++) {
+        int stride = way == 2 ? 2 : 1, first = way == 2 ? 1 : test_size;
+        for (int rank = 0; rank < test_size; rank++) {
+            block_fill(in + rank * stride, rank, call, 1);
+            in[first + rank * stride] = -7;
+        }
+        if (way == 0)
+            MPI_Alltoallv(in, counts, given, MPI_INT, in, counts, taken, MPI_INT, MPI_COMM_WORLD);
+        else if (way == 1)
+            MPI_Alltoallw(in, counts, given_bytes, types, in, counts, taken_bytes, types, MPI_COMM_WORLD);
+        else
+            MPI_Alltoall(in, 1, even, in, 1, odd, MPI_COMM_WORLD);
+        for (int rank = 0; rank < test_size; rank++) {
+            block_check(in + first + rank * stride, rank, call, 1);
+            CHECK_EQUAL(in[rank * stride], element(test_rank, rank, call, 0));
+        }
+    }
+    MPI_Type_free(&second);
+    MPI_Type_free(&odd);
+    MPI_Type_free(&even);
+}
+
+/* Displacements that are addresses. */
+static void absolute_displacements(int call)
+{
+    MPI_Count counts[64];
+    MPI_Aint given[64], taken[64];
+    MPI_Datatype types[64];
+    for (int rank = 0; rank < test_size; rank++) {
+        counts[rank] = 2;
+        types[rank] = MPI_INT;
+        block_fill(in + 3 * rank, rank, call, 2);
+        MPI_Get_address(in + 3 * rank, &given[rank]);
+        MPI_Get_address(out + 3 * rank, &taken[rank]);
+    }
+    test_clear(out, (size_t)test_size * 3 * sizeof(int));
+    MPI_Alltoallw_c(MPI_BOTTOM, counts, given, types, MPI_BOTTOM, counts, taken, types, MPI_COMM_WORLD);
+    for (int rank = 0; rank < test_size; rank++)
+        block_check(out + 3 * rank, rank, call, 2);
+}
+
+/* An int at an address; the next one stands behind it. */
+static MPI_Datatype absolute_type(const int *at)
+{
+    MPI_Datatype bare, type;
+    MPI_Aint place;
+    MPI_Get_address(at, &place);
+    MPI_Type_create_hindexed_block(1, 1, &place, MPI_INT, &bare);
+    MPI_Type_create_resized(bare, 0, sizeof(int), &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&bare);
+    return type;
+}
+
+/* Types with addresses, so that both buffers are MPI_BOTTOM and yet not the same. */
+static void absolute_types(int call)
+{
+    MPI_Datatype given = absolute_type(in), taken = absolute_type(out);
+    for (int rank = 0; rank < test_size; rank++)
+        block_fill(in + rank, rank, call, 1);
+    test_clear(out, (size_t)test_size * sizeof(int));
+    MPI_Alltoall(MPI_BOTTOM, 1, given, MPI_BOTTOM, 1, taken, MPI_COMM_WORLD);
+    for (int rank = 0; rank < test_size; rank++)
+        block_check(out + rank, rank, call, 1);
+    MPI_Type_free(&given);
+    MPI_Type_free(&taken);
+}
+
+/* The same blocks on both sides, and blocks that are nowhere. */
+static void errors_of_blocks(MPI_Comm comm)
+{
+    int counts[64], displs[64], bytes[64];
+    MPI_Datatype types[64];
+    for (int rank = 0; rank < test_size; rank++) {
+        counts[rank] = 1;
+        displs[rank] = rank;
+        bytes[rank] = rank * (int)sizeof(int);
+        types[rank] = MPI_INT;
+    }
+    CHECK_CLASS(MPI_Alltoallv(in, counts, displs, MPI_INT, in, counts, displs, MPI_INT, comm), MPI_ERR_BUFFER);
+    CHECK_CLASS(MPI_Alltoallw(in, counts, bytes, types, in, counts, bytes, types, comm), MPI_ERR_BUFFER);
+    CHECK_CLASS(MPI_Alltoallv(NULL, counts, displs, MPI_INT, out, counts, displs, MPI_INT, comm), MPI_ERR_BUFFER);
+    counts[0] = 0;
+    if (test_size > 1)
+        CHECK_CLASS(MPI_Alltoallw(in, counts, bytes, types, NULL, counts, bytes, types, comm), MPI_ERR_BUFFER);
+}
+
 static void errors(void)
 {
     MPI_Comm comm;
@@ -165,6 +270,7 @@ static void errors(void)
     CHECK_CLASS(MPI_Alltoallv(in, NULL, displs, MPI_INT, out, counts, displs, MPI_INT, comm), MPI_ERR_ARG);
     counts[0] = -1;
     CHECK_CLASS(MPI_Alltoallv(in, counts, displs, MPI_INT, out, counts, displs, MPI_INT, comm), MPI_ERR_COUNT);
+    errors_of_blocks(comm);
     MPI_Comm_free(&comm);
 }
 
@@ -187,6 +293,9 @@ int main(int argc, char **argv)
         transpose(rows);
     for (int i = 0; i < 20; i++)
         sparse(call++);
+    one_array(call);
+    absolute_displacements(call + 3);
+    absolute_types(call + 4);
     if (!test_peer())
         errors();
     free(in);

@@ -217,6 +217,8 @@ static void hints(void)
     MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &a);
     MPI_Comm_dup(a, &b);
     if (!test_peer()) {
+        expect_hint(MPI_COMM_WORLD, "mpi_memory_alloc_kinds", "system,mpi");
+        expect_hint(a, "mpi_memory_alloc_kinds", "system,mpi");
         expect_hint(a, key, "true");
         expect_hint(a, "something_else", NULL);
         expect_hint(b, key, "false"); /* since MPI 4.0 hints are not inherited */

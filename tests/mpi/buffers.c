@@ -32,7 +32,7 @@ static void automatic(int bytes)
 {
     void *detached = NULL;
     int size = -1;
-    MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0);
+    MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, test_peer() ? 0 : -bytes); /* the size does not matter */
     send_all(MPI_COMM_WORLD, bytes);
     MPI_Barrier(MPI_COMM_WORLD);
     receive_all(MPI_COMM_WORLD, bytes);
@@ -104,6 +104,46 @@ static void outlived(MPI_Comm comm)
     free(in);
 }
 
+/* The standard's circular buffer has room for all of these: C behind B, D where A was. */
+static void circular(MPI_Comm comm)
+{
+    enum { UNIT = 1 << 18, A = 4 * UNIT, B = 3 * UNIT, C = 2 * UNIT, D = 4 * UNIT };
+    static const int sizes[] = {A, B, C, D};
+    int room = 10 * UNIT + 4 * MPI_BSEND_OVERHEAD, me = -1, size = -1;
+    unsigned char *buffer = test_memory((size_t)room), *out = test_memory(A), *in = test_memory(A);
+    void *detached = NULL;
+    MPI_Comm_rank(comm, &me);
+    MPI_Comm_attach_buffer(comm, buffer, room);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 4; i++) {
+            test_fill(out, (size_t)sizes[i], (uint64_t)i);
+            MPI_Bsend(out, sizes[i], MPI_BYTE, me, i, comm);
+            if (i == 1)
+                MPI_Recv(in, A, MPI_BYTE, me, 0, comm, MPI_STATUS_IGNORE);
+        }
+        for (int i = 3; i > 0; i--) {
+            MPI_Recv(in, sizes[i], MPI_BYTE, me, i, comm, MPI_STATUS_IGNORE);
+            CHECK_DATA(in, (size_t)sizes[i], (uint64_t)i);
+        }
+    }
+    /* There is no more room than that of the buffer. */
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 4; i++) {
+        int code = MPI_Bsend(out, B, MPI_BYTE, me, i, comm);
+        if (!test_peer())
+            CHECK_CLASS(code, i < 3 ? MPI_SUCCESS : MPI_ERR_BUFFER);
+    }
+    for (int i = 0; i < 3; i++)
+        MPI_Recv(in, B, MPI_BYTE, me, i, comm, MPI_STATUS_IGNORE);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
+    MPI_Comm_detach_buffer(comm, &detached, &size);
+    CHECK(detached == buffer && size == room, "MPI_Comm_detach_buffer gave %p of %d bytes", detached, size);
+    CHECK(test_untouched(buffer + room, TEST_GUARD), "bytes behind the buffer were changed");
+    free(buffer);
+    free(out);
+    free(in);
+}
+
 int main(int argc, char **argv)
 {
     static const int lengths[] = {0, 8, 1000, 20000};
@@ -114,6 +154,9 @@ int main(int argc, char **argv)
         of_communicator(lengths[i], true);
     }
     MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_SELF, &comm);
+    circular(comm);
+    MPI_Comm_free(&comm);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     outlived(comm);
     return test_end();

@@ -211,13 +211,76 @@ static void truncation(int bytes)
 }
 
 static MPI_Comm handled_comm;
-static int handled_class, handled_count;
+static int handled_class, handled_code, handled_count;
 
 static void handle(MPI_Comm *comm, int *code, ...)
 {
     handled_comm = *comm;
+    handled_code = *code;
     MPI_Error_class(*code, &handled_class);
     handled_count++;
+}
+
+/* A call with many statuses: the second request has failed, the first is null. */
+static int collect(int way, MPI_Request requests[2], MPI_Status statuses[2], int *place)
+{
+    int flag = 0, count = 0, indices[2] = {-1, -1}, code = MPI_SUCCESS;
+    *place = way % 2;
+    switch (way) {
+    case 0:
+        code = MPI_Waitsome(2, requests, &count, indices, statuses);
+        break;
+    case 1:
+        code = MPI_Waitall(2, requests, statuses);
+        break;
+    case 2:
+        while (count == 0 && code == MPI_SUCCESS)
+            code = MPI_Testsome(2, requests, &count, indices, statuses);
+        break;
+    case 3:
+        while (!flag && code == MPI_SUCCESS)
+            code = MPI_Testall(2, requests, &flag, statuses);
+        break;
+    case 4:
+        while (count == 0 && code == MPI_SUCCESS)
+            code = MPI_Request_get_status_some(2, requests, &count, indices, statuses);
+        break;
+    default:
+        while (!flag && code == MPI_SUCCESS)
+            code = MPI_Request_get_status_all(2, requests, &flag, statuses);
+    }
+    CHECK(*place == 1 || (count == 1 && indices[0] == 1), "way %d: %d done, the first %d", way, count, indices[0]);
+    return code;
+}
+
+/* The caller is told to look at the statuses; the handler is given what stands there, which names call and request. */
+static void in_status(MPI_Comm comm)
+{
+    static const char *const calls[] = {
+        "MPI_Waitsome",
+        "MPI_Waitall",
+        "MPI_Testsome",
+        "MPI_Testall",
+        "MPI_Request_get_status_some",
+        "MPI_Request_get_status_all",
+    };
+    int values[2] = {1, 2}, got = 0, before = handled_count, place = 0;
+    for (int way = 0; way < 6; way++) {
+        MPI_Request send, requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+        MPI_Status statuses[2];
+        statuses[0].MPI_ERROR = statuses[1].MPI_ERROR = MPI_SUCCESS;
+        MPI_Irecv(&got, 1, MPI_INT, test_previous(), way, comm, &requests[1]);
+        MPI_Isend(values, 2, MPI_INT, test_next(), way, comm, &send);
+        int code = collect(way, requests, statuses, &place);
+        CHECK_EQUAL(code, MPI_ERR_IN_STATUS);
+        EXPECT(statuses[place].MPI_ERROR, MPI_ERR_TRUNCATE, calls[way], ": request 1: the message");
+        CHECK(handled_count == before + way + 1 && handled_comm == comm && handled_code == statuses[place].MPI_ERROR,
+              "way %d: the handler was called %d times, at last with code %d", way, handled_count - before,
+              handled_code);
+        if (requests[1] != MPI_REQUEST_NULL)
+            MPI_Request_free(&requests[1]);
+        MPI_Wait(&send, MPI_STATUS_IGNORE);
+    }
 }
 
 static void handlers(void)
@@ -253,8 +316,49 @@ static void handlers(void)
     MPI_Errhandler_free(&seen);
     CHECK_CLASS(MPI_Send(data, -1, MPI_BYTE, 0, 0, comm), MPI_ERR_COUNT);
     CHECK_EQUAL(handled_count, 3);
+    if (!test_peer())
+        in_status(copy);
     MPI_Comm_free(&copy);
     MPI_Comm_free(&comm);
+}
+
+/* Every rank of a range must be in the group, but its end need not be one of them. */
+static void ranges(void)
+{
+    MPI_Group all, some;
+    int n = test_size, size = -1, up[1][3] = {{0, n, n + 1}}, down[1][3] = {{n - 1, -1, -n - 1}};
+    int across[1][3] = {{0, n, n}}, below[1][3] = {{n - 1, -1, -n}}, still[1][3] = {{0, 0, 0}};
+    if (test_peer())
+        return;
+    MPI_Comm_group(world, &all);
+    CHECK_CLASS(MPI_Group_range_incl(all, 1, up, &some), MPI_SUCCESS);
+    MPI_Group_size(some, &size);
+    CHECK_EQUAL(size, 1);
+    MPI_Group_free(&some);
+    CHECK_CLASS(MPI_Group_range_excl(all, 1, down, &some), MPI_SUCCESS);
+    MPI_Group_size(some, &size);
+    CHECK_EQUAL(size, n - 1);
+    MPI_Group_free(&some);
+    EXPECT(MPI_Group_range_incl(all, 1, across, &some), MPI_ERR_RANK, "MPI_Group_range_incl", "ranges");
+    EXPECT(MPI_Group_range_excl(all, 1, below, &some), MPI_ERR_RANK, "MPI_Group_range_excl", "ranges");
+    EXPECT(MPI_Group_range_incl(all, 1, still, &some), MPI_ERR_ARG, "MPI_Group_range_incl", "stride");
+    MPI_Group_free(&all);
+}
+
+/* Memory whose info object is none, or asks for what cannot be. */
+static void memory(void)
+{
+    void *got = NULL;
+    MPI_Info info;
+    if (test_peer())
+        return;
+    EXPECT(MPI_Alloc_mem(10, (MPI_Info)(uintptr_t)0x1234567, &got), MPI_ERR_INFO, "MPI_Alloc_mem", "info");
+    EXPECT(MPI_Alloc_mem(-1, MPI_INFO_NULL, &got), MPI_ERR_ARG, "MPI_Alloc_mem", "size");
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpi_minimum_memory_alignment", "3");
+    CHECK_CLASS(MPI_Alloc_mem(10, info, &got), MPI_SUCCESS);
+    MPI_Free_mem(got);
+    MPI_Info_free(&info);
 }
 
 /* Classes and codes of the user. */
@@ -332,6 +436,8 @@ int main(int argc, char **argv)
     truncation(20000);
     truncation(400000);
     handlers();
+    ranges();
+    memory();
     added();
     foreign();
     unsupported();

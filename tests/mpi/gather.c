@@ -184,6 +184,58 @@ static void columns(int root, int rows, int call)
 /* ---- errors -------------------------------------------------------------------------------------------------------
  */
 
+/* Displacements that are addresses, and a block that stands between those that are taken. */
+static void absolute(int root, int call)
+{
+    MPI_Count wide[64];
+    MPI_Aint places[64];
+    for (int rank = 0; rank < test_size; rank++) {
+        wide[rank] = 2 * sizeof(int);
+        MPI_Get_address(all + 3 * rank, &places[rank]);
+    }
+    for (int way = 0; way < 3; way++, call++) {
+        all_clear(3 * test_size);
+        test_clear(mine, 2 * sizeof(int));
+        block_fill(mine, test_rank, call, 2);
+        if (way == 0)
+            MPI_Gatherv_c(mine, 2, MPI_INT, MPI_BOTTOM, wide, places, MPI_BYTE, root, MPI_COMM_WORLD);
+        else
+            MPI_Allgatherv_c(mine, 2, MPI_INT, MPI_BOTTOM, wide, places, MPI_BYTE, MPI_COMM_WORLD);
+        if (way == 2) {
+            test_clear(mine, 2 * sizeof(int));
+            MPI_Scatterv_c(MPI_BOTTOM, wide, places, MPI_BYTE, mine, 2, MPI_INT, root, MPI_COMM_WORLD);
+            CHECK(block_right(mine, test_rank, call, 2), "the block scattered from an address is wrong");
+        }
+        for (int rank = 0; rank < test_size && (way > 0 || test_rank == root); rank++)
+            CHECK(block_right(all + 3 * rank, rank, call, 2), "way %d: the block from rank %d is wrong", way, rank);
+    }
+}
+
+/* What is given stands in a gap of what is taken: at the same address, by another type. */
+static void in_gaps(int call)
+{
+    MPI_Datatype even, odd, second;
+    int one = 1, *own = all + 2 * test_rank;
+    MPI_Type_create_indexed_block(1, 1, &one, MPI_INT, &second);
+    MPI_Type_create_resized(second, 0, 2 * sizeof(int), &odd);
+    MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &even);
+    MPI_Type_commit(&odd);
+    MPI_Type_commit(&even);
+    all_clear(2 * test_size);
+    block_fill(own + 1, test_rank, call, 1);
+    MPI_Allgather(own, 1, odd, all, 1, even, MPI_COMM_WORLD);
+    for (int rank = 0; rank < test_size; rank++)
+        CHECK(block_right(all + 2 * rank, rank, call, 1), "the block from rank %d is wrong", rank);
+    all_clear(2 * test_size);
+    block_fill(own + 1, test_rank, ++call, 1);
+    MPI_Gather(own, 1, odd, all, 1, even, 0, MPI_COMM_WORLD);
+    for (int rank = 0; rank < test_size && test_rank == 0; rank++)
+        CHECK(block_right(all + 2 * rank, rank, call, 1), "the block from rank %d is wrong", rank);
+    MPI_Type_free(&second);
+    MPI_Type_free(&odd);
+    MPI_Type_free(&even);
+}
+
 static void errors(void)
 {
     MPI_Comm comm;
@@ -235,6 +287,8 @@ int main(int argc, char **argv)
         columns(root, root % 3 == 0 ? 500 : 3, call);
     }
     twins(call);
+    absolute(test_size - 1, call + 10);
+    in_gaps(call + 20);
     if (!test_peer())
         errors();
     free(mine);

@@ -3,6 +3,7 @@
  * usage: init [LEVEL]      single, funneled, serialized or multiple: MPI_Init_thread; without it, MPI_Init */
 #include "test.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +44,99 @@ static void expect_versions(void)
     CHECK_EQUAL(class, MPI_ERR_COUNT);
     MPI_Error_string(MPI_ERR_COUNT, text, &length);
     CHECK(length > 0 && length == (int)strlen(text), "the text of MPI_ERR_COUNT is \"%s\"", text);
+}
+
+/* Facts about the start of the process, which are the same at any time. */
+static void expect_start(void)
+{
+    static char first[MPI_MAX_INFO_VAL];
+    MPI_Info info, both[2] = {MPI_INFO_ENV};
+    MPI_Info_create_env(0, NULL, &info);
+    both[1] = info;
+    for (int i = 0; i < 2; i++) {
+        char value[MPI_MAX_INFO_VAL] = "";
+        int flag = 0, length = sizeof value;
+        MPI_Info_get_string(both[i], "maxprocs", &length, value, &flag);
+        CHECK(flag && atoi(value) > 0, "maxprocs is \"%s\"", value);
+        if (first[0] == 0)
+            snprintf(first, sizeof first, "%s", value);
+        CHECK(strcmp(value, first) == 0, "maxprocs was \"%s\" and is \"%s\"", first, value);
+        int initialized = 0, finalized = 0, size = 0;
+        MPI_Initialized(&initialized);
+        MPI_Finalized(&finalized);
+        if (initialized && !finalized) {
+            MPI_Comm_size(MPI_COMM_WORLD, &size);
+            CHECK_EQUAL(atoi(value), size);
+        }
+    }
+    MPI_Info_free(&info);
+}
+
+static MPI_Info shared_info;
+
+/* Info objects of one's own and a common one. */
+static void *use_info(void *argument)
+{
+    int me = (int)(intptr_t)argument;
+    char name[16], value[16];
+    snprintf(name, sizeof name, "key%d", me);
+    for (int i = 0; i < 3000; i++) {
+        MPI_Info own, copy;
+        int flag = 0, length = sizeof value, keys = -1;
+        snprintf(value, sizeof value, "%d", i);
+        MPI_Info_create(&own);
+        MPI_Info_set(own, name, value);
+        MPI_Info_set(shared_info, name, value);
+        MPI_Info_get_string(own, name, &length, value, &flag);
+        CHECK(flag && atoi(value) == i, "%s is \"%s\" in round %d of its own", name, value, i);
+        MPI_Info_dup(shared_info, &copy);
+        MPI_Info_get(copy, name, sizeof value - 1, value, &flag);
+        CHECK(flag && atoi(value) == i, "%s is \"%s\" in round %d of all", name, value, i);
+        MPI_Info_get_nkeys(own, &keys);
+        CHECK_EQUAL(keys, 1);
+        MPI_Info_delete(shared_info, name);
+        MPI_Info_free(&own);
+        MPI_Info_free(&copy);
+    }
+    return NULL;
+}
+
+/* These calls may be made by several threads at any time, whatever level of threads was asked for. */
+static void expect_threads(void)
+{
+    enum { THREADS = 3 };
+    pthread_t threads[THREADS];
+    int keys = -1;
+    if (test_peer())
+        return;
+    MPI_Info_create(&shared_info);
+    for (int i = 0; i < THREADS; i++)
+        test_need(pthread_create(&threads[i], NULL, use_info, (void *)(intptr_t)i) == 0, "no thread");
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    MPI_Info_get_nkeys(shared_info, &keys);
+    CHECK_EQUAL(keys, 0);
+    MPI_Info_free(&shared_info);
+}
+
+/* Memory is aligned as the program asks for. */
+static void expect_alignment(void)
+{
+    static const char *const wanted[] = {"16", "256", "4096", "1048576"};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && !test_peer(); i++) {
+        void *memory[8];
+        MPI_Info info;
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "mpi_minimum_memory_alignment", wanted[i]);
+        for (int k = 0; k < 8; k++) {
+            MPI_Alloc_mem(1000 + 333 * k, info, &memory[k]);
+            CHECK((uintptr_t)memory[k] % (uintptr_t)atoi(wanted[i]) == 0, "%p is not aligned to %s", memory[k],
+                  wanted[i]);
+        }
+        for (int k = 0; k < 8; k++)
+            MPI_Free_mem(memory[k]);
+        MPI_Info_free(&info);
+    }
 }
 
 static void expect_attribute(int keyval, const char *name, int least)
@@ -125,6 +219,9 @@ int main(int argc, char **argv)
             wanted = levels[i].value;
     expect_state(0, 0);
     expect_versions();
+    expect_threads();
+    if (!test_peer())
+        expect_start();
     if (wanted < 0)
         MPI_Init(NULL, NULL);
     else
@@ -144,6 +241,10 @@ int main(int argc, char **argv)
     MPI_Is_thread_main(&main_thread);
     CHECK_EQUAL(main_thread != 0, 1);
     expect_environment();
+    expect_threads();
+    expect_alignment();
+    if (!test_peer())
+        expect_start();
     expect_time();
     MPI_Request request;
     MPI_Send_init(&level, 1, MPI_INT, test_rank, 0, MPI_COMM_WORLD, &request);
@@ -151,7 +252,10 @@ int main(int argc, char **argv)
     MPI_Finalize();
     expect_state(1, 1);
     expect_versions();
-    if (!test_peer())
+    expect_threads();
+    if (!test_peer()) {
+        expect_start();
         expect_refusal(request);
+    }
     return test_verdict();
 }

@@ -315,6 +315,80 @@ static void distributed_graphs(void)
     MPI_Comm_free(&p.comm);
 }
 
+/* ---- borders in the array of the data ------------------------------------------------------------------------------
+ */
+
+enum way { BY_BYTES, BY_ADDRESS, BY_PLACE, BY_TYPE, BORDER_WAYS };
+
+/* The borders of `u`, places 0 and 3, get what the neighbours have at 2 and 1. */
+static int borders(MPI_Comm comm, int *u, enum way way, enum form form, const MPI_Datatype types[2],
+                   MPI_Request *request)
+{
+    static const int counts[] = {1, 1}, send[] = {1, 2}, recv[] = {0, 3};
+    static const MPI_Aint send_bytes[] = {sizeof(int), 2 * sizeof(int)}, recv_bytes[] = {0, 3 * sizeof(int)};
+    static const MPI_Datatype ints[] = {MPI_INT, MPI_INT};
+    MPI_Aint send_at[2], recv_at[2];
+    for (int i = 0; i < 2; i++) {
+        MPI_Get_address(u + send[i], &send_at[i]);
+        MPI_Get_address(u + recv[i], &recv_at[i]);
+    }
+    switch (way) {
+    case BY_BYTES:
+        return CALL(Neighbor_alltoallw, Ineighbor_alltoallw, u, counts, send_bytes, ints, u, counts, recv_bytes, ints,
+                    comm);
+    case BY_ADDRESS:
+        return CALL(Neighbor_alltoallw, Ineighbor_alltoallw, MPI_BOTTOM, counts, send_at, ints, MPI_BOTTOM, counts,
+                    recv_at, ints, comm);
+    case BY_PLACE:
+        return CALL(Neighbor_alltoallv, Ineighbor_alltoallv, u, counts, send, MPI_INT, u, counts, recv, MPI_INT, comm);
+    default:
+        return CALL(Neighbor_alltoall, Ineighbor_alltoall, u, 1, types[0], u, 1, types[1], comm);
+    }
+}
+
+static void borders_run(MPI_Comm comm, const MPI_Datatype types[2], bool ring)
+{
+    for (int k = 0; k < BORDER_WAYS * FORMS; k++) {
+        enum way way = (enum way)(k / FORMS);
+        enum form form = (enum form)(k % FORMS);
+        MPI_Request request = MPI_REQUEST_NULL;
+        int u[] = {-7, test_rank * 10 + k, test_rank * 10 + k + 1000, -7};
+        CHECK_CLASS(borders(comm, u, way, form, types, &request), MPI_SUCCESS);
+        if (form == PERSISTENT && request != MPI_REQUEST_NULL)
+            MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (form == PERSISTENT && request != MPI_REQUEST_NULL)
+            MPI_Request_free(&request);
+        int below = ring || test_rank > 0 ? test_previous() * 10 + k + 1000 : -7;
+        int above = ring || test_rank < test_size - 1 ? test_next() * 10 + k : -7;
+        CHECK(u[0] == below && u[3] == above && u[1] == test_rank * 10 + k && u[2] == u[1] + 1000,
+              "way %d, form %d: %d %d %d %d instead of borders %d and %d", way, form, u[0], u[1], u[2], u[3], below,
+              above);
+    }
+}
+
+static void in_one_array(void)
+{
+    static const int one = 1;
+    MPI_Datatype types[2], second;
+    /* What goes out are the ints from 1 on, what comes in is every third from 0 on. */
+    MPI_Type_create_indexed_block(1, 1, &one, MPI_INT, &second);
+    MPI_Type_create_resized(second, 0, sizeof(int), &types[0]);
+    MPI_Type_create_resized(MPI_INT, 0, 3 * sizeof(int), &types[1]);
+    MPI_Type_free(&second);
+    for (int i = 0; i < 2; i++)
+        MPI_Type_commit(&types[i]);
+    for (int ring = 0; ring < 2; ring++) {
+        MPI_Comm comm;
+        MPI_Cart_create(MPI_COMM_WORLD, 1, &test_size, &ring, 0, &comm);
+        MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+        borders_run(comm, types, ring);
+        MPI_Comm_free(&comm);
+    }
+    for (int i = 0; i < 2; i++)
+        MPI_Type_free(&types[i]);
+}
+
 /* ---- errors --------------------------------------------------------------------------------------------------------
  */
 
@@ -351,6 +425,7 @@ int main(int argc, char **argv)
     grids();
     graphs();
     distributed_graphs();
+    in_one_array();
     errors();
     MPI_Type_free(&block_type);
     return test_end();

@@ -45,6 +45,38 @@ static void scans(int count, bool in_place)
         CHECK(test_untouched(out, (size_t)count * sizeof(long)), "the first rank was given something");
 }
 
+/* What the first rank gives as the receive buffer of an exclusive scan does not matter: nothing, or its own data. */
+static void first_takes_nothing(int count, bool same)
+{
+    void *taken = test_rank > 0 ? out : same ? in : NULL;
+    for (int form = 0; form < 4; form++) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        for (int i = 0; i < count; i++)
+            in[i] = element(test_rank, i);
+        test_clear(out, (size_t)count * sizeof(long));
+        if (form == 0) {
+            MPI_Exscan(in, taken, count, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        } else if (form == 1) {
+            MPI_Exscan_c(in, taken, count, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        } else if (form == 2) {
+            MPI_Iexscan(in, taken, count, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &request);
+        } else {
+            MPI_Exscan_init(in, taken, count, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+            MPI_Start(&request);
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (form == 3)
+            MPI_Request_free(&request);
+        for (int i = 0; i < count; i++)
+            if (in[i] != element(test_rank, i)) {
+                CHECK(false, "form %d: element %d of %d given has become %ld", form, i, count, in[i]);
+                break;
+            }
+        if (test_rank > 0)
+            check("exscan", out, 0, count, test_rank);
+    }
+}
+
 /* ---- order --------------------------------------------------------------------------------------------------------
  */
 
@@ -142,7 +174,13 @@ static void errors(void)
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     CHECK_CLASS(MPI_Scan(in, out, 1, MPI_LONG, MPI_OP_NULL, comm), MPI_ERR_OP);
-    CHECK_CLASS(MPI_Exscan(in, in, 1, MPI_LONG, MPI_SUM, comm), MPI_ERR_BUFFER);
+    CHECK_CLASS(MPI_Scan(in, in, 1, MPI_LONG, MPI_SUM, comm), MPI_ERR_BUFFER);
+    if (test_rank > 0) {
+        CHECK_CLASS(MPI_Exscan(in, in, 1, MPI_LONG, MPI_SUM, comm), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Exscan(in, NULL, 1, MPI_LONG, MPI_SUM, comm), MPI_ERR_BUFFER);
+    }
+    CHECK_CLASS(MPI_Exscan(MPI_IN_PLACE, NULL, 1, MPI_LONG, MPI_SUM, comm), MPI_ERR_BUFFER);
+    CHECK_CLASS(MPI_Reduce_scatter_block(in, in, 1, MPI_LONG, MPI_SUM, comm), MPI_ERR_BUFFER);
     CHECK_CLASS(MPI_Reduce_scatter_block(in, out, -1, MPI_LONG, MPI_SUM, comm), MPI_ERR_COUNT);
     CHECK_CLASS(MPI_Reduce_scatter(in, out, NULL, MPI_LONG, MPI_SUM, comm), MPI_ERR_ARG);
     counts[test_size - 1] = -1;
@@ -158,6 +196,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < LENGTHS; i++) {
         scans(lengths[i], false);
         scans(lengths[i], true);
+        if (!test_peer()) {
+            first_takes_nothing(lengths[i], false);
+            first_takes_nothing(lengths[i], true);
+        }
         if (lengths[i] > 1000 && test_size > 7)
             continue;
         divided(lengths[i] / 3, false, false);

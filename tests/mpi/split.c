@@ -131,6 +131,38 @@ static void unguided(void)
     MPI_Info_free(&info);
 }
 
+/* Every other rank, or all but the last one, asks; the others are in no part. Those who ask are split as if they were
+ * alone: the answer is that of the communicator that they make up. */
+static void some_undefined(int type, const char *key, const char *value, bool evens)
+{
+    bool asks = evens ? test_rank % 2 == 0 : test_rank < test_size - 1;
+    MPI_Comm part = MPI_COMM_WORLD, asking, alone = MPI_COMM_NULL;
+    MPI_Info info;
+    int result = -1;
+    MPI_Info_create(&info);
+    if (key != NULL)
+        MPI_Info_set(info, key, value);
+    MPI_Comm_split_type(MPI_COMM_WORLD, asks ? type : MPI_UNDEFINED, -test_rank, info, &part);
+    MPI_Comm_split(MPI_COMM_WORLD, asks ? 0 : MPI_UNDEFINED, 0, &asking);
+    CHECK(asks || part == MPI_COMM_NULL, "MPI_UNDEFINED on rank %d has a communicator", test_rank);
+    if (asks) {
+        MPI_Comm_split_type(asking, type, -test_rank, info, &alone);
+        CHECK((alone == MPI_COMM_NULL) == (part == MPI_COMM_NULL), "type %d: only one of them is there", type);
+        MPI_Comm_free(&asking);
+    }
+    if (alone != MPI_COMM_NULL && part != MPI_COMM_NULL) {
+        MPI_Comm_compare(alone, part, &result);
+        CHECK_EQUAL(result, MPI_CONGRUENT);
+        MPI_Barrier(part);
+    }
+    if (alone != MPI_COMM_NULL)
+        MPI_Comm_free(&alone);
+    if (part != MPI_COMM_NULL)
+        MPI_Comm_free(&part);
+    MPI_Info_free(&info);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static MPI_Group group_of(MPI_Comm comm, int first, int last, int stride)
 {
     MPI_Group all, some;
@@ -241,6 +273,12 @@ int main(int argc, char **argv)
     again_and_again();
     by_host();
     unguided();
+    for (int evens = 0; evens < 2; evens++) {
+        some_undefined(MPI_COMM_TYPE_HW_UNGUIDED, NULL, NULL, evens);
+        some_undefined(MPI_COMM_TYPE_SHARED, NULL, NULL, evens);
+        some_undefined(MPI_COMM_TYPE_HW_GUIDED, "mpi_hw_resource_type", "mpi_shared_memory", evens);
+        some_undefined(MPI_COMM_TYPE_RESOURCE_GUIDED, "mpi_pset_name", "mpi://WORLD", evens);
+    }
     create();
     create_group();
     beside_messages();

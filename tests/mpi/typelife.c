@@ -1,5 +1,6 @@
-/* Datatypes end in every order: while messages of all kinds are in flight, before the types made of them, before their
- * duplicates; wrong handles and types that are not committed are refused; many types made and freed do not grow. */
+/* Datatypes end in every order: while messages of all kinds and reductions are in flight, before the types made of
+ * them, before their duplicates; wrong handles and types that are not committed are refused; many types made and freed
+ * do not grow. */
 #include "test.h"
 
 #include <malloc.h>
@@ -115,6 +116,118 @@ static void test_both_freed(void)
     free(in);
 }
 
+static int pairs_wrong; /* times that the function was given something that is no pair */
+
+static void pairs_add(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    int size = 0;
+    MPI_Aint lower, extent = 0;
+    const int *x = in;
+    int *y = inout;
+    if (MPI_Type_size(*type, &size) != MPI_SUCCESS || size != 2 * sizeof(int) ||
+        MPI_Type_get_extent(*type, &lower, &extent) != MPI_SUCCESS)
+        pairs_wrong++;
+    int width = (int)extent / (int)sizeof(int);
+    for (int i = 0; i < *count; i++) {
+        y[i * width] += x[i * width];
+        y[(i + 1) * width - 1] += x[(i + 1) * width - 1];
+    }
+}
+
+enum form { IALLREDUCE, ALLREDUCE_INIT, ISCAN, IREDUCE_SCATTER, FORMS };
+
+static void reduction_start(enum form form, int *out, int *in, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                            MPI_Request *request)
+{
+    switch (form) {
+    case ALLREDUCE_INIT:
+        MPI_Allreduce_init(out, in, count, type, op, comm, MPI_INFO_NULL, request);
+        break;
+    case ISCAN:
+        MPI_Iscan(out, in, count, type, op, comm, request);
+        break;
+    case IREDUCE_SCATTER:
+        MPI_Ireduce_scatter_block(out, in, count / test_size, type, op, comm, request);
+        break;
+    default:
+        MPI_Iallreduce(out, in, count, type, op, comm, request);
+        break;
+    }
+}
+
+/* Reductions with a function of the program, whose type, operation and communicator are freed before they have come
+ * far: the function is given a handle that is one. `gap`: ints between the two of a pair. `twin`: there is another
+ * handle of the same type, which is freed, too. */
+static void test_reduction(enum form form, int count, int gap, bool twin)
+{
+    int width = 2 + gap, ints = count * width, sum = test_size * (test_size + 1) / 2, size;
+    int *out = calloc((size_t)ints, sizeof *out),
+        *in[2] = {calloc((size_t)ints, sizeof *out), calloc((size_t)ints, sizeof *out)};
+    MPI_Comm comm;
+    MPI_Datatype pair, copy, outer, other;
+    MPI_Op op;
+    MPI_Request requests[2];
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Op_create(pairs_add, 1, &op);
+    MPI_Type_vector(2, 1, width - 1, MPI_INT, &pair);
+    MPI_Type_commit(&pair);
+    MPI_Type_contiguous(1, pair, &outer);
+    if (twin) {
+        int integer;
+        MPI_Type_get_contents(outer, 1, 0, 1, &integer, NULL, &other);
+    }
+    for (int i = 0; i < ints; i++)
+        out[i] = i % width == 0 || i % width == width - 1 ? test_rank + 1 : 0;
+    reduction_start(form, out, in[0], count, pair, op, comm, &requests[0]);
+    if (twin) {
+        MPI_Type_commit(&other);
+        copy = other;
+        MPI_Type_free(&pair);
+        reduction_start(form, out, in[1], count, other, op, comm, &requests[1]);
+        MPI_Type_free(&other);
+    } else {
+        copy = pair;
+        reduction_start(form, out, in[1], count, pair, op, comm, &requests[1]);
+        MPI_Type_free(&pair);
+    }
+    MPI_Datatype again = copy;
+    if (!test_peer())
+        CHECK_CLASS(MPI_Type_free(&again), MPI_ERR_TYPE); /* also while the first reductions go on */
+    MPI_Op_free(&op);
+    MPI_Comm_free(&comm);
+    MPI_Type_contiguous(7, MPI_INT, &other); /* takes the place of what is gone */
+    for (int round = 0; round < (form == ALLREDUCE_INIT ? 3 : 1); round++) {
+        if (form == ALLREDUCE_INIT)
+            MPI_Startall(2, requests);
+        CHECK_CLASS(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+    }
+    if (form == ALLREDUCE_INIT) {
+        MPI_Request_free(&requests[0]);
+        MPI_Request_free(&requests[1]);
+    }
+    if (!test_peer())
+        CHECK_CLASS(MPI_Type_size(copy, &size), MPI_ERR_TYPE);
+    int wrong = 0, items = form == IREDUCE_SCATTER ? count / test_size : count;
+    int want = form == ISCAN ? (test_rank + 1) * (test_rank + 2) / 2 : sum;
+    for (int i = 0; i < items * width; i++)
+        for (int k = 0; k < 2; k++)
+            wrong += in[k][i] != (i % width == 0 || i % width == width - 1 ? want : 0);
+    CHECK(wrong == 0 && pairs_wrong == 0, "form %d of %d pairs: %d numbers are wrong, %d types", (int)form, count,
+          wrong, pairs_wrong);
+    MPI_Type_free(&other);
+    MPI_Type_free(&outer);
+    free(out);
+    free(in[0]);
+    free(in[1]);
+}
+
+static void test_reductions(void)
+{
+    for (int form = 0; form < FORMS; form++)
+        for (int i = 0; i < 8; i++)
+            test_reduction((enum form)form, i % 2 ? 9000 : 32, i / 2 % 2, i / 4 == 1);
+}
+
 static void test_wrong(void)
 {
     int x[4] = {0, 0, 0, 0}, length = 1, size;
@@ -202,6 +315,7 @@ int main(int argc, char **argv)
     int size;
     MPI_Buffer_detach(&detached, &size);
     test_both_freed();
+    test_reductions();
     test_wrong();
     test_overlapping();
     test_many();

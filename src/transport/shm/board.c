@@ -17,6 +17,7 @@ struct tb_board_head {
 };
 
 _Static_assert(sizeof(struct tb_board_member) <= TB_BOARD_CELLS_AT, "cells come behind the counters");
+_Static_assert(TB_BOARD_AGE + 2 * TB_BOARD_CELLS < 1u << 31, "earlier and later can be told apart");
 
 static uint32_t board_count(uint32_t ranks)
 {
@@ -179,4 +180,15 @@ bool tb_board_look(struct tb_board *board, uint64_t done)
     }
     board->least = least;
     return least >= done;
+}
+
+void tb_board_renew(struct tb_board *board, uint64_t number)
+{
+    const struct tb_board_member *m = tb_board_member_of(board, board->rank);
+    for (int i = 0; i < TB_BOARD_COUNTERS; i++) {
+        uint64_t value = atomic_load_explicit(&m->counters[i].value, memory_order_relaxed);
+        /* What was counted in this collective, others may still need; where nothing was, that is what they read. */
+        if ((uint32_t)(value >> 32) != (uint32_t)(number + 1))
+            tb_board_count(board, (enum tb_board_counter)i, number, 0);
+    }
 }

@@ -53,13 +53,19 @@ struct tb_board_line {
 
 struct tb_board_member {
     struct tb_board_line done; /* collectives */
-    /* The number of the collective, from 1 on, in the upper half, and fragments in the lower one. */
+    /* The number of the collective, from 1 on, in the upper half, and fragments in the lower one. Only half of the
+     * number's bits are there, which is enough since no counter gets old, see TB_BOARD_AGE. */
     struct tb_board_line counters[TB_BOARD_COUNTERS];
 };
 
 /* Of the counters: gave up; and is in a later collective. */
 #define TB_BOARD_FAILED UINT32_MAX
 #define TB_BOARD_PASSED (UINT32_MAX - 1)
+
+/* A power of two. At collectives whose number it divides, counters that were not used are written, too. So they are
+ * that old at most, seen from their own rank; another rank is ahead of it, or behind, by no more than there are cells.
+ * That is far below 2^31, up to which numbers of 32 bits can be told to be earlier or later. */
+#define TB_BOARD_AGE (1u << 30)
 
 struct tb_board_head;
 
@@ -129,8 +135,14 @@ static inline bool tb_board_all_done(struct tb_board *board, uint64_t done)
     return board->least >= done || tb_board_look(board, done);
 }
 
+/* Writes the counters of this rank that have not been written in the collective of that number. */
+void tb_board_renew(struct tb_board *board, uint64_t number);
+
+/* Called for every number. */
 static inline void tb_board_done(struct tb_board *b, uint64_t number)
 {
+    if (__builtin_expect(number % TB_BOARD_AGE == 0, 0))
+        tb_board_renew(b, number);
     atomic_store_explicit(&tb_board_member_of(b, b->rank)->done.value, number + 1, memory_order_release);
 }
 
