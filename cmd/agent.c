@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 static const char usage[] = "Usage: tombolo agent --join ADDRESS:PORT[,...]\n"
                             "\n"
@@ -22,7 +22,10 @@ int tb_command_agent(char **words)
         tb_log_identify("agent");
         return tb_agent_join(words[1]);
     }
-    if (words[0] != NULL || isatty(0)) {
+    /* What launcher commands give us is a pipe or a socket; nobody speaks through anything else. */
+    struct stat input;
+    bool spoken_to = fstat(0, &input) == 0 && (S_ISFIFO(input.st_mode) || S_ISSOCK(input.st_mode));
+    if (words[0] != NULL || !spoken_to) {
         fputs("tombolo agent: this is started by mpiexec, on each host of a job; it is of no use by hand\n", stderr);
         return 2;
     }

@@ -12,6 +12,9 @@ int tb_command_explain(char **words);
 int tb_command_probe(char **words);
 int tb_command_route(char **words);
 
+/* Takes down the lab in which a command has ended with this code. `who` says it if somebody else has done so before. */
+void tb_command_leave_lab(const char *who, const char *lab, int code);
+
 struct tb_grid;
 
 /* Settles what the ranks' choice of algorithms depends on: cores, rules, the links of a grid file (may be NULL). An

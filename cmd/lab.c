@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,13 @@ static int up(char **words)
     return 0;
 }
 
+/* A lab ends with us, but its name should be free when we are gone. */
+void tb_command_leave_lab(const char *who, const char *lab, int code)
+{
+    if (tb_lab_down(lab) != TB_OK && code == 128 + SIGKILL)
+        fprintf(stderr, "%s: the lab %s was taken down while the command ran in it\n", who, lab);
+}
+
 static int execute(void *context)
 {
     char **words = context;
@@ -148,7 +156,7 @@ static int run(char **words)
     /* It may be a shell; in a pipeline others need the terminal too. */
     rc = tb_lab_enter(name, TB_LAB_CONSOLE, execute, building.command, isatty(STDOUT_FILENO), &status);
     int code = rc == TB_OK ? status : fail(1);
-    (void)tb_lab_down(name); /* it ends with us, but its name should be free when we are gone */
+    tb_command_leave_lab("tombolo lab", name, rc == TB_OK ? code : 0);
     return code;
 }
 
@@ -212,6 +220,8 @@ static int exec(char **words)
             lab = value;
         else if (strcmp(*words, "--") == 0)
             words++;
+        else if (strcmp(*words, "--help") == 0 || strcmp(*words, "-h") == 0)
+            return fputs(usage, stdout) < 0;
         else if (!skip_shell_option(&words))
             return misuse("exec [--lab NAME] HOST [COMMAND]");
     }

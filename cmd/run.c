@@ -57,7 +57,7 @@ static int run_in_lab(struct job *job)
     if (rc != TB_OK)
         fprintf(stderr, "%s: %s\n", options->name, tb_error_story());
     if (is_up)
-        (void)tb_lab_down(name); /* it ends with us, but its name should be free when we are gone */
+        tb_command_leave_lab(options->name, name, rc == TB_OK ? code : 0);
     options->launcher = NULL;
     options->grid = NULL;
     return code;

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,10 +41,8 @@ static void fill_standard_streams(void)
         close(fd);
 }
 
-int main(int argc, char **argv)
+static int run_command(const char *name, int argc, char **argv)
 {
-    fill_standard_streams();
-    const char *name = argc > 0 ? base_name(argv[0]) : "tombolo";
     if (strcmp(name, "mpiexec") == 0 || strcmp(name, "mpirun") == 0)
         return tb_command_run(name, argv + 1);
     const char *command = argc > 1 ? argv[1] : "";
@@ -75,4 +74,19 @@ int main(int argc, char **argv)
         fprintf(stderr, "tombolo: there is no command \"%s\"\n", command);
     fputs(usage, stderr);
     return 2;
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_streams();
+    const char *name = argc > 0 ? base_name(argv[0]) : "tombolo";
+    int code = run_command(name, argc, argv);
+    /* What was not written is no success: a full disk, for example. */
+    errno = 0;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
+        fprintf(stderr, "%s: cannot write everything to standard output%s%s\n", name, errno != 0 ? ": " : "",
+                errno != 0 ? strerror(errno) : "");
+        code = 1;
+    }
+    return code;
 }

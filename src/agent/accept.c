@@ -148,7 +148,7 @@ static void pending_ready(struct tb_watch *watch, uint32_t events)
     }
     tb_connect_arrived(agent, rank, connected.proc, connected.stream, connected.lane);
     if (rank != NULL)
-        tb_desk_connection(rank, connected.proc, connected.stream, TB_OK, connected.socket);
+        tb_connect_give(rank, connected.proc, connected.stream, connected.socket);
     else
         tb_forward_adopt(agent, &connected);
 }

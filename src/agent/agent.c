@@ -533,6 +533,7 @@ int tb_agent_run(void)
         return 1;
     }
     tb_forward_close(agent);
+    tb_crossing_close(agent);
     /* Everything else goes with the process. */
     return agent->exit_code;
 }

@@ -100,6 +100,7 @@ static void strand_close(struct tb_strand *strand)
     strand->codec = NULL;
     free(strand->coded);
     strand->coded = NULL;
+    tb_list_remove(&strand->held);
     tb_list_remove(&strand->node);
     tb_list_append(&dock->dead, &strand->node);
     bundle->strand_count--;
@@ -156,24 +157,11 @@ static void set_options(const struct tb_bundle *bundle, enum tb_stream stream, i
         setsockopt(socket, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof on);
 }
 
-static bool is_paused(const struct tb_bundle *bundle)
+void tb_strand_watch(struct tb_strand *strand)
 {
-    return bundle->dock->paused && !tb_bundle_is_agent(bundle);
-}
-
-static void watch_again(struct tb_strand *strand)
-{
-    uint32_t events = (is_paused(strand->bundle) ? 0 : (uint32_t)EPOLLIN) | (strand->blocked ? (uint32_t)EPOLLOUT : 0);
+    bool held = !tb_list_empty(&strand->held);
+    uint32_t events = (held ? 0 : (uint32_t)EPOLLIN) | (strand->blocked ? (uint32_t)EPOLLOUT : 0);
     tb_loop_change(strand->bundle->dock->loop, &strand->watch, events);
-}
-
-void tb_bundle_watch(struct tb_bundle *bundle)
-{
-    for (int i = 0; i < TB_STREAM_COUNT; i++) {
-        struct tb_strand *strand;
-        TB_LIST_EACH (strand, &bundle->strands[i], struct tb_strand, node)
-            watch_again(strand);
-    }
 }
 
 int tb_bundle_adopt(struct tb_bundle *bundle, enum tb_stream stream, uint32_t lane, bool ours, int socket,
@@ -184,8 +172,7 @@ int tb_bundle_adopt(struct tb_bundle *bundle, enum tb_stream stream, uint32_t la
         if (strand->lane == lane && strand->ours == ours)
             strand_close(strand);
     strand = bundle->strand_count < TB_BUNDLE_STRANDS ? calloc(1, sizeof *strand) : NULL;
-    int rc = strand != NULL ? tb_loop_watch(bundle->dock->loop, &strand->watch, socket,
-                                            is_paused(bundle) ? 0 : (uint32_t)EPOLLIN, strand_ready)
+    int rc = strand != NULL ? tb_loop_watch(bundle->dock->loop, &strand->watch, socket, EPOLLIN, strand_ready)
                             : tb_error(TB_ERR_LIMIT, "too many connections with one process");
     if (rc != TB_OK) {
         free(strand);
@@ -200,6 +187,7 @@ int tb_bundle_adopt(struct tb_bundle *bundle, enum tb_stream stream, uint32_t la
     strand->lane = (uint8_t)lane;
     strand->ours = ours;
     strand->codec = codec;
+    tb_list_init(&strand->held);
     tb_list_init(&strand->out);
     tb_list_append(&bundle->strands[stream], &strand->node);
     bundle->strand_count++;
@@ -230,7 +218,7 @@ static int break_down(struct tb_strand *strand, int error)
 static void block(struct tb_strand *strand)
 {
     strand->blocked = true;
-    watch_again(strand);
+    tb_strand_watch(strand);
 }
 
 /* Gives a frame its number on this connection. */
@@ -603,7 +591,7 @@ static void strand_ready(struct tb_watch *watch, uint32_t events)
         strand->blocked = false;
         strand_flush(strand);
         if (is_open(strand) && !strand->blocked)
-            watch_again(strand);
+            tb_strand_watch(strand);
     }
     if (is_open(strand) && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
         strand_read(strand);

@@ -58,7 +58,6 @@ struct tb_dock {
     struct tb_depot *depot;
     struct tb_dock_calls calls;
     struct tb_list dead; /* ended strands that may still be pointed to */
-    bool paused;         /* nothing is read from ranks */
     uint64_t frames_out, bytes_out;
     char *scratch;
 };
@@ -77,9 +76,10 @@ struct tb_strand {
     struct tb_bundle *bundle;
     uint8_t stream; /* enum tb_stream */
     uint8_t lane;
-    bool ours;        /* opened by our wish: then it is for us to open it again */
-    bool blocked;     /* its socket takes nothing now */
-    uint32_t refused; /* how often its socket has refused what the codec had made */
+    bool ours;           /* opened by our wish: then it is for us to open it again */
+    bool blocked;        /* its socket takes nothing now */
+    struct tb_list held; /* in a list of the depot: nothing is read from it */
+    uint32_t refused;    /* how often its socket has refused what the codec had made */
     struct tb_codec *codec;
 
     uint32_t out_sequence;
@@ -114,7 +114,7 @@ void tb_bundle_flush(struct tb_bundle *bundle, enum tb_stream stream);
 bool tb_bundle_is_agent(const struct tb_bundle *bundle);
 /* The kernel repeats what it has written to one of the strands, again and again without an answer. */
 bool tb_bundle_stalled(const struct tb_bundle *bundle);
-void tb_bundle_watch(struct tb_bundle *bundle); /* dock->paused has changed */
+void tb_strand_watch(struct tb_strand *strand); /* it is held now, or not any more */
 
 /* For codecs. */
 int tb_strand_put(struct tb_strand *strand, const void *bytes, size_t length);

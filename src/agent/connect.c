@@ -1,6 +1,9 @@
 /* Connections to processes of other hosts, made for ranks of this one or for the agent itself. An errand tries the
  * addresses of the other agent, likely ones first, a little apart but side by side; the first that proves the key is
- * it. Where only the other side can connect, it is called through the launcher, and the errand waits for it. */
+ * it. Where only the other side can connect, it is called through the launcher, and the errand waits for it.
+ *
+ * An errand for a rank to another cluster goes on for as long as the link may be down; how long that is, crossing.c
+ * decides. */
 #include "agent/state.h"
 
 #include <arpa/inet.h>
@@ -11,11 +14,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define STAGGER_NS       250000000u
-#define PAUSE_NS         20000000u  /* before the addresses are tried again; doubled each time, */
-#define PAUSE_MOST_NS    640000000u /* up to this */
-#define ROUNDS_DOUBLED   5u
-#define OWN_PATIENCE_NS  4000000000u /* of an errand for the agent itself, who tries again */
+#define STAGGER_NS     250000000u
+#define PAUSE_NS       20000000u  /* before the addresses are tried again; doubled each time, */
+#define PAUSE_MOST_NS  640000000u /* up to this */
+#define ROUNDS_DOUBLED 5u
+/* Of an errand for the agent itself, who tries again; of one round to another cluster, whatever that one finds: after a
+ * link was down, a new connection is there sooner than one that the kernel repeats ever more seldom. */
+#define ROUND_NS         4000000000u
 #define ERRANDS_LIMIT    4096u
 #define LOOPBACK_TRIES   4096 /* strangers that may be in the way */
 #define LOOPBACK_WAIT_MS 200
@@ -37,7 +42,9 @@ struct attempt {
 struct errand {
     struct tb_list node;
     struct tb_agent *agent;
-    struct tb_rank *rank; /* for whom; NULL: the agent itself */
+    struct tb_rank *rank; /* for whom; NULL: the agent itself, */
+    bool asking;          /* who only wants to know whether he is there */
+    bool crossing;        /* to another cluster */
     struct tb_proc to;
     enum tb_stream stream;
     uint32_t lane;
@@ -49,6 +56,9 @@ struct errand {
     uint32_t running;
     uint32_t rounds;         /* how often all addresses have been tried */
     bool worth_another;      /* some attempt of this round may succeed if it is repeated */
+    bool cut;                /* some attempt of this round has met a link that is down */
+    bool refused;            /* the right agent has said no */
+    uint64_t since;          /* this round began */
     struct tb_timer pace;    /* the next attempt or round */
     struct tb_timer overdue; /* set once, whatever happens */
     char story[512];         /* why the attempts so far have failed */
@@ -56,6 +66,7 @@ struct errand {
 };
 
 static void start_next(struct errand *errand);
+static void call_other_side(struct errand *errand);
 
 static void end_errand(struct errand *errand)
 {
@@ -85,11 +96,26 @@ static void give_up(struct errand *errand, int error)
     error = errand->gone && errand->rank == NULL ? TB_ERR_CLOSED : error;
     tb_error(error, "host %s cannot connect %s to %s on host %s:%s", agent->host, from, to,
              agent->book.hosts[errand->host].name, errand->story);
-    if (!errand->called && errand->rank != NULL)
+    if (errand->asking)
+        tb_crossing_lost(agent, errand->host, errand->since, errand->story);
+    else if (!errand->called && errand->rank != NULL)
         tb_desk_connection(errand->rank, errand->to, errand->stream, error, -1);
     else if (!errand->called)
         tb_forward_refused(agent, errand->to, errand->stream, errand->lane, error);
     end_errand(errand);
+}
+
+/* Ends only by success, or if the other side answers that it cannot be. */
+static bool is_steadfast(const struct errand *errand)
+{
+    return errand->crossing && !errand->called && (errand->rank != NULL || errand->asking);
+}
+
+/* What a link that is down looks like, where routers say so. */
+static bool is_cut(const struct errand *errand, int error)
+{
+    return is_steadfast(errand) && (error == EHOSTUNREACH || error == ENETUNREACH || error == ETIMEDOUT ||
+                                    error == EHOSTDOWN || error == ENETDOWN);
 }
 
 static void close_attempt(struct attempt *attempt)
@@ -103,9 +129,12 @@ static void close_attempt(struct attempt *attempt)
     errand->running--;
 }
 
-/* Closed without a word, or busy: a flooded agent does that. It is asked again after a while. */
+/* Closed without a word, or busy: a flooded agent does that. It is asked again after a while; so is who cannot be
+ * reached because of a link that is down. */
 static void pause_errand(struct errand *errand)
 {
+    if (errand->cut)
+        tb_crossing_lost(errand->agent, errand->host, errand->since, errand->story);
     uint64_t pause = errand->rounds < ROUNDS_DOUBLED ? PAUSE_NS << errand->rounds : PAUSE_MOST_NS;
     errand->rounds++;
     tb_timer_set(&errand->agent->loop, &errand->pace, pause);
@@ -123,10 +152,18 @@ static void end_attempt(struct attempt *attempt, bool worth_another, const char 
     errand->worth_another = errand->worth_another || worth_another;
     if (errand->started < errand->count)
         start_next(errand);
-    else if (errand->running == 0 && errand->worth_another)
+    else if (errand->running == 0 && errand->worth_another && !errand->refused)
         pause_errand(errand);
     else if (errand->running == 0)
         give_up(errand, TB_ERR_PEER);
+}
+
+/* As above, when the kernel says why. */
+static void fail_attempt(struct attempt *attempt, int error, bool worth_another)
+{
+    bool cut = is_cut(attempt->errand, error);
+    attempt->errand->cut = attempt->errand->cut || cut;
+    end_attempt(attempt, worth_another || cut, strerror(error));
 }
 
 /* The other agent has answered. The first one that does is it: two confirms would make two connections. */
@@ -136,14 +173,21 @@ static void confirm(struct attempt *attempt)
     struct tb_agent *agent = errand->agent;
     struct tb_confirm confirm;
     int rc = tb_welcome_verify(&attempt->welcome, &agent->setup.key, &attempt->hello);
+    if (rc == TB_OK && errand->crossing)
+        tb_crossing_found(agent, errand->host);
     if (rc != TB_OK || attempt->welcome.status != TB_WELCOME_OK) {
         bool busy = rc == TB_OK && attempt->welcome.status == TB_WELCOME_BUSY;
         errand->gone = errand->gone || (rc == TB_OK && attempt->welcome.status == TB_WELCOME_NO_SUCH_PROCESS);
+        errand->refused = errand->refused || (rc == TB_OK && !busy);
         end_attempt(attempt, busy,
                     rc == TB_ERR_FORBIDDEN                                         ? "is no agent of this job"
                     : rc != TB_OK || attempt->welcome.status == TB_WELCOME_VERSION ? "has another version of Tombolo"
                     : busy                                                         ? "is too busy"
                                                                                    : "that rank has ended");
+        return;
+    }
+    if (errand->asking) {
+        end_errand(errand);
         return;
     }
     for (uint32_t i = 0; i < errand->started; i++)
@@ -159,6 +203,8 @@ static void confirm(struct attempt *attempt)
     }
     attempt->confirmed = true;
     attempt->have = 0;
+    if (errand->crossing && errand->rank != NULL)
+        tb_crossing_prepare(attempt->watch.descriptor);
 }
 
 static void finish(struct attempt *attempt)
@@ -178,7 +224,7 @@ static void finish(struct attempt *attempt)
                                      .hello = &attempt->hello,
                                      .welcome = &attempt->welcome};
     if (errand->rank != NULL)
-        tb_desk_connection(errand->rank, errand->to, errand->stream, TB_OK, socket);
+        tb_connect_give(errand->rank, errand->to, errand->stream, socket);
     else
         tb_forward_adopt(errand->agent, &connected);
     end_errand(errand);
@@ -199,12 +245,12 @@ static bool greet(struct attempt *attempt)
     socklen_t length = sizeof error;
     getsockopt(attempt->watch.descriptor, SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) {
-        end_attempt(attempt, error == ECONNRESET, strerror(error));
+        fail_attempt(attempt, error, error == ECONNRESET);
         return false;
     }
     setsockopt(attempt->watch.descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     enum tb_stream stream = (enum tb_stream)(errand->stream | errand->lane << TB_STREAM_LANE_SHIFT);
-    uint32_t features = errand->rank == NULL ? tb_codec_features(agent, errand->to) : 0;
+    uint32_t features = errand->rank == NULL && !errand->asking ? tb_codec_features(agent, errand->to) : 0;
     if (tb_hello_make(&attempt->hello, &agent->setup.key, self_of(errand), errand->to, stream) != TB_OK ||
         tb_hello_offer(&attempt->hello, &agent->setup.key, features) != TB_OK) {
         char why[256];
@@ -232,7 +278,7 @@ static bool read_exactly(struct attempt *attempt, void *to, size_t size)
         end_attempt(attempt, true,
                     "closed the connection without a word: no agent of this job, or it did not accept the job key");
     else if (rc == TB_ERR_SYSTEM)
-        end_attempt(attempt, errno == ECONNRESET, strerror(errno));
+        fail_attempt(attempt, errno, errno == ECONNRESET);
     return rc == TB_OK;
 }
 
@@ -268,7 +314,7 @@ static void start_next(struct errand *errand)
     if (connect(fd, (struct sockaddr *)&name, length) < 0 && errno != EINPROGRESS) {
         int error = errno;
         close(fd);
-        end_attempt(attempt, false, strerror(error));
+        fail_attempt(attempt, error, false);
         return;
     }
     if (tb_loop_watch(&agent->loop, &attempt->watch, fd, EPOLLOUT, attempt_ready) != TB_OK) {
@@ -280,33 +326,80 @@ static void start_next(struct errand *errand)
         tb_timer_set(&agent->loop, &errand->pace, STAGGER_NS);
 }
 
+static uint64_t patience_of(const struct errand *errand)
+{
+    bool own = errand->rank == NULL && tb_param.connect_timeout > ROUND_NS;
+    return own || errand->crossing ? ROUND_NS : tb_param.connect_timeout;
+}
+
+static void begin_round(struct errand *errand)
+{
+    errand->started = 0;
+    errand->worth_another = errand->cut = false;
+    errand->story[0] = 0;
+    errand->since = tb_clock_now_real();
+    if (is_steadfast(errand))
+        tb_timer_set(&errand->agent->loop, &errand->overdue, patience_of(errand));
+    start_next(errand);
+}
+
 /* The next address; or, when all have been tried and are worth it, the first one again. */
 static void errand_next(struct tb_timer *timer)
 {
     struct errand *errand = TB_CONTAINER(timer, struct errand, pace);
-    if (errand->started == errand->count && errand->running == 0) {
-        errand->started = 0;
-        errand->worth_another = false;
-        errand->story[0] = 0;
-    }
-    if (errand->started < errand->count)
+    if (errand->started == errand->count && errand->running == 0)
+        begin_round(errand);
+    else if (errand->started < errand->count)
         start_next(errand);
 }
 
-static uint64_t patience_of(const struct errand *errand)
+static bool is_confirmed(const struct errand *errand)
 {
-    bool own = errand->rank == NULL && tb_param.connect_timeout > OWN_PATIENCE_NS;
-    return own ? OWN_PATIENCE_NS : tb_param.connect_timeout;
+    for (uint32_t i = 0; i < errand->started; i++)
+        if (errand->attempts[i].confirmed && errand->attempts[i].watch.descriptor >= 0)
+            return true;
+    return false;
+}
+
+/* Nobody has answered in this round. */
+static void try_again(struct errand *errand)
+{
+    tb_timer_set(&errand->agent->loop, &errand->overdue, patience_of(errand));
+    if (is_confirmed(errand)) {
+        /* Not given up: the rank over there may be using the connection already. */
+        errand->story[0] = 0;
+        tb_connect_ask_agent(errand->agent, errand->host);
+        return;
+    }
+    tb_crossing_lost(errand->agent, errand->host, errand->since, errand->story);
+    if (errand->calling) {
+        errand->story[0] = 0;
+        errand->since = tb_clock_now_real();
+        call_other_side(errand);
+        return;
+    }
+    for (uint32_t i = 0; i < errand->started; i++)
+        if (errand->attempts[i].watch.descriptor >= 0)
+            close_attempt(&errand->attempts[i]);
+    tb_timer_clear(&errand->pace);
+    begin_round(errand);
 }
 
 static void errand_overdue(struct tb_timer *timer)
 {
     struct errand *errand = TB_CONTAINER(timer, struct errand, overdue);
     size_t used = strlen(errand->story);
-    snprintf(errand->story + used, sizeof errand->story - used,
-             "%s no answer within %.10g s; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)",
-             used > 0 ? ";" : "", (double)patience_of(errand) / 1e9);
-    give_up(errand, TB_ERR_TIMEOUT);
+    const char *advice = "; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)";
+    snprintf(errand->story + used, sizeof errand->story - used, "%s no answer within %.10g s%s", used > 0 ? ";" : "",
+             (double)patience_of(errand) / 1e9, errand->asking ? "" : advice);
+    if (is_steadfast(errand) && !errand->refused) {
+        try_again(errand);
+    } else if (errand->called && errand->crossing && errand->rank != NULL && is_confirmed(errand)) {
+        errand->story[0] = 0; /* as there: who has called may be using it already */
+        tb_timer_set(&errand->agent->loop, timer, patience_of(errand));
+    } else {
+        give_up(errand, TB_ERR_TIMEOUT);
+    }
 }
 
 /* ---- which addresses, and in which order
@@ -394,6 +487,8 @@ static int send_errand(struct tb_agent *agent, const struct errand *wish)
         return tb_error(TB_ERR_MEMORY, "no memory for a connection");
     *errand = *wish;
     errand->agent = agent;
+    errand->crossing = tb_crossing_is(agent, wish->host);
+    errand->since = tb_clock_now_real();
     tb_timer_init(&errand->pace, errand_next);
     tb_timer_init(&errand->overdue, errand_overdue);
     bool call = !wish->called && way->means == TB_WAY_CALLED;
@@ -412,14 +507,38 @@ static int send_errand(struct tb_agent *agent, const struct errand *wish)
     return TB_OK;
 }
 
+/* The host of a process of this job. */
+static int find_host(const struct tb_agent *agent, struct tb_proc proc, uint32_t *host)
+{
+    bool is_agent = (proc.index & TB_PROC_AGENT) != 0;
+    *host = proc.index & ~TB_PROC_AGENT;
+    if (proc.job != agent->setup.job || *host >= (is_agent ? agent->book.host_count : agent->book.ranks))
+        return tb_error(TB_ERR_PEER, "there is no %s %u in this job", is_agent ? "host" : "rank", *host);
+    if (!is_agent)
+        *host = tb_book_host_of(&agent->book, proc.index);
+    return TB_OK;
+}
+
 void tb_connect_arrived(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc from, enum tb_stream stream,
                         uint32_t lane)
 {
     struct errand *errand;
     TB_LIST_EACH (errand, &agent->errands, struct errand, node)
         if (errand->calling && errand->rank == rank && errand->to.index == from.index && errand->stream == stream &&
-            errand->lane == lane)
+            errand->lane == lane) {
+            if (errand->crossing)
+                tb_crossing_found(agent, errand->host);
             end_errand(errand);
+        }
+}
+
+void tb_connect_give(struct tb_rank *rank, struct tb_proc from, enum tb_stream stream, int socket)
+{
+    uint32_t host;
+    bool of_rank = (from.index & TB_PROC_AGENT) == 0; /* agents look after their connections themselves */
+    if (of_rank && find_host(rank->agent, from, &host) == TB_OK && tb_crossing_is(rank->agent, host))
+        tb_crossing_watch(rank->agent, rank, host, socket);
+    tb_desk_connection(rank, from, stream, TB_OK, socket);
 }
 
 void tb_connect_forget(struct tb_rank *rank)
@@ -428,6 +547,45 @@ void tb_connect_forget(struct tb_rank *rank)
     TB_LIST_EACH (errand, &rank->agent->errands, struct errand, node)
         if (errand->rank == rank)
             end_errand(errand);
+    tb_crossing_forget(rank);
+}
+
+static struct errand *find_question(const struct tb_agent *agent, uint32_t host)
+{
+    struct errand *errand;
+    TB_LIST_EACH (errand, &agent->errands, struct errand, node)
+        if (errand->asking && errand->host == host)
+            return errand;
+    return NULL;
+}
+
+void tb_connect_ask_agent(struct tb_agent *agent, uint32_t host)
+{
+    if (find_question(agent, host) != NULL)
+        return;
+    bool call = tb_ways_to(&agent->ways, &agent->book, host)->means == TB_WAY_CALLED;
+    struct errand wish = {.asking = true,
+                          .to = {agent->setup.job, TB_PROC_AGENT | host},
+                          .stream = call ? TB_STREAM_SHORT : (enum tb_stream)TB_STREAM_QUESTION,
+                          .host = host};
+    if (send_errand(agent, &wish) != TB_OK)
+        tb_crossing_lost(agent, host, tb_clock_now_real(), tb_error_story());
+}
+
+void tb_connect_ask_no_more(struct tb_agent *agent, uint32_t host)
+{
+    struct errand *errand = find_question(agent, host);
+    if (errand != NULL)
+        end_errand(errand);
+}
+
+bool tb_connect_is_waited_for(const struct tb_agent *agent, uint32_t host)
+{
+    const struct errand *errand;
+    TB_LIST_EACH (errand, &agent->errands, struct errand, node)
+        if (errand->rank != NULL && errand->host == host && is_steadfast(errand))
+            return true;
+    return false;
 }
 
 void tb_connect_stop(struct tb_agent *agent)
@@ -537,18 +695,6 @@ static int connect_here(struct tb_agent *agent, struct tb_rank *rank, struct tb_
         else
             tb_forward_adopt(agent, &connected);
     }
-    return TB_OK;
-}
-
-/* The host of a process of this job. */
-static int find_host(const struct tb_agent *agent, struct tb_proc proc, uint32_t *host)
-{
-    bool is_agent = (proc.index & TB_PROC_AGENT) != 0;
-    *host = proc.index & ~TB_PROC_AGENT;
-    if (proc.job != agent->setup.job || *host >= (is_agent ? agent->book.host_count : agent->book.ranks))
-        return tb_error(TB_ERR_PEER, "there is no %s %u in this job", is_agent ? "host" : "rank", *host);
-    if (!is_agent)
-        *host = tb_book_host_of(&agent->book, proc.index);
     return TB_OK;
 }
 

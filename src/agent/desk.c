@@ -69,6 +69,8 @@ static void flush_parcels(struct tb_rank *rank)
             wait_for_room(rank);
             return;
         }
+        if (rc != TB_OK && parcel->kind == TB_CONTROL_CONNECTION && parcel->descriptor >= 0)
+            shutdown(parcel->descriptor, SHUT_RDWR); /* likewise */
         free_parcel(rank, parcel);
     }
 }
@@ -86,8 +88,10 @@ void tb_desk_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_strea
     uint64_t limit = 64 + 4 * ((uint64_t)rank->agent->book.ranks + rank->agent->book.host_count);
     if (parcel == NULL || rank->ended || rank->control.descriptor < 0 || rank->parcel_count >= limit) {
         free(parcel);
-        if (descriptor >= 0)
+        if (descriptor >= 0) {
+            shutdown(descriptor, SHUT_RDWR); /* the agent may have a copy of it */
             close(descriptor);
+        }
         return;
     }
     parcel->kind = TB_CONTROL_CONNECTION;

@@ -234,14 +234,6 @@ static void lead_astray(struct tb_forward *f, struct tb_proc source, struct tb_p
 
 /* ---- frames ----------------------------------------------------------------------------------------------------- */
 
-static void pause_ranks(struct tb_forward *f, bool pause)
-{
-    f->dock.paused = pause;
-    for (uint32_t i = 0; i < f->room; i++)
-        if (f->table[i] != NULL && !tb_bundle_is_agent(&f->table[i]->bundle))
-            tb_bundle_watch(&f->table[i]->bundle);
-}
-
 /* Takes the crate. */
 static void enqueue(struct tb_forward *f, struct neighbour *n, struct tb_crate *crate)
 {
@@ -250,8 +242,19 @@ static void enqueue(struct tb_forward *f, struct neighbour *n, struct tb_crate *
     tb_queue_add(&n->bundle.queue, crate);
     if (tb_list_empty(&n->flush))
         tb_list_append(&f->flush, &n->flush);
-    if (!f->dock.paused && f->depot.bytes > f->depot.limit / 4 * 3)
-        pause_ranks(f, true);
+}
+
+/* A rank that sends long messages where much waits already is not read for a while. Not so its short ones, with which
+ * it answers others, and not so agents: two that wait for each other would do so for ever. */
+static void hold_back(struct tb_forward *f, struct tb_strand *strand, struct neighbour *n, struct tb_proc destination)
+{
+    if (strand->stream != TB_STREAM_BULK || tb_bundle_is_agent(strand->bundle) || !tb_list_empty(&strand->held))
+        return;
+    if (!tb_queue_hold(&n->bundle.queue, destination, &strand->held))
+        return;
+    tb_strand_watch(strand);
+    if (!tb_timer_is_set(&f->tick))
+        tb_timer_set(&f->agent->loop, &f->tick, TICK_NS);
 }
 
 static void take_frame(void *context, struct tb_strand *strand, struct tb_cargo *cargo)
@@ -288,6 +291,7 @@ static void take_frame(void *context, struct tb_strand *strand, struct tb_cargo 
     crate->stream = (uint8_t)stream;
     crate->from = from;
     enqueue(f, n, crate);
+    hold_back(f, strand, n, cargo->destination);
 }
 
 static void settle(void *context)
@@ -305,8 +309,11 @@ static void settle(void *context)
             }
         }
     }
-    if (f->dock.paused && f->depot.bytes < f->depot.limit / 2)
-        pause_ranks(f, false);
+    while (!tb_list_empty(&f->depot.released)) {
+        struct tb_strand *strand = TB_CONTAINER(f->depot.released.next, struct tb_strand, held);
+        tb_list_remove(&strand->held);
+        tb_strand_watch(strand);
+    }
 }
 
 /* Gives a new way to everything that waits for this neighbour. */
@@ -492,29 +499,9 @@ static void strand_ended(void *context, struct tb_bundle *bundle, const struct t
 
 /* ---- links that are down ---------------------------------------------------------------------------------------- */
 
-static void describe(const struct tb_forward *f, uint32_t host, char *text, size_t size)
-{
-    const struct tb_host *h = &f->agent->book.hosts[host];
-    if (h->place.cluster[0] != 0)
-        snprintf(text, size, "%s (cluster %s)", h->name, h->place.cluster);
-    else
-        snprintf(text, size, "%s", h->name);
-}
-
 static void complain(struct tb_forward *f, struct neighbour *n, uint64_t since, bool at_last)
 {
-    char here[400], there[400];
-    describe(f, f->agent->setup.host, here, sizeof here);
-    describe(f, host_of(f, n), there, sizeof there);
-    const char *why = n->why[0] != 0 ? n->why : "no answer";
-    if (at_last)
-        tb_agent_trouble(f->agent, 1,
-                         "the link between host %s and host %s has been down for %.0f s, and there is no way around "
-                         "it: %s (--set link_patience=TIME waits longer)",
-                         here, there, (double)since / 1e9, why);
-    else
-        tb_agent_note(f->agent, "the link between host %s and host %s is down, waiting for up to %.0f s: %s", here,
-                      there, (double)tb_param.link_patience / 1e9, why);
+    tb_agent_link_down(f->agent, host_of(f, n), since, n->why[0] != 0 ? n->why : "no answer", at_last);
 }
 
 /* Frames wait and there is no connection. */
@@ -571,6 +558,7 @@ static void tick(struct tb_timer *timer)
     struct tb_list all;
     tb_list_init(&all);
     tb_dock_bury(&f->dock);
+    tb_depot_look(&f->depot, now);
     TB_LIST_EACH (n, &f->care, struct neighbour, care) {
         tb_list_remove(&n->care);
         tb_list_append(&all, &n->care);
@@ -582,7 +570,7 @@ static void tick(struct tb_timer *timer)
             care_for(f, n);
     }
     settle(f);
-    if (!tb_list_empty(&f->care) && !tb_timer_is_set(timer))
+    if ((!tb_list_empty(&f->care) || !tb_list_empty(&f->depot.crowded)) && !tb_timer_is_set(timer))
         tb_timer_set(&f->agent->loop, timer, TICK_NS);
 }
 

@@ -121,6 +121,7 @@ static void world_close(struct world *w)
         tb_desk_close(&agent->ranks[i]);
         close(w->desks[i]);
     }
+    tb_crossing_close(agent);
     if (agent->loopback >= 0)
         close(agent->loopback);
     if (agent->listener.descriptor >= 0)
@@ -388,6 +389,72 @@ static void a_flood_delays_others_little(void **state)
     close(brief);
     w.agent->ways = (struct tb_ways){0};
     world_close(&w);
+}
+
+/* A long frame; the agent may hold the sender back for a while. */
+static bool put_patiently(struct world *w, int socket, uint32_t *sequence, uint32_t source, uint32_t destination,
+                          uint64_t tag)
+{
+    static char bytes[TB_CRATE_LIMIT];
+    size_t whole = frame_make(bytes, (*sequence)++, source, destination, tag, TB_RELAY_PAYLOAD), done = 0;
+    for (int tries = 0; tries < 10000 && done < whole; tries++) {
+        ssize_t n = send(socket, bytes + done, whole - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0)
+            spin(w, 1);
+        else
+            done += (size_t)n;
+    }
+    return done == whole;
+}
+
+/* For most ranks of the host as much lies here as may, and they do not read: what others send passes, and what they
+ * answer, of both classes. */
+static void those_who_do_not_read_stop_nobody(void **state)
+{
+    struct world w;
+    tb_param.gateway_memory = 6 << 20;
+    world_open(&w, 0);
+    int link[2], deaf[RANKS], pair[2][2];
+    uint32_t out[2] = {0}, sent[2][2] = {{0}}, got[2][2] = {{0}};
+    static struct frame frame;
+    for (int s = 0; s < 2; s++) {
+        link[s] = join(&w, TB_PROC_AGENT | 1, (enum tb_stream)s, 0);
+        for (uint32_t i = 0; i < 2; i++)
+            pair[i][s] = join(&w, i, (enum tb_stream)s, 0);
+    }
+    for (uint32_t i = 2; i < RANKS; i++) {
+        deaf[i] = join(&w, i, TB_STREAM_BULK, 0);
+        for (uint64_t k = 0; k < 100; k++)
+            assert_true(put_frame(&w, link[1], &out[1], LOCAL_RANKS, i, k, TB_RELAY_PAYLOAD));
+    }
+    spin(&w, 20);
+    for (uint64_t k = 0; k < 100; k++)
+        for (uint32_t i = 0; i < 2; i++)
+            for (int s = 0; s < 2; s++) {
+                size_t length = s == TB_STREAM_BULK ? TB_RELAY_PAYLOAD : 8;
+                assert_true(put_frame(&w, pair[i][s], &sent[i][s], i, 1 - i, k, length));
+                assert_true(get_frame(&w, pair[1 - i][s], &got[1 - i][s], &frame));
+            }
+    assert_true(put_frame(&w, link[0], &out[0], LOCAL_RANKS, 1, 7, 8));
+    assert_true(get_frame(&w, pair[1][0], &got[1][0], &frame));
+    assert_int_equal(frame.envelope.message.match, 7);
+    /* One that sends to them is held back for a while, since they may only be slow, but not for ever. */
+    for (uint64_t k = 0; k < 30; k++)
+        assert_true(put_patiently(&w, pair[0][1], &sent[0][1], 0, 2 + (uint32_t)k % (RANKS - 2), k));
+    assert_true(put_patiently(&w, pair[0][1], &sent[0][1], 0, 1, 8));
+    bool passed = false;
+    for (int rounds = 0; rounds < 50 && !passed; rounds++)
+        passed = get_frame(&w, pair[1][1], &got[1][1], &frame);
+    assert_true(passed);
+    for (int s = 0; s < 2; s++) {
+        close(link[s]);
+        close(pair[0][s]);
+        close(pair[1][s]);
+    }
+    for (uint32_t i = 2; i < RANKS; i++)
+        close(deaf[i]);
+    world_close(&w);
+    tb_param.gateway_memory = 48 << 20;
 }
 
 /* Near the limit ranks are not read any more, until there is room again. */
@@ -916,6 +983,7 @@ int main(void)
                                        cmocka_unit_test(long_messages_are_cut_through),
                                        cmocka_unit_test(a_stalled_destination_holds_up_nobody),
                                        cmocka_unit_test(a_flood_delays_others_little),
+                                       cmocka_unit_test(those_who_do_not_read_stop_nobody),
                                        cmocka_unit_test(ranks_are_held_back),
                                        cmocka_unit_test(ranks_are_connected_when_needed_and_again),
                                        cmocka_unit_test(a_rank_asks_for_its_own_agent),

@@ -10,7 +10,7 @@
 struct tb_lines {
     char *bytes; /* the unfinished line; NULL: none */
     size_t length, room;
-    uint64_t since; /* when its first piece came */
+    uint64_t since; /* when its first piece came, or its end was last seen to be under way */
 };
 
 /* Called with one or two pieces that belong together. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define READ_BYTES  32768u
@@ -101,15 +102,26 @@ int tb_output_open(struct tb_output *output, struct tb_rank *rank, int descripto
     return tb_loop_watch(&rank->agent->loop, &output->watch, descriptor, EPOLLIN, output_ready);
 }
 
+/* Whether there is more to read, so that the end of an unfinished line may only be waiting for us. */
+static bool has_more(const struct tb_output *output)
+{
+    int bytes = 0;
+    return output->descriptor >= 0 && ioctl(output->descriptor, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
 void tb_output_resume(struct tb_agent *agent)
 {
     if (!may_read(agent))
         return;
+    uint64_t now = tb_clock_now_real();
     for (uint32_t i = 0; i < agent->rank_count; i++)
         for (int k = 0; k < 2; k++) {
             struct tb_output *output = &agent->ranks[i].outputs[k];
-            if (output->descriptor >= 0 && output->watch.descriptor < 0)
-                tb_loop_watch(&agent->loop, &output->watch, output->descriptor, EPOLLIN, output_ready);
+            if (output->descriptor < 0 || output->watch.descriptor >= 0)
+                continue;
+            if (has_more(output))
+                output->lines.since = now; /* the rank may have had to wait, too, before it could write the end */
+            tb_loop_watch(&agent->loop, &output->watch, output->descriptor, EPOLLIN, output_ready);
         }
 }
 
@@ -140,6 +152,8 @@ void tb_output_sweep(struct tb_timer *timer)
             struct tb_output *output = &agent->ranks[i].outputs[k];
             if (output->lines.length == 0)
                 continue;
+            if (has_more(output))
+                output->lines.since = now; /* it is we who are late, or may not read: no reason to tear a line */
             if (now - output->lines.since >= agent->setup.hold)
                 tb_lines_flush(&output->lines, emit, output);
             else if (output->lines.since < oldest)

@@ -5,11 +5,20 @@
 #define QUANTUM     4096u /* bytes that a flow may send in addition when its turn comes */
 #define TABLE_FIRST 64u
 #define TABLE_LIMIT (1u << 20)
+#define BEAT_NS     50000000u /* the depot grows older by one */
+#define STILL_AGE   10u       /* a queue from which nothing long was pulled meanwhile does not move */
 
 struct tb_stock {
     struct tb_stock *next;
     struct tb_proc destination;
     uint64_t bytes;
+    struct tb_list sized;         /* in the depot's list of those of about the same size, */
+    uint32_t size;                /* which is this one */
+    struct tb_list bulk, brief;   /* its flows, by class */
+    struct tb_list crowded;       /* in the depot's list: senders are held back... */
+    struct tb_list held;          /* ...these, */
+    uint64_t below;               /* until no more bytes than this are left, */
+    const struct tb_queue *queue; /* or this one does not move */
 };
 
 struct tb_flow {
@@ -17,6 +26,7 @@ struct tb_flow {
     struct tb_flow *next;
     struct tb_queue *queue;
     struct tb_stock *stock;
+    struct tb_list of_stock;
     struct tb_proc source;
     uint8_t stream;
     uint64_t deficit; /* bytes that it may send in this turn */
@@ -121,17 +131,30 @@ static void stocks_grow(struct tb_depot *depot)
     depot->stock_room = room;
 }
 
+static struct tb_stock *stock_look(const struct tb_depot *depot, struct tb_proc destination)
+{
+    struct tb_stock *s = depot->stocks[proc_hash(destination) & (depot->stock_room - 1)];
+    while (s != NULL && !same_proc(s->destination, destination))
+        s = s->next;
+    return s;
+}
+
 /* What waits for this destination; made if there is nothing yet. NULL: no memory. */
 static struct tb_stock *stock_find(struct tb_depot *depot, struct tb_proc destination)
 {
-    struct tb_stock **slot = &depot->stocks[proc_hash(destination) & (depot->stock_room - 1)];
-    for (struct tb_stock *s = *slot; s != NULL; s = s->next)
-        if (same_proc(s->destination, destination))
-            return s;
-    struct tb_stock *s = calloc(1, sizeof *s);
+    struct tb_stock *s = stock_look(depot, destination);
+    if (s != NULL)
+        return s;
+    s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
+    struct tb_stock **slot = &depot->stocks[proc_hash(destination) & (depot->stock_room - 1)];
     s->destination = destination;
+    tb_list_init(&s->bulk);
+    tb_list_init(&s->brief);
+    tb_list_init(&s->crowded);
+    tb_list_init(&s->held);
+    tb_list_append(&depot->by_size[0], &s->sized);
     s->next = *slot;
     *slot = s;
     if (++depot->stock_count > depot->stock_room)
@@ -139,10 +162,43 @@ static struct tb_stock *stock_find(struct tb_depot *depot, struct tb_proc destin
     return s;
 }
 
+static void stock_sort(struct tb_depot *depot, struct tb_stock *stock)
+{
+    uint32_t size = stock->bytes == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(stock->bytes);
+    if (size == stock->size)
+        return;
+    stock->size = size;
+    tb_list_remove(&stock->sized);
+    tb_list_append(&depot->by_size[size], &stock->sized);
+}
+
+static void stock_put(struct tb_depot *depot, struct tb_stock *stock, uint64_t bytes)
+{
+    stock->bytes += bytes;
+    depot->bytes += bytes;
+    stock_sort(depot, stock);
+}
+
+/* Its senders need not wait any longer. */
+static void stock_release(struct tb_depot *depot, struct tb_stock *stock)
+{
+    tb_list_remove(&stock->crowded);
+    while (!tb_list_empty(&stock->held)) {
+        struct tb_list *first = stock->held.next;
+        tb_list_remove(first);
+        tb_list_append(&depot->released, first);
+    }
+}
+
 static void stock_take(struct tb_depot *depot, struct tb_stock *stock, uint64_t bytes)
 {
     stock->bytes -= bytes;
     depot->bytes -= bytes;
+    stock_sort(depot, stock);
+    if (stock->bytes <= stock->below)
+        stock_release(depot, stock);
+    while (!tb_list_empty(&depot->crowded) && depot->bytes < depot->limit / 2)
+        stock_release(depot, TB_CONTAINER(depot->crowded.next, struct tb_stock, crowded));
     if (stock->bytes > 0)
         return;
     struct tb_stock **slot = &depot->stocks[proc_hash(stock->destination) & (depot->stock_room - 1)];
@@ -150,6 +206,7 @@ static void stock_take(struct tb_depot *depot, struct tb_stock *stock, uint64_t 
         slot = &(*slot)->next;
     *slot = stock->next;
     depot->stock_count--;
+    tb_list_remove(&stock->sized);
     free(stock);
 }
 
@@ -180,6 +237,7 @@ static struct tb_flow *flow_find(struct tb_queue *queue, const struct tb_crate *
     *f = (struct tb_flow){.queue = queue, .stock = stock, .source = crate->source, .stream = crate->stream};
     tb_list_init(&f->crates);
     tb_list_append(&queue->active[crate->stream], &f->active);
+    tb_list_append(crate->stream == TB_STREAM_BULK ? &stock->bulk : &stock->brief, &f->of_stock);
     f->next = *slot;
     *slot = f;
     if (++depot->flow_count > depot->flow_room)
@@ -198,7 +256,87 @@ static void flow_free(struct tb_flow *flow)
     *slot = flow->next;
     depot->flow_count--;
     tb_list_remove(&flow->active);
+    tb_list_remove(&flow->of_stock);
     free(flow);
+}
+
+/* True: there are others left in its flow, which is still there. */
+static bool flow_take(struct tb_flow *flow, struct tb_crate *crate)
+{
+    struct tb_queue *queue = flow->queue;
+    struct tb_stock *stock = flow->stock;
+    tb_list_remove(&crate->node);
+    queue->bytes[crate->stream] -= crate->weight;
+    queue->frames[crate->stream]--;
+    bool others = !tb_list_empty(&flow->crates);
+    if (!others)
+        flow_free(flow);
+    stock_take(queue->depot, stock, crate->weight); // NOLINT(clang-analyzer-unix.Malloc): a freed one is in no list
+    return others;
+}
+
+/* ---- who waits, who gives way ----------------------------------------------------------------------------------- */
+
+static bool is_still(const struct tb_queue *queue)
+{
+    return queue->depot->age - queue->age >= STILL_AGE;
+}
+
+bool tb_queue_hold(struct tb_queue *queue, struct tb_proc destination, struct tb_list *sender)
+{
+    struct tb_depot *depot = queue->depot;
+    if (depot->bytes <= depot->limit / 4 * 3)
+        return false;
+    struct tb_stock *stock = stock_look(depot, destination);
+    if (stock == NULL || stock->bytes < depot->bytes / depot->stock_count / 2 || is_still(queue))
+        return false;
+    if (tb_list_empty(&stock->crowded)) {
+        stock->below = stock->bytes / 2;
+        stock->queue = queue;
+        tb_list_append(&depot->crowded, &stock->crowded);
+    }
+    tb_list_append(&stock->held, sender);
+    return true;
+}
+
+void tb_depot_look(struct tb_depot *depot, uint64_t now)
+{
+    if (now - depot->aged_at < BEAT_NS)
+        return;
+    depot->aged_at = now;
+    depot->age++;
+    struct tb_stock *stock;
+    TB_LIST_EACH (stock, &depot->crowded, struct tb_stock, crowded)
+        if (is_still(stock->queue))
+            stock_release(depot, stock);
+}
+
+/* The last one of a long flow; a short frame saves little room, and somebody may ask with it. */
+static void give_way(struct tb_depot *depot, struct tb_stock *stock)
+{
+    struct tb_list *flows = tb_list_empty(&stock->bulk) ? &stock->brief : &stock->bulk;
+    struct tb_flow *flow = TB_CONTAINER(flows->next, struct tb_flow, of_stock);
+    struct tb_crate *crate = TB_CONTAINER(flow->crates.prev, struct tb_crate, node);
+    tb_list_remove(&flow->of_stock);
+    tb_list_append(flows, &flow->of_stock); /* another one the next time */
+    flow_take(flow, crate);                 // NOLINT(clang-analyzer-unix.Malloc): a crate that was freed is in no list
+    depot->dropped++;
+    depot->dropped_bytes += crate->length;
+    tb_crate_free(depot, crate);
+}
+
+/* At the expense of those that have most. False: this one has as much itself. */
+static bool make_room(struct tb_depot *depot, const struct tb_stock *stock, uint64_t bytes)
+{
+    uint32_t most = TB_DEPOT_SIZES - 1;
+    while (depot->bytes + bytes > depot->limit) {
+        while (most > stock->size && tb_list_empty(&depot->by_size[most]))
+            most--;
+        if (most <= stock->size)
+            return false;
+        give_way(depot, TB_CONTAINER(depot->by_size[most].next, struct tb_stock, sized));
+    }
+    return true;
 }
 
 /* ---- queues ----------------------------------------------------------------------------------------------------- */
@@ -209,6 +347,10 @@ int tb_depot_open(struct tb_depot *depot, uint64_t limit)
         .limit = limit, .limit_each = limit / TB_DEPOT_SHARES, .flow_room = TABLE_FIRST, .stock_room = TABLE_FIRST};
     for (int i = 0; i < TB_CRATE_SIZES; i++)
         tb_list_init(&depot->spare[i]);
+    for (uint32_t i = 0; i < TB_DEPOT_SIZES; i++)
+        tb_list_init(&depot->by_size[i]);
+    tb_list_init(&depot->crowded);
+    tb_list_init(&depot->released);
     depot->flows = calloc(TABLE_FIRST, sizeof(struct tb_flow *));
     depot->stocks = calloc(TABLE_FIRST, sizeof(struct tb_stock *));
     if (depot->flows != NULL && depot->stocks != NULL)
@@ -268,18 +410,18 @@ int tb_queue_add(struct tb_queue *queue, struct tb_crate *crate)
 {
     struct tb_depot *depot = queue->depot;
     TB_ASSERT(crate->stream < TB_STREAM_COUNT);
-    if (depot->bytes + crate->weight > depot->limit)
-        return drop(queue, crate);
     struct tb_stock *stock = stock_find(depot, crate->destination);
     if (stock == NULL)
         return drop(queue, crate);
-    stock->bytes += crate->weight;
-    depot->bytes += crate->weight;
-    struct tb_flow *flow = stock->bytes <= depot->limit_each ? flow_find(queue, crate, stock) : NULL;
+    bool fits = stock->bytes + crate->weight <= depot->limit_each && make_room(depot, stock, crate->weight);
+    struct tb_flow *flow = fits ? flow_find(queue, crate, stock) : NULL;
     if (flow == NULL) {
-        stock_take(depot, stock, crate->weight);
+        stock_take(depot, stock, 0);
         return drop(queue, crate);
     }
+    stock_put(depot, stock, crate->weight);
+    if (tb_queue_empty(queue, TB_STREAM_BULK))
+        queue->age = depot->age;
     flow_note(flow, crate);
     if (depot->bytes > depot->bytes_most)
         depot->bytes_most = depot->bytes;
@@ -320,17 +462,11 @@ struct tb_crate *tb_queue_pull(struct tb_queue *queue, enum tb_stream stream)
         tb_list_append(active, &flow->active);
     }
     flow->deficit -= crate->length;
-    tb_list_remove(&crate->node);
-    queue->bytes[stream] -= crate->weight;
-    queue->frames[stream]--;
-    struct tb_stock *stock = flow->stock;
-    bool last = tb_list_empty(&flow->crates);
-    if (last)
-        flow_free(flow);
-    else if (flow->deficit < TB_CONTAINER(flow->crates.next, struct tb_crate, node)->length) {
+    if (stream == TB_STREAM_BULK)
+        queue->age = queue->depot->age;
+    if (flow_take(flow, crate) && flow->deficit < TB_CONTAINER(flow->crates.next, struct tb_crate, node)->length) {
         tb_list_remove(&flow->active);
         tb_list_append(active, &flow->active);
     }
-    stock_take(queue->depot, stock, crate->weight);
     return crate;
 }

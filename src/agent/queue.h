@@ -3,6 +3,10 @@
  * and a destination, take turns by bytes (deficit round robin), so that nobody waits for another's long message. The
  * depot knows what all queues hold together: it keeps the limits, drops what does not fit, and counts.
  *
+ * When the depot is full, the destination for which most lies there gives way, so that those who do not take what is
+ * theirs leave room for all others, however many they are. Before that, senders of what lies there are held back, but
+ * only while the queue moves: waiting for those who take nothing would stop what else these senders have.
+ *
  * Pure logic, no sockets. Everything belongs to the one thread of an agent. */
 #ifndef TB_AGENT_QUEUE_H
 #define TB_AGENT_QUEUE_H
@@ -14,6 +18,7 @@
 #define TB_CRATE_SIZES  3
 #define TB_DEPOT_SPARE  (4u << 20) /* bytes of crates that are kept for reuse */
 #define TB_DEPOT_SHARES 6          /* one destination may fill one of them */
+#define TB_DEPOT_SIZES  64
 
 struct tb_crate {
     struct tb_list node;
@@ -35,6 +40,7 @@ struct tb_queue {
     struct tb_list active[TB_STREAM_COUNT]; /* flows with frames; the first one's turn is now */
     uint64_t bytes[TB_STREAM_COUNT];
     uint32_t frames[TB_STREAM_COUNT];
+    uint32_t age; /* the depot's, when the last bulk one was pulled, or the first one came */
 };
 
 struct tb_depot {
@@ -47,6 +53,11 @@ struct tb_depot {
     uint32_t flow_count, flow_room;
     struct tb_stock **stocks;
     uint32_t stock_count, stock_room;
+    struct tb_list by_size[TB_DEPOT_SIZES]; /* stocks, by the length of their bytes as a binary number */
+    struct tb_list crowded;                 /* stocks for which senders are held back */
+    struct tb_list released;                /* senders that are not held back any more, for the owner to take out */
+    uint32_t age;                           /* counts while somebody is held back */
+    uint64_t aged_at;
 };
 
 int tb_depot_open(struct tb_depot *depot, uint64_t limit);
@@ -62,6 +73,13 @@ void tb_queue_close(struct tb_queue *queue); /* frees what is in it */
 int tb_queue_add(struct tb_queue *queue, struct tb_crate *crate);
 /* The next one of a class, whose turn it is; NULL: none. */
 struct tb_crate *tb_queue_pull(struct tb_queue *queue, enum tb_stream stream);
+
+/* True: whoever has just sent to this destination had better wait, since the depot is nearly full, not little of it is
+ * for this one, and the queue moves (its bulk class, which is what this is about). Then `sender`, which was in no list,
+ * is in one until there is less (then it is in `released`) or its owner removes it. */
+bool tb_queue_hold(struct tb_queue *queue, struct tb_proc destination, struct tb_list *sender);
+/* To be called again and again while `crowded` is not empty: nobody is to wait for a queue that does not move. */
+void tb_depot_look(struct tb_depot *depot, uint64_t now);
 
 /* For how long somebody has wanted in vain to send, without a pause of TB_QUEUE_SILENCE (ns). Who gets no answer asks
  * again and again; who has found another way does not. */

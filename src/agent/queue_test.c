@@ -120,15 +120,97 @@ static void limits_hold(void **state)
     for (uint32_t i = 0; i < 2000; i++)
         add(&queues[0], 0, 20 + i % 50, TB_STREAM_BULK, LONG);
     assert_true(depot.bytes <= 6 << 20 && depot.bytes > (6 << 20) - 2 * LONG);
-    assert_int_equal(add(&queues[1], 1, 100, TB_STREAM_SHORT, LONG), TB_ERR_LIMIT);
-    assert_int_not_equal(pull(&queues[0], TB_STREAM_BULK), -1);
-    assert_int_equal(add(&queues[1], 1, 100, TB_STREAM_SHORT, LONG), TB_OK);
     assert_int_equal(depot.bytes_most > 0 && depot.bytes_most <= 6 << 20, 1);
     for (int i = 0; i < 2; i++)
         tb_queue_close(&queues[i]);
     assert_int_equal(depot.bytes, 0);
     assert_int_equal(depot.flow_count + depot.stock_count, 0);
     assert_true(depot.spare_bytes <= TB_DEPOT_SPARE);
+    tb_depot_close(&depot);
+}
+
+/* However many take nothing, and in whatever order they have filled the depot: there is room for another one, and not
+ * only for a word. What must go for it are long frames of those for whom most is there. */
+static void who_has_most_gives_way(void **state)
+{
+    enum { DEAF = 200, LIMIT = 16 << 20 };
+    struct tb_depot depot;
+    struct tb_queue queues[DEAF + 1];
+    assert_int_equal(tb_depot_open(&depot, LIMIT), TB_OK);
+    for (uint32_t i = 0; i <= DEAF; i++)
+        tb_queue_open(&queues[i], &depot);
+    for (uint32_t i = 0; i < DEAF; i++) {
+        assert_int_equal(add(&queues[i], 1, i, TB_STREAM_SHORT, TB_CRATE_HEAD + 8), TB_OK);
+        for (int k = 0; k < 300; k++)
+            add(&queues[i], 1 + k % 3, i, TB_STREAM_BULK, LONG);
+        assert_true(queues[i].frames[TB_STREAM_BULK] >= 2);
+    }
+    assert_true(depot.bytes <= LIMIT && depot.bytes > LIMIT - 2 * LONG);
+    for (int k = 0; k < 1000; k++) { /* one that takes what it gets */
+        assert_int_equal(add(&queues[DEAF], 1, DEAF, TB_STREAM_SHORT, TB_CRATE_HEAD + 8), TB_OK);
+        assert_int_equal(add(&queues[DEAF], 1, DEAF, TB_STREAM_BULK, LONG), TB_OK);
+        assert_int_equal(pull(&queues[DEAF], TB_STREAM_SHORT), 1);
+        assert_int_equal(pull(&queues[DEAF], TB_STREAM_BULK), 1);
+    }
+    assert_true(depot.bytes <= LIMIT && depot.bytes_most <= LIMIT);
+    for (uint32_t i = 0; i < DEAF; i++) {
+        assert_int_equal(queues[i].frames[TB_STREAM_SHORT], 1);
+        assert_in_range(queues[i].frames[TB_STREAM_BULK], 1, 2 * LIMIT / DEAF / LONG + 1);
+    }
+    for (uint32_t i = 0; i <= DEAF; i++)
+        tb_queue_close(&queues[i]);
+    assert_int_equal(depot.bytes, 0);
+    assert_int_equal(depot.flow_count + depot.stock_count, 0);
+    tb_depot_close(&depot);
+}
+
+/* Near the limit, who sends where much lies waits until half of it has left, or until nothing has left for a while. */
+static void senders_wait_while_the_queue_moves(void **state)
+{
+    const uint64_t beat = 60000000u;
+    struct tb_depot depot;
+    struct tb_queue queues[5];
+    struct tb_list senders[3];
+    struct tb_proc to[3] = {{JOB, 0}, {JOB, 1}, {JOB, 10}};
+    uint64_t now = 1000 * beat;
+    assert_int_equal(tb_depot_open(&depot, 6 << 20), TB_OK);
+    for (int i = 0; i < 3; i++)
+        tb_list_init(&senders[i]);
+    for (uint32_t i = 0; i < 5; i++) {
+        tb_queue_open(&queues[i], &depot);
+        assert_false(tb_queue_hold(&queues[0], to[0], &senders[0]));
+        while (add(&queues[i], 7, i, TB_STREAM_BULK, LONG) == TB_OK)
+            ;
+    }
+    assert_int_equal(add(&queues[0], 7, 10, TB_STREAM_BULK, LONG), TB_OK);
+    assert_false(tb_queue_hold(&queues[0], to[2], &senders[2])); /* for this one there is little */
+    for (int i = 0; i < 2; i++)
+        assert_true(tb_queue_hold(&queues[i], to[i], &senders[i]));
+    uint32_t first = queues[0].frames[TB_STREAM_BULK], pulled = 0;
+    while (tb_list_empty(&depot.released) && pulled < first) {
+        assert_int_equal(pull(&queues[0], TB_STREAM_BULK), 7);
+        pulled++;
+        tb_depot_look(&depot, now += beat / 4);
+    }
+    assert_in_range(pulled, first / 2 - 1, first / 2 + 2);
+    assert_ptr_equal(depot.released.next, &senders[0]);
+    tb_list_remove(&senders[0]);
+    for (int i = 0; i < 20; i++)
+        tb_depot_look(&depot, now += beat);
+    assert_ptr_equal(depot.released.next, &senders[1]);
+    tb_list_remove(&senders[1]);
+    while (add(&queues[0], 7, 0, TB_STREAM_BULK, LONG) == TB_OK)
+        ;
+    assert_false(tb_queue_hold(&queues[1], to[1], &senders[1])); /* not again in vain, */
+    assert_int_equal(pull(&queues[1], TB_STREAM_BULK), 7);
+    assert_true(tb_queue_hold(&queues[1], to[1], &senders[1])); /* before something has moved */
+    while (depot.bytes > depot.limit / 2)
+        for (int i = 2; i < 5; i++)
+            pull(&queues[i], TB_STREAM_BULK);
+    assert_ptr_equal(depot.released.next, &senders[1]); /* or there is room again in general */
+    for (int i = 0; i < 5; i++)
+        tb_queue_close(&queues[i]);
+    assert_true(tb_list_empty(&depot.crowded));
     tb_depot_close(&depot);
 }
 
@@ -205,6 +287,8 @@ int main(void)
                                        cmocka_unit_test(turns_are_by_bytes),
                                        cmocka_unit_test(one_flow_keeps_its_order),
                                        cmocka_unit_test(limits_hold),
+                                       cmocka_unit_test(who_has_most_gives_way),
+                                       cmocka_unit_test(senders_wait_while_the_queue_moves),
                                        cmocka_unit_test(many_flows),
                                        cmocka_unit_test(only_who_asks_again_waits)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,29 +46,39 @@ static int make_segment(struct tb_agent *agent)
     return TB_OK;
 }
 
-static int make_services(struct tb_agent *agent)
+/* Whatever fails afterwards, all ranks can be asked and closed: there are none, or all are as if they had ended. */
+static int make_ranks(struct tb_agent *agent, uint32_t count)
 {
-    agent->doorbells = malloc((agent->rank_count + 1u) * sizeof *agent->doorbells);
-    agent->ranks = calloc(agent->rank_count + 1u, sizeof *agent->ranks);
+    agent->doorbells = malloc((count + 1u) * sizeof *agent->doorbells);
+    agent->ranks = calloc(count + 1u, sizeof *agent->ranks);
     if (agent->doorbells == NULL || agent->ranks == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", agent->rank_count);
-    for (uint32_t i = 0; i < agent->rank_count; i++) {
+        return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", count);
+    for (uint32_t i = 0; i < count; i++) {
         struct tb_rank *rank = &agent->ranks[i];
+        agent->doorbells[i] = -1;
         rank->agent = agent;
         rank->local = i;
         rank->control.descriptor = -1;
         tb_list_init(&rank->parcels);
         for (int k = 0; k < 2; k++)
             rank->outputs[k].descriptor = rank->outputs[k].watch.descriptor = -1;
-        agent->doorbells[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (agent->doorbells[i] < 0)
-            return tb_error_errno("cannot make doorbells for %u ranks; try a higher `ulimit -n`", agent->rank_count);
     }
     uint32_t local = 0;
     for (uint32_t i = 0; i < agent->book.range_count; i++) {
         const struct tb_rank_range *range = &agent->book.ranges[i];
         for (uint32_t k = 0; range->host == agent->setup.host && k < range->count; k++)
             agent->ranks[local++].rank = range->first_rank + k;
+    }
+    agent->rank_count = count;
+    return TB_OK;
+}
+
+static int make_services(struct tb_agent *agent)
+{
+    for (uint32_t i = 0; i < agent->rank_count; i++) {
+        agent->doorbells[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (agent->doorbells[i] < 0)
+            return tb_error_errno("cannot make doorbells for %u ranks; try a higher `ulimit -n`", agent->rank_count);
     }
     int rc = agent->rank_count > 0 ? make_segment(agent) : TB_OK;
     if (rc == TB_OK)
@@ -137,7 +147,7 @@ static void explain_missing(struct tb_agent *agent, const struct recipe *recipe,
     const char *name = recipe->app->arguments[0];
     bool has_slash = strchr(name, '/') != NULL;
     char here[4096];
-    snprintf(here, sizeof here, "%s/%s", recipe->directory != NULL ? recipe->directory : ".", name);
+    snprintf(here, sizeof here, "%s/%s", recipe->directory, name);
     if (error == EACCES)
         tb_agent_trouble(agent, 126,
                          "cannot start %s on host %s: no permission to execute it (chmod +x makes a file executable)",
@@ -154,26 +164,40 @@ static void explain_missing(struct tb_agent *agent, const struct recipe *recipe,
         tb_agent_trouble(agent, 127, "cannot start %s on host %s: there is no such program in PATH", name, agent->host);
     else
         tb_agent_trouble(agent, 127, "cannot start %s on host %s: there is no such file%s%s", name, agent->host,
-                         *name != '/' ? " in the working directory " : "",
-                         *name != '/' ? (recipe->directory != NULL ? recipe->directory : ".") : "");
+                         *name != '/' ? " in the working directory " : "", *name != '/' ? recipe->directory : "");
 }
 
-/* The working directory: what the user asked for must exist; the launcher's may be missing on another host. */
-static int choose_directory(struct tb_agent *agent, struct recipe *recipe)
+/* 0, or why this directory cannot be entered. */
+static int judge_directory(const char *path)
 {
     struct stat about;
+    if (stat(path, &about) < 0)
+        return errno;
+    return !S_ISDIR(about.st_mode) ? ENOTDIR : access(path, X_OK) < 0 ? errno : 0;
+}
+
+/* The working directory: what the user asked for must exist; the launcher's may be missing on another host, or
+ * everywhere (then it has said so itself, and its name is empty). */
+static int choose_directory(struct tb_agent *agent, struct recipe *recipe)
+{
     const char *asked = recipe->app->directory;
     recipe->directory = *asked != 0 ? asked : agent->setup.directory;
-    if (stat(recipe->directory, &about) == 0 && S_ISDIR(about.st_mode) && access(recipe->directory, X_OK) == 0)
+    int error = judge_directory(recipe->directory);
+    if (error == 0)
         return TB_OK;
     if (*asked != 0) {
-        tb_agent_trouble(agent, 1, "host %s has no working directory %s that can be entered", agent->host, asked);
+        tb_agent_trouble(agent, 1, "cannot enter the working directory %s on host %s: %s", asked, agent->host,
+                         strerror(error));
         return TB_ERR_ARGUMENT;
     }
-    recipe->directory = NULL;
-    tb_agent_note(agent,
-                  "host %s has no directory %s; the ranks there start in the home directory (--wdir chooses another)",
-                  agent->host, agent->setup.directory);
+    const char *home = value_in(recipe->environment + OWN_VARIABLES, "HOME");
+    bool has_home = home != NULL && *home == '/' && judge_directory(home) == 0;
+    recipe->directory = has_home ? home : "/";
+    if (*agent->setup.directory != 0)
+        tb_agent_note(
+            agent, "cannot enter directory %s on host %s: %s; the ranks there start in %s%s (--wdir chooses another)",
+            agent->setup.directory, agent->host, strerror(error), has_home ? "the home directory " : "",
+            recipe->directory);
     return TB_OK;
 }
 
@@ -228,6 +252,8 @@ static int make_streams(struct tb_rank *rank, struct streams *s)
         fcntl(ends[1], F_SETFL, O_NONBLOCK);
     } else {
         s->input[1] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (s->input[1] < 0)
+            return tb_error_errno("cannot open /dev/null as the input of rank %u", rank->rank);
     }
     return TB_OK;
 }
@@ -381,8 +407,9 @@ static int start_all(struct tb_agent *agent, const struct tb_binding *binding)
 int tb_ranks_start(struct tb_agent *agent)
 {
     struct tb_binding *binding = NULL;
-    agent->rank_count = agent->book.hosts[agent->setup.host].rank_count;
-    int rc = make_services(agent);
+    int rc = make_ranks(agent, agent->book.hosts[agent->setup.host].rank_count);
+    if (rc == TB_OK)
+        rc = make_services(agent);
     if (rc == TB_OK && agent->setup.bind != TB_BIND_NONE)
         rc = tb_binding_open(&binding, agent->setup.bind);
     if (rc == TB_OK)

@@ -138,7 +138,8 @@ struct tb_agent {
     struct tb_attach *attach; /* NULL: nobody can stand in for whoever carries our control stream */
 
     struct tb_squeeze_group squeezes;
-    struct tb_forward *forward; /* NULL: nothing has had to be passed on yet */
+    struct tb_forward *forward;     /* NULL: nothing has had to be passed on yet */
+    struct tb_crossings *crossings; /* NULL: no rank has had to connect to another cluster yet */
 };
 
 /* This agent as a process of the job. */
@@ -219,7 +220,30 @@ void tb_connect_called(struct tb_agent *agent, struct tb_reader *r); /* TB_CONTR
 void tb_connect_arrived(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc from, enum tb_stream stream,
                         uint32_t lane);
 
+/* Gives a rank a connection that is there; takes the socket. */
+void tb_connect_give(struct tb_rank *rank, struct tb_proc from, enum tb_stream stream, int socket);
+/* Asks the agent of a host of another cluster, until it answers, whether it can be reached; tb_crossing_lost and
+ * tb_crossing_found are told. Once is enough. */
+void tb_connect_ask_agent(struct tb_agent *agent, uint32_t host);
+void tb_connect_ask_no_more(struct tb_agent *agent, uint32_t host);
+bool tb_connect_is_waited_for(const struct tb_agent *agent, uint32_t host); /* some rank waits for a connection */
+
 void tb_address_fix_scope(const struct tb_agent *agent, struct tb_address *address);
+
+/* crossing.c */
+struct tb_crossings;
+/* Is the host in another cluster of the grid? Then the following are for it. */
+bool tb_crossing_is(const struct tb_agent *agent, uint32_t host);
+void tb_crossing_prepare(int socket); /* the options of such a connection */
+/* A connection of a rank. The socket stays the caller's. */
+void tb_crossing_watch(struct tb_agent *agent, const struct tb_rank *rank, uint32_t host, int socket);
+void tb_crossing_forget(const struct tb_rank *rank);           /* the rank is gone */
+void tb_crossing_found(struct tb_agent *agent, uint32_t host); /* there was an answer */
+/* There was none since then, or none yet. Why is told to the user. */
+void tb_crossing_lost(struct tb_agent *agent, uint32_t host, uint64_t since, const char *why);
+void tb_crossing_close(struct tb_agent *agent);
+/* Tells the user that the link to a host has been down for so long (ns); `at_last`: too long, and the job ends. */
+void tb_agent_link_down(struct tb_agent *agent, uint32_t host, uint64_t down, const char *why, bool at_last);
 
 /* trial.c */
 void tb_trial_begin(struct tb_agent *agent, struct tb_reader *r); /* TB_CONTROL_TRY */

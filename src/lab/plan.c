@@ -88,6 +88,10 @@ static int add_node(struct tb_plan *plan, enum tb_plan_role role, uint32_t index
         return tb_error(TB_ERR_ARGUMENT,
                         "%s: a host of a lab cannot be called %s, since that is where commands are run",
                         plan->grid->file, name);
+    if (strcmp(name, "localhost") == 0 && role == TB_PLAN_HOST)
+        return tb_error(TB_ERR_ARGUMENT,
+                        "%s: a host of a lab cannot be called localhost, since every host has that name for itself",
+                        plan->grid->file);
     struct tb_plan_node *node = &plan->nodes[plan->node_count++];
     *node = (struct tb_plan_node){.role = role, .index = index, .first_foot = plan->foot_count};
     snprintf(node->name, sizeof node->name, "%s%s", name, mark);

@@ -161,6 +161,9 @@ static void limits(void **state)
     strcpy(hosts[0].name, TB_PLAN_CONSOLE);
     assert_int_equal(tb_plan_make(&plan, &grid), TB_ERR_ARGUMENT);
     assert_non_null(strstr(tb_error_story(), TB_PLAN_CONSOLE));
+    strcpy(hosts[0].name, "localhost");
+    assert_int_equal(tb_plan_make(&plan, &grid), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "localhost"));
     free(hosts);
     free(members);
 }

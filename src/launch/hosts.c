@@ -58,6 +58,15 @@ struct draft {
     char cluster[64];
 };
 
+/* Names go into command lines and grid files, where quotes would end something. */
+static bool is_odd(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (iscntrl((unsigned char)text[i]) || strchr(" \"'\\", text[i]) != NULL)
+            return true;
+    return false;
+}
+
 /* [user@]host[:slots]. An IPv6 address with slots is written [address]:slots. */
 static int parse_host(struct draft *draft, const char *word, size_t length, const char *where)
 {
@@ -91,7 +100,7 @@ static int parse_host(struct draft *draft, const char *word, size_t length, cons
                         where, (int)length, word, (int)(end - slots), slots);
     /* A name that begins with a dash would be an option of ssh. */
     if (draft->name_length == 0 || draft->name_length > 255 || *draft->name == '-' ||
-        (draft->user != NULL && *draft->user == '-'))
+        (draft->user != NULL && *draft->user == '-') || is_odd(word, length))
         return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is no host name", where, (int)length, word);
     return TB_OK;
 }
@@ -171,6 +180,12 @@ static int parse_key(struct draft *draft, const char *word, size_t length, const
     } else if (key == 7 && memcmp(word, "cluster", 7) == 0) {
         if (value_length == 0 || value_length >= sizeof draft->cluster)
             return tb_error(TB_ERR_ARGUMENT, "%s: the name of the cluster is missing or too long", where);
+        /* As in a grid file, which may be made of this one. */
+        if (!tb_grid_is_name(value, value_length))
+            return tb_error(TB_ERR_ARGUMENT,
+                            "%s: cluster=%.*s: a name has letters, digits, '.', '_' and '-', and begins with a letter "
+                            "or digit",
+                            where, (int)value_length, value);
         memcpy(draft->cluster, value, value_length);
         draft->cluster[value_length] = 0;
     } else {

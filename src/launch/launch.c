@@ -55,7 +55,8 @@ static void end_job(struct tb_launch *launch, bool now)
     launch->ending = true;
     launch->killing = now;
     tb_timer_clear(&launch->start_timer);
-    tb_timer_clear(&launch->job_timer);
+    if (!launch->again) /* the time of the job is that of all its attempts */
+        tb_timer_clear(&launch->job_timer);
     tb_timer_clear(&launch->unfinalized_timer);
     tb_timer_clear(&launch->question_timer);
     tb_guests_stop(launch, now);
@@ -135,8 +136,9 @@ void tb_launch_miss(struct tb_guest *guest, const char *why)
         tb_launch_fail(launch, TB_VERDICT_CAUSE, 1, "%s%s", prefix, why);
         return;
     }
-    tb_launch_say(launch, "%s%s%s", prefix, why,
-                  launch->options->allow_missing ? " The job starts without it." : " The job can do without it.");
+    size_t length = strlen(why);
+    tb_launch_say(launch, "%s%s%s The job %s without it.", prefix, why, length > 0 && why[length - 1] == '.' ? "" : ".",
+                  launch->options->allow_missing ? "starts" : "can do");
     launch->missing[launch->placement.entries[guest->host]] = true;
     for (uint32_t i = 0; i < launch->host_count; i++)
         launch->missed_count += launch->guests[i].phase < TB_GUEST_READY && is_behind(&launch->guests[i], guest);
@@ -485,13 +487,13 @@ static int make_setup(struct tb_launch *launch)
                                .hold = isatty(1) ? HOLD_TERMINAL : HOLD_ELSEWHERE,
                                .parameters = export_parameters(),
                                .own_parameters = export_own_parameters(),
-                               .directory = getcwd(NULL, 0),
+                               .directory = getcwd(NULL, 0), /* NULL: there is none any more */
                                .app_count = launch->placement.app_count,
                                .apps = launch->placement.apps};
     if (setup->parameters == NULL || setup->own_parameters == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the parameters");
     if (setup->directory == NULL)
-        setup->directory = strdup("/");
+        setup->directory = strdup("");
     int rc = tb_key_make(&setup->key);
     while (rc == TB_OK && setup->job == 0)
         rc = tb_random_secret(&setup->job, sizeof setup->job);
@@ -616,7 +618,7 @@ static void start(struct tb_launch *launch)
     unsetenv(TB_AGENT_VARIABLE); /* we may have been started by a rank of another job */
     launch->began = tb_clock_now_real();
     tb_timer_set(&launch->loop, &launch->start_timer, tb_param.start_timeout);
-    if (launch->options->timeout > 0)
+    if (launch->options->timeout > 0 && !tb_timer_is_set(&launch->job_timer))
         tb_timer_set(&launch->loop, &launch->job_timer, launch->options->timeout);
     for (uint32_t i = 0; i < launch->host_count; i++)
         if (!launch->guests[i].target.local && tb_param.heartbeat > 0 && !tb_timer_is_set(&launch->beat))
@@ -631,6 +633,20 @@ static void start(struct tb_launch *launch)
     tb_launch_check_done(launch);
 }
 
+/* Each host has a home of its own, so the agents choose. */
+static void note_directory(struct tb_launch *launch)
+{
+    bool needed = false;
+    for (uint32_t i = 0; i < launch->options->section_count; i++)
+        needed = needed || launch->options->sections[i].directory == NULL;
+    char *here = getcwd(NULL, 0);
+    if (here == NULL && needed)
+        tb_launch_say(launch,
+                      "the present directory has been removed, or has no name here; ranks start in the home directory, "
+                      "or in / where there is none (--wdir chooses another)");
+    free(here);
+}
+
 int tb_launch_run(struct tb_options *options, const char *program)
 {
     struct tb_launch *launch = calloc(1, sizeof *launch);
@@ -641,6 +657,8 @@ int tb_launch_run(struct tb_options *options, const char *program)
     int rc = open_all(launch);
     if (rc == TB_OK)
         rc = plan(launch);
+    if (rc == TB_OK)
+        note_directory(launch);
     while (rc == TB_OK) {
         start(launch);
         rc = tb_loop_run(&launch->loop);

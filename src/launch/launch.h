@@ -62,6 +62,7 @@ struct tb_options {
     struct tb_host_list hosts;
     uint32_t section_count, section_room;
     struct tb_section *sections;
+    struct tb_section all; /* its variables are for all sections */
     enum tb_map map;
     uint32_t bind; /* enum tb_bind */
     bool tag_output;

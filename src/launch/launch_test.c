@@ -76,8 +76,9 @@ static void timeout_comes_from_the_environment(void **state)
 
 static void bad_lists_are_refused(void **state)
 {
-    static const char *const bad[] = {"",    ",",     "h1,",   "h1:",   "h1:-1", "h1:x",   "h1:99999999999",
-                                      "@h1", "kate@", "-oX=y", "-x@h1", "[::1",  "[::1]2", ":4"};
+    static const char *const bad[] = {"",     ",",       "h1,",   "h1:",   "h1:-1", "h1:x",   "h1:99999999999",
+                                      "@h1",  "kate@",   "-oX=y", "-x@h1", "[::1",  "[::1]2", ":4",
+                                      "a\"b", "k\"e@h1", "a b",   "a\nb"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct tb_host_list list = {0};
         if (tb_host_list_parse(&list, bad[i], "-H") == TB_OK)
@@ -109,8 +110,9 @@ static void files_are_read(void **state)
 
 static void errors_name_file_and_line(void **state)
 {
-    static const char *const bad[] = {"a\nb slots=-1\n", "a\nb slots=\n", "a\nb port=70000\n", "a\nb color=red\n",
-                                      "a\nb cluster=\n", "a\nb:x\n",      "a\nb slots\n"};
+    static const char *const bad[] = {
+        "a\nb slots=-1\n", "a\nb slots=\n", "a\nb port=70000\n",  "a\nb color=red\n",   "a\nb cluster=\n",
+        "a\nb:x\n",        "a\nb slots\n",  "a\nb cluster=\"x\n", "a\nb cluster=a:b\n", "a\nb cluster=-a\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct tb_host_list list = {0};
         assert_int_equal(tb_host_list_read(&list, bad[i], "hosts"), TB_ERR_ARGUMENT);
@@ -179,6 +181,20 @@ static void options_are_understood(void **state)
     tb_options_close(&options);
 }
 
+static void variables_for_all(void **state)
+{
+    struct tb_options options;
+    assert_int_equal(parse(&options, "-genv A 1 -genv B 1 -env C 1 x : -env A 2 -genv B 2 y"), TB_OK);
+    assert_int_equal(options.sections[0].variable_count, 3);
+    assert_string_equal(options.sections[0].variables[0], "C=1");
+    assert_string_equal(options.sections[0].variables[1], "B=2");
+    assert_string_equal(options.sections[0].variables[2], "A=1");
+    assert_int_equal(options.sections[1].variable_count, 2);
+    assert_string_equal(options.sections[1].variables[0], "A=2");
+    assert_string_equal(options.sections[1].variables[1], "B=2");
+    tb_options_close(&options);
+}
+
 static void wrong_options_are_refused(void **state)
 {
     static const char *const bad[] = {"",
@@ -216,6 +232,11 @@ static void wrong_options_are_refused(void **state)
             fail_msg("accepted: %s", bad[i]);
         tb_options_close(&options);
     }
+    struct tb_options options = {0};
+    char *nameless[] = {(char *)"-n", (char *)"1", (char *)"", NULL};
+    assert_int_equal(tb_options_parse(&options, nameless), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "empty"));
+    tb_options_close(&options);
 }
 
 /* "0011" says the host of each rank. */
@@ -259,6 +280,8 @@ static void ranks_are_placed(void **state)
     check_places("-n 2 -H a:2 x : -n 2 -H b:4 y", "0011");
     check_places("-H a:2 x : -H b:2,a:1 y", "00110");
     check_places("x : -n 2 y", "000");
+    /* With and without a user, an entry may be one host of the list of all. */
+    check_places("-n 1 -H u@a,a,u@b,b,u@c,c,u@d,d x : -n 1 -H u@a y", "00");
 }
 
 /* The hosts of a grid, with cluster and site, those without slots left out of the job. */
@@ -329,6 +352,7 @@ int main(void)
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(errors_name_file_and_line),
         cmocka_unit_test(options_are_understood),
+        cmocka_unit_test(variables_for_all),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(ranks_are_placed),
         cmocka_unit_test(ranks_are_placed_on_a_grid),

@@ -35,6 +35,7 @@ const char tb_options_help[] =
     "\n"
     "What the ranks get\n"
     "  -x NAME[=VALUE]       pass an environment variable (local ranks get all of them)\n"
+    "  -env NAME VALUE       the same as -x NAME=VALUE; -genv gives it to all programs of the job\n"
     "  --wdir DIR            working directory (default: this one)\n"
     "  --set NAME=VALUE      set a parameter; `tombolo info` lists them\n"
     "\n"
@@ -59,6 +60,7 @@ enum option {
     HOSTFILE,
     VARIABLE,
     VARIABLE_PAIR,
+    VARIABLE_FOR_ALL,
     DIRECTORY,
     TIMEOUT,
     TAG,
@@ -93,7 +95,7 @@ static const struct {
     {"machinefile", HOSTFILE, 1},
     {"x", VARIABLE, 1},
     {"env", VARIABLE_PAIR, 2},
-    {"genv", VARIABLE_PAIR, 2},
+    {"genv", VARIABLE_FOR_ALL, 2},
     {"wdir", DIRECTORY, 1},
     {"wd", DIRECTORY, 1},
     {"timeout", TIMEOUT, 1},
@@ -257,6 +259,8 @@ static int apply(struct tb_options *options, struct tb_section *section, enum op
         return add_variable(section, values[0], NULL);
     case VARIABLE_PAIR:
         return add_variable(section, values[0], values[1]);
+    case VARIABLE_FOR_ALL:
+        return add_variable(&options->all, values[0], values[1]);
     case DIRECTORY:
         return set_directory(section, values[0]);
     case TIMEOUT:
@@ -377,6 +381,9 @@ static int parse_section(struct tb_options *options, char **words, size_t *used)
     if (section->argument_count == 0)
         return tb_error(TB_ERR_ARGUMENT, "which program should be started? As in: %s -n 4 ./hello (--help shows more)",
                         options->name);
+    TB_ASSERT(section->arguments[0] != NULL);
+    if (*section->arguments[0] == 0)
+        return tb_error(TB_ERR_ARGUMENT, "the name of the program is empty");
     *used = at;
     return TB_OK;
 }
@@ -394,6 +401,30 @@ static int share_hosts(struct tb_options *options)
         return TB_OK; /* a host file says how many slots there are, -H which of them are used */
     options->hosts = *first;
     *first = (struct tb_host_list){0};
+    return TB_OK;
+}
+
+static bool has_variable(const struct tb_section *section, const char *variable)
+{
+    size_t length = strcspn(variable, "=") + 1;
+    for (uint32_t i = 0; i < section->variable_count; i++)
+        if (strncmp(section->variables[i], variable, length) == 0)
+            return true;
+    return false;
+}
+
+/* Variables for all programs; what was said last counts, and what a program is given itself before that. */
+static int share_variables(struct tb_options *options)
+{
+    for (uint32_t i = 0; i < options->section_count; i++)
+        for (uint32_t k = options->all.variable_count; k-- > 0;) {
+            const char *variable = options->all.variables[k];
+            int rc = has_variable(&options->sections[i], variable)
+                         ? TB_OK
+                         : add_variable(&options->sections[i], variable, NULL);
+            if (rc != TB_OK)
+                return rc;
+        }
     return TB_OK;
 }
 
@@ -432,22 +463,28 @@ int tb_options_parse(struct tb_options *options, char **words)
             rc = take_timeout_variable(options);
             if (rc == TB_OK)
                 rc = share_hosts(options);
+            if (rc == TB_OK)
+                rc = share_variables(options);
             return rc == TB_OK ? check_grid(options) : rc;
         }
         at++;
     }
 }
 
+static void close_section(struct tb_section *section)
+{
+    tb_host_list_close(&section->hosts);
+    free(section->directory);
+    for (uint32_t i = 0; i < section->variable_count; i++)
+        free(section->variables[i]);
+    free(section->variables);
+}
+
 void tb_options_close(struct tb_options *options)
 {
-    for (uint32_t i = 0; i < options->section_count; i++) {
-        struct tb_section *section = &options->sections[i];
-        tb_host_list_close(&section->hosts);
-        free(section->directory);
-        for (uint32_t k = 0; k < section->variable_count; k++)
-            free(section->variables[k]);
-        free(section->variables);
-    }
+    for (uint32_t i = 0; i < options->section_count; i++)
+        close_section(&options->sections[i]);
+    close_section(&options->all);
     free(options->sections);
     tb_host_list_close(&options->hosts);
     *options = (struct tb_options){0};

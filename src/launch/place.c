@@ -249,14 +249,17 @@ int tb_placement_make(struct tb_placement *placement, struct tb_options *options
     int rc = gather_hosts(options);
     if (rc != TB_OK)
         return rc;
-    size_t hosts = (size_t)options->hosts.count + 1;
+    size_t hosts = (size_t)options->hosts.count + 1, most = hosts;
+    /* Several entries of a section may be the same host of the list of all. */
+    for (uint32_t i = 0; i < options->section_count; i++)
+        most = options->sections[i].hosts.count > most ? options->sections[i].hosts.count : most;
     struct dealer dealer = {.placement = placement, .options = options};
-    struct seat *seats = calloc(hosts, sizeof *seats);
+    struct seat *seats = calloc(most, sizeof *seats);
     dealer.used = calloc(hosts, sizeof *dealer.used);
     dealer.in_book = malloc(hosts * sizeof *dealer.in_book);
     placement->book.hosts = calloc(hosts, sizeof *placement->book.hosts);
     placement->entries = calloc(hosts, sizeof *placement->entries);
-    placement->apps = calloc(options->section_count, sizeof *placement->apps);
+    placement->apps = calloc((size_t)options->section_count + 1, sizeof *placement->apps);
     if (seats == NULL || dealer.used == NULL || dealer.in_book == NULL || placement->book.hosts == NULL ||
         placement->entries == NULL || placement->apps == NULL)
         rc = tb_error(TB_ERR_MEMORY, "no memory for the places of the ranks");

@@ -1,20 +1,54 @@
 #include "launch/realm.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define CANDIDATES     16u /* agents that can start another one, of which one is chosen */
 #define CHILDREN_BLOCK 64u /* so many are given to one agent before the next one gets some */
 
-static bool is_this_host(const char *name)
+static bool is_our_name(const char *name)
 {
     char own[256] = "";
     if (strcmp(name, "localhost") == 0 || gethostname(own, sizeof own - 1) < 0)
         return strcmp(name, "localhost") == 0;
     size_t length = strcspn(own, ".");
     return strcmp(name, own) == 0 || (strlen(name) == length && memcmp(name, own, length) == 0);
+}
+
+/* Whether it leads to this machine: only what is our own can be bound to. */
+static bool is_our_address(const char *text)
+{
+    struct addrinfo *found = NULL;
+    bool ours = false;
+    if (getaddrinfo(text, NULL, &(struct addrinfo){.ai_socktype = SOCK_DGRAM}, &found) != 0)
+        return false;
+    for (const struct addrinfo *at = found; at != NULL && !ours; at = at->ai_next) {
+        int fd = socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        ours = fd >= 0 && bind(fd, at->ai_addr, at->ai_addrlen) == 0;
+        if (fd >= 0)
+            close(fd);
+    }
+    freeaddrinfo(found);
+    return ours;
+}
+
+/* A name that this machine has too may be meant for another one, which the address then tells. In a lab the addresses
+ * of the file mean nothing. */
+static bool is_this_host(const struct tb_grid_host *host, bool in_lab)
+{
+    if (!is_our_name(host->name))
+        return false;
+    if (host->address == NULL || in_lab)
+        return true;
+    char own[256] = "";
+    size_t length = strcspn(host->address, ".");
+    if (gethostname(own, sizeof own - 1) == 0 && strlen(own) == length && memcmp(host->address, own, length) == 0)
+        return true; /* with its domain, where the machine itself does not know that */
+    return is_our_name(host->address) || is_our_address(host->address);
 }
 
 /* ---- who can be started
@@ -128,7 +162,7 @@ int tb_realm_open(struct tb_realm *realm, const struct tb_options *options, bool
         rc = tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", grid->file);
     for (uint32_t i = 0; rc == TB_OK && i < grid->host_count; i++) {
         realm->book[i] = TB_GRID_NONE;
-        if (realm->here == TB_GRID_NONE && !missing[i] && is_this_host(grid->hosts[i].name))
+        if (realm->here == TB_GRID_NONE && !missing[i] && is_this_host(&grid->hosts[i], options->lab != NULL))
             realm->here = i;
     }
     for (uint32_t i = 0; rc == TB_OK && i < n; i++)

@@ -1,38 +1,22 @@
-#include "link/repair.h"
+#include "link/repair_state.h"
 
 #include <poll.h>
 #include <stdlib.h>
 
-#define MS              UINT64_C(1000000)
+#define MS              TB_REPAIR_MS
 #define RESEND_ATTEMPTS 8u /* at least so many before a process is taken for unreachable */
-#define LATER_ARRIVALS  3  /* frames that overtake one before it is taken for lost */
 #define LINGER_POLLS    64
 /* What is sent leaves some room for what comes early: if that had to be dropped, most of it would be sent twice. */
 #define SEND_TOTAL (TB_REPAIR_TOTAL_BYTES / 4 * 3)
 #define ROOM_FIRST (512u << 10)
-#define ROOM_LEAST (128u << 10)
-#define ROOM_STEP  (16u << 10)
-#define LATE       (200 * MS) /* wide: see answer_time */
+#define ABSENT     (100 * MS) /* wide: see here_now */
 
 /* What a frame of kind LINK says (it has no number; all others have one, which may wrap to 0), in its length field.
  * Which frames beyond the acknowledged one are here is told by `match`, in wide mode by the payload. There, `offset` is
  * the sender's time in a probe; answers bring it back. */
 enum { LINK_ACKNOWLEDGE, LINK_GOODBYE, LINK_GOODBYE_ANSWER, LINK_PROBE };
 
-/* How patient to be. */
-struct profile {
-    uint32_t window;      /* frames to one process, a power of two */
-    uint32_t ack_every;   /* frames after which an acknowledgement is not delayed any more */
-    uint64_t ack_delay;   /* how long it may wait for a frame to ride on */
-    uint64_t first;       /* the timer while the round trip is unknown; its bounds: */
-    uint64_t least, most; /* the timer's bounds */
-    uint64_t variation;   /* of the round trip, as far as it is waited for */
-    uint64_t linger;      /* how long closing may take, */
-    int linger_rounds;    /* in rounds of a millisecond at most; holds if the clock stands still */
-    uint64_t goodbye_interval;
-};
-
-static const struct profile near_profile = {
+static const struct tb_repair_profile near_profile = {
     .window = TB_REPAIR_WINDOW,
     .ack_every = 8,
     .ack_delay = MS / 2,
@@ -45,7 +29,7 @@ static const struct profile near_profile = {
     .goodbye_interval = 2 * MS,
 };
 
-static const struct profile wide_profile = {
+static const struct tb_repair_profile wide_profile = {
     .window = TB_REPAIR_WIDE_WINDOW,
     .ack_every = TB_REPAIR_WIDE_WINDOW / 8,
     .ack_delay = 1 * MS,
@@ -58,130 +42,25 @@ static const struct profile wide_profile = {
     .goodbye_interval = 250 * MS,
 };
 
-/* A copy of a frame: sent and not acknowledged yet, or received too early. */
-struct copy {
-    struct tb_envelope envelope;
-    enum tb_stream stream;
-    uint32_t length; /* of the payload, without the check behind it */
-    uint32_t check;  /* CRC-32C of the payload */
-    uint32_t sends;
-    bool waiting;     /* to be sent, for the first time or again */
-    bool arrived;     /* the other side has said so, out of order */
-    uint32_t way;     /* where it was sent for the last time, as the inner transport counts its ways */
-    uint64_t sent_at; /* for the last time */
-    uint64_t first_at;
-    char payload[]; /* and room for the check */
-};
-
-struct repair_peer {
-    struct tb_endpoint head;
-    struct tb_endpoint *inner;
-    struct tb_list of_repair;
-    struct tb_list active; /* in the list of those with something to do, now or later */
-
-    struct copy **out;    /* by sequence number */
-    uint32_t first, next; /* oldest frame not acknowledged; the next number to give */
-    uint32_t recover;     /* up to here frames are suspected lost since the last timeout */
-    uint32_t waiting;     /* how many of `out` are to be sent */
-    size_t out_bytes;
-    size_t arrived_bytes; /* of them out of order at the other side: one slow way does not hold up the others */
-    size_t room;          /* bytes that may be under way; in wide mode less after losses, as TCP does it: a gateway
-                           * drops what does not fit, and those who send too much to one process must slow down */
-    uint32_t narrowed;    /* wide: losses up to here have made it less already; 0: there was none */
-    uint32_t latest;      /* wide: the last frame that is known to have arrived */
-    uint64_t proved;      /* wide: what was sent before has arrived or is lost, since a probe sent then was answered */
-    uint64_t listens;     /* wide: since when, after a silence, the other side has been heard again */
-    uint64_t asked_at;    /* wide: when the first probe was sent that has not been answered; 0: none */
-    bool stuck[TB_STREAM_COUNT];              /* the inner transport said TB_AGAIN */
-    bool wanted;                              /* so did we to the owner */
-    uint64_t slowest;                         /* wide: round trip of the slowest way */
-    uint64_t round_trip, variation, patience; /* ns; patience: how long to wait before sending again */
-    uint64_t timer;                           /* when that is for the oldest frame; TB_NEVER */
-    uint64_t heard;                           /* last progress of the acknowledgement */
-    uint32_t timeouts;
-
-    struct copy **in;
-    uint32_t expected;       /* next number to hand up */
-    uint32_t early;          /* frames in `in` */
-    uint32_t unanswered;     /* frames not acknowledged to the other side */
-    size_t unanswered_bytes; /* and their payload */
-    bool answer_now;
-    bool astray; /* wide: the other side repeats itself, so answers may get lost: try another stream, another way */
-    uint64_t answer_by;
-    uint64_t echo; /* wide: of the last probe */
-
-    bool talked; /* frames were exchanged: closing says goodbye */
-    bool left;   /* it has said goodbye, or is gone */
-    bool broken; /* nothing more will pass, and the owner has been told */
-
-    struct copy *windows[]; /* `out` and `in` */
-};
-
-struct repair {
-    struct tb_transport head;
-    struct tb_transport *inner;
-    struct tb_upcalls up; /* the owner's */
-    struct tb_proc self;
-    const struct tb_clock *clock;
-    void (*arrivals)(void *context); /* the job's, see the configuration */
-    void *arrivals_context;
-    struct profile profile;
-    bool wide;
-    size_t peer_bytes; /* kept for one process and direction */
-    bool checked;      /* frames carry a check */
-    bool closing;
-    bool busy;    /* some active peer has something to do at once */
-    bool starved; /* a frame was refused because the copies of all peers together reached their bound */
-    struct tb_list peers, active;
-    uint32_t outstanding; /* frames kept in all `out` */
-    size_t kept;          /* bytes in copies */
-    uint64_t next_timer;
-    uint64_t give_up; /* ns of silence */
-    struct tb_link_counters counters;
-};
-
-static int32_t distance(uint32_t from, uint32_t to)
-{
-    return (int32_t)(to - from);
-}
-
-static struct copy **slot(const struct repair *r, struct copy **window, uint32_t sequence)
-{
-    return &window[sequence & (r->profile.window - 1)];
-}
-
-static void peer_wake(struct repair *r, struct repair_peer *p, uint64_t when)
-{
-    if (tb_list_empty(&p->active))
-        tb_list_append(&r->active, &p->active);
-    if (when < r->next_timer)
-        r->next_timer = when;
-}
-
-static void peer_busy(struct repair *r, struct repair_peer *p)
-{
-    peer_wake(r, p, TB_NEVER);
-    r->busy = true;
-}
-
 /* ---- copies ----------------------------------------------------------------------------------------------------- */
 
 /* NULL: all copies together have reached `limit`, or there is no memory. */
-static struct copy *copy_make(struct repair *r, const struct tb_message *message, uint32_t length, size_t limit)
+static struct tb_repair_copy *copy_make(struct tb_repair *r, const struct tb_message *message, uint32_t length,
+                                        size_t limit)
 {
     if (r->kept + length > limit) {
         r->starved = true;
         return NULL;
     }
-    struct copy *c = malloc(sizeof(*c) + length + sizeof(c->check));
+    struct tb_repair_copy *c = malloc(sizeof(*c) + length + sizeof(c->check));
     if (c == NULL)
         return NULL;
-    *c = (struct copy){.envelope.message = *message, .length = length};
+    *c = (struct tb_repair_copy){.envelope.message = *message, .length = length};
     r->kept += length;
     return c;
 }
 
-static void copy_free(struct repair *r, struct copy *c)
+void tb_repair_copy_free(struct tb_repair *r, struct tb_repair_copy *c)
 {
     r->kept -= c->length;
     free(c);
@@ -191,36 +70,38 @@ static void copy_free(struct repair *r, struct copy *c)
     }
 }
 
-/* The other side has a frame, though not all before it. */
-static void out_arrived(struct repair_peer *p, struct copy *c)
+void tb_repair_out_pop(struct tb_repair *r, struct tb_repair_peer *p)
 {
-    p->waiting -= c->waiting;
-    p->arrived_bytes += c->arrived ? 0 : c->length;
-    c->waiting = false;
-    c->arrived = true;
-}
-
-/* The oldest frame has arrived, or need not any more. */
-static void out_pop(struct repair *r, struct repair_peer *p)
-{
-    struct copy **place = slot(r, p->out, p->first), *c = *place;
+    struct tb_repair_copy **place = tb_repair_slot(r, p->out, p->first), *c = *place;
     TB_ASSERT(c != NULL);
     p->waiting -= c->waiting;
     p->out_bytes -= c->length;
     p->arrived_bytes -= c->arrived ? c->length : 0;
     r->outstanding--;
-    copy_free(r, c);
+    tb_repair_copy_free(r, c);
     *place = NULL;
     p->first++;
 }
 
-static void peer_forget(struct repair *r, struct repair_peer *p)
+/* The newest frame has not left. */
+static void out_take_back(struct tb_repair *r, struct tb_repair_peer *p)
+{
+    struct tb_repair_copy **place = tb_repair_slot(r, p->out, --p->next);
+    p->waiting--;
+    p->out_bytes -= (*place)->length;
+    r->outstanding--;
+    r->counters.sent--;
+    tb_repair_copy_free(r, *place);
+    *place = NULL;
+}
+
+static void peer_forget(struct tb_repair *r, struct tb_repair_peer *p)
 {
     while (p->first != p->next)
-        out_pop(r, p);
+        tb_repair_out_pop(r, p);
     for (uint32_t i = 0; p->early > 0 && i < r->profile.window; i++)
         if (p->in[i] != NULL) {
-            copy_free(r, p->in[i]);
+            tb_repair_copy_free(r, p->in[i]);
             p->in[i] = NULL;
             p->early--;
         }
@@ -231,7 +112,7 @@ static void peer_forget(struct repair *r, struct repair_peer *p)
 }
 
 /* Nothing more will pass. The story has been told. */
-static void peer_break(struct repair *r, struct repair_peer *p, int error)
+static void peer_break(struct tb_repair *r, struct tb_repair_peer *p, int error)
 {
     if (p->broken)
         return;
@@ -267,14 +148,15 @@ static uint32_t check_get(const char *from)
 
 /* ---- sending ---------------------------------------------------------------------------------------------------- */
 
-static void routing_fill(struct repair *r, struct repair_peer *p, uint32_t sequence, struct tb_envelope *envelope)
+static void routing_fill(struct tb_repair *r, struct tb_repair_peer *p, uint32_t sequence, struct tb_envelope *envelope)
 {
     envelope->message.flags |= TB_MESSAGE_ROUTED;
     envelope->routing = (struct tb_routing){
         .source = r->self, .destination = p->head.proc, .sequence = sequence, .acknowledge = p->expected - 1};
 }
 
-static int copy_send(struct repair *r, struct repair_peer *p, struct copy *c, uint32_t sequence, uint64_t now)
+static int copy_send(struct tb_repair *r, struct tb_repair_peer *p, struct tb_repair_copy *c, uint32_t sequence,
+                     uint64_t now)
 {
     size_t bytes = c->length;
     routing_fill(r, p, sequence, &c->envelope);
@@ -297,7 +179,7 @@ static int copy_send(struct repair *r, struct repair_peer *p, struct copy *c, ui
         c->first_at = now;
     if (r->inner->table->way != NULL)
         c->way = r->inner->table->way(p->inner);
-    if (!r->wide || p->early == 0) { /* else the other side is to be told what is missing */
+    if (!r->wide || (p->early == 0 && !p->echo_owed)) { /* else the other side is to be told what is missing */
         p->unanswered = 0;
         p->unanswered_bytes = 0;
         p->answer_now = false;
@@ -308,11 +190,11 @@ static int copy_send(struct repair *r, struct repair_peer *p, struct copy *c, ui
 }
 
 /* Sends what is to be sent, oldest first. */
-static int peer_transmit(struct repair *r, struct repair_peer *p, uint64_t now)
+static int peer_transmit(struct tb_repair *r, struct tb_repair_peer *p, uint64_t now)
 {
     int count = 0;
     for (uint32_t s = p->first; p->waiting > 0 && s != p->next; s++) {
-        struct copy *c = *slot(r, p->out, s);
+        struct tb_repair_copy *c = *tb_repair_slot(r, p->out, s);
         if (!c->waiting || p->stuck[c->stream])
             continue;
         int result = copy_send(r, p, c, s, now);
@@ -327,7 +209,7 @@ static int peer_transmit(struct repair *r, struct repair_peer *p, uint64_t now)
 
 /* Which frames beyond the acknowledged one are here: bit i stands for the frame i + 2 beyond, as the next one is not.
  */
-static uint64_t arrivals(const struct repair_peer *p)
+static uint64_t arrivals(const struct tb_repair_peer *p)
 {
     uint64_t bits = 0;
     for (uint32_t i = 0; i + 1 < TB_REPAIR_WINDOW; i++)
@@ -337,13 +219,14 @@ static uint64_t arrivals(const struct repair_peer *p)
 }
 
 /* The same in wide mode, as bytes. Returns how many are needed. */
-static size_t arrivals_list(const struct repair *r, const struct repair_peer *p, char bytes[TB_REPAIR_WIDE_WINDOW / 8])
+static size_t arrivals_list(const struct tb_repair *r, const struct tb_repair_peer *p,
+                            char bytes[TB_REPAIR_WIDE_WINDOW / 8])
 {
     size_t length = 0;
     uint32_t seen = 0;
     memset(bytes, 0, TB_REPAIR_WIDE_WINDOW / 8);
     for (uint32_t i = 0; seen < p->early && i + 1 < r->profile.window; i++)
-        if (*slot(r, p->in, p->expected + 1 + i) != NULL) {
+        if (*tb_repair_slot(r, p->in, p->expected + 1 + i) != NULL) {
             bytes[i / 8] = (char)((uint8_t)bytes[i / 8] | 1u << i % 8);
             length = i / 8 + 1;
             seen++;
@@ -352,7 +235,7 @@ static size_t arrivals_list(const struct repair *r, const struct repair_peer *p,
 }
 
 /* A probe goes where bulk frames go, behind them: its answer means that they have arrived or never will. */
-static int link_send(struct repair *r, struct repair_peer *p, uint64_t what)
+static int link_send(struct tb_repair *r, struct tb_repair_peer *p, uint64_t what)
 {
     struct tb_envelope envelope = {.message = {.kind = TB_KIND_LINK, .length = what}};
     enum tb_stream stream = what == LINK_PROBE || p->astray ? TB_STREAM_BULK : TB_STREAM_SHORT;
@@ -374,35 +257,43 @@ static int link_send(struct repair *r, struct repair_peer *p, uint64_t what)
     if (result == TB_OK) {
         p->unanswered = 0;
         p->unanswered_bytes = 0;
-        p->answer_now = false;
         p->astray = false;
+        p->echo_owed = p->echo_owed && what == LINK_PROBE;
+        p->answer_now = p->echo_owed;
         r->counters.acknowledged++;
     }
     return result;
 }
 
+static int refuse(struct tb_repair *r, struct tb_repair_peer *p)
+{
+    p->wanted = true;
+    tb_repair_wake(r, p, TB_NEVER);
+    return TB_AGAIN;
+}
+
+/* A frame is taken only if it leaves at once: who has sent a message may compute for hours, and nobody would carry on
+ * with what lies here. */
 static int repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
                        enum tb_stream stream, void *token)
 {
     (void)token;
-    struct repair_peer *p = (struct repair_peer *)endpoint;
-    struct repair *r = (struct repair *)endpoint->transport;
+    struct tb_repair_peer *p = (struct tb_repair_peer *)endpoint;
+    struct tb_repair *r = (struct tb_repair *)endpoint->transport;
     if (p->broken)
         return tb_error(TB_ERR_PEER, "rank %u cannot be reached any more", p->head.proc.index);
     if (envelope->message.flags & TB_MESSAGE_ROUTED)
         return tb_error(TB_ERR_UNSUPPORTED, "a routed frame cannot pass a link that repairs");
     TB_ASSERT(payload->left <= r->head.max_payload);
     uint32_t length = (uint32_t)payload->left;
-    struct copy *c = NULL;
-    if (p->next - p->first < r->profile.window && p->out_bytes + length <= r->peer_bytes &&
+    struct tb_repair_copy *c = NULL;
+    if (!p->stuck[stream] && p->next - p->first < r->profile.window && p->out_bytes + length <= r->peer_bytes &&
         p->out_bytes - p->arrived_bytes + length <= p->room)
-        c = copy_make(r, &envelope->message, length, SEND_TOTAL);
-    if (c == NULL) {
-        p->wanted = true;
-        peer_wake(r, p, TB_NEVER);
-        return TB_AGAIN;
-    }
-    tb_spans_gather(payload, c->payload, length);
+        c = copy_make(r, &envelope->message, length, p->out_bytes == 0 ? TB_REPAIR_TOTAL_BYTES : SEND_TOTAL);
+    if (c == NULL)
+        return refuse(r, p);
+    struct tb_spans rest = *payload;
+    tb_spans_gather(&rest, c->payload, length);
     c->stream = stream;
     if (r->checked)
         c->check = tb_crc32c(0, c->payload, length);
@@ -410,245 +301,26 @@ static int repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *e
     uint64_t now = tb_clock_now(r->clock);
     if (p->first == p->next)
         p->heard = now;
-    *slot(r, p->out, p->next++) = c;
+    *tb_repair_slot(r, p->out, p->next++) = c;
     p->waiting++;
     p->out_bytes += length;
-    p->talked = true;
     r->outstanding++;
     r->counters.sent++;
     peer_transmit(r, p, now);
-    peer_wake(r, p, p->timer);
+    if (!p->broken && c->waiting) {
+        out_take_back(r, p);
+        return refuse(r, p);
+    }
+    p->talked = true;
+    *payload = rest;
+    tb_repair_wake(r, p, p->timer);
     return TB_OK;
-}
-
-/* ---- acknowledgements that arrive -------------------------------------------------------------------------------- */
-
-static void round_trip_learn(struct repair_peer *p, uint64_t sample)
-{
-    if (p->round_trip == 0) {
-        p->round_trip = sample;
-        p->variation = sample / 2;
-    } else {
-        uint64_t off = sample > p->round_trip ? sample - p->round_trip : p->round_trip - sample;
-        p->variation = (3 * p->variation + off) / 4;
-        p->round_trip = (7 * p->round_trip + sample) / 8;
-    }
-}
-
-static uint64_t patience_of(const struct repair *r, const struct repair_peer *p)
-{
-    const struct profile *f = &r->profile;
-    if (p->round_trip == 0)
-        return f->first;
-    uint64_t patience = p->round_trip + (4 * p->variation < f->variation ? 4 * p->variation : f->variation);
-    return patience < f->least ? f->least : patience > f->most ? f->most : patience;
-}
-
-/* Sends a frame again, unless its last sending may still be answered. `sure`: later ones have arrived, so the first
- * sending needs no patience. */
-static void resend(struct repair *r, struct repair_peer *p, struct copy *c, bool sure, uint64_t now)
-{
-    bool fresh = now - c->sent_at < p->round_trip + p->variation;
-    if (c->waiting || c->arrived || (fresh && !(sure && c->sends == 1)))
-        return;
-    c->waiting = true;
-    p->waiting++;
-    peer_busy(r, p);
-}
-
-/* Wide: remembers the slowest way, for a while. */
-static void slowest_learn(struct repair_peer *p, uint64_t sample)
-{
-    p->slowest -= p->slowest / 1024;
-    p->slowest = sample > p->slowest ? sample : p->slowest;
-}
-
-/* Wide: a frame is known now to have arrived. Returns how long it took; 0: not clear. If it was sent again, it may have
- * been late only: then the slowest way is slower than was thought. */
-static uint64_t sample_of(struct repair_peer *p, const struct copy *c, uint64_t now)
-{
-    if (c->arrived || c->sends == 0 || c->first_at < p->listens)
-        return 0;
-    slowest_learn(p, now - c->first_at);
-    return c->sends == 1 ? now - c->first_at : 0;
-}
-
-/* Tells the inner transport what became of a frame. Which sending of several has arrived is not known. */
-static void outcome_tell(const struct repair *r, struct repair_peer *p, const struct copy *c, bool arrived)
-{
-    if (r->inner->table->outcome != NULL && (!arrived || (c->sends == 1 && !c->arrived)))
-        r->inner->table->outcome(p->inner, c->way, c->sent_at, arrived);
-}
-
-/* Wide: the time in which a frame arrives, and its answer comes back: the usual one, and what it takes if a TCP stream
- * on the way has to wait for its own timer, which is a round trip and 200 ms at least. */
-static uint64_t answer_time(const struct repair *r, const struct repair_peer *p)
-{
-    uint64_t usual = p->round_trip > 0 ? p->round_trip + 4 * p->variation : r->profile.first;
-    usual = usual > p->slowest ? usual : p->slowest;
-    return (usual < r->profile.most ? usual : r->profile.most) + p->round_trip + LATE;
-}
-
-/* Wide: what was under way while the other side did not listen gets the same time again. */
-static uint64_t overdue_at(const struct repair *r, const struct repair_peer *p, const struct copy *c)
-{
-    return (c->sent_at > p->listens ? c->sent_at : p->listens) + answer_time(r, p);
-}
-
-/* Wide: half as much, once for all that was under way when the first of them was lost. */
-static void room_narrow(struct repair_peer *p, uint32_t lost)
-{
-    if (distance(p->narrowed, lost) <= 0)
-        return;
-    p->narrowed = p->next - 1;
-    p->room = p->room / 2 > ROOM_LEAST ? p->room / 2 : ROOM_LEAST;
-}
-
-/* Wide: twice as much each time that all of it has arrived, until something is lost; then a step more. */
-static void room_widen(const struct repair *r, struct repair_peer *p, size_t arrived)
-{
-    p->room += p->narrowed == 0 ? arrived : arrived * ROOM_STEP / p->room;
-    if (p->room > r->peer_bytes)
-        p->room = r->peer_bytes;
-}
-
-/* Wide: sends again what is known to be missing and overdue, as much as there is room for. Later arrivals alone prove
- * nothing, since frames take several ways. Sets the timer for the rest. */
-static bool missing_resend(struct repair *r, struct repair_peer *p, uint64_t now)
-{
-    uint64_t next = TB_NEVER;
-    size_t bytes = 0;
-    bool some = false;
-    for (uint32_t s = p->first; s != p->next; s++) {
-        struct copy *c = *slot(r, p->out, s);
-        if (c->arrived || c->waiting || (distance(s, p->latest) <= 0 && c->sent_at >= p->proved))
-            continue;
-        uint64_t due = overdue_at(r, p, c);
-        if (due > now) {
-            next = due < next ? due : next;
-            continue;
-        }
-        room_narrow(p, s);
-        if (bytes > p->room) {
-            next = now + p->round_trip + MS;
-            break;
-        }
-        bytes += c->length;
-        outcome_tell(r, p, c, false);
-        c->waiting = some = true;
-        p->waiting++;
-    }
-    if (some)
-        peer_busy(r, p);
-    if (next < p->timer) {
-        p->timer = next;
-        peer_wake(r, p, next);
-    }
-    return some;
-}
-
-/* Wide: the other side was heard. If it was asked long ago, it has not listened meanwhile. */
-static void hear(const struct repair *r, struct repair_peer *p, uint64_t now)
-{
-    if (p->asked_at > 0 && now - p->asked_at > answer_time(r, p))
-        p->listens = now;
-    p->asked_at = 0;
-}
-
-static void acknowledge(struct repair *r, struct repair_peer *p, uint32_t up_to, uint64_t now)
-{
-    uint64_t sample = 0;
-    size_t before = p->out_bytes;
-    bool repaired = false;
-    if (distance(p->first, up_to) < 0 || distance(up_to, p->next) <= 0)
-        return; /* an old one, or one that cannot be */
-    while (distance(p->first, up_to) >= 0) {
-        const struct copy *c = *slot(r, p->out, p->first);
-        repaired = repaired || c->sends > 1;
-        outcome_tell(r, p, c, true);
-        if (r->wide && c->sends > 1)
-            sample_of(p, c, now);
-        if (c->sends == 1 && !c->arrived && (!r->wide || c->sent_at >= p->listens))
-            sample = now - c->sent_at;
-        out_pop(r, p);
-    }
-    if (r->wide)
-        room_widen(r, p, before - p->out_bytes);
-    /* After a timeout the sample may belong to either sending, and patience stays as it grew until there is a clear
-     * one. In wide mode, what has waited for a frame that was lost tells nothing. */
-    if (sample > 0 && (r->wide ? !repaired : p->timeouts == 0)) {
-        round_trip_learn(p, sample);
-        p->patience = patience_of(r, p);
-    }
-    if (distance(p->latest, up_to) > 0)
-        p->latest = up_to;
-    p->heard = now;
-    p->timeouts = 0;
-    p->timer = p->first != p->next ? now + p->patience : TB_NEVER;
-    if (!r->wide && p->first != p->next && distance(p->first, p->recover) >= 0)
-        resend(r, p, *slot(r, p->out, p->first), false, now);
-    if (r->wide && p->first != p->next && distance(p->first, p->latest) > 0)
-        missing_resend(r, p, now);
-    peer_wake(r, p, p->timer);
-    if (p->wanted)
-        peer_busy(r, p);
-}
-
-/* Later frames than the acknowledged one have arrived: the gaps between them may be losses. */
-static void gaps_fill(struct repair *r, struct repair_peer *p, uint32_t up_to, uint64_t arrived, uint64_t now)
-{
-    int later = 0;
-    if (arrived == 0 || p->first != up_to + 1)
-        return;
-    for (uint32_t i = TB_REPAIR_WINDOW; i-- > 0;) {
-        uint32_t s = up_to + 1 + i;
-        if (distance(s, p->next) <= 0)
-            continue;
-        struct copy *c = *slot(r, p->out, s);
-        if (i > 0 && (arrived >> (i - 1) & 1)) {
-            out_arrived(p, c);
-            later++;
-        } else if (later >= LATER_ARRIVALS) {
-            resend(r, p, c, true, now);
-        }
-    }
-}
-
-/* Wide: the same by the payload of an acknowledgement, and what its echo proves. */
-static void arrivals_take(struct repair *r, struct repair_peer *p, const struct tb_routing *routing, uint64_t echo,
-                          const char *bytes, size_t length, uint64_t now)
-{
-    uint64_t sample = 0;
-    if (echo > p->proved && echo <= now)
-        p->proved = echo;
-    for (size_t i = 0; i < 8 * length; i++) {
-        uint32_t s = routing->acknowledge + 2 + (uint32_t)i;
-        if (((uint8_t)bytes[i / 8] >> i % 8 & 1) == 0 || distance(p->first, s) < 0)
-            continue;
-        if (distance(s, p->next) <= 0)
-            break;
-        struct copy *c = *slot(r, p->out, s);
-        uint64_t took = sample_of(p, c, now);
-        sample = took > sample ? took : sample; /* the slowest way counts */
-        outcome_tell(r, p, c, true);
-        out_arrived(p, c);
-        if (distance(p->latest, s) > 0)
-            p->latest = s;
-    }
-    if (sample > 0) {
-        round_trip_learn(p, sample);
-        p->patience = patience_of(r, p);
-    }
-    if (p->first != p->next && (distance(p->first, p->latest) > 0 || distance(p->first, p->recover) >= 0))
-        missing_resend(r, p, now);
-    if (p->wanted)
-        peer_busy(r, p);
 }
 
 /* ---- receiving -------------------------------------------------------------------------------------------------- */
 
-static void hand_up(struct repair *r, struct repair_peer *p, const struct tb_message *message, const char *payload,
-                    size_t length)
+static void hand_up(struct tb_repair *r, struct tb_repair_peer *p, const struct tb_message *message,
+                    const char *payload, size_t length)
 {
     struct tb_message clean = *message;
     clean.flags &= (uint16_t)~TB_MESSAGE_ROUTED;
@@ -658,7 +330,7 @@ static void hand_up(struct repair *r, struct repair_peer *p, const struct tb_mes
 }
 
 /* One more frame is to be acknowledged. */
-static void owe_answer(struct repair *r, struct repair_peer *p, size_t length, uint64_t now)
+static void owe_answer(struct tb_repair *r, struct tb_repair_peer *p, size_t length, uint64_t now)
 {
     if (p->unanswered++ == 0)
         p->answer_by = now + r->profile.ack_delay;
@@ -668,38 +340,38 @@ static void owe_answer(struct repair *r, struct repair_peer *p, size_t length, u
 }
 
 /* Hands up the frame that was expected, and those that had waited for it. */
-static void in_order(struct repair *r, struct repair_peer *p, const struct tb_message *message, const char *payload,
-                     size_t length, uint64_t now)
+static void in_order(struct tb_repair *r, struct tb_repair_peer *p, const struct tb_message *message,
+                     const char *payload, size_t length, uint64_t now)
 {
     p->expected++;
     owe_answer(r, p, length, now);
     hand_up(r, p, message, payload, length);
-    struct copy **next = slot(r, p->in, p->expected);
+    struct tb_repair_copy **next = tb_repair_slot(r, p->in, p->expected);
     while (!p->broken && *next != NULL) {
-        struct copy *c = *next;
+        struct tb_repair_copy *c = *next;
         *next = NULL;
         p->early--;
         p->expected++;
         p->answer_now = p->answer_now || !r->wide;
         p->unanswered++;
         hand_up(r, p, &c->envelope.message, c->payload, c->length);
-        copy_free(r, c);
-        next = slot(r, p->in, p->expected);
+        tb_repair_copy_free(r, c);
+        next = tb_repair_slot(r, p->in, p->expected);
     }
     p->answer_now = p->answer_now || p->unanswered >= r->profile.ack_every;
 }
 
-static void too_early(struct repair *r, struct repair_peer *p, uint32_t sequence, const struct tb_message *message,
-                      const char *payload, size_t length, uint64_t now)
+static void too_early(struct tb_repair *r, struct tb_repair_peer *p, uint32_t sequence,
+                      const struct tb_message *message, const char *payload, size_t length, uint64_t now)
 {
-    struct copy **place = slot(r, p->in, sequence);
+    struct tb_repair_copy **place = tb_repair_slot(r, p->in, sequence);
     if (r->wide)
         owe_answer(r, p, length, now);
     else
         p->answer_now = true;
-    struct copy *c = *place == NULL && length <= TB_REPAIR_PAYLOAD
-                         ? copy_make(r, message, (uint32_t)length, TB_REPAIR_TOTAL_BYTES)
-                         : NULL;
+    struct tb_repair_copy *c = *place == NULL && length <= TB_REPAIR_PAYLOAD
+                                   ? copy_make(r, message, (uint32_t)length, TB_REPAIR_TOTAL_BYTES)
+                                   : NULL;
     if (c == NULL) {
         r->counters.dropped++;
         return;
@@ -716,7 +388,7 @@ static bool is_proc(struct tb_proc a, struct tb_proc b)
 }
 
 /* Is this frame what it was when it was sent? Takes the check from its length. */
-static bool intact(struct repair *r, struct repair_peer *p, const struct tb_routing *routing,
+static bool intact(struct tb_repair *r, struct tb_repair_peer *p, const struct tb_routing *routing,
                    const struct tb_message *message, const char *payload, size_t *length)
 {
     if (routing == NULL)
@@ -734,22 +406,23 @@ static bool intact(struct repair *r, struct repair_peer *p, const struct tb_rout
 
 /* The other side waits for an acknowledgement in vain: whatever its frames ask for, they have come before, or it asks
  * for nothing but this. */
-static void answer_again(struct repair *r, struct repair_peer *p)
+static void answer_again(struct tb_repair *r, struct tb_repair_peer *p)
 {
     p->answer_now = true;
     p->astray = r->wide;
-    peer_busy(r, p);
+    tb_repair_busy(r, p);
 }
 
-static void link_receive(struct repair *r, struct repair_peer *p, const struct tb_routing *routing,
+static void link_receive(struct tb_repair *r, struct tb_repair_peer *p, const struct tb_routing *routing,
                          const struct tb_message *message, const char *payload, size_t length, uint64_t now)
 {
     if (!r->wide)
-        gaps_fill(r, p, routing->acknowledge, message->match, now);
+        tb_repair_gaps(r, p, routing->acknowledge, message->match, now);
     else if (!p->broken)
-        arrivals_take(r, p, routing, message->length == LINK_PROBE ? 0 : message->offset, payload, length, now);
+        tb_repair_arrivals(r, p, routing, message->length == LINK_PROBE ? 0 : message->offset, payload, length, now);
     if (message->length == LINK_PROBE && !p->broken && message->offset >= p->echo) {
         p->echo = message->offset;
+        p->echo_owed = true;
         answer_again(r, p);
     }
     if (message->length == LINK_ACKNOWLEDGE || message->length >= LINK_PROBE)
@@ -767,16 +440,16 @@ static void link_receive(struct repair *r, struct repair_peer *p, const struct t
 static void up_frame(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
                      const struct tb_message *message, const void *payload, size_t length)
 {
-    struct repair *r = context;
-    struct repair_peer *p = from->user;
+    struct tb_repair *r = context;
+    struct tb_repair_peer *p = from->user;
     if (p == NULL || !intact(r, p, routing, message, payload, &length)) {
         r->counters.corrupted++;
         return;
     }
     uint64_t now = tb_clock_now(r->clock);
-    hear(r, p, now);
+    tb_repair_hear(r, p, now);
     if (!p->broken)
-        acknowledge(r, p, routing->acknowledge, now);
+        tb_repair_acknowledge(r, p, routing->acknowledge, now);
     if (message->kind == TB_KIND_LINK) {
         link_receive(r, p, routing, message, payload, length, now);
         return;
@@ -784,7 +457,7 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
     if (p->broken)
         return;
     p->talked = true;
-    int32_t ahead = distance(p->expected, routing->sequence);
+    int32_t ahead = tb_repair_distance(p->expected, routing->sequence);
     if (ahead == 0) {
         in_order(r, p, message, payload, length, now);
     } else if (ahead > 0 && ahead < (int32_t)r->profile.window) {
@@ -796,19 +469,19 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
     if (p->broken)
         return;
     if (p->answer_now)
-        peer_busy(r, p);
+        tb_repair_busy(r, p);
     else if (p->unanswered > 0)
-        peer_wake(r, p, p->answer_by);
+        tb_repair_wake(r, p, p->answer_by);
 }
 
 /* ---- timers ----------------------------------------------------------------------------------------------------- */
 
 /* Wide: what is known to be lost goes again. If nothing is known, a probe asks: the other side may be computing, and
  * its silence is no failure, however long; agents judge who is gone. */
-static void timer_probe(struct repair *r, struct repair_peer *p, uint64_t now)
+static void timer_probe(struct tb_repair *r, struct tb_repair_peer *p, uint64_t now)
 {
     p->timer = now + p->patience;
-    if (missing_resend(r, p, now) || p->timer < now + p->patience)
+    if (tb_repair_missing(r, p, now) || p->timer < now + p->patience)
         return;
     if (link_send(r, p, LINK_PROBE) == TB_OK) {
         p->timeouts++;
@@ -820,7 +493,7 @@ static void timer_probe(struct repair *r, struct repair_peer *p, uint64_t now)
 }
 
 /* The oldest frame has waited too long for its acknowledgement. */
-static void timer_expired(struct repair *r, struct repair_peer *p, uint64_t now)
+static void timer_expired(struct tb_repair *r, struct tb_repair_peer *p, uint64_t now)
 {
     if (r->wide) {
         timer_probe(r, p, now);
@@ -832,7 +505,7 @@ static void timer_expired(struct repair *r, struct repair_peer *p, uint64_t now)
         peer_break(r, p, TB_ERR_PEER);
         return;
     }
-    struct copy *c = *slot(r, p->out, p->first);
+    struct tb_repair_copy *c = *tb_repair_slot(r, p->out, p->first);
     p->timeouts++;
     p->recover = p->next - 1;
     p->waiting += !c->waiting;
@@ -842,7 +515,7 @@ static void timer_expired(struct repair *r, struct repair_peer *p, uint64_t now)
 }
 
 /* Worth telling the owner. In wide mode the window is long, and refilling it frame by frame costs more than a break. */
-static bool peer_has_room(const struct repair *r, const struct repair_peer *p)
+static bool peer_has_room(const struct tb_repair *r, const struct tb_repair_peer *p)
 {
     uint32_t frames = p->next - p->first;
     if (!r->wide)
@@ -852,7 +525,7 @@ static bool peer_has_room(const struct repair *r, const struct repair_peer *p)
 }
 
 /* Does what is due for a process. Returns what was sent. */
-static int peer_serve(struct repair *r, struct repair_peer *p, uint64_t now)
+static int peer_serve(struct tb_repair *r, struct tb_repair_peer *p, uint64_t now)
 {
     int count = 0;
     if (p->timer <= now)
@@ -869,7 +542,7 @@ static int peer_serve(struct repair *r, struct repair_peer *p, uint64_t now)
             p->astray = r->wide && !p->astray; /* perhaps the other stream has room */
         }
     }
-    if (!p->broken && p->wanted && peer_has_room(r, p)) {
+    if (!p->broken && p->wanted && peer_has_room(r, p) && !(p->stuck[TB_STREAM_SHORT] && p->stuck[TB_STREAM_BULK])) {
         p->wanted = false;
         r->up.writable(r->up.context, &p->head);
         count++;
@@ -885,7 +558,7 @@ static int peer_serve(struct repair *r, struct repair_peer *p, uint64_t now)
     return count;
 }
 
-static int repair_serve(struct repair *r)
+static int repair_serve(struct tb_repair *r)
 {
     if (tb_list_empty(&r->active))
         return 0;
@@ -900,7 +573,7 @@ static int repair_serve(struct repair *r)
         todo++;
     /* Serving may call up, and the owner may send: anyone may enter or leave the list meanwhile. */
     while (todo-- > 0 && !tb_list_empty(&r->active)) {
-        struct repair_peer *p = TB_CONTAINER(r->active.next, struct repair_peer, active);
+        struct tb_repair_peer *p = TB_CONTAINER(r->active.next, struct tb_repair_peer, active);
         tb_list_remove(&p->active);
         tb_list_append(&r->active, &p->active);
         count += peer_serve(r, p, now);
@@ -910,61 +583,76 @@ static int repair_serve(struct repair *r)
 
 /* ---- the transport ---------------------------------------------------------------------------------------------- */
 
+/* Wide: arrivals are looked at now. Who has not done so for long was computing, unless it slept until one came. */
+static void here_now(struct tb_repair *r, bool slept)
+{
+    if (!r->wide)
+        return;
+    uint64_t now = tb_clock_now(r->clock);
+    if (!slept && now - r->here > ABSENT)
+        r->returned = now;
+    r->here = now;
+}
+
 static int repair_poll(struct tb_transport *transport)
 {
-    struct repair *r = (struct repair *)transport;
+    struct tb_repair *r = (struct tb_repair *)transport;
+    here_now(r, false);
     int count = r->inner->table->poll(r->inner);
     return count + repair_serve(r);
 }
 
 static bool repair_arm(struct tb_transport *transport)
 {
-    struct repair *r = (struct repair *)transport;
+    struct tb_repair *r = (struct tb_repair *)transport;
+    here_now(r, false);
     return !r->busy && r->inner->table->arm(r->inner);
 }
 
 static void repair_disarm(struct tb_transport *transport)
 {
-    struct repair *r = (struct repair *)transport;
+    struct tb_repair *r = (struct tb_repair *)transport;
+    here_now(r, true);
     r->inner->table->disarm(r->inner);
 }
 
 static int repair_descriptor(struct tb_transport *transport)
 {
-    struct repair *r = (struct repair *)transport;
+    struct tb_repair *r = (struct tb_repair *)transport;
     return r->inner->table->descriptor(r->inner);
 }
 
 static uint64_t repair_deadline(struct tb_transport *transport)
 {
-    struct repair *r = (struct repair *)transport;
+    struct tb_repair *r = (struct tb_repair *)transport;
     uint64_t inner = r->inner->table->deadline(r->inner);
     uint64_t own = tb_list_empty(&r->active) ? TB_NEVER : r->next_timer;
     return own < inner ? own : inner;
 }
 
 /* Wide: a process that has left, and whose goodbye was lost, never answers. When a link could not have been down for
- * so long, there is nobody left to wait for. */
-static bool peers_silent(const struct repair *r)
+ * so long, there is nobody left to wait for. Who has computed meanwhile has not heard anybody, though. */
+static bool peers_silent(const struct tb_repair *r)
 {
     uint64_t now = tb_clock_now(r->clock);
-    struct repair_peer *p;
-    TB_LIST_EACH (p, &r->peers, struct repair_peer, of_repair)
-        if (p->first != p->next && now - p->heard < tb_param.link_patience)
+    struct tb_repair_peer *p;
+    TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair)
+        if (p->first != p->next &&
+            (now - p->heard < tb_param.link_patience || now - r->returned < tb_param.link_patience))
             return false;
     return true;
 }
 
 static bool repair_idle(struct tb_transport *transport)
 {
-    struct repair *r = (struct repair *)transport;
+    struct tb_repair *r = (struct tb_repair *)transport;
     return (r->outstanding == 0 || (r->wide && peers_silent(r))) && r->inner->table->idle(r->inner);
 }
 
 static void repair_drop(struct tb_endpoint *endpoint)
 {
-    struct repair_peer *p = (struct repair_peer *)endpoint;
-    struct repair *r = (struct repair *)endpoint->transport;
+    struct tb_repair_peer *p = (struct tb_repair_peer *)endpoint;
+    struct tb_repair *r = (struct tb_repair *)endpoint->transport;
     p->broken = p->left = true; /* nobody is told, and no goodbye is waited for */
     peer_forget(r, p);
     if (r->inner->table->drop != NULL)
@@ -973,9 +661,9 @@ static void repair_drop(struct tb_endpoint *endpoint)
 
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
 
-static struct repair_peer *peer_make(struct repair *r, struct tb_endpoint *inner)
+static struct tb_repair_peer *peer_make(struct tb_repair *r, struct tb_endpoint *inner)
 {
-    struct repair_peer *p = calloc(1, sizeof(*p) + 2 * r->profile.window * sizeof(struct copy *));
+    struct tb_repair_peer *p = calloc(1, sizeof(*p) + 2 * r->profile.window * sizeof(struct tb_repair_copy *));
     if (p == NULL)
         return NULL;
     p->out = p->windows;
@@ -994,12 +682,12 @@ static struct repair_peer *peer_make(struct repair *r, struct tb_endpoint *inner
 
 static int repair_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
 {
-    struct repair *r = (struct repair *)transport;
+    struct tb_repair *r = (struct tb_repair *)transport;
     struct tb_endpoint *inner;
     int error = r->inner->table->endpoint(r->inner, proc, &inner);
     if (error != TB_OK)
         return error;
-    struct repair_peer *p = inner->user != NULL ? inner->user : peer_make(r, inner);
+    struct tb_repair_peer *p = inner->user != NULL ? inner->user : peer_make(r, inner);
     if (p == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the way to rank %u", proc.index);
     *endpoint = &p->head;
@@ -1013,27 +701,27 @@ static void up_sent(void *context, struct tb_endpoint *to, void *token, int erro
 
 static void up_writable(void *context, struct tb_endpoint *to)
 {
-    struct repair *r = context;
-    struct repair_peer *p = to->user;
+    struct tb_repair *r = context;
+    struct tb_repair_peer *p = to->user;
     if (p == NULL || p->broken)
         return;
     p->stuck[TB_STREAM_SHORT] = p->stuck[TB_STREAM_BULK] = false;
-    if (p->waiting > 0)
-        peer_busy(r, p);
+    if (p->waiting > 0 || p->wanted)
+        tb_repair_busy(r, p);
 }
 
 static void up_opened(void *context, struct tb_endpoint *from)
 {
-    struct repair *r = context;
-    struct repair_peer *p = peer_make(r, from);
+    struct tb_repair *r = context;
+    struct tb_repair_peer *p = peer_make(r, from);
     if (p != NULL && r->up.opened != NULL && !r->closing)
         r->up.opened(r->up.context, &p->head);
 }
 
 static void up_broken(void *context, struct tb_endpoint *with, int error)
 {
-    struct repair *r = context;
-    struct repair_peer *p = with->user;
+    struct tb_repair *r = context;
+    struct tb_repair_peer *p = with->user;
     if (p == NULL)
         return;
     p->left = true; /* whatever it was: there is nobody to wait for */
@@ -1045,7 +733,7 @@ static void up_broken(void *context, struct tb_endpoint *with, int error)
 int tb_repair_open(const struct tb_transport_table *table, const struct tb_transport_config *config,
                    struct tb_transport **transport)
 {
-    struct repair *r = calloc(1, sizeof(*r));
+    struct tb_repair *r = calloc(1, sizeof(*r));
     if (r == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for repairing frames");
     r->up = config->upcalls;
@@ -1054,6 +742,7 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
     r->arrivals = config->arrivals;
     r->arrivals_context = config->connect_context;
     r->next_timer = TB_NEVER;
+    r->here = tb_clock_now(r->clock);
     r->give_up = tb_param.link_timeout;
     tb_list_init(&r->peers);
     tb_list_init(&r->active);
@@ -1082,24 +771,24 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
 }
 
 /* Says goodbye to everyone who has not done so. */
-static void goodbyes_send(struct repair *r)
+static void goodbyes_send(struct tb_repair *r)
 {
-    struct repair_peer *p;
-    TB_LIST_EACH (p, &r->peers, struct repair_peer, of_repair)
+    struct tb_repair_peer *p;
+    TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair)
         if (p->talked && !p->left)
             link_send(r, p, LINK_GOODBYE);
 }
 
-static uint32_t goodbyes_missing(const struct repair *r)
+static uint32_t goodbyes_missing(const struct tb_repair *r)
 {
     uint32_t count = 0;
-    struct repair_peer *p;
-    TB_LIST_EACH (p, &r->peers, struct repair_peer, of_repair)
+    struct tb_repair_peer *p;
+    TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair)
         count += p->talked && !p->left;
     return count;
 }
 
-static void repair_linger(struct repair *r)
+static void repair_linger(struct tb_repair *r)
 {
     uint64_t until = tb_clock_now(r->clock) + r->profile.linger, say = 0;
     for (int round = 0; round < r->profile.linger_rounds; round++) {
@@ -1123,7 +812,7 @@ static void repair_linger(struct repair *r)
 
 static void repair_close(struct tb_transport *transport)
 {
-    struct repair *r = (struct repair *)transport;
+    struct tb_repair *r = (struct tb_repair *)transport;
     r->closing = true;
     repair_linger(r);
     const struct tb_link_counters *n = &r->counters;
@@ -1133,11 +822,11 @@ static void repair_close(struct tb_transport *transport)
         tb_link_innermost(r->inner)->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
         (unsigned long long)n->repeated, (unsigned long long)n->acknowledged, (unsigned long long)n->dropped,
         (unsigned long long)n->corrupted, (unsigned long long)n->reordered);
-    struct repair_peer *p;
-    TB_LIST_EACH (p, &r->peers, struct repair_peer, of_repair)
+    struct tb_repair_peer *p;
+    TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair)
         peer_forget(r, p);
     r->inner->table->close(r->inner);
-    TB_LIST_EACH (p, &r->peers, struct repair_peer, of_repair)
+    TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair)
         free(p);
     free(r);
 }
@@ -1145,19 +834,19 @@ static void repair_close(struct tb_transport *transport)
 struct tb_transport *tb_repair_inner(const struct tb_transport *transport)
 {
     TB_ASSERT(transport->table == &tb_transport_repair);
-    return ((const struct repair *)transport)->inner;
+    return ((const struct tb_repair *)transport)->inner;
 }
 
 void tb_repair_count(const struct tb_transport *transport, struct tb_link_counters *counters)
 {
     TB_ASSERT(transport->table == &tb_transport_repair);
-    *counters = ((const struct repair *)transport)->counters;
+    *counters = ((const struct tb_repair *)transport)->counters;
 }
 
 size_t tb_repair_kept(const struct tb_transport *transport)
 {
     TB_ASSERT(transport->table == &tb_transport_repair);
-    return ((const struct repair *)transport)->kept;
+    return ((const struct tb_repair *)transport)->kept;
 }
 
 static int repair_open(const struct tb_transport_config *config, struct tb_transport **transport)

@@ -1,12 +1,12 @@
 /* Repair: a decorator of a transport that may lose, repeat, reorder or corrupt frames; its owner sees none of that.
  *
  * Out: frames to a process are numbered from 1, both streams together, and a copy is kept until the other side has
- * acknowledged it. The window (frames and bytes a process, bytes in all) bounds the copies; when it is full, send
- * answers TB_AGAIN. A frame is sent again when its timer runs out (by the measured round trip, doubled each time up to
- * a bound), or when three later ones have arrived. In: frames are handed up in order and once. Those that come early
- * wait in a window of the same size. Acknowledgements ride on frames that go back anyway; otherwise one travels by
- * itself after a short delay, or at once when something is missing or came twice, and then says which later frames are
- * here.
+ * acknowledged it. The window (frames and bytes a process, bytes in all) bounds the copies; when it is full, or the
+ * transport below takes nothing, send answers TB_AGAIN. A frame is sent again when its timer runs out (by the measured
+ * round trip, doubled each time up to a bound), or when three later ones have arrived. In: frames are handed up in
+ * order and once. Those that come early wait in a window of the same size. Acknowledgements ride on frames that go back
+ * anyway; otherwise one travels by itself after a short delay, or at once when something is missing or came twice, and
+ * then says which later frames are here.
  *
  * Wide mode, where the transport says that it needs it (through gateways): the window is as long as the way, an
  * acknowledgement lists all that is here. Frames take several ways, so being overtaken proves no loss: only what is

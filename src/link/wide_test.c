@@ -41,6 +41,7 @@ struct net {
     uint64_t steps;
     unsigned capabilities;
     uint32_t ways;                /* that are used */
+    bool apart;                   /* short frames have the last one for themselves */
     uint64_t delay[WAYS];         /* one way */
     uint64_t nanoseconds[WAYS];   /* a byte */
     uint32_t loss[WAYS];          /* of a million */
@@ -145,7 +146,7 @@ static int ways_send(struct tb_endpoint *endpoint, const struct tb_envelope *env
                      enum tb_stream stream, void *token)
 {
     struct line_end *t = (struct line_end *)endpoint->transport;
-    uint32_t w = 0;
+    uint32_t w = net.apart ? WAYS - 1 : 0;
     assert_true(envelope->message.flags & TB_MESSAGE_ROUTED);
     if (stream == TB_STREAM_BULK && net.ways > 0) {
         uint32_t tried = 0;
@@ -396,13 +397,19 @@ static void nodes_step(uint64_t until)
         net.now += 1 * US;
         return;
     }
+    bool sleeps[NODES];
     for (int i = 0; i < NODES; i++) {
-        if (nodes[i].transport == NULL || nodes[i].computing)
+        sleeps[i] =
+            nodes[i].transport != NULL && !nodes[i].computing && nodes[i].transport->table->arm(nodes[i].transport);
+        if (!sleeps[i])
             continue;
         uint64_t deadline = nodes[i].transport->table->deadline(nodes[i].transport);
         next = deadline < next ? deadline : next;
     }
     net.now = next > net.now ? next : net.now + 1 * US;
+    for (int i = 0; i < NODES; i++)
+        if (sleeps[i])
+            nodes[i].transport->table->disarm(nodes[i].transport);
 }
 
 static void nodes_run(uint64_t span)
@@ -730,6 +737,122 @@ static void random_weather(void **state)
     }
 }
 
+/* Who has sent may compute for hours: what was taken from it has left. */
+static void what_does_not_leave_is_not_taken(void **state)
+{
+    begin(1, 10 * MS, 1);
+    bulk_only = true;
+    nodes_open("");
+    nodes_talk(1000, 0, 100 * SECOND);
+    uint64_t passed = net.passed;
+    node_send(&nodes[0], 2000);
+    REQUIRE(nodes[0].blocked && nodes[0].sent > 1000);
+    REQUIRE(net.passed - passed == nodes[0].sent - 1000);
+    nodes[0].computing = true;
+    nodes_run(1 * SECOND);
+    REQUIRE(nodes[1].received == nodes[0].sent);
+    nodes[0].computing = false;
+    nodes_talk(2000, 0, 100 * SECOND);
+    nodes_close();
+}
+
+/* The last frame of one side is lost while the other one sends as much as the line takes. */
+static void a_stream_does_not_swallow_the_echo(void **state)
+{
+    for (int apart = 0; apart < 2; apart++) {
+        begin(1, 10 * MS, 1);
+        bulk_only = true;
+        net.apart = apart;
+        nodes_open("");
+        nodes_talk(20, 20, 100 * SECOND);
+        uint64_t until = net.now + 1 * SECOND;
+        while (net.now < until) {
+            node_send(&nodes[1], UINT32_MAX);
+            nodes_step(until);
+        }
+        net.dead[0] = true;
+        node_send(&nodes[0], nodes[0].sent + 1);
+        net.dead[0] = false;
+        until = net.now + 3 * SECOND;
+        while (nodes[1].received < nodes[0].sent) {
+            node_send(&nodes[1], UINT32_MAX);
+            nodes_step(until);
+            REQUIRE(net.now < until);
+        }
+        nodes_close();
+    }
+}
+
+/* A lost frame is repaired as fast as the ones before it. */
+static void losses_do_not_teach_patience(void **state)
+{
+    begin(1, 10 * MS, 7);
+    bulk_only = true;
+    size_limit = 1000;
+    net.loss[0] = 20000;
+    nodes_open("");
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint64_t until = net.now + 2 * SECOND;
+        node_send(&nodes[0], nodes[0].sent + 1);
+        while (nodes[1].received < nodes[0].sent) {
+            nodes_step(until);
+            REQUIRE(net.now < until);
+        }
+        nodes_run(5 * MS);
+    }
+    REQUIRE(net.lost > 10);
+    nodes_close();
+}
+
+/* Answers that wait until their reader has computed say nothing about the way. */
+static void computing_does_not_teach_patience(void **state)
+{
+    static const uint64_t spans[] = {150 * MS, 1 * SECOND, 20 * SECOND, 300 * SECOND};
+    for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+        begin(1, 10 * MS, 1);
+        bulk_only = true;
+        size_limit = 1000;
+        nodes_open("");
+        nodes_talk(20, 20, 100 * SECOND);
+        for (int phase = 0; phase < 6; phase++) {
+            node_send(&nodes[0], nodes[0].sent + 1);
+            nodes[0].computing = true;
+            nodes_run(spans[i]);
+            nodes[0].computing = false;
+            nodes_talk(nodes[0].sent, 20, 100 * SECOND);
+        }
+        net.dead[0] = true;
+        node_send(&nodes[0], nodes[0].sent + 1);
+        nodes_run(20 * MS);
+        net.dead[0] = false;
+        uint64_t until = net.now + 2 * SECOND;
+        while (nodes[1].received < nodes[0].sent) {
+            nodes_step(until);
+            REQUIRE(net.now < until);
+            REQUIRE(nodes[1].received == nodes[0].sent || !all_idle());
+        }
+        nodes_close();
+    }
+}
+
+/* Who comes back after an hour does not believe that nobody is there, but listens first. */
+static void an_hour_of_computing_is_no_silence(void **state)
+{
+    begin(1, 10 * MS, 1);
+    nodes_open("");
+    nodes_talk(20, 20, 100 * SECOND);
+    net.dead[0] = true;
+    node_send(&nodes[0], nodes[0].sent + 1);
+    net.dead[0] = false;
+    nodes[0].computing = true;
+    nodes_run(3600 * SECOND);
+    nodes[0].computing = false;
+    node_step(&nodes[0]);
+    REQUIRE(!nodes[0].transport->table->idle(nodes[0].transport));
+    nodes_talk(nodes[0].sent, 20, 10 * SECOND);
+    nodes_close();
+}
+
 int main(void)
 {
     if (tb_param_load() != TB_OK)
@@ -746,6 +869,11 @@ int main(void)
         cmocka_unit_test(goodbye),
         cmocka_unit_test(goodbye_in_vain),
         cmocka_unit_test(one_that_left_unheard),
+        cmocka_unit_test(what_does_not_leave_is_not_taken),
+        cmocka_unit_test(a_stream_does_not_swallow_the_echo),
+        cmocka_unit_test(losses_do_not_teach_patience),
+        cmocka_unit_test(computing_does_not_teach_patience),
+        cmocka_unit_test(an_hour_of_computing_is_no_silence),
         cmocka_unit_test(random_weather),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,6 +114,8 @@ int tb_grid_load(struct tb_grid *grid, const char *path);
 int tb_grid_parse(struct tb_grid *grid, const char *text, size_t length, const char *file);
 void tb_grid_close(struct tb_grid *grid);
 
+/* What sites, clusters and hosts may be called: letters, digits, '.', '_' and '-', beginning with a letter or digit. */
+bool tb_grid_is_name(const char *text, size_t length);
 /* Indices, or TB_GRID_NONE. */
 uint32_t tb_grid_host_find(const struct tb_grid *grid, const char *name);
 uint32_t tb_grid_cluster_find(const struct tb_grid *grid, const char *name);

@@ -56,8 +56,6 @@ int tb_grid_read_time(struct tb_grid_reader *reader, int value, void *field);   
 int tb_grid_read_share(struct tb_grid_reader *reader, int value, void *field);     /* uint32_t, of a million */
 /* What the value is called in messages: the text itself, or its kind. Valid until the next call of this thread. */
 const char *tb_grid_value_name(const struct tb_grid_reader *reader, int value);
-/* Letters, digits, '.', '_' and '-', beginning with a letter or digit. */
-bool tb_grid_is_name(const char *text, size_t length);
 
 /* ---- parts ---- */
 

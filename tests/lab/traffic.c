@@ -5,6 +5,7 @@
  * usage: traffic SECONDS [LARGEST]
  *        traffic abort SECONDS     after so long the last rank calls MPI_Abort with 7
  *        traffic stopped BYTES     rank 0 sends to rank 2, which stops itself in the midst of it
+ *        traffic first SECONDS     rank 0 stops itself before the first message of all; then as above
  *
  * Before that stop and twice after it, rank 1 and rank 3 exchange short messages for two seconds and say how many. Then
  * somebody has to let rank 2 go on. */
@@ -179,7 +180,14 @@ static void stop(size_t bytes)
 int main(int argc, char **argv)
 {
     test_begin(&argc, &argv);
-    if (argc > 2 && strcmp(argv[1], "abort") == 0)
+    if (argc > 2 && strcmp(argv[1], "first") == 0) {
+        if (test_rank == 0) {
+            puts("stopping");
+            fflush(stdout);
+            raise(SIGSTOP);
+        }
+        rounds(atof(argv[2]));
+    } else if (argc > 2 && strcmp(argv[1], "abort") == 0)
         give_up(atof(argv[2]));
     else if (argc > 2 && strcmp(argv[1], "stopped") == 0)
         stop((size_t)atoll(argv[2]));

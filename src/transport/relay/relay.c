@@ -47,7 +47,7 @@ struct relay_peer {
     struct {
         uint64_t good_at; /* when a frame was sent that has arrived */
         uint64_t shunned; /* nothing arrives through it: until then it is used only if there is no other */
-        uint64_t span;
+        uint64_t span;    /* how long it is shunned, or was the last time; 0: it has proved good since */
     } marks[TB_RELAY_HOPS_LIMIT];
 };
 
@@ -490,6 +490,8 @@ static void relay_outcome(struct tb_endpoint *endpoint, uint32_t way, uint64_t s
     if (arrived) {
         if (sent_at > p->marks[at].good_at)
             p->marks[at].good_at = sent_at;
+        if (sent_at > p->marks[at].shunned - p->marks[at].span) /* what comes now is a new story */
+            p->marks[at].span = 0;
         return;
     }
     uint64_t now = tb_clock_now(r->config.clock);

@@ -569,6 +569,38 @@ static void a_hop_that_loses_everything_is_avoided(void **state)
     assert_int_equal(t->table->way(to), own);
 }
 
+/* A hop that has proved good again is avoided for no longer the next time than the first time. */
+static void old_losses_are_forgiven(void **state)
+{
+    struct tb_transport *t = ranks[0].transport;
+    struct tb_endpoint *to;
+    ranks[0].hop_count = 2;
+    ranks[0].hops[1] = 1;
+    for (uint64_t i = 0; i < 8; i++)
+        send_until_taken(i, 8, i % 2 ? TB_STREAM_BULK : TB_STREAM_SHORT);
+    assert_int_equal(t->table->endpoint(t, (struct tb_proc){JOB, 1}, &to), TB_OK);
+    send_until_taken(8, 8, TB_STREAM_SHORT);
+    uint32_t own = t->table->way(to);
+    uint64_t before = now;
+    for (uint64_t round = 0; round < 20; round++) {
+        bool forgiven = round % 5 == 0; /* else it is worse each time, though something that is older arrives */
+        uint64_t span = 4000 * MS << round % 5;
+        if (forgiven)
+            t->table->outcome(to, own, now, true);
+        else
+            t->table->outcome(to, own, before, true);
+        now += MS;
+        before = now;
+        t->table->outcome(to, own, now, false);
+        now += span - MS;
+        send_until_taken(20 + 2 * round, 8, TB_STREAM_SHORT);
+        assert_int_not_equal(t->table->way(to), own);
+        now += 2 * MS;
+        send_until_taken(21 + 2 * round, 8, TB_STREAM_SHORT);
+        assert_int_equal(t->table->way(to), own);
+    }
+}
+
 #define IN_A_WORLD(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
 
 int main(void)
@@ -589,6 +621,7 @@ int main(void)
         IN_A_WORLD(a_full_hop_pushes_back),
         IN_A_WORLD(many_processes),
         IN_A_WORLD(a_hop_that_loses_everything_is_avoided),
+        IN_A_WORLD(old_losses_are_forgiven),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,6 +144,8 @@ void tb_connection_end(struct tb_connection *c)
         return;
     /* Closing alone would leave it in epoll while a child of the user's program holds the socket too. */
     epoll_ctl(c->hub->epoll, EPOLL_CTL_DEL, c->descriptor, NULL);
+    /* Nor would the other side hear of it, while a child or our agent does. */
+    shutdown(c->descriptor, SHUT_WR);
     close(c->descriptor);
     c->descriptor = -1;
     void *token = c->out_token;

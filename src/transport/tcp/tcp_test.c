@@ -700,6 +700,22 @@ static void dropped_peers_leave_memory_alone(void **state)
     free(untouched);
 }
 
+/* Our agent, or a child of the program, may have a descriptor of the same socket. */
+static void ends_are_heard_whoever_holds_the_socket(void **state)
+{
+    int ends[2];
+    socket_pair(ends, 0);
+    int held = fcntl(ends[0], F_DUPFD_CLOEXEC, 3);
+    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
+    assert_int_equal(tb_tcp_adopt(b.transport, a.self, TB_STREAM_SHORT, ends[1]), TB_OK);
+    assert_int_equal(send_plain(&a, TB_STREAM_SHORT, "x", 1, 1, NULL), TB_OK);
+    poll_until(&b.frames, 1);
+    a.transport->table->drop(a.peer);
+    poll_quiet();
+    assert_int_equal(b.broken, TB_ERR_PEER);
+    close(held);
+}
+
 /* A connection of two wishes that nobody used may vanish. */
 static void unused_connections_may_end(void **state)
 {
@@ -945,6 +961,7 @@ int main(void)
         TEST(an_end_without_goodbye_breaks),
         TEST(what_came_before_the_break_is_delivered),
         TEST(dropped_peers_leave_memory_alone),
+        TEST(ends_are_heard_whoever_holds_the_socket),
         TEST(unused_connections_may_end),
         TEST(refusals_are_passed_on),
         TEST(refusals_after_the_other_sides_wish_are_ignored),
