@@ -73,9 +73,9 @@ CHECKS = [
     Check("mpi", ["tests/mpi/run", "--jobs", "2"], timeout=400, timeout_all=3600, cases=True),
     Check("lab", ["tests/lab/run"], timeout=300, timeout_all=3600, cases=True),
     Check("links", ["tests/lab/links"], timeout=240, cases=True),
+    Check("gateways", ["tests/lab/gateways"], cores=1, timeout=600, timeout_all=3600, cases=True),
     Check("lab-grids", ["tests/lab/grid-run"], cores=1, timeout=400, timeout_all=3600, cases=True),
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),
-    Check("gateways", ["tests/lab/gateways"], cores=1, timeout=600, timeout_all=3600, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]
