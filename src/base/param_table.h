@@ -20,7 +20,8 @@ TB_PARAM_TIME_ROW(spin, "50us", 0,
                   "how long a waiting rank looks before it yields and then sleeps, when the machine is not crowded")
 TB_PARAM_BOOL_ROW(progress_thread, "no", TB_PARAM_LOCAL,
                   "a thread of the library makes progress while the program computes")
-TB_PARAM_TIME_ROW(connect_timeout, "20s", 0, "how long a connection between two ranks may take to be made")
+TB_PARAM_TIME_ROW(connect_timeout, "20s", 0,
+                  "how long a connection between two ranks of one cluster may take to be made")
 TB_PARAM_TIME_ROW(link_timeout, "60s", 0,
                   "silence after which a rank is taken for unreachable where frames must be repaired")
 TB_PARAM_BOOL_ROW(forbid_direct, "no", 0, "everything between hosts passes their agents, for tests")

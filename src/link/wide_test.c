@@ -756,6 +756,19 @@ static void what_does_not_leave_is_not_taken(void **state)
     nodes_close();
 }
 
+/* All that the first has sent arrives soon, while the other sends up to `back`; until then nobody believes to be done.
+ */
+static void frames_arrive(uint32_t back, uint64_t limit)
+{
+    uint64_t until = net.now + limit;
+    while (nodes[1].received < nodes[0].sent) {
+        node_send(&nodes[1], back);
+        nodes_step(until);
+        REQUIRE(net.now < until);
+        REQUIRE(nodes[1].received == nodes[0].sent || !all_idle());
+    }
+}
+
 /* The last frame of one side is lost while the other one sends as much as the line takes. */
 static void a_stream_does_not_swallow_the_echo(void **state)
 {
@@ -773,12 +786,7 @@ static void a_stream_does_not_swallow_the_echo(void **state)
         net.dead[0] = true;
         node_send(&nodes[0], nodes[0].sent + 1);
         net.dead[0] = false;
-        until = net.now + 3 * SECOND;
-        while (nodes[1].received < nodes[0].sent) {
-            node_send(&nodes[1], UINT32_MAX);
-            nodes_step(until);
-            REQUIRE(net.now < until);
-        }
+        frames_arrive(UINT32_MAX, 3 * SECOND);
         nodes_close();
     }
 }
@@ -792,12 +800,8 @@ static void losses_do_not_teach_patience(void **state)
     net.loss[0] = 20000;
     nodes_open("");
     for (uint32_t i = 0; i < 1000; i++) {
-        uint64_t until = net.now + 2 * SECOND;
         node_send(&nodes[0], nodes[0].sent + 1);
-        while (nodes[1].received < nodes[0].sent) {
-            nodes_step(until);
-            REQUIRE(net.now < until);
-        }
+        frames_arrive(0, 2 * SECOND);
         nodes_run(5 * MS);
     }
     REQUIRE(net.lost > 10);
@@ -825,12 +829,7 @@ static void computing_does_not_teach_patience(void **state)
         node_send(&nodes[0], nodes[0].sent + 1);
         nodes_run(20 * MS);
         net.dead[0] = false;
-        uint64_t until = net.now + 2 * SECOND;
-        while (nodes[1].received < nodes[0].sent) {
-            nodes_step(until);
-            REQUIRE(net.now < until);
-            REQUIRE(nodes[1].received == nodes[0].sent || !all_idle());
-        }
+        frames_arrive(20, 2 * SECOND);
         nodes_close();
     }
 }

@@ -538,8 +538,8 @@ static void many_processes(void **state)
     wish_count = 0; /* the gateway's: those ranks are not there */
 }
 
-/* Who repairs says which frames arrive: a hop behind which none does is avoided, short and bulk alike, for a while. */
-static void a_hop_that_loses_everything_is_avoided(void **state)
+/* The way to the other rank, with two hops to choose from, after nine frames. */
+static struct tb_endpoint *two_hops(void)
 {
     struct tb_transport *t = ranks[0].transport;
     struct tb_endpoint *to;
@@ -549,6 +549,14 @@ static void a_hop_that_loses_everything_is_avoided(void **state)
         send_until_taken(i, 8, i % 2 ? TB_STREAM_BULK : TB_STREAM_SHORT);
     assert_int_equal(t->table->endpoint(t, (struct tb_proc){JOB, 1}, &to), TB_OK);
     send_until_taken(8, 8, TB_STREAM_SHORT);
+    return to;
+}
+
+/* Who repairs says which frames arrive: a hop behind which none does is avoided, short and bulk alike, for a while. */
+static void a_hop_that_loses_everything_is_avoided(void **state)
+{
+    struct tb_transport *t = ranks[0].transport;
+    struct tb_endpoint *to = two_hops();
     uint32_t own = t->table->way(to);
     t->table->outcome(to, own, now, true);
     t->table->outcome(to, own, now, false); /* as a full gateway does it, whose other frames arrive */
@@ -573,13 +581,7 @@ static void a_hop_that_loses_everything_is_avoided(void **state)
 static void old_losses_are_forgiven(void **state)
 {
     struct tb_transport *t = ranks[0].transport;
-    struct tb_endpoint *to;
-    ranks[0].hop_count = 2;
-    ranks[0].hops[1] = 1;
-    for (uint64_t i = 0; i < 8; i++)
-        send_until_taken(i, 8, i % 2 ? TB_STREAM_BULK : TB_STREAM_SHORT);
-    assert_int_equal(t->table->endpoint(t, (struct tb_proc){JOB, 1}, &to), TB_OK);
-    send_until_taken(8, 8, TB_STREAM_SHORT);
+    struct tb_endpoint *to = two_hops();
     uint32_t own = t->table->way(to);
     uint64_t before = now;
     for (uint64_t round = 0; round < 20; round++) {
