@@ -58,7 +58,7 @@ CHECKS = [
     build("tsan", "-Db_sanitize=thread", "-Db_lundef=false", "-Doptimization=1", targets="unit"),
     unit("tsan"),
 
-    # The library's face.
+    # What the library shows.
     Check("header", ["tests/check-header.sh"], cores=1, timeout=120),
     Check("exports", ["tests/check-exports.py"], cores=1, timeout=60),
     Check("wrappers", ["tests/check-wrappers.sh"], cores=1, timeout=120),

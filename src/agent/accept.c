@@ -17,7 +17,7 @@
 static bool is_crowded(const struct tb_agent *agent)
 {
     uint64_t streams = (uint64_t)agent->book.ranks * TB_STREAM_COUNT;
-    return agent->proved_count >= streams + (uint64_t)agent->book.host_count * TB_STREAM_COUNT * TB_BUNDLE_LANES;
+    return agent->proved_count >= streams + (uint64_t)agent->book.host_count * TB_STREAM_COUNT * TB_HOP_PEER_STRIPES;
 }
 
 static void end_pending(struct tb_pending *pending, bool close_socket)
@@ -41,18 +41,18 @@ static bool find_destination(const struct tb_pending *pending, struct tb_rank **
 {
     struct tb_agent *agent = pending->agent;
     const struct tb_hello *hello = &pending->hello;
-    uint32_t stream = hello->stream & TB_STREAM_MASK, lane = hello->stream >> TB_STREAM_LANE_SHIFT;
+    uint32_t stream = hello->stream & TB_STREAM_MASK, stripe = hello->stream >> TB_STREAM_STRIPE_SHIFT;
     *rank = NULL;
-    if ((hello->stream == TB_STREAM_CONTROL || hello->stream == TB_STREAM_QUESTION) &&
+    if ((hello->stream == TB_STREAM_CONTROL || hello->stream == TB_STREAM_PROBE) &&
         (hello->source.index & TB_PROC_AGENT) && hello->destination.job == agent->setup.job &&
         hello->destination.index == tb_agent_proc(agent).index)
         return true;
-    if (hello->destination.job != agent->setup.job || stream >= TB_STREAM_COUNT || lane >= TB_BUNDLE_LANES)
+    if (hello->destination.job != agent->setup.job || stream >= TB_STREAM_COUNT || stripe >= TB_HOP_PEER_STRIPES)
         return false;
     if (hello->destination.index == tb_agent_proc(agent).index)
         return true;
     *rank = tb_ranks_find(agent, hello->destination.index);
-    return *rank != NULL && !(*rank)->ended && lane == 0;
+    return *rank != NULL && !(*rank)->ended && stripe == 0;
 }
 
 /* The hello is complete. TB_OK: welcome was sent. */
@@ -66,8 +66,8 @@ static int answer(struct tb_pending *pending)
     struct tb_rank *rank = NULL;
     if (rc != TB_OK)
         status = TB_WELCOME_VERSION;
-    /* The others may have got the book a moment before us. */
-    bool question = pending->hello.stream == TB_STREAM_QUESTION;
+    /* The others may have got the address book a moment before us. */
+    bool question = pending->hello.stream == TB_STREAM_PROBE;
     if (status == TB_WELCOME_OK && !question && (agent->phase < TB_AGENT_RUNNING || is_crowded(agent)))
         status = TB_WELCOME_BUSY;
     else if (status == TB_WELCOME_OK && !find_destination(pending, &rank))
@@ -126,7 +126,7 @@ static void pending_ready(struct tb_watch *watch, uint32_t events)
     if (rc == TB_AGAIN)
         return;
     if (rc != TB_OK) {
-        if (pending->hello.stream != TB_STREAM_QUESTION)
+        if (pending->hello.stream != TB_STREAM_PROBE)
             tb_log(TB_LOG_DEBUG, "agent", "an incoming connection was not accepted: %s", tb_error_name(rc));
         end_pending(pending, true);
         return;
@@ -137,7 +137,7 @@ static void pending_ready(struct tb_watch *watch, uint32_t events)
     struct tb_welcome welcome = pending->welcome;
     struct tb_connected connected = {.proc = pending->hello.source,
                                      .stream = (enum tb_stream)(pending->hello.stream & TB_STREAM_MASK),
-                                     .lane = pending->hello.stream >> TB_STREAM_LANE_SHIFT,
+                                     .stripe = pending->hello.stream >> TB_STREAM_STRIPE_SHIFT,
                                      .socket = watch->descriptor,
                                      .hello = &hello,
                                      .welcome = &welcome};
@@ -146,7 +146,7 @@ static void pending_ready(struct tb_watch *watch, uint32_t events)
         tb_tunnel_adopt(agent, connected.proc, connected.socket);
         return;
     }
-    tb_connect_arrived(agent, rank, connected.proc, connected.stream, connected.lane);
+    tb_connect_arrived(agent, rank, connected.proc, connected.stream, connected.stripe);
     if (rank != NULL)
         tb_connect_give(rank, connected.proc, connected.stream, connected.socket);
     else

@@ -20,11 +20,11 @@
 
 static void tell_text(struct tb_agent *agent, enum tb_control kind, int code, const char *text)
 {
-    struct tb_writer *w = tb_pipe_begin(&agent->pipe, kind);
+    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, kind);
     if (kind == TB_CONTROL_TROUBLE)
         tb_put_u32(w, (uint32_t)code);
     tb_put_text(w, text);
-    tb_pipe_end(&agent->pipe);
+    tb_control_stream_end(&agent->pipe);
 }
 
 void tb_agent_note(struct tb_agent *agent, const char *format, ...)
@@ -57,7 +57,7 @@ static void finish(struct tb_agent *agent)
     if (agent->gone_told)
         return;
     tb_output_drain(agent);
-    tb_pipe_send(&agent->pipe, TB_CONTROL_GONE);
+    tb_control_stream_send(&agent->pipe, TB_CONTROL_GONE);
     agent->gone_told = true;
     agent->phase = TB_AGENT_DONE;
 }
@@ -70,7 +70,7 @@ static void rest(struct tb_agent *agent)
         return;
     }
     tb_output_drain(agent);
-    tb_pipe_send(&agent->pipe, TB_CONTROL_IDLE);
+    tb_control_stream_send(&agent->pipe, TB_CONTROL_IDLE);
     agent->idle_told = true;
 }
 
@@ -189,7 +189,7 @@ static void tell_ready(struct tb_agent *agent)
     char name[256] = "";
     const char *site = getenv("TOMBOLO_SITE"), *cluster = getenv("TOMBOLO_CLUSTER");
     gethostname(name, sizeof name - 1);
-    struct tb_writer *w = tb_pipe_begin(&agent->pipe, TB_CONTROL_READY);
+    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_READY);
     tb_put_text(w, TB_VERSION);
     tb_put_text(w, name);
     tb_put_text(w, site != NULL ? site : "");
@@ -198,7 +198,7 @@ static void tell_ready(struct tb_agent *agent)
     tb_put_u32(w, agent->address_count);
     for (uint32_t i = 0; i < agent->address_count; i++)
         tb_address_put(w, &agent->addresses[i]);
-    tb_pipe_end(&agent->pipe);
+    tb_control_stream_end(&agent->pipe);
 }
 
 static void take_setup(struct tb_agent *agent, struct tb_reader *r)
@@ -220,11 +220,11 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     }
     agent->window = agent->setup.window;
     if (rc == TB_OK && (agent->setup.flags & TB_SETUP_GRID))
-        tb_pipe_keep(&agent->pipe);
+        tb_control_stream_keep(&agent->pipe);
     if (rc == TB_OK && agent->setup.host_count > 1)
         rc = tb_listener_open(agent);
     if (rc == TB_OK)
-        rc = tb_desk_open(agent);
+        rc = tb_rank_port_open(agent);
     if (rc != TB_OK) {
         tb_agent_trouble(agent, 1, "%s", tb_error_story());
         return;
@@ -239,14 +239,14 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
 {
     if (agent->phase != TB_AGENT_READY)
         return;
-    int rc = tb_book_decode(&agent->book, r);
+    int rc = tb_address_book_decode(&agent->book, r);
     if (rc == TB_OK && (agent->book.job != agent->setup.job || agent->setup.host >= agent->book.host_count))
         rc = tb_error(TB_ERR_PROTOCOL, "the address book is of another job");
     if (rc != TB_OK) {
         tb_agent_trouble(agent, 1, "%s", tb_error_story());
         return;
     }
-    tb_trial_close(agent);
+    tb_reach_probe_close(agent);
     agent->host = agent->book.hosts[agent->setup.host].name;
     char who[300];
     snprintf(who, sizeof who, "agent %s", agent->host);
@@ -259,35 +259,35 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
             tb_agent_trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
         return;
     }
-    struct tb_writer *w = tb_pipe_begin(&agent->pipe, TB_CONTROL_STARTED);
+    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_STARTED);
     tb_put_u32(w, agent->rank_count);
     for (uint32_t i = 0; i < agent->rank_count; i++)
         tb_put_u32(w, (uint32_t)agent->ranks[i].pid);
-    tb_pipe_end(&agent->pipe);
+    tb_control_stream_end(&agent->pipe);
     tb_agent_check_done(agent); /* without ranks there is nothing to wait for */
 }
 
-/* Before the book: how things begin. Later: a gateway is gone, or has come back. */
-static void take_ways(struct tb_agent *agent, struct tb_reader *r)
+/* Before the address book: how things begin. Later: a gateway is gone, or has come back. */
+static void take_routes(struct tb_agent *agent, struct tb_reader *r)
 {
-    struct tb_ways ways;
+    struct tb_host_routes routes;
     if (agent->phase < TB_AGENT_READY || agent->phase > TB_AGENT_RUNNING)
         return;
-    int descriptor = -1, rc = tb_ways_decode(&ways, r, agent->setup.host_count);
+    int descriptor = -1, rc = tb_host_routes_decode(&routes, r, agent->setup.host_count);
     if (rc == TB_OK && agent->phase == TB_AGENT_RUNNING)
-        rc = tb_ways_share(&ways, &descriptor);
+        rc = tb_host_routes_share(&routes, &descriptor);
     if (rc != TB_OK) {
         tb_agent_trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
         return;
     }
-    tb_ways_close(&agent->ways);
-    agent->ways = ways;
+    tb_host_routes_close(&agent->routes);
+    agent->routes = routes;
     if (descriptor < 0)
         return;
-    close(agent->ways_descriptor);
-    agent->ways_descriptor = descriptor;
-    tb_desk_ways(agent);
-    tb_forward_ways(agent);
+    close(agent->routes_descriptor);
+    agent->routes_descriptor = descriptor;
+    tb_rank_port_routes(agent);
+    tb_forward_routes(agent);
 }
 
 /* ---- hearing
@@ -306,7 +306,7 @@ static void take_signal(struct tb_agent *agent, int signal)
     }
 }
 
-static void take_frame(struct tb_agent *agent, struct tb_frame *frame)
+static void take_frame(struct tb_agent *agent, struct tb_control_frame *frame)
 {
     struct tb_reader *r = &frame->fields;
     size_t length = 0;
@@ -314,11 +314,11 @@ static void take_frame(struct tb_agent *agent, struct tb_frame *frame)
     case TB_CONTROL_SETUP:
         take_setup(agent, r);
         break;
-    case TB_CONTROL_BOOK:
+    case TB_CONTROL_ADDRESS_BOOK:
         take_book(agent, r);
         break;
-    case TB_CONTROL_WAYS:
-        take_ways(agent, r);
+    case TB_CONTROL_ROUTES:
+        take_routes(agent, r);
         break;
     case TB_CONTROL_INPUT: {
         const void *bytes = tb_get_bytes(r, &length);
@@ -340,13 +340,13 @@ static void take_frame(struct tb_agent *agent, struct tb_frame *frame)
         tb_connect_called(agent, r);
         break;
     case TB_CONTROL_HEARD:
-        tb_pipe_heard(&agent->pipe, tb_get_u32(r));
+        tb_control_stream_heard(&agent->pipe, tb_get_u32(r));
         break;
     case TB_CONTROL_ANCHORS:
         tb_attach_anchors(agent, r);
         break;
-    case TB_CONTROL_TRY:
-        tb_trial_begin(agent, r);
+    case TB_CONTROL_PROBE:
+        tb_reach_probe_begin(agent, r);
         break;
     case TB_CONTROL_ATTACH:
         tb_tunnel_answer(agent, r);
@@ -368,12 +368,12 @@ static void take_frame(struct tb_agent *agent, struct tb_frame *frame)
 static void pipe_ready(struct tb_watch *watch, uint32_t events)
 {
     struct tb_agent *agent = TB_CONTAINER(watch, struct tb_agent, pipe_in);
-    struct tb_frame frame;
-    int rc = tb_pipe_fill(&agent->pipe);
+    struct tb_control_frame frame;
+    int rc = tb_control_stream_fill(&agent->pipe);
     if (rc == TB_AGAIN)
         return;
     agent->heard = tb_clock_now_real();
-    while (rc == TB_OK && (rc = tb_pipe_next(&agent->pipe, &frame)) == TB_OK)
+    while (rc == TB_OK && (rc = tb_control_stream_next(&agent->pipe, &frame)) == TB_OK)
         take_frame(agent, &frame);
     if (rc == TB_ERR_PROTOCOL)
         fprintf(stderr, "tombolo agent %s: %s\n", TB_VERSION, tb_error_story());
@@ -401,10 +401,10 @@ static void beat(struct tb_timer *timer)
         if (agent->loop.stop)
             return;
     }
-    tb_pipe_tell_heard(&agent->pipe, 1);
+    tb_control_stream_tell_heard(&agent->pipe, 1);
     /* One that has not left yet says as much as another. */
-    if (!tb_attach_lost(agent) && tb_pipe_queued(&agent->pipe) == 0)
-        tb_pipe_send(&agent->pipe, TB_CONTROL_PING);
+    if (!tb_attach_lost(agent) && tb_control_stream_queued(&agent->pipe) == 0)
+        tb_control_stream_send(&agent->pipe, TB_CONTROL_PING);
     set_beat(agent);
 }
 
@@ -432,8 +432,8 @@ static void settle(struct tb_loop *loop)
     tb_tunnels_settle(agent);
     if (tb_attach_lost(agent))
         return;
-    tb_pipe_tell_heard(&agent->pipe, HEARD_FRAMES);
-    int rc = tb_pipe_flush(&agent->pipe);
+    tb_control_stream_tell_heard(&agent->pipe, HEARD_FRAMES);
+    int rc = tb_control_stream_flush(&agent->pipe);
     if (rc < 0) {
         lose_launcher(agent, "the launcher does not listen any more");
     } else if (rc == TB_AGAIN && agent->pipe_out.descriptor < 0) {
@@ -462,7 +462,7 @@ static int take_streams(struct tb_agent *agent)
         close(nothing);
     fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
     fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
-    tb_pipe_open(&agent->pipe, in, out);
+    tb_control_stream_open(&agent->pipe, in, out);
     return TB_OK;
 }
 
@@ -478,10 +478,10 @@ static int say_preamble(struct tb_agent *agent)
 static int open_all(struct tb_agent *agent)
 {
     agent->host = "this host";
-    agent->segment = agent->book_descriptor = agent->ways_descriptor = agent->loopback = -1;
+    agent->segment = agent->book_descriptor = agent->routes_descriptor = agent->loopback = -1;
     agent->input = (struct tb_input){.agent = agent, .descriptor = -1, .watch.descriptor = -1};
-    agent->pipe_out.descriptor = agent->listener.descriptor = agent->desk.descriptor = -1;
-    tb_list_init(&agent->errands);
+    agent->pipe_out.descriptor = agent->listener.descriptor = agent->rank_port.descriptor = -1;
+    tb_list_init(&agent->dials);
     tb_list_init(&agent->pending);
     tb_list_init(&agent->tunnels);
     tb_timer_init(&agent->beat, beat);
@@ -533,7 +533,7 @@ int tb_agent_run(void)
         return 1;
     }
     tb_forward_close(agent);
-    tb_crossing_close(agent);
+    tb_wan_watch_close(agent);
     /* Everything else goes with the process. */
     return agent->exit_code;
 }

@@ -63,7 +63,7 @@ static void succeed(struct tb_attach *attach)
     tb_loop_unwatch(&agent->loop, &attach->watch);
     tb_timer_clear(&attach->timer);
     attach->lost = false;
-    int rc = out >= 0 ? tb_pipe_resume(&agent->pipe, socket, out, next)
+    int rc = out >= 0 ? tb_control_stream_resume(&agent->pipe, socket, out, next)
                       : tb_error_errno("no descriptor for the control stream");
     if (rc != TB_OK) {
         tb_agent_die(agent, tb_error_story());

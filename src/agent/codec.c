@@ -9,21 +9,22 @@
 
 struct cipher {
     struct tb_codec codec;
-    struct tb_strand *strand; /* of the call that is going on */
+    struct tb_hop_connection *connection; /* of the call that is going on */
     bool ready, broken;
-    bool inside, closed; /* frames are being handed up; and meanwhile the strand was closed */
-    uint32_t refused;    /* strand->refused at the last frame */
+    bool inside, closed; /* frames are being handed up; and meanwhile the connection was closed */
+    uint32_t refused;    /* connection->refused at the last frame */
     struct tb_tls *tls;
     struct tb_squeeze *squeeze;
     struct tb_unsqueeze *unsqueeze;
-    char bytes[TB_CRATE_HEAD + READ_BYTES];
+    char bytes[TB_FRAME_BUFFER_HEAD + READ_BYTES];
 };
 
 uint32_t tb_codec_features(const struct tb_agent *agent, struct tb_proc proc)
 {
-    const struct tb_book *book = &agent->book;
+    const struct tb_address_book *book = &agent->book;
     uint32_t host = proc.index & ~TB_PROC_AGENT, features;
-    if ((proc.index & TB_PROC_AGENT) == 0 || host >= book->host_count || tb_ways_to(&agent->ways, book, host)->near)
+    if ((proc.index & TB_PROC_AGENT) == 0 || host >= book->host_count ||
+        tb_host_routes_to(&agent->routes, book, host)->near)
         return 0;
     if (tb_squeeze_offer(tb_param.compress, &features) != TB_OK)
         tb_log(TB_LOG_WARN, "agent", "%s", tb_error_story());
@@ -35,23 +36,23 @@ uint32_t tb_codec_features(const struct tb_agent *agent, struct tb_proc proc)
 static int put(void *context, const void *bytes, size_t length)
 {
     struct cipher *c = context;
-    return tb_strand_put(c->strand, bytes, length);
+    return tb_hop_connection_put(c->connection, bytes, length);
 }
 
-static int encode(struct tb_codec *codec, struct tb_strand *strand, const void *bytes, size_t length)
+static int encode(struct tb_codec *codec, struct tb_hop_connection *connection, const void *bytes, size_t length)
 {
     struct cipher *c = TB_CONTAINER(codec, struct cipher, codec);
     if (!c->ready || c->broken)
         return tb_error(TB_ERR_PEER, "an encrypted stream is not ready");
-    c->strand = strand;
+    c->connection = connection;
     if (c->squeeze != NULL) {
-        enum tb_squeeze_link link = strand->coded_at < strand->coded_end ? TB_SQUEEZE_MORE
-                                    : strand->refused != c->refused      ? TB_SQUEEZE_FULL
-                                                                         : TB_SQUEEZE_IDLE;
-        c->refused = strand->refused;
+        enum tb_squeeze_link link = connection->coded_at < connection->coded_end ? TB_SQUEEZE_MORE
+                                    : connection->refused != c->refused          ? TB_SQUEEZE_FULL
+                                                                                 : TB_SQUEEZE_IDLE;
+        c->refused = connection->refused;
         tb_squeeze_pack(c->squeeze, link, bytes, length, &bytes, &length);
     }
-    int rc = c->tls != NULL ? tb_tls_write(c->tls, bytes, length) : tb_strand_put(strand, bytes, length);
+    int rc = c->tls != NULL ? tb_tls_write(c->tls, bytes, length) : tb_hop_connection_put(connection, bytes, length);
     c->broken = rc != TB_OK;
     return rc;
 }
@@ -63,11 +64,11 @@ static bool is_ready(const struct tb_codec *codec)
 
 /* ---- in --------------------------------------------------------------------------------------------------------- */
 
-/* Frames, or pieces of them. Handing them up may close the strand, and us. */
+/* Frames, or pieces of them. Handing them up may close the connection, and us. */
 static int take(void *context, char *bytes, size_t length)
 {
     struct cipher *c = context;
-    int rc = tb_strand_take(c->strand, bytes, length);
+    int rc = tb_hop_connection_take(c->connection, bytes, length);
     return c->closed ? TB_ERR_CANCELLED : rc;
 }
 
@@ -82,7 +83,7 @@ static int shake(struct cipher *c)
     if (rc != TB_OK)
         return rc;
     c->ready = true;
-    tb_log(TB_LOG_DEBUG, "agent", "a stream with process 0x%x is encrypted with %s", c->strand->bundle->proc.index,
+    tb_log(TB_LOG_DEBUG, "agent", "a stream with process 0x%x is encrypted with %s", c->connection->peer->proc.index,
            tb_tls_cipher(c->tls));
     return TB_OK;
 }
@@ -93,9 +94,9 @@ static int records_take(struct cipher *c, const char *bytes, size_t length)
     tb_tls_feed(c->tls, bytes, length);
     int rc = c->ready ? TB_OK : shake(c);
     while (rc == TB_OK) {
-        rc = tb_tls_read(c->tls, c->bytes + TB_CRATE_HEAD, READ_BYTES, &got);
+        rc = tb_tls_read(c->tls, c->bytes + TB_FRAME_BUFFER_HEAD, READ_BYTES, &got);
         if (rc == TB_OK)
-            rc = blocks_take(c, c->bytes + TB_CRATE_HEAD, got);
+            rc = blocks_take(c, c->bytes + TB_FRAME_BUFFER_HEAD, got);
     }
     return rc == TB_AGAIN ? TB_OK : rc;
 }
@@ -117,12 +118,12 @@ static void cipher_free(struct cipher *c)
     free(c);
 }
 
-static int decode(struct tb_codec *codec, struct tb_strand *strand, char *bytes, size_t length)
+static int decode(struct tb_codec *codec, struct tb_hop_connection *connection, char *bytes, size_t length)
 {
     struct cipher *c = TB_CONTAINER(codec, struct cipher, codec);
     if (c->broken)
         return tb_error(TB_ERR_PEER, "an encrypted stream is broken");
-    c->strand = strand;
+    c->connection = connection;
     c->inside = true;
     int rc = c->tls != NULL ? records_take(c, bytes, length) : blocks_take(c, bytes, length);
     c->inside = false;
@@ -135,10 +136,10 @@ static int decode(struct tb_codec *codec, struct tb_strand *strand, char *bytes,
 
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
-static int begin(struct tb_codec *codec, struct tb_strand *strand)
+static int begin(struct tb_codec *codec, struct tb_hop_connection *connection)
 {
     struct cipher *c = TB_CONTAINER(codec, struct cipher, codec);
-    c->strand = strand;
+    c->connection = connection;
     int rc = c->ready ? TB_OK : shake(c);
     c->broken = rc != TB_OK && rc != TB_AGAIN;
     return c->broken ? rc : TB_OK;

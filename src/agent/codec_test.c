@@ -21,14 +21,14 @@ enum { LEFT, RIGHT, ENDS };
 
 struct end {
     struct tb_agent *agent;
-    struct tb_depot depot;
-    struct tb_dock dock;
-    struct tb_bundle bundle;
+    struct tb_frame_pool pool;
+    struct tb_hop_set hop_set;
+    struct tb_hop_peer peer;
     int outer; /* the other end of its socket, in the test's hand */
     uint32_t sent, arrived;
     uint64_t carried; /* bytes that it has sent */
     int64_t spoil;    /* when to change one; -1: never */
-    int ended;        /* how its strand has ended; TB_OK: not yet */
+    int ended;        /* how its connection has ended; TB_OK: not yet */
     char story[200];
 };
 
@@ -54,7 +54,7 @@ static size_t frame_make(char *to, uint32_t number)
         .message = {.kind = TB_KIND_EAGER, .flags = TB_MESSAGE_ROUTED, .match = number, .length = length}};
     tb_wire_put_hop(to, &hop);
     tb_wire_put_envelope(to + sizeof hop, &envelope);
-    char *at = to + TB_CRATE_HEAD;
+    char *at = to + TB_FRAME_BUFFER_HEAD;
     for (size_t i = 0; i < length; i++) {
         if (number % 40 == 39)
             at[i] = (char)tb_random_next(&random);
@@ -65,26 +65,26 @@ static size_t frame_make(char *to, uint32_t number)
                 "the sea has laid a bar of sand here, and one walks over"[(i * i / 7 + tb_random_below(&random, 3)) %
                                                                           55];
     }
-    return TB_CRATE_HEAD + length;
+    return TB_FRAME_BUFFER_HEAD + length;
 }
 
 static void frame_queue(struct end *end, enum tb_stream stream)
 {
-    char bytes[TB_CRATE_LIMIT];
+    char bytes[TB_FRAME_BUFFER_LIMIT];
     size_t length = frame_make(bytes, end->sent++);
-    struct tb_crate *crate = tb_crate_make(&end->depot, (uint32_t)length);
-    assert_non_null(crate);
-    memcpy(crate->bytes, bytes, length);
-    crate->source = (struct tb_proc){JOB, 1};
-    crate->destination = (struct tb_proc){JOB, 2};
-    crate->stream = (uint8_t)stream;
-    assert_int_equal(tb_queue_add(&end->bundle.queue, crate), TB_OK);
+    struct tb_frame_buffer *buffer = tb_frame_buffer_make(&end->pool, (uint32_t)length);
+    assert_non_null(buffer);
+    memcpy(buffer->bytes, bytes, length);
+    buffer->source = (struct tb_proc){JOB, 1};
+    buffer->destination = (struct tb_proc){JOB, 2};
+    buffer->stream = (uint8_t)stream;
+    assert_int_equal(tb_queue_add(&end->peer.queue, buffer), TB_OK);
 }
 
-static void take_frame(void *context, struct tb_strand *from, struct tb_cargo *cargo)
+static void take_frame(void *context, struct tb_hop_connection *from, struct tb_cargo *cargo)
 {
     struct end *end = context;
-    char bytes[TB_CRATE_LIMIT];
+    char bytes[TB_FRAME_BUFFER_LIMIT];
     size_t length = frame_make(bytes, end->arrived++);
     assert_int_equal(cargo->length, length);
     assert_memory_equal(cargo->bytes + sizeof(struct tb_hop), bytes + sizeof(struct tb_hop),
@@ -93,7 +93,8 @@ static void take_frame(void *context, struct tb_strand *from, struct tb_cargo *c
 
 static void settle(void *context) {}
 
-static void strand_ended(void *context, struct tb_bundle *bundle, const struct tb_strand *strand, int error)
+static void connection_ended(void *context, struct tb_hop_peer *peer, const struct tb_hop_connection *connection,
+                             int error)
 {
     struct end *end = context;
     end->ended = error;
@@ -130,7 +131,7 @@ static void pair_run(struct pair *pair)
     pair->deadline = tb_clock_now_real() + UINT64_C(60000000000);
     for (int i = 0; i < ENDS; i++)
         for (int stream = 0; stream < TB_STREAM_COUNT; stream++)
-            tb_bundle_flush(&pair->ends[i].bundle, (enum tb_stream)stream);
+            tb_hop_peer_flush(&pair->ends[i].peer, (enum tb_stream)stream);
     pair->loop.stop = false;
     tb_timer_set(&pair->loop, &pair->carrier, 0);
     assert_int_equal(tb_loop_run(&pair->loop), TB_OK);
@@ -141,17 +142,17 @@ static struct tb_agent *agent_make(uint32_t host, uint8_t key)
 {
     struct tb_agent *agent = calloc(1, sizeof *agent);
     struct tb_host *hosts = calloc(3, sizeof *hosts);
-    struct tb_way *ways = calloc(3, sizeof *ways);
-    if (agent == NULL || hosts == NULL || ways == NULL)
+    struct tb_host_route *routes = calloc(3, sizeof *routes);
+    if (agent == NULL || hosts == NULL || routes == NULL)
         abort();
     agent->setup.job = JOB;
     agent->setup.host = host;
     memset(&agent->setup.key, key, sizeof agent->setup.key);
-    agent->book = (struct tb_book){.job = JOB, .host_count = 3, .hosts = hosts};
-    agent->ways = (struct tb_ways){.kind_count = 3, .ways = ways};
+    agent->book = (struct tb_address_book){.job = JOB, .host_count = 3, .hosts = hosts};
+    agent->routes = (struct tb_host_routes){.kind_count = 3, .routes = routes};
     for (uint32_t i = 0; i < 3; i++) {
         hosts[i].kind = i;
-        ways[i] = (struct tb_way){.means = TB_WAY_DIRECT, .near = (i == RIGHT) == (host == RIGHT)};
+        routes[i] = (struct tb_host_route){.means = TB_HOST_ROUTE_DIRECT, .near = (i == RIGHT) == (host == RIGHT)};
     }
     return agent;
 }
@@ -163,13 +164,14 @@ static void pair_open(struct pair *pair)
     tb_timer_init(&pair->carrier, carrier_fire);
     for (uint32_t i = 0; i < ENDS; i++) {
         struct end *end = &pair->ends[i];
-        struct tb_dock_calls calls = {.context = end, .frame = take_frame, .settle = settle, .ended = strand_ended};
+        struct tb_hop_set_calls calls = {
+            .context = end, .frame = take_frame, .settle = settle, .ended = connection_ended};
         end->agent = agent_make(i, 9);
         end->spoil = -1;
         end->outer = -1;
-        assert_int_equal(tb_depot_open(&end->depot, 64u << 20), TB_OK);
-        assert_int_equal(tb_dock_open(&end->dock, &pair->loop, &end->depot, &calls), TB_OK);
-        tb_bundle_open(&end->bundle, &end->dock, (struct tb_proc){JOB, TB_PROC_AGENT | !i});
+        assert_int_equal(tb_frame_pool_open(&end->pool, 64u << 20), TB_OK);
+        assert_int_equal(tb_hop_set_open(&end->hop_set, &pair->loop, &end->pool, &calls), TB_OK);
+        tb_hop_peer_open(&end->peer, &end->hop_set, (struct tb_proc){JOB, TB_PROC_AGENT | !i});
     }
 }
 
@@ -196,7 +198,7 @@ static int pair_connect(struct pair *pair, struct tb_hello *hello, struct tb_wel
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets), 0);
         setsockopt(sockets[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
         pair->ends[i].outer = sockets[1];
-        assert_int_equal(tb_bundle_adopt(&pair->ends[i].bundle, TB_STREAM_BULK, 0, i == LEFT, sockets[0], codec),
+        assert_int_equal(tb_hop_peer_adopt(&pair->ends[i].peer, TB_STREAM_BULK, 0, i == LEFT, sockets[0], codec),
                          TB_OK);
     }
     return TB_OK;
@@ -206,13 +208,13 @@ static void pair_close(struct pair *pair)
 {
     for (int i = 0; i < ENDS; i++) {
         struct end *end = &pair->ends[i];
-        tb_bundle_close(&end->bundle);
-        tb_dock_close(&end->dock);
-        tb_depot_close(&end->depot);
+        tb_hop_peer_close(&end->peer);
+        tb_hop_set_close(&end->hop_set);
+        tb_frame_pool_close(&end->pool);
         if (end->outer >= 0)
             close(end->outer);
         assert_int_equal(end->agent->squeezes.active, 0);
-        tb_ways_close(&end->agent->ways);
+        tb_host_routes_close(&end->agent->routes);
         free(end->agent->book.hosts);
         free(end->agent);
     }
@@ -270,14 +272,14 @@ static void test_compression(void **state)
     struct end *left = &pair.ends[LEFT];
     uint64_t plain = 1, wire = 1;
     for (int round = 0; round < ROUNDS && wire * 10 > plain * 8; round++) {
-        uint64_t bytes = left->dock.bytes_out;
+        uint64_t bytes = left->hop_set.bytes_out;
         wire = left->carried;
         for (int k = 0; k < 40; k++)
             frame_queue(left, TB_STREAM_BULK);
         pair_run(&pair);
         assert_int_equal(left->ended, TB_OK);
         assert_int_equal(pair.ends[RIGHT].arrived, left->sent);
-        plain = left->dock.bytes_out - bytes;
+        plain = left->hop_set.bytes_out - bytes;
         wire = left->carried - wire;
     }
     assert_true(wire * 10 <= plain * 8);
@@ -294,7 +296,7 @@ static void test_nothing_inside_a_cluster(void **state)
     tb_param.gateway_tls = false;
     tb_param.compress = "off";
     assert_int_equal(tb_codec_features(agent, (struct tb_proc){JOB, TB_PROC_AGENT | RIGHT}), 0);
-    tb_ways_close(&agent->ways);
+    tb_host_routes_close(&agent->routes);
     free(agent->book.hosts);
     free(agent);
 }

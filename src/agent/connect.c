@@ -1,8 +1,8 @@
-/* Connections to processes of other hosts, made for ranks of this one or for the agent itself. An errand tries the
+/* Connections to processes of other hosts, made for ranks of this one or for the agent itself. An dial tries the
  * addresses of the other agent, likely ones first, a little apart but side by side; the first that proves the key is
- * it. Where only the other side can connect, it is called through the launcher, and the errand waits for it.
+ * it. Where only the other side can connect, it is called through the launcher, and the dial waits for it.
  *
- * An errand for a rank to another cluster goes on for as long as the link may be down; how long that is, crossing.c
+ * An dial for a rank to another cluster goes on for as long as the link may be down; how long that is, crossing.c
  * decides. */
 #include "agent/state.h"
 
@@ -18,18 +18,18 @@
 #define PAUSE_NS       20000000u  /* before the addresses are tried again; doubled each time, */
 #define PAUSE_MOST_NS  640000000u /* up to this */
 #define ROUNDS_DOUBLED 5u
-/* Of an errand for the agent itself, who tries again; of one round to another cluster, whatever that one finds: after a
+/* Of an dial for the agent itself, who tries again; of one round to another cluster, whatever that one finds: after a
  * link was down, a new connection is there sooner than one that the kernel repeats ever more seldom. */
 #define ROUND_NS         4000000000u
-#define ERRANDS_LIMIT    4096u
+#define DIALS_LIMIT      4096u
 #define LOOPBACK_TRIES   4096 /* strangers that may be in the way */
 #define LOOPBACK_WAIT_MS 200
 
-struct errand;
+struct dial;
 
 struct attempt {
     struct tb_watch watch;
-    struct errand *errand;
+    struct dial *dial;
     struct tb_address address;
     bool greeted;   /* hello was sent */
     bool confirmed; /* confirm was sent */
@@ -39,15 +39,15 @@ struct attempt {
     struct tb_accepted accepted;
 };
 
-struct errand {
+struct dial {
     struct tb_list node;
     struct tb_agent *agent;
     struct tb_rank *rank; /* for whom; NULL: the agent itself, */
     bool asking;          /* who only wants to know whether he is there */
-    bool crossing;        /* to another cluster */
+    bool wan_watch;       /* to another cluster */
     struct tb_proc to;
     enum tb_stream stream;
-    uint32_t lane;
+    uint32_t stripe;
     uint32_t host;
     bool calling;            /* the other side is to connect */
     bool called;             /* the other side has asked for it: nobody here waits for bad news */
@@ -65,120 +65,120 @@ struct errand {
     struct attempt *attempts;
 };
 
-static void start_next(struct errand *errand);
-static void call_other_side(struct errand *errand);
+static void start_next(struct dial *dial);
+static void call_other_side(struct dial *dial);
 
-static void end_errand(struct errand *errand)
+static void end_dial(struct dial *dial)
 {
-    struct tb_agent *agent = errand->agent;
-    for (uint32_t i = 0; i < errand->started; i++) {
-        int socket = errand->attempts[i].watch.descriptor;
+    struct tb_agent *agent = dial->agent;
+    for (uint32_t i = 0; i < dial->started; i++) {
+        int socket = dial->attempts[i].watch.descriptor;
         if (socket >= 0) {
-            tb_loop_unwatch(&agent->loop, &errand->attempts[i].watch);
+            tb_loop_unwatch(&agent->loop, &dial->attempts[i].watch);
             close(socket);
         }
     }
-    tb_timer_clear(&errand->pace);
-    tb_timer_clear(&errand->overdue);
-    tb_list_remove(&errand->node);
-    free(errand->attempts);
-    free(errand);
+    tb_timer_clear(&dial->pace);
+    tb_timer_clear(&dial->overdue);
+    tb_list_remove(&dial->node);
+    free(dial->attempts);
+    free(dial);
 }
 
-static void give_up(struct errand *errand, int error)
+static void give_up(struct dial *dial, int error)
 {
-    struct tb_agent *agent = errand->agent;
+    struct tb_agent *agent = dial->agent;
     char from[32] = "its agent", to[32] = "the agent";
-    if (errand->rank != NULL)
-        snprintf(from, sizeof from, "rank %u", errand->rank->rank);
-    if (!(errand->to.index & TB_PROC_AGENT))
-        snprintf(to, sizeof to, "rank %u", errand->to.index);
-    error = errand->gone && errand->rank == NULL ? TB_ERR_CLOSED : error;
+    if (dial->rank != NULL)
+        snprintf(from, sizeof from, "rank %u", dial->rank->rank);
+    if (!(dial->to.index & TB_PROC_AGENT))
+        snprintf(to, sizeof to, "rank %u", dial->to.index);
+    error = dial->gone && dial->rank == NULL ? TB_ERR_CLOSED : error;
     tb_error(error, "host %s cannot connect %s to %s on host %s:%s", agent->host, from, to,
-             agent->book.hosts[errand->host].name, errand->story);
-    if (errand->asking)
-        tb_crossing_lost(agent, errand->host, errand->since, errand->story);
-    else if (!errand->called && errand->rank != NULL)
-        tb_desk_connection(errand->rank, errand->to, errand->stream, error, -1);
-    else if (!errand->called)
-        tb_forward_refused(agent, errand->to, errand->stream, errand->lane, error);
-    end_errand(errand);
+             agent->book.hosts[dial->host].name, dial->story);
+    if (dial->asking)
+        tb_wan_watch_lost(agent, dial->host, dial->since, dial->story);
+    else if (!dial->called && dial->rank != NULL)
+        tb_rank_port_connection(dial->rank, dial->to, dial->stream, error, -1);
+    else if (!dial->called)
+        tb_forward_refused(agent, dial->to, dial->stream, dial->stripe, error);
+    end_dial(dial);
 }
 
 /* Ends only by success, or if the other side answers that it cannot be. */
-static bool is_steadfast(const struct errand *errand)
+static bool is_steadfast(const struct dial *dial)
 {
-    return errand->crossing && !errand->called && (errand->rank != NULL || errand->asking);
+    return dial->wan_watch && !dial->called && (dial->rank != NULL || dial->asking);
 }
 
 /* What a link that is down looks like, where routers say so. */
-static bool is_cut(const struct errand *errand, int error)
+static bool is_cut(const struct dial *dial, int error)
 {
-    return is_steadfast(errand) && (error == EHOSTUNREACH || error == ENETUNREACH || error == ETIMEDOUT ||
-                                    error == EHOSTDOWN || error == ENETDOWN);
+    return is_steadfast(dial) && (error == EHOSTUNREACH || error == ENETUNREACH || error == ETIMEDOUT ||
+                                  error == EHOSTDOWN || error == ENETDOWN);
 }
 
 static void close_attempt(struct attempt *attempt)
 {
-    struct errand *errand = attempt->errand;
+    struct dial *dial = attempt->dial;
     int socket = attempt->watch.descriptor;
     if (socket >= 0) {
-        tb_loop_unwatch(&errand->agent->loop, &attempt->watch);
+        tb_loop_unwatch(&dial->agent->loop, &attempt->watch);
         close(socket);
     }
-    errand->running--;
+    dial->running--;
 }
 
 /* Closed without a word, or busy: a flooded agent does that. It is asked again after a while; so is who cannot be
  * reached because of a link that is down. */
-static void pause_errand(struct errand *errand)
+static void pause_dial(struct dial *dial)
 {
-    if (errand->cut)
-        tb_crossing_lost(errand->agent, errand->host, errand->since, errand->story);
-    uint64_t pause = errand->rounds < ROUNDS_DOUBLED ? PAUSE_NS << errand->rounds : PAUSE_MOST_NS;
-    errand->rounds++;
-    tb_timer_set(&errand->agent->loop, &errand->pace, pause);
+    if (dial->cut)
+        tb_wan_watch_lost(dial->agent, dial->host, dial->since, dial->story);
+    uint64_t pause = dial->rounds < ROUNDS_DOUBLED ? PAUSE_NS << dial->rounds : PAUSE_MOST_NS;
+    dial->rounds++;
+    tb_timer_set(&dial->agent->loop, &dial->pace, pause);
 }
 
-/* May end the errand. */
+/* May end the dial. */
 static void end_attempt(struct attempt *attempt, bool worth_another, const char *why)
 {
-    struct errand *errand = attempt->errand;
+    struct dial *dial = attempt->dial;
     char text[80];
     close_attempt(attempt);
     tb_address_print(&attempt->address, text, sizeof text);
-    size_t used = strlen(errand->story);
-    snprintf(errand->story + used, sizeof errand->story - used, "%s %s: %s", used > 0 ? ";" : "", text, why);
-    errand->worth_another = errand->worth_another || worth_another;
-    if (errand->started < errand->count)
-        start_next(errand);
-    else if (errand->running == 0 && errand->worth_another && !errand->refused)
-        pause_errand(errand);
-    else if (errand->running == 0)
-        give_up(errand, TB_ERR_PEER);
+    size_t used = strlen(dial->story);
+    snprintf(dial->story + used, sizeof dial->story - used, "%s %s: %s", used > 0 ? ";" : "", text, why);
+    dial->worth_another = dial->worth_another || worth_another;
+    if (dial->started < dial->count)
+        start_next(dial);
+    else if (dial->running == 0 && dial->worth_another && !dial->refused)
+        pause_dial(dial);
+    else if (dial->running == 0)
+        give_up(dial, TB_ERR_PEER);
 }
 
 /* As above, when the kernel says why. */
 static void fail_attempt(struct attempt *attempt, int error, bool worth_another)
 {
-    bool cut = is_cut(attempt->errand, error);
-    attempt->errand->cut = attempt->errand->cut || cut;
+    bool cut = is_cut(attempt->dial, error);
+    attempt->dial->cut = attempt->dial->cut || cut;
     end_attempt(attempt, worth_another || cut, strerror(error));
 }
 
 /* The other agent has answered. The first one that does is it: two confirms would make two connections. */
 static void confirm(struct attempt *attempt)
 {
-    struct errand *errand = attempt->errand;
-    struct tb_agent *agent = errand->agent;
+    struct dial *dial = attempt->dial;
+    struct tb_agent *agent = dial->agent;
     struct tb_confirm confirm;
     int rc = tb_welcome_verify(&attempt->welcome, &agent->setup.key, &attempt->hello);
-    if (rc == TB_OK && errand->crossing)
-        tb_crossing_found(agent, errand->host);
+    if (rc == TB_OK && dial->wan_watch)
+        tb_wan_watch_found(agent, dial->host);
     if (rc != TB_OK || attempt->welcome.status != TB_WELCOME_OK) {
         bool busy = rc == TB_OK && attempt->welcome.status == TB_WELCOME_BUSY;
-        errand->gone = errand->gone || (rc == TB_OK && attempt->welcome.status == TB_WELCOME_NO_SUCH_PROCESS);
-        errand->refused = errand->refused || (rc == TB_OK && !busy);
+        dial->gone = dial->gone || (rc == TB_OK && attempt->welcome.status == TB_WELCOME_NO_SUCH_PROCESS);
+        dial->refused = dial->refused || (rc == TB_OK && !busy);
         end_attempt(attempt, busy,
                     rc == TB_ERR_FORBIDDEN                                         ? "is no agent of this job"
                     : rc != TB_OK || attempt->welcome.status == TB_WELCOME_VERSION ? "has another version of Tombolo"
@@ -186,15 +186,15 @@ static void confirm(struct attempt *attempt)
                                                                                    : "that rank has ended");
         return;
     }
-    if (errand->asking) {
-        end_errand(errand);
+    if (dial->asking) {
+        end_dial(dial);
         return;
     }
-    for (uint32_t i = 0; i < errand->started; i++)
-        if (&errand->attempts[i] != attempt && errand->attempts[i].watch.descriptor >= 0)
-            close_attempt(&errand->attempts[i]);
-    tb_timer_clear(&errand->pace);
-    errand->started = errand->count;
+    for (uint32_t i = 0; i < dial->started; i++)
+        if (&dial->attempts[i] != attempt && dial->attempts[i].watch.descriptor >= 0)
+            close_attempt(&dial->attempts[i]);
+    tb_timer_clear(&dial->pace);
+    dial->started = dial->count;
     rc = tb_confirm_make(&confirm, &agent->setup.key, &attempt->hello, &attempt->welcome);
     if (rc != TB_OK || send(attempt->watch.descriptor, &confirm, sizeof confirm, MSG_NOSIGNAL | MSG_DONTWAIT) !=
                            (ssize_t)sizeof confirm) {
@@ -203,44 +203,44 @@ static void confirm(struct attempt *attempt)
     }
     attempt->confirmed = true;
     attempt->have = 0;
-    if (errand->crossing && errand->rank != NULL)
-        tb_crossing_prepare(attempt->watch.descriptor);
+    if (dial->wan_watch && dial->rank != NULL)
+        tb_wan_watch_prepare(attempt->watch.descriptor);
 }
 
 static void finish(struct attempt *attempt)
 {
-    struct errand *errand = attempt->errand;
+    struct dial *dial = attempt->dial;
     int socket = attempt->watch.descriptor;
     if (attempt->accepted.word != TB_ACCEPTED) {
         end_attempt(attempt, false, "does not speak as an agent should");
         return;
     }
-    tb_loop_unwatch(&errand->agent->loop, &attempt->watch);
-    struct tb_connected connected = {.proc = errand->to,
-                                     .stream = errand->stream,
-                                     .lane = errand->lane,
+    tb_loop_unwatch(&dial->agent->loop, &attempt->watch);
+    struct tb_connected connected = {.proc = dial->to,
+                                     .stream = dial->stream,
+                                     .stripe = dial->stripe,
                                      .socket = socket,
                                      .dialed = true,
                                      .hello = &attempt->hello,
                                      .welcome = &attempt->welcome};
-    if (errand->rank != NULL)
-        tb_connect_give(errand->rank, errand->to, errand->stream, socket);
+    if (dial->rank != NULL)
+        tb_connect_give(dial->rank, dial->to, dial->stream, socket);
     else
-        tb_forward_adopt(errand->agent, &connected);
-    end_errand(errand);
+        tb_forward_adopt(dial->agent, &connected);
+    end_dial(dial);
 }
 
-static struct tb_proc self_of(const struct errand *errand)
+static struct tb_proc self_of(const struct dial *dial)
 {
-    const struct tb_agent *agent = errand->agent;
-    return errand->rank != NULL ? (struct tb_proc){agent->setup.job, errand->rank->rank} : tb_agent_proc(agent);
+    const struct tb_agent *agent = dial->agent;
+    return dial->rank != NULL ? (struct tb_proc){agent->setup.job, dial->rank->rank} : tb_agent_proc(agent);
 }
 
 /* The connection is there (or not): say hello. */
 static bool greet(struct attempt *attempt)
 {
-    struct errand *errand = attempt->errand;
-    struct tb_agent *agent = errand->agent;
+    struct dial *dial = attempt->dial;
+    struct tb_agent *agent = dial->agent;
     int error = 0, on = 1;
     socklen_t length = sizeof error;
     getsockopt(attempt->watch.descriptor, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -249,9 +249,9 @@ static bool greet(struct attempt *attempt)
         return false;
     }
     setsockopt(attempt->watch.descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    enum tb_stream stream = (enum tb_stream)(errand->stream | errand->lane << TB_STREAM_LANE_SHIFT);
-    uint32_t features = errand->rank == NULL && !errand->asking ? tb_codec_features(agent, errand->to) : 0;
-    if (tb_hello_make(&attempt->hello, &agent->setup.key, self_of(errand), errand->to, stream) != TB_OK ||
+    enum tb_stream stream = (enum tb_stream)(dial->stream | dial->stripe << TB_STREAM_STRIPE_SHIFT);
+    uint32_t features = dial->rank == NULL && !dial->asking ? tb_codec_features(agent, dial->to) : 0;
+    if (tb_hello_make(&attempt->hello, &agent->setup.key, self_of(dial), dial->to, stream) != TB_OK ||
         tb_hello_offer(&attempt->hello, &agent->setup.key, features) != TB_OK) {
         char why[256];
         snprintf(why, sizeof why, "%s", tb_error_story());
@@ -298,12 +298,12 @@ static void attempt_ready(struct tb_watch *watch, uint32_t events)
         finish(attempt);
 }
 
-static void start_next(struct errand *errand)
+static void start_next(struct dial *dial)
 {
-    struct tb_agent *agent = errand->agent;
-    struct attempt *attempt = &errand->attempts[errand->started++];
-    *attempt = (struct attempt){.errand = errand, .address = attempt->address, .watch.descriptor = -1};
-    errand->running++;
+    struct tb_agent *agent = dial->agent;
+    struct attempt *attempt = &dial->attempts[dial->started++];
+    *attempt = (struct attempt){.dial = dial, .address = attempt->address, .watch.descriptor = -1};
+    dial->running++;
     struct sockaddr_storage name;
     socklen_t length = tb_address_socket(&attempt->address, &name);
     int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -322,83 +322,83 @@ static void start_next(struct errand *errand)
         end_attempt(attempt, false, "cannot be waited for");
         return;
     }
-    if (errand->started < errand->count)
-        tb_timer_set(&agent->loop, &errand->pace, STAGGER_NS);
+    if (dial->started < dial->count)
+        tb_timer_set(&agent->loop, &dial->pace, STAGGER_NS);
 }
 
-static uint64_t patience_of(const struct errand *errand)
+static uint64_t patience_of(const struct dial *dial)
 {
-    bool own = errand->rank == NULL && tb_param.connect_timeout > ROUND_NS;
-    return own || errand->crossing ? ROUND_NS : tb_param.connect_timeout;
+    bool own = dial->rank == NULL && tb_param.connect_timeout > ROUND_NS;
+    return own || dial->wan_watch ? ROUND_NS : tb_param.connect_timeout;
 }
 
-static void begin_round(struct errand *errand)
+static void begin_round(struct dial *dial)
 {
-    errand->started = 0;
-    errand->worth_another = errand->cut = false;
-    errand->story[0] = 0;
-    errand->since = tb_clock_now_real();
-    if (is_steadfast(errand))
-        tb_timer_set(&errand->agent->loop, &errand->overdue, patience_of(errand));
-    start_next(errand);
+    dial->started = 0;
+    dial->worth_another = dial->cut = false;
+    dial->story[0] = 0;
+    dial->since = tb_clock_now_real();
+    if (is_steadfast(dial))
+        tb_timer_set(&dial->agent->loop, &dial->overdue, patience_of(dial));
+    start_next(dial);
 }
 
 /* The next address; or, when all have been tried and are worth it, the first one again. */
-static void errand_next(struct tb_timer *timer)
+static void dial_next(struct tb_timer *timer)
 {
-    struct errand *errand = TB_CONTAINER(timer, struct errand, pace);
-    if (errand->started == errand->count && errand->running == 0)
-        begin_round(errand);
-    else if (errand->started < errand->count)
-        start_next(errand);
+    struct dial *dial = TB_CONTAINER(timer, struct dial, pace);
+    if (dial->started == dial->count && dial->running == 0)
+        begin_round(dial);
+    else if (dial->started < dial->count)
+        start_next(dial);
 }
 
-static bool is_confirmed(const struct errand *errand)
+static bool is_confirmed(const struct dial *dial)
 {
-    for (uint32_t i = 0; i < errand->started; i++)
-        if (errand->attempts[i].confirmed && errand->attempts[i].watch.descriptor >= 0)
+    for (uint32_t i = 0; i < dial->started; i++)
+        if (dial->attempts[i].confirmed && dial->attempts[i].watch.descriptor >= 0)
             return true;
     return false;
 }
 
 /* Nobody has answered in this round. */
-static void try_again(struct errand *errand)
+static void try_again(struct dial *dial)
 {
-    tb_timer_set(&errand->agent->loop, &errand->overdue, patience_of(errand));
-    if (is_confirmed(errand)) {
+    tb_timer_set(&dial->agent->loop, &dial->overdue, patience_of(dial));
+    if (is_confirmed(dial)) {
         /* Not given up: the rank over there may be using the connection already. */
-        errand->story[0] = 0;
-        tb_connect_ask_agent(errand->agent, errand->host);
+        dial->story[0] = 0;
+        tb_connect_ask_agent(dial->agent, dial->host);
         return;
     }
-    tb_crossing_lost(errand->agent, errand->host, errand->since, errand->story);
-    if (errand->calling) {
-        errand->story[0] = 0;
-        errand->since = tb_clock_now_real();
-        call_other_side(errand);
+    tb_wan_watch_lost(dial->agent, dial->host, dial->since, dial->story);
+    if (dial->calling) {
+        dial->story[0] = 0;
+        dial->since = tb_clock_now_real();
+        call_other_side(dial);
         return;
     }
-    for (uint32_t i = 0; i < errand->started; i++)
-        if (errand->attempts[i].watch.descriptor >= 0)
-            close_attempt(&errand->attempts[i]);
-    tb_timer_clear(&errand->pace);
-    begin_round(errand);
+    for (uint32_t i = 0; i < dial->started; i++)
+        if (dial->attempts[i].watch.descriptor >= 0)
+            close_attempt(&dial->attempts[i]);
+    tb_timer_clear(&dial->pace);
+    begin_round(dial);
 }
 
-static void errand_overdue(struct tb_timer *timer)
+static void dial_overdue(struct tb_timer *timer)
 {
-    struct errand *errand = TB_CONTAINER(timer, struct errand, overdue);
-    size_t used = strlen(errand->story);
+    struct dial *dial = TB_CONTAINER(timer, struct dial, overdue);
+    size_t used = strlen(dial->story);
     const char *advice = "; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)";
-    snprintf(errand->story + used, sizeof errand->story - used, "%s no answer within %.10g s%s", used > 0 ? ";" : "",
-             (double)patience_of(errand) / 1e9, errand->asking ? "" : advice);
-    if (is_steadfast(errand) && !errand->refused) {
-        try_again(errand);
-    } else if (errand->called && errand->crossing && errand->rank != NULL && is_confirmed(errand)) {
-        errand->story[0] = 0; /* as there: who has called may be using it already */
-        tb_timer_set(&errand->agent->loop, timer, patience_of(errand));
+    snprintf(dial->story + used, sizeof dial->story - used, "%s no answer within %.10g s%s", used > 0 ? ";" : "",
+             (double)patience_of(dial) / 1e9, dial->asking ? "" : advice);
+    if (is_steadfast(dial) && !dial->refused) {
+        try_again(dial);
+    } else if (dial->called && dial->wan_watch && dial->rank != NULL && is_confirmed(dial)) {
+        dial->story[0] = 0; /* as there: who has called may be using it already */
+        tb_timer_set(&dial->agent->loop, timer, patience_of(dial));
     } else {
-        give_up(errand, TB_ERR_TIMEOUT);
+        give_up(dial, TB_ERR_TIMEOUT);
     }
 }
 
@@ -434,20 +434,20 @@ void tb_address_fix_scope(const struct tb_agent *agent, struct tb_address *addre
         }
 }
 
-static int list_attempts(struct errand *errand)
+static int list_attempts(struct dial *dial)
 {
-    struct tb_agent *agent = errand->agent;
-    const struct tb_host *host = &agent->book.hosts[errand->host];
+    struct tb_agent *agent = dial->agent;
+    const struct tb_host *host = &agent->book.hosts[dial->host];
     if (host->address_count == 0)
         return tb_error(TB_ERR_PEER, "host %s has told no address", host->name);
-    errand->attempts = calloc(host->address_count, sizeof *errand->attempts);
-    if (errand->attempts == NULL)
+    dial->attempts = calloc(host->address_count, sizeof *dial->attempts);
+    if (dial->attempts == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a connection");
     for (int far = 0; far <= 1; far++)
         for (uint32_t i = 0; i < host->address_count; i++)
             if (is_near(agent, &host->addresses[i]) == !far) {
-                struct attempt *attempt = &errand->attempts[errand->count++];
-                attempt->errand = errand;
+                struct attempt *attempt = &dial->attempts[dial->count++];
+                attempt->dial = dial;
                 attempt->address = host->addresses[i];
                 attempt->watch.descriptor = -1;
                 tb_address_fix_scope(agent, &attempt->address);
@@ -456,54 +456,54 @@ static int list_attempts(struct errand *errand)
 }
 
 /* Only the other side can connect: the launcher tells it to. */
-static void call_other_side(struct errand *errand)
+static void call_other_side(struct dial *dial)
 {
-    struct tb_proc self = self_of(errand);
-    struct tb_writer *w = tb_pipe_begin(&errand->agent->pipe, TB_CONTROL_CALL);
-    errand->calling = true;
-    tb_put_u32(w, errand->host);
-    tb_put_u32(w, errand->to.job);
-    tb_put_u32(w, errand->to.index);
+    struct tb_proc self = self_of(dial);
+    struct tb_writer *w = tb_control_stream_begin(&dial->agent->pipe, TB_CONTROL_CALL);
+    dial->calling = true;
+    tb_put_u32(w, dial->host);
+    tb_put_u32(w, dial->to.job);
+    tb_put_u32(w, dial->to.index);
     tb_put_u32(w, self.job);
     tb_put_u32(w, self.index);
-    tb_put_u32(w, errand->stream | errand->lane << TB_STREAM_LANE_SHIFT);
-    tb_pipe_end(&errand->agent->pipe);
+    tb_put_u32(w, dial->stream | dial->stripe << TB_STREAM_STRIPE_SHIFT);
+    tb_control_stream_end(&dial->agent->pipe);
 }
 
 /* `wish` says for whom, to whom, and which stream. */
-static int send_errand(struct tb_agent *agent, const struct errand *wish)
+static int send_dial(struct tb_agent *agent, const struct dial *wish)
 {
     uint32_t running = 0;
-    const struct tb_way *way = tb_ways_to(&agent->ways, &agent->book, wish->host);
-    for (const struct tb_list *l = agent->errands.next; l != &agent->errands; l = l->next)
+    const struct tb_host_route *route = tb_host_routes_to(&agent->routes, &agent->book, wish->host);
+    for (const struct tb_list *l = agent->dials.next; l != &agent->dials; l = l->next)
         running++;
-    if (running >= ERRANDS_LIMIT)
+    if (running >= DIALS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "host %s is making too many connections at once", agent->host);
-    if (!wish->called && way->means != TB_WAY_DIRECT && way->means != TB_WAY_CALLED)
+    if (!wish->called && route->means != TB_HOST_ROUTE_DIRECT && route->means != TB_HOST_ROUTE_CALLED)
         return tb_error(TB_ERR_PEER, "host %s has no direct way to host %s", agent->host,
                         agent->book.hosts[wish->host].name);
-    struct errand *errand = calloc(1, sizeof *errand);
-    if (errand == NULL)
+    struct dial *dial = calloc(1, sizeof *dial);
+    if (dial == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a connection");
-    *errand = *wish;
-    errand->agent = agent;
-    errand->crossing = tb_crossing_is(agent, wish->host);
-    errand->since = tb_clock_now_real();
-    tb_timer_init(&errand->pace, errand_next);
-    tb_timer_init(&errand->overdue, errand_overdue);
-    bool call = !wish->called && way->means == TB_WAY_CALLED;
-    int rc = call ? TB_OK : list_attempts(errand);
+    *dial = *wish;
+    dial->agent = agent;
+    dial->wan_watch = tb_wan_watch_is(agent, wish->host);
+    dial->since = tb_clock_now_real();
+    tb_timer_init(&dial->pace, dial_next);
+    tb_timer_init(&dial->overdue, dial_overdue);
+    bool call = !wish->called && route->means == TB_HOST_ROUTE_CALLED;
+    int rc = call ? TB_OK : list_attempts(dial);
     if (rc != TB_OK) {
-        free(errand->attempts);
-        free(errand);
+        free(dial->attempts);
+        free(dial);
         return rc;
     }
-    tb_list_append(&agent->errands, &errand->node);
-    tb_timer_set(&agent->loop, &errand->overdue, patience_of(errand));
+    tb_list_append(&agent->dials, &dial->node);
+    tb_timer_set(&agent->loop, &dial->overdue, patience_of(dial));
     if (call)
-        call_other_side(errand);
+        call_other_side(dial);
     else
-        start_next(errand);
+        start_next(dial);
     return TB_OK;
 }
 
@@ -515,20 +515,20 @@ static int find_host(const struct tb_agent *agent, struct tb_proc proc, uint32_t
     if (proc.job != agent->setup.job || *host >= (is_agent ? agent->book.host_count : agent->book.ranks))
         return tb_error(TB_ERR_PEER, "there is no %s %u in this job", is_agent ? "host" : "rank", *host);
     if (!is_agent)
-        *host = tb_book_host_of(&agent->book, proc.index);
+        *host = tb_address_book_host_of(&agent->book, proc.index);
     return TB_OK;
 }
 
 void tb_connect_arrived(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc from, enum tb_stream stream,
-                        uint32_t lane)
+                        uint32_t stripe)
 {
-    struct errand *errand;
-    TB_LIST_EACH (errand, &agent->errands, struct errand, node)
-        if (errand->calling && errand->rank == rank && errand->to.index == from.index && errand->stream == stream &&
-            errand->lane == lane) {
-            if (errand->crossing)
-                tb_crossing_found(agent, errand->host);
-            end_errand(errand);
+    struct dial *dial;
+    TB_LIST_EACH (dial, &agent->dials, struct dial, node)
+        if (dial->calling && dial->rank == rank && dial->to.index == from.index && dial->stream == stream &&
+            dial->stripe == stripe) {
+            if (dial->wan_watch)
+                tb_wan_watch_found(agent, dial->host);
+            end_dial(dial);
         }
 }
 
@@ -536,64 +536,64 @@ void tb_connect_give(struct tb_rank *rank, struct tb_proc from, enum tb_stream s
 {
     uint32_t host;
     bool of_rank = (from.index & TB_PROC_AGENT) == 0; /* agents look after their connections themselves */
-    if (of_rank && find_host(rank->agent, from, &host) == TB_OK && tb_crossing_is(rank->agent, host))
-        tb_crossing_watch(rank->agent, rank, host, socket);
-    tb_desk_connection(rank, from, stream, TB_OK, socket);
+    if (of_rank && find_host(rank->agent, from, &host) == TB_OK && tb_wan_watch_is(rank->agent, host))
+        tb_wan_watch_watch(rank->agent, rank, host, socket);
+    tb_rank_port_connection(rank, from, stream, TB_OK, socket);
 }
 
 void tb_connect_forget(struct tb_rank *rank)
 {
-    struct errand *errand;
-    TB_LIST_EACH (errand, &rank->agent->errands, struct errand, node)
-        if (errand->rank == rank)
-            end_errand(errand);
-    tb_crossing_forget(rank);
+    struct dial *dial;
+    TB_LIST_EACH (dial, &rank->agent->dials, struct dial, node)
+        if (dial->rank == rank)
+            end_dial(dial);
+    tb_wan_watch_forget(rank);
 }
 
-static struct errand *find_question(const struct tb_agent *agent, uint32_t host)
+static struct dial *find_agent_dial(const struct tb_agent *agent, uint32_t host)
 {
-    struct errand *errand;
-    TB_LIST_EACH (errand, &agent->errands, struct errand, node)
-        if (errand->asking && errand->host == host)
-            return errand;
+    struct dial *dial;
+    TB_LIST_EACH (dial, &agent->dials, struct dial, node)
+        if (dial->asking && dial->host == host)
+            return dial;
     return NULL;
 }
 
 void tb_connect_ask_agent(struct tb_agent *agent, uint32_t host)
 {
-    if (find_question(agent, host) != NULL)
+    if (find_agent_dial(agent, host) != NULL)
         return;
-    bool call = tb_ways_to(&agent->ways, &agent->book, host)->means == TB_WAY_CALLED;
-    struct errand wish = {.asking = true,
-                          .to = {agent->setup.job, TB_PROC_AGENT | host},
-                          .stream = call ? TB_STREAM_SHORT : (enum tb_stream)TB_STREAM_QUESTION,
-                          .host = host};
-    if (send_errand(agent, &wish) != TB_OK)
-        tb_crossing_lost(agent, host, tb_clock_now_real(), tb_error_story());
+    bool call = tb_host_routes_to(&agent->routes, &agent->book, host)->means == TB_HOST_ROUTE_CALLED;
+    struct dial wish = {.asking = true,
+                        .to = {agent->setup.job, TB_PROC_AGENT | host},
+                        .stream = call ? TB_STREAM_SHORT : (enum tb_stream)TB_STREAM_PROBE,
+                        .host = host};
+    if (send_dial(agent, &wish) != TB_OK)
+        tb_wan_watch_lost(agent, host, tb_clock_now_real(), tb_error_story());
 }
 
 void tb_connect_ask_no_more(struct tb_agent *agent, uint32_t host)
 {
-    struct errand *errand = find_question(agent, host);
-    if (errand != NULL)
-        end_errand(errand);
+    struct dial *dial = find_agent_dial(agent, host);
+    if (dial != NULL)
+        end_dial(dial);
 }
 
 bool tb_connect_is_waited_for(const struct tb_agent *agent, uint32_t host)
 {
-    const struct errand *errand;
-    TB_LIST_EACH (errand, &agent->errands, struct errand, node)
-        if (errand->rank != NULL && errand->host == host && is_steadfast(errand))
+    const struct dial *dial;
+    TB_LIST_EACH (dial, &agent->dials, struct dial, node)
+        if (dial->rank != NULL && dial->host == host && is_steadfast(dial))
             return true;
     return false;
 }
 
 void tb_connect_stop(struct tb_agent *agent)
 {
-    struct errand *errand;
-    TB_LIST_EACH (errand, &agent->errands, struct errand, node)
-        if (errand->rank == NULL)
-            end_errand(errand);
+    struct dial *dial;
+    TB_LIST_EACH (dial, &agent->dials, struct dial, node)
+        if (dial->rank == NULL)
+            end_dial(dial);
 }
 
 /* ---- between processes of this host
@@ -691,7 +691,7 @@ static int connect_here(struct tb_agent *agent, struct tb_rank *rank, struct tb_
     for (int k = 0; k < 2; k++) {
         struct tb_connected connected = {.proc = procs[k], .stream = stream, .socket = pair[k], .dialed = rank == NULL};
         if (sides[k] != NULL)
-            tb_desk_connection(sides[k], procs[k], stream, TB_OK, pair[k]);
+            tb_rank_port_connection(sides[k], procs[k], stream, TB_OK, pair[k]);
         else
             tb_forward_adopt(agent, &connected);
     }
@@ -699,21 +699,21 @@ static int connect_here(struct tb_agent *agent, struct tb_rank *rank, struct tb_
 }
 
 int tb_connect_open(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc to, enum tb_stream stream,
-                    uint32_t lane)
+                    uint32_t stripe)
 {
     uint32_t host;
     int rc = find_host(agent, to, &host);
     if (rc != TB_OK)
         return rc;
-    struct errand wish = {.rank = rank, .to = to, .stream = stream, .lane = lane, .host = host};
-    return host == agent->setup.host ? connect_here(agent, rank, to, stream) : send_errand(agent, &wish);
+    struct dial wish = {.rank = rank, .to = to, .stream = stream, .stripe = stripe, .host = host};
+    return host == agent->setup.host ? connect_here(agent, rank, to, stream) : send_dial(agent, &wish);
 }
 
 void tb_connect_ask(struct tb_rank *rank, struct tb_proc to, enum tb_stream stream)
 {
     int rc = tb_connect_open(rank->agent, rank, to, stream, 0);
     if (rc != TB_OK)
-        tb_desk_connection(rank, to, stream, rc, -1);
+        tb_rank_port_connection(rank, to, stream, rc, -1);
 }
 
 void tb_connect_called(struct tb_agent *agent, struct tb_reader *r)
@@ -728,18 +728,18 @@ void tb_connect_called(struct tb_agent *agent, struct tb_reader *r)
     if (tb_reader_end(r) != TB_OK || host != agent->setup.host || agent->phase != TB_AGENT_RUNNING)
         return;
     bool for_agent = here.index == tb_agent_proc(agent).index;
-    struct errand wish = {.to = there,
-                          .rank = for_agent ? NULL : tb_ranks_find(agent, here.index),
-                          .stream = (enum tb_stream)(stream & TB_STREAM_MASK),
-                          .lane = stream >> TB_STREAM_LANE_SHIFT,
-                          .called = true};
+    struct dial wish = {.to = there,
+                        .rank = for_agent ? NULL : tb_ranks_find(agent, here.index),
+                        .stream = (enum tb_stream)(stream & TB_STREAM_MASK),
+                        .stripe = stream >> TB_STREAM_STRIPE_SHIFT,
+                        .called = true};
     int rc = find_host(agent, there, &far);
     wish.host = far;
-    if (rc == TB_OK && (wish.stream >= TB_STREAM_COUNT || wish.lane >= TB_BUNDLE_LANES || far == host ||
+    if (rc == TB_OK && (wish.stream >= TB_STREAM_COUNT || wish.stripe >= TB_HOP_PEER_STRIPES || far == host ||
                         (!for_agent && (wish.rank == NULL || wish.rank->ended))))
         rc = tb_error(TB_ERR_PROTOCOL, "a call for a connection that makes no sense");
     if (rc == TB_OK)
-        rc = send_errand(agent, &wish);
+        rc = send_dial(agent, &wish);
     if (rc != TB_OK)
         tb_log(TB_LOG_INFO, "agent", "called for a connection, in vain: %s", tb_error_story());
 }

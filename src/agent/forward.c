@@ -1,7 +1,7 @@
 /* Passing frames on. A frame names its source and its destination process; where it goes next follows from the address
- * book and the ways of this host: a rank of this host, a rank that we can connect to, or the agent of the next gateway.
- * Nothing is remembered of a frame that has left, since its source repeats what does not arrive. So whatever cannot be
- * kept may be dropped, and is counted.
+ * book and the routes of this host: a rank of this host, a rank that we can connect to, or the agent of the next
+ * gateway. Nothing is remembered of a frame that has left, since its source repeats what does not arrive. So whatever
+ * cannot be kept may be dropped, and is counted.
  *
  * A neighbour is a process that frames are passed on to. Its connections are opened when there is something to send, by
  * whoever needs them first; that side opens them again when they break. */
@@ -29,22 +29,22 @@
 #define BANDWIDTH_USUAL  100e6
 
 /* A connection that we open. */
-struct lane {
+struct stripe {
     bool asked;
     bool called; /* asked by calling */
     uint64_t pause, not_before;
 };
 
 struct neighbour {
-    struct tb_bundle bundle;
+    struct tb_hop_peer peer;
     struct tb_list flush;         /* in the forwarder's list: something was queued */
     struct tb_list care;          /* in the forwarder's list: something is to be opened or to be waited for */
     bool opener[TB_STREAM_COUNT]; /* it is us who open */
-    struct lane lanes[TB_STREAM_COUNT][TB_BUNDLE_LANES];
-    uint64_t down_since[TB_STREAM_COUNT]; /* frames wait and there is no strand; 0: not so */
-    uint64_t lost_at[TB_STREAM_COUNT];    /* the last strand broke, or none could be opened; 0: not so */
+    struct stripe stripes[TB_STREAM_COUNT][TB_HOP_PEER_STRIPES];
+    uint64_t down_since[TB_STREAM_COUNT]; /* frames wait and there is no connection; 0: not so */
+    uint64_t lost_at[TB_STREAM_COUNT];    /* the last connection broke, or none could be opened; 0: not so */
     uint64_t looked_at;                   /* when `stalled` was found out */
-    bool stalled;                         /* nothing that was sent to it arrives, though its strands are open */
+    bool stalled;                         /* nothing that was sent to it arrives, though its connections are open */
     bool left;                            /* it has said goodbye, or has ended */
     bool moved, noted;                    /* what was done about its being down */
     char why[STORY_BYTES];                /* the last error of a connection */
@@ -52,8 +52,8 @@ struct neighbour {
 
 struct tb_forward {
     struct tb_agent *agent;
-    struct tb_depot depot;
-    struct tb_dock dock;
+    struct tb_frame_pool pool;
+    struct tb_hop_set hop_set;
     struct neighbour **table; /* open addressing by process */
     uint32_t count, room;
     struct tb_list flush, care;
@@ -69,7 +69,7 @@ static void tick(struct tb_timer *timer);
 static struct neighbour **slot_of(struct tb_forward *f, uint32_t index)
 {
     uint32_t mask = f->room - 1, at = (index * 0x9e3779b1u >> 7) & mask;
-    while (f->table[at] != NULL && f->table[at]->bundle.proc.index != index)
+    while (f->table[at] != NULL && f->table[at]->peer.proc.index != index)
         at = (at + 1) & mask;
     return &f->table[at];
 }
@@ -85,7 +85,7 @@ static bool table_grow(struct tb_forward *f)
     f->room = room;
     for (uint32_t i = 0; i < old_room; i++)
         if (old[i] != NULL)
-            *slot_of(f, old[i]->bundle.proc.index) = old[i];
+            *slot_of(f, old[i]->peer.proc.index) = old[i];
     free(old);
     return true;
 }
@@ -104,7 +104,7 @@ static struct neighbour *neighbour_find(struct tb_forward *f, uint32_t index)
     struct neighbour *n = calloc(1, sizeof *n);
     if (n == NULL)
         return NULL;
-    tb_bundle_open(&n->bundle, &f->dock, (struct tb_proc){f->agent->setup.job, index});
+    tb_hop_peer_open(&n->peer, &f->hop_set, (struct tb_proc){f->agent->setup.job, index});
     tb_list_init(&n->flush);
     tb_list_init(&n->care);
     *slot = n;
@@ -112,20 +112,20 @@ static struct neighbour *neighbour_find(struct tb_forward *f, uint32_t index)
     return n;
 }
 
-static struct neighbour *neighbour_of(struct tb_bundle *bundle)
+static struct neighbour *neighbour_of(struct tb_hop_peer *peer)
 {
-    return TB_CONTAINER(bundle, struct neighbour, bundle);
+    return TB_CONTAINER(peer, struct neighbour, peer);
 }
 
 static uint32_t host_of(const struct tb_forward *f, const struct neighbour *n)
 {
-    uint32_t index = n->bundle.proc.index;
-    return tb_bundle_is_agent(&n->bundle) ? index & ~TB_PROC_AGENT : tb_book_host_of(&f->agent->book, index);
+    uint32_t index = n->peer.proc.index;
+    return tb_hop_peer_is_agent(&n->peer) ? index & ~TB_PROC_AGENT : tb_address_book_host_of(&f->agent->book, index);
 }
 
 static bool is_queued(const struct neighbour *n)
 {
-    return !tb_queue_empty(&n->bundle.queue, TB_STREAM_SHORT) || !tb_queue_empty(&n->bundle.queue, TB_STREAM_BULK);
+    return !tb_queue_empty(&n->peer.queue, TB_STREAM_SHORT) || !tb_queue_empty(&n->peer.queue, TB_STREAM_BULK);
 }
 
 static void care_for(struct tb_forward *f, struct neighbour *n)
@@ -150,7 +150,7 @@ static bool is_usable(struct neighbour *n, uint64_t now)
     }
     if (now - n->looked_at > LOOK_NS) {
         n->looked_at = now;
-        n->stalled = tb_bundle_stalled(&n->bundle);
+        n->stalled = tb_hop_peer_stalled(&n->peer);
     }
     return !n->left && !n->stalled;
 }
@@ -166,30 +166,30 @@ static uint32_t pair_hash(struct tb_proc source, struct tb_proc destination)
 /* Seconds until a bulk frame that joins the queue now has left, as far as the wire is known. */
 static double time_to_leave(const struct tb_forward *f, const struct neighbour *n, uint32_t host)
 {
-    const struct tb_way *way = tb_ways_to(&f->agent->ways, &f->agent->book, host);
-    double wire = way->bandwidth > 0 ? (double)way->bandwidth : BANDWIDTH_USUAL;
-    return 8 * (double)(n->bundle.queue.bytes[TB_STREAM_BULK] + TB_CRATE_LIMIT) / wire;
+    const struct tb_host_route *route = tb_host_routes_to(&f->agent->routes, &f->agent->book, host);
+    double wire = route->bandwidth > 0 ? (double)route->bandwidth : BANDWIDTH_USUAL;
+    return 8 * (double)(n->peer.queue.bytes[TB_STREAM_BULK] + TB_FRAME_BUFFER_LIMIT) / wire;
 }
 
 /* Of several gateways: a pair's short frames take always the same one, bulk frames the one that they leave first; those
  * that are down only if there is no other. */
-static struct neighbour *hop_choose(struct tb_forward *f, const struct tb_way *way, struct tb_proc source,
+static struct neighbour *hop_choose(struct tb_forward *f, const struct tb_host_route *route, struct tb_proc source,
                                     struct tb_proc destination, enum tb_stream stream, uint32_t from)
 {
     struct neighbour *best = NULL;
     double best_time = 0;
     bool best_usable = false;
     uint32_t first = pair_hash(source, destination);
-    uint64_t now = way->hop_count > 1 ? tb_clock_now_real() : 0;
-    for (uint32_t k = 0; k < way->hop_count; k++) {
-        uint32_t host = way->hops[(first + k) % way->hop_count];
+    uint64_t now = route->hop_count > 1 ? tb_clock_now_real() : 0;
+    for (uint32_t k = 0; k < route->hop_count; k++) {
+        uint32_t host = route->hops[(first + k) % route->hop_count];
         if ((TB_PROC_AGENT | host) == from || host == f->agent->setup.host)
-            continue; /* the ways of two hosts do not agree yet */
+            continue; /* the routes of two hosts do not agree yet */
         struct neighbour *n = neighbour_find(f, TB_PROC_AGENT | host);
         if (n == NULL)
             continue;
-        bool usable = way->hop_count == 1 || is_usable(n, now);
-        double time = stream == TB_STREAM_BULK && way->hop_count > 1 ? time_to_leave(f, n, host) : 0;
+        bool usable = route->hop_count == 1 || is_usable(n, now);
+        double time = stream == TB_STREAM_BULK && route->hop_count > 1 ? time_to_leave(f, n, host) : 0;
         if (best == NULL || (usable && !best_usable) || (usable == best_usable && time < best_time)) {
             best = n;
             best_time = time;
@@ -206,17 +206,17 @@ static struct neighbour *route(struct tb_forward *f, struct tb_proc source, stru
     struct tb_agent *agent = f->agent;
     if (destination.job != agent->setup.job || destination.index >= agent->book.ranks)
         return NULL;
-    uint32_t host = tb_book_host_of(&agent->book, destination.index);
+    uint32_t host = tb_address_book_host_of(&agent->book, destination.index);
     if (host == agent->setup.host)
         return destination.index != from ? neighbour_find(f, destination.index) : NULL;
-    const struct tb_way *way = tb_ways_to(&agent->ways, &agent->book, host);
+    const struct tb_host_route *route = tb_host_routes_to(&agent->routes, &agent->book, host);
     uint32_t next = tb_param.forbid_direct ? TB_PROC_AGENT | host : destination.index;
-    switch (way->means) {
-    case TB_WAY_DIRECT:
-    case TB_WAY_CALLED:
+    switch (route->means) {
+    case TB_HOST_ROUTE_DIRECT:
+    case TB_HOST_ROUTE_CALLED:
         return next != from ? neighbour_find(f, next) : NULL;
-    case TB_WAY_RELAYED:
-        return hop_choose(f, way, source, destination, stream, from);
+    case TB_HOST_ROUTE_RELAYED:
+        return hop_choose(f, route, source, destination, stream, from);
     default:
         return NULL;
     }
@@ -234,34 +234,36 @@ static void lead_astray(struct tb_forward *f, struct tb_proc source, struct tb_p
 
 /* ---- frames ----------------------------------------------------------------------------------------------------- */
 
-/* Takes the crate. */
-static void enqueue(struct tb_forward *f, struct neighbour *n, struct tb_crate *crate)
+/* Takes the frame buffer. */
+static void enqueue(struct tb_forward *f, struct neighbour *n, struct tb_frame_buffer *buffer)
 {
-    if (crate->since == 0 && tb_list_empty(&n->bundle.strands[crate->stream]))
-        crate->since = tb_clock_now_real();
-    tb_queue_add(&n->bundle.queue, crate);
+    if (buffer->since == 0 && tb_list_empty(&n->peer.connections[buffer->stream]))
+        buffer->since = tb_clock_now_real();
+    tb_queue_add(&n->peer.queue, buffer);
     if (tb_list_empty(&n->flush))
         tb_list_append(&f->flush, &n->flush);
 }
 
 /* A rank that sends long messages where much waits already is not read for a while. Not so its short ones, with which
  * it answers others, and not so agents: two that wait for each other would do so for ever. */
-static void hold_back(struct tb_forward *f, struct tb_strand *strand, struct neighbour *n, struct tb_proc destination)
+static void hold_back(struct tb_forward *f, struct tb_hop_connection *connection, struct neighbour *n,
+                      struct tb_proc destination)
 {
-    if (strand->stream != TB_STREAM_BULK || tb_bundle_is_agent(strand->bundle) || !tb_list_empty(&strand->held))
+    if (connection->stream != TB_STREAM_BULK || tb_hop_peer_is_agent(connection->peer) ||
+        !tb_list_empty(&connection->held))
         return;
-    if (!tb_queue_hold(&n->bundle.queue, destination, &strand->held))
+    if (!tb_queue_hold(&n->peer.queue, destination, &connection->held))
         return;
-    tb_strand_watch(strand);
+    tb_hop_connection_watch(connection);
     if (!tb_timer_is_set(&f->tick))
         tb_timer_set(&f->agent->loop, &f->tick, TICK_NS);
 }
 
-static void take_frame(void *context, struct tb_strand *strand, struct tb_cargo *cargo)
+static void take_frame(void *context, struct tb_hop_connection *connection, struct tb_cargo *cargo)
 {
     struct tb_forward *f = context;
-    enum tb_stream stream = (enum tb_stream)strand->stream;
-    uint32_t from = strand->bundle->proc.index;
+    enum tb_stream stream = (enum tb_stream)connection->stream;
+    uint32_t from = connection->peer->proc.index;
     f->frames++;
     f->bytes += cargo->length;
     struct neighbour *n = route(f, cargo->source, cargo->destination, stream, from);
@@ -274,24 +276,24 @@ static void take_frame(void *context, struct tb_strand *strand, struct tb_cargo 
         return;
     }
     bool gather = cargo->more && cargo->length <= GATHER_BYTES;
-    if (!gather && tb_queue_empty(&n->bundle.queue, stream) && tb_bundle_send(&n->bundle, stream, cargo) == TB_OK)
+    if (!gather && tb_queue_empty(&n->peer.queue, stream) && tb_hop_peer_send(&n->peer, stream, cargo) == TB_OK)
         return;
-    struct tb_crate *crate = cargo->crate;
-    cargo->crate = NULL;
-    if (crate == NULL) {
-        crate = tb_crate_make(&f->depot, cargo->length);
-        if (crate == NULL) {
-            f->depot.dropped++;
+    struct tb_frame_buffer *buffer = cargo->buffer;
+    cargo->buffer = NULL;
+    if (buffer == NULL) {
+        buffer = tb_frame_buffer_make(&f->pool, cargo->length);
+        if (buffer == NULL) {
+            f->pool.dropped++;
             return;
         }
-        memcpy(crate->bytes, cargo->bytes, cargo->length);
+        memcpy(buffer->bytes, cargo->bytes, cargo->length);
     }
-    crate->source = cargo->source;
-    crate->destination = cargo->destination;
-    crate->stream = (uint8_t)stream;
-    crate->from = from;
-    enqueue(f, n, crate);
-    hold_back(f, strand, n, cargo->destination);
+    buffer->source = cargo->source;
+    buffer->destination = cargo->destination;
+    buffer->stream = (uint8_t)stream;
+    buffer->from = from;
+    enqueue(f, n, buffer);
+    hold_back(f, connection, n, cargo->destination);
 }
 
 static void settle(void *context)
@@ -301,18 +303,18 @@ static void settle(void *context)
         struct neighbour *n = TB_CONTAINER(f->flush.next, struct neighbour, flush);
         tb_list_remove(&n->flush);
         for (int i = 0; i < TB_STREAM_COUNT; i++) {
-            tb_bundle_flush(&n->bundle, (enum tb_stream)i);
-            if (!tb_queue_empty(&n->bundle.queue, (enum tb_stream)i) && tb_list_empty(&n->bundle.strands[i]) &&
+            tb_hop_peer_flush(&n->peer, (enum tb_stream)i);
+            if (!tb_queue_empty(&n->peer.queue, (enum tb_stream)i) && tb_list_empty(&n->peer.connections[i]) &&
                 tb_list_empty(&n->care)) {
                 care_for(f, n);
                 tb_timer_set(&f->agent->loop, &f->tick, 0); /* opened when nobody is inside of a call */
             }
         }
     }
-    while (!tb_list_empty(&f->depot.released)) {
-        struct tb_strand *strand = TB_CONTAINER(f->depot.released.next, struct tb_strand, held);
-        tb_list_remove(&strand->held);
-        tb_strand_watch(strand);
+    while (!tb_list_empty(&f->pool.released)) {
+        struct tb_hop_connection *connection = TB_CONTAINER(f->pool.released.next, struct tb_hop_connection, held);
+        tb_list_remove(&connection->held);
+        tb_hop_connection_watch(connection);
     }
 }
 
@@ -320,23 +322,24 @@ static void settle(void *context)
 static void reroute(struct tb_forward *f, struct neighbour *n)
 {
     struct tb_list all;
-    struct tb_crate *crate;
+    struct tb_frame_buffer *buffer;
     tb_list_init(&all);
     for (int i = 0; i < TB_STREAM_COUNT; i++)
-        while ((crate = tb_queue_pull(&n->bundle.queue, (enum tb_stream)i)) != NULL)
-            tb_list_append(&all, &crate->node);
-    TB_LIST_EACH (crate, &all, struct tb_crate, node) {
-        tb_list_remove(&crate->node);
-        struct neighbour *to = route(f, crate->source, crate->destination, (enum tb_stream)crate->stream, crate->from);
+        while ((buffer = tb_queue_pull(&n->peer.queue, (enum tb_stream)i)) != NULL)
+            tb_list_append(&all, &buffer->node);
+    TB_LIST_EACH (buffer, &all, struct tb_frame_buffer, node) {
+        tb_list_remove(&buffer->node);
+        struct neighbour *to =
+            route(f, buffer->source, buffer->destination, (enum tb_stream)buffer->stream, buffer->from);
         if (to != NULL && !to->left) {
-            enqueue(f, to, crate);
+            enqueue(f, to, buffer);
             continue;
         }
         if (to == NULL)
-            lead_astray(f, crate->source, crate->destination);
+            lead_astray(f, buffer->source, buffer->destination);
         else
             f->late++;
-        tb_crate_free(&f->depot, crate);
+        tb_frame_buffer_free(&f->pool, buffer);
     }
 }
 
@@ -344,129 +347,129 @@ static void reroute(struct tb_forward *f, struct neighbour *n)
 
 /* How many bulk streams to another agent: a stream alone carries about a segment each round trip, divided by the root
  * of the loss, and no more than its window. */
-static uint32_t lanes_wanted(const struct tb_forward *f, const struct neighbour *n, enum tb_stream stream)
+static uint32_t stripes_wanted(const struct tb_forward *f, const struct neighbour *n, enum tb_stream stream)
 {
-    if (!tb_bundle_is_agent(&n->bundle) || stream == TB_STREAM_SHORT)
+    if (!tb_hop_peer_is_agent(&n->peer) || stream == TB_STREAM_SHORT)
         return 1;
     if (tb_param.gateway_streams > 0)
         return (uint32_t)tb_param.gateway_streams;
-    const struct tb_way *way = tb_ways_to(&f->agent->ways, &f->agent->book, host_of(f, n));
-    double round_trip = 2e-9 * (double)way->latency;
-    double wire = way->bandwidth > 0 ? (double)way->bandwidth : BANDWIDTH_USUAL;
-    double streams = way->latency > WIDE_NS ? 2 : 1;
-    if (round_trip > 0 && way->loss > 0)
-        streams = fmax(streams, ceil(wire * round_trip * sqrt(way->loss * 1e-6) / (1.22 * SEGMENT_BITS)));
+    const struct tb_host_route *route = tb_host_routes_to(&f->agent->routes, &f->agent->book, host_of(f, n));
+    double round_trip = 2e-9 * (double)route->latency;
+    double wire = route->bandwidth > 0 ? (double)route->bandwidth : BANDWIDTH_USUAL;
+    double streams = route->latency > WIDE_NS ? 2 : 1;
+    if (round_trip > 0 && route->loss > 0)
+        streams = fmax(streams, ceil(wire * round_trip * sqrt(route->loss * 1e-6) / (1.22 * SEGMENT_BITS)));
     streams = fmax(streams, ceil(wire * round_trip / WINDOW_BITS));
-    return (uint32_t)fmin(streams, TB_BUNDLE_LANES);
+    return (uint32_t)fmin(streams, TB_HOP_PEER_STRIPES);
 }
 
 /* Does anything go through this agent as things are now? */
 static bool is_hop(const struct tb_forward *f, const struct neighbour *n)
 {
-    const struct tb_ways *ways = &f->agent->ways;
+    const struct tb_host_routes *routes = &f->agent->routes;
     uint32_t host = host_of(f, n);
-    for (uint32_t i = 0; i < ways->kind_count; i++)
-        for (uint32_t k = 0; k < ways->ways[i].hop_count; k++)
-            if (ways->ways[i].hops[k] == host)
+    for (uint32_t i = 0; i < routes->kind_count; i++)
+        for (uint32_t k = 0; k < routes->routes[i].hop_count; k++)
+            if (routes->routes[i].hops[k] == host)
                 return true;
     return false;
 }
 
-static struct tb_strand *strand_find(struct neighbour *n, enum tb_stream stream, uint32_t lane)
+static struct tb_hop_connection *connection_find(struct neighbour *n, enum tb_stream stream, uint32_t stripe)
 {
-    struct tb_strand *strand;
-    TB_LIST_EACH (strand, &n->bundle.strands[stream], struct tb_strand, node)
-        if (strand->ours && strand->lane == lane)
-            return strand;
+    struct tb_hop_connection *connection;
+    TB_LIST_EACH (connection, &n->peer.connections[stream], struct tb_hop_connection, node)
+        if (connection->ours && connection->stripe == stripe)
+            return connection;
     return NULL;
 }
 
-static void postpone(struct lane *lane, uint64_t now)
+static void postpone(struct stripe *stripe, uint64_t now)
 {
-    lane->asked = lane->called = false;
-    lane->pause = lane->pause == 0 ? PAUSE_NS : lane->pause * 2;
-    if (lane->pause > PAUSE_MOST_NS)
-        lane->pause = PAUSE_MOST_NS;
-    lane->not_before = now + lane->pause;
+    stripe->asked = stripe->called = false;
+    stripe->pause = stripe->pause == 0 ? PAUSE_NS : stripe->pause * 2;
+    if (stripe->pause > PAUSE_MOST_NS)
+        stripe->pause = PAUSE_MOST_NS;
+    stripe->not_before = now + stripe->pause;
 }
 
 /* The process has ended or left: what waits for it waits in vain. */
 static void forget(struct tb_forward *f, struct neighbour *n)
 {
     n->left = true;
-    struct tb_crate *crate;
-    if (tb_bundle_is_agent(&n->bundle)) {
+    struct tb_frame_buffer *buffer;
+    if (tb_hop_peer_is_agent(&n->peer)) {
         reroute(f, n);
         return;
     }
     for (int i = 0; i < TB_STREAM_COUNT; i++)
-        while ((crate = tb_queue_pull(&n->bundle.queue, (enum tb_stream)i)) != NULL) {
+        while ((buffer = tb_queue_pull(&n->peer.queue, (enum tb_stream)i)) != NULL) {
             f->late++;
-            tb_crate_free(&f->depot, crate);
+            tb_frame_buffer_free(&f->pool, buffer);
         }
 }
 
-static void lane_open(struct tb_forward *f, struct neighbour *n, enum tb_stream stream, uint32_t number, uint64_t now)
+static void stripe_open(struct tb_forward *f, struct neighbour *n, enum tb_stream stream, uint32_t number, uint64_t now)
 {
-    struct lane *lane = &n->lanes[stream][number];
-    const struct tb_way *way = tb_ways_to(&f->agent->ways, &f->agent->book, host_of(f, n));
-    lane->asked = true;
-    lane->called = way->means == TB_WAY_CALLED;
-    int rc = tb_connect_open(f->agent, NULL, n->bundle.proc, stream, number);
+    struct stripe *stripe = &n->stripes[stream][number];
+    const struct tb_host_route *route = tb_host_routes_to(&f->agent->routes, &f->agent->book, host_of(f, n));
+    stripe->asked = true;
+    stripe->called = route->means == TB_HOST_ROUTE_CALLED;
+    int rc = tb_connect_open(f->agent, NULL, n->peer.proc, stream, number);
     if (rc == TB_OK)
         return;
-    postpone(lane, now);
+    postpone(stripe, now);
     snprintf(n->why, sizeof n->why, "%s", tb_error_story());
     if (rc == TB_ERR_CLOSED)
         forget(f, n);
 }
 
-/* Is it worth having, used or not? Where a way is long, the first host of the book opens the other streams as soon as
- * there is a short one, whoever made it: the first large message would wait some round trips for them. */
+/* Is it worth having, used or not? Where a way is long, the first host of the address book opens the other streams as
+ * soon as there is a short one, whoever made it: the first large message would wait some round trips for them. */
 static bool is_kept(const struct tb_forward *f, const struct neighbour *n, enum tb_stream stream)
 {
-    if (!tb_bundle_is_agent(&n->bundle) || !is_hop(f, n))
+    if (!tb_hop_peer_is_agent(&n->peer) || !is_hop(f, n))
         return false;
-    bool in_advance = tb_agent_proc(f->agent).index < n->bundle.proc.index &&
-                      !tb_list_empty(&n->bundle.strands[TB_STREAM_SHORT]) &&
-                      tb_ways_to(&f->agent->ways, &f->agent->book, host_of(f, n))->latency > WIDE_NS;
+    bool in_advance = tb_agent_proc(f->agent).index < n->peer.proc.index &&
+                      !tb_list_empty(&n->peer.connections[TB_STREAM_SHORT]) &&
+                      tb_host_routes_to(&f->agent->routes, &f->agent->book, host_of(f, n))->latency > WIDE_NS;
     return n->opener[stream] || in_advance;
 }
 
 /* Opens what is missing of a stream, if it is our turn. True: something is still missing. */
 static bool stream_open(struct tb_forward *f, struct neighbour *n, enum tb_stream stream, uint64_t now)
 {
-    if (n->left || (tb_queue_empty(&n->bundle.queue, stream) && !is_kept(f, n, stream)))
+    if (n->left || (tb_queue_empty(&n->peer.queue, stream) && !is_kept(f, n, stream)))
         return false;
     if (!n->opener[stream]) {
-        if (!tb_list_empty(&n->bundle.strands[stream]))
+        if (!tb_list_empty(&n->peer.connections[stream]))
             return false;
         n->opener[stream] = true;
     }
-    uint32_t count = lanes_wanted(f, n, stream);
+    uint32_t count = stripes_wanted(f, n, stream);
     bool missing = false;
     for (uint32_t k = 0; k < count && !n->left; k++) {
-        if (strand_find(n, stream, k) != NULL)
+        if (connection_find(n, stream, k) != NULL)
             continue;
-        struct lane *lane = &n->lanes[stream][k];
-        if (!lane->asked && now >= lane->not_before)
-            lane_open(f, n, stream, k, now);
-        missing = missing || strand_find(n, stream, k) == NULL;
+        struct stripe *stripe = &n->stripes[stream][k];
+        if (!stripe->asked && now >= stripe->not_before)
+            stripe_open(f, n, stream, k, now);
+        missing = missing || connection_find(n, stream, k) == NULL;
     }
     return missing && !n->left;
 }
 
-void tb_forward_refused(struct tb_agent *agent, struct tb_proc proc, enum tb_stream stream, uint32_t lane, int error)
+void tb_forward_refused(struct tb_agent *agent, struct tb_proc proc, enum tb_stream stream, uint32_t stripe, int error)
 {
     struct tb_forward *f = agent->forward;
     struct neighbour *n = f != NULL ? neighbour_find(f, proc.index) : NULL;
-    if (n == NULL || !n->lanes[stream][lane].asked)
+    if (n == NULL || !n->stripes[stream][stripe].asked)
         return;
     snprintf(n->why, sizeof n->why, "%s", tb_error_story());
-    postpone(&n->lanes[stream][lane], tb_clock_now_real());
-    if (tb_list_empty(&n->bundle.strands[stream]))
+    postpone(&n->stripes[stream][stripe], tb_clock_now_real());
+    if (tb_list_empty(&n->peer.connections[stream]))
         n->lost_at[stream] = tb_clock_now_real();
-    if (error == TB_ERR_CLOSED && !tb_bundle_is_agent(&n->bundle)) {
+    if (error == TB_ERR_CLOSED && !tb_hop_peer_is_agent(&n->peer)) {
         forget(f, n);
         tb_timer_set(&agent->loop, &f->tick, 0); /* there may be room for others now */
     } else {
@@ -474,12 +477,13 @@ void tb_forward_refused(struct tb_agent *agent, struct tb_proc proc, enum tb_str
     }
 }
 
-static void strand_ended(void *context, struct tb_bundle *bundle, const struct tb_strand *strand, int error)
+static void connection_ended(void *context, struct tb_hop_peer *peer, const struct tb_hop_connection *connection,
+                             int error)
 {
     struct tb_forward *f = context;
-    struct neighbour *n = neighbour_of(bundle);
+    struct neighbour *n = neighbour_of(peer);
     tb_log(error == TB_ERR_PROTOCOL ? TB_LOG_WARN : TB_LOG_DEBUG, "agent",
-           "a connection with process 0x%x has ended: %s", bundle->proc.index, tb_error_story());
+           "a connection with process 0x%x has ended: %s", peer->proc.index, tb_error_story());
     if (error == TB_ERR_CLOSED) {
         forget(f, n);
         return;
@@ -487,13 +491,13 @@ static void strand_ended(void *context, struct tb_bundle *bundle, const struct t
     snprintf(n->why, sizeof n->why, "%s", tb_error_story());
     f->reconnects++;
     uint64_t now = tb_clock_now_real();
-    if (tb_list_empty(&bundle->strands[strand->stream]))
-        n->lost_at[strand->stream] = now;
-    if (strand->ours)
-        postpone(&n->lanes[strand->stream][strand->lane], now);
-    else if (tb_list_empty(&bundle->strands[strand->stream]))
-        for (uint32_t k = 0; k < TB_BUNDLE_LANES; k++) /* they will open it again; if not, we do */
-            n->lanes[strand->stream][k].not_before = now + TURN_NS;
+    if (tb_list_empty(&peer->connections[connection->stream]))
+        n->lost_at[connection->stream] = now;
+    if (connection->ours)
+        postpone(&n->stripes[connection->stream][connection->stripe], now);
+    else if (tb_list_empty(&peer->connections[connection->stream]))
+        for (uint32_t k = 0; k < TB_HOP_PEER_STRIPES; k++) /* they will open it again; if not, we do */
+            n->stripes[connection->stream][k].not_before = now + TURN_NS;
     care_for(f, n);
 }
 
@@ -520,7 +524,7 @@ static void endure(struct tb_forward *f, struct neighbour *n, uint64_t since, ui
         complain(f, n, down, false);
     }
     /* Frames of one who has found another way lie here still, and prove nothing. */
-    if (down > tb_param.link_patience && tb_queue_waited(&n->bundle.queue, now) > tb_param.link_patience)
+    if (down > tb_param.link_patience && tb_queue_waited(&n->peer.queue, now) > tb_param.link_patience)
         complain(f, n, down, true);
 }
 
@@ -532,7 +536,7 @@ static bool look_after(struct tb_forward *f, struct neighbour *n, uint64_t now)
     for (int i = 0; i < TB_STREAM_COUNT; i++) {
         enum tb_stream stream = (enum tb_stream)i;
         busy = stream_open(f, n, stream, now) || busy;
-        bool stuck = !tb_queue_empty(&n->bundle.queue, stream) && tb_list_empty(&n->bundle.strands[i]);
+        bool stuck = !tb_queue_empty(&n->peer.queue, stream) && tb_list_empty(&n->peer.connections[i]);
         if (!stuck)
             n->down_since[i] = 0;
         else if (n->down_since[i] == 0)
@@ -557,8 +561,8 @@ static void tick(struct tb_timer *timer)
     struct neighbour *n;
     struct tb_list all;
     tb_list_init(&all);
-    tb_dock_bury(&f->dock);
-    tb_depot_look(&f->depot, now);
+    tb_hop_set_bury(&f->hop_set);
+    tb_frame_pool_look(&f->pool, now);
     TB_LIST_EACH (n, &f->care, struct neighbour, care) {
         tb_list_remove(&n->care);
         tb_list_append(&all, &n->care);
@@ -570,7 +574,7 @@ static void tick(struct tb_timer *timer)
             care_for(f, n);
     }
     settle(f);
-    if ((!tb_list_empty(&f->care) || !tb_list_empty(&f->depot.crowded)) && !tb_timer_is_set(timer))
+    if ((!tb_list_empty(&f->care) || !tb_list_empty(&f->pool.crowded)) && !tb_timer_is_set(timer))
         tb_timer_set(&f->agent->loop, timer, TICK_NS);
 }
 
@@ -587,14 +591,14 @@ static struct tb_forward *forward_get(struct tb_agent *agent)
     tb_list_init(&f->flush);
     tb_list_init(&f->care);
     tb_timer_init(&f->tick, tick);
-    struct tb_dock_calls calls = {.context = f, .frame = take_frame, .settle = settle, .ended = strand_ended};
-    if (!table_grow(f) || tb_depot_open(&f->depot, tb_param.gateway_memory) != TB_OK) {
+    struct tb_hop_set_calls calls = {.context = f, .frame = take_frame, .settle = settle, .ended = connection_ended};
+    if (!table_grow(f) || tb_frame_pool_open(&f->pool, tb_param.gateway_memory) != TB_OK) {
         free(f->table);
         free(f);
         return NULL;
     }
-    if (tb_dock_open(&f->dock, &agent->loop, &f->depot, &calls) != TB_OK) {
-        tb_depot_close(&f->depot);
+    if (tb_hop_set_open(&f->hop_set, &agent->loop, &f->pool, &calls) != TB_OK) {
+        tb_frame_pool_close(&f->pool);
         free(f->table);
         free(f);
         return NULL;
@@ -616,16 +620,16 @@ void tb_forward_adopt(struct tb_agent *agent, const struct tb_connected *connect
 {
     struct tb_forward *f = is_known(agent, connected->proc) ? forward_get(agent) : NULL;
     struct neighbour *n = f != NULL ? neighbour_find(f, connected->proc.index) : NULL;
-    if (n == NULL || connected->lane >= TB_BUNDLE_LANES) {
+    if (n == NULL || connected->stripe >= TB_HOP_PEER_STRIPES) {
         close(connected->socket);
         return;
     }
-    struct lane *lane = &n->lanes[connected->stream][connected->lane];
-    bool ours = lane->asked && (connected->dialed || lane->called);
+    struct stripe *stripe = &n->stripes[connected->stream][connected->stripe];
+    bool ours = stripe->asked && (connected->dialed || stripe->called);
     struct tb_codec *codec;
     int rc = tb_codec_open(agent, connected, &codec);
     if (rc == TB_OK)
-        rc = tb_bundle_adopt(&n->bundle, connected->stream, connected->lane, ours, connected->socket, codec);
+        rc = tb_hop_peer_adopt(&n->peer, connected->stream, connected->stripe, ours, connected->socket, codec);
     else
         close(connected->socket);
     if (rc != TB_OK) {
@@ -633,7 +637,7 @@ void tb_forward_adopt(struct tb_agent *agent, const struct tb_connected *connect
                tb_error_story());
         if (ours) {
             snprintf(n->why, sizeof n->why, "%s", tb_error_story());
-            postpone(lane, tb_clock_now_real());
+            postpone(stripe, tb_clock_now_real());
             care_for(f, n);
         }
         return;
@@ -641,17 +645,17 @@ void tb_forward_adopt(struct tb_agent *agent, const struct tb_connected *connect
     n->left = false;
     n->lost_at[connected->stream] = 0;
     if (ours) {
-        *lane = (struct lane){0};
-    } else if (tb_bundle_is_agent(&n->bundle) && connected->proc.index < tb_agent_proc(agent).index) {
-        n->opener[connected->stream] = false; /* if both sides begin, the first host of the book goes on */
+        *stripe = (struct stripe){0};
+    } else if (tb_hop_peer_is_agent(&n->peer) && connected->proc.index < tb_agent_proc(agent).index) {
+        n->opener[connected->stream] = false; /* if both sides begin, the first host of the address book goes on */
     }
-    if (!tb_queue_empty(&n->bundle.queue, connected->stream) && tb_list_empty(&n->flush))
+    if (!tb_queue_empty(&n->peer.queue, connected->stream) && tb_list_empty(&n->flush))
         tb_list_append(&f->flush, &n->flush);
     care_for(f, n);
     tb_timer_set(&agent->loop, &f->tick, 0);
 }
 
-void tb_forward_ways(struct tb_agent *agent)
+void tb_forward_routes(struct tb_agent *agent)
 {
     struct tb_forward *f = agent->forward;
     if (f == NULL)
@@ -675,18 +679,18 @@ void tb_forward_close(struct tb_agent *agent)
         TB_LOG_DEBUG, "agent",
         "passed on: %llu frames, %llu bytes; %llu dropped for want of room, %llu astray, %llu too late; at most %llu "
         "bytes waited; %llu connections broke",
-        (unsigned long long)f->dock.frames_out, (unsigned long long)f->dock.bytes_out,
-        (unsigned long long)f->depot.dropped, (unsigned long long)f->astray, (unsigned long long)f->late,
-        (unsigned long long)f->depot.bytes_most, (unsigned long long)f->reconnects);
+        (unsigned long long)f->hop_set.frames_out, (unsigned long long)f->hop_set.bytes_out,
+        (unsigned long long)f->pool.dropped, (unsigned long long)f->astray, (unsigned long long)f->late,
+        (unsigned long long)f->pool.bytes_most, (unsigned long long)f->reconnects);
     tb_timer_clear(&f->tick);
     tb_connect_stop(agent);
     for (uint32_t i = 0; i < f->room; i++)
         if (f->table[i] != NULL) {
-            tb_bundle_close(&f->table[i]->bundle);
+            tb_hop_peer_close(&f->table[i]->peer);
             free(f->table[i]);
         }
-    tb_dock_close(&f->dock);
-    tb_depot_close(&f->depot);
+    tb_hop_set_close(&f->hop_set);
+    tb_frame_pool_close(&f->pool);
     free(f->table);
     free(f);
     agent->forward = NULL;

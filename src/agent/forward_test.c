@@ -22,7 +22,7 @@
 
 struct world {
     struct tb_agent *agent;
-    struct tb_way ways[HOSTS];
+    struct tb_host_route routes[HOSTS];
     struct tb_timer end;
     int desks[LOCAL_RANKS]; /* the ranks' ends of their control sockets */
     int launcher;           /* the other end of the agent's pipe */
@@ -43,9 +43,9 @@ static void spin(struct world *w, unsigned ms)
     tb_timer_clear(&w->end);
 }
 
-static void make_book(struct tb_book *book)
+static void make_book(struct tb_address_book *book)
 {
-    *book = (struct tb_book){.job = JOB, .ranks = RANKS, .host_count = HOSTS, .range_count = HOSTS};
+    *book = (struct tb_address_book){.job = JOB, .ranks = RANKS, .host_count = HOSTS, .range_count = HOSTS};
     book->hosts = calloc(HOSTS, sizeof *book->hosts);
     book->ranges = calloc(HOSTS, sizeof *book->ranges);
     assert_non_null(book->hosts);
@@ -78,7 +78,7 @@ static void make_ranks(struct world *w)
         tb_list_init(&rank->parcels);
         rank->outputs[0].descriptor = rank->outputs[1].descriptor = -1;
         rank->outputs[0].watch.descriptor = rank->outputs[1].watch.descriptor = -1;
-        assert_int_equal(tb_desk_watch(rank, pair[0]), TB_OK);
+        assert_int_equal(tb_rank_port_watch(rank, pair[0]), TB_OK);
         w->desks[i] = pair[1];
     }
 }
@@ -96,7 +96,7 @@ static void world_open(struct world *w, uint32_t host)
     agent->loopback = agent->pipe_out.descriptor = agent->listener.descriptor = -1;
     agent->input.descriptor = agent->input.watch.descriptor = -1;
     agent->host = "here";
-    tb_list_init(&agent->errands);
+    tb_list_init(&agent->dials);
     tb_list_init(&agent->pending);
     tb_list_init(&agent->tunnels);
     struct tb_timer *timers[] = {&agent->beat,  &agent->grace, &agent->linger,  &agent->sweep,
@@ -105,7 +105,7 @@ static void world_open(struct world *w, uint32_t host)
         tb_timer_init(timers[i], NULL);
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-    tb_pipe_open(&agent->pipe, pair[0], pair[0]);
+    tb_control_stream_open(&agent->pipe, pair[0], pair[0]);
     w->launcher = pair[1];
     assert_int_equal(tb_loop_open(&agent->loop), TB_OK);
     make_book(&agent->book);
@@ -118,28 +118,28 @@ static void world_close(struct world *w)
     tb_forward_close(agent);
     for (uint32_t i = 0; i < agent->rank_count; i++) {
         tb_connect_forget(&agent->ranks[i]);
-        tb_desk_close(&agent->ranks[i]);
+        tb_rank_port_close(&agent->ranks[i]);
         close(w->desks[i]);
     }
-    tb_crossing_close(agent);
+    tb_wan_watch_close(agent);
     if (agent->loopback >= 0)
         close(agent->loopback);
     if (agent->listener.descriptor >= 0)
         close(agent->listener.descriptor);
-    tb_pipe_close(&agent->pipe);
+    tb_control_stream_close(&agent->pipe);
     close(w->launcher);
     tb_loop_close(&agent->loop);
-    tb_book_close(&agent->book);
+    tb_address_book_close(&agent->book);
     free(agent->ranks);
     free(agent);
 }
 
 /* Connects a process to the agent; the other end is the test's. */
-static int join(struct world *w, uint32_t index, enum tb_stream stream, uint32_t lane)
+static int join(struct world *w, uint32_t index, enum tb_stream stream, uint32_t stripe)
 {
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-    struct tb_connected connected = {.proc = {JOB, index}, .stream = stream, .lane = lane, .socket = pair[0]};
+    struct tb_connected connected = {.proc = {JOB, index}, .stream = stream, .stripe = stripe, .socket = pair[0]};
     tb_forward_adopt(w->agent, &connected);
     return pair[1];
 }
@@ -166,8 +166,8 @@ static size_t frame_make(char *to, uint32_t sequence, uint32_t source, uint32_t 
     tb_wire_put_hop(to, &hop);
     tb_wire_put_envelope(to + sizeof hop, &envelope);
     for (size_t i = 0; i < length; i++)
-        to[TB_CRATE_HEAD + i] = PAYLOAD(i + tag);
-    return TB_CRATE_HEAD + length;
+        to[TB_FRAME_BUFFER_HEAD + i] = PAYLOAD(i + tag);
+    return TB_FRAME_BUFFER_HEAD + length;
 }
 
 /* Writes all; the agent works meanwhile. False: the agent takes no more. */
@@ -192,7 +192,7 @@ static bool put(struct world *w, int socket, const char *bytes, size_t length)
 static bool put_frame(struct world *w, int socket, uint32_t *sequence, uint32_t source, uint32_t destination,
                       uint64_t tag, size_t length)
 {
-    static char bytes[TB_CRATE_LIMIT];
+    static char bytes[TB_FRAME_BUFFER_LIMIT];
     size_t whole = frame_make(bytes, (*sequence)++, source, destination, tag, length);
     return put(w, socket, bytes, whole);
 }
@@ -217,7 +217,7 @@ static bool get(struct world *w, int socket, char *bytes, size_t length)
 /* False: nothing (more) comes. */
 static bool get_frame(struct world *w, int socket, uint32_t *sequence, struct frame *frame)
 {
-    char head[TB_CRATE_HEAD];
+    char head[TB_FRAME_BUFFER_HEAD];
     if (!get(w, socket, head, sizeof head))
         return false;
     assert_int_equal(tb_wire_get_hop(head, &frame->hop), TB_OK);
@@ -275,7 +275,7 @@ static void pieces_make_no_difference(void **state)
     world_open(&w, 0);
     int a = join(&w, 0, TB_STREAM_BULK, 0), b = join(&w, 1, TB_STREAM_BULK, 0);
     enum { FRAMES = 300 };
-    char *all = malloc(FRAMES * TB_CRATE_LIMIT);
+    char *all = malloc(FRAMES * TB_FRAME_BUFFER_LIMIT);
     size_t length = 0, at = 0;
     uint64_t seed = 3;
     for (uint32_t i = 0; i < FRAMES; i++) {
@@ -364,8 +364,8 @@ static void a_flood_delays_others_little(void **state)
     world_open(&w, 0);
     int a = join(&w, 0, TB_STREAM_BULK, 0), c = join(&w, 2, TB_STREAM_SHORT, 0), d = join(&w, 3, TB_STREAM_BULK, 0);
     int bulk = join(&w, TB_PROC_AGENT | 1, TB_STREAM_BULK, 0), brief = join(&w, TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0);
-    w.agent->ways = (struct tb_ways){.kind_count = HOSTS, .ways = w.ways};
-    w.ways[1] = (struct tb_way){.means = TB_WAY_RELAYED, .hop_count = 1, .hops = {1}};
+    w.agent->routes = (struct tb_host_routes){.kind_count = HOSTS, .routes = w.routes};
+    w.routes[1] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {1}};
     uint32_t out[3] = {0}, in[2] = {0};
     static struct frame frame;
     for (uint64_t i = 0; i < 200; i++)
@@ -387,7 +387,7 @@ static void a_flood_delays_others_little(void **state)
     close(d);
     close(bulk);
     close(brief);
-    w.agent->ways = (struct tb_ways){0};
+    w.agent->routes = (struct tb_host_routes){0};
     world_close(&w);
 }
 
@@ -395,7 +395,7 @@ static void a_flood_delays_others_little(void **state)
 static bool put_patiently(struct world *w, int socket, uint32_t *sequence, uint32_t source, uint32_t destination,
                           uint64_t tag)
 {
-    static char bytes[TB_CRATE_LIMIT];
+    static char bytes[TB_FRAME_BUFFER_LIMIT];
     size_t whole = frame_make(bytes, (*sequence)++, source, destination, tag, TB_RELAY_PAYLOAD), done = 0;
     for (int tries = 0; tries < 10000 && done < whole; tries++) {
         ssize_t n = send(socket, bytes + done, whole - done, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -466,12 +466,12 @@ static void ranks_are_held_back(void **state)
     int a = join(&w, 0, TB_STREAM_BULK, 0), sinks[6];
     uint32_t out = 0, in[6] = {0}, sent = 0, got = 0;
     static struct frame frame;
-    w.agent->ways = (struct tb_ways){.kind_count = HOSTS, .ways = w.ways};
+    w.agent->routes = (struct tb_host_routes){.kind_count = HOSTS, .routes = w.routes};
     for (uint32_t h = 1; h < HOSTS; h++)
-        w.ways[h].means = TB_WAY_DIRECT;
+        w.routes[h].means = TB_HOST_ROUTE_DIRECT;
     for (uint32_t i = 0; i < 6; i++)
         sinks[i] = join(&w, 1 + i, TB_STREAM_BULK, 0);
-    char bytes[TB_CRATE_LIMIT];
+    char bytes[TB_FRAME_BUFFER_LIMIT];
     while (sent < 1000) {
         size_t whole = frame_make(bytes, out, 0, 1 + out % 6, out, TB_RELAY_PAYLOAD);
         ssize_t n = send(a, bytes, whole, MSG_DONTWAIT);
@@ -494,7 +494,7 @@ static void ranks_are_held_back(void **state)
     for (uint32_t i = 0; i < 6; i++)
         close(sinks[i]);
     close(a);
-    w.agent->ways = (struct tb_ways){0};
+    w.agent->routes = (struct tb_host_routes){0};
     world_close(&w);
     tb_param.gateway_memory = 48 << 20;
 }
@@ -606,7 +606,7 @@ static void nonsense_closes_a_stream(void **state)
     int good = join(&w, 0, TB_STREAM_SHORT, 0), sink = join(&w, 1, TB_STREAM_SHORT, 0);
     uint32_t out = 0, in = 0;
     static struct frame frame;
-    char bytes[TB_CRATE_LIMIT + 64];
+    char bytes[TB_FRAME_BUFFER_LIMIT + 64];
     for (int k = 0; k < 7; k++) {
         int bad = join(&w, 2, TB_STREAM_SHORT, 0);
         struct tb_hop hop;
@@ -659,8 +659,8 @@ static void nowhere_is_no_harm(void **state)
 {
     struct world w;
     world_open(&w, 0);
-    w.agent->ways = (struct tb_ways){.kind_count = HOSTS, .ways = w.ways};
-    w.ways[2] = (struct tb_way){.means = TB_WAY_RELAYED, .hop_count = 1, .hops = {1}};
+    w.agent->routes = (struct tb_host_routes){.kind_count = HOSTS, .routes = w.routes};
+    w.routes[2] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {1}};
     int a = join(&w, 0, TB_STREAM_SHORT, 0), b = join(&w, 1, TB_STREAM_SHORT, 0);
     int link = join(&w, TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0);
     uint32_t out = 0, in = 0, back = 0;
@@ -679,7 +679,7 @@ static void nowhere_is_no_harm(void **state)
     close(a);
     close(b);
     close(link);
-    w.agent->ways = (struct tb_ways){0};
+    w.agent->routes = (struct tb_host_routes){0};
     world_close(&w);
 }
 
@@ -699,9 +699,9 @@ static void several_gateways_share(void **state)
 {
     struct world w;
     world_open(&w, 0);
-    w.agent->ways = (struct tb_ways){.kind_count = HOSTS, .ways = w.ways};
-    w.ways[1].means = w.ways[2].means = TB_WAY_DIRECT;
-    w.ways[3] = (struct tb_way){.means = TB_WAY_RELAYED, .hop_count = 2, .hops = {1, 2}};
+    w.agent->routes = (struct tb_host_routes){.kind_count = HOSTS, .routes = w.routes};
+    w.routes[1].means = w.routes[2].means = TB_HOST_ROUTE_DIRECT;
+    w.routes[3] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 2, .hops = {1, 2}};
     uint32_t to = LOCAL_RANKS + 2, out[2] = {0}, in[2][2] = {{0}}, count[2] = {0};
     int a[2] = {join(&w, 0, TB_STREAM_SHORT, 0), join(&w, 0, TB_STREAM_BULK, 0)}, hops[2][2];
     for (uint32_t h = 0; h < 2; h++)
@@ -741,16 +741,16 @@ static void several_gateways_share(void **state)
     }
     /* New ways without it. */
     assert_true(put_frame(&w, a[0], &out[0], 0, to, 7, 8));
-    w.ways[3].hop_count = 1;
-    w.ways[3].hops[0] = gone == 0 ? 2 : 1;
-    tb_forward_ways(w.agent);
+    w.routes[3].hop_count = 1;
+    w.routes[3].hops[0] = gone == 0 ? 2 : 1;
+    tb_forward_routes(w.agent);
     spin(&w, 5);
     assert_int_equal(drain(&w, hops[1 - gone][0], &in[1 - gone][0]), 1);
     for (int s = 0; s < 2; s++) {
         close(a[s]);
         close(hops[1 - gone][s]);
     }
-    w.agent->ways = (struct tb_ways){0};
+    w.agent->routes = (struct tb_host_routes){0};
     world_close(&w);
 }
 
@@ -761,21 +761,21 @@ static void a_dead_link_is_named(void **state)
     uint64_t patience = tb_param.link_patience;
     tb_param.link_patience = 200000000;
     world_open(&w, 0);
-    w.agent->ways = (struct tb_ways){.kind_count = HOSTS, .ways = w.ways};
-    w.ways[1].means = TB_WAY_DIRECT;
-    w.ways[3] = (struct tb_way){.means = TB_WAY_RELAYED, .hop_count = 1, .hops = {1}};
+    w.agent->routes = (struct tb_host_routes){.kind_count = HOSTS, .routes = w.routes};
+    w.routes[1].means = TB_HOST_ROUTE_DIRECT;
+    w.routes[3] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {1}};
     int a = join(&w, 0, TB_STREAM_SHORT, 0);
     uint32_t out = 0;
     assert_true(put_frame(&w, a, &out, 0, LOCAL_RANKS + 2, 1, 8));
     for (int i = 0; i < 400 && w.agent->phase == TB_AGENT_RUNNING; i++)
         spin(&w, 5);
     assert_int_not_equal(w.agent->phase, TB_AGENT_RUNNING);
-    assert_int_equal(tb_pipe_flush(&w.agent->pipe), TB_OK);
-    struct tb_pipe pipe;
-    struct tb_frame frame;
-    tb_pipe_open(&pipe, dup(w.launcher), dup(w.launcher));
-    assert_int_equal(tb_pipe_fill(&pipe), TB_OK);
-    assert_int_equal(tb_pipe_next(&pipe, &frame), TB_OK);
+    assert_int_equal(tb_control_stream_flush(&w.agent->pipe), TB_OK);
+    struct tb_control_stream pipe;
+    struct tb_control_frame frame;
+    tb_control_stream_open(&pipe, dup(w.launcher), dup(w.launcher));
+    assert_int_equal(tb_control_stream_fill(&pipe), TB_OK);
+    assert_int_equal(tb_control_stream_next(&pipe, &frame), TB_OK);
     assert_int_equal(frame.kind, TB_CONTROL_TROUBLE);
     tb_get_u32(&frame.fields);
     char *text = tb_get_text(&frame.fields);
@@ -783,9 +783,9 @@ static void a_dead_link_is_named(void **state)
     assert_non_null(strstr(text, "host1 (cluster cluster1)"));
     assert_non_null(strstr(text, "refused"));
     free(text);
-    tb_pipe_close(&pipe);
+    tb_control_stream_close(&pipe);
     close(a);
-    w.agent->ways = (struct tb_ways){0};
+    w.agent->routes = (struct tb_host_routes){0};
     world_close(&w);
     tb_param.link_patience = patience;
 }
@@ -804,19 +804,19 @@ static void two_worlds_open(struct world w[2])
         world_open(&w[i], i);
         memset(w[i].agent->setup.key.bytes, 5, TB_KEY_BYTES);
         listen_for_others(&w[i]);
-        w[i].agent->ways = (struct tb_ways){.kind_count = HOSTS, .ways = w[i].ways};
+        w[i].agent->routes = (struct tb_host_routes){.kind_count = HOSTS, .routes = w[i].routes};
     }
     for (uint32_t i = 0; i < 2; i++) {
         w[i].agent->book.hosts[1 - i].addresses[0].port = w[1 - i].agent->port;
-        w[i].ways[1 - i] =
-            (struct tb_way){.means = TB_WAY_DIRECT, .latency = 75000000, .bandwidth = 10000000, .loss = 5000};
+        w[i].routes[1 - i] = (struct tb_host_route){
+            .means = TB_HOST_ROUTE_DIRECT, .latency = 75000000, .bandwidth = 10000000, .loss = 5000};
     }
 }
 
 static void two_worlds_close(struct world w[2])
 {
     for (uint32_t i = 0; i < 2; i++) {
-        w[i].agent->ways = (struct tb_ways){0};
+        w[i].agent->routes = (struct tb_host_routes){0};
         world_close(&w[i]);
     }
 }
@@ -864,12 +864,12 @@ static void two_agents(void **state)
 
 /* Where a way is long, all streams to a hop are opened when the first one is: when the other side takes no connections
  * any more, a large message passes nevertheless. */
-static void a_long_way_has_all_streams_at_once(void **state)
+static void a_long_route_has_all_streams_at_once(void **state)
 {
     struct world w[2];
     tb_param.forbid_direct = true;
     two_worlds_open(w);
-    w[0].ways[2] = (struct tb_way){.means = TB_WAY_RELAYED, .hop_count = 1, .hops = {1}};
+    w[0].routes[2] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {1}};
     int a[2] = {join(&w[0], 0, TB_STREAM_SHORT, 0), join(&w[0], 0, TB_STREAM_BULK, 0)};
     int b[2] = {join(&w[1], LOCAL_RANKS, TB_STREAM_SHORT, 0), join(&w[1], LOCAL_RANKS, TB_STREAM_BULK, 0)};
     uint32_t out[2] = {0}, in[2] = {0};
@@ -942,20 +942,20 @@ static void a_called_connection(void **state)
     struct world w[2];
     tb_param.forbid_direct = true;
     two_worlds_open(w);
-    w[0].ways[1].means = TB_WAY_CALLED;
+    w[0].routes[1].means = TB_HOST_ROUTE_CALLED;
     tb_param.gateway_streams = 2;
     int a = join(&w[0], 0, TB_STREAM_BULK, 0), b = join(&w[1], LOCAL_RANKS, TB_STREAM_BULK, 0);
     uint32_t out = 0, in = 0, calls = 0;
     assert_true(put_frame(&w[0], a, &out, 0, LOCAL_RANKS, 1, 100));
-    struct tb_pipe launcher;
-    struct tb_frame frame;
-    tb_pipe_open(&launcher, dup(w[0].launcher), dup(w[0].launcher));
+    struct tb_control_stream launcher;
+    struct tb_control_frame frame;
+    tb_control_stream_open(&launcher, dup(w[0].launcher), dup(w[0].launcher));
     for (int i = 0; i < 1000 && in == 0; i++) {
         spin(&w[0], 1);
         spin(&w[1], 1);
-        tb_pipe_flush(&w[0].agent->pipe);
-        if (tb_pipe_fill(&launcher) == TB_OK)
-            while (tb_pipe_next(&launcher, &frame) == TB_OK) {
+        tb_control_stream_flush(&w[0].agent->pipe);
+        if (tb_control_stream_fill(&launcher) == TB_OK)
+            while (tb_control_stream_next(&launcher, &frame) == TB_OK) {
                 assert_int_equal(frame.kind, TB_CONTROL_CALL);
                 tb_connect_called(w[1].agent, &frame.fields);
                 calls++;
@@ -965,8 +965,8 @@ static void a_called_connection(void **state)
     assert_int_equal(in, 1);
     assert_int_equal(calls, 2);
     spin(&w[0], 20);
-    assert_true(tb_list_empty(&w[0].agent->errands)); /* those that waited for it have seen it come */
-    tb_pipe_close(&launcher);
+    assert_true(tb_list_empty(&w[0].agent->dials)); /* those that waited for it have seen it come */
+    tb_control_stream_close(&launcher);
     close(a);
     close(b);
     two_worlds_close(w);
@@ -993,7 +993,7 @@ int main(void)
                                        cmocka_unit_test(several_gateways_share),
                                        cmocka_unit_test(a_dead_link_is_named),
                                        cmocka_unit_test(two_agents),
-                                       cmocka_unit_test(a_long_way_has_all_streams_at_once),
+                                       cmocka_unit_test(a_long_route_has_all_streams_at_once),
                                        cmocka_unit_test(broken_links_are_made_again),
                                        cmocka_unit_test(an_unusable_connection_is_made_again),
                                        cmocka_unit_test(a_called_connection)};

@@ -15,7 +15,7 @@ static void emit(void *context, const char *first, size_t first_length, const ch
     struct tb_output *output = context;
     struct tb_rank *rank = output->rank;
     struct tb_agent *agent = rank->agent;
-    struct tb_writer *w = tb_pipe_begin(&agent->pipe, TB_CONTROL_OUTPUT);
+    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_OUTPUT);
     tb_put_u32(w, rank->rank);
     tb_put_u8(w, output == &rank->outputs[0] ? 1 : 2);
     if (second_length == 0) {
@@ -33,7 +33,7 @@ static void emit(void *context, const char *first, size_t first_length, const ch
             w->error = TB_ERR_MEMORY;
         }
     }
-    if (tb_pipe_end(&agent->pipe) != TB_OK)
+    if (tb_control_stream_end(&agent->pipe) != TB_OK)
         tb_log(TB_LOG_ERROR, "agent", "output of rank %u is lost: %s", rank->rank, tb_error_story());
     agent->window -= (int64_t)(first_length + second_length);
 }
@@ -187,9 +187,9 @@ static void close_input(struct tb_input *input)
 
 static void allow_more(struct tb_agent *agent, size_t bytes)
 {
-    struct tb_writer *w = tb_pipe_begin(&agent->pipe, TB_CONTROL_WINDOW);
+    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_WINDOW);
     tb_put_u32(w, (uint32_t)bytes);
-    tb_pipe_end(&agent->pipe);
+    tb_control_stream_end(&agent->pipe);
 }
 
 static void push_input(struct tb_input *input);

@@ -1,9 +1,9 @@
-/* Frames that wait in a gateway for the next stretch of their way. A crate holds one whole frame. A queue belongs to
- * one neighbour (a rank or another agent) and has two classes, short and bulk; inside a class the flows, each a source
- * and a destination, take turns by bytes (deficit round robin), so that nobody waits for another's long message. The
- * depot knows what all queues hold together: it keeps the limits, drops what does not fit, and counts.
+/* Frames that wait in a gateway for the next stretch of their way. A frame buffer holds one whole frame. A queue
+ * belongs to one neighbour (a rank or another agent) and has two classes, short and bulk; inside a class the flows,
+ * each a source and a destination, take turns by bytes (deficit round robin), so that nobody waits for another's long
+ * message. The pool knows what all queues hold together: it keeps the limits, drops what does not fit, and counts.
  *
- * When the depot is full, the destination for which most lies there gives way, so that those who do not take what is
+ * When the pool is full, the destination for which most lies there gives way, so that those who do not take what is
  * theirs leave room for all others, however many they are. Before that, senders of what lies there are held back, but
  * only while the queue moves: waiting for those who take nothing would stop what else these senders have.
  *
@@ -13,19 +13,19 @@
 
 #include "wire/wire.h"
 
-#define TB_CRATE_HEAD   (sizeof(struct tb_hop) + sizeof(struct tb_envelope))
-#define TB_CRATE_LIMIT  (TB_CRATE_HEAD + TB_RELAY_PAYLOAD) /* bytes of one frame */
-#define TB_CRATE_SIZES  3
-#define TB_DEPOT_SPARE  (4u << 20) /* bytes of crates that are kept for reuse */
-#define TB_DEPOT_SHARES 6          /* one destination may fill one of them */
-#define TB_DEPOT_SIZES  64
+#define TB_FRAME_BUFFER_HEAD  (sizeof(struct tb_hop) + sizeof(struct tb_envelope))
+#define TB_FRAME_BUFFER_LIMIT (TB_FRAME_BUFFER_HEAD + TB_RELAY_PAYLOAD) /* bytes of one frame */
+#define TB_FRAME_BUFFER_SIZES 3
+#define TB_FRAME_POOL_SPARE   (4u << 20) /* bytes of frame buffers that are kept for reuse */
+#define TB_FRAME_POOL_SHARES  6          /* one destination may fill one of them */
+#define TB_FRAME_POOL_SIZES   64
 
-struct tb_crate {
+struct tb_frame_buffer {
     struct tb_list node;
     struct tb_proc source, destination;
     uint32_t length; /* of `bytes` */
     uint32_t weight; /* bytes of memory that it takes, which is what the limits count */
-    uint8_t size;    /* which of the sizes of crates it is */
+    uint8_t size;    /* which of the sizes of frame buffers it is */
     uint8_t stream;  /* enum tb_stream: its class */
     uint32_t from;   /* index of the process that brought it here; never sent back there */
     uint64_t since;  /* when it came, if nobody could take it then; 0: somebody could */
@@ -36,50 +36,50 @@ struct tb_flow;
 struct tb_stock; /* what waits for one destination */
 
 struct tb_queue {
-    struct tb_depot *depot;
+    struct tb_frame_pool *pool;
     struct tb_list active[TB_STREAM_COUNT]; /* flows with frames; the first one's turn is now */
     uint64_t bytes[TB_STREAM_COUNT];
     uint32_t frames[TB_STREAM_COUNT];
-    uint32_t age; /* the depot's, when the last bulk one was pulled, or the first one came */
+    uint32_t age; /* the pool's, when the last bulk one was pulled, or the first one came */
 };
 
-struct tb_depot {
+struct tb_frame_pool {
     uint64_t limit, limit_each; /* bytes: in all, for one destination */
     uint64_t bytes, bytes_most;
     uint64_t dropped, dropped_bytes; /* what did not fit */
-    struct tb_list spare[TB_CRATE_SIZES];
+    struct tb_list spare[TB_FRAME_BUFFER_SIZES];
     size_t spare_bytes;
     struct tb_flow **flows; /* chained hash tables */
     uint32_t flow_count, flow_room;
     struct tb_stock **stocks;
     uint32_t stock_count, stock_room;
-    struct tb_list by_size[TB_DEPOT_SIZES]; /* stocks, by the length of their bytes as a binary number */
-    struct tb_list crowded;                 /* stocks for which senders are held back */
-    struct tb_list released;                /* senders that are not held back any more, for the owner to take out */
-    uint32_t age;                           /* counts while somebody is held back */
+    struct tb_list by_size[TB_FRAME_POOL_SIZES]; /* stocks, by the length of their bytes as a binary number */
+    struct tb_list crowded;                      /* stocks for which senders are held back */
+    struct tb_list released; /* senders that are not held back any more, for the owner to take out */
+    uint32_t age;            /* counts while somebody is held back */
     uint64_t aged_at;
 };
 
-int tb_depot_open(struct tb_depot *depot, uint64_t limit);
-void tb_depot_close(struct tb_depot *depot); /* all queues are closed */
+int tb_frame_pool_open(struct tb_frame_pool *pool, uint64_t limit);
+void tb_frame_pool_close(struct tb_frame_pool *pool); /* all queues are closed */
 
-/* A crate with room for `length` bytes, which are not set; NULL: no memory. It counts only when it is queued. */
-struct tb_crate *tb_crate_make(struct tb_depot *depot, uint32_t length);
-void tb_crate_free(struct tb_depot *depot, struct tb_crate *crate);
+/* A frame buffer with room for `length` bytes, which are not set; NULL: no memory. It counts only when it is queued. */
+struct tb_frame_buffer *tb_frame_buffer_make(struct tb_frame_pool *pool, uint32_t length);
+void tb_frame_buffer_free(struct tb_frame_pool *pool, struct tb_frame_buffer *buffer);
 
-void tb_queue_open(struct tb_queue *queue, struct tb_depot *depot);
+void tb_queue_open(struct tb_queue *queue, struct tb_frame_pool *pool);
 void tb_queue_close(struct tb_queue *queue); /* frees what is in it */
-/* Takes the crate in any case. TB_ERR_LIMIT: there was no room for it, it was dropped and counted. */
-int tb_queue_add(struct tb_queue *queue, struct tb_crate *crate);
+/* Takes the frame buffer in any case. TB_ERR_LIMIT: there was no room for it, it was dropped and counted. */
+int tb_queue_add(struct tb_queue *queue, struct tb_frame_buffer *buffer);
 /* The next one of a class, whose turn it is; NULL: none. */
-struct tb_crate *tb_queue_pull(struct tb_queue *queue, enum tb_stream stream);
+struct tb_frame_buffer *tb_queue_pull(struct tb_queue *queue, enum tb_stream stream);
 
-/* True: whoever has just sent to this destination had better wait, since the depot is nearly full, not little of it is
+/* True: whoever has just sent to this destination had better wait, since the pool is nearly full, not little of it is
  * for this one, and the queue moves (its bulk class, which is what this is about). Then `sender`, which was in no list,
  * is in one until there is less (then it is in `released`) or its owner removes it. */
 bool tb_queue_hold(struct tb_queue *queue, struct tb_proc destination, struct tb_list *sender);
 /* To be called again and again while `crowded` is not empty: nobody is to wait for a queue that does not move. */
-void tb_depot_look(struct tb_depot *depot, uint64_t now);
+void tb_frame_pool_look(struct tb_frame_pool *pool, uint64_t now);
 
 /* For how long somebody has wanted in vain to send, without a pause of TB_QUEUE_SILENCE (ns). Who gets no answer asks
  * again and again; who has found another way does not. */

@@ -8,61 +8,61 @@
 #include <cmocka.h>
 
 #define JOB  7u
-#define LONG ((uint32_t)TB_CRATE_LIMIT)
+#define LONG ((uint32_t)TB_FRAME_BUFFER_LIMIT)
 
 static int add(struct tb_queue *queue, uint32_t source, uint32_t destination, enum tb_stream stream, uint32_t length)
 {
-    struct tb_crate *crate = tb_crate_make(queue->depot, length);
-    assert_non_null(crate);
-    crate->source = (struct tb_proc){JOB, source};
-    crate->destination = (struct tb_proc){JOB, destination};
-    crate->stream = (uint8_t)stream;
-    return tb_queue_add(queue, crate);
+    struct tb_frame_buffer *buffer = tb_frame_buffer_make(queue->pool, length);
+    assert_non_null(buffer);
+    buffer->source = (struct tb_proc){JOB, source};
+    buffer->destination = (struct tb_proc){JOB, destination};
+    buffer->stream = (uint8_t)stream;
+    return tb_queue_add(queue, buffer);
 }
 
 /* The source of the next one; -1: none. */
 static int pull(struct tb_queue *queue, enum tb_stream stream)
 {
-    struct tb_crate *crate = tb_queue_pull(queue, stream);
-    if (crate == NULL)
+    struct tb_frame_buffer *buffer = tb_queue_pull(queue, stream);
+    if (buffer == NULL)
         return -1;
-    int source = (int)crate->source.index;
-    tb_crate_free(queue->depot, crate);
+    int source = (int)buffer->source.index;
+    tb_frame_buffer_free(queue->pool, buffer);
     return source;
 }
 
 static void a_short_flow_does_not_wait_for_a_long_one(void **state)
 {
-    struct tb_depot depot;
+    struct tb_frame_pool pool;
     struct tb_queue queue;
-    assert_int_equal(tb_depot_open(&depot, 48 << 20), TB_OK);
-    tb_queue_open(&queue, &depot);
+    assert_int_equal(tb_frame_pool_open(&pool, 48 << 20), TB_OK);
+    tb_queue_open(&queue, &pool);
     for (int i = 0; i < 300; i++)
         assert_int_equal(add(&queue, 1, 2, TB_STREAM_BULK, LONG), TB_OK);
     for (int i = 0; i < 17; i++)
         assert_int_equal(pull(&queue, TB_STREAM_BULK), 1);
-    assert_int_equal(add(&queue, 3, 2, TB_STREAM_BULK, TB_CRATE_HEAD + 8), TB_OK);
+    assert_int_equal(add(&queue, 3, 2, TB_STREAM_BULK, TB_FRAME_BUFFER_HEAD + 8), TB_OK);
     int waited = 0;
     while (pull(&queue, TB_STREAM_BULK) != 3)
         waited++;
     assert_in_range(waited, 0, 1);
     /* The other class knows nothing of it. */
     assert_int_equal(pull(&queue, TB_STREAM_SHORT), -1);
-    assert_int_equal(add(&queue, 4, 2, TB_STREAM_SHORT, TB_CRATE_HEAD), TB_OK);
+    assert_int_equal(add(&queue, 4, 2, TB_STREAM_SHORT, TB_FRAME_BUFFER_HEAD), TB_OK);
     assert_int_equal(pull(&queue, TB_STREAM_SHORT), 4);
     tb_queue_close(&queue);
     assert_true(tb_queue_empty(&queue, TB_STREAM_BULK));
-    tb_depot_close(&depot);
+    tb_frame_pool_close(&pool);
 }
 
 static void turns_are_by_bytes(void **state)
 {
-    struct tb_depot depot;
+    struct tb_frame_pool pool;
     struct tb_queue queue;
     uint64_t bytes[4] = {0};
-    static const uint32_t lengths[4] = {LONG, 5000, 1100, TB_CRATE_HEAD + 8};
-    assert_int_equal(tb_depot_open(&depot, 1u << 30), TB_OK);
-    tb_queue_open(&queue, &depot);
+    static const uint32_t lengths[4] = {LONG, 5000, 1100, TB_FRAME_BUFFER_HEAD + 8};
+    assert_int_equal(tb_frame_pool_open(&pool, 1u << 30), TB_OK);
+    tb_queue_open(&queue, &pool);
     for (uint32_t k = 0; k < 4; k++)
         for (uint32_t sum = 0; sum < 4u << 20; sum += lengths[k])
             assert_int_equal(add(&queue, k, 100 + k, TB_STREAM_BULK, lengths[k]), TB_OK);
@@ -75,109 +75,109 @@ static void turns_are_by_bytes(void **state)
     for (int k = 0; k < 4; k++)
         assert_in_range(bytes[k], (2 << 20) - 3 * LONG, (2 << 20) + 3 * LONG);
     tb_queue_close(&queue);
-    tb_depot_close(&depot);
+    tb_frame_pool_close(&pool);
 }
 
 static void one_flow_keeps_its_order(void **state)
 {
-    struct tb_depot depot;
+    struct tb_frame_pool pool;
     struct tb_queue queue;
-    assert_int_equal(tb_depot_open(&depot, 1 << 20), TB_OK);
-    tb_queue_open(&queue, &depot);
+    assert_int_equal(tb_frame_pool_open(&pool, 1 << 20), TB_OK);
+    tb_queue_open(&queue, &pool);
     for (uint32_t i = 0; i < 50; i++) {
-        struct tb_crate *crate = tb_crate_make(&depot, TB_CRATE_HEAD + 3 * i);
-        memcpy(crate->bytes, &i, sizeof i);
-        crate->stream = TB_STREAM_SHORT;
-        assert_int_equal(tb_queue_add(&queue, crate), TB_OK);
+        struct tb_frame_buffer *buffer = tb_frame_buffer_make(&pool, TB_FRAME_BUFFER_HEAD + 3 * i);
+        memcpy(buffer->bytes, &i, sizeof i);
+        buffer->stream = TB_STREAM_SHORT;
+        assert_int_equal(tb_queue_add(&queue, buffer), TB_OK);
     }
     for (uint32_t i = 0, got; i < 50; i++) {
-        struct tb_crate *crate = tb_queue_pull(&queue, TB_STREAM_SHORT);
-        assert_non_null(crate);
-        memcpy(&got, crate->bytes, sizeof got);
+        struct tb_frame_buffer *buffer = tb_queue_pull(&queue, TB_STREAM_SHORT);
+        assert_non_null(buffer);
+        memcpy(&got, buffer->bytes, sizeof got);
         assert_int_equal(got, i);
-        assert_int_equal(crate->length, TB_CRATE_HEAD + 3 * i);
-        tb_crate_free(&depot, crate);
+        assert_int_equal(buffer->length, TB_FRAME_BUFFER_HEAD + 3 * i);
+        tb_frame_buffer_free(&pool, buffer);
     }
     assert_null(tb_queue_pull(&queue, TB_STREAM_SHORT));
-    assert_int_equal(depot.bytes, 0);
-    tb_depot_close(&depot);
+    assert_int_equal(pool.bytes, 0);
+    tb_frame_pool_close(&pool);
 }
 
 static void limits_hold(void **state)
 {
-    struct tb_depot depot;
+    struct tb_frame_pool pool;
     struct tb_queue queues[2];
-    assert_int_equal(tb_depot_open(&depot, 6 << 20), TB_OK);
+    assert_int_equal(tb_frame_pool_open(&pool, 6 << 20), TB_OK);
     for (int i = 0; i < 2; i++)
-        tb_queue_open(&queues[i], &depot);
+        tb_queue_open(&queues[i], &pool);
     uint32_t kept = 0;
     while (add(&queues[kept % 2], kept % 5, 9, TB_STREAM_BULK, LONG) == TB_OK) /* one destination, several flows */
         kept++;
     assert_in_range(kept, (1 << 20) / LONG - 2, (1 << 20) / LONG);
-    assert_int_equal(depot.dropped, 1);
-    assert_int_equal(depot.dropped_bytes, LONG);
+    assert_int_equal(pool.dropped, 1);
+    assert_int_equal(pool.dropped_bytes, LONG);
     assert_int_equal(add(&queues[0], 0, 10, TB_STREAM_BULK, LONG), TB_OK); /* others are not concerned */
     for (uint32_t i = 0; i < 2000; i++)
         add(&queues[0], 0, 20 + i % 50, TB_STREAM_BULK, LONG);
-    assert_true(depot.bytes <= 6 << 20 && depot.bytes > (6 << 20) - 2 * LONG);
-    assert_int_equal(depot.bytes_most > 0 && depot.bytes_most <= 6 << 20, 1);
+    assert_true(pool.bytes <= 6 << 20 && pool.bytes > (6 << 20) - 2 * LONG);
+    assert_int_equal(pool.bytes_most > 0 && pool.bytes_most <= 6 << 20, 1);
     for (int i = 0; i < 2; i++)
         tb_queue_close(&queues[i]);
-    assert_int_equal(depot.bytes, 0);
-    assert_int_equal(depot.flow_count + depot.stock_count, 0);
-    assert_true(depot.spare_bytes <= TB_DEPOT_SPARE);
-    tb_depot_close(&depot);
+    assert_int_equal(pool.bytes, 0);
+    assert_int_equal(pool.flow_count + pool.stock_count, 0);
+    assert_true(pool.spare_bytes <= TB_FRAME_POOL_SPARE);
+    tb_frame_pool_close(&pool);
 }
 
-/* However many take nothing, and in whatever order they have filled the depot: there is room for another one, and not
+/* However many take nothing, and in whatever order they have filled the pool: there is room for another one, and not
  * only for a word. What must go for it are long frames of those for whom most is there. */
-static void who_has_most_gives_way(void **state)
+static void who_has_most_gives_route(void **state)
 {
     enum { DEAF = 200, LIMIT = 16 << 20 };
-    struct tb_depot depot;
+    struct tb_frame_pool pool;
     struct tb_queue queues[DEAF + 1];
-    assert_int_equal(tb_depot_open(&depot, LIMIT), TB_OK);
+    assert_int_equal(tb_frame_pool_open(&pool, LIMIT), TB_OK);
     for (uint32_t i = 0; i <= DEAF; i++)
-        tb_queue_open(&queues[i], &depot);
+        tb_queue_open(&queues[i], &pool);
     for (uint32_t i = 0; i < DEAF; i++) {
-        assert_int_equal(add(&queues[i], 1, i, TB_STREAM_SHORT, TB_CRATE_HEAD + 8), TB_OK);
+        assert_int_equal(add(&queues[i], 1, i, TB_STREAM_SHORT, TB_FRAME_BUFFER_HEAD + 8), TB_OK);
         for (int k = 0; k < 300; k++)
             add(&queues[i], 1 + k % 3, i, TB_STREAM_BULK, LONG);
         assert_true(queues[i].frames[TB_STREAM_BULK] >= 2);
     }
-    assert_true(depot.bytes <= LIMIT && depot.bytes > LIMIT - 2 * LONG);
+    assert_true(pool.bytes <= LIMIT && pool.bytes > LIMIT - 2 * LONG);
     for (int k = 0; k < 1000; k++) { /* one that takes what it gets */
-        assert_int_equal(add(&queues[DEAF], 1, DEAF, TB_STREAM_SHORT, TB_CRATE_HEAD + 8), TB_OK);
+        assert_int_equal(add(&queues[DEAF], 1, DEAF, TB_STREAM_SHORT, TB_FRAME_BUFFER_HEAD + 8), TB_OK);
         assert_int_equal(add(&queues[DEAF], 1, DEAF, TB_STREAM_BULK, LONG), TB_OK);
         assert_int_equal(pull(&queues[DEAF], TB_STREAM_SHORT), 1);
         assert_int_equal(pull(&queues[DEAF], TB_STREAM_BULK), 1);
     }
-    assert_true(depot.bytes <= LIMIT && depot.bytes_most <= LIMIT);
+    assert_true(pool.bytes <= LIMIT && pool.bytes_most <= LIMIT);
     for (uint32_t i = 0; i < DEAF; i++) {
         assert_int_equal(queues[i].frames[TB_STREAM_SHORT], 1);
         assert_in_range(queues[i].frames[TB_STREAM_BULK], 1, 2 * LIMIT / DEAF / LONG + 1);
     }
     for (uint32_t i = 0; i <= DEAF; i++)
         tb_queue_close(&queues[i]);
-    assert_int_equal(depot.bytes, 0);
-    assert_int_equal(depot.flow_count + depot.stock_count, 0);
-    tb_depot_close(&depot);
+    assert_int_equal(pool.bytes, 0);
+    assert_int_equal(pool.flow_count + pool.stock_count, 0);
+    tb_frame_pool_close(&pool);
 }
 
 /* Near the limit, who sends where much lies waits until half of it has left, or until nothing has left for a while. */
 static void senders_wait_while_the_queue_moves(void **state)
 {
     const uint64_t beat = 60000000u;
-    struct tb_depot depot;
+    struct tb_frame_pool pool;
     struct tb_queue queues[5];
     struct tb_list senders[3];
     struct tb_proc to[3] = {{JOB, 0}, {JOB, 1}, {JOB, 10}};
     uint64_t now = 1000 * beat;
-    assert_int_equal(tb_depot_open(&depot, 6 << 20), TB_OK);
+    assert_int_equal(tb_frame_pool_open(&pool, 6 << 20), TB_OK);
     for (int i = 0; i < 3; i++)
         tb_list_init(&senders[i]);
     for (uint32_t i = 0; i < 5; i++) {
-        tb_queue_open(&queues[i], &depot);
+        tb_queue_open(&queues[i], &pool);
         assert_false(tb_queue_hold(&queues[0], to[0], &senders[0]));
         while (add(&queues[i], 7, i, TB_STREAM_BULK, LONG) == TB_OK)
             ;
@@ -187,48 +187,48 @@ static void senders_wait_while_the_queue_moves(void **state)
     for (int i = 0; i < 2; i++)
         assert_true(tb_queue_hold(&queues[i], to[i], &senders[i]));
     uint32_t first = queues[0].frames[TB_STREAM_BULK], pulled = 0;
-    while (tb_list_empty(&depot.released) && pulled < first) {
+    while (tb_list_empty(&pool.released) && pulled < first) {
         assert_int_equal(pull(&queues[0], TB_STREAM_BULK), 7);
         pulled++;
-        tb_depot_look(&depot, now += beat / 4);
+        tb_frame_pool_look(&pool, now += beat / 4);
     }
     assert_in_range(pulled, first / 2 - 1, first / 2 + 2);
-    assert_ptr_equal(depot.released.next, &senders[0]);
+    assert_ptr_equal(pool.released.next, &senders[0]);
     tb_list_remove(&senders[0]);
     for (int i = 0; i < 20; i++)
-        tb_depot_look(&depot, now += beat);
-    assert_ptr_equal(depot.released.next, &senders[1]);
+        tb_frame_pool_look(&pool, now += beat);
+    assert_ptr_equal(pool.released.next, &senders[1]);
     tb_list_remove(&senders[1]);
     while (add(&queues[0], 7, 0, TB_STREAM_BULK, LONG) == TB_OK)
         ;
     assert_false(tb_queue_hold(&queues[1], to[1], &senders[1])); /* not again in vain, */
     assert_int_equal(pull(&queues[1], TB_STREAM_BULK), 7);
     assert_true(tb_queue_hold(&queues[1], to[1], &senders[1])); /* before something has moved */
-    while (depot.bytes > depot.limit / 2)
+    while (pool.bytes > pool.limit / 2)
         for (int i = 2; i < 5; i++)
             pull(&queues[i], TB_STREAM_BULK);
-    assert_ptr_equal(depot.released.next, &senders[1]); /* or there is room again in general */
+    assert_ptr_equal(pool.released.next, &senders[1]); /* or there is room again in general */
     for (int i = 0; i < 5; i++)
         tb_queue_close(&queues[i]);
-    assert_true(tb_list_empty(&depot.crowded));
-    tb_depot_close(&depot);
+    assert_true(tb_list_empty(&pool.crowded));
+    tb_frame_pool_close(&pool);
 }
 
 /* Many flows come and go; nothing is lost and nothing is left. */
 static void many_flows(void **state)
 {
-    struct tb_depot depot;
+    struct tb_frame_pool pool;
     struct tb_queue queues[3];
     uint64_t in = 0, out = 0, seed = 1;
-    assert_int_equal(tb_depot_open(&depot, 64 << 20), TB_OK);
+    assert_int_equal(tb_frame_pool_open(&pool, 64 << 20), TB_OK);
     for (int i = 0; i < 3; i++)
-        tb_queue_open(&queues[i], &depot);
+        tb_queue_open(&queues[i], &pool);
     for (int i = 0; i < 40000; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         uint32_t r = (uint32_t)(seed >> 33);
         enum tb_stream stream = (enum tb_stream)(r >> 20 & 1);
         if (i < 20000 || (r & 1))
-            in += add(&queues[r % 3], r >> 8 & 255, r >> 16 & 63, stream, TB_CRATE_HEAD + r % 500) == TB_OK;
+            in += add(&queues[r % 3], r >> 8 & 255, r >> 16 & 63, stream, TB_FRAME_BUFFER_HEAD + r % 500) == TB_OK;
         else
             out += pull(&queues[r % 3], stream) >= 0;
     }
@@ -237,30 +237,30 @@ static void many_flows(void **state)
             while (pull(&queues[i], (enum tb_stream)k) >= 0)
                 out++;
     assert_int_equal(in, out);
-    assert_int_equal(depot.bytes, 0);
-    assert_int_equal(depot.flow_count + depot.stock_count, 0);
-    tb_depot_close(&depot);
+    assert_int_equal(pool.bytes, 0);
+    assert_int_equal(pool.flow_count + pool.stock_count, 0);
+    tb_frame_pool_close(&pool);
 }
 
 static int add_waiting(struct tb_queue *queue, uint32_t source, uint64_t since)
 {
-    struct tb_crate *crate = tb_crate_make(queue->depot, LONG);
-    assert_non_null(crate);
-    crate->source = (struct tb_proc){JOB, source};
-    crate->destination = (struct tb_proc){JOB, 2};
-    crate->stream = TB_STREAM_BULK;
-    crate->since = since;
-    return tb_queue_add(queue, crate);
+    struct tb_frame_buffer *buffer = tb_frame_buffer_make(queue->pool, LONG);
+    assert_non_null(buffer);
+    buffer->source = (struct tb_proc){JOB, source};
+    buffer->destination = (struct tb_proc){JOB, 2};
+    buffer->stream = TB_STREAM_BULK;
+    buffer->since = since;
+    return tb_queue_add(queue, buffer);
 }
 
 /* Who asks again and again waits, also when there is no room for his questions; who has fallen silent does not. */
 static void only_who_asks_again_waits(void **state)
 {
     const uint64_t second = 1000000000u, start = 1000 * second;
-    struct tb_depot depot;
+    struct tb_frame_pool pool;
     struct tb_queue queue;
-    assert_int_equal(tb_depot_open(&depot, 1 << 20), TB_OK);
-    tb_queue_open(&queue, &depot);
+    assert_int_equal(tb_frame_pool_open(&pool, 1 << 20), TB_OK);
+    tb_queue_open(&queue, &pool);
     assert_int_equal(add(&queue, 1, 2, TB_STREAM_BULK, LONG), TB_OK);
     assert_int_equal(tb_queue_waited(&queue, start), 0);
     assert_int_equal(add_waiting(&queue, 1, start), TB_OK);
@@ -278,7 +278,7 @@ static void only_who_asks_again_waits(void **state)
     assert_true(full > 10);
     assert_int_equal(tb_queue_waited(&queue, at), 150 * second);
     tb_queue_close(&queue);
-    tb_depot_close(&depot);
+    tb_frame_pool_close(&pool);
 }
 
 int main(void)
@@ -287,7 +287,7 @@ int main(void)
                                        cmocka_unit_test(turns_are_by_bytes),
                                        cmocka_unit_test(one_flow_keeps_its_order),
                                        cmocka_unit_test(limits_hold),
-                                       cmocka_unit_test(who_has_most_gives_way),
+                                       cmocka_unit_test(who_has_most_gives_route),
                                        cmocka_unit_test(senders_wait_while_the_queue_moves),
                                        cmocka_unit_test(many_flows),
                                        cmocka_unit_test(only_who_asks_again_waits)};

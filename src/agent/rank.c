@@ -28,9 +28,9 @@ struct recipe {
 
 struct tb_rank *tb_ranks_find(struct tb_agent *agent, uint32_t rank)
 {
-    if (rank >= agent->book.ranks || tb_book_host_of(&agent->book, rank) != agent->setup.host)
+    if (rank >= agent->book.ranks || tb_address_book_host_of(&agent->book, rank) != agent->setup.host)
         return NULL;
-    return &agent->ranks[tb_book_local_index(&agent->book, rank)];
+    return &agent->ranks[tb_address_book_local_index(&agent->book, rank)];
 }
 
 /* ---- what the host provides
@@ -82,8 +82,8 @@ static int make_services(struct tb_agent *agent)
     }
     int rc = agent->rank_count > 0 ? make_segment(agent) : TB_OK;
     if (rc == TB_OK)
-        rc = tb_book_share(&agent->book, &agent->book_descriptor);
-    return rc == TB_OK ? tb_ways_share(&agent->ways, &agent->ways_descriptor) : rc;
+        rc = tb_address_book_share(&agent->book, &agent->book_descriptor);
+    return rc == TB_OK ? tb_host_routes_share(&agent->routes, &agent->routes_descriptor) : rc;
 }
 
 /* ---- recipes
@@ -264,7 +264,7 @@ static int describe(struct tb_agent *agent, struct tb_rank *rank, struct recipe 
     if (fstat(control, &about) < 0)
         return tb_error_errno("cannot look at a socket");
     snprintf(recipe->own[0], OWN_BYTES, TB_AGENT_VARIABLE "=%d:%lu:%u:%s", TB_CHILD_KEPT, (unsigned long)about.st_ino,
-             agent->rank_count, agent->desk_name);
+             agent->rank_count, agent->rank_port_name);
     snprintf(recipe->own[1], OWN_BYTES, "TOMBOLO_RANK=%u", rank->rank);
     snprintf(recipe->own[2], OWN_BYTES, "TOMBOLO_LOCAL_RANK=%u", rank->local);
     snprintf(recipe->own[3], OWN_BYTES, "TOMBOLO_SIZE=%u", agent->book.ranks);
@@ -318,21 +318,21 @@ static int spawn(struct tb_agent *agent, struct tb_rank *rank, struct recipe *re
 }
 
 static int start_rank(struct tb_agent *agent, struct tb_rank *rank, struct recipe *recipe,
-                      const struct tb_binding *binding)
+                      const struct tb_cpu_binding *binding)
 {
     struct streams s;
     int rc = make_streams(rank, &s);
     if (rc == TB_OK)
         rc = describe(agent, rank, recipe, s.control[1]);
     if (rc == TB_OK)
-        rc = tb_desk_watch(rank, s.control[0]);
+        rc = tb_rank_port_watch(rank, s.control[0]);
     if (rc != TB_OK) {
         close_ends(&s, 0);
         close_ends(&s, 1);
         return rc;
     }
     s.control[0] = -1;
-    tb_desk_welcome(rank); /* what does not fit now follows when the rank asks by name */
+    tb_rank_port_welcome(rank); /* what does not fit now follows when the rank asks by name */
     struct tb_child child = {.path = recipe->path,
                              .arguments = recipe->app->arguments,
                              .environment = recipe->environment,
@@ -344,7 +344,7 @@ static int start_rank(struct tb_agent *agent, struct tb_rank *rank, struct recip
                              .descriptors = &agent->descriptors};
     cpu_set_t *cpus = NULL;
     if (binding != NULL) {
-        tb_binding_choose(binding, rank->local, &cpus, &child.cpus_bytes);
+        tb_cpu_binding_choose(binding, rank->local, &cpus, &child.cpus_bytes);
         child.cpus = cpus;
     }
     rc = spawn(agent, rank, recipe, &child);
@@ -364,18 +364,18 @@ static int start_rank(struct tb_agent *agent, struct tb_rank *rank, struct recip
     return rc == TB_OK ? tb_output_open(&rank->outputs[1], rank, s.errors[0]) : rc;
 }
 
-static void report_binding(struct tb_agent *agent, const struct tb_binding *binding)
+static void report_binding(struct tb_agent *agent, const struct tb_cpu_binding *binding)
 {
     for (uint32_t i = 0; i < agent->rank_count; i++) {
         char text[256] = "not bound";
         if (binding != NULL)
-            tb_binding_print(binding, i, text, sizeof text);
+            tb_cpu_binding_print(binding, i, text, sizeof text);
         tb_agent_note(agent, "rank %u on host %s: %s", agent->ranks[i].rank, agent->host, text);
     }
 }
 
 /* The ranks of this host run one after the other through the programs of the job. */
-static int start_all(struct tb_agent *agent, const struct tb_binding *binding)
+static int start_all(struct tb_agent *agent, const struct tb_cpu_binding *binding)
 {
     struct recipe *recipe = calloc(1, sizeof *recipe);
     if (recipe == NULL)
@@ -406,17 +406,17 @@ static int start_all(struct tb_agent *agent, const struct tb_binding *binding)
 
 int tb_ranks_start(struct tb_agent *agent)
 {
-    struct tb_binding *binding = NULL;
+    struct tb_cpu_binding *binding = NULL;
     int rc = make_ranks(agent, agent->book.hosts[agent->setup.host].rank_count);
     if (rc == TB_OK)
         rc = make_services(agent);
     if (rc == TB_OK && agent->setup.bind != TB_BIND_NONE)
-        rc = tb_binding_open(&binding, agent->setup.bind);
+        rc = tb_cpu_binding_open(&binding, agent->setup.bind);
     if (rc == TB_OK)
         rc = start_all(agent, binding);
     if (rc == TB_OK && tb_param.bind_report)
         report_binding(agent, binding);
-    tb_binding_close(binding);
+    tb_cpu_binding_close(binding);
     return rc;
 }
 
@@ -426,16 +426,16 @@ int tb_ranks_start(struct tb_agent *agent)
 static void end_rank(struct tb_rank *rank, int status)
 {
     struct tb_agent *agent = rank->agent;
-    tb_desk_read(rank); /* its last words */
+    tb_rank_port_read(rank); /* its last words */
     rank->ended = true;
     agent->ended_count++;
     struct tb_ended ended = {.rank = rank->rank, .pid = (uint32_t)rank->pid, .status = status};
     ended.flags = (rank->initialized ? TB_ENDED_INITIALIZED : 0) | (rank->finalized ? TB_ENDED_FINALIZED : 0) |
                   (agent->phase >= TB_AGENT_STOPPING ? TB_ENDED_STOPPED : 0);
-    tb_ended_put(tb_pipe_begin(&agent->pipe, TB_CONTROL_ENDED), &ended);
-    tb_pipe_end(&agent->pipe);
+    tb_ended_put(tb_control_stream_begin(&agent->pipe, TB_CONTROL_ENDED), &ended);
+    tb_control_stream_end(&agent->pipe);
     tb_connect_forget(rank);
-    tb_desk_close(rank);
+    tb_rank_port_close(rank);
 }
 
 /* The number of a group that is gone may come again as somebody else's, so it is not used any more. Nearly always we

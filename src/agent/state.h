@@ -3,7 +3,7 @@
 #define TB_AGENT_STATE_H
 
 #include "agent/agent.h"
-#include "agent/bundle.h"
+#include "agent/hop_peer.h"
 #include "agent/lines.h"
 #include "job/job.h"
 #include "link/link.h"
@@ -89,7 +89,7 @@ struct tb_agent {
     struct tb_loop loop;
     enum tb_agent_phase phase;
     int exit_code;
-    struct tb_pipe pipe;
+    struct tb_control_stream pipe;
     struct tb_watch pipe_in, pipe_out;
     uint64_t heard; /* when the launcher last said something */
     bool suspended; /* the launcher is stopped (Ctrl-Z) and will be silent */
@@ -101,20 +101,20 @@ struct tb_agent {
     struct rlimit descriptors; /* as it was, for the ranks */
 
     struct tb_setup setup;
-    struct tb_book book;
-    const char *host; /* our name in the book, or "this host" */
+    struct tb_address_book book;
+    const char *host; /* our name in the address book, or "this host" */
     char *parameters; /* for welcomes */
     uint32_t given_count;
     char *given[TB_AGENT_GIVEN_LIMIT]; /* NAME=value: what the launcher told this host's ranks, and nobody else */
     uint32_t rank_count, ended_count;
     struct tb_rank *ranks;
-    struct tb_ways ways; /* of this host; empty without a grid */
-    int segment, book_descriptor, ways_descriptor;
+    struct tb_host_routes routes; /* of this host; empty without a grid */
+    int segment, book_descriptor, routes_descriptor;
     uint64_t segment_bytes;
     int *doorbells;
 
-    struct tb_watch desk; /* the abstract socket */
-    char desk_name[64];
+    struct tb_watch rank_port; /* the abstract socket */
+    char rank_port_name[64];
     struct tb_joiner *joiners[TB_AGENT_JOINER_LIMIT]; /* hall: the timer while no more are let in */
 
     int64_t window; /* bytes of output that may be sent now */
@@ -128,18 +128,18 @@ struct tb_agent {
     uint32_t unproved_count, proved_count;
     uint32_t address_count;
     struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
-    struct tb_list errands; /* connections that we are making */
+    struct tb_list dials; /* connections that we are making */
 
     struct tb_list tunnels; /* shells to hosts that only we reach */
     bool tunnels_paused;    /* they are not read, since the launcher does not keep up */
     uint32_t adopted_count; /* agents that have come to us with their streams so far */
     bool idle_told;
-    struct tb_trial *trial;   /* NULL: the launcher does not ask whom we reach */
-    struct tb_attach *attach; /* NULL: nobody can stand in for whoever carries our control stream */
+    struct tb_reach_probe *probe; /* NULL: the launcher does not ask whom we reach */
+    struct tb_attach *attach;     /* NULL: nobody can stand in for whoever carries our control stream */
 
     struct tb_squeeze_group squeezes;
-    struct tb_forward *forward;     /* NULL: nothing has had to be passed on yet */
-    struct tb_crossings *crossings; /* NULL: no rank has had to connect to another cluster yet */
+    struct tb_forward *forward;         /* NULL: nothing has had to be passed on yet */
+    struct tb_wan_watches *wan_watches; /* NULL: no rank has had to connect to another cluster yet */
 };
 
 /* This agent as a process of the job. */
@@ -149,14 +149,14 @@ static inline struct tb_proc tb_agent_proc(const struct tb_agent *agent)
 }
 
 /* The `stream` of hello and TB_CONTROL_CALL. */
-#define TB_STREAM_MASK       0xffu
-#define TB_STREAM_LANE_SHIFT 8
+#define TB_STREAM_MASK         0xffu
+#define TB_STREAM_STRIPE_SHIFT 8
 
 /* A connected, proved socket between the agent itself and another process. */
 struct tb_connected {
     struct tb_proc proc; /* the other one */
     enum tb_stream stream;
-    uint32_t lane;
+    uint32_t stripe;
     int socket;
     bool dialed;                  /* this side has opened it */
     const struct tb_hello *hello; /* as they were exchanged, valid during the call; NULL inside of a host */
@@ -188,15 +188,16 @@ void tb_output_sweep(struct tb_timer *timer); /* unfinished lines that have wait
 bool tb_output_open_any(const struct tb_agent *agent);
 int tb_input_add(struct tb_agent *agent, const void *bytes, size_t length);
 
-/* desk.c */
-int tb_desk_open(struct tb_agent *agent);
-int tb_desk_watch(struct tb_rank *rank, int socket);
-void tb_desk_read(struct tb_rank *rank);
-int tb_desk_welcome(struct tb_rank *rank);
+/* rank port.c */
+int tb_rank_port_open(struct tb_agent *agent);
+int tb_rank_port_watch(struct tb_rank *rank, int socket);
+void tb_rank_port_read(struct tb_rank *rank);
+int tb_rank_port_welcome(struct tb_rank *rank);
 /* Takes the descriptor in any case; refused (error is not TB_OK): -1 and the story. */
-void tb_desk_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_stream stream, int error, int descriptor);
-void tb_desk_close(struct tb_rank *rank);
-void tb_desk_ways(struct tb_agent *agent); /* tells all ranks the ways, which have changed */
+void tb_rank_port_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_stream stream, int error,
+                             int descriptor);
+void tb_rank_port_close(struct tb_rank *rank);
+void tb_rank_port_routes(struct tb_agent *agent); /* tells all ranks the routes, which have changed */
 
 /* address.c */
 int tb_address_list(struct tb_address *addresses, uint32_t limit, uint32_t *count);
@@ -214,16 +215,16 @@ void tb_connect_stop(struct tb_agent *agent); /* the agent needs no connections 
 /* For a rank, or (NULL) for the agent itself, who is answered with tb_forward_adopt or tb_forward_refused, perhaps from
  * inside. An error (with its story) is the whole answer. */
 int tb_connect_open(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc to, enum tb_stream stream,
-                    uint32_t lane);
+                    uint32_t stripe);
 void tb_connect_called(struct tb_agent *agent, struct tb_reader *r); /* TB_CONTROL_CALL has come */
 /* Somebody has connected to a rank, or (NULL) to the agent: whom we had called, perhaps. */
 void tb_connect_arrived(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc from, enum tb_stream stream,
-                        uint32_t lane);
+                        uint32_t stripe);
 
 /* Gives a rank a connection that is there; takes the socket. */
 void tb_connect_give(struct tb_rank *rank, struct tb_proc from, enum tb_stream stream, int socket);
-/* Asks the agent of a host of another cluster, until it answers, whether it can be reached; tb_crossing_lost and
- * tb_crossing_found are told. Once is enough. */
+/* Asks the agent of a host of another cluster, until it answers, whether it can be reached; tb_wan_watch_lost and
+ * tb_wan_watch_found are told. Once is enough. */
 void tb_connect_ask_agent(struct tb_agent *agent, uint32_t host);
 void tb_connect_ask_no_more(struct tb_agent *agent, uint32_t host);
 bool tb_connect_is_waited_for(const struct tb_agent *agent, uint32_t host); /* some rank waits for a connection */
@@ -231,31 +232,31 @@ bool tb_connect_is_waited_for(const struct tb_agent *agent, uint32_t host); /* s
 void tb_address_fix_scope(const struct tb_agent *agent, struct tb_address *address);
 
 /* crossing.c */
-struct tb_crossings;
+struct tb_wan_watches;
 /* Is the host in another cluster of the grid? Then the following are for it. */
-bool tb_crossing_is(const struct tb_agent *agent, uint32_t host);
-void tb_crossing_prepare(int socket); /* the options of such a connection */
+bool tb_wan_watch_is(const struct tb_agent *agent, uint32_t host);
+void tb_wan_watch_prepare(int socket); /* the options of such a connection */
 /* A connection of a rank. The socket stays the caller's. */
-void tb_crossing_watch(struct tb_agent *agent, const struct tb_rank *rank, uint32_t host, int socket);
-void tb_crossing_forget(const struct tb_rank *rank);           /* the rank is gone */
-void tb_crossing_found(struct tb_agent *agent, uint32_t host); /* there was an answer */
+void tb_wan_watch_watch(struct tb_agent *agent, const struct tb_rank *rank, uint32_t host, int socket);
+void tb_wan_watch_forget(const struct tb_rank *rank);           /* the rank is gone */
+void tb_wan_watch_found(struct tb_agent *agent, uint32_t host); /* there was an answer */
 /* There was none since then, or none yet. Why is told to the user. */
-void tb_crossing_lost(struct tb_agent *agent, uint32_t host, uint64_t since, const char *why);
-void tb_crossing_close(struct tb_agent *agent);
+void tb_wan_watch_lost(struct tb_agent *agent, uint32_t host, uint64_t since, const char *why);
+void tb_wan_watch_close(struct tb_agent *agent);
 /* Tells the user that the link to a host has been down for so long (ns); `at_last`: too long, and the job ends. */
 void tb_agent_link_down(struct tb_agent *agent, uint32_t host, uint64_t down, const char *why, bool at_last);
 
 /* trial.c */
-void tb_trial_begin(struct tb_agent *agent, struct tb_reader *r); /* TB_CONTROL_TRY */
-void tb_trial_close(struct tb_agent *agent);                      /* nobody waits for its answer */
+void tb_reach_probe_begin(struct tb_agent *agent, struct tb_reader *r); /* TB_CONTROL_PROBE */
+void tb_reach_probe_close(struct tb_agent *agent);                      /* nobody waits for its answer */
 
 /* forward.c */
 struct tb_forward;
 void tb_forward_adopt(struct tb_agent *agent, const struct tb_connected *connected); /* takes the socket */
 /* What tb_connect_open was asked for cannot be had; the story is in tb_error. TB_ERR_CLOSED: that process has ended. */
-void tb_forward_refused(struct tb_agent *agent, struct tb_proc proc, enum tb_stream stream, uint32_t lane, int error);
-void tb_forward_ways(struct tb_agent *agent);  /* they have changed */
-void tb_forward_close(struct tb_agent *agent); /* says goodbye everywhere */
+void tb_forward_refused(struct tb_agent *agent, struct tb_proc proc, enum tb_stream stream, uint32_t stripe, int error);
+void tb_forward_routes(struct tb_agent *agent); /* they have changed */
+void tb_forward_close(struct tb_agent *agent);  /* says goodbye everywhere */
 
 /* codec.c */
 /* Encryption and compression that streams with another agent are to have, as bits of hello and welcome; 0 for ranks,
@@ -280,10 +281,10 @@ void tb_tunnels_reap(struct tb_agent *agent, pid_t pid, int status);
 void tb_tunnels_settle(struct tb_agent *agent); /* before each sleep */
 
 /* bind.c */
-struct tb_binding; /* where each rank of the host may run */
-int tb_binding_open(struct tb_binding **binding, uint32_t bind);
-void tb_binding_choose(const struct tb_binding *binding, uint32_t local, cpu_set_t **cpus, size_t *bytes);
-void tb_binding_print(const struct tb_binding *binding, uint32_t local, char *text, size_t size);
-void tb_binding_close(struct tb_binding *binding);
+struct tb_cpu_binding; /* where each rank of the host may run */
+int tb_cpu_binding_open(struct tb_cpu_binding **binding, uint32_t bind);
+void tb_cpu_binding_choose(const struct tb_cpu_binding *binding, uint32_t local, cpu_set_t **cpus, size_t *bytes);
+void tb_cpu_binding_print(const struct tb_cpu_binding *binding, uint32_t local, char *text, size_t size);
+void tb_cpu_binding_close(struct tb_cpu_binding *binding);
 
 #endif

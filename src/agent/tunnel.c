@@ -40,19 +40,19 @@ static struct tunnel *find(struct tb_agent *agent, uint32_t number)
 
 static void tell_bytes(struct tb_agent *agent, enum tb_control kind, uint32_t number, const void *bytes, size_t length)
 {
-    struct tb_writer *w = tb_pipe_begin(&agent->pipe, kind);
+    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, kind);
     tb_put_u32(w, number);
     tb_put_bytes(w, bytes, length);
-    tb_pipe_end(&agent->pipe);
+    tb_control_stream_end(&agent->pipe);
 }
 
 static void tell_end(struct tb_agent *agent, uint32_t number, bool exited, int status)
 {
-    struct tb_writer *w = tb_pipe_begin(&agent->pipe, TB_CONTROL_TUNNEL_END);
+    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_TUNNEL_END);
     tb_put_u32(w, number);
     tb_put_u8(w, exited);
     tb_put_u32(w, (uint32_t)status);
-    tb_pipe_end(&agent->pipe);
+    tb_control_stream_end(&agent->pipe);
 }
 
 static void close_stream(struct tunnel *tunnel)
@@ -145,7 +145,7 @@ static void stream_ready(struct tb_watch *watch, uint32_t events)
         flush(tunnel);
     if (!(events & ~(uint32_t)EPOLLOUT))
         return;
-    if (tb_pipe_queued(&agent->pipe) > AHEAD_LIMIT) {
+    if (tb_control_stream_queued(&agent->pipe) > AHEAD_LIMIT) {
         agent->tunnels_paused = true;
         tb_loop_change(&agent->loop, watch, watch->events & ~(uint32_t)EPOLLIN);
         return;
@@ -169,7 +169,7 @@ static void errors_ready(struct tb_watch *watch, uint32_t events)
 
 void tb_tunnels_settle(struct tb_agent *agent)
 {
-    if (!agent->tunnels_paused || tb_pipe_queued(&agent->pipe) > AHEAD_LIMIT / 2)
+    if (!agent->tunnels_paused || tb_control_stream_queued(&agent->pipe) > AHEAD_LIMIT / 2)
         return;
     struct tunnel *tunnel;
     agent->tunnels_paused = false;
@@ -324,10 +324,10 @@ void tb_tunnel_adopt(struct tb_agent *agent, struct tb_proc from, int socket)
         free_tunnel(tunnel);
         return;
     }
-    struct tb_writer *w = tb_pipe_begin(&agent->pipe, TB_CONTROL_ATTACH);
+    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_ATTACH);
     tb_put_u32(w, host);
     tb_put_u32(w, tunnel->coming);
-    tb_pipe_end(&agent->pipe);
+    tb_control_stream_end(&agent->pipe);
 }
 
 /* What the launcher sends from here on is for the one that has come; it may have come several times meanwhile. */

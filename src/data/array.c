@@ -5,7 +5,7 @@
 /* The array so far. */
 struct array {
     struct tb_draft *draft;
-    struct tb_shape shape;
+    struct tb_layout_shape shape;
     int64_t step;        /* bytes from one item of this dimension to the next */
     int64_t first, last; /* places of the first and the last chosen item, whichever is lower */
     uint64_t items;      /* chosen ones */
@@ -34,7 +34,7 @@ static int choose(struct array *a, const struct choice *c, int64_t size)
     int64_t step = tb_checked(0, size, a->step, &a->over);
     if (a->over)
         return tb_draft_too_large("extent");
-    struct tb_shape parts[2] = {a->shape, a->shape};
+    struct tb_layout_shape parts[2] = {a->shape, a->shape};
     parts[0].offset += c->first * a->step;
     int code = tb_shape_loop(&a->draft->maker, &parts[0], (uint64_t)c->length, a->step);
     if (code == TB_OK && c->blocks != 1)

@@ -7,7 +7,7 @@ static void set_span(struct tb_spans *spans, uint64_t at)
 {
     const struct tb_type *type = spans->owner;
     uint64_t item = at / type->size;
-    struct tb_place place = tb_layout_find(type->layout, type->size, at - item * type->size);
+    struct tb_layout_place place = tb_layout_find(type->layout, type->size, at - item * type->size);
     uint64_t run = place.run < spans->left ? place.run : spans->left;
     spans->base = (char *)(uintptr_t)(spans->cursor[1] + item * (uint64_t)type->extent +
                                       (uint64_t)(type->origin + place.displacement));

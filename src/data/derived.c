@@ -64,7 +64,7 @@ static int check_count(int64_t count)
 int tb_type_contiguous(int64_t count, const struct tb_type *old, bool large, struct tb_type **type)
 {
     struct tb_draft draft;
-    struct tb_shape shape = tb_shape_of(old);
+    struct tb_layout_shape shape = tb_shape_of(old);
     int code = check_count(count);
     if (code == TB_OK)
         code = tb_draft_open(&draft, TB_COMBINER_CONTIGUOUS, large, 0, 1, 0, 1);
@@ -82,7 +82,7 @@ int tb_type_contiguous(int64_t count, const struct tb_type *old, bool large, str
 static int make_vector(struct tb_draft *draft, int64_t count, int64_t length, int64_t stride, const struct tb_type *old,
                        struct tb_type **type)
 {
-    struct tb_shape shape = tb_shape_of(old);
+    struct tb_layout_shape shape = tb_shape_of(old);
     tb_draft_type(draft, old);
     int code = tb_draft_add(draft, old, 0, length, count, stride);
     if (code == TB_OK)
@@ -144,7 +144,7 @@ static int check_lengths(int64_t count, struct tb_numbers lengths)
 static int make_blocks(struct tb_draft *draft, const struct tb_blocks *blocks, const struct tb_type *old,
                        struct tb_type **type)
 {
-    struct tb_shape shape = tb_shape_of(old);
+    struct tb_layout_shape shape = tb_shape_of(old);
     int code = TB_OK;
     tb_draft_type(draft, old);
     uint64_t items = 0;
@@ -256,7 +256,7 @@ static int pad_struct(struct tb_draft *draft)
 }
 
 static int shape_struct(struct tb_draft *draft, const struct tb_blocks *blocks, const struct tb_type *const *types,
-                        struct tb_shape *shape)
+                        struct tb_layout_shape *shape)
 {
     bool same = true;
     for (uint64_t i = 1; i < blocks->count && same; i++)
@@ -265,7 +265,7 @@ static int shape_struct(struct tb_draft *draft, const struct tb_blocks *blocks, 
         *shape = tb_shape_of(types[0]);
         return tb_shape_list(&draft->maker, shape, types[0]->extent, blocks);
     }
-    struct tb_shape *parts = calloc(blocks->count + 1, sizeof *parts);
+    struct tb_layout_shape *parts = calloc(blocks->count + 1, sizeof *parts);
     if (parts == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a datatype of %llu members", (unsigned long long)blocks->count);
     int code = TB_OK;
@@ -284,7 +284,7 @@ int tb_type_struct(int64_t count, struct tb_numbers lengths, struct tb_numbers d
                    const struct tb_type *const *types, bool large, struct tb_type **type)
 {
     struct tb_draft draft;
-    struct tb_shape shape = {0};
+    struct tb_layout_shape shape = {0};
     int code = check_lengths(count, lengths);
     uint64_t n = (uint64_t)count;
     if (code == TB_OK)

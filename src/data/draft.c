@@ -160,7 +160,7 @@ void tb_draft_abandon(struct tb_draft *draft)
     free(draft->derived);
 }
 
-int tb_draft_close(struct tb_draft *draft, int code, struct tb_shape shape, struct tb_type **made)
+int tb_draft_close(struct tb_draft *draft, int code, struct tb_layout_shape shape, struct tb_type **made)
 {
     struct tb_derived *derived = draft->derived;
     struct tb_type *type = &derived->type;

@@ -33,7 +33,7 @@ int tb_draft_open(struct tb_draft *draft, enum tb_combiner combiner, bool large,
                   uint64_t addresses, uint64_t types);
 void tb_draft_abandon(struct tb_draft *draft);
 /* TB_OK: `type` has one user. Otherwise abandons it and passes `code` on. */
-int tb_draft_close(struct tb_draft *draft, int code, struct tb_shape shape, struct tb_type **type);
+int tb_draft_close(struct tb_draft *draft, int code, struct tb_layout_shape shape, struct tb_type **type);
 
 void tb_draft_integer(struct tb_draft *draft, int64_t value);
 void tb_draft_count(struct tb_draft *draft, int64_t value);

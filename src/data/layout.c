@@ -49,11 +49,11 @@ void tb_layouts_free(struct tb_layout *nodes)
     }
 }
 
-int tb_shape_loop(struct tb_maker *maker, struct tb_shape *shape, uint64_t count, int64_t stride)
+int tb_shape_loop(struct tb_maker *maker, struct tb_layout_shape *shape, uint64_t count, int64_t stride)
 {
     const struct tb_layout *child = shape->layout;
     if (count == 0 || shape->size == 0) {
-        *shape = (struct tb_shape){0};
+        *shape = (struct tb_layout_shape){0};
         return TB_OK;
     }
     if (count == 1)
@@ -190,13 +190,13 @@ static void list_turns(struct runs *runs, const struct tb_layout *layout, uint64
 }
 
 /* A list of runs, lengths and displacements in bytes; it needs none of the nodes made before. */
-static int shape_runs(struct tb_maker *maker, struct tb_shape *shape, const int64_t *displacements,
+static int shape_runs(struct tb_maker *maker, struct tb_layout_shape *shape, const int64_t *displacements,
                       const int64_t *lengths, uint64_t count)
 {
     struct tb_layout *before = maker->nodes;
     maker->nodes = NULL;
     struct tb_numbers wide = {lengths, true};
-    *shape = (struct tb_shape){.size = 1};
+    *shape = (struct tb_layout_shape){.size = 1};
     int code =
         tb_shape_list(maker, shape, 1, &(struct tb_blocks){count, &wide, 0, {.base = displacements, .wide = true}, 1});
     tb_layouts_free(before);
@@ -212,8 +212,8 @@ static uint64_t short_piece(const struct survey *s, uint64_t unit)
     return s->equal || s->count <= TB_LAYOUT_RUNS_LISTED || piece > LONGEST_PIECE || longer ? 0 : piece;
 }
 
-static int make_pieces(struct tb_maker *maker, struct tb_shape *shape, int64_t extent, const struct tb_blocks *blocks,
-                       const struct survey *s, uint64_t piece)
+static int make_pieces(struct tb_maker *maker, struct tb_layout_shape *shape, int64_t extent,
+                       const struct tb_blocks *blocks, const struct survey *s, uint64_t piece)
 {
     struct tb_layout node = {.form = TB_LAYOUT_LIST,
                              .depth = 1,
@@ -237,8 +237,8 @@ static int make_pieces(struct tb_maker *maker, struct tb_shape *shape, int64_t e
     return TB_OK;
 }
 
-static int make_list(struct tb_maker *maker, struct tb_shape *shape, int64_t extent, const struct tb_blocks *blocks,
-                     const struct survey *s, bool plain)
+static int make_list(struct tb_maker *maker, struct tb_layout_shape *shape, int64_t extent,
+                     const struct tb_blocks *blocks, const struct survey *s, bool plain)
 {
     struct tb_layout node = {.form = TB_LAYOUT_LIST,
                              .depth = depth_of(shape->layout) + 1,
@@ -274,11 +274,11 @@ static int make_list(struct tb_maker *maker, struct tb_shape *shape, int64_t ext
     return TB_OK;
 }
 
-int tb_shape_list(struct tb_maker *maker, struct tb_shape *shape, int64_t extent, const struct tb_blocks *blocks)
+int tb_shape_list(struct tb_maker *maker, struct tb_layout_shape *shape, int64_t extent, const struct tb_blocks *blocks)
 {
     struct survey s = survey_blocks(blocks, extent);
     if (s.count == 0 || shape->size == 0) {
-        *shape = (struct tb_shape){0};
+        *shape = (struct tb_layout_shape){0};
         return TB_OK;
     }
     if (s.equal && s.spaced) {
@@ -302,13 +302,13 @@ int tb_shape_list(struct tb_maker *maker, struct tb_shape *shape, int64_t extent
 }
 
 /* Leaves out what is empty and makes neighbouring runs one. */
-static uint64_t merge_parts(struct tb_shape *parts, uint64_t count)
+static uint64_t merge_parts(struct tb_layout_shape *parts, uint64_t count)
 {
     uint64_t kept = 0;
     for (uint64_t i = 0; i < count; i++) {
         if (parts[i].size == 0)
             continue;
-        struct tb_shape *before = kept > 0 ? &parts[kept - 1] : NULL;
+        struct tb_layout_shape *before = kept > 0 ? &parts[kept - 1] : NULL;
         if (before != NULL && before->layout == NULL && parts[i].layout == NULL &&
             (uint64_t)before->offset + before->size == (uint64_t)parts[i].offset)
             before->size += parts[i].size;
@@ -318,7 +318,8 @@ static uint64_t merge_parts(struct tb_shape *parts, uint64_t count)
     return kept;
 }
 
-static int make_parts(struct tb_maker *maker, struct tb_shape *shape, const struct tb_shape *parts, uint64_t count)
+static int make_parts(struct tb_maker *maker, struct tb_layout_shape *shape, const struct tb_layout_shape *parts,
+                      uint64_t count)
 {
     struct tb_layout node = {.form = TB_LAYOUT_PARTS, .count = count};
     for (uint64_t i = 0; i < count; i++) {
@@ -345,12 +346,13 @@ static int make_parts(struct tb_maker *maker, struct tb_shape *shape, const stru
     made->children = children;
     made->displacements = displacements;
     made->starts = starts;
-    *shape = (struct tb_shape){.layout = made, .size = start};
+    *shape = (struct tb_layout_shape){.layout = made, .size = start};
     return TB_OK;
 }
 
 /* Parts that are all runs, or all the same: a list. */
-static int list_parts(struct tb_maker *maker, struct tb_shape *shape, const struct tb_shape *parts, uint64_t count)
+static int list_parts(struct tb_maker *maker, struct tb_layout_shape *shape, const struct tb_layout_shape *parts,
+                      uint64_t count)
 {
     int64_t *displacements = calloc(count, 2 * sizeof(int64_t));
     if (displacements == NULL)
@@ -364,18 +366,18 @@ static int list_parts(struct tb_maker *maker, struct tb_shape *shape, const stru
     if (parts[0].layout == NULL) {
         code = shape_runs(maker, shape, displacements, lengths, count);
     } else {
-        *shape = (struct tb_shape){.layout = parts[0].layout, .size = parts[0].size};
+        *shape = (struct tb_layout_shape){.layout = parts[0].layout, .size = parts[0].size};
         code = tb_shape_list(maker, shape, 0, &(struct tb_blocks){count, NULL, 1, {displacements, true}, 1});
     }
     free(displacements);
     return code;
 }
 
-int tb_shape_parts(struct tb_maker *maker, struct tb_shape *shape, struct tb_shape *parts, uint64_t count)
+int tb_shape_parts(struct tb_maker *maker, struct tb_layout_shape *shape, struct tb_layout_shape *parts, uint64_t count)
 {
     count = merge_parts(parts, count);
     if (count <= 1) {
-        *shape = count == 1 ? parts[0] : (struct tb_shape){0};
+        *shape = count == 1 ? parts[0] : (struct tb_layout_shape){0};
         return TB_OK;
     }
     uint64_t runs = 0;

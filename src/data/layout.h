@@ -34,7 +34,7 @@ struct tb_layout {
 };
 
 /* A layout that stands somewhere: what makers work on. */
-struct tb_shape {
+struct tb_layout_shape {
     const struct tb_layout *layout;
     int64_t offset;
     uint64_t size;
@@ -64,27 +64,30 @@ static inline int64_t tb_blocks_displacement(const struct tb_blocks *blocks, uin
     return tb_numbers_at(blocks->displacements, i) * blocks->unit;
 }
 
-static inline struct tb_shape tb_shape_of(const struct tb_type *type)
+static inline struct tb_layout_shape tb_shape_of(const struct tb_type *type)
 {
-    return (struct tb_shape){.layout = type->layout, .offset = type->size > 0 ? type->origin : 0, .size = type->size};
+    return (struct tb_layout_shape){
+        .layout = type->layout, .offset = type->size > 0 ? type->origin : 0, .size = type->size};
 }
 
 /* Each makes the shape anew from what it was; TB_ERR_MEMORY or TB_ERR_LIMIT with the story. The callers have made sure
  * that all places lie within 64 bits. */
-int tb_shape_loop(struct tb_maker *maker, struct tb_shape *shape, uint64_t count, int64_t stride);
-int tb_shape_list(struct tb_maker *maker, struct tb_shape *shape, int64_t extent, const struct tb_blocks *blocks);
+int tb_shape_loop(struct tb_maker *maker, struct tb_layout_shape *shape, uint64_t count, int64_t stride);
+int tb_shape_list(struct tb_maker *maker, struct tb_layout_shape *shape, int64_t extent,
+                  const struct tb_blocks *blocks);
 /* `parts` is `count` shapes, which are changed; their offsets are their places. */
-int tb_shape_parts(struct tb_maker *maker, struct tb_shape *shape, struct tb_shape *parts, uint64_t count);
+int tb_shape_parts(struct tb_maker *maker, struct tb_layout_shape *shape, struct tb_layout_shape *parts,
+                   uint64_t count);
 
 void tb_layouts_free(struct tb_layout *nodes);
 
 /* The byte `at` of the packed data of a layout (NULL: a run of `size` bytes): where it lies, seen from the layout's
  * place, and how many bytes lie side by side from there on. */
-struct tb_place {
+struct tb_layout_place {
     int64_t displacement;
     uint64_t run;
 };
-struct tb_place tb_layout_find(const struct tb_layout *layout, uint64_t size, uint64_t at);
+struct tb_layout_place tb_layout_find(const struct tb_layout *layout, uint64_t size, uint64_t at);
 
 /* Copies n bytes from byte `from` of the packed data on, of endless turns of a layout, between memory and `packed`. */
 void tb_layout_copy(const struct tb_layout *layout, uint64_t size, int64_t stride, char *memory, char *packed,

@@ -22,7 +22,7 @@ static inline uint64_t turn_of(uint64_t at, uint64_t piece)
     return at < piece ? 0 : at / piece;
 }
 
-struct tb_place tb_layout_find(const struct tb_layout *l, uint64_t size, uint64_t at)
+struct tb_layout_place tb_layout_find(const struct tb_layout *l, uint64_t size, uint64_t at)
 {
     int64_t displacement = 0;
     uint64_t turn;
@@ -52,7 +52,7 @@ struct tb_place tb_layout_find(const struct tb_layout *l, uint64_t size, uint64_
             l = l->child;
         }
     }
-    return (struct tb_place){.displacement = displacement + (int64_t)at, .run = size - at};
+    return (struct tb_layout_place){.displacement = displacement + (int64_t)at, .run = size - at};
 }
 
 static void copy_whole(const struct tb_layout *l, char *memory, char *packed, bool gather);

@@ -1,9 +1,9 @@
 /* What a program's symbols stand for in one run: where pieces lie, and the memory of WORK. */
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #include <stdlib.h>
 
-#define WORK_KEPT_LIMIT (4u << 20) /* bytes that a lane keeps for its next program */
+#define WORK_KEPT_LIMIT (4u << 20) /* bytes that a engine keeps for its next program */
 #define WORK_ALIGNMENT  16
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */

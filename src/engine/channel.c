@@ -1,4 +1,4 @@
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ struct tb_context *tb_context_get(struct tb_engine *e, uint64_t id)
     return c;
 }
 
-/* Its channel is gone, or, when `answer` is false, the whole lane. */
+/* Its channel is gone, or, when `answer` is false, the whole engine. */
 static void context_free(struct tb_engine *e, struct tb_context *c, bool answer)
 {
     struct tb_arrival *a;
@@ -183,7 +183,7 @@ int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *co
         .engine = engine, .size = config->size, .rank = config->rank, .users = 1, .owner = config->owner};
     tb_list_init(&c->composites);
     tb_list_init(&c->on_boards);
-    tb_lane_lock(engine);
+    tb_engine_lock(engine);
     int error = channel_copy(c, config->procs);
     if (error == TB_OK)
         error = channel_enter(c, config->context, config->local ? TB_PLANE_LOCAL_POINT : TB_PLANE_POINT,
@@ -194,7 +194,7 @@ int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *co
         *channel = c;
     else
         channel_free(c);
-    tb_lane_unlock(engine);
+    tb_engine_unlock(engine);
     return error;
 }
 
@@ -206,7 +206,7 @@ bool tb_channel_common(const struct tb_channel *channel)
 struct tb_channel *tb_channel_control(struct tb_channel *channel)
 {
     struct tb_engine *e = channel->engine;
-    tb_lane_lock(e);
+    tb_engine_lock(e);
     struct tb_channel *c = channel->control != NULL ? NULL : calloc(1, sizeof *c);
     if (c != NULL) {
         *c = (struct tb_channel){
@@ -219,7 +219,7 @@ struct tb_channel *tb_channel_control(struct tb_channel *channel)
             channel_free(c);
     }
     c = channel->control;
-    tb_lane_unlock(e);
+    tb_engine_unlock(e);
     return c;
 }
 
@@ -232,7 +232,7 @@ void tb_channel_drop(struct tb_channel *channel)
     if (channel->control != NULL)
         tb_channel_drop(channel->control);
     if (id == tb_context_plane(id, TB_PLANE_POINT))
-        tb_gone_add(e, id);
+        tb_freed_contexts_add(e, id);
     context_free(e, channel->point, true);
     if (channel->collective != NULL)
         context_free(e, channel->collective, true);
@@ -242,9 +242,9 @@ void tb_channel_drop(struct tb_channel *channel)
 void tb_channel_close(struct tb_channel *channel)
 {
     struct tb_engine *e = channel->engine;
-    tb_lane_lock(e);
+    tb_engine_lock(e);
     tb_channel_drop(channel);
-    tb_lane_unlock(e);
+    tb_engine_unlock(e);
 }
 
 uint32_t tb_channel_size(const struct tb_channel *channel)

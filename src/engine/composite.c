@@ -129,7 +129,7 @@ static const char *operand_of(const struct operands *o, uint32_t rank)
         return s->operand + (uint64_t)o->fragment * s->fragment + o->at;
     const struct tb_board_cell *cell = tb_board_cell_of(s->board, rank, s->number);
     if (is_long(s))
-        return tb_board_slot_of(s->board, rank, cell->slot + o->fragment) + s->lane + o->at;
+        return tb_board_slot_of(s->board, rank, cell->slot + o->fragment) + s->slot_offset + o->at;
     bool block = tb_state_exchanges(s);
     return cell->data + (block ? tb_block_words(cell)[s->board->rank] & UINT16_MAX : 0) + o->at;
 }
@@ -629,7 +629,7 @@ static void state_hear(struct tb_composite_state *s, const struct tb_message *m)
 static bool state_spin(struct tb_composite_state *s)
 {
     int n = 0;
-    if (!tb_lane_spins(s->channel->engine))
+    if (!tb_engine_spins(s->channel->engine))
         return false;
     for (uint32_t i = 0; i < LOOKS_IDLE; i++)
         if (state_advance(s, &n)) {
@@ -650,7 +650,7 @@ bool tb_composite_start(struct tb_composite_state *s, struct tb_channel *channel
     s->foreign = s->heard_long = false;
     s->error = TB_OK;
     s->direct = s->alone = false;
-    s->fragment = s->lane = 0;
+    s->fragment = s->slot_offset = 0;
     tb_list_init(&s->in_line);
     for (int i = 0; i < TB_BOARD_COUNTERS; i++)
         s->counts[i] = 0;

@@ -1,9 +1,9 @@
 /* What the drivers of composite steps share: composite.c has the state machine, and steps with data for all; exchange.c
- * those with blocks. Everything here is called with the lane locked. */
+ * those with blocks. Everything here is called with the engine locked. */
 #ifndef TB_ENGINE_COMPOSITE_H
 #define TB_ENGINE_COMPOSITE_H
 
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #define TB_FRAGMENTS_TURN 16u /* dealt with before others get their turn */
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #define RANKS     8
 #define ROOM      (600u << 10)

@@ -1,5 +1,5 @@
-/* The lane as a whole: opening and closing, the transports below it and what they call up. */
-#include "engine/lane.h"
+/* The engine as a whole: opening and closing, the transports below it and what they call up. */
+#include "engine/engine_state.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -124,7 +124,7 @@ static int network_open(struct tb_engine *e, const struct tb_transport_table *ta
     return TB_OK;
 }
 
-int tb_lane_remote(struct tb_engine *e)
+int tb_engine_open_remote(struct tb_engine *e)
 {
     if (e->remote != NULL)
         return TB_OK;
@@ -133,7 +133,7 @@ int tb_lane_remote(struct tb_engine *e)
     return network_open(e, e->config.remote_table != NULL ? e->config.remote_table : &tb_transport_tcp, &e->remote);
 }
 
-int tb_lane_relay(struct tb_engine *e)
+int tb_engine_open_relay(struct tb_engine *e)
 {
     if (e->relay != NULL)
         return TB_OK;
@@ -156,9 +156,9 @@ int tb_control_poll(struct tb_engine *e)
 
 int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor)
 {
-    tb_lane_lock(engine);
+    tb_engine_lock(engine);
     bool relay = (proc.index & TB_PROC_AGENT) != 0;
-    int error = relay ? tb_lane_relay(engine) : tb_lane_remote(engine);
+    int error = relay ? tb_engine_open_relay(engine) : tb_engine_open_remote(engine);
     if (error != TB_OK)
         close(descriptor);
     else if (relay)
@@ -167,13 +167,13 @@ int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_strea
         error = tb_tcp_adopt(tb_link_innermost(engine->remote), proc, stream, descriptor);
     engine->remote_countdown = 0;
     engine->stirred = true;
-    tb_lane_unlock(engine);
+    tb_engine_unlock(engine);
     return error;
 }
 
 void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int error)
 {
-    tb_lane_lock(engine);
+    tb_engine_lock(engine);
     bool relay = (proc.index & TB_PROC_AGENT) != 0;
     if (relay && engine->relay != NULL)
         tb_relay_refused(tb_link_innermost(engine->relay), proc, stream, error);
@@ -181,28 +181,28 @@ void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_st
         tb_tcp_refused(tb_link_innermost(engine->remote), proc, stream, error);
     engine->remote_countdown = 0;
     engine->stirred = true;
-    tb_lane_unlock(engine);
+    tb_engine_unlock(engine);
 }
 
-void tb_engine_ways(struct tb_engine *engine)
+void tb_engine_routes(struct tb_engine *engine)
 {
-    tb_lane_lock(engine);
+    tb_engine_lock(engine);
     if (engine->relay != NULL)
         tb_relay_changed(tb_link_innermost(engine->relay));
     engine->remote_countdown = 0;
     engine->stirred = true;
-    tb_lane_unlock(engine);
+    tb_engine_unlock(engine);
 }
 
 void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc, int error)
 {
-    tb_lane_lock(engine);
+    tb_engine_lock(engine);
     bool known = proc.job == engine->config.transport.self.job && proc.index < engine->config.processes &&
                  proc.index != engine->config.transport.self.index;
     struct tb_peer *p = known ? tb_peer_of(engine, proc.index) : NULL;
     if (p != NULL)
         tb_peer_break(p, error);
-    tb_lane_unlock(engine);
+    tb_engine_unlock(engine);
 }
 
 /* The transports are given the engine's calls, and keep the configuration. */
@@ -261,7 +261,7 @@ static int engine_prepare(struct tb_engine *e)
     tb_list_init(&e->boards);
     tb_list_init(&e->waiters);
     tb_list_init(&e->port.transfers);
-    tb_list_init(&e->port.on_lane);
+    tb_list_init(&e->port.on_engine);
     tb_pool_open(&e->arrivals, sizeof(struct tb_arrival), 64, TB_ARRIVALS_LIMIT);
     tb_pool_open(&e->notes, sizeof(struct tb_note), 64, TB_NOTES_LIMIT);
     int error = lock_open(e);
@@ -343,7 +343,7 @@ void tb_engine_close(struct tb_engine *engine)
 
 void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters)
 {
-    tb_lane_lock(engine);
+    tb_engine_lock(engine);
     *counters = engine->counters;
     if (engine->relay != NULL) {
         struct tb_link_counters link;
@@ -352,5 +352,5 @@ void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters)
         counters->repeated = link.repeated;
         counters->reordered = link.reordered;
     }
-    tb_lane_unlock(engine);
+    tb_engine_unlock(engine);
 }

@@ -1,6 +1,6 @@
-/* engine: channels, matching, requests, protocols, progress; runs programs. An engine is a lane: state of its own with
- * its own lock, taken by every function here when the process is threaded. All of a communicator's traffic is in one
- * lane.
+/* engine: channels, matching, requests, protocols, progress; runs programs. An engine is a engine: state of its own
+ * with its own lock, taken by every function here when the process is threaded. All of a communicator's traffic is in
+ * one engine.
  *
  * Messages are matched by (context, source rank, match); a receive may leave source or match open. */
 #ifndef TB_ENGINE_ENGINE_H
@@ -17,7 +17,8 @@ struct tb_arrival; /* a message that has arrived (or been announced) and is not 
 
 #define TB_ANY_RANK UINT32_MAX
 
-/* ---- the lane ------------------------------------------------------------------------------------------------------
+/* ---- the engine
+ * ------------------------------------------------------------------------------------------------------
  */
 
 struct tb_engine_config {
@@ -31,7 +32,7 @@ struct tb_engine_config {
      * not at all: an error, and its story. NULL: all of them by tcp. */
     int (*reach)(void *context, struct tb_proc proc);
     /* Descriptor of the control connection to the agent (-1: none), and what to call when it is readable. Called from
-     * progress with the lane locked; may call tb_engine_adopt, tb_engine_refused, tb_engine_lost. */
+     * progress with the engine locked; may call tb_engine_adopt, tb_engine_refused, tb_engine_lost. */
     int control;
     int (*control_ready)(void *context);
     void *context;
@@ -70,8 +71,8 @@ void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters);
 int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor);
 void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int error);
 void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc,
-                    int error);                /* completes its requests with the error */
-void tb_engine_ways(struct tb_engine *engine); /* the gateways to other hosts have changed */
+                    int error);                  /* completes its requests with the error */
+void tb_engine_routes(struct tb_engine *engine); /* the gateways to other hosts have changed */
 
 /* ---- channels ------------------------------------------------------------------------------------------------------
  */
@@ -138,13 +139,13 @@ struct tb_request {
     uint32_t rank;         /* source or destination in the communicator, or TB_ANY_RANK */
     uint32_t slot;         /* in the table of message ids, 0: none */
     uint32_t pending;      /* frames that the transport has accepted and that have not left */
-    uint64_t order;        /* when it was posted, among the receives of the lane */
+    uint64_t order;        /* when it was posted, among the receives of the engine */
     uint64_t length;       /* of the message, which may be longer than the buffer */
     uint64_t total, moved; /* bytes to transfer; bytes that are done */
     uint64_t remote_id;    /* the other side's message id */
     uint64_t message_id;   /* ours */
     struct tb_waiter *waiter;
-    /* Optional: called once, lane locked, right after `done` was set; may post others, may free the request. Whoever
+    /* Optional: called once, engine locked, right after `done` was set; may post others, may free the request. Whoever
      * polls `done` of a request that has one, in a threaded process, must not reuse the request before it has run:
      * returning from tb_request_wait or tb_engine_progress means that it has. */
     void (*complete)(struct tb_request *request);
@@ -188,12 +189,12 @@ void tb_request_cancel(struct tb_request *request);
 void tb_request_wait(struct tb_request *request);
 /* Tells the story of a finished request's error (again), on this thread; tb_request_wait has done so. Returns it. */
 int tb_request_explain(const struct tb_request *request);
-/* Blocks until ready(context) is true; it is called with the lane locked, after each change, by any thread that waits
- * in this lane, and not again once it was true. It may probe and post, but not wait. */
+/* Blocks until ready(context) is true; it is called with the engine locked, after each change, by any thread that waits
+ * in this engine, and not again once it was true. It may probe and post, but not wait. */
 void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void *context);
 /* One round of progress. Returns what happened, 0: nothing. */
 int tb_engine_progress(struct tb_engine *engine);
-/* Wakes a thread that waits in this lane, because something outside (a generalised request) has changed. */
+/* Wakes a thread that waits in this engine, because something outside (a generalised request) has changed. */
 void tb_engine_kick(struct tb_engine *engine);
 
 /* ---- programs ------------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ int tb_exchange_open(struct tb_composite_state *s)
     }
     if (reduces && s->stripe > 0) {
         s->fragment = s->stripe;
-        s->lane = b->rank * s->stripe;
+        s->slot_offset = b->rank * s->stripe;
         s->fragments = (uint32_t)((s->bytes + s->stripe - 1) / s->stripe);
     }
     return TB_OK;

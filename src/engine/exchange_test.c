@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #define RANKS 17
 #define FIRST tb_context_make(0, 0, 1, TB_PLANE_POINT)

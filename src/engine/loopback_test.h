@@ -4,7 +4,7 @@
 #ifndef TB_ENGINE_LOOPBACK_TEST_H
 #define TB_ENGINE_LOOPBACK_TEST_H
 
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -355,7 +355,7 @@ static void loop_net_open(struct loop_net *net, bool threaded)
         if (tb_engine_open(&config, &net->engines[i]) != TB_OK ||
             tb_channel_open(net->engines[i], &channel, &net->channels[i]) != TB_OK)
             abort();
-        if (net->remote && tb_lane_remote(net->engines[i]) != TB_OK) /* as a connection from outside would */
+        if (net->remote && tb_engine_open_remote(net->engines[i]) != TB_OK) /* as a connection from outside would */
             abort();
     }
 }

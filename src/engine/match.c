@@ -1,7 +1,7 @@
 /* Matching: one hash table for exact receives and for arrivals, keyed by context, source rank and match; receives with
  * something open stand in a list of their context, and every arrival stands in one too. The order among equal keys is
  * the order in the bucket; between exact and open receives the number of posting decides. */
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #include <stdlib.h>
 

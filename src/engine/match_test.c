@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 #include "engine/loopback_test.h"
 
 #define RANKS      4
@@ -226,17 +226,17 @@ static void gone_ranges_melt(void **state)
     tb_random_seed(&random, 5);
     for (int i = 0; i < 1000; i++) {
         uint32_t n = (uint32_t)tb_random_below(&random, 300);
-        tb_gone_add(&e, tb_context_make(0, 9, n, TB_PLANE_POINT));
+        tb_freed_contexts_add(&e, tb_context_make(0, 9, n, TB_PLANE_POINT));
         model[n] = true;
         for (uint32_t k = 0; k < 300; k++)
-            assert_int_equal(tb_gone_contains(&e, tb_context_make(0, 9, k, TB_PLANE_COLLECTIVE)), model[k]);
-        for (uint32_t k = 1; k < e.gone_used; k++)
+            assert_int_equal(tb_freed_contexts_contains(&e, tb_context_make(0, 9, k, TB_PLANE_COLLECTIVE)), model[k]);
+        for (uint32_t k = 1; k < e.freed_used; k++)
             assert_true(e.gone[k - 1].high + 1 < e.gone[k].low);
     }
     for (uint32_t n = 0; n < 300; n++)
-        tb_gone_add(&e, tb_context_make(0, 9, n, TB_PLANE_POINT));
-    assert_int_equal(e.gone_used, 1);
-    assert_false(tb_gone_contains(&e, tb_context_make(0, 8, 5, TB_PLANE_POINT)));
+        tb_freed_contexts_add(&e, tb_context_make(0, 9, n, TB_PLANE_POINT));
+    assert_int_equal(e.freed_used, 1);
+    assert_false(tb_freed_contexts_contains(&e, tb_context_make(0, 8, 5, TB_PLANE_POINT)));
     free(e.gone);
 }
 
@@ -244,17 +244,17 @@ static void gone_ranges_melt(void **state)
 static void gone_ranges_are_bounded(void **state)
 {
     struct tb_engine e = {.threaded = false};
-    tb_gone_add(&e, tb_context_make(0, 3, 7, TB_PLANE_POINT));
-    for (uint32_t n = 1; n < 5 * TB_GONE_LIMIT; n++)
-        tb_gone_add(&e, tb_context_make(0, 9, 2 * n, TB_PLANE_POINT));
-    assert_int_equal(e.gone_used, TB_GONE_LIMIT);
-    for (uint32_t n = 1; n < 5 * TB_GONE_LIMIT; n++)
-        assert_true(tb_gone_contains(&e, tb_context_make(0, 9, 2 * n, TB_PLANE_POINT)));
-    for (uint32_t n = 5 * TB_GONE_LIMIT - 1000; n < 5 * TB_GONE_LIMIT; n++)
-        assert_false(tb_gone_contains(&e, tb_context_make(0, 9, 2 * n + 1, TB_PLANE_POINT)));
-    assert_true(tb_gone_contains(&e, tb_context_make(0, 3, 7, TB_PLANE_POINT)));
-    assert_false(tb_gone_contains(&e, tb_context_make(0, 3, 8, TB_PLANE_POINT)));
-    for (uint32_t k = 1; k < e.gone_used; k++)
+    tb_freed_contexts_add(&e, tb_context_make(0, 3, 7, TB_PLANE_POINT));
+    for (uint32_t n = 1; n < 5 * TB_FREED_CONTEXTS_LIMIT; n++)
+        tb_freed_contexts_add(&e, tb_context_make(0, 9, 2 * n, TB_PLANE_POINT));
+    assert_int_equal(e.freed_used, TB_FREED_CONTEXTS_LIMIT);
+    for (uint32_t n = 1; n < 5 * TB_FREED_CONTEXTS_LIMIT; n++)
+        assert_true(tb_freed_contexts_contains(&e, tb_context_make(0, 9, 2 * n, TB_PLANE_POINT)));
+    for (uint32_t n = 5 * TB_FREED_CONTEXTS_LIMIT - 1000; n < 5 * TB_FREED_CONTEXTS_LIMIT; n++)
+        assert_false(tb_freed_contexts_contains(&e, tb_context_make(0, 9, 2 * n + 1, TB_PLANE_POINT)));
+    assert_true(tb_freed_contexts_contains(&e, tb_context_make(0, 3, 7, TB_PLANE_POINT)));
+    assert_false(tb_freed_contexts_contains(&e, tb_context_make(0, 3, 8, TB_PLANE_POINT)));
+    for (uint32_t k = 1; k < e.freed_used; k++)
         assert_true(e.gone[k - 1].high < e.gone[k].low);
     free(e.gone);
 }

@@ -1,6 +1,6 @@
 /* Ranks that call different collectives on a communicator are told so instead of waiting for each other: every message
  * of a collective carries its number and operation. */
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #define LOOK_LIMIT 256 /* arrivals that are looked at; a mismatch behind them is found when something else arrives */
 

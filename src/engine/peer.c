@@ -1,4 +1,4 @@
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     tb_list_init(&p->on_waiting);
     tb_list_init(&p->on_dying);
     tb_list_init(&p->own_port.transfers);
-    tb_list_init(&p->own_port.on_lane);
+    tb_list_init(&p->own_port.on_engine);
     p->port = p->local ? &p->own_port : &e->port;
     e->peers[index] = p;
     return p;
@@ -55,7 +55,7 @@ static int peer_transport(const struct tb_peer *p, struct tb_transport **transpo
     int reach = e->config.reach != NULL ? e->config.reach(e->config.context, p->proc) : TB_REACH_DIRECT;
     if (reach < 0)
         return reach;
-    int error = reach == TB_REACH_RELAYED ? tb_lane_relay(e) : tb_lane_remote(e);
+    int error = reach == TB_REACH_RELAYED ? tb_engine_open_relay(e) : tb_engine_open_remote(e);
     *transport = reach == TB_REACH_RELAYED ? e->relay : e->remote;
     return error;
 }

@@ -19,15 +19,15 @@ struct stage {
 
 static struct stage stage;
 
-enum way { SMOOTH, ROUGH, REMOTE }; /* rough: a transport that takes things reluctantly; remote: to other hosts */
+enum route { SMOOTH, ROUGH, REMOTE }; /* rough: a transport that takes things reluctantly; remote: to other hosts */
 
-static void stage_open(struct stage *s, uint32_t ranks, enum way way)
+static void stage_open(struct stage *s, uint32_t ranks, enum route route)
 {
     memset(s, 0, sizeof *s);
     loop_net_init(&s->net, ranks);
-    s->net.again = way != SMOOTH ? 30 : 0;
-    s->net.pending = way != SMOOTH ? 30 : 0;
-    s->net.remote = way == REMOTE;
+    s->net.again = route != SMOOTH ? 30 : 0;
+    s->net.pending = route != SMOOTH ? 30 : 0;
+    s->net.remote = route == REMOTE;
     loop_net_open(&s->net, false);
 }
 
@@ -268,12 +268,12 @@ static void unknown_steps_are_refused(void **state)
 }
 
 /* Several collectives of one channel on their way at once do not get into each other's way. */
-static void at_once(enum way way)
+static void at_once(enum route route)
 {
     enum { AT_ONCE = 40 };
     static struct tb_request requests[3][AT_ONCE];
     static uint32_t values[3][AT_ONCE];
-    stage_open(&stage, 3, way);
+    stage_open(&stage, 3, route);
     chain_make(&stage, 1, 0);
     for (uint32_t rank = 0; rank < 3; rank++)
         for (uint32_t i = 0; i < AT_ONCE; i++) {

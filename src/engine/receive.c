@@ -1,5 +1,5 @@
 /* The receiver's half of the protocols; see enum tb_kind. */
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -213,7 +213,7 @@ static struct tb_context *context_for(struct tb_peer *p, struct tb_context *c, c
 {
     if (c != NULL)
         return c;
-    if (tb_gone_contains(p->engine, m->context)) {
+    if (tb_freed_contexts_contains(p->engine, m->context)) {
         message_drop(p, m);
         return NULL;
     }
@@ -362,9 +362,9 @@ void tb_receive_post(struct tb_channel *channel, struct tb_request *request, con
 {
     struct tb_part part = {buffer, 0, tb_buffer_bytes(buffer)};
     struct tb_engine *e = channel->engine;
-    tb_lane_lock(e);
+    tb_engine_lock(e);
     tb_receive_start(channel->point, request, &part, from, match, mask);
-    tb_lane_unlock(e);
+    tb_engine_unlock(e);
 }
 
 void tb_receive_arrival(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
@@ -372,13 +372,13 @@ void tb_receive_arrival(struct tb_channel *channel, struct tb_request *request, 
 {
     struct tb_part part = {buffer, 0, tb_buffer_bytes(buffer)};
     struct tb_engine *e = channel->engine;
-    tb_lane_lock(e);
+    tb_engine_lock(e);
     receive_fill(channel->point, request, &part);
     request->rank = arrival->message.source_rank;
     request->match = arrival->message.match;
     request->mask = UINT64_MAX;
     arrival_consume(arrival, request);
-    tb_lane_unlock(e);
+    tb_engine_unlock(e);
 }
 
 /* ---- probing ----------------------------------------------------------------------------------------------------- */
@@ -409,13 +409,13 @@ int tb_probe(struct tb_channel *channel, uint32_t from, uint64_t match, uint64_t
              struct tb_arrival **arrival)
 {
     struct tb_engine *e = channel->engine;
-    tb_lane_lock(e);
+    tb_engine_lock(e);
     int rc = probe_look(channel, from, match, mask, status, arrival);
     if (rc == TB_AGAIN) {
         tb_engine_progress(e);
         rc = probe_look(channel, from, match, mask, status, arrival);
     }
-    tb_lane_unlock(e);
+    tb_engine_unlock(e);
     return rc;
 }
 
@@ -442,9 +442,9 @@ int tb_probe_wait(struct tb_channel *channel, uint32_t from, uint64_t match, uin
     tb_engine_wait(channel->engine, probe_ready, &p);
     if (p.rc < 0) {
         /* The story was told on the thread that polled, which may be another. The peer's error stays. */
-        tb_lane_lock(channel->engine);
+        tb_engine_lock(channel->engine);
         bool ready = probe_ready(&p);
-        tb_lane_unlock(channel->engine);
+        tb_engine_unlock(channel->engine);
         TB_ASSERT(ready);
     }
     return p.rc;

@@ -1,4 +1,4 @@
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,13 +135,13 @@ void tb_story_keep(const struct tb_request *r, int error)
 static int story_tell(const struct tb_request *r)
 {
     int error = r->status.error;
-    tb_lane_lock(r->engine);
+    tb_engine_lock(r->engine);
     const struct tb_story *story = story_find(r->engine, r);
     if (story != NULL && story->error == error && story->text != NULL)
         tb_error(error, "%s", story->text);
     else
         tb_error(error, "a collective has failed (%s), and many others since", tb_error_name(error));
-    tb_lane_unlock(r->engine);
+    tb_engine_unlock(r->engine);
     return error;
 }
 
@@ -239,7 +239,7 @@ void tb_request_cancel(struct tb_request *request)
     struct tb_engine *e = request->engine;
     if (e == NULL)
         return;
-    tb_lane_lock(e);
+    tb_engine_lock(e);
     tb_request_cancel_locked(request);
-    tb_lane_unlock(e);
+    tb_engine_unlock(e);
 }

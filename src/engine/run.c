@@ -4,7 +4,7 @@
  *
  * When ranks do not agree about sizes, a run is spoiled: it goes on to its end, so that nobody waits for it in vain,
  * but sends empty messages where data is expected, and so tells those who depend on it. Any other error ends it. */
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #include <stdalign.h>
 #include <stdlib.h>
@@ -546,10 +546,10 @@ static void binding_number(struct tb_channel *channel, struct tb_binding *bindin
 
 void tb_binding_number(struct tb_channel *channel, struct tb_binding *binding)
 {
-    tb_lane_lock(channel->engine);
+    tb_engine_lock(channel->engine);
     binding_number(channel, binding);
     binding->numbered = true;
-    tb_lane_unlock(channel->engine);
+    tb_engine_unlock(channel->engine);
 }
 
 /* Makes a run in the given memory and starts it. The request is begun and will be finished. */
@@ -638,9 +638,9 @@ void tb_program_post(struct tb_channel *channel, struct tb_request *request, con
                      const struct tb_binding *binding)
 {
     struct tb_engine *e = channel->engine;
-    tb_lane_lock(e);
+    tb_engine_lock(e);
     program_post(channel, request, program, binding);
-    tb_lane_unlock(e);
+    tb_engine_unlock(e);
 }
 
 /* In memory of the caller's: no allocation. */
@@ -654,10 +654,10 @@ static int run_small(struct tb_channel *channel, const struct tb_program *progra
     small.run.items = small.items;
     small.run.small = small.work;
     request.complete = NULL;
-    tb_lane_lock(e);
+    tb_engine_lock(e);
     request_open(channel, &request);
     run_start(&small.run, channel, &request, program, binding);
-    tb_lane_unlock(e);
+    tb_engine_unlock(e);
     tb_request_wait(&request);
     return request.status.error;
 }
@@ -682,7 +682,7 @@ static int run_alone(struct tb_channel *channel, const struct tb_program *progra
 {
     struct tb_engine *e = channel->engine;
     struct alone a;
-    tb_lane_lock(e);
+    tb_engine_lock(e);
     composite_set(&a.composite, program, &program->steps[0], binding,
                   binding->numbered ? binding->numbers[0] : tb_channel_next_collective(channel));
     a.composite.complete = alone_complete;
@@ -691,7 +691,7 @@ static int run_alone(struct tb_channel *channel, const struct tb_program *progra
         a.request.complete = NULL;
         request_open(channel, &a.request);
     }
-    tb_lane_unlock(e);
+    tb_engine_unlock(e);
     if (done)
         return a.composite.error;
     tb_request_wait(&a.request);

@@ -1,6 +1,6 @@
 /* The sender's half of the protocols; see enum tb_kind. Short messages go at once while there is credit; for all others
  * the receiver is asked first. */
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 static inline uint64_t token_of(const struct tb_request *r)
 {
@@ -93,9 +93,9 @@ int tb_send_now(struct tb_channel *channel, const struct tb_buffer *buffer, uint
                 enum tb_mode mode)
 {
     struct tb_part part = {buffer, 0, tb_buffer_bytes(buffer)};
-    tb_lane_lock(channel->engine);
+    tb_engine_lock(channel->engine);
     int rc = tb_send_try(channel->point, &part, to, match, mode);
-    tb_lane_unlock(channel->engine);
+    tb_engine_unlock(channel->engine);
     return rc < 0 ? TB_AGAIN : rc;
 }
 
@@ -245,9 +245,9 @@ void tb_send_post(struct tb_channel *channel, struct tb_request *request, const 
 {
     struct tb_part part = {buffer, 0, tb_buffer_bytes(buffer)};
     struct tb_engine *e = channel->engine;
-    tb_lane_lock(e);
+    tb_engine_lock(e);
     tb_send_start(channel->point, request, &part, to, match, mode);
-    tb_lane_unlock(e);
+    tb_engine_unlock(e);
 }
 
 /* ---- what the receiver says -------------------------------------------------------------------------------------- */
@@ -315,7 +315,7 @@ static int port_pump(struct tb_port *port)
         }
     }
     if (tb_list_empty(&port->transfers))
-        tb_list_remove(&port->on_lane);
+        tb_list_remove(&port->on_engine);
     return moved;
 }
 
@@ -324,7 +324,7 @@ int tb_ports_pump(struct tb_engine *e)
     int moved = 0;
     for (struct tb_list *at = e->ports.next, *next; at != &e->ports; at = next) {
         next = at->next;
-        moved += port_pump(TB_CONTAINER(at, struct tb_port, on_lane));
+        moved += port_pump(TB_CONTAINER(at, struct tb_port, on_engine));
     }
     return moved;
 }
@@ -343,8 +343,8 @@ void tb_send_cleared(struct tb_peer *p, const struct tb_message *m)
     r->phase = TB_PHASE_BULK;
     bool first = tb_list_empty(&p->port->transfers);
     tb_list_append(&p->port->transfers, &r->queue);
-    if (tb_list_empty(&p->port->on_lane))
-        tb_list_append(&p->engine->ports, &p->port->on_lane);
+    if (tb_list_empty(&p->port->on_engine))
+        tb_list_append(&p->engine->ports, &p->port->on_engine);
     p->engine->stirred = true;
     if (first)
         port_pump(p->port);

@@ -1,6 +1,6 @@
 /* Progress and waiting: spin, then yield, then sleep. In a threaded process one waiting thread at a time polls (or
  * sleeps in ppoll, with the lock released); the others wait for their own condition, and the role is handed on. */
-#include "engine/lane.h"
+#include "engine/engine_state.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -41,7 +41,7 @@ static inline void cpu_relax(void) {}
 
 /* ---- the lock ---------------------------------------------------------------------------------------------------- */
 
-void tb_lane_lock_slow(struct tb_engine *e)
+void tb_engine_lock_slow(struct tb_engine *e)
 {
     if (pthread_mutex_trylock(&e->lock) == 0)
         return;
@@ -57,7 +57,7 @@ static void kick_write(struct tb_engine *e)
     }
 }
 
-static uint64_t lane_deadline(const struct tb_engine *e)
+static uint64_t engine_deadline(const struct tb_engine *e)
 {
     const struct tb_transport *const all[] = {e->local, e->remote, e->relay};
     uint64_t first = TB_NEVER;
@@ -70,12 +70,12 @@ static uint64_t lane_deadline(const struct tb_engine *e)
 
 static void waiters_look(struct tb_engine *e);
 
-void tb_lane_unlock_slow(struct tb_engine *e)
+void tb_engine_unlock_slow(struct tb_engine *e)
 {
     /* The poller sleeps, so what this thread has changed is looked at here: messages to oneself end without it. */
     if (e->sleeping)
         waiters_look(e);
-    if (e->sleeping && (e->stirred || lane_deadline(e) < e->sleep_until)) {
+    if (e->sleeping && (e->stirred || engine_deadline(e) < e->sleep_until)) {
         e->sleep_until = 0; /* one kick is enough */
         kick_write(e);
     }
@@ -84,7 +84,7 @@ void tb_lane_unlock_slow(struct tb_engine *e)
 }
 
 /* A polling thread holds the lock most of the time: lets those who wait for it in. */
-static void lane_give_way(struct tb_engine *e)
+static void engine_give_route(struct tb_engine *e)
 {
     if (atomic_load_explicit(&e->wanting, memory_order_relaxed) == 0)
         return;
@@ -107,7 +107,7 @@ static int control_round(struct tb_engine *e, uint32_t rounds)
     return tb_control_poll(e);
 }
 
-static inline int lane_round(struct tb_engine *e, uint32_t rounds)
+static inline int engine_round(struct tb_engine *e, uint32_t rounds)
 {
     int n = 0;
     if (TB_UNLIKELY(e->inside))
@@ -141,12 +141,12 @@ static inline int lane_round(struct tb_engine *e, uint32_t rounds)
     return n;
 }
 
-int tb_lane_progress(struct tb_engine *e)
+int tb_engine_poll_once(struct tb_engine *e)
 {
-    return lane_round(e, 1);
+    return engine_round(e, 1);
 }
 
-bool tb_lane_spins(const struct tb_engine *e)
+bool tb_engine_spins(const struct tb_engine *e)
 {
     return e->spin > SPIN_CROWDED;
 }
@@ -159,7 +159,7 @@ struct patience {
 };
 
 /* No other rank of the job is on this host: waking this one costs nobody but the kernel, which has a packet in hand. */
-static bool lane_alone(const struct tb_engine *e)
+static bool engine_alone(const struct tb_engine *e)
 {
     return e->config.transport.local_count <= 1;
 }
@@ -169,9 +169,9 @@ static bool lane_alone(const struct tb_engine *e)
 static void spin_learn(struct tb_engine *e, bool crowded)
 {
     if (crowded)
-        e->spin /= lane_alone(e) ? 8 : 2;
+        e->spin /= engine_alone(e) ? 8 : 2;
     else
-        e->spin += lane_alone(e) ? e->spin / 32 + 5 : e->spin / 4 + 500;
+        e->spin += engine_alone(e) ? e->spin / 32 + 5 : e->spin / 4 + 500;
     if (e->spin > tb_param.spin)
         e->spin = tb_param.spin;
 }
@@ -187,7 +187,7 @@ static bool switches_seen(struct tb_engine *e)
 }
 
 /* Offers the core to others and learns from how long they take it. The lock is released meanwhile. */
-static uint64_t lane_yield(struct tb_engine *e, uint64_t now)
+static uint64_t engine_yield(struct tb_engine *e, uint64_t now)
 {
     e->counters.yields++;
     if (e->threaded)
@@ -211,7 +211,7 @@ static bool boards_idle(struct tb_engine *e)
     return n == 0;
 }
 
-static void lane_disarm(struct tb_engine *e)
+static void engine_disarm(struct tb_engine *e)
 {
     if (e->local != NULL)
         e->local->table->disarm(e->local);
@@ -221,7 +221,7 @@ static void lane_disarm(struct tb_engine *e)
         e->relay->table->disarm(e->relay);
 }
 
-static bool lane_arm(struct tb_engine *e)
+static bool engine_arm(struct tb_engine *e)
 {
     if (e->local != NULL && (!e->local->table->arm(e->local) || !boards_idle(e))) {
         e->local->table->disarm(e->local);
@@ -229,7 +229,7 @@ static bool lane_arm(struct tb_engine *e)
     }
     if ((e->remote == NULL || e->remote->table->arm(e->remote)) && (e->relay == NULL || e->relay->table->arm(e->relay)))
         return true;
-    lane_disarm(e);
+    engine_disarm(e);
     return false;
 }
 
@@ -259,14 +259,15 @@ static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count,
     }
 }
 
-/* Sleeps until something happens. Whatever is waited for was looked at just before, with the lane locked since then. */
-static void lane_sleep(struct tb_engine *e)
+/* Sleeps until something happens. Whatever is waited for was looked at just before, with the engine locked since then.
+ */
+static void engine_sleep(struct tb_engine *e)
 {
-    if (!lane_arm(e))
+    if (!engine_arm(e))
         return;
     if (atomic_exchange(&e->kicked, false)) {
         e->events++;
-        lane_disarm(e);
+        engine_disarm(e);
         return;
     }
     struct pollfd fds[TRANSPORTS + 2];
@@ -278,13 +279,13 @@ static void lane_sleep(struct tb_engine *e)
     for (int i = 0; i < TRANSPORTS + 2; i++)
         if (descriptors[i] >= 0)
             fds[count++] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
-    sleep_in_poll(e, fds, count, lane_deadline(e));
-    lane_disarm(e);
+    sleep_in_poll(e, fds, count, engine_deadline(e));
+    engine_disarm(e);
     e->remote_countdown = 0;
     e->control_countdown = 0;
 }
 
-/* Nothing happened in a round. The lane is locked; it is released while yielding and sleeping. */
+/* Nothing happened in a round. The engine is locked; it is released while yielding and sleeping. */
 static void patience_slow(struct tb_engine *e, struct patience *p)
 {
     uint64_t now = tb_clock_now_real();
@@ -297,13 +298,13 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
         return;
     if (p->yields == 0 && e->spin > SPIN_CROWDED && switches_seen(e))
         spin_learn(e, true);
-    bool yields = tb_lane_spins(e) || !lane_alone(e) || e->counters.sleeps % SLEEPS_PER_YIELD == 0;
+    bool yields = tb_engine_spins(e) || !engine_alone(e) || e->counters.sleeps % SLEEPS_PER_YIELD == 0;
     if (yields && (p->yields++ < YIELDS_LIMIT || now - p->since < e->spin + YIELD_TIME)) {
-        p->last = lane_yield(e, now);
+        p->last = engine_yield(e, now);
         p->polls = POLLS_PER_LOOK - 1; /* look once, then be here again */
         return;
     }
-    lane_sleep(e);
+    engine_sleep(e);
     *p = (struct patience){.polls = 0};
 }
 
@@ -343,19 +344,19 @@ static void waiter_look(struct tb_engine *e, struct tb_waiter *w)
 static void waiters_look(struct tb_engine *e)
 {
     struct tb_waiter *w;
-    TB_LIST_EACH (w, &e->waiters, struct tb_waiter, on_lane)
+    TB_LIST_EACH (w, &e->waiters, struct tb_waiter, on_engine)
         if (w->ready != NULL)
             waiter_look(e, w);
 }
 
 /* Polls until this waiter is satisfied; meanwhile everybody's work is done here. */
-static void lane_poll_until(struct tb_engine *e, struct tb_waiter *w)
+static void engine_poll_until(struct tb_engine *e, struct tb_waiter *w)
 {
     struct patience p = {.polls = 0};
     uint64_t seen = e->events;
     waiters_look(e);
     while (!w->satisfied) {
-        int n = lane_round(e, 1);
+        int n = engine_round(e, 1);
         if (atomic_load_explicit(&e->kicked, memory_order_relaxed) && atomic_exchange(&e->kicked, false))
             e->events++;
         if (seen != e->events) {
@@ -369,21 +370,21 @@ static void lane_poll_until(struct tb_engine *e, struct tb_waiter *w)
         else
             patience_idle(e, &p);
         if (e->threaded)
-            lane_give_way(e);
+            engine_give_route(e);
     }
 }
 
-static void lane_wait(struct tb_engine *e, struct tb_waiter *w)
+static void engine_wait(struct tb_engine *e, struct tb_waiter *w)
 {
     TB_ASSERT(!e->inside);
     w->seen = e->events - 1;
-    tb_list_append(&e->waiters, &w->on_lane);
+    tb_list_append(&e->waiters, &w->on_engine);
     if (e->threaded)
         pthread_cond_init(&w->wake, NULL);
     while (!w->satisfied) {
         if (e->poller == NULL) {
             e->poller = w;
-            lane_poll_until(e, w);
+            engine_poll_until(e, w);
             e->poller = NULL;
         } else {
             if (w->ready != NULL)
@@ -392,24 +393,24 @@ static void lane_wait(struct tb_engine *e, struct tb_waiter *w)
                 pthread_cond_wait(&w->wake, &e->lock);
         }
     }
-    tb_list_remove(&w->on_lane);
+    tb_list_remove(&w->on_engine);
     if (e->threaded)
         pthread_cond_destroy(&w->wake);
     if (e->poller == NULL && !tb_list_empty(&e->waiters))
-        pthread_cond_signal(&TB_CONTAINER(e->waiters.next, struct tb_waiter, on_lane)->wake);
+        pthread_cond_signal(&TB_CONTAINER(e->waiters.next, struct tb_waiter, on_engine)->wake);
 }
 
 static void wait_threaded(struct tb_request *r)
 {
     struct tb_engine *e = r->engine;
-    tb_lane_lock(e);
+    tb_engine_lock(e);
     if (!tb_request_done(r)) {
         struct tb_waiter w = {.request = r};
         r->waiter = &w;
-        lane_wait(e, &w);
+        engine_wait(e, &w);
         r->waiter = NULL;
     }
-    tb_lane_unlock(e);
+    tb_engine_unlock(e);
 }
 
 void tb_request_wait(struct tb_request *request)
@@ -421,7 +422,7 @@ void tb_request_wait(struct tb_request *request)
         struct patience p = {.polls = 0};
         TB_ASSERT(e != NULL && !e->inside);
         while (!tb_request_done(request)) {
-            if (lane_round(e, 1) > 0)
+            if (engine_round(e, 1) > 0)
                 p = (struct patience){.polls = 0};
             else if (!tb_request_done(request))
                 patience_idle(e, &p);
@@ -434,23 +435,23 @@ void tb_request_wait(struct tb_request *request)
 void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void *context)
 {
     struct tb_waiter w = {.ready = ready, .context = context};
-    tb_lane_lock(engine);
-    lane_wait(engine, &w);
-    tb_lane_unlock(engine);
+    tb_engine_lock(engine);
+    engine_wait(engine, &w);
+    tb_engine_unlock(engine);
 }
 
 int tb_engine_progress(struct tb_engine *engine)
 {
-    tb_lane_lock(engine);
-    int n = lane_round(engine, TEST_ROUNDS);
+    tb_engine_lock(engine);
+    int n = engine_round(engine, TEST_ROUNDS);
     if (n > 0) {
         engine->stirred = true; /* somebody who sleeps may have waited for it */
         engine->idle_tests = 0;
     } else if (++engine->idle_tests >= TESTS_PER_YIELD && !engine->inside) {
         engine->idle_tests = 0;
-        lane_yield(engine, tb_clock_now_real());
+        engine_yield(engine, tb_clock_now_real());
     }
-    tb_lane_unlock(engine);
+    tb_engine_unlock(engine);
     return n;
 }
 

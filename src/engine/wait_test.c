@@ -1,4 +1,4 @@
-/* Waiting: threads that share a lane, kicks, and sleeping over real shared memory. */
+/* Waiting: threads that share a engine, kicks, and sleeping over real shared memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -57,7 +57,7 @@ static void *player_run(void *argument)
     return NULL;
 }
 
-static void threads_share_a_lane(void **state)
+static void threads_share_an_engine(void **state)
 {
     static struct player players[2][THREADS];
     pthread_t threads[2][THREADS];
@@ -216,7 +216,7 @@ static void *prober_run(void *argument)
     return NULL;
 }
 
-/* A thread sleeps for a message; another one of the same lane posts a send that needs the sleeper's help. */
+/* A thread sleeps for a message; another one of the same engine posts a send that needs the sleeper's help. */
 static void a_sleeper_helps_others(void **state)
 {
     struct loop_net net;
@@ -377,9 +377,9 @@ static void neighbours_sleep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_share_a_lane),   cmocka_unit_test(a_kick_wakes),
-        cmocka_unit_test(a_kick_is_used_up),      cmocka_unit_test(conditions_are_true_once),
-        cmocka_unit_test(a_sleeper_helps_others), cmocka_unit_test(a_cancel_wakes),
+        cmocka_unit_test(threads_share_an_engine), cmocka_unit_test(a_kick_wakes),
+        cmocka_unit_test(a_kick_is_used_up),       cmocka_unit_test(conditions_are_true_once),
+        cmocka_unit_test(a_sleeper_helps_others),  cmocka_unit_test(a_cancel_wakes),
         cmocka_unit_test(neighbours_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

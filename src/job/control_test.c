@@ -98,35 +98,35 @@ static void damaged_setup_does_no_harm(void **state)
 /* ---- pipes
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void open_ends(struct tb_pipe *pipe, int *other)
+static void open_ends(struct tb_control_stream *pipe, int *other)
 {
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    tb_pipe_open(pipe, ends[0], ends[0]);
+    tb_control_stream_open(pipe, ends[0], ends[0]);
     *other = ends[1];
 }
 
 static void frames_arrive_in_pieces(void **state)
 {
-    struct tb_pipe from, to;
+    struct tb_control_stream from, to;
     int a, b[2];
-    struct tb_frame frame;
+    struct tb_control_frame frame;
     open_ends(&from, &a);
     assert_int_equal(pipe2(b, O_NONBLOCK | O_CLOEXEC), 0);
-    tb_pipe_open(&to, b[0], -1);
+    tb_control_stream_open(&to, b[0], -1);
     for (uint32_t i = 0; i < 5; i++) {
-        tb_put_u32(tb_pipe_begin(&from, TB_CONTROL_SIGNAL), i);
-        assert_int_equal(tb_pipe_end(&from), TB_OK);
+        tb_put_u32(tb_control_stream_begin(&from, TB_CONTROL_SIGNAL), i);
+        assert_int_equal(tb_control_stream_end(&from), TB_OK);
     }
-    assert_int_equal(tb_pipe_flush(&from), TB_OK);
-    assert_int_equal(tb_pipe_queued(&from), 0);
+    assert_int_equal(tb_control_stream_flush(&from), TB_OK);
+    assert_int_equal(tb_control_stream_queued(&from), 0);
     uint32_t got = 0;
     char byte;
     while (read(a, &byte, 1) == 1) {
         assert_int_equal(write(b[1], &byte, 1), 1);
-        assert_int_equal(tb_pipe_fill(&to), TB_OK);
-        assert_int_equal(tb_pipe_fill(&to), TB_AGAIN);
-        int rc = tb_pipe_next(&to, &frame);
+        assert_int_equal(tb_control_stream_fill(&to), TB_OK);
+        assert_int_equal(tb_control_stream_fill(&to), TB_AGAIN);
+        int rc = tb_control_stream_next(&to, &frame);
         if (rc == TB_AGAIN)
             continue;
         assert_int_equal(rc, TB_OK);
@@ -136,79 +136,79 @@ static void frames_arrive_in_pieces(void **state)
     }
     assert_int_equal(got, 5);
     close(b[1]);
-    assert_int_equal(tb_pipe_fill(&to), TB_ERR_CLOSED);
+    assert_int_equal(tb_control_stream_fill(&to), TB_ERR_CLOSED);
     close(a);
-    tb_pipe_close(&from);
-    tb_pipe_close(&to);
+    tb_control_stream_close(&from);
+    tb_control_stream_close(&to);
 }
 
 static void long_frames_wait_for_room(void **state)
 {
-    struct tb_pipe from, to;
+    struct tb_control_stream from, to;
     int other;
     static char bytes[3000000];
-    struct tb_frame frame;
+    struct tb_control_frame frame;
     size_t length = 0;
     memset(bytes, 'x', sizeof bytes);
     open_ends(&from, &other);
-    tb_pipe_open(&to, other, other);
-    tb_put_bytes(tb_pipe_begin(&from, TB_CONTROL_INPUT), bytes, sizeof bytes);
-    assert_int_equal(tb_pipe_end(&from), TB_OK);
-    assert_int_equal(tb_pipe_send(&from, TB_CONTROL_PING), TB_OK);
-    assert_int_equal(tb_pipe_flush(&from), TB_AGAIN);
-    while (tb_pipe_next(&to, &frame) == TB_AGAIN) {
-        tb_pipe_fill(&to);
-        tb_pipe_flush(&from);
+    tb_control_stream_open(&to, other, other);
+    tb_put_bytes(tb_control_stream_begin(&from, TB_CONTROL_INPUT), bytes, sizeof bytes);
+    assert_int_equal(tb_control_stream_end(&from), TB_OK);
+    assert_int_equal(tb_control_stream_send(&from, TB_CONTROL_PING), TB_OK);
+    assert_int_equal(tb_control_stream_flush(&from), TB_AGAIN);
+    while (tb_control_stream_next(&to, &frame) == TB_AGAIN) {
+        tb_control_stream_fill(&to);
+        tb_control_stream_flush(&from);
     }
     assert_non_null(tb_get_bytes(&frame.fields, &length));
     assert_int_equal(length, sizeof bytes);
-    while (tb_pipe_next(&to, &frame) == TB_AGAIN) {
-        tb_pipe_fill(&to);
-        tb_pipe_flush(&from);
+    while (tb_control_stream_next(&to, &frame) == TB_AGAIN) {
+        tb_control_stream_fill(&to);
+        tb_control_stream_flush(&from);
     }
     assert_int_equal(frame.kind, TB_CONTROL_PING);
-    tb_pipe_close(&from);
-    tb_pipe_close(&to);
+    tb_control_stream_close(&from);
+    tb_control_stream_close(&to);
 }
 
 static void preamble_is_found_in_noise(void **state)
 {
-    struct tb_pipe pipe;
+    struct tb_control_stream pipe;
     int other;
     char version[32];
     const char first[] = "Welcome to venus!\nNo mail.\ntombolo ag", second[] = "ent 0.1.0 wi", third[] = "re 1\nXYZ";
     open_ends(&pipe, &other);
     assert_int_equal(write(other, first, sizeof first - 1), sizeof first - 1);
-    assert_int_equal(tb_pipe_fill(&pipe), TB_OK);
-    assert_int_equal(tb_pipe_preamble(&pipe, version, sizeof version), TB_AGAIN);
+    assert_int_equal(tb_control_stream_fill(&pipe), TB_OK);
+    assert_int_equal(tb_control_stream_preamble(&pipe, version, sizeof version), TB_AGAIN);
     assert_int_equal(write(other, second, sizeof second - 1), sizeof second - 1);
-    assert_int_equal(tb_pipe_fill(&pipe), TB_OK);
-    assert_int_equal(tb_pipe_preamble(&pipe, version, sizeof version), TB_AGAIN);
+    assert_int_equal(tb_control_stream_fill(&pipe), TB_OK);
+    assert_int_equal(tb_control_stream_preamble(&pipe, version, sizeof version), TB_AGAIN);
     assert_int_equal(write(other, third, sizeof third - 1), sizeof third - 1);
-    assert_int_equal(tb_pipe_fill(&pipe), TB_OK);
-    assert_int_equal(tb_pipe_preamble(&pipe, version, sizeof version), TB_OK);
+    assert_int_equal(tb_control_stream_fill(&pipe), TB_OK);
+    assert_int_equal(tb_control_stream_preamble(&pipe, version, sizeof version), TB_OK);
     assert_string_equal(version, "0.1.0 wire 1");
     assert_int_equal(pipe.received_end - pipe.received_start, 3);
     close(other);
-    tb_pipe_close(&pipe);
+    tb_control_stream_close(&pipe);
 }
 
 static void endless_noise_is_no_preamble(void **state)
 {
-    struct tb_pipe pipe;
+    struct tb_control_stream pipe;
     int other, rc = TB_AGAIN;
     char version[32], noise[4096];
     memset(noise, 'n', sizeof noise);
     open_ends(&pipe, &other);
     for (int i = 0; i < 100 && rc == TB_AGAIN; i++) {
         assert_int_equal(write(other, noise, sizeof noise), sizeof noise);
-        while (tb_pipe_fill(&pipe) == TB_OK)
+        while (tb_control_stream_fill(&pipe) == TB_OK)
             ;
-        rc = tb_pipe_preamble(&pipe, version, sizeof version);
+        rc = tb_control_stream_preamble(&pipe, version, sizeof version);
     }
     assert_int_equal(rc, TB_ERR_PROTOCOL);
     close(other);
-    tb_pipe_close(&pipe);
+    tb_control_stream_close(&pipe);
 }
 
 static void garbage_is_refused(void **state)
@@ -216,8 +216,8 @@ static void garbage_is_refused(void **state)
     struct tb_random random;
     tb_random_seed(&random, 3);
     for (int i = 0; i < 200; i++) {
-        struct tb_pipe pipe;
-        struct tb_frame frame;
+        struct tb_control_stream pipe;
+        struct tb_control_frame frame;
         int other, rc = TB_OK;
         uint8_t bytes[256];
         for (size_t k = 0; k < sizeof bytes; k++)
@@ -225,12 +225,12 @@ static void garbage_is_refused(void **state)
         bytes[0] = i % 2 == 0 ? TB_WIRE_VERSION : bytes[0];
         open_ends(&pipe, &other);
         assert_int_equal(write(other, bytes, sizeof bytes), sizeof bytes);
-        assert_int_equal(tb_pipe_fill(&pipe), TB_OK);
+        assert_int_equal(tb_control_stream_fill(&pipe), TB_OK);
         for (int k = 0; k < 20 && rc == TB_OK; k++)
-            rc = tb_pipe_next(&pipe, &frame);
+            rc = tb_control_stream_next(&pipe, &frame);
         assert_int_not_equal(rc, TB_OK);
         close(other);
-        tb_pipe_close(&pipe);
+        tb_control_stream_close(&pipe);
     }
 }
 
@@ -270,29 +270,30 @@ static void packets_bring_descriptors(void **state)
 /* A host with `count` ranks, of which this process is the last, as an agent would start it. */
 static int start_membership(uint32_t count, int *agent)
 {
-    int ends[2], book_fd, ways_fd, segment = memfd_create("segment", MFD_CLOEXEC), bells[300];
+    int ends[2], book_fd, routes_fd, segment = memfd_create("segment", MFD_CLOEXEC), bells[300];
     struct tb_host host = {.name = "venus1", .rank_count = count};
     struct tb_rank_range range = {0, count, 0, 0};
-    struct tb_book book = {
+    struct tb_address_book book = {
         .job = 9, .ranks = count, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
     struct tb_rank_welcome welcome = {.rank = count - 1, .segment_bytes = 8192};
     struct stat about;
     char text[128];
     uint32_t sent = 0;
     assert_int_equal(ftruncate(segment, 8192), 0);
-    assert_int_equal(tb_book_share(&book, &book_fd), TB_OK);
-    assert_int_equal(tb_ways_share(&(struct tb_ways){0}, &ways_fd), TB_OK);
+    assert_int_equal(tb_address_book_share(&book, &book_fd), TB_OK);
+    assert_int_equal(tb_host_routes_share(&(struct tb_host_routes){0}, &routes_fd), TB_OK);
     for (uint32_t i = 0; i < count; i++)
         assert_true((bells[i] = eventfd(0, EFD_CLOEXEC)) >= 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     assert_int_equal(
-        tb_rank_welcome_send(ends[0], &welcome, "log=error\n", segment, book_fd, ways_fd, bells, count, &sent), TB_OK);
+        tb_rank_welcome_send(ends[0], &welcome, "log=error\n", segment, book_fd, routes_fd, bells, count, &sent),
+        TB_OK);
     assert_int_equal(sent, count);
     for (uint32_t i = 0; i < count; i++)
         close(bells[i]);
     close(segment);
     close(book_fd);
-    close(ways_fd);
+    close(routes_fd);
     assert_int_equal(fstat(ends[1], &about), 0);
     snprintf(text, sizeof text, "%d:%lu:%u:tombolo-nobody", ends[1], (unsigned long)about.st_ino, count);
     setenv(TB_AGENT_VARIABLE, text, 1);
@@ -382,7 +383,7 @@ static void without_an_agent(void **state)
     assert_int_equal(tb_job_join(&job), TB_OK);
     assert_int_equal(job.source, TB_JOB_ALONE);
     assert_int_equal(job.size, 1);
-    assert_int_equal(tb_book_host_of(&job.book, 0), 0);
+    assert_int_equal(tb_address_book_host_of(&job.book, 0), 0);
     assert_int_not_equal(job.self.job, 0);
     assert_int_equal(tb_job_poll(&job, NULL), TB_OK);
     assert_int_not_equal(tb_job_ask_connection(&job, job.self, TB_STREAM_SHORT), TB_OK);
@@ -412,28 +413,28 @@ static void an_agent_that_is_gone(void **state)
 }
 
 /* Moves all that one pipe has queued into the other, as somebody between them would. */
-static void carry(struct tb_pipe *from, struct tb_pipe *to, size_t most)
+static void carry(struct tb_control_stream *from, struct tb_control_stream *to, size_t most)
 {
     size_t length;
-    while (tb_pipe_queued(from) > 0 && most > 0) {
-        const void *bytes = tb_pipe_take(from, most < 7 ? most : 7, &length);
-        assert_int_equal(tb_pipe_feed(to, bytes, length), TB_OK);
+    while (tb_control_stream_queued(from) > 0 && most > 0) {
+        const void *bytes = tb_control_stream_take(from, most < 7 ? most : 7, &length);
+        assert_int_equal(tb_control_stream_feed(to, bytes, length), TB_OK);
         most -= length;
     }
 }
 
-static void put_number(struct tb_pipe *pipe, uint32_t number)
+static void put_number(struct tb_control_stream *pipe, uint32_t number)
 {
-    tb_put_u32(tb_pipe_begin(pipe, TB_CONTROL_WINDOW), number);
-    assert_int_equal(tb_pipe_end(pipe), TB_OK);
+    tb_put_u32(tb_control_stream_begin(pipe, TB_CONTROL_WINDOW), number);
+    assert_int_equal(tb_control_stream_end(pipe), TB_OK);
 }
 
 /* Numbers from *next on, until nothing more is there. */
-static void expect_numbers(struct tb_pipe *pipe, uint32_t *next)
+static void expect_numbers(struct tb_control_stream *pipe, uint32_t *next)
 {
-    struct tb_frame frame;
+    struct tb_control_frame frame;
     int rc;
-    while ((rc = tb_pipe_next(pipe, &frame)) == TB_OK)
+    while ((rc = tb_control_stream_next(pipe, &frame)) == TB_OK)
         if (frame.kind == TB_CONTROL_WINDOW)
             assert_int_equal(tb_get_u32(&frame.fields), (*next)++);
     assert_int_equal(rc, TB_AGAIN);
@@ -442,36 +443,36 @@ static void expect_numbers(struct tb_pipe *pipe, uint32_t *next)
 /* Whatever is lost with a stream is sent again on the next one, once, and nothing is kept that has been heard. */
 static void lost_streams_are_resumed(void **state)
 {
-    struct tb_pipe a, b;
+    struct tb_control_stream a, b;
     uint32_t sent = 0, received = 0;
     for (size_t lost_at = 0; lost_at < 200; lost_at += 13) {
-        tb_pipe_open(&a, -1, -1);
-        tb_pipe_open(&b, -1, -1);
-        tb_pipe_keep(&a);
-        tb_pipe_keep(&b);
+        tb_control_stream_open(&a, -1, -1);
+        tb_control_stream_open(&b, -1, -1);
+        tb_control_stream_keep(&a);
+        tb_control_stream_keep(&b);
         for (sent = received = 0; sent < 20; sent++)
             put_number(&a, sent);
         carry(&a, &b, lost_at);
         size_t length;
-        tb_pipe_take(&a, 100, &length); /* gone with the stream */
+        tb_control_stream_take(&a, 100, &length); /* gone with the stream */
         expect_numbers(&b, &received);
         put_number(&a, sent++);
-        assert_int_equal(tb_pipe_resume(&a, -1, -1, b.sequence_in), TB_OK);
-        assert_int_equal(tb_pipe_resume(&b, -1, -1, a.sequence_in), TB_OK);
+        assert_int_equal(tb_control_stream_resume(&a, -1, -1, b.sequence_in), TB_OK);
+        assert_int_equal(tb_control_stream_resume(&b, -1, -1, a.sequence_in), TB_OK);
         carry(&a, &b, SIZE_MAX);
         expect_numbers(&b, &received);
         assert_int_equal(received, 21);
-        assert_false(tb_pipe_tell_heard(&b, 100));
-        assert_true(tb_pipe_tell_heard(&b, 1));
+        assert_false(tb_control_stream_tell_heard(&b, 100));
+        assert_true(tb_control_stream_tell_heard(&b, 1));
         carry(&b, &a, SIZE_MAX);
-        struct tb_frame frame;
-        assert_int_equal(tb_pipe_next(&a, &frame), TB_OK);
+        struct tb_control_frame frame;
+        assert_int_equal(tb_control_stream_next(&a, &frame), TB_OK);
         assert_int_equal(frame.kind, TB_CONTROL_HEARD);
-        tb_pipe_heard(&a, tb_get_u32(&frame.fields));
+        tb_control_stream_heard(&a, tb_get_u32(&frame.fields));
         assert_int_equal(a.queued_end, 0);
-        assert_int_equal(tb_pipe_resume(&a, -1, -1, 3), TB_ERR_PROTOCOL); /* which nobody has any more */
-        tb_pipe_close(&a);
-        tb_pipe_close(&b);
+        assert_int_equal(tb_control_stream_resume(&a, -1, -1, 3), TB_ERR_PROTOCOL); /* which nobody has any more */
+        tb_control_stream_close(&a);
+        tb_control_stream_close(&b);
     }
 }
 

@@ -119,17 +119,17 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     if (tb_reader_end(r) != TB_OK || packet->descriptor_count < 4)
         return tb_error(TB_ERR_PROTOCOL, "the agent's welcome makes no sense; are program and mpiexec of the same "
                                          "version of Tombolo?");
-    int rc = tb_book_map(&job->book, packet->descriptors[1]);
+    int rc = tb_address_book_map(&job->book, packet->descriptors[1]);
     if (rc != TB_OK)
         return rc;
-    if (rank >= job->book.ranks || host >= job->book.host_count || tb_book_host_of(&job->book, rank) != host)
+    if (rank >= job->book.ranks || host >= job->book.host_count || tb_address_book_host_of(&job->book, rank) != host)
         return tb_error(TB_ERR_PROTOCOL, "the agent's welcome does not agree with the address book");
     job->self = (struct tb_proc){job->book.job, rank};
     job->size = job->book.ranks;
     job->app = app;
-    job->local_index = tb_book_local_index(&job->book, rank);
+    job->local_index = tb_address_book_local_index(&job->book, rank);
     snprintf(job->host, sizeof job->host, "%s", job->book.hosts[host].name);
-    rc = tb_ways_read(&job->ways, packet->descriptors[2], job->book.host_count);
+    rc = tb_host_routes_read(&job->routes, packet->descriptors[2], job->book.host_count);
     if (rc == TB_OK)
         rc = list_local(job, host);
     if (rc == TB_OK)
@@ -251,8 +251,8 @@ void tb_job_leave(struct tb_job *job)
             close(job->doorbells[i]);
     free(job->doorbells);
     free(job->local_procs);
-    tb_book_close(&job->book);
-    tb_ways_close(&job->ways);
+    tb_address_book_close(&job->book);
+    tb_host_routes_close(&job->routes);
     if (job->control >= 0)
         close(job->control);
     *job = (struct tb_job){.control = -1};
@@ -304,22 +304,22 @@ static int take_lost(struct tb_packet *packet, const struct tb_job_events *event
     return TB_OK;
 }
 
-static int take_ways(struct tb_job *job, const struct tb_packet *packet, const struct tb_job_events *events)
+static int take_routes(struct tb_job *job, const struct tb_packet *packet, const struct tb_job_events *events)
 {
-    struct tb_ways ways;
+    struct tb_host_routes routes;
     if (packet->descriptor_count != 1)
         return tb_error(TB_ERR_PROTOCOL, "the agent told of new ways between hosts, but gave none");
-    int rc = tb_ways_read(&ways, packet->descriptors[0], job->book.host_count);
+    int rc = tb_host_routes_read(&routes, packet->descriptors[0], job->book.host_count);
     if (rc != TB_OK)
         return rc;
-    if (ways.version == job->ways.version) {
-        tb_ways_close(&ways);
+    if (routes.version == job->routes.version) {
+        tb_host_routes_close(&routes);
         return TB_OK;
     }
-    tb_ways_close(&job->ways);
-    job->ways = ways;
-    if (events->ways != NULL)
-        events->ways(events->context);
+    tb_host_routes_close(&job->routes);
+    job->routes = routes;
+    if (events->routes != NULL)
+        events->routes(events->context);
     return TB_OK;
 }
 
@@ -340,8 +340,8 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
             rc = take_connection(&packet, events);
         else if (packet.frame.kind == TB_CONTROL_LOST)
             rc = take_lost(&packet, events);
-        else if (packet.frame.kind == TB_CONTROL_WAYS)
-            rc = take_ways(job, &packet, events);
+        else if (packet.frame.kind == TB_CONTROL_ROUTES)
+            rc = take_routes(job, &packet, events);
         tb_packet_discard(&packet);
         if (rc != TB_OK)
             return rc;

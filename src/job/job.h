@@ -29,8 +29,8 @@ struct tb_address {
 struct tb_host {
     char name[256]; /* as the user wrote it */
     struct tb_place place;
-    uint32_t kind;                   /* hosts of one kind are reached in the same way; see struct tb_ways */
-    uint32_t first_rank, rank_count; /* ranks of a host are consecutive within one block of the book... */
+    uint32_t kind;                   /* hosts of one kind are reached in the same way; see struct tb_host_routes */
+    uint32_t first_rank, rank_count; /* ranks of a host are consecutive within one block of the address book... */
     uint32_t address_count;
     struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
 };
@@ -38,11 +38,11 @@ struct tb_host {
 /* ...but placement may interleave hosts, so ranks are mapped in ranges. */
 struct tb_rank_range {
     uint32_t first_rank, count;
-    uint32_t host;        /* index in the book */
+    uint32_t host;        /* index in the address book */
     uint32_t first_local; /* local index of first_rank on its host */
 };
 
-struct tb_book {
+struct tb_address_book {
     uint32_t job; /* number of the job */
     uint32_t ranks;
     uint32_t host_count, range_count;
@@ -52,15 +52,16 @@ struct tb_book {
     size_t mapping_bytes;
 };
 
-uint32_t tb_book_host_of(const struct tb_book *book, uint32_t rank);
-uint32_t tb_book_local_index(const struct tb_book *book, uint32_t rank);
-int tb_book_encode(const struct tb_book *book, struct tb_writer *w);
-int tb_book_decode(struct tb_book *book, struct tb_reader *r); /* allocates; checks every index and limit */
-void tb_book_close(struct tb_book *book);
+uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t rank);
+uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank);
+int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer *w);
+int tb_address_book_decode(struct tb_address_book *book,
+                           struct tb_reader *r); /* allocates; checks every index and limit */
+void tb_address_book_close(struct tb_address_book *book);
 
-/* A host has one copy of the book, in a sealed memfd that its agent makes and every rank maps. */
-int tb_book_share(const struct tb_book *book, int *descriptor);
-int tb_book_map(struct tb_book *book, int descriptor); /* the descriptor stays the caller's */
+/* A host has one copy of the address book, in a sealed memfd that its agent makes and every rank maps. */
+int tb_address_book_share(const struct tb_address_book *book, int *descriptor);
+int tb_address_book_map(struct tb_address_book *book, int descriptor); /* the descriptor stays the caller's */
 
 void tb_address_put(struct tb_writer *w, const struct tb_address *address);
 int tb_address_get(struct tb_reader *r, struct tb_address *address);
@@ -70,42 +71,45 @@ socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_st
 /* ---- ways between hosts ---------------------------------------------------------------------------------------------
  */
 
-#define TB_WAYS_KINDS_LIMIT 2048u
-#define TB_WAYS_HOPS_LIMIT  16u /* to one kind */
+#define TB_HOST_ROUTES_KINDS_LIMIT 2048u
+#define TB_HOST_ROUTES_HOPS_LIMIT  16u /* to one kind */
 
-enum tb_way_means {
-    TB_WAY_NONE,   /* there is no way */
-    TB_WAY_DIRECT, /* we can connect to them, as can they to us or not */
-    TB_WAY_CALLED, /* only they can connect to us: ask with TB_CONTROL_CALL */
-    TB_WAY_RELAYED /* through the agents of `hops`, which are DIRECT or CALLED themselves */
+enum tb_host_route_means {
+    TB_HOST_ROUTE_NONE,   /* there is no way */
+    TB_HOST_ROUTE_DIRECT, /* we can connect to them, as can they to us or not */
+    TB_HOST_ROUTE_CALLED, /* only they can connect to us: ask with TB_CONTROL_CALL */
+    TB_HOST_ROUTE_RELAYED /* through the agents of `hops`, which are DIRECT or CALLED themselves */
 };
 
 /* One host's view: how it gets something to the hosts of each kind. Made by the launcher from the grid's routes, made
  * anew when a gateway goes. A job without a grid has none (kind_count 0): everything is direct. */
-struct tb_way {
-    uint8_t means;     /* enum tb_way_means */
-    uint8_t hop_count; /* with TB_WAY_RELAYED; equally good ones, in the order of the file */
+struct tb_host_route {
+    uint8_t means;     /* enum tb_host_route_means */
+    uint8_t hop_count; /* with TB_HOST_ROUTE_RELAYED; equally good ones, in the order of the file */
     uint8_t near;      /* they stand in a cluster with us: what goes there directly crosses no wide area */
-    uint32_t hops[TB_WAYS_HOPS_LIMIT]; /* hosts of the book */
-    uint64_t latency;                  /* ns one way, of the whole way; 0: not known */
-    uint64_t bandwidth;                /* bit/s of its slowest wire; 0: not known */
-    uint32_t loss;                     /* frames of a million, all wires together */
+    uint32_t hops[TB_HOST_ROUTES_HOPS_LIMIT]; /* hosts of the address book */
+    uint64_t latency;                         /* ns one way, of the whole way; 0: not known */
+    uint64_t bandwidth;                       /* bit/s of its slowest wire; 0: not known */
+    uint32_t loss;                            /* frames of a million, all wires together */
 };
 
-struct tb_ways {
+struct tb_host_routes {
     uint32_t version; /* counts the changes */
     uint32_t kind_count;
-    struct tb_way *ways; /* by kind */
+    struct tb_host_route *routes; /* by kind */
 };
 
-int tb_ways_encode(const struct tb_ways *ways, struct tb_writer *w);
-int tb_ways_decode(struct tb_ways *ways, struct tb_reader *r, uint32_t host_count); /* allocates; checks everything */
-void tb_ways_close(struct tb_ways *ways);
-/* To a host of the book. Never NULL. */
-const struct tb_way *tb_ways_to(const struct tb_ways *ways, const struct tb_book *book, uint32_t host);
+int tb_host_routes_encode(const struct tb_host_routes *routes, struct tb_writer *w);
+int tb_host_routes_decode(struct tb_host_routes *routes, struct tb_reader *r,
+                          uint32_t host_count); /* allocates; checks everything */
+void tb_host_routes_close(struct tb_host_routes *routes);
+/* To a host of the address book. Never NULL. */
+const struct tb_host_route *tb_host_routes_to(const struct tb_host_routes *routes, const struct tb_address_book *book,
+                                              uint32_t host);
 /* A host has one copy, in a sealed memfd that its agent makes and every rank reads. */
-int tb_ways_share(const struct tb_ways *ways, int *descriptor);
-int tb_ways_read(struct tb_ways *ways, int descriptor, uint32_t host_count); /* the descriptor stays the caller's */
+int tb_host_routes_share(const struct tb_host_routes *routes, int *descriptor);
+int tb_host_routes_read(struct tb_host_routes *routes, int descriptor,
+                        uint32_t host_count); /* the descriptor stays the caller's */
 
 /* ---- a rank's membership -------------------------------------------------------------------------------------------
  */
@@ -118,7 +122,7 @@ struct tb_job_events {
     void (*connection)(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor);
     void (*refused)(void *context, struct tb_proc proc, enum tb_stream stream, int error); /* story in tb_error */
     void (*lost)(void *context, struct tb_proc proc, int error);
-    void (*ways)(void *context); /* job.ways has changed; may be NULL */
+    void (*routes)(void *context); /* job.ways has changed; may be NULL */
 };
 
 struct tb_job {
@@ -131,9 +135,9 @@ struct tb_job {
     int *doorbells;        /* eventfds of the host's ranks */
     void *segment;         /* shared memory of the host, NULL when alone */
     size_t segment_bytes;
-    struct tb_book book;
-    struct tb_ways ways; /* of this host; empty without a grid */
-    int control;         /* Unix socket to the agent, -1 when alone */
+    struct tb_address_book book;
+    struct tb_host_routes routes; /* of this host; empty without a grid */
+    int control;                  /* Unix socket to the agent, -1 when alone */
     char host[256];
 };
 
@@ -175,7 +179,7 @@ enum tb_bind { TB_BIND_NONE, TB_BIND_THREAD, TB_BIND_CORE, TB_BIND_NUMA, TB_BIND
 
 enum tb_setup_flags {
     TB_SETUP_LOCAL = 1, /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
-    TB_SETUP_GRID = 2   /* TB_CONTROL_WAYS comes before TB_CONTROL_BOOK */
+    TB_SETUP_GRID = 2   /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
 };
 
 /* TB_CONTROL_SETUP. Everything is allocated and freed by tb_setup_close. */
@@ -183,7 +187,7 @@ struct tb_setup {
     char *version; /* of the launcher */
     uint32_t job;
     struct tb_key key;
-    uint32_t host, host_count; /* which host of the book the agent serves */
+    uint32_t host, host_count; /* which host of the address book the agent serves */
     uint32_t flags;            /* enum tb_setup_flags */
     uint32_t bind;             /* enum tb_bind */
     uint32_t window;           /* bytes of output that may be under way */
@@ -219,7 +223,7 @@ int tb_ended_get(struct tb_reader *r, struct tb_ended *ended);
 
 /* A pair of byte streams with control frames in both directions. Never blocks. Writing to a closed one is an error, not
  * a signal, because launcher and agent ignore SIGPIPE. One thread. */
-struct tb_pipe {
+struct tb_control_stream {
     int in, out; /* the same for a socket; owned */
     uint8_t *received;
     size_t received_start, received_end, received_room;
@@ -233,45 +237,46 @@ struct tb_pipe {
     uint32_t told;     /* the sequence_in that the other side was told last */
 };
 
-struct tb_frame {
+struct tb_control_frame {
     uint32_t kind; /* enum tb_control */
     struct tb_reader fields;
 };
 
-void tb_pipe_open(struct tb_pipe *pipe, int in, int out);
-void tb_pipe_close(struct tb_pipe *pipe);
+void tb_control_stream_open(struct tb_control_stream *pipe, int in, int out);
+void tb_control_stream_close(struct tb_control_stream *pipe);
 /* Reads once what is there: TB_OK, TB_AGAIN (nothing), TB_ERR_CLOSED, TB_ERR_SYSTEM. */
-int tb_pipe_fill(struct tb_pipe *pipe);
+int tb_control_stream_fill(struct tb_control_stream *pipe);
 /* The next whole frame, valid until the next fill: TB_OK, TB_AGAIN, TB_ERR_PROTOCOL. */
-int tb_pipe_next(struct tb_pipe *pipe, struct tb_frame *frame);
+int tb_control_stream_next(struct tb_control_stream *pipe, struct tb_control_frame *frame);
 /* Drops bytes up to the end of the preamble and gives its version text: TB_OK, TB_AGAIN, TB_ERR_PROTOCOL (too much
  * that is no preamble). */
-int tb_pipe_preamble(struct tb_pipe *pipe, char *version, size_t size);
+int tb_control_stream_preamble(struct tb_control_stream *pipe, char *version, size_t size);
 /* A frame is written between begin and end; `end` queues it. */
-struct tb_writer *tb_pipe_begin(struct tb_pipe *pipe, enum tb_control kind);
-int tb_pipe_end(struct tb_pipe *pipe);
-int tb_pipe_send(struct tb_pipe *pipe, enum tb_control kind); /* one without fields */
+struct tb_writer *tb_control_stream_begin(struct tb_control_stream *pipe, enum tb_control kind);
+int tb_control_stream_end(struct tb_control_stream *pipe);
+int tb_control_stream_send(struct tb_control_stream *pipe, enum tb_control kind); /* one without fields */
 /* Writes what is queued: TB_OK (all), TB_AGAIN (some is left), TB_ERR_CLOSED, TB_ERR_SYSTEM. */
-int tb_pipe_flush(struct tb_pipe *pipe);
-size_t tb_pipe_queued(const struct tb_pipe *pipe);
+int tb_control_stream_flush(struct tb_control_stream *pipe);
+size_t tb_control_stream_queued(const struct tb_control_stream *pipe);
 /* A stream that may be lost and go on as another one. From the beginning, what was sent is kept until TB_CONTROL_HEARD
  * tells that it has come. */
-void tb_pipe_keep(struct tb_pipe *pipe);
-bool tb_pipe_tell_heard(struct tb_pipe *pipe, uint32_t frames); /* if at least so many have come since it was told */
-int tb_pipe_heard(struct tb_pipe *pipe, uint32_t next);
+void tb_control_stream_keep(struct tb_control_stream *pipe);
+bool tb_control_stream_tell_heard(struct tb_control_stream *pipe,
+                                  uint32_t frames); /* if at least so many have come since it was told */
+int tb_control_stream_heard(struct tb_control_stream *pipe, uint32_t next);
 /* The stream is this now; the other side expects frame `next`. TB_ERR_PROTOCOL: that one is not here any more. */
-int tb_pipe_resume(struct tb_pipe *pipe, int in, int out, uint32_t next);
+int tb_control_stream_resume(struct tb_control_stream *pipe, int in, int out, uint32_t next);
 /* A pipe without descriptors, whose bytes travel some other way: these have come; up to `most` of those that are queued
  * are to be sent, and forgotten with the next call of any other function. */
-int tb_pipe_feed(struct tb_pipe *pipe, const void *bytes, size_t length);
-const void *tb_pipe_take(struct tb_pipe *pipe, size_t most, size_t *length);
+int tb_control_stream_feed(struct tb_control_stream *pipe, const void *bytes, size_t length);
+const void *tb_control_stream_take(struct tb_control_stream *pipe, size_t most, size_t *length);
 
 /* Control frames between agent and rank: one packet each, descriptors come along. */
 #define TB_PACKET_LIMIT       16384u
 #define TB_PACKET_DESCRIPTORS 253u /* the kernel's own limit */
 
 struct tb_packet {
-    struct tb_frame frame;
+    struct tb_control_frame frame;
     uint32_t descriptor_count;
     int descriptors[TB_PACKET_DESCRIPTORS]; /* close-on-exec; the receiver's */
     uint8_t bytes[TB_PACKET_LIMIT];
@@ -284,7 +289,7 @@ int tb_packet_send(int socket, enum tb_control kind, const struct tb_writer *fie
 int tb_packet_receive(int socket, struct tb_packet *packet, bool wait);
 void tb_packet_discard(struct tb_packet *packet); /* closes descriptors that nobody took (took: set to -1) */
 
-/* TB_CONTROL_WELCOME: its descriptors are the segment, the book, the ways, and the first doorbells;
+/* TB_CONTROL_WELCOME: its descriptors are the segment, the address book, the routes, and the first doorbells;
  * TB_CONTROL_DOORBELLS brings the others. */
 struct tb_rank_welcome {
     uint32_t rank;
@@ -293,6 +298,6 @@ struct tb_rank_welcome {
     uint64_t segment_bytes;
 };
 int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters, int segment,
-                         int book, int ways, const int *doorbells, uint32_t doorbell_count, uint32_t *sent);
+                         int book, int routes, const int *doorbells, uint32_t doorbell_count, uint32_t *sent);
 
 #endif

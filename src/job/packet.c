@@ -115,7 +115,7 @@ void tb_packet_discard(struct tb_packet *packet)
 }
 
 int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters, int segment,
-                         int book, int ways, const int *doorbells, uint32_t doorbell_count, uint32_t *sent)
+                         int book, int routes, const int *doorbells, uint32_t doorbell_count, uint32_t *sent)
 {
     int rc = TB_OK;
     struct tb_writer w;
@@ -133,7 +133,7 @@ int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, cons
             tb_put_text(&w, parameters);
             descriptors[count++] = segment;
             descriptors[count++] = book;
-            descriptors[count++] = ways;
+            descriptors[count++] = routes;
         } else {
             tb_put_u32(&w, *sent);
         }

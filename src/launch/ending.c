@@ -18,7 +18,7 @@ static void name_signal(int number, char *text, size_t size)
 
 void tb_ending_rank(struct tb_launch *launch, const struct tb_ended *ended)
 {
-    const char *host = launch->placement.book.hosts[tb_book_host_of(&launch->placement.book, ended->rank)].name;
+    const char *host = launch->placement.book.hosts[tb_address_book_host_of(&launch->placement.book, ended->rank)].name;
     bool by_us = ended->flags & TB_ENDED_STOPPED;
     char text[160];
     launch->ended_count++;
@@ -49,7 +49,7 @@ void tb_ending_unfinalized(struct tb_timer *timer)
 {
     struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, unfinalized_timer);
     const struct tb_ended *ended = &launch->unfinalized;
-    const char *host = launch->placement.book.hosts[tb_book_host_of(&launch->placement.book, ended->rank)].name;
+    const char *host = launch->placement.book.hosts[tb_address_book_host_of(&launch->placement.book, ended->rank)].name;
     if (launch->ended_count < launch->placement.book.ranks)
         tb_launch_fail(
             launch, TB_VERDICT_ABORT, 1,
@@ -59,7 +59,7 @@ void tb_ending_unfinalized(struct tb_timer *timer)
 
 void tb_ending_abort(struct tb_launch *launch, uint32_t rank, uint32_t pid, uint32_t code, const char *text, int length)
 {
-    const char *host = launch->placement.book.hosts[tb_book_host_of(&launch->placement.book, rank)].name;
+    const char *host = launch->placement.book.hosts[tb_address_book_host_of(&launch->placement.book, rank)].name;
     int verdict = (code & 255) != 0 ? (int)(code & 255) : 1;
     if (length > 0) /* not the program but its MPI library has given up, and says why */
         tb_launch_fail(launch, TB_VERDICT_ABORT, verdict, "rank %u on host %s (pid %u): %.*s", rank, host, pid, length,
@@ -70,7 +70,7 @@ void tb_ending_abort(struct tb_launch *launch, uint32_t rank, uint32_t pid, uint
 }
 
 /* What to try, from what ssh and shells usually say. */
-static const char *advise(const struct tb_guest *guest, int code, char *room, size_t size)
+static const char *advise(const struct tb_host_agent *agent, int code, char *room, size_t size)
 {
     static const struct {
         const char *says, *advice;
@@ -87,26 +87,26 @@ static const char *advise(const struct tb_guest *guest, int code, char *room, si
         {"Network is unreachable", "is the host up, and may it be reached from here? Try `ssh %s true`"},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (guest->tail != NULL && strstr(guest->tail, known[i].says) != NULL) {
+        if (agent->tail != NULL && strstr(agent->tail, known[i].says) != NULL) {
             const char *mark = strstr(known[i].advice, "%s");
             if (mark == NULL)
                 return known[i].advice;
-            snprintf(room, size, "%.*s%s%s", (int)(mark - known[i].advice), known[i].advice, guest->target.host,
+            snprintf(room, size, "%.*s%s%s", (int)(mark - known[i].advice), known[i].advice, agent->target.host,
                      mark + 2);
             return room;
         }
     if (code == 127 || code == 126) {
         snprintf(room, size, "is Tombolo installed there as %s? --tombolo PATH names another place",
-                 guest->target.program);
+                 agent->target.program);
         return room;
     }
     return "try the command by hand";
 }
 
-static void tell_unreached(struct tb_guest *guest, bool exited, int status)
+static void tell_unreached(struct tb_host_agent *agent, bool exited, int status)
 {
-    struct tb_launch *launch = guest->launch;
-    const char *command = guest->target.command != NULL ? guest->target.command : "ssh";
+    struct tb_launch *launch = agent->launch;
+    const char *command = agent->target.command != NULL ? agent->target.command : "ssh";
     char how[200] = "ended its output", advice[512], **words = NULL, line[1024] = "";
     int code = exited && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     if (exited && WIFSIGNALED(status)) {
@@ -116,7 +116,7 @@ static void tell_unreached(struct tb_guest *guest, bool exited, int status)
     } else if (exited) {
         snprintf(how, sizeof how, "ended with exit code %d", code);
     }
-    if (guest->tail == NULL && tb_shell_words(&guest->target, &words) == TB_OK) {
+    if (agent->tail == NULL && tb_shell_words(&agent->target, &words) == TB_OK) {
         size_t used = (size_t)snprintf(line, sizeof line, " The command was:");
         for (char **word = words; *word != NULL && used < sizeof line; word++)
             used +=
@@ -124,27 +124,27 @@ static void tell_unreached(struct tb_guest *guest, bool exited, int status)
         tb_shell_free(words);
     }
     char from[700] = "", story[sizeof launch->verdict.text];
-    const char *cluster = tb_guest_cluster(guest);
-    if (guest->parent != NULL)
+    const char *cluster = tb_host_agent_cluster(agent);
+    if (agent->parent != NULL)
         snprintf(from, sizeof from, " of cluster %s from host %s", cluster,
-                 launch->placement.book.hosts[guest->parent->host].name);
+                 launch->placement.book.hosts[agent->parent->host].name);
     else if (*cluster != 0)
         snprintf(from, sizeof from, " of cluster %s", cluster);
-    snprintf(story, sizeof story, "cannot start an agent on host %s%s: %.*s %s%s%s; %s.%s", guest->target.host, from,
-             (int)strcspn(command, " \t"), command, how, guest->tail != NULL ? " and said: " : " without a word",
-             guest->tail != NULL ? guest->tail : "", advise(guest, code, advice, sizeof advice), line);
-    tb_launch_miss(guest, story);
+    snprintf(story, sizeof story, "cannot start an agent on host %s%s: %.*s %s%s%s; %s.%s", agent->target.host, from,
+             (int)strcspn(command, " \t"), command, how, agent->tail != NULL ? " and said: " : " without a word",
+             agent->tail != NULL ? agent->tail : "", advise(agent, code, advice, sizeof advice), line);
+    tb_launch_miss(agent, story);
 }
 
 /* The stream or the shell has ended without a goodbye. */
-void tb_ending_guest(struct tb_guest *guest, bool exited, int status)
+void tb_ending_agent(struct tb_host_agent *agent, bool exited, int status)
 {
-    struct tb_launch *launch = guest->launch;
-    if (guest->phase <= TB_GUEST_SILENT && !guest->target.local) {
-        tell_unreached(guest, exited, status);
+    struct tb_launch *launch = agent->launch;
+    if (agent->phase <= TB_HOST_AGENT_SILENT && !agent->target.local) {
+        tell_unreached(agent, exited, status);
         return;
     }
-    if (guest->idle && launch->ending && launch->verdict.weight == TB_VERDICT_NONE)
+    if (agent->idle && launch->ending && launch->verdict.weight == TB_VERDICT_NONE)
         return; /* all is over and told, and nobody needs it any more */
     char how[200] = "";
     if (exited && WIFSIGNALED(status)) {
@@ -155,14 +155,14 @@ void tb_ending_guest(struct tb_guest *guest, bool exited, int status)
         snprintf(how, sizeof how, ", ended with exit code %d", WEXITSTATUS(status));
     }
     char story[sizeof launch->verdict.text], pid[32] = "";
-    if (guest->pid > 0)
-        snprintf(pid, sizeof pid, " (pid %d here)", (int)guest->pid);
+    if (agent->pid > 0)
+        snprintf(pid, sizeof pid, " (pid %d here)", (int)agent->pid);
     snprintf(story, sizeof story, "the %s on host %s%s%s%s is gone%s%s%s",
-             guest->target.local ? "agent" : "connection to the agent", launch->placement.book.hosts[guest->host].name,
-             launch->realm != NULL ? " of cluster " : "", tb_guest_cluster(guest), pid, how,
-             guest->tail != NULL ? "; the last it said: " : "", guest->tail != NULL ? guest->tail : "");
-    if (guest->phase < TB_GUEST_READY && launch->realm != NULL)
-        tb_launch_miss(guest, story);
+             agent->target.local ? "agent" : "connection to the agent", launch->placement.book.hosts[agent->host].name,
+             launch->plan != NULL ? " of cluster " : "", tb_host_agent_cluster(agent), pid, how,
+             agent->tail != NULL ? "; the last it said: " : "", agent->tail != NULL ? agent->tail : "");
+    if (agent->phase < TB_HOST_AGENT_READY && launch->plan != NULL)
+        tb_launch_miss(agent, story);
     else
         tb_launch_fail(launch, TB_VERDICT_CAUSE, exited && WIFSIGNALED(status) ? 128 + WTERMSIG(status) : 1, "%s",
                        story);

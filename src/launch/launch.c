@@ -18,9 +18,9 @@
 #define SCREEN_PATIENCE 1000000000u /* for whoever reads our output, once a hurried job is over */
 #define EXIT_TIMEOUT    124
 
-struct tb_guest *tb_launch_guest_of(struct tb_launch *launch, uint32_t rank)
+struct tb_host_agent *tb_launch_agent_of(struct tb_launch *launch, uint32_t rank)
 {
-    return &launch->guests[tb_book_host_of(&launch->placement.book, rank)];
+    return &launch->agents[tb_address_book_host_of(&launch->placement.book, rank)];
 }
 
 /* ---- saying
@@ -58,8 +58,8 @@ static void end_job(struct tb_launch *launch, bool now)
     if (!launch->again) /* the time of the job is that of all its attempts */
         tb_timer_clear(&launch->job_timer);
     tb_timer_clear(&launch->unfinalized_timer);
-    tb_timer_clear(&launch->question_timer);
-    tb_guests_stop(launch, now);
+    tb_timer_clear(&launch->survey_timer);
+    tb_host_agents_stop(launch, now);
     tb_timer_set(&launch->loop, &launch->end_timer, (now ? 0 : tb_param.kill_grace) + END_PATIENCE_NS);
     tb_launch_check_done(launch);
 }
@@ -85,34 +85,34 @@ void tb_launch_fail(struct tb_launch *launch, enum tb_verdict_weight weight, int
 /* ---- who does not come
  * --------------------------------------------------------------------------------------------------- */
 
-static bool is_behind(const struct tb_guest *guest, const struct tb_guest *parent)
+static bool is_behind(const struct tb_host_agent *agent, const struct tb_host_agent *parent)
 {
-    while (guest != NULL && guest != parent)
-        guest = guest->parent;
-    return guest != NULL;
+    while (agent != NULL && agent != parent)
+        agent = agent->parent;
+    return agent != NULL;
 }
 
 /* Whether the job can do without a host: because it was allowed, or because it only was a gateway in reserve. */
-static bool can_miss(const struct tb_guest *guest)
+static bool can_miss(const struct tb_host_agent *agent)
 {
-    const struct tb_launch *launch = guest->launch;
-    if (launch->realm == NULL || guest->target.local)
+    const struct tb_launch *launch = agent->launch;
+    if (launch->plan == NULL || agent->target.local)
         return false;
-    uint32_t host = (uint32_t)launch->placement.entries[guest->host];
+    uint32_t host = (uint32_t)launch->placement.entries[agent->host];
     return launch->options->allow_missing ||
-           (launch->placement.book.hosts[guest->host].rank_count == 0 &&
-            tb_realm_spares(launch->realm, launch->options, &launch->placement, host));
+           (launch->placement.book.hosts[agent->host].rank_count == 0 &&
+            tb_grid_plan_spares(launch->plan, launch->options, &launch->placement, host));
 }
 
 /* "cluster venus is missing: " when it was the last way in, else "". */
-static void name_missing(const struct tb_guest *guest, char *text, size_t size)
+static void name_missing(const struct tb_host_agent *agent, char *text, size_t size)
 {
-    const struct tb_launch *launch = guest->launch;
+    const struct tb_launch *launch = agent->launch;
     *text = 0;
-    if (launch->realm == NULL)
+    if (launch->plan == NULL)
         return;
-    uint32_t host = (uint32_t)launch->placement.entries[guest->host];
-    const struct tb_grid *grid = launch->realm->grid;
+    uint32_t host = (uint32_t)launch->placement.entries[agent->host];
+    const struct tb_grid *grid = launch->plan->grid;
     const struct tb_grid_cluster *cluster = &grid->clusters[grid->hosts[host].cluster];
     const uint32_t *doors = cluster->gateway_count > 0 ? cluster->gateways : cluster->hosts;
     uint32_t count = cluster->gateway_count > 0 ? cluster->gateway_count : cluster->host_count, left = 0;
@@ -125,70 +125,71 @@ static void name_missing(const struct tb_guest *guest, char *text, size_t size)
         snprintf(text, size, "cluster %s is missing: ", cluster->name);
 }
 
-void tb_launch_miss(struct tb_guest *guest, const char *why)
+void tb_launch_miss(struct tb_host_agent *agent, const char *why)
 {
-    struct tb_launch *launch = guest->launch;
+    struct tb_launch *launch = agent->launch;
     char prefix[128];
     if (launch->ending)
         return;
-    name_missing(guest, prefix, sizeof prefix);
-    if (!can_miss(guest)) {
+    name_missing(agent, prefix, sizeof prefix);
+    if (!can_miss(agent)) {
         tb_launch_fail(launch, TB_VERDICT_CAUSE, 1, "%s%s", prefix, why);
         return;
     }
     size_t length = strlen(why);
     tb_launch_say(launch, "%s%s%s The job %s without it.", prefix, why, length > 0 && why[length - 1] == '.' ? "" : ".",
                   launch->options->allow_missing ? "starts" : "can do");
-    launch->missing[launch->placement.entries[guest->host]] = true;
+    launch->missing[launch->placement.entries[agent->host]] = true;
     for (uint32_t i = 0; i < launch->host_count; i++)
-        launch->missed_count += launch->guests[i].phase < TB_GUEST_READY && is_behind(&launch->guests[i], guest);
+        launch->missed_count += launch->agents[i].phase < TB_HOST_AGENT_READY && is_behind(&launch->agents[i], agent);
     tb_launch_check_start(launch);
 }
 
-/* A gateway that carries no ranks, when everything can go by others: the ways of all, and the streams of those behind
+/* A gateway that carries no ranks, when everything can go by others: the routes of all, and the streams of those behind
  * it.
  */
-static bool can_spare(const struct tb_guest *guest)
+static bool can_spare(const struct tb_host_agent *agent)
 {
-    const struct tb_launch *launch = guest->launch;
-    if (launch->realm == NULL || launch->ending || guest->target.local ||
-        launch->placement.book.hosts[guest->host].rank_count > 0)
+    const struct tb_launch *launch = agent->launch;
+    if (launch->plan == NULL || launch->ending || agent->target.local ||
+        launch->placement.book.hosts[agent->host].rank_count > 0)
         return false;
     for (uint32_t i = 0; i < launch->host_count; i++)
-        if (launch->guests[i].phase < (is_behind(&launch->guests[i], guest) ? TB_GUEST_STARTED : TB_GUEST_READY))
+        if (launch->agents[i].phase <
+            (is_behind(&launch->agents[i], agent) ? TB_HOST_AGENT_STARTED : TB_HOST_AGENT_READY))
             return false; /* who comes by another one must have begun; the others will */
-    if (tb_realm_lose(launch->realm, &launch->placement, guest->host) != TB_OK)
+    if (tb_grid_plan_lose(launch->plan, &launch->placement, agent->host) != TB_OK)
         return false;
     for (uint32_t i = 0; i < launch->host_count; i++) {
         uint32_t anchor;
-        if (launch->guests[i].parent == guest && launch->guests[i].phase == TB_GUEST_STARTED &&
-            tb_realm_anchors(launch->realm, &launch->placement, i, 1, &anchor) == 0)
+        if (launch->agents[i].parent == agent && launch->agents[i].phase == TB_HOST_AGENT_STARTED &&
+            tb_grid_plan_anchors(launch->plan, &launch->placement, i, 1, &anchor) == 0)
             return false;
     }
     return true;
 }
 
-bool tb_launch_spare(struct tb_guest *guest)
+bool tb_launch_spare(struct tb_host_agent *agent)
 {
-    struct tb_launch *launch = guest->launch;
-    if (!can_spare(guest))
+    struct tb_launch *launch = agent->launch;
+    if (!can_spare(agent))
         return false;
     tb_launch_say(launch, "the agent on gateway %s of cluster %s is gone; the job goes on without it",
-                  launch->placement.book.hosts[guest->host].name, tb_guest_cluster(guest));
+                  launch->placement.book.hosts[agent->host].name, tb_host_agent_cluster(agent));
     for (uint32_t i = 0; i < launch->host_count; i++) {
-        struct tb_guest *behind = &launch->guests[i];
-        if (behind->parent != guest || behind->phase != TB_GUEST_STARTED)
+        struct tb_host_agent *behind = &launch->agents[i];
+        if (behind->parent != agent || behind->phase != TB_HOST_AGENT_STARTED)
             continue;
         behind->detached = true;
         tb_timer_set(&launch->loop, &behind->patience, tb_param.link_patience);
     }
-    guest->phase = TB_GUEST_GONE; /* so that it is told nothing */
-    tb_launch_send_ways(launch);
+    agent->phase = TB_HOST_AGENT_GONE; /* so that it is told nothing */
+    tb_launch_send_routes(launch);
     for (uint32_t i = 0; i < launch->host_count; i++)
-        tb_guest_send_anchors(&launch->guests[i]);
-    if (!guest->idle && ++launch->idle_count == launch->host_count)
+        tb_host_agent_send_anchors(&launch->agents[i]);
+    if (!agent->idle && ++launch->idle_count == launch->host_count)
         tb_launch_finish(launch);
-    guest->idle = true;
+    agent->idle = true;
     return true;
 }
 
@@ -205,7 +206,7 @@ void tb_launch_check_start(struct tb_launch *launch)
     tb_timer_clear(&launch->start_timer);
     if (launch->missed_count > 0)
         tb_launch_repeat(launch);
-    else if ((launch->host_count > 1 || launch->realm != NULL) && !tb_question_begin(launch))
+    else if ((launch->host_count > 1 || launch->plan != NULL) && !tb_reach_survey_begin(launch))
         tb_launch_send_books(launch);
 }
 
@@ -226,13 +227,13 @@ static void give_verdict(struct tb_launch *launch)
     else if (launch->verdict.weight == TB_VERDICT_NONE && launch->unfinalized_count > 0)
         tb_launch_say(launch, "warning: %u rank%s ended without calling MPI_Finalize, the first was rank %u on host %s",
                       launch->unfinalized_count, launch->unfinalized_count > 1 ? "s" : "", ended->rank,
-                      tb_launch_guest_of(launch, ended->rank)->target.host);
+                      tb_launch_agent_of(launch, ended->rank)->target.host);
 }
 
 /* All hosts are done: what is left to show is shown, then the verdict, then it is over. */
 void tb_launch_check_done(struct tb_launch *launch)
 {
-    if (launch->guests == NULL || !tb_guests_gone(launch))
+    if (launch->agents == NULL || !tb_host_agents_gone(launch))
         return;
     if (launch->again && launch->verdict.weight == TB_VERDICT_NONE) {
         launch->loop.stop = true;
@@ -260,7 +261,7 @@ static void screens_overdue(struct tb_timer *timer)
 static void end_overdue(struct tb_timer *timer)
 {
     struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, end_timer);
-    tb_guests_abandon(launch);
+    tb_host_agents_abandon(launch);
     tb_launch_check_done(launch);
 }
 
@@ -274,11 +275,11 @@ static void job_overdue(struct tb_timer *timer)
 }
 
 /* It, or whoever is before it, waits for somebody to type something. */
-static bool is_by_hand(const struct tb_guest *guest)
+static bool is_by_hand(const struct tb_host_agent *agent)
 {
-    while (guest != NULL && !guest->manual)
-        guest = guest->parent;
-    return guest != NULL;
+    while (agent != NULL && !agent->manual)
+        agent = agent->parent;
+    return agent != NULL;
 }
 
 static void start_overdue(struct tb_timer *timer)
@@ -289,22 +290,22 @@ static void start_overdue(struct tb_timer *timer)
     uint64_t waited = tb_clock_now_real() - launch->began;
     uint64_t hand_time = waited < TB_LAUNCH_MANUAL_NS ? TB_LAUNCH_MANUAL_NS - waited : 0;
     for (uint32_t i = 0; i < launch->host_count && used < sizeof names; i++) {
-        struct tb_guest *guest = &launch->guests[i];
-        const char *cluster = tb_guest_cluster(guest);
-        if (guest->phase >= TB_GUEST_READY || guest->phase == TB_GUEST_WAITING)
+        struct tb_host_agent *agent = &launch->agents[i];
+        const char *cluster = tb_host_agent_cluster(agent);
+        if (agent->phase >= TB_HOST_AGENT_READY || agent->phase == TB_HOST_AGENT_WAITING)
             continue; /* nobody has asked these */
-        if (hand_time > 0 && is_by_hand(guest)) {
+        if (hand_time > 0 && is_by_hand(agent)) {
             tb_timer_set(&launch->loop, timer, hand_time);
             continue;
         }
-        if (can_miss(guest)) {
+        if (can_miss(agent)) {
             snprintf(why, sizeof why, "no answer within %.3g s from host %s of cluster %s.", (double)waited / 1e9,
-                     guest->target.host, cluster);
-            tb_launch_miss(guest, why);
+                     agent->target.host, cluster);
+            tb_launch_miss(agent, why);
             continue;
         }
         used +=
-            (size_t)snprintf(names + used, sizeof names - used, "%s%s%s%s%s", used > 0 ? ", " : "", guest->target.host,
+            (size_t)snprintf(names + used, sizeof names - used, "%s%s%s%s%s", used > 0 ? ", " : "", agent->target.host,
                              *cluster != 0 ? " (cluster " : "", cluster, *cluster != 0 ? ")" : "");
     }
     if (used == 0) {
@@ -335,29 +336,29 @@ static void beat(struct tb_timer *timer)
     /* If we are late ourselves, what the agents have said meanwhile is still to be read; the next beat judges. */
     bool late = now > launch->beat_due + tb_param.heartbeat / 3;
     for (uint32_t i = 0; i < launch->host_count; i++) {
-        struct tb_guest *guest = &launch->guests[i];
-        if (guest->target.local || guest->phase < TB_GUEST_READY || guest->phase == TB_GUEST_GONE)
+        struct tb_host_agent *agent = &launch->agents[i];
+        if (agent->target.local || agent->phase < TB_HOST_AGENT_READY || agent->phase == TB_HOST_AGENT_GONE)
             continue;
-        tb_pipe_tell_heard(&guest->pipe, 1);
-        if (guest->detached)
+        tb_control_stream_tell_heard(&agent->pipe, 1);
+        if (agent->detached)
             continue;
         /* One behind another is only judged by the time in which that one has said something. */
-        uint64_t until = guest->parent != NULL ? guest->parent->heard : now;
-        bool silent = until > guest->heard && until - guest->heard > tb_param.heartbeat;
+        uint64_t until = agent->parent != NULL ? agent->parent->heard : now;
+        bool silent = until > agent->heard && until - agent->heard > tb_param.heartbeat;
         if (silent && !late) {
-            if (!tb_launch_spare(guest))
+            if (!tb_launch_spare(agent))
                 tb_launch_fail(
                     launch, TB_VERDICT_CAUSE, 1,
                     "the agent on host %s%s%s has been silent for %.10g s: the host or the network to it is down",
-                    guest->target.host, launch->realm != NULL ? " of cluster " : "", tb_guest_cluster(guest),
+                    agent->target.host, launch->plan != NULL ? " of cluster " : "", tb_host_agent_cluster(agent),
                     (double)tb_param.heartbeat / 1e9);
-            tb_guest_give_up(guest);
-            if (guest->pid > 0)
-                kill(-guest->pid, SIGKILL);
+            tb_host_agent_give_up(agent);
+            if (agent->pid > 0)
+                kill(-agent->pid, SIGKILL);
             continue;
         }
-        if (tb_pipe_queued(&guest->pipe) == 0)
-            tb_pipe_send(&guest->pipe, TB_CONTROL_PING);
+        if (tb_control_stream_queued(&agent->pipe) == 0)
+            tb_control_stream_send(&agent->pipe, TB_CONTROL_PING);
     }
     set_beat(launch);
     tb_launch_check_done(launch);
@@ -385,8 +386,8 @@ static void interrupt(struct tb_launch *launch, int number)
 static void come_back(struct tb_launch *launch)
 {
     for (uint32_t i = 0; i < launch->host_count; i++)
-        launch->guests[i].heard = tb_clock_now_real();
-    tb_guests_signal(launch, SIGCONT);
+        launch->agents[i].heard = tb_clock_now_real();
+    tb_host_agents_signal(launch, SIGCONT);
     tb_input_resume(launch);
 }
 
@@ -394,12 +395,12 @@ static void take_signal(struct tb_launch *launch, int number)
 {
     switch (number) {
     case SIGCHLD:
-        tb_guests_reap(launch);
+        tb_host_agents_reap(launch);
         tb_launch_check_done(launch);
         break;
     case SIGTSTP:
-        tb_guests_signal(launch, SIGTSTP);
-        tb_guests_flush(launch);
+        tb_host_agents_signal(launch, SIGTSTP);
+        tb_host_agents_flush(launch);
         kill(getpid(), SIGSTOP);
         break;
     case SIGCONT:
@@ -407,7 +408,7 @@ static void take_signal(struct tb_launch *launch, int number)
         break;
     case SIGUSR1:
     case SIGUSR2:
-        tb_guests_signal(launch, number);
+        tb_host_agents_signal(launch, number);
         break;
     default:
         interrupt(launch, number);
@@ -505,7 +506,7 @@ static void settle(struct tb_loop *loop)
 {
     struct tb_launch *launch = TB_CONTAINER(loop, struct tb_launch, loop);
     tb_input_pump(launch);
-    tb_guests_flush(launch);
+    tb_host_agents_flush(launch);
 }
 
 static int open_all(struct tb_launch *launch)
@@ -519,7 +520,7 @@ static int open_all(struct tb_launch *launch)
     tb_timer_init(&launch->unfinalized_timer, tb_ending_unfinalized);
     tb_timer_init(&launch->end_timer, end_overdue);
     tb_timer_init(&launch->screen_timer, screens_overdue);
-    tb_timer_init(&launch->question_timer, tb_question_overdue);
+    tb_timer_init(&launch->survey_timer, tb_reach_survey_overdue);
     for (int i = 0; i < 2; i++)
         tb_screen_open(&launch->screens[i], launch, i + 1);
     if (rc == TB_OK)
@@ -530,12 +531,12 @@ static int open_all(struct tb_launch *launch)
 /* Hosts that nobody can start are missing before anything has begun. */
 static void leave_out(struct tb_launch *launch)
 {
-    const struct tb_realm *realm = launch->realm;
-    const struct tb_grid *grid = realm->grid;
+    const struct tb_grid_plan *plan = launch->plan;
+    const struct tb_grid *grid = plan->grid;
     uint32_t told = TB_GRID_NONE;
     for (uint32_t i = 0; i < grid->host_count; i++) {
-        if (launch->missing[i] || grid->hosts[i].slots == 0 || realm->manual[i] || i == realm->here ||
-            realm->depths[realm->connectivity.classes.of[i]] != TB_GRID_NONE)
+        if (launch->missing[i] || grid->hosts[i].slots == 0 || plan->manual[i] || i == plan->here ||
+            plan->depths[plan->connectivity.classes.of[i]] != TB_GRID_NONE)
             continue;
         /* Of a cluster whose gateway was missed everybody has heard already. */
         const struct tb_grid_cluster *cluster = &grid->clusters[grid->hosts[i].cluster];
@@ -551,16 +552,16 @@ static void leave_out(struct tb_launch *launch)
     }
 }
 
-static int open_realm(struct tb_launch *launch)
+static int open_plan(struct tb_launch *launch)
 {
     struct tb_options *options = launch->options;
     if (launch->missing == NULL)
         launch->missing = calloc(options->grid->host_count + 1u, sizeof *launch->missing);
-    launch->realm = calloc(1, sizeof *launch->realm);
-    if (launch->missing == NULL || launch->realm == NULL)
+    launch->plan = calloc(1, sizeof *launch->plan);
+    if (launch->missing == NULL || launch->plan == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", options->grid->file);
-    int rc = tb_realm_open(launch->realm, options, launch->missing);
-    launch->realm->wide = launch->wide;
+    int rc = tb_grid_plan_open(launch->plan, options, launch->missing);
+    launch->plan->wide = launch->wide;
     if (rc == TB_OK && options->allow_missing)
         leave_out(launch);
     tb_host_list_close(&options->hosts);
@@ -570,11 +571,11 @@ static int open_realm(struct tb_launch *launch)
 /* Who takes part, and what each is to do. */
 static int plan(struct tb_launch *launch)
 {
-    int rc = launch->options->grid != NULL ? open_realm(launch) : TB_OK;
+    int rc = launch->options->grid != NULL ? open_plan(launch) : TB_OK;
     if (rc == TB_OK)
         rc = tb_placement_make(&launch->placement, launch->options);
-    if (rc == TB_OK && launch->realm != NULL)
-        rc = tb_realm_settle(launch->realm, launch->options, &launch->placement);
+    if (rc == TB_OK && launch->plan != NULL)
+        rc = tb_grid_plan_settle(launch->plan, launch->options, &launch->placement);
     if (rc != TB_OK)
         return rc;
     launch->host_count = launch->placement.book.host_count;
@@ -582,7 +583,7 @@ static int plan(struct tb_launch *launch)
     if (launch->ranks == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", launch->placement.book.ranks);
     rc = make_setup(launch);
-    return rc == TB_OK ? tb_guests_open(launch) : rc;
+    return rc == TB_OK ? tb_host_agents_open(launch) : rc;
 }
 
 /* Before another attempt. Everything that was started has ended. */
@@ -595,8 +596,8 @@ static void forget(struct tb_launch *launch)
     launch->asked_count = 0;
     launch->silent_count = launch->ready_count = launch->idle_count = launch->next_start = launch->missed_count = 0;
     for (uint32_t i = 0; i < launch->host_count; i++)
-        free(launch->guests[i].tail);
-    free(launch->guests);
+        free(launch->agents[i].tail);
+    free(launch->agents);
     free(launch->order);
     free(launch->ranks);
     free(launch->setup.parameters);
@@ -604,13 +605,13 @@ static void forget(struct tb_launch *launch)
     free(launch->setup.directory);
     explicit_bzero(&launch->setup, sizeof launch->setup);
     tb_placement_close(&launch->placement);
-    tb_realm_close(launch->realm);
-    tb_findings_close(&launch->findings);
-    free(launch->realm);
-    launch->guests = NULL;
+    tb_grid_plan_close(launch->plan);
+    tb_reach_results_close(&launch->results);
+    free(launch->plan);
+    launch->agents = NULL;
     launch->order = NULL;
     launch->ranks = NULL;
-    launch->realm = NULL;
+    launch->plan = NULL;
 }
 
 static void start(struct tb_launch *launch)
@@ -621,14 +622,14 @@ static void start(struct tb_launch *launch)
     if (launch->options->timeout > 0 && !tb_timer_is_set(&launch->job_timer))
         tb_timer_set(&launch->loop, &launch->job_timer, launch->options->timeout);
     for (uint32_t i = 0; i < launch->host_count; i++)
-        if (!launch->guests[i].target.local && tb_param.heartbeat > 0 && !tb_timer_is_set(&launch->beat))
+        if (!launch->agents[i].target.local && tb_param.heartbeat > 0 && !tb_timer_is_set(&launch->beat))
             set_beat(launch);
-    tb_guests_start(launch);
+    tb_host_agents_start(launch);
     /* With one host nobody needs an address, so it can start its ranks at once. */
-    struct tb_pipe *only = &launch->guests[0].pipe;
-    if (launch->host_count == 1 && only->out >= 0 && launch->realm == NULL) {
-        tb_book_encode(&launch->placement.book, tb_pipe_begin(only, TB_CONTROL_BOOK));
-        tb_pipe_end(only);
+    struct tb_control_stream *only = &launch->agents[0].pipe;
+    if (launch->host_count == 1 && only->out >= 0 && launch->plan == NULL) {
+        tb_address_book_encode(&launch->placement.book, tb_control_stream_begin(only, TB_CONTROL_ADDRESS_BOOK));
+        tb_control_stream_end(only);
     }
     tb_launch_check_done(launch);
 }

@@ -86,17 +86,18 @@ extern const char tb_options_help[];
 /* ---- placement
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Where the ranks go: fills the book's hosts (name, place, ranks) and ranges, and the programs. Hosts without a rank
- * are left out; entries[i] is the index in options->hosts (or -1: this host, when none was named) of book host i. */
+/* Where the ranks go: fills the address book's hosts (name, place, ranks) and ranges, and the programs. Hosts without a
+ * rank are left out; entries[i] is the index in options->hosts (or -1: this host, when none was named) of book host i.
+ */
 struct tb_placement {
-    struct tb_book book;
+    struct tb_address_book book;
     uint32_t app_count;
     struct tb_app *apps;
     int *entries;
 };
 
 int tb_placement_make(struct tb_placement *placement, struct tb_options *options);
-/* One more host, which carries no ranks; where it is in the book goes to *host. */
+/* One more host, which carries no ranks; where it is in the address book goes to *host. */
 void tb_placement_add(struct tb_placement *placement, const struct tb_options *options, uint32_t entry, uint32_t *host);
 void tb_placement_close(struct tb_placement *placement);
 

@@ -248,18 +248,18 @@ static void check_places(const char *line, const char *expected)
     assert_int_equal(parse(&options, line), TB_OK);
     assert_int_equal(tb_placement_make(&placement, &options), TB_OK);
     for (uint32_t rank = 0; rank < placement.book.ranks; rank++)
-        snprintf(got + rank, 2, "%u", tb_book_host_of(&placement.book, rank));
+        snprintf(got + rank, 2, "%u", tb_address_book_host_of(&placement.book, rank));
     assert_string_equal(got, expected);
     /* Whatever was placed is a book that an agent accepts. */
     struct tb_writer w;
     struct tb_reader r;
-    struct tb_book book;
+    struct tb_address_book book;
     placement.book.job = 1;
     tb_writer_open(&w);
-    assert_int_equal(tb_book_encode(&placement.book, &w), TB_OK);
+    assert_int_equal(tb_address_book_encode(&placement.book, &w), TB_OK);
     tb_reader_open(&r, w.bytes, w.length);
-    assert_int_equal(tb_book_decode(&book, &r), TB_OK);
-    tb_book_close(&book);
+    assert_int_equal(tb_address_book_decode(&book, &r), TB_OK);
+    tb_address_book_close(&book);
     tb_writer_close(&w);
     tb_placement_close(&placement);
     tb_options_close(&options);

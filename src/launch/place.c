@@ -73,13 +73,13 @@ struct dealer {
     struct tb_placement *placement;
     struct tb_options *options;
     uint32_t *used;   /* by entry + 1: ranks in this round */
-    int32_t *in_book; /* by entry + 1: host of the book, -1: none yet */
+    int32_t *in_book; /* by entry + 1: host of the address book, -1: none yet */
     uint32_t range_room;
 };
 
 static uint32_t append_host(struct tb_placement *placement, const struct tb_options *options, int entry)
 {
-    struct tb_book *book = &placement->book;
+    struct tb_address_book *book = &placement->book;
     uint32_t host = book->host_count++;
     placement->entries[host] = entry;
     struct tb_host *made = &book->hosts[host];
@@ -104,7 +104,7 @@ void tb_placement_add(struct tb_placement *placement, const struct tb_options *o
 
 static int add_ranks(struct dealer *dealer, int entry, uint32_t count)
 {
-    struct tb_book *book = &dealer->placement->book;
+    struct tb_address_book *book = &dealer->placement->book;
     if (dealer->in_book[entry + 1] < 0)
         dealer->in_book[entry + 1] = (int32_t)append_host(dealer->placement, dealer->options, entry);
     uint32_t host = (uint32_t)dealer->in_book[entry + 1];
@@ -228,7 +228,7 @@ static int add_app(struct tb_placement *placement, const struct tb_section *sect
 
 static int place_section(struct dealer *dealer, const struct tb_section *section, struct seat *seats)
 {
-    struct tb_book *book = &dealer->placement->book;
+    struct tb_address_book *book = &dealer->placement->book;
     uint32_t seat_count = list_seats(dealer->options, section, seats);
     uint32_t count = 0, first = book->ranks;
     int rc = count_ranks(dealer->options, section, seats, seat_count, &count);
@@ -281,6 +281,6 @@ void tb_placement_close(struct tb_placement *placement)
         tb_app_close(&placement->apps[i]);
     free(placement->apps);
     free(placement->entries);
-    tb_book_close(&placement->book);
+    tb_address_book_close(&placement->book);
     *placement = (struct tb_placement){0};
 }

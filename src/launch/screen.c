@@ -50,7 +50,7 @@ static void give_back(struct tb_screen *screen, const struct tb_chunk *chunk)
 {
     screen->queued -= chunk->length;
     if (chunk->charge > 0)
-        screen->launch->guests[chunk->host].written += chunk->charge;
+        screen->launch->agents[chunk->host].written += chunk->charge;
 }
 
 static void drop_all(struct tb_screen *screen)
@@ -205,11 +205,11 @@ static void end_input(struct tb_launch *launch)
 
 static void send_input(struct tb_launch *launch, const char *bytes, size_t length)
 {
-    struct tb_guest *guest = tb_launch_guest_of(launch, 0);
-    if (guest->phase >= TB_GUEST_GONE)
+    struct tb_host_agent *agent = tb_launch_agent_of(launch, 0);
+    if (agent->phase >= TB_HOST_AGENT_GONE)
         return;
-    tb_put_bytes(tb_pipe_begin(&guest->pipe, TB_CONTROL_INPUT), bytes, length);
-    tb_pipe_end(&guest->pipe);
+    tb_put_bytes(tb_control_stream_begin(&agent->pipe, TB_CONTROL_INPUT), bytes, length);
+    tb_control_stream_end(&agent->pipe);
 }
 
 /* False: nothing more for now. */

@@ -3,7 +3,7 @@
 #define TB_LAUNCH_STATE_H
 
 #include "launch/launch.h"
-#include "launch/realm.h"
+#include "launch/grid_plan.h"
 #include "remote/remote.h"
 
 #define TB_LAUNCH_TAIL_BYTES 2048u         /* of a shell's standard error, for the message when it fails */
@@ -12,34 +12,34 @@
 
 struct tb_launch;
 
-enum tb_guest_phase {
-    TB_GUEST_WAITING, /* its shell is not started yet */
-    TB_GUEST_SILENT,  /* started, has not said anything */
-    TB_GUEST_SPOKEN,  /* the preamble is there */
-    TB_GUEST_READY,   /* has told its addresses */
-    TB_GUEST_STARTED, /* its ranks run */
-    TB_GUEST_GONE     /* has said that all is over, or is given up */
+enum tb_host_agent_phase {
+    TB_HOST_AGENT_WAITING, /* its shell is not started yet */
+    TB_HOST_AGENT_SILENT,  /* started, has not said anything */
+    TB_HOST_AGENT_SPOKEN,  /* the preamble is there */
+    TB_HOST_AGENT_READY,   /* has told its addresses */
+    TB_HOST_AGENT_STARTED, /* its ranks run */
+    TB_HOST_AGENT_GONE     /* has said that all is over, or is given up */
 };
 
 /* A host of the job, with the shell that leads to its agent. */
-struct tb_guest {
+struct tb_host_agent {
     struct tb_launch *launch;
-    uint32_t host; /* in the book */
+    uint32_t host; /* in the address book */
     struct tb_shell_target target;
-    enum tb_guest_phase phase;
+    enum tb_host_agent_phase phase;
     pid_t pid; /* of the shell; 0: not started, or collected */
-    struct tb_pipe pipe;
+    struct tb_control_stream pipe;
     struct tb_watch watch, errors;
     struct tb_timer patience; /* between the end of the stream and the end of the shell */
     char *tail;
     size_t tail_length;
     uint64_t heard;
-    uint32_t written;        /* bytes of output that it may send again */
-    uint32_t *pids;          /* of its ranks, if it is a child of ours */
-    struct tb_guest *parent; /* whose agent starts it, and whose control stream carries its own; NULL: none */
-    uint32_t depth;          /* how many there are between us and it */
-    bool detached;           /* whoever carried its stream is gone; it is expected to come by another one */
-    bool resuming;           /* it has come, and the number of the frame that it expects is still to come: */
+    uint32_t written;             /* bytes of output that it may send again */
+    uint32_t *pids;               /* of its ranks, if it is a child of ours */
+    struct tb_host_agent *parent; /* whose agent starts it, and whose control stream carries its own; NULL: none */
+    uint32_t depth;               /* how many there are between us and it */
+    bool detached;                /* whoever carried its stream is gone; it is expected to come by another one */
+    bool resuming;                /* it has come, and the number of the frame that it expects is still to come: */
     uint32_t next_have, next;
     bool returning;       /* it has come, but does not know yet that it was let in */
     bool asked;           /* whom it can reach, and has not answered */
@@ -90,8 +90,8 @@ struct tb_launch {
     const char *program; /* path of this executable */
     sigset_t mask;       /* signals as they were */
     struct tb_watch signals;
-    struct tb_realm *realm; /* NULL: no grid */
-    struct tb_door *door;   /* for clusters that are started by hand; NULL: none */
+    struct tb_grid_plan *plan; /* NULL: no grid */
+    struct tb_door *door;      /* for clusters that are started by hand; NULL: none */
     uint64_t began;
     bool *missing;         /* hosts of the grid that cannot take part */
     uint32_t missed_count; /* of them in this attempt, with those behind them */
@@ -100,10 +100,10 @@ struct tb_launch {
     bool trying;           /* agents find out who reaches whom */
     uint32_t asked_count;  /* that have not answered */
     uint64_t asked;        /* when */
-    struct tb_findings findings;
+    struct tb_reach_results results;
     uint32_t host_count;
-    struct tb_guest *guests;
-    uint32_t *order; /* guests, the deepest first */
+    struct tb_host_agent *agents;
+    uint32_t *order; /* agents, the deepest first */
     uint32_t silent_count, ready_count, idle_count, next_start;
     bool ending, killing, flushing;
     bool hurried;   /* a signal or --timeout ends the job, so readers of its output get little time */
@@ -112,7 +112,7 @@ struct tb_launch {
     uint8_t *ranks; /* TB_RANK_ flags */
     uint32_t ended_count, unfinalized_count;
     struct tb_ended unfinalized; /* the first that ended without MPI_Finalize */
-    struct tb_timer start_timer, job_timer, beat, unfinalized_timer, end_timer, screen_timer, question_timer;
+    struct tb_timer start_timer, job_timer, beat, unfinalized_timer, end_timer, screen_timer, survey_timer;
     uint64_t beat_due;
     struct tb_screen screens[2];
     struct tb_watch input;
@@ -126,63 +126,63 @@ void tb_launch_fail(struct tb_launch *launch, enum tb_verdict_weight weight, int
     __attribute__((format(printf, 4, 5), cold));
 void tb_launch_say(struct tb_launch *launch, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 void tb_launch_check_done(struct tb_launch *launch);
-struct tb_guest *tb_launch_guest_of(struct tb_launch *launch, uint32_t rank);
+struct tb_host_agent *tb_launch_agent_of(struct tb_launch *launch, uint32_t rank);
 void tb_launch_repeat(struct tb_launch *launch); /* ends this attempt, to make it again */
 void tb_launch_finish(struct tb_launch *launch); /* all ranks of a grid have ended */
 /* An agent did not come to life, and this is why. The attempt fails, or is made again without its host. */
-void tb_launch_miss(struct tb_guest *guest, const char *why);
+void tb_launch_miss(struct tb_host_agent *agent, const char *why);
 /* An agent is gone while the job runs. True: the job goes on without it, by other ways. */
-bool tb_launch_spare(struct tb_guest *guest);
+bool tb_launch_spare(struct tb_host_agent *agent);
 /* Whether all have answered that will; then the job begins, or the next attempt. */
 void tb_launch_check_start(struct tb_launch *launch);
 
-/* guest.c */
-int tb_guests_open(struct tb_launch *launch);
-void tb_guests_start(struct tb_launch *launch); /* as many shells as may be starting at once */
-void tb_guests_reap(struct tb_launch *launch);
-void tb_guests_stop(struct tb_launch *launch, bool now);
-void tb_guests_abandon(struct tb_launch *launch); /* kills shells that are still there */
-void tb_guests_signal(struct tb_launch *launch, int signal);
-void tb_guests_flush(struct tb_launch *launch);
-void tb_guest_give_up(struct tb_guest *guest);
-bool tb_guests_gone(const struct tb_launch *launch);
-void tb_guest_digest(struct tb_guest *guest, int rc); /* what its pipe has received, rc being how that went */
-void tb_guest_add_errors(struct tb_guest *guest, const char *bytes, size_t length); /* of its shell */
-void tb_guests_sort(struct tb_launch *launch);                        /* after somebody has got another parent */
-void tb_guest_ended(struct tb_guest *guest, bool exited, int status); /* its shell has */
-const char *tb_guest_cluster(const struct tb_guest *guest);           /* "": none is known */
+/* agent.c */
+int tb_host_agents_open(struct tb_launch *launch);
+void tb_host_agents_start(struct tb_launch *launch); /* as many shells as may be starting at once */
+void tb_host_agents_reap(struct tb_launch *launch);
+void tb_host_agents_stop(struct tb_launch *launch, bool now);
+void tb_host_agents_abandon(struct tb_launch *launch); /* kills shells that are still there */
+void tb_host_agents_signal(struct tb_launch *launch, int signal);
+void tb_host_agents_flush(struct tb_launch *launch);
+void tb_host_agent_give_up(struct tb_host_agent *agent);
+bool tb_host_agents_gone(const struct tb_launch *launch);
+void tb_host_agent_digest(struct tb_host_agent *agent, int rc); /* what its pipe has received, rc being how that went */
+void tb_host_agent_add_errors(struct tb_host_agent *agent, const char *bytes, size_t length); /* of its shell */
+void tb_host_agents_sort(struct tb_launch *launch); /* after somebody has got another parent */
+void tb_host_agent_ended(struct tb_host_agent *agent, bool exited, int status); /* its shell has */
+const char *tb_host_agent_cluster(const struct tb_host_agent *agent);           /* "": none is known */
 
 /* tunnel.c */
-void tb_tunnel_start(struct tb_guest *guest);
-void tb_tunnel_close(struct tb_guest *guest, bool now);
-bool tb_tunnel_flush(struct tb_guest *guest); /* into the pipe of its parent; true: something was moved */
-void tb_tunnel_take(struct tb_guest *parent, struct tb_reader *r);        /* TB_CONTROL_TUNNEL, */
-void tb_tunnel_take_errors(struct tb_guest *parent, struct tb_reader *r); /* _TUNNEL_ERRORS, */
-void tb_tunnel_take_attach(struct tb_guest *parent, struct tb_reader *r); /* _ATTACH, */
-void tb_tunnel_take_end(struct tb_guest *parent, struct tb_reader *r);    /* and _TUNNEL_END */
+void tb_tunnel_start(struct tb_host_agent *agent);
+void tb_tunnel_close(struct tb_host_agent *agent, bool now);
+bool tb_tunnel_flush(struct tb_host_agent *agent); /* into the pipe of its parent; true: something was moved */
+void tb_tunnel_take(struct tb_host_agent *parent, struct tb_reader *r);        /* TB_CONTROL_TUNNEL, */
+void tb_tunnel_take_errors(struct tb_host_agent *parent, struct tb_reader *r); /* _TUNNEL_ERRORS, */
+void tb_tunnel_take_attach(struct tb_host_agent *parent, struct tb_reader *r); /* _ATTACH, */
+void tb_tunnel_take_end(struct tb_host_agent *parent, struct tb_reader *r);    /* and _TUNNEL_END */
 
 /* door.c */
-int tb_door_expect(struct tb_guest *guest);    /* tells the user what to type */
-void tb_door_forget(struct tb_launch *launch); /* callers that have not proved anything yet */
-void tb_line_flush(struct tb_guest *guest);
-void tb_line_close(struct tb_guest *guest);
+int tb_door_expect(struct tb_host_agent *agent); /* tells the user what to type */
+void tb_door_forget(struct tb_launch *launch);   /* callers that have not proved anything yet */
+void tb_line_flush(struct tb_host_agent *agent);
+void tb_line_close(struct tb_host_agent *agent);
 
 /* frame.c */
-void tb_guest_take_frame(struct tb_guest *guest, struct tb_frame *frame);
-void tb_launch_send_ways(struct tb_launch *launch);
-void tb_guest_send_anchors(struct tb_guest *guest); /* who can carry its stream if its parent is lost */
+void tb_host_agent_take_frame(struct tb_host_agent *agent, struct tb_control_frame *frame);
+void tb_launch_send_routes(struct tb_launch *launch);
+void tb_host_agent_send_anchors(struct tb_host_agent *agent); /* who can carry its stream if its parent is lost */
 void tb_launch_send_books(struct tb_launch *launch);
 
 /* question.c */
-bool tb_question_begin(struct tb_launch *launch);                   /* false: there is nothing to find out */
-void tb_question_take(struct tb_guest *guest, struct tb_reader *r); /* TB_CONTROL_TRIED */
-void tb_question_overdue(struct tb_timer *timer);
+bool tb_reach_survey_begin(struct tb_launch *launch);                        /* false: there is nothing to find out */
+void tb_reach_survey_take(struct tb_host_agent *agent, struct tb_reader *r); /* TB_CONTROL_PROBED */
+void tb_reach_survey_overdue(struct tb_timer *timer);
 
 /* ending.c */
 void tb_ending_rank(struct tb_launch *launch, const struct tb_ended *ended);
 void tb_ending_abort(struct tb_launch *launch, uint32_t rank, uint32_t pid, uint32_t code, const char *text,
                      int length);
-void tb_ending_guest(struct tb_guest *guest, bool exited, int status);
+void tb_ending_agent(struct tb_host_agent *agent, bool exited, int status);
 void tb_ending_unfinalized(struct tb_timer *timer);
 
 /* screen.c */

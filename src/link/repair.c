@@ -177,8 +177,8 @@ static int copy_send(struct tb_repair *r, struct tb_repair_peer *p, struct tb_re
     c->sent_at = now;
     if (c->sends == 1)
         c->first_at = now;
-    if (r->inner->table->way != NULL)
-        c->way = r->inner->table->way(p->inner);
+    if (r->inner->table->route != NULL)
+        c->route = r->inner->table->route(p->inner);
     if (!r->wide || (p->early == 0 && !p->echo_owed)) { /* else the other side is to be told what is missing */
         p->unanswered = 0;
         p->unanswered_bytes = 0;

@@ -82,7 +82,7 @@ static void outcome_tell(const struct tb_repair *r, struct tb_repair_peer *p, co
                          bool arrived)
 {
     if (r->inner->table->outcome != NULL && (!arrived || (c->sends == 1 && !c->arrived)))
-        r->inner->table->outcome(p->inner, c->way, c->sent_at, arrived);
+        r->inner->table->outcome(p->inner, c->route, c->sent_at, arrived);
 }
 
 /* Wide: the time in which a frame arrives, and its answer comes back: the usual one, and what it takes if a TCP stream

@@ -28,7 +28,7 @@ struct tb_repair_copy {
     uint32_t sends;
     bool waiting;     /* to be sent, for the first time or again */
     bool arrived;     /* the other side has said so, out of order */
-    uint32_t way;     /* where it was sent for the last time, as the inner transport counts its ways */
+    uint32_t route;   /* where it was sent for the last time, as the inner transport counts its ways */
     uint64_t sent_at; /* for the last time */
     uint64_t first_at;
     char payload[]; /* and room for the check */

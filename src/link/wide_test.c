@@ -30,7 +30,7 @@ struct packet {
     char payload[];
 };
 
-struct way {
+struct route {
     struct packet *first, **last;
     size_t bytes; /* that have not left the sender yet, see `free_at` */
     uint64_t free_at;
@@ -40,7 +40,7 @@ struct net {
     uint64_t now;
     uint64_t steps;
     unsigned capabilities;
-    uint32_t ways;                /* that are used */
+    uint32_t routes;              /* that are used */
     bool apart;                   /* short frames have the last one for themselves */
     uint64_t delay[WAYS];         /* one way */
     uint64_t nanoseconds[WAYS];   /* a byte */
@@ -50,7 +50,7 @@ struct net {
     bool flying;                  /* looking at the clock makes time pass: for closing */
     uint64_t passed, lost, bytes; /* frames */
     struct tb_random random;
-    struct way lines[NODES][WAYS]; /* from each node to the other */
+    struct route lines[NODES][WAYS]; /* from each node to the other */
     struct tb_clock clock;
 };
 
@@ -64,7 +64,7 @@ struct line_end {
     bool known, blocked;
 };
 
-static const struct tb_transport_table ways_table;
+static const struct tb_transport_table routes_table;
 
 static void node_others_step(uint32_t self);
 
@@ -75,11 +75,11 @@ static uint64_t net_now(void *context)
     return n->now;
 }
 
-static void net_reset(uint32_t ways, uint64_t delay, uint64_t seed)
+static void net_reset(uint32_t routes, uint64_t delay, uint64_t seed)
 {
     memset(&net, 0, sizeof(net));
     net.now = 1000 * SECOND;
-    net.ways = ways;
+    net.routes = routes;
     net.capabilities = TB_CAP_INTEGRITY;
     for (uint32_t w = 0; w < WAYS; w++) {
         net.delay[w] = delay;
@@ -92,11 +92,11 @@ static void net_reset(uint32_t ways, uint64_t delay, uint64_t seed)
             net.lines[i][w].last = &net.lines[i][w].first;
 }
 
-static int ways_open(const struct tb_transport_config *config, struct tb_transport **transport)
+static int routes_open(const struct tb_transport_config *config, struct tb_transport **transport)
 {
     struct line_end *t = calloc(1, sizeof(*t));
     assert_non_null(t);
-    t->head = (struct tb_transport){.table = &ways_table,
+    t->head = (struct tb_transport){.table = &routes_table,
                                     .capabilities = net.capabilities,
                                     .max_payload = PAYLOAD,
                                     .eager_limit = PAYLOAD,
@@ -109,7 +109,7 @@ static int ways_open(const struct tb_transport_config *config, struct tb_transpo
     return TB_OK;
 }
 
-static void way_clear(struct way *line)
+static void route_clear(struct route *line)
 {
     while (line->first != NULL) {
         struct packet *p = line->first;
@@ -119,16 +119,16 @@ static void way_clear(struct way *line)
     line->last = &line->first;
 }
 
-static void ways_close(struct tb_transport *transport)
+static void routes_close(struct tb_transport *transport)
 {
     struct line_end *t = (struct line_end *)transport;
     net.left[t->self] = true;
     for (int w = 0; w < WAYS; w++)
-        way_clear(&net.lines[1 - t->self][w]);
+        route_clear(&net.lines[1 - t->self][w]);
     free(t);
 }
 
-static int ways_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
+static int routes_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
 {
     struct line_end *t = (struct line_end *)transport;
     assert_int_equal(proc.index, 1 - t->self);
@@ -137,27 +137,27 @@ static int ways_endpoint(struct tb_transport *transport, struct tb_proc proc, st
     return TB_OK;
 }
 
-static bool way_full(const struct way *line, uint32_t w)
+static bool route_full(const struct route *line, uint32_t w)
 {
     return line->free_at > net.now && (line->free_at - net.now) / net.nanoseconds[w] > QUEUE_ROOM;
 }
 
-static int ways_send(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
-                     enum tb_stream stream, void *token)
+static int routes_send(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
+                       enum tb_stream stream, void *token)
 {
     struct line_end *t = (struct line_end *)endpoint->transport;
     uint32_t w = net.apart ? WAYS - 1 : 0;
     assert_true(envelope->message.flags & TB_MESSAGE_ROUTED);
-    if (stream == TB_STREAM_BULK && net.ways > 0) {
+    if (stream == TB_STREAM_BULK && net.routes > 0) {
         uint32_t tried = 0;
-        while (tried < net.ways &&
-               way_full(&net.lines[t->self][(t->turn + tried) % net.ways], (t->turn + tried) % net.ways))
+        while (tried < net.routes &&
+               route_full(&net.lines[t->self][(t->turn + tried) % net.routes], (t->turn + tried) % net.routes))
             tried++;
-        w = (t->turn + tried) % net.ways;
+        w = (t->turn + tried) % net.routes;
         t->turn = w + 1;
     }
-    struct way *line = &net.lines[t->self][w];
-    if (way_full(line, w)) {
+    struct route *line = &net.lines[t->self][w];
+    if (route_full(line, w)) {
         t->blocked = true;
         return TB_AGAIN;
     }
@@ -181,19 +181,19 @@ static int ways_send(struct tb_endpoint *endpoint, const struct tb_envelope *env
 
 static bool any_room(const struct line_end *t)
 {
-    for (uint32_t w = 0; w < net.ways; w++)
-        if (way_full(&net.lines[t->self][w], w))
+    for (uint32_t w = 0; w < net.routes; w++)
+        if (route_full(&net.lines[t->self][w], w))
             return false;
     return true;
 }
 
-static int ways_poll(struct tb_transport *transport)
+static int routes_poll(struct tb_transport *transport)
 {
     struct line_end *t = (struct line_end *)transport;
     int count = 0;
     node_others_step(t->self);
     for (uint32_t w = 0; w < WAYS; w++) {
-        struct way *line = &net.lines[1 - t->self][w];
+        struct route *line = &net.lines[1 - t->self][w];
         for (struct packet *p = line->first; p != NULL && p->arrives <= net.now; p = line->first) {
             line->first = p->next;
             if (line->first == NULL)
@@ -215,19 +215,19 @@ static int ways_poll(struct tb_transport *transport)
     return count;
 }
 
-static bool ways_arm(struct tb_transport *transport)
+static bool routes_arm(struct tb_transport *transport)
 {
     return true;
 }
 
-static void ways_disarm(struct tb_transport *transport) {}
+static void routes_disarm(struct tb_transport *transport) {}
 
-static int ways_descriptor(struct tb_transport *transport)
+static int routes_descriptor(struct tb_transport *transport)
 {
     return -1;
 }
 
-static uint64_t ways_deadline(struct tb_transport *transport)
+static uint64_t routes_deadline(struct tb_transport *transport)
 {
     struct line_end *t = (struct line_end *)transport;
     uint64_t next = TB_NEVER;
@@ -241,23 +241,23 @@ static uint64_t ways_deadline(struct tb_transport *transport)
     return next;
 }
 
-static bool ways_idle(struct tb_transport *transport)
+static bool routes_idle(struct tb_transport *transport)
 {
     return true;
 }
 
-static const struct tb_transport_table ways_table = {
+static const struct tb_transport_table routes_table = {
     .name = "ways",
-    .open = ways_open,
-    .close = ways_close,
-    .endpoint = ways_endpoint,
-    .send = ways_send,
-    .poll = ways_poll,
-    .arm = ways_arm,
-    .disarm = ways_disarm,
-    .descriptor = ways_descriptor,
-    .deadline = ways_deadline,
-    .idle = ways_idle,
+    .open = routes_open,
+    .close = routes_close,
+    .endpoint = routes_endpoint,
+    .send = routes_send,
+    .poll = routes_poll,
+    .arm = routes_arm,
+    .disarm = routes_disarm,
+    .descriptor = routes_descriptor,
+    .deadline = routes_deadline,
+    .idle = routes_idle,
 };
 
 /* ---- two processes ----------------------------------------------------------------------------------------------- */
@@ -362,7 +362,7 @@ static void nodes_open(const char *fault)
                                                          .writable = on_writable,
                                                          .opened = on_opened,
                                                          .broken = on_broken}};
-        assert_int_equal(tb_link_open(&ways_table, &config, &nodes[i].transport), TB_OK);
+        assert_int_equal(tb_link_open(&routes_table, &config, &nodes[i].transport), TB_OK);
         struct tb_proc other = {JOB, 1 - i};
         assert_int_equal(nodes[i].transport->table->endpoint(nodes[i].transport, other, &nodes[i].to), TB_OK);
     }
@@ -456,16 +456,16 @@ static void nodes_close(void)
         }
     for (int i = 0; i < NODES; i++)
         for (int w = 0; w < WAYS; w++)
-            way_clear(&net.lines[i][w]);
+            route_clear(&net.lines[i][w]);
     net.flying = false;
 }
 
-static void begin(uint32_t ways, uint64_t delay, uint64_t seed)
+static void begin(uint32_t routes, uint64_t delay, uint64_t seed)
 {
     seed_now = seed;
     size_limit = PAYLOAD;
     bulk_only = false;
-    net_reset(ways, delay, seed);
+    net_reset(routes, delay, seed);
 }
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
@@ -478,7 +478,7 @@ static uint64_t seeds(uint64_t all)
 }
 
 /* Without loss little is sent twice, though the ways differ as much as ways can. */
-static void ways_of_different_delay(void **state)
+static void routes_of_different_delay(void **state)
 {
     for (uint64_t seed = 1; seed <= seeds(10); seed++) {
         begin(2, 5 * MS, seed);
@@ -494,7 +494,7 @@ static void ways_of_different_delay(void **state)
     }
 }
 
-static void losses_on_all_ways(void **state)
+static void losses_on_all_routes(void **state)
 {
     for (uint64_t seed = 1; seed <= seeds(20); seed++) {
         begin(1 + (uint32_t)seed % WAYS, 10 * MS, seed);
@@ -524,7 +524,7 @@ static void faults_of_every_kind(void **state)
 }
 
 /* One of two gateways dies with all that it holds. */
-static void death_of_a_way(void **state)
+static void death_of_a_route(void **state)
 {
     for (uint64_t seed = 1; seed <= seeds(10); seed++) {
         begin(2, 10 * MS, seed);
@@ -535,10 +535,10 @@ static void death_of_a_way(void **state)
             nodes_step(until);
         }
         for (int i = 0; i < NODES; i++)
-            way_clear(&net.lines[i][seed % 2]);
+            route_clear(&net.lines[i][seed % 2]);
         net.dead[seed % 2] = true;
         nodes_run(300 * MS); /* until the hop is known to be dead */
-        net.ways = 1;
+        net.routes = 1;
         if (seed % 2 == 0) { /* the one that is left takes its place */
             net.dead[0] = false;
         }
@@ -586,7 +586,7 @@ static void a_late_frame_holds_up_nobody(void **state)
     net.delay[1] = 260 * MS;
     node_send(&nodes[0], 12); /* on way 1 */
     REQUIRE(nodes[0].sent == 12);
-    net.ways = 1;
+    net.routes = 1;
     uint64_t until = net.now + 240 * MS;
     while (net.now < until) {
         node_send(&nodes[0], 200);
@@ -857,10 +857,10 @@ int main(void)
     if (tb_param_load() != TB_OK)
         return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ways_of_different_delay),
-        cmocka_unit_test(losses_on_all_ways),
+        cmocka_unit_test(routes_of_different_delay),
+        cmocka_unit_test(losses_on_all_routes),
         cmocka_unit_test(faults_of_every_kind),
-        cmocka_unit_test(death_of_a_way),
+        cmocka_unit_test(death_of_a_route),
         cmocka_unit_test(the_pipe_is_filled),
         cmocka_unit_test(a_late_frame_holds_up_nobody),
         cmocka_unit_test(a_peer_that_computes),

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "mpi/comm.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 #define KEYVAL_FIRST 4096
 #define KEYVAL_LIMIT 4096u

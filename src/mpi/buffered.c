@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/point.h"
 
 #define AUTOMATIC_LIMIT (UINT64_C(1) << 32) /* bytes that MPI_BUFFER_AUTOMATIC may take */

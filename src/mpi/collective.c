@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/hint.h"
 #include "mpi/plan.h"
 

@@ -1,7 +1,7 @@
 /* A block from everyone to everyone (MPI-5.0, section 6.8). */
 #include "mpi/collective.h"
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 /* How the arguments are called: buffer, counts and datatypes of one side. */
 #define SIDE(side, counts, types, at, type_at, comm_at)                                                                \

@@ -1,7 +1,7 @@
 /* Collecting and distributing blocks (MPI-5.0, sections 6.5 to 6.7): gather, scatter and allgather. */
 #include "mpi/collective.h"
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 /* How the arguments are called: buffer, count and datatype of one side. */
 #define SIDE(side, at, root_at, comm_at)                                                                               \

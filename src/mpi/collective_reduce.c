@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/op.h"
 
 /* How the arguments are called: one buffer, the count and the datatype. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "mpi/buffered.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/topo.h"
 
 const char *tb_comm_name(const struct tb_comm *comm)
@@ -100,7 +100,7 @@ void tb_comm_close_predefined(void)
     tb_self.world = tb_self.self = NULL;
 }
 
-int tb_comm_new(const struct tb_shape *shape, struct tb_comm *parent, struct tb_comm **made)
+int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **made)
 {
     struct tb_comm *comm = tb_handle_take(TB_OBJECT_COMM, sizeof *comm);
     struct tb_comm *local = comm != NULL && shape->inter ? calloc(1, sizeof *local) : NULL;
@@ -125,7 +125,7 @@ int tb_comm_new(const struct tb_shape *shape, struct tb_comm *parent, struct tb_
     return TB_OK;
 }
 
-int tb_comm_make(uint64_t context, const struct tb_shape *shape, struct tb_comm *parent, struct tb_comm **made)
+int tb_comm_make(uint64_t context, const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **made)
 {
     struct tb_comm *comm = NULL;
     int error = tb_comm_new(shape, parent, &comm);
@@ -176,7 +176,7 @@ static int comm_give_up(const char *call, MPI_Comm *comm)
     if (code != MPI_SUCCESS)
         return tb_raise_code(c, code);
     tb_bsend_close(c);
-    c->freed = c->head.value; /* requests in flight keep it, but the handle is no longer valid */
+    c->freed = c->head.value; /* requests in collective request keep it, but the handle is no longer valid */
     c->head.value = 0;
     tb_comm_release(c);
     *comm = MPI_COMM_NULL;

@@ -29,12 +29,12 @@ struct tb_comm {
     struct tb_comm *local; /* of an intercommunicator: one of the local group alone, for collectives; else NULL */
     bool first;            /* of an intercommunicator: this group is the one that decides where one must */
     struct tb_errhandler *errhandler;
-    uint32_t references; /* the handle and the requests in flight */
+    uint32_t references; /* the handle and the requests in collective request */
     MPI_Comm predefined; /* MPI_COMM_WORLD, MPI_COMM_SELF, or NULL */
     uint64_t context;
     struct tb_planner *planner; /* made at the first collective call */
     bool measures;              /* blocking collectives give feedback (feedback.c) */
-    uint64_t freed;             /* the handle, once the program has freed it while requests are in flight */
+    uint64_t freed;             /* the handle, once the program has freed it while requests are in collective request */
     uint32_t *procs;            /* job index of each rank that can be sent to; NULL: the identity */
     struct tb_attributes attributes;
     struct tb_topo *topo;             /* topo.h; NULL: none */
@@ -102,7 +102,7 @@ int tb_comm_open_predefined(void);
 void tb_comm_close_predefined(void);
 
 /* Who is in a communicator. Arrays are allocated, and belong to whoever it is given to. */
-struct tb_shape {
+struct tb_comm_shape {
     uint32_t size, rank;
     uint32_t *procs; /* job index of each rank of the local group; NULL: the identity */
     bool inter, first;
@@ -112,10 +112,10 @@ struct tb_shape {
 
 /* A communicator without a channel, which tb_comm_enter gives it. Takes the shape's arrays in any case. The error
  * handler is that of `parent`. */
-int tb_comm_new(const struct tb_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
+int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
 int tb_comm_enter(struct tb_comm *comm, uint64_t context);
 /* Both together. */
-int tb_comm_make(uint64_t context, const struct tb_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
+int tb_comm_make(uint64_t context, const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
 /* A collective: fills in what follows from the communicator, and finds the program, which the caller gives back to the
  * planner (tb_planner_release) when it has run. */
 int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding,

@@ -5,7 +5,7 @@
 
 #include "mpi/comm.h"
 #include "mpi/error.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 #define PREDEFINED_COUNT (sizeof tb_self.types / sizeof tb_self.types[0])
 

@@ -3,7 +3,7 @@
 
 #include "mpi/datatype.h"
 #include "mpi/error.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 /* The object of a handle; NULL, and *code is what was raised, if there is none. */
 static struct tb_datatype *find(const char *call, MPI_Datatype datatype, int *code)

@@ -4,7 +4,7 @@
 
 #include "mpi/datatype.h"
 #include "mpi/error.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 static struct tb_numbers numbers(struct tb_ints ints)
 {

@@ -3,7 +3,7 @@
 
 #include "mpi/datatype.h"
 #include "mpi/error.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 /* The recipe of a handle; NULL, and *code was raised, if there is none, or none that a small call can tell. */
 static const struct tb_recipe *find(const char *call, MPI_Datatype datatype, bool large, int *code)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "mpi/check.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/point.h"
 
 /* What both directions need to know about the packed side, and where the arguments stand. */

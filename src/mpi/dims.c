@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "mpi/comm.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 #define FACTORS_LIMIT 32 /* an int has at most 30 prime factors; further dimensions are 1 */
 

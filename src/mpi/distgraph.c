@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/hint.h"
 #include "mpi/subgroup.h"
 #include "mpi/topo.h"
@@ -29,7 +29,7 @@ static struct tb_topo *dist_new(int indegree, int outdegree, bool weighted)
 static int connect_all(const char *call, struct tb_comm *c, struct tb_topo *topo, const struct tb_info *info,
                        MPI_Comm *newcomm)
 {
-    struct tb_shape shape;
+    struct tb_comm_shape shape;
     struct tb_comm *made = NULL;
     uint64_t context;
     int error = topo != NULL ? tb_agree_context(c, &context)

@@ -2,7 +2,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/hint.h"
 #include "mpi/plan.h"
 #include "mpi/request.h"
@@ -12,7 +12,7 @@
 /* A duplicate without a channel, with everything but the attributes. */
 static int prepare(const char *call, struct tb_comm *parent, const struct tb_info *info, struct tb_comm **made)
 {
-    struct tb_shape shape;
+    struct tb_comm_shape shape;
     int error = tb_shape_copy(parent, &shape);
     if (error == TB_OK)
         error = tb_comm_new(&shape, parent, made);

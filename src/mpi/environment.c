@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "mpi/comm.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/info.h"
 
 #define CACHE_LINE 64u

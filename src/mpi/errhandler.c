@@ -1,7 +1,7 @@
 /* Error handlers of communicators (MPI-5.0, 9.3). */
 #include "mpi/comm.h"
 #include "mpi/error.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 struct tb_errhandler tb_errhandler_fatal = {.handle = MPI_ERRORS_ARE_FATAL};
 struct tb_errhandler tb_errhandler_abort = {.handle = MPI_ERRORS_ABORT};

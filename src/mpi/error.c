@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "mpi/comm.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 static const char *const class_texts[] = {
     [MPI_SUCCESS] = "no error",
@@ -112,14 +112,14 @@ struct added {
     char *text;
 };
 
-struct tb_error_book {
+struct tb_error_table {
     uint32_t serial; /* of the last story */
     struct story stories[TB_ERROR_STORIES];
     struct added *added;
     int added_room, last_used;
 };
 
-static struct tb_error_book *error_book(void)
+static struct tb_error_table *error_table(void)
 {
     if (tb_self.errors == NULL)
         tb_self.errors = calloc(1, sizeof *tb_self.errors);
@@ -132,7 +132,7 @@ static __attribute__((format(printf, 3, 0))) int tell(int class, const char *cal
                                                       va_list arguments)
 {
     pthread_mutex_lock(&tb_self.error_lock);
-    struct tb_error_book *book = error_book();
+    struct tb_error_table *book = error_table();
     int code = class;
     if (book != NULL) {
         uint32_t serial = ++book->serial & 0x3fffff;
@@ -158,7 +158,7 @@ int tb_error_code(int class, const char *call, const char *format, ...)
 /* The story of a code; NULL if it has none, or if it is too old. The book is locked. */
 static struct story *story_of(int code)
 {
-    struct tb_error_book *book = tb_self.errors;
+    struct tb_error_table *book = tb_self.errors;
     if (book == NULL || code <= 0 || (code & TB_ERROR_TOLD) == 0)
         return NULL;
     struct story *story = &book->stories[(uint32_t)code >> 8 & (TB_ERROR_STORIES - 1)];
@@ -209,7 +209,7 @@ int tb_error_class_of(int error)
 
 static const struct added *added_find(int code)
 {
-    const struct tb_error_book *book = tb_self.errors;
+    const struct tb_error_table *book = tb_self.errors;
     int at = code - TB_ERROR_ADDED;
     if (book == NULL || at < 0 || at >= book->added_room || book->added[at].use == ADDED_FREE)
         return NULL;
@@ -396,7 +396,7 @@ int tb_mpi_Error_string(int errorcode, char *string, int *resultlen)
 /* A free entry; its number or -1. The book is locked. */
 static int added_take(int class)
 {
-    struct tb_error_book *book = error_book();
+    struct tb_error_table *book = error_table();
     if (book == NULL)
         return -1;
     int at = 0;

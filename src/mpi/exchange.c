@@ -1,7 +1,7 @@
 /* Send and receive in one call (MPI-5.0, 3.10). */
 #include <stdlib.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/point.h"
 
 #define COPY_ON_STACK 1024 /* bytes of a replaced message that need no allocation */

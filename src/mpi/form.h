@@ -1,6 +1,6 @@
 /* In which of its three forms a collective is called: they have one implementation, which gets this from the generated
- * face (see face.py) and differs only in what becomes of a call whose arguments are right. A form owns nothing and
- * lives as long as the call. */
+ * bindings (see bindings.py) and differs only in what becomes of a call whose arguments are right. A form owns nothing
+ * and lives as long as the call. */
 #ifndef TB_MPI_FORM_H
 #define TB_MPI_FORM_H
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/plan.h"
 
 static const char *const hint_keys[] = {

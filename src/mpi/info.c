@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "mpi/comm.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 /* ---- objects -------------------------------------------------------------------------------------------------------
  *

@@ -8,7 +8,7 @@
 #include "mpi/buffered.h"
 #include "mpi/comm.h"
 #include "mpi/datatype.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/plan.h"
 #include "mpi/progress.h"
 #include "mpi/request.h"
@@ -35,16 +35,16 @@ static void lost(void *context, struct tb_proc proc, int error)
     tb_engine_lost(tb_self.engine, proc, error);
 }
 
-static void ways(void *context)
+static void routes(void *context)
 {
-    tb_engine_ways(tb_self.engine);
+    tb_engine_routes(tb_self.engine);
 }
 
 /* A rank without its agent is no longer part of a job: it ends at once, and nobody is left who could be told. */
 static int control_ready(void *context)
 {
     static const struct tb_job_events events = {
-        .connection = connection, .refused = refused, .lost = lost, .ways = ways};
+        .connection = connection, .refused = refused, .lost = lost, .routes = routes};
     int error = tb_job_poll(&tb_self.job, &events);
     if (error < 0) {
         fprintf(stderr, "tombolo: rank %u on %s, process %d: %s; this rank ends\n", tb_self.job.self.index,
@@ -62,20 +62,20 @@ static int ask_connection(void *context, struct tb_proc to, enum tb_stream strea
 static bool is_local(void *context, struct tb_proc proc)
 {
     const struct tb_job *job = context;
-    return tb_book_host_of(&job->book, proc.index) == tb_book_host_of(&job->book, job->self.index);
+    return tb_address_book_host_of(&job->book, proc.index) == tb_address_book_host_of(&job->book, job->self.index);
 }
 
 /* ---- ways to other hosts --------------------------------------------------------------------------------------------
  */
 
-static const struct tb_way *way_to(const struct tb_job *job, struct tb_proc proc, uint32_t *host, bool *own)
+static const struct tb_host_route *route_to(const struct tb_job *job, struct tb_proc proc, uint32_t *host, bool *own)
 {
-    *host = tb_book_host_of(&job->book, proc.index);
-    *own = *host == tb_book_host_of(&job->book, job->self.index);
-    return tb_ways_to(&job->ways, &job->book, *host);
+    *host = tb_address_book_host_of(&job->book, proc.index);
+    *own = *host == tb_address_book_host_of(&job->book, job->self.index);
+    return tb_host_routes_to(&job->routes, &job->book, *host);
 }
 
-static int no_way(const struct tb_job *job, struct tb_proc proc, uint32_t host)
+static int no_route(const struct tb_job *job, struct tb_proc proc, uint32_t host)
 {
     return tb_error(TB_ERR_PEER,
                     "rank %u on %s cannot be reached from rank %u on %s: neither host can connect to the other, and no "
@@ -88,20 +88,20 @@ static int reach(void *context, struct tb_proc proc)
     const struct tb_job *job = context;
     uint32_t host;
     bool own;
-    const struct tb_way *way = way_to(job, proc, &host, &own);
+    const struct tb_host_route *route = route_to(job, proc, &host, &own);
     if (own)
         return tb_self.use_tcp ? TB_REACH_DIRECT : TB_REACH_RELAYED;
-    if (way->means == TB_WAY_NONE)
-        return no_way(job, proc, host);
-    bool direct = way->means != TB_WAY_RELAYED && !tb_param.forbid_direct && tb_self.use_tcp;
+    if (route->means == TB_HOST_ROUTE_NONE)
+        return no_route(job, proc, host);
+    bool direct = route->means != TB_HOST_ROUTE_RELAYED && !tb_param.forbid_direct && tb_self.use_tcp;
     return direct ? TB_REACH_DIRECT : TB_REACH_RELAYED;
 }
 
 /* Whether the next hop already is in another cluster, so that the stream to it crosses a wide area. */
-static bool is_far(const struct tb_job *job, const struct tb_way *way)
+static bool is_far(const struct tb_job *job, const struct tb_host_route *route)
 {
-    for (uint32_t i = 0; i < way->hop_count; i++)
-        if (!tb_ways_to(&job->ways, &job->book, way->hops[i])->near)
+    for (uint32_t i = 0; i < route->hop_count; i++)
+        if (!tb_host_routes_to(&job->routes, &job->book, route->hops[i])->near)
             return true;
     return false;
 }
@@ -111,20 +111,21 @@ static bool is_far(const struct tb_job *job, const struct tb_way *way)
  * one of its cluster, since only agents encrypt, compress and use several streams. */
 static int hops(void *context, struct tb_proc proc, struct tb_proc *agents)
 {
-    _Static_assert(TB_WAYS_HOPS_LIMIT <= TB_RELAY_HOPS_LIMIT, "every hop of a way fits");
+    _Static_assert(TB_HOST_ROUTES_HOPS_LIMIT <= TB_RELAY_HOPS_LIMIT, "every hop of a way fits");
     const struct tb_job *job = context;
     uint32_t host;
     bool own;
-    const struct tb_way *way = way_to(job, proc, &host, &own);
-    if (!own && way->means == TB_WAY_NONE)
-        return no_way(job, proc, host);
-    if (own || way->means != TB_WAY_RELAYED || tb_param.forbid_direct || is_far(job, way)) {
-        agents[0] = (struct tb_proc){job->self.job, TB_PROC_AGENT | tb_book_host_of(&job->book, job->self.index)};
+    const struct tb_host_route *route = route_to(job, proc, &host, &own);
+    if (!own && route->means == TB_HOST_ROUTE_NONE)
+        return no_route(job, proc, host);
+    if (own || route->means != TB_HOST_ROUTE_RELAYED || tb_param.forbid_direct || is_far(job, route)) {
+        agents[0] =
+            (struct tb_proc){job->self.job, TB_PROC_AGENT | tb_address_book_host_of(&job->book, job->self.index)};
         return 1;
     }
-    for (uint32_t i = 0; i < way->hop_count; i++)
-        agents[i] = (struct tb_proc){job->self.job, TB_PROC_AGENT | way->hops[i]};
-    return way->hop_count;
+    for (uint32_t i = 0; i < route->hop_count; i++)
+        agents[i] = (struct tb_proc){job->self.job, TB_PROC_AGENT | route->hops[i]};
+    return route->hop_count;
 }
 
 /* ---- starting ------------------------------------------------------------------------------------------------------

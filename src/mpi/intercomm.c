@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/group.h"
 #include "mpi/subgroup.h"
 
@@ -35,7 +35,7 @@ static bool disjoint(const uint32_t *procs, uint32_t count, const uint32_t *othe
 static int connect_groups(const char *call, struct tb_comm *local, uint32_t leader, struct tb_comm *peer,
                           uint32_t remote, uint64_t match, struct tb_comm **made)
 {
-    struct tb_shape shape;
+    struct tb_comm_shape shape;
     struct tb_news theirs;
     uint64_t context;
     int error = tb_shape_copy(local, &shape);
@@ -155,7 +155,7 @@ static bool comes_first(const struct tb_comm *c, bool high, bool their_high)
     return high == their_high ? c->first : !high;
 }
 
-static void append(struct tb_shape *shape, const struct tb_comm *group)
+static void append(struct tb_comm_shape *shape, const struct tb_comm *group)
 {
     for (uint32_t i = 0; i < group->peers; i++)
         shape->procs[shape->size++] = tb_comm_proc(group, i);
@@ -183,7 +183,7 @@ int tb_mpi_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm)
         return tb_raise_below(c, error, call);
     memcpy(&other, theirs.data, theirs.bytes < 1 ? theirs.bytes : 1);
     free(theirs.data);
-    struct tb_shape shape = {.procs = malloc(((size_t)c->size + c->remote_size) * sizeof *shape.procs)};
+    struct tb_comm_shape shape = {.procs = malloc(((size_t)c->size + c->remote_size) * sizeof *shape.procs)};
     if (shape.procs == NULL)
         return tb_raise(c, MPI_ERR_NO_MEM, call, "out of memory for %u ranks", c->size + c->remote_size);
     bool before = comes_first(c, mine, other);

@@ -1,7 +1,7 @@
 /*
  * What differs between an MPI call and its large-count twin, in the one form that the implementation sees. The
- * generated face (see face.py) makes these values from the caller's arguments; they are passed by value, own nothing
- * and live as long as the call.
+ * generated bindings (see bindings.py) makes these values from the caller's arguments; they are passed by value, own
+ * nothing and live as long as the call.
  */
 #ifndef TB_MPI_INTS_H
 #define TB_MPI_INTS_H

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "mpi/collective.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/topo.h"
 
 /* The neighbours of this rank, as algorithms are told about them. */

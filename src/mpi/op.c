@@ -3,7 +3,7 @@
 
 #include "mpi/check.h"
 #include "mpi/error.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 /* The program's function is the context of its operation: nothing else needs to live as long. */
 static void call_small(void *context, void *in, void *inout, int count, uintptr_t type)

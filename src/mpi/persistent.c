@@ -1,7 +1,7 @@
 /* Persistent point-to-point requests, and starting persistent requests of any kind (MPI-5.0, 3.9). */
 #include "mpi/buffered.h"
-#include "mpi/face_decls.h"
-#include "mpi/flight.h"
+#include "mpi/binding_decls.h"
+#include "mpi/collective_request.h"
 #include "mpi/point.h"
 
 /* A new inactive request; NULL: no memory. */
@@ -110,7 +110,7 @@ int tb_pending_start(struct tb_pending *p, const char *call)
         tb_receive_post(p->comm->channel, &p->core, &p->again.buffer, p->again.rank, p->again.match, p->again.mask);
         break;
     case TB_PENDING_COLLECTIVE:
-        tb_flight_start(p);
+        tb_collective_request_start(p);
         break;
     case TB_PENDING_BUFFERED:
         p->cancelling = false;

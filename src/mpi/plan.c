@@ -7,35 +7,35 @@ int tb_plans_open(void)
 {
     /* The launcher has put the rules in the place of their file's name. */
     int error = tb_self.job.source == TB_JOB_ALONE ? tb_rules_load() : TB_OK;
-    return error == TB_OK ? tb_atlas_open(&tb_self.atlas) : error;
+    return error == TB_OK ? tb_plan_cache_open(&tb_self.plan_cache) : error;
 }
 
 void tb_plans_close(void)
 {
     if (tb_param.explain && tb_self.job.self.index == 0) {
-        tb_planner_flush_all(tb_self.atlas);
-        tb_atlas_print(tb_self.atlas, stderr);
+        tb_planner_flush_all(tb_self.plan_cache);
+        tb_plan_cache_print(tb_self.plan_cache, stderr);
     }
-    tb_atlas_close(tb_self.atlas);
-    tb_self.atlas = NULL;
+    tb_plan_cache_close(tb_self.plan_cache);
+    tb_self.plan_cache = NULL;
 }
 
 /* Ranks of one host that have no memory in common are as far from each other as those of different hosts. */
 static uint32_t host_of(const void *context, uint32_t rank)
 {
     const struct tb_comm *comm = context;
-    const struct tb_book *book = &tb_self.job.book;
+    const struct tb_address_book *book = &tb_self.job.book;
     uint32_t proc = tb_comm_local_proc(comm, rank);
     if (strstr(tb_param.transports, "shm") == NULL)
         return proc;
-    return book->range_count > 0 ? tb_book_host_of(book, proc) : 0;
+    return book->range_count > 0 ? tb_address_book_host_of(book, proc) : 0;
 }
 
 static const char *cluster_of(const void *context, uint32_t host)
 {
-    const struct tb_book *book = &tb_self.job.book;
+    const struct tb_address_book *book = &tb_self.job.book;
     if (strstr(tb_param.transports, "shm") == NULL)
-        host = book->range_count > 0 ? tb_book_host_of(book, host) : 0;
+        host = book->range_count > 0 ? tb_address_book_host_of(book, host) : 0;
     return host < book->host_count ? book->hosts[host].place.cluster : "";
 }
 
@@ -44,7 +44,7 @@ int tb_comm_open_planner(struct tb_comm *comm)
     if (comm->planner != NULL)
         return TB_OK;
     const struct tb_shape_source source = {.size = comm->size, .host = host_of, .cluster = cluster_of, .context = comm};
-    int error = tb_planner_open(tb_self.atlas, &source, comm->rank, &comm->planner);
+    int error = tb_planner_open(tb_self.plan_cache, &source, comm->rank, &comm->planner);
     comm->measures = error == TB_OK && tb_planner_measures(comm->planner) && !comm->inter && comm->size > 1;
     return error;
 }

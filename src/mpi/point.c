@@ -2,7 +2,7 @@
 #include "mpi/point.h"
 
 #include "mpi/buffered.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 /* ---- blocking ------------------------------------------------------------------------------------------------------
  */

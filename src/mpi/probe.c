@@ -1,5 +1,5 @@
 /* Probing, and receiving what was probed (MPI-5.0, 3.8). */
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/point.h"
 
 #define PROBE_NAMES(name)                                                                                              \

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "mpi/buffered.h"
-#include "mpi/face_decls.h"
-#include "mpi/flight.h"
+#include "mpi/binding_decls.h"
+#include "mpi/collective_request.h"
 
 /* ---- is it done, and waiting ---------------------------------------------------------------------------------------
  */
@@ -165,7 +165,7 @@ static void pending_give(struct tb_pending *p)
     if (p->kind == TB_PENDING_FLUSH && p->flush.bsend != NULL)
         tb_bsend_release(p->flush.bsend);
     if (p->kind == TB_PENDING_COLLECTIVE)
-        tb_flight_free(p->flight, comm);
+        tb_collective_request_free(p->collective_request, comm);
     const struct tb_type *type = p->type;
     tb_handle_give(TB_OBJECT_REQUEST, p);
     tb_type_let_go(type);

@@ -11,11 +11,11 @@
 #include "job/job.h"
 #include "mpi/handle.h"
 
-struct tb_atlas;
+struct tb_plan_cache;
 struct tb_bsend;
 struct tb_comm;
 struct tb_datatype;
-struct tb_error_book;
+struct tb_error_table;
 struct tb_info;
 struct tb_keyval;
 struct tb_mpit;
@@ -46,8 +46,8 @@ struct tb_self {
     struct tb_comm *self;
     struct tb_engine *engine;
     struct tb_job job;
-    struct tb_atlas *atlas; /* plan.c */
-    uint32_t next_context;  /* agreement.c */
+    struct tb_plan_cache *plan_cache; /* plan.c */
+    uint32_t next_context;            /* agreement.c */
     uint32_t returned_count;
     uint32_t returned[TB_RETURNED_LIMIT]; /* numbers of contexts that were taken and not used */
     const struct tb_type *types[256];     /* datatype.c: by handle value from 0x200 on */
@@ -57,9 +57,9 @@ struct tb_self {
     struct tb_keyval *keyvals;            /* attribute.c */
     uint32_t keyval_room;
     uint32_t orphan_count;
-    struct tb_list orphans;       /* request.c: freed by the program while active */
-    struct tb_bsend *bsend;       /* buffered.c: the buffer attached to the process */
-    struct tb_error_book *errors; /* error.c */
+    struct tb_list orphans;        /* request.c: freed by the program while active */
+    struct tb_bsend *bsend;        /* buffered.c: the buffer attached to the process */
+    struct tb_error_table *errors; /* error.c */
     pthread_mutex_t error_lock;
     struct tb_mpit *mpit; /* tool.c: what tools use; NULL: nothing yet */
     pthread_mutex_t mpit_lock;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "mpi/agreement.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 /* What every rank tells the others. Each offers a context id, since it may turn out to be the first rank of a new
  * communicator; most put theirs back. */
@@ -77,7 +77,7 @@ static int table_fill(struct tb_comm *comm, const struct row *row, struct table 
 /* Makes the communicator from the rows of its members. */
 static int part_make(struct tb_comm *comm, const struct table *table, uint32_t count, struct tb_comm **made)
 {
-    struct tb_shape shape = {.size = count, .inter = comm->inter, .remote_size = table->their_count};
+    struct tb_comm_shape shape = {.size = count, .inter = comm->inter, .remote_size = table->their_count};
     shape.procs = rows_procs(table->mine, count, comm->inter ? comm->local : comm);
     if (comm->inter)
         shape.remote_procs = rows_procs(table->theirs, table->their_count, comm);

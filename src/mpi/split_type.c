@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "mpi/agreement.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/hint.h"
 #include "mpi/resource.h"
 #include "mpi/split.h"
@@ -17,7 +17,7 @@ static int64_t resource_color(enum tb_resource resource, int64_t number)
 {
     if (number == TB_RESOURCE_NONE)
         return TB_COLOR_NONE;
-    int64_t host = tb_book_host_of(&tb_self.job.book, tb_self.job.self.index);
+    int64_t host = tb_address_book_host_of(&tb_self.job.book, tb_self.job.self.index);
     return host << 40 | (int64_t)resource << 32 | number;
 }
 

@@ -3,7 +3,7 @@
 
 #include "mpi/datatype.h"
 #include "mpi/error.h"
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 static int check(const char *call, const MPI_Status *status, const void *result, int position, const char *name)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/group.h"
 #include "mpi/hint.h"
 
@@ -24,10 +24,10 @@ static uint32_t *procs_copy(const struct tb_comm *comm)
     return procs;
 }
 
-int tb_shape_copy(const struct tb_comm *comm, struct tb_shape *shape)
+int tb_shape_copy(const struct tb_comm *comm, struct tb_comm_shape *shape)
 {
     const struct tb_comm *local = comm->inter ? comm->local : comm;
-    *shape = (struct tb_shape){.size = comm->size, .rank = comm->rank, .inter = comm->inter, .first = comm->first};
+    *shape = (struct tb_comm_shape){.size = comm->size, .rank = comm->rank, .inter = comm->inter, .first = comm->first};
     shape->procs = procs_copy(local);
     if (comm->inter) {
         shape->remote_size = comm->remote_size;
@@ -43,7 +43,7 @@ int tb_shape_copy(const struct tb_comm *comm, struct tb_shape *shape)
 int tb_subgroup_make(struct tb_comm *parent, const uint32_t *ranks, uint32_t count, uint32_t mine, uint64_t match,
                      struct tb_comm **made)
 {
-    struct tb_shape shape = {.size = count, .rank = mine, .procs = malloc(count * sizeof *shape.procs)};
+    struct tb_comm_shape shape = {.size = count, .rank = mine, .procs = malloc(count * sizeof *shape.procs)};
     if (shape.procs == NULL)
         return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", count);
     for (uint32_t i = 0; i < count; i++)
@@ -74,12 +74,12 @@ static int create_inter(struct tb_comm *c, const struct tb_group *group, uint32_
             tb_context_put_back(context);
         return TB_OK;
     }
-    struct tb_shape shape = {.size = group->size,
-                             .rank = mine,
-                             .procs = malloc(members.bytes),
-                             .inter = true,
-                             .remote_size = remote_size,
-                             .remote_procs = theirs.data};
+    struct tb_comm_shape shape = {.size = group->size,
+                                  .rank = mine,
+                                  .procs = malloc(members.bytes),
+                                  .inter = true,
+                                  .remote_size = remote_size,
+                                  .remote_procs = theirs.data};
     if (shape.procs == NULL) {
         free(theirs.data);
         return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", group->size);

@@ -17,6 +17,6 @@ uint64_t tb_stringtag_number(const char *stringtag);
 /* Where `rank` stands among `ranks`; `count` if it does not. */
 uint32_t tb_subgroup_position(const uint32_t *ranks, uint32_t count, uint32_t rank);
 /* The shape of a communicator like this one. TB_ERR_MEMORY leaves nothing allocated. */
-int tb_shape_copy(const struct tb_comm *comm, struct tb_shape *shape);
+int tb_shape_copy(const struct tb_comm *comm, struct tb_comm_shape *shape);
 
 #endif

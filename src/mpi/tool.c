@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 #define SLOTS_LEAST     64u
 #define GENERATION_LAST 0xffffffu

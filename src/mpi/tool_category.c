@@ -1,7 +1,7 @@
 /* Categories (MPI-5.0, 15.3.9): the variables by the layer that they belong to. They never change. */
 #include <string.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/tool.h"
 
 static const struct {

@@ -21,13 +21,13 @@ void tb_mpit_counters(struct tb_counters *counters)
 void tb_mpit_usage_flush(void)
 {
     if (is_live())
-        tb_planner_flush_all(tb_self.atlas);
+        tb_planner_flush_all(tb_self.plan_cache);
 }
 
 bool tb_mpit_usage(uint32_t index, struct tb_usage *usage)
 {
     if (is_live())
-        return tb_atlas_usage(tb_self.atlas, index, usage);
+        return tb_plan_cache_usage(tb_self.plan_cache, index, usage);
     if (index >= tb_self.mpit->usage_count)
         return false;
     *usage = tb_self.mpit->usage[index];
@@ -44,11 +44,11 @@ void tb_mpit_keep(void)
     if (m == NULL)
         return;
     tb_engine_count(tb_self.engine, &m->counters);
-    tb_planner_flush_all(tb_self.atlas);
-    while (tb_atlas_usage(tb_self.atlas, count, &row))
+    tb_planner_flush_all(tb_self.plan_cache);
+    while (tb_plan_cache_usage(tb_self.plan_cache, count, &row))
         count++;
     m->usage = count > 0 ? malloc(count * sizeof *m->usage) : NULL;
     m->usage_count = m->usage != NULL ? count : 0;
     for (uint32_t i = 0; i < m->usage_count; i++)
-        TB_ASSERT(tb_atlas_usage(tb_self.atlas, i, &m->usage[i]));
+        TB_ASSERT(tb_plan_cache_usage(tb_self.plan_cache, i, &m->usage[i]));
 }

@@ -1,5 +1,5 @@
 /* Events and their sources (MPI-5.0, 15.3.8): there are none, so every index and every handle is wrong. */
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/tool.h"
 
 static int none(int *number)

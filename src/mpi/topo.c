@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/subgroup.h"
 
 struct tb_topo *tb_topo_new(int kind, size_t count)

@@ -4,7 +4,7 @@
  * persistent requests count as done with an empty status, or are passed over, as each call's rules say. */
 #include <stdio.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 #include "mpi/request.h"
 
 /* The request of a handle to be waited for; NULL for null and inactive ones. A handle that is none sets *bad. */

@@ -14,7 +14,7 @@
 
 /* A communicator: its ranks' planners, and how long each algorithm really takes. */
 struct group {
-    struct tb_atlas *atlases[RANKS];
+    struct tb_plan_cache *caches[RANKS];
     struct tb_planner *planners[RANKS];
     uint64_t (*time)(const char *algorithm, uint32_t rank); /* nanoseconds */
     uint32_t agreements, samples;
@@ -34,8 +34,8 @@ static void group_open(struct group *g)
     assert_int_equal(tb_param_load(), TB_OK);
     assert_int_equal(tb_param_set("feedback", period, TB_PARAM_LAUNCHER), TB_OK);
     for (uint32_t i = 0; i < RANKS; i++) {
-        assert_int_equal(tb_atlas_open(&g->atlases[i]), TB_OK);
-        assert_int_equal(tb_planner_open(g->atlases[i], &source, i, &g->planners[i]), TB_OK);
+        assert_int_equal(tb_plan_cache_open(&g->caches[i]), TB_OK);
+        assert_int_equal(tb_planner_open(g->caches[i], &source, i, &g->planners[i]), TB_OK);
         assert_true(tb_planner_measures(g->planners[i]));
     }
 }
@@ -44,7 +44,7 @@ static void group_close(struct group *g)
 {
     for (uint32_t i = 0; i < RANKS; i++) {
         tb_planner_close(g->planners[i]);
-        tb_atlas_close(g->atlases[i]);
+        tb_plan_cache_close(g->caches[i]);
     }
     assert_int_equal(tb_param_load(), TB_OK);
 }
@@ -221,16 +221,16 @@ static void kinds_are_bounded(void **state)
 static void it_is_off_by_default(void **state)
 {
     const struct tb_shape_source source = {.size = RANKS, .host = own_host};
-    struct tb_atlas *atlas;
+    struct tb_plan_cache *cache;
     struct tb_planner *planner;
     assert_int_equal(tb_param_load(), TB_OK);
-    assert_int_equal(tb_atlas_open(&atlas), TB_OK);
-    assert_int_equal(tb_planner_open(atlas, &source, 0, &planner), TB_OK);
+    assert_int_equal(tb_plan_cache_open(&cache), TB_OK);
+    assert_int_equal(tb_planner_open(cache, &source, 0, &planner), TB_OK);
     struct tb_collective c = call_of(0, BYTES);
     assert_false(tb_planner_measures(planner));
     assert_false(tb_planner_due(planner, &c));
     tb_planner_close(planner);
-    tb_atlas_close(atlas);
+    tb_plan_cache_close(cache);
 }
 
 int main(void)

@@ -23,7 +23,7 @@ struct kept {
     struct tb_program *program; /* NULL: free */
     uint32_t users;
     uint64_t used;  /* when it was asked for last */
-    uint64_t calls; /* that the atlas does not know of */
+    uint64_t calls; /* that the cache does not know of */
     struct tb_choice choice;
 };
 
@@ -34,10 +34,10 @@ struct loose {
 };
 
 struct tb_planner {
-    struct tb_list in_atlas;
+    struct tb_list in_cache;
     pthread_mutex_t lock; /* a nonblocking collective may be released by another thread than started it */
-    struct tb_atlas *atlas;
-    struct tb_chart *chart;
+    struct tb_plan_cache *cache;
+    struct tb_shape_plans *plans;
     uint32_t size, rank;
     struct tb_preference *wishes; /* of the communicator's info object, for each operation; NULL: none */
     uint64_t ticks;
@@ -50,17 +50,17 @@ struct tb_planner {
     struct tb_feedback *feedback; /* NULL: not wanted */
 };
 
-int tb_planner_open(struct tb_atlas *atlas, const struct tb_shape_source *source, uint32_t rank,
+int tb_planner_open(struct tb_plan_cache *cache, const struct tb_shape_source *source, uint32_t rank,
                     struct tb_planner **planner)
 {
     struct tb_planner *p = calloc(1, sizeof *p);
     struct kept *kept = calloc(KEPT_LEAST, sizeof *kept);
-    int error = p != NULL && kept != NULL ? tb_chart_get(atlas, source, &p->chart)
+    int error = p != NULL && kept != NULL ? tb_shape_plans_get(cache, source, &p->plans)
                                           : tb_error(TB_ERR_MEMORY, "no memory for the plans of a communicator");
     if (error == TB_OK && tb_param.feedback > 0) {
         error = tb_feedback_open(&p->feedback, (uint32_t)tb_param.feedback);
         if (error != TB_OK)
-            tb_chart_release(atlas, p->chart);
+            tb_shape_plans_release(cache, p->plans);
     }
     if (error != TB_OK) {
         free(p);
@@ -69,16 +69,16 @@ int tb_planner_open(struct tb_atlas *atlas, const struct tb_shape_source *source
     }
     p->kept = kept;
     p->kept_room = KEPT_LEAST;
-    p->atlas = atlas;
+    p->cache = cache;
     p->size = source->size;
     p->rank = rank;
     pthread_mutex_init(&p->lock, NULL);
-    tb_atlas_enter(atlas, &p->in_atlas);
+    tb_plan_cache_enter(cache, &p->in_cache);
     *planner = p;
     return TB_OK;
 }
 
-/* Tells the atlas how often a kept program has run. */
+/* Tells the cache how often a kept program has run. */
 static void kept_count(struct tb_planner *p, struct kept *k)
 {
     if (k->program == NULL || k->calls == 0)
@@ -87,7 +87,7 @@ static void kept_count(struct tb_planner *p, struct kept *k)
                               .size = p->size,
                               .elements = tb_size_class_least(k->key.size_class),
                               .element_bytes = 1};
-    tb_atlas_count(p->atlas, p->chart, &c, &k->choice, k->calls);
+    tb_plan_cache_count(p->cache, p->plans, &c, &k->choice, k->calls);
     k->calls = 0;
 }
 
@@ -101,19 +101,19 @@ static void planner_flush(struct tb_planner *planner)
 
 static void visit(struct tb_list *at)
 {
-    planner_flush(TB_CONTAINER(at, struct tb_planner, in_atlas));
+    planner_flush(TB_CONTAINER(at, struct tb_planner, in_cache));
 }
 
-void tb_planner_flush_all(struct tb_atlas *atlas)
+void tb_planner_flush_all(struct tb_plan_cache *cache)
 {
-    tb_atlas_visit(atlas, visit);
+    tb_plan_cache_visit(cache, visit);
 }
 
 void tb_planner_close(struct tb_planner *planner)
 {
     if (planner == NULL)
         return;
-    tb_atlas_leave(planner->atlas, &planner->in_atlas);
+    tb_plan_cache_leave(planner->cache, &planner->in_cache);
     planner_flush(planner);
     for (uint32_t i = 0; i < planner->kept_room; i++)
         tb_program_free(planner->kept[i].program);
@@ -123,7 +123,7 @@ void tb_planner_close(struct tb_planner *planner)
         tb_program_free(l->program);
         free(l);
     }
-    tb_chart_release(planner->atlas, planner->chart);
+    tb_shape_plans_release(planner->cache, planner->plans);
     tb_feedback_close(planner->feedback);
     pthread_mutex_destroy(&planner->lock);
     free(planner->wishes);
@@ -233,7 +233,7 @@ static struct tb_feedback_kind *kind_of(const struct tb_planner *p, const struct
 {
     if (p->feedback == NULL || c->inter || wish_of(p, c->operation) != NULL)
         return NULL;
-    return tb_feedback_find(p->feedback, tb_chart_mark(p->chart, c));
+    return tb_feedback_find(p->feedback, tb_shape_plans_mark(p->plans, c));
 }
 
 static int program_choose(struct tb_planner *p, const struct tb_collective *c, struct tb_choice *choice)
@@ -241,7 +241,7 @@ static int program_choose(struct tb_planner *p, const struct tb_collective *c, s
     const struct tb_feedback_kind *kind = kind_of(p, c);
     const struct tb_choice *measured = kind != NULL ? tb_feedback_choice(kind) : NULL;
     if (measured == NULL)
-        return tb_chart_choose(p->atlas, p->chart, c, wish_of(p, c->operation), choice);
+        return tb_shape_plans_choose(p->cache, p->plans, c, wish_of(p, c->operation), choice);
     *choice = *measured;
     return TB_OK;
 }
@@ -357,8 +357,8 @@ bool tb_planner_due(struct tb_planner *planner, const struct tb_collective *c)
         struct tb_feedback_kind *kind = kind_of(planner, c);
         struct tb_choice choice;
         /* The program was made of it, so that it can be found again. */
-        if (kind == NULL && tb_chart_choose(planner->atlas, planner->chart, c, NULL, &choice) == TB_OK)
-            kind = tb_feedback_begin(planner->feedback, tb_chart_mark(planner->chart, c), &choice);
+        if (kind == NULL && tb_shape_plans_choose(planner->cache, planner->plans, c, NULL, &choice) == TB_OK)
+            kind = tb_feedback_begin(planner->feedback, tb_shape_plans_mark(planner->plans, c), &choice);
         due = kind != NULL && tb_feedback_due(planner->feedback, kind);
     }
     pthread_mutex_unlock(&planner->lock);
@@ -382,7 +382,7 @@ int tb_planner_learn(struct tb_planner *planner, const struct tb_collective *c, 
     if (kind != NULL && tb_feedback_learn(kind, agreed)) {
         struct tb_choice choice;
         struct key key = key_of(c);
-        error = tb_chart_choose_again(planner->atlas, planner->chart, c, tb_feedback_corrections(kind), &choice);
+        error = tb_shape_plans_choose_again(planner->cache, planner->plans, c, tb_feedback_corrections(kind), &choice);
         if (error == TB_OK)
             tb_feedback_choose(kind, &choice);
         kept_forget(planner, c->operation, &key.size_class);

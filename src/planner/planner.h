@@ -5,13 +5,13 @@
 #ifndef TB_PLANNER_PLANNER_H
 #define TB_PLANNER_PLANNER_H
 
-#include "planner/atlas.h"
+#include "planner/plan_cache.h"
 #include "planner/feedback.h"
 
 struct tb_planner;
 
-/* The atlas must outlive the planner. */
-int tb_planner_open(struct tb_atlas *atlas, const struct tb_shape_source *source, uint32_t rank,
+/* The cache must outlive the planner. */
+int tb_planner_open(struct tb_plan_cache *cache, const struct tb_shape_source *source, uint32_t rank,
                     struct tb_planner **planner);
 void tb_planner_close(struct tb_planner *planner);
 /* The program of this rank for the call; owned by the planner, valid until it is released. A kept program is found in
@@ -42,7 +42,7 @@ bool tb_planner_due(struct tb_planner *planner, const struct tb_collective *c);
 bool tb_planner_note(struct tb_planner *planner, const struct tb_collective *c, uint64_t time, struct tb_trial *trial);
 int tb_planner_learn(struct tb_planner *planner, const struct tb_collective *c, const struct tb_trial *agreed);
 
-/* Tells the atlas what has run so far through any planner. */
-void tb_planner_flush_all(struct tb_atlas *atlas);
+/* Tells the cache what has run so far through any planner. */
+void tb_planner_flush_all(struct tb_plan_cache *cache);
 
 #endif

@@ -26,33 +26,33 @@ static uint32_t one_host(const void *context, uint32_t rank)
 static const struct tb_shape_source apart = {.size = SIZE, .host = own_host},
                                     together = {.size = SIZE, .host = one_host};
 
-static struct tb_atlas *atlas_open(void)
+static struct tb_plan_cache *cache_open(void)
 {
-    struct tb_atlas *atlas;
-    assert_int_equal(tb_atlas_open(&atlas), TB_OK);
-    return atlas;
+    struct tb_plan_cache *cache;
+    assert_int_equal(tb_plan_cache_open(&cache), TB_OK);
+    return cache;
 }
 
-static struct tb_choice choose(struct tb_atlas *atlas, const struct tb_shape_source *source,
+static struct tb_choice choose(struct tb_plan_cache *cache, const struct tb_shape_source *source,
                                const struct tb_collective *c)
 {
-    struct tb_chart *chart;
+    struct tb_shape_plans *plans;
     struct tb_choice choice;
-    assert_int_equal(tb_chart_get(atlas, source, &chart), TB_OK);
-    assert_int_equal(tb_chart_choose(atlas, chart, c, NULL, &choice), TB_OK);
-    tb_chart_release(atlas, chart);
+    assert_int_equal(tb_shape_plans_get(cache, source, &plans), TB_OK);
+    assert_int_equal(tb_shape_plans_choose(cache, plans, c, NULL, &choice), TB_OK);
+    tb_shape_plans_release(cache, plans);
     return choice;
 }
 
-/* In an atlas of its own, after setting a parameter. */
+/* In an cache of its own, after setting a parameter. */
 static struct tb_choice choose_with(const char *name, const char *value, const struct tb_shape_source *source,
                                     const struct tb_collective *c)
 {
     assert_int_equal(tb_param_load(), TB_OK);
     assert_int_equal(tb_param_set(name, value, TB_PARAM_LAUNCHER), TB_OK);
-    struct tb_atlas *atlas = atlas_open();
-    struct tb_choice choice = choose(atlas, source, c);
-    tb_atlas_close(atlas);
+    struct tb_plan_cache *cache = cache_open();
+    struct tb_choice choice = choose(cache, source, c);
+    tb_plan_cache_close(cache);
     assert_int_equal(tb_param_load(), TB_OK);
     return choice;
 }
@@ -88,13 +88,13 @@ static void all_ranks_choose_alike(void **state)
             struct tb_choice first = {.reason = TB_REASON_COUNT};
             for (uint32_t rank = 0; rank < 12; rank++) {
                 const struct tb_shape_source source = {.size = 12, .host = own_host};
-                struct tb_atlas *atlas = atlas_open();
+                struct tb_plan_cache *cache = cache_open();
                 struct tb_collective c = call(operations[i], 12, bytes);
                 c.root = 4;
                 c.rank = rank;
                 c.in_place = rank % 3 == 0;
-                struct tb_choice choice = choose(atlas, &source, &c);
-                tb_atlas_close(atlas);
+                struct tb_choice choice = choose(cache, &source, &c);
+                tb_plan_cache_close(cache);
                 if (rank == 0)
                     first = choice;
                 assert_ptr_equal(choice.best.algorithm, first.best.algorithm);
@@ -123,21 +123,21 @@ static void sizes_have_classes(void **state)
 /* Between two groups, and with neighbours, nobody knows everyone's program. */
 static void what_cannot_be_rated_has_a_reference(void **state)
 {
-    struct tb_atlas *atlas = atlas_open();
+    struct tb_plan_cache *cache = cache_open();
     struct tb_collective c = call(TB_OPERATION_BCAST, SIZE, 10);
     c.inter = true;
     c.remote_size = 3;
-    struct tb_choice choice = choose(atlas, &apart, &c);
+    struct tb_choice choice = choose(cache, &apart, &c);
     assert_string_equal(choice.best.algorithm->name, "inter");
     assert_int_equal(choice.reason, TB_REASON_REFERENCE);
-    tb_atlas_close(atlas);
+    tb_plan_cache_close(cache);
 }
 
 /* Everything can be chosen for, in groups of any size, without and with data. */
 static void there_is_always_a_choice(void **state)
 {
     static const uint32_t sizes[] = {1, 2, 3, 7, 64, 65, 333};
-    struct tb_atlas *atlas = atlas_open();
+    struct tb_plan_cache *cache = cache_open();
     for (int o = 0; o <= TB_OPERATION_EXSCAN; o++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
             for (int k = 0; k < 8; k++) {
@@ -146,12 +146,12 @@ static void there_is_always_a_choice(void **state)
                 c.commutative = (k & 4) != 0;
                 c.root = sizes[i] - 1;
                 c.rank = 0;
-                struct tb_choice choice = choose(atlas, &source, &c);
+                struct tb_choice choice = choose(cache, &source, &c);
                 assert_non_null(choice.best.algorithm);
                 if (choice.reason == TB_REASON_MODEL)
                     assert_true(choice.best.time != TB_COST_NEVER);
             }
-    tb_atlas_close(atlas);
+    tb_plan_cache_close(cache);
 }
 
 /* ---- what the user prefers --------------------------------------------------------------------------------------- */
@@ -184,10 +184,10 @@ static void wrong_names_are_told(void **state)
                                          {"rules", "bcast size>8 linear"},
                                          {"rules", "bcast linear;bcast ranks>x linear"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct tb_atlas *atlas = NULL;
+        struct tb_plan_cache *cache = NULL;
         assert_int_equal(tb_param_load(), TB_OK);
         assert_int_equal(tb_param_set(bad[i][0], bad[i][1], TB_PARAM_LAUNCHER), TB_OK);
-        assert_int_equal(tb_atlas_open(&atlas), TB_ERR_ARGUMENT);
+        assert_int_equal(tb_plan_cache_open(&cache), TB_ERR_ARGUMENT);
         assert_non_null(strstr(tb_error_story(), bad[i][0]));
         if (i == 0)
             assert_non_null(strstr(tb_error_story(), "binomial"));
@@ -243,12 +243,12 @@ static void rules_are_read_from_a_file(void **state)
     assert_int_equal(tb_param_set("rules", path, TB_PARAM_LAUNCHER), TB_OK);
     assert_int_equal(tb_rules_load(), TB_OK);
     unlink(path);
-    struct tb_atlas *atlas = atlas_open();
+    struct tb_plan_cache *cache = cache_open();
     struct tb_collective c = call(TB_OPERATION_BARRIER, SIZE, 0);
-    struct tb_choice choice = choose(atlas, &together, &c);
+    struct tb_choice choice = choose(cache, &together, &c);
     assert_string_equal(choice.best.algorithm->name, "linear");
     assert_int_equal(choice.reason, TB_REASON_RULE);
-    tb_atlas_close(atlas);
+    tb_plan_cache_close(cache);
     assert_int_equal(tb_param_set("rules", path, TB_PARAM_LAUNCHER), TB_OK);
     assert_int_equal(tb_rules_load(), TB_ERR_SYSTEM);
     assert_non_null(strstr(tb_error_story(), path));
@@ -266,7 +266,7 @@ static struct tb_collective bcast(uint32_t root, uint64_t elements)
 }
 
 struct desk {
-    struct tb_atlas *atlas;
+    struct tb_plan_cache *cache;
     struct tb_planner *planner;
 };
 
@@ -275,8 +275,8 @@ static int desk_open(void **state)
     struct desk *d = calloc(1, sizeof *d);
     assert_non_null(d);
     assert_int_equal(tb_param_load(), TB_OK);
-    d->atlas = atlas_open();
-    assert_int_equal(tb_planner_open(d->atlas, &together, 3, &d->planner), TB_OK);
+    d->cache = cache_open();
+    assert_int_equal(tb_planner_open(d->cache, &together, 3, &d->planner), TB_OK);
     *state = d;
     return 0;
 }
@@ -285,7 +285,7 @@ static int desk_close(void **state)
 {
     struct desk *d = *state;
     tb_planner_close(d->planner);
-    tb_atlas_close(d->atlas);
+    tb_plan_cache_close(d->cache);
     free(d);
     return 0;
 }
@@ -330,7 +330,7 @@ static void a_program_follows_from_its_class(void **state)
     struct desk *d = *state;
     const struct tb_program *mine, *theirs;
     struct tb_planner *other;
-    assert_int_equal(tb_planner_open(d->atlas, &together, 3, &other), TB_OK);
+    assert_int_equal(tb_planner_open(d->cache, &together, 3, &other), TB_OK);
     assert_int_equal(tb_planner_prefer(d->planner, TB_OPERATION_BCAST, "chain:3000"), TB_OK);
     assert_int_equal(tb_planner_prefer(other, TB_OPERATION_BCAST, "chain:3000"), TB_OK);
     struct tb_collective a = bcast(0, 16384), b = bcast(0, 20479);
@@ -365,21 +365,21 @@ static void a_communicator_has_wishes(void **state)
         assert_int_equal(tb_planner_program(d->planner, &c, &after), TB_OK);
     }
     tb_planner_release(d->planner, after);
-    tb_planner_flush_all(d->atlas);
-    tb_planner_flush_all(d->atlas);
-    assert_true(tb_atlas_usage(d->atlas, 1, &usage));
+    tb_planner_flush_all(d->cache);
+    tb_planner_flush_all(d->cache);
+    assert_true(tb_plan_cache_usage(d->cache, 1, &usage));
     assert_int_equal(usage.calls, 10);
     assert_int_equal(usage.operation, TB_OPERATION_BCAST);
     assert_int_equal(usage.choice.reason, TB_REASON_INFO);
     assert_string_equal(usage.choice.best.algorithm->name, "linear");
-    assert_false(tb_atlas_usage(d->atlas, 2, &usage));
-    assert_true(tb_atlas_usage(d->atlas, 0, &usage));
+    assert_false(tb_plan_cache_usage(d->cache, 2, &usage));
+    assert_true(tb_plan_cache_usage(d->cache, 0, &usage));
     assert_int_equal(usage.calls, 1);
     char *text = NULL;
     size_t length = 0;
     FILE *to = open_memstream(&text, &length);
     assert_non_null(to);
-    tb_atlas_print(d->atlas, to);
+    tb_plan_cache_print(d->cache, to);
     fclose(to);
     assert_non_null(strstr(text, "an info key"));
     free(text);
@@ -416,16 +416,16 @@ static void old_programs_make_room(void **state)
 static void shapes_are_shared_and_forgotten(void **state)
 {
     struct desk *d = *state;
-    struct tb_chart *charts[40], *again;
+    struct tb_shape_plans *plans[40], *again;
     for (uint32_t i = 0; i < 40; i++) {
         const struct tb_shape_source source = {.size = i + 2, .host = own_host};
-        assert_int_equal(tb_chart_get(d->atlas, &source, &charts[i]), TB_OK);
-        assert_int_equal(tb_chart_get(d->atlas, &source, &again), TB_OK);
-        assert_ptr_equal(charts[i], again);
-        tb_chart_release(d->atlas, again);
+        assert_int_equal(tb_shape_plans_get(d->cache, &source, &plans[i]), TB_OK);
+        assert_int_equal(tb_shape_plans_get(d->cache, &source, &again), TB_OK);
+        assert_ptr_equal(plans[i], again);
+        tb_shape_plans_release(d->cache, again);
     }
     for (uint32_t i = 0; i < 40; i++)
-        tb_chart_release(d->atlas, charts[i]);
+        tb_shape_plans_release(d->cache, plans[i]);
 }
 
 int main(void)

@@ -116,8 +116,8 @@ struct tb_transport_table {
     /* Where frames to one process take several ways, for whoever repairs; NULL: they do not. The number of the way that
      * the last frame took. And what became of a frame that was sent on a way at some time (of the clock): a way on
      * which everything gets lost is avoided for a while. */
-    uint32_t (*way)(const struct tb_endpoint *endpoint);
-    void (*outcome)(struct tb_endpoint *endpoint, uint32_t way, uint64_t sent_at, bool arrived);
+    uint32_t (*route)(const struct tb_endpoint *endpoint);
+    void (*outcome)(struct tb_endpoint *endpoint, uint32_t route, uint64_t sent_at, bool arrived);
 };
 
 /* The head of every transport's own struct. */

@@ -170,7 +170,7 @@ enum tb_hop_type {
 struct tb_hello {
     uint8_t magic[8]; /* "tombolo\n" */
     uint32_t version;
-    uint32_t stream;   /* which stream of the pair: TB_STREAM_ in bits 0 to 7, the lane in bits 8 to 15 */
+    uint32_t stream;   /* which stream of the pair: TB_STREAM_ in bits 0 to 7, the stripe in bits 8 to 15 */
     uint32_t features; /* what the connector can and wants: enum tb_features */
     uint32_t reserved; /* 0 */
     struct tb_proc source;
@@ -214,8 +214,8 @@ enum tb_features {
 
 enum tb_stream { TB_STREAM_SHORT, TB_STREAM_BULK, TB_STREAM_COUNT };
 #define TB_STREAM_CONTROL 0xffu /* between two agents: the control stream of the connector */
-#define TB_STREAM_QUESTION                                                                                             \
-    0xfeu /* between two agents: no stream, only whether the other one is there; welcome ends it */
+#define TB_STREAM_PROBE   0xfeu /* between two agents: no stream, only whether the other one is there; welcome ends it \
+                                 */
 
 /* The three of a handshake, in the order of this machine; tb_wire_put_* and tb_wire_get_* convert. Each verify returns
  * TB_OK, TB_ERR_FORBIDDEN (say nothing, close) or TB_ERR_PROTOCOL (another version, proved). They load libcrypto on
@@ -307,11 +307,11 @@ enum tb_control {
     TB_CONTROL_ABORTED,   /* rank, code, text: MPI_Abort was called */
     TB_CONTROL_GONE,      /* all ranks have been reaped, everything is closed */
     /* launcher to agent */
-    TB_CONTROL_SETUP = 32, /* version, job, key, parameters, this agent's host index, what to start */
-    TB_CONTROL_BOOK,       /* the address book: start the ranks */
-    TB_CONTROL_INPUT,      /* bytes for rank 0; none: end of input */
-    TB_CONTROL_SIGNAL,     /* a signal for all ranks */
-    TB_CONTROL_STOP,       /* end all ranks: why */
+    TB_CONTROL_SETUP = 32,   /* version, job, key, parameters, this agent's host index, what to start */
+    TB_CONTROL_ADDRESS_BOOK, /* the address book: start the ranks */
+    TB_CONTROL_INPUT,        /* bytes for rank 0; none: end of input */
+    TB_CONTROL_SIGNAL,       /* a signal for all ranks */
+    TB_CONTROL_STOP,         /* end all ranks: why */
     /* both ways */
     TB_CONTROL_PING = 64, /* alive */
     /* agent to rank */
@@ -331,8 +331,8 @@ enum tb_control {
     TB_CONTROL_DOORBELLS, /* those that did not fit into the welcome */
     TB_CONTROL_TAKEN,     /* u8: run alone; text: this rank has its process already */
     /* grids */
-    TB_CONTROL_WAYS,   /* launcher to agent: struct tb_ways of its host; agent to rank: the same in a memfd, again with
-                        * each change */
+    TB_CONTROL_ROUTES, /* launcher to agent: struct tb_host_routes of its host; agent to rank: the same in a memfd,
+                        * again with each change */
     TB_CONTROL_CALL,   /* agent to launcher, and on to the agent of a host: that host is to open a connection, because
                         * ours cannot: host, process there, process here, stream */
     TB_CONTROL_SHELL,  /* launcher to agent: start an agent on another host: tunnel, host, user, port, command, program
@@ -348,9 +348,9 @@ enum tb_control {
     TB_CONTROL_ATTACH,  /* agent to launcher: tunnel, number: an agent that has lost its stream is here; its bytes
                          * follow. From the launcher, the same: bytes for it follow. Both begin with a u32, the number
                          * of the frame that is expected next. The number tells repeated attempts from each other */
-    TB_CONTROL_TRY,  /* launcher to agent, before WAYS and BOOK: u64 ns, count, of each: host, count, addresses: which
-                      * of these hosts can it connect to? */
-    TB_CONTROL_TRIED /* agent to launcher, within that time: count, of each: host, u8, why not */
+    TB_CONTROL_PROBE, /* launcher to agent, before WAYS and BOOK: u64 ns, count, of each: host, count, addresses: which
+                       * of these hosts can it connect to? */
+    TB_CONTROL_PROBED /* agent to launcher, within that time: count, of each: host, u8, why not */
 };
 
 /* The structs are the wire. */

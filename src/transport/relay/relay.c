@@ -472,18 +472,18 @@ static void relay_drop(struct tb_endpoint *endpoint)
 
 /* ---- what the repairer says ------------------------------------------------------------------------------------- */
 
-static uint32_t relay_way(const struct tb_endpoint *endpoint)
+static uint32_t relay_route(const struct tb_endpoint *endpoint)
 {
     return ((const struct relay_peer *)endpoint)->last;
 }
 
 /* One that was lost though later ones have arrived says nothing against its hop: a gateway that is full drops some. */
-static void relay_outcome(struct tb_endpoint *endpoint, uint32_t way, uint64_t sent_at, bool arrived)
+static void relay_outcome(struct tb_endpoint *endpoint, uint32_t route, uint64_t sent_at, bool arrived)
 {
     struct relay_peer *p = (struct relay_peer *)endpoint;
     const struct relay *r = (const struct relay *)endpoint->transport;
     uint32_t at = 0;
-    while (at < p->hop_count && p->hops[at]->inner->proc.index != way)
+    while (at < p->hop_count && p->hops[at]->inner->proc.index != route)
         at++;
     if (p->hop_count < 2 || at == p->hop_count)
         return;
@@ -501,7 +501,7 @@ static void relay_outcome(struct tb_endpoint *endpoint, uint32_t way, uint64_t s
     p->marks[at].span = span < SHUN_MAX ? span : SHUN_MAX;
     p->marks[at].shunned = now + p->marks[at].span;
     tb_log(TB_LOG_INFO, "relay", "frames for rank %u get lost behind host %u; it is avoided for %.0f s",
-           p->head.proc.index, way & ~TB_PROC_AGENT, (double)p->marks[at].span / 1e9);
+           p->head.proc.index, route & ~TB_PROC_AGENT, (double)p->marks[at].span / 1e9);
 }
 
 /* ---- what the job says ------------------------------------------------------------------------------------------ */
@@ -621,6 +621,6 @@ const struct tb_transport_table tb_transport_relay = {
     .deadline = relay_deadline,
     .idle = relay_idle,
     .drop = relay_drop,
-    .way = relay_way,
+    .route = relay_route,
     .outcome = relay_outcome,
 };

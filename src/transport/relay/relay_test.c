@@ -25,7 +25,7 @@ struct rank {
     uint32_t index;
     uint32_t hop_count;
     uint32_t hops[GATEWAYS];
-    int no_way; /* what the job says instead of hops */
+    int no_route; /* what the job says instead of hops */
     uint32_t received, opened, writable;
     uint64_t matches[FRAMES];
     uint8_t kinds[FRAMES];
@@ -108,8 +108,8 @@ static int rank_connect(void *context, struct tb_proc to, enum tb_stream stream)
 static int rank_hops(void *context, struct tb_proc to, struct tb_proc *hops)
 {
     struct rank *r = context;
-    if (r->no_way != TB_OK)
-        return tb_error(r->no_way, "no way leads to rank %u", to.index);
+    if (r->no_route != TB_OK)
+        return tb_error(r->no_route, "no way leads to rank %u", to.index);
     for (uint32_t i = 0; i < r->hop_count; i++)
         hops[i] = (struct tb_proc){JOB, TB_PROC_AGENT | r->hops[i]};
     return (int)r->hop_count;
@@ -464,7 +464,7 @@ static void a_deaf_gateway_is_passed_by(void **state)
     assert_int_equal(ranks[0].broken, 0);
 }
 
-static void new_ways_are_taken(void **state)
+static void new_routes_are_taken(void **state)
 {
     struct tb_transport *t = ranks[0].transport;
     gateways[0].deaf = true;
@@ -479,7 +479,7 @@ static void new_ways_are_taken(void **state)
     assert_int_equal(ranks[0].writable, writable + 1);
     send_until_taken(2, 8, TB_STREAM_SHORT);
     assert_int_equal(gateways[2].passed[TB_STREAM_SHORT], 1);
-    ranks[0].no_way = TB_ERR_PEER;
+    ranks[0].no_route = TB_ERR_PEER;
     tb_relay_changed(t);
     assert_int_equal(ranks[0].broken, 0); /* told from poll */
     world_run();
@@ -488,9 +488,9 @@ static void new_ways_are_taken(void **state)
     assert_non_null(strstr(tb_error_story(), "no way leads to rank 1"));
 }
 
-static void no_way_from_the_start(void **state)
+static void no_route_from_the_start(void **state)
 {
-    ranks[0].no_way = TB_ERR_PEER;
+    ranks[0].no_route = TB_ERR_PEER;
     assert_int_equal(send_one(1, 8, TB_STREAM_BULK), TB_ERR_PEER);
     world_run();
     assert_int_equal(ranks[0].broken, TB_ERR_PEER);
@@ -557,24 +557,24 @@ static void a_hop_that_loses_everything_is_avoided(void **state)
 {
     struct tb_transport *t = ranks[0].transport;
     struct tb_endpoint *to = two_hops();
-    uint32_t own = t->table->way(to);
+    uint32_t own = t->table->route(to);
     t->table->outcome(to, own, now, true);
     t->table->outcome(to, own, now, false); /* as a full gateway does it, whose other frames arrive */
     send_until_taken(9, 8, TB_STREAM_SHORT);
-    assert_int_equal(t->table->way(to), own);
+    assert_int_equal(t->table->route(to), own);
     now += MS;
     t->table->outcome(to, own, now, false);
     for (uint64_t i = 10; i < 18; i++) {
         send_until_taken(i, 8, i % 2 ? TB_STREAM_BULK : TB_STREAM_SHORT);
-        assert_int_not_equal(t->table->way(to), own);
+        assert_int_not_equal(t->table->route(to), own);
     }
     t->table->outcome(to, TB_PROC_AGENT | 0, now, false); /* if nothing arrives anywhere, all are as good */
     t->table->outcome(to, TB_PROC_AGENT | 1, now, false);
     send_until_taken(18, 8, TB_STREAM_SHORT);
-    assert_int_equal(t->table->way(to), own);
+    assert_int_equal(t->table->route(to), own);
     now += 60000 * MS;
     send_until_taken(19, 8, TB_STREAM_SHORT);
-    assert_int_equal(t->table->way(to), own);
+    assert_int_equal(t->table->route(to), own);
 }
 
 /* A hop that has proved good again is avoided for no longer the next time than the first time. */
@@ -582,7 +582,7 @@ static void old_losses_are_forgiven(void **state)
 {
     struct tb_transport *t = ranks[0].transport;
     struct tb_endpoint *to = two_hops();
-    uint32_t own = t->table->way(to);
+    uint32_t own = t->table->route(to);
     uint64_t before = now;
     for (uint64_t round = 0; round < 20; round++) {
         bool forgiven = round % 5 == 0; /* else it is worse each time, though something that is older arrives */
@@ -596,10 +596,10 @@ static void old_losses_are_forgiven(void **state)
         t->table->outcome(to, own, now, false);
         now += span - MS;
         send_until_taken(20 + 2 * round, 8, TB_STREAM_SHORT);
-        assert_int_not_equal(t->table->way(to), own);
+        assert_int_not_equal(t->table->route(to), own);
         now += 2 * MS;
         send_until_taken(21 + 2 * round, 8, TB_STREAM_SHORT);
-        assert_int_equal(t->table->way(to), own);
+        assert_int_equal(t->table->route(to), own);
     }
 }
 
@@ -617,8 +617,8 @@ int main(void)
         IN_A_WORLD(death_of_a_gateway_leaves_the_others),
         IN_A_WORLD(a_refusing_gateway_is_asked_less_and_less),
         IN_A_WORLD(a_deaf_gateway_is_passed_by),
-        IN_A_WORLD(new_ways_are_taken),
-        IN_A_WORLD(no_way_from_the_start),
+        IN_A_WORLD(new_routes_are_taken),
+        IN_A_WORLD(no_route_from_the_start),
         IN_A_WORLD(a_dropped_process_is_not_heard),
         IN_A_WORLD(a_full_hop_pushes_back),
         IN_A_WORLD(many_processes),

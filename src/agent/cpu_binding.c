@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct tb_binding {
+struct tb_cpu_binding {
     uint32_t count;   /* objects: cores, sockets... */
     unsigned cpus;    /* bits in a set */
     cpu_set_t **sets; /* for each object */
@@ -44,7 +44,8 @@ static int load_calls(struct hwloc_calls *calls, void **library)
     return TB_OK;
 }
 
-static int take_sets(struct tb_binding *binding, const struct hwloc_calls *calls, hwloc_topology_t topology, int depth)
+static int take_sets(struct tb_cpu_binding *binding, const struct hwloc_calls *calls, hwloc_topology_t topology,
+                     int depth)
 {
     binding->count = calls->count(topology, depth);
     binding->sets = calloc(binding->count > 0 ? binding->count : 1, sizeof *binding->sets);
@@ -65,7 +66,7 @@ static int take_sets(struct tb_binding *binding, const struct hwloc_calls *calls
     return TB_OK;
 }
 
-int tb_binding_open(struct tb_binding **binding, uint32_t bind)
+int tb_cpu_binding_open(struct tb_cpu_binding **binding, uint32_t bind)
 {
     static const hwloc_obj_type_t types[] = {[TB_BIND_NONE] = HWLOC_OBJ_MACHINE,
                                              [TB_BIND_THREAD] = HWLOC_OBJ_PU,
@@ -78,7 +79,7 @@ int tb_binding_open(struct tb_binding **binding, uint32_t bind)
     int rc = load_calls(&calls, &library);
     if (rc != TB_OK)
         return rc;
-    struct tb_binding *made = calloc(1, sizeof *made);
+    struct tb_cpu_binding *made = calloc(1, sizeof *made);
     if (made == NULL || calls.init(&topology) < 0) {
         free(made);
         return tb_error(TB_ERR_MEMORY, "no memory for the machine's topology");
@@ -94,14 +95,14 @@ int tb_binding_open(struct tb_binding **binding, uint32_t bind)
     if (rc == TB_OK && made->count == 0)
         rc = tb_error(TB_ERR_UNSUPPORTED, "--bind: this machine has no such processors; try --bind none");
     if (rc != TB_OK) {
-        tb_binding_close(made);
+        tb_cpu_binding_close(made);
         return rc;
     }
     *binding = made;
     return TB_OK;
 }
 
-void tb_binding_choose(const struct tb_binding *binding, uint32_t local, cpu_set_t **cpus, size_t *bytes)
+void tb_cpu_binding_choose(const struct tb_cpu_binding *binding, uint32_t local, cpu_set_t **cpus, size_t *bytes)
 {
     *bytes = CPU_ALLOC_SIZE(binding->cpus);
     *cpus = CPU_ALLOC(binding->cpus);
@@ -109,7 +110,7 @@ void tb_binding_choose(const struct tb_binding *binding, uint32_t local, cpu_set
         memcpy(*cpus, binding->sets[local % binding->count], *bytes);
 }
 
-void tb_binding_print(const struct tb_binding *binding, uint32_t local, char *text, size_t size)
+void tb_cpu_binding_print(const struct tb_cpu_binding *binding, uint32_t local, char *text, size_t size)
 {
     const cpu_set_t *set = binding->sets[local % binding->count];
     size_t used = (size_t)snprintf(text, size, "bound to processors");
@@ -118,7 +119,7 @@ void tb_binding_print(const struct tb_binding *binding, uint32_t local, char *te
             used += (size_t)snprintf(text + used, size - used, " %u", cpu);
 }
 
-void tb_binding_close(struct tb_binding *binding)
+void tb_cpu_binding_close(struct tb_cpu_binding *binding)
 {
     for (uint32_t i = 0; binding != NULL && binding->sets != NULL && i < binding->count; i++)
         if (binding->sets[i] != NULL)

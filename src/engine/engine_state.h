@@ -1,11 +1,11 @@
-/* The lane's own structs, private to this folder. Everything here is touched only with the lane locked (or by the only
- * thread, when the process is not threaded), except where a member says otherwise.
+/* The engine's own structs, private to this folder. Everything here is touched only with the engine locked (or by the
+ * only thread, when the process is not threaded), except where a member says otherwise.
  *
  * Who calls whom: the public functions take the lock and use send.c and receive.c; frames come up from transports to
  * upcalls in engine.c, which hands each kind to its handler in send.c or receive.c; both answer through peer.c. A
  * request ends in tb_request_finish and nowhere else. */
-#ifndef TB_ENGINE_LANE_H
-#define TB_ENGINE_LANE_H
+#ifndef TB_ENGINE_STATE_H
+#define TB_ENGINE_STATE_H
 
 #include "engine/engine.h"
 #include "wire/wire.h"
@@ -17,19 +17,19 @@
 
 /* Messages that wait for their receive: any number is legal, so only memory limits them. Their payload is limited by
  * credit; what is left is sizeof(struct tb_arrival) for each. */
-#define TB_ARRIVALS_LIMIT UINT32_MAX
-#define TB_NOTES_LIMIT    (1u << 22) /* answers that wait for room */
-#define TB_CONTEXTS_LIMIT (1u << 20)
-#define TB_GONE_LIMIT     4096u /* ranges of contexts that are gone */
-#define TB_BUCKETS_FIRST  256u
-#define TB_BUCKETS_LIMIT  (1u << 20)
-#define TB_SLOT_BITS      24
-#define TB_GRANT_LOW      (16u << 10)
-#define TB_GRANT_HIGH     (2u << 20) /* more than the pieces of a collective that are under way */
-#define TB_ARRIVAL_INLINE 128        /* payload up to this length is kept in the arrival itself */
-#define TB_TOKEN_MINIMUM  2048       /* shorter eager payload is copied by the transport instead of being waited for */
-#define TB_PUMP_FRAMES    32         /* frames of one transfer before others get their turn */
-#define TB_READ_SPAN      1024       /* into shorter spans a message is not read from its sender's memory but sent */
+#define TB_ARRIVALS_LIMIT       UINT32_MAX
+#define TB_NOTES_LIMIT          (1u << 22) /* answers that wait for room */
+#define TB_CONTEXTS_LIMIT       (1u << 20)
+#define TB_FREED_CONTEXTS_LIMIT 4096u /* ranges of contexts that are gone */
+#define TB_BUCKETS_FIRST        256u
+#define TB_BUCKETS_LIMIT        (1u << 20)
+#define TB_SLOT_BITS            24
+#define TB_GRANT_LOW            (16u << 10)
+#define TB_GRANT_HIGH           (2u << 20) /* more than the pieces of a collective that are under way */
+#define TB_ARRIVAL_INLINE       128        /* payload up to this length is kept in the arrival itself */
+#define TB_TOKEN_MINIMUM        2048 /* shorter eager payload is copied by the transport instead of being waited for */
+#define TB_PUMP_FRAMES          32   /* frames of one transfer before others get their turn */
+#define TB_READ_SPAN            1024 /* into shorter spans a message is not read from its sender's memory but sent */
 
 enum tb_request_kind { TB_REQUEST_NONE, TB_REQUEST_SEND, TB_REQUEST_RECEIVE, TB_REQUEST_PROGRAM };
 
@@ -75,7 +75,7 @@ struct tb_channel {
 /* Transfers that share a way out and go in order: one for all of tcp, one for each peer in shared memory. */
 struct tb_port {
     struct tb_list transfers;
-    struct tb_list on_lane; /* in engine->ports while there are transfers */
+    struct tb_list on_engine; /* in engine->ports while there are transfers */
 };
 
 struct tb_peer {
@@ -125,12 +125,12 @@ struct tb_slot {
     uint32_t next; /* free slot */
 };
 
-struct tb_gone {
+struct tb_freed_contexts {
     uint64_t low, high; /* context >> TB_CONTEXT_PLANE_BITS, inclusive: counters of an allocator are neighbours */
 };
 
 struct tb_waiter {
-    struct tb_list on_lane;
+    struct tb_list on_engine;
     struct tb_request *request; /* or ready() */
     bool (*ready)(void *context);
     void *context;
@@ -179,8 +179,8 @@ struct tb_engine {
     struct tb_context **contexts;
     uint32_t context_mask, context_used;
     struct tb_context *recent;
-    struct tb_gone *gone;
-    uint32_t gone_used, gone_room;
+    struct tb_freed_contexts *gone;
+    uint32_t freed_used, freed_room;
 
     struct tb_slot *slots;
     uint32_t slot_room, slot_free; /* 0: none free; slot 0 is never used */
@@ -213,30 +213,31 @@ struct tb_engine {
 
 /* ---- the lock (wait.c) ------------------------------------------------------------------------------------------- */
 
-void tb_lane_lock_slow(struct tb_engine *e);
-void tb_lane_unlock_slow(struct tb_engine *e);
+void tb_engine_lock_slow(struct tb_engine *e);
+void tb_engine_unlock_slow(struct tb_engine *e);
 
-static inline void tb_lane_lock(struct tb_engine *e)
+static inline void tb_engine_lock(struct tb_engine *e)
 {
     if (TB_UNLIKELY(e->threaded))
-        tb_lane_lock_slow(e);
+        tb_engine_lock_slow(e);
 }
 
-static inline void tb_lane_unlock(struct tb_engine *e)
+static inline void tb_engine_unlock(struct tb_engine *e)
 {
     if (TB_UNLIKELY(e->threaded))
-        tb_lane_unlock_slow(e);
+        tb_engine_unlock_slow(e);
 }
 
-int tb_lane_progress(struct tb_engine *e);
+int tb_engine_poll_once(struct tb_engine *e);
 /* Whether nobody else seems to want the core. */
-bool tb_lane_spins(const struct tb_engine *e);
+bool tb_engine_spins(const struct tb_engine *e);
 void tb_waiter_wake(struct tb_engine *e, struct tb_waiter *w);
 
-/* ---- the lane (engine.c) ----------------------------------------------------------------------------------------- */
+/* ---- the engine (engine.c) -----------------------------------------------------------------------------------------
+ */
 
-int tb_lane_remote(struct tb_engine *e); /* opens the transport to other hosts, if that is not done yet */
-int tb_lane_relay(struct tb_engine *e);  /* and that through gateways */
+int tb_engine_open_remote(struct tb_engine *e); /* opens the transport to other hosts, if that is not done yet */
+int tb_engine_open_relay(struct tb_engine *e);  /* and that through gateways */
 int tb_control_poll(struct tb_engine *e);
 
 /* ---- peers (peer.c) ---------------------------------------------------------------------------------------------- */
@@ -283,8 +284,8 @@ struct tb_context *tb_context_get(struct tb_engine *e, uint64_t id);  /* makes i
 void tb_contexts_close(struct tb_engine *e);
 void tb_channel_drop(struct tb_channel *channel); /* one user less */
 
-bool tb_gone_contains(const struct tb_engine *e, uint64_t context);
-void tb_gone_add(struct tb_engine *e, uint64_t context);
+bool tb_freed_contexts_contains(const struct tb_engine *e, uint64_t context);
+void tb_freed_contexts_add(struct tb_engine *e, uint64_t context);
 
 static inline struct tb_peer *tb_channel_peer(struct tb_channel *c, uint32_t rank)
 {
@@ -403,12 +404,12 @@ struct tb_composite_state {
     bool alone;    /* of reductions: who gets the result makes it of whole fragments */
     bool direct;   /* this rank's operand is read where it stands: */
     const char *operand;
-    uint32_t lane;   /* where in a slot the data of a fragment begins */
-    uint32_t stripe; /* of blocks: how much of each goes into a fragment; 0: they are in the cell */
-    uint32_t mine;   /* fragments that this rank writes; `fragments` are those that it takes */
-    uint32_t next;   /* rank, counted from this one, whose fragment is to be taken */
-    bool heard_long; /* somebody may wait until this rank has counted */
-    uint32_t free;   /* fragments that fit into this rank's slots, when last looked at */
+    uint32_t slot_offset; /* where in a slot the data of a fragment begins */
+    uint32_t stripe;      /* of blocks: how much of each goes into a fragment; 0: they are in the cell */
+    uint32_t mine;        /* fragments that this rank writes; `fragments` are those that it takes */
+    uint32_t next;        /* rank, counted from this one, whose fragment is to be taken */
+    bool heard_long;      /* somebody may wait until this rank has counted */
+    uint32_t free;        /* fragments that fit into this rank's slots, when last looked at */
     uint32_t counts[TB_BOARD_COUNTERS];
 };
 

@@ -1,6 +1,6 @@
 /*
- * The generated face, against implementations that only note what reaches them. The build runs face.py on this file, so
- * the calls below end in the functions below.
+ * The generated bindings, against implementations that only note what reaches them. The build runs bindings.py on this
+ * file, so the calls below end in the functions below.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include <tombolo.h>
 
-#include "mpi/face_decls.h"
+#include "mpi/binding_decls.h"
 
 static struct {
     int64_t count;       /* the count that arrived */

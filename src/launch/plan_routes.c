@@ -1,5 +1,5 @@
 /* What each host of a grid is told: its ways to others, how it is reached, what differs there. */
-#include "launch/realm.h"
+#include "launch/grid_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,81 +9,82 @@
  * ---------------------------------------------------------------------------------------------------------------- */
 
 /* Everything between two classes, by the first of the hops that are equally good. */
-static void describe(const struct tb_realm *realm, uint32_t from, uint32_t to, struct tb_way *way)
+static void describe(const struct tb_grid_plan *plan, uint32_t from, uint32_t to, struct tb_host_route *host_route)
 {
     struct tb_grid_wire whole = {.latency = UINT64_MAX};
     do {
-        const struct tb_route *route = tb_routes_between(&realm->routes, from, to);
-        uint32_t next = realm->routes.nexts[route->first];
+        const struct tb_route *route = tb_routes_between(&plan->routes, from, to);
+        uint32_t next = plan->routes.nexts[route->first];
         struct tb_grid_wire wire;
-        tb_connectivity_wire(&realm->connectivity, from, next, &wire);
+        tb_connectivity_wire(&plan->connectivity, from, next, &wire);
         tb_grid_wire_add(&whole, &wire);
         from = next;
     } while (from != to);
-    way->latency = whole.latency != UINT64_MAX ? whole.latency : 0;
-    way->bandwidth = whole.bandwidth;
-    way->loss = whole.loss;
+    host_route->latency = whole.latency != UINT64_MAX ? whole.latency : 0;
+    host_route->bandwidth = whole.bandwidth;
+    host_route->loss = whole.loss;
 }
 
-static void list_hops(const struct tb_realm *realm, const struct tb_route *route, struct tb_way *way)
+static void list_hops(const struct tb_grid_plan *plan, const struct tb_route *route, struct tb_host_route *host_route)
 {
-    const struct tb_host_classes *classes = &realm->connectivity.classes;
+    const struct tb_host_classes *classes = &plan->connectivity.classes;
     for (uint32_t i = 0; i < route->count; i++) {
-        uint32_t class = realm->routes.nexts[route->first + i];
+        uint32_t class = plan->routes.nexts[route->first + i];
         for (uint32_t k = 0; k < tb_host_classes_size(classes, class); k++) {
             uint32_t host = tb_host_classes_member(classes, class, k);
-            if (!realm->missing[host] && realm->book[host] != TB_GRID_NONE && way->hop_count < TB_WAYS_HOPS_LIMIT)
-                way->hops[way->hop_count++] = realm->book[host];
+            if (!plan->missing[host] && plan->book[host] != TB_GRID_NONE &&
+                host_route->hop_count < TB_HOST_ROUTES_HOPS_LIMIT)
+                host_route->hops[host_route->hop_count++] = plan->book[host];
         }
     }
 }
 
 /* Whether hosts of two classes stand in some cluster together. */
-static bool is_near(const struct tb_realm *realm, uint32_t a, uint32_t b)
+static bool is_near(const struct tb_grid_plan *plan, uint32_t a, uint32_t b)
 {
-    const struct tb_host_classes *classes = &realm->connectivity.classes;
+    const struct tb_host_classes *classes = &plan->connectivity.classes;
     uint32_t other = tb_host_classes_member(classes, b, 0);
-    const struct tb_grid_host *host = &realm->grid->hosts[tb_host_classes_member(classes, a, 0)];
+    const struct tb_grid_host *host = &plan->grid->hosts[tb_host_classes_member(classes, a, 0)];
     for (uint32_t i = 0; i < host->cluster_count; i++)
-        if (tb_grid_cluster_has(&realm->grid->clusters[host->clusters[i]], other))
+        if (tb_grid_cluster_has(&plan->grid->clusters[host->clusters[i]], other))
             return true;
     return false;
 }
 
-static void make_way(const struct tb_realm *realm, uint32_t from, uint32_t to, struct tb_way *way)
+static void make_route(const struct tb_grid_plan *plan, uint32_t from, uint32_t to, struct tb_host_route *host_route)
 {
-    const struct tb_route *route = tb_routes_between(&realm->routes, from, to);
-    way->near = is_near(realm, from, to);
+    const struct tb_route *route = tb_routes_between(&plan->routes, from, to);
+    host_route->near = is_near(plan, from, to);
     if (route->cost == TB_ROUTE_COST_NONE)
         return;
     if (route->hops == 1)
-        way->means =
-            from == to || tb_connectivity_reaches(&realm->connectivity, from, to) ? TB_WAY_DIRECT : TB_WAY_CALLED;
+        host_route->means = from == to || tb_connectivity_reaches(&plan->connectivity, from, to) ? TB_HOST_ROUTE_DIRECT
+                                                                                                 : TB_HOST_ROUTE_CALLED;
     else
-        list_hops(realm, route, way);
-    if (way->hop_count > 0)
-        way->means = TB_WAY_RELAYED;
-    if (way->means != TB_WAY_NONE)
-        describe(realm, from, to, way);
+        list_hops(plan, route, host_route);
+    if (host_route->hop_count > 0)
+        host_route->means = TB_HOST_ROUTE_RELAYED;
+    if (host_route->means != TB_HOST_ROUTE_NONE)
+        describe(plan, from, to, host_route);
 }
 
-int tb_realm_ways(const struct tb_realm *realm, const struct tb_placement *placement, uint32_t host,
-                  struct tb_ways *ways)
+int tb_grid_plan_routes(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
+                        struct tb_host_routes *host_routes)
 {
-    uint32_t count = realm->routes.class_count, from = placement->book.hosts[host].kind;
+    uint32_t count = plan->routes.class_count, from = placement->book.hosts[host].kind;
     bool *used = calloc(count + 1u, sizeof *used);
-    *ways = (struct tb_ways){
-        .version = realm->version, .kind_count = count, .ways = calloc(count + 1u, sizeof *ways->ways)};
-    if (used == NULL || ways->ways == NULL) {
+    *host_routes = (struct tb_host_routes){
+        .version = plan->version, .kind_count = count, .routes = calloc(count + 1u, sizeof *host_routes->routes)};
+    if (used == NULL || host_routes->routes == NULL) {
         free(used);
-        tb_ways_close(ways);
+        tb_host_routes_close(host_routes);
         return tb_error(TB_ERR_MEMORY, "no memory for the ways between %u kinds of hosts", count);
     }
     for (uint32_t i = 0; i < placement->book.host_count; i++)
         used[placement->book.hosts[i].kind] = true;
     for (uint32_t to = 0; to < count; to++)
         if (used[to])
-            make_way(realm, from, to, &ways->ways[to]);
+            make_route(plan, from, to, &host_routes->routes[to]);
     free(used);
     return TB_OK;
 }
@@ -102,24 +103,24 @@ static const char *find_text(const struct tb_grid *grid, uint32_t cluster, size_
     return NULL;
 }
 
-void tb_realm_target(const struct tb_realm *realm, const struct tb_options *options, const char *program,
-                     const struct tb_placement *placement, uint32_t host, struct tb_shell_target *target)
+void tb_grid_plan_target(const struct tb_grid_plan *plan, const struct tb_options *options, const char *program,
+                         const struct tb_placement *placement, uint32_t host, struct tb_shell_target *target)
 {
-    uint32_t own = (uint32_t)placement->entries[host], parent = realm->parents[host];
-    const struct tb_grid_host *from = &realm->grid->hosts[own];
+    uint32_t own = (uint32_t)placement->entries[host], parent = plan->parents[host];
+    const struct tb_grid_host *from = &plan->grid->hosts[own];
     *target = (struct tb_shell_target){.host = from->name,
                                        .command = options->launcher,
                                        .program = options->program != NULL ? options->program : program,
-                                       .local = own == realm->here};
+                                       .local = own == plan->here};
     if (options->lab != NULL)
         return; /* which has names, paths and a remote shell of its own */
-    const char *tombolo = find_text(realm->grid, from->cluster, offsetof(struct tb_grid_start, tombolo));
+    const char *tombolo = find_text(plan->grid, from->cluster, offsetof(struct tb_grid_start, tombolo));
     bool inside = false;
     for (uint32_t i = 0; parent != TB_GRID_NONE && i < from->cluster_count; i++)
         inside = inside ||
-                 tb_grid_cluster_has(&realm->grid->clusters[from->clusters[i]], (uint32_t)placement->entries[parent]);
+                 tb_grid_cluster_has(&plan->grid->clusters[from->clusters[i]], (uint32_t)placement->entries[parent]);
     const char *command =
-        find_text(realm->grid, from->cluster,
+        find_text(plan->grid, from->cluster,
                   inside ? offsetof(struct tb_grid_start, inside) : offsetof(struct tb_grid_start, command));
     target->host = from->address != NULL ? from->address : from->name;
     target->user = from->user;
@@ -222,11 +223,11 @@ static uint32_t find_port(const struct tb_grid *grid, uint32_t host)
     return 0;
 }
 
-int tb_realm_setup(const struct tb_realm *realm, const struct tb_placement *placement, uint32_t host,
-                   struct tb_setup *setup)
+int tb_grid_plan_setup(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
+                       struct tb_setup *setup)
 {
-    uint32_t own = (uint32_t)placement->entries[host], port = find_port(realm->grid, own);
-    uint32_t cluster = realm->grid->hosts[own].cluster;
+    uint32_t own = (uint32_t)placement->entries[host], port = find_port(plan->grid, own);
+    uint32_t cluster = plan->grid->hosts[own].cluster;
     const struct tb_app *apps = setup->apps;
     const char *parameters = setup->own_parameters;
     setup->own_parameters = NULL;
@@ -241,11 +242,11 @@ int tb_realm_setup(const struct tb_realm *realm, const struct tb_placement *plac
         rc = tb_error(TB_ERR_MEMORY, "no memory for the parameters");
     }
     for (uint32_t i = 0; i < setup->app_count && rc == TB_OK; i++)
-        rc = change_app(realm->grid, cluster, &apps[i], &setup->apps[i]);
+        rc = change_app(plan->grid, cluster, &apps[i], &setup->apps[i]);
     return rc;
 }
 
-void tb_realm_setup_close(struct tb_setup *setup)
+void tb_grid_plan_setup_close(struct tb_setup *setup)
 {
     for (uint32_t i = 0; setup->apps != NULL && i < setup->app_count; i++)
         if (setup->apps[i].arguments != NULL)

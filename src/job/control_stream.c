@@ -11,13 +11,13 @@
 #define QUEUED_LIMIT (1u << 28) /* the full output pipes of as many ranks as a host may have, and more */
 #define RESERVED     (1u << 24) /* of it not for output: that a rank has ended must be told whatever else waits */
 
-void tb_pipe_open(struct tb_pipe *pipe, int in, int out)
+void tb_control_stream_open(struct tb_control_stream *pipe, int in, int out)
 {
-    *pipe = (struct tb_pipe){.in = in, .out = out};
+    *pipe = (struct tb_control_stream){.in = in, .out = out};
     tb_writer_open(&pipe->frame);
 }
 
-void tb_pipe_close(struct tb_pipe *pipe)
+void tb_control_stream_close(struct tb_control_stream *pipe)
 {
     if (pipe->in >= 0)
         close(pipe->in);
@@ -26,7 +26,7 @@ void tb_pipe_close(struct tb_pipe *pipe)
     free(pipe->received);
     free(pipe->queued);
     tb_writer_close(&pipe->frame);
-    *pipe = (struct tb_pipe){.in = -1, .out = -1};
+    *pipe = (struct tb_control_stream){.in = -1, .out = -1};
 }
 
 /* Makes room for `more` bytes behind *end, moving what is there to the front first. */
@@ -50,7 +50,7 @@ static int make_room(uint8_t **bytes, size_t *start, size_t *end, size_t *room, 
     return TB_OK;
 }
 
-int tb_pipe_fill(struct tb_pipe *pipe)
+int tb_control_stream_fill(struct tb_control_stream *pipe)
 {
     if (pipe->received_start == pipe->received_end)
         pipe->received_start = pipe->received_end = 0;
@@ -69,7 +69,7 @@ int tb_pipe_fill(struct tb_pipe *pipe)
     return tb_error_errno("cannot read from the control stream");
 }
 
-int tb_pipe_next(struct tb_pipe *pipe, struct tb_frame *frame)
+int tb_control_stream_next(struct tb_control_stream *pipe, struct tb_control_frame *frame)
 {
     size_t there = pipe->received_end - pipe->received_start;
     if (there < sizeof(struct tb_hop))
@@ -91,7 +91,7 @@ int tb_pipe_next(struct tb_pipe *pipe, struct tb_frame *frame)
     return TB_OK;
 }
 
-int tb_pipe_preamble(struct tb_pipe *pipe, char *version, size_t size)
+int tb_control_stream_preamble(struct tb_control_stream *pipe, char *version, size_t size)
 {
     const size_t mark = sizeof TB_AGENT_PREAMBLE - 1;
     const uint8_t *bytes = pipe->received + pipe->received_start;
@@ -110,7 +110,7 @@ int tb_pipe_preamble(struct tb_pipe *pipe, char *version, size_t size)
     return TB_OK;
 }
 
-static int make_queue_room(struct tb_pipe *pipe, size_t more)
+static int make_queue_room(struct tb_control_stream *pipe, size_t more)
 {
     if (!pipe->keeps)
         return make_room(&pipe->queued, &pipe->queued_start, &pipe->queued_end, &pipe->queued_room, more);
@@ -120,7 +120,7 @@ static int make_queue_room(struct tb_pipe *pipe, size_t more)
     return rc;
 }
 
-struct tb_writer *tb_pipe_begin(struct tb_pipe *pipe, enum tb_control kind)
+struct tb_writer *tb_control_stream_begin(struct tb_control_stream *pipe, enum tb_control kind)
 {
     pipe->kind = kind;
     pipe->frame.length = 0;
@@ -129,7 +129,7 @@ struct tb_writer *tb_pipe_begin(struct tb_pipe *pipe, enum tb_control kind)
     return &pipe->frame;
 }
 
-int tb_pipe_end(struct tb_pipe *pipe)
+int tb_control_stream_end(struct tb_control_stream *pipe)
 {
     struct tb_writer *w = &pipe->frame;
     if (w->error != TB_OK)
@@ -152,13 +152,13 @@ int tb_pipe_end(struct tb_pipe *pipe)
     return TB_OK;
 }
 
-int tb_pipe_send(struct tb_pipe *pipe, enum tb_control kind)
+int tb_control_stream_send(struct tb_control_stream *pipe, enum tb_control kind)
 {
-    tb_pipe_begin(pipe, kind);
-    return tb_pipe_end(pipe);
+    tb_control_stream_begin(pipe, kind);
+    return tb_control_stream_end(pipe);
 }
 
-int tb_pipe_flush(struct tb_pipe *pipe)
+int tb_control_stream_flush(struct tb_control_stream *pipe)
 {
     while (pipe->queued_start < pipe->queued_end) {
         ssize_t n = write(pipe->out, pipe->queued + pipe->queued_start, pipe->queued_end - pipe->queued_start);
@@ -177,12 +177,12 @@ int tb_pipe_flush(struct tb_pipe *pipe)
     return TB_OK;
 }
 
-size_t tb_pipe_queued(const struct tb_pipe *pipe)
+size_t tb_control_stream_queued(const struct tb_control_stream *pipe)
 {
     return pipe->queued_end - pipe->queued_start;
 }
 
-int tb_pipe_feed(struct tb_pipe *pipe, const void *bytes, size_t length)
+int tb_control_stream_feed(struct tb_control_stream *pipe, const void *bytes, size_t length)
 {
     if (pipe->received_start == pipe->received_end)
         pipe->received_start = pipe->received_end = 0;
@@ -194,9 +194,9 @@ int tb_pipe_feed(struct tb_pipe *pipe, const void *bytes, size_t length)
     return TB_OK;
 }
 
-const void *tb_pipe_take(struct tb_pipe *pipe, size_t most, size_t *length)
+const void *tb_control_stream_take(struct tb_control_stream *pipe, size_t most, size_t *length)
 {
-    size_t there = tb_pipe_queued(pipe);
+    size_t there = tb_control_stream_queued(pipe);
     const void *bytes = pipe->queued + pipe->queued_start;
     *length = there < most ? there : most;
     pipe->queued_start += *length;
@@ -205,22 +205,22 @@ const void *tb_pipe_take(struct tb_pipe *pipe, size_t most, size_t *length)
     return bytes;
 }
 
-void tb_pipe_keep(struct tb_pipe *pipe)
+void tb_control_stream_keep(struct tb_control_stream *pipe)
 {
     TB_ASSERT(pipe->sequence_out == 0 && pipe->queued_end == 0);
     pipe->keeps = true;
 }
 
-bool tb_pipe_tell_heard(struct tb_pipe *pipe, uint32_t frames)
+bool tb_control_stream_tell_heard(struct tb_control_stream *pipe, uint32_t frames)
 {
     if (!pipe->keeps || pipe->sequence_in - pipe->told < frames)
         return false;
     pipe->told = pipe->sequence_in;
-    tb_put_u32(tb_pipe_begin(pipe, TB_CONTROL_HEARD), pipe->sequence_in);
-    return tb_pipe_end(pipe) == TB_OK;
+    tb_put_u32(tb_control_stream_begin(pipe, TB_CONTROL_HEARD), pipe->sequence_in);
+    return tb_control_stream_end(pipe) == TB_OK;
 }
 
-int tb_pipe_heard(struct tb_pipe *pipe, uint32_t next)
+int tb_control_stream_heard(struct tb_control_stream *pipe, uint32_t next)
 {
     struct tb_hop hop;
     while (pipe->kept_start < pipe->queued_start) {
@@ -235,11 +235,11 @@ int tb_pipe_heard(struct tb_pipe *pipe, uint32_t next)
     return TB_OK;
 }
 
-int tb_pipe_resume(struct tb_pipe *pipe, int in, int out, uint32_t next)
+int tb_control_stream_resume(struct tb_control_stream *pipe, int in, int out, uint32_t next)
 {
     struct tb_hop hop;
     TB_ASSERT(pipe->keeps);
-    tb_pipe_heard(pipe, next);
+    tb_control_stream_heard(pipe, next);
     uint32_t first = pipe->sequence_out;
     if (pipe->kept_start < pipe->queued_end) {
         TB_ASSERT(tb_wire_get_hop(pipe->queued + pipe->kept_start, &hop) == TB_OK);

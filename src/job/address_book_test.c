@@ -25,19 +25,19 @@ static struct tb_host hosts[3] = {
      .addresses = {{.family = 6, .prefix = 64, .port = 1, .scope = 3, .bytes = {0xfe, 0x80, [15] = 9}},
                    {.family = 4, .prefix = 32, .port = 65535, .bytes = {127, 0, 0, 1}}}}};
 static struct tb_rank_range ranges[4] = {{0, 2, 0, 0}, {2, 1, 1, 0}, {3, 2, 0, 2}, {5, 1, 2, 0}};
-static struct tb_book sample = {
+static struct tb_address_book sample = {
     .job = 77, .ranks = 6, .host_count = 3, .range_count = 4, .hosts = hosts, .ranges = ranges};
 
 static void ranks_are_found(void **state)
 {
     static const uint32_t host[] = {0, 0, 1, 0, 0, 2}, local[] = {0, 1, 0, 2, 3, 0};
     for (uint32_t rank = 0; rank < 6; rank++) {
-        assert_int_equal(tb_book_host_of(&sample, rank), host[rank]);
-        assert_int_equal(tb_book_local_index(&sample, rank), local[rank]);
+        assert_int_equal(tb_address_book_host_of(&sample, rank), host[rank]);
+        assert_int_equal(tb_address_book_local_index(&sample, rank), local[rank]);
     }
 }
 
-static void check_same(const struct tb_book *book)
+static void check_same(const struct tb_address_book *book)
 {
     assert_int_equal(book->job, 77);
     assert_int_equal(book->ranks, 6);
@@ -57,18 +57,18 @@ static void survives_the_wire(void **state)
 {
     struct tb_writer w;
     struct tb_reader r;
-    struct tb_book book;
+    struct tb_address_book book;
     tb_writer_open(&w);
-    assert_int_equal(tb_book_encode(&sample, &w), TB_OK);
+    assert_int_equal(tb_address_book_encode(&sample, &w), TB_OK);
     tb_reader_open(&r, w.bytes, w.length);
-    assert_int_equal(tb_book_decode(&book, &r), TB_OK);
+    assert_int_equal(tb_address_book_decode(&book, &r), TB_OK);
     assert_int_equal(tb_reader_end(&r), TB_OK);
     check_same(&book);
-    tb_book_close(&book);
+    tb_address_book_close(&book);
     /* Every shorter one is refused. */
     for (size_t length = 0; length < w.length; length++) {
         tb_reader_open(&r, w.bytes, length);
-        assert_int_not_equal(tb_book_decode(&book, &r), TB_OK);
+        assert_int_not_equal(tb_address_book_decode(&book, &r), TB_OK);
     }
     tb_writer_close(&w);
 }
@@ -76,19 +76,19 @@ static void survives_the_wire(void **state)
 static void survives_sharing(void **state)
 {
     int fd;
-    struct tb_book book;
-    assert_int_equal(tb_book_share(&sample, &fd), TB_OK);
-    assert_int_equal(tb_book_map(&book, fd), TB_OK);
+    struct tb_address_book book;
+    assert_int_equal(tb_address_book_share(&sample, &fd), TB_OK);
+    assert_int_equal(tb_address_book_map(&book, fd), TB_OK);
     assert_int_equal(write(fd, "x", 1), -1); /* sealed */
     close(fd);
     check_same(&book);
-    tb_book_close(&book);
-    assert_int_not_equal(tb_book_map(&book, -1), TB_OK);
+    tb_address_book_close(&book);
+    assert_int_not_equal(tb_address_book_map(&book, -1), TB_OK);
     FILE *other = tmpfile();
     assert_non_null(other);
     fputs("this is no address book but something else", other);
     fflush(other);
-    assert_int_not_equal(tb_book_map(&book, fileno(other)), TB_OK);
+    assert_int_not_equal(tb_address_book_map(&book, fileno(other)), TB_OK);
     fclose(other);
 }
 
@@ -98,7 +98,7 @@ static void damage_does_no_harm(void **state)
     struct tb_writer w;
     struct tb_random random;
     tb_writer_open(&w);
-    assert_int_equal(tb_book_encode(&sample, &w), TB_OK);
+    assert_int_equal(tb_address_book_encode(&sample, &w), TB_OK);
     uint8_t *bytes = malloc(w.length);
     assert_non_null(bytes);
     tb_random_seed(&random, 1);
@@ -107,16 +107,16 @@ static void damage_does_no_harm(void **state)
         for (uint64_t k = tb_random_below(&random, 4) + 1; k > 0; k--)
             bytes[tb_random_below(&random, w.length)] = (uint8_t)tb_random_next(&random);
         struct tb_reader r;
-        struct tb_book book;
+        struct tb_address_book book;
         tb_reader_open(&r, bytes, w.length);
-        if (tb_book_decode(&book, &r) != TB_OK)
+        if (tb_address_book_decode(&book, &r) != TB_OK)
             continue;
         for (uint32_t rank = 0; rank < book.ranks; rank++) {
-            uint32_t host = tb_book_host_of(&book, rank);
+            uint32_t host = tb_address_book_host_of(&book, rank);
             assert_true(host < book.host_count);
-            assert_true(tb_book_local_index(&book, rank) < book.hosts[host].rank_count);
+            assert_true(tb_address_book_local_index(&book, rank) < book.hosts[host].rank_count);
         }
-        tb_book_close(&book);
+        tb_address_book_close(&book);
     }
     free(bytes);
     tb_writer_close(&w);
@@ -127,14 +127,14 @@ static void lies_about_counts_cost_nothing(void **state)
     for (int field = 0; field < 3; field++) {
         struct tb_writer w;
         struct tb_reader r;
-        struct tb_book book;
+        struct tb_address_book book;
         tb_writer_open(&w);
         tb_put_u32(&w, 1);
         tb_put_u32(&w, field == 0 ? UINT32_MAX : TB_JOB_RANKS_LIMIT);
         tb_put_u32(&w, field == 1 ? UINT32_MAX : TB_JOB_HOSTS_LIMIT);
         tb_put_u32(&w, field == 2 ? UINT32_MAX : TB_JOB_RANKS_LIMIT);
         tb_reader_open(&r, w.bytes, w.length);
-        assert_int_equal(tb_book_decode(&book, &r), TB_ERR_PROTOCOL);
+        assert_int_equal(tb_address_book_decode(&book, &r), TB_ERR_PROTOCOL);
         tb_writer_close(&w);
     }
 }
@@ -149,16 +149,16 @@ static void inconsistent_books_are_refused(void **state)
         {{0, 2, 0, 0}, {2, 1, 1, 0}, {3, 2, 0, 2}, {5, 0, 2, 0}}, /* nobody */
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct tb_book book = sample, decoded;
+        struct tb_address_book book = sample, decoded;
         struct tb_rank_range copy[4];
         struct tb_writer w;
         struct tb_reader r;
         memcpy(copy, bad[i], sizeof copy);
         book.ranges = copy;
         tb_writer_open(&w);
-        assert_int_equal(tb_book_encode(&book, &w), TB_OK);
+        assert_int_equal(tb_address_book_encode(&book, &w), TB_OK);
         tb_reader_open(&r, w.bytes, w.length);
-        assert_int_equal(tb_book_decode(&decoded, &r), TB_ERR_PROTOCOL);
+        assert_int_equal(tb_address_book_decode(&decoded, &r), TB_ERR_PROTOCOL);
         tb_writer_close(&w);
     }
 }

@@ -1,12 +1,13 @@
 /* Collectives with a request (MPI-5.0, sections 6.12 and 6.13): nonblocking and persistent ones. */
-#include "mpi/flight.h"
+#include "mpi/collective_request.h"
 
 #include <stdlib.h>
 
 #include "mpi/collective.h"
 
 /* Every buffer that the binding describes; false behind the last one. */
-static bool flight_buffer(const struct tb_flight *f, uint32_t i, const struct tb_buffer **buffer)
+static bool collective_request_buffer(const struct tb_collective_request *f, uint32_t i,
+                                      const struct tb_buffer **buffer)
 {
     if (i < TB_SYMBOL_COUNT)
         *buffer = &f->binding.buffers[i];
@@ -18,28 +19,28 @@ static bool flight_buffer(const struct tb_flight *f, uint32_t i, const struct tb
 }
 
 /* Whether a function of the program will be given handles of its types. */
-static bool flight_shows(const struct tb_flight *f)
+static bool collective_request_shows(const struct tb_collective_request *f)
 {
     return f->binding.op != NULL && f->binding.op->code == TB_OP_USER;
 }
 
-static void flight_hold(const struct tb_flight *f)
+static void collective_request_hold(const struct tb_collective_request *f)
 {
     const struct tb_buffer *buffer;
-    for (uint32_t i = 0; flight_buffer(f, i, &buffer); i++)
-        if (buffer->type != NULL && tb_type_keep(buffer->type) != NULL && flight_shows(f))
+    for (uint32_t i = 0; collective_request_buffer(f, i, &buffer); i++)
+        if (buffer->type != NULL && tb_type_keep(buffer->type) != NULL && collective_request_shows(f))
             tb_datatype_hold(buffer->type);
     if (f->binding.op != NULL)
         tb_op_hold(f->binding.op);
 }
 
 /* Types without users live forever; all others here have at least this one. */
-static void flight_let_go(const struct tb_flight *f)
+static void collective_request_let_go(const struct tb_collective_request *f)
 {
     const struct tb_buffer *buffer;
-    for (uint32_t i = 0; flight_buffer(f, i, &buffer); i++)
+    for (uint32_t i = 0; collective_request_buffer(f, i, &buffer); i++)
         if (buffer->type != NULL && __atomic_load_n((const uint32_t *)&buffer->type->users, __ATOMIC_RELAXED) > 0) {
-            if (flight_shows(f))
+            if (collective_request_shows(f))
                 tb_datatype_let_go(buffer->type);
             tb_type_release(buffer->type);
         }
@@ -47,26 +48,26 @@ static void flight_let_go(const struct tb_flight *f)
         tb_op_drop(f->binding.op);
 }
 
-void tb_flight_start(struct tb_pending *p)
+void tb_collective_request_start(struct tb_pending *p)
 {
-    tb_program_post(p->comm->channel, &p->core, p->flight->program, &p->flight->binding);
+    tb_program_post(p->comm->channel, &p->core, p->collective_request->program, &p->collective_request->binding);
 }
 
-void tb_flight_free(struct tb_flight *flight, struct tb_comm *comm)
+void tb_collective_request_free(struct tb_collective_request *collective_request, struct tb_comm *comm)
 {
-    if (flight == NULL)
+    if (collective_request == NULL)
         return;
-    flight_let_go(flight);
-    tb_planner_release(comm->planner, flight->program);
-    free(flight->tables);
-    free(flight->offsets);
-    free(flight);
+    collective_request_let_go(collective_request);
+    tb_planner_release(comm->planner, collective_request->program);
+    free(collective_request->tables);
+    free(collective_request->offsets);
+    free(collective_request);
 }
 
 /* Takes over what the call owns. */
-static int flight_make(struct tb_call *call, struct tb_flight **made)
+static int collective_request_make(struct tb_call *call, struct tb_collective_request **made)
 {
-    struct tb_flight *f = malloc(sizeof *f);
+    struct tb_collective_request *f = malloc(sizeof *f);
     if (f == NULL)
         return tb_error(TB_ERR_MEMORY, "out of memory for a collective operation");
     /* A persistent one may be started in another order than elsewhere; that must be known when it is planned. */
@@ -82,7 +83,7 @@ static int flight_make(struct tb_call *call, struct tb_flight **made)
     f->table_size = call->tables != NULL ? call->blocks[TB_SYMBOL_IN] + call->blocks[TB_SYMBOL_OUT] : 0;
     call->tables = NULL;
     call->offsets = NULL;
-    flight_hold(f);
+    collective_request_hold(f);
     *made = f;
     return TB_OK;
 }
@@ -96,9 +97,9 @@ int tb_call_keep(struct tb_call *call)
         tb_call_drop(call);
         return tb_raise_below(comm, TB_ERR_MEMORY, form->call);
     }
-    p->flight = NULL;
+    p->collective_request = NULL;
     call->binding.numbered = form->kind == TB_FORM_PERSISTENT; /* ranks may start it in different orders */
-    int error = flight_make(call, &p->flight);
+    int error = collective_request_make(call, &p->collective_request);
     if (error < 0) {
         MPI_Request unused;
         tb_call_drop(call);
@@ -109,9 +110,9 @@ int tb_call_keep(struct tb_call *call)
     if (form->kind == TB_FORM_PERSISTENT) {
         p->persistent = true;
         p->active = false;
-        tb_binding_number(comm->channel, &p->flight->binding);
+        tb_binding_number(comm->channel, &p->collective_request->binding);
     } else {
-        tb_flight_start(p);
+        tb_collective_request_start(p);
     }
     return MPI_SUCCESS;
 }

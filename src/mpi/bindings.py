@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the face of the library: every call of mpi.h under its two names, from one implementation.
+"""Writes the bindings of the library: every call of mpi.h under its two names, from one implementation.
 
-    face.py --code face.c --decls face_decls.h include/mpi.h SOURCE.c ...
+    bindings.py --code bindings.c --decls binding_decls.h include/mpi.h SOURCE.c ...
 
-For each MPI_X that mpi.h declares, face.c gets a strong PMPI_X and MPI_X as its weak alias. PMPI_X calls
+For each MPI_X that mpi.h declares, bindings.c gets a strong PMPI_X and MPI_X as its weak alias. PMPI_X calls
 tb_mpi_X if one of the sources defines it (return type and name at the start of a line), and otherwise reports the
 call as unsupported: through tb_mpi_unsupported(), or, for MPI_T calls, which know no error handlers, by
-MPI_T_ERR_NOT_SUPPORTED. face_decls.h declares every tb_mpi_X, so that the compiler compares each implementation
-with what the face will call.
+MPI_T_ERR_NOT_SUPPORTED. binding_decls.h declares every tb_mpi_X, so that the compiler compares each implementation
+with what the bindings will call.
 
 One implementation serves a call and its large-count twin MPI_X_c (also MPI_X_x and the deprecated names in
 SAME_AS). It has the name of the small call and the parameters of the large one, except where the twins differ in
@@ -78,7 +78,7 @@ def read_parameter(text):
         return Parameter(text, "", "")
     match = re.fullmatch(r"(.*?[\s*])(\w+)((?:\[\d*\])*)", text)
     if not match:
-        sys.exit(f"face.py: cannot read the parameter '{text}'")
+        sys.exit(f"bindings.py: cannot read the parameter '{text}'")
     return Parameter(match[1].strip(), match[2], match[3])
 
 
@@ -89,7 +89,7 @@ def read_calls(header):
         parameters = [read_parameter(text) for text in match[3].split(",")]
         calls[match[2]] = Call(match[1], match[2], parameters)
     if len(calls) != header.count("\nMPI_ABI_CALL("):
-        sys.exit("face.py: mpi.h holds calls that this script cannot read, or one twice")
+        sys.exit("bindings.py: mpi.h holds calls that this script cannot read, or one twice")
     return calls
 
 
@@ -151,7 +151,7 @@ def pass_argument(given, small, large):
         callback = "(struct tb_callback){(void (*)(void))%s, %s}" % (given.name, is_large)
         return Passed("struct tb_callback " + large.name, callback, None)
     if scalar(small.type) != "int" or scalar(large.type) not in WIDE:
-        sys.exit(f"face.py: no rule for the twins '{declare(small)}' and '{declare(large)}'")
+        sys.exit(f"bindings.py: no rule for the twins '{declare(small)}' and '{declare(large)}'")
     given_is_int = scalar(given.type) == "int"
     if large.array:
         view = "tb_ints_narrow" if given_is_int else "tb_ints_wide"
@@ -245,13 +245,13 @@ def write_code(calls, implemented):
             missing.append(call.name)
             functions += write_call(call, write_unsupported(call))
     return "\n".join([
-        f"/* Written by face.py; {len(calls) - len(missing)} of {len(calls)} calls are implemented. */",
+        f"/* Written by bindings.py; {len(calls) - len(missing)} of {len(calls)} calls are implemented. */",
         "#pragma GCC visibility push(default)",
         "#include <mpi.h>",
         "#include <tombolo.h>",
         "#pragma GCC visibility pop",
         "",
-        '#include "mpi/face_decls.h"',
+        '#include "mpi/binding_decls.h"',
         "",
         '_Static_assert(sizeof(MPI_Aint) == sizeof(MPI_Count), "Tombolo needs a 64-bit machine");',
         "",
@@ -277,7 +277,7 @@ def write_code(calls, implemented):
 
 def write_decls(calls):
     lines = [
-        "/* Written by face.py: what the face of the library calls. */",
+        "/* Written by bindings.py: what the bindings of the library calls. */",
         "#ifndef TB_MPI_FACE_DECLS_H",
         "#define TB_MPI_FACE_DECLS_H",
         "",
@@ -311,11 +311,11 @@ def check_implemented(calls, implemented):
     known = {implementation(calls, call)[0] for call in calls.values()} | {"tb_mpi_unsupported"}
     mpi_like = {name for name in implemented if name[len("tb_mpi_"):len("tb_mpi_") + 1].isupper()}
     if mpi_like - known:
-        sys.exit("face.py: no MPI call is served by " + ", ".join(sorted(mpi_like - known)))
+        sys.exit("bindings.py: no MPI call is served by " + ", ".join(sorted(mpi_like - known)))
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Write the face of the MPI library.")
+    parser = argparse.ArgumentParser(description="Write the bindings of the MPI library.")
     parser.add_argument("--code", help="the C file to write")
     parser.add_argument("--decls", help="the header to write")
     parser.add_argument("header", help="mpi.h")

@@ -39,14 +39,14 @@
 /* One connection. It stays after the end of its rank until everything has arrived. */
 struct span {
     struct tb_list node;
-    struct crossing *crossing;
+    struct wan_watch *wan_watch;
     const struct tb_rank *rank; /* NULL: it has ended */
     int socket;
     uint64_t stalled_since; /* 0: it is not */
 };
 
 /* All of them with one host. */
-struct crossing {
+struct wan_watch {
     struct tb_list node;
     uint32_t host;
     uint32_t stalled;    /* connections */
@@ -56,7 +56,7 @@ struct crossing {
     char why[WHY_BYTES];
 };
 
-struct tb_crossings {
+struct tb_wan_watches {
     struct tb_agent *agent;
     struct tb_list all, spans; /* spans: whose turn it is to be looked at comes first */
     uint32_t span_count, span_limit;
@@ -65,15 +65,15 @@ struct tb_crossings {
 
 static void tick(struct tb_timer *timer);
 
-bool tb_crossing_is(const struct tb_agent *agent, uint32_t host)
+bool tb_wan_watch_is(const struct tb_agent *agent, uint32_t host)
 {
-    return host != agent->setup.host && !tb_ways_to(&agent->ways, &agent->book, host)->near;
+    return host != agent->setup.host && !tb_host_routes_to(&agent->routes, &agent->book, host)->near;
 }
 
 /* NULL: no memory. */
-static struct crossing *crossing_get(struct tb_agent *agent, uint32_t host)
+static struct wan_watch *wan_watch_get(struct tb_agent *agent, uint32_t host)
 {
-    struct tb_crossings *c = agent->crossings;
+    struct tb_wan_watches *c = agent->wan_watches;
     if (c == NULL) {
         c = calloc(1, sizeof *c);
         if (c == NULL)
@@ -86,21 +86,21 @@ static struct crossing *crossing_get(struct tb_agent *agent, uint32_t host)
         tb_list_init(&c->all);
         tb_list_init(&c->spans);
         tb_timer_init(&c->tick, tick);
-        agent->crossings = c;
+        agent->wan_watches = c;
     }
-    struct crossing *crossing;
-    TB_LIST_EACH (crossing, &c->all, struct crossing, node)
-        if (crossing->host == host)
-            return crossing;
-    crossing = calloc(1, sizeof *crossing);
-    if (crossing == NULL)
+    struct wan_watch *wan_watch;
+    TB_LIST_EACH (wan_watch, &c->all, struct wan_watch, node)
+        if (wan_watch->host == host)
+            return wan_watch;
+    wan_watch = calloc(1, sizeof *wan_watch);
+    if (wan_watch == NULL)
         return NULL;
-    crossing->host = host;
-    tb_list_append(&c->all, &crossing->node);
-    return crossing;
+    wan_watch->host = host;
+    tb_list_append(&c->all, &wan_watch->node);
+    return wan_watch;
 }
 
-static void start_tick(struct tb_crossings *c)
+static void start_tick(struct tb_wan_watches *c)
 {
     if (!tb_timer_is_set(&c->tick))
         tb_timer_set(&c->agent->loop, &c->tick, TICK_NS);
@@ -108,34 +108,34 @@ static void start_tick(struct tb_crossings *c)
 
 /* ---- what is known of a link ------------------------------------------------------------------------------------- */
 
-static void crossing_up(struct tb_agent *agent, struct crossing *crossing)
+static void wan_watch_up(struct tb_agent *agent, struct wan_watch *wan_watch)
 {
-    if (crossing->noted)
-        tb_agent_note(agent, "the link to host %s is up again", agent->book.hosts[crossing->host].name);
-    crossing->noted = false;
-    crossing->down_since = 0;
+    if (wan_watch->noted)
+        tb_agent_note(agent, "the link to host %s is up again", agent->book.hosts[wan_watch->host].name);
+    wan_watch->noted = false;
+    wan_watch->down_since = 0;
 }
 
-void tb_crossing_found(struct tb_agent *agent, uint32_t host)
+void tb_wan_watch_found(struct tb_agent *agent, uint32_t host)
 {
-    struct crossing *crossing = crossing_get(agent, host);
-    if (crossing == NULL)
+    struct wan_watch *wan_watch = wan_watch_get(agent, host);
+    if (wan_watch == NULL)
         return;
-    crossing->ask_after = tb_clock_now_real() + ASK_AGAIN_NS;
-    crossing_up(agent, crossing);
+    wan_watch->ask_after = tb_clock_now_real() + ASK_AGAIN_NS;
+    wan_watch_up(agent, wan_watch);
 }
 
-void tb_crossing_lost(struct tb_agent *agent, uint32_t host, uint64_t since, const char *why)
+void tb_wan_watch_lost(struct tb_agent *agent, uint32_t host, uint64_t since, const char *why)
 {
-    struct crossing *crossing = crossing_get(agent, host);
-    if (crossing == NULL)
+    struct wan_watch *wan_watch = wan_watch_get(agent, host);
+    if (wan_watch == NULL)
         return;
-    if (crossing->down_since == 0)
-        crossing->down_since = since;
+    if (wan_watch->down_since == 0)
+        wan_watch->down_since = since;
     while (*why == ' ')
         why++;
-    snprintf(crossing->why, sizeof crossing->why, "%s", why);
-    start_tick(agent->crossings); /* which judges: here somebody is in the midst of something */
+    snprintf(wan_watch->why, sizeof wan_watch->why, "%s", why);
+    start_tick(agent->wan_watches); /* which judges: here somebody is in the midst of something */
 }
 
 static void describe(const struct tb_agent *agent, uint32_t host, char *text, size_t size)
@@ -162,19 +162,19 @@ void tb_agent_link_down(struct tb_agent *agent, uint32_t host, uint64_t down, co
                       (double)tb_param.link_patience / 1e9, why);
 }
 
-static void judge(struct tb_agent *agent, struct crossing *crossing, uint64_t now)
+static void judge(struct tb_agent *agent, struct wan_watch *wan_watch, uint64_t now)
 {
-    uint64_t down = now > crossing->down_since ? now - crossing->down_since : 0;
+    uint64_t down = now > wan_watch->down_since ? now - wan_watch->down_since : 0;
     bool at_last = down > tb_param.link_patience;
-    if (!at_last && (down <= NOTE_NS || crossing->noted))
+    if (!at_last && (down <= NOTE_NS || wan_watch->noted))
         return;
-    crossing->noted = true;
-    tb_agent_link_down(agent, crossing->host, down, crossing->why, at_last);
+    wan_watch->noted = true;
+    tb_agent_link_down(agent, wan_watch->host, down, wan_watch->why, at_last);
 }
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */
 
-void tb_crossing_prepare(int socket)
+void tb_wan_watch_prepare(int socket)
 {
     int on = 1, repeat = REPEAT_MS, no_limit = NO_LIMIT_MS, idle = KEEPALIVE_S;
     setsockopt(socket, IPPROTO_TCP, TCP_RTO_MAX_MS, &repeat, sizeof repeat);
@@ -184,11 +184,11 @@ void tb_crossing_prepare(int socket)
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
-void tb_crossing_watch(struct tb_agent *agent, const struct tb_rank *rank, uint32_t host, int socket)
+void tb_wan_watch_watch(struct tb_agent *agent, const struct tb_rank *rank, uint32_t host, int socket)
 {
-    struct crossing *crossing = crossing_get(agent, host);
-    struct span *span = crossing != NULL ? calloc(1, sizeof *span) : NULL;
-    bool room = span != NULL && agent->crossings->span_count < agent->crossings->span_limit;
+    struct wan_watch *wan_watch = wan_watch_get(agent, host);
+    struct span *span = wan_watch != NULL ? calloc(1, sizeof *span) : NULL;
+    bool room = span != NULL && agent->wan_watches->span_count < agent->wan_watches->span_limit;
     int copy = room ? fcntl(socket, F_DUPFD_CLOEXEC, 3) : -1;
     if (copy < 0) {
         free(span);
@@ -196,17 +196,17 @@ void tb_crossing_watch(struct tb_agent *agent, const struct tb_rank *rank, uint3
                agent->book.hosts[host].name, room ? strerror(errno) : "too many");
         return;
     }
-    tb_crossing_prepare(socket);
-    *span = (struct span){.crossing = crossing, .rank = rank, .socket = copy};
-    tb_list_append(&agent->crossings->spans, &span->node);
-    agent->crossings->span_count++;
-    tb_crossing_found(agent, host);
-    start_tick(agent->crossings);
+    tb_wan_watch_prepare(socket);
+    *span = (struct span){.wan_watch = wan_watch, .rank = rank, .socket = copy};
+    tb_list_append(&agent->wan_watches->spans, &span->node);
+    agent->wan_watches->span_count++;
+    tb_wan_watch_found(agent, host);
+    start_tick(agent->wan_watches);
 }
 
 static void mark(struct span *span, bool stalled, uint64_t now)
 {
-    span->crossing->stalled += (uint32_t)stalled - (uint32_t)(span->stalled_since != 0);
+    span->wan_watch->stalled += (uint32_t)stalled - (uint32_t)(span->stalled_since != 0);
     span->stalled_since = !stalled ? 0 : span->stalled_since != 0 ? span->stalled_since : now;
 }
 
@@ -214,17 +214,17 @@ static void mark(struct span *span, bool stalled, uint64_t now)
 static void judge_span(struct tb_agent *agent, const struct span *span, uint64_t now)
 {
     uint64_t stalled = span->stalled_since != 0 ? now - span->stalled_since : 0;
-    if (stalled > tb_param.link_patience + FORGOTTEN_NS && span->crossing->down_since == 0 &&
+    if (stalled > tb_param.link_patience + FORGOTTEN_NS && span->wan_watch->down_since == 0 &&
         agent->phase == TB_AGENT_RUNNING)
         tb_agent_trouble(agent, 1,
                          "a connection between host %s and host %s has taken nothing for %.0f s, though the hosts can "
                          "reach each other: has a firewall forgotten it?",
-                         agent->host, agent->book.hosts[span->crossing->host].name, (double)stalled / 1e9);
+                         agent->host, agent->book.hosts[span->wan_watch->host].name, (double)stalled / 1e9);
 }
 
-void tb_crossing_forget(const struct tb_rank *rank)
+void tb_wan_watch_forget(const struct tb_rank *rank)
 {
-    struct tb_crossings *c = rank->agent->crossings;
+    struct tb_wan_watches *c = rank->agent->wan_watches;
     struct span *span;
     if (c == NULL)
         return;
@@ -253,25 +253,25 @@ static bool look(struct span *span, uint64_t now)
 
 /* ---- now and then ------------------------------------------------------------------------------------------------ */
 
-static void look_after(struct tb_crossings *c, struct crossing *crossing, uint64_t now)
+static void look_after(struct tb_wan_watches *c, struct wan_watch *wan_watch, uint64_t now)
 {
     struct tb_agent *agent = c->agent;
-    bool matters = crossing->stalled > 0 || tb_connect_is_waited_for(agent, crossing->host);
+    bool matters = wan_watch->stalled > 0 || tb_connect_is_waited_for(agent, wan_watch->host);
     if (!matters)
-        tb_connect_ask_no_more(agent, crossing->host);
-    else if (crossing->stalled > 0 && now >= crossing->ask_after)
-        tb_connect_ask_agent(agent, crossing->host);
-    if (crossing->down_since == 0)
+        tb_connect_ask_no_more(agent, wan_watch->host);
+    else if (wan_watch->stalled > 0 && now >= wan_watch->ask_after)
+        tb_connect_ask_agent(agent, wan_watch->host);
+    if (wan_watch->down_since == 0)
         return;
     if (!matters)
-        crossing_up(agent, crossing);
+        wan_watch_up(agent, wan_watch);
     else if (agent->phase == TB_AGENT_RUNNING)
-        judge(agent, crossing, now);
+        judge(agent, wan_watch, now);
 }
 
 static void tick(struct tb_timer *timer)
 {
-    struct tb_crossings *c = TB_CONTAINER(timer, struct tb_crossings, tick);
+    struct tb_wan_watches *c = TB_CONTAINER(timer, struct tb_wan_watches, tick);
     uint64_t now = tb_clock_now_real();
     uint32_t looks = 0;
     struct span *span;
@@ -297,18 +297,18 @@ static void tick(struct tb_timer *timer)
         tb_list_append(&c->spans, &span->node);
     }
     bool busy = c->span_count > 0;
-    struct crossing *crossing;
-    TB_LIST_EACH (crossing, &c->all, struct crossing, node) {
-        look_after(c, crossing, now);
-        busy = busy || crossing->down_since != 0;
+    struct wan_watch *wan_watch;
+    TB_LIST_EACH (wan_watch, &c->all, struct wan_watch, node) {
+        look_after(c, wan_watch, now);
+        busy = busy || wan_watch->down_since != 0;
     }
     if (busy)
         start_tick(c);
 }
 
-void tb_crossing_close(struct tb_agent *agent)
+void tb_wan_watch_close(struct tb_agent *agent)
 {
-    struct tb_crossings *c = agent->crossings;
+    struct tb_wan_watches *c = agent->wan_watches;
     if (c == NULL)
         return;
     tb_timer_clear(&c->tick);
@@ -318,11 +318,11 @@ void tb_crossing_close(struct tb_agent *agent)
         close(span->socket);
         free(span);
     }
-    struct crossing *crossing;
-    TB_LIST_EACH (crossing, &c->all, struct crossing, node) {
-        tb_list_remove(&crossing->node);
-        free(crossing);
+    struct wan_watch *wan_watch;
+    TB_LIST_EACH (wan_watch, &c->all, struct wan_watch, node) {
+        tb_list_remove(&wan_watch->node);
+        free(wan_watch);
     }
     free(c);
-    agent->crossings = NULL;
+    agent->wan_watches = NULL;
 }

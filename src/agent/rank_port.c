@@ -29,13 +29,13 @@ static void free_parcel(struct tb_rank *rank, struct tb_parcel *parcel)
     free(parcel);
 }
 
-int tb_desk_welcome(struct tb_rank *rank)
+int tb_rank_port_welcome(struct tb_rank *rank)
 {
     struct tb_agent *agent = rank->agent;
     struct tb_rank_welcome welcome = {
         .rank = rank->rank, .host = agent->setup.host, .app = rank->app, .segment_bytes = agent->segment_bytes};
     return tb_rank_welcome_send(rank->control.descriptor, &welcome, agent->parameters, agent->segment,
-                                agent->book_descriptor, agent->ways_descriptor, agent->doorbells, agent->rank_count,
+                                agent->book_descriptor, agent->routes_descriptor, agent->doorbells, agent->rank_count,
                                 &rank->welcomed);
 }
 
@@ -53,7 +53,7 @@ static void flush_parcels(struct tb_rank *rank)
     if (rank->control.descriptor < 0)
         return;
     if (rank->welcomed < rank->agent->rank_count) {
-        if (tb_desk_welcome(rank) == TB_AGAIN)
+        if (tb_rank_port_welcome(rank) == TB_AGAIN)
             wait_for_room(rank);
         if (rank->welcomed < rank->agent->rank_count)
             return;
@@ -82,7 +82,8 @@ static void retry_all(struct tb_timer *timer)
         flush_parcels(&agent->ranks[i]);
 }
 
-void tb_desk_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_stream stream, int error, int descriptor)
+void tb_rank_port_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_stream stream, int error,
+                             int descriptor)
 {
     struct tb_parcel *parcel = calloc(1, sizeof *parcel);
     uint64_t limit = 64 + 4 * ((uint64_t)rank->agent->book.ranks + rank->agent->book.host_count);
@@ -107,7 +108,7 @@ void tb_desk_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_strea
     flush_parcels(rank);
 }
 
-void tb_desk_ways(struct tb_agent *agent)
+void tb_rank_port_routes(struct tb_agent *agent)
 {
     for (uint32_t i = 0; i < agent->rank_count; i++) {
         struct tb_rank *rank = &agent->ranks[i];
@@ -116,8 +117,8 @@ void tb_desk_ways(struct tb_agent *agent)
             free(parcel);
             continue;
         }
-        parcel->kind = TB_CONTROL_WAYS;
-        parcel->descriptor = fcntl(agent->ways_descriptor, F_DUPFD_CLOEXEC, 3);
+        parcel->kind = TB_CONTROL_ROUTES;
+        parcel->descriptor = fcntl(agent->routes_descriptor, F_DUPFD_CLOEXEC, 3);
         tb_writer_open(&parcel->fields);
         tb_list_append(&rank->parcels, &parcel->node);
         rank->parcel_count++;
@@ -135,13 +136,13 @@ static void take_abort(struct tb_rank *rank, struct tb_reader *r)
     const void *text = tb_get_bytes(r, &length);
     if (r->error != TB_OK)
         return;
-    struct tb_pipe *pipe = &rank->agent->pipe;
-    struct tb_writer *w = tb_pipe_begin(pipe, TB_CONTROL_ABORTED);
+    struct tb_control_stream *pipe = &rank->agent->pipe;
+    struct tb_writer *w = tb_control_stream_begin(pipe, TB_CONTROL_ABORTED);
     tb_put_u32(w, rank->rank);
     tb_put_u32(w, (uint32_t)(rank->joined > 0 ? rank->joined : rank->pid));
     tb_put_u32(w, code);
     tb_put_bytes(w, text, length);
-    tb_pipe_end(pipe);
+    tb_control_stream_end(pipe);
 }
 
 static void take_packet(struct tb_rank *rank, struct tb_packet *packet)
@@ -176,7 +177,7 @@ static void take_packet(struct tb_rank *rank, struct tb_packet *packet)
     }
 }
 
-void tb_desk_close(struct tb_rank *rank)
+void tb_rank_port_close(struct tb_rank *rank)
 {
     if (rank->control.descriptor >= 0) {
         int descriptor = rank->control.descriptor;
@@ -188,7 +189,7 @@ void tb_desk_close(struct tb_rank *rank)
         free_parcel(rank, parcel);
 }
 
-void tb_desk_read(struct tb_rank *rank)
+void tb_rank_port_read(struct tb_rank *rank)
 {
     static struct tb_packet packet; /* one thread, used up before the next receive */
     while (rank->control.descriptor >= 0) {
@@ -201,17 +202,17 @@ void tb_desk_read(struct tb_rank *rank)
         } else {
             if (rc != TB_ERR_CLOSED)
                 tb_log(TB_LOG_WARN, "agent", "rank %u: %s", rank->rank, tb_error_story());
-            tb_desk_close(rank);
+            tb_rank_port_close(rank);
         }
     }
 }
 
 static void control_ready(struct tb_watch *watch, uint32_t events)
 {
-    tb_desk_read(TB_CONTAINER(watch, struct tb_rank, control));
+    tb_rank_port_read(TB_CONTAINER(watch, struct tb_rank, control));
 }
 
-int tb_desk_watch(struct tb_rank *rank, int socket)
+int tb_rank_port_watch(struct tb_rank *rank, int socket)
 {
     return tb_loop_watch(&rank->agent->loop, &rank->control, socket, EPOLLIN, control_ready);
 }
@@ -277,7 +278,7 @@ static void admit(struct tb_agent *agent, int socket)
         close(socket);
         return;
     }
-    tb_desk_read(rank); /* the one before may have said hello just now */
+    tb_rank_port_read(rank); /* the one before may have said hello just now */
     if (rank->joined != 0 && rank->joined != who.pid) {
         /* A program that the rank itself has started is its own business; one that comes after it is a mistake. */
         bool child = is_below(who.pid, rank->joined);
@@ -296,7 +297,7 @@ static void admit(struct tb_agent *agent, int socket)
         close(old);
     rank->joined = who.pid;
     rank->welcomed = 0;
-    if (tb_desk_watch(rank, socket) != TB_OK) {
+    if (tb_rank_port_watch(rank, socket) != TB_OK) {
         close(socket);
         return;
     }
@@ -306,7 +307,7 @@ static void admit(struct tb_agent *agent, int socket)
 /* Nobody is let in for a while; those who come wait in the queue of the socket. */
 static void close_hall(struct tb_agent *agent, uint64_t time)
 {
-    tb_loop_change(&agent->loop, &agent->desk, 0);
+    tb_loop_change(&agent->loop, &agent->rank_port, 0);
     tb_timer_set(&agent->loop, &agent->hall, time);
 }
 
@@ -314,7 +315,7 @@ static void open_hall(struct tb_timer *timer)
 {
     struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, hall);
     tb_timer_clear(timer);
-    tb_loop_change(&agent->loop, &agent->desk, EPOLLIN);
+    tb_loop_change(&agent->loop, &agent->rank_port, EPOLLIN);
 }
 
 static void end_joiner(struct tb_joiner *joiner, bool close_socket)
@@ -367,9 +368,9 @@ static int find_place(struct tb_agent *agent, uint64_t now)
     return oldest;
 }
 
-static void desk_ready(struct tb_watch *watch, uint32_t events)
+static void rank_port_ready(struct tb_watch *watch, uint32_t events)
 {
-    struct tb_agent *agent = TB_CONTAINER(watch, struct tb_agent, desk);
+    struct tb_agent *agent = TB_CONTAINER(watch, struct tb_agent, rank_port);
     uint64_t now = tb_clock_now_real();
     int place = find_place(agent, now);
     if (place < 0)
@@ -399,7 +400,7 @@ static void desk_ready(struct tb_watch *watch, uint32_t events)
     agent->joiners[place] = joiner;
 }
 
-int tb_desk_open(struct tb_agent *agent)
+int tb_rank_port_open(struct tb_agent *agent)
 {
     uint64_t secret[2];
     tb_timer_init(&agent->retry, retry_all);
@@ -407,19 +408,19 @@ int tb_desk_open(struct tb_agent *agent)
     int rc = tb_random_secret(secret, sizeof secret);
     if (rc != TB_OK)
         return rc;
-    snprintf(agent->desk_name, sizeof agent->desk_name, "tombolo-%016llx%016llx", (unsigned long long)secret[0],
-             (unsigned long long)secret[1]);
+    snprintf(agent->rank_port_name, sizeof agent->rank_port_name, "tombolo-%016llx%016llx",
+             (unsigned long long)secret[0], (unsigned long long)secret[1]);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return tb_error_errno("cannot make a Unix socket for the ranks");
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    size_t length = strlen(agent->desk_name);
-    memcpy(name.sun_path + 1, agent->desk_name, length);
+    size_t length = strlen(agent->rank_port_name);
+    memcpy(name.sun_path + 1, agent->rank_port_name, length);
     if (bind(fd, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0 ||
         listen(fd, 1024) < 0) {
         rc = tb_error_errno("cannot listen on a Unix socket for the ranks");
         close(fd);
         return rc;
     }
-    return tb_loop_watch(&agent->loop, &agent->desk, fd, EPOLLIN, desk_ready);
+    return tb_loop_watch(&agent->loop, &agent->rank_port, fd, EPOLLIN, rank_port_ready);
 }

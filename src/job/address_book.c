@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct tb_rank_range *range_of(const struct tb_book *book, uint32_t rank)
+static const struct tb_rank_range *range_of(const struct tb_address_book *book, uint32_t rank)
 {
     TB_ASSERT(rank < book->ranks);
     uint32_t low = 0, high = book->range_count;
@@ -24,12 +24,12 @@ static const struct tb_rank_range *range_of(const struct tb_book *book, uint32_t
     return &book->ranges[low];
 }
 
-uint32_t tb_book_host_of(const struct tb_book *book, uint32_t rank)
+uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t rank)
 {
     return range_of(book, rank)->host;
 }
 
-uint32_t tb_book_local_index(const struct tb_book *book, uint32_t rank)
+uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank)
 {
     const struct tb_rank_range *range = range_of(book, rank);
     return range->first_local + (rank - range->first_rank);
@@ -101,7 +101,7 @@ socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_st
 /* ---- encoding -------------------------------------------------------------------------------------------------------
  */
 
-int tb_book_encode(const struct tb_book *book, struct tb_writer *w)
+int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer *w)
 {
     tb_put_u32(w, book->job);
     tb_put_u32(w, book->ranks);
@@ -160,7 +160,7 @@ static void take_host(struct tb_reader *r, struct tb_host *host)
 }
 
 /* Ranges cover every rank once, in order; each host's local indices count from 0 without gaps. */
-static bool is_consistent(const struct tb_book *book)
+static bool is_consistent(const struct tb_address_book *book)
 {
     uint32_t *seen = calloc(book->host_count, sizeof *seen);
     if (seen == NULL)
@@ -187,9 +187,9 @@ static bool is_consistent(const struct tb_book *book)
     return good;
 }
 
-int tb_book_decode(struct tb_book *book, struct tb_reader *r)
+int tb_address_book_decode(struct tb_address_book *book, struct tb_reader *r)
 {
-    *book = (struct tb_book){.job = tb_get_u32(r)};
+    *book = (struct tb_address_book){.job = tb_get_u32(r)};
     book->ranks = tb_get_u32(r);
     uint32_t hosts = tb_get_u32(r), ranges = tb_get_u32(r);
     /* Each entry takes some bytes, so a count beyond what has arrived is a lie that must not cost memory. */
@@ -200,7 +200,7 @@ int tb_book_decode(struct tb_book *book, struct tb_reader *r)
     book->hosts = calloc(hosts, sizeof *book->hosts);
     book->ranges = calloc(ranges, sizeof *book->ranges);
     if (book->hosts == NULL || book->ranges == NULL) {
-        tb_book_close(book);
+        tb_address_book_close(book);
         return tb_error(TB_ERR_MEMORY, "no memory for an address book of %u hosts", hosts);
     }
     book->host_count = hosts;
@@ -216,11 +216,11 @@ int tb_book_decode(struct tb_book *book, struct tb_reader *r)
     if (r->error == TB_OK && is_consistent(book))
         return TB_OK;
 nonsense:
-    tb_book_close(book);
+    tb_address_book_close(book);
     return tb_error(TB_ERR_PROTOCOL, "the address book of the job makes no sense");
 }
 
-void tb_book_close(struct tb_book *book)
+void tb_address_book_close(struct tb_address_book *book)
 {
     if (book->mapping != NULL) {
         munmap(book->mapping, book->mapping_bytes);
@@ -228,7 +228,7 @@ void tb_book_close(struct tb_book *book)
         free(book->hosts);
         free(book->ranges);
     }
-    *book = (struct tb_book){0};
+    *book = (struct tb_address_book){0};
 }
 
 /* ---- the host's copy
@@ -257,7 +257,7 @@ static int write_all(int descriptor, const void *bytes, size_t length)
     return TB_OK;
 }
 
-int tb_book_share(const struct tb_book *book, int *descriptor)
+int tb_address_book_share(const struct tb_address_book *book, int *descriptor)
 {
     int fd = memfd_create("tombolo-book", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
@@ -278,10 +278,10 @@ int tb_book_share(const struct tb_book *book, int *descriptor)
     return TB_OK;
 }
 
-int tb_book_map(struct tb_book *book, int descriptor)
+int tb_address_book_map(struct tb_address_book *book, int descriptor)
 {
     struct stat about;
-    *book = (struct tb_book){0};
+    *book = (struct tb_address_book){0};
     if (fstat(descriptor, &about) < 0 || about.st_size < (off_t)sizeof(struct shared_book))
         return tb_error(TB_ERR_PROTOCOL, "the address book that the agent gave is no address book");
     void *mapping = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0);

@@ -24,7 +24,7 @@ struct caller {
     struct tb_watch watch;
     struct tb_timer patience;
     struct tb_launch *launch;
-    struct tb_guest *guest; /* whose secret the hello has proved; NULL: none yet */
+    struct tb_host_agent *agent; /* whose secret the hello has proved; NULL: none yet */
     size_t have;
     struct tb_hello hello;
     struct tb_welcome welcome;
@@ -74,97 +74,97 @@ static int put(void *context, const void *bytes, size_t length)
     return TB_OK;
 }
 
-void tb_line_close(struct tb_guest *guest)
+void tb_line_close(struct tb_host_agent *agent)
 {
-    struct tb_line *line = guest->line;
-    int socket = guest->watch.descriptor;
+    struct tb_line *line = agent->line;
+    int socket = agent->watch.descriptor;
     if (line == NULL)
         return;
     if (line->shaken && tb_tls_end(line->tls) == TB_OK)
-        tb_line_flush(guest);
-    tb_loop_unwatch(&guest->launch->loop, &guest->watch);
+        tb_line_flush(agent);
+    tb_loop_unwatch(&agent->launch->loop, &agent->watch);
     if (socket >= 0)
         close(socket);
     tb_tls_close(line->tls);
     free(line->bytes);
     free(line);
-    guest->line = NULL;
+    agent->line = NULL;
 }
 
-void tb_line_flush(struct tb_guest *guest)
+void tb_line_flush(struct tb_host_agent *agent)
 {
-    struct tb_line *line = guest->line;
-    while (line->shaken && tb_pipe_queued(&guest->pipe) > 0 && line->end - line->start < READ_BYTES) {
+    struct tb_line *line = agent->line;
+    while (line->shaken && tb_control_stream_queued(&agent->pipe) > 0 && line->end - line->start < READ_BYTES) {
         size_t length;
-        const void *bytes = tb_pipe_take(&guest->pipe, READ_BYTES, &length);
+        const void *bytes = tb_control_stream_take(&agent->pipe, READ_BYTES, &length);
         if (tb_tls_write(line->tls, bytes, length) != TB_OK)
             break; /* seen when reading */
     }
     bool full = false;
     while (line->start < line->end && !full) {
-        ssize_t n = send(guest->watch.descriptor, line->bytes + line->start, line->end - line->start,
+        ssize_t n = send(agent->watch.descriptor, line->bytes + line->start, line->end - line->start,
                          MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n > 0)
             line->start += (size_t)n;
         else
             full = errno != EINTR;
     }
-    bool more = line->start < line->end || (line->shaken && tb_pipe_queued(&guest->pipe) > 0);
-    tb_loop_change(&guest->launch->loop, &guest->watch, more ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    bool more = line->start < line->end || (line->shaken && tb_control_stream_queued(&agent->pipe) > 0);
+    tb_loop_change(&agent->launch->loop, &agent->watch, more ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 /* What was fed; TB_AGAIN: all of it is understood. */
-static int understand(struct tb_guest *guest)
+static int understand(struct tb_host_agent *agent)
 {
     static uint8_t plain[READ_BYTES];
-    struct tb_line *line = guest->line;
+    struct tb_line *line = agent->line;
     size_t got;
     int rc = TB_OK;
     if (!line->shaken) {
         rc = tb_tls_handshake(line->tls);
         line->shaken = rc == TB_OK;
     }
-    while (rc == TB_OK && guest->line == line && (rc = tb_tls_read(line->tls, plain, sizeof plain, &got)) == TB_OK)
-        tb_guest_digest(guest, tb_pipe_feed(&guest->pipe, plain, got));
+    while (rc == TB_OK && agent->line == line && (rc = tb_tls_read(line->tls, plain, sizeof plain, &got)) == TB_OK)
+        tb_host_agent_digest(agent, tb_control_stream_feed(&agent->pipe, plain, got));
     return rc;
 }
 
 static void line_ready(struct tb_watch *watch, uint32_t events)
 {
     static uint8_t bytes[READ_BYTES];
-    struct tb_guest *guest = TB_CONTAINER(watch, struct tb_guest, watch);
-    struct tb_launch *launch = guest->launch;
+    struct tb_host_agent *agent = TB_CONTAINER(watch, struct tb_host_agent, watch);
+    struct tb_launch *launch = agent->launch;
     if (events & ~(uint32_t)EPOLLOUT) {
         ssize_t n = recv(watch->descriptor, bytes, sizeof bytes, MSG_DONTWAIT);
         int rc = TB_AGAIN;
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
             rc = TB_ERR_CLOSED;
         } else if (n > 0) {
-            tb_tls_feed(guest->line->tls, bytes, (size_t)n);
-            rc = understand(guest);
+            tb_tls_feed(agent->line->tls, bytes, (size_t)n);
+            rc = understand(agent);
         }
         if (rc != TB_AGAIN && rc != TB_OK)
-            tb_guest_ended(guest, false, 0);
+            tb_host_agent_ended(agent, false, 0);
     }
-    if (guest->line != NULL)
-        tb_line_flush(guest);
+    if (agent->line != NULL)
+        tb_line_flush(agent);
     tb_launch_check_done(launch);
 }
 
 static int open_line(struct caller *caller)
 {
-    struct tb_guest *guest = caller->guest;
+    struct tb_host_agent *agent = caller->agent;
     struct tb_line *line = calloc(1, sizeof *line);
     struct tb_key secret;
-    int rc = line != NULL ? tb_stream_secret(&secret, &guest->key, &caller->hello, &caller->welcome) : TB_ERR_MEMORY;
+    int rc = line != NULL ? tb_stream_secret(&secret, &agent->key, &caller->hello, &caller->welcome) : TB_ERR_MEMORY;
     if (rc == TB_OK)
         rc = tb_tls_open(&line->tls, &secret, false, put, line);
     if (rc != TB_OK) {
         free(line);
         return rc;
     }
-    guest->line = line;
-    guest->heard = tb_clock_now_real();
+    agent->line = line;
+    agent->heard = tb_clock_now_real();
     return TB_OK;
 }
 
@@ -205,15 +205,15 @@ static int answer(struct caller *caller)
     struct tb_launch *launch = caller->launch;
     uint8_t bytes[sizeof caller->welcome];
     tb_wire_get_hello(&caller->hello, &caller->hello);
-    for (uint32_t i = 0; i < launch->host_count && caller->guest == NULL; i++) {
-        struct tb_guest *guest = &launch->guests[i];
-        if (guest->manual && guest->line == NULL && guest->phase == TB_GUEST_SILENT &&
-            tb_hello_verify(&caller->hello, &guest->key) == TB_OK)
-            caller->guest = guest;
+    for (uint32_t i = 0; i < launch->host_count && caller->agent == NULL; i++) {
+        struct tb_host_agent *agent = &launch->agents[i];
+        if (agent->manual && agent->line == NULL && agent->phase == TB_HOST_AGENT_SILENT &&
+            tb_hello_verify(&caller->hello, &agent->key) == TB_OK)
+            caller->agent = agent;
     }
-    if (caller->guest == NULL)
+    if (caller->agent == NULL)
         return TB_ERR_FORBIDDEN; /* not a byte for a stranger */
-    int rc = tb_welcome_make(&caller->welcome, &caller->guest->key, &caller->hello, TB_WELCOME_OK);
+    int rc = tb_welcome_make(&caller->welcome, &caller->agent->key, &caller->hello, TB_WELCOME_OK);
     if (rc != TB_OK)
         return rc;
     tb_wire_put_welcome(bytes, &caller->welcome);
@@ -225,10 +225,10 @@ static int answer(struct caller *caller)
 
 static int confirm(struct caller *caller)
 {
-    struct tb_guest *guest = caller->guest;
+    struct tb_host_agent *agent = caller->agent;
     struct tb_accepted accepted = {TB_ACCEPTED};
-    int rc = tb_confirm_verify(&caller->confirm, &guest->key, &caller->hello, &caller->welcome);
-    if (rc == TB_OK && (guest->line != NULL || guest->phase != TB_GUEST_SILENT))
+    int rc = tb_confirm_verify(&caller->confirm, &agent->key, &caller->hello, &caller->welcome);
+    if (rc == TB_OK && (agent->line != NULL || agent->phase != TB_HOST_AGENT_SILENT))
         rc = TB_ERR_FORBIDDEN; /* a secret is good for one */
     if (rc == TB_OK && send(caller->watch.descriptor, &accepted, sizeof accepted, MSG_NOSIGNAL | MSG_DONTWAIT) !=
                            (ssize_t)sizeof accepted)
@@ -241,7 +241,7 @@ static void caller_ready(struct tb_watch *watch, uint32_t events)
     struct caller *caller = TB_CONTAINER(watch, struct caller, watch);
     struct tb_launch *launch = caller->launch;
     int rc = TB_OK;
-    if (caller->guest == NULL) {
+    if (caller->agent == NULL) {
         rc = tb_receive_exactly(caller->watch.descriptor, &caller->hello, sizeof caller->hello, &caller->have);
         if (rc == TB_OK)
             rc = answer(caller);
@@ -252,15 +252,15 @@ static void caller_ready(struct tb_watch *watch, uint32_t events)
         rc = confirm(caller);
     if (rc == TB_AGAIN)
         return;
-    struct tb_guest *guest = caller->guest;
+    struct tb_host_agent *agent = caller->agent;
     int socket = end_caller(caller);
-    if (rc == TB_OK && tb_loop_watch(&launch->loop, &guest->watch, socket, EPOLLIN, line_ready) == TB_OK)
+    if (rc == TB_OK && tb_loop_watch(&launch->loop, &agent->watch, socket, EPOLLIN, line_ready) == TB_OK)
         return;
     close(socket);
     if (rc == TB_OK)
-        tb_guest_ended(guest, false, 0);
+        tb_host_agent_ended(agent, false, 0);
     else if (rc == TB_ERR_UNSUPPORTED)
-        tb_launch_miss(guest, tb_error_story());
+        tb_launch_miss(agent, tb_error_story());
 }
 
 static void listener_ready(struct tb_watch *watch, uint32_t events)
@@ -375,22 +375,22 @@ static int make_secret(char *text)
     return rc;
 }
 
-int tb_door_expect(struct tb_guest *guest)
+int tb_door_expect(struct tb_host_agent *agent)
 {
-    struct tb_launch *launch = guest->launch;
+    struct tb_launch *launch = agent->launch;
     char secret[2 * SECRET_CHARS];
     int rc = launch->door != NULL ? TB_OK : open_door(launch);
     if (rc == TB_OK)
         rc = make_secret(secret);
     if (rc == TB_OK)
-        rc = tb_key_derive(&guest->key, secret);
+        rc = tb_key_derive(&agent->key, secret);
     if (rc != TB_OK)
         return rc;
     tb_launch_say(launch,
                   "cluster %s is to be started by hand, within %u minutes. On its host %s, type\n\n"
                   "    %s agent --join %s\n\nand when it asks for the secret:\n\n    %s\n",
-                  tb_guest_cluster(guest), (unsigned)(TB_LAUNCH_MANUAL_NS / 60000000000u), guest->target.host,
-                  guest->target.program, launch->door->addresses, secret);
+                  tb_host_agent_cluster(agent), (unsigned)(TB_LAUNCH_MANUAL_NS / 60000000000u), agent->target.host,
+                  agent->target.program, launch->door->addresses, secret);
     explicit_bzero(secret, sizeof secret);
     return TB_OK;
 }

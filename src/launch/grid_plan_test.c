@@ -1,4 +1,4 @@
-#include "launch/realm.h"
+#include "launch/grid_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,13 +38,13 @@ struct world {
     struct tb_grid grid;
     struct tb_options options;
     struct tb_placement placement;
-    struct tb_realm realm;
+    struct tb_grid_plan plan;
     bool missing[256];
 };
 
 static const struct tb_options fresh;
 
-/* The realm for these words of a command line; the result of the first step that fails. */
+/* The grid plan for these words of a command line; the result of the first step that fails. */
 static int make(struct world *w, const char *text, char **words)
 {
     memset(w, 0, sizeof *w);
@@ -53,15 +53,15 @@ static int make(struct world *w, const char *text, char **words)
     assert_int_equal(tb_options_parse(&w->options, words), TB_OK);
     w->options.grid = &w->grid;
     assert_int_equal(tb_host_list_take(&w->options.hosts, &w->grid, w->missing), TB_OK);
-    int rc = tb_realm_open(&w->realm, &w->options, w->missing);
+    int rc = tb_grid_plan_open(&w->plan, &w->options, w->missing);
     if (rc == TB_OK)
         rc = tb_placement_make(&w->placement, &w->options);
-    return rc == TB_OK ? tb_realm_settle(&w->realm, &w->options, &w->placement) : rc;
+    return rc == TB_OK ? tb_grid_plan_settle(&w->plan, &w->options, &w->placement) : rc;
 }
 
 static void unmake(struct world *w)
 {
-    tb_realm_close(&w->realm);
+    tb_grid_plan_close(&w->plan);
     tb_placement_close(&w->placement);
     tb_options_close(&w->options);
     tb_grid_close(&w->grid);
@@ -79,16 +79,16 @@ static void expect_parent(const struct world *w, const char *name, const char *p
 {
     uint32_t host = find(w, name);
     assert_int_not_equal(host, TB_GRID_NONE);
-    assert_int_equal(w->realm.parents[host], parent != NULL ? find(w, parent) : TB_GRID_NONE);
+    assert_int_equal(w->plan.parents[host], parent != NULL ? find(w, parent) : TB_GRID_NONE);
 }
 
-static struct tb_way way_between(const struct world *w, const char *from, const char *to)
+static struct tb_host_route route_between(const struct world *w, const char *from, const char *to)
 {
-    struct tb_ways ways;
-    assert_int_equal(tb_realm_ways(&w->realm, &w->placement, find(w, from), &ways), TB_OK);
-    struct tb_way way = *tb_ways_to(&ways, &w->placement.book, find(w, to));
-    tb_ways_close(&ways);
-    return way;
+    struct tb_host_routes routes;
+    assert_int_equal(tb_grid_plan_routes(&w->plan, &w->placement, find(w, from), &routes), TB_OK);
+    struct tb_host_route route = *tb_host_routes_to(&routes, &w->placement.book, find(w, to));
+    tb_host_routes_close(&routes);
+    return route;
 }
 
 static void gateways_start_and_relay(void **state)
@@ -101,17 +101,17 @@ static void gateways_start_and_relay(void **state)
     expect_parent(&w, "g1", NULL);
     expect_parent(&w, "g2", NULL);
     expect_parent(&w, "f2", "g1");
-    struct tb_way way = way_between(&w, "f1", "f3");
-    assert_int_equal(way.means, TB_WAY_DIRECT);
-    assert_int_equal(way.latency, 100000);
-    way = way_between(&w, "f1", "o2"); /* behind NAT it could connect, but the other side could not */
-    assert_int_equal(way.means, TB_WAY_RELAYED);
-    assert_int_equal(way.hop_count, 1);
-    assert_int_equal(way.hops[0], find(&w, "g1"));
-    assert_int_equal(way.latency, 100000 + 100000 + 4000000 + 50000);
-    assert_int_equal(way.bandwidth, 10000000);
-    assert_int_equal(way.loss, 10000);
-    assert_int_equal(way_between(&w, "g1", "o1").means, TB_WAY_DIRECT);
+    struct tb_host_route route = route_between(&w, "f1", "f3");
+    assert_int_equal(route.means, TB_HOST_ROUTE_DIRECT);
+    assert_int_equal(route.latency, 100000);
+    route = route_between(&w, "f1", "o2"); /* behind NAT it could connect, but the other side could not */
+    assert_int_equal(route.means, TB_HOST_ROUTE_RELAYED);
+    assert_int_equal(route.hop_count, 1);
+    assert_int_equal(route.hops[0], find(&w, "g1"));
+    assert_int_equal(route.latency, 100000 + 100000 + 4000000 + 50000);
+    assert_int_equal(route.bandwidth, 10000000);
+    assert_int_equal(route.loss, 10000);
+    assert_int_equal(route_between(&w, "g1", "o1").means, TB_HOST_ROUTE_DIRECT);
     unmake(&w);
 }
 
@@ -121,23 +121,23 @@ static void a_lost_gateway_is_gone_around(void **state)
     uint32_t anchors[4];
     assert_int_equal(make(&w, two_gates, (char *[]){(char *)"x", NULL}), TB_OK);
     uint32_t g1 = find(&w, "g1"), g2 = find(&w, "g2"), f1 = find(&w, "f1");
-    assert_int_equal(tb_realm_anchors(&w.realm, &w.placement, f1, 4, anchors), 1);
+    assert_int_equal(tb_grid_plan_anchors(&w.plan, &w.placement, f1, 4, anchors), 1);
     assert_int_equal(anchors[0], g2);
-    assert_int_equal(tb_realm_anchors(&w.realm, &w.placement, g1, 4, anchors), 0);
-    assert_true(tb_realm_spares(&w.realm, &w.options, &w.placement, tb_grid_host_find(&w.grid, "g1")));
-    assert_false(tb_realm_spares(&w.realm, &w.options, &w.placement, tb_grid_host_find(&w.grid, "f1")));
-    assert_int_equal(tb_realm_lose(&w.realm, &w.placement, g1), TB_OK);
-    assert_int_equal(w.realm.version, 1);
-    struct tb_way way = way_between(&w, "o1", "f2");
-    assert_int_equal(way.hop_count, 1);
-    assert_int_equal(way.hops[0], g2);
-    assert_int_equal(tb_realm_lose(&w.realm, &w.placement, g2), TB_OK); /* NAT lets them out, and be called */
-    assert_int_equal(way_between(&w, "f2", "o1").means, TB_WAY_DIRECT);
-    assert_int_equal(way_between(&w, "o1", "f2").means, TB_WAY_CALLED);
-    assert_int_equal(tb_realm_anchors(&w.realm, &w.placement, f1, 4, anchors), 0);
+    assert_int_equal(tb_grid_plan_anchors(&w.plan, &w.placement, g1, 4, anchors), 0);
+    assert_true(tb_grid_plan_spares(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "g1")));
+    assert_false(tb_grid_plan_spares(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "f1")));
+    assert_int_equal(tb_grid_plan_lose(&w.plan, &w.placement, g1), TB_OK);
+    assert_int_equal(w.plan.version, 1);
+    struct tb_host_route route = route_between(&w, "o1", "f2");
+    assert_int_equal(route.hop_count, 1);
+    assert_int_equal(route.hops[0], g2);
+    assert_int_equal(tb_grid_plan_lose(&w.plan, &w.placement, g2), TB_OK); /* NAT lets them out, and be called */
+    assert_int_equal(route_between(&w, "f2", "o1").means, TB_HOST_ROUTE_DIRECT);
+    assert_int_equal(route_between(&w, "o1", "f2").means, TB_HOST_ROUTE_CALLED);
+    assert_int_equal(tb_grid_plan_anchors(&w.plan, &w.placement, f1, 4, anchors), 0);
     unmake(&w);
     assert_int_equal(make(&w, nested, (char *[]){(char *)"x", NULL}), TB_OK);
-    assert_int_equal(tb_realm_lose(&w.realm, &w.placement, find(&w, "i1")), TB_ERR_PEER);
+    assert_int_equal(tb_grid_plan_lose(&w.plan, &w.placement, find(&w, "i1")), TB_ERR_PEER);
     unmake(&w);
 }
 
@@ -150,9 +150,9 @@ static void clusters_nest(void **state)
     expect_parent(&w, "i1", "o1");
     expect_parent(&w, "i2", "i1");
     expect_parent(&w, "f1", NULL);
-    assert_int_equal(way_between(&w, "i2", "f1").hops[0], find(&w, "i1"));
-    assert_int_equal(way_between(&w, "i1", "f1").hops[0], find(&w, "o1"));
-    assert_false(tb_realm_spares(&w.realm, &w.options, &w.placement, tb_grid_host_find(&w.grid, "i1")));
+    assert_int_equal(route_between(&w, "i2", "f1").hops[0], find(&w, "i1"));
+    assert_int_equal(route_between(&w, "i1", "f1").hops[0], find(&w, "o1"));
+    assert_false(tb_grid_plan_spares(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "i1")));
     unmake(&w);
     char *few[] = {(char *)"-n", (char *)"1", (char *)"x", NULL};
     assert_int_equal(make(&w, nested, few), TB_OK); /* o2 and its gateway */
@@ -165,7 +165,7 @@ static void clusters_are_started_by_hand(void **state)
     struct world w;
     char *words[] = {(char *)"--grid", (char *)"g.yaml", (char *)"--manual", (char *)"farm", (char *)"x", NULL};
     assert_int_equal(make(&w, two_gates, words), TB_OK);
-    assert_true(w.realm.manual[tb_grid_host_find(&w.grid, "g1")]);
+    assert_true(w.plan.manual[tb_grid_host_find(&w.grid, "g1")]);
     expect_parent(&w, "g1", NULL);
     expect_parent(&w, "g2", "g1"); /* nobody else can */
     expect_parent(&w, "f1", "g1");
@@ -189,23 +189,23 @@ static void who_cannot_be_joined_is_named(void **state)
     unmake(&w);
 }
 
-static void clusters_have_their_own_ways_to_start(void **state)
+static void clusters_have_their_own_routes_to_start(void **state)
 {
     struct world w;
     struct tb_shell_target target;
     char *words[] = {(char *)"--launcher", (char *)"rsh", (char *)"-x", (char *)"B=7", (char *)"x", (char *)"y", NULL};
     assert_int_equal(make(&w, two_gates, words), TB_OK);
-    tb_realm_target(&w.realm, &w.options, "/here", &w.placement, find(&w, "g1"), &target);
+    tb_grid_plan_target(&w.plan, &w.options, "/here", &w.placement, find(&w, "g1"), &target);
     assert_string_equal(target.command, "lead there");
     assert_string_equal(target.program, "/here");
-    tb_realm_target(&w.realm, &w.options, "/here", &w.placement, find(&w, "f1"), &target);
+    tb_grid_plan_target(&w.plan, &w.options, "/here", &w.placement, find(&w, "f1"), &target);
     assert_string_equal(target.command, "rsh");
     struct tb_setup setup = {
         .own_parameters = (char *)"ports=1\n", .app_count = w.placement.app_count, .apps = w.placement.apps};
     struct tb_setup gate = setup, inner = setup, outer = setup;
-    assert_int_equal(tb_realm_setup(&w.realm, &w.placement, find(&w, "g1"), &gate), TB_OK);
-    assert_int_equal(tb_realm_setup(&w.realm, &w.placement, find(&w, "f1"), &inner), TB_OK);
-    assert_int_equal(tb_realm_setup(&w.realm, &w.placement, find(&w, "o1"), &outer), TB_OK);
+    assert_int_equal(tb_grid_plan_setup(&w.plan, &w.placement, find(&w, "g1"), &gate), TB_OK);
+    assert_int_equal(tb_grid_plan_setup(&w.plan, &w.placement, find(&w, "f1"), &inner), TB_OK);
+    assert_int_equal(tb_grid_plan_setup(&w.plan, &w.placement, find(&w, "o1"), &outer), TB_OK);
     assert_string_equal(gate.own_parameters, "ports=7123\nports=1\n");
     assert_string_equal(inner.own_parameters, "ports=1\n");
     assert_string_equal(inner.apps[0].arguments[0], "/bin/y");
@@ -216,9 +216,9 @@ static void clusters_have_their_own_ways_to_start(void **state)
     assert_string_equal(inner.apps[0].variables[1], "A=1");
     assert_string_equal(outer.apps[0].arguments[0], "x");
     assert_string_equal(outer.apps[0].directory, "");
-    tb_realm_setup_close(&gate);
-    tb_realm_setup_close(&inner);
-    tb_realm_setup_close(&outer);
+    tb_grid_plan_setup_close(&gate);
+    tb_grid_plan_setup_close(&inner);
+    tb_grid_plan_setup_close(&outer);
     unmake(&w);
 }
 
@@ -230,21 +230,22 @@ static const char three_open[] = "clusters:\n"
                                  "  - {name: c, hosts: [c1]}\n"
                                  "  - {name: gated, hosts: [g1, g2], gateways: [g1]}\n";
 
-static void find_out(const struct world *w, struct tb_findings *findings, const char *from, const char *to)
+static void find_out(const struct world *w, struct tb_reach_results *results, const char *from, const char *to)
 {
     uint32_t row = 0, column = 0;
-    assert_true(tb_findings_find(findings, find(w, from), &row) && tb_findings_find(findings, find(w, to), &column));
-    assert_int_equal(findings->results[row * findings->count + column], TB_FINDING_NO);
-    findings->results[row * findings->count + column] = TB_FINDING_YES;
+    assert_true(tb_reach_results_find(results, find(w, from), &row) &&
+                tb_reach_results_find(results, find(w, to), &column));
+    assert_int_equal(results->results[row * results->count + column], TB_REACH_RESULT_NO);
+    results->results[row * results->count + column] = TB_REACH_RESULT_YES;
 }
 
 /* All of the first list reach all of the second. */
-static void find_all_out(const struct world *w, struct tb_findings *findings, const char *const *from,
+static void find_all_out(const struct world *w, struct tb_reach_results *results, const char *const *from,
                          const char *const *to)
 {
     for (; *from != NULL; from++)
         for (const char *const *at = to; *at != NULL; at++)
-            find_out(w, findings, *from, *at);
+            find_out(w, results, *from, *at);
 }
 
 static void hosts_of_a_class_may_turn_out_to_differ(void **state)
@@ -252,33 +253,33 @@ static void hosts_of_a_class_may_turn_out_to_differ(void **state)
     static const char *const a[] = {"a1", "a2", NULL}, *const b[] = {"b1", "b2", "b3", NULL}, *const c[] = {"c1", NULL};
     static const char *const door[] = {"b2", NULL};
     struct world w;
-    struct tb_findings findings;
+    struct tb_reach_results results;
     uint32_t index;
     assert_int_equal(make(&w, three_open, (char *[]){(char *)"x", NULL}), TB_OK);
-    assert_int_equal(way_between(&w, "a1", "b3").means, TB_WAY_DIRECT);
-    assert_int_equal(tb_realm_ask(&w.realm, &w.placement, &findings), TB_OK);
-    assert_int_equal(findings.count, 6);
-    assert_true(findings.all);
-    assert_false(tb_findings_find(&findings, find(&w, "g1"), &index)); /* of these the file speaks */
-    find_all_out(&w, &findings, a, door);
-    find_all_out(&w, &findings, c, door);
-    find_all_out(&w, &findings, b, a);
-    find_all_out(&w, &findings, b, c);
-    find_all_out(&w, &findings, a, c);
-    find_all_out(&w, &findings, c, a);
-    assert_int_equal(tb_realm_learn(&w.realm, &w.placement, &findings), TB_OK);
-    struct tb_way way = way_between(&w, "a1", "b3");
-    assert_int_equal(way.means, TB_WAY_RELAYED);
-    assert_int_equal(way.hop_count, 1);
-    assert_int_equal(way.hops[0], find(&w, "b2"));
-    assert_int_equal(way_between(&w, "b1", "c1").hops[0], find(&w, "b2"));
-    assert_int_equal(way_between(&w, "a2", "b2").means, TB_WAY_DIRECT);
-    assert_int_equal(way_between(&w, "b1", "b2").means, TB_WAY_DIRECT);
-    assert_int_equal(way_between(&w, "b1", "b3").means, TB_WAY_DIRECT);
+    assert_int_equal(route_between(&w, "a1", "b3").means, TB_HOST_ROUTE_DIRECT);
+    assert_int_equal(tb_grid_plan_ask(&w.plan, &w.placement, &results), TB_OK);
+    assert_int_equal(results.count, 6);
+    assert_true(results.all);
+    assert_false(tb_reach_results_find(&results, find(&w, "g1"), &index)); /* of these the file speaks */
+    find_all_out(&w, &results, a, door);
+    find_all_out(&w, &results, c, door);
+    find_all_out(&w, &results, b, a);
+    find_all_out(&w, &results, b, c);
+    find_all_out(&w, &results, a, c);
+    find_all_out(&w, &results, c, a);
+    assert_int_equal(tb_grid_plan_learn(&w.plan, &w.placement, &results), TB_OK);
+    struct tb_host_route route = route_between(&w, "a1", "b3");
+    assert_int_equal(route.means, TB_HOST_ROUTE_RELAYED);
+    assert_int_equal(route.hop_count, 1);
+    assert_int_equal(route.hops[0], find(&w, "b2"));
+    assert_int_equal(route_between(&w, "b1", "c1").hops[0], find(&w, "b2"));
+    assert_int_equal(route_between(&w, "a2", "b2").means, TB_HOST_ROUTE_DIRECT);
+    assert_int_equal(route_between(&w, "b1", "b2").means, TB_HOST_ROUTE_DIRECT);
+    assert_int_equal(route_between(&w, "b1", "b3").means, TB_HOST_ROUTE_DIRECT);
     assert_int_equal(w.placement.book.hosts[find(&w, "b1")].kind, w.placement.book.hosts[find(&w, "b3")].kind);
     assert_int_not_equal(w.placement.book.hosts[find(&w, "b1")].kind, w.placement.book.hosts[find(&w, "b2")].kind);
     unmake(&w);
-    tb_findings_close(&findings);
+    tb_reach_results_close(&results);
 }
 
 static void who_cannot_be_joined_is_named_with_what_was_tried(void **state)
@@ -286,23 +287,23 @@ static void who_cannot_be_joined_is_named_with_what_was_tried(void **state)
     static const char *const b[] = {"b1", "b2", "b3", NULL}, *const c[] = {"c1", NULL};
     static const char two_open[] = "clusters: [{name: b, hosts: [b1, b2, b3]}, {name: c, hosts: [c1]}]\n";
     struct world w;
-    struct tb_findings findings;
+    struct tb_reach_results results;
     assert_int_equal(make(&w, two_open, (char *[]){(char *)"x", NULL}), TB_OK);
-    assert_int_equal(tb_realm_ask(&w.realm, &w.placement, &findings), TB_OK);
-    findings.stories[0 * findings.count + 3] = strdup("10.0.0.1:1: what a pity");
-    assert_int_equal(tb_realm_learn(&w.realm, &w.placement, &findings), TB_ERR_UNSUPPORTED);
+    assert_int_equal(tb_grid_plan_ask(&w.plan, &w.placement, &results), TB_OK);
+    results.stories[0 * results.count + 3] = strdup("10.0.0.1:1: what a pity");
+    assert_int_equal(tb_grid_plan_learn(&w.plan, &w.placement, &results), TB_ERR_UNSUPPORTED);
     assert_non_null(strstr(tb_error_story(), "b1 and c1"));
     assert_non_null(strstr(tb_error_story(), "b1 to c1: 10.0.0.1:1: what a pity; c1 to b1: no answer in time."));
     unmake(&w);
-    tb_findings_close(&findings);
+    tb_reach_results_close(&results);
     /* One direction is enough. */
     assert_int_equal(make(&w, two_open, (char *[]){(char *)"x", NULL}), TB_OK);
-    assert_int_equal(tb_realm_ask(&w.realm, &w.placement, &findings), TB_OK);
-    find_all_out(&w, &findings, b, c);
-    assert_int_equal(tb_realm_learn(&w.realm, &w.placement, &findings), TB_OK);
-    assert_int_equal(way_between(&w, "c1", "b2").means, TB_WAY_CALLED);
+    assert_int_equal(tb_grid_plan_ask(&w.plan, &w.placement, &results), TB_OK);
+    find_all_out(&w, &results, b, c);
+    assert_int_equal(tb_grid_plan_learn(&w.plan, &w.placement, &results), TB_OK);
+    assert_int_equal(route_between(&w, "c1", "b2").means, TB_HOST_ROUTE_CALLED);
     unmake(&w);
-    tb_findings_close(&findings);
+    tb_reach_results_close(&results);
 }
 
 static void others_are_taken_in_who_may_lead_on(void **state)
@@ -311,17 +312,17 @@ static void others_are_taken_in_who_may_lead_on(void **state)
     char *words[] = {(char *)"-n", (char *)"2", (char *)"x", NULL};
     assert_int_equal(make(&w, three_open, words), TB_OK);
     assert_int_equal(w.placement.book.host_count, 2);
-    assert_true(tb_realm_has_more(&w.realm));
+    assert_true(tb_grid_plan_has_more(&w.plan));
     tb_placement_close(&w.placement);
-    tb_realm_close(&w.realm);
-    assert_int_equal(tb_realm_open(&w.realm, &w.options, w.missing), TB_OK);
-    w.realm.wide = true;
+    tb_grid_plan_close(&w.plan);
+    assert_int_equal(tb_grid_plan_open(&w.plan, &w.options, w.missing), TB_OK);
+    w.plan.wide = true;
     assert_int_equal(tb_placement_make(&w.placement, &w.options), TB_OK);
-    assert_int_equal(tb_realm_settle(&w.realm, &w.options, &w.placement), TB_OK);
+    assert_int_equal(tb_grid_plan_settle(&w.plan, &w.options, &w.placement), TB_OK);
     assert_int_equal(w.placement.book.host_count, 8);
     assert_int_equal(w.placement.book.ranks, 2);
     expect_parent(&w, "g2", "g1");
-    assert_false(tb_realm_has_more(&w.realm));
+    assert_false(tb_grid_plan_has_more(&w.plan));
     unmake(&w);
 }
 
@@ -329,23 +330,23 @@ static void few_stand_for_many(void **state)
 {
     static const char many[] = "clusters: [{name: b, hosts: 'b[1-100]'}, {name: c, hosts: 'c[1-100]'}]\n";
     struct world w;
-    struct tb_findings findings;
+    struct tb_reach_results results;
     assert_int_equal(make(&w, many, (char *[]){(char *)"x", NULL}), TB_OK);
-    assert_int_equal(tb_realm_ask(&w.realm, &w.placement, &findings), TB_OK);
-    assert_int_equal(findings.count, 4);
-    assert_false(findings.all);
-    find_out(&w, &findings, "b2", "c1");
-    assert_int_equal(tb_realm_learn(&w.realm, &w.placement, &findings), TB_OK);
-    assert_int_equal(way_between(&w, "b70", "c90").means, TB_WAY_DIRECT);
-    assert_int_equal(way_between(&w, "c90", "b70").means, TB_WAY_CALLED);
+    assert_int_equal(tb_grid_plan_ask(&w.plan, &w.placement, &results), TB_OK);
+    assert_int_equal(results.count, 4);
+    assert_false(results.all);
+    find_out(&w, &results, "b2", "c1");
+    assert_int_equal(tb_grid_plan_learn(&w.plan, &w.placement, &results), TB_OK);
+    assert_int_equal(route_between(&w, "b70", "c90").means, TB_HOST_ROUTE_DIRECT);
+    assert_int_equal(route_between(&w, "c90", "b70").means, TB_HOST_ROUTE_CALLED);
     unmake(&w);
-    tb_findings_close(&findings);
+    tb_reach_results_close(&results);
     /* Where the file says everything there is no question. */
     assert_int_equal(make(&w, two_gates, (char *[]){(char *)"x", NULL}), TB_OK);
-    assert_int_equal(tb_realm_ask(&w.realm, &w.placement, &findings), TB_OK);
-    assert_int_equal(findings.count, 0);
+    assert_int_equal(tb_grid_plan_ask(&w.plan, &w.placement, &results), TB_OK);
+    assert_int_equal(results.count, 0);
     unmake(&w);
-    tb_findings_close(&findings);
+    tb_reach_results_close(&results);
 }
 
 int main(void)
@@ -356,7 +357,7 @@ int main(void)
         cmocka_unit_test(clusters_nest),
         cmocka_unit_test(clusters_are_started_by_hand),
         cmocka_unit_test(who_cannot_be_joined_is_named),
-        cmocka_unit_test(clusters_have_their_own_ways_to_start),
+        cmocka_unit_test(clusters_have_their_own_routes_to_start),
         cmocka_unit_test(hosts_of_a_class_may_turn_out_to_differ),
         cmocka_unit_test(who_cannot_be_joined_is_named_with_what_was_tried),
         cmocka_unit_test(few_stand_for_many),

@@ -1,4 +1,4 @@
-#include "planner/atlas.h"
+#include "planner/plan_cache.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ struct known {
     struct tb_choice choice;
 };
 
-struct tb_chart {
-    struct tb_chart *next;
+struct tb_shape_plans {
+    struct tb_shape_plans *next;
     uint32_t users;
     struct tb_group_shape shape;
     struct tb_costs costs;
@@ -34,10 +34,10 @@ struct tb_chart {
     struct known *known; /* found by hash; NULL: nothing is known */
 };
 
-struct tb_atlas {
+struct tb_plan_cache {
     pthread_mutex_t lock;
-    struct tb_chart *charts;
-    uint32_t idle; /* charts without users */
+    struct tb_shape_plans *plans;
+    uint32_t idle; /* plans of shapes without users */
     struct tb_rules rules;
     struct tb_preference wishes[TB_OPERATION_COUNT];
     struct tb_usage *usage;
@@ -49,9 +49,9 @@ struct tb_atlas {
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-int tb_atlas_open(struct tb_atlas **atlas)
+int tb_plan_cache_open(struct tb_plan_cache **cache)
 {
-    struct tb_atlas *a = calloc(1, sizeof *a);
+    struct tb_plan_cache *a = calloc(1, sizeof *a);
     if (a == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the plans of a process");
     int error = tb_costs_check();
@@ -64,11 +64,11 @@ int tb_atlas_open(struct tb_atlas **atlas)
     pthread_mutex_init(&a->lock, NULL);
     pthread_mutex_init(&a->planners_lock, NULL);
     tb_list_init(&a->planners);
-    *atlas = a;
+    *cache = a;
     return TB_OK;
 }
 
-static void chart_free(struct tb_chart *c)
+static void plans_free(struct tb_shape_plans *c)
 {
     tb_group_shape_close(&c->shape);
     tb_costs_close(&c->costs);
@@ -76,48 +76,49 @@ static void chart_free(struct tb_chart *c)
     free(c);
 }
 
-void tb_atlas_close(struct tb_atlas *atlas)
+void tb_plan_cache_close(struct tb_plan_cache *cache)
 {
-    if (atlas == NULL)
+    if (cache == NULL)
         return;
-    while (atlas->charts != NULL) {
-        struct tb_chart *c = atlas->charts;
-        atlas->charts = c->next;
-        chart_free(c);
+    while (cache->plans != NULL) {
+        struct tb_shape_plans *c = cache->plans;
+        cache->plans = c->next;
+        plans_free(c);
     }
-    free(atlas->usage);
-    pthread_mutex_destroy(&atlas->lock);
-    pthread_mutex_destroy(&atlas->planners_lock);
-    free(atlas);
+    free(cache->usage);
+    pthread_mutex_destroy(&cache->lock);
+    pthread_mutex_destroy(&cache->planners_lock);
+    free(cache);
 }
 
-void tb_atlas_enter(struct tb_atlas *atlas, struct tb_list *planner)
+void tb_plan_cache_enter(struct tb_plan_cache *cache, struct tb_list *planner)
 {
-    pthread_mutex_lock(&atlas->planners_lock);
-    tb_list_append(&atlas->planners, planner);
-    pthread_mutex_unlock(&atlas->planners_lock);
+    pthread_mutex_lock(&cache->planners_lock);
+    tb_list_append(&cache->planners, planner);
+    pthread_mutex_unlock(&cache->planners_lock);
 }
 
-void tb_atlas_leave(struct tb_atlas *atlas, struct tb_list *planner)
+void tb_plan_cache_leave(struct tb_plan_cache *cache, struct tb_list *planner)
 {
-    pthread_mutex_lock(&atlas->planners_lock);
+    pthread_mutex_lock(&cache->planners_lock);
     tb_list_remove(planner);
-    pthread_mutex_unlock(&atlas->planners_lock);
+    pthread_mutex_unlock(&cache->planners_lock);
 }
 
-void tb_atlas_visit(struct tb_atlas *atlas, void (*visit)(struct tb_list *planner))
+void tb_plan_cache_visit(struct tb_plan_cache *cache, void (*visit)(struct tb_list *planner))
 {
-    pthread_mutex_lock(&atlas->planners_lock);
-    for (struct tb_list *at = atlas->planners.next; at != &atlas->planners; at = at->next)
+    pthread_mutex_lock(&cache->planners_lock);
+    for (struct tb_list *at = cache->planners.next; at != &cache->planners; at = at->next)
         visit(at);
-    pthread_mutex_unlock(&atlas->planners_lock);
+    pthread_mutex_unlock(&cache->planners_lock);
 }
 
-/* ---- charts ------------------------------------------------------------------------------------------------------ */
+/* ---- plans of shapes
+ * ------------------------------------------------------------------------------------------------------ */
 
-static int chart_make(struct tb_group_shape *shape, struct tb_chart **made)
+static int plans_make(struct tb_group_shape *shape, struct tb_shape_plans **made)
 {
-    struct tb_chart *c = calloc(1, sizeof *c);
+    struct tb_shape_plans *c = calloc(1, sizeof *c);
     int error = c != NULL ? tb_costs_open(&c->costs, shape) : tb_error(TB_ERR_MEMORY, "no memory for a plan");
     if (error != TB_OK) {
         free(c);
@@ -129,56 +130,56 @@ static int chart_make(struct tb_group_shape *shape, struct tb_chart **made)
     return TB_OK;
 }
 
-int tb_chart_get(struct tb_atlas *atlas, const struct tb_shape_source *source, struct tb_chart **chart)
+int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_shape_source *source, struct tb_shape_plans **plans)
 {
     struct tb_group_shape shape;
     int error = tb_group_shape_make(&shape, source);
     if (error != TB_OK)
         return error;
-    pthread_mutex_lock(&atlas->lock);
-    struct tb_chart *c = atlas->charts;
+    pthread_mutex_lock(&cache->lock);
+    struct tb_shape_plans *c = cache->plans;
     while (c != NULL && !tb_group_shape_same(&c->shape, &shape))
         c = c->next;
     if (c != NULL) {
         tb_group_shape_close(&shape);
-        atlas->idle -= c->users == 0;
+        cache->idle -= c->users == 0;
     } else {
-        error = chart_make(&shape, &c);
+        error = plans_make(&shape, &c);
         if (error == TB_OK) {
-            c->next = atlas->charts;
-            atlas->charts = c;
+            c->next = cache->plans;
+            cache->plans = c;
         }
     }
     if (error == TB_OK) {
         c->users++;
-        *chart = c;
+        *plans = c;
     }
-    pthread_mutex_unlock(&atlas->lock);
+    pthread_mutex_unlock(&cache->lock);
     return error;
 }
 
-/* Forgets the idle chart that is there for longest. */
-static void charts_trim(struct tb_atlas *atlas)
+/* Forgets the idle plans of a shape that is there for longest. */
+static void plans_trim(struct tb_plan_cache *cache)
 {
-    struct tb_chart **last = NULL;
-    for (struct tb_chart **at = &atlas->charts; *at != NULL; at = &(*at)->next)
+    struct tb_shape_plans **last = NULL;
+    for (struct tb_shape_plans **at = &cache->plans; *at != NULL; at = &(*at)->next)
         if ((*at)->users == 0)
             last = at;
     if (last == NULL)
         return;
-    struct tb_chart *c = *last;
+    struct tb_shape_plans *c = *last;
     *last = c->next;
-    chart_free(c);
-    atlas->idle--;
+    plans_free(c);
+    cache->idle--;
 }
 
-void tb_chart_release(struct tb_atlas *atlas, struct tb_chart *chart)
+void tb_shape_plans_release(struct tb_plan_cache *cache, struct tb_shape_plans *plans)
 {
-    pthread_mutex_lock(&atlas->lock);
-    TB_ASSERT(chart->users > 0);
-    if (--chart->users == 0 && ++atlas->idle > CHARTS_KEPT)
-        charts_trim(atlas);
-    pthread_mutex_unlock(&atlas->lock);
+    pthread_mutex_lock(&cache->lock);
+    TB_ASSERT(plans->users > 0);
+    if (--plans->users == 0 && ++cache->idle > CHARTS_KEPT)
+        plans_trim(cache);
+    pthread_mutex_unlock(&cache->lock);
 }
 
 /* ---- choices ----------------------------------------------------------------------------------------------------- */
@@ -189,12 +190,12 @@ static bool rooted(enum tb_operation o)
            o == TB_OPERATION_SCATTER || o == TB_OPERATION_SCATTERV || o == TB_OPERATION_REDUCE;
 }
 
-static struct mark mark_of(const struct tb_chart *chart, const struct tb_collective *c)
+static struct mark mark_of(const struct tb_shape_plans *plans, const struct tb_collective *c)
 {
     bool root = rooted(c->operation) && !c->inter;
     bool place = c->operation == TB_OPERATION_ALLTOALL || c->operation == TB_OPERATION_ALLTOALLV ||
                  c->operation == TB_OPERATION_ALLTOALLW;
-    return (struct mark){.kind = root ? tb_group_shape_kind(&chart->shape, c->root) : 0,
+    return (struct mark){.kind = root ? tb_group_shape_kind(&plans->shape, c->root) : 0,
                          .size_class = (uint16_t)tb_size_class(c->elements),
                          .operation = (uint8_t)c->operation,
                          .flags = (uint8_t)(MARK_USED | (c->commutative ? MARK_COMMUTATIVE : 0) |
@@ -214,86 +215,88 @@ static struct known *known_place(struct known *known, uint32_t room, const struc
 }
 
 /* Room for more: twice as much, or everything is forgotten. */
-static void known_grow(struct tb_chart *chart)
+static void known_grow(struct tb_shape_plans *plans)
 {
-    uint32_t room = chart->known_room == 0 ? KNOWN_LEAST : 2 * chart->known_room;
+    uint32_t room = plans->known_room == 0 ? KNOWN_LEAST : 2 * plans->known_room;
     bool forget = room > KNOWN_LIMIT;
     room = forget ? KNOWN_LIMIT : room;
     struct known *known = calloc(room, sizeof *known);
-    for (uint32_t i = 0; known != NULL && !forget && i < chart->known_room; i++)
-        if (chart->known[i].mark.flags != 0)
-            *known_place(known, room, &chart->known[i].mark) = chart->known[i];
+    for (uint32_t i = 0; known != NULL && !forget && i < plans->known_room; i++)
+        if (plans->known[i].mark.flags != 0)
+            *known_place(known, room, &plans->known[i].mark) = plans->known[i];
     if (forget || known == NULL)
-        chart->known_count = 0;
-    free(chart->known);
-    chart->known = known;
-    chart->known_room = known != NULL ? room : 0;
+        plans->known_count = 0;
+    free(plans->known);
+    plans->known = known;
+    plans->known_room = known != NULL ? room : 0;
 }
 
 /* Where a choice is, or would be. NULL: there is no memory to remember it. */
-static struct known *known_find(struct tb_chart *chart, const struct mark *mark)
+static struct known *known_find(struct tb_shape_plans *plans, const struct mark *mark)
 {
-    if (4 * chart->known_count >= 3 * chart->known_room)
-        known_grow(chart);
-    return chart->known != NULL ? known_place(chart->known, chart->known_room, mark) : NULL;
+    if (4 * plans->known_count >= 3 * plans->known_room)
+        known_grow(plans);
+    return plans->known != NULL ? known_place(plans->known, plans->known_room, mark) : NULL;
 }
 
 /* The call that stands for all with the same mark. */
-static struct tb_collective call_of(const struct tb_chart *chart, const struct tb_collective *c, struct mark *mark)
+static struct tb_collective call_of(const struct tb_shape_plans *plans, const struct tb_collective *c,
+                                    struct mark *mark)
 {
     struct tb_collective call = tb_size_class_call(c);
-    *mark = mark_of(chart, &call);
+    *mark = mark_of(plans, &call);
     if (rooted(call.operation) && !call.inter)
-        call.root = tb_group_shape_of_kind(&chart->shape, mark->kind);
+        call.root = tb_group_shape_of_kind(&plans->shape, mark->kind);
     call.in_place = (mark->flags & MARK_IN_PLACE) != 0;
     return call;
 }
 
-uint64_t tb_chart_mark(const struct tb_chart *chart, const struct tb_collective *c)
+uint64_t tb_shape_plans_mark(const struct tb_shape_plans *plans, const struct tb_collective *c)
 {
     struct mark mark;
-    call_of(chart, c, &mark);
+    call_of(plans, c, &mark);
     return (uint64_t)mark.kind << 32 | (uint64_t)mark.size_class << 16 | (uint64_t)mark.operation << 8 | mark.flags;
 }
 
-int tb_chart_choose_again(struct tb_atlas *atlas, struct tb_chart *chart, const struct tb_collective *c,
-                          const struct tb_corrections *corrections, struct tb_choice *choice)
+int tb_shape_plans_choose_again(struct tb_plan_cache *cache, struct tb_shape_plans *plans,
+                                const struct tb_collective *c, const struct tb_corrections *corrections,
+                                struct tb_choice *choice)
 {
     struct mark mark;
-    struct tb_collective call = call_of(chart, c, &mark);
-    struct tb_choice_facts facts = {.shape = &chart->shape,
-                                    .costs = &chart->costs,
-                                    .wish = &atlas->wishes[call.operation],
+    struct tb_collective call = call_of(plans, c, &mark);
+    struct tb_choice_facts facts = {.shape = &plans->shape,
+                                    .costs = &plans->costs,
+                                    .wish = &cache->wishes[call.operation],
                                     .wish_reason = TB_REASON_PARAMETER,
-                                    .rules = &atlas->rules,
+                                    .rules = &cache->rules,
                                     .corrections = corrections};
     return tb_choice_make(&facts, &call, choice);
 }
 
-int tb_chart_choose(struct tb_atlas *atlas, struct tb_chart *chart, const struct tb_collective *c,
-                    const struct tb_preference *wish, struct tb_choice *choice)
+int tb_shape_plans_choose(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *c,
+                          const struct tb_preference *wish, struct tb_choice *choice)
 {
     struct mark mark;
-    struct tb_collective call = call_of(chart, c, &mark);
+    struct tb_collective call = call_of(plans, c, &mark);
     bool own = wish != NULL && *wish->name != 0;
-    struct tb_choice_facts facts = {.shape = &chart->shape,
-                                    .costs = &chart->costs,
-                                    .wish = own ? wish : &atlas->wishes[call.operation],
+    struct tb_choice_facts facts = {.shape = &plans->shape,
+                                    .costs = &plans->costs,
+                                    .wish = own ? wish : &cache->wishes[call.operation],
                                     .wish_reason = own ? TB_REASON_INFO : TB_REASON_PARAMETER,
-                                    .rules = own ? NULL : &atlas->rules};
+                                    .rules = own ? NULL : &cache->rules};
     int error = TB_OK;
-    pthread_mutex_lock(&atlas->lock);
-    struct known *k = own ? NULL : known_find(chart, &mark);
+    pthread_mutex_lock(&cache->lock);
+    struct known *k = own ? NULL : known_find(plans, &mark);
     if (k != NULL && k->mark.flags != 0) {
         *choice = k->choice;
     } else {
         error = tb_choice_make(&facts, &call, choice);
         if (error == TB_OK && k != NULL) {
             *k = (struct known){mark, *choice};
-            chart->known_count++;
+            plans->known_count++;
         }
     }
-    pthread_mutex_unlock(&atlas->lock);
+    pthread_mutex_unlock(&cache->lock);
     return error;
 }
 
@@ -307,48 +310,48 @@ static bool usage_is(const struct tb_usage *a, const struct tb_usage *b)
 }
 
 /* Makes room for one more row; false: there is none. */
-static bool usage_room(struct tb_atlas *atlas)
+static bool usage_room(struct tb_plan_cache *cache)
 {
-    if (atlas->usage_count < atlas->usage_room)
+    if (cache->usage_count < cache->usage_room)
         return true;
-    uint32_t room = atlas->usage_room == 0 ? USAGE_LEAST : 2 * atlas->usage_room;
-    struct tb_usage *grown = room <= USAGE_LIMIT ? realloc(atlas->usage, room * sizeof *grown) : NULL;
+    uint32_t room = cache->usage_room == 0 ? USAGE_LEAST : 2 * cache->usage_room;
+    struct tb_usage *grown = room <= USAGE_LIMIT ? realloc(cache->usage, room * sizeof *grown) : NULL;
     if (grown == NULL)
         return false;
-    atlas->usage = grown;
-    atlas->usage_room = room;
+    cache->usage = grown;
+    cache->usage_room = room;
     return true;
 }
 
-void tb_atlas_count(struct tb_atlas *atlas, const struct tb_chart *chart, const struct tb_collective *c,
-                    const struct tb_choice *choice, uint64_t calls)
+void tb_plan_cache_count(struct tb_plan_cache *cache, const struct tb_shape_plans *plans, const struct tb_collective *c,
+                         const struct tb_choice *choice, uint64_t calls)
 {
     struct tb_usage row = {.operation = c->operation,
                            .ranks = c->size,
-                           .hosts = chart->shape.host_count,
+                           .hosts = plans->shape.host_count,
                            .bytes = tb_size_class_call(c).elements,
                            .calls = calls,
                            .choice = *choice};
-    pthread_mutex_lock(&atlas->lock);
+    pthread_mutex_lock(&cache->lock);
     uint32_t at = 0;
-    while (at < atlas->usage_count && !usage_is(&atlas->usage[at], &row))
+    while (at < cache->usage_count && !usage_is(&cache->usage[at], &row))
         at++;
-    if (at < atlas->usage_count)
-        atlas->usage[at].calls += calls;
-    else if (usage_room(atlas))
-        atlas->usage[atlas->usage_count++] = row;
+    if (at < cache->usage_count)
+        cache->usage[at].calls += calls;
+    else if (usage_room(cache))
+        cache->usage[cache->usage_count++] = row;
     else
-        atlas->uncounted += calls;
-    pthread_mutex_unlock(&atlas->lock);
+        cache->uncounted += calls;
+    pthread_mutex_unlock(&cache->lock);
 }
 
-bool tb_atlas_usage(struct tb_atlas *atlas, uint32_t index, struct tb_usage *usage)
+bool tb_plan_cache_usage(struct tb_plan_cache *cache, uint32_t index, struct tb_usage *usage)
 {
-    pthread_mutex_lock(&atlas->lock);
-    bool there = index < atlas->usage_count;
+    pthread_mutex_lock(&cache->lock);
+    bool there = index < cache->usage_count;
     if (there)
-        *usage = atlas->usage[index];
-    pthread_mutex_unlock(&atlas->lock);
+        *usage = cache->usage[index];
+    pthread_mutex_unlock(&cache->lock);
     return there;
 }
 
@@ -375,15 +378,15 @@ static int usage_compare(const void *left, const void *right)
     return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
 }
 
-void tb_atlas_print(struct tb_atlas *atlas, FILE *to)
+void tb_plan_cache_print(struct tb_plan_cache *cache, FILE *to)
 {
-    pthread_mutex_lock(&atlas->lock);
-    if (atlas->usage_count > 0)
-        qsort(atlas->usage, atlas->usage_count, sizeof *atlas->usage, usage_compare);
+    pthread_mutex_lock(&cache->lock);
+    if (cache->usage_count > 0)
+        qsort(cache->usage, cache->usage_count, sizeof *cache->usage, usage_compare);
     fprintf(to, "tombolo: collectives of rank 0\n%-22s %6s %5s %12s %9s  %-28s %-14s %s\n", "operation", "ranks",
             "hosts", "bytes from", "calls", "algorithm, predicted", "because", "next best");
-    for (uint32_t i = 0; i < atlas->usage_count; i++) {
-        const struct tb_usage *u = &atlas->usage[i];
+    for (uint32_t i = 0; i < cache->usage_count; i++) {
+        const struct tb_usage *u = &cache->usage[i];
         char word[64], best[96], next[96] = "-";
         tb_operation_word(u->operation, word, sizeof word);
         candidate_print(&u->choice.best, best, sizeof best);
@@ -393,7 +396,7 @@ void tb_atlas_print(struct tb_atlas *atlas, FILE *to)
                 (unsigned long long)u->bytes, (unsigned long long)u->calls, best, tb_reason_text(u->choice.reason),
                 next);
     }
-    if (atlas->uncounted > 0)
-        fprintf(to, "and %llu calls of other kinds\n", (unsigned long long)atlas->uncounted);
-    pthread_mutex_unlock(&atlas->lock);
+    if (cache->uncounted > 0)
+        fprintf(to, "and %llu calls of other kinds\n", (unsigned long long)cache->uncounted);
+    pthread_mutex_unlock(&cache->lock);
 }
