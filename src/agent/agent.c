@@ -500,7 +500,7 @@ static int open_all(struct tb_agent *agent)
     setrlimit(RLIMIT_NOFILE, &most);
     int rc = take_streams(agent);
     if (rc == TB_OK)
-        rc = tb_loop_open(&agent->loop);
+        rc = tb_loop_open(&agent->loop, &tb_clock_real);
     agent->loop.settle = settle;
     sigset_t set;
     sigemptyset(&set);

@@ -160,7 +160,7 @@ static struct tb_agent *agent_make(uint32_t host, uint8_t key)
 static void pair_open(struct pair *pair)
 {
     memset(pair, 0, sizeof *pair);
-    assert_int_equal(tb_loop_open(&pair->loop), TB_OK);
+    assert_int_equal(tb_loop_open(&pair->loop, &tb_clock_real), TB_OK);
     tb_timer_init(&pair->carrier, carrier_fire);
     for (uint32_t i = 0; i < ENDS; i++) {
         struct end *end = &pair->ends[i];

@@ -1,8 +1,8 @@
-/* Connections to processes of other hosts, made for ranks of this one or for the agent itself. An dial tries the
+/* Connections to processes of other hosts, made for ranks of this one or for the agent itself. A dial tries the
  * addresses of the other agent, likely ones first, a little apart but side by side; the first that proves the key is
  * it. Where only the other side can connect, it is called through the launcher, and the dial waits for it.
  *
- * An dial for a rank to another cluster goes on for as long as the link may be down; how long that is, crossing.c
+ * A dial for a rank to another cluster goes on for as long as the link may be down; how long that is, crossing.c
  * decides. */
 #include "agent/state.h"
 
@@ -18,7 +18,7 @@
 #define PAUSE_NS       20000000u  /* before the addresses are tried again; doubled each time, */
 #define PAUSE_MOST_NS  640000000u /* up to this */
 #define ROUNDS_DOUBLED 5u
-/* Of an dial for the agent itself, who tries again; of one round to another cluster, whatever that one finds: after a
+/* Of a dial for the agent itself, who tries again; of one round to another cluster, whatever that one finds: after a
  * link was down, a new connection is there sooner than one that the kernel repeats ever more seldom. */
 #define ROUND_NS         4000000000u
 #define DIALS_LIMIT      4096u

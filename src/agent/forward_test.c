@@ -107,7 +107,7 @@ static void world_open(struct world *w, uint32_t host)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     tb_control_stream_open(&agent->pipe, pair[0], pair[0]);
     w->launcher = pair[1];
-    assert_int_equal(tb_loop_open(&agent->loop), TB_OK);
+    assert_int_equal(tb_loop_open(&agent->loop, &tb_clock_real), TB_OK);
     make_book(&agent->book);
     make_ranks(w);
 }

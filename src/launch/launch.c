@@ -512,7 +512,7 @@ static void settle(struct tb_loop *loop)
 static int open_all(struct tb_launch *launch)
 {
     launch->input.descriptor = -1;
-    int rc = tb_loop_open(&launch->loop);
+    int rc = tb_loop_open(&launch->loop, &tb_clock_real);
     launch->loop.settle = settle;
     tb_timer_init(&launch->start_timer, start_overdue);
     tb_timer_init(&launch->job_timer, job_overdue);

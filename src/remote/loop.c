@@ -5,9 +5,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-int tb_loop_open(struct tb_loop *loop)
+int tb_loop_open(struct tb_loop *loop, const struct tb_clock *clock)
 {
-    *loop = (struct tb_loop){.epoll = epoll_create1(EPOLL_CLOEXEC)};
+    *loop = (struct tb_loop){.clock = clock, .epoll = epoll_create1(EPOLL_CLOEXEC)};
     tb_list_init(&loop->timers);
     if (loop->epoll < 0)
         return tb_error_errno("cannot make an epoll descriptor");
@@ -64,7 +64,7 @@ void tb_timer_init(struct tb_timer *timer, void (*fire)(struct tb_timer *timer))
 void tb_timer_set(struct tb_loop *loop, struct tb_timer *timer, uint64_t after)
 {
     tb_list_remove(&timer->node);
-    uint64_t now = tb_clock_now_real();
+    uint64_t now = tb_loop_now(loop);
     timer->due = after < TB_NEVER - now ? now + after : TB_NEVER;
     tb_list_append(&loop->timers, &timer->node);
 }
@@ -89,7 +89,7 @@ static int time_to_sleep(const struct tb_loop *loop)
         first = timer->due < first ? timer->due : first;
     if (first == TB_NEVER)
         return -1;
-    uint64_t now = tb_clock_now_real();
+    uint64_t now = tb_loop_now(loop);
     if (first <= now)
         return 0;
     uint64_t ms = (first - now + 999999) / 1000000;
@@ -99,7 +99,7 @@ static int time_to_sleep(const struct tb_loop *loop)
 /* One at a time, from the front again, since a callback may set and clear any timer. */
 static void fire_due(struct tb_loop *loop)
 {
-    uint64_t now = tb_clock_now_real();
+    uint64_t now = tb_loop_now(loop);
     for (bool again = true; again;) {
         again = false;
         struct tb_timer *timer;

@@ -26,11 +26,12 @@ struct tb_watch {
 
 struct tb_timer {
     struct tb_list node;
-    uint64_t due; /* of tb_clock_now_real */
+    uint64_t due; /* of the loop's clock */
     void (*fire)(struct tb_timer *timer);
 };
 
 struct tb_loop {
+    const struct tb_clock *clock;
     int epoll;
     bool stop;             /* set to leave tb_loop_run */
     struct tb_list timers; /* few, so unsorted */
@@ -39,9 +40,14 @@ struct tb_loop {
     void (*settle)(struct tb_loop *loop); /* called before each sleep: flush what was gathered; may be NULL */
 };
 
-int tb_loop_open(struct tb_loop *loop);
+int tb_loop_open(struct tb_loop *loop, const struct tb_clock *clock);
 void tb_loop_close(struct tb_loop *loop);
 int tb_loop_run(struct tb_loop *loop);
+
+static inline uint64_t tb_loop_now(const struct tb_loop *loop)
+{
+    return tb_clock_now(loop->clock);
+}
 
 /* TB_ERR_UNSUPPORTED (without a story): a file that is always ready, such as a regular one; it is not watched. */
 int tb_loop_watch(struct tb_loop *loop, struct tb_watch *watch, int descriptor, uint32_t events,

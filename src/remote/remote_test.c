@@ -153,7 +153,7 @@ static void on_timer(struct tb_timer *timer)
 static void loops_wait_for_all(void **state)
 {
     int out[2][2];
-    assert_int_equal(tb_loop_open(&t.loop), TB_OK);
+    assert_int_equal(tb_loop_open(&t.loop, &tb_clock_real), TB_OK);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pipe2(out[i], O_CLOEXEC), 0);
         assert_int_equal(write(out[i][1], "x", 1), 1);

@@ -214,8 +214,9 @@ enum tb_features {
 
 enum tb_stream { TB_STREAM_SHORT, TB_STREAM_BULK, TB_STREAM_COUNT };
 #define TB_STREAM_CONTROL 0xffu /* between two agents: the control stream of the connector */
-#define TB_STREAM_PROBE   0xfeu /* between two agents: no stream, only whether the other one is there; welcome ends it \
-                                 */
+#define TB_STREAM_PROBE                                                                                                \
+    0xfeu /* between two agents: no stream, only whether the other one is there; welcome ends it                       \
+           */
 
 /* The three of a handshake, in the order of this machine; tb_wire_put_* and tb_wire_get_* convert. Each verify returns
  * TB_OK, TB_ERR_FORBIDDEN (say nothing, close) or TB_ERR_PROTOCOL (another version, proved). They load libcrypto on
