@@ -13,7 +13,7 @@
  * TB_HANDSHAKE_FAILED there may be some too. Whoever owns the struct owns everything in it; there is nothing to free.
  * It points to the key, which must live as long. No thread, no clock: any one thread at a time.
  *
- * Part of wire.h, which includes it. */
+ * Part of wire.h, which includes it. Over a socket: tb_handshake_socket_* (job.h). */
 #ifndef TB_WIRE_HANDSHAKE_H
 #define TB_WIRE_HANDSHAKE_H
 
