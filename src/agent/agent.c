@@ -60,6 +60,7 @@ static void finish(struct tb_agent *agent)
     tb_control_stream_send(&agent->pipe, TB_CONTROL_GONE);
     agent->gone_told = true;
     agent->phase = TB_AGENT_DONE;
+    agent->member.running = false;
 }
 
 /* Nothing more will come from the ranks. In a grid others may still need us to pass something on. */
@@ -120,6 +121,7 @@ void tb_agent_stop(struct tb_agent *agent, bool now)
     if (agent->phase >= (now ? TB_AGENT_KILLING : TB_AGENT_STOPPING))
         return;
     agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
+    agent->member.running = false;
     tb_timer_clear(&agent->linger);
     if (!agent->idle_told) { /* what ranks that have ended in good order left running goes on, as without us */
         tb_ranks_signal(agent, now ? SIGKILL : SIGTERM);
@@ -195,9 +197,9 @@ static void tell_ready(struct tb_agent *agent)
     tb_put_text(w, site != NULL ? site : "");
     tb_put_text(w, cluster != NULL ? cluster : "");
     tb_put_u32(w, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
-    tb_put_u32(w, agent->address_count);
-    for (uint32_t i = 0; i < agent->address_count; i++)
-        tb_address_put(w, &agent->addresses[i]);
+    tb_put_u32(w, agent->member.addresses.count);
+    for (uint32_t i = 0; i < agent->member.addresses.count; i++)
+        tb_address_put(w, &agent->member.addresses.at[i]);
     tb_control_stream_end(&agent->pipe);
 }
 
@@ -221,8 +223,10 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     agent->window = agent->setup.window;
     if (rc == TB_OK && (agent->setup.flags & TB_SETUP_GRID))
         tb_control_stream_keep(&agent->pipe);
+    agent->member.self = tb_agent_proc(agent);
+    agent->member.host = agent->setup.host;
     if (rc == TB_OK && agent->setup.host_count > 1)
-        rc = tb_listener_open(agent);
+        rc = tb_network_listen(&agent->network);
     if (rc == TB_OK)
         rc = tb_rank_port_open(agent);
     if (rc != TB_OK) {
@@ -246,12 +250,13 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
         tb_agent_trouble(agent, 1, "%s", tb_error_story());
         return;
     }
-    tb_reach_probe_close(agent);
-    agent->host = agent->book.hosts[agent->setup.host].name;
+    tb_reach_probe_close(&agent->network.reach_probe);
+    agent->host = agent->member.name = agent->book.hosts[agent->setup.host].name;
     char who[300];
     snprintf(who, sizeof who, "agent %s", agent->host);
     tb_log_identify(who);
     agent->phase = TB_AGENT_RUNNING;
+    agent->member.running = true;
     rc = tb_ranks_start(agent);
     if (rc != TB_OK) {
         /* Without a trouble told already, the story is the trouble. */
@@ -287,7 +292,7 @@ static void take_routes(struct tb_agent *agent, struct tb_reader *r)
     close(agent->routes_descriptor);
     agent->routes_descriptor = descriptor;
     tb_rank_port_routes(agent);
-    tb_forward_routes(agent);
+    tb_network_reroute(&agent->network);
 }
 
 /* ---- hearing
@@ -337,7 +342,7 @@ static void take_frame(struct tb_agent *agent, struct tb_control_frame *frame)
         tb_agent_stop(agent, tb_get_u8(r) != 0);
         break;
     case TB_CONTROL_CALL:
-        tb_connect_called(agent, r);
+        tb_network_called(&agent->network, r);
         break;
     case TB_CONTROL_HEARD:
         tb_control_stream_heard(&agent->pipe, tb_get_u32(r));
@@ -346,7 +351,8 @@ static void take_frame(struct tb_agent *agent, struct tb_control_frame *frame)
         tb_attach_anchors(agent, r);
         break;
     case TB_CONTROL_PROBE:
-        tb_reach_probe_begin(agent, r);
+        if (agent->phase == TB_AGENT_READY)
+            tb_reach_probe_begin(&agent->network.reach_probe, r);
         break;
     case TB_CONTROL_ATTACH:
         tb_tunnel_answer(agent, r);
@@ -446,6 +452,88 @@ static void settle(struct tb_loop *loop)
         loop->stop = true;
 }
 
+/* ---- the network
+ * ---------------------------------------------------------------------------------------------------------- */
+
+static bool has_rank(void *context, uint32_t number)
+{
+    const struct tb_rank *rank = tb_ranks_find(context, number);
+    return rank != NULL && !rank->ended;
+}
+
+static bool is_gone(void *context, uint32_t number)
+{
+    const struct tb_rank *rank = tb_ranks_find(context, number);
+    return rank != NULL && rank->joined > 0 && kill(rank->joined, 0) < 0 && errno == ESRCH;
+}
+
+static void take_connection(void *context, uint32_t number, struct tb_proc proc, enum tb_stream stream, int error,
+                            int descriptor)
+{
+    tb_rank_port_connection(tb_ranks_find(context, number), proc, stream, error, descriptor);
+}
+
+static void take_control_stream(void *context, struct tb_proc from, int socket)
+{
+    tb_tunnel_adopt(context, from, socket);
+}
+
+static void tell_call(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream)
+{
+    struct tb_agent *agent = context;
+    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_CALL);
+    tb_put_u32(w, host);
+    tb_put_u32(w, there.job);
+    tb_put_u32(w, there.index);
+    tb_put_u32(w, here.job);
+    tb_put_u32(w, here.index);
+    tb_put_u32(w, stream);
+    tb_control_stream_end(&agent->pipe);
+}
+
+static void tell_probed(void *context, const struct tb_reach_result *results, uint32_t count)
+{
+    struct tb_agent *agent = context;
+    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_PROBED);
+    tb_put_u32(w, count);
+    for (uint32_t i = 0; i < count; i++) {
+        tb_put_u32(w, results[i].host);
+        tb_put_u8(w, results[i].reached);
+        tb_put_text(w, results[i].story);
+    }
+    tb_control_stream_end(&agent->pipe);
+}
+
+static void take_note(void *context, const char *text)
+{
+    tb_agent_note(context, "%s", text);
+}
+
+static void take_trouble(void *context, const char *text)
+{
+    tb_agent_trouble(context, 1, "%s", text);
+}
+
+static void open_network(struct tb_agent *agent)
+{
+    static const struct tb_network_calls calls = {.has_rank = has_rank,
+                                                  .is_gone = is_gone,
+                                                  .connection = take_connection,
+                                                  .control_stream = take_control_stream,
+                                                  .call = tell_call,
+                                                  .probed = tell_probed,
+                                                  .note = take_note,
+                                                  .trouble = take_trouble};
+    struct tb_network_calls mine = calls;
+    mine.context = agent;
+    agent->member = (struct tb_member){.loop = &agent->loop,
+                                       .key = &agent->setup.key,
+                                       .name = agent->host,
+                                       .book = &agent->book,
+                                       .routes = &agent->routes};
+    tb_network_open(&agent->network, &agent->member, &mine);
+}
+
 /* ---- the whole
  * ------------------------------------------------------------------------------------------------------------ */
 
@@ -478,18 +566,15 @@ static int say_preamble(struct tb_agent *agent)
 static int open_all(struct tb_agent *agent)
 {
     agent->host = "this host";
-    agent->segment = agent->book_descriptor = agent->routes_descriptor = agent->loopback = -1;
+    agent->segment = agent->book_descriptor = agent->routes_descriptor = -1;
     agent->input = (struct tb_input){.agent = agent, .descriptor = -1, .watch.descriptor = -1};
-    agent->pipe_out.descriptor = agent->listener.descriptor = agent->rank_port.descriptor = -1;
-    tb_list_init(&agent->dials);
-    tb_list_init(&agent->pending);
+    agent->pipe_out.descriptor = agent->rank_port.descriptor = -1;
     tb_list_init(&agent->tunnels);
     tb_timer_init(&agent->beat, beat);
     tb_timer_init(&agent->grace, grace_over);
     tb_timer_init(&agent->linger, linger_over);
     tb_timer_init(&agent->sweep, tb_output_sweep);
     tb_timer_init(&agent->retry, NULL);
-    tb_timer_init(&agent->patience, NULL);
     /* What our launcher's command gave us for itself does not concern our ranks. */
     prctl(PR_SET_PDEATHSIG, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -498,6 +583,7 @@ static int open_all(struct tb_agent *agent)
     getrlimit(RLIMIT_NOFILE, &agent->descriptors);
     struct rlimit most = {agent->descriptors.rlim_max, agent->descriptors.rlim_max};
     setrlimit(RLIMIT_NOFILE, &most);
+    open_network(agent);
     int rc = take_streams(agent);
     if (rc == TB_OK)
         rc = tb_loop_open(&agent->loop, &tb_clock_real);
@@ -532,8 +618,7 @@ int tb_agent_run(void)
         tb_ranks_signal(agent, SIGKILL);
         return 1;
     }
-    tb_forward_close(agent);
-    tb_wan_watch_close(agent);
+    tb_network_close(&agent->network);
     /* Everything else goes with the process. */
     return agent->exit_code;
 }

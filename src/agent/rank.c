@@ -434,7 +434,7 @@ static void end_rank(struct tb_rank *rank, int status)
                   (agent->phase >= TB_AGENT_STOPPING ? TB_ENDED_STOPPED : 0);
     tb_ended_put(tb_control_stream_begin(&agent->pipe, TB_CONTROL_ENDED), &ended);
     tb_control_stream_end(&agent->pipe);
-    tb_connect_forget(rank);
+    tb_network_forget(&agent->network, rank->rank);
     tb_rank_port_close(rank);
 }
 

@@ -168,7 +168,7 @@ static void take_packet(struct tb_rank *rank, struct tb_packet *packet)
         to.index = tb_get_u32(r);
         uint32_t stream = tb_get_u32(r);
         if (tb_reader_end(r) == TB_OK && stream < TB_STREAM_COUNT)
-            tb_connect_ask(rank, to, (enum tb_stream)stream);
+            tb_network_connect(&rank->agent->network, rank->rank, to, (enum tb_stream)stream);
         break;
     }
     default:
