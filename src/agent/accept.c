@@ -51,7 +51,7 @@ static bool find_destination(const struct tb_pending *pending, struct tb_rank **
         return false;
     if (hello->destination.index == tb_agent_proc(agent).index)
         return true;
-    *rank = tb_ranks_find(agent, hello->destination.index);
+    *rank = tb_ranks_find(&agent->ranks, hello->destination.index);
     return *rank != NULL && !(*rank)->ended && stripe == 0;
 }
 
@@ -143,12 +143,12 @@ static void pending_ready(struct tb_watch *watch, uint32_t events)
                                      .welcome = &welcome};
     end_pending(pending, false);
     if (hello.stream == TB_STREAM_CONTROL) {
-        tb_tunnel_adopt(agent, connected.proc, connected.socket);
+        tb_agent_adopt(agent, connected.proc, connected.socket);
         return;
     }
     tb_connect_arrived(agent, rank, connected.proc, connected.stream, connected.stripe);
     if (rank != NULL)
-        tb_connect_give(rank, connected.proc, connected.stream, connected.socket);
+        tb_connect_give(agent, rank, connected.proc, connected.stream, connected.socket);
     else
         tb_forward_adopt(agent, &connected);
 }

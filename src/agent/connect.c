@@ -99,7 +99,7 @@ static void give_up(struct dial *dial, int error)
     if (dial->asking)
         tb_wan_watch_lost(agent, dial->host, dial->since, dial->story);
     else if (!dial->called && dial->rank != NULL)
-        tb_rank_port_connection(dial->rank, dial->to, dial->stream, error, -1);
+        tb_rank_port_connection(&agent->rank_port, dial->rank->local, dial->to, dial->stream, error, -1);
     else if (!dial->called)
         tb_forward_refused(agent, dial->to, dial->stream, dial->stripe, error);
     end_dial(dial);
@@ -224,7 +224,7 @@ static void finish(struct attempt *attempt)
                                      .hello = &attempt->hello,
                                      .welcome = &attempt->welcome};
     if (dial->rank != NULL)
-        tb_connect_give(dial->rank, dial->to, dial->stream, socket);
+        tb_connect_give(dial->agent, dial->rank, dial->to, dial->stream, socket);
     else
         tb_forward_adopt(dial->agent, &connected);
     end_dial(dial);
@@ -459,7 +459,7 @@ static int list_attempts(struct dial *dial)
 static void call_other_side(struct dial *dial)
 {
     struct tb_proc self = self_of(dial);
-    struct tb_writer *w = tb_control_stream_begin(&dial->agent->pipe, TB_CONTROL_CALL);
+    struct tb_writer *w = tb_control_stream_begin(&dial->agent->uplink.stream, TB_CONTROL_CALL);
     dial->calling = true;
     tb_put_u32(w, dial->host);
     tb_put_u32(w, dial->to.job);
@@ -467,7 +467,7 @@ static void call_other_side(struct dial *dial)
     tb_put_u32(w, self.job);
     tb_put_u32(w, self.index);
     tb_put_u32(w, dial->stream | dial->stripe << TB_STREAM_STRIPE_SHIFT);
-    tb_control_stream_end(&dial->agent->pipe);
+    tb_control_stream_end(&dial->agent->uplink.stream);
 }
 
 /* `wish` says for whom, to whom, and which stream. */
@@ -532,22 +532,23 @@ void tb_connect_arrived(struct tb_agent *agent, struct tb_rank *rank, struct tb_
         }
 }
 
-void tb_connect_give(struct tb_rank *rank, struct tb_proc from, enum tb_stream stream, int socket)
+void tb_connect_give(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc from, enum tb_stream stream,
+                     int socket)
 {
     uint32_t host;
     bool of_rank = (from.index & TB_PROC_AGENT) == 0; /* agents look after their connections themselves */
-    if (of_rank && find_host(rank->agent, from, &host) == TB_OK && tb_wan_watch_is(rank->agent, host))
-        tb_wan_watch_watch(rank->agent, rank, host, socket);
-    tb_rank_port_connection(rank, from, stream, TB_OK, socket);
+    if (of_rank && find_host(agent, from, &host) == TB_OK && tb_wan_watch_is(agent, host))
+        tb_wan_watch_watch(agent, rank, host, socket);
+    tb_rank_port_connection(&agent->rank_port, rank->local, from, stream, TB_OK, socket);
 }
 
-void tb_connect_forget(struct tb_rank *rank)
+void tb_connect_forget(struct tb_agent *agent, const struct tb_rank *rank)
 {
     struct dial *dial;
-    TB_LIST_EACH (dial, &rank->agent->dials, struct dial, node)
+    TB_LIST_EACH (dial, &agent->dials, struct dial, node)
         if (dial->rank == rank)
             end_dial(dial);
-    tb_wan_watch_forget(rank);
+    tb_wan_watch_forget(agent, rank);
 }
 
 static struct dial *find_agent_dial(const struct tb_agent *agent, uint32_t host)
@@ -677,7 +678,7 @@ static int make_pair(struct tb_agent *agent, int pair[2])
 static int connect_here(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc to, enum tb_stream stream)
 {
     bool to_agent = to.index == tb_agent_proc(agent).index;
-    struct tb_rank *other = to_agent ? NULL : tb_ranks_find(agent, to.index);
+    struct tb_rank *other = to_agent ? NULL : tb_ranks_find(&agent->ranks, to.index);
     if (!to_agent && (other == NULL || other->ended))
         return tb_error(rank == NULL ? TB_ERR_CLOSED : TB_ERR_PEER, "rank %u on host %s has ended", to.index,
                         agent->host);
@@ -691,7 +692,7 @@ static int connect_here(struct tb_agent *agent, struct tb_rank *rank, struct tb_
     for (int k = 0; k < 2; k++) {
         struct tb_connected connected = {.proc = procs[k], .stream = stream, .socket = pair[k], .dialed = rank == NULL};
         if (sides[k] != NULL)
-            tb_rank_port_connection(sides[k], procs[k], stream, TB_OK, pair[k]);
+            tb_rank_port_connection(&agent->rank_port, sides[k]->local, procs[k], stream, TB_OK, pair[k]);
         else
             tb_forward_adopt(agent, &connected);
     }
@@ -709,11 +710,11 @@ int tb_connect_open(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc
     return host == agent->setup.host ? connect_here(agent, rank, to, stream) : send_dial(agent, &wish);
 }
 
-void tb_connect_ask(struct tb_rank *rank, struct tb_proc to, enum tb_stream stream)
+void tb_connect_ask(struct tb_agent *agent, struct tb_rank *rank, struct tb_proc to, enum tb_stream stream)
 {
-    int rc = tb_connect_open(rank->agent, rank, to, stream, 0);
+    int rc = tb_connect_open(agent, rank, to, stream, 0);
     if (rc != TB_OK)
-        tb_rank_port_connection(rank, to, stream, rc, -1);
+        tb_rank_port_connection(&agent->rank_port, rank->local, to, stream, rc, -1);
 }
 
 void tb_connect_called(struct tb_agent *agent, struct tb_reader *r)
@@ -729,7 +730,7 @@ void tb_connect_called(struct tb_agent *agent, struct tb_reader *r)
         return;
     bool for_agent = here.index == tb_agent_proc(agent).index;
     struct dial wish = {.to = there,
-                        .rank = for_agent ? NULL : tb_ranks_find(agent, here.index),
+                        .rank = for_agent ? NULL : tb_ranks_find(&agent->ranks, here.index),
                         .stream = (enum tb_stream)(stream & TB_STREAM_MASK),
                         .stripe = stream >> TB_STREAM_STRIPE_SHIFT,
                         .called = true};

@@ -24,8 +24,8 @@ struct world {
     struct tb_agent *agent;
     struct tb_host_route routes[HOSTS];
     struct tb_timer end;
-    int desks[LOCAL_RANKS]; /* the ranks' ends of their control sockets */
-    int launcher;           /* the other end of the agent's pipe */
+    int rank_sockets[LOCAL_RANKS]; /* the ranks' ends of their control sockets */
+    int launcher;                  /* the other end of the agent's pipe */
 };
 
 static void stop(struct tb_timer *timer)
@@ -63,23 +63,27 @@ static void make_book(struct tb_address_book *book)
     }
 }
 
+static void rank_asks(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream)
+{
+    struct tb_agent *agent = context;
+    tb_connect_ask(agent, &agent->ranks.all[local], to, stream);
+}
+
 static void make_ranks(struct world *w)
 {
     struct tb_agent *agent = w->agent;
-    agent->rank_count = agent->setup.host == 0 ? LOCAL_RANKS : 1;
-    agent->ranks = calloc(agent->rank_count, sizeof *agent->ranks);
-    assert_non_null(agent->ranks);
-    for (uint32_t i = 0; i < agent->rank_count; i++) {
-        struct tb_rank *rank = &agent->ranks[i];
+    const struct tb_rank_port_calls calls = {.context = agent, .connect = rank_asks};
+    tb_host_services_init(&agent->services);
+    assert_int_equal(tb_rank_port_open(&agent->rank_port, &agent->loop, &calls), TB_OK);
+    assert_int_equal(tb_ranks_make(&agent->ranks, &agent->book, agent->setup.host), TB_OK);
+    assert_int_equal(tb_rank_port_make(&agent->rank_port, &agent->services, agent->ranks.count, 1000), TB_OK);
+    for (uint32_t i = 0; i < agent->ranks.count; i++) {
+        struct tb_rank *rank = &agent->ranks.all[i];
         int pair[2];
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-        *rank = (struct tb_rank){.agent = agent, .local = i, .joined = 1, .welcomed = agent->rank_count};
-        rank->rank = agent->book.hosts[agent->setup.host].first_rank + i;
-        tb_list_init(&rank->parcels);
-        rank->outputs[0].descriptor = rank->outputs[1].descriptor = -1;
-        rank->outputs[0].watch.descriptor = rank->outputs[1].watch.descriptor = -1;
-        assert_int_equal(tb_rank_port_watch(rank, pair[0]), TB_OK);
-        w->desks[i] = pair[1];
+        assert_int_equal(tb_rank_port_add(&agent->rank_port, i, rank->rank, 0, 1, pair[0]), TB_OK);
+        agent->rank_port.ranks[i].joined = 1;
+        w->rank_sockets[i] = pair[1];
     }
 }
 
@@ -93,19 +97,17 @@ static void world_open(struct world *w, uint32_t host)
     agent->setup.host = host;
     agent->setup.host_count = HOSTS;
     agent->phase = TB_AGENT_RUNNING;
-    agent->loopback = agent->pipe_out.descriptor = agent->listener.descriptor = -1;
-    agent->input.descriptor = agent->input.watch.descriptor = -1;
+    agent->loopback = agent->listener.descriptor = -1;
     agent->host = "here";
     tb_list_init(&agent->dials);
     tb_list_init(&agent->pending);
-    tb_list_init(&agent->tunnels);
-    struct tb_timer *timers[] = {&agent->beat,  &agent->grace, &agent->linger,  &agent->sweep,
-                                 &agent->retry, &agent->hall,  &agent->patience};
+    tb_list_init(&agent->tunnels.all);
+    struct tb_timer *timers[] = {&agent->grace, &agent->linger, &agent->patience};
     for (size_t i = 0; i < sizeof timers / sizeof timers[0]; i++)
         tb_timer_init(timers[i], NULL);
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-    tb_control_stream_open(&agent->pipe, pair[0], pair[0]);
+    tb_control_stream_open(&agent->uplink.stream, pair[0], pair[0]);
     w->launcher = pair[1];
     assert_int_equal(tb_loop_open(&agent->loop, &tb_clock_real), TB_OK);
     make_book(&agent->book);
@@ -116,21 +118,21 @@ static void world_close(struct world *w)
 {
     struct tb_agent *agent = w->agent;
     tb_forward_close(agent);
-    for (uint32_t i = 0; i < agent->rank_count; i++) {
-        tb_connect_forget(&agent->ranks[i]);
-        tb_rank_port_close(&agent->ranks[i]);
-        close(w->desks[i]);
+    for (uint32_t i = 0; i < agent->ranks.count; i++) {
+        tb_connect_forget(agent, &agent->ranks.all[i]);
+        close(w->rank_sockets[i]);
     }
+    tb_rank_port_close(&agent->rank_port);
     tb_wan_watch_close(agent);
     if (agent->loopback >= 0)
         close(agent->loopback);
     if (agent->listener.descriptor >= 0)
         close(agent->listener.descriptor);
-    tb_control_stream_close(&agent->pipe);
+    tb_control_stream_close(&agent->uplink.stream);
     close(w->launcher);
     tb_loop_close(&agent->loop);
     tb_address_book_close(&agent->book);
-    free(agent->ranks);
+    tb_ranks_close(&agent->ranks);
     free(agent);
 }
 
@@ -508,7 +510,7 @@ static int handed(struct world *w, uint32_t local, enum tb_stream *stream)
     int rc = TB_AGAIN;
     for (int i = 0; i < 500 && rc == TB_AGAIN; i++) {
         spin(w, 1);
-        rc = tb_packet_receive(w->desks[local], &packet, false);
+        rc = tb_packet_receive(w->rank_sockets[local], &packet, false);
     }
     if (rc != TB_OK)
         return -1;
@@ -557,7 +559,7 @@ static void a_rank_asks_for_its_own_agent(void **state)
     uint32_t out = 0, in = 0;
     static struct frame frame;
     int b = join(&w, 1, TB_STREAM_SHORT, 0);
-    tb_connect_ask(&w.agent->ranks[0], (struct tb_proc){JOB, TB_PROC_AGENT | 0}, TB_STREAM_SHORT);
+    tb_connect_ask(w.agent, &w.agent->ranks.all[0], (struct tb_proc){JOB, TB_PROC_AGENT | 0}, TB_STREAM_SHORT);
     int a = handed(&w, 0, &stream);
     assert_true(a >= 0);
     assert_true(put_frame(&w, a, &out, 0, 1, 1, 8));
@@ -583,13 +585,13 @@ static void goodbye_is_a_normal_end(void **state)
     assert_true(put_frame(&w, a, &out, 0, 1, 1, 8)); /* for whom has left: nobody is bothered with it */
     spin(&w, 20);
     static struct tb_packet packet;
-    assert_int_equal(tb_packet_receive(w.desks[1], &packet, false), TB_AGAIN);
+    assert_int_equal(tb_packet_receive(w.rank_sockets[1], &packet, false), TB_AGAIN);
     b = join(&w, 1, TB_STREAM_SHORT, 0); /* or it comes back */
     assert_true(put_frame(&w, a, &out, 0, 1, 2, 8));
     assert_true(get_frame(&w, b, &in, &frame));
     assert_int_equal(frame.envelope.message.match, 2);
     /* A rank that has ended is not connected any more. */
-    w.agent->ranks[2].ended = true;
+    w.agent->ranks.all[2].ended = true;
     assert_true(put_frame(&w, a, &out, 0, 2, 1, 8));
     spin(&w, 100);
     assert_true(put_frame(&w, a, &out, 0, 1, 3, 8));
@@ -770,7 +772,7 @@ static void a_dead_link_is_named(void **state)
     for (int i = 0; i < 400 && w.agent->phase == TB_AGENT_RUNNING; i++)
         spin(&w, 5);
     assert_int_not_equal(w.agent->phase, TB_AGENT_RUNNING);
-    assert_int_equal(tb_control_stream_flush(&w.agent->pipe), TB_OK);
+    assert_int_equal(tb_control_stream_flush(&w.agent->uplink.stream), TB_OK);
     struct tb_control_stream pipe;
     struct tb_control_frame frame;
     tb_control_stream_open(&pipe, dup(w.launcher), dup(w.launcher));
@@ -953,7 +955,7 @@ static void a_called_connection(void **state)
     for (int i = 0; i < 1000 && in == 0; i++) {
         spin(&w[0], 1);
         spin(&w[1], 1);
-        tb_control_stream_flush(&w[0].agent->pipe);
+        tb_control_stream_flush(&w[0].agent->uplink.stream);
         if (tb_control_stream_fill(&launcher) == TB_OK)
             while (tb_control_stream_next(&launcher, &frame) == TB_OK) {
                 assert_int_equal(frame.kind, TB_CONTROL_CALL);

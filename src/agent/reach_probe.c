@@ -74,7 +74,7 @@ void tb_reach_probe_close(struct tb_agent *agent)
 static void answer(struct tb_reach_probe *all)
 {
     struct tb_agent *agent = all->agent;
-    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_PROBED);
+    struct tb_writer *w = tb_control_stream_begin(&agent->uplink.stream, TB_CONTROL_PROBED);
     tb_put_u32(w, all->target_count);
     for (uint32_t i = 0; i < all->target_count; i++) {
         const struct target *target = &all->targets[i];
@@ -86,7 +86,7 @@ static void answer(struct tb_reach_probe *all)
         tb_put_u8(w, target->reached);
         tb_put_text(w, target->reached ? "" : target->done ? target->story : text);
     }
-    tb_control_stream_end(&agent->pipe);
+    tb_control_stream_end(&agent->uplink.stream);
     tb_reach_probe_close(agent);
 }
 

@@ -222,9 +222,9 @@ static void judge_span(struct tb_agent *agent, const struct span *span, uint64_t
                          agent->host, agent->book.hosts[span->wan_watch->host].name, (double)stalled / 1e9);
 }
 
-void tb_wan_watch_forget(const struct tb_rank *rank)
+void tb_wan_watch_forget(struct tb_agent *agent, const struct tb_rank *rank)
 {
-    struct tb_wan_watches *c = rank->agent->wan_watches;
+    struct tb_wan_watches *c = agent->wan_watches;
     struct span *span;
     if (c == NULL)
         return;
@@ -281,7 +281,8 @@ static void tick(struct tb_timer *timer)
         if (looks++ == LOOKS_MOST)
             break;
         tb_list_remove(&span->node);
-        if (span->rank != NULL && span->rank->joined > 0 && kill(span->rank->joined, 0) < 0 && errno == ESRCH)
+        pid_t joined = span->rank != NULL ? c->agent->rank_port.ranks[span->rank->local].joined : 0;
+        if (joined > 0 && kill(joined, 0) < 0 && errno == ESRCH)
             shutdown(span->socket, SHUT_WR); /* what has started it may live on */
         if (look(span, now)) {
             judge_span(c->agent, span, now);
