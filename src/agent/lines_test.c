@@ -1,4 +1,4 @@
-#include "agent/state.h"
+#include "agent/lines.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
