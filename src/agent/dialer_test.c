@@ -37,7 +37,7 @@ static struct world {
     struct tb_host hosts[2];
     struct tb_rank_range ranges[2];
     struct tb_address_book book;
-    struct tb_host_route ways[2];
+    struct tb_host_route host_routes[2];
     struct tb_host_routes routes;
     struct tb_member member;
     struct tb_dialer dialer;
@@ -198,11 +198,11 @@ static int open_world(void **state)
         w.hosts[i].first_rank = 2 * i;
         w.hosts[i].rank_count = 2;
         w.ranges[i] = (struct tb_rank_range){.first_rank = 2 * i, .count = 2, .host = i};
-        w.ways[i] = (struct tb_host_route){.means = TB_HOST_ROUTE_DIRECT, .near = true};
+        w.host_routes[i] = (struct tb_host_route){.means = TB_HOST_ROUTE_DIRECT, .near = true};
     }
     w.book = (struct tb_address_book){
         .job = JOB, .ranks = RANKS, .host_count = 2, .range_count = 2, .hosts = w.hosts, .ranges = w.ranges};
-    w.routes = (struct tb_host_routes){.kind_count = 2, .routes = w.ways};
+    w.routes = (struct tb_host_routes){.kind_count = 2, .routes = w.host_routes};
     w.listener = listen_at(&w.hosts[1].addresses[0]);
     w.hosts[1].address_count = 1;
     w.member = (struct tb_member){.loop = &w.time.loop,
@@ -437,7 +437,7 @@ static void who_is_forgotten_hears_nothing(void **state)
 /* Only the other side can connect: it is called, and what comes from there is what was asked for. */
 static void the_other_side_is_called(void **state)
 {
-    w.ways[1].means = TB_HOST_ROUTE_CALLED;
+    w.host_routes[1].means = TB_HOST_ROUTE_CALLED;
     dial(RANK_HERE, RANK_THERE);
     assert_int_equal(w.heard.calls, 1);
     assert_int_equal(w.heard.called_host, 1);
@@ -480,7 +480,7 @@ static void we_are_called(void **state)
 static void a_wide_link_may_be_down(void **state)
 {
     struct tb_handshake h;
-    w.ways[1].near = false;
+    w.host_routes[1].near = false;
     dial(RANK_HERE, RANK_THERE);
     assert_true(tb_dialer_is_awaited(&w.dialer, 1));
     int fds[3];
@@ -503,7 +503,7 @@ static void a_wide_link_may_be_down(void **state)
 static void an_agent_is_asked_whether_it_is_there(void **state)
 {
     struct tb_handshake h;
-    w.ways[1].near = false;
+    w.host_routes[1].near = false;
     tb_dialer_ask(&w.dialer, 1);
     tb_dialer_ask(&w.dialer, 1);
     int fd = answer_call(w.listener);
@@ -526,12 +526,12 @@ static void a_flood_of_wishes_has_a_limit(void **state)
 {
     int rc = TB_OK;
     uint32_t count = 0;
-    w.ways[1].means = TB_HOST_ROUTE_CALLED; /* so that none needs a socket */
+    w.host_routes[1].means = TB_HOST_ROUTE_CALLED; /* so that none needs a socket */
     for (; count < 10000 && rc == TB_OK; count++)
         rc = tb_dialer_connect(&w.dialer, RANK_HERE, RANK_THERE, TB_STREAM_SHORT, 0);
     assert_int_equal(rc, TB_ERR_LIMIT);
     assert_int_equal(count, 4097);
-    w.ways[1].means = TB_HOST_ROUTE_RELAYED;
+    w.host_routes[1].means = TB_HOST_ROUTE_RELAYED;
     tb_dialer_forget(&w.dialer, RANK_HERE);
     assert_int_equal(tb_dialer_connect(&w.dialer, RANK_HERE, RANK_THERE, TB_STREAM_SHORT, 0), TB_ERR_PEER);
     assert_non_null(strstr(tb_error_story(), "has no direct way to host host1"));

@@ -61,11 +61,6 @@ void tb_hop_peer_open(struct tb_hop_peer *peer, struct tb_hop_set *hop_set, stru
     tb_queue_open(&peer->queue, hop_set->pool);
 }
 
-bool tb_hop_peer_is_agent(const struct tb_hop_peer *peer)
-{
-    return (peer->proc.index & TB_PROC_AGENT) != 0;
-}
-
 bool tb_hop_peer_stalled(const struct tb_hop_peer *peer)
 {
     for (int i = 0; i < TB_STREAM_COUNT; i++) {

@@ -114,7 +114,10 @@ int tb_hop_peer_adopt(struct tb_hop_peer *peer, enum tb_stream stream, uint32_t 
 int tb_hop_peer_send(struct tb_hop_peer *peer, enum tb_stream stream, struct tb_cargo *cargo);
 /* Lets connections that are not blocked pull what is queued. */
 void tb_hop_peer_flush(struct tb_hop_peer *peer, enum tb_stream stream);
-bool tb_hop_peer_is_agent(const struct tb_hop_peer *peer);
+static inline bool tb_hop_peer_is_agent(const struct tb_hop_peer *peer)
+{
+    return (peer->proc.index & TB_PROC_AGENT) != 0;
+}
 /* The kernel repeats what it has written to one of the connections, again and again without an answer. */
 bool tb_hop_peer_stalled(const struct tb_hop_peer *peer);
 void tb_hop_connection_watch(struct tb_hop_connection *connection); /* it is held now, or not any more */
