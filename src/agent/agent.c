@@ -1,7 +1,16 @@
 /* The life of an agent: it opens its parts, tells each what the others report, does what the launcher says, and ends.
  */
-#include "agent/state.h"
+#include "agent/agent.h"
 
+#include "agent/host_parameters.h"
+#include "agent/network.h"
+#include "agent/outputs.h"
+#include "agent/rank_input.h"
+#include "agent/rank_port.h"
+#include "agent/ranks.h"
+#include "agent/tunnels.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,23 +24,57 @@
 #define LINGER_GROUP_NS 2000000000u /* or by a process of a rank's own group; both since the last byte */
 #define LAST_NS         1000000000u /* for processes to be gone after SIGKILL */
 
+enum tb_agent_phase {
+    TB_AGENT_NEW,
+    TB_AGENT_READY,
+    TB_AGENT_RUNNING,
+    TB_AGENT_STOPPING,
+    TB_AGENT_KILLING,
+    TB_AGENT_DONE
+};
+
+struct tb_agent {
+    struct tb_loop loop;
+    enum tb_agent_phase phase;
+    int exit_code;
+    bool idle_told, gone_told;
+    struct tb_timer grace, linger;
+    struct tb_watch signals;
+    sigset_t mask;             /* signals as they were, for the ranks */
+    struct rlimit descriptors; /* as it was, for the ranks */
+
+    struct tb_setup setup;
+    struct tb_address_book book;
+    struct tb_host_routes routes; /* of this host; empty without a grid */
+    const char *host;             /* our name in the address book, or "this host" */
+
+    struct tb_uplink uplink;
+    struct tb_host_parameters host_parameters;
+    struct tb_host_services services;
+    struct tb_rank_port rank_port;
+    struct tb_ranks ranks;
+    struct tb_outputs outputs;
+    struct tb_rank_input input;
+    struct tb_tunnels tunnels;
+    struct tb_member member; /* who we are, for the network, */
+    struct tb_network network;
+};
+
 static void stop(struct tb_agent *agent, bool now);
 
 /* ---- telling the launcher ---------------------------------------------------------------------------------------- */
 
-void tb_agent_note(struct tb_agent *agent, const char *format, ...)
+static void note(struct tb_agent *agent, const char *text)
 {
-    char text[1024];
-    va_list rest;
-    va_start(rest, format);
-    vsnprintf(text, sizeof text, format, rest);
-    va_end(rest);
     tb_put_text(tb_uplink_begin(&agent->uplink, TB_CONTROL_NOTE), text);
     tb_uplink_end(&agent->uplink);
 }
 
+static void trouble(struct tb_agent *agent, int exit_code, const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
+
 /* The job cannot go on. What runs here is ended; the launcher ends the rest. */
-void tb_agent_trouble(struct tb_agent *agent, int exit_code, const char *format, ...)
+static void trouble(struct tb_agent *agent, int exit_code, const char *format, ...)
 {
     char text[2048];
     va_list rest;
@@ -56,6 +99,7 @@ static void finish(struct tb_agent *agent)
     tb_uplink_make_final(&agent->uplink);
     agent->gone_told = true;
     agent->phase = TB_AGENT_DONE;
+    agent->member.running = false;
 }
 
 /* Nothing more will come from the ranks. In a grid others may still need us to pass something on. */
@@ -120,6 +164,7 @@ static void stop(struct tb_agent *agent, bool now)
     if (agent->phase >= (now ? TB_AGENT_KILLING : TB_AGENT_STOPPING))
         return;
     agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
+    agent->member.running = false;
     tb_uplink_make_final(&agent->uplink);
     tb_timer_clear(&agent->linger);
     if (!agent->idle_told) { /* what ranks that have ended in good order left running goes on, as without us */
@@ -152,9 +197,9 @@ static void uplink_lost(void *context, const char *why)
     agent->loop.stop = true;
 }
 
-static void rank_note(void *context, const char *text)
+static void take_note(void *context, const char *text)
 {
-    tb_agent_note(context, "%s", text);
+    note(context, text);
 }
 
 static int rank_started(void *context, const struct tb_rank *rank, const struct tb_rank_streams *streams)
@@ -180,14 +225,14 @@ static void rank_ended(void *context, const struct tb_rank *rank, int status)
                   (agent->phase >= TB_AGENT_STOPPING ? TB_ENDED_STOPPED : 0);
     tb_ended_put(tb_uplink_begin(&agent->uplink, TB_CONTROL_ENDED), &ended);
     tb_uplink_end(&agent->uplink);
-    tb_connect_forget(agent, rank);
+    tb_network_forget(&agent->network, rank->rank);
     tb_rank_port_remove(&agent->rank_port, rank->local);
 }
 
 static void rank_connects(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream)
 {
     struct tb_agent *agent = context;
-    tb_connect_ask(agent, &agent->ranks.all[local], to, stream);
+    tb_network_connect(&agent->network, agent->ranks.all[local].rank, to, stream);
 }
 
 static void rank_aborted(void *context, uint32_t local, uint32_t code, const void *text, size_t length)
@@ -232,8 +277,34 @@ static void something_ended(void *context)
     check_done(context);
 }
 
-void tb_agent_adopt(struct tb_agent *agent, struct tb_proc from, int socket)
+/* ---- what the network reports ------------------------------------------------------------------------------------ */
+
+static bool has_rank(void *context, uint32_t number)
 {
+    const struct tb_agent *agent = context;
+    const struct tb_rank *rank = tb_ranks_find(&agent->ranks, number);
+    return rank != NULL && !rank->ended;
+}
+
+static bool rank_is_gone(void *context, uint32_t number)
+{
+    const struct tb_agent *agent = context;
+    const struct tb_rank *rank = tb_ranks_find(&agent->ranks, number);
+    pid_t joined = rank != NULL ? agent->rank_port.ranks[rank->local].joined : 0;
+    return joined > 0 && kill(joined, 0) < 0 && errno == ESRCH;
+}
+
+static void take_connection(void *context, uint32_t number, struct tb_proc proc, enum tb_stream stream, int error,
+                            int descriptor)
+{
+    struct tb_agent *agent = context;
+    const struct tb_rank *rank = tb_ranks_find(&agent->ranks, number);
+    tb_rank_port_connection(&agent->rank_port, rank->local, proc, stream, error, descriptor);
+}
+
+static void take_control_stream(void *context, struct tb_proc from, int socket)
+{
+    struct tb_agent *agent = context;
     uint32_t host = from.index & ~TB_PROC_AGENT;
     if (!tb_uplink_is_down(&agent->uplink) && host < agent->book.host_count && agent->phase == TB_AGENT_RUNNING) {
         tb_tunnels_adopt(&agent->tunnels, host, socket);
@@ -241,6 +312,34 @@ void tb_agent_adopt(struct tb_agent *agent, struct tb_proc from, int socket)
         tb_tunnels_forget(&agent->tunnels, host);
         close(socket);
     }
+}
+
+static void tell_call(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream)
+{
+    struct tb_agent *agent = context;
+    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_CALL);
+    const uint32_t fields[] = {host, there.job, there.index, here.job, here.index, stream};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        tb_put_u32(w, fields[i]);
+    tb_uplink_end(&agent->uplink);
+}
+
+static void tell_probed(void *context, const struct tb_reach_result *results, uint32_t count)
+{
+    struct tb_agent *agent = context;
+    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_PROBED);
+    tb_put_u32(w, count);
+    for (uint32_t i = 0; i < count; i++) {
+        tb_put_u32(w, results[i].host);
+        tb_put_u8(w, results[i].reached);
+        tb_put_text(w, results[i].story);
+    }
+    tb_uplink_end(&agent->uplink);
+}
+
+static void take_trouble(void *context, const char *text)
+{
+    trouble(context, 1, "%s", text);
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
@@ -256,9 +355,9 @@ static void tell_ready(struct tb_agent *agent)
     tb_put_text(w, site != NULL ? site : "");
     tb_put_text(w, cluster != NULL ? cluster : "");
     tb_put_u32(w, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
-    tb_put_u32(w, agent->address_count);
-    for (uint32_t i = 0; i < agent->address_count; i++)
-        tb_address_put(w, &agent->addresses[i]);
+    tb_put_u32(w, agent->member.addresses.count);
+    for (uint32_t i = 0; i < agent->member.addresses.count; i++)
+        tb_address_put(w, &agent->member.addresses.at[i]);
     tb_uplink_end(&agent->uplink);
 }
 
@@ -285,12 +384,14 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     tb_outputs_allow(&agent->outputs, agent->setup.window);
     if (rc == TB_OK && (agent->setup.flags & TB_SETUP_GRID))
         tb_uplink_keep(&agent->uplink);
+    agent->member.self = (struct tb_proc){agent->setup.job, TB_PROC_AGENT | agent->setup.host};
+    agent->member.host = agent->setup.host;
     if (rc == TB_OK && agent->setup.host_count > 1)
-        rc = tb_listener_open(agent);
+        rc = tb_network_listen(&agent->network);
     if (rc == TB_OK)
         rc = tb_rank_port_open(&agent->rank_port, &agent->loop, &calls);
     if (rc != TB_OK) {
-        tb_agent_trouble(agent, 1, "%s", tb_error_story());
+        trouble(agent, 1, "%s", tb_error_story());
         return;
     }
     if (!(agent->setup.flags & TB_SETUP_LOCAL) && tb_param.heartbeat > 0)
@@ -336,17 +437,18 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     if (rc == TB_OK && (agent->book.job != agent->setup.job || agent->setup.host >= agent->book.host_count))
         rc = tb_error(TB_ERR_PROTOCOL, "the address book is of another job");
     if (rc != TB_OK) {
-        tb_agent_trouble(agent, 1, "%s", tb_error_story());
+        trouble(agent, 1, "%s", tb_error_story());
         return;
     }
-    tb_reach_probe_close(agent);
-    agent->host = agent->book.hosts[agent->setup.host].name;
+    tb_reach_probe_close(&agent->network.reach_probe);
+    agent->host = agent->member.name = agent->book.hosts[agent->setup.host].name;
     char who[300];
     snprintf(who, sizeof who, "agent %s", agent->host);
     tb_log_identify(who);
     agent->phase = TB_AGENT_RUNNING;
+    agent->member.running = true;
     if (start_ranks(agent, &failure) != TB_OK) {
-        tb_agent_trouble(agent, failure.exit_code, "%s", failure.text);
+        trouble(agent, failure.exit_code, "%s", failure.text);
         return;
     }
     struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_STARTED);
@@ -368,7 +470,7 @@ static void take_routes(struct tb_agent *agent, struct tb_reader *r)
     if (rc == TB_OK && running)
         rc = tb_host_services_change_routes(&agent->services, &routes);
     if (rc != TB_OK) {
-        tb_agent_trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+        trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
         return;
     }
     tb_host_routes_close(&agent->routes);
@@ -376,7 +478,7 @@ static void take_routes(struct tb_agent *agent, struct tb_reader *r)
     if (!running)
         return;
     tb_rank_port_routes(&agent->rank_port);
-    tb_forward_routes(agent);
+    tb_network_reroute(&agent->network);
 }
 
 /* ---- what else the launcher says --------------------------------------------------------------------------------- */
@@ -386,7 +488,7 @@ static void take_input(struct tb_agent *agent, struct tb_reader *r)
     size_t length = 0;
     const void *bytes = tb_get_bytes(r, &length);
     if (r->error == TB_OK && tb_rank_input_add(&agent->input, bytes, length) != TB_OK)
-        tb_agent_trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+        trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
 }
 
 static void take_window(struct tb_agent *agent, struct tb_reader *r)
@@ -418,7 +520,18 @@ static void take_anchors(struct tb_agent *agent, struct tb_reader *r)
         if (r->error == TB_OK && host < agent->book.host_count && host != agent->setup.host)
             hosts[known++] = host;
     }
-    tb_uplink_set_anchors(&agent->uplink, &agent->setup.key, tb_agent_proc(agent), &agent->book, hosts, known);
+    tb_uplink_set_anchors(&agent->uplink, &agent->setup.key, agent->member.self, &agent->book, hosts, known);
+}
+
+static void take_call(struct tb_agent *agent, struct tb_reader *r)
+{
+    tb_network_called(&agent->network, r);
+}
+
+static void take_probe(struct tb_agent *agent, struct tb_reader *r)
+{
+    if (agent->phase == TB_AGENT_READY)
+        tb_reach_probe_begin(&agent->network.reach_probe, r);
 }
 
 static void take_attach(struct tb_agent *agent, struct tb_reader *r)
@@ -450,8 +563,8 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
         void (*take)(struct tb_agent *agent, struct tb_reader *r);
     } table[] = {
         {TB_CONTROL_TUNNEL, take_tunnel},   {TB_CONTROL_WINDOW, take_window},
-        {TB_CONTROL_INPUT, take_input},     {TB_CONTROL_CALL, tb_connect_called},
-        {TB_CONTROL_SETUP, take_setup},     {TB_CONTROL_PROBE, tb_reach_probe_begin},
+        {TB_CONTROL_INPUT, take_input},     {TB_CONTROL_CALL, take_call},
+        {TB_CONTROL_SETUP, take_setup},     {TB_CONTROL_PROBE, take_probe},
         {TB_CONTROL_ROUTES, take_routes},   {TB_CONTROL_ADDRESS_BOOK, take_book},
         {TB_CONTROL_ANCHORS, take_anchors}, {TB_CONTROL_SHELL, take_shell},
         {TB_CONTROL_ATTACH, take_attach},   {TB_CONTROL_TUNNEL_END, take_tunnel_end},
@@ -472,8 +585,8 @@ static void signals_ready(struct tb_watch *watch, uint32_t events)
     struct signalfd_siginfo info;
     while (read(watch->descriptor, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo != SIGCHLD && agent->phase < TB_AGENT_STOPPING)
-            tb_agent_trouble(agent, 128 + (int)info.ssi_signo, "the agent on host %s was ended by signal %u (%s)",
-                             agent->host, info.ssi_signo, strsignal((int)info.ssi_signo));
+            trouble(agent, 128 + (int)info.ssi_signo, "the agent on host %s was ended by signal %u (%s)", agent->host,
+                    info.ssi_signo, strsignal((int)info.ssi_signo));
     collect_children(agent);
     check_done(agent);
 }
@@ -527,19 +640,30 @@ static int open_signals(struct tb_agent *agent)
 
 static void open_parts(struct tb_agent *agent)
 {
-    const struct tb_ranks_calls ranks = {agent, rank_started, rank_ended, rank_note};
+    const struct tb_ranks_calls ranks = {agent, rank_started, rank_ended, take_note};
     const struct tb_outputs_calls outputs = {agent, output_written, output_heard, something_ended};
     const struct tb_rank_input_calls input = {agent, input_taken};
     const struct tb_tunnels_calls tunnels = {agent, something_ended};
+    const struct tb_network_calls network = {.context = agent,
+                                             .has_rank = has_rank,
+                                             .is_gone = rank_is_gone,
+                                             .connection = take_connection,
+                                             .control_stream = take_control_stream,
+                                             .call = tell_call,
+                                             .probed = tell_probed,
+                                             .note = take_note,
+                                             .trouble = take_trouble};
     tb_host_services_init(&agent->services);
     tb_ranks_open(&agent->ranks, &ranks);
     tb_outputs_open(&agent->outputs, &agent->loop, &outputs);
     tb_rank_input_open(&agent->input, &agent->loop, &input);
     tb_tunnels_open(&agent->tunnels, &agent->loop, &agent->uplink, &agent->mask, &tunnels);
-    agent->loopback = agent->listener.descriptor = -1;
-    tb_list_init(&agent->dials);
-    tb_list_init(&agent->pending);
-    tb_timer_init(&agent->patience, NULL);
+    agent->member = (struct tb_member){.loop = &agent->loop,
+                                       .key = &agent->setup.key,
+                                       .name = agent->host,
+                                       .book = &agent->book,
+                                       .routes = &agent->routes};
+    tb_network_open(&agent->network, &agent->member, &network);
 }
 
 static int open_all(struct tb_agent *agent)
@@ -575,8 +699,7 @@ int tb_agent_run(void)
         tb_ranks_signal(&agent->ranks, SIGKILL);
         return 1;
     }
-    tb_forward_close(agent);
-    tb_wan_watch_close(agent);
+    tb_network_close(&agent->network);
     /* Everything else goes with the process. */
     return agent->exit_code;
 }
