@@ -364,4 +364,6 @@ _Static_assert(sizeof(struct tb_welcome) == 72, "welcome");
 _Static_assert(sizeof(struct tb_confirm) == 32, "confirm");
 _Static_assert(sizeof(struct tb_accepted) == 1, "accepted");
 
+#include "wire/handshake.h"
+
 #endif
