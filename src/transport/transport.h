@@ -1,6 +1,6 @@
 /* transport: moving frames between processes. A transport is a table of functions; shm, tcp, relay (through the agents
- * of gateways), fault (a decorator that misbehaves on purpose) and sim are each a file or two with their table at the
- * bottom. link is a decorator of the same shape that adds what a transport lacks.
+ * of gateways), fault (a decorator that misbehaves on purpose) and sim (a network in virtual time, for tests) are each
+ * a file or two with their table at the bottom. link is a decorator of the same shape that adds what a transport lacks.
  *
  * A frame is a message header (and the routing half when TB_MESSAGE_ROUTED is set in its flags) and up to max_payload
  * bytes. Nothing here blocks. A transport belongs to one lane: its owner serialises all calls; upcalls are made only
@@ -72,6 +72,8 @@ struct tb_transport_config {
      * TB_RELAY_HOPS_LIMIT; or an error, with its story, when there is none and never will be */
     int (*hops)(void *context, struct tb_proc to, struct tb_proc *hops);
     void *hops_context;
+    /* sim: the network, for tests */
+    struct tb_sim *sim;
     /* fault: the specification, and what is wrapped */
     const char *fault;
     const struct tb_transport_table *inner; /* for decorators, which open it with their own upcalls and close it */
@@ -134,6 +136,7 @@ extern const struct tb_transport_table tb_transport_shm;
 extern const struct tb_transport_table tb_transport_tcp;
 extern const struct tb_transport_table tb_transport_relay;
 extern const struct tb_transport_table tb_transport_fault;
+/* And tb_transport_sim, for tests: transport/sim/sim.h. */
 
 /* shm: the bytes that the agent must provide for `ranks` ranks of a host. */
 size_t tb_shm_segment_bytes(uint32_t ranks);
