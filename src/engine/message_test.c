@@ -66,11 +66,12 @@ static void lengths_and_modes(void **state)
         struct loop_net net;
         loop_net_init(&net, 2);
         net.remote = variant >= 12;
-        net.again = variant % 2 * 30;
-        net.pending = variant % 2 * 30;
-        net.remote_read = variant % 4 >= 2;
-        net.remote_minimum = 2000;
-        net.forbidden = variant % 12 >= 8;
+        net.sim.again = variant % 2 * 30 * LOOP_PERCENT;
+        net.sim.pending = variant % 2 * 30 * LOOP_PERCENT;
+        bool remote_read = variant % 4 >= 2;
+        net.sim.capabilities |= remote_read ? (unsigned)TB_CAP_REMOTE_READ : 0;
+        net.sim.remote_minimum = 2000;
+        net.sim.read_forbidden = variant % 12 >= 8;
         loop_net_open(&net, false);
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             for (int mode = TB_MODE_STANDARD; mode <= TB_MODE_READY; mode++) {
@@ -94,7 +95,7 @@ static void lengths_and_modes(void **state)
             }
         struct tb_counters c = count_of(&net, 1);
         assert_int_equal(c.unexpected_bytes, 0);
-        assert_int_equal(c.remote_reads > 0, net.remote_read && !net.forbidden);
+        assert_int_equal(c.remote_reads > 0, remote_read && !net.sim.read_forbidden);
         loop_net_close(&net);
     }
 }
@@ -108,8 +109,8 @@ static void a_longer_message_is_cut(void **state)
             struct tb_request s, r;
             uint64_t room = i == 3 && variant >= 2 ? 0 : lengths[i] / 2;
             loop_net_init(&net, 2);
-            net.remote_read = variant % 2 != 0;
-            net.remote_minimum = 2000;
+            net.sim.capabilities |= variant % 2 != 0 ? (unsigned)TB_CAP_REMOTE_READ : 0;
+            net.sim.remote_minimum = 2000;
             loop_net_open(&net, false);
             fill(out, lengths[i], 3);
             memset(in, 99, sizeof in);
@@ -183,9 +184,9 @@ static void send_now_never_waits(void **state)
     assert_int_equal(tb_send_now(net.channels[0], &small, 1, 1, TB_MODE_STANDARD), TB_OK);
     assert_int_equal(tb_send_now(net.channels[0], &large, 1, 1, TB_MODE_STANDARD), TB_AGAIN);
     assert_int_equal(tb_send_now(net.channels[0], &small, 1, 1, TB_MODE_SYNCHRONOUS), TB_AGAIN);
-    net.again = 100;
+    net.sim.again = TB_SIM_MILLION;
     post_send(&net, &s, 0, 1, 2, 8, TB_MODE_STANDARD);
-    net.again = 0;
+    net.sim.again = 0;
     assert_int_equal(tb_send_now(net.channels[0], &small, 1, 2, TB_MODE_STANDARD), TB_AGAIN); /* not past the other */
     for (int i = 0; i < 3; i++) {
         loop_net_settle(&net);
@@ -303,15 +304,15 @@ static void cancelling_before_it_left(void **state)
     struct loop_net net;
     struct tb_request s;
     loop_net_init(&net, 2);
-    net.again = 100;
+    net.sim.again = TB_SIM_MILLION;
     loop_net_open(&net, false);
     post_send(&net, &s, 0, 1, 5, 10, TB_MODE_STANDARD);
     assert_false(tb_request_done(&s));
     tb_request_cancel(&s);
     assert_true(tb_request_done(&s) && s.status.cancelled);
-    net.again = 0;
+    net.sim.again = 0;
     loop_net_settle(&net);
-    assert_int_equal(net.frames[TB_KIND_EAGER], 0);
+    assert_int_equal(net.sim.kinds[TB_KIND_EAGER], 0);
     loop_net_close(&net);
 }
 
@@ -403,24 +404,24 @@ static void what_was_sent_before_the_end_arrives(void **state)
     post_receive(&net, &r, 0, 1, 5, EXACT, 100);
     post_receive(&net, &never, 0, 1, 6, EXACT, 100);
     post_send(&net, &theirs, 1, 0, 5, 100, TB_MODE_STANDARD);
-    net.refusal = TB_ERR_PEER;
+    net.sim.refusal = TB_ERR_PEER;
     post_send(&net, &s, 0, 1, 5, 100, TB_MODE_STANDARD);
     assert_false(tb_request_done(&s));
     tb_engine_progress(net.engines[0]);
     assert_true(tb_request_done(&r));
     assert_int_equal(r.status.error, TB_OK);
     assert_false(tb_request_done(&s) || tb_request_done(&never));
-    assert_int_equal(net.drops, 0);
-    struct loop_transport *t = net.transports[0];
-    t->config.upcalls.sent(t->config.upcalls.context, &t->endpoints[1].endpoint, NULL, TB_ERR_PEER);
+    assert_int_equal(net.sim.drops, 0);
+    const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
+    up->sent(up->context, tb_sim_endpoint(&net.sim, 0, 1), NULL, TB_ERR_PEER);
     tb_error(TB_ERR_PEER, "the cable was cut");
-    t->config.upcalls.broken(t->config.upcalls.context, &t->endpoints[1].endpoint, TB_ERR_PEER);
+    up->broken(up->context, tb_sim_endpoint(&net.sim, 0, 1), TB_ERR_PEER);
     tb_engine_progress(net.engines[0]);
     assert_int_equal(s.status.error, TB_ERR_PEER);
     assert_int_equal(never.status.error, TB_ERR_PEER);
     tb_request_wait(&s);
     assert_non_null(strstr(tb_error_story(), "the cable was cut"));
-    assert_int_equal(net.drops, 1);
+    assert_int_equal(net.sim.drops, 1);
     loop_net_close(&net);
 }
 
@@ -433,8 +434,8 @@ static void goodbye_hurts_only_who_waits(void **state)
     fill(out, 100, 0);
     post_send(&net, &s, 1, 0, 5, 100, TB_MODE_STANDARD);
     loop_net_settle(&net);
-    struct loop_transport *t = net.transports[0];
-    t->config.upcalls.broken(t->config.upcalls.context, &t->endpoints[1].endpoint, TB_ERR_CLOSED);
+    const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
+    up->broken(up->context, tb_sim_endpoint(&net.sim, 0, 1), TB_ERR_CLOSED);
     loop_net_settle(&net);
     post_receive(&net, &r, 0, 1, 5, EXACT, BIG); /* came before it left */
     check_received(&r, 1, 5, 100);
@@ -521,14 +522,14 @@ static void flush_waits_for_everything(void **state)
     struct loop_net net;
     struct tb_request s[50];
     loop_net_init(&net, 2);
-    net.again = 90;
+    net.sim.again = 90 * LOOP_PERCENT;
     loop_net_open(&net, false);
     for (int i = 0; i < 50; i++)
         post_send(&net, &s[i], 0, 1, 3, 100, TB_MODE_STANDARD);
     tb_engine_flush(net.engines[0]);
     for (int i = 0; i < 50; i++)
         assert_true(tb_request_done(&s[i]));
-    assert_int_equal(net.frames[TB_KIND_EAGER], 50);
+    assert_int_equal(net.sim.kinds[TB_KIND_EAGER], 50);
     loop_net_close(&net);
 }
 
@@ -541,16 +542,16 @@ static void nonsense_breaks_the_peer(void **state)
     post_send(&net, &s, 1, 0, 3, 10, TB_MODE_STANDARD);
     post_receive(&net, &r, 0, 1, 4, EXACT, 10);
     loop_net_settle(&net);
-    struct loop_transport *t = net.transports[0];
-    struct tb_endpoint *from = &t->endpoints[1].endpoint;
+    const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
+    struct tb_endpoint *from = tb_sim_endpoint(&net.sim, 0, 1);
     struct tb_message m = {.kind = TB_KIND_DATA, .match = 12345, .length = 3};
-    t->config.upcalls.frame(t->config.upcalls.context, from, NULL, &m, "abc", 3); /* stale: ignored */
+    up->frame(up->context, from, NULL, &m, "abc", 3); /* stale: ignored */
     m.kind = TB_KIND_CLEAR;
-    t->config.upcalls.frame(t->config.upcalls.context, from, NULL, &m, "", 0);
+    up->frame(up->context, from, NULL, &m, "", 0);
     loop_net_settle(&net);
     assert_false(tb_request_done(&r));
     m = (struct tb_message){.kind = TB_KIND_EAGER, .context = LOOP_CONTEXT, .length = 30, .source_rank = 1};
-    t->config.upcalls.frame(t->config.upcalls.context, from, NULL, &m, "abc", 3);
+    up->frame(up->context, from, NULL, &m, "abc", 3);
     loop_net_settle(&net);
     assert_true(tb_request_done(&r));
     assert_int_equal(r.status.error, TB_ERR_PEER);
@@ -580,9 +581,9 @@ static void frames_are_checked_by_their_kind(void **state)
         post_receive(&net, &r, 0, 1, 4, EXACT, 10);
         loop_net_settle(&net);
         assert_false(tb_request_done(&r));
-        struct loop_transport *t = net.transports[0];
+        const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
         struct tb_message m = bad[i].message;
-        t->config.upcalls.frame(t->config.upcalls.context, &t->endpoints[1].endpoint, NULL, &m, "abc", bad[i].payload);
+        up->frame(up->context, tb_sim_endpoint(&net.sim, 0, 1), NULL, &m, "abc", bad[i].payload);
         assert_int_equal(net.engines[0]->peers[1]->error, TB_ERR_PROTOCOL);
         loop_net_settle(&net);
         assert_int_equal(r.status.error, TB_ERR_PEER);
