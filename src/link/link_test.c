@@ -16,7 +16,7 @@
 #define JOB        7u
 #define US         UINT64_C(1000)
 #define MS         UINT64_C(1000000)
-#define QUEUE_ROOM 40 /* frames on the way between two nodes; more get TB_AGAIN */
+#define QUEUE_ROOM 40 /* frames under way between two nodes; more get TB_AGAIN */
 #define MAX_FRAMES 400
 
 static struct tb_sim net;

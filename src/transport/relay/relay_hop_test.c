@@ -118,7 +118,7 @@ static void new_routes_are_taken(void **state)
     assert_non_null(strstr(tb_error_story(), "no way leads to rank 1"));
 }
 
-/* The way to the other rank, with two hops to choose from, after nine frames. */
+/* The endpoint of the other rank, with two hops to choose from, after nine frames. */
 static struct tb_endpoint *two_hops(void)
 {
     struct tb_transport *t = ranks[0].transport;
