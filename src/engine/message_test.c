@@ -583,7 +583,7 @@ static void frames_are_checked_by_their_kind(void **state)
         struct loop_transport *t = net.transports[0];
         struct tb_message m = bad[i].message;
         t->config.upcalls.frame(t->config.upcalls.context, &t->endpoints[1].endpoint, NULL, &m, "abc", bad[i].payload);
-        assert_int_equal(net.engines[0]->peers[1]->error, TB_ERR_PROTOCOL);
+        assert_int_equal(tb_peer_of(net.engines[0], 1)->error, TB_ERR_PROTOCOL);
         loop_net_settle(&net);
         assert_int_equal(r.status.error, TB_ERR_PEER);
         loop_net_close(&net);
