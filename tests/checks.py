@@ -44,6 +44,7 @@ CHECKS = [
     Check("layers", ["tests/check-layers.py"], cores=1, timeout=30),
     Check("layers-can-fail", ["tests/check-layers.py", "--self-test"], cores=1, timeout=30, cases=True),
     Check("runner-can-fail", ["tests/check-runner.py"], cores=1, timeout=60, cases=True),
+    Check("bench-statistics", ["tests/check-bench.py"], cores=1, timeout=60, cases=True),
     Check("setup", ["tests/check-setup.sh"], cores=1, timeout=30, cases=True),
     Check("format", ["tools/format", "--check"], cores=1, timeout=60),
 
