@@ -33,6 +33,7 @@ MIB = gateways.MIB
 LONG, LOSSY, COMPRESSED = 16 * MIB, 6 * MIB, 2 * MIB
 SHORT_S = 3  # of those that last a while
 PINGS = 3  # times the rounds: they take a second
+EXAMPLES = {**gateways.EXAMPLES, "heat": ["--steps", "100"], "gauss": ["--size", "80"]}
 
 
 def rate(name, *words, **keys):
@@ -99,7 +100,7 @@ def stopped(here):
 
 
 def examples(here):
-    for example, words in gateways.EXAMPLES.items():
+    for example, words in EXAMPLES.items():
         cell = Cell(f"{example} on three clusters", "s")
 
         def measure(here, example=example, words=words, cell=cell):

@@ -1,5 +1,6 @@
 /* tombolo explain: what each algorithm of a collective is predicted to take, cheapest first. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "planner/planner.h"
 
@@ -8,26 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
-    "Usage: tombolo explain OPERATION [options]\n"
-    "\n"
-    "Prints the algorithms of a collective (barrier, bcast, gather, ...) with their predicted times,\n"
-    "cheapest first, and which of them would run. What calls among neighbours cost depends on who\n"
-    "they are, which not all ranks know; there, and on intercommunicators, the first algorithm that\n"
-    "fits runs, and nothing is predicted.\n"
-    "\n"
-    "  --bytes N         size of the call: of the whole message of bcast, reduce, allreduce, scan and\n"
-    "                    reduce_scatter, of one rank's block otherwise (default: 1k)\n"
-    "  --ranks N         number of ranks (default: 8, or all slots of the grid)\n"
-    "  --hosts N         on so many hosts of one cluster (default: 1)\n"
-    "  --grid FILE       on the hosts of a grid file, with its links\n"
-    "  --root R          rank of the root (default: 0)\n"
-    "  --ordered         the reduction is not commutative\n"
-    "  --in-place        of alltoall: with MPI_IN_PLACE\n"
-    "  --set NAME=VALUE  set a parameter; `tombolo info` lists them\n"
-    "  --json            for programs\n"
-    "\n"
-    "Example: tombolo explain bcast --bytes 1m --ranks 32 --hosts 32 --set ethernet_bandwidth=100\n";
+static const char usage[] = TB_HELP_TOMBOLO_EXPLAIN;
 
 struct question {
     enum tb_operation operation;

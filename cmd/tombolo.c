@@ -1,5 +1,6 @@
 /* The `tombolo` command: chooses the subcommand. Called as mpiexec or mpirun it is `tombolo run`. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "base/base.h"
 
@@ -9,20 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "Usage: tombolo COMMAND ...\n"
-    "\n"
-    "  run       start a job; also called mpiexec and mpirun (tombolo run --help)\n"
-    "  explain   which algorithm a collective would use, and why (tombolo explain --help)\n"
-    "  grid      write, check and draw grid files (tombolo grid --help)\n"
-    "  info      version, parameters and what is not implemented (tombolo info --help)\n"
-    "  lab       an emulated grid on this machine (tombolo lab --help)\n"
-    "  probe     measure what messages cost (tombolo probe --help)\n"
-    "  route     how messages get across a grid: virtual clusters and routes (tombolo route --help)\n"
-    "  version   the version\n"
-    "  help      this text\n"
-    "\n"
-    "A first job: mpicc hello.c -o hello && mpiexec -n 4 ./hello\n";
+static const char usage[] = TB_HELP_TOMBOLO;
 
 static const char *base_name(const char *path)
 {
