@@ -26,10 +26,12 @@ import argparse
 import os
 import re
 import sys
+import textwrap
 
 SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO"]
 KEYS = {"names", "also", "about", "date"}
 OPTION = r"(?<![\w-])--?[a-zA-Z][\w-]*"
+WIDTH = 79  # of the lines of a page
 ROW = re.compile(r"( *)(\S.*?)(?: {2,}(\S.*))?")
 
 
@@ -86,7 +88,7 @@ def escape(text):
     text = text.replace("\\", "\\e").replace("-", "\\-")
     for character, name in (("'", "aq"), ("`", "ga"), ("^", "ha"), ("~", "ti")):
         text = text.replace(character, f"\\({name}")
-    return "\\&" + text if text.startswith(".") else text
+    return text
 
 
 def bold(text):
@@ -98,13 +100,16 @@ def italic(text):
 
 
 def prose(text):
-    """Options and what is in backticks are bold."""
+    """Lines of a text. Options and what is in backticks are bold; a sentence begins a line, as is usual in roff."""
     out, at = "", 0
     for found in re.finditer(r"`([^`]+)`|" + OPTION, text):
         out += escape(text[at:found.start()]) + bold(found[1] or found[0])
         at = found.end()
     out += escape(text[at:])
-    return "\\&" + out if out.startswith(".") else out
+    lines = []
+    for one in re.split(r"(?<=[a-z)][.]) +(?=[^a-z])", out):
+        lines += textwrap.wrap(one, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return ["\\&" + line if line.startswith(".") else line for line in lines]
 
 
 def words_of(text):
@@ -204,7 +209,7 @@ class Page:
             at += 1
         if not indent:
             self.leave_row()
-        self.part += [".TP", words_of(tag), prose(sentence(text)) or "\\&"]
+        self.part += [".TP", words_of(tag), *(prose(sentence(text)) or ["\\&"])]
         if not indent and at < len(self.lines) and re.match(r"  -", self.lines[at]):
             self.part.append(".RS")
             self.inside = True
@@ -212,12 +217,13 @@ class Page:
 
     def paragraph(self, at):
         self.leave_row()
-        self.part += [*([".PP"] if self.part else [])]
+        text = []
         while at < len(self.lines) and self.lines[at] and not self.lines[at].startswith(" "):
             if self.lines[at] in SECTIONS or ROW.fullmatch(self.lines[at])[3]:
                 break
-            self.part.append(prose(self.lines[at]))
+            text.append(self.lines[at])
             at += 1
+        self.part += [*([".PP"] if self.part else []), *prose(" ".join(text))]
         return at
 
 
@@ -225,7 +231,7 @@ def page(source, version):
     names = source.listed("names")
     out = [f'.\\" Made by tools/manual.py from docs/man/{os.path.basename(source.path)}.',
            f'.TH {source.page.upper()} 1 {source.keys["date"]} "Tombolo {version}" "User commands"',
-           ".nh", ".ad l", ".SH NAME", f"{escape(', '.join(names))} \\- {prose(source.keys['about'])}"]
+           ".nh", ".ad l", ".SH NAME", f"{escape(', '.join(names))} \\- {escape(source.keys['about'])}"]
     parts = Page(source).read().parts
     for name in SECTIONS:
         if parts.get(name):
