@@ -11,14 +11,14 @@
 
 static const char usage[] = TB_HELP_TOMBOLO_EXPLAIN;
 
-struct question {
+struct query {
     enum tb_operation operation;
     uint64_t bytes, ranks, hosts, root;
     const char *grid;
     bool ordered, in_place, json;
 };
 
-/* ---- the question ------------------------------------------------------------------------------------------------ */
+/* ---- what is asked ----------------------------------------------------------------------------------------------- */
 
 static int number_parse(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
 {
@@ -45,7 +45,7 @@ static int set_parse(const char *text)
 }
 
 /* One option; `value` is the word behind it, which `*took` says was used. */
-static int option_parse(struct question *q, const char *word, const char *value, bool *took)
+static int option_parse(struct query *q, const char *word, const char *value, bool *took)
 {
     *took = false;
     if (strcmp(word, "--json") == 0)
@@ -75,9 +75,9 @@ static int option_parse(struct question *q, const char *word, const char *value,
     return tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", word);
 }
 
-static int question_parse(struct question *q, char **words)
+static int query_parse(struct query *q, char **words)
 {
-    *q = (struct question){.operation = TB_OPERATION_COUNT, .bytes = 1024, .hosts = 1};
+    *q = (struct query){.operation = TB_OPERATION_COUNT, .bytes = 1024, .hosts = 1};
     for (; *words != NULL; words++) {
         bool took = false;
         int error = TB_OK;
@@ -116,7 +116,7 @@ static const char *place_cluster(const void *context, uint32_t host)
     return p->grid->clusters[p->grid->hosts[host].cluster].name;
 }
 
-static int grid_shape(struct question *q, const struct tb_grid *grid, struct tb_group_shape *shape)
+static int grid_shape(struct query *q, const struct tb_grid *grid, struct tb_group_shape *shape)
 {
     uint64_t slots = 0;
     for (uint32_t i = 0; i < grid->host_count; i++)
@@ -137,7 +137,7 @@ static int grid_shape(struct question *q, const struct tb_grid *grid, struct tb_
     return error;
 }
 
-static int places_make(struct question *q, struct tb_group_shape *shape, struct tb_costs *costs)
+static int places_make(struct query *q, struct tb_group_shape *shape, struct tb_costs *costs)
 {
     struct tb_grid grid;
     if (q->grid == NULL) {
@@ -164,7 +164,7 @@ static int places_make(struct question *q, struct tb_group_shape *shape, struct 
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-static void row_print(const struct question *q, const struct tb_candidate *row, bool runs, bool last)
+static void row_print(const struct query *q, const struct tb_candidate *row, bool runs, bool last)
 {
     char argument[64] = "";
     if (row->argument > 0)
@@ -184,7 +184,7 @@ static void row_print(const struct question *q, const struct tb_candidate *row, 
     printf("%c %-28s %18s\n", runs ? '*' : ' ', name, time);
 }
 
-static void answer_print(const struct question *q, const struct tb_group_shape *shape, const struct tb_candidate *rows,
+static void answer_print(const struct query *q, const struct tb_group_shape *shape, const struct tb_candidate *rows,
                          uint32_t count, const struct tb_choice *choice)
 {
     char word[64];
@@ -205,7 +205,7 @@ static void answer_print(const struct question *q, const struct tb_group_shape *
         puts("]}");
 }
 
-static int answer(const struct question *q, const struct tb_group_shape *shape, const struct tb_costs *costs)
+static int answer(const struct query *q, const struct tb_group_shape *shape, const struct tb_costs *costs)
 {
     struct tb_preference wishes[TB_OPERATION_COUNT];
     struct tb_rules rules;
@@ -245,7 +245,7 @@ static int answer(const struct question *q, const struct tb_group_shape *shape, 
 
 int tb_command_explain(char **words)
 {
-    struct question q;
+    struct query q;
     struct tb_group_shape shape;
     struct tb_costs costs;
     if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
@@ -254,7 +254,7 @@ int tb_command_explain(char **words)
     }
     int error = tb_param_load();
     if (error == TB_OK)
-        error = question_parse(&q, words);
+        error = query_parse(&q, words);
     if (error != TB_OK) {
         fprintf(stderr, "tombolo explain: %s\n%s", tb_error_story(), usage);
         return 2;
