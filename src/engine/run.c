@@ -10,11 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_STEPS  16u
-#define SMALL_ITEMS  16u
-#define SMALL_WORK   512u
-#define WINDOW_LIMIT 32u          /* of a step that asks for all pieces at once: more makes nothing faster */
-#define PORTION      (256u << 10) /* bytes that are copied or reduced before others get their turn */
+#define SMALL_STEPS 16u
+#define SMALL_ITEMS 16u
+#define SMALL_WORK  512u
+#define PORTION     (256u << 10) /* bytes that are copied or reduced before others get their turn */
 
 enum item_state { ITEM_IDLE, ITEM_ACTIVE, ITEM_DONE };
 
@@ -74,7 +73,7 @@ static uint64_t run_match(const struct tb_run *run, const struct tb_step *s)
 static uint32_t step_window(const struct tb_step *s)
 {
     uint32_t items = tb_step_items(s);
-    uint32_t window = s->window == 0 || s->window > WINDOW_LIMIT ? WINDOW_LIMIT : s->window;
+    uint32_t window = tb_step_window(s);
     return window < items ? window : items;
 }
 

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW_LIMIT 32u /* of the executor, for steps that ask for all pieces at once */
-#define NONE         UINT32_MAX
-#define FLOWS_HOSTS  512u /* among more hosts, queues are taken for endless */
+#define NONE        UINT32_MAX
+#define FLOWS_HOSTS 512u /* among more hosts, queues are taken for endless */
 #define FIRST_BURST                                                                                                    \
     28960u /* bytes that TCP has sent before it can hear of a loss: ten segments, and ten more for their answers */
 #define HEADER_BYTES 64u
@@ -538,12 +537,11 @@ static int steps_fill(struct simulator *m)
             if (message && (t->peer >= m->ranks || t->group != 0))
                 return TB_ERR_MISMATCH;
             uint32_t items = t->kind == TB_STEP_COMPOSITE ? 1 : tb_step_items(t);
-            uint32_t window = t->window == 0 || t->window > WINDOW_LIMIT ? WINDOW_LIMIT : t->window;
             m->steps[at++] = (struct step){.about = t,
                                            .link = step_link(m, rank, t),
                                            .rank = rank,
                                            .items = items,
-                                           .window = window,
+                                           .window = tb_step_window(t),
                                            .partner = NONE,
                                            .known = UINT64_MAX};
         }

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW_LIMIT 32u /* pieces in flight that the executor allows, whatever a step says */
-
 struct mail {
     uint32_t from;
     uint16_t edge;
@@ -552,7 +550,7 @@ static int send_advance(struct validator *c, uint32_t rank, uint32_t step)
 {
     struct rank_state *r = &c->ranks[rank];
     const struct tb_step *s = &r->program->steps[step];
-    uint32_t window = s->window == 0 || s->window > WINDOW_LIMIT ? WINDOW_LIMIT : s->window;
+    uint32_t window = tb_step_window(s);
     int moved = 0;
     while (r->started[step] < tb_step_items(s) && r->started[step] - r->done[step] < window &&
            item_ready(r, s, r->started[step])) {
