@@ -4,7 +4,6 @@
 
 #include "planner/planner.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,15 +21,12 @@ struct query {
 
 static int number_parse(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
 {
-    char *end;
-    errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
-    unsigned shift = *end == 'k' ? 10 : *end == 'm' || *end == 'M' ? 20 : *end == 'g' || *end == 'G' ? 30 : 0;
-    if (end == text || *text == '-' || errno != 0 || end[shift > 0] != 0 || number > most >> shift ||
-        number << shift < least)
+    uint64_t number;
+    const char *end = tb_number_read(text, &number);
+    if (end == NULL || *end != 0 || number < least || number > most)
         return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a number between %llu and %llu", option, text,
                         (unsigned long long)least, (unsigned long long)most);
-    *value = (uint64_t)number << shift;
+    *value = number;
     return TB_OK;
 }
 

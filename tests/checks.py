@@ -43,6 +43,8 @@ CHECKS = [
     # What the sources look like.
     Check("layers", ["tests/check-layers.py"], cores=1, timeout=30),
     Check("layers-can-fail", ["tests/check-layers.py", "--self-test"], cores=1, timeout=30, cases=True),
+    Check("structure", ["tests/check-structure.py"], cores=1, timeout=30),
+    Check("structure-can-fail", ["tests/check-structure.py", "--self-test"], cores=1, timeout=30, cases=True),
     Check("runner-can-fail", ["tests/check-runner.py"], cores=1, timeout=60, cases=True),
     Check("bench-statistics", ["tests/check-bench.py"], cores=1, timeout=60, cases=True),
     Check("setup", ["tests/check-setup.sh"], cores=1, timeout=30, cases=True),
