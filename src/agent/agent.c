@@ -2,20 +2,14 @@
  */
 #include "agent/agent.h"
 
-#include "agent/host_parameters.h"
+#include "agent/local_ranks.h"
 #include "agent/network.h"
-#include "agent/outputs.h"
-#include "agent/rank_input.h"
-#include "agent/rank_port.h"
-#include "agent/ranks.h"
+#include "agent/process.h"
 #include "agent/tunnels.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,9 +33,8 @@ struct tb_agent {
     int exit_code;
     bool idle_told, gone_told;
     struct tb_timer grace, linger;
+    struct tb_process process;
     struct tb_watch signals;
-    sigset_t mask;             /* signals as they were, for the ranks */
-    struct rlimit descriptors; /* as it was, for the ranks */
 
     struct tb_setup setup;
     struct tb_address_book book;
@@ -49,12 +42,7 @@ struct tb_agent {
     const char *host;             /* our name in the address book, or "this host" */
 
     struct tb_uplink uplink;
-    struct tb_host_parameters host_parameters;
-    struct tb_host_services services;
-    struct tb_rank_port rank_port;
-    struct tb_ranks ranks;
-    struct tb_outputs outputs;
-    struct tb_rank_input input;
+    struct tb_local_ranks local;
     struct tb_tunnels tunnels;
     struct tb_member member; /* who we are, for the network, */
     struct tb_network network;
@@ -94,12 +82,13 @@ static void finish(struct tb_agent *agent)
 {
     if (agent->gone_told)
         return;
-    tb_outputs_drain(&agent->outputs);
+    tb_outputs_drain(&agent->local.outputs);
     tb_uplink_send(&agent->uplink, TB_CONTROL_GONE);
     tb_uplink_make_final(&agent->uplink);
     agent->gone_told = true;
     agent->phase = TB_AGENT_DONE;
     agent->member.running = false;
+    agent->local.stopping = true;
 }
 
 /* Nothing more will come from the ranks. In a grid others may still need us to pass something on. */
@@ -109,7 +98,7 @@ static void rest(struct tb_agent *agent)
         finish(agent);
         return;
     }
-    tb_outputs_drain(&agent->outputs);
+    tb_outputs_drain(&agent->local.outputs);
     tb_uplink_send(&agent->uplink, TB_CONTROL_IDLE);
     agent->idle_told = true;
 }
@@ -117,13 +106,13 @@ static void rest(struct tb_agent *agent)
 /* All ranks have ended, but somebody still holds their output. */
 static void linger(struct tb_agent *agent)
 {
-    tb_timer_set(&agent->loop, &agent->linger, tb_ranks_alive(&agent->ranks) ? LINGER_GROUP_NS : LINGER_NS);
+    tb_timer_set(&agent->loop, &agent->linger, tb_ranks_alive(&agent->local.ranks) ? LINGER_GROUP_NS : LINGER_NS);
 }
 
 static void linger_over(struct tb_timer *timer)
 {
     struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, linger);
-    if (agent->outputs.window > 0)
+    if (agent->local.outputs.window > 0)
         rest(agent);
     else
         linger(agent); /* not they are silent, but the launcher takes nothing */
@@ -135,13 +124,13 @@ static void check_done(struct tb_agent *agent)
         return;
     if (agent->phase >= TB_AGENT_STOPPING) {
         /* The agents behind us say their last words through us. */
-        if ((agent->idle_told || !tb_ranks_alive(&agent->ranks)) && tb_tunnels_empty(&agent->tunnels))
+        if ((agent->idle_told || !tb_ranks_alive(&agent->local.ranks)) && tb_tunnels_empty(&agent->tunnels))
             finish(agent);
         return;
     }
-    if (agent->ranks.ended_count < agent->ranks.count || agent->idle_told)
+    if (!tb_local_ranks_all_ended(&agent->local) || agent->idle_told)
         return;
-    if (!tb_outputs_any_open(&agent->outputs))
+    if (!tb_outputs_any_open(&agent->local.outputs))
         rest(agent);
     else if (!tb_timer_is_set(&agent->linger))
         linger(agent);
@@ -153,10 +142,10 @@ static void collect_children(struct tb_agent *agent)
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        tb_ranks_reap(&agent->ranks, pid, status);
+        tb_ranks_reap(&agent->local.ranks, pid, status);
         tb_tunnels_reap(&agent->tunnels, pid, status);
     }
-    tb_ranks_forget_groups(&agent->ranks);
+    tb_ranks_forget_groups(&agent->local.ranks);
 }
 
 static void stop(struct tb_agent *agent, bool now)
@@ -165,11 +154,12 @@ static void stop(struct tb_agent *agent, bool now)
         return;
     agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
     agent->member.running = false;
+    agent->local.stopping = true;
     tb_uplink_make_final(&agent->uplink);
     tb_timer_clear(&agent->linger);
     if (!agent->idle_told) { /* what ranks that have ended in good order left running goes on, as without us */
-        tb_ranks_signal(&agent->ranks, now ? SIGKILL : SIGTERM);
-        tb_ranks_signal(&agent->ranks, SIGCONT); /* a stopped process would not notice */
+        tb_ranks_signal(&agent->local.ranks, now ? SIGKILL : SIGTERM);
+        tb_ranks_signal(&agent->local.ranks, SIGCONT); /* a stopped process would not notice */
     }
     tb_timer_set(&agent->loop, &agent->grace, now ? LAST_NS : tb_param.kill_grace);
     collect_children(agent);
@@ -192,7 +182,7 @@ static void uplink_lost(void *context, const char *why)
 {
     struct tb_agent *agent = context;
     tb_log(TB_LOG_INFO, "agent", "ends: %s", why);
-    tb_ranks_signal(&agent->ranks, SIGKILL);
+    tb_ranks_signal(&agent->local.ranks, SIGKILL);
     agent->exit_code = agent->gone_told ? 0 : 1;
     agent->loop.stop = true;
 }
@@ -202,60 +192,16 @@ static void take_note(void *context, const char *text)
     note(context, text);
 }
 
-static int rank_started(void *context, const struct tb_rank *rank, const struct tb_rank_streams *streams)
+static void rank_connects(void *context, uint32_t rank, struct tb_proc to, enum tb_stream stream)
 {
     struct tb_agent *agent = context;
-    if (streams->input >= 0)
-        tb_rank_input_begin(&agent->input, streams->input);
-    int all[] = {
-        tb_rank_port_add(&agent->rank_port, rank->local, rank->rank, rank->app, rank->pid, streams->control),
-        tb_outputs_add(&agent->outputs, rank->local, rank->rank, TB_OUTPUT_STANDARD, streams->output),
-        tb_outputs_add(&agent->outputs, rank->local, rank->rank, TB_OUTPUT_ERROR, streams->errors),
-    };
-    return all[0] != TB_OK ? all[0] : all[1] != TB_OK ? all[1] : all[2];
+    tb_network_connect(&agent->network, rank, to, stream);
 }
 
-static void rank_ended(void *context, const struct tb_rank *rank, int status)
+static void rank_ended(void *context, uint32_t rank)
 {
     struct tb_agent *agent = context;
-    const struct tb_port_rank *said = &agent->rank_port.ranks[rank->local];
-    tb_rank_port_read(&agent->rank_port, rank->local); /* its last words */
-    struct tb_ended ended = {.rank = rank->rank, .pid = (uint32_t)rank->pid, .status = status};
-    ended.flags = (said->initialized ? TB_ENDED_INITIALIZED : 0) | (said->finalized ? TB_ENDED_FINALIZED : 0) |
-                  (agent->phase >= TB_AGENT_STOPPING ? TB_ENDED_STOPPED : 0);
-    tb_ended_put(tb_uplink_begin(&agent->uplink, TB_CONTROL_ENDED), &ended);
-    tb_uplink_end(&agent->uplink);
-    tb_network_forget(&agent->network, rank->rank);
-    tb_rank_port_remove(&agent->rank_port, rank->local);
-}
-
-static void rank_connects(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream)
-{
-    struct tb_agent *agent = context;
-    tb_network_connect(&agent->network, agent->ranks.all[local].rank, to, stream);
-}
-
-static void rank_aborted(void *context, uint32_t local, uint32_t code, const void *text, size_t length)
-{
-    struct tb_agent *agent = context;
-    const struct tb_port_rank *rank = &agent->rank_port.ranks[local];
-    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_ABORTED);
-    tb_put_u32(w, rank->rank);
-    tb_put_u32(w, (uint32_t)(rank->joined > 0 ? rank->joined : rank->pid));
-    tb_put_u32(w, code);
-    tb_put_bytes(w, text, length);
-    tb_uplink_end(&agent->uplink);
-}
-
-static void output_written(void *context, uint32_t rank, enum tb_output_stream stream, const void *bytes, size_t length)
-{
-    struct tb_agent *agent = context;
-    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_OUTPUT);
-    tb_put_u32(w, rank);
-    tb_put_u8(w, (uint8_t)stream);
-    tb_put_bytes(w, bytes, length);
-    if (tb_uplink_end(&agent->uplink) != TB_OK)
-        tb_log(TB_LOG_ERROR, "agent", "output of rank %u is lost: %s", rank, tb_error_story());
+    tb_network_forget(&agent->network, rank);
 }
 
 static void output_heard(void *context)
@@ -265,13 +211,6 @@ static void output_heard(void *context)
         linger(agent);
 }
 
-static void input_taken(void *context, size_t bytes)
-{
-    struct tb_agent *agent = context;
-    tb_put_u32(tb_uplink_begin(&agent->uplink, TB_CONTROL_WINDOW), (uint32_t)bytes);
-    tb_uplink_end(&agent->uplink);
-}
-
 static void something_ended(void *context)
 {
     check_done(context);
@@ -279,27 +218,23 @@ static void something_ended(void *context)
 
 /* ---- what the network reports ------------------------------------------------------------------------------------ */
 
-static bool has_rank(void *context, uint32_t number)
+static bool has_rank(void *context, uint32_t rank)
 {
     const struct tb_agent *agent = context;
-    const struct tb_rank *rank = tb_ranks_find(&agent->ranks, number);
-    return rank != NULL && !rank->ended;
+    return tb_local_ranks_has(&agent->local, rank);
 }
 
-static bool rank_is_gone(void *context, uint32_t number)
+static bool rank_is_gone(void *context, uint32_t rank)
 {
     const struct tb_agent *agent = context;
-    const struct tb_rank *rank = tb_ranks_find(&agent->ranks, number);
-    pid_t joined = rank != NULL ? agent->rank_port.ranks[rank->local].joined : 0;
-    return joined > 0 && kill(joined, 0) < 0 && errno == ESRCH;
+    return tb_local_ranks_is_gone(&agent->local, rank);
 }
 
-static void take_connection(void *context, uint32_t number, struct tb_proc proc, enum tb_stream stream, int error,
+static void take_connection(void *context, uint32_t rank, struct tb_proc proc, enum tb_stream stream, int error,
                             int descriptor)
 {
     struct tb_agent *agent = context;
-    const struct tb_rank *rank = tb_ranks_find(&agent->ranks, number);
-    tb_rank_port_connection(&agent->rank_port, rank->local, proc, stream, error, descriptor);
+    tb_local_ranks_connection(&agent->local, rank, proc, stream, error, descriptor);
 }
 
 static void take_control_stream(void *context, struct tb_proc from, int socket)
@@ -372,16 +307,15 @@ static int read_setup(struct tb_agent *agent, struct tb_reader *r)
                       setup->version, TB_VERSION);
     if (rc == TB_OK)
         rc = tb_param_import(setup->parameters, strlen(setup->parameters));
-    return rc == TB_OK ? tb_host_parameters_take(&agent->host_parameters, setup->own_parameters) : rc;
+    return rc == TB_OK ? tb_host_parameters_take(&agent->local.parameters, setup->own_parameters) : rc;
 }
 
 static void take_setup(struct tb_agent *agent, struct tb_reader *r)
 {
-    const struct tb_rank_port_calls calls = {.context = agent, .connect = rank_connects, .aborted = rank_aborted};
     if (agent->phase != TB_AGENT_NEW)
         return;
     int rc = read_setup(agent, r);
-    tb_outputs_allow(&agent->outputs, agent->setup.window);
+    tb_outputs_allow(&agent->local.outputs, agent->setup.window);
     if (rc == TB_OK && (agent->setup.flags & TB_SETUP_GRID))
         tb_uplink_keep(&agent->uplink);
     agent->member.self = (struct tb_proc){agent->setup.job, TB_PROC_AGENT | agent->setup.host};
@@ -389,7 +323,7 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     if (rc == TB_OK && agent->setup.host_count > 1)
         rc = tb_network_listen(&agent->network);
     if (rc == TB_OK)
-        rc = tb_rank_port_open(&agent->rank_port, &agent->loop, &calls);
+        rc = tb_local_ranks_listen(&agent->local);
     if (rc != TB_OK) {
         trouble(agent, 1, "%s", tb_error_story());
         return;
@@ -400,37 +334,13 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     tell_ready(agent);
 }
 
-/* The ranks are known last: whoever finds one finds everything that belongs to it. */
-static int start_ranks(struct tb_agent *agent, struct tb_start_failure *failure)
-{
-    const struct tb_address_book *book = &agent->book;
-    uint32_t count = book->hosts[agent->setup.host].rank_count;
-    struct tb_rank_start start = {.setup = &agent->setup,
-                                  .book = book,
-                                  .host = agent->host,
-                                  .port_name = agent->rank_port.name,
-                                  .given_count = agent->host_parameters.count,
-                                  .given = agent->host_parameters.variables,
-                                  .mask = &agent->mask,
-                                  .descriptors = &agent->descriptors};
-    agent->services.host = agent->setup.host;
-    agent->services.parameters = agent->setup.parameters;
-    int rc = tb_host_services_make(&agent->services, count, book, &agent->routes);
-    if (rc == TB_OK)
-        rc = tb_rank_port_make(&agent->rank_port, &agent->services, count, 64 + 4 * (book->ranks + book->host_count));
-    if (rc == TB_OK)
-        rc = tb_outputs_make(&agent->outputs, count, agent->setup.hold);
-    if (rc == TB_OK)
-        rc = tb_ranks_make(&agent->ranks, book, agent->setup.host);
-    if (rc == TB_OK)
-        return tb_ranks_start(&agent->ranks, &start, failure);
-    tb_start_failure_set(failure, 1, "host %s: %s", agent->host, tb_error_story());
-    return rc;
-}
-
 static void take_book(struct tb_agent *agent, struct tb_reader *r)
 {
     struct tb_start_failure failure;
+    struct tb_rank_start start = {.setup = &agent->setup,
+                                  .book = &agent->book,
+                                  .mask = &agent->process.mask,
+                                  .descriptors = &agent->process.descriptors};
     if (agent->phase != TB_AGENT_READY)
         return;
     int rc = tb_address_book_decode(&agent->book, r);
@@ -441,21 +351,16 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
         return;
     }
     tb_reach_probe_close(&agent->network.reach_probe);
-    agent->host = agent->member.name = agent->book.hosts[agent->setup.host].name;
+    agent->host = agent->member.name = start.host = agent->book.hosts[agent->setup.host].name;
     char who[300];
     snprintf(who, sizeof who, "agent %s", agent->host);
     tb_log_identify(who);
     agent->phase = TB_AGENT_RUNNING;
     agent->member.running = true;
-    if (start_ranks(agent, &failure) != TB_OK) {
+    if (tb_local_ranks_start(&agent->local, &start, &agent->routes, &failure) != TB_OK) {
         trouble(agent, failure.exit_code, "%s", failure.text);
         return;
     }
-    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_STARTED);
-    tb_put_u32(w, agent->ranks.count);
-    for (uint32_t i = 0; i < agent->ranks.count; i++)
-        tb_put_u32(w, (uint32_t)agent->ranks.all[i].pid);
-    tb_uplink_end(&agent->uplink);
     check_done(agent); /* without ranks there is nothing to wait for */
 }
 
@@ -468,17 +373,15 @@ static void take_routes(struct tb_agent *agent, struct tb_reader *r)
         return;
     int rc = tb_host_routes_decode(&routes, r, agent->setup.host_count);
     if (rc == TB_OK && running)
-        rc = tb_host_services_change_routes(&agent->services, &routes);
+        rc = tb_local_ranks_reroute(&agent->local, &routes);
     if (rc != TB_OK) {
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
         return;
     }
     tb_host_routes_close(&agent->routes);
     agent->routes = routes;
-    if (!running)
-        return;
-    tb_rank_port_routes(&agent->rank_port);
-    tb_network_reroute(&agent->network);
+    if (running)
+        tb_network_reroute(&agent->network);
 }
 
 /* ---- what else the launcher says --------------------------------------------------------------------------------- */
@@ -487,13 +390,13 @@ static void take_input(struct tb_agent *agent, struct tb_reader *r)
 {
     size_t length = 0;
     const void *bytes = tb_get_bytes(r, &length);
-    if (r->error == TB_OK && tb_rank_input_add(&agent->input, bytes, length) != TB_OK)
+    if (r->error == TB_OK && tb_rank_input_add(&agent->local.input, bytes, length) != TB_OK)
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
 }
 
 static void take_window(struct tb_agent *agent, struct tb_reader *r)
 {
-    tb_outputs_allow(&agent->outputs, tb_get_u32(r));
+    tb_outputs_allow(&agent->local.outputs, tb_get_u32(r));
 }
 
 static void take_signal(struct tb_agent *agent, struct tb_reader *r)
@@ -502,7 +405,7 @@ static void take_signal(struct tb_agent *agent, struct tb_reader *r)
     if (signal == SIGTSTP || signal == SIGCONT)
         tb_uplink_suspend(&agent->uplink, signal == SIGTSTP);
     if (signal > 0 && signal < NSIG)
-        tb_ranks_signal(&agent->ranks, signal == SIGTSTP ? SIGSTOP : signal);
+        tb_ranks_signal(&agent->local.ranks, signal == SIGTSTP ? SIGSTOP : signal);
 }
 
 static void take_stop(struct tb_agent *agent, struct tb_reader *r)
@@ -600,50 +503,15 @@ static void settle(struct tb_loop *loop)
         loop->stop = true;
 }
 
-/* Standard input and output become the control stream; what takes their numbers can be written to without harm. */
-static int take_streams(int *in, int *out)
-{
-    *in = fcntl(0, F_DUPFD_CLOEXEC, 3);
-    *out = fcntl(1, F_DUPFD_CLOEXEC, 3);
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (*in < 0 || *out < 0 || nothing < 0)
-        return tb_error_errno("an agent needs its launcher at standard input and output");
-    dup2(nothing, 0);
-    dup2(nothing, 1);
-    if (nothing > 2)
-        close(nothing);
-    return TB_OK;
-}
-
-/* What our launcher's command gave us for itself does not concern our ranks. */
-static void prepare_process(struct tb_agent *agent)
-{
-    prctl(PR_SET_PDEATHSIG, 0);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would take the exit codes away */
-    getrlimit(RLIMIT_NOFILE, &agent->descriptors);
-    struct rlimit most = {agent->descriptors.rlim_max, agent->descriptors.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &most);
-}
-
-static int open_signals(struct tb_agent *agent)
-{
-    sigset_t set;
-    int descriptor;
-    sigemptyset(&set);
-    for (size_t i = 0; i < 5; i++)
-        sigaddset(&set, (int[]){SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT}[i]);
-    int rc = tb_signals_open(&set, &agent->mask, &descriptor);
-    return rc == TB_OK ? tb_loop_watch(&agent->loop, &agent->signals, descriptor, EPOLLIN, signals_ready) : rc;
-}
-
 static void open_parts(struct tb_agent *agent)
 {
-    const struct tb_ranks_calls ranks = {agent, rank_started, rank_ended, take_note};
-    const struct tb_outputs_calls outputs = {agent, output_written, output_heard, something_ended};
-    const struct tb_rank_input_calls input = {agent, input_taken};
-    const struct tb_tunnels_calls tunnels = {agent, something_ended};
+    const struct tb_local_ranks_calls local = {.context = agent,
+                                               .connect = rank_connects,
+                                               .ended = rank_ended,
+                                               .output_heard = output_heard,
+                                               .output_ended = something_ended,
+                                               .note = take_note};
+    const struct tb_tunnels_calls tunnels = {.context = agent, .ended = something_ended};
     const struct tb_network_calls network = {.context = agent,
                                              .has_rank = has_rank,
                                              .is_gone = rank_is_gone,
@@ -653,11 +521,8 @@ static void open_parts(struct tb_agent *agent)
                                              .probed = tell_probed,
                                              .note = take_note,
                                              .trouble = take_trouble};
-    tb_host_services_init(&agent->services);
-    tb_ranks_open(&agent->ranks, &ranks);
-    tb_outputs_open(&agent->outputs, &agent->loop, &outputs);
-    tb_rank_input_open(&agent->input, &agent->loop, &input);
-    tb_tunnels_open(&agent->tunnels, &agent->loop, &agent->uplink, &agent->mask, &tunnels);
+    tb_local_ranks_open(&agent->local, &agent->loop, &agent->uplink, &local);
+    tb_tunnels_open(&agent->tunnels, &agent->loop, &agent->uplink, &agent->process.mask, &tunnels);
     agent->member = (struct tb_member){.loop = &agent->loop,
                                        .key = &agent->setup.key,
                                        .name = agent->host,
@@ -669,21 +534,20 @@ static void open_parts(struct tb_agent *agent)
 static int open_all(struct tb_agent *agent)
 {
     const struct tb_uplink_calls calls = {.context = agent, .frame = uplink_frame, .lost = uplink_lost};
-    int in, out;
+    struct tb_process *process = &agent->process;
     agent->host = "this host";
     tb_timer_init(&agent->grace, grace_over);
     tb_timer_init(&agent->linger, linger_over);
-    prepare_process(agent);
     open_parts(agent);
-    int rc = take_streams(&in, &out);
+    int rc = tb_process_prepare(process);
     if (rc == TB_OK)
         rc = tb_loop_open(&agent->loop, &tb_clock_real);
     agent->loop.settle = settle;
     if (rc == TB_OK)
-        rc = open_signals(agent);
+        rc = tb_loop_watch(&agent->loop, &agent->signals, process->signals, EPOLLIN, signals_ready);
     if (rc == TB_OK)
         rc = tb_param_load();
-    return rc == TB_OK ? tb_uplink_open(&agent->uplink, &agent->loop, in, out, &calls) : rc;
+    return rc == TB_OK ? tb_uplink_open(&agent->uplink, &agent->loop, process->in, process->out, &calls) : rc;
 }
 
 int tb_agent_run(void)
@@ -696,7 +560,7 @@ int tb_agent_run(void)
         rc = tb_loop_run(&agent->loop);
     if (rc != TB_OK) {
         fprintf(stderr, "tombolo agent: %s\n", tb_error_story());
-        tb_ranks_signal(&agent->ranks, SIGKILL);
+        tb_ranks_signal(&agent->local.ranks, SIGKILL);
         return 1;
     }
     tb_network_close(&agent->network);
