@@ -115,7 +115,7 @@ static void test_empty(void **state)
     tb_type_release(empty);
 }
 
-/* ---- envelopes ---- */
+/* ---- envelopes --------------------------------------------------------------------------------------------------- */
 
 static void check_envelope(struct tb_type *type, enum tb_combiner combiner, uint64_t integers, uint64_t addresses,
                            uint64_t large, uint64_t types)
@@ -205,7 +205,7 @@ static void test_envelopes(void **state)
     }
 }
 
-/* ---- wrong arguments ---- */
+/* ---- wrong arguments --------------------------------------------------------------------------------------------- */
 
 #define REFUSED(expected, word, call)                                                                                  \
     do {                                                                                                               \
@@ -310,7 +310,7 @@ static void test_overflow(void **state)
     tb_type_release(type);
 }
 
-/* ---- merging ---- */
+/* ---- merging ----------------------------------------------------------------------------------------------------- */
 
 /* Builds with a constructor, then looks at the layout. */
 #define LAYOUT_OF(call)                                                                                                \
@@ -537,7 +537,7 @@ static void test_life(void **state)
     tb_type_release(dup);
 }
 
-/* ---- signatures and elements ---- */
+/* ---- signatures and elements ------------------------------------------------------------------------------------- */
 
 static void test_elements(void **state)
 {
@@ -582,7 +582,7 @@ static void test_signatures(void **state)
     tb_type_release(two);
 }
 
-/* ---- kinds ---- */
+/* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
 /* `at` is where the call has put the type. */
 static void check_kind(int code, const struct tb_type **at, uint64_t size, enum tb_basic basic)

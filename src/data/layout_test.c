@@ -395,7 +395,7 @@ static struct subject make_random(int level)
     return made;
 }
 
-/* ---- comparing ---- */
+/* ---- comparing --------------------------------------------------------------------------------------------------- */
 
 static uint64_t bytes_of(const struct model *m)
 {

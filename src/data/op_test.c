@@ -96,7 +96,7 @@ static bool has(const char *groups, char group)
     return strchr(groups, group) != NULL;
 }
 
-/* ---- plain arithmetic on one number ---- */
+/* ---- plain arithmetic on one number ------------------------------------------------------------------------------ */
 
 static __int128 load_integer(const void *from, enum kind kind, size_t size)
 {
@@ -206,7 +206,7 @@ static int compare(enum kind kind, size_t size, const void *first, const void *s
     return x < y ? -1 : x > y;
 }
 
-/* ---- plain arithmetic on one item ---- */
+/* ---- plain arithmetic on one item -------------------------------------------------------------------------------- */
 
 static size_t index_size(const struct subject *s)
 {
@@ -284,7 +284,7 @@ static void plain(uintptr_t op, const struct subject *s, const struct tb_type *t
     }
 }
 
-/* ---- random items ---- */
+/* ---- random items ------------------------------------------------------------------------------------------------ */
 
 /* Few values, so that equal ones and every special one come up. A complex number is finite: see test_infinite. */
 static void random_value(struct tb_random *random, const struct subject *s, enum kind kind, size_t size, uint8_t *to)
@@ -339,7 +339,7 @@ static bool same_item(const struct subject *s, const struct tb_type *type, const
            memcmp(x + end, y + end, (size_t)type->extent - end) == 0;
 }
 
-/* ---- every operation on every type ---- */
+/* ---- every operation on every type ------------------------------------------------------------------------------- */
 
 #define LONGEST 1000
 #define ROOM    ((LONGEST + 4) * 32 + 64)
@@ -512,7 +512,7 @@ static void test_ties(void **state)
     assert_true(second[0].index == 3 && second[1].index == -1 && second[2].index == 8 && second[3].index == 1);
 }
 
-/* ---- users' operations ---- */
+/* ---- users' operations ------------------------------------------------------------------------------------------- */
 
 struct call {
     unsigned calls;

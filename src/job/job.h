@@ -15,8 +15,7 @@
 #define TB_HOST_RANKS_LIMIT   1024u
 #define TB_HOST_ADDRESS_LIMIT 16u
 
-/* ---- the address book ----------------------------------------------------------------------------------------------
- */
+/* ---- the address book -------------------------------------------------------------------------------------------- */
 
 struct tb_address {
     uint8_t family; /* 4 or 6 */
@@ -68,8 +67,7 @@ int tb_address_get(struct tb_reader *r, struct tb_address *address);
 void tb_address_print(const struct tb_address *address, char *text, size_t size); /* "10.0.0.1:4711", "[::1]:4711" */
 socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_storage *to);
 
-/* ---- ways between hosts ---------------------------------------------------------------------------------------------
- */
+/* ---- ways between hosts ------------------------------------------------------------------------------------------ */
 
 #define TB_HOST_ROUTES_KINDS_LIMIT 2048u
 #define TB_HOST_ROUTES_HOPS_LIMIT  16u /* to one kind */
@@ -111,8 +109,7 @@ int tb_host_routes_share(const struct tb_host_routes *routes, int *descriptor);
 int tb_host_routes_read(struct tb_host_routes *routes, int descriptor,
                         uint32_t host_count); /* the descriptor stays the caller's */
 
-/* ---- a rank's membership -------------------------------------------------------------------------------------------
- */
+/* ---- a rank's membership ----------------------------------------------------------------------------------------- */
 
 enum tb_job_source { TB_JOB_ALONE, TB_JOB_AGENT };
 
@@ -155,8 +152,7 @@ int tb_job_tell_finalized(struct tb_job *job);
 /* Tells the agent that the job must end with `code`; then waits to be killed (bounded), and exits. */
 _Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text);
 
-/* ---- what launcher and agents tell each other
- * ------------------------------------------------------------------------ */
+/* ---- what launcher and agents tell each other -------------------------------------------------------------------- */
 
 /* How a rank finds its agent: DESCRIPTOR:INODE:LOCAL_RANKS:NAME, an inherited socket (the inode shows whether it is
  * still the same) and the name of an abstract Unix socket. */

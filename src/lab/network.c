@@ -18,8 +18,7 @@
 #define MAC_FORMAT     "%02x:%02x:%02x:%02x:%02x:%02x"
 #define MAC_WORDS(m)   (m)[0], (m)[1], (m)[2], (m)[3], (m)[4], (m)[5]
 
-/* ---- namespaces
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- namespaces -------------------------------------------------------------------------------------------------- */
 
 /* /etc/hosts as this machine needs it: everybody whom it sees, at the address that it sees. */
 static char *write_names(const struct tb_plan *plan, uint32_t node, struct tb_plan_way *ways)
@@ -89,8 +88,7 @@ static int make_spaces(struct tb_network *network)
     return rc;
 }
 
-/* ---- switches and cables
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- switches and cables ----------------------------------------------------------------------------------------- */
 
 static bool is_hub(const struct tb_network *network, uint32_t segment)
 {
@@ -171,8 +169,7 @@ static int plain_frames(const struct tb_network *network, uint32_t node)
     return rc == TB_OK ? back : rc;
 }
 
-/* ---- machines
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- machines ---------------------------------------------------------------------------------------------------- */
 
 static void write_addresses(FILE *to, const struct tb_network *network, uint32_t node, struct tb_plan_way *ways)
 {
@@ -263,8 +260,7 @@ static int configure_all(struct tb_network *network)
     return rc;
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 /* A port of a host has the rate of its cluster; routers and whatever leads outside are as fast as they can. */
 static void assign_bandwidths(struct tb_network *network)

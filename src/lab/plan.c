@@ -33,8 +33,7 @@ const struct tb_plan_foot *tb_plan_foot_find(const struct tb_plan *plan, uint32_
     return NULL;
 }
 
-/* ---- making it
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- making it --------------------------------------------------------------------------------------------------- */
 
 static int add_foot(struct tb_plan *plan, uint32_t node, uint32_t segment, uint32_t border_of)
 {
@@ -175,8 +174,7 @@ void tb_plan_close(struct tb_plan *plan)
     *plan = (struct tb_plan){0};
 }
 
-/* ---- ways
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- ways -------------------------------------------------------------------------------------------------------- */
 
 /* Breadth first over the segments. */
 struct walk {

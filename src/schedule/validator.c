@@ -162,8 +162,7 @@ static int program_check(const struct validator *c, uint32_t rank)
     return TB_OK;
 }
 
-/* ---- order within a rank --------------------------------------------------------------------------------------------
- */
+/* ---- order within a rank ----------------------------------------------------------------------------------------- */
 
 /* How a step comes after another: its k-th item after the (k - lag)-th of that one, or after all of it, or not at all.
  */
@@ -289,8 +288,7 @@ static int races_check(const struct validator *c, uint32_t rank)
     return error;
 }
 
-/* ---- execution ------------------------------------------------------------------------------------------------------
- */
+/* ---- execution --------------------------------------------------------------------------------------------------- */
 
 static bool item_ready(const struct rank_state *r, const struct tb_step *s, uint32_t item)
 {
@@ -398,8 +396,7 @@ static int item_move(struct validator *c, uint32_t rank, uint32_t step, uint32_t
     return TB_OK;
 }
 
-/* ---- composite steps ------------------------------------------------------------------------------------------------
- */
+/* ---- composite steps --------------------------------------------------------------------------------------------- */
 
 /* The step of a rank that belongs to a composite step of another rank; STEP_LOST: there is none. */
 #define STEP_LOST UINT32_MAX
@@ -542,8 +539,7 @@ static int composite_run(struct validator *c, uint32_t rank, uint32_t step)
     return error;
 }
 
-/* ---- everyone -------------------------------------------------------------------------------------------------------
- */
+/* ---- everyone ---------------------------------------------------------------------------------------------------- */
 
 /* Starts what can be started of a step that sends. */
 static int send_advance(struct validator *c, uint32_t rank, uint32_t step)
@@ -593,8 +589,7 @@ static int rank_advance(struct validator *c, uint32_t rank)
     return moved;
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------------
- */
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 /* Names the first step that can never be done. */
 static int stuck_story(const struct validator *c)
