@@ -64,7 +64,7 @@ static bool is_local(void *context, struct tb_proc proc)
     return tb_address_book_host_of(&job->book, proc.index) == tb_address_book_host_of(&job->book, job->self.index);
 }
 
-/* ---- ways to other hosts ----------------------------------------------------------------------------------------- */
+/* ---- routes to other hosts--------------------------------------------------------------------------------------- */
 
 static const struct tb_host_route *route_to(const struct tb_job *job, struct tb_proc proc, uint32_t *host, bool *own)
 {

@@ -3,7 +3,7 @@
  * bottom. link is a decorator of the same shape that adds what a transport lacks.
  *
  * A frame is a message header (and the routing half when TB_MESSAGE_ROUTED is set in its flags) and up to max_payload
- * bytes. Nothing here blocks. A transport belongs to one lane: its owner serialises all calls; upcalls are made only
+ * bytes. Nothing here blocks. A transport belongs to one engine: its owner serialises all calls; upcalls are made only
  * from inside poll (and from inside send for `broken`), on the caller's thread. An upcall may call send. */
 #ifndef TB_TRANSPORT_TRANSPORT_H
 #define TB_TRANSPORT_TRANSPORT_H

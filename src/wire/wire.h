@@ -348,9 +348,9 @@ enum tb_control {
     TB_CONTROL_ATTACH,  /* agent to launcher: tunnel, number: an agent that has lost its stream is here; its bytes
                          * follow. From the launcher, the same: bytes for it follow. Both begin with a u32, the number
                          * of the frame that is expected next. The number tells repeated attempts from each other */
-    TB_CONTROL_PROBE, /* launcher to agent, before WAYS and BOOK: u64 ns, count, of each: host, count, addresses: which
-                       * of these hosts can it connect to? */
-    TB_CONTROL_PROBED /* agent to launcher, within that time: count, of each: host, u8, why not */
+    TB_CONTROL_PROBE,   /* launcher to agent, before ROUTES and ADDRESS_BOOK: u64 ns, count, of each: host, count,
+                         * addresses: which   of these hosts can it connect to? */
+    TB_CONTROL_PROBED   /* agent to launcher, within that time: count, of each: host, u8, why not */
 };
 
 /* The structs are the wire. */

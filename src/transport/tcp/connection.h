@@ -1,5 +1,5 @@
 /* A connection: one connected stream socket to another process, frames cut from it and written to it. Belongs to the
- * transport that adopted the socket; the lane's thread alone touches it. It makes the calls up for frames that arrive
+ * transport that adopted the socket; touched with its owner's lock held. It makes the calls up for frames that arrive
  * and for frames that have left; whether the *process* behind it is gone is judged in tcp.c, because two processes may
  * share several connections.
  *
