@@ -270,7 +270,7 @@ struct fixture {
     struct tb_planner *planner;
 };
 
-static int desk_open(void **state)
+static int fixture_open(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
@@ -281,7 +281,7 @@ static int desk_open(void **state)
     return 0;
 }
 
-static int desk_close(void **state)
+static int fixture_close(void **state)
 {
     struct fixture *f = *state;
     tb_planner_close(f->planner);
@@ -441,13 +441,13 @@ int main(void)
         cmocka_unit_test(rules_have_conditions),
         cmocka_unit_test(bounds_mean_the_call),
         cmocka_unit_test(rules_are_read_from_a_file),
-        cmocka_unit_test_setup_teardown(other_arguments_are_other_programs, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(a_program_is_found_again, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(a_program_follows_from_its_class, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(a_communicator_has_wishes, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(what_runs_is_never_thrown_away, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(old_programs_make_room, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(shapes_are_shared_and_forgotten, desk_open, desk_close)};
+        cmocka_unit_test_setup_teardown(other_arguments_are_other_programs, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(a_program_is_found_again, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(a_program_follows_from_its_class, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(a_communicator_has_wishes, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(what_runs_is_never_thrown_away, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(old_programs_make_room, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(shapes_are_shared_and_forgotten, fixture_open, fixture_close)};
     TB_ASSERT(tb_param_load() == TB_OK);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
