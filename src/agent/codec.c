@@ -79,7 +79,7 @@ static int shake(struct cipher *c)
     if (rc != TB_OK)
         return rc;
     c->ready = true;
-    tb_log(TB_LOG_DEBUG, "agent", "a stream with process 0x%x is encrypted with %s", c->connection->peer->proc.index,
+    tb_log(TB_LOG_DEBUG, "agent", "a stream with process 0x%x is encrypted with %s", c->connection->proc.index,
            tb_tls_cipher(c->tls));
     return TB_OK;
 }

@@ -4,7 +4,7 @@
 #define TB_AGENT_CODEC_H
 
 #include "agent/connected.h"
-#include "agent/hop_peer.h"
+#include "agent/hop_connection.h"
 #include "agent/member.h"
 #include "link/link.h"
 

@@ -1,6 +1,7 @@
 /* Two agents of different clusters: their streams are encrypted and compressed. The test carries the bytes between
  * their sockets, slowly enough that compression pays, and can change one. */
 #include "agent/codec.h"
+#include "agent/hop_peer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

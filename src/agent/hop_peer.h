@@ -1,106 +1,19 @@
-/* The connections between this agent and one other process, a rank or another agent. A connection is one connected,
- * proved socket; a peer is all connections to one process, of both streams, and the queue of what waits for them.
- * Frames are those of the tcp transport (hop, envelope, payload), so that a rank notices no difference between a rank
- * and a gateway.
- *
- * In: a read brings many bytes at once; whole frames are handed up from where they lie. Out: a frame is written at once
- * if nothing is before it; otherwise a connection pulls the next one when its socket has room, and the socket holds
- * little that is unsent. Bytes pass a codec on their way, if the connection has one: socket, codec, frames.
- *
- * A hop set is what all peers of an agent share. Everything belongs to the agent's one thread. */
+/* All connections between this agent and one other process, a rank or another agent, of both streams, and the queue of
+ * what waits for them. Belongs to a neighbour of the forwarder, and to the agent's one thread. */
 #ifndef TB_AGENT_HOP_PEER_H
 #define TB_AGENT_HOP_PEER_H
 
 #include "agent/connected.h"
-#include "agent/queue.h"
-#include "remote/remote.h"
+#include "agent/hop_connection.h"
 
 #define TB_HOP_PEER_CONNECTIONS (4u * TB_STRIPES_LIMIT) /* all connections of a peer */
-#define TB_HOP_SET_READ         (64u << 10)             /* bytes of one read */
-
-struct tb_hop_connection;
-struct tb_hop_peer;
-struct tb_hop_set;
-
-/* A whole frame that has arrived; valid during the call. */
-struct tb_cargo {
-    char *bytes; /* hop, envelope, payload; the hop may be written to */
-    uint32_t length;
-    struct tb_proc source, destination;
-    struct tb_frame_buffer
-        *buffer; /* holds the bytes already, and may be taken (set to NULL); NULL: they lie elsewhere */
-    bool more;   /* other frames follow in the same read */
-};
-
-/* What stands between the frames and the socket of a connection, made by whoever adopts the socket. Both calls append
- * to growing memory of the connection; what is encoded is written to the socket before anything else. */
-struct tb_codec {
-    int (*begin)(struct tb_codec *codec,
-                 struct tb_hop_connection *connection); /* before anything else; may put. NULL: nothing */
-    /* Frames to bytes for the socket: tb_hop_connection_put. */
-    int (*encode)(struct tb_codec *codec, struct tb_hop_connection *connection, const void *bytes, size_t length);
-    /* Bytes from the socket to bytes of frames: tb_hop_connection_take, any number of times; tb_hop_connection_put for
-     * answers of its own, such as those of a handshake. */
-    int (*decode)(struct tb_codec *codec, struct tb_hop_connection *connection, char *bytes, size_t length);
-    bool (*ready)(const struct tb_codec *codec); /* frames may be encoded now; NULL: always */
-    void (*close)(struct tb_codec *codec);
-};
-
-struct tb_hop_set_calls {
-    void *context;
-    void (*frame)(void *context, struct tb_hop_connection *from, struct tb_cargo *cargo);
-    void (*settle)(void *context); /* a connection has read or written what it could */
-    /* It is closed and no longer in its peer. TB_ERR_CLOSED: the other side has said goodbye. The story is in
-     * tb_error. */
-    void (*ended)(void *context, struct tb_hop_peer *peer, const struct tb_hop_connection *connection, int error);
-};
-
-struct tb_hop_set {
-    struct tb_loop *loop;
-    struct tb_frame_pool *pool;
-    struct tb_hop_set_calls calls;
-    struct tb_list dead; /* ended connections that may still be pointed to */
-    uint64_t frames_out, bytes_out;
-    char *scratch;
-};
 
 struct tb_hop_peer {
     struct tb_hop_set *hop_set;
     struct tb_proc proc;
     struct tb_list connections[TB_STREAM_COUNT]; /* the one to write to first is in front */
-    uint32_t connection_count;
     struct tb_queue queue;
 };
-
-struct tb_hop_connection {
-    struct tb_watch watch;
-    struct tb_list node; /* in its peer; in the hop set's dead ones after its end */
-    struct tb_hop_peer *peer;
-    uint8_t stream; /* enum tb_stream */
-    uint8_t stripe;
-    bool ours;           /* opened by our wish: then it is for us to open it again */
-    bool blocked;        /* its socket takes nothing now */
-    struct tb_list held; /* in a list of the pool: nothing is read from it */
-    uint32_t refused;    /* how often its socket has refused what the codec had made */
-    struct tb_codec *codec;
-
-    uint32_t out_sequence;
-    struct tb_list out; /* frame buffers that were pulled; the first may be half-written */
-    uint32_t out_count;
-    size_t out_at;
-    char *coded; /* bytes from the codec that are to be written */
-    size_t coded_at, coded_end, coded_room;
-
-    uint32_t in_sequence;
-    uint32_t in_have; /* bytes of a header that has only begun, in in_head; or of in_buffer */
-    struct tb_frame_buffer *in_buffer;
-    char in_head[TB_FRAME_BUFFER_HEAD];
-};
-
-int tb_hop_set_open(struct tb_hop_set *hop_set, struct tb_loop *loop, struct tb_frame_pool *pool,
-                    const struct tb_hop_set_calls *calls);
-void tb_hop_set_close(struct tb_hop_set *hop_set); /* all peers are closed */
-void tb_hop_set_bury(struct tb_hop_set *hop_set);  /* frees ended connections; nobody is inside of a call */
 
 void tb_hop_peer_open(struct tb_hop_peer *peer, struct tb_hop_set *hop_set, struct tb_proc proc);
 /* Says goodbye on all connections, closes them without a call up, and drops what waits. */
@@ -120,11 +33,5 @@ static inline bool tb_hop_peer_is_agent(const struct tb_hop_peer *peer)
 }
 /* The kernel repeats what it has written to one of the connections, again and again without an answer. */
 bool tb_hop_peer_stalled(const struct tb_hop_peer *peer);
-void tb_hop_connection_watch(struct tb_hop_connection *connection); /* it is held now, or not any more */
-
-/* For codecs. */
-int tb_hop_connection_put(struct tb_hop_connection *connection, const void *bytes, size_t length);
-int tb_hop_connection_take(struct tb_hop_connection *connection, char *bytes,
-                           size_t length); /* TB_FRAME_BUFFER_HEAD bytes of room before them */
 
 #endif

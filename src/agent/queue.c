@@ -37,8 +37,7 @@ struct tb_flow {
 
 static const uint32_t buffer_rooms[TB_FRAME_BUFFER_SIZES] = {384, 4096, TB_FRAME_BUFFER_LIMIT};
 
-/* ---- frame buffers
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- frame buffers ----------------------------------------------------------------------------------------------- */
 
 struct tb_frame_buffer *tb_frame_buffer_make(struct tb_frame_pool *pool, uint32_t length)
 {
