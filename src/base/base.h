@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/list.h"
+#include "base/number.h"
 #include "base/pool.h"
 #include "base/span.h"
 #include "base/param.h"

@@ -134,20 +134,7 @@ static int parse_size(const char *text, uint64_t *value)
     int error = parse_number(text, &end, &number);
     if (error)
         return error;
-    unsigned shift = 0;
-    switch (tolower((unsigned char)*end)) {
-    case 'k':
-        shift = 10;
-        break;
-    case 'm':
-        shift = 20;
-        break;
-    case 'g':
-        shift = 30;
-        break;
-    default:
-        break;
-    }
+    unsigned shift = tb_number_shift(*end);
     if (shift)
         end++;
     if (shift && tolower((unsigned char)end[0]) == 'i')
@@ -275,14 +262,9 @@ void tb_param_print(const struct tb_param_row *row, char *text, size_t size)
     case TB_PARAM_INT:
         snprintf(text, size, "%lld", (long long)*(const int64_t *)field);
         break;
-    case TB_PARAM_SIZE: {
-        uint64_t v = *(const uint64_t *)field;
-        int unit = 0;
-        for (; v && v % 1024 == 0 && unit < 3; unit++)
-            v /= 1024;
-        snprintf(text, size, "%llu%.*s", (unsigned long long)v, unit > 0, &"-kmg"[unit]);
+    case TB_PARAM_SIZE:
+        tb_number_print(*(const uint64_t *)field, text, size);
         break;
-    }
     case TB_PARAM_TIME: {
         static const char *const units[] = {"ns", "us", "ms", "s"};
         uint64_t v = *(const uint64_t *)field;

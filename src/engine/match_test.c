@@ -155,7 +155,7 @@ static void as_the_model_says(void **state)
         struct play *p = &play;
         memset(p, 0, sizeof *p);
         loop_net_init(&p->net, RANKS);
-        p->net.again = seed % 3 * 20;
+        p->net.sim.again = seed % 3 * 20 * LOOP_PERCENT;
         loop_net_open(&p->net, false);
         tb_random_seed(&p->random, seed);
         for (int i = 0; i < OPERATIONS; i++) {

@@ -1,7 +1,6 @@
 #include "planner/preference.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,34 +30,6 @@ enum tb_operation tb_operation_read(const char *text, size_t length)
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
-
-/* A number with k, m or g behind it; NULL: it is none, else what follows. */
-static const char *number_read(const char *text, uint64_t *value)
-{
-    char *end;
-    errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
-    if (end == text || !isdigit((unsigned char)*text) || errno != 0)
-        return NULL;
-    unsigned shift = 0;
-    switch (tolower((unsigned char)*end)) {
-    case 'k':
-        shift = 10;
-        break;
-    case 'm':
-        shift = 20;
-        break;
-    case 'g':
-        shift = 30;
-        break;
-    default:
-        break;
-    }
-    if (number > UINT64_MAX >> shift)
-        return NULL;
-    *value = (uint64_t)number << shift;
-    return end + (shift > 0);
-}
 
 /* The names of an operation's algorithms, each once. */
 static void names_list(enum tb_operation operation, char *text, size_t size)
@@ -101,7 +72,7 @@ int tb_preference_read(struct tb_preference *preference, enum tb_operation opera
     if (row->argument == NULL)
         return tb_error(TB_ERR_ARGUMENT, "the algorithm %s of %s takes no argument; \"%s\" gives one", row->name,
                         tb_operation_name(operation), text);
-    const char *end = number_read(text + length + 1, &preference->argument);
+    const char *end = tb_number_read(text + length + 1, &preference->argument);
     if (end == NULL || *end != 0 || preference->argument == 0)
         return tb_error(TB_ERR_ARGUMENT, "\"%s\": the argument of %s (%s) should be a number, such as %s:64k", text,
                         row->name, row->argument, row->name);
@@ -110,14 +81,11 @@ int tb_preference_read(struct tb_preference *preference, enum tb_operation opera
 
 void tb_preference_print(const struct tb_preference *preference, char *text, size_t size)
 {
-    uint64_t value = preference->argument;
-    int unit = 0;
-    for (; value > 0 && value % 1024 == 0 && unit < 3; unit++)
-        value /= 1024;
-    if (value == 0)
-        snprintf(text, size, "%s", preference->name);
-    else
-        snprintf(text, size, "%s:%llu%.*s", preference->name, (unsigned long long)value, unit > 0, &"-kmg"[unit]);
+    int length = snprintf(text, size, "%s", preference->name);
+    if (preference->argument == 0 || length + 1 >= (int)size)
+        return;
+    text[length] = ':';
+    tb_number_print(preference->argument, text + length + 1, size - (size_t)length - 1);
 }
 
 const struct tb_algorithm *tb_preference_find(const struct tb_preference *preference, const struct tb_collective *c)
@@ -143,7 +111,7 @@ static const char *condition_read(const char *text, struct tb_condition *conditi
             if (strlen(signs[k]) == sign && strncmp(text + n, signs[k], sign) == 0) {
                 condition->what = i;
                 condition->how = k;
-                return number_read(text + n + sign, &condition->than);
+                return tb_number_read(text + n + sign, &condition->than);
             }
     }
     return NULL;

@@ -161,7 +161,7 @@ struct tb_step {
                      * 1: the local group of an intercommunicator */
     uint16_t edge;  /* tells messages between the same two ranks in one collective apart; both ends use the same */
     uint32_t peer;  /* rank in its group, of SEND and RECEIVE; root of COMPOSITE */
-    uint32_t window; /* pieces in flight; 0: all */
+    uint32_t window; /* pieces in flight; 0: as many as may be (tb_step_window) */
     uint32_t lag;    /* of shifted dependencies: item k after item k - lag; 0 means 1 */
     /* Of SEND and RECEIVE `other` may say how long the pieces are: those of `slice` in WORK then only have room. */
     struct tb_slice slice, other;

@@ -108,7 +108,6 @@ enum tb_plane {
     TB_PLANE_LOCAL_COLLECTIVE,
     TB_PLANE_LOCAL_CONTROL
 };
-#define TB_CONTEXT_INDEX_BITS   24
 #define TB_CONTEXT_COUNTER_BITS 29
 #define TB_CONTEXT_PLANE_BITS   3
 #define TB_CONTEXT_WORLD        1
@@ -363,5 +362,7 @@ _Static_assert(sizeof(struct tb_hello) == 88, "hello");
 _Static_assert(sizeof(struct tb_welcome) == 72, "welcome");
 _Static_assert(sizeof(struct tb_confirm) == 32, "confirm");
 _Static_assert(sizeof(struct tb_accepted) == 1, "accepted");
+
+#include "wire/handshake.h"
 
 #endif
