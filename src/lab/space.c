@@ -251,15 +251,6 @@ int tb_space_make_bare(struct tb_space *space)
     return rc;
 }
 
-void tb_space_close(struct tb_space *space)
-{
-    for (int i = 0; i < TB_SPACE_PARTS; i++) {
-        if (space->parts[i] >= 0)
-            close(space->parts[i]);
-        space->parts[i] = -1;
-    }
-}
-
 int tb_space_visit(const struct tb_space *space)
 {
     int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);

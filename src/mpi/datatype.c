@@ -15,11 +15,6 @@ void tb_types_open(void)
         tb_self.types[i] = tb_type_predefined((uintptr_t)MPI_DATATYPE_NULL + i);
 }
 
-uint64_t tb_type_pair_value(const struct tb_type *type)
-{
-    return type->pair[0]->size;
-}
-
 /* ---- handles -------------------------------------------------------------------------------------------------------
  */
 
