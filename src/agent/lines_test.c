@@ -1,4 +1,4 @@
-#include "agent/state.h"
+#include "agent/lines.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,57 +89,12 @@ static void any_cut_gives_the_same(void **state)
     }
 }
 
-static void ports_are_parsed(void **state)
-{
-    uint16_t low, high;
-    static const struct {
-        const char *text;
-        int low, high; /* -1: an error */
-    } cases[] = {{"0", 0, 0},        {"4711", 4711, 4711}, {"20000-20100", 20000, 20100},
-                 {"7-7", 7, 7},      {"", -1, 0},          {"x", -1, 0},
-                 {"-5", -1, 0},      {"10-5", -1, 0},      {"65536", -1, 0},
-                 {"1-65536", -1, 0}, {"1-", -1, 0},        {"1-2-3", -1, 0},
-                 {"1 2", -1, 0},     {"1--2", -1, 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        int rc = tb_ports_parse(cases[i].text, &low, &high);
-        assert_int_equal(rc, cases[i].low < 0 ? TB_ERR_ARGUMENT : TB_OK);
-        if (rc == TB_OK) {
-            assert_int_equal(low, cases[i].low);
-            assert_int_equal(high, cases[i].high);
-        }
-    }
-}
-
-static void interfaces_can_be_chosen(void **state)
-{
-    struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
-    uint32_t count;
-    assert_int_equal(tb_param_set("interfaces", "lo", TB_PARAM_LAUNCHER), TB_OK);
-    int rc = tb_address_list(addresses, TB_HOST_ADDRESS_LIMIT, &count);
-    if (rc != TB_OK) {
-        print_message("no loopback interface here\n");
-        skip();
-    }
-    assert_true(count >= 1);
-    for (uint32_t i = 0; i < count; i++)
-        assert_true(addresses[i].family == 4 ? addresses[i].bytes[0] == 127 : addresses[i].bytes[15] == 1);
-    assert_int_equal(tb_param_set("interfaces", "127.0.0.0/8", TB_PARAM_LAUNCHER), TB_OK);
-    assert_int_equal(tb_address_list(addresses, TB_HOST_ADDRESS_LIMIT, &count), TB_OK);
-    for (uint32_t i = 0; i < count; i++)
-        assert_int_equal(addresses[i].bytes[0], 127);
-    assert_int_equal(tb_param_set("interfaces", "lo,^lo", TB_PARAM_LAUNCHER), TB_OK);
-    assert_int_equal(tb_address_list(addresses, TB_HOST_ADDRESS_LIMIT, &count), TB_ERR_ARGUMENT);
-    assert_int_equal(tb_param_set("interfaces", "no-such-interface", TB_PARAM_LAUNCHER), TB_OK);
-    assert_int_equal(tb_address_list(addresses, TB_HOST_ADDRESS_LIMIT, &count), TB_ERR_ARGUMENT);
-    assert_non_null(strstr(tb_error_story(), "no-such-interface"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_come_whole),         cmocka_unit_test(endless_lines_are_cut),
-        cmocka_unit_test(any_cut_gives_the_same),   cmocka_unit_test(ports_are_parsed),
-        cmocka_unit_test(interfaces_can_be_chosen),
+        cmocka_unit_test(lines_come_whole),
+        cmocka_unit_test(endless_lines_are_cut),
+        cmocka_unit_test(any_cut_gives_the_same),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,4 @@
-/* Tunnels: shells to hosts that the launcher does not reach but we do. What they read and write travels in our control
- * stream; we do not look into it. A shell dies with us, and the agent behind it with the shell. */
-#include "agent/state.h"
+#include "agent/tunnels.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +12,7 @@
 
 struct tunnel {
     struct tb_list node;
-    struct tb_agent *agent;
+    struct tb_tunnels *tunnels;
     uint32_t number;
     pid_t pid;
     bool killed;     /* by us */
@@ -27,37 +25,36 @@ struct tunnel {
     size_t start, end, room;
 };
 
-static void errors_ready(struct tb_watch *watch, uint32_t events);
-
-static struct tunnel *find(struct tb_agent *agent, uint32_t number)
+static struct tunnel *find(struct tb_tunnels *tunnels, uint32_t number)
 {
     struct tunnel *tunnel;
-    TB_LIST_EACH (tunnel, &agent->tunnels, struct tunnel, node)
+    TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node)
         if (tunnel->number == number)
             return tunnel;
     return NULL;
 }
 
-static void tell_bytes(struct tb_agent *agent, enum tb_control kind, uint32_t number, const void *bytes, size_t length)
+static void tell_bytes(struct tb_uplink *uplink, enum tb_control kind, uint32_t number, const void *bytes,
+                       size_t length)
 {
-    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, kind);
+    struct tb_writer *w = tb_uplink_begin(uplink, kind);
     tb_put_u32(w, number);
     tb_put_bytes(w, bytes, length);
-    tb_control_stream_end(&agent->pipe);
+    tb_uplink_end(uplink);
 }
 
-static void tell_end(struct tb_agent *agent, uint32_t number, bool exited, int status)
+static void tell_end(struct tb_uplink *uplink, uint32_t number, bool exited, int status)
 {
-    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_TUNNEL_END);
+    struct tb_writer *w = tb_uplink_begin(uplink, TB_CONTROL_TUNNEL_END);
     tb_put_u32(w, number);
     tb_put_u8(w, exited);
     tb_put_u32(w, (uint32_t)status);
-    tb_control_stream_end(&agent->pipe);
+    tb_uplink_end(uplink);
 }
 
 static void close_stream(struct tunnel *tunnel)
 {
-    tb_loop_unwatch(&tunnel->agent->loop, &tunnel->stream);
+    tb_loop_unwatch(tunnel->tunnels->loop, &tunnel->stream);
     if (tunnel->descriptor >= 0)
         close(tunnel->descriptor);
     tunnel->descriptor = -1;
@@ -67,7 +64,7 @@ static void close_stream(struct tunnel *tunnel)
 static void close_errors(struct tunnel *tunnel)
 {
     int descriptor = tunnel->errors.descriptor;
-    tb_loop_unwatch(&tunnel->agent->loop, &tunnel->errors);
+    tb_loop_unwatch(tunnel->tunnels->loop, &tunnel->errors);
     if (descriptor >= 0)
         close(descriptor);
 }
@@ -97,14 +94,13 @@ static void free_tunnel(struct tunnel *tunnel)
 /* The stream of an agent that had come to us. */
 static void end_adopted(struct tunnel *tunnel)
 {
-    struct tb_agent *agent = tunnel->agent;
-    tell_end(agent, tunnel->number, false, 0);
+    struct tb_tunnels *tunnels = tunnel->tunnels;
+    tell_end(tunnels->uplink, tunnel->number, false, 0);
     free_tunnel(tunnel);
-    tb_agent_check_done(agent);
+    tunnels->calls.ended(tunnels->calls.context);
 }
 
-/* ---- from the shell
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- from the shell ---------------------------------------------------------------------------------------------- */
 
 /* One read of either stream: its bytes; 0: none now; -1: there are no more. */
 static ssize_t read_stream(struct tunnel *tunnel, int descriptor, enum tb_control kind)
@@ -114,13 +110,13 @@ static ssize_t read_stream(struct tunnel *tunnel, int descriptor, enum tb_contro
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -1;
     if (n > 0)
-        tell_bytes(tunnel->agent, kind, tunnel->number, bytes, (size_t)n);
+        tell_bytes(tunnel->tunnels->uplink, kind, tunnel->number, bytes, (size_t)n);
     return n > 0 ? n : -1;
 }
 
 static void flush(struct tunnel *tunnel)
 {
-    struct tb_loop *loop = &tunnel->agent->loop;
+    struct tb_loop *loop = tunnel->tunnels->loop;
     while (tunnel->descriptor >= 0 && tunnel->start < tunnel->end) {
         ssize_t n = write(tunnel->descriptor, tunnel->bytes + tunnel->start, tunnel->end - tunnel->start);
         if (n < 0 && errno == EINTR)
@@ -140,21 +136,21 @@ static void flush(struct tunnel *tunnel)
 static void stream_ready(struct tb_watch *watch, uint32_t events)
 {
     struct tunnel *tunnel = TB_CONTAINER(watch, struct tunnel, stream);
-    struct tb_agent *agent = tunnel->agent;
+    struct tb_tunnels *tunnels = tunnel->tunnels;
     if (events & EPOLLOUT)
         flush(tunnel);
     if (!(events & ~(uint32_t)EPOLLOUT))
         return;
-    if (tb_control_stream_queued(&agent->pipe) > AHEAD_LIMIT) {
-        agent->tunnels_paused = true;
-        tb_loop_change(&agent->loop, watch, watch->events & ~(uint32_t)EPOLLIN);
+    if (tb_uplink_queued(tunnels->uplink) > AHEAD_LIMIT) {
+        tunnels->paused = true;
+        tb_loop_change(tunnels->loop, watch, watch->events & ~(uint32_t)EPOLLIN);
         return;
     }
     if (read_stream(tunnel, tunnel->descriptor, TB_CONTROL_TUNNEL) < 0) {
         close_stream(tunnel);
         /* Why it ended is known when the shell has ended too, which should be now. */
         if (tunnel->pid > 0)
-            tb_timer_set(&agent->loop, &tunnel->patience, PATIENCE_NS);
+            tb_timer_set(tunnels->loop, &tunnel->patience, PATIENCE_NS);
         else
             end_adopted(tunnel);
     }
@@ -167,41 +163,40 @@ static void errors_ready(struct tb_watch *watch, uint32_t events)
         close_errors(tunnel);
 }
 
-void tb_tunnels_settle(struct tb_agent *agent)
+void tb_tunnels_settle(struct tb_tunnels *tunnels)
 {
-    if (!agent->tunnels_paused || tb_control_stream_queued(&agent->pipe) > AHEAD_LIMIT / 2)
+    if (!tunnels->paused || tb_uplink_queued(tunnels->uplink) > AHEAD_LIMIT / 2)
         return;
     struct tunnel *tunnel;
-    agent->tunnels_paused = false;
-    TB_LIST_EACH (tunnel, &agent->tunnels, struct tunnel, node)
-        tb_loop_change(&agent->loop, &tunnel->stream, tunnel->stream.events | EPOLLIN);
+    tunnels->paused = false;
+    TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node)
+        tb_loop_change(tunnels->loop, &tunnel->stream, tunnel->stream.events | EPOLLIN);
 }
 
-/* ---- from the launcher
- * --------------------------------------------------------------------------------------------------- */
+/* ---- from the launcher ------------------------------------------------------------------------------------------- */
 
-static int open_tunnel(struct tb_agent *agent, uint32_t number, const struct tb_shell_target *target)
+static int open_tunnel(struct tb_tunnels *tunnels, uint32_t number, const struct tb_shell_target *target)
 {
     struct tb_shell shell;
     struct tunnel *tunnel = calloc(1, sizeof *tunnel);
     if (tunnel == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a shell to host %s", target->host);
-    int rc = tb_shell_start(target, &agent->mask, &shell);
+    int rc = tb_shell_start(target, tunnels->mask, &shell);
     if (rc != TB_OK) {
         free(tunnel);
         return rc;
     }
-    *tunnel = (struct tunnel){.agent = agent,
+    *tunnel = (struct tunnel){.tunnels = tunnels,
                               .number = number,
                               .pid = shell.pid,
                               .descriptor = shell.stream,
                               .stream.descriptor = -1,
                               .errors.descriptor = -1};
     tb_timer_init(&tunnel->patience, patience_over);
-    tb_list_append(&agent->tunnels, &tunnel->node);
-    rc = tb_loop_watch(&agent->loop, &tunnel->stream, shell.stream, EPOLLIN, stream_ready);
+    tb_list_append(&tunnels->all, &tunnel->node);
+    rc = tb_loop_watch(tunnels->loop, &tunnel->stream, shell.stream, EPOLLIN, stream_ready);
     if (rc == TB_OK && shell.errors >= 0)
-        rc = tb_loop_watch(&agent->loop, &tunnel->errors, shell.errors, EPOLLIN, errors_ready);
+        rc = tb_loop_watch(tunnels->loop, &tunnel->errors, shell.errors, EPOLLIN, errors_ready);
     if (rc != TB_OK) {
         close_stream(tunnel);
         if (shell.errors >= 0 && tunnel->errors.descriptor < 0)
@@ -221,20 +216,20 @@ static char *take_text(struct tb_reader *r)
     return NULL;
 }
 
-void tb_tunnel_shell(struct tb_agent *agent, struct tb_reader *r)
+void tb_tunnels_take_shell(struct tb_tunnels *tunnels, struct tb_reader *r)
 {
     uint32_t number = tb_get_u32(r);
     char *host = take_text(r), *user = take_text(r);
     uint32_t port = tb_get_u32(r);
     char *command = take_text(r), *program = take_text(r);
     if (tb_reader_end(r) == TB_OK && host != NULL && program != NULL && number < TUNNELS_LIMIT &&
-        find(agent, number) == NULL) {
+        find(tunnels, number) == NULL) {
         struct tb_shell_target target = {
             .host = host, .user = user, .port = port, .command = command, .program = program};
-        if (open_tunnel(agent, number, &target) != TB_OK) {
+        if (open_tunnel(tunnels, number, &target) != TB_OK) {
             const char *story = tb_error_story();
-            tell_bytes(agent, TB_CONTROL_TUNNEL_ERRORS, number, story, strlen(story));
-            tell_end(agent, number, false, 0);
+            tell_bytes(tunnels->uplink, TB_CONTROL_TUNNEL_ERRORS, number, story, strlen(story));
+            tell_end(tunnels->uplink, number, false, 0);
         }
     }
     free(host);
@@ -263,10 +258,10 @@ static bool make_room(struct tunnel *tunnel, size_t more)
     return true;
 }
 
-void tb_tunnel_bytes(struct tb_agent *agent, struct tb_reader *r)
+void tb_tunnels_take_bytes(struct tb_tunnels *tunnels, struct tb_reader *r)
 {
     size_t length = 0;
-    struct tunnel *tunnel = find(agent, tb_get_u32(r));
+    struct tunnel *tunnel = find(tunnels, tb_get_u32(r));
     const void *bytes = tb_get_bytes(r, &length);
     if (r->error != TB_OK || tunnel == NULL || tunnel->descriptor < 0 || tunnel->awaited)
         return; /* it has ended, and the launcher will hear so */
@@ -283,9 +278,9 @@ void tb_tunnel_bytes(struct tb_agent *agent, struct tb_reader *r)
     flush(tunnel);
 }
 
-void tb_tunnel_end(struct tb_agent *agent, struct tb_reader *r)
+void tb_tunnels_take_end(struct tb_tunnels *tunnels, struct tb_reader *r)
 {
-    struct tunnel *tunnel = find(agent, tb_get_u32(r));
+    struct tunnel *tunnel = find(tunnels, tb_get_u32(r));
     bool now = tb_get_u8(r) != 0;
     if (r->error != TB_OK || tunnel == NULL)
         return;
@@ -295,57 +290,58 @@ void tb_tunnel_end(struct tb_agent *agent, struct tb_reader *r)
     else if (now)
         kill_shell(tunnel);
     else
-        tb_timer_set(&agent->loop, &tunnel->patience, PATIENCE_NS);
+        tb_timer_set(tunnels->loop, &tunnel->patience, PATIENCE_NS);
 }
 
-void tb_tunnel_adopt(struct tb_agent *agent, struct tb_proc from, int socket)
+void tb_tunnels_forget(struct tb_tunnels *tunnels, uint32_t host)
 {
-    uint32_t host = from.index & ~TB_PROC_AGENT;
-    struct tunnel *old = find(agent, host), *tunnel = calloc(1, sizeof *tunnel);
-    if (old != NULL && old->pid == 0)
-        free_tunnel(old); /* it has lost that one too */
-    bool good = tunnel != NULL && (old == NULL || find(agent, host) == NULL) && !tb_attach_lost(agent) &&
-                host < agent->book.host_count && agent->phase == TB_AGENT_RUNNING;
-    if (!good) {
-        free(tunnel);
+    struct tunnel *tunnel = find(tunnels, host);
+    if (tunnel != NULL && tunnel->pid == 0)
+        free_tunnel(tunnel);
+}
+
+void tb_tunnels_adopt(struct tb_tunnels *tunnels, uint32_t host, int socket)
+{
+    tb_tunnels_forget(tunnels, host);
+    struct tunnel *tunnel = find(tunnels, host) == NULL ? calloc(1, sizeof *tunnel) : NULL;
+    if (tunnel == NULL) {
         close(socket);
         return;
     }
-    *tunnel = (struct tunnel){.agent = agent,
+    *tunnel = (struct tunnel){.tunnels = tunnels,
                               .number = host,
                               .awaited = true,
-                              .coming = ++agent->adopted_count,
+                              .coming = ++tunnels->adopted_count,
                               .descriptor = socket,
                               .stream.descriptor = -1,
                               .errors.descriptor = -1};
     tb_timer_init(&tunnel->patience, patience_over);
-    tb_list_append(&agent->tunnels, &tunnel->node);
-    if (tb_loop_watch(&agent->loop, &tunnel->stream, socket, EPOLLIN, stream_ready) != TB_OK) {
+    tb_list_append(&tunnels->all, &tunnel->node);
+    if (tb_loop_watch(tunnels->loop, &tunnel->stream, socket, EPOLLIN, stream_ready) != TB_OK) {
         free_tunnel(tunnel);
         return;
     }
-    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_ATTACH);
+    struct tb_writer *w = tb_uplink_begin(tunnels->uplink, TB_CONTROL_ATTACH);
     tb_put_u32(w, host);
     tb_put_u32(w, tunnel->coming);
-    tb_control_stream_end(&agent->pipe);
+    tb_uplink_end(tunnels->uplink);
 }
 
 /* What the launcher sends from here on is for the one that has come; it may have come several times meanwhile. */
-void tb_tunnel_answer(struct tb_agent *agent, struct tb_reader *r)
+void tb_tunnels_take_answer(struct tb_tunnels *tunnels, struct tb_reader *r)
 {
-    struct tunnel *tunnel = find(agent, tb_get_u32(r));
+    struct tunnel *tunnel = find(tunnels, tb_get_u32(r));
     uint32_t coming = tb_get_u32(r);
     if (r->error == TB_OK && tunnel != NULL && tunnel->coming == coming)
         tunnel->awaited = false;
 }
 
-/* ---- ending
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
 
-void tb_tunnels_reap(struct tb_agent *agent, pid_t pid, int status)
+void tb_tunnels_reap(struct tb_tunnels *tunnels, pid_t pid, int status)
 {
     struct tunnel *tunnel;
-    TB_LIST_EACH (tunnel, &agent->tunnels, struct tunnel, node) {
+    TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node) {
         if (tunnel->pid != pid || pid == 0)
             continue;
         tunnel->pid = 0;
@@ -355,8 +351,24 @@ void tb_tunnels_reap(struct tb_agent *agent, pid_t pid, int status)
         while (tunnel->errors.descriptor >= 0 &&
                read_stream(tunnel, tunnel->errors.descriptor, TB_CONTROL_TUNNEL_ERRORS) > 0)
             ;
-        tell_end(agent, tunnel->number, !tunnel->killed, status);
+        tell_end(tunnels->uplink, tunnel->number, !tunnel->killed, status);
         free_tunnel(tunnel);
         return;
+    }
+}
+
+void tb_tunnels_open(struct tb_tunnels *tunnels, struct tb_loop *loop, struct tb_uplink *uplink, const sigset_t *mask,
+                     const struct tb_tunnels_calls *calls)
+{
+    *tunnels = (struct tb_tunnels){.loop = loop, .uplink = uplink, .calls = *calls, .mask = mask};
+    tb_list_init(&tunnels->all);
+}
+
+void tb_tunnels_close(struct tb_tunnels *tunnels)
+{
+    struct tunnel *tunnel;
+    TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node) {
+        kill_shell(tunnel);
+        free_tunnel(tunnel);
     }
 }
