@@ -1,5 +1,6 @@
 /* tombolo probe: measures what messages cost, by a small MPI program of ours that it runs as a job. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "topology/topology.h"
 
@@ -12,24 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "Usage: tombolo probe [--grid FILE [--dry-run]] [options of mpiexec]\n"
-    "\n"
-    "Measures overhead, gap and latency of messages within a host, within a cluster and between\n"
-    "clusters, and prints them as parameters that predict collectives (TOMBOLO_SHM_TABLE=..., to be\n"
-    "put into the environment). Two ranks a level are enough.\n"
-    "\n"
-    "  --grid FILE   measure inside each cluster of the grid file and between each two of them that can\n"
-    "                connect to each other, on hosts that have slots, and write bandwidth and latency\n"
-    "                into the file; what else is in it stays as it is\n"
-    "  --dry-run     print the file as it would become, and do not touch it\n"
-    "  --lab FILE    measure in the lab of a grid file, in one job\n"
-    "\n"
-    "Examples\n"
-    "  tombolo probe -n 2\n"
-    "  tombolo probe -H venus1,venus2\n"
-    "  tombolo probe --grid grid.yaml\n"
-    "  tombolo probe --lab two-clusters.yaml --grid measured.yaml\n";
+static const char usage[] = TB_HELP_TOMBOLO_PROBE;
 
 #define WORDS_LIMIT 1000u
 
@@ -95,8 +79,7 @@ static int program_find(char *path, size_t size)
     return tb_error(TB_ERR_SYSTEM, "tombolo-probe is missing from this installation; it should be %s", path);
 }
 
-/* ---- what was measured --------------------------------------------------------------------------------------------
- */
+/* ---- what was measured ------------------------------------------------------------------------------------------- */
 
 static void change_report(struct probe *p, int error, const char *what, const struct tb_grid_measure *m)
 {
@@ -163,8 +146,7 @@ static int job_run(struct probe *p, const struct words *words)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? TB_OK : tb_error(TB_ERR_SYSTEM, "the job has failed");
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------------------------------
- */
+/* ---- jobs -------------------------------------------------------------------------------------------------------- */
 
 /* Up to `slots` ranks on a host of the grid; `first` is the number of the first, and behind the program stands in which
  * cluster they are. */
@@ -298,8 +280,7 @@ static int measure_all(struct probe *p)
     return error;
 }
 
-/* ---- the command --------------------------------------------------------------------------------------------------
- */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static int words_parse(struct probe *p, char **words)
 {

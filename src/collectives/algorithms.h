@@ -71,34 +71,17 @@ static inline enum tb_symbol tb_source(const struct tb_collective *c)
     return c->in_place ? TB_SYMBOL_OUT : TB_SYMBOL_IN;
 }
 
+/* All pieces of a symbol; of WORK, of its `copy`th copy of them. */
+static inline struct tb_slice tb_slice_whole(const struct tb_builder *b, enum tb_symbol symbol, uint32_t copy)
+{
+    return tb_slice_many(symbol, copy * b->program.pieces, b->program.pieces);
+}
+
 /* The rank `distance` further on the ring of ranks. */
 static inline uint32_t tb_rank_after(const struct tb_collective *c, uint32_t rank, uint64_t distance)
 {
     return (uint32_t)((rank + distance) % c->size);
 }
-
-/* ---- trees (tree.c) ---------------------------------------------------------------------------------------------- */
-
-/* A binomial tree over all ranks of a group: the one at `distance` from the root on the ring of ranks has as parent the
- * one whose distance lacks the lowest set bit. ceil(log2 p) messages one after the other, each of the whole data, which
- * is all pieces of a symbol. */
-struct tb_tree {
-    uint32_t size, rank, root;
-    uint16_t edge;
-    bool local; /* of the local group of an intercommunicator */
-};
-
-/* How many ranks the one at a distance from the root stands for in a binomial tree: itself and those behind it. */
-uint32_t tb_behind(uint32_t size, uint32_t distance);
-/* All pieces of a symbol; of WORK, of its `copy`th copy of them. */
-struct tb_slice tb_tree_whole(const struct tb_builder *b, enum tb_symbol symbol, uint32_t copy);
-/* Everyone gets the root's data, in `slice`, which everyone gives alike. */
-void tb_tree_broadcast(struct tb_builder *b, const struct tb_tree *t, struct tb_slice slice);
-/* The root gets the reduction of everyone's data. Returns where: in OUT if that is asked for, otherwise anywhere. With
- * root 0 operands are combined in the order of ranks; other roots are for commutative operations only. Uses two copies
- * of the whole in WORK. The builder must order steps. */
-struct tb_slice tb_tree_reduce(struct tb_builder *b, const struct tb_tree *t, const struct tb_collective *c,
-                               bool into_out);
 
 /* The last added step comes after all that read IN, which it may overwrite. */
 void tb_after_input(struct tb_builder *b);
@@ -114,10 +97,10 @@ uint32_t tb_candidates_fan(const struct tb_collective *c, uint64_t *values, uint
 uint32_t tb_candidates_latency(const struct tb_collective *c, uint64_t *values, uint32_t room);
 uint32_t tb_candidates_senders(const struct tb_collective *c, uint64_t *values, uint32_t room);
 
-/* ---- families (family.c) ----------------------------------------------------------------------------------------- */
+/* ---- trees (tree.c) ---------------------------------------------------------------------------------------------- */
 
 /* A tree in which everyone's descendants are the ranks that follow on the ring of ranks, so that reductions are in
- * order if the root is rank 0. A family is one rank with its parent and its children. */
+ * order if the root is rank 0. */
 enum tb_tree_kind {
     TB_TREE_CHAIN,
     TB_TREE_EVEN, /* the same number of ranks behind each of `argument` children */
@@ -125,21 +108,27 @@ enum tb_tree_kind {
     TB_TREE_POSTAL /* the postal model's, for a latency of `argument` */
 };
 
-#define TB_FAMILY_LIMIT 512u
+#define TB_TREE_CHILDREN_LIMIT 512u
 
-struct tb_family {
+/* One rank's place in it: its parent and its children. */
+struct tb_tree {
     bool root;
+    bool whole; /* each message is all pieces at once; the builder must order steps. Otherwise piece by piece */
+    bool local; /* of the local group of an intercommunicator */
     uint32_t parent;
     uint32_t count;
-    uint32_t children[TB_FAMILY_LIMIT]; /* ranks, the furthest, which has the most behind it, first */
+    uint32_t children[TB_TREE_CHILDREN_LIMIT]; /* ranks, the furthest, which has the most behind it, first */
 };
 
 /* Of the rank that is `distance` from the root. */
-void tb_family_find(struct tb_family *f, enum tb_tree_kind kind, uint64_t argument, uint32_t size, uint32_t root,
-                    uint32_t distance);
+void tb_tree_find(struct tb_tree *t, enum tb_tree_kind kind, uint64_t argument, uint32_t size, uint32_t root,
+                  uint32_t distance);
 /* Of this rank in a tree with that root. */
-void tb_family_mine(struct tb_family *f, enum tb_tree_kind kind, uint64_t argument, const struct tb_collective *c,
-                    uint32_t root);
+void tb_tree_mine(struct tb_tree *t, enum tb_tree_kind kind, uint64_t argument, const struct tb_collective *c,
+                  uint32_t root);
+/* Of this rank in the binomial tree over the local group of an intercommunicator, for whole messages. Its root is
+ * rank 0. */
+void tb_tree_group(struct tb_tree *t, const struct tb_collective *c);
 
 /* No step. */
 #define TB_STEP_NONE UINT32_MAX
@@ -151,23 +140,26 @@ static inline void tb_after_pieces(struct tb_builder *b, uint32_t step)
         tb_builder_after_pieces(b, step);
 }
 
-/* Everyone passes `slice`, which has the root's data, on to its children piece by piece. The root's pieces are there
- * after the step `ready`; other ranks may write them after their step `ready`. */
-void tb_family_broadcast(struct tb_builder *b, const struct tb_family *f, uint16_t edge, struct tb_slice slice,
-                         uint32_t ready);
-/* The root gets the reduction of everyone's data, piece by piece: in OUT if that is asked for, otherwise anywhere.
- * Returns where, and as `*ready` after which step each piece of it is there; elsewhere, after which step each piece has
- * left. In order if the tree's root is rank 0. WORK has two copies of the whole. */
-struct tb_slice tb_family_reduce(struct tb_builder *b, const struct tb_family *f, const struct tb_collective *c,
-                                 uint16_t edge, bool into_out, uint32_t *ready);
+/* How many ranks the one at a distance from the root stands for in a binomial tree: itself and those behind it. */
+uint32_t tb_binomial_behind(uint32_t size, uint32_t distance);
+
+/* Everyone passes `slice`, which has the root's data, on to its children. The root's pieces are there after the
+ * step `ready`; other ranks may write them after their step `ready`. */
+void tb_tree_broadcast(struct tb_builder *b, const struct tb_tree *t, uint16_t edge, struct tb_slice slice,
+                       uint32_t ready);
+/* The root gets the reduction of everyone's data: in OUT if that is asked for, otherwise anywhere. Returns where,
+ * and as `*ready` after which step each piece of it is there; elsewhere, after which step each piece has left. In order
+ * if the tree's root is rank 0. WORK has two copies of the whole. */
+struct tb_slice tb_tree_reduce(struct tb_builder *b, const struct tb_tree *t, const struct tb_collective *c,
+                               uint16_t edge, bool into_out, uint32_t *ready);
 
 /* Whole programs along a tree: the message is cut into c->argument bytes if `cut`. */
-int tb_family_make_bcast(const struct tb_collective *c, enum tb_tree_kind kind, uint64_t argument, bool cut,
-                         struct tb_program **program);
-int tb_family_make_reduce(const struct tb_collective *c, enum tb_tree_kind kind, uint64_t argument,
-                          struct tb_program **program);
-int tb_family_make_allreduce(const struct tb_collective *c, enum tb_tree_kind kind, uint64_t argument,
-                             struct tb_program **program);
+int tb_tree_make_bcast(const struct tb_collective *c, enum tb_tree_kind kind, uint64_t argument, bool cut,
+                       struct tb_program **program);
+int tb_tree_make_reduce(const struct tb_collective *c, enum tb_tree_kind kind, uint64_t argument,
+                        struct tb_program **program);
+int tb_tree_make_allreduce(const struct tb_collective *c, enum tb_tree_kind kind, uint64_t argument,
+                           struct tb_program **program);
 
 /* ---- powers of two (fold.c) -------------------------------------------------------------------------------------- */
 

@@ -54,7 +54,7 @@ void tb_type_commit(struct tb_type *type)
     type->committed = true;
 }
 
-/* ---- constructors ---- */
+/* ---- constructors ------------------------------------------------------------------------------------------------ */
 
 static int check_count(int64_t count)
 {

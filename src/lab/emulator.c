@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -58,29 +57,6 @@ static const char *hurry(void)
     if (schedule((struct scheduling){.policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS}))
         return "slice";
     return "ordinary";
-}
-
-uint64_t tb_emulator_cpu_time(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-int tb_emulator_pipe_make(struct tb_emulator *e, const char *name)
-{
-    if (e->pipe_count == TB_EMULATOR_PIPES)
-        return tb_error(TB_ERR_LIMIT, "there are %u pipes already", e->pipe_count);
-    struct tb_emulator_pipe *pipe = calloc(1, sizeof *pipe);
-    if (!pipe)
-        return tb_error(TB_ERR_MEMORY, "no memory for pipe %s", name);
-    uint64_t seed = e->seed;
-    for (const char *c = name; *c; c++)
-        seed = (seed ^ (uint8_t)*c) * 0x100000001b3u;
-    tb_pipe_init(&pipe->pipe, seed);
-    strncpy(pipe->name, name, sizeof pipe->name - 1);
-    e->pipes[e->pipe_count++] = pipe;
-    return 0;
 }
 
 static int watch_control(struct tb_emulator *e)

@@ -12,7 +12,7 @@
  *   route FROM TO NAME                        frames from port to port pass this pipe; without one they pass at once
  *   set NAME [bandwidth=BITS_A_SECOND] [latency=NS] [jitter=NS] [loss=PPM] [reorder=PPM]
  *   cut NAME, heal NAME                       nothing passes; passes again
- *   report                                    lines on its own lateness, ports and pipes: see emulator_control.c
+ *   report                                    lines on its own lateness, ports and pipes: see emulator_report.c
  *   reset                                     forgets what was counted so far
  *
  * What it needs of the interfaces: nobody in its namespace answers on them (no addresses, disable_ipv6), and what is

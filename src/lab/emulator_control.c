@@ -1,19 +1,8 @@
 /* The control of the emulator: see emulator.h for the words. A message may hold several lines, which are done in turn
- * up to the first that fails.
- *
- * What `report` answers, a line each, numbers counted since the last reset, times in nanoseconds:
- *   late count=N p50=NS p99=NS max=NS over=N     how long after its moment a frame was sent; over: later than 0.3 ms
- *   cpu used=NS wall=NS scheduler=deadline|fifo|slice|ordinary
- *   frames underway=N exhausted=N
- *   port NAME received=N sent=N overrun=N giant=N unsent=N
- *   pipe NAME frames=N bytes=N lost=N full=N cut=N state=open|cut bandwidth=N latency=NS jitter=NS loss=PPM reorder=PPM
- *   more N                                        so many lines did not fit */
+ * up to the first that fails. */
 #include "lab/emulator_state.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <linux/if_packet.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,16 +12,6 @@ static int find_port(const struct tb_emulator *e, const char *name, uint32_t *in
 {
     *index = tb_emulator_port_find(e, name);
     return *index == UINT32_MAX ? tb_error(TB_ERR_ARGUMENT, "interface %s is not a port", name) : 0;
-}
-
-static int find_pipe(const struct tb_emulator *e, const char *name, uint32_t *index)
-{
-    for (uint32_t i = 1; i < e->pipe_count; i++)
-        if (strcmp(e->pipes[i]->name, name) == 0) {
-            *index = i;
-            return 0;
-        }
-    return tb_error(TB_ERR_ARGUMENT, "there is no pipe %s", name);
 }
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
@@ -85,7 +64,7 @@ static int do_pipe(struct tb_emulator *e, struct tb_emulator_words *w)
     uint32_t index;
     if (strlen(w->word[1]) >= TB_EMULATOR_NAME_BYTES)
         return tb_error(TB_ERR_ARGUMENT, "the name of pipe %s is too long", w->word[1]);
-    if (find_pipe(e, w->word[1], &index) == 0)
+    if (tb_emulator_pipe_find(e, w->word[1], &index) == 0)
         return tb_error(TB_ERR_ARGUMENT, "there is a pipe %s already", w->word[1]);
     return tb_emulator_pipe_make(e, w->word[1]);
 }
@@ -97,7 +76,7 @@ static int do_route(struct tb_emulator *e, struct tb_emulator_words *w)
     if (rc == 0)
         rc = find_port(e, w->word[2], &to);
     if (rc == 0)
-        rc = find_pipe(e, w->word[3], &pipe);
+        rc = tb_emulator_pipe_find(e, w->word[3], &pipe);
     if (rc == 0)
         e->ports[from]->routes[to] = (uint16_t)pipe;
     return rc;
@@ -135,7 +114,7 @@ static int read_setting(const char *text, struct tb_grid_wire *wire)
 static int do_set(struct tb_emulator *e, struct tb_emulator_words *w)
 {
     uint32_t pipe = 0;
-    int rc = find_pipe(e, w->word[1], &pipe);
+    int rc = tb_emulator_pipe_find(e, w->word[1], &pipe);
     if (rc != 0)
         return rc;
     struct tb_grid_wire wire = e->pipes[pipe]->pipe.wire;
@@ -150,7 +129,7 @@ static int do_set(struct tb_emulator *e, struct tb_emulator_words *w)
 static int do_cut(struct tb_emulator *e, struct tb_emulator_words *w)
 {
     uint32_t pipe = 0;
-    int rc = find_pipe(e, w->word[1], &pipe);
+    int rc = tb_emulator_pipe_find(e, w->word[1], &pipe);
     if (rc == 0) {
         e->pipes[pipe]->pipe.is_cut = true;
         tb_frames_forget(&e->frames, TB_FRAMES_ALL, pipe);
@@ -161,97 +140,10 @@ static int do_cut(struct tb_emulator *e, struct tb_emulator_words *w)
 static int do_heal(struct tb_emulator *e, struct tb_emulator_words *w)
 {
     uint32_t pipe = 0;
-    int rc = find_pipe(e, w->word[1], &pipe);
+    int rc = tb_emulator_pipe_find(e, w->word[1], &pipe);
     if (rc == 0)
         e->pipes[pipe]->pipe.is_cut = false;
     return rc;
-}
-
-/* ---- what was counted -------------------------------------------------------------------------------------------- */
-
-struct text {
-    char *at;
-    size_t room;
-    uint32_t left_out;
-};
-
-/* A whole line or nothing. */
-static void say(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct text *text, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(text->at, text->room, format, arguments);
-    va_end(arguments);
-    if (text->left_out > 0 || (size_t)length >= text->room) {
-        text->left_out++;
-        *text->at = '\0';
-        return;
-    }
-    text->at += length;
-    text->room -= (size_t)length;
-}
-
-/* The kernel forgets its count when it is read. */
-static void read_overrun(struct tb_emulator_port *port)
-{
-    struct tpacket_stats seen;
-    socklen_t length = sizeof seen;
-    if (getsockopt(port->socket, SOL_PACKET, PACKET_STATISTICS, &seen, &length) == 0)
-        port->overrun += seen.tp_drops;
-}
-
-static void report_pipe(struct text *text, const struct tb_emulator_pipe *pipe)
-{
-    const struct tb_pipe_counts *c = &pipe->pipe.counts;
-    const struct tb_grid_wire *w = &pipe->pipe.wire;
-    say(text,
-        "pipe %s frames=%" PRIu64 " bytes=%" PRIu64 " lost=%" PRIu64 " full=%" PRIu64 " cut=%" PRIu64
-        " state=%s bandwidth=%" PRIu64 " latency=%" PRIu64 " jitter=%" PRIu64 " loss=%" PRIu32 " reorder=%" PRIu32 "\n",
-        pipe->name, c->frames, c->bytes, c->lost, c->full, c->cut, pipe->pipe.is_cut ? "cut" : "open", w->bandwidth,
-        w->latency, w->jitter, w->loss, w->reorder);
-}
-
-static void report(struct tb_emulator *e, char *to, size_t room)
-{
-    const size_t last_line = 32;
-    struct text text = {.at = to, .room = room - last_line};
-    const struct tb_lateness *late = &e->lateness;
-    say(&text, "late count=%" PRIu64 " p50=%" PRIu64 " p99=%" PRIu64 " max=%" PRIu64 " over=%" PRIu64 "\n", late->count,
-        tb_lateness_quantile(late, 500), tb_lateness_quantile(late, 990), late->max, late->over);
-    say(&text, "cpu used=%" PRIu64 " wall=%" PRIu64 " scheduler=%s\n", tb_emulator_cpu_time() - e->reset_cpu,
-        tb_clock_now_real() - e->reset_at, e->scheduler);
-    say(&text, "frames underway=%u exhausted=%" PRIu64 "\n", e->frames.count, e->exhausted);
-    for (uint32_t i = 0; i < e->port_count; i++) {
-        struct tb_emulator_port *port = e->ports[i];
-        if (!port)
-            continue;
-        read_overrun(port);
-        say(&text,
-            "port %s received=%" PRIu64 " sent=%" PRIu64 " overrun=%" PRIu64 " giant=%" PRIu64 " unsent=%" PRIu64 "\n",
-            port->name, port->received, port->sent, port->overrun, port->giant, port->unsent);
-    }
-    for (uint32_t i = 1; i < e->pipe_count; i++)
-        report_pipe(&text, e->pipes[i]);
-    if (text.left_out > 0)
-        snprintf(text.at, text.room + last_line, "more %u\n", text.left_out);
-}
-
-void tb_emulator_reset(struct tb_emulator *e)
-{
-    memset(&e->lateness, 0, sizeof e->lateness);
-    e->exhausted = 0;
-    e->reset_at = tb_clock_now_real();
-    e->reset_cpu = tb_emulator_cpu_time();
-    for (uint32_t i = 0; i < e->port_count; i++) {
-        struct tb_emulator_port *port = e->ports[i];
-        if (!port)
-            continue;
-        read_overrun(port);
-        port->received = port->sent = port->overrun = port->giant = port->unsent = 0;
-    }
-    for (uint32_t i = 0; i < e->pipe_count; i++)
-        memset(&e->pipes[i]->pipe.counts, 0, sizeof e->pipes[i]->pipe.counts);
 }
 
 static int do_reset(struct tb_emulator *e, struct tb_emulator_words *w)
@@ -264,7 +156,7 @@ static int do_report(struct tb_emulator *e, struct tb_emulator_words *w)
 {
     size_t used = strlen(e->answer);
     used += (size_t)snprintf(e->answer + used, sizeof e->answer - used, "\n");
-    report(e, e->answer + used, sizeof e->answer - used);
+    tb_emulator_report(e, e->answer + used, sizeof e->answer - used);
     return 0;
 }
 

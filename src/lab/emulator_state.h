@@ -1,5 +1,6 @@
-/* The inside of the emulator: what its loop (emulator.c), its ports and the way through it (emulator_port.c) and its
- * control (emulator_control.c) share. Nobody else includes this. One thread. */
+/* The inside of the emulator: what its loop (emulator.c), its control (emulator_control.c), its ports and the way
+ * through it (emulator_port.c), its pipes and its counters (emulator_report.c) share. Nobody else includes this. One
+ * thread. */
 #ifndef TB_LAB_EMULATOR_STATE_H
 #define TB_LAB_EMULATOR_STATE_H
 
@@ -70,9 +71,13 @@ int tb_emulator_port_receive(struct tb_emulator *e, uint32_t index);
 void tb_emulator_port_send(struct tb_emulator *e);
 
 int tb_emulator_pipe_make(struct tb_emulator *e, const char *name);
+int tb_emulator_pipe_find(const struct tb_emulator *e, const char *name, uint32_t *index);
+
+/* What was counted since the last reset, as lines of text. */
+void tb_emulator_report(struct tb_emulator *e, char *to, size_t room);
+void tb_emulator_reset(struct tb_emulator *e);
+
 /* Reads one message of the control socket and answers it. TB_ERR_CLOSED: the other side is gone. */
 int tb_emulator_control(struct tb_emulator *e);
-void tb_emulator_reset(struct tb_emulator *e);
-uint64_t tb_emulator_cpu_time(void); /* ns that this process has used */
 
 #endif

@@ -43,11 +43,20 @@ struct tb_network {
 /* Builds it, by the plan that is already there. What was built is gone when the process ends. */
 int tb_network_build(struct tb_network *network, const struct tb_grid *grid);
 
-/* ---- wires.c: the emulator's part */
+/* ---- links.c: which link lies where */
 
 bool tb_network_is_plain(const struct tb_grid_wire *wire); /* does nothing to what passes */
 /* The segment that a link crosses. */
 uint32_t tb_network_link_segment(const struct tb_network *network, uint32_t link);
+void tb_network_pipe_name(const struct tb_network *network, uint32_t link, char *name);
+/* The link for what goes from one foot to another across their segment; TB_GRID_NONE: there is none. A foot may be
+ * TB_GRID_NONE: whatever else is in the segment. */
+uint32_t tb_network_link_between(const struct tb_network *network, uint32_t segment, uint32_t from, uint32_t to);
+/* Does this foot lead a cluster to its outside? */
+bool tb_network_is_border(const struct tb_network *network, uint32_t foot);
+
+/* ---- wires.c: the emulator's part */
+
 /* From now on links across this segment go through the emulator. */
 int tb_network_emulate_segment(struct tb_network *network, uint32_t segment);
 /* From now on what passes this port goes through pipes of its own, PORT.out and PORT.in. */
@@ -55,12 +64,6 @@ int tb_network_emulate_foot(struct tb_network *network, uint32_t foot);
 /* One message to the emulator, with its answer after "ok\n" in `answer` if that is not NULL. */
 int tb_network_tell(struct tb_network *network, char *answer, size_t room, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-void tb_network_pipe_name(const struct tb_network *network, uint32_t link, char *name);
-/* The link for what goes from one foot to another across their segment; TB_GRID_NONE: there is none. A foot may be
- * TB_GRID_NONE: whatever else is in the segment. */
-uint32_t tb_network_link_between(const struct tb_network *network, uint32_t segment, uint32_t from, uint32_t to);
-/* Does this foot lead a cluster to its outside? */
-bool tb_network_is_border(const struct tb_network *network, uint32_t foot);
 
 /* ---- kernel_links.c: the same by the kernel's own netem, where there is one */
 

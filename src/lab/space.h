@@ -24,7 +24,6 @@ int tb_space_settle(uid_t uid, gid_t gid);
 int tb_space_make(struct tb_space *space, const char *name, const char *names);
 /* Only a network. */
 int tb_space_make_bare(struct tb_space *space);
-void tb_space_close(struct tb_space *space);
 
 /* Goes into its network (for sockets, ioctls and /proc/sys/net), and back. */
 int tb_space_visit(const struct tb_space *space);

@@ -72,7 +72,5 @@ const char *tb_type_label(const struct tb_type *type);
 /* Raises MPI_ERR_TYPE: says what is wrong with the handle, or that the type is not committed. */
 int tb_raise_type(struct tb_comm *comm, const char *call, int position, const char *name, MPI_Datatype datatype)
     __attribute__((cold));
-/* Of a pair: bytes of the value; the rest is the index. */
-uint64_t tb_type_pair_value(const struct tb_type *type);
 
 #endif

@@ -54,18 +54,25 @@ enum tb_step_kind {
 
 /* What a composite step does for all ranks of the communicator together. Every rank has such a step, with the same
  * contract, root, driver and edge. It gives `slice` and gets `other`; count 0 on a rank that gives or gets nothing.
- *   BARRIER    nobody has finished it before all have started it
- *   BCAST      `other` of all but the root is then `slice` of the root
- *   REDUCE     `other` of the root is the reduction of everyone's `slice`, piece by piece
- *   ALLREDUCE  `other` of everyone is that
- *   SCAN       `other` is the reduction of the slices of this rank and all before it
- *   EXSCAN     the same without this rank; rank 0 gets nothing
+ *
+ * - BARRIER: nobody has finished it before all have started it
+ * - BCAST: `other` of all but the root is then `slice` of the root
+ * - REDUCE: `other` of the root is the reduction of everyone's `slice`, piece by piece
+ * - ALLREDUCE: `other` of everyone is that
+ * - SCAN: `other` is the reduction of the slices of this rank and all before it
+ * - EXSCAN: the same without this rank; rank 0 gets nothing
+ *
  * Of the others a block is one piece, whose length may be another for each pair of ranks; who gives and who gets it
- * must know it. GATHER          block k of `other` of the root is `slice`, one block, of rank k ALLGATHER       `other`
- * of everyone is that SCATTER         `other`, one block, is block k of `slice` of the root, on rank k; the root may go
- * without ALLTOALL        block k of `other` of rank i is block i of `slice` of rank k REDUCE_SCATTER  `other`, one
- * block, of rank i is the reduction of everyone's block i Reductions combine in the order of ranks, unless the
- * operation is commutative. The step is one item: its pieces are joined. */
+ * must know it.
+ *
+ * - GATHER: block k of `other` of the root is `slice`, one block, of rank k
+ * - ALLGATHER: `other` of everyone is that
+ * - SCATTER: `other`, one block, is block k of `slice` of the root, on rank k; the root may go without
+ * - ALLTOALL: block k of `other` of rank i is block i of `slice` of rank k
+ * - REDUCE_SCATTER: `other`, one block, of rank i is the reduction of everyone's block i
+ *
+ * Reductions combine in the order of ranks, unless the operation is commutative. The step is one item: its pieces are
+ * joined. */
 enum tb_composite {
     TB_COMPOSITE_BARRIER,
     TB_COMPOSITE_BCAST,
@@ -165,7 +172,7 @@ struct tb_step {
                      * 1: the local group of an intercommunicator */
     uint16_t edge;  /* tells messages between the same two ranks in one collective apart; both ends use the same */
     uint32_t peer;  /* rank in its group, of SEND and RECEIVE; root of COMPOSITE */
-    uint32_t window; /* pieces in flight; 0: all */
+    uint32_t window; /* pieces in flight; 0: as many as may be (tb_step_window) */
     uint32_t lag;    /* of shifted dependencies: item k after item k - lag; 0 means 1 */
     /* Of SEND and RECEIVE `other` may say how long the pieces are: those of `slice` in WORK then only have room. */
     struct tb_slice slice, other;
@@ -197,6 +204,16 @@ struct tb_program {
 static inline uint32_t tb_step_items(const struct tb_step *s)
 {
     return s->joined || s->slice.count == 0 ? 1 : s->slice.count;
+}
+
+#define TB_STEP_WINDOW_LIMIT 32u /* of a step that asks for all pieces at once: more makes nothing faster */
+
+/* How many of them may be on their way at the same time. */
+static inline uint32_t tb_step_window(const struct tb_step *s)
+{
+    uint32_t items = tb_step_items(s);
+    uint32_t window = s->window == 0 || s->window > TB_STEP_WINDOW_LIMIT ? TB_STEP_WINDOW_LIMIT : s->window;
+    return window < items ? window : items;
 }
 
 /* How many items of the step `before` must be done before item `item` of `s` may start, because of a dependency. */

@@ -39,7 +39,7 @@ static int label_compare(const struct label *a, const struct label *b)
     return (a->hops > b->hops) - (a->hops < b->hops);
 }
 
-/* ---- the heap ---- */
+/* ---- the heap ---------------------------------------------------------------------------------------------------- */
 
 static bool is_nearer(const struct search *s, uint32_t a, uint32_t b)
 {
@@ -83,7 +83,7 @@ static uint32_t heap_take(struct search *s)
     return top;
 }
 
-/* ---- settling ---- */
+/* ---- settling ---------------------------------------------------------------------------------------------------- */
 
 static void label_add(struct label *label, uint32_t next)
 {
@@ -262,7 +262,7 @@ void tb_routes_close(struct tb_routes *routes)
     *routes = (struct tb_routes){0};
 }
 
-/* ---- hosts ---- */
+/* ---- hosts ------------------------------------------------------------------------------------------------------- */
 
 static uint32_t sum_sizes(const struct tb_host_classes *classes, const uint32_t *nexts, uint32_t count)
 {
@@ -340,41 +340,4 @@ bool tb_routes_first_missing(const struct tb_routes *routes, uint32_t *from, uin
         }
     }
     return false;
-}
-
-/* ---- rows ---- */
-
-int tb_route_row_open(struct tb_route_row *row, const struct tb_routes *routes, uint32_t host)
-{
-    uint32_t n = routes->class_count, class = routes->connectivity->classes.of[host], total = 0;
-    for (uint32_t i = 0; i < n; i++)
-        total += tb_routes_between(routes, class, i)->count;
-    *row = (struct tb_route_row){.class = class,
-                                 .class_count = n,
-                                 .first = calloc(n + 1u, sizeof *row->first),
-                                 .nexts = calloc(total + 1u, sizeof *row->nexts)};
-    if (row->first == NULL || row->nexts == NULL) {
-        tb_route_row_close(row);
-        return tb_error(TB_ERR_MEMORY, "no memory for the routes of a host");
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        const struct tb_route *route = tb_routes_between(routes, class, i);
-        memcpy(row->nexts + row->first[i], routes->nexts + route->first, route->count * sizeof *row->nexts);
-        row->first[i + 1] = row->first[i] + route->count;
-    }
-    return TB_OK;
-}
-
-void tb_route_row_close(struct tb_route_row *row)
-{
-    free(row->first);
-    free(row->nexts);
-    *row = (struct tb_route_row){0};
-}
-
-uint32_t tb_route_row_next(const struct tb_route_row *row, const struct tb_host_classes *classes, uint32_t to,
-                           uint32_t spread)
-{
-    uint32_t class = classes->of[to], first = row->first[class];
-    return choose(classes, row->nexts + first, row->first[class + 1] - first, to, spread);
 }

@@ -57,19 +57,4 @@ uint32_t tb_routes_path(const struct tb_routes *routes, uint32_t from, uint32_t 
 /* The first pair of hosts with slots between which there is no route; false: there is none. */
 bool tb_routes_first_missing(const struct tb_routes *routes, uint32_t *from, uint32_t *to);
 
-/* What one host needs of it: for each class the classes of the next hop, ended by offsets as in `first`. It grows with
- * classes, not with their square. */
-struct tb_route_row {
-    uint32_t class; /* of the host */
-    uint32_t class_count;
-    uint32_t *first; /* class_count + 1 */
-    uint32_t *nexts;
-};
-
-int tb_route_row_open(struct tb_route_row *row, const struct tb_routes *routes, uint32_t host);
-void tb_route_row_close(struct tb_route_row *row);
-/* As tb_routes_next for the host of the row. */
-uint32_t tb_route_row_next(const struct tb_route_row *row, const struct tb_host_classes *classes, uint32_t to,
-                           uint32_t spread);
-
 #endif

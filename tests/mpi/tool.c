@@ -20,8 +20,7 @@ static void begin(void)
     CHECK_EQUAL(provided, MPI_THREAD_MULTIPLE);
 }
 
-/* ---- strings -------------------------------------------------------------------------------------------------------
- */
+/* ---- strings ----------------------------------------------------------------------------------------------------- */
 
 /* What all calls that give a text have in common; `kind` and `index` say which one to call. */
 static int get_text(int kind, int index, char *name, int *name_len, char *desc, int *desc_len)
@@ -141,8 +140,7 @@ static void check_enums(void)
     CODE(MPI_T_enum_get_item((MPI_T_enum)(uintptr_t)0x31415926, 0, NULL, NULL, NULL), MPI_T_ERR_INVALID_HANDLE);
 }
 
-/* ---- categories and events -----------------------------------------------------------------------------------------
- */
+/* ---- categories and events --------------------------------------------------------------------------------------- */
 
 /* Every variable is in one category; every category but the first is in the first. */
 static void check_categories(void)
@@ -211,8 +209,7 @@ static void check_events(void)
     CODE(MPI_T_event_get_timestamp(NULL, &when), MPI_T_ERR_INVALID_HANDLE);
 }
 
-/* ---- parameters ----------------------------------------------------------------------------------------------------
- */
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 static MPI_T_cvar_handle cvar_open(const char *name, MPI_Datatype type, int least)
 {
@@ -263,8 +260,7 @@ static void check_cvars(void)
     CODE(MPI_T_cvar_handle_alloc(0, NULL, NULL, &count), MPI_T_ERR_INVALID);
 }
 
-/* ---- counters ------------------------------------------------------------------------------------------------------
- */
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
 
 static MPI_T_pvar_handle pvar_open(MPI_T_pvar_session session, const char *name, int class, int *count)
 {
@@ -382,8 +378,7 @@ static void check_messages(void)
     OK(MPI_T_pvar_session_free(&session));
 }
 
-/* ---- what ran and why ----------------------------------------------------------------------------------------------
- */
+/* ---- what ran and why -------------------------------------------------------------------------------------------- */
 
 static int enum_value(const char *variable, const char *item)
 {
@@ -471,8 +466,7 @@ static void check_choices(bool active, unsigned long long expected)
     OK(MPI_T_pvar_session_free(&session));
 }
 
-/* ---- threads -------------------------------------------------------------------------------------------------------
- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static void *use_handles(void *unused)
 {
@@ -534,8 +528,7 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* ---- limits and beginnings -----------------------------------------------------------------------------------------
- */
+/* ---- limits and beginnings --------------------------------------------------------------------------------------- */
 
 static void check_limit(void)
 {

@@ -5,7 +5,7 @@
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
-    return tb_family_make_allreduce(c, TB_TREE_EVEN, 2, program);
+    return tb_tree_make_allreduce(c, TB_TREE_EVEN, 2, program);
 }
 
 const struct tb_algorithm tb_allreduce_binary = {TB_OPERATION_ALLREDUCE, "binary", NULL, make, "piece", NULL};

@@ -23,10 +23,10 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     uint32_t other;
     tb_builder_open(&b, h.fold.power);
     tb_builder_order(&b);
-    const struct tb_slice out = tb_tree_whole(&b, TB_SYMBOL_OUT, 0);
-    h.sum = tb_tree_whole(&b, tb_source(c), 0);
+    const struct tb_slice out = tb_slice_whole(&b, TB_SYMBOL_OUT, 0);
+    h.sum = tb_slice_whole(&b, tb_source(c), 0);
     h.places[0] = out;
-    h.places[1] = tb_tree_whole(&b, TB_SYMBOL_WORK, 0);
+    h.places[1] = tb_slice_whole(&b, TB_SYMBOL_WORK, 0);
     bool paired = tb_fold_other(&h.fold, c->rank, &other);
     if (!tb_halving_open(&h, 0)) {
         tb_builder_receive(&b, other, 1, out);

@@ -4,18 +4,19 @@
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
-    struct tb_tree tree = {.size = c->size, .rank = c->rank, .local = true};
+    struct tb_tree tree;
+    uint32_t ready;
     const struct tb_slice out = tb_slice_one(TB_SYMBOL_OUT, 0);
     struct tb_builder b;
+    tb_tree_group(&tree, c);
     tb_builder_open(&b, 1);
     tb_builder_order(&b);
-    struct tb_slice sum = tb_tree_reduce(&b, &tree, c, false);
+    struct tb_slice sum = tb_tree_reduce(&b, &tree, c, 0, false, &ready);
     if (c->rank == 0) {
         tb_builder_send(&b, 0, 0, sum);
         tb_builder_receive(&b, 0, 0, out);
     }
-    tree.edge = 1;
-    tb_tree_broadcast(&b, &tree, out);
+    tb_tree_broadcast(&b, &tree, 1, out, ready);
     return tb_builder_finish(&b, program);
 }
 

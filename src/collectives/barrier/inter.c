@@ -5,32 +5,31 @@
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
     const struct tb_slice nothing = tb_slice_nothing();
+    struct tb_tree tree;
     struct tb_builder b;
-    uint32_t heard = 0, go; /* steps before `heard` are what children have told */
+    tb_tree_group(&tree, c);
     tb_builder_open(&b, 0);
-    uint64_t bit = 1;
-    for (; bit < c->size && (c->rank & bit) == 0; bit *= 2)
-        if (c->rank + bit < c->size) {
-            heard = tb_builder_receive(&b, (uint32_t)(c->rank + bit), 0, nothing) + 1;
-            tb_builder_local(&b);
-        }
-    uint32_t parent = c->rank == 0 ? 0 : (uint32_t)(c->rank - bit);
+    uint32_t heard = tree.count; /* steps before it are what children have told */
+    for (uint32_t i = heard; i-- > 0;) {
+        tb_builder_receive(&b, tree.children[i], 0, nothing);
+        tb_builder_local(&b);
+    }
+    uint32_t parent = tree.root ? 0 : tree.parent; /* of the root: the other one */
     tb_builder_send(&b, parent, 0, nothing);
-    if (c->rank != 0)
+    if (!tree.root)
         tb_builder_local(&b);
     for (uint32_t i = 0; i < heard; i++)
         tb_builder_after(&b, i);
-    go = tb_builder_receive(&b, parent, c->rank != 0 ? 1 : 0, nothing);
-    if (c->rank != 0)
+    uint32_t go = tb_builder_receive(&b, parent, tree.root ? 0 : 1, nothing);
+    if (!tree.root)
         tb_builder_local(&b);
-    for (bit /= 2; bit > 0; bit /= 2)
-        if (c->rank + bit < c->size) {
-            tb_builder_send(&b, (uint32_t)(c->rank + bit), 1, nothing);
-            tb_builder_local(&b);
-            tb_builder_after(&b, go);
-            for (uint32_t i = 0; i < heard; i++)
-                tb_builder_after(&b, i);
-        }
+    for (uint32_t k = 0; k < tree.count; k++) {
+        tb_builder_send(&b, tree.children[k], 1, nothing);
+        tb_builder_local(&b);
+        tb_builder_after(&b, go);
+        for (uint32_t i = 0; i < heard; i++)
+            tb_builder_after(&b, i);
+    }
     return tb_builder_finish(&b, program);
 }
 

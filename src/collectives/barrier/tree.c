@@ -5,21 +5,21 @@
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
     const struct tb_slice nothing = tb_slice_nothing();
-    struct tb_family f;
+    struct tb_tree t;
     struct tb_builder b;
-    tb_family_mine(&f, TB_TREE_EVEN, c->argument != 0 ? c->argument : 2, c, 0);
+    tb_tree_mine(&t, TB_TREE_EVEN, c->argument != 0 ? c->argument : 2, c, 0);
     tb_builder_open(&b, 0);
-    for (uint32_t i = 0; i < f.count; i++)
-        tb_builder_receive(&b, f.children[i], 0, nothing);
-    uint32_t heard = f.count, go = TB_STEP_NONE;
-    if (!f.root) {
-        tb_builder_send(&b, f.parent, 0, nothing);
+    for (uint32_t i = 0; i < t.count; i++)
+        tb_builder_receive(&b, t.children[i], 0, nothing);
+    uint32_t heard = t.count, go = TB_STEP_NONE;
+    if (!t.root) {
+        tb_builder_send(&b, t.parent, 0, nothing);
         for (uint32_t i = 0; i < heard; i++)
             tb_builder_after(&b, i);
-        go = tb_builder_receive(&b, f.parent, 1, nothing);
+        go = tb_builder_receive(&b, t.parent, 1, nothing);
     }
-    for (uint32_t k = 0; k < f.count; k++) {
-        tb_builder_send(&b, f.children[k], 1, nothing);
+    for (uint32_t k = 0; k < t.count; k++) {
+        tb_builder_send(&b, t.children[k], 1, nothing);
         if (go != TB_STEP_NONE)
             tb_builder_after(&b, go);
         for (uint32_t i = 0; i < heard; i++)

@@ -4,7 +4,7 @@
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
-    return tb_family_make_bcast(c, TB_TREE_EVEN, 2, true, program);
+    return tb_tree_make_bcast(c, TB_TREE_EVEN, 2, true, program);
 }
 
 const struct tb_algorithm tb_bcast_binary = {TB_OPERATION_BCAST, "binary", NULL, make, "piece", NULL};

@@ -5,7 +5,7 @@
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
-    return tb_family_make_bcast(c, TB_TREE_BINOMIAL, 0, true, program);
+    return tb_tree_make_bcast(c, TB_TREE_BINOMIAL, 0, true, program);
 }
 
 const struct tb_algorithm tb_bcast_binomial = {TB_OPERATION_BCAST, "binomial", NULL, make, "piece", NULL};

@@ -4,7 +4,7 @@
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
-    return tb_family_make_bcast(c, TB_TREE_CHAIN, 0, true, program);
+    return tb_tree_make_bcast(c, TB_TREE_CHAIN, 0, true, program);
 }
 
 const struct tb_algorithm tb_bcast_chain = {TB_OPERATION_BCAST, "chain", NULL, make, "piece", NULL};

@@ -11,10 +11,11 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     if (c->root == TB_ROOT_HERE) {
         tb_builder_send(&b, 0, 0, all);
     } else if (c->root != TB_ROOT_BESIDE) {
-        const struct tb_tree tree = {.size = c->size, .rank = c->rank, .edge = 1, .local = true};
+        struct tb_tree tree;
+        tb_tree_group(&tree, c);
         if (c->rank == 0)
             tb_builder_receive(&b, c->root, 0, all);
-        tb_tree_broadcast(&b, &tree, all);
+        tb_tree_broadcast(&b, &tree, 1, all, TB_STEP_NONE);
     }
     return tb_builder_finish(&b, program);
 }

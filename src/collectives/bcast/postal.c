@@ -6,7 +6,7 @@
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
-    return tb_family_make_bcast(c, TB_TREE_POSTAL, c->argument != 0 ? c->argument : 2, false, program);
+    return tb_tree_make_bcast(c, TB_TREE_POSTAL, c->argument != 0 ? c->argument : 2, false, program);
 }
 
 const struct tb_algorithm tb_bcast_postal = {TB_OPERATION_BCAST,   "postal", NULL, make, "latency",

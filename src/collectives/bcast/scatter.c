@@ -40,13 +40,13 @@ static void scatter_open(struct scatter *s, const struct tb_collective *c)
     while (bit < s->size && (d & bit) == 0)
         bit *= 2;
     if (d != 0) {
-        s->scattered =
-            tb_builder_receive(&s->b, rank_at(s, d - bit), 0, tb_slice_many(TB_SYMBOL_OUT, d, tb_behind(s->size, d)));
+        s->scattered = tb_builder_receive(&s->b, rank_at(s, d - bit), 0,
+                                          tb_slice_many(TB_SYMBOL_OUT, d, tb_binomial_behind(s->size, d)));
         tb_builder_join(&s->b);
     }
     for (bit /= 2; bit > 0; bit /= 2)
         if (bit < s->size - d)
-            send_next(s, d + bit, 0, tb_slice_many(TB_SYMBOL_OUT, d + bit, tb_behind(s->size, d + bit)), true);
+            send_next(s, d + bit, 0, tb_slice_many(TB_SYMBOL_OUT, d + bit, tb_binomial_behind(s->size, d + bit)), true);
 }
 
 /* ---- on a ring --------------------------------------------------------------------------------------------------- */
@@ -63,8 +63,8 @@ static struct tb_slice down(uint32_t high, uint32_t low)
  * that it gets on the ring itself, to `upper`, and then those of its scatter, to `scattered`. */
 static void ring_limits(const struct scatter *s, uint32_t distance, uint32_t *upper, uint32_t *scattered)
 {
-    uint32_t mine = distance + tb_behind(s->size, distance);
-    *scattered = distance + 1 + tb_behind(s->size, distance + 1);
+    uint32_t mine = distance + tb_binomial_behind(s->size, distance);
+    *scattered = distance + 1 + tb_binomial_behind(s->size, distance + 1);
     *upper = mine > *scattered ? mine : *scattered;
 }
 
@@ -122,8 +122,8 @@ static int make_doubling(const struct tb_collective *c, struct tb_program **prog
         uint32_t peer = s.distance ^ bit, mine = s.distance & -bit, theirs = peer & -bit;
         uint32_t before = s.b.program.step_count;
         /* Of two, the higher one's parts have come to it through the lower one, if they all came in the scatter. */
-        bool had = theirs >= s.distance && theirs + bit <= s.distance + tb_behind(s.size, s.distance);
-        bool has = mine >= peer && mine + bit <= peer + tb_behind(s.size, peer);
+        bool had = theirs >= s.distance && theirs + bit <= s.distance + tb_binomial_behind(s.size, s.distance);
+        bool has = mine >= peer && mine + bit <= peer + tb_binomial_behind(s.size, peer);
         if (!had) {
             tb_builder_receive(&s.b, rank_at(&s, peer), edge, tb_slice_many(TB_SYMBOL_OUT, theirs, bit));
             tb_builder_join(&s.b);

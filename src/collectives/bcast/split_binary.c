@@ -12,11 +12,11 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     struct tb_builder b;
     tb_builder_open(&b, 2 * pieces);
     if (distance == 0) {
-        struct tb_family f = {.root = true, .count = 1};
+        struct tb_tree t = {.root = true, .count = 1};
         for (uint32_t i = 0; i < 2; i++) {
-            f.children[0] = tb_rank_after(c, c->root, i == 0 ? 1 : 1 + left);
+            t.children[0] = tb_rank_after(c, c->root, i == 0 ? 1 : 1 + left);
             if ((i == 0 ? left : right) > 0)
-                tb_family_broadcast(&b, &f, 0, halves[i], TB_STEP_NONE);
+                tb_tree_broadcast(&b, &t, 0, halves[i], TB_STEP_NONE);
         }
         if (left > right)
             tb_builder_send(&b, tb_rank_after(c, c->root, left), 1, halves[1]);
@@ -25,13 +25,13 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     /* The two trees stand behind the root, the left one first; members are paired in that order. */
     uint32_t side = distance <= left ? 0 : 1, place = distance - 1 - (side == 0 ? 0 : left);
     uint32_t partner = side == 0 ? distance + left : distance - left;
-    struct tb_family f;
-    tb_family_find(&f, TB_TREE_EVEN, 2, side == 0 ? left : right, 0, place);
-    for (uint32_t i = 0; i < f.count; i++)
-        f.children[i] = tb_rank_after(c, c->root, (uint64_t)f.children[i] + 1 + (side == 0 ? 0 : left));
-    f.parent = f.root ? c->root : tb_rank_after(c, c->root, (uint64_t)f.parent + 1 + (side == 0 ? 0 : left));
-    f.root = false;
-    tb_family_broadcast(&b, &f, 0, halves[side], TB_STEP_NONE);
+    struct tb_tree t;
+    tb_tree_find(&t, TB_TREE_EVEN, 2, side == 0 ? left : right, 0, place);
+    for (uint32_t i = 0; i < t.count; i++)
+        t.children[i] = tb_rank_after(c, c->root, (uint64_t)t.children[i] + 1 + (side == 0 ? 0 : left));
+    t.parent = t.root ? c->root : tb_rank_after(c, c->root, (uint64_t)t.parent + 1 + (side == 0 ? 0 : left));
+    t.root = false;
+    tb_tree_broadcast(&b, &t, 0, halves[side], TB_STEP_NONE);
     if (partner < c->size) {
         tb_builder_send(&b, tb_rank_after(c, c->root, partner), 1, halves[side]);
         tb_builder_after_pieces(&b, 0); /* the receive from the parent */

@@ -19,7 +19,7 @@ static void root_steps(struct tb_builder *b, const struct tb_collective *c)
         tb_builder_bind(b, size);
     }
     for (uint32_t at = 1; at < size; at *= 2) {
-        uint32_t child = tb_rank_after(c, c->rank, at), behind = tb_behind(size, at), end = at + behind;
+        uint32_t child = tb_rank_after(c, c->rank, at), behind = tb_binomial_behind(size, at), end = at + behind;
         if (behind == 1) {
             tb_builder_receive(b, child, EDGE_DATA, tb_slice_one(TB_SYMBOL_OUT, child));
             continue;
@@ -45,7 +45,7 @@ static void relay_steps(struct tb_builder *b, const struct tb_collective *c, uin
         tb_builder_measure(b, mine, 0);
     for (uint32_t at = 1; at < behind; at *= 2) {
         tb_builder_receive(b, tb_rank_after(c, c->rank, at), EDGE_SIZES,
-                           tb_slice_many(TB_SYMBOL_SIZES, at, tb_behind(c->size, distance + at)));
+                           tb_slice_many(TB_SYMBOL_SIZES, at, tb_binomial_behind(c->size, distance + at)));
         tb_builder_join(b);
     }
     if (parent != c->root) {
@@ -58,7 +58,7 @@ static void relay_steps(struct tb_builder *b, const struct tb_collective *c, uin
     }
     for (uint32_t at = 1; at < behind; at *= 2) {
         tb_builder_receive(b, tb_rank_after(c, c->rank, at), EDGE_DATA,
-                           tb_slice_many(TB_SYMBOL_WORK, at, tb_behind(c->size, distance + at)));
+                           tb_slice_many(TB_SYMBOL_WORK, at, tb_binomial_behind(c->size, distance + at)));
         tb_builder_join(b);
     }
     tb_builder_send(b, parent, EDGE_DATA, behind > 1 ? tb_slice_many(TB_SYMBOL_WORK, 0, behind) : mine);
@@ -74,7 +74,7 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     if (distance == 0)
         root_steps(&b, c);
     else
-        relay_steps(&b, c, distance, tb_behind(c->size, distance));
+        relay_steps(&b, c, distance, tb_binomial_behind(c->size, distance));
     return tb_builder_finish(&b, program);
 }
 

@@ -29,9 +29,9 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     tb_builder_order(&b);
     tb_fold_out(&h.fold, c->root, &root);
     bool here = c->rank == c->root;
-    h.sum = tb_tree_whole(&b, tb_source(c), 0);
-    h.places[0] = here ? tb_tree_whole(&b, TB_SYMBOL_OUT, 0) : tb_tree_whole(&b, TB_SYMBOL_WORK, 0);
-    h.places[1] = tb_tree_whole(&b, TB_SYMBOL_WORK, here ? 0 : 1);
+    h.sum = tb_slice_whole(&b, tb_source(c), 0);
+    h.places[0] = here ? tb_slice_whole(&b, TB_SYMBOL_OUT, 0) : tb_slice_whole(&b, TB_SYMBOL_WORK, 0);
+    h.places[1] = tb_slice_whole(&b, TB_SYMBOL_WORK, here ? 0 : 1);
     if (!tb_halving_open(&h, 0))
         return tb_builder_finish(&b, program);
     tb_halving_run(&h, 1);

@@ -10,8 +10,10 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     if (c->root == TB_ROOT_HERE) {
         tb_builder_receive(&b, 0, 0, tb_slice_one(TB_SYMBOL_OUT, 0));
     } else if (c->root != TB_ROOT_BESIDE) {
-        const struct tb_tree tree = {.size = c->size, .rank = c->rank, .local = true};
-        struct tb_slice sum = tb_tree_reduce(&b, &tree, c, false);
+        struct tb_tree tree;
+        uint32_t ready;
+        tb_tree_group(&tree, c);
+        struct tb_slice sum = tb_tree_reduce(&b, &tree, c, 0, false, &ready);
         if (c->rank == 0)
             tb_builder_send(&b, c->root, 0, sum);
     }

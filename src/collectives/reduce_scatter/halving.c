@@ -49,9 +49,9 @@ static int make(const struct tb_collective *c, bool far, struct tb_program **pro
     tb_builder_open(&b, c->size);
     tb_builder_order(&b);
     tb_builder_whole(&b);
-    h.sum = tb_tree_whole(&b, TB_SYMBOL_IN, 0);
-    h.places[0] = tb_tree_whole(&b, TB_SYMBOL_WORK, 0);
-    h.places[1] = tb_tree_whole(&b, TB_SYMBOL_WORK, 1);
+    h.sum = tb_slice_whole(&b, TB_SYMBOL_IN, 0);
+    h.places[0] = tb_slice_whole(&b, TB_SYMBOL_WORK, 0);
+    h.places[1] = tb_slice_whole(&b, TB_SYMBOL_WORK, 1);
     bool has = tb_halving_open(&h, EDGE_FOLD);
     if (has)
         tb_halving_run(&h, EDGE_ROUNDS);

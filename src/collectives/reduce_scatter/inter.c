@@ -5,18 +5,20 @@
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
-    const struct tb_tree tree = {.size = c->size, .rank = c->rank, .local = true};
+    struct tb_tree tree;
+    uint32_t ready;
     const struct tb_slice out = tb_slice_one(TB_SYMBOL_OUT, 0);
     struct tb_builder b;
+    tb_tree_group(&tree, c);
     tb_builder_open(&b, c->size);
     tb_builder_order(&b);
-    struct tb_slice sum = tb_tree_reduce(&b, &tree, c, false);
+    struct tb_slice sum = tb_tree_reduce(&b, &tree, c, 0, false, &ready);
     if (c->rank != 0) {
         tb_builder_receive(&b, 0, 1, out);
         tb_builder_local(&b);
         return tb_builder_finish(&b, program);
     }
-    struct tb_slice theirs = tb_tree_whole(&b, TB_SYMBOL_WORK, 2);
+    struct tb_slice theirs = tb_slice_whole(&b, TB_SYMBOL_WORK, 2);
     tb_builder_send(&b, 0, 0, sum);
     tb_builder_join(&b);
     tb_builder_receive(&b, 0, 0, theirs);

@@ -6,8 +6,8 @@ static int make_scan(const struct tb_collective *c, struct tb_program **program)
 {
     struct tb_builder b;
     tb_builder_open(&b, tb_pieces(c));
-    const struct tb_slice in = tb_tree_whole(&b, TB_SYMBOL_IN, 0), out = tb_tree_whole(&b, TB_SYMBOL_OUT, 0);
-    const struct tb_slice work = tb_tree_whole(&b, TB_SYMBOL_WORK, 0);
+    const struct tb_slice in = tb_slice_whole(&b, TB_SYMBOL_IN, 0), out = tb_slice_whole(&b, TB_SYMBOL_OUT, 0);
+    const struct tb_slice work = tb_slice_whole(&b, TB_SYMBOL_WORK, 0);
     uint32_t ready = TB_STEP_NONE;
     /* If order does not matter, what comes can be where the result is to be. */
     bool direct = c->rank > 0 && c->commutative && !c->in_place;
@@ -31,9 +31,9 @@ static int make_exscan(const struct tb_collective *c, struct tb_program **progra
 {
     struct tb_builder b;
     tb_builder_open(&b, tb_pieces(c));
-    const struct tb_slice out = tb_tree_whole(&b, TB_SYMBOL_OUT, 0), work = tb_tree_whole(&b, TB_SYMBOL_WORK, 0);
+    const struct tb_slice out = tb_slice_whole(&b, TB_SYMBOL_OUT, 0), work = tb_slice_whole(&b, TB_SYMBOL_WORK, 0);
     const struct tb_slice before = c->in_place ? work : out, sum = c->in_place ? out : work;
-    struct tb_slice mine = tb_tree_whole(&b, tb_source(c), 0);
+    struct tb_slice mine = tb_slice_whole(&b, tb_source(c), 0);
     bool last = c->rank + 1 == c->size;
     uint32_t ready = TB_STEP_NONE, come = TB_STEP_NONE;
     if (c->rank > 0)

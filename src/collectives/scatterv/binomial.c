@@ -33,7 +33,7 @@ static void root_steps(struct tb_builder *b, const struct tb_collective *c)
         tb_builder_bind(b, size);
     }
     for (uint32_t at = top / 2; at > 0; at /= 2) {
-        uint32_t behind = tb_behind(size, at), end = at + behind,
+        uint32_t behind = tb_binomial_behind(size, at), end = at + behind,
                  middle = before < at    ? at
                           : before < end ? before
                                          : end;
@@ -62,7 +62,7 @@ static void relay_steps(struct tb_builder *b, const struct tb_collective *c, uin
     tb_builder_join(b);
     for (uint32_t at = up / 2; at > 0; at /= 2)
         if (at < behind)
-            send_down(b, c, at, tb_behind(c->size, distance + at));
+            send_down(b, c, at, tb_binomial_behind(c->size, distance + at));
     if (behind > 1)
         tb_builder_copy(b, tb_slice_one(TB_SYMBOL_WORK, 0), mine);
 }
@@ -76,7 +76,7 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     if (distance == 0)
         root_steps(&b, c);
     else
-        relay_steps(&b, c, distance, tb_behind(c->size, distance));
+        relay_steps(&b, c, distance, tb_binomial_behind(c->size, distance));
     return tb_builder_finish(&b, program);
 }
 

@@ -8,7 +8,7 @@
  *
  * A hop whose connection breaks or cannot be made is left alone for a while and then asked for again. Meanwhile there
  * is no room on it, and that is all: whether a process can still be reached is for the job to say (config->hops). */
-#include "transport/transport.h"
+#include "transport/endpoint_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,6 @@
 #define RETRY_MAX   (2000 * MS)
 #define SHUN_FIRST  (4000 * MS)  /* how long a hop is avoided behind which frames get lost; doubled each time, */
 #define SHUN_MAX    (64000 * MS) /* up to this */
-#define PEERS_FIRST 16u
-#define PEERS_LIMIT (1u << 21)
 
 /* The agent of a gateway. */
 struct hop {
@@ -59,58 +57,20 @@ struct relay {
     bool changed; /* the hops of somebody: whoever waits for room is to be told */
     uint32_t down_count;
     uint64_t next_retry;
-    struct relay_peer **peers; /* open addressing by process */
-    uint32_t peer_count, peer_room;
+    struct tb_endpoint_table peers; /* of struct relay_peer */
 };
 
-/* ---- processes -------------------------------------------------------------------------------------------------- */
-
-static struct relay_peer **peer_slot(const struct relay *r, struct tb_proc proc)
-{
-    uint32_t mask = r->peer_room - 1, at = (proc.index * 0x9e3779b1u ^ proc.job) & mask;
-    while (r->peers[at] != NULL &&
-           (r->peers[at]->head.proc.index != proc.index || r->peers[at]->head.proc.job != proc.job))
-        at = (at + 1) & mask;
-    return &r->peers[at];
-}
-
-static int peers_grow(struct relay *r)
-{
-    uint32_t old_room = r->peer_room;
-    struct relay_peer **old = r->peers;
-    if (old_room >= PEERS_LIMIT)
-        return tb_error(TB_ERR_LIMIT, "more than %u processes to talk to through gateways", PEERS_LIMIT / 2);
-    uint32_t room = old_room == 0 ? PEERS_FIRST : 2 * old_room;
-    struct relay_peer **peers = calloc(room, sizeof(struct relay_peer *));
-    if (peers == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for a table of %u processes", room);
-    r->peers = peers;
-    r->peer_room = room;
-    for (uint32_t i = 0; i < old_room; i++)
-        if (old[i] != NULL)
-            *peer_slot(r, old[i]->head.proc) = old[i];
-    free(old);
-    return TB_OK;
-}
+/* ---- processes --------------------------------------------------------------------------------------------------- */
 
 /* NULL: no memory, or too many; the story is told. */
 static struct relay_peer *peer_find(struct relay *r, struct tb_proc proc)
 {
-    if (2 * r->peer_count >= r->peer_room && peers_grow(r) != TB_OK)
-        return NULL;
-    struct relay_peer **slot = peer_slot(r, proc);
-    if (*slot != NULL)
-        return *slot;
-    struct relay_peer *p = calloc(1, sizeof(*p));
-    if (p == NULL) {
-        tb_error(TB_ERR_MEMORY, "no memory for the way to rank %u", proc.index);
-        return NULL;
+    bool fresh;
+    struct relay_peer *p = (struct relay_peer *)tb_endpoint_table_find(&r->peers, &r->head, proc, sizeof(*p), &fresh);
+    if (fresh) {
+        tb_list_init(&p->wanting);
+        tb_list_init(&p->notice);
     }
-    p->head = (struct tb_endpoint){.transport = &r->head, .proc = proc};
-    tb_list_init(&p->wanting);
-    tb_list_init(&p->notice);
-    *slot = p;
-    r->peer_count++;
     return p;
 }
 
@@ -125,7 +85,7 @@ static void peer_fail(struct relay *r, struct relay_peer *p, int error)
     tb_list_append(&r->notices, &p->notice);
 }
 
-/* ---- hops ------------------------------------------------------------------------------------------------------- */
+/* ---- hops -------------------------------------------------------------------------------------------------------- */
 
 static struct hop *hop_find(struct relay *r, struct tb_proc agent)
 {
@@ -242,7 +202,7 @@ static int hops_ask(struct relay *r, struct relay_peer *p)
     return TB_OK;
 }
 
-/* ---- sending ---------------------------------------------------------------------------------------------------- */
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 /* As send of the inner transport, but errors only mean that there is no room. */
 static int hop_send(struct relay *r, struct hop *h, const struct tb_envelope *envelope, struct tb_spans *payload,
@@ -341,8 +301,7 @@ static int relay_send(struct tb_endpoint *endpoint, const struct tb_envelope *en
     return result;
 }
 
-/* ---- calls up from the connections to agents -----------------------------------------------------------------------
- */
+/* ---- calls up from the connections to agents --------------------------------------------------------------------- */
 
 static void peer_introduce(struct relay *r, struct relay_peer *p)
 {
@@ -396,7 +355,7 @@ static void up_broken(void *context, struct tb_endpoint *with, int error)
         hop_down(context, h);
 }
 
-/* ---- moving ----------------------------------------------------------------------------------------------------- */
+/* ---- moving ------------------------------------------------------------------------------------------------------ */
 
 static int notices_tell(struct relay *r)
 {
@@ -470,7 +429,7 @@ static void relay_drop(struct tb_endpoint *endpoint)
     tb_list_remove(&p->notice);
 }
 
-/* ---- what the repairer says ------------------------------------------------------------------------------------- */
+/* ---- what the repairer says -------------------------------------------------------------------------------------- */
 
 static uint32_t relay_route(const struct tb_endpoint *endpoint)
 {
@@ -504,7 +463,7 @@ static void relay_outcome(struct tb_endpoint *endpoint, uint32_t route, uint64_t
            p->head.proc.index, route & ~TB_PROC_AGENT, (double)p->marks[at].span / 1e9);
 }
 
-/* ---- what the job says ------------------------------------------------------------------------------------------ */
+/* ---- what the job says ------------------------------------------------------------------------------------------- */
 
 int tb_relay_adopt(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int descriptor)
 {
@@ -532,9 +491,9 @@ void tb_relay_changed(struct tb_transport *transport)
 {
     TB_ASSERT(transport->table == &tb_transport_relay);
     struct relay *r = (struct relay *)transport;
-    for (uint32_t i = 0; i < r->peer_room; i++) {
-        struct relay_peer *p = r->peers[i];
-        if (p == NULL || p->error != TB_OK || !p->asked)
+    struct relay_peer *p;
+    for (uint32_t i = 0; (p = (struct relay_peer *)tb_endpoint_table_next(&r->peers, &i)) != NULL;) {
+        if (p->error != TB_OK || !p->asked)
             continue;
         p->asked = false;
         int error = hops_ask(r, p);
@@ -544,7 +503,7 @@ void tb_relay_changed(struct tb_transport *transport)
     r->changed = true; /* there may be room now; poll tells */
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static int relay_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
 {
@@ -581,7 +540,7 @@ static int relay_open(const struct tb_transport_config *config, struct tb_transp
                                         .broken = up_broken};
     int error = tb_transport_tcp.open(&inner, &r->inner);
     if (error == TB_OK)
-        error = peers_grow(r);
+        error = tb_endpoint_table_open(&r->peers, "through gateways");
     if (error != TB_OK) {
         if (r->inner != NULL)
             r->inner->table->close(r->inner);
@@ -599,12 +558,10 @@ static void relay_close(struct tb_transport *transport)
     r->inner->table->close(r->inner);
     TB_LIST_EACH (h, &r->hops, struct hop, of_relay)
         free(h);
-    for (uint32_t i = 0; i < r->peer_room; i++)
-        if (r->peers[i] != NULL) {
-            free(r->peers[i]->story);
-            free(r->peers[i]);
-        }
-    free(r->peers);
+    struct relay_peer *p;
+    for (uint32_t i = 0; (p = (struct relay_peer *)tb_endpoint_table_next(&r->peers, &i)) != NULL;)
+        free(p->story);
+    tb_endpoint_table_close(&r->peers);
     free(r);
 }
 

@@ -7,6 +7,7 @@
  *
  * Waiting in a busy loop costs one read of the connection that was active last and one look at epoll, whatever the
  * number of connections. */
+#include "transport/endpoint_table.h"
 #include "transport/tcp/connection.h"
 
 #include <errno.h>
@@ -20,8 +21,6 @@
 
 #define EVENTS_LIMIT 32
 #define STREAK_LIMIT 8
-#define PEERS_FIRST  16u
-#define PEERS_LIMIT  (1u << 21)
 /* At closing: how long bytes that the other side has not acknowledged may take, and how much of what it has sent in
  * vain is read to keep its kernel and ours from a reset. */
 #define LINGER_MS    2000
@@ -47,8 +46,7 @@ struct tcp {
     struct tb_transport head;
     struct tb_transport_config config;
     struct tb_hub hub;
-    struct tcp_peer **peers; /* open addressing by process */
-    uint32_t peer_count, peer_room;
+    struct tb_endpoint_table peers; /* of struct tcp_peer */
     struct tb_list notices;
     struct tb_list troubled;    /* connections whose write has failed */
     struct tb_list dead;        /* ended connections that may still be pointed to until the end of poll */
@@ -56,60 +54,18 @@ struct tcp {
     uint32_t streak;            /* how often in a row it was served without a look at the others */
 };
 
-/* ---- peers ------------------------------------------------------------------------------------------------------ */
-
-static uint32_t proc_hash(struct tb_proc proc)
-{
-    return proc.index * 0x9e3779b1u ^ proc.job;
-}
-
-static struct tcp_peer **peer_slot(struct tcp *t, struct tb_proc proc)
-{
-    uint32_t mask = t->peer_room - 1, at = proc_hash(proc) & mask;
-    while (t->peers[at] != NULL &&
-           (t->peers[at]->head.proc.index != proc.index || t->peers[at]->head.proc.job != proc.job))
-        at = (at + 1) & mask;
-    return &t->peers[at];
-}
-
-static int peers_grow(struct tcp *t)
-{
-    uint32_t old_room = t->peer_room;
-    struct tcp_peer **old = t->peers;
-    if (old_room >= PEERS_LIMIT)
-        return tb_error(TB_ERR_LIMIT, "more than %u processes to talk to over TCP", PEERS_LIMIT / 2);
-    uint32_t room = old_room == 0 ? PEERS_FIRST : 2 * old_room;
-    struct tcp_peer **peers = calloc(room, sizeof(struct tcp_peer *));
-    if (peers == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for a table of %u processes", room);
-    t->peers = peers;
-    t->peer_room = room;
-    for (uint32_t i = 0; i < old_room; i++)
-        if (old[i] != NULL)
-            *peer_slot(t, old[i]->head.proc) = old[i];
-    free(old);
-    return TB_OK;
-}
+/* ---- peers ------------------------------------------------------------------------------------------------------- */
 
 /* NULL: no memory, or too many. */
 static struct tcp_peer *peer_find(struct tcp *t, struct tb_proc proc)
 {
-    if (2 * t->peer_count >= t->peer_room && peers_grow(t) != TB_OK)
-        return NULL;
-    struct tcp_peer **slot = peer_slot(t, proc);
-    if (*slot == NULL) {
-        struct tcp_peer *p = calloc(1, sizeof(*p));
-        if (p == NULL) {
-            tb_error(TB_ERR_MEMORY, "no memory for the way to rank %u", proc.index);
-            return NULL;
-        }
-        p->head = (struct tb_endpoint){.transport = &t->head, .proc = proc};
+    bool fresh;
+    struct tcp_peer *p = (struct tcp_peer *)tb_endpoint_table_find(&t->peers, &t->head, proc, sizeof(*p), &fresh);
+    if (fresh) {
         tb_list_init(&p->notice);
         tb_list_init(&p->connections);
-        *slot = p;
-        t->peer_count++;
     }
-    return *slot;
+    return p;
 }
 
 static void peer_notice(struct tcp *t, struct tcp_peer *p)
@@ -142,8 +98,7 @@ static int peer_story(const struct tcp_peer *p, int code)
     return tb_error(code, "%s", p->story != NULL ? p->story : tb_error_name(code));
 }
 
-/* ---- the ends of connections and peers; from poll, or by the owner's wish
- * ----------------------------------------------------------- */
+/* ---- the ends of connections and peers; from poll, or by the owner's wish ---------------------------------------- */
 
 static void connection_drop(struct tcp *t, struct tb_connection *c)
 {
@@ -230,7 +185,7 @@ static int notices_tell(struct tcp *t)
     return told;
 }
 
-/* ---- moving ----------------------------------------------------------------------------------------------------- */
+/* ---- moving ------------------------------------------------------------------------------------------------------ */
 
 static int connection_receive(struct tcp *t, struct tb_connection *c)
 {
@@ -381,7 +336,7 @@ void tb_tcp_revive(struct tb_endpoint *endpoint)
         p->asked[i] = p->waiting[i] = false;
 }
 
-/* ---- sleeping --------------------------------------------------------------------------------------------------- */
+/* ---- sleeping ---------------------------------------------------------------------------------------------------- */
 
 static bool tcp_arm(struct tb_transport *transport)
 {
@@ -410,7 +365,7 @@ static bool tcp_idle(struct tb_transport *transport)
     return ((struct tcp *)transport)->hub.unsent == 0;
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static int tcp_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
 {
@@ -480,7 +435,7 @@ static int tcp_open(const struct tb_transport_config *config, struct tb_transpor
     if (error == TB_OK && (t->hub.scratch == NULL || t->hub.staging == NULL))
         error = tb_error(TB_ERR_MEMORY, "no memory for the buffers of the TCP transport");
     if (error == TB_OK)
-        error = peers_grow(t);
+        error = tb_endpoint_table_open(&t->peers, "over TCP");
     if (error != TB_OK) {
         if (t->hub.epoll >= 0)
             close(t->hub.epoll);
@@ -536,14 +491,11 @@ static void tcp_close(struct tb_transport *transport)
     struct tb_connection *c;
     t->hub.upcalls.sent = NULL;
     dead_bury(t);
-    for (uint32_t i = 0; i < t->peer_room; i++)
-        if (t->peers[i] != NULL)
-            peer_bye(t->peers[i]);
+    struct tcp_peer *p;
+    for (uint32_t i = 0; (p = (struct tcp_peer *)tb_endpoint_table_next(&t->peers, &i)) != NULL;)
+        peer_bye(p);
     uint64_t until = tb_clock_now_real() + LINGER_MS * UINT64_C(1000000);
-    for (uint32_t i = 0; i < t->peer_room; i++) {
-        struct tcp_peer *p = t->peers[i];
-        if (p == NULL)
-            continue;
+    for (uint32_t i = 0; (p = (struct tcp_peer *)tb_endpoint_table_next(&t->peers, &i)) != NULL;) {
         TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer) {
             connection_linger(t, c, until);
             c->out_token = NULL; /* its owner is closing and wants to hear nothing */
@@ -551,9 +503,8 @@ static void tcp_close(struct tb_transport *transport)
             tb_connection_free(c);
         }
         free(p->story);
-        free(p);
     }
-    free(t->peers);
+    tb_endpoint_table_close(&t->peers);
     close(t->hub.epoll);
     free(t->hub.scratch);
     free(t->hub.staging);

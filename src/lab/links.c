@@ -1,0 +1,87 @@
+/* Which link of the grid lies between two ports of a lab's network, and across which segment: what the plan says,
+ * whoever carries it. */
+#include "lab/network.h"
+
+bool tb_network_is_plain(const struct tb_grid_wire *wire)
+{
+    return wire->bandwidth == 0 && (wire->latency == UINT64_MAX || wire->latency == 0) && wire->jitter == 0 &&
+           wire->loss == 0 && wire->reorder == 0;
+}
+
+uint32_t tb_network_link_segment(const struct tb_network *network, uint32_t link)
+{
+    const struct tb_grid_link *of = &network->grid->links[link];
+    if (network->grid->clusters[of->from].parent == of->to)
+        return 1 + of->to;
+    if (network->grid->clusters[of->to].parent == of->from)
+        return 1 + of->from;
+    return network->plan.segments[1 + of->from].outside;
+}
+
+void tb_network_pipe_name(const struct tb_network *network, uint32_t link, char *name)
+{
+    const struct tb_grid *grid = network->grid;
+    const struct tb_grid_link *of = &grid->links[link];
+    snprintf(name, TB_NETWORK_NAME_BYTES, "%s>%s",
+             of->from_host != TB_GRID_NONE ? grid->hosts[of->from_host].name : grid->clusters[of->from].name,
+             of->to_host != TB_GRID_NONE ? grid->hosts[of->to_host].name : grid->clusters[of->to].name);
+}
+
+/* The clusters that a foot leads to the outside, one after the other; TB_GRID_NONE: no more. */
+static uint32_t next_border(const struct tb_network *network, uint32_t foot, uint32_t after)
+{
+    const struct tb_plan_foot *of = &network->plan.feet[foot];
+    const struct tb_plan_node *node = &network->plan.nodes[of->node];
+    for (uint32_t c = after; c < network->grid->cluster_count; c++) {
+        bool leads = node->role == TB_PLAN_HOST ? tb_grid_is_gateway(&network->grid->clusters[c], node->index)
+                                                : node->role == TB_PLAN_ROUTER && node->index == c;
+        if (leads && network->plan.segments[1 + c].outside == of->segment)
+            return c;
+    }
+    return TB_GRID_NONE;
+}
+
+bool tb_network_is_border(const struct tb_network *network, uint32_t foot)
+{
+    return next_border(network, foot, 0) != TB_GRID_NONE;
+}
+
+static uint32_t host_of(const struct tb_network *network, uint32_t foot)
+{
+    const struct tb_plan_node *node = &network->plan.nodes[network->plan.feet[foot].node];
+    return node->role == TB_PLAN_HOST ? node->index : TB_GRID_NONE;
+}
+
+/* One end of a link: a cluster, and a host of it. A foot that leads nowhere, or none, stands for the cluster whose
+ * segment it is. */
+struct end {
+    uint32_t cluster, host, next;
+};
+
+static bool next_end(const struct tb_network *network, uint32_t segment, uint32_t foot, struct end *end)
+{
+    bool begun = end->next > 0;
+    uint32_t border = foot != TB_GRID_NONE ? next_border(network, foot, end->next) : TB_GRID_NONE;
+    if (border != TB_GRID_NONE) {
+        *end = (struct end){.cluster = border, .host = host_of(network, foot), .next = border + 1};
+        return true;
+    }
+    if (begun || segment == 0)
+        return false;
+    *end = (struct end){.cluster = segment - 1, .host = TB_GRID_NONE, .next = UINT32_MAX};
+    return true;
+}
+
+uint32_t tb_network_link_between(const struct tb_network *network, uint32_t segment, uint32_t from, uint32_t to)
+{
+    const struct tb_grid *grid = network->grid;
+    for (struct end a = {0}; next_end(network, segment, from, &a);)
+        for (struct end b = {0}; next_end(network, segment, to, &b);) {
+            if (a.cluster == b.cluster)
+                continue;
+            const struct tb_grid_link *link = tb_grid_link_find(grid, a.cluster, a.host, b.cluster, b.host);
+            if (link != NULL)
+                return (uint32_t)(link - grid->links);
+        }
+    return TB_GRID_NONE;
+}
