@@ -5,6 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 NP ?= 4
 GRID ?= examples/grids/two-clusters.yaml
+AGAINST ?=
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
@@ -40,21 +41,21 @@ test: setup-test all
 test-all: setup-test all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier all
 
-## make bench      measure beside MPICH and Open MPI (and install those)
+## make bench      measure beside MPICH and Open MPI (and install those); AGAINST=DIR: this and the next three beside another build
 bench: setup-bench all
-	@BUILD_DIR=$(abspath $(BUILD)) bench/run
+	@BUILD_DIR=$(abspath $(BUILD)) bench/run $(if $(AGAINST),--against '$(AGAINST)')
 
 ## make bench-datatypes  the same for messages of noncontiguous data
 bench-datatypes: setup-bench all
-	@BUILD_DIR=$(abspath $(BUILD)) bench/datatypes
+	@BUILD_DIR=$(abspath $(BUILD)) bench/datatypes $(if $(AGAINST),--against '$(AGAINST)')
 
 ## make bench-collectives  every collective, 2, 4 and 8 ranks on this machine (bench/collectives --lab: on clusters)
 bench-collectives: setup-bench all
-	@BUILD_DIR=$(abspath $(BUILD)) bench/collectives
+	@BUILD_DIR=$(abspath $(BUILD)) bench/collectives $(if $(AGAINST),--against '$(AGAINST)')
 
 ## make bench-gateways   messages through gateways, beside sockets, iperf3, a bare relay and zstd
 bench-gateways: setup-bench all
-	@BUILD_DIR=$(abspath $(BUILD)) bench/gateways
+	@BUILD_DIR=$(abspath $(BUILD)) bench/gateways $(if $(AGAINST),--against '$(AGAINST)')
 
 ## make bench-model      predicted and measured times of every algorithm on an emulated cluster
 bench-model: setup-bench all

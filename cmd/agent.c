@@ -1,5 +1,6 @@
 /* tombolo agent: one a host and job, started by `tombolo run`, or by hand where that does not get. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "agent/agent.h"
 
@@ -7,10 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char usage[] = "Usage: tombolo agent --join ADDRESS:PORT[,...]\n"
-                            "\n"
-                            "Joins a job as `tombolo run --manual` asks for, with the secret that it has shown.\n"
-                            "Without --join an agent is started by mpiexec, on each host of a job.\n";
+static const char usage[] = TB_HELP_TOMBOLO_AGENT;
 
 int tb_command_agent(char **words)
 {

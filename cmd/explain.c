@@ -1,5 +1,6 @@
 /* tombolo explain: what each algorithm of a collective is predicted to take, cheapest first. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "planner/planner.h"
 
@@ -7,35 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
-    "Usage: tombolo explain OPERATION [options]\n"
-    "\n"
-    "Prints the algorithms of a collective (barrier, bcast, gather, ...) with their predicted times,\n"
-    "cheapest first, and which of them would run. What calls among neighbours cost depends on who\n"
-    "they are, which not all ranks know; there, and on intercommunicators, the first algorithm that\n"
-    "fits runs, and nothing is predicted.\n"
-    "\n"
-    "  --bytes N         size of the call: of the whole message of bcast, reduce, allreduce, scan and\n"
-    "                    reduce_scatter, of one rank's block otherwise (default: 1k)\n"
-    "  --ranks N         number of ranks (default: 8, or all slots of the grid)\n"
-    "  --hosts N         on so many hosts of one cluster (default: 1)\n"
-    "  --grid FILE       on the hosts of a grid file, with its links\n"
-    "  --root R          rank of the root (default: 0)\n"
-    "  --ordered         the reduction is not commutative\n"
-    "  --in-place        of alltoall: with MPI_IN_PLACE\n"
-    "  --set NAME=VALUE  set a parameter; `tombolo info` lists them\n"
-    "  --json            for programs\n"
-    "\n"
-    "Example: tombolo explain bcast --bytes 1m --ranks 32 --hosts 32 --set ethernet_bandwidth=100\n";
+static const char usage[] = TB_HELP_TOMBOLO_EXPLAIN;
 
-struct question {
+struct query {
     enum tb_operation operation;
     uint64_t bytes, ranks, hosts, root;
     const char *grid;
     bool ordered, in_place, json;
 };
 
-/* ---- the question ------------------------------------------------------------------------------------------------ */
+/* ---- what is asked ----------------------------------------------------------------------------------------------- */
 
 static int number_parse(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
 {
@@ -59,7 +41,7 @@ static int set_parse(const char *text)
 }
 
 /* One option; `value` is the word behind it, which `*took` says was used. */
-static int option_parse(struct question *q, const char *word, const char *value, bool *took)
+static int option_parse(struct query *q, const char *word, const char *value, bool *took)
 {
     *took = false;
     if (strcmp(word, "--json") == 0)
@@ -89,9 +71,9 @@ static int option_parse(struct question *q, const char *word, const char *value,
     return tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", word);
 }
 
-static int question_parse(struct question *q, char **words)
+static int query_parse(struct query *q, char **words)
 {
-    *q = (struct question){.operation = TB_OPERATION_COUNT, .bytes = 1024, .hosts = 1};
+    *q = (struct query){.operation = TB_OPERATION_COUNT, .bytes = 1024, .hosts = 1};
     for (; *words != NULL; words++) {
         bool took = false;
         int error = TB_OK;
@@ -130,7 +112,7 @@ static const char *place_cluster(const void *context, uint32_t host)
     return p->grid->clusters[p->grid->hosts[host].cluster].name;
 }
 
-static int grid_shape(struct question *q, const struct tb_grid *grid, struct tb_group_shape *shape)
+static int grid_shape(struct query *q, const struct tb_grid *grid, struct tb_group_shape *shape)
 {
     uint64_t slots = 0;
     for (uint32_t i = 0; i < grid->host_count; i++)
@@ -151,7 +133,7 @@ static int grid_shape(struct question *q, const struct tb_grid *grid, struct tb_
     return error;
 }
 
-static int places_make(struct question *q, struct tb_group_shape *shape, struct tb_costs *costs)
+static int places_make(struct query *q, struct tb_group_shape *shape, struct tb_costs *costs)
 {
     struct tb_grid grid;
     if (q->grid == NULL) {
@@ -178,7 +160,7 @@ static int places_make(struct question *q, struct tb_group_shape *shape, struct 
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-static void row_print(const struct question *q, const struct tb_candidate *row, bool runs, bool last)
+static void row_print(const struct query *q, const struct tb_candidate *row, bool runs, bool last)
 {
     char argument[64] = "";
     if (row->argument > 0)
@@ -198,7 +180,7 @@ static void row_print(const struct question *q, const struct tb_candidate *row, 
     printf("%c %-28s %18s\n", runs ? '*' : ' ', name, time);
 }
 
-static void answer_print(const struct question *q, const struct tb_group_shape *shape, const struct tb_candidate *rows,
+static void answer_print(const struct query *q, const struct tb_group_shape *shape, const struct tb_candidate *rows,
                          uint32_t count, const struct tb_choice *choice)
 {
     char word[64];
@@ -219,7 +201,7 @@ static void answer_print(const struct question *q, const struct tb_group_shape *
         puts("]}");
 }
 
-static int answer(const struct question *q, const struct tb_group_shape *shape, const struct tb_costs *costs)
+static int answer(const struct query *q, const struct tb_group_shape *shape, const struct tb_costs *costs)
 {
     struct tb_preference wishes[TB_OPERATION_COUNT];
     struct tb_rules rules;
@@ -259,7 +241,7 @@ static int answer(const struct question *q, const struct tb_group_shape *shape, 
 
 int tb_command_explain(char **words)
 {
-    struct question q;
+    struct query q;
     struct tb_group_shape shape;
     struct tb_costs costs;
     if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
@@ -268,7 +250,7 @@ int tb_command_explain(char **words)
     }
     int error = tb_param_load();
     if (error == TB_OK)
-        error = question_parse(&q, words);
+        error = query_parse(&q, words);
     if (error != TB_OK) {
         fprintf(stderr, "tombolo explain: %s\n%s", tb_error_story(), usage);
         return 2;

@@ -1,5 +1,6 @@
 /* tombolo grid: writes a grid file to start from; says whether one is right, and draws it. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "launch/launch.h"
 #include "picture/picture.h"
@@ -12,18 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "Usage: tombolo grid new [-H LIST | --hostfile FILE] [-o FILE]\n"
-    "       tombolo grid check FILE [--svg PICTURE]\n"
-    "\n"
-    "A grid file describes sites, clusters, hosts and the links between them.\n"
-    "\n"
-    "new      writes a commented file to start from, to standard output or to a new file\n"
-    "  -H, --host LIST       with these hosts, as in h1:4,h2:4\n"
-    "  -f, --hostfile FILE   with the hosts of a host file; cluster=NAME there decides the cluster\n"
-    "  -o, --output FILE     where to; a file that exists is left alone\n"
-    "check    says what is in the file and who can connect to whom, or what is wrong with it\n"
-    "  --svg PICTURE         draws it (- for standard output)\n";
+static const char usage[] = TB_HELP_TOMBOLO_GRID;
 
 static int complain(void)
 {

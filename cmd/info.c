@@ -1,5 +1,6 @@
 /* tombolo info: version, parameters, and what the library does not implement yet. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "base/base.h"
 
@@ -10,14 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "Usage: tombolo info [--unimplemented]\n"
-    "\n"
-    "Without an option: the version, where the library is, and every parameter with its value,\n"
-    "where the value comes from, and what it does. A parameter is set with --set name=value of\n"
-    "mpiexec or in the environment as TOMBOLO_NAME.\n"
-    "\n"
-    "  --unimplemented   the MPI calls that return MPI_ERR_UNSUPPORTED_OPERATION, one a line\n";
+static const char usage[] = TB_HELP_TOMBOLO_INFO;
 
 /* The library lies beside the commands: PREFIX/bin and PREFIX/lib, or the same two folders of a build. */
 static void *open_library(char *path, size_t size)

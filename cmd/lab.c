@@ -1,5 +1,6 @@
 /* tombolo lab: an emulated grid on this machine. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "lab/lab.h"
 #include "picture/picture.h"
@@ -17,31 +18,7 @@
 #define EXIT_NO_HOST 255 /* as ssh */
 #define WORDS        24
 
-static const char usage[] =
-    "Usage: tombolo lab COMMAND ...\n"
-    "\n"
-    "A lab is the grid of a file, built on this machine: hosts, switches, NAT, slow links.\n"
-    "\n"
-    "  up GRID.yaml [--name N]             builds it; its name is that of the file unless given\n"
-    "  run GRID.yaml [--name N] -- CMD     builds it, runs CMD on the host \"console\", takes it down\n"
-    "  exec [--lab N] HOST [CMD]           runs CMD on a host (or a shell); also as a remote shell:\n"
-    "                                      mpiexec --launcher \"tombolo lab exec\" -H h1,h2 ./hello\n"
-    "  ls                                  what is up\n"
-    "  down [N | --all]                    takes it down, with everything that runs in it\n"
-    "  cut LINK|HOST, heal LINK|HOST       nothing passes a link or a host's port; passes again\n"
-    "  set LINK|HOST [--latency 80ms] [--bandwidth MBIT/S] [--jitter 1ms] [--loss 5%] [--reorder 1%]\n"
-    "  report [--reset]                    what the emulated links have carried, and how punctually\n"
-    "  draw GRID.yaml [-o FILE.svg]        a picture of the grid\n"
-    "\n"
-    "cut, heal and set act on both directions unless --from NAME or --to NAME says which. Those,\n"
-    "report and exec take --lab N; without it the lab in which they run, or the only one, is meant.\n"
-    "\n"
-    "A lab needs root, or a system that lets ordinary users make namespaces. Nothing outside of it is\n"
-    "changed, and nothing stays when it ends, however it ends.\n"
-    "\n"
-    "Example\n"
-    "  tombolo lab run examples/grids/two-clusters.yaml -- mpiexec --launcher \"tombolo lab exec\" ...\n"
-    "  tombolo run --lab examples/grids/two-clusters.yaml ./hello      the same in short\n";
+static const char usage[] = TB_HELP_TOMBOLO_LAB;
 
 static int fail(int code)
 {

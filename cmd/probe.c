@@ -1,5 +1,6 @@
 /* tombolo probe: measures what messages cost, by a small MPI program of ours that it runs as a job. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "topology/topology.h"
 
@@ -12,24 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "Usage: tombolo probe [--grid FILE [--dry-run]] [options of mpiexec]\n"
-    "\n"
-    "Measures overhead, gap and latency of messages within a host, within a cluster and between\n"
-    "clusters, and prints them as parameters that predict collectives (TOMBOLO_SHM_TABLE=..., to be\n"
-    "put into the environment). Two ranks a level are enough.\n"
-    "\n"
-    "  --grid FILE   measure inside each cluster of the grid file and between each two of them that can\n"
-    "                connect to each other, on hosts that have slots, and write bandwidth and latency\n"
-    "                into the file; what else is in it stays as it is\n"
-    "  --dry-run     print the file as it would become, and do not touch it\n"
-    "  --lab FILE    measure in the lab of a grid file, in one job\n"
-    "\n"
-    "Examples\n"
-    "  tombolo probe -n 2\n"
-    "  tombolo probe -H venus1,venus2\n"
-    "  tombolo probe --grid grid.yaml\n"
-    "  tombolo probe --lab two-clusters.yaml --grid measured.yaml\n";
+static const char usage[] = TB_HELP_TOMBOLO_PROBE;
 
 #define WORDS_LIMIT 1000u
 

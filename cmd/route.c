@@ -1,5 +1,6 @@
 /* tombolo route: the virtual clusters of a grid, their graph, the routing table, and the way between any two hosts. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "picture/picture.h"
 #include "topology/topology.h"
@@ -13,18 +14,7 @@
 #define SHOWN_HOSTS    32u
 #define SHOWN_NAMES    12u
 
-static const char usage[] =
-    "Usage: tombolo route GRID.yaml [FROM TO] [--table] [--svg PICTURE]\n"
-    "\n"
-    "Shows how messages get from host to host in the grid that a file describes: the virtual clusters (groups that "
-    "can\n"
-    "all connect to each other), their graph, the routing table, and where each host and its ranks are.\n"
-    "\n"
-    "FROM TO           the way between these two instead; hosts, or ranks of a job that fills all slots\n"
-    "--table           all of it, however large the grid\n"
-    "--svg PICTURE     draws the virtual clusters, and the way (- for standard output)\n"
-    "\n"
-    "Ends with 1 if there is no way between the two, or between some hosts with slots.\n";
+static const char usage[] = TB_HELP_TOMBOLO_ROUTE;
 
 struct request {
     const char *file, *from, *to, *svg;

@@ -1,6 +1,7 @@
 /* tombolo run, mpiexec, mpirun: starts a job, with --grid on the hosts of a grid file, with --lab in a lab that lives
  * as long as the job. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "lab/lab.h"
 #include "launch/launch.h"
@@ -90,7 +91,7 @@ int tb_command_run(const char *name, char **words)
     if (rc == TB_OK)
         rc = tb_options_parse(&options, words);
     if (rc == TB_OK && options.action == TB_OPTIONS_HELP) {
-        fputs(tb_options_help, stdout);
+        fputs(TB_HELP_MPIEXEC, stdout);
         return 0;
     }
     if (rc == TB_OK && options.action == TB_OPTIONS_VERSION) {

@@ -1,5 +1,6 @@
 /* The `tombolo` command: chooses the subcommand. Called as mpiexec or mpirun it is `tombolo run`. */
 #include "command.h"
+#include "help_texts.h"
 
 #include "base/base.h"
 
@@ -9,20 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "Usage: tombolo COMMAND ...\n"
-    "\n"
-    "  run       start a job; also called mpiexec and mpirun (tombolo run --help)\n"
-    "  explain   which algorithm a collective would use, and why (tombolo explain --help)\n"
-    "  grid      write, check and draw grid files (tombolo grid --help)\n"
-    "  info      version, parameters and what is not implemented (tombolo info --help)\n"
-    "  lab       an emulated grid on this machine (tombolo lab --help)\n"
-    "  probe     measure what messages cost (tombolo probe --help)\n"
-    "  route     how messages get across a grid: virtual clusters and routes (tombolo route --help)\n"
-    "  version   the version\n"
-    "  help      this text\n"
-    "\n"
-    "A first job: mpicc hello.c -o hello && mpiexec -n 4 ./hello\n";
+static const char usage[] = TB_HELP_TOMBOLO;
 
 static const char *base_name(const char *path)
 {
@@ -41,35 +29,52 @@ static void fill_standard_streams(void)
         close(fd);
 }
 
+static int run(char **words)
+{
+    return tb_command_run("tombolo run", words);
+}
+
+static int print_version(char **words)
+{
+    printf("Tombolo %s\n", TB_VERSION);
+    return 0;
+}
+
+static int print_help(char **words)
+{
+    fputs(usage, stdout);
+    return 0;
+}
+
+/* docs/man/tombolo.txt lists those that users call. */
+static const struct {
+    const char *name;
+    int (*call)(char **words);
+} commands[] = {
+    {"run", run},
+    {"agent", tb_command_agent},
+    {"explain", tb_command_explain},
+    {"grid", tb_command_grid},
+    {"info", tb_command_info},
+    {"lab", tb_command_lab},
+    {"probe", tb_command_probe},
+    {"route", tb_command_route},
+    {"version", print_version},
+    {"--version", print_version},
+    {"-V", print_version},
+    {"help", print_help},
+    {"--help", print_help},
+    {"-h", print_help},
+};
+
 static int run_command(const char *name, int argc, char **argv)
 {
     if (strcmp(name, "mpiexec") == 0 || strcmp(name, "mpirun") == 0)
         return tb_command_run(name, argv + 1);
     const char *command = argc > 1 ? argv[1] : "";
-    if (strcmp(command, "run") == 0)
-        return tb_command_run("tombolo run", argv + 2);
-    if (strcmp(command, "agent") == 0)
-        return tb_command_agent(argv + 2);
-    if (strcmp(command, "grid") == 0)
-        return tb_command_grid(argv + 2);
-    if (strcmp(command, "info") == 0)
-        return tb_command_info(argv + 2);
-    if (strcmp(command, "lab") == 0)
-        return tb_command_lab(argv + 2);
-    if (strcmp(command, "explain") == 0)
-        return tb_command_explain(argv + 2);
-    if (strcmp(command, "probe") == 0)
-        return tb_command_probe(argv + 2);
-    if (strcmp(command, "route") == 0)
-        return tb_command_route(argv + 2);
-    if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0 || strcmp(command, "-V") == 0) {
-        printf("Tombolo %s\n", TB_VERSION);
-        return 0;
-    }
-    if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0) {
-        fputs(usage, stdout);
-        return 0;
-    }
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(command, commands[i].name) == 0)
+            return commands[i].call(argv + 2);
     if (*command != 0)
         fprintf(stderr, "tombolo: there is no command \"%s\"\n", command);
     fputs(usage, stderr);

@@ -2,7 +2,6 @@
 """Checks `tombolo grid`: files with mistakes are refused with file, line and what was expected; the sample grids are
 right, are drawn, and say in a comment what they are; new files can be read. A case for each."""
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -117,21 +116,11 @@ def usage(_):
     return codes == [2, 0, 2, 2, 2, 2, 2, 2, 2, 1, 1] or codes
 
 
-def help_is_documented(_):
-    """Every option of the help stands in the manual page."""
-    text = tombolo("--help").stdout
-    with open(os.path.join(ROOT, "docs", "man", "tombolo-grid.1"), encoding="utf-8") as f:
-        page = f.read()
-    missing = [o for o in set(re.findall(r"(?<![\w-])--?([a-zA-Z][\w-]*)", text))
-               if f"Fl {o} " not in page and f"Fl -{o} " not in page]
-    return not missing or missing
-
-
 def main():
     cases = {f"refuses-{name}": (refused, *row) for name, row in BAD.items()}
     cases.update({f"sample-{name}": (sample, name) for name in SAMPLES})
     cases.update({"good": (good,), "samples-listed": (all_listed,), "new": (new_empty,), "new-hosts": (new_from_hosts,),
-                  "usage": (usage,), "manual": (help_is_documented,)})
+                  "usage": (usage,)})
     if "built without libyaml" in tombolo("check", os.path.join(GRIDS, "hub.yaml")).stderr:
         print("skipped: this build has no libyaml")
         return 77

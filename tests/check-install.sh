@@ -17,6 +17,12 @@ is_complete() {
         lib/pkgconfig/tombolo.pc; do
         [ -e "$1/$file" ] || { echo "$1/$file is missing"; return 1; }
     done
+    for page in "$build"/docs/man/*.1; do
+        [ -s "$1/share/man/man1/$(basename "$page")" ] || { echo "$1: the page $(basename "$page") is missing"; return 1; }
+    done
+    for command in "$1"/bin/*; do
+        [ -s "$1/share/man/man1/$(basename "$command").1" ] || { echo "$1: $(basename "$command") has no page"; return 1; }
+    done
 }
 
 # can_compile BIN: whether the installed commands compile and run a program

@@ -167,20 +167,11 @@ def usage(folder):
     return codes == [2, 0, 2, 2, 2, 2, 1, 1, 2, 1, 1, 1, 0] or codes
 
 
-def help_is_documented(_):
-    """Every option of the help stands in the manual page."""
-    text = tombolo("--help").stdout
-    with open(os.path.join(ROOT, "docs", "man", "tombolo-route.1"), encoding="utf-8") as f:
-        page = f.read()
-    missing = [o for o in set(re.findall(r"(?<![\w-])--([a-z][\w-]*)", text)) if f"Fl -{o}" not in page]
-    return not missing or missing
-
-
 def main():
     cases = {"thesis-clusters": thesis_clusters, "thesis-graph": thesis_graph, "thesis-table-2": thesis_table_2,
              "thesis-table-3": thesis_table_3, "thesis-table-4": thesis_table_4, "thesis-example": thesis_example,
              "thesis-far": thesis_far, "chain": chain, "two-gateways": two_gateways, "islands": islands, "large": large,
-             "picture": picture, "usage": usage, "manual": help_is_documented}
+             "picture": picture, "usage": usage}
     if "built without libyaml" in tombolo(THESIS).stderr:
         print("skipped: this build has no libyaml")
         return 77

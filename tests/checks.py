@@ -43,7 +43,10 @@ CHECKS = [
     # What the sources look like.
     Check("layers", ["tests/check-layers.py"], cores=1, timeout=30),
     Check("layers-can-fail", ["tests/check-layers.py", "--self-test"], cores=1, timeout=30, cases=True),
+    Check("structure", ["tests/check-structure.py"], cores=1, timeout=30),
+    Check("structure-can-fail", ["tests/check-structure.py", "--self-test"], cores=1, timeout=30, cases=True),
     Check("runner-can-fail", ["tests/check-runner.py"], cores=1, timeout=60, cases=True),
+    Check("bench-statistics", ["tests/check-bench.py"], cores=1, timeout=60, cases=True),
     Check("setup", ["tests/check-setup.sh"], cores=1, timeout=30, cases=True),
     Check("format", ["tools/format", "--check"], cores=1, timeout=60),
 
@@ -66,6 +69,7 @@ CHECKS = [
     Check("install", ["tests/check-install.sh", f"{BUILD}/variants/gcc"], cores=1, timeout=120, needs=["build-gcc"]),
     Check("grid", ["tests/check-grid.py"], cores=1, timeout=120, cases=True),
     Check("route", ["tests/check-route.py"], cores=1, timeout=120, cases=True),
+    Check("manual", ["tests/check-manual.py"], cores=1, timeout=60, cases=True),
     Check("docs", ["tests/check-docs.py"], cores=1, timeout=60, cases=True),
 
     # Whole jobs.

@@ -1,9 +1,8 @@
-/* What a program's symbols stand for in one run: where pieces lie, and the memory of WORK. */
-#include "engine/engine_state.h"
+#include "engine/binding.h"
 
 #include <stdlib.h>
 
-#define WORK_KEPT_LIMIT (4u << 20) /* bytes that a engine keeps for its next program */
+#define WORK_KEPT_LIMIT (4u << 20) /* bytes that an engine keeps for its next program */
 #define WORK_ALIGNMENT  16
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
@@ -98,8 +97,8 @@ static unsigned __int128 work_items(const struct tb_binding *b, const struct tb_
     return (unsigned __int128)b->elements * b->element_bytes / buffer->type->size * copies;
 }
 
-int tb_binding_take_work(struct tb_binding *b, const struct tb_program *program, struct tb_engine *e, void *small,
-                         uint64_t small_bytes, void **work, uint64_t *work_bytes)
+int tb_binding_take_work(struct tb_binding *b, const struct tb_program *program, struct tb_work_cache *cache,
+                         void *small, uint64_t small_bytes, void **work, uint64_t *work_bytes)
 {
     struct tb_buffer *buffer = &b->buffers[TB_SYMBOL_WORK];
     uint64_t bytes = 0;
@@ -118,11 +117,11 @@ int tb_binding_take_work(struct tb_binding *b, const struct tb_program *program,
     if (error != TB_OK)
         return error;
     char *memory = small;
-    if (bytes > small_bytes && e->work_bytes >= bytes) {
-        memory = *work = e->work;
-        *work_bytes = e->work_bytes;
-        e->work = NULL;
-        e->work_bytes = 0;
+    if (bytes > small_bytes && cache->bytes >= bytes) {
+        memory = *work = cache->memory;
+        *work_bytes = cache->bytes;
+        cache->memory = NULL;
+        cache->bytes = 0;
     } else if (bytes > small_bytes) {
         memory = *work = malloc(bytes);
         *work_bytes = bytes;
@@ -135,13 +134,13 @@ int tb_binding_take_work(struct tb_binding *b, const struct tb_program *program,
     return TB_OK;
 }
 
-void tb_binding_give_work(struct tb_engine *e, void *work, uint64_t bytes)
+void tb_work_cache_give(struct tb_work_cache *cache, void *work, uint64_t bytes)
 {
-    if (bytes > WORK_KEPT_LIMIT || bytes <= e->work_bytes) {
+    if (bytes > WORK_KEPT_LIMIT || bytes <= cache->bytes) {
         free(work);
         return;
     }
-    free(e->work);
-    e->work = work;
-    e->work_bytes = bytes;
+    free(cache->memory);
+    cache->memory = work;
+    cache->bytes = bytes;
 }

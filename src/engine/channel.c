@@ -3,87 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- contexts ---------------------------------------------------------------------------------------------------- */
-
-static uint32_t context_hash(uint64_t id)
-{
-    return (uint32_t)((id * 0x9e3779b97f4a7c15u) >> 32);
-}
-
-struct tb_context *tb_context_find(struct tb_engine *e, uint64_t id)
-{
-    if (TB_LIKELY(e->recent != NULL && e->recent->id == id))
-        return e->recent;
-    if (e->contexts == NULL)
-        return NULL;
-    for (struct tb_context *c = e->contexts[context_hash(id) & e->context_mask]; c != NULL; c = c->next)
-        if (c->id == id)
-            return e->recent = c;
-    return NULL;
-}
-
-static bool contexts_grow(struct tb_engine *e)
-{
-    if (e->contexts != NULL && e->context_used <= e->context_mask)
-        return true;
-    uint32_t count = e->contexts == NULL ? 16 : (e->context_mask + 1) * 2;
-    struct tb_context **grown = count > TB_CONTEXTS_LIMIT ? NULL : calloc(count, sizeof(struct tb_context *));
-    if (grown == NULL)
-        return e->contexts != NULL && e->context_used < TB_CONTEXTS_LIMIT;
-    for (uint32_t i = 0; e->contexts != NULL && i <= e->context_mask; i++) {
-        struct tb_context *next;
-        for (struct tb_context *c = e->contexts[i]; c != NULL; c = next) {
-            next = c->next;
-            struct tb_context **head = &grown[context_hash(c->id) & (count - 1)];
-            c->next = *head;
-            *head = c;
-        }
-    }
-    free(e->contexts);
-    e->contexts = grown;
-    e->context_mask = count - 1;
-    return true;
-}
-
-struct tb_context *tb_context_get(struct tb_engine *e, uint64_t id)
-{
-    struct tb_context *c = tb_context_find(e, id);
-    if (c != NULL)
-        return c;
-    c = contexts_grow(e) ? malloc(sizeof *c) : NULL;
-    if (c == NULL) {
-        tb_error(TB_ERR_MEMORY, "no memory for another context, there are %u", e->context_used);
-        return NULL;
-    }
-    struct tb_context **head = &e->contexts[context_hash(id) & e->context_mask];
-    *c = (struct tb_context){.id = id, .next = *head};
-    tb_list_init(&c->arrivals);
-    tb_list_init(&c->wild);
-    tb_list_init(&c->requests);
-    *head = c;
-    e->context_used++;
-    return c;
-}
-
 /* Its channel is gone, or, when `answer` is false, the whole engine. */
 static void context_free(struct tb_engine *e, struct tb_context *c, bool answer)
 {
     struct tb_arrival *a;
     TB_LIST_EACH (a, &c->arrivals, struct tb_arrival, in_context) {
-        tb_match_take(e, a);
+        tb_match_take(&e->matcher, a);
         if (answer)
-            tb_arrival_drop(e, a);
+            tb_arrival_drop(a);
         else
-            tb_arrival_free(e, a);
+            tb_arrival_free(a);
     }
-    struct tb_context **at = &e->contexts[context_hash(c->id) & e->context_mask];
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
-    e->context_used--;
-    if (e->recent == c)
-        e->recent = NULL;
-    free(c);
+    tb_contexts_remove(&e->contexts, c);
 }
 
 static void channel_free(struct tb_channel *channel)
@@ -94,31 +25,30 @@ static void channel_free(struct tb_channel *channel)
 }
 
 /* Channels that are left are held by requests which nobody will finish any more. */
-void tb_contexts_close(struct tb_engine *e)
+void tb_channels_close(struct tb_engine *e)
 {
-    for (uint32_t i = 0; e->contexts != NULL && i <= e->context_mask; i++)
-        while (e->contexts[i] != NULL) {
-            struct tb_context *c = e->contexts[i];
-            if (c->channel != NULL && c->channel->point == c)
-                c->channel->point = NULL;
-            else if (c->channel != NULL)
-                c->channel->collective = NULL;
-            if (c->channel != NULL && c->channel->point == NULL && c->channel->collective == NULL)
-                channel_free(c->channel);
-            context_free(e, c, false);
-        }
-    free(e->contexts);
-    free(e->gone);
+    struct tb_context *c;
+    while ((c = tb_contexts_first(&e->contexts)) != NULL) {
+        if (c->channel != NULL && c->channel->point == c)
+            c->channel->point = NULL;
+        else if (c->channel != NULL)
+            c->channel->collective = NULL;
+        if (c->channel != NULL && c->channel->point == NULL && c->channel->collective == NULL)
+            channel_free(c->channel);
+        context_free(e, c, false);
+    }
+    tb_contexts_close(&e->contexts);
+    tb_freed_contexts_close(&e->freed_contexts);
 }
 
-/* ---- channels ---------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* Its contexts; a collective one if there is such a plane. */
 static int channel_enter(struct tb_channel *c, uint64_t context, enum tb_plane point, int collective)
 {
-    c->point = tb_context_get(c->engine, tb_context_plane(context, point));
+    c->point = tb_contexts_get(&c->engine->contexts, tb_context_plane(context, point));
     if (collective >= 0)
-        c->collective = tb_context_get(c->engine, tb_context_plane(context, (enum tb_plane)collective));
+        c->collective = tb_contexts_get(&c->engine->contexts, tb_context_plane(context, (enum tb_plane)collective));
     if (c->point == NULL || (collective >= 0 && c->collective == NULL))
         return TB_ERR_MEMORY;
     TB_ASSERT(c->point->channel == NULL);
@@ -164,7 +94,7 @@ static int channel_share(struct tb_channel *c, const struct tb_channel_config *c
         return TB_OK;
     bool near = config->common && c->size > 1;
     for (uint32_t rank = 0; rank < c->size && near; rank++) {
-        struct tb_proc proc = {e->config.transport.self.job, c->procs == NULL ? rank : c->procs[rank]};
+        struct tb_proc proc = {e->config.transport.self.job, tb_channel_proc(c, rank)};
         near = e->config.is_local != NULL && e->config.is_local(e->config.context, proc);
     }
     if (near)
@@ -232,7 +162,7 @@ void tb_channel_drop(struct tb_channel *channel)
     if (channel->control != NULL)
         tb_channel_drop(channel->control);
     if (id == tb_context_plane(id, TB_PLANE_POINT))
-        tb_freed_contexts_add(e, id);
+        tb_freed_contexts_add(&e->freed_contexts, id);
     context_free(e, channel->point, true);
     if (channel->collective != NULL)
         context_free(e, channel->collective, true);

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define REMOTE_INTERVAL 32   /* polls of shared memory for one of the sockets, which cost a system call */
@@ -100,7 +99,7 @@ static int down_connect(void *context, struct tb_proc to, enum tb_stream stream)
     struct tb_engine *e = context;
     e->connecting = CONNECT_HURRY;
     e->control_countdown = 0;
-    e->stirred = true;
+    e->waiting.stirred = true;
     if (e->connect == NULL)
         return tb_error(TB_ERR_PEER, "process %u cannot be reached: this process has no agent to connect it", to.index);
     return e->connect(e->connect_context, to, stream);
@@ -120,7 +119,7 @@ static int network_open(struct tb_engine *e, const struct tb_transport_table *ta
         return error;
     e->remote_interval = e->local != NULL ? REMOTE_INTERVAL : 1;
     e->networked = true;
-    e->stirred = true;
+    e->waiting.stirred = true;
     return TB_OK;
 }
 
@@ -150,7 +149,7 @@ int tb_control_poll(struct tb_engine *e)
         return 0;
     if (e->config.control_ready(e->config.context) < 0)
         e->control = -1; /* the agent is gone, and with it this process; nothing more to hear */
-    e->events++;
+    e->waiting.events++;
     return 1;
 }
 
@@ -166,7 +165,7 @@ int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_strea
     else
         error = tb_tcp_adopt(tb_link_innermost(engine->remote), proc, stream, descriptor);
     engine->remote_countdown = 0;
-    engine->stirred = true;
+    engine->waiting.stirred = true;
     tb_engine_unlock(engine);
     return error;
 }
@@ -180,7 +179,7 @@ void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_st
     if (!relay && engine->remote != NULL)
         tb_tcp_refused(tb_link_innermost(engine->remote), proc, stream, error);
     engine->remote_countdown = 0;
-    engine->stirred = true;
+    engine->waiting.stirred = true;
     tb_engine_unlock(engine);
 }
 
@@ -190,7 +189,7 @@ void tb_engine_routes(struct tb_engine *engine)
     if (engine->relay != NULL)
         tb_relay_changed(tb_link_innermost(engine->relay));
     engine->remote_countdown = 0;
-    engine->stirred = true;
+    engine->waiting.stirred = true;
     tb_engine_unlock(engine);
 }
 
@@ -233,44 +232,23 @@ static uint64_t grant_of(const struct tb_engine_config *config)
     return share < TB_GRANT_LOW ? TB_GRANT_LOW : share > TB_GRANT_HIGH ? TB_GRANT_HIGH : share;
 }
 
-static int lock_open(struct tb_engine *e)
-{
-    pthread_mutexattr_t recursive;
-    pthread_mutexattr_init(&recursive);
-    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&e->lock, &recursive);
-    pthread_mutexattr_destroy(&recursive);
-    if (!e->threaded)
-        return TB_OK;
-    e->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return e->kick >= 0 ? TB_OK : tb_error_errno("no event descriptor to wake waiting threads");
-}
-
 static int engine_prepare(struct tb_engine *e)
 {
     e->threaded = e->config.threaded;
     e->representation = tb_wire_representation();
-    e->grant = grant_of(&e->config);
-    e->spin = tb_param.spin;
     e->control = e->config.control;
     transports_prepare(e);
-    tb_list_init(&e->waiting);
-    tb_list_init(&e->ports);
-    tb_list_init(&e->dying);
-    tb_list_init(&e->working);
+    tb_list_init(&e->ports.busy);
+    tb_port_open(&e->ports.network);
+    tb_list_init(&e->runs.working);
     tb_list_init(&e->boards);
-    tb_list_init(&e->waiters);
-    tb_list_init(&e->port.transfers);
-    tb_list_init(&e->port.on_engine);
-    tb_pool_open(&e->arrivals, sizeof(struct tb_arrival), 64, TB_ARRIVALS_LIMIT);
-    tb_pool_open(&e->notes, sizeof(struct tb_note), 64, TB_NOTES_LIMIT);
-    int error = lock_open(e);
-    if (error != TB_OK)
-        return error;
-    e->peers = calloc(e->config.processes, sizeof(struct tb_peer *));
-    if (e->peers == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for a table of %u processes", e->config.processes);
-    return tb_match_open(e);
+    tb_pool_open(&e->arrivals.pool, sizeof(struct tb_arrival), 64, TB_ARRIVALS_LIMIT);
+    int error = tb_waiting_open(&e->waiting, e->threaded);
+    if (error == TB_OK)
+        error = tb_peers_open(&e->peers, e->config.processes, grant_of(&e->config));
+    if (error == TB_OK)
+        error = tb_match_open(&e->matcher);
+    return error;
 }
 
 int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine)
@@ -280,7 +258,6 @@ int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **eng
     if (e == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the engine");
     e->config = *config;
-    e->kick = -1;
     int error = engine_prepare(e);
     bool neighbours = config->transport.segment != NULL || config->local_table != NULL;
     if (error == TB_OK && config->use_shm && neighbours && config->transport.local_count > 1)
@@ -300,9 +277,9 @@ int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **eng
 static bool engine_flushed(void *context)
 {
     struct tb_engine *e = context;
-    e->events++; /* transports become idle without telling: look again each time something waits */
-    return e->sends == 0 && tb_list_empty(&e->waiting) && tb_list_empty(&e->ports) && tb_list_empty(&e->dying) &&
-           (e->local == NULL || e->local->table->idle(e->local)) &&
+    e->waiting.events++; /* transports become idle without telling: look again each time something waits */
+    return e->sends == 0 && tb_list_empty(&e->peers.waiting) && tb_list_empty(&e->ports.busy) &&
+           tb_list_empty(&e->peers.dying) && (e->local == NULL || e->local->table->idle(e->local)) &&
            (e->remote == NULL || e->remote->table->idle(e->remote)) &&
            (e->relay == NULL || e->relay->table->idle(e->relay));
 }
@@ -322,22 +299,14 @@ void tb_engine_close(struct tb_engine *engine)
         e->remote->table->close(e->remote);
     if (e->local != NULL)
         e->local->table->close(e->local);
-    if (e->buckets != NULL)
-        tb_contexts_close(e);
-    for (uint32_t i = 0; e->peers != NULL && i < e->config.processes; i++)
-        if (e->peers[i] != NULL)
-            tb_peer_free(e->peers[i]);
-    free(e->peers);
-    tb_match_close(e);
-    tb_pool_close(&e->arrivals);
-    tb_pool_close(&e->notes);
-    free(e->slots);
-    for (uint32_t i = 0; i < TB_STORIES; i++)
-        free(e->stories[i].text);
-    free(e->work);
-    if (e->kick >= 0)
-        close(e->kick);
-    pthread_mutex_destroy(&e->lock);
+    tb_channels_close(e);
+    tb_peers_close(&e->peers);
+    tb_match_close(&e->matcher);
+    tb_pool_close(&e->arrivals.pool);
+    tb_slots_close(&e->slots);
+    tb_stories_close(&e->stories);
+    free(e->runs.cache.memory);
+    tb_waiting_close(&e->waiting);
     free(e);
 }
 

@@ -1,6 +1,13 @@
-/* engine: channels, matching, requests, protocols, progress; runs programs. An engine is a engine: state of its own
- * with its own lock, taken by every function here when the process is threaded. All of a communicator's traffic is in
- * one engine.
+/* engine: channels, matching, requests, protocols, progress; runs programs.
+ *
+ * An engine is all of this for one process: what it knows of the other processes of the job, the messages that are on
+ * their way to and from them, and the transports that carry these. A process opens one; all of its communicators are
+ * channels of it. Nothing happens by itself: messages move while a thread is inside a function that makes
+ * progress (tb_request_wait, tb_engine_wait, tb_engine_progress, probing), and whoever waits does everybody's work.
+ *
+ * It has one lock. Every function here takes it when the process is threaded, and none of them when it is not: then
+ * only one thread may call at a time. It is released while a waiting thread yields or sleeps, and it is recursive, so
+ * that callbacks, which run with the engine locked, may call back in. Of many threads that wait, one polls for all.
  *
  * Messages are matched by (context, source rank, match); a receive may leave source or match open. */
 #ifndef TB_ENGINE_ENGINE_H
@@ -17,9 +24,7 @@ struct tb_arrival; /* a message that has arrived (or been announced) and is not 
 
 #define TB_ANY_RANK UINT32_MAX
 
-/* ---- the engine
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the engine -------------------------------------------------------------------------------------------------- */
 
 struct tb_engine_config {
     struct tb_transport_config transport; /* upcalls are filled in by the engine */
@@ -74,8 +79,7 @@ void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc,
                     int error);                  /* completes its requests with the error */
 void tb_engine_routes(struct tb_engine *engine); /* the gateways to other hosts have changed */
 
-/* ---- channels ------------------------------------------------------------------------------------------------------
- */
+/* ---- channels ---------------------------------------------------------------------------------------------------- */
 
 struct tb_channel_config {
     uint64_t context; /* plane point-to-point; the others are derived */
@@ -104,8 +108,7 @@ struct tb_channel *tb_channel_control(struct tb_channel *channel);
 /* A number for the next collective on this channel: the same on all ranks, because they call in the same order. */
 uint32_t tb_channel_next_collective(struct tb_channel *channel);
 
-/* ---- requests ------------------------------------------------------------------------------------------------------
- */
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 struct tb_status {
     uint32_t source; /* rank in the communicator */
@@ -197,8 +200,7 @@ int tb_engine_progress(struct tb_engine *engine);
 /* Wakes a thread that waits in this engine, because something outside (a generalised request) has changed. */
 void tb_engine_kick(struct tb_engine *engine);
 
-/* ---- programs ------------------------------------------------------------------------------------------------------
- */
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 /* How the memory of a symbol is cut into pieces. */
 enum tb_cut {

@@ -1,11 +1,8 @@
-/* Blocks through common memory: gather, scatter, all to all and what is like them, among ranks that share a board.
- *
- * Who gives one block to all puts it into its cell, or cut into its slots. Who has a block for each rank puts them side
- * by side into its cell, with a table of where each is; of long ones a stripe of each goes into every slot, so that all
- * read at the same time what they want of the same fragment. How wide a stripe is stands in the giver's cell. A getter
- * takes the fragments of all givers in step and counts them together; what is taken last it counts as all, since it
- * does not know how long the blocks are that are not for it. Its own block a rank moves without the board. */
-#include "engine/composite.h"
+#include "engine/exchange.h"
+
+#include "engine/binding.h"
+#include "engine/fragment.h"
+#include "engine/likely.h"
 
 #define FRAGMENT_LEAST (8u << 10)
 #define FRAGMENTS_GOOD 8u           /* as many as overlap well */
@@ -132,7 +129,7 @@ int tb_exchange_open(struct tb_composite_state *s)
     }
     if (reduces && s->stripe > 0) {
         s->fragment = s->stripe;
-        s->slot_offset = b->rank * s->stripe;
+        s->own_stripe = b->rank * s->stripe;
         s->fragments = (uint32_t)((s->bytes + s->stripe - 1) / s->stripe);
     }
     return TB_OK;
@@ -242,11 +239,11 @@ static void fragment_write(struct tb_composite_state *s, uint32_t fragment, char
 uint32_t tb_exchange_write(struct tb_composite_state *s)
 {
     uint32_t *wrote = &s->counts[TB_BOARD_WROTE], before = *wrote;
-    while (*wrote < s->mine && *wrote - before < TB_FRAGMENTS_TURN && tb_state_slot_free(s)) {
+    while (*wrote < s->mine && *wrote - before < TB_FRAGMENTS_TURN && tb_fragments_slot_free(s)) {
         uint32_t slot = (s->slot + *wrote) % TB_BOARD_SLOTS;
         fragment_write(s, *wrote, tb_board_slot_of(s->board, s->board->rank, slot));
         s->board->filled[slot] = s->number + 1;
-        tb_state_count(s, TB_BOARD_WROTE);
+        tb_fragments_count(s, TB_BOARD_WROTE);
         tb_board_wake(s->board);
     }
     return *wrote - before;
@@ -263,7 +260,7 @@ static bool fragment_take(struct tb_composite_state *s, uint32_t rank, uint32_t 
         return true;
     uint32_t there = tb_board_counted(s->board, rank, TB_BOARD_WROTE, s->number);
     if (TB_UNLIKELY(there == TB_BOARD_FAILED)) {
-        s->error = tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", tb_composite_name(s->what), rank);
+        s->error = tb_composite_abandoned(s, rank);
         return false;
     }
     /* In place this goes where the same fragment for that rank comes from. */
@@ -291,7 +288,7 @@ uint32_t tb_exchange_take(struct tb_composite_state *s)
         if (s->next < size - 1)
             break;
         s->next = 0;
-        tb_state_count(s, TB_BOARD_TAKEN);
+        tb_fragments_count(s, TB_BOARD_TAKEN);
     }
     if (*taken > before)
         tb_board_wake(s->board);

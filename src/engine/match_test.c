@@ -1,5 +1,5 @@
 /* Matching against a naive model: whatever is sent and posted, in whatever order, each receive gets the message that
- * the rules of MPI say. Also: speed with many messages, and ranges of contexts that are gone. */
+ * the rules of MPI say. Also: speed with many messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -155,7 +155,7 @@ static void as_the_model_says(void **state)
         struct play *p = &play;
         memset(p, 0, sizeof *p);
         loop_net_init(&p->net, RANKS);
-        p->net.again = seed % 3 * 20;
+        p->net.sim.again = seed % 3 * 20 * LOOP_PERCENT;
         loop_net_open(&p->net, false);
         tb_random_seed(&p->random, seed);
         for (int i = 0; i < OPERATIONS; i++) {
@@ -218,50 +218,8 @@ static void many_in_reverse_order(void **state)
     assert_true(reverse_seconds(160000) < 100 * few);
 }
 
-static void gone_ranges_melt(void **state)
-{
-    struct tb_engine e = {.threaded = false};
-    bool model[300] = {false};
-    struct tb_random random;
-    tb_random_seed(&random, 5);
-    for (int i = 0; i < 1000; i++) {
-        uint32_t n = (uint32_t)tb_random_below(&random, 300);
-        tb_freed_contexts_add(&e, tb_context_make(0, 9, n, TB_PLANE_POINT));
-        model[n] = true;
-        for (uint32_t k = 0; k < 300; k++)
-            assert_int_equal(tb_freed_contexts_contains(&e, tb_context_make(0, 9, k, TB_PLANE_COLLECTIVE)), model[k]);
-        for (uint32_t k = 1; k < e.freed_used; k++)
-            assert_true(e.gone[k - 1].high + 1 < e.gone[k].low);
-    }
-    for (uint32_t n = 0; n < 300; n++)
-        tb_freed_contexts_add(&e, tb_context_make(0, 9, n, TB_PLANE_POINT));
-    assert_int_equal(e.freed_used, 1);
-    assert_false(tb_freed_contexts_contains(&e, tb_context_make(0, 8, 5, TB_PLANE_POINT)));
-    free(e.gone);
-}
-
-/* Two allocators, one of which is seen every other time only: its oldest ranges become one, everything stays gone. */
-static void gone_ranges_are_bounded(void **state)
-{
-    struct tb_engine e = {.threaded = false};
-    tb_freed_contexts_add(&e, tb_context_make(0, 3, 7, TB_PLANE_POINT));
-    for (uint32_t n = 1; n < 5 * TB_FREED_CONTEXTS_LIMIT; n++)
-        tb_freed_contexts_add(&e, tb_context_make(0, 9, 2 * n, TB_PLANE_POINT));
-    assert_int_equal(e.freed_used, TB_FREED_CONTEXTS_LIMIT);
-    for (uint32_t n = 1; n < 5 * TB_FREED_CONTEXTS_LIMIT; n++)
-        assert_true(tb_freed_contexts_contains(&e, tb_context_make(0, 9, 2 * n, TB_PLANE_POINT)));
-    for (uint32_t n = 5 * TB_FREED_CONTEXTS_LIMIT - 1000; n < 5 * TB_FREED_CONTEXTS_LIMIT; n++)
-        assert_false(tb_freed_contexts_contains(&e, tb_context_make(0, 9, 2 * n + 1, TB_PLANE_POINT)));
-    assert_true(tb_freed_contexts_contains(&e, tb_context_make(0, 3, 7, TB_PLANE_POINT)));
-    assert_false(tb_freed_contexts_contains(&e, tb_context_make(0, 3, 8, TB_PLANE_POINT)));
-    for (uint32_t k = 1; k < e.freed_used; k++)
-        assert_true(e.gone[k - 1].high < e.gone[k].low);
-    free(e.gone);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_the_model_says), cmocka_unit_test(many_in_reverse_order),
-                                       cmocka_unit_test(gone_ranges_melt), cmocka_unit_test(gone_ranges_are_bounded)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_the_model_says), cmocka_unit_test(many_in_reverse_order)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Ranks that call different collectives on a communicator are told so instead of waiting for each other: every message
- * of a collective carries its number and operation. */
+#include "engine/mismatch.h"
+
 #include "engine/engine_state.h"
 
 #define LOOK_LIMIT 256 /* arrivals that are looked at; a mismatch behind them is found when something else arrives */
@@ -19,7 +19,7 @@ static void mismatch_end(struct tb_request *r, uint32_t source, uint64_t match)
         "ranks call different collectives: as number %u on this communicator rank %u has called %s, this rank (%u) %s",
         TB_MATCH_NUMBER(match), source, tb_operation_name(TB_MATCH_OPERATION(match)), r->channel->rank,
         tb_operation_name(TB_MATCH_OPERATION(r->match)));
-    tb_story_keep(r, error);
+    tb_request_keep_story(r, error);
     tb_request_finish(r, error);
 }
 

@@ -1,3 +1,5 @@
+#include "engine/peer.h"
+
 #include "engine/engine_state.h"
 
 #include <stdlib.h>
@@ -19,23 +21,40 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     p->proc = (struct tb_proc){e->config.transport.self.job, index};
     p->self = index == e->config.transport.self.index;
     p->local = !p->self && peer_is_local(e, p->proc);
-    p->credit = e->grant;
+    p->credit = e->peers.grant;
     tb_list_init(&p->answers);
     tb_list_init(&p->envelopes);
     tb_list_init(&p->requests);
     tb_list_init(&p->on_waiting);
     tb_list_init(&p->on_dying);
-    tb_list_init(&p->own_port.transfers);
-    tb_list_init(&p->own_port.on_engine);
-    p->port = p->local ? &p->own_port : &e->port;
-    e->peers[index] = p;
+    tb_port_open(&p->own_port);
+    p->port = p->local ? &p->own_port : &e->ports.network;
+    e->peers.by_index[index] = p;
     return p;
 }
 
-void tb_peer_free(struct tb_peer *p)
+int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant)
 {
-    free(p->story);
-    free(p);
+    peers->grant = grant;
+    tb_list_init(&peers->waiting);
+    tb_list_init(&peers->dying);
+    tb_pool_open(&peers->notes, sizeof(struct tb_note), 64, TB_NOTES_LIMIT);
+    peers->by_index = calloc(count, sizeof(struct tb_peer *));
+    if (peers->by_index == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a table of %u processes", count);
+    peers->count = count;
+    return TB_OK;
+}
+
+void tb_peers_close(struct tb_peers *peers)
+{
+    for (uint32_t i = 0; i < peers->count; i++)
+        if (peers->by_index[i] != NULL) {
+            free(peers->by_index[i]->story);
+            free(peers->by_index[i]);
+        }
+    free(peers->by_index);
+    tb_pool_close(&peers->notes);
 }
 
 void tb_peer_settle(struct tb_peer *p)
@@ -90,18 +109,18 @@ void tb_peer_break(struct tb_peer *p, int error)
     const char *story = tb_error_story();
     p->error = error;
     p->story = strdup(story[0] != '\0' ? story : tb_error_name(error));
-    p->engine->events++;
-    p->engine->stirred = true;
-    tb_list_append(&p->engine->dying, &p->on_dying);
+    p->engine->waiting.events++;
+    p->engine->waiting.stirred = true;
+    tb_list_append(&p->engine->peers.dying, &p->on_dying);
     tb_log(error == TB_ERR_CLOSED ? TB_LOG_DEBUG : TB_LOG_INFO, "engine", "process %u: %s", p->proc.index,
            p->story != NULL ? p->story : "");
 }
 
-int tb_peer_bury(struct tb_engine *e)
+int tb_peers_bury(struct tb_peers *peers)
 {
     int ended = 0;
-    while (!tb_list_empty(&e->dying)) {
-        struct tb_peer *p = TB_CONTAINER(e->dying.next, struct tb_peer, on_dying);
+    while (!tb_list_empty(&peers->dying)) {
+        struct tb_peer *p = TB_CONTAINER(peers->dying.next, struct tb_peer, on_dying);
         tb_list_remove(&p->on_dying);
         tb_list_remove(&p->on_waiting);
         p->credit_due = false;
@@ -112,7 +131,7 @@ int tb_peer_bury(struct tb_engine *e)
         while (!tb_list_empty(&p->answers)) {
             struct tb_note *n = TB_CONTAINER(p->answers.next, struct tb_note, queue);
             tb_list_remove(&n->queue);
-            tb_pool_give(&e->notes, n);
+            tb_pool_give(&peers->notes, n);
         }
         while (!tb_list_empty(&p->requests)) {
             tb_request_finish(TB_CONTAINER(p->requests.next, struct tb_request, on_peer), tb_peer_error(p));
@@ -126,10 +145,10 @@ int tb_peer_bury(struct tb_engine *e)
 
 void tb_peer_queue(struct tb_peer *p)
 {
-    p->engine->stirred = true;
+    p->engine->waiting.stirred = true;
     p->engine->counters.held++;
     if (tb_list_empty(&p->on_waiting))
-        tb_list_append(&p->engine->waiting, &p->on_waiting);
+        tb_list_append(&p->engine->peers.waiting, &p->on_waiting);
 }
 
 static int answer_send(struct tb_peer *p, const struct tb_message *message)
@@ -157,7 +176,7 @@ void tb_peer_answer(struct tb_peer *p, const struct tb_message *message)
     if (tb_list_empty(&p->answers) && answer_send(p, message) != TB_AGAIN)
         return;
     /* An answer must not get lost: without memory for it the peer is given up, which both sides are told. */
-    struct tb_note *n = tb_pool_take(&p->engine->notes);
+    struct tb_note *n = tb_pool_take(&p->engine->peers.notes);
     if (n == NULL) {
         tb_peer_break(p, TB_ERR_MEMORY);
         return;
@@ -165,6 +184,16 @@ void tb_peer_answer(struct tb_peer *p, const struct tb_message *message)
     n->message = *message;
     tb_list_append(&p->answers, &n->queue);
     tb_peer_queue(p);
+}
+
+void tb_peer_reply(struct tb_peer *p, enum tb_kind kind, uint64_t match, uint64_t offset, uint64_t length)
+{
+    const struct tb_message m = {.kind = (uint8_t)kind,
+                                 .match = match,
+                                 .offset = offset,
+                                 .length = length,
+                                 .representation = p->engine->representation};
+    tb_peer_answer(p, &m);
 }
 
 static int credit_send(struct tb_peer *p)
@@ -182,7 +211,7 @@ static int credit_send(struct tb_peer *p)
 void tb_peer_owe(struct tb_peer *p, uint64_t bytes)
 {
     p->owed += bytes;
-    if (TB_LIKELY(p->owed < p->engine->grant / 2) || p->credit_due || p->error != TB_OK)
+    if (TB_LIKELY(p->owed < p->engine->peers.grant / 2) || p->credit_due || p->error != TB_OK)
         return;
     if (credit_send(p) == TB_AGAIN) {
         p->credit_due = true;
@@ -192,7 +221,7 @@ void tb_peer_owe(struct tb_peer *p, uint64_t bytes)
 
 /* ---- what waits for room ----------------------------------------------------------------------------------------- */
 
-/* Sends what waits for room, answers before envelopes. Returns how many frames have gone. */
+/* Answers before envelopes. Returns how many frames have gone. */
 static int peer_flush(struct tb_peer *p)
 {
     int gone = 0;
@@ -207,7 +236,7 @@ static int peer_flush(struct tb_peer *p)
         if (answer_send(p, &n->message) != TB_OK)
             return gone;
         tb_list_remove(&n->queue);
-        tb_pool_give(&p->engine->notes, n);
+        tb_pool_give(&p->engine->peers.notes, n);
         gone++;
     }
     while (!tb_list_empty(&p->envelopes)) {
@@ -223,11 +252,11 @@ static int peer_flush(struct tb_peer *p)
     return gone;
 }
 
-int tb_peers_flush(struct tb_engine *e)
+int tb_peers_flush(struct tb_peers *peers)
 {
     int gone = 0;
     struct tb_peer *p;
-    TB_LIST_EACH (p, &e->waiting, struct tb_peer, on_waiting) {
+    TB_LIST_EACH (p, &peers->waiting, struct tb_peer, on_waiting) {
         /* Looking for room in shared memory costs little; a socket says when it is worth it. */
         if (p->error == TB_OK && (p->local || !p->held[TB_STREAM_SHORT]))
             gone += peer_flush(p);

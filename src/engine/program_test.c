@@ -25,8 +25,8 @@ static void stage_open(struct stage *s, uint32_t ranks, enum route route)
 {
     memset(s, 0, sizeof *s);
     loop_net_init(&s->net, ranks);
-    s->net.again = route != SMOOTH ? 30 : 0;
-    s->net.pending = route != SMOOTH ? 30 : 0;
+    s->net.sim.again = route != SMOOTH ? 30 * LOOP_PERCENT : 0;
+    s->net.sim.pending = route != SMOOTH ? 30 * LOOP_PERCENT : 0;
     s->net.remote = route == REMOTE;
     loop_net_open(&s->net, false);
 }

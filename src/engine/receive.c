@@ -1,103 +1,17 @@
-/* The receiver's half of the protocols; see enum tb_kind. */
+#include "engine/receive.h"
+
 #include "engine/engine_state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-/* ---- arrivals ---------------------------------------------------------------------------------------------------- */
-
-struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m, uint64_t payload)
-{
-    struct tb_engine *e = p->engine;
-    struct tb_arrival *a = tb_pool_take(&e->arrivals);
-    if (a == NULL)
-        return NULL;
-    tb_list_init(&a->in_bucket);
-    tb_list_init(&a->in_context);
-    a->peer = p;
-    a->local = NULL;
-    a->message = *m;
-    a->address = 0;
-    a->payload = a->keep;
-    if (payload > sizeof a->keep) {
-        a->payload = malloc(payload);
-        if (a->payload == NULL) {
-            tb_pool_give(&e->arrivals, a);
-            tb_error(TB_ERR_MEMORY, "no memory for a message of %llu bytes that arrived before its receive",
-                     (unsigned long long)payload);
-            return NULL;
-        }
-    }
-    return a;
-}
-
-void tb_arrival_file(struct tb_context *c, struct tb_arrival *a)
-{
-    struct tb_engine *e = a->peer->engine;
-    e->events++;
-    e->counters.unexpected++;
-    if (a->message.kind == TB_KIND_EAGER) {
-        e->counters.unexpected_bytes += a->message.length;
-        if (e->counters.unexpected_bytes > e->counters.unexpected_peak)
-            e->counters.unexpected_peak = e->counters.unexpected_bytes;
-    }
-    tb_match_arrive(e, c, a);
-    if (c->channel != NULL && c == c->channel->collective)
-        tb_mismatch_arrived(c, &a->message);
-}
-
-void tb_arrival_free(struct tb_engine *e, struct tb_arrival *a)
-{
-    if (a->message.kind == TB_KIND_EAGER) {
-        e->counters.unexpected_bytes -= a->message.length;
-        if (a->peer->self)
-            e->self_bytes -= a->message.length;
-    }
-    if (a->payload != a->keep)
-        free(a->payload);
-    tb_pool_give(&e->arrivals, a);
-}
-
-/* ---- answers ----------------------------------------------------------------------------------------------------- */
-
-static void answer(struct tb_peer *p, enum tb_kind kind, uint64_t match, uint64_t offset, uint64_t length)
-{
-    const struct tb_message m = {.kind = (uint8_t)kind,
-                                 .match = match,
-                                 .offset = offset,
-                                 .length = length,
-                                 .representation = p->engine->representation};
-    tb_peer_answer(p, &m);
-}
-
-/* The message will never be received: its sender must not wait. */
-static void message_drop(struct tb_peer *p, const struct tb_message *m)
-{
-    p->engine->counters.dropped++;
-    if (m->kind == TB_KIND_REQUEST) {
-        answer(p, TB_KIND_CLEAR, m->offset, 0, 0);
-        return;
-    }
-    tb_peer_owe(p, m->length);
-    if (m->flags & TB_MESSAGE_SYNC)
-        answer(p, TB_KIND_DONE, m->offset, 0, 0);
-}
-
-void tb_arrival_drop(struct tb_engine *e, struct tb_arrival *a)
-{
-    if (a->local != NULL)
-        tb_request_finish(a->local, TB_OK);
-    else if (!a->peer->self)
-        message_drop(a->peer, &a->message);
-    tb_arrival_free(e, a);
-}
+#define READ_SPAN 1024 /* into shorter spans a message is not read from its sender's memory but sent */
 
 /* ---- a message and its receive have met -------------------------------------------------------------------------- */
 
 static inline void receive_bind(struct tb_request *r, struct tb_peer *p, const struct tb_message *m)
 {
     if (r->phase == TB_PHASE_POSTED)
-        tb_match_unpost(r->engine, r);
+        tb_match_unpost(&r->engine->matcher, r);
     r->phase = TB_PHASE_COMING;
     r->peer = p;
     r->length = m->length;
@@ -122,7 +36,7 @@ static inline void meet_eager(struct tb_request *r, struct tb_peer *p, const str
     }
     if (TB_LIKELY(!p->self)) {
         if (m->flags & TB_MESSAGE_SYNC)
-            answer(p, TB_KIND_DONE, m->offset, 0, 0);
+            tb_peer_reply(p, TB_KIND_DONE, m->offset, 0, 0);
         tb_peer_owe(p, m->length);
     }
     receive_end(r);
@@ -134,7 +48,7 @@ static int receive_read(struct tb_request *r, uint64_t address)
     struct tb_peer *p = r->peer;
     struct tb_transport *t = p->endpoint != NULL ? p->endpoint->transport : NULL;
     if (t == NULL || (t->capabilities & TB_CAP_REMOTE_READ) == 0 || t->table->read == NULL ||
-        tb_type_average_span(r->buffer.type) < TB_READ_SPAN)
+        tb_type_average_span(r->buffer.type) < READ_SPAN)
         return TB_AGAIN;
     struct tb_spans spans;
     tb_buffer_spans(&r->buffer, r->from, r->total, &spans);
@@ -157,7 +71,7 @@ static void meet_request(struct tb_request *r, struct tb_peer *p, const struct t
     if (r->total > 0 && (m->flags & TB_MESSAGE_REMOTE)) {
         int rc = receive_read(r, address);
         if (rc != TB_AGAIN) {
-            answer(p, TB_KIND_DONE, m->offset, 0, 0);
+            tb_peer_reply(p, TB_KIND_DONE, m->offset, 0, 0);
             if (rc == TB_OK)
                 receive_end(r);
             else
@@ -167,21 +81,21 @@ static void meet_request(struct tb_request *r, struct tb_peer *p, const struct t
     }
     int error = r->total > 0 ? tb_request_number(r) : TB_OK;
     if (r->total == 0 || error != TB_OK) {
-        answer(p, TB_KIND_CLEAR, m->offset, 0, 0);
+        tb_peer_reply(p, TB_KIND_CLEAR, m->offset, 0, 0);
         if (error != TB_OK)
             tb_request_finish(r, error);
         else
             receive_end(r);
         return;
     }
-    tb_request_enlist(r, tb_context_find(r->engine, r->context));
-    answer(p, TB_KIND_CLEAR, m->offset, r->message_id, r->total);
+    tb_request_enlist(r, tb_contexts_find(&r->engine->contexts, r->context));
+    tb_peer_reply(p, TB_KIND_CLEAR, m->offset, r->message_id, r->total);
 }
 
 void tb_receive_local(struct tb_request *r, const struct tb_message *m, const struct tb_part *part)
 {
     struct tb_engine *e = r->engine;
-    receive_bind(r, e->peers[e->config.transport.self.index], m);
+    receive_bind(r, e->peers.by_index[e->config.transport.self.index], m);
     struct tb_spans from, to;
     tb_buffer_spans(part->buffer, part->from, r->total, &from);
     tb_buffer_spans(&r->buffer, r->from, r->total, &to);
@@ -192,7 +106,6 @@ void tb_receive_local(struct tb_request *r, const struct tb_message *m, const st
 /* Gives an arrival, already taken out of matching, to a receive. */
 static void arrival_consume(struct tb_arrival *a, struct tb_request *r)
 {
-    struct tb_engine *e = r->engine;
     if (a->local != NULL) {
         struct tb_request *send = a->local;
         struct tb_part part = {&send->buffer, send->from, send->total};
@@ -203,7 +116,7 @@ static void arrival_consume(struct tb_arrival *a, struct tb_request *r)
     } else {
         meet_request(r, a->peer, &a->message, a->address);
     }
-    tb_arrival_free(e, a);
+    tb_arrival_free(a);
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
@@ -213,11 +126,11 @@ static struct tb_context *context_for(struct tb_peer *p, struct tb_context *c, c
 {
     if (c != NULL)
         return c;
-    if (tb_freed_contexts_contains(p->engine, m->context)) {
-        message_drop(p, m);
+    if (tb_freed_contexts_contains(&p->engine->freed_contexts, m->context)) {
+        tb_arrival_refuse(p, m);
         return NULL;
     }
-    c = tb_context_get(p->engine, m->context);
+    c = tb_contexts_get(&p->engine->contexts, m->context);
     if (c == NULL)
         tb_peer_break(p, TB_ERR_MEMORY);
     return c;
@@ -234,8 +147,8 @@ static struct tb_arrival *message_keep(struct tb_peer *p, const struct tb_messag
 void tb_receive_eager(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     struct tb_engine *e = p->engine;
-    struct tb_context *c = tb_context_find(e, m->context);
-    struct tb_request *r = c != NULL ? tb_match_posted(e, c, m->source_rank, m->match) : NULL;
+    struct tb_context *c = tb_contexts_find(&e->contexts, m->context);
+    struct tb_request *r = c != NULL ? tb_match_posted(&e->matcher, c, m->source_rank, m->match) : NULL;
     if (TB_LIKELY(r != NULL)) {
         meet_eager(r, p, m, payload);
         return;
@@ -255,8 +168,8 @@ void tb_receive_asked(struct tb_peer *p, const struct tb_message *m, const void 
     uint64_t address = 0;
     if (m->flags & TB_MESSAGE_REMOTE)
         memcpy(&address, payload, sizeof address);
-    struct tb_context *c = tb_context_find(e, m->context);
-    struct tb_request *r = c != NULL ? tb_match_posted(e, c, m->source_rank, m->match) : NULL;
+    struct tb_context *c = tb_contexts_find(&e->contexts, m->context);
+    struct tb_request *r = c != NULL ? tb_match_posted(&e->matcher, c, m->source_rank, m->match) : NULL;
     if (r != NULL) {
         meet_request(r, p, m, address);
         return;
@@ -301,19 +214,19 @@ void tb_receive_data(struct tb_peer *p, const struct tb_message *m, const void *
 void tb_receive_forget(struct tb_peer *p, const struct tb_message *m)
 {
     struct tb_engine *e = p->engine;
-    struct tb_context *c = tb_context_find(e, m->context);
+    struct tb_context *c = tb_contexts_find(&e->contexts, m->context);
     for (struct tb_list *at = c != NULL ? c->arrivals.prev : NULL; c != NULL && at != &c->arrivals; at = at->prev) {
         struct tb_arrival *a = TB_CONTAINER(at, struct tb_arrival, in_context);
         if (a->peer != p || a->message.offset != m->match)
             continue;
-        tb_match_take(e, a);
+        tb_match_take(&e->matcher, a);
         if (a->message.kind == TB_KIND_EAGER)
             tb_peer_owe(p, a->message.length);
-        tb_arrival_free(e, a);
-        answer(p, TB_KIND_CANCELLED, m->match, 0, 1);
+        tb_arrival_free(a);
+        tb_peer_reply(p, TB_KIND_CANCELLED, m->match, 0, 1);
         return;
     }
-    answer(p, TB_KIND_CANCELLED, m->match, 0, 0);
+    tb_peer_reply(p, TB_KIND_CANCELLED, m->match, 0, 0);
 }
 
 /* ---- posting ----------------------------------------------------------------------------------------------------- */
@@ -335,9 +248,9 @@ void tb_receive_start(struct tb_context *c, struct tb_request *r, const struct t
     r->rank = from;
     r->match = match;
     r->mask = mask;
-    struct tb_arrival *a = tb_match_arrived(e, c, from, match, mask);
+    struct tb_arrival *a = tb_match_arrived(&e->matcher, c, from, match, mask);
     if (a != NULL) {
-        tb_match_take(e, a);
+        tb_match_take(&e->matcher, a);
         arrival_consume(a, r);
         return;
     }
@@ -353,7 +266,7 @@ void tb_receive_start(struct tb_context *c, struct tb_request *r, const struct t
     if (TB_UNLIKELY(c == c->channel->collective) && tb_mismatch_posted(c, r))
         return;
     r->phase = TB_PHASE_POSTED;
-    tb_match_post(e, c, r);
+    tb_match_post(&e->matcher, c, r);
     tb_request_enlist(r, c);
 }
 
@@ -387,7 +300,7 @@ static int probe_look(struct tb_channel *channel, uint32_t from, uint64_t match,
                       struct tb_status *status, struct tb_arrival **arrival)
 {
     struct tb_engine *e = channel->engine;
-    struct tb_arrival *a = tb_match_arrived(e, channel->point, from, match, mask);
+    struct tb_arrival *a = tb_match_arrived(&e->matcher, channel->point, from, match, mask);
     if (a == NULL) {
         struct tb_peer *p = from != TB_ANY_RANK ? tb_channel_peer(channel, from) : NULL;
         if (p == NULL || p->error == TB_OK)
@@ -399,7 +312,7 @@ static int probe_look(struct tb_channel *channel, uint32_t from, uint64_t match,
         *status = (struct tb_status){
             .source = a->message.source_rank, .match = a->message.match, .bytes = a->message.length, .error = TB_OK};
     if (arrival != NULL) {
-        tb_match_take(e, a);
+        tb_match_take(&e->matcher, a);
         *arrival = a;
     }
     return TB_OK;

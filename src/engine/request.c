@@ -1,7 +1,6 @@
-#include "engine/engine_state.h"
+#include "engine/request.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "engine/engine_state.h"
 
 void tb_request_begin(struct tb_request *r, struct tb_context *c, enum tb_request_kind kind)
 {
@@ -36,48 +35,15 @@ void tb_request_enlist(struct tb_request *r, struct tb_context *c)
 
 /* ---- message ids ------------------------------------------------------------------------------------------------- */
 
-static bool slots_grow(struct tb_engine *e)
-{
-    uint32_t room = e->slot_room == 0 ? 64 : e->slot_room * 2;
-    struct tb_slot *grown = room > 1u << TB_SLOT_BITS ? NULL : realloc(e->slots, sizeof *grown * room);
-    if (grown == NULL)
-        return false;
-    for (uint32_t i = e->slot_room; i < room; i++)
-        grown[i] = (struct tb_slot){.next = i + 1 < room ? i + 1 : 0};
-    e->slot_free = e->slot_room == 0 ? 1 : e->slot_room;
-    e->slots = grown;
-    e->slot_room = room;
-    return true;
-}
-
 int tb_request_number(struct tb_request *r)
 {
-    struct tb_engine *e = r->engine;
-    if (r->slot != 0)
-        return TB_OK;
-    if (e->slot_free == 0 && !slots_grow(e))
-        return tb_error(TB_ERR_MEMORY, "no memory for another message in transfer, there are %u", e->slot_room);
-    r->slot = e->slot_free;
-    e->slot_free = e->slots[r->slot].next;
-    r->message_id = ++e->ids << TB_SLOT_BITS | r->slot;
-    e->slots[r->slot] = (struct tb_slot){.request = r, .id = r->message_id};
-    return TB_OK;
-}
-
-static void request_unnumber(struct tb_request *r)
-{
-    struct tb_engine *e = r->engine;
-    e->slots[r->slot] = (struct tb_slot){.next = e->slot_free};
-    e->slot_free = r->slot;
-    r->slot = 0;
+    return tb_slots_take(&r->engine->slots, r);
 }
 
 struct tb_request *tb_request_find(struct tb_engine *e, uint64_t id, enum tb_request_kind kind)
 {
-    uint32_t slot = (uint32_t)(id & ((1u << TB_SLOT_BITS) - 1));
-    if (slot == 0 || slot >= e->slot_room || e->slots[slot].request == NULL || e->slots[slot].id != id)
-        return NULL;
-    return e->slots[slot].request->kind == kind ? e->slots[slot].request : NULL;
+    struct tb_request *r = tb_slots_find(&e->slots, id);
+    return r != NULL && r->kind == kind ? r : NULL;
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
@@ -89,7 +55,7 @@ void tb_request_finish(struct tb_request *r, int error)
     void (*complete)(struct tb_request *) = r->complete;
     struct tb_channel *channel = r->channel;
     if (r->phase == TB_PHASE_POSTED)
-        tb_match_unpost(e, r);
+        tb_match_unpost(&e->matcher, r);
     else if (!tb_list_empty(&r->queue))
         tb_list_remove(&r->queue);
     if (!tb_list_empty(&r->on_peer))
@@ -97,50 +63,32 @@ void tb_request_finish(struct tb_request *r, int error)
     if (!tb_list_empty(&r->on_context))
         tb_list_remove(&r->on_context);
     if (r->slot != 0)
-        request_unnumber(r);
+        tb_slots_give(&e->slots, r);
     if (r->kind == TB_REQUEST_SEND)
         e->sends--;
     r->phase = TB_PHASE_IDLE;
     r->status.error = error;
-    e->events++;
+    e->waiting.events++;
     __atomic_store_n((uint32_t *)&r->done, 1, __ATOMIC_RELEASE);
     /* From here on the request may be gone, unless its callback is still to come. */
     if (TB_UNLIKELY(waiter != NULL))
-        tb_waiter_wake(e, waiter);
+        tb_waiting_wake(&e->waiting, waiter);
     if (complete != NULL)
         complete(r);
     if (TB_LIKELY(channel != NULL))
         tb_channel_drop(channel);
 }
 
-static struct tb_story *story_find(struct tb_engine *e, const struct tb_request *r)
+void tb_request_keep_story(const struct tb_request *r, int error)
 {
-    for (uint32_t i = 0; i < TB_STORIES; i++)
-        if (e->stories[i].of == r)
-            return &e->stories[i];
-    return NULL;
+    tb_stories_keep(&r->engine->stories, r, error);
 }
 
-void tb_story_keep(const struct tb_request *r, int error)
-{
-    struct tb_engine *e = r->engine;
-    struct tb_story *story = story_find(e, r);
-    if (story == NULL)
-        story = &e->stories[e->story_next++ % TB_STORIES];
-    free(story->text);
-    *story = (struct tb_story){r, error, strdup(tb_error_story())};
-}
-
-/* Tells it again, if it is kept: any thread may keep another one meanwhile. */
+/* Any thread may keep another story meanwhile. */
 static int story_tell(const struct tb_request *r)
 {
-    int error = r->status.error;
     tb_engine_lock(r->engine);
-    const struct tb_story *story = story_find(r->engine, r);
-    if (story != NULL && story->error == error && story->text != NULL)
-        tb_error(error, "%s", story->text);
-    else
-        tb_error(error, "a collective has failed (%s), and many others since", tb_error_name(error));
+    int error = tb_stories_tell(&r->engine->stories, r, r->status.error);
     tb_engine_unlock(r->engine);
     return error;
 }
@@ -173,7 +121,7 @@ static void request_cancelled(struct tb_request *r)
 static void cancel_local(struct tb_request *r)
 {
     struct tb_engine *e = r->engine;
-    struct tb_context *c = tb_context_find(e, r->context);
+    struct tb_context *c = tb_contexts_find(&e->contexts, r->context);
     struct tb_arrival *a;
     if (c == NULL)
         return;
@@ -181,8 +129,8 @@ static void cancel_local(struct tb_request *r)
         a = TB_CONTAINER(at, struct tb_arrival, in_context);
         if (a->peer != r->peer || a->message.offset != r->message_id)
             continue;
-        tb_match_take(e, a);
-        tb_arrival_free(e, a);
+        tb_match_take(&e->matcher, a);
+        tb_arrival_free(a);
         if (r->phase == TB_PHASE_HELD)
             request_cancelled(r);
         else

@@ -1,80 +1,15 @@
-/* The executor: runs one program. A step's items (pieces) are started in order when what they depend on is done, at
- * most a window of them at a time. Sends that need no waiting use no request. Progress comes from the completion of
- * items.
- *
- * When ranks do not agree about sizes, a run is spoiled: it goes on to its end, so that nobody waits for it in vain,
- * but sends empty messages where data is expected, and so tells those who depend on it. Any other error ends it. */
+#include "engine/run.h"
+
 #include "engine/engine_state.h"
 
-#include <stdalign.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define SMALL_STEPS 16u
-#define SMALL_ITEMS 16u
-#define SMALL_WORK  512u
-#define PORTION     (256u << 10) /* bytes that are copied or reduced before others get their turn */
-
-enum item_state { ITEM_IDLE, ITEM_ACTIVE, ITEM_DONE };
-
-struct tb_run;
-
-struct item {
-    union {
-        struct tb_request request;
-        struct tb_composite_state composite;
-    };
-    struct tb_run *run;
-    uint32_t step, index;
-    enum item_state state;
-    struct tb_list working; /* of copies and reductions: in engine->working */
-    uint64_t moved;         /* bytes that they have done */
-};
-
-/* Items [0, done) are finished, [done, started) are on their way or finished out of order. */
-struct progress {
-    uint32_t items, started, done;
-    uint32_t window;
-    uint32_t first; /* place of its items in run->items; item k is at first + k % window */
-};
-
-struct tb_run {
-    struct tb_request *request;     /* completes when everything is done */
-    struct tb_context *contexts[2]; /* by the group of a step's peer */
-    const struct tb_program *program;
-    struct tb_binding binding;
-    uint32_t low;    /* all steps before this one are done */
-    uint32_t active; /* items on their way */
-    int error;       /* that ends it */
-    int spoiled;     /* by disagreement about sizes */
-    bool advancing, again;
-    void *memory; /* in which it stands, freed at its end; NULL: the caller's */
-    void *work;   /* allocated for WORK, or NULL */
-    uint64_t work_bytes;
-    void *small;     /* memory for a small WORK, or NULL */
-    uint64_t *sizes; /* allocated for SIZES and the offsets that are made of them, or NULL */
-    struct progress *progress;
-    struct item *items;
-};
-
-struct small {
-    struct tb_run run;
-    struct progress progress[SMALL_STEPS];
-    struct item items[SMALL_ITEMS];
-    alignas(16) char work[SMALL_WORK];
-};
+#define PORTION (256u << 10) /* bytes that are copied or reduced before others get their turn */
 
 static uint64_t run_match(const struct tb_run *run, const struct tb_step *s)
 {
     const struct tb_binding *b = &run->binding;
     return tb_match_collective(b->numbers[s->group], b->operation, s->edge) | (b->numbered ? TB_MATCH_KEPT : 0);
-}
-
-static uint32_t step_window(const struct tb_step *s)
-{
-    uint32_t items = tb_step_items(s);
-    uint32_t window = tb_step_window(s);
-    return window < items ? window : items;
 }
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */
@@ -88,7 +23,7 @@ static void error_keep(struct tb_run *run, int *kept, int error)
         return;
     *kept = error;
     if (run->error == TB_OK || kept == &run->error) /* of the two, this one is told */
-        tb_story_keep(run->request, error);
+        tb_request_keep_story(run->request, error);
 }
 
 static void run_fail(struct tb_run *run, int error)
@@ -101,17 +36,17 @@ static void run_spoil(struct tb_run *run, int error)
     error_keep(run, &run->spoiled, error);
 }
 
-static void progress_settle(struct tb_run *run, struct progress *p)
+static void progress_settle(struct tb_run *run, struct tb_run_progress *p)
 {
-    while (p->done < p->started && run->items[p->first + p->done % p->window].state == ITEM_DONE) {
-        run->items[p->first + p->done % p->window].state = ITEM_IDLE;
+    while (p->done < p->started && run->items[p->first + p->done % p->window].state == TB_ITEM_DONE) {
+        run->items[p->first + p->done % p->window].state = TB_ITEM_IDLE;
         p->done++;
     }
 }
 
 /* A receive of a collective must bring exactly what the program expects, since counts are equal on all ranks; unless
  * the step is there to learn the length. */
-static int item_verdict(const struct item *item)
+static int item_verdict(const struct tb_run_item *item)
 {
     const struct tb_request *r = &item->request;
     if (r->status.error != TB_OK || r->kind != TB_REQUEST_RECEIVE || r->status.cancelled || r->length == r->room)
@@ -130,7 +65,7 @@ static int item_verdict(const struct item *item)
 
 static void item_complete(struct tb_request *request)
 {
-    struct item *item = TB_CONTAINER(request, struct item, request);
+    struct tb_run_item *item = TB_CONTAINER(request, struct tb_run_item, request);
     struct tb_run *run = item->run;
     int error = item_verdict(item);
     if (error != TB_OK) {
@@ -141,7 +76,7 @@ static void item_complete(struct tb_request *request)
         else
             run_fail(run, error);
     }
-    item->state = ITEM_DONE;
+    item->state = TB_ITEM_DONE;
     run->active--;
     progress_settle(run, &run->progress[item->step]);
     run_advance(run);
@@ -165,7 +100,7 @@ static void *part_item(const struct tb_part *part, uint64_t at)
 }
 
 /* Does the next portion of a copy or reduction; true when all is done. */
-static bool item_work(struct item *item)
+static bool item_work(struct tb_run_item *item)
 {
     struct tb_run *run = item->run;
     const struct tb_step *s = &run->program->steps[item->step];
@@ -244,8 +179,8 @@ static void run_bind(struct tb_run *run, const struct tb_step *s)
     b->offsets = offsets;
     b->elements = offsets[s->slice.count];
     b->element_bytes = 1;
-    int error = tb_binding_take_work(b, run->program, run->request->engine, run->small,
-                                     run->small != NULL ? SMALL_WORK : 0, &run->work, &run->work_bytes);
+    int error = tb_binding_take_work(b, run->program, &run->request->engine->runs.cache, run->small, run->small_bytes,
+                                     &run->work, &run->work_bytes);
     if (error != TB_OK)
         run_fail(run, error);
 }
@@ -267,44 +202,44 @@ static int run_take_sizes(struct tb_run *run)
 
 /* ---- copies and reductions in turn ------------------------------------------------------------------------------- */
 
-static void item_end(struct item *item)
+static void item_end(struct tb_run_item *item)
 {
     struct tb_run *run = item->run;
     tb_list_remove(&item->working);
-    item->state = ITEM_DONE;
+    item->state = TB_ITEM_DONE;
     run->active--;
     progress_settle(run, &run->progress[item->step]);
 }
 
-int tb_runs_work(struct tb_engine *e)
+int tb_runs_work(struct tb_runs *runs)
 {
-    struct item *item = TB_CONTAINER(e->working.next, struct item, working);
+    struct tb_run_item *item = TB_CONTAINER(runs->working.next, struct tb_run_item, working);
     struct tb_run *run = item->run;
     if (item_work(item) || run->error != TB_OK) {
         item_end(item);
         run_advance(run);
     } else {
         tb_list_remove(&item->working);
-        tb_list_append(&e->working, &item->working);
+        tb_list_append(&runs->working, &item->working);
     }
     return 1;
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
-static void item_start_local(struct tb_run *run, struct item *item)
+static void item_start_local(struct tb_run *run, struct tb_run_item *item)
 {
     struct tb_engine *e = run->request->engine;
     item->moved = 0;
     if (item_work(item))
         return;
-    item->state = ITEM_ACTIVE;
+    item->state = TB_ITEM_ACTIVE;
     run->active++;
-    tb_list_append(&e->working, &item->working);
-    e->stirred = true;
+    tb_list_append(&e->runs.working, &item->working);
+    e->waiting.stirred = true;
 }
 
-static void item_start_message(struct tb_run *run, const struct tb_step *s, struct item *item)
+static void item_start_message(struct tb_run *run, const struct tb_step *s, struct tb_run_item *item)
 {
     struct tb_part part;
     struct tb_buffer room;
@@ -325,7 +260,7 @@ static void item_start_message(struct tb_run *run, const struct tb_step *s, stru
     struct tb_context *context = run->contexts[s->group];
     if (s->kind == TB_STEP_SEND && tb_send_try(context, &part, s->peer, match, TB_MODE_STANDARD) == TB_OK)
         return;
-    item->state = ITEM_ACTIVE;
+    item->state = TB_ITEM_ACTIVE;
     item->request.complete = item_complete;
     run->active++;
     if (s->kind == TB_STEP_SEND)
@@ -344,57 +279,30 @@ static void composite_judge(struct tb_run *run, const struct tb_composite_state 
 
 static void composite_complete(struct tb_composite_state *s)
 {
-    struct item *item = TB_CONTAINER(s, struct item, composite);
+    struct tb_run_item *item = TB_CONTAINER(s, struct tb_run_item, composite);
     struct tb_run *run = item->run;
     composite_judge(run, s);
-    item->state = ITEM_DONE;
+    item->state = TB_ITEM_DONE;
     run->active--;
     progress_settle(run, &run->progress[item->step]);
     run_advance(run);
 }
 
-static int no_driver(const struct tb_binding *binding)
-{
-    return tb_error(TB_ERR_UNSUPPORTED, "%s: ranks that share no memory have no driver for this step",
-                    tb_operation_name(binding->operation));
-}
-
-/* What a composite step is about; the binding stays until its end. */
-static void composite_set(struct tb_composite_state *c, const struct tb_program *program, const struct tb_step *s,
-                          const struct tb_binding *binding, uint32_t number)
-{
-    c->binding = binding;
-    c->program = program;
-    c->step = s;
-    c->what = s->contract.composite;
-    c->operation = binding->operation;
-    c->collective = number;
-    c->root = s->peer;
-    c->bytes = 0;
-    c->op = binding->op;
-    c->unit = c->op != NULL ? binding->element_bytes : 1;
-    if (c->what >= TB_COMPOSITE_GATHER && c->op == NULL)
-        return;
-    tb_binding_part(binding, program, s, &s->slice, 0, &c->give, &c->rooms[0]);
-    tb_binding_part(binding, program, s, &s->other, 0, &c->get, &c->rooms[1]);
-    c->bytes = s->slice.count > 0 ? c->give.length : c->get.length;
-    c->type = c->give.buffer->type;
-}
-
-static void item_start_composite(struct tb_run *run, const struct tb_step *s, struct item *item)
+static void item_start_composite(struct tb_run *run, const struct tb_step *s, struct tb_run_item *item)
 {
     struct tb_composite_state *c = &item->composite;
     struct tb_channel *channel = run->request->channel;
     if (channel->board == NULL) {
-        run_fail(run, no_driver(&run->binding));
+        run_fail(run, tb_error(TB_ERR_UNSUPPORTED, "%s: ranks that share no memory have no driver for this step",
+                               tb_operation_name(run->binding.operation)));
         return;
     }
-    composite_set(c, run->program, s, &run->binding, run->binding.numbers[0]);
+    tb_composite_bind(c, run->program, s, &run->binding, run->binding.numbers[0]);
     c->complete = composite_complete;
     if (tb_composite_start(c, channel, false)) {
         composite_judge(run, c);
     } else {
-        item->state = ITEM_ACTIVE;
+        item->state = TB_ITEM_ACTIVE;
         run->active++;
     }
 }
@@ -402,12 +310,12 @@ static void item_start_composite(struct tb_run *run, const struct tb_step *s, st
 static void item_start(struct tb_run *run, uint32_t step, uint32_t index)
 {
     const struct tb_step *s = &run->program->steps[step];
-    struct progress *p = &run->progress[step];
-    struct item *item = &run->items[p->first + index % p->window];
+    struct tb_run_progress *p = &run->progress[step];
+    struct tb_run_item *item = &run->items[p->first + index % p->window];
     item->run = run;
     item->step = step;
     item->index = index;
-    item->state = ITEM_DONE;
+    item->state = TB_ITEM_DONE;
     tb_list_init(&item->working);
     p->started++;
     if (s->kind == TB_STEP_COPY || s->kind == TB_STEP_REDUCE)
@@ -428,7 +336,7 @@ static bool step_ready(const struct tb_run *run, const struct tb_step *s, uint32
 {
     for (uint32_t i = 0; i < s->after_count; i++) {
         uint32_t after = run->program->after[s->after + i];
-        const struct progress *before = &run->progress[TB_AFTER_STEP(after)];
+        const struct tb_run_progress *before = &run->progress[TB_AFTER_STEP(after)];
         if (before->done < tb_step_needs(s, after, before->items, index))
             return false;
     }
@@ -438,7 +346,7 @@ static bool step_ready(const struct tb_run *run, const struct tb_step *s, uint32
 static void step_advance(struct tb_run *run, uint32_t step)
 {
     const struct tb_step *s = &run->program->steps[step];
-    struct progress *p = &run->progress[step];
+    struct tb_run_progress *p = &run->progress[step];
     while (p->started < p->items && p->started - p->done < p->window && run->error == TB_OK &&
            step_ready(run, s, p->started)) {
         item_start(run, step, p->started);
@@ -450,11 +358,11 @@ static void step_advance(struct tb_run *run, uint32_t step)
 static void run_cancel(struct tb_run *run)
 {
     for (uint32_t step = run->low; step < run->program->step_count; step++) {
-        const struct progress *p = &run->progress[step];
+        const struct tb_run_progress *p = &run->progress[step];
         for (uint32_t i = 0; i < p->window && run->active > 0; i++) {
-            struct item *item = &run->items[p->first + i];
+            struct tb_run_item *item = &run->items[p->first + i];
             /* A composite step goes on, since the other ranks count on it. */
-            if (item->state != ITEM_ACTIVE || run->program->steps[step].kind == TB_STEP_COMPOSITE)
+            if (item->state != TB_ITEM_ACTIVE || run->program->steps[step].kind == TB_STEP_COMPOSITE)
                 continue;
             if (tb_list_empty(&item->working))
                 tb_request_cancel_locked(&item->request);
@@ -470,7 +378,7 @@ static void run_end(struct tb_run *run)
     struct tb_channel *local = run->binding.local;
     int error = run->error != TB_OK ? run->error : run->spoiled;
     if (run->work != NULL)
-        tb_binding_give_work(request->engine, run->work, run->work_bytes);
+        tb_work_cache_give(&request->engine->runs.cache, run->work, run->work_bytes);
     free(run->sizes);
     free(run->memory);
     if (local != NULL)
@@ -502,58 +410,15 @@ static void run_advance(struct tb_run *run)
         run_end(run);
 }
 
-static int step_check(const struct tb_binding *binding, const struct tb_step *s, uint32_t step)
-{
-    bool reduces = s->kind == TB_STEP_REDUCE, driven = true;
-    if (s->kind == TB_STEP_COMPOSITE) {
-        bool even = binding->cuts[s->slice.symbol] == TB_CUT_EVEN && binding->cuts[s->other.symbol] == TB_CUT_EVEN;
-        reduces = tb_composite_reduces((enum tb_composite)s->contract.composite);
-        driven = s->contract.composite < TB_COMPOSITE_COUNT && s->contract.driver == TB_DRIVER_COMMON &&
-                 (even || s->contract.composite >= TB_COMPOSITE_GATHER);
-    }
-    if (!driven || (reduces && binding->op == NULL))
-        return tb_error(TB_ERR_UNSUPPORTED, "step %u of a program is of a kind (%d) without a driver", step,
-                        (int)s->kind);
-    if (s->group > 0 && binding->local == NULL)
-        return tb_error(TB_ERR_ARGUMENT, "step %u of a program needs the channel of a local group", step);
-    return TB_OK;
-}
-
-/* How many items a program has on its way at most; an error if a step cannot be run. */
-static int program_measure(const struct tb_program *program, const struct tb_binding *binding, uint32_t *items)
-{
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < program->step_count; i++) {
-        int error = step_check(binding, &program->steps[i], i);
-        if (error != TB_OK)
-            return error;
-        total += step_window(&program->steps[i]);
-    }
-    if (total > TB_PROGRAM_STEPS_LIMIT)
-        return tb_error(TB_ERR_LIMIT, "a program of %u steps has %llu pieces in flight", program->step_count,
-                        (unsigned long long)total);
-    *items = (uint32_t)total;
-    return TB_OK;
-}
-
-static void binding_number(struct tb_channel *channel, struct tb_binding *binding)
+void tb_run_number(struct tb_channel *channel, struct tb_binding *binding)
 {
     binding->numbers[0] = tb_channel_next_collective(channel);
     if (binding->local != NULL)
         binding->numbers[1] = tb_channel_next_collective(binding->local);
 }
 
-void tb_binding_number(struct tb_channel *channel, struct tb_binding *binding)
-{
-    tb_engine_lock(channel->engine);
-    binding_number(channel, binding);
-    binding->numbered = true;
-    tb_engine_unlock(channel->engine);
-}
-
-/* Makes a run in the given memory and starts it. The request is begun and will be finished. */
-static void run_start(struct tb_run *run, struct tb_channel *channel, struct tb_request *request,
-                      const struct tb_program *program, const struct tb_binding *binding)
+void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_request *request,
+                  const struct tb_program *program, const struct tb_binding *binding)
 {
     struct tb_channel *local = binding->local;
     run->request = request;
@@ -562,7 +427,7 @@ static void run_start(struct tb_run *run, struct tb_channel *channel, struct tb_
     if (program->work_whole && binding->cuts[TB_SYMBOL_IN] == TB_CUT_OFFSETS)
         run->binding.cuts[TB_SYMBOL_WORK] = TB_CUT_OFFSETS;
     if (!binding->numbered)
-        binding_number(channel, &run->binding);
+        tb_run_number(channel, &run->binding);
     run->contexts[0] = channel->collective;
     run->contexts[1] = NULL;
     if (local != NULL) {
@@ -574,141 +439,19 @@ static void run_start(struct tb_run *run, struct tb_channel *channel, struct tb_
     run->error = run->spoiled = TB_OK;
     uint32_t first = 0;
     for (uint32_t i = 0; i < program->step_count; i++) {
-        uint32_t window = step_window(&program->steps[i]);
+        uint32_t window = tb_step_window(&program->steps[i]);
         run->progress[i] =
-            (struct progress){.items = tb_step_items(&program->steps[i]), .window = window, .first = first};
+            (struct tb_run_progress){.items = tb_step_items(&program->steps[i]), .window = window, .first = first};
         for (uint32_t k = first; k < first + window; k++)
-            run->items[k].state = ITEM_IDLE;
+            run->items[k].state = TB_ITEM_IDLE;
         first += window;
     }
     run->work = NULL;
     int error = run_take_sizes(run);
     if (error == TB_OK && !program->binds)
-        error = tb_binding_take_work(&run->binding, program, channel->engine, run->small,
-                                     run->small != NULL ? SMALL_WORK : 0, &run->work, &run->work_bytes);
+        error = tb_binding_take_work(&run->binding, program, &channel->engine->runs.cache, run->small, run->small_bytes,
+                                     &run->work, &run->work_bytes);
     if (error != TB_OK)
         run_fail(run, error);
     run_advance(run);
-}
-
-static struct tb_run *run_make(const struct tb_program *program, uint32_t items)
-{
-    size_t items_at = (sizeof(struct tb_run) + sizeof(struct progress) * program->step_count + 15) / 16 * 16;
-    struct tb_run *run = malloc(items_at + sizeof(struct item) * items);
-    if (run == NULL) {
-        tb_error(TB_ERR_MEMORY, "no memory to run a program of %u steps", program->step_count);
-        return NULL;
-    }
-    run->memory = run;
-    run->small = NULL;
-    run->progress = (struct progress *)(run + 1);
-    run->items = (struct item *)((char *)run + items_at);
-    return run;
-}
-
-static void request_open(struct tb_channel *channel, struct tb_request *request)
-{
-    tb_request_begin(request, channel->collective, TB_REQUEST_PROGRAM);
-    request->phase = TB_PHASE_RUNNING;
-    request->rank = channel->rank;
-}
-
-static void request_refuse(struct tb_request *request, int error)
-{
-    tb_story_keep(request, error);
-    tb_request_finish(request, error);
-}
-
-static void program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
-                         const struct tb_binding *binding)
-{
-    uint32_t items = 0;
-    request_open(channel, request);
-    tb_request_enlist(request, channel->collective);
-    int error = program_measure(program, binding, &items);
-    struct tb_run *run = error == TB_OK ? run_make(program, items) : NULL;
-    if (run != NULL)
-        run_start(run, channel, request, program, binding);
-    else
-        request_refuse(request, error != TB_OK ? error : TB_ERR_MEMORY);
-}
-
-void tb_program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
-                     const struct tb_binding *binding)
-{
-    struct tb_engine *e = channel->engine;
-    tb_engine_lock(e);
-    program_post(channel, request, program, binding);
-    tb_engine_unlock(e);
-}
-
-/* In memory of the caller's: no allocation. */
-static int run_small(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
-{
-    struct tb_engine *e = channel->engine;
-    struct small small;
-    struct tb_request request;
-    small.run.memory = NULL;
-    small.run.progress = small.progress;
-    small.run.items = small.items;
-    small.run.small = small.work;
-    request.complete = NULL;
-    tb_engine_lock(e);
-    request_open(channel, &request);
-    run_start(&small.run, channel, &request, program, binding);
-    tb_engine_unlock(e);
-    tb_request_wait(&request);
-    return request.status.error;
-}
-
-/* ---- one composite step ------------------------------------------------------------------------------------------ */
-
-/* A program that is nothing else needs no run. */
-struct alone {
-    struct tb_composite_state composite;
-    struct tb_request request;
-};
-
-static void alone_complete(struct tb_composite_state *s)
-{
-    struct alone *a = TB_CONTAINER(s, struct alone, composite);
-    if (TB_UNLIKELY(s->error != TB_OK))
-        tb_story_keep(&a->request, s->error);
-    tb_request_finish(&a->request, s->error);
-}
-
-static int run_alone(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
-{
-    struct tb_engine *e = channel->engine;
-    struct alone a;
-    tb_engine_lock(e);
-    composite_set(&a.composite, program, &program->steps[0], binding,
-                  binding->numbered ? binding->numbers[0] : tb_channel_next_collective(channel));
-    a.composite.complete = alone_complete;
-    bool done = tb_composite_start(&a.composite, channel, true);
-    if (!done) {
-        a.request.complete = NULL;
-        request_open(channel, &a.request);
-    }
-    tb_engine_unlock(e);
-    if (done)
-        return a.composite.error;
-    tb_request_wait(&a.request);
-    return a.request.status.error;
-}
-
-int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
-{
-    uint32_t items = 0;
-    int error = program_measure(program, binding, &items);
-    if (error != TB_OK)
-        return error;
-    if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE && channel->board != NULL)
-        return run_alone(channel, program, binding);
-    if (program->step_count <= SMALL_STEPS && items <= SMALL_ITEMS)
-        return run_small(channel, program, binding);
-    struct tb_request request = {.complete = NULL};
-    tb_program_post(channel, &request, program, binding);
-    tb_request_wait(&request);
-    return request.status.error;
 }

@@ -1,6 +1,8 @@
-/* The sender's half of the protocols; see enum tb_kind. Short messages go at once while there is credit; for all others
- * the receiver is asked first. */
+#include "engine/send.h"
+
 #include "engine/engine_state.h"
+
+#define TOKEN_MINIMUM 2048 /* shorter eager payload is copied by the transport instead of being waited for */
 
 static inline uint64_t token_of(const struct tb_request *r)
 {
@@ -29,16 +31,17 @@ static int self_send(struct tb_context *c, const struct tb_part *part, uint64_t 
                      struct tb_request *r)
 {
     struct tb_engine *e = c->channel->engine;
-    struct tb_peer *self = e->peers[e->config.transport.self.index];
+    struct tb_peer *self = e->peers.by_index[e->config.transport.self.index];
     struct tb_message m;
     message_fill(&m, c, match, part->length);
-    struct tb_request *posted = tb_match_posted(e, c, c->channel->rank, match);
+    struct tb_request *posted = tb_match_posted(&e->matcher, c, c->channel->rank, match);
     if (posted != NULL) {
         e->counters.self++;
         tb_receive_local(posted, &m, part);
         return TB_OK;
     }
-    bool keep = mode != TB_MODE_SYNCHRONOUS && part->length <= TB_GRANT_LOW && e->self_bytes + part->length <= e->grant;
+    bool keep = mode != TB_MODE_SYNCHRONOUS && part->length <= TB_GRANT_LOW &&
+                e->arrivals.self_bytes + part->length <= e->peers.grant;
     if (!keep && r == NULL)
         return TB_AGAIN;
     struct tb_arrival *a = tb_arrival_make(self, &m, keep ? part->length : 0);
@@ -46,13 +49,13 @@ static int self_send(struct tb_context *c, const struct tb_part *part, uint64_t 
         return TB_ERR_MEMORY;
     e->counters.self++;
     if (r != NULL)
-        a->message.offset = r->message_id = ++e->ids << TB_SLOT_BITS;
+        a->message.offset = r->message_id = tb_slots_id(&e->slots);
     if (keep) {
         struct tb_spans spans;
         tb_buffer_spans(part->buffer, part->from, part->length, &spans);
         if (part->length > 0)
             tb_spans_gather(&spans, a->payload, part->length);
-        e->self_bytes += part->length;
+        e->arrivals.self_bytes += part->length;
     } else {
         a->message.kind = TB_KIND_REQUEST;
         a->local = r;
@@ -115,12 +118,12 @@ static int envelope_eager(struct tb_request *r)
 {
     struct tb_peer *p = r->peer;
     bool sync = r->mode == TB_MODE_SYNCHRONOUS;
-    if (sync || r->total >= TB_TOKEN_MINIMUM) {
+    if (sync || r->total >= TOKEN_MINIMUM) {
         int error = tb_request_number(r);
         if (error != TB_OK)
             return error;
     } else if (r->message_id == 0) {
-        r->message_id = ++p->engine->ids << TB_SLOT_BITS;
+        r->message_id = tb_slots_id(&p->engine->slots);
     }
     struct tb_envelope envelope;
     struct tb_spans spans;
@@ -137,7 +140,7 @@ static int envelope_eager(struct tb_request *r)
     tb_list_remove(&r->queue);
     if (sync || rc == TB_PENDING) {
         r->phase = TB_PHASE_SENT;
-        tb_request_enlist(r, tb_context_find(r->engine, r->context));
+        tb_request_enlist(r, tb_contexts_find(&r->engine->contexts, r->context));
     } else {
         tb_request_finish(r, TB_OK);
     }
@@ -175,7 +178,7 @@ static int envelope_ask(struct tb_request *r)
     r->engine->counters.rendezvous++;
     tb_list_remove(&r->queue);
     r->phase = TB_PHASE_ASKED;
-    tb_request_enlist(r, tb_context_find(r->engine, r->context));
+    tb_request_enlist(r, tb_contexts_find(&r->engine->contexts, r->context));
     return TB_OK;
 }
 
@@ -259,76 +262,6 @@ static struct tb_request *send_find(struct tb_peer *p, uint64_t id)
     return r != NULL && r->peer == p ? r : NULL;
 }
 
-/* Pushes frames of one transfer. TB_OK: no more to do for it now; TB_AGAIN: its peer takes nothing more. */
-static int transfer_push(struct tb_request *r)
-{
-    struct tb_peer *p = r->peer;
-    uint64_t most = p->endpoint->transport->max_payload;
-    for (int frames = 0; frames < TB_PUMP_FRAMES && r->moved < r->total; frames++) {
-        uint64_t n = r->total - r->moved < most ? r->total - r->moved : most;
-        struct tb_envelope envelope;
-        struct tb_spans spans;
-        envelope.message = (struct tb_message){.kind = TB_KIND_DATA,
-                                               .context = r->context,
-                                               .match = r->remote_id,
-                                               .offset = r->moved,
-                                               .length = n,
-                                               .representation = p->engine->representation};
-        tb_buffer_spans(&r->buffer, r->from + r->moved, n, &spans);
-        int rc = tb_peer_transmit(p, &envelope, &spans, TB_STREAM_BULK, r->message_id);
-        if (rc == TB_AGAIN)
-            return TB_AGAIN;
-        if (rc < 0) {
-            tb_peer_break(p, rc);
-            return TB_AGAIN;
-        }
-        r->moved += n;
-        r->pending += rc == TB_PENDING ? 1 : 0;
-    }
-    if (r->moved < r->total)
-        return TB_OK;
-    tb_list_remove(&r->queue);
-    if (r->pending > 0)
-        r->phase = TB_PHASE_TAIL;
-    else
-        tb_request_finish(r, TB_OK);
-    return TB_OK;
-}
-
-/* Transfers go in order; one whose peer takes nothing now lets those to other peers go on. */
-static int port_pump(struct tb_port *port)
-{
-    int moved = 0;
-    struct tb_request *r;
-    struct tb_peer *full = NULL;
-    TB_LIST_EACH (r, &port->transfers, struct tb_request, queue) {
-        struct tb_peer *p = r->peer;
-        if (p == full || p->error != TB_OK || (p->held[TB_STREAM_BULK] && !p->local))
-            continue;
-        uint64_t before = r->moved;
-        struct tb_request *pushed = r;
-        if (transfer_push(pushed) == TB_AGAIN) {
-            moved += pushed->moved > before ? 1 : 0;
-            full = p;
-        } else {
-            moved++;
-        }
-    }
-    if (tb_list_empty(&port->transfers))
-        tb_list_remove(&port->on_engine);
-    return moved;
-}
-
-int tb_ports_pump(struct tb_engine *e)
-{
-    int moved = 0;
-    for (struct tb_list *at = e->ports.next, *next; at != &e->ports; at = next) {
-        next = at->next;
-        moved += port_pump(TB_CONTAINER(at, struct tb_port, on_engine));
-    }
-    return moved;
-}
-
 void tb_send_cleared(struct tb_peer *p, const struct tb_message *m)
 {
     struct tb_request *r = send_find(p, m->match);
@@ -341,13 +274,8 @@ void tb_send_cleared(struct tb_peer *p, const struct tb_message *m)
         return;
     }
     r->phase = TB_PHASE_BULK;
-    bool first = tb_list_empty(&p->port->transfers);
-    tb_list_append(&p->port->transfers, &r->queue);
-    if (tb_list_empty(&p->port->on_engine))
-        tb_list_append(&p->engine->ports, &p->port->on_engine);
-    p->engine->stirred = true;
-    if (first)
-        port_pump(p->port);
+    p->engine->waiting.stirred = true;
+    tb_port_start(&p->engine->ports, p->port, r);
 }
 
 void tb_send_matched(struct tb_peer *p, const struct tb_message *m)

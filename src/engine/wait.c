@@ -1,11 +1,13 @@
-/* Progress and waiting: spin, then yield, then sleep. In a threaded process one waiting thread at a time polls (or
- * sleeps in ppoll, with the lock released); the others wait for their own condition, and the role is handed on. */
+/* Progress and waiting: spin, then yield, then sleep. */
+#include "engine/wait.h"
+
 #include "engine/engine_state.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -39,21 +41,46 @@ static inline void cpu_relax(void)
 static inline void cpu_relax(void) {}
 #endif
 
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+int tb_waiting_open(struct tb_waiting *w, bool threaded)
+{
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&w->lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+    tb_list_init(&w->waiters);
+    w->spin = tb_param.spin;
+    w->kick = -1;
+    if (!threaded)
+        return TB_OK;
+    w->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return w->kick >= 0 ? TB_OK : tb_error_errno("no event descriptor to wake waiting threads");
+}
+
+void tb_waiting_close(struct tb_waiting *w)
+{
+    if (w->kick >= 0)
+        close(w->kick);
+    pthread_mutex_destroy(&w->lock);
+}
+
 /* ---- the lock ---------------------------------------------------------------------------------------------------- */
 
 void tb_engine_lock_slow(struct tb_engine *e)
 {
-    if (pthread_mutex_trylock(&e->lock) == 0)
+    if (pthread_mutex_trylock(&e->waiting.lock) == 0)
         return;
-    atomic_fetch_add_explicit(&e->wanting, 1, memory_order_relaxed);
-    pthread_mutex_lock(&e->lock);
-    atomic_fetch_sub_explicit(&e->wanting, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->waiting.wanting, 1, memory_order_relaxed);
+    pthread_mutex_lock(&e->waiting.lock);
+    atomic_fetch_sub_explicit(&e->waiting.wanting, 1, memory_order_relaxed);
 }
 
-static void kick_write(struct tb_engine *e)
+static void kick_write(const struct tb_waiting *w)
 {
     uint64_t one = 1;
-    while (e->kick >= 0 && write(e->kick, &one, sizeof one) < 0 && errno == EINTR) {
+    while (w->kick >= 0 && write(w->kick, &one, sizeof one) < 0 && errno == EINTR) {
     }
 }
 
@@ -68,30 +95,30 @@ static uint64_t engine_deadline(const struct tb_engine *e)
     return first;
 }
 
-static void waiters_look(struct tb_engine *e);
+static void waiters_look(struct tb_waiting *w);
 
 void tb_engine_unlock_slow(struct tb_engine *e)
 {
     /* The poller sleeps, so what this thread has changed is looked at here: messages to oneself end without it. */
-    if (e->sleeping)
-        waiters_look(e);
-    if (e->sleeping && (e->stirred || engine_deadline(e) < e->sleep_until)) {
-        e->sleep_until = 0; /* one kick is enough */
-        kick_write(e);
+    if (e->waiting.sleeping)
+        waiters_look(&e->waiting);
+    if (e->waiting.sleeping && (e->waiting.stirred || engine_deadline(e) < e->waiting.sleep_until)) {
+        e->waiting.sleep_until = 0; /* one kick is enough */
+        kick_write(&e->waiting);
     }
-    e->stirred = false;
-    pthread_mutex_unlock(&e->lock);
+    e->waiting.stirred = false;
+    pthread_mutex_unlock(&e->waiting.lock);
 }
 
 /* A polling thread holds the lock most of the time: lets those who wait for it in. */
-static void engine_give_route(struct tb_engine *e)
+static void engine_give_way(struct tb_engine *e)
 {
-    if (atomic_load_explicit(&e->wanting, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&e->waiting.wanting, memory_order_relaxed) == 0)
         return;
-    pthread_mutex_unlock(&e->lock);
-    for (int i = 0; i < GIVE_WAY_LIMIT && atomic_load_explicit(&e->wanting, memory_order_relaxed) > 0; i++)
+    pthread_mutex_unlock(&e->waiting.lock);
+    for (int i = 0; i < GIVE_WAY_LIMIT && atomic_load_explicit(&e->waiting.wanting, memory_order_relaxed) > 0; i++)
         sched_yield();
-    pthread_mutex_lock(&e->lock);
+    pthread_mutex_lock(&e->waiting.lock);
 }
 
 /* ---- one round --------------------------------------------------------------------------------------------------- */
@@ -127,28 +154,23 @@ static inline int engine_round(struct tb_engine *e, uint32_t rounds)
         }
     }
     n += control_round(e, rounds);
-    if (TB_UNLIKELY(!tb_list_empty(&e->waiting)))
-        n += tb_peers_flush(e);
-    if (TB_UNLIKELY(!tb_list_empty(&e->ports)))
-        n += tb_ports_pump(e);
-    if (TB_UNLIKELY(!tb_list_empty(&e->working)))
-        n += tb_runs_work(e);
+    if (TB_UNLIKELY(!tb_list_empty(&e->peers.waiting)))
+        n += tb_peers_flush(&e->peers);
+    if (TB_UNLIKELY(!tb_list_empty(&e->ports.busy)))
+        n += tb_ports_pump(&e->ports);
+    if (TB_UNLIKELY(!tb_list_empty(&e->runs.working)))
+        n += tb_runs_work(&e->runs);
     if (!tb_list_empty(&e->boards))
         n += tb_composites_work(e);
-    if (TB_UNLIKELY(!tb_list_empty(&e->dying)))
-        n += tb_peer_bury(e);
+    if (TB_UNLIKELY(!tb_list_empty(&e->peers.dying)))
+        n += tb_peers_bury(&e->peers);
     e->inside = false;
     return n;
 }
 
-int tb_engine_poll_once(struct tb_engine *e)
-{
-    return engine_round(e, 1);
-}
-
 bool tb_engine_spins(const struct tb_engine *e)
 {
-    return e->spin > SPIN_CROWDED;
+    return e->waiting.spin > SPIN_CROWDED;
 }
 
 /* ---- patience ---------------------------------------------------------------------------------------------------- */
@@ -169,11 +191,11 @@ static bool engine_alone(const struct tb_engine *e)
 static void spin_learn(struct tb_engine *e, bool crowded)
 {
     if (crowded)
-        e->spin /= engine_alone(e) ? 8 : 2;
+        e->waiting.spin /= engine_alone(e) ? 8 : 2;
     else
-        e->spin += engine_alone(e) ? e->spin / 32 + 5 : e->spin / 4 + 500;
-    if (e->spin > tb_param.spin)
-        e->spin = tb_param.spin;
+        e->waiting.spin += engine_alone(e) ? e->waiting.spin / 32 + 5 : e->waiting.spin / 4 + 500;
+    if (e->waiting.spin > tb_param.spin)
+        e->waiting.spin = tb_param.spin;
 }
 
 static bool switches_seen(struct tb_engine *e)
@@ -181,8 +203,8 @@ static bool switches_seen(struct tb_engine *e)
     struct rusage usage;
     if (getrusage(RUSAGE_THREAD, &usage) != 0)
         return false;
-    bool more = usage.ru_nivcsw > e->switches;
-    e->switches = usage.ru_nivcsw;
+    bool more = usage.ru_nivcsw > e->waiting.switches;
+    e->waiting.switches = usage.ru_nivcsw;
     return more;
 }
 
@@ -191,11 +213,11 @@ static uint64_t engine_yield(struct tb_engine *e, uint64_t now)
 {
     e->counters.yields++;
     if (e->threaded)
-        pthread_mutex_unlock(&e->lock);
+        pthread_mutex_unlock(&e->waiting.lock);
     sched_yield();
     uint64_t after = tb_clock_now_real();
     if (e->threaded)
-        pthread_mutex_lock(&e->lock);
+        pthread_mutex_lock(&e->waiting.lock);
     spin_learn(e, after - now > YIELD_SLOW);
     return after;
 }
@@ -244,17 +266,17 @@ static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count,
     }
     e->counters.sleeps++;
     if (e->threaded) {
-        e->sleeping = true;
-        e->sleep_until = deadline;
-        e->stirred = false;
-        pthread_mutex_unlock(&e->lock);
+        e->waiting.sleeping = true;
+        e->waiting.sleep_until = deadline;
+        e->waiting.stirred = false;
+        pthread_mutex_unlock(&e->waiting.lock);
     }
     ppoll(fds, count, timeout, NULL);
     if (e->threaded) {
-        pthread_mutex_lock(&e->lock);
-        e->sleeping = false;
+        pthread_mutex_lock(&e->waiting.lock);
+        e->waiting.sleeping = false;
         uint64_t kicks;
-        while (read(e->kick, &kicks, sizeof kicks) < 0 && errno == EINTR) {
+        while (read(e->waiting.kick, &kicks, sizeof kicks) < 0 && errno == EINTR) {
         }
     }
 }
@@ -265,8 +287,8 @@ static void engine_sleep(struct tb_engine *e)
 {
     if (!engine_arm(e))
         return;
-    if (atomic_exchange(&e->kicked, false)) {
-        e->events++;
+    if (atomic_exchange(&e->waiting.kicked, false)) {
+        e->waiting.events++;
         engine_disarm(e);
         return;
     }
@@ -274,8 +296,8 @@ static void engine_sleep(struct tb_engine *e)
     nfds_t count = 0;
     const int descriptors[TRANSPORTS + 2] = {e->local != NULL ? e->local->table->descriptor(e->local) : -1,
                                              e->remote != NULL ? e->remote->table->descriptor(e->remote) : -1,
-                                             e->relay != NULL ? e->relay->table->descriptor(e->relay) : -1, e->kick,
-                                             e->control};
+                                             e->relay != NULL ? e->relay->table->descriptor(e->relay) : -1,
+                                             e->waiting.kick, e->control};
     for (int i = 0; i < TRANSPORTS + 2; i++)
         if (descriptors[i] >= 0)
             fds[count++] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
@@ -294,12 +316,12 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
     if (now - p->last > PREEMPTED)
         spin_learn(e, true);
     p->last = now;
-    if (now - p->since < e->spin)
+    if (now - p->since < e->waiting.spin)
         return;
-    if (p->yields == 0 && e->spin > SPIN_CROWDED && switches_seen(e))
+    if (p->yields == 0 && e->waiting.spin > SPIN_CROWDED && switches_seen(e))
         spin_learn(e, true);
     bool yields = tb_engine_spins(e) || !engine_alone(e) || e->counters.sleeps % SLEEPS_PER_YIELD == 0;
-    if (yields && (p->yields++ < YIELDS_LIMIT || now - p->since < e->spin + YIELD_TIME)) {
+    if (yields && (p->yields++ < YIELDS_LIMIT || now - p->since < e->waiting.spin + YIELD_TIME)) {
         p->last = engine_yield(e, now);
         p->polls = POLLS_PER_LOOK - 1; /* look once, then be here again */
         return;
@@ -310,7 +332,7 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
 
 static inline void patience_idle(struct tb_engine *e, struct patience *p)
 {
-    uint32_t polls = TB_LIKELY(e->spin > SPIN_CROWDED) ? POLLS_PER_LOOK : POLLS_CROWDED;
+    uint32_t polls = TB_LIKELY(e->waiting.spin > SPIN_CROWDED) ? POLLS_PER_LOOK : POLLS_CROWDED;
     if (TB_LIKELY(++p->polls % polls != 0))
         cpu_relax();
     else
@@ -319,49 +341,50 @@ static inline void patience_idle(struct tb_engine *e, struct patience *p)
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-void tb_waiter_wake(struct tb_engine *e, struct tb_waiter *w)
+void tb_waiting_wake(struct tb_waiting *w, struct tb_waiter *waiter)
 {
-    w->satisfied = true;
-    if (w == e->poller)
-        e->stirred = true; /* it may be asleep in ppoll */
+    waiter->satisfied = true;
+    if (waiter == w->poller)
+        w->stirred = true; /* it may be asleep in ppoll */
     else
-        pthread_cond_signal(&w->wake);
+        pthread_cond_signal(&waiter->wake);
 }
 
-static void waiter_look(struct tb_engine *e, struct tb_waiter *w)
+static void waiter_look(struct tb_waiting *w, struct tb_waiter *waiter)
 {
-    if (w->satisfied || w->asking || w->seen == e->events)
+    if (waiter->satisfied || waiter->asking || waiter->seen == w->events)
         return;
-    w->seen = e->events;
-    w->asking = true; /* it may probe, which looks at all waiters again: once true it must not be asked twice */
-    bool ready = w->ready(w->context);
-    w->asking = false;
+    waiter->seen = w->events;
+    waiter->asking = true; /* it may probe, which looks at all waiters again: once true it must not be asked twice */
+    bool ready = waiter->ready(waiter->context);
+    waiter->asking = false;
     if (ready)
-        tb_waiter_wake(e, w);
+        tb_waiting_wake(w, waiter);
 }
 
 /* Asks those who wait for a condition, after something has happened. */
-static void waiters_look(struct tb_engine *e)
+static void waiters_look(struct tb_waiting *w)
 {
-    struct tb_waiter *w;
-    TB_LIST_EACH (w, &e->waiters, struct tb_waiter, on_engine)
-        if (w->ready != NULL)
-            waiter_look(e, w);
+    struct tb_waiter *waiter;
+    TB_LIST_EACH (waiter, &w->waiters, struct tb_waiter, on_engine)
+        if (waiter->ready != NULL)
+            waiter_look(w, waiter);
 }
 
 /* Polls until this waiter is satisfied; meanwhile everybody's work is done here. */
 static void engine_poll_until(struct tb_engine *e, struct tb_waiter *w)
 {
     struct patience p = {.polls = 0};
-    uint64_t seen = e->events;
-    waiters_look(e);
+    uint64_t seen = e->waiting.events;
+    waiters_look(&e->waiting);
     while (!w->satisfied) {
         int n = engine_round(e, 1);
-        if (atomic_load_explicit(&e->kicked, memory_order_relaxed) && atomic_exchange(&e->kicked, false))
-            e->events++;
-        if (seen != e->events) {
-            seen = e->events;
-            waiters_look(e);
+        if (atomic_load_explicit(&e->waiting.kicked, memory_order_relaxed) &&
+            atomic_exchange(&e->waiting.kicked, false))
+            e->waiting.events++;
+        if (seen != e->waiting.events) {
+            seen = e->waiting.events;
+            waiters_look(&e->waiting);
         }
         if (w->satisfied)
             break;
@@ -370,34 +393,34 @@ static void engine_poll_until(struct tb_engine *e, struct tb_waiter *w)
         else
             patience_idle(e, &p);
         if (e->threaded)
-            engine_give_route(e);
+            engine_give_way(e);
     }
 }
 
 static void engine_wait(struct tb_engine *e, struct tb_waiter *w)
 {
     TB_ASSERT(!e->inside);
-    w->seen = e->events - 1;
-    tb_list_append(&e->waiters, &w->on_engine);
+    w->seen = e->waiting.events - 1;
+    tb_list_append(&e->waiting.waiters, &w->on_engine);
     if (e->threaded)
         pthread_cond_init(&w->wake, NULL);
     while (!w->satisfied) {
-        if (e->poller == NULL) {
-            e->poller = w;
+        if (e->waiting.poller == NULL) {
+            e->waiting.poller = w;
             engine_poll_until(e, w);
-            e->poller = NULL;
+            e->waiting.poller = NULL;
         } else {
             if (w->ready != NULL)
-                waiter_look(e, w);
+                waiter_look(&e->waiting, w);
             if (!w->satisfied)
-                pthread_cond_wait(&w->wake, &e->lock);
+                pthread_cond_wait(&w->wake, &e->waiting.lock);
         }
     }
     tb_list_remove(&w->on_engine);
     if (e->threaded)
         pthread_cond_destroy(&w->wake);
-    if (e->poller == NULL && !tb_list_empty(&e->waiters))
-        pthread_cond_signal(&TB_CONTAINER(e->waiters.next, struct tb_waiter, on_engine)->wake);
+    if (e->waiting.poller == NULL && !tb_list_empty(&e->waiting.waiters))
+        pthread_cond_signal(&TB_CONTAINER(e->waiting.waiters.next, struct tb_waiter, on_engine)->wake);
 }
 
 static void wait_threaded(struct tb_request *r)
@@ -445,10 +468,10 @@ int tb_engine_progress(struct tb_engine *engine)
     tb_engine_lock(engine);
     int n = engine_round(engine, TEST_ROUNDS);
     if (n > 0) {
-        engine->stirred = true; /* somebody who sleeps may have waited for it */
-        engine->idle_tests = 0;
-    } else if (++engine->idle_tests >= TESTS_PER_YIELD && !engine->inside) {
-        engine->idle_tests = 0;
+        engine->waiting.stirred = true; /* somebody who sleeps may have waited for it */
+        engine->waiting.idle_tests = 0;
+    } else if (++engine->waiting.idle_tests >= TESTS_PER_YIELD && !engine->inside) {
+        engine->waiting.idle_tests = 0;
         engine_yield(engine, tb_clock_now_real());
     }
     tb_engine_unlock(engine);
@@ -457,6 +480,6 @@ int tb_engine_progress(struct tb_engine *engine)
 
 void tb_engine_kick(struct tb_engine *engine)
 {
-    atomic_store(&engine->kicked, true);
-    kick_write(engine);
+    atomic_store(&engine->waiting.kicked, true);
+    kick_write(&engine->waiting);
 }

@@ -8,6 +8,7 @@
 
 #include "engine/loopback_test.h"
 
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -81,7 +81,6 @@ struct tb_options {
 /* `words` are what follows the command's name, ended by NULL. Parameters (--set) are set at once. */
 int tb_options_parse(struct tb_options *options, char **words);
 void tb_options_close(struct tb_options *options);
-extern const char tb_options_help[];
 
 /* ---- placement
  * ------------------------------------------------------------------------------------------------------------- */

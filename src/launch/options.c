@@ -1,4 +1,4 @@
-/* The command line of `tombolo run`. */
+/* The command line of `tombolo run`. docs/man/mpiexec.txt describes it to users. */
 #include "launch/launch.h"
 
 #include <errno.h>
@@ -8,51 +8,6 @@
 #include <string.h>
 
 #define SECTION_LIMIT TB_APP_LIMIT
-
-const char tb_options_help[] =
-    "Usage: mpiexec [options] program [arguments] [: [options] program [arguments]]...\n"
-    "\n"
-    "Starts an MPI job and waits for its end. Also called `mpirun` and `tombolo run`.\n"
-    "\n"
-    "How many ranks, and where\n"
-    "  -n N, -np N           number of ranks (default: all slots of the hosts, or all cores here)\n"
-    "  -H, --host LIST       hosts, as in h1:4,h2:4 or user@h3 (without a number: one rank)\n"
-    "  -f, --hostfile FILE   hosts, one a line: `host slots=N` or `host:N`, and where needed\n"
-    "                        user@host, port=N (of ssh), cluster=NAME; # begins a comment\n"
-    "  --map slot|node|cluster\n"
-    "                        fill host after host (default), or one rank a host in turn, or one a\n"
-    "                        cluster in turn; more ranks than slots go round again\n"
-    "  --bind WHAT           bind ranks to: none (default), thread, core, numa, socket\n"
-    "  --grid GRID.yaml      run on the clusters of a grid file, ranks on its hosts by their slots;\n"
-    "                        hosts behind gateways are reached through these\n"
-    "  --allow-missing       with --grid: start without hosts and clusters that do not answer\n"
-    "  --manual CLUSTER      with --grid: print what to type on the gateway of a cluster that cannot\n"
-    "                        be reached from here, and wait for it\n"
-    "  --lab GRID.yaml       as --grid, but in a lab: the grid of the file, emulated on this machine\n"
-    "                        (tombolo lab --help says more)\n"
-    "  --launcher CMD        how to reach a host: called as `CMD host command` (default: ssh)\n"
-    "  --tombolo PATH        where tombolo is on the other hosts (default: same path as here)\n"
-    "\n"
-    "What the ranks get\n"
-    "  -x NAME[=VALUE]       pass an environment variable (local ranks get all of them)\n"
-    "  -env NAME VALUE       the same as -x NAME=VALUE; -genv gives it to all programs of the job\n"
-    "  --wdir DIR            working directory (default: this one)\n"
-    "  --set NAME=VALUE      set a parameter; `tombolo info` lists them\n"
-    "\n"
-    "Output and end\n"
-    "  --tag-output          begin each line with its rank\n"
-    "  --timeout SECONDS     end the job after this time, with exit code 124\n"
-    "                        (default: the environment variable MPIEXEC_TIMEOUT, if set)\n"
-    "  --version, --help\n"
-    "\n"
-    "Standard input goes to rank 0. The exit code is 0 if every rank ends with 0, otherwise that\n"
-    "of the first failure, or 128 + the signal's number. Ctrl-C ends the job, twice at once.\n"
-    "\n"
-    "Examples\n"
-    "  mpiexec -n 4 ./hello\n"
-    "  mpiexec -H venus1:4,venus2:4 ./hello\n"
-    "  mpiexec --hostfile hosts --tag-output -x OMP_NUM_THREADS=2 ./solver input.dat\n"
-    "  mpiexec -n 1 ./master : -n 7 ./worker\n";
 
 enum option {
     COUNT,

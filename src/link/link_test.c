@@ -1,7 +1,8 @@
-/* Repair under faults, in virtual time: a small network in memory, the real fault decorator, the real repair. A failing
- * seed is printed and replays. */
+/* Repair under faults, in virtual time: a simulated network, the real fault decorator, the real repair. A failing seed
+ * is printed and replays. */
 #include "link/link.h"
 #include "link/repair.h"
+#include "transport/sim/sim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,201 +16,25 @@
 #define JOB        7u
 #define US         UINT64_C(1000)
 #define MS         UINT64_C(1000000)
-#define QUEUE_ROOM 40 /* frames on the way between two nodes; more get TB_AGAIN */
+#define QUEUE_ROOM 40 /* frames under way between two nodes; more get TB_AGAIN */
 #define MAX_FRAMES 400
 
-/* ---- a network in memory ----------------------------------------------------------------------------------------- */
-
-struct packet {
-    struct packet *next;
-    uint64_t arrives;
-    struct tb_envelope envelope;
-    size_t length;
-    char payload[];
-};
-
-struct wire {
-    struct packet *first, **last;
-    int count;
-};
-
-struct net {
-    uint64_t now;
-    uint64_t latency;
-    uint64_t steps; /* of nodes_step: a run that goes round in circles fails */
-    unsigned capabilities;
-    bool cut;         /* nothing arrives any more, and time flies: for closing where that is not what is tested */
-    bool gone[NODES]; /* closed */
-    struct wire wires[NODES][NODES];
-    struct tb_clock clock;
-};
-
-static struct net net;
-
-struct net_transport {
-    struct tb_transport head;
-    struct tb_upcalls up;
-    uint32_t self;
-    struct tb_endpoint endpoints[NODES];
-    bool known[NODES], blocked[NODES];
-};
-
-static const struct tb_transport_table net_table;
-
-static uint64_t net_now(void *context)
-{
-    struct net *n = context;
-    n->now += n->cut ? 200 * MS : 0;
-    return n->now;
-}
+static struct tb_sim net;
 
 static void net_reset(unsigned capabilities)
 {
-    memset(&net, 0, sizeof(net));
-    net.latency = 50 * US;
-    net.now = 1000 * MS;
+    tb_sim_init(&net, 1);
     net.capabilities = capabilities;
-    net.clock = (struct tb_clock){net_now, &net};
-    for (int i = 0; i < NODES; i++)
-        for (int j = 0; j < NODES; j++)
-            net.wires[i][j].last = &net.wires[i][j].first;
+    net.route[0].delay = 50 * US;
+    net.frames_limit = QUEUE_ROOM;
 }
 
-static int net_open(const struct tb_transport_config *config, struct tb_transport **transport)
+/* Nothing arrives any more, and time flies: for closing where that is not what is tested. */
+static void net_cut(void)
 {
-    struct net_transport *t = calloc(1, sizeof(*t));
-    assert_non_null(t);
-    t->head = (struct tb_transport){
-        .table = &net_table, .capabilities = net.capabilities, .max_payload = 1 << 20, .eager_limit = 1 << 15};
-    t->up = config->upcalls;
-    t->self = config->self.index;
-    net.gone[t->self] = false;
-    for (uint32_t i = 0; i < NODES; i++)
-        t->endpoints[i] = (struct tb_endpoint){.transport = &t->head, .proc = {JOB, i}};
-    *transport = &t->head;
-    return TB_OK;
+    tb_sim_cut_all(&net);
+    net.tick = 200 * MS;
 }
-
-static void net_close(struct tb_transport *transport)
-{
-    struct net_transport *t = (struct net_transport *)transport;
-    net.gone[t->self] = true;
-    for (int i = 0; i < NODES; i++) {
-        struct wire *w = &net.wires[i][t->self];
-        while (w->first != NULL) {
-            struct packet *p = w->first;
-            w->first = p->next;
-            free(p);
-        }
-        w->last = &w->first;
-        w->count = 0;
-    }
-    free(t);
-}
-
-static int net_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
-{
-    struct net_transport *t = (struct net_transport *)transport;
-    t->known[proc.index] = true;
-    *endpoint = &t->endpoints[proc.index];
-    return TB_OK;
-}
-
-static int net_send(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
-                    enum tb_stream stream, void *token)
-{
-    struct net_transport *t = (struct net_transport *)endpoint->transport;
-    struct wire *w = &net.wires[t->self][endpoint->proc.index];
-    if (w->count >= QUEUE_ROOM) {
-        t->blocked[endpoint->proc.index] = true;
-        return TB_AGAIN;
-    }
-    struct packet *p = malloc(sizeof(*p) + payload->left);
-    assert_non_null(p);
-    *p = (struct packet){.arrives = net.now + net.latency, .envelope = *envelope, .length = payload->left};
-    tb_spans_gather(payload, p->payload, p->length);
-    if (net.cut || net.gone[endpoint->proc.index]) {
-        free(p);
-        return TB_OK;
-    }
-    *w->last = p;
-    w->last = &p->next;
-    w->count++;
-    return TB_OK;
-}
-
-static int net_poll(struct tb_transport *transport)
-{
-    struct net_transport *t = (struct net_transport *)transport;
-    int count = 0;
-    for (uint32_t i = 0; i < NODES; i++) {
-        struct wire *w = &net.wires[i][t->self];
-        for (struct packet *p = w->first; p != NULL && p->arrives <= net.now; p = w->first) {
-            w->first = p->next;
-            if (w->first == NULL)
-                w->last = &w->first;
-            w->count--;
-            if (!t->known[i]) {
-                t->known[i] = true;
-                t->up.opened(t->up.context, &t->endpoints[i]);
-            }
-            bool routed = (p->envelope.message.flags & TB_MESSAGE_ROUTED) != 0;
-            t->up.frame(t->up.context, &t->endpoints[i], routed ? &p->envelope.routing : NULL, &p->envelope.message,
-                        p->payload, p->length);
-            free(p);
-            count++;
-        }
-        if (t->blocked[i] && net.wires[t->self][i].count < QUEUE_ROOM / 2) {
-            t->blocked[i] = false;
-            t->up.writable(t->up.context, &t->endpoints[i]);
-            count++;
-        }
-    }
-    return count;
-}
-
-static bool net_arm(struct tb_transport *transport)
-{
-    return true;
-}
-
-static void net_disarm(struct tb_transport *transport) {}
-
-static int net_descriptor(struct tb_transport *transport)
-{
-    return -1;
-}
-
-static uint64_t net_deadline(struct tb_transport *transport)
-{
-    struct net_transport *t = (struct net_transport *)transport;
-    uint64_t next = TB_NEVER;
-    for (int i = 0; i < NODES; i++) {
-        const struct packet *p = net.wires[i][t->self].first;
-        if (p != NULL && p->arrives < next)
-            next = p->arrives;
-    }
-    return next;
-}
-
-static bool net_idle(struct tb_transport *transport)
-{
-    return true;
-}
-
-static const struct tb_transport_table net_table = {
-    .name = "net",
-    .open = net_open,
-    .close = net_close,
-    .endpoint = net_endpoint,
-    .send = net_send,
-    .poll = net_poll,
-    .arm = net_arm,
-    .disarm = net_disarm,
-    .descriptor = net_descriptor,
-    .deadline = net_deadline,
-    .idle = net_idle,
-};
 
 /* ---- nodes that talk --------------------------------------------------------------------------------------------- */
 
@@ -323,13 +148,14 @@ static void nodes_open(const char *fault)
         nodes[i].index = i;
         struct tb_transport_config config = {.self = {JOB, i},
                                              .clock = &net.clock,
+                                             .sim = &net,
                                              .fault = fault,
                                              .upcalls = {.context = &nodes[i],
                                                          .frame = on_frame,
                                                          .writable = on_writable,
                                                          .opened = on_opened,
                                                          .broken = on_broken}};
-        assert_int_equal(tb_link_open(&net_table, &config, &nodes[i].transport), TB_OK);
+        assert_int_equal(tb_link_open(&tb_transport_sim, &config, &nodes[i].transport), TB_OK);
     }
     for (uint32_t i = 0; i < NODES; i++)
         for (uint32_t j = 0; j < NODES; j++)
@@ -340,26 +166,11 @@ static void nodes_open(const char *fault)
 /* One round of everyone; if nothing happens, the clock goes to the next deadline. */
 static bool nodes_step(void)
 {
-    int count = 0;
-    REQUIRE(net.steps++ < 1000000);
+    struct tb_transport *transports[NODES];
+    REQUIRE(net.steps < 1000000); /* it would go round in circles */
     for (int i = 0; i < NODES; i++)
-        if (nodes[i].transport != NULL)
-            count += nodes[i].transport->table->poll(nodes[i].transport);
-    if (count > 0) {
-        net.now += 1 * US;
-        return true;
-    }
-    uint64_t next = TB_NEVER;
-    for (int i = 0; i < NODES; i++) {
-        if (nodes[i].transport == NULL)
-            continue;
-        uint64_t deadline = nodes[i].transport->table->deadline(nodes[i].transport);
-        next = deadline < next ? deadline : next;
-    }
-    if (next == TB_NEVER)
-        return false;
-    net.now = next > net.now ? next : net.now + 1 * US;
-    return true;
+        transports[i] = nodes[i].transport;
+    return tb_sim_step(&net, transports, NODES, TB_NEVER);
 }
 
 static bool nodes_idle(void)
@@ -439,10 +250,10 @@ static void counters_add(struct tb_link_counters *links, struct tb_fault_counter
 static void dependable_transports_stay_bare(void **state)
 {
     net_reset(TB_CAP_DEPENDABLE);
-    struct tb_transport_config config = {.self = {JOB, 0}, .clock = &net.clock, .fault = ""};
+    struct tb_transport_config config = {.self = {JOB, 0}, .clock = &net.clock, .sim = &net, .fault = ""};
     struct tb_transport *t;
-    assert_int_equal(tb_link_open(&net_table, &config, &t), TB_OK);
-    assert_ptr_equal(t->table, &net_table);
+    assert_int_equal(tb_link_open(&tb_transport_sim, &config, &t), TB_OK);
+    assert_ptr_equal(t->table, &tb_transport_sim);
     assert_ptr_equal(tb_link_innermost(t), t);
     struct tb_link_counters counters;
     tb_link_count(t, &counters);
@@ -450,20 +261,20 @@ static void dependable_transports_stay_bare(void **state)
     t->table->close(t);
 
     config.fault = "loss=0,seed=5"; /* breaks nothing */
-    assert_int_equal(tb_link_open(&net_table, &config, &t), TB_OK);
+    assert_int_equal(tb_link_open(&tb_transport_sim, &config, &t), TB_OK);
     assert_ptr_equal(t->table, &tb_transport_fault);
-    assert_ptr_equal(tb_link_innermost(t)->table, &net_table);
+    assert_ptr_equal(tb_link_innermost(t)->table, &tb_transport_sim);
     t->table->close(t);
 
     config.fault = "loss=1%";
-    assert_int_equal(tb_link_open(&net_table, &config, &t), TB_OK);
+    assert_int_equal(tb_link_open(&tb_transport_sim, &config, &t), TB_OK);
     assert_ptr_equal(t->table, &tb_transport_repair);
-    assert_ptr_equal(tb_link_innermost(t)->table, &net_table);
+    assert_ptr_equal(tb_link_innermost(t)->table, &tb_transport_sim);
     assert_int_equal(t->capabilities, TB_CAP_DEPENDABLE);
     t->table->close(t);
 
     config.fault = "lossy=1%";
-    assert_int_equal(tb_link_open(&net_table, &config, &t), TB_ERR_ARGUMENT);
+    assert_int_equal(tb_link_open(&tb_transport_sim, &config, &t), TB_ERR_ARGUMENT);
     assert_non_null(strstr(tb_error_story(), "lossy=1%"));
 }
 
@@ -471,9 +282,9 @@ static void the_parameter_is_taken_when_nothing_is_given(void **state)
 {
     net_reset(TB_CAP_DEPENDABLE);
     assert_int_equal(tb_param_set("fault", "reorder=2%", TB_PARAM_LAUNCHER), TB_OK);
-    struct tb_transport_config config = {.self = {JOB, 0}, .clock = &net.clock};
+    struct tb_transport_config config = {.self = {JOB, 0}, .clock = &net.clock, .sim = &net};
     struct tb_transport *t;
-    assert_int_equal(tb_link_open(&net_table, &config, &t), TB_OK);
+    assert_int_equal(tb_link_open(&tb_transport_sim, &config, &t), TB_OK);
     assert_ptr_equal(t->table, &tb_transport_repair);
     t->table->close(t);
     assert_int_equal(tb_param_set("fault", "", TB_PARAM_LAUNCHER), TB_OK);
@@ -488,7 +299,7 @@ static void undependable_transports_are_wrapped(void **state)
         nodes_open("");
         assert_ptr_equal(nodes[0].transport->table, &tb_transport_repair);
         nodes_talk(100, 300);
-        net.cut = true;
+        net_cut();
         nodes_close();
     }
 }
@@ -509,7 +320,7 @@ static void thousands_of_seeds(void **state)
         char fault[128];
         snprintf(fault, sizeof(fault), "%s,seed=%u", mixes[seed_now % 8], (unsigned)seed_now);
         net_reset(TB_CAP_DEPENDABLE);
-        net.latency = seed_now % 3 == 0 ? 2 * MS : 50 * US;
+        net.route[0].delay = seed_now % 3 == 0 ? 2 * MS : 50 * US;
         nodes_open(fault);
         for (uint32_t i = 0; i < NODES; i++)
             nodes[i].echo = seed_now % 2 ? 0 : 2;
@@ -518,7 +329,7 @@ static void thousands_of_seeds(void **state)
         for (int i = 0; i < NODES; i++)
             for (int j = 0; j < NODES; j++)
                 REQUIRE(nodes[i].broken[j] == 0);
-        net.cut = true; /* closing is another test */
+        net_cut(); /* closing is another test */
         nodes_close();
     }
     assert_true(faults.lost > 1000 && faults.repeated > 1000 && faults.delayed > 1000);
@@ -538,7 +349,7 @@ static void large_frames_are_bounded(void **state)
         uint32_t limit = nodes[0].transport->max_payload;
         assert_int_equal(limit, TB_REPAIR_PAYLOAD);
         nodes_talk(150, limit);
-        net.cut = true;
+        net_cut();
         nodes_close();
     }
 }
@@ -555,7 +366,7 @@ static void the_same_seed_replays(void **state)
         nodes_talk(200, 500);
         counters_add(&links[run], &faults[run]);
         ended[run] = net.now;
-        net.cut = true;
+        net_cut();
         nodes_close();
     }
     assert_memory_equal(&links[0], &links[1], sizeof(links[0]));
@@ -586,7 +397,7 @@ static void nothing_arrives_then_broken(void **state)
     assert_int_equal(nodes[0].transport->table->send(nodes[0].to[1], &envelope, &none, TB_STREAM_SHORT, NULL),
                      TB_ERR_PEER);
     assert_int_equal(nodes[0].broken[2], 0);
-    net.cut = true;
+    net_cut();
     nodes_close();
 }
 
@@ -607,7 +418,7 @@ static void silence_is_forgiven(void **state)
     nodes[1].transport = sleeper;
     nodes_talk(10, 100);
     assert_int_equal(nodes[0].broken[1], 0);
-    net.cut = true;
+    net_cut();
     nodes_close();
 }
 
@@ -651,7 +462,7 @@ static void a_dropped_process_is_forgotten(void **state)
     assert_int_equal(nodes[0].received[1], received);
     assert_int_equal(nodes[0].broken[1], 0); /* whoever dropped it knows */
     assert_true(nodes[0].transport->table->idle(nodes[0].transport));
-    net.cut = true;
+    net_cut();
     for (int i = 0; i < NODES; i++)
         nodes[i].transport->table->close(nodes[i].transport);
 }
@@ -686,7 +497,7 @@ static void strays_are_dropped(void **state)
     struct tb_spans none = tb_spans_of(NULL, 0);
     assert_int_equal(nodes[0].transport->table->send(nodes[0].to[1], &routed, &none, TB_STREAM_SHORT, NULL),
                      TB_ERR_UNSUPPORTED);
-    net.cut = true;
+    net_cut();
     nodes_close();
 }
 

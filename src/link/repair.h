@@ -3,23 +3,21 @@
  * Out: frames to a process are numbered from 1, both streams together, and a copy is kept until the other side has
  * acknowledged it. The window (frames and bytes a process, bytes in all) bounds the copies; when it is full, or the
  * transport below takes nothing, send answers TB_AGAIN. A frame is sent again when its timer runs out (by the measured
- * round trip, doubled each time up to a bound), or when three later ones have arrived. In: frames are handed up in
- * order and once. Those that come early wait in a window of the same size. Acknowledgements ride on frames that go back
- * anyway; otherwise one travels by itself after a short delay, or at once when something is missing or came twice, and
- * then says which later frames are here.
+ * round trip, doubled each time up to a bound), or when later arrivals show that it is lost. In: frames are handed up
+ * in order and once. Those that come early wait in a window of the same size. Acknowledgements ride on frames that go
+ * back anyway; otherwise one travels by itself after a short delay, or at once when something is missing or came twice,
+ * and then says which later frames are here.
  *
- * Wide mode, where the transport says that it needs it (through gateways): the window is as long as the way, an
- * acknowledgement lists all that is here. Frames take several ways, so being overtaken proves no loss: only what is
- * missing among later ones for longer than a round trip is sent again, and what was sent before a probe that has been
- * answered. A timeout sends no frame again but such a probe; one who computes hears it when he is done, so that nothing
- * is ever sent twice because of that. Nobody is given up: agents judge who is gone.
- *
- * Otherwise: silence of a process that computes is no failure: only after tb_param.link_timeout without any answer is
- * the process taken for unreachable.
+ * How patient it is, what proves a loss and when to give up differ between two policies (repair_policy.h). Inside a
+ * site (repair_near.c), silence of a process that computes is no failure: only after tb_param.link_timeout without any
+ * answer is the process taken for unreachable. Where the transport says that it is wide, through gateways
+ * (repair_wide.c), the window is as long as the way, and an acknowledgement lists all that is here. A timeout sends no
+ * frame again but a probe; one who computes hears it when he is done, so that nothing is ever sent twice because of
+ * that. Nobody is given up: agents judge who is gone.
  *
  * Closing: the last acknowledgement may be lost, and a process that has closed repeats nothing. So closing says
  * goodbye, with the last acknowledgement, again and again until everyone who was talked to has answered or has said
- * goodbye himself; a tenth of a second in all, two seconds in wide mode. A goodbye counts as acknowledgement of
+ * goodbye himself; a tenth of a second in all, two seconds through gateways. A goodbye counts as acknowledgement of
  * everything, so nobody waits for one who has left. */
 #ifndef TB_LINK_REPAIR_H
 #define TB_LINK_REPAIR_H
@@ -37,7 +35,7 @@ void tb_repair_count(const struct tb_transport *transport, struct tb_link_counte
 size_t tb_repair_kept(const struct tb_transport *transport);
 
 #define TB_REPAIR_WINDOW      64u   /* frames to one process; the selective part of an acknowledgement covers them */
-#define TB_REPAIR_WIDE_WINDOW 1024u /* the same in wide mode, where the parameter relay_window bounds the bytes */
+#define TB_REPAIR_WIDE_WINDOW 1024u /* the same through gateways, where the parameter relay_window bounds the bytes */
 #define TB_REPAIR_PAYLOAD     (64u << 10) /* bytes of one frame at most */
 #define TB_REPAIR_PEER_BYTES  (2u << 20)  /* kept for one process and direction */
 #define TB_REPAIR_TOTAL_BYTES (64u << 20) /* kept in all */

@@ -9,12 +9,12 @@
 #define PAUSE_MOST    500000000u /* nanoseconds: a clock that shows others at work must not silence it for long */
 #define OUTLIER       4.0        /* times what compressing takes usually: not its fault */
 #define SHRINKS       0.95       /* of its length, or less: then data is worth compressing */
-#define BETTER        0.97       /* of the present way's: then another way to transpose is worth it */
+#define BETTER        0.97       /* of what the present width leaves: then another one is worth it */
 #define BLUNT_END     4u         /* blocks that did not shrink, one after the other, until it stops */
 #define IDLE_END      64u        /* blocks that did not wait for the link, likewise */
 #define NEEDED        0.5        /* of the link's time, if frames went as they are: then it is needed */
 #define STEADY        128u       /* blocks that it has been on for, until the next pause is a short one again */
-#define LOOK_EVERY    128u       /* blocks until the way to transpose is chosen anew, */
+#define LOOK_EVERY    128u       /* blocks until the width is chosen anew, */
 #define LOOK_SOON     8u         /* or so many, if the data changes */
 #define CHANGE        0.15       /* of the ratio */
 #define LEVEL_QUICK   3
@@ -32,7 +32,7 @@ struct tb_squeeze {
     bool on;
     bool fresh; /* the next compressed block begins a history */
     int level;
-    uint8_t way; /* to transpose: elements of 1 (not at all), 4 or 8 bytes */
+    uint8_t width; /* of elements that are transposed: 1 (not at all), 4 or 8 bytes */
 
     uint64_t mark;  /* since when `since` bytes have been packed while the link was busy */
     uint64_t since; /* bytes on the wire */
@@ -75,7 +75,7 @@ int tb_squeeze_open(struct tb_squeeze **squeeze, const struct tb_squeeze_config 
     if (s == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a stream between gateways");
     s->config = *config;
-    s->way = 1;
+    s->width = 1;
     if ((config->features & TB_FEATURE_ZSTD) != 0)
         s->table = tb_press_zstd();
     if (s->table == NULL && (config->features & TB_FEATURE_LZ4) != 0)
@@ -113,34 +113,34 @@ static double mean(double old, double sample, double weight)
     return old == 0 ? sample : old + (sample - old) * weight;
 }
 
-/* What a piece of payload shrinks to when transposed in this way; its own length if not at all. */
-static size_t try_way(struct tb_squeeze *s, const uint8_t *piece, size_t length, uint8_t way)
+/* What a piece of payload shrinks to when elements of this width are transposed; its own length if not at all. */
+static size_t try_width(struct tb_squeeze *s, const uint8_t *piece, size_t length, uint8_t width)
 {
-    if (way > 1) {
-        tb_spread_do(s->spread, piece, length, way);
+    if (width > 1) {
+        tb_spread_do(s->spread, piece, length, width);
         piece = s->spread;
     }
     size_t size = s->table->out_try(s->press, piece, length, s->block, sizeof(s->block));
     return size > 0 && size < length ? size : length;
 }
 
-/* Chooses the way for data such as this frame's. Returns what is left of a byte, 1 if nothing is gained; *took: what it
- * has cost, *each: for a byte. */
+/* Chooses the width for data such as this frame's. Returns what is left of a byte, 1 if nothing is gained; *took: what
+ * it has cost, *each: for a byte. */
 static double try_frame(struct tb_squeeze *s, const uint8_t *frame, size_t length, uint64_t *took, double *each)
 {
-    static const uint8_t ways[] = {1, 4, 8};
+    static const uint8_t widths[] = {1, 4, 8};
     size_t head = length > TB_SQUEEZE_HEAD + TRY_LEAST ? TB_SQUEEZE_HEAD : 0;
     const uint8_t *piece = frame + head;
     length = length - head < TRY_MOST ? length - head : TRY_MOST;
     uint64_t begin = tb_clock_now(s->config.work);
-    size_t sizes[3], best = s->way == 4 ? 1 : s->way == 8 ? 2 : 0;
+    size_t sizes[3], best = s->width == 4 ? 1 : s->width == 8 ? 2 : 0;
     for (size_t i = 0; i < 3; i++)
-        sizes[i] = try_way(s, piece, length, ways[i]);
+        sizes[i] = try_width(s, piece, length, widths[i]);
     size_t present = sizes[best];
     for (size_t i = 0; i < 3; i++)
         if (sizes[i] < sizes[best] && (double)sizes[i] < BETTER * (double)present)
             best = i;
-    s->way = ways[best];
+    s->width = widths[best];
     *took = tb_clock_now(s->config.work) - begin;
     *each = (double)*took / (double)(3 * length);
     s->counters.tries++;
@@ -293,11 +293,11 @@ static size_t press(struct tb_squeeze *s, const uint8_t *frame, size_t length, u
     uint64_t begin = tb_clock_now(s->config.work);
     uint8_t flags = s->table->method | (s->fresh ? TB_SQUEEZE_RESTART : 0);
     const uint8_t *plain = frame;
-    if (s->way > 1 && length >= TB_SQUEEZE_HEAD + TRY_LEAST) {
+    if (s->width > 1 && length >= TB_SQUEEZE_HEAD + TRY_LEAST) {
         memcpy(s->spread, frame, TB_SQUEEZE_HEAD);
-        tb_spread_do(s->spread + TB_SQUEEZE_HEAD, frame + TB_SQUEEZE_HEAD, length - TB_SQUEEZE_HEAD, s->way);
+        tb_spread_do(s->spread + TB_SQUEEZE_HEAD, frame + TB_SQUEEZE_HEAD, length - TB_SQUEEZE_HEAD, s->width);
         plain = s->spread;
-        flags |= s->way == 4 ? TB_SQUEEZE_SPREAD4 : TB_SQUEEZE_SPREAD8;
+        flags |= s->width == 4 ? TB_SQUEEZE_SPREAD4 : TB_SQUEEZE_SPREAD8;
         s->counters.spread++;
     }
     size_t wire = s->table->out_pack(s->press, plain, length, s->block + TB_SQUEEZE_HEADER, TB_SQUEEZE_WIRE);

@@ -206,12 +206,14 @@ static inline uint32_t tb_step_items(const struct tb_step *s)
     return s->joined || s->slice.count == 0 ? 1 : s->slice.count;
 }
 
-/* How many items of a step the executor has under way at most, whatever it asks for: more makes nothing faster. */
-#define TB_STEP_WINDOW_LIMIT 32u
+#define TB_STEP_WINDOW_LIMIT 32u /* of a step that asks for all pieces at once: more makes nothing faster */
 
+/* How many of them may be on their way at the same time. */
 static inline uint32_t tb_step_window(const struct tb_step *s)
 {
-    return s->window == 0 || s->window > TB_STEP_WINDOW_LIMIT ? TB_STEP_WINDOW_LIMIT : s->window;
+    uint32_t items = tb_step_items(s);
+    uint32_t window = s->window == 0 || s->window > TB_STEP_WINDOW_LIMIT ? TB_STEP_WINDOW_LIMIT : s->window;
+    return window < items ? window : items;
 }
 
 /* How many items of the step `before` must be done before item `item` of `s` may start, because of a dependency. */

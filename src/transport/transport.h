@@ -1,10 +1,10 @@
 /* transport: moving frames between processes. A transport is a table of functions; shm, tcp, relay (through the agents
- * of gateways), fault (a decorator that misbehaves on purpose) and sim are each a file or two with their table at the
- * bottom. link is a decorator of the same shape that adds what a transport lacks.
+ * of gateways), fault (a decorator that misbehaves on purpose) and sim (a network in virtual time, for tests) are each
+ * a file or two with their table at the bottom. link is a decorator of the same shape that adds what a transport lacks.
  *
  * A frame is a message header (and the routing half when TB_MESSAGE_ROUTED is set in its flags) and up to max_payload
- * bytes. Nothing here blocks. A transport belongs to one engine: its owner serialises all calls; upcalls are made only
- * from inside poll (and from inside send for `broken`), on the caller's thread. An upcall may call send. */
+ * bytes. Nothing here blocks. A transport belongs to one engine or agent, which serialises all calls; upcalls are made
+ * only from inside poll (and from inside send for `broken`), on the caller's thread. An upcall may call send. */
 #ifndef TB_TRANSPORT_TRANSPORT_H
 #define TB_TRANSPORT_TRANSPORT_H
 
@@ -72,6 +72,8 @@ struct tb_transport_config {
      * TB_RELAY_HOPS_LIMIT; or an error, with its story, when there is none and never will be */
     int (*hops)(void *context, struct tb_proc to, struct tb_proc *hops);
     void *hops_context;
+    /* sim: the network, for tests */
+    struct tb_sim *sim;
     /* fault: the specification, and what is wrapped */
     const char *fault;
     const struct tb_transport_table *inner; /* for decorators, which open it with their own upcalls and close it */
@@ -113,9 +115,9 @@ struct tb_transport_table {
      * send or an upcall. NULL: this transport holds no memory of its owner; frames that lie there may still be called
      * up. */
     void (*drop)(struct tb_endpoint *endpoint);
-    /* Where frames to one process take several ways, for whoever repairs; NULL: they do not. The number of the way that
-     * the last frame took. And what became of a frame that was sent on a way at some time (of the clock): a way on
-     * which everything gets lost is avoided for a while. */
+    /* Where frames to one process take several routes, for whoever repairs; NULL: they do not. The number of the route
+     * that the last frame took. And what became of a frame that was sent on a route at some time (of the clock): a
+     * route on which everything gets lost is avoided for a while. */
     uint32_t (*route)(const struct tb_endpoint *endpoint);
     void (*outcome)(struct tb_endpoint *endpoint, uint32_t route, uint64_t sent_at, bool arrived);
 };
@@ -127,13 +129,14 @@ struct tb_transport {
     uint32_t max_payload;    /* bytes of payload in one frame */
     uint32_t eager_limit;    /* longest message that is sent without asking */
     uint64_t remote_minimum; /* with REMOTE_READ: messages from this length on are faster read than sent */
-    bool wide;               /* round trips are long, frames take several ways: whoever repairs needs patience */
+    bool wide;               /* round trips are long, frames take several routes: whoever repairs needs patience */
 };
 
 extern const struct tb_transport_table tb_transport_shm;
 extern const struct tb_transport_table tb_transport_tcp;
 extern const struct tb_transport_table tb_transport_relay;
 extern const struct tb_transport_table tb_transport_fault;
+/* And tb_transport_sim, for tests: transport/sim/sim.h. */
 
 /* shm: the bytes that the agent must provide for `ranks` ranks of a host. */
 size_t tb_shm_segment_bytes(uint32_t ranks);

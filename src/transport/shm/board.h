@@ -10,7 +10,7 @@
  *
  * Waiting is left to the user. Whoever has written something that others may wait for calls tb_board_wake.
  *
- * The struct belongs to one channel of the engine and is touched with its engine locked. */
+ * The struct belongs to one channel of the engine and is touched with that engine locked. */
 #ifndef TB_TRANSPORT_SHM_BOARD_H
 #define TB_TRANSPORT_SHM_BOARD_H
 

@@ -1,7 +1,7 @@
 /* A connection: one connected stream socket to another process, frames cut from it and written to it. Belongs to the
- * transport that adopted the socket; touched with its owner's lock held. It makes the calls up for frames that arrive
- * and for frames that have left; whether the *process* behind it is gone is judged in tcp.c, because two processes may
- * share several connections.
+ * transport that adopted the socket; the thread that owns the transport alone touches it. It makes the calls up for
+ * frames that arrive and for frames that have left; whether the *process* behind it is gone is judged in tcp.c, because
+ * two processes may share several connections.
  *
  * Out: a frame is written with one call straight from the user's memory. What the socket did not take is kept as it is
  * when the giver waits for `sent`, else copied; until it has left, nothing else is accepted, so that frames never mix.

@@ -1,0 +1,79 @@
+#include "engine/arrival.h"
+
+#include "engine/engine_state.h"
+
+#include <stdlib.h>
+
+struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m, uint64_t payload)
+{
+    struct tb_engine *e = p->engine;
+    struct tb_arrival *a = tb_pool_take(&e->arrivals.pool);
+    if (a == NULL)
+        return NULL;
+    tb_list_init(&a->in_bucket);
+    tb_list_init(&a->in_context);
+    a->peer = p;
+    a->local = NULL;
+    a->message = *m;
+    a->address = 0;
+    a->payload = a->keep;
+    if (payload > sizeof a->keep) {
+        a->payload = malloc(payload);
+        if (a->payload == NULL) {
+            tb_pool_give(&e->arrivals.pool, a);
+            tb_error(TB_ERR_MEMORY, "no memory for a message of %llu bytes that arrived before its receive",
+                     (unsigned long long)payload);
+            return NULL;
+        }
+    }
+    return a;
+}
+
+void tb_arrival_file(struct tb_context *c, struct tb_arrival *a)
+{
+    struct tb_engine *e = a->peer->engine;
+    e->waiting.events++;
+    e->counters.unexpected++;
+    if (a->message.kind == TB_KIND_EAGER) {
+        e->counters.unexpected_bytes += a->message.length;
+        if (e->counters.unexpected_bytes > e->counters.unexpected_peak)
+            e->counters.unexpected_peak = e->counters.unexpected_bytes;
+    }
+    tb_match_arrive(&e->matcher, c, a);
+    if (c->channel != NULL && c == c->channel->collective)
+        tb_mismatch_arrived(c, &a->message);
+}
+
+void tb_arrival_free(struct tb_arrival *a)
+{
+    struct tb_engine *e = a->peer->engine;
+    if (a->message.kind == TB_KIND_EAGER) {
+        e->counters.unexpected_bytes -= a->message.length;
+        if (a->peer->self)
+            e->arrivals.self_bytes -= a->message.length;
+    }
+    if (a->payload != a->keep)
+        free(a->payload);
+    tb_pool_give(&e->arrivals.pool, a);
+}
+
+void tb_arrival_refuse(struct tb_peer *p, const struct tb_message *m)
+{
+    p->engine->counters.dropped++;
+    if (m->kind == TB_KIND_REQUEST) {
+        tb_peer_reply(p, TB_KIND_CLEAR, m->offset, 0, 0);
+        return;
+    }
+    tb_peer_owe(p, m->length);
+    if (m->flags & TB_MESSAGE_SYNC)
+        tb_peer_reply(p, TB_KIND_DONE, m->offset, 0, 0);
+}
+
+void tb_arrival_drop(struct tb_arrival *a)
+{
+    if (a->local != NULL)
+        tb_request_finish(a->local, TB_OK);
+    else if (!a->peer->self)
+        tb_arrival_refuse(a->peer, &a->message);
+    tb_arrival_free(a);
+}

@@ -1,0 +1,32 @@
+/* A communicator as the engine knows it: its contexts and the processes of its ranks. It has an owner and lives until
+ * that has closed it and no request refers to it any more. Touched with the engine locked. */
+#ifndef TB_ENGINE_CHANNEL_H
+#define TB_ENGINE_CHANNEL_H
+
+#include "engine/context.h"
+#include "engine/engine.h"
+
+struct tb_channel {
+    struct tb_engine *engine;
+    struct tb_context *point, *collective; /* collective: NULL in a control channel */
+    struct tb_channel *control;            /* NULL: not needed yet */
+    uint32_t size, rank;
+    uint32_t *procs; /* NULL: identity */
+    uint32_t users;  /* the owner and every unfinished request */
+    uint32_t collectives;
+    void *owner;
+    struct tb_board *board;     /* that its ranks share, or NULL */
+    struct tb_list composites;  /* steps on it, in order; the first one is being carried out */
+    struct tb_list on_boards;   /* in engine->boards while there are some */
+    const struct tb_peer *lost; /* one of its processes that is gone, if it has a board */
+};
+
+static inline uint32_t tb_channel_proc(const struct tb_channel *c, uint32_t rank)
+{
+    return c->procs == NULL ? rank : c->procs[rank];
+}
+
+void tb_channel_drop(struct tb_channel *channel); /* one user less */
+void tb_channels_close(struct tb_engine *e);      /* and all contexts */
+
+#endif

@@ -1,0 +1,29 @@
+/* A part of a buffer: `length` bytes of its packed form from `from` on. It refers to the buffer and is passed around on
+ * the stack; whoever makes it keeps the buffer. */
+#ifndef TB_ENGINE_PART_H
+#define TB_ENGINE_PART_H
+
+#include "data/data.h"
+
+struct tb_part {
+    const struct tb_buffer *buffer;
+    uint64_t from, length;
+};
+
+/* Packs `length` bytes from byte `at` of the part on. */
+static inline void tb_part_gather(const struct tb_part *part, uint64_t at, uint64_t length, void *to)
+{
+    struct tb_spans spans;
+    tb_buffer_spans(part->buffer, part->from + at, length, &spans);
+    tb_spans_gather(&spans, to, length);
+}
+
+/* Unpacks them. */
+static inline void tb_part_scatter(const struct tb_part *part, uint64_t at, uint64_t length, const void *from)
+{
+    struct tb_spans spans;
+    tb_buffer_spans(part->buffer, part->from + at, length, &spans);
+    tb_spans_scatter(&spans, from, length);
+}
+
+#endif

@@ -1,0 +1,82 @@
+/* The engine's view of one process of the job: how it is reached, what it may be sent, and what waits for it. Made when
+ * first needed, lives as long as the engine. Touched with the engine locked. */
+#ifndef TB_ENGINE_PEER_H
+#define TB_ENGINE_PEER_H
+
+#include "engine/engine.h"
+#include "engine/likely.h"
+#include "engine/port.h"
+#include "wire/wire.h"
+
+#define TB_NOTES_LIMIT (1u << 22) /* answers that wait for room */
+
+struct tb_peer {
+    struct tb_engine *engine;
+    struct tb_proc proc;
+    struct tb_endpoint *endpoint; /* NULL: not needed yet, or this process itself */
+    struct tb_port *port;
+    bool self, local;
+    bool held[TB_STREAM_COUNT]; /* the transport said TB_AGAIN for this stream and not yet `writable` */
+    bool credit_due;            /* a CREDIT frame waits for room */
+    int error;                  /* not TB_OK: nothing more will pass */
+    char *story;                /* why */
+    uint32_t eager_limit;
+    uint64_t credit;           /* eager payload that we may still send */
+    uint64_t owed;             /* eager payload of theirs that is consumed and not given back yet */
+    struct tb_list answers;    /* struct tb_note, waiting for room; in no order with envelopes */
+    struct tb_list envelopes;  /* sends whose EAGER or REQUEST waits for room, in order */
+    struct tb_list requests;   /* all unfinished ones */
+    struct tb_list on_waiting; /* in the peers' `waiting` while something waits for room */
+    struct tb_list on_dying;   /* in the peers' `dying` from its break until its requests are ended */
+    struct tb_port own_port;
+};
+
+/* An answer that waits for room. */
+struct tb_note {
+    struct tb_list queue;
+    struct tb_message message;
+};
+
+/* All of an engine. */
+struct tb_peers {
+    struct tb_peer **by_index; /* NULL where one was not needed yet */
+    uint32_t count;            /* processes of the job */
+    struct tb_list waiting, dying;
+    struct tb_pool notes;
+    uint64_t grant; /* eager payload that each may send without hearing of it */
+};
+
+int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant);
+void tb_peers_close(struct tb_peers *peers);
+int tb_peers_flush(struct tb_peers *peers); /* sends what waits for room; how many frames have gone */
+int tb_peers_bury(struct tb_peers *peers);  /* ends the requests of those that broke; how many */
+
+struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index); /* NULL: no memory; the story is told */
+int tb_peer_reach(struct tb_peer *p);                              /* finds the endpoint */
+void tb_peer_settle(struct tb_peer *p);                            /* takes over what its endpoint allows */
+/* Nothing more will pass; its requests are ended at the next round of progress. The story is the thread's last one. */
+void tb_peer_break(struct tb_peer *p, int error);
+int tb_peer_error(const struct tb_peer *p); /* what requests with a broken peer end with */
+/* Sends a frame without payload, now or later. */
+void tb_peer_answer(struct tb_peer *p, const struct tb_message *message);
+/* The same, of what most answers say. */
+void tb_peer_reply(struct tb_peer *p, enum tb_kind kind, uint64_t match, uint64_t offset, uint64_t length);
+void tb_peer_owe(struct tb_peer *p, uint64_t bytes);
+void tb_peer_queue(struct tb_peer *p); /* something of it waits for its turn */
+
+/* A peer that is going takes nothing more, but what it has sent before may still have to be read: `broken` comes after
+ * that and ends whatever waits here. Until then it is as if there were no room. */
+static inline int tb_peer_transmit(struct tb_peer *p, const struct tb_envelope *envelope, struct tb_spans *payload,
+                                   enum tb_stream stream, uint64_t token)
+{
+    int rc = p->endpoint->transport->table->send(p->endpoint, envelope, payload, stream, (void *)(uintptr_t)token);
+    if (TB_LIKELY(rc >= 0 && rc != TB_AGAIN))
+        return rc;
+    if (rc == TB_AGAIN || rc == TB_ERR_PEER || rc == TB_ERR_CLOSED) {
+        p->held[stream] = true;
+        return TB_AGAIN;
+    }
+    return rc;
+}
+
+#endif

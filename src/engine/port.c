@@ -1,0 +1,91 @@
+#include "engine/port.h"
+
+#include "engine/engine_state.h"
+
+#define PUMP_FRAMES 32 /* frames of one transfer before others get their turn */
+
+void tb_port_open(struct tb_port *port)
+{
+    tb_list_init(&port->transfers);
+    tb_list_init(&port->on_engine);
+}
+
+/* Pushes frames of one transfer. TB_OK: no more to do for it now; TB_AGAIN: its peer takes nothing more. */
+static int transfer_push(struct tb_request *r)
+{
+    struct tb_peer *p = r->peer;
+    uint64_t most = p->endpoint->transport->max_payload;
+    for (int frames = 0; frames < PUMP_FRAMES && r->moved < r->total; frames++) {
+        uint64_t n = r->total - r->moved < most ? r->total - r->moved : most;
+        struct tb_envelope envelope;
+        struct tb_spans spans;
+        envelope.message = (struct tb_message){.kind = TB_KIND_DATA,
+                                               .context = r->context,
+                                               .match = r->remote_id,
+                                               .offset = r->moved,
+                                               .length = n,
+                                               .representation = p->engine->representation};
+        tb_buffer_spans(&r->buffer, r->from + r->moved, n, &spans);
+        int rc = tb_peer_transmit(p, &envelope, &spans, TB_STREAM_BULK, r->message_id);
+        if (rc == TB_AGAIN)
+            return TB_AGAIN;
+        if (rc < 0) {
+            tb_peer_break(p, rc);
+            return TB_AGAIN;
+        }
+        r->moved += n;
+        r->pending += rc == TB_PENDING ? 1 : 0;
+    }
+    if (r->moved < r->total)
+        return TB_OK;
+    tb_list_remove(&r->queue);
+    if (r->pending > 0)
+        r->phase = TB_PHASE_TAIL;
+    else
+        tb_request_finish(r, TB_OK);
+    return TB_OK;
+}
+
+/* Transfers go in order; one whose peer takes nothing now lets those to other peers go on. */
+static int port_pump(struct tb_port *port)
+{
+    int moved = 0;
+    struct tb_request *r;
+    struct tb_peer *full = NULL;
+    TB_LIST_EACH (r, &port->transfers, struct tb_request, queue) {
+        struct tb_peer *p = r->peer;
+        if (p == full || p->error != TB_OK || (p->held[TB_STREAM_BULK] && !p->local))
+            continue;
+        uint64_t before = r->moved;
+        struct tb_request *pushed = r;
+        if (transfer_push(pushed) == TB_AGAIN) {
+            moved += pushed->moved > before ? 1 : 0;
+            full = p;
+        } else {
+            moved++;
+        }
+    }
+    if (tb_list_empty(&port->transfers))
+        tb_list_remove(&port->on_engine);
+    return moved;
+}
+
+int tb_ports_pump(struct tb_ports *ports)
+{
+    int moved = 0;
+    for (struct tb_list *at = ports->busy.next, *next; at != &ports->busy; at = next) {
+        next = at->next;
+        moved += port_pump(TB_CONTAINER(at, struct tb_port, on_engine));
+    }
+    return moved;
+}
+
+void tb_port_start(struct tb_ports *ports, struct tb_port *port, struct tb_request *r)
+{
+    bool first = tb_list_empty(&port->transfers);
+    tb_list_append(&port->transfers, &r->queue);
+    if (tb_list_empty(&port->on_engine))
+        tb_list_append(&ports->busy, &port->on_engine);
+    if (first)
+        port_pump(port);
+}

@@ -1,0 +1,189 @@
+/* Programs as their callers see them: whether one can be run, the memory for its run, and waiting for its end. */
+#include "engine/engine_state.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+
+#define SMALL_STEPS 16u
+#define SMALL_ITEMS 16u
+#define SMALL_WORK  512u
+
+/* A run of few steps, on the stack of who waits for it. */
+struct small_run {
+    struct tb_run run;
+    struct tb_run_progress progress[SMALL_STEPS];
+    struct tb_run_item items[SMALL_ITEMS];
+    alignas(16) char work[SMALL_WORK];
+};
+
+/* ---- checking ---------------------------------------------------------------------------------------------------- */
+
+static int step_check(const struct tb_binding *binding, const struct tb_step *s, uint32_t step)
+{
+    bool reduces = s->kind == TB_STEP_REDUCE, driven = true;
+    if (s->kind == TB_STEP_COMPOSITE) {
+        bool even = binding->cuts[s->slice.symbol] == TB_CUT_EVEN && binding->cuts[s->other.symbol] == TB_CUT_EVEN;
+        reduces = tb_composite_reduces((enum tb_composite)s->contract.composite);
+        driven = s->contract.composite < TB_COMPOSITE_COUNT && s->contract.driver == TB_DRIVER_COMMON &&
+                 (even || s->contract.composite >= TB_COMPOSITE_GATHER);
+    }
+    if (!driven || (reduces && binding->op == NULL))
+        return tb_error(TB_ERR_UNSUPPORTED, "step %u of a program is of a kind (%d) without a driver", step,
+                        (int)s->kind);
+    if (s->group > 0 && binding->local == NULL)
+        return tb_error(TB_ERR_ARGUMENT, "step %u of a program needs the channel of a local group", step);
+    return TB_OK;
+}
+
+/* How many items a program has on its way at most; an error if a step cannot be run. */
+static int program_measure(const struct tb_program *program, const struct tb_binding *binding, uint32_t *items)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        int error = step_check(binding, &program->steps[i], i);
+        if (error != TB_OK)
+            return error;
+        total += tb_step_window(&program->steps[i]);
+    }
+    if (total > TB_PROGRAM_STEPS_LIMIT)
+        return tb_error(TB_ERR_LIMIT, "a program of %u steps has %llu pieces in flight", program->step_count,
+                        (unsigned long long)total);
+    *items = (uint32_t)total;
+    return TB_OK;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+void tb_binding_number(struct tb_channel *channel, struct tb_binding *binding)
+{
+    tb_engine_lock(channel->engine);
+    tb_run_number(channel, binding);
+    binding->numbered = true;
+    tb_engine_unlock(channel->engine);
+}
+
+/* ---- posting ----------------------------------------------------------------------------------------------------- */
+
+static struct tb_run *run_make(const struct tb_program *program, uint32_t items)
+{
+    size_t items_at = (sizeof(struct tb_run) + sizeof(struct tb_run_progress) * program->step_count + 15) / 16 * 16;
+    struct tb_run *run = malloc(items_at + sizeof(struct tb_run_item) * items);
+    if (run == NULL) {
+        tb_error(TB_ERR_MEMORY, "no memory to run a program of %u steps", program->step_count);
+        return NULL;
+    }
+    run->memory = run;
+    run->small = NULL;
+    run->small_bytes = 0;
+    run->progress = (struct tb_run_progress *)(run + 1);
+    run->items = (struct tb_run_item *)((char *)run + items_at);
+    return run;
+}
+
+static void request_open(struct tb_channel *channel, struct tb_request *request)
+{
+    tb_request_begin(request, channel->collective, TB_REQUEST_PROGRAM);
+    request->phase = TB_PHASE_RUNNING;
+    request->rank = channel->rank;
+}
+
+static void request_refuse(struct tb_request *request, int error)
+{
+    tb_request_keep_story(request, error);
+    tb_request_finish(request, error);
+}
+
+static void program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
+                         const struct tb_binding *binding)
+{
+    uint32_t items = 0;
+    request_open(channel, request);
+    tb_request_enlist(request, channel->collective);
+    int error = program_measure(program, binding, &items);
+    struct tb_run *run = error == TB_OK ? run_make(program, items) : NULL;
+    if (run != NULL)
+        tb_run_start(run, channel, request, program, binding);
+    else
+        request_refuse(request, error != TB_OK ? error : TB_ERR_MEMORY);
+}
+
+void tb_program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
+                     const struct tb_binding *binding)
+{
+    struct tb_engine *e = channel->engine;
+    tb_engine_lock(e);
+    program_post(channel, request, program, binding);
+    tb_engine_unlock(e);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+/* In memory of the caller's: no allocation. */
+static int run_small(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
+{
+    struct tb_engine *e = channel->engine;
+    struct small_run small;
+    struct tb_request request;
+    small.run.memory = NULL;
+    small.run.progress = small.progress;
+    small.run.items = small.items;
+    small.run.small = small.work;
+    small.run.small_bytes = sizeof small.work;
+    request.complete = NULL;
+    tb_engine_lock(e);
+    request_open(channel, &request);
+    tb_run_start(&small.run, channel, &request, program, binding);
+    tb_engine_unlock(e);
+    tb_request_wait(&request);
+    return request.status.error;
+}
+
+/* A program that is nothing else needs no run. */
+struct alone {
+    struct tb_composite_state composite;
+    struct tb_request request;
+};
+
+static void alone_complete(struct tb_composite_state *s)
+{
+    struct alone *a = TB_CONTAINER(s, struct alone, composite);
+    if (TB_UNLIKELY(s->error != TB_OK))
+        tb_request_keep_story(&a->request, s->error);
+    tb_request_finish(&a->request, s->error);
+}
+
+static int run_alone(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
+{
+    struct tb_engine *e = channel->engine;
+    struct alone a;
+    tb_engine_lock(e);
+    tb_composite_bind(&a.composite, program, &program->steps[0], binding,
+                      binding->numbered ? binding->numbers[0] : tb_channel_next_collective(channel));
+    a.composite.complete = alone_complete;
+    bool done = tb_composite_start(&a.composite, channel, true);
+    if (!done) {
+        a.request.complete = NULL;
+        request_open(channel, &a.request);
+    }
+    tb_engine_unlock(e);
+    if (done)
+        return a.composite.error;
+    tb_request_wait(&a.request);
+    return a.request.status.error;
+}
+
+int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
+{
+    uint32_t items = 0;
+    int error = program_measure(program, binding, &items);
+    if (error != TB_OK)
+        return error;
+    if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE && channel->board != NULL)
+        return run_alone(channel, program, binding);
+    if (program->step_count <= SMALL_STEPS && items <= SMALL_ITEMS)
+        return run_small(channel, program, binding);
+    struct tb_request request = {.complete = NULL};
+    tb_program_post(channel, &request, program, binding);
+    tb_request_wait(&request);
+    return request.status.error;
+}

@@ -1,0 +1,72 @@
+/* The executor: a run is one program on its way. A step's items (pieces) are started in order when what they depend on
+ * is done, at most a window of them at a time. Sends that need no waiting use no request. Progress comes from the
+ * completion of items.
+ *
+ * When ranks do not agree about sizes, a run is spoiled: it goes on to its end, so that nobody waits for it in vain,
+ * but sends empty messages where data is expected, and so tells those who depend on it. Any other error ends it.
+ *
+ * A run stands in memory of its own, which it frees at its end, or of its caller. Touched with the engine locked. */
+#ifndef TB_ENGINE_RUN_H
+#define TB_ENGINE_RUN_H
+
+#include "engine/binding.h"
+#include "engine/composite_state.h"
+
+enum tb_run_item_state { TB_ITEM_IDLE, TB_ITEM_ACTIVE, TB_ITEM_DONE };
+
+struct tb_run_item {
+    union {
+        struct tb_request request;
+        struct tb_composite_state composite;
+    };
+    struct tb_run *run;
+    uint32_t step, index;
+    enum tb_run_item_state state;
+    struct tb_list working; /* of copies and reductions: in the runs' `working` */
+    uint64_t moved;         /* bytes that they have done */
+};
+
+/* Of a step. Items [0, done) are finished, [done, started) are on their way or finished out of order. */
+struct tb_run_progress {
+    uint32_t items, started, done;
+    uint32_t window;
+    uint32_t first; /* place of its items in run->items; item k is at first + k % window */
+};
+
+/* Whoever makes one sets the last part. */
+struct tb_run {
+    struct tb_request *request;     /* completes when everything is done */
+    struct tb_context *contexts[2]; /* by the group of a step's peer */
+    const struct tb_program *program;
+    struct tb_binding binding;
+    uint32_t low;    /* all steps before this one are done */
+    uint32_t active; /* items on their way */
+    int error;       /* that ends it */
+    int spoiled;     /* by disagreement about sizes */
+    bool advancing, again;
+    void *work; /* allocated for WORK, or NULL */
+    uint64_t work_bytes;
+    uint64_t *sizes; /* allocated for SIZES and the offsets that are made of them, or NULL */
+
+    void *memory; /* in which it stands, freed at its end; NULL: the caller's */
+    void *small;  /* memory for a small WORK, or NULL */
+    uint64_t small_bytes;
+    struct tb_run_progress *progress;
+    struct tb_run_item *items;
+};
+
+/* What runs of an engine share. */
+struct tb_runs {
+    struct tb_list working; /* items that copy or reduce, a portion in each round of progress */
+    struct tb_work_cache cache;
+};
+
+/* The numbers of a collective on its channels: the next ones. */
+void tb_run_number(struct tb_channel *channel, struct tb_binding *binding);
+/* Starts it. The request is begun and will be finished. */
+void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_request *request,
+                  const struct tb_program *program, const struct tb_binding *binding);
+/* Does a portion of the copy or reduction whose turn it is; there is one. */
+int tb_runs_work(struct tb_runs *runs);
+
+#endif
