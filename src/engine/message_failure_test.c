@@ -200,7 +200,7 @@ static void frames_are_checked_by_their_kind(void **state)
         const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
         struct tb_message m = bad[i].message;
         up->frame(up->context, tb_sim_endpoint(&net.sim, 0, 1), NULL, &m, "abc", bad[i].payload);
-        assert_int_equal(net.engines[0]->peers[1]->error, TB_ERR_PROTOCOL);
+        assert_int_equal(tb_peer_of(net.engines[0], 1)->error, TB_ERR_PROTOCOL);
         loop_net_settle(&net);
         assert_int_equal(r.status.error, TB_ERR_PEER);
         loop_net_close(&net);

@@ -129,14 +129,14 @@ static int check_all(const char *call, int count, const MPI_Request requests[], 
     return MPI_SUCCESS;
 }
 
-struct set {
+struct request_set {
     int count;
     const MPI_Request *requests;
     int found; /* place of a finished one, -1: none */
 };
 
 /* Handles have been checked, so here they are only looked up. */
-static struct tb_pending *set_member(const struct set *set, int i)
+static struct tb_pending *set_member(const struct request_set *set, int i)
 {
     bool bad = false;
     return active_request(set->requests[i], &bad);
@@ -144,7 +144,7 @@ static struct tb_pending *set_member(const struct set *set, int i)
 
 static bool set_any(void *context)
 {
-    struct set *set = context;
+    struct request_set *set = context;
     for (int i = 0; i < set->count; i++) {
         const struct tb_pending *p = set_member(set, i);
         if (p != NULL && tb_pending_done(p)) {
@@ -157,7 +157,7 @@ static bool set_any(void *context)
 
 static bool set_all(void *context)
 {
-    struct set *set = context;
+    struct request_set *set = context;
     for (int i = 0; i < set->count; i++) {
         const struct tb_pending *p = set_member(set, i);
         if (p != NULL && !tb_pending_done(p))
@@ -167,7 +167,7 @@ static bool set_all(void *context)
 }
 
 /* Looks, makes progress once if need be, looks again. */
-static bool look(bool (*ready)(void *), struct set *set)
+static bool look(bool (*ready)(void *), struct request_set *set)
 {
     if (ready(set))
         return true;
@@ -188,7 +188,7 @@ int tb_mpi_Waitany(int count, MPI_Request array_of_requests[], int *indx, MPI_St
         empty_status(status);
         return MPI_SUCCESS;
     }
-    struct set set = {.count = count, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = count, .requests = array_of_requests, .found = -1};
     if (!set_any(&set))
         tb_engine_wait(tb_self.engine, set_any, &set);
     *indx = set.found;
@@ -209,7 +209,7 @@ int tb_mpi_Testany(int count, MPI_Request array_of_requests[], int *indx, int *f
         empty_status(status);
         return MPI_SUCCESS;
     }
-    struct set set = {.count = count, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = count, .requests = array_of_requests, .found = -1};
     if (!look(set_any, &set))
         return MPI_SUCCESS;
     *flag = 1;
@@ -288,7 +288,7 @@ int tb_mpi_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *array
     int active = 0, code = check_all(call, count, array_of_requests, &active);
     if (code != MPI_SUCCESS)
         return code;
-    struct set set = {.count = count, .requests = array_of_requests};
+    struct request_set set = {.count = count, .requests = array_of_requests};
     for (int i = 0; i < count && active > 0; i++) {
         struct tb_pending *p = set_member(&set, i);
         if (p != NULL && !tb_pending_done(p))
@@ -305,13 +305,13 @@ int tb_mpi_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_St
         return code;
     if (flag == NULL)
         return tb_raise_null(NULL, call, 3, "flag");
-    struct set set = {.count = count, .requests = array_of_requests};
+    struct request_set set = {.count = count, .requests = array_of_requests};
     *flag = active == 0 || look(set_all, &set);
     return *flag ? finish_all(count, array_of_requests, array_of_statuses, call) : MPI_SUCCESS;
 }
 
 /* Collects all that are done; their number goes to *outcount. */
-static int finish_some(const struct set *set, MPI_Request requests[], int *outcount, int indices[],
+static int finish_some(const struct request_set *set, MPI_Request requests[], int *outcount, int indices[],
                        MPI_Status statuses[], const char *call)
 {
     struct harvest h = {.code = MPI_SUCCESS};
@@ -349,7 +349,7 @@ int tb_mpi_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount,
         *outcount = MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
-    struct set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
     if (!set_any(&set))
         tb_engine_wait(tb_self.engine, set_any, &set);
     return finish_some(&set, array_of_requests, outcount, array_of_indices, array_of_statuses, call);
@@ -368,7 +368,7 @@ int tb_mpi_Testsome(int incount, MPI_Request array_of_requests[], int *outcount,
         *outcount = MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
-    struct set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
     look(set_any, &set);
     return finish_some(&set, array_of_requests, outcount, array_of_indices, array_of_statuses, call);
 }
@@ -391,7 +391,7 @@ int tb_mpi_Request_get_status_any(int count, const MPI_Request array_of_requests
         empty_status(status);
         return MPI_SUCCESS;
     }
-    struct set set = {.count = count, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = count, .requests = array_of_requests, .found = -1};
     if (!look(set_any, &set))
         return MPI_SUCCESS;
     *flag = 1;
@@ -410,7 +410,7 @@ int tb_mpi_Request_get_status_all(int count, const MPI_Request array_of_requests
         return code;
     if (flag == NULL)
         return tb_raise_null(NULL, call, 3, "flag");
-    struct set set = {.count = count, .requests = array_of_requests};
+    struct request_set set = {.count = count, .requests = array_of_requests};
     *flag = active == 0 || look(set_all, &set);
     struct harvest h = {.code = MPI_SUCCESS};
     for (int i = 0; i < count && *flag; i++) {
@@ -437,7 +437,7 @@ int tb_mpi_Request_get_status_some(int incount, const MPI_Request array_of_reque
         *outcount = MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
-    struct set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
     look(set_any, &set);
     return finish_some(&set, NULL, outcount, array_of_indices, array_of_statuses, call);
 }
