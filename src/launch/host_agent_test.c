@@ -11,7 +11,7 @@
 
 #include "launch/loop_test.h"
 
-#define SECOND 1000000000u
+#define SECOND UINT64_C(1000000000)
 
 /* The launcher's side, and what it was told. */
 struct world {

@@ -42,14 +42,14 @@ static void loop_test_close(struct loop_test *test)
     tb_loop_close(&test->loop);
 }
 
-static void loop_test_step(struct loop_test *test)
+static inline void loop_test_step(struct loop_test *test)
 {
     test->loop.stop = false;
     assert_int_equal(tb_loop_run(&test->loop), TB_OK);
 }
 
 /* Lets time pass. */
-static void loop_test_pass(struct loop_test *test, uint64_t time)
+static inline void loop_test_pass(struct loop_test *test, uint64_t time)
 {
     test->now += time;
     loop_test_step(test);
