@@ -316,7 +316,7 @@ static void tell_results(const struct tb_grid_plan *plan, uint32_t a, uint32_t b
                 tb_reach_results_find(results, plan->book[b], &ends[1]);
     for (int i = 0; i < 2 && both && used < size; i++) {
         size_t at = (size_t)ends[i] * results->count + ends[1 - i];
-        if (results->results[at] != TB_REACH_RESULT_NO)
+        if (results->results[at] != TB_REACH_NO)
             continue;
         used += (size_t)snprintf(text + used, size - used, "; %s to %s: %s", plan->grid->hosts[hosts[i]].name,
                                  plan->grid->hosts[hosts[1 - i]].name,
