@@ -1,6 +1,7 @@
-/* The dialer, the listener and the uplink over the simulated network, in virtual time: long delays, links that are dead
- * for a while or for ever. Dialer and listener are those of two hosts, in one loop. */
+/* The dialer, the listener, the forwarder and the uplink over the simulated network, in virtual time: long delays,
+ * links that break, that are dead for a while or for ever. They are those of two hosts, in one loop. */
 #include "agent/dialer.h"
+#include "agent/forwarder.h"
 #include "agent/listener.h"
 #include "agent/uplink.h"
 
@@ -189,6 +190,128 @@ static void a_dead_link_is_given_up(void **state)
     assert_non_null(strstr(w.here.story, "host1"));
 }
 
+/* ---- the forwarder ----------------------------------------------------------------------------------------------- */
+
+#define LINK_ROUTE 3u
+
+/* The forwarders of both hosts, and a rank at each of them. */
+static struct {
+    struct tb_forwarder forwarders[2];
+    int ranks[2];
+    uint32_t asked, down, up; /* connections; links */
+    struct tb_watch watch;    /* of rank 1 */
+    size_t bytes;             /* that it has received */
+    uint64_t at;
+} pass;
+
+static void forwarder_adopt(uint32_t host, struct tb_proc proc, enum tb_stream stream, uint32_t stripe, int socket,
+                            bool dialed)
+{
+    const struct tb_member *member = host == 0 ? &w.here.member : &w.there.member;
+    struct tb_connected end = {
+        .self = member->self, .proc = proc, .stream = stream, .stripe = stripe, .socket = socket, .dialed = dialed};
+    tb_forwarder_adopt(&pass.forwarders[host], &end);
+}
+
+/* As if the dialer had connected it at once. */
+static int forwarder_connect(void *context, struct tb_proc to, enum tb_stream stream, uint32_t stripe)
+{
+    struct host *host = context;
+    uint32_t from = host->member.host;
+    int ends[2];
+    pass.asked++;
+    assert_int_equal(to.index, TB_PROC_AGENT | (1 - from));
+    assert_int_equal(tb_sim_streams_pair(&w.sim.streams, LINK_ROUTE, ends), TB_OK);
+    forwarder_adopt(1 - from, host->member.self, stream, stripe, ends[1], false);
+    forwarder_adopt(from, to, stream, stripe, ends[0], true);
+    return TB_OK;
+}
+
+static void forwarder_down(void *context, uint32_t host, uint64_t time, const char *why, bool at_last)
+{
+    pass.down++;
+}
+
+static void forwarder_up(void *context, uint32_t host)
+{
+    pass.up++;
+}
+
+static void rank_ready(struct tb_watch *watch, uint32_t events)
+{
+    char bytes[4096];
+    ssize_t n = read(watch->descriptor, bytes, sizeof bytes);
+    assert_true(n > 0);
+    pass.bytes += (size_t)n;
+    pass.at = w.sim.sim.now;
+}
+
+static void forwarders_open(void)
+{
+    memset(&pass, 0, sizeof pass);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct host *host = i == 0 ? &w.here : &w.there;
+        const struct tb_forwarder_calls calls = {
+            .context = host, .connect = forwarder_connect, .link_down = forwarder_down, .link_up = forwarder_up};
+        int pair[2];
+        w.routes[i] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {i}};
+        tb_forwarder_open(&pass.forwarders[i], &host->member, &calls);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+        forwarder_adopt(i, (struct tb_proc){JOB, i}, TB_STREAM_SHORT, 0, pair[0], false);
+        pass.ranks[i] = pair[1];
+    }
+    assert_int_equal(tb_loop_watch(&w.sim.loop, &pass.watch, pass.ranks[1], EPOLLIN, rank_ready), TB_OK);
+}
+
+static void forwarders_close(void)
+{
+    tb_loop_unwatch(&w.sim.loop, &pass.watch);
+    for (uint32_t i = 0; i < 2; i++) {
+        tb_forwarder_close(&pass.forwarders[i]);
+        close(pass.ranks[i]);
+    }
+}
+
+/* Rank 0 sends a frame to rank 1. Returns its bytes. */
+static size_t frame_send(uint32_t sequence)
+{
+    char bytes[sizeof(struct tb_hop) + sizeof(struct tb_envelope) + 8] = {0};
+    struct tb_hop hop = {.version = TB_WIRE_VERSION,
+                         .type = TB_HOP_ENVELOPE,
+                         .length = (uint32_t)(sizeof bytes - sizeof hop),
+                         .sequence = sequence};
+    struct tb_envelope envelope = {.routing = {.source = {JOB, 0}, .destination = {JOB, 1}},
+                                   .message = {.kind = TB_KIND_EAGER, .flags = TB_MESSAGE_ROUTED, .length = 8}};
+    tb_wire_put_hop(bytes, &hop);
+    tb_wire_put_envelope(bytes + sizeof hop, &envelope);
+    assert_int_equal(write(pass.ranks[0], bytes, sizeof bytes), sizeof bytes);
+    return sizeof bytes;
+}
+
+/* Frames take the time of the link and no more; a link that breaks is opened again. */
+static void frames_cross_a_link_that_breaks(void **state)
+{
+    w.sim.sim.route[LINK_ROUTE].delay = DELAY;
+    forwarders_open();
+    size_t sent = 0;
+    for (uint32_t i = 0; i < 10; i++) {
+        sent += frame_send(i);
+        uint64_t left = w.sim.sim.now;
+        loop_sim_run(&w.sim, SECOND);
+        assert_int_equal(pass.bytes, sent);
+        assert_int_equal(pass.at - left, DELAY);
+    }
+    uint32_t asked = pass.asked;
+    tb_sim_streams_reset(&w.sim.streams, LINK_ROUTE);
+    loop_sim_run(&w.sim, 10 * SECOND);
+    assert_true(pass.asked > asked && pass.asked <= 2 * asked);
+    sent += frame_send(10);
+    loop_sim_run(&w.sim, SECOND);
+    assert_int_equal(pass.bytes, sent);
+    assert_int_equal(pass.down, pass.up);
+    forwarders_close();
+}
+
 /* ---- the uplink -------------------------------------------------------------------------------------------------- */
 
 /* A launcher far away, which says now and then that it lives, and listens. */
@@ -276,9 +399,9 @@ int main(void)
     if (tb_param_load() != TB_OK)
         return 1;
     const struct CMUnitTest tests[] = {
-        IN_A_WORLD(a_connection_takes_two_round_trips),   IN_A_WORLD(a_dead_address_does_not_hold_up_the_other),
-        IN_A_WORLD(a_link_that_comes_back_in_time),       IN_A_WORLD(a_dead_link_is_given_up),
-        IN_A_WORLD(a_heart_beats_until_the_link_is_dead),
+        IN_A_WORLD(a_connection_takes_two_round_trips), IN_A_WORLD(a_dead_address_does_not_hold_up_the_other),
+        IN_A_WORLD(a_link_that_comes_back_in_time),     IN_A_WORLD(a_dead_link_is_given_up),
+        IN_A_WORLD(frames_cross_a_link_that_breaks),    IN_A_WORLD(a_heart_beats_until_the_link_is_dead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
