@@ -460,7 +460,10 @@ static int sim_read(struct tb_endpoint *endpoint, uint64_t address, struct tb_sp
 
 static void sim_drop(struct tb_endpoint *endpoint)
 {
-    ((struct tb_sim_node *)endpoint->transport)->sim->drops++;
+    struct tb_sim *sim = ((struct tb_sim_node *)endpoint->transport)->sim;
+    sim_lock(sim);
+    sim->drops++;
+    sim_unlock(sim);
 }
 
 /* ---- the network --------------------------------------------------------------------------------------------------
