@@ -14,6 +14,7 @@ from typing import NamedTuple
 BAR = 1.03
 DRAWS = 1000
 LEAST_ROUNDS = 3  # fewer say nothing
+WIDE = 0.1  # an interval that is wider says little
 WIDTH = 46  # of the first column
 
 
@@ -61,7 +62,7 @@ class Comparison:
 
     def __init__(self, builds, rounds):
         self.builds, self.rounds = builds, rounds
-        self.ratios, self.slower, self.missing = [], [], []
+        self.ratios, self.slower, self.missing, self.wide = [], [], [], 0
 
     def head(self):
         print(f"load of this machine {os.getloadavg()[0]:.1f}; median of {self.rounds} interleaved rounds; ratio new by old, "
@@ -95,6 +96,7 @@ class Comparison:
         if above and not second:
             return True
         self.ratios.append(ratio)
+        self.wide += high - low > WIDE
         if above:
             self.slower.append(f"{label}: {ratio:.3f} ({low:.3f}-{high:.3f})")
         return False
@@ -105,12 +107,13 @@ class Comparison:
 
     def found(self):
         """For another process, which gives it to `add`."""
-        return {"ratios": self.ratios, "slower": self.slower, "missing": self.missing}
+        return {"ratios": self.ratios, "slower": self.slower, "missing": self.missing, "wide": self.wide}
 
     def add(self, found):
         self.ratios += found["ratios"]
         self.slower += found["slower"]
         self.missing += found["missing"]
+        self.wide += found["wide"]
 
     def finish(self):
         """Prints the verdict; returns the exit status."""
@@ -118,6 +121,9 @@ class Comparison:
         if positive:
             mean = math.exp(statistics.fmean(math.log(ratio) for ratio in positive))
             print(f"\ngeometric mean of {len(positive)} ratios {mean:.3f}; load of this machine {os.getloadavg()[0]:.1f}")
+        if self.wide:
+            print(f"cells whose interval is wider than {WIDE}, so that they say little: {self.wide}; a quieter machine or more "
+                  "rounds would tell more")
         for heading, cells in ((f"cells whose interval lies wholly above {BAR}", self.slower),
                                ("cells without figures", self.missing)):
             if cells:

@@ -21,7 +21,7 @@ static int complain(void)
     return 1;
 }
 
-/* ---- new ---- */
+/* ---- new --------------------------------------------------------------------------------------------------------- */
 
 static int write_new(FILE *to, const struct tb_host_list *list)
 {
@@ -95,7 +95,7 @@ static int command_new(char **words)
     return wrong_words ? 2 : 1;
 }
 
-/* ---- check ---- */
+/* ---- check ------------------------------------------------------------------------------------------------------- */
 
 static const char *plural(uint64_t count)
 {

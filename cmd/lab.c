@@ -49,8 +49,7 @@ static const char *value_of(char ***at, const char *name)
     return word[1];
 }
 
-/* ---- up and run
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- up and run -------------------------------------------------------------------------------------------------- */
 
 struct building {
     const char *file, *name;
@@ -137,8 +136,7 @@ static int run(char **words)
     return code;
 }
 
-/* ---- exec
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- exec -------------------------------------------------------------------------------------------------------- */
 
 /* As ssh: all words become one command for a shell. */
 static char *join(char **words)
@@ -219,8 +217,7 @@ static int exec(char **words)
     return rc == TB_OK ? status : fail(EXIT_NO_HOST);
 }
 
-/* ---- ls and down
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- ls and down ------------------------------------------------------------------------------------------------- */
 
 static void print_lab(void *context, const char *name, const char *about)
 {
@@ -265,8 +262,7 @@ static int down(char **words)
     return rc == TB_OK ? 0 : fail(1);
 }
 
-/* ---- faults
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
 
 struct unit {
     const char *name;
@@ -335,35 +331,35 @@ static const struct {
                 {"--reorder", "reorder", read_share},
                 {"--bandwidth", "bandwidth", read_bandwidth}};
 
-struct request {
+struct change {
     const char *lab;
     const char *words[WORDS];
     char texts[WORDS][160];
     uint32_t count, set;
 };
 
-static int add_word(struct request *request, const char *name, const char *value)
+static int add_word(struct change *change, const char *name, const char *value)
 {
-    if (request->count == WORDS)
+    if (change->count == WORDS)
         return tb_error(TB_ERR_LIMIT, "too many options");
-    snprintf(request->texts[request->count], sizeof request->texts[0], "%s%s", name, value);
-    request->words[request->count] = request->texts[request->count];
-    request->count++;
+    snprintf(change->texts[change->count], sizeof change->texts[0], "%s%s", name, value);
+    change->words[change->count] = change->texts[change->count];
+    change->count++;
     return TB_OK;
 }
 
 /* One option with its value; TB_AGAIN: it is none. */
-static int read_option(struct request *request, char ***words, bool sets)
+static int read_option(struct change *change, char ***words, bool sets)
 {
     const char *value, *option = **words;
     if ((value = value_of(words, "--lab")) != NULL) {
-        request->lab = value;
+        change->lab = value;
         return TB_OK;
     }
     if ((value = value_of(words, "--from")) != NULL)
-        return add_word(request, "from=", value);
+        return add_word(change, "from=", value);
     if ((value = value_of(words, "--to")) != NULL)
-        return add_word(request, "to=", value);
+        return add_word(change, "to=", value);
     for (size_t i = 0; sets && i < sizeof settings / sizeof settings[0]; i++) {
         if ((value = value_of(words, settings[i].option)) == NULL)
             continue;
@@ -373,8 +369,8 @@ static int read_option(struct request *request, char ***words, bool sets)
         if (rc != TB_OK)
             return rc;
         snprintf(text, sizeof text, "%s=%llu", settings[i].name, (unsigned long long)number);
-        request->set++;
-        return add_word(request, text, "");
+        change->set++;
+        return add_word(change, text, "");
     }
     return *option == '-' ? tb_error(TB_ERR_ARGUMENT, "there is no option %s here, or it lacks its value", option)
                           : TB_AGAIN;
@@ -382,15 +378,15 @@ static int read_option(struct request *request, char ***words, bool sets)
 
 static int fault(const char *verb, char **words)
 {
-    static struct request request;
+    static struct change change;
     static char answer[TB_LAB_ANSWER_BYTES];
     char name[TB_LAB_NAME_BYTES];
     bool sets = strcmp(verb, "set") == 0;
     const char *target = NULL;
-    request = (struct request){.count = 2}; /* the verb and what it is about */
+    change = (struct change){.count = 2}; /* the verb and what it is about */
     int rc = TB_OK;
     while (*words != NULL && rc == TB_OK) {
-        rc = read_option(&request, &words, sets);
+        rc = read_option(&change, &words, sets);
         if (rc == TB_AGAIN && target == NULL) {
             target = *words++;
             rc = TB_OK;
@@ -400,15 +396,15 @@ static int fault(const char *verb, char **words)
     }
     if (rc == TB_OK && target == NULL)
         rc = tb_error(TB_ERR_ARGUMENT, "which link or host?");
-    if (rc == TB_OK && sets && request.set == 0)
+    if (rc == TB_OK && sets && change.set == 0)
         rc = tb_error(TB_ERR_ARGUMENT, "what should be set? As in: tombolo lab set %s --latency 80ms", target);
     if (rc != TB_OK)
         return fail(EXIT_USAGE);
-    request.words[0] = verb;
-    request.words[1] = target;
-    rc = tb_lab_choose(request.lab, name);
+    change.words[0] = verb;
+    change.words[1] = target;
+    rc = tb_lab_choose(change.lab, name);
     if (rc == TB_OK)
-        rc = tb_lab_ask(name, request.words, request.count, answer, sizeof answer);
+        rc = tb_lab_ask(name, change.words, change.count, answer, sizeof answer);
     return rc == TB_OK ? 0 : fail(1);
 }
 
@@ -438,8 +434,7 @@ static int report(char **words)
     return 0;
 }
 
-/* ---- draw
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- draw -------------------------------------------------------------------------------------------------------- */
 
 static int draw(char **words)
 {

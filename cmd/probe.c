@@ -79,8 +79,7 @@ static int program_find(char *path, size_t size)
     return tb_error(TB_ERR_SYSTEM, "tombolo-probe is missing from this installation; it should be %s", path);
 }
 
-/* ---- what was measured --------------------------------------------------------------------------------------------
- */
+/* ---- what was measured ------------------------------------------------------------------------------------------- */
 
 static void change_report(struct probe *p, int error, const char *what, const struct tb_grid_measure *m)
 {
@@ -147,8 +146,7 @@ static int job_run(struct probe *p, const struct words *words)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? TB_OK : tb_error(TB_ERR_SYSTEM, "the job has failed");
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------------------------------
- */
+/* ---- jobs -------------------------------------------------------------------------------------------------------- */
 
 /* Up to `slots` ranks on a host of the grid; `first` is the number of the first, and behind the program stands in which
  * cluster they are. */
@@ -282,8 +280,7 @@ static int measure_all(struct probe *p)
     return error;
 }
 
-/* ---- the command --------------------------------------------------------------------------------------------------
- */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static int words_parse(struct probe *p, char **words)
 {

@@ -61,7 +61,7 @@ static const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* ---- virtual clusters ---- */
+/* ---- virtual clusters -------------------------------------------------------------------------------------------- */
 
 /* Names of hosts until `*left` is used up. */
 static void print_class(const struct model *m, uint32_t class, uint32_t *left)
@@ -181,7 +181,7 @@ static void print_hosts(const struct model *m, bool all)
     }
 }
 
-/* ---- no way at all ---- */
+/* ---- no way at all ----------------------------------------------------------------------------------------------- */
 
 /* Hosts that can get messages to each other make an island; each is printed by its first class. */
 static void print_islands(const struct model *m)
@@ -232,7 +232,7 @@ static int print_all(const struct model *m, bool all)
     return print_missing(m);
 }
 
-/* ---- one way ---- */
+/* ---- one way ----------------------------------------------------------------------------------------------------- */
 
 /* A name, or a rank where no host is called so; TB_GRID_NONE with a story. */
 static uint32_t find_host(const struct tb_grid *grid, const char *word)

@@ -1,5 +1,4 @@
-/* The addresses of this host, and the port for other hosts' agents. */
-#include "agent/state.h"
+#include "agent/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -107,28 +106,58 @@ static enum rating rate(const struct ifaddrs *interface, const struct tb_address
     return REAL;
 }
 
-int tb_address_list(struct tb_address *addresses, uint32_t limit, uint32_t *count)
+int tb_address_list_own(struct tb_address_list *list, uint16_t port)
 {
     struct ifaddrs *all;
+    list->count = 0;
     if (getifaddrs(&all) < 0)
         return tb_error_errno("cannot list the network interfaces");
-    *count = 0;
     /* The best rating that occurs is taken, nothing worse. */
-    for (int rating = REAL; rating < UNUSABLE && *count == 0; rating++)
-        for (const struct ifaddrs *i = all; i != NULL && *count < limit; i = i->ifa_next) {
+    for (int rating = REAL; rating < UNUSABLE && list->count == 0; rating++)
+        for (const struct ifaddrs *i = all; i != NULL && list->count < TB_HOST_ADDRESS_LIMIT; i = i->ifa_next) {
             struct tb_address address;
-            if (i->ifa_addr != NULL && take_socket_address(i->ifa_addr, i->ifa_netmask, &address) &&
-                (int)rate(i, &address) == rating)
-                addresses[(*count)++] = address;
+            if (i->ifa_addr == NULL || !take_socket_address(i->ifa_addr, i->ifa_netmask, &address) ||
+                (int)rate(i, &address) != rating)
+                continue;
+            address.port = port;
+            list->at[list->count++] = address;
         }
     freeifaddrs(all);
-    if (*count == 0 && *tb_param.interfaces != 0)
+    if (list->count == 0 && *tb_param.interfaces != 0)
         return tb_error(TB_ERR_ARGUMENT,
                         "no network interface fits the parameter interfaces=%s; `ip address` shows what there is",
                         tb_param.interfaces);
-    if (*count == 0)
+    if (list->count == 0)
         return tb_error(TB_ERR_UNSUPPORTED, "no network interface is up");
     return TB_OK;
+}
+
+static bool same_subnet(const struct tb_address *a, const struct tb_address *b)
+{
+    if (a->family != b->family)
+        return false;
+    unsigned bits = a->prefix < b->prefix ? a->prefix : b->prefix;
+    for (unsigned i = 0; i < bits; i++)
+        if (((a->bytes[i / 8] ^ b->bytes[i / 8]) >> (7 - i % 8)) & 1)
+            return false;
+    return bits > 0;
+}
+
+bool tb_address_is_near(const struct tb_address_list *list, const struct tb_address *address)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (same_subnet(&list->at[i], address))
+            return true;
+    return false;
+}
+
+void tb_address_fix_scope(const struct tb_address_list *own, struct tb_address *address)
+{
+    for (uint32_t i = 0; address->scope != 0 && i < own->count; i++)
+        if (own->at[i].scope != 0) {
+            address->scope = own->at[i].scope;
+            return;
+        }
 }
 
 int tb_ports_parse(const char *text, uint16_t *low, uint16_t *high)
@@ -144,85 +173,4 @@ int tb_ports_parse(const char *text, uint16_t *low, uint16_t *high)
     *low = (uint16_t)first;
     *high = (uint16_t)last;
     return TB_OK;
-}
-
-/* Both families with one socket where there is IPv6, else IPv4. */
-static int make_socket(int *family)
-{
-    int off = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    *family = 6;
-    if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0)
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    *family = 4;
-    return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-static int bind_port(int fd, int family, uint16_t port)
-{
-    struct tb_address any = {.family = (uint8_t)family, .port = port};
-    struct sockaddr_storage name;
-    socklen_t length = tb_address_socket(&any, &name);
-    return bind(fd, (struct sockaddr *)&name, length);
-}
-
-/* A listening socket at the first free port of the range; -1 with errno. */
-static int listen_somewhere(uint16_t low, uint16_t high)
-{
-    int family, error = EADDRINUSE, on = 1;
-    for (uint32_t port = low; port <= high; port++) {
-        int fd = make_socket(&family);
-        if (fd < 0)
-            return -1;
-        /* Connections of an earlier job that still linger do not make a port unusable. */
-        if (port != 0)
-            setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        int rc = bind_port(fd, family, (uint16_t)port);
-        if (rc < 0 && family == 6 && errno == EADDRNOTAVAIL) { /* IPv6 is compiled in but switched off */
-            close(fd);
-            fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-            rc = fd >= 0 ? bind_port(fd, 4, (uint16_t)port) : -1;
-        }
-        if (rc == 0 && listen(fd, SOMAXCONN) == 0)
-            return fd;
-        error = errno;
-        if (fd >= 0)
-            close(fd);
-        if (error != EADDRINUSE && error != EACCES)
-            break;
-    }
-    errno = error;
-    return -1;
-}
-
-int tb_listener_open(struct tb_agent *agent)
-{
-    uint16_t low, high;
-    int rc = tb_ports_parse(tb_param.ports, &low, &high);
-    if (rc != TB_OK)
-        return rc;
-    int fd = listen_somewhere(low, high);
-    if (fd < 0 && errno == EADDRINUSE)
-        return tb_error(TB_ERR_LIMIT,
-                        "no free port: every TCP port of ports=%s is in use; choose another range with "
-                        "--set ports=LOW-HIGH, or 0 for any port",
-                        tb_param.ports);
-    if (fd < 0 && errno == EACCES)
-        return tb_error(TB_ERR_FORBIDDEN,
-                        "no permission to listen on a port of ports=%s; ports below 1024 are for root", tb_param.ports);
-    if (fd < 0)
-        return tb_error_errno("cannot listen for other hosts on ports=%s", tb_param.ports);
-    struct sockaddr_in6 name = {0}; /* the port is at the same place in both families */
-    socklen_t length = sizeof name;
-    getsockname(fd, (struct sockaddr *)&name, &length);
-    agent->port = ntohs(name.sin6_port);
-    tb_timer_init(&agent->patience, tb_accept_expire);
-    rc = tb_loop_watch(&agent->loop, &agent->listener, fd, EPOLLIN, tb_accept_ready);
-    if (rc != TB_OK)
-        return rc;
-    rc = tb_address_list(agent->addresses, TB_HOST_ADDRESS_LIMIT, &agent->address_count);
-    for (uint32_t i = 0; i < agent->address_count; i++)
-        agent->addresses[i].port = agent->port;
-    return rc;
 }

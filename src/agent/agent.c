@@ -1,65 +1,94 @@
-/* The life of an agent: what it hears from the launcher, and how it ends. */
-#include "agent/state.h"
+/* The life of an agent: it opens its parts, tells each what the others report, does what the launcher says, and ends.
+ */
+#include "agent/agent.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "agent/local_ranks.h"
+#include "agent/network.h"
+#include "agent/process.h"
+#include "agent/tunnels.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LINGER_NS       250000000u  /* for output that is held by somebody after all ranks have ended, */
 #define LINGER_GROUP_NS 2000000000u /* or by a process of a rank's own group; both since the last byte */
 #define LAST_NS         1000000000u /* for processes to be gone after SIGKILL */
-#define HEARD_FRAMES    16u         /* after so many the launcher is told that they have come */
 
-/* ---- telling the launcher
- * ------------------------------------------------------------------------------------------------ */
+enum tb_agent_phase {
+    TB_AGENT_NEW,
+    TB_AGENT_READY,
+    TB_AGENT_RUNNING,
+    TB_AGENT_STOPPING,
+    TB_AGENT_KILLING,
+    TB_AGENT_DONE
+};
 
-static void tell_text(struct tb_agent *agent, enum tb_control kind, int code, const char *text)
+struct tb_agent {
+    struct tb_loop loop;
+    enum tb_agent_phase phase;
+    int exit_code;
+    bool idle_told, gone_told;
+    struct tb_timer grace, linger;
+    struct tb_process process;
+    struct tb_watch signals;
+
+    struct tb_setup setup;
+    struct tb_address_book book;
+    struct tb_host_routes routes; /* of this host; empty without a grid */
+    const char *host;             /* our name in the address book, or "this host" */
+
+    struct tb_uplink uplink;
+    struct tb_local_ranks local;
+    struct tb_tunnels tunnels;
+    struct tb_member member; /* who we are, for the network, */
+    struct tb_network network;
+};
+
+static void stop(struct tb_agent *agent, bool now);
+
+/* ---- telling the launcher ---------------------------------------------------------------------------------------- */
+
+static void note(struct tb_agent *agent, const char *text)
 {
-    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, kind);
-    if (kind == TB_CONTROL_TROUBLE)
-        tb_put_u32(w, (uint32_t)code);
-    tb_put_text(w, text);
-    tb_control_stream_end(&agent->pipe);
+    tb_put_text(tb_uplink_begin(&agent->uplink, TB_CONTROL_NOTE), text);
+    tb_uplink_end(&agent->uplink);
 }
 
-void tb_agent_note(struct tb_agent *agent, const char *format, ...)
-{
-    char text[1024];
-    va_list rest;
-    va_start(rest, format);
-    vsnprintf(text, sizeof text, format, rest);
-    va_end(rest);
-    tell_text(agent, TB_CONTROL_NOTE, 0, text);
-}
+static void trouble(struct tb_agent *agent, int exit_code, const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
 
 /* The job cannot go on. What runs here is ended; the launcher ends the rest. */
-void tb_agent_trouble(struct tb_agent *agent, int exit_code, const char *format, ...)
+static void trouble(struct tb_agent *agent, int exit_code, const char *format, ...)
 {
     char text[2048];
     va_list rest;
     va_start(rest, format);
     vsnprintf(text, sizeof text, format, rest);
     va_end(rest);
-    tell_text(agent, TB_CONTROL_TROUBLE, exit_code, text);
-    tb_agent_stop(agent, false);
+    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_TROUBLE);
+    tb_put_u32(w, (uint32_t)exit_code);
+    tb_put_text(w, text);
+    tb_uplink_end(&agent->uplink);
+    stop(agent, false);
 }
 
-/* ---- ending
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
 
 static void finish(struct tb_agent *agent)
 {
     if (agent->gone_told)
         return;
-    tb_output_drain(agent);
-    tb_control_stream_send(&agent->pipe, TB_CONTROL_GONE);
+    tb_outputs_drain(&agent->local.outputs);
+    tb_uplink_send(&agent->uplink, TB_CONTROL_GONE);
+    tb_uplink_make_final(&agent->uplink);
     agent->gone_told = true;
     agent->phase = TB_AGENT_DONE;
+    agent->member.running = false;
+    agent->local.stopping = true;
 }
 
 /* Nothing more will come from the ranks. In a grid others may still need us to pass something on. */
@@ -69,344 +98,389 @@ static void rest(struct tb_agent *agent)
         finish(agent);
         return;
     }
-    tb_output_drain(agent);
-    tb_control_stream_send(&agent->pipe, TB_CONTROL_IDLE);
+    tb_outputs_drain(&agent->local.outputs);
+    tb_uplink_send(&agent->uplink, TB_CONTROL_IDLE);
     agent->idle_told = true;
 }
 
-void tb_agent_check_done(struct tb_agent *agent)
+/* All ranks have ended, but somebody still holds their output. */
+static void linger(struct tb_agent *agent)
 {
-    if (agent->gone_told || agent->phase < TB_AGENT_RUNNING)
-        return;
-    if (agent->phase >= TB_AGENT_STOPPING) {
-        /* The agents behind us say their last words through us. */
-        if ((agent->idle_told || !tb_ranks_alive(agent)) && tb_list_empty(&agent->tunnels))
-            finish(agent);
-        return;
-    }
-    if (agent->ended_count < agent->rank_count || agent->idle_told)
-        return;
-    if (!tb_output_open_any(agent))
-        rest(agent);
-    else if (!tb_timer_is_set(&agent->linger))
-        tb_agent_linger(agent);
-}
-
-void tb_agent_linger(struct tb_agent *agent)
-{
-    tb_timer_set(&agent->loop, &agent->linger, tb_ranks_alive(agent) ? LINGER_GROUP_NS : LINGER_NS);
+    tb_timer_set(&agent->loop, &agent->linger, tb_ranks_alive(&agent->local.ranks) ? LINGER_GROUP_NS : LINGER_NS);
 }
 
 static void linger_over(struct tb_timer *timer)
 {
     struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, linger);
-    if (agent->window > 0)
+    if (agent->local.outputs.window > 0)
         rest(agent);
     else
-        tb_agent_linger(agent); /* not they are silent, but the launcher takes nothing */
+        linger(agent); /* not they are silent, but the launcher takes nothing */
+}
+
+static void check_done(struct tb_agent *agent)
+{
+    if (agent->gone_told || agent->phase < TB_AGENT_RUNNING)
+        return;
+    if (agent->phase >= TB_AGENT_STOPPING) {
+        /* The agents behind us say their last words through us. */
+        if ((agent->idle_told || !tb_ranks_alive(&agent->local.ranks)) && tb_tunnels_empty(&agent->tunnels))
+            finish(agent);
+        return;
+    }
+    if (!tb_local_ranks_all_ended(&agent->local) || agent->idle_told)
+        return;
+    if (!tb_outputs_any_open(&agent->local.outputs))
+        rest(agent);
+    else if (!tb_timer_is_set(&agent->linger))
+        linger(agent);
+}
+
+/* Orphans of our ranks become our children too (we are their reaper) and are collected here without a word. */
+static void collect_children(struct tb_agent *agent)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        tb_ranks_reap(&agent->local.ranks, pid, status);
+        tb_tunnels_reap(&agent->tunnels, pid, status);
+    }
+    tb_ranks_forget_groups(&agent->local.ranks);
+}
+
+static void stop(struct tb_agent *agent, bool now)
+{
+    if (agent->phase >= (now ? TB_AGENT_KILLING : TB_AGENT_STOPPING))
+        return;
+    agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
+    agent->member.running = false;
+    agent->local.stopping = true;
+    tb_uplink_make_final(&agent->uplink);
+    tb_timer_clear(&agent->linger);
+    if (!agent->idle_told) { /* what ranks that have ended in good order left running goes on, as without us */
+        tb_ranks_signal(&agent->local.ranks, now ? SIGKILL : SIGTERM);
+        tb_ranks_signal(&agent->local.ranks, SIGCONT); /* a stopped process would not notice */
+    }
+    tb_timer_set(&agent->loop, &agent->grace, now ? LAST_NS : tb_param.kill_grace);
+    collect_children(agent);
+    check_done(agent);
 }
 
 static void grace_over(struct tb_timer *timer)
 {
     struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, grace);
     if (agent->phase == TB_AGENT_STOPPING)
-        tb_agent_stop(agent, true);
+        stop(agent, true);
     else
         finish(agent); /* a process that even SIGKILL does not end; it dies with us or never */
 }
 
-void tb_agent_stop(struct tb_agent *agent, bool now)
-{
-    if (agent->phase >= (now ? TB_AGENT_KILLING : TB_AGENT_STOPPING))
-        return;
-    agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
-    tb_timer_clear(&agent->linger);
-    if (!agent->idle_told) { /* what ranks that have ended in good order left running goes on, as without us */
-        tb_ranks_signal(agent, now ? SIGKILL : SIGTERM);
-        tb_ranks_signal(agent, SIGCONT); /* a stopped process would not notice */
-    }
-    tb_timer_set(&agent->loop, &agent->grace, now ? LAST_NS : tb_param.kill_grace);
-    tb_output_resume(agent);
-    tb_ranks_reap(agent);
-    tb_agent_check_done(agent);
-}
+/* ---- what the parts report --------------------------------------------------------------------------------------- */
 
-void tb_agent_die(struct tb_agent *agent, const char *why)
+/* The launcher is gone: nobody is left to tell anything. */
+static void uplink_lost(void *context, const char *why)
 {
+    struct tb_agent *agent = context;
     tb_log(TB_LOG_INFO, "agent", "ends: %s", why);
-    tb_ranks_signal(agent, SIGKILL);
+    tb_ranks_signal(&agent->local.ranks, SIGKILL);
     agent->exit_code = agent->gone_told ? 0 : 1;
     agent->loop.stop = true;
 }
 
-/* ---- starting
- * ------------------------------------------------------------------------------------------------------------ */
-
-/* "name=value\n" lines, for rows that this host's own environment does not set. */
-static int take_own_parameters(struct tb_agent *agent, char *lines)
+static void take_note(void *context, const char *text)
 {
-    char *rest = NULL;
-    for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
-        char *equals = strchr(line, '=');
-        if (equals == NULL)
-            continue;
-        *equals = 0;
-        const struct tb_param_row *row = tb_param_find(line);
-        if (row == NULL || tb_param_origin(row) != TB_PARAM_DEFAULT)
-            continue;
-        int rc = tb_param_set(line, equals + 1, TB_PARAM_LAUNCHER);
-        if (rc != TB_OK)
-            return rc;
-        /* The ranks read what belongs to a host from their environment; agents that we start know nothing of it. */
-        if (agent->given_count == TB_AGENT_GIVEN_LIMIT ||
-            asprintf(&agent->given[agent->given_count], "TOMBOLO_%s=%s", row->name, equals + 1) < 0)
-            return tb_error(TB_ERR_MEMORY, "no memory for parameters");
-        for (char *c = agent->given[agent->given_count++]; *c != '='; c++)
-            *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 32 : *c);
+    note(context, text);
+}
+
+static void rank_connects(void *context, uint32_t rank, struct tb_proc to, enum tb_stream stream)
+{
+    struct tb_agent *agent = context;
+    tb_network_connect(&agent->network, rank, to, stream);
+}
+
+static void rank_ended(void *context, uint32_t rank)
+{
+    struct tb_agent *agent = context;
+    tb_network_forget(&agent->network, rank);
+}
+
+static void output_heard(void *context)
+{
+    struct tb_agent *agent = context;
+    if (tb_timer_is_set(&agent->linger))
+        linger(agent);
+}
+
+static void something_ended(void *context)
+{
+    check_done(context);
+}
+
+/* ---- what the network reports ------------------------------------------------------------------------------------ */
+
+static bool has_rank(void *context, uint32_t rank)
+{
+    const struct tb_agent *agent = context;
+    return tb_local_ranks_has(&agent->local, rank);
+}
+
+static bool rank_is_gone(void *context, uint32_t rank)
+{
+    const struct tb_agent *agent = context;
+    return tb_local_ranks_is_gone(&agent->local, rank);
+}
+
+static void take_connection(void *context, uint32_t rank, struct tb_proc proc, enum tb_stream stream, int error,
+                            int descriptor)
+{
+    struct tb_agent *agent = context;
+    tb_local_ranks_connection(&agent->local, rank, proc, stream, error, descriptor);
+}
+
+static void take_control_stream(void *context, struct tb_proc from, int socket)
+{
+    struct tb_agent *agent = context;
+    uint32_t host = from.index & ~TB_PROC_AGENT;
+    if (!tb_uplink_is_down(&agent->uplink) && host < agent->book.host_count && agent->phase == TB_AGENT_RUNNING) {
+        tb_tunnels_adopt(&agent->tunnels, host, socket);
+    } else {
+        tb_tunnels_forget(&agent->tunnels, host);
+        close(socket);
     }
-    return TB_OK;
 }
 
-/* The stream to the launcher has ended. */
-static void lose_launcher(struct tb_agent *agent, const char *why)
+static void tell_call(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream)
 {
-    if (!tb_attach_begin(agent)) {
-        tb_agent_die(agent, why);
-        return;
+    struct tb_agent *agent = context;
+    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_CALL);
+    const uint32_t fields[] = {host, there.job, there.index, here.job, here.index, stream};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        tb_put_u32(w, fields[i]);
+    tb_uplink_end(&agent->uplink);
+}
+
+static void tell_probed(void *context, const struct tb_reach_result *results, uint32_t count)
+{
+    struct tb_agent *agent = context;
+    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_PROBED);
+    tb_put_u32(w, count);
+    for (uint32_t i = 0; i < count; i++) {
+        tb_put_u32(w, results[i].host);
+        tb_put_u8(w, results[i].reached);
+        tb_put_text(w, results[i].story);
     }
-    tb_loop_unwatch(&agent->loop, &agent->pipe_in);
-    tb_loop_unwatch(&agent->loop, &agent->pipe_out);
+    tb_uplink_end(&agent->uplink);
 }
 
-static void set_beat(struct tb_agent *agent)
+static void take_trouble(void *context, const char *text)
 {
-    agent->beat_due = tb_clock_now_real() + tb_param.heartbeat / 3;
-    tb_timer_set(&agent->loop, &agent->beat, tb_param.heartbeat / 3);
+    trouble(context, 1, "%s", text);
 }
+
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
 
 static void tell_ready(struct tb_agent *agent)
 {
     char name[256] = "";
     const char *site = getenv("TOMBOLO_SITE"), *cluster = getenv("TOMBOLO_CLUSTER");
     gethostname(name, sizeof name - 1);
-    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_READY);
+    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_READY);
     tb_put_text(w, TB_VERSION);
     tb_put_text(w, name);
     tb_put_text(w, site != NULL ? site : "");
     tb_put_text(w, cluster != NULL ? cluster : "");
     tb_put_u32(w, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
-    tb_put_u32(w, agent->address_count);
-    for (uint32_t i = 0; i < agent->address_count; i++)
-        tb_address_put(w, &agent->addresses[i]);
-    tb_control_stream_end(&agent->pipe);
+    tb_put_u32(w, agent->member.addresses.count);
+    for (uint32_t i = 0; i < agent->member.addresses.count; i++)
+        tb_address_put(w, &agent->member.addresses.at[i]);
+    tb_uplink_end(&agent->uplink);
+}
+
+static int read_setup(struct tb_agent *agent, struct tb_reader *r)
+{
+    struct tb_setup *setup = &agent->setup;
+    int rc = tb_setup_decode(setup, r);
+    if (rc == TB_OK && strcmp(setup->version, TB_VERSION) != 0)
+        rc = tb_error(TB_ERR_PROTOCOL,
+                      "mixed versions: mpiexec is Tombolo %s, the agent is %s; install the same version "
+                      "on all hosts",
+                      setup->version, TB_VERSION);
+    if (rc == TB_OK)
+        rc = tb_param_import(setup->parameters, strlen(setup->parameters));
+    return rc == TB_OK ? tb_host_parameters_take(&agent->local.parameters, setup->own_parameters) : rc;
 }
 
 static void take_setup(struct tb_agent *agent, struct tb_reader *r)
 {
     if (agent->phase != TB_AGENT_NEW)
         return;
-    int rc = tb_setup_decode(&agent->setup, r);
-    if (rc == TB_OK && strcmp(agent->setup.version, TB_VERSION) != 0)
-        rc = tb_error(TB_ERR_PROTOCOL,
-                      "mixed versions: mpiexec is Tombolo %s, the agent is %s; install the same version "
-                      "on all hosts",
-                      agent->setup.version, TB_VERSION);
-    if (rc == TB_OK)
-        rc = tb_param_import(agent->setup.parameters, strlen(agent->setup.parameters));
-    if (rc == TB_OK) {
-        agent->parameters = strdup(agent->setup.parameters);
-        rc = agent->parameters != NULL ? take_own_parameters(agent, agent->setup.own_parameters)
-                                       : tb_error(TB_ERR_MEMORY, "no memory for parameters");
-    }
-    agent->window = agent->setup.window;
+    int rc = read_setup(agent, r);
+    tb_outputs_allow(&agent->local.outputs, agent->setup.window);
     if (rc == TB_OK && (agent->setup.flags & TB_SETUP_GRID))
-        tb_control_stream_keep(&agent->pipe);
+        tb_uplink_keep(&agent->uplink);
+    agent->member.self = (struct tb_proc){agent->setup.job, TB_PROC_AGENT | agent->setup.host};
+    agent->member.host = agent->setup.host;
     if (rc == TB_OK && agent->setup.host_count > 1)
-        rc = tb_listener_open(agent);
+        rc = tb_network_listen(&agent->network);
     if (rc == TB_OK)
-        rc = tb_rank_port_open(agent);
+        rc = tb_local_ranks_listen(&agent->local);
     if (rc != TB_OK) {
-        tb_agent_trouble(agent, 1, "%s", tb_error_story());
+        trouble(agent, 1, "%s", tb_error_story());
         return;
     }
     if (!(agent->setup.flags & TB_SETUP_LOCAL) && tb_param.heartbeat > 0)
-        set_beat(agent);
+        tb_uplink_start_heartbeat(&agent->uplink);
     agent->phase = TB_AGENT_READY;
     tell_ready(agent);
 }
 
 static void take_book(struct tb_agent *agent, struct tb_reader *r)
 {
+    struct tb_start_failure failure;
+    struct tb_rank_start start = {.setup = &agent->setup,
+                                  .book = &agent->book,
+                                  .mask = &agent->process.mask,
+                                  .descriptors = &agent->process.descriptors};
     if (agent->phase != TB_AGENT_READY)
         return;
     int rc = tb_address_book_decode(&agent->book, r);
     if (rc == TB_OK && (agent->book.job != agent->setup.job || agent->setup.host >= agent->book.host_count))
         rc = tb_error(TB_ERR_PROTOCOL, "the address book is of another job");
     if (rc != TB_OK) {
-        tb_agent_trouble(agent, 1, "%s", tb_error_story());
+        trouble(agent, 1, "%s", tb_error_story());
         return;
     }
-    tb_reach_probe_close(agent);
-    agent->host = agent->book.hosts[agent->setup.host].name;
+    tb_reach_probe_close(&agent->network.reach_probe);
+    agent->host = agent->member.name = start.host = agent->book.hosts[agent->setup.host].name;
     char who[300];
     snprintf(who, sizeof who, "agent %s", agent->host);
     tb_log_identify(who);
     agent->phase = TB_AGENT_RUNNING;
-    rc = tb_ranks_start(agent);
-    if (rc != TB_OK) {
-        /* Without a trouble told already, the story is the trouble. */
-        if (agent->phase == TB_AGENT_RUNNING)
-            tb_agent_trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+    agent->member.running = true;
+    if (tb_local_ranks_start(&agent->local, &start, &agent->routes, &failure) != TB_OK) {
+        trouble(agent, failure.exit_code, "%s", failure.text);
         return;
     }
-    struct tb_writer *w = tb_control_stream_begin(&agent->pipe, TB_CONTROL_STARTED);
-    tb_put_u32(w, agent->rank_count);
-    for (uint32_t i = 0; i < agent->rank_count; i++)
-        tb_put_u32(w, (uint32_t)agent->ranks[i].pid);
-    tb_control_stream_end(&agent->pipe);
-    tb_agent_check_done(agent); /* without ranks there is nothing to wait for */
+    check_done(agent); /* without ranks there is nothing to wait for */
 }
 
 /* Before the address book: how things begin. Later: a gateway is gone, or has come back. */
 static void take_routes(struct tb_agent *agent, struct tb_reader *r)
 {
     struct tb_host_routes routes;
+    bool running = agent->phase == TB_AGENT_RUNNING;
     if (agent->phase < TB_AGENT_READY || agent->phase > TB_AGENT_RUNNING)
         return;
-    int descriptor = -1, rc = tb_host_routes_decode(&routes, r, agent->setup.host_count);
-    if (rc == TB_OK && agent->phase == TB_AGENT_RUNNING)
-        rc = tb_host_routes_share(&routes, &descriptor);
+    int rc = tb_host_routes_decode(&routes, r, agent->setup.host_count);
+    if (rc == TB_OK && running)
+        rc = tb_local_ranks_reroute(&agent->local, &routes);
     if (rc != TB_OK) {
-        tb_agent_trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+        trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
         return;
     }
     tb_host_routes_close(&agent->routes);
     agent->routes = routes;
-    if (descriptor < 0)
-        return;
-    close(agent->routes_descriptor);
-    agent->routes_descriptor = descriptor;
-    tb_rank_port_routes(agent);
-    tb_forward_routes(agent);
+    if (running)
+        tb_network_reroute(&agent->network);
 }
 
-/* ---- hearing
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- what else the launcher says --------------------------------------------------------------------------------- */
 
-static void take_signal(struct tb_agent *agent, int signal)
+static void take_input(struct tb_agent *agent, struct tb_reader *r)
 {
-    if (signal == SIGTSTP) {
-        agent->suspended = true;
-        tb_ranks_signal(agent, SIGSTOP);
-    } else if (signal == SIGCONT) {
-        agent->suspended = false;
-        tb_ranks_signal(agent, SIGCONT);
-    } else if (signal > 0 && signal < NSIG) {
-        tb_ranks_signal(agent, signal);
-    }
-}
-
-static void take_frame(struct tb_agent *agent, struct tb_control_frame *frame)
-{
-    struct tb_reader *r = &frame->fields;
     size_t length = 0;
-    switch (frame->kind) {
-    case TB_CONTROL_SETUP:
-        take_setup(agent, r);
-        break;
-    case TB_CONTROL_ADDRESS_BOOK:
-        take_book(agent, r);
-        break;
-    case TB_CONTROL_ROUTES:
-        take_routes(agent, r);
-        break;
-    case TB_CONTROL_INPUT: {
-        const void *bytes = tb_get_bytes(r, &length);
-        if (r->error == TB_OK && tb_input_add(agent, bytes, length) != TB_OK)
-            tb_agent_trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
-        break;
-    }
-    case TB_CONTROL_WINDOW:
-        agent->window += tb_get_u32(r);
-        tb_output_resume(agent);
-        break;
-    case TB_CONTROL_SIGNAL:
-        take_signal(agent, (int)tb_get_u32(r));
-        break;
-    case TB_CONTROL_STOP:
-        tb_agent_stop(agent, tb_get_u8(r) != 0);
-        break;
-    case TB_CONTROL_CALL:
-        tb_connect_called(agent, r);
-        break;
-    case TB_CONTROL_HEARD:
-        tb_control_stream_heard(&agent->pipe, tb_get_u32(r));
-        break;
-    case TB_CONTROL_ANCHORS:
-        tb_attach_anchors(agent, r);
-        break;
-    case TB_CONTROL_PROBE:
-        tb_reach_probe_begin(agent, r);
-        break;
-    case TB_CONTROL_ATTACH:
-        tb_tunnel_answer(agent, r);
-        break;
-    case TB_CONTROL_SHELL:
-        tb_tunnel_shell(agent, r);
-        break;
-    case TB_CONTROL_TUNNEL:
-        tb_tunnel_bytes(agent, r);
-        break;
-    case TB_CONTROL_TUNNEL_END:
-        tb_tunnel_end(agent, r);
-        break;
-    default:
-        break;
-    }
+    const void *bytes = tb_get_bytes(r, &length);
+    if (r->error == TB_OK && tb_rank_input_add(&agent->local.input, bytes, length) != TB_OK)
+        trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
 }
 
-static void pipe_ready(struct tb_watch *watch, uint32_t events)
+static void take_window(struct tb_agent *agent, struct tb_reader *r)
 {
-    struct tb_agent *agent = TB_CONTAINER(watch, struct tb_agent, pipe_in);
-    struct tb_control_frame frame;
-    int rc = tb_control_stream_fill(&agent->pipe);
-    if (rc == TB_AGAIN)
+    tb_outputs_allow(&agent->local.outputs, tb_get_u32(r));
+}
+
+static void take_signal(struct tb_agent *agent, struct tb_reader *r)
+{
+    int signal = (int)tb_get_u32(r);
+    if (signal == SIGTSTP || signal == SIGCONT)
+        tb_uplink_suspend(&agent->uplink, signal == SIGTSTP);
+    if (signal > 0 && signal < NSIG)
+        tb_ranks_signal(&agent->local.ranks, signal == SIGTSTP ? SIGSTOP : signal);
+}
+
+static void take_stop(struct tb_agent *agent, struct tb_reader *r)
+{
+    stop(agent, tb_get_u8(r) != 0);
+}
+
+static void take_anchors(struct tb_agent *agent, struct tb_reader *r)
+{
+    uint32_t count = tb_get_u32(r), hosts[TB_ATTACH_ANCHORS], known = 0;
+    if (r->error != TB_OK || count > TB_ATTACH_ANCHORS || agent->phase != TB_AGENT_RUNNING)
         return;
-    agent->heard = tb_clock_now_real();
-    while (rc == TB_OK && (rc = tb_control_stream_next(&agent->pipe, &frame)) == TB_OK)
-        take_frame(agent, &frame);
-    if (rc == TB_ERR_PROTOCOL)
-        fprintf(stderr, "tombolo agent %s: %s\n", TB_VERSION, tb_error_story());
-    if (rc == TB_ERR_CLOSED)
-        lose_launcher(agent, "the launcher is gone");
-    else if (rc < 0)
-        tb_agent_die(agent, tb_error_story());
-}
-
-void tb_agent_attached(struct tb_agent *agent)
-{
-    agent->heard = tb_clock_now_real();
-    if (tb_loop_watch(&agent->loop, &agent->pipe_in, agent->pipe.in, EPOLLIN, pipe_ready) != TB_OK)
-        tb_agent_die(agent, tb_error_story());
-}
-
-static void beat(struct tb_timer *timer)
-{
-    struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, beat);
-    uint64_t now = tb_clock_now_real();
-    /* If we are late ourselves, what the launcher has said meanwhile is still to be read; the next beat judges. */
-    bool late = now > agent->beat_due + tb_param.heartbeat / 3;
-    if (!agent->suspended && !late && !tb_attach_lost(agent) && now - agent->heard > tb_param.heartbeat) {
-        lose_launcher(agent, "the launcher is silent");
-        if (agent->loop.stop)
-            return;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t host = tb_get_u32(r);
+        if (r->error == TB_OK && host < agent->book.host_count && host != agent->setup.host)
+            hosts[known++] = host;
     }
-    tb_control_stream_tell_heard(&agent->pipe, 1);
-    /* One that has not left yet says as much as another. */
-    if (!tb_attach_lost(agent) && tb_control_stream_queued(&agent->pipe) == 0)
-        tb_control_stream_send(&agent->pipe, TB_CONTROL_PING);
-    set_beat(agent);
+    tb_uplink_set_anchors(&agent->uplink, &agent->setup.key, agent->member.self, &agent->book, hosts, known);
 }
+
+static void take_call(struct tb_agent *agent, struct tb_reader *r)
+{
+    tb_network_called(&agent->network, r);
+}
+
+static void take_probe(struct tb_agent *agent, struct tb_reader *r)
+{
+    if (agent->phase == TB_AGENT_READY)
+        tb_reach_probe_begin(&agent->network.reach_probe, r);
+}
+
+static void take_attach(struct tb_agent *agent, struct tb_reader *r)
+{
+    tb_tunnels_take_answer(&agent->tunnels, r);
+}
+
+static void take_shell(struct tb_agent *agent, struct tb_reader *r)
+{
+    tb_tunnels_take_shell(&agent->tunnels, r);
+}
+
+static void take_tunnel(struct tb_agent *agent, struct tb_reader *r)
+{
+    tb_tunnels_take_bytes(&agent->tunnels, r);
+}
+
+static void take_tunnel_end(struct tb_agent *agent, struct tb_reader *r)
+{
+    tb_tunnels_take_end(&agent->tunnels, r);
+}
+
+/* What an agent does when the launcher speaks. A kind that is not here is one of a later version, and nothing happens.
+ */
+static void uplink_frame(void *context, struct tb_control_frame *frame)
+{
+    static const struct {
+        enum tb_control kind;
+        void (*take)(struct tb_agent *agent, struct tb_reader *r);
+    } table[] = {
+        {TB_CONTROL_TUNNEL, take_tunnel},   {TB_CONTROL_WINDOW, take_window},
+        {TB_CONTROL_INPUT, take_input},     {TB_CONTROL_CALL, take_call},
+        {TB_CONTROL_SETUP, take_setup},     {TB_CONTROL_PROBE, take_probe},
+        {TB_CONTROL_ROUTES, take_routes},   {TB_CONTROL_ADDRESS_BOOK, take_book},
+        {TB_CONTROL_ANCHORS, take_anchors}, {TB_CONTROL_SHELL, take_shell},
+        {TB_CONTROL_ATTACH, take_attach},   {TB_CONTROL_TUNNEL_END, take_tunnel_end},
+        {TB_CONTROL_SIGNAL, take_signal},   {TB_CONTROL_STOP, take_stop},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].kind == frame->kind) {
+            table[i].take(context, &frame->fields);
+            return;
+        }
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static void signals_ready(struct tb_watch *watch, uint32_t events)
 {
@@ -414,109 +488,66 @@ static void signals_ready(struct tb_watch *watch, uint32_t events)
     struct signalfd_siginfo info;
     while (read(watch->descriptor, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo != SIGCHLD && agent->phase < TB_AGENT_STOPPING)
-            tb_agent_trouble(agent, 128 + (int)info.ssi_signo, "the agent on host %s was ended by signal %u (%s)",
-                             agent->host, info.ssi_signo, strsignal((int)info.ssi_signo));
-    tb_ranks_reap(agent);
-    tb_agent_check_done(agent);
-}
-
-static void out_ready(struct tb_watch *watch, uint32_t events)
-{
-    /* Only wakes the loop, which flushes before it sleeps. */
+            trouble(agent, 128 + (int)info.ssi_signo, "the agent on host %s was ended by signal %u (%s)", agent->host,
+                    info.ssi_signo, strsignal((int)info.ssi_signo));
+    collect_children(agent);
+    check_done(agent);
 }
 
 /* Before each sleep: everything gathered goes out with as few system calls as possible. */
 static void settle(struct tb_loop *loop)
 {
     struct tb_agent *agent = TB_CONTAINER(loop, struct tb_agent, loop);
-    tb_tunnels_settle(agent);
-    if (tb_attach_lost(agent))
-        return;
-    tb_control_stream_tell_heard(&agent->pipe, HEARD_FRAMES);
-    int rc = tb_control_stream_flush(&agent->pipe);
-    if (rc < 0) {
-        lose_launcher(agent, "the launcher does not listen any more");
-    } else if (rc == TB_AGAIN && agent->pipe_out.descriptor < 0) {
-        if (tb_loop_watch(loop, &agent->pipe_out, agent->pipe.out, EPOLLOUT, out_ready) != TB_OK)
-            tb_agent_die(agent, tb_error_story());
-    } else if (rc == TB_OK) {
-        tb_loop_unwatch(loop, &agent->pipe_out);
-    }
-    if (rc == TB_OK && agent->gone_told)
+    tb_tunnels_settle(&agent->tunnels);
+    if (tb_uplink_settle(&agent->uplink) == TB_OK && agent->gone_told)
         loop->stop = true;
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------------------------------------------ */
-
-/* Standard input and output become the control stream; what takes their numbers can be written to without harm. */
-static int take_streams(struct tb_agent *agent)
+static void open_parts(struct tb_agent *agent)
 {
-    int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3);
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (in < 0 || out < 0 || nothing < 0)
-        return tb_error_errno("an agent needs its launcher at standard input and output");
-    dup2(nothing, 0);
-    dup2(nothing, 1);
-    if (nothing > 2)
-        close(nothing);
-    fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
-    fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
-    tb_control_stream_open(&agent->pipe, in, out);
-    return TB_OK;
-}
-
-static int say_preamble(struct tb_agent *agent)
-{
-    char text[128];
-    int n = snprintf(text, sizeof text, TB_AGENT_PREAMBLE "%s wire %d\n", TB_VERSION, TB_WIRE_VERSION);
-    if (write(agent->pipe.out, text, (size_t)n) != n)
-        return tb_error_errno("cannot speak to the launcher");
-    return TB_OK;
+    const struct tb_local_ranks_calls local = {.context = agent,
+                                               .connect = rank_connects,
+                                               .ended = rank_ended,
+                                               .output_heard = output_heard,
+                                               .output_ended = something_ended,
+                                               .note = take_note};
+    const struct tb_tunnels_calls tunnels = {.context = agent, .ended = something_ended};
+    const struct tb_network_calls network = {.context = agent,
+                                             .has_rank = has_rank,
+                                             .is_gone = rank_is_gone,
+                                             .connection = take_connection,
+                                             .control_stream = take_control_stream,
+                                             .call = tell_call,
+                                             .probed = tell_probed,
+                                             .note = take_note,
+                                             .trouble = take_trouble};
+    tb_local_ranks_open(&agent->local, &agent->loop, &agent->uplink, &local);
+    tb_tunnels_open(&agent->tunnels, &agent->loop, &agent->uplink, &agent->process.mask, &tunnels);
+    agent->member = (struct tb_member){.loop = &agent->loop,
+                                       .key = &agent->setup.key,
+                                       .name = agent->host,
+                                       .book = &agent->book,
+                                       .routes = &agent->routes};
+    tb_network_open(&agent->network, &agent->member, &network);
 }
 
 static int open_all(struct tb_agent *agent)
 {
+    const struct tb_uplink_calls calls = {.context = agent, .frame = uplink_frame, .lost = uplink_lost};
+    struct tb_process *process = &agent->process;
     agent->host = "this host";
-    agent->segment = agent->book_descriptor = agent->routes_descriptor = agent->loopback = -1;
-    agent->input = (struct tb_input){.agent = agent, .descriptor = -1, .watch.descriptor = -1};
-    agent->pipe_out.descriptor = agent->listener.descriptor = agent->rank_port.descriptor = -1;
-    tb_list_init(&agent->dials);
-    tb_list_init(&agent->pending);
-    tb_list_init(&agent->tunnels);
-    tb_timer_init(&agent->beat, beat);
     tb_timer_init(&agent->grace, grace_over);
     tb_timer_init(&agent->linger, linger_over);
-    tb_timer_init(&agent->sweep, tb_output_sweep);
-    tb_timer_init(&agent->retry, NULL);
-    tb_timer_init(&agent->patience, NULL);
-    /* What our launcher's command gave us for itself does not concern our ranks. */
-    prctl(PR_SET_PDEATHSIG, 0);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would take the exit codes away */
-    getrlimit(RLIMIT_NOFILE, &agent->descriptors);
-    struct rlimit most = {agent->descriptors.rlim_max, agent->descriptors.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &most);
-    int rc = take_streams(agent);
+    open_parts(agent);
+    int rc = tb_process_prepare(process);
     if (rc == TB_OK)
         rc = tb_loop_open(&agent->loop, &tb_clock_real);
     agent->loop.settle = settle;
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < 5; i++)
-        sigaddset(&set, (int[]){SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT}[i]);
-    int signals = -1;
     if (rc == TB_OK)
-        rc = tb_signals_open(&set, &agent->mask, &signals);
-    if (rc == TB_OK)
-        rc = tb_loop_watch(&agent->loop, &agent->signals, signals, EPOLLIN, signals_ready);
-    if (rc == TB_OK)
-        rc = tb_loop_watch(&agent->loop, &agent->pipe_in, agent->pipe.in, EPOLLIN, pipe_ready);
+        rc = tb_loop_watch(&agent->loop, &agent->signals, process->signals, EPOLLIN, signals_ready);
     if (rc == TB_OK)
         rc = tb_param_load();
-    agent->heard = tb_clock_now_real();
-    return rc == TB_OK ? say_preamble(agent) : rc;
+    return rc == TB_OK ? tb_uplink_open(&agent->uplink, &agent->loop, process->in, process->out, &calls) : rc;
 }
 
 int tb_agent_run(void)
@@ -529,11 +560,10 @@ int tb_agent_run(void)
         rc = tb_loop_run(&agent->loop);
     if (rc != TB_OK) {
         fprintf(stderr, "tombolo agent: %s\n", tb_error_story());
-        tb_ranks_signal(agent, SIGKILL);
+        tb_ranks_signal(&agent->local.ranks, SIGKILL);
         return 1;
     }
-    tb_forward_close(agent);
-    tb_wan_watch_close(agent);
+    tb_network_close(&agent->network);
     /* Everything else goes with the process. */
     return agent->exit_code;
 }

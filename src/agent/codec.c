@@ -1,6 +1,4 @@
-/* What a stream between the agents of two clusters has besides: compression, then encryption. Both sides have agreed on
- * it in hello and welcome, which their proofs cover, so nobody in between can talk them out of it. */
-#include "agent/state.h"
+#include "agent/codec.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -19,12 +17,10 @@ struct cipher {
     char bytes[TB_FRAME_BUFFER_HEAD + READ_BYTES];
 };
 
-uint32_t tb_codec_features(const struct tb_agent *agent, struct tb_proc proc)
+uint32_t tb_codec_features(const struct tb_member *member, struct tb_proc proc)
 {
-    const struct tb_address_book *book = &agent->book;
     uint32_t host = proc.index & ~TB_PROC_AGENT, features;
-    if ((proc.index & TB_PROC_AGENT) == 0 || host >= book->host_count ||
-        tb_host_routes_to(&agent->routes, book, host)->near)
+    if (!tb_proc_is_agent(proc) || host >= member->book->host_count || tb_member_route(member, host)->near)
         return 0;
     if (tb_squeeze_offer(tb_param.compress, &features) != TB_OK)
         tb_log(TB_LOG_WARN, "agent", "%s", tb_error_story());
@@ -162,16 +158,17 @@ static uint64_t work_now(void *context)
 
 static const struct tb_clock work = {work_now, NULL};
 
-static int stages_open(struct tb_agent *agent, struct cipher *c, const struct tb_connected *connected)
+static int stages_open(struct cipher *c, const struct tb_member *member, struct tb_squeeze_group *group,
+                       const struct tb_connected *connected)
 {
     uint32_t features = connected->welcome->features;
     int rc = TB_OK;
     if ((features & (TB_FEATURE_ZSTD | TB_FEATURE_LZ4)) != 0) {
         const struct tb_squeeze_config config = {.features = features,
                                                  .level = (int)tb_param.compress_level,
-                                                 .clock = &tb_clock_real,
+                                                 .clock = member->loop->clock,
                                                  .work = &work,
-                                                 .group = &agent->squeezes};
+                                                 .group = group};
         rc = tb_squeeze_open(&c->squeeze, &config);
         if (rc == TB_OK)
             rc = tb_unsqueeze_open(&c->unsqueeze, take, c);
@@ -180,19 +177,20 @@ static int stages_open(struct tb_agent *agent, struct cipher *c, const struct tb
     if (rc != TB_OK || c->ready)
         return rc;
     struct tb_key secret;
-    rc = tb_stream_secret(&secret, &agent->setup.key, connected->hello, connected->welcome);
+    rc = tb_stream_secret(&secret, member->key, connected->hello, connected->welcome);
     if (rc == TB_OK)
         rc = tb_tls_open(&c->tls, &secret, connected->dialed, put, c);
     explicit_bzero(&secret, sizeof secret);
     return rc;
 }
 
-int tb_codec_open(struct tb_agent *agent, const struct tb_connected *connected, struct tb_codec **codec)
+int tb_codec_open(const struct tb_member *member, struct tb_squeeze_group *group, const struct tb_connected *connected,
+                  struct tb_codec **codec)
 {
     *codec = NULL;
     if (connected->welcome == NULL)
         return TB_OK;
-    uint32_t wanted = tb_codec_features(agent, connected->proc), agreed = connected->welcome->features;
+    uint32_t wanted = tb_codec_features(member, connected->proc), agreed = connected->welcome->features;
     if ((wanted & TB_FEATURE_TLS & ~agreed) != 0)
         return tb_error(TB_ERR_FORBIDDEN,
                         "the other side does not encrypt (gateway_tls=no on both sides does without)");
@@ -205,7 +203,7 @@ int tb_codec_open(struct tb_agent *agent, const struct tb_connected *connected, 
         return tb_error(TB_ERR_MEMORY, "no memory for a stream between gateways");
     c->codec =
         (struct tb_codec){.begin = begin, .encode = encode, .decode = decode, .ready = is_ready, .close = cipher_close};
-    int rc = stages_open(agent, c, connected);
+    int rc = stages_open(c, member, group, connected);
     if (rc == TB_OK)
         *codec = &c->codec;
     else

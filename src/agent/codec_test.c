@@ -1,6 +1,6 @@
 /* Two agents of different clusters: their streams are encrypted and compressed. The test carries the bytes between
  * their sockets, slowly enough that compression pays, and can change one. */
-#include "agent/state.h"
+#include "agent/codec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +19,17 @@
 
 enum { LEFT, RIGHT, ENDS };
 
+/* An agent, as far as codecs know it. */
+struct side {
+    struct tb_member member;
+    struct tb_key key;
+    struct tb_address_book book;
+    struct tb_host_routes routes;
+    struct tb_squeeze_group squeezes;
+};
+
 struct end {
-    struct tb_agent *agent;
+    struct side *side;
     struct tb_frame_pool pool;
     struct tb_hop_set hop_set;
     struct tb_hop_peer peer;
@@ -138,23 +147,35 @@ static void pair_run(struct pair *pair)
     tb_timer_clear(&pair->carrier);
 }
 
-static struct tb_agent *agent_make(uint32_t host, uint8_t key)
+static struct side *side_make(struct tb_loop *loop, uint32_t host, uint8_t key)
 {
-    struct tb_agent *agent = calloc(1, sizeof *agent);
+    struct side *side = calloc(1, sizeof *side);
     struct tb_host *hosts = calloc(3, sizeof *hosts);
     struct tb_host_route *routes = calloc(3, sizeof *routes);
-    if (agent == NULL || hosts == NULL || routes == NULL)
+    if (side == NULL || hosts == NULL || routes == NULL)
         abort();
-    agent->setup.job = JOB;
-    agent->setup.host = host;
-    memset(&agent->setup.key, key, sizeof agent->setup.key);
-    agent->book = (struct tb_address_book){.job = JOB, .host_count = 3, .hosts = hosts};
-    agent->routes = (struct tb_host_routes){.kind_count = 3, .routes = routes};
+    memset(&side->key, key, sizeof side->key);
+    side->book = (struct tb_address_book){.job = JOB, .host_count = 3, .hosts = hosts};
+    side->routes = (struct tb_host_routes){.kind_count = 3, .routes = routes};
+    side->member = (struct tb_member){.loop = loop,
+                                      .key = &side->key,
+                                      .self = {JOB, TB_PROC_AGENT | host},
+                                      .host = host,
+                                      .book = &side->book,
+                                      .routes = &side->routes};
     for (uint32_t i = 0; i < 3; i++) {
         hosts[i].kind = i;
         routes[i] = (struct tb_host_route){.means = TB_HOST_ROUTE_DIRECT, .near = (i == RIGHT) == (host == RIGHT)};
     }
-    return agent;
+    return side;
+}
+
+static void side_free(struct side *side)
+{
+    assert_int_equal(side->squeezes.active, 0);
+    tb_host_routes_close(&side->routes);
+    free(side->book.hosts);
+    free(side);
 }
 
 static void pair_open(struct pair *pair)
@@ -166,7 +187,7 @@ static void pair_open(struct pair *pair)
         struct end *end = &pair->ends[i];
         struct tb_hop_set_calls calls = {
             .context = end, .frame = take_frame, .settle = settle, .ended = connection_ended};
-        end->agent = agent_make(i, 9);
+        end->side = side_make(&pair->loop, i, 9);
         end->spoil = -1;
         end->outer = -1;
         assert_int_equal(tb_frame_pool_open(&end->pool, 64u << 20), TB_OK);
@@ -175,13 +196,13 @@ static void pair_open(struct pair *pair)
     }
 }
 
-/* Connects the two as connect.c and accept.c do. */
+/* Connects the two as dialer and listener do. */
 static int pair_connect(struct pair *pair, struct tb_hello *hello, struct tb_welcome *welcome)
 {
-    struct tb_proc procs[ENDS] = {tb_agent_proc(pair->ends[LEFT].agent), tb_agent_proc(pair->ends[RIGHT].agent)};
-    const struct tb_key *key = &pair->ends[LEFT].agent->setup.key;
-    uint32_t offered = tb_codec_features(pair->ends[LEFT].agent, procs[RIGHT]);
-    uint32_t granted = offered & tb_codec_features(pair->ends[RIGHT].agent, procs[LEFT]);
+    struct tb_proc procs[ENDS] = {pair->ends[LEFT].side->member.self, pair->ends[RIGHT].side->member.self};
+    const struct tb_key *key = &pair->ends[LEFT].side->key;
+    uint32_t offered = tb_codec_features(&pair->ends[LEFT].side->member, procs[RIGHT]);
+    uint32_t granted = offered & tb_codec_features(&pair->ends[RIGHT].side->member, procs[LEFT]);
     assert_int_equal(tb_hello_make(hello, key, procs[LEFT], procs[RIGHT], TB_STREAM_BULK), TB_OK);
     assert_int_equal(tb_hello_offer(hello, key, offered), TB_OK);
     assert_int_equal(tb_welcome_make(welcome, key, hello, TB_WELCOME_OK), TB_OK);
@@ -191,7 +212,7 @@ static int pair_connect(struct pair *pair, struct tb_hello *hello, struct tb_wel
         struct tb_connected connected = {
             .proc = procs[!i], .stream = TB_STREAM_BULK, .dialed = i == LEFT, .hello = hello, .welcome = welcome};
         struct tb_codec *codec;
-        int rc = tb_codec_open(pair->ends[i].agent, &connected, &codec);
+        int rc = tb_codec_open(&pair->ends[i].side->member, &pair->ends[i].side->squeezes, &connected, &codec);
         if (rc != TB_OK)
             return rc;
         assert_true((codec != NULL) == (granted != 0));
@@ -213,10 +234,7 @@ static void pair_close(struct pair *pair)
         tb_frame_pool_close(&end->pool);
         if (end->outer >= 0)
             close(end->outer);
-        assert_int_equal(end->agent->squeezes.active, 0);
-        tb_host_routes_close(&end->agent->routes);
-        free(end->agent->book.hosts);
-        free(end->agent);
+        side_free(end->side);
     }
     tb_loop_close(&pair->loop);
 }
@@ -288,17 +306,15 @@ static void test_compression(void **state)
 
 static void test_nothing_inside_a_cluster(void **state)
 {
-    struct tb_agent *agent = agent_make(LEFT, 1);
-    assert_int_not_equal(tb_codec_features(agent, (struct tb_proc){JOB, TB_PROC_AGENT | RIGHT}), 0);
-    assert_int_equal(tb_codec_features(agent, (struct tb_proc){JOB, TB_PROC_AGENT | 2}), 0);
-    assert_int_equal(tb_codec_features(agent, (struct tb_proc){JOB, TB_PROC_AGENT | 3}), 0);
-    assert_int_equal(tb_codec_features(agent, (struct tb_proc){JOB, RIGHT}), 0); /* a rank */
+    struct side *side = side_make(NULL, LEFT, 1);
+    assert_int_not_equal(tb_codec_features(&side->member, (struct tb_proc){JOB, TB_PROC_AGENT | RIGHT}), 0);
+    assert_int_equal(tb_codec_features(&side->member, (struct tb_proc){JOB, TB_PROC_AGENT | 2}), 0);
+    assert_int_equal(tb_codec_features(&side->member, (struct tb_proc){JOB, TB_PROC_AGENT | 3}), 0);
+    assert_int_equal(tb_codec_features(&side->member, (struct tb_proc){JOB, RIGHT}), 0); /* a rank */
     tb_param.gateway_tls = false;
     tb_param.compress = "off";
-    assert_int_equal(tb_codec_features(agent, (struct tb_proc){JOB, TB_PROC_AGENT | RIGHT}), 0);
-    tb_host_routes_close(&agent->routes);
-    free(agent->book.hosts);
-    free(agent);
+    assert_int_equal(tb_codec_features(&side->member, (struct tb_proc){JOB, TB_PROC_AGENT | RIGHT}), 0);
+    side_free(side);
 }
 
 /* One bit is changed on the way: in the handshake, in a record. */
@@ -328,7 +344,7 @@ static void test_other_key(void **state)
     struct tb_hello hello;
     struct tb_welcome welcome;
     pair_open(&pair);
-    memset(&pair.ends[RIGHT].agent->setup.key, 8, sizeof(struct tb_key));
+    memset(&pair.ends[RIGHT].side->key, 8, sizeof(struct tb_key));
     assert_int_equal(pair_connect(&pair, &hello, &welcome), TB_OK);
     frame_queue(&pair.ends[LEFT], TB_STREAM_BULK);
     pair_run(&pair);
@@ -346,19 +362,18 @@ static void test_disagreement(void **state)
     struct tb_welcome welcome;
     struct tb_codec *codec;
     pair_open(&pair);
-    struct tb_agent *left = pair.ends[LEFT].agent, *right = pair.ends[RIGHT].agent;
-    const struct tb_key *key = &left->setup.key;
-    struct tb_connected connected = {
-        .proc = tb_agent_proc(right), .dialed = true, .hello = &hello, .welcome = &welcome};
-    assert_int_equal(tb_hello_make(&hello, key, tb_agent_proc(left), tb_agent_proc(right), TB_STREAM_BULK), TB_OK);
+    struct side *left = pair.ends[LEFT].side, *right = pair.ends[RIGHT].side;
+    const struct tb_key *key = &left->key;
+    struct tb_connected connected = {.proc = right->member.self, .dialed = true, .hello = &hello, .welcome = &welcome};
+    assert_int_equal(tb_hello_make(&hello, key, left->member.self, right->member.self, TB_STREAM_BULK), TB_OK);
     assert_int_equal(tb_welcome_make(&welcome, key, &hello, TB_WELCOME_OK), TB_OK);
-    assert_int_equal(tb_codec_open(left, &connected, &codec), TB_ERR_FORBIDDEN);
+    assert_int_equal(tb_codec_open(&left->member, &left->squeezes, &connected, &codec), TB_ERR_FORBIDDEN);
     assert_null(codec);
     tb_param.gateway_tls = false;
-    assert_int_equal(tb_codec_open(left, &connected, &codec), TB_OK);
+    assert_int_equal(tb_codec_open(&left->member, &left->squeezes, &connected, &codec), TB_OK);
     assert_null(codec);
     welcome.features = TB_FEATURE_TLS;
-    assert_int_equal(tb_codec_open(left, &connected, &codec), TB_ERR_PROTOCOL);
+    assert_int_equal(tb_codec_open(&left->member, &left->squeezes, &connected, &codec), TB_ERR_PROTOCOL);
     assert_null(codec);
     pair_close(&pair);
 }

@@ -1,5 +1,5 @@
-/* Which processors each rank may use. hwloc is loaded only when somebody asks for binding. */
-#include "agent/state.h"
+/* hwloc is loaded only when somebody asks for binding. */
+#include "agent/cpu_binding.h"
 
 #include <dlfcn.h>
 #include <hwloc.h>

@@ -26,7 +26,7 @@
 static void connection_ready(struct tb_watch *watch, uint32_t events);
 static int write_coded(struct tb_hop_connection *connection);
 
-/* ---- docks and peers ------------------------------------------------------------------------------------------ */
+/* ---- hop sets and peers ------------------------------------------------------------------------------------------ */
 
 int tb_hop_set_open(struct tb_hop_set *hop_set, struct tb_loop *loop, struct tb_frame_pool *pool,
                     const struct tb_hop_set_calls *calls)

@@ -11,12 +11,12 @@
 #ifndef TB_AGENT_HOP_PEER_H
 #define TB_AGENT_HOP_PEER_H
 
+#include "agent/connected.h"
 #include "agent/queue.h"
 #include "remote/remote.h"
 
-#define TB_HOP_PEER_STRIPES     16u                        /* parallel streams of one kind that one side may open */
-#define TB_HOP_PEER_CONNECTIONS (4u * TB_HOP_PEER_STRIPES) /* all connections of a peer */
-#define TB_HOP_SET_READ         (64u << 10)                /* bytes of one read */
+#define TB_HOP_PEER_CONNECTIONS (4u * TB_STRIPES_LIMIT) /* all connections of a peer */
+#define TB_HOP_SET_READ         (64u << 10)             /* bytes of one read */
 
 struct tb_hop_connection;
 struct tb_hop_peer;
@@ -92,7 +92,7 @@ struct tb_hop_connection {
     size_t coded_at, coded_end, coded_room;
 
     uint32_t in_sequence;
-    uint32_t in_have; /* bytes of a header that has only begun, in in_head; or of in_crate */
+    uint32_t in_have; /* bytes of a header that has only begun, in in_head; or of in_buffer */
     struct tb_frame_buffer *in_buffer;
     char in_head[TB_FRAME_BUFFER_HEAD];
 };
@@ -109,7 +109,7 @@ void tb_hop_peer_close(struct tb_hop_peer *peer);
  * already is replaced. */
 int tb_hop_peer_adopt(struct tb_hop_peer *peer, enum tb_stream stream, uint32_t stripe, bool ours, int socket,
                       struct tb_codec *codec);
-/* Writes a frame at once. TB_OK: done (cargo->frame buffer may have been taken). TB_AGAIN: no connection takes it now,
+/* Writes a frame at once. TB_OK: done (cargo->buffer may have been taken). TB_AGAIN: no connection takes it now,
  * the caller may queue it. */
 int tb_hop_peer_send(struct tb_hop_peer *peer, enum tb_stream stream, struct tb_cargo *cargo);
 /* Lets connections that are not blocked pull what is queued. */

@@ -27,8 +27,7 @@ struct join {
     struct tb_shell shell;
 };
 
-/* ---- the secret
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- the secret -------------------------------------------------------------------------------------------------- */
 
 /* A line of standard input; a terminal does not show it. */
 static int ask_secret(char *secret, size_t size)
@@ -55,8 +54,7 @@ static int ask_secret(char *secret, size_t size)
     return length > 0 ? TB_OK : tb_error(TB_ERR_ARGUMENT, "no secret was given; `tombolo run --manual` shows it");
 }
 
-/* ---- connecting
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- connecting -------------------------------------------------------------------------------------------------- */
 
 static int connect_one(const struct addrinfo *to)
 {
@@ -121,26 +119,11 @@ static int connect_any(const char *addresses)
     return fd;
 }
 
-static int receive(int fd, void *to, size_t length)
+static int put(void *context, const void *bytes, size_t length)
 {
-    for (size_t have = 0; have < length;) {
-        ssize_t n = recv(fd, (char *)to + have, length - have, 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n == 0)
-            return tb_error(TB_ERR_FORBIDDEN, "the launcher has closed the connection: is the secret right, and was it "
-                                              "not used already?");
-        if (n < 0)
-            return tb_error_errno("the launcher does not answer");
-        have += (size_t)n;
-    }
-    return TB_OK;
-}
-
-static int transmit(int fd, const void *from, size_t length)
-{
+    const struct join *join = context;
     for (size_t at = 0; at < length;) {
-        ssize_t n = send(fd, (const char *)from + at, length - at, MSG_NOSIGNAL);
+        ssize_t n = send(join->socket, (const char *)bytes + at, length - at, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -150,40 +133,37 @@ static int transmit(int fd, const void *from, size_t length)
     return TB_OK;
 }
 
-static int put(void *context, const void *bytes, size_t length)
+/* Sends what the handshake has to say, and waits until the launcher has answered. */
+static int exchange(const struct join *join, struct tb_handshake *h)
 {
-    const struct join *join = context;
-    return transmit(join->socket, bytes, length);
+    if (tb_handshake_socket_send(h, join->socket) != TB_OK)
+        return tb_error_errno("the connection to the launcher has broken");
+    int rc = tb_handshake_socket_receive(h, join->socket);
+    if (rc == TB_ERR_CLOSED || (rc == TB_OK && h->verdict == TB_HANDSHAKE_REFUSED))
+        return tb_error(TB_ERR_FORBIDDEN, "the launcher has closed the connection: is the secret right, and was it "
+                                          "not used already?");
+    if (rc != TB_OK)
+        return tb_error_errno("the launcher does not answer");
+    return h->verdict == TB_HANDSHAKE_FAILED ? h->error : TB_OK;
 }
 
-/* Hello, welcome, confirm, accepted; then TLS. */
-static int prove(struct join *join)
+/* Both sides show that they have the key. */
+static int prove(const struct join *join, struct tb_handshake *h)
 {
-    uint8_t bytes[sizeof(struct tb_hello) + sizeof(struct tb_welcome)];
-    struct tb_hello hello;
-    struct tb_welcome welcome;
-    struct tb_confirm confirm;
-    struct tb_accepted accepted;
+    struct tb_proc self = {0, TB_PROC_AGENT}, launcher = {0, 0};
+    int rc = tb_handshake_connect(h, &join->key, self, launcher, TB_STREAM_SHORT, 0);
+    if (rc == TB_OK)
+        rc = exchange(join, h);
+    if (rc == TB_OK)
+        rc = tb_handshake_confirm(h);
+    return rc == TB_OK ? exchange(join, h) : rc;
+}
+
+static int encrypt(struct join *join, const struct tb_handshake *h)
+{
+    uint8_t bytes[512];
     struct tb_key secret;
-    int rc =
-        tb_hello_make(&hello, &join->key, (struct tb_proc){0, TB_PROC_AGENT}, (struct tb_proc){0, 0}, TB_STREAM_SHORT);
-    tb_wire_put_hello(bytes, &hello);
-    if (rc == TB_OK)
-        rc = transmit(join->socket, bytes, sizeof hello);
-    if (rc == TB_OK)
-        rc = receive(join->socket, bytes, sizeof welcome);
-    if (rc == TB_OK) {
-        tb_wire_get_welcome(bytes, &welcome);
-        rc = tb_welcome_verify(&welcome, &join->key, &hello);
-    }
-    if (rc == TB_OK)
-        rc = tb_confirm_make(&confirm, &join->key, &hello, &welcome);
-    if (rc == TB_OK)
-        rc = transmit(join->socket, &confirm, sizeof confirm);
-    if (rc == TB_OK)
-        rc = receive(join->socket, &accepted, sizeof accepted);
-    if (rc == TB_OK)
-        rc = tb_stream_secret(&secret, &join->key, &hello, &welcome);
+    int rc = tb_stream_secret(&secret, &join->key, &h->hello, &h->welcome);
     if (rc == TB_OK)
         rc = tb_tls_open(&join->tls, &secret, true, put, join);
     while (rc == TB_OK && (rc = tb_tls_handshake(join->tls)) == TB_AGAIN) {
@@ -197,8 +177,7 @@ static int prove(struct join *join)
     return rc;
 }
 
-/* ---- carrying
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- carrying ---------------------------------------------------------------------------------------------------- */
 
 static int write_all(int fd, const uint8_t *bytes, size_t length)
 {
@@ -259,6 +238,7 @@ static int carry(const struct join *join)
 int tb_agent_join(const char *addresses)
 {
     struct join join = {.socket = -1};
+    struct tb_handshake handshake;
     char secret[SECRET_BYTES];
     sigset_t none;
     int status = 0;
@@ -273,7 +253,9 @@ int tb_agent_join(const char *addresses)
     if (rc == TB_OK && (join.socket = connect_any(addresses)) < 0)
         rc = TB_ERR_PEER;
     if (rc == TB_OK)
-        rc = prove(&join);
+        rc = prove(&join, &handshake);
+    if (rc == TB_OK)
+        rc = encrypt(&join, &handshake);
     struct tb_shell_target here = {.host = "this host", .program = "tombolo", .local = true};
     if (rc == TB_OK)
         rc = tb_shell_start(&here, &none, &join.shell);

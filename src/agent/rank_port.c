@@ -1,5 +1,4 @@
-/* Where ranks talk to their agent: an inherited socket for each, and an abstract one for those who lost theirs. */
-#include "agent/state.h"
+#include "agent/rank_port.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,13 +12,24 @@
 #define PAUSE_NS          100000000u
 #define ANCESTORS_LIMIT   256
 
-static void joiner_ready(struct tb_watch *watch, uint32_t events);
-static void flush_parcels(struct tb_rank *rank);
+/* A packet that waits for its rank, with a descriptor or -1. */
+struct parcel {
+    struct tb_list node;
+    enum tb_control kind;
+    struct tb_writer fields;
+    int descriptor;
+};
 
-/* ---- packets to a rank
- * -------------------------------------------------------------------------------------------------- */
+/* A process that has connected to the abstract socket. */
+struct tb_joiner {
+    struct tb_watch watch;
+    struct tb_rank_port *port;
+    uint64_t since;
+};
 
-static void free_parcel(struct tb_rank *rank, struct tb_parcel *parcel)
+/* ---- packets to a rank ------------------------------------------------------------------------------------------- */
+
+static void free_parcel(struct tb_port_rank *rank, struct parcel *parcel)
 {
     tb_list_remove(&parcel->node);
     rank->parcel_count--;
@@ -29,38 +39,37 @@ static void free_parcel(struct tb_rank *rank, struct tb_parcel *parcel)
     free(parcel);
 }
 
-int tb_rank_port_welcome(struct tb_rank *rank)
+static int send_welcome(struct tb_port_rank *rank)
 {
-    struct tb_agent *agent = rank->agent;
+    const struct tb_host_services *s = rank->port->services;
     struct tb_rank_welcome welcome = {
-        .rank = rank->rank, .host = agent->setup.host, .app = rank->app, .segment_bytes = agent->segment_bytes};
-    return tb_rank_welcome_send(rank->control.descriptor, &welcome, agent->parameters, agent->segment,
-                                agent->book_descriptor, agent->routes_descriptor, agent->doorbells, agent->rank_count,
-                                &rank->welcomed);
+        .rank = rank->rank, .host = s->host, .app = rank->app, .segment_bytes = s->segment_bytes};
+    return tb_rank_welcome_send(rank->control.descriptor, &welcome, s->parameters, s->segment, s->book, s->routes,
+                                s->doorbells, s->rank_count, &rank->welcomed);
 }
 
 /* What could not be sent at once: when there is room again, or, since the kernel does not tell when descriptors under
  * way have become fewer, after a moment. */
-static void wait_for_room(struct tb_rank *rank)
+static void wait_for_room(struct tb_port_rank *rank)
 {
-    struct tb_agent *agent = rank->agent;
-    if (!tb_timer_is_set(&agent->retry))
-        tb_timer_set(&agent->loop, &agent->retry, RETRY_NS);
+    struct tb_rank_port *port = rank->port;
+    if (!tb_timer_is_set(&port->retry))
+        tb_timer_set(port->loop, &port->retry, RETRY_NS);
 }
 
-static void flush_parcels(struct tb_rank *rank)
+static void flush_parcels(struct tb_port_rank *rank)
 {
     if (rank->control.descriptor < 0)
         return;
-    if (rank->welcomed < rank->agent->rank_count) {
-        if (tb_rank_port_welcome(rank) == TB_AGAIN)
+    if (rank->welcomed < rank->port->services->rank_count) {
+        if (send_welcome(rank) == TB_AGAIN)
             wait_for_room(rank);
-        if (rank->welcomed < rank->agent->rank_count)
+        if (rank->welcomed < rank->port->services->rank_count)
             return;
     }
     /* Until its process is known, a packet could be queued in a socket that nobody will read. */
-    struct tb_parcel *parcel;
-    TB_LIST_EACH (parcel, &rank->parcels, struct tb_parcel, node) {
+    struct parcel *parcel;
+    TB_LIST_EACH (parcel, &rank->parcels, struct parcel, node) {
         if (rank->joined == 0)
             return;
         int rc = tb_packet_send(rank->control.descriptor, parcel->kind, &parcel->fields, &parcel->descriptor,
@@ -70,82 +79,96 @@ static void flush_parcels(struct tb_rank *rank)
             return;
         }
         if (rc != TB_OK && parcel->kind == TB_CONTROL_CONNECTION && parcel->descriptor >= 0)
-            shutdown(parcel->descriptor, SHUT_RDWR); /* likewise */
+            shutdown(parcel->descriptor, SHUT_RDWR); /* the agent may have a copy of it */
         free_parcel(rank, parcel);
     }
 }
 
 static void retry_all(struct tb_timer *timer)
 {
-    struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, retry);
-    for (uint32_t i = 0; i < agent->rank_count; i++)
-        flush_parcels(&agent->ranks[i]);
+    struct tb_rank_port *port = TB_CONTAINER(timer, struct tb_rank_port, retry);
+    for (uint32_t i = 0; i < port->count; i++)
+        flush_parcels(&port->ranks[i]);
 }
 
-void tb_rank_port_connection(struct tb_rank *rank, struct tb_proc proc, enum tb_stream stream, int error,
-                             int descriptor)
+/* A packet that will be sent when its fields are written; takes the descriptor. NULL: it cannot. */
+static struct parcel *add_parcel(struct tb_port_rank *rank, enum tb_control kind, int descriptor)
 {
-    struct tb_parcel *parcel = calloc(1, sizeof *parcel);
-    uint64_t limit = 64 + 4 * ((uint64_t)rank->agent->book.ranks + rank->agent->book.host_count);
-    if (parcel == NULL || rank->ended || rank->control.descriptor < 0 || rank->parcel_count >= limit) {
+    struct parcel *parcel = calloc(1, sizeof *parcel);
+    if (parcel == NULL || rank->control.descriptor < 0) {
         free(parcel);
+        return NULL;
+    }
+    parcel->kind = kind;
+    parcel->descriptor = descriptor;
+    tb_writer_open(&parcel->fields);
+    tb_list_append(&rank->parcels, &parcel->node);
+    rank->parcel_count++;
+    return parcel;
+}
+
+void tb_rank_port_connection(struct tb_rank_port *port, uint32_t local, struct tb_proc proc, enum tb_stream stream,
+                             int error, int descriptor)
+{
+    struct tb_port_rank *rank = &port->ranks[local];
+    bool room = rank->parcel_count < port->parcel_limit;
+    struct parcel *parcel = room ? add_parcel(rank, TB_CONTROL_CONNECTION, descriptor) : NULL;
+    if (parcel == NULL) {
         if (descriptor >= 0) {
-            shutdown(descriptor, SHUT_RDWR); /* the agent may have a copy of it */
+            shutdown(descriptor, SHUT_RDWR); /* as above */
             close(descriptor);
         }
         return;
     }
-    parcel->kind = TB_CONTROL_CONNECTION;
-    parcel->descriptor = descriptor;
-    tb_writer_open(&parcel->fields);
     tb_put_u32(&parcel->fields, proc.job);
     tb_put_u32(&parcel->fields, proc.index);
     tb_put_u32(&parcel->fields, stream);
     tb_put_u32(&parcel->fields, (uint32_t)error);
     tb_put_text(&parcel->fields, error != TB_OK ? tb_error_story() : "");
-    tb_list_append(&rank->parcels, &parcel->node);
-    rank->parcel_count++;
     flush_parcels(rank);
 }
 
-void tb_rank_port_routes(struct tb_agent *agent)
+void tb_rank_port_routes(struct tb_rank_port *port)
 {
-    for (uint32_t i = 0; i < agent->rank_count; i++) {
-        struct tb_rank *rank = &agent->ranks[i];
-        struct tb_parcel *parcel = calloc(1, sizeof *parcel);
-        if (parcel == NULL || rank->ended || rank->control.descriptor < 0) {
-            free(parcel);
+    for (uint32_t i = 0; i < port->count; i++) {
+        struct tb_port_rank *rank = &port->ranks[i];
+        struct parcel *parcel = add_parcel(rank, TB_CONTROL_ROUTES, -1);
+        if (parcel == NULL)
             continue;
-        }
-        parcel->kind = TB_CONTROL_ROUTES;
-        parcel->descriptor = fcntl(agent->routes_descriptor, F_DUPFD_CLOEXEC, 3);
-        tb_writer_open(&parcel->fields);
-        tb_list_append(&rank->parcels, &parcel->node);
-        rank->parcel_count++;
+        parcel->descriptor = fcntl(port->services->routes, F_DUPFD_CLOEXEC, 3);
         flush_parcels(rank);
     }
 }
 
-/* ---- packets from a rank
- * ------------------------------------------------------------------------------------------------ */
+/* ---- packets from a rank ----------------------------------------------------------------------------------------- */
 
-static void take_abort(struct tb_rank *rank, struct tb_reader *r)
+static uint32_t local_of(const struct tb_port_rank *rank)
 {
+    return (uint32_t)(rank - rank->port->ranks);
+}
+
+static void take_abort(struct tb_port_rank *rank, struct tb_reader *r)
+{
+    const struct tb_rank_port_calls *calls = &rank->port->calls;
     uint32_t code = tb_get_u32(r);
     size_t length = 0;
     const void *text = tb_get_bytes(r, &length);
-    if (r->error != TB_OK)
-        return;
-    struct tb_control_stream *pipe = &rank->agent->pipe;
-    struct tb_writer *w = tb_control_stream_begin(pipe, TB_CONTROL_ABORTED);
-    tb_put_u32(w, rank->rank);
-    tb_put_u32(w, (uint32_t)(rank->joined > 0 ? rank->joined : rank->pid));
-    tb_put_u32(w, code);
-    tb_put_bytes(w, text, length);
-    tb_control_stream_end(pipe);
+    if (r->error == TB_OK)
+        calls->aborted(calls->context, local_of(rank), code, text, length);
 }
 
-static void take_packet(struct tb_rank *rank, struct tb_packet *packet)
+static void take_connect(struct tb_port_rank *rank, struct tb_reader *r)
+{
+    const struct tb_rank_port_calls *calls = &rank->port->calls;
+    struct tb_proc to;
+    to.job = tb_get_u32(r);
+    to.index = tb_get_u32(r);
+    uint32_t stream = tb_get_u32(r);
+    if (tb_reader_end(r) == TB_OK && stream < TB_STREAM_COUNT)
+        calls->connect(calls->context, local_of(rank), to, (enum tb_stream)stream);
+}
+
+static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
 {
     struct tb_reader *r = &packet->frame.fields;
     switch (packet->frame.kind) {
@@ -162,34 +185,29 @@ static void take_packet(struct tb_rank *rank, struct tb_packet *packet)
     case TB_CONTROL_ABORT:
         take_abort(rank, r);
         break;
-    case TB_CONTROL_CONNECT: {
-        struct tb_proc to;
-        to.job = tb_get_u32(r);
-        to.index = tb_get_u32(r);
-        uint32_t stream = tb_get_u32(r);
-        if (tb_reader_end(r) == TB_OK && stream < TB_STREAM_COUNT)
-            tb_connect_ask(rank, to, (enum tb_stream)stream);
+    case TB_CONTROL_CONNECT:
+        take_connect(rank, r);
         break;
-    }
     default:
         tb_log(TB_LOG_WARN, "agent", "rank %u says something unknown (%u)", rank->rank, packet->frame.kind);
         break;
     }
 }
 
-void tb_rank_port_close(struct tb_rank *rank)
+/* Nobody is there any more. */
+static void close_control(struct tb_port_rank *rank)
 {
-    if (rank->control.descriptor >= 0) {
-        int descriptor = rank->control.descriptor;
-        tb_loop_unwatch(&rank->agent->loop, &rank->control);
+    int descriptor = rank->control.descriptor;
+    if (descriptor >= 0) {
+        tb_loop_unwatch(rank->port->loop, &rank->control);
         close(descriptor);
     }
-    struct tb_parcel *parcel;
-    TB_LIST_EACH (parcel, &rank->parcels, struct tb_parcel, node)
+    struct parcel *parcel;
+    TB_LIST_EACH (parcel, &rank->parcels, struct parcel, node)
         free_parcel(rank, parcel);
 }
 
-void tb_rank_port_read(struct tb_rank *rank)
+static void read_control(struct tb_port_rank *rank)
 {
     static struct tb_packet packet; /* one thread, used up before the next receive */
     while (rank->control.descriptor >= 0) {
@@ -202,23 +220,52 @@ void tb_rank_port_read(struct tb_rank *rank)
         } else {
             if (rc != TB_ERR_CLOSED)
                 tb_log(TB_LOG_WARN, "agent", "rank %u: %s", rank->rank, tb_error_story());
-            tb_rank_port_close(rank);
+            close_control(rank);
         }
     }
 }
 
+void tb_rank_port_read(struct tb_rank_port *port, uint32_t local)
+{
+    read_control(&port->ranks[local]);
+}
+
 static void control_ready(struct tb_watch *watch, uint32_t events)
 {
-    tb_rank_port_read(TB_CONTAINER(watch, struct tb_rank, control));
+    read_control(TB_CONTAINER(watch, struct tb_port_rank, control));
 }
 
-int tb_rank_port_watch(struct tb_rank *rank, int socket)
+static int watch_control(struct tb_port_rank *rank, int socket)
 {
-    return tb_loop_watch(&rank->agent->loop, &rank->control, socket, EPOLLIN, control_ready);
+    int rc = tb_loop_watch(rank->port->loop, &rank->control, socket, EPOLLIN, control_ready);
+    if (rc != TB_OK)
+        close(socket);
+    return rc;
 }
 
-/* ---- those who come by name
- * ----------------------------------------------------------------------------------------------- */
+int tb_rank_port_add(struct tb_rank_port *port, uint32_t local, uint32_t rank, uint32_t app, int socket)
+{
+    struct tb_port_rank *r = &port->ranks[local];
+    r->rank = rank;
+    r->app = app;
+    int rc = watch_control(r, socket);
+    if (rc == TB_OK)
+        send_welcome(r); /* what does not fit now follows when the rank asks by name */
+    return rc;
+}
+
+void tb_rank_port_started(struct tb_rank_port *port, uint32_t local, pid_t pid)
+{
+    port->ranks[local].pid = pid;
+}
+
+void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local)
+{
+    close_control(&port->ranks[local]);
+    port->ranks[local].pid = 0;
+}
+
+/* ---- those who come by name -------------------------------------------------------------------------------------- */
 
 static pid_t parent_of(pid_t pid)
 {
@@ -239,12 +286,12 @@ static pid_t parent_of(pid_t pid)
 }
 
 /* The rank that `pid` is or descends from. */
-static struct tb_rank *rank_above(struct tb_agent *agent, pid_t pid)
+static struct tb_port_rank *rank_above(struct tb_rank_port *port, pid_t pid)
 {
     for (int i = 0; i < ANCESTORS_LIMIT && pid > 1; i++, pid = parent_of(pid))
-        for (uint32_t k = 0; k < agent->rank_count; k++)
-            if (agent->ranks[k].pid == pid && !agent->ranks[k].ended)
-                return &agent->ranks[k];
+        for (uint32_t k = 0; k < port->count; k++)
+            if (port->ranks[k].pid == pid)
+                return &port->ranks[k];
     return NULL;
 }
 
@@ -267,18 +314,18 @@ static void refuse(int socket, bool alone, const char *text)
 }
 
 /* Gives the rank its new socket, or says why not. Takes the socket. */
-static void admit(struct tb_agent *agent, int socket)
+static void admit(struct tb_rank_port *port, int socket)
 {
     struct ucred who;
     socklen_t length = sizeof who;
-    struct tb_rank *rank = NULL;
+    struct tb_port_rank *rank = NULL;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0)
-        rank = rank_above(agent, who.pid);
+        rank = rank_above(port, who.pid);
     if (rank == NULL) {
         close(socket);
         return;
     }
-    tb_rank_port_read(rank); /* the one before may have said hello just now */
+    read_control(rank); /* the one before may have said hello just now */
     if (rank->joined != 0 && rank->joined != who.pid) {
         /* A program that the rank itself has started is its own business; one that comes after it is a mistake. */
         bool child = is_below(who.pid, rank->joined);
@@ -292,50 +339,47 @@ static void admit(struct tb_agent *agent, int socket)
         return;
     }
     int old = rank->control.descriptor;
-    tb_loop_unwatch(&agent->loop, &rank->control);
+    tb_loop_unwatch(port->loop, &rank->control);
     if (old >= 0)
         close(old);
     rank->joined = who.pid;
     rank->welcomed = 0;
-    if (tb_rank_port_watch(rank, socket) != TB_OK) {
-        close(socket);
-        return;
-    }
-    flush_parcels(rank);
+    if (watch_control(rank, socket) == TB_OK)
+        flush_parcels(rank);
 }
 
 /* Nobody is let in for a while; those who come wait in the queue of the socket. */
-static void close_hall(struct tb_agent *agent, uint64_t time)
+static void pause_listener(struct tb_rank_port *port, uint64_t time)
 {
-    tb_loop_change(&agent->loop, &agent->rank_port, 0);
-    tb_timer_set(&agent->loop, &agent->hall, time);
+    tb_loop_change(port->loop, &port->listener, 0);
+    tb_timer_set(port->loop, &port->reopen, time);
 }
 
-static void open_hall(struct tb_timer *timer)
+static void resume_listener(struct tb_timer *timer)
 {
-    struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, hall);
+    struct tb_rank_port *port = TB_CONTAINER(timer, struct tb_rank_port, reopen);
     tb_timer_clear(timer);
-    tb_loop_change(&agent->loop, &agent->rank_port, EPOLLIN);
+    tb_loop_change(port->loop, &port->listener, EPOLLIN);
 }
 
 static void end_joiner(struct tb_joiner *joiner, bool close_socket)
 {
-    struct tb_agent *agent = joiner->agent;
+    struct tb_rank_port *port = joiner->port;
     int socket = joiner->watch.descriptor;
-    tb_loop_unwatch(&agent->loop, &joiner->watch);
+    tb_loop_unwatch(port->loop, &joiner->watch);
     if (close_socket)
         close(socket);
-    for (uint32_t i = 0; i < TB_AGENT_JOINER_LIMIT; i++)
-        if (agent->joiners[i] == joiner)
-            agent->joiners[i] = NULL;
+    for (uint32_t i = 0; i < TB_RANK_PORT_JOINERS; i++)
+        if (port->joiners[i] == joiner)
+            port->joiners[i] = NULL;
     free(joiner);
-    open_hall(&agent->hall);
+    resume_listener(&port->reopen);
 }
 
 static void joiner_ready(struct tb_watch *watch, uint32_t events)
 {
     struct tb_joiner *joiner = TB_CONTAINER(watch, struct tb_joiner, watch);
-    struct tb_agent *agent = joiner->agent;
+    struct tb_rank_port *port = joiner->port;
     static struct tb_packet packet;
     int socket = watch->descriptor;
     int rc = tb_packet_receive(socket, &packet, false);
@@ -346,40 +390,40 @@ static void joiner_ready(struct tb_watch *watch, uint32_t events)
     bool hello = rc == TB_OK && packet.frame.kind == TB_CONTROL_HELLO;
     end_joiner(joiner, !hello);
     if (hello)
-        admit(agent, socket);
+        admit(port, socket);
 }
 
-/* A free place; the oldest guest who has said nothing for long makes room. -1: none, and the hall is closed. */
-static int find_place(struct tb_agent *agent, uint64_t now)
+/* A free place; the oldest one who has said nothing for long makes room. -1: none, and nobody is let in for a while. */
+static int find_place(struct tb_rank_port *port, uint64_t now)
 {
     int oldest = -1;
-    for (int i = 0; i < (int)TB_AGENT_JOINER_LIMIT; i++) {
-        if (agent->joiners[i] == NULL)
+    for (int i = 0; i < (int)TB_RANK_PORT_JOINERS; i++) {
+        if (port->joiners[i] == NULL)
             return i;
-        if (oldest < 0 || agent->joiners[i]->since < agent->joiners[oldest]->since)
+        if (oldest < 0 || port->joiners[i]->since < port->joiners[oldest]->since)
             oldest = i;
     }
-    uint64_t age = now - agent->joiners[oldest]->since;
+    uint64_t age = now - port->joiners[oldest]->since;
     if (age < HELLO_PATIENCE_NS) {
-        close_hall(agent, HELLO_PATIENCE_NS - age);
+        pause_listener(port, HELLO_PATIENCE_NS - age);
         return -1;
     }
-    end_joiner(agent->joiners[oldest], true);
+    end_joiner(port->joiners[oldest], true);
     return oldest;
 }
 
-static void rank_port_ready(struct tb_watch *watch, uint32_t events)
+static void listener_ready(struct tb_watch *watch, uint32_t events)
 {
-    struct tb_agent *agent = TB_CONTAINER(watch, struct tb_agent, rank_port);
-    uint64_t now = tb_clock_now_real();
-    int place = find_place(agent, now);
+    struct tb_rank_port *port = TB_CONTAINER(watch, struct tb_rank_port, listener);
+    uint64_t now = tb_loop_now(port->loop);
+    int place = find_place(port, now);
     if (place < 0)
         return;
     int socket = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) {
         /* Without a free descriptor the caller stays in the queue and would wake us again and again. */
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            close_hall(agent, PAUSE_NS);
+            pause_listener(port, PAUSE_NS);
         return;
     }
     struct ucred who;
@@ -390,37 +434,73 @@ static void rank_port_ready(struct tb_watch *watch, uint32_t events)
         close(socket);
         return;
     }
-    joiner->agent = agent;
+    joiner->port = port;
     joiner->since = now;
-    if (tb_loop_watch(&agent->loop, &joiner->watch, socket, EPOLLIN, joiner_ready) != TB_OK) {
+    if (tb_loop_watch(port->loop, &joiner->watch, socket, EPOLLIN, joiner_ready) != TB_OK) {
         close(socket);
         free(joiner);
         return;
     }
-    agent->joiners[place] = joiner;
+    port->joiners[place] = joiner;
 }
 
-int tb_rank_port_open(struct tb_agent *agent)
+int tb_rank_port_open(struct tb_rank_port *port, struct tb_loop *loop, const struct tb_rank_port_calls *calls)
 {
     uint64_t secret[2];
-    tb_timer_init(&agent->retry, retry_all);
-    tb_timer_init(&agent->hall, open_hall);
+    *port = (struct tb_rank_port){.loop = loop, .calls = *calls, .listener.descriptor = -1};
+    tb_timer_init(&port->retry, retry_all);
+    tb_timer_init(&port->reopen, resume_listener);
     int rc = tb_random_secret(secret, sizeof secret);
     if (rc != TB_OK)
         return rc;
-    snprintf(agent->rank_port_name, sizeof agent->rank_port_name, "tombolo-%016llx%016llx",
-             (unsigned long long)secret[0], (unsigned long long)secret[1]);
+    snprintf(port->name, sizeof port->name, "tombolo-%016llx%016llx", (unsigned long long)secret[0],
+             (unsigned long long)secret[1]);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return tb_error_errno("cannot make a Unix socket for the ranks");
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    size_t length = strlen(agent->rank_port_name);
-    memcpy(name.sun_path + 1, agent->rank_port_name, length);
+    size_t length = strlen(port->name);
+    memcpy(name.sun_path + 1, port->name, length);
     if (bind(fd, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0 ||
-        listen(fd, 1024) < 0) {
+        listen(fd, 1024) < 0)
         rc = tb_error_errno("cannot listen on a Unix socket for the ranks");
+    else
+        rc = tb_loop_watch(loop, &port->listener, fd, EPOLLIN, listener_ready);
+    if (rc != TB_OK)
         close(fd);
-        return rc;
+    return rc;
+}
+
+int tb_rank_port_make(struct tb_rank_port *port, const struct tb_host_services *services, uint32_t count,
+                      uint32_t parcel_limit)
+{
+    port->ranks = calloc(count + 1u, sizeof *port->ranks);
+    if (port->ranks == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", count);
+    for (uint32_t i = 0; i < count; i++) {
+        port->ranks[i] = (struct tb_port_rank){.port = port, .control.descriptor = -1};
+        tb_list_init(&port->ranks[i].parcels);
     }
-    return tb_loop_watch(&agent->loop, &agent->rank_port, fd, EPOLLIN, rank_port_ready);
+    port->services = services;
+    port->parcel_limit = parcel_limit;
+    port->count = count;
+    return TB_OK;
+}
+
+void tb_rank_port_close(struct tb_rank_port *port)
+{
+    for (uint32_t i = 0; i < TB_RANK_PORT_JOINERS; i++)
+        if (port->joiners[i] != NULL)
+            end_joiner(port->joiners[i], true);
+    for (uint32_t i = 0; i < port->count; i++)
+        close_control(&port->ranks[i]);
+    int descriptor = port->listener.descriptor;
+    tb_loop_unwatch(port->loop, &port->listener);
+    if (descriptor >= 0)
+        close(descriptor);
+    tb_timer_clear(&port->retry);
+    tb_timer_clear(&port->reopen);
+    free(port->ranks);
+    port->ranks = NULL;
+    port->count = 0;
 }

@@ -103,8 +103,7 @@ static const char *nearest(const char *name)
     return rows[best].name;
 }
 
-/* ---- text to value
- * --------------------------------------------------------------------------------------------------- */
+/* ---- text to value ----------------------------------------------------------------------------------------------- */
 
 static int parse_bool(const char *text, bool *value)
 {
@@ -280,8 +279,7 @@ void tb_param_print(const struct tb_param_row *row, char *text, size_t size)
     }
 }
 
-/* ---- environment and launcher
- * ---------------------------------------------------------------------------------------- */
+/* ---- environment and launcher ------------------------------------------------------------------------------------ */
 
 static void environment_name(const char *name, char *variable, size_t size)
 {

@@ -82,8 +82,9 @@ static inline void tb_buffer_spans(const struct tb_buffer *b, uint64_t from, uin
  * they lie, with short ones pack them. UINT64_MAX if any count is one span. */
 uint64_t tb_type_average_span(const struct tb_type *type);
 
-/* ---- derived types ----
- * A derived type is made by one of the constructors below, holds the types that it is made of, and belongs to its
+/* ---- derived types ----------------------------------------------------------------------------------------------- */
+
+/* A derived type is made by one of the constructors below, holds the types that it is made of, and belongs to its
  * users: the caller of the constructor is the first. Arguments are checked, except that arrays have their length. All
  * return TB_ERR_ARGUMENT (the story names the argument), TB_ERR_LIMIT (something would not fit into 64 bits, or is
  * nested too deeply) or TB_ERR_MEMORY. `large` says that the caller was the large-count twin, which the envelope

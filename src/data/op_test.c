@@ -1,4 +1,4 @@
-/* Reduction operations: every one on every type against a plain loop, what is forbidden, users' own. */
+/* Reduction operations: every one on every type against a plain loop, and what is forbidden. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +96,7 @@ static bool has(const char *groups, char group)
     return strchr(groups, group) != NULL;
 }
 
-/* ---- plain arithmetic on one number ---- */
+/* ---- plain arithmetic on one number ------------------------------------------------------------------------------ */
 
 static __int128 load_integer(const void *from, enum kind kind, size_t size)
 {
@@ -206,7 +206,7 @@ static int compare(enum kind kind, size_t size, const void *first, const void *s
     return x < y ? -1 : x > y;
 }
 
-/* ---- plain arithmetic on one item ---- */
+/* ---- plain arithmetic on one item -------------------------------------------------------------------------------- */
 
 static size_t index_size(const struct subject *s)
 {
@@ -284,7 +284,7 @@ static void plain(uintptr_t op, const struct subject *s, const struct tb_type *t
     }
 }
 
-/* ---- random items ---- */
+/* ---- random items ------------------------------------------------------------------------------------------------ */
 
 /* Few values, so that equal ones and every special one come up. A complex number is finite: see test_infinite. */
 static void random_value(struct tb_random *random, const struct subject *s, enum kind kind, size_t size, uint8_t *to)
@@ -339,7 +339,7 @@ static bool same_item(const struct subject *s, const struct tb_type *type, const
            memcmp(x + end, y + end, (size_t)type->extent - end) == 0;
 }
 
-/* ---- every operation on every type ---- */
+/* ---- every operation on every type ------------------------------------------------------------------------------- */
 
 #define LONGEST 1000
 #define ROOM    ((LONGEST + 4) * 32 + 64)
@@ -512,101 +512,11 @@ static void test_ties(void **state)
     assert_true(second[0].index == 3 && second[1].index == -1 && second[2].index == 8 && second[3].index == 1);
 }
 
-/* ---- users' operations ---- */
-
-struct call {
-    unsigned calls;
-    void *in[4], *inout[4];
-    int64_t count[4];
-    uintptr_t type;
-};
-
-static void note(struct call *call, void *in, void *inout, int64_t count, uintptr_t type)
-{
-    assert_true(call->calls < 4);
-    call->in[call->calls] = in;
-    call->inout[call->calls] = inout;
-    call->count[call->calls++] = count;
-    call->type = type;
-}
-
-static void note_small(void *context, void *in, void *inout, int count, uintptr_t type)
-{
-    note(context, in, inout, count, type);
-}
-
-static void note_large(void *context, void *in, void *inout, int64_t count, uintptr_t type)
-{
-    note(context, in, inout, count, type);
-}
-
-/* Joins digits: 12 then 3 is 123. Not commutative. */
-static void join(void *context, void *in, void *inout, int count, uintptr_t type)
-{
-    const int *first = in;
-    int *second = inout;
-    for (int i = 0; i < count; i++)
-        second[i] += first[i] * 10;
-    *(uintptr_t *)context = type;
-}
-
-static void test_user(void **state)
-{
-    uintptr_t type = 0;
-    const struct tb_op *op;
-    int in[] = {1, 2, 3}, inout[] = {4, 5, 6};
-    assert_int_equal(tb_op_create(join, NULL, &type, false, &op), 0);
-    assert_false(op->commutative);
-    assert_false(op->one_sided);
-    tb_op_hold(op);
-    tb_op_drop(op);
-    assert_int_equal(tb_op_check(op, tb_type_predefined(0x243)), 0); /* any type will do */
-    assert_int_equal(tb_op_apply(op, in, inout, 2, tb_type_predefined(0x209)), 0);
-    assert_true(inout[0] == 14 && inout[1] == 25 && inout[2] == 6);
-    assert_int_equal(type, 0x209);
-    type = 0;
-    assert_int_equal(tb_op_apply(op, in, inout, 0, tb_type_predefined(0x209)), 0);
-    assert_int_equal(type, 0); /* nothing to do, not called */
-    tb_op_drop(op);
-}
-
-/* More items than an int counts: several calls of the plain form, one of the large form. Nothing is read there. */
-static void test_user_large(void **state)
-{
-    struct tb_type type = {.size = 4, .extent = -24, .handle = 0x700001};
-    uint64_t count = 2 * (uint64_t)INT_MAX + 5;
-    char *in = (char *)((uintptr_t)1 << 46), *inout = in + ((uintptr_t)1 << 45);
-    struct call call = {0};
-    const struct tb_op *op;
-    assert_int_equal(tb_op_create(note_small, NULL, &call, true, &op), 0);
-    assert_true(op->commutative);
-    assert_int_equal(tb_op_apply(op, in, inout, count, &type), 0);
-    tb_op_drop(op);
-    assert_int_equal(call.calls, 3);
-    assert_int_equal(call.type, 0x700001);
-    uint64_t done = 0;
-    for (unsigned i = 0; i < 3; i++) {
-        assert_ptr_equal(call.in[i], in - done * 24);
-        assert_ptr_equal(call.inout[i], inout - done * 24);
-        done += (uint64_t)call.count[i];
-    }
-    assert_int_equal(done, count);
-
-    call = (struct call){0};
-    assert_int_equal(tb_op_create(NULL, note_large, &call, true, &op), 0);
-    assert_int_equal(tb_op_apply(op, in, inout, count, &type), 0);
-    tb_op_drop(op);
-    assert_int_equal(call.calls, 1);
-    assert_int_equal(call.count[0], count);
-    assert_int_equal(call.type, 0x700001);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table), cmocka_unit_test(test_all),        cmocka_unit_test(test_forbidden),
-        cmocka_unit_test(test_ties),  cmocka_unit_test(test_infinite),   cmocka_unit_test(test_derived),
-        cmocka_unit_test(test_user),  cmocka_unit_test(test_user_large),
+        cmocka_unit_test(test_table), cmocka_unit_test(test_all),      cmocka_unit_test(test_forbidden),
+        cmocka_unit_test(test_ties),  cmocka_unit_test(test_infinite), cmocka_unit_test(test_derived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,8 +35,7 @@ uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_
     return range->first_local + (rank - range->first_rank);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------
- */
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 void tb_address_put(struct tb_writer *w, const struct tb_address *address)
 {
@@ -98,8 +97,7 @@ socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_st
     return sizeof *in;
 }
 
-/* ---- encoding -------------------------------------------------------------------------------------------------------
- */
+/* ---- encoding ---------------------------------------------------------------------------------------------------- */
 
 int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer *w)
 {
@@ -231,8 +229,7 @@ void tb_address_book_close(struct tb_address_book *book)
     *book = (struct tb_address_book){0};
 }
 
-/* ---- the host's copy
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the host's copy --------------------------------------------------------------------------------------------- */
 
 /* What the memfd begins with; the hosts and then the ranges follow. */
 struct shared_book {

@@ -11,22 +11,22 @@
 #define QUEUED_LIMIT (1u << 28) /* the full output pipes of as many ranks as a host may have, and more */
 #define RESERVED     (1u << 24) /* of it not for output: that a rank has ended must be told whatever else waits */
 
-void tb_control_stream_open(struct tb_control_stream *pipe, int in, int out)
+void tb_control_stream_open(struct tb_control_stream *stream, int in, int out)
 {
-    *pipe = (struct tb_control_stream){.in = in, .out = out};
-    tb_writer_open(&pipe->frame);
+    *stream = (struct tb_control_stream){.in = in, .out = out};
+    tb_writer_open(&stream->frame);
 }
 
-void tb_control_stream_close(struct tb_control_stream *pipe)
+void tb_control_stream_close(struct tb_control_stream *stream)
 {
-    if (pipe->in >= 0)
-        close(pipe->in);
-    if (pipe->out >= 0 && pipe->out != pipe->in)
-        close(pipe->out);
-    free(pipe->received);
-    free(pipe->queued);
-    tb_writer_close(&pipe->frame);
-    *pipe = (struct tb_control_stream){.in = -1, .out = -1};
+    if (stream->in >= 0)
+        close(stream->in);
+    if (stream->out >= 0 && stream->out != stream->in)
+        close(stream->out);
+    free(stream->received);
+    free(stream->queued);
+    tb_writer_close(&stream->frame);
+    *stream = (struct tb_control_stream){.in = -1, .out = -1};
 }
 
 /* Makes room for `more` bytes behind *end, moving what is there to the front first. */
@@ -50,16 +50,17 @@ static int make_room(uint8_t **bytes, size_t *start, size_t *end, size_t *room, 
     return TB_OK;
 }
 
-int tb_control_stream_fill(struct tb_control_stream *pipe)
+int tb_control_stream_fill(struct tb_control_stream *stream)
 {
-    if (pipe->received_start == pipe->received_end)
-        pipe->received_start = pipe->received_end = 0;
-    int rc = make_room(&pipe->received, &pipe->received_start, &pipe->received_end, &pipe->received_room, READ_BYTES);
+    if (stream->received_start == stream->received_end)
+        stream->received_start = stream->received_end = 0;
+    int rc = make_room(&stream->received, &stream->received_start, &stream->received_end, &stream->received_room,
+                       READ_BYTES);
     if (rc != TB_OK)
         return rc;
-    ssize_t n = read(pipe->in, pipe->received + pipe->received_end, pipe->received_room - pipe->received_end);
+    ssize_t n = read(stream->in, stream->received + stream->received_end, stream->received_room - stream->received_end);
     if (n > 0) {
-        pipe->received_end += (size_t)n;
+        stream->received_end += (size_t)n;
         return TB_OK;
     }
     if (n == 0 || errno == ECONNRESET)
@@ -69,33 +70,33 @@ int tb_control_stream_fill(struct tb_control_stream *pipe)
     return tb_error_errno("cannot read from the control stream");
 }
 
-int tb_control_stream_next(struct tb_control_stream *pipe, struct tb_control_frame *frame)
+int tb_control_stream_next(struct tb_control_stream *stream, struct tb_control_frame *frame)
 {
-    size_t there = pipe->received_end - pipe->received_start;
+    size_t there = stream->received_end - stream->received_start;
     if (there < sizeof(struct tb_hop))
         return TB_AGAIN;
     struct tb_hop hop;
-    const uint8_t *at = pipe->received + pipe->received_start;
+    const uint8_t *at = stream->received + stream->received_start;
     int rc = tb_wire_get_hop(at, &hop);
     if (rc != TB_OK)
         return rc;
     if (hop.type != TB_HOP_CONTROL || hop.length < 4 || hop.length > TB_CONTROL_LIMIT ||
-        hop.sequence != pipe->sequence_in)
+        hop.sequence != stream->sequence_in)
         return tb_error(TB_ERR_PROTOCOL, "bytes on the control stream that are no control message");
     if (there < sizeof hop + hop.length)
         return TB_AGAIN;
     tb_reader_open(&frame->fields, at + sizeof hop, hop.length);
     frame->kind = tb_get_u32(&frame->fields);
-    pipe->received_start += sizeof hop + hop.length;
-    pipe->sequence_in++;
+    stream->received_start += sizeof hop + hop.length;
+    stream->sequence_in++;
     return TB_OK;
 }
 
-int tb_control_stream_preamble(struct tb_control_stream *pipe, char *version, size_t size)
+int tb_control_stream_preamble(struct tb_control_stream *stream, char *version, size_t size)
 {
     const size_t mark = sizeof TB_AGENT_PREAMBLE - 1;
-    const uint8_t *bytes = pipe->received + pipe->received_start;
-    size_t there = pipe->received_end - pipe->received_start;
+    const uint8_t *bytes = stream->received + stream->received_start;
+    size_t there = stream->received_end - stream->received_start;
     const uint8_t *found = there > 0 ? memmem(bytes, there, TB_AGENT_PREAMBLE, mark) : NULL;
     const uint8_t *end = found != NULL ? memchr(found + mark, '\n', there - (size_t)(found - bytes) - mark) : NULL;
     if (end == NULL)
@@ -106,64 +107,65 @@ int tb_control_stream_preamble(struct tb_control_stream *pipe, char *version, si
         length = size - 1;
     memcpy(version, found + mark, length);
     version[length] = 0;
-    pipe->received_start += (size_t)(end + 1 - bytes);
+    stream->received_start += (size_t)(end + 1 - bytes);
     return TB_OK;
 }
 
-static int make_queue_room(struct tb_control_stream *pipe, size_t more)
+static int make_queue_room(struct tb_control_stream *stream, size_t more)
 {
-    if (!pipe->keeps)
-        return make_room(&pipe->queued, &pipe->queued_start, &pipe->queued_end, &pipe->queued_room, more);
-    size_t sent = pipe->queued_start - pipe->kept_start;
-    int rc = make_room(&pipe->queued, &pipe->kept_start, &pipe->queued_end, &pipe->queued_room, more);
-    pipe->queued_start = pipe->kept_start + sent;
+    if (!stream->keeps)
+        return make_room(&stream->queued, &stream->queued_start, &stream->queued_end, &stream->queued_room, more);
+    size_t sent = stream->queued_start - stream->kept_start;
+    int rc = make_room(&stream->queued, &stream->kept_start, &stream->queued_end, &stream->queued_room, more);
+    stream->queued_start = stream->kept_start + sent;
     return rc;
 }
 
-struct tb_writer *tb_control_stream_begin(struct tb_control_stream *pipe, enum tb_control kind)
+struct tb_writer *tb_control_stream_begin(struct tb_control_stream *stream, enum tb_control kind)
 {
-    pipe->kind = kind;
-    pipe->frame.length = 0;
-    pipe->frame.error = TB_OK;
-    tb_put_u32(&pipe->frame, kind);
-    return &pipe->frame;
+    stream->kind = kind;
+    stream->frame.length = 0;
+    stream->frame.error = TB_OK;
+    tb_put_u32(&stream->frame, kind);
+    return &stream->frame;
 }
 
-int tb_control_stream_end(struct tb_control_stream *pipe)
+int tb_control_stream_end(struct tb_control_stream *stream)
 {
-    struct tb_writer *w = &pipe->frame;
+    struct tb_writer *w = &stream->frame;
     if (w->error != TB_OK)
         return tb_error(w->error, "a control message is too long");
     struct tb_hop hop = {.version = TB_WIRE_VERSION,
                          .type = TB_HOP_CONTROL,
                          .length = (uint32_t)w->length,
-                         .sequence = pipe->sequence_out};
+                         .sequence = stream->sequence_out};
     size_t more = sizeof hop + w->length;
-    if (pipe->queued_end - (pipe->keeps ? pipe->kept_start : pipe->queued_start) + more >
-        (pipe->kind == TB_CONTROL_OUTPUT ? QUEUED_LIMIT - RESERVED : QUEUED_LIMIT))
+    if (stream->queued_end - (stream->keeps ? stream->kept_start : stream->queued_start) + more >
+        (stream->kind == TB_CONTROL_OUTPUT ? QUEUED_LIMIT - RESERVED : QUEUED_LIMIT))
         return tb_error(TB_ERR_LIMIT, "too many control messages wait to be sent");
-    int rc = make_queue_room(pipe, more);
+    int rc = make_queue_room(stream, more);
     if (rc != TB_OK)
         return rc;
-    tb_wire_put_hop(pipe->queued + pipe->queued_end, &hop);
-    memcpy(pipe->queued + pipe->queued_end + sizeof hop, w->bytes, w->length);
-    pipe->queued_end += more;
-    pipe->sequence_out++;
+    tb_wire_put_hop(stream->queued + stream->queued_end, &hop);
+    memcpy(stream->queued + stream->queued_end + sizeof hop, w->bytes, w->length);
+    stream->queued_end += more;
+    stream->sequence_out++;
     return TB_OK;
 }
 
-int tb_control_stream_send(struct tb_control_stream *pipe, enum tb_control kind)
+int tb_control_stream_send(struct tb_control_stream *stream, enum tb_control kind)
 {
-    tb_control_stream_begin(pipe, kind);
-    return tb_control_stream_end(pipe);
+    tb_control_stream_begin(stream, kind);
+    return tb_control_stream_end(stream);
 }
 
-int tb_control_stream_flush(struct tb_control_stream *pipe)
+int tb_control_stream_flush(struct tb_control_stream *stream)
 {
-    while (pipe->queued_start < pipe->queued_end) {
-        ssize_t n = write(pipe->out, pipe->queued + pipe->queued_start, pipe->queued_end - pipe->queued_start);
+    while (stream->queued_start < stream->queued_end) {
+        ssize_t n =
+            write(stream->out, stream->queued + stream->queued_start, stream->queued_end - stream->queued_start);
         if (n >= 0) {
-            pipe->queued_start += (size_t)n;
+            stream->queued_start += (size_t)n;
         } else if (errno == EAGAIN) {
             return TB_AGAIN;
         } else if (errno == EPIPE || errno == ECONNRESET) {
@@ -172,88 +174,89 @@ int tb_control_stream_flush(struct tb_control_stream *pipe)
             return tb_error_errno("cannot write to the control stream");
         }
     }
-    if (!pipe->keeps)
-        pipe->queued_start = pipe->queued_end = 0;
+    if (!stream->keeps)
+        stream->queued_start = stream->queued_end = 0;
     return TB_OK;
 }
 
-size_t tb_control_stream_queued(const struct tb_control_stream *pipe)
+size_t tb_control_stream_queued(const struct tb_control_stream *stream)
 {
-    return pipe->queued_end - pipe->queued_start;
+    return stream->queued_end - stream->queued_start;
 }
 
-int tb_control_stream_feed(struct tb_control_stream *pipe, const void *bytes, size_t length)
+int tb_control_stream_feed(struct tb_control_stream *stream, const void *bytes, size_t length)
 {
-    if (pipe->received_start == pipe->received_end)
-        pipe->received_start = pipe->received_end = 0;
-    int rc = make_room(&pipe->received, &pipe->received_start, &pipe->received_end, &pipe->received_room, length);
+    if (stream->received_start == stream->received_end)
+        stream->received_start = stream->received_end = 0;
+    int rc =
+        make_room(&stream->received, &stream->received_start, &stream->received_end, &stream->received_room, length);
     if (rc != TB_OK || length == 0)
         return rc;
-    memcpy(pipe->received + pipe->received_end, bytes, length);
-    pipe->received_end += length;
+    memcpy(stream->received + stream->received_end, bytes, length);
+    stream->received_end += length;
     return TB_OK;
 }
 
-const void *tb_control_stream_take(struct tb_control_stream *pipe, size_t most, size_t *length)
+const void *tb_control_stream_take(struct tb_control_stream *stream, size_t most, size_t *length)
 {
-    size_t there = tb_control_stream_queued(pipe);
-    const void *bytes = pipe->queued + pipe->queued_start;
+    size_t there = tb_control_stream_queued(stream);
+    const void *bytes = stream->queued + stream->queued_start;
     *length = there < most ? there : most;
-    pipe->queued_start += *length;
-    if (pipe->queued_start == pipe->queued_end && !pipe->keeps)
-        pipe->queued_start = pipe->queued_end = 0;
+    stream->queued_start += *length;
+    if (stream->queued_start == stream->queued_end && !stream->keeps)
+        stream->queued_start = stream->queued_end = 0;
     return bytes;
 }
 
-void tb_control_stream_keep(struct tb_control_stream *pipe)
+void tb_control_stream_keep(struct tb_control_stream *stream)
 {
-    TB_ASSERT(pipe->sequence_out == 0 && pipe->queued_end == 0);
-    pipe->keeps = true;
+    TB_ASSERT(stream->sequence_out == 0 && stream->queued_end == 0);
+    stream->keeps = true;
 }
 
-bool tb_control_stream_tell_heard(struct tb_control_stream *pipe, uint32_t frames)
+bool tb_control_stream_tell_heard(struct tb_control_stream *stream, uint32_t frames)
 {
-    if (!pipe->keeps || pipe->sequence_in - pipe->told < frames)
+    if (!stream->keeps || stream->sequence_in - stream->told < frames)
         return false;
-    pipe->told = pipe->sequence_in;
-    tb_put_u32(tb_control_stream_begin(pipe, TB_CONTROL_HEARD), pipe->sequence_in);
-    return tb_control_stream_end(pipe) == TB_OK;
+    stream->told = stream->sequence_in;
+    tb_put_u32(tb_control_stream_begin(stream, TB_CONTROL_HEARD), stream->sequence_in);
+    return tb_control_stream_end(stream) == TB_OK;
 }
 
-int tb_control_stream_heard(struct tb_control_stream *pipe, uint32_t next)
+int tb_control_stream_heard(struct tb_control_stream *stream, uint32_t next)
 {
     struct tb_hop hop;
-    while (pipe->kept_start < pipe->queued_start) {
-        TB_ASSERT(tb_wire_get_hop(pipe->queued + pipe->kept_start, &hop) == TB_OK);
+    while (stream->kept_start < stream->queued_start) {
+        TB_ASSERT(tb_wire_get_hop(stream->queued + stream->kept_start, &hop) == TB_OK);
         size_t length = sizeof hop + hop.length;
-        if ((int32_t)(next - hop.sequence) <= 0 || pipe->kept_start + length > pipe->queued_start)
+        if ((int32_t)(next - hop.sequence) <= 0 || stream->kept_start + length > stream->queued_start)
             break;
-        pipe->kept_start += length;
+        stream->kept_start += length;
     }
-    if (pipe->kept_start == pipe->queued_end)
-        pipe->kept_start = pipe->queued_start = pipe->queued_end = 0;
+    if (stream->kept_start == stream->queued_end)
+        stream->kept_start = stream->queued_start = stream->queued_end = 0;
     return TB_OK;
 }
 
-int tb_control_stream_resume(struct tb_control_stream *pipe, int in, int out, uint32_t next)
+int tb_control_stream_resume(struct tb_control_stream *stream, int in, int out, uint32_t next)
 {
     struct tb_hop hop;
-    TB_ASSERT(pipe->keeps);
-    tb_control_stream_heard(pipe, next);
-    uint32_t first = pipe->sequence_out;
-    if (pipe->kept_start < pipe->queued_end) {
-        TB_ASSERT(tb_wire_get_hop(pipe->queued + pipe->kept_start, &hop) == TB_OK);
+    TB_ASSERT(stream->keeps);
+    tb_control_stream_heard(stream, next);
+    uint32_t first = stream->sequence_out;
+    if (stream->kept_start < stream->queued_end) {
+        TB_ASSERT(tb_wire_get_hop(stream->queued + stream->kept_start, &hop) == TB_OK);
         first = hop.sequence;
     }
     if (first != next)
         return tb_error(TB_ERR_PROTOCOL, "what was lost with a control stream cannot be sent again");
-    if (pipe->in >= 0)
-        close(pipe->in);
-    if (pipe->out >= 0 && pipe->out != pipe->in)
-        close(pipe->out);
-    pipe->in = in;
-    pipe->out = out;
-    pipe->queued_start = pipe->kept_start;
-    pipe->received_start = pipe->received_end = 0; /* of a frame that will come again as a whole */
+    if (stream->in >= 0)
+        close(stream->in);
+    if (stream->out >= 0 && stream->out != stream->in)
+        close(stream->out);
+    stream->in = in;
+    stream->out = out;
+    stream->queued_start = stream->kept_start;
+    stream->received_start = stream->received_end = 0; /* of a frame that will come again as a whole */
     return TB_OK;
 }

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WAY_BYTES_LEAST 23u /* of one way in a frame */
+#define ROUTE_BYTES_LEAST 23u /* of one route in a frame */
 
 int tb_host_routes_encode(const struct tb_host_routes *routes, struct tb_writer *w)
 {
@@ -50,7 +50,7 @@ int tb_host_routes_decode(struct tb_host_routes *routes, struct tb_reader *r, ui
     *routes = (struct tb_host_routes){.version = tb_get_u32(r)};
     uint32_t kinds = tb_get_u32(r);
     size_t left = r->error == TB_OK ? r->length - r->at : 0;
-    bool good = r->error == TB_OK && kinds <= TB_HOST_ROUTES_KINDS_LIMIT && kinds <= left / WAY_BYTES_LEAST;
+    bool good = r->error == TB_OK && kinds <= TB_HOST_ROUTES_KINDS_LIMIT && kinds <= left / ROUTE_BYTES_LEAST;
     if (good && kinds > 0) {
         routes->routes = calloc(kinds, sizeof *routes->routes);
         if (routes->routes == NULL)
@@ -89,7 +89,7 @@ int tb_host_routes_share(const struct tb_host_routes *routes, int *descriptor)
     struct tb_writer w;
     tb_writer_open(&w);
     int rc = tb_host_routes_encode(routes, &w);
-    int fd = rc == TB_OK ? memfd_create("tombolo-ways", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    int fd = rc == TB_OK ? memfd_create("tombolo-routes", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
     if (rc == TB_OK && (fd < 0 || write(fd, w.bytes, w.length) != (ssize_t)w.length ||
                         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0))
         rc = tb_error_errno("cannot make memory for the ways between the hosts");

@@ -15,8 +15,7 @@
 #define TB_HOST_RANKS_LIMIT   1024u
 #define TB_HOST_ADDRESS_LIMIT 16u
 
-/* ---- the address book ----------------------------------------------------------------------------------------------
- */
+/* ---- the address book -------------------------------------------------------------------------------------------- */
 
 struct tb_address {
     uint8_t family; /* 4 or 6 */
@@ -68,14 +67,13 @@ int tb_address_get(struct tb_reader *r, struct tb_address *address);
 void tb_address_print(const struct tb_address *address, char *text, size_t size); /* "10.0.0.1:4711", "[::1]:4711" */
 socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_storage *to);
 
-/* ---- ways between hosts ---------------------------------------------------------------------------------------------
- */
+/* ---- routes between hosts ---------------------------------------------------------------------------------------- */
 
 #define TB_HOST_ROUTES_KINDS_LIMIT 2048u
 #define TB_HOST_ROUTES_HOPS_LIMIT  16u /* to one kind */
 
 enum tb_host_route_means {
-    TB_HOST_ROUTE_NONE,   /* there is no way */
+    TB_HOST_ROUTE_NONE,   /* there is no route */
     TB_HOST_ROUTE_DIRECT, /* we can connect to them, as can they to us or not */
     TB_HOST_ROUTE_CALLED, /* only they can connect to us: ask with TB_CONTROL_CALL */
     TB_HOST_ROUTE_RELAYED /* through the agents of `hops`, which are DIRECT or CALLED themselves */
@@ -88,7 +86,7 @@ struct tb_host_route {
     uint8_t hop_count; /* with TB_HOST_ROUTE_RELAYED; equally good ones, in the order of the file */
     uint8_t near;      /* they stand in a cluster with us: what goes there directly crosses no wide area */
     uint32_t hops[TB_HOST_ROUTES_HOPS_LIMIT]; /* hosts of the address book */
-    uint64_t latency;                         /* ns one way, of the whole way; 0: not known */
+    uint64_t latency;                         /* ns in one direction, of the whole route; 0: not known */
     uint64_t bandwidth;                       /* bit/s of its slowest wire; 0: not known */
     uint32_t loss;                            /* frames of a million, all wires together */
 };
@@ -111,8 +109,7 @@ int tb_host_routes_share(const struct tb_host_routes *routes, int *descriptor);
 int tb_host_routes_read(struct tb_host_routes *routes, int descriptor,
                         uint32_t host_count); /* the descriptor stays the caller's */
 
-/* ---- a rank's membership -------------------------------------------------------------------------------------------
- */
+/* ---- a rank's membership ----------------------------------------------------------------------------------------- */
 
 enum tb_job_source { TB_JOB_ALONE, TB_JOB_AGENT };
 
@@ -122,7 +119,7 @@ struct tb_job_events {
     void (*connection)(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor);
     void (*refused)(void *context, struct tb_proc proc, enum tb_stream stream, int error); /* story in tb_error */
     void (*lost)(void *context, struct tb_proc proc, int error);
-    void (*routes)(void *context); /* job.ways has changed; may be NULL */
+    void (*routes)(void *context); /* job.routes has changed; may be NULL */
 };
 
 struct tb_job {
@@ -155,8 +152,7 @@ int tb_job_tell_finalized(struct tb_job *job);
 /* Tells the agent that the job must end with `code`; then waits to be killed (bounded), and exits. */
 _Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text);
 
-/* ---- what launcher and agents tell each other
- * ------------------------------------------------------------------------ */
+/* ---- what launcher and agents tell each other -------------------------------------------------------------------- */
 
 /* How a rank finds its agent: DESCRIPTOR:INODE:LOCAL_RANKS:NAME, an inherited socket (the inode shows whether it is
  * still the same) and the name of an abstract Unix socket. */
@@ -249,34 +245,34 @@ struct tb_control_frame {
     struct tb_reader fields;
 };
 
-void tb_control_stream_open(struct tb_control_stream *pipe, int in, int out);
-void tb_control_stream_close(struct tb_control_stream *pipe);
+void tb_control_stream_open(struct tb_control_stream *stream, int in, int out);
+void tb_control_stream_close(struct tb_control_stream *stream);
 /* Reads once what is there: TB_OK, TB_AGAIN (nothing), TB_ERR_CLOSED, TB_ERR_SYSTEM. */
-int tb_control_stream_fill(struct tb_control_stream *pipe);
+int tb_control_stream_fill(struct tb_control_stream *stream);
 /* The next whole frame, valid until the next fill: TB_OK, TB_AGAIN, TB_ERR_PROTOCOL. */
-int tb_control_stream_next(struct tb_control_stream *pipe, struct tb_control_frame *frame);
+int tb_control_stream_next(struct tb_control_stream *stream, struct tb_control_frame *frame);
 /* Drops bytes up to the end of the preamble and gives its version text: TB_OK, TB_AGAIN, TB_ERR_PROTOCOL (too much
  * that is no preamble). */
-int tb_control_stream_preamble(struct tb_control_stream *pipe, char *version, size_t size);
+int tb_control_stream_preamble(struct tb_control_stream *stream, char *version, size_t size);
 /* A frame is written between begin and end; `end` queues it. */
-struct tb_writer *tb_control_stream_begin(struct tb_control_stream *pipe, enum tb_control kind);
-int tb_control_stream_end(struct tb_control_stream *pipe);
-int tb_control_stream_send(struct tb_control_stream *pipe, enum tb_control kind); /* one without fields */
+struct tb_writer *tb_control_stream_begin(struct tb_control_stream *stream, enum tb_control kind);
+int tb_control_stream_end(struct tb_control_stream *stream);
+int tb_control_stream_send(struct tb_control_stream *stream, enum tb_control kind); /* one without fields */
 /* Writes what is queued: TB_OK (all), TB_AGAIN (some is left), TB_ERR_CLOSED, TB_ERR_SYSTEM. */
-int tb_control_stream_flush(struct tb_control_stream *pipe);
-size_t tb_control_stream_queued(const struct tb_control_stream *pipe);
+int tb_control_stream_flush(struct tb_control_stream *stream);
+size_t tb_control_stream_queued(const struct tb_control_stream *stream);
 /* A stream that may be lost and go on as another one. From the beginning, what was sent is kept until TB_CONTROL_HEARD
  * tells that it has come. */
-void tb_control_stream_keep(struct tb_control_stream *pipe);
-bool tb_control_stream_tell_heard(struct tb_control_stream *pipe,
+void tb_control_stream_keep(struct tb_control_stream *stream);
+bool tb_control_stream_tell_heard(struct tb_control_stream *stream,
                                   uint32_t frames); /* if at least so many have come since it was told */
-int tb_control_stream_heard(struct tb_control_stream *pipe, uint32_t next);
+int tb_control_stream_heard(struct tb_control_stream *stream, uint32_t next);
 /* The stream is this now; the other side expects frame `next`. TB_ERR_PROTOCOL: that one is not here any more. */
-int tb_control_stream_resume(struct tb_control_stream *pipe, int in, int out, uint32_t next);
-/* A pipe without descriptors, whose bytes travel some other way: these have come; up to `most` of those that are queued
- * are to be sent, and forgotten with the next call of any other function. */
-int tb_control_stream_feed(struct tb_control_stream *pipe, const void *bytes, size_t length);
-const void *tb_control_stream_take(struct tb_control_stream *pipe, size_t most, size_t *length);
+int tb_control_stream_resume(struct tb_control_stream *stream, int in, int out, uint32_t next);
+/* A stream without descriptors, whose bytes travel some other way: these have come; up to `most` of those that are
+ * queued are to be sent, and forgotten with the next call of any other function. */
+int tb_control_stream_feed(struct tb_control_stream *stream, const void *bytes, size_t length);
+const void *tb_control_stream_take(struct tb_control_stream *stream, size_t most, size_t *length);
 
 /* Control frames between agent and rank: one packet each, descriptors come along. */
 #define TB_PACKET_LIMIT       16384u

@@ -157,8 +157,7 @@ static int cut_or_heal(struct tb_network *network, char **words, bool cut)
     return rc;
 }
 
-/* ---- set
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- set --------------------------------------------------------------------------------------------------------- */
 
 static bool is_setting(const char *word)
 {
@@ -215,8 +214,7 @@ static int set(struct tb_network *network, char **words)
                     : tb_error(TB_ERR_ARGUMENT, "what should be set? As in: --latency 80ms");
 }
 
-/* ---- report
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- report ------------------------------------------------------------------------------------------------------ */
 
 /* "port7" becomes the machine whose port it is. */
 static void print_line(const struct tb_network *network, const char *line, size_t length, FILE *answer)

@@ -19,8 +19,7 @@
 #define DOWN_PATIENCE_MS 10000
 #define NAMES_LIMIT      1000 /* numbers behind a name that is taken */
 
-/* ---- up
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- up ---------------------------------------------------------------------------------------------------------- */
 
 static bool is_name(const char *name)
 {
@@ -136,8 +135,7 @@ int tb_lab_up(const struct tb_grid *grid, const char *name, bool stay, char *got
     return rc;
 }
 
-/* ---- asking
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
 
 /* One request of several words; what comes behind "ok" in the answer, and the descriptors that come with it. */
 static int ask(const char *name, const char *const *words, uint32_t count, char *answer, size_t room, int *descriptors,
@@ -199,8 +197,7 @@ int tb_lab_down(const char *name)
                   : tb_error(TB_ERR_TIMEOUT, "lab %s is still ending after %d s", name, DOWN_PATIENCE_MS / 1000);
 }
 
-/* ---- which
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- which ------------------------------------------------------------------------------------------------------- */
 
 uint32_t tb_lab_list(void (*each)(void *context, const char *name, const char *about), void *context)
 {

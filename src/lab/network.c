@@ -18,21 +18,20 @@
 #define MAC_FORMAT     "%02x:%02x:%02x:%02x:%02x:%02x"
 #define MAC_WORDS(m)   (m)[0], (m)[1], (m)[2], (m)[3], (m)[4], (m)[5]
 
-/* ---- namespaces
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- namespaces -------------------------------------------------------------------------------------------------- */
 
 /* /etc/hosts as this machine needs it: everybody whom it sees, at the address that it sees. */
-static char *write_names(const struct tb_plan *plan, uint32_t node, struct tb_plan_way *ways)
+static char *write_names(const struct tb_plan *plan, uint32_t node, struct tb_plan_route *routes)
 {
     char *text = NULL, address[16];
     size_t length = 0;
     FILE *to = open_memstream(&text, &length);
     if (to == NULL)
         return NULL;
-    tb_plan_ways(plan, node, ways);
+    tb_plan_routes(plan, node, routes);
     fputs("127.0.0.1 localhost\n", to);
     for (uint32_t i = 0; i < plan->node_count; i++) {
-        const struct tb_plan_foot *foot = tb_plan_seen(plan, ways, i);
+        const struct tb_plan_foot *foot = tb_plan_seen(plan, routes, i);
         if (foot != NULL)
             fprintf(to, "%s %s\n", tb_plan_print(foot->address, address), plan->nodes[i].name);
     }
@@ -66,8 +65,8 @@ static int tune_node(const struct tb_network *network, uint32_t node)
 static int make_spaces(struct tb_network *network)
 {
     const struct tb_plan *plan = &network->plan;
-    struct tb_plan_way *ways = calloc(plan->segment_count, sizeof *ways);
-    int rc = ways != NULL ? tb_space_make_bare(&network->switches) : tb_error(TB_ERR_MEMORY, "no memory for the lab");
+    struct tb_plan_route *routes = calloc(plan->segment_count, sizeof *routes);
+    int rc = routes != NULL ? tb_space_make_bare(&network->switches) : tb_error(TB_ERR_MEMORY, "no memory for the lab");
     if (rc == TB_OK) {
         int home = tb_space_visit(&network->switches);
         rc = home >= 0 ? TB_OK : TB_ERR_SYSTEM;
@@ -78,19 +77,18 @@ static int make_spaces(struct tb_network *network)
         }
     }
     for (uint32_t i = 0; i < plan->node_count && rc == TB_OK; i++) {
-        char *names = write_names(plan, i, ways);
+        char *names = write_names(plan, i, routes);
         rc = names != NULL ? tb_space_make(&network->spaces[i], plan->nodes[i].name, names)
                            : tb_error(TB_ERR_MEMORY, "no memory for the names of the lab");
         free(names);
         if (rc == TB_OK)
             rc = tune_node(network, i);
     }
-    free(ways);
+    free(routes);
     return rc;
 }
 
-/* ---- switches and cables
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- switches and cables ----------------------------------------------------------------------------------------- */
 
 static bool is_hub(const struct tb_network *network, uint32_t segment)
 {
@@ -171,10 +169,9 @@ static int plain_frames(const struct tb_network *network, uint32_t node)
     return rc == TB_OK ? back : rc;
 }
 
-/* ---- machines
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- machines ---------------------------------------------------------------------------------------------------- */
 
-static void write_addresses(FILE *to, const struct tb_network *network, uint32_t node, struct tb_plan_way *ways)
+static void write_addresses(FILE *to, const struct tb_network *network, uint32_t node, struct tb_plan_route *routes)
 {
     const struct tb_plan *plan = &network->plan;
     const struct tb_plan_node *of = &plan->nodes[node];
@@ -185,15 +182,15 @@ static void write_addresses(FILE *to, const struct tb_network *network, uint32_t
         fprintf(to, "addr add %s/%u brd + dev %s\nlink set %s up\n", tb_plan_print(foot->address, text),
                 plan->segments[foot->segment].prefix, foot->name, foot->name);
     }
-    tb_plan_ways(plan, node, ways);
-    uint32_t gateway = tb_plan_default(plan, ways);
+    tb_plan_routes(plan, node, routes);
+    uint32_t gateway = tb_plan_default(plan, routes);
     if (gateway != 0)
         fprintf(to, "route add default via %s\n", tb_plan_print(gateway, via));
     else
         for (uint32_t s = 0; s < plan->segment_count; s++)
-            if (ways[s].foot != TB_GRID_NONE && ways[s].via != 0)
+            if (routes[s].foot != TB_GRID_NONE && routes[s].via != 0)
                 fprintf(to, "route add %s/%u via %s\n", tb_plan_print(plan->segments[s].subnet, text),
-                        plan->segments[s].prefix, tb_plan_print(ways[s].via, via));
+                        plan->segments[s].prefix, tb_plan_print(routes[s].via, via));
 }
 
 /* What a host sends is held back at the host, where a program can be made to wait for it. */
@@ -232,10 +229,10 @@ static void write_switch_rates(FILE *to, const struct tb_network *network)
 static int configure_all(struct tb_network *network)
 {
     const struct tb_plan *plan = &network->plan;
-    struct tb_plan_way *ways = calloc(plan->segment_count, sizeof *ways);
+    struct tb_plan_route *routes = calloc(plan->segment_count, sizeof *routes);
     uint32_t count = 0;
     struct tb_tool *tools = calloc(3 * plan->node_count + 1, sizeof *tools);
-    int rc = ways != NULL && tools != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the lab");
+    int rc = routes != NULL && tools != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the lab");
     if (rc == TB_OK)
         rc = tb_tool_open(&tools[count++], TB_TOOL_TC, network->switches.parts[TB_SPACE_NET], "the switches");
     if (rc == TB_OK)
@@ -248,7 +245,7 @@ static int configure_all(struct tb_network *network)
         if (rc != TB_OK)
             break;
         if (tool->program == TB_TOOL_IP)
-            write_addresses(tool->to, network, node, ways);
+            write_addresses(tool->to, network, node, routes);
         else if (tool->program == TB_TOOL_TC)
             write_host_rates(tool->to, network, node);
         else if (tb_filter_is_needed(network, node))
@@ -259,12 +256,11 @@ static int configure_all(struct tb_network *network)
     for (uint32_t i = 0; i < count; i++)
         tb_tool_close(&tools[i]);
     free(tools);
-    free(ways);
+    free(routes);
     return rc;
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 /* A port of a host has the rate of its cluster; routers and whatever leads outside are as fast as they can. */
 static void assign_bandwidths(struct tb_network *network)

@@ -1,4 +1,4 @@
-/* The plan of a lab: addresses and ways. */
+/* The plan of a lab: addresses and routes. */
 #include "lab/plan.h"
 
 #include <stdio.h>
@@ -33,8 +33,7 @@ const struct tb_plan_foot *tb_plan_foot_find(const struct tb_plan *plan, uint32_
     return NULL;
 }
 
-/* ---- making it
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- making it --------------------------------------------------------------------------------------------------- */
 
 static int add_foot(struct tb_plan *plan, uint32_t node, uint32_t segment, uint32_t border_of)
 {
@@ -175,39 +174,38 @@ void tb_plan_close(struct tb_plan *plan)
     *plan = (struct tb_plan){0};
 }
 
-/* ---- ways
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- routes ------------------------------------------------------------------------------------------------------ */
 
 /* Breadth first over the segments. */
 struct walk {
     const struct tb_plan *plan;
-    struct tb_plan_way *ways;
+    struct tb_plan_route *routes;
     uint32_t *queue, end;
 };
 
 /* From a segment through a border into another; the first step decides foot and next hop. */
 static void step(struct walk *walk, uint32_t from, uint32_t to, uint32_t border)
 {
-    struct tb_plan_way *ways = walk->ways;
-    if (ways[to].foot != TB_GRID_NONE)
+    struct tb_plan_route *routes = walk->routes;
+    if (routes[to].foot != TB_GRID_NONE)
         return;
-    ways[to] = ways[from];
-    ways[to].distance++;
-    if (ways[to].via == 0)
-        ways[to].via = tb_plan_foot_find(walk->plan, border, from)->address;
+    routes[to] = routes[from];
+    routes[to].distance++;
+    if (routes[to].via == 0)
+        routes[to].via = tb_plan_foot_find(walk->plan, border, from)->address;
     walk->queue[walk->end++] = to;
 }
 
-void tb_plan_ways(const struct tb_plan *plan, uint32_t node, struct tb_plan_way *ways)
+void tb_plan_routes(const struct tb_plan *plan, uint32_t node, struct tb_plan_route *routes)
 {
     uint32_t queue[TB_PLAN_CLUSTERS_LIMIT + 1];
-    struct walk walk = {.plan = plan, .ways = ways, .queue = queue};
+    struct walk walk = {.plan = plan, .routes = routes, .queue = queue};
     const struct tb_plan_node *of = &plan->nodes[node];
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        ways[s] = (struct tb_plan_way){.foot = TB_GRID_NONE};
+        routes[s] = (struct tb_plan_route){.foot = TB_GRID_NONE};
     for (uint32_t i = 0; i < of->foot_count; i++) {
         uint32_t foot = of->first_foot + i, segment = plan->feet[foot].segment;
-        ways[segment] = (struct tb_plan_way){.foot = foot};
+        routes[segment] = (struct tb_plan_route){.foot = foot};
         queue[walk.end++] = segment;
     }
     for (uint32_t at = 0; at < walk.end; at++) {
@@ -223,28 +221,28 @@ void tb_plan_ways(const struct tb_plan *plan, uint32_t node, struct tb_plan_way 
     }
 }
 
-const struct tb_plan_foot *tb_plan_seen(const struct tb_plan *plan, const struct tb_plan_way *ways, uint32_t to)
+const struct tb_plan_foot *tb_plan_seen(const struct tb_plan *plan, const struct tb_plan_route *routes, uint32_t to)
 {
     const struct tb_plan_node *of = &plan->nodes[to];
     const struct tb_plan_foot *best = NULL;
     for (uint32_t i = 0; i < of->foot_count; i++) {
         const struct tb_plan_foot *foot = &plan->feet[of->first_foot + i];
-        const struct tb_plan_way *way = &ways[foot->segment];
-        if (way->foot != TB_GRID_NONE && (best == NULL || way->distance < ways[best->segment].distance))
+        const struct tb_plan_route *route = &routes[foot->segment];
+        if (route->foot != TB_GRID_NONE && (best == NULL || route->distance < routes[best->segment].distance))
             best = foot;
     }
     return best;
 }
 
-uint32_t tb_plan_default(const struct tb_plan *plan, const struct tb_plan_way *ways)
+uint32_t tb_plan_default(const struct tb_plan *plan, const struct tb_plan_route *routes)
 {
     uint32_t via = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++) {
-        if (ways[s].foot == TB_GRID_NONE || ways[s].via == 0)
+        if (routes[s].foot == TB_GRID_NONE || routes[s].via == 0)
             continue;
-        if (via != 0 && via != ways[s].via)
+        if (via != 0 && via != routes[s].via)
             return 0;
-        via = ways[s].via;
+        via = routes[s].via;
     }
     return via;
 }

@@ -51,8 +51,8 @@ struct tb_plan_foot {
     char port[TB_PLAN_NAME_BYTES]; /* the other end, among the switches */
 };
 
-/* A way from a node: `segment` is reached through `via`, an address behind `foot`; distance in routers. */
-struct tb_plan_way {
+/* A route from a node: `segment` is reached through `via`, an address behind `foot`; distance in routers. */
+struct tb_plan_route {
     uint32_t foot; /* TB_GRID_NONE: cannot be reached */
     uint32_t via;  /* 0: directly */
     uint32_t distance;
@@ -72,12 +72,12 @@ void tb_plan_close(struct tb_plan *plan);
 uint32_t tb_plan_node_find(const struct tb_plan *plan, const char *name); /* TB_GRID_NONE: none */
 /* The foot of a node in a segment, or NULL. */
 const struct tb_plan_foot *tb_plan_foot_find(const struct tb_plan *plan, uint32_t node, uint32_t segment);
-/* ways[s] for each segment, as seen from the node. `ways` has room for segment_count. */
-void tb_plan_ways(const struct tb_plan *plan, uint32_t node, struct tb_plan_way *ways);
-/* The foot of `to` that a node with these ways sees, the nearest one; NULL: it sees none. */
-const struct tb_plan_foot *tb_plan_seen(const struct tb_plan *plan, const struct tb_plan_way *ways, uint32_t to);
+/* routes[s] for each segment, as seen from the node. `routes` has room for segment_count. */
+void tb_plan_routes(const struct tb_plan *plan, uint32_t node, struct tb_plan_route *routes);
+/* The foot of `to` that a node with these routes sees, the nearest one; NULL: it sees none. */
+const struct tb_plan_foot *tb_plan_seen(const struct tb_plan *plan, const struct tb_plan_route *routes, uint32_t to);
 /* The one next hop of all that is not direct; 0: there are none or several. */
-uint32_t tb_plan_default(const struct tb_plan *plan, const struct tb_plan_way *ways);
+uint32_t tb_plan_default(const struct tb_plan *plan, const struct tb_plan_route *routes);
 
 /* "a.b.c.d"; 16 bytes. */
 char *tb_plan_print(uint32_t address, char *text);

@@ -1,4 +1,4 @@
-/* The plan of a lab: addresses, feet, ways. */
+/* The plan of a lab: addresses, feet, routes. */
 #include "lab/plan.h"
 
 #include <setjmp.h>
@@ -93,14 +93,14 @@ static void feet(void **state)
 }
 
 /* A host sees another exactly if the grid says that it reaches it. */
-static void ways(void **state)
+static void routes(void **state)
 {
     struct fixture *f = *state;
     const struct tb_plan *plan = &f->plan;
-    struct tb_plan_way seen[16];
+    struct tb_plan_route seen[16];
     assert_true(plan->segment_count <= 16);
     for (uint32_t a = 0; a < f->grid.host_count; a++) {
-        tb_plan_ways(plan, a, seen);
+        tb_plan_routes(plan, a, seen);
         for (uint32_t b = 0; b < f->grid.host_count; b++) {
             bool is_seen = tb_plan_seen(plan, seen, b) != NULL;
             if (is_seen != tb_grid_reaches(&f->grid, a, b))
@@ -111,9 +111,9 @@ static void ways(void **state)
 
 static uint32_t via(const struct tb_plan *plan, const char *from, const char *to)
 {
-    struct tb_plan_way seen[16];
+    struct tb_plan_route seen[16];
     uint32_t a = tb_plan_node_find(plan, from), b = tb_plan_node_find(plan, to);
-    tb_plan_ways(plan, a, seen);
+    tb_plan_routes(plan, a, seen);
     const struct tb_plan_foot *foot = tb_plan_seen(plan, seen, b);
     assert_non_null(foot);
     return seen[foot->segment].via;
@@ -123,18 +123,18 @@ static void next_hops(void **state)
 {
     struct fixture *f = *state;
     const struct tb_plan *plan = &f->plan;
-    struct tb_plan_way seen[16];
+    struct tb_plan_route seen[16];
     uint32_t n1 = tb_plan_node_find(plan, "n1"), o = tb_plan_node_find(plan, "open.router");
     assert_int_equal(via(plan, "n2", "n1"), 0);
     assert_int_equal(via(plan, "n2", "console"), plan->feet[plan->nodes[n1].first_foot].address);
     assert_int_equal(via(plan, "i1", "o1"),
                      tb_plan_foot_find(plan, tb_plan_node_find(plan, "inner.router"), 2)->address);
     assert_int_equal(via(plan, "s1", "o1"), tb_plan_foot_find(plan, o, 0)->address);
-    tb_plan_ways(plan, tb_plan_node_find(plan, "n2"), seen);
+    tb_plan_routes(plan, tb_plan_node_find(plan, "n2"), seen);
     assert_int_equal(tb_plan_default(plan, seen), plan->feet[plan->nodes[n1].first_foot].address);
-    tb_plan_ways(plan, tb_plan_node_find(plan, "o1"), seen); /* one hop up, another down */
+    tb_plan_routes(plan, tb_plan_node_find(plan, "o1"), seen); /* one hop up, another down */
     assert_int_equal(tb_plan_default(plan, seen), 0);
-    tb_plan_ways(plan, tb_plan_node_find(plan, "s2"), seen); /* nowhere */
+    tb_plan_routes(plan, tb_plan_node_find(plan, "s2"), seen); /* nowhere */
     assert_int_equal(tb_plan_default(plan, seen), 0);
 }
 
@@ -172,7 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(addresses, open_fixture, close_fixture),
                                        cmocka_unit_test_setup_teardown(feet, open_fixture, close_fixture),
-                                       cmocka_unit_test_setup_teardown(ways, open_fixture, close_fixture),
+                                       cmocka_unit_test_setup_teardown(routes, open_fixture, close_fixture),
                                        cmocka_unit_test_setup_teardown(next_hops, open_fixture, close_fixture)};
     const struct CMUnitTest others[] = {cmocka_unit_test(limits)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,8 +33,7 @@ static int write_file(const char *path, const char *text)
     return n == (ssize_t)strlen(text) ? 0 : -1;
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static int refuse(const char *what)
 {
@@ -123,8 +122,7 @@ void tb_space_keep_rights(void)
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, rights[i], 0, 0);
 }
 
-/* ---- one machine
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- one machine ------------------------------------------------------------------------------------------------- */
 
 /* A file made in the workshop takes the place of one of the system. */
 static int replace(const char *path, const char *name, const char *text)

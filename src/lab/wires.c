@@ -19,8 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- the process
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the process ------------------------------------------------------------------------------------------------- */
 
 static int start_emulator(struct tb_network *network)
 {
@@ -85,8 +84,7 @@ static int rewire(struct tb_network *network, const char *format, ...)
     return tb_tools_run(&tool, 1, NULL, 0);
 }
 
-/* ---- links
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- links ------------------------------------------------------------------------------------------------------- */
 
 static int make_pipe(struct tb_network *network, uint32_t link)
 {
@@ -216,8 +214,7 @@ int tb_network_emulate_segment(struct tb_network *network, uint32_t segment)
     return rc;
 }
 
-/* ---- ports
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- ports ------------------------------------------------------------------------------------------------------- */
 
 /* What enters the hub now comes out of the trunk. */
 static int move_hub_entry(struct tb_network *network, const struct tb_plan_foot *foot, const char *line)

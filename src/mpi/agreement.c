@@ -5,8 +5,7 @@
 
 #define NEWS_LIMIT (64u * TB_JOB_RANKS_LIMIT)
 
-/* ---- context ids ---------------------------------------------------------------------------------------------------
- */
+/* ---- context ids ------------------------------------------------------------------------------------------------- */
 
 uint64_t tb_context_take(void)
 {
@@ -40,8 +39,7 @@ void tb_context_put_back(uint64_t context)
     tb_self_unlock();
 }
 
-/* ---- messages in the control plane ---------------------------------------------------------------------------------
- */
+/* ---- messages in the control plane ------------------------------------------------------------------------------- */
 
 static struct tb_channel *control_of(struct tb_comm *comm)
 {
@@ -75,8 +73,7 @@ static int receive_bytes(struct tb_channel *control, uint32_t from, uint64_t mat
     return wait_for(&request);
 }
 
-/* ---- all ranks -----------------------------------------------------------------------------------------------------
- */
+/* ---- all ranks --------------------------------------------------------------------------------------------------- */
 
 int tb_comm_spread(struct tb_comm *comm, uint32_t root, void *data, size_t bytes)
 {
@@ -172,8 +169,7 @@ int tb_comm_deliver(struct tb_comm *comm, const uint32_t *counts, const void *th
     return error;
 }
 
-/* ---- some ranks ----------------------------------------------------------------------------------------------------
- */
+/* ---- some ranks -------------------------------------------------------------------------------------------------- */
 
 int tb_agree_within(struct tb_comm *comm, const uint32_t *ranks, uint32_t count, uint32_t mine, uint64_t match,
                     void *data, size_t bytes)
@@ -195,8 +191,7 @@ int tb_agree_within(struct tb_comm *comm, const uint32_t *ranks, uint32_t count,
     return error;
 }
 
-/* ---- two groups ----------------------------------------------------------------------------------------------------
- */
+/* ---- two groups -------------------------------------------------------------------------------------------------- */
 
 /* Receives what the other leader sends, however long. */
 static int receive_news(struct tb_channel *control, uint32_t from, uint64_t match, struct tb_news *news)

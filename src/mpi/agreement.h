@@ -30,8 +30,7 @@ uint64_t tb_context_take(void);
 /* Puts back one that was not used; 0, or one that another process has taken, is left alone. */
 void tb_context_put_back(uint64_t context);
 
-/* ---- all ranks of an intracommunicator; collective calls -----------------------------------------------------------
- */
+/* ---- all ranks of an intracommunicator; collective calls --------------------------------------------------------- */
 
 /* Everyone gets root's bytes. */
 int tb_comm_spread(struct tb_comm *comm, uint32_t root, void *data, size_t bytes);
@@ -42,16 +41,14 @@ int tb_comm_exchange(struct tb_comm *comm, const void *mine, size_t bytes, void 
 int tb_comm_deliver(struct tb_comm *comm, const uint32_t *counts, const void *things, size_t each, void **got,
                     uint32_t *got_count);
 
-/* ---- some ranks of a communicator ----------------------------------------------------------------------------------
- */
+/* ---- some ranks of a communicator -------------------------------------------------------------------------------- */
 
 /* The ranks ranks[0..count) of an intracommunicator, of which this process is ranks[mine], get the bytes of ranks[0].
  * Nobody else takes part. */
 int tb_agree_within(struct tb_comm *comm, const uint32_t *ranks, uint32_t count, uint32_t mine, uint64_t match,
                     void *data, size_t bytes);
 
-/* ---- two groups ----------------------------------------------------------------------------------------------------
- */
+/* ---- two groups -------------------------------------------------------------------------------------------------- */
 
 /* Bytes whose length only the sender knows. Allocated. */
 struct tb_news {

@@ -35,8 +35,7 @@ struct tb_attribute {
     void *value;
 };
 
-/* ---- keys ----------------------------------------------------------------------------------------------------------
- */
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 /* A copy of the key, taken under the lock since the table may move; false if there is none of this kind. */
 static bool keyval_get(enum tb_bearer_kind kind, int keyval, struct tb_keyval *copy)
@@ -169,8 +168,7 @@ int tb_mpi_Win_free_keyval(int *win_keyval)
     return keyval_free("MPI_Win_free_keyval", TB_BEARER_WIN, win_keyval);
 }
 
-/* ---- the program's functions ---------------------------------------------------------------------------------------
- */
+/* ---- the program's functions ------------------------------------------------------------------------------------- */
 
 static int call_copy(const struct tb_keyval *key, void *handle, int keyval, void *value, void **copy, int *wanted)
 {
@@ -211,8 +209,7 @@ static int call_delete(const struct tb_keyval *key, void *handle, int keyval, vo
     }
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static struct tb_attribute **attribute_place(struct tb_attributes *attributes, int keyval)
 {
@@ -317,8 +314,7 @@ int tb_attribute_delete(const struct tb_bearer *bearer, const char *call, int ke
     return code == MPI_SUCCESS ? code : tb_raise_code(bearer->comm, code);
 }
 
-/* ---- communicators -------------------------------------------------------------------------------------------------
- */
+/* ---- communicators ----------------------------------------------------------------------------------------------- */
 
 int tb_mpi_Comm_set_attr(MPI_Comm comm, int comm_keyval, void *attribute_val)
 {

@@ -32,8 +32,7 @@ struct tb_bsend {
     struct tb_list segments;
 };
 
-/* ---- segments: all of these are called with the lock ----------------------------------------------------------------
- */
+/* ---- segments: all of these are called with the lock ------------------------------------------------------------- */
 
 /* Which messages that have left are forgotten: those that nobody holds; those that could only still be cancelled; also
  * those that are being cancelled, once that is decided. */
@@ -136,8 +135,7 @@ static bool flushed(const struct tb_bsend *bsend, uint64_t serial)
     return true;
 }
 
-/* ---- sending and waiting -------------------------------------------------------------------------------------------
- */
+/* ---- sending and waiting ----------------------------------------------------------------------------------------- */
 
 static struct tb_segment *find_room(struct tb_bsend *bsend, uint64_t data, struct tb_pending *holder)
 {
@@ -230,8 +228,7 @@ void tb_bsend_release(struct tb_bsend *bsend)
         free(bsend);
 }
 
-/* ---- attaching -----------------------------------------------------------------------------------------------------
- */
+/* ---- attaching --------------------------------------------------------------------------------------------------- */
 
 static int attach(const char *call, struct tb_comm *comm, void *buffer, MPI_Count size, int position)
 {

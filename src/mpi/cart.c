@@ -7,8 +7,7 @@
 #include "mpi/subgroup.h"
 #include "mpi/topo.h"
 
-/* ---- positions -----------------------------------------------------------------------------------------------------
- */
+/* ---- positions --------------------------------------------------------------------------------------------------- */
 
 static void coords_of(const struct tb_topo *topo, int rank, int *coords)
 {
@@ -62,8 +61,7 @@ static struct tb_topo *cart_new(int ndims)
     return topo;
 }
 
-/* ---- making them ---------------------------------------------------------------------------------------------------
- */
+/* ---- making them ------------------------------------------------------------------------------------------------- */
 
 /* Checks the dimensions; their product. */
 static int check_dims(const char *call, struct tb_comm *c, int ndims, const int *dims, const int *periods,
@@ -199,8 +197,7 @@ int tb_mpi_Cart_map(MPI_Comm comm, int ndims, const int dims[], const int period
     return MPI_SUCCESS;
 }
 
-/* ---- asking them ---------------------------------------------------------------------------------------------------
- */
+/* ---- asking them ------------------------------------------------------------------------------------------------- */
 
 int tb_mpi_Cartdim_get(MPI_Comm comm, int *ndims)
 {

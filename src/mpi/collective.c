@@ -7,8 +7,7 @@
 #include "mpi/hint.h"
 #include "mpi/plan.h"
 
-/* ---- running ------------------------------------------------------------------------------------------------------
- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* Elements of the type signature, on which all ranks agree, and the bytes of one. Where elements are of different sizes
  * it is the mean, and bytes count as elements if there is none. */
@@ -92,8 +91,7 @@ void tb_call_drop(struct tb_call *call)
     call->offsets = NULL;
 }
 
-/* ---- arguments ----------------------------------------------------------------------------------------------------
- */
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 /* The names with that of the call, for messages. */
 static struct tb_names names_of(const struct tb_form *form, const struct tb_names *names)
@@ -277,8 +275,7 @@ void tb_call_measure(struct tb_call *call, uint64_t elements, uint64_t element_b
     call->what.element_bytes = call->binding.element_bytes = element_bytes;
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 /* Of those two that have no other data than OUT: a form with a request. */
 static int keep_simple(const struct tb_form *form, struct tb_comm *c, enum tb_operation operation, uint32_t root,

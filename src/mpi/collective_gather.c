@@ -63,8 +63,7 @@ static int own_block(struct tb_call *call, const struct tb_names *names, enum tb
     return code;
 }
 
-/* ---- gather -------------------------------------------------------------------------------------------------------
- */
+/* ---- gather ------------------------------------------------------------------------------------------------------ */
 
 int tb_mpi_Gather(const struct tb_form *form, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
                   void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
@@ -103,8 +102,7 @@ int tb_mpi_Gatherv(const struct tb_form *form, const void *sendbuf, MPI_Count se
     return tb_call_end(&call, code);
 }
 
-/* ---- scatter ------------------------------------------------------------------------------------------------------
- */
+/* ---- scatter ----------------------------------------------------------------------------------------------------- */
 
 int tb_mpi_Scatter(const struct tb_form *form, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
                    void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
@@ -143,8 +141,7 @@ int tb_mpi_Scatterv(const struct tb_form *form, const void *sendbuf, struct tb_i
     return tb_call_end(&call, code);
 }
 
-/* ---- allgather ----------------------------------------------------------------------------------------------------
- */
+/* ---- allgather --------------------------------------------------------------------------------------------------- */
 
 /* This rank's own block; OUT is bound. */
 static int allgather_send(struct tb_call *call, const struct tb_names *names, const void *sendbuf, MPI_Count sendcount,

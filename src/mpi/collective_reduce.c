@@ -112,8 +112,7 @@ int tb_mpi_Exscan(const struct tb_form *form, const void *sendbuf, void *recvbuf
     return reduce_all(form, &send, &receive, TB_OPERATION_EXSCAN, sendbuf, recvbuf, count, datatype, op, comm);
 }
 
-/* ---- with the result in parts -------------------------------------------------------------------------------------
- */
+/* ---- with the result in parts ------------------------------------------------------------------------------------ */
 
 /* IN and OUT of a call whose result is cut into parts: `total` elements in all, `own` of them for this rank. */
 static int bind_parts(struct tb_call *call, const struct tb_names *send, const struct tb_names *receive,

@@ -159,8 +159,7 @@ void tb_comm_destroy(struct tb_comm *comm)
         tb_handle_give(TB_OBJECT_COMM, comm);
 }
 
-/* ---- freeing them --------------------------------------------------------------------------------------------------
- */
+/* ---- freeing them ------------------------------------------------------------------------------------------------ */
 
 static int comm_give_up(const char *call, MPI_Comm *comm)
 {
@@ -204,8 +203,7 @@ int tb_mpi_Comm_get_parent(MPI_Comm *parent)
     return MPI_SUCCESS;
 }
 
-/* ---- asking them ---------------------------------------------------------------------------------------------------
- */
+/* ---- asking them ------------------------------------------------------------------------------------------------- */
 
 int tb_mpi_Comm_size(MPI_Comm comm, int *size)
 {

@@ -15,8 +15,7 @@ void tb_types_open(void)
         tb_self.types[i] = tb_type_predefined((uintptr_t)MPI_DATATYPE_NULL + i);
 }
 
-/* ---- handles -------------------------------------------------------------------------------------------------------
- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 static struct tb_datatype *find_derived(MPI_Datatype datatype)
 {
@@ -158,8 +157,7 @@ MPI_Datatype tb_mpi_Type_fromint(int datatype)
     return tb_handle_from_int(TB_OBJECT_TYPE, sizeof(struct tb_datatype), datatype, MPI_DATATYPE_NULL);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 int tb_mpi_Type_commit(MPI_Datatype *datatype)
 {
@@ -228,8 +226,7 @@ int tb_mpi_Type_dup(MPI_Datatype oldtype, MPI_Datatype *newtype)
     return tb_raise_code(NULL, code);
 }
 
-/* ---- size and extent -----------------------------------------------------------------------------------------------
- */
+/* ---- size and extent --------------------------------------------------------------------------------------------- */
 
 int tb_mpi_Type_size(MPI_Datatype datatype, MPI_Count *size)
 {
@@ -268,8 +265,7 @@ int tb_mpi_Type_get_true_extent(MPI_Datatype datatype, MPI_Count *true_lb, MPI_C
     return MPI_SUCCESS;
 }
 
-/* ---- addresses -----------------------------------------------------------------------------------------------------
- */
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 int tb_mpi_Get_address(const void *location, MPI_Aint *address)
 {

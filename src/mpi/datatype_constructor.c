@@ -61,8 +61,7 @@ static int frame_close(const struct frame *f, int error, const struct tb_type *t
     return tb_datatype_new(f->call, type, false, f->newtype);
 }
 
-/* ---- repeated blocks -----------------------------------------------------------------------------------------------
- */
+/* ---- repeated blocks --------------------------------------------------------------------------------------------- */
 
 static int contiguous(const char *call, MPI_Count count, MPI_Datatype oldtype, MPI_Datatype *newtype, bool large)
 {
@@ -124,8 +123,7 @@ int tb_mpi_Type_create_hvector_c(MPI_Count count, MPI_Count blocklength, MPI_Cou
     return vector("MPI_Type_create_hvector_c", count, blocklength, stride, oldtype, newtype, true, true);
 }
 
-/* ---- lists of blocks -----------------------------------------------------------------------------------------------
- */
+/* ---- lists of blocks --------------------------------------------------------------------------------------------- */
 
 /* Both arrays of an indexed type, then the frame. */
 static int check_indexed(struct frame *f, MPI_Count count, struct tb_numbers lengths, struct tb_numbers displacements)
@@ -252,8 +250,7 @@ int tb_mpi_Type_create_struct(MPI_Count count, struct tb_ints array_of_blockleng
     return frame_close(&f, error, type);
 }
 
-/* ---- arrays --------------------------------------------------------------------------------------------------------
- */
+/* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
 int tb_mpi_Type_create_subarray(int ndims, struct tb_ints array_of_sizes, struct tb_ints array_of_subsizes,
                                 struct tb_ints array_of_starts, int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
@@ -319,8 +316,7 @@ int tb_mpi_Type_create_resized_c(MPI_Datatype oldtype, MPI_Count lb, MPI_Count e
     return resized("MPI_Type_create_resized_c", oldtype, lb, extent, newtype, true);
 }
 
-/* ---- types by what they can hold -----------------------------------------------------------------------------------
- */
+/* ---- types by what they can hold --------------------------------------------------------------------------------- */
 
 /* The one handle of a Fortran kind: equal arguments give the same. */
 static int kind_handle(const char *call, int error, const struct tb_type *type, MPI_Datatype *newtype)

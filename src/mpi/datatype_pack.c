@@ -108,8 +108,7 @@ int tb_mpi_Pack_size(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MP
     return MPI_SUCCESS;
 }
 
-/* ---- external32 ----------------------------------------------------------------------------------------------------
- */
+/* ---- external32 -------------------------------------------------------------------------------------------------- */
 
 static int check_representation(const char *call, const char *datarep)
 {

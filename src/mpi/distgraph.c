@@ -7,8 +7,7 @@
 #include "mpi/subgroup.h"
 #include "mpi/topo.h"
 
-/* ---- making them ---------------------------------------------------------------------------------------------------
- */
+/* ---- making them ------------------------------------------------------------------------------------------------- */
 
 static struct tb_topo *dist_new(int indegree, int outdegree, bool weighted)
 {
@@ -111,8 +110,7 @@ int tb_mpi_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int
     return connect_all(call, c, topo, hints, comm_dist_graph);
 }
 
-/* ---- edges that any rank may name ----------------------------------------------------------------------------------
- */
+/* ---- edges that any rank may name -------------------------------------------------------------------------------- */
 
 static int check_edges(const char *call, struct tb_comm *c, int n, const int *sources, const int *degrees,
                        const int *destinations, const int *weights, int *total)
@@ -240,8 +238,7 @@ int tb_mpi_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], cons
     return error < 0 ? tb_raise_below(c, error, call) : connect_all(call, c, topo, hints, comm_dist_graph);
 }
 
-/* ---- asking them ---------------------------------------------------------------------------------------------------
- */
+/* ---- asking them ------------------------------------------------------------------------------------------------- */
 
 int tb_mpi_Dist_graph_neighbors_count(MPI_Comm comm, int *indegree, int *outdegree, int *weighted)
 {

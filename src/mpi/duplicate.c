@@ -78,8 +78,7 @@ int tb_mpi_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm)
     return duplicate("MPI_Comm_dup_with_info", comm, info, 2, newcomm);
 }
 
-/* ---- without waiting -----------------------------------------------------------------------------------------------
- */
+/* ---- without waiting --------------------------------------------------------------------------------------------- */
 
 /* A broadcast of the context id that is on its way. */
 struct broadcast {

@@ -261,8 +261,7 @@ int tb_error_last_used(void)
     return last;
 }
 
-/* ---- raising -------------------------------------------------------------------------------------------------------
- */
+/* ---- raising ----------------------------------------------------------------------------------------------------- */
 
 void tb_error_flush_output(void)
 {
@@ -372,8 +371,7 @@ int tb_mpi_unsupported(const char *call, MPI_Comm comm)
     return tb_raise(tb_comm_find(comm), MPI_ERR_UNSUPPORTED_OPERATION, call, "not implemented in this version");
 }
 
-/* ---- the calls -----------------------------------------------------------------------------------------------------
- */
+/* ---- the calls --------------------------------------------------------------------------------------------------- */
 
 int tb_mpi_Error_class(int errorcode, int *errorclass)
 {

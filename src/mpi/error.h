@@ -59,8 +59,7 @@ void tb_error_flush_output(void) __attribute__((cold));
 /* Ends the job with the code's text, which the launcher shows; or the process, where there is no job to end. */
 _Noreturn void tb_error_fatal(int code) __attribute__((cold));
 
-/* ---- error handlers ------------------------------------------------------------------------------------------------
- */
+/* ---- error handlers ---------------------------------------------------------------------------------------------- */
 
 enum tb_errhandler_kind { TB_ERRHANDLER_PREDEFINED, TB_ERRHANDLER_COMM };
 

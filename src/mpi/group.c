@@ -68,8 +68,7 @@ static int group_rank(const struct tb_group *group, uint32_t proc)
     return MPI_UNDEFINED;
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
 
 /* The group of an intracommunicator. */
 static int group_of(const char *call, const struct tb_comm *c, MPI_Group *group)
@@ -213,8 +212,7 @@ int tb_mpi_Group_free(MPI_Group *group)
     return MPI_SUCCESS;
 }
 
-/* ---- making --------------------------------------------------------------------------------------------------------
- */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 /* The processes of `a` that are (or are not) in `b`, behind those that are in `made` already. */
 static void append_filtered(struct tb_group *made, const struct tb_group *a, const struct tb_group *b, bool in_b)

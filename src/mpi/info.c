@@ -10,9 +10,9 @@
 #include "mpi/comm.h"
 #include "mpi/binding_decls.h"
 
-/* ---- objects -------------------------------------------------------------------------------------------------------
- *
- * What is in an object is read and changed under a lock, whatever the level of threads (MPI-5.0, 12.4.1). No error is
+/* ---- objects ----------------------------------------------------------------------------------------------------- */
+
+/* What is in an object is read and changed under a lock, whatever the level of threads (MPI-5.0, 12.4.1). No error is
  * raised meanwhile, since error handlers may use info objects. */
 
 static void contents_lock(void)
@@ -183,8 +183,7 @@ static int null_pointer(const char *call, int position, const char *name)
     return tb_raise_argument(NULL, MPI_ERR_ARG, call, position, name, "the pointer is null");
 }
 
-/* ---- calls ---------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 int tb_mpi_Info_create(MPI_Info *info)
 {

@@ -14,8 +14,7 @@
 #include "mpi/request.h"
 #include "mpi/tool.h"
 
-/* ---- between agent and engine --------------------------------------------------------------------------------------
- */
+/* ---- between agent and engine ------------------------------------------------------------------------------------ */
 
 static void connection(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor)
 {
@@ -65,8 +64,7 @@ static bool is_local(void *context, struct tb_proc proc)
     return tb_address_book_host_of(&job->book, proc.index) == tb_address_book_host_of(&job->book, job->self.index);
 }
 
-/* ---- ways to other hosts --------------------------------------------------------------------------------------------
- */
+/* ---- routes to other hosts--------------------------------------------------------------------------------------- */
 
 static const struct tb_host_route *route_to(const struct tb_job *job, struct tb_proc proc, uint32_t *host, bool *own)
 {
@@ -128,8 +126,7 @@ static int hops(void *context, struct tb_proc proc, struct tb_proc *agents)
     return route->hop_count;
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------
- */
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
 
 /* Reads the parameter `transports`. */
 static int choose_transports(struct tb_engine_config *config)
@@ -258,8 +255,7 @@ int tb_mpi_Init_thread(int *argc, char ***argv, int required, int *provided)
     return code;
 }
 
-/* ---- ending --------------------------------------------------------------------------------------------------------
- */
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
 
 /* What must be done while MPI still works: the program's own functions, what it has left to be sent. */
 static int settle(void)
@@ -316,8 +312,7 @@ int tb_mpi_Abort(MPI_Comm comm, int errorcode)
     tb_job_abort(&tb_self.job, errorcode, text);
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
 
 int tb_mpi_Initialized(int *flag)
 {

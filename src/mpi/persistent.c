@@ -94,8 +94,7 @@ int tb_mpi_Recv_init(void *buf, MPI_Count count, MPI_Datatype datatype, int sour
     return MPI_SUCCESS;
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------
- */
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
 
 int tb_pending_start(struct tb_pending *p, const char *call)
 {

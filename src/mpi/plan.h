@@ -5,7 +5,7 @@
 #include "mpi/comm.h"
 #include "mpi/info.h"
 
-/* Makes the atlas of the process; the job is joined. */
+/* Makes the plan cache of the process; the job is joined. */
 int tb_plans_open(void);
 /* With the parameter `explain` rank 0 prints what has run. Communicators that are left are not used any more. */
 void tb_plans_close(void);

@@ -4,8 +4,7 @@
 #include "mpi/buffered.h"
 #include "mpi/binding_decls.h"
 
-/* ---- blocking ------------------------------------------------------------------------------------------------------
- */
+/* ---- blocking ---------------------------------------------------------------------------------------------------- */
 
 /* What cannot leave at once: a request on the stack, and waiting for it. */
 static __attribute__((noinline)) int send_slowly(const struct tb_names *names, struct tb_comm *c,
@@ -100,8 +99,7 @@ int tb_mpi_Recv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, i
     return MPI_SUCCESS;
 }
 
-/* ---- nonblocking ---------------------------------------------------------------------------------------------------
- */
+/* ---- nonblocking ------------------------------------------------------------------------------------------------- */
 
 /* A request that is done from the start: nothing was to be done, or the arguments are wrong. */
 static int nothing(const char *call, int code, enum tb_pending_kind kind, struct tb_comm *c, MPI_Request *request)

@@ -93,8 +93,7 @@ int tb_mpi_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *sta
     return MPI_SUCCESS;
 }
 
-/* ---- matched -------------------------------------------------------------------------------------------------------
- */
+/* ---- matched ----------------------------------------------------------------------------------------------------- */
 
 static struct tb_matched *matched_find(MPI_Message handle)
 {

@@ -8,8 +8,7 @@
 #include "mpi/binding_decls.h"
 #include "mpi/collective_request.h"
 
-/* ---- is it done, and waiting ---------------------------------------------------------------------------------------
- */
+/* ---- is it done, and waiting ------------------------------------------------------------------------------------- */
 
 bool tb_pending_rest_done(const struct tb_pending *p)
 {
@@ -53,8 +52,7 @@ void tb_pending_wait(struct tb_pending *p)
     }
 }
 
-/* ---- completing ----------------------------------------------------------------------------------------------------
- */
+/* ---- completing -------------------------------------------------------------------------------------------------- */
 
 static int explained_code(const struct tb_request *request, const char *call)
 {
@@ -200,8 +198,7 @@ int tb_raise_request(const char *call, int position, const char *name, MPI_Reque
     return tb_raise_argument(NULL, MPI_ERR_REQUEST, call, position, name, "%s", what);
 }
 
-/* ---- freeing while active ------------------------------------------------------------------------------------------
- */
+/* ---- freeing while active ---------------------------------------------------------------------------------------- */
 
 /* Looks at `most` orphans, the one that was looked at longest ago first, and gives back those that are done. They are
  * looked at without the lock, which some kinds take themselves. */
@@ -343,8 +340,7 @@ int tb_mpi_Cancel(MPI_Request *request)
     }
 }
 
-/* ---- generalized requests ------------------------------------------------------------------------------------------
- */
+/* ---- generalized requests ---------------------------------------------------------------------------------------- */
 
 int tb_mpi_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
                           MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request)

@@ -45,8 +45,7 @@ enum tb_resource tb_resource_find(const char *name)
     return TB_RESOURCE_COUNT;
 }
 
-/* ---- what the kernel says ------------------------------------------------------------------------------------------
- */
+/* ---- what the kernel says ---------------------------------------------------------------------------------------- */
 
 /* The first line of a file about a processor; false if there is none. */
 static bool read_line(int cpu, const char *file, char *line, size_t size)

@@ -140,8 +140,7 @@ int tb_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *
     return create(call, c, group, tb_topic_match(TB_TOPIC_CREATE_GROUP, (uint32_t)tag), newcomm);
 }
 
-/* ---- from a group alone --------------------------------------------------------------------------------------------
- */
+/* ---- from a group alone ------------------------------------------------------------------------------------------ */
 
 uint64_t tb_stringtag_number(const char *stringtag)
 {

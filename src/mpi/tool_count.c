@@ -1,5 +1,5 @@
-/* What was counted, for tools: by the engine and the atlas while MPI is active, and afterwards what they have left. All
- * of it with the lock of the interface held. */
+/* What was counted, for tools: by the engine and the plan cache while MPI is active, and afterwards what they have
+ * left. All of it with the lock of the interface held. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -105,8 +105,7 @@ int tb_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *status
     return code == MPI_SUCCESS ? code : tb_raise_code(p->comm, code);
 }
 
-/* ---- many requests -------------------------------------------------------------------------------------------------
- */
+/* ---- many requests ----------------------------------------------------------------------------------------------- */
 
 /* Checks count and handles; raises what is wrong. `active` gets the number of requests to wait for. */
 static int check_all(const char *call, int count, const MPI_Request requests[], int *active)
@@ -373,8 +372,7 @@ int tb_mpi_Testsome(int incount, MPI_Request array_of_requests[], int *outcount,
     return finish_some(&set, array_of_requests, outcount, array_of_indices, array_of_statuses, call);
 }
 
-/* ---- looking without completing ------------------------------------------------------------------------------------
- */
+/* ---- looking without completing ---------------------------------------------------------------------------------- */
 
 int tb_mpi_Request_get_status_any(int count, const MPI_Request array_of_requests[], int *indx, int *flag,
                                   MPI_Status *status)

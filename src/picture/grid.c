@@ -26,7 +26,7 @@ static const char style[] =
     ".stop{stroke:#c0392b;stroke-dasharray:7 5}.shared{stroke:#d08a1b;stroke-dasharray:2 5;"
     "stroke-linecap:round}.pill{fill:#fff;stroke:#c5d0de}.label{font-size:12px;fill:#22303f}";
 
-/* ---- words ---- */
+/* ---- words ------------------------------------------------------------------------------------------------------- */
 
 static size_t say_wire(char *out, size_t size, const struct tb_grid_wire *wire, bool blocked)
 {
@@ -61,7 +61,7 @@ static bool same_wire(const struct tb_grid_link *a, const struct tb_grid_link *b
     return a->blocked == b->blocked && memcmp(&a->wire, &b->wire, sizeof a->wire) == 0;
 }
 
-/* ---- boxes ---- */
+/* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
 static void draw_chip(FILE *to, const struct tb_grid *grid, const struct tb_grid_cluster *cluster, struct tb_chip chip,
                       double x, double y)
@@ -151,7 +151,7 @@ static void draw_cluster(FILE *to, const struct tb_grid_layout *layout, uint32_t
     }
 }
 
-/* ---- ties: links, and hosts that stand in two clusters ---- */
+/* ---- ties: links, and hosts that stand in two clusters ----------------------------------------------------------- */
 
 struct tie {
     uint32_t a, b; /* outermost clusters */
@@ -346,7 +346,7 @@ static int make_ties(const struct tb_grid_layout *layout, struct ties *ties)
     return TB_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static void draw_legend(FILE *to, double y)
 {

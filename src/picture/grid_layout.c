@@ -16,7 +16,7 @@ uint32_t tb_grid_layout_outer(const struct tb_grid *grid, uint32_t cluster)
     return cluster;
 }
 
-/* ---- chips ---- */
+/* ---- chips ------------------------------------------------------------------------------------------------------- */
 
 static bool are_alike(const struct tb_grid *grid, const struct tb_grid_cluster *cluster, uint32_t a, uint32_t b)
 {
@@ -70,7 +70,7 @@ static uint32_t rows_of(const struct tb_cluster_box *box)
     return (shown + columns - 1) / columns;
 }
 
-/* ---- sizes: children stand side by side below the hosts of their parent ---- */
+/* ---- sizes: children stand side by side below the hosts of their parent ------------------------------------------ */
 
 static void measure(struct tb_grid_layout *layout, uint32_t c, double inner_w, double inner_h)
 {
@@ -114,7 +114,7 @@ static int measure_all(struct tb_grid_layout *layout)
     return rc;
 }
 
-/* ---- places ---- */
+/* ---- places ------------------------------------------------------------------------------------------------------ */
 
 /* What stays together in a row: the clusters of a site, or one cluster. */
 struct unit {

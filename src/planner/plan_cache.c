@@ -113,8 +113,7 @@ void tb_plan_cache_visit(struct tb_plan_cache *cache, void (*visit)(struct tb_li
     pthread_mutex_unlock(&cache->planners_lock);
 }
 
-/* ---- plans of shapes
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- plans of shapes --------------------------------------------------------------------------------------------- */
 
 static int plans_make(struct tb_group_shape *shape, struct tb_shape_plans **made)
 {

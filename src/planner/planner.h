@@ -28,10 +28,10 @@ int tb_planner_prefer(struct tb_planner *planner, enum tb_operation operation, c
 /* What the operation is told to run by tb_planner_prefer, as text; false: nothing. */
 bool tb_planner_preferred(struct tb_planner *planner, enum tb_operation operation, char *text, size_t size);
 
-/* ---- feedback: blocking calls on an intracommunicator, with the parameter `feedback` --------------------------------
- * All ranks say the same things at the same calls, and so go on choosing alike. The program of the call has been asked
- * for before.
- */
+/* ---- feedback ---------------------------------------------------------------------------------------------------- */
+
+/* Of blocking calls on an intracommunicator, with the parameter `feedback`. All ranks say the same things at the same
+ * calls, and so go on choosing alike. The program of the call has been asked for before. */
 
 /* Whether there is any. */
 bool tb_planner_measures(const struct tb_planner *planner);

@@ -265,121 +265,121 @@ static struct tb_collective bcast(uint32_t root, uint64_t elements)
     return c;
 }
 
-struct desk {
+struct fixture {
     struct tb_plan_cache *cache;
     struct tb_planner *planner;
 };
 
-static int desk_open(void **state)
+static int fixture_open(void **state)
 {
-    struct desk *d = calloc(1, sizeof *d);
-    assert_non_null(d);
+    struct fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
     assert_int_equal(tb_param_load(), TB_OK);
-    d->cache = cache_open();
-    assert_int_equal(tb_planner_open(d->cache, &together, 3, &d->planner), TB_OK);
-    *state = d;
+    f->cache = cache_open();
+    assert_int_equal(tb_planner_open(f->cache, &together, 3, &f->planner), TB_OK);
+    *state = f;
     return 0;
 }
 
-static int desk_close(void **state)
+static int fixture_close(void **state)
 {
-    struct desk *d = *state;
-    tb_planner_close(d->planner);
-    tb_plan_cache_close(d->cache);
-    free(d);
+    struct fixture *f = *state;
+    tb_planner_close(f->planner);
+    tb_plan_cache_close(f->cache);
+    free(f);
     return 0;
 }
 
 /* What changes the program is part of what it is found by. */
 static void other_arguments_are_other_programs(void **state)
 {
-    struct desk *d = *state;
+    struct fixture *f = *state;
     const struct tb_program *programs[4];
     for (int i = 0; i < 4; i++) {
         struct tb_collective c = bcast(0, 10);
         c.operation = TB_OPERATION_ALLREDUCE;
         c.commutative = (i & 1) != 0;
         c.in_place = (i & 2) != 0;
-        assert_int_equal(tb_planner_program(d->planner, &c, &programs[i]), TB_OK);
+        assert_int_equal(tb_planner_program(f->planner, &c, &programs[i]), TB_OK);
         for (int k = 0; k < i; k++)
             assert_ptr_not_equal(programs[i], programs[k]);
     }
     for (int i = 0; i < 4; i++)
-        tb_planner_release(d->planner, programs[i]);
+        tb_planner_release(f->planner, programs[i]);
 }
 
 static void a_program_is_found_again(void **state)
 {
-    struct desk *d = *state;
+    struct fixture *f = *state;
     const struct tb_program *first, *again, *other;
     struct tb_collective c = bcast(5, 1024), larger = bcast(5, 5000);
-    assert_int_equal(tb_planner_program(d->planner, &c, &first), TB_OK);
-    assert_int_equal(tb_planner_program(d->planner, &larger, &other), TB_OK);
-    tb_planner_release(d->planner, first);
+    assert_int_equal(tb_planner_program(f->planner, &c, &first), TB_OK);
+    assert_int_equal(tb_planner_program(f->planner, &larger, &other), TB_OK);
+    tb_planner_release(f->planner, first);
     c.elements = 1027;
-    assert_int_equal(tb_planner_program(d->planner, &c, &again), TB_OK);
+    assert_int_equal(tb_planner_program(f->planner, &c, &again), TB_OK);
     assert_ptr_equal(first, again);
     assert_ptr_not_equal(first, other);
-    tb_planner_release(d->planner, again);
-    tb_planner_release(d->planner, other);
+    tb_planner_release(f->planner, again);
+    tb_planner_release(f->planner, other);
 }
 
 /* It makes no difference with which call of a class a rank begins, or which others it has forgotten since. */
 static void a_program_follows_from_its_class(void **state)
 {
-    struct desk *d = *state;
+    struct fixture *f = *state;
     const struct tb_program *mine, *theirs;
     struct tb_planner *other;
-    assert_int_equal(tb_planner_open(d->cache, &together, 3, &other), TB_OK);
-    assert_int_equal(tb_planner_prefer(d->planner, TB_OPERATION_BCAST, "chain:3000"), TB_OK);
+    assert_int_equal(tb_planner_open(f->cache, &together, 3, &other), TB_OK);
+    assert_int_equal(tb_planner_prefer(f->planner, TB_OPERATION_BCAST, "chain:3000"), TB_OK);
     assert_int_equal(tb_planner_prefer(other, TB_OPERATION_BCAST, "chain:3000"), TB_OK);
     struct tb_collective a = bcast(0, 16384), b = bcast(0, 20479);
     b.elements = b.elements * b.element_bytes;
     b.element_bytes = 1;
-    assert_int_equal(tb_planner_program(d->planner, &a, &mine), TB_OK);
+    assert_int_equal(tb_planner_program(f->planner, &a, &mine), TB_OK);
     assert_int_equal(tb_planner_program(other, &b, &theirs), TB_OK);
     assert_int_equal(mine->pieces, theirs->pieces);
     assert_int_equal(mine->step_count, theirs->step_count);
     assert_true(mine->pieces >= 65536 / 3000);
-    tb_planner_release(d->planner, mine);
+    tb_planner_release(f->planner, mine);
     tb_planner_release(other, theirs);
     tb_planner_close(other);
 }
 
 static void a_communicator_has_wishes(void **state)
 {
-    struct desk *d = *state;
+    struct fixture *f = *state;
     const struct tb_program *before, *after;
     struct tb_usage usage;
     struct tb_collective c = bcast(0, 100000);
-    assert_int_equal(tb_planner_program(d->planner, &c, &before), TB_OK);
-    assert_int_equal(tb_planner_prefer(d->planner, TB_OPERATION_BCAST, "chian"), TB_ERR_ARGUMENT);
-    assert_int_equal(tb_planner_prefer(d->planner, TB_OPERATION_BCAST, "linear"), TB_OK);
+    assert_int_equal(tb_planner_program(f->planner, &c, &before), TB_OK);
+    assert_int_equal(tb_planner_prefer(f->planner, TB_OPERATION_BCAST, "chian"), TB_ERR_ARGUMENT);
+    assert_int_equal(tb_planner_prefer(f->planner, TB_OPERATION_BCAST, "linear"), TB_OK);
     /* What runs goes on. */
     assert_true(before->step_count > 0);
-    assert_int_equal(tb_planner_program(d->planner, &c, &after), TB_OK);
+    assert_int_equal(tb_planner_program(f->planner, &c, &after), TB_OK);
     assert_ptr_not_equal(before, after);
-    tb_planner_release(d->planner, before);
+    tb_planner_release(f->planner, before);
     for (int i = 0; i < 9; i++) {
-        tb_planner_release(d->planner, after);
-        assert_int_equal(tb_planner_program(d->planner, &c, &after), TB_OK);
+        tb_planner_release(f->planner, after);
+        assert_int_equal(tb_planner_program(f->planner, &c, &after), TB_OK);
     }
-    tb_planner_release(d->planner, after);
-    tb_planner_flush_all(d->cache);
-    tb_planner_flush_all(d->cache);
-    assert_true(tb_plan_cache_usage(d->cache, 1, &usage));
+    tb_planner_release(f->planner, after);
+    tb_planner_flush_all(f->cache);
+    tb_planner_flush_all(f->cache);
+    assert_true(tb_plan_cache_usage(f->cache, 1, &usage));
     assert_int_equal(usage.calls, 10);
     assert_int_equal(usage.operation, TB_OPERATION_BCAST);
     assert_int_equal(usage.choice.reason, TB_REASON_INFO);
     assert_string_equal(usage.choice.best.algorithm->name, "linear");
-    assert_false(tb_plan_cache_usage(d->cache, 2, &usage));
-    assert_true(tb_plan_cache_usage(d->cache, 0, &usage));
+    assert_false(tb_plan_cache_usage(f->cache, 2, &usage));
+    assert_true(tb_plan_cache_usage(f->cache, 0, &usage));
     assert_int_equal(usage.calls, 1);
     char *text = NULL;
     size_t length = 0;
     FILE *to = open_memstream(&text, &length);
     assert_non_null(to);
-    tb_plan_cache_print(d->cache, to);
+    tb_plan_cache_print(f->cache, to);
     fclose(to);
     assert_non_null(strstr(text, "an info key"));
     free(text);
@@ -387,45 +387,45 @@ static void a_communicator_has_wishes(void **state)
 
 static void what_runs_is_never_thrown_away(void **state)
 {
-    struct desk *d = *state;
+    struct fixture *f = *state;
     const struct tb_program *programs[200];
     for (uint32_t i = 0; i < 200; i++) {
         struct tb_collective c = bcast(i % 100, i < 100 ? 1 : 1000);
-        assert_int_equal(tb_planner_program(d->planner, &c, &programs[i]), TB_OK);
+        assert_int_equal(tb_planner_program(f->planner, &c, &programs[i]), TB_OK);
     }
     for (uint32_t i = 0; i < 200; i++)
         for (uint32_t k = 0; k < i; k++)
             assert_ptr_not_equal(programs[i], programs[k]);
     for (uint32_t i = 0; i < 200; i++)
-        tb_planner_release(d->planner, programs[i]);
+        tb_planner_release(f->planner, programs[i]);
 }
 
 static void old_programs_make_room(void **state)
 {
-    struct desk *d = *state;
+    struct fixture *f = *state;
     const struct tb_program *program;
     for (uint32_t round = 0; round < 3; round++)
         for (uint32_t i = 0; i < 100; i++) {
             struct tb_collective c = bcast(i, 7);
-            assert_int_equal(tb_planner_program(d->planner, &c, &program), TB_OK);
-            tb_planner_release(d->planner, program);
+            assert_int_equal(tb_planner_program(f->planner, &c, &program), TB_OK);
+            tb_planner_release(f->planner, program);
         }
 }
 
 /* Many communicators of many shapes come and go. */
 static void shapes_are_shared_and_forgotten(void **state)
 {
-    struct desk *d = *state;
+    struct fixture *f = *state;
     struct tb_shape_plans *plans[40], *again;
     for (uint32_t i = 0; i < 40; i++) {
         const struct tb_shape_source source = {.size = i + 2, .host = own_host};
-        assert_int_equal(tb_shape_plans_get(d->cache, &source, &plans[i]), TB_OK);
-        assert_int_equal(tb_shape_plans_get(d->cache, &source, &again), TB_OK);
+        assert_int_equal(tb_shape_plans_get(f->cache, &source, &plans[i]), TB_OK);
+        assert_int_equal(tb_shape_plans_get(f->cache, &source, &again), TB_OK);
         assert_ptr_equal(plans[i], again);
-        tb_shape_plans_release(d->cache, again);
+        tb_shape_plans_release(f->cache, again);
     }
     for (uint32_t i = 0; i < 40; i++)
-        tb_shape_plans_release(d->cache, plans[i]);
+        tb_shape_plans_release(f->cache, plans[i]);
 }
 
 int main(void)
@@ -441,13 +441,13 @@ int main(void)
         cmocka_unit_test(rules_have_conditions),
         cmocka_unit_test(bounds_mean_the_call),
         cmocka_unit_test(rules_are_read_from_a_file),
-        cmocka_unit_test_setup_teardown(other_arguments_are_other_programs, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(a_program_is_found_again, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(a_program_follows_from_its_class, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(a_communicator_has_wishes, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(what_runs_is_never_thrown_away, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(old_programs_make_room, desk_open, desk_close),
-        cmocka_unit_test_setup_teardown(shapes_are_shared_and_forgotten, desk_open, desk_close)};
+        cmocka_unit_test_setup_teardown(other_arguments_are_other_programs, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(a_program_is_found_again, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(a_program_follows_from_its_class, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(a_communicator_has_wishes, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(what_runs_is_never_thrown_away, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(old_programs_make_room, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(shapes_are_shared_and_forgotten, fixture_open, fixture_close)};
     TB_ASSERT(tb_param_load() == TB_OK);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-/* ---- the loop
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
 #define TB_LOOP_BATCH 32
 
@@ -69,8 +68,7 @@ int tb_signals_open(const sigset_t *set, sigset_t *before, int *descriptor);
  * TB_ERR_SYSTEM: errno says why. No story. */
 int tb_receive_exactly(int socket, void *to, size_t size, size_t *have);
 
-/* ---- children
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- children ---------------------------------------------------------------------------------------------------- */
 
 #define TB_CHILD_KEPT 3
 
@@ -94,8 +92,7 @@ enum tb_child_stage { TB_CHILD_FORK, TB_CHILD_BIND, TB_CHILD_DIRECTORY, TB_CHILD
  * story, errno, and what failed. */
 int tb_child_start(const struct tb_child *child, pid_t *pid, enum tb_child_stage *stage);
 
-/* ---- shells
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- shells ------------------------------------------------------------------------------------------------------ */
 
 /* How to get an agent on a host. */
 struct tb_shell_target {

@@ -131,7 +131,7 @@ static int run(struct clique_search *s)
     }
 }
 
-/* ---- order ---- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 struct span {
     const uint32_t *members;

@@ -79,7 +79,7 @@ static uint32_t table_next(const struct table *table, uint32_t hash, uint32_t *a
     return TB_GRID_NONE;
 }
 
-/* ---- the index ---- */
+/* ---- the index --------------------------------------------------------------------------------------------------- */
 
 int tb_grid_index_open(struct tb_grid *grid)
 {
@@ -169,7 +169,7 @@ bool tb_grid_ends_at(const struct tb_grid *grid, uint32_t host)
     return grid->index->is_end != NULL && grid->index->is_end[host];
 }
 
-/* ---- the grid ---- */
+/* ---- the grid ---------------------------------------------------------------------------------------------------- */
 
 void tb_grid_close(struct tb_grid *grid)
 {

@@ -9,7 +9,7 @@
 
 static int read_clusters(struct tb_grid_reader *reader, int node, uint32_t site, uint32_t parent, uint32_t depth);
 
-/* ---- a cluster ---- */
+/* ---- a cluster --------------------------------------------------------------------------------------------------- */
 
 struct cluster_map {
     struct tb_grid_cluster cluster;
@@ -130,7 +130,7 @@ static int read_clusters(struct tb_grid_reader *reader, int node, uint32_t site,
     return TB_OK;
 }
 
-/* ---- a site ---- */
+/* ---- a site ------------------------------------------------------------------------------------------------------ */
 
 struct site_map {
     struct tb_grid_site site;
@@ -179,7 +179,7 @@ static int read_sites(struct tb_grid_reader *reader, int node)
     return TB_OK;
 }
 
-/* ---- the file ---- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 struct file_map {
     int sites, clusters, links;

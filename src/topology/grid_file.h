@@ -28,7 +28,7 @@ int tb_grid_complain_memory(const struct tb_grid_reader *reader) __attribute__((
 /* Makes room for one more in an array of `count` with elements of `size` bytes. */
 int tb_grid_grow(const struct tb_grid_reader *reader, void **array, uint32_t count, uint32_t *room, size_t size);
 
-/* ---- keys: what may stand in a map. Adding a key to the file is adding a row. ---- */
+/* ---- keys: what may stand in a map. Adding a key to the file is adding a row. ------------------------------------ */
 
 struct tb_grid_key {
     const char *name;
@@ -42,7 +42,7 @@ struct tb_grid_key {
 int tb_grid_read_map(struct tb_grid_reader *reader, int node, const char *what, const struct tb_grid_key *keys,
                      size_t key_count, void *into);
 
-/* ---- values ---- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 int tb_grid_read_node(struct tb_grid_reader *reader, int value, void *field);      /* int: left for later */
 int tb_grid_read_name(struct tb_grid_reader *reader, int value, void *field);      /* char[TB_GRID_NAME_BYTES] */
@@ -57,7 +57,7 @@ int tb_grid_read_share(struct tb_grid_reader *reader, int value, void *field);  
 /* What the value is called in messages: the text itself, or its kind. Valid until the next call of this thread. */
 const char *tb_grid_value_name(const struct tb_grid_reader *reader, int value);
 
-/* ---- parts ---- */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 /* The hosts of the cluster, which has been added already, from the list `node`. */
 int tb_grid_read_hosts(struct tb_grid_reader *reader, uint32_t cluster, int node);
@@ -72,7 +72,7 @@ void tb_grid_start_close(struct tb_grid_start *start);
 /* A wire whose jitter is more than its latency makes no sense. */
 int tb_grid_check_wire(struct tb_grid_reader *reader, int node, const struct tb_grid_wire *wire);
 
-/* ---- the index of the grid (grid.c) ---- */
+/* ---- the index of the grid (grid.c) ------------------------------------------------------------------------------ */
 
 int tb_grid_index_open(struct tb_grid *grid);
 /* After element i has been put in place. */

@@ -24,7 +24,7 @@ static int complain_name(struct tb_grid_reader *reader, int node)
         TB_GRID_NAME_BYTES - 1, tb_grid_value_name(reader, node));
 }
 
-/* ---- one host ---- */
+/* ---- one host ---------------------------------------------------------------------------------------------------- */
 
 static int keep_text(struct tb_grid_reader *reader, int node, uint32_t host, const char *what, const char *text,
                      size_t length, char **kept, uint32_t *kept_line)
@@ -133,7 +133,7 @@ static int add(struct tb_grid_reader *reader, int node, uint32_t cluster, uint32
     return rc == TB_OK ? keep(reader, node, host, mention) : rc;
 }
 
-/* ---- ranges ---- */
+/* ---- ranges ------------------------------------------------------------------------------------------------------ */
 
 /* The name of a host with what stands before and behind the bracket. */
 struct range {
@@ -222,7 +222,7 @@ static int add_all(struct tb_grid_reader *reader, int node, uint32_t cluster, ui
     return TB_OK;
 }
 
-/* ---- items of the list ---- */
+/* ---- items of the list ------------------------------------------------------------------------------------------- */
 
 static int parse_text(struct tb_grid_reader *reader, int node, struct mention *mention)
 {
@@ -317,7 +317,7 @@ int tb_grid_read_hosts(struct tb_grid_reader *reader, uint32_t cluster, int node
     return TB_OK;
 }
 
-/* ---- gateways ---- */
+/* ---- gateways ---------------------------------------------------------------------------------------------------- */
 
 static int read_gateway(struct tb_grid_reader *reader, struct tb_grid_cluster *cluster, int node, bool *taken)
 {

@@ -41,7 +41,7 @@ int tb_grid_check_wire(struct tb_grid_reader *reader, int node, const struct tb_
     return TB_OK;
 }
 
-/* ---- ends ---- */
+/* ---- ends -------------------------------------------------------------------------------------------------------- */
 
 /* Outermost or siblings, or one nests in the other. */
 static bool are_joined(const struct tb_grid *grid, uint32_t a, uint32_t b)
@@ -120,7 +120,7 @@ static int find_ends(struct tb_grid_reader *reader, int node, const struct item 
         item->from_name, item->to_name);
 }
 
-/* ---- pairs ---- */
+/* ---- pairs ------------------------------------------------------------------------------------------------------- */
 
 static int append(struct tb_grid_reader *reader, const struct tb_grid_link *link, bool image)
 {

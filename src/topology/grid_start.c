@@ -46,7 +46,7 @@ int tb_grid_read_path(struct tb_grid_reader *reader, int value, void *field)
     return copy_text(reader, text, field);
 }
 
-/* ---- pairs ---- */
+/* ---- pairs ------------------------------------------------------------------------------------------------------- */
 
 static struct tb_grid_pair *add_pair(struct tb_grid_reader *reader, int node, struct tb_grid_pair **pairs,
                                      uint32_t *count)

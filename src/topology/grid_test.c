@@ -333,7 +333,7 @@ static void bad_files_name_line_and_expectation(void **state)
     }
 }
 
-/* ---- sizes ---- */
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 static char *repeat(const char *head, const char *unit, size_t count, const char *tail)
 {
@@ -405,7 +405,7 @@ static void feet_have_a_limit(void **state)
     free(text);
 }
 
-/* ---- files and the template ---- */
+/* ---- files and the template -------------------------------------------------------------------------------------- */
 
 static void loading_tells_what_is_wrong(void **state)
 {

@@ -58,7 +58,7 @@ const char *tb_grid_value_name(const struct tb_grid_reader *reader, int value)
     return name;
 }
 
-/* ---- maps ---- */
+/* ---- maps -------------------------------------------------------------------------------------------------------- */
 
 static void list_keys(char *out, size_t size, const struct tb_grid_key *keys, size_t count)
 {
@@ -111,7 +111,7 @@ int tb_grid_read_node(struct tb_grid_reader *reader, int value, void *field)
     return TB_OK;
 }
 
-/* ---- texts ---- */
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 bool tb_grid_is_name(const char *text, size_t length)
 {
@@ -190,7 +190,7 @@ int tb_grid_read_flag(struct tb_grid_reader *reader, int value, void *field)
     return tb_grid_complain(reader, value, "expected true or false, not %s", tb_grid_value_name(reader, value));
 }
 
-/* ---- numbers ---- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 static int read_whole(struct tb_grid_reader *reader, int value, uint32_t least, uint32_t most, const char *expected,
                       uint32_t *field)

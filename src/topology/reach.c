@@ -165,7 +165,7 @@ bool tb_grid_outsider_reaches(const struct tb_grid *grid, uint32_t to)
     return false;
 }
 
-/* ---- all pairs ---- */
+/* ---- all pairs --------------------------------------------------------------------------------------------------- */
 
 /* The first host with slots of each class, ascending; their number. */
 static uint32_t find_examples(const struct tb_grid *grid, uint32_t *examples)

@@ -39,7 +39,7 @@ static int label_compare(const struct label *a, const struct label *b)
     return (a->hops > b->hops) - (a->hops < b->hops);
 }
 
-/* ---- the heap ---- */
+/* ---- the heap ---------------------------------------------------------------------------------------------------- */
 
 static bool is_nearer(const struct search *s, uint32_t a, uint32_t b)
 {
@@ -83,7 +83,7 @@ static uint32_t heap_take(struct search *s)
     return top;
 }
 
-/* ---- settling ---- */
+/* ---- settling ---------------------------------------------------------------------------------------------------- */
 
 static void label_add(struct label *label, uint32_t next)
 {
@@ -262,7 +262,7 @@ void tb_routes_close(struct tb_routes *routes)
     *routes = (struct tb_routes){0};
 }
 
-/* ---- hosts ---- */
+/* ---- hosts ------------------------------------------------------------------------------------------------------- */
 
 static uint32_t sum_sizes(const struct tb_host_classes *classes, const uint32_t *nexts, uint32_t count)
 {

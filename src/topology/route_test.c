@@ -207,7 +207,7 @@ static void one_way_connections_are_a_last_resort(void **state)
     world_close(&w);
 }
 
-/* ---- against brute force over hosts ---- */
+/* ---- against brute force over hosts ------------------------------------------------------------------------------ */
 
 static uint64_t draw(uint64_t *seed)
 {
@@ -422,7 +422,7 @@ static void brute_force_agrees(void **state)
     assert_in_range(metric, 20, 180); /* both kinds were there */
 }
 
-/* ---- size ---- */
+/* ---- size -------------------------------------------------------------------------------------------------------- */
 
 static void large_grids_are_quick(void **state)
 {

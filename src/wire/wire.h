@@ -18,7 +18,7 @@ struct tb_proc {
 
 #define TB_PROC_AGENT 0x80000000u /* world indices stay below 2^24, so that they fit a context id */
 
-/* ---- the envelope ----------------------------------------------------------------------------------------------- */
+/* ---- the envelope ------------------------------------------------------------------------------------------------ */
 
 /* Who to whom, and what makes a pair dependable end to end. Left out between two ranks that are connected directly by a
  * transport that is reliable and ordered. */
@@ -132,7 +132,7 @@ static inline uint64_t tb_context_plane(uint64_t context, enum tb_plane plane)
     return (context & ~(uint64_t)7) | (uint64_t)plane;
 }
 
-/* ---- the hop: framing on a byte stream -------------------------------------------------------------------------- */
+/* ---- the hop: framing on a byte stream --------------------------------------------------------------------------- */
 
 struct tb_hop {
     uint8_t version;   /* TB_WIRE_VERSION */
@@ -158,7 +158,7 @@ enum tb_hop_type {
 #define TB_RELAY_PAYLOAD       (1u << 14) /* payload bytes of one frame that passes a gateway */
 #define TB_CONTROL_LIMIT       (1u << 24) /* bytes of one control frame */
 
-/* ---- hello: proof of the job key -------------------------------------------------------------------------------- */
+/* ---- hello: proof of the job key --------------------------------------------------------------------------------- */
 
 #define TB_KEY_BYTES   32
 #define TB_NONCE_BYTES 16
@@ -244,7 +244,7 @@ int tb_confirm_verify(const struct tb_confirm *confirm, const struct tb_key *key
 int tb_stream_secret(struct tb_key *secret, const struct tb_key *key, const struct tb_hello *hello,
                      const struct tb_welcome *welcome);
 
-/* ---- encoding --------------------------------------------------------------------------------------------------- */
+/* ---- encoding ---------------------------------------------------------------------------------------------------- */
 
 void tb_wire_put_hop(void *to, const struct tb_hop *hop);  /* writes sizeof(struct tb_hop) bytes */
 int tb_wire_get_hop(const void *from, struct tb_hop *hop); /* checks version, type, length and reserved */
@@ -290,7 +290,7 @@ const void *tb_get_bytes(struct tb_reader *r, size_t *length); /* points into th
 char *tb_get_text(struct tb_reader *r);                        /* allocated, zero-terminated; NULL on error */
 int tb_reader_end(const struct tb_reader *r);                  /* TB_OK if all was well and everything was taken */
 
-/* ---- control frames --------------------------------------------------------------------------------------------- */
+/* ---- control frames ---------------------------------------------------------------------------------------------- */
 
 /* Launcher and agents speak over the streams of the remote shell (or a socket pair), agents and ranks over a Unix
  * socket. Each frame: struct tb_hop (type CONTROL), then u32 enum tb_control, then fields as control.c writes them.
@@ -348,9 +348,9 @@ enum tb_control {
     TB_CONTROL_ATTACH,  /* agent to launcher: tunnel, number: an agent that has lost its stream is here; its bytes
                          * follow. From the launcher, the same: bytes for it follow. Both begin with a u32, the number
                          * of the frame that is expected next. The number tells repeated attempts from each other */
-    TB_CONTROL_PROBE, /* launcher to agent, before WAYS and BOOK: u64 ns, count, of each: host, count, addresses: which
-                       * of these hosts can it connect to? */
-    TB_CONTROL_PROBED /* agent to launcher, within that time: count, of each: host, u8, why not */
+    TB_CONTROL_PROBE,   /* launcher to agent, before ROUTES and ADDRESS_BOOK: u64 ns, count, of each: host, count,
+                         * addresses: which   of these hosts can it connect to? */
+    TB_CONTROL_PROBED   /* agent to launcher, within that time: count, of each: host, u8, why not */
 };
 
 /* The structs are the wire. */

@@ -2,8 +2,7 @@
  * made from them, names, attributes with their functions, duplicates, conversions to integers. */
 #include "test.h"
 
-/* ---- envelopes -----------------------------------------------------------------------------------------------------
- */
+/* ---- envelopes --------------------------------------------------------------------------------------------------- */
 
 struct recipe {
     MPI_Count integers, addresses, large, types;
@@ -286,8 +285,7 @@ static void test_kinds(void)
     CHECK(a == MPI_DATATYPE_NULL, "a pair of chars");
 }
 
-/* ---- names, attributes, duplicates ---------------------------------------------------------------------------------
- */
+/* ---- names, attributes, duplicates ------------------------------------------------------------------------------- */
 
 static void expect_name(MPI_Datatype type, const char *expected)
 {

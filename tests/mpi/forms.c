@@ -84,8 +84,7 @@ static const struct form forms[] = {
 };
 #define FORM_COUNT ((int)(sizeof forms / sizeof forms[0]))
 
-/* ---- one communicator ----------------------------------------------------------------------------------------------
- */
+/* ---- one communicator -------------------------------------------------------------------------------------------- */
 
 struct shape {
     MPI_Comm comm;

@@ -75,8 +75,7 @@ static void allgather(int count, int call)
     all_check(call, count);
 }
 
-/* ---- blocks of different sizes ------------------------------------------------------------------------------------
- */
+/* ---- blocks of different sizes ----------------------------------------------------------------------------------- */
 
 /* Rank r has (3 r + 1) % 5 times `unit` elements: some have none. Blocks lie in reverse order with gaps of 2. */
 static int counts[64], displs[64], end;
@@ -145,8 +144,7 @@ static void twins(int call)
         vector_check(call);
 }
 
-/* ---- types --------------------------------------------------------------------------------------------------------
- */
+/* ---- types ------------------------------------------------------------------------------------------------------- */
 
 /* The blocks are columns of the root's matrix, and rows of single elements elsewhere. */
 static void columns(int root, int rows, int call)
@@ -181,8 +179,7 @@ static void columns(int root, int rows, int call)
     MPI_Type_free(&spaced);
 }
 
-/* ---- errors -------------------------------------------------------------------------------------------------------
- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 /* Displacements that are addresses, and a block that stands between those that are taken. */
 static void absolute(int root, int call)

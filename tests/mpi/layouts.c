@@ -119,8 +119,7 @@ static bool in_share(int d, int i, const void *how)
     return i / block % s->grid[d] == s->mine[d];
 }
 
-/* ---- a random type and its model -----------------------------------------------------------------------------------
- */
+/* ---- a random type and its model --------------------------------------------------------------------------------- */
 
 #define MOST 5 /* blocks */
 
@@ -369,8 +368,7 @@ static struct model make_type(int depth, MPI_Datatype *made)
     return new;
 }
 
-/* ---- using it ------------------------------------------------------------------------------------------------------
- */
+/* ---- using it ---------------------------------------------------------------------------------------------------- */
 
 /* Memory around all bytes of `count` items, and the address to give to MPI. */
 struct arena {

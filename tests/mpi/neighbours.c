@@ -138,8 +138,7 @@ static void exchange(const struct plan *p, const char *where)
         MPI_Request_free(&requests[kind]);
 }
 
-/* ---- grids ---------------------------------------------------------------------------------------------------------
- */
+/* ---- grids ------------------------------------------------------------------------------------------------------- */
 
 static void plan_cart(struct plan *p, int ndims)
 {
@@ -188,8 +187,7 @@ static void grids(void)
     try_cart(0, flat, 0);
 }
 
-/* ---- graphs --------------------------------------------------------------------------------------------------------
- */
+/* ---- graphs ------------------------------------------------------------------------------------------------------ */
 
 /* The neighbours of a rank in a symmetric graph: itself, both sides of the ring, and the next one twice again. */
 static int graph_edges(int rank, int *edges)
@@ -315,8 +313,7 @@ static void distributed_graphs(void)
     MPI_Comm_free(&p.comm);
 }
 
-/* ---- borders in the array of the data ------------------------------------------------------------------------------
- */
+/* ---- borders in the array of the data ---------------------------------------------------------------------------- */
 
 enum way { BY_BYTES, BY_ADDRESS, BY_PLACE, BY_TYPE, BORDER_WAYS };
 
@@ -389,8 +386,7 @@ static void in_one_array(void)
         MPI_Type_free(&types[i]);
 }
 
-/* ---- errors --------------------------------------------------------------------------------------------------------
- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 static void errors(void)
 {

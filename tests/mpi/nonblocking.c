@@ -6,8 +6,7 @@
 #define FLIGHTS 40
 #define LONGEST 1500 /* ints */
 
-/* ---- many at once --------------------------------------------------------------------------------------------------
- */
+/* ---- many at once ------------------------------------------------------------------------------------------------ */
 
 enum what { BCAST, ALLREDUCE, ALLGATHER, REDUCE, SCAN, MESSAGE, BARRIER, ALLTOALL, WHATS };
 
@@ -160,8 +159,7 @@ static void many(MPI_Comm comm, uint64_t seed)
     }
 }
 
-/* ---- freed in flight -----------------------------------------------------------------------------------------------
- */
+/* ---- freed in flight --------------------------------------------------------------------------------------------- */
 
 /* Maps x -> a x + b, one after the other: associative, and not commutative. */
 static void chain(void *in, void *inout, int *length, MPI_Datatype *type)
@@ -243,8 +241,7 @@ static void freed_persistent(void)
     MPI_Request_free(&request);
 }
 
-/* ---- persistent ones in any order ----------------------------------------------------------------------------------
- */
+/* ---- persistent ones in any order -------------------------------------------------------------------------------- */
 
 #define PERSISTENT 6
 
@@ -284,8 +281,7 @@ static void any_order(void)
         MPI_Request_free(&requests[i]);
 }
 
-/* ---- progress ------------------------------------------------------------------------------------------------------
- */
+/* ---- progress ---------------------------------------------------------------------------------------------------- */
 
 /* A tree passes through ranks that do nothing but something else in MPI. */
 static void progress(void)
@@ -316,8 +312,7 @@ static void progress(void)
     free(data);
 }
 
-/* ---- what is forbidden ---------------------------------------------------------------------------------------------
- */
+/* ---- what is forbidden ------------------------------------------------------------------------------------------- */
 
 static void errors(void)
 {

@@ -91,8 +91,7 @@ static void operations(void)
     CHECK_EQUAL(product, 1u << (test_size / 2));
 }
 
-/* ---- the program's own operations ---------------------------------------------------------------------------------
- */
+/* ---- the program's own operations -------------------------------------------------------------------------------- */
 
 /* 2 x 2 matrices over the integers modulo a prime: their product depends on the order. */
 #define PRIME 10007
@@ -217,8 +216,7 @@ static void gaps(int count)
     MPI_Type_free(&gap_type);
 }
 
-/* ---- without communication, and errors ---------------------------------------------------------------------------
- */
+/* ---- without communication, and errors --------------------------------------------------------------------------- */
 
 static void handles(void)
 {

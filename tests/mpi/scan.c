@@ -77,8 +77,7 @@ static void first_takes_nothing(int count, bool same)
     }
 }
 
-/* ---- order --------------------------------------------------------------------------------------------------------
- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 /* Words of letters: two halves joined; a word knows its first and last rank, and only neighbours may be joined. */
 struct word {
@@ -127,8 +126,7 @@ static void orders(int count)
     free(taken);
 }
 
-/* ---- divided results ----------------------------------------------------------------------------------------------
- */
+/* ---- divided results --------------------------------------------------------------------------------------------- */
 
 static void divided(int unit, bool in_place, bool large)
 {

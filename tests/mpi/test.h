@@ -22,8 +22,7 @@
 static int test_rank, test_size;
 static _Atomic int test_failures;
 
-/* ---- checks --------------------------------------------------------------------------------------------------------
- */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 #define CHECK(condition, ...)                                                                                          \
     do {                                                                                                               \
@@ -95,8 +94,7 @@ __attribute__((unused)) static void test_need(bool condition, const char *what)
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* ---- data ----------------------------------------------------------------------------------------------------------
- */
+/* ---- data -------------------------------------------------------------------------------------------------------- */
 
 /* Word `i` of the data called `seed`. */
 static inline uint64_t test_word(uint64_t seed, uint64_t i)
@@ -164,8 +162,7 @@ __attribute__((unused)) static uint64_t test_random(uint64_t *state)
     return test_word(0x7E57, (*state)++) >> 11;
 }
 
-/* ---- time ----------------------------------------------------------------------------------------------------------
- */
+/* ---- time -------------------------------------------------------------------------------------------------------- */
 
 /* Seconds of a clock that all ranks share, since all test hosts are this machine. */
 __attribute__((unused)) static double test_now(void)
@@ -182,8 +179,7 @@ __attribute__((unused)) static void test_sleep(double seconds)
         continue;
 }
 
-/* ---- beginning and end ---------------------------------------------------------------------------------------------
- */
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
 __attribute__((unused)) static bool test_peer(void)
 {

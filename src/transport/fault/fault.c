@@ -70,7 +70,7 @@ struct fault {
     bool releasing; /* held_release is at work */
 };
 
-/* ---- the specification ------------------------------------------------------------------------------------------ */
+/* ---- the specification ------------------------------------------------------------------------------------------- */
 
 static int fault_bad(const char *item)
 {
@@ -179,7 +179,7 @@ static unsigned faults_broken(const struct faults *f)
     return broken;
 }
 
-/* ---- fates ------------------------------------------------------------------------------------------------------ */
+/* ---- fates ------------------------------------------------------------------------------------------------------- */
 
 /* Every frame draws the same number of times, so that one fault's share does not change where another strikes. */
 static const struct fate *fate_draw(struct fault *f, struct fault_peer *p)
@@ -220,7 +220,7 @@ static void corrupt(struct tb_envelope *envelope, char *payload, size_t length, 
     }
 }
 
-/* ---- holding ---------------------------------------------------------------------------------------------------- */
+/* ---- holding ----------------------------------------------------------------------------------------------------- */
 
 static struct held_frame *hold(struct fault *f, struct fault_peer *p, const struct tb_envelope *envelope,
                                const struct tb_spans *payload, enum tb_stream stream)
@@ -289,7 +289,7 @@ static int held_release(struct fault *f, uint64_t now)
     return (int)gone;
 }
 
-/* ---- the transport ---------------------------------------------------------------------------------------------- */
+/* ---- the transport ----------------------------------------------------------------------------------------------- */
 
 static int fault_send(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
                       enum tb_stream stream, void *token)
@@ -461,7 +461,7 @@ static void up_broken(void *context, struct tb_endpoint *with, int error)
     f->up.broken(f->up.context, &p->head, error);
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static int fault_open(const struct tb_transport_config *config, struct tb_transport **transport)
 {

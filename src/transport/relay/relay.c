@@ -60,7 +60,7 @@ struct relay {
     struct tb_endpoint_table peers; /* of struct relay_peer */
 };
 
-/* ---- processes -------------------------------------------------------------------------------------------------- */
+/* ---- processes --------------------------------------------------------------------------------------------------- */
 
 /* NULL: no memory, or too many; the story is told. */
 static struct relay_peer *peer_find(struct relay *r, struct tb_proc proc)
@@ -85,7 +85,7 @@ static void peer_fail(struct relay *r, struct relay_peer *p, int error)
     tb_list_append(&r->notices, &p->notice);
 }
 
-/* ---- hops ------------------------------------------------------------------------------------------------------- */
+/* ---- hops -------------------------------------------------------------------------------------------------------- */
 
 static struct hop *hop_find(struct relay *r, struct tb_proc agent)
 {
@@ -202,7 +202,7 @@ static int hops_ask(struct relay *r, struct relay_peer *p)
     return TB_OK;
 }
 
-/* ---- sending ---------------------------------------------------------------------------------------------------- */
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 /* As send of the inner transport, but errors only mean that there is no room. */
 static int hop_send(struct relay *r, struct hop *h, const struct tb_envelope *envelope, struct tb_spans *payload,
@@ -301,8 +301,7 @@ static int relay_send(struct tb_endpoint *endpoint, const struct tb_envelope *en
     return result;
 }
 
-/* ---- calls up from the connections to agents -----------------------------------------------------------------------
- */
+/* ---- calls up from the connections to agents --------------------------------------------------------------------- */
 
 static void peer_introduce(struct relay *r, struct relay_peer *p)
 {
@@ -356,7 +355,7 @@ static void up_broken(void *context, struct tb_endpoint *with, int error)
         hop_down(context, h);
 }
 
-/* ---- moving ----------------------------------------------------------------------------------------------------- */
+/* ---- moving ------------------------------------------------------------------------------------------------------ */
 
 static int notices_tell(struct relay *r)
 {
@@ -430,7 +429,7 @@ static void relay_drop(struct tb_endpoint *endpoint)
     tb_list_remove(&p->notice);
 }
 
-/* ---- what the repairer says ------------------------------------------------------------------------------------- */
+/* ---- what the repairer says -------------------------------------------------------------------------------------- */
 
 static uint32_t relay_route(const struct tb_endpoint *endpoint)
 {
@@ -464,7 +463,7 @@ static void relay_outcome(struct tb_endpoint *endpoint, uint32_t route, uint64_t
            p->head.proc.index, route & ~TB_PROC_AGENT, (double)p->marks[at].span / 1e9);
 }
 
-/* ---- what the job says ------------------------------------------------------------------------------------------ */
+/* ---- what the job says ------------------------------------------------------------------------------------------- */
 
 int tb_relay_adopt(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int descriptor)
 {
@@ -504,7 +503,7 @@ void tb_relay_changed(struct tb_transport *transport)
     r->changed = true; /* there may be room now; poll tells */
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static int relay_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
 {

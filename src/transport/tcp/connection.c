@@ -30,7 +30,7 @@ static size_t body_head(const struct tb_hop *hop)
     return hop->type == TB_HOP_ENVELOPE ? sizeof(struct tb_envelope) : sizeof(struct tb_message);
 }
 
-/* ---- stories ---------------------------------------------------------------------------------------------------- */
+/* ---- stories ----------------------------------------------------------------------------------------------------- */
 
 static void name_print(const struct tb_name *name, char *text, size_t size)
 {
@@ -76,7 +76,7 @@ static int nonsense(const struct tb_connection *c, const char *what)
     return story(c, TB_ERR_PROTOCOL, why);
 }
 
-/* ---- opening and ending ----------------------------------------------------------------------------------------- */
+/* ---- opening and ending ------------------------------------------------------------------------------------------ */
 
 /* Options that a socket lacks (a Unix socket in tests) are no reason to refuse it. */
 static void options_set(int descriptor, enum tb_stream stream)
@@ -175,7 +175,7 @@ int tb_connection_watch(struct tb_connection *c)
     return TB_OK;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static size_t head_put(const struct tb_connection *c, const struct tb_envelope *envelope, uint64_t payload, char *to)
 {
@@ -394,7 +394,7 @@ void tb_connection_bye(struct tb_connection *c, uint32_t goodbyes)
     shutdown(c->descriptor, SHUT_WR);
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static int deliver(struct tb_connection *c, const struct tb_hop *hop, const struct tb_envelope *envelope,
                    const void *payload, size_t length)

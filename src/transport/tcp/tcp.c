@@ -54,7 +54,7 @@ struct tcp {
     uint32_t streak;            /* how often in a row it was served without a look at the others */
 };
 
-/* ---- peers ------------------------------------------------------------------------------------------------------ */
+/* ---- peers ------------------------------------------------------------------------------------------------------- */
 
 /* NULL: no memory, or too many. */
 static struct tcp_peer *peer_find(struct tcp *t, struct tb_proc proc)
@@ -98,8 +98,7 @@ static int peer_story(const struct tcp_peer *p, int code)
     return tb_error(code, "%s", p->story != NULL ? p->story : tb_error_name(code));
 }
 
-/* ---- the ends of connections and peers; from poll, or by the owner's wish
- * ----------------------------------------------------------- */
+/* ---- the ends of connections and peers; from poll, or by the owner's wish ---------------------------------------- */
 
 static void connection_drop(struct tcp *t, struct tb_connection *c)
 {
@@ -186,7 +185,7 @@ static int notices_tell(struct tcp *t)
     return told;
 }
 
-/* ---- moving ----------------------------------------------------------------------------------------------------- */
+/* ---- moving ------------------------------------------------------------------------------------------------------ */
 
 static int connection_receive(struct tcp *t, struct tb_connection *c)
 {
@@ -337,7 +336,7 @@ void tb_tcp_revive(struct tb_endpoint *endpoint)
         p->asked[i] = p->waiting[i] = false;
 }
 
-/* ---- sleeping --------------------------------------------------------------------------------------------------- */
+/* ---- sleeping ---------------------------------------------------------------------------------------------------- */
 
 static bool tcp_arm(struct tb_transport *transport)
 {
@@ -366,7 +365,7 @@ static bool tcp_idle(struct tb_transport *transport)
     return ((struct tcp *)transport)->hub.unsent == 0;
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static int tcp_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
 {

@@ -1,0 +1,21 @@
+/* The addresses of this host, and what can be said of an address by looking at it. */
+#ifndef TB_AGENT_ADDRESS_H
+#define TB_AGENT_ADDRESS_H
+
+#include "job/job.h"
+
+struct tb_address_list {
+    uint32_t count;
+    struct tb_address at[TB_HOST_ADDRESS_LIMIT];
+};
+
+/* Those of this host that the parameter `interfaces` and common sense choose, with this port. */
+int tb_address_list_own(struct tb_address_list *list, uint16_t port);
+/* Is the address in a subnet of one of the list? */
+bool tb_address_is_near(const struct tb_address_list *list, const struct tb_address *address);
+/* Link-local addresses need the number of our own interface, not of theirs. */
+void tb_address_fix_scope(const struct tb_address_list *own, struct tb_address *address);
+/* "0", "4711" or "20000-20100", as the parameter `ports` has it. */
+int tb_ports_parse(const char *text, uint16_t *low, uint16_t *high);
+
+#endif

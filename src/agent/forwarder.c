@@ -1,0 +1,500 @@
+#include "agent/forwarder.h"
+
+#include "agent/codec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TICK_NS      50000000u
+#define NOTE_NS      5000000000u /* then the user is told */
+#define TURN_NS      1000000000u /* how long the other side may take to make its connections again */
+#define GATHER_BYTES 2048u       /* frames up to this size leave together if they have come together */
+
+static struct tb_neighbour *neighbour_of(struct tb_hop_peer *peer)
+{
+    return TB_CONTAINER(peer, struct tb_neighbour, peer);
+}
+
+static void set_tick(struct tb_forwarder *f, uint64_t after)
+{
+    tb_timer_set(f->member->loop, &f->tick, after);
+}
+
+static void care_for(struct tb_forwarder *f, struct tb_neighbour *n)
+{
+    if (tb_list_empty(&n->care))
+        tb_list_append(&f->care, &n->care);
+    if (!tb_timer_is_set(&f->tick))
+        set_tick(f, TICK_NS);
+}
+
+/* ---- where to --------------------------------------------------------------------------------------------------- */
+
+static uint32_t pair_hash(struct tb_proc source, struct tb_proc destination)
+{
+    uint32_t h = source.index * 0x9e3779b1u + destination.index;
+    h ^= h >> 16;
+    h *= 0x85ebca6bu;
+    return h ^ h >> 13;
+}
+
+/* Of several gateways: a pair's short frames take always the same one, bulk frames the one that they leave first; those
+ * that are down only if there is no other. */
+static struct tb_neighbour *hop_choose(struct tb_forwarder *f, const struct tb_host_route *route, struct tb_proc source,
+                                       struct tb_proc destination, enum tb_stream stream, uint32_t from)
+{
+    struct tb_neighbour *best = NULL;
+    double best_time = 0;
+    bool best_usable = false;
+    uint32_t first = pair_hash(source, destination);
+    uint64_t now = route->hop_count > 1 ? tb_loop_now(f->member->loop) : 0;
+    for (uint32_t k = 0; k < route->hop_count; k++) {
+        uint32_t host = route->hops[(first + k) % route->hop_count];
+        if ((TB_PROC_AGENT | host) == from || host == f->member->host)
+            continue; /* the routes of two hosts do not agree yet */
+        struct tb_neighbour *n = tb_neighbour_find(&f->table, TB_PROC_AGENT | host);
+        if (n == NULL)
+            continue;
+        bool usable = route->hop_count == 1 || tb_neighbour_is_usable(n, now);
+        double time = stream == TB_STREAM_BULK && route->hop_count > 1 ? tb_neighbour_time_to_leave(n, f->member) : 0;
+        if (best == NULL || (usable && !best_usable) || (usable == best_usable && time < best_time)) {
+            best = n;
+            best_time = time;
+            best_usable = usable;
+        }
+    }
+    return best;
+}
+
+/* NULL: nowhere. */
+static struct tb_neighbour *route(struct tb_forwarder *f, struct tb_proc source, struct tb_proc destination,
+                                  enum tb_stream stream, uint32_t from)
+{
+    const struct tb_member *member = f->member;
+    if (destination.job != member->self.job || destination.index >= member->book->ranks)
+        return NULL;
+    uint32_t host = tb_address_book_host_of(member->book, destination.index);
+    if (host == member->host)
+        return destination.index != from ? tb_neighbour_find(&f->table, destination.index) : NULL;
+    const struct tb_host_route *route = tb_member_route(member, host);
+    uint32_t next = tb_param.forbid_direct ? TB_PROC_AGENT | host : destination.index;
+    switch (route->means) {
+    case TB_HOST_ROUTE_DIRECT:
+    case TB_HOST_ROUTE_CALLED:
+        return next != from ? tb_neighbour_find(&f->table, next) : NULL;
+    case TB_HOST_ROUTE_RELAYED:
+        return hop_choose(f, route, source, destination, stream, from);
+    default:
+        return NULL;
+    }
+}
+
+static void lead_astray(struct tb_forwarder *f, struct tb_proc source, struct tb_proc destination)
+{
+    f->astray++;
+    if (f->stray_logged)
+        return;
+    f->stray_logged = true;
+    tb_log(TB_LOG_WARN, "agent", "a message from process %u to process %u cannot be passed on: there is no way",
+           source.index, destination.index);
+}
+
+/* ---- frames ----------------------------------------------------------------------------------------------------- */
+
+/* Takes the frame buffer. */
+static void enqueue(struct tb_forwarder *f, struct tb_neighbour *n, struct tb_frame_buffer *buffer)
+{
+    if (buffer->since == 0 && tb_list_empty(&n->peer.connections[buffer->stream]))
+        buffer->since = tb_loop_now(f->member->loop);
+    tb_queue_add(&n->peer.queue, buffer);
+    if (tb_list_empty(&n->flush))
+        tb_list_append(&f->flush, &n->flush);
+}
+
+/* A rank that sends long messages where much waits already is not read for a while. Not so its short ones, with which
+ * it answers others, and not so agents: two that wait for each other would do so for ever. */
+static void hold_back(struct tb_forwarder *f, struct tb_hop_connection *connection, struct tb_neighbour *n,
+                      struct tb_proc destination)
+{
+    if (connection->stream != TB_STREAM_BULK || tb_hop_peer_is_agent(connection->peer) ||
+        !tb_list_empty(&connection->held))
+        return;
+    if (!tb_queue_hold(&n->peer.queue, destination, &connection->held))
+        return;
+    tb_hop_connection_watch(connection);
+    if (!tb_timer_is_set(&f->tick))
+        set_tick(f, TICK_NS);
+}
+
+static void take_frame(void *context, struct tb_hop_connection *connection, struct tb_cargo *cargo)
+{
+    struct tb_forwarder *f = context;
+    enum tb_stream stream = (enum tb_stream)connection->stream;
+    uint32_t from = connection->peer->proc.index;
+    f->frames++;
+    f->bytes += cargo->length;
+    struct tb_neighbour *n = route(f, cargo->source, cargo->destination, stream, from);
+    if (n == NULL) {
+        lead_astray(f, cargo->source, cargo->destination);
+        return;
+    }
+    if (n->left) {
+        f->late++;
+        return;
+    }
+    bool gather = cargo->more && cargo->length <= GATHER_BYTES;
+    if (!gather && tb_queue_empty(&n->peer.queue, stream) && tb_hop_peer_send(&n->peer, stream, cargo) == TB_OK)
+        return;
+    struct tb_frame_buffer *buffer = cargo->buffer;
+    cargo->buffer = NULL;
+    if (buffer == NULL) {
+        buffer = tb_frame_buffer_make(&f->pool, cargo->length);
+        if (buffer == NULL) {
+            f->pool.dropped++;
+            return;
+        }
+        memcpy(buffer->bytes, cargo->bytes, cargo->length);
+    }
+    buffer->source = cargo->source;
+    buffer->destination = cargo->destination;
+    buffer->stream = (uint8_t)stream;
+    buffer->from = from;
+    enqueue(f, n, buffer);
+    hold_back(f, connection, n, cargo->destination);
+}
+
+static void settle(void *context)
+{
+    struct tb_forwarder *f = context;
+    while (!tb_list_empty(&f->flush)) {
+        struct tb_neighbour *n = TB_CONTAINER(f->flush.next, struct tb_neighbour, flush);
+        tb_list_remove(&n->flush);
+        for (int i = 0; i < TB_STREAM_COUNT; i++) {
+            tb_hop_peer_flush(&n->peer, (enum tb_stream)i);
+            if (!tb_queue_empty(&n->peer.queue, (enum tb_stream)i) && tb_list_empty(&n->peer.connections[i]) &&
+                tb_list_empty(&n->care)) {
+                care_for(f, n);
+                set_tick(f, 0); /* opened when nobody is inside of a call */
+            }
+        }
+    }
+    while (!tb_list_empty(&f->pool.released)) {
+        struct tb_hop_connection *connection = TB_CONTAINER(f->pool.released.next, struct tb_hop_connection, held);
+        tb_list_remove(&connection->held);
+        tb_hop_connection_watch(connection);
+    }
+}
+
+/* Gives a new way to everything that waits for this neighbour. */
+static void reroute(struct tb_forwarder *f, struct tb_neighbour *n)
+{
+    struct tb_list all;
+    struct tb_frame_buffer *buffer;
+    tb_list_init(&all);
+    for (int i = 0; i < TB_STREAM_COUNT; i++)
+        while ((buffer = tb_queue_pull(&n->peer.queue, (enum tb_stream)i)) != NULL)
+            tb_list_append(&all, &buffer->node);
+    TB_LIST_EACH (buffer, &all, struct tb_frame_buffer, node) {
+        tb_list_remove(&buffer->node);
+        struct tb_neighbour *to =
+            route(f, buffer->source, buffer->destination, (enum tb_stream)buffer->stream, buffer->from);
+        if (to != NULL && !to->left) {
+            enqueue(f, to, buffer);
+            continue;
+        }
+        if (to == NULL)
+            lead_astray(f, buffer->source, buffer->destination);
+        else
+            f->late++;
+        tb_frame_buffer_free(&f->pool, buffer);
+    }
+}
+
+/* ---- connections ------------------------------------------------------------------------------------------------ */
+
+/* The process has ended or left: what waits for it waits in vain. */
+static void forget(struct tb_forwarder *f, struct tb_neighbour *n)
+{
+    n->left = true;
+    struct tb_frame_buffer *buffer;
+    if (tb_hop_peer_is_agent(&n->peer)) {
+        reroute(f, n);
+        return;
+    }
+    for (int i = 0; i < TB_STREAM_COUNT; i++)
+        while ((buffer = tb_queue_pull(&n->peer.queue, (enum tb_stream)i)) != NULL) {
+            f->late++;
+            tb_frame_buffer_free(&f->pool, buffer);
+        }
+}
+
+static void stripe_open(struct tb_forwarder *f, struct tb_neighbour *n, enum tb_stream stream, uint32_t number,
+                        uint64_t now)
+{
+    struct tb_neighbour_stripe *stripe = &n->stripes[stream][number];
+    const struct tb_host_route *route = tb_member_route(f->member, tb_neighbour_host(n, f->member));
+    stripe->asked = true;
+    stripe->called = route->means == TB_HOST_ROUTE_CALLED;
+    int rc = f->calls.connect(f->calls.context, n->peer.proc, stream, number);
+    if (rc == TB_OK)
+        return;
+    tb_neighbour_postpone(stripe, now);
+    snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+    if (rc == TB_ERR_CLOSED)
+        forget(f, n);
+}
+
+/* Opens what is missing of a stream, if it is our turn. True: something is still missing. */
+static bool stream_open(struct tb_forwarder *f, struct tb_neighbour *n, enum tb_stream stream, uint64_t now)
+{
+    if (n->left || (tb_queue_empty(&n->peer.queue, stream) && !tb_neighbour_is_kept(n, f->member, stream)))
+        return false;
+    if (!n->opener[stream]) {
+        if (!tb_list_empty(&n->peer.connections[stream]))
+            return false;
+        n->opener[stream] = true;
+    }
+    uint32_t count = tb_neighbour_stripes_wanted(n, f->member, stream);
+    bool missing = false;
+    for (uint32_t k = 0; k < count && !n->left; k++) {
+        if (tb_neighbour_connection(n, stream, k) != NULL)
+            continue;
+        struct tb_neighbour_stripe *stripe = &n->stripes[stream][k];
+        if (!stripe->asked && now >= stripe->not_before)
+            stripe_open(f, n, stream, k, now);
+        missing = missing || tb_neighbour_connection(n, stream, k) == NULL;
+    }
+    return missing && !n->left;
+}
+
+void tb_forwarder_refused(struct tb_forwarder *f, struct tb_proc proc, enum tb_stream stream, uint32_t stripe,
+                          int error)
+{
+    struct tb_neighbour *n = f->ready ? tb_neighbour_find(&f->table, proc.index) : NULL;
+    if (n == NULL || !n->stripes[stream][stripe].asked)
+        return;
+    snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+    tb_neighbour_postpone(&n->stripes[stream][stripe], tb_loop_now(f->member->loop));
+    if (tb_list_empty(&n->peer.connections[stream]))
+        n->lost_at[stream] = tb_loop_now(f->member->loop);
+    if (error == TB_ERR_CLOSED && !tb_hop_peer_is_agent(&n->peer)) {
+        forget(f, n);
+        set_tick(f, 0); /* there may be room for others now */
+    } else {
+        care_for(f, n);
+    }
+}
+
+static void connection_ended(void *context, struct tb_hop_peer *peer, const struct tb_hop_connection *connection,
+                             int error)
+{
+    struct tb_forwarder *f = context;
+    struct tb_neighbour *n = neighbour_of(peer);
+    tb_log(error == TB_ERR_PROTOCOL ? TB_LOG_WARN : TB_LOG_DEBUG, "agent",
+           "a connection with process 0x%x has ended: %s", peer->proc.index, tb_error_story());
+    if (error == TB_ERR_CLOSED) {
+        forget(f, n);
+        return;
+    }
+    snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+    f->reconnects++;
+    uint64_t now = tb_loop_now(f->member->loop);
+    if (tb_list_empty(&peer->connections[connection->stream]))
+        n->lost_at[connection->stream] = now;
+    if (connection->ours)
+        tb_neighbour_postpone(&n->stripes[connection->stream][connection->stripe], now);
+    else if (tb_list_empty(&peer->connections[connection->stream]))
+        for (uint32_t k = 0; k < TB_STRIPES_LIMIT; k++) /* they will open it again; if not, we do */
+            n->stripes[connection->stream][k].not_before = now + TURN_NS;
+    care_for(f, n);
+}
+
+/* ---- links that are down ---------------------------------------------------------------------------------------- */
+
+static void complain(struct tb_forwarder *f, struct tb_neighbour *n, uint64_t since, bool at_last)
+{
+    f->calls.link_down(f->calls.context, tb_neighbour_host(n, f->member), since, n->why[0] != 0 ? n->why : "no answer",
+                       at_last);
+}
+
+/* Frames wait and there is no connection. */
+static void endure(struct tb_forwarder *f, struct tb_neighbour *n, uint64_t since, uint64_t now)
+{
+    uint64_t down = now - since;
+    if (down > TB_NEIGHBOUR_OTHERS_NS && !n->moved) {
+        n->moved = true;
+        reroute(f, n);
+        settle(f);
+    }
+    if (!f->member->running || !tb_neighbour_is_queued(n))
+        return;
+    if (down > NOTE_NS && !n->noted) {
+        n->noted = true;
+        complain(f, n, down, false);
+    }
+    /* Frames of one who has found another way lie here still, and prove nothing. */
+    if (down > tb_param.link_patience && tb_queue_waited(&n->peer.queue, now) > tb_param.link_patience)
+        complain(f, n, down, true);
+}
+
+/* True: to be looked at again. */
+static bool look_after(struct tb_forwarder *f, struct tb_neighbour *n, uint64_t now)
+{
+    bool busy = false;
+    uint64_t since = 0;
+    for (int i = 0; i < TB_STREAM_COUNT; i++) {
+        enum tb_stream stream = (enum tb_stream)i;
+        busy = stream_open(f, n, stream, now) || busy;
+        bool stuck = !tb_queue_empty(&n->peer.queue, stream) && tb_list_empty(&n->peer.connections[i]);
+        if (!stuck)
+            n->down_since[i] = 0;
+        else if (n->down_since[i] == 0)
+            n->down_since[i] = now;
+        if (n->down_since[i] != 0 && (since == 0 || n->down_since[i] < since))
+            since = n->down_since[i];
+    }
+    if (since == 0) {
+        if (n->noted)
+            f->calls.link_up(f->calls.context, tb_neighbour_host(n, f->member));
+        n->moved = n->noted = false;
+        return busy;
+    }
+    endure(f, n, since, now);
+    return true;
+}
+
+static void tick(struct tb_timer *timer)
+{
+    struct tb_forwarder *f = TB_CONTAINER(timer, struct tb_forwarder, tick);
+    uint64_t now = tb_loop_now(f->member->loop);
+    struct tb_neighbour *n;
+    struct tb_list all;
+    tb_list_init(&all);
+    tb_hop_set_bury(&f->hop_set);
+    tb_frame_pool_look(&f->pool, now);
+    TB_LIST_EACH (n, &f->care, struct tb_neighbour, care) {
+        tb_list_remove(&n->care);
+        tb_list_append(&all, &n->care);
+    }
+    while (!tb_list_empty(&all)) {
+        n = TB_CONTAINER(all.next, struct tb_neighbour, care);
+        tb_list_remove(&n->care);
+        if (look_after(f, n, now))
+            care_for(f, n);
+    }
+    settle(f);
+    if ((!tb_list_empty(&f->care) || !tb_list_empty(&f->pool.crowded)) && !tb_timer_is_set(timer))
+        set_tick(f, TICK_NS);
+}
+
+/* ---- the forwarder ---------------------------------------------------------------------------------------------- */
+
+/* The first frame is about to come: memory for it. */
+static bool make_ready(struct tb_forwarder *f)
+{
+    struct tb_hop_set_calls calls = {.context = f, .frame = take_frame, .settle = settle, .ended = connection_ended};
+    if (f->ready)
+        return true;
+    if (tb_frame_pool_open(&f->pool, tb_param.gateway_memory) != TB_OK)
+        return false;
+    if (tb_hop_set_open(&f->hop_set, f->member->loop, &f->pool, &calls) != TB_OK) {
+        tb_frame_pool_close(&f->pool);
+        return false;
+    }
+    if (tb_neighbour_table_open(&f->table, f->member, &f->hop_set) != TB_OK) {
+        tb_hop_set_close(&f->hop_set);
+        tb_frame_pool_close(&f->pool);
+        return false;
+    }
+    f->ready = true;
+    return true;
+}
+
+/* A process of this job, not ourselves. */
+static bool is_known(const struct tb_member *member, struct tb_proc proc)
+{
+    uint32_t number = proc.index & ~TB_PROC_AGENT;
+    if (proc.job != member->self.job || proc.index == member->self.index)
+        return false;
+    return number < (tb_proc_is_agent(proc) ? member->book->host_count : member->book->ranks);
+}
+
+void tb_forwarder_adopt(struct tb_forwarder *f, const struct tb_connected *connected)
+{
+    bool known = is_known(f->member, connected->proc) && make_ready(f);
+    struct tb_neighbour *n = known ? tb_neighbour_find(&f->table, connected->proc.index) : NULL;
+    if (n == NULL || connected->stripe >= TB_STRIPES_LIMIT) {
+        close(connected->socket);
+        return;
+    }
+    struct tb_neighbour_stripe *stripe = &n->stripes[connected->stream][connected->stripe];
+    bool ours = stripe->asked && (connected->dialed || stripe->called);
+    struct tb_codec *codec;
+    int rc = tb_codec_open(f->member, &f->squeezes, connected, &codec);
+    if (rc == TB_OK)
+        rc = tb_hop_peer_adopt(&n->peer, connected->stream, connected->stripe, ours, connected->socket, codec);
+    else
+        close(connected->socket);
+    if (rc != TB_OK) {
+        tb_log(TB_LOG_WARN, "agent", "a connection with process 0x%x cannot be used: %s", connected->proc.index,
+               tb_error_story());
+        if (ours) {
+            snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+            tb_neighbour_postpone(stripe, tb_loop_now(f->member->loop));
+            care_for(f, n);
+        }
+        return;
+    }
+    n->left = false;
+    n->lost_at[connected->stream] = 0;
+    if (ours) {
+        *stripe = (struct tb_neighbour_stripe){0};
+    } else if (tb_hop_peer_is_agent(&n->peer) && connected->proc.index < f->member->self.index) {
+        n->opener[connected->stream] = false; /* if both sides begin, the first host of the address book goes on */
+    }
+    if (!tb_queue_empty(&n->peer.queue, connected->stream) && tb_list_empty(&n->flush))
+        tb_list_append(&f->flush, &n->flush);
+    care_for(f, n);
+    set_tick(f, 0);
+}
+
+void tb_forwarder_reroute(struct tb_forwarder *f)
+{
+    if (!f->ready)
+        return;
+    uint32_t room;
+    do { /* again if new neighbours have moved the others in the table */
+        room = f->table.room;
+        for (uint32_t i = 0; i < f->table.room; i++)
+            if (f->table.slots[i] != NULL && tb_neighbour_is_queued(f->table.slots[i]))
+                reroute(f, f->table.slots[i]);
+    } while (room != f->table.room);
+    set_tick(f, 0);
+}
+
+void tb_forwarder_open(struct tb_forwarder *f, const struct tb_member *member, const struct tb_forwarder_calls *calls)
+{
+    *f = (struct tb_forwarder){.member = member, .calls = *calls};
+    tb_list_init(&f->flush);
+    tb_list_init(&f->care);
+    tb_timer_init(&f->tick, tick);
+}
+
+void tb_forwarder_close(struct tb_forwarder *f)
+{
+    if (!f->ready)
+        return;
+    tb_log(
+        TB_LOG_DEBUG, "agent",
+        "passed on: %llu frames, %llu bytes; %llu dropped for want of room, %llu astray, %llu too late; at most %llu "
+        "bytes waited; %llu connections broke",
+        (unsigned long long)f->hop_set.frames_out, (unsigned long long)f->hop_set.bytes_out,
+        (unsigned long long)f->pool.dropped, (unsigned long long)f->astray, (unsigned long long)f->late,
+        (unsigned long long)f->pool.bytes_most, (unsigned long long)f->reconnects);
+    tb_timer_clear(&f->tick);
+    tb_neighbour_table_close(&f->table);
+    tb_hop_set_close(&f->hop_set);
+    tb_frame_pool_close(&f->pool);
+    f->ready = false;
+}

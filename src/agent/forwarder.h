@@ -1,0 +1,50 @@
+/* Passing frames on. A frame names its source and its destination process; where it goes next follows from the address
+ * book and the routes of this host: a rank of this host, a rank that we can connect to, or the agent of the next
+ * gateway. Nothing is remembered of a frame that has left, since its source repeats what does not arrive. So whatever
+ * cannot be kept may be dropped, and is counted.
+ *
+ * The connections of a neighbour are opened when there is something to send, by whoever needs them first; that side
+ * opens them again when they break. The agent owns the forwarder, which asks it for connections; one thread. */
+#ifndef TB_AGENT_FORWARDER_H
+#define TB_AGENT_FORWARDER_H
+
+#include "agent/connected.h"
+#include "agent/neighbour.h"
+#include "link/link.h"
+
+struct tb_forwarder_calls {
+    void *context;
+    /* A connection between the agent and this process is needed; answered with tb_forwarder_adopt or
+     * tb_forwarder_refused, perhaps from inside. An error (with its story) is the whole answer; TB_ERR_CLOSED: that
+     * process has ended. */
+    int (*connect)(void *context, struct tb_proc to, enum tb_stream stream, uint32_t stripe);
+    /* The link to a host has been down for so long (ns); `at_last`: too long, and the job has to end. */
+    void (*link_down)(void *context, uint32_t host, uint64_t time, const char *why, bool at_last);
+    void (*link_up)(void *context, uint32_t host); /* one that was told to be down */
+};
+
+struct tb_forwarder {
+    const struct tb_member *member;
+    struct tb_forwarder_calls calls;
+    bool ready; /* what follows is open; not so before there is something to pass on */
+    struct tb_frame_pool pool;
+    struct tb_hop_set hop_set;
+    struct tb_neighbour_table table;
+    struct tb_squeeze_group squeezes;
+    struct tb_list flush, care; /* neighbours: with something new to send, and with something to be opened */
+    struct tb_timer tick;
+    bool stray_logged;
+    uint64_t frames, bytes, astray, late, reconnects;
+};
+
+void tb_forwarder_open(struct tb_forwarder *forwarder, const struct tb_member *member,
+                       const struct tb_forwarder_calls *calls);
+void tb_forwarder_close(struct tb_forwarder *forwarder); /* says goodbye everywhere */
+/* A connection of the agent, asked for or not; takes the socket. */
+void tb_forwarder_adopt(struct tb_forwarder *forwarder, const struct tb_connected *connected);
+/* What was asked for cannot be had; the story is in tb_error. */
+void tb_forwarder_refused(struct tb_forwarder *forwarder, struct tb_proc proc, enum tb_stream stream, uint32_t stripe,
+                          int error);
+void tb_forwarder_reroute(struct tb_forwarder *forwarder); /* the routes have changed */
+
+#endif

@@ -1,0 +1,447 @@
+/* Passing frames on: one agent whose connections are the test's. */
+#include "agent/network_world.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- passing on -------------------------------------------------------------------------------------------------- */
+
+static void frames_pass(void **state)
+{
+    struct world w;
+    world_open(&w, 0);
+    int a = world_join(&w, 0, TB_STREAM_SHORT, 0), b = world_join(&w, 1, TB_STREAM_SHORT, 0);
+    uint32_t out = 0, in = 0;
+    static struct frame frame;
+    static const size_t lengths[] = {0, 1, 8, 87, 88, 89, 296, 297, 4000, 16383, 16384};
+    for (uint64_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        assert_true(world_put_frame(&w, a, &out, 0, 1, i, lengths[i]));
+        assert_true(world_get_frame(&w, b, &in, &frame));
+        assert_int_equal(frame.length, lengths[i]);
+        assert_int_equal(frame.envelope.message.match, i);
+        assert_int_equal(frame.envelope.routing.source.index, 0);
+        assert_int_equal(frame.envelope.routing.sequence, 5);
+        assert_int_equal(frame.envelope.routing.acknowledge, 6);
+    }
+    close(a);
+    close(b);
+    world_close(&w);
+}
+
+/* Bytes come in any pieces, many frames at once. */
+static void pieces_make_no_difference(void **state)
+{
+    struct world w;
+    world_open(&w, 0);
+    int a = world_join(&w, 0, TB_STREAM_BULK, 0), b = world_join(&w, 1, TB_STREAM_BULK, 0);
+    enum { FRAMES = 300 };
+    char *all = malloc(FRAMES * TB_FRAME_BUFFER_LIMIT);
+    size_t length = 0, at = 0;
+    uint64_t seed = 3;
+    for (uint32_t i = 0; i < FRAMES; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        size_t payload = (seed >> 60) < 4 ? seed >> 33 & 0x3fff : seed >> 33 & 0xff;
+        length += frame_make(all + length, i, 0, 1, i, payload);
+    }
+    static struct frame frame;
+    uint32_t in = 0;
+    while (at < length) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        size_t part = (seed >> 62) == 0 ? seed >> 33 & 0xffff : seed >> 33 & 0x7f;
+        part = part < length - at ? part : length - at;
+        assert_true(world_put(&w, a, all + at, part));
+        at += part;
+        if ((seed >> 50 & 3) == 0)
+            world_spin(&w, 0);
+    }
+    for (uint32_t i = 0; i < FRAMES; i++) {
+        assert_true(world_get_frame(&w, b, &in, &frame));
+        assert_int_equal(frame.envelope.message.match, i);
+    }
+    free(all);
+    close(a);
+    close(b);
+    world_close(&w);
+}
+
+/* What has arrived of a long message leaves before the rest is there. */
+static void long_messages_are_cut_through(void **state)
+{
+    struct world w;
+    world_open(&w, 0);
+    int a = world_join(&w, 0, TB_STREAM_BULK, 0), b = world_join(&w, 1, TB_STREAM_BULK, 0);
+    uint32_t out = 0, in = 0;
+    static struct frame frame;
+    for (uint64_t i = 0; i < 64; i++) {
+        assert_true(world_put_frame(&w, a, &out, 0, 1, i, TB_RELAY_PAYLOAD));
+        assert_true(world_get_frame(&w, b, &in, &frame));
+    }
+    close(a);
+    close(b);
+    world_close(&w);
+}
+
+static void a_stalled_destination_holds_up_nobody(void **state)
+{
+    struct world w;
+    tb_param.gateway_memory = 6 << 20;
+    world_open(&w, 0);
+    uint32_t agent = TB_PROC_AGENT | 1, out[2] = {0}, in[2] = {0};
+    int link[2] = {world_join(&w, agent, TB_STREAM_SHORT, 0), world_join(&w, agent, TB_STREAM_BULK, 0)};
+    int deaf = world_join(&w, 0, TB_STREAM_BULK, 0), other = world_join(&w, 1, TB_STREAM_BULK, 0);
+    int brief = world_join(&w, 2, TB_STREAM_SHORT, 0);
+    static struct frame frame;
+    for (uint64_t i = 0; i < 500; i++) /* 8 MB for whom takes nothing: reading from an agent never stops */
+        assert_true(world_put_frame(&w, link[1], &out[1], 4, 0, i, TB_RELAY_PAYLOAD));
+    for (uint64_t i = 0; i < 50; i++) {
+        assert_true(world_put_frame(&w, link[1], &out[1], 4, 1, i, TB_RELAY_PAYLOAD));
+        assert_true(world_get_frame(&w, other, &in[1], &frame));
+        assert_int_equal(frame.envelope.message.match, i);
+    }
+    assert_true(world_put_frame(&w, link[0], &out[0], 4, 2, 1, 8));
+    assert_true(world_get_frame(&w, brief, &in[0], &frame));
+    /* When it listens again, what was kept comes, in order; the rest is missing. */
+    uint32_t kept = 0, sequence = 0;
+    for (uint64_t last = 0; world_get_frame(&w, deaf, &sequence, &frame); kept++) {
+        assert_true(kept == 0 || frame.envelope.message.match > last);
+        last = frame.envelope.message.match;
+    }
+    assert_in_range(kept, 60, 499);
+    close(link[0]);
+    close(link[1]);
+    close(deaf);
+    close(other);
+    close(brief);
+    world_close(&w);
+    tb_param.gateway_memory = 48 << 20;
+}
+
+/* Short frames have a stream of their own, and flows on one stream take turns. */
+static void a_flood_delays_others_little(void **state)
+{
+    struct world w;
+    world_open(&w, 0);
+    int a = world_join(&w, 0, TB_STREAM_BULK, 0), c = world_join(&w, 2, TB_STREAM_SHORT, 0),
+        d = world_join(&w, 3, TB_STREAM_BULK, 0);
+    int bulk = world_join(&w, TB_PROC_AGENT | 1, TB_STREAM_BULK, 0),
+        brief = world_join(&w, TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0);
+    world_use_routes(&w);
+    w.routes[1] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {1}};
+    uint32_t out[3] = {0}, in[2] = {0};
+    static struct frame frame;
+    for (uint64_t i = 0; i < 200; i++)
+        assert_true(world_put_frame(&w, a, &out[0], 0, LOCAL_RANKS, i, TB_RELAY_PAYLOAD));
+    world_spin(&w, 1);
+    assert_true(world_put_frame(&w, c, &out[1], 2, LOCAL_RANKS, 1, 8));
+    assert_true(world_get_frame(&w, brief, &in[0], &frame));
+    assert_int_equal(frame.envelope.routing.source.index, 2);
+    /* How much is in the socket already cannot be changed; behind it comes the other flow. */
+    uint32_t before = 0;
+    assert_true(world_get_frame(&w, bulk, &in[1], &frame));
+    assert_true(world_put_frame(&w, d, &out[2], 3, LOCAL_RANKS, 1, 8));
+    while (world_get_frame(&w, bulk, &in[1], &frame) && frame.envelope.routing.source.index != 3)
+        before++;
+    assert_int_equal(frame.envelope.routing.source.index, 3);
+    assert_in_range(before, 0, 60);
+    close(a);
+    close(c);
+    close(d);
+    close(bulk);
+    close(brief);
+    world_close(&w);
+}
+
+/* A long frame; the agent may hold the sender back for a while. */
+static bool put_patiently(struct world *w, int socket, uint32_t *sequence, uint32_t source, uint32_t destination,
+                          uint64_t tag)
+{
+    static char bytes[TB_FRAME_BUFFER_LIMIT];
+    size_t whole = frame_make(bytes, (*sequence)++, source, destination, tag, TB_RELAY_PAYLOAD), done = 0;
+    for (int tries = 0; tries < 10000 && done < whole; tries++) {
+        ssize_t n = send(socket, bytes + done, whole - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0)
+            world_spin(w, 1);
+        else
+            done += (size_t)n;
+    }
+    return done == whole;
+}
+
+/* For most ranks of the host as much lies here as may, and they do not read: what others send passes, and what they
+ * answer, of both classes. */
+static void those_who_do_not_read_stop_nobody(void **state)
+{
+    struct world w;
+    tb_param.gateway_memory = 6 << 20;
+    world_open(&w, 0);
+    int link[2], deaf[RANKS], pair[2][2];
+    uint32_t out[2] = {0}, sent[2][2] = {{0}}, got[2][2] = {{0}};
+    static struct frame frame;
+    for (int s = 0; s < 2; s++) {
+        link[s] = world_join(&w, TB_PROC_AGENT | 1, (enum tb_stream)s, 0);
+        for (uint32_t i = 0; i < 2; i++)
+            pair[i][s] = world_join(&w, i, (enum tb_stream)s, 0);
+    }
+    for (uint32_t i = 2; i < RANKS; i++) {
+        deaf[i] = world_join(&w, i, TB_STREAM_BULK, 0);
+        for (uint64_t k = 0; k < 100; k++)
+            assert_true(world_put_frame(&w, link[1], &out[1], LOCAL_RANKS, i, k, TB_RELAY_PAYLOAD));
+    }
+    world_spin(&w, 20);
+    for (uint64_t k = 0; k < 100; k++)
+        for (uint32_t i = 0; i < 2; i++)
+            for (int s = 0; s < 2; s++) {
+                size_t length = s == TB_STREAM_BULK ? TB_RELAY_PAYLOAD : 8;
+                assert_true(world_put_frame(&w, pair[i][s], &sent[i][s], i, 1 - i, k, length));
+                assert_true(world_get_frame(&w, pair[1 - i][s], &got[1 - i][s], &frame));
+            }
+    assert_true(world_put_frame(&w, link[0], &out[0], LOCAL_RANKS, 1, 7, 8));
+    assert_true(world_get_frame(&w, pair[1][0], &got[1][0], &frame));
+    assert_int_equal(frame.envelope.message.match, 7);
+    /* One that sends to them is held back for a while, since they may only be slow, but not for ever. */
+    for (uint64_t k = 0; k < 30; k++)
+        assert_true(put_patiently(&w, pair[0][1], &sent[0][1], 0, 2 + (uint32_t)k % (RANKS - 2), k));
+    assert_true(put_patiently(&w, pair[0][1], &sent[0][1], 0, 1, 8));
+    bool passed = false;
+    for (int rounds = 0; rounds < 50 && !passed; rounds++)
+        passed = world_get_frame(&w, pair[1][1], &got[1][1], &frame);
+    assert_true(passed);
+    for (int s = 0; s < 2; s++) {
+        close(link[s]);
+        close(pair[0][s]);
+        close(pair[1][s]);
+    }
+    for (uint32_t i = 2; i < RANKS; i++)
+        close(deaf[i]);
+    world_close(&w);
+    tb_param.gateway_memory = 48 << 20;
+}
+
+/* Near the limit ranks are not read any more, until there is room again. */
+static void ranks_are_held_back(void **state)
+{
+    struct world w;
+    tb_param.gateway_memory = 2 << 20;
+    world_open(&w, 0);
+    int a = world_join(&w, 0, TB_STREAM_BULK, 0), sinks[6];
+    uint32_t out = 0, in[6] = {0}, sent = 0, got = 0;
+    static struct frame frame;
+    world_use_routes(&w);
+    for (uint32_t h = 1; h < HOSTS; h++)
+        w.routes[h].means = TB_HOST_ROUTE_DIRECT;
+    for (uint32_t i = 0; i < 6; i++)
+        sinks[i] = world_join(&w, 1 + i, TB_STREAM_BULK, 0);
+    char bytes[TB_FRAME_BUFFER_LIMIT];
+    while (sent < 1000) {
+        size_t whole = frame_make(bytes, out, 0, 1 + out % 6, out, TB_RELAY_PAYLOAD);
+        ssize_t n = send(a, bytes, whole, MSG_DONTWAIT);
+        if (n < 0) {
+            world_spin(&w, 5);
+            n = send(a, bytes, whole, MSG_DONTWAIT);
+        }
+        if (n < 0)
+            break;
+        assert_true(world_put(&w, a, bytes + n, whole - (size_t)n));
+        out++;
+        sent++;
+    }
+    assert_in_range(sent, 90, 400); /* what the agent and the sockets hold, and not more */
+    for (int rounds = 0; got < sent && rounds < 1000; rounds++)
+        for (uint32_t i = 0; i < 6 && got < sent; i++)
+            if (in[i] < (sent + 5 - i) / 6 && world_get_frame(&w, sinks[i], &in[i], &frame))
+                got++;
+    assert_int_equal(got, sent); /* nothing was dropped */
+    for (uint32_t i = 0; i < 6; i++)
+        close(sinks[i]);
+    close(a);
+    world_close(&w);
+    tb_param.gateway_memory = 48 << 20;
+}
+
+/* ---- what cannot be passed on ------------------------------------------------------------------------------------ */
+
+static void nonsense_closes_a_stream(void **state)
+{
+    struct world w;
+    world_open(&w, 0);
+    int good = world_join(&w, 0, TB_STREAM_SHORT, 0), sink = world_join(&w, 1, TB_STREAM_SHORT, 0);
+    uint32_t out = 0, in = 0;
+    static struct frame frame;
+    char bytes[TB_FRAME_BUFFER_LIMIT + 64];
+    for (int k = 0; k < 7; k++) {
+        int bad = world_join(&w, 2, TB_STREAM_SHORT, 0);
+        struct tb_hop hop;
+        size_t whole = frame_make(bytes, 0, 2, 1, 9, 8);
+        assert_int_equal(tb_wire_get_hop(bytes, &hop), TB_OK);
+        if (k == 0)
+            hop.version = 9;
+        else if (k == 1)
+            hop.type = TB_HOP_MESSAGE;
+        else if (k == 2)
+            hop.type = TB_HOP_CONTROL;
+        else if (k == 3)
+            hop.sequence = 1;
+        else if (k == 4)
+            hop.length = sizeof(struct tb_envelope) + TB_RELAY_PAYLOAD + 1;
+        else if (k == 5)
+            hop.length = sizeof(struct tb_envelope) - 1;
+        else
+            bytes[sizeof hop + offsetof(struct tb_envelope, message.kind)] = 99;
+        tb_wire_put_hop(bytes, &hop);
+        assert_true(world_put(&w, bad, bytes, whole));
+        assert_true(world_is_closed(&w, bad));
+        close(bad);
+    }
+    uint64_t seed = 11;
+    for (int round = 0; round < 300; round++) { /* a frame with a few bytes changed, after a good one */
+        int bad = world_join(&w, 2, TB_STREAM_SHORT, 0);
+        uint32_t sequence = 0;
+        assert_true(world_put_frame(&w, bad, &sequence, 2, 3, 1, 0)); /* for rank 3, whom nobody listens to here */
+        size_t whole = frame_make(bytes, 1, 2, 3, 2, (size_t)round);
+        for (int i = 0; i < 3; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            bytes[(seed >> 33) % whole] = (char)(seed >> 56);
+        }
+        send(bad, bytes, whole, MSG_DONTWAIT | MSG_NOSIGNAL);
+        world_spin(&w, 0);
+        close(bad);
+    }
+    assert_true(world_put_frame(&w, good, &out, 0, 1, 5, 8));
+    do
+        assert_true(world_get_frame(&w, sink, &in, &frame)); /* a changed destination may have been right by chance */
+    while (frame.envelope.message.match != 5 || frame.envelope.routing.source.index != 0);
+    close(good);
+    close(sink);
+    world_close(&w);
+}
+
+/* Frames that nobody can get are dropped, whatever they say. */
+static void nowhere_is_no_harm(void **state)
+{
+    struct world w;
+    world_open(&w, 0);
+    world_use_routes(&w);
+    w.routes[2] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {1}};
+    int a = world_join(&w, 0, TB_STREAM_SHORT, 0), b = world_join(&w, 1, TB_STREAM_SHORT, 0);
+    int link = world_join(&w, TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0);
+    uint32_t out = 0, in = 0, back = 0;
+    static struct frame frame;
+    static const uint32_t nowhere[] = {
+        0, RANKS, RANKS + 1, 0xffffff, TB_PROC_AGENT, TB_PROC_AGENT | 1, UINT32_MAX, LOCAL_RANKS, LOCAL_RANKS + 2};
+    for (size_t i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++)
+        assert_true(world_put_frame(&w, a, &out, 0, nowhere[i], 1, 8));
+    /* Not back to where it came from. */
+    assert_true(world_put_frame(&w, link, &back, 9, LOCAL_RANKS + 1, 1, 8));
+    assert_true(world_put_frame(&w, a, &out, 0, 1, 2, 8));
+    assert_true(world_get_frame(&w, b, &in, &frame));
+    assert_int_equal(frame.envelope.message.match, 2);
+    char byte;
+    assert_int_equal(recv(link, &byte, 1, MSG_DONTWAIT), -1);
+    close(a);
+    close(b);
+    close(link);
+    world_close(&w);
+}
+
+/* ---- gateways ---------------------------------------------------------------------------------------------------- */
+
+static void several_gateways_share(void **state)
+{
+    struct world w;
+    world_open(&w, 0);
+    world_use_routes(&w);
+    w.routes[1].means = w.routes[2].means = TB_HOST_ROUTE_DIRECT;
+    w.routes[3] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 2, .hops = {1, 2}};
+    uint32_t to = LOCAL_RANKS + 2, out[2] = {0}, in[2][2] = {{0}}, count[2] = {0};
+    int a[2] = {world_join(&w, 0, TB_STREAM_SHORT, 0), world_join(&w, 0, TB_STREAM_BULK, 0)}, hops[2][2];
+    for (uint32_t h = 0; h < 2; h++)
+        for (int s = 0; s < 2; s++)
+            hops[h][s] = world_join(&w, TB_PROC_AGENT | (1 + h), (enum tb_stream)s, 0);
+    for (uint64_t i = 0; i < 40; i++) /* a pair's short ones keep together */
+        assert_true(world_put_frame(&w, a[0], &out[0], 0, to, i, 8));
+    world_spin(&w, 5);
+    for (int h = 0; h < 2; h++)
+        count[h] = world_drain(&w, hops[h][0], &in[h][0]);
+    assert_true((count[0] == 40 && count[1] == 0) || (count[0] == 0 && count[1] == 40));
+    for (uint64_t i = 0; i < 200; i++) /* long ones are spread: neither socket takes them all */
+        assert_true(world_put_frame(&w, a[1], &out[1], 0, to, i, TB_RELAY_PAYLOAD));
+    count[0] = count[1] = 0;
+    for (int rounds = 0; rounds < 500 && count[0] + count[1] < 200; rounds++) {
+        world_spin(&w, 1);
+        for (int h = 0; h < 2; h++)
+            count[h] += world_drain(&w, hops[h][1], &in[h][1]);
+    }
+    assert_int_equal(count[0] + count[1], 200);
+    assert_in_range(count[0], 60, 140);
+    /* One of them goes away; everything takes the other, and goes on doing so. */
+    int gone = in[0][0] > 0 ? 0 : 1;
+    close(hops[gone][0]);
+    close(hops[gone][1]);
+    world_spin(&w, 10);
+    for (int again = 0; again < 3; again++) {
+        for (uint64_t i = 0; i < 20; i++)
+            assert_true(world_put_frame(&w, a[0], &out[0], 0, to, i, 8));
+        count[0] = 0;
+        for (int rounds = 0; rounds < 500 && count[0] < 20; rounds++) {
+            world_spin(&w, 1);
+            count[0] += world_drain(&w, hops[1 - gone][0], &in[1 - gone][0]);
+        }
+        assert_int_equal(count[0], 20);
+        world_spin(&w, 300); /* in which nothing waits, and connecting fails */
+    }
+    /* New routes without it. */
+    assert_true(world_put_frame(&w, a[0], &out[0], 0, to, 7, 8));
+    w.routes[3].hop_count = 1;
+    w.routes[3].hops[0] = gone == 0 ? 2 : 1;
+    tb_network_reroute(&w.network);
+    world_spin(&w, 5);
+    assert_int_equal(world_drain(&w, hops[1 - gone][0], &in[1 - gone][0]), 1);
+    for (int s = 0; s < 2; s++) {
+        close(a[s]);
+        close(hops[1 - gone][s]);
+    }
+    world_close(&w);
+}
+
+/* The user hears of a link that stays down, by name. */
+static void a_dead_link_is_named(void **state)
+{
+    struct world w;
+    uint64_t patience = tb_param.link_patience;
+    tb_param.link_patience = 200000000;
+    world_open(&w, 0);
+    world_use_routes(&w);
+    w.routes[1].means = TB_HOST_ROUTE_DIRECT;
+    w.routes[3] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {1}};
+    int a = world_join(&w, 0, TB_STREAM_SHORT, 0);
+    uint32_t out = 0;
+    assert_true(world_put_frame(&w, a, &out, 0, LOCAL_RANKS + 2, 1, 8));
+    for (int i = 0; i < 400 && w.trouble[0] == 0; i++)
+        world_spin(&w, 5);
+    assert_non_null(strstr(w.trouble, "host0 (cluster cluster0)"));
+    assert_non_null(strstr(w.trouble, "host1 (cluster cluster1)"));
+    assert_non_null(strstr(w.trouble, "refused"));
+    close(a);
+    world_close(&w);
+    tb_param.link_patience = patience;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frames_pass),
+        cmocka_unit_test(pieces_make_no_difference),
+        cmocka_unit_test(long_messages_are_cut_through),
+        cmocka_unit_test(a_stalled_destination_holds_up_nobody),
+        cmocka_unit_test(a_flood_delays_others_little),
+        cmocka_unit_test(those_who_do_not_read_stop_nobody),
+        cmocka_unit_test(ranks_are_held_back),
+        cmocka_unit_test(nonsense_closes_a_stream),
+        cmocka_unit_test(nowhere_is_no_harm),
+        cmocka_unit_test(several_gateways_share),
+        cmocka_unit_test(a_dead_link_is_named),
+    };
+    tb_param_load();
+    tb_log_threshold = TB_LOG_ERROR;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,36 @@
+#include "agent/host_parameters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int tb_host_parameters_take(struct tb_host_parameters *parameters, char *lines)
+{
+    char *rest = NULL;
+    for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        char *equals = strchr(line, '=');
+        if (equals == NULL)
+            continue;
+        *equals = 0;
+        const struct tb_param_row *row = tb_param_find(line);
+        if (row == NULL || tb_param_origin(row) != TB_PARAM_DEFAULT)
+            continue;
+        int rc = tb_param_set(line, equals + 1, TB_PARAM_LAUNCHER);
+        if (rc != TB_OK)
+            return rc;
+        char **variable = &parameters->variables[parameters->count];
+        if (parameters->count == TB_HOST_PARAMETERS_LIMIT ||
+            asprintf(variable, "TOMBOLO_%s=%s", row->name, equals + 1) < 0)
+            return tb_error(TB_ERR_MEMORY, "no memory for parameters");
+        parameters->count++;
+        for (char *c = *variable; *c != '='; c++)
+            *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 32 : *c);
+    }
+    return TB_OK;
+}
+
+void tb_host_parameters_close(struct tb_host_parameters *parameters)
+{
+    for (uint32_t i = 0; i < parameters->count; i++)
+        free(parameters->variables[i]);
+    parameters->count = 0;
+}

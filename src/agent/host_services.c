@@ -1,0 +1,71 @@
+#include "agent/host_services.h"
+#include "transport/transport.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void tb_host_services_init(struct tb_host_services *services)
+{
+    *services = (struct tb_host_services){.segment = -1, .book = -1, .routes = -1};
+}
+
+static int make_segment(struct tb_host_services *services)
+{
+    services->segment_bytes = tb_shm_segment_bytes(services->rank_count);
+    services->segment = memfd_create("tombolo-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (services->segment < 0 || ftruncate(services->segment, (off_t)services->segment_bytes) < 0 ||
+        fcntl(services->segment, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return tb_error_errno("cannot make %llu bytes of shared memory", (unsigned long long)services->segment_bytes);
+    return TB_OK;
+}
+
+static int make_doorbells(struct tb_host_services *services, uint32_t rank_count)
+{
+    services->doorbells = malloc((rank_count + 1u) * sizeof *services->doorbells);
+    if (services->doorbells == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", rank_count);
+    for (; services->rank_count < rank_count; services->rank_count++) {
+        int doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (doorbell < 0)
+            return tb_error_errno("cannot make doorbells for %u ranks; try a higher `ulimit -n`", rank_count);
+        services->doorbells[services->rank_count] = doorbell;
+    }
+    return TB_OK;
+}
+
+int tb_host_services_make(struct tb_host_services *services, uint32_t rank_count, const struct tb_address_book *book,
+                          const struct tb_host_routes *routes)
+{
+    int rc = make_doorbells(services, rank_count);
+    if (rc == TB_OK && rank_count > 0)
+        rc = make_segment(services);
+    if (rc == TB_OK)
+        rc = tb_address_book_share(book, &services->book);
+    return rc == TB_OK ? tb_host_routes_share(routes, &services->routes) : rc;
+}
+
+int tb_host_services_change_routes(struct tb_host_services *services, const struct tb_host_routes *routes)
+{
+    int descriptor = -1, rc = tb_host_routes_share(routes, &descriptor);
+    if (rc != TB_OK)
+        return rc;
+    if (services->routes >= 0)
+        close(services->routes);
+    services->routes = descriptor;
+    return TB_OK;
+}
+
+void tb_host_services_close(struct tb_host_services *services)
+{
+    int files[] = {services->segment, services->book, services->routes};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (files[i] >= 0)
+            close(files[i]);
+    for (uint32_t i = 0; i < services->rank_count; i++)
+        close(services->doorbells[i]);
+    free(services->doorbells);
+    tb_host_services_init(services);
+}

@@ -1,0 +1,25 @@
+/* Host services: what every rank of this host gets with its welcome: shared memory, a doorbell for each rank, the
+ * address book, the routes and the parameters. The agent makes them once, before the ranks start, and keeps them for as
+ * long as the job lasts. */
+#ifndef TB_AGENT_HOST_SERVICES_H
+#define TB_AGENT_HOST_SERVICES_H
+
+#include "job/job.h"
+
+struct tb_host_services {
+    uint32_t host;          /* its number in the address book */
+    const char *parameters; /* as tb_param_export writes them; the agent's */
+    uint64_t segment_bytes;
+    int segment, book, routes; /* memfds; -1: not made */
+    uint32_t rank_count;
+    int *doorbells; /* eventfds, one for each rank */
+};
+
+void tb_host_services_init(struct tb_host_services *services);
+/* Whatever was made stays in case of an error, until tb_host_services_close. */
+int tb_host_services_make(struct tb_host_services *services, uint32_t rank_count, const struct tb_address_book *book,
+                          const struct tb_host_routes *routes);
+int tb_host_services_change_routes(struct tb_host_services *services, const struct tb_host_routes *routes);
+void tb_host_services_close(struct tb_host_services *services);
+
+#endif

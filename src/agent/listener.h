@@ -1,0 +1,35 @@
+/* The listener takes connections from other hosts. Whoever connects speaks first and must prove the job key; a stranger
+ * gets no answer and at most one of few places, for a short time. The agent owns it; one thread. */
+#ifndef TB_AGENT_LISTENER_H
+#define TB_AGENT_LISTENER_H
+
+#include "agent/connected.h"
+#include "agent/member.h"
+
+#define TB_LISTENER_UNPROVED_LIMIT 64u /* incoming connections that have not proved the key yet */
+
+struct tb_listener_calls {
+    void *context;
+    bool (*has_rank)(void *context, uint32_t rank); /* is it on this host, and has not ended? */
+    /* Somebody has connected to a rank of this host or to the agent; takes the socket. The stream may be
+     * TB_STREAM_CONTROL. */
+    void (*connected)(void *context, const struct tb_connected *connected);
+};
+
+struct tb_listener {
+    const struct tb_member *member;
+    struct tb_listener_calls calls;
+    struct tb_watch watch;
+    uint16_t port;
+    struct tb_timer patience; /* of incoming connections */
+    struct tb_list incoming;  /* oldest first */
+    uint32_t unproved_count, proved_count;
+};
+
+/* At the first free one of `ports`, as the parameter has it. */
+int tb_listener_open(struct tb_listener *listener, const struct tb_member *member, const char *ports,
+                     const struct tb_listener_calls *calls);
+/* Closes what has not been handed over; harmless on one that was never opened and is all zero. */
+void tb_listener_close(struct tb_listener *listener);
+
+#endif

@@ -1,0 +1,179 @@
+#include "agent/local_ranks.h"
+
+#include <errno.h>
+
+/* ---- what the parts report --------------------------------------------------------------------------------------- */
+
+static int rank_starting(void *context, const struct tb_rank *rank, int control)
+{
+    struct tb_local_ranks *l = context;
+    return tb_rank_port_add(&l->port, rank->local, rank->rank, rank->app, control);
+}
+
+static int rank_started(void *context, const struct tb_rank *rank, const struct tb_rank_streams *streams)
+{
+    struct tb_local_ranks *l = context;
+    if (streams->input >= 0)
+        tb_rank_input_begin(&l->input, streams->input);
+    tb_rank_port_started(&l->port, rank->local, rank->pid);
+    int output = tb_outputs_add(&l->outputs, rank->local, rank->rank, TB_OUTPUT_STANDARD, streams->output);
+    int errors = tb_outputs_add(&l->outputs, rank->local, rank->rank, TB_OUTPUT_ERROR, streams->errors);
+    return output != TB_OK ? output : errors;
+}
+
+static void rank_ended(void *context, const struct tb_rank *rank, int status)
+{
+    struct tb_local_ranks *l = context;
+    const struct tb_port_rank *said = &l->port.ranks[rank->local];
+    tb_rank_port_read(&l->port, rank->local); /* its last words */
+    struct tb_ended ended = {.rank = rank->rank, .pid = (uint32_t)rank->pid, .status = status};
+    ended.flags = (said->initialized ? TB_ENDED_INITIALIZED : 0) | (said->finalized ? TB_ENDED_FINALIZED : 0) |
+                  (l->stopping ? TB_ENDED_STOPPED : 0);
+    tb_ended_put(tb_uplink_begin(l->uplink, TB_CONTROL_ENDED), &ended);
+    tb_uplink_end(l->uplink);
+    l->calls.ended(l->calls.context, rank->rank);
+    tb_rank_port_remove(&l->port, rank->local);
+}
+
+static void rank_note(void *context, const char *text)
+{
+    const struct tb_local_ranks *l = context;
+    l->calls.note(l->calls.context, text);
+}
+
+static void rank_connects(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream)
+{
+    const struct tb_local_ranks *l = context;
+    l->calls.connect(l->calls.context, l->ranks.all[local].rank, to, stream);
+}
+
+static void rank_aborted(void *context, uint32_t local, uint32_t code, const void *text, size_t length)
+{
+    struct tb_local_ranks *l = context;
+    const struct tb_port_rank *rank = &l->port.ranks[local];
+    struct tb_writer *w = tb_uplink_begin(l->uplink, TB_CONTROL_ABORTED);
+    tb_put_u32(w, rank->rank);
+    tb_put_u32(w, (uint32_t)(rank->joined > 0 ? rank->joined : rank->pid));
+    tb_put_u32(w, code);
+    tb_put_bytes(w, text, length);
+    tb_uplink_end(l->uplink);
+}
+
+static void output_written(void *context, uint32_t rank, enum tb_output_stream stream, const void *bytes, size_t length)
+{
+    struct tb_local_ranks *l = context;
+    struct tb_writer *w = tb_uplink_begin(l->uplink, TB_CONTROL_OUTPUT);
+    tb_put_u32(w, rank);
+    tb_put_u8(w, (uint8_t)stream);
+    tb_put_bytes(w, bytes, length);
+    if (tb_uplink_end(l->uplink) != TB_OK)
+        tb_log(TB_LOG_ERROR, "agent", "output of rank %u is lost: %s", rank, tb_error_story());
+}
+
+static void output_heard(void *context)
+{
+    const struct tb_local_ranks *l = context;
+    l->calls.output_heard(l->calls.context);
+}
+
+static void output_ended(void *context)
+{
+    const struct tb_local_ranks *l = context;
+    l->calls.output_ended(l->calls.context);
+}
+
+static void input_taken(void *context, size_t bytes)
+{
+    struct tb_local_ranks *l = context;
+    tb_put_u32(tb_uplink_begin(l->uplink, TB_CONTROL_WINDOW), (uint32_t)bytes);
+    tb_uplink_end(l->uplink);
+}
+
+/* ---- opening and starting ---------------------------------------------------------------------------------------- */
+
+void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct tb_uplink *uplink,
+                         const struct tb_local_ranks_calls *calls)
+{
+    *l = (struct tb_local_ranks){.loop = loop, .uplink = uplink, .calls = *calls};
+    tb_host_services_init(&l->services);
+    tb_ranks_open(
+        &l->ranks,
+        &(struct tb_ranks_calls){
+            .context = l, .starting = rank_starting, .started = rank_started, .ended = rank_ended, .note = rank_note});
+    tb_outputs_open(&l->outputs, loop,
+                    &(struct tb_outputs_calls){
+                        .context = l, .written = output_written, .heard = output_heard, .ended = output_ended});
+    tb_rank_input_open(&l->input, loop, &(struct tb_rank_input_calls){.context = l, .taken = input_taken});
+}
+
+int tb_local_ranks_listen(struct tb_local_ranks *l)
+{
+    const struct tb_rank_port_calls calls = {.context = l, .connect = rank_connects, .aborted = rank_aborted};
+    return tb_rank_port_open(&l->port, l->loop, &calls);
+}
+
+/* The ranks are known last: whoever finds one finds everything that belongs to it. */
+static int make_all(struct tb_local_ranks *l, const struct tb_rank_start *start, const struct tb_host_routes *routes)
+{
+    const struct tb_address_book *book = start->book;
+    uint32_t host = start->setup->host, count = book->hosts[host].rank_count;
+    l->services.host = host;
+    l->services.parameters = start->setup->parameters;
+    int rc = tb_host_services_make(&l->services, count, book, routes);
+    if (rc == TB_OK)
+        rc = tb_rank_port_make(&l->port, &l->services, count, 64 + 4 * (book->ranks + book->host_count));
+    if (rc == TB_OK)
+        rc = tb_outputs_make(&l->outputs, count, start->setup->hold);
+    return rc == TB_OK ? tb_ranks_make(&l->ranks, book, host) : rc;
+}
+
+int tb_local_ranks_start(struct tb_local_ranks *l, struct tb_rank_start *start, const struct tb_host_routes *routes,
+                         struct tb_start_failure *failure)
+{
+    start->port_name = l->port.name;
+    start->given = l->parameters.variables;
+    start->given_count = l->parameters.count;
+    int rc = make_all(l, start, routes);
+    if (rc != TB_OK) {
+        tb_start_failure_set(failure, 1, "host %s: %s", start->host, tb_error_story());
+        return rc;
+    }
+    rc = tb_ranks_start(&l->ranks, start, failure);
+    if (rc != TB_OK)
+        return rc;
+    struct tb_writer *w = tb_uplink_begin(l->uplink, TB_CONTROL_STARTED);
+    tb_put_u32(w, l->ranks.count);
+    for (uint32_t i = 0; i < l->ranks.count; i++)
+        tb_put_u32(w, (uint32_t)l->ranks.all[i].pid);
+    tb_uplink_end(l->uplink);
+    return TB_OK;
+}
+
+int tb_local_ranks_reroute(struct tb_local_ranks *l, const struct tb_host_routes *routes)
+{
+    int rc = tb_host_services_change_routes(&l->services, routes);
+    if (rc == TB_OK)
+        tb_rank_port_routes(&l->port);
+    return rc;
+}
+
+/* ---- for the network --------------------------------------------------------------------------------------------- */
+
+bool tb_local_ranks_has(const struct tb_local_ranks *l, uint32_t rank)
+{
+    const struct tb_rank *found = tb_ranks_find(&l->ranks, rank);
+    return found != NULL && !found->ended;
+}
+
+bool tb_local_ranks_is_gone(const struct tb_local_ranks *l, uint32_t rank)
+{
+    const struct tb_rank *found = tb_ranks_find(&l->ranks, rank);
+    pid_t joined = found != NULL ? l->port.ranks[found->local].joined : 0;
+    return joined > 0 && kill(joined, 0) < 0 && errno == ESRCH;
+}
+
+void tb_local_ranks_connection(struct tb_local_ranks *l, uint32_t rank, struct tb_proc proc, enum tb_stream stream,
+                               int error, int descriptor)
+{
+    tb_rank_port_connection(&l->port, tb_ranks_find(&l->ranks, rank)->local, proc, stream, error, descriptor);
+}

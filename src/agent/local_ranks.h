@@ -1,0 +1,57 @@
+/* Everything on this host that concerns its ranks: their processes, the port at which they ask, what they write and
+ * read, and the services that they share, wired to each other. What the launcher is to know of them is told it by the
+ * uplink; the rest is told the owner, the agent. One thread. */
+#ifndef TB_AGENT_LOCAL_RANKS_H
+#define TB_AGENT_LOCAL_RANKS_H
+
+#include "agent/host_parameters.h"
+#include "agent/outputs.h"
+#include "agent/rank_input.h"
+#include "agent/rank_port.h"
+#include "agent/ranks.h"
+#include "agent/uplink.h"
+
+struct tb_local_ranks_calls {
+    void *context;
+    /* A rank wants to be connected; tb_local_ranks_connection answers. */
+    void (*connect)(void *context, uint32_t rank, struct tb_proc to, enum tb_stream stream);
+    void (*ended)(void *context, uint32_t rank);   /* it needs no connections any more */
+    void (*output_heard)(void *context);           /* some rank, or who has its streams, has written */
+    void (*output_ended)(void *context);           /* one of their streams is at its end */
+    void (*note)(void *context, const char *text); /* for the user */
+};
+
+struct tb_local_ranks {
+    struct tb_loop *loop;
+    struct tb_uplink *uplink;
+    struct tb_local_ranks_calls calls;
+    bool stopping; /* the agent ends them: that is told with each end */
+    struct tb_host_parameters parameters;
+    struct tb_host_services services;
+    struct tb_ranks ranks;
+    struct tb_rank_port port;
+    struct tb_outputs outputs;
+    struct tb_rank_input input;
+};
+
+void tb_local_ranks_open(struct tb_local_ranks *local, struct tb_loop *loop, struct tb_uplink *uplink,
+                         const struct tb_local_ranks_calls *calls);
+int tb_local_ranks_listen(struct tb_local_ranks *local); /* opens the port */
+/* Starts them, and tells the launcher. What `start` does not say of this host it gets here. An error: `failure` says
+ * what the user is to be told; some may run. */
+int tb_local_ranks_start(struct tb_local_ranks *local, struct tb_rank_start *start, const struct tb_host_routes *routes,
+                         struct tb_start_failure *failure);
+int tb_local_ranks_reroute(struct tb_local_ranks *local, const struct tb_host_routes *routes); /* tells them */
+
+bool tb_local_ranks_has(const struct tb_local_ranks *local, uint32_t rank); /* it is of this host, and has not ended */
+/* The process that was this rank for MPI has ended, though what has started it may live on. */
+bool tb_local_ranks_is_gone(const struct tb_local_ranks *local, uint32_t rank);
+/* As tb_rank_port_connection. */
+void tb_local_ranks_connection(struct tb_local_ranks *local, uint32_t rank, struct tb_proc proc, enum tb_stream stream,
+                               int error, int descriptor);
+static inline bool tb_local_ranks_all_ended(const struct tb_local_ranks *local)
+{
+    return local->ranks.ended_count == local->ranks.count;
+}
+
+#endif

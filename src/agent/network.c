@@ -1,0 +1,241 @@
+#include "agent/network.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- telling the user -------------------------------------------------------------------------------------------- */
+
+static void describe(const struct tb_member *member, uint32_t host, char *text, size_t size)
+{
+    const struct tb_host *h = &member->book->hosts[host];
+    if (h->place.cluster[0] != 0)
+        snprintf(text, size, "%s (cluster %s)", h->name, h->place.cluster);
+    else
+        snprintf(text, size, "%s", h->name);
+}
+
+static void tell(void *context, void (*to)(void *context, const char *text), const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void tell(void *context, void (*to)(void *context, const char *text), const char *format, ...)
+{
+    char text[2048];
+    va_list rest;
+    va_start(rest, format);
+    vsnprintf(text, sizeof text, format, rest);
+    va_end(rest);
+    to(context, text);
+}
+
+static void link_down(void *context, uint32_t host, uint64_t time, const char *why, bool at_last)
+{
+    const struct tb_network *n = context;
+    char here[400], there[400];
+    describe(n->member, n->member->host, here, sizeof here);
+    describe(n->member, host, there, sizeof there);
+    if (at_last)
+        tell(n->calls.context, n->calls.trouble,
+             "the link between host %s and host %s has been down for %.0f s, and there is no way around it: %s (--set "
+             "link_patience=TIME waits longer)",
+             here, there, (double)time / 1e9, why);
+    else
+        tell(n->calls.context, n->calls.note,
+             "the link between host %s and host %s is down, waiting for up to %.0f s: %s", here, there,
+             (double)tb_param.link_patience / 1e9, why);
+}
+
+static void link_up(void *context, uint32_t host)
+{
+    const struct tb_network *n = context;
+    tell(n->calls.context, n->calls.note, "the link to host %s is up again", n->member->book->hosts[host].name);
+}
+
+static void connection_stuck(void *context, uint32_t host, uint64_t time)
+{
+    const struct tb_network *n = context;
+    tell(n->calls.context, n->calls.trouble,
+         "a connection between host %s and host %s has taken nothing for %.0f s, though the hosts can reach each "
+         "other: has a firewall forgotten it?",
+         n->member->name, n->member->book->hosts[host].name, (double)time / 1e9);
+}
+
+/* ---- connections that were made ---------------------------------------------------------------------------------- */
+
+static void give(struct tb_network *n, const struct tb_connected *connected)
+{
+    uint32_t host;
+    if (tb_proc_is_agent(connected->self)) {
+        tb_forwarder_adopt(&n->forwarder, connected);
+        return;
+    }
+    /* Agents look after their connections themselves. */
+    if (!tb_proc_is_agent(connected->proc) && tb_member_find_host(n->member, connected->proc, &host) == TB_OK &&
+        tb_member_is_wide(n->member, host))
+        tb_wan_watch_add(&n->wan_watch, connected->self.index, host, connected->socket);
+    n->calls.connection(n->calls.context, connected->self.index, connected->proc, connected->stream, TB_OK,
+                        connected->socket);
+}
+
+static void dialer_connected(void *context, const struct tb_connected *connected)
+{
+    give(context, connected);
+}
+
+static void dialer_refused(void *context, struct tb_proc self, struct tb_proc to, enum tb_stream stream,
+                           uint32_t stripe, int error)
+{
+    struct tb_network *n = context;
+    if (tb_proc_is_agent(self))
+        tb_forwarder_refused(&n->forwarder, to, stream, stripe, error);
+    else
+        n->calls.connection(n->calls.context, self.index, to, stream, error, -1);
+}
+
+static void listener_connected(void *context, const struct tb_connected *connected)
+{
+    struct tb_network *n = context;
+    if ((uint32_t)connected->stream == TB_STREAM_CONTROL) {
+        n->calls.control_stream(n->calls.context, connected->proc, connected->socket);
+        return;
+    }
+    tb_dialer_arrived(&n->dialer, connected);
+    give(n, connected);
+}
+
+static int forwarder_connect(void *context, struct tb_proc to, enum tb_stream stream, uint32_t stripe)
+{
+    struct tb_network *n = context;
+    return tb_dialer_connect(&n->dialer, n->member->self, to, stream, stripe);
+}
+
+/* ---- from one part to another ------------------------------------------------------------------------------------ */
+
+static bool has_rank(void *context, uint32_t rank)
+{
+    const struct tb_network *n = context;
+    return n->calls.has_rank(n->calls.context, rank);
+}
+
+static bool is_gone(void *context, uint32_t rank)
+{
+    const struct tb_network *n = context;
+    return n->calls.is_gone(n->calls.context, rank);
+}
+
+static void call(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream)
+{
+    const struct tb_network *n = context;
+    n->calls.call(n->calls.context, host, there, here, stream);
+}
+
+static void probed(void *context, const struct tb_reach_result *results, uint32_t count)
+{
+    const struct tb_network *n = context;
+    n->calls.probed(n->calls.context, results, count);
+}
+
+static void link_found(void *context, uint32_t host)
+{
+    struct tb_network *n = context;
+    tb_wan_watch_found(&n->wan_watch, host);
+}
+
+static void link_lost(void *context, uint32_t host, uint64_t since, const char *why)
+{
+    struct tb_network *n = context;
+    tb_wan_watch_lost(&n->wan_watch, host, since, why);
+}
+
+static bool is_awaited(void *context, uint32_t host)
+{
+    const struct tb_network *n = context;
+    return tb_dialer_is_awaited(&n->dialer, host);
+}
+
+static void ask(void *context, uint32_t host)
+{
+    struct tb_network *n = context;
+    tb_dialer_ask(&n->dialer, host);
+}
+
+static void ask_no_more(void *context, uint32_t host)
+{
+    struct tb_network *n = context;
+    tb_dialer_ask_no_more(&n->dialer, host);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+void tb_network_open(struct tb_network *n, struct tb_member *member, const struct tb_network_calls *calls)
+{
+    *n = (struct tb_network){.member = member, .calls = *calls};
+    tb_dialer_open(&n->dialer, member,
+                   &(struct tb_dialer_calls){.context = n,
+                                             .has_rank = has_rank,
+                                             .connected = dialer_connected,
+                                             .refused = dialer_refused,
+                                             .call = call,
+                                             .link_found = link_found,
+                                             .link_lost = link_lost});
+    tb_wan_watch_open(&n->wan_watch, member,
+                      &(struct tb_wan_watch_calls){.context = n,
+                                                   .is_awaited = is_awaited,
+                                                   .ask = ask,
+                                                   .ask_no_more = ask_no_more,
+                                                   .is_gone = is_gone,
+                                                   .down = link_down,
+                                                   .up = link_up,
+                                                   .stuck = connection_stuck});
+    tb_forwarder_open(&n->forwarder, member,
+                      &(struct tb_forwarder_calls){
+                          .context = n, .connect = forwarder_connect, .link_down = link_down, .link_up = link_up});
+    tb_reach_probe_open(&n->reach_probe, member, n, probed);
+}
+
+void tb_network_close(struct tb_network *n)
+{
+    tb_reach_probe_close(&n->reach_probe);
+    tb_dialer_close(&n->dialer);
+    tb_forwarder_close(&n->forwarder);
+    tb_wan_watch_close(&n->wan_watch);
+    tb_listener_close(&n->listener);
+}
+
+int tb_network_listen(struct tb_network *n)
+{
+    const struct tb_listener_calls calls = {.context = n, .has_rank = has_rank, .connected = listener_connected};
+    int rc = tb_listener_open(&n->listener, n->member, tb_param.ports, &calls);
+    return rc == TB_OK ? tb_address_list_own(&n->member->addresses, n->listener.port) : rc;
+}
+
+void tb_network_connect(struct tb_network *n, uint32_t rank, struct tb_proc to, enum tb_stream stream)
+{
+    struct tb_proc self = {n->member->self.job, rank};
+    int rc = tb_dialer_connect(&n->dialer, self, to, stream, 0);
+    if (rc != TB_OK)
+        n->calls.connection(n->calls.context, rank, to, stream, rc, -1);
+}
+
+void tb_network_forget(struct tb_network *n, uint32_t rank)
+{
+    tb_dialer_forget(&n->dialer, (struct tb_proc){n->member->self.job, rank});
+    tb_wan_watch_forget(&n->wan_watch, rank);
+}
+
+void tb_network_called(struct tb_network *n, struct tb_reader *r)
+{
+    struct tb_proc here, there;
+    uint32_t host = tb_get_u32(r);
+    here.job = tb_get_u32(r);
+    here.index = tb_get_u32(r);
+    there.job = tb_get_u32(r);
+    there.index = tb_get_u32(r);
+    uint32_t stream = tb_get_u32(r);
+    if (tb_reader_end(r) == TB_OK && host == n->member->host && n->member->running)
+        tb_dialer_called(&n->dialer, here, there, stream);
+}
+
+void tb_network_reroute(struct tb_network *n)
+{
+    tb_forwarder_reroute(&n->forwarder);
+}

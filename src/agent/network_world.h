@@ -1,0 +1,72 @@
+/* For tests: the network side of an agent without launcher and ranks. The test holds the other ends of its sockets, and
+ * hears what the agent would. */
+#ifndef TB_AGENT_NETWORK_WORLD_H
+#define TB_AGENT_NETWORK_WORLD_H
+
+#include "agent/network.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define JOB         77u
+#define HOSTS       4u
+#define LOCAL_RANKS 4u /* ranks 0 to 3 are on host 0, one on each of the others */
+#define RANKS       (LOCAL_RANKS + HOSTS - 1)
+#define CALLS_MOST  16u
+
+struct world_call {
+    uint32_t host;
+    struct tb_proc there, here;
+    uint32_t stream;
+};
+
+struct world {
+    struct tb_loop loop;
+    struct tb_key key;
+    struct tb_address_book book;
+    struct tb_host_routes known; /* empty: everything is direct; else `routes` */
+    struct tb_host_route routes[HOSTS];
+    struct tb_member member;
+    struct tb_network network;
+    struct tb_timer end;
+    bool ended[RANKS];                   /* ranks */
+    int handed[RANKS];                   /* the connection that a rank was given last; -1: none */
+    struct tb_proc handed_proc[RANKS];   /* with whom, */
+    enum tb_stream handed_stream[RANKS]; /* which one, */
+    int refused[RANKS];                  /* and the last error instead of one */
+    uint32_t call_count;
+    struct world_call calls[CALLS_MOST];
+    char note[1024], trouble[2048]; /* for the user */
+};
+
+/* Host `host`, running. Without routes everything is direct, and nobody listens at any address. */
+void world_open(struct world *w, uint32_t host);
+void world_close(struct world *w);
+void world_use_routes(struct world *w); /* `routes` count from now on; they say that there is no way anywhere */
+void world_spin(struct world *w, unsigned ms);
+/* Connects a process to the agent; the other end is the test's. */
+int world_join(struct world *w, uint32_t index, enum tb_stream stream, uint32_t stripe);
+/* The connection that a rank is given, within a while; -1: none. */
+int world_handed(struct world *w, uint32_t rank);
+
+struct frame {
+    struct tb_hop hop;
+    struct tb_envelope envelope;
+    char payload[TB_RELAY_PAYLOAD];
+    size_t length;
+};
+
+size_t frame_make(char *to, uint32_t sequence, uint32_t source, uint32_t destination, uint64_t tag, size_t length);
+/* Writes all; the agent works meanwhile. False: the agent takes no more. */
+bool world_put(struct world *w, int socket, const char *bytes, size_t length);
+bool world_put_frame(struct world *w, int socket, uint32_t *sequence, uint32_t source, uint32_t destination,
+                     uint64_t tag, size_t length);
+/* False: nothing (more) comes. */
+bool world_get_frame(struct world *w, int socket, uint32_t *sequence, struct frame *frame);
+uint32_t world_drain(struct world *w, int socket, uint32_t *sequence); /* the frames that are there already */
+bool world_is_closed(struct world *w, int socket);                     /* by the agent, within a while */
+
+#endif

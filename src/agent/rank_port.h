@@ -1,0 +1,71 @@
+/* Rank port: where ranks talk to their agent. Each has inherited a socket; whoever has lost it (a program that closes
+ * what it does not know, or a script that starts the MPI program) comes by the name of an abstract socket. Requests of
+ * ranks are handed up by callbacks; packets to ranks wait here until they can be sent.
+ *
+ * Belongs to the agent and its one thread. Callbacks come from inside of the loop and of tb_rank_port_read; they may
+ * call every function here but tb_rank_port_close. */
+#ifndef TB_AGENT_RANK_PORT_H
+#define TB_AGENT_RANK_PORT_H
+
+#include "agent/host_services.h"
+#include "remote/remote.h"
+
+#define TB_RANK_PORT_JOINERS 64u /* processes that have connected by name and not said hello yet */
+
+struct tb_rank_port_calls {
+    void *context;
+    /* A rank wants to be connected; tb_rank_port_connection answers. */
+    void (*connect)(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream);
+    /* A rank has ended the job. */
+    void (*aborted)(void *context, uint32_t local, uint32_t code, const void *text, size_t length);
+};
+
+struct tb_rank_port;
+struct tb_joiner;
+
+/* A rank of this host as the port sees it. */
+struct tb_port_rank {
+    struct tb_rank_port *port;
+    uint32_t rank, app; /* in the job; which of its programs */
+    pid_t pid;          /* 0: it does not run */
+    pid_t joined;       /* the process that is this rank for MPI; 0: none yet */
+    bool initialized, finalized;
+    uint32_t welcomed; /* doorbells that its welcome has brought so far */
+    struct tb_watch control;
+    struct tb_list parcels; /* packets that wait */
+    uint32_t parcel_count;
+};
+
+struct tb_rank_port {
+    struct tb_loop *loop;
+    struct tb_rank_port_calls calls;
+    struct tb_watch listener; /* the abstract socket */
+    char name[64];
+    struct tb_joiner *joiners[TB_RANK_PORT_JOINERS];
+    struct tb_timer reopen; /* set while no more are let in */
+    struct tb_timer retry;  /* packets that could not be sent */
+    const struct tb_host_services *services;
+    uint32_t parcel_limit; /* for each rank */
+    uint32_t count;
+    struct tb_port_rank *ranks;
+};
+
+int tb_rank_port_open(struct tb_rank_port *port, struct tb_loop *loop, const struct tb_rank_port_calls *calls);
+void tb_rank_port_close(struct tb_rank_port *port);
+
+/* So many ranks will be added; each gets the services, which stay the caller's. */
+int tb_rank_port_make(struct tb_rank_port *port, const struct tb_host_services *services, uint32_t count,
+                      uint32_t parcel_limit);
+/* A rank will be started; this is its socket, which is taken in any case. It is welcomed at once: one that finds
+ * nothing in its socket comes by name. */
+int tb_rank_port_add(struct tb_rank_port *port, uint32_t local, uint32_t rank, uint32_t app, int socket);
+void tb_rank_port_started(struct tb_rank_port *port, uint32_t local, pid_t pid);
+void tb_rank_port_read(struct tb_rank_port *port, uint32_t local);   /* what it has said until now */
+void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local); /* it has ended */
+
+/* Takes the descriptor in any case; refused (error is not TB_OK): -1 and the story. */
+void tb_rank_port_connection(struct tb_rank_port *port, uint32_t local, struct tb_proc proc, enum tb_stream stream,
+                             int error, int descriptor);
+void tb_rank_port_routes(struct tb_rank_port *port); /* tells all ranks the routes, which have changed */
+
+#endif

@@ -1,0 +1,56 @@
+/* Rank program: one of the job's programs as the ranks of this host run it: executable, working directory, environment.
+ * Belongs to whoever starts the ranks, for as long as he does. */
+#ifndef TB_AGENT_RANK_PROGRAM_H
+#define TB_AGENT_RANK_PROGRAM_H
+
+#include "job/job.h"
+#include "remote/remote.h"
+
+#define TB_RANK_PROGRAM_OWN       5 /* variables of the environment that are made for each rank */
+#define TB_RANK_PROGRAM_OWN_BYTES 160
+
+/* What starting needs to know of the job and of this host. Everything stays the caller's. */
+struct tb_rank_start {
+    const struct tb_setup *setup;
+    const struct tb_address_book *book;
+    const char *host;      /* its name, for stories */
+    const char *port_name; /* of the abstract socket */
+    uint32_t given_count;
+    char *const *given;   /* NAME=value, for the environment of this host's ranks */
+    const sigset_t *mask; /* blocked signals */
+    const struct rlimit *descriptors;
+};
+
+/* Why ranks cannot be started, as the user is told. */
+struct tb_start_failure {
+    int exit_code; /* of the job */
+    char text[2048];
+};
+
+/* A word to the user that is no trouble. */
+typedef void tb_rank_program_note(void *context, const char *text);
+
+struct tb_rank_program {
+    const struct tb_app *app;
+    char *path; /* of the executable */
+    const char *directory;
+    char **environment; /* its first TB_RANK_PROGRAM_OWN entries point into `own` */
+    char own[TB_RANK_PROGRAM_OWN][TB_RANK_PROGRAM_OWN_BYTES];
+};
+
+/* TB_OK, or an error: with `failure` if its text is not empty, else with its story. */
+int tb_rank_program_open(struct tb_rank_program *program, const struct tb_rank_start *start, const struct tb_app *app,
+                         tb_rank_program_note *note, void *context, struct tb_start_failure *failure);
+void tb_rank_program_close(struct tb_rank_program *program);
+
+/* The variables of one rank, whose end of the control socket is `control`. */
+int tb_rank_program_describe(struct tb_rank_program *program, const struct tb_rank_start *start, uint32_t rank,
+                             uint32_t local, uint32_t local_count, int control);
+
+/* The kernel did not start the executable: why, as errno has it. */
+void tb_rank_program_explain(const struct tb_rank_program *program, const struct tb_rank_start *start, int error,
+                             struct tb_start_failure *failure);
+void tb_start_failure_set(struct tb_start_failure *failure, int exit_code, const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
+
+#endif

@@ -1,0 +1,272 @@
+#include "agent/ranks.h"
+#include "agent/cpu_binding.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void tb_ranks_open(struct tb_ranks *ranks, const struct tb_ranks_calls *calls)
+{
+    *ranks = (struct tb_ranks){.calls = *calls};
+}
+
+void tb_ranks_close(struct tb_ranks *ranks)
+{
+    free(ranks->all);
+    *ranks = (struct tb_ranks){.calls = ranks->calls};
+}
+
+struct tb_rank *tb_ranks_find(const struct tb_ranks *ranks, uint32_t rank)
+{
+    const struct tb_address_book *book = ranks->book;
+    if (book == NULL || rank >= book->ranks || tb_address_book_host_of(book, rank) != ranks->host)
+        return NULL;
+    return &ranks->all[tb_address_book_local_index(book, rank)];
+}
+
+int tb_ranks_make(struct tb_ranks *ranks, const struct tb_address_book *book, uint32_t host)
+{
+    uint32_t count = book->hosts[host].rank_count, local = 0;
+    ranks->all = calloc(count + 1u, sizeof *ranks->all);
+    if (ranks->all == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", count);
+    for (uint32_t i = 0; i < book->range_count; i++) {
+        const struct tb_rank_range *range = &book->ranges[i];
+        for (uint32_t k = 0; range->host == host && k < range->count; k++, local++)
+            ranks->all[local] = (struct tb_rank){.rank = range->first_rank + k, .local = local};
+    }
+    ranks->book = book;
+    ranks->host = host;
+    ranks->count = count;
+    return TB_OK;
+}
+
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
+
+struct streams {
+    int control[2]; /* ours, the rank's */
+    int input[2], output[2], errors[2];
+};
+
+/* What one tb_ranks_start works with. */
+struct starting {
+    struct tb_ranks *ranks;
+    const struct tb_rank_start *start;
+    struct tb_cpu_binding *binding; /* NULL: they are not bound */
+    struct tb_start_failure *failure;
+    struct tb_rank_program program; /* of the present ranks */
+};
+
+static void close_ends(struct streams *s, int end)
+{
+    int *all[] = {s->control, s->input, s->output, s->errors};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i][end] >= 0) {
+            close(all[i][end]);
+            all[i][end] = -1;
+        }
+}
+
+/* End 0 is the agent's, end 1 the rank's. */
+static int make_streams(const struct tb_rank *rank, struct streams *s)
+{
+    *s = (struct streams){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->control) < 0 || pipe2(s->output, O_CLOEXEC) < 0 ||
+        pipe2(s->errors, O_CLOEXEC) < 0)
+        return tb_error_errno("cannot make the streams of rank %u; try a higher `ulimit -n`", rank->rank);
+    if (rank->rank == 0) {
+        if (pipe2(ends, O_CLOEXEC) < 0)
+            return tb_error_errno("cannot make the input of rank 0");
+        s->input[0] = ends[1];
+        s->input[1] = ends[0];
+    } else {
+        s->input[1] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (s->input[1] < 0)
+            return tb_error_errno("cannot open /dev/null as the input of rank %u", rank->rank);
+    }
+    return TB_OK;
+}
+
+static void explain_failed(const struct starting *s, const struct tb_rank *rank, enum tb_child_stage stage, int error)
+{
+    const char *name = s->program.app->arguments[0], *host = s->start->host;
+    if (stage == TB_CHILD_FORK)
+        tb_start_failure_set(s->failure, 1,
+                             "cannot start rank %u on host %s: no new process: %s; fewer ranks a host, or a higher "
+                             "`ulimit -u`, may help",
+                             rank->rank, host, strerror(error));
+    else if (stage == TB_CHILD_BIND)
+        tb_start_failure_set(s->failure, 1, "cannot bind rank %u on host %s to its processors: %s; try --bind none",
+                             rank->rank, host, strerror(error));
+    else if (stage == TB_CHILD_DIRECTORY)
+        tb_start_failure_set(s->failure, 1, "cannot enter directory %s on host %s: %s", s->program.directory, host,
+                             strerror(error));
+    else if (error == ENOENT)
+        tb_start_failure_set(s->failure, 127,
+                             "cannot start %s on host %s: the interpreter that it names does not exist there", name,
+                             host);
+    else
+        tb_rank_program_explain(&s->program, s->start, error, s->failure);
+}
+
+static int spawn(const struct starting *s, struct tb_rank *rank, struct tb_child *child)
+{
+    enum tb_child_stage stage;
+    int rc = tb_child_start(child, &rank->pid, &stage);
+    if (rc != TB_OK && stage == TB_CHILD_EXEC && errno == ENOEXEC) {
+        /* A script without a first line that names its interpreter: for the shell, as everywhere. */
+        const struct tb_app *app = s->program.app;
+        char **words = calloc((size_t)app->argument_count + 2, sizeof *words);
+        if (words == NULL)
+            return tb_error(TB_ERR_MEMORY, "no memory for a command line");
+        words[0] = (char *)"sh";
+        words[1] = (char *)child->path;
+        memcpy(words + 2, app->arguments + 1, (app->argument_count - 1) * sizeof *words);
+        child->path = "/bin/sh";
+        child->arguments = words;
+        rc = tb_child_start(child, &rank->pid, &stage);
+        free(words);
+    }
+    if (rc != TB_OK)
+        explain_failed(s, rank, stage, errno);
+    return rc;
+}
+
+static int start_rank(struct starting *s, struct tb_rank *rank)
+{
+    const struct tb_ranks *ranks = s->ranks;
+    struct streams streams;
+    cpu_set_t *cpus = NULL;
+    int rc = make_streams(rank, &streams);
+    if (rc == TB_OK)
+        rc = tb_rank_program_describe(&s->program, s->start, rank->rank, rank->local, ranks->count, streams.control[1]);
+    if (rc == TB_OK) {
+        rc = ranks->calls.starting(ranks->calls.context, rank, streams.control[0]);
+        streams.control[0] = -1;
+    }
+    if (rc != TB_OK)
+        goto out;
+    struct tb_child child = {.path = s->program.path,
+                             .arguments = s->program.app->arguments,
+                             .environment = s->program.environment,
+                             .directory = s->program.directory,
+                             .streams = {streams.input[1], streams.output[1], streams.errors[1]},
+                             .keep = streams.control[1],
+                             .death_signal = SIGKILL,
+                             .mask = s->start->mask,
+                             .descriptors = s->start->descriptors};
+    if (s->binding != NULL) {
+        tb_cpu_binding_choose(s->binding, rank->local, &cpus, &child.cpus_bytes);
+        child.cpus = cpus;
+    }
+    rc = spawn(s, rank, &child);
+out:
+    if (cpus != NULL)
+        CPU_FREE(cpus);
+    close_ends(&streams, 1);
+    if (rc != TB_OK) {
+        close_ends(&streams, 0);
+        return rc;
+    }
+    struct tb_rank_streams ours = {streams.input[0], streams.output[0], streams.errors[0]};
+    return ranks->calls.started(ranks->calls.context, rank, &ours);
+}
+
+static void report_binding(const struct starting *s)
+{
+    for (uint32_t i = 0; i < s->ranks->count; i++) {
+        char where[256] = "not bound", text[1024];
+        if (s->binding != NULL)
+            tb_cpu_binding_print(s->binding, i, where, sizeof where);
+        snprintf(text, sizeof text, "rank %u on host %s: %s", s->ranks->all[i].rank, s->start->host, where);
+        s->ranks->calls.note(s->ranks->calls.context, text);
+    }
+}
+
+/* The ranks of this host run one after the other through the programs of the job. */
+static int start_all(struct starting *s)
+{
+    struct tb_ranks *ranks = s->ranks;
+    const struct tb_setup *setup = s->start->setup;
+    int rc = TB_OK;
+    uint32_t started = 0;
+    for (uint32_t a = 0; a < setup->app_count && rc == TB_OK; a++) {
+        const struct tb_app *app = &setup->apps[a];
+        for (; started < ranks->count && rc == TB_OK; started++) {
+            struct tb_rank *rank = &ranks->all[started];
+            if (rank->rank < app->first_rank || rank->rank - app->first_rank >= app->ranks)
+                break;
+            rank->app = a;
+            if (s->program.app != app)
+                rc = tb_rank_program_open(&s->program, s->start, app, ranks->calls.note, ranks->calls.context,
+                                          s->failure);
+            if (rc == TB_OK)
+                rc = start_rank(s, rank);
+        }
+        tb_rank_program_close(&s->program);
+    }
+    if (rc == TB_OK && started < ranks->count)
+        rc = tb_error(TB_ERR_PROTOCOL, "no program is named for rank %u", ranks->all[started].rank);
+    return rc;
+}
+
+int tb_ranks_start(struct tb_ranks *ranks, const struct tb_rank_start *start, struct tb_start_failure *failure)
+{
+    struct starting s = {.ranks = ranks, .start = start, .failure = failure};
+    failure->text[0] = 0;
+    int rc = TB_OK;
+    if (start->setup->bind != TB_BIND_NONE)
+        rc = tb_cpu_binding_open(&s.binding, start->setup->bind);
+    if (rc == TB_OK)
+        rc = start_all(&s);
+    if (rc == TB_OK && tb_param.bind_report)
+        report_binding(&s);
+    tb_cpu_binding_close(s.binding);
+    if (rc != TB_OK && failure->text[0] == 0)
+        tb_start_failure_set(failure, 1, "host %s: %s", start->host, tb_error_story());
+    return rc;
+}
+
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
+
+void tb_ranks_reap(struct tb_ranks *ranks, pid_t pid, int status)
+{
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        struct tb_rank *rank = &ranks->all[i];
+        if (rank->pid != pid || rank->ended)
+            continue;
+        rank->ended = true;
+        ranks->ended_count++;
+        ranks->calls.ended(ranks->calls.context, rank, status);
+        return;
+    }
+}
+
+void tb_ranks_forget_groups(struct tb_ranks *ranks)
+{
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        struct tb_rank *rank = &ranks->all[i];
+        if (rank->ended && rank->pid > 0 && kill(-rank->pid, 0) < 0 && errno == ESRCH)
+            rank->pid = 0;
+    }
+}
+
+void tb_ranks_signal(struct tb_ranks *ranks, int signal)
+{
+    for (uint32_t i = 0; i < ranks->count; i++)
+        if (ranks->all[i].pid > 0)
+            kill(-ranks->all[i].pid, signal);
+}
+
+bool tb_ranks_alive(struct tb_ranks *ranks)
+{
+    tb_ranks_forget_groups(ranks);
+    for (uint32_t i = 0; i < ranks->count; i++)
+        if (ranks->all[i].pid > 0)
+            return true;
+    return false;
+}

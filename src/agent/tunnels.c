@@ -1,0 +1,374 @@
+#include "agent/tunnels.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define READ_BYTES    65536u
+#define QUEUED_LIMIT  (64u << 20) /* for one shell: an address book, output of ours is bounded by windows */
+#define AHEAD_LIMIT   (1u << 20)  /* of what waits for the launcher; beyond it tunnels are not read */
+#define PATIENCE_NS   1000000000u /* between the end of a stream and the end of its shell */
+#define TUNNELS_LIMIT TB_JOB_HOSTS_LIMIT
+
+struct tunnel {
+    struct tb_list node;
+    struct tb_tunnels *tunnels;
+    uint32_t number;
+    pid_t pid;
+    bool killed;     /* by us */
+    bool awaited;    /* an adopted one: what comes is for one before it, until the launcher answers to this */
+    uint32_t coming; /* the how manieth */
+    struct tb_watch stream, errors;
+    int descriptor; /* of the stream; -1: closed */
+    struct tb_timer patience;
+    uint8_t *bytes; /* for its standard input */
+    size_t start, end, room;
+};
+
+static struct tunnel *find(struct tb_tunnels *tunnels, uint32_t number)
+{
+    struct tunnel *tunnel;
+    TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node)
+        if (tunnel->number == number)
+            return tunnel;
+    return NULL;
+}
+
+static void tell_bytes(struct tb_uplink *uplink, enum tb_control kind, uint32_t number, const void *bytes,
+                       size_t length)
+{
+    struct tb_writer *w = tb_uplink_begin(uplink, kind);
+    tb_put_u32(w, number);
+    tb_put_bytes(w, bytes, length);
+    tb_uplink_end(uplink);
+}
+
+static void tell_end(struct tb_uplink *uplink, uint32_t number, bool exited, int status)
+{
+    struct tb_writer *w = tb_uplink_begin(uplink, TB_CONTROL_TUNNEL_END);
+    tb_put_u32(w, number);
+    tb_put_u8(w, exited);
+    tb_put_u32(w, (uint32_t)status);
+    tb_uplink_end(uplink);
+}
+
+static void close_stream(struct tunnel *tunnel)
+{
+    tb_loop_unwatch(tunnel->tunnels->loop, &tunnel->stream);
+    if (tunnel->descriptor >= 0)
+        close(tunnel->descriptor);
+    tunnel->descriptor = -1;
+    tunnel->start = tunnel->end = 0;
+}
+
+static void close_errors(struct tunnel *tunnel)
+{
+    int descriptor = tunnel->errors.descriptor;
+    tb_loop_unwatch(tunnel->tunnels->loop, &tunnel->errors);
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
+static void kill_shell(struct tunnel *tunnel)
+{
+    tunnel->killed = true;
+    if (tunnel->pid > 0)
+        kill(-tunnel->pid, SIGKILL);
+}
+
+static void patience_over(struct tb_timer *timer)
+{
+    kill_shell(TB_CONTAINER(timer, struct tunnel, patience));
+}
+
+static void free_tunnel(struct tunnel *tunnel)
+{
+    close_stream(tunnel);
+    close_errors(tunnel);
+    tb_timer_clear(&tunnel->patience);
+    tb_list_remove(&tunnel->node);
+    free(tunnel->bytes);
+    free(tunnel);
+}
+
+/* The stream of an agent that had come to us. */
+static void end_adopted(struct tunnel *tunnel)
+{
+    struct tb_tunnels *tunnels = tunnel->tunnels;
+    tell_end(tunnels->uplink, tunnel->number, false, 0);
+    free_tunnel(tunnel);
+    tunnels->calls.ended(tunnels->calls.context);
+}
+
+/* ---- from the shell ---------------------------------------------------------------------------------------------- */
+
+/* One read of either stream: its bytes; 0: none now; -1: there are no more. */
+static ssize_t read_stream(struct tunnel *tunnel, int descriptor, enum tb_control kind)
+{
+    static uint8_t bytes[READ_BYTES]; /* one thread, used up at once */
+    ssize_t n = read(descriptor, bytes, sizeof bytes);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    if (n > 0)
+        tell_bytes(tunnel->tunnels->uplink, kind, tunnel->number, bytes, (size_t)n);
+    return n > 0 ? n : -1;
+}
+
+static void flush(struct tunnel *tunnel)
+{
+    struct tb_loop *loop = tunnel->tunnels->loop;
+    while (tunnel->descriptor >= 0 && tunnel->start < tunnel->end) {
+        ssize_t n = write(tunnel->descriptor, tunnel->bytes + tunnel->start, tunnel->end - tunnel->start);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            tb_loop_change(loop, &tunnel->stream, tunnel->stream.events | EPOLLOUT);
+            return;
+        }
+        if (n < 0)
+            break; /* seen, and told, when reading */
+        tunnel->start += (size_t)n;
+    }
+    tunnel->start = tunnel->end = 0;
+    tb_loop_change(loop, &tunnel->stream, tunnel->stream.events & ~(uint32_t)EPOLLOUT);
+}
+
+static void stream_ready(struct tb_watch *watch, uint32_t events)
+{
+    struct tunnel *tunnel = TB_CONTAINER(watch, struct tunnel, stream);
+    struct tb_tunnels *tunnels = tunnel->tunnels;
+    if (events & EPOLLOUT)
+        flush(tunnel);
+    if (!(events & ~(uint32_t)EPOLLOUT))
+        return;
+    if (tb_uplink_queued(tunnels->uplink) > AHEAD_LIMIT) {
+        tunnels->paused = true;
+        tb_loop_change(tunnels->loop, watch, watch->events & ~(uint32_t)EPOLLIN);
+        return;
+    }
+    if (read_stream(tunnel, tunnel->descriptor, TB_CONTROL_TUNNEL) < 0) {
+        close_stream(tunnel);
+        /* Why it ended is known when the shell has ended too, which should be now. */
+        if (tunnel->pid > 0)
+            tb_timer_set(tunnels->loop, &tunnel->patience, PATIENCE_NS);
+        else
+            end_adopted(tunnel);
+    }
+}
+
+static void errors_ready(struct tb_watch *watch, uint32_t events)
+{
+    struct tunnel *tunnel = TB_CONTAINER(watch, struct tunnel, errors);
+    if (read_stream(tunnel, watch->descriptor, TB_CONTROL_TUNNEL_ERRORS) < 0)
+        close_errors(tunnel);
+}
+
+void tb_tunnels_settle(struct tb_tunnels *tunnels)
+{
+    if (!tunnels->paused || tb_uplink_queued(tunnels->uplink) > AHEAD_LIMIT / 2)
+        return;
+    struct tunnel *tunnel;
+    tunnels->paused = false;
+    TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node)
+        tb_loop_change(tunnels->loop, &tunnel->stream, tunnel->stream.events | EPOLLIN);
+}
+
+/* ---- from the launcher ------------------------------------------------------------------------------------------- */
+
+static int open_tunnel(struct tb_tunnels *tunnels, uint32_t number, const struct tb_shell_target *target)
+{
+    struct tb_shell shell;
+    struct tunnel *tunnel = calloc(1, sizeof *tunnel);
+    if (tunnel == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a shell to host %s", target->host);
+    int rc = tb_shell_start(target, tunnels->mask, &shell);
+    if (rc != TB_OK) {
+        free(tunnel);
+        return rc;
+    }
+    *tunnel = (struct tunnel){.tunnels = tunnels,
+                              .number = number,
+                              .pid = shell.pid,
+                              .descriptor = shell.stream,
+                              .stream.descriptor = -1,
+                              .errors.descriptor = -1};
+    tb_timer_init(&tunnel->patience, patience_over);
+    tb_list_append(&tunnels->all, &tunnel->node);
+    rc = tb_loop_watch(tunnels->loop, &tunnel->stream, shell.stream, EPOLLIN, stream_ready);
+    if (rc == TB_OK && shell.errors >= 0)
+        rc = tb_loop_watch(tunnels->loop, &tunnel->errors, shell.errors, EPOLLIN, errors_ready);
+    if (rc != TB_OK) {
+        close_stream(tunnel);
+        if (shell.errors >= 0 && tunnel->errors.descriptor < 0)
+            close(shell.errors);
+        kill_shell(tunnel); /* its end is told when it is collected */
+    }
+    return TB_OK;
+}
+
+/* "" stands for what was not given. */
+static char *take_text(struct tb_reader *r)
+{
+    char *text = tb_get_text(r);
+    if (text == NULL || *text != 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+void tb_tunnels_take_shell(struct tb_tunnels *tunnels, struct tb_reader *r)
+{
+    uint32_t number = tb_get_u32(r);
+    char *host = take_text(r), *user = take_text(r);
+    uint32_t port = tb_get_u32(r);
+    char *command = take_text(r), *program = take_text(r);
+    if (tb_reader_end(r) == TB_OK && host != NULL && program != NULL && number < TUNNELS_LIMIT &&
+        find(tunnels, number) == NULL) {
+        struct tb_shell_target target = {
+            .host = host, .user = user, .port = port, .command = command, .program = program};
+        if (open_tunnel(tunnels, number, &target) != TB_OK) {
+            const char *story = tb_error_story();
+            tell_bytes(tunnels->uplink, TB_CONTROL_TUNNEL_ERRORS, number, story, strlen(story));
+            tell_end(tunnels->uplink, number, false, 0);
+        }
+    }
+    free(host);
+    free(user);
+    free(command);
+    free(program);
+}
+
+static bool make_room(struct tunnel *tunnel, size_t more)
+{
+    if (tunnel->room - tunnel->end >= more)
+        return true;
+    if (tunnel->start > 0) {
+        memmove(tunnel->bytes, tunnel->bytes + tunnel->start, tunnel->end - tunnel->start);
+        tunnel->end -= tunnel->start;
+        tunnel->start = 0;
+    }
+    if (tunnel->room - tunnel->end >= more)
+        return true;
+    size_t wanted = 2 * tunnel->room > tunnel->end + more ? 2 * tunnel->room : tunnel->end + more;
+    uint8_t *grown = wanted <= QUEUED_LIMIT ? realloc(tunnel->bytes, wanted) : NULL;
+    if (grown == NULL)
+        return false;
+    tunnel->bytes = grown;
+    tunnel->room = wanted;
+    return true;
+}
+
+void tb_tunnels_take_bytes(struct tb_tunnels *tunnels, struct tb_reader *r)
+{
+    size_t length = 0;
+    struct tunnel *tunnel = find(tunnels, tb_get_u32(r));
+    const void *bytes = tb_get_bytes(r, &length);
+    if (r->error != TB_OK || tunnel == NULL || tunnel->descriptor < 0 || tunnel->awaited)
+        return; /* it has ended, and the launcher will hear so */
+    if (!make_room(tunnel, length)) {
+        close_stream(tunnel);
+        if (tunnel->pid > 0)
+            kill_shell(tunnel);
+        else
+            end_adopted(tunnel);
+        return;
+    }
+    memcpy(tunnel->bytes + tunnel->end, bytes, length);
+    tunnel->end += length;
+    flush(tunnel);
+}
+
+void tb_tunnels_take_end(struct tb_tunnels *tunnels, struct tb_reader *r)
+{
+    struct tunnel *tunnel = find(tunnels, tb_get_u32(r));
+    bool now = tb_get_u8(r) != 0;
+    if (r->error != TB_OK || tunnel == NULL)
+        return;
+    close_stream(tunnel);
+    if (tunnel->pid == 0)
+        end_adopted(tunnel);
+    else if (now)
+        kill_shell(tunnel);
+    else
+        tb_timer_set(tunnels->loop, &tunnel->patience, PATIENCE_NS);
+}
+
+void tb_tunnels_forget(struct tb_tunnels *tunnels, uint32_t host)
+{
+    struct tunnel *tunnel = find(tunnels, host);
+    if (tunnel != NULL && tunnel->pid == 0)
+        free_tunnel(tunnel);
+}
+
+void tb_tunnels_adopt(struct tb_tunnels *tunnels, uint32_t host, int socket)
+{
+    tb_tunnels_forget(tunnels, host);
+    struct tunnel *tunnel = find(tunnels, host) == NULL ? calloc(1, sizeof *tunnel) : NULL;
+    if (tunnel == NULL) {
+        close(socket);
+        return;
+    }
+    *tunnel = (struct tunnel){.tunnels = tunnels,
+                              .number = host,
+                              .awaited = true,
+                              .coming = ++tunnels->adopted_count,
+                              .descriptor = socket,
+                              .stream.descriptor = -1,
+                              .errors.descriptor = -1};
+    tb_timer_init(&tunnel->patience, patience_over);
+    tb_list_append(&tunnels->all, &tunnel->node);
+    if (tb_loop_watch(tunnels->loop, &tunnel->stream, socket, EPOLLIN, stream_ready) != TB_OK) {
+        free_tunnel(tunnel);
+        return;
+    }
+    struct tb_writer *w = tb_uplink_begin(tunnels->uplink, TB_CONTROL_ATTACH);
+    tb_put_u32(w, host);
+    tb_put_u32(w, tunnel->coming);
+    tb_uplink_end(tunnels->uplink);
+}
+
+/* What the launcher sends from here on is for the one that has come; it may have come several times meanwhile. */
+void tb_tunnels_take_answer(struct tb_tunnels *tunnels, struct tb_reader *r)
+{
+    struct tunnel *tunnel = find(tunnels, tb_get_u32(r));
+    uint32_t coming = tb_get_u32(r);
+    if (r->error == TB_OK && tunnel != NULL && tunnel->coming == coming)
+        tunnel->awaited = false;
+}
+
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
+
+void tb_tunnels_reap(struct tb_tunnels *tunnels, pid_t pid, int status)
+{
+    struct tunnel *tunnel;
+    TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node) {
+        if (tunnel->pid != pid || pid == 0)
+            continue;
+        tunnel->pid = 0;
+        /* Its last words may still be in the streams; whoever else holds their other ends is not waited for. */
+        while (tunnel->descriptor >= 0 && read_stream(tunnel, tunnel->descriptor, TB_CONTROL_TUNNEL) > 0)
+            ;
+        while (tunnel->errors.descriptor >= 0 &&
+               read_stream(tunnel, tunnel->errors.descriptor, TB_CONTROL_TUNNEL_ERRORS) > 0)
+            ;
+        tell_end(tunnels->uplink, tunnel->number, !tunnel->killed, status);
+        free_tunnel(tunnel);
+        return;
+    }
+}
+
+void tb_tunnels_open(struct tb_tunnels *tunnels, struct tb_loop *loop, struct tb_uplink *uplink, const sigset_t *mask,
+                     const struct tb_tunnels_calls *calls)
+{
+    *tunnels = (struct tb_tunnels){.loop = loop, .uplink = uplink, .calls = *calls, .mask = mask};
+    tb_list_init(&tunnels->all);
+}
+
+void tb_tunnels_close(struct tb_tunnels *tunnels)
+{
+    struct tunnel *tunnel;
+    TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node) {
+        kill_shell(tunnel);
+        free_tunnel(tunnel);
+    }
+}

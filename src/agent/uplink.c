@@ -1,0 +1,209 @@
+#include "agent/uplink.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define HEARD_FRAMES 16u /* after so many the launcher is told that they have come */
+
+static void watch_stream(struct tb_uplink *uplink);
+
+static void end(struct tb_uplink *uplink, const char *why)
+{
+    tb_loop_unwatch(uplink->loop, &uplink->in);
+    tb_loop_unwatch(uplink->loop, &uplink->out);
+    tb_timer_clear(&uplink->beat);
+    uplink->over = true;
+    uplink->calls.lost(uplink->calls.context, why);
+}
+
+/* ---- another stream ---------------------------------------------------------------------------------------------- */
+
+/* The stream has ended. */
+static void lose(struct tb_uplink *uplink, const char *why)
+{
+    if (uplink->attach.count == 0 || uplink->final) {
+        end(uplink, why);
+        return;
+    }
+    tb_log(TB_LOG_INFO, "agent", "the control stream is lost; another way to the launcher is tried");
+    tb_loop_unwatch(uplink->loop, &uplink->in);
+    tb_loop_unwatch(uplink->loop, &uplink->out);
+    tb_attach_begin(&uplink->attach, uplink->stream.sequence_in);
+}
+
+static void attached(void *context, int socket, uint32_t next)
+{
+    struct tb_uplink *uplink = context;
+    int out = fcntl(socket, F_DUPFD_CLOEXEC, 3); /* both are waited for, and epoll knows a descriptor only once */
+    int rc = out >= 0 ? tb_control_stream_resume(&uplink->stream, socket, out, next)
+                      : tb_error_errno("no descriptor for the control stream");
+    if (rc == TB_OK)
+        watch_stream(uplink);
+    else
+        end(uplink, tb_error_story());
+}
+
+static void attach_failed(void *context)
+{
+    end(context, "the launcher is gone, and nobody leads to it");
+}
+
+void tb_uplink_set_anchors(struct tb_uplink *uplink, const struct tb_key *key, struct tb_proc self,
+                           const struct tb_address_book *book, const uint32_t *hosts, uint32_t count)
+{
+    tb_attach_set_anchors(&uplink->attach, key, self, book, hosts, count);
+}
+
+void tb_uplink_make_final(struct tb_uplink *uplink)
+{
+    uplink->final = true;
+}
+
+void tb_uplink_keep(struct tb_uplink *uplink)
+{
+    tb_control_stream_keep(&uplink->stream);
+}
+
+/* ---- frames ------------------------------------------------------------------------------------------------------ */
+
+static void take_frame(struct tb_uplink *uplink, struct tb_control_frame *frame)
+{
+    if (frame->kind == TB_CONTROL_HEARD)
+        tb_control_stream_heard(&uplink->stream, tb_get_u32(&frame->fields));
+    else
+        uplink->calls.frame(uplink->calls.context, frame);
+}
+
+static void in_ready(struct tb_watch *watch, uint32_t events)
+{
+    struct tb_uplink *uplink = TB_CONTAINER(watch, struct tb_uplink, in);
+    struct tb_control_frame frame;
+    int rc = tb_control_stream_fill(&uplink->stream);
+    if (rc == TB_AGAIN)
+        return;
+    uplink->heard = tb_loop_now(uplink->loop);
+    while (rc == TB_OK && (rc = tb_control_stream_next(&uplink->stream, &frame)) == TB_OK)
+        take_frame(uplink, &frame);
+    if (rc == TB_ERR_PROTOCOL)
+        fprintf(stderr, "tombolo agent %s: %s\n", TB_VERSION, tb_error_story());
+    if (rc == TB_ERR_CLOSED)
+        lose(uplink, "the launcher is gone");
+    else if (rc < 0)
+        end(uplink, tb_error_story());
+}
+
+static void out_ready(struct tb_watch *watch, uint32_t events)
+{
+    /* Only wakes the loop, which settles before it sleeps. */
+}
+
+static void watch_stream(struct tb_uplink *uplink)
+{
+    uplink->heard = tb_loop_now(uplink->loop);
+    if (tb_loop_watch(uplink->loop, &uplink->in, uplink->stream.in, EPOLLIN, in_ready) != TB_OK)
+        end(uplink, tb_error_story());
+}
+
+struct tb_writer *tb_uplink_begin(struct tb_uplink *uplink, enum tb_control kind)
+{
+    return tb_control_stream_begin(&uplink->stream, kind);
+}
+
+int tb_uplink_end(struct tb_uplink *uplink)
+{
+    return tb_control_stream_end(&uplink->stream);
+}
+
+int tb_uplink_send(struct tb_uplink *uplink, enum tb_control kind)
+{
+    return tb_control_stream_send(&uplink->stream, kind);
+}
+
+size_t tb_uplink_queued(const struct tb_uplink *uplink)
+{
+    return tb_control_stream_queued(&uplink->stream);
+}
+
+int tb_uplink_settle(struct tb_uplink *uplink)
+{
+    if (tb_uplink_is_down(uplink) || uplink->over)
+        return TB_AGAIN;
+    tb_control_stream_tell_heard(&uplink->stream, HEARD_FRAMES);
+    int rc = tb_control_stream_flush(&uplink->stream);
+    if (rc < 0) {
+        lose(uplink, "the launcher does not listen any more");
+        return TB_AGAIN;
+    }
+    if (rc == TB_OK)
+        tb_loop_unwatch(uplink->loop, &uplink->out);
+    else if (uplink->out.descriptor < 0 &&
+             tb_loop_watch(uplink->loop, &uplink->out, uplink->stream.out, EPOLLOUT, out_ready) != TB_OK)
+        end(uplink, tb_error_story());
+    return rc;
+}
+
+/* ---- heartbeat --------------------------------------------------------------------------------------------------- */
+
+void tb_uplink_start_heartbeat(struct tb_uplink *uplink)
+{
+    uplink->beat_due = tb_loop_now(uplink->loop) + tb_param.heartbeat / 3;
+    tb_timer_set(uplink->loop, &uplink->beat, tb_param.heartbeat / 3);
+}
+
+void tb_uplink_suspend(struct tb_uplink *uplink, bool suspended)
+{
+    uplink->suspended = suspended;
+}
+
+static void beat(struct tb_timer *timer)
+{
+    struct tb_uplink *uplink = TB_CONTAINER(timer, struct tb_uplink, beat);
+    uint64_t now = tb_loop_now(uplink->loop);
+    /* If we are late ourselves, what the launcher has said meanwhile is still to be read; the next beat judges. */
+    bool late = now > uplink->beat_due + tb_param.heartbeat / 3;
+    if (!uplink->suspended && !late && !tb_uplink_is_down(uplink) && now - uplink->heard > tb_param.heartbeat) {
+        lose(uplink, "the launcher is silent");
+        if (uplink->over)
+            return;
+    }
+    tb_control_stream_tell_heard(&uplink->stream, 1);
+    /* One that has not left yet says as much as another. */
+    if (!tb_uplink_is_down(uplink) && tb_uplink_queued(uplink) == 0)
+        tb_uplink_send(uplink, TB_CONTROL_PING);
+    tb_uplink_start_heartbeat(uplink);
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static int say_preamble(const struct tb_uplink *uplink)
+{
+    char text[128];
+    int n = snprintf(text, sizeof text, TB_AGENT_PREAMBLE "%s wire %d\n", TB_VERSION, TB_WIRE_VERSION);
+    if (write(uplink->stream.out, text, (size_t)n) != n)
+        return tb_error_errno("cannot speak to the launcher");
+    return TB_OK;
+}
+
+int tb_uplink_open(struct tb_uplink *uplink, struct tb_loop *loop, int in, int out, const struct tb_uplink_calls *calls)
+{
+    *uplink = (struct tb_uplink){.loop = loop, .calls = *calls, .in.descriptor = -1, .out.descriptor = -1};
+    struct tb_attach_calls attach_calls = {.context = uplink, .attached = attached, .failed = attach_failed};
+    tb_timer_init(&uplink->beat, beat);
+    tb_attach_open(&uplink->attach, loop, &attach_calls);
+    fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
+    fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
+    tb_control_stream_open(&uplink->stream, in, out);
+    uplink->heard = tb_loop_now(loop);
+    int rc = tb_loop_watch(loop, &uplink->in, in, EPOLLIN, in_ready);
+    return rc == TB_OK ? say_preamble(uplink) : rc;
+}
+
+void tb_uplink_close(struct tb_uplink *uplink)
+{
+    tb_loop_unwatch(uplink->loop, &uplink->in);
+    tb_loop_unwatch(uplink->loop, &uplink->out);
+    tb_timer_clear(&uplink->beat);
+    tb_attach_close(&uplink->attach);
+    tb_control_stream_close(&uplink->stream);
+}
