@@ -80,9 +80,9 @@ install: all
 format: setup-test
 	@tools/format
 
-## make lint       layers, layout, warnings of both compilers, static analysis
+## make lint       layers, structure, layout, warnings of both compilers, static analysis
 lint: setup-test
-	@BUILD_DIR=$(abspath $(BUILD)) tests/run --only 'layers*' --only format --only 'build-[gc]*' --only lint
+	@BUILD_DIR=$(abspath $(BUILD)) tests/run --only 'layers*' --only 'structure*' --only format --only 'build-[gc]*' --only lint
 
 ## make clean      remove everything that was built
 clean:

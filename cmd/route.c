@@ -16,7 +16,7 @@
 
 static const char usage[] = TB_HELP_TOMBOLO_ROUTE;
 
-struct request {
+struct route_request {
     const char *file, *from, *to, *svg;
     bool table;
 };
@@ -307,7 +307,7 @@ static int draw(const struct model *m, const char *file, const uint32_t *path, u
 }
 
 /* The exit code. */
-static int answer(const struct model *m, const struct request *request)
+static int answer(const struct model *m, const struct route_request *request)
 {
     uint32_t from = TB_GRID_NONE, to = TB_GRID_NONE, count = 0, *path = NULL;
     if (request->from != NULL) {
@@ -331,7 +331,7 @@ static int answer(const struct model *m, const struct request *request)
     return code;
 }
 
-static int read_words(struct request *request, char **words)
+static int read_words(struct route_request *request, char **words)
 {
     for (; *words != NULL; words++) {
         const char **place = request->file == NULL   ? &request->file
@@ -357,7 +357,7 @@ static int read_words(struct request *request, char **words)
 
 int tb_command_route(char **words)
 {
-    struct request request = {0};
+    struct route_request request = {0};
     if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
         fputs(usage, stdout);
         return 0;

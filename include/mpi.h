@@ -4,6 +4,8 @@
  * A program compiled with this header runs with every library that provides libmpi_abi.so.1. All values below are
  * therefore fixed by the standard and never change. Sections follow the chapters of the standard; each call is written
  * once and declared under both of its names, MPI_X and the profiling name PMPI_X.
+ *
+ * Longer than 600 lines because the standard has programs include all of its interface by this one name.
  */
 #ifndef MPI_H_ABI
 #define MPI_H_ABI

@@ -4,15 +4,21 @@
 
 /* ---- what the parts report --------------------------------------------------------------------------------------- */
 
+static int rank_starting(void *context, const struct tb_rank *rank, int control)
+{
+    struct tb_local_ranks *l = context;
+    return tb_rank_port_add(&l->port, rank->local, rank->rank, rank->app, control);
+}
+
 static int rank_started(void *context, const struct tb_rank *rank, const struct tb_rank_streams *streams)
 {
     struct tb_local_ranks *l = context;
     if (streams->input >= 0)
         tb_rank_input_begin(&l->input, streams->input);
-    int port = tb_rank_port_add(&l->port, rank->local, rank->rank, rank->app, rank->pid, streams->control);
+    tb_rank_port_started(&l->port, rank->local, rank->pid);
     int output = tb_outputs_add(&l->outputs, rank->local, rank->rank, TB_OUTPUT_STANDARD, streams->output);
     int errors = tb_outputs_add(&l->outputs, rank->local, rank->rank, TB_OUTPUT_ERROR, streams->errors);
-    return port != TB_OK ? port : output != TB_OK ? output : errors;
+    return output != TB_OK ? output : errors;
 }
 
 static void rank_ended(void *context, const struct tb_rank *rank, int status)
@@ -90,8 +96,10 @@ void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct 
 {
     *l = (struct tb_local_ranks){.loop = loop, .uplink = uplink, .calls = *calls};
     tb_host_services_init(&l->services);
-    tb_ranks_open(&l->ranks, &(struct tb_ranks_calls){
-                                 .context = l, .started = rank_started, .ended = rank_ended, .note = rank_note});
+    tb_ranks_open(
+        &l->ranks,
+        &(struct tb_ranks_calls){
+            .context = l, .starting = rank_starting, .started = rank_started, .ended = rank_ended, .note = rank_note});
     tb_outputs_open(&l->outputs, loop,
                     &(struct tb_outputs_calls){
                         .context = l, .written = output_written, .heard = output_heard, .ended = output_ended});

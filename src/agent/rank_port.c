@@ -243,16 +243,20 @@ static int watch_control(struct tb_port_rank *rank, int socket)
     return rc;
 }
 
-int tb_rank_port_add(struct tb_rank_port *port, uint32_t local, uint32_t rank, uint32_t app, pid_t pid, int socket)
+int tb_rank_port_add(struct tb_rank_port *port, uint32_t local, uint32_t rank, uint32_t app, int socket)
 {
     struct tb_port_rank *r = &port->ranks[local];
     r->rank = rank;
     r->app = app;
-    r->pid = pid;
     int rc = watch_control(r, socket);
     if (rc == TB_OK)
         send_welcome(r); /* what does not fit now follows when the rank asks by name */
     return rc;
+}
+
+void tb_rank_port_started(struct tb_rank_port *port, uint32_t local, pid_t pid)
+{
+    port->ranks[local].pid = pid;
 }
 
 void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local)

@@ -56,8 +56,10 @@ void tb_rank_port_close(struct tb_rank_port *port);
 /* So many ranks will be added; each gets the services, which stay the caller's. */
 int tb_rank_port_make(struct tb_rank_port *port, const struct tb_host_services *services, uint32_t count,
                       uint32_t parcel_limit);
-/* A rank runs as `pid`; this is its socket, which is taken in any case. */
-int tb_rank_port_add(struct tb_rank_port *port, uint32_t local, uint32_t rank, uint32_t app, pid_t pid, int socket);
+/* A rank will be started; this is its socket, which is taken in any case. It is welcomed at once: one that finds
+ * nothing in its socket comes by name. */
+int tb_rank_port_add(struct tb_rank_port *port, uint32_t local, uint32_t rank, uint32_t app, int socket);
+void tb_rank_port_started(struct tb_rank_port *port, uint32_t local, pid_t pid);
 void tb_rank_port_read(struct tb_rank_port *port, uint32_t local);   /* what it has said until now */
 void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local); /* it has ended */
 

@@ -73,7 +73,8 @@ static void world_open(struct world *w)
     for (uint32_t i = 0; i < RANKS; i++) {
         int pair[2];
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-        assert_int_equal(tb_rank_port_add(&w->port, i, 7 + i, i, NO_PID, pair[0]), TB_OK);
+        assert_int_equal(tb_rank_port_add(&w->port, i, 7 + i, i, pair[0]), TB_OK);
+        tb_rank_port_started(&w->port, i, NO_PID);
         w->sockets[i] = pair[1];
     }
 }

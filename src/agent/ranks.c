@@ -144,6 +144,10 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
     int rc = make_streams(rank, &streams);
     if (rc == TB_OK)
         rc = tb_rank_program_describe(&s->program, s->start, rank->rank, rank->local, ranks->count, streams.control[1]);
+    if (rc == TB_OK) {
+        rc = ranks->calls.starting(ranks->calls.context, rank, streams.control[0]);
+        streams.control[0] = -1;
+    }
     if (rc != TB_OK)
         goto out;
     struct tb_child child = {.path = s->program.path,
@@ -168,10 +172,7 @@ out:
         close_ends(&streams, 0);
         return rc;
     }
-    struct tb_rank_streams ours = {.control = streams.control[0],
-                                   .input = streams.input[0],
-                                   .output = streams.output[0],
-                                   .errors = streams.errors[0]};
+    struct tb_rank_streams ours = {streams.input[0], streams.output[0], streams.errors[0]};
     return ranks->calls.started(ranks->calls.context, rank, &ours);
 }
 

@@ -13,16 +13,17 @@ struct tb_rank {
     bool ended;
 };
 
-/* Our ends of a rank's streams. */
+/* Our ends of a rank's standard streams. */
 struct tb_rank_streams {
-    int control;
     int input; /* -1: only rank 0 has one */
     int output, errors;
 };
 
 struct tb_ranks_calls {
     void *context;
-    /* Takes the descriptors in any case. An error (with its story) ends the starting of ranks. */
+    /* Both take the descriptors in any case; an error (with its story) ends the starting of ranks. A rank will be
+     * started whose control socket is this: what is sent there now it finds at once. */
+    int (*starting)(void *context, const struct tb_rank *rank, int control);
     int (*started)(void *context, const struct tb_rank *rank, const struct tb_rank_streams *streams);
     void (*ended)(void *context, const struct tb_rank *rank, int status); /* as waitpid gives it */
     tb_rank_program_note *note;

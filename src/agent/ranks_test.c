@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,14 +29,27 @@ struct world {
     struct tb_start_failure failure;
     sigset_t mask;
     struct tb_rank_streams streams[RANKS];
-    int started, ended, status[RANKS];
+    int controls[RANKS];
+    int starting, started, ended, status[RANKS];
     char note[1024];
 };
+
+/* What is in its socket when it starts it finds there. */
+static int take_starting(void *context, const struct tb_rank *rank, int control)
+{
+    struct world *w = context;
+    assert_int_equal(rank->rank, FIRST + rank->local);
+    assert_int_equal(rank->pid, 0);
+    assert_int_equal(send(control, "welcome\n", 8, 0), 8);
+    w->controls[rank->local] = control;
+    w->starting++;
+    return TB_OK;
+}
 
 static int take_started(void *context, const struct tb_rank *rank, const struct tb_rank_streams *streams)
 {
     struct world *w = context;
-    assert_int_equal(rank->rank, FIRST + rank->local);
+    assert_int_equal(w->starting, w->started + 1);
     assert_true(rank->pid > 0);
     w->streams[rank->local] = *streams;
     w->started++;
@@ -58,7 +72,8 @@ static void take_note(void *context, const char *text)
 static void world_open(struct world *w, char **arguments)
 {
     memset(w, 0, sizeof *w);
-    const struct tb_ranks_calls calls = {.context = w, .started = take_started, .ended = take_ended, .note = take_note};
+    const struct tb_ranks_calls calls = {
+        .context = w, .starting = take_starting, .started = take_started, .ended = take_ended, .note = take_note};
     w->hosts[0] = (struct tb_host){.name = "there", .rank_count = FIRST};
     w->hosts[1] = (struct tb_host){.name = "here", .first_rank = FIRST, .rank_count = RANKS};
     w->ranges[0] = (struct tb_rank_range){.count = FIRST};
@@ -89,8 +104,9 @@ static void world_close(struct world *w)
 {
     tb_ranks_signal(&w->ranks, SIGKILL);
     collect(w);
+    for (int i = 0; i < w->starting; i++)
+        close(w->controls[i]);
     for (int i = 0; i < w->started; i++) {
-        close(w->streams[i].control);
         close(w->streams[i].output);
         close(w->streams[i].errors);
     }
@@ -130,7 +146,7 @@ static void they_know_who_they_are(void **state)
     struct world w;
     char *words[] = {(char *)"sh", (char *)"-c",
                      (char *)"echo $TOMBOLO_RANK $TOMBOLO_SIZE $TOMBOLO_LOCAL_RANK $TOMBOLO_LOCAL_SIZE $GIVEN $ASKED; "
-                             "pwd; exit $TOMBOLO_RANK",
+                             "pwd; head -n1 <&3; exit $TOMBOLO_RANK",
                      NULL};
     char *given[] = {(char *)"GIVEN=host", (char *)"ASKED=host"}, *asked[] = {(char *)"ASKED=user", NULL};
     world_open(&w, words);
@@ -143,7 +159,7 @@ static void they_know_who_they_are(void **state)
     unsetenv("TOMBOLO_RANK");
     for (uint32_t i = 0; i < RANKS; i++) {
         char text[64];
-        snprintf(text, sizeof text, "%u 7 %u 3 host user\n/\n", FIRST + i, i);
+        snprintf(text, sizeof text, "%u 7 %u 3 host user\n/\nwelcome\n", FIRST + i, i);
         expect_output(&w, i, text);
         assert_int_equal(w.streams[i].input, -1); /* only rank 0 has one */
     }

@@ -1,61 +1,17 @@
 #include "launch/grid_plan.h"
 
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define CANDIDATES     16u /* agents that can start another one, of which one is chosen */
 #define CHILDREN_BLOCK 64u /* so many are given to one agent before the next one gets some */
-
-static bool is_our_name(const char *name)
-{
-    char own[256] = "";
-    if (strcmp(name, "localhost") == 0 || gethostname(own, sizeof own - 1) < 0)
-        return strcmp(name, "localhost") == 0;
-    size_t length = strcspn(own, ".");
-    return strcmp(name, own) == 0 || (strlen(name) == length && memcmp(name, own, length) == 0);
-}
-
-/* Whether it leads to this machine: only what is our own can be bound to. */
-static bool is_our_address(const char *text)
-{
-    struct addrinfo *found = NULL;
-    bool ours = false;
-    if (getaddrinfo(text, NULL, &(struct addrinfo){.ai_socktype = SOCK_DGRAM}, &found) != 0)
-        return false;
-    for (const struct addrinfo *at = found; at != NULL && !ours; at = at->ai_next) {
-        int fd = socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        ours = fd >= 0 && bind(fd, at->ai_addr, at->ai_addrlen) == 0;
-        if (fd >= 0)
-            close(fd);
-    }
-    freeaddrinfo(found);
-    return ours;
-}
-
-/* A name that this machine has too may be meant for another one, which the address then tells. In a lab the addresses
- * of the file mean nothing. */
-static bool is_this_host(const struct tb_grid_host *host, bool in_lab)
-{
-    if (!is_our_name(host->name))
-        return false;
-    if (host->address == NULL || in_lab)
-        return true;
-    char own[256] = "";
-    size_t length = strcspn(host->address, ".");
-    if (gethostname(own, sizeof own - 1) == 0 && strlen(own) == length && memcmp(host->address, own, length) == 0)
-        return true; /* with its domain, where the machine itself does not know that */
-    return is_our_name(host->address) || is_our_address(host->address);
-}
 
 /* ---- who can be started
  * -------------------------------------------------------------------------------------------------- */
 
 /* The outermost cluster around this one that is started by hand. */
-static uint32_t find_guard(const struct tb_grid_plan *plan, const struct tb_options *options, uint32_t cluster)
+static uint32_t find_manual_cluster(const struct tb_grid_plan *plan, const struct tb_options *options, uint32_t cluster)
 {
     uint32_t found = TB_GRID_NONE;
     for (; cluster != TB_GRID_NONE; cluster = plan->grid->clusters[cluster].parent)
@@ -71,7 +27,7 @@ static int choose_manual(struct tb_grid_plan *plan, const struct tb_options *opt
     const struct tb_grid *grid = plan->grid;
     for (uint32_t i = 0; i < plan->connectivity.classes.class_count; i++) {
         uint32_t host = tb_host_classes_member(&plan->connectivity.classes, i, 0);
-        plan->guards[i] = find_guard(plan, options, grid->hosts[host].cluster);
+        plan->manual_clusters[i] = find_manual_cluster(plan, options, grid->hosts[host].cluster);
     }
     for (uint32_t i = 0; i < options->manual_count; i++) {
         uint32_t cluster = tb_grid_cluster_find(grid, options->manual[i]);
@@ -102,7 +58,7 @@ static bool is_alive(const struct tb_grid_plan *plan, uint32_t class)
 static bool can_start(const struct tb_grid_plan *plan, uint32_t from, uint32_t to)
 {
     return tb_connectivity_reaches(&plan->connectivity, from, to) &&
-           (plan->guards[to] == TB_GRID_NONE || plan->guards[to] == plan->guards[from]);
+           (plan->manual_clusters[to] == TB_GRID_NONE || plan->manual_clusters[to] == plan->manual_clusters[from]);
 }
 
 static bool can_launch(const struct tb_grid_plan *plan, uint32_t class)
@@ -110,7 +66,7 @@ static bool can_launch(const struct tb_grid_plan *plan, uint32_t class)
     const struct tb_host_classes *classes = &plan->connectivity.classes;
     if (plan->here != TB_GRID_NONE)
         return can_start(plan, classes->of[plan->here], class);
-    return plan->guards[class] == TB_GRID_NONE &&
+    return plan->manual_clusters[class] == TB_GRID_NONE &&
            tb_grid_outsider_reaches(plan->grid, tb_host_classes_member(classes, class, 0));
 }
 
@@ -144,27 +100,24 @@ static void measure_depths(struct tb_grid_plan *plan)
     }
 }
 
-int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *options, bool *missing)
+int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *options, uint32_t here, bool *missing)
 {
     const struct tb_grid *grid = options->grid;
-    *plan = (struct tb_grid_plan){.grid = grid, .here = TB_GRID_NONE, .missing = missing};
+    *plan = (struct tb_grid_plan){.grid = grid, .here = here, .missing = missing};
     int rc = tb_connectivity_open(&plan->connectivity, grid);
     if (rc != TB_OK)
         return rc;
     uint32_t n = plan->connectivity.classes.class_count;
     plan->manual = calloc(grid->host_count + 1u, sizeof *plan->manual);
-    plan->guards = calloc(n + 1u, sizeof *plan->guards);
+    plan->manual_clusters = calloc(n + 1u, sizeof *plan->manual_clusters);
     plan->depths = calloc(n + 1u, sizeof *plan->depths);
     plan->book = calloc(grid->host_count + 1u, sizeof *plan->book);
     plan->parents = calloc(grid->host_count + 1u, sizeof *plan->parents);
-    if (plan->manual == NULL || plan->guards == NULL || plan->depths == NULL || plan->book == NULL ||
+    if (plan->manual == NULL || plan->manual_clusters == NULL || plan->depths == NULL || plan->book == NULL ||
         plan->parents == NULL)
         rc = tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", grid->file);
-    for (uint32_t i = 0; rc == TB_OK && i < grid->host_count; i++) {
+    for (uint32_t i = 0; rc == TB_OK && i < grid->host_count; i++)
         plan->book[i] = TB_GRID_NONE;
-        if (plan->here == TB_GRID_NONE && !missing[i] && is_this_host(&grid->hosts[i], options->lab != NULL))
-            plan->here = i;
-    }
     for (uint32_t i = 0; rc == TB_OK && i < n; i++)
         if (!is_alive(plan, i))
             tb_connectivity_cut(&plan->connectivity, i);
@@ -184,7 +137,7 @@ void tb_grid_plan_close(struct tb_grid_plan *plan)
     tb_routes_close(&plan->routes);
     tb_connectivity_close(&plan->connectivity);
     free(plan->manual);
-    free(plan->guards);
+    free(plan->manual_clusters);
     free(plan->depths);
     free(plan->book);
     free(plan->parents);
@@ -451,26 +404,27 @@ int tb_grid_plan_settle(struct tb_grid_plan *plan, const struct tb_options *opti
     return rc;
 }
 
-bool tb_grid_plan_spares(const struct tb_grid_plan *plan, const struct tb_options *options,
-                         const struct tb_placement *placement, uint32_t grid_host)
+bool tb_grid_plan_can_miss(const struct tb_grid_plan *plan, const struct tb_options *options,
+                           const struct tb_placement *placement, uint32_t grid_host)
 {
-    struct tb_grid_plan trial;
+    struct tb_grid_plan without;
     bool *missing = malloc(plan->grid->host_count + 1u);
     if (missing == NULL)
         return false;
     memcpy(missing, plan->missing, plan->grid->host_count);
     missing[grid_host] = true;
-    bool spared = tb_grid_plan_open(&trial, options, missing) == TB_OK;
-    for (uint32_t i = 0; spared && i < placement->book.host_count; i++)
+    bool possible =
+        tb_grid_plan_open(&without, options, plan->here != grid_host ? plan->here : TB_GRID_NONE, missing) == TB_OK;
+    for (uint32_t i = 0; possible && i < placement->book.host_count; i++)
         if (placement->book.hosts[i].rank_count > 0)
-            spared =
-                !missing[placement->entries[i]] && depth_of(&trial, (uint32_t)placement->entries[i]) != TB_GRID_NONE;
-    uint32_t *examples = spared ? list_examples(&trial, placement) : NULL;
-    spared = examples != NULL && join_classes(&trial, options, NULL, examples) == TB_OK;
+            possible =
+                !missing[placement->entries[i]] && depth_of(&without, (uint32_t)placement->entries[i]) != TB_GRID_NONE;
+    uint32_t *examples = possible ? list_examples(&without, placement) : NULL;
+    possible = examples != NULL && join_classes(&without, options, NULL, examples) == TB_OK;
     free(examples);
-    tb_grid_plan_close(&trial);
+    tb_grid_plan_close(&without);
     free(missing);
-    return spared;
+    return possible;
 }
 
 int tb_grid_plan_lose(struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host)
@@ -501,8 +455,8 @@ int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *p
     return rc;
 }
 
-uint32_t tb_grid_plan_anchors(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
-                              uint32_t room, uint32_t *anchors)
+uint32_t tb_grid_plan_stand_ins(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
+                                uint32_t room, uint32_t *stand_ins)
 {
     uint32_t own = (uint32_t)placement->entries[host], candidates[CANDIDATES], count = 0;
     uint32_t depth = depth_of(plan, own);
@@ -510,7 +464,7 @@ uint32_t tb_grid_plan_anchors(const struct tb_grid_plan *plan, const struct tb_p
     for (uint32_t i = 0; i < found && count < room; i++) {
         uint32_t there = plan->book[candidates[i]];
         if (there != TB_GRID_NONE && there != plan->parents[host])
-            anchors[count++] = there;
+            stand_ins[count++] = there;
     }
     return count;
 }

@@ -11,13 +11,13 @@
 
 /* What was found out by trying, where the file only supposes that one host can connect to another. */
 enum tb_reach_result {
-    TB_REACH_RESULT_SAID,
-    /* the file says it, so nobody tries */ TB_REACH_RESULT_NO,
+    TB_REACH_RESULT_SAID, /* the file says it, so nobody tries */
+    TB_REACH_RESULT_NO,
     TB_REACH_RESULT_YES
 };
 
 struct tb_reach_results {
-    bool all; /* all hosts try that the question is about; else a few for each class */
+    bool all; /* all hosts try about which the file is silent; else a few for each class */
     uint32_t count;
     uint32_t *hosts;  /* of the address book, ascending */
     uint8_t *results; /* [from * count + to], enum tb_reach_result */
@@ -29,53 +29,54 @@ struct tb_grid_plan {
     const struct tb_grid *grid;
     struct tb_connectivity connectivity;
     struct tb_routes routes;
-    uint32_t here;    /* host of the grid on which we run; TB_GRID_NONE: we are outside */
-    uint32_t version; /* of the routes */
-    bool wide;        /* hosts without ranks take part too, in the hope that they lead on; set before settle */
-    bool *missing;    /* by host of the grid: cannot take part; the caller's */
-    bool *manual;     /* by host of the grid: its agent is started by hand */
-    uint32_t *guards; /* by class: the cluster started by hand in which it is; TB_GRID_NONE: none */
-    uint32_t *depths; /* by class: agents between us and its hosts; TB_GRID_NONE: nobody can start them */
-    uint32_t *book;   /* by host of the grid: its place in the address book; TB_GRID_NONE: takes no part */
-    uint32_t
-        *parents; /* by host of the address book: host of the address book whose agent starts it; TB_GRID_NONE: we do */
+    uint32_t here;             /* host of the grid on which we run; TB_GRID_NONE: we are outside */
+    uint32_t version;          /* of the routes */
+    bool wide;                 /* hosts without ranks take part too, in the hope that they lead on; set before settle */
+    bool *missing;             /* by host of the grid: cannot take part; the caller's */
+    bool *manual;              /* by host of the grid: its agent is started by hand */
+    uint32_t *manual_clusters; /* by class: the cluster started by hand in which it is; TB_GRID_NONE: none */
+    uint32_t *depths;          /* by class: agents between us and its hosts; TB_GRID_NONE: nobody can start them */
+    uint32_t *book;            /* by host of the grid: its place in the address book; TB_GRID_NONE: takes no part */
+    uint32_t *parents;         /* by host of the address book: the one whose agent starts it; TB_GRID_NONE: we do */
     const struct tb_reach_results *results; /* NULL: nothing was tried */
 };
 
-/* `missing` has an element for each host of the grid. */
-int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *options, bool *missing);
+/* `here` is the host of the grid on which we run, or TB_GRID_NONE; `missing` has an element for each host of the grid.
+ */
+int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *options, uint32_t here, bool *missing);
 void tb_grid_plan_close(struct tb_grid_plan *plan);
 
 /* After the ranks have been placed: adds the hosts that others need to the address book, gives each its kind and its
- * parent. Errors name hosts that cannot be started, or have no way to each other. */
+ * parent. Errors name hosts that cannot be started, or have no route to each other. */
 int tb_grid_plan_settle(struct tb_grid_plan *plan, const struct tb_options *options, struct tb_placement *placement);
 
-/* Who is to try whom (finding.c): all results are SAID or NO. A count of 0: there is no question. */
+/* Who is to try whom (reach_result.c): all results are SAID or NO. A count of 0: nobody. */
 int tb_grid_plan_ask(const struct tb_grid_plan *plan, const struct tb_placement *placement,
                      struct tb_reach_results *results);
-/* What they have found out takes the place of what was supposed, and new ways are made. An error says who has no way to
- * whom. The results must outlive the grid plan. */
+/* What they have found out takes the place of what was supposed, and new routes are made. An error says who has no
+ * route to whom. The results must outlive the grid plan. */
 int tb_grid_plan_learn(struct tb_grid_plan *plan, struct tb_placement *placement,
                        const struct tb_reach_results *results);
 /* Whether others than those of the address book could take part, and there is room for them. */
 bool tb_grid_plan_has_more(const struct tb_grid_plan *plan);
 bool tb_reach_results_find(const struct tb_reach_results *results, uint32_t host, uint32_t *index);
 void tb_reach_results_close(struct tb_reach_results *results);
-/* Makes new ways, between the hosts of the address book that are there. An error says who has none to whom. */
+/* Makes new routes, between the hosts of the address book that are there. An error says who has none to whom. */
 int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *placement);
 
-/* Whether all hosts with ranks could still be started and have ways to each other if this one were missing. */
-bool tb_grid_plan_spares(const struct tb_grid_plan *plan, const struct tb_options *options,
-                         const struct tb_placement *placement, uint32_t grid_host);
-/* The host of the address book is gone: finds ways around it. TB_ERR_PEER: there is none between some hosts with ranks.
+/* Whether all hosts with ranks could still be started and have routes to each other if this one were missing. */
+bool tb_grid_plan_can_miss(const struct tb_grid_plan *plan, const struct tb_options *options,
+                           const struct tb_placement *placement, uint32_t grid_host);
+/* The host of the address book is gone: finds routes around it. TB_ERR_PEER: there is none between some hosts with
+ * ranks.
  */
 int tb_grid_plan_lose(struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host);
 
 /* Hosts of the address book other than its parent whose agents can carry the control stream of this one; at most
  * `room`. */
-uint32_t tb_grid_plan_anchors(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
-                              uint32_t room, uint32_t *anchors);
-/* What a host of the address book is to know (ways.c); allocated. */
+uint32_t tb_grid_plan_stand_ins(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
+                                uint32_t room, uint32_t *stand_ins);
+/* The routes that a host of the address book is to know (plan_routes.c); allocated. */
 int tb_grid_plan_routes(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
                         struct tb_host_routes *routes);
 

@@ -1,5 +1,7 @@
 #include "launch/grid_plan.h"
 
+#include "launch/host_names.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,7 +55,8 @@ static int make(struct world *w, const char *text, char **words)
     assert_int_equal(tb_options_parse(&w->options, words), TB_OK);
     w->options.grid = &w->grid;
     assert_int_equal(tb_host_list_take(&w->options.hosts, &w->grid, w->missing), TB_OK);
-    int rc = tb_grid_plan_open(&w->plan, &w->options, w->missing);
+    int rc = tb_grid_plan_open(&w->plan, &w->options,
+                               tb_host_names_find_here(&w->grid, w->missing, w->options.lab != NULL), w->missing);
     if (rc == TB_OK)
         rc = tb_placement_make(&w->placement, &w->options);
     return rc == TB_OK ? tb_grid_plan_settle(&w->plan, &w->options, &w->placement) : rc;
@@ -118,14 +121,14 @@ static void gateways_start_and_relay(void **state)
 static void a_lost_gateway_is_gone_around(void **state)
 {
     struct world w;
-    uint32_t anchors[4];
+    uint32_t stand_ins[4];
     assert_int_equal(make(&w, two_gates, (char *[]){(char *)"x", NULL}), TB_OK);
     uint32_t g1 = find(&w, "g1"), g2 = find(&w, "g2"), f1 = find(&w, "f1");
-    assert_int_equal(tb_grid_plan_anchors(&w.plan, &w.placement, f1, 4, anchors), 1);
-    assert_int_equal(anchors[0], g2);
-    assert_int_equal(tb_grid_plan_anchors(&w.plan, &w.placement, g1, 4, anchors), 0);
-    assert_true(tb_grid_plan_spares(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "g1")));
-    assert_false(tb_grid_plan_spares(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "f1")));
+    assert_int_equal(tb_grid_plan_stand_ins(&w.plan, &w.placement, f1, 4, stand_ins), 1);
+    assert_int_equal(stand_ins[0], g2);
+    assert_int_equal(tb_grid_plan_stand_ins(&w.plan, &w.placement, g1, 4, stand_ins), 0);
+    assert_true(tb_grid_plan_can_miss(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "g1")));
+    assert_false(tb_grid_plan_can_miss(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "f1")));
     assert_int_equal(tb_grid_plan_lose(&w.plan, &w.placement, g1), TB_OK);
     assert_int_equal(w.plan.version, 1);
     struct tb_host_route route = route_between(&w, "o1", "f2");
@@ -134,7 +137,7 @@ static void a_lost_gateway_is_gone_around(void **state)
     assert_int_equal(tb_grid_plan_lose(&w.plan, &w.placement, g2), TB_OK); /* NAT lets them out, and be called */
     assert_int_equal(route_between(&w, "f2", "o1").means, TB_HOST_ROUTE_DIRECT);
     assert_int_equal(route_between(&w, "o1", "f2").means, TB_HOST_ROUTE_CALLED);
-    assert_int_equal(tb_grid_plan_anchors(&w.plan, &w.placement, f1, 4, anchors), 0);
+    assert_int_equal(tb_grid_plan_stand_ins(&w.plan, &w.placement, f1, 4, stand_ins), 0);
     unmake(&w);
     assert_int_equal(make(&w, nested, (char *[]){(char *)"x", NULL}), TB_OK);
     assert_int_equal(tb_grid_plan_lose(&w.plan, &w.placement, find(&w, "i1")), TB_ERR_PEER);
@@ -152,7 +155,7 @@ static void clusters_nest(void **state)
     expect_parent(&w, "f1", NULL);
     assert_int_equal(route_between(&w, "i2", "f1").hops[0], find(&w, "i1"));
     assert_int_equal(route_between(&w, "i1", "f1").hops[0], find(&w, "o1"));
-    assert_false(tb_grid_plan_spares(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "i1")));
+    assert_false(tb_grid_plan_can_miss(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "i1")));
     unmake(&w);
     char *few[] = {(char *)"-n", (char *)"1", (char *)"x", NULL};
     assert_int_equal(make(&w, nested, few), TB_OK); /* o2 and its gateway */
@@ -315,7 +318,7 @@ static void others_are_taken_in_who_may_lead_on(void **state)
     assert_true(tb_grid_plan_has_more(&w.plan));
     tb_placement_close(&w.placement);
     tb_grid_plan_close(&w.plan);
-    assert_int_equal(tb_grid_plan_open(&w.plan, &w.options, w.missing), TB_OK);
+    assert_int_equal(tb_grid_plan_open(&w.plan, &w.options, w.plan.here, w.missing), TB_OK);
     w.plan.wide = true;
     assert_int_equal(tb_placement_make(&w.placement, &w.options), TB_OK);
     assert_int_equal(tb_grid_plan_settle(&w.plan, &w.options, &w.placement), TB_OK);

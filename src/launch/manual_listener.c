@@ -1,10 +1,5 @@
-/* Clusters that are started by hand: somebody types a command there, which connects to us and proves that it knows the
- * secret that we have shown here. Its control stream then runs over TLS with a key that comes from that proof. A
- * stranger gets no answer, and one of few places for a short time. */
-#include "launch/state.h"
-#include "link/link.h"
+#include "launch/manual_listener.h"
 
-#include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -14,173 +9,39 @@
 
 #define CALLERS_LIMIT 16u
 #define PATIENCE_NS   10000000000u /* for a caller to prove the secret */
-#define READ_BYTES    65536
-#define QUEUED_LIMIT  (256u << 20)
-#define SECRET_CHARS  24 /* of 32 letters each: 120 bits */
+#define SECRET_CHARS  24           /* of 32 letters each: 120 bits */
 
-/* Somebody who has connected and not proved anything yet. */
+/* An agent that is to come. */
+struct expected {
+    struct tb_list node;
+    uint32_t host;
+    struct tb_key key; /* made from its secret */
+};
+
+/* Somebody who has connected and not proved everything yet. */
 struct caller {
     struct tb_list node;
     struct tb_watch watch;
     struct tb_timer patience;
-    struct tb_launch *launch;
-    struct tb_host_agent *agent; /* whose secret the hello has proved; NULL: none yet */
-    size_t have;
-    struct tb_hello hello;
-    struct tb_welcome welcome;
-    struct tb_confirm confirm;
+    struct tb_manual_listener *listener;
+    const struct expected *expected; /* whose secret the hello has proved; NULL: none yet */
+    struct tb_handshake handshake;
 };
-
-struct tb_door {
-    struct tb_launch *launch;
-    struct tb_watch listener;
-    struct tb_list callers;
-    uint32_t caller_count;
-    uint16_t port;
-    char addresses[512];
-};
-
-/* The stream to an agent that has come by the door. */
-struct tb_line {
-    struct tb_tls *tls;
-    bool shaken; /* hands */
-    uint8_t *bytes;
-    size_t start, end, room;
-};
-
-/* ---- lines
- * ---------------------------------------------------------------------------------------------------------------- */
-
-static int put(void *context, const void *bytes, size_t length)
-{
-    struct tb_line *line = context;
-    if (line->start == line->end)
-        line->start = line->end = 0;
-    if (line->room - line->end < length && line->start > 0) {
-        memmove(line->bytes, line->bytes + line->start, line->end - line->start);
-        line->end -= line->start;
-        line->start = 0;
-    }
-    if (line->room - line->end < length) {
-        size_t wanted = line->end + length > 2 * line->room ? line->end + length : 2 * line->room;
-        uint8_t *grown = wanted <= QUEUED_LIMIT ? realloc(line->bytes, wanted) : NULL;
-        if (grown == NULL)
-            return tb_error(TB_ERR_MEMORY, "no memory for what an agent is told");
-        line->bytes = grown;
-        line->room = wanted;
-    }
-    memcpy(line->bytes + line->end, bytes, length);
-    line->end += length;
-    return TB_OK;
-}
-
-void tb_line_close(struct tb_host_agent *agent)
-{
-    struct tb_line *line = agent->line;
-    int socket = agent->watch.descriptor;
-    if (line == NULL)
-        return;
-    if (line->shaken && tb_tls_end(line->tls) == TB_OK)
-        tb_line_flush(agent);
-    tb_loop_unwatch(&agent->launch->loop, &agent->watch);
-    if (socket >= 0)
-        close(socket);
-    tb_tls_close(line->tls);
-    free(line->bytes);
-    free(line);
-    agent->line = NULL;
-}
-
-void tb_line_flush(struct tb_host_agent *agent)
-{
-    struct tb_line *line = agent->line;
-    while (line->shaken && tb_control_stream_queued(&agent->pipe) > 0 && line->end - line->start < READ_BYTES) {
-        size_t length;
-        const void *bytes = tb_control_stream_take(&agent->pipe, READ_BYTES, &length);
-        if (tb_tls_write(line->tls, bytes, length) != TB_OK)
-            break; /* seen when reading */
-    }
-    bool full = false;
-    while (line->start < line->end && !full) {
-        ssize_t n = send(agent->watch.descriptor, line->bytes + line->start, line->end - line->start,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n > 0)
-            line->start += (size_t)n;
-        else
-            full = errno != EINTR;
-    }
-    bool more = line->start < line->end || (line->shaken && tb_control_stream_queued(&agent->pipe) > 0);
-    tb_loop_change(&agent->launch->loop, &agent->watch, more ? EPOLLIN | EPOLLOUT : EPOLLIN);
-}
-
-/* What was fed; TB_AGAIN: all of it is understood. */
-static int understand(struct tb_host_agent *agent)
-{
-    static uint8_t plain[READ_BYTES];
-    struct tb_line *line = agent->line;
-    size_t got;
-    int rc = TB_OK;
-    if (!line->shaken) {
-        rc = tb_tls_handshake(line->tls);
-        line->shaken = rc == TB_OK;
-    }
-    while (rc == TB_OK && agent->line == line && (rc = tb_tls_read(line->tls, plain, sizeof plain, &got)) == TB_OK)
-        tb_host_agent_digest(agent, tb_control_stream_feed(&agent->pipe, plain, got));
-    return rc;
-}
-
-static void line_ready(struct tb_watch *watch, uint32_t events)
-{
-    static uint8_t bytes[READ_BYTES];
-    struct tb_host_agent *agent = TB_CONTAINER(watch, struct tb_host_agent, watch);
-    struct tb_launch *launch = agent->launch;
-    if (events & ~(uint32_t)EPOLLOUT) {
-        ssize_t n = recv(watch->descriptor, bytes, sizeof bytes, MSG_DONTWAIT);
-        int rc = TB_AGAIN;
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-            rc = TB_ERR_CLOSED;
-        } else if (n > 0) {
-            tb_tls_feed(agent->line->tls, bytes, (size_t)n);
-            rc = understand(agent);
-        }
-        if (rc != TB_AGAIN && rc != TB_OK)
-            tb_host_agent_ended(agent, false, 0);
-    }
-    if (agent->line != NULL)
-        tb_line_flush(agent);
-    tb_launch_check_done(launch);
-}
-
-static int open_line(struct caller *caller)
-{
-    struct tb_host_agent *agent = caller->agent;
-    struct tb_line *line = calloc(1, sizeof *line);
-    struct tb_key secret;
-    int rc = line != NULL ? tb_stream_secret(&secret, &agent->key, &caller->hello, &caller->welcome) : TB_ERR_MEMORY;
-    if (rc == TB_OK)
-        rc = tb_tls_open(&line->tls, &secret, false, put, line);
-    if (rc != TB_OK) {
-        free(line);
-        return rc;
-    }
-    agent->line = line;
-    agent->heard = tb_clock_now_real();
-    return TB_OK;
-}
 
 /* ---- callers
  * ------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the socket, which is the caller's of this. */
+/* Returns the socket, which now belongs to whoever calls this. */
 static int end_caller(struct caller *caller)
 {
-    struct tb_launch *launch = caller->launch;
+    struct tb_manual_listener *listener = caller->listener;
     int socket = caller->watch.descriptor;
-    tb_loop_unwatch(&launch->loop, &caller->watch);
+    tb_loop_unwatch(listener->loop, &caller->watch);
     tb_timer_clear(&caller->patience);
     tb_list_remove(&caller->node);
-    launch->door->caller_count--;
-    tb_loop_change(&launch->loop, &launch->door->listener, EPOLLIN);
+    listener->caller_count--;
+    tb_loop_change(listener->loop, &listener->watch, EPOLLIN);
+    explicit_bzero(caller, sizeof *caller);
     free(caller);
     return socket;
 }
@@ -190,112 +51,109 @@ static void caller_overdue(struct tb_timer *timer)
     close(end_caller(TB_CONTAINER(timer, struct caller, patience)));
 }
 
-void tb_door_forget(struct tb_launch *launch)
+static bool is_wanted(const struct tb_manual_listener *listener, const struct expected *expected)
 {
-    struct caller *caller;
-    if (launch->door == NULL)
-        return;
-    TB_LIST_EACH (caller, &launch->door->callers, struct caller, node)
-        close(end_caller(caller));
+    return listener->events.wanted(listener->events.context, expected->host);
 }
 
-/* The hello is there: whose secret is it? */
+/* The hello is there: whose secret is it? Not a byte for a stranger. */
 static int answer(struct caller *caller)
 {
-    struct tb_launch *launch = caller->launch;
-    uint8_t bytes[sizeof caller->welcome];
-    tb_wire_get_hello(&caller->hello, &caller->hello);
-    for (uint32_t i = 0; i < launch->host_count && caller->agent == NULL; i++) {
-        struct tb_host_agent *agent = &launch->agents[i];
-        if (agent->manual && agent->line == NULL && agent->phase == TB_HOST_AGENT_SILENT &&
-            tb_hello_verify(&caller->hello, &agent->key) == TB_OK)
-            caller->agent = agent;
-    }
-    if (caller->agent == NULL)
-        return TB_ERR_FORBIDDEN; /* not a byte for a stranger */
-    int rc = tb_welcome_make(&caller->welcome, &caller->agent->key, &caller->hello, TB_WELCOME_OK);
-    if (rc != TB_OK)
-        return rc;
-    tb_wire_put_welcome(bytes, &caller->welcome);
-    caller->have = 0;
-    return send(caller->watch.descriptor, bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof bytes
-               ? TB_OK
-               : TB_ERR_CLOSED;
+    struct tb_handshake *handshake = &caller->handshake;
+    struct tb_manual_listener *listener = caller->listener;
+    struct expected *expected;
+    TB_LIST_EACH (expected, &listener->expected, struct expected, node)
+        if (handshake->verdict == TB_HANDSHAKE_HEARD && is_wanted(listener, expected) &&
+            tb_handshake_try_key(handshake, &expected->key) == TB_HANDSHAKE_ASKED)
+            caller->expected = expected;
+    if (caller->expected == NULL)
+        return TB_ERR_FORBIDDEN;
+    int rc = tb_handshake_answer(handshake, TB_WELCOME_OK, 0, false);
+    return rc == TB_OK ? tb_handshake_socket_send(handshake, caller->watch.descriptor) : rc;
 }
 
-static int confirm(struct caller *caller)
+static int admit(struct caller *caller)
 {
-    struct tb_host_agent *agent = caller->agent;
-    struct tb_accepted accepted = {TB_ACCEPTED};
-    int rc = tb_confirm_verify(&caller->confirm, &agent->key, &caller->hello, &caller->welcome);
-    if (rc == TB_OK && (agent->line != NULL || agent->phase != TB_HOST_AGENT_SILENT))
-        rc = TB_ERR_FORBIDDEN; /* a secret is good for one */
-    if (rc == TB_OK && send(caller->watch.descriptor, &accepted, sizeof accepted, MSG_NOSIGNAL | MSG_DONTWAIT) !=
-                           (ssize_t)sizeof accepted)
-        rc = TB_ERR_CLOSED;
-    return rc == TB_OK ? open_line(caller) : rc;
+    if (!is_wanted(caller->listener, caller->expected))
+        return TB_ERR_FORBIDDEN; /* a secret is good for one */
+    tb_handshake_admit(&caller->handshake);
+    return tb_handshake_socket_send(&caller->handshake, caller->watch.descriptor);
+}
+
+/* As far as it goes now. TB_OK: it is admitted; TB_AGAIN: more must come; other codes: it is to be closed. */
+static int advance(struct caller *caller)
+{
+    int rc = TB_OK;
+    while (rc == TB_OK && caller->handshake.verdict != TB_HANDSHAKE_DONE) {
+        rc = tb_handshake_socket_receive(&caller->handshake, caller->watch.descriptor);
+        if (rc != TB_OK)
+            break;
+        switch (caller->handshake.verdict) {
+        case TB_HANDSHAKE_HEARD:
+            rc = answer(caller);
+            break;
+        case TB_HANDSHAKE_CONFIRMED:
+            rc = admit(caller);
+            break;
+        default:
+            rc = TB_ERR_FORBIDDEN;
+            break;
+        }
+    }
+    return rc;
 }
 
 static void caller_ready(struct tb_watch *watch, uint32_t events)
 {
     struct caller *caller = TB_CONTAINER(watch, struct caller, watch);
-    struct tb_launch *launch = caller->launch;
-    int rc = TB_OK;
-    if (caller->agent == NULL) {
-        rc = tb_receive_exactly(caller->watch.descriptor, &caller->hello, sizeof caller->hello, &caller->have);
-        if (rc == TB_OK)
-            rc = answer(caller);
-    }
-    if (rc == TB_OK)
-        rc = tb_receive_exactly(caller->watch.descriptor, &caller->confirm, sizeof caller->confirm, &caller->have);
-    if (rc == TB_OK)
-        rc = confirm(caller);
+    struct tb_manual_listener *listener = caller->listener;
+    struct tb_key secret;
+    int rc = advance(caller);
     if (rc == TB_AGAIN)
         return;
-    struct tb_host_agent *agent = caller->agent;
-    int socket = end_caller(caller);
-    if (rc == TB_OK && tb_loop_watch(&launch->loop, &agent->watch, socket, EPOLLIN, line_ready) == TB_OK)
-        return;
-    close(socket);
     if (rc == TB_OK)
-        tb_host_agent_ended(agent, false, 0);
-    else if (rc == TB_ERR_UNSUPPORTED)
-        tb_launch_miss(agent, tb_error_story());
+        rc = tb_stream_secret(&secret, &caller->expected->key, &caller->handshake.hello, &caller->handshake.welcome);
+    uint32_t host = caller->expected != NULL ? caller->expected->host : 0;
+    int socket = end_caller(caller);
+    if (rc == TB_OK)
+        listener->events.came(listener->events.context, host, socket, &secret);
+    else
+        close(socket);
+    explicit_bzero(&secret, sizeof secret);
 }
 
 static void listener_ready(struct tb_watch *watch, uint32_t events)
 {
-    struct tb_door *door = TB_CONTAINER(watch, struct tb_door, listener);
-    struct tb_launch *launch = door->launch;
+    struct tb_manual_listener *listener = TB_CONTAINER(watch, struct tb_manual_listener, watch);
     int socket = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0)
         return;
     struct caller *caller = calloc(1, sizeof *caller);
-    if (caller == NULL || tb_loop_watch(&launch->loop, &caller->watch, socket, EPOLLIN, caller_ready) != TB_OK) {
+    if (caller == NULL || tb_loop_watch(listener->loop, &caller->watch, socket, EPOLLIN, caller_ready) != TB_OK) {
         free(caller);
         close(socket);
         return;
     }
-    caller->launch = launch;
-    tb_list_append(&door->callers, &caller->node);
+    caller->listener = listener;
+    tb_handshake_accept(&caller->handshake, NULL);
+    tb_list_append(&listener->callers, &caller->node);
     tb_timer_init(&caller->patience, caller_overdue);
-    tb_timer_set(&launch->loop, &caller->patience, PATIENCE_NS);
-    if (++door->caller_count == CALLERS_LIMIT)
-        tb_loop_change(&launch->loop, watch, 0);
+    tb_timer_set(listener->loop, &caller->patience, PATIENCE_NS);
+    if (++listener->caller_count == CALLERS_LIMIT)
+        tb_loop_change(listener->loop, watch, 0);
 }
 
 /* ---- opening
  * ------------------------------------------------------------------------------------------------------------------ */
 
-/* "192.0.2.1:4711,[2001:db8::1]:4711": all addresses that others could know. */
-static void list_addresses(struct tb_door *door)
+static void list_addresses(struct tb_manual_listener *listener)
 {
     struct ifaddrs *all = NULL;
     size_t used = 0;
     if (getifaddrs(&all) < 0)
         return;
-    for (const struct ifaddrs *i = all; i != NULL && used < sizeof door->addresses; i = i->ifa_next) {
-        struct tb_address address = {.port = door->port};
+    for (const struct ifaddrs *i = all; i != NULL && used < sizeof listener->addresses; i = i->ifa_next) {
+        struct tb_address address = {.port = listener->port};
         char text[80];
         if (i->ifa_addr == NULL || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
             continue;
@@ -310,14 +168,14 @@ static void list_addresses(struct tb_door *door)
             continue;
         }
         tb_address_print(&address, text, sizeof text);
-        used +=
-            (size_t)snprintf(door->addresses + used, sizeof door->addresses - used, "%s%s", used > 0 ? "," : "", text);
+        used += (size_t)snprintf(listener->addresses + used, sizeof listener->addresses - used, "%s%s",
+                                 used > 0 ? "," : "", text);
     }
     freeifaddrs(all);
 }
 
 /* On the first free port of the parameter `ports`, in both families where there are two. */
-static int listen_somewhere(struct tb_door *door)
+static int listen_somewhere(struct tb_manual_listener *listener)
 {
     unsigned low = 0, high = 0;
     int off = 0, on = 1;
@@ -337,8 +195,8 @@ static int listen_somewhere(struct tb_door *door)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         if (fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0 && listen(fd, 16) == 0 &&
             getsockname(fd, (struct sockaddr *)&name, &(socklen_t){sizeof name}) == 0) {
-            door->port = ntohs(name.ss_family == AF_INET ? ((struct sockaddr_in *)&name)->sin_port
-                                                         : ((struct sockaddr_in6 *)&name)->sin6_port);
+            listener->port = ntohs(name.ss_family == AF_INET ? ((struct sockaddr_in *)&name)->sin_port
+                                                             : ((struct sockaddr_in6 *)&name)->sin6_port);
             return fd;
         }
         if (fd >= 0)
@@ -347,19 +205,33 @@ static int listen_somewhere(struct tb_door *door)
     return -1;
 }
 
-static int open_door(struct tb_launch *launch)
+int tb_manual_listener_open(struct tb_manual_listener *listener, struct tb_loop *loop,
+                            const struct tb_manual_listener_events *events)
 {
-    struct tb_door *door = calloc(1, sizeof *door);
-    int fd = door != NULL ? listen_somewhere(door) : -1;
-    if (fd < 0) {
-        free(door);
+    *listener = (struct tb_manual_listener){.events = *events, .watch.descriptor = -1};
+    tb_list_init(&listener->expected);
+    tb_list_init(&listener->callers);
+    int fd = listen_somewhere(listener);
+    if (fd < 0)
         return tb_error_errno("cannot listen for clusters that are started by hand (ports=%s)", tb_param.ports);
-    }
-    door->launch = launch;
-    tb_list_init(&door->callers);
-    launch->door = door;
-    list_addresses(door);
-    return tb_loop_watch(&launch->loop, &door->listener, fd, EPOLLIN, listener_ready);
+    list_addresses(listener);
+    int rc = tb_loop_watch(loop, &listener->watch, fd, EPOLLIN, listener_ready);
+    if (rc == TB_OK)
+        listener->loop = loop;
+    else
+        close(fd);
+    return rc;
+}
+
+void tb_manual_listener_close(struct tb_manual_listener *listener)
+{
+    int fd = listener->watch.descriptor;
+    if (listener->loop == NULL)
+        return;
+    tb_manual_listener_forget(listener);
+    tb_loop_unwatch(listener->loop, &listener->watch);
+    close(fd);
+    listener->loop = NULL;
 }
 
 static int make_secret(char *text)
@@ -375,22 +247,34 @@ static int make_secret(char *text)
     return rc;
 }
 
-int tb_door_expect(struct tb_host_agent *agent)
+int tb_manual_listener_expect(struct tb_manual_listener *listener, uint32_t host,
+                              char secret[static TB_MANUAL_SECRET_BYTES])
 {
-    struct tb_launch *launch = agent->launch;
-    char secret[2 * SECRET_CHARS];
-    int rc = launch->door != NULL ? TB_OK : open_door(launch);
+    struct expected *expected = calloc(1, sizeof *expected);
+    if (expected == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a cluster that is started by hand");
+    expected->host = host;
+    int rc = make_secret(secret);
     if (rc == TB_OK)
-        rc = make_secret(secret);
+        rc = tb_key_derive(&expected->key, secret);
     if (rc == TB_OK)
-        rc = tb_key_derive(&agent->key, secret);
-    if (rc != TB_OK)
-        return rc;
-    tb_launch_say(launch,
-                  "cluster %s is to be started by hand, within %u minutes. On its host %s, type\n\n"
-                  "    %s agent --join %s\n\nand when it asks for the secret:\n\n    %s\n",
-                  tb_host_agent_cluster(agent), (unsigned)(TB_LAUNCH_MANUAL_NS / 60000000000u), agent->target.host,
-                  agent->target.program, launch->door->addresses, secret);
-    explicit_bzero(secret, sizeof secret);
-    return TB_OK;
+        tb_list_append(&listener->expected, &expected->node);
+    else
+        free(expected);
+    return rc;
+}
+
+void tb_manual_listener_forget(struct tb_manual_listener *listener)
+{
+    struct caller *caller;
+    struct expected *expected;
+    if (listener->loop == NULL)
+        return;
+    TB_LIST_EACH (caller, &listener->callers, struct caller, node)
+        close(end_caller(caller));
+    TB_LIST_EACH (expected, &listener->expected, struct expected, node) {
+        tb_list_remove(&expected->node);
+        explicit_bzero(expected, sizeof *expected);
+        free(expected);
+    }
 }

@@ -1,11 +1,11 @@
-/* What each host of a grid is told: its ways to others, how it is reached, what differs there. */
+/* What each host of a grid is told: its routes to others, how it is reached, what differs there. */
 #include "launch/grid_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- ways
+/* ---- routes
  * ---------------------------------------------------------------------------------------------------------------- */
 
 /* Everything between two classes, by the first of the hops that are equally good. */

@@ -46,18 +46,18 @@ static bool is_open(const struct tb_grid_plan *plan, uint32_t from, uint32_t to)
 }
 
 /* Chooses who tries and is tried: hosts of the address book, ascending. `sizes` has the number of hosts in the address
- * book of each class, and becomes 0 for those about which there is no question. */
+ * book of each class, and becomes 0 for those about which the file says everything. */
 static void choose(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t *sizes,
                    struct tb_reach_results *results)
 {
     uint32_t n = plan->connectivity.classes.class_count, hosts = 0, classes = 0;
     for (uint32_t i = 0; i < n; i++) {
-        bool asked = false;
-        for (uint32_t k = 0; k < n && sizes[i] > 0 && !asked; k++)
-            asked = sizes[k] > 0 && (is_open(plan, i, k) || is_open(plan, k, i));
-        hosts += asked ? sizes[i] : 0;
-        classes += asked;
-        sizes[i] = asked ? sizes[i] : 0; /* nobody who has a question loses it by this: it is about two */
+        bool tried = false;
+        for (uint32_t k = 0; k < n && sizes[i] > 0 && !tried; k++)
+            tried = sizes[k] > 0 && (is_open(plan, i, k) || is_open(plan, k, i));
+        hosts += tried ? sizes[i] : 0;
+        classes += tried;
+        sizes[i] = tried ? sizes[i] : 0; /* nobody is left out by this about whom it does not: it is about two */
     }
     uint32_t most = hosts <= TB_REACH_RESULTS_HOSTS ? TB_REACH_RESULTS_HOSTS : classes <= CLASSES ? EACH : 1;
     for (uint32_t i = 0; i < n; i++)
@@ -139,17 +139,18 @@ static int split(struct tb_grid_plan *plan, const struct tb_placement *placement
         rc = tb_connectivity_split(&plan->connectivity, labels, origins);
     uint32_t n = rc == TB_OK ? classes->class_count : 0;
     for (uint32_t i = 0; i < n; i++) {
-        values[i] = plan->guards[origins[i]];
+        values[i] = plan->manual_clusters[origins[i]];
         values[n + i] = plan->depths[origins[i]];
     }
-    uint32_t *guards = n > old ? reallocarray(plan->guards, n + 1u, sizeof *guards) : plan->guards;
-    plan->guards = guards != NULL ? guards : plan->guards;
+    uint32_t *manual_clusters =
+        n > old ? reallocarray(plan->manual_clusters, n + 1u, sizeof *manual_clusters) : plan->manual_clusters;
+    plan->manual_clusters = manual_clusters != NULL ? manual_clusters : plan->manual_clusters;
     uint32_t *depths = n > old ? reallocarray(plan->depths, n + 1u, sizeof *depths) : plan->depths;
     plan->depths = depths != NULL ? depths : plan->depths;
-    if (rc == TB_OK && (guards == NULL || depths == NULL))
+    if (rc == TB_OK && (manual_clusters == NULL || depths == NULL))
         rc = tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", plan->grid->file);
     for (uint32_t i = 0; i < n && rc == TB_OK; i++) {
-        plan->guards[i] = values[i];
+        plan->manual_clusters[i] = values[i];
         plan->depths[i] = values[n + i];
     }
     free(labels);

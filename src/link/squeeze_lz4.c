@@ -6,7 +6,7 @@
 
 #define HISTORY (64 << 10)
 
-struct out {
+struct lz4_stream {
     LZ4_stream_t *stream;
     int speed; /* LZ4's acceleration: 1 is the smallest result */
     char history[HISTORY];
@@ -19,14 +19,14 @@ struct in {
 
 static void out_close(void *press)
 {
-    struct out *out = press;
+    struct lz4_stream *out = press;
     LZ4_freeStream(out->stream);
     free(out);
 }
 
 static void *out_open(void)
 {
-    struct out *out = calloc(1, sizeof(*out));
+    struct lz4_stream *out = calloc(1, sizeof(*out));
     if (out == NULL)
         return NULL;
     out->stream = LZ4_createStream();
@@ -38,7 +38,7 @@ static void *out_open(void)
 
 static int out_restart(void *press, int level)
 {
-    struct out *out = press;
+    struct lz4_stream *out = press;
     LZ4_resetStream_fast(out->stream);
     out->speed = level < 3 ? 4 - level : 1;
     return 0;
@@ -46,7 +46,7 @@ static int out_restart(void *press, int level)
 
 static size_t out_pack(void *press, const void *plain, size_t length, void *to, size_t room)
 {
-    struct out *out = press;
+    struct lz4_stream *out = press;
     int size = LZ4_compress_fast_continue(out->stream, plain, to, (int)length, (int)room, out->speed);
     if (size <= 0)
         return 0;

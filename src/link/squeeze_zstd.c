@@ -9,14 +9,14 @@
 #define WINDOW_LOG 19
 #define TABLE_LOG  17
 
-struct out {
+struct zstd_stream {
     ZSTD_CCtx *context;
     ZSTD_CCtx *trying;
 };
 
 static void out_close(void *press)
 {
-    struct out *out = press;
+    struct zstd_stream *out = press;
     ZSTD_freeCCtx(out->context);
     ZSTD_freeCCtx(out->trying);
     free(out);
@@ -24,7 +24,7 @@ static void out_close(void *press)
 
 static void *out_open(void)
 {
-    struct out *out = calloc(1, sizeof(*out));
+    struct zstd_stream *out = calloc(1, sizeof(*out));
     if (out == NULL)
         return NULL;
     out->context = ZSTD_createCCtx();
@@ -42,7 +42,7 @@ static int set(ZSTD_CCtx *context, ZSTD_cParameter parameter, int value)
 
 static int out_restart(void *press, int level)
 {
-    struct out *out = press;
+    struct zstd_stream *out = press;
     ZSTD_CCtx *context = out->context;
     if (ZSTD_isError(ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters)))
         return -1;
@@ -52,7 +52,7 @@ static int out_restart(void *press, int level)
 
 static size_t out_pack(void *press, const void *plain, size_t length, void *to, size_t room)
 {
-    struct out *out = press;
+    struct zstd_stream *out = press;
     ZSTD_inBuffer source = {plain, length, 0};
     ZSTD_outBuffer target = {to, room, 0};
     size_t left = ZSTD_compressStream2(out->context, &target, &source, ZSTD_e_flush);
@@ -61,7 +61,7 @@ static size_t out_pack(void *press, const void *plain, size_t length, void *to, 
 
 static size_t out_try(void *press, const void *plain, size_t length, void *to, size_t room)
 {
-    struct out *out = press;
+    struct zstd_stream *out = press;
     size_t size = ZSTD_compressCCtx(out->trying, to, room, plain, length, 1);
     return ZSTD_isError(size) ? 0 : size;
 }

@@ -10,7 +10,7 @@
 /* A search for the factors that are nearest to each other: the largest and the smallest differ as little as possible,
  * and among equal ones the smaller factors are as large as possible. Factors are chosen from the smallest up, large
  * ones first, so that the first solution of a difference is the best of it. */
-struct search {
+struct dims_search {
     int count;
     int divisors[2048]; /* of the number, ascending */
     int divisor_count;
@@ -28,7 +28,7 @@ static bool power_reaches(int64_t base, int exponent, int64_t goal)
 }
 
 /* Whether `factor` cannot be the next one of a better solution, however the others are chosen. */
-static bool hopeless(const struct search *s, int at, int factor, int rest)
+static bool hopeless(const struct dims_search *s, int at, int factor, int rest)
 {
     if (s->spread == INT64_MAX)
         return false;
@@ -36,7 +36,7 @@ static bool hopeless(const struct search *s, int at, int factor, int rest)
     return largest < factor || !power_reaches(largest, s->count - at - 1, rest);
 }
 
-static void search_from(struct search *s, int at, int rest, int lowest)
+static void search_from(struct dims_search *s, int at, int rest, int lowest)
 {
     if (at == s->count - 1) {
         s->now[at] = rest;
@@ -70,7 +70,7 @@ static int compare_ints(const void *a, const void *b)
 }
 
 /* Fills `factors`, descending. */
-static void balance(struct search *s, int nodes, int count, int *factors)
+static void balance(struct dims_search *s, int nodes, int count, int *factors)
 {
     int used = count < FACTORS_LIMIT ? count : FACTORS_LIMIT;
     s->count = used;
@@ -111,7 +111,7 @@ int tb_mpi_Dims_create(int nnodes, int ndims, int dims[])
     }
     if (open == 0 && rest != 1)
         return tb_raise_argument(NULL, MPI_ERR_DIMS, call, 3, "dims", "the given sizes do not make %d nodes", nnodes);
-    struct search *search = malloc(sizeof *search);
+    struct dims_search *search = malloc(sizeof *search);
     int *factors = malloc(((size_t)open + 1) * sizeof *factors);
     if (search == NULL || factors == NULL) {
         free(search);

@@ -7,7 +7,7 @@
 #include "mpi/tool.h"
 
 /* Item `index` is named; its value is its index. */
-struct row {
+struct enum_row {
     const char *name;
     uint32_t (*count)(void);
     void (*item)(uint32_t index, char *name, size_t size);
@@ -63,7 +63,7 @@ static void reason_item(uint32_t index, char *name, size_t size)
     snprintf(name, size, "%s", index == 0 ? "none" : tb_reason_text((enum tb_reason)(index - 1)));
 }
 
-static const struct row rows[TB_MPIT_ENUMS] = {
+static const struct enum_row rows[TB_MPIT_ENUMS] = {
     [TB_MPIT_TRUTH] = {"truth", truth_count, truth_item},
     [TB_MPIT_OPERATION] = {"operation", operation_count, operation_item},
     [TB_MPIT_ALGORITHM] = {"algorithm", algorithm_count, algorithm_item},
@@ -91,7 +91,7 @@ uint32_t tb_mpit_algorithm(const struct tb_algorithm *algorithm)
     return at;
 }
 
-static const struct row *row_find(MPI_T_enum enumtype)
+static const struct enum_row *row_find(MPI_T_enum enumtype)
 {
     for (size_t i = 0; i < TB_MPIT_ENUMS; i++)
         if ((uintptr_t)enumtype == (uintptr_t)&rows[i])
@@ -106,7 +106,7 @@ int tb_mpi_T_enum_get_info(MPI_T_enum enumtype, int *num, char *name, int *name_
     int code = tb_mpit_enter();
     if (code != MPI_SUCCESS)
         return code;
-    const struct row *row = row_find(enumtype);
+    const struct enum_row *row = row_find(enumtype);
     if (row == NULL)
         return tb_mpit_leave(MPI_T_ERR_INVALID_HANDLE);
     tb_mpit_number(num, (int)row->count());
@@ -119,7 +119,7 @@ int tb_mpi_T_enum_get_item(MPI_T_enum enumtype, int indx, int *value, char *name
     int code = tb_mpit_enter();
     if (code != MPI_SUCCESS)
         return code;
-    const struct row *row = row_find(enumtype);
+    const struct enum_row *row = row_find(enumtype);
     if (row == NULL)
         return tb_mpit_leave(MPI_T_ERR_INVALID_HANDLE);
     if (indx < 0 || (uint32_t)indx >= row->count())

@@ -128,14 +128,14 @@ static int check_all(const char *call, int count, const MPI_Request requests[], 
     return MPI_SUCCESS;
 }
 
-struct set {
+struct request_set {
     int count;
     const MPI_Request *requests;
     int found; /* place of a finished one, -1: none */
 };
 
 /* Handles have been checked, so here they are only looked up. */
-static struct tb_pending *set_member(const struct set *set, int i)
+static struct tb_pending *set_member(const struct request_set *set, int i)
 {
     bool bad = false;
     return active_request(set->requests[i], &bad);
@@ -143,7 +143,7 @@ static struct tb_pending *set_member(const struct set *set, int i)
 
 static bool set_any(void *context)
 {
-    struct set *set = context;
+    struct request_set *set = context;
     for (int i = 0; i < set->count; i++) {
         const struct tb_pending *p = set_member(set, i);
         if (p != NULL && tb_pending_done(p)) {
@@ -156,7 +156,7 @@ static bool set_any(void *context)
 
 static bool set_all(void *context)
 {
-    struct set *set = context;
+    struct request_set *set = context;
     for (int i = 0; i < set->count; i++) {
         const struct tb_pending *p = set_member(set, i);
         if (p != NULL && !tb_pending_done(p))
@@ -166,7 +166,7 @@ static bool set_all(void *context)
 }
 
 /* Looks, makes progress once if need be, looks again. */
-static bool look(bool (*ready)(void *), struct set *set)
+static bool look(bool (*ready)(void *), struct request_set *set)
 {
     if (ready(set))
         return true;
@@ -187,7 +187,7 @@ int tb_mpi_Waitany(int count, MPI_Request array_of_requests[], int *indx, MPI_St
         empty_status(status);
         return MPI_SUCCESS;
     }
-    struct set set = {.count = count, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = count, .requests = array_of_requests, .found = -1};
     if (!set_any(&set))
         tb_engine_wait(tb_self.engine, set_any, &set);
     *indx = set.found;
@@ -208,7 +208,7 @@ int tb_mpi_Testany(int count, MPI_Request array_of_requests[], int *indx, int *f
         empty_status(status);
         return MPI_SUCCESS;
     }
-    struct set set = {.count = count, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = count, .requests = array_of_requests, .found = -1};
     if (!look(set_any, &set))
         return MPI_SUCCESS;
     *flag = 1;
@@ -287,7 +287,7 @@ int tb_mpi_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *array
     int active = 0, code = check_all(call, count, array_of_requests, &active);
     if (code != MPI_SUCCESS)
         return code;
-    struct set set = {.count = count, .requests = array_of_requests};
+    struct request_set set = {.count = count, .requests = array_of_requests};
     for (int i = 0; i < count && active > 0; i++) {
         struct tb_pending *p = set_member(&set, i);
         if (p != NULL && !tb_pending_done(p))
@@ -304,13 +304,13 @@ int tb_mpi_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_St
         return code;
     if (flag == NULL)
         return tb_raise_null(NULL, call, 3, "flag");
-    struct set set = {.count = count, .requests = array_of_requests};
+    struct request_set set = {.count = count, .requests = array_of_requests};
     *flag = active == 0 || look(set_all, &set);
     return *flag ? finish_all(count, array_of_requests, array_of_statuses, call) : MPI_SUCCESS;
 }
 
 /* Collects all that are done; their number goes to *outcount. */
-static int finish_some(const struct set *set, MPI_Request requests[], int *outcount, int indices[],
+static int finish_some(const struct request_set *set, MPI_Request requests[], int *outcount, int indices[],
                        MPI_Status statuses[], const char *call)
 {
     struct harvest h = {.code = MPI_SUCCESS};
@@ -348,7 +348,7 @@ int tb_mpi_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount,
         *outcount = MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
-    struct set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
     if (!set_any(&set))
         tb_engine_wait(tb_self.engine, set_any, &set);
     return finish_some(&set, array_of_requests, outcount, array_of_indices, array_of_statuses, call);
@@ -367,7 +367,7 @@ int tb_mpi_Testsome(int incount, MPI_Request array_of_requests[], int *outcount,
         *outcount = MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
-    struct set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
     look(set_any, &set);
     return finish_some(&set, array_of_requests, outcount, array_of_indices, array_of_statuses, call);
 }
@@ -389,7 +389,7 @@ int tb_mpi_Request_get_status_any(int count, const MPI_Request array_of_requests
         empty_status(status);
         return MPI_SUCCESS;
     }
-    struct set set = {.count = count, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = count, .requests = array_of_requests, .found = -1};
     if (!look(set_any, &set))
         return MPI_SUCCESS;
     *flag = 1;
@@ -408,7 +408,7 @@ int tb_mpi_Request_get_status_all(int count, const MPI_Request array_of_requests
         return code;
     if (flag == NULL)
         return tb_raise_null(NULL, call, 3, "flag");
-    struct set set = {.count = count, .requests = array_of_requests};
+    struct request_set set = {.count = count, .requests = array_of_requests};
     *flag = active == 0 || look(set_all, &set);
     struct harvest h = {.code = MPI_SUCCESS};
     for (int i = 0; i < count && *flag; i++) {
@@ -435,7 +435,7 @@ int tb_mpi_Request_get_status_some(int incount, const MPI_Request array_of_reque
         *outcount = MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
-    struct set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    struct request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
     look(set_any, &set);
     return finish_some(&set, NULL, outcount, array_of_indices, array_of_statuses, call);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/choice.h"
+#include "planner/size_class.h"
 
 #define RULES_BYTES 4000u /* of a file of rules without its comments */
 

@@ -54,37 +54,23 @@ enum tb_step_kind {
 
 /* What a composite step does for all ranks of the communicator together. Every rank has such a step, with the same
  * contract, root, driver and edge. It gives `slice` and gets `other`; count 0 on a rank that gives or gets nothing.
- *
- * - BARRIER: nobody has finished it before all have started it
- * - BCAST: `other` of all but the root is then `slice` of the root
- * - REDUCE: `other` of the root is the reduction of everyone's `slice`, piece by piece
- * - ALLREDUCE: `other` of everyone is that
- * - SCAN: `other` is the reduction of the slices of this rank and all before it
- * - EXSCAN: the same without this rank; rank 0 gets nothing
- *
- * Of the others a block is one piece, whose length may be another for each pair of ranks; who gives and who gets it
- * must know it.
- *
- * - GATHER: block k of `other` of the root is `slice`, one block, of rank k
- * - ALLGATHER: `other` of everyone is that
- * - SCATTER: `other`, one block, is block k of `slice` of the root, on rank k; the root may go without
- * - ALLTOALL: block k of `other` of rank i is block i of `slice` of rank k
- * - REDUCE_SCATTER: `other`, one block, of rank i is the reduction of everyone's block i
- *
  * Reductions combine in the order of ranks, unless the operation is commutative. The step is one item: its pieces are
  * joined. */
 enum tb_composite {
-    TB_COMPOSITE_BARRIER,
-    TB_COMPOSITE_BCAST,
-    TB_COMPOSITE_REDUCE,
-    TB_COMPOSITE_ALLREDUCE,
-    TB_COMPOSITE_SCAN,
-    TB_COMPOSITE_EXSCAN,
-    TB_COMPOSITE_GATHER,
-    TB_COMPOSITE_ALLGATHER,
-    TB_COMPOSITE_SCATTER,
-    TB_COMPOSITE_ALLTOALL,
-    TB_COMPOSITE_REDUCE_SCATTER,
+    TB_COMPOSITE_BARRIER,   /* nobody has finished it before all have started it */
+    TB_COMPOSITE_BCAST,     /* `other` of all but the root is then `slice` of the root */
+    TB_COMPOSITE_REDUCE,    /* `other` of the root is the reduction of everyone's `slice`, piece by piece */
+    TB_COMPOSITE_ALLREDUCE, /* `other` of everyone is that */
+    TB_COMPOSITE_SCAN,      /* `other` is the reduction of the slices of this rank and all before it */
+    TB_COMPOSITE_EXSCAN,    /* the same without this rank; rank 0 gets nothing */
+
+    /* Of these a block is one piece, whose length may be another for each pair of ranks; who gives and who gets it must
+     * know it. */
+    TB_COMPOSITE_GATHER,         /* block k of `other` of the root is `slice`, one block, of rank k */
+    TB_COMPOSITE_ALLGATHER,      /* `other` of everyone is that */
+    TB_COMPOSITE_SCATTER,        /* `other`, one block, of rank k is block k of the root's `slice`; it may go without */
+    TB_COMPOSITE_ALLTOALL,       /* block k of `other` of rank i is block i of `slice` of rank k */
+    TB_COMPOSITE_REDUCE_SCATTER, /* `other`, one block, of rank i is the reduction of everyone's block i */
     TB_COMPOSITE_COUNT
 };
 
@@ -109,16 +95,19 @@ static inline bool tb_composite_takes(enum tb_composite composite, uint32_t root
         return true;
     }
 }
+
 /* Whether a giver has a block for each rank, or a getter a block of each. */
 static inline bool tb_composite_deals(enum tb_composite composite)
 {
     return composite >= TB_COMPOSITE_SCATTER;
 }
+
 static inline bool tb_composite_collects(enum tb_composite composite)
 {
     return composite == TB_COMPOSITE_GATHER || composite == TB_COMPOSITE_ALLGATHER ||
            composite == TB_COMPOSITE_ALLTOALL;
 }
+
 static inline bool tb_composite_reduces(enum tb_composite composite)
 {
     return composite == TB_COMPOSITE_REDUCE || composite == TB_COMPOSITE_ALLREDUCE || composite == TB_COMPOSITE_SCAN ||

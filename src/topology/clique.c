@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct search {
+struct clique_search {
     uint32_t limit, steps, depth;
     size_t words;
     const uint64_t *neighbours;
@@ -13,7 +13,7 @@ struct search {
     size_t member_room, first_room;
 };
 
-static int take_clique(struct search *s)
+static int take_clique(struct clique_search *s)
 {
     struct tb_clique_list *list = s->list;
     if (list->count == s->limit)
@@ -59,7 +59,7 @@ static uint32_t next_bit(const uint64_t *set, size_t words, uint32_t from)
 
 /* Only who is no neighbour of the pivot needs a branch of its own: a clique without any of them could be joined by the
  * pivot. The one with the most neighbours leaves the fewest. */
-static void choose_branches(struct search *s, const uint64_t *open, const uint64_t *tried, uint64_t *todo)
+static void choose_branches(struct clique_search *s, const uint64_t *open, const uint64_t *tried, uint64_t *todo)
 {
     uint32_t pivot = UINT32_MAX, most = 0;
     for (int pass = 0; pass < 2; pass++) {
@@ -84,7 +84,7 @@ static bool is_empty(const uint64_t *set, size_t words)
 }
 
 /* Goes one level deeper with `v` chosen; whether there is anything to try there. */
-static int descend(struct search *s, uint32_t v, bool *deeper)
+static int descend(struct clique_search *s, uint32_t v, bool *deeper)
 {
     uint64_t *open = s->sets + 3 * s->depth * s->words, *tried = open + s->words;
     uint64_t *next = open + 3 * s->words;
@@ -106,7 +106,7 @@ static int descend(struct search *s, uint32_t v, bool *deeper)
     return TB_OK;
 }
 
-static int run(struct search *s)
+static int run(struct clique_search *s)
 {
     choose_branches(s, s->sets, s->sets + s->words, s->sets + 2 * s->words);
     for (;;) {
@@ -183,7 +183,7 @@ static int sort(struct tb_clique_list *list)
 
 int tb_clique_list_open(struct tb_clique_list *list, uint32_t vertices, const uint64_t *neighbours, uint32_t limit)
 {
-    struct search s = {
+    struct clique_search s = {
         .limit = limit, .words = tb_clique_words(vertices), .neighbours = neighbours, .list = list, .first_room = 64};
     *list = (struct tb_clique_list){.first = calloc(s.first_room, sizeof *list->first)};
     uint64_t *sets = calloc(3 * (vertices + 1u) * s.words + 1, sizeof *sets);

@@ -44,7 +44,7 @@ struct fault_peer {
     bool gone;     /* broken: what is held for it is forgotten */
 };
 
-struct held {
+struct held_frame {
     struct fault_peer *to;
     struct tb_envelope envelope;
     uint64_t due;       /* when it goes on at the latest */
@@ -63,7 +63,7 @@ struct fault {
     struct faults faults;
     struct tb_fault_counters counters;
     struct tb_list peers;
-    struct held **held; /* in the order of holding; room for HELD_FRAMES_LIMIT */
+    struct held_frame **held; /* in the order of holding; room for HELD_FRAMES_LIMIT */
     uint32_t held_count;
     size_t held_bytes;
     uint64_t next_due;
@@ -222,27 +222,27 @@ static void corrupt(struct tb_envelope *envelope, char *payload, size_t length, 
 
 /* ---- holding ----------------------------------------------------------------------------------------------------- */
 
-static struct held *hold(struct fault *f, struct fault_peer *p, const struct tb_envelope *envelope,
-                         const struct tb_spans *payload, enum tb_stream stream)
+static struct held_frame *hold(struct fault *f, struct fault_peer *p, const struct tb_envelope *envelope,
+                               const struct tb_spans *payload, enum tb_stream stream)
 {
     size_t length = payload->left;
     if (f->held_count + 2 > HELD_FRAMES_LIMIT || f->held_bytes + length > HELD_BYTES_LIMIT)
         return NULL;
-    struct held *h = malloc(sizeof(*h) + length);
+    struct held_frame *h = malloc(sizeof(*h) + length);
     if (h == NULL)
         return NULL;
-    *h = (struct held){.to = p, .envelope = *envelope, .stream = stream, .length = length};
+    *h = (struct held_frame){.to = p, .envelope = *envelope, .stream = stream, .length = length};
     f->held_bytes += length;
     return h;
 }
 
-static void held_free(struct fault *f, struct held *h)
+static void held_free(struct fault *f, struct held_frame *h)
 {
     f->held_bytes -= h->length;
     free(h);
 }
 
-static void held_queue(struct fault *f, struct held *h, uint64_t due)
+static void held_queue(struct fault *f, struct held_frame *h, uint64_t due)
 {
     h->due = due;
     if (due < f->next_due)
@@ -251,7 +251,7 @@ static void held_queue(struct fault *f, struct held *h, uint64_t due)
 }
 
 /* Sends a held frame if it is time. True: it is gone. */
-static bool held_send(struct fault *f, struct held *h, uint64_t now)
+static bool held_send(struct fault *f, struct held_frame *h, uint64_t now)
 {
     bool due = h->due <= now || (h->overtaken > 0 && h->to->sent >= h->overtaken);
     if (h->to->gone)
@@ -274,7 +274,7 @@ static int held_release(struct fault *f, uint64_t now)
     f->releasing = true;
     f->next_due = TB_NEVER;
     for (uint32_t i = 0; i < f->held_count; i++) {
-        struct held *h = f->held[i];
+        struct held_frame *h = f->held[i];
         if (held_send(f, h, now)) {
             held_free(f, h);
             gone++;
@@ -297,7 +297,7 @@ static int fault_send(struct tb_endpoint *endpoint, const struct tb_envelope *en
     struct fault_peer *p = (struct fault_peer *)endpoint;
     struct fault *f = (struct fault *)endpoint->transport;
     const struct fate *fate = fate_draw(f, p);
-    struct held *h = NULL;
+    struct held_frame *h = NULL;
     int result = TB_OK;
     if (fate->lose || fate->delay > 0 || fate->repeat || fate->reorder || fate->corrupt)
         h = hold(f, p, envelope, payload, stream);
@@ -317,7 +317,7 @@ static int fault_send(struct tb_endpoint *endpoint, const struct tb_envelope *en
         f->counters.delayed += !fate->lose && fate->delay > 0;
         f->counters.reordered += !fate->lose && fate->reorder;
         struct tb_spans copy = tb_spans_of(h->payload, h->length);
-        struct held *again = fate->repeat && !fate->lose ? hold(f, p, &h->envelope, &copy, stream) : NULL;
+        struct held_frame *again = fate->repeat && !fate->lose ? hold(f, p, &h->envelope, &copy, stream) : NULL;
         if (again != NULL) {
             memcpy(again->payload, h->payload, h->length);
             held_queue(f, again, now + fate->delay + fate->again);
@@ -472,7 +472,7 @@ static int fault_open(const struct tb_transport_config *config, struct tb_transp
     int error = faults_parse(&f->faults, config->fault);
     if (error != TB_OK)
         goto out;
-    f->held = calloc(HELD_FRAMES_LIMIT, sizeof(struct held *));
+    f->held = calloc(HELD_FRAMES_LIMIT, sizeof(struct held_frame *));
     if (f->held == NULL) {
         error = tb_error(TB_ERR_MEMORY, "no memory for injecting faults");
         goto out;

@@ -8,36 +8,8 @@
 #include "transport/shm/segment.h"
 #include "transport/transport.h"
 
-#define BOARDS_LEAST 64u  /* of a host; and one more for each rank, since when a communicator is split all of them */
-#define BOARDS_MOST  256u /* claim one before it is known who leads the new ones */
-
-struct tb_board_head {
-    alignas(128) _Atomic uint64_t context; /* 0: free */
-    _Atomic uint32_t closed;               /* ranks that have closed it */
-};
-
 _Static_assert(sizeof(struct tb_board_member) <= TB_BOARD_CELLS_AT, "cells come behind the counters");
 _Static_assert(TB_BOARD_AGE + 2 * TB_BOARD_CELLS < 1u << 31, "earlier and later can be told apart");
-
-static uint32_t board_count(uint32_t ranks)
-{
-    return ranks < BOARDS_MOST - BOARDS_LEAST ? BOARDS_LEAST + ranks : BOARDS_MOST;
-}
-
-static size_t heads_bytes(uint32_t ranks)
-{
-    return (board_count(ranks) * sizeof(struct tb_board_head) + TB_SHM_PAGE - 1) / TB_SHM_PAGE * TB_SHM_PAGE;
-}
-
-static size_t board_bytes(uint32_t ranks)
-{
-    return (size_t)ranks * TB_BOARD_MEMBER_BYTES + (size_t)TB_BOARD_SLOTS * TB_BOARD_SLOT;
-}
-
-size_t tb_boards_bytes(uint32_t ranks)
-{
-    return heads_bytes(ranks) + board_count(ranks) * board_bytes(ranks);
-}
 
 /* ---- claiming ---------------------------------------------------------------------------------------------------- */
 
@@ -50,7 +22,7 @@ void tb_board_claim(struct tb_transport *transport, uint64_t context, bool first
 {
     const struct tb_transport_config *config = tb_shm_config(transport);
     struct tb_board_head *heads = heads_of(config);
-    uint32_t from = first ? 0 : 1, to = first ? 1 : board_count(config->local_count);
+    uint32_t from = first ? 0 : 1, to = first ? 1 : tb_shm_board_count(config->local_count);
     for (uint32_t i = from; i < to; i++) {
         uint64_t nobody = 0;
         if (atomic_load_explicit(&heads[i].context, memory_order_relaxed) == 0 &&
@@ -62,7 +34,7 @@ void tb_board_claim(struct tb_transport *transport, uint64_t context, bool first
 static struct tb_board_head *head_find(const struct tb_transport_config *config, uint64_t context)
 {
     struct tb_board_head *heads = heads_of(config);
-    for (uint32_t i = 0; i < board_count(config->local_count); i++)
+    for (uint32_t i = 0; i < tb_shm_board_count(config->local_count); i++)
         if (atomic_load_explicit(&heads[i].context, memory_order_acquire) == context)
             return &heads[i];
     return NULL;
@@ -100,10 +72,10 @@ int tb_board_open(struct tb_transport *transport, uint64_t context, uint32_t siz
     if (b == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
     b->head = head;
-    b->members =
-        (char *)heads + heads_bytes(config->local_count) + (size_t)(head - heads) * board_bytes(config->local_count);
+    b->members = (char *)heads + tb_shm_heads_bytes(config->local_count) +
+                 (size_t)(head - heads) * tb_shm_board_bytes(config->local_count);
     b->results = b->members + (size_t)config->local_count * TB_BOARD_MEMBER_BYTES;
-    b->bytes = board_bytes(config->local_count);
+    b->bytes = tb_shm_board_bytes(config->local_count);
     b->size = size;
     b->rank = rank;
     b->registered = tb_shm_registered(transport);

@@ -85,8 +85,6 @@ struct tb_board {
     } bells[]; /* of each rank */
 };
 
-size_t tb_boards_bytes(uint32_t ranks); /* of a host */
-
 /* `transport` is that of shared memory itself. Claims a board for a context, if one is free; `first`: the first one,
  * which every rank of the host may claim for the same context. */
 void tb_board_claim(struct tb_transport *transport, uint64_t context, bool first);

@@ -36,11 +36,23 @@ static inline void *tb_shm_ring_of(void *segment, uint32_t ranks, uint32_t from,
     return (char *)segment + (size_t)ranks * TB_SHM_PAGE + ((size_t)to * ranks + from) * tb_ring_bytes(bulk);
 }
 
+/* How much a ring holds for bulk frames: as the parameter says, a power of two. */
+size_t tb_shm_bulk_bytes(void);
+
+/* The boards of a host begin with their heads, a line each. */
+struct tb_board_head {
+    alignas(128) _Atomic uint64_t context; /* 0: free */
+    _Atomic uint32_t closed;               /* ranks that have closed it */
+};
+
+void *tb_shm_boards_of(void *segment, uint32_t ranks); /* where the heads are */
+uint32_t tb_shm_board_count(uint32_t ranks);
+size_t tb_shm_heads_bytes(uint32_t ranks); /* of all of them */
+size_t tb_shm_board_bytes(uint32_t ranks); /* of one */
+
 struct tb_transport;
 struct tb_transport_config;
 
-/* Where the boards begin. */
-void *tb_shm_boards_of(void *segment, uint32_t ranks);
 const struct tb_transport_config *tb_shm_config(const struct tb_transport *transport);
 bool tb_shm_registered(const struct tb_transport *transport); /* for fences by the kernel, see doorbell.h */
 

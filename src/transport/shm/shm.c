@@ -28,8 +28,7 @@
 #include "transport/shm/doorbell.h"
 #include "transport/shm/segment.h"
 
-#define BULK_LEAST (16u << 10)
-#define CALM       1000 /* after so many frames without sleep a rank is taken for busy */
+#define CALM 1000 /* after so many frames without sleep a rank is taken for busy */
 
 enum shm_attach { SHM_ATTACH_UNKNOWN, SHM_ATTACH_PROVED };
 
@@ -69,30 +68,6 @@ struct shm_transport {
 static struct shm_transport *shm_of(struct tb_transport *transport)
 {
     return (struct shm_transport *)transport;
-}
-
-static size_t shm_bulk_bytes(void)
-{
-    size_t bulk = BULK_LEAST;
-    while (bulk < tb_param.shm_ring)
-        bulk *= 2;
-    return bulk;
-}
-
-static size_t shm_rings_end(uint32_t ranks)
-{
-    size_t end = (size_t)ranks * TB_SHM_PAGE + (size_t)ranks * ranks * tb_ring_bytes(shm_bulk_bytes());
-    return (end + TB_SHM_PAGE - 1) / TB_SHM_PAGE * TB_SHM_PAGE;
-}
-
-size_t tb_shm_segment_bytes(uint32_t ranks)
-{
-    return shm_rings_end(ranks) + tb_boards_bytes(ranks);
-}
-
-void *tb_shm_boards_of(void *segment, uint32_t ranks)
-{
-    return (char *)segment + shm_rings_end(ranks);
 }
 
 const struct tb_transport_config *tb_shm_config(const struct tb_transport *transport)
@@ -158,7 +133,7 @@ static int shm_open(const struct tb_transport_config *config, struct tb_transpor
     if (shm == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the shared-memory transport");
     shm->config = *config;
-    shm->bulk = shm_bulk_bytes();
+    shm->bulk = tb_shm_bulk_bytes();
     shm->words = (config->local_count + 63) / 64;
     shm->page = tb_shm_page_of(config->segment, config->local_index);
     shm->transport.table = &tb_transport_shm;

@@ -1,0 +1,373 @@
+/* Tunnels: real processes instead of shells to other hosts, and agents that the test plays. */
+#include "agent/test_loop.h"
+#include "agent/tunnels.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE 1000000000u
+#define AHEAD    (1u << 20)
+
+struct world {
+    struct test_loop t;
+    struct tb_uplink uplink;
+    struct tb_tunnels tunnels;
+    struct tb_control_stream launcher;
+    sigset_t mask;
+    int ended;
+};
+
+static struct tb_control_frame frame; /* the last that the launcher has heard */
+
+static void take_frame(void *context, struct tb_control_frame *f)
+{
+    struct world *w = context;
+    struct tb_reader *r = &f->fields;
+    switch (f->kind) {
+    case TB_CONTROL_SHELL:
+        tb_tunnels_take_shell(&w->tunnels, r);
+        break;
+    case TB_CONTROL_ATTACH:
+        tb_tunnels_take_answer(&w->tunnels, r);
+        break;
+    case TB_CONTROL_TUNNEL:
+        tb_tunnels_take_bytes(&w->tunnels, r);
+        break;
+    case TB_CONTROL_TUNNEL_END:
+        tb_tunnels_take_end(&w->tunnels, r);
+        break;
+    default:
+        fail();
+    }
+}
+
+static void take_lost(void *context, const char *why)
+{
+    fail_msg("%s", why);
+}
+
+static void take_ended(void *context)
+{
+    ((struct world *)context)->ended++;
+}
+
+static void settle(struct tb_loop *loop)
+{
+    struct world *w = TB_CONTAINER(TB_CONTAINER(loop, struct test_loop, loop), struct world, t);
+    tb_tunnels_settle(&w->tunnels);
+    tb_uplink_settle(&w->uplink);
+}
+
+static void world_open(struct world *w)
+{
+    const struct tb_uplink_calls uplink_calls = {.context = w, .frame = take_frame, .lost = take_lost};
+    const struct tb_tunnels_calls calls = {.context = w, .ended = take_ended};
+    int pair[2];
+    char version[64];
+    memset(w, 0, sizeof *w);
+    sigemptyset(&w->mask);
+    assert_int_equal(test_loop_open(&w->t), TB_OK);
+    w->t.loop.settle = settle;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+    tb_control_stream_open(&w->launcher, pair[1], pair[1]);
+    int out = fcntl(pair[0], F_DUPFD_CLOEXEC, 3);
+    tb_tunnels_open(&w->tunnels, &w->t.loop, &w->uplink, &w->mask, &calls);
+    assert_int_equal(tb_uplink_open(&w->uplink, &w->t.loop, pair[0], out, &uplink_calls), TB_OK);
+    assert_int_equal(tb_control_stream_fill(&w->launcher), TB_OK);
+    assert_int_equal(tb_control_stream_preamble(&w->launcher, version, sizeof version), TB_OK);
+}
+
+static void world_close(struct world *w)
+{
+    tb_tunnels_close(&w->tunnels);
+    tb_uplink_close(&w->uplink);
+    tb_control_stream_close(&w->launcher);
+    test_loop_close(&w->t);
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+}
+
+/* ---- the launcher ------------------------------------------------------------------------------------------------ */
+
+static void flush(struct world *w)
+{
+    assert_int_equal(tb_control_stream_end(&w->launcher), TB_OK);
+    assert_int_equal(tb_control_stream_flush(&w->launcher), TB_OK);
+    test_loop_turn(&w->t);
+}
+
+/* The "host" is the script of a local shell. */
+static void start_shell(struct world *w, uint32_t number, const char *script, const char *command)
+{
+    struct tb_writer *f = tb_control_stream_begin(&w->launcher, TB_CONTROL_SHELL);
+    tb_put_u32(f, number);
+    tb_put_text(f, script);
+    tb_put_text(f, "");
+    tb_put_u32(f, 0);
+    tb_put_text(f, command);
+    tb_put_text(f, "tombolo");
+    flush(w);
+}
+
+static void send_bytes(struct world *w, uint32_t number, const char *text)
+{
+    struct tb_writer *f = tb_control_stream_begin(&w->launcher, TB_CONTROL_TUNNEL);
+    tb_put_u32(f, number);
+    tb_put_bytes(f, text, strlen(text));
+    flush(w);
+}
+
+static void send_end(struct world *w, uint32_t number, bool now)
+{
+    struct tb_writer *f = tb_control_stream_begin(&w->launcher, TB_CONTROL_TUNNEL_END);
+    tb_put_u32(f, number);
+    tb_put_u8(f, now);
+    flush(w);
+}
+
+/* Processes take their time. */
+static struct tb_reader *await(struct world *w, enum tb_control kind)
+{
+    for (int i = 0; i < 1000; i++) {
+        struct pollfd ready = {.fd = w->t.loop.epoll, .events = POLLIN};
+        test_loop_turn(&w->t);
+        tb_control_stream_fill(&w->launcher);
+        if (tb_control_stream_next(&w->launcher, &frame) == TB_OK) {
+            assert_int_equal(frame.kind, kind);
+            return &frame.fields;
+        }
+        poll(&ready, 1, 10);
+    }
+    fail_msg("frame %d has not come", (int)kind);
+    return NULL;
+}
+
+static bool is_silent(struct world *w)
+{
+    test_loop_turn(&w->t);
+    tb_control_stream_fill(&w->launcher);
+    return tb_control_stream_next(&w->launcher, &frame) == TB_AGAIN;
+}
+
+static void expect_bytes(struct world *w, enum tb_control kind, uint32_t number, const char *text)
+{
+    struct tb_reader *r = await(w, kind);
+    size_t length = 0;
+    assert_int_equal(tb_get_u32(r), number);
+    const char *bytes = tb_get_bytes(r, &length);
+    assert_int_equal(length, strlen(text));
+    assert_memory_equal(bytes, text, length);
+}
+
+static void expect_end(struct world *w, uint32_t number, bool exited, int status)
+{
+    struct tb_reader *r = await(w, TB_CONTROL_TUNNEL_END);
+    assert_int_equal(tb_get_u32(r), number);
+    assert_int_equal(tb_get_u8(r), exited);
+    assert_int_equal(tb_get_u32(r), (uint32_t)status);
+}
+
+static void collect(struct world *w)
+{
+    int status;
+    pid_t pid = waitpid(-1, &status, 0);
+    assert_true(pid > 0);
+    tb_tunnels_reap(&w->tunnels, pid, status);
+}
+
+/* ---- shells ------------------------------------------------------------------------------------------------------ */
+
+static void bytes_go_both_ways(void **state)
+{
+    struct world w;
+    world_open(&w);
+    start_shell(&w, 7, "cat", "sh -c");
+    send_bytes(&w, 7, "hello");
+    expect_bytes(&w, TB_CONTROL_TUNNEL, 7, "hello");
+    send_bytes(&w, 8, "nobody"); /* which does no harm */
+    assert_false(tb_tunnels_empty(&w.tunnels));
+    send_end(&w, 7, false);
+    collect(&w);
+    expect_end(&w, 7, true, 0);
+    assert_true(tb_tunnels_empty(&w.tunnels));
+    world_close(&w);
+}
+
+/* What a shell says last is not lost, even if it is collected before it was read. */
+static void last_words_come_through(void **state)
+{
+    struct world w;
+    world_open(&w);
+    start_shell(&w, 7, "echo oops >&2; printf bye; exit 3", "sh -c");
+    collect(&w);
+    expect_bytes(&w, TB_CONTROL_TUNNEL, 7, "bye");
+    expect_bytes(&w, TB_CONTROL_TUNNEL_ERRORS, 7, "oops\n");
+    expect_end(&w, 7, true, 3 << 8);
+    world_close(&w);
+}
+
+static void a_missing_command_is_told(void **state)
+{
+    struct world w;
+    world_open(&w);
+    start_shell(&w, 7, "there", "no-such-command");
+    struct tb_reader *r = await(&w, TB_CONTROL_TUNNEL_ERRORS);
+    size_t length = 0;
+    assert_int_equal(tb_get_u32(r), 7);
+    const char *text = tb_get_bytes(r, &length);
+    assert_non_null(memmem(text, length, "no-such-command", 15));
+    expect_end(&w, 7, false, 0);
+    assert_true(tb_tunnels_empty(&w.tunnels));
+    world_close(&w);
+}
+
+/* One that does not notice the end of its stream is killed, at once or after a while. */
+static void shells_are_killed(void **state)
+{
+    for (int now = 0; now < 2; now++) {
+        struct world w;
+        world_open(&w);
+        start_shell(&w, 7, "echo; exec sleep 1000", "sh -c");
+        expect_bytes(&w, TB_CONTROL_TUNNEL, 7, "\n");
+        send_end(&w, 7, now);
+        if (!now) {
+            test_loop_pass(&w.t, PATIENCE - 1);
+            assert_int_equal(waitpid(-1, NULL, WNOHANG), 0);
+            test_loop_pass(&w.t, 1);
+        }
+        collect(&w);
+        expect_end(&w, 7, false, SIGKILL);
+        world_close(&w);
+    }
+}
+
+/* ---- agents that have lost their stream -------------------------------------------------------------------------- */
+
+static int adopt(struct world *w, uint32_t host, uint32_t coming)
+{
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+    tb_tunnels_adopt(&w->tunnels, host, pair[0]);
+    struct tb_reader *r = await(w, TB_CONTROL_ATTACH);
+    assert_int_equal(tb_get_u32(r), host);
+    assert_int_equal(tb_get_u32(r), coming);
+    return pair[1];
+}
+
+static void answer(struct world *w, uint32_t host, uint32_t coming)
+{
+    struct tb_writer *f = tb_control_stream_begin(&w->launcher, TB_CONTROL_ATTACH);
+    tb_put_u32(f, host);
+    tb_put_u32(f, coming);
+    flush(w);
+}
+
+static void expect_read(int socket, const char *text)
+{
+    char got[64] = "";
+    ssize_t n = read(socket, got, sizeof got - 1);
+    assert_int_equal(n, *text != 0 ? (ssize_t)strlen(text) : -1);
+    assert_string_equal(got, text);
+}
+
+/* Until the launcher has answered, what it sends is for one that was there before. */
+static void an_agent_is_taken_in(void **state)
+{
+    struct world w;
+    world_open(&w);
+    int first = adopt(&w, 4, 1);
+    assert_int_equal(write(first, "up", 2), 2);
+    expect_bytes(&w, TB_CONTROL_TUNNEL, 4, "up");
+    send_bytes(&w, 4, "old");
+    expect_read(first, "");
+    answer(&w, 4, 1);
+    send_bytes(&w, 4, "new");
+    expect_read(first, "new");
+    int second = adopt(&w, 4, 2); /* it has lost that one too */
+    assert_int_equal(read(first, (char[1]){0}, 1), 0);
+    answer(&w, 4, 1); /* to the one before */
+    send_bytes(&w, 4, "old");
+    expect_read(second, "");
+    answer(&w, 4, 2);
+    send_bytes(&w, 4, "newer");
+    expect_read(second, "newer");
+    assert_int_equal(w.ended, 0);
+    close(second);
+    expect_end(&w, 4, false, 0);
+    assert_int_equal(w.ended, 1);
+    assert_true(tb_tunnels_empty(&w.tunnels));
+    close(first);
+    world_close(&w);
+}
+
+static void forgetting_says_nothing(void **state)
+{
+    struct world w;
+    world_open(&w);
+    int fd = adopt(&w, 4, 1);
+    tb_tunnels_forget(&w.tunnels, 5);
+    assert_false(tb_tunnels_empty(&w.tunnels));
+    tb_tunnels_forget(&w.tunnels, 4);
+    assert_true(tb_tunnels_empty(&w.tunnels));
+    assert_true(is_silent(&w));
+    assert_int_equal(w.ended, 0);
+    close(fd);
+    world_close(&w);
+}
+
+/* A launcher that does not keep up holds up who is behind us; when it reads, everything comes. */
+static void a_slow_launcher_stops_the_reading(void **state)
+{
+    struct world w;
+    world_open(&w);
+    int fd = adopt(&w, 4, 1);
+    static char bytes[65536];
+    size_t sent = 0, got = 0;
+    for (int i = 0; i < 200; i++) {
+        for (size_t k = 0; k < sizeof bytes; k++)
+            bytes[k] = (char)((sent + k) * 31 >> 3);
+        ssize_t n = write(fd, bytes, sizeof bytes);
+        sent += n > 0 ? (size_t)n : 0;
+        test_loop_turn(&w.t);
+        assert_true(tb_uplink_queued(&w.uplink) < AHEAD + 2 * sizeof bytes);
+    }
+    assert_in_range(sent, AHEAD, 8 * AHEAD); /* and not all */
+    for (int i = 0; i < 10000 && got < sent; i++) {
+        size_t length = 0;
+        struct tb_reader *r = await(&w, TB_CONTROL_TUNNEL);
+        assert_int_equal(tb_get_u32(r), 4);
+        const char *part = tb_get_bytes(r, &length);
+        for (size_t k = 0; k < length; k++)
+            assert_true(part[k] == (char)((got + k) * 31 >> 3));
+        got += length;
+    }
+    assert_int_equal(got, sent);
+    close(fd);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_go_both_ways),
+        cmocka_unit_test(last_words_come_through),
+        cmocka_unit_test(a_missing_command_is_told),
+        cmocka_unit_test(shells_are_killed),
+        cmocka_unit_test(an_agent_is_taken_in),
+        cmocka_unit_test(forgetting_says_nothing),
+        cmocka_unit_test(a_slow_launcher_stops_the_reading),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    tb_param_load();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

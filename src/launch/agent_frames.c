@@ -1,0 +1,192 @@
+#include "launch/agent_frames.h"
+
+#include <stdio.h>
+
+typedef void take(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r);
+
+static void get_text(struct tb_reader *r, char *text, size_t size)
+{
+    size_t length = 0;
+    const char *bytes = tb_get_bytes(r, &length);
+    *text = 0;
+    if (r->error == TB_OK && length > 0 && length < size)
+        snprintf(text, size, "%.*s", (int)length, bytes);
+}
+
+static void take_ready(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    struct tb_agent_ready ready = {0};
+    char version[64];
+    get_text(r, version, sizeof version); /* the same as ours, or the preamble would have told */
+    get_text(r, ready.name, sizeof ready.name);
+    get_text(r, ready.place.site, sizeof ready.place.site);
+    get_text(r, ready.place.cluster, sizeof ready.place.cluster);
+    tb_get_u32(r); /* processors */
+    uint32_t count = tb_get_u32(r);
+    if (r->error != TB_OK || count > TB_HOST_ADDRESS_LIMIT || agent->phase != TB_HOST_AGENT_SPOKEN)
+        return;
+    for (uint32_t i = 0; i < count && r->error == TB_OK; i++)
+        tb_address_get(r, &ready.addresses[i]);
+    ready.address_count = r->error == TB_OK ? count : 0;
+    tb_host_agent_take_ready(agent);
+    events->ready(events->context, agent, &ready);
+}
+
+static void take_started(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    uint32_t count = tb_get_u32(r);
+    if (r->error == TB_OK && count == agent->rank_count)
+        events->started(events->context, agent, r);
+}
+
+static void take_output(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    uint32_t rank = tb_get_u32(r);
+    uint8_t stream = tb_get_u8(r);
+    size_t length = 0;
+    const char *bytes = tb_get_bytes(r, &length);
+    if (r->error == TB_OK && (stream == 1 || stream == 2))
+        events->output(events->context, agent, rank, stream, bytes, length);
+}
+
+static void take_ended(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    struct tb_ended ended;
+    if (tb_ended_get(r, &ended) == TB_OK)
+        events->ended(events->context, agent, &ended);
+}
+
+static void take_aborted(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    struct tb_agent_abort abort;
+    abort.rank = tb_get_u32(r);
+    abort.pid = tb_get_u32(r);
+    abort.code = tb_get_u32(r);
+    abort.text = tb_get_bytes(r, &abort.length);
+    if (r->error == TB_OK)
+        events->aborted(events->context, agent, &abort);
+}
+
+static void take_trouble(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    uint32_t code = tb_get_u32(r);
+    size_t length = 0;
+    const char *text = tb_get_bytes(r, &length);
+    if (r->error == TB_OK)
+        events->trouble(events->context, agent, code, text, length);
+}
+
+static void take_note(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    size_t length = 0;
+    const char *text = tb_get_bytes(r, &length);
+    if (r->error == TB_OK)
+        events->note(events->context, text, length);
+}
+
+static void take_window(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    events->input_window(events->context, tb_get_u32(r));
+}
+
+static void take_gone(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    tb_host_agent_give_up(agent);
+}
+
+static void take_idle(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    if (agent->idle || agent->phase != TB_HOST_AGENT_STARTED)
+        return;
+    tb_host_agent_take_idle(agent);
+    events->idle(events->context, agent);
+}
+
+static void take_heard(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    tb_control_stream_heard(&agent->control, tb_get_u32(r));
+}
+
+static void take_call(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    uint32_t host = tb_get_u32(r);
+    if (r->error == TB_OK)
+        events->call(events->context, host, r);
+}
+
+static void take_probed(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    events->probed(events->context, agent, r);
+}
+
+static void take_attach(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    uint32_t host = tb_get_u32(r), coming = tb_get_u32(r);
+    if (r->error == TB_OK)
+        events->attach(events->context, agent, host, coming);
+}
+
+/* Which agent behind this one a frame is about; NULL: it is over with it, or there is none. */
+static struct tb_host_agent *find_behind(const struct tb_agent_frame_events *events, const struct tb_host_agent *parent,
+                                         struct tb_reader *r)
+{
+    uint32_t host = tb_get_u32(r);
+    return r->error == TB_OK ? tb_host_agents_find_behind(events->agents, parent, host) : NULL;
+}
+
+static void take_tunnel(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    struct tb_host_agent *behind = find_behind(events, agent, r);
+    size_t length = 0;
+    const uint8_t *bytes = tb_get_bytes(r, &length);
+    if (behind != NULL && r->error == TB_OK)
+        tb_host_agent_take_bytes(behind, bytes, length);
+}
+
+static void take_tunnel_errors(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,
+                               struct tb_reader *r)
+{
+    struct tb_host_agent *behind = find_behind(events, agent, r);
+    size_t length = 0;
+    const char *bytes = tb_get_bytes(r, &length);
+    if (behind != NULL && r->error == TB_OK)
+        tb_host_agent_take_errors(behind, bytes, length);
+}
+
+static void take_tunnel_end(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,
+                            struct tb_reader *r)
+{
+    struct tb_host_agent *behind = find_behind(events, agent, r);
+    bool exited = tb_get_u8(r) != 0;
+    int status = (int)tb_get_u32(r);
+    if (behind != NULL && r->error == TB_OK)
+        tb_host_agent_take_end(behind, exited, status);
+}
+
+static take *const table[] = {
+    [TB_CONTROL_READY] = take_ready,
+    [TB_CONTROL_STARTED] = take_started,
+    [TB_CONTROL_OUTPUT] = take_output,
+    [TB_CONTROL_ENDED] = take_ended,
+    [TB_CONTROL_ABORTED] = take_aborted,
+    [TB_CONTROL_TROUBLE] = take_trouble,
+    [TB_CONTROL_NOTE] = take_note,
+    [TB_CONTROL_WINDOW] = take_window,
+    [TB_CONTROL_GONE] = take_gone,
+    [TB_CONTROL_IDLE] = take_idle,
+    [TB_CONTROL_CALL] = take_call,
+    [TB_CONTROL_HEARD] = take_heard,
+    [TB_CONTROL_PROBED] = take_probed,
+    [TB_CONTROL_ATTACH] = take_attach,
+    [TB_CONTROL_TUNNEL] = take_tunnel,
+    [TB_CONTROL_TUNNEL_ERRORS] = take_tunnel_errors,
+    [TB_CONTROL_TUNNEL_END] = take_tunnel_end,
+};
+
+void tb_agent_frames_dispatch(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,
+                              struct tb_control_frame *frame)
+{
+    take *handler = frame->kind < sizeof table / sizeof table[0] ? table[frame->kind] : NULL;
+    if (handler != NULL)
+        handler(events, agent, &frame->fields);
+}

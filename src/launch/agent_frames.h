@@ -1,0 +1,47 @@
+/* What agents tell the launcher: the one table from kinds of control frames to what reads them. A frame that makes
+ * sense is reported by the callback of its kind; one that does not is left out, as is a kind that no agent sends. */
+#ifndef TB_LAUNCH_AGENT_FRAMES_H
+#define TB_LAUNCH_AGENT_FRAMES_H
+
+#include "launch/host_agents.h"
+
+/* TB_CONTROL_READY. Texts that are too long are "". */
+struct tb_agent_ready {
+    char name[256]; /* of the host, as it knows itself */
+    struct tb_place place;
+    uint32_t address_count;
+    struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
+};
+
+/* TB_CONTROL_ABORTED. */
+struct tb_agent_abort {
+    uint32_t rank, pid, code;
+    const char *text; /* not ended by 0 */
+    size_t length;
+};
+
+/* Readers are those of the frame, behind the fields that were read. Ranks and hosts are not checked. What is in a
+ * tunnel goes to the agent at its other end without being reported. */
+struct tb_agent_frame_events {
+    void *context;
+    struct tb_host_agents *agents;
+    void (*ready)(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready);
+    void (*started)(void *context, struct tb_host_agent *agent, struct tb_reader *pids);
+    void (*output)(void *context, struct tb_host_agent *agent, uint32_t rank, unsigned stream, const char *bytes,
+                   size_t length);
+    void (*ended)(void *context, struct tb_host_agent *agent, const struct tb_ended *ended);
+    void (*aborted)(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort);
+    void (*trouble)(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length);
+    void (*note)(void *context, const char *text, size_t length);
+    void (*input_window)(void *context, uint32_t bytes);
+    void (*idle)(void *context, struct tb_host_agent *agent);
+    void (*call)(void *context, uint32_t host, struct tb_reader *rest);
+    void (*probed)(void *context, struct tb_host_agent *agent, struct tb_reader *results);
+    /* An agent has come to this one, who is to carry its stream. */
+    void (*attach)(void *context, struct tb_host_agent *agent, uint32_t host, uint32_t coming);
+};
+
+void tb_agent_frames_dispatch(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,
+                              struct tb_control_frame *frame);
+
+#endif

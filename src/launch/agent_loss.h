@@ -1,0 +1,12 @@
+/* What is said about a host agent that was lost, from what its shell has said and how it ended. Pure text. */
+#ifndef TB_LAUNCH_AGENT_LOSS_H
+#define TB_LAUNCH_AGENT_LOSS_H
+
+#include "launch/host_agent.h"
+
+/* It never spoke: why, and what to try. */
+void tb_agent_loss_unreached(const struct tb_host_agent *agent, bool exited, int status, char *story, size_t size);
+/* It has spoken before. */
+void tb_agent_loss_gone(const struct tb_host_agent *agent, bool exited, int status, char *story, size_t size);
+
+#endif

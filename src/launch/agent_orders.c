@@ -1,0 +1,93 @@
+#include "launch/agent_orders.h"
+
+#define STAND_INS_MOST 16u
+
+int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *setup, const struct tb_grid_plan *plan,
+                          const struct tb_placement *placement)
+{
+    struct tb_setup own = *setup;
+    int rc = TB_OK;
+    own.host = agent->host;
+    own.flags = (agent->target.local ? TB_SETUP_LOCAL : 0) | (plan != NULL ? TB_SETUP_GRID : 0);
+    if (plan != NULL)
+        rc = tb_grid_plan_setup(plan, placement, agent->host, &own);
+    if (rc == TB_OK)
+        rc = tb_setup_encode(&own, tb_control_stream_begin(&agent->control, TB_CONTROL_SETUP));
+    if (plan != NULL)
+        tb_grid_plan_setup_close(&own);
+    return rc == TB_OK ? tb_control_stream_end(&agent->control) : rc;
+}
+
+static int send_routes(struct tb_host_agent *agent, const struct tb_grid_plan *plan,
+                       const struct tb_placement *placement)
+{
+    struct tb_host_routes routes;
+    int rc = tb_grid_plan_routes(plan, placement, agent->host, &routes);
+    if (rc != TB_OK)
+        return rc;
+    rc = tb_host_routes_encode(&routes, tb_control_stream_begin(&agent->control, TB_CONTROL_ROUTES));
+    tb_host_routes_close(&routes);
+    return rc == TB_OK ? tb_control_stream_end(&agent->control) : rc;
+}
+
+int tb_agent_orders_routes(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
+                           const struct tb_placement *placement)
+{
+    int first = TB_OK;
+    for (uint32_t i = 0; i < agents->count && plan != NULL && first == TB_OK; i++)
+        if (tb_host_agent_is_ready(&agents->all[i])) {
+            int rc = send_routes(&agents->all[i], plan, placement);
+            if (rc != TB_OK)
+                first = tb_error(rc, "cannot tell host %s its ways to the others: %s", agents->all[i].target.host,
+                                 tb_error_story());
+        }
+    return first;
+}
+
+int tb_agent_orders_address_book(struct tb_host_agent *agent, const struct tb_placement *placement)
+{
+    int rc =
+        tb_address_book_encode(&placement->book, tb_control_stream_begin(&agent->control, TB_CONTROL_ADDRESS_BOOK));
+    return rc == TB_OK ? tb_control_stream_end(&agent->control) : rc;
+}
+
+void tb_agent_orders_stand_in(struct tb_host_agent *agent, const struct tb_grid_plan *plan,
+                              const struct tb_placement *placement)
+{
+    uint32_t stand_ins[STAND_INS_MOST];
+    if (agent->parent == NULL || !tb_host_agent_is_ready(agent))
+        return;
+    uint32_t count = tb_grid_plan_stand_ins(plan, placement, agent->host, STAND_INS_MOST, stand_ins);
+    struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_ANCHORS);
+    tb_put_u32(w, count);
+    for (uint32_t i = 0; i < count; i++)
+        tb_put_u32(w, stand_ins[i]);
+    tb_control_stream_end(&agent->control);
+}
+
+void tb_agent_orders_stand_ins(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
+                               const struct tb_placement *placement)
+{
+    for (uint32_t i = 0; i < agents->count; i++)
+        tb_agent_orders_stand_in(&agents->all[i], plan, placement);
+}
+
+void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct tb_reader *rest)
+{
+    struct tb_host_agent *agent = host < agents->count ? &agents->all[host] : NULL;
+    if (agent == NULL || !tb_host_agent_is_ready(agent))
+        return;
+    struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_CALL);
+    tb_put_u32(w, host);
+    while (rest->length - rest->at >= 4)
+        tb_put_u32(w, tb_get_u32(rest));
+    tb_control_stream_end(&agent->control);
+}
+
+void tb_agent_orders_input(struct tb_host_agent *agent, const char *bytes, size_t length)
+{
+    if (agent->phase >= TB_HOST_AGENT_GONE)
+        return;
+    tb_put_bytes(tb_control_stream_begin(&agent->control, TB_CONTROL_INPUT), bytes, length);
+    tb_control_stream_end(&agent->control);
+}

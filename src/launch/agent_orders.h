@@ -1,0 +1,26 @@
+/* What the launcher tells agents beyond what keeps their streams alive: what to start, their routes, the address book,
+ * whom to turn to. Functions on agents; they own nothing. */
+#ifndef TB_LAUNCH_AGENT_ORDERS_H
+#define TB_LAUNCH_AGENT_ORDERS_H
+
+#include "launch/grid_plan.h"
+#include "launch/host_agents.h"
+
+/* `setup` is what holds for all hosts; `plan` may be NULL, as everywhere here: no grid. */
+int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *setup, const struct tb_grid_plan *plan,
+                          const struct tb_placement *placement);
+/* To all that are ready. An error has the whole story. */
+int tb_agent_orders_routes(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
+                           const struct tb_placement *placement);
+int tb_agent_orders_address_book(struct tb_host_agent *agent, const struct tb_placement *placement);
+/* Who can carry its stream if its parent is lost. Only those hear it whose streams go through somebody; the others have
+ * nobody to go to. */
+void tb_agent_orders_stand_in(struct tb_host_agent *agent, const struct tb_grid_plan *plan,
+                              const struct tb_placement *placement);
+void tb_agent_orders_stand_ins(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
+                               const struct tb_placement *placement); /* to all */
+/* An agent cannot connect where it wants to; the one there can. */
+void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct tb_reader *rest);
+void tb_agent_orders_input(struct tb_host_agent *agent, const char *bytes, size_t length);
+
+#endif

@@ -1,0 +1,109 @@
+#include "launch/job_plan.h"
+
+#include "launch/host_names.h"
+#include "launch/job_setup.h"
+#include "launch/missing_hosts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Hosts that nobody can start are missing before anything has begun. */
+static void leave_out(struct tb_grid_plan *grid_plan, void (*note)(void *context, const char *text), void *context)
+{
+    const struct tb_grid *grid = grid_plan->grid;
+    bool news;
+    for (uint32_t i = 0; (i = tb_missing_hosts_next(grid_plan, i, &news)) != TB_GRID_NONE; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "host %s of cluster %s is missing: nobody can start an agent there. The job starts without it.",
+                 grid->hosts[i].name, grid->clusters[grid->hosts[i].cluster].name);
+        if (news)
+            note(context, text);
+    }
+}
+
+static int open_grid(struct tb_job_plan *plan, void (*note)(void *context, const char *text), void *context)
+{
+    struct tb_options *options = plan->options;
+    const struct tb_grid *grid = options->grid;
+    if (plan->missing == NULL)
+        plan->missing = calloc(grid->host_count + 1u, sizeof *plan->missing);
+    plan->grid = calloc(1, sizeof *plan->grid);
+    if (plan->missing == NULL || plan->grid == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", grid->file);
+    uint32_t here = tb_host_names_find_here(grid, plan->missing, options->lab != NULL);
+    int rc = tb_grid_plan_open(plan->grid, options, here, plan->missing);
+    plan->grid->wide = plan->wide;
+    if (rc == TB_OK && options->allow_missing)
+        leave_out(plan->grid, note, context);
+    tb_host_list_close(&options->hosts);
+    return rc == TB_OK ? tb_host_list_take(&options->hosts, grid, plan->missing) : rc;
+}
+
+int tb_job_plan_open(struct tb_job_plan *plan, void (*note)(void *context, const char *text), void *context)
+{
+    int rc = plan->options->grid != NULL ? open_grid(plan, note, context) : TB_OK;
+    if (rc == TB_OK)
+        rc = tb_placement_make(&plan->placement, plan->options);
+    if (rc == TB_OK && plan->grid != NULL)
+        rc = tb_grid_plan_settle(plan->grid, plan->options, &plan->placement);
+    return rc == TB_OK ? tb_job_setup_make(&plan->setup, plan->options, &plan->placement) : rc;
+}
+
+void tb_job_plan_close(struct tb_job_plan *plan)
+{
+    tb_job_setup_forget(&plan->setup);
+    tb_placement_close(&plan->placement);
+    if (plan->grid != NULL)
+        tb_grid_plan_close(plan->grid);
+    free(plan->grid);
+    plan->grid = NULL;
+}
+
+/* ---- agents
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+static void aim(const struct tb_job_plan *plan, struct tb_host_agent *agent)
+{
+    const struct tb_options *options = plan->options;
+    int entry = plan->placement.entries[agent->host];
+    const struct tb_host_entry *from = entry >= 0 ? &options->hosts.entries[entry] : NULL;
+    agent->target = (struct tb_shell_target){.host = agent->name,
+                                             .command = options->launcher,
+                                             .program = options->program != NULL ? options->program : plan->program};
+    agent->target.local = from == NULL || (options->launcher == NULL && from->user == NULL && from->port == 0 &&
+                                           tb_host_names_is_here(from->name));
+    if (from != NULL) {
+        agent->target.user = from->user;
+        agent->target.port = from->port;
+    }
+}
+
+static void aim_on_grid(const struct tb_job_plan *plan, struct tb_host_agents *agents, struct tb_host_agent *agent)
+{
+    uint32_t parent = plan->grid->parents[agent->host];
+    tb_grid_plan_target(plan->grid, plan->options, plan->program, &plan->placement, agent->host, &agent->target);
+    agent->cluster = plan->placement.book.hosts[agent->host].place.cluster;
+    agent->manual = plan->grid->manual[plan->placement.entries[agent->host]] && !agent->target.local;
+    agent->parent = parent != TB_GRID_NONE ? &agents->all[parent] : NULL;
+    tb_control_stream_keep(&agent->control);
+}
+
+int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *agents, struct tb_loop *loop,
+                            const struct tb_host_agent_events *events)
+{
+    int rc = tb_host_agents_open(agents, loop, plan->placement.book.host_count, events);
+    for (uint32_t i = 0; i < agents->count && rc == TB_OK; i++) {
+        struct tb_host_agent *agent = &agents->all[i];
+        agent->name = plan->placement.book.hosts[i].name;
+        agent->rank_count = plan->placement.book.hosts[i].rank_count;
+        agent->window = plan->setup.window;
+        if (plan->grid != NULL)
+            aim_on_grid(plan, agents, agent);
+        else
+            aim(plan, agent);
+    }
+    if (rc == TB_OK)
+        tb_host_agents_sort(agents);
+    return rc;
+}

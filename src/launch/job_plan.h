@@ -1,0 +1,27 @@
+/* The plan of a job: where its ranks go, who takes part besides, and what each host is told. Made anew for each
+ * attempt; the hosts that turned out to be missing are left out of the next one. Belongs to the launcher; its one
+ * thread. */
+#ifndef TB_LAUNCH_JOB_PLAN_H
+#define TB_LAUNCH_JOB_PLAN_H
+
+#include "launch/grid_plan.h"
+#include "launch/host_agents.h"
+
+struct tb_job_plan {
+    struct tb_options *options;
+    const char *program; /* path of this executable */
+    struct tb_placement placement;
+    struct tb_setup setup;     /* what holds for all hosts */
+    struct tb_grid_plan *grid; /* NULL: no grid */
+    bool *missing;             /* hosts of the grid that cannot take part */
+    bool wide;                 /* hosts without ranks take part too, in the hope that they lead on */
+};
+
+/* `note` is told of hosts that nobody can start. */
+int tb_job_plan_open(struct tb_job_plan *plan, void (*note)(void *context, const char *text), void *context);
+/* One agent for each host of the address book, and how to get there. `events` must live as long. */
+int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *agents, struct tb_loop *loop,
+                            const struct tb_host_agent_events *events);
+void tb_job_plan_close(struct tb_job_plan *plan); /* before another attempt: what is missing is kept */
+
+#endif

@@ -1,0 +1,85 @@
+#include "launch/job_report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define PATIENCE_NS  1000000000u /* for whoever reads our output, once a hurried job is over */
+#define ERRORS_LIMIT (32u << 20) /* what may wait for standard error before shells are not heard any more */
+
+static void overdue(struct tb_timer *timer);
+
+void tb_job_report_open(struct tb_job_report *report, struct tb_loop *loop, const char *name, bool tags,
+                        const struct tb_job_report_events *events)
+{
+    *report = (struct tb_job_report){.loop = loop, .name = name, .events = *events};
+    tb_timer_init(&report->timer, overdue);
+    for (int i = 0; i < 2; i++)
+        tb_screen_open(&report->screens[i], loop, i + 1, tags, &events->screen);
+}
+
+int tb_job_report_expect(struct tb_job_report *report, uint32_t ranks)
+{
+    int rc = tb_screen_expect(&report->screens[0], ranks);
+    return rc == TB_OK ? tb_screen_expect(&report->screens[1], ranks) : rc;
+}
+
+static void say_text(struct tb_job_report *report, const char *text)
+{
+    struct tb_screen *screen = &report->screens[1];
+    char line[4400];
+    bool begun = screen->mid_line || (report->screens[0].mid_line && isatty(1) && isatty(2));
+    int n = snprintf(line, sizeof line, "%s%s: %s\n", begun ? "\n" : "", report->name, text);
+    tb_screen_text(screen, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+void tb_job_report_say(struct tb_job_report *report, const char *format, ...)
+{
+    char text[4096];
+    va_list rest;
+    va_start(rest, format);
+    vsnprintf(text, sizeof text, format, rest);
+    va_end(rest);
+    say_text(report, text);
+}
+
+void tb_job_report_pass_errors(struct tb_job_report *report, const char *bytes, size_t length)
+{
+    if (report->screens[1].queued < ERRORS_LIMIT)
+        tb_screen_text(&report->screens[1], bytes, length);
+}
+
+static bool is_shown(const struct tb_job_report *report)
+{
+    return tb_screen_is_empty(&report->screens[0]) && tb_screen_is_empty(&report->screens[1]);
+}
+
+static void give_verdict(struct tb_job_report *report)
+{
+    if (report->given)
+        return;
+    report->given = true;
+    if (report->verdict.weight == TB_VERDICT_NONE)
+        report->events.succeeded(report->events.context);
+    else if (*report->verdict.text != 0)
+        say_text(report, report->verdict.text);
+}
+
+/* Nobody reads. The verdict may get through on standard error, if that is somewhere else. */
+static void overdue(struct tb_timer *timer)
+{
+    struct tb_job_report *report = TB_CONTAINER(timer, struct tb_job_report, timer);
+    give_verdict(report);
+    report->loop->stop = true;
+}
+
+void tb_job_report_finish(struct tb_job_report *report, bool hurried)
+{
+    if (hurried && !tb_timer_is_set(&report->timer))
+        tb_timer_set(report->loop, &report->timer, PATIENCE_NS);
+    if (!is_shown(report))
+        return;
+    give_verdict(report);
+    if (is_shown(report))
+        report->loop->stop = true;
+}

@@ -1,0 +1,113 @@
+#include "launch/rank_ends.h"
+
+#include "launch/signal_name.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#define UNFINALIZED_PATIENCE_NS 2000000000u
+
+static void unfinalized_overdue(struct tb_timer *timer);
+
+void tb_rank_ends_init(struct tb_rank_ends *ends, struct tb_loop *loop, const struct tb_rank_ends_events *events)
+{
+    *ends = (struct tb_rank_ends){.loop = loop, .events = *events};
+    tb_timer_init(&ends->timer, unfinalized_overdue);
+}
+
+int tb_rank_ends_begin(struct tb_rank_ends *ends, const struct tb_address_book *book)
+{
+    free(ends->ended);
+    ends->book = book;
+    ends->ended = calloc(book->ranks, sizeof *ends->ended);
+    return ends->ended != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for %u ranks", book->ranks);
+}
+
+static const char *host_of(const struct tb_rank_ends *ends, uint32_t rank)
+{
+    return ends->book->hosts[tb_address_book_host_of(ends->book, rank)].name;
+}
+
+static void fail(struct tb_rank_ends *ends, enum tb_verdict_weight weight, int code, const char *format, ...)
+    __attribute__((format(printf, 4, 5), cold));
+
+static void fail(struct tb_rank_ends *ends, enum tb_verdict_weight weight, int code, const char *format, ...)
+{
+    char text[4096];
+    va_list rest;
+    va_start(rest, format);
+    vsnprintf(text, sizeof text, format, rest);
+    va_end(rest);
+    ends->events.failed(ends->events.context, weight, code, text);
+}
+
+static void judge_signal(struct tb_rank_ends *ends, const struct tb_ended *ended)
+{
+    int number = WTERMSIG(ended->status);
+    char text[160];
+    tb_signal_name(number, text, sizeof text);
+    fail(ends, TB_VERDICT_CAUSE, 128 + number, "rank %u on host %s (pid %u) was ended by %s%s", ended->rank,
+         host_of(ends, ended->rank), ended->pid, text,
+         number == SIGKILL ? "; if nobody killed it, the host may have run out of memory" : "");
+}
+
+static void judge(struct tb_rank_ends *ends, const struct tb_ended *ended)
+{
+    bool finalized = ended->flags & TB_ENDED_FINALIZED;
+    if (ended->flags & TB_ENDED_STOPPED)
+        return; /* by us */
+    if (WIFSIGNALED(ended->status)) {
+        judge_signal(ends, ended);
+        return;
+    }
+    int code = WEXITSTATUS(ended->status);
+    if (code != 0) { /* after MPI_Finalize it harms nobody else, so the others may go on */
+        fail(ends, finalized ? TB_VERDICT_LATE : TB_VERDICT_ABORT, code,
+             "rank %u on host %s (pid %u) ended with exit code %d", ended->rank, host_of(ends, ended->rank), ended->pid,
+             code);
+    } else if ((ended->flags & TB_ENDED_INITIALIZED) && !finalized && ends->unfinalized_count++ == 0) {
+        ends->unfinalized = *ended;
+        tb_timer_set(ends->loop, &ends->timer, UNFINALIZED_PATIENCE_NS);
+    }
+}
+
+bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended)
+{
+    if (ended->rank >= ends->book->ranks || ends->ended[ended->rank])
+        return false;
+    ends->ended[ended->rank] = true;
+    ends->ended_count++;
+    judge(ends, ended);
+    return true;
+}
+
+static void unfinalized_overdue(struct tb_timer *timer)
+{
+    struct tb_rank_ends *ends = TB_CONTAINER(timer, struct tb_rank_ends, timer);
+    const struct tb_ended *ended = &ends->unfinalized;
+    if (ends->ended_count < ends->book->ranks)
+        fail(ends, TB_VERDICT_ABORT, 1,
+             "rank %u on host %s (pid %u) ended without calling MPI_Finalize while other ranks were still running",
+             ended->rank, host_of(ends, ended->rank), ended->pid);
+}
+
+void tb_rank_ends_abort(struct tb_rank_ends *ends, uint32_t rank, uint32_t pid, uint32_t code, const char *text,
+                        size_t length)
+{
+    int verdict = (code & 255) != 0 ? (int)(code & 255) : 1;
+    if (rank >= ends->book->ranks)
+        return;
+    if (length > 0)
+        fail(ends, TB_VERDICT_ABORT, verdict, "rank %u on host %s (pid %u): %.*s", rank, host_of(ends, rank), pid,
+             (int)length, text);
+    else
+        fail(ends, TB_VERDICT_ABORT, verdict, "rank %u on host %s (pid %u) called MPI_Abort with code %d", rank,
+             host_of(ends, rank), pid, (int32_t)code);
+}
+
+void tb_rank_ends_stop(struct tb_rank_ends *ends)
+{
+    tb_timer_clear(&ends->timer);
+}

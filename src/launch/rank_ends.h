@@ -1,0 +1,34 @@
+/* How the ranks of a job end, and what follows from it for the job. Belongs to the launcher; its one thread. */
+#ifndef TB_LAUNCH_RANK_ENDS_H
+#define TB_LAUNCH_RANK_ENDS_H
+
+#include "job/job.h"
+#include "launch/verdict.h"
+#include "remote/remote.h"
+
+struct tb_rank_ends_events {
+    void *context;
+    void (*failed)(void *context, enum tb_verdict_weight weight, int code, const char *text);
+};
+
+struct tb_rank_ends {
+    struct tb_loop *loop;
+    struct tb_rank_ends_events events;
+    const struct tb_address_book *book;
+    bool *ended; /* by rank */
+    uint32_t ended_count, unfinalized_count;
+    struct tb_ended unfinalized; /* the first that ended without MPI_Finalize */
+    struct tb_timer timer;       /* for the others, once one has */
+};
+
+void tb_rank_ends_init(struct tb_rank_ends *ends, struct tb_loop *loop, const struct tb_rank_ends_events *events);
+/* At the beginning of each attempt; the address book must live as long as it. */
+int tb_rank_ends_begin(struct tb_rank_ends *ends, const struct tb_address_book *book);
+/* False: there is no such rank, or it had ended before. */
+bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended);
+/* A rank has called MPI_Abort, or its MPI library has given up and says why in `text`. */
+void tb_rank_ends_abort(struct tb_rank_ends *ends, uint32_t rank, uint32_t pid, uint32_t code, const char *text,
+                        size_t length);
+void tb_rank_ends_stop(struct tb_rank_ends *ends); /* the job ends anyway */
+
+#endif

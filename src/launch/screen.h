@@ -1,0 +1,49 @@
+/* Standard output or standard error of a job. The files are the user's: they may be shared with other programs, so they
+ * are never made nonblocking. A terminal or a pipe is opened a second time, nonblocking, for us alone; where that is
+ * not possible, only little is written at a time, and only when there is room.
+ *
+ * What cannot be written at once waits here. The windows of the agents bound that: what is written is reported, so that
+ * the host may send as much again. Belongs to the launcher; its one thread. */
+#ifndef TB_LAUNCH_SCREEN_H
+#define TB_LAUNCH_SCREEN_H
+
+#include "remote/remote.h"
+
+struct tb_screen_events {
+    void *context;
+    /* So many bytes of a host's window are free again. */
+    void (*written)(void *context, uint32_t host, uint32_t bytes);
+    /* Output of the job is lost: its exit code is to be this, and this why; "": a reader that has gone (`| head`) ends
+     * the job as it would end any program, without a word. */
+    void (*failed)(void *context, int code, const char *story);
+};
+
+struct tb_screen {
+    struct tb_loop *loop;
+    struct tb_screen_events events;
+    struct tb_watch watch;
+    int number;         /* 1 or 2 */
+    int descriptor;     /* where we write: the same, or a nonblocking one of our own */
+    bool blocking_file; /* always ready: a regular file */
+    bool broken;        /* nobody reads any more */
+    bool mid_line;      /* the last byte was no newline */
+    bool tags;          /* each line begins with its rank */
+    bool *mid_lines;    /* by rank: what it has written last is no whole line */
+    struct tb_list chunks;
+    size_t queued; /* bytes of them: what the windows of the agents allow, and a little of ours */
+};
+
+void tb_screen_open(struct tb_screen *screen, struct tb_loop *loop, int number, bool tags,
+                    const struct tb_screen_events *events);
+/* The output of these ranks will come; at the beginning of each attempt. */
+int tb_screen_expect(struct tb_screen *screen, uint32_t ranks);
+/* Of a rank on a host, whose window it takes. */
+void tb_screen_add(struct tb_screen *screen, uint32_t rank, uint32_t host, const char *bytes, size_t length);
+void tb_screen_text(struct tb_screen *screen, const char *text, size_t length); /* of ours, or of a shell */
+
+static inline bool tb_screen_is_empty(const struct tb_screen *screen)
+{
+    return tb_list_empty(&screen->chunks);
+}
+
+#endif

@@ -1,0 +1,21 @@
+/* The verdict on a job: its exit code, and what is said at its end. Belongs to the launcher; its one thread. */
+#ifndef TB_LAUNCH_VERDICT_H
+#define TB_LAUNCH_VERDICT_H
+
+enum tb_verdict_weight {
+    TB_VERDICT_NONE,  /* all is well */
+    TB_VERDICT_LATE,  /* a rank has failed after MPI_Finalize, which harms nobody else */
+    TB_VERDICT_ABORT, /* a rank has given up, perhaps because another one died */
+    TB_VERDICT_CAUSE
+};
+
+struct tb_verdict {
+    enum tb_verdict_weight weight;
+    int code;
+    char text[4096];
+};
+
+/* The first failure counts; but a process that died for a reason of its own explains those who merely noticed. */
+void tb_verdict_add(struct tb_verdict *verdict, enum tb_verdict_weight weight, int code, const char *text);
+
+#endif
