@@ -3,7 +3,7 @@
 #include "agent/agent.h"
 
 #include "agent/local_ranks.h"
-#include "agent/network.h"
+#include "agent/host_network.h"
 #include "agent/process.h"
 #include "agent/tunnels.h"
 
@@ -45,7 +45,7 @@ struct tb_agent {
     struct tb_local_ranks local;
     struct tb_tunnels tunnels;
     struct tb_member member; /* who we are, for the network, */
-    struct tb_network network;
+    struct tb_host_network network;
 };
 
 static void stop(struct tb_agent *agent, bool now);
@@ -195,13 +195,13 @@ static void take_note(void *context, const char *text)
 static void rank_connects(void *context, uint32_t rank, struct tb_proc to, enum tb_stream stream)
 {
     struct tb_agent *agent = context;
-    tb_network_connect(&agent->network, rank, to, stream);
+    tb_host_network_connect(&agent->network, rank, to, stream);
 }
 
 static void rank_ended(void *context, uint32_t rank)
 {
     struct tb_agent *agent = context;
-    tb_network_forget(&agent->network, rank);
+    tb_host_network_forget(&agent->network, rank);
 }
 
 static void output_heard(void *context)
@@ -259,7 +259,7 @@ static void tell_call(void *context, uint32_t host, struct tb_proc there, struct
     tb_uplink_end(&agent->uplink);
 }
 
-static void tell_probed(void *context, const struct tb_reach_result *results, uint32_t count)
+static void tell_probed(void *context, const struct tb_reach_answer *results, uint32_t count)
 {
     struct tb_agent *agent = context;
     struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_PROBED);
@@ -321,7 +321,7 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     agent->member.self = (struct tb_proc){agent->setup.job, TB_PROC_AGENT | agent->setup.host};
     agent->member.host = agent->setup.host;
     if (rc == TB_OK && agent->setup.host_count > 1)
-        rc = tb_network_listen(&agent->network);
+        rc = tb_host_network_listen(&agent->network);
     if (rc == TB_OK)
         rc = tb_local_ranks_listen(&agent->local);
     if (rc != TB_OK) {
@@ -381,7 +381,7 @@ static void take_routes(struct tb_agent *agent, struct tb_reader *r)
     tb_host_routes_close(&agent->routes);
     agent->routes = routes;
     if (running)
-        tb_network_reroute(&agent->network);
+        tb_host_network_reroute(&agent->network);
 }
 
 /* ---- what else the launcher says --------------------------------------------------------------------------------- */
@@ -428,7 +428,7 @@ static void take_anchors(struct tb_agent *agent, struct tb_reader *r)
 
 static void take_call(struct tb_agent *agent, struct tb_reader *r)
 {
-    tb_network_called(&agent->network, r);
+    tb_host_network_called(&agent->network, r);
 }
 
 static void take_probe(struct tb_agent *agent, struct tb_reader *r)
@@ -512,15 +512,15 @@ static void open_parts(struct tb_agent *agent)
                                                .output_ended = something_ended,
                                                .note = take_note};
     const struct tb_tunnels_calls tunnels = {.context = agent, .ended = something_ended};
-    const struct tb_network_calls network = {.context = agent,
-                                             .has_rank = has_rank,
-                                             .is_gone = rank_is_gone,
-                                             .connection = take_connection,
-                                             .control_stream = take_control_stream,
-                                             .call = tell_call,
-                                             .probed = tell_probed,
-                                             .note = take_note,
-                                             .trouble = take_trouble};
+    const struct tb_host_network_calls network = {.context = agent,
+                                                  .has_rank = has_rank,
+                                                  .is_gone = rank_is_gone,
+                                                  .connection = take_connection,
+                                                  .control_stream = take_control_stream,
+                                                  .call = tell_call,
+                                                  .probed = tell_probed,
+                                                  .note = take_note,
+                                                  .trouble = take_trouble};
     tb_local_ranks_open(&agent->local, &agent->loop, &agent->uplink, &local);
     tb_tunnels_open(&agent->tunnels, &agent->loop, &agent->uplink, &agent->process.mask, &tunnels);
     agent->member = (struct tb_member){.loop = &agent->loop,
@@ -528,7 +528,7 @@ static void open_parts(struct tb_agent *agent)
                                        .name = agent->host,
                                        .book = &agent->book,
                                        .routes = &agent->routes};
-    tb_network_open(&agent->network, &agent->member, &network);
+    tb_host_network_open(&agent->network, &agent->member, &network);
 }
 
 static int open_all(struct tb_agent *agent)
@@ -563,7 +563,7 @@ int tb_agent_run(void)
         tb_ranks_signal(&agent->local.ranks, SIGKILL);
         return 1;
     }
-    tb_network_close(&agent->network);
+    tb_host_network_close(&agent->network);
     /* Everything else goes with the process. */
     return agent->exit_code;
 }

@@ -12,7 +12,7 @@ static void frames_pass(void **state)
     world_open(&w, 0);
     int a = world_join(&w, 0, TB_STREAM_SHORT, 0), b = world_join(&w, 1, TB_STREAM_SHORT, 0);
     uint32_t out = 0, in = 0;
-    static struct frame frame;
+    static struct world_frame frame;
     static const size_t lengths[] = {0, 1, 8, 87, 88, 89, 296, 297, 4000, 16383, 16384};
     for (uint64_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         assert_true(world_put_frame(&w, a, &out, 0, 1, i, lengths[i]));
@@ -43,7 +43,7 @@ static void pieces_make_no_difference(void **state)
         size_t payload = (seed >> 60) < 4 ? seed >> 33 & 0x3fff : seed >> 33 & 0xff;
         length += frame_make(all + length, i, 0, 1, i, payload);
     }
-    static struct frame frame;
+    static struct world_frame frame;
     uint32_t in = 0;
     while (at < length) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -71,7 +71,7 @@ static void long_messages_are_cut_through(void **state)
     world_open(&w, 0);
     int a = world_join(&w, 0, TB_STREAM_BULK, 0), b = world_join(&w, 1, TB_STREAM_BULK, 0);
     uint32_t out = 0, in = 0;
-    static struct frame frame;
+    static struct world_frame frame;
     for (uint64_t i = 0; i < 64; i++) {
         assert_true(world_put_frame(&w, a, &out, 0, 1, i, TB_RELAY_PAYLOAD));
         assert_true(world_get_frame(&w, b, &in, &frame));
@@ -90,7 +90,7 @@ static void a_stalled_destination_holds_up_nobody(void **state)
     int link[2] = {world_join(&w, agent, TB_STREAM_SHORT, 0), world_join(&w, agent, TB_STREAM_BULK, 0)};
     int deaf = world_join(&w, 0, TB_STREAM_BULK, 0), other = world_join(&w, 1, TB_STREAM_BULK, 0);
     int brief = world_join(&w, 2, TB_STREAM_SHORT, 0);
-    static struct frame frame;
+    static struct world_frame frame;
     for (uint64_t i = 0; i < 500; i++) /* 8 MB for whom takes nothing: reading from an agent never stops */
         assert_true(world_put_frame(&w, link[1], &out[1], 4, 0, i, TB_RELAY_PAYLOAD));
     for (uint64_t i = 0; i < 50; i++) {
@@ -128,7 +128,7 @@ static void a_flood_delays_others_little(void **state)
     world_use_routes(&w);
     w.routes[1] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {1}};
     uint32_t out[3] = {0}, in[2] = {0};
-    static struct frame frame;
+    static struct world_frame frame;
     for (uint64_t i = 0; i < 200; i++)
         assert_true(world_put_frame(&w, a, &out[0], 0, LOCAL_RANKS, i, TB_RELAY_PAYLOAD));
     world_spin(&w, 1);
@@ -176,7 +176,7 @@ static void those_who_do_not_read_stop_nobody(void **state)
     world_open(&w, 0);
     int link[2], deaf[RANKS], pair[2][2];
     uint32_t out[2] = {0}, sent[2][2] = {{0}}, got[2][2] = {{0}};
-    static struct frame frame;
+    static struct world_frame frame;
     for (int s = 0; s < 2; s++) {
         link[s] = world_join(&w, TB_PROC_AGENT | 1, (enum tb_stream)s, 0);
         for (uint32_t i = 0; i < 2; i++)
@@ -225,7 +225,7 @@ static void ranks_are_held_back(void **state)
     world_open(&w, 0);
     int a = world_join(&w, 0, TB_STREAM_BULK, 0), sinks[6];
     uint32_t out = 0, in[6] = {0}, sent = 0, got = 0;
-    static struct frame frame;
+    static struct world_frame frame;
     world_use_routes(&w);
     for (uint32_t h = 1; h < HOSTS; h++)
         w.routes[h].means = TB_HOST_ROUTE_DIRECT;
@@ -266,7 +266,7 @@ static void nonsense_closes_a_stream(void **state)
     world_open(&w, 0);
     int good = world_join(&w, 0, TB_STREAM_SHORT, 0), sink = world_join(&w, 1, TB_STREAM_SHORT, 0);
     uint32_t out = 0, in = 0;
-    static struct frame frame;
+    static struct world_frame frame;
     char bytes[TB_FRAME_BUFFER_LIMIT + 64];
     for (int k = 0; k < 7; k++) {
         int bad = world_join(&w, 2, TB_STREAM_SHORT, 0);
@@ -325,7 +325,7 @@ static void nowhere_is_no_harm(void **state)
     int a = world_join(&w, 0, TB_STREAM_SHORT, 0), b = world_join(&w, 1, TB_STREAM_SHORT, 0);
     int link = world_join(&w, TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0);
     uint32_t out = 0, in = 0, back = 0;
-    static struct frame frame;
+    static struct world_frame frame;
     static const uint32_t nowhere[] = {
         0, RANKS, RANKS + 1, 0xffffff, TB_PROC_AGENT, TB_PROC_AGENT | 1, UINT32_MAX, LOCAL_RANKS, LOCAL_RANKS + 2};
     for (size_t i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++)
@@ -393,7 +393,7 @@ static void several_gateways_share(void **state)
     assert_true(world_put_frame(&w, a[0], &out[0], 0, to, 7, 8));
     w.routes[3].hop_count = 1;
     w.routes[3].hops[0] = gone == 0 ? 2 : 1;
-    tb_network_reroute(&w.network);
+    tb_host_network_reroute(&w.network);
     world_spin(&w, 5);
     assert_int_equal(world_drain(&w, hops[1 - gone][0], &in[1 - gone][0]), 1);
     for (int s = 0; s < 2; s++) {

@@ -48,7 +48,7 @@ static void take_call(void *context, uint32_t host, struct tb_proc there, struct
     w->calls[w->call_count++] = (struct world_call){host, there, here, stream};
 }
 
-static void take_probed(void *context, const struct tb_reach_result *results, uint32_t count) {}
+static void take_probed(void *context, const struct tb_reach_answer *results, uint32_t count) {}
 
 static void take_note(void *context, const char *text)
 {
@@ -115,21 +115,21 @@ void world_open(struct world *w, uint32_t host)
                                    .running = true,
                                    .book = &w->book,
                                    .routes = &w->known};
-    tb_network_open(&w->network, &w->member,
-                    &(struct tb_network_calls){.context = w,
-                                               .has_rank = has_rank,
-                                               .is_gone = is_gone,
-                                               .connection = take_connection,
-                                               .control_stream = take_control_stream,
-                                               .call = take_call,
-                                               .probed = take_probed,
-                                               .note = take_note,
-                                               .trouble = take_trouble});
+    tb_host_network_open(&w->network, &w->member,
+                         &(struct tb_host_network_calls){.context = w,
+                                                         .has_rank = has_rank,
+                                                         .is_gone = is_gone,
+                                                         .connection = take_connection,
+                                                         .control_stream = take_control_stream,
+                                                         .call = take_call,
+                                                         .probed = take_probed,
+                                                         .note = take_note,
+                                                         .trouble = take_trouble});
 }
 
 void world_close(struct world *w)
 {
-    tb_network_close(&w->network);
+    tb_host_network_close(&w->network);
     for (uint32_t i = 0; i < RANKS; i++)
         if (w->handed[i] >= 0)
             close(w->handed[i]);
@@ -222,7 +222,7 @@ static bool world_get(struct world *w, int socket, char *bytes, size_t length)
     return length == 0;
 }
 
-bool world_get_frame(struct world *w, int socket, uint32_t *sequence, struct frame *frame)
+bool world_get_frame(struct world *w, int socket, uint32_t *sequence, struct world_frame *frame)
 {
     char head[TB_FRAME_BUFFER_HEAD];
     if (!world_get(w, socket, head, sizeof head))
@@ -253,7 +253,7 @@ bool world_is_closed(struct world *w, int socket)
 
 uint32_t world_drain(struct world *w, int socket, uint32_t *sequence)
 {
-    static struct frame frame;
+    static struct world_frame frame;
     uint32_t count = 0;
     char byte;
     while (recv(socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1 && world_get_frame(w, socket, sequence, &frame))

@@ -3,7 +3,7 @@
 #ifndef TB_AGENT_NETWORK_WORLD_H
 #define TB_AGENT_NETWORK_WORLD_H
 
-#include "agent/network.h"
+#include "agent/host_network.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ struct world {
     struct tb_host_routes known; /* empty: everything is direct; else `routes` */
     struct tb_host_route routes[HOSTS];
     struct tb_member member;
-    struct tb_network network;
+    struct tb_host_network network;
     struct tb_timer end;
     bool ended[RANKS];                   /* ranks */
     int handed[RANKS];                   /* the connection that a rank was given last; -1: none */
@@ -52,7 +52,7 @@ int world_join(struct world *w, uint32_t index, enum tb_stream stream, uint32_t 
 /* The connection that a rank is given, within a while; -1: none. */
 int world_handed(struct world *w, uint32_t rank);
 
-struct frame {
+struct world_frame {
     struct tb_hop hop;
     struct tb_envelope envelope;
     char payload[TB_RELAY_PAYLOAD];
@@ -65,7 +65,7 @@ bool world_put(struct world *w, int socket, const char *bytes, size_t length);
 bool world_put_frame(struct world *w, int socket, uint32_t *sequence, uint32_t source, uint32_t destination,
                      uint64_t tag, size_t length);
 /* False: nothing (more) comes. */
-bool world_get_frame(struct world *w, int socket, uint32_t *sequence, struct frame *frame);
+bool world_get_frame(struct world *w, int socket, uint32_t *sequence, struct world_frame *frame);
 uint32_t world_drain(struct world *w, int socket, uint32_t *sequence); /* the frames that are there already */
 bool world_is_closed(struct world *w, int socket);                     /* by the agent, within a while */
 

@@ -1,8 +1,8 @@
 /* Everything between this host and others: the dialer, the listener, the watch over wide links, the forwarder and the
  * reach probe, wired to each other. What concerns the ranks, the launcher or the user it tells its owner, the agent.
  * One thread. */
-#ifndef TB_AGENT_NETWORK_H
-#define TB_AGENT_NETWORK_H
+#ifndef TB_AGENT_HOST_NETWORK_H
+#define TB_AGENT_HOST_NETWORK_H
 
 #include "agent/dialer.h"
 #include "agent/forwarder.h"
@@ -10,7 +10,7 @@
 #include "agent/reach_probe.h"
 #include "agent/wan_watch.h"
 
-struct tb_network_calls {
+struct tb_host_network_calls {
     void *context;
     bool (*has_rank)(void *context, uint32_t rank); /* is it on this host, and has not ended? */
     bool (*is_gone)(void *context, uint32_t rank);  /* the process that was this rank has ended; its parent may not */
@@ -22,15 +22,15 @@ struct tb_network_calls {
     void (*control_stream)(void *context, struct tb_proc from, int socket);
     /* For the launcher: TB_CONTROL_CALL, and TB_CONTROL_PROBED. */
     void (*call)(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream);
-    void (*probed)(void *context, const struct tb_reach_result *results, uint32_t count);
+    void (*probed)(void *context, const struct tb_reach_answer *results, uint32_t count);
     /* For the user; after a trouble the job has to end. */
     void (*note)(void *context, const char *text);
     void (*trouble)(void *context, const char *text);
 };
 
-struct tb_network {
+struct tb_host_network {
     struct tb_member *member;
-    struct tb_network_calls calls;
+    struct tb_host_network_calls calls;
     struct tb_dialer dialer;
     struct tb_listener listener;
     struct tb_wan_watch wan_watch;
@@ -38,14 +38,15 @@ struct tb_network {
     struct tb_reach_probe reach_probe;
 };
 
-void tb_network_open(struct tb_network *network, struct tb_member *member, const struct tb_network_calls *calls);
-void tb_network_close(struct tb_network *network);
+void tb_host_network_open(struct tb_host_network *network, struct tb_member *member,
+                          const struct tb_host_network_calls *calls);
+void tb_host_network_close(struct tb_host_network *network);
 /* Opens the port for other hosts, and finds out the addresses of this one. */
-int tb_network_listen(struct tb_network *network);
+int tb_host_network_listen(struct tb_host_network *network);
 /* A rank asks for a connection; the answer comes by a call, perhaps from inside. */
-void tb_network_connect(struct tb_network *network, uint32_t rank, struct tb_proc to, enum tb_stream stream);
-void tb_network_forget(struct tb_network *network, uint32_t rank);       /* it has ended */
-void tb_network_called(struct tb_network *network, struct tb_reader *r); /* TB_CONTROL_CALL */
-void tb_network_reroute(struct tb_network *network);                     /* the routes have changed */
+void tb_host_network_connect(struct tb_host_network *network, uint32_t rank, struct tb_proc to, enum tb_stream stream);
+void tb_host_network_forget(struct tb_host_network *network, uint32_t rank);       /* it has ended */
+void tb_host_network_called(struct tb_host_network *network, struct tb_reader *r); /* TB_CONTROL_CALL */
+void tb_host_network_reroute(struct tb_host_network *network);                     /* the routes have changed */
 
 #endif

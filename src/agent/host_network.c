@@ -1,4 +1,4 @@
-#include "agent/network.h"
+#include "agent/host_network.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void tell(void *context, void (*to)(void *context, const char *text), con
 
 static void link_down(void *context, uint32_t host, uint64_t time, const char *why, bool at_last)
 {
-    const struct tb_network *n = context;
+    const struct tb_host_network *n = context;
     char here[400], there[400];
     describe(n->member, n->member->host, here, sizeof here);
     describe(n->member, host, there, sizeof there);
@@ -46,13 +46,13 @@ static void link_down(void *context, uint32_t host, uint64_t time, const char *w
 
 static void link_up(void *context, uint32_t host)
 {
-    const struct tb_network *n = context;
+    const struct tb_host_network *n = context;
     tell(n->calls.context, n->calls.note, "the link to host %s is up again", n->member->book->hosts[host].name);
 }
 
 static void connection_stuck(void *context, uint32_t host, uint64_t time)
 {
-    const struct tb_network *n = context;
+    const struct tb_host_network *n = context;
     tell(n->calls.context, n->calls.trouble,
          "a connection between host %s and host %s has taken nothing for %.0f s, though the hosts can reach each "
          "other: has a firewall forgotten it?",
@@ -61,7 +61,7 @@ static void connection_stuck(void *context, uint32_t host, uint64_t time)
 
 /* ---- connections that were made ---------------------------------------------------------------------------------- */
 
-static void give(struct tb_network *n, const struct tb_connected *connected)
+static void give(struct tb_host_network *n, const struct tb_connected *connected)
 {
     uint32_t host;
     if (tb_proc_is_agent(connected->self)) {
@@ -84,7 +84,7 @@ static void dialer_connected(void *context, const struct tb_connected *connected
 static void dialer_refused(void *context, struct tb_proc self, struct tb_proc to, enum tb_stream stream,
                            uint32_t stripe, int error)
 {
-    struct tb_network *n = context;
+    struct tb_host_network *n = context;
     if (tb_proc_is_agent(self))
         tb_forwarder_refused(&n->forwarder, to, stream, stripe, error);
     else
@@ -93,7 +93,7 @@ static void dialer_refused(void *context, struct tb_proc self, struct tb_proc to
 
 static void listener_connected(void *context, const struct tb_connected *connected)
 {
-    struct tb_network *n = context;
+    struct tb_host_network *n = context;
     if ((uint32_t)connected->stream == TB_STREAM_CONTROL) {
         n->calls.control_stream(n->calls.context, connected->proc, connected->socket);
         return;
@@ -104,7 +104,7 @@ static void listener_connected(void *context, const struct tb_connected *connect
 
 static int forwarder_connect(void *context, struct tb_proc to, enum tb_stream stream, uint32_t stripe)
 {
-    struct tb_network *n = context;
+    struct tb_host_network *n = context;
     return tb_dialer_connect(&n->dialer, n->member->self, to, stream, stripe);
 }
 
@@ -112,63 +112,64 @@ static int forwarder_connect(void *context, struct tb_proc to, enum tb_stream st
 
 static bool has_rank(void *context, uint32_t rank)
 {
-    const struct tb_network *n = context;
+    const struct tb_host_network *n = context;
     return n->calls.has_rank(n->calls.context, rank);
 }
 
 static bool is_gone(void *context, uint32_t rank)
 {
-    const struct tb_network *n = context;
+    const struct tb_host_network *n = context;
     return n->calls.is_gone(n->calls.context, rank);
 }
 
 static void call(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream)
 {
-    const struct tb_network *n = context;
+    const struct tb_host_network *n = context;
     n->calls.call(n->calls.context, host, there, here, stream);
 }
 
-static void probed(void *context, const struct tb_reach_result *results, uint32_t count)
+static void probed(void *context, const struct tb_reach_answer *results, uint32_t count)
 {
-    const struct tb_network *n = context;
+    const struct tb_host_network *n = context;
     n->calls.probed(n->calls.context, results, count);
 }
 
 static void link_found(void *context, uint32_t host)
 {
-    struct tb_network *n = context;
+    struct tb_host_network *n = context;
     tb_wan_watch_found(&n->wan_watch, host);
 }
 
 static void link_lost(void *context, uint32_t host, uint64_t since, const char *why)
 {
-    struct tb_network *n = context;
+    struct tb_host_network *n = context;
     tb_wan_watch_lost(&n->wan_watch, host, since, why);
 }
 
 static bool is_awaited(void *context, uint32_t host)
 {
-    const struct tb_network *n = context;
+    const struct tb_host_network *n = context;
     return tb_dialer_is_awaited(&n->dialer, host);
 }
 
 static void ask(void *context, uint32_t host)
 {
-    struct tb_network *n = context;
+    struct tb_host_network *n = context;
     tb_dialer_ask(&n->dialer, host);
 }
 
 static void ask_no_more(void *context, uint32_t host)
 {
-    struct tb_network *n = context;
+    struct tb_host_network *n = context;
     tb_dialer_ask_no_more(&n->dialer, host);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-void tb_network_open(struct tb_network *n, struct tb_member *member, const struct tb_network_calls *calls)
+void tb_host_network_open(struct tb_host_network *n, struct tb_member *member,
+                          const struct tb_host_network_calls *calls)
 {
-    *n = (struct tb_network){.member = member, .calls = *calls};
+    *n = (struct tb_host_network){.member = member, .calls = *calls};
     tb_dialer_open(&n->dialer, member,
                    &(struct tb_dialer_calls){.context = n,
                                              .has_rank = has_rank,
@@ -192,7 +193,7 @@ void tb_network_open(struct tb_network *n, struct tb_member *member, const struc
     tb_reach_probe_open(&n->reach_probe, member, n, probed);
 }
 
-void tb_network_close(struct tb_network *n)
+void tb_host_network_close(struct tb_host_network *n)
 {
     tb_reach_probe_close(&n->reach_probe);
     tb_dialer_close(&n->dialer);
@@ -201,14 +202,14 @@ void tb_network_close(struct tb_network *n)
     tb_listener_close(&n->listener);
 }
 
-int tb_network_listen(struct tb_network *n)
+int tb_host_network_listen(struct tb_host_network *n)
 {
     const struct tb_listener_calls calls = {.context = n, .has_rank = has_rank, .connected = listener_connected};
     int rc = tb_listener_open(&n->listener, n->member, tb_param.ports, &calls);
     return rc == TB_OK ? tb_address_list_own(&n->member->addresses, n->listener.port) : rc;
 }
 
-void tb_network_connect(struct tb_network *n, uint32_t rank, struct tb_proc to, enum tb_stream stream)
+void tb_host_network_connect(struct tb_host_network *n, uint32_t rank, struct tb_proc to, enum tb_stream stream)
 {
     struct tb_proc self = {n->member->self.job, rank};
     int rc = tb_dialer_connect(&n->dialer, self, to, stream, 0);
@@ -216,13 +217,13 @@ void tb_network_connect(struct tb_network *n, uint32_t rank, struct tb_proc to, 
         n->calls.connection(n->calls.context, rank, to, stream, rc, -1);
 }
 
-void tb_network_forget(struct tb_network *n, uint32_t rank)
+void tb_host_network_forget(struct tb_host_network *n, uint32_t rank)
 {
     tb_dialer_forget(&n->dialer, (struct tb_proc){n->member->self.job, rank});
     tb_wan_watch_forget(&n->wan_watch, rank);
 }
 
-void tb_network_called(struct tb_network *n, struct tb_reader *r)
+void tb_host_network_called(struct tb_host_network *n, struct tb_reader *r)
 {
     struct tb_proc here, there;
     uint32_t host = tb_get_u32(r);
@@ -235,7 +236,7 @@ void tb_network_called(struct tb_network *n, struct tb_reader *r)
         tb_dialer_called(&n->dialer, here, there, stream);
 }
 
-void tb_network_reroute(struct tb_network *n)
+void tb_host_network_reroute(struct tb_host_network *n)
 {
     tb_forwarder_reroute(&n->forwarder);
 }

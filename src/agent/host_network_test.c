@@ -11,7 +11,7 @@ static void ranks_are_connected_when_needed_and_again(void **state)
     world_open(&w, 0);
     int a = world_join(&w, 0, TB_STREAM_SHORT, 0);
     uint32_t out = 0, in = 0;
-    static struct frame frame;
+    static struct world_frame frame;
     assert_true(world_put_frame(&w, a, &out, 0, 3, 1, 8));
     int b = world_handed(&w, 3);
     assert_true(b >= 0);
@@ -38,9 +38,9 @@ static void a_rank_asks_for_its_own_agent(void **state)
     struct world w;
     world_open(&w, 0);
     uint32_t out = 0, in = 0;
-    static struct frame frame;
+    static struct world_frame frame;
     int b = world_join(&w, 1, TB_STREAM_SHORT, 0);
-    tb_network_connect(&w.network, 0, (struct tb_proc){JOB, TB_PROC_AGENT | 0}, TB_STREAM_SHORT);
+    tb_host_network_connect(&w.network, 0, (struct tb_proc){JOB, TB_PROC_AGENT | 0}, TB_STREAM_SHORT);
     int a = world_handed(&w, 0);
     assert_true(a >= 0);
     assert_true(world_put_frame(&w, a, &out, 0, 1, 1, 8));
@@ -56,7 +56,7 @@ static void goodbye_is_a_normal_end(void **state)
     world_open(&w, 0);
     int a = world_join(&w, 0, TB_STREAM_SHORT, 0), b = world_join(&w, 1, TB_STREAM_SHORT, 0);
     uint32_t out = 0, in = 0;
-    static struct frame frame;
+    static struct world_frame frame;
     struct tb_hop bye = {.version = TB_WIRE_VERSION, .type = TB_HOP_BYE};
     char bytes[sizeof bye];
     tb_wire_put_hop(bytes, &bye);
@@ -87,7 +87,7 @@ static void two_worlds_open(struct world w[2])
 {
     for (uint32_t i = 0; i < 2; i++) {
         world_open(&w[i], i);
-        assert_int_equal(tb_network_listen(&w[i].network), TB_OK);
+        assert_int_equal(tb_host_network_listen(&w[i].network), TB_OK);
         w[i].member.addresses.count = 0;
         world_use_routes(&w[i]);
     }
@@ -183,7 +183,7 @@ static void broken_links_are_made_again(void **state)
     int a = world_join(&w[0], 0, TB_STREAM_SHORT, 0), b = world_join(&w[1], LOCAL_RANKS, TB_STREAM_SHORT, 0);
     int link = world_join(&w[0], TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0);
     uint32_t out = 0, in = 0, there = 0;
-    static struct frame frame;
+    static struct world_frame frame;
     assert_true(world_put_frame(&w[0], a, &out, 0, LOCAL_RANKS, 1, 8));
     assert_true(world_get_frame(&w[0], link, &there, &frame));
     close(link);
