@@ -393,8 +393,7 @@ static uint64_t sim_deadline(struct tb_transport *transport)
     return look < next ? look : next;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------
- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static int sim_open(const struct tb_transport_config *config, struct tb_transport **transport)
 {
@@ -466,8 +465,7 @@ static void sim_drop(struct tb_endpoint *endpoint)
     sim_unlock(sim);
 }
 
-/* ---- the network --------------------------------------------------------------------------------------------------
- */
+/* ---- the network ------------------------------------------------------------------------------------------------- */
 
 static uint64_t sim_now(void *context)
 {
