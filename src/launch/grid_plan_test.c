@@ -225,7 +225,7 @@ static void clusters_have_their_own_routes_to_start(void **state)
     unmake(&w);
 }
 
-/* ---- trying who reaches whom ---- */
+/* ---- trying who reaches whom ------------------------------------------------------------------------------------- */
 
 static const char three_open[] = "clusters:\n"
                                  "  - {name: a, hosts: [a1, a2]}\n"

@@ -61,8 +61,7 @@ void tb_job_plan_close(struct tb_job_plan *plan)
     plan->grid = NULL;
 }
 
-/* ---- agents
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- agents ------------------------------------------------------------------------------------------------------ */
 
 static void aim(const struct tb_job_plan *plan, struct tb_host_agent *agent)
 {

@@ -47,8 +47,7 @@ static struct tb_host_agent *agent_of(struct tb_launch *launch, uint32_t rank)
     return &launch->agents.all[tb_address_book_host_of(&launch->plan.placement.book, rank)];
 }
 
-/* ---- ending
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
 
 static void end_job(struct tb_launch *launch, bool now)
 {
@@ -107,8 +106,7 @@ static void job_overdue(struct tb_timer *timer)
          launch->options->timeout_name);
 }
 
-/* ---- what the start and the output report
- * --------------------------------------------------------------------------------------------- */
+/* ---- what the start and the output report ------------------------------------------------------------------------ */
 
 static void take_remark(void *context, const char *text)
 {
@@ -154,8 +152,7 @@ static void input_bytes(void *context, const char *bytes, size_t length)
     tb_agent_orders_input(agent_of(context, 0), bytes, length);
 }
 
-/* ---- what agents report
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- what agents report ------------------------------------------------------------------------------------------ */
 
 static void agent_frame(void *context, struct tb_host_agent *agent, struct tb_control_frame *frame)
 {
@@ -239,8 +236,7 @@ static void agent_silent(void *context, struct tb_host_agent *agent)
     tb_host_agent_kill(agent);
 }
 
-/* ---- what their frames say
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- what their frames say --------------------------------------------------------------------------------------- */
 
 static void take_ready(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready)
 {
@@ -321,9 +317,7 @@ static void take_attach(void *context, struct tb_host_agent *parent, uint32_t ho
     tb_stand_ins_take_attach(&launch->plan, &launch->agents, parent, host, coming, !launch->ending);
 }
 
-/* ---- signals
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 static void interrupt(struct tb_launch *launch, int number)
 {
@@ -366,9 +360,7 @@ static void take_signal(void *context, int number)
     }
 }
 
-/* ---- the whole
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 /* Before each sleep. */
 static void settle(struct tb_loop *loop)
