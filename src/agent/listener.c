@@ -81,17 +81,17 @@ static int answer(struct tb_incoming *incoming)
     struct tb_listener *listener = incoming->listener;
     const struct tb_member *member = listener->member;
     const struct tb_hello *hello = &incoming->handshake.hello;
-    bool question = hello->stream == TB_STREAM_PROBE;
+    bool probing = hello->stream == TB_STREAM_PROBE;
     enum tb_welcome_status status = TB_WELCOME_OK;
     /* The others may have got the address book a moment before us. */
-    if (!question && (member->book->host_count == 0 || is_crowded(listener)))
+    if (!probing && (member->book->host_count == 0 || is_crowded(listener)))
         status = TB_WELCOME_BUSY;
     else if (!has_destination(listener, hello))
         status = TB_WELCOME_NO_SUCH_PROCESS;
-    bool streams = hello->destination.index == member->self.index && !question && hello->stream != TB_STREAM_CONTROL;
+    bool streams = hello->destination.index == member->self.index && !probing && hello->stream != TB_STREAM_CONTROL;
     uint32_t features =
         status == TB_WELCOME_OK && streams ? hello->features & tb_codec_features(member, hello->source) : 0;
-    int rc = tb_handshake_answer(&incoming->handshake, status, features, question);
+    int rc = tb_handshake_answer(&incoming->handshake, status, features, probing);
     if (rc == TB_OK)
         rc = tb_handshake_socket_send(&incoming->handshake, incoming->watch.descriptor);
     if (rc != TB_OK || incoming->handshake.verdict != TB_HANDSHAKE_MORE)

@@ -1,27 +1,27 @@
-/* Many collectives in flight at once on one communicator, among messages, completed in another order on every rank;
+/* Many collectives under way at once on one communicator, among messages, completed in another order on every rank;
  * with handles that are freed meanwhile; persistent ones that ranks start in different orders; and what is forbidden.
  */
 #include "test.h"
 
-#define FLIGHTS 40
+#define CALLS   40
 #define LONGEST 1500 /* ints */
 
 /* ---- many at once ------------------------------------------------------------------------------------------------ */
 
 enum what { BCAST, ALLREDUCE, ALLGATHER, REDUCE, SCAN, MESSAGE, BARRIER, ALLTOALL, WHATS };
 
-struct flight {
+struct call {
     enum what what;
     int root, count;
     int *send, *recv;
 };
 
-static int value(int rank, int flight, int i)
+static int value(int rank, int call, int i)
 {
-    return rank * 1000 + flight * 10 + i % 7;
+    return rank * 1000 + call * 10 + i % 7;
 }
 
-static void flight_open(struct flight *f, int number, uint64_t *random)
+static void call_open(struct call *f, int number, uint64_t *random)
 {
     static const int counts[] = {0, 1, 3, 64, LONGEST};
     f->what = (enum what)(test_random(random) % WHATS);
@@ -37,7 +37,7 @@ static void flight_open(struct flight *f, int number, uint64_t *random)
 }
 
 /* Starts it; the number of requests that it takes. */
-static int flight_start(struct flight *f, int number, MPI_Comm comm, MPI_Request *requests)
+static int call_start(struct call *f, int number, MPI_Comm comm, MPI_Request *requests)
 {
     switch (f->what) {
     case BCAST:
@@ -71,7 +71,7 @@ static int flight_start(struct flight *f, int number, MPI_Comm comm, MPI_Request
 }
 
 /* What is expected at place `i`; false: this rank gets nothing. */
-static bool flight_expect(const struct flight *f, int number, int i, int *expected)
+static bool call_expect(const struct call *f, int number, int i, int *expected)
 {
     int sum = 0;
     switch (f->what) {
@@ -99,10 +99,10 @@ static bool flight_expect(const struct flight *f, int number, int i, int *expect
     }
 }
 
-static void flight_check(const struct flight *f, int number)
+static void call_check(const struct call *f, int number)
 {
     int total = f->count * (f->what == ALLTOALL || f->what == ALLGATHER ? test_size : 1), expected;
-    for (int i = 0; i < total && flight_expect(f, number, i, &expected); i++)
+    for (int i = 0; i < total && call_expect(f, number, i, &expected); i++)
         if (!CHECK_EQUAL(f->recv[i], expected))
             break;
 }
@@ -110,8 +110,8 @@ static void flight_check(const struct flight *f, int number)
 /* Completes all requests, each rank in its own way. */
 static void complete(int count, MPI_Request *requests, int way)
 {
-    int left = count, indices[2 * FLIGHTS], some = 0, flag = 0;
-    MPI_Status statuses[2 * FLIGHTS];
+    int left = count, indices[2 * CALLS], some = 0, flag = 0;
+    MPI_Status statuses[2 * CALLS];
     while (left > 0) {
         switch (way % 5) {
         case 0:
@@ -143,23 +143,23 @@ static void complete(int count, MPI_Request *requests, int way)
 
 static void many(MPI_Comm comm, uint64_t seed)
 {
-    struct flight flights[FLIGHTS];
-    MPI_Request requests[2 * FLIGHTS];
+    struct call calls[CALLS];
+    MPI_Request requests[2 * CALLS];
     int count = 0;
     uint64_t random = seed;
-    for (int i = 0; i < FLIGHTS; i++)
-        flight_open(&flights[i], i, &random);
-    for (int i = 0; i < FLIGHTS; i++)
-        count += flight_start(&flights[i], i, comm, requests + count);
+    for (int i = 0; i < CALLS; i++)
+        call_open(&calls[i], i, &random);
+    for (int i = 0; i < CALLS; i++)
+        count += call_start(&calls[i], i, comm, requests + count);
     complete(count, requests, test_rank + (int)seed);
-    for (int i = 0; i < FLIGHTS; i++) {
-        flight_check(&flights[i], i);
-        free(flights[i].send);
-        free(flights[i].recv);
+    for (int i = 0; i < CALLS; i++) {
+        call_check(&calls[i], i);
+        free(calls[i].send);
+        free(calls[i].recv);
     }
 }
 
-/* ---- freed in flight --------------------------------------------------------------------------------------------- */
+/* ---- freed under way --------------------------------------------------------------------------------------------- */
 
 /* Maps x -> a x + b, one after the other: associative, and not commutative. */
 static void chain(void *in, void *inout, int *length, MPI_Datatype *type)
