@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documents against what they describe: links lead to files, the parameters of docs/guide/running.md are those
-of the program with their defaults, and its options are those that mpiexec --help names. A case for each."""
+of the program with their defaults, and its options are those that mpiexec --help names; files that docs/architecture.md and
+docs/words.md name are there, and the tables of parts in docs/architecture.md name every file of their folders. A case for each."""
 import os
 import re
 import subprocess
@@ -8,6 +9,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUNNING = "docs/guide/running.md"
+ARCHITECTURE = "docs/architecture.md"
 
 
 def read(path):
@@ -63,9 +65,33 @@ def wrong_options():
     yield from (f"{RUNNING}: the option {option} is missing" for option in sorted(known - shown))
 
 
+def wrong_files():
+    for document in (ARCHITECTURE, "docs/words.md"):
+        for name in re.findall(r"`((?:[\w-]+/)+[\w-]+\.[a-z]+)`", read(document)):
+            places = (name, os.path.join("src", name), os.path.join("docs", name))
+            if not any(os.path.exists(os.path.join(ROOT, place)) for place in places):
+                yield f"{document}: there is no file {name}"
+
+
+def wrong_parts():
+    tables = re.findall(r"^\| part of `(src/\w+)/` .*\n\|[ -|]*\n((?:\|.*\n)*)", read(ARCHITECTURE), re.M)
+    if not tables:
+        yield f"{ARCHITECTURE}: there are no tables of parts"
+    for folder, rows in tables:
+        named = {part.removesuffix(".c") for row in rows.splitlines() for part in re.findall(r"`([\w.]+)`", row)}
+        sources = re.match(r"sources \+= files\(([^)]*)\)", read(f"{folder}/meson.build")).group(1)
+        nouns = set(re.findall(r"'(\w+)\.c'", sources))
+        for part in (part for row in rows.splitlines() for part in re.findall(r"`([\w.]+)`", row.split("|")[1])):
+            if not any(os.path.exists(os.path.join(ROOT, folder, part.removesuffix(".c") + end)) for end in (".c", ".h")):
+                yield f"{ARCHITECTURE}: there is no {folder}/{part}"
+        yield from (f"{ARCHITECTURE}: the parts of {folder}/ lack {noun}" for noun in sorted(nouns - named))
+
+
 def main():
     bad = 0
-    for name, find in {"links": broken_links, "parameters": wrong_parameters, "options": wrong_options}.items():
+    checks = {"links": broken_links, "parameters": wrong_parameters, "options": wrong_options, "files": wrong_files,
+              "parts": wrong_parts}
+    for name, find in checks.items():
         try:
             problems = list(find())
         except (OSError, AttributeError, subprocess.SubprocessError) as e:

@@ -27,7 +27,7 @@ uint32_t tb_codec_features(const struct tb_member *member, struct tb_proc proc)
     return features | (tb_param.gateway_tls ? TB_FEATURE_TLS : 0);
 }
 
-/* ---- out -------------------------------------------------------------------------------------------------------- */
+/* ---- out --------------------------------------------------------------------------------------------------------- */
 
 static int put(void *context, const void *bytes, size_t length)
 {
@@ -58,7 +58,7 @@ static bool is_ready(const struct tb_codec *codec)
     return TB_CONTAINER(codec, struct cipher, codec)->ready;
 }
 
-/* ---- in --------------------------------------------------------------------------------------------------------- */
+/* ---- in ---------------------------------------------------------------------------------------------------------- */
 
 /* Frames, or pieces of them. Handing them up may close the connection, and us. */
 static int take(void *context, char *bytes, size_t length)
@@ -130,7 +130,7 @@ static int decode(struct tb_codec *codec, struct tb_hop_connection *connection, 
     return TB_OK; /* whoever closed it has said why */
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static int begin(struct tb_codec *codec, struct tb_hop_connection *connection)
 {

@@ -49,7 +49,7 @@ struct pair {
     struct end ends[ENDS];
 };
 
-/* ---- frames ----------------------------------------------------------------------------------------------------- */
+/* ---- frames ------------------------------------------------------------------------------------------------------ */
 
 /* Of all lengths, now and then none; text most of the time, sometimes numbers, sometimes noise. */
 static size_t frame_make(char *to, uint32_t number)
@@ -111,7 +111,7 @@ static void connection_ended(void *context, struct tb_hop_peer *peer, const stru
     snprintf(end->story, sizeof end->story, "%s", tb_error_story());
 }
 
-/* ---- two ends --------------------------------------------------------------------------------------------------- */
+/* ---- two ends ---------------------------------------------------------------------------------------------------- */
 
 static void carry(struct pair *pair, struct end *from, struct end *to)
 {
@@ -245,7 +245,7 @@ static int reset(void **state)
     return tb_param_load();
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------ */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 /* Everything arrives, both ways, with each combination of what can be agreed. */
 static void test_combinations(void **state)

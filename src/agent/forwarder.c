@@ -29,7 +29,7 @@ static void care_for(struct tb_forwarder *f, struct tb_neighbour *n)
         set_tick(f, TICK_NS);
 }
 
-/* ---- where to --------------------------------------------------------------------------------------------------- */
+/* ---- where to ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t pair_hash(struct tb_proc source, struct tb_proc destination)
 {
@@ -100,7 +100,7 @@ static void lead_astray(struct tb_forwarder *f, struct tb_proc source, struct tb
            source.index, destination.index);
 }
 
-/* ---- frames ----------------------------------------------------------------------------------------------------- */
+/* ---- frames ------------------------------------------------------------------------------------------------------ */
 
 /* Takes the frame buffer. */
 static void enqueue(struct tb_forwarder *f, struct tb_neighbour *n, struct tb_frame_buffer *buffer)
@@ -211,7 +211,7 @@ static void reroute(struct tb_forwarder *f, struct tb_neighbour *n)
     }
 }
 
-/* ---- connections ------------------------------------------------------------------------------------------------ */
+/* ---- connections ------------------------------------------------------------------------------------------------- */
 
 /* The process has ended or left: what waits for it waits in vain. */
 static void forget(struct tb_forwarder *f, struct tb_neighbour *n)
@@ -310,7 +310,7 @@ static void connection_ended(void *context, struct tb_hop_peer *peer, const stru
     care_for(f, n);
 }
 
-/* ---- links that are down ---------------------------------------------------------------------------------------- */
+/* ---- links that are down ----------------------------------------------------------------------------------------- */
 
 static void complain(struct tb_forwarder *f, struct tb_neighbour *n, uint64_t since, bool at_last)
 {
@@ -388,7 +388,7 @@ static void tick(struct tb_timer *timer)
         set_tick(f, TICK_NS);
 }
 
-/* ---- the forwarder ---------------------------------------------------------------------------------------------- */
+/* ---- the forwarder ----------------------------------------------------------------------------------------------- */
 
 /* The first frame is about to come: memory for it. */
 static bool make_ready(struct tb_forwarder *f)

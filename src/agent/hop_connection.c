@@ -94,7 +94,7 @@ void tb_hop_connection_watch(struct tb_hop_connection *connection)
     tb_loop_change(connection->hop_set->loop, &connection->watch, events);
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static bool would_block(int error)
 {
@@ -334,7 +334,7 @@ void tb_hop_connection_say_bye(struct tb_hop_connection *connection)
         (void)!send(connection->watch.descriptor, bytes, sizeof bytes, WRITE_FLAGS);
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static int nonsense(const struct tb_hop_connection *connection, const char *what)
 {

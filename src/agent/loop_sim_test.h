@@ -49,7 +49,7 @@ static void loop_sim_settle(struct tb_loop *loop)
     if (s->settle != NULL)
         s->settle(loop);
     for (;;) {
-        int kernel_time = tb_list_empty(&s->streams.listeners) ? 0 : 1; /* of TCP, see streams.h */
+        int kernel_time = tb_list_empty(&s->streams.listeners) ? 0 : 5; /* ms, of TCP: see streams.h */
         while (tb_sim_streams_move(&s->streams) > 0)
             continue;
         if (loop_sim_ready(s, 0) || loop_sim_timer(s) <= s->sim.now)

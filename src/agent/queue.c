@@ -73,7 +73,7 @@ void tb_frame_buffer_free(struct tb_frame_pool *pool, struct tb_frame_buffer *bu
     tb_list_prepend(&pool->spare[buffer->size], &buffer->node);
 }
 
-/* ---- flows and stocks ------------------------------------------------------------------------------------------- */
+/* ---- flows and stocks -------------------------------------------------------------------------------------------- */
 
 static bool same_proc(struct tb_proc a, struct tb_proc b)
 {
@@ -275,7 +275,7 @@ static bool flow_take(struct tb_flow *flow, struct tb_frame_buffer *buffer)
     return others;
 }
 
-/* ---- who waits, who gives way ----------------------------------------------------------------------------------- */
+/* ---- who waits, who gives way ------------------------------------------------------------------------------------ */
 
 static bool is_still(const struct tb_queue *queue)
 {
@@ -339,7 +339,7 @@ static bool make_room(struct tb_frame_pool *pool, const struct tb_stock *stock, 
     return true;
 }
 
-/* ---- queues ----------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 int tb_frame_pool_open(struct tb_frame_pool *pool, uint64_t limit)
 {

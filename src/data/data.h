@@ -47,7 +47,6 @@ struct tb_type {
     const struct tb_type *pair[2];    /* of a pair: value and index */
     int64_t origin;                   /* where the layout stands, seen from the address of the item */
     const struct tb_layout *layout;   /* NULL: `size` bytes side by side */
-    uint64_t signature;               /* of a derived type: hash of the sequence of basic elements of one */
     const struct tb_recipe *envelope; /* NULL: predefined */
     uint8_t code;     /* the predefined type that it is or stands for (low byte of the ABI handle), 0: none; for op.h */
     uintptr_t handle; /* of the layer above, opaque here; given to reduction functions of users */
@@ -173,14 +172,6 @@ int tb_type_f90_integer(int range, const struct tb_type **type);
 const struct tb_type *tb_type_match_size(enum tb_type_class class, int size);
 /* The predefined pair of two predefined types; NULL if there is none. */
 const struct tb_type *tb_type_value_index(const struct tb_type *value, const struct tb_type *index);
-
-/* The sequence of basic elements of `count` items, whatever their places: what must agree between sender and receiver.
- * Types of the same kind and size count as the same. Unequal ones differ in practice always: the hash has 61 bits. */
-struct tb_signature {
-    uint64_t elements, bytes, hash;
-};
-struct tb_signature tb_signature_of(const struct tb_type *type, uint64_t count);
-bool tb_signature_equal(struct tb_signature a, struct tb_signature b);
 
 /* How many basic elements the first `bytes` of packed items are; -1 if they end within an element. */
 int64_t tb_type_elements_in(const struct tb_type *type, uint64_t bytes);

@@ -69,7 +69,6 @@ static void test_empty(void **state)
     assert_int_equal(spans.left, 0);
     assert_int_equal(tb_type_elements_in(type, 0), 0);
     assert_int_equal(tb_type_elements_in(type, 4), -1);
-    assert_true(tb_signature_equal(tb_signature_of(type, 5), tb_signature_of(empty, 0)));
     tb_type_release(type);
     /* An empty type with given bounds takes room; one without is not there at all. */
     tb_type_resized(empty, 0, 16, false, &marked);
@@ -284,8 +283,7 @@ static void test_overflow(void **state)
     tb_type_release(type);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static void test_life(void **state)
 {
@@ -317,7 +315,7 @@ static void test_life(void **state)
     tb_type_release(dup);
 }
 
-/* ---- signatures and elements ------------------------------------------------------------------------------------- */
+/* ---- elements ---------------------------------------------------------------------------------------------------- */
 
 static void test_elements(void **state)
 {
@@ -342,24 +340,6 @@ static void test_elements(void **state)
     assert_int_equal(bytes, UINT64_MAX);
     tb_type_release(type);
     tb_type_release(nested);
-}
-
-static void test_signatures(void **state)
-{
-    struct tb_type *one, *two;
-    const struct tb_type *types[] = {INT, DOUBLE}, *turned[] = {DOUBLE, INT};
-    tb_type_struct(2, NARROW(1, 1), WIDE(0, 8), types, false, &one);
-    tb_type_struct(2, NARROW(1, 1), WIDE(0, 8), turned, false, &two);
-    assert_false(tb_signature_equal(tb_signature_of(one, 1), tb_signature_of(two, 1)));
-    assert_false(tb_signature_equal(tb_signature_of(one, 5), tb_signature_of(two, 5)));
-    /* A pair is its value and its index; types of one kind and size are the same. */
-    assert_true(tb_signature_equal(tb_signature_of(two, 3), tb_signature_of(tb_type_predefined(0x229), 3)));
-    assert_true(tb_signature_equal(tb_signature_of(INT, 2), tb_signature_of(tb_type_predefined(0x22b), 1)));
-    assert_true(tb_signature_equal(tb_signature_of(INT, 9), tb_signature_of(tb_type_predefined(0x250), 9)));
-    assert_false(tb_signature_equal(tb_signature_of(INT, 9), tb_signature_of(tb_type_predefined(0x210), 9)));
-    assert_false(tb_signature_equal(tb_signature_of(INT, 4), tb_signature_of(&tb_type_byte, 16)));
-    tb_type_release(one);
-    tb_type_release(two);
 }
 
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
@@ -437,8 +417,7 @@ int main(void)
         cmocka_unit_test(test_envelopes),     cmocka_unit_test(test_wrong_arguments),
         cmocka_unit_test(test_wrong_darrays), cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_life),          cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_signatures),    cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_matches),
+        cmocka_unit_test(test_kinds),         cmocka_unit_test(test_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

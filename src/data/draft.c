@@ -95,8 +95,6 @@ int tb_draft_add_items(struct tb_draft *draft, const struct tb_type *type, uint6
     if (bytes == 0)
         return TB_OK;
     elements = count * type->elements; /* fits, since every element has a byte */
-    draft->hash =
-        tb_signature_join(draft->hash, tb_signature_repeat(tb_signature_hash(type), type->elements, count), elements);
     draft->elements += elements;
     draft->alignment = type->alignment > draft->alignment ? type->alignment : draft->alignment;
     return TB_OK;
@@ -180,7 +178,6 @@ int tb_draft_close(struct tb_draft *draft, int code, struct tb_layout_shape shap
     type->alignment = draft->alignment;
     type->bounded = draft->bounded;
     type->elements = draft->elements;
-    type->signature = draft->hash;
     type->layout = shape.layout;
     type->origin = shape.offset;
     type->dense = shape.layout == NULL && shape.offset == 0 && type->lower_bound == 0 && type->extent >= 0 &&

@@ -1,5 +1,5 @@
 /* Drafts: a derived type while it is being made. A constructor opens one with the room that its envelope needs, puts
- * the arguments in, adds what the type consists of (which adds up bounds, sizes and signature), makes the shape, and
+ * the arguments in, adds what the type consists of (which adds up bounds and sizes), makes the shape, and
  * closes it: the type is then finished and never changes. Whatever fails abandons it. Belongs to the constructor.
  * Internal to data. */
 #ifndef TB_DATA_DRAFT_H
@@ -21,7 +21,7 @@ struct tb_draft {
     const struct tb_type **types;
     struct tb_maker maker;
 
-    uint64_t size, elements, hash;
+    uint64_t size, elements;
     uint32_t alignment;
     bool placed, bounded, filled; /* has bounds; they were given; has data */
     int64_t lower, upper;
@@ -43,7 +43,7 @@ void tb_draft_type(struct tb_draft *draft, const struct tb_type *type); /* holds
 /* `count` blocks, `stride` bytes apart, of `length` items each, the first at `place`. */
 int tb_draft_add(struct tb_draft *draft, const struct tb_type *type, int64_t place, int64_t length, int64_t count,
                  int64_t stride);
-/* The two halves of it: the bounds; sizes and signature. */
+/* The two halves of it: the bounds; the sizes. */
 int tb_draft_place(struct tb_draft *draft, const struct tb_type *type, int64_t place, int64_t length, int64_t count,
                    int64_t stride);
 int tb_draft_add_items(struct tb_draft *draft, const struct tb_type *type, uint64_t count);
@@ -60,10 +60,5 @@ static inline int64_t tb_checked(int64_t base, int64_t a, int64_t b, bool *over)
         *over = true;
     return (int64_t)result;
 }
-
-/* The hash of what repeats `count` times a sequence of `elements` elements; of two sequences one behind the other. */
-uint64_t tb_signature_repeat(uint64_t hash, uint64_t elements, uint64_t count);
-uint64_t tb_signature_join(uint64_t first, uint64_t second, uint64_t second_elements);
-uint64_t tb_signature_hash(const struct tb_type *type);
 
 #endif

@@ -158,32 +158,11 @@ static void check_elements(const struct tb_type *type, const struct type_model *
 }
 
 /* Putting items together does not change the sequence of elements. */
-static void check_signature(const struct tb_type *type)
-{
-    struct tb_type *three, *two;
-    int32_t lengths[] = {1, 2};
-    int64_t places[] = {17, -1000};
-    const struct tb_type *types[2] = {type};
-    assert_int_equal(tb_type_contiguous(2, type, true, &two), TB_OK);
-    types[1] = two;
-    lengths[1] = 1;
-    assert_int_equal(
-        tb_type_struct(2, (struct tb_numbers){lengths, false}, (struct tb_numbers){places, true}, types, false, &three),
-        TB_OK);
-    assert_true(tb_signature_equal(tb_signature_of(three, 7), tb_signature_of(type, 21)));
-    assert_true(tb_signature_equal(tb_signature_of(two, 1), tb_signature_of(type, 2)));
-    if (type->size > 0)
-        assert_false(tb_signature_equal(tb_signature_of(three, 1), tb_signature_of(type, 2)));
-    tb_type_release(two);
-    tb_type_release(three);
-}
-
 static void check_subject(const struct random_type *s)
 {
     const struct tb_type *type = random_type_of(s);
     check_numbers(type, &s->model);
     check_elements(type, &s->model);
-    check_signature(type);
     uint64_t items = (uint64_t)random_pick(1, 3), total = items * bytes_of(&s->model);
     int64_t *places = places_of(&s->model, items);
     struct memory memory = memory_for(places, total);

@@ -53,8 +53,7 @@ static int stage_error(const struct stage *s, uint32_t rank)
     return s->requests[rank].status.error;
 }
 
-/* ---- any length up to a bound -------------------------------------------------------------------------------------
- */
+/* ---- any length up to a bound ------------------------------------------------------------------------------------ */
 
 static int send_upto(uint64_t sent, uint64_t room)
 {
@@ -87,8 +86,7 @@ static void a_receive_takes_up_to_its_room(void **state)
     assert_int_equal(send_upto(3000, ROOM), TB_OK);
 }
 
-/* ---- sizes that are told ------------------------------------------------------------------------------------------
- */
+/* ---- sizes that are told ----------------------------------------------------------------------------------------- */
 
 /* Rank 2 gives to rank 1 what it has, which rank 1 passes on to rank 0 behind its own; only rank 0 knows how much. */
 static void passing_on(struct stage *s)

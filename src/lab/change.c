@@ -95,15 +95,15 @@ static int read_target(const struct tb_grid *grid, char **words, struct target *
 }
 
 /* One message for each direction of a link that is meant. */
-static int tell_links(struct tb_network *network, const struct target *target, const char *verb, const char *rest)
+static int tell_links(struct tb_lab_network *network, const struct target *target, const char *verb, const char *rest)
 {
-    char name[TB_NETWORK_NAME_BYTES];
+    char name[TB_LAB_NETWORK_NAME_BYTES];
     int rc = TB_OK;
     for (uint32_t i = 0; i < network->grid->link_count && rc == TB_OK; i++) {
         if (!is_wanted(network->grid, target, i))
             continue;
-        rc = tb_network_emulate_segment(network, tb_network_link_segment(network, i));
-        tb_network_pipe_name(network, i, name);
+        rc = tb_lab_network_emulate_segment(network, tb_lab_network_link_segment(network, i));
+        tb_lab_network_pipe_name(network, i, name);
         if (rc == TB_OK && !network->links[i].has_pipe)
             rc = tb_error(TB_ERR_UNSUPPORTED, "nothing can pass link %s from %s: its ends are not connected",
                           target->link,
@@ -111,24 +111,24 @@ static int tell_links(struct tb_network *network, const struct target *target, c
         if (rc == TB_OK && network->links[i].by_kernel)
             rc = tb_kernel_link_change(network, i, verb, rest);
         else if (rc == TB_OK)
-            rc = tb_network_tell(network, NULL, 0, "%s %s%s", verb, name, rest);
+            rc = tb_lab_network_tell(network, NULL, 0, "%s %s%s", verb, name, rest);
     }
     return rc;
 }
 
 /* A port that is down. One that has pipes of its own is cut there, so that the directions are apart. */
-static int cut_port(struct tb_network *network, uint32_t foot, const struct target *target, bool cut)
+static int cut_port(struct tb_lab_network *network, uint32_t foot, const struct target *target, bool cut)
 {
     const struct tb_plan_foot *of = &network->plan.feet[foot];
     bool one_way = goes_out(target) != goes_in(target);
     int rc = TB_OK;
     if (one_way)
-        rc = tb_network_emulate_foot(network, foot);
+        rc = tb_lab_network_emulate_foot(network, foot);
     if (rc == TB_OK && network->feet[foot].has_own) {
         if (goes_out(target))
-            rc = tb_network_tell(network, NULL, 0, "%s %s.out", cut ? "cut" : "heal", of->port);
+            rc = tb_lab_network_tell(network, NULL, 0, "%s %s.out", cut ? "cut" : "heal", of->port);
         if (rc == TB_OK && goes_in(target))
-            rc = tb_network_tell(network, NULL, 0, "%s %s.in", cut ? "cut" : "heal", of->port);
+            rc = tb_lab_network_tell(network, NULL, 0, "%s %s.in", cut ? "cut" : "heal", of->port);
         return rc;
     }
     struct tb_tool tool;
@@ -143,7 +143,7 @@ static int cut_port(struct tb_network *network, uint32_t foot, const struct targ
     return rc;
 }
 
-static int cut_or_heal(struct tb_network *network, char **words, bool cut)
+static int cut_or_heal(struct tb_lab_network *network, char **words, bool cut)
 {
     struct target target;
     int rc = read_target(network->grid, words, &target);
@@ -168,7 +168,7 @@ static bool is_setting(const char *word)
     return false;
 }
 
-static int set_port(struct tb_network *network, uint32_t foot, const struct target *target, char **words)
+static int set_port(struct tb_lab_network *network, uint32_t foot, const struct target *target, char **words)
 {
     const struct tb_plan_foot *of = &network->plan.feet[foot];
     char rest[512] = "";
@@ -178,21 +178,21 @@ static int set_port(struct tb_network *network, uint32_t foot, const struct targ
         if (strncmp(*word, "bandwidth=", 10) == 0)
             rc = network->grid->clusters[of->segment - 1].medium == TB_GRID_HUB
                      ? tb_error(TB_ERR_UNSUPPORTED, "the ports of a hub have no rate of their own")
-                     : tb_network_set_bandwidth(network, foot, strtoull(*word + 10, NULL, 10), goes_out(target),
-                                                goes_in(target));
+                     : tb_lab_network_set_bandwidth(network, foot, strtoull(*word + 10, NULL, 10), goes_out(target),
+                                                    goes_in(target));
         else if (is_setting(*word) && used < sizeof rest)
             used += (size_t)snprintf(rest + used, sizeof rest - used, " %s", *word);
     if (rc != TB_OK || used == 0)
         return rc;
-    rc = tb_network_emulate_foot(network, foot);
+    rc = tb_lab_network_emulate_foot(network, foot);
     if (rc == TB_OK && goes_out(target))
-        rc = tb_network_tell(network, NULL, 0, "set %s.out%s", of->port, rest);
+        rc = tb_lab_network_tell(network, NULL, 0, "set %s.out%s", of->port, rest);
     if (rc == TB_OK && goes_in(target))
-        rc = tb_network_tell(network, NULL, 0, "set %s.in%s", of->port, rest);
+        rc = tb_lab_network_tell(network, NULL, 0, "set %s.in%s", of->port, rest);
     return rc;
 }
 
-static int set(struct tb_network *network, char **words)
+static int set(struct tb_lab_network *network, char **words)
 {
     struct target target;
     char rest[512] = "";
@@ -217,7 +217,7 @@ static int set(struct tb_network *network, char **words)
 /* ---- report ------------------------------------------------------------------------------------------------------ */
 
 /* "port7" becomes the machine whose port it is. */
-static void print_line(const struct tb_network *network, const char *line, size_t length, FILE *answer)
+static void print_line(const struct tb_lab_network *network, const char *line, size_t length, FILE *answer)
 {
     for (uint32_t i = 0; i < network->plan.foot_count; i++) {
         const struct tb_plan_foot *foot = &network->plan.feet[i];
@@ -232,11 +232,11 @@ static void print_line(const struct tb_network *network, const char *line, size_
     fprintf(answer, "%.*s\n", (int)length, line);
 }
 
-static void print_kernel_link(const struct tb_network *network, uint32_t link, FILE *answer)
+static void print_kernel_link(const struct tb_lab_network *network, uint32_t link, FILE *answer)
 {
-    const struct tb_network_link *of = &network->links[link];
-    char name[TB_NETWORK_NAME_BYTES];
-    tb_network_pipe_name(network, link, name);
+    const struct tb_lab_network_link *of = &network->links[link];
+    char name[TB_LAB_NETWORK_NAME_BYTES];
+    tb_lab_network_pipe_name(network, link, name);
     fprintf(answer,
             "netem %s state=%s bandwidth=%" PRIu64 " latency=%" PRIu64 " jitter=%" PRIu64 " loss=%" PRIu32
             " reorder=%" PRIu32 "\n",
@@ -244,7 +244,7 @@ static void print_kernel_link(const struct tb_network *network, uint32_t link, F
             of->wire.latency == UINT64_MAX ? 0 : of->wire.latency, of->wire.jitter, of->wire.loss, of->wire.reorder);
 }
 
-static int report(struct tb_network *network, FILE *answer)
+static int report(struct tb_lab_network *network, FILE *answer)
 {
     static char text[TB_EMULATOR_MESSAGE_BYTES]; /* one thread; too large for a stack frame */
     for (uint32_t i = 0; i < network->grid->link_count; i++)
@@ -254,7 +254,7 @@ static int report(struct tb_network *network, FILE *answer)
         fputs("the emulator carries no link or port of this lab\n", answer);
         return TB_OK;
     }
-    int rc = tb_network_tell(network, text, sizeof text, "report");
+    int rc = tb_lab_network_tell(network, text, sizeof text, "report");
     for (const char *line = text; rc == TB_OK && *line != 0;) {
         size_t length = strcspn(line, "\n");
         print_line(network, line, length, answer);
@@ -263,7 +263,7 @@ static int report(struct tb_network *network, FILE *answer)
     return rc;
 }
 
-int tb_network_change(struct tb_network *network, char **words, FILE *answer)
+int tb_lab_network_change(struct tb_lab_network *network, char **words, FILE *answer)
 {
     if (strcmp(words[0], "cut") == 0 || strcmp(words[0], "heal") == 0)
         return cut_or_heal(network, words + 1, strcmp(words[0], "cut") == 0);
@@ -272,6 +272,6 @@ int tb_network_change(struct tb_network *network, char **words, FILE *answer)
     if (strcmp(words[0], "report") == 0)
         return report(network, answer);
     if (strcmp(words[0], "reset") == 0)
-        return network->emulator >= 0 ? tb_network_tell(network, NULL, 0, "reset") : TB_OK;
+        return network->emulator >= 0 ? tb_lab_network_tell(network, NULL, 0, "reset") : TB_OK;
     return tb_error(TB_ERR_PROTOCOL, "the lab does not know the request %s", words[0]);
 }

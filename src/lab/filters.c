@@ -2,19 +2,19 @@
  * connection in its direction, while what belongs to connections of the other direction passes. */
 #include "lab/network.h"
 
-static bool blocks(const struct tb_network *network, uint32_t segment, uint32_t from, uint32_t to)
+static bool blocks(const struct tb_lab_network *network, uint32_t segment, uint32_t from, uint32_t to)
 {
-    uint32_t link = tb_network_link_between(network, segment, from, to);
+    uint32_t link = tb_lab_network_link_between(network, segment, from, to);
     return link != TB_GRID_NONE && network->grid->links[link].blocked;
 }
 
-static bool does_nat(const struct tb_network *network, uint32_t node, uint32_t segment)
+static bool does_nat(const struct tb_lab_network *network, uint32_t node, uint32_t segment)
 {
     const struct tb_plan_segment *of = &network->plan.segments[segment];
     return of->uplink == TB_PLAN_NAT && of->border == node;
 }
 
-bool tb_filter_is_needed(const struct tb_network *network, uint32_t node)
+bool tb_filter_is_needed(const struct tb_lab_network *network, uint32_t node)
 {
     const struct tb_plan_node *of = &network->plan.nodes[node];
     for (uint32_t s = 1; s < network->plan.segment_count; s++)
@@ -22,7 +22,7 @@ bool tb_filter_is_needed(const struct tb_network *network, uint32_t node)
             return true;
     for (uint32_t i = 0; i < of->foot_count; i++)
         for (uint32_t l = 0; l < network->grid->link_count; l++)
-            if (network->grid->links[l].blocked && tb_network_is_border(network, of->first_foot + i))
+            if (network->grid->links[l].blocked && tb_lab_network_is_border(network, of->first_foot + i))
                 return true;
     return false;
 }
@@ -44,12 +44,12 @@ static void write_sources(FILE *to, const struct tb_plan *plan, uint32_t foot)
 }
 
 /* New connections that come in through a foot although the link from where they come is blocked. */
-static void write_blocked_in(FILE *to, const struct tb_network *network, uint32_t foot)
+static void write_blocked_in(FILE *to, const struct tb_lab_network *network, uint32_t foot)
 {
     const struct tb_plan *plan = &network->plan;
     const struct tb_plan_foot *of = &plan->feet[foot];
     for (uint32_t a = 0; a < plan->foot_count; a++) {
-        if (a == foot || plan->feet[a].segment != of->segment || !tb_network_is_border(network, a) ||
+        if (a == foot || plan->feet[a].segment != of->segment || !tb_lab_network_is_border(network, a) ||
             !blocks(network, of->segment, a, foot))
             continue;
         fprintf(to, "iifname %s ip saddr ", of->name);
@@ -60,19 +60,19 @@ static void write_blocked_in(FILE *to, const struct tb_network *network, uint32_
         fprintf(to, "iifname %s ct state new drop\n", of->name);
 }
 
-static void write_blocked_out(FILE *to, const struct tb_network *network, uint32_t foot)
+static void write_blocked_out(FILE *to, const struct tb_lab_network *network, uint32_t foot)
 {
     const struct tb_plan_foot *of = &network->plan.feet[foot];
     if (of->segment > 0 && blocks(network, of->segment, foot, TB_GRID_NONE))
         fprintf(to, "oifname %s ct state new drop\n", of->name);
 }
 
-static void write_blocked(FILE *to, const struct tb_network *network, uint32_t node, bool in, bool out)
+static void write_blocked(FILE *to, const struct tb_lab_network *network, uint32_t node, bool in, bool out)
 {
     const struct tb_plan_node *of = &network->plan.nodes[node];
     for (uint32_t i = 0; i < of->foot_count; i++) {
         uint32_t foot = of->first_foot + i;
-        if (!tb_network_is_border(network, foot))
+        if (!tb_lab_network_is_border(network, foot))
             continue;
         if (in)
             write_blocked_in(to, network, foot);
@@ -81,7 +81,7 @@ static void write_blocked(FILE *to, const struct tb_network *network, uint32_t n
     }
 }
 
-void tb_filter_write(FILE *to, const struct tb_network *network, uint32_t node)
+void tb_filter_write(FILE *to, const struct tb_lab_network *network, uint32_t node)
 {
     const struct tb_plan *plan = &network->plan;
     bool nat = false;

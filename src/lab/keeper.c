@@ -29,7 +29,7 @@
 
 struct keeper {
     const struct tb_keeper_start *start;
-    struct tb_network network;
+    struct tb_lab_network network;
     int epoll, signals, starter, user_space, process_space, itself;
     uint32_t client_count;
     uint64_t since;
@@ -150,7 +150,7 @@ static int change(struct keeper *keeper, int client, char **words)
     if (answer == NULL)
         return tb_error_errno("the lab cannot answer");
     fputs("ok\n", answer);
-    int rc = tb_network_change(&keeper->network, words, answer);
+    int rc = tb_lab_network_change(&keeper->network, words, answer);
     fclose(answer);
     text[sizeof text - 1] = 0;
     return rc == TB_OK ? tb_pass(client, text, NULL, 0) : rc;
@@ -306,7 +306,7 @@ static int open_all(struct keeper *keeper)
         rc = tb_space_settle(start->uid, start->gid);
     die_with_starter(start);
     if (rc == TB_OK)
-        rc = tb_network_build(&keeper->network, start->grid);
+        rc = tb_lab_network_build(&keeper->network, start->grid);
     if (rc == TB_OK)
         rc = listen_everywhere(keeper);
     if (rc != TB_OK)

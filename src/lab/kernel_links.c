@@ -11,18 +11,18 @@
 #include <string.h>
 
 /* The link from one foot of a segment to another, if there is one. */
-static uint32_t between(const struct tb_network *network, uint32_t segment, uint32_t from, uint32_t to)
+static uint32_t between(const struct tb_lab_network *network, uint32_t segment, uint32_t from, uint32_t to)
 {
     const struct tb_plan_foot *feet = network->plan.feet;
     if (from == to || feet[from].segment != segment || feet[to].segment != segment)
         return TB_GRID_NONE;
-    if (segment > 0 && !tb_network_is_border(network, from) && !tb_network_is_border(network, to))
+    if (segment > 0 && !tb_lab_network_is_border(network, from) && !tb_lab_network_is_border(network, to))
         return TB_GRID_NONE;
-    return tb_network_link_between(network, segment, from, to);
+    return tb_lab_network_link_between(network, segment, from, to);
 }
 
 /* The only port to which a link leads; TB_GRID_NONE: there are several, or none. */
-static uint32_t only_end(const struct tb_network *network, uint32_t segment, uint32_t link)
+static uint32_t only_end(const struct tb_lab_network *network, uint32_t segment, uint32_t link)
 {
     uint32_t found = TB_GRID_NONE, count = network->plan.foot_count;
     for (uint32_t b = 0; b < count; b++)
@@ -35,11 +35,11 @@ static uint32_t only_end(const struct tb_network *network, uint32_t segment, uin
     return found;
 }
 
-bool tb_kernel_links_fit(const struct tb_network *network, uint32_t segment)
+bool tb_kernel_links_fit(const struct tb_lab_network *network, uint32_t segment)
 {
     for (uint32_t i = 0; i < network->grid->link_count; i++) {
         const struct tb_grid_link *link = &network->grid->links[i];
-        if (tb_network_link_segment(network, i) != segment)
+        if (tb_lab_network_link_segment(network, i) != segment)
             continue;
         uint32_t end = only_end(network, segment, i);
         bool to_the_rest = segment > 0 && (link->to == segment - 1 || link->from == segment - 1);
@@ -50,14 +50,14 @@ bool tb_kernel_links_fit(const struct tb_network *network, uint32_t segment)
     return true;
 }
 
-static int write_link(struct tb_network *network, uint32_t segment, uint32_t link, uint32_t *numbers, FILE *to)
+static int write_link(struct tb_lab_network *network, uint32_t segment, uint32_t link, uint32_t *numbers, FILE *to)
 {
-    struct tb_network_link *of = &network->links[link];
+    struct tb_lab_network_link *of = &network->links[link];
     const struct tb_plan_foot *feet = network->plan.feet;
-    *of = (struct tb_network_link){.has_pipe = true,
-                                   .by_kernel = true,
-                                   .foot = only_end(network, segment, link),
-                                   .wire = network->grid->links[link].wire};
+    *of = (struct tb_lab_network_link){.has_pipe = true,
+                                       .by_kernel = true,
+                                       .foot = only_end(network, segment, link),
+                                       .wire = network->grid->links[link].wire};
     if (numbers[of->foot] == TB_NETEM_PIPES_LIMIT)
         return tb_error(TB_ERR_LIMIT, "more than %u links lead to one port", TB_NETEM_PIPES_LIMIT);
     if (numbers[of->foot]++ == 0)
@@ -70,7 +70,7 @@ static int write_link(struct tb_network *network, uint32_t segment, uint32_t lin
     return TB_OK;
 }
 
-int tb_kernel_links_start(struct tb_network *network, uint32_t segment)
+int tb_kernel_links_start(struct tb_lab_network *network, uint32_t segment)
 {
     struct tb_tool tool;
     uint32_t *numbers = calloc(network->plan.foot_count, sizeof *numbers); /* classes that each port has */
@@ -78,7 +78,7 @@ int tb_kernel_links_start(struct tb_network *network, uint32_t segment)
                              : tb_error(TB_ERR_MEMORY, "no memory for the links of the lab");
     if (rc == TB_OK) {
         for (uint32_t i = 0; i < network->grid->link_count && rc == TB_OK; i++)
-            if (tb_network_link_segment(network, i) == segment)
+            if (tb_lab_network_link_segment(network, i) == segment)
                 rc = write_link(network, segment, i, numbers, tool.to);
         if (rc == TB_OK)
             rc = tb_tools_run(&tool, 1, NULL, 0);
@@ -103,9 +103,9 @@ static void apply(struct tb_grid_wire *wire, const char *rest)
     wire->reorder = values[4] != ULLONG_MAX ? (uint32_t)values[4] : wire->reorder;
 }
 
-int tb_kernel_link_change(struct tb_network *network, uint32_t link, const char *verb, const char *rest)
+int tb_kernel_link_change(struct tb_lab_network *network, uint32_t link, const char *verb, const char *rest)
 {
-    struct tb_network_link *of = &network->links[link];
+    struct tb_lab_network_link *of = &network->links[link];
     struct tb_tool tool;
     int rc = tb_tool_open(&tool, TB_TOOL_TC, network->switches.parts[TB_SPACE_NET], "the switches");
     if (rc != TB_OK)

@@ -2,13 +2,13 @@
  * whoever carries it. */
 #include "lab/network.h"
 
-bool tb_network_is_plain(const struct tb_grid_wire *wire)
+bool tb_lab_network_is_plain(const struct tb_grid_wire *wire)
 {
     return wire->bandwidth == 0 && (wire->latency == UINT64_MAX || wire->latency == 0) && wire->jitter == 0 &&
            wire->loss == 0 && wire->reorder == 0;
 }
 
-uint32_t tb_network_link_segment(const struct tb_network *network, uint32_t link)
+uint32_t tb_lab_network_link_segment(const struct tb_lab_network *network, uint32_t link)
 {
     const struct tb_grid_link *of = &network->grid->links[link];
     if (network->grid->clusters[of->from].parent == of->to)
@@ -18,17 +18,17 @@ uint32_t tb_network_link_segment(const struct tb_network *network, uint32_t link
     return network->plan.segments[1 + of->from].outside;
 }
 
-void tb_network_pipe_name(const struct tb_network *network, uint32_t link, char *name)
+void tb_lab_network_pipe_name(const struct tb_lab_network *network, uint32_t link, char *name)
 {
     const struct tb_grid *grid = network->grid;
     const struct tb_grid_link *of = &grid->links[link];
-    snprintf(name, TB_NETWORK_NAME_BYTES, "%s>%s",
+    snprintf(name, TB_LAB_NETWORK_NAME_BYTES, "%s>%s",
              of->from_host != TB_GRID_NONE ? grid->hosts[of->from_host].name : grid->clusters[of->from].name,
              of->to_host != TB_GRID_NONE ? grid->hosts[of->to_host].name : grid->clusters[of->to].name);
 }
 
 /* The clusters that a foot leads to the outside, one after the other; TB_GRID_NONE: no more. */
-static uint32_t next_border(const struct tb_network *network, uint32_t foot, uint32_t after)
+static uint32_t next_border(const struct tb_lab_network *network, uint32_t foot, uint32_t after)
 {
     const struct tb_plan_foot *of = &network->plan.feet[foot];
     const struct tb_plan_node *node = &network->plan.nodes[of->node];
@@ -41,12 +41,12 @@ static uint32_t next_border(const struct tb_network *network, uint32_t foot, uin
     return TB_GRID_NONE;
 }
 
-bool tb_network_is_border(const struct tb_network *network, uint32_t foot)
+bool tb_lab_network_is_border(const struct tb_lab_network *network, uint32_t foot)
 {
     return next_border(network, foot, 0) != TB_GRID_NONE;
 }
 
-static uint32_t host_of(const struct tb_network *network, uint32_t foot)
+static uint32_t host_of(const struct tb_lab_network *network, uint32_t foot)
 {
     const struct tb_plan_node *node = &network->plan.nodes[network->plan.feet[foot].node];
     return node->role == TB_PLAN_HOST ? node->index : TB_GRID_NONE;
@@ -58,7 +58,7 @@ struct end {
     uint32_t cluster, host, next;
 };
 
-static bool next_end(const struct tb_network *network, uint32_t segment, uint32_t foot, struct end *end)
+static bool next_end(const struct tb_lab_network *network, uint32_t segment, uint32_t foot, struct end *end)
 {
     bool begun = end->next > 0;
     uint32_t border = foot != TB_GRID_NONE ? next_border(network, foot, end->next) : TB_GRID_NONE;
@@ -72,7 +72,7 @@ static bool next_end(const struct tb_network *network, uint32_t segment, uint32_
     return true;
 }
 
-uint32_t tb_network_link_between(const struct tb_network *network, uint32_t segment, uint32_t from, uint32_t to)
+uint32_t tb_lab_network_link_between(const struct tb_lab_network *network, uint32_t segment, uint32_t from, uint32_t to)
 {
     const struct tb_grid *grid = network->grid;
     for (struct end a = {0}; next_end(network, segment, from, &a);)

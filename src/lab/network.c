@@ -38,7 +38,7 @@ static char *write_names(const struct tb_plan *plan, uint32_t node, struct tb_pl
     return fclose(to) == 0 ? text : NULL;
 }
 
-static int tune_node(const struct tb_network *network, uint32_t node)
+static int tune_node(const struct tb_lab_network *network, uint32_t node)
 {
     /* No IPv6, so that a grid has only the addresses that the plan gives; each interface answers for itself alone. */
     static const char *const settings[][2] = {{"ipv4/conf/all/arp_ignore", "1"},
@@ -62,7 +62,7 @@ static int tune_node(const struct tb_network *network, uint32_t node)
     return rc == TB_OK ? back : rc;
 }
 
-static int make_spaces(struct tb_network *network)
+static int make_spaces(struct tb_lab_network *network)
 {
     const struct tb_plan *plan = &network->plan;
     struct tb_plan_route *routes = calloc(plan->segment_count, sizeof *routes);
@@ -90,14 +90,14 @@ static int make_spaces(struct tb_network *network)
 
 /* ---- switches and cables ----------------------------------------------------------------------------------------- */
 
-static bool is_hub(const struct tb_network *network, uint32_t segment)
+static bool is_hub(const struct tb_lab_network *network, uint32_t segment)
 {
     return segment > 0 && network->grid->clusters[segment - 1].medium == TB_GRID_HUB;
 }
 
 /* The bridge asks who listens to which group, as a real switch does where no router does it. It floods until the
  * answers to its first question must be there, so the first question leaves little time. */
-static void write_switches(FILE *to, const struct tb_network *network)
+static void write_switches(FILE *to, const struct tb_lab_network *network)
 {
     for (uint32_t s = 0; s < network->plan.segment_count; s++) {
         fprintf(to, "link add switch%u type bridge stp_state 0 forward_delay 0 mcast_query_response_interval 10\n", s);
@@ -114,7 +114,7 @@ static void write_switches(FILE *to, const struct tb_network *network)
     }
 }
 
-static void write_cables(FILE *to, const struct tb_network *network)
+static void write_cables(FILE *to, const struct tb_lab_network *network)
 {
     const struct tb_plan *plan = &network->plan;
     for (uint32_t i = 0; i < plan->foot_count; i++) {
@@ -127,7 +127,7 @@ static void write_cables(FILE *to, const struct tb_network *network)
     }
 }
 
-static int connect_all(struct tb_network *network)
+static int connect_all(struct tb_lab_network *network)
 {
     const struct tb_plan *plan = &network->plan;
     struct tb_tool tool;
@@ -147,7 +147,7 @@ static int connect_all(struct tb_network *network)
 }
 
 /* Frames on a cable are as they would be on a wire: no larger, and with their checksums. */
-static int plain_frames(const struct tb_network *network, uint32_t node)
+static int plain_frames(const struct tb_lab_network *network, uint32_t node)
 {
     static const uint32_t offloads[] = {ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_STXCSUM};
     const struct tb_plan_node *of = &network->plan.nodes[node];
@@ -171,7 +171,7 @@ static int plain_frames(const struct tb_network *network, uint32_t node)
 
 /* ---- machines ---------------------------------------------------------------------------------------------------- */
 
-static void write_addresses(FILE *to, const struct tb_network *network, uint32_t node, struct tb_plan_route *routes)
+static void write_addresses(FILE *to, const struct tb_lab_network *network, uint32_t node, struct tb_plan_route *routes)
 {
     const struct tb_plan *plan = &network->plan;
     const struct tb_plan_node *of = &plan->nodes[node];
@@ -194,7 +194,7 @@ static void write_addresses(FILE *to, const struct tb_network *network, uint32_t
 }
 
 /* What a host sends is held back at the host, where a program can be made to wait for it. */
-static void write_host_rates(FILE *to, const struct tb_network *network, uint32_t node)
+static void write_host_rates(FILE *to, const struct tb_lab_network *network, uint32_t node)
 {
     const struct tb_plan_node *of = &network->plan.nodes[node];
     for (uint32_t i = 0; i < of->foot_count; i++) {
@@ -205,7 +205,7 @@ static void write_host_rates(FILE *to, const struct tb_network *network, uint32_
 }
 
 /* On a hub all that enters any port waits in one queue for the one medium. */
-static void write_switch_rates(FILE *to, const struct tb_network *network)
+static void write_switch_rates(FILE *to, const struct tb_lab_network *network)
 {
     char device[TB_PLAN_NAME_BYTES];
     for (uint32_t s = 1; s < network->plan.segment_count; s++)
@@ -226,7 +226,7 @@ static void write_switch_rates(FILE *to, const struct tb_network *network)
     }
 }
 
-static int configure_all(struct tb_network *network)
+static int configure_all(struct tb_lab_network *network)
 {
     const struct tb_plan *plan = &network->plan;
     struct tb_plan_route *routes = calloc(plan->segment_count, sizeof *routes);
@@ -263,7 +263,7 @@ static int configure_all(struct tb_network *network)
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 /* A port of a host has the rate of its cluster; routers and whatever leads outside are as fast as they can. */
-static void assign_bandwidths(struct tb_network *network)
+static void assign_bandwidths(struct tb_lab_network *network)
 {
     for (uint32_t i = 0; i < network->plan.foot_count; i++) {
         const struct tb_plan_foot *foot = &network->plan.feet[i];
@@ -273,7 +273,7 @@ static void assign_bandwidths(struct tb_network *network)
     }
 }
 
-static int find_tools(const struct tb_network *network)
+static int find_tools(const struct tb_lab_network *network)
 {
     bool rates = false, filters = false;
     for (uint32_t i = 0; i < network->plan.foot_count; i++)
@@ -286,12 +286,12 @@ static int find_tools(const struct tb_network *network)
     return rc == TB_OK && filters ? tb_tool_find(TB_TOOL_NFT) : rc;
 }
 
-static int start_wires(struct tb_network *network)
+static int start_wires(struct tb_lab_network *network)
 {
     int rc = TB_OK;
     for (uint32_t i = 0; i < network->grid->link_count && rc == TB_OK; i++)
-        if (!tb_network_is_plain(&network->grid->links[i].wire))
-            rc = tb_network_emulate_segment(network, tb_network_link_segment(network, i));
+        if (!tb_lab_network_is_plain(&network->grid->links[i].wire))
+            rc = tb_lab_network_emulate_segment(network, tb_lab_network_link_segment(network, i));
     for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++) {
         const struct tb_plan_foot *foot = &network->plan.feet[i];
         if (network->plan.nodes[foot->node].role != TB_PLAN_HOST || foot->segment == 0 ||
@@ -301,20 +301,20 @@ static int start_wires(struct tb_network *network)
         wire.bandwidth = 0; /* the port itself does that */
         if (wire.latency != UINT64_MAX && wire.latency <= OWN_LATENCY_NS)
             wire.latency = 0;
-        if (tb_network_is_plain(&wire))
+        if (tb_lab_network_is_plain(&wire))
             continue;
-        rc = tb_network_emulate_foot(network, i);
+        rc = tb_lab_network_emulate_foot(network, i);
         if (rc == TB_OK) /* once on the way from one port to another */
-            rc = tb_network_tell(network, NULL, 0, "set %s.out latency=%llu jitter=%llu loss=%u reorder=%u", foot->port,
-                                 wire.latency == UINT64_MAX ? 0ull : (unsigned long long)wire.latency,
-                                 (unsigned long long)wire.jitter, wire.loss, wire.reorder);
+            rc = tb_lab_network_tell(network, NULL, 0, "set %s.out latency=%llu jitter=%llu loss=%u reorder=%u",
+                                     foot->port, wire.latency == UINT64_MAX ? 0ull : (unsigned long long)wire.latency,
+                                     (unsigned long long)wire.jitter, wire.loss, wire.reorder);
     }
     return rc;
 }
 
-int tb_network_build(struct tb_network *network, const struct tb_grid *grid)
+int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *grid)
 {
-    *network = (struct tb_network){.grid = grid, .emulator = -1};
+    *network = (struct tb_lab_network){.grid = grid, .emulator = -1};
     int rc = tb_plan_make(&network->plan, grid);
     if (rc != TB_OK)
         return rc;

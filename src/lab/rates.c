@@ -38,7 +38,7 @@ static void write_change(FILE *to, const char *device, uint64_t before, uint64_t
 }
 
 /* A port at which the kernel's netem does the links that lead to it has no place for a rate of its own. */
-static int refuse_links(const struct tb_network *network, uint32_t foot)
+static int refuse_links(const struct tb_lab_network *network, uint32_t foot)
 {
     for (uint32_t i = 0; i < network->grid->link_count; i++)
         if (network->links[i].by_kernel && network->links[i].foot == foot)
@@ -47,7 +47,7 @@ static int refuse_links(const struct tb_network *network, uint32_t foot)
     return TB_OK;
 }
 
-int tb_network_set_bandwidth(struct tb_network *network, uint32_t foot, uint64_t bandwidth, bool out, bool in)
+int tb_lab_network_set_bandwidth(struct tb_lab_network *network, uint32_t foot, uint64_t bandwidth, bool out, bool in)
 {
     const struct tb_plan_foot *of = &network->plan.feet[foot];
     struct tb_tool tools[2];

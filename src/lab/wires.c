@@ -21,7 +21,7 @@
 
 /* ---- the process ------------------------------------------------------------------------------------------------- */
 
-static int start_emulator(struct tb_network *network)
+static int start_emulator(struct tb_lab_network *network)
 {
     int ends[2];
     if (network->emulator >= 0)
@@ -48,7 +48,7 @@ static int start_emulator(struct tb_network *network)
     return TB_OK;
 }
 
-int tb_network_tell(struct tb_network *network, char *answer, size_t room, const char *format, ...)
+int tb_lab_network_tell(struct tb_lab_network *network, char *answer, size_t room, const char *format, ...)
 {
     static char reply[TB_EMULATOR_MESSAGE_BYTES + 1]; /* one thread; too large for a stack frame */
     char text[1024];
@@ -68,10 +68,10 @@ int tb_network_tell(struct tb_network *network, char *answer, size_t room, const
     return TB_OK;
 }
 
-static int rewire(struct tb_network *network, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int rewire(struct tb_lab_network *network, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Commands of ip among the switches. */
-static int rewire(struct tb_network *network, const char *format, ...)
+static int rewire(struct tb_lab_network *network, const char *format, ...)
 {
     struct tb_tool tool;
     int rc = tb_tool_open(&tool, TB_TOOL_IP, network->switches.parts[TB_SPACE_NET], "the switches");
@@ -86,25 +86,25 @@ static int rewire(struct tb_network *network, const char *format, ...)
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
 
-static int make_pipe(struct tb_network *network, uint32_t link)
+static int make_pipe(struct tb_lab_network *network, uint32_t link)
 {
     const struct tb_grid_wire *wire = &network->grid->links[link].wire;
-    char name[TB_NETWORK_NAME_BYTES];
+    char name[TB_LAB_NETWORK_NAME_BYTES];
     if (network->links[link].has_pipe)
         return TB_OK;
-    tb_network_pipe_name(network, link, name);
-    int rc = tb_network_tell(network, NULL, 0, "pipe %s", name);
-    if (rc == TB_OK && !tb_network_is_plain(wire))
-        rc = tb_network_tell(network, NULL, 0, "set %s bandwidth=%llu latency=%llu jitter=%llu loss=%u reorder=%u",
-                             name, (unsigned long long)wire->bandwidth,
-                             wire->latency == UINT64_MAX ? 0ull : (unsigned long long)wire->latency,
-                             (unsigned long long)wire->jitter, wire->loss, wire->reorder);
+    tb_lab_network_pipe_name(network, link, name);
+    int rc = tb_lab_network_tell(network, NULL, 0, "pipe %s", name);
+    if (rc == TB_OK && !tb_lab_network_is_plain(wire))
+        rc = tb_lab_network_tell(network, NULL, 0, "set %s bandwidth=%llu latency=%llu jitter=%llu loss=%u reorder=%u",
+                                 name, (unsigned long long)wire->bandwidth,
+                                 wire->latency == UINT64_MAX ? 0ull : (unsigned long long)wire->latency,
+                                 (unsigned long long)wire->jitter, wire->loss, wire->reorder);
     network->links[link].has_pipe = rc == TB_OK;
     return rc;
 }
 
 /* The interface by which a foot's frames enter its segment: the far end of the trunk, where it has one. */
-static const char *entry_of(const struct tb_network *network, uint32_t foot, char *text)
+static const char *entry_of(const struct tb_lab_network *network, uint32_t foot, char *text)
 {
     if (network->feet[foot].has_own)
         snprintf(text, TB_PLAN_NAME_BYTES, "line.%u", foot);
@@ -114,50 +114,50 @@ static const char *entry_of(const struct tb_network *network, uint32_t foot, cha
 }
 
 /* A foot may be TB_GRID_NONE: whatever else is in the segment, behind `trunk`. */
-static int route(struct tb_network *network, uint32_t segment, uint32_t from, uint32_t to, const char *trunk)
+static int route(struct tb_lab_network *network, uint32_t segment, uint32_t from, uint32_t to, const char *trunk)
 {
-    uint32_t link = tb_network_link_between(network, segment, from, to);
-    char name[TB_NETWORK_NAME_BYTES], here[TB_PLAN_NAME_BYTES], there[TB_PLAN_NAME_BYTES];
+    uint32_t link = tb_lab_network_link_between(network, segment, from, to);
+    char name[TB_LAB_NETWORK_NAME_BYTES], here[TB_PLAN_NAME_BYTES], there[TB_PLAN_NAME_BYTES];
     if (link == TB_GRID_NONE)
         return TB_OK;
     int rc = make_pipe(network, link);
     if (rc != TB_OK)
         return rc;
-    tb_network_pipe_name(network, link, name);
-    return tb_network_tell(network, NULL, 0, "route %s %s %s",
-                           from != TB_GRID_NONE ? entry_of(network, from, here) : trunk,
-                           to != TB_GRID_NONE ? entry_of(network, to, there) : trunk, name);
+    tb_lab_network_pipe_name(network, link, name);
+    return tb_lab_network_tell(network, NULL, 0, "route %s %s %s",
+                               from != TB_GRID_NONE ? entry_of(network, from, here) : trunk,
+                               to != TB_GRID_NONE ? entry_of(network, to, there) : trunk, name);
 }
 
 /* Gives an interface through which this foot's frames come to a segment of the emulator. */
-static int move_to_emulator(struct tb_network *network, uint32_t foot, const char *interface, const char *segment)
+static int move_to_emulator(struct tb_lab_network *network, uint32_t foot, const char *interface, const char *segment)
 {
     const uint8_t *mac = network->plan.feet[foot].mac;
     int rc = rewire(network, "link set %s nomaster\nlink set %s up\n", interface, interface);
     return rc != TB_OK ? rc
-                       : tb_network_tell(network, NULL, 0, "port %s %s %02x:%02x:%02x:%02x:%02x:%02x", interface,
-                                         segment, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+                       : tb_lab_network_tell(network, NULL, 0, "port %s %s %02x:%02x:%02x:%02x:%02x:%02x", interface,
+                                             segment, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 }
 
 /* A cable between the emulator and a switch. */
-static int make_trunk(struct tb_network *network, const char *trunk, const char *line, uint32_t segment,
+static int make_trunk(struct tb_lab_network *network, const char *trunk, const char *line, uint32_t segment,
                       const char *emulated)
 {
     int rc = rewire(network,
                     "link add %s type veth peer name %s\nlink set %s master switch%u up\nlink set %s up\n"
                     "link set %s mtu 1500\nlink set %s mtu 1500\n",
                     trunk, line, line, segment, trunk, trunk, line);
-    return rc == TB_OK ? tb_network_tell(network, NULL, 0, "port %s %s trunk", trunk, emulated) : rc;
+    return rc == TB_OK ? tb_lab_network_tell(network, NULL, 0, "port %s %s trunk", trunk, emulated) : rc;
 }
 
 /* In the wide area all feet, elsewhere those of inner clusters. */
-static bool belongs(const struct tb_network *network, uint32_t segment, uint32_t foot)
+static bool belongs(const struct tb_lab_network *network, uint32_t segment, uint32_t foot)
 {
-    return network->plan.feet[foot].segment == segment && (segment == 0 || tb_network_is_border(network, foot));
+    return network->plan.feet[foot].segment == segment && (segment == 0 || tb_lab_network_is_border(network, foot));
 }
 
 /* Both ways between a foot and all others of its segment. */
-static int route_foot(struct tb_network *network, uint32_t foot)
+static int route_foot(struct tb_lab_network *network, uint32_t foot)
 {
     uint32_t segment = network->plan.feet[foot].segment;
     char trunk[TB_PLAN_NAME_BYTES];
@@ -178,7 +178,7 @@ static int route_foot(struct tb_network *network, uint32_t foot)
 }
 
 /* From the switch to the emulator; a port that is down stays so. */
-static int move_foot(struct tb_network *network, uint32_t foot, const char *segment)
+static int move_foot(struct tb_lab_network *network, uint32_t foot, const char *segment)
 {
     char entry[TB_PLAN_NAME_BYTES];
     int rc = move_to_emulator(network, foot, entry_of(network, foot, entry), segment);
@@ -188,7 +188,7 @@ static int move_foot(struct tb_network *network, uint32_t foot, const char *segm
     return rc;
 }
 
-int tb_network_emulate_segment(struct tb_network *network, uint32_t segment)
+int tb_lab_network_emulate_segment(struct tb_lab_network *network, uint32_t segment)
 {
     char trunk[TB_PLAN_NAME_BYTES], line[TB_PLAN_NAME_BYTES], name[TB_PLAN_NAME_BYTES];
     if (network->emulated[segment])
@@ -217,7 +217,7 @@ int tb_network_emulate_segment(struct tb_network *network, uint32_t segment)
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
 /* What enters the hub now comes out of the trunk. */
-static int move_hub_entry(struct tb_network *network, const struct tb_plan_foot *foot, const char *line)
+static int move_hub_entry(struct tb_lab_network *network, const struct tb_plan_foot *foot, const char *line)
 {
     struct tb_tool tool;
     int rc = tb_tool_open(&tool, TB_TOOL_TC, network->switches.parts[TB_SPACE_NET], "the switches");
@@ -232,23 +232,23 @@ static int move_hub_entry(struct tb_network *network, const struct tb_plan_foot 
 }
 
 /* A pipe in each direction between a port and its trunk; cut, if the port was. */
-static int make_own_pipes(struct tb_network *network, uint32_t foot, const char *trunk)
+static int make_own_pipes(struct tb_lab_network *network, uint32_t foot, const char *trunk)
 {
     const char *port = network->plan.feet[foot].port;
     int rc = TB_OK;
     for (int i = 0; i < 2 && rc == TB_OK; i++) {
-        rc = tb_network_tell(network, NULL, 0, "pipe %s.%s", port, i == 0 ? "out" : "in");
+        rc = tb_lab_network_tell(network, NULL, 0, "pipe %s.%s", port, i == 0 ? "out" : "in");
         if (rc == TB_OK && network->feet[foot].is_cut)
-            rc = tb_network_tell(network, NULL, 0, "cut %s.%s", port, i == 0 ? "out" : "in");
+            rc = tb_lab_network_tell(network, NULL, 0, "cut %s.%s", port, i == 0 ? "out" : "in");
     }
     if (rc == TB_OK)
         rc = move_to_emulator(network, foot, port, port);
     if (rc == TB_OK)
-        rc = tb_network_tell(network, NULL, 0, "route %s %s %s.out", port, trunk, port);
-    return rc == TB_OK ? tb_network_tell(network, NULL, 0, "route %s %s %s.in", trunk, port, port) : rc;
+        rc = tb_lab_network_tell(network, NULL, 0, "route %s %s %s.out", port, trunk, port);
+    return rc == TB_OK ? tb_lab_network_tell(network, NULL, 0, "route %s %s %s.in", trunk, port, port) : rc;
 }
 
-int tb_network_emulate_foot(struct tb_network *network, uint32_t foot)
+int tb_lab_network_emulate_foot(struct tb_lab_network *network, uint32_t foot)
 {
     const struct tb_plan_foot *of = &network->plan.feet[foot];
     char trunk[TB_PLAN_NAME_BYTES], line[TB_PLAN_NAME_BYTES], name[TB_PLAN_NAME_BYTES];
@@ -264,7 +264,7 @@ int tb_network_emulate_foot(struct tb_network *network, uint32_t foot)
     if (rc == TB_OK && of->segment > 0 && network->grid->clusters[of->segment - 1].medium == TB_GRID_HUB)
         rc = move_hub_entry(network, of, line);
     if (rc == TB_OK && by_links)
-        rc = tb_network_tell(network, NULL, 0, "drop %s", of->port);
+        rc = tb_lab_network_tell(network, NULL, 0, "drop %s", of->port);
     if (rc == TB_OK)
         rc = make_own_pipes(network, foot, trunk);
     if (rc != TB_OK)

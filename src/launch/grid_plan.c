@@ -7,8 +7,7 @@
 #define CANDIDATES     16u /* agents that can start another one, of which one is chosen */
 #define CHILDREN_BLOCK 64u /* so many are given to one agent before the next one gets some */
 
-/* ---- who can be started
- * -------------------------------------------------------------------------------------------------- */
+/* ---- who can be started ------------------------------------------------------------------------------------------ */
 
 /* The outermost cluster around this one that is started by hand. */
 static uint32_t find_manual_cluster(const struct tb_grid_plan *plan, const struct tb_options *options, uint32_t cluster)
@@ -144,8 +143,7 @@ void tb_grid_plan_close(struct tb_grid_plan *plan)
     *plan = (struct tb_grid_plan){.here = TB_GRID_NONE};
 }
 
-/* ---- who takes part
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- who takes part ---------------------------------------------------------------------------------------------- */
 
 static uint32_t host_class(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host)
 {
@@ -232,8 +230,7 @@ bool tb_grid_plan_has_more(const struct tb_grid_plan *plan)
     return more && count < TB_REACH_RESULTS_HOSTS;
 }
 
-/* ---- who starts whom
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- who starts whom --------------------------------------------------------------------------------------------- */
 
 static bool share_cluster(const struct tb_grid *grid, uint32_t a, uint32_t b)
 {
@@ -291,8 +288,7 @@ static int choose_parents(struct tb_grid_plan *plan, const struct tb_options *op
     return TB_OK;
 }
 
-/* ---- the whole
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static int complain_unstartable(const struct tb_grid_plan *plan, uint32_t grid_host)
 {
@@ -316,7 +312,7 @@ static void tell_results(const struct tb_grid_plan *plan, uint32_t a, uint32_t b
                 tb_reach_results_find(results, plan->book[b], &ends[1]);
     for (int i = 0; i < 2 && both && used < size; i++) {
         size_t at = (size_t)ends[i] * results->count + ends[1 - i];
-        if (results->results[at] != TB_REACH_RESULT_NO)
+        if (results->results[at] != TB_REACH_NO)
             continue;
         used += (size_t)snprintf(text + used, size - used, "; %s to %s: %s", plan->grid->hosts[hosts[i]].name,
                                  plan->grid->hosts[hosts[1 - i]].name,

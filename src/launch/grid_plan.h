@@ -5,25 +5,8 @@
 #define TB_LAUNCH_GRID_PLAN_H
 
 #include "launch/launch.h"
+#include "launch/reach_results.h"
 #include "remote/remote.h"
-
-#define TB_REACH_RESULTS_HOSTS 64u /* so many try all others, so that hosts of one class may turn out to differ */
-
-/* What was found out by trying, where the file only supposes that one host can connect to another. */
-enum tb_reach_result {
-    TB_REACH_RESULT_SAID, /* the file says it, so nobody tries */
-    TB_REACH_RESULT_NO,
-    TB_REACH_RESULT_YES
-};
-
-struct tb_reach_results {
-    bool all; /* all hosts try about which the file is silent; else a few for each class */
-    uint32_t count;
-    uint32_t *hosts;  /* of the address book, ascending */
-    uint8_t *results; /* [from * count + to], enum tb_reach_result */
-    char **stories;   /* likewise: why not; NULL: not known */
-    uint32_t story_count;
-};
 
 struct tb_grid_plan {
     const struct tb_grid *grid;
@@ -50,7 +33,7 @@ void tb_grid_plan_close(struct tb_grid_plan *plan);
  * parent. Errors name hosts that cannot be started, or have no route to each other. */
 int tb_grid_plan_settle(struct tb_grid_plan *plan, const struct tb_options *options, struct tb_placement *placement);
 
-/* Who is to try whom (reach_result.c): all results are SAID or NO. A count of 0: nobody. */
+/* Who is to try whom (plan_reach.c): all results are SAID or NO. A count of 0: nobody. */
 int tb_grid_plan_ask(const struct tb_grid_plan *plan, const struct tb_placement *placement,
                      struct tb_reach_results *results);
 /* What they have found out takes the place of what was supposed, and new routes are made. An error says who has no
@@ -59,8 +42,6 @@ int tb_grid_plan_learn(struct tb_grid_plan *plan, struct tb_placement *placement
                        const struct tb_reach_results *results);
 /* Whether others than those of the address book could take part, and there is room for them. */
 bool tb_grid_plan_has_more(const struct tb_grid_plan *plan);
-bool tb_reach_results_find(const struct tb_reach_results *results, uint32_t host, uint32_t *index);
-void tb_reach_results_close(struct tb_reach_results *results);
 /* Makes new routes, between the hosts of the address book that are there. An error says who has none to whom. */
 int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *placement);
 

@@ -225,7 +225,7 @@ static void clusters_have_their_own_routes_to_start(void **state)
     unmake(&w);
 }
 
-/* ---- trying who reaches whom ---- */
+/* ---- trying who reaches whom ------------------------------------------------------------------------------------- */
 
 static const char three_open[] = "clusters:\n"
                                  "  - {name: a, hosts: [a1, a2]}\n"
@@ -238,8 +238,8 @@ static void find_out(const struct world *w, struct tb_reach_results *results, co
     uint32_t row = 0, column = 0;
     assert_true(tb_reach_results_find(results, find(w, from), &row) &&
                 tb_reach_results_find(results, find(w, to), &column));
-    assert_int_equal(results->results[row * results->count + column], TB_REACH_RESULT_NO);
-    results->results[row * results->count + column] = TB_REACH_RESULT_YES;
+    assert_int_equal(results->results[row * results->count + column], TB_REACH_NO);
+    results->results[row * results->count + column] = TB_REACH_YES;
 }
 
 /* All of the first list reach all of the second. */
@@ -254,7 +254,7 @@ static void find_all_out(const struct world *w, struct tb_reach_results *results
 static void hosts_of_a_class_may_turn_out_to_differ(void **state)
 {
     static const char *const a[] = {"a1", "a2", NULL}, *const b[] = {"b1", "b2", "b3", NULL}, *const c[] = {"c1", NULL};
-    static const char *const door[] = {"b2", NULL};
+    static const char *const gate[] = {"b2", NULL};
     struct world w;
     struct tb_reach_results results;
     uint32_t index;
@@ -264,8 +264,8 @@ static void hosts_of_a_class_may_turn_out_to_differ(void **state)
     assert_int_equal(results.count, 6);
     assert_true(results.all);
     assert_false(tb_reach_results_find(&results, find(&w, "g1"), &index)); /* of these the file speaks */
-    find_all_out(&w, &results, a, door);
-    find_all_out(&w, &results, c, door);
+    find_all_out(&w, &results, a, gate);
+    find_all_out(&w, &results, c, gate);
     find_all_out(&w, &results, b, a);
     find_all_out(&w, &results, b, c);
     find_all_out(&w, &results, a, c);
@@ -344,7 +344,7 @@ static void few_stand_for_many(void **state)
     assert_int_equal(route_between(&w, "c90", "b70").means, TB_HOST_ROUTE_CALLED);
     unmake(&w);
     tb_reach_results_close(&results);
-    /* Where the file says everything there is no question. */
+    /* Where the file says everything nobody tries. */
     assert_int_equal(make(&w, two_gates, (char *[]){(char *)"x", NULL}), TB_OK);
     assert_int_equal(tb_grid_plan_ask(&w.plan, &w.placement, &results), TB_OK);
     assert_int_equal(results.count, 0);

@@ -39,8 +39,7 @@ void tb_host_agent_close(struct tb_host_agent *agent)
     agent->pids = NULL;
 }
 
-/* ---- hearing
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- hearing ----------------------------------------------------------------------------------------------------- */
 
 void tb_host_agent_give_up(struct tb_host_agent *agent)
 {
@@ -169,8 +168,7 @@ static void stream_ready(struct tb_watch *watch, uint32_t events)
     }
 }
 
-/* ---- what a shell says on standard error
- * -------------------------------------------------------------------------------------- */
+/* ---- what a shell says on standard error ------------------------------------------------------------------------- */
 
 /* Keeps the last of it; once an agent speaks, it is passed on instead. */
 void tb_host_agent_take_errors(struct tb_host_agent *agent, const char *bytes, size_t length)
@@ -242,8 +240,7 @@ static void finish_tail(struct tb_host_agent *agent)
         forget_tail(agent);
 }
 
-/* ---- starting
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
 
 int tb_host_agent_take_shell(struct tb_host_agent *agent, const struct tb_shell *shell)
 {
@@ -317,8 +314,7 @@ void tb_host_agent_forget_rank(struct tb_host_agent *agent, uint32_t local)
         agent->pids[local] = 0;
 }
 
-/* ---- through a parent
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- through a parent -------------------------------------------------------------------------------------------- */
 
 void tb_host_agent_take_bytes(struct tb_host_agent *agent, const uint8_t *bytes, size_t length)
 {
@@ -370,9 +366,7 @@ void tb_host_agent_take_end(struct tb_host_agent *agent, bool exited, int status
         end(agent, exited, status);
 }
 
-/* ---- ending
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
 
 void tb_host_agent_end(struct tb_host_agent *agent)
 {
@@ -411,8 +405,7 @@ void tb_host_agent_stop(struct tb_host_agent *agent, bool now)
     }
 }
 
-/* ---- sending
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 void tb_host_agent_gather(struct tb_host_agent *agent)
 {

@@ -5,9 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- this host
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- this host --------------------------------------------------------------------------------------------------- */
 
 static bool is_host_name(const char *name)
 {
@@ -72,8 +70,7 @@ uint32_t tb_host_names_find_here(const struct tb_grid *grid, const bool *missing
     return TB_GRID_NONE;
 }
 
-/* ---- other hosts
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- other hosts ------------------------------------------------------------------------------------------------- */
 
 void tb_host_names_add_address(struct tb_host *host, const char *text)
 {

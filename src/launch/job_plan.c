@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Hosts that nobody can start are missing before anything has begun. */
 static void leave_out(struct tb_grid_plan *grid_plan, void (*note)(void *context, const char *text), void *context)
@@ -60,8 +61,7 @@ void tb_job_plan_close(struct tb_job_plan *plan)
     plan->grid = NULL;
 }
 
-/* ---- agents
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- agents ------------------------------------------------------------------------------------------------------ */
 
 static void aim(const struct tb_job_plan *plan, struct tb_host_agent *agent)
 {
@@ -106,4 +106,20 @@ int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *age
     if (rc == TB_OK)
         tb_host_agents_sort(agents);
     return rc;
+}
+
+void tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct tb_agent_ready *ready)
+{
+    struct tb_host *to = &plan->placement.book.hosts[host];
+    if (*to->place.site == 0)
+        memcpy(to->place.site, ready->place.site, sizeof to->place.site);
+    if (*to->place.cluster == 0)
+        memcpy(to->place.cluster, ready->place.cluster, sizeof to->place.cluster);
+    to->address_count = ready->address_count;
+    memcpy(to->addresses, ready->addresses, sizeof to->addresses);
+    const char *known = plan->grid != NULL ? plan->grid->grid->hosts[plan->placement.entries[host]].address : NULL;
+    if (known != NULL && plan->options->lab == NULL)
+        tb_host_names_add_address(to, known);
+    tb_log(TB_LOG_INFO, "launch", "host %s (%s) is ready with %u addresses", to->name, ready->name,
+           ready->address_count);
 }

@@ -4,6 +4,7 @@
 #ifndef TB_LAUNCH_JOB_PLAN_H
 #define TB_LAUNCH_JOB_PLAN_H
 
+#include "launch/agent_frames.h"
 #include "launch/grid_plan.h"
 #include "launch/host_agents.h"
 
@@ -22,6 +23,8 @@ int tb_job_plan_open(struct tb_job_plan *plan, void (*note)(void *context, const
 /* One agent for each host of the address book, and how to get there. `events` must live as long. */
 int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *agents, struct tb_loop *loop,
                             const struct tb_host_agent_events *events);
+/* What an agent has told about its host goes to the address book, with what the grid file knows besides. */
+void tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct tb_agent_ready *ready);
 void tb_job_plan_close(struct tb_job_plan *plan); /* before another attempt: what is missing is kept */
 
 #endif

@@ -32,8 +32,7 @@ __attribute__((format(printf, 2, 3), cold)) static void fail(struct tb_job_start
     start->events.failed(start->events.context, text);
 }
 
-/* ---- when all are there
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- when all are there ------------------------------------------------------------------------------------------ */
 
 /* They are told everything, and start their ranks. */
 static void send_books(struct tb_job_start *start)
@@ -87,8 +86,7 @@ static void check(struct tb_job_start *start)
         send_books(start);
 }
 
-/* ---- who does not come
- * --------------------------------------------------------------------------------------------------- */
+/* ---- who does not come ------------------------------------------------------------------------------------------- */
 
 static bool can_miss(const struct tb_job_start *start, const struct tb_host_agent *agent)
 {
@@ -164,8 +162,7 @@ static void overdue(struct tb_timer *timer)
         start->events.again(start->events.context);
 }
 
-/* ---- clusters that are started by hand
- * ------------------------------------------------------------------------------------------ */
+/* ---- clusters that are started by hand --------------------------------------------------------------------------- */
 
 static bool manual_wanted(void *context, uint32_t host)
 {
@@ -209,8 +206,7 @@ static int expect_by_hand(struct tb_job_start *start, const struct tb_host_agent
     return TB_OK;
 }
 
-/* ---- starting
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
 
 static void start_agent(struct tb_job_start *start, struct tb_host_agent *agent)
 {

@@ -5,12 +5,12 @@
 #include "launch/agent_loss.h"
 #include "launch/agent_orders.h"
 #include "launch/heartbeat.h"
-#include "launch/host_names.h"
 #include "launch/input.h"
 #include "launch/job_report.h"
 #include "launch/job_start.h"
 #include "launch/launch_signals.h"
 #include "launch/rank_ends.h"
+#include "launch/stand_ins.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,8 +47,7 @@ static struct tb_host_agent *agent_of(struct tb_launch *launch, uint32_t rank)
     return &launch->agents.all[tb_address_book_host_of(&launch->plan.placement.book, rank)];
 }
 
-/* ---- ending
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
 
 static void end_job(struct tb_launch *launch, bool now)
 {
@@ -107,8 +106,7 @@ static void job_overdue(struct tb_timer *timer)
          launch->options->timeout_name);
 }
 
-/* ---- what the start and the output report
- * --------------------------------------------------------------------------------------------- */
+/* ---- what the start and the output report ------------------------------------------------------------------------ */
 
 static void take_remark(void *context, const char *text)
 {
@@ -154,8 +152,7 @@ static void input_bytes(void *context, const char *bytes, size_t length)
     tb_agent_orders_input(agent_of(context, 0), bytes, length);
 }
 
-/* ---- what agents report
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- what agents report ------------------------------------------------------------------------------------------ */
 
 static void agent_frame(void *context, struct tb_host_agent *agent, struct tb_control_frame *frame)
 {
@@ -183,40 +180,15 @@ static void check_idle(struct tb_launch *launch)
         end_job(launch, false);
 }
 
-/* Whether an agent that is gone was on a gateway that carries no ranks, and everything can go by others: the routes of
- * all, and the streams of those behind it. */
-static bool has_stand_ins(struct tb_launch *launch, const struct tb_host_agent *agent)
-{
-    const struct tb_host_agents *agents = &launch->agents;
-    if (launch->plan.grid == NULL || launch->ending || agent->target.local || agent->rank_count > 0)
-        return false;
-    for (uint32_t i = 0; i < agents->count; i++)
-        if (agents->all[i].phase <
-            (tb_host_agent_is_behind(&agents->all[i], agent) ? TB_HOST_AGENT_STARTED : TB_HOST_AGENT_READY))
-            return false; /* who comes by another one must have begun; the others will */
-    if (tb_grid_plan_lose(launch->plan.grid, &launch->plan.placement, agent->host) != TB_OK)
-        return false;
-    for (uint32_t i = 0; i < agents->count; i++) {
-        uint32_t stand_in;
-        if (agents->all[i].parent == agent && agents->all[i].phase == TB_HOST_AGENT_STARTED &&
-            tb_grid_plan_stand_ins(launch->plan.grid, &launch->plan.placement, i, 1, &stand_in) == 0)
-            return false;
-    }
-    return true;
-}
-
 /* An agent is gone while the job runs. True: the job goes on without it, by other ways. */
 static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent)
 {
-    if (!has_stand_ins(launch, agent))
+    if (launch->ending || !tb_stand_ins_exist(&launch->plan, &launch->agents, agent))
         return false;
     tb_job_report_say(&launch->report, "the agent on gateway %s of cluster %s is gone; the job goes on without it",
                       agent->name, agent->cluster);
-    tb_host_agents_detach_behind(&launch->agents, agent);
-    tb_host_agent_give_up(agent);
-    if (tb_agent_orders_routes(&launch->agents, launch->plan.grid, &launch->plan.placement) != TB_OK)
+    if (tb_stand_ins_take_over(&launch->plan, &launch->agents, agent) != TB_OK)
         fail(launch, 1, "%s", tb_error_story());
-    tb_agent_orders_stand_ins(&launch->agents, launch->plan.grid, &launch->plan.placement);
     if (!agent->idle) {
         tb_host_agent_take_idle(agent);
         check_idle(launch);
@@ -264,26 +236,12 @@ static void agent_silent(void *context, struct tb_host_agent *agent)
     tb_host_agent_kill(agent);
 }
 
-/* ---- what their frames say
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- what their frames say --------------------------------------------------------------------------------------- */
 
 static void take_ready(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready)
 {
     struct tb_launch *launch = context;
-    struct tb_host *host = &launch->plan.placement.book.hosts[agent->host];
-    if (*host->place.site == 0)
-        memcpy(host->place.site, ready->place.site, sizeof host->place.site);
-    if (*host->place.cluster == 0)
-        memcpy(host->place.cluster, ready->place.cluster, sizeof host->place.cluster);
-    host->address_count = ready->address_count;
-    memcpy(host->addresses, ready->addresses, sizeof host->addresses);
-    if (launch->plan.grid != NULL && launch->options->lab == NULL) {
-        const char *address = launch->plan.grid->grid->hosts[launch->plan.placement.entries[agent->host]].address;
-        if (address != NULL)
-            tb_host_names_add_address(host, address);
-    }
-    tb_log(TB_LOG_INFO, "launch", "host %s (%s) is ready with %u addresses", host->name, ready->name,
-           ready->address_count);
+    tb_job_plan_take_ready(&launch->plan, agent->host, ready);
     tb_job_start_take_ready(&launch->start);
 }
 
@@ -356,16 +314,10 @@ static void take_probed(void *context, struct tb_host_agent *agent, struct tb_re
 static void take_attach(void *context, struct tb_host_agent *parent, uint32_t host, uint32_t coming)
 {
     struct tb_launch *launch = context;
-    struct tb_host_agent *agent = tb_host_agents_attach(&launch->agents, parent, host, coming, !launch->ending);
-    if (agent == NULL)
-        return;
-    launch->plan.grid->parents[host] = parent->host;
-    tb_agent_orders_stand_in(agent, launch->plan.grid, &launch->plan.placement);
+    tb_stand_ins_take_attach(&launch->plan, &launch->agents, parent, host, coming, !launch->ending);
 }
 
-/* ---- signals
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 static void interrupt(struct tb_launch *launch, int number)
 {
@@ -408,9 +360,7 @@ static void take_signal(void *context, int number)
     }
 }
 
-/* ---- the whole
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 /* Before each sleep. */
 static void settle(struct tb_loop *loop)

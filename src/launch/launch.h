@@ -6,8 +6,7 @@
 
 #define TB_LAUNCH_SLOTS_LIMIT 1048576u
 
-/* ---- hosts: what the user wrote
- * ----------------------------------------------------------------------------------------- */
+/* ---- hosts: what the user wrote ---------------------------------------------------------------------------------- */
 
 struct tb_host_entry {
     char *name;       /* without the user */
@@ -37,8 +36,7 @@ int tb_host_list_find(const struct tb_host_list *list, const char *name, const c
 int tb_host_list_take(struct tb_host_list *list, const struct tb_grid *grid, const bool *missing);
 void tb_host_list_close(struct tb_host_list *list);
 
-/* ---- options
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
 enum tb_map { TB_MAP_SLOT, TB_MAP_NODE, TB_MAP_CLUSTER };
 #define TB_MANUAL_LIMIT 64u
@@ -82,8 +80,7 @@ struct tb_options {
 int tb_options_parse(struct tb_options *options, char **words);
 void tb_options_close(struct tb_options *options);
 
-/* ---- placement
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- placement --------------------------------------------------------------------------------------------------- */
 
 /* Where the ranks go: fills the address book's hosts (name, place, ranks) and ranges, and the programs. Hosts without a
  * rank are left out; entries[i] is the index in options->hosts (or -1: this host, when none was named) of book host i.
@@ -100,8 +97,7 @@ int tb_placement_make(struct tb_placement *placement, struct tb_options *options
 void tb_placement_add(struct tb_placement *placement, const struct tb_options *options, uint32_t entry, uint32_t *host);
 void tb_placement_close(struct tb_placement *placement);
 
-/* ---- the job
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the job ----------------------------------------------------------------------------------------------------- */
 
 /* Runs the job to its end; returns the exit code. `program` is the path of this executable. */
 int tb_launch_run(struct tb_options *options, const char *program);

@@ -28,8 +28,7 @@ struct caller {
     struct tb_handshake handshake;
 };
 
-/* ---- callers
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- callers ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the socket, which now belongs to whoever calls this. */
 static int end_caller(struct caller *caller)
@@ -143,8 +142,7 @@ static void listener_ready(struct tb_watch *watch, uint32_t events)
         tb_loop_change(listener->loop, watch, 0);
 }
 
-/* ---- opening
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static void list_addresses(struct tb_manual_listener *listener)
 {

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- routes
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- routes ------------------------------------------------------------------------------------------------------ */
 
 /* Everything between two classes, by the first of the hops that are equally good. */
 static void describe(const struct tb_grid_plan *plan, uint32_t from, uint32_t to, struct tb_host_route *host_route)
@@ -89,8 +88,7 @@ int tb_grid_plan_routes(const struct tb_grid_plan *plan, const struct tb_placeme
     return TB_OK;
 }
 
-/* ---- how to get there
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- how to get there -------------------------------------------------------------------------------------------- */
 
 /* A text of struct tb_grid_start, of the cluster or the nearest one around it that has it. */
 static const char *find_text(const struct tb_grid *grid, uint32_t cluster, size_t offset)
@@ -129,8 +127,7 @@ void tb_grid_plan_target(const struct tb_grid_plan *plan, const struct tb_option
     target->command = command != NULL ? command : target->command;
 }
 
-/* ---- what differs there
- * -------------------------------------------------------------------------------------------------- */
+/* ---- what differs there ------------------------------------------------------------------------------------------ */
 
 static int replace(char **text, const char *by)
 {

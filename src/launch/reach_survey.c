@@ -19,8 +19,8 @@ static void log_results(const struct tb_reach_survey *survey)
     const struct tb_reach_results *results = &survey->results;
     uint32_t n = results->count, no = 0, yes = 0;
     for (size_t i = 0; i < (size_t)n * n; i++) {
-        no += results->results[i] == TB_REACH_RESULT_NO;
-        yes += results->results[i] == TB_REACH_RESULT_YES;
+        no += results->results[i] == TB_REACH_NO;
+        yes += results->results[i] == TB_REACH_YES;
         if (results->stories[i] != NULL)
             tb_log(TB_LOG_DEBUG, "launch", "host %s cannot connect to host %s: %s",
                    survey->book->hosts[results->hosts[i / n]].name, survey->book->hosts[results->hosts[i % n]].name,
@@ -53,7 +53,7 @@ static int ask(struct tb_reach_survey *survey, uint32_t row, struct tb_host_agen
     struct tb_control_stream *control = &agents->all[all->hosts[row]].control;
     uint32_t count = 0;
     for (uint32_t i = 0; i < all->count; i++)
-        count += results[i] != TB_REACH_RESULT_SAID;
+        count += results[i] != TB_REACH_SAID;
     if (count == 0)
         return TB_OK;
     struct tb_writer *w = tb_control_stream_begin(control, TB_CONTROL_PROBE);
@@ -61,7 +61,7 @@ static int ask(struct tb_reach_survey *survey, uint32_t row, struct tb_host_agen
     tb_put_u32(w, count);
     for (uint32_t i = 0; i < all->count; i++) {
         const struct tb_host *host = &survey->book->hosts[all->hosts[i]];
-        if (results[i] == TB_REACH_RESULT_SAID)
+        if (results[i] == TB_REACH_SAID)
             continue;
         tb_put_u32(w, all->hosts[i]);
         tb_put_u32(w, host->address_count);
@@ -95,10 +95,10 @@ int tb_reach_survey_begin(struct tb_reach_survey *survey, const struct tb_grid_p
 
 static void note_answer(struct tb_reach_results *results, size_t at, bool reached, const char *story, size_t length)
 {
-    if (results->results[at] != TB_REACH_RESULT_NO)
+    if (results->results[at] != TB_REACH_NO)
         return;
     if (reached) {
-        results->results[at] = TB_REACH_RESULT_YES;
+        results->results[at] = TB_REACH_YES;
     } else if (results->stories[at] == NULL && results->story_count < STORIES_MOST) {
         results->stories[at] = strndup(story, length);
         results->story_count++;

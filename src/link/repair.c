@@ -6,7 +6,7 @@
 
 #define LINGER_POLLS 64
 
-/* ---- processes that are given up -------------------------------------------------------------------------------- */
+/* ---- processes that are given up --------------------------------------------------------------------------------- */
 
 static void peer_forget(struct tb_repair *r, struct tb_repair_peer *p)
 {
@@ -34,7 +34,7 @@ void tb_repair_peer_break(struct tb_repair *r, struct tb_repair_peer *p, int err
         r->up.broken(r->up.context, &p->head, error);
 }
 
-/* ---- timers ----------------------------------------------------------------------------------------------------- */
+/* ---- timers ------------------------------------------------------------------------------------------------------ */
 
 /* Does what is due for a process. Returns what was sent. */
 static int peer_serve(struct tb_repair *r, struct tb_repair_peer *p, uint64_t now)
@@ -94,7 +94,7 @@ static int repair_serve(struct tb_repair *r)
     return count;
 }
 
-/* ---- the transport ---------------------------------------------------------------------------------------------- */
+/* ---- the transport ----------------------------------------------------------------------------------------------- */
 
 static void look(struct tb_repair *r, bool slept)
 {
@@ -224,7 +224,7 @@ static void up_broken(void *context, struct tb_endpoint *with, int error)
     tb_repair_peer_break(r, p, error);
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 int tb_repair_open(const struct tb_transport_table *table, const struct tb_transport_config *config,
                    struct tb_transport **transport)

@@ -11,7 +11,8 @@ struct tb_repair;
 struct tb_repair_peer;
 
 struct tb_repair_policy {
-    /* ---- constants ---- */
+    /* ---- constants
+     * --------------------------------------------------------------------------------------------------- */
     uint32_t window;           /* frames to one process, a power of two, at most TB_REPAIR_WIDE_WINDOW */
     uint32_t ack_every;        /* frames after which an acknowledgement is not delayed any more */
     uint64_t ack_delay;        /* how long it may wait for a frame to ride on */
@@ -27,7 +28,8 @@ struct tb_repair_policy {
     bool gaps_by_link;   /* while there are gaps, one that rides on a frame does not spare the one that lists them */
     bool answers_astray; /* an answer that may have got lost is given again in the other stream */
 
-    /* ---- functions ---- */
+    /* ---- functions
+     * --------------------------------------------------------------------------------------------------- */
     /* At opening: sets peer_bytes, ack_bytes and room_first of `r`. */
     void (*limits)(struct tb_repair *r);
     /* All frames up to `up_to`, at least one of which is outstanding and none of which is new to us, have arrived:

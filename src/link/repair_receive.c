@@ -1,7 +1,7 @@
 /* Repair, inwards: frames are checked, put in order and handed up; what acknowledgements tell goes to the policy. */
 #include "link/repair_state.h"
 
-/* ---- the round trip --------------------------------------------------------------------------------------------- */
+/* ---- the round trip ---------------------------------------------------------------------------------------------- */
 
 void tb_repair_learn(const struct tb_repair *r, struct tb_repair_peer *p, uint64_t sample)
 {
@@ -20,7 +20,7 @@ void tb_repair_learn(const struct tb_repair *r, struct tb_repair_peer *p, uint64
     p->patience = patience > policy->timer_most ? policy->timer_most : patience;
 }
 
-/* ---- frames in order -------------------------------------------------------------------------------------------- */
+/* ---- frames in order --------------------------------------------------------------------------------------------- */
 
 static void hand_up(struct tb_repair *r, struct tb_repair_peer *p, const struct tb_message *message,
                     const char *payload, size_t length)

@@ -6,7 +6,7 @@
 /* What is sent leaves some room for what comes early: if that had to be dropped, most of it would be sent twice. */
 #define SEND_TOTAL (TB_REPAIR_TOTAL_BYTES / 4 * 3)
 
-/* ---- copies ----------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 struct tb_repair_copy *tb_repair_copy_make(struct tb_repair *r, const struct tb_message *message, uint32_t length,
                                            size_t limit)
@@ -72,7 +72,7 @@ static void out_take_back(struct tb_repair *r, struct tb_repair_peer *p)
     *place = NULL;
 }
 
-/* ---- frames ----------------------------------------------------------------------------------------------------- */
+/* ---- frames ------------------------------------------------------------------------------------------------------ */
 
 uint32_t tb_repair_check(uint32_t payload_check, const struct tb_envelope *envelope)
 {

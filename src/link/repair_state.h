@@ -159,12 +159,12 @@ static inline void tb_repair_back_off(const struct tb_repair *r, struct tb_repai
     p->timer = now + p->patience;
 }
 
-/* ---- repair.c ---- */
+/* ---- repair.c ---------------------------------------------------------------------------------------------------- */
 
 /* Nothing more will pass. The story has been told. */
 void tb_repair_peer_break(struct tb_repair *r, struct tb_repair_peer *p, int error);
 
-/* ---- repair_send.c ---- */
+/* ---- repair_send.c ----------------------------------------------------------------------------------------------- */
 
 /* NULL: all copies together have reached `limit`, or there is no memory. */
 struct tb_repair_copy *tb_repair_copy_make(struct tb_repair *r, const struct tb_message *message, uint32_t length,
@@ -187,7 +187,7 @@ int tb_repair_link_send(struct tb_repair *r, struct tb_repair_peer *p, uint64_t 
  * only the rest. */
 uint32_t tb_repair_check(uint32_t payload_check, const struct tb_envelope *envelope);
 
-/* ---- repair_receive.c ---- */
+/* ---- repair_receive.c -------------------------------------------------------------------------------------------- */
 
 /* The inner transport's call up `frame`; `context` is the struct tb_repair. */
 void tb_repair_receive(void *context, struct tb_endpoint *from, const struct tb_routing *routing,

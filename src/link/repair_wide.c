@@ -18,7 +18,7 @@ static void wide_limits(struct tb_repair *r)
     r->room_first = r->peer_bytes > ROOM_FIRST ? ROOM_FIRST : r->peer_bytes;
 }
 
-/* ---- how long an answer takes ----------------------------------------------------------------------------------- */
+/* ---- how long an answer takes ------------------------------------------------------------------------------------ */
 
 /* Remembers the slowest route, for a while. */
 static void slowest_learn(struct tb_repair_peer *p, uint64_t sample)
@@ -78,7 +78,7 @@ static void wide_present(struct tb_repair *r, bool slept)
     r->here = now;
 }
 
-/* ---- losses ----------------------------------------------------------------------------------------------------- */
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 /* Half as much, once for all that was under way when the first of them was lost. */
 static void room_narrow(struct tb_repair_peer *p, uint32_t lost)
@@ -132,7 +132,7 @@ static bool resend_missing(struct tb_repair *r, struct tb_repair_peer *p, uint64
     return some;
 }
 
-/* ---- acknowledgements ------------------------------------------------------------------------------------------- */
+/* ---- acknowledgements -------------------------------------------------------------------------------------------- */
 
 static void wide_acknowledge(struct tb_repair *r, struct tb_repair_peer *p, uint32_t up_to, uint64_t now)
 {
@@ -207,7 +207,7 @@ static void wide_gaps_get(struct tb_repair *r, struct tb_repair_peer *p, const s
         tb_repair_busy(r, p);
 }
 
-/* ---- timers ----------------------------------------------------------------------------------------------------- */
+/* ---- timers ------------------------------------------------------------------------------------------------------ */
 
 /* What is known to be lost goes again. If nothing is known, a probe asks: the other side may be computing, and
  * its silence is no failure, however long; agents judge who is gone. */

@@ -48,7 +48,7 @@ struct tb_squeeze {
     uint8_t block[TB_SQUEEZE_HEADER + TB_SQUEEZE_WIRE];
 };
 
-/* ---- opening ---------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 int tb_squeeze_offer(const char *wish, uint32_t *features)
 {
@@ -106,7 +106,7 @@ const struct tb_squeeze_counters *tb_squeeze_count(const struct tb_squeeze *s)
     return &s->counters;
 }
 
-/* ---- trying ----------------------------------------------------------------------------------------------------- */
+/* ---- trying ------------------------------------------------------------------------------------------------------ */
 
 static double mean(double old, double sample, double weight)
 {
@@ -194,7 +194,7 @@ static void consider(struct tb_squeeze *s, const uint8_t *frame, size_t length, 
         wait_longer(s, now, took);
 }
 
-/* ---- packing ---------------------------------------------------------------------------------------------------- */
+/* ---- packing ----------------------------------------------------------------------------------------------------- */
 
 /* How long the link takes for a byte, seen only while it is busy all the time. */
 static void watch_link(struct tb_squeeze *s, enum tb_squeeze_link link, uint64_t now)

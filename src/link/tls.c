@@ -28,7 +28,7 @@ static BIO_METHOD *method;
 
 static const unsigned char identity[] = "tombolo";
 
-/* ---- the owner as a BIO ----------------------------------------------------------------------------------------- */
+/* ---- the owner as a BIO ------------------------------------------------------------------------------------------ */
 
 static int owner_write(BIO *bio, const char *bytes, size_t length, size_t *written)
 {
@@ -59,7 +59,7 @@ static long owner_control(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH;
 }
 
-/* ---- the pre-shared key ----------------------------------------------------------------------------------------- */
+/* ---- the pre-shared key ------------------------------------------------------------------------------------------ */
 
 /* Both ciphers of ours have the hash of this one, so the key fits whichever is agreed. */
 static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
@@ -96,7 +96,7 @@ static int acceptor_key(SSL *ssl, const unsigned char *id, size_t length, SSL_SE
     return *session != NULL;
 }
 
-/* ---- loading ---------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 #if defined(__aarch64__)
 #include <sys/auxv.h>
@@ -191,7 +191,7 @@ void tb_tls_close(struct tb_tls *tls)
     free(tls);
 }
 
-/* ---- going on --------------------------------------------------------------------------------------------------- */
+/* ---- going on ---------------------------------------------------------------------------------------------------- */
 
 /* What a call that did not succeed means. */
 static int verdict(struct tb_tls *tls, int result)

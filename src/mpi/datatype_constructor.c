@@ -22,16 +22,16 @@ static struct tb_numbers narrow_numbers(const int *base)
 }
 
 /* What every constructor has: the handle of the old type and the place for the new one, and where they stand. */
-struct frame {
+struct construction {
     const char *call;
     MPI_Datatype oldtype;
     int old_at;
     MPI_Datatype *newtype;
     int new_at;
-    const struct tb_type *old; /* set by frame_check */
+    const struct tb_type *old; /* set by construction_check */
 };
 
-static int frame_check(struct frame *f)
+static int construction_check(struct construction *f)
 {
     f->old = tb_type_find(f->oldtype);
     if (f->old == NULL)
@@ -54,7 +54,7 @@ static int check_array(const char *call, MPI_Count count, const void *array, int
 }
 
 /* `error` is of the data layer; if there is none, `type` gets its handle. */
-static int frame_close(const struct frame *f, int error, const struct tb_type *type)
+static int construction_close(const struct construction *f, int error, const struct tb_type *type)
 {
     if (error < 0)
         return tb_raise_below(NULL, error, f->call);
@@ -65,15 +65,15 @@ static int frame_close(const struct frame *f, int error, const struct tb_type *t
 
 static int contiguous(const char *call, MPI_Count count, MPI_Datatype oldtype, MPI_Datatype *newtype, bool large)
 {
-    struct frame f = {call, oldtype, 2, newtype, 3, NULL};
+    struct construction f = {call, oldtype, 2, newtype, 3, NULL};
     struct tb_type *type = NULL;
     int code = check_count(call, count);
     if (code == MPI_SUCCESS)
-        code = frame_check(&f);
+        code = construction_check(&f);
     if (code != MPI_SUCCESS)
         return code;
     int error = tb_type_contiguous(count, f.old, large, &type);
-    return frame_close(&f, error, type);
+    return construction_close(&f, error, type);
 }
 
 int tb_mpi_Type_contiguous(int count, MPI_Datatype oldtype, MPI_Datatype *newtype)
@@ -89,16 +89,16 @@ int tb_mpi_Type_contiguous_c(MPI_Count count, MPI_Datatype oldtype, MPI_Datatype
 static int vector(const char *call, MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype oldtype,
                   MPI_Datatype *newtype, bool large, bool bytes)
 {
-    struct frame f = {call, oldtype, 4, newtype, 5, NULL};
+    struct construction f = {call, oldtype, 4, newtype, 5, NULL};
     struct tb_type *type = NULL;
     int code = check_count(call, count);
     if (code == MPI_SUCCESS)
-        code = frame_check(&f);
+        code = construction_check(&f);
     if (code != MPI_SUCCESS)
         return code;
     int error = bytes ? tb_type_hvector(count, blocklength, stride, f.old, large, &type)
                       : tb_type_vector(count, blocklength, stride, f.old, large, &type);
-    return frame_close(&f, error, type);
+    return construction_close(&f, error, type);
 }
 
 int tb_mpi_Type_vector(int count, int blocklength, int stride, MPI_Datatype oldtype, MPI_Datatype *newtype)
@@ -125,74 +125,75 @@ int tb_mpi_Type_create_hvector_c(MPI_Count count, MPI_Count blocklength, MPI_Cou
 
 /* ---- lists of blocks --------------------------------------------------------------------------------------------- */
 
-/* Both arrays of an indexed type, then the frame. */
-static int check_indexed(struct frame *f, MPI_Count count, struct tb_numbers lengths, struct tb_numbers displacements)
+/* Both arrays of an indexed type, then what every constructor has. */
+static int check_indexed(struct construction *f, MPI_Count count, struct tb_numbers lengths,
+                         struct tb_numbers displacements)
 {
     int code = check_count(f->call, count);
     if (code == MPI_SUCCESS)
         code = check_array(f->call, count, lengths.base, 2, "array_of_blocklengths");
     if (code == MPI_SUCCESS)
         code = check_array(f->call, count, displacements.base, 3, "array_of_displacements");
-    return code == MPI_SUCCESS ? frame_check(f) : code;
+    return code == MPI_SUCCESS ? construction_check(f) : code;
 }
 
 int tb_mpi_Type_indexed(MPI_Count count, struct tb_ints array_of_blocklengths, struct tb_ints array_of_displacements,
                         MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    struct frame f = {"MPI_Type_indexed", oldtype, 4, newtype, 5, NULL};
+    struct construction f = {"MPI_Type_indexed", oldtype, 4, newtype, 5, NULL};
     struct tb_numbers lengths = numbers(array_of_blocklengths), displacements = numbers(array_of_displacements);
     struct tb_type *type = NULL;
     int code = check_indexed(&f, count, lengths, displacements);
     if (code != MPI_SUCCESS)
         return code;
     int error = tb_type_indexed(count, lengths, displacements, f.old, lengths.wide, &type);
-    return frame_close(&f, error, type);
+    return construction_close(&f, error, type);
 }
 
 int tb_mpi_Type_create_hindexed(MPI_Count count, struct tb_ints array_of_blocklengths,
                                 const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    struct frame f = {"MPI_Type_create_hindexed", oldtype, 4, newtype, 5, NULL};
+    struct construction f = {"MPI_Type_create_hindexed", oldtype, 4, newtype, 5, NULL};
     struct tb_numbers lengths = numbers(array_of_blocklengths), displacements = wide_numbers(array_of_displacements);
     struct tb_type *type = NULL;
     int code = check_indexed(&f, count, lengths, displacements);
     if (code != MPI_SUCCESS)
         return code;
     int error = tb_type_hindexed(count, lengths, displacements, f.old, lengths.wide, &type);
-    return frame_close(&f, error, type);
+    return construction_close(&f, error, type);
 }
 
-static int check_blocks(struct frame *f, MPI_Count count, const void *displacements)
+static int check_blocks(struct construction *f, MPI_Count count, const void *displacements)
 {
     int code = check_count(f->call, count);
     if (code == MPI_SUCCESS)
         code = check_array(f->call, count, displacements, 3, "array_of_displacements");
-    return code == MPI_SUCCESS ? frame_check(f) : code;
+    return code == MPI_SUCCESS ? construction_check(f) : code;
 }
 
 int tb_mpi_Type_create_indexed_block(MPI_Count count, MPI_Count blocklength, struct tb_ints array_of_displacements,
                                      MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    struct frame f = {"MPI_Type_create_indexed_block", oldtype, 4, newtype, 5, NULL};
+    struct construction f = {"MPI_Type_create_indexed_block", oldtype, 4, newtype, 5, NULL};
     struct tb_numbers displacements = numbers(array_of_displacements);
     struct tb_type *type = NULL;
     int code = check_blocks(&f, count, displacements.base);
     if (code != MPI_SUCCESS)
         return code;
     int error = tb_type_indexed_block(count, blocklength, displacements, f.old, displacements.wide, &type);
-    return frame_close(&f, error, type);
+    return construction_close(&f, error, type);
 }
 
 static int hindexed_block(const char *call, MPI_Count count, MPI_Count blocklength, const int64_t *displacements,
                           MPI_Datatype oldtype, MPI_Datatype *newtype, bool large)
 {
-    struct frame f = {call, oldtype, 4, newtype, 5, NULL};
+    struct construction f = {call, oldtype, 4, newtype, 5, NULL};
     struct tb_type *type = NULL;
     int code = check_blocks(&f, count, displacements);
     if (code != MPI_SUCCESS)
         return code;
     int error = tb_type_hindexed_block(count, blocklength, wide_numbers(displacements), f.old, large, &type);
-    return frame_close(&f, error, type);
+    return construction_close(&f, error, type);
 }
 
 int tb_mpi_Type_create_hindexed_block(int count, int blocklength, const MPI_Aint array_of_displacements[],
@@ -236,7 +237,7 @@ int tb_mpi_Type_create_struct(MPI_Count count, struct tb_ints array_of_blockleng
                               const MPI_Count array_of_displacements[], const MPI_Datatype array_of_types[],
                               MPI_Datatype *newtype)
 {
-    struct frame f = {"MPI_Type_create_struct", MPI_BYTE, 4, newtype, 5, NULL};
+    struct construction f = {"MPI_Type_create_struct", MPI_BYTE, 4, newtype, 5, NULL};
     struct tb_numbers lengths = numbers(array_of_blocklengths), displacements = wide_numbers(array_of_displacements);
     struct tb_type *type = NULL;
     int code = check_indexed(&f, count, lengths, displacements);
@@ -247,7 +248,7 @@ int tb_mpi_Type_create_struct(MPI_Count count, struct tb_ints array_of_blockleng
         return code;
     int error = tb_type_struct(count, lengths, displacements, types, lengths.wide, &type);
     free(types);
-    return frame_close(&f, error, type);
+    return construction_close(&f, error, type);
 }
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
@@ -255,7 +256,7 @@ int tb_mpi_Type_create_struct(MPI_Count count, struct tb_ints array_of_blockleng
 int tb_mpi_Type_create_subarray(int ndims, struct tb_ints array_of_sizes, struct tb_ints array_of_subsizes,
                                 struct tb_ints array_of_starts, int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    struct frame f = {"MPI_Type_create_subarray", oldtype, 6, newtype, 7, NULL};
+    struct construction f = {"MPI_Type_create_subarray", oldtype, 6, newtype, 7, NULL};
     struct tb_type *type = NULL;
     int code = check_array(f.call, ndims, array_of_sizes.base, 2, "array_of_sizes");
     if (code == MPI_SUCCESS)
@@ -263,19 +264,19 @@ int tb_mpi_Type_create_subarray(int ndims, struct tb_ints array_of_sizes, struct
     if (code == MPI_SUCCESS)
         code = check_array(f.call, ndims, array_of_starts.base, 4, "array_of_starts");
     if (code == MPI_SUCCESS)
-        code = frame_check(&f);
+        code = construction_check(&f);
     if (code != MPI_SUCCESS)
         return code;
     int error = tb_type_subarray(ndims, numbers(array_of_sizes), numbers(array_of_subsizes), numbers(array_of_starts),
                                  order, f.old, array_of_sizes.wide != 0, &type);
-    return frame_close(&f, error, type);
+    return construction_close(&f, error, type);
 }
 
 int tb_mpi_Type_create_darray(int size, int rank, int ndims, struct tb_ints array_of_gsizes,
                               const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[],
                               int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    struct frame f = {"MPI_Type_create_darray", oldtype, 9, newtype, 10, NULL};
+    struct construction f = {"MPI_Type_create_darray", oldtype, 9, newtype, 10, NULL};
     struct tb_type *type = NULL;
     int code = check_array(f.call, ndims, array_of_gsizes.base, 4, "array_of_gsizes");
     if (code == MPI_SUCCESS)
@@ -285,25 +286,25 @@ int tb_mpi_Type_create_darray(int size, int rank, int ndims, struct tb_ints arra
     if (code == MPI_SUCCESS)
         code = check_array(f.call, ndims, array_of_psizes, 7, "array_of_psizes");
     if (code == MPI_SUCCESS)
-        code = frame_check(&f);
+        code = construction_check(&f);
     if (code != MPI_SUCCESS)
         return code;
     int error = tb_type_darray(size, rank, ndims, numbers(array_of_gsizes), narrow_numbers(array_of_distribs),
                                narrow_numbers(array_of_dargs), narrow_numbers(array_of_psizes), order, f.old,
                                array_of_gsizes.wide != 0, &type);
-    return frame_close(&f, error, type);
+    return construction_close(&f, error, type);
 }
 
 static int resized(const char *call, MPI_Datatype oldtype, int64_t lb, int64_t extent, MPI_Datatype *newtype,
                    bool large)
 {
-    struct frame f = {call, oldtype, 1, newtype, 4, NULL};
+    struct construction f = {call, oldtype, 1, newtype, 4, NULL};
     struct tb_type *type = NULL;
-    int code = frame_check(&f);
+    int code = construction_check(&f);
     if (code != MPI_SUCCESS)
         return code;
     int error = tb_type_resized(f.old, lb, extent, large, &type);
-    return frame_close(&f, error, type);
+    return construction_close(&f, error, type);
 }
 
 int tb_mpi_Type_create_resized(MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype *newtype)

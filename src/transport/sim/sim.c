@@ -393,8 +393,7 @@ static uint64_t sim_deadline(struct tb_transport *transport)
     return look < next ? look : next;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------
- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static int sim_open(const struct tb_transport_config *config, struct tb_transport **transport)
 {
@@ -460,11 +459,13 @@ static int sim_read(struct tb_endpoint *endpoint, uint64_t address, struct tb_sp
 
 static void sim_drop(struct tb_endpoint *endpoint)
 {
-    ((struct tb_sim_node *)endpoint->transport)->sim->drops++;
+    struct tb_sim *sim = ((struct tb_sim_node *)endpoint->transport)->sim;
+    sim_lock(sim);
+    sim->drops++;
+    sim_unlock(sim);
 }
 
-/* ---- the network --------------------------------------------------------------------------------------------------
- */
+/* ---- the network ------------------------------------------------------------------------------------------------- */
 
 static uint64_t sim_now(void *context)
 {

@@ -29,7 +29,7 @@ void tb_sim_streams_destroy(struct tb_sim_streams *s);
 int tb_sim_streams_pair(struct tb_sim_streams *s, uint32_t route, int ends[2]);
 /* Listens at a port of 127.0.0.1; whoever connects to it is connected to `target`, another such port, through the
  * network, by TCP. If nobody listens there, the connection is reset. The kernel may take a moment to pass something on:
- * wait a real millisecond before taking such streams for quiet. */
+ * wait a few real milliseconds before taking such streams for quiet. */
 int tb_sim_streams_listen(struct tb_sim_streams *s, uint32_t route, uint16_t target, uint16_t *port);
 
 /* Takes what was written, and delivers what is due. Returns how much has happened; 0: nothing. */

@@ -7,31 +7,6 @@
 #define EACH    2u   /* where there are more hosts than TB_REACH_RESULTS_HOSTS, so many of each class stand for it, */
 #define CLASSES 512u /* and one of each, if there are more classes than this */
 
-void tb_reach_results_close(struct tb_reach_results *results)
-{
-    for (size_t i = 0; results->stories != NULL && i < (size_t)results->count * results->count; i++)
-        free(results->stories[i]);
-    free(results->hosts);
-    free(results->results);
-    free(results->stories);
-    *results = (struct tb_reach_results){0};
-}
-
-static int compare(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return (a > b) - (a < b);
-}
-
-bool tb_reach_results_find(const struct tb_reach_results *results, uint32_t host, uint32_t *index)
-{
-    if (results->count == 0)
-        return false;
-    const uint32_t *found = bsearch(&host, results->hosts, results->count, sizeof host, compare);
-    *index = found != NULL ? (uint32_t)(found - results->hosts) : 0;
-    return found != NULL;
-}
-
 static uint32_t class_of(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host)
 {
     return plan->connectivity.classes.of[placement->entries[host]];
@@ -96,7 +71,7 @@ int tb_grid_plan_ask(const struct tb_grid_plan *plan, const struct tb_placement 
         for (uint32_t k = 0; k < n; k++)
             if (is_open(plan, class_of(plan, placement, results->hosts[i]),
                         class_of(plan, placement, results->hosts[k])))
-                results->results[(size_t)i * n + k] = TB_REACH_RESULT_NO;
+                results->results[(size_t)i * n + k] = TB_REACH_NO;
     return TB_OK;
 }
 
@@ -169,7 +144,7 @@ int tb_grid_plan_learn(struct tb_grid_plan *plan, struct tb_placement *placement
         return rc;
     for (int yes = 0; yes <= 1; yes++) /* one that reaches another stands for its class */
         for (size_t i = 0; i < (size_t)n * n; i++)
-            if (results->results[i] == (yes ? TB_REACH_RESULT_YES : TB_REACH_RESULT_NO))
+            if (results->results[i] == (yes ? TB_REACH_YES : TB_REACH_NO))
                 tb_connectivity_set(&plan->connectivity, class_of(plan, placement, results->hosts[i / n]),
                                     class_of(plan, placement, results->hosts[i % n]), yes != 0);
     for (uint32_t i = 0; i < placement->book.host_count; i++)
