@@ -67,15 +67,15 @@ static void take_trouble(void *context, const char *text)
 
 static void stop(struct tb_timer *timer)
 {
-    TB_CONTAINER(timer, struct world, end)->loop.stop = true;
+    TB_CONTAINER(timer, struct world, end)->loop->stop = true;
 }
 
 void world_spin(struct world *w, unsigned ms)
 {
     tb_timer_init(&w->end, stop);
-    tb_timer_set(&w->loop, &w->end, ms * UINT64_C(1000000));
-    w->loop.stop = false;
-    assert_int_equal(tb_loop_run(&w->loop), TB_OK);
+    tb_timer_set(w->loop, &w->end, ms * UINT64_C(1000000));
+    w->loop->stop = false;
+    assert_int_equal(tb_loop_run(w->loop), TB_OK);
     tb_timer_clear(&w->end);
 }
 
@@ -99,15 +99,15 @@ static void make_book(struct tb_address_book *book)
     }
 }
 
-void world_open(struct world *w, uint32_t host)
+void world_open_in(struct world *w, uint32_t host, struct tb_loop *loop)
 {
     memset(w, 0, sizeof *w);
+    w->loop = loop;
     for (uint32_t i = 0; i < RANKS; i++)
         w->handed[i] = -1;
     memset(w->key.bytes, 5, TB_KEY_BYTES);
     make_book(&w->book);
-    assert_int_equal(tb_loop_open(&w->loop, &tb_clock_real), TB_OK);
-    w->member = (struct tb_member){.loop = &w->loop,
+    w->member = (struct tb_member){.loop = loop,
                                    .key = &w->key,
                                    .self = {JOB, TB_PROC_AGENT | host},
                                    .host = host,
@@ -127,13 +127,20 @@ void world_open(struct world *w, uint32_t host)
                                                          .trouble = take_trouble});
 }
 
+void world_open(struct world *w, uint32_t host)
+{
+    world_open_in(w, host, &w->own);
+    assert_int_equal(tb_loop_open(&w->own, &tb_clock_real), TB_OK);
+}
+
 void world_close(struct world *w)
 {
     tb_host_network_close(&w->network);
     for (uint32_t i = 0; i < RANKS; i++)
         if (w->handed[i] >= 0)
             close(w->handed[i]);
-    tb_loop_close(&w->loop);
+    if (w->loop == &w->own)
+        tb_loop_close(w->loop);
     tb_address_book_close(&w->book);
 }
 

@@ -24,7 +24,7 @@ struct world_call {
 };
 
 struct world {
-    struct tb_loop loop;
+    struct tb_loop own, *loop; /* own: unless it was given another */
     struct tb_key key;
     struct tb_address_book book;
     struct tb_host_routes known; /* empty: everything is direct; else `routes` */
@@ -44,6 +44,7 @@ struct world {
 
 /* Host `host`, running. Without routes everything is direct, and nobody listens at any address. */
 void world_open(struct world *w, uint32_t host);
+void world_open_in(struct world *w, uint32_t host, struct tb_loop *loop); /* likewise; the test runs the loop */
 void world_close(struct world *w);
 void world_use_routes(struct world *w); /* `routes` count from now on; they say that there is no way anywhere */
 void world_spin(struct world *w, unsigned ms);
