@@ -112,8 +112,20 @@ def sources(root, tops):
                     yield Source(root, os.path.relpath(os.path.join(folder, name), root))
 
 
-def is_test(path):
-    return "_test." in os.path.basename(path)
+def mark_tests(files):
+    """Unit tests, and headers that nobody else includes, with their .c file: circles and tags of theirs are not judged."""
+    stem = {f.path: os.path.splitext(f.path)[0] for f in files}
+    tests = {stem[f.path] for f in files if "_test." in f.path}
+    includers = {}
+    for f in files:
+        for include in f.includes:
+            includers.setdefault(os.path.splitext(os.path.join("src", include))[0], set()).add(stem[f.path])
+    before = -1
+    while before != len(tests):
+        before = len(tests)
+        tests |= {name for name, users in includers.items() if users - {name} and users - {name} <= tests}
+    for f in files:
+        f.is_test = stem[f.path] in tests
 
 
 # ---- circles ---------------------------------------------------------------------------------------------------------
@@ -189,7 +201,7 @@ def shortest_circle(graph, start):
 def check_circles(files, excepted):
     problems, folders = [], {}
     for f in files:
-        if not is_test(f.path) and f.path.startswith("src" + os.sep):
+        if not f.is_test and f.path.startswith("src" + os.sep):
             folders.setdefault(folder_of(f.path), []).append(f)
     needed = set()
     for folder, members in sorted(folders.items()):
@@ -232,7 +244,7 @@ def check_sizes(files, excepted):
 def check_tags(files, excepted):
     places, problems, needed = {}, [], set()
     for f in files:
-        if f.path.split(os.sep)[0] not in ("src", "cmd") or is_test(f.path):
+        if f.path.split(os.sep)[0] not in ("src", "cmd") or f.is_test:
             continue
         for found in TAG.finditer(f.code):
             places.setdefault(found.group(2), []).append((f.path, f.code.count("\n", 0, found.start()) + 1))
@@ -285,6 +297,7 @@ def shrink(root):
 def check(root):
     excepted, problems = read_exceptions(root)
     files = list(sources(root, ("src", "cmd", "include", "tests", "bench")))
+    mark_tests(files)
     circles, in_circles = check_circles(files, excepted["circle"])
     sizes, too_large = check_sizes(files, excepted["function"] | excepted["file"])
     tags, twice = check_tags(files, excepted["tag"])
@@ -304,7 +317,9 @@ GOOD = {
     "src/a/high.h": '#include "a/low.h"\nstruct tb_high {\n    int x;\n};\n',
     "src/a/high.c": '#include "a/high.h"\n\nstruct mine {\n    int x;\n};\n\nstatic int helper(void)\n{\n'
                     '    return tb_low();\n}\n\nint tb_high(void)\n{\n    return helper();\n}\n',
-    "src/a/high_test.c": "struct mine {\n    int x;\n};\n\nint main(void)\n{\n    return tb_high();\n}\n",
+    "src/a/world.c": '#include "a/world.h"\n',
+    "src/a/world.h": "struct mine {\n    int x;\n};\n",
+    "src/a/high_test.c": '#include "a/world.h"\n' "struct mine {\n    int x;\n};\n\nint main(void)\n{\n    return tb_high();\n}\n",
     "src/b/state.h": '#include "b/b.h"\nstruct tb_b {\n    int x;\n};\n',
     "src/b/b.c": '#include "b/state.h"\n\nstruct mine {\n    int x;\n};\n\nint tb_b(void)\n{\n    return 0;\n}\n',
     "src/b/b.h": "int tb_b(void);\n",
@@ -326,6 +341,7 @@ BAD = {
     "file-late-reason": ("src/b/long.c", "int x;\n" * 700 + "/* Longer than 600 lines because. */\n", "701 lines"),
     "tag": ("src/b/b.c", "struct tb_high {\n    int y;\n};\n", "tag tb_high"),
     "tag-of-other-kind": ("src/b/b.c", "enum tb_high { X };\n", "tag tb_high"),
+    "tag-of-used-header": ("src/a/low.c", '#include "a/world.h"\n', "tag mine"),
     "tag-beside": ("src/a/low.c", "struct mine {\n    int y;\n};\n", "tag mine"),
     "exception-unknown": (EXCEPTIONS, "round src/a/low\n", "should be"),
     "exception-stale-circle": (EXCEPTIONS, "circle src/a/low\n", "remove the line"),
