@@ -259,7 +259,7 @@ static void tell_call(void *context, uint32_t host, struct tb_proc there, struct
     tb_uplink_end(&agent->uplink);
 }
 
-static void tell_probed(void *context, const struct tb_reach_probe_result *results, uint32_t count)
+static void tell_probed(void *context, const struct tb_reach_answer *results, uint32_t count)
 {
     struct tb_agent *agent = context;
     struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_PROBED);

@@ -50,11 +50,11 @@ void tb_reach_probe_close(struct tb_reach_probe *all)
 /* Each host has an answer, or there is no more time. */
 static void answer(struct tb_reach_probe *all)
 {
-    struct tb_reach_probe_result *results = calloc(all->target_count + 1u, sizeof *results);
+    struct tb_reach_answer *results = calloc(all->target_count + 1u, sizeof *results);
     uint32_t count = all->target_count;
     for (uint32_t i = 0; results != NULL && i < count; i++) {
         const struct tb_reach_target *target = &all->targets[i];
-        struct tb_reach_probe_result *result = &results[i];
+        struct tb_reach_answer *result = &results[i];
         result->host = target->host;
         result->reached = target->reached;
         if (!target->done)
@@ -216,7 +216,7 @@ static int take_targets(struct tb_reach_probe *all, struct tb_reader *r)
 }
 
 void tb_reach_probe_open(struct tb_reach_probe *all, const struct tb_member *member, void *context,
-                         void (*answered)(void *context, const struct tb_reach_probe_result *results, uint32_t count))
+                         void (*answered)(void *context, const struct tb_reach_answer *results, uint32_t count))
 {
     *all = (struct tb_reach_probe){.member = member, .context = context, .answered = answered};
     tb_list_init(&all->probes);

@@ -24,7 +24,7 @@ static struct world {
     struct tb_listener listener;  /* of host 1 */
     struct tb_reach_probe probe;
     uint32_t answers, count;
-    struct tb_reach_probe_result results[MOST];
+    struct tb_reach_answer results[MOST];
 } w;
 
 static bool has_rank(void *context, uint32_t rank)
@@ -37,7 +37,7 @@ static void connected(void *context, const struct tb_connected *end)
     fail(); /* nothing is kept of a probe */
 }
 
-static void answered(void *context, const struct tb_reach_probe_result *results, uint32_t count)
+static void answered(void *context, const struct tb_reach_answer *results, uint32_t count)
 {
     w.answers++;
     w.count = count;
