@@ -259,15 +259,15 @@ static void tell_call(void *context, uint32_t host, struct tb_proc there, struct
     tb_uplink_end(&agent->uplink);
 }
 
-static void tell_probed(void *context, const struct tb_reach_answer *results, uint32_t count)
+static void tell_probed(void *context, const struct tb_reach_report *reports, uint32_t count)
 {
     struct tb_agent *agent = context;
     struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_PROBED);
     tb_put_u32(w, count);
     for (uint32_t i = 0; i < count; i++) {
-        tb_put_u32(w, results[i].host);
-        tb_put_u8(w, results[i].reached);
-        tb_put_text(w, results[i].story);
+        tb_put_u32(w, reports[i].host);
+        tb_put_u8(w, reports[i].reached);
+        tb_put_text(w, reports[i].story);
     }
     tb_uplink_end(&agent->uplink);
 }

@@ -128,10 +128,10 @@ static void call(void *context, uint32_t host, struct tb_proc there, struct tb_p
     n->calls.call(n->calls.context, host, there, here, stream);
 }
 
-static void probed(void *context, const struct tb_reach_answer *results, uint32_t count)
+static void probed(void *context, const struct tb_reach_report *reports, uint32_t count)
 {
     const struct tb_host_network *n = context;
-    n->calls.probed(n->calls.context, results, count);
+    n->calls.probed(n->calls.context, reports, count);
 }
 
 static void link_found(void *context, uint32_t host)

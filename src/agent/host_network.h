@@ -22,7 +22,7 @@ struct tb_host_network_calls {
     void (*control_stream)(void *context, struct tb_proc from, int socket);
     /* For the launcher: TB_CONTROL_CALL, and TB_CONTROL_PROBED. */
     void (*call)(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream);
-    void (*probed)(void *context, const struct tb_reach_answer *results, uint32_t count);
+    void (*probed)(void *context, const struct tb_reach_report *reports, uint32_t count);
     /* For the user; after a trouble the job has to end. */
     void (*note)(void *context, const char *text);
     void (*trouble)(void *context, const char *text);

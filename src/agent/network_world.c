@@ -48,7 +48,7 @@ static void take_call(void *context, uint32_t host, struct tb_proc there, struct
     w->calls[w->call_count++] = (struct world_call){host, there, here, stream};
 }
 
-static void take_probed(void *context, const struct tb_reach_answer *results, uint32_t count) {}
+static void take_probed(void *context, const struct tb_reach_report *reports, uint32_t count) {}
 
 static void take_note(void *context, const char *text)
 {

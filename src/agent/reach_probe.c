@@ -50,23 +50,23 @@ void tb_reach_probe_close(struct tb_reach_probe *all)
 /* Each host has an answer, or there is no more time. */
 static void answer(struct tb_reach_probe *all)
 {
-    struct tb_reach_answer *results = calloc(all->target_count + 1u, sizeof *results);
+    struct tb_reach_report *reports = calloc(all->target_count + 1u, sizeof *reports);
     uint32_t count = all->target_count;
-    for (uint32_t i = 0; results != NULL && i < count; i++) {
+    for (uint32_t i = 0; reports != NULL && i < count; i++) {
         const struct tb_reach_target *target = &all->targets[i];
-        struct tb_reach_answer *result = &results[i];
-        result->host = target->host;
-        result->reached = target->reached;
+        struct tb_reach_report *report = &reports[i];
+        report->host = target->host;
+        report->reached = target->reached;
         if (!target->done)
-            snprintf(result->story, sizeof result->story, "%s%sno answer within %.3g s", target->story,
+            snprintf(report->story, sizeof report->story, "%s%sno answer within %.3g s", target->story,
                      *target->story != 0 ? "; " : "", (double)all->patience / 1e9);
         else if (!target->reached)
-            snprintf(result->story, sizeof result->story, "%s", target->story);
+            snprintf(report->story, sizeof report->story, "%s", target->story);
     }
     tb_reach_probe_close(all);
-    if (results != NULL) /* else the launcher does not wait for ever */
-        all->answered(all->context, results, count);
-    free(results);
+    if (reports != NULL) /* else the launcher does not wait for ever */
+        all->answered(all->context, reports, count);
+    free(reports);
 }
 
 static void finish_target(struct tb_reach_probe *all, struct tb_reach_target *target, bool reached)
@@ -216,7 +216,7 @@ static int take_targets(struct tb_reach_probe *all, struct tb_reader *r)
 }
 
 void tb_reach_probe_open(struct tb_reach_probe *all, const struct tb_member *member, void *context,
-                         void (*answered)(void *context, const struct tb_reach_answer *results, uint32_t count))
+                         void (*answered)(void *context, const struct tb_reach_report *reports, uint32_t count))
 {
     *all = (struct tb_reach_probe){.member = member, .context = context, .answered = answered};
     tb_list_init(&all->probes);

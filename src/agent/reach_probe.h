@@ -8,7 +8,7 @@
 
 #define TB_REACH_STORY_BYTES 192
 
-struct tb_reach_answer {
+struct tb_reach_report {
     uint32_t host;
     bool reached;
     char story[TB_REACH_STORY_BYTES]; /* why not */
@@ -19,7 +19,7 @@ struct tb_reach_target;
 struct tb_reach_probe {
     const struct tb_member *member;
     void *context;
-    void (*answered)(void *context, const struct tb_reach_answer *results, uint32_t count);
+    void (*answered)(void *context, const struct tb_reach_report *reports, uint32_t count);
     uint64_t patience;
     uint32_t target_count, open_count;         /* open: not done */
     struct tb_reach_target *targets;           /* NULL: nobody has asked, or it is over */
@@ -30,7 +30,7 @@ struct tb_reach_probe {
 };
 
 void tb_reach_probe_open(struct tb_reach_probe *probe, const struct tb_member *member, void *context,
-                         void (*answered)(void *context, const struct tb_reach_answer *results, uint32_t count));
+                         void (*answered)(void *context, const struct tb_reach_report *reports, uint32_t count));
 /* Takes what TB_CONTROL_PROBE brings and begins; only one at a time. `answered` is called once, perhaps from inside,
  * unless there was nonsense in it. */
 void tb_reach_probe_begin(struct tb_reach_probe *probe, struct tb_reader *r);

@@ -24,7 +24,7 @@ static struct world {
     struct tb_listener listener;  /* of host 1 */
     struct tb_reach_probe probe;
     uint32_t answers, count;
-    struct tb_reach_answer results[MOST];
+    struct tb_reach_report reports[MOST];
 } w;
 
 static bool has_rank(void *context, uint32_t rank)
@@ -37,11 +37,11 @@ static void connected(void *context, const struct tb_connected *end)
     fail(); /* nothing is kept of a probe */
 }
 
-static void answered(void *context, const struct tb_reach_answer *results, uint32_t count)
+static void answered(void *context, const struct tb_reach_report *reports, uint32_t count)
 {
     w.answers++;
     w.count = count;
-    memcpy(w.results, results, count * sizeof *results);
+    memcpy(w.reports, reports, count * sizeof *reports);
 }
 
 static int open_world(void **state)
@@ -130,13 +130,13 @@ static void who_answers_is_reached(void **state)
     until_answered();
     assert_int_equal(w.count, 4);
     for (uint32_t i = 0; i < 4; i++)
-        assert_int_equal(w.results[i].host, i + 1);
-    assert_true(w.results[0].reached);
-    assert_string_equal(w.results[0].story, "");
-    assert_false(w.results[1].reached || w.results[2].reached || w.results[3].reached);
-    assert_non_null(strstr(w.results[1].story, "refused"));
-    assert_non_null(strstr(w.results[2].story, "the agent of another host"));
-    assert_string_equal(w.results[3].story, "it has told no address");
+        assert_int_equal(w.reports[i].host, i + 1);
+    assert_true(w.reports[0].reached);
+    assert_string_equal(w.reports[0].story, "");
+    assert_false(w.reports[1].reached || w.reports[2].reached || w.reports[3].reached);
+    assert_non_null(strstr(w.reports[1].story, "refused"));
+    assert_non_null(strstr(w.reports[2].story, "the agent of another host"));
+    assert_string_equal(w.reports[3].story, "it has told no address");
     close(fd);
 }
 
@@ -148,8 +148,8 @@ static void strangers_are_not_reached(void **state)
     put_target(&fields, 1, &w.listener.port, 1);
     begin(&fields);
     until_answered();
-    assert_false(w.results[0].reached);
-    assert_non_null(strstr(w.results[0].story, "closed the connection without a word: no agent of this job"));
+    assert_false(w.reports[0].reached);
+    assert_non_null(strstr(w.reports[0].story, "closed the connection without a word: no agent of this job"));
 }
 
 /* Somebody takes connections and says nothing: after the time that was given, this is the answer. */
@@ -167,8 +167,8 @@ static void silence_is_an_answer(void **state)
     assert_int_equal(w.answers, 0);
     test_loop_pass(&w.time, SECOND / 10);
     assert_int_equal(w.answers, 1);
-    assert_false(w.results[0].reached);
-    assert_string_equal(w.results[0].story, "no answer within 2 s");
+    assert_false(w.reports[0].reached);
+    assert_string_equal(w.reports[0].story, "no answer within 2 s");
     close(fd);
 }
 
