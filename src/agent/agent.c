@@ -413,17 +413,17 @@ static void take_stop(struct tb_agent *agent, struct tb_reader *r)
     stop(agent, tb_get_u8(r) != 0);
 }
 
-static void take_anchors(struct tb_agent *agent, struct tb_reader *r)
+static void take_stand_ins(struct tb_agent *agent, struct tb_reader *r)
 {
-    uint32_t count = tb_get_u32(r), hosts[TB_ATTACH_ANCHORS], known = 0;
-    if (r->error != TB_OK || count > TB_ATTACH_ANCHORS || agent->phase != TB_AGENT_RUNNING)
+    uint32_t count = tb_get_u32(r), hosts[TB_ATTACH_STAND_INS], known = 0;
+    if (r->error != TB_OK || count > TB_ATTACH_STAND_INS || agent->phase != TB_AGENT_RUNNING)
         return;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t host = tb_get_u32(r);
         if (r->error == TB_OK && host < agent->book.host_count && host != agent->setup.host)
             hosts[known++] = host;
     }
-    tb_uplink_set_anchors(&agent->uplink, &agent->setup.key, agent->member.self, &agent->book, hosts, known);
+    tb_uplink_set_stand_ins(&agent->uplink, &agent->setup.key, agent->member.self, &agent->book, hosts, known);
 }
 
 static void take_call(struct tb_agent *agent, struct tb_reader *r)
@@ -465,13 +465,13 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
         enum tb_control kind;
         void (*take)(struct tb_agent *agent, struct tb_reader *r);
     } table[] = {
-        {TB_CONTROL_TUNNEL, take_tunnel},   {TB_CONTROL_WINDOW, take_window},
-        {TB_CONTROL_INPUT, take_input},     {TB_CONTROL_CALL, take_call},
-        {TB_CONTROL_SETUP, take_setup},     {TB_CONTROL_PROBE, take_probe},
-        {TB_CONTROL_ROUTES, take_routes},   {TB_CONTROL_ADDRESS_BOOK, take_book},
-        {TB_CONTROL_ANCHORS, take_anchors}, {TB_CONTROL_SHELL, take_shell},
-        {TB_CONTROL_ATTACH, take_attach},   {TB_CONTROL_TUNNEL_END, take_tunnel_end},
-        {TB_CONTROL_SIGNAL, take_signal},   {TB_CONTROL_STOP, take_stop},
+        {TB_CONTROL_TUNNEL, take_tunnel},       {TB_CONTROL_WINDOW, take_window},
+        {TB_CONTROL_INPUT, take_input},         {TB_CONTROL_CALL, take_call},
+        {TB_CONTROL_SETUP, take_setup},         {TB_CONTROL_PROBE, take_probe},
+        {TB_CONTROL_ROUTES, take_routes},       {TB_CONTROL_ADDRESS_BOOK, take_book},
+        {TB_CONTROL_STAND_INS, take_stand_ins}, {TB_CONTROL_SHELL, take_shell},
+        {TB_CONTROL_ATTACH, take_attach},       {TB_CONTROL_TUNNEL_END, take_tunnel_end},
+        {TB_CONTROL_SIGNAL, take_signal},       {TB_CONTROL_STOP, take_stop},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (table[i].kind == frame->kind) {
@@ -505,22 +505,22 @@ static void settle(struct tb_loop *loop)
 
 static void open_parts(struct tb_agent *agent)
 {
-    const struct tb_local_ranks_calls local = {.context = agent,
-                                               .connect = rank_connects,
-                                               .ended = rank_ended,
-                                               .output_heard = output_heard,
-                                               .output_ended = something_ended,
-                                               .note = take_note};
-    const struct tb_tunnels_calls tunnels = {.context = agent, .ended = something_ended};
-    const struct tb_host_network_calls network = {.context = agent,
-                                                  .has_rank = has_rank,
-                                                  .is_gone = rank_is_gone,
-                                                  .connection = take_connection,
-                                                  .control_stream = take_control_stream,
-                                                  .call = tell_call,
-                                                  .probed = tell_probed,
-                                                  .note = take_note,
-                                                  .trouble = take_trouble};
+    const struct tb_local_ranks_events local = {.context = agent,
+                                                .connect = rank_connects,
+                                                .ended = rank_ended,
+                                                .output_heard = output_heard,
+                                                .output_ended = something_ended,
+                                                .note = take_note};
+    const struct tb_tunnels_events tunnels = {.context = agent, .ended = something_ended};
+    const struct tb_host_network_events network = {.context = agent,
+                                                   .has_rank = has_rank,
+                                                   .is_gone = rank_is_gone,
+                                                   .connection = take_connection,
+                                                   .control_stream = take_control_stream,
+                                                   .call = tell_call,
+                                                   .probed = tell_probed,
+                                                   .note = take_note,
+                                                   .trouble = take_trouble};
     tb_local_ranks_open(&agent->local, &agent->loop, &agent->uplink, &local);
     tb_tunnels_open(&agent->tunnels, &agent->loop, &agent->uplink, &agent->process.mask, &tunnels);
     agent->member = (struct tb_member){.loop = &agent->loop,
@@ -533,13 +533,13 @@ static void open_parts(struct tb_agent *agent)
 
 static int open_all(struct tb_agent *agent)
 {
-    const struct tb_uplink_calls calls = {.context = agent, .frame = uplink_frame, .lost = uplink_lost};
+    const struct tb_uplink_events events = {.context = agent, .frame = uplink_frame, .lost = uplink_lost};
     struct tb_process *process = &agent->process;
     agent->host = "this host";
     tb_timer_init(&agent->grace, grace_over);
     tb_timer_init(&agent->linger, linger_over);
-    open_parts(agent);
     int rc = tb_process_prepare(process);
+    open_parts(agent); /* after the limits of the process are raised: some parts go by them */
     if (rc == TB_OK)
         rc = tb_loop_open(&agent->loop, &tb_clock_real);
     agent->loop.settle = settle;
@@ -547,7 +547,7 @@ static int open_all(struct tb_agent *agent)
         rc = tb_loop_watch(&agent->loop, &agent->signals, process->signals, EPOLLIN, signals_ready);
     if (rc == TB_OK)
         rc = tb_param_load();
-    return rc == TB_OK ? tb_uplink_open(&agent->uplink, &agent->loop, process->in, process->out, &calls) : rc;
+    return rc == TB_OK ? tb_uplink_open(&agent->uplink, &agent->loop, process->in, process->out, &events) : rc;
 }
 
 int tb_agent_run(void)

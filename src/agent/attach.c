@@ -35,7 +35,7 @@ static void succeed(struct tb_attach *attach)
     tb_loop_unwatch(attach->loop, &attach->watch);
     tb_timer_clear(&attach->timer);
     attach->busy = false;
-    attach->calls.attached(attach->calls.context, socket, next);
+    attach->events.attached(attach->events.context, socket, next);
 }
 
 static int greet(struct tb_attach *attach)
@@ -56,7 +56,7 @@ static int greet(struct tb_attach *attach)
     return tb_handshake_socket_send(&attach->handshake, attach->watch.descriptor);
 }
 
-/* The anchor has taken us in: what we expect goes to the launcher, which answers likewise. */
+/* The stand-in has taken us in: what we expect goes to the launcher, which answers likewise. */
 static int begin_counting(struct tb_attach *attach)
 {
     uint8_t bytes[4];
@@ -147,7 +147,7 @@ static void end_round(struct tb_attach *attach)
     if (attach->rounds >= ROUNDS || tb_loop_now(attach->loop) - attach->since > tb_param.link_patience) {
         attach->busy = false;
         tb_timer_clear(&attach->timer);
-        attach->calls.failed(attach->calls.context);
+        attach->events.failed(attach->events.context);
         return;
     }
     tb_timer_set(attach->loop, &attach->timer, PAUSE_NS);
@@ -177,9 +177,9 @@ static void try_next(struct tb_attach *attach)
 
 /* ---- the owner's side -------------------------------------------------------------------------------------------- */
 
-void tb_attach_open(struct tb_attach *attach, struct tb_loop *loop, const struct tb_attach_calls *calls)
+void tb_attach_open(struct tb_attach *attach, struct tb_loop *loop, const struct tb_attach_events *events)
 {
-    *attach = (struct tb_attach){.loop = loop, .calls = *calls, .watch.descriptor = -1};
+    *attach = (struct tb_attach){.loop = loop, .events = *events, .watch.descriptor = -1};
     tb_timer_init(&attach->timer, timer_fires);
 }
 
@@ -190,8 +190,8 @@ void tb_attach_close(struct tb_attach *attach)
     attach->busy = false;
 }
 
-void tb_attach_set_anchors(struct tb_attach *attach, const struct tb_key *key, struct tb_proc self,
-                           const struct tb_address_book *book, const uint32_t *hosts, uint32_t count)
+void tb_attach_set_stand_ins(struct tb_attach *attach, const struct tb_key *key, struct tb_proc self,
+                             const struct tb_address_book *book, const uint32_t *hosts, uint32_t count)
 {
     attach->key = key;
     attach->self = self;

@@ -1,6 +1,6 @@
 /* Attach: when the control stream of an agent is lost because the gateway that carried it is gone, the agent goes on by
- * another one. It connects to an agent that its launcher has named beforehand (an anchor), proves the key, and both
- * ends of the control stream tell which frame they expect next. The anchor's side of it is a tunnel (tunnels.h).
+ * another one. It connects to an agent that its launcher has named beforehand (a stand-in), proves the key, and both
+ * ends of the control stream tell which frame they expect next. The stand-in's side of it is a tunnel (tunnels.h).
  *
  * Belongs to the uplink. Tries until somebody leads to the launcher or nobody can be left, then calls back once, from
  * inside of the loop. */
@@ -10,9 +10,9 @@
 #include "job/job.h"
 #include "remote/remote.h"
 
-#define TB_ATTACH_ANCHORS 64u
+#define TB_ATTACH_STAND_INS 64u
 
-struct tb_attach_calls {
+struct tb_attach_events {
     void *context;
     /* The socket is the callee's; the launcher expects frame `next`. */
     void (*attached)(void *context, int socket, uint32_t next);
@@ -23,11 +23,11 @@ enum tb_attach_stage { TB_ATTACH_CONNECTING, TB_ATTACH_PROVING, TB_ATTACH_COUNTI
 
 struct tb_attach {
     struct tb_loop *loop;
-    struct tb_attach_calls calls;
+    struct tb_attach_events events;
     const struct tb_key *key;
     struct tb_proc self;
     const struct tb_address_book *book;
-    uint32_t count, hosts[TB_ATTACH_ANCHORS];
+    uint32_t count, hosts[TB_ATTACH_STAND_INS];
     bool busy;         /* we try */
     uint32_t expected; /* the frame that we expect next */
     uint64_t since;
@@ -42,11 +42,12 @@ struct tb_attach {
     uint8_t next[4];
 };
 
-void tb_attach_open(struct tb_attach *attach, struct tb_loop *loop, const struct tb_attach_calls *calls);
+void tb_attach_open(struct tb_attach *attach, struct tb_loop *loop, const struct tb_attach_events *events);
 void tb_attach_close(struct tb_attach *attach);
-/* Who can stand in; hosts of the address book, which must live as long, as must the key. At most TB_ATTACH_ANCHORS. */
-void tb_attach_set_anchors(struct tb_attach *attach, const struct tb_key *key, struct tb_proc self,
-                           const struct tb_address_book *book, const uint32_t *hosts, uint32_t count);
+/* Who can stand in; hosts of the address book, which must live as long, as must the key. At most TB_ATTACH_STAND_INS.
+ */
+void tb_attach_set_stand_ins(struct tb_attach *attach, const struct tb_key *key, struct tb_proc self,
+                             const struct tb_address_book *book, const uint32_t *hosts, uint32_t count);
 void tb_attach_begin(struct tb_attach *attach, uint32_t expected); /* there is somebody who can stand in */
 
 #endif

@@ -186,13 +186,13 @@ static void pair_open(struct pair *pair)
     tb_timer_init(&pair->carrier, carrier_fire);
     for (uint32_t i = 0; i < ENDS; i++) {
         struct end *end = &pair->ends[i];
-        struct tb_hop_set_calls calls = {
+        struct tb_hop_set_events events = {
             .context = end, .frame = take_frame, .settle = settle, .ended = connection_ended};
         end->side = side_make(&pair->loop, i, 9);
         end->spoil = -1;
         end->outer = -1;
         assert_int_equal(tb_frame_pool_open(&end->pool, 64u << 20), TB_OK);
-        assert_int_equal(tb_hop_set_open(&end->hop_set, &pair->loop, &end->pool, &calls), TB_OK);
+        assert_int_equal(tb_hop_set_open(&end->hop_set, &pair->loop, &end->pool, &events), TB_OK);
         tb_hop_peer_open(&end->peer, &end->hop_set, (struct tb_proc){JOB, TB_PROC_AGENT | !i});
     }
 }

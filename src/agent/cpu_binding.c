@@ -22,7 +22,7 @@ struct hwloc_calls {
     int (*next)(hwloc_const_bitmap_t, int);
 };
 
-static int load_calls(struct hwloc_calls *calls, void **library)
+static int load_calls(struct hwloc_calls *events, void **library)
 {
     *library = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
     if (*library == NULL)
@@ -32,10 +32,10 @@ static int load_calls(struct hwloc_calls *calls, void **library)
         void **to;
         const char *name;
     } wanted[] = {
-        {(void **)&calls->init, "hwloc_topology_init"},        {(void **)&calls->load, "hwloc_topology_load"},
-        {(void **)&calls->destroy, "hwloc_topology_destroy"},  {(void **)&calls->depth, "hwloc_get_type_depth"},
-        {(void **)&calls->count, "hwloc_get_nbobjs_by_depth"}, {(void **)&calls->object, "hwloc_get_obj_by_depth"},
-        {(void **)&calls->next, "hwloc_bitmap_next"}};
+        {(void **)&events->init, "hwloc_topology_init"},        {(void **)&events->load, "hwloc_topology_load"},
+        {(void **)&events->destroy, "hwloc_topology_destroy"},  {(void **)&events->depth, "hwloc_get_type_depth"},
+        {(void **)&events->count, "hwloc_get_nbobjs_by_depth"}, {(void **)&events->object, "hwloc_get_obj_by_depth"},
+        {(void **)&events->next, "hwloc_bitmap_next"}};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         *wanted[i].to = dlsym(*library, wanted[i].name);
         if (*wanted[i].to == NULL)
@@ -44,15 +44,15 @@ static int load_calls(struct hwloc_calls *calls, void **library)
     return TB_OK;
 }
 
-static int take_sets(struct tb_cpu_binding *binding, const struct hwloc_calls *calls, hwloc_topology_t topology,
+static int take_sets(struct tb_cpu_binding *binding, const struct hwloc_calls *events, hwloc_topology_t topology,
                      int depth)
 {
-    binding->count = calls->count(topology, depth);
+    binding->count = events->count(topology, depth);
     binding->sets = calloc(binding->count > 0 ? binding->count : 1, sizeof *binding->sets);
     if (binding->sets == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for processor sets");
     for (uint32_t i = 0; i < binding->count; i++)
-        for (int cpu = -1; (cpu = calls->next(calls->object(topology, depth, i)->cpuset, cpu)) >= 0;)
+        for (int cpu = -1; (cpu = events->next(events->object(topology, depth, i)->cpuset, cpu)) >= 0;)
             if ((unsigned)cpu >= binding->cpus)
                 binding->cpus = (unsigned)cpu + 1;
     for (uint32_t i = 0; i < binding->count; i++) {
@@ -60,7 +60,7 @@ static int take_sets(struct tb_cpu_binding *binding, const struct hwloc_calls *c
         if (binding->sets[i] == NULL)
             return tb_error(TB_ERR_MEMORY, "no memory for processor sets");
         CPU_ZERO_S(CPU_ALLOC_SIZE(binding->cpus), binding->sets[i]);
-        for (int cpu = -1; (cpu = calls->next(calls->object(topology, depth, i)->cpuset, cpu)) >= 0;)
+        for (int cpu = -1; (cpu = events->next(events->object(topology, depth, i)->cpuset, cpu)) >= 0;)
             CPU_SET_S((size_t)cpu, CPU_ALLOC_SIZE(binding->cpus), binding->sets[i]);
     }
     return TB_OK;
@@ -73,25 +73,25 @@ int tb_cpu_binding_open(struct tb_cpu_binding **binding, uint32_t bind)
                                              [TB_BIND_CORE] = HWLOC_OBJ_CORE,
                                              [TB_BIND_NUMA] = HWLOC_OBJ_NUMANODE,
                                              [TB_BIND_SOCKET] = HWLOC_OBJ_PACKAGE};
-    struct hwloc_calls calls;
+    struct hwloc_calls events;
     void *library = NULL;
     hwloc_topology_t topology;
-    int rc = load_calls(&calls, &library);
+    int rc = load_calls(&events, &library);
     if (rc != TB_OK)
         return rc;
     struct tb_cpu_binding *made = calloc(1, sizeof *made);
-    if (made == NULL || calls.init(&topology) < 0) {
+    if (made == NULL || events.init(&topology) < 0) {
         free(made);
         return tb_error(TB_ERR_MEMORY, "no memory for the machine's topology");
     }
-    if (calls.load(topology) < 0)
+    if (events.load(topology) < 0)
         rc = tb_error(TB_ERR_SYSTEM, "--bind: hwloc cannot find out the topology of this machine; try --bind none");
-    int depth = rc == TB_OK ? calls.depth(topology, types[bind]) : HWLOC_TYPE_DEPTH_UNKNOWN;
+    int depth = rc == TB_OK ? events.depth(topology, types[bind]) : HWLOC_TYPE_DEPTH_UNKNOWN;
     if (rc == TB_OK && depth == HWLOC_TYPE_DEPTH_UNKNOWN)
-        depth = calls.depth(topology, HWLOC_OBJ_PU); /* a machine without cores in its description */
+        depth = events.depth(topology, HWLOC_OBJ_PU); /* a machine without cores in its description */
     if (rc == TB_OK)
-        rc = take_sets(made, &calls, topology, depth);
-    calls.destroy(topology);
+        rc = take_sets(made, &events, topology, depth);
+    events.destroy(topology);
     if (rc == TB_OK && made->count == 0)
         rc = tb_error(TB_ERR_UNSUPPORTED, "--bind: this machine has no such processors; try --bind none");
     if (rc != TB_OK) {

@@ -83,17 +83,17 @@ static void end_dial(struct dial *dial)
 static void link_found(struct dial *dial)
 {
     if (dial->wide)
-        dial->dialer->calls.link_found(dial->dialer->calls.context, dial->host);
+        dial->dialer->events.link_found(dial->dialer->events.context, dial->host);
 }
 
 static void link_lost(struct dial *dial)
 {
-    dial->dialer->calls.link_lost(dial->dialer->calls.context, dial->host, dial->since, dial->story);
+    dial->dialer->events.link_lost(dial->dialer->events.context, dial->host, dial->since, dial->story);
 }
 
 static void give_up(struct dial *dial, int error)
 {
-    const struct tb_dialer_calls *calls = &dial->dialer->calls;
+    const struct tb_dialer_events *events = &dial->dialer->events;
     const struct tb_member *member = dial->dialer->member;
     char from[32] = "its agent", to[32] = "the agent";
     if (is_for_rank(dial))
@@ -108,7 +108,7 @@ static void give_up(struct dial *dial, int error)
     const struct dial over = *dial;
     end_dial(dial);
     if (!over.asking && !over.called)
-        calls->refused(calls->context, over.self, over.to, over.stream, over.stripe, error);
+        events->refused(events->context, over.self, over.to, over.stream, over.stripe, error);
 }
 
 /* Ends only by success, or if the other side answers that it cannot be. */
@@ -216,7 +216,7 @@ static void take_welcome(struct try *t)
 static void finish(struct try *t)
 {
     struct dial *dial = t->dial;
-    const struct tb_dialer_calls *calls = &dial->dialer->calls;
+    const struct tb_dialer_events *events = &dial->dialer->events;
     const struct tb_handshake shaken = t->attempt.handshake;
     const struct tb_connected connected = {.self = dial->self,
                                            .proc = dial->to,
@@ -227,7 +227,7 @@ static void finish(struct try *t)
                                            .hello = &shaken.hello,
                                            .welcome = &shaken.welcome};
     end_dial(dial);
-    calls->connected(calls->context, &connected);
+    events->connected(events->context, &connected);
 }
 
 static void attempt_event(struct tb_attempt *attempt, enum tb_attempt_event event)
@@ -387,10 +387,10 @@ static int list_tries(struct dial *dial)
 /* Only the other side can connect: the launcher tells it to. */
 static void call_other_side(struct dial *dial)
 {
-    const struct tb_dialer_calls *calls = &dial->dialer->calls;
+    const struct tb_dialer_events *events = &dial->dialer->events;
     dial->calling = true;
-    calls->call(calls->context, dial->host, dial->to, dial->self,
-                dial->stream | dial->stripe << TB_STREAM_STRIPE_SHIFT);
+    events->call(events->context, dial->host, dial->to, dial->self,
+                 dial->stream | dial->stripe << TB_STREAM_STRIPE_SHIFT);
 }
 
 /* `wish` says for whom, to whom, and which stream. */
@@ -434,9 +434,9 @@ static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
 static int connect_here(struct tb_dialer *dialer, struct tb_proc self, struct tb_proc to, enum tb_stream stream)
 {
     const struct tb_member *member = dialer->member;
-    const struct tb_dialer_calls *calls = &dialer->calls;
+    const struct tb_dialer_events *events = &dialer->events;
     bool for_agent = tb_proc_is_agent(self);
-    if (!tb_proc_is_agent(to) && !calls->has_rank(calls->context, to.index))
+    if (!tb_proc_is_agent(to) && !events->has_rank(events->context, to.index))
         return tb_error(for_agent ? TB_ERR_CLOSED : TB_ERR_PEER, "rank %u on host %s has ended", to.index,
                         member->name);
     int pair[2], rc = tb_loopback_pair(&dialer->loopback, member->name, pair);
@@ -446,7 +446,7 @@ static int connect_here(struct tb_dialer *dialer, struct tb_proc self, struct tb
         {.self = self, .proc = to, .stream = stream, .socket = pair[0], .dialed = for_agent},
         {.self = to, .proc = self, .stream = stream, .socket = pair[1], .dialed = for_agent}};
     for (int k = 0; k < 2; k++)
-        calls->connected(calls->context, &ends[k]);
+        events->connected(events->context, &ends[k]);
     return TB_OK;
 }
 
@@ -464,7 +464,7 @@ int tb_dialer_connect(struct tb_dialer *dialer, struct tb_proc self, struct tb_p
 void tb_dialer_called(struct tb_dialer *dialer, struct tb_proc here, struct tb_proc there, uint32_t stream)
 {
     const struct tb_member *member = dialer->member;
-    const struct tb_dialer_calls *calls = &dialer->calls;
+    const struct tb_dialer_events *events = &dialer->events;
     bool for_agent = here.index == member->self.index;
     struct dial wish = {.to = there,
                         .self = {member->self.job, here.index},
@@ -473,7 +473,7 @@ void tb_dialer_called(struct tb_dialer *dialer, struct tb_proc here, struct tb_p
                         .called = true};
     int rc = tb_member_find_host(member, there, &wish.host);
     if (rc == TB_OK && (wish.stream >= TB_STREAM_COUNT || wish.stripe >= TB_STRIPES_LIMIT ||
-                        wish.host == member->host || (!for_agent && !calls->has_rank(calls->context, here.index))))
+                        wish.host == member->host || (!for_agent && !events->has_rank(events->context, here.index))))
         rc = tb_error(TB_ERR_PROTOCOL, "a call for a connection that makes no sense");
     if (rc == TB_OK)
         rc = begin_dial(dialer, &wish);
@@ -523,7 +523,7 @@ void tb_dialer_ask(struct tb_dialer *dialer, uint32_t host)
                         .stream = call ? TB_STREAM_SHORT : (enum tb_stream)TB_STREAM_PROBE,
                         .host = host};
     if (begin_dial(dialer, &wish) != TB_OK)
-        dialer->calls.link_lost(dialer->calls.context, host, tb_loop_now(member->loop), tb_error_story());
+        dialer->events.link_lost(dialer->events.context, host, tb_loop_now(member->loop), tb_error_story());
 }
 
 void tb_dialer_ask_no_more(struct tb_dialer *dialer, uint32_t host)
@@ -544,9 +544,9 @@ bool tb_dialer_is_awaited(const struct tb_dialer *dialer, uint32_t host)
 
 /* ---- the dialer -------------------------------------------------------------------------------------------------- */
 
-void tb_dialer_open(struct tb_dialer *dialer, const struct tb_member *member, const struct tb_dialer_calls *calls)
+void tb_dialer_open(struct tb_dialer *dialer, const struct tb_member *member, const struct tb_dialer_events *events)
 {
-    *dialer = (struct tb_dialer){.member = member, .calls = *calls};
+    *dialer = (struct tb_dialer){.member = member, .events = *events};
     tb_list_init(&dialer->dials);
     tb_loopback_open(&dialer->loopback);
 }

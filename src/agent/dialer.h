@@ -15,7 +15,7 @@
 #include "agent/loopback.h"
 #include "agent/member.h"
 
-struct tb_dialer_calls {
+struct tb_dialer_events {
     void *context;
     bool (*has_rank)(void *context, uint32_t rank); /* is it on this host, and has not ended? */
     /* What was asked for is there; takes the socket. Both ends of a connection inside of the host come like this. */
@@ -32,12 +32,12 @@ struct tb_dialer_calls {
 
 struct tb_dialer {
     const struct tb_member *member;
-    struct tb_dialer_calls calls;
+    struct tb_dialer_events events;
     struct tb_list dials;
     struct tb_loopback loopback;
 };
 
-void tb_dialer_open(struct tb_dialer *dialer, const struct tb_member *member, const struct tb_dialer_calls *calls);
+void tb_dialer_open(struct tb_dialer *dialer, const struct tb_member *member, const struct tb_dialer_events *events);
 void tb_dialer_close(struct tb_dialer *dialer); /* nobody is told */
 /* For a process of this host: a rank, or the agent. The answer may come from inside. An error (with its story) is the
  * whole answer. */

@@ -22,7 +22,7 @@ static const struct tb_proc self = {JOB, TB_PROC_AGENT | 0}, other = {JOB, TB_PR
 
 /* What the dialer has said. */
 struct heard {
-    uint32_t connected, refused, calls, found, lost;
+    uint32_t connected, refused, events, found, lost;
     struct tb_connected ends[2]; /* the last two connections, the later one last */
     struct tb_hello hello;
     int error;
@@ -72,7 +72,7 @@ static void refused(void *context, struct tb_proc from, struct tb_proc to, enum 
 
 static void call(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream)
 {
-    w.heard.calls++;
+    w.heard.events++;
     w.heard.called_host = host;
     w.heard.called_there = there;
     w.heard.called_here = here;
@@ -98,8 +98,8 @@ static int listen_at(struct tb_address *address)
     *address = (struct tb_address){.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}};
     socklen_t length = tb_address_socket(address, &name);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_in ours = {.sin_port = 0};
     assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0 && listen(fd, 64) == 0);
-    struct sockaddr_in ours;
     length = sizeof ours;
     assert_int_equal(getsockname(fd, (struct sockaddr *)&ours, &length), 0);
     address->port = ntohs(ours.sin_port);
@@ -184,12 +184,12 @@ static bool is_closed(int fd)
 
 static int open_world(void **state)
 {
-    const struct tb_dialer_calls calls = {.has_rank = has_rank,
-                                          .connected = connected,
-                                          .refused = refused,
-                                          .call = call,
-                                          .link_found = link_found,
-                                          .link_lost = link_lost};
+    const struct tb_dialer_events events = {.has_rank = has_rank,
+                                            .connected = connected,
+                                            .refused = refused,
+                                            .call = call,
+                                            .link_found = link_found,
+                                            .link_lost = link_lost};
     memset(&w, 0, sizeof w);
     memset(w.key.bytes, 3, sizeof w.key.bytes);
     for (uint32_t i = 0; i < 2; i++) {
@@ -212,7 +212,7 @@ static int open_world(void **state)
                                   .running = true,
                                   .book = &w.book,
                                   .routes = &w.routes};
-    tb_dialer_open(&w.dialer, &w.member, &calls);
+    tb_dialer_open(&w.dialer, &w.member, &events);
     return test_loop_open(&w.time) == TB_OK ? 0 : -1;
 }
 
@@ -439,7 +439,7 @@ static void the_other_side_is_called(void **state)
 {
     w.host_routes[1].means = TB_HOST_ROUTE_CALLED;
     dial(RANK_HERE, RANK_THERE);
-    assert_int_equal(w.heard.calls, 1);
+    assert_int_equal(w.heard.events, 1);
     assert_int_equal(w.heard.called_host, 1);
     assert_int_equal(w.heard.called_there.index, 2);
     assert_int_equal(w.heard.called_here.index, 0);

@@ -91,9 +91,10 @@ static void address_add(uint32_t route)
 
 static int open_world(void **state)
 {
-    const struct tb_dialer_calls dialer_calls = {
+    const struct tb_dialer_events dialer_calls = {
         .context = &w.here, .has_rank = has_rank, .connected = connected, .refused = refused};
-    const struct tb_listener_calls listener_calls = {.context = &w.there, .has_rank = has_rank, .connected = connected};
+    const struct tb_listener_events listener_calls = {
+        .context = &w.there, .has_rank = has_rank, .connected = connected};
     memset(&w, 0, sizeof w);
     loop_sim_open(&w.sim, 1);
     for (uint32_t i = 0; i < 2; i++) {
@@ -251,11 +252,11 @@ static void forwarders_open(void)
     memset(&pass, 0, sizeof pass);
     for (uint32_t i = 0; i < 2; i++) {
         struct host *host = i == 0 ? &w.here : &w.there;
-        const struct tb_forwarder_calls calls = {
+        const struct tb_forwarder_events events = {
             .context = host, .connect = forwarder_connect, .link_down = forwarder_down, .link_up = forwarder_up};
         int pair[2];
         w.routes[i] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {i}};
-        tb_forwarder_open(&pass.forwarders[i], &host->member, &calls);
+        tb_forwarder_open(&pass.forwarders[i], &host->member, &events);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
         forwarder_adopt(i, (struct tb_proc){JOB, i}, TB_STREAM_SHORT, 0, pair[0], false);
         pass.ranks[i] = pair[1];
@@ -364,7 +365,7 @@ static void uplink_flush(struct tb_loop *loop)
 /* A day of heartbeats over a slow link; then the link is dead. */
 static void a_heart_beats_until_the_link_is_dead(void **state)
 {
-    const struct tb_uplink_calls calls = {.frame = uplink_frame, .lost = uplink_lost};
+    const struct tb_uplink_events events = {.frame = uplink_frame, .lost = uplink_lost};
     int ends[2];
     memset(&launcher, 0, sizeof launcher);
     memset(&ours, 0, sizeof ours);
@@ -375,7 +376,7 @@ static void a_heart_beats_until_the_link_is_dead(void **state)
     tb_timer_init(&launcher.timer, launcher_beat);
     assert_int_equal(tb_loop_watch(&w.sim.loop, &launcher.watch, ends[1], EPOLLIN, launcher_ready), TB_OK);
     launcher_beat(&launcher.timer);
-    assert_int_equal(tb_uplink_open(&ours.uplink, &w.sim.loop, ends[0], dup(ends[0]), &calls), TB_OK);
+    assert_int_equal(tb_uplink_open(&ours.uplink, &w.sim.loop, ends[0], dup(ends[0]), &events), TB_OK);
     tb_uplink_start_heartbeat(&ours.uplink);
     loop_sim_run(&w.sim, 86400 * SECOND);
     assert_int_equal(ours.lost_at, 0);

@@ -236,7 +236,7 @@ static void stripe_open(struct tb_forwarder *f, struct tb_neighbour *n, enum tb_
     const struct tb_host_route *route = tb_member_route(f->member, tb_neighbour_host(n, f->member));
     stripe->asked = true;
     stripe->called = route->means == TB_HOST_ROUTE_CALLED;
-    int rc = f->calls.connect(f->calls.context, n->peer.proc, stream, number);
+    int rc = f->events.connect(f->events.context, n->peer.proc, stream, number);
     if (rc == TB_OK)
         return;
     tb_neighbour_postpone(stripe, now);
@@ -314,8 +314,8 @@ static void connection_ended(void *context, struct tb_hop_peer *peer, const stru
 
 static void complain(struct tb_forwarder *f, struct tb_neighbour *n, uint64_t since, bool at_last)
 {
-    f->calls.link_down(f->calls.context, tb_neighbour_host(n, f->member), since, n->why[0] != 0 ? n->why : "no answer",
-                       at_last);
+    f->events.link_down(f->events.context, tb_neighbour_host(n, f->member), since,
+                        n->why[0] != 0 ? n->why : "no answer", at_last);
 }
 
 /* Frames wait and there is no connection. */
@@ -356,7 +356,7 @@ static bool look_after(struct tb_forwarder *f, struct tb_neighbour *n, uint64_t 
     }
     if (since == 0) {
         if (n->noted)
-            f->calls.link_up(f->calls.context, tb_neighbour_host(n, f->member));
+            f->events.link_up(f->events.context, tb_neighbour_host(n, f->member));
         n->moved = n->noted = false;
         return busy;
     }
@@ -393,12 +393,12 @@ static void tick(struct tb_timer *timer)
 /* The first frame is about to come: memory for it. */
 static bool make_ready(struct tb_forwarder *f)
 {
-    struct tb_hop_set_calls calls = {.context = f, .frame = take_frame, .settle = settle, .ended = connection_ended};
+    struct tb_hop_set_events events = {.context = f, .frame = take_frame, .settle = settle, .ended = connection_ended};
     if (f->ready)
         return true;
     if (tb_frame_pool_open(&f->pool, tb_param.gateway_memory) != TB_OK)
         return false;
-    if (tb_hop_set_open(&f->hop_set, f->member->loop, &f->pool, &calls) != TB_OK) {
+    if (tb_hop_set_open(&f->hop_set, f->member->loop, &f->pool, &events) != TB_OK) {
         tb_frame_pool_close(&f->pool);
         return false;
     }
@@ -473,9 +473,9 @@ void tb_forwarder_reroute(struct tb_forwarder *f)
     set_tick(f, 0);
 }
 
-void tb_forwarder_open(struct tb_forwarder *f, const struct tb_member *member, const struct tb_forwarder_calls *calls)
+void tb_forwarder_open(struct tb_forwarder *f, const struct tb_member *member, const struct tb_forwarder_events *events)
 {
-    *f = (struct tb_forwarder){.member = member, .calls = *calls};
+    *f = (struct tb_forwarder){.member = member, .events = *events};
     tb_list_init(&f->flush);
     tb_list_init(&f->care);
     tb_timer_init(&f->tick, tick);
@@ -496,5 +496,7 @@ void tb_forwarder_close(struct tb_forwarder *f)
     tb_neighbour_table_close(&f->table);
     tb_hop_set_close(&f->hop_set);
     tb_frame_pool_close(&f->pool);
+    tb_list_init(&f->flush);
+    tb_list_init(&f->care);
     f->ready = false;
 }

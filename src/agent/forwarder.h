@@ -12,7 +12,7 @@
 #include "agent/neighbour.h"
 #include "link/link.h"
 
-struct tb_forwarder_calls {
+struct tb_forwarder_events {
     void *context;
     /* A connection between the agent and this process is needed; answered with tb_forwarder_adopt or
      * tb_forwarder_refused, perhaps from inside. An error (with its story) is the whole answer; TB_ERR_CLOSED: that
@@ -25,7 +25,7 @@ struct tb_forwarder_calls {
 
 struct tb_forwarder {
     const struct tb_member *member;
-    struct tb_forwarder_calls calls;
+    struct tb_forwarder_events events;
     bool ready; /* what follows is open; not so before there is something to pass on */
     struct tb_frame_pool pool;
     struct tb_hop_set hop_set;
@@ -38,7 +38,7 @@ struct tb_forwarder {
 };
 
 void tb_forwarder_open(struct tb_forwarder *forwarder, const struct tb_member *member,
-                       const struct tb_forwarder_calls *calls);
+                       const struct tb_forwarder_events *events);
 void tb_forwarder_close(struct tb_forwarder *forwarder); /* says goodbye everywhere */
 /* A connection of the agent, asked for or not; takes the socket. */
 void tb_forwarder_adopt(struct tb_forwarder *forwarder, const struct tb_connected *connected);

@@ -19,9 +19,9 @@
 /* ---- hop sets, and the end of a connection ----------------------------------------------------------------------- */
 
 int tb_hop_set_open(struct tb_hop_set *hop_set, struct tb_loop *loop, struct tb_frame_pool *pool,
-                    const struct tb_hop_set_calls *calls)
+                    const struct tb_hop_set_events *events)
 {
-    *hop_set = (struct tb_hop_set){.loop = loop, .pool = pool, .calls = *calls};
+    *hop_set = (struct tb_hop_set){.loop = loop, .pool = pool, .events = *events};
     tb_list_init(&hop_set->dead);
     hop_set->scratch = malloc(TB_FRAME_BUFFER_HEAD + TB_HOP_SET_READ);
     return hop_set->scratch != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory to forward messages");
@@ -77,9 +77,9 @@ void tb_hop_connection_close(struct tb_hop_connection *connection)
 
 static void connection_end(struct tb_hop_connection *connection, int error)
 {
-    const struct tb_hop_set_calls *calls = &connection->hop_set->calls;
+    const struct tb_hop_set_events *events = &connection->hop_set->events;
     tb_hop_connection_close(connection);
-    calls->ended(calls->context, connection->peer, connection, error);
+    events->ended(events->context, connection->peer, connection, error);
 }
 
 static bool is_open(const struct tb_hop_connection *connection)
@@ -372,7 +372,7 @@ static int deliver(struct tb_hop_connection *connection, char *bytes, uint32_t l
                              .buffer = connection->in_buffer,
                              .more = more};
     connection->in_buffer = NULL;
-    hop_set->calls.frame(hop_set->calls.context, connection, &cargo);
+    hop_set->events.frame(hop_set->events.context, connection, &cargo);
     tb_frame_buffer_free(hop_set->pool, cargo.buffer);
     return TB_OK;
 }
@@ -474,7 +474,7 @@ static void connection_ready(struct tb_watch *watch, uint32_t events)
     }
     if (is_open(connection) && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
         connection_read(connection);
-    hop_set->calls.settle(hop_set->calls.context);
+    hop_set->events.settle(hop_set->events.context);
 }
 
 /* ---- its beginning ----------------------------------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ struct tb_codec {
     void (*close)(struct tb_codec *codec);
 };
 
-struct tb_hop_set_calls {
+struct tb_hop_set_events {
     void *context;
     void (*frame)(void *context, struct tb_hop_connection *from, struct tb_cargo *cargo);
     void (*settle)(void *context); /* a connection has read or written what it could */
@@ -55,7 +55,7 @@ struct tb_hop_set_calls {
 struct tb_hop_set {
     struct tb_loop *loop;
     struct tb_frame_pool *pool;
-    struct tb_hop_set_calls calls;
+    struct tb_hop_set_events events;
     struct tb_list dead; /* ended connections that may still be pointed to */
     uint64_t frames_out, bytes_out;
     char *scratch;
@@ -90,7 +90,7 @@ struct tb_hop_connection {
 };
 
 int tb_hop_set_open(struct tb_hop_set *hop_set, struct tb_loop *loop, struct tb_frame_pool *pool,
-                    const struct tb_hop_set_calls *calls);
+                    const struct tb_hop_set_events *events);
 void tb_hop_set_close(struct tb_hop_set *hop_set); /* all connections are closed */
 void tb_hop_set_bury(struct tb_hop_set *hop_set);  /* frees ended connections; nobody is inside of a call */
 

@@ -34,12 +34,12 @@ static void link_down(void *context, uint32_t host, uint64_t time, const char *w
     describe(n->member, n->member->host, here, sizeof here);
     describe(n->member, host, there, sizeof there);
     if (at_last)
-        tell(n->calls.context, n->calls.trouble,
+        tell(n->events.context, n->events.trouble,
              "the link between host %s and host %s has been down for %.0f s, and there is no way around it: %s (--set "
              "link_patience=TIME waits longer)",
              here, there, (double)time / 1e9, why);
     else
-        tell(n->calls.context, n->calls.note,
+        tell(n->events.context, n->events.note,
              "the link between host %s and host %s is down, waiting for up to %.0f s: %s", here, there,
              (double)tb_param.link_patience / 1e9, why);
 }
@@ -47,13 +47,13 @@ static void link_down(void *context, uint32_t host, uint64_t time, const char *w
 static void link_up(void *context, uint32_t host)
 {
     const struct tb_host_network *n = context;
-    tell(n->calls.context, n->calls.note, "the link to host %s is up again", n->member->book->hosts[host].name);
+    tell(n->events.context, n->events.note, "the link to host %s is up again", n->member->book->hosts[host].name);
 }
 
 static void connection_stuck(void *context, uint32_t host, uint64_t time)
 {
     const struct tb_host_network *n = context;
-    tell(n->calls.context, n->calls.trouble,
+    tell(n->events.context, n->events.trouble,
          "a connection between host %s and host %s has taken nothing for %.0f s, though the hosts can reach each "
          "other: has a firewall forgotten it?",
          n->member->name, n->member->book->hosts[host].name, (double)time / 1e9);
@@ -72,8 +72,8 @@ static void give(struct tb_host_network *n, const struct tb_connected *connected
     if (!tb_proc_is_agent(connected->proc) && tb_member_find_host(n->member, connected->proc, &host) == TB_OK &&
         tb_member_is_wide(n->member, host))
         tb_wan_watch_add(&n->wan_watch, connected->self.index, host, connected->socket);
-    n->calls.connection(n->calls.context, connected->self.index, connected->proc, connected->stream, TB_OK,
-                        connected->socket);
+    n->events.connection(n->events.context, connected->self.index, connected->proc, connected->stream, TB_OK,
+                         connected->socket);
 }
 
 static void dialer_connected(void *context, const struct tb_connected *connected)
@@ -88,14 +88,14 @@ static void dialer_refused(void *context, struct tb_proc self, struct tb_proc to
     if (tb_proc_is_agent(self))
         tb_forwarder_refused(&n->forwarder, to, stream, stripe, error);
     else
-        n->calls.connection(n->calls.context, self.index, to, stream, error, -1);
+        n->events.connection(n->events.context, self.index, to, stream, error, -1);
 }
 
 static void listener_connected(void *context, const struct tb_connected *connected)
 {
     struct tb_host_network *n = context;
     if ((uint32_t)connected->stream == TB_STREAM_CONTROL) {
-        n->calls.control_stream(n->calls.context, connected->proc, connected->socket);
+        n->events.control_stream(n->events.context, connected->proc, connected->socket);
         return;
     }
     tb_dialer_arrived(&n->dialer, connected);
@@ -113,25 +113,25 @@ static int forwarder_connect(void *context, struct tb_proc to, enum tb_stream st
 static bool has_rank(void *context, uint32_t rank)
 {
     const struct tb_host_network *n = context;
-    return n->calls.has_rank(n->calls.context, rank);
+    return n->events.has_rank(n->events.context, rank);
 }
 
 static bool is_gone(void *context, uint32_t rank)
 {
     const struct tb_host_network *n = context;
-    return n->calls.is_gone(n->calls.context, rank);
+    return n->events.is_gone(n->events.context, rank);
 }
 
 static void call(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream)
 {
     const struct tb_host_network *n = context;
-    n->calls.call(n->calls.context, host, there, here, stream);
+    n->events.call(n->events.context, host, there, here, stream);
 }
 
 static void probed(void *context, const struct tb_reach_report *reports, uint32_t count)
 {
     const struct tb_host_network *n = context;
-    n->calls.probed(n->calls.context, reports, count);
+    n->events.probed(n->events.context, reports, count);
 }
 
 static void link_found(void *context, uint32_t host)
@@ -167,28 +167,28 @@ static void ask_no_more(void *context, uint32_t host)
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 void tb_host_network_open(struct tb_host_network *n, struct tb_member *member,
-                          const struct tb_host_network_calls *calls)
+                          const struct tb_host_network_events *events)
 {
-    *n = (struct tb_host_network){.member = member, .calls = *calls};
+    *n = (struct tb_host_network){.member = member, .events = *events};
     tb_dialer_open(&n->dialer, member,
-                   &(struct tb_dialer_calls){.context = n,
-                                             .has_rank = has_rank,
-                                             .connected = dialer_connected,
-                                             .refused = dialer_refused,
-                                             .call = call,
-                                             .link_found = link_found,
-                                             .link_lost = link_lost});
+                   &(struct tb_dialer_events){.context = n,
+                                              .has_rank = has_rank,
+                                              .connected = dialer_connected,
+                                              .refused = dialer_refused,
+                                              .call = call,
+                                              .link_found = link_found,
+                                              .link_lost = link_lost});
     tb_wan_watch_open(&n->wan_watch, member,
-                      &(struct tb_wan_watch_calls){.context = n,
-                                                   .is_awaited = is_awaited,
-                                                   .ask = ask,
-                                                   .ask_no_more = ask_no_more,
-                                                   .is_gone = is_gone,
-                                                   .down = link_down,
-                                                   .up = link_up,
-                                                   .stuck = connection_stuck});
+                      &(struct tb_wan_watch_events){.context = n,
+                                                    .is_awaited = is_awaited,
+                                                    .ask = ask,
+                                                    .ask_no_more = ask_no_more,
+                                                    .is_gone = is_gone,
+                                                    .down = link_down,
+                                                    .up = link_up,
+                                                    .stuck = connection_stuck});
     tb_forwarder_open(&n->forwarder, member,
-                      &(struct tb_forwarder_calls){
+                      &(struct tb_forwarder_events){
                           .context = n, .connect = forwarder_connect, .link_down = link_down, .link_up = link_up});
     tb_reach_probe_open(&n->reach_probe, member, n, probed);
 }
@@ -204,8 +204,8 @@ void tb_host_network_close(struct tb_host_network *n)
 
 int tb_host_network_listen(struct tb_host_network *n)
 {
-    const struct tb_listener_calls calls = {.context = n, .has_rank = has_rank, .connected = listener_connected};
-    int rc = tb_listener_open(&n->listener, n->member, tb_param.ports, &calls);
+    const struct tb_listener_events events = {.context = n, .has_rank = has_rank, .connected = listener_connected};
+    int rc = tb_listener_open(&n->listener, n->member, tb_param.ports, &events);
     return rc == TB_OK ? tb_address_list_own(&n->member->addresses, n->listener.port) : rc;
 }
 
@@ -214,7 +214,7 @@ void tb_host_network_connect(struct tb_host_network *n, uint32_t rank, struct tb
     struct tb_proc self = {n->member->self.job, rank};
     int rc = tb_dialer_connect(&n->dialer, self, to, stream, 0);
     if (rc != TB_OK)
-        n->calls.connection(n->calls.context, rank, to, stream, rc, -1);
+        n->events.connection(n->events.context, rank, to, stream, rc, -1);
 }
 
 void tb_host_network_forget(struct tb_host_network *n, uint32_t rank)

@@ -10,7 +10,7 @@
 #include "agent/reach_probe.h"
 #include "agent/wan_watch.h"
 
-struct tb_host_network_calls {
+struct tb_host_network_events {
     void *context;
     bool (*has_rank)(void *context, uint32_t rank); /* is it on this host, and has not ended? */
     bool (*is_gone)(void *context, uint32_t rank);  /* the process that was this rank has ended; its parent may not */
@@ -30,7 +30,7 @@ struct tb_host_network_calls {
 
 struct tb_host_network {
     struct tb_member *member;
-    struct tb_host_network_calls calls;
+    struct tb_host_network_events events;
     struct tb_dialer dialer;
     struct tb_listener listener;
     struct tb_wan_watch wan_watch;
@@ -39,7 +39,7 @@ struct tb_host_network {
 };
 
 void tb_host_network_open(struct tb_host_network *network, struct tb_member *member,
-                          const struct tb_host_network_calls *calls);
+                          const struct tb_host_network_events *events);
 void tb_host_network_close(struct tb_host_network *network);
 /* Opens the port for other hosts, and finds out the addresses of this one. */
 int tb_host_network_listen(struct tb_host_network *network);

@@ -226,20 +226,20 @@ static void a_called_connection(void **state)
     w[0].routes[1].means = TB_HOST_ROUTE_CALLED;
     tb_param.gateway_streams = 2;
     int a = world_join(&w[0], 0, TB_STREAM_BULK, 0), b = world_join(&w[1], LOCAL_RANKS, TB_STREAM_BULK, 0);
-    uint32_t out = 0, in = 0, calls = 0;
+    uint32_t out = 0, in = 0, events = 0;
     assert_true(world_put_frame(&w[0], a, &out, 0, LOCAL_RANKS, 1, 100));
     for (int i = 0; i < 1000 && in == 0; i++) {
         world_spin(&w[0], 1);
         world_spin(&w[1], 1);
-        for (; calls < w[0].call_count; calls++) {
-            const struct world_call *call = &w[0].calls[calls];
+        for (; events < w[0].call_count; events++) {
+            const struct world_call *call = &w[0].events[events];
             assert_int_equal(call->host, 1);
             tb_dialer_called(&w[1].network.dialer, call->there, call->here, call->stream);
         }
         world_drain(&w[1], b, &in);
     }
     assert_int_equal(in, 1);
-    assert_int_equal(calls, 2);
+    assert_int_equal(events, 2);
     world_spin(&w[0], 20);
     assert_true(tb_list_empty(&w[0].network.dialer.dials)); /* those that waited for it have seen it come */
     close(a);

@@ -11,7 +11,7 @@
 static struct {
     char text[300000];
     size_t length;
-    int calls;
+    int events;
 } got;
 
 static void take(void *context, const char *first, size_t first_length, const char *second, size_t second_length)
@@ -23,7 +23,7 @@ static void take(void *context, const char *first, size_t first_length, const ch
         memcpy(got.text + got.length, second, second_length);
     got.length += second_length;
     got.text[got.length] = 0;
-    got.calls++;
+    got.events++;
 }
 
 static void add(struct tb_lines *lines, const char *text)
@@ -37,17 +37,17 @@ static void lines_come_whole(void **state)
     memset(&got, 0, sizeof got);
     add(&lines, "one\ntwo\nthr");
     assert_string_equal(got.text, "one\ntwo\n");
-    assert_int_equal(got.calls, 1);
+    assert_int_equal(got.events, 1);
     add(&lines, "e");
-    assert_int_equal(got.calls, 1);
+    assert_int_equal(got.events, 1);
     add(&lines, "");
     add(&lines, "e\nfour");
     assert_string_equal(got.text, "one\ntwo\nthree\n");
-    assert_int_equal(got.calls, 2); /* the pieces of a line go out together */
+    assert_int_equal(got.events, 2); /* the pieces of a line go out together */
     tb_lines_flush(&lines, take, NULL);
     assert_string_equal(got.text, "one\ntwo\nthree\nfour");
     tb_lines_flush(&lines, take, NULL);
-    assert_int_equal(got.calls, 3);
+    assert_int_equal(got.events, 3);
     assert_null(lines.bytes);
 }
 
@@ -63,7 +63,7 @@ static void endless_lines_are_cut(void **state)
     }
     tb_lines_flush(&lines, take, NULL);
     assert_int_equal(got.length, 200000); /* nothing is lost */
-    assert_int_equal(got.calls, 4);
+    assert_int_equal(got.events, 4);
 }
 
 /* However the bytes are cut, the same comes out, and only at line ends until the last. */

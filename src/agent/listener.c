@@ -72,7 +72,7 @@ static bool has_destination(const struct tb_listener *listener, const struct tb_
         return for_agent && tb_proc_is_agent(hello->source);
     if (stream >= TB_STREAM_COUNT || stripe >= TB_STRIPES_LIMIT)
         return false;
-    return for_agent || (listener->calls.has_rank(listener->calls.context, hello->destination.index) && stripe == 0);
+    return for_agent || (listener->events.has_rank(listener->events.context, hello->destination.index) && stripe == 0);
 }
 
 /* The hello proves the key: says yes or no. */
@@ -157,7 +157,7 @@ static void incoming_ready(struct tb_watch *watch, uint32_t events)
                                      .socket = socket,
                                      .hello = &shaken.hello,
                                      .welcome = &shaken.welcome};
-    listener->calls.connected(listener->calls.context, &connected);
+    listener->events.connected(listener->events.context, &connected);
 }
 
 /* ---- who is let in ----------------------------------------------------------------------------------------------- */
@@ -289,9 +289,9 @@ static int listen_somewhere(uint16_t low, uint16_t high)
 }
 
 int tb_listener_open(struct tb_listener *listener, const struct tb_member *member, const char *ports,
-                     const struct tb_listener_calls *calls)
+                     const struct tb_listener_events *events)
 {
-    *listener = (struct tb_listener){.member = member, .calls = *calls, .watch.descriptor = -1};
+    *listener = (struct tb_listener){.member = member, .events = *events, .watch.descriptor = -1};
     tb_list_init(&listener->incoming);
     tb_timer_init(&listener->patience, patience_over);
     uint16_t low, high;

@@ -8,7 +8,7 @@
 
 #define TB_LISTENER_UNPROVED_LIMIT 64u /* incoming connections that have not proved the key yet */
 
-struct tb_listener_calls {
+struct tb_listener_events {
     void *context;
     bool (*has_rank)(void *context, uint32_t rank); /* is it on this host, and has not ended? */
     /* Somebody has connected to a rank of this host or to the agent; takes the socket. The stream may be
@@ -18,7 +18,7 @@ struct tb_listener_calls {
 
 struct tb_listener {
     const struct tb_member *member;
-    struct tb_listener_calls calls;
+    struct tb_listener_events events;
     struct tb_watch watch;
     uint16_t port;
     struct tb_timer patience; /* of incoming connections */
@@ -28,7 +28,7 @@ struct tb_listener {
 
 /* At the first free one of `ports`, as the parameter has it. */
 int tb_listener_open(struct tb_listener *listener, const struct tb_member *member, const char *ports,
-                     const struct tb_listener_calls *calls);
+                     const struct tb_listener_events *events);
 /* Closes what has not been handed over; harmless on one that was never opened and is all zero. */
 void tb_listener_close(struct tb_listener *listener);
 

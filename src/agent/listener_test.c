@@ -61,7 +61,7 @@ static void connected(void *context, const struct tb_connected *end)
 
 static int open_world(void **state)
 {
-    const struct tb_listener_calls calls = {.has_rank = has_rank, .connected = connected};
+    const struct tb_listener_events events = {.has_rank = has_rank, .connected = connected};
     memset(&w, 0, sizeof w);
     memset(w.key.bytes, 3, sizeof w.key.bytes);
     w.book = (struct tb_address_book){.job = JOB, .ranks = 1, .host_count = 2, .hosts = w.hosts};
@@ -74,7 +74,7 @@ static int open_world(void **state)
                                   .routes = &w.routes};
     if (test_loop_open(&w.time) != TB_OK)
         return -1;
-    return tb_listener_open(&w.listener, &w.member, "0", &calls) == TB_OK ? 0 : -1;
+    return tb_listener_open(&w.listener, &w.member, "0", &events) == TB_OK ? 0 : -1;
 }
 
 static int close_world(void **state)
@@ -394,14 +394,14 @@ static void a_flood_of_strangers(void **state)
 
 static void ports_can_be_chosen(void **state)
 {
-    const struct tb_listener_calls calls = {.has_rank = has_rank, .connected = connected};
+    const struct tb_listener_events events = {.has_rank = has_rank, .connected = connected};
     struct tb_listener second = {0};
     char ports[32];
     snprintf(ports, sizeof ports, "%u", w.listener.port);
-    assert_int_equal(tb_listener_open(&second, &w.member, ports, &calls), TB_ERR_LIMIT);
+    assert_int_equal(tb_listener_open(&second, &w.member, ports, &events), TB_ERR_LIMIT);
     assert_non_null(strstr(tb_error_story(), "no free port"));
     tb_listener_close(&second);
-    assert_int_equal(tb_listener_open(&second, &w.member, "nonsense", &calls), TB_ERR_ARGUMENT);
+    assert_int_equal(tb_listener_open(&second, &w.member, "nonsense", &events), TB_ERR_ARGUMENT);
     tb_listener_close(&second);
 }
 

@@ -31,20 +31,20 @@ static void rank_ended(void *context, const struct tb_rank *rank, int status)
                   (l->stopping ? TB_ENDED_STOPPED : 0);
     tb_ended_put(tb_uplink_begin(l->uplink, TB_CONTROL_ENDED), &ended);
     tb_uplink_end(l->uplink);
-    l->calls.ended(l->calls.context, rank->rank);
+    l->events.ended(l->events.context, rank->rank);
     tb_rank_port_remove(&l->port, rank->local);
 }
 
 static void rank_note(void *context, const char *text)
 {
     const struct tb_local_ranks *l = context;
-    l->calls.note(l->calls.context, text);
+    l->events.note(l->events.context, text);
 }
 
 static void rank_connects(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream)
 {
     const struct tb_local_ranks *l = context;
-    l->calls.connect(l->calls.context, l->ranks.all[local].rank, to, stream);
+    l->events.connect(l->events.context, l->ranks.all[local].rank, to, stream);
 }
 
 static void rank_aborted(void *context, uint32_t local, uint32_t code, const void *text, size_t length)
@@ -73,13 +73,13 @@ static void output_written(void *context, uint32_t rank, enum tb_output_stream s
 static void output_heard(void *context)
 {
     const struct tb_local_ranks *l = context;
-    l->calls.output_heard(l->calls.context);
+    l->events.output_heard(l->events.context);
 }
 
 static void output_ended(void *context)
 {
     const struct tb_local_ranks *l = context;
-    l->calls.output_ended(l->calls.context);
+    l->events.output_ended(l->events.context);
 }
 
 static void input_taken(void *context, size_t bytes)
@@ -92,24 +92,24 @@ static void input_taken(void *context, size_t bytes)
 /* ---- opening and starting ---------------------------------------------------------------------------------------- */
 
 void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct tb_uplink *uplink,
-                         const struct tb_local_ranks_calls *calls)
+                         const struct tb_local_ranks_events *events)
 {
-    *l = (struct tb_local_ranks){.loop = loop, .uplink = uplink, .calls = *calls};
+    *l = (struct tb_local_ranks){.loop = loop, .uplink = uplink, .events = *events};
     tb_host_services_init(&l->services);
     tb_ranks_open(
         &l->ranks,
-        &(struct tb_ranks_calls){
+        &(struct tb_ranks_events){
             .context = l, .starting = rank_starting, .started = rank_started, .ended = rank_ended, .note = rank_note});
     tb_outputs_open(&l->outputs, loop,
-                    &(struct tb_outputs_calls){
+                    &(struct tb_outputs_events){
                         .context = l, .written = output_written, .heard = output_heard, .ended = output_ended});
-    tb_rank_input_open(&l->input, loop, &(struct tb_rank_input_calls){.context = l, .taken = input_taken});
+    tb_rank_input_open(&l->input, loop, &(struct tb_rank_input_events){.context = l, .taken = input_taken});
 }
 
 int tb_local_ranks_listen(struct tb_local_ranks *l)
 {
-    const struct tb_rank_port_calls calls = {.context = l, .connect = rank_connects, .aborted = rank_aborted};
-    return tb_rank_port_open(&l->port, l->loop, &calls);
+    const struct tb_rank_port_events events = {.context = l, .connect = rank_connects, .aborted = rank_aborted};
+    return tb_rank_port_open(&l->port, l->loop, &events);
 }
 
 /* The ranks are known last: whoever finds one finds everything that belongs to it. */

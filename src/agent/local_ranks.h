@@ -11,7 +11,7 @@
 #include "agent/ranks.h"
 #include "agent/uplink.h"
 
-struct tb_local_ranks_calls {
+struct tb_local_ranks_events {
     void *context;
     /* A rank wants to be connected; tb_local_ranks_connection answers. */
     void (*connect)(void *context, uint32_t rank, struct tb_proc to, enum tb_stream stream);
@@ -24,7 +24,7 @@ struct tb_local_ranks_calls {
 struct tb_local_ranks {
     struct tb_loop *loop;
     struct tb_uplink *uplink;
-    struct tb_local_ranks_calls calls;
+    struct tb_local_ranks_events events;
     bool stopping; /* the agent ends them: that is told with each end */
     struct tb_host_parameters parameters;
     struct tb_host_services services;
@@ -35,7 +35,7 @@ struct tb_local_ranks {
 };
 
 void tb_local_ranks_open(struct tb_local_ranks *local, struct tb_loop *loop, struct tb_uplink *uplink,
-                         const struct tb_local_ranks_calls *calls);
+                         const struct tb_local_ranks_events *events);
 int tb_local_ranks_listen(struct tb_local_ranks *local); /* opens the port */
 /* Starts them, and tells the launcher. What `start` does not say of this host it gets here. An error: `failure` says
  * what the user is to be told; some may run. */

@@ -74,13 +74,13 @@ static void settle(struct tb_loop *loop)
 
 static void world_open(struct world *w)
 {
-    const struct tb_uplink_calls uplink_calls = {.context = w, .frame = take_frame, .lost = take_lost};
-    const struct tb_local_ranks_calls calls = {.context = w,
-                                               .connect = take_connect,
-                                               .ended = take_ended,
-                                               .output_heard = take_heard,
-                                               .output_ended = take_output_ended,
-                                               .note = take_note};
+    const struct tb_uplink_events uplink_calls = {.context = w, .frame = take_frame, .lost = take_lost};
+    const struct tb_local_ranks_events events = {.context = w,
+                                                 .connect = take_connect,
+                                                 .ended = take_ended,
+                                                 .output_heard = take_heard,
+                                                 .output_ended = take_output_ended,
+                                                 .note = take_note};
     int pair[2];
     char version[64];
     memset(w, 0, sizeof *w);
@@ -93,7 +93,7 @@ static void world_open(struct world *w)
     assert_int_equal(tb_uplink_open(&w->uplink, &w->t.loop, pair[0], out, &uplink_calls), TB_OK);
     assert_int_equal(tb_control_stream_fill(&w->launcher), TB_OK);
     assert_int_equal(tb_control_stream_preamble(&w->launcher, version, sizeof version), TB_OK);
-    tb_local_ranks_open(&w->local, &w->t.loop, &w->uplink, &calls);
+    tb_local_ranks_open(&w->local, &w->t.loop, &w->uplink, &events);
     assert_int_equal(tb_local_ranks_listen(&w->local), TB_OK);
     tb_outputs_allow(&w->local.outputs, 1 << 20);
 }

@@ -45,7 +45,7 @@ static void take_call(void *context, uint32_t host, struct tb_proc there, struct
 {
     struct world *w = context;
     assert_in_range(w->call_count, 0, CALLS_MOST - 1);
-    w->calls[w->call_count++] = (struct world_call){host, there, here, stream};
+    w->events[w->call_count++] = (struct world_call){host, there, here, stream};
 }
 
 static void take_probed(void *context, const struct tb_reach_report *reports, uint32_t count) {}
@@ -116,15 +116,15 @@ void world_open_in(struct world *w, uint32_t host, struct tb_loop *loop)
                                    .book = &w->book,
                                    .routes = &w->known};
     tb_host_network_open(&w->network, &w->member,
-                         &(struct tb_host_network_calls){.context = w,
-                                                         .has_rank = has_rank,
-                                                         .is_gone = is_gone,
-                                                         .connection = take_connection,
-                                                         .control_stream = take_control_stream,
-                                                         .call = take_call,
-                                                         .probed = take_probed,
-                                                         .note = take_note,
-                                                         .trouble = take_trouble});
+                         &(struct tb_host_network_events){.context = w,
+                                                          .has_rank = has_rank,
+                                                          .is_gone = is_gone,
+                                                          .connection = take_connection,
+                                                          .control_stream = take_control_stream,
+                                                          .call = take_call,
+                                                          .probed = take_probed,
+                                                          .note = take_note,
+                                                          .trouble = take_trouble});
 }
 
 void world_open(struct world *w, uint32_t host)

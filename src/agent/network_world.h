@@ -38,7 +38,7 @@ struct world {
     enum tb_stream handed_stream[RANKS]; /* which one, */
     int refused[RANKS];                  /* and the last error instead of one */
     uint32_t call_count;
-    struct world_call calls[CALLS_MOST];
+    struct world_call events[CALLS_MOST];
     char note[1024], trouble[2048]; /* for the user */
 };
 

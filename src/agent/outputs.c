@@ -12,7 +12,7 @@
 static void hand_up(struct tb_output *output, const void *bytes, size_t length)
 {
     struct tb_outputs *all = output->all;
-    all->calls.written(all->calls.context, output->rank, output->stream, bytes, length);
+    all->events.written(all->events.context, output->rank, output->stream, bytes, length);
     all->window -= (int64_t)length;
 }
 
@@ -78,9 +78,9 @@ static void output_ready(struct tb_watch *watch, uint32_t events)
     }
     ssize_t n = read_some(output);
     if (n > 0)
-        all->calls.heard(all->calls.context);
+        all->events.heard(all->events.context);
     if (n == 0)
-        all->calls.ended(all->calls.context);
+        all->events.ended(all->events.context);
 }
 
 /* Whether there is more to read, so that the end of an unfinished line may only be waiting for us. */
@@ -153,9 +153,9 @@ bool tb_outputs_any_open(const struct tb_outputs *outputs)
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
-void tb_outputs_open(struct tb_outputs *outputs, struct tb_loop *loop, const struct tb_outputs_calls *calls)
+void tb_outputs_open(struct tb_outputs *outputs, struct tb_loop *loop, const struct tb_outputs_events *events)
 {
-    *outputs = (struct tb_outputs){.loop = loop, .calls = *calls};
+    *outputs = (struct tb_outputs){.loop = loop, .events = *events};
     tb_timer_init(&outputs->sweep, sweep);
 }
 

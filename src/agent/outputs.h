@@ -9,7 +9,7 @@
 
 enum tb_output_stream { TB_OUTPUT_STANDARD = 1, TB_OUTPUT_ERROR = 2 }; /* as TB_CONTROL_OUTPUT names them */
 
-struct tb_outputs_calls {
+struct tb_outputs_events {
     void *context;
     /* A rank has written; `rank` as it was given with the stream. The window has become smaller by as much. */
     void (*written)(void *context, uint32_t rank, enum tb_output_stream stream, const void *bytes, size_t length);
@@ -30,7 +30,7 @@ struct tb_output {
 
 struct tb_outputs {
     struct tb_loop *loop;
-    struct tb_outputs_calls calls;
+    struct tb_outputs_events events;
     int64_t window; /* bytes that may be handed up now; below 0 when something could not wait */
     uint64_t hold;  /* ns that an unfinished line waits for its end */
     struct tb_timer sweep;
@@ -38,7 +38,7 @@ struct tb_outputs {
     struct tb_output *outputs; /* two for each rank */
 };
 
-void tb_outputs_open(struct tb_outputs *outputs, struct tb_loop *loop, const struct tb_outputs_calls *calls);
+void tb_outputs_open(struct tb_outputs *outputs, struct tb_loop *loop, const struct tb_outputs_events *events);
 void tb_outputs_close(struct tb_outputs *outputs); /* without reading what is left */
 
 int tb_outputs_make(struct tb_outputs *outputs, uint32_t rank_count, uint64_t hold); /* room for their streams */

@@ -25,7 +25,7 @@ struct world {
     char text[400000];   /* "RANK.STREAM:bytes" of each call */
     size_t length;
     size_t bytes;
-    int calls, heard, ended;
+    int events, heard, ended;
 };
 
 static void written(void *context, uint32_t rank, enum tb_output_stream stream, const void *bytes, size_t length)
@@ -36,7 +36,7 @@ static void written(void *context, uint32_t rank, enum tb_output_stream stream, 
     w->length += length;
     w->text[w->length] = 0;
     w->bytes += length;
-    w->calls++;
+    w->events++;
 }
 
 static void heard(void *context)
@@ -53,9 +53,9 @@ static struct world *world_open(void)
 {
     struct world *w = calloc(1, sizeof *w);
     assert_non_null(w);
-    const struct tb_outputs_calls calls = {.context = w, .written = written, .heard = heard, .ended = ended};
+    const struct tb_outputs_events events = {.context = w, .written = written, .heard = heard, .ended = ended};
     assert_int_equal(test_loop_open(&w->t), TB_OK);
-    tb_outputs_open(&w->outputs, &w->t.loop, &calls);
+    tb_outputs_open(&w->outputs, &w->t.loop, &events);
     assert_int_equal(tb_outputs_make(&w->outputs, RANKS, HOLD), TB_OK);
     tb_outputs_allow(&w->outputs, WINDOW);
     for (uint32_t i = 0; i < RANKS; i++)
@@ -105,7 +105,7 @@ static void whole_lines_are_handed_up(void **state)
     say(w, 1, 2, "three\n");
     test_loop_turn(&w->t);
     expect(w, "10.1:two\n11.2:three\n");
-    assert_int_equal(w->calls, 3); /* the pieces of a line go out together */
+    assert_int_equal(w->events, 3); /* the pieces of a line go out together */
     assert_int_equal(w->outputs.window, WINDOW - w->bytes);
     world_close(w);
 }
@@ -216,11 +216,11 @@ static void taken(void *context, size_t bytes)
 
 static void input_open(struct input_world *w)
 {
-    const struct tb_rank_input_calls calls = {.context = w, .taken = taken};
+    const struct tb_rank_input_events events = {.context = w, .taken = taken};
     int ends[2];
     *w = (struct input_world){0};
     assert_int_equal(test_loop_open(&w->t), TB_OK);
-    tb_rank_input_open(&w->input, &w->t.loop, &calls);
+    tb_rank_input_open(&w->input, &w->t.loop, &events);
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     w->reader = ends[0];
     tb_rank_input_begin(&w->input, ends[1]);

@@ -312,7 +312,7 @@ void tb_frame_pool_look(struct tb_frame_pool *pool, uint64_t now)
 }
 
 /* The last one of a long flow; a short frame saves little room, and somebody may ask with it. */
-static void give_route(struct tb_frame_pool *pool, struct tb_stock *stock)
+static void give_way(struct tb_frame_pool *pool, struct tb_stock *stock)
 {
     struct tb_list *flows = tb_list_empty(&stock->bulk) ? &stock->brief : &stock->bulk;
     struct tb_flow *flow = TB_CONTAINER(flows->next, struct tb_flow, of_stock);
@@ -334,7 +334,7 @@ static bool make_room(struct tb_frame_pool *pool, const struct tb_stock *stock, 
             most--;
         if (most <= stock->size)
             return false;
-        give_route(pool, TB_CONTAINER(pool->by_size[most].next, struct tb_stock, sized));
+        give_way(pool, TB_CONTAINER(pool->by_size[most].next, struct tb_stock, sized));
     }
     return true;
 }

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-void tb_rank_input_open(struct tb_rank_input *input, struct tb_loop *loop, const struct tb_rank_input_calls *calls)
+void tb_rank_input_open(struct tb_rank_input *input, struct tb_loop *loop, const struct tb_rank_input_events *events)
 {
-    *input = (struct tb_rank_input){.loop = loop, .calls = *calls, .watch.descriptor = -1, .descriptor = -1};
+    *input = (struct tb_rank_input){.loop = loop, .events = *events, .watch.descriptor = -1, .descriptor = -1};
 }
 
 void tb_rank_input_begin(struct tb_rank_input *input, int descriptor)
@@ -45,7 +45,7 @@ static void push(struct tb_rank_input *input)
             break;
         }
         if (n < 0) { /* rank 0 does not want to read any more */
-            input->calls.taken(input->calls.context, written + input->end - input->start);
+            input->events.taken(input->events.context, written + input->end - input->start);
             tb_rank_input_close(input);
             return;
         }
@@ -53,7 +53,7 @@ static void push(struct tb_rank_input *input)
         written += (size_t)n;
     }
     if (written > 0)
-        input->calls.taken(input->calls.context, written);
+        input->events.taken(input->events.context, written);
     if (input->start == input->end) {
         input->start = input->end = 0;
         tb_loop_unwatch(input->loop, &input->watch);
@@ -67,7 +67,7 @@ int tb_rank_input_add(struct tb_rank_input *input, const void *bytes, size_t len
     if (length == 0) {
         input->last = true;
     } else if (input->descriptor < 0) {
-        input->calls.taken(input->calls.context, length); /* nobody reads it */
+        input->events.taken(input->events.context, length); /* nobody reads it */
         return TB_OK;
     }
     if (input->descriptor < 0)

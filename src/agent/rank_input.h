@@ -5,14 +5,14 @@
 
 #include "remote/remote.h"
 
-struct tb_rank_input_calls {
+struct tb_rank_input_events {
     void *context;
     void (*taken)(void *context, size_t bytes); /* by the rank, or by nobody when it does not read any more */
 };
 
 struct tb_rank_input {
     struct tb_loop *loop;
-    struct tb_rank_input_calls calls;
+    struct tb_rank_input_events events;
     struct tb_watch watch; /* for room in the pipe */
     int descriptor;        /* -1: closed, or rank 0 is elsewhere */
     char *bytes;
@@ -20,7 +20,7 @@ struct tb_rank_input {
     bool last; /* nothing follows: close when empty */
 };
 
-void tb_rank_input_open(struct tb_rank_input *input, struct tb_loop *loop, const struct tb_rank_input_calls *calls);
+void tb_rank_input_open(struct tb_rank_input *input, struct tb_loop *loop, const struct tb_rank_input_events *events);
 void tb_rank_input_close(struct tb_rank_input *input);
 
 void tb_rank_input_begin(struct tb_rank_input *input, int descriptor); /* rank 0 reads the other end; takes it */

@@ -149,23 +149,23 @@ static uint32_t local_of(const struct tb_port_rank *rank)
 
 static void take_abort(struct tb_port_rank *rank, struct tb_reader *r)
 {
-    const struct tb_rank_port_calls *calls = &rank->port->calls;
+    const struct tb_rank_port_events *events = &rank->port->events;
     uint32_t code = tb_get_u32(r);
     size_t length = 0;
     const void *text = tb_get_bytes(r, &length);
     if (r->error == TB_OK)
-        calls->aborted(calls->context, local_of(rank), code, text, length);
+        events->aborted(events->context, local_of(rank), code, text, length);
 }
 
 static void take_connect(struct tb_port_rank *rank, struct tb_reader *r)
 {
-    const struct tb_rank_port_calls *calls = &rank->port->calls;
+    const struct tb_rank_port_events *events = &rank->port->events;
     struct tb_proc to;
     to.job = tb_get_u32(r);
     to.index = tb_get_u32(r);
     uint32_t stream = tb_get_u32(r);
     if (tb_reader_end(r) == TB_OK && stream < TB_STREAM_COUNT)
-        calls->connect(calls->context, local_of(rank), to, (enum tb_stream)stream);
+        events->connect(events->context, local_of(rank), to, (enum tb_stream)stream);
 }
 
 static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
@@ -205,6 +205,7 @@ static void close_control(struct tb_port_rank *rank)
     struct parcel *parcel;
     TB_LIST_EACH (parcel, &rank->parcels, struct parcel, node)
         free_parcel(rank, parcel);
+    tb_list_init(&rank->parcels);
 }
 
 static void read_control(struct tb_port_rank *rank)
@@ -444,10 +445,10 @@ static void listener_ready(struct tb_watch *watch, uint32_t events)
     port->joiners[place] = joiner;
 }
 
-int tb_rank_port_open(struct tb_rank_port *port, struct tb_loop *loop, const struct tb_rank_port_calls *calls)
+int tb_rank_port_open(struct tb_rank_port *port, struct tb_loop *loop, const struct tb_rank_port_events *events)
 {
     uint64_t secret[2];
-    *port = (struct tb_rank_port){.loop = loop, .calls = *calls, .listener.descriptor = -1};
+    *port = (struct tb_rank_port){.loop = loop, .events = *events, .listener.descriptor = -1};
     tb_timer_init(&port->retry, retry_all);
     tb_timer_init(&port->reopen, resume_listener);
     int rc = tb_random_secret(secret, sizeof secret);

@@ -12,7 +12,7 @@
 
 #define TB_RANK_PORT_JOINERS 64u /* processes that have connected by name and not said hello yet */
 
-struct tb_rank_port_calls {
+struct tb_rank_port_events {
     void *context;
     /* A rank wants to be connected; tb_rank_port_connection answers. */
     void (*connect)(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream);
@@ -38,7 +38,7 @@ struct tb_port_rank {
 
 struct tb_rank_port {
     struct tb_loop *loop;
-    struct tb_rank_port_calls calls;
+    struct tb_rank_port_events events;
     struct tb_watch listener; /* the abstract socket */
     char name[64];
     struct tb_joiner *joiners[TB_RANK_PORT_JOINERS];
@@ -50,7 +50,7 @@ struct tb_rank_port {
     struct tb_port_rank *ranks;
 };
 
-int tb_rank_port_open(struct tb_rank_port *port, struct tb_loop *loop, const struct tb_rank_port_calls *calls);
+int tb_rank_port_open(struct tb_rank_port *port, struct tb_loop *loop, const struct tb_rank_port_events *events);
 void tb_rank_port_close(struct tb_rank_port *port);
 
 /* So many ranks will be added; each gets the services, which stay the caller's. */

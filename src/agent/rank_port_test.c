@@ -56,7 +56,7 @@ static void take_aborted(void *context, uint32_t local, uint32_t code, const voi
 
 static void world_open(struct world *w)
 {
-    const struct tb_rank_port_calls calls = {.context = w, .connect = take_connect, .aborted = take_aborted};
+    const struct tb_rank_port_events events = {.context = w, .connect = take_connect, .aborted = take_aborted};
     struct tb_host_routes routes = {0};
     struct tb_host host = {.name = "here", .rank_count = RANKS};
     struct tb_rank_range range = {.count = RANKS};
@@ -68,7 +68,7 @@ static void world_open(struct world *w)
     w->services.host = 3;
     w->services.parameters = "a=b";
     assert_int_equal(tb_host_services_make(&w->services, RANKS, &book, &routes), TB_OK);
-    assert_int_equal(tb_rank_port_open(&w->port, &w->t.loop, &calls), TB_OK);
+    assert_int_equal(tb_rank_port_open(&w->port, &w->t.loop, &events), TB_OK);
     assert_int_equal(tb_rank_port_make(&w->port, &w->services, RANKS, LIMIT), TB_OK);
     for (uint32_t i = 0; i < RANKS; i++) {
         int pair[2];

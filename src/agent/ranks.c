@@ -8,15 +8,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-void tb_ranks_open(struct tb_ranks *ranks, const struct tb_ranks_calls *calls)
+void tb_ranks_open(struct tb_ranks *ranks, const struct tb_ranks_events *events)
 {
-    *ranks = (struct tb_ranks){.calls = *calls};
+    *ranks = (struct tb_ranks){.events = *events};
 }
 
 void tb_ranks_close(struct tb_ranks *ranks)
 {
     free(ranks->all);
-    *ranks = (struct tb_ranks){.calls = ranks->calls};
+    *ranks = (struct tb_ranks){.events = ranks->events};
 }
 
 struct tb_rank *tb_ranks_find(const struct tb_ranks *ranks, uint32_t rank)
@@ -145,7 +145,7 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
     if (rc == TB_OK)
         rc = tb_rank_program_describe(&s->program, s->start, rank->rank, rank->local, ranks->count, streams.control[1]);
     if (rc == TB_OK) {
-        rc = ranks->calls.starting(ranks->calls.context, rank, streams.control[0]);
+        rc = ranks->events.starting(ranks->events.context, rank, streams.control[0]);
         streams.control[0] = -1;
     }
     if (rc != TB_OK)
@@ -173,7 +173,7 @@ out:
         return rc;
     }
     struct tb_rank_streams ours = {streams.input[0], streams.output[0], streams.errors[0]};
-    return ranks->calls.started(ranks->calls.context, rank, &ours);
+    return ranks->events.started(ranks->events.context, rank, &ours);
 }
 
 static void report_binding(const struct starting *s)
@@ -183,7 +183,7 @@ static void report_binding(const struct starting *s)
         if (s->binding != NULL)
             tb_cpu_binding_print(s->binding, i, where, sizeof where);
         snprintf(text, sizeof text, "rank %u on host %s: %s", s->ranks->all[i].rank, s->start->host, where);
-        s->ranks->calls.note(s->ranks->calls.context, text);
+        s->ranks->events.note(s->ranks->events.context, text);
     }
 }
 
@@ -202,7 +202,7 @@ static int start_all(struct starting *s)
                 break;
             rank->app = a;
             if (s->program.app != app)
-                rc = tb_rank_program_open(&s->program, s->start, app, ranks->calls.note, ranks->calls.context,
+                rc = tb_rank_program_open(&s->program, s->start, app, ranks->events.note, ranks->events.context,
                                           s->failure);
             if (rc == TB_OK)
                 rc = start_rank(s, rank);
@@ -241,7 +241,7 @@ void tb_ranks_reap(struct tb_ranks *ranks, pid_t pid, int status)
             continue;
         rank->ended = true;
         ranks->ended_count++;
-        ranks->calls.ended(ranks->calls.context, rank, status);
+        ranks->events.ended(ranks->events.context, rank, status);
         return;
     }
 }

@@ -19,7 +19,7 @@ struct tb_rank_streams {
     int output, errors;
 };
 
-struct tb_ranks_calls {
+struct tb_ranks_events {
     void *context;
     /* Both take the descriptors in any case; an error (with its story) ends the starting of ranks. A rank will be
      * started whose control socket is this: what is sent there now it finds at once. */
@@ -30,14 +30,14 @@ struct tb_ranks_calls {
 };
 
 struct tb_ranks {
-    struct tb_ranks_calls calls;
+    struct tb_ranks_events events;
     const struct tb_address_book *book; /* set when they are started */
     uint32_t host;
     uint32_t count, ended_count;
     struct tb_rank *all; /* by their index on the host */
 };
 
-void tb_ranks_open(struct tb_ranks *ranks, const struct tb_ranks_calls *calls);
+void tb_ranks_open(struct tb_ranks *ranks, const struct tb_ranks_events *events);
 void tb_ranks_close(struct tb_ranks *ranks); /* does not end them */
 
 /* Knows the ranks of this host of the address book, which must live as long; none has been started. */

@@ -72,7 +72,7 @@ static void take_note(void *context, const char *text)
 static void world_open(struct world *w, char **arguments)
 {
     memset(w, 0, sizeof *w);
-    const struct tb_ranks_calls calls = {
+    const struct tb_ranks_events events = {
         .context = w, .starting = take_starting, .started = take_started, .ended = take_ended, .note = take_note};
     w->hosts[0] = (struct tb_host){.name = "there", .rank_count = FIRST};
     w->hosts[1] = (struct tb_host){.name = "here", .first_rank = FIRST, .rank_count = RANKS};
@@ -87,7 +87,7 @@ static void world_open(struct world *w, char **arguments)
     sigemptyset(&w->mask);
     w->start = (struct tb_rank_start){
         .setup = &w->setup, .book = &w->book, .host = "here", .port_name = "tombolo-test", .mask = &w->mask};
-    tb_ranks_open(&w->ranks, &calls);
+    tb_ranks_open(&w->ranks, &events);
     assert_int_equal(tb_ranks_make(&w->ranks, &w->book, 1), TB_OK);
 }
 

@@ -46,7 +46,7 @@ static void answered(void *context, const struct tb_reach_report *reports, uint3
 
 static int open_world(void **state)
 {
-    const struct tb_listener_calls calls = {.has_rank = has_rank, .connected = connected};
+    const struct tb_listener_events events = {.has_rank = has_rank, .connected = connected};
     memset(&w, 0, sizeof w);
     memset(w.key.bytes, 3, sizeof w.key.bytes);
     w.here = (struct tb_member){
@@ -56,7 +56,7 @@ static int open_world(void **state)
     tb_reach_probe_open(&w.probe, &w.here, NULL, answered);
     if (test_loop_open(&w.time) != TB_OK)
         return -1;
-    return tb_listener_open(&w.listener, &w.there, "0", &calls) == TB_OK ? 0 : -1;
+    return tb_listener_open(&w.listener, &w.there, "0", &events) == TB_OK ? 0 : -1;
 }
 
 static int close_world(void **state)

@@ -97,7 +97,7 @@ static void end_adopted(struct tunnel *tunnel)
     struct tb_tunnels *tunnels = tunnel->tunnels;
     tell_end(tunnels->uplink, tunnel->number, false, 0);
     free_tunnel(tunnel);
-    tunnels->calls.ended(tunnels->calls.context);
+    tunnels->events.ended(tunnels->events.context);
 }
 
 /* ---- from the shell ---------------------------------------------------------------------------------------------- */
@@ -358,9 +358,9 @@ void tb_tunnels_reap(struct tb_tunnels *tunnels, pid_t pid, int status)
 }
 
 void tb_tunnels_open(struct tb_tunnels *tunnels, struct tb_loop *loop, struct tb_uplink *uplink, const sigset_t *mask,
-                     const struct tb_tunnels_calls *calls)
+                     const struct tb_tunnels_events *events)
 {
-    *tunnels = (struct tb_tunnels){.loop = loop, .uplink = uplink, .calls = *calls, .mask = mask};
+    *tunnels = (struct tb_tunnels){.loop = loop, .uplink = uplink, .events = *events, .mask = mask};
     tb_list_init(&tunnels->all);
 }
 

@@ -6,7 +6,7 @@
 
 #include "agent/uplink.h"
 
-struct tb_tunnels_calls {
+struct tb_tunnels_events {
     void *context;
     void (*ended)(void *context); /* an agent that had come is gone; tb_tunnels_reap tells the end of shells itself */
 };
@@ -14,7 +14,7 @@ struct tb_tunnels_calls {
 struct tb_tunnels {
     struct tb_loop *loop;
     struct tb_uplink *uplink;
-    struct tb_tunnels_calls calls;
+    struct tb_tunnels_events events;
     const sigset_t *mask; /* signals that are blocked in shells */
     struct tb_list all;
     bool paused;            /* they are not read, since the launcher does not keep up */
@@ -22,7 +22,7 @@ struct tb_tunnels {
 };
 
 void tb_tunnels_open(struct tb_tunnels *tunnels, struct tb_loop *loop, struct tb_uplink *uplink, const sigset_t *mask,
-                     const struct tb_tunnels_calls *calls);
+                     const struct tb_tunnels_events *events);
 void tb_tunnels_close(struct tb_tunnels *tunnels);
 static inline bool tb_tunnels_empty(const struct tb_tunnels *tunnels)
 {

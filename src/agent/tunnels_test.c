@@ -70,8 +70,8 @@ static void settle(struct tb_loop *loop)
 
 static void world_open(struct world *w)
 {
-    const struct tb_uplink_calls uplink_calls = {.context = w, .frame = take_frame, .lost = take_lost};
-    const struct tb_tunnels_calls calls = {.context = w, .ended = take_ended};
+    const struct tb_uplink_events uplink_calls = {.context = w, .frame = take_frame, .lost = take_lost};
+    const struct tb_tunnels_events events = {.context = w, .ended = take_ended};
     int pair[2];
     char version[64];
     memset(w, 0, sizeof *w);
@@ -81,7 +81,7 @@ static void world_open(struct world *w)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     tb_control_stream_open(&w->launcher, pair[1], pair[1]);
     int out = fcntl(pair[0], F_DUPFD_CLOEXEC, 3);
-    tb_tunnels_open(&w->tunnels, &w->t.loop, &w->uplink, &w->mask, &calls);
+    tb_tunnels_open(&w->tunnels, &w->t.loop, &w->uplink, &w->mask, &events);
     assert_int_equal(tb_uplink_open(&w->uplink, &w->t.loop, pair[0], out, &uplink_calls), TB_OK);
     assert_int_equal(tb_control_stream_fill(&w->launcher), TB_OK);
     assert_int_equal(tb_control_stream_preamble(&w->launcher, version, sizeof version), TB_OK);

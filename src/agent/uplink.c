@@ -14,7 +14,7 @@ static void end(struct tb_uplink *uplink, const char *why)
     tb_loop_unwatch(uplink->loop, &uplink->out);
     tb_timer_clear(&uplink->beat);
     uplink->over = true;
-    uplink->calls.lost(uplink->calls.context, why);
+    uplink->events.lost(uplink->events.context, why);
 }
 
 /* ---- another stream ---------------------------------------------------------------------------------------------- */
@@ -49,10 +49,10 @@ static void attach_failed(void *context)
     end(context, "the launcher is gone, and nobody leads to it");
 }
 
-void tb_uplink_set_anchors(struct tb_uplink *uplink, const struct tb_key *key, struct tb_proc self,
-                           const struct tb_address_book *book, const uint32_t *hosts, uint32_t count)
+void tb_uplink_set_stand_ins(struct tb_uplink *uplink, const struct tb_key *key, struct tb_proc self,
+                             const struct tb_address_book *book, const uint32_t *hosts, uint32_t count)
 {
-    tb_attach_set_anchors(&uplink->attach, key, self, book, hosts, count);
+    tb_attach_set_stand_ins(&uplink->attach, key, self, book, hosts, count);
 }
 
 void tb_uplink_make_final(struct tb_uplink *uplink)
@@ -72,7 +72,7 @@ static void take_frame(struct tb_uplink *uplink, struct tb_control_frame *frame)
     if (frame->kind == TB_CONTROL_HEARD)
         tb_control_stream_heard(&uplink->stream, tb_get_u32(&frame->fields));
     else
-        uplink->calls.frame(uplink->calls.context, frame);
+        uplink->events.frame(uplink->events.context, frame);
 }
 
 static void in_ready(struct tb_watch *watch, uint32_t events)
@@ -185,10 +185,11 @@ static int say_preamble(const struct tb_uplink *uplink)
     return TB_OK;
 }
 
-int tb_uplink_open(struct tb_uplink *uplink, struct tb_loop *loop, int in, int out, const struct tb_uplink_calls *calls)
+int tb_uplink_open(struct tb_uplink *uplink, struct tb_loop *loop, int in, int out,
+                   const struct tb_uplink_events *events)
 {
-    *uplink = (struct tb_uplink){.loop = loop, .calls = *calls, .in.descriptor = -1, .out.descriptor = -1};
-    struct tb_attach_calls attach_calls = {.context = uplink, .attached = attached, .failed = attach_failed};
+    *uplink = (struct tb_uplink){.loop = loop, .events = *events, .in.descriptor = -1, .out.descriptor = -1};
+    struct tb_attach_events attach_calls = {.context = uplink, .attached = attached, .failed = attach_failed};
     tb_timer_init(&uplink->beat, beat);
     tb_attach_open(&uplink->attach, loop, &attach_calls);
     fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);

@@ -9,7 +9,7 @@
 
 #include "agent/attach.h"
 
-struct tb_uplink_calls {
+struct tb_uplink_events {
     void *context;
     void (*frame)(void *context, struct tb_control_frame *frame); /* valid during the call */
     void (*lost)(void *context, const char *why);                 /* for good; nothing comes afterwards */
@@ -17,7 +17,7 @@ struct tb_uplink_calls {
 
 struct tb_uplink {
     struct tb_loop *loop;
-    struct tb_uplink_calls calls;
+    struct tb_uplink_events events;
     struct tb_control_stream stream;
     struct tb_watch in, out;
     struct tb_timer beat;
@@ -31,7 +31,7 @@ struct tb_uplink {
 
 /* Takes the descriptors, and says the preamble. */
 int tb_uplink_open(struct tb_uplink *uplink, struct tb_loop *loop, int in, int out,
-                   const struct tb_uplink_calls *calls);
+                   const struct tb_uplink_events *events);
 void tb_uplink_close(struct tb_uplink *uplink);
 
 /* A frame is written between begin and end. */
@@ -46,9 +46,9 @@ int tb_uplink_settle(struct tb_uplink *uplink);
 void tb_uplink_keep(struct tb_uplink *uplink);
 void tb_uplink_start_heartbeat(struct tb_uplink *uplink);
 void tb_uplink_suspend(struct tb_uplink *uplink, bool suspended);
-/* As tb_attach_set_anchors. */
-void tb_uplink_set_anchors(struct tb_uplink *uplink, const struct tb_key *key, struct tb_proc self,
-                           const struct tb_address_book *book, const uint32_t *hosts, uint32_t count);
+/* As tb_attach_set_stand_ins. */
+void tb_uplink_set_stand_ins(struct tb_uplink *uplink, const struct tb_key *key, struct tb_proc self,
+                             const struct tb_address_book *book, const uint32_t *hosts, uint32_t count);
 void tb_uplink_make_final(struct tb_uplink *uplink); /* the job ends */
 /* There is no stream at present; another one is looked for. */
 static inline bool tb_uplink_is_down(const struct tb_uplink *uplink)

@@ -1,4 +1,4 @@
-/* The uplink with a launcher that the test plays, and with anchors: the test listens where they should be. */
+/* The uplink with a launcher that the test plays, and with stand-ins: the test listens where they should be. */
 #include "agent/test_loop.h"
 #include "agent/uplink.h"
 
@@ -29,7 +29,7 @@ struct world {
     struct tb_key key;
     struct tb_address_book book;
     struct tb_host hosts[HOSTS];
-    int listener; /* of the anchor */
+    int listener; /* of the stand-in */
     int frames;
     uint32_t kind, number; /* of the last frame */
     int lost;
@@ -72,7 +72,7 @@ static int listen_here(uint16_t *port)
 
 static void world_open(struct world *w)
 {
-    const struct tb_uplink_calls calls = {.context = w, .frame = take_frame, .lost = take_lost};
+    const struct tb_uplink_events events = {.context = w, .frame = take_frame, .lost = take_lost};
     int pair[2];
     char version[64];
     memset(w, 0, sizeof *w);
@@ -84,7 +84,7 @@ static void world_open(struct world *w)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     tb_control_stream_open(&w->launcher, pair[1], pair[1]);
     /* As the agent has it: two descriptors. */
-    assert_int_equal(tb_uplink_open(&w->uplink, &w->t.loop, pair[0], fcntl(pair[0], F_DUPFD_CLOEXEC, 3), &calls),
+    assert_int_equal(tb_uplink_open(&w->uplink, &w->t.loop, pair[0], fcntl(pair[0], F_DUPFD_CLOEXEC, 3), &events),
                      TB_OK);
     assert_int_equal(tb_control_stream_fill(&w->launcher), TB_OK);
     assert_int_equal(tb_control_stream_preamble(&w->launcher, version, sizeof version), TB_OK);
@@ -274,11 +274,11 @@ static void silence_can_be_excused(void **state)
 
 /* ---- standing in ------------------------------------------------------------------------------------------------- */
 
-static void name_anchor(struct world *w)
+static void name_stand_in(struct world *w)
 {
     const uint32_t hosts[] = {1};
     tb_uplink_keep(&w->uplink);
-    tb_uplink_set_anchors(&w->uplink, &w->key, (struct tb_proc){JOB, TB_PROC_AGENT | SELF}, &w->book, hosts, 1);
+    tb_uplink_set_stand_ins(&w->uplink, &w->key, (struct tb_proc){JOB, TB_PROC_AGENT | SELF}, &w->book, hosts, 1);
 }
 
 /* TCP inside of this machine nearly always is there at once, but the kernel does not promise it. */
@@ -300,7 +300,7 @@ static void await_end_of_attempt(struct world *w)
     assert_int_equal(w->uplink.attach.watch.descriptor, -1);
 }
 
-/* Accepts as an anchor does; gives the socket. */
+/* Accepts as a stand-in does; gives the socket. */
 static int accept_agent(struct world *w, enum tb_welcome_status status)
 {
     struct tb_handshake h;
@@ -331,7 +331,7 @@ static void another_stream_goes_on(void **state)
 {
     struct world w;
     world_open(&w);
-    name_anchor(&w);
+    name_stand_in(&w);
     tell(&w, &w.launcher, TB_CONTROL_WINDOW, 1);
     send_up(&w, TB_CONTROL_TUNNEL, 10);
     expect(&w.launcher, TB_CONTROL_TUNNEL, 10);
@@ -371,7 +371,7 @@ static void nobody_stands_in(void **state)
     for (int there = 0; there < 2; there++) {
         struct world w;
         world_open(&w);
-        name_anchor(&w);
+        name_stand_in(&w);
         if (!there) {
             close(w.listener);
             w.listener = -1;
@@ -392,11 +392,11 @@ static void nobody_stands_in(void **state)
 }
 
 /* Whoever accepts and is silent may only be slow; but not for ever. */
-static void silent_anchors_are_tried_for_long(void **state)
+static void silent_stand_ins_are_tried_for_long(void **state)
 {
     struct world w;
     world_open(&w);
-    name_anchor(&w);
+    name_stand_in(&w);
     shutdown(w.launcher.out, SHUT_RDWR);
     uint64_t begun = w.t.now;
     test_loop_turn(&w.t);
@@ -411,7 +411,7 @@ static void at_the_end_nobody_is_asked(void **state)
 {
     struct world w;
     world_open(&w);
-    name_anchor(&w);
+    name_stand_in(&w);
     tb_uplink_make_final(&w.uplink);
     shutdown(w.launcher.out, SHUT_RDWR);
     test_loop_turn(&w.t);
@@ -432,7 +432,7 @@ int main(void)
         cmocka_unit_test(silence_can_be_excused),
         cmocka_unit_test(another_stream_goes_on),
         cmocka_unit_test(nobody_stands_in),
-        cmocka_unit_test(silent_anchors_are_tried_for_long),
+        cmocka_unit_test(silent_stand_ins_are_tried_for_long),
         cmocka_unit_test(at_the_end_nobody_is_asked),
     };
     tb_param_load();

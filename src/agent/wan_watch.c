@@ -79,7 +79,7 @@ static void link_up(struct tb_wan_watch *watch, struct link *link)
     link->noted = false;
     link->down_since = 0;
     if (noted)
-        watch->calls.up(watch->calls.context, link->host);
+        watch->events.up(watch->events.context, link->host);
 }
 
 void tb_wan_watch_found(struct tb_wan_watch *watch, uint32_t host)
@@ -111,7 +111,7 @@ static void judge(struct tb_wan_watch *watch, struct link *link, uint64_t now)
     if (!at_last && (down <= NOTE_NS || link->noted))
         return;
     link->noted = true;
-    watch->calls.down(watch->calls.context, link->host, down, link->why, at_last);
+    watch->events.down(watch->events.context, link->host, down, link->why, at_last);
 }
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ static void judge_connection(struct tb_wan_watch *watch, const struct connection
 {
     uint64_t stalled = connection->stalled_since != 0 ? now - connection->stalled_since : 0;
     if (stalled > tb_param.link_patience + FORGOTTEN_NS && connection->link->down_since == 0 && watch->member->running)
-        watch->calls.stuck(watch->calls.context, connection->link->host, stalled);
+        watch->events.stuck(watch->events.context, connection->link->host, stalled);
 }
 
 /* False: nothing more will be sent there. */
@@ -197,12 +197,12 @@ static bool look(struct connection *connection, uint64_t now)
 
 static void look_after(struct tb_wan_watch *watch, struct link *link, uint64_t now)
 {
-    const struct tb_wan_watch_calls *calls = &watch->calls;
-    bool matters = link->stalled > 0 || calls->is_awaited(calls->context, link->host);
+    const struct tb_wan_watch_events *events = &watch->events;
+    bool matters = link->stalled > 0 || events->is_awaited(events->context, link->host);
     if (!matters)
-        calls->ask_no_more(calls->context, link->host);
+        events->ask_no_more(events->context, link->host);
     else if (link->stalled > 0 && now >= link->ask_after)
-        calls->ask(calls->context, link->host);
+        events->ask(events->context, link->host);
     if (link->down_since == 0)
         return;
     if (!matters)
@@ -213,7 +213,7 @@ static void look_after(struct tb_wan_watch *watch, struct link *link, uint64_t n
 
 static void look_at_connections(struct tb_wan_watch *watch, uint64_t now)
 {
-    const struct tb_wan_watch_calls *calls = &watch->calls;
+    const struct tb_wan_watch_events *events = &watch->events;
     uint32_t looks = 0;
     struct connection *connection;
     struct tb_list looked;
@@ -221,7 +221,7 @@ static void look_at_connections(struct tb_wan_watch *watch, uint64_t now)
     TB_LIST_EACH (connection, &watch->connections, struct connection, node) {
         if (looks++ == LOOKS_MOST)
             break;
-        if (connection->rank != NO_RANK && calls->is_gone(calls->context, connection->rank))
+        if (connection->rank != NO_RANK && events->is_gone(events->context, connection->rank))
             shutdown(connection->socket, SHUT_WR); /* what has started it may live on */
         if (look(connection, now)) {
             judge_connection(watch, connection, now);
@@ -253,11 +253,11 @@ static void tick(struct tb_timer *timer)
 }
 
 void tb_wan_watch_open(struct tb_wan_watch *watch, const struct tb_member *member,
-                       const struct tb_wan_watch_calls *calls)
+                       const struct tb_wan_watch_events *events)
 {
     struct rlimit limit;
     bool few = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < CONNECTIONS_MOST;
-    *watch = (struct tb_wan_watch){.member = member, .calls = *calls};
+    *watch = (struct tb_wan_watch){.member = member, .events = *events};
     watch->connection_limit = few ? (uint32_t)(limit.rlim_cur / 2) : CONNECTIONS_MOST;
     tb_list_init(&watch->links);
     tb_list_init(&watch->connections);

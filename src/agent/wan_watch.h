@@ -13,7 +13,7 @@
 
 #include "agent/member.h"
 
-struct tb_wan_watch_calls {
+struct tb_wan_watch_events {
     void *context;
     bool (*is_awaited)(void *context, uint32_t host);  /* does some rank wait for a connection to it? */
     void (*ask)(void *context, uint32_t host);         /* until it answers (tb_wan_watch_found); once is enough */
@@ -28,14 +28,14 @@ struct tb_wan_watch_calls {
 
 struct tb_wan_watch {
     const struct tb_member *member;
-    struct tb_wan_watch_calls calls;
+    struct tb_wan_watch_events events;
     struct tb_list links, connections; /* of connections, whose turn it is to be looked at comes first */
     uint32_t connection_count, connection_limit;
     struct tb_timer tick;
 };
 
 void tb_wan_watch_open(struct tb_wan_watch *watch, const struct tb_member *member,
-                       const struct tb_wan_watch_calls *calls);
+                       const struct tb_wan_watch_events *events);
 void tb_wan_watch_close(struct tb_wan_watch *watch);
 void tb_wan_watch_prepare(int socket); /* sets the options of such a connection */
 /* A connection of a rank with a host of another cluster. The socket stays the caller's. */

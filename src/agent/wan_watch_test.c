@@ -69,18 +69,18 @@ static void stuck(void *context, uint32_t host, uint64_t time)
 
 static int open_world(void **state)
 {
-    const struct tb_wan_watch_calls calls = {.is_awaited = is_awaited,
-                                             .ask = ask,
-                                             .ask_no_more = ask_no_more,
-                                             .is_gone = is_gone,
-                                             .down = link_down,
-                                             .up = link_up,
-                                             .stuck = stuck};
+    const struct tb_wan_watch_events events = {.is_awaited = is_awaited,
+                                               .ask = ask,
+                                               .ask_no_more = ask_no_more,
+                                               .is_gone = is_gone,
+                                               .down = link_down,
+                                               .up = link_up,
+                                               .stuck = stuck};
     memset(&w, 0, sizeof w);
     w.book = (struct tb_address_book){.ranks = 2, .host_count = 2, .hosts = w.hosts};
     w.member = (struct tb_member){.loop = &w.time.loop, .running = true, .book = &w.book, .routes = &w.routes};
     tb_param.link_patience = 60 * SECOND;
-    tb_wan_watch_open(&w.watch, &w.member, &calls);
+    tb_wan_watch_open(&w.watch, &w.member, &events);
     return test_loop_open(&w.time) == TB_OK ? 0 : -1;
 }
 

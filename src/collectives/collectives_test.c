@@ -1,4 +1,4 @@
-/* Every row of the catalogue, but those of neighbourhoods (neighbor_test.c), on every shape: all ranks' programs are
+/* Every row of the catalogue, but those of neighbourhoods (neighbour_test.c), on every shape: all ranks' programs are
  * executed symbolically. */
 #include <setjmp.h>
 #include <stdarg.h>

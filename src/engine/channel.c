@@ -27,8 +27,9 @@ static void channel_free(struct tb_channel *channel)
 /* Channels that are left are held by requests which nobody will finish any more. */
 void tb_channels_close(struct tb_engine *e)
 {
-    struct tb_context *c;
-    while ((c = tb_contexts_first(&e->contexts)) != NULL) {
+    struct tb_context *next;
+    for (struct tb_context *c = tb_contexts_first(&e->contexts); c != NULL; c = next) {
+        next = tb_contexts_next(&e->contexts, c);
         if (c->channel != NULL && c->channel->point == c)
             c->channel->point = NULL;
         else if (c->channel != NULL)

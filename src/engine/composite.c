@@ -3,7 +3,7 @@
 #include "engine/binding.h"
 #include "engine/engine_state.h"
 #include "engine/exchange.h"
-#include "engine/fold.h"
+#include "engine/composite_reduce.h"
 #include "engine/fragment.h"
 
 #define LOOKS_PATIENCE 32u /* before it is asked whether the other has passed by */
@@ -147,7 +147,7 @@ static uint32_t long_advance(struct tb_composite_state *s)
 static void short_finish(struct tb_composite_state *s)
 {
     if (tb_state_reduces(s) && tb_state_gets(s) && s->bytes > 0)
-        s->error = tb_fold_whole(s, 0, (uint32_t)s->bytes);
+        s->error = tb_composite_reduce_whole(s, 0, (uint32_t)s->bytes);
     else if (s->what == TB_COMPOSITE_BCAST && tb_state_gets(s) && s->bytes > 0)
         tb_part_scatter(&s->get, 0, s->bytes, tb_board_cell_of(s->board, s->root, s->number)->data);
 }

@@ -1,6 +1,6 @@
 #include "engine/fragment.h"
 
-#include "engine/fold.h"
+#include "engine/composite_reduce.h"
 #include "engine/likely.h"
 
 #define FRAGMENT_LEAST (4u << 10)
@@ -154,7 +154,7 @@ static uint32_t long_fold(struct tb_composite_state *s)
     while (*folded < there && s->error == TB_OK) {
         if (*folded >= TB_BOARD_SLOTS && *folded - TB_BOARD_SLOTS >= fragments_taken(s))
             break;
-        s->error = tb_fold_range(s, *folded, fragment_bytes(s, *folded));
+        s->error = tb_composite_reduce_range(s, *folded, fragment_bytes(s, *folded));
         if (s->error == TB_OK)
             tb_fragments_count(s, TB_BOARD_FOLDED);
     }
@@ -185,7 +185,7 @@ uint32_t tb_fragments_fold_alone(struct tb_composite_state *s)
     uint32_t *taken = &s->counts[TB_BOARD_TAKEN], before = *taken;
     uint32_t there = operands_there(s);
     while (*taken < s->fragments && *taken < there && s->error == TB_OK) {
-        s->error = tb_fold_whole(s, *taken, fragment_bytes(s, *taken));
+        s->error = tb_composite_reduce_whole(s, *taken, fragment_bytes(s, *taken));
         if (s->error == TB_OK)
             tb_fragments_count(s, TB_BOARD_TAKEN);
     }

@@ -89,7 +89,7 @@ int tb_host_routes_share(const struct tb_host_routes *routes, int *descriptor)
     struct tb_writer w;
     tb_writer_open(&w);
     int rc = tb_host_routes_encode(routes, &w);
-    int fd = rc == TB_OK ? memfd_create("tombolo-routes", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    int fd = rc == TB_OK ? memfd_create("tombolo-ways", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
     if (rc == TB_OK && (fd < 0 || write(fd, w.bytes, w.length) != (ssize_t)w.length ||
                         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0))
         rc = tb_error_errno("cannot make memory for the ways between the hosts");

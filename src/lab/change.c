@@ -119,7 +119,7 @@ static int tell_links(struct tb_lab_network *network, const struct target *targe
 /* A port that is down. One that has pipes of its own is cut there, so that the directions are apart. */
 static int cut_port(struct tb_lab_network *network, uint32_t foot, const struct target *target, bool cut)
 {
-    const struct tb_plan_foot *of = &network->plan.feet[foot];
+    const struct tb_lab_plan_foot *of = &network->plan.feet[foot];
     bool one_way = goes_out(target) != goes_in(target);
     int rc = TB_OK;
     if (one_way)
@@ -151,7 +151,7 @@ static int cut_or_heal(struct tb_lab_network *network, char **words, bool cut)
         return rc;
     if (target.host == TB_GRID_NONE)
         return tell_links(network, &target, cut ? "cut" : "heal", "");
-    const struct tb_plan_node *node = &network->plan.nodes[target.host];
+    const struct tb_lab_plan_node *node = &network->plan.nodes[target.host];
     for (uint32_t i = 0; i < node->foot_count && rc == TB_OK; i++)
         rc = cut_port(network, node->first_foot + i, &target, cut);
     return rc;
@@ -170,7 +170,7 @@ static bool is_setting(const char *word)
 
 static int set_port(struct tb_lab_network *network, uint32_t foot, const struct target *target, char **words)
 {
-    const struct tb_plan_foot *of = &network->plan.feet[foot];
+    const struct tb_lab_plan_foot *of = &network->plan.feet[foot];
     char rest[512] = "";
     size_t used = 0;
     int rc = TB_OK;
@@ -201,7 +201,7 @@ static int set(struct tb_lab_network *network, char **words)
     if (rc != TB_OK)
         return rc;
     if (target.host != TB_GRID_NONE) {
-        const struct tb_plan_node *node = &network->plan.nodes[target.host];
+        const struct tb_lab_plan_node *node = &network->plan.nodes[target.host];
         for (uint32_t i = 0; i < node->foot_count && rc == TB_OK; i++)
             if (network->plan.feet[node->first_foot + i].border_of == TB_GRID_NONE)
                 rc = set_port(network, node->first_foot + i, &target, words);
@@ -220,7 +220,7 @@ static int set(struct tb_lab_network *network, char **words)
 static void print_line(const struct tb_lab_network *network, const char *line, size_t length, FILE *answer)
 {
     for (uint32_t i = 0; i < network->plan.foot_count; i++) {
-        const struct tb_plan_foot *foot = &network->plan.feet[i];
+        const struct tb_lab_plan_foot *foot = &network->plan.feet[i];
         size_t name = strlen(foot->port);
         if (length > 5 + name && strncmp(line + 5, foot->port, name) == 0 &&
             (line[5 + name] == ' ' || line[5 + name] == '.')) {

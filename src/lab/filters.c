@@ -10,13 +10,13 @@ static bool blocks(const struct tb_lab_network *network, uint32_t segment, uint3
 
 static bool does_nat(const struct tb_lab_network *network, uint32_t node, uint32_t segment)
 {
-    const struct tb_plan_segment *of = &network->plan.segments[segment];
-    return of->uplink == TB_PLAN_NAT && of->border == node;
+    const struct tb_lab_plan_segment *of = &network->plan.segments[segment];
+    return of->uplink == TB_LAB_PLAN_NAT && of->border == node;
 }
 
 bool tb_filter_is_needed(const struct tb_lab_network *network, uint32_t node)
 {
-    const struct tb_plan_node *of = &network->plan.nodes[node];
+    const struct tb_lab_plan_node *of = &network->plan.nodes[node];
     for (uint32_t s = 1; s < network->plan.segment_count; s++)
         if (does_nat(network, node, s))
             return true;
@@ -28,17 +28,17 @@ bool tb_filter_is_needed(const struct tb_lab_network *network, uint32_t node)
 }
 
 /* The addresses whose packets can come out of a foot: its own, and those of the open clusters behind it. */
-static void write_sources(FILE *to, const struct tb_plan *plan, uint32_t foot)
+static void write_sources(FILE *to, const struct tb_lab_plan *plan, uint32_t foot)
 {
     char text[16];
-    const struct tb_plan_foot *of = &plan->feet[foot];
-    fprintf(to, "{ %s", tb_plan_print(of->address, text));
+    const struct tb_lab_plan_foot *of = &plan->feet[foot];
+    fprintf(to, "{ %s", tb_lab_plan_print(of->address, text));
     for (uint32_t s = 1; s < plan->segment_count; s++) {
         uint32_t at = s; /* does this segment open, step by step, through the node of this foot? */
-        while (at != 0 && plan->segments[at].uplink == TB_PLAN_OPEN && plan->segments[at].border != of->node)
+        while (at != 0 && plan->segments[at].uplink == TB_LAB_PLAN_OPEN && plan->segments[at].border != of->node)
             at = plan->segments[at].outside;
-        if (at != 0 && plan->segments[at].uplink == TB_PLAN_OPEN && plan->segments[at].outside == of->segment)
-            fprintf(to, ", %s/%u", tb_plan_print(plan->segments[s].subnet, text), plan->segments[s].prefix);
+        if (at != 0 && plan->segments[at].uplink == TB_LAB_PLAN_OPEN && plan->segments[at].outside == of->segment)
+            fprintf(to, ", %s/%u", tb_lab_plan_print(plan->segments[s].subnet, text), plan->segments[s].prefix);
     }
     fputs(" }", to);
 }
@@ -46,8 +46,8 @@ static void write_sources(FILE *to, const struct tb_plan *plan, uint32_t foot)
 /* New connections that come in through a foot although the link from where they come is blocked. */
 static void write_blocked_in(FILE *to, const struct tb_lab_network *network, uint32_t foot)
 {
-    const struct tb_plan *plan = &network->plan;
-    const struct tb_plan_foot *of = &plan->feet[foot];
+    const struct tb_lab_plan *plan = &network->plan;
+    const struct tb_lab_plan_foot *of = &plan->feet[foot];
     for (uint32_t a = 0; a < plan->foot_count; a++) {
         if (a == foot || plan->feet[a].segment != of->segment || !tb_lab_network_is_border(network, a) ||
             !blocks(network, of->segment, a, foot))
@@ -62,14 +62,14 @@ static void write_blocked_in(FILE *to, const struct tb_lab_network *network, uin
 
 static void write_blocked_out(FILE *to, const struct tb_lab_network *network, uint32_t foot)
 {
-    const struct tb_plan_foot *of = &network->plan.feet[foot];
+    const struct tb_lab_plan_foot *of = &network->plan.feet[foot];
     if (of->segment > 0 && blocks(network, of->segment, foot, TB_GRID_NONE))
         fprintf(to, "oifname %s ct state new drop\n", of->name);
 }
 
 static void write_blocked(FILE *to, const struct tb_lab_network *network, uint32_t node, bool in, bool out)
 {
-    const struct tb_plan_node *of = &network->plan.nodes[node];
+    const struct tb_lab_plan_node *of = &network->plan.nodes[node];
     for (uint32_t i = 0; i < of->foot_count; i++) {
         uint32_t foot = of->first_foot + i;
         if (!tb_lab_network_is_border(network, foot))
@@ -83,7 +83,7 @@ static void write_blocked(FILE *to, const struct tb_lab_network *network, uint32
 
 void tb_filter_write(FILE *to, const struct tb_lab_network *network, uint32_t node)
 {
-    const struct tb_plan *plan = &network->plan;
+    const struct tb_lab_plan *plan = &network->plan;
     bool nat = false;
     for (uint32_t s = 1; s < plan->segment_count; s++)
         nat = nat || does_nat(network, node, s);
@@ -96,11 +96,11 @@ void tb_filter_write(FILE *to, const struct tb_lab_network *network, uint32_t no
     write_blocked(to, network, node, true, true);
     for (uint32_t s = 1; s < plan->segment_count; s++)
         if (does_nat(network, node, s))
-            fprintf(to, "iifname %s oifname %s accept\n", tb_plan_foot_find(plan, node, s)->name,
-                    tb_plan_foot_find(plan, node, plan->segments[s].outside)->name);
+            fprintf(to, "iifname %s oifname %s accept\n", tb_lab_plan_foot_find(plan, node, s)->name,
+                    tb_lab_plan_foot_find(plan, node, plan->segments[s].outside)->name);
     fputs("}\nchain leaving {\ntype nat hook postrouting priority 100; policy accept;\n", to);
     for (uint32_t s = 1; s < plan->segment_count; s++)
         if (does_nat(network, node, s))
-            fprintf(to, "oifname %s masquerade\n", tb_plan_foot_find(plan, node, plan->segments[s].outside)->name);
+            fprintf(to, "oifname %s masquerade\n", tb_lab_plan_foot_find(plan, node, plan->segments[s].outside)->name);
     fputs("}\n}\n", to);
 }

@@ -115,8 +115,8 @@ static int listen_everywhere(struct keeper *keeper)
 
 static int give_space(struct keeper *keeper, int client, const char *host)
 {
-    const struct tb_plan *plan = &keeper->network.plan;
-    uint32_t node = tb_plan_node_find(plan, host);
+    const struct tb_lab_plan *plan = &keeper->network.plan;
+    uint32_t node = tb_lab_plan_node_find(plan, host);
     if (node == TB_GRID_NONE)
         return tb_error(TB_ERR_ARGUMENT, "there is no host %s in lab %s", host, keeper->start->name);
     const int *parts = keeper->network.spaces[node].parts;

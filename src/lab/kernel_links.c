@@ -13,7 +13,7 @@
 /* The link from one foot of a segment to another, if there is one. */
 static uint32_t between(const struct tb_lab_network *network, uint32_t segment, uint32_t from, uint32_t to)
 {
-    const struct tb_plan_foot *feet = network->plan.feet;
+    const struct tb_lab_plan_foot *feet = network->plan.feet;
     if (from == to || feet[from].segment != segment || feet[to].segment != segment)
         return TB_GRID_NONE;
     if (segment > 0 && !tb_lab_network_is_border(network, from) && !tb_lab_network_is_border(network, to))
@@ -53,7 +53,7 @@ bool tb_kernel_links_fit(const struct tb_lab_network *network, uint32_t segment)
 static int write_link(struct tb_lab_network *network, uint32_t segment, uint32_t link, uint32_t *numbers, FILE *to)
 {
     struct tb_lab_network_link *of = &network->links[link];
-    const struct tb_plan_foot *feet = network->plan.feet;
+    const struct tb_lab_plan_foot *feet = network->plan.feet;
     *of = (struct tb_lab_network_link){.has_pipe = true,
                                        .by_kernel = true,
                                        .foot = only_end(network, segment, link),

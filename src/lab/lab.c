@@ -3,7 +3,7 @@
 
 #include "lab/keeper.h"
 #include "lab/passing.h"
-#include "lab/plan.h"
+#include "lab/lab_plan.h"
 #include "lab/space.h"
 
 #include <ctype.h>
@@ -102,11 +102,12 @@ static int await_keeper(int starter, pid_t pid, bool stay)
 
 int tb_lab_up(const struct tb_grid *grid, const char *name, bool stay, char *got)
 {
-    struct tb_plan plan;
-    int ends[2], rc = tb_plan_make(&plan, grid); /* so that a grid that is too large fails before anything is done */
+    struct tb_lab_plan plan;
+    int ends[2],
+        rc = tb_lab_plan_make(&plan, grid); /* so that a grid that is too large fails before anything is done */
     if (rc != TB_OK)
         return rc;
-    tb_plan_close(&plan);
+    tb_lab_plan_close(&plan);
     int listener = take_name(grid->file, name, got);
     if (listener < 0)
         return TB_ERR_ARGUMENT;

@@ -30,11 +30,11 @@ void tb_lab_network_pipe_name(const struct tb_lab_network *network, uint32_t lin
 /* The clusters that a foot leads to the outside, one after the other; TB_GRID_NONE: no more. */
 static uint32_t next_border(const struct tb_lab_network *network, uint32_t foot, uint32_t after)
 {
-    const struct tb_plan_foot *of = &network->plan.feet[foot];
-    const struct tb_plan_node *node = &network->plan.nodes[of->node];
+    const struct tb_lab_plan_foot *of = &network->plan.feet[foot];
+    const struct tb_lab_plan_node *node = &network->plan.nodes[of->node];
     for (uint32_t c = after; c < network->grid->cluster_count; c++) {
-        bool leads = node->role == TB_PLAN_HOST ? tb_grid_is_gateway(&network->grid->clusters[c], node->index)
-                                                : node->role == TB_PLAN_ROUTER && node->index == c;
+        bool leads = node->role == TB_LAB_PLAN_HOST ? tb_grid_is_gateway(&network->grid->clusters[c], node->index)
+                                                    : node->role == TB_LAB_PLAN_ROUTER && node->index == c;
         if (leads && network->plan.segments[1 + c].outside == of->segment)
             return c;
     }
@@ -48,8 +48,8 @@ bool tb_lab_network_is_border(const struct tb_lab_network *network, uint32_t foo
 
 static uint32_t host_of(const struct tb_lab_network *network, uint32_t foot)
 {
-    const struct tb_plan_node *node = &network->plan.nodes[network->plan.feet[foot].node];
-    return node->role == TB_PLAN_HOST ? node->index : TB_GRID_NONE;
+    const struct tb_lab_plan_node *node = &network->plan.nodes[network->plan.feet[foot].node];
+    return node->role == TB_LAB_PLAN_HOST ? node->index : TB_GRID_NONE;
 }
 
 /* One end of a link: a cluster, and a host of it. A foot that leads nowhere, or none, stands for the cluster whose

@@ -21,19 +21,19 @@
 /* ---- namespaces -------------------------------------------------------------------------------------------------- */
 
 /* /etc/hosts as this machine needs it: everybody whom it sees, at the address that it sees. */
-static char *write_names(const struct tb_plan *plan, uint32_t node, struct tb_plan_route *routes)
+static char *write_names(const struct tb_lab_plan *plan, uint32_t node, struct tb_lab_plan_route *routes)
 {
     char *text = NULL, address[16];
     size_t length = 0;
     FILE *to = open_memstream(&text, &length);
     if (to == NULL)
         return NULL;
-    tb_plan_routes(plan, node, routes);
+    tb_lab_plan_routes(plan, node, routes);
     fputs("127.0.0.1 localhost\n", to);
     for (uint32_t i = 0; i < plan->node_count; i++) {
-        const struct tb_plan_foot *foot = tb_plan_seen(plan, routes, i);
+        const struct tb_lab_plan_foot *foot = tb_lab_plan_seen(plan, routes, i);
         if (foot != NULL)
-            fprintf(to, "%s %s\n", tb_plan_print(foot->address, address), plan->nodes[i].name);
+            fprintf(to, "%s %s\n", tb_lab_plan_print(foot->address, address), plan->nodes[i].name);
     }
     return fclose(to) == 0 ? text : NULL;
 }
@@ -64,8 +64,8 @@ static int tune_node(const struct tb_lab_network *network, uint32_t node)
 
 static int make_spaces(struct tb_lab_network *network)
 {
-    const struct tb_plan *plan = &network->plan;
-    struct tb_plan_route *routes = calloc(plan->segment_count, sizeof *routes);
+    const struct tb_lab_plan *plan = &network->plan;
+    struct tb_lab_plan_route *routes = calloc(plan->segment_count, sizeof *routes);
     int rc = routes != NULL ? tb_space_make_bare(&network->switches) : tb_error(TB_ERR_MEMORY, "no memory for the lab");
     if (rc == TB_OK) {
         int home = tb_space_visit(&network->switches);
@@ -116,9 +116,9 @@ static void write_switches(FILE *to, const struct tb_lab_network *network)
 
 static void write_cables(FILE *to, const struct tb_lab_network *network)
 {
-    const struct tb_plan *plan = &network->plan;
+    const struct tb_lab_plan *plan = &network->plan;
     for (uint32_t i = 0; i < plan->foot_count; i++) {
-        const struct tb_plan_foot *foot = &plan->feet[i];
+        const struct tb_lab_plan_foot *foot = &plan->feet[i];
         fprintf(to, "link add %s type veth peer name %s address " MAC_FORMAT " netns /proc/self/fd/%d\n", foot->port,
                 foot->name, MAC_WORDS(foot->mac), network->spaces[foot->node].parts[TB_SPACE_NET]);
         fprintf(to, "link set %s master switch%u up\n", foot->port, foot->segment);
@@ -129,7 +129,7 @@ static void write_cables(FILE *to, const struct tb_lab_network *network)
 
 static int connect_all(struct tb_lab_network *network)
 {
-    const struct tb_plan *plan = &network->plan;
+    const struct tb_lab_plan *plan = &network->plan;
     struct tb_tool tool;
     int *kept = calloc(plan->node_count, sizeof *kept);
     if (kept == NULL)
@@ -150,7 +150,7 @@ static int connect_all(struct tb_lab_network *network)
 static int plain_frames(const struct tb_lab_network *network, uint32_t node)
 {
     static const uint32_t offloads[] = {ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_STXCSUM};
-    const struct tb_plan_node *of = &network->plan.nodes[node];
+    const struct tb_lab_plan_node *of = &network->plan.nodes[node];
     int home = tb_space_visit(&network->spaces[node]);
     if (home < 0)
         return TB_ERR_SYSTEM;
@@ -159,7 +159,7 @@ static int plain_frames(const struct tb_lab_network *network, uint32_t node)
         for (size_t k = 0; k < sizeof offloads / sizeof offloads[0] && rc == TB_OK; k++) {
             struct ethtool_value value = {.cmd = offloads[k]};
             struct ifreq request = {.ifr_data = (char *)&value};
-            memcpy(request.ifr_name, network->plan.feet[of->first_foot + i].name, TB_PLAN_NAME_BYTES);
+            memcpy(request.ifr_name, network->plan.feet[of->first_foot + i].name, TB_LAB_PLAN_NAME_BYTES);
             if (ioctl(fd, SIOCETHTOOL, &request) != 0 && errno != EOPNOTSUPP)
                 rc = tb_error_errno("cannot turn off the offloads of %s", of->name);
         }
@@ -171,32 +171,33 @@ static int plain_frames(const struct tb_lab_network *network, uint32_t node)
 
 /* ---- machines ---------------------------------------------------------------------------------------------------- */
 
-static void write_addresses(FILE *to, const struct tb_lab_network *network, uint32_t node, struct tb_plan_route *routes)
+static void write_addresses(FILE *to, const struct tb_lab_network *network, uint32_t node,
+                            struct tb_lab_plan_route *routes)
 {
-    const struct tb_plan *plan = &network->plan;
-    const struct tb_plan_node *of = &plan->nodes[node];
+    const struct tb_lab_plan *plan = &network->plan;
+    const struct tb_lab_plan_node *of = &plan->nodes[node];
     char text[16], via[16];
     fputs("link set lo up\n", to);
     for (uint32_t i = 0; i < of->foot_count; i++) {
-        const struct tb_plan_foot *foot = &plan->feet[of->first_foot + i];
-        fprintf(to, "addr add %s/%u brd + dev %s\nlink set %s up\n", tb_plan_print(foot->address, text),
+        const struct tb_lab_plan_foot *foot = &plan->feet[of->first_foot + i];
+        fprintf(to, "addr add %s/%u brd + dev %s\nlink set %s up\n", tb_lab_plan_print(foot->address, text),
                 plan->segments[foot->segment].prefix, foot->name, foot->name);
     }
-    tb_plan_routes(plan, node, routes);
-    uint32_t gateway = tb_plan_default(plan, routes);
+    tb_lab_plan_routes(plan, node, routes);
+    uint32_t gateway = tb_lab_plan_default(plan, routes);
     if (gateway != 0)
-        fprintf(to, "route add default via %s\n", tb_plan_print(gateway, via));
+        fprintf(to, "route add default via %s\n", tb_lab_plan_print(gateway, via));
     else
         for (uint32_t s = 0; s < plan->segment_count; s++)
             if (routes[s].foot != TB_GRID_NONE && routes[s].via != 0)
-                fprintf(to, "route add %s/%u via %s\n", tb_plan_print(plan->segments[s].subnet, text),
-                        plan->segments[s].prefix, tb_plan_print(routes[s].via, via));
+                fprintf(to, "route add %s/%u via %s\n", tb_lab_plan_print(plan->segments[s].subnet, text),
+                        plan->segments[s].prefix, tb_lab_plan_print(routes[s].via, via));
 }
 
 /* What a host sends is held back at the host, where a program can be made to wait for it. */
 static void write_host_rates(FILE *to, const struct tb_lab_network *network, uint32_t node)
 {
-    const struct tb_plan_node *of = &network->plan.nodes[node];
+    const struct tb_lab_plan_node *of = &network->plan.nodes[node];
     for (uint32_t i = 0; i < of->foot_count; i++) {
         uint32_t foot = of->first_foot + i;
         if (network->feet[foot].out > 0 && !is_hub(network, network->plan.feet[foot].segment))
@@ -207,14 +208,14 @@ static void write_host_rates(FILE *to, const struct tb_lab_network *network, uin
 /* On a hub all that enters any port waits in one queue for the one medium. */
 static void write_switch_rates(FILE *to, const struct tb_lab_network *network)
 {
-    char device[TB_PLAN_NAME_BYTES];
+    char device[TB_LAB_PLAN_NAME_BYTES];
     for (uint32_t s = 1; s < network->plan.segment_count; s++)
         if (is_hub(network, s) && network->grid->clusters[s - 1].ethernet.bandwidth > 0) {
             snprintf(device, sizeof device, "hub%u", s);
             tb_rate_write_add(to, device, network->grid->clusters[s - 1].ethernet.bandwidth, true);
         }
     for (uint32_t i = 0; i < network->plan.foot_count; i++) {
-        const struct tb_plan_foot *foot = &network->plan.feet[i];
+        const struct tb_lab_plan_foot *foot = &network->plan.feet[i];
         if (is_hub(network, foot->segment))
             fprintf(to,
                     "qdisc add dev %s handle ffff: ingress\n"
@@ -228,8 +229,8 @@ static void write_switch_rates(FILE *to, const struct tb_lab_network *network)
 
 static int configure_all(struct tb_lab_network *network)
 {
-    const struct tb_plan *plan = &network->plan;
-    struct tb_plan_route *routes = calloc(plan->segment_count, sizeof *routes);
+    const struct tb_lab_plan *plan = &network->plan;
+    struct tb_lab_plan_route *routes = calloc(plan->segment_count, sizeof *routes);
     uint32_t count = 0;
     struct tb_tool *tools = calloc(3 * plan->node_count + 1, sizeof *tools);
     int rc = routes != NULL && tools != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the lab");
@@ -266,8 +267,8 @@ static int configure_all(struct tb_lab_network *network)
 static void assign_bandwidths(struct tb_lab_network *network)
 {
     for (uint32_t i = 0; i < network->plan.foot_count; i++) {
-        const struct tb_plan_foot *foot = &network->plan.feet[i];
-        if (network->plan.nodes[foot->node].role == TB_PLAN_HOST && foot->segment > 0 &&
+        const struct tb_lab_plan_foot *foot = &network->plan.feet[i];
+        if (network->plan.nodes[foot->node].role == TB_LAB_PLAN_HOST && foot->segment > 0 &&
             foot->border_of == TB_GRID_NONE)
             network->feet[i].out = network->feet[i].in = network->grid->clusters[foot->segment - 1].ethernet.bandwidth;
     }
@@ -293,8 +294,8 @@ static int start_wires(struct tb_lab_network *network)
         if (!tb_lab_network_is_plain(&network->grid->links[i].wire))
             rc = tb_lab_network_emulate_segment(network, tb_lab_network_link_segment(network, i));
     for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++) {
-        const struct tb_plan_foot *foot = &network->plan.feet[i];
-        if (network->plan.nodes[foot->node].role != TB_PLAN_HOST || foot->segment == 0 ||
+        const struct tb_lab_plan_foot *foot = &network->plan.feet[i];
+        if (network->plan.nodes[foot->node].role != TB_LAB_PLAN_HOST || foot->segment == 0 ||
             foot->border_of != TB_GRID_NONE)
             continue;
         struct tb_grid_wire wire = network->grid->clusters[foot->segment - 1].ethernet;
@@ -315,7 +316,7 @@ static int start_wires(struct tb_lab_network *network)
 int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *grid)
 {
     *network = (struct tb_lab_network){.grid = grid, .emulator = -1};
-    int rc = tb_plan_make(&network->plan, grid);
+    int rc = tb_lab_plan_make(&network->plan, grid);
     if (rc != TB_OK)
         return rc;
     network->spaces = calloc(network->plan.node_count, sizeof *network->spaces);

@@ -6,7 +6,7 @@
 #ifndef TB_LAB_NETWORK_H
 #define TB_LAB_NETWORK_H
 
-#include "lab/plan.h"
+#include "lab/lab_plan.h"
 #include "lab/space.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct tb_lab_network_link {
 
 struct tb_lab_network {
     const struct tb_grid *grid;
-    struct tb_plan plan;
+    struct tb_lab_plan plan;
     struct tb_space switches;
     struct tb_space *spaces;           /* of each node */
     struct tb_lab_network_foot *feet;  /* of each foot of the plan */

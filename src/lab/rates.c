@@ -49,7 +49,7 @@ static int refuse_links(const struct tb_lab_network *network, uint32_t foot)
 
 int tb_lab_network_set_bandwidth(struct tb_lab_network *network, uint32_t foot, uint64_t bandwidth, bool out, bool in)
 {
-    const struct tb_plan_foot *of = &network->plan.feet[foot];
+    const struct tb_lab_plan_foot *of = &network->plan.feet[foot];
     struct tb_tool tools[2];
     int rc = tb_tool_find(TB_TOOL_TC);
     if (rc == TB_OK && in)

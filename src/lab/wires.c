@@ -107,9 +107,9 @@ static int make_pipe(struct tb_lab_network *network, uint32_t link)
 static const char *entry_of(const struct tb_lab_network *network, uint32_t foot, char *text)
 {
     if (network->feet[foot].has_own)
-        snprintf(text, TB_PLAN_NAME_BYTES, "line.%u", foot);
+        snprintf(text, TB_LAB_PLAN_NAME_BYTES, "line.%u", foot);
     else
-        snprintf(text, TB_PLAN_NAME_BYTES, "%s", network->plan.feet[foot].port);
+        snprintf(text, TB_LAB_PLAN_NAME_BYTES, "%s", network->plan.feet[foot].port);
     return text;
 }
 
@@ -117,7 +117,7 @@ static const char *entry_of(const struct tb_lab_network *network, uint32_t foot,
 static int route(struct tb_lab_network *network, uint32_t segment, uint32_t from, uint32_t to, const char *trunk)
 {
     uint32_t link = tb_lab_network_link_between(network, segment, from, to);
-    char name[TB_LAB_NETWORK_NAME_BYTES], here[TB_PLAN_NAME_BYTES], there[TB_PLAN_NAME_BYTES];
+    char name[TB_LAB_NETWORK_NAME_BYTES], here[TB_LAB_PLAN_NAME_BYTES], there[TB_LAB_PLAN_NAME_BYTES];
     if (link == TB_GRID_NONE)
         return TB_OK;
     int rc = make_pipe(network, link);
@@ -160,7 +160,7 @@ static bool belongs(const struct tb_lab_network *network, uint32_t segment, uint
 static int route_foot(struct tb_lab_network *network, uint32_t foot)
 {
     uint32_t segment = network->plan.feet[foot].segment;
-    char trunk[TB_PLAN_NAME_BYTES];
+    char trunk[TB_LAB_PLAN_NAME_BYTES];
     int rc = TB_OK;
     snprintf(trunk, sizeof trunk, "trunk%u", segment);
     for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++) {
@@ -180,7 +180,7 @@ static int route_foot(struct tb_lab_network *network, uint32_t foot)
 /* From the switch to the emulator; a port that is down stays so. */
 static int move_foot(struct tb_lab_network *network, uint32_t foot, const char *segment)
 {
-    char entry[TB_PLAN_NAME_BYTES];
+    char entry[TB_LAB_PLAN_NAME_BYTES];
     int rc = move_to_emulator(network, foot, entry_of(network, foot, entry), segment);
     if (rc == TB_OK && network->feet[foot].is_cut)
         rc = rewire(network, "link set %s down\n", entry);
@@ -190,7 +190,7 @@ static int move_foot(struct tb_lab_network *network, uint32_t foot, const char *
 
 int tb_lab_network_emulate_segment(struct tb_lab_network *network, uint32_t segment)
 {
-    char trunk[TB_PLAN_NAME_BYTES], line[TB_PLAN_NAME_BYTES], name[TB_PLAN_NAME_BYTES];
+    char trunk[TB_LAB_PLAN_NAME_BYTES], line[TB_LAB_PLAN_NAME_BYTES], name[TB_LAB_PLAN_NAME_BYTES];
     if (network->emulated[segment])
         return TB_OK;
     if (network->has_netem && tb_kernel_links_fit(network, segment)) {
@@ -217,7 +217,7 @@ int tb_lab_network_emulate_segment(struct tb_lab_network *network, uint32_t segm
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
 /* What enters the hub now comes out of the trunk. */
-static int move_hub_entry(struct tb_lab_network *network, const struct tb_plan_foot *foot, const char *line)
+static int move_hub_entry(struct tb_lab_network *network, const struct tb_lab_plan_foot *foot, const char *line)
 {
     struct tb_tool tool;
     int rc = tb_tool_open(&tool, TB_TOOL_TC, network->switches.parts[TB_SPACE_NET], "the switches");
@@ -250,8 +250,8 @@ static int make_own_pipes(struct tb_lab_network *network, uint32_t foot, const c
 
 int tb_lab_network_emulate_foot(struct tb_lab_network *network, uint32_t foot)
 {
-    const struct tb_plan_foot *of = &network->plan.feet[foot];
-    char trunk[TB_PLAN_NAME_BYTES], line[TB_PLAN_NAME_BYTES], name[TB_PLAN_NAME_BYTES];
+    const struct tb_lab_plan_foot *of = &network->plan.feet[foot];
+    char trunk[TB_LAB_PLAN_NAME_BYTES], line[TB_LAB_PLAN_NAME_BYTES], name[TB_LAB_PLAN_NAME_BYTES];
     if (network->feet[foot].has_own)
         return TB_OK;
     bool by_links = network->feet[foot].by_links;

@@ -34,10 +34,10 @@ int tb_agent_orders_routes(struct tb_host_agents *agents, const struct tb_grid_p
                            const struct tb_placement *placement)
 {
     int first = TB_OK;
-    for (uint32_t i = 0; i < agents->count && plan != NULL && first == TB_OK; i++)
+    for (uint32_t i = 0; i < agents->count && plan != NULL; i++)
         if (tb_host_agent_is_ready(&agents->all[i])) {
             int rc = send_routes(&agents->all[i], plan, placement);
-            if (rc != TB_OK)
+            if (rc != TB_OK && first == TB_OK)
                 first = tb_error(rc, "cannot tell host %s its ways to the others: %s", agents->all[i].target.host,
                                  tb_error_story());
         }
@@ -51,25 +51,25 @@ int tb_agent_orders_address_book(struct tb_host_agent *agent, const struct tb_pl
     return rc == TB_OK ? tb_control_stream_end(&agent->control) : rc;
 }
 
-void tb_agent_orders_stand_in(struct tb_host_agent *agent, const struct tb_grid_plan *plan,
-                              const struct tb_placement *placement)
+void tb_agent_orders_stand_ins(struct tb_host_agent *agent, const struct tb_grid_plan *plan,
+                               const struct tb_placement *placement)
 {
     uint32_t stand_ins[STAND_INS_MOST];
     if (agent->parent == NULL || !tb_host_agent_is_ready(agent))
         return;
     uint32_t count = tb_grid_plan_stand_ins(plan, placement, agent->host, STAND_INS_MOST, stand_ins);
-    struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_ANCHORS);
+    struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_STAND_INS);
     tb_put_u32(w, count);
     for (uint32_t i = 0; i < count; i++)
         tb_put_u32(w, stand_ins[i]);
     tb_control_stream_end(&agent->control);
 }
 
-void tb_agent_orders_stand_ins(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
-                               const struct tb_placement *placement)
+void tb_agent_orders_stand_ins_all(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
+                                   const struct tb_placement *placement)
 {
     for (uint32_t i = 0; i < agents->count; i++)
-        tb_agent_orders_stand_in(&agents->all[i], plan, placement);
+        tb_agent_orders_stand_ins(&agents->all[i], plan, placement);
 }
 
 void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct tb_reader *rest)

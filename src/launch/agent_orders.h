@@ -15,10 +15,10 @@ int tb_agent_orders_routes(struct tb_host_agents *agents, const struct tb_grid_p
 int tb_agent_orders_address_book(struct tb_host_agent *agent, const struct tb_placement *placement);
 /* Who can carry its stream if its parent is lost. Only those hear it whose streams go through somebody; the others have
  * nobody to go to. */
-void tb_agent_orders_stand_in(struct tb_host_agent *agent, const struct tb_grid_plan *plan,
-                              const struct tb_placement *placement);
-void tb_agent_orders_stand_ins(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
-                               const struct tb_placement *placement); /* to all */
+void tb_agent_orders_stand_ins(struct tb_host_agent *agent, const struct tb_grid_plan *plan,
+                               const struct tb_placement *placement);
+void tb_agent_orders_stand_ins_all(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
+                                   const struct tb_placement *placement); /* to all */
 /* An agent cannot connect where it wants to; the one there can. */
 void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct tb_reader *rest);
 void tb_agent_orders_input(struct tb_host_agent *agent, const char *bytes, size_t length);

@@ -384,7 +384,7 @@ int tb_grid_plan_settle(struct tb_grid_plan *plan, const struct tb_options *opti
     }
     if (rc == TB_OK)
         rc = join_classes(plan, options, placement, examples);
-    if (rc == TB_OK && plan->wide)
+    if (rc == TB_OK && plan->with_helpers)
         take_more(plan, options, placement);
     for (uint32_t i = 0; i < placement->book.host_count && rc == TB_OK; i++) {
         uint32_t host = (uint32_t)placement->entries[i];

@@ -14,7 +14,7 @@ struct tb_grid_plan {
     struct tb_routes routes;
     uint32_t here;             /* host of the grid on which we run; TB_GRID_NONE: we are outside */
     uint32_t version;          /* of the routes */
-    bool wide;                 /* hosts without ranks take part too, in the hope that they lead on; set before settle */
+    bool with_helpers;         /* hosts without ranks take part too, in the hope that they lead on; set before settle */
     bool *missing;             /* by host of the grid: cannot take part; the caller's */
     bool *manual;              /* by host of the grid: its agent is started by hand */
     uint32_t *manual_clusters; /* by class: the cluster started by hand in which it is; TB_GRID_NONE: none */

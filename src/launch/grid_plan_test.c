@@ -319,7 +319,7 @@ static void others_are_taken_in_who_may_lead_on(void **state)
     tb_placement_close(&w.placement);
     tb_grid_plan_close(&w.plan);
     assert_int_equal(tb_grid_plan_open(&w.plan, &w.options, w.plan.here, w.missing), TB_OK);
-    w.plan.wide = true;
+    w.plan.with_helpers = true;
     assert_int_equal(tb_placement_make(&w.placement, &w.options), TB_OK);
     assert_int_equal(tb_grid_plan_settle(&w.plan, &w.options, &w.placement), TB_OK);
     assert_int_equal(w.placement.book.host_count, 8);

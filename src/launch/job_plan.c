@@ -34,7 +34,7 @@ static int open_grid(struct tb_job_plan *plan, void (*note)(void *context, const
         return tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", grid->file);
     uint32_t here = tb_host_names_find_here(grid, plan->missing, options->lab != NULL);
     int rc = tb_grid_plan_open(plan->grid, options, here, plan->missing);
-    plan->grid->wide = plan->wide;
+    plan->grid->with_helpers = plan->with_helpers;
     if (rc == TB_OK && options->allow_missing)
         leave_out(plan->grid, note, context);
     tb_host_list_close(&options->hosts);

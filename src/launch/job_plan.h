@@ -15,7 +15,7 @@ struct tb_job_plan {
     struct tb_setup setup;     /* what holds for all hosts */
     struct tb_grid_plan *grid; /* NULL: no grid */
     bool *missing;             /* hosts of the grid that cannot take part */
-    bool wide;                 /* hosts without ranks take part too, in the hope that they lead on */
+    bool with_helpers;         /* hosts without ranks take part too, in the hope that they lead on */
 };
 
 /* `note` is told of hosts that nobody can start. */

@@ -44,7 +44,7 @@ static void send_books(struct tb_job_start *start)
     for (uint32_t i = 0; i < agents->count; i++)
         if (tb_agent_orders_address_book(&agents->all[i], &plan->placement) != TB_OK)
             fail(start, "the address book is too long: %s", tb_error_story());
-    tb_agent_orders_stand_ins(agents, plan->grid, &plan->placement);
+    tb_agent_orders_stand_ins_all(agents, plan->grid, &plan->placement);
 }
 
 static void survey_finished(void *context)
@@ -56,9 +56,9 @@ static void survey_finished(void *context)
     int rc = tb_grid_plan_learn(plan->grid, &plan->placement, &start->survey.results);
     if (rc == TB_OK) {
         send_books(start);
-    } else if (rc == TB_ERR_UNSUPPORTED && !plan->wide && tb_grid_plan_has_more(plan->grid)) {
+    } else if (rc == TB_ERR_UNSUPPORTED && !plan->with_helpers && tb_grid_plan_has_more(plan->grid)) {
         tb_log(TB_LOG_INFO, "launch", "hosts without ranks are taken in: %s", tb_error_story());
-        plan->wide = true;
+        plan->with_helpers = true;
         start->events.again(start->events.context);
     } else {
         fail(start, "%s", tb_error_story());
@@ -181,7 +181,7 @@ static void manual_came(void *context, uint32_t host, int socket, const struct t
     close(socket);
     if (rc == TB_ERR_UNSUPPORTED)
         tb_job_start_miss(start, agent, tb_error_story());
-    else
+    else if (rc == TB_ERR_SYSTEM) /* it cannot be waited for; otherwise it may come again */
         tb_host_agent_end(agent);
 }
 

@@ -25,9 +25,10 @@ bool tb_stand_ins_exist(struct tb_job_plan *plan, const struct tb_host_agents *a
 int tb_stand_ins_take_over(struct tb_job_plan *plan, struct tb_host_agents *agents, struct tb_host_agent *agent)
 {
     tb_host_agents_detach_behind(agents, agent);
-    tb_host_agent_give_up(agent);
+    agent->phase = TB_HOST_AGENT_GONE; /* so that it is told nothing */
     int rc = tb_agent_orders_routes(agents, plan->grid, &plan->placement);
-    tb_agent_orders_stand_ins(agents, plan->grid, &plan->placement);
+    tb_agent_orders_stand_ins_all(agents, plan->grid, &plan->placement);
+    tb_host_agent_give_up(agent);
     return rc;
 }
 
@@ -38,5 +39,5 @@ void tb_stand_ins_take_attach(struct tb_job_plan *plan, struct tb_host_agents *a
     if (agent == NULL)
         return;
     plan->grid->parents[host] = parent->host;
-    tb_agent_orders_stand_in(agent, plan->grid, &plan->placement);
+    tb_agent_orders_stand_ins(agent, plan->grid, &plan->placement);
 }

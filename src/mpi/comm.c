@@ -175,7 +175,7 @@ static int comm_give_up(const char *call, MPI_Comm *comm)
     if (code != MPI_SUCCESS)
         return tb_raise_code(c, code);
     tb_bsend_close(c);
-    c->freed = c->head.value; /* requests in collective request keep it, but the handle is no longer valid */
+    c->freed = c->head.value; /* requests in flight keep it, but the handle is no longer valid */
     c->head.value = 0;
     tb_comm_release(c);
     *comm = MPI_COMM_NULL;

@@ -29,12 +29,12 @@ struct tb_comm {
     struct tb_comm *local; /* of an intercommunicator: one of the local group alone, for collectives; else NULL */
     bool first;            /* of an intercommunicator: this group is the one that decides where one must */
     struct tb_errhandler *errhandler;
-    uint32_t references; /* the handle and the requests in collective request */
+    uint32_t references; /* the handle and the requests in flight */
     MPI_Comm predefined; /* MPI_COMM_WORLD, MPI_COMM_SELF, or NULL */
     uint64_t context;
     struct tb_planner *planner; /* made at the first collective call */
     bool measures;              /* blocking collectives give feedback (feedback.c) */
-    uint64_t freed;             /* the handle, once the program has freed it while requests are in collective request */
+    uint64_t freed;             /* the handle, once the program has freed it while requests are in flight */
     uint32_t *procs;            /* job index of each rank that can be sent to; NULL: the identity */
     struct tb_attributes attributes;
     struct tb_topo *topo;             /* topo.h; NULL: none */

@@ -155,7 +155,7 @@ int tb_error_code(int class, const char *call, const char *format, ...)
     return code;
 }
 
-/* The story of a code; NULL if it has none, or if it is too old. The book is locked. */
+/* The story of a code; NULL if it has none, or if it is too old. The table is locked. */
 static struct story *story_of(int code)
 {
     struct tb_error_table *book = tb_self.errors;
@@ -391,7 +391,7 @@ int tb_mpi_Error_string(int errorcode, char *string, int *resultlen)
     return MPI_SUCCESS;
 }
 
-/* A free entry; its number or -1. The book is locked. */
+/* A free entry; its number or -1. The table is locked. */
 static int added_take(int class)
 {
     struct tb_error_table *book = error_table();

@@ -109,7 +109,7 @@ static bool is_far(const struct tb_job *job, const struct tb_host_route *route)
  * one of its cluster, since only agents encrypt, compress and use several streams. */
 static int hops(void *context, struct tb_proc proc, struct tb_proc *agents)
 {
-    _Static_assert(TB_HOST_ROUTES_HOPS_LIMIT <= TB_RELAY_HOPS_LIMIT, "every hop of a way fits");
+    _Static_assert(TB_HOST_ROUTES_HOPS_LIMIT <= TB_RELAY_HOPS_LIMIT, "every hop of a route fits");
     const struct tb_job *job = context;
     uint32_t host;
     bool own;

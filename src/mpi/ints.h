@@ -1,6 +1,6 @@
 /*
  * What differs between an MPI call and its large-count twin, in the one form that the implementation sees. The
- * generated bindings (see bindings.py) makes these values from the caller's arguments; they are passed by value, own
+ * generated bindings (see bindings.py) make these values from the caller's arguments; they are passed by value, own
  * nothing and live as long as the call.
  */
 #ifndef TB_MPI_INTS_H

@@ -59,7 +59,7 @@ struct tb_pending {
             struct tb_bsend *bsend; /* NULL: nothing to wait for */
             uint64_t serial;        /* messages up to this one must have left */
         } flush;
-        struct tb_collective_request *collective_request; /* of a collective; see collective request.h */
+        struct tb_collective_request *collective_request; /* of a collective; see collective_request.h */
         struct tb_comm *duplicate; /* what MPI_Comm_idup makes: has its channel when this is done */
     };
     struct tb_list orphans; /* freed by the program while active */

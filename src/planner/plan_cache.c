@@ -6,7 +6,7 @@
 
 #define KNOWN_LEAST 16u  /* choices of a shape that there is room for at first; a power of two */
 #define KNOWN_LIMIT 512u /* and at most */
-#define CHARTS_KEPT 8u   /* shapes that no communicator has at present */
+#define SHAPES_KEPT 8u   /* shapes that no communicator has at present */
 #define USAGE_LEAST 16u  /* rows of what has run, at first and at most */
 #define USAGE_LIMIT 1024u
 
@@ -176,7 +176,7 @@ void tb_shape_plans_release(struct tb_plan_cache *cache, struct tb_shape_plans *
 {
     pthread_mutex_lock(&cache->lock);
     TB_ASSERT(plans->users > 0);
-    if (--plans->users == 0 && ++cache->idle > CHARTS_KEPT)
+    if (--plans->users == 0 && ++cache->idle > SHAPES_KEPT)
         plans_trim(cache);
     pthread_mutex_unlock(&cache->lock);
 }

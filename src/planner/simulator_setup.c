@@ -138,6 +138,7 @@ int tb_simulator_open(struct tb_simulator *m)
     }
     if (steps >= UINT32_MAX / 2 || after >= UINT32_MAX || steps > m->s->limit)
         return TB_ERR_LIMIT;
+    TB_ASSERT(m->ranks > 0);
     m->step_count = (uint32_t)steps;
     m->heap_room = HEAP_FIRST;
     m->steps = malloc((steps + 1) * sizeof *m->steps);

@@ -343,14 +343,14 @@ enum tb_control {
                                * wait status. From the launcher: whether to end it at once, 0 */
     TB_CONTROL_IDLE,          /* agent to launcher: the ranks of the host have ended and all their output was sent; the
                                * agent stays until STOP, since it may have to forward */
-    TB_CONTROL_HEARD,   /* both ways: the number of the frame that is expected next; those before it need not be kept */
-    TB_CONTROL_ANCHORS, /* launcher to agent: count, hosts whose agents it may attach to when its stream is lost */
-    TB_CONTROL_ATTACH,  /* agent to launcher: tunnel, number: an agent that has lost its stream is here; its bytes
-                         * follow. From the launcher, the same: bytes for it follow. Both begin with a u32, the number
-                         * of the frame that is expected next. The number tells repeated attempts from each other */
-    TB_CONTROL_PROBE,   /* launcher to agent, before ROUTES and ADDRESS_BOOK: u64 ns, count, of each: host, count,
-                         * addresses: which   of these hosts can it connect to? */
-    TB_CONTROL_PROBED   /* agent to launcher, within that time: count, of each: host, u8, why not */
+    TB_CONTROL_HEARD, /* both ways: the number of the frame that is expected next; those before it need not be kept */
+    TB_CONTROL_STAND_INS, /* launcher to agent: count, hosts whose agents it may attach to when its stream is lost */
+    TB_CONTROL_ATTACH,    /* agent to launcher: tunnel, number: an agent that has lost its stream is here; its bytes
+                           * follow. From the launcher, the same: bytes for it follow. Both begin with a u32, the number
+                           * of the frame that is expected next. The number tells repeated attempts from each other */
+    TB_CONTROL_PROBE,     /* launcher to agent, before ROUTES and ADDRESS_BOOK: u64 ns, count, of each: host, count,
+                           * addresses: which   of these hosts can it connect to? */
+    TB_CONTROL_PROBED     /* agent to launcher, within that time: count, of each: host, u8, why not */
 };
 
 /* The structs are the wire. */

@@ -138,6 +138,7 @@ static uint32_t route_choose(struct tb_sim_node *n, uint32_t to, enum tb_stream 
     const struct tb_sim *sim = n->sim;
     if (stream != TB_STREAM_BULK)
         return sim->short_route;
+    TB_ASSERT(sim->routes > 0);
     uint32_t tried = 0;
     while (tried < sim->routes && route_full(sim, n->self, to, (n->turn + tried) % sim->routes))
         tried++;

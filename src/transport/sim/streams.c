@@ -212,8 +212,8 @@ void tb_sim_streams_destroy(struct tb_sim_streams *s)
 {
     while (!tb_list_empty(&s->streams))
         stream_close(s, TB_CONTAINER(s->streams.next, struct stream, of_streams), close_softly);
-    while (!tb_list_empty(&s->listeners)) {
-        struct listener *l = TB_CONTAINER(s->listeners.next, struct listener, of_streams);
+    struct listener *l;
+    TB_LIST_EACH (l, &s->listeners, struct listener, of_streams) {
         tb_list_remove(&l->of_streams);
         close(l->socket);
         free(l);

@@ -5,81 +5,82 @@
  * Segment 0 is the wide area (198.18.0.0/15, the range for benchmarks), segment 1 + c the switch or hub of cluster c
  * (10.C.0.0/16). A cluster's outside is the segment of the cluster in which it nests, or the wide area. An open cluster
  * is joined to it by a router; one behind NAT by its first gateway, or by a router that does NAT if it has none. */
-#ifndef TB_LAB_PLAN_H
-#define TB_LAB_PLAN_H
+#ifndef TB_LAB_LAB_PLAN_H
+#define TB_LAB_LAB_PLAN_H
 
 #include "topology/topology.h"
 
-#define TB_PLAN_CLUSTERS_LIMIT 250u
-#define TB_PLAN_PORTS_LIMIT    1000u /* of a segment; a bridge of the kernel has 1024 */
-#define TB_PLAN_FEET_LIMIT     4000u
-#define TB_PLAN_NAME_BYTES     16
-#define TB_PLAN_CONSOLE        "console"
+#define TB_LAB_PLAN_CLUSTERS_LIMIT 250u
+#define TB_LAB_PLAN_PORTS_LIMIT    1000u /* of a segment; a bridge of the kernel has 1024 */
+#define TB_LAB_PLAN_FEET_LIMIT     4000u
+#define TB_LAB_PLAN_NAME_BYTES     16
+#define TB_LAB_PLAN_CONSOLE        "console"
 
-enum tb_plan_uplink {
-    TB_PLAN_CLOSED, /* nothing is forwarded */
-    TB_PLAN_OPEN,   /* routed both ways */
-    TB_PLAN_NAT     /* connections outward only */
+enum tb_lab_plan_uplink {
+    TB_LAB_PLAN_CLOSED, /* nothing is forwarded */
+    TB_LAB_PLAN_OPEN,   /* routed both ways */
+    TB_LAB_PLAN_NAT     /* connections outward only */
 };
 
-struct tb_plan_segment {
+struct tb_lab_plan_segment {
     uint32_t cluster; /* TB_GRID_NONE: the wide area */
     uint32_t outside; /* segment; TB_GRID_NONE: there is none */
-    enum tb_plan_uplink uplink;
+    enum tb_lab_plan_uplink uplink;
     uint32_t border; /* the node that forwards, or TB_GRID_NONE */
     uint32_t subnet; /* host byte order, as all addresses here */
     uint32_t prefix;
     uint32_t foot_count;
 };
 
-enum tb_plan_role { TB_PLAN_HOST, TB_PLAN_ROUTER, TB_PLAN_THE_CONSOLE };
+enum tb_lab_plan_role { TB_LAB_PLAN_HOST, TB_LAB_PLAN_ROUTER, TB_LAB_PLAN_THE_CONSOLE };
 
-struct tb_plan_node {
-    enum tb_plan_role role;
+struct tb_lab_plan_node {
+    enum tb_lab_plan_role role;
     uint32_t index; /* of the host, or of the cluster whose router it is */
     char name[TB_GRID_NAME_BYTES + 8];
     bool forwards;
     uint32_t first_foot, foot_count;
 };
 
-struct tb_plan_foot {
+struct tb_lab_plan_foot {
     uint32_t node, segment;
     uint32_t border_of; /* the cluster to whose outside this foot leads, or TB_GRID_NONE */
     uint32_t address;
     uint8_t mac[6];
-    char name[TB_PLAN_NAME_BYTES]; /* in its node */
-    char port[TB_PLAN_NAME_BYTES]; /* the other end, among the switches */
+    char name[TB_LAB_PLAN_NAME_BYTES]; /* in its node */
+    char port[TB_LAB_PLAN_NAME_BYTES]; /* the other end, among the switches */
 };
 
 /* A route from a node: `segment` is reached through `via`, an address behind `foot`; distance in routers. */
-struct tb_plan_route {
+struct tb_lab_plan_route {
     uint32_t foot; /* TB_GRID_NONE: cannot be reached */
     uint32_t via;  /* 0: directly */
     uint32_t distance;
 };
 
-struct tb_plan {
+struct tb_lab_plan {
     const struct tb_grid *grid;
     uint32_t segment_count, node_count, foot_count;
-    struct tb_plan_segment *segments;
-    struct tb_plan_node *nodes; /* host h is node h; then routers; the console is the last */
-    struct tb_plan_foot *feet;
+    struct tb_lab_plan_segment *segments;
+    struct tb_lab_plan_node *nodes; /* host h is node h; then routers; the console is the last */
+    struct tb_lab_plan_foot *feet;
 };
 
-int tb_plan_make(struct tb_plan *plan, const struct tb_grid *grid);
-void tb_plan_close(struct tb_plan *plan);
+int tb_lab_plan_make(struct tb_lab_plan *plan, const struct tb_grid *grid);
+void tb_lab_plan_close(struct tb_lab_plan *plan);
 
-uint32_t tb_plan_node_find(const struct tb_plan *plan, const char *name); /* TB_GRID_NONE: none */
+uint32_t tb_lab_plan_node_find(const struct tb_lab_plan *plan, const char *name); /* TB_GRID_NONE: none */
 /* The foot of a node in a segment, or NULL. */
-const struct tb_plan_foot *tb_plan_foot_find(const struct tb_plan *plan, uint32_t node, uint32_t segment);
+const struct tb_lab_plan_foot *tb_lab_plan_foot_find(const struct tb_lab_plan *plan, uint32_t node, uint32_t segment);
 /* routes[s] for each segment, as seen from the node. `routes` has room for segment_count. */
-void tb_plan_routes(const struct tb_plan *plan, uint32_t node, struct tb_plan_route *routes);
+void tb_lab_plan_routes(const struct tb_lab_plan *plan, uint32_t node, struct tb_lab_plan_route *routes);
 /* The foot of `to` that a node with these routes sees, the nearest one; NULL: it sees none. */
-const struct tb_plan_foot *tb_plan_seen(const struct tb_plan *plan, const struct tb_plan_route *routes, uint32_t to);
+const struct tb_lab_plan_foot *tb_lab_plan_seen(const struct tb_lab_plan *plan, const struct tb_lab_plan_route *routes,
+                                                uint32_t to);
 /* The one next hop of all that is not direct; 0: there are none or several. */
-uint32_t tb_plan_default(const struct tb_plan *plan, const struct tb_plan_route *routes);
+uint32_t tb_lab_plan_default(const struct tb_lab_plan *plan, const struct tb_lab_plan_route *routes);
 
 /* "a.b.c.d"; 16 bytes. */
-char *tb_plan_print(uint32_t address, char *text);
+char *tb_lab_plan_print(uint32_t address, char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* The plan of a lab: addresses, feet, routes. */
-#include "lab/plan.h"
+#include "lab/lab_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static const char text[] = "clusters:\n"
 
 struct fixture {
     struct tb_grid grid;
-    struct tb_plan plan;
+    struct tb_lab_plan plan;
 };
 
 static int open_fixture(void **state)
@@ -39,7 +39,7 @@ static int open_fixture(void **state)
     *state = f;
     int rc = tb_grid_parse(&f->grid, text, strlen(text), "test.yaml");
     if (rc == TB_OK)
-        rc = tb_plan_make(&f->plan, &f->grid);
+        rc = tb_lab_plan_make(&f->plan, &f->grid);
     if (rc != TB_OK)
         fprintf(stderr, "%s\n", tb_error_story());
     return rc;
@@ -48,7 +48,7 @@ static int open_fixture(void **state)
 static int close_fixture(void **state)
 {
     struct fixture *f = *state;
-    tb_plan_close(&f->plan);
+    tb_lab_plan_close(&f->plan);
     tb_grid_close(&f->grid);
     free(f);
     return 0;
@@ -58,14 +58,14 @@ static int close_fixture(void **state)
 static void addresses(void **state)
 {
     struct fixture *f = *state;
-    const struct tb_plan *plan = &f->plan;
+    const struct tb_lab_plan *plan = &f->plan;
     for (uint32_t i = 0; i < plan->foot_count; i++) {
-        const struct tb_plan_foot *a = &plan->feet[i];
-        const struct tb_plan_segment *segment = &plan->segments[a->segment];
+        const struct tb_lab_plan_foot *a = &plan->feet[i];
+        const struct tb_lab_plan_segment *segment = &plan->segments[a->segment];
         assert_int_equal(a->address >> (32 - segment->prefix), segment->subnet >> (32 - segment->prefix));
         assert_int_equal(a->mac[0] & 3, 2); /* local, to one */
         for (uint32_t k = 0; k < i; k++) {
-            const struct tb_plan_foot *b = &plan->feet[k];
+            const struct tb_lab_plan_foot *b = &plan->feet[k];
             assert_int_not_equal(a->address, b->address);
             assert_memory_not_equal(a->mac, b->mac, 6);
             assert_string_not_equal(a->port, b->port);
@@ -77,44 +77,45 @@ static void addresses(void **state)
 static void feet(void **state)
 {
     struct fixture *f = *state;
-    const struct tb_plan *plan = &f->plan;
-    uint32_t o2 = tb_plan_node_find(plan, "o2"), n1 = tb_plan_node_find(plan, "n1"), n2 = tb_plan_node_find(plan, "n2");
+    const struct tb_lab_plan *plan = &f->plan;
+    uint32_t o2 = tb_lab_plan_node_find(plan, "o2"), n1 = tb_lab_plan_node_find(plan, "n1"),
+             n2 = tb_lab_plan_node_find(plan, "n2");
     assert_int_equal(plan->nodes[o2].foot_count, 2); /* in two clusters */
     assert_false(plan->nodes[o2].forwards);
     assert_int_equal(plan->nodes[n1].foot_count, 2); /* inside and outside */
     assert_true(plan->nodes[n1].forwards);
     assert_int_equal(plan->nodes[n2].foot_count, 1);
-    assert_int_equal(tb_plan_node_find(plan, "nat.router"), TB_GRID_NONE);
-    assert_int_equal(tb_plan_node_find(plan, "shut.router"), TB_GRID_NONE);
-    assert_true(plan->nodes[tb_plan_node_find(plan, "open.router")].forwards);
-    assert_true(plan->nodes[tb_plan_node_find(plan, "masked.router")].forwards);
-    assert_false(plan->nodes[tb_plan_node_find(plan, "s1")].forwards);
-    assert_int_equal(plan->nodes[plan->node_count - 1].role, TB_PLAN_THE_CONSOLE);
+    assert_int_equal(tb_lab_plan_node_find(plan, "nat.router"), TB_GRID_NONE);
+    assert_int_equal(tb_lab_plan_node_find(plan, "shut.router"), TB_GRID_NONE);
+    assert_true(plan->nodes[tb_lab_plan_node_find(plan, "open.router")].forwards);
+    assert_true(plan->nodes[tb_lab_plan_node_find(plan, "masked.router")].forwards);
+    assert_false(plan->nodes[tb_lab_plan_node_find(plan, "s1")].forwards);
+    assert_int_equal(plan->nodes[plan->node_count - 1].role, TB_LAB_PLAN_THE_CONSOLE);
 }
 
 /* A host sees another exactly if the grid says that it reaches it. */
 static void routes(void **state)
 {
     struct fixture *f = *state;
-    const struct tb_plan *plan = &f->plan;
-    struct tb_plan_route seen[16];
+    const struct tb_lab_plan *plan = &f->plan;
+    struct tb_lab_plan_route seen[16];
     assert_true(plan->segment_count <= 16);
     for (uint32_t a = 0; a < f->grid.host_count; a++) {
-        tb_plan_routes(plan, a, seen);
+        tb_lab_plan_routes(plan, a, seen);
         for (uint32_t b = 0; b < f->grid.host_count; b++) {
-            bool is_seen = tb_plan_seen(plan, seen, b) != NULL;
+            bool is_seen = tb_lab_plan_seen(plan, seen, b) != NULL;
             if (is_seen != tb_grid_reaches(&f->grid, a, b))
                 fail_msg("%s %s %s", f->grid.hosts[a].name, is_seen ? "sees" : "does not see", f->grid.hosts[b].name);
         }
     }
 }
 
-static uint32_t via(const struct tb_plan *plan, const char *from, const char *to)
+static uint32_t via(const struct tb_lab_plan *plan, const char *from, const char *to)
 {
-    struct tb_plan_route seen[16];
-    uint32_t a = tb_plan_node_find(plan, from), b = tb_plan_node_find(plan, to);
-    tb_plan_routes(plan, a, seen);
-    const struct tb_plan_foot *foot = tb_plan_seen(plan, seen, b);
+    struct tb_lab_plan_route seen[16];
+    uint32_t a = tb_lab_plan_node_find(plan, from), b = tb_lab_plan_node_find(plan, to);
+    tb_lab_plan_routes(plan, a, seen);
+    const struct tb_lab_plan_foot *foot = tb_lab_plan_seen(plan, seen, b);
     assert_non_null(foot);
     return seen[foot->segment].via;
 }
@@ -122,29 +123,29 @@ static uint32_t via(const struct tb_plan *plan, const char *from, const char *to
 static void next_hops(void **state)
 {
     struct fixture *f = *state;
-    const struct tb_plan *plan = &f->plan;
-    struct tb_plan_route seen[16];
-    uint32_t n1 = tb_plan_node_find(plan, "n1"), o = tb_plan_node_find(plan, "open.router");
+    const struct tb_lab_plan *plan = &f->plan;
+    struct tb_lab_plan_route seen[16];
+    uint32_t n1 = tb_lab_plan_node_find(plan, "n1"), o = tb_lab_plan_node_find(plan, "open.router");
     assert_int_equal(via(plan, "n2", "n1"), 0);
     assert_int_equal(via(plan, "n2", "console"), plan->feet[plan->nodes[n1].first_foot].address);
     assert_int_equal(via(plan, "i1", "o1"),
-                     tb_plan_foot_find(plan, tb_plan_node_find(plan, "inner.router"), 2)->address);
-    assert_int_equal(via(plan, "s1", "o1"), tb_plan_foot_find(plan, o, 0)->address);
-    tb_plan_routes(plan, tb_plan_node_find(plan, "n2"), seen);
-    assert_int_equal(tb_plan_default(plan, seen), plan->feet[plan->nodes[n1].first_foot].address);
-    tb_plan_routes(plan, tb_plan_node_find(plan, "o1"), seen); /* one hop up, another down */
-    assert_int_equal(tb_plan_default(plan, seen), 0);
-    tb_plan_routes(plan, tb_plan_node_find(plan, "s2"), seen); /* nowhere */
-    assert_int_equal(tb_plan_default(plan, seen), 0);
+                     tb_lab_plan_foot_find(plan, tb_lab_plan_node_find(plan, "inner.router"), 2)->address);
+    assert_int_equal(via(plan, "s1", "o1"), tb_lab_plan_foot_find(plan, o, 0)->address);
+    tb_lab_plan_routes(plan, tb_lab_plan_node_find(plan, "n2"), seen);
+    assert_int_equal(tb_lab_plan_default(plan, seen), plan->feet[plan->nodes[n1].first_foot].address);
+    tb_lab_plan_routes(plan, tb_lab_plan_node_find(plan, "o1"), seen); /* one hop up, another down */
+    assert_int_equal(tb_lab_plan_default(plan, seen), 0);
+    tb_lab_plan_routes(plan, tb_lab_plan_node_find(plan, "s2"), seen); /* nowhere */
+    assert_int_equal(tb_lab_plan_default(plan, seen), 0);
 }
 
 static void limits(void **state)
 {
-    struct tb_plan plan;
-    struct tb_grid grid = {.file = (char *)"test.yaml", .cluster_count = TB_PLAN_CLUSTERS_LIMIT + 1};
-    assert_int_equal(tb_plan_make(&plan, &grid), TB_ERR_LIMIT);
+    struct tb_lab_plan plan;
+    struct tb_grid grid = {.file = (char *)"test.yaml", .cluster_count = TB_LAB_PLAN_CLUSTERS_LIMIT + 1};
+    assert_int_equal(tb_lab_plan_make(&plan, &grid), TB_ERR_LIMIT);
     assert_non_null(strstr(tb_error_story(), "251"));
-    uint32_t count = TB_PLAN_PORTS_LIMIT + 1;
+    uint32_t count = TB_LAB_PLAN_PORTS_LIMIT + 1;
     struct tb_grid_host *hosts = calloc(count, sizeof *hosts);
     uint32_t *members = calloc(count, sizeof *members);
     for (uint32_t i = 0; i < count; i++) {
@@ -155,14 +156,14 @@ static void limits(void **state)
         .name = "crowd", .site = TB_GRID_NONE, .parent = TB_GRID_NONE, .host_count = count, .hosts = members};
     grid = (struct tb_grid){
         .file = (char *)"test.yaml", .cluster_count = 1, .host_count = count, .clusters = &cluster, .hosts = hosts};
-    assert_int_equal(tb_plan_make(&plan, &grid), TB_ERR_LIMIT);
+    assert_int_equal(tb_lab_plan_make(&plan, &grid), TB_ERR_LIMIT);
     assert_non_null(strstr(tb_error_story(), "crowd"));
     grid.host_count = cluster.host_count = 1;
-    strcpy(hosts[0].name, TB_PLAN_CONSOLE);
-    assert_int_equal(tb_plan_make(&plan, &grid), TB_ERR_ARGUMENT);
-    assert_non_null(strstr(tb_error_story(), TB_PLAN_CONSOLE));
+    strcpy(hosts[0].name, TB_LAB_PLAN_CONSOLE);
+    assert_int_equal(tb_lab_plan_make(&plan, &grid), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), TB_LAB_PLAN_CONSOLE));
     strcpy(hosts[0].name, "localhost");
-    assert_int_equal(tb_plan_make(&plan, &grid), TB_ERR_ARGUMENT);
+    assert_int_equal(tb_lab_plan_make(&plan, &grid), TB_ERR_ARGUMENT);
     assert_non_null(strstr(tb_error_story(), "localhost"));
     free(hosts);
     free(members);

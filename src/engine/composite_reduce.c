@@ -1,4 +1,4 @@
-#include "engine/fold.h"
+#include "engine/composite_reduce.h"
 
 #include "engine/binding.h"
 
@@ -101,7 +101,7 @@ static int fold_sparse(const struct operands *operands, uint32_t length, char *t
     return error;
 }
 
-int tb_fold_whole(struct tb_composite_state *s, uint32_t fragment, uint32_t length)
+int tb_composite_reduce_whole(struct tb_composite_state *s, uint32_t fragment, uint32_t length)
 {
     struct operands o = {s, fragment, 0};
     if (!s->type->dense)
@@ -110,7 +110,7 @@ int tb_fold_whole(struct tb_composite_state *s, uint32_t fragment, uint32_t leng
     return fold_dense(&o, length, (char *)((uintptr_t)s->get.buffer->base + from));
 }
 
-int tb_fold_range(struct tb_composite_state *s, uint32_t fragment, uint32_t length)
+int tb_composite_reduce_range(struct tb_composite_state *s, uint32_t fragment, uint32_t length)
 {
     uint64_t items = length / s->unit;
     uint32_t low = (uint32_t)(items * s->board->rank / s->board->size * s->unit);
