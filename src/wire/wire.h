@@ -35,7 +35,7 @@ struct tb_message {
     uint64_t match;         /* a tag; or collective number, operation and edge; or the message id of the other side */
     uint64_t length;        /* of the whole message in bytes, or as the kind says */
     uint64_t offset;        /* where a payload frame goes in its message, or the sender's message id */
-    uint32_t source_rank;   /* the sender's rank in the communicator, or in its own group of an inter-communicator */
+    uint32_t source_rank;   /* the sender's rank in the communicator, or in its own group of an intercommunicator */
     uint8_t kind;           /* enum tb_kind: selects the handler */
     uint8_t representation; /* of the payload: byte order and sizes, see TB_REP_ */
     uint16_t flags;         /* enum tb_message_flags */
@@ -49,8 +49,8 @@ struct tb_envelope {
 /* Message ids are chosen by whoever will receive them back. They are never 0 and not used again soon (a slot and a
  * generation), because a repeated or late frame must not find another message under the id it carries.
  *
- * 16 to 47 are kept for one-sided access (context: the window, match: the origin's id, offset: the displacement), 48 to
- * 55 for failure and revocation (context: what is revoked), 56 to 63 for multicast and its repair. */
+ * 16 to 47 are reserved for one-sided access (context: the window, match: the origin's id, offset: the displacement),
+ * 48 to 55 for failure and revocation (context: what is revoked), 56 to 63 for multicast and its repair. */
 enum tb_kind {
     TB_KIND_EAGER = 1,   /* a whole message. offset: the sender's message id, 0 if nobody will ask for it */
     TB_KIND_REQUEST = 2, /* asks to send `length` bytes. offset: the sender's message id. With TB_MESSAGE_REMOTE the
@@ -61,7 +61,7 @@ enum tb_kind {
     TB_KIND_CANCEL = 6, /* to the receiver: forget the message. match: the sender's message id */
     TB_KIND_CANCELLED = 7, /* answer. match: the sender's message id; length: 1 forgotten, 0 too late */
     TB_KIND_CREDIT = 8,    /* length: bytes of eager payload that may be sent again; offset: envelopes likewise */
-    TB_KIND_LINK = 9,      /* only routing counts: an acknowledgement by itself, made and consumed by link */
+    TB_KIND_LINK = 9,      /* of link alone. length: 0 acknowledgement, 1 goodbye, 2 its answer, 3 probe */
     TB_KIND_COUNT
 };
 
@@ -104,7 +104,7 @@ enum tb_plane {
     TB_PLANE_COLLECTIVE,
     TB_PLANE_ONE_SIDED,
     TB_PLANE_CONTROL,     /* messages of the library itself, such as those that make communicators */
-    TB_PLANE_LOCAL_POINT, /* of an inter-communicator: inside each of its groups */
+    TB_PLANE_LOCAL_POINT, /* of an intercommunicator: inside each of its groups */
     TB_PLANE_LOCAL_COLLECTIVE,
     TB_PLANE_LOCAL_CONTROL
 };
@@ -148,7 +148,7 @@ struct tb_hop {
 enum tb_hop_type {
     TB_HOP_MESSAGE = 1, /* struct tb_message, then payload */
     TB_HOP_ENVELOPE,    /* struct tb_envelope, then payload */
-    TB_HOP_CONTROL,     /* struct tb_control, then fields; launcher, agents, ranks */
+    TB_HOP_CONTROL,     /* u32 enum tb_control, then fields; launcher, agents, ranks */
     TB_HOP_BYE          /* the last frame: this side sends nothing more and closes in good order */
 };
 
@@ -293,31 +293,32 @@ int tb_reader_end(const struct tb_reader *r);                  /* TB_OK if all w
 /* ---- control frames ---------------------------------------------------------------------------------------------- */
 
 /* Launcher and agents speak over the streams of the remote shell (or a socket pair), agents and ranks over a Unix
- * socket. Each frame: struct tb_hop (type CONTROL), then u32 enum tb_control, then fields as control.c writes them.
+ * socket. Each frame: struct tb_hop (type CONTROL), then u32 enum tb_control, then fields as its sender writes
+ * them; docs/wire.md lists them.
  *
  * A stream of a remote shell begins with the agent's preamble line (TB_AGENT_PREAMBLE in job.h), because a login script
  * may print something first. READY and SETUP keep their number and their first field, the version, for ever. */
 enum tb_control {
     /* agent to launcher */
-    TB_CONTROL_READY = 1, /* agent is up: version, host name, cores, addresses, port */
-    TB_CONTROL_STARTED,   /* all ranks of the host have been started: pids */
+    TB_CONTROL_READY = 1, /* agent is up: version, host name, site, cluster, cores, count, addresses with their ports */
+    TB_CONTROL_STARTED,   /* all ranks of the host have been started: count, pids */
     TB_CONTROL_OUTPUT,    /* rank, stream (1, 2), bytes */
-    TB_CONTROL_ENDED,     /* rank, pid, wait status, whether it had called MPI_Finalize */
+    TB_CONTROL_ENDED,     /* rank, pid, wait status, flags (enum tb_ended_flags in job.h) */
     TB_CONTROL_TROUBLE,   /* code, text: why this agent cannot go on */
-    TB_CONTROL_ABORTED,   /* rank, code, text: MPI_Abort was called */
+    TB_CONTROL_ABORTED,   /* rank, pid, code, text: MPI_Abort was called */
     TB_CONTROL_GONE,      /* all ranks have been reaped, everything is closed */
     /* launcher to agent */
-    TB_CONTROL_SETUP = 32,   /* version, job, key, parameters, this agent's host index, what to start */
+    TB_CONTROL_SETUP = 32,   /* struct tb_setup: version, job, key, host index, ..., parameters, ..., what to start */
     TB_CONTROL_ADDRESS_BOOK, /* the address book: start the ranks */
     TB_CONTROL_INPUT,        /* bytes for rank 0; none: end of input */
     TB_CONTROL_SIGNAL,       /* a signal for all ranks */
-    TB_CONTROL_STOP,         /* end all ranks: why */
+    TB_CONTROL_STOP,         /* end all ranks: u8, whether at once, without the grace time */
     /* both ways */
     TB_CONTROL_PING = 64, /* alive */
     /* agent to rank */
     TB_CONTROL_WELCOME = 96, /* who you are; descriptors come along */
-    TB_CONTROL_CONNECTION,   /* a connected, proved stream to a process; the descriptor comes along; or why not */
-    TB_CONTROL_LOST,         /* a host or process is gone, and why */
+    TB_CONTROL_CONNECTION,   /* process, stream, code, text: 0 and the descriptor of a proved stream; or why not */
+    TB_CONTROL_LOST,         /* process, text: it is gone, and why; no agent sends it so far */
     /* rank to agent */
     TB_CONTROL_HELLO = 128, /* pid: the process that is this rank; answered only on a socket found by its name */
     TB_CONTROL_CONNECT,     /* please connect me: process, stream */
@@ -328,7 +329,7 @@ enum tb_control {
     TB_CONTROL_WINDOW, /* both ways: bytes of output (or input) that may be sent in addition */
     TB_CONTROL_NOTE,   /* agent to launcher: a line for the user */
     /* more of agent to rank */
-    TB_CONTROL_DOORBELLS, /* those that did not fit into the welcome */
+    TB_CONTROL_DOORBELLS, /* how many have come before; descriptors that did not fit into the welcome */
     TB_CONTROL_TAKEN,     /* u8: run alone; text: this rank has its process already */
     /* grids */
     TB_CONTROL_ROUTES, /* launcher to agent: struct tb_host_routes of its host; agent to rank: the same in a memfd,
