@@ -350,7 +350,7 @@ enum tb_control {
                            * follow. From the launcher, the same: bytes for it follow. Both begin with a u32, the number
                            * of the frame that is expected next. The number tells repeated attempts from each other */
     TB_CONTROL_PROBE,     /* launcher to agent, before ROUTES and ADDRESS_BOOK: u64 ns, count, of each: host, count,
-                           * addresses: which   of these hosts can it connect to? */
+                           * addresses: which of these hosts can it connect to? */
     TB_CONTROL_PROBED     /* agent to launcher, within that time: count, of each: host, u8, why not */
 };
 
