@@ -1,7 +1,7 @@
 /* The dialer, with real connections inside of one loop whose time the test moves on. The test plays the other agents:
  * it listens at their addresses, and answers as they would, or not. */
 #include "agent/dialer.h"
-#include "agent/test_loop.h"
+#include "remote/virtual_loop_test.h"
 
 #include <poll.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@ struct heard {
 };
 
 static struct world {
-    struct test_loop time;
+    struct virtual_loop time;
     struct tb_key key;
     struct tb_host hosts[2];
     struct tb_rank_range ranges[2];
@@ -118,7 +118,7 @@ static bool is_readable(int fd)
     do {                                                                                                               \
         for (int turns = 0; turns < 2000 && !(condition); turns++) {                                                   \
             struct pollfd more = {.fd = w.time.loop.epoll, .events = POLLIN};                                          \
-            test_loop_pass(&w.time, 100000);                                                                           \
+            virtual_loop_pass(&w.time, 100000);                                                                        \
             poll(&more, 1, 1);                                                                                         \
         }                                                                                                              \
         assert_true(condition);                                                                                        \
@@ -136,7 +136,7 @@ static int answer_call(int listener)
 
 static void assert_nobody_calls(int listener)
 {
-    test_loop_turn(&w.time);
+    virtual_loop_turn(&w.time);
     assert_int_equal(accept4(listener, NULL, NULL, SOCK_CLOEXEC), -1);
 }
 
@@ -213,7 +213,7 @@ static int open_world(void **state)
                                   .book = &w.book,
                                   .routes = &w.routes};
     tb_dialer_open(&w.dialer, &w.member, &events);
-    return test_loop_open(&w.time) == TB_OK ? 0 : -1;
+    return virtual_loop_open(&w.time) == TB_OK ? 0 : -1;
 }
 
 static int close_world(void **state)
@@ -223,7 +223,7 @@ static int close_world(void **state)
         if (w.heard.ends[i].proc.job != 0)
             close(w.heard.ends[i].socket);
     close(w.listener);
-    test_loop_close(&w.time);
+    virtual_loop_close(&w.time);
     return 0;
 }
 
@@ -285,9 +285,9 @@ static void strangers_are_recognised(void **state)
     assert_int_equal(h.verdict, TB_HANDSHAKE_FAILED);
     assert_int_equal(h.error, TB_ERR_FORBIDDEN);
     close(fd);
-    test_loop_turn(&w.time);
+    virtual_loop_turn(&w.time);
     assert_int_equal(w.heard.refused, 0); /* a flooded agent does that too */
-    test_loop_pass(&w.time, SECOND);
+    virtual_loop_pass(&w.time, SECOND);
     fd = answer_call(w.listener); /* so it is asked again */
     struct tb_hello hello;
     struct tb_welcome welcome;
@@ -323,7 +323,7 @@ static void who_is_busy_is_asked_again(void **state)
     int fd = greet(w.listener, &h, &w.key, TB_WELCOME_BUSY);
     close(fd);
     assert_nobody_calls(w.listener); /* not at once */
-    test_loop_pass(&w.time, SECOND);
+    virtual_loop_pass(&w.time, SECOND);
     fd = greet(w.listener, &h, &w.key, TB_WELCOME_OK);
     accept_finally(fd, &h);
     assert_over(1, 0);
@@ -348,9 +348,9 @@ static void silence_is_not_waited_for_too_long(void **state)
 {
     dial(RANK_HERE, RANK_THERE);
     int fd = answer_call(w.listener);
-    test_loop_pass(&w.time, tb_param.connect_timeout - SECOND);
+    virtual_loop_pass(&w.time, tb_param.connect_timeout - SECOND);
     assert_int_equal(w.heard.refused, 0);
-    test_loop_pass(&w.time, SECOND);
+    virtual_loop_pass(&w.time, SECOND);
     assert_over(0, 1);
     assert_int_equal(w.heard.error, TB_ERR_TIMEOUT);
     assert_non_null(strstr(w.heard.story, "no answer within"));
@@ -381,7 +381,7 @@ static void addresses_are_tried_side_by_side(void **state)
     dial(RANK_HERE, RANK_THERE);
     int first_fd = answer_call(w.listener);
     assert_nobody_calls(second);
-    test_loop_pass(&w.time, SECOND / 2);
+    virtual_loop_pass(&w.time, SECOND / 2);
     int fd = greet(second, &quick, &w.key, TB_WELCOME_OK);
     accept_finally(fd, &quick);
     assert_over(1, 0);
@@ -451,7 +451,7 @@ static void the_other_side_is_called(void **state)
     tb_dialer_arrived(&w.dialer, &end);
     assert_over(0, 0); /* whom it was given to knows it already */
     dial(RANK_HERE, RANK_THERE);
-    test_loop_pass(&w.time, tb_param.connect_timeout + 1000000);
+    virtual_loop_pass(&w.time, tb_param.connect_timeout + 1000000);
     assert_over(0, 1);
     assert_int_equal(w.heard.error, TB_ERR_TIMEOUT);
 }
@@ -486,7 +486,7 @@ static void a_wide_link_may_be_down(void **state)
     int fds[3];
     for (uint32_t i = 0; i < 3; i++) {
         fds[i] = answer_call(w.listener);
-        test_loop_pass(&w.time, 5ull * SECOND);
+        virtual_loop_pass(&w.time, 5ull * SECOND);
         assert_int_equal(w.heard.lost, i + 1);
     }
     assert_non_null(strstr(w.heard.story, "no answer within 4 s"));

@@ -1,7 +1,7 @@
 /* The listener, with real connections inside of one loop whose time the test moves on. The test plays whoever connects:
  * friends, strangers, and those who repeat what they have overheard. */
 #include "agent/listener.h"
-#include "agent/test_loop.h"
+#include "remote/virtual_loop_test.h"
 
 #include <poll.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static const struct tb_proc self = {JOB, TB_PROC_AGENT | 0}, other = {JOB, TB_PR
 static const struct tb_proc rank_here = {JOB, 0}, rank_there = {JOB, 2};
 
 static struct world {
-    struct test_loop time;
+    struct virtual_loop time;
     struct tb_key key;
     struct tb_host hosts[2];
     struct tb_address_book book;
@@ -37,7 +37,7 @@ static struct world {
     do {                                                                                                               \
         for (int turns = 0; turns < 2000 && !(condition); turns++) {                                                   \
             struct pollfd more = {.fd = w.time.loop.epoll, .events = POLLIN};                                          \
-            test_loop_turn(&w.time);                                                                                   \
+            virtual_loop_turn(&w.time);                                                                                \
             poll(&more, 1, 1);                                                                                         \
         }                                                                                                              \
         assert_true(condition);                                                                                        \
@@ -72,7 +72,7 @@ static int open_world(void **state)
                                   .running = true,
                                   .book = &w.book,
                                   .routes = &w.routes};
-    if (test_loop_open(&w.time) != TB_OK)
+    if (virtual_loop_open(&w.time) != TB_OK)
         return -1;
     return tb_listener_open(&w.listener, &w.member, "0", &events) == TB_OK ? 0 : -1;
 }
@@ -82,7 +82,7 @@ static int close_world(void **state)
     tb_listener_close(&w.listener);
     if (w.connected > 0)
         close(w.end.socket);
-    test_loop_close(&w.time);
+    virtual_loop_close(&w.time);
     return 0;
 }
 
@@ -195,7 +195,7 @@ static void slow_friends_are_friends(void **state)
     const char *bytes = tb_handshake_output(&h, &length);
     for (size_t i = 0; i < length; i++) {
         assert_int_equal(send(fd, bytes + i, 1, 0), 1);
-        test_loop_turn(&w.time);
+        virtual_loop_turn(&w.time);
     }
     assert_int_equal(hear(&h, fd), TB_HANDSHAKE_WELCOMED);
     assert_int_equal(tb_handshake_confirm(&h), TB_OK);
@@ -203,7 +203,7 @@ static void slow_friends_are_friends(void **state)
     for (size_t i = 0; i < length; i++) {
         assert_int_equal(w.connected, 0);
         assert_int_equal(send(fd, bytes + i, 1, 0), 1);
-        test_loop_turn(&w.time);
+        virtual_loop_turn(&w.time);
     }
     assert_int_equal(hear(&h, fd), TB_HANDSHAKE_DONE);
     assert_int_equal(w.connected, 1);
@@ -359,9 +359,9 @@ static void silence_is_not_waited_for_too_long(void **state)
     int silent = call(), half = call();
     assert_int_equal(greet(&h, half, other, self, TB_STREAM_SHORT), TB_HANDSHAKE_WELCOMED);
     UNTIL(w.listener.unproved_count == 1);
-    test_loop_pass(&w.time, 4ull * SECOND);
+    virtual_loop_pass(&w.time, 4ull * SECOND);
     assert_int_equal(w.listener.unproved_count + w.listener.proved_count, 2);
-    test_loop_pass(&w.time, 2ull * SECOND);
+    virtual_loop_pass(&w.time, 2ull * SECOND);
     assert_int_equal(w.listener.unproved_count + w.listener.proved_count, 0);
     assert_closed(silent);
     assert_closed(half);
@@ -379,9 +379,9 @@ static void a_flood_of_strangers(void **state)
     int fd = call();
     assert_int_equal(tb_handshake_connect(&h, &w.key, other, self, TB_STREAM_SHORT, 0), TB_OK);
     say(&h, fd);
-    test_loop_turn(&w.time);
+    virtual_loop_turn(&w.time);
     assert_false(is_readable(fd));
-    test_loop_pass(&w.time, SECOND / 4);
+    virtual_loop_pass(&w.time, SECOND / 4);
     assert_int_equal(hear(&h, fd), TB_HANDSHAKE_WELCOMED);
     assert_in_range(w.listener.unproved_count, TB_LISTENER_UNPROVED_LIMIT - 2, TB_LISTENER_UNPROVED_LIMIT - 1);
     assert_closed(fds[0]);

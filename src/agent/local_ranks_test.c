@@ -1,6 +1,6 @@
 /* Ranks of a host as the launcher sees them: what comes up the control stream when real processes run. */
 #include "agent/local_ranks.h"
-#include "agent/test_loop.h"
+#include "remote/virtual_loop_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #define RANKS 2u
 
 struct world {
-    struct test_loop t;
+    struct virtual_loop t;
     struct tb_uplink uplink;
     struct tb_local_ranks local;
     struct tb_control_stream launcher;
@@ -68,7 +68,7 @@ static void take_note(void *context, const char *text)
 
 static void settle(struct tb_loop *loop)
 {
-    struct world *w = TB_CONTAINER(TB_CONTAINER(loop, struct test_loop, loop), struct world, t);
+    struct world *w = TB_CONTAINER(TB_CONTAINER(loop, struct virtual_loop, loop), struct world, t);
     tb_uplink_settle(&w->uplink);
 }
 
@@ -85,7 +85,7 @@ static void world_open(struct world *w)
     char version[64];
     memset(w, 0, sizeof *w);
     sigemptyset(&w->mask);
-    assert_int_equal(test_loop_open(&w->t), TB_OK);
+    assert_int_equal(virtual_loop_open(&w->t), TB_OK);
     w->t.loop.settle = settle;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     tb_control_stream_open(&w->launcher, pair[1], pair[1]);
@@ -135,7 +135,7 @@ static void world_close(struct world *w)
     tb_ranks_close(&w->local.ranks);
     tb_uplink_close(&w->uplink);
     tb_control_stream_close(&w->launcher);
-    test_loop_close(&w->t);
+    virtual_loop_close(&w->t);
 }
 
 static void hear(struct world *w, struct tb_control_frame *frame)
@@ -168,14 +168,14 @@ static void run(struct world *w, int streams)
     pid_t pid;
     for (int i = 0; i < 1000 && w->outputs_ended < streams; i++) {
         struct pollfd ready = {.fd = w->t.loop.epoll, .events = POLLIN};
-        test_loop_turn(&w->t);
+        virtual_loop_turn(&w->t);
         if (w->outputs_ended < streams)
             poll(&ready, 1, 10);
     }
     assert_int_equal(w->outputs_ended, streams);
     while ((pid = waitpid(-1, &status, 0)) > 0)
         tb_ranks_reap(&w->local.ranks, pid, status);
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     tb_control_stream_fill(&w->launcher);
     while (tb_control_stream_next(&w->launcher, &frame) == TB_OK)
         hear(w, &frame);

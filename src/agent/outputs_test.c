@@ -1,7 +1,7 @@
 /* Outputs and input of ranks: the test holds the ranks' ends of the pipes, and time. */
 #include "agent/outputs.h"
 #include "agent/rank_input.h"
-#include "agent/test_loop.h"
+#include "remote/virtual_loop_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #define RANKS  2u
 
 struct world {
-    struct test_loop t;
+    struct virtual_loop t;
     struct tb_outputs outputs;
     int pipes[RANKS][2]; /* the ranks' ends of standard output and error */
     char text[400000];   /* "RANK.STREAM:bytes" of each call */
@@ -54,7 +54,7 @@ static struct world *world_open(void)
     struct world *w = calloc(1, sizeof *w);
     assert_non_null(w);
     const struct tb_outputs_events events = {.context = w, .written = written, .heard = heard, .ended = ended};
-    assert_int_equal(test_loop_open(&w->t), TB_OK);
+    assert_int_equal(virtual_loop_open(&w->t), TB_OK);
     tb_outputs_open(&w->outputs, &w->t.loop, &events);
     assert_int_equal(tb_outputs_make(&w->outputs, RANKS, HOLD), TB_OK);
     tb_outputs_allow(&w->outputs, WINDOW);
@@ -76,7 +76,7 @@ static void world_close(struct world *w)
             if (w->pipes[i][k] >= 0)
                 close(w->pipes[i][k]);
     tb_outputs_close(&w->outputs);
-    test_loop_close(&w->t);
+    virtual_loop_close(&w->t);
     free(w);
 }
 
@@ -98,12 +98,12 @@ static void whole_lines_are_handed_up(void **state)
 {
     struct world *w = world_open();
     say(w, 0, 1, "one\ntwo");
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     expect(w, "10.1:one\n");
     say(w, 0, 1, "\n");
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     say(w, 1, 2, "three\n");
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     expect(w, "10.1:two\n11.2:three\n");
     assert_int_equal(w->events, 3); /* the pieces of a line go out together */
     assert_int_equal(w->outputs.window, WINDOW - w->bytes);
@@ -114,16 +114,16 @@ static void unfinished_lines_wait_for_a_while(void **state)
 {
     struct world *w = world_open();
     say(w, 0, 1, "name? ");
-    test_loop_turn(&w->t);
-    test_loop_pass(&w->t, HOLD / 2);
+    virtual_loop_turn(&w->t);
+    virtual_loop_pass(&w->t, HOLD / 2);
     say(w, 1, 1, "later");
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     expect(w, "");
-    test_loop_pass(&w->t, HOLD / 2);
+    virtual_loop_pass(&w->t, HOLD / 2);
     expect(w, "10.1:name? ");
-    test_loop_pass(&w->t, HOLD / 2 - 1);
+    virtual_loop_pass(&w->t, HOLD / 2 - 1);
     expect(w, "");
-    test_loop_pass(&w->t, 1);
+    virtual_loop_pass(&w->t, 1);
     expect(w, "11.1:later");
     world_close(w);
 }
@@ -139,16 +139,16 @@ static void a_closed_window_stops_the_reading(void **state)
     for (int i = 0; i < 1000; i++) {
         ssize_t n = write(w->pipes[0][0], line, sizeof line);
         sent += n > 0 ? (size_t)n : 0;
-        test_loop_turn(&w->t);
+        virtual_loop_turn(&w->t);
     }
     assert_in_range(w->bytes, WINDOW, WINDOW + 32768); /* no more than one read beyond it */
     assert_true(w->outputs.window <= 0);
     size_t before = w->bytes;
     tb_outputs_allow(&w->outputs, 1 << 20);
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     assert_true(w->bytes > before);
-    test_loop_turn(&w->t);
-    test_loop_pass(&w->t, HOLD);
+    virtual_loop_turn(&w->t);
+    virtual_loop_pass(&w->t, HOLD);
     assert_int_equal(w->bytes, sent);
     world_close(w);
 }
@@ -158,14 +158,14 @@ static void no_line_is_torn_while_nobody_reads(void **state)
 {
     struct world *w = world_open();
     say(w, 0, 1, "half");
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     w->outputs.window = 0;
     say(w, 0, 1, " and half\n");
-    test_loop_turn(&w->t);
-    test_loop_pass(&w->t, 3 * HOLD);
+    virtual_loop_turn(&w->t);
+    virtual_loop_pass(&w->t, 3 * HOLD);
     expect(w, "");
     tb_outputs_allow(&w->outputs, WINDOW);
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     expect(w, "10.1:half and half\n");
     world_close(w);
 }
@@ -176,7 +176,7 @@ static void ends_are_told(void **state)
     say(w, 0, 1, "last words");
     close(w->pipes[0][0]);
     w->pipes[0][0] = -1;
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     expect(w, "10.1:last words");
     assert_int_equal(w->heard, 1);
     assert_int_equal(w->ended, 1);
@@ -190,7 +190,7 @@ static void draining_knows_no_window(void **state)
     w->outputs.window = 0;
     say(w, 0, 1, "a\nb");
     say(w, 1, 2, "c\n");
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     expect(w, "");
     tb_outputs_drain(&w->outputs);
     expect(w, "10.1:a\n10.1:b11.2:c\n");
@@ -203,7 +203,7 @@ static void draining_knows_no_window(void **state)
 /* ---- input ------------------------------------------------------------------------------------------------------- */
 
 struct input_world {
-    struct test_loop t;
+    struct virtual_loop t;
     struct tb_rank_input input;
     int reader;
     size_t taken;
@@ -219,7 +219,7 @@ static void input_open(struct input_world *w)
     const struct tb_rank_input_events events = {.context = w, .taken = taken};
     int ends[2];
     *w = (struct input_world){0};
-    assert_int_equal(test_loop_open(&w->t), TB_OK);
+    assert_int_equal(virtual_loop_open(&w->t), TB_OK);
     tb_rank_input_open(&w->input, &w->t.loop, &events);
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     w->reader = ends[0];
@@ -229,7 +229,7 @@ static void input_open(struct input_world *w)
 static void input_close(struct input_world *w)
 {
     tb_rank_input_close(&w->input);
-    test_loop_close(&w->t);
+    virtual_loop_close(&w->t);
     if (w->reader >= 0)
         close(w->reader);
 }
@@ -249,7 +249,7 @@ static void input_waits_for_its_reader(void **state)
     size_t have = 0;
     ssize_t n;
     for (int i = 0; i < 1000; i++) {
-        test_loop_turn(&w.t);
+        virtual_loop_turn(&w.t);
         n = read(w.reader, got, sizeof got);
         if (n <= 0)
             break;
@@ -272,7 +272,7 @@ static void input_that_nobody_reads_is_taken(void **state)
     assert_int_equal(tb_rank_input_add(&w.input, many, sizeof many), TB_OK);
     close(w.reader);
     w.reader = -1;
-    test_loop_turn(&w.t);
+    virtual_loop_turn(&w.t);
     assert_int_equal(w.taken, sizeof many);
     assert_int_equal(w.input.descriptor, -1);
     assert_int_equal(tb_rank_input_add(&w.input, "more", 4), TB_OK);

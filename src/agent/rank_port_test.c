@@ -1,7 +1,7 @@
 /* The rank port with ranks that the test plays: it holds the other ends of their sockets, comes by name, and moves
  * time on. */
 #include "agent/rank_port.h"
-#include "agent/test_loop.h"
+#include "remote/virtual_loop_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 #define NO_PID   0x3fffffff  /* beyond what the kernel gives */
 
 struct world {
-    struct test_loop t;
+    struct virtual_loop t;
     struct tb_rank_port port;
     struct tb_host_services services;
     int sockets[RANKS]; /* the ranks' ends */
@@ -63,7 +63,7 @@ static void world_open(struct world *w)
     struct tb_address_book book = {
         .job = JOB, .ranks = RANKS, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
     memset(w, 0, sizeof *w);
-    assert_int_equal(test_loop_open(&w->t), TB_OK);
+    assert_int_equal(virtual_loop_open(&w->t), TB_OK);
     tb_host_services_init(&w->services);
     w->services.host = 3;
     w->services.parameters = "a=b";
@@ -83,7 +83,7 @@ static void world_close(struct world *w)
 {
     tb_rank_port_close(&w->port);
     tb_host_services_close(&w->services);
-    test_loop_close(&w->t);
+    virtual_loop_close(&w->t);
     for (uint32_t i = 0; i < RANKS; i++)
         close(w->sockets[i]);
 }
@@ -123,7 +123,7 @@ static void say_numbers(struct world *w, int socket, enum tb_control kind, uint3
         tb_put_u32(&fields, numbers[i]);
     assert_int_equal(tb_packet_send(socket, kind, &fields, NULL, 0), TB_OK);
     tb_writer_close(&fields);
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
 }
 
 static void say_hello(struct world *w, int socket)
@@ -139,7 +139,7 @@ static int come_by_name(struct world *w)
     memcpy(name.sun_path + 1, w->port.name, length);
     assert_int_equal(
         connect(fd, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)), 0);
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     return fd;
 }
 
@@ -219,7 +219,7 @@ static void packets_wait_for_hello(void **state)
     world_open(&w);
     expect_welcome(w.sockets[0], 7, 0);
     int a = give_connection(&w, 0, 50), b = give_connection(&w, 0, 51);
-    test_loop_turn(&w.t);
+    virtual_loop_turn(&w.t);
     expect_nothing(w.sockets[0]);
     say_hello(&w, w.sockets[0]);
     expect_connection(w.sockets[0], 50);
@@ -277,7 +277,7 @@ static void a_full_socket_is_tried_again(void **state)
             assert_int_equal(tb_get_u32(&packet.frame.fields), next);
             next++;
         }
-        test_loop_pass(&w.t, 5000000);
+        virtual_loop_pass(&w.t, 5000000);
     }
     assert_int_equal(next, MANY);
     assert_int_equal(w.port.ranks[0].parcel_count, 0);
@@ -372,10 +372,10 @@ static void a_crowd_waits(void **state)
     int late = come_by_name(&w);
     say_hello(&w, late);
     expect_nothing(late); /* there is no place */
-    test_loop_pass(&w.t, PATIENCE - 1);
+    virtual_loop_pass(&w.t, PATIENCE - 1);
     expect_nothing(late);
     assert_int_equal(tb_packet_receive(crowd[0], &packet, false), TB_AGAIN);
-    test_loop_pass(&w.t, 1);
+    virtual_loop_pass(&w.t, 1);
     assert_int_equal(tb_packet_receive(crowd[0], &packet, false), TB_ERR_CLOSED); /* it has had its time */
     expect_welcome(late, 7, 0);
     assert_int_equal(tb_packet_receive(crowd[1], &packet, false), TB_AGAIN);
@@ -398,7 +398,7 @@ static void a_place_becomes_free(void **state)
     say_hello(&w, late);
     expect_nothing(late);
     close(crowd[17]);
-    test_loop_turn(&w.t);
+    virtual_loop_turn(&w.t);
     expect_welcome(late, 7, 0);
     close(late);
     for (uint32_t i = 0; i < TB_RANK_PORT_JOINERS; i++)

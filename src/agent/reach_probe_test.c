@@ -1,7 +1,7 @@
 /* The reach probe against a real listener of another agent, inside of one loop whose time the test moves on. */
 #include "agent/listener.h"
 #include "agent/reach_probe.h"
-#include "agent/test_loop.h"
+#include "remote/virtual_loop_test.h"
 
 #include <poll.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #define MOST   8u
 
 static struct world {
-    struct test_loop time;
+    struct virtual_loop time;
     struct tb_key key, other_key;
     struct tb_address_book book;
     struct tb_host_routes routes;
@@ -54,7 +54,7 @@ static int open_world(void **state)
     w.there = w.here;
     w.there.self.index |= w.there.host = 1;
     tb_reach_probe_open(&w.probe, &w.here, NULL, answered);
-    if (test_loop_open(&w.time) != TB_OK)
+    if (virtual_loop_open(&w.time) != TB_OK)
         return -1;
     return tb_listener_open(&w.listener, &w.there, "0", &events) == TB_OK ? 0 : -1;
 }
@@ -63,7 +63,7 @@ static int close_world(void **state)
 {
     tb_reach_probe_close(&w.probe);
     tb_listener_close(&w.listener);
-    test_loop_close(&w.time);
+    virtual_loop_close(&w.time);
     return 0;
 }
 
@@ -96,7 +96,7 @@ static void until_answered(void)
 {
     for (int i = 0; i < 2000 && w.answers == 0; i++) {
         struct pollfd more = {.fd = w.time.loop.epoll, .events = POLLIN};
-        test_loop_turn(&w.time);
+        virtual_loop_turn(&w.time);
         poll(&more, 1, 1);
     }
     assert_int_equal(w.answers, 1);
@@ -163,9 +163,9 @@ static void silence_is_an_answer(void **state)
     put_target(&fields, 1, &port, 1);
     begin(&fields);
     for (int i = 0; i < 19; i++)
-        test_loop_pass(&w.time, SECOND / 10);
+        virtual_loop_pass(&w.time, SECOND / 10);
     assert_int_equal(w.answers, 0);
-    test_loop_pass(&w.time, SECOND / 10);
+    virtual_loop_pass(&w.time, SECOND / 10);
     assert_int_equal(w.answers, 1);
     assert_false(w.reports[0].reached);
     assert_string_equal(w.reports[0].story, "no answer within 2 s");
@@ -188,7 +188,7 @@ static void one_at_a_time_and_none_of_nonsense(void **state)
     begin(&fields); /* too early */
     assert_int_equal(w.answers, 0);
     tb_reach_probe_close(&w.probe);
-    test_loop_pass(&w.time, 9ull * SECOND);
+    virtual_loop_pass(&w.time, 9ull * SECOND);
     assert_int_equal(w.answers, 0); /* nobody waits for it */
     open_fields(&fields, 0);
     begin(&fields);

@@ -1,5 +1,5 @@
 /* Tunnels: real processes instead of shells to other hosts, and agents that the test plays. */
-#include "agent/test_loop.h"
+#include "remote/virtual_loop_test.h"
 #include "agent/tunnels.h"
 
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 #define AHEAD    (1u << 20)
 
 struct world {
-    struct test_loop t;
+    struct virtual_loop t;
     struct tb_uplink uplink;
     struct tb_tunnels tunnels;
     struct tb_control_stream launcher;
@@ -63,7 +63,7 @@ static void take_ended(void *context)
 
 static void settle(struct tb_loop *loop)
 {
-    struct world *w = TB_CONTAINER(TB_CONTAINER(loop, struct test_loop, loop), struct world, t);
+    struct world *w = TB_CONTAINER(TB_CONTAINER(loop, struct virtual_loop, loop), struct world, t);
     tb_tunnels_settle(&w->tunnels);
     tb_uplink_settle(&w->uplink);
 }
@@ -76,7 +76,7 @@ static void world_open(struct world *w)
     char version[64];
     memset(w, 0, sizeof *w);
     sigemptyset(&w->mask);
-    assert_int_equal(test_loop_open(&w->t), TB_OK);
+    assert_int_equal(virtual_loop_open(&w->t), TB_OK);
     w->t.loop.settle = settle;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     tb_control_stream_open(&w->launcher, pair[1], pair[1]);
@@ -92,7 +92,7 @@ static void world_close(struct world *w)
     tb_tunnels_close(&w->tunnels);
     tb_uplink_close(&w->uplink);
     tb_control_stream_close(&w->launcher);
-    test_loop_close(&w->t);
+    virtual_loop_close(&w->t);
     while (waitpid(-1, NULL, 0) > 0)
         ;
 }
@@ -103,7 +103,7 @@ static void flush(struct world *w)
 {
     assert_int_equal(tb_control_stream_end(&w->launcher), TB_OK);
     assert_int_equal(tb_control_stream_flush(&w->launcher), TB_OK);
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
 }
 
 /* The "host" is the script of a local shell. */
@@ -140,7 +140,7 @@ static struct tb_reader *await(struct world *w, enum tb_control kind)
 {
     for (int i = 0; i < 1000; i++) {
         struct pollfd ready = {.fd = w->t.loop.epoll, .events = POLLIN};
-        test_loop_turn(&w->t);
+        virtual_loop_turn(&w->t);
         tb_control_stream_fill(&w->launcher);
         if (tb_control_stream_next(&w->launcher, &frame) == TB_OK) {
             assert_int_equal(frame.kind, kind);
@@ -154,7 +154,7 @@ static struct tb_reader *await(struct world *w, enum tb_control kind)
 
 static bool is_silent(struct world *w)
 {
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     tb_control_stream_fill(&w->launcher);
     return tb_control_stream_next(&w->launcher, &frame) == TB_AGAIN;
 }
@@ -241,9 +241,9 @@ static void shells_are_killed(void **state)
         expect_bytes(&w, TB_CONTROL_TUNNEL, 7, "\n");
         send_end(&w, 7, now);
         if (!now) {
-            test_loop_pass(&w.t, PATIENCE - 1);
+            virtual_loop_pass(&w.t, PATIENCE - 1);
             assert_int_equal(waitpid(-1, NULL, WNOHANG), 0);
-            test_loop_pass(&w.t, 1);
+            virtual_loop_pass(&w.t, 1);
         }
         collect(&w);
         expect_end(&w, 7, false, SIGKILL);
@@ -338,7 +338,7 @@ static void a_slow_launcher_stops_the_reading(void **state)
             bytes[k] = (char)((sent + k) * 31 >> 3);
         ssize_t n = write(fd, bytes, sizeof bytes);
         sent += n > 0 ? (size_t)n : 0;
-        test_loop_turn(&w.t);
+        virtual_loop_turn(&w.t);
         assert_true(tb_uplink_queued(&w.uplink) < AHEAD + 2 * sizeof bytes);
     }
     assert_in_range(sent, AHEAD, 8 * AHEAD); /* and not all */

@@ -1,5 +1,5 @@
 /* The uplink with a launcher that the test plays, and with stand-ins: the test listens where they should be. */
-#include "agent/test_loop.h"
+#include "remote/virtual_loop_test.h"
 #include "agent/uplink.h"
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@
 #define PAUSE     200000000u
 
 struct world {
-    struct test_loop t;
+    struct virtual_loop t;
     struct tb_uplink uplink;
     struct tb_control_stream launcher;
     struct tb_key key;
@@ -53,7 +53,7 @@ static void take_lost(void *context, const char *why)
 
 static void settle(struct tb_loop *loop)
 {
-    struct world *w = TB_CONTAINER(TB_CONTAINER(loop, struct test_loop, loop), struct world, t);
+    struct world *w = TB_CONTAINER(TB_CONTAINER(loop, struct virtual_loop, loop), struct world, t);
     tb_uplink_settle(&w->uplink);
 }
 
@@ -79,7 +79,7 @@ static void world_open(struct world *w)
     tb_param.heartbeat = HEARTBEAT;
     tb_param.link_patience = 60000000000u;
     assert_int_equal(tb_key_make(&w->key), TB_OK);
-    assert_int_equal(test_loop_open(&w->t), TB_OK);
+    assert_int_equal(virtual_loop_open(&w->t), TB_OK);
     w->t.loop.settle = settle;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     tb_control_stream_open(&w->launcher, pair[1], pair[1]);
@@ -100,7 +100,7 @@ static void world_close(struct world *w)
 {
     tb_uplink_close(&w->uplink);
     tb_control_stream_close(&w->launcher);
-    test_loop_close(&w->t);
+    virtual_loop_close(&w->t);
     if (w->listener >= 0)
         close(w->listener);
 }
@@ -110,14 +110,14 @@ static void tell(struct world *w, struct tb_control_stream *to, enum tb_control 
     tb_put_u32(tb_control_stream_begin(to, kind), number);
     assert_int_equal(tb_control_stream_end(to), TB_OK);
     assert_int_equal(tb_control_stream_flush(to), TB_OK);
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
 }
 
 static void send_up(struct world *w, enum tb_control kind, uint32_t number)
 {
     tb_put_u32(tb_uplink_begin(&w->uplink, kind), number);
     assert_int_equal(tb_uplink_end(&w->uplink), TB_OK);
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
 }
 
 /* The next frame at the launcher; false: there is none. */
@@ -178,7 +178,7 @@ static void a_slow_launcher_is_waited_for(void **state)
         tb_put_u32(frame, count);
         tb_put_bytes(frame, bytes, sizeof bytes);
         tb_uplink_end(&w.uplink);
-        test_loop_turn(&w.t);
+        virtual_loop_turn(&w.t);
     }
     assert_in_range(count, 2, 9999);
     assert_int_equal(tb_uplink_settle(&w.uplink), TB_AGAIN);
@@ -186,7 +186,7 @@ static void a_slow_launcher_is_waited_for(void **state)
     for (int i = 0; i < 10000 && next < count; i++) {
         while (hear(&w.launcher, &kind, &number))
             assert_int_equal(number, next++);
-        test_loop_turn(&w.t);
+        virtual_loop_turn(&w.t);
     }
     assert_int_equal(next, count);
     assert_int_equal(tb_uplink_settle(&w.uplink), TB_OK);
@@ -198,11 +198,11 @@ static void its_end_is_told(void **state)
     struct world w;
     world_open(&w);
     tb_control_stream_close(&w.launcher);
-    test_loop_turn(&w.t);
+    virtual_loop_turn(&w.t);
     assert_int_equal(w.lost, 1);
     assert_string_equal(w.why, "the launcher is gone");
     send_up(&w, TB_CONTROL_TUNNEL, 4); /* does no harm */
-    test_loop_pass(&w.t, 10 * (uint64_t)HEARTBEAT);
+    virtual_loop_pass(&w.t, 10 * (uint64_t)HEARTBEAT);
     assert_int_equal(w.lost, 1);
     world_close(&w);
 }
@@ -213,7 +213,7 @@ static void nonsense_ends_it(void **state)
     world_open(&w);
     static const char nonsense[256] = "this is no frame";
     assert_int_equal(write(w.launcher.out, nonsense, sizeof nonsense), sizeof nonsense);
-    test_loop_turn(&w.t);
+    virtual_loop_turn(&w.t);
     assert_int_equal(w.lost, 1);
     assert_int_equal(w.frames, 0);
     world_close(&w);
@@ -225,13 +225,13 @@ static void a_heart_beats(void **state)
 {
     struct world w;
     world_open(&w);
-    test_loop_pass(&w.t, HEARTBEAT);
+    virtual_loop_pass(&w.t, HEARTBEAT);
     assert_int_equal(count_pings(&w), 0); /* not asked for */
     tell(&w, &w.launcher, TB_CONTROL_PING, 0);
     tb_uplink_start_heartbeat(&w.uplink);
     for (int i = 0; i < 10; i++) {
-        test_loop_pass(&w.t, HEARTBEAT / 3);
-        test_loop_turn(&w.t);
+        virtual_loop_pass(&w.t, HEARTBEAT / 3);
+        virtual_loop_turn(&w.t);
         assert_int_equal(count_pings(&w), 1);
         tell(&w, &w.launcher, TB_CONTROL_PING, 0);
     }
@@ -245,9 +245,9 @@ static void silence_is_noticed(void **state)
     world_open(&w);
     tb_uplink_start_heartbeat(&w.uplink);
     for (int i = 0; i < 3; i++)
-        test_loop_pass(&w.t, HEARTBEAT / 3);
+        virtual_loop_pass(&w.t, HEARTBEAT / 3);
     assert_int_equal(w.lost, 0);
-    test_loop_pass(&w.t, HEARTBEAT / 3);
+    virtual_loop_pass(&w.t, HEARTBEAT / 3);
     assert_int_equal(w.lost, 1);
     assert_string_equal(w.why, "the launcher is silent");
     world_close(&w);
@@ -261,13 +261,13 @@ static void silence_can_be_excused(void **state)
     tb_uplink_start_heartbeat(&w.uplink);
     tb_uplink_suspend(&w.uplink, true);
     for (int i = 0; i < 12; i++)
-        test_loop_pass(&w.t, HEARTBEAT / 3);
+        virtual_loop_pass(&w.t, HEARTBEAT / 3);
     assert_int_equal(w.lost, 0);
     tell(&w, &w.launcher, TB_CONTROL_PING, 0);
     tb_uplink_suspend(&w.uplink, false);
-    test_loop_pass(&w.t, 5 * (uint64_t)HEARTBEAT);
+    virtual_loop_pass(&w.t, 5 * (uint64_t)HEARTBEAT);
     assert_int_equal(w.lost, 0);
-    test_loop_pass(&w.t, HEARTBEAT / 3); /* it had its chance */
+    virtual_loop_pass(&w.t, HEARTBEAT / 3); /* it had its chance */
     assert_int_equal(w.lost, 1);
     world_close(&w);
 }
@@ -285,7 +285,7 @@ static void name_stand_in(struct world *w)
 static void await(struct world *w, int socket)
 {
     struct pollfd ready = {.fd = socket, .events = POLLIN};
-    test_loop_turn(&w->t);
+    virtual_loop_turn(&w->t);
     assert_int_equal(poll(&ready, 1, 10000), 1);
 }
 
@@ -293,7 +293,7 @@ static void await_end_of_attempt(struct world *w)
 {
     for (int i = 0; i < 10000 && w->uplink.attach.watch.descriptor >= 0; i++) {
         struct pollfd ready = {.fd = w->t.loop.epoll, .events = POLLIN};
-        test_loop_turn(&w->t);
+        virtual_loop_turn(&w->t);
         if (w->uplink.attach.watch.descriptor >= 0)
             poll(&ready, 1, 10);
     }
@@ -337,7 +337,7 @@ static void another_stream_goes_on(void **state)
     expect(&w.launcher, TB_CONTROL_TUNNEL, 10);
     send_up(&w, TB_CONTROL_TUNNEL, 11); /* on its way when the stream is lost */
     shutdown(w.launcher.out, SHUT_RDWR);
-    test_loop_turn(&w.t);
+    virtual_loop_turn(&w.t);
     assert_true(tb_uplink_is_down(&w.uplink));
     send_up(&w, TB_CONTROL_TUNNEL, 12);
     int fd = accept_agent(&w, TB_WELCOME_OK);
@@ -348,7 +348,7 @@ static void another_stream_goes_on(void **state)
     assert_int_equal(next[1] | next[2] | next[3], 0);
     assert_int_equal(send(fd, (uint8_t[]){1, 0, 0, 0}, 4, 0), 4); /* and so have we */
     await_end_of_attempt(&w);
-    test_loop_turn(&w.t);
+    virtual_loop_turn(&w.t);
     assert_false(tb_uplink_is_down(&w.uplink));
     struct tb_control_stream again;
     tb_control_stream_open(&again, fd, fd);
@@ -377,13 +377,13 @@ static void nobody_stands_in(void **state)
             w.listener = -1;
         }
         shutdown(w.launcher.out, SHUT_RDWR);
-        test_loop_turn(&w.t);
+        virtual_loop_turn(&w.t);
         for (int round = 1; round <= 4; round++) {
             if (there)
                 close(accept_agent(&w, TB_WELCOME_BUSY));
             await_end_of_attempt(&w);
             assert_int_equal(w.lost, round == 4);
-            test_loop_pass(&w.t, PAUSE);
+            virtual_loop_pass(&w.t, PAUSE);
         }
         assert_int_equal(w.lost, 1);
         assert_string_equal(w.why, "the launcher is gone, and nobody leads to it");
@@ -399,9 +399,9 @@ static void silent_stand_ins_are_tried_for_long(void **state)
     name_stand_in(&w);
     shutdown(w.launcher.out, SHUT_RDWR);
     uint64_t begun = w.t.now;
-    test_loop_turn(&w.t);
+    virtual_loop_turn(&w.t);
     for (int i = 0; i < 1000 && w.lost == 0; i++)
-        test_loop_pass(&w.t, 100000000);
+        virtual_loop_pass(&w.t, 100000000);
     assert_int_equal(w.lost, 1);
     assert_in_range(w.t.now - begun, tb_param.link_patience, tb_param.link_patience + 5000000000u);
     world_close(&w);
@@ -414,7 +414,7 @@ static void at_the_end_nobody_is_asked(void **state)
     name_stand_in(&w);
     tb_uplink_make_final(&w.uplink);
     shutdown(w.launcher.out, SHUT_RDWR);
-    test_loop_turn(&w.t);
+    virtual_loop_turn(&w.t);
     assert_int_equal(w.lost, 1);
     assert_int_equal(accept4(w.listener, NULL, NULL, SOCK_CLOEXEC), -1);
     world_close(&w);

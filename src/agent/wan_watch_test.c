@@ -1,6 +1,6 @@
 /* The watch over wide links, in virtual time: what it tells of links that are down, and which connections it keeps. */
 #include "agent/loopback.h"
-#include "agent/test_loop.h"
+#include "remote/virtual_loop_test.h"
 #include "agent/wan_watch.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define SECOND 1000000000ull
 
 static struct world {
-    struct test_loop time;
+    struct virtual_loop time;
     struct tb_host hosts[2];
     struct tb_address_book book;
     struct tb_host_routes routes;
@@ -81,20 +81,20 @@ static int open_world(void **state)
     w.member = (struct tb_member){.loop = &w.time.loop, .running = true, .book = &w.book, .routes = &w.routes};
     tb_param.link_patience = 60 * SECOND;
     tb_wan_watch_open(&w.watch, &w.member, &events);
-    return test_loop_open(&w.time) == TB_OK ? 0 : -1;
+    return virtual_loop_open(&w.time) == TB_OK ? 0 : -1;
 }
 
 static int close_world(void **state)
 {
     tb_wan_watch_close(&w.watch);
-    test_loop_close(&w.time);
+    virtual_loop_close(&w.time);
     return 0;
 }
 
 static void pass(unsigned seconds)
 {
     for (unsigned i = 0; i < 2 * seconds; i++)
-        test_loop_pass(&w.time, SECOND / 2);
+        virtual_loop_pass(&w.time, SECOND / 2);
 }
 
 /* A short silence is nobody's business; a longer one is told once, and its end. */

@@ -8,11 +8,11 @@
 
 #include <cmocka.h>
 
-#include "launch/loop_test.h"
+#include "remote/virtual_loop_test.h"
 
 /* What was reported last, as text. */
 struct world {
-    struct loop_test loop;
+    struct virtual_loop loop;
     struct tb_host_agents agents;
     struct tb_host_agent_events agent_events;
     struct tb_agent_frame_events events;
@@ -111,7 +111,7 @@ static void told_lost(void *context, struct tb_host_agent *agent, bool exited, i
 static void make(struct world *w)
 {
     memset(w, 0, sizeof *w);
-    loop_test_open(&w->loop);
+    virtual_loop_open(&w->loop);
     w->agent_events = (struct tb_host_agent_events){.context = w, .errors = told_errors, .lost = told_lost};
     w->events = (struct tb_agent_frame_events){.context = w,
                                                .agents = &w->agents,
@@ -140,7 +140,7 @@ static void unmake(struct world *w)
         tb_host_agent_give_up(&w->agents.all[i]);
     tb_host_agents_close(&w->agents);
     tb_control_stream_close(&w->stream);
-    loop_test_close(&w->loop);
+    virtual_loop_close(&w->loop);
 }
 
 /* A frame of host 0 with so many of the bytes of `fields` arrives; what was reported. */

@@ -9,13 +9,13 @@
 
 #include <cmocka.h>
 
-#include "launch/loop_test.h"
+#include "remote/virtual_loop_test.h"
 
 #define SECOND UINT64_C(1000000000)
 
 /* The launcher's side, and what it was told. */
 struct world {
-    struct loop_test loop;
+    struct virtual_loop loop;
     struct tb_host_agents agents;
     struct tb_host_agent_events events;
     struct tb_control_stream far; /* the agent's side of host 0 */
@@ -65,7 +65,7 @@ static void make(struct world *w)
 {
     int pair[2], errors[2];
     memset(w, 0, sizeof *w);
-    loop_test_open(&w->loop);
+    virtual_loop_open(&w->loop);
     w->events = (struct tb_host_agent_events){.context = w,
                                               .frame = take_frame,
                                               .errors = take_errors,
@@ -103,13 +103,13 @@ static void unmake(struct world *w)
     }
     tb_control_stream_close(&w->far);
     tb_host_agents_close(&w->agents);
-    loop_test_close(&w->loop);
+    virtual_loop_close(&w->loop);
 }
 
 static void say(struct world *w, const char *text)
 {
     assert_int_equal(write(w->far.out, text, strlen(text)), strlen(text));
-    loop_test_step(&w->loop);
+    virtual_loop_turn(&w->loop);
 }
 
 static void say_preamble(struct world *w)
@@ -141,12 +141,12 @@ static void an_agent_speaks(void **state)
     tb_control_stream_send(&w.far, TB_CONTROL_IDLE);
     assert_int_equal(tb_control_stream_flush(&w.far), TB_OK);
     w.loop.now += 5;
-    loop_test_step(&w.loop);
+    virtual_loop_turn(&w.loop);
     assert_int_equal(w.frames, 2);
     assert_int_equal(w.kind, TB_CONTROL_IDLE);
     assert_int_equal(w.agents.all[0].heard, w.loop.now);
     assert_int_equal(write(w.errors, "oops", 4), 4);
-    loop_test_step(&w.loop);
+    virtual_loop_turn(&w.loop);
     assert_string_equal(w.said, "oops");
     assert_int_equal(w.missed + w.damaged + w.lost, 0);
     unmake(&w);
@@ -187,10 +187,10 @@ static void the_end_of_a_stream_is_told_late(void **state)
     make(&w);
     assert_int_equal(write(w.errors, "ssh: there is\nno way.\n", 22), 22);
     tb_control_stream_close(&w.far);
-    loop_test_step(&w.loop);
-    loop_test_pass(&w.loop, SECOND / 2);
+    virtual_loop_turn(&w.loop);
+    virtual_loop_pass(&w.loop, SECOND / 2);
     assert_int_equal(w.lost, 0);
-    loop_test_pass(&w.loop, SECOND);
+    virtual_loop_pass(&w.loop, SECOND);
     assert_int_equal(w.lost, 1);
     assert_false(w.exited);
     assert_string_equal(w.story, "ssh: there is no way");
@@ -328,14 +328,14 @@ static void a_detached_agent_is_lost_in_the_end(void **state)
     struct tb_host_agent *agent = &w.agents.all[1];
     w.agents.all[0].phase = agent->phase = TB_HOST_AGENT_STARTED;
     tb_host_agent_detach(agent);
-    loop_test_pass(&w.loop, tb_param.link_patience - 1);
+    virtual_loop_pass(&w.loop, tb_param.link_patience - 1);
     assert_ptr_equal(tb_host_agents_attach(&w.agents, &w.agents.all[0], 1, 4, true), agent);
-    loop_test_pass(&w.loop, tb_param.link_patience);
+    virtual_loop_pass(&w.loop, tb_param.link_patience);
     tb_host_agent_take_end(agent, false, 0);
     assert_true(agent->detached);
-    loop_test_pass(&w.loop, tb_param.link_patience - 1);
+    virtual_loop_pass(&w.loop, tb_param.link_patience - 1);
     assert_int_equal(w.lost, 0);
-    loop_test_pass(&w.loop, 1);
+    virtual_loop_pass(&w.loop, 1);
     assert_int_equal(w.lost, 1);
     assert_int_equal(agent->phase, TB_HOST_AGENT_GONE);
     unmake(&w);

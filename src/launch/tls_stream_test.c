@@ -7,12 +7,12 @@
 
 #include <cmocka.h>
 
-#include "launch/loop_test.h"
+#include "remote/virtual_loop_test.h"
 
 #define STEPS 100
 
 struct world {
-    struct loop_test loop;
+    struct virtual_loop loop;
     struct tb_control_stream control; /* the launcher's */
     struct tb_tls_stream stream;
     int far; /* the agent's socket, */
@@ -49,7 +49,7 @@ static void make(struct world *w, const char *near_secret, const char *far_secre
     int pair[2];
     struct tb_key near_key, far_key;
     memset(w, 0, sizeof *w);
-    loop_test_open(&w->loop);
+    virtual_loop_open(&w->loop);
     tb_control_stream_open(&w->control, -1, -1);
     tb_control_stream_open(&w->heard, -1, -1);
     assert_int_equal(tb_key_derive(&near_key, near_secret), TB_OK);
@@ -71,7 +71,7 @@ static void unmake(struct world *w)
     close(w->far);
     tb_control_stream_close(&w->control);
     tb_control_stream_close(&w->heard);
-    loop_test_close(&w->loop);
+    virtual_loop_close(&w->loop);
 }
 
 /* The agent uses what has come. */
@@ -95,7 +95,7 @@ static void shake_hands(struct world *w)
     bool established = false;
     assert_int_equal(tb_tls_handshake(w->tls), TB_AGAIN);
     for (int i = 0; i < STEPS && !(established && w->stream.established); i++) {
-        loop_test_step(&w->loop);
+        virtual_loop_turn(&w->loop);
         listen_once(w, &established);
     }
     assert_true(established && w->stream.established);
@@ -113,7 +113,7 @@ static void bytes_go_both_ways(void **state)
     shake_hands(&w);
     assert_int_equal(tb_tls_write(w.tls, "hello", 5), TB_OK);
     for (int i = 0; i < STEPS && (strlen(w.received) < 5 || tb_control_stream_next(&w.heard, &frame) != TB_OK); i++) {
-        loop_test_step(&w.loop);
+        virtual_loop_turn(&w.loop);
         listen_once(&w, &established);
     }
     assert_string_equal(w.received, "hello");
@@ -131,7 +131,7 @@ static void the_end_is_reported(void **state)
     make(&w, "one", "one");
     shake_hands(&w);
     shutdown(w.far, SHUT_RDWR);
-    loop_test_step(&w.loop);
+    virtual_loop_turn(&w.loop);
     assert_int_equal(w.ended, 1);
     assert_false(tb_tls_stream_is_open(&w.stream));
     unmake(&w);
@@ -144,7 +144,7 @@ static void another_key_ends_it(void **state)
     make(&w, "one", "two");
     tb_tls_handshake(w.tls);
     for (int i = 0; i < STEPS && w.ended == 0; i++) {
-        loop_test_step(&w.loop);
+        virtual_loop_turn(&w.loop);
         listen_once(&w, &established);
     }
     assert_int_equal(w.ended, 1);
@@ -160,7 +160,7 @@ static void it_may_be_closed_by_what_it_reports(void **state)
     w.closes = true;
     assert_int_equal(tb_tls_write(w.tls, "a", 1), TB_OK);
     assert_int_equal(tb_tls_write(w.tls, "b", 1), TB_OK); /* comes too late */
-    loop_test_step(&w.loop);
+    virtual_loop_turn(&w.loop);
     assert_string_equal(w.received, "a");
     assert_false(tb_tls_stream_is_open(&w.stream));
     assert_int_equal(w.ended, 0);
