@@ -153,7 +153,7 @@ def names_declared(code):
     code = without_directives(code)
     names.update(TAG.findall(code))
     for constants in ENUM.findall(code):
-        names.update(re.findall(r"(?:^|,)\s*((?:tb|TB)_\w+)", constants))
+        names.update(re.findall(r"(?:^|[,)])\s*((?:tb|TB)_\w+)", constants))
     for statement in statements(code):
         names.update(names_of_statement(statement))
     return names
@@ -306,10 +306,11 @@ GOOD = {
     "src/wire/more.h": "extern const int tb_first, *tb_second, tb_third[2];\nstatic const int tb_number = 3;\n"
                        "static const int tb_table[2] = {1, 2};\nextern int (*tb_hook)(void);\n"
                        "typedef int (*tb_callback)(void);\nstruct __attribute__((packed)) tb_packed {\n    int x;\n};\n"
-                       "static const int TB_NUMBER = 3;\nstruct tb_opaque;\nint tb_look(const struct tb_opaque *opaque);\n"
+                       "static const int TB_NUMBER = 3;\nstruct tb_opaque;\nint tb_look(struct tb_opaque *opaque);\n"
                        "__attribute__((cold)) int *tb_cold(int (*back)(void), struct tb_list *list);\n"
-                       "enum tb_more {\n    TB_MORE_A,\n#ifdef X\n    TB_MORE_B,\n#endif\n};\n",
-    "src/wire/opaque.c": '#include "wire/more.h"\nstruct tb_opaque {\n    int x;\n};\nstruct tb_own {\n    int x;\n};\n',
+                       "enum tb_more {\n    TB_MORE_A,\n#ifdef X\n    TB_MORE_B,\n#endif\n};\n"
+                       "enum tb_all { TB_LIST(TB_ENUM) TB_ALL_COUNT };\n",
+    "src/wire/opaque.c": '#include "wire/more.h"\nstruct tb_opaque {\n    int x;\n};\n',
     "src/wire/frame.c": '#include "wire/wire.h"\n#include "base/base.h"\n#include <openssl/evp.h>\n',
     "src/data/data.h": '#include "base/base.h"\nstruct tb_data; /* not tb_frame_send() */\n',
     "src/data/data_test.c": '#include "data/data.h"\nint x = TB_KIND_A;\n',
@@ -354,6 +355,7 @@ BAD = {
     "use-function-with-attribute": ("src/data/x.c", "int *x(void) { return tb_cold(0, 0); }\n"),
     "use-opaque-struct": ("src/data/x.c", "struct tb_opaque *x;\n"),
     "use-constant-behind-condition": ("src/data/x.c", "int x = TB_MORE_B;\n"),
+    "use-constant-behind-list": ("src/data/x.c", "int x = TB_ALL_COUNT;\n"),
     "use-struct-behind-inline": ("src/data/x.h", "static inline int x(void)\n{\n    return 0;\n}\nstruct tb_frame;\n"),
     "redeclared": ("src/data/x.h", "int tb_frame_send(void *frame);\n"),
     "redeclared-of-row": ("src/data/x.h", "struct tb_list *tb_list_make(void);\n"),
