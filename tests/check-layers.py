@@ -13,6 +13,7 @@ readers, and this compares the two. The rules:
     the header of a folder in the row may include others. Unit tests may use anything. What breaks this rule today is
     listed in tests/layer-breaches.txt, which may only shrink: a breach that it does not list is a failure, and so is
     an entry that is not needed any more
+  - the headers of only one folder declare a name with tb_ or TB_
 
     tests/check-layers.py               checks this repository
     tests/check-layers.py --shrink      removes listed breaches that are none any more, then checks
@@ -33,7 +34,10 @@ NAME = re.compile(r"\b(?:tb|TB)_\w+")
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+((?:tb|TB)_\w+)", re.M)
 TAG = re.compile(r"\b(?:struct|union|enum)\s+(tb_\w+)\s*\{")
 ENUM = re.compile(r"\benum\b[^;{()]*\{([^}]*)\}")
-DECLARED = re.compile(r"\b(tb_\w+)\s*(?:\(|\[[^\]]*\]\s*;|;)")
+ATTRIBUTE = re.compile(r"\b__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)")
+TAG_NAMED = re.compile(r"\b(?:struct|union|enum)\s+(?:\w+|(?=\{))")
+POINTER = re.compile(r"\(\s*\*(?:\s|\*|\bconst\b|\bvolatile\b)*(\w+)")
+LAST_WORD = re.compile(r"(\w+)\s*$")
 PUBLIC = {"mpi.h", "tombolo.h"}
 PUBLIC_READERS = {"mpi"}
 TEST_AIDS = {"remote/virtual_loop_test.h", "transport/sim/sim.h", "transport/sim/streams.h"}
@@ -86,45 +90,103 @@ def read_code(root, path):
         return NOISE.sub(lambda found: "\n" * found.group(0).count("\n"), f.read())
 
 
-def outermost(code):
-    """What stands outside of braces and of the arguments of functions: there names are declared."""
-    kept, braces, parentheses = [], 0, 0
+def without_directives(code):
+    """The code without lines of the preprocessor, and without attributes."""
+    kept, directive = [], False
     for line in code.split("\n"):
-        if line.lstrip().startswith("#") or (kept and kept[-1].endswith("\\")):
-            kept.append("\\" if line.endswith("\\") else "")
+        directive = directive or line.lstrip().startswith("#")
+        kept.append("" if directive else line)
+        directive = directive and line.endswith("\\")
+    return ATTRIBUTE.sub(" ", "\n".join(kept))
+
+
+def statements(code):
+    """What stands outside of braces, cut at semicolons and behind bodies of functions."""
+    kept, braces, body = [], 0, False
+    for part in re.split(r"([{};])", code):
+        if part == "{":
+            if braces == 0:
+                body = "".join(kept).rstrip().endswith(")")
+                kept.append(" ")
+            braces += 1
+        elif part == "}":
+            braces -= 1
+        elif braces == 0 and part != ";":
+            kept.append(part)
+        if braces == 0 and (part == ";" or (part == "}" and body)):
+            yield "".join(kept)
+            kept, body = [], False
+    yield "".join(kept)
+
+
+def declarators(statement):
+    """Its parts between commas, arguments and sizes left where they are, initial values left out."""
+    kept, depth, value = [], 0, False
+    for c in statement:
+        depth -= c in ")]"
+        if depth == 0 and c == ",":
+            yield "".join(kept)
+            kept, value = [], False
             continue
-        outside = []
-        for c in line:
-            braces -= c == "}"
-            parentheses -= c == ")"
-            if braces == 0 and parentheses == 0:
-                outside.append(c)
-            braces += c == "{"
-            parentheses += c == "("
-        kept.append("".join(outside))
-    return "\n".join(kept)
+        value = value or (depth == 0 and c == "=")
+        if not value:
+            kept.append(c)
+        depth += c in "(["
+    yield "".join(kept)
+
+
+def names_of_statement(statement):
+    """struct tb_x; only says that there is one, and names nothing here."""
+    first = True
+    for part in declarators(TAG_NAMED.sub("struct ", statement)):
+        head = re.match(r"[^(\[]*", part).group(0)
+        name = POINTER.match(part, len(head)) or LAST_WORD.search(head)
+        # TB_X(...) alone is a macro that is used.
+        alone = first and name and name.group(1) == part[:name.end(1)].strip()
+        if name and NAME.fullmatch(name.group(1)) and not (alone and name.group(1).startswith("TB_")):
+            yield name.group(1)
+        first = False
 
 
 def names_declared(code):
     """Macros, tags, constants, functions, variables and types of a header."""
-    names = set(DEFINE.findall(code)) | set(TAG.findall(code))
+    names = set(DEFINE.findall(code))
+    code = without_directives(code)
+    names.update(TAG.findall(code))
     for constants in ENUM.findall(code):
-        names.update(re.findall(r"(?:^|,)\s*(TB_\w+)", constants))
-    for statement in outermost(code).split(";"):
-        # struct tb_x; only says that there is one.
-        if not re.match(r"\s*(?:struct|union|enum)\s+\w+\s*$", statement):
-            names.update(DECLARED.findall(statement + ";"))
+        names.update(re.findall(r"(?:^|[,)])\s*((?:tb|TB)_\w+)", constants))
+    for statement in statements(code):
+        names.update(names_of_statement(statement))
     return names
 
 
-def breaches_found(root, table):
+def find_owners(codes):
+    """Of each name, the folders that own it, each with one of its files: those whose headers declare it. A struct that
+    no header defines is owned by the folder whose .c file defines it, if a header of that folder speaks of it."""
+    owners, spoken, hidden = {}, set(), []
+    for path, code in codes.items():
+        folder = path.split(os.sep)[1]
+        if is_test(path):
+            continue
+        if path.endswith(".h"):
+            spoken.update((folder, name) for name in NAME.findall(code))
+            for name in names_declared(code):
+                owners.setdefault(name, {}).setdefault(folder, path)
+        else:
+            hidden += [(name, folder, path) for name in TAG.findall(without_directives(code))]
+    declared = set(owners)
+    for name, folder, path in hidden:
+        if name not in declared and (folder, name) in spoken:
+            owners.setdefault(name, {}).setdefault(folder, path)
+    return owners
+
+
+def read_codes(root):
+    return {path: read_code(root, path) for path in sources(root, "src")}
+
+
+def breaches_found(codes, owners, table):
     """(folder, folder that it must not use, name) of each use; and where one of them is."""
-    owners, codes = {}, {}
-    for path in sources(root, "src"):
-        codes[path] = read_code(root, path)
-        if path.endswith(".h") and not is_test(path):
-            for name in names_declared(codes[path]):
-                owners.setdefault(name, set()).add(path.split(os.sep)[1])
     found = {}
     for path, code in codes.items():
         own = path.split(os.sep)[1]
@@ -132,7 +194,7 @@ def breaches_found(root, table):
             continue
         allowed = table[own] | {own}
         for name in set(NAME.findall(code)):
-            others = owners.get(name, set())
+            others = set(owners.get(name, ()))
             if others and not others & allowed:
                 found.setdefault((own, min(others), name), path)
     return found
@@ -144,7 +206,8 @@ def is_test(path):
 
 def shrink(root):
     """Removes lines of the list that are not needed any more."""
-    found = set(breaches_found(root, read_table(root)))
+    codes = read_codes(root)
+    found = set(breaches_found(codes, find_owners(codes), read_table(root)))
     path = os.path.join(root, BREACHES)
     with open(path) as f:
         lines = f.readlines()
@@ -156,9 +219,14 @@ def shrink(root):
 
 
 def check_uses(root, table):
-    found = breaches_found(root, table)
+    codes = read_codes(root)
+    owners = find_owners(codes)
+    found = breaches_found(codes, owners, table)
     path = os.path.join(root, BREACHES)
     problems, listed = [], set()
+    for name, places in sorted(owners.items()):
+        if len(places) > 1:
+            problems.append(f"{name} is declared by more than one folder: {', '.join(sorted(places.values()))}")
     if os.path.exists(path):
         with open(path) as f:
             for number, line in enumerate(f, 1):
@@ -236,6 +304,14 @@ GOOD = {
     "src/wire/wire.h": '#include "base/base.h"\n#define TB_FRAME_LIMIT 8\nenum tb_kind { TB_KIND_A, TB_KIND_B = 4 };\n'
                        "struct tb_frame {\n    struct tb_list list;\n};\nint tb_frame_send(struct tb_frame *frame);\n"
                        "extern const int tb_frame_sizes[TB_KIND_B];\ntypedef int tb_frame_call(void);\n",
+    "src/wire/more.h": "extern const int tb_first, *tb_second, tb_third[2];\nstatic const int tb_number = 3;\n"
+                       "static const int tb_table[2] = {1, 2};\nextern int (*tb_hook)(void);\n"
+                       "typedef int (*tb_callback)(void);\nstruct __attribute__((packed)) tb_packed {\n    int x;\n};\n"
+                       "static const int TB_NUMBER = 3;\nstruct tb_opaque;\nint tb_look(struct tb_opaque *opaque);\n"
+                       "__attribute__((cold)) int *tb_cold(int (*back)(void), struct tb_list *list);\n"
+                       "enum tb_more {\n    TB_MORE_A,\n#ifdef X\n    TB_MORE_B,\n#endif\n};\n"
+                       "enum tb_all { TB_LIST(TB_ENUM) TB_ALL_COUNT };\n",
+    "src/wire/opaque.c": '#include "wire/more.h"\nstruct tb_opaque {\n    int x;\n};\n',
     "src/wire/frame.c": '#include "wire/wire.h"\n#include "base/base.h"\n#include <openssl/evp.h>\n',
     "src/data/data.h": '#include "base/base.h"\nstruct tb_data; /* not tb_frame_send() */\n',
     "src/data/data_test.c": '#include "data/data.h"\nint x = TB_KIND_A;\n',
@@ -268,6 +344,22 @@ BAD = {
     "use-variable": ("src/data/x.c", "const int *x = &tb_frame_sizes[0];\n"),
     "use-type": ("src/data/x.c", "tb_frame_call *x;\n"),
     "use-in-header": ("src/data/x.h", "struct tb_x {\n    enum tb_kind kind;\n};\n"),
+    "use-first-of-many": ("src/data/x.c", "const int *x = &tb_first;\n"),
+    "use-second-of-many": ("src/data/x.c", "const int **x = &tb_second;\n"),
+    "use-last-of-many": ("src/data/x.c", "const int *x = tb_third;\n"),
+    "use-static-variable": ("src/data/x.c", "const int *x = &tb_number;\n"),
+    "use-static-constant": ("src/data/x.c", "const int *x = &TB_NUMBER;\n"),
+    "use-static-table": ("src/data/x.c", "const int *x = tb_table;\n"),
+    "use-pointer-to-function": ("src/data/x.c", "int x(void) { return tb_hook(); }\n"),
+    "use-type-of-pointer": ("src/data/x.c", "tb_callback x;\n"),
+    "use-struct-with-attribute": ("src/data/x.c", "struct tb_packed *x;\n"),
+    "use-function-with-attribute": ("src/data/x.c", "int *x(void) { return tb_cold(0, 0); }\n"),
+    "use-opaque-struct": ("src/data/x.c", "struct tb_opaque *x;\n"),
+    "use-constant-behind-condition": ("src/data/x.c", "int x = TB_MORE_B;\n"),
+    "use-constant-behind-list": ("src/data/x.c", "int x = TB_ALL_COUNT;\n"),
+    "use-struct-behind-inline": ("src/data/x.h", "static inline int x(void)\n{\n    return 0;\n}\nstruct tb_frame;\n"),
+    "redeclared": ("src/data/x.h", "int tb_frame_send(void *frame);\n"),
+    "redeclared-of-row": ("src/data/x.h", "struct tb_list *tb_list_make(void);\n"),
     "use-upward": ("src/base/x.c", "int x = TB_KIND_A;\n"),
     "breach-stale": ("tests/layer-breaches.txt", "data uses wire: tb_frame_send\n"),
     "breach-unreadable": ("tests/layer-breaches.txt", "data: tb_frame_send\n"),

@@ -4,7 +4,9 @@
   - circles: of the files of a folder, none uses another that uses it, directly or through others. File A uses file B
     if A.c or A.h names a function that B.c or B.h defines. B_rest.h without a B_rest.c belongs to B, too; any other
     header without a .c file is used by whoever includes it, and uses what it includes. The header of a folder,
-    agent/agent.h, is for others: who includes it uses nothing yet. Files that are in circles yet are listed in
+    agent/agent.h, is for others: who includes it uses nothing yet. Headers never include each other in circles. Data
+    that a header declares extern are not followed: a table of what other files offer, such as the catalogue of the
+    algorithms, would be in a circle with each of them. Files that are in circles yet are listed in
     tests/structure-exceptions.txt
   - functions: none has more than 70 lines, in src/, cmd/, include/, tests/ and bench/
   - files: none has more than 600 lines there, unless a comment in its first 40 lines says "Longer than 600 lines because ..."
@@ -34,7 +36,7 @@ WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 TAG = re.compile(r"\b(struct|union|enum)\s+([A-Za-z_]\w*)\s*\{")
-SHORT_BODY = re.compile(r"\)\s*\{.*\}\s*$")
+ATTRIBUTE = re.compile(r"\b__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)")
 
 
 def without_noise(text):
@@ -61,7 +63,8 @@ class Source:
         self.read()
 
     def read(self):
-        """The style helps: a function's braces stand alone in the first column, a blank line is before it."""
+        """The style helps: a function begins in the first column and behind a blank line, its last brace stands there too.
+        The first brace may be behind the signature, and the last one behind the body."""
         header = self.path.endswith(".h")
         macro = False
         i = 0
@@ -73,33 +76,38 @@ class Source:
                 macro = line.endswith("\\")
                 i += 1
                 continue
-            if line == "{":
-                i = self.read_function(i)
-                continue
-            if SHORT_BODY.search(line) and line[:1].isalpha() and "=" not in line.partition("(")[0]:
-                self.functions.append((CALLED.search(line).group(1), i + 1, i + 1, "static" in line.split()))
-            elif not header:
+            if "{" in line:
+                first, signature = self.signature_of(i)
+                if self.is_signature(signature):
+                    i = self.read_function(first, i, signature)
+                    continue
+            if not header:
                 self.used.update(WORD.findall(line))
             i += 1
 
-    def read_function(self, brace):
+    def signature_of(self, brace):
+        """What stands before the first brace of line `brace`, and the line where it begins."""
         first = brace
         while first > 0 and self.lines[first - 1].strip() and not self.lines[first - 1].startswith(("#", "}", "{")) \
-                and not self.lines[first - 1].endswith(";"):
+                and not self.lines[first - 1].endswith((";", "}")):
             first -= 1
-        last = brace
-        while last + 1 < len(self.lines) and self.lines[last] != "}":
-            last += 1
-        signature = " ".join(self.lines[first:brace])
-        name = CALLED.search(signature)
-        # __attribute__((...)) before a name is not the name.
-        for name in CALLED.finditer(signature):
-            if not name.group(1).startswith("__"):
+        before = self.lines[first:brace] + [self.lines[brace].partition("{")[0]]
+        return first, ATTRIBUTE.sub("", " ".join(before)).rstrip()
+
+    @staticmethod
+    def is_signature(text):
+        return re.match(r" ?[A-Za-z_]", text) and text.endswith(")") and "=" not in text
+
+    def read_function(self, first, brace, signature):
+        last, open_braces = brace, 0
+        while True:
+            open_braces += self.lines[last].count("{") - self.lines[last].count("}")
+            if open_braces == 0 or last + 1 == len(self.lines) or (last > brace and self.lines[last].startswith("}")):
                 break
-        if name is not None:
-            self.functions.append((name.group(1), first + 1, last + 1, "static" in signature.split()))
+            last += 1
+        self.functions.append((CALLED.search(signature).group(1), first + 1, last + 1, "static" in signature.split()))
         for line in self.lines[brace:last + 1]:
-            self.used.update(WORD.findall(line))
+            self.used.update(WORD.findall(line.partition("{")[2] if line is self.lines[brace] else line))
         return last + 1
 
 
@@ -113,17 +121,29 @@ def sources(root, tops):
 
 
 def mark_tests(files):
-    """Unit tests, and headers that nobody else includes, with their .c file: circles and tags of theirs are not judged."""
+    """Unit tests, and headers that nobody else includes, with their .c file unless it defines a function that others
+    use: circles and tags of theirs are not judged."""
     stem = {f.path: os.path.splitext(f.path)[0] for f in files}
     tests = {stem[f.path] for f in files if "_test." in f.path}
-    includers = {}
+    certain = set(tests)
+    includers, defined = {}, {}
     for f in files:
         for include in f.includes:
             includers.setdefault(os.path.splitext(os.path.join("src", include))[0], set()).add(stem[f.path])
+        if f.path.endswith(".c"):
+            defined[stem[f.path]] = {name for name, _, _, static in f.functions if not static}
     before = -1
     while before != len(tests):
         before = len(tests)
         tests |= {name for name, users in includers.items() if users - {name} and users - {name} <= tests}
+    before = -1
+    while before != len(tests):
+        before = len(tests)
+        used = set()
+        for f in files:
+            if stem[f.path] not in tests and f.path.startswith(("src" + os.sep, "cmd" + os.sep)):
+                used |= f.used
+        tests = {name for name in tests if name in certain or not defined.get(name, set()) & used}
     for f in files:
         f.is_test = stem[f.path] in tests
 
@@ -171,6 +191,12 @@ def uses(files):
     return graph
 
 
+def includes_of_headers(files):
+    """Which headers of one folder include which others."""
+    headers = {f.path: f for f in files if f.path.endswith(".h")}
+    return {path: {os.path.join("src", include) for include in f.includes} & set(headers) for path, f in headers.items()}
+
+
 def reachable(graph, start):
     seen, ahead = set(), [start]
     while ahead:
@@ -205,16 +231,16 @@ def check_circles(files, excepted):
             folders.setdefault(folder_of(f.path), []).append(f)
     needed = set()
     for folder, members in sorted(folders.items()):
-        graph = uses(members)
-        told = set()
-        for node in sorted(graph):
-            if node not in reachable(graph, node):
-                continue
-            needed.add(node)
-            if node not in excepted and node not in told:
-                way = shortest_circle(graph, node)
-                told.update(way)
-                problems.append(f"{folder}: a circle of files: " + " -> ".join(way))
+        for graph in uses(members), includes_of_headers(members):
+            told = set()
+            for node in sorted(graph):
+                if node not in reachable(graph, node):
+                    continue
+                needed.add(node)
+                if node not in excepted and node not in told:
+                    way = shortest_circle(graph, node)
+                    told.update(way)
+                    problems.append(f"{folder}: a circle of files: " + " -> ".join(way))
     return problems, needed
 
 
@@ -316,7 +342,12 @@ GOOD = {
                    "    return helper(); /* not tb_high() */\n}\n",
     "src/a/high.h": '#include "a/low.h"\nstruct tb_high {\n    int x;\n};\n',
     "src/a/high.c": '#include "a/high.h"\n\nstruct mine {\n    int x;\n};\n\nstatic int helper(void)\n{\n'
-                    '    return tb_low();\n}\n\nint tb_high(void)\n{\n    return helper();\n}\n',
+                    '    return tb_low();\n}\n\nint tb_high(void)\n{\n    return helper() + tb_tested();\n}\n\n'
+                    "static int one(void) { return 1; }\nint tb_brief(int x,\n    int y) { return one(); }\n\n"
+                    "int tb_behind(void) {\n    return 0;\n}\n\nint tb_line(void)\n{ return 0; }\n",
+    "src/a/tested.h": "int tb_tested_plainly(void);\n",
+    "src/a/tested.c": '#include "a/tested.h"\n\nint tb_tested(void)\n{\n    return 0;\n}\n',
+    "src/a/tested_test.c": '#include "a/tested.h"\n',
     "src/a/world.c": '#include "a/world.h"\n',
     "src/a/world.h": "struct mine {\n    int x;\n};\n",
     "src/a/high_test.c": '#include "a/world.h"\n' "struct mine {\n    int x;\n};\n\nint main(void)\n{\n    return tb_high();\n}\n",
@@ -335,7 +366,20 @@ BAD = {
     "circle-by-inline": ("src/a/low.h", GOOD["src/a/low.h"] + "\nstatic inline int x(void)\n{\n    return tb_high();\n}\n",
                          "circle"),
     "circle-by-header": ("src/b/state.h", '#include "b/part.h"\n', "circle"),
+    "circle-by-short-body": ("src/a/low.c", GOOD["src/a/low.c"] + "\nint x(void) { return tb_high(); }\n", "circle"),
+    "circle-to-short-body": ("src/a/low.c", GOOD["src/a/low.c"].replace("return helper", "return tb_brief"), "circle"),
+    "circle-to-brace-behind": ("src/a/low.c", GOOD["src/a/low.c"].replace("return helper", "return tb_behind"), "circle"),
+    "circle-to-brace-line": ("src/a/low.c", GOOD["src/a/low.c"].replace("return helper", "return tb_line"), "circle"),
+    "circle-of-headers": ("src/a/low.h", '#include "a/high.h"\n' + GOOD["src/a/low.h"], "circle"),
+    "circle-of-tested": ("src/a/tested.c", GOOD["src/a/tested.c"].replace("return 0", "return tb_high()"), "circle"),
+    "function-brace-behind": ("tests/check.c", LONG_FUNCTION.replace(")\n{", ") {\n"), "tb_long has 71 lines"),
+    "function-brace-behind-arguments": ("tests/check.c", LONG_FUNCTION.replace("(void)\n{", "(int x,\n    int y) {", 1),
+                                        "tb_long has 71 lines"),
     "function": ("tests/check.c", LONG_FUNCTION, "tb_long has 71 lines"),
+    "function-with-attribute": ("tests/check.c", "__attribute__((format(printf, 1, 2), cold)) " + LONG_FUNCTION,
+                                "tb_long has 71 lines"),
+    "function-attribute-behind": ("tests/check.c", LONG_FUNCTION.replace("\n{", " __attribute__((cold)) {\n", 1),
+                                  "tb_long has 71 lines"),
     "function-of-source": ("src/b/b.c", LONG_FUNCTION, "tb_long has 71 lines"),
     "file": ("src/b/long.c", "int x;\n" * 700, "700 lines"),
     "file-late-reason": ("src/b/long.c", "int x;\n" * 700 + "/* Longer than 600 lines because. */\n", "701 lines"),
