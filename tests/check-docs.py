@@ -7,6 +7,9 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+import cases
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUNNING = "docs/guide/running.md"
 ARCHITECTURE = "docs/architecture.md"
@@ -88,17 +91,9 @@ def wrong_parts():
 
 
 def main():
-    bad = 0
-    checks = {"links": broken_links, "parameters": wrong_parameters, "options": wrong_options, "files": wrong_files,
-              "parts": wrong_parts}
-    for name, find in checks.items():
-        try:
-            problems = list(find())
-        except (OSError, AttributeError, subprocess.SubprocessError) as e:
-            problems = [f"{type(e).__name__}: {e}"]
-        print("\n".join(problems + [f"case: {name} {'failed' if problems else 'ok'}"]))
-        bad += bool(problems)
-    return 1 if bad else 0
+    finders = {"links": broken_links, "parameters": wrong_parameters, "options": wrong_options, "files": wrong_files,
+               "parts": wrong_parts}
+    return cases.tell_problems(finders, (OSError, AttributeError, subprocess.SubprocessError))
 
 
 if __name__ == "__main__":

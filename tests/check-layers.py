@@ -22,7 +22,9 @@ readers, and this compares the two. The rules:
 import os
 import re
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+import cases
 
 ROW = re.compile(r"\[\s*'(\w+)'\s*,\s*\[([^\]]*)\]\s*\]")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
@@ -372,12 +374,7 @@ BAD = {
 
 
 def problems_of(files):
-    with tempfile.TemporaryDirectory() as root:
-        for path, text in files.items():
-            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
-            with open(os.path.join(root, path), "w") as f:
-                f.write(text)
-        return check(root)
+    return cases.problems_of(files, check)
 
 
 def self_test():
@@ -387,20 +384,12 @@ def self_test():
         results[name] = any(path.rpartition("/")[0] in problem for problem in found)
     excused = {"src/data/x.c": "int x = TB_KIND_B;\n", BREACHES: "# today\ndata uses wire: TB_KIND_B\n"}
     results["breach-listed"] = problems_of({**GOOD, **excused}) == []
-    for name, good in results.items():
-        print(f"case: {name} {'ok' if good else 'failed'}")
-    return 0 if all(results.values()) else 1
+    return cases.tell(results)
 
 
 def main():
-    if "--self-test" in sys.argv[1:]:
-        return self_test()
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    if "--shrink" in sys.argv[1:]:
-        shrink(root)
-    problems = check(root)
-    print("\n".join(problems) or "every folder includes and uses only what it may, but for what tests/layer-breaches.txt lists")
-    return 1 if problems else 0
+    return cases.judge_repository(sys.argv[1:], check, shrink, self_test,
+                                  "every folder includes and uses only what it may, but for what tests/layer-breaches.txt lists")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ BUILD = os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build")
 PAGES = os.path.join(BUILD, "docs", "man")
 BIN = os.path.join(BUILD, "bin")
 sys.path.insert(0, os.path.join(ROOT, "tools"))
+import cases
 import manual
 
 ASKED_FOR_HELP = {"-h", "--help"}  # a help text need not name them
@@ -153,20 +154,13 @@ def undetected():
 
 
 def main():
-    bad = 0
-    cases = {"pages": missing_pages, "help": other_help, "options": other_options, "words": lost_words, "can-fail": undetected,
-             "format": complaints if shutil.which("groff") or shutil.which("mandoc") else None}
-    for name, find in cases.items():
-        if find is None:
-            print(f"case: {name} skipped (there is neither groff nor mandoc)")
-            continue
-        try:
-            problems = list(find())
-        except (OSError, SystemExit, subprocess.SubprocessError) as e:
-            problems = [f"{type(e).__name__}: {e}"]
-        print("\n".join(problems + [f"case: {name} {'failed' if problems else 'ok'}"]))
-        bad += bool(problems)
-    return 1 if bad else 0
+    finders = {"pages": missing_pages, "help": other_help, "options": other_options, "words": lost_words,
+               "can-fail": undetected}
+    if shutil.which("groff") or shutil.which("mandoc"):
+        finders["format"] = complaints
+    else:
+        print("case: format skipped (there is neither groff nor mandoc)")
+    return cases.tell_problems(finders, (OSError, SystemExit, subprocess.SubprocessError))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,9 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+import cases
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 TABLE = '''
@@ -86,9 +89,7 @@ def main():
         repeated = run(table, "--only", "good", "--repeat", "5", "--load")
         results["repeat"] = repeated.returncode == 0 and repeated.stdout.endswith("\n5 passed, 0 failed, 0 skipped\n")
         results["interrupt"] = interrupt(table)
-    for name, good in results.items():
-        print(f"case: {name} {'ok' if good else 'failed'}")
-    return 0 if all(results.values()) else 1
+    return cases.tell(results)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ The list of exceptions may only shrink: what is not in it is a failure, and so i
 import os
 import re
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+import cases
 
 FUNCTION_LINES = 70
 FILE_LINES = 600
@@ -396,12 +398,7 @@ BAD = {
 
 
 def problems_of(files):
-    with tempfile.TemporaryDirectory() as root:
-        for path, text in files.items():
-            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
-            with open(os.path.join(root, path), "w") as f:
-                f.write(text)
-        return check(root)
+    return cases.problems_of(files, check)
 
 
 def self_test():
@@ -410,20 +407,12 @@ def self_test():
         results[name] = any(expected in problem for problem in problems_of({**GOOD, path: text}))
     excused = {**GOOD, "src/b/b.c": LONG_FUNCTION, EXCEPTIONS: "function src/b/b.c:tb_long\n"}
     results["exception"] = problems_of(excused) == []
-    for name, good in results.items():
-        print(f"case: {name} {'ok' if good else 'failed'}")
-    return 0 if all(results.values()) else 1
+    return cases.tell(results)
 
 
 def main():
-    if "--self-test" in sys.argv[1:]:
-        return self_test()
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    if "--shrink" in sys.argv[1:]:
-        shrink(root)
-    problems = check(root)
-    print("\n".join(problems) or f"no circles, no long functions or files, no tag twice, but for what {EXCEPTIONS} lists")
-    return 1 if problems else 0
+    return cases.judge_repository(sys.argv[1:], check, shrink, self_test,
+                                  f"no circles, no long functions or files, no tag twice, but for what {EXCEPTIONS} lists")
 
 
 if __name__ == "__main__":

@@ -538,8 +538,8 @@ static int open_all(struct tb_agent *agent)
     agent->host = "this host";
     tb_timer_init(&agent->grace, grace_over);
     tb_timer_init(&agent->linger, linger_over);
+    open_parts(agent);
     int rc = tb_process_prepare(process);
-    open_parts(agent); /* after the limits of the process are raised: some parts go by them */
     if (rc == TB_OK)
         rc = tb_loop_open(&agent->loop, &tb_clock_real);
     agent->loop.settle = settle;

@@ -126,11 +126,19 @@ void tb_wan_watch_prepare(int socket)
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
+/* Half of the descriptors that the process may have now, which is more than when it began. */
+static bool has_room(const struct tb_wan_watch *watch)
+{
+    struct rlimit limit;
+    bool few = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < CONNECTIONS_MOST;
+    return watch->connection_count < (few ? (uint32_t)(limit.rlim_cur / 2) : CONNECTIONS_MOST);
+}
+
 void tb_wan_watch_add(struct tb_wan_watch *watch, uint32_t rank, uint32_t host, int socket)
 {
     struct link *link = link_get(watch, host);
     struct connection *connection = link != NULL ? calloc(1, sizeof *connection) : NULL;
-    bool room = connection != NULL && watch->connection_count < watch->connection_limit;
+    bool room = connection != NULL && has_room(watch);
     int copy = room ? fcntl(socket, F_DUPFD_CLOEXEC, 3) : -1;
     if (copy < 0) {
         free(connection);
@@ -255,10 +263,7 @@ static void tick(struct tb_timer *timer)
 void tb_wan_watch_open(struct tb_wan_watch *watch, const struct tb_member *member,
                        const struct tb_wan_watch_events *events)
 {
-    struct rlimit limit;
-    bool few = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < CONNECTIONS_MOST;
     *watch = (struct tb_wan_watch){.member = member, .events = *events};
-    watch->connection_limit = few ? (uint32_t)(limit.rlim_cur / 2) : CONNECTIONS_MOST;
     tb_list_init(&watch->links);
     tb_list_init(&watch->connections);
     tb_timer_init(&watch->tick, tick);

@@ -30,7 +30,7 @@ struct tb_wan_watch {
     const struct tb_member *member;
     struct tb_wan_watch_events events;
     struct tb_list links, connections; /* of connections, whose turn it is to be looked at comes first */
-    uint32_t connection_count, connection_limit;
+    uint32_t connection_count;
     struct tb_timer tick;
 };
 

@@ -196,6 +196,34 @@ static void connections_end_with_their_ranks(void **state)
     assert_int_equal(w.asked + w.down, 0); /* nothing was stalled */
 }
 
+static void set_descriptors(rlim_t most)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = most;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* Half of the descriptors are for copies of sockets; what counts is how many there may be now, since an agent raises
+ * its limit when it begins. */
+static void half_of_the_descriptors_are_for_copies(void **state)
+{
+    int pair[2];
+    close_world(NULL);
+    set_descriptors(64);
+    assert_int_equal(open_world(NULL), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    set_descriptors(200);
+    for (uint32_t i = 1; i <= 100; i++) {
+        tb_wan_watch_add(&w.watch, 0, 1, pair[0]);
+        assert_int_equal(w.watch.connection_count, i);
+    }
+    tb_wan_watch_add(&w.watch, 0, 1, pair[0]);
+    assert_int_equal(w.watch.connection_count, 100);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 
 int main(void)
@@ -203,7 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_link_goes_down_and_comes_back),  TEST(patience_has_an_end),
         TEST(nothing_is_told_at_the_end),       TEST(who_needs_nothing_misses_nothing),
-        TEST(connections_end_with_their_ranks),
+        TEST(connections_end_with_their_ranks), TEST(half_of_the_descriptors_are_for_copies),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,85 +1,8 @@
 /* Composite steps about blocks, and scans, between engines of one process over real shared memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
-#include <sys/eventfd.h>
-
-#include "engine/engine_state.h"
 
 #define RANKS 17
-#define FIRST tb_context_make(0, 0, 1, TB_PLANE_POINT)
-
-struct host {
-    uint32_t ranks;
-    size_t bytes;
-    void *segment;
-    uint32_t procs[RANKS];
-    int bells[RANKS];
-    struct tb_engine *engines[RANKS];
-    struct tb_channel *channels[RANKS];
-};
-
-static bool is_local(void *context, struct tb_proc proc)
-{
-    return true;
-}
-
-static void host_open(struct host *h, uint32_t ranks)
-{
-    assert_int_equal(tb_param_load(), TB_OK);
-    *h = (struct host){.ranks = ranks, .bytes = tb_shm_segment_bytes(ranks)};
-    h->segment = mmap(NULL, h->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    assert_ptr_not_equal(h->segment, MAP_FAILED);
-    for (uint32_t i = 0; i < ranks; i++) {
-        h->procs[i] = i;
-        h->bells[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    }
-    for (uint32_t i = 0; i < ranks; i++) {
-        struct tb_engine_config config = {.transport = {.self = {7, i},
-                                                        .segment = h->segment,
-                                                        .segment_bytes = h->bytes,
-                                                        .local_index = i,
-                                                        .local_count = ranks,
-                                                        .local_procs = h->procs,
-                                                        .doorbells = h->bells},
-                                          .processes = ranks,
-                                          .use_shm = true,
-                                          .is_local = is_local,
-                                          .control = -1};
-        struct tb_channel_config c = {.context = FIRST, .size = ranks, .rank = i, .common = true};
-        assert_int_equal(tb_engine_open(&config, &h->engines[i]), TB_OK);
-        tb_engine_claim(h->engines[i], FIRST, true);
-        assert_int_equal(tb_channel_open(h->engines[i], &c, &h->channels[i]), TB_OK);
-        assert_true(tb_channel_common(h->channels[i]));
-    }
-}
-
-static void host_close(struct host *h)
-{
-    for (uint32_t i = 0; i < h->ranks; i++)
-        tb_channel_close(h->channels[i]);
-    for (uint32_t i = 0; i < h->ranks; i++) {
-        tb_engine_close(h->engines[i]);
-        close(h->bells[i]);
-    }
-    munmap(h->segment, h->bytes);
-}
-
-static void host_settle(struct host *h)
-{
-    for (int quiet = 0; quiet < 70;) {
-        int n = 0;
-        for (uint32_t i = 0; i < h->ranks; i++)
-            n += tb_engine_progress(h->engines[i]);
-        quiet = n == 0 ? quiet + 1 : 0;
-    }
-}
+#include "engine/host_test.h"
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
