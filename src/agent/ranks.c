@@ -1,5 +1,6 @@
 #include "agent/ranks.h"
 #include "agent/cpu_binding.h"
+#include "agent/pseudo_terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,13 +72,18 @@ static void close_ends(struct streams *s, int end)
 }
 
 /* End 0 is the agent's, end 1 the rank's. */
-static int make_streams(const struct tb_rank *rank, struct streams *s)
+static int make_streams(const struct tb_rank *rank, const struct tb_setup *setup, struct streams *s)
 {
     *s = (struct streams){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->control) < 0 || pipe2(s->output, O_CLOEXEC) < 0 ||
-        pipe2(s->errors, O_CLOEXEC) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->control) < 0 || pipe2(s->errors, O_CLOEXEC) < 0)
         return tb_error_errno("cannot make the streams of rank %u; try a higher `ulimit -n`", rank->rank);
+    if ((setup->flags & TB_SETUP_PTY) != 0) {
+        if (tb_pseudo_terminal_open(s->output, setup->terminal) != TB_OK)
+            return tb_error_errno("cannot make a pseudo-terminal for rank %u", rank->rank);
+    } else if (pipe2(s->output, O_CLOEXEC) < 0) {
+        return tb_error_errno("cannot make the streams of rank %u; try a higher `ulimit -n`", rank->rank);
+    }
     if (rank->rank == 0) {
         if (pipe2(ends, O_CLOEXEC) < 0)
             return tb_error_errno("cannot make the input of rank 0");
@@ -141,9 +147,11 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
     const struct tb_ranks *ranks = s->ranks;
     struct streams streams;
     cpu_set_t *cpus = NULL;
-    int rc = make_streams(rank, &streams);
+    int rc = make_streams(rank, s->start->setup, &streams);
     if (rc == TB_OK)
-        rc = tb_rank_program_describe(&s->program, s->start, rank->rank, rank->local, ranks->count, streams.control[1]);
+        rc = tb_rank_program_describe(&s->program, s->start,
+                                      &(struct tb_rank_place){rank->rank, rank->local, ranks->count},
+                                      streams.control[1], streams.output[1]);
     if (rc == TB_OK) {
         rc = ranks->events.starting(ranks->events.context, rank, streams.control[0]);
         streams.control[0] = -1;

@@ -64,6 +64,7 @@ struct tb_options {
     enum tb_map map;
     uint32_t bind; /* enum tb_bind */
     bool tag_output;
+    bool pty;                 /* ranks get a pseudo-terminal as standard output */
     uint64_t timeout;         /* nanoseconds; 0: none */
     const char *timeout_name; /* what has set it */
     const char *launcher;     /* NULL: ssh */

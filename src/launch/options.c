@@ -19,6 +19,7 @@ enum option {
     DIRECTORY,
     TIMEOUT,
     TAG,
+    PTY,
     BIND,
     LAUNCHER,
     LAB,
@@ -56,6 +57,7 @@ static const struct {
     {"timeout", TIMEOUT, 1},
     {"tag-output", TAG, 0},
     {"l", TAG, 0},
+    {"pty", PTY, 0},
     {"bind", BIND, 1},
     {"bind-to", BIND, 1},
     {"launcher", LAUNCHER, 1},
@@ -239,6 +241,9 @@ static int apply(struct tb_options *options, struct tb_section *section, enum op
         return TB_OK;
     case TAG:
         options->tag_output = true;
+        return TB_OK;
+    case PTY:
+        options->pty = true;
         return TB_OK;
     case LAB:
         options->lab = values[0];
