@@ -122,6 +122,38 @@ int tb_rank_program_describe(struct tb_rank_program *program, const struct tb_ra
 
 /* ---- directory and executable ------------------------------------------------------------------------------------ */
 
+bool tb_rank_program_is_text(const struct tb_rank_program *program)
+{
+    struct tb_executable x;
+    return tb_executable_read(program->path, &x) == TB_OK && x.kind == TB_EXECUTABLE_TEXT;
+}
+
+/* The kernel does not know what to do with it. */
+static void explain_unknown(const struct tb_rank_program *program, const struct tb_rank_start *start,
+                            struct tb_start_failure *failure)
+{
+    const char *name = program->app->arguments[0];
+    char why[512];
+    tb_executable_explain(program->path, name, start->host, why, sizeof why);
+    tb_start_failure_set(failure, 126, "cannot start %s on host %s: %s", name, start->host, why);
+}
+
+void tb_rank_program_explain_missing(const struct tb_rank_program *program, const struct tb_rank_start *start,
+                                     struct tb_start_failure *failure)
+{
+    const char *name = program->app->arguments[0], *host = start->host;
+    struct tb_executable x;
+    char why[512] = "";
+    if (tb_executable_read(program->path, &x) != TB_OK || x.kind != TB_EXECUTABLE_ELF || *x.interpreter == 0) {
+        tb_start_failure_set(
+            failure, 127, "cannot start %s on host %s: the interpreter that it names does not exist there", name, host);
+        return;
+    }
+    bool foreign = tb_executable_is_foreign(&x, name, host, why, sizeof why);
+    tb_start_failure_set(failure, 127, "cannot start %s on host %s: it needs %s, which is not there%s%s%s", name, host,
+                         x.interpreter, foreign ? " (" : "", why, foreign ? ")" : "");
+}
+
 void tb_rank_program_explain(const struct tb_rank_program *program, const struct tb_rank_start *start, int error,
                              struct tb_start_failure *failure)
 {
@@ -133,6 +165,8 @@ void tb_rank_program_explain(const struct tb_rank_program *program, const struct
         tb_start_failure_set(
             failure, 126, "cannot start %s on host %s: no permission to execute it (chmod +x makes a file executable)",
             name, host);
+    else if (error == ENOEXEC)
+        explain_unknown(program, start, failure);
     else if (error == EISDIR)
         tb_start_failure_set(failure, 126, "cannot start %s on host %s: it is a directory", name, host);
     else if (error != ENOENT)

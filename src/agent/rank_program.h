@@ -54,9 +54,14 @@ void tb_rank_program_close(struct tb_rank_program *program);
 int tb_rank_program_describe(struct tb_rank_program *program, const struct tb_rank_start *start,
                              const struct tb_rank_place *place, int control, int output);
 
+/* Whether it may be handed to a shell, when the kernel does not know how to run it. */
+bool tb_rank_program_is_text(const struct tb_rank_program *program);
 /* The kernel did not start the executable: why, as errno has it. */
 void tb_rank_program_explain(const struct tb_rank_program *program, const struct tb_rank_start *start, int error,
                              struct tb_start_failure *failure);
+/* It is there, but what the kernel needs to run it is not (ENOENT). */
+void tb_rank_program_explain_missing(const struct tb_rank_program *program, const struct tb_rank_start *start,
+                                     struct tb_start_failure *failure);
 void tb_start_failure_set(struct tb_start_failure *failure, int exit_code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 

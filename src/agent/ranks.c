@@ -99,7 +99,7 @@ static int make_streams(const struct tb_rank *rank, const struct tb_setup *setup
 
 static void explain_failed(const struct starting *s, const struct tb_rank *rank, enum tb_child_stage stage, int error)
 {
-    const char *name = s->program.app->arguments[0], *host = s->start->host;
+    const char *host = s->start->host;
     if (stage == TB_CHILD_FORK)
         tb_start_failure_set(s->failure, 1,
                              "cannot start rank %u on host %s: no new process: %s; fewer ranks a host, or a higher "
@@ -112,9 +112,7 @@ static void explain_failed(const struct starting *s, const struct tb_rank *rank,
         tb_start_failure_set(s->failure, 1, "cannot enter directory %s on host %s: %s", s->program.directory, host,
                              strerror(error));
     else if (error == ENOENT)
-        tb_start_failure_set(s->failure, 127,
-                             "cannot start %s on host %s: the interpreter that it names does not exist there", name,
-                             host);
+        tb_rank_program_explain_missing(&s->program, s->start, s->failure);
     else
         tb_rank_program_explain(&s->program, s->start, error, s->failure);
 }
@@ -122,8 +120,8 @@ static void explain_failed(const struct starting *s, const struct tb_rank *rank,
 static int spawn(const struct starting *s, struct tb_rank *rank, struct tb_child *child)
 {
     enum tb_child_stage stage;
-    int rc = tb_child_start(child, &rank->pid, &stage);
-    if (rc != TB_OK && stage == TB_CHILD_EXEC && errno == ENOEXEC) {
+    int rc = tb_child_start(child, &rank->pid, &stage), error = errno;
+    if (rc != TB_OK && stage == TB_CHILD_EXEC && error == ENOEXEC && tb_rank_program_is_text(&s->program)) {
         /* A script without a first line that names its interpreter: for the shell, as everywhere. */
         const struct tb_app *app = s->program.app;
         char **words = calloc((size_t)app->argument_count + 2, sizeof *words);
@@ -135,10 +133,11 @@ static int spawn(const struct starting *s, struct tb_rank *rank, struct tb_child
         child->path = "/bin/sh";
         child->arguments = words;
         rc = tb_child_start(child, &rank->pid, &stage);
+        error = errno;
         free(words);
     }
     if (rc != TB_OK)
-        explain_failed(s, rank, stage, errno);
+        explain_failed(s, rank, stage, error);
     return rc;
 }
 
