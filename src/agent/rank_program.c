@@ -1,4 +1,5 @@
 #include "agent/rank_program.h"
+#include "agent/foreign_mpi.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -231,6 +232,34 @@ static int parse_buffering(const char *text, enum tb_buffering *buffering)
     return tb_error(TB_ERR_ARGUMENT, "stream_buffering=%s: should be line, full or none", text);
 }
 
+/* Whether we are the one who tells about this program: its first rank is here, and no earlier one is the same. */
+static bool speaks_for(const struct tb_rank_start *start, const struct tb_app *app)
+{
+    const struct tb_setup *setup = start->setup;
+    for (const struct tb_app *earlier = setup->apps; earlier < app; earlier++)
+        if (strcmp(earlier->arguments[0], app->arguments[0]) == 0)
+            return false;
+    return app->first_rank < start->book->ranks && tb_address_book_host_of(start->book, app->first_rank) == setup->host;
+}
+
+/* A program of another MPI runs, but not as one job: said once, since a layer may translate its calls. */
+static void note_foreign(const struct tb_rank_program *program, const struct tb_rank_start *start,
+                         tb_rank_program_note *note, void *context)
+{
+    struct tb_executable x;
+    struct tb_foreign_mpi mpi;
+    char text[1024];
+    const char *name = program->app->arguments[0];
+    if (start->book->ranks < 2 || !speaks_for(start, program->app) || tb_executable_read(program->path, &x) != TB_OK ||
+        !tb_foreign_mpi_find(&x, &mpi))
+        return;
+    snprintf(text, sizeof text,
+             "%s was built with %s (it needs %s), not with Tombolo: each of its ranks will be alone in its "
+             "MPI_COMM_WORLD. Compile it with Tombolo's mpicc, or start it with %s own mpiexec",
+             name, mpi.name, mpi.needed, mpi.command);
+    note(context, text);
+}
+
 int tb_rank_program_open(struct tb_rank_program *program, const struct tb_rank_start *start, const struct tb_app *app,
                          tb_rank_program_note *note, void *context, struct tb_start_failure *failure)
 {
@@ -248,6 +277,7 @@ int tb_rank_program_open(struct tb_rank_program *program, const struct tb_rank_s
         tb_rank_program_explain(program, start, errno, failure);
         return TB_ERR_ARGUMENT;
     }
+    note_foreign(program, start, note, context);
     return TB_OK;
 }
 
