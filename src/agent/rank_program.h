@@ -6,7 +6,7 @@
 #include "job/job.h"
 #include "remote/remote.h"
 
-#define TB_RANK_PROGRAM_OWN       6 /* variables of the environment that are made for each rank */
+#define TB_RANK_PROGRAM_OWN       15 /* variables of the environment that are made for each rank */
 #define TB_RANK_PROGRAM_OWN_BYTES 160
 
 /* What starting needs to know of the job and of this host. Everything stays the caller's. */
