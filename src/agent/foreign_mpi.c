@@ -44,3 +44,25 @@ bool tb_foreign_mpi_find(const struct tb_executable *x, struct tb_foreign_mpi *f
     }
     return false;
 }
+
+bool tb_foreign_mpi_binds(const char *variable)
+{
+    static const char *const beginnings[] = {"PMI_FD=",
+                                             "PMI_PORT=",
+                                             "PMI_ID=",
+                                             "PMI_SPAWNED=",
+                                             "PMI_KVS",
+                                             "PMIX_",
+                                             "HYDI_CONTROL_FD=",
+                                             "OMPI_MCA_orte_",
+                                             "OMPI_MCA_ess",
+                                             "OMPI_MCA_pmix=",
+                                             "OMPI_UNIVERSE_SIZE=",
+                                             "PRTE_LAUNCHED="};
+    if (strncmp(variable, "PMIX_MCA_", 9) == 0)
+        return false; /* the user's own wishes */
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+        if (strncmp(variable, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}

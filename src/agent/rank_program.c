@@ -95,7 +95,8 @@ static int make_environment(struct tb_rank_program *program, const struct tb_ran
     for (int i = 0; i < OWN; i++)
         program->environment[i] = program->own[i];
     for (size_t i = 0; i < count; i++)
-        if (!is_own(environ[i]) && !is_among(app->variables, app->variable_count, environ[i]) &&
+        if (!is_own(environ[i]) && !tb_foreign_mpi_binds(environ[i]) &&
+            !is_among(app->variables, app->variable_count, environ[i]) &&
             !is_among(start->given, start->given_count, environ[i]))
             program->environment[n++] = environ[i];
     for (uint32_t i = 0; i < start->given_count; i++)

@@ -207,8 +207,10 @@ int tb_job_join(struct tb_job *job)
 {
     *job = (struct tb_job){.control = -1};
     const char *text = getenv(TB_AGENT_VARIABLE);
-    if (text == NULL || *text == 0)
+    if (text == NULL || *text == 0) {
+        tb_foreign_launcher_tell();
         return open_alone(job);
+    }
     struct agent_name name;
     int rc = parse_name(text, &name);
     if (rc != TB_OK)

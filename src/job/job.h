@@ -152,6 +152,19 @@ int tb_job_tell_finalized(struct tb_job *job);
 /* Tells the agent that the job must end with `code`; then waits to be killed (bounded), and exits. */
 _Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text);
 
+/* ---- other launchers --------------------------------------------------------------------------------------------- */
+
+/* Who has started us, when it was neither mpiexec nor the user. */
+struct tb_foreign_launcher {
+    const char *name;
+    long rank, size; /* as it says; size 0: it does not say */
+};
+
+/* From the environment. Our own variables count first: inside a job of ours nobody is foreign. */
+bool tb_foreign_launcher_find(struct tb_foreign_launcher *found);
+/* Tells the user, once for all processes that it has started, that each of them is alone. */
+void tb_foreign_launcher_tell(void);
+
 /* ---- what launcher and agents tell each other -------------------------------------------------------------------- */
 
 /* How a rank finds its agent: DESCRIPTOR:INODE:LOCAL_RANKS:NAME, an inherited socket (the inode shows whether it is
