@@ -4,6 +4,7 @@
 #include "launch/agent_frames.h"
 #include "launch/agent_loss.h"
 #include "launch/agent_orders.h"
+#include "launch/allocation.h"
 #include "launch/heartbeat.h"
 #include "launch/input.h"
 #include "launch/job_report.h"
@@ -462,6 +463,20 @@ static void note_directory(struct tb_launch *launch)
     free(here);
 }
 
+/* Nodes that a batch system has given to us, and nobody asked for. */
+static void note_allocation(struct tb_launch *launch)
+{
+    const struct tb_options *options = launch->options;
+    struct tb_allocation found;
+    bool named = options->hosts.count > 0 || options->grid_file != NULL || options->lab != NULL;
+    for (uint32_t i = 0; i < options->section_count; i++)
+        named = named || options->sections[i].hosts.count > 0;
+    if (named || launch->plan.placement.book.ranks < 2 || getenv("TOMBOLO_RANK") != NULL || !tb_allocation_find(&found))
+        return;
+    tb_job_report_say(&launch->report, "the %u nodes of %s job %s are not used: all ranks start here. %s names them",
+                      found.nodes, found.system, found.job, found.hint);
+}
+
 int tb_launch_run(struct tb_options *options, const char *program)
 {
     struct tb_launch *launch = calloc(1, sizeof *launch);
@@ -473,8 +488,10 @@ int tb_launch_run(struct tb_options *options, const char *program)
     int rc = open_all(launch);
     if (rc == TB_OK)
         rc = plan(launch);
-    if (rc == TB_OK)
+    if (rc == TB_OK) {
         note_directory(launch);
+        note_allocation(launch);
+    }
     while (rc == TB_OK) {
         start(launch);
         rc = tb_loop_run(&launch->loop);
