@@ -71,16 +71,16 @@ static void close_ends(struct streams *s, int end)
 }
 
 /* End 0 is the agent's, end 1 the rank's. */
-static int make_streams(const struct tb_rank *rank, struct streams *s)
+static int make_streams(const struct tb_rank *rank, uint32_t reader, struct streams *s)
 {
     *s = (struct streams){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->control) < 0 || pipe2(s->output, O_CLOEXEC) < 0 ||
         pipe2(s->errors, O_CLOEXEC) < 0)
         return tb_error_errno("cannot make the streams of rank %u; try a higher `ulimit -n`", rank->rank);
-    if (rank->rank == 0) {
+    if (rank->rank == reader) {
         if (pipe2(ends, O_CLOEXEC) < 0)
-            return tb_error_errno("cannot make the input of rank 0");
+            return tb_error_errno("cannot make the input of rank %u", reader);
         s->input[0] = ends[1];
         s->input[1] = ends[0];
     } else {
@@ -141,7 +141,7 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
     const struct tb_ranks *ranks = s->ranks;
     struct streams streams;
     cpu_set_t *cpus = NULL;
-    int rc = make_streams(rank, &streams);
+    int rc = make_streams(rank, s->start->setup->input_rank, &streams);
     if (rc == TB_OK)
         rc = tb_rank_program_describe(&s->program, s->start, rank->rank, rank->local, ranks->count, streams.control[1]);
     if (rc == TB_OK) {
@@ -160,7 +160,7 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
                              .mask = s->start->mask,
                              .descriptors = s->start->descriptors};
     if (s->binding != NULL) {
-        tb_cpu_binding_choose(s->binding, rank->local, &cpus, &child.cpus_bytes);
+        tb_cpu_binding_choose(s->binding, rank->rank, rank->local, &cpus, &child.cpus_bytes);
         child.cpus = cpus;
     }
     rc = spawn(s, rank, &child);
@@ -181,7 +181,7 @@ static void report_binding(const struct starting *s)
     for (uint32_t i = 0; i < s->ranks->count; i++) {
         char where[256] = "not bound", text[1024];
         if (s->binding != NULL)
-            tb_cpu_binding_print(s->binding, i, where, sizeof where);
+            tb_cpu_binding_print(s->binding, s->ranks->all[i].rank, i, where, sizeof where);
         snprintf(text, sizeof text, "rank %u on host %s: %s", s->ranks->all[i].rank, s->start->host, where);
         s->ranks->events.note(s->ranks->events.context, text);
     }
@@ -219,8 +219,8 @@ int tb_ranks_start(struct tb_ranks *ranks, const struct tb_rank_start *start, st
     struct starting s = {.ranks = ranks, .start = start, .failure = failure};
     failure->text[0] = 0;
     int rc = TB_OK;
-    if (start->setup->bind != TB_BIND_NONE)
-        rc = tb_cpu_binding_open(&s.binding, start->setup->bind);
+    if (tb_cpu_binding_is_wanted(start->setup))
+        rc = tb_cpu_binding_open(&s.binding, start->setup);
     if (rc == TB_OK)
         rc = start_all(&s);
     if (rc == TB_OK && tb_param.bind_report)
