@@ -47,6 +47,7 @@ int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w)
     tb_put_u32(w, setup->input_rank);
     tb_put_u32(w, setup->window);
     tb_put_u64(w, setup->hold);
+    tb_put_u32(w, setup->terminal);
     tb_put_text(w, setup->parameters);
     tb_put_text(w, setup->own_parameters);
     tb_put_text(w, setup->directory);
@@ -101,6 +102,7 @@ int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r)
     setup->input_rank = tb_get_u32(r);
     setup->window = tb_get_u32(r);
     setup->hold = tb_get_u64(r);
+    setup->terminal = tb_get_u32(r);
     setup->parameters = tb_get_text(r);
     setup->own_parameters = tb_get_text(r);
     setup->directory = tb_get_text(r);

@@ -240,6 +240,14 @@ int tb_foreign_output(struct tb_options *options, const char *text)
     return rc;
 }
 
+int tb_foreign_buffering(const char *text)
+{
+    static const char *const settings[] = {"stream_buffering=none", "stream_buffering=line", "stream_buffering=full"};
+    if (strlen(text) != 1 || *text < '0' || *text > '2')
+        return tb_error(TB_ERR_ARGUMENT, "--stream-buffering %s: should be 0, 1 or 2", text);
+    return tb_options_set_parameter(settings[*text - '0']);
+}
+
 /* ---- how hosts are reached --------------------------------------------------------------------------------------- */
 
 int tb_foreign_launcher(struct tb_options *options, const char *text)

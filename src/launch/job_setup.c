@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define WINDOW_TOTAL   (16u << 20) /* output of all hosts that may be under way */
@@ -54,11 +55,19 @@ static char *export_rank_cpus(const struct tb_rank_file *file)
     return fclose(to) == 0 ? text : NULL;
 }
 
+/* Of the terminal that our output goes to: 65536 * lines + columns, or 0. */
+static uint32_t terminal_size(void)
+{
+    struct winsize size;
+    return ioctl(1, TIOCGWINSZ, &size) == 0 ? (uint32_t)size.ws_row << 16 | size.ws_col : 0;
+}
+
 int tb_job_setup_make(struct tb_setup *setup, const struct tb_options *options, struct tb_placement *placement)
 {
     uint32_t window = WINDOW_TOTAL / placement->book.host_count;
     *setup = (struct tb_setup){.version = (char *)TB_VERSION,
                                .host_count = placement->book.host_count,
+                               .flags = options->pty ? TB_SETUP_PTY : 0,
                                .bind = options->bind,
                                .bind_width = options->bind_width > 0 ? options->bind_width : 1,
                                .bind_cpus = strdup(options->bind_cpus != NULL ? options->bind_cpus : ""),
@@ -68,6 +77,7 @@ int tb_job_setup_make(struct tb_setup *setup, const struct tb_options *options, 
                                          : window < WINDOW_LEAST ? WINDOW_LEAST
                                                                  : window,
                                .hold = isatty(1) ? HOLD_TERMINAL : HOLD_ELSEWHERE,
+                               .terminal = terminal_size(),
                                .parameters = export_parameters(),
                                .own_parameters = export_own_parameters(),
                                .directory = getcwd(NULL, 0), /* NULL: there is none any more */

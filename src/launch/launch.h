@@ -68,14 +68,14 @@ struct tb_output_options {
 };
 
 /* Where single ranks go: the lines of a rankfile. */
-struct tb_rank_place {
+struct tb_rank_file_line {
     int entry;  /* in the list of all hosts; -1: the file does not name this rank */
     char *cpus; /* as written; NULL: it is not bound */
 };
 
 struct tb_rank_file {
     uint32_t count;
-    struct tb_rank_place *places; /* by rank */
+    struct tb_rank_file_line *places; /* by rank */
 };
 
 /* Reads `rank N=host slot=PROCESSORS`; hosts that are not in the list yet are added to it. +n2 is its third host. */
@@ -110,6 +110,7 @@ struct tb_options {
     char ignored[512];   /* options of other launchers that have no meaning here; "": none */
     uint32_t kept_count;
     char **kept;              /* texts that options point to */
+    bool pty;                 /* ranks get a pseudo-terminal as standard output */
     uint64_t timeout;         /* nanoseconds; 0: none */
     const char *timeout_name; /* what has set it */
     const char *launcher;     /* NULL: ssh */
@@ -137,6 +138,7 @@ int tb_foreign_bind(struct tb_options *options, const char *text);
 int tb_foreign_display(struct tb_options *options, const char *text);
 int tb_foreign_output(struct tb_options *options, const char *text);
 int tb_foreign_output_files(struct tb_options *options, const char *text);
+int tb_foreign_buffering(const char *text);
 int tb_foreign_launcher(struct tb_options *options, const char *text);
 int tb_foreign_mca(struct tb_options *options, const char *name, const char *value);
 

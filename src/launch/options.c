@@ -197,6 +197,11 @@ static int apply_streams(struct tb_options *options, struct tb_section *section,
         return set_path(section, values[0]);
     case TB_OPTION_INPUT:
         return set_input(options, values[0]);
+    case TB_OPTION_BUFFERING:
+        return tb_foreign_buffering(values[0]);
+    case TB_OPTION_PTY:
+        options->pty = true;
+        return TB_OK;
     case TB_OPTION_TAG:
         output->tags = true;
         return TB_OK;

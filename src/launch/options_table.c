@@ -123,6 +123,7 @@ static const struct tb_option_row rows[] = {
     REFUSED("index-argv-by-rank", 0, "TOMBOLO_RANK, which each rank finds in its environment"),
 
     /* Output and end. */
+    WORKS("pty", 0, PTY, "standard output of each rank is a pseudo-terminal"),
     WORKS("tag-output", 0, TAG, "begins each line with its rank"),
     WORKS("l", 0, TAG, "--tag-output"),
     WORKS("prepend-rank", 0, TAG, "--tag-output"),
@@ -138,7 +139,7 @@ static const struct tb_option_row rows[] = {
     WORKS("errfile-pattern", 1, ERR_PATTERN, "the same for standard error"),
     WORKS("errfile", 1, ERR_PATTERN, "-errfile-pattern"),
     REFUSED("output-from", 1, "-outfile-pattern out.%r"),
-    SILENT("stream-buffering", 1, "lines are shown when they are written"),
+    WORKS("stream-buffering", 1, BUFFERING, "0, 1, 2: --set stream_buffering=none, line, full"),
     REFUSED("xml", 0, "--tag-output"),
     REFUSED("xml-file", 1, "--output-filename DIR"),
     REFUSED("xterm", 1, debugger),

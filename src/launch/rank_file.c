@@ -21,15 +21,15 @@ static bool are_cpus(const char *text)
     return true;
 }
 
-static struct tb_rank_place *place_of(struct tb_rank_file *file, uint32_t rank)
+static struct tb_rank_file_line *place_of(struct tb_rank_file *file, uint32_t rank)
 {
     if (rank >= file->count) {
-        struct tb_rank_place *grown = realloc(file->places, (rank + 1) * sizeof *grown);
+        struct tb_rank_file_line *grown = realloc(file->places, (rank + 1) * sizeof *grown);
         if (grown == NULL)
             return NULL;
         file->places = grown;
         for (; file->count <= rank; file->count++)
-            grown[file->count] = (struct tb_rank_place){.entry = -1};
+            grown[file->count] = (struct tb_rank_file_line){.entry = -1};
     }
     return &file->places[rank];
 }
@@ -70,7 +70,7 @@ static int take_line(struct tb_rank_file *file, struct tb_host_list *hosts, char
         return tb_error(TB_ERR_ARGUMENT,
                         "%s: slot=%s: should be numbers of processors, as in 0-3,8 (`lscpu -e` shows them)", where,
                         slot);
-    struct tb_rank_place *place = place_of(file, rank);
+    struct tb_rank_file_line *place = place_of(file, rank);
     if (place == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the places of the ranks");
     if (place->entry >= 0)
