@@ -83,5 +83,6 @@ CHECKS = [
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
     Check("output", ["tests/fault/output"], timeout=300, cases=True),
     Check("foreign", ["tests/fault/foreign"], timeout=300, cases=True),
+    Check("options", ["tests/fault/options"], timeout=300, cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]

@@ -83,6 +83,12 @@ static bool is_among(char *const *variables, uint32_t variable_count, const char
     return false;
 }
 
+/* What a program cannot be found or run without, even where nothing is passed on. */
+static bool is_essential(const char *variable)
+{
+    return strncmp(variable, "PATH=", 5) == 0 || strncmp(variable, "HOME=", 5) == 0;
+}
+
 static int make_environment(struct tb_rank_program *program, const struct tb_rank_start *start)
 {
     const struct tb_app *app = program->app;
@@ -95,7 +101,7 @@ static int make_environment(struct tb_rank_program *program, const struct tb_ran
     for (int i = 0; i < OWN; i++)
         program->environment[i] = program->own[i];
     for (size_t i = 0; i < count; i++)
-        if (!is_own(environ[i]) && !tb_foreign_mpi_binds(environ[i]) &&
+        if ((!app->bare || is_essential(environ[i])) && !is_own(environ[i]) && !tb_foreign_mpi_binds(environ[i]) &&
             !is_among(app->variables, app->variable_count, environ[i]) &&
             !is_among(start->given, start->given_count, environ[i]))
             program->environment[n++] = environ[i];
@@ -103,7 +109,8 @@ static int make_environment(struct tb_rank_program *program, const struct tb_ran
         if (!is_among(app->variables, app->variable_count, start->given[i]))
             program->environment[n++] = start->given[i];
     for (uint32_t i = 0; i < app->variable_count; i++)
-        program->environment[n++] = app->variables[i];
+        if (!is_own(app->variables[i]))
+            program->environment[n++] = app->variables[i];
     /* gfortran keeps what is written to a pipe back; this is how it is told not to. */
     if (program->buffering != TB_BUFFERING_FULL && value_in(program->environment + OWN, FORTRAN_VARIABLE) == NULL)
         program->environment[n++] = (char *)FORTRAN_VARIABLE "=y";

@@ -84,9 +84,9 @@ static int make_streams(const struct tb_rank *rank, const struct tb_setup *setup
     } else if (pipe2(s->output, O_CLOEXEC) < 0) {
         return tb_error_errno("cannot make the streams of rank %u; try a higher `ulimit -n`", rank->rank);
     }
-    if (rank->rank == 0) {
+    if (rank->rank == setup->input_rank) {
         if (pipe2(ends, O_CLOEXEC) < 0)
-            return tb_error_errno("cannot make the input of rank 0");
+            return tb_error_errno("cannot make the input of rank %u", rank->rank);
         s->input[0] = ends[1];
         s->input[1] = ends[0];
     } else {
@@ -167,7 +167,7 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
                              .mask = s->start->mask,
                              .descriptors = s->start->descriptors};
     if (s->binding != NULL) {
-        tb_cpu_binding_choose(s->binding, rank->local, &cpus, &child.cpus_bytes);
+        tb_cpu_binding_choose(s->binding, rank->rank, rank->local, &cpus, &child.cpus_bytes);
         child.cpus = cpus;
     }
     rc = spawn(s, rank, &child);
@@ -188,7 +188,7 @@ static void report_binding(const struct starting *s)
     for (uint32_t i = 0; i < s->ranks->count; i++) {
         char where[256] = "not bound", text[1024];
         if (s->binding != NULL)
-            tb_cpu_binding_print(s->binding, i, where, sizeof where);
+            tb_cpu_binding_print(s->binding, s->ranks->all[i].rank, i, where, sizeof where);
         snprintf(text, sizeof text, "rank %u on host %s: %s", s->ranks->all[i].rank, s->start->host, where);
         s->ranks->events.note(s->ranks->events.context, text);
     }
@@ -226,8 +226,8 @@ int tb_ranks_start(struct tb_ranks *ranks, const struct tb_rank_start *start, st
     struct starting s = {.ranks = ranks, .start = start, .failure = failure};
     failure->text[0] = 0;
     int rc = TB_OK;
-    if (start->setup->bind != TB_BIND_NONE)
-        rc = tb_cpu_binding_open(&s.binding, start->setup->bind);
+    if (tb_cpu_binding_is_wanted(start->setup))
+        rc = tb_cpu_binding_open(&s.binding, start->setup);
     if (rc == TB_OK)
         rc = start_all(&s);
     if (rc == TB_OK && tb_param.bind_report)

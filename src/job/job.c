@@ -208,7 +208,7 @@ int tb_job_join(struct tb_job *job)
     *job = (struct tb_job){.control = -1};
     const char *text = getenv(TB_AGENT_VARIABLE);
     if (text == NULL || *text == 0) {
-        tb_foreign_launcher_tell();
+        tb_other_launcher_tell();
         return open_alone(job);
     }
     struct agent_name name;

@@ -155,15 +155,15 @@ _Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text);
 /* ---- other launchers --------------------------------------------------------------------------------------------- */
 
 /* Who has started us, when it was neither mpiexec nor the user. */
-struct tb_foreign_launcher {
+struct tb_other_launcher {
     const char *name;
     long rank, size; /* as it says; size 0: it does not say */
 };
 
 /* From the environment. Our own variables count first: inside a job of ours nobody is foreign. */
-bool tb_foreign_launcher_find(struct tb_foreign_launcher *found);
+bool tb_other_launcher_find(struct tb_other_launcher *found);
 /* Tells the user, once for all processes that it has started, that each of them is alone. */
-void tb_foreign_launcher_tell(void);
+void tb_other_launcher_tell(void);
 
 /* ---- what launcher and agents tell each other -------------------------------------------------------------------- */
 
@@ -185,9 +185,21 @@ struct tb_app {
     uint32_t variable_count;
     char **variables; /* NAME=value, set for the ranks; ended by NULL */
     char *directory;  /* "": as the launcher's */
+    uint32_t bare;    /* 1: no other variables than these, PATH and HOME */
 };
 
-enum tb_bind { TB_BIND_NONE, TB_BIND_THREAD, TB_BIND_CORE, TB_BIND_NUMA, TB_BIND_SOCKET };
+enum tb_bind {
+    TB_BIND_NONE,
+    TB_BIND_THREAD,
+    TB_BIND_CORE,
+    TB_BIND_NUMA,
+    TB_BIND_SOCKET,
+    TB_BIND_L1,
+    TB_BIND_L2,
+    TB_BIND_L3
+};
+#define TB_BIND_WIDTH_LIMIT 4096u
+#define TB_RANK_NONE        UINT32_MAX
 
 enum tb_buffering { TB_BUFFERING_FULL, TB_BUFFERING_LINE, TB_BUFFERING_NONE };
 
@@ -205,6 +217,10 @@ struct tb_setup {
     uint32_t host, host_count; /* which host of the address book the agent serves */
     uint32_t flags;            /* enum tb_setup_flags */
     uint32_t bind;             /* enum tb_bind */
+    uint32_t bind_width;       /* so many of these for each rank */
+    char *bind_cpus;           /* "0,1,2+3": processors for the ranks of a host, in turn; "": as `bind` says */
+    char *rank_cpus;           /* "0=1,2\n5=3\n": processors of single ranks of the job, before all else */
+    uint32_t input_rank;       /* gets standard input; TB_RANK_NONE: nobody */
     uint32_t window;           /* bytes of output that may be under way */
     uint64_t hold;             /* nanoseconds that an unfinished line waits for its end */
     uint32_t terminal;         /* size of pseudo-terminals: 65536 * lines + columns; 0: not known */

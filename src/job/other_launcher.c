@@ -17,7 +17,7 @@ static const struct {
     {"a launcher that speaks PMIx", "PMIX_RANK", NULL, "PMIX_NAMESPACE"},
 };
 
-bool tb_foreign_launcher_find(struct tb_foreign_launcher *found)
+bool tb_other_launcher_find(struct tb_other_launcher *found)
 {
     if (getenv("TOMBOLO_RANK") != NULL)
         return false; /* we or our parents are a rank of ours, which is told those names, too */
@@ -25,18 +25,18 @@ bool tb_foreign_launcher_find(struct tb_foreign_launcher *found)
         const char *rank = getenv(known[i].rank), *size = known[i].size != NULL ? getenv(known[i].size) : "0";
         if (rank == NULL || size == NULL || getenv(known[i].needed) == NULL)
             continue;
-        *found = (struct tb_foreign_launcher){known[i].name, strtol(rank, NULL, 10), strtol(size, NULL, 10)};
+        *found = (struct tb_other_launcher){known[i].name, strtol(rank, NULL, 10), strtol(size, NULL, 10)};
         if (known[i].size == NULL || found->size > 1)
             return true;
     }
     return false;
 }
 
-void tb_foreign_launcher_tell(void)
+void tb_other_launcher_tell(void)
 {
-    struct tb_foreign_launcher found;
+    struct tb_other_launcher found;
     char count[32] = "";
-    if (!tb_foreign_launcher_find(&found) || found.rank != 0)
+    if (!tb_other_launcher_find(&found) || found.rank != 0)
         return; /* one of them is enough */
     if (found.size > 0)
         snprintf(count, sizeof count, " as one of %ld", found.size);

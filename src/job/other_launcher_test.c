@@ -37,9 +37,9 @@ static void each_is_known_by_what_it_sets(void **state)
         {{"PMIX_RANK=0", "OMPI_COMM_WORLD_RANK=x", "OMPI_COMM_WORLD_SIZE=", NULL}, NULL, 0, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct tb_foreign_launcher found = {0};
+        struct tb_other_launcher found = {0};
         set_all(rows[i].variables);
-        assert_int_equal(tb_foreign_launcher_find(&found), rows[i].name != NULL);
+        assert_int_equal(tb_other_launcher_find(&found), rows[i].name != NULL);
         if (rows[i].name != NULL) {
             assert_string_equal(found.name, rows[i].name);
             assert_int_equal(found.rank, rows[i].rank);
