@@ -176,6 +176,16 @@ int tb_placement_make(struct tb_placement *placement, struct tb_options *options
 void tb_placement_add(struct tb_placement *placement, const struct tb_options *options, uint32_t entry, uint32_t *host);
 void tb_placement_close(struct tb_placement *placement);
 
+/* Where a job on a grid is to be started. */
+struct tb_start_place {
+    uint32_t host; /* of the grid; TB_GRID_NONE: outside of it */
+    bool by_hand;  /* and there are clusters that somebody has to start there (--manual) */
+};
+
+/* Whether a job with ranks on all slots of a grid could run, as far as its file says: started where we are (in a lab:
+ * outside), or if that cannot be, from another host, or by hand. An error says why it cannot run. */
+int tb_grid_check(const struct tb_grid *grid, bool in_lab, struct tb_start_place *start);
+
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
 /* Runs the job to its end; returns the exit code. `program` is the path of this executable. */
