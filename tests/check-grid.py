@@ -84,7 +84,13 @@ def sample(folder, name):
     closed = name in ("three-clusters", "chain", "two-gateways", "laptop-relay")
     reach = "not every host can connect" if closed else "every host with slots can connect to every other"
     return (done.returncode == 0 and commented and "is right" in done.stdout and f"reach: {reach}" in done.stdout and
-            name + ".yaml" in drawn(svg)) or done
+            name + ".yaml" in drawn(svg) and all(links_named(done.stdout, drawn(svg)))) or done
+
+
+def links_named(summary, texts):
+    """Whether each link of the summary has its name in the picture, if there are not so many that none is labelled."""
+    names = set(re.findall(r"^  (\S+): \S+ to \S+", summary.partition("links:")[2], re.M))
+    return [any(text and (text == name or text.startswith(name + ",")) for text in texts) for name in names if len(names) <= 40]
 
 
 def all_listed(_):
