@@ -22,8 +22,6 @@ static int take_streams(struct tb_process *process)
 int tb_process_prepare(struct tb_process *process)
 {
     static const int heard[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-    /* What our launcher's command gave us for itself does not concern our ranks. */
-    prctl(PR_SET_PDEATHSIG, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); /* ignored, it would take the exit codes away */

@@ -1,5 +1,6 @@
 #include "agent/ranks.h"
 #include "agent/cpu_binding.h"
+#include "agent/descendants.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -269,4 +270,26 @@ bool tb_ranks_alive(struct tb_ranks *ranks)
         if (ranks->all[i].pid > 0)
             return true;
     return false;
+}
+
+static bool is_group(void *context, pid_t group)
+{
+    const struct tb_ranks *ranks = context;
+    for (uint32_t i = 0; i < ranks->count; i++)
+        if (ranks->all[i].pid == group)
+            return true;
+    return false;
+}
+
+void tb_ranks_end(struct tb_ranks *ranks, int signal)
+{
+    tb_ranks_signal(ranks, signal);
+    tb_ranks_signal(ranks, SIGCONT);
+    if (tb_descendants_signal(signal, is_group, ranks) > 0)
+        tb_descendants_signal(SIGCONT, is_group, ranks);
+}
+
+bool tb_ranks_left(struct tb_ranks *ranks)
+{
+    return tb_ranks_alive(ranks) || tb_descendants_left();
 }

@@ -248,7 +248,7 @@ static void take_ready(void *context, struct tb_host_agent *agent, const struct 
 static void take_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)
 {
     struct tb_launch *launch = context;
-    tb_host_agent_take_started(agent, pids);
+    tb_host_agent_take_started(agent);
     if (agent == agent_of(launch, 0))
         tb_input_open(&launch->input);
 }
@@ -264,8 +264,7 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct tb_launch *launch = context;
-    if (tb_rank_ends_add(&launch->ends, ended) && agent == agent_of(launch, ended->rank))
-        tb_host_agent_forget_rank(agent, tb_address_book_local_index(&launch->plan.placement.book, ended->rank));
+    tb_rank_ends_add(&launch->ends, ended);
 }
 
 static void take_aborted(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort)
