@@ -108,6 +108,7 @@ void tb_command_leave_lab(const char *who, const char *lab, int code)
 static int execute(void *context)
 {
     char **words = context;
+    signal(SIGXFSZ, SIG_DFL); /* as it was before main */
     execvp(words[0], words);
     int code = errno == ENOENT ? 127 : 126;
     fprintf(stderr, "tombolo lab: cannot run %s: %s\n", words[0], strerror(errno));
@@ -159,6 +160,7 @@ static int shell(void *context)
     char *command = context;
     char *const interactive[] = {own != NULL && *own != 0 ? own : (char *)"/bin/sh", NULL};
     char *const words[] = {(char *)"sh", (char *)"-c", command, NULL};
+    signal(SIGXFSZ, SIG_DFL);
     if (command == NULL)
         execv(interactive[0], interactive);
     else

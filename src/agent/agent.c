@@ -340,7 +340,8 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     struct tb_rank_start start = {.setup = &agent->setup,
                                   .book = &agent->book,
                                   .mask = &agent->process.mask,
-                                  .descriptors = &agent->process.descriptors};
+                                  .descriptors = &agent->process.descriptors,
+                                  .file_size = &agent->process.file_size};
     if (agent->phase != TB_AGENT_READY)
         return;
     int rc = tb_address_book_decode(&agent->book, r);
@@ -358,7 +359,9 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     agent->phase = TB_AGENT_RUNNING;
     agent->member.running = true;
     if (agent->guardian->stream < 0) {
-        snprintf(who, sizeof who, "no guardian on host %s: %s", agent->host, strerror(agent->guardian->error));
+        char limit[64];
+        snprintf(who, sizeof who, "no guardian on host %s: %s%s", agent->host, strerror(agent->guardian->error),
+                 tb_error_limit(agent->guardian->error, limit, sizeof limit));
         note(agent, who);
     }
     if (tb_local_ranks_start(&agent->local, &start, &agent->routes, &failure) != TB_OK) {

@@ -78,7 +78,7 @@ static int make_streams(const struct tb_rank *rank, struct streams *s)
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->control) < 0 || pipe2(s->output, O_CLOEXEC) < 0 ||
         pipe2(s->errors, O_CLOEXEC) < 0)
-        return tb_error_errno("cannot make the streams of rank %u; try a higher `ulimit -n`", rank->rank);
+        return tb_error_errno("cannot make the streams of rank %u", rank->rank);
     if (rank->rank == 0) {
         if (pipe2(ends, O_CLOEXEC) < 0)
             return tb_error_errno("cannot make the input of rank 0");
@@ -95,11 +95,11 @@ static int make_streams(const struct tb_rank *rank, struct streams *s)
 static void explain_failed(const struct starting *s, const struct tb_rank *rank, enum tb_child_stage stage, int error)
 {
     const char *name = s->program.app->arguments[0], *host = s->start->host;
+    char limit[64];
     if (stage == TB_CHILD_FORK)
         tb_start_failure_set(s->failure, 1,
-                             "cannot start rank %u on host %s: no new process: %s; fewer ranks a host, or a higher "
-                             "`ulimit -u`, may help",
-                             rank->rank, host, strerror(error));
+                             "cannot start rank %u on host %s: no new process: %s%s; fewer ranks a host may help",
+                             rank->rank, host, strerror(error), tb_error_limit(error, limit, sizeof limit));
     else if (stage == TB_CHILD_BIND)
         tb_start_failure_set(s->failure, 1, "cannot bind rank %u on host %s to its processors: %s; try --bind none",
                              rank->rank, host, strerror(error));
@@ -159,7 +159,8 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
                              .keep = streams.control[1],
                              .death_signal = SIGKILL,
                              .mask = s->start->mask,
-                             .descriptors = s->start->descriptors};
+                             .descriptors = s->start->descriptors,
+                             .file_size = s->start->file_size};
     if (s->binding != NULL) {
         tb_cpu_binding_choose(s->binding, rank->local, &cpus, &child.cpus_bytes);
         child.cpus = cpus;

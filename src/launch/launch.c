@@ -464,8 +464,10 @@ static void note_directory(struct tb_launch *launch)
 int tb_launch_run(struct tb_options *options, const char *program)
 {
     struct tb_launch *launch = calloc(1, sizeof *launch);
-    if (launch == NULL)
+    if (launch == NULL) {
+        fprintf(stderr, "%s: no memory\n", options->name);
         return 1;
+    }
     const struct tb_verdict *verdict = &launch->report.verdict;
     launch->options = options;
     launch->plan = (struct tb_job_plan){.options = options, .program = program};

@@ -82,6 +82,7 @@ struct tb_child {
     int death_signal;                 /* the child gets it when we die; 0: none */
     const sigset_t *mask;             /* signals blocked in the child */
     const struct rlimit *descriptors; /* limit of open descriptors; NULL: ours */
+    const struct rlimit *file_size;   /* that of the size of files */
     const cpu_set_t *cpus;            /* NULL: ours */
     size_t cpus_bytes;
 };

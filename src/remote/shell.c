@@ -137,7 +137,9 @@ static int explain_start(const char *name, const struct tb_shell_target *target)
                         "cannot reach host %s: the command \"%s\" was not found here; install it, or name another one "
                         "with --launcher",
                         target->host, name);
-    return tb_error_errno("cannot run \"%s\" to reach host %s", name, target->host);
+    char limit[64];
+    return tb_error(TB_ERR_SYSTEM, "cannot run \"%s\" to reach host %s: %s%s", name, target->host, strerror(errno),
+                    tb_error_limit(errno, limit, sizeof limit));
 }
 
 /* Ours, with the mark; NULL: no memory. What it points to is not copied. */
