@@ -132,7 +132,7 @@ void tb_guardian_start(struct tb_guardian *guardian, char *title)
     if (guard.agent > 0) {
         close(streams[0]);
         if (strlen(title) == strlen("guard"))
-            memcpy(title, "guard", strlen("guard"));
+            strcpy(title, "guard");
         stand_guard(&guard);
     }
     int error = errno;
