@@ -9,7 +9,7 @@ AGAINST ?=
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-test setup-bench demo test test-all bench bench-collectives bench-datatypes bench-gateways bench-lab \
+.PHONY: all setup setup-test setup-test-all setup-bench demo test test-all bench bench-collectives bench-datatypes bench-gateways bench-lab \
         bench-model bench-peers install format lint clean help
 
 ## make            build the library and the commands into build/
@@ -22,6 +22,9 @@ setup:
 
 setup-test:
 	@tools/setup test
+
+setup-test-all:
+	@tools/setup test-all
 
 setup-bench:
 	@tools/setup bench
@@ -37,8 +40,8 @@ demo: all
 test: setup-test all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier quick
 
-## make test-all   all tests
-test-all: setup-test all
+## make test-all   all tests (installs a cross compiler and other MPI libraries for some of them)
+test-all: setup-test-all all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier all
 
 ## make bench      measure beside MPICH and Open MPI (and install those); AGAINST=DIR: this and the next three beside another build

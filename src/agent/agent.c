@@ -32,9 +32,11 @@ struct tb_agent {
     enum tb_agent_phase phase;
     int exit_code;
     bool idle_told, gone_told;
+    bool orderly; /* the ranks have ended by themselves; what they left running goes on, as without us */
     struct tb_timer grace, linger;
     struct tb_process process;
     struct tb_watch signals;
+    struct tb_guardian *guardian;
 
     struct tb_setup setup;
     struct tb_address_book book;
@@ -86,6 +88,7 @@ static void finish(struct tb_agent *agent)
     tb_uplink_send(&agent->uplink, TB_CONTROL_GONE);
     tb_uplink_make_final(&agent->uplink);
     agent->gone_told = true;
+    agent->orderly = agent->idle_told || agent->phase < TB_AGENT_STOPPING;
     agent->phase = TB_AGENT_DONE;
     agent->member.running = false;
     agent->local.stopping = true;
@@ -124,7 +127,7 @@ static void check_done(struct tb_agent *agent)
         return;
     if (agent->phase >= TB_AGENT_STOPPING) {
         /* The agents behind us say their last words through us. */
-        if ((agent->idle_told || !tb_ranks_alive(&agent->local.ranks)) && tb_tunnels_empty(&agent->tunnels))
+        if ((agent->idle_told || !tb_ranks_left(&agent->local.ranks)) && tb_tunnels_empty(&agent->tunnels))
             finish(agent);
         return;
     }
@@ -157,10 +160,8 @@ static void stop(struct tb_agent *agent, bool now)
     agent->local.stopping = true;
     tb_uplink_make_final(&agent->uplink);
     tb_timer_clear(&agent->linger);
-    if (!agent->idle_told) { /* what ranks that have ended in good order left running goes on, as without us */
-        tb_ranks_signal(&agent->local.ranks, now ? SIGKILL : SIGTERM);
-        tb_ranks_signal(&agent->local.ranks, SIGCONT); /* a stopped process would not notice */
-    }
+    if (!agent->idle_told)
+        tb_ranks_end(&agent->local.ranks, now ? SIGKILL : SIGTERM);
     tb_timer_set(&agent->loop, &agent->grace, now ? LAST_NS : tb_param.kill_grace);
     collect_children(agent);
     check_done(agent);
@@ -172,7 +173,7 @@ static void grace_over(struct tb_timer *timer)
     if (agent->phase == TB_AGENT_STOPPING)
         stop(agent, true);
     else
-        finish(agent); /* a process that even SIGKILL does not end; it dies with us or never */
+        finish(agent); /* a process that even SIGKILL does not end; the guardian tries once more */
 }
 
 /* ---- what the parts report --------------------------------------------------------------------------------------- */
@@ -182,7 +183,6 @@ static void uplink_lost(void *context, const char *why)
 {
     struct tb_agent *agent = context;
     tb_log(TB_LOG_INFO, "agent", "ends: %s", why);
-    tb_ranks_signal(&agent->local.ranks, SIGKILL);
     agent->exit_code = agent->gone_told ? 0 : 1;
     agent->loop.stop = true;
 }
@@ -340,7 +340,8 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     struct tb_rank_start start = {.setup = &agent->setup,
                                   .book = &agent->book,
                                   .mask = &agent->process.mask,
-                                  .descriptors = &agent->process.descriptors};
+                                  .descriptors = &agent->process.descriptors,
+                                  .file_size = &agent->process.file_size};
     if (agent->phase != TB_AGENT_READY)
         return;
     int rc = tb_address_book_decode(&agent->book, r);
@@ -357,6 +358,12 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     tb_log_identify(who);
     agent->phase = TB_AGENT_RUNNING;
     agent->member.running = true;
+    if (agent->guardian->stream < 0) {
+        char limit[64];
+        snprintf(who, sizeof who, "no guardian on host %s: %s%s", agent->host, strerror(agent->guardian->error),
+                 tb_error_limit(agent->guardian->error, limit, sizeof limit));
+        note(agent, who);
+    }
     if (tb_local_ranks_start(&agent->local, &start, &agent->routes, &failure) != TB_OK) {
         trouble(agent, failure.exit_code, "%s", failure.text);
         return;
@@ -494,6 +501,13 @@ static void signals_ready(struct tb_watch *watch, uint32_t events)
     check_done(agent);
 }
 
+static void guardian_lost(void *context)
+{
+    struct tb_agent *agent = context;
+    if (agent->phase < TB_AGENT_STOPPING)
+        trouble(agent, 128 + SIGKILL, "the guardian of the agent on host %s was killed", agent->host);
+}
+
 /* Before each sleep: everything gathered goes out with as few system calls as possible. */
 static void settle(struct tb_loop *loop)
 {
@@ -546,23 +560,30 @@ static int open_all(struct tb_agent *agent)
     if (rc == TB_OK)
         rc = tb_loop_watch(&agent->loop, &agent->signals, process->signals, EPOLLIN, signals_ready);
     if (rc == TB_OK)
+        rc = tb_guardian_watch(agent->guardian, &agent->loop, guardian_lost, agent);
+    if (rc == TB_OK)
         rc = tb_param_load();
     return rc == TB_OK ? tb_uplink_open(&agent->uplink, &agent->loop, process->in, process->out, &events) : rc;
 }
 
-int tb_agent_run(void)
+int tb_agent_run(struct tb_guardian *guardian)
 {
     struct tb_agent *agent = calloc(1, sizeof *agent);
-    if (agent == NULL)
+    if (agent == NULL) {
+        fputs("tombolo agent: no memory\n", stderr);
         return 1;
+    }
+    agent->guardian = guardian;
     int rc = open_all(agent);
     if (rc == TB_OK)
         rc = tb_loop_run(&agent->loop);
     if (rc != TB_OK) {
         fprintf(stderr, "tombolo agent: %s\n", tb_error_story());
-        tb_ranks_signal(&agent->local.ranks, SIGKILL);
-        return 1;
+        agent->exit_code = 1;
     }
+    if (!agent->orderly)
+        tb_ranks_signal(&agent->local.ranks, SIGKILL);
+    tb_guardian_leave(agent->guardian, agent->orderly);
     tb_host_network_close(&agent->network);
     /* Everything else goes with the process. */
     return agent->exit_code;

@@ -19,6 +19,7 @@ struct tb_rank_start {
     char *const *given;   /* NAME=value, for the environment of this host's ranks */
     const sigset_t *mask; /* blocked signals */
     const struct rlimit *descriptors;
+    const struct rlimit *file_size;
 };
 
 /* Why ranks cannot be started, as the user is told. */

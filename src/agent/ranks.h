@@ -51,6 +51,9 @@ void tb_ranks_reap(struct tb_ranks *ranks, pid_t pid, int status);
 void tb_ranks_forget_groups(struct tb_ranks *ranks);
 void tb_ranks_signal(struct tb_ranks *ranks, int signal);
 bool tb_ranks_alive(struct tb_ranks *ranks); /* some process of some rank's group still is */
+/* The same for everything that they have started, in whatever group (descendants.h); stopped ones go on to notice. */
+void tb_ranks_end(struct tb_ranks *ranks, int signal);
+bool tb_ranks_left(struct tb_ranks *ranks);
 struct tb_rank *tb_ranks_find(const struct tb_ranks *ranks, uint32_t rank); /* NULL: it is not of this host */
 
 #endif

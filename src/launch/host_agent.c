@@ -34,9 +34,7 @@ void tb_host_agent_open(struct tb_host_agent *agent, struct tb_loop *loop, uint3
 void tb_host_agent_close(struct tb_host_agent *agent)
 {
     free(agent->tail);
-    free(agent->pids);
     agent->tail = NULL;
-    agent->pids = NULL;
 }
 
 /* ---- hearing ----------------------------------------------------------------------------------------------------- */
@@ -144,10 +142,6 @@ static void digest(struct tb_host_agent *agent, const void *bytes, size_t length
 
 static void lose(struct tb_host_agent *agent, bool exited, int status)
 {
-    /* Its ranks have died with it, but not what they had started; here at least we can reach that. */
-    for (uint32_t i = 0; agent->pids != NULL && i < agent->rank_count; i++)
-        if (agent->pids[i] > 1)
-            kill(-(pid_t)agent->pids[i], SIGKILL);
     agent->events->lost(agent->events->context, agent, exited, status);
     if (agent->phase < TB_HOST_AGENT_GONE)
         tb_host_agent_give_up(agent);
@@ -291,27 +285,15 @@ void tb_host_agent_take_ready(struct tb_host_agent *agent)
     agent->counts->ready++;
 }
 
-void tb_host_agent_take_started(struct tb_host_agent *agent, struct tb_reader *pids)
+void tb_host_agent_take_started(struct tb_host_agent *agent)
 {
     agent->phase = TB_HOST_AGENT_STARTED;
-    if (agent->target.local && agent->pids == NULL)
-        agent->pids = calloc(agent->rank_count, sizeof *agent->pids);
-    for (uint32_t i = 0; agent->pids != NULL && i < agent->rank_count; i++)
-        agent->pids[i] = tb_get_u32(pids);
 }
 
 void tb_host_agent_take_idle(struct tb_host_agent *agent)
 {
     agent->counts->idle += !agent->idle;
     agent->idle = true;
-}
-
-/* A group that is gone may come again under its number as somebody else's. */
-void tb_host_agent_forget_rank(struct tb_host_agent *agent, uint32_t local)
-{
-    if (agent->pids != NULL && local < agent->rank_count && agent->pids[local] > 1 &&
-        kill(-(pid_t)agent->pids[local], 0) < 0 && errno == ESRCH)
-        agent->pids[local] = 0;
 }
 
 /* ---- through a parent -------------------------------------------------------------------------------------------- */

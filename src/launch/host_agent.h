@@ -63,7 +63,6 @@ struct tb_host_agent {
     size_t tail_length;
     uint64_t heard;               /* when something came from it */
     uint32_t written;             /* bytes of output that it may send again */
-    uint32_t *pids;               /* of its ranks, if it is a child of ours */
     struct tb_host_agent *parent; /* whose agent starts it, and whose control stream carries its own; NULL: none */
     uint32_t depth;               /* how many there are between us and it */
     bool detached;                /* whoever carried its stream is gone; it is expected to come by another one */
@@ -95,9 +94,8 @@ void tb_host_agent_take_end(struct tb_host_agent *agent, bool exited, int status
 
 /* Its own frames that change how far it has come. */
 void tb_host_agent_take_ready(struct tb_host_agent *agent);
-void tb_host_agent_take_started(struct tb_host_agent *agent, struct tb_reader *pids);
+void tb_host_agent_take_started(struct tb_host_agent *agent);
 void tb_host_agent_take_idle(struct tb_host_agent *agent);
-void tb_host_agent_forget_rank(struct tb_host_agent *agent, uint32_t local); /* which has ended */
 
 void tb_host_agent_detach(struct tb_host_agent *agent);
 void tb_host_agent_attach(struct tb_host_agent *agent, struct tb_host_agent *parent);

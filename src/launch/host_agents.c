@@ -87,7 +87,7 @@ void tb_host_agents_abandon(struct tb_host_agents *agents)
         struct tb_host_agent *agent = &agents->all[i];
         if (agent->phase < TB_HOST_AGENT_GONE)
             tb_host_agent_give_up(agent);
-        /* A local agent sees the end of its stream and kills its ranks; killing it would leave their children. */
+        /* A local agent sees the end of its stream and ends, and its guardian with it. */
         if (!agent->target.local)
             tb_host_agent_kill(agent);
     }

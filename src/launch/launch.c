@@ -255,7 +255,7 @@ static void take_ready(void *context, struct tb_host_agent *agent, const struct 
 static void take_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)
 {
     struct tb_launch *launch = context;
-    tb_host_agent_take_started(agent, pids);
+    tb_host_agent_take_started(agent);
     uint32_t reader = launch->options->input_rank;
     if (reader < launch->plan.placement.book.ranks && agent == agent_of(launch, reader))
         tb_input_open(&launch->input);
@@ -272,8 +272,7 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct tb_launch *launch = context;
-    if (tb_rank_ends_add(&launch->ends, ended) && agent == agent_of(launch, ended->rank))
-        tb_host_agent_forget_rank(agent, tb_address_book_local_index(&launch->plan.placement.book, ended->rank));
+    tb_rank_ends_add(&launch->ends, ended);
 }
 
 static void take_aborted(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort)
@@ -510,8 +509,10 @@ static int introduce(struct tb_launch *launch)
 int tb_launch_run(struct tb_options *options, const char *program)
 {
     struct tb_launch *launch = calloc(1, sizeof *launch);
-    if (launch == NULL)
+    if (launch == NULL) {
+        fprintf(stderr, "%s: no memory\n", options->name);
         return 1;
+    }
     const struct tb_verdict *verdict = &launch->report.verdict;
     launch->options = options;
     launch->plan = (struct tb_job_plan){.options = options, .program = program};

@@ -41,6 +41,8 @@ static int become(void *argument)
         goto failed;
     if (child->descriptors != NULL)
         setrlimit(RLIMIT_NOFILE, child->descriptors);
+    if (child->file_size != NULL)
+        setrlimit(RLIMIT_FSIZE, child->file_size);
     birth->stage = TB_CHILD_BIND;
     if (child->cpus != NULL && sched_setaffinity(0, child->cpus_bytes, child->cpus) < 0)
         goto failed;
@@ -50,6 +52,7 @@ static int become(void *argument)
     birth->stage = TB_CHILD_EXEC;
     struct sigaction plain = {.sa_handler = SIG_DFL};
     sigaction(SIGPIPE, &plain, NULL);
+    sigaction(SIGXFSZ, &plain, NULL);
     sigprocmask(SIG_SETMASK, child->mask, NULL);
     execve(child->path, child->arguments, child->environment);
 failed:

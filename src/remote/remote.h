@@ -82,6 +82,7 @@ struct tb_child {
     int death_signal;                 /* the child gets it when we die; 0: none */
     const sigset_t *mask;             /* signals blocked in the child */
     const struct rlimit *descriptors; /* limit of open descriptors; NULL: ours */
+    const struct rlimit *file_size;   /* that of the size of files */
     const cpu_set_t *cpus;            /* NULL: ours */
     size_t cpus_bytes;
 };
@@ -111,6 +112,10 @@ struct tb_shell {
 };
 
 #define TB_SHELL_WORDS 64
+
+/* In the environment of a shell, so that it is known for what leads to an agent. The agent itself takes it out. */
+#define TB_SHELL_MARK_NAME "TOMBOLO_SHELL"
+#define TB_SHELL_MARK      TB_SHELL_MARK_NAME "=agent"
 
 /* The words of the command; free with tb_shell_free. */
 int tb_shell_words(const struct tb_shell_target *target, char ***words);
