@@ -317,7 +317,7 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     int rc = read_setup(agent, r);
     tb_outputs_allow(&agent->local.outputs, agent->setup.window);
     if (rc == TB_OK && (agent->setup.flags & TB_SETUP_GRID))
-        tb_uplink_keep(&agent->uplink);
+        rc = tb_uplink_keep(&agent->uplink);
     agent->member.self = (struct tb_proc){agent->setup.job, TB_PROC_AGENT | agent->setup.host};
     agent->member.host = agent->setup.host;
     if (rc == TB_OK && agent->setup.host_count > 1)

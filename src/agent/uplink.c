@@ -60,19 +60,19 @@ void tb_uplink_make_final(struct tb_uplink *uplink)
     uplink->final = true;
 }
 
-void tb_uplink_keep(struct tb_uplink *uplink)
+int tb_uplink_keep(struct tb_uplink *uplink)
 {
-    tb_control_stream_keep(&uplink->stream);
+    return tb_control_stream_keep(&uplink->stream);
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
 
-static void take_frame(struct tb_uplink *uplink, struct tb_control_frame *frame)
+static int take_frame(struct tb_uplink *uplink, struct tb_control_frame *frame)
 {
     if (frame->kind == TB_CONTROL_HEARD)
-        tb_control_stream_heard(&uplink->stream, tb_get_u32(&frame->fields));
-    else
-        uplink->events.frame(uplink->events.context, frame);
+        return tb_control_stream_heard(&uplink->stream, tb_get_u32(&frame->fields));
+    uplink->events.frame(uplink->events.context, frame);
+    return TB_OK;
 }
 
 static void in_ready(struct tb_watch *watch, uint32_t events)
@@ -84,7 +84,7 @@ static void in_ready(struct tb_watch *watch, uint32_t events)
         return;
     uplink->heard = tb_loop_now(uplink->loop);
     while (rc == TB_OK && (rc = tb_control_stream_next(&uplink->stream, &frame)) == TB_OK)
-        take_frame(uplink, &frame);
+        rc = take_frame(uplink, &frame);
     if (rc == TB_ERR_PROTOCOL)
         fprintf(stderr, "tombolo agent %s: %s\n", TB_VERSION, tb_error_story());
     if (rc == TB_ERR_CLOSED)

@@ -43,7 +43,7 @@ size_t tb_uplink_queued(const struct tb_uplink *uplink);            /* bytes tha
 int tb_uplink_settle(struct tb_uplink *uplink);
 
 /* What was sent is kept until the launcher has it, so that another stream can go on. From the beginning. */
-void tb_uplink_keep(struct tb_uplink *uplink);
+int tb_uplink_keep(struct tb_uplink *uplink);
 void tb_uplink_start_heartbeat(struct tb_uplink *uplink);
 void tb_uplink_suspend(struct tb_uplink *uplink, bool suspended);
 /* As tb_attach_set_stand_ins. */

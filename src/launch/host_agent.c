@@ -126,7 +126,7 @@ static int hear(struct tb_host_agent *agent)
     return rc == TB_OK ? understand(agent) : rc;
 }
 
-static void complain_damaged(struct tb_host_agent *agent)
+void tb_host_agent_complain_damaged(struct tb_host_agent *agent)
 {
     agent->events->damaged(agent->events->context, agent);
     tb_host_agent_give_up(agent);
@@ -139,7 +139,7 @@ static void digest(struct tb_host_agent *agent, const void *bytes, size_t length
     if (rc == TB_OK)
         rc = understand(agent);
     if (rc < 0)
-        complain_damaged(agent);
+        tb_host_agent_complain_damaged(agent);
 }
 
 static void lose(struct tb_host_agent *agent, bool exited, int status)
@@ -164,7 +164,7 @@ static void stream_ready(struct tb_watch *watch, uint32_t events)
         if (agent->pid > 0 && waitpid(agent->pid, &status, WNOHANG) == agent->pid)
             tb_host_agent_collect(agent, status);
     } else if (rc < 0) {
-        complain_damaged(agent);
+        tb_host_agent_complain_damaged(agent);
     }
 }
 
@@ -326,7 +326,7 @@ void tb_host_agent_take_bytes(struct tb_host_agent *agent, const uint8_t *bytes,
             continue;
         agent->resuming = false;
         if (tb_control_stream_resume(&agent->control, -1, -1, agent->next) < 0) {
-            complain_damaged(agent);
+            tb_host_agent_complain_damaged(agent);
             return;
         }
     }

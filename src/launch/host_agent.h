@@ -98,6 +98,9 @@ void tb_host_agent_take_started(struct tb_host_agent *agent, struct tb_reader *p
 void tb_host_agent_take_idle(struct tb_host_agent *agent);
 void tb_host_agent_forget_rank(struct tb_host_agent *agent, uint32_t local); /* which has ended */
 
+/* What it says makes no sense (tb_error_story): reported as damaged, and given up. */
+void tb_host_agent_complain_damaged(struct tb_host_agent *agent);
+
 void tb_host_agent_detach(struct tb_host_agent *agent);
 void tb_host_agent_attach(struct tb_host_agent *agent, struct tb_host_agent *parent);
 
