@@ -237,15 +237,18 @@ static void take_connection(void *context, uint32_t rank, struct tb_proc proc, e
     tb_local_ranks_connection(&agent->local, rank, proc, stream, error, descriptor);
 }
 
-static void take_control_stream(void *context, struct tb_proc from, int socket)
+static void take_control_stream(void *context, const struct tb_connected *connected)
 {
     struct tb_agent *agent = context;
-    uint32_t host = from.index & ~TB_PROC_AGENT;
-    if (!tb_uplink_is_down(&agent->uplink) && host < agent->book.host_count && agent->phase == TB_AGENT_RUNNING) {
-        tb_tunnels_adopt(&agent->tunnels, host, socket);
+    uint32_t host = connected->proc.index & ~TB_PROC_AGENT;
+    struct tb_key secret;
+    bool open = !tb_uplink_is_down(&agent->uplink) && host < agent->book.host_count && host != agent->setup.host &&
+                agent->phase == TB_AGENT_RUNNING;
+    if (open && tb_stream_secret(&secret, &agent->setup.key, connected->hello, connected->welcome) == TB_OK) {
+        tb_tunnels_adopt(&agent->tunnels, host, connected->socket, &secret);
+        explicit_bzero(&secret, sizeof secret);
     } else {
-        tb_tunnels_forget(&agent->tunnels, host);
-        close(socket);
+        close(connected->socket);
     }
 }
 

@@ -4,14 +4,23 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#define READ_BYTES   65536u
 #define HEARD_FRAMES 16u /* after so many the launcher is told that they have come */
 
-static void watch_stream(struct tb_uplink *uplink);
+static void in_ready(struct tb_watch *watch, uint32_t events);
+static void take_received(struct tb_uplink *uplink, int rc);
 
-static void end(struct tb_uplink *uplink, const char *why)
+static void drop_stream(struct tb_uplink *uplink)
 {
     tb_loop_unwatch(uplink->loop, &uplink->in);
     tb_loop_unwatch(uplink->loop, &uplink->out);
+    tb_tls_socket_close(uplink->tls);
+    uplink->tls = NULL;
+}
+
+static void end(struct tb_uplink *uplink, const char *why)
+{
+    drop_stream(uplink);
     tb_timer_clear(&uplink->beat);
     uplink->over = true;
     uplink->events.lost(uplink->events.context, why);
@@ -27,19 +36,35 @@ static void lose(struct tb_uplink *uplink, const char *why)
         return;
     }
     tb_log(TB_LOG_INFO, "agent", "the control stream is lost; another way to the launcher is tried");
-    tb_loop_unwatch(uplink->loop, &uplink->in);
-    tb_loop_unwatch(uplink->loop, &uplink->out);
+    drop_stream(uplink);
     tb_attach_begin(&uplink->attach, uplink->stream.sequence_in);
 }
 
-static void attached(void *context, int socket, uint32_t next)
+/* What TLS has received by now. A stream that was changed on the way is lost, but the launcher is not. */
+static int decrypt(struct tb_uplink *uplink)
+{
+    static uint8_t plain[READ_BYTES]; /* one thread, used up at once */
+    size_t got = 0;
+    int rc = TB_OK;
+    while (rc == TB_OK && (rc = tb_tls_socket_read(uplink->tls, plain, sizeof plain, &got)) == TB_OK)
+        rc = tb_control_stream_feed(&uplink->stream, plain, got);
+    if (rc == TB_AGAIN || rc == TB_ERR_MEMORY)
+        return rc == TB_AGAIN ? TB_OK : rc;
+    if (rc != TB_ERR_CLOSED)
+        tb_log(TB_LOG_INFO, "agent", "the control stream breaks: %s", tb_error_story());
+    return TB_ERR_CLOSED;
+}
+
+static void attached(void *context, struct tb_tls_socket *socket, uint32_t next)
 {
     struct tb_uplink *uplink = context;
-    int out = fcntl(socket, F_DUPFD_CLOEXEC, 3); /* both are waited for, and epoll knows a descriptor only once */
-    int rc = out >= 0 ? tb_control_stream_resume(&uplink->stream, socket, out, next)
-                      : tb_error_errno("no descriptor for the control stream");
+    uplink->tls = socket;
+    uplink->heard = tb_loop_now(uplink->loop);
+    int rc = tb_control_stream_resume(&uplink->stream, -1, -1, next);
     if (rc == TB_OK)
-        watch_stream(uplink);
+        rc = tb_loop_watch(uplink->loop, &uplink->in, tb_tls_socket_descriptor(socket), EPOLLIN, in_ready);
+    if (rc == TB_OK)
+        take_received(uplink, decrypt(uplink)); /* that of the last record which is not for the attach */
     else
         end(uplink, tb_error_story());
 }
@@ -75,11 +100,18 @@ static int take_frame(struct tb_uplink *uplink, struct tb_control_frame *frame)
     return TB_OK;
 }
 
-static void in_ready(struct tb_watch *watch, uint32_t events)
+static int fill(struct tb_uplink *uplink)
 {
-    struct tb_uplink *uplink = TB_CONTAINER(watch, struct tb_uplink, in);
+    if (uplink->tls == NULL)
+        return tb_control_stream_fill(&uplink->stream);
+    int rc = tb_tls_socket_receive(uplink->tls);
+    return rc == TB_OK ? decrypt(uplink) : rc;
+}
+
+/* `rc`: how that went which has brought it. */
+static void take_received(struct tb_uplink *uplink, int rc)
+{
     struct tb_control_frame frame;
-    int rc = tb_control_stream_fill(&uplink->stream);
     if (rc == TB_AGAIN)
         return;
     uplink->heard = tb_loop_now(uplink->loop);
@@ -93,16 +125,15 @@ static void in_ready(struct tb_watch *watch, uint32_t events)
         end(uplink, tb_error_story());
 }
 
+static void in_ready(struct tb_watch *watch, uint32_t events)
+{
+    struct tb_uplink *uplink = TB_CONTAINER(watch, struct tb_uplink, in);
+    take_received(uplink, fill(uplink));
+}
+
 static void out_ready(struct tb_watch *watch, uint32_t events)
 {
     /* Only wakes the loop, which settles before it sleeps. */
-}
-
-static void watch_stream(struct tb_uplink *uplink)
-{
-    uplink->heard = tb_loop_now(uplink->loop);
-    if (tb_loop_watch(uplink->loop, &uplink->in, uplink->stream.in, EPOLLIN, in_ready) != TB_OK)
-        end(uplink, tb_error_story());
 }
 
 struct tb_writer *tb_uplink_begin(struct tb_uplink *uplink, enum tb_control kind)
@@ -125,21 +156,44 @@ size_t tb_uplink_queued(const struct tb_uplink *uplink)
     return tb_control_stream_queued(&uplink->stream);
 }
 
+/* TB_OK: everything has left; TB_AGAIN: it will when there is room; or an error. */
+static int flush_encrypted(struct tb_uplink *uplink)
+{
+    int rc = TB_OK;
+    while (rc == TB_OK && tb_uplink_queued(uplink) > 0 && tb_tls_socket_has_room(uplink->tls)) {
+        size_t length;
+        const void *bytes = tb_control_stream_take(&uplink->stream, READ_BYTES, &length);
+        rc = tb_tls_socket_write(uplink->tls, bytes, length);
+    }
+    if (rc == TB_OK)
+        rc = tb_tls_socket_flush(uplink->tls);
+    if (rc == TB_OK && tb_uplink_queued(uplink) > 0)
+        rc = TB_AGAIN;
+    tb_loop_change(uplink->loop, &uplink->in, rc == TB_AGAIN ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    return rc;
+}
+
+static int flush_plain(struct tb_uplink *uplink)
+{
+    int rc = tb_control_stream_flush(&uplink->stream);
+    if (rc != TB_AGAIN)
+        tb_loop_unwatch(uplink->loop, &uplink->out);
+    else if (uplink->out.descriptor < 0 &&
+             tb_loop_watch(uplink->loop, &uplink->out, uplink->stream.out, EPOLLOUT, out_ready) != TB_OK)
+        end(uplink, tb_error_story());
+    return rc;
+}
+
 int tb_uplink_settle(struct tb_uplink *uplink)
 {
     if (tb_uplink_is_down(uplink) || uplink->over)
         return TB_AGAIN;
     tb_control_stream_tell_heard(&uplink->stream, HEARD_FRAMES);
-    int rc = tb_control_stream_flush(&uplink->stream);
+    int rc = uplink->tls != NULL ? flush_encrypted(uplink) : flush_plain(uplink);
     if (rc < 0) {
         lose(uplink, "the launcher does not listen any more");
         return TB_AGAIN;
     }
-    if (rc == TB_OK)
-        tb_loop_unwatch(uplink->loop, &uplink->out);
-    else if (uplink->out.descriptor < 0 &&
-             tb_loop_watch(uplink->loop, &uplink->out, uplink->stream.out, EPOLLOUT, out_ready) != TB_OK)
-        end(uplink, tb_error_story());
     return rc;
 }
 
@@ -202,8 +256,7 @@ int tb_uplink_open(struct tb_uplink *uplink, struct tb_loop *loop, int in, int o
 
 void tb_uplink_close(struct tb_uplink *uplink)
 {
-    tb_loop_unwatch(uplink->loop, &uplink->in);
-    tb_loop_unwatch(uplink->loop, &uplink->out);
+    drop_stream(uplink);
     tb_timer_clear(&uplink->beat);
     tb_attach_close(&uplink->attach);
     tb_control_stream_close(&uplink->stream);

@@ -20,6 +20,8 @@ struct tb_uplink {
     struct tb_uplink_events events;
     struct tb_control_stream stream;
     struct tb_watch in, out;
+    struct tb_tls_socket
+        *tls; /* carries the stream, and `in` watches it; NULL: the descriptors that we began with do */
     struct tb_timer beat;
     uint64_t beat_due;
     uint64_t heard; /* when the launcher last said something */

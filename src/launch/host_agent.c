@@ -273,9 +273,18 @@ static void tls_received(void *context, const void *bytes, size_t length)
     digest(context, bytes, length);
 }
 
-static void tls_ended(void *context)
+static void tls_ended(void *context, int error)
 {
-    tb_host_agent_end(context);
+    struct tb_host_agent *agent = context;
+    char text[1024];
+    if (error == TB_ERR_CLOSED) {
+        tb_host_agent_end(agent);
+    } else if (agent->phase >= TB_HOST_AGENT_READY) {
+        tb_host_agent_complain_damaged(agent);
+    } else {
+        snprintf(text, sizeof text, "host %s: %s", agent->target.host, tb_error_story());
+        miss(agent, text);
+    }
 }
 
 int tb_host_agent_take_socket(struct tb_host_agent *agent, int socket, const struct tb_key *secret)

@@ -20,6 +20,7 @@ struct world {
     struct tb_control_stream heard; /* and what it has been told */
     char received[64];
     uint32_t ended;
+    int error;
     bool closes;      /* the stream, as soon as something has come */
     bool keeps;       /* it open, though it has ended */
     bool meddles;     /* what the agent says is changed on the way, */
@@ -34,10 +35,11 @@ static void take_bytes(void *context, const void *bytes, size_t length)
         tb_tls_stream_close(&w->stream);
 }
 
-static void take_end(void *context)
+static void take_end(void *context, int error)
 {
     struct world *w = context;
     w->ended++;
+    w->error = error;
     if (!w->keeps)
         tb_tls_stream_close(&w->stream);
 }
@@ -103,11 +105,11 @@ static void shake_hands(struct world *w)
 {
     bool established = false;
     assert_int_equal(tb_tls_handshake(w->tls), TB_AGAIN);
-    for (int i = 0; i < STEPS && !(established && w->stream.established); i++) {
+    for (int i = 0; i < STEPS && !(established && tb_tls_socket_is_ready(w->stream.tls)); i++) {
         virtual_loop_turn(&w->loop);
         listen_once(w, &established);
     }
-    assert_true(established && w->stream.established);
+    assert_true(established && tb_tls_socket_is_ready(w->stream.tls));
 }
 
 static void bytes_go_both_ways(void **state)
@@ -190,6 +192,7 @@ static void a_changed_byte_ends_it(void **state)
         for (int i = 0; i < STEPS && w.ended == 0; i++)
             virtual_loop_turn(&w.loop);
         assert_int_equal(w.ended, 1);
+        assert_true(w.error == TB_ERR_PROTOCOL || ((offset == 3 || offset == 4) && w.error == TB_ERR_CLOSED));
         assert_string_equal(w.received, "");
         assert_false(tb_tls_stream_is_open(&w.stream));
         unmake(&w);

@@ -63,11 +63,6 @@ bool tb_timer_is_set(const struct tb_timer *timer);
  * are ignored (nohup) stay so: a descriptor would tell them nevertheless. */
 int tb_signals_open(const sigset_t *set, sigset_t *before, int *descriptor);
 
-/* Reads from a socket what is still missing of `size` bytes, without waiting and not a byte more: what follows belongs
- * to somebody else. *have counts them. TB_OK: all are there; TB_AGAIN; TB_ERR_CLOSED: the other side has ended;
- * TB_ERR_SYSTEM: errno says why. No story. */
-int tb_receive_exactly(int socket, void *to, size_t size, size_t *have);
-
 /* ---- children ---------------------------------------------------------------------------------------------------- */
 
 #define TB_CHILD_KEPT 3
