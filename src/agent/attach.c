@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #define PAUSE_NS  200000000u
-#define ANSWER_NS 3000000000u /* for one address */
+#define ANSWER_NS 1000000000u /* for each answer of a stand-in */
 #define ROUNDS    4u          /* in all of which everybody has refused: nobody is left */
 
 static void try_next(struct tb_attach *attach);
@@ -85,9 +85,7 @@ static int begin_counting(struct tb_attach *attach)
     for (int i = 0; i < 4; i++)
         bytes[i] = (uint8_t)(attach->expected >> 8 * i);
     attach->stage = TB_ATTACH_COUNTING;
-    /* The launcher may have much to read before. */
-    if (tb_param.heartbeat > ANSWER_NS)
-        tb_timer_set(attach->loop, &attach->timer, tb_param.heartbeat);
+    tb_timer_set(attach->loop, &attach->timer, attach->patience);
     int rc = tb_tls_socket_write(attach->tls, bytes, sizeof bytes);
     return rc == TB_OK ? tb_tls_socket_flush(attach->tls) : rc;
 }
@@ -165,6 +163,7 @@ static void attempt_ready(struct tb_watch *watch, uint32_t events)
             succeed(attach);
             return;
         }
+        tb_timer_set(attach->loop, &attach->timer, ANSWER_NS);
     }
 }
 
@@ -239,10 +238,21 @@ void tb_attach_set_stand_ins(struct tb_attach *attach, const struct tb_key *key,
     memcpy(attach->hosts, hosts, count * sizeof *hosts);
 }
 
-void tb_attach_begin(struct tb_attach *attach, uint32_t expected)
+void tb_attach_insist(struct tb_attach *attach, uint64_t patience)
+{
+    attach->since = tb_loop_now(attach->loop);
+    attach->rounds = 0;
+    attach->refused = false;
+    attach->patience = patience;
+    if (attach->stage == TB_ATTACH_COUNTING && attach->tls != NULL)
+        tb_timer_set(attach->loop, &attach->timer, patience);
+}
+
+void tb_attach_begin(struct tb_attach *attach, uint32_t expected, uint64_t patience)
 {
     attach->busy = true;
     attach->expected = expected;
+    attach->patience = patience;
     attach->since = tb_loop_now(attach->loop);
     attach->host = attach->address = attach->rounds = 0;
     attach->refused = true;

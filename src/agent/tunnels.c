@@ -373,16 +373,21 @@ void tb_tunnels_take_bytes(struct tb_tunnels *tunnels, struct tb_reader *r)
 void tb_tunnels_take_end(struct tb_tunnels *tunnels, struct tb_reader *r)
 {
     struct tunnel *tunnel = find(tunnels, tb_get_u32(r));
-    bool now = tb_get_u8(r) != 0;
+    enum tb_tunnel_end how = tb_get_u8(r);
     if (r->error != TB_OK || tunnel == NULL)
         return;
     close_stream(tunnel);
-    if (tunnel->pid == 0)
+    if (tunnel->pid == 0) {
         end_adopted(tunnel);
-    else if (now)
+    } else if (how == TB_TUNNEL_END_LEFT) {
+        tb_list_remove(&tunnel->node); /* the shell may be the agent itself */
+        tb_list_append(&tunnels->left, &tunnel->node);
+        tunnels->events.ended(tunnels->events.context);
+    } else if (how == TB_TUNNEL_END_NOW) {
         kill_shell(tunnel);
-    else
+    } else {
         tb_timer_set(tunnels->loop, &tunnel->patience, PATIENCE_NS);
+    }
 }
 
 void tb_tunnels_adopt(struct tb_tunnels *tunnels, uint32_t host, int socket, const struct tb_key *secret)
@@ -428,6 +433,9 @@ void tb_tunnels_take_answer(struct tb_tunnels *tunnels, struct tb_reader *r)
 void tb_tunnels_reap(struct tb_tunnels *tunnels, pid_t pid, int status)
 {
     struct tunnel *tunnel;
+    TB_LIST_EACH (tunnel, &tunnels->left, struct tunnel, node)
+        if (tunnel->pid == pid)
+            free_tunnel(tunnel);
     TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node) {
         if (tunnel->pid != pid || pid == 0)
             continue;
@@ -450,12 +458,17 @@ void tb_tunnels_open(struct tb_tunnels *tunnels, struct tb_loop *loop, struct tb
     *tunnels = (struct tb_tunnels){.loop = loop, .uplink = uplink, .events = *events, .mask = mask};
     tb_list_init(&tunnels->all);
     tb_list_init(&tunnels->arriving);
+    tb_list_init(&tunnels->left);
 }
 
 void tb_tunnels_close(struct tb_tunnels *tunnels)
 {
     struct tunnel *tunnel;
     TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node) {
+        kill_shell(tunnel);
+        free_tunnel(tunnel);
+    }
+    TB_LIST_EACH (tunnel, &tunnels->left, struct tunnel, node) {
         kill_shell(tunnel);
         free_tunnel(tunnel);
     }

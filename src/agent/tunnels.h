@@ -17,6 +17,7 @@ struct tb_tunnels {
     struct tb_tunnels_events events;
     const sigset_t *mask; /* signals that are blocked in shells */
     struct tb_list all;
+    struct tb_list left;     /* shells whose agents have gone on by another way */
     struct tb_list arriving; /* agents that have come, but have not said which frame they expect: nothing is known of
                                 them yet but that they know the key */
     uint32_t arriving_count;

@@ -7,6 +7,13 @@
 #define READ_BYTES   65536u
 #define HEARD_FRAMES 16u /* after so many the launcher is told that they have come */
 
+#define LEAST_NS    3000000000u /* that a launcher gets for an answer when its stream is lost */
+#define BEATS       36u         /* of a silence that is too long, by the parameter heartbeat */
+#define PING_BEATS  2u
+#define HEARD_BEATS 12u
+#define SURE_PARTS  6u /* of that parameter: after such a silence nobody else should count on us, */
+#define DOUBT_PARTS 3u /* and after this we look for another stream */
+
 static void in_ready(struct tb_watch *watch, uint32_t events);
 static void take_received(struct tb_uplink *uplink, int rc);
 
@@ -22,22 +29,50 @@ static void end(struct tb_uplink *uplink, const char *why)
 {
     drop_stream(uplink);
     tb_timer_clear(&uplink->beat);
+    tb_attach_close(&uplink->attach);
     uplink->over = true;
     uplink->events.lost(uplink->events.context, why);
 }
 
 /* ---- another stream ---------------------------------------------------------------------------------------------- */
 
+/* Whether there is a launcher to look for when the stream has ended. */
+static bool can_go_on(const struct tb_uplink *uplink)
+{
+    bool doubted = uplink->doubted > 0 && tb_loop_now(uplink->loop) - uplink->doubted <= tb_param.heartbeat;
+    return uplink->attach.count > 0 && !uplink->final && (!uplink->straight || doubted);
+}
+
 /* The stream has ended. */
 static void lose(struct tb_uplink *uplink, const char *why)
 {
-    if (uplink->attach.count == 0 || uplink->final) {
+    if (!can_go_on(uplink)) {
         end(uplink, why);
         return;
     }
     tb_log(TB_LOG_INFO, "agent", "the control stream is lost; another way to the launcher is tried");
     drop_stream(uplink);
-    tb_attach_begin(&uplink->attach, uplink->stream.sequence_in);
+    uplink->down = true;
+    /* The launcher may have much to read before it answers, or be stopped for a while. */
+    uint64_t patience = tb_param.heartbeat > LEAST_NS ? tb_param.heartbeat : LEAST_NS;
+    if (uplink->attach.busy)
+        tb_attach_insist(&uplink->attach, patience);
+    else
+        tb_attach_begin(&uplink->attach, uplink->stream.sequence_in, patience);
+}
+
+/* It is silent, but may speak again. */
+static void doubt(struct tb_uplink *uplink)
+{
+    uplink->doubted = tb_loop_now(uplink->loop);
+    tb_log(TB_LOG_INFO, "agent", "the control stream is silent; another way to the launcher is tried beside it");
+    tb_attach_begin(&uplink->attach, uplink->stream.sequence_in, tb_param.heartbeat / SURE_PARTS);
+}
+
+bool tb_uplink_is_sure(const struct tb_uplink *uplink)
+{
+    return !uplink->down && !uplink->over &&
+           (!uplink->judges || uplink->silence.time <= tb_param.heartbeat / SURE_PARTS);
 }
 
 /* What TLS has received by now. A stream that was changed on the way is lost, but the launcher is not. */
@@ -58,8 +93,10 @@ static int decrypt(struct tb_uplink *uplink)
 static void attached(void *context, struct tb_tls_socket *socket, uint32_t next)
 {
     struct tb_uplink *uplink = context;
+    drop_stream(uplink); /* the one of which we had doubts */
     uplink->tls = socket;
-    uplink->heard = tb_loop_now(uplink->loop);
+    uplink->down = uplink->straight = false;
+    uplink->silence = (struct tb_silence){0};
     int rc = tb_control_stream_resume(&uplink->stream, -1, -1, next);
     if (rc == TB_OK)
         rc = tb_loop_watch(uplink->loop, &uplink->in, tb_tls_socket_descriptor(socket), EPOLLIN, in_ready);
@@ -71,12 +108,15 @@ static void attached(void *context, struct tb_tls_socket *socket, uint32_t next)
 
 static void attach_failed(void *context)
 {
-    end(context, "the launcher is gone, and nobody leads to it");
+    struct tb_uplink *uplink = context;
+    if (uplink->down)
+        end(uplink, "the launcher is gone, and nobody leads to it");
 }
 
 void tb_uplink_set_stand_ins(struct tb_uplink *uplink, const struct tb_key *key, struct tb_proc self,
-                             const struct tb_address_book *book, const uint32_t *hosts, uint32_t count)
+                             const struct tb_address_book *book, const uint32_t *hosts, uint32_t count, bool straight)
 {
+    uplink->straight = straight && uplink->tls == NULL;
     tb_attach_set_stand_ins(&uplink->attach, key, self, book, hosts, count);
 }
 
@@ -114,7 +154,11 @@ static void take_received(struct tb_uplink *uplink, int rc)
     struct tb_control_frame frame;
     if (rc == TB_AGAIN)
         return;
-    uplink->heard = tb_loop_now(uplink->loop);
+    if (rc == TB_OK) {
+        uplink->silence.heard = true;
+        uplink->silence.time = 0;
+        tb_attach_close(&uplink->attach); /* there was no reason for doubts */
+    }
     while (rc == TB_OK && (rc = tb_control_stream_next(&uplink->stream, &frame)) == TB_OK)
         rc = take_frame(uplink, &frame);
     if (rc == TB_ERR_PROTOCOL)
@@ -199,10 +243,10 @@ int tb_uplink_settle(struct tb_uplink *uplink)
 
 /* ---- heartbeat --------------------------------------------------------------------------------------------------- */
 
-void tb_uplink_start_heartbeat(struct tb_uplink *uplink)
+void tb_uplink_start_heartbeat(struct tb_uplink *uplink, bool judges)
 {
-    uplink->beat_due = tb_loop_now(uplink->loop) + tb_param.heartbeat / 3;
-    tb_timer_set(uplink->loop, &uplink->beat, tb_param.heartbeat / 3);
+    uplink->judges = judges;
+    tb_timer_set(uplink->loop, &uplink->beat, tb_param.heartbeat / BEATS);
 }
 
 void tb_uplink_suspend(struct tb_uplink *uplink, bool suspended)
@@ -210,22 +254,51 @@ void tb_uplink_suspend(struct tb_uplink *uplink, bool suspended)
     uplink->suspended = suspended;
 }
 
+/* When there is time: whether we could go on by another stream. It is too late to say so when that is needed. */
+static void check_tls(struct tb_uplink *uplink)
+{
+    if (uplink->warned || uplink->attach.count == 0)
+        return;
+    uplink->warned = true;
+    if (tb_tls_is_usable() != TB_OK)
+        tb_log(TB_LOG_WARN, "agent", "if the gateway is lost, this host cannot go on by another one: %s",
+               tb_error_story());
+}
+
+static void judge(struct tb_uplink *uplink)
+{
+    struct tb_silence *silence = &uplink->silence;
+    tb_silence_look(silence, tb_loop_now(uplink->loop), tb_param.heartbeat / BEATS,
+                    uplink->suspended || uplink->down ? TB_SILENCE_SHUT : TB_SILENCE_OPEN);
+    if (!uplink->judges || uplink->suspended || uplink->down)
+        return;
+    if (silence->time > tb_param.heartbeat && uplink->straight)
+        end(uplink, "the launcher is silent"); /* and by now we are silent for it, too */
+    else if (silence->time > tb_param.heartbeat)
+        lose(uplink, "the launcher is silent");
+    else if (silence->time > tb_param.heartbeat / DOUBT_PARTS && uplink->attach.count > 0 && !uplink->final &&
+             !uplink->attach.busy)
+        doubt(uplink);
+}
+
 static void beat(struct tb_timer *timer)
 {
     struct tb_uplink *uplink = TB_CONTAINER(timer, struct tb_uplink, beat);
-    uint64_t now = tb_loop_now(uplink->loop);
-    /* If we are late ourselves, what the launcher has said meanwhile is still to be read; the next beat judges. */
-    bool late = now > uplink->beat_due + tb_param.heartbeat / 3;
-    if (!uplink->suspended && !late && !tb_uplink_is_down(uplink) && now - uplink->heard > tb_param.heartbeat) {
-        lose(uplink, "the launcher is silent");
-        if (uplink->over)
-            return;
+    uplink->beats++;
+    judge(uplink);
+    if (uplink->over)
+        return;
+    if (uplink->beats % HEARD_BEATS == 0) {
+        tb_control_stream_tell_heard(&uplink->stream, 1);
+        check_tls(uplink);
     }
-    tb_control_stream_tell_heard(&uplink->stream, 1);
-    /* One that has not left yet says as much as another. */
-    if (!tb_uplink_is_down(uplink) && tb_uplink_queued(uplink) == 0)
-        tb_uplink_send(uplink, TB_CONTROL_PING);
-    tb_uplink_start_heartbeat(uplink);
+    if (uplink->beats % PING_BEATS == 0 && !uplink->down) {
+        /* What has not left yet says as much as another one. */
+        if (uplink->said == uplink->stream.sequence_out && tb_uplink_queued(uplink) == 0)
+            tb_uplink_send(uplink, TB_CONTROL_PING);
+        uplink->said = uplink->stream.sequence_out;
+    }
+    tb_timer_set(uplink->loop, timer, tb_param.heartbeat / BEATS);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -249,7 +322,6 @@ int tb_uplink_open(struct tb_uplink *uplink, struct tb_loop *loop, int in, int o
     fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
     fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
     tb_control_stream_open(&uplink->stream, in, out);
-    uplink->heard = tb_loop_now(loop);
     int rc = tb_loop_watch(loop, &uplink->in, in, EPOLLIN, in_ready);
     return rc == TB_OK ? say_preamble(uplink) : rc;
 }

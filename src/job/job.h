@@ -200,6 +200,13 @@ int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r);
 void tb_setup_close(struct tb_setup *setup);
 void tb_app_close(struct tb_app *app);
 
+/* How the launcher ends a tunnel, in TB_CONTROL_TUNNEL_END. */
+enum tb_tunnel_end {
+    TB_TUNNEL_END_SOON, /* whoever is at its other end has a moment to notice it, */
+    TB_TUNNEL_END_NOW,  /* or is killed; */
+    TB_TUNNEL_END_LEFT  /* or has gone on by another way, and is left alone */
+};
+
 /* TB_CONTROL_ENDED. */
 struct tb_ended {
     uint32_t rank;

@@ -146,16 +146,24 @@ static void load(void)
         context = context_make();
 }
 
-int tb_tls_open(struct tb_tls **tls, const struct tb_key *secret, bool connector, tb_tls_put *put, void *put_context)
+int tb_tls_is_usable(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    *tls = NULL;
     pthread_once(&once, load);
     if (lib.trouble[0] != '\0')
         return tb_error(TB_ERR_UNSUPPORTED, "%s", lib.trouble);
     if (context == NULL)
         return tb_error(TB_ERR_UNSUPPORTED, "libssl refuses TLS 1.3 with AES-GCM or ChaCha20: is one of them switched "
                                             "off on this machine? (gateway_tls=no does without)");
+    return TB_OK;
+}
+
+int tb_tls_open(struct tb_tls **tls, const struct tb_key *secret, bool connector, tb_tls_put *put, void *put_context)
+{
+    *tls = NULL;
+    int rc = tb_tls_is_usable();
+    if (rc != TB_OK)
+        return rc;
     struct tb_tls *t = calloc(1, sizeof(*t));
     SSL *ssl = t != NULL ? lib.SSL_new(context) : NULL;
     BIO *bio = ssl != NULL ? lib.BIO_new(method) : NULL;
