@@ -7,9 +7,10 @@
 #define READ_BYTES   65536u
 #define HEARD_FRAMES 16u /* after so many the launcher is told that they have come */
 
-#define LEAST_NS    3000000000u /* that a launcher gets for an answer when its stream is lost */
-#define BEATS       36u         /* of a silence that is too long, by the parameter heartbeat */
-#define PING_BEATS  2u
+#define LEAST_NS 3000000000u /* that a launcher gets for an answer when its stream is lost */
+#define BEATS    36u         /* of a silence that is too long, by the parameter heartbeat */
+#define PING_PARTS                                                                                                     \
+    24u /* of that parameter, after which we say something again: at the second beat, or late at the first */
 #define HEARD_BEATS 12u
 #define SURE_PARTS  6u /* of that parameter: after such a silence nobody else should count on us, */
 #define DOUBT_PARTS 3u /* and after this we look for another stream */
@@ -281,6 +282,20 @@ static void judge(struct tb_uplink *uplink)
         doubt(uplink);
 }
 
+/* Whoever gets the processor for a moment only, once in a while, says something then. */
+static void speak(struct tb_uplink *uplink)
+{
+    uint64_t now = tb_loop_now(uplink->loop);
+    bool new = uplink->said != uplink->stream.sequence_out;
+    if (uplink->down || (!new &&now - uplink->said_at < tb_param.heartbeat / PING_PARTS))
+        return;
+    /* What has not left yet says as much as another one. */
+    if (!new &&tb_uplink_queued(uplink) == 0)
+        tb_uplink_send(uplink, TB_CONTROL_PING);
+    uplink->said = uplink->stream.sequence_out;
+    uplink->said_at = now;
+}
+
 static void beat(struct tb_timer *timer)
 {
     struct tb_uplink *uplink = TB_CONTAINER(timer, struct tb_uplink, beat);
@@ -292,12 +307,7 @@ static void beat(struct tb_timer *timer)
         tb_control_stream_tell_heard(&uplink->stream, 1);
         check_tls(uplink);
     }
-    if (uplink->beats % PING_BEATS == 0 && !uplink->down) {
-        /* What has not left yet says as much as another one. */
-        if (uplink->said == uplink->stream.sequence_out && tb_uplink_queued(uplink) == 0)
-            tb_uplink_send(uplink, TB_CONTROL_PING);
-        uplink->said = uplink->stream.sequence_out;
-    }
+    speak(uplink);
     tb_timer_set(uplink->loop, timer, tb_param.heartbeat / BEATS);
 }
 

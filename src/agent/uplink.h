@@ -25,7 +25,8 @@ struct tb_uplink {
         *tls; /* carries the stream, and `in` watches it; NULL: the descriptors that we began with do */
     struct tb_timer beat;
     uint32_t beats;
-    uint32_t said;             /* frames that had been sent at the last PING or instead of it */
+    uint32_t said;             /* frames that had been sent at the last PING or instead of it, */
+    uint64_t said_at;          /* and when that was */
     struct tb_silence silence; /* of the launcher */
     bool judges;               /* its silence matters */
     bool suspended;            /* the launcher is stopped (Ctrl-Z) and will be silent */

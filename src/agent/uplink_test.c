@@ -126,6 +126,21 @@ static void who_is_stopped_is_not_dead(void **state)
     world_close(&w);
 }
 
+/* Whenever we run, if only for a moment, the launcher hears something. */
+static void who_hardly_runs_speaks(void **state)
+{
+    struct world w;
+    world_open(&w);
+    tb_uplink_start_heartbeat(&w.uplink, true);
+    for (int i = 0; i < 20; i++) {
+        tell(&w, &w.launcher, TB_CONTROL_PING, 0);
+        virtual_loop_pass(&w.t, HEARTBEAT / 9 * 8);
+        assert_int_equal(count_pings(&w), 1);
+    }
+    assert_int_equal(w.lost, 0);
+    world_close(&w);
+}
+
 /* The launcher hears of it nevertheless. */
 static void who_does_not_judge_only_speaks(void **state)
 {
@@ -162,15 +177,11 @@ static void silence_can_be_excused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_go_both_ways),
-        cmocka_unit_test(a_slow_launcher_is_waited_for),
-        cmocka_unit_test(its_end_is_told),
-        cmocka_unit_test(nonsense_ends_it),
-        cmocka_unit_test(a_heart_beats),
-        cmocka_unit_test(silence_is_noticed),
-        cmocka_unit_test(silence_can_be_excused),
-        cmocka_unit_test(who_is_stopped_is_not_dead),
-        cmocka_unit_test(who_does_not_judge_only_speaks),
+        cmocka_unit_test(frames_go_both_ways),    cmocka_unit_test(a_slow_launcher_is_waited_for),
+        cmocka_unit_test(its_end_is_told),        cmocka_unit_test(nonsense_ends_it),
+        cmocka_unit_test(a_heart_beats),          cmocka_unit_test(silence_is_noticed),
+        cmocka_unit_test(silence_can_be_excused), cmocka_unit_test(who_is_stopped_is_not_dead),
+        cmocka_unit_test(who_hardly_runs_speaks), cmocka_unit_test(who_does_not_judge_only_speaks),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 #include "launch/heartbeat.h"
 
-#define BEATS       36u /* of one silence that is too long */
-#define PING_BEATS  2u  /* somebody to whom nothing was said hears a PING */
+#define BEATS 36u /* of one silence that is too long */
+#define PING_PARTS                                                                                                     \
+    24u /* of it somebody to whom nothing was said hears a PING: at the second beat, or late at the first */
 #define HEARD_BEATS 12u /* those who wait for it hear which of their frames have come */
 #define DOUBT_BEATS 4u  /* after so many of silence, those behind are not judged */
 
@@ -31,16 +32,20 @@ static enum tb_silence_way way_to(const struct tb_host_agent *agent)
     return way;
 }
 
+/* If the launcher gets the processor for a moment only, once in a while, it says something then. */
 static void speak(struct tb_heartbeat *heartbeat, struct tb_host_agent *agent)
 {
     if (heartbeat->beats % HEARD_BEATS == 0)
         tb_control_stream_tell_heard(&agent->control, 1);
-    if (heartbeat->beats % PING_BEATS != 0 || agent->detached)
+    uint64_t now = tb_loop_now(heartbeat->loop);
+    bool new = agent->said != agent->control.sequence_out;
+    if (agent->detached || (!new &&now - agent->said_at < tb_param.heartbeat / PING_PARTS))
         return;
     /* What has not left yet says as much as another one. */
-    if (agent->said == agent->control.sequence_out && tb_control_stream_queued(&agent->control) == 0)
+    if (!new &&tb_control_stream_queued(&agent->control) == 0)
         tb_control_stream_send(&agent->control, TB_CONTROL_PING);
     agent->said = agent->control.sequence_out;
+    agent->said_at = now;
 }
 
 static void beat(struct tb_timer *timer)

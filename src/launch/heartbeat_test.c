@@ -176,6 +176,13 @@ static void agents_hear_something(void **state)
         pass(&w, 500000000u);
     }
     assert_in_range(w.agents.all[0].control.sequence_out, 18, 19);
+    for (uint32_t k = 0; k < 18; k++) { /* also if we run only for moments */
+        size_t length;
+        uint32_t before = w.agents.all[0].control.sequence_out;
+        tb_control_stream_take(&w.agents.all[0].control, SIZE_MAX, &length);
+        virtual_loop_pass(&w.loop, STOPPED);
+        assert_int_equal(w.agents.all[0].control.sequence_out, before + 1);
+    }
     unmake(&w);
 }
 

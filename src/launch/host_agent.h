@@ -63,7 +63,8 @@ struct tb_host_agent {
     uint64_t heard;               /* when something came from it, */
     uint64_t resumed;             /* and when that was after it had been silent for some while */
     struct tb_silence silence;    /* of the heartbeat, as is: */
-    uint32_t said;                /* how many frames it had been sent at the last PING or instead of it */
+    uint32_t said;                /* how many frames it had been sent at the last PING or instead of it, */
+    uint64_t said_at;             /* and when that was */
     uint32_t written;             /* bytes of output that it may send again */
     uint32_t *pids;               /* of its ranks, if it is a child of ours */
     struct tb_host_agent *parent; /* whose agent starts it, and whose control stream carries its own; NULL: none */
