@@ -3,6 +3,7 @@
 #include "help_texts.h"
 
 #include "lab/lab.h"
+#include "remote/remote.h"
 #include "picture/picture.h"
 
 #include <ctype.h>
@@ -107,11 +108,22 @@ void tb_command_leave_lab(const char *who, const char *lab, int code)
 
 static int execute(void *context)
 {
-    char **words = context;
-    execvp(words[0], words);
-    int code = errno == ENOENT ? 127 : 126;
-    fprintf(stderr, "tombolo lab: cannot run %s: %s\n", words[0], strerror(errno));
-    return code;
+    char **words = context, *path = tb_program_find(words[0], getenv("PATH"), NULL);
+    char host[256] = "localhost", why[512];
+    if (path != NULL)
+        execv(path, words);
+    int error = errno;
+    snprintf(why, sizeof why, "%s", strerror(error));
+    if (path != NULL && error == ENOEXEC) {
+        struct tb_executable x;
+        if (tb_executable_read(path, &x) == TB_OK && x.kind == TB_EXECUTABLE_TEXT)
+            execvp(words[0], words); /* hands it to a shell, as it would any other bytes */
+        gethostname(host, sizeof host - 1);
+        tb_executable_explain(path, words[0], host, why, sizeof why);
+    }
+    fprintf(stderr, "tombolo lab: cannot run %s: %s\n", words[0], why);
+    free(path);
+    return error == ENOENT ? 127 : 126;
 }
 
 static int run(char **words)

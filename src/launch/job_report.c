@@ -9,13 +9,25 @@
 
 static void overdue(struct tb_timer *timer);
 
-void tb_job_report_open(struct tb_job_report *report, struct tb_loop *loop, const char *name, bool tags,
-                        const struct tb_job_report_events *events)
+void tb_job_report_open(struct tb_job_report *report, struct tb_loop *loop, const char *name,
+                        const struct tb_output_options *output, const struct tb_job_report_events *events)
 {
-    *report = (struct tb_job_report){.loop = loop, .name = name, .events = *events};
+    *report = (struct tb_job_report){.loop = loop, .name = name, .events = *events, .merged = output->merged};
     tb_timer_init(&report->timer, overdue);
-    for (int i = 0; i < 2; i++)
-        tb_screen_open(&report->screens[i], loop, i + 1, tags, &events->screen);
+    for (int i = 0; i < 2; i++) {
+        struct tb_screen_style style = {.tags = output->tags,
+                                        .times = output->times,
+                                        .pattern = output->pattern,
+                                        .files = output->files[i],
+                                        .beside = output->beside};
+        tb_screen_open(&report->screens[i], loop, i + 1, &style, &events->screen);
+    }
+}
+
+void tb_job_report_add(struct tb_job_report *report, unsigned stream, uint32_t rank, uint32_t host, const char *bytes,
+                       size_t length)
+{
+    tb_screen_add(&report->screens[report->merged ? 0 : stream - 1], rank, host, bytes, length);
 }
 
 int tb_job_report_expect(struct tb_job_report *report, uint32_t ranks)
