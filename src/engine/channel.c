@@ -44,12 +44,14 @@ void tb_channels_close(struct tb_engine *e)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Its contexts; a collective one if there is such a plane. */
+/* Its contexts; a collective one if there is such a plane. The last thing to be done: they refer to the channel from
+ * now on. */
 static int channel_enter(struct tb_channel *c, uint64_t context, enum tb_plane point, int collective)
 {
-    c->point = tb_contexts_get(&c->engine->contexts, tb_context_plane(context, point));
-    if (collective >= 0)
-        c->collective = tb_contexts_get(&c->engine->contexts, tb_context_plane(context, (enum tb_plane)collective));
+    struct tb_contexts *all = &c->engine->contexts;
+    c->point = tb_contexts_get(all, tb_context_plane(context, point));
+    if (c->point != NULL && collective >= 0)
+        c->collective = tb_contexts_get(all, tb_context_plane(context, (enum tb_plane)collective));
     if (c->point == NULL || (collective >= 0 && c->collective == NULL))
         return TB_ERR_MEMORY;
     TB_ASSERT(c->point->channel == NULL);
@@ -57,6 +59,19 @@ static int channel_enter(struct tb_channel *c, uint64_t context, enum tb_plane p
     if (c->collective != NULL)
         c->collective->channel = c;
     return TB_OK;
+}
+
+static struct tb_channel *channel_new(struct tb_engine *engine, uint32_t size, uint32_t rank, void *owner)
+{
+    struct tb_channel *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        tb_error(TB_ERR_MEMORY, "no memory for a communicator of %u ranks", size);
+        return NULL;
+    }
+    *c = (struct tb_channel){.engine = engine, .size = size, .rank = rank, .users = 1, .owner = owner};
+    tb_list_init(&c->composites);
+    tb_list_init(&c->on_boards);
+    return c;
 }
 
 static int channel_copy(struct tb_channel *c, const uint32_t *procs)
@@ -87,44 +102,61 @@ void tb_engine_unclaim(struct tb_engine *engine, uint64_t context)
         tb_board_unclaim(engine->local, context);
 }
 
-/* The board of ranks that are all on this host, if one was claimed; if they are not, it is not needed. */
-static int channel_share(struct tb_channel *c, const struct tb_channel_config *config)
+/* Whether all of its ranks are on this host, and may have a board. */
+static bool is_near(const struct tb_engine *e, const struct tb_channel_config *config)
 {
-    struct tb_engine *e = c->engine;
-    if (!has_boards(e))
-        return TB_OK;
-    bool near = config->common && c->size > 1;
-    for (uint32_t rank = 0; rank < c->size && near; rank++) {
-        struct tb_proc proc = {e->config.transport.self.job, tb_channel_proc(c, rank)};
+    bool near = config->common && config->size > 1;
+    for (uint32_t rank = 0; rank < config->size && near; rank++) {
+        struct tb_proc proc = {e->config.transport.self.job, config->procs == NULL ? rank : config->procs[rank]};
         near = e->config.is_local != NULL && e->config.is_local(e->config.context, proc);
     }
-    if (near)
-        return tb_board_open(e->local, config->context, c->size, c->rank, c->procs, &c->board);
+    return near;
+}
+
+/* The board of ranks that are all on this host, if one was claimed; if they are not, it is not needed. */
+static int channel_share(struct tb_engine *e, const struct tb_channel_config *config, struct tb_board **board)
+{
+    if (!has_boards(e))
+        return TB_OK;
+    if (is_near(e, config))
+        return tb_board_open(e->local, config->context, config->size, config->rank, config->procs, board);
     if (tb_context_leader(config->context) == e->config.transport.self.index)
         tb_board_unclaim(e->local, config->context);
     return TB_OK;
 }
 
+/* There is no memory for it here (`c` is what there is of it, or NULL). Others may have it, so what they send is
+ * answered, and its board is free again when they have closed it. */
+static void channel_abandon(struct tb_engine *e, const struct tb_channel_config *config, struct tb_channel *c)
+{
+    for (int plane = TB_PLANE_POINT; plane <= TB_PLANE_LOCAL_CONTROL; plane++) {
+        struct tb_context *context =
+            tb_contexts_find(&e->contexts, tb_context_plane(config->context, (enum tb_plane)plane));
+        if (context != NULL && context->channel == NULL)
+            context_free(e, context, true);
+    }
+    tb_freed_contexts_add(&e->freed_contexts, config->context);
+    struct tb_board *board = NULL;
+    if (c != NULL)
+        channel_free(c);
+    else if (channel_share(e, config, &board) == TB_OK)
+        tb_board_close(board);
+}
+
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel)
 {
-    struct tb_channel *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for a communicator of %u ranks", config->size);
-    *c = (struct tb_channel){
-        .engine = engine, .size = config->size, .rank = config->rank, .users = 1, .owner = config->owner};
-    tb_list_init(&c->composites);
-    tb_list_init(&c->on_boards);
+    struct tb_channel *c = channel_new(engine, config->size, config->rank, config->owner);
     tb_engine_lock(engine);
-    int error = channel_copy(c, config->procs);
+    int error = c == NULL ? TB_ERR_MEMORY : channel_share(engine, config, &c->board);
+    if (error == TB_OK)
+        error = channel_copy(c, config->procs);
     if (error == TB_OK)
         error = channel_enter(c, config->context, config->local ? TB_PLANE_LOCAL_POINT : TB_PLANE_POINT,
                               config->local ? TB_PLANE_LOCAL_COLLECTIVE : TB_PLANE_COLLECTIVE);
     if (error == TB_OK)
-        error = channel_share(c, config);
-    if (error == TB_OK)
         *channel = c;
     else
-        channel_free(c);
+        channel_abandon(engine, config, c);
     tb_engine_unlock(engine);
     return error;
 }
@@ -138,10 +170,9 @@ struct tb_channel *tb_channel_control(struct tb_channel *channel)
 {
     struct tb_engine *e = channel->engine;
     tb_engine_lock(e);
-    struct tb_channel *c = channel->control != NULL ? NULL : calloc(1, sizeof *c);
+    struct tb_channel *c =
+        channel->control != NULL ? NULL : channel_new(e, channel->size, channel->rank, channel->owner);
     if (c != NULL) {
-        *c = (struct tb_channel){
-            .engine = e, .size = channel->size, .rank = channel->rank, .users = 1, .owner = channel->owner};
         bool local = channel->point->id == tb_context_plane(channel->point->id, TB_PLANE_LOCAL_POINT);
         if (channel_copy(c, channel->procs) == TB_OK &&
             channel_enter(c, channel->point->id, local ? TB_PLANE_LOCAL_CONTROL : TB_PLANE_CONTROL, -1) == TB_OK)

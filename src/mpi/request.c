@@ -136,10 +136,7 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
     case TB_PENDING_DUPLICATE:
         if (status != MPI_STATUS_IGNORE)
             tb_status_empty(status);
-        if (p->core.status.error != TB_OK)
-            return tb_error_code(tb_error_class_of(p->core.status.error), call, "a communicator was not duplicated: %s",
-                                 tb_error_name(p->core.status.error));
-        return MPI_SUCCESS;
+        return p->duplicate.code;
     default:
         if (status != MPI_STATUS_IGNORE)
             tb_status_empty(status);
@@ -164,6 +161,8 @@ static void pending_give(struct tb_pending *p)
         tb_bsend_release(p->flush.bsend);
     if (p->kind == TB_PENDING_COLLECTIVE)
         tb_collective_request_free(p->collective_request, comm);
+    if (p->kind == TB_PENDING_DUPLICATE && p->duplicate.code != MPI_SUCCESS)
+        tb_comm_undo(p->duplicate.comm);
     const struct tb_type *type = p->type;
     tb_handle_give(TB_OBJECT_REQUEST, p);
     tb_type_let_go(type);

@@ -90,7 +90,8 @@ struct tb_board {
 void tb_board_claim(struct tb_transport *transport, uint64_t context, bool first);
 /* The context is not used. */
 void tb_board_unclaim(struct tb_transport *transport, uint64_t context);
-/* The board that was claimed for a context, or NULL. `procs` (NULL: the identity) are all on this host. */
+/* The board that was claimed for a context, or NULL. `procs` (NULL: the identity) are all on this host. Without memory
+ * it counts as closed here, since others may have opened it. */
 int tb_board_open(struct tb_transport *transport, uint64_t context, uint32_t size, uint32_t rank, const uint32_t *procs,
                   struct tb_board **board);
 void tb_board_close(struct tb_board *board);
