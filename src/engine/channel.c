@@ -1,7 +1,11 @@
 #include "engine/engine_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TOLD_LIMIT  1024u /* members that are all told of a failure, whether or not they are connected */
+#define STORY_BYTES 1024
 
 /* Its channel is gone, or, when `answer` is false, the whole engine. */
 static void context_free(struct tb_engine *e, struct tb_context *c, bool answer)
@@ -222,4 +226,115 @@ uint32_t tb_channel_rank(const struct tb_channel *channel)
 uint32_t tb_channel_next_collective(struct tb_channel *channel)
 {
     return channel->collectives++;
+}
+
+/* ---- giving collectives up
+ * ----------------------------------------------------------------------------------------------------- */
+
+uint32_t tb_program_places(const struct tb_program *program)
+{
+    uint32_t places = 0;
+    for (uint32_t i = 0; program != NULL && i < program->step_count; i++)
+        places += program->steps[i].kind == TB_STEP_COMPOSITE;
+    return places < UINT8_MAX ? places : UINT8_MAX;
+}
+
+/* Messages of it that have come already. */
+static void arrivals_drop(struct tb_engine *e, struct tb_context *c)
+{
+    struct tb_arrival *a;
+    TB_LIST_EACH (a, &c->arrivals, struct tb_arrival, in_context)
+        if (tb_failure_covers(c, a->message.match)) {
+            tb_match_take(&e->matcher, a);
+            tb_arrival_drop(a);
+        }
+}
+
+static void proc_tell(struct tb_engine *e, uint32_t proc, const struct tb_message *m, bool connected)
+{
+    const struct tb_peer *known = e->peers.by_index[proc];
+    if (proc == e->config.transport.self.index || (connected && (known == NULL || known->endpoint == NULL)))
+        return;
+    struct tb_peer *p = tb_peer_of(e, proc);
+    if (p != NULL)
+        tb_peer_answer(p, m);
+}
+
+/* Those that this rank's program sends to or receives from, as far as they are not connected: the others were told. */
+static void partners_tell(struct tb_channel *channel, const struct tb_program *program, struct tb_channel *local,
+                          const struct tb_message *m)
+{
+    struct tb_engine *e = channel->engine;
+    for (uint32_t i = 0; program != NULL && i < program->step_count; i++) {
+        const struct tb_step *s = &program->steps[i];
+        if (s->kind != TB_STEP_SEND && s->kind != TB_STEP_RECEIVE)
+            continue;
+        uint32_t proc = tb_channel_proc(s->group > 0 && local != NULL ? local : channel, s->peer);
+        const struct tb_peer *known = e->peers.by_index[proc];
+        if (known == NULL || known->endpoint == NULL)
+            proc_tell(e, proc, m, false);
+    }
+}
+
+/* All members: those of an intercommunicator's own group hear of it under the same context. */
+static void members_tell(struct tb_channel *channel, const struct tb_program *program, struct tb_channel *local,
+                         const struct tb_failure *f)
+{
+    const struct tb_message m = {.kind = TB_KIND_FAILED,
+                                 .context = channel->collective->id,
+                                 .match = f->match,
+                                 .length = f->places,
+                                 .offset = f->spreads,
+                                 .source_rank = f->rank,
+                                 .representation = channel->engine->representation};
+    if (f->spreads)
+        partners_tell(channel, program, local, &m);
+    for (uint32_t rank = 0; rank < channel->size; rank++)
+        proc_tell(channel->engine, tb_channel_proc(channel, rank), &m, f->spreads);
+    for (uint32_t rank = 0; local != NULL && rank < local->size; rank++)
+        proc_tell(channel->engine, tb_channel_proc(local, rank), &m, f->spreads);
+}
+
+void tb_channel_give_up(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,
+                        int error)
+{
+    uint32_t members = channel->size + (binding->local != NULL ? binding->local->size : 0);
+    /* Of a process that is lost many hear at the same time. */
+    bool spreads = members > TOLD_LIMIT || error == TB_ERR_PEER || error == TB_ERR_CLOSED;
+    const struct tb_failure f = {tb_failure_name(binding), channel->rank, tb_program_places(program), spreads};
+    char story[STORY_BYTES];
+    snprintf(story, sizeof story, "%s", tb_error_story());
+    if (tb_failure_keep(channel->collective, &f))
+        arrivals_drop(channel->engine, channel->collective);
+    members_tell(channel, program, binding->local, &f);
+    tb_error(error, "%s", story); /* which a peer that cannot be reached may have replaced */
+}
+
+void tb_channel_pass_on(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,
+                        const struct tb_failure *f)
+{
+    if (f->spreads)
+        members_tell(channel, program, binding->local, f);
+}
+
+struct tb_channel *tb_channel_hear(struct tb_peer *p, const struct tb_message *m, struct tb_failure *f)
+{
+    struct tb_engine *e = p->engine;
+    *f = (struct tb_failure){m->match, m->source_rank, (uint32_t)m->length, m->offset != 0};
+    if (m->context != tb_context_plane(m->context, TB_PLANE_COLLECTIVE)) {
+        tb_peer_break(p,
+                      tb_error(TB_ERR_PROTOCOL, "process %u gave up a collective where there are none", p->proc.index));
+        return NULL;
+    }
+    if (tb_freed_contexts_contains(&e->freed_contexts, m->context))
+        return NULL;
+    struct tb_context *c = tb_contexts_get(&e->contexts, m->context);
+    if (c == NULL || (tb_failure_find(c, m->match) == NULL && !tb_failure_keep(c, f))) {
+        tb_peer_break(p, tb_error(TB_ERR_MEMORY, "no memory to remember a collective that has failed"));
+        return NULL;
+    }
+    arrivals_drop(e, c);
+    e->waiting.events++;
+    e->waiting.stirred = true;
+    return c->channel != NULL && c == c->channel->collective ? c->channel : NULL;
 }

@@ -127,6 +127,8 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
 /* Runs a program that was found, as part of measuring what collectives take, and gives it back. */
 int tb_comm_measure(struct tb_comm *comm, const struct tb_collective *what, struct tb_binding *binding,
                     const struct tb_program *program);
+/* This process has no memory for its part in the next collective: it is counted, and the others are told. */
+void tb_comm_refuse(struct tb_comm *comm, enum tb_operation operation, int error);
 /* Plans and runs to the end. */
 int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding);
 /* A barrier or a broadcast. */

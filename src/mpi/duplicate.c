@@ -16,8 +16,11 @@ static int prepare(const char *call, struct tb_comm *parent, const struct tb_inf
     int error = tb_shape_copy(parent, &shape);
     if (error == TB_OK)
         error = tb_comm_new(&shape, parent, made);
-    if (error < 0)
+    if (error < 0) {
+        if (!parent->inter)
+            tb_comm_refuse(parent, TB_OPERATION_BCAST, error);
         return tb_raise_below(parent, error, call);
+    }
     TB_ASSERT(*made != NULL);
     (*made)->topo = tb_topo_hold(parent->topo);
     if (info != NULL) {

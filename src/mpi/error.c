@@ -117,6 +117,7 @@ struct tb_error_table {
     struct story stories[TB_ERROR_STORIES];
     struct added *added;
     int added_room, last_used;
+    char first[MPI_MAX_ERROR_STRING]; /* story of an error of communication that the program was given back */
 };
 
 static struct tb_error_table *error_table(void)
@@ -290,6 +291,32 @@ _Noreturn void tb_error_fatal(int code)
     tb_job_abort(&tb_self.job, status, text);
 }
 
+_Noreturn void tb_error_fatal_last(int code)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    const char *first = tb_self.errors != NULL ? tb_self.errors->first : "";
+    tb_error_text(code, text);
+    const char *bare = strstr(text, ": ");
+    if (first[0] != 0 && bare != NULL)
+        code = tb_error_code(tb_error_class(code), "MPI_Finalize",
+                             "%.300s; before that this rank was given an error: %s", bare + 2, first);
+    tb_error_fatal(code);
+}
+
+/* The first error that the other ranks are concerned with is remembered for the end. */
+static int give_back(int code)
+{
+    int class = tb_error_class(code);
+    pthread_mutex_lock(&tb_self.error_lock);
+    const struct story *story = story_of(code);
+    if (story != NULL && tb_self.errors->first[0] == 0 &&
+        (class == MPI_ERR_OTHER || class == MPI_ERR_TRUNCATE || class == MPI_ERR_NO_MEM ||
+         class == MPI_ERR_PROC_ABORTED || class == MPI_ERR_INTERN))
+        memcpy(tb_self.errors->first, story->text, sizeof story->text);
+    pthread_mutex_unlock(&tb_self.error_lock);
+    return code;
+}
+
 int tb_raise_code(struct tb_comm *comm, int code)
 {
     bool given = comm != NULL;
@@ -302,13 +329,13 @@ int tb_raise_code(struct tb_comm *comm, int code)
         comm = tb_self.world;
     struct tb_errhandler *handler = comm->errhandler;
     if (handler == &tb_errhandler_return)
-        return code;
+        return give_back(code);
     if (handler->kind == TB_ERRHANDLER_PREDEFINED)
         tb_error_fatal(code);
     MPI_Comm handle = tb_comm_handle(comm);
     int copy = code;
     handler->function(&handle, &copy);
-    return code;
+    return give_back(code);
 }
 
 int tb_raise(struct tb_comm *comm, int class, const char *call, const char *format, ...)

@@ -58,6 +58,9 @@ int tb_error_last_used(void);
 void tb_error_flush_output(void) __attribute__((cold));
 /* Ends the job with the code's text, which the launcher shows; or the process, where there is no job to end. */
 _Noreturn void tb_error_fatal(int code) __attribute__((cold));
+/* The same in MPI_Finalize, whatever the error handler: nobody can act on it any more. The cause may be an earlier
+ * error that the program was given back and went on from, so the text tells the first one, too. */
+_Noreturn void tb_error_fatal_last(int code) __attribute__((cold));
 
 /* ---- error handlers ---------------------------------------------------------------------------------------------- */
 

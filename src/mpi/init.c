@@ -289,7 +289,7 @@ int tb_mpi_Finalize(void)
     if (error == TB_OK)
         error = tb_job_tell_finalized(&tb_self.job);
     if (error < 0)
-        return tb_raise_below(tb_self.world, error, call);
+        tb_error_fatal_last(tb_error_code(tb_error_class_of(error), call, "%s", tb_error_story()));
     tb_mpit_hold();
     tb_mpit_keep();
     tb_self.state = TB_STATE_AFTER;

@@ -116,6 +116,7 @@ int tb_board_open(struct tb_transport *transport, uint64_t context, uint32_t siz
     if (b == NULL) {
         struct tb_board nobody;
         board_place(&nobody, config, head, size);
+        atomic_store_explicit(&tb_board_member_of(&nobody, rank)->done.value, TB_BOARD_LEFT, memory_order_release);
         board_leave(&nobody);
         return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
     }
@@ -136,6 +137,8 @@ void tb_board_close(struct tb_board *board)
 {
     if (board == NULL)
         return;
+    atomic_store_explicit(&tb_board_member_of(board, board->rank)->done.value, TB_BOARD_LEFT, memory_order_release);
+    tb_board_wake(board);
     board_leave(board);
     free(board);
 }
