@@ -88,7 +88,7 @@ static void finish(struct tb_agent *agent)
     agent->gone_told = true;
     agent->phase = TB_AGENT_DONE;
     agent->member.running = false;
-    agent->local.stopping = true;
+    tb_local_ranks_stop(&agent->local);
 }
 
 /* Nothing more will come from the ranks. In a grid others may still need us to pass something on. */
@@ -154,7 +154,7 @@ static void stop(struct tb_agent *agent, bool now)
         return;
     agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
     agent->member.running = false;
-    agent->local.stopping = true;
+    tb_local_ranks_stop(&agent->local);
     tb_uplink_make_final(&agent->uplink);
     tb_timer_clear(&agent->linger);
     if (!agent->idle_told) { /* what ranks that have ended in good order left running goes on, as without us */

@@ -63,6 +63,7 @@ struct tb_host_agent {
     uint64_t heard;               /* when something came from it */
     uint32_t written;             /* bytes of output that it may send again */
     uint32_t *pids;               /* of its ranks, if it is a child of ours */
+    uint32_t ended;               /* of its ranks, by themselves */
     struct tb_host_agent *parent; /* whose agent starts it, and whose control stream carries its own; NULL: none */
     uint32_t depth;               /* how many there are between us and it */
     bool detached;                /* whoever carried its stream is gone; it is expected to come by another one */

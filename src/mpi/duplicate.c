@@ -110,7 +110,7 @@ static void idup_finish(struct idup *d)
         error = tb_comm_enter(p->duplicate.comm, d->context);
     free(d);
     if (error < 0) {
-        p->duplicate.code = tb_error_code(tb_error_class_of(error), "MPI_Comm_idup", "%s", tb_error_story());
+        p->duplicate.code = tb_error_code_below(error, "MPI_Comm_idup");
         tb_comm_invalidate(p->duplicate.comm);
     }
     tb_pending_set_done(p, true);

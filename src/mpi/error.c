@@ -101,6 +101,7 @@ static const char *const tool_texts[] = {
 
 struct story {
     int code;
+    bool follows; /* another rank has given up, which is the cause */
     char text[MPI_MAX_ERROR_STRING];
 };
 
@@ -140,6 +141,7 @@ static __attribute__((format(printf, 3, 0))) int tell(int class, const char *cal
         struct story *story = &book->stories[serial % TB_ERROR_STORIES];
         code = TB_ERROR_TOLD | (int)(serial << 8) | class;
         story->code = code;
+        story->follows = false;
         int n = snprintf(story->text, sizeof story->text, "%s: ", call);
         vsnprintf(story->text + n, sizeof story->text - (size_t)n, format, arguments);
     }
@@ -164,6 +166,18 @@ static struct story *story_of(int code)
         return NULL;
     struct story *story = &book->stories[(uint32_t)code >> 8 & (TB_ERROR_STORIES - 1)];
     return story->code == code ? story : NULL;
+}
+
+int tb_error_code_below(int error, const char *call)
+{
+    const char *told = tb_error_story();
+    int code = tb_error_code(tb_error_class_of(error), call, "%s", told[0] != 0 ? told : tb_error_name(error));
+    pthread_mutex_lock(&tb_self.error_lock);
+    struct story *story = story_of(code);
+    if (story != NULL)
+        story->follows = error == TB_ERR_GIVEN_UP;
+    pthread_mutex_unlock(&tb_self.error_lock);
+    return code;
 }
 
 void tb_error_add_detail(int code, const char *call, const char *detail)
@@ -275,6 +289,17 @@ void tb_error_flush_output(void)
     }
 }
 
+static enum tb_abort_reason reason_of(int code)
+{
+    pthread_mutex_lock(&tb_self.error_lock);
+    const struct story *story = story_of(code);
+    bool follows = story != NULL && story->follows;
+    pthread_mutex_unlock(&tb_self.error_lock);
+    if (follows)
+        return TB_ABORT_FOLLOWS;
+    return tb_error_class(code) == MPI_ERR_PROC_ABORTED ? TB_ABORT_LOST : TB_ABORT_ERROR;
+}
+
 _Noreturn void tb_error_fatal(int code)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -288,7 +313,7 @@ _Noreturn void tb_error_fatal(int code)
         _exit(status);
     }
     /* The launcher shows the text, with rank, host and process. */
-    tb_job_abort(&tb_self.job, status, text);
+    tb_job_abort(&tb_self.job, status, reason_of(code), text);
 }
 
 _Noreturn void tb_error_fatal_last(int code)
@@ -360,8 +385,7 @@ int tb_raise_argument(struct tb_comm *comm, int class, const char *call, int pos
 
 int tb_raise_below(struct tb_comm *comm, int error, const char *call)
 {
-    const char *story = tb_error_story();
-    return tb_raise(comm, tb_error_class_of(error), call, "%s", story[0] != 0 ? story : tb_error_name(error));
+    return tb_raise_code(comm, tb_error_code_below(error, call));
 }
 
 void tb_require_active_slow(const char *call)

@@ -42,6 +42,8 @@ static inline void tb_require_active(const char *call)
 
 /* Makes a code with a story, without raising it. */
 int tb_error_code(int class, const char *call, const char *format, ...) __attribute__((format(printf, 3, 4), cold));
+/* The same for an error of a layer below, whose story is in tb_error. */
+int tb_error_code_below(int error, const char *call) __attribute__((cold));
 /* Adds to the story of a code that was made in `call` what it is about: "MPI_Waitall: <detail>: ...". A code without a
  * story stays as it is. */
 void tb_error_add_detail(int code, const char *call, const char *detail) __attribute__((cold));

@@ -56,9 +56,7 @@ void tb_pending_wait(struct tb_pending *p)
 
 static int explained_code(const struct tb_request *request, const char *call)
 {
-    int error = tb_request_explain(request);
-    const char *story = tb_error_story();
-    return tb_error_code(tb_error_class_of(error), call, "%s", story[0] != 0 ? story : tb_error_name(error));
+    return tb_error_code_below(tb_request_explain(request), call);
 }
 
 int tb_request_code(const struct tb_request *request, const struct tb_comm *comm, const char *call)

@@ -314,7 +314,7 @@ enum tb_control {
     TB_CONTROL_OUTPUT,    /* rank, stream (1, 2), bytes */
     TB_CONTROL_ENDED,     /* rank, pid, wait status, flags (enum tb_ended_flags in job.h) */
     TB_CONTROL_TROUBLE,   /* code, text: why this agent cannot go on */
-    TB_CONTROL_ABORTED,   /* rank, pid, code, text: MPI_Abort was called */
+    TB_CONTROL_ABORTED,   /* rank, pid, code, u8 why (enum tb_abort_reason), text: MPI_Abort was called */
     TB_CONTROL_GONE,      /* all ranks have been reaped, everything is closed */
     /* launcher to agent */
     TB_CONTROL_SETUP = 32,   /* struct tb_setup: version, job, key, host index, ..., parameters, ..., what to start */
@@ -331,7 +331,7 @@ enum tb_control {
     /* rank to agent */
     TB_CONTROL_HELLO = 128, /* pid: the process that is this rank; answered only on a socket found by its name */
     TB_CONTROL_CONNECT,     /* please connect me: process, stream */
-    TB_CONTROL_ABORT,       /* MPI_Abort: code, text */
+    TB_CONTROL_ABORT,       /* MPI_Abort: code, u8 why, text */
     TB_CONTROL_INITIALIZED,
     TB_CONTROL_FINALIZED,
     /* more of agent and launcher */
