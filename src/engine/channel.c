@@ -231,10 +231,12 @@ uint32_t tb_channel_next_collective(struct tb_channel *channel)
 /* ---- giving collectives up
  * ----------------------------------------------------------------------------------------------------- */
 
-uint32_t tb_program_places(const struct tb_program *program)
+uint32_t tb_channel_places(const struct tb_channel *channel, const struct tb_program *program)
 {
     uint32_t places = 0;
-    for (uint32_t i = 0; program != NULL && i < program->step_count; i++)
+    if (program == NULL)
+        return channel->board != NULL;
+    for (uint32_t i = 0; i < program->step_count; i++)
         places += program->steps[i].kind == TB_STEP_COMPOSITE;
     return places < UINT8_MAX ? places : UINT8_MAX;
 }
@@ -301,7 +303,7 @@ void tb_channel_give_up(struct tb_channel *channel, const struct tb_program *pro
     uint32_t members = channel->size + (binding->local != NULL ? binding->local->size : 0);
     /* Of a process that is lost many hear at the same time. */
     bool spreads = members > TOLD_LIMIT || error == TB_ERR_PEER || error == TB_ERR_CLOSED;
-    const struct tb_failure f = {tb_failure_name(binding), channel->rank, tb_program_places(program), spreads};
+    const struct tb_failure f = {tb_failure_name(binding), channel->rank, tb_channel_places(channel, program), spreads};
     char story[STORY_BYTES];
     snprintf(story, sizeof story, "%s", tb_error_story());
     if (tb_failure_keep(channel->collective, &f))

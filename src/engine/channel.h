@@ -30,8 +30,9 @@ static inline uint32_t tb_channel_proc(const struct tb_channel *c, uint32_t rank
 void tb_channel_drop(struct tb_channel *channel); /* one user less */
 void tb_channels_close(struct tb_engine *e);      /* and all contexts */
 
-/* How many composite steps a program has. */
-uint32_t tb_program_places(const struct tb_program *program);
+/* How many places on the board a program has, which are its composite steps. NULL: one that is not known; nearly all
+ * have one where there is a board. */
+uint32_t tb_channel_places(const struct tb_channel *channel, const struct tb_program *program);
 /* Gives up the collective of a binding that has its numbers, with the error, and tells the others. `program` may be
  * NULL, and says with whom this process has steps, and how many places on the board it has. The story stays. */
 void tb_channel_give_up(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,

@@ -94,7 +94,7 @@ static void collective_refuse(struct tb_channel *channel, const struct tb_progra
     struct tb_binding numbered = *binding;
     if (!binding->numbered)
         tb_run_number(channel, &numbered);
-    tb_composites_skip(channel, tb_program_places(program));
+    tb_composites_skip(channel, tb_channel_places(channel, program));
     tb_channel_give_up(channel, program, &numbered, error);
 }
 
@@ -206,7 +206,9 @@ int tb_program_run(struct tb_channel *channel, const struct tb_program *program,
     uint32_t items = 0;
     int error = program_measure(program, binding, &items);
     if (error != TB_OK) {
-        tb_collective_refuse(channel, binding, error);
+        tb_engine_lock(channel->engine);
+        collective_refuse(channel, program, binding, error);
+        tb_engine_unlock(channel->engine);
         return error;
     }
     if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE && channel->board != NULL)

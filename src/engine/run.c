@@ -40,7 +40,7 @@ static void run_fail(struct tb_run *run, int error)
 static void run_follow(struct tb_run *run, const struct tb_failure *f)
 {
     struct tb_channel *channel = run->request->channel;
-    uint32_t places = tb_program_places(run->program);
+    uint32_t places = tb_channel_places(channel, run->program);
     run_stop(run, tb_failure_explain(f));
     if (f->places > places)
         tb_composites_skip(channel, f->places - places);

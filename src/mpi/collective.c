@@ -91,6 +91,16 @@ int tb_call_run(struct tb_call *call)
     return error < 0 ? tb_raise_below(call->comm, error, call->form->call) : MPI_SUCCESS;
 }
 
+int tb_call_refuse(struct tb_call *call, int error)
+{
+    call->binding.local = call->comm->inter ? call->comm->local->channel : NULL;
+    if (call->form->kind == TB_FORM_PERSISTENT)
+        tb_binding_number(call->comm->channel, &call->binding);
+    else
+        tb_comm_refuse(call->comm, call->what.operation, error);
+    return tb_raise_below(call->comm, error, call->form->call);
+}
+
 void tb_call_drop(struct tb_call *call)
 {
     free(call->tables);
@@ -203,7 +213,7 @@ static int call_tables(struct tb_call *call)
                                                         : calloc(blocks + 1, sizeof *call->tables);
     if (call->tables != NULL)
         return MPI_SUCCESS;
-    return tb_raise(call->comm, MPI_ERR_NO_MEM, call->form->call, "out of memory for tables of %zu blocks", blocks);
+    return tb_call_refuse(call, tb_error(TB_ERR_MEMORY, "out of memory for tables of %zu blocks", blocks));
 }
 
 /* A block that is given with MPI_BOTTOM. NULL: its displacement and datatype together lead to no address. */

@@ -89,18 +89,15 @@ static int collective_request_make(struct tb_call *call, struct tb_collective_re
     return TB_OK;
 }
 
-/* There is none; the others are told, or at least the numbers of later ones agree. */
+/* There is no request. */
 static int call_refuse(struct tb_call *call, struct tb_pending *p, int error)
 {
     MPI_Request unused;
-    if (call->form->kind == TB_FORM_PERSISTENT)
-        tb_binding_number(call->comm->channel, &call->binding);
-    else
-        tb_comm_refuse(call->comm, call->what.operation, error);
+    int code = tb_call_refuse(call, error);
     tb_call_drop(call);
     if (p != NULL)
         tb_pending_retire(p, &unused);
-    return tb_raise_below(call->comm, error, call->form->call);
+    return code;
 }
 
 int tb_call_keep(struct tb_call *call)
