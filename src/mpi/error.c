@@ -418,8 +418,10 @@ int tb_raise_null(struct tb_comm *comm, const char *call, int position, const ch
 
 int tb_mpi_unsupported(const char *call, MPI_Comm comm)
 {
-    tb_require_active(call);
-    return tb_raise(tb_comm_find(comm), MPI_ERR_UNSUPPORTED_OPERATION, call, "not implemented in this version");
+    const char *why = "not implemented in this version; `tombolo info --unimplemented` lists what is not";
+    if (!tb_self_active()) /* some of these calls are allowed then, and no others would help */
+        tb_error_fatal(tb_error_code(MPI_ERR_UNSUPPORTED_OPERATION, call, "%s", why));
+    return tb_raise(tb_comm_find(comm), MPI_ERR_UNSUPPORTED_OPERATION, call, "%s", why);
 }
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
