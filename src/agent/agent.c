@@ -91,7 +91,7 @@ static void finish(struct tb_agent *agent)
     agent->orderly = agent->idle_told || agent->phase < TB_AGENT_STOPPING;
     agent->phase = TB_AGENT_DONE;
     agent->member.running = false;
-    agent->local.stopping = true;
+    tb_local_ranks_stop(&agent->local);
 }
 
 /* Nothing more will come from the ranks. In a grid others may still need us to pass something on. */
@@ -157,7 +157,7 @@ static void stop(struct tb_agent *agent, bool now)
         return;
     agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
     agent->member.running = false;
-    agent->local.stopping = true;
+    tb_local_ranks_stop(&agent->local);
     tb_uplink_make_final(&agent->uplink);
     tb_timer_clear(&agent->linger);
     if (!agent->idle_told)

@@ -1,5 +1,7 @@
 #include "agent/local_ranks.h"
 
+#include "agent/process_state.h"
+
 #include <errno.h>
 
 /* ---- what the parts report --------------------------------------------------------------------------------------- */
@@ -28,7 +30,7 @@ static void rank_ended(void *context, const struct tb_rank *rank, int status)
     tb_rank_port_read(&l->port, rank->local); /* its last words */
     struct tb_ended ended = {.rank = rank->rank, .pid = (uint32_t)rank->pid, .status = status};
     ended.flags = (said->initialized ? TB_ENDED_INITIALIZED : 0) | (said->finalized ? TB_ENDED_FINALIZED : 0) |
-                  (l->stopping ? TB_ENDED_STOPPED : 0);
+                  (l->stopping && !rank->dying ? TB_ENDED_STOPPED : 0);
     tb_ended_put(tb_uplink_begin(l->uplink, TB_CONTROL_ENDED), &ended);
     tb_uplink_end(l->uplink);
     l->events.ended(l->events.context, rank->rank);
@@ -47,7 +49,8 @@ static void rank_connects(void *context, uint32_t local, struct tb_proc to, enum
     l->events.connect(l->events.context, l->ranks.all[local].rank, to, stream);
 }
 
-static void rank_aborted(void *context, uint32_t local, uint32_t code, const void *text, size_t length)
+static void rank_aborted(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
+                         size_t length)
 {
     struct tb_local_ranks *l = context;
     const struct tb_port_rank *rank = &l->port.ranks[local];
@@ -55,6 +58,7 @@ static void rank_aborted(void *context, uint32_t local, uint32_t code, const voi
     tb_put_u32(w, rank->rank);
     tb_put_u32(w, (uint32_t)(rank->joined > 0 ? rank->joined : rank->pid));
     tb_put_u32(w, code);
+    tb_put_u8(w, (uint8_t)reason);
     tb_put_bytes(w, text, length);
     tb_uplink_end(l->uplink);
 }
@@ -155,6 +159,19 @@ int tb_local_ranks_reroute(struct tb_local_ranks *l, const struct tb_host_routes
     if (rc == TB_OK)
         tb_rank_port_routes(&l->port);
     return rc;
+}
+
+void tb_local_ranks_stop(struct tb_local_ranks *l)
+{
+    if (l->stopping)
+        return;
+    l->stopping = true;
+    for (uint32_t i = 0; i < l->ranks.count; i++) {
+        struct tb_rank *rank = &l->ranks.all[i];
+        pid_t joined = l->port.ranks[i].joined;
+        if (!rank->ended && rank->pid > 0)
+            rank->dying = tb_process_is_dying(rank->pid) || (joined > 0 && tb_process_is_dying(joined));
+    }
 }
 
 /* ---- for the network --------------------------------------------------------------------------------------------- */

@@ -42,6 +42,8 @@ int tb_local_ranks_listen(struct tb_local_ranks *local); /* opens the port */
 int tb_local_ranks_start(struct tb_local_ranks *local, struct tb_rank_start *start, const struct tb_host_routes *routes,
                          struct tb_start_failure *failure);
 int tb_local_ranks_reroute(struct tb_local_ranks *local, const struct tb_host_routes *routes); /* tells them */
+/* Before the agent ends them: that is told with each end, but of those that were ending anyway. */
+void tb_local_ranks_stop(struct tb_local_ranks *local);
 
 bool tb_local_ranks_has(const struct tb_local_ranks *local, uint32_t rank); /* it is of this host, and has not ended */
 /* The process that was this rank for MPI has ended, though what has started it may live on. */

@@ -151,10 +151,11 @@ static void take_abort(struct tb_port_rank *rank, struct tb_reader *r)
 {
     const struct tb_rank_port_events *events = &rank->port->events;
     uint32_t code = tb_get_u32(r);
+    uint8_t reason = tb_get_u8(r);
     size_t length = 0;
     const void *text = tb_get_bytes(r, &length);
-    if (r->error == TB_OK)
-        events->aborted(events->context, local_of(rank), code, text, length);
+    if (r->error == TB_OK && reason <= TB_ABORT_FOLLOWS)
+        events->aborted(events->context, local_of(rank), code, (enum tb_abort_reason)reason, text, length);
 }
 
 static void take_connect(struct tb_port_rank *rank, struct tb_reader *r)

@@ -17,7 +17,8 @@ struct tb_rank_port_events {
     /* A rank wants to be connected; tb_rank_port_connection answers. */
     void (*connect)(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream);
     /* A rank has ended the job. */
-    void (*aborted)(void *context, uint32_t local, uint32_t code, const void *text, size_t length);
+    void (*aborted)(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
+                    size_t length);
 };
 
 struct tb_rank_port;

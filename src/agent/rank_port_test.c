@@ -29,6 +29,7 @@ struct world {
     int sockets[RANKS]; /* the ranks' ends */
     int connects, aborts;
     uint32_t local, code; /* of the last call */
+    enum tb_abort_reason reason;
     struct tb_proc to;
     enum tb_stream stream;
     char text[64];
@@ -45,12 +46,14 @@ static void take_connect(void *context, uint32_t local, struct tb_proc to, enum 
     w->stream = stream;
 }
 
-static void take_aborted(void *context, uint32_t local, uint32_t code, const void *text, size_t length)
+static void take_aborted(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
+                         size_t length)
 {
     struct world *w = context;
     w->aborts++;
     w->local = local;
     w->code = code;
+    w->reason = reason;
     snprintf(w->text, sizeof w->text, "%.*s", (int)length, (const char *)text);
 }
 
@@ -197,6 +200,7 @@ static void requests_are_handed_up(void **state)
     struct tb_writer fields;
     tb_writer_open(&fields);
     tb_put_u32(&fields, 9);
+    tb_put_u8(&fields, TB_ABORT_LOST);
     tb_put_text(&fields, "enough");
     assert_int_equal(tb_packet_send(w.sockets[0], TB_CONTROL_ABORT, &fields, NULL, 0), TB_OK);
     tb_writer_close(&fields);
@@ -204,6 +208,7 @@ static void requests_are_handed_up(void **state)
     assert_int_equal(w.aborts, 1);
     assert_int_equal(w.local, 0);
     assert_int_equal(w.code, 9);
+    assert_int_equal(w.reason, TB_ABORT_LOST);
     assert_string_equal(w.text, "enough");
     say_numbers(&w, w.sockets[0], TB_CONTROL_INITIALIZED, 0, NULL);
     assert_true(w.port.ranks[0].initialized && !w.port.ranks[0].finalized && !w.port.ranks[1].initialized);

@@ -11,6 +11,7 @@ struct tb_rank {
     uint32_t app;   /* which of the job's programs */
     pid_t pid;      /* 0: not started, or ended and nothing of its process group is left */
     bool ended;
+    bool dying; /* it was ending before the agent ended the ranks */
 };
 
 /* Our ends of a rank's standard streams. */

@@ -221,6 +221,7 @@ struct tb_binding {
     uint8_t operation;             /* enum tb_operation: travels in match and detects mismatched collectives */
     bool numbered;                 /* `numbers` are set, by tb_binding_number */
     uint32_t numbers[2];           /* of the collective on its channel and on `local` */
+    uint8_t start;                 /* of one that is numbered: how often it was started before; wraps */
     uint64_t elements;             /* of what is cut evenly or by offsets: in all, the bytes of one, those of a piece */
     uint64_t element_bytes;
     uint64_t piece;
@@ -232,6 +233,9 @@ struct tb_binding {
 /* Gives the collective its number now rather than when it is started: it can then be started again and again, and in
  * another order than on other ranks. Only one of these runs may be in progress at a time. */
 void tb_binding_number(struct tb_channel *channel, struct tb_binding *binding);
+/* Takes part in a collective only by giving it up, for a reason that this process alone has, such as no memory to plan
+ * it: it is counted, and the others are told. The error's story stays. */
+void tb_collective_refuse(struct tb_channel *channel, const struct tb_binding *binding, int error);
 /* Runs a program to its end. A small one needs no allocation. */
 int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding);
 /* Starts it; `request` completes when all steps are done; program and what the binding points to

@@ -124,12 +124,14 @@ static void arrival_consume(struct tb_arrival *a, struct tb_request *r)
 /* The context of a message for which no receive is posted; NULL: it must not be kept. */
 static struct tb_context *context_for(struct tb_peer *p, struct tb_context *c, const struct tb_message *m)
 {
-    if (c != NULL)
-        return c;
-    if (tb_freed_contexts_contains(&p->engine->freed_contexts, m->context)) {
+    bool refused = c != NULL ? TB_UNLIKELY(c->failures != NULL) && tb_failure_covers(c, m->match)
+                             : tb_freed_contexts_contains(&p->engine->freed_contexts, m->context);
+    if (refused) {
         tb_arrival_refuse(p, m);
         return NULL;
     }
+    if (c != NULL)
+        return c;
     c = tb_contexts_get(&p->engine->contexts, m->context);
     if (c == NULL)
         tb_peer_break(p, TB_ERR_MEMORY);

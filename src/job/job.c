@@ -390,12 +390,13 @@ int tb_job_tell_finalized(struct tb_job *job)
     return tell(job, TB_CONTROL_FINALIZED, NULL);
 }
 
-_Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text)
+_Noreturn void tb_job_abort(struct tb_job *job, int code, enum tb_abort_reason reason, const char *text)
 {
     if (job->control >= 0) {
         struct tb_writer w;
         tb_writer_open(&w);
         tb_put_u32(&w, (uint32_t)code);
+        tb_put_u8(&w, (uint8_t)reason);
         tb_put_text(&w, text != NULL ? text : "");
         int rc = tell(job, TB_CONTROL_ABORT, &w);
         tb_writer_close(&w);

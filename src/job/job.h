@@ -149,8 +149,17 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events);
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream);
 int tb_job_tell_initialized(struct tb_job *job);
 int tb_job_tell_finalized(struct tb_job *job);
+
+/* Why a rank ends the job. */
+enum tb_abort_reason {
+    TB_ABORT_CALLED = 0, /* the program wants it: MPI_Abort */
+    TB_ABORT_ERROR = 1,
+    TB_ABORT_LOST = 2,   /* another process is gone: why, may be known soon */
+    TB_ABORT_FOLLOWS = 3 /* another rank has given a collective up, and may say why soon */
+};
+
 /* Tells the agent that the job must end with `code`; then waits to be killed (bounded), and exits. */
-_Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text);
+_Noreturn void tb_job_abort(struct tb_job *job, int code, enum tb_abort_reason reason, const char *text);
 
 /* ---- other launchers --------------------------------------------------------------------------------------------- */
 

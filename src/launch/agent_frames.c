@@ -67,8 +67,10 @@ static void take_aborted(const struct tb_agent_frame_events *events, struct tb_h
     abort.rank = tb_get_u32(r);
     abort.pid = tb_get_u32(r);
     abort.code = tb_get_u32(r);
+    uint8_t reason = tb_get_u8(r);
+    abort.reason = (enum tb_abort_reason)reason;
     abort.text = tb_get_bytes(r, &abort.length);
-    if (r->error == TB_OK)
+    if (r->error == TB_OK && reason <= TB_ABORT_FOLLOWS)
         events->aborted(events->context, agent, &abort);
 }
 
@@ -96,7 +98,8 @@ static void take_window(const struct tb_agent_frame_events *events, struct tb_ho
 
 static void take_gone(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
-    tb_host_agent_give_up(agent);
+    if (agent->phase < TB_HOST_AGENT_GONE)
+        events->gone(events->context, agent);
 }
 
 static void take_idle(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)

@@ -16,6 +16,7 @@ struct tb_agent_ready {
 /* TB_CONTROL_ABORTED. */
 struct tb_agent_abort {
     uint32_t rank, pid, code;
+    enum tb_abort_reason reason;
     const char *text; /* not ended by 0 */
     size_t length;
 };
@@ -35,6 +36,7 @@ struct tb_agent_frame_events {
     void (*note)(void *context, const char *text, size_t length);
     void (*input_window)(void *context, uint32_t bytes);
     void (*idle)(void *context, struct tb_host_agent *agent);
+    void (*gone)(void *context, struct tb_host_agent *agent); /* it says that it ends; its phase is that before */
     void (*call)(void *context, uint32_t host, struct tb_reader *rest);
     void (*probed)(void *context, struct tb_host_agent *agent, struct tb_reader *results);
     /* An agent has come to this one, who is to carry its stream. */

@@ -49,8 +49,8 @@ static void told_ended(void *context, struct tb_host_agent *agent, const struct 
 static void told_aborted(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort)
 {
     struct world *w = context;
-    snprintf(w->told, sizeof w->told, "aborted %u %u %u %.*s", abort->rank, abort->pid, abort->code, (int)abort->length,
-             abort->text);
+    snprintf(w->told, sizeof w->told, "aborted %u %u %u %d %.*s", abort->rank, abort->pid, abort->code,
+             (int)abort->reason, (int)abort->length, abort->text);
 }
 
 static void told_trouble(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length)
@@ -75,6 +75,12 @@ static void told_idle(void *context, struct tb_host_agent *agent)
 {
     struct world *w = context;
     snprintf(w->told, sizeof w->told, "idle %u", agent->host);
+}
+
+static void told_gone(void *context, struct tb_host_agent *agent)
+{
+    struct world *w = context;
+    snprintf(w->told, sizeof w->told, "gone %u %d", agent->host, (int)agent->phase);
 }
 
 static void told_call(void *context, uint32_t host, struct tb_reader *rest)
@@ -131,6 +137,7 @@ static void make(struct world *w)
                                                .note = told_note,
                                                .input_window = told_input_window,
                                                .idle = told_idle,
+                                               .gone = told_gone,
                                                .call = told_call,
                                                .probed = told_probed,
                                                .attach = told_attach};
@@ -186,8 +193,9 @@ static void frames_are_read(void **state)
     tb_put_u32(&f, 3);
     tb_put_u32(&f, 44);
     tb_put_u32(&f, 9);
+    tb_put_u8(&f, TB_ABORT_LOST);
     tb_put_text(&f, "why");
-    expect(&w, TB_CONTROL_ABORTED, &f, "aborted 3 44 9 why");
+    expect(&w, TB_CONTROL_ABORTED, &f, "aborted 3 44 9 2 why");
     tb_put_u32(&f, 9);
     tb_put_text(&f, "why");
     expect(&w, TB_CONTROL_TROUBLE, &f, "trouble 9 why");
@@ -232,8 +240,14 @@ static void phases_follow(void **state)
     assert_string_equal(dispatch(&w, TB_CONTROL_IDLE, &f, 0), "idle 0");
     assert_string_equal(dispatch(&w, TB_CONTROL_IDLE, &f, 0), "");
     assert_int_equal(w.agents.counts.idle, 1);
-    dispatch(&w, TB_CONTROL_GONE, &f, 0);
-    assert_int_equal(w.agents.all[0].phase, TB_HOST_AGENT_GONE);
+    for (int phase = TB_HOST_AGENT_SPOKEN; phase < TB_HOST_AGENT_GONE; phase++) {
+        char expected[64];
+        w.agents.all[0].phase = (enum tb_host_agent_phase)phase;
+        snprintf(expected, sizeof expected, "gone 0 %d", phase);
+        assert_string_equal(dispatch(&w, TB_CONTROL_GONE, &f, 0), expected); /* who owns it judges that */
+    }
+    tb_host_agent_give_up(&w.agents.all[0]);
+    assert_string_equal(dispatch(&w, TB_CONTROL_GONE, &f, 0), "");
     tb_writer_close(&f);
     unmake(&w);
 }

@@ -67,6 +67,7 @@ struct tb_host_agent {
     uint32_t said;                /* how many frames it had been sent at the last PING or instead of it, */
     uint64_t said_at;             /* and when that was */
     uint32_t written;             /* bytes of output that it may send again */
+    uint32_t ended;               /* of its ranks, by themselves */
     struct tb_host_agent *parent; /* whose agent starts it, and whose control stream carries its own; NULL: none */
     uint32_t depth;               /* how many there are between us and it */
     bool detached;                /* whoever carried its stream is gone; it is expected to come by another one */

@@ -272,13 +272,14 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct tb_launch *launch = context;
-    tb_rank_ends_add(&launch->ends, ended);
+    if (tb_rank_ends_add(&launch->ends, ended) && agent == agent_of(launch, ended->rank))
+        agent->ended += (ended->flags & TB_ENDED_STOPPED) == 0;
 }
 
 static void take_aborted(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort)
 {
     struct tb_launch *launch = context;
-    tb_rank_ends_abort(&launch->ends, abort->rank, abort->pid, abort->code, abort->text, abort->length);
+    tb_rank_ends_abort(&launch->ends, abort);
 }
 
 static void take_trouble(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length)
@@ -301,6 +302,31 @@ static void take_note(void *context, const char *text, size_t length)
 static void take_input_window(void *context, uint32_t bytes)
 {
     tb_input_allow(&((struct tb_launch *)context)->input, bytes);
+}
+
+/* It has ended in good order, which nobody has asked it to: something it needs is missing there, or somebody has. */
+static void judge_leaving(struct tb_launch *launch, struct tb_host_agent *agent)
+{
+    char story[1024];
+    if (agent->phase < TB_HOST_AGENT_READY) {
+        snprintf(story, sizeof story, "the agent on host %s ended before it was ready", agent->target.host);
+        agent_missed(launch, agent, story);
+    } else if (agent->phase == TB_HOST_AGENT_READY) {
+        fail(launch, 1, "the agent on host %s ended before its ranks were started", agent->target.host);
+    } else if (agent->ended < agent->rank_count) {
+        fail(launch, 1, "the agent on host %s ended without waiting for its ranks", agent->target.host);
+    }
+}
+
+static void take_gone(void *context, struct tb_host_agent *agent)
+{
+    struct tb_launch *launch = context;
+    if (!launch->ending && !go_on_without(launch, agent)) {
+        judge_leaving(launch, agent);
+        tb_host_agents_give_up_behind(&launch->agents, agent);
+    }
+    if (agent->phase < TB_HOST_AGENT_GONE)
+        tb_host_agent_give_up(agent);
 }
 
 static void take_idle(void *context, struct tb_host_agent *agent)
@@ -397,6 +423,7 @@ static void wire_agents(struct tb_launch *launch)
                                                           .note = take_note,
                                                           .input_window = take_input_window,
                                                           .idle = take_idle,
+                                                          .gone = take_gone,
                                                           .call = take_call,
                                                           .probed = take_probed,
                                                           .attach = take_attach};

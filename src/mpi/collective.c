@@ -34,6 +34,12 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
                  const struct tb_program **program)
 {
     int error = TB_OK;
+    binding->operation = (uint8_t)what->operation;
+    if (__builtin_expect(comm->inter, 0)) {
+        what->inter = true;
+        what->remote_size = comm->remote_size;
+        binding->local = comm->local->channel;
+    }
     if (__builtin_expect(comm->planner == NULL, 0))
         error = tb_comm_open_planner(comm);
     if (error < 0)
@@ -41,24 +47,26 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
     what->size = comm->size;
     what->rank = comm->rank;
     what->common = !binding->numbered && tb_channel_common(comm->channel) && common_possible(what);
-    binding->operation = (uint8_t)what->operation;
-    if (__builtin_expect(comm->inter, 0)) {
-        what->inter = true;
-        what->remote_size = comm->remote_size;
-        binding->local = comm->local->channel;
-    }
     error = tb_planner_program(comm->planner, what, program);
     if (error == TB_OK && (*program)->pieces > 0)
         binding->piece = (binding->elements + (*program)->pieces - 1) / (*program)->pieces;
     return error;
 }
 
+void tb_comm_refuse(struct tb_comm *comm, enum tb_operation operation, int error)
+{
+    struct tb_binding binding = {.operation = (uint8_t)operation, .local = comm->inter ? comm->local->channel : NULL};
+    tb_collective_refuse(comm->channel, &binding, error);
+}
+
 int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding)
 {
     const struct tb_program *program = NULL;
     int error = tb_comm_plan(comm, what, binding, &program);
-    if (error < 0)
+    if (error < 0) {
+        tb_comm_refuse(comm, what->operation, error);
         return error;
+    }
     if (__builtin_expect(comm->measures, 0))
         return tb_comm_measure(comm, what, binding, program);
     error = tb_program_run(comm->channel, program, binding);
@@ -81,6 +89,16 @@ int tb_call_run(struct tb_call *call)
     int error = tb_comm_execute(call->comm, &call->what, &call->binding);
     tb_call_drop(call);
     return error < 0 ? tb_raise_below(call->comm, error, call->form->call) : MPI_SUCCESS;
+}
+
+int tb_call_refuse(struct tb_call *call, int error)
+{
+    call->binding.local = call->comm->inter ? call->comm->local->channel : NULL;
+    if (call->form->kind == TB_FORM_PERSISTENT)
+        tb_binding_number(call->comm->channel, &call->binding);
+    else
+        tb_comm_refuse(call->comm, call->what.operation, error);
+    return tb_raise_below(call->comm, error, call->form->call);
 }
 
 void tb_call_drop(struct tb_call *call)
@@ -195,7 +213,7 @@ static int call_tables(struct tb_call *call)
                                                         : calloc(blocks + 1, sizeof *call->tables);
     if (call->tables != NULL)
         return MPI_SUCCESS;
-    return tb_raise(call->comm, MPI_ERR_NO_MEM, call->form->call, "out of memory for tables of %zu blocks", blocks);
+    return tb_call_refuse(call, tb_error(TB_ERR_MEMORY, "out of memory for tables of %zu blocks", blocks));
 }
 
 /* A block that is given with MPI_BOTTOM. NULL: its displacement and datatype together lead to no address. */

@@ -289,7 +289,7 @@ int tb_mpi_Finalize(void)
     if (error == TB_OK)
         error = tb_job_tell_finalized(&tb_self.job);
     if (error < 0)
-        return tb_raise_below(tb_self.world, error, call);
+        tb_error_fatal_last(tb_error_code_below(error, call));
     tb_mpit_hold();
     tb_mpit_keep();
     tb_self.state = TB_STATE_AFTER;
@@ -309,7 +309,7 @@ int tb_mpi_Abort(MPI_Comm comm, int errorcode)
     if (tb_self.job.source == TB_JOB_ALONE)
         snprintf(text, sizeof text, "MPI_Abort was called with code %d", errorcode);
     tb_error_flush_output();
-    tb_job_abort(&tb_self.job, errorcode, text);
+    tb_job_abort(&tb_self.job, errorcode, TB_ABORT_CALLED, text);
 }
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */

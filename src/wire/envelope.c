@@ -51,7 +51,7 @@ static int get_message(const uint8_t *at, struct tb_message *message, unsigned r
     message->representation = at[offsetof(struct tb_message, representation)];
     message->flags = tb_order_get16(at + offsetof(struct tb_message, flags));
 
-    if (__builtin_expect(message->kind < TB_KIND_EAGER || message->kind >= TB_KIND_COUNT, 0))
+    if (__builtin_expect(!tb_kind_known(message->kind), 0))
         return tb_error(TB_ERR_PROTOCOL, "a message of the unknown kind %u arrived", message->kind);
     if (__builtin_expect((message->flags & ~TB_MESSAGE_ALL) != 0, 0))
         return tb_error(TB_ERR_PROTOCOL, "a message with unknown flags 0x%x arrived", message->flags);
@@ -105,6 +105,9 @@ int tb_message_check(const struct tb_message *message, size_t payload)
         break;
     case TB_KIND_DATA:
         fits = !remote && message->length == payload && message->offset <= UINT64_MAX - message->length;
+        break;
+    case TB_KIND_FAILED:
+        fits = !remote && payload == 0 && message->length <= UINT8_MAX && message->offset <= 1;
         break;
     case TB_KIND_CANCELLED:
         fits = !remote && payload == 0 && message->length <= 1;

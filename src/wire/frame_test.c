@@ -195,6 +195,11 @@ static void test_message_check(void **state)
         {TB_KIND_CREDIT, 0, 65536, 16, 0, TB_OK},
         {TB_KIND_CREDIT, 0, 65536, 16, 4, TB_ERR_PROTOCOL},
         {TB_KIND_LINK, 0, 0, 0, 0, TB_OK},
+        {TB_KIND_FAILED, 0, 3, 1, 0, TB_OK},
+        {TB_KIND_FAILED, 0, 0, 2, 0, TB_ERR_PROTOCOL},
+        {TB_KIND_FAILED, 0, 0, 0, 1, TB_ERR_PROTOCOL},
+        {TB_KIND_FAILED, 0, 256, 0, 0, TB_ERR_PROTOCOL},
+        {TB_KIND_FAILED + 1, 0, 0, 0, 0, TB_ERR_PROTOCOL},
         {0, 0, 0, 0, 0, TB_ERR_PROTOCOL},
         {TB_KIND_COUNT, 0, 0, 0, 0, TB_ERR_PROTOCOL},
     };

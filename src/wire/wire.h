@@ -62,8 +62,15 @@ enum tb_kind {
     TB_KIND_CANCELLED = 7, /* answer. match: the sender's message id; length: 1 forgotten, 0 too late */
     TB_KIND_CREDIT = 8,    /* length: bytes of eager payload that may be sent again; offset: envelopes likewise */
     TB_KIND_LINK = 9,      /* of link alone. length: 0 acknowledgement, 1 goodbye, 2 its answer, 3 probe */
-    TB_KIND_COUNT
+    TB_KIND_COUNT,
+    TB_KIND_FAILED = 48 /* a collective is given up by the sender. match: as of its messages, with edge 0; length: its
+                         * composite steps; offset: 1 not everybody was told: pass it on */
 };
+
+static inline bool tb_kind_known(unsigned kind)
+{
+    return (kind >= TB_KIND_EAGER && kind < TB_KIND_COUNT) || kind == TB_KIND_FAILED;
+}
 
 enum tb_message_flags {
     TB_MESSAGE_SYNC = 1,   /* the sender waits for DONE when the message is matched */
@@ -79,8 +86,10 @@ static inline uint64_t tb_match_collective(uint32_t number, uint8_t operation, u
 {
     return (uint64_t)number << 32 | (uint64_t)operation << 24 | (uint64_t)edge << 8;
 }
-/* In its last byte: the number belongs to a persistent collective, for as long as that lives. */
+/* In its last byte: the number belongs to a persistent collective, for as long as that lives, and above it how often it
+ * was started before. */
 #define TB_MATCH_KEPT             1u
+#define TB_MATCH_START(start)     (((start)&0x7fu) << 1)
 #define TB_MATCH_NUMBER(match)    ((uint32_t)((match) >> 32))
 #define TB_MATCH_OPERATION(match) ((uint8_t)((match) >> 24))
 #define TB_MATCH_EDGE(match)      ((uint16_t)((match) >> 8))
@@ -305,7 +314,7 @@ enum tb_control {
     TB_CONTROL_OUTPUT,    /* rank, stream (1, 2), bytes */
     TB_CONTROL_ENDED,     /* rank, pid, wait status, flags (enum tb_ended_flags in job.h) */
     TB_CONTROL_TROUBLE,   /* code, text: why this agent cannot go on */
-    TB_CONTROL_ABORTED,   /* rank, pid, code, text: MPI_Abort was called */
+    TB_CONTROL_ABORTED,   /* rank, pid, code, u8 why (enum tb_abort_reason), text: MPI_Abort was called */
     TB_CONTROL_GONE,      /* all ranks have been reaped, everything is closed */
     /* launcher to agent */
     TB_CONTROL_SETUP = 32,   /* struct tb_setup: version, job, key, host index, ..., parameters, ..., what to start */
@@ -322,7 +331,7 @@ enum tb_control {
     /* rank to agent */
     TB_CONTROL_HELLO = 128, /* pid: the process that is this rank; answered only on a socket found by its name */
     TB_CONTROL_CONNECT,     /* please connect me: process, stream */
-    TB_CONTROL_ABORT,       /* MPI_Abort: code, text */
+    TB_CONTROL_ABORT,       /* MPI_Abort: code, u8 why, text */
     TB_CONTROL_INITIALIZED,
     TB_CONTROL_FINALIZED,
     /* more of agent and launcher */
