@@ -1,12 +1,13 @@
 /* The listener takes connections from other hosts. Whoever connects speaks first and must prove the job key; a stranger
- * gets no answer and at most one of few places, for a short time. The agent owns it; one thread. */
+ * gets no answer and a place among the callers for as long as nobody else needs it. A hello is answered once: who has
+ * recorded one and says it again is a stranger. The agent owns it; one thread. */
 #ifndef TB_AGENT_LISTENER_H
 #define TB_AGENT_LISTENER_H
 
 #include "agent/connected.h"
 #include "agent/member.h"
 
-#define TB_LISTENER_UNPROVED_LIMIT 64u /* incoming connections that have not proved the key yet */
+#define TB_LISTENER_CALLERS 1024u /* incoming connections that are not proved yet; fewer where descriptors are few */
 
 struct tb_listener_events {
     void *context;
@@ -19,11 +20,9 @@ struct tb_listener_events {
 struct tb_listener {
     const struct tb_member *member;
     struct tb_listener_events events;
-    struct tb_watch watch;
     uint16_t port;
-    struct tb_timer patience; /* of incoming connections */
-    struct tb_list incoming;  /* oldest first */
-    uint32_t unproved_count, proved_count;
+    struct tb_callers callers;
+    struct tb_nonces nonces; /* of the hellos that were answered */
 };
 
 /* At the first free one of `ports`, as the parameter has it. */

@@ -365,5 +365,6 @@ _Static_assert(sizeof(struct tb_confirm) == 32, "confirm");
 _Static_assert(sizeof(struct tb_accepted) == 1, "accepted");
 
 #include "wire/handshake.h"
+#include "wire/nonces.h"
 
 #endif
