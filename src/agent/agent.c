@@ -321,7 +321,7 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     agent->member.self = (struct tb_proc){agent->setup.job, TB_PROC_AGENT | agent->setup.host};
     agent->member.host = agent->setup.host;
     if (rc == TB_OK && agent->setup.host_count > 1)
-        rc = tb_host_network_listen(&agent->network);
+        rc = tb_host_network_listen(&agent->network, &agent->setup);
     if (rc == TB_OK)
         rc = tb_local_ranks_listen(&agent->local);
     if (rc != TB_OK) {

@@ -97,11 +97,11 @@ static void incoming_ready(void *context, struct tb_caller *caller)
     } while (rc == TB_OK && h->verdict == TB_HANDSHAKE_MORE);
     if (rc == TB_AGAIN)
         return;
+    if (rc == TB_ERR_FORBIDDEN)
+        tb_stranger_log_unproved(&listener->strangers, &caller->name);
     const struct tb_handshake shaken = *h;
     int socket = tb_caller_end(caller);
     if (rc != TB_OK) {
-        if (shaken.hello.stream != TB_STREAM_PROBE)
-            tb_log(TB_LOG_DEBUG, "agent", "an incoming connection was not accepted: %s", tb_error_name(rc));
         close(socket);
         return;
     }
@@ -124,6 +124,16 @@ static bool incoming_came(void *context, struct tb_caller *caller)
     return true;
 }
 
+/* Who says nothing may be a friend behind a link that has failed, and who has only said hello one who has found another
+ * way; strangers are those who come in crowds. */
+static void incoming_leaves(void *context, struct tb_caller *caller)
+{
+    struct tb_listener *listener = context;
+    bool crowded = listener->callers.count == listener->callers.most;
+    if (crowded && TB_CONTAINER(caller, struct tb_incoming, caller)->handshake.hello.version == 0)
+        tb_stranger_log_unproved(&listener->strangers, &caller->name);
+}
+
 /* ---- the port ---------------------------------------------------------------------------------------------------- */
 
 /* Both families with one socket where there is IPv6, else IPv4. */
@@ -139,41 +149,112 @@ static int make_socket(int *family)
     return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-static int bind_port(int fd, int family, uint16_t port)
+static int bind_address(int fd, const struct tb_address *address, uint16_t port)
 {
-    struct tb_address any = {.family = (uint8_t)family, .port = port};
+    struct tb_address there = *address;
     struct sockaddr_storage name;
-    socklen_t length = tb_address_socket(&any, &name);
+    there.port = port;
+    socklen_t length = tb_address_socket(&there, &name);
     return bind(fd, (struct sockaddr *)&name, length);
 }
 
-/* A listening socket at the first free port of the range; -1 with errno. */
-static int listen_somewhere(uint16_t low, uint16_t high)
+static uint16_t port_of(int fd)
 {
-    int family, error = EADDRINUSE, on = 1;
-    for (uint32_t port = low; port <= high; port++) {
-        int fd = make_socket(&family);
-        if (fd < 0)
-            return -1;
-        /* Connections of an earlier job that still linger do not make a port unusable. */
-        if (port != 0)
-            setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        int rc = bind_port(fd, family, (uint16_t)port);
-        if (rc < 0 && family == 6 && errno == EADDRNOTAVAIL) { /* IPv6 is compiled in but switched off */
-            close(fd);
-            fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-            rc = fd >= 0 ? bind_port(fd, 4, (uint16_t)port) : -1;
-        }
-        if (rc == 0 && listen(fd, SOMAXCONN) == 0)
-            return fd;
-        error = errno;
-        if (fd >= 0)
-            close(fd);
-        if (error != EADDRINUSE && error != EACCES)
-            break;
+    struct sockaddr_in6 name = {0}; /* the port is at the same place in both families */
+    socklen_t length = sizeof name;
+    getsockname(fd, (struct sockaddr *)&name, &length);
+    return ntohs(name.sin6_port);
+}
+
+/* A socket for one address; for all, if it is NULL. -1 with errno. */
+static int try_port(const struct tb_address *address, uint16_t port)
+{
+    int on = 1, family = address != NULL ? address->family : 0;
+    struct tb_address any = {0};
+    int fd = address != NULL ? socket(family == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
+                             : make_socket(&family);
+    if (fd < 0)
+        return -1;
+    any.family = (uint8_t)family;
+    /* Connections of an earlier job that still linger do not make a port unusable. */
+    if (port != 0)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    int rc = bind_address(fd, address != NULL ? address : &any, port);
+    if (rc < 0 && address == NULL && family == 6 && errno == EADDRNOTAVAIL) { /* compiled in but switched off */
+        close(fd);
+        any.family = 4;
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        rc = fd >= 0 ? bind_address(fd, &any, port) : -1;
     }
+    if (rc == 0 && listen(fd, SOMAXCONN) == 0)
+        return fd;
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
     errno = error;
     return -1;
+}
+
+/* At the first free port of the range. */
+static int listen_somewhere(const struct tb_address *address, uint16_t low, uint16_t high)
+{
+    for (uint32_t port = low; port <= high; port++) {
+        int fd = try_port(address, (uint16_t)port);
+        if (fd >= 0 || (errno != EADDRINUSE && errno != EACCES))
+            return fd;
+    }
+    return -1;
+}
+
+static int open_door(struct tb_listener *listener, int fd)
+{
+    int rc = tb_callers_listen(&listener->callers, fd);
+    if (rc != TB_OK)
+        close(fd);
+    return rc;
+}
+
+/* One socket for each address, as far as they can be had. errno, if there is none at all. */
+static int open_doors(struct tb_listener *listener, struct tb_address_list *at, uint16_t low, uint16_t high)
+{
+    uint32_t kept = 0;
+    int rc = TB_OK;
+    for (uint32_t i = 0; i < at->count && rc == TB_OK; i++) {
+        struct tb_address address = at->at[i];
+        int fd = listener->port != 0 ? try_port(&address, listener->port) : -1;
+        if (fd < 0)
+            fd = listen_somewhere(&address, low, high);
+        if (fd < 0)
+            continue;
+        address.port = port_of(fd);
+        listener->port = listener->port != 0 ? listener->port : address.port;
+        at->at[kept++] = address;
+        rc = open_door(listener, fd);
+    }
+    at->count = kept;
+    return rc == TB_OK && kept == 0 ? TB_ERR_SYSTEM : rc;
+}
+
+static int open_everywhere(struct tb_listener *listener, uint16_t low, uint16_t high)
+{
+    int fd = listen_somewhere(NULL, low, high);
+    if (fd < 0)
+        return TB_ERR_SYSTEM;
+    listener->port = port_of(fd);
+    return open_door(listener, fd);
+}
+
+static int tell_errno(const char *ports)
+{
+    if (errno == EADDRINUSE)
+        return tb_error(TB_ERR_LIMIT,
+                        "no free port: every TCP port of ports=%s is in use; choose another range with "
+                        "--set ports=LOW-HIGH, or 0 for any port",
+                        ports);
+    if (errno == EACCES)
+        return tb_error(TB_ERR_FORBIDDEN,
+                        "no permission to listen on a port of ports=%s; ports below 1024 are for root", ports);
+    return tb_error_errno("cannot listen for other hosts on ports=%s", ports);
 }
 
 /* Strangers are to leave descriptors for us. */
@@ -186,40 +267,28 @@ static uint32_t places(void)
 }
 
 int tb_listener_open(struct tb_listener *listener, const struct tb_member *member, const char *ports,
-                     const struct tb_listener_events *events)
+                     struct tb_address_list *at, const struct tb_listener_events *events)
 {
-    const struct tb_callers_events heard = {
-        .context = listener, .bytes = sizeof(struct tb_incoming), .came = incoming_came, .ready = incoming_ready};
+    const struct tb_callers_events heard = {.context = listener,
+                                            .bytes = sizeof(struct tb_incoming),
+                                            .came = incoming_came,
+                                            .ready = incoming_ready,
+                                            .leaves = incoming_leaves};
     *listener = (struct tb_listener){.member = member, .events = *events};
+    tb_stranger_log_open(&listener->strangers, member, TB_STRANGER_UNPROVED);
     tb_callers_open(&listener->callers, member->loop, places(), PATIENCE_NS, &heard);
     uint16_t low, high;
     int rc = tb_ports_parse(ports, &low, &high);
     if (rc != TB_OK)
         return rc;
-    int fd = listen_somewhere(low, high);
-    if (fd < 0 && errno == EADDRINUSE)
-        return tb_error(TB_ERR_LIMIT,
-                        "no free port: every TCP port of ports=%s is in use; choose another range with "
-                        "--set ports=LOW-HIGH, or 0 for any port",
-                        ports);
-    if (fd < 0 && errno == EACCES)
-        return tb_error(TB_ERR_FORBIDDEN,
-                        "no permission to listen on a port of ports=%s; ports below 1024 are for root", ports);
-    if (fd < 0)
-        return tb_error_errno("cannot listen for other hosts on ports=%s", ports);
-    struct sockaddr_in6 name = {0}; /* the port is at the same place in both families */
-    socklen_t length = sizeof name;
-    getsockname(fd, (struct sockaddr *)&name, &length);
-    listener->port = ntohs(name.sin6_port);
-    rc = tb_callers_listen(&listener->callers, fd);
-    if (rc != TB_OK)
-        close(fd);
-    return rc;
+    rc = at != NULL ? open_doors(listener, at, low, high) : open_everywhere(listener, low, high);
+    return rc == TB_ERR_SYSTEM ? tell_errno(ports) : rc;
 }
 
 void tb_listener_close(struct tb_listener *listener)
 {
     tb_callers_close(&listener->callers);
     tb_nonces_close(&listener->nonces);
+    tb_stranger_log_close(&listener->strangers);
     listener->member = NULL;
 }

@@ -5,7 +5,7 @@
 #define TB_AGENT_LISTENER_H
 
 #include "agent/connected.h"
-#include "agent/member.h"
+#include "agent/stranger_log.h"
 
 #define TB_LISTENER_CALLERS 1024u /* incoming connections that are not proved yet; fewer where descriptors are few */
 
@@ -20,14 +20,16 @@ struct tb_listener_events {
 struct tb_listener {
     const struct tb_member *member;
     struct tb_listener_events events;
-    uint16_t port;
+    uint16_t port; /* of the first address */
     struct tb_callers callers;
     struct tb_nonces nonces; /* of the hellos that were answered */
+    struct tb_stranger_log strangers;
 };
 
-/* At the first free one of `ports`, as the parameter has it. */
+/* At the first free one of `ports`, as the parameter has it. Only at the addresses of `at`, unless that is NULL; they
+ * get their ports, the same one if it is free at all, and those that cannot be used are taken out. */
 int tb_listener_open(struct tb_listener *listener, const struct tb_member *member, const char *ports,
-                     const struct tb_listener_events *events);
+                     struct tb_address_list *at, const struct tb_listener_events *events);
 /* Closes what has not been handed over; harmless on one that was never opened and is all zero. */
 void tb_listener_close(struct tb_listener *listener);
 

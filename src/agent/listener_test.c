@@ -75,7 +75,7 @@ static int open_world(void **state)
                                   .routes = &w.routes};
     if (virtual_loop_open(&w.time) != TB_OK)
         return -1;
-    return tb_listener_open(&w.listener, &w.member, "0", &events) == TB_OK ? 0 : -1;
+    return tb_listener_open(&w.listener, &w.member, "0", NULL, &events) == TB_OK ? 0 : -1;
 }
 
 static int close_world(void **state)
@@ -476,10 +476,41 @@ static void ports_can_be_chosen(void **state)
     struct tb_listener second = {0};
     char ports[32];
     snprintf(ports, sizeof ports, "%u", w.listener.port);
-    assert_int_equal(tb_listener_open(&second, &w.member, ports, &events), TB_ERR_LIMIT);
+    assert_int_equal(tb_listener_open(&second, &w.member, ports, NULL, &events), TB_ERR_LIMIT);
     assert_non_null(strstr(tb_error_story(), "no free port"));
     tb_listener_close(&second);
-    assert_int_equal(tb_listener_open(&second, &w.member, "nonsense", &events), TB_ERR_ARGUMENT);
+    assert_int_equal(tb_listener_open(&second, &w.member, "nonsense", NULL, &events), TB_ERR_ARGUMENT);
+    tb_listener_close(&second);
+}
+
+/* At two of the addresses of this machine, which get one port; the third refuses. */
+static void addresses_can_be_chosen(void **state)
+{
+    const struct tb_listener_events events = {.has_rank = has_rank, .connected = connected};
+    struct tb_listener second = {0};
+    struct tb_address_list at = {.count = 3,
+                                 .at = {{.family = 4, .bytes = {127, 0, 0, 2}},
+                                        {.family = 4, .bytes = {192, 0, 2, 1}}, /* is not here */
+                                        {.family = 4, .bytes = {127, 0, 0, 3}}}};
+    assert_int_equal(tb_listener_open(&second, &w.member, "0", &at, &events), TB_OK);
+    assert_int_equal(at.count, 2);
+    assert_int_equal(at.at[1].bytes[3], 3);
+    for (uint8_t i = 1; i < 4; i++) {
+        struct tb_address address = {
+            .family = 4, .bytes = {127, 0, 0, i}, .port = i > 1 ? at.at[i - 2].port : second.port};
+        struct sockaddr_storage name;
+        struct tb_handshake h;
+        socklen_t length = tb_address_socket(&address, &name);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fd, (struct sockaddr *)&name, length), i == 1 ? -1 : 0);
+        if (i > 1)
+            assert_int_equal(greet(&h, fd, other, self, TB_STREAM_PROBE), TB_HANDSHAKE_WELCOMED);
+        close(fd);
+    }
+    tb_listener_close(&second);
+    at.at[0] = (struct tb_address){.family = 4, .bytes = {192, 0, 2, 1}};
+    at.count = 1;
+    assert_int_equal(tb_listener_open(&second, &w.member, "0", &at, &events), TB_ERR_SYSTEM);
     tb_listener_close(&second);
 }
 
@@ -504,6 +535,7 @@ int main(void)
         TEST(the_silent_go_first),
         TEST(descriptors_are_taken_from_strangers),
         TEST(ports_can_be_chosen),
+        TEST(addresses_can_be_chosen),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

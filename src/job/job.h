@@ -173,9 +173,12 @@ struct tb_app {
 
 enum tb_bind { TB_BIND_NONE, TB_BIND_THREAD, TB_BIND_CORE, TB_BIND_NUMA, TB_BIND_SOCKET };
 
+#define TB_SETUP_NEIGHBOURS_LIMIT 16u
+
 enum tb_setup_flags {
     TB_SETUP_LOCAL = 1, /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
-    TB_SETUP_GRID = 2   /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
+    TB_SETUP_GRID = 2,  /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
+    TB_SETUP_INNER = 8  /* nobody from outside reaches this host: it listens for its neighbours only */
 };
 
 /* TB_CONTROL_SETUP. Everything is allocated and freed by tb_setup_close. */
@@ -193,6 +196,9 @@ struct tb_setup {
     char *directory;           /* the launcher's */
     uint32_t app_count;
     struct tb_app *apps;
+    /* Addresses of others that can connect to this host, as far as they are known: whoever starts it first. */
+    uint32_t neighbour_count;
+    struct tb_address neighbours[TB_SETUP_NEIGHBOURS_LIMIT];
 };
 
 int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w);
