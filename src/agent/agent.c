@@ -161,7 +161,8 @@ static void stop(struct tb_agent *agent, bool now)
         tb_ranks_signal(&agent->local.ranks, now ? SIGKILL : SIGTERM);
         tb_ranks_signal(&agent->local.ranks, SIGCONT); /* a stopped process would not notice */
     }
-    tb_timer_set(&agent->loop, &agent->grace, now ? LAST_NS : tb_param.kill_grace);
+    uint64_t last = tb_ranks_dumping(&agent->local.ranks) ? TB_DUMP_PATIENCE_NS : LAST_NS;
+    tb_timer_set(&agent->loop, &agent->grace, now ? last : tb_param.kill_grace);
     collect_children(agent);
     check_done(agent);
 }
@@ -169,10 +170,14 @@ static void stop(struct tb_agent *agent, bool now)
 static void grace_over(struct tb_timer *timer)
 {
     struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, grace);
-    if (agent->phase == TB_AGENT_STOPPING)
+    if (agent->phase == TB_AGENT_STOPPING) {
         stop(agent, true);
-    else
+    } else if (tb_ranks_dumping(&agent->local.ranks)) {
+        tb_ranks_kill(&agent->local.ranks);
+        tb_timer_set(&agent->loop, timer, LAST_NS);
+    } else {
         finish(agent); /* a process that even SIGKILL does not end; it dies with us or never */
+    }
 }
 
 /* ---- what the parts report --------------------------------------------------------------------------------------- */
@@ -182,7 +187,7 @@ static void uplink_lost(void *context, const char *why)
 {
     struct tb_agent *agent = context;
     tb_log(TB_LOG_INFO, "agent", "ends: %s", why);
-    tb_ranks_signal(&agent->local.ranks, SIGKILL);
+    tb_ranks_kill(&agent->local.ranks);
     agent->exit_code = agent->gone_told ? 0 : 1;
     agent->loop.stop = true;
 }
@@ -410,7 +415,10 @@ static void take_signal(struct tb_agent *agent, struct tb_reader *r)
 
 static void take_stop(struct tb_agent *agent, struct tb_reader *r)
 {
-    stop(agent, tb_get_u8(r) != 0);
+    bool now = tb_get_u8(r) != 0;
+    if (now && agent->phase < TB_AGENT_KILLING)
+        tb_ranks_kill(&agent->local.ranks); /* core files do not matter any more */
+    stop(agent, now);
 }
 
 static void take_stand_ins(struct tb_agent *agent, struct tb_reader *r)
@@ -560,7 +568,7 @@ int tb_agent_run(void)
         rc = tb_loop_run(&agent->loop);
     if (rc != TB_OK) {
         fprintf(stderr, "tombolo agent: %s\n", tb_error_story());
-        tb_ranks_signal(&agent->local.ranks, SIGKILL);
+        tb_ranks_kill(&agent->local.ranks);
         return 1;
     }
     tb_host_network_close(&agent->network);

@@ -263,6 +263,7 @@ int tb_agent_join(const char *addresses)
     sigset_t none;
     int status = 0;
     sigemptyset(&none);
+    tb_core_forbid();
     signal(SIGPIPE, SIG_IGN);
     int rc = tb_param_load();
     if (rc == TB_OK)

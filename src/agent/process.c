@@ -27,6 +27,7 @@ int tb_process_prepare(struct tb_process *process)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); /* ignored, it would take the exit codes away */
+    tb_core_forbid();
     getrlimit(RLIMIT_NOFILE, &process->descriptors);
     struct rlimit most = {process->descriptors.rlim_max, process->descriptors.rlim_max};
     setrlimit(RLIMIT_NOFILE, &most);

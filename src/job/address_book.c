@@ -284,6 +284,7 @@ int tb_address_book_map(struct tb_address_book *book, int descriptor)
     void *mapping = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
     if (mapping == MAP_FAILED)
         return tb_error_errno("cannot map the address book");
+    madvise(mapping, (size_t)about.st_size, MADV_DONTDUMP);
     const struct shared_book *head = mapping;
     if (shared_bytes(head) != (size_t)about.st_size || head->range_count == 0) {
         munmap(mapping, (size_t)about.st_size);

@@ -139,6 +139,7 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     void *segment = mmap(NULL, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, packet->descriptors[0], 0);
     if (segment == MAP_FAILED)
         return tb_error_errno("cannot map the host's shared memory of %llu bytes", (unsigned long long)segment_bytes);
+    madvise(segment, segment_bytes, MADV_DONTDUMP); /* a core file is to be as large as the program, not as the job */
     job->segment = segment;
     job->segment_bytes = segment_bytes;
     uint32_t have = 0;

@@ -217,8 +217,11 @@ struct tb_ended {
 enum tb_ended_flags {
     TB_ENDED_INITIALIZED = 1, /* had joined the job */
     TB_ENDED_FINALIZED = 2,   /* had called MPI_Finalize */
-    TB_ENDED_STOPPED = 4      /* its agent was already ending the ranks */
+    TB_ENDED_STOPPED = 4,     /* its agent was already ending the ranks */
+    TB_ENDED_DUMPING = 8      /* it has crashed and still writes its core file: another ENDED will follow */
 };
+
+#define TB_DUMP_PATIENCE_NS 60000000000u /* with a core file, when everybody else has ended */
 
 void tb_ended_put(struct tb_writer *w, const struct tb_ended *ended);
 int tb_ended_get(struct tb_reader *r, struct tb_ended *ended);

@@ -38,6 +38,7 @@ struct tb_launch {
     struct tb_timer job_timer, end_timer;
     bool again; /* this attempt is ended to be made again, without those that are missing or with more */
     bool ending, killing;
+    bool dumping;   /* some rank writes a core file */
     bool hurried;   /* a signal or --timeout ends the job, so readers of its output get little time */
     int interrupts; /* SIGINT and the like so far */
 };
@@ -60,7 +61,8 @@ static void end_job(struct tb_launch *launch, bool now)
     tb_job_start_stop(&launch->start);
     tb_rank_ends_stop(&launch->ends);
     tb_host_agents_stop(&launch->agents, now);
-    tb_timer_set(&launch->loop, &launch->end_timer, (now ? 0 : tb_param.kill_grace) + END_PATIENCE_NS);
+    uint64_t grace = now ? 0 : tb_param.kill_grace + (launch->dumping ? TB_DUMP_PATIENCE_NS : 0);
+    tb_timer_set(&launch->loop, &launch->end_timer, grace + END_PATIENCE_NS);
 }
 
 static void judge(void *context, enum tb_verdict_weight weight, int code, const char *text)
@@ -264,6 +266,7 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct tb_launch *launch = context;
+    launch->dumping = launch->dumping || (ended->flags & TB_ENDED_DUMPING);
     if (tb_rank_ends_add(&launch->ends, ended) && agent == agent_of(launch, ended->rank))
         tb_host_agent_forget_rank(agent, tb_address_book_local_index(&launch->plan.placement.book, ended->rank));
 }
@@ -464,6 +467,7 @@ static void note_directory(struct tb_launch *launch)
 
 int tb_launch_run(struct tb_options *options, const char *program)
 {
+    tb_core_forbid();
     struct tb_launch *launch = calloc(1, sizeof *launch);
     if (launch == NULL)
         return 1;

@@ -143,6 +143,11 @@ struct tb_child {
     size_t cpus_bytes;
 };
 
+/* From now on this process leaves no core file, in which its keys would be found. Children get the limit that it had,
+ * which tb_core_limit gives. */
+void tb_core_forbid(void);
+struct rlimit tb_core_limit(void);
+
 enum tb_child_stage { TB_CHILD_FORK, TB_CHILD_BIND, TB_CHILD_DIRECTORY, TB_CHILD_EXEC };
 
 /* Starts a child in a process group of its own. Returns when it runs its program, or not: then TB_ERR_SYSTEM without a
