@@ -81,6 +81,7 @@ CHECKS = [
     Check("lab-grids", ["tests/lab/grid-run"], cores=1, timeout=400, timeout_all=3600, cases=True),
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
+    Check("machines", ["tests/fault/machines"], cores=1, tier="all", timeout=120, cases=True),
     Check("cores", ["tests/fault/cores"], tier="all", timeout=600, cases=True),
     Check("strangers", ["tests/fault/strangers"], tier="all", timeout=600, cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),

@@ -298,6 +298,7 @@ static void tell_ready(struct tb_agent *agent)
     tb_put_u32(w, agent->member.addresses.count);
     for (uint32_t i = 0; i < agent->member.addresses.count; i++)
         tb_address_put(w, &agent->member.addresses.at[i]);
+    tb_put_u32(w, tb_wire_machine());
     tb_uplink_end(&agent->uplink);
 }
 

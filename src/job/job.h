@@ -28,6 +28,7 @@ struct tb_address {
 struct tb_host {
     char name[256]; /* as the user wrote it */
     struct tb_place place;
+    uint8_t representation;          /* how its machine writes numbers: TB_REP_, or TB_REP_UNKNOWN */
     uint32_t kind;                   /* hosts of one kind are reached in the same way; see struct tb_host_routes */
     uint32_t first_rank, rank_count; /* ranks of a host are consecutive within one block of the address book... */
     uint32_t address_count;
@@ -51,6 +52,7 @@ struct tb_address_book {
     size_t mapping_bytes;
 };
 
+const char *tb_host_long_double(const struct tb_host *host); /* how it writes that: "IEEE binary128" */
 uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t rank);
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank);
 int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer *w);
@@ -133,6 +135,7 @@ struct tb_job {
     void *segment;         /* shared memory of the host, NULL when alone */
     size_t segment_bytes;
     struct tb_address_book book;
+    bool mixed;                   /* some other host writes long double differently */
     struct tb_host_routes routes; /* of this host; empty without a grid */
     int control;                  /* Unix socket to the agent, -1 when alone */
     char host[256];

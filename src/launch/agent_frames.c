@@ -27,7 +27,10 @@ static void take_ready(const struct tb_agent_frame_events *events, struct tb_hos
         return;
     for (uint32_t i = 0; i < count && r->error == TB_OK; i++)
         tb_address_get(r, &ready.addresses[i]);
-    ready.address_count = r->error == TB_OK ? count : 0;
+    ready.machine = tb_get_u32(r);
+    if (r->error != TB_OK)
+        return;
+    ready.address_count = count;
     tb_host_agent_take_ready(agent);
     events->ready(events->context, agent, &ready);
 }

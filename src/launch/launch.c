@@ -243,8 +243,10 @@ static void agent_silent(void *context, struct tb_host_agent *agent)
 static void take_ready(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready)
 {
     struct tb_launch *launch = context;
-    tb_job_plan_take_ready(&launch->plan, agent->host, ready);
-    tb_job_start_take_ready(&launch->start);
+    if (tb_job_plan_take_ready(&launch->plan, agent->host, ready) == TB_OK)
+        tb_job_start_take_ready(&launch->start);
+    else
+        fail(launch, 1, "%s", tb_error_story());
 }
 
 static void take_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)
