@@ -75,9 +75,13 @@ static bool set_limit(rlim_t limit)
     return setrlimit(RLIMIT_CORE, &now) == 0 && now.rlim_cur == limit;
 }
 
-/* Core files stay in the folder of the process, where we can find and remove them. */
+/* Core files stay in the folder of the process, where we can find and remove them; not under a sanitizer, whose shadow
+ * memory would be in them. */
 static bool leaves_files(void)
 {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return false;
+#endif
     char pattern[8] = "";
     FILE *file = fopen("/proc/sys/kernel/core_pattern", "r");
     bool good = file != NULL && fgets(pattern, sizeof pattern, file) != NULL && pattern[0] != '|' && pattern[0] != '/';
