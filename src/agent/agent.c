@@ -160,9 +160,10 @@ static void stop(struct tb_agent *agent, bool now)
     tb_local_ranks_stop(&agent->local);
     tb_uplink_make_final(&agent->uplink);
     tb_timer_clear(&agent->linger);
-    if (!agent->idle_told)
+    if (!agent->idle_told) /* what ranks that have ended in good order left running goes on, as without us */
         tb_ranks_end(&agent->local.ranks, now ? SIGKILL : SIGTERM);
-    tb_timer_set(&agent->loop, &agent->grace, now ? LAST_NS : tb_param.kill_grace);
+    uint64_t last = tb_ranks_dumping(&agent->local.ranks) ? TB_DUMP_PATIENCE_NS : LAST_NS;
+    tb_timer_set(&agent->loop, &agent->grace, now ? last : tb_param.kill_grace);
     collect_children(agent);
     check_done(agent);
 }
@@ -170,10 +171,14 @@ static void stop(struct tb_agent *agent, bool now)
 static void grace_over(struct tb_timer *timer)
 {
     struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, grace);
-    if (agent->phase == TB_AGENT_STOPPING)
+    if (agent->phase == TB_AGENT_STOPPING) {
         stop(agent, true);
-    else
+    } else if (tb_ranks_dumping(&agent->local.ranks)) {
+        tb_ranks_kill(&agent->local.ranks);
+        tb_timer_set(&agent->loop, timer, LAST_NS);
+    } else {
         finish(agent); /* a process that even SIGKILL does not end; the guardian tries once more */
+    }
 }
 
 /* ---- what the parts report --------------------------------------------------------------------------------------- */
@@ -296,6 +301,7 @@ static void tell_ready(struct tb_agent *agent)
     tb_put_u32(w, agent->member.addresses.count);
     for (uint32_t i = 0; i < agent->member.addresses.count; i++)
         tb_address_put(w, &agent->member.addresses.at[i]);
+    tb_put_u32(w, tb_wire_machine());
     tb_uplink_end(&agent->uplink);
 }
 
@@ -324,7 +330,7 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     agent->member.self = (struct tb_proc){agent->setup.job, TB_PROC_AGENT | agent->setup.host};
     agent->member.host = agent->setup.host;
     if (rc == TB_OK && agent->setup.host_count > 1)
-        rc = tb_host_network_listen(&agent->network);
+        rc = tb_host_network_listen(&agent->network, &agent->setup);
     if (rc == TB_OK)
         rc = tb_local_ranks_listen(&agent->local);
     if (rc != TB_OK) {
@@ -422,7 +428,10 @@ static void take_signal(struct tb_agent *agent, struct tb_reader *r)
 
 static void take_stop(struct tb_agent *agent, struct tb_reader *r)
 {
-    stop(agent, tb_get_u8(r) != 0);
+    bool now = tb_get_u8(r) != 0;
+    if (now && agent->phase < TB_AGENT_KILLING)
+        tb_ranks_kill(&agent->local.ranks); /* core files do not matter any more */
+    stop(agent, now);
 }
 
 static void take_stand_ins(struct tb_agent *agent, struct tb_reader *r)
@@ -590,7 +599,7 @@ int tb_agent_run(struct tb_guardian *guardian)
         agent->exit_code = 1;
     }
     if (!agent->orderly)
-        tb_ranks_signal(&agent->local.ranks, SIGKILL);
+        tb_ranks_kill(&agent->local.ranks);
     tb_guardian_leave(agent->guardian, agent->orderly);
     tb_host_network_close(&agent->network);
     /* Everything else goes with the process. */

@@ -113,7 +113,7 @@ static int open_world(void **state)
     tb_dialer_open(&w.dialer, &w.here.member, &dialer_calls);
     w.sim.sim.route[0].delay = DELAY;
     w.start = w.sim.sim.now;
-    return tb_listener_open(&w.listener, &w.there.member, "0", &listener_calls) == TB_OK ? 0 : -1;
+    return tb_listener_open(&w.listener, &w.there.member, "0", NULL, &listener_calls) == TB_OK ? 0 : -1;
 }
 
 static int close_world(void **state)

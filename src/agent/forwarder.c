@@ -291,8 +291,9 @@ static void connection_ended(void *context, struct tb_hop_peer *peer, const stru
 {
     struct tb_forwarder *f = context;
     struct tb_neighbour *n = neighbour_of(peer);
-    tb_log(error == TB_ERR_PROTOCOL ? TB_LOG_WARN : TB_LOG_DEBUG, "agent",
-           "a connection with process 0x%x has ended: %s", peer->proc.index, tb_error_story());
+    tb_log(TB_LOG_DEBUG, "agent", "a connection with process 0x%x has ended: %s", peer->proc.index, tb_error_story());
+    if (error == TB_ERR_PROTOCOL)
+        tb_stranger_log_nonsense(&f->nonsense, peer->proc);
     if (error == TB_ERR_CLOSED) {
         forget(f, n);
         return;
@@ -437,8 +438,7 @@ void tb_forwarder_adopt(struct tb_forwarder *f, const struct tb_connected *conne
     else
         close(connected->socket);
     if (rc != TB_OK) {
-        tb_log(TB_LOG_WARN, "agent", "a connection with process 0x%x cannot be used: %s", connected->proc.index,
-               tb_error_story());
+        tb_stranger_log_nonsense(&f->nonsense, connected->proc);
         if (ours) {
             snprintf(n->why, sizeof n->why, "%s", tb_error_story());
             tb_neighbour_postpone(stripe, tb_loop_now(f->member->loop));
@@ -479,10 +479,12 @@ void tb_forwarder_open(struct tb_forwarder *f, const struct tb_member *member, c
     tb_list_init(&f->flush);
     tb_list_init(&f->care);
     tb_timer_init(&f->tick, tick);
+    tb_stranger_log_open(&f->nonsense, member, TB_STRANGER_NONSENSE);
 }
 
 void tb_forwarder_close(struct tb_forwarder *f)
 {
+    tb_stranger_log_close(&f->nonsense);
     if (!f->ready)
         return;
     tb_log(

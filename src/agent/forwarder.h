@@ -10,6 +10,7 @@
 
 #include "agent/connected.h"
 #include "agent/neighbour.h"
+#include "agent/stranger_log.h"
 #include "link/link.h"
 
 struct tb_forwarder_events {
@@ -34,6 +35,7 @@ struct tb_forwarder {
     struct tb_list flush, care; /* neighbours: with something new to send, and with something to be opened */
     struct tb_timer tick;
     bool stray_logged;
+    struct tb_stranger_log nonsense; /* of processes of the job */
     uint64_t frames, bytes, astray, late, reconnects;
 };
 

@@ -2,6 +2,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 /* ---- telling the user -------------------------------------------------------------------------------------------- */
 
@@ -202,11 +204,34 @@ void tb_host_network_close(struct tb_host_network *n)
     tb_listener_close(&n->listener);
 }
 
-int tb_host_network_listen(struct tb_host_network *n)
+/* Where an inner host listens: at the addresses that its own cluster uses. False: that cannot be told. */
+static bool find_own_side(const struct tb_host_network *n, const struct tb_setup *setup, struct tb_address_list *own)
+{
+    if (tb_address_list_narrow(own, setup->neighbours, setup->neighbour_count, getenv("SSH_CONNECTION")))
+        return true;
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    tell(n->events.context, n->events.note,
+         "host %s does not know which of its addresses its cluster uses, and listens on all of them (--set "
+         "interfaces=NAME chooses)",
+         name);
+    return false;
+}
+
+int tb_host_network_listen(struct tb_host_network *n, const struct tb_setup *setup)
 {
     const struct tb_listener_events events = {.context = n, .has_rank = has_rank, .connected = listener_connected};
-    int rc = tb_listener_open(&n->listener, n->member, tb_param.ports, &events);
-    return rc == TB_OK ? tb_address_list_own(&n->member->addresses, n->listener.port) : rc;
+    struct tb_address_list *own = &n->member->addresses;
+    int rc = tb_address_list_own(own, 0);
+    if (rc != TB_OK)
+        return rc;
+    bool chosen = *tb_param.interfaces != 0; /* by somebody who knows */
+    if ((setup->flags & TB_SETUP_INNER) && (chosen || find_own_side(n, setup, own)))
+        return tb_listener_open(&n->listener, n->member, tb_param.ports, own, &events);
+    rc = tb_listener_open(&n->listener, n->member, tb_param.ports, NULL, &events);
+    for (uint32_t i = 0; i < own->count; i++)
+        own->at[i].port = n->listener.port;
+    return rc;
 }
 
 void tb_host_network_connect(struct tb_host_network *n, uint32_t rank, struct tb_proc to, enum tb_stream stream)

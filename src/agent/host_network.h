@@ -42,7 +42,7 @@ void tb_host_network_open(struct tb_host_network *network, struct tb_member *mem
                           const struct tb_host_network_events *events);
 void tb_host_network_close(struct tb_host_network *network);
 /* Opens the port for other hosts, and finds out the addresses of this one. */
-int tb_host_network_listen(struct tb_host_network *network);
+int tb_host_network_listen(struct tb_host_network *network, const struct tb_setup *setup);
 /* A rank asks for a connection; the answer comes by a call, perhaps from inside. */
 void tb_host_network_connect(struct tb_host_network *network, uint32_t rank, struct tb_proc to, enum tb_stream stream);
 void tb_host_network_forget(struct tb_host_network *network, uint32_t rank);       /* it has ended */

@@ -15,13 +15,14 @@ static struct world w[2];
 
 static int open_worlds(void **state)
 {
+    const struct tb_setup setup = {.host_count = 2};
     loop_sim_open(&sim, 1);
     sim.sim.route[0].delay = DELAY;
     tb_param.forbid_direct = true;
     tb_param.link_patience = 60 * SECOND;
     for (uint32_t i = 0; i < 2; i++) {
         world_open_in(&w[i], i, &sim.loop);
-        assert_int_equal(tb_host_network_listen(&w[i].network), TB_OK);
+        assert_int_equal(tb_host_network_listen(&w[i].network, &setup), TB_OK);
         w[i].member.addresses.count = 0;
         world_use_routes(&w[i]);
         w[i].routes[1 - i] = (struct tb_host_route){.means = TB_HOST_ROUTE_DIRECT, .latency = DELAY};

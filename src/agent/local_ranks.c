@@ -30,11 +30,33 @@ static void rank_ended(void *context, const struct tb_rank *rank, int status)
     tb_rank_port_read(&l->port, rank->local); /* its last words */
     struct tb_ended ended = {.rank = rank->rank, .pid = (uint32_t)rank->pid, .status = status};
     ended.flags = (said->initialized ? TB_ENDED_INITIALIZED : 0) | (said->finalized ? TB_ENDED_FINALIZED : 0) |
-                  (l->stopping && !rank->dying ? TB_ENDED_STOPPED : 0);
+                  (l->stopping && !rank->dying && !rank->dumping ? TB_ENDED_STOPPED : 0);
     tb_ended_put(tb_uplink_begin(l->uplink, TB_CONTROL_ENDED), &ended);
     tb_uplink_end(l->uplink);
     l->events.ended(l->events.context, rank->rank);
     tb_rank_port_remove(&l->port, rank->local);
+}
+
+static void rank_processes(void *context, uint32_t local, pid_t pids[static 2])
+{
+    const struct tb_local_ranks *l = context;
+    const struct tb_rank *rank = &l->ranks.all[local];
+    pid_t joined = l->port.ranks[local].joined;
+    pids[0] = rank->ended ? 0 : rank->pid;
+    pids[1] = joined != rank->pid && !rank->ended ? joined : 0;
+}
+
+/* The launcher ends the others now; how this one has ended is told when it has. */
+static void rank_dumping(void *context, uint32_t local)
+{
+    struct tb_local_ranks *l = context;
+    struct tb_rank *rank = &l->ranks.all[local];
+    struct tb_ended ended = {.rank = rank->rank, .pid = (uint32_t)rank->pid, .flags = TB_ENDED_DUMPING};
+    if (rank->dumping || l->stopping)
+        return;
+    rank->dumping = true;
+    tb_ended_put(tb_uplink_begin(l->uplink, TB_CONTROL_ENDED), &ended);
+    tb_uplink_end(l->uplink);
 }
 
 static void rank_note(void *context, const char *text)
@@ -107,6 +129,9 @@ void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct 
     tb_outputs_open(&l->outputs, loop,
                     &(struct tb_outputs_events){
                         .context = l, .written = output_written, .heard = output_heard, .ended = output_ended});
+    tb_core_watch_open(
+        &l->cores, loop,
+        &(struct tb_core_watch_events){.context = l, .processes = rank_processes, .dumping = rank_dumping});
     tb_rank_input_open(&l->input, loop, &(struct tb_rank_input_events){.context = l, .taken = input_taken});
 }
 
@@ -145,6 +170,7 @@ int tb_local_ranks_start(struct tb_local_ranks *l, struct tb_rank_start *start, 
     rc = tb_ranks_start(&l->ranks, start, failure);
     if (rc != TB_OK)
         return rc;
+    tb_core_watch_start(&l->cores, l->ranks.count);
     struct tb_writer *w = tb_uplink_begin(l->uplink, TB_CONTROL_STARTED);
     tb_put_u32(w, l->ranks.count);
     for (uint32_t i = 0; i < l->ranks.count; i++)

@@ -4,6 +4,7 @@
 #ifndef TB_AGENT_LOCAL_RANKS_H
 #define TB_AGENT_LOCAL_RANKS_H
 
+#include "agent/core_watch.h"
 #include "agent/host_parameters.h"
 #include "agent/outputs.h"
 #include "agent/rank_input.h"
@@ -32,6 +33,7 @@ struct tb_local_ranks {
     struct tb_rank_port port;
     struct tb_outputs outputs;
     struct tb_rank_input input;
+    struct tb_core_watch cores;
 };
 
 void tb_local_ranks_open(struct tb_local_ranks *local, struct tb_loop *loop, struct tb_uplink *uplink,

@@ -32,6 +32,7 @@ int tb_process_prepare(struct tb_process *process)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); /* ignored, it would take the exit codes away */
+    tb_core_forbid();
     raise_limit(RLIMIT_NOFILE, &process->descriptors);
     raise_limit(RLIMIT_FSIZE, &process->file_size);
     sigset_t set;

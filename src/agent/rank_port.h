@@ -22,7 +22,6 @@ struct tb_rank_port_events {
 };
 
 struct tb_rank_port;
-struct tb_joiner;
 
 /* A rank of this host as the port sees it. */
 struct tb_port_rank {
@@ -40,11 +39,9 @@ struct tb_port_rank {
 struct tb_rank_port {
     struct tb_loop *loop;
     struct tb_rank_port_events events;
-    struct tb_watch listener; /* the abstract socket */
-    char name[64];
-    struct tb_joiner *joiners[TB_RANK_PORT_JOINERS];
-    struct tb_timer reopen; /* set while no more are let in */
-    struct tb_timer retry;  /* packets that could not be sent */
+    char name[64]; /* of the abstract socket */
+    struct tb_callers joiners;
+    struct tb_timer retry; /* packets that could not be sent */
     const struct tb_host_services *services;
     uint32_t parcel_limit; /* for each rank */
     uint32_t count;

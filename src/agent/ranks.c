@@ -267,8 +267,23 @@ void tb_ranks_forget_groups(struct tb_ranks *ranks)
 void tb_ranks_signal(struct tb_ranks *ranks, int signal)
 {
     for (uint32_t i = 0; i < ranks->count; i++)
-        if (ranks->all[i].pid > 0)
+        if (ranks->all[i].pid > 0 && (ranks->all[i].ended || !ranks->all[i].dumping))
             kill(-ranks->all[i].pid, signal);
+}
+
+bool tb_ranks_dumping(const struct tb_ranks *ranks)
+{
+    for (uint32_t i = 0; i < ranks->count; i++)
+        if (ranks->all[i].dumping && !ranks->all[i].ended)
+            return true;
+    return false;
+}
+
+void tb_ranks_kill(struct tb_ranks *ranks)
+{
+    for (uint32_t i = 0; i < ranks->count; i++)
+        ranks->all[i].dumping = false;
+    tb_ranks_signal(ranks, SIGKILL);
 }
 
 bool tb_ranks_alive(struct tb_ranks *ranks)

@@ -219,6 +219,31 @@ static void groups_are_signalled(void **state)
     world_close(&w);
 }
 
+/* Who writes a core file is left alone, until everything is to end at once. */
+static void who_dumps_is_left_alone(void **state)
+{
+    struct world w;
+    char *words[] = {(char *)"sleep", (char *)"1000", NULL};
+    world_open(&w, words);
+    start(&w);
+    w.ranks.all[1].dumping = true;
+    assert_true(tb_ranks_dumping(&w.ranks));
+    tb_ranks_signal(&w.ranks, SIGKILL);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        int status;
+        if (i == 1)
+            continue;
+        pid_t pid = waitpid(w.ranks.all[i].pid, &status, 0);
+        tb_ranks_reap(&w.ranks, pid, status);
+    }
+    assert_int_equal(waitpid(w.ranks.all[1].pid, NULL, WNOHANG), 0);
+    tb_ranks_kill(&w.ranks);
+    collect(&w);
+    assert_int_equal(w.ended, RANKS);
+    assert_false(tb_ranks_dumping(&w.ranks));
+    world_close(&w);
+}
+
 /* A script without a first line that names its interpreter is for the shell. */
 static void scripts_need_no_first_line(void **state)
 {
@@ -311,10 +336,11 @@ static void parameters_of_a_host(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_know_who_they_are),    cmocka_unit_test(only_ranks_of_this_host_are_found),
-        cmocka_unit_test(groups_are_signalled),      cmocka_unit_test(scripts_need_no_first_line),
-        cmocka_unit_test(failures_are_explained),    cmocka_unit_test(a_missing_program_is_told),
-        cmocka_unit_test(another_directory_will_do), cmocka_unit_test(parameters_of_a_host),
+        cmocka_unit_test(they_know_who_they_are),     cmocka_unit_test(only_ranks_of_this_host_are_found),
+        cmocka_unit_test(groups_are_signalled),       cmocka_unit_test(who_dumps_is_left_alone),
+        cmocka_unit_test(scripts_need_no_first_line), cmocka_unit_test(failures_are_explained),
+        cmocka_unit_test(a_missing_program_is_told),  cmocka_unit_test(another_directory_will_do),
+        cmocka_unit_test(parameters_of_a_host),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

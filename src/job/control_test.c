@@ -48,7 +48,10 @@ static struct tb_setup sample = {.version = (char *)"0.1.0",
                                  .own_parameters = (char *)"",
                                  .directory = (char *)"/home",
                                  .app_count = 2,
-                                 .apps = apps};
+                                 .apps = apps,
+                                 .neighbour_count = 2,
+                                 .neighbours = {{.family = 4, .prefix = 24, .bytes = {10, 0, 0, 1}, .port = 7},
+                                                {.family = 6, .prefix = 64, .bytes = {0xfd, 1}}}};
 
 static void setup_survives_the_wire(void **state)
 {
@@ -69,6 +72,8 @@ static void setup_survives_the_wire(void **state)
     assert_null(setup.apps[0].arguments[3]);
     assert_string_equal(setup.apps[0].variables[1], "B=");
     assert_int_equal(setup.apps[1].first_rank, 3);
+    assert_int_equal(setup.neighbour_count, 2);
+    assert_memory_equal(setup.neighbours, sample.neighbours, sizeof sample.neighbours);
     tb_setup_close(&setup);
     for (size_t length = 0; length < w.length; length++) {
         tb_reader_open(&r, w.bytes, length);

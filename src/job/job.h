@@ -28,6 +28,7 @@ struct tb_address {
 struct tb_host {
     char name[256]; /* as the user wrote it */
     struct tb_place place;
+    uint8_t representation;          /* how its machine writes numbers: TB_REP_, or TB_REP_UNKNOWN */
     uint32_t kind;                   /* hosts of one kind are reached in the same way; see struct tb_host_routes */
     uint32_t first_rank, rank_count; /* ranks of a host are consecutive within one block of the address book... */
     uint32_t address_count;
@@ -51,6 +52,7 @@ struct tb_address_book {
     size_t mapping_bytes;
 };
 
+const char *tb_host_long_double(const struct tb_host *host); /* how it writes that: "IEEE binary128" */
 uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t rank);
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank);
 int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer *w);
@@ -133,6 +135,7 @@ struct tb_job {
     void *segment;         /* shared memory of the host, NULL when alone */
     size_t segment_bytes;
     struct tb_address_book book;
+    bool mixed;                   /* some other host writes long double differently */
     struct tb_host_routes routes; /* of this host; empty without a grid */
     int control;                  /* Unix socket to the agent, -1 when alone */
     char host[256];
@@ -212,10 +215,13 @@ enum tb_bind {
 
 enum tb_buffering { TB_BUFFERING_FULL, TB_BUFFERING_LINE, TB_BUFFERING_NONE };
 
+#define TB_SETUP_NEIGHBOURS_LIMIT 16u
+
 enum tb_setup_flags {
     TB_SETUP_LOCAL = 1, /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
     TB_SETUP_GRID = 2,  /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
-    TB_SETUP_PTY = 8    /* standard output of the ranks is a pseudo-terminal */
+    TB_SETUP_PTY = 8,   /* standard output of the ranks is a pseudo-terminal */
+    TB_SETUP_INNER = 16 /* nobody from outside reaches this host: it listens for its neighbours only */
 };
 
 /* TB_CONTROL_SETUP. Everything is allocated and freed by tb_setup_close. */
@@ -238,6 +244,9 @@ struct tb_setup {
     char *directory;           /* the launcher's */
     uint32_t app_count;
     struct tb_app *apps;
+    /* Addresses of others that can connect to this host, as far as they are known: whoever starts it first. */
+    uint32_t neighbour_count;
+    struct tb_address neighbours[TB_SETUP_NEIGHBOURS_LIMIT];
 };
 
 int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w);
@@ -263,8 +272,11 @@ struct tb_ended {
 enum tb_ended_flags {
     TB_ENDED_INITIALIZED = 1, /* had joined the job */
     TB_ENDED_FINALIZED = 2,   /* had called MPI_Finalize */
-    TB_ENDED_STOPPED = 4      /* its agent was already ending the ranks */
+    TB_ENDED_STOPPED = 4,     /* its agent was already ending the ranks */
+    TB_ENDED_DUMPING = 8      /* it has crashed and still writes its core file: another ENDED will follow */
 };
+
+#define TB_DUMP_PATIENCE_NS 60000000000u /* with a core file, when everybody else has ended */
 
 void tb_ended_put(struct tb_writer *w, const struct tb_ended *ended);
 int tb_ended_get(struct tb_reader *r, struct tb_ended *ended);

@@ -27,6 +27,7 @@ static void take_ready(const struct tb_agent_frame_events *events, struct tb_hos
         return;
     for (uint32_t i = 0; i < count && i < TB_HOST_ADDRESS_LIMIT && r->error == TB_OK; i++)
         tb_address_get(r, &ready.addresses[i]);
+    ready.machine = tb_get_u32(r);
     if (r->error != TB_OK || count > TB_HOST_ADDRESS_LIMIT) {
         tb_error(TB_ERR_PROTOCOL, "what it says of itself makes no sense");
         tb_host_agent_complain_damaged(agent);

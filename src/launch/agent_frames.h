@@ -11,6 +11,7 @@ struct tb_agent_ready {
     struct tb_place place;
     uint32_t address_count;
     struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
+    uint32_t machine; /* as tb_wire_machine says it */
 };
 
 /* TB_CONTROL_ABORTED. */

@@ -23,8 +23,8 @@ struct world {
 static void told_ready(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready)
 {
     struct world *w = context;
-    snprintf(w->told, sizeof w->told, "ready %u %s %s %s %u", agent->host, ready->name, ready->place.site,
-             ready->place.cluster, ready->address_count);
+    snprintf(w->told, sizeof w->told, "ready %u %s %s %s %u %x", agent->host, ready->name, ready->place.site,
+             ready->place.cluster, ready->address_count, ready->machine);
 }
 
 static void told_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)
@@ -232,7 +232,9 @@ static void phases_follow(void **state)
     tb_put_u32(&f, 8);
     tb_put_u32(&f, 1);
     tb_address_put(&f, &(struct tb_address){.family = 4, .port = 1, .bytes = {10, 0, 0, 1}});
-    assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "ready 0 venus1 delft venus 1");
+    assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "");
+    tb_put_u32(&f, 0x1234);
+    assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "ready 0 venus1 delft venus 1 1234");
     assert_int_equal(w.agents.all[0].phase, TB_HOST_AGENT_READY);
     assert_int_equal(w.agents.counts.ready, 1);
     assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), ""); /* once is enough */

@@ -211,9 +211,21 @@ static void clusters_have_their_own_routes_to_start(void **state)
     struct tb_setup setup = {
         .own_parameters = (char *)"ports=1\n", .app_count = w.placement.app_count, .apps = w.placement.apps};
     struct tb_setup gate = setup, inner = setup, outer = setup;
+    struct tb_host *book = w.placement.book.hosts;
+    book[find(&w, "g1")].address_count = 2;
+    book[find(&w, "g1")].addresses[1] = (struct tb_address){.family = 4, .bytes = {10, 0, 0, 1}, .prefix = 24};
+    book[find(&w, "f2")].address_count = 1;
+    book[find(&w, "f2")].addresses[0] = (struct tb_address){.family = 4, .bytes = {10, 0, 1, 2}, .prefix = 24};
+    book[find(&w, "o2")].address_count = 1; /* does not reach it */
     assert_int_equal(tb_grid_plan_setup(&w.plan, &w.placement, find(&w, "g1"), &gate), TB_OK);
     assert_int_equal(tb_grid_plan_setup(&w.plan, &w.placement, find(&w, "f1"), &inner), TB_OK);
     assert_int_equal(tb_grid_plan_setup(&w.plan, &w.placement, find(&w, "o1"), &outer), TB_OK);
+    assert_int_equal(gate.flags | outer.flags, 0);
+    assert_int_equal(gate.neighbour_count + outer.neighbour_count, 0);
+    assert_int_equal(inner.flags, TB_SETUP_INNER);
+    assert_int_equal(inner.neighbour_count, 3);
+    assert_int_equal(inner.neighbours[1].bytes[3], 1);
+    assert_int_equal(inner.neighbours[2].bytes[3], 2);
     assert_string_equal(gate.own_parameters, "ports=7123\nports=1\n");
     assert_string_equal(inner.own_parameters, "ports=1\n");
     assert_string_equal(inner.apps[0].arguments[0], "/bin/y");

@@ -39,6 +39,7 @@ struct tb_launch {
     struct tb_timer job_timer, end_timer;
     bool again; /* this attempt is ended to be made again, without those that are missing or with more */
     bool ending, killing;
+    bool dumping;   /* some rank writes a core file */
     bool hurried;   /* a signal or --timeout ends the job, so readers of its output get little time */
     int interrupts; /* SIGINT and the like so far */
 };
@@ -61,7 +62,8 @@ static void end_job(struct tb_launch *launch, bool now)
     tb_job_start_stop(&launch->start);
     tb_rank_ends_stop(&launch->ends);
     tb_host_agents_stop(&launch->agents, now);
-    tb_timer_set(&launch->loop, &launch->end_timer, (now ? 0 : tb_param.kill_grace) + END_PATIENCE_NS);
+    uint64_t grace = now ? 0 : tb_param.kill_grace + (launch->dumping ? TB_DUMP_PATIENCE_NS : 0);
+    tb_timer_set(&launch->loop, &launch->end_timer, grace + END_PATIENCE_NS);
 }
 
 static void judge(void *context, enum tb_verdict_weight weight, int code, const char *text)
@@ -248,8 +250,10 @@ static void agent_silent(void *context, struct tb_host_agent *agent)
 static void take_ready(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready)
 {
     struct tb_launch *launch = context;
-    tb_job_plan_take_ready(&launch->plan, agent->host, ready);
-    tb_job_start_take_ready(&launch->start);
+    if (tb_job_plan_take_ready(&launch->plan, agent->host, ready) == TB_OK)
+        tb_job_start_take_ready(&launch->start);
+    else
+        fail(launch, 1, "%s", tb_error_story());
 }
 
 static void take_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)
@@ -272,6 +276,7 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct tb_launch *launch = context;
+    launch->dumping = launch->dumping || (ended->flags & TB_ENDED_DUMPING);
     if (tb_rank_ends_add(&launch->ends, ended) && agent == agent_of(launch, ended->rank))
         agent->ended += (ended->flags & TB_ENDED_STOPPED) == 0;
 }
@@ -535,6 +540,7 @@ static int introduce(struct tb_launch *launch)
 
 int tb_launch_run(struct tb_options *options, const char *program)
 {
+    tb_core_forbid();
     struct tb_launch *launch = calloc(1, sizeof *launch);
     if (launch == NULL) {
         fprintf(stderr, "%s: no memory\n", options->name);

@@ -220,6 +220,31 @@ static uint32_t find_port(const struct tb_grid *grid, uint32_t host)
     return 0;
 }
 
+static void take_addresses(struct tb_setup *setup, const struct tb_host *host)
+{
+    for (uint32_t i = 0; i < host->address_count && setup->neighbour_count < TB_SETUP_NEIGHBOURS_LIMIT; i++)
+        setup->neighbours[setup->neighbour_count++] = host->addresses[i];
+}
+
+/* A host that leads nowhere else and is reached by nobody from outside listens for those who do reach it. Where they
+ * are is known of those that are there already, first of all of the one who starts it. */
+static void find_neighbours(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
+                            struct tb_setup *setup)
+{
+    const struct tb_grid *grid = plan->grid;
+    uint32_t own = (uint32_t)placement->entries[host], parent = plan->parents[host];
+    if (grid->hosts[own].cluster_count > 1 || tb_grid_is_gateway(&grid->clusters[grid->hosts[own].cluster], own) ||
+        tb_grid_outsider_reaches(grid, own))
+        return;
+    setup->flags |= TB_SETUP_INNER;
+    if (parent != TB_GRID_NONE)
+        take_addresses(setup, &placement->book.hosts[parent]);
+    for (uint32_t i = 0; i < placement->book.host_count && setup->neighbour_count < TB_SETUP_NEIGHBOURS_LIMIT; i++)
+        if (i != host && i != parent && placement->book.hosts[i].address_count > 0 &&
+            tb_grid_reaches(grid, (uint32_t)placement->entries[i], own))
+            take_addresses(setup, &placement->book.hosts[i]);
+}
+
 int tb_grid_plan_setup(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
                        struct tb_setup *setup)
 {
@@ -238,6 +263,7 @@ int tb_grid_plan_setup(const struct tb_grid_plan *plan, const struct tb_placemen
         setup->own_parameters = NULL;
         rc = tb_error(TB_ERR_MEMORY, "no memory for the parameters");
     }
+    find_neighbours(plan, placement, host, setup);
     for (uint32_t i = 0; i < setup->app_count && rc == TB_OK; i++)
         rc = change_app(plan->grid, cluster, &apps[i], &setup->apps[i]);
     return rc;

@@ -53,8 +53,8 @@ static void judge_signal(struct tb_rank_ends *ends, const struct tb_ended *ended
     int number = WTERMSIG(ended->status);
     char text[160];
     tb_signal_name(number, text, sizeof text);
-    fail(ends, TB_VERDICT_CAUSE, 128 + number, "rank %u on host %s (pid %u) was ended by %s%s", ended->rank,
-         host_of(ends, ended->rank), ended->pid, text,
+    fail(ends, TB_VERDICT_CAUSE, 128 + number, "rank %u on host %s (pid %u) was ended by %s%s%s", ended->rank,
+         host_of(ends, ended->rank), ended->pid, text, WCOREDUMP(ended->status) ? ", core dumped" : "",
          number == SIGKILL ? "; if nobody killed it, the host may have run out of memory" : "");
 }
 
@@ -87,6 +87,13 @@ bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended)
 {
     if (ended->rank >= ends->book->ranks || ends->ended[ended->rank])
         return false;
+    if (ended->flags & TB_ENDED_DUMPING) {
+        /* How it has ended is known, and weighs more, when the core file is complete. */
+        fail(ends, TB_VERDICT_OPEN, 128 + SIGABRT,
+             "rank %u on host %s (pid %u) has crashed, and its core file was not complete after %.0f s", ended->rank,
+             host_of(ends, ended->rank), ended->pid, (double)TB_DUMP_PATIENCE_NS / 1e9);
+        return false;
+    }
     ends->ended[ended->rank] = true;
     ends->ended_count++;
     judge(ends, ended);

@@ -29,7 +29,7 @@ struct tb_rank_ends {
 void tb_rank_ends_init(struct tb_rank_ends *ends, struct tb_loop *loop, const struct tb_rank_ends_events *events);
 /* At the beginning of each attempt; the address book must live as long as it. */
 int tb_rank_ends_begin(struct tb_rank_ends *ends, const struct tb_address_book *book);
-/* False: there is no such rank, or it had ended before. */
+/* False: there is no such rank, it had ended before, or it has crashed and still writes its core file. */
 bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended);
 /* A rank has called MPI_Abort, or its MPI library has given up and says why. If it has only noticed that another one is
  * gone or has given up, that one is waited for a while: its end, or what it says itself, is the cause. */

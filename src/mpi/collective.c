@@ -187,14 +187,15 @@ static __attribute__((cold)) int raise_data(const struct tb_call *call, const st
                                             const void *buffer, MPI_Count count, MPI_Datatype datatype)
 {
     const struct tb_names full = names_of(call->form, names);
-    return tb_raise_data(&full, call->comm, buffer, count, datatype);
+    int code = tb_raise_data(&full, call->comm, buffer, count, datatype);
+    return code != MPI_SUCCESS ? code : tb_raise_machines(&full, call->comm, tb_type_find(datatype));
 }
 
 int tb_call_data(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol, const void *buffer,
                  MPI_Count count, MPI_Datatype datatype)
 {
     const struct tb_type *type = tb_type_find(datatype);
-    if (!tb_check_data(type, buffer, count))
+    if (!tb_check_data(type, buffer, count) || !tb_check_machines(call->comm, type, count))
         return raise_data(call, names, buffer, count, datatype);
     if (buffer == MPI_IN_PLACE && count > 0)
         return tb_call_in_place(call, names, false);
@@ -246,7 +247,7 @@ int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_s
         uint64_t unit = vector->types != NULL || type == NULL ? 1 : (uint64_t)type->extent;
         uint64_t from = (uint64_t)tb_ints_at(vector->displs, i) * unit;
         const void *checked = vector->buffer != NULL ? vector->buffer : block_absolute(type, from);
-        if (!tb_check_data(type, checked, count))
+        if (!tb_check_data(type, checked, count) || !tb_check_machines(call->comm, type, count))
             return raise_data(call, names, checked, count, datatype);
         table[i] = (struct tb_buffer){(char *)((uintptr_t)vector->buffer + from), (uint64_t)count, type};
         largest = tb_buffer_bytes(&table[i]) > largest ? tb_buffer_bytes(&table[i]) : largest;
@@ -337,6 +338,9 @@ int tb_mpi_Bcast(const struct tb_form *form, void *buffer, MPI_Count count, MPI_
     } else if (!tb_check_data(type, buffer, count)) {
         const struct tb_names full = names_of(form, &names);
         return tb_raise_data(&full, c, buffer, count, datatype);
+    } else if (!tb_check_machines(c, type, count)) {
+        const struct tb_names full = names_of(form, &names);
+        return tb_raise_machines(&full, c, type);
     }
     struct tb_buffer data = {.base = buffer, .count = (uint64_t)count, .type = type};
     if (form->kind != TB_FORM_BLOCKING)

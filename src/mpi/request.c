@@ -70,6 +70,10 @@ int tb_request_code(const struct tb_request *request, const struct tb_comm *comm
             "the message of rank %u of %s with tag %llu is longer than the buffer, which has %llu bytes",
             status->source, tb_comm_name(comm), (unsigned long long)status->match,
             (unsigned long long)tb_buffer_bytes(&request->buffer));
+    if (status->error == TB_ERR_UNSUPPORTED && request->buffer.type->long_double)
+        return tb_error_code(MPI_ERR_TYPE, call,
+                             "the message of rank %u of %s holds long double as another machine writes it; use double",
+                             status->source, tb_comm_name(comm));
     return explained_code(request, call);
 }
 

@@ -18,6 +18,7 @@ struct birth {
     const struct tb_child *child;
     pid_t parent;
     volatile int stage, error;
+    struct rlimit core;
 };
 
 /* Runs in the child, in the parent's memory but on a stack of its own: only system calls, no allocation. */
@@ -43,6 +44,7 @@ static int become(void *argument)
         setrlimit(RLIMIT_NOFILE, child->descriptors);
     if (child->file_size != NULL)
         setrlimit(RLIMIT_FSIZE, child->file_size);
+    setrlimit(RLIMIT_CORE, &birth->core);
     birth->stage = TB_CHILD_BIND;
     if (child->cpus != NULL && sched_setaffinity(0, child->cpus_bytes, child->cpus) < 0)
         goto failed;
@@ -63,7 +65,7 @@ failed:
 int tb_child_start(const struct tb_child *child, pid_t *pid, enum tb_child_stage *stage)
 {
     static _Alignas(16) char stack[STACK_BYTES]; /* one thread, and it waits here until the child has left */
-    struct birth birth = {.child = child, .parent = getpid(), .stage = TB_CHILD_FORK};
+    struct birth birth = {.child = child, .parent = getpid(), .stage = TB_CHILD_FORK, .core = tb_core_limit()};
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
@@ -94,6 +95,62 @@ static inline void tb_silence_look(struct tb_silence *silence, uint64_t now, uin
  * are ignored (nohup) stay so: a descriptor would tell them nevertheless. */
 int tb_signals_open(const sigset_t *set, sigset_t *before, int *descriptor);
 
+/* ---- callers ----------------------------------------------------------------------------------------------------- */
+
+#define TB_CALLERS_DOORS 16u
+
+/* Those who have connected to a port of ours and not yet said who they are. They stand in the order in which they came.
+ * No place is anybody's own: when all are taken, the newest gets that of the one who has been silent for longest, or,
+ * if all have spoken, of the one who spoke first. So a crowd of strangers, however fast it comes, cannot keep out one
+ * who speaks at once. What they say is the business of the owner of the port, whose struct for each begins with struct
+ * tb_caller. */
+struct tb_callers;
+
+struct tb_caller {
+    struct tb_list node;
+    struct tb_watch watch;
+    struct tb_callers *callers;
+    uint64_t since;
+    struct sockaddr_storage name; /* where it comes from */
+};
+
+struct tb_callers_events {
+    void *context;
+    size_t bytes; /* of the owner's struct for each; all zero behind the caller */
+    /* Somebody has come. False: it is closed again. */
+    bool (*came)(void *context, struct tb_caller *caller);
+    /* It may have said something; called once right after it has come. May end this caller, but no other. */
+    void (*ready)(void *context, struct tb_caller *caller);
+    /* Somebody needs its place, or its time is over. May be NULL. */
+    void (*leaves)(void *context, struct tb_caller *caller);
+};
+
+struct tb_callers {
+    struct tb_loop *loop; /* NULL: not open */
+    struct tb_callers_events events;
+    uint64_t patience;    /* with each, in ns */
+    uint32_t most, count; /* places */
+    uint32_t door_count;
+    struct tb_door {
+        struct tb_watch watch;
+        struct tb_callers *callers;
+    } doors[TB_CALLERS_DOORS];
+    struct tb_list silent, heard; /* each the oldest first */
+    struct tb_timer overdue, pause;
+};
+
+void tb_callers_open(struct tb_callers *callers, struct tb_loop *loop, uint32_t most, uint64_t patience,
+                     const struct tb_callers_events *events);
+/* One more socket that listens, which is taken if that succeeds. */
+int tb_callers_listen(struct tb_callers *callers, int socket);
+/* It has said something sensible, and is the last to go. */
+void tb_caller_heard(struct tb_caller *caller);
+/* Forgets it. Its socket is whoever's who calls this. */
+int tb_caller_end(struct tb_caller *caller);
+void tb_callers_clear(struct tb_callers *callers); /* those who are there are closed; others may come */
+/* Closes the doors as well. Harmless on one that is all zero. */
+void tb_callers_close(struct tb_callers *callers);
+
 /* ---- children ---------------------------------------------------------------------------------------------------- */
 
 #define TB_CHILD_KEPT 3
@@ -112,6 +169,11 @@ struct tb_child {
     const cpu_set_t *cpus;            /* NULL: ours */
     size_t cpus_bytes;
 };
+
+/* From now on this process leaves no core file, in which its keys would be found. Children get the limit that it had,
+ * which tb_core_limit gives. */
+void tb_core_forbid(void);
+struct rlimit tb_core_limit(void);
 
 enum tb_child_stage { TB_CHILD_FORK, TB_CHILD_BIND, TB_CHILD_DIRECTORY, TB_CHILD_EXEC };
 

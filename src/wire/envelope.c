@@ -4,6 +4,8 @@
 
 #include <float.h>
 #include <limits.h>
+#include <stdio.h>
+#include <wchar.h>
 
 #if LDBL_MANT_DIG == 113
 #define OWN_LDOUBLE TB_REP_LDOUBLE_QUAD
@@ -24,6 +26,33 @@
 uint8_t tb_wire_representation(void)
 {
     return (uint8_t)(OWN_ORDER | OWN_LDOUBLE | (sizeof(long) == 4 ? TB_REP_LONG4 : 0));
+}
+
+uint32_t tb_wire_machine(void)
+{
+    return tb_wire_representation() | (uint32_t)(sizeof(void *) & 15) << 8 | (uint32_t)(sizeof(wchar_t) & 15) << 12 |
+           (uint32_t)(sizeof(bool) & 15) << 16 | (uint32_t)(_Alignof(long long) & 15) << 20;
+}
+
+const char *tb_wire_long_double(uint8_t representation)
+{
+    switch (representation & TB_REP_LDOUBLE_MASK) {
+    case TB_REP_LDOUBLE_QUAD:
+        return "IEEE binary128";
+    case TB_REP_LDOUBLE_X87:
+        return "x87";
+    case TB_REP_LDOUBLE_PAIR:
+        return "two doubles";
+    default:
+        return "the same as double";
+    }
+}
+
+void tb_wire_machine_print(uint32_t machine, char text[static TB_MACHINE_BYTES])
+{
+    snprintf(text, TB_MACHINE_BYTES, "%s-endian, long of %d bytes, long double %s, pointers of %u bytes",
+             machine & TB_REP_BIG_ENDIAN ? "big" : "little", machine & TB_REP_LONG4 ? 4 : 8,
+             tb_wire_long_double((uint8_t)machine), machine >> 8 & 15);
 }
 
 void tb_wire_put_message(void *to, const struct tb_message *message)

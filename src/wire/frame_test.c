@@ -231,6 +231,12 @@ static void test_representation(void **state)
     uint8_t low;
     memcpy(&low, &one, 1);
     uint8_t own = tb_wire_representation();
+    char text[TB_MACHINE_BYTES];
+    assert_int_equal(tb_wire_machine() & 0xff, own);
+    tb_wire_machine_print(tb_wire_machine(), text);
+    assert_non_null(strstr(text, "pointers of "));
+    tb_wire_machine_print(0x8407, text);
+    assert_string_equal(text, "big-endian, long of 4 bytes, long double x87, pointers of 4 bytes");
     assert_int_equal((own & TB_REP_BIG_ENDIAN) == 0, low == 1);
     assert_int_equal((own & TB_REP_LONG4) == 0, sizeof(long) == 8);
     assert_int_equal(own & TB_REP_CANONICAL, 0);

@@ -104,7 +104,18 @@ static inline uint64_t tb_match_collective(uint32_t number, uint8_t operation, u
 #define TB_REP_LDOUBLE_PAIR  0x0c /* two doubles */
 #define TB_REP_CANONICAL     0x80 /* external32, as MPI_Pack writes in a mixed job */
 
+#define TB_REP_UNKNOWN 0xff /* in an address book that was made before its only host has told */
+
 uint8_t tb_wire_representation(void); /* of this process */
+
+/* How a machine writes numbers, for those who ask whether two can share a job: the representation in bits 0 to 7, then
+ * four bits each for the bytes of a pointer, of wchar_t and of bool, and for the alignment of long long. */
+#define TB_MACHINE_LDOUBLE TB_REP_LDOUBLE_MASK /* where two may differ that exchange everything but long double */
+#define TB_MACHINE_BYTES   96                  /* of its description */
+uint32_t tb_wire_machine(void);
+/* "little-endian, long of 8 bytes, x87 long double, pointers of 8 bytes" */
+void tb_wire_machine_print(uint32_t machine, char text[static TB_MACHINE_BYTES]);
+const char *tb_wire_long_double(uint8_t representation); /* "IEEE binary128" */
 
 /* Context ids: job ordinal u8, leader's process index u24, leader's counter u29, plane u3; never used twice. 0 is no
  * context. The world is the counter WORLD of process 0, each process's MPI_COMM_SELF its own counter SELF. */
@@ -309,7 +320,7 @@ int tb_reader_end(const struct tb_reader *r);                  /* TB_OK if all w
  * may print something first. READY and SETUP keep their number and their first field, the version, for ever. */
 enum tb_control {
     /* agent to launcher */
-    TB_CONTROL_READY = 1, /* agent is up: version, host name, site, cluster, cores, count, addresses with their ports */
+    TB_CONTROL_READY = 1, /* agent is up: version, host name, site, cluster, cores, count, addresses, machine */
     TB_CONTROL_STARTED,   /* all ranks of the host have been started: count, pids */
     TB_CONTROL_OUTPUT,    /* rank, stream (1, 2), bytes */
     TB_CONTROL_ENDED,     /* rank, pid, wait status, flags (enum tb_ended_flags in job.h) */
@@ -376,5 +387,6 @@ _Static_assert(sizeof(struct tb_confirm) == 32, "confirm");
 _Static_assert(sizeof(struct tb_accepted) == 1, "accepted");
 
 #include "wire/handshake.h"
+#include "wire/nonces.h"
 
 #endif
