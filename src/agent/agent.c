@@ -198,6 +198,12 @@ static void rank_connects(void *context, uint32_t rank, struct tb_proc to, enum 
     tb_host_network_connect(&agent->network, rank, to, stream);
 }
 
+static void rank_waits(void *context, uint32_t rank, const uint32_t *hosts, uint32_t count)
+{
+    struct tb_agent *agent = context;
+    tb_host_network_want(&agent->network, rank, hosts, count);
+}
+
 static void rank_ended(void *context, uint32_t rank)
 {
     struct tb_agent *agent = context;
@@ -269,6 +275,20 @@ static void tell_probed(void *context, const struct tb_reach_report *reports, ui
         tb_put_u8(w, reports[i].reached);
         tb_put_text(w, reports[i].story);
     }
+    tb_uplink_end(&agent->uplink);
+}
+
+/* Said again and again: what cannot leave now needs not be kept. */
+static void tell_link(void *context, uint32_t host, bool silent, uint64_t time, const char *why)
+{
+    struct tb_agent *agent = context;
+    if (silent && tb_uplink_is_down(&agent->uplink))
+        return;
+    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_LINK);
+    tb_put_u32(w, host);
+    tb_put_u8(w, silent);
+    tb_put_u64(w, time);
+    tb_put_text(w, why);
     tb_uplink_end(&agent->uplink);
 }
 
@@ -507,6 +527,7 @@ static void open_parts(struct tb_agent *agent)
 {
     const struct tb_local_ranks_events local = {.context = agent,
                                                 .connect = rank_connects,
+                                                .waiting = rank_waits,
                                                 .ended = rank_ended,
                                                 .output_heard = output_heard,
                                                 .output_ended = something_ended,
@@ -519,7 +540,7 @@ static void open_parts(struct tb_agent *agent)
                                                    .control_stream = take_control_stream,
                                                    .call = tell_call,
                                                    .probed = tell_probed,
-                                                   .note = take_note,
+                                                   .link = tell_link,
                                                    .trouble = take_trouble};
     tb_local_ranks_open(&agent->local, &agent->loop, &agent->uplink, &local);
     tb_tunnels_open(&agent->tunnels, &agent->loop, &agent->uplink, &agent->process.mask, &tunnels);

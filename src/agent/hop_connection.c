@@ -232,6 +232,45 @@ int tb_hop_connection_send(struct tb_hop_connection *connection, struct tb_cargo
     return TB_OK;
 }
 
+/* Writes the PING and the PONG that are due; nothing is half-written, and the codec is ready. TB_OK: they are out;
+ * TB_AGAIN: not all of it; TB_ERR_PEER. */
+static int write_ping(struct tb_hop_connection *connection)
+{
+    char bytes[TB_HOP_PING_BYTES];
+    uint32_t sequence = connection->out_sequence;
+    size_t length = tb_hop_ping_put(&connection->ping, bytes, &sequence), left;
+    int rc = TB_OK, socket = connection->watch.descriptor;
+    if (connection->codec != NULL) {
+        connection->out_sequence = sequence;
+        rc = encode(connection, bytes, length) == TB_OK ? write_coded(connection) : TB_ERR_PEER;
+        left = connection->coded_end - connection->coded_at;
+    } else {
+        struct iovec list = {bytes, length};
+        ssize_t n = write_list(socket, &list, 1);
+        if (n < 0 && !would_block(errno))
+            return break_down(connection, errno);
+        if (n < 0) {
+            block(connection);
+            return TB_AGAIN;
+        }
+        connection->out_sequence = sequence;
+        left = length - (size_t)n;
+    }
+    if (rc != TB_ERR_PEER)
+        tb_hop_ping_written(&connection->ping, socket, left);
+    if (rc == TB_ERR_PEER || connection->codec != NULL || left == 0)
+        return rc;
+    struct tb_frame_buffer *rest = tb_frame_buffer_make(connection->hop_set->pool, (uint32_t)length);
+    if (rest == NULL)
+        return break_down(connection, ENOMEM);
+    memcpy(rest->bytes, bytes, length);
+    tb_list_append(&connection->out, &rest->node);
+    connection->out_count = 1;
+    connection->out_at = length - left;
+    block(connection);
+    return TB_AGAIN;
+}
+
 /* Fills `out` from the queue, as far as one write goes. */
 static void pull(struct tb_hop_connection *connection)
 {
@@ -303,6 +342,8 @@ static void flush(struct tb_hop_connection *connection)
     if (connection->codec != NULL && connection->codec->ready != NULL && !connection->codec->ready(connection->codec))
         return;
     for (int i = 0; i < TURN_WRITES; i++) {
+        if (connection->out_count == 0 && tb_hop_ping_is_due(&connection->ping) && write_ping(connection) != TB_OK)
+            return;
         if (connection->out_count == 0)
             pull(connection);
         if (connection->out_count == 0)
@@ -318,6 +359,19 @@ bool tb_hop_connection_flush(struct tb_hop_connection *connection)
 {
     flush(connection);
     return is_open(connection);
+}
+
+void tb_hop_connection_ask(struct tb_hop_connection *connection, uint32_t about)
+{
+    tb_hop_ping_ask(&connection->ping, about, tb_loop_now(connection->hop_set->loop));
+    if (connection->ping.due && tb_hop_connection_is_ready(connection))
+        flush(connection);
+}
+
+void tb_hop_connection_give_up(struct tb_hop_connection *connection, const char *why)
+{
+    tb_error(TB_ERR_PEER, "%s", why);
+    connection_end(connection, TB_ERR_PEER);
 }
 
 void tb_hop_connection_say_bye(struct tb_hop_connection *connection)
@@ -336,11 +390,15 @@ void tb_hop_connection_say_bye(struct tb_hop_connection *connection)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+static bool is_agent(const struct tb_hop_connection *connection)
+{
+    return (connection->proc.index & TB_PROC_AGENT) != 0;
+}
+
 static int nonsense(const struct tb_hop_connection *connection, const char *what)
 {
-    bool agent = (connection->proc.index & TB_PROC_AGENT) != 0;
-    return tb_error(TB_ERR_PROTOCOL, "%s %u sent nonsense to the gateway: %s", agent ? "the agent of host" : "rank",
-                    connection->proc.index & ~TB_PROC_AGENT, what);
+    return tb_error(TB_ERR_PROTOCOL, "%s %u sent nonsense to the gateway: %s",
+                    is_agent(connection) ? "the agent of host" : "rank", connection->proc.index & ~TB_PROC_AGENT, what);
 }
 
 static int hop_check(const struct tb_hop_connection *connection, const char *at, struct tb_hop *hop)
@@ -349,7 +407,8 @@ static int hop_check(const struct tb_hop_connection *connection, const char *at,
         return nonsense(connection, tb_error_story());
     if (hop->type == TB_HOP_BYE)
         return tb_error(TB_ERR_CLOSED, "the other side has said goodbye");
-    if (hop->type != TB_HOP_ENVELOPE)
+    bool asks = (hop->type == TB_HOP_PING || hop->type == TB_HOP_PONG) && is_agent(connection);
+    if (hop->type != TB_HOP_ENVELOPE && !asks)
         return nonsense(connection, "a frame of a type that gateways do not pass on");
     if (hop->sequence != connection->in_sequence)
         return nonsense(connection, "a frame out of sequence");
@@ -375,6 +434,14 @@ static int deliver(struct tb_hop_connection *connection, char *bytes, uint32_t l
     hop_set->events.frame(hop_set->events.context, connection, &cargo);
     tb_frame_buffer_free(hop_set->pool, cargo.buffer);
     return TB_OK;
+}
+
+static void take_ping(struct tb_hop_connection *connection, const struct tb_hop *hop)
+{
+    const struct tb_hop_set_events *events = &connection->hop_set->events;
+    connection->in_sequence++;
+    tb_hop_ping_take(&connection->ping, hop);
+    events->asked(events->context, connection, hop->type == TB_HOP_PING ? hop->check : 0);
 }
 
 /* Goes on with the frame that the read before had only begun. Returns the bytes taken. */
@@ -431,6 +498,11 @@ int tb_hop_connection_take(struct tb_hop_connection *connection, char *bytes, si
         uint32_t whole = (uint32_t)sizeof hop + hop.length;
         if ((size_t)(end - at) < whole)
             break;
+        if (hop.type != TB_HOP_ENVELOPE) {
+            take_ping(connection, &hop);
+            at += whole;
+            continue;
+        }
         rc = deliver(connection, at, whole, (size_t)(end - at) > whole);
         if (rc != TB_OK || !is_open(connection))
             return rc;
@@ -455,7 +527,7 @@ static void connection_read(struct tb_hop_connection *connection)
     }
     int rc = connection->codec != NULL ? connection->codec->decode(connection->codec, connection, into, (size_t)n)
                                        : tb_hop_connection_take(connection, into, (size_t)n);
-    if (is_open(connection) && rc == TB_OK && connection->codec != NULL)
+    if (is_open(connection) && rc == TB_OK && (connection->codec != NULL || connection->ping.pong_due))
         flush(connection);
     if (is_open(connection) && rc != TB_OK)
         connection_end(connection, rc);

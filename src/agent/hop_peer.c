@@ -8,8 +8,10 @@
 
 /* Unsent bytes beyond which a socket is not writable: what is in there cannot be overtaken any more. */
 #define UNSENT_MOST (16 << 10)
-/* A write to another agent that is not acknowledged for so long, or its silence, means that the link is cut. */
-#define SILENCE_MS       4000
+/* A write to another agent that is not acknowledged for so long, or its silence, means that the link is cut. It is
+ * longer than an agent may be stopped, with all buffers full; that nothing passes is noticed sooner, by asking. */
+#define SILENCE_MS       12000
+#define SILENCE_NS       10000000000u /* of one who is asked; then the connection is made anew */
 #define KEEPALIVE_IDLE_S 4
 #define KEEPALIVE_STEP_S 2
 #define KEEPALIVE_COUNT  4
@@ -31,6 +33,30 @@ bool tb_hop_peer_stalled(const struct tb_hop_peer *peer)
                 return true;
     }
     return false;
+}
+
+void tb_hop_peer_ask(struct tb_hop_peer *peer, uint32_t about)
+{
+    for (int i = 0; i < TB_STREAM_COUNT; i++) {
+        struct tb_hop_connection *connection;
+        TB_LIST_EACH (connection, &peer->connections[i], struct tb_hop_connection, node)
+            tb_hop_connection_ask(connection, about);
+    }
+}
+
+uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer)
+{
+    uint64_t now = tb_loop_now(peer->hop_set->loop), last = 0;
+    for (int i = 0; i < TB_STREAM_COUNT; i++) {
+        struct tb_hop_connection *connection;
+        TB_LIST_EACH (connection, &peer->connections[i], struct tb_hop_connection, node) {
+            uint64_t since = tb_hop_ping_since(&connection->ping, connection->watch.descriptor, now);
+            last = since > last ? since : last;
+            if (since != 0 && now - since > SILENCE_NS)
+                tb_hop_connection_give_up(connection, "no answer");
+        }
+    }
+    return last;
 }
 
 void tb_hop_peer_close(struct tb_hop_peer *peer)

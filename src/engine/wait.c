@@ -25,6 +25,9 @@
 #define PREEMPTED        200000 /* ns: so long between two looks at the clock means that the core was taken away */
 #define GIVE_WAY_LIMIT   1000   /* yields for other threads that want the lock */
 #define TRANSPORTS       3      /* local, remote, relay */
+/* ns: when a thread that sleeps says so, and how often again */
+#define WAITING_FIRST UINT64_C(1500000000)
+#define WAITING_AGAIN UINT64_C(5000000000)
 
 static inline void cpu_relax(void);
 #if defined(__x86_64__)
@@ -178,7 +181,38 @@ bool tb_engine_spins(const struct tb_engine *e)
 struct patience {
     uint32_t polls, yields;
     uint64_t since, last; /* 0: not looked at the clock yet */
+    uint64_t tell_at;     /* when the owner is told that this thread waits; 0: it has not slept yet */
+    bool told;
 };
+
+/* Something happened. That the thread has waited until now is not forgotten: it may wait for something else. */
+static inline void patience_renew(struct patience *p)
+{
+    *p = (struct patience){.tell_at = p->tell_at, .told = p->told};
+}
+
+/* What was waited for is there. */
+static inline void patience_end(struct tb_engine *e, const struct patience *p)
+{
+    if (TB_UNLIKELY(p->told))
+        e->config.waiting(e->config.context, false);
+}
+
+/* Returns when to be here again. */
+static uint64_t patience_tell(struct tb_engine *e, struct patience *p)
+{
+    if (e->config.waiting == NULL)
+        return TB_NEVER;
+    uint64_t now = tb_clock_now(e->config.transport.clock);
+    if (p->tell_at == 0)
+        p->tell_at = now + WAITING_FIRST;
+    if (now >= p->tell_at) {
+        e->config.waiting(e->config.context, true);
+        p->told = true;
+        p->tell_at = now + WAITING_AGAIN;
+    }
+    return p->tell_at;
+}
 
 /* No other rank of the job is on this host: waking this one costs nobody but the kernel, which has a packet in hand. */
 static bool engine_alone(const struct tb_engine *e)
@@ -283,8 +317,9 @@ static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count,
 
 /* Sleeps until something happens. Whatever is waited for was looked at just before, with the engine locked since then.
  */
-static void engine_sleep(struct tb_engine *e)
+static void engine_sleep(struct tb_engine *e, struct patience *p)
 {
+    uint64_t deadline = patience_tell(e, p);
     if (!engine_arm(e))
         return;
     if (atomic_exchange(&e->waiting.kicked, false)) {
@@ -301,7 +336,8 @@ static void engine_sleep(struct tb_engine *e)
     for (int i = 0; i < TRANSPORTS + 2; i++)
         if (descriptors[i] >= 0)
             fds[count++] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
-    sleep_in_poll(e, fds, count, engine_deadline(e));
+    uint64_t next = engine_deadline(e);
+    sleep_in_poll(e, fds, count, next < deadline ? next : deadline);
     engine_disarm(e);
     e->remote_countdown = 0;
     e->control_countdown = 0;
@@ -326,8 +362,8 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
         p->polls = POLLS_PER_LOOK - 1; /* look once, then be here again */
         return;
     }
-    engine_sleep(e);
-    *p = (struct patience){.polls = 0};
+    engine_sleep(e, p);
+    patience_renew(p);
 }
 
 static inline void patience_idle(struct tb_engine *e, struct patience *p)
@@ -389,12 +425,13 @@ static void engine_poll_until(struct tb_engine *e, struct tb_waiter *w)
         if (w->satisfied)
             break;
         if (n > 0)
-            p = (struct patience){.polls = 0};
+            patience_renew(&p);
         else
             patience_idle(e, &p);
         if (e->threaded)
             engine_give_way(e);
     }
+    patience_end(e, &p);
 }
 
 static void engine_wait(struct tb_engine *e, struct tb_waiter *w)
@@ -446,10 +483,11 @@ void tb_request_wait(struct tb_request *request)
         TB_ASSERT(e != NULL && !e->inside);
         while (!tb_request_done(request)) {
             if (engine_round(e, 1) > 0)
-                p = (struct patience){.polls = 0};
+                patience_renew(&p);
             else if (!tb_request_done(request))
                 patience_idle(e, &p);
         }
+        patience_end(e, &p);
     }
     if (TB_UNLIKELY(request->status.error != TB_OK))
         tb_request_explain(request);
@@ -463,6 +501,17 @@ void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void
     tb_engine_unlock(engine);
 }
 
+/* Whoever tests again and again waits too, if it has done so for long. */
+static void tests_tell(struct tb_engine *e, uint64_t now)
+{
+    struct tb_waiting *w = &e->waiting;
+    if (e->config.waiting == NULL || now - w->tests_told < WAITING_AGAIN)
+        return;
+    if (w->tests_told != 0)
+        e->config.waiting(e->config.context, true);
+    w->tests_told = now;
+}
+
 int tb_engine_progress(struct tb_engine *engine)
 {
     tb_engine_lock(engine);
@@ -472,7 +521,7 @@ int tb_engine_progress(struct tb_engine *engine)
         engine->waiting.idle_tests = 0;
     } else if (++engine->waiting.idle_tests >= TESTS_PER_YIELD && !engine->inside) {
         engine->waiting.idle_tests = 0;
-        engine_yield(engine, tb_clock_now_real());
+        tests_tell(engine, engine_yield(engine, tb_clock_now_real()));
     }
     tb_engine_unlock(engine);
     return n;

@@ -149,6 +149,10 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events);
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream);
 int tb_job_tell_initialized(struct tb_job *job);
 int tb_job_tell_finalized(struct tb_job *job);
+/* Tells the agent that this rank has waited for ranks on these hosts; none: no longer. Never blocks: if there is no
+ * room now, it is not told. */
+#define TB_WAITING_HOSTS 16u
+void tb_job_tell_waiting(struct tb_job *job, const uint32_t *hosts, uint32_t count);
 /* Tells the agent that the job must end with `code`; then waits to be killed (bounded), and exits. */
 _Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text);
 

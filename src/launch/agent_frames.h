@@ -37,6 +37,9 @@ struct tb_agent_frame_events {
     void (*idle)(void *context, struct tb_host_agent *agent);
     void (*call)(void *context, uint32_t host, struct tb_reader *rest);
     void (*probed)(void *context, struct tb_host_agent *agent, struct tb_reader *results);
+    /* It gets no answer from the agent of a host, for so long (ns); or it does again. */
+    void (*link)(void *context, struct tb_host_agent *agent, uint32_t host, bool silent, uint64_t time,
+                 const char *why);
     /* An agent has come to this one, who is to carry its stream. */
     void (*attach)(void *context, struct tb_host_agent *agent, uint32_t host, uint32_t coming);
 };

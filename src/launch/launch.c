@@ -9,6 +9,7 @@
 #include "launch/job_report.h"
 #include "launch/job_start.h"
 #include "launch/launch_signals.h"
+#include "launch/link_reports.h"
 #include "launch/rank_ends.h"
 #include "launch/stand_ins.h"
 
@@ -32,6 +33,7 @@ struct tb_launch {
     struct tb_agent_frame_events frame_events;
     struct tb_job_start start;
     struct tb_heartbeat heartbeat;
+    struct tb_link_reports links;
     struct tb_rank_ends ends;
     struct tb_job_report report;
     struct tb_input input;
@@ -59,6 +61,7 @@ static void end_job(struct tb_launch *launch, bool now)
         tb_timer_clear(&launch->job_timer);
     tb_job_start_stop(&launch->start);
     tb_rank_ends_stop(&launch->ends);
+    tb_link_reports_stop(&launch->links);
     tb_host_agents_stop(&launch->agents, now);
     tb_timer_set(&launch->loop, &launch->end_timer, (now ? 0 : tb_param.kill_grace) + END_PATIENCE_NS);
 }
@@ -111,6 +114,11 @@ static void job_overdue(struct tb_timer *timer)
 static void take_remark(void *context, const char *text)
 {
     tb_job_report_say(&((struct tb_launch *)context)->report, "%s", text);
+}
+
+static void link_failed(void *context, const char *text)
+{
+    fail(context, 1, "%s", text);
 }
 
 static void start_failed(void *context, const char *text)
@@ -311,6 +319,14 @@ static void take_probed(void *context, struct tb_host_agent *agent, struct tb_re
     tb_reach_survey_take(&((struct tb_launch *)context)->start.survey, agent->host, results);
 }
 
+static void take_link(void *context, struct tb_host_agent *agent, uint32_t host, bool silent, uint64_t time,
+                      const char *why)
+{
+    struct tb_launch *launch = context;
+    if (!launch->ending)
+        tb_link_reports_add(&launch->links, agent->host, host, silent, time, why);
+}
+
 static void take_attach(void *context, struct tb_host_agent *parent, uint32_t host, uint32_t coming)
 {
     struct tb_launch *launch = context;
@@ -392,7 +408,10 @@ static void wire_agents(struct tb_launch *launch)
                                                           .idle = take_idle,
                                                           .call = take_call,
                                                           .probed = take_probed,
+                                                          .link = take_link,
                                                           .attach = take_attach};
+    tb_link_reports_open(&launch->links, &launch->loop, &launch->agents,
+                         &(struct tb_link_reports_events){.context = launch, .say = take_remark, .fail = link_failed});
     tb_heartbeat_init(&launch->heartbeat, &launch->loop, &launch->agents,
                       &(struct tb_heartbeat_events){.context = launch, .silent = agent_silent});
     tb_job_start_init(&launch->start, &launch->loop, &launch->plan, &launch->agents,
