@@ -521,10 +521,10 @@ void tb_forwarder_ask_no_more(struct tb_forwarder *f, uint32_t host)
         n->asked = false;
 }
 
-uint64_t tb_forwarder_progress(struct tb_forwarder *f, uint32_t host)
+uint64_t tb_forwarder_progress(struct tb_forwarder *f, uint32_t host, bool again)
 {
     struct tb_neighbour *n = agent_of(f, host);
-    return n != NULL ? tb_hop_peer_progress(&n->peer) : 0;
+    return n != NULL ? tb_hop_peer_progress(&n->peer, again) : 0;
 }
 
 void tb_forwarder_listen(struct tb_forwarder *f)

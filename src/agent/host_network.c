@@ -142,10 +142,10 @@ static void link_ask_no_more(void *context, uint32_t host)
     tb_forwarder_ask_no_more(&n->forwarder, host);
 }
 
-static uint64_t link_progress(void *context, uint32_t host)
+static uint64_t link_progress(void *context, uint32_t host, bool again)
 {
     struct tb_host_network *n = context;
-    return tb_forwarder_progress(&n->forwarder, host);
+    return tb_forwarder_progress(&n->forwarder, host, again);
 }
 
 static void link_listen(void *context)

@@ -3,14 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TICK_NS   250000000u
-#define LATE_NS   1000000000u  /* a tick that comes so much later means that we were stopped */
-#define ASK_NS    1000000000u  /* how often one is asked who is not heard of, */
-#define SILENT_NS 3000000000u  /* and how long an answer may take, besides the way there and back */
-#define REPORT_NS 1000000000u  /* how often the launcher is told */
-#define USED_NS   3000000000u  /* so long somebody is needed whom something was sent to */
-#define WISH_NS   12000000000u /* so long a rank waits that does not say so again, */
-#define PASSED_NS 5000000000u  /* or somebody behind another agent */
+#define TICK_NS    250000000u
+#define LATE_NS    1000000000u  /* a tick that comes so much later means that we were stopped */
+#define ASK_NS     1000000000u  /* how often one is asked who is not heard of, */
+#define SILENT_NS  3000000000u  /* and how long an answer may take, besides the way there and back */
+#define REPORT_NS  1000000000u  /* how often the launcher is told */
+#define USED_NS    3000000000u  /* so long somebody is needed whom something was sent to */
+#define HEALING_NS 5000000000u  /* so long all connections must show after a silence that they live */
+#define WISH_NS    12000000000u /* so long a rank waits that does not say so again, */
+#define PASSED_NS  5000000000u  /* or somebody behind another agent */
 
 #define NO_RANK UINT32_MAX
 #define NO_HOST UINT32_MAX
@@ -39,6 +40,7 @@ struct link {
     bool silent;
     uint64_t since; /* when the silence began */
     uint64_t reported;
+    uint64_t healed; /* when the last silence ended; 0: there was none */
     char why[TB_LINK_WATCH_STORY];
 };
 
@@ -163,6 +165,7 @@ void tb_link_watch_heard(struct tb_link_watch *watch, uint32_t host)
     if (!link->silent)
         return;
     link->silent = false;
+    link->healed = link->heard;
     watch->events.suspect(watch->events.context, host, false);
     if (watch->member->running)
         watch->events.report(watch->events.context, host, false, 0, "");
@@ -246,10 +249,15 @@ static bool ask(struct tb_link_watch *watch, struct link *link, uint64_t now)
     return watch->events.ask(watch->events.context, link->host, about) == TB_OK;
 }
 
+static bool is_healing(const struct link *link, uint64_t now)
+{
+    return link->healed != 0 && now - link->healed < HEALING_NS;
+}
+
 static void judge(struct tb_link_watch *watch, struct link *link)
 {
     const struct tb_link_watch_events *events = &watch->events;
-    uint64_t progress = events->progress(events->context, link->host);
+    uint64_t progress = events->progress(events->context, link->host, is_healing(link, now_of(watch)));
     uint64_t since = progress > link->asked ? progress : link->asked;
     uint64_t now = now_of(watch); /* not before what has happened just now */
     uint64_t patience = SILENT_NS + 2 * tb_member_route(watch->member, link->host)->latency;
@@ -272,7 +280,7 @@ static void judge(struct tb_link_watch *watch, struct link *link)
 static bool look_after(struct tb_link_watch *watch, struct link *link, uint64_t now)
 {
     bool used = link->used != 0 && now - link->used < USED_NS;
-    if (!link->wanted && !used && link->asked == 0)
+    if (!link->wanted && !used && link->asked == 0 && !is_healing(link, now))
         return false;
     bool quiet = link->heard == 0 || now - link->heard >= ASK_NS;
     bool again = link->asked_last == 0 || now - link->asked_last >= ASK_NS;

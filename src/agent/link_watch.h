@@ -24,8 +24,8 @@ struct tb_link_watch_events {
     int (*ask)(void *context, uint32_t host, uint32_t about);
     void (*ask_no_more)(void *context, uint32_t host);
     /* The last time at which something that was sent to it before our question was seen to arrive; 0: never. What has
-     * been silent for too long is opened anew. */
-    uint64_t (*progress)(void *context, uint32_t host);
+     * been silent for too long is opened anew, sooner if the host has been silent and does answer `again`. */
+    uint64_t (*progress)(void *context, uint32_t host, bool again);
     void (*listen)(void *context);                              /* to what is used and heard from now on */
     void (*suspect)(void *context, uint32_t host, bool silent); /* it has begun, or is over */
     /* For the launcher: for so long (ns) there has been no answer, or one again. */

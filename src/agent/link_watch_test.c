@@ -27,6 +27,7 @@ static struct world {
     bool answers;      /* everybody, at once */
     bool left;         /* everybody */
     uint64_t progress; /* what is told of everybody */
+    bool again;        /* it was asked for so after a silence */
     uint32_t asked[HOSTS], about[HOSTS];
     uint32_t suspect_count, reports, up;
     uint64_t silent_at; /* when the first report came */
@@ -46,8 +47,9 @@ static int ask(void *context, uint32_t host, uint32_t about)
 
 static void ask_no_more(void *context, uint32_t host) {}
 
-static uint64_t progress(void *context, uint32_t host)
+static uint64_t progress(void *context, uint32_t host, bool again)
 {
+    w.again = w.again || again;
     return w.progress;
 }
 
@@ -149,8 +151,10 @@ static void silence_is_told_and_its_end(void **state)
     assert_int_equal(w.up, 1);
     assert_int_equal(w.suspect_count, 0);
     uint32_t reports = w.reports;
+    assert_false(w.again);
+    w.answers = true;
     pass(20);
-    assert_true(w.reports == reports && w.up == 1);
+    assert_true(w.again && w.reports == reports && w.up == 1);
     assert_false(tb_timer_is_set(&w.watch.tick));
 }
 
