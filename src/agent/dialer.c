@@ -338,7 +338,7 @@ static void dial_overdue(struct tb_timer *timer)
     size_t used = strlen(dial->story);
     const char *advice = "; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)";
     snprintf(dial->story + used, sizeof dial->story - used, "%s no answer within %.10g s%s", used > 0 ? ";" : "",
-             (double)patience_of(dial) / 1e9, advice);
+             (double)patience_of(dial) / 1e9, is_for_rank(dial) ? advice : "");
     if (is_steadfast(dial) && !dial->refused) {
         try_again(dial);
     } else if (dial->called && dial->wide && is_for_rank(dial) && is_confirmed(dial)) {
