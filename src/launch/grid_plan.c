@@ -123,6 +123,8 @@ int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *option
     if (rc == TB_OK)
         rc = tb_routes_open(&plan->routes, &plan->connectivity);
     if (rc == TB_OK)
+        rc = tb_grid_plan_find_relays(plan);
+    if (rc == TB_OK)
         rc = choose_manual(plan, options);
     if (rc == TB_OK)
         measure_depths(plan);
@@ -139,6 +141,7 @@ void tb_grid_plan_close(struct tb_grid_plan *plan)
     free(plan->manual_clusters);
     free(plan->depths);
     free(plan->book);
+    free(plan->relays);
     free(plan->parents);
     *plan = (struct tb_grid_plan){.here = TB_GRID_NONE};
 }
@@ -444,6 +447,8 @@ int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *p
     }
     tb_routes_close(&plan->routes);
     int rc = tb_routes_open(&plan->routes, &plan->connectivity);
+    if (rc == TB_OK)
+        rc = tb_grid_plan_find_relays(plan);
     uint32_t *examples = rc == TB_OK ? list_examples(plan, placement) : NULL;
     if (rc == TB_OK)
         rc = examples != NULL ? join_classes(plan, NULL, NULL, examples) : TB_ERR_MEMORY;

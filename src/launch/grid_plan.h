@@ -20,6 +20,7 @@ struct tb_grid_plan {
     uint32_t *manual_clusters; /* by class: the cluster started by hand in which it is; TB_GRID_NONE: none */
     uint32_t *depths;          /* by class: agents between us and its hosts; TB_GRID_NONE: nobody can start them */
     uint32_t *book;            /* by host of the grid: its place in the address book; TB_GRID_NONE: takes no part */
+    bool *relays;              /* by class: its hosts may be given what is meant for others */
     uint32_t *parents;         /* by host of the address book: the one whose agent starts it; TB_GRID_NONE: we do */
     const struct tb_reach_results *results; /* NULL: nothing was tried */
 };
@@ -57,6 +58,8 @@ int tb_grid_plan_lose(struct tb_grid_plan *plan, const struct tb_placement *plac
  * `room`. */
 uint32_t tb_grid_plan_stand_ins(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
                                 uint32_t room, uint32_t *stand_ins);
+/* Fills in `relays` (plan_routes.c), with each change of the routes. */
+int tb_grid_plan_find_relays(struct tb_grid_plan *plan);
 /* The routes that a host of the address book is to know (plan_routes.c); allocated. */
 int tb_grid_plan_routes(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
                         struct tb_host_routes *routes);

@@ -163,6 +163,24 @@ static void clusters_nest(void **state)
     unmake(&w);
 }
 
+/* Ranks connect to others of their outermost cluster; agents of hosts inside of a gated one have nothing to pass on. */
+static void borders_are_for_agents(void **state)
+{
+    struct world w;
+    assert_int_equal(make(&w, nested, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(route_between(&w, "o1", "i1").open, 1);
+    assert_int_equal(route_between(&w, "o1", "i1").near, 0);
+    assert_int_equal(route_between(&w, "i2", "o2").open, 1);
+    assert_int_equal(route_between(&w, "o1", "f1").means, TB_HOST_ROUTE_DIRECT);
+    assert_int_equal(route_between(&w, "o1", "f1").open, 0);
+    assert_int_equal(route_between(&w, "f1", "i2").open, 0);
+    static const char *const relays[] = {"o1", "o2", "i1", "f1", NULL};
+    for (int i = 0; relays[i] != NULL; i++)
+        assert_int_equal(route_between(&w, "i2", relays[i]).relays, 1);
+    assert_int_equal(route_between(&w, "o1", "i2").relays, 0);
+    unmake(&w);
+}
+
 static void clusters_are_started_by_hand(void **state)
 {
     struct world w;
@@ -358,6 +376,7 @@ int main(void)
         cmocka_unit_test(gateways_start_and_relay),
         cmocka_unit_test(a_lost_gateway_is_gone_around),
         cmocka_unit_test(clusters_nest),
+        cmocka_unit_test(borders_are_for_agents),
         cmocka_unit_test(clusters_are_started_by_hand),
         cmocka_unit_test(who_cannot_be_joined_is_named),
         cmocka_unit_test(clusters_have_their_own_routes_to_start),
