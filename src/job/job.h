@@ -177,7 +177,8 @@ enum tb_bind { TB_BIND_NONE, TB_BIND_THREAD, TB_BIND_CORE, TB_BIND_NUMA, TB_BIND
 
 enum tb_setup_flags {
     TB_SETUP_LOCAL = 1, /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
-    TB_SETUP_GRID = 2   /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
+    TB_SETUP_GRID = 2,  /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
+    TB_SETUP_STAYS = 4 /* the agent stays when its ranks have ended, since it passes things on: until TB_CONTROL_STOP */
 };
 
 /* TB_CONTROL_SETUP. Everything is allocated and freed by tb_setup_close. */

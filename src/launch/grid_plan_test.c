@@ -179,6 +179,14 @@ static void borders_are_for_agents(void **state)
         assert_int_equal(route_between(&w, "i2", relays[i]).relays, 1);
     assert_int_equal(route_between(&w, "o1", "i2").relays, 0);
     unmake(&w);
+    static const char trusted[] = "clusters: [{name: a, hosts: [a1]}, {name: b, hosts: [b1]}, {name: c, hosts: [c1]}]\n"
+                                  "links: [{from: a, to: b, direct: yes}, {from: b, to: c}]\n";
+    assert_int_equal(make(&w, trusted, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(route_between(&w, "a1", "b1").open, 1);
+    assert_int_equal(route_between(&w, "b1", "a1").open, 1);
+    assert_int_equal(route_between(&w, "b1", "c1").open, 0);
+    assert_int_equal(route_between(&w, "c1", "a1").open, 0); /* no link at all */
+    unmake(&w);
 }
 
 static void clusters_are_started_by_hand(void **state)

@@ -50,13 +50,6 @@ static bool is_near(const struct tb_grid_plan *plan, uint32_t a, uint32_t b)
     return false;
 }
 
-static uint32_t outermost(const struct tb_grid *grid, uint32_t cluster)
-{
-    while (grid->clusters[cluster].parent != TB_GRID_NONE)
-        cluster = grid->clusters[cluster].parent;
-    return cluster;
-}
-
 /* Whether hosts of two classes stand in some outermost cluster together; clusters that nest in it count as one. */
 static bool have_one_root(const struct tb_grid_plan *plan, uint32_t a, uint32_t b)
 {
@@ -65,7 +58,7 @@ static bool have_one_root(const struct tb_grid_plan *plan, uint32_t a, uint32_t 
     const struct tb_grid_host *to = &plan->grid->hosts[tb_host_classes_member(classes, b, 0)];
     for (uint32_t i = 0; i < from->cluster_count; i++)
         for (uint32_t k = 0; k < to->cluster_count; k++)
-            if (outermost(plan->grid, from->clusters[i]) == outermost(plan->grid, to->clusters[k]))
+            if (tb_grid_outermost(plan->grid, from->clusters[i]) == tb_grid_outermost(plan->grid, to->clusters[k]))
                 return true;
     return false;
 }
@@ -105,7 +98,7 @@ static void make_route(const struct tb_grid_plan *plan, uint32_t from, uint32_t 
 {
     const struct tb_route *route = tb_routes_between(&plan->routes, from, to);
     host_route->near = is_near(plan, from, to);
-    host_route->open = have_one_root(plan, from, to);
+    host_route->open = have_one_root(plan, from, to) || tb_connectivity_direct(&plan->connectivity, from, to);
     host_route->relays = plan->relays[to];
     if (route->cost == TB_ROUTE_COST_NONE)
         return;

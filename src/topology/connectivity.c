@@ -9,6 +9,8 @@
 struct way {
     uint64_t latency, rate;
     struct tb_grid_wire said;
+    const struct tb_grid_link *link; /* the first that it crosses; NULL: none of the file */
+    bool direct;                     /* the link between the two outermost clusters is */
 };
 
 void tb_grid_wire_add(struct tb_grid_wire *wire, const struct tb_grid_wire *more)
@@ -42,8 +44,10 @@ static void way_add_step(struct way *way, const struct tb_grid *grid, uint32_t f
                          uint32_t to_host)
 {
     const struct tb_grid_link *link = tb_grid_link_find(grid, from, from_host, to, to_host);
-    if (link != NULL)
-        way_add(way, &link->wire, TB_CONNECTIVITY_FAR_LATENCY, TB_CONNECTIVITY_FAR_RATE);
+    if (link == NULL)
+        return;
+    way_add(way, &link->wire, TB_CONNECTIVITY_FAR_LATENCY, TB_CONNECTIVITY_FAR_RATE);
+    way->link = way->link != NULL ? way->link : link;
 }
 
 static void way_add_near(struct way *way, const struct tb_grid_cluster *cluster)
@@ -67,6 +71,8 @@ static struct way feet_way(const struct tb_grid *grid, uint32_t from, uint32_t f
             if (link != NULL || outermost)
                 way_add(&way, link != NULL ? &link->wire : NULL, TB_CONNECTIVITY_FAR_LATENCY, TB_CONNECTIVITY_FAR_RATE);
             skipped = link != NULL ? 1 : 0;
+            way.link = link;
+            way.direct = link != NULL && link->direct;
         }
         for (uint32_t i = 0; i + skipped < up.steps && i + 1 < up.count; i++)
             way_add_step(&way, grid, up.rungs[i], from, up.rungs[i + 1], to);
@@ -131,12 +137,27 @@ static void fill(struct tb_connectivity *c)
     }
 }
 
-void tb_connectivity_wire(const struct tb_connectivity *c, uint32_t from_class, uint32_t to_class,
-                          struct tb_grid_wire *wire)
+static struct way classes_way(const struct tb_connectivity *c, uint32_t from_class, uint32_t to_class)
 {
     uint32_t from, to;
     choose_examples(c, from_class, to_class, &from, &to);
-    *wire = hosts_way(c->grid, from, to).said;
+    return hosts_way(c->grid, from, to);
+}
+
+void tb_connectivity_wire(const struct tb_connectivity *c, uint32_t from_class, uint32_t to_class,
+                          struct tb_grid_wire *wire)
+{
+    *wire = classes_way(c, from_class, to_class).said;
+}
+
+const struct tb_grid_link *tb_connectivity_link(const struct tb_connectivity *c, uint32_t from_class, uint32_t to_class)
+{
+    return classes_way(c, from_class, to_class).link;
+}
+
+bool tb_connectivity_direct(const struct tb_connectivity *c, uint32_t a, uint32_t b)
+{
+    return classes_way(c, a, b).direct && classes_way(c, b, a).direct;
 }
 
 int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)

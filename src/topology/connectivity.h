@@ -40,6 +40,11 @@ int tb_connectivity_split(struct tb_connectivity *connectivity, const uint32_t *
  * rate. What it does not say of some of them is left out; of all of them: not said. */
 void tb_connectivity_wire(const struct tb_connectivity *connectivity, uint32_t from, uint32_t to,
                           struct tb_grid_wire *wire);
+/* The first link of the file that a connection between two classes crosses; NULL: none. */
+const struct tb_grid_link *tb_connectivity_link(const struct tb_connectivity *connectivity, uint32_t from, uint32_t to);
+/* Whether ranks may connect across the link between the two, which the file calls direct; both orders give one answer.
+ */
+bool tb_connectivity_direct(const struct tb_connectivity *connectivity, uint32_t a, uint32_t b);
 /* Puts one more behind a wire, which begins as {.latency = UINT64_MAX}. */
 void tb_grid_wire_add(struct tb_grid_wire *wire, const struct tb_grid_wire *more);
 /* Nobody reaches this class any more, nor it anybody else: its hosts are gone. Routes made from now on go around it. */
