@@ -63,6 +63,11 @@ static bool have_one_root(const struct tb_grid_plan *plan, uint32_t a, uint32_t 
     return false;
 }
 
+bool tb_grid_plan_is_open(const struct tb_grid_plan *plan, uint32_t a, uint32_t b)
+{
+    return have_one_root(plan, a, b) || tb_connectivity_direct(&plan->connectivity, a, b);
+}
+
 /* Whether a class can get something across the border of a cluster, as the file says, whatever the routes are at the
  * moment: a host that is told to relay must not be a stranger to one whose routes are those of a moment ago. */
 static bool crosses_borders(const struct tb_grid_plan *plan, uint32_t class)
@@ -98,7 +103,7 @@ static void make_route(const struct tb_grid_plan *plan, uint32_t from, uint32_t 
 {
     const struct tb_route *route = tb_routes_between(&plan->routes, from, to);
     host_route->near = is_near(plan, from, to);
-    host_route->open = have_one_root(plan, from, to) || tb_connectivity_direct(&plan->connectivity, from, to);
+    host_route->open = tb_grid_plan_is_open(plan, from, to);
     host_route->relays = plan->relays[to];
     if (route->cost == TB_ROUTE_COST_NONE)
         return;

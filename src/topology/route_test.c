@@ -128,15 +128,19 @@ static void links_have_names(void **state)
     world_open(&w, "clusters:\n"
                    "- {name: office, hosts: [o1, o2]}\n"
                    "- {name: farm, hosts: [g1, g2, f1], gateways: [g1, g2], clusters: [{name: pen, hosts: [p1]}]}\n"
+                   "- {name: moor, hosts: [w1]}\n"
                    "links:\n"
                    "- {from: g1, to: office, direct: yes}\n"
                    "- {from: office, to: g2}\n"
-                   "- {from: pen, to: farm, name: fence}\n");
+                   "- {from: pen, to: farm, name: fence, direct: yes}\n"
+                   "- {from: g2, to: moor}\n");
     assert_string_equal(link_between(&w, "o2", "g1"), "g1-office");
     assert_string_equal(link_between(&w, "g2", "o1"), "office-g2");
     assert_string_equal(link_between(&w, "p1", "f1"), "fence");
     assert_true(is_direct(&w, "o2", "g1") && is_direct(&w, "g1", "o2"));
     assert_false(is_direct(&w, "o2", "g2") || is_direct(&w, "g2", "o2"));
+    assert_string_equal(link_between(&w, "p1", "w1"), "fence"); /* which is not the border that counts */
+    assert_false(is_direct(&w, "p1", "w1") || is_direct(&w, "w1", "p1"));
     world_close(&w);
 }
 
