@@ -91,10 +91,10 @@ static void finish(struct tb_agent *agent)
     agent->local.stopping = true;
 }
 
-/* Nothing more will come from the ranks. In a grid others may still need us to pass something on. */
+/* Nothing more will come from the ranks. Others may still need us to pass something on. */
 static void rest(struct tb_agent *agent)
 {
-    if (!(agent->setup.flags & TB_SETUP_GRID)) {
+    if (!(agent->setup.flags & TB_SETUP_STAYS)) {
         finish(agent);
         return;
     }

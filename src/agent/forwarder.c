@@ -77,7 +77,8 @@ static struct tb_neighbour *route(struct tb_forwarder *f, struct tb_proc source,
     if (host == member->host)
         return destination.index != from ? tb_neighbour_find(&f->table, destination.index) : NULL;
     const struct tb_host_route *route = tb_member_route(member, host);
-    uint32_t next = tb_param.forbid_direct ? TB_PROC_AGENT | host : destination.index;
+    bool by_agent = tb_param.forbid_direct || tb_member_encrypts(member, host);
+    uint32_t next = by_agent ? TB_PROC_AGENT | host : destination.index;
     switch (route->means) {
     case TB_HOST_ROUTE_DIRECT:
     case TB_HOST_ROUTE_CALLED:

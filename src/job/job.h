@@ -85,6 +85,8 @@ struct tb_host_route {
     uint8_t means;     /* enum tb_host_route_means */
     uint8_t hop_count; /* with TB_HOST_ROUTE_RELAYED; equally good ones, in the order of the file */
     uint8_t near;      /* they stand in a cluster with us: what goes there directly crosses no wide area */
+    uint8_t open;      /* ranks may connect there themselves; else only agents do, for them */
+    uint8_t relays;    /* their agents may pass on what others send */
     uint32_t hops[TB_HOST_ROUTES_HOPS_LIMIT]; /* hosts of the address book */
     uint64_t latency;                         /* ns in one direction, of the whole route; 0: not known */
     uint64_t bandwidth;                       /* bit/s of its slowest wire; 0: not known */
@@ -179,7 +181,8 @@ enum tb_bind { TB_BIND_NONE, TB_BIND_THREAD, TB_BIND_CORE, TB_BIND_NUMA, TB_BIND
 
 enum tb_setup_flags {
     TB_SETUP_LOCAL = 1, /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
-    TB_SETUP_GRID = 2   /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
+    TB_SETUP_GRID = 2,  /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
+    TB_SETUP_STAYS = 4 /* the agent stays when its ranks have ended, since it passes things on: until TB_CONTROL_STOP */
 };
 
 /* TB_CONTROL_SETUP. Everything is allocated and freed by tb_setup_close. */

@@ -26,6 +26,7 @@ enum option {
     ALLOW_MISSING,
     MANUAL,
     SET,
+    ENCRYPT,
     MAP,
     PROGRAM,
     NOTHING,
@@ -64,6 +65,7 @@ static const struct {
     {"allow-missing", ALLOW_MISSING, 0},
     {"manual", MANUAL, 1},
     {"set", SET, 1},
+    {"encrypt", ENCRYPT, 1},
     {"map", MAP, 1},
     {"map-by", MAP, 1},
     {"tombolo", PROGRAM, 1},
@@ -191,6 +193,23 @@ static int set_parameter(const char *text)
     return TB_OK;
 }
 
+static int set_encrypt(const char *word)
+{
+    char text[80];
+    snprintf(text, sizeof text, "encrypt=%s", word);
+    return set_parameter(text);
+}
+
+/* However it was set. */
+static int check_encrypt(void)
+{
+    if (!tb_param_encrypts_all() && tb_param.encrypt != NULL && strcmp(tb_param.encrypt, "clusters") != 0)
+        return tb_error(TB_ERR_ARGUMENT, "--encrypt %s: should be clusters or all", tb_param.encrypt);
+    if (tb_param_encrypts_all() && !tb_param.gateway_tls)
+        return tb_error(TB_ERR_ARGUMENT, "--encrypt all and gateway_tls=no contradict each other");
+    return TB_OK;
+}
+
 static int set_directory(struct tb_section *section, const char *text)
 {
     free(section->directory);
@@ -224,6 +243,8 @@ static int apply(struct tb_options *options, struct tb_section *section, enum op
         return parse_bind(options, values[0]);
     case SET:
         return set_parameter(values[0]);
+    case ENCRYPT:
+        return set_encrypt(values[0]);
     case MAP:
         return parse_map(options, values[0]);
     case GRID:
@@ -420,6 +441,8 @@ int tb_options_parse(struct tb_options *options, char **words)
                 rc = share_hosts(options);
             if (rc == TB_OK)
                 rc = share_variables(options);
+            if (rc == TB_OK)
+                rc = check_encrypt();
             return rc == TB_OK ? check_grid(options) : rc;
         }
         at++;

@@ -124,8 +124,14 @@ static int reach(void *context, struct tb_proc proc)
         return tb_self.use_tcp ? TB_REACH_DIRECT : TB_REACH_RELAYED;
     if (route->means == TB_HOST_ROUTE_NONE)
         return no_route(job, proc, host);
-    bool direct = route->means != TB_HOST_ROUTE_RELAYED && !tb_param.forbid_direct && tb_self.use_tcp;
-    return direct ? TB_REACH_DIRECT : TB_REACH_RELAYED;
+    bool open = route->open && !tb_param.forbid_direct && !tb_param_encrypts_all();
+    if (!open && !tb_self.use_relay)
+        return tb_error(
+            TB_ERR_PEER,
+            "rank %u on %s is where only agents lead, and the parameter `transports` leaves relay, which uses "
+            "them, out",
+            proc.index, job->book.hosts[host].name);
+    return route->means != TB_HOST_ROUTE_RELAYED && open && tb_self.use_tcp ? TB_REACH_DIRECT : TB_REACH_RELAYED;
 }
 
 /* Whether the next hop already is in another cluster, so that the stream to it crosses a wide area. */
@@ -183,6 +189,7 @@ static int choose_transports(struct tb_engine_config *config)
     config->use_tcp = config->use_tcp && tb_self.job.control >= 0;
     config->use_relay = config->use_relay && tb_self.job.control >= 0;
     tb_self.use_tcp = config->use_tcp || !config->use_relay;
+    tb_self.use_relay = config->use_relay;
     return TB_OK;
 }
 
