@@ -351,7 +351,10 @@ enum tb_control {
                            * of the frame that is expected next. The number tells repeated attempts from each other */
     TB_CONTROL_PROBE,     /* launcher to agent, before ROUTES and ADDRESS_BOOK: u64 ns, count, of each: host, count,
                            * addresses: which of these hosts can it connect to? */
-    TB_CONTROL_PROBED     /* agent to launcher, within that time: count, of each: host, u8, why not */
+    TB_CONTROL_PROBED,    /* agent to launcher, within that time: count, of each: host, u8, why not */
+    /* Ways that pass nothing. */
+    TB_CONTROL_LINK = 149 /* agent to launcher: host, u8 (1: its agent gives no answer, 0: it does again), u64 ns for
+                           * which that has been so, text: why; again every second while there is none */
 };
 
 /* The structs are the wire. */
