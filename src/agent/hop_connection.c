@@ -120,7 +120,6 @@ static void number(struct tb_hop_connection *connection, char *bytes)
     struct tb_hop hop;
     TB_ASSERT(tb_wire_get_hop(bytes, &hop) == TB_OK);
     hop.sequence = connection->out_sequence++;
-    hop.credit = 0;
     tb_wire_put_hop(bytes, &hop);
 }
 
@@ -358,6 +357,19 @@ static int hop_check(const struct tb_hop_connection *connection, const char *at,
     return TB_OK;
 }
 
+/* One more agent has the frame; false: too many have, since their routes do not agree yet and it runs in circles. It
+ * is lost then, as on a wire. */
+static bool count_pass(char *bytes)
+{
+    struct tb_hop hop;
+    TB_ASSERT(tb_wire_get_hop(bytes, &hop) == TB_OK);
+    if (hop.credit >= TB_HOP_PASSES_MOST)
+        return false;
+    hop.credit++;
+    tb_wire_put_hop(bytes, &hop);
+    return true;
+}
+
 static int deliver(struct tb_hop_connection *connection, char *bytes, uint32_t length, bool more)
 {
     struct tb_hop_set *hop_set = connection->hop_set;
@@ -372,7 +384,11 @@ static int deliver(struct tb_hop_connection *connection, char *bytes, uint32_t l
                              .buffer = connection->in_buffer,
                              .more = more};
     connection->in_buffer = NULL;
-    hop_set->events.frame(hop_set->events.context, connection, &cargo);
+    if (count_pass(bytes))
+        hop_set->events.frame(hop_set->events.context, connection, &cargo);
+    else
+        tb_log(TB_LOG_DEBUG, "agent", "a message from process %u to process %u runs in circles, and is dropped",
+               cargo.source.index, cargo.destination.index);
     tb_frame_buffer_free(hop_set->pool, cargo.buffer);
     return TB_OK;
 }

@@ -140,7 +140,8 @@ struct tb_hop {
     uint16_t flags;    /* TB_HOP_CHECKED */
     uint32_t length;   /* bytes behind this header: message or envelope, and payload */
     uint32_t sequence; /* of this connection and direction, from 0 */
-    uint32_t credit;   /* of BYE: how many connections to this process the sender closes; else 0 */
+    uint32_t credit;   /* of BYE: how many connections to this process the sender closes; of ENVELOPE: how many agents
+                        * have had it, at most TB_HOP_PASSES_MOST; else 0 */
     uint32_t check;    /* CRC-32C of everything behind the header, with TB_HOP_CHECKED */
     uint32_t reserved; /* 0 */
 };
@@ -152,7 +153,8 @@ enum tb_hop_type {
     TB_HOP_BYE          /* the last frame: this side sends nothing more and closes in good order */
 };
 
-#define TB_HOP_CHECKED 1
+#define TB_HOP_CHECKED     1
+#define TB_HOP_PASSES_MOST 16u /* agents that pass a frame on; one that has had more runs in circles */
 
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
 #define TB_RELAY_PAYLOAD       (1u << 14) /* payload bytes of one frame that passes a gateway */
