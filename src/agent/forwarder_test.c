@@ -28,6 +28,33 @@ static void frames_pass(void **state)
     world_close(&w);
 }
 
+/* While the routes of two hosts differ, each may take the other for the next hop. */
+static void circles_end(void **state)
+{
+    struct world w;
+    world_open(&w, 0);
+    int a = world_join(&w, TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0), b = world_join(&w, 1, TB_STREAM_SHORT, 0);
+    uint32_t in = 0, passes[] = {0, TB_HOP_PASSES_MOST - 1, TB_HOP_PASSES_MOST, UINT32_MAX, 3}, came[] = {0, 1, 4};
+    static struct world_frame frame;
+    for (uint32_t i = 0; i < 5; i++) {
+        char bytes[TB_FRAME_BUFFER_LIMIT];
+        struct tb_hop hop;
+        size_t length = frame_make(bytes, i, 4, 1, i, 8);
+        assert_int_equal(tb_wire_get_hop(bytes, &hop), TB_OK);
+        hop.credit = passes[i];
+        tb_wire_put_hop(bytes, &hop);
+        assert_true(world_put(&w, a, bytes, length));
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(world_get_frame(&w, b, &in, &frame));
+        assert_int_equal(frame.envelope.message.match, came[i]);
+        assert_int_equal(frame.hop.credit, passes[came[i]] + 1);
+    }
+    close(a);
+    close(b);
+    world_close(&w);
+}
+
 /* Bytes come in any pieces, many frames at once. */
 static void pieces_make_no_difference(void **state)
 {
@@ -471,6 +498,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_pass),
+        cmocka_unit_test(circles_end),
         cmocka_unit_test(pieces_make_no_difference),
         cmocka_unit_test(long_messages_are_cut_through),
         cmocka_unit_test(a_stalled_destination_holds_up_nobody),

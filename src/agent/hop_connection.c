@@ -1,15 +1,12 @@
 #include "agent/hop_connection.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define WRITE_FLAGS  (MSG_NOSIGNAL | MSG_DONTWAIT)
-#define REPEATS_MOST 3 /* of the kernel, in a row; about a second */
+#define WRITE_FLAGS (MSG_NOSIGNAL | MSG_DONTWAIT)
 /* One write: so many frames or bytes. One turn of a connection: so many writes. */
 #define BATCH_FRAMES 16
 #define BATCH_BYTES  (16u << 10)
@@ -41,14 +38,6 @@ void tb_hop_set_close(struct tb_hop_set *hop_set)
     tb_hop_set_bury(hop_set);
     free(hop_set->scratch);
     hop_set->scratch = NULL;
-}
-
-bool tb_hop_connection_is_stalled(const struct tb_hop_connection *connection)
-{
-    struct tcp_info info = {0};
-    socklen_t length = sizeof info;
-    return getsockopt(connection->watch.descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
-           info.tcpi_retransmits >= REPEATS_MOST;
 }
 
 void tb_hop_connection_close(struct tb_hop_connection *connection)
@@ -120,7 +109,6 @@ static void number(struct tb_hop_connection *connection, char *bytes)
     struct tb_hop hop;
     TB_ASSERT(tb_wire_get_hop(bytes, &hop) == TB_OK);
     hop.sequence = connection->out_sequence++;
-    hop.credit = 0;
     tb_wire_put_hop(bytes, &hop);
 }
 
@@ -417,6 +405,19 @@ static int hop_check(const struct tb_hop_connection *connection, const char *at,
     return TB_OK;
 }
 
+/* One more agent has the frame; false: too many have, since their routes do not agree yet and it runs in circles. It
+ * is lost then, as on a wire. */
+static bool count_pass(char *bytes)
+{
+    struct tb_hop hop;
+    TB_ASSERT(tb_wire_get_hop(bytes, &hop) == TB_OK);
+    if (hop.credit >= TB_HOP_PASSES_MOST)
+        return false;
+    hop.credit++;
+    tb_wire_put_hop(bytes, &hop);
+    return true;
+}
+
 static int deliver(struct tb_hop_connection *connection, char *bytes, uint32_t length, bool more)
 {
     struct tb_hop_set *hop_set = connection->hop_set;
@@ -431,7 +432,11 @@ static int deliver(struct tb_hop_connection *connection, char *bytes, uint32_t l
                              .buffer = connection->in_buffer,
                              .more = more};
     connection->in_buffer = NULL;
-    hop_set->events.frame(hop_set->events.context, connection, &cargo);
+    if (count_pass(bytes))
+        hop_set->events.frame(hop_set->events.context, connection, &cargo);
+    else
+        tb_log(TB_LOG_DEBUG, "agent", "a message from process %u to process %u runs in circles, and is dropped",
+               cargo.source.index, cargo.destination.index);
     tb_frame_buffer_free(hop_set->pool, cargo.buffer);
     return TB_OK;
 }

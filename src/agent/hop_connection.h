@@ -117,8 +117,6 @@ void tb_hop_connection_watch(struct tb_hop_connection *connection); /* it is hel
 void tb_hop_connection_ask(struct tb_hop_connection *connection, uint32_t about);
 /* Ends it, as a connection does that is broken; `why` becomes the story. */
 void tb_hop_connection_give_up(struct tb_hop_connection *connection, const char *why);
-/* The kernel repeats what it has written, again and again without an answer. */
-bool tb_hop_connection_is_stalled(const struct tb_hop_connection *connection);
 
 /* For codecs. */
 int tb_hop_connection_put(struct tb_hop_connection *connection, const void *bytes, size_t length);

@@ -15,6 +15,7 @@
 /* A write to another agent that is not acknowledged for so long, or its silence, means that the link is cut. It is
  * longer than an agent may be stopped, with all buffers full; that nothing passes is noticed sooner, by asking. */
 #define SILENCE_MS       12000
+#define REPEATS_MOST     3            /* of the kernel, in a row; about a second */
 #define SILENCE_NS       10000000000u /* of one who is asked; then the connection is made anew; */
 #define AGAIN_NS         1500000000u  /* so soon while others have just come to life again */
 #define REPEAT_MS        1000 /* so often the kernel repeats what a cut has swallowed, where it can be told that */
@@ -30,12 +31,20 @@ void tb_hop_peer_open(struct tb_hop_peer *peer, struct tb_hop_set *hop_set, stru
     tb_queue_open(&peer->queue, hop_set->pool);
 }
 
+static bool is_stalled(const struct tb_hop_connection *connection)
+{
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+    return getsockopt(connection->watch.descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+           info.tcpi_retransmits >= REPEATS_MOST;
+}
+
 bool tb_hop_peer_stalled(const struct tb_hop_peer *peer)
 {
     for (int i = 0; i < TB_STREAM_COUNT; i++) {
         const struct tb_hop_connection *connection;
         TB_LIST_EACH (connection, &peer->connections[i], struct tb_hop_connection, node)
-            if (tb_hop_connection_is_stalled(connection))
+            if (is_stalled(connection))
                 return true;
     }
     return false;

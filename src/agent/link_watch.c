@@ -128,7 +128,7 @@ void tb_link_watch_pass_on(struct tb_link_watch *watch, uint32_t host, uint32_t 
 {
     struct wish *wish, *found = NULL;
     uint32_t count = 0;
-    if (passed >= TB_HOP_PASSED_MOST || host >= watch->member->book->host_count || host == watch->member->host)
+    if (passed >= TB_HOP_PASSES_MOST || host >= watch->member->book->host_count || host == watch->member->host)
         return;
     TB_LIST_EACH (wish, &watch->wishes, struct wish, node)
         if (wish->rank == NO_RANK) {

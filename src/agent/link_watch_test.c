@@ -223,7 +223,7 @@ static void hosts_behind_others(void **state)
     pass(10);
     assert_in_range(w.asked[HOP], 2, 7); /* it must ask again */
     memset(w.asked, 0, sizeof w.asked);
-    tb_link_watch_pass_on(&w.watch, BEHIND, TB_HOP_PASSED_MOST); /* in circles */
+    tb_link_watch_pass_on(&w.watch, BEHIND, TB_HOP_PASSES_MOST); /* in circles */
     tb_link_watch_pass_on(&w.watch, HOSTS, 0);
     tb_link_watch_pass_on(&w.watch, UINT32_MAX, 0);
     pass(3);

@@ -140,9 +140,9 @@ struct tb_hop {
     uint16_t flags;    /* TB_HOP_CHECKED */
     uint32_t length;   /* bytes behind this header: message or envelope, and payload */
     uint32_t sequence; /* of this connection and direction, from 0 */
-    uint32_t credit; /* of BYE: how many connections to this process the sender closes; of PING and PONG: which; else 0
-                      */
-    uint32_t check;  /* CRC-32C of everything behind the header, with TB_HOP_CHECKED; of PING: TB_HOP_ABOUT or 0 */
+    uint32_t credit;   /* of BYE: how many connections to this process the sender closes; of ENVELOPE: how many agents
+                        * have had it, at most TB_HOP_PASSES_MOST; of PING and PONG: which; else 0 */
+    uint32_t check;    /* CRC-32C of everything behind the header, with TB_HOP_CHECKED; of PING: TB_HOP_ABOUT or 0 */
     uint32_t reserved; /* 0 */
 };
 
@@ -160,9 +160,9 @@ enum tb_hop_type {
 #define TB_HOP_ABOUT(host, passed) (((host) + 1u) | (uint32_t)(passed) << 24)
 #define TB_HOP_ABOUT_HOST(check)   (((check)&0xffffffu) - 1u) /* UINT32_MAX: none */
 #define TB_HOP_ABOUT_PASSED(check) ((check) >> 24)
-#define TB_HOP_PASSED_MOST         16u
 
-#define TB_HOP_CHECKED 1
+#define TB_HOP_CHECKED     1
+#define TB_HOP_PASSES_MOST 16u /* agents that pass a frame on; one that has had more runs in circles */
 
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
 #define TB_RELAY_PAYLOAD       (1u << 14) /* payload bytes of one frame that passes a gateway */
