@@ -82,6 +82,7 @@ CHECKS = [
     Check("lab-grids", ["tests/lab/grid-run"], cores=1, timeout=400, timeout_all=3600, cases=True),
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
+    Check("silent", ["tests/lab/silent"], tier="all", cores=1, timeout=600, cases=True),
     Check("parted", ["tests/fault/parted"], tier="all", cores=1, timeout=600, cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]

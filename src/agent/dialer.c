@@ -382,7 +382,8 @@ static void call_other_side(struct dial *dial)
                  dial->stream | dial->stripe << TB_STREAM_STRIPE_SHIFT);
 }
 
-/* `wish` says for whom, to whom, and which stream. */
+/* `wish` says for whom, to whom, and which stream. An agent that wants to hear of one to whom routes lead around a cut
+ * does not know any more which of the two can connect, so both try. */
 static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
 {
     const struct tb_member *member = dialer->member;
@@ -392,7 +393,9 @@ static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
         running++;
     if (running >= DIALS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "host %s is making too many connections at once", member->name);
-    if (!wish->called && route->means != TB_HOST_ROUTE_DIRECT && route->means != TB_HOST_ROUTE_CALLED)
+    bool direct = route->means == TB_HOST_ROUTE_DIRECT || route->means == TB_HOST_ROUTE_CALLED;
+    bool cut = !direct && route->means == TB_HOST_ROUTE_RELAYED && tb_proc_is_agent(wish->self);
+    if (!wish->called && !direct && !cut)
         return tb_error(TB_ERR_PEER, "host %s has no direct way to host %s", member->name,
                         member->book->hosts[wish->host].name);
     struct dial *dial = calloc(1, sizeof *dial);
@@ -411,9 +414,9 @@ static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
     }
     tb_list_append(&dialer->dials, &dial->node);
     set_timer(dial, &dial->overdue, patience_of(dial));
-    if (call)
+    if (call || (cut && !wish->called))
         call_other_side(dial);
-    else
+    if (!call)
         start_next(dial);
     return TB_OK;
 }

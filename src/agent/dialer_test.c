@@ -498,6 +498,23 @@ static void a_wide_link_may_be_down(void **state)
     close(fd);
 }
 
+/* Routes lead around a cut: an agent tries that way nevertheless, from both ends, to hear when it is healed. A rank
+ * does not. */
+static void agents_try_what_is_cut(void **state)
+{
+    struct tb_handshake h;
+    struct tb_proc agent = {JOB, TB_PROC_AGENT | 1};
+    w.host_routes[1].means = TB_HOST_ROUTE_RELAYED;
+    assert_int_equal(tb_dialer_connect(&w.dialer, RANK_HERE, RANK_THERE, TB_STREAM_SHORT, 0), TB_ERR_PEER);
+    dial(w.member.self, agent);
+    assert_int_equal(w.heard.events, 1);
+    assert_int_equal(w.heard.called_host, 1);
+    int fd = greet(w.listener, &h, &w.key, TB_WELCOME_OK);
+    accept_finally(fd, &h);
+    assert_over(1, 0);
+    close(fd);
+}
+
 static void a_flood_of_wishes_has_a_limit(void **state)
 {
     int rc = TB_OK;
@@ -533,6 +550,7 @@ int main(void)
         TEST(the_other_side_is_called),
         TEST(we_are_called),
         TEST(a_wide_link_may_be_down),
+        TEST(agents_try_what_is_cut),
         TEST(a_flood_of_wishes_has_a_limit),
     };
     tb_param_load();
