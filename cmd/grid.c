@@ -99,11 +99,6 @@ static int command_new(char **words)
 
 /* ---- check ------------------------------------------------------------------------------------------------------- */
 
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void print_wire(const struct tb_grid_wire *wire)
 {
     if (wire->bandwidth != 0)
@@ -141,8 +136,8 @@ static void print_cluster(const struct tb_grid *grid, const struct tb_grid_clust
     uint64_t slots = 0;
     for (uint32_t i = 0; i < cluster->host_count; i++)
         slots += grid->hosts[cluster->hosts[i]].slots;
-    printf("  %s: %u host%s, %llu slot%s, ", cluster->name, cluster->host_count, plural(cluster->host_count),
-           (unsigned long long)slots, plural(slots));
+    printf("  %s: %u host%s, %llu slot%s, ", cluster->name, cluster->host_count, tb_plural(cluster->host_count),
+           (unsigned long long)slots, tb_plural(slots));
     if (cluster->site != TB_GRID_NONE)
         printf("site %s, ", grid->sites[cluster->site].name);
     if (cluster->parent != TB_GRID_NONE)
@@ -196,9 +191,9 @@ static void print_summary(const struct tb_grid *grid)
     for (uint32_t i = 0; i < grid->host_count; i++)
         slots += grid->hosts[i].slots;
     printf("%s is right: %u site%s, %u cluster%s, %u host%s, %llu slot%s, %u link%s\n", grid->file, grid->site_count,
-           plural(grid->site_count), grid->cluster_count, plural(grid->cluster_count), grid->host_count,
-           plural(grid->host_count), (unsigned long long)slots, plural(slots), grid->link_count / 2,
-           plural(grid->link_count / 2));
+           tb_plural(grid->site_count), grid->cluster_count, tb_plural(grid->cluster_count), grid->host_count,
+           tb_plural(grid->host_count), (unsigned long long)slots, tb_plural(slots), grid->link_count / 2,
+           tb_plural(grid->link_count / 2));
     printf("clusters:\n");
     for (uint32_t i = 0; i < grid->cluster_count; i++)
         print_cluster(grid, &grid->clusters[i]);

@@ -6,6 +6,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#define ANOTHER_MACHINE                                                                                                \
+    "tombolo there seems to be built for another kind of machine; --tombolo PATH names another place"
+
 /* What to try, from what ssh and shells usually say. */
 static const char *advise(const struct tb_host_agent *agent, int code, char *room, size_t size)
 {
@@ -19,6 +22,8 @@ static const char *advise(const struct tb_host_agent *agent, int code, char *roo
         {"Host key verification failed", "log in once by hand with `ssh %s` and accept the host's key"},
         {"Connection refused", "no ssh server answers there; another port is given as port=N in a host file, or as a "
                                "host's port in a grid file, another command with --launcher"},
+        {"Exec format error", ANOTHER_MACHINE},
+        {"cannot execute binary file", ANOTHER_MACHINE},
         {"timed out", "is the host up, and may it be reached from here? Try `ssh %s true`"},
         {"No route to host", "is the host up, and may it be reached from here? Try `ssh %s true`"},
         {"Network is unreachable", "is the host up, and may it be reached from here? Try `ssh %s true`"},

@@ -9,7 +9,7 @@ int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *se
     int rc = TB_OK;
     own.host = agent->host;
     bool stays = plan != NULL || tb_param.forbid_direct || tb_param_encrypts_all();
-    own.flags =
+    own.flags |=
         (agent->target.local ? TB_SETUP_LOCAL : 0) | (plan != NULL ? TB_SETUP_GRID : 0) | (stays ? TB_SETUP_STAYS : 0);
     if (plan != NULL)
         rc = tb_grid_plan_setup(plan, placement, agent->host, &own);

@@ -130,7 +130,7 @@ static void draw_chip(FILE *to, const struct layout *layout, uint32_t class, con
         snprintf(name, sizeof name, "%s … %s", first->name, last->name);
     bool shared = is_shared(layout->graph, class);
     if (size > 1)
-        snprintf(note, sizeof note, "%u hosts%s", size, shared ? ", pass on" : "");
+        snprintf(note, sizeof note, "%u host%s%s", size, tb_plural(size), shared ? ", pass on" : "");
     else
         snprintf(note, sizeof note, "%u slot%s%s", first->slots, first->slots == 1 ? "" : "s",
                  shared ? ", passes on" : "");
