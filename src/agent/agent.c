@@ -243,15 +243,18 @@ static void take_connection(void *context, uint32_t rank, struct tb_proc proc, e
     tb_local_ranks_connection(&agent->local, rank, proc, stream, error, descriptor);
 }
 
-static void take_control_stream(void *context, struct tb_proc from, int socket)
+static void take_control_stream(void *context, const struct tb_connected *connected)
 {
     struct tb_agent *agent = context;
-    uint32_t host = from.index & ~TB_PROC_AGENT;
-    if (!tb_uplink_is_down(&agent->uplink) && host < agent->book.host_count && agent->phase == TB_AGENT_RUNNING) {
-        tb_tunnels_adopt(&agent->tunnels, host, socket);
+    uint32_t host = connected->proc.index & ~TB_PROC_AGENT;
+    struct tb_key secret;
+    bool open = tb_uplink_is_sure(&agent->uplink) && host < agent->book.host_count && host != agent->setup.host &&
+                agent->phase == TB_AGENT_RUNNING;
+    if (open && tb_stream_secret(&secret, &agent->setup.key, connected->hello, connected->welcome) == TB_OK) {
+        tb_tunnels_adopt(&agent->tunnels, host, connected->socket, &secret);
+        explicit_bzero(&secret, sizeof secret);
     } else {
-        tb_tunnels_forget(&agent->tunnels, host);
-        close(socket);
+        close(connected->socket);
     }
 }
 
@@ -337,7 +340,7 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     int rc = read_setup(agent, r);
     tb_outputs_allow(&agent->local.outputs, agent->setup.window);
     if (rc == TB_OK && (agent->setup.flags & TB_SETUP_GRID))
-        tb_uplink_keep(&agent->uplink);
+        rc = tb_uplink_keep(&agent->uplink);
     agent->member.self = (struct tb_proc){agent->setup.job, TB_PROC_AGENT | agent->setup.host};
     agent->member.host = agent->setup.host;
     if (rc == TB_OK && agent->setup.host_count > 1)
@@ -348,8 +351,10 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
         trouble(agent, 1, "%s", tb_error_story());
         return;
     }
-    if (!(agent->setup.flags & TB_SETUP_LOCAL) && tb_param.heartbeat > 0)
-        tb_uplink_start_heartbeat(&agent->uplink);
+    /* A child of the launcher sees the end of its stream; but the launcher counts on hearing from it too. */
+    bool local = (agent->setup.flags & TB_SETUP_LOCAL) != 0;
+    if ((!local || agent->setup.host_count > 1) && tb_param.heartbeat > 0)
+        tb_uplink_start_heartbeat(&agent->uplink, !local);
     agent->phase = TB_AGENT_READY;
     tell_ready(agent);
 }
@@ -443,7 +448,10 @@ static void take_stand_ins(struct tb_agent *agent, struct tb_reader *r)
         if (r->error == TB_OK && host < agent->book.host_count && host != agent->setup.host)
             hosts[known++] = host;
     }
-    tb_uplink_set_stand_ins(&agent->uplink, &agent->setup.key, agent->member.self, &agent->book, hosts, known);
+    bool straight = tb_get_u8(r) != 0;
+    if (r->error == TB_OK)
+        tb_uplink_set_stand_ins(&agent->uplink, &agent->setup.key, agent->member.self, &agent->book, hosts, known,
+                                straight);
 }
 
 static void take_call(struct tb_agent *agent, struct tb_reader *r)

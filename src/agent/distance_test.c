@@ -336,7 +336,7 @@ static void launcher_beat(struct tb_timer *timer)
     tb_put_u32(tb_control_stream_begin(&launcher.stream, TB_CONTROL_PING), 0);
     assert_int_equal(tb_control_stream_end(&launcher.stream), TB_OK);
     tb_control_stream_flush(&launcher.stream);
-    tb_timer_set(&w.sim.loop, timer, tb_param.heartbeat / 3);
+    tb_timer_set(&w.sim.loop, timer, tb_param.heartbeat / 18);
 }
 
 static struct {
@@ -358,7 +358,7 @@ static void uplink_flush(struct tb_loop *loop)
     tb_uplink_settle(&ours.uplink);
 }
 
-/* A day of heartbeats over a slow link; then the link is dead. */
+/* An hour of heartbeats over a slow link; then the link is dead. */
 static void a_heart_beats_until_the_link_is_dead(void **state)
 {
     const struct tb_uplink_events events = {.frame = uplink_frame, .lost = uplink_lost};
@@ -373,15 +373,15 @@ static void a_heart_beats_until_the_link_is_dead(void **state)
     assert_int_equal(tb_loop_watch(&w.sim.loop, &launcher.watch, ends[1], EPOLLIN, launcher_ready), TB_OK);
     launcher_beat(&launcher.timer);
     assert_int_equal(tb_uplink_open(&ours.uplink, &w.sim.loop, ends[0], dup(ends[0]), &events), TB_OK);
-    tb_uplink_start_heartbeat(&ours.uplink);
-    loop_sim_run(&w.sim, 86400 * SECOND);
+    tb_uplink_start_heartbeat(&ours.uplink, true);
+    loop_sim_run(&w.sim, 3600 * SECOND);
     assert_int_equal(ours.lost_at, 0);
-    uint64_t expected = 86400 * SECOND / (tb_param.heartbeat / 3);
+    uint64_t expected = 3600 * SECOND / (tb_param.heartbeat / 18);
     assert_in_range(launcher.pings, expected - 3, expected + 3);
     w.sim.sim.route[2].dead = true;
     uint64_t cut = w.sim.sim.now;
     loop_sim_run(&w.sim, 10 * tb_param.heartbeat);
-    assert_in_range(ours.lost_at - cut, tb_param.heartbeat / 2, 2 * tb_param.heartbeat);
+    assert_in_range(ours.lost_at - cut, tb_param.heartbeat, tb_param.heartbeat + 2 * SECOND);
     assert_string_equal(ours.why, "the launcher is silent");
     tb_timer_clear(&launcher.timer);
     tb_loop_unwatch(&w.sim.loop, &launcher.watch);

@@ -51,7 +51,7 @@ static void listener_connected(void *context, const struct tb_connected *connect
 {
     struct tb_host_network *n = context;
     if ((uint32_t)connected->stream == TB_STREAM_CONTROL) {
-        n->events.control_stream(n->events.context, connected->proc, connected->socket);
+        n->events.control_stream(n->events.context, connected);
         return;
     }
     tb_dialer_arrived(&n->dialer, connected);

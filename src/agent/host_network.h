@@ -19,8 +19,8 @@ struct tb_host_network_events {
      * TB_OK): -1, and the story is in tb_error. */
     void (*connection)(void *context, uint32_t rank, struct tb_proc proc, enum tb_stream stream, int error,
                        int descriptor);
-    /* Another agent has lost its control stream and comes to us; takes the socket. */
-    void (*control_stream)(void *context, struct tb_proc from, int socket);
+    /* Another agent has lost its control stream and comes to us; takes the socket, on which TLS begins. */
+    void (*control_stream)(void *context, const struct tb_connected *connected);
     /* For the launcher: TB_CONTROL_CALL, and TB_CONTROL_PROBED. */
     void (*call)(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream);
     void (*probed)(void *context, const struct tb_reach_report *reports, uint32_t count);

@@ -68,6 +68,8 @@ static bool has_destination(const struct tb_listener *listener, const struct tb_
     if (hello->destination.job != member->self.job)
         return false;
     bool for_agent = hello->destination.index == member->self.index;
+    if (hello->stream == TB_STREAM_CONTROL && (hello->features & TB_FEATURE_TLS) == 0)
+        return false; /* whoever can change packets would speak as the launcher */
     if (hello->stream == TB_STREAM_CONTROL || hello->stream == TB_STREAM_PROBE)
         return for_agent && tb_proc_is_agent(hello->source);
     if (stream >= TB_STREAM_COUNT || stripe >= TB_STRIPES_LIMIT)
@@ -88,9 +90,12 @@ static int answer(struct tb_incoming *incoming)
         status = TB_WELCOME_BUSY;
     else if (!has_destination(listener, hello))
         status = TB_WELCOME_NO_SUCH_PROCESS;
-    bool streams = hello->destination.index == member->self.index && !probing && hello->stream != TB_STREAM_CONTROL;
-    uint32_t features =
-        status == TB_WELCOME_OK && streams ? hello->features & tb_codec_features(member, hello->source) : 0;
+    uint32_t features = 0;
+    if (hello->stream == TB_STREAM_CONTROL)
+        features = TB_FEATURE_TLS; /* whatever gateway_tls says */
+    else if (hello->destination.index == member->self.index && !probing)
+        features = tb_codec_features(member, hello->source);
+    features = status == TB_WELCOME_OK ? hello->features & features : 0;
     int rc = tb_handshake_answer(&incoming->handshake, status, features, probing);
     if (rc == TB_OK)
         rc = tb_handshake_socket_send(&incoming->handshake, incoming->watch.descriptor);

@@ -25,7 +25,8 @@ static struct world {
     struct tb_host_routes routes;
     struct tb_member member;
     struct tb_listener listener;
-    bool ended; /* rank 0, the only one */
+    bool ended;       /* rank 0, the only one */
+    uint32_t offered; /* features, by whoever says hello */
     uint32_t connected;
     struct tb_connected end; /* the last one */
     struct tb_hello hello;
@@ -129,7 +130,7 @@ static enum tb_handshake_verdict hear(struct tb_handshake *h, int fd)
 static enum tb_handshake_verdict greet(struct tb_handshake *h, int fd, struct tb_proc from, struct tb_proc to,
                                        uint32_t stream)
 {
-    assert_int_equal(tb_handshake_connect(h, &w.key, from, to, stream, 0), TB_OK);
+    assert_int_equal(tb_handshake_connect(h, &w.key, from, to, stream, w.offered), TB_OK);
     say(h, fd);
     return hear(h, fd);
 }
@@ -181,8 +182,14 @@ static void friends_are_connected(void **state)
     close(befriend(&h, other, self, TB_STREAM_SHORT | 5u << TB_STREAM_STRIPE_SHIFT));
     assert_int_equal(w.end.self.index, self.index);
     assert_int_equal(w.end.stripe, 5);
+    w.offered = TB_FEATURE_TLS | TB_FEATURE_LZ4;
     close(befriend(&h, other, self, TB_STREAM_CONTROL));
     assert_int_equal((uint32_t)w.end.stream, TB_STREAM_CONTROL);
+    assert_int_equal(w.welcome.features, TB_FEATURE_TLS);
+    tb_param.gateway_tls = false; /* which is about the frames of ranks */
+    close(befriend(&h, other, self, TB_STREAM_CONTROL));
+    tb_param.gateway_tls = true;
+    assert_int_equal(w.welcome.features, TB_FEATURE_TLS);
 }
 
 /* Byte for byte, it comes to the same. */
@@ -229,7 +236,10 @@ static void the_wrong_ones_are_told(void **state)
     assert_refused((struct tb_proc){JOB + 1, 0}, TB_STREAM_SHORT, TB_WELCOME_NO_SUCH_PROCESS);
     assert_refused((struct tb_proc){JOB, TB_PROC_AGENT | 1}, TB_STREAM_PROBE, TB_WELCOME_NO_SUCH_PROCESS);
     assert_refused(rank_here, TB_STREAM_COUNT, TB_WELCOME_NO_SUCH_PROCESS);
+    assert_refused(self, TB_STREAM_CONTROL, TB_WELCOME_NO_SUCH_PROCESS); /* never without TLS */
+    w.offered = TB_FEATURE_TLS;
     assert_refused(rank_here, TB_STREAM_CONTROL, TB_WELCOME_NO_SUCH_PROCESS);
+    w.offered = 0;
     assert_refused(rank_here, 1u << TB_STREAM_STRIPE_SHIFT, TB_WELCOME_NO_SUCH_PROCESS); /* only agents have them */
     assert_refused(self, TB_STRIPES_LIMIT << TB_STREAM_STRIPE_SHIFT, TB_WELCOME_NO_SUCH_PROCESS);
     w.ended = true;

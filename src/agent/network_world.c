@@ -36,9 +36,9 @@ static void take_connection(void *context, uint32_t rank, struct tb_proc proc, e
     w->handed_stream[rank] = stream;
 }
 
-static void take_control_stream(void *context, struct tb_proc from, int socket)
+static void take_control_stream(void *context, const struct tb_connected *connected)
 {
-    close(socket);
+    close(connected->socket);
 }
 
 static void take_call(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream)

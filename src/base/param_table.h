@@ -46,7 +46,7 @@ TB_PARAM_TIME_ROW(start_timeout, "30s", 0, "how long hosts may take to answer at
 TB_PARAM_TIME_ROW(
     try_timeout, "2s", 0,
     "how long the agents of a grid may try who can reach whom, where its file does not say; 0: not at all")
-TB_PARAM_TIME_ROW(heartbeat, "15s", 0, "silence after which an agent is taken for dead")
+TB_PARAM_TIME_ROW(heartbeat, "9s", 0, "silence after which an agent is taken for dead")
 TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, "time between SIGTERM and SIGKILL when a job is ended")
 TB_PARAM_TEXT_ROW(fault, "", 0, "faults to inject, for tests: loss=1%,repeat=1%,delay=5ms,corrupt=0.1%,seed=1")
 TB_PARAM_TEXT_ROW(stream_buffering, "line", 0,

@@ -231,6 +231,13 @@ int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r);
 void tb_setup_close(struct tb_setup *setup);
 void tb_app_close(struct tb_app *app);
 
+/* How the launcher ends a tunnel, in TB_CONTROL_TUNNEL_END. */
+enum tb_tunnel_end {
+    TB_TUNNEL_END_SOON, /* whoever is at its other end has a moment to notice it, */
+    TB_TUNNEL_END_NOW,  /* or is killed; */
+    TB_TUNNEL_END_LEFT  /* or has gone on by another way, and is left alone */
+};
+
 /* TB_CONTROL_ENDED. */
 struct tb_ended {
     uint32_t rank;
@@ -293,12 +300,14 @@ int tb_control_stream_send(struct tb_control_stream *stream, enum tb_control kin
 int tb_control_stream_flush(struct tb_control_stream *stream);
 size_t tb_control_stream_queued(const struct tb_control_stream *stream);
 /* A stream that may be lost and go on as another one. From the beginning, what was sent is kept until TB_CONTROL_HEARD
- * tells that it has come. */
-void tb_control_stream_keep(struct tb_control_stream *stream);
+ * tells that it has come. TB_ERR_PROTOCOL: this is not the beginning. */
+int tb_control_stream_keep(struct tb_control_stream *stream);
 bool tb_control_stream_tell_heard(struct tb_control_stream *stream,
                                   uint32_t frames); /* if at least so many have come since it was told */
+/* TB_ERR_PROTOCOL: they were never sent. */
 int tb_control_stream_heard(struct tb_control_stream *stream, uint32_t next);
-/* The stream is this now; the other side expects frame `next`. TB_ERR_PROTOCOL: that one is not here any more. */
+/* The stream is this now; the other side expects frame `next`. TB_ERR_PROTOCOL: that one is not here any more, or there
+ * is no such one yet; the descriptors are the caller's then. */
 int tb_control_stream_resume(struct tb_control_stream *stream, int in, int out, uint32_t next);
 /* A stream without descriptors, whose bytes travel some other way: these have come; up to `most` of those that are
  * queued are to be sent, and forgotten with the next call of any other function. */

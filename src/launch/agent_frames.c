@@ -23,11 +23,16 @@ static void take_ready(const struct tb_agent_frame_events *events, struct tb_hos
     get_text(r, ready.place.cluster, sizeof ready.place.cluster);
     tb_get_u32(r); /* processors */
     uint32_t count = tb_get_u32(r);
-    if (r->error != TB_OK || count > TB_HOST_ADDRESS_LIMIT || agent->phase != TB_HOST_AGENT_SPOKEN)
+    if (agent->phase != TB_HOST_AGENT_SPOKEN)
         return;
-    for (uint32_t i = 0; i < count && r->error == TB_OK; i++)
+    for (uint32_t i = 0; i < count && i < TB_HOST_ADDRESS_LIMIT && r->error == TB_OK; i++)
         tb_address_get(r, &ready.addresses[i]);
-    ready.address_count = r->error == TB_OK ? count : 0;
+    if (r->error != TB_OK || count > TB_HOST_ADDRESS_LIMIT) {
+        tb_error(TB_ERR_PROTOCOL, "what it says of itself makes no sense");
+        tb_host_agent_complain_damaged(agent);
+        return;
+    }
+    ready.address_count = count;
     tb_host_agent_take_ready(agent);
     events->ready(events->context, agent, &ready);
 }
@@ -35,7 +40,7 @@ static void take_ready(const struct tb_agent_frame_events *events, struct tb_hos
 static void take_started(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
     uint32_t count = tb_get_u32(r);
-    if (r->error == TB_OK && count == agent->rank_count)
+    if (r->error == TB_OK && count == agent->rank_count && agent->phase == TB_HOST_AGENT_READY)
         events->started(events->context, agent, r);
 }
 
@@ -104,7 +109,8 @@ static void take_idle(const struct tb_agent_frame_events *events, struct tb_host
 
 static void take_heard(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
-    tb_control_stream_heard(&agent->control, tb_get_u32(r));
+    if (tb_control_stream_heard(&agent->control, tb_get_u32(r)) != TB_OK)
+        tb_host_agent_complain_damaged(agent);
 }
 
 static void take_call(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)

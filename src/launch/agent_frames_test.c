@@ -114,12 +114,19 @@ static void told_lost(void *context, struct tb_host_agent *agent, bool exited, i
     snprintf(w->told, sizeof w->told, "lost %u %d %d", agent->host, exited, status);
 }
 
+static void told_damaged(void *context, struct tb_host_agent *agent)
+{
+    struct world *w = context;
+    snprintf(w->told, sizeof w->told, "damaged %u", agent->host);
+}
+
 /* Two agents that have spoken, the second behind the first. */
 static void make(struct world *w)
 {
     memset(w, 0, sizeof *w);
     virtual_loop_open(&w->loop);
-    w->agent_events = (struct tb_host_agent_events){.context = w, .errors = told_errors, .lost = told_lost};
+    w->agent_events =
+        (struct tb_host_agent_events){.context = w, .errors = told_errors, .lost = told_lost, .damaged = told_damaged};
     w->events = (struct tb_agent_frame_events){.context = w,
                                                .agents = &w->agents,
                                                .ready = told_ready,
@@ -202,6 +209,8 @@ static void frames_are_read(void **state)
     assert_string_equal(dispatch(&w, TB_CONTROL_CALL, &f, f.length), "call 1 7");
     assert_string_equal(dispatch(&w, TB_CONTROL_WINDOW, &f, f.length), "window 1");
     assert_string_equal(dispatch(&w, TB_CONTROL_PROBED, &f, f.length), "probed 1");
+    assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), ""); /* it was not told to start them */
+    w.agents.all[0].phase = TB_HOST_AGENT_READY;
     assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), "started 0 7");
     w.agents.all[0].rank_count = 2; /* of which one is not told */
     assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), "");
@@ -221,9 +230,6 @@ static void phases_follow(void **state)
     tb_put_text(&f, "delft");
     tb_put_text(&f, "venus");
     tb_put_u32(&f, 8);
-    tb_put_u32(&f, TB_HOST_ADDRESS_LIMIT + 1);
-    assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "");
-    f.length -= 4;
     tb_put_u32(&f, 1);
     tb_address_put(&f, &(struct tb_address){.family = 4, .port = 1, .bytes = {10, 0, 0, 1}});
     assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "ready 0 venus1 delft venus 1");
@@ -272,6 +278,44 @@ static void tunnels_lead_behind_their_owner(void **state)
     unmake(&w);
 }
 
+/* What cannot be meant ends it with a story. */
+static void nonsense_is_damage(void **state)
+{
+    struct world w;
+    struct tb_writer f;
+    make(&w);
+    tb_writer_open(&f);
+    for (int i = 0; i < 4; i++)
+        tb_put_text(&f, "text");
+    tb_put_u32(&f, 8);
+    tb_put_u32(&f, TB_HOST_ADDRESS_LIMIT + 1);
+    assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "damaged 0");
+    unmake(&w);
+    make(&w);
+    f.length -= 4;
+    tb_put_u32(&f, 1); /* address, which is missing */
+    assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "damaged 0");
+    unmake(&w);
+    for (int keeps = 0; keeps < 2; keeps++) {
+        make(&w);
+        if (keeps)
+            assert_int_equal(tb_control_stream_keep(&w.agents.all[0].control), TB_OK);
+        for (int i = 0; i < 2000; i++) { /* so many that the first are moved away */
+            size_t length;
+            tb_control_stream_send(&w.agents.all[0].control, TB_CONTROL_PING);
+            tb_control_stream_take(&w.agents.all[0].control, 13, &length);
+        }
+        f.length = 0;
+        tb_put_u32(&f, 7);
+        assert_string_equal(dispatch(&w, TB_CONTROL_HEARD, &f, f.length), "");
+        f.length = 0;
+        tb_put_u32(&f, 2001); /* of 2000 */
+        assert_string_equal(dispatch(&w, TB_CONTROL_HEARD, &f, f.length), keeps ? "damaged 0" : "");
+        unmake(&w);
+    }
+    tb_writer_close(&f);
+}
+
 static void others_are_left_out(void **state)
 {
     static const uint32_t kinds[] = {0, TB_CONTROL_SETUP, TB_CONTROL_PING, TB_CONTROL_HELLO, TB_CONTROL_PROBE, 999999};
@@ -293,6 +337,7 @@ int main(void)
         cmocka_unit_test(frames_are_read),
         cmocka_unit_test(phases_follow),
         cmocka_unit_test(tunnels_lead_behind_their_owner),
+        cmocka_unit_test(nonsense_is_damage),
         cmocka_unit_test(others_are_left_out),
     };
     tb_param_load();

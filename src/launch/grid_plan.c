@@ -476,12 +476,46 @@ int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *p
     return rc;
 }
 
+/* Whether the control stream of a host of the address book goes through another one, or it is that one itself. */
+static bool is_behind(const struct tb_grid_plan *plan, uint32_t host, uint32_t other)
+{
+    while (host != TB_GRID_NONE && host != other)
+        host = plan->parents[host];
+    return host != TB_GRID_NONE;
+}
+
+/* For one to which the launcher has a way of its own: whom it can connect to, some of each class, since the ways of a
+ * class may all be cut at once. */
+static uint32_t list_neighbours(const struct tb_grid_plan *plan, uint32_t host, uint32_t own, uint32_t room,
+                                uint32_t *stand_ins)
+{
+    const struct tb_host_classes *classes = &plan->connectivity.classes;
+    uint32_t count = 0;
+    bool more = true;
+    for (uint32_t place = 0; more; place++) {
+        more = false;
+        for (uint32_t i = 0; i < classes->class_count && count < room; i++) {
+            if (place >= tb_host_classes_size(classes, i) ||
+                !tb_connectivity_reaches(&plan->connectivity, classes->of[own], i))
+                continue;
+            uint32_t member = tb_host_classes_member(classes, i, place), there = plan->book[member];
+            more = true;
+            if (there != TB_GRID_NONE && !plan->missing[member] && there != plan->parents[host] &&
+                !is_behind(plan, there, host))
+                stand_ins[count++] = there;
+        }
+    }
+    return count;
+}
+
 uint32_t tb_grid_plan_stand_ins(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
                                 uint32_t room, uint32_t *stand_ins)
 {
     uint32_t own = (uint32_t)placement->entries[host], candidates[CANDIDATES], count = 0;
     uint32_t depth = depth_of(plan, own);
-    uint32_t found = depth > 0 && depth != TB_GRID_NONE ? list_candidates(plan, own, candidates) : 0;
+    if (depth == 0)
+        return list_neighbours(plan, host, own, room, stand_ins);
+    uint32_t found = depth != TB_GRID_NONE ? list_candidates(plan, own, candidates) : 0;
     for (uint32_t i = 0; i < found && count < room; i++) {
         uint32_t there = plan->book[candidates[i]];
         if (there != TB_GRID_NONE && there != plan->parents[host])

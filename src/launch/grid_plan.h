@@ -54,8 +54,8 @@ bool tb_grid_plan_can_miss(const struct tb_grid_plan *plan, const struct tb_opti
  * TB_ERR_PEER: there is none between some hosts with ranks. */
 int tb_grid_plan_lose(struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host);
 
-/* Hosts of the address book other than its parent whose agents can carry the control stream of this one; at most
- * `room`. */
+/* Hosts of the address book other than its parent whose agents can carry the control stream of this one, if it does not
+ * come through the parent any more, or not straight from us; at most `room`. */
 uint32_t tb_grid_plan_stand_ins(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
                                 uint32_t room, uint32_t *stand_ins);
 /* Fills in `relays` (plan_routes.c), with each change of the routes. */

@@ -126,7 +126,12 @@ static void a_lost_gateway_is_gone_around(void **state)
     uint32_t g1 = find(&w, "g1"), g2 = find(&w, "g2"), f1 = find(&w, "f1");
     assert_int_equal(tb_grid_plan_stand_ins(&w.plan, &w.placement, f1, 4, stand_ins), 1);
     assert_int_equal(stand_ins[0], g2);
-    assert_int_equal(tb_grid_plan_stand_ins(&w.plan, &w.placement, g1, 4, stand_ins), 0);
+    /* To whom the launcher has a way of its own, whoever it can connect to and does not depend on it. */
+    uint32_t count = tb_grid_plan_stand_ins(&w.plan, &w.placement, g1, 4, stand_ins);
+    bool named[8] = {false};
+    for (uint32_t i = 0; i < count; i++)
+        named[stand_ins[i]] = true;
+    assert_true(named[g2] && named[find(&w, "o1")] && !named[g1] && !named[f1] && !named[find(&w, "f2")]);
     assert_true(tb_grid_plan_can_miss(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "g1")));
     assert_false(tb_grid_plan_can_miss(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "f1")));
     assert_int_equal(tb_grid_plan_lose(&w.plan, &w.placement, g1), TB_OK);

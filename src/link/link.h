@@ -6,7 +6,7 @@
 #define TB_LINK_LINK_H
 
 #include "link/squeeze.h"
-#include "link/tls.h"
+#include "link/tls_socket.h"
 #include "transport/transport.h"
 
 /* Opens the transport `table` with `config`, wraps it with fault if config->fault (or, where that is NULL, the

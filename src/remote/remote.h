@@ -59,14 +59,40 @@ void tb_timer_set(struct tb_loop *loop, struct tb_timer *timer, uint64_t after);
 void tb_timer_clear(struct tb_timer *timer);
 bool tb_timer_is_set(const struct tb_timer *timer);
 
+/* How long somebody at the other end of a control stream has said nothing, by regular looks. Only time in which we
+ * ourselves have looked counts: whoever was stopped, or got no processor, finds what the other one has said meanwhile
+ * still to be read. All zero: nothing was looked at yet. */
+struct tb_silence {
+    uint64_t looked; /* when that was last */
+    uint64_t time;   /* of silence */
+    uint64_t owing;  /* of it in which nobody could have been heard perhaps; counted when somebody could */
+    bool heard;      /* since the last look */
+};
+
+enum tb_silence_way {
+    TB_SILENCE_OPEN,    /* what is said there comes to us; */
+    TB_SILENCE_UNKNOWN, /* it should, but those on the way have said nothing for a moment either; */
+    TB_SILENCE_SHUT     /* it cannot */
+};
+
+/* At most `most` is added. */
+static inline void tb_silence_look(struct tb_silence *silence, uint64_t now, uint64_t most, enum tb_silence_way way)
+{
+    uint64_t step = silence->looked == 0 ? 0 : now - silence->looked;
+    silence->looked = now;
+    silence->owing = way == TB_SILENCE_SHUT ? 0 : silence->owing + (step < most ? step : most);
+    if (way == TB_SILENCE_OPEN) {
+        silence->time += silence->owing;
+        silence->owing = 0;
+    }
+    if (silence->heard)
+        silence->time = silence->owing = 0;
+    silence->heard = false;
+}
+
 /* Blocks the signals of `set` and gives a descriptor that tells them; the mask from before goes to *before. Those that
  * are ignored (nohup) stay so: a descriptor would tell them nevertheless. */
 int tb_signals_open(const sigset_t *set, sigset_t *before, int *descriptor);
-
-/* Reads from a socket what is still missing of `size` bytes, without waiting and not a byte more: what follows belongs
- * to somebody else. *have counts them. TB_OK: all are there; TB_AGAIN; TB_ERR_CLOSED: the other side has ended;
- * TB_ERR_SYSTEM: errno says why. No story. */
-int tb_receive_exactly(int socket, void *to, size_t size, size_t *have);
 
 /* ---- children ---------------------------------------------------------------------------------------------------- */
 

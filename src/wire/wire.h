@@ -351,11 +351,13 @@ enum tb_control {
     TB_CONTROL_TUNNEL, /* both ways: bytes of the standard input and output of what SHELL has started: tunnel, bytes */
     TB_CONTROL_TUNNEL_ERRORS, /* agent to launcher: its standard error: tunnel, bytes */
     TB_CONTROL_TUNNEL_END,    /* both ways: tunnel, u8, u32: no more bytes. From the agent: whether it has exited, its
-                               * wait status. From the launcher: whether to end it at once, 0 */
+                               * wait status. From the launcher: how to end it (enum tb_tunnel_end in job.h), 0 */
     TB_CONTROL_IDLE,          /* agent to launcher: the ranks of the host have ended and all their output was sent; the
                                * agent stays until STOP, since it may have to forward */
     TB_CONTROL_HEARD, /* both ways: the number of the frame that is expected next; those before it need not be kept */
-    TB_CONTROL_STAND_INS, /* launcher to agent: count, hosts whose agents it may attach to when its stream is lost */
+    TB_CONTROL_STAND_INS, /* launcher to agent: count, hosts whose agents it may attach to when its stream is lost or
+                           * silent; u8: 1 when the stream comes straight from the launcher, so that its end is the end
+                           * of the job */
     TB_CONTROL_ATTACH,    /* agent to launcher: tunnel, number: an agent that has lost its stream is here; its bytes
                            * follow. From the launcher, the same: bytes for it follow. Both begin with a u32, the number
                            * of the frame that is expected next. The number tells repeated attempts from each other */
