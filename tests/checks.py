@@ -79,6 +79,7 @@ CHECKS = [
     Check("lab", ["tests/lab/run"], timeout=300, timeout_all=3600, cases=True),
     Check("links", ["tests/lab/links"], timeout=240, cases=True),
     Check("gateways", ["tests/lab/gateways"], cores=1, timeout=600, timeout_all=3600, cases=True),
+    Check("borders", ["tests/lab/borders"], tier="all", cores=1, timeout=300, cases=True),
     Check("lab-grids", ["tests/lab/grid-run"], cores=1, timeout=400, timeout_all=3600, cases=True),
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
@@ -91,5 +92,7 @@ CHECKS = [
     Check("machines", ["tests/fault/machines"], cores=1, tier="all", timeout=120, cases=True),
     Check("cores", ["tests/fault/cores"], tier="all", timeout=600, cases=True),
     Check("strangers", ["tests/fault/strangers"], tier="all", timeout=600, cases=True),
+    Check("silent", ["tests/lab/silent"], tier="all", cores=1, timeout=600, cases=True),
+    Check("parted", ["tests/fault/parted"], tier="all", cores=1, timeout=600, cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]

@@ -6,6 +6,7 @@
 #include "agent/host_network.h"
 #include "agent/process.h"
 #include "agent/tunnels.h"
+#include "agent/uplink_frames.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -94,10 +95,10 @@ static void finish(struct tb_agent *agent)
     tb_local_ranks_stop(&agent->local);
 }
 
-/* Nothing more will come from the ranks. In a grid others may still need us to pass something on. */
+/* Nothing more will come from the ranks. Others may still need us to pass something on. */
 static void rest(struct tb_agent *agent)
 {
-    if (!(agent->setup.flags & TB_SETUP_GRID)) {
+    if (!(agent->setup.flags & TB_SETUP_STAYS)) {
         finish(agent);
         return;
     }
@@ -203,6 +204,12 @@ static void rank_connects(void *context, uint32_t rank, struct tb_proc to, enum 
     tb_host_network_connect(&agent->network, rank, to, stream);
 }
 
+static void rank_waits(void *context, uint32_t rank, const uint32_t *hosts, uint32_t count)
+{
+    struct tb_agent *agent = context;
+    tb_host_network_want(&agent->network, rank, hosts, count);
+}
+
 static void rank_ended(void *context, uint32_t rank)
 {
     struct tb_agent *agent = context;
@@ -259,25 +266,17 @@ static void take_control_stream(void *context, const struct tb_connected *connec
 
 static void tell_call(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream)
 {
-    struct tb_agent *agent = context;
-    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_CALL);
-    const uint32_t fields[] = {host, there.job, there.index, here.job, here.index, stream};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        tb_put_u32(w, fields[i]);
-    tb_uplink_end(&agent->uplink);
+    tb_uplink_tell_call(&((struct tb_agent *)context)->uplink, host, there, here, stream);
 }
 
 static void tell_probed(void *context, const struct tb_reach_report *reports, uint32_t count)
 {
-    struct tb_agent *agent = context;
-    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_PROBED);
-    tb_put_u32(w, count);
-    for (uint32_t i = 0; i < count; i++) {
-        tb_put_u32(w, reports[i].host);
-        tb_put_u8(w, reports[i].reached);
-        tb_put_text(w, reports[i].story);
-    }
-    tb_uplink_end(&agent->uplink);
+    tb_uplink_tell_probed(&((struct tb_agent *)context)->uplink, reports, count);
+}
+
+static void tell_link(void *context, uint32_t host, bool silent, uint64_t time, const char *why)
+{
+    tb_uplink_tell_link(&((struct tb_agent *)context)->uplink, host, silent, time, why);
 }
 
 static void take_trouble(void *context, const char *text)
@@ -286,24 +285,6 @@ static void take_trouble(void *context, const char *text)
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
-
-static void tell_ready(struct tb_agent *agent)
-{
-    char name[256] = "";
-    const char *site = getenv("TOMBOLO_SITE"), *cluster = getenv("TOMBOLO_CLUSTER");
-    gethostname(name, sizeof name - 1);
-    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_READY);
-    tb_put_text(w, TB_VERSION);
-    tb_put_text(w, name);
-    tb_put_text(w, site != NULL ? site : "");
-    tb_put_text(w, cluster != NULL ? cluster : "");
-    tb_put_u32(w, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
-    tb_put_u32(w, agent->member.addresses.count);
-    for (uint32_t i = 0; i < agent->member.addresses.count; i++)
-        tb_address_put(w, &agent->member.addresses.at[i]);
-    tb_put_u32(w, tb_wire_machine());
-    tb_uplink_end(&agent->uplink);
-}
 
 static int read_setup(struct tb_agent *agent, struct tb_reader *r)
 {
@@ -342,7 +323,7 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     if ((!local || agent->setup.host_count > 1) && tb_param.heartbeat > 0)
         tb_uplink_start_heartbeat(&agent->uplink, !local);
     agent->phase = TB_AGENT_READY;
-    tell_ready(agent);
+    tb_uplink_tell_ready(&agent->uplink, &agent->member.addresses);
 }
 
 static void take_book(struct tb_agent *agent, struct tb_reader *r)
@@ -538,6 +519,7 @@ static void open_parts(struct tb_agent *agent)
 {
     const struct tb_local_ranks_events local = {.context = agent,
                                                 .connect = rank_connects,
+                                                .waiting = rank_waits,
                                                 .ended = rank_ended,
                                                 .output_heard = output_heard,
                                                 .output_ended = something_ended,
@@ -550,6 +532,7 @@ static void open_parts(struct tb_agent *agent)
                                                    .control_stream = take_control_stream,
                                                    .call = tell_call,
                                                    .probed = tell_probed,
+                                                   .link = tell_link,
                                                    .note = take_note,
                                                    .trouble = take_trouble};
     tb_local_ranks_open(&agent->local, &agent->loop, &agent->uplink, &local);

@@ -71,6 +71,12 @@ static void rank_connects(void *context, uint32_t local, struct tb_proc to, enum
     l->events.connect(l->events.context, l->ranks.all[local].rank, to, stream);
 }
 
+static void rank_waits(void *context, uint32_t local, const uint32_t *hosts, uint32_t count)
+{
+    const struct tb_local_ranks *l = context;
+    l->events.waiting(l->events.context, l->ranks.all[local].rank, hosts, count);
+}
+
 static void rank_aborted(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
                          size_t length)
 {
@@ -137,7 +143,8 @@ void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct 
 
 int tb_local_ranks_listen(struct tb_local_ranks *l)
 {
-    const struct tb_rank_port_events events = {.context = l, .connect = rank_connects, .aborted = rank_aborted};
+    const struct tb_rank_port_events events = {
+        .context = l, .connect = rank_connects, .waiting = rank_waits, .aborted = rank_aborted};
     return tb_rank_port_open(&l->port, l->loop, &events);
 }
 

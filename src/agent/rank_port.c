@@ -161,6 +161,16 @@ static void take_connect(struct tb_port_rank *rank, struct tb_reader *r)
         events->connect(events->context, local_of(rank), to, (enum tb_stream)stream);
 }
 
+static void take_waiting(struct tb_port_rank *rank, struct tb_reader *r)
+{
+    const struct tb_rank_port_events *events = &rank->port->events;
+    uint32_t hosts[TB_WAITING_HOSTS], count = tb_get_u32(r);
+    for (uint32_t i = 0; i < count && i < TB_WAITING_HOSTS; i++)
+        hosts[i] = tb_get_u32(r);
+    if (tb_reader_end(r) == TB_OK && count <= TB_WAITING_HOSTS)
+        events->waiting(events->context, local_of(rank), hosts, count);
+}
+
 static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
 {
     struct tb_reader *r = &packet->frame.fields;
@@ -180,6 +190,9 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
         break;
     case TB_CONTROL_CONNECT:
         take_connect(rank, r);
+        break;
+    case TB_CONTROL_WAITING:
+        take_waiting(rank, r);
         break;
     default:
         tb_log(TB_LOG_WARN, "agent", "rank %u says something unknown (%u)", rank->rank, packet->frame.kind);

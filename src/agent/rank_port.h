@@ -16,6 +16,8 @@ struct tb_rank_port_events {
     void *context;
     /* A rank wants to be connected; tb_rank_port_connection answers. */
     void (*connect)(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream);
+    /* A rank has waited for a while for ranks on these hosts (at most TB_WAITING_HOSTS); none: it does no longer. */
+    void (*waiting)(void *context, uint32_t local, const uint32_t *hosts, uint32_t count);
     /* A rank has ended the job. */
     void (*aborted)(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
                     size_t length);

@@ -27,7 +27,8 @@ struct world {
     struct tb_rank_port port;
     struct tb_host_services services;
     int sockets[RANKS]; /* the ranks' ends */
-    int connects, aborts;
+    int connects, aborts, waits;
+    uint32_t awaited[TB_WAITING_HOSTS], awaited_count;
     uint32_t local, code; /* of the last call */
     enum tb_abort_reason reason;
     struct tb_proc to;
@@ -46,6 +47,15 @@ static void take_connect(void *context, uint32_t local, struct tb_proc to, enum 
     w->stream = stream;
 }
 
+static void take_waiting(void *context, uint32_t local, const uint32_t *hosts, uint32_t count)
+{
+    struct world *w = context;
+    w->waits++;
+    w->local = local;
+    w->awaited_count = count;
+    memcpy(w->awaited, hosts, count * sizeof hosts[0]);
+}
+
 static void take_aborted(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
                          size_t length)
 {
@@ -59,7 +69,8 @@ static void take_aborted(void *context, uint32_t local, uint32_t code, enum tb_a
 
 static void world_open(struct world *w)
 {
-    const struct tb_rank_port_events events = {.context = w, .connect = take_connect, .aborted = take_aborted};
+    const struct tb_rank_port_events events = {
+        .context = w, .connect = take_connect, .waiting = take_waiting, .aborted = take_aborted};
     struct tb_host_routes routes = {0};
     struct tb_host host = {.name = "here", .rank_count = RANKS};
     struct tb_rank_range range = {.count = RANKS};
@@ -197,6 +208,14 @@ static void requests_are_handed_up(void **state)
     say_numbers(&w, w.sockets[1], TB_CONTROL_CONNECT, 3, (uint32_t[]){JOB, 40, TB_STREAM_COUNT});
     say_numbers(&w, w.sockets[1], TB_CONTROL_CONNECT, 2, (uint32_t[]){JOB, 40});
     assert_int_equal(w.connects, 1); /* nonsense is not */
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 3, (uint32_t[]){2, 5, 3});
+    assert_true(w.waits == 1 && w.awaited_count == 2 && w.awaited[0] == 5 && w.awaited[1] == 3);
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 2, (uint32_t[]){2, 5});
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 19,
+                (uint32_t[19]){TB_WAITING_HOSTS + 2, [TB_WAITING_HOSTS + 2] = 1});
+    assert_int_equal(w.waits, 1);
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 1, (uint32_t[]){0});
+    assert_true(w.waits == 2 && w.awaited_count == 0);
     struct tb_writer fields;
     tb_writer_open(&fields);
     tb_put_u32(&fields, 9);

@@ -32,6 +32,10 @@ TB_PARAM_INT_ROW(gateway_streams, "0", 0, 16, 0,
 TB_PARAM_SIZE_ROW(gateway_memory, "48m", 1 << 20, INT64_MAX, 0,
                   "memory of a gateway for what waits there to be passed on; a sixth of it for one destination")
 TB_PARAM_BOOL_ROW(gateway_tls, "yes", 0, "encrypt what gateways of different clusters say to each other (TLS 1.3)")
+TB_PARAM_TEXT_ROW(
+    encrypt, "clusters", 0,
+    "what is encrypted: clusters (what crosses between clusters of a grid file) or all (whatever leaves a "
+    "host)")
 TB_PARAM_TEXT_ROW(compress, "auto", 0,
                   "compress between gateways of different clusters where it pays: auto, off, lz4 or zstd")
 TB_PARAM_INT_ROW(compress_level, "0", 0, 19, 0,
@@ -68,6 +72,7 @@ TB_PARAM_SIZE_ROW(switch_queue, "64k", 0, 1 << 30, 0,
 TB_PARAM_TIME_ROW(loss_time, "200ms", 0, "predicted: until what was lost there because many sent at once is sent again")
 TB_PARAM_TIME_ROW(wide_latency, "10ms", 0, "predicted: time on the wire between clusters")
 TB_PARAM_INT_ROW(wide_bandwidth, "100", 1, 100000000, 0, "predicted: Mbit/s between clusters")
+TB_PARAM_TIME_ROW(agent_overhead, "10us", 0, "predicted: an agent's time to pass on a message between clusters")
 TB_PARAM_TEXT_ROW(links, "", 0,
                   "predicted: links by name: A/B:MBIT:MS both ways, A>B:MBIT:MS one way, A:MBIT:MS in a cluster")
 TB_PARAM_SIZE_ROW(assumed_block, "4k", 1, 1 << 30, 0,

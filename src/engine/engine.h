@@ -40,6 +40,9 @@ struct tb_engine_config {
      * progress with the engine locked; may call tb_engine_adopt, tb_engine_refused, tb_engine_lost. */
     int control;
     int (*control_ready)(void *context);
+    /* A thread has slept for a while for want of what others are to send or take (tb_engine_awaited tells whom); said
+     * again now and then, and that it is over, if it is in time. With the engine locked. NULL: nobody wants to know. */
+    void (*waiting)(void *context, bool waits);
     void *context;
     /* The transports for processes on this host and on others; NULL: tb_transport_shm and tb_transport_tcp. */
     const struct tb_transport_table *local_table, *remote_table;
@@ -72,6 +75,10 @@ struct tb_counters {
     uint64_t reordered;        /* frames that had to wait for an earlier one */
 };
 void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters);
+
+/* Each process of another host that an unfinished request needs; and, if a receive leaves open from whom, or nothing is
+ * posted at all, each one that something was exchanged with. */
+void tb_engine_awaited(struct tb_engine *engine, void (*each)(void *context, struct tb_proc proc), void *context);
 
 /* From control_ready. Connections with agents are for what goes through gateways. */
 int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor);

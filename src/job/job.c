@@ -415,6 +415,19 @@ int tb_job_tell_finalized(struct tb_job *job)
     return tell(job, TB_CONTROL_FINALIZED, NULL);
 }
 
+void tb_job_tell_waiting(struct tb_job *job, const uint32_t *hosts, uint32_t count)
+{
+    if (job->control < 0)
+        return;
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_u32(&w, count);
+    for (uint32_t i = 0; i < count; i++)
+        tb_put_u32(&w, hosts[i]);
+    tb_packet_send(job->control, TB_CONTROL_WAITING, &w, NULL, 0);
+    tb_writer_close(&w);
+}
+
 _Noreturn void tb_job_abort(struct tb_job *job, int code, enum tb_abort_reason reason, const char *text)
 {
     if (job->control >= 0) {

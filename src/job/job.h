@@ -87,6 +87,8 @@ struct tb_host_route {
     uint8_t means;     /* enum tb_host_route_means */
     uint8_t hop_count; /* with TB_HOST_ROUTE_RELAYED; equally good ones, in the order of the file */
     uint8_t near;      /* they stand in a cluster with us: what goes there directly crosses no wide area */
+    uint8_t open;      /* ranks may connect there themselves; else only agents do, for them */
+    uint8_t relays;    /* their agents may pass on what others send */
     uint32_t hops[TB_HOST_ROUTES_HOPS_LIMIT]; /* hosts of the address book */
     uint64_t latency;                         /* ns in one direction, of the whole route; 0: not known */
     uint64_t bandwidth;                       /* bit/s of its slowest wire; 0: not known */
@@ -152,6 +154,10 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events);
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream);
 int tb_job_tell_initialized(struct tb_job *job);
 int tb_job_tell_finalized(struct tb_job *job);
+/* Tells the agent that this rank has waited for ranks on these hosts; none: no longer. Never blocks: if there is no
+ * room now, it is not told. */
+#define TB_WAITING_HOSTS 16u
+void tb_job_tell_waiting(struct tb_job *job, const uint32_t *hosts, uint32_t count);
 
 /* Why a rank ends the job. */
 enum tb_abort_reason {
@@ -220,7 +226,9 @@ enum tb_buffering { TB_BUFFERING_FULL, TB_BUFFERING_LINE, TB_BUFFERING_NONE };
 enum tb_setup_flags {
     TB_SETUP_LOCAL = 1, /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
     TB_SETUP_GRID = 2,  /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
-    TB_SETUP_PTY = 8,   /* standard output of the ranks is a pseudo-terminal */
+    TB_SETUP_STAYS =
+        4,            /* the agent stays when its ranks have ended, since it passes things on: until TB_CONTROL_STOP */
+    TB_SETUP_PTY = 8, /* standard output of the ranks is a pseudo-terminal */
     TB_SETUP_INNER = 16 /* nobody from outside reaches this host: it listens for its neighbours only */
 };
 

@@ -136,6 +136,20 @@ static void take_attach(const struct tb_agent_frame_events *events, struct tb_ho
         events->attach(events->context, agent, host, coming);
 }
 
+static void take_link(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    struct tb_agent_link link = {.host = tb_get_u32(r)};
+    uint8_t silent = tb_get_u8(r);
+    link.time = tb_get_u64(r);
+    link.silent = silent != 0;
+    size_t length = 0;
+    const char *why = tb_get_bytes(r, &length);
+    if (r->error != TB_OK || silent > 1 || agent->phase != TB_HOST_AGENT_STARTED)
+        return;
+    snprintf(link.why, sizeof link.why, "%.*s", (int)(length < sizeof link.why ? length : sizeof link.why - 1), why);
+    events->link(events->context, agent, &link);
+}
+
 /* Which agent behind this one a frame is about; NULL: it is over with it, or there is none. */
 static struct tb_host_agent *find_behind(const struct tb_agent_frame_events *events, const struct tb_host_agent *parent,
                                          struct tb_reader *r)
@@ -188,6 +202,7 @@ static take *const table[] = {
     [TB_CONTROL_HEARD] = take_heard,
     [TB_CONTROL_PROBED] = take_probed,
     [TB_CONTROL_ATTACH] = take_attach,
+    [TB_CONTROL_LINK] = take_link,
     [TB_CONTROL_TUNNEL] = take_tunnel,
     [TB_CONTROL_TUNNEL_ERRORS] = take_tunnel_errors,
     [TB_CONTROL_TUNNEL_END] = take_tunnel_end,

@@ -22,6 +22,14 @@ struct tb_agent_abort {
     size_t length;
 };
 
+/* TB_CONTROL_LINK: whether another host answers the agent. */
+struct tb_agent_link {
+    uint32_t host;
+    bool silent;
+    uint64_t time; /* ns for which that has been so */
+    char why[320]; /* cut off if it is longer */
+};
+
 /* Readers are those of the frame, behind the fields that were read. Ranks and hosts are not checked. What is in a
  * tunnel goes to the agent at its other end without being reported. */
 struct tb_agent_frame_events {
@@ -42,6 +50,7 @@ struct tb_agent_frame_events {
     void (*probed)(void *context, struct tb_host_agent *agent, struct tb_reader *results);
     /* An agent has come to this one, who is to carry its stream. */
     void (*attach)(void *context, struct tb_host_agent *agent, uint32_t host, uint32_t coming);
+    void (*link)(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link);
 };
 
 void tb_agent_frames_dispatch(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,

@@ -101,6 +101,13 @@ static void told_attach(void *context, struct tb_host_agent *agent, uint32_t hos
     snprintf(w->told, sizeof w->told, "attach %u %u %u", agent->host, host, coming);
 }
 
+static void told_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link)
+{
+    struct world *w = context;
+    snprintf(w->told, sizeof w->told, "link %u %u %d %llu %s", agent->host, link->host, link->silent,
+             (unsigned long long)link->time, link->why);
+}
+
 static void told_errors(void *context, const char *bytes, size_t length)
 {
     struct world *w = context;
@@ -140,7 +147,8 @@ static void make(struct world *w)
                                                .gone = told_gone,
                                                .call = told_call,
                                                .probed = told_probed,
-                                               .attach = told_attach};
+                                               .attach = told_attach,
+                                               .link = told_link};
     assert_int_equal(tb_host_agents_open(&w->agents, &w->loop.loop, 2, &w->agent_events), TB_OK);
     w->agents.all[0].phase = w->agents.all[1].phase = TB_HOST_AGENT_SPOKEN;
     w->agents.all[0].rank_count = 1;
@@ -242,6 +250,13 @@ static void phases_follow(void **state)
     assert_string_equal(dispatch(&w, TB_CONTROL_IDLE, &f, 0), "idle 0");
     assert_string_equal(dispatch(&w, TB_CONTROL_IDLE, &f, 0), "");
     assert_int_equal(w.agents.counts.idle, 1);
+    tb_writer_close(&f);
+    tb_writer_open(&f);
+    tb_put_u32(&f, 1);
+    tb_put_u8(&f, 1);
+    tb_put_u64(&f, 3000000000u);
+    tb_put_text(&f, "no answer");
+    expect(&w, TB_CONTROL_LINK, &f, "link 0 1 1 3000000000 no answer");
     for (int phase = TB_HOST_AGENT_SPOKEN; phase < TB_HOST_AGENT_GONE; phase++) {
         char expected[64];
         w.agents.all[0].phase = (enum tb_host_agent_phase)phase;

@@ -99,6 +99,24 @@ static void measure_depths(struct tb_grid_plan *plan)
     }
 }
 
+/* The routes between classes, by whom they reach and what is not cut. */
+static int make_routes(struct tb_grid_plan *plan)
+{
+    size_t count = (size_t)plan->connectivity.classes.class_count * plan->connectivity.classes.class_count;
+    uint8_t *reach = plan->connectivity.reach, *masked = plan->cuts != NULL ? malloc(count + 1) : reach;
+    if (masked == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for routes that go around something");
+    for (size_t i = 0; i < count && masked != reach; i++)
+        masked[i] = reach[i] && !plan->cuts[i];
+    tb_routes_close(&plan->routes);
+    plan->connectivity.reach = masked;
+    int rc = tb_routes_open(&plan->routes, &plan->connectivity);
+    plan->connectivity.reach = reach;
+    if (masked != reach)
+        free(masked);
+    return rc == TB_OK ? tb_grid_plan_find_relays(plan) : rc;
+}
+
 int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *options, uint32_t here, bool *missing)
 {
     const struct tb_grid *grid = options->grid;
@@ -121,7 +139,7 @@ int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *option
         if (!is_alive(plan, i))
             tb_connectivity_cut(&plan->connectivity, i);
     if (rc == TB_OK)
-        rc = tb_routes_open(&plan->routes, &plan->connectivity);
+        rc = make_routes(plan);
     if (rc == TB_OK)
         rc = choose_manual(plan, options);
     if (rc == TB_OK)
@@ -139,6 +157,8 @@ void tb_grid_plan_close(struct tb_grid_plan *plan)
     free(plan->manual_clusters);
     free(plan->depths);
     free(plan->book);
+    free(plan->relays);
+    free(plan->cuts);
     free(plan->parents);
     *plan = (struct tb_grid_plan){.here = TB_GRID_NONE};
 }
@@ -428,7 +448,13 @@ int tb_grid_plan_lose(struct tb_grid_plan *plan, const struct tb_placement *plac
 {
     plan->missing[placement->entries[host]] = true;
     plan->version++;
-    return tb_grid_plan_reroute(plan, placement) == TB_OK ? TB_OK : TB_ERR_PEER;
+    int rc = tb_grid_plan_reroute(plan, placement);
+    if (rc != TB_OK && plan->cuts != NULL) {
+        free(plan->cuts); /* better a way that may heal than none */
+        plan->cuts = NULL;
+        rc = tb_grid_plan_reroute(plan, placement);
+    }
+    return rc == TB_OK ? TB_OK : TB_ERR_PEER;
 }
 
 int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *placement)
@@ -443,8 +469,7 @@ int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *p
         if (!used)
             tb_connectivity_cut(&plan->connectivity, i);
     }
-    tb_routes_close(&plan->routes);
-    int rc = tb_routes_open(&plan->routes, &plan->connectivity);
+    int rc = make_routes(plan);
     uint32_t *examples = rc == TB_OK ? list_examples(plan, placement) : NULL;
     if (rc == TB_OK)
         rc = examples != NULL ? join_classes(plan, NULL, NULL, examples) : TB_ERR_MEMORY;

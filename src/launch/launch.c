@@ -5,6 +5,7 @@
 #include "launch/agent_loss.h"
 #include "launch/agent_orders.h"
 #include "launch/allocation.h"
+#include "launch/detours.h"
 #include "launch/heartbeat.h"
 #include "launch/input.h"
 #include "launch/job_report.h"
@@ -33,6 +34,7 @@ struct tb_launch {
     struct tb_agent_frame_events frame_events;
     struct tb_job_start start;
     struct tb_heartbeat heartbeat;
+    struct tb_detours detours;
     struct tb_rank_ends ends;
     struct tb_job_report report;
     struct tb_input input;
@@ -61,6 +63,7 @@ static void end_job(struct tb_launch *launch, bool now)
         tb_timer_clear(&launch->job_timer);
     tb_job_start_stop(&launch->start);
     tb_rank_ends_stop(&launch->ends);
+    tb_link_states_stop(&launch->detours.states);
     tb_host_agents_stop(&launch->agents, now);
     uint64_t grace = now ? 0 : tb_param.kill_grace + (launch->dumping ? TB_DUMP_PATIENCE_NS : 0);
     tb_timer_set(&launch->loop, &launch->end_timer, grace + END_PATIENCE_NS);
@@ -116,6 +119,11 @@ static void take_remark(void *context, const char *text)
     tb_job_report_say(&((struct tb_launch *)context)->report, "%s", text);
 }
 
+static void link_failed(void *context, const char *text)
+{
+    judge(context, TB_VERDICT_CAUSE, 1, text);
+}
+
 static void start_failed(void *context, const char *text)
 {
     judge(context, TB_VERDICT_CAUSE, 1, text);
@@ -165,7 +173,9 @@ static void input_bytes(void *context, const char *bytes, size_t length)
 
 static void agent_frame(void *context, struct tb_host_agent *agent, struct tb_control_frame *frame)
 {
-    tb_agent_frames_dispatch(&((struct tb_launch *)context)->frame_events, agent, frame);
+    struct tb_launch *launch = context;
+    tb_link_states_heard(&launch->detours.states, agent->host);
+    tb_agent_frames_dispatch(&launch->frame_events, agent, frame);
 }
 
 static void agent_errors(void *context, const char *bytes, size_t length)
@@ -198,6 +208,7 @@ static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent)
                       agent->name, agent->cluster);
     if (tb_stand_ins_take_over(&launch->plan, &launch->agents, agent) != TB_OK)
         fail(launch, 1, "%s", tb_error_story());
+    tb_link_states_forget(&launch->detours.states, agent->host);
     if (!agent->idle) {
         tb_host_agent_take_idle(agent);
         check_idle(launch);
@@ -355,6 +366,12 @@ static void take_attach(void *context, struct tb_host_agent *parent, uint32_t ho
     tb_stand_ins_take_attach(&launch->plan, &launch->agents, parent, host, coming, !launch->ending);
 }
 
+static void take_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link)
+{
+    struct tb_launch *launch = context;
+    tb_link_states_report(&launch->detours.states, agent->host, link->host, link->silent, link->time, link->why);
+}
+
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 static void interrupt(struct tb_launch *launch, int number)
@@ -431,7 +448,8 @@ static void wire_agents(struct tb_launch *launch)
                                                           .gone = take_gone,
                                                           .call = take_call,
                                                           .probed = take_probed,
-                                                          .attach = take_attach};
+                                                          .attach = take_attach,
+                                                          .link = take_link};
     tb_heartbeat_init(&launch->heartbeat, &launch->loop, &launch->agents,
                       &(struct tb_heartbeat_events){.context = launch, .silent = agent_silent});
     tb_job_start_init(&launch->start, &launch->loop, &launch->plan, &launch->agents,
@@ -463,7 +481,11 @@ static int plan(struct tb_launch *launch)
         rc = tb_rank_ends_begin(&launch->ends, &launch->plan.placement.book);
     if (rc == TB_OK)
         rc = tb_job_report_expect(&launch->report, launch->plan.placement.book.ranks);
-    return rc == TB_OK ? tb_job_plan_open_agents(&launch->plan, &launch->agents, &launch->loop, &launch->agent_events)
+    if (rc == TB_OK)
+        rc = tb_job_plan_open_agents(&launch->plan, &launch->agents, &launch->loop, &launch->agent_events);
+    return rc == TB_OK ? tb_detours_open(
+                             &launch->detours, &launch->loop, &launch->plan, &launch->agents,
+                             &(struct tb_detours_events){.context = launch, .say = take_remark, .fail = link_failed})
                        : rc;
 }
 
@@ -473,6 +495,7 @@ static void forget(struct tb_launch *launch)
     tb_timer_clear(&launch->end_timer);
     tb_heartbeat_stop(&launch->heartbeat);
     tb_job_start_forget(&launch->start);
+    tb_detours_close(&launch->detours);
     tb_host_agents_close(&launch->agents);
     tb_job_plan_close(&launch->plan);
     launch->loop.stop = launch->again = launch->ending = launch->killing = false;

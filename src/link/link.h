@@ -17,6 +17,9 @@ int tb_link_open(const struct tb_transport_table *table, const struct tb_transpo
 /* The innermost transport, for tb_tcp_adopt. */
 struct tb_transport *tb_link_innermost(struct tb_transport *transport);
 
+/* The ways have changed: whoever still waits for an acknowledgement asks at once, and is as impatient as at first. */
+void tb_link_hurry(struct tb_transport *transport);
+
 /* What repair has done; all 0 when the transport is not wrapped. Logged at closing (debug). */
 struct tb_link_counters {
     uint64_t sent, received; /* frames of the owner, each counted once */

@@ -96,7 +96,7 @@ static void test_bad_hop(void **state)
     assert_non_null(strstr(tb_error_story(), "version 1"));
     assert_int_equal(get_changed_hop(0, 0), TB_ERR_PROTOCOL);
     assert_int_equal(get_changed_hop(1, 0), TB_ERR_PROTOCOL);
-    assert_int_equal(get_changed_hop(1, TB_HOP_BYE + 1), TB_ERR_PROTOCOL);
+    assert_int_equal(get_changed_hop(1, TB_HOP_PONG + 1), TB_ERR_PROTOCOL);
     assert_int_equal(get_changed_hop(1, 255), TB_ERR_PROTOCOL);
     assert_int_equal(get_changed_hop(2, 0), TB_OK);
     assert_int_equal(get_changed_hop(2, 2), TB_ERR_PROTOCOL);
@@ -123,6 +123,8 @@ static void test_hop_lengths(void **state)
         {TB_HOP_ENVELOPE, 64, 64 + TB_FRAME_PAYLOAD_LIMIT},
         {TB_HOP_CONTROL, 4, TB_CONTROL_LIMIT},
         {TB_HOP_BYE, 0, 0},
+        {TB_HOP_PING, 0, 0},
+        {TB_HOP_PONG, 0, 0},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(get_hop_of(rows[i].type, rows[i].low), TB_OK);

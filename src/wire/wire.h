@@ -160,8 +160,9 @@ struct tb_hop {
     uint16_t flags;    /* TB_HOP_CHECKED */
     uint32_t length;   /* bytes behind this header: message or envelope, and payload */
     uint32_t sequence; /* of this connection and direction, from 0 */
-    uint32_t credit;   /* of BYE: how many connections to this process the sender closes; else 0 */
-    uint32_t check;    /* CRC-32C of everything behind the header, with TB_HOP_CHECKED */
+    uint32_t credit;   /* of BYE: how many connections to this process the sender closes; of ENVELOPE: how many agents
+                        * have had it, at most TB_HOP_PASSES_MOST; of PING and PONG: which; else 0 */
+    uint32_t check;    /* CRC-32C of everything behind the header, with TB_HOP_CHECKED; of PING: TB_HOP_ABOUT or 0 */
     uint32_t reserved; /* 0 */
 };
 
@@ -169,10 +170,19 @@ enum tb_hop_type {
     TB_HOP_MESSAGE = 1, /* struct tb_message, then payload */
     TB_HOP_ENVELOPE,    /* struct tb_envelope, then payload */
     TB_HOP_CONTROL,     /* u32 enum tb_control, then fields; launcher, agents, ranks */
-    TB_HOP_BYE          /* the last frame: this side sends nothing more and closes in good order */
+    TB_HOP_BYE,         /* the last frame: this side sends nothing more and closes in good order */
+    TB_HOP_PING = 5,    /* between agents: answer at once, and look after the way from there to the host of `check` */
+    TB_HOP_PONG = 6     /* that answer, with the same `credit` */
 };
 
-#define TB_HOP_CHECKED 1
+/* In a PING: somebody waits for this host, which is behind the agent that gets it; so many agents have passed that on.
+ */
+#define TB_HOP_ABOUT(host, passed) (((host) + 1u) | (uint32_t)(passed) << 24)
+#define TB_HOP_ABOUT_HOST(check)   (((check)&0xffffffu) - 1u) /* UINT32_MAX: none */
+#define TB_HOP_ABOUT_PASSED(check) ((check) >> 24)
+
+#define TB_HOP_CHECKED     1
+#define TB_HOP_PASSES_MOST 16u /* agents that pass a frame on; one that has had more runs in circles */
 
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
 #define TB_RELAY_PAYLOAD       (1u << 14) /* payload bytes of one frame that passes a gateway */
@@ -373,7 +383,11 @@ enum tb_control {
                            * of the frame that is expected next. The number tells repeated attempts from each other */
     TB_CONTROL_PROBE,     /* launcher to agent, before ROUTES and ADDRESS_BOOK: u64 ns, count, of each: host, count,
                            * addresses: which of these hosts can it connect to? */
-    TB_CONTROL_PROBED     /* agent to launcher, within that time: count, of each: host, u8, why not */
+    TB_CONTROL_PROBED,    /* agent to launcher, within that time: count, of each: host, u8, why not */
+    /* Ways that pass nothing. */
+    TB_CONTROL_LINK = 149,   /* agent to launcher: host, u8 (1: its agent gives no answer, 0: it does again), u64 ns for
+                              * which that has been so, text: why; again every second while there is none */
+    TB_CONTROL_WAITING = 150 /* rank to agent: count, hosts: it waits for ranks there; 0: no longer */
 };
 
 /* The structs are the wire. */
