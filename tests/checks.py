@@ -87,5 +87,6 @@ CHECKS = [
     Check("output", ["tests/fault/output"], timeout=300, cases=True),
     Check("foreign", ["tests/fault/foreign"], timeout=300, cases=True),
     Check("options", ["tests/fault/options"], timeout=300, cases=True),
+    Check("remedies", ["tests/fault/remedies"], timeout=300, cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]
