@@ -1,6 +1,7 @@
 /* tombolo lab: an emulated grid on this machine. */
 #include "command.h"
 #include "help_texts.h"
+#include "lab_report.h"
 
 #include "lab/lab.h"
 #include "remote/remote.h"
@@ -425,21 +426,26 @@ static int report(char **words)
     static char answer[TB_LAB_ANSWER_BYTES];
     char name[TB_LAB_NAME_BYTES];
     const char *lab = NULL, *value, *request[] = {"report"};
-    bool reset = false;
+    bool reset = false, raw = false;
     while (*words != NULL) {
         if ((value = value_of(&words, "--lab")) != NULL)
             lab = value;
         else if (strcmp(*words, "--reset") == 0 && !reset)
             reset = *words++ != NULL;
+        else if (strcmp(*words, "--raw") == 0 && !raw)
+            raw = *words++ != NULL;
         else
-            return misuse("report [--lab NAME] [--reset]");
+            return misuse("report [--lab NAME] [--reset] [--raw]");
     }
     int rc = tb_lab_choose(lab, name);
     if (rc == TB_OK)
         rc = tb_lab_ask(name, request, 1, answer, sizeof answer);
     if (rc != TB_OK)
         return fail(1);
-    fputs(answer, stdout);
+    if (raw)
+        fputs(answer, stdout);
+    else
+        tb_lab_report_print(answer);
     request[0] = "reset";
     if (reset && tb_lab_ask(name, request, 1, answer, sizeof answer) != TB_OK)
         return fail(1);

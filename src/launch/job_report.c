@@ -45,6 +45,19 @@ static void say_text(struct tb_job_report *report, const char *text)
     tb_screen_text(screen, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
+/* Several hosts may have the same to say, and one host again and again. */
+static bool was_said(struct tb_job_report *report, const char *text)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (const char *c = text; *c != 0; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    for (uint32_t i = 0; i < report->said_count && i < TB_JOB_REPORT_SAID; i++)
+        if (report->said[i] == hash)
+            return true;
+    report->said[report->said_count++ % TB_JOB_REPORT_SAID] = hash;
+    return false;
+}
+
 void tb_job_report_say(struct tb_job_report *report, const char *format, ...)
 {
     char text[4096];
@@ -52,7 +65,8 @@ void tb_job_report_say(struct tb_job_report *report, const char *format, ...)
     va_start(rest, format);
     vsnprintf(text, sizeof text, format, rest);
     va_end(rest);
-    say_text(report, text);
+    if (!was_said(report, text))
+        say_text(report, text);
 }
 
 void tb_job_report_pass_errors(struct tb_job_report *report, const char *bytes, size_t length)

@@ -7,6 +7,8 @@
 #include "launch/screen.h"
 #include "launch/verdict.h"
 
+#define TB_JOB_REPORT_SAID 256
+
 struct tb_job_report_events {
     void *context;
     struct tb_screen_events screen;   /* with a context of its own */
@@ -18,6 +20,8 @@ struct tb_job_report {
     const char *name; /* of the command, which begins what is said */
     struct tb_job_report_events events;
     struct tb_screen screens[2];
+    uint64_t said[TB_JOB_REPORT_SAID]; /* hashes of what was said last; nothing is said twice */
+    uint32_t said_count;
     bool merged; /* standard error of the ranks goes where their standard output goes */
     struct tb_verdict verdict;
     bool given; /* the verdict was */
@@ -30,6 +34,7 @@ int tb_job_report_expect(struct tb_job_report *report, uint32_t ranks); /* at th
 /* Of a rank on a host: stream 1 or 2. */
 void tb_job_report_add(struct tb_job_report *report, unsigned stream, uint32_t rank, uint32_t host, const char *bytes,
                        size_t length);
+/* Says it, unless the same was said before. */
 void tb_job_report_say(struct tb_job_report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
 /* What the shell of an agent says. It has no window; when nobody reads for long, it is dropped. */

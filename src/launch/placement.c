@@ -131,8 +131,8 @@ static int add_ranks(struct dealer *dealer, int entry, uint32_t count)
                         to->name, TB_HOST_RANKS_LIMIT);
     uint32_t most = entry >= 0 ? dealer->options->hosts.entries[entry].most : 0;
     if (most > 0 && to->rank_count + count > most)
-        return tb_error(TB_ERR_ARGUMENT, "host %s takes %u ranks at most (max_slots), and more are to run there",
-                        to->name, most);
+        return tb_error(TB_ERR_ARGUMENT, "host %s takes %u rank%s at most (max_slots), and more are to run there",
+                        to->name, most, tb_plural(most));
     struct tb_rank_range *last = book->range_count > 0 ? &book->ranges[book->range_count - 1] : NULL;
     if (last != NULL && last->host == host) {
         last->count += count;
@@ -181,8 +181,8 @@ static int refuse_more(const struct seat *seats, uint32_t seat_count, uint32_t r
     uint64_t slots = 0;
     for (uint32_t i = 0; i < seat_count; i++)
         slots += seats[i].slots;
-    return tb_error(TB_ERR_ARGUMENT, "%u ranks more than the %llu slots of the hosts, and --nooversubscribe is given",
-                    ranks, (unsigned long long)slots);
+    return tb_error(TB_ERR_ARGUMENT, "%u rank%s more than the %llu slot%s of the hosts, and --nooversubscribe is given",
+                    ranks, tb_plural(ranks), (unsigned long long)slots, tb_plural(slots));
 }
 
 /* One rank a cluster in turn. */
