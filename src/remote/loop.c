@@ -2,6 +2,7 @@
 #include "remote/remote.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -45,8 +46,11 @@ void tb_loop_change(struct tb_loop *loop, struct tb_watch *watch, uint32_t event
     if (watch->descriptor < 0 || watch->events == events)
         return;
     struct epoll_event event = {.events = events, .data.ptr = watch};
-    TB_ASSERT(epoll_ctl(loop->epoll, EPOLL_CTL_MOD, watch->descriptor, &event) == 0);
-    watch->events = events;
+    if (epoll_ctl(loop->epoll, EPOLL_CTL_MOD, watch->descriptor, &event) == 0)
+        watch->events = events;
+    else
+        tb_log(TB_LOG_WARN, "loop", "cannot change what is waited for: %s",
+               strerror(errno)); /* no memory; tried again */
 }
 
 void tb_loop_unwatch(struct tb_loop *loop, struct tb_watch *watch)
