@@ -18,6 +18,7 @@ struct tb_host_entry {
     uint32_t most;    /* ranks that it takes even where there are more than slots; 0: any number */
     char cluster[64]; /* "": not given */
     char site[64];
+    char origin[160]; /* where the user wrote it: hosts:3, -H */
 };
 
 struct tb_host_list {
