@@ -45,7 +45,7 @@ static void take_ready(void *context, struct tb_host_agent *agent, const struct 
 
 static void take_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)
 {
-    tb_host_agent_take_started(agent, pids);
+    tb_host_agent_take_started(agent);
 }
 
 static void take_output(void *context, struct tb_host_agent *agent, uint32_t rank, unsigned stream, const char *bytes,
