@@ -60,6 +60,12 @@ static void take_trouble(void *context, struct tb_host_agent *agent, uint32_t co
 static void take_note(void *context, const char *text, size_t length) {}
 static void take_window(void *context, uint32_t bytes) {}
 static void take_idle(void *context, struct tb_host_agent *agent) {}
+static void take_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link) {}
+static void take_gone(void *context, struct tb_host_agent *agent)
+{
+    tb_host_agent_give_up(agent);
+}
+
 static void take_call(void *context, uint32_t host, struct tb_reader *rest) {}
 static void take_probed(void *context, struct tb_host_agent *agent, struct tb_reader *results) {}
 static void take_attach(void *context, struct tb_host_agent *agent, uint32_t host, uint32_t coming)
@@ -89,6 +95,8 @@ static void make(struct world *w)
                                                .note = take_note,
                                                .input_window = take_window,
                                                .idle = take_idle,
+                                               .gone = take_gone,
+                                               .link = take_link,
                                                .call = take_call,
                                                .probed = take_probed,
                                                .attach = take_attach};
@@ -160,7 +168,14 @@ static void put_ready(struct tb_control_stream *s)
     tb_put_u32(f, 2);
     tb_address_put(f, &(struct tb_address){.family = 4, .port = 1, .bytes = {10, 0, 0, 1}});
     tb_address_put(f, &(struct tb_address){.family = 6, .port = 2, .bytes = {0xfd, 1, 2, 3}});
+    tb_put_u32(f, tb_wire_machine());
     tb_put_u32(f, 0); /* what later versions add does no harm */
+    assert_int_equal(tb_control_stream_end(s), TB_OK);
+    f = tb_control_stream_begin(s, TB_CONTROL_LINK);
+    tb_put_u32(f, 1);
+    tb_put_u8(f, 1);
+    tb_put_u64(f, 1000);
+    tb_put_text(f, "no answer");
     assert_int_equal(tb_control_stream_end(s), TB_OK);
 }
 
