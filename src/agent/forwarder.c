@@ -78,7 +78,7 @@ static struct tb_neighbour *route(struct tb_forwarder *f, struct tb_proc source,
     if (host == member->host)
         return destination.index != from ? tb_neighbour_find(&f->table, destination.index) : NULL;
     const struct tb_host_route *route = tb_member_route(member, host);
-    uint32_t next = tb_param.forbid_direct ? TB_PROC_AGENT | host : destination.index;
+    uint32_t next = TB_PROC_AGENT | host;
     switch (route->means) {
     case TB_HOST_ROUTE_DIRECT:
     case TB_HOST_ROUTE_CALLED:
@@ -411,13 +411,11 @@ static bool make_ready(struct tb_forwarder *f)
     return true;
 }
 
-/* A process of this job, not ourselves. */
+/* The agent of another host, or a rank of this one. */
 static bool is_known(const struct tb_member *member, struct tb_proc proc)
 {
-    uint32_t number = proc.index & ~TB_PROC_AGENT;
-    if (proc.job != member->self.job || proc.index == member->self.index)
-        return false;
-    return number < (tb_proc_is_agent(proc) ? member->book->host_count : member->book->ranks);
+    uint32_t host;
+    return tb_member_find_host(member, proc, &host) == TB_OK && (host == member->host) != tb_proc_is_agent(proc);
 }
 
 void tb_forwarder_adopt(struct tb_forwarder *f, const struct tb_connected *connected)

@@ -1,7 +1,7 @@
 /* Passing frames on. A frame names its source and its destination process; where it goes next follows from the address
- * book and the routes of this host: a rank of this host, a rank that we can connect to, or the agent of the next
- * gateway. Nothing is remembered of a frame that has left, since its source repeats what does not arrive. So whatever
- * cannot be kept may be dropped, and is counted.
+ * book and the routes of this host: a rank of this host, the agent of the host where its destination is, or that of the
+ * next gateway. Nothing is remembered of a frame that has left, since its source repeats what does not arrive. So
+ * whatever cannot be kept may be dropped, and is counted.
  *
  * The connections of a neighbour are opened when there is something to send, by whoever needs them first; that side
  * opens them again when they break. The agent owns the forwarder, which asks it for connections; one thread. */

@@ -229,8 +229,9 @@ static void ranks_are_held_back(void **state)
     world_use_routes(&w);
     for (uint32_t h = 1; h < HOSTS; h++)
         w.routes[h].means = TB_HOST_ROUTE_DIRECT;
-    for (uint32_t i = 0; i < 6; i++)
-        sinks[i] = world_join(&w, 1 + i, TB_STREAM_BULK, 0);
+    for (uint32_t i = 0; i < 6; i++) /* three ranks of this host, and the agents of three that have one each */
+        sinks[i] =
+            world_join(&w, 1 + i < LOCAL_RANKS ? 1 + i : TB_PROC_AGENT | (2 + i - LOCAL_RANKS), TB_STREAM_BULK, 0);
     char bytes[TB_FRAME_BUFFER_LIMIT];
     while (sent < 1000) {
         size_t whole = frame_make(bytes, out, 0, 1 + out % 6, out, TB_RELAY_PAYLOAD);

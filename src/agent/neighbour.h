@@ -1,6 +1,5 @@
-/* A neighbour is a process that frames are passed on to: a rank of this host, a rank that we can connect to, or the
- * agent of another host. Here is what the forwarder knows of each one, and the table of all of them. The forwarder owns
- * them; one thread. */
+/* A neighbour is a process that frames are passed on to: a rank of this host, or the agent of another one. Here is what
+ * the forwarder knows of each one, and the table of all of them. The forwarder owns them; one thread. */
 #ifndef TB_AGENT_NEIGHBOUR_H
 #define TB_AGENT_NEIGHBOUR_H
 

@@ -1,6 +1,6 @@
-/* transport: moving frames between processes. A transport is a table of functions; shm, tcp, relay (through the agents
- * of gateways), fault (a decorator that misbehaves on purpose) and sim (a network in virtual time, for tests) are each
- * a file or two with their table at the bottom. link is a decorator of the same shape that adds what a transport lacks.
+/* transport: moving frames between processes. A transport is a table of functions; shm, tcp, relay (through agents),
+ * fault (a decorator that misbehaves on purpose) and sim (a network in virtual time, for tests) are each a file or two
+ * with their table at the bottom. link is a decorator of the same shape that adds what a transport lacks.
  *
  * A frame is a message header (and the routing half when TB_MESSAGE_ROUTED is set in its flags) and up to max_payload
  * bytes. Nothing here blocks. A transport belongs to one engine or agent, which serialises all calls; upcalls are made
@@ -68,10 +68,12 @@ struct tb_transport_config {
      * listens to the agent. May be NULL. */
     void (*arrivals)(void *context);
     void *connect_context;
-    /* relay: the agents that can pass something on to a process, in the order of preference: how many, up to
-     * TB_RELAY_HOPS_LIMIT; or an error, with its story, when there is none and never will be */
-    int (*hops)(void *context, struct tb_proc to, struct tb_proc *hops);
-    void *hops_context;
+    /* relay: the agent of this host; how many ranks the job has; and whether there is a way to a process: TB_OK, or an
+     * error, with its story, when there is none and never will be (may be NULL: there always is) */
+    struct tb_proc agent;
+    uint32_t processes;
+    int (*way)(void *context, struct tb_proc to);
+    void *way_context;
     /* sim: the network, for tests */
     struct tb_sim *sim;
     /* fault: the specification, and what is wrapped */
@@ -151,12 +153,11 @@ void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb
  * connection again. What is still open to it is closed, without a call up. Not from inside poll, but for `broken`. */
 void tb_tcp_revive(struct tb_endpoint *endpoint);
 
-/* relay: a stream to the agent of a gateway, made by either side's wish; takes the descriptor in any case. Or none. */
+/* relay: a stream to the agent of this host, made by either side's wish; takes the descriptor in any case. Or none. */
 int tb_relay_adopt(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int descriptor);
 void tb_relay_refused(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int error);
-/* relay: config->hops gives other answers from now on. */
+/* relay: config->way gives other answers from now on. */
 void tb_relay_changed(struct tb_transport *transport);
-#define TB_RELAY_HOPS_LIMIT 16u
 
 /* fault: which capabilities a specification takes away; TB_ERR_ARGUMENT if it is not understood. */
 int tb_fault_breaks(const char *specification, unsigned *capabilities);
