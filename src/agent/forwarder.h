@@ -9,7 +9,8 @@
 #define TB_AGENT_FORWARDER_H
 
 #include "agent/connected.h"
-#include "agent/neighbour.h"
+#include "agent/crossing.h"
+#include "agent/hop_fault.h"
 #include "link/link.h"
 
 struct tb_forwarder_events {
@@ -26,10 +27,13 @@ struct tb_forwarder_events {
 struct tb_forwarder {
     const struct tb_member *member;
     struct tb_forwarder_events events;
-    bool ready; /* what follows is open; not so before there is something to pass on */
-    struct tb_frame_pool pool;
+    bool ready;                    /* what follows is open; not so before there is something to pass on */
+    struct tb_frame_pool pool;     /* of what is passed on to other hosts */
+    struct tb_frame_pool arrivals; /* of what waits for ranks of this one */
     struct tb_hop_set hop_set;
     struct tb_neighbour_table table;
+    struct tb_crossing crossing;
+    struct tb_hop_fault fault;
     struct tb_squeeze_group squeezes;
     struct tb_list flush, care; /* neighbours: with something new to send, and with something to be opened */
     struct tb_timer tick;

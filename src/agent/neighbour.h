@@ -28,6 +28,7 @@ struct tb_neighbour {
     bool stalled;                         /* nothing that was sent to it arrives, though its connections are open */
     bool left;                            /* it has said goodbye, or has ended */
     bool moved, noted;                    /* what was done about its being down */
+    uint64_t kept;                        /* of a rank: what is kept of its frames, as ranks count (wire.h) */
     char why[TB_NEIGHBOUR_STORY_BYTES];   /* the last error of a connection */
 };
 

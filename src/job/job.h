@@ -85,6 +85,8 @@ struct tb_host_route {
     uint8_t means;     /* enum tb_host_route_means */
     uint8_t hop_count; /* with TB_HOST_ROUTE_RELAYED; equally good ones, in the order of the file */
     uint8_t near;      /* they stand in a cluster with us: what goes there directly crosses no wide area */
+    uint8_t open;      /* ranks may connect there straight */
+    uint8_t relays;    /* hosts of this kind pass on what others send to others */
     uint32_t hops[TB_HOST_ROUTES_HOPS_LIMIT]; /* hosts of the address book */
     uint64_t latency;                         /* ns in one direction, of the whole route; 0: not known */
     uint64_t bandwidth;                       /* bit/s of its slowest wire; 0: not known */

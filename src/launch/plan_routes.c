@@ -54,6 +54,7 @@ static void make_route(const struct tb_grid_plan *plan, uint32_t from, uint32_t 
 {
     const struct tb_route *route = tb_routes_between(&plan->routes, from, to);
     host_route->near = is_near(plan, from, to);
+    host_route->open = host_route->relays = 1;
     if (route->cost == TB_ROUTE_COST_NONE)
         return;
     if (route->hops == 1)

@@ -161,6 +161,19 @@ void tb_relay_changed(struct tb_transport *transport);
 
 /* fault: which capabilities a specification takes away; TB_ERR_ARGUMENT if it is not understood. */
 int tb_fault_breaks(const char *specification, unsigned *capabilities);
+/* fault: the same by dice, for agents, who pass frames on without a transport. One that would be corrupted is lost:
+ * between agents that is noticed. `self` makes those of each one different. */
+struct tb_fault_dice {
+    double loss, repeat, reorder, share;
+    uint64_t delay;
+    struct tb_random random;
+};
+struct tb_fault_fate {
+    bool lost, repeated;
+    uint64_t delay; /* ns; 0: none */
+};
+int tb_fault_dice_open(struct tb_fault_dice *dice, const char *specification, uint64_t self);
+struct tb_fault_fate tb_fault_dice_roll(struct tb_fault_dice *dice);
 /* fault: what it has done so far, so that a test can prove that there was something to repair. */
 struct tb_fault_counters {
     uint64_t passed; /* frames that were given to it */

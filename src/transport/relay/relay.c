@@ -297,10 +297,9 @@ static int relay_open(const struct tb_transport_config *config, struct tb_transp
         return tb_error(TB_ERR_MEMORY, "no memory for the way through agents");
     uint64_t eager = tb_param.eager_tcp;
     r->head = (struct tb_transport){.table = &tb_transport_relay,
-                                    .capabilities = TB_CAP_INTEGRITY,
+                                    .capabilities = TB_CAP_RELIABLE | TB_CAP_INTEGRITY,
                                     .max_payload = TB_RELAY_PAYLOAD,
-                                    .eager_limit = eager < TB_RELAY_PAYLOAD ? (uint32_t)eager : TB_RELAY_PAYLOAD,
-                                    .wide = true};
+                                    .eager_limit = eager < TB_RELAY_PAYLOAD ? (uint32_t)eager : TB_RELAY_PAYLOAD};
     r->config = *config;
     tb_list_init(&r->wanting);
     tb_list_init(&r->notices);
