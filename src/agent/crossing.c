@@ -57,22 +57,26 @@ int tb_crossing_keep(struct tb_crossing *c, struct tb_neighbour *rank, enum tb_s
 
 /* ---- in ---------------------------------------------------------------------------------------------------------- */
 
-static void take_host_frame(struct tb_crossing *c, const struct tb_cargo *cargo)
+/* A question is answered the way that it came: that one works, whatever is known of the others. */
+static void take_host_frame(struct tb_crossing *c, struct tb_neighbour *by, const struct tb_cargo *cargo)
 {
     const struct tb_message *message = &cargo->envelope->message;
     uint32_t host = cargo->source.index & ~TB_PROC_AGENT;
     struct tb_reader items;
     tb_reader_open(&items, cargo->bytes + TB_FRAME_BUFFER_HEAD, cargo->length - TB_FRAME_BUFFER_HEAD);
-    if (message->length == TB_HOST_FRAME_QUESTION)
-        tb_receipts_answer(&c->receipts, host, message->offset, &items);
-    else
+    if (message->length != TB_HOST_FRAME_QUESTION) {
         tb_replay_take(&c->replay, host, message->offset, &items);
+        return;
+    }
+    c->asked_by = by;
+    tb_receipts_answer(&c->receipts, host, message->offset, &items);
+    c->asked_by = NULL;
 }
 
-void tb_crossing_arrive(struct tb_crossing *c, enum tb_stream stream, struct tb_cargo *cargo)
+void tb_crossing_arrive(struct tb_crossing *c, struct tb_neighbour *by, enum tb_stream stream, struct tb_cargo *cargo)
 {
     if (tb_proc_is_agent(cargo->destination)) {
-        take_host_frame(c, cargo);
+        take_host_frame(c, by, cargo);
         return;
     }
     const struct tb_routing *routing = &cargo->envelope->routing;
@@ -154,7 +158,7 @@ static void tell(void *context, uint32_t host, uint64_t echo, const struct tb_wr
     const struct tb_message receipts = {
         .kind = TB_KIND_HOST, .flags = TB_MESSAGE_ROUTED, .length = TB_HOST_FRAME_RECEIPTS, .offset = echo};
     const struct tb_far_host *far = host < c->replay.host_count ? c->replay.hosts[host] : NULL;
-    say(c, NULL, host, far, TB_STREAM_SHORT, &receipts, items);
+    say(c, c->asked_by, host, far, TB_STREAM_SHORT, &receipts, items);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */

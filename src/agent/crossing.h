@@ -31,7 +31,8 @@ struct tb_crossing {
     struct tb_replay replay;
     struct tb_receipts receipts;
     struct tb_timer timer;
-    uint64_t late, refused; /* counts: for ranks that have left; for want of room */
+    struct tb_neighbour *asked_by; /* who has brought the question that is being answered; else NULL */
+    uint64_t late, refused;        /* counts: for ranks that have left; for want of room */
 };
 
 int tb_crossing_open(struct tb_crossing *crossing, const struct tb_member *member, struct tb_neighbour_table *table,
@@ -40,8 +41,9 @@ void tb_crossing_close(struct tb_crossing *crossing); /* all neighbours are clos
 /* A frame of a rank of this host. An error (with a story): the rank cannot go on. */
 int tb_crossing_keep(struct tb_crossing *crossing, struct tb_neighbour *rank, enum tb_stream stream,
                      struct tb_cargo *cargo);
-/* A frame from another host for a rank of this one, or for this agent. */
-void tb_crossing_arrive(struct tb_crossing *crossing, enum tb_stream stream, struct tb_cargo *cargo);
+/* A frame from another host for a rank of this one, or for this agent; `by` has brought it. */
+void tb_crossing_arrive(struct tb_crossing *crossing, struct tb_neighbour *by, enum tb_stream stream,
+                        struct tb_cargo *cargo);
 void tb_crossing_settle(struct tb_crossing *crossing); /* queues have moved */
 
 #endif

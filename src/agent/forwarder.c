@@ -160,7 +160,7 @@ static int take_frame(void *context, struct tb_hop_connection *connection, struc
         return tb_crossing_keep(&f->crossing, neighbour_of(peer), stream, cargo);
     uint32_t host;
     if (tb_member_find_host(f->member, cargo->destination, &host) == TB_OK && host == f->member->host) {
-        tb_crossing_arrive(&f->crossing, stream, cargo);
+        tb_crossing_arrive(&f->crossing, neighbour_of(peer), stream, cargo);
         return TB_OK;
     }
     struct tb_neighbour *n = route(f, cargo, stream, peer->proc.index, NULL);
