@@ -64,7 +64,7 @@ struct tb_transport_config {
     const int *doorbells;              /* an eventfd for each of the host's ranks */
     /* tcp: asks for a connected, proved stream; the answer comes later through tb_tcp_adopt or tb_tcp_refused */
     int (*connect)(void *context, struct tb_proc to, enum tb_stream stream);
-    /* repair: adopts what has been connected meanwhile without our asking; called while it closes, when nobody else
+    /* order: adopts what has been connected meanwhile without our asking; called while it closes, when nobody else
      * listens to the agent. May be NULL. */
     void (*arrivals)(void *context);
     void *connect_context;
@@ -117,11 +117,6 @@ struct tb_transport_table {
      * send or an upcall. NULL: this transport holds no memory of its owner; frames that lie there may still be called
      * up. */
     void (*drop)(struct tb_endpoint *endpoint);
-    /* Where frames to one process take several routes, for whoever repairs; NULL: they do not. The number of the route
-     * that the last frame took. And what became of a frame that was sent on a route at some time (of the clock): a
-     * route on which everything gets lost is avoided for a while. */
-    uint32_t (*route)(const struct tb_endpoint *endpoint);
-    void (*outcome)(struct tb_endpoint *endpoint, uint32_t route, uint64_t sent_at, bool arrived);
 };
 
 /* The head of every transport's own struct. */
@@ -131,7 +126,6 @@ struct tb_transport {
     uint32_t max_payload;    /* bytes of payload in one frame */
     uint32_t eager_limit;    /* longest message that is sent without asking */
     uint64_t remote_minimum; /* with REMOTE_READ: messages from this length on are faster read than sent */
-    bool wide;               /* round trips are long, frames take several routes: whoever repairs needs patience */
 };
 
 extern const struct tb_transport_table tb_transport_shm;

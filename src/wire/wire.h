@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-#define TB_WIRE_VERSION 1 /* of hop, hello and control frames; a difference ends the connection, with a story */
+#define TB_WIRE_VERSION 2 /* of hop, hello and control frames; a difference ends the connection, with a story */
 
 /* A process of any job that can meet ours. */
 struct tb_proc {
@@ -61,7 +61,7 @@ enum tb_kind {
     TB_KIND_CANCEL = 6, /* to the receiver: forget the message. match: the sender's message id */
     TB_KIND_CANCELLED = 7, /* answer. match: the sender's message id; length: 1 forgotten, 0 too late */
     TB_KIND_CREDIT = 8,    /* length: bytes of eager payload that may be sent again; offset: envelopes likewise */
-    TB_KIND_LINK = 9,      /* of link alone. length: 0 acknowledgement, 1 goodbye, 2 its answer, 3 probe */
+    TB_KIND_LINK = 9,      /* of link alone. length: 0 acknowledgement, 1 goodbye, 2 its answer */
     TB_KIND_HOST = 10,     /* from agent to agent, about frames of their ranks. length: enum tb_host_frame; offset: of a
                             * question the time of its sender, of receipts that of the question they answer, or 0.
                             * payload: for each pair u32 source, u32 destination, u32 number, u8 flags, bytes. Of a
