@@ -2,10 +2,13 @@
  *
  * usage: peers OPERATION[:BYTES...][,OPERATION...] BYTES[,BYTES...] SECONDS [instants|turns [REPETITIONS]]
  *   operations: bcast reduce allreduce gather(v) scatter(v) allgather(v) alltoall(v) reduce_scatter
- *   reduce_scatter_block scan exscan barrier point; with sizes of their own, or those of the second argument
+ *   reduce_scatter_block scan exscan barrier messages mixture point; with sizes of their own, or those of the second
+ *   argument
  *   BYTES: of the whole message (bcast), of the vector of doubles (reductions and scans; of reduce_scatter that of all
- *   ranks together, of its block form at least one for each), of the block of one rank (the others); point is one
- *   message from the first rank to the last, timed one way
+ *   ranks together, of its block form at least one for each), of the block of one rank (the others); messages is a
+ *   gather and a release by plain ones: each rank's to the root, which then answers each; mixture is a barrier, an
+ *   allreduce, messages, a gatherv and a scatterv after each other, as a program does; point is one message from the
+ *   first rank to the last, timed one way
  *   SECONDS: about so long for each row; or REPETITIONS
  *
  * Prints a row for each operation and size: OPERATION BYTES MEDIAN LOWEST HIGHEST P99 REPETITIONS DROPPED, times in
@@ -152,6 +155,31 @@ static void do_barrier(int n)
     MPI_Barrier(comm);
 }
 
+static void do_messages(int n)
+{
+    if (rank != root) {
+        MPI_Send(out, n, MPI_CHAR, root, 1, comm);
+        MPI_Recv(in, n, MPI_CHAR, root, 2, comm, MPI_STATUS_IGNORE);
+        return;
+    }
+    memcpy(in + (size_t)root * (size_t)n, out, (size_t)n);
+    for (int r = 0; r < size; r++)
+        if (r != root)
+            MPI_Recv(in + (size_t)r * (size_t)n, n, MPI_CHAR, r, 1, comm, MPI_STATUS_IGNORE);
+    for (int r = 0; r < size; r++)
+        if (r != root)
+            MPI_Send(out, n, MPI_CHAR, r, 2, comm);
+}
+
+static void do_mixture(int n)
+{
+    do_barrier(n);
+    do_allreduce(n);
+    do_messages(n);
+    do_gatherv(n);
+    do_scatterv(n);
+}
+
 static void do_point(int n)
 {
     int last = (root + size - 1) % size;
@@ -187,6 +215,8 @@ static const struct operation {
     {"scan", do_scan, ONE, ONE, ORDER, 1},
     {"exscan", do_exscan, ONE, ONE, ORDER, 1},
     {"barrier", do_barrier, NONE, NONE, SAME, 0},
+    {"messages", do_messages, ONE, A_RANK, ROOT, 0},
+    {"mixture", do_mixture, A_RANK, A_RANK, SAME, 0},
     {"point", do_point, ONE, ONE, ROOT, 0},
 };
 #define OPERATIONS (sizeof operations / sizeof operations[0])
@@ -255,11 +285,13 @@ static void check(const struct operation *op, int n)
         check_sums(op, n);
     if (op->run == do_bcast)
         check_block(out, n, root, 0);
-    if (op->received == A_RANK && (op->turn != ROOT || rank == root))
+    if (op->run == do_messages && rank != root)
+        check_block(in, n, root, 0);
+    if (op->run == do_scatter || op->run == do_scatterv || op->run == do_mixture)
+        check_block(in, n, root, rank);
+    else if (op->received == A_RANK && (op->turn != ROOT || rank == root))
         for (int r = 0; r < size; r++)
             check_block(in + (size_t)r * (size_t)n, n, r, all ? rank : 0);
-    if (op->run == do_scatter || op->run == do_scatterv)
-        check_block(in, n, root, rank);
     if (op->run == do_point && rank == (root + size - 1) % size)
         check_block(in, n, root, 0);
 }

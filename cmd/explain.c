@@ -10,11 +10,13 @@
 
 static const char usage[] = TB_HELP_TOMBOLO_EXPLAIN;
 
+#define ROWS_USUAL 12 /* algorithms that are shown unless all are asked for */
+
 struct query {
     enum tb_operation operation;
     uint64_t bytes, ranks, hosts, root;
     const char *grid;
-    bool ordered, in_place, json;
+    bool ordered, in_place, json, all;
 };
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
@@ -46,6 +48,8 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
     *took = false;
     if (strcmp(word, "--json") == 0)
         q->json = true;
+    else if (strcmp(word, "--all") == 0)
+        q->all = true;
     else if (strcmp(word, "--ordered") == 0)
         q->ordered = true;
     else if (strcmp(word, "--in-place") == 0)
@@ -180,6 +184,21 @@ static void row_print(const struct query *q, const struct tb_candidate *row, boo
     printf("%c %-28s %18s\n", runs ? '*' : ' ', name, time);
 }
 
+/* Of each algorithm the best argument, among the first few; the rest is for those who ask. */
+static bool is_worth_a_row(const struct tb_candidate *rows, uint32_t at)
+{
+    uint32_t algorithms = 0;
+    for (uint32_t i = 0; i <= at; i++) {
+        bool is_first = true;
+        for (uint32_t k = 0; k < i && is_first; k++)
+            is_first = rows[k].algorithm != rows[i].algorithm;
+        algorithms += is_first ? 1 : 0;
+        if (i == at && !is_first)
+            return false;
+    }
+    return algorithms <= ROWS_USUAL;
+}
+
 static void answer_print(const struct query *q, const struct tb_group_shape *shape, const struct tb_candidate *rows,
                          uint32_t count, const struct tb_choice *choice)
 {
@@ -191,14 +210,22 @@ static void answer_print(const struct query *q, const struct tb_group_shape *sha
                word, (unsigned long long)q->bytes, shape->size, shape->host_count, shape->cluster_count,
                tb_reason_text(choice->reason));
     else
-        printf("%s of %llu bytes, %u ranks on %u hosts in %u clusters; * runs (%s)\n\n", word,
-               (unsigned long long)q->bytes, shape->size, shape->host_count, shape->cluster_count,
+        printf("%s of %llu byte%s, %u rank%s on %u host%s in %u cluster%s; * runs (%s)\n\n", word,
+               (unsigned long long)q->bytes, tb_plural(q->bytes), shape->size, tb_plural(shape->size),
+               shape->host_count, tb_plural(shape->host_count), shape->cluster_count, tb_plural(shape->cluster_count),
                tb_reason_text(choice->reason));
-    for (uint32_t i = 0; i < count; i++)
-        row_print(q, &rows[i], rows[i].algorithm == choice->best.algorithm && rows[i].argument == choice->best.argument,
-                  i + 1 == count);
+    uint32_t left_out = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool runs = rows[i].algorithm == choice->best.algorithm && rows[i].argument == choice->best.argument;
+        if (q->json || q->all || runs || is_worth_a_row(rows, i))
+            row_print(q, &rows[i], runs, i + 1 == count);
+        else
+            left_out++;
+    }
     if (q->json)
         puts("]}");
+    else if (left_out > 0)
+        printf("\n  %u row%s more: --all\n", left_out, tb_plural(left_out));
 }
 
 static int answer(const struct query *q, const struct tb_group_shape *shape, const struct tb_costs *costs)

@@ -97,11 +97,6 @@ static int command_new(char **words)
 
 /* ---- check ------------------------------------------------------------------------------------------------------- */
 
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void print_wire(const struct tb_grid_wire *wire)
 {
     if (wire->bandwidth != 0)
@@ -139,8 +134,8 @@ static void print_cluster(const struct tb_grid *grid, const struct tb_grid_clust
     uint64_t slots = 0;
     for (uint32_t i = 0; i < cluster->host_count; i++)
         slots += grid->hosts[cluster->hosts[i]].slots;
-    printf("  %s: %u host%s, %llu slot%s, ", cluster->name, cluster->host_count, plural(cluster->host_count),
-           (unsigned long long)slots, plural(slots));
+    printf("  %s: %u host%s, %llu slot%s, ", cluster->name, cluster->host_count, tb_plural(cluster->host_count),
+           (unsigned long long)slots, tb_plural(slots));
     if (cluster->site != TB_GRID_NONE)
         printf("site %s, ", grid->sites[cluster->site].name);
     if (cluster->parent != TB_GRID_NONE)
@@ -174,15 +169,37 @@ static void print_reach(const struct tb_grid *grid)
            grid->hosts[from].name, grid->hosts[to].name, back ? ", only the reverse" : ", nor the reverse");
 }
 
-static void print_summary(const struct tb_grid *grid)
+/* What a job finds out when it starts. */
+static void print_supposed(const struct tb_grid *grid)
+{
+    uint32_t pairs = 0;
+    for (uint32_t i = 0; i < grid->cluster_count; i++)
+        for (uint32_t k = i + 1; k < grid->cluster_count; k++)
+            if (grid->clusters[i].host_count > 0 && grid->clusters[k].host_count > 0 &&
+                tb_grid_supposes(grid, grid->clusters[i].hosts[0], grid->clusters[k].hosts[0]))
+                pairs++;
+    if (pairs > 0)
+        printf("reach: %u pair%s of clusters %s supposed to be open, and will be tried when a job starts\n", pairs,
+               tb_plural(pairs), pairs == 1 ? "is" : "are");
+}
+
+static void print_start(const struct tb_grid *grid, const struct tb_start_place *start)
+{
+    if (start->by_hand)
+        printf("start: nobody reaches all clusters from one place; --manual CLUSTER says what to type there\n");
+    else if (start->host != TB_GRID_NONE)
+        printf("start: on host %s, or one that reaches as much\n", grid->hosts[start->host].name);
+}
+
+static void print_summary(const struct tb_grid *grid, bool runs)
 {
     uint64_t slots = 0;
     for (uint32_t i = 0; i < grid->host_count; i++)
         slots += grid->hosts[i].slots;
-    printf("%s is right: %u site%s, %u cluster%s, %u host%s, %llu slot%s, %u link%s\n", grid->file, grid->site_count,
-           plural(grid->site_count), grid->cluster_count, plural(grid->cluster_count), grid->host_count,
-           plural(grid->host_count), (unsigned long long)slots, plural(slots), grid->link_count / 2,
-           plural(grid->link_count / 2));
+    printf("%s %s: %u site%s, %u cluster%s, %u host%s, %llu slot%s, %u link%s\n", grid->file,
+           runs ? "is right" : "can be read", grid->site_count, tb_plural(grid->site_count), grid->cluster_count,
+           tb_plural(grid->cluster_count), grid->host_count, tb_plural(grid->host_count), (unsigned long long)slots,
+           tb_plural(slots), grid->link_count / 2, tb_plural(grid->link_count / 2));
     printf("clusters:\n");
     for (uint32_t i = 0; i < grid->cluster_count; i++)
         print_cluster(grid, &grid->clusters[i]);
@@ -191,6 +208,7 @@ static void print_summary(const struct tb_grid *grid)
     for (uint32_t i = 0; i < grid->link_count; i++)
         print_link(grid, &grid->links[i]);
     print_reach(grid);
+    print_supposed(grid);
 }
 
 static int draw(const struct tb_grid *grid, const char *path)
@@ -226,11 +244,22 @@ static int command_check(char **words)
     struct tb_grid grid;
     if (tb_grid_load(&grid, file) != TB_OK)
         return complain();
+    bool prints = svg == NULL || strcmp(svg, "-") != 0;
+    struct tb_start_place start;
     int rc = svg != NULL ? draw(&grid, svg) : TB_OK;
-    if (rc == TB_OK && (svg == NULL || strcmp(svg, "-") != 0))
-        print_summary(&grid);
+    if (rc == TB_OK) {
+        rc = tb_grid_check(&grid, false, &start);
+        if (prints)
+            print_summary(&grid, rc == TB_OK);
+        if (rc == TB_OK && prints)
+            print_start(&grid, &start);
+        if (rc != TB_OK)
+            fprintf(stderr, "tombolo grid: a job cannot run on this grid: %s\n", tb_error_story());
+        tb_grid_close(&grid);
+        return rc == TB_OK ? 0 : 1;
+    }
     tb_grid_close(&grid);
-    return rc == TB_OK ? 0 : complain();
+    return complain();
 }
 
 int tb_command_grid(char **words)

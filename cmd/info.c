@@ -3,6 +3,7 @@
 #include "help_texts.h"
 
 #include "base/base.h"
+#include "launch/launch.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -79,6 +80,10 @@ static void print_parameters(void)
 
 int tb_command_info(char **words)
 {
+    if (words[0] != NULL && strcmp(words[0], "--options") == 0 && words[1] == NULL) {
+        tb_options_list(stdout);
+        return 0;
+    }
     if (words[0] != NULL && strcmp(words[0], "--unimplemented") == 0 && words[1] == NULL)
         return list_unimplemented();
     if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {

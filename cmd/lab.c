@@ -1,8 +1,10 @@
 /* tombolo lab: an emulated grid on this machine. */
 #include "command.h"
 #include "help_texts.h"
+#include "lab_report.h"
 
 #include "lab/lab.h"
+#include "remote/remote.h"
 #include "picture/picture.h"
 
 #include <ctype.h>
@@ -107,11 +109,22 @@ void tb_command_leave_lab(const char *who, const char *lab, int code)
 
 static int execute(void *context)
 {
-    char **words = context;
-    execvp(words[0], words);
-    int code = errno == ENOENT ? 127 : 126;
-    fprintf(stderr, "tombolo lab: cannot run %s: %s\n", words[0], strerror(errno));
-    return code;
+    char **words = context, *path = tb_program_find(words[0], getenv("PATH"), NULL);
+    char host[256] = "localhost", why[512];
+    if (path != NULL)
+        execv(path, words);
+    int error = errno;
+    snprintf(why, sizeof why, "%s", strerror(error));
+    if (path != NULL && error == ENOEXEC) {
+        struct tb_executable x;
+        if (tb_executable_read(path, &x) == TB_OK && x.kind == TB_EXECUTABLE_TEXT)
+            execvp(words[0], words); /* hands it to a shell, as it would any other bytes */
+        gethostname(host, sizeof host - 1);
+        tb_executable_explain(path, words[0], host, why, sizeof why);
+    }
+    fprintf(stderr, "tombolo lab: cannot run %s: %s\n", words[0], why);
+    free(path);
+    return error == ENOENT ? 127 : 126;
 }
 
 static int run(char **words)
@@ -413,21 +426,26 @@ static int report(char **words)
     static char answer[TB_LAB_ANSWER_BYTES];
     char name[TB_LAB_NAME_BYTES];
     const char *lab = NULL, *value, *request[] = {"report"};
-    bool reset = false;
+    bool reset = false, raw = false;
     while (*words != NULL) {
         if ((value = value_of(&words, "--lab")) != NULL)
             lab = value;
         else if (strcmp(*words, "--reset") == 0 && !reset)
             reset = *words++ != NULL;
+        else if (strcmp(*words, "--raw") == 0 && !raw)
+            raw = *words++ != NULL;
         else
-            return misuse("report [--lab NAME] [--reset]");
+            return misuse("report [--lab NAME] [--reset] [--raw]");
     }
     int rc = tb_lab_choose(lab, name);
     if (rc == TB_OK)
         rc = tb_lab_ask(name, request, 1, answer, sizeof answer);
     if (rc != TB_OK)
         return fail(1);
-    fputs(answer, stdout);
+    if (raw)
+        fputs(answer, stdout);
+    else
+        tb_lab_report_print(answer);
     request[0] = "reset";
     if (reset && tb_lab_ask(name, request, 1, answer, sizeof answer) != TB_OK)
         return fail(1);

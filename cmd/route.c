@@ -56,11 +56,6 @@ static void model_close(struct model *m)
     tb_grid_close(&m->grid);
 }
 
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* ---- virtual clusters -------------------------------------------------------------------------------------------- */
 
 /* Names of hosts until `*left` is used up. */
@@ -77,7 +72,7 @@ static void print_clusters(const struct model *m, bool all)
     printf("virtual clusters:\n");
     for (uint32_t c = 0; c < list->count; c++) {
         uint32_t size = tb_cluster_graph_size(&m->graph, c), left = all ? UINT32_MAX : SHOWN_NAMES;
-        printf("  VC%u: %u host%s:", c + 1, size, plural(size));
+        printf("  VC%u: %u host%s:", c + 1, size, tb_plural(size));
         for (uint32_t i = list->first[c]; i < list->first[c + 1]; i++)
             print_class(m, list->members[i], &left);
         if (left == 0 && size > SHOWN_NAMES)
@@ -196,7 +191,7 @@ static void print_islands(const struct model *m)
         }
         if (!first)
             continue;
-        printf("  %u host%s:", hosts, plural(hosts));
+        printf("  %u host%s:", hosts, tb_plural(hosts));
         for (uint32_t j = i; j < m->routes.class_count; j++) {
             if (i == j || tb_routes_between(&m->routes, i, j)->cost != TB_ROUTE_COST_NONE)
                 print_class(m, j, &left);
@@ -223,8 +218,8 @@ static int print_missing(const struct model *m)
 static int print_all(const struct model *m, bool all)
 {
     printf("%s: %u host%s of %u kind%s, %u virtual cluster%s\n", m->grid.file, m->grid.host_count,
-           plural(m->grid.host_count), m->routes.class_count, plural(m->routes.class_count), m->graph.clusters.count,
-           plural(m->graph.clusters.count));
+           tb_plural(m->grid.host_count), m->routes.class_count, tb_plural(m->routes.class_count),
+           m->graph.clusters.count, tb_plural(m->graph.clusters.count));
     print_clusters(m, all);
     print_graph(m, all);
     print_table(m, all);
@@ -286,8 +281,8 @@ static int print_path(const struct model *m, uint32_t from, uint32_t to, const u
         printf("%s to %s: the same host\n", a, b);
         return 0;
     }
-    printf("%s to %s: %u hop%s, %.3f ms for %u bytes\n", a, b, count - 1, plural(count - 1), (double)route->cost / 1e6,
-           TB_CONNECTIVITY_BYTES);
+    printf("%s to %s: %u hop%s, %.3f ms for %u bytes\n", a, b, count - 1, tb_plural(count - 1),
+           (double)route->cost / 1e6, TB_CONNECTIVITY_BYTES);
     for (uint32_t i = 0; i + 1 < count; i++)
         print_hop(m, path[i], path[i + 1], to);
     return 0;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documents against what they describe: links lead to files, the parameters of docs/guide/running.md are those
-of the program with their defaults, and its options are those that mpiexec --help names; files that docs/architecture.md and
+of the program with their defaults, and its options are those that mpiexec --help names;
+docs/guide/other-launchers.md has every option of the table in the sources and no other; files that docs/architecture.md and
 docs/words.md name are there, and the tables of parts in docs/architecture.md name every file of their folders. A case for each."""
 import os
 import re
@@ -13,6 +14,7 @@ import cases
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUNNING = "docs/guide/running.md"
 ARCHITECTURE = "docs/architecture.md"
+FOREIGN = "docs/guide/other-launchers.md"
 
 
 def read(path):
@@ -68,6 +70,17 @@ def wrong_options():
     yield from (f"{RUNNING}: the option {option} is missing" for option in sorted(known - shown))
 
 
+def wrong_foreign_options():
+    known = set(re.findall(r'^    (?:WORKS|SILENT|IGNORED|REFUSED)\("([\w-]+)"', read("src/launch/options_table.c"), re.M))
+    shown = set()
+    for row in re.findall(r"^\| (`-[^|]*)\|", read(FOREIGN), re.M):
+        shown.update(re.findall(r"`--?([\w-]+)", row))
+    if not known:
+        yield "src/launch/options_table.c has no options"
+    yield from (f"{FOREIGN}: there is no option {option}" for option in sorted(shown - known))
+    yield from (f"{FOREIGN}: the option {option} is missing" for option in sorted(known - shown))
+
+
 def wrong_files():
     for document in (ARCHITECTURE, "docs/words.md"):
         for name in re.findall(r"`((?:[\w-]+/)+[\w-]+\.[a-z]+)`", read(document)):
@@ -91,7 +104,8 @@ def wrong_parts():
 
 
 def main():
-    finders = {"links": broken_links, "parameters": wrong_parameters, "options": wrong_options, "files": wrong_files,
+    finders = {"links": broken_links, "parameters": wrong_parameters, "options": wrong_options,
+               "foreign-options": wrong_foreign_options, "files": wrong_files,
                "parts": wrong_parts}
     return cases.tell_problems(finders, (OSError, AttributeError, subprocess.SubprocessError))
 

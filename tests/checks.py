@@ -68,6 +68,7 @@ CHECKS = [
     Check("found", ["tests/check-found.sh"], cores=1, timeout=240, cases=True),
     Check("install", ["tests/check-install.sh", f"{BUILD}/variants/gcc"], cores=1, timeout=120, needs=["build-gcc"]),
     Check("grid", ["tests/check-grid.py"], cores=1, timeout=120, cases=True),
+    Check("explain", ["tests/check-explain.py"], cores=1, timeout=120, cases=True),
     Check("route", ["tests/check-route.py"], cores=1, timeout=120, cases=True),
     Check("manual", ["tests/check-manual.py"], cores=1, timeout=60, cases=True),
     Check("docs", ["tests/check-docs.py"], cores=1, timeout=60, cases=True),
@@ -81,5 +82,9 @@ CHECKS = [
     Check("lab-grids", ["tests/lab/grid-run"], cores=1, timeout=400, timeout_all=3600, cases=True),
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
+    Check("output", ["tests/fault/output"], timeout=300, cases=True),
+    Check("foreign", ["tests/fault/foreign"], timeout=300, cases=True),
+    Check("options", ["tests/fault/options"], timeout=300, cases=True),
+    Check("remedies", ["tests/fault/remedies"], timeout=300, cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]

@@ -1,15 +1,21 @@
-/* hwloc is loaded only when somebody asks for binding. */
+/* hwloc is loaded only when somebody asks for binding to cores and the like; processors that the user has counted out
+ * himself need none. */
 #include "agent/cpu_binding.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <hwloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#define CPUS_LIMIT 65536u
+
 struct tb_cpu_binding {
-    uint32_t count;   /* objects: cores, sockets... */
-    unsigned cpus;    /* bits in a set */
-    cpu_set_t **sets; /* for each object */
+    uint32_t count;        /* objects: cores, sockets... or the words of a list; 0: only single ranks are bound */
+    uint32_t width;        /* so many for each rank */
+    unsigned cpus;         /* bits in a set */
+    cpu_set_t **sets;      /* for each object */
+    const char *rank_cpus; /* of single ranks (struct tb_setup) */
 };
 
 struct hwloc_calls {
@@ -48,7 +54,7 @@ static int take_sets(struct tb_cpu_binding *binding, const struct hwloc_calls *e
                      int depth)
 {
     binding->count = events->count(topology, depth);
-    binding->sets = calloc(binding->count > 0 ? binding->count : 1, sizeof *binding->sets);
+    binding->sets = calloc(binding->count + 1u, sizeof *binding->sets);
     if (binding->sets == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for processor sets");
     for (uint32_t i = 0; i < binding->count; i++)
@@ -66,34 +72,149 @@ static int take_sets(struct tb_cpu_binding *binding, const struct hwloc_calls *e
     return TB_OK;
 }
 
-int tb_cpu_binding_open(struct tb_cpu_binding **binding, uint32_t bind)
+/* ---- lists of processors ----------------------------------------------------------------------------------------- */
+
+/* "3" or "0-3"; p before a number says that it is one of the system's, as all are here. */
+static bool take_range(const char **at, unsigned *first, unsigned *last)
 {
-    static const hwloc_obj_type_t types[] = {[TB_BIND_NONE] = HWLOC_OBJ_MACHINE,
-                                             [TB_BIND_THREAD] = HWLOC_OBJ_PU,
-                                             [TB_BIND_CORE] = HWLOC_OBJ_CORE,
-                                             [TB_BIND_NUMA] = HWLOC_OBJ_NUMANODE,
-                                             [TB_BIND_SOCKET] = HWLOC_OBJ_PACKAGE};
+    char *end;
+    *at += **at == 'p';
+    if (!isdigit((unsigned char)**at))
+        return false;
+    unsigned long low = strtoul(*at, &end, 10), high = low;
+    if (*end == '-' && isdigit((unsigned char)end[1]))
+        high = strtoul(end + 1, &end, 10);
+    *at = end;
+    *first = (unsigned)low;
+    *last = (unsigned)high;
+    return low <= high && high < CPUS_LIMIT;
+}
+
+static int refuse_list(const char *text)
+{
+    return tb_error(TB_ERR_ARGUMENT, "\"%.200s\" is no list of processors such as 0,1,4-7 or 0+1,2+3", text);
+}
+
+/* How many words a list has, and how many processors there are at least. "0-3" are four words, "0+1" is one. */
+static int count_words(const char *text, uint32_t *words, unsigned *cpus)
+{
+    unsigned first, last;
+    bool joins = false;
+    for (const char *at = text;; at++) {
+        if (!take_range(&at, &first, &last) || (*at != 0 && *at != ',' && *at != '+'))
+            return refuse_list(text);
+        *words += joins ? 0 : *at == '+' ? 1 : last - first + 1;
+        joins = *at == '+';
+        *cpus = last >= *cpus ? last + 1 : *cpus;
+        if (*at == 0)
+            return TB_OK;
+    }
+}
+
+static void fill_words(struct tb_cpu_binding *binding, const char *text)
+{
+    size_t bytes = CPU_ALLOC_SIZE(binding->cpus);
+    unsigned first = 0, last = 0;
+    uint32_t word = 0;
+    bool joined = false;
+    for (const char *at = text; *at != 0; at += *at != 0) {
+        take_range(&at, &first, &last);
+        bool joins = *at == '+';
+        for (unsigned cpu = first; cpu <= last; cpu++) {
+            CPU_SET_S(cpu, bytes, binding->sets[word]);
+            word += !joined && !joins && cpu < last ? 1 : 0;
+        }
+        word += joins ? 0 : 1;
+        joined = joins;
+    }
+}
+
+static int open_list(struct tb_cpu_binding *binding, const char *text)
+{
+    int rc = count_words(text, &binding->count, &binding->cpus);
+    if (rc != TB_OK)
+        return rc;
+    binding->sets = calloc(binding->count + 1u, sizeof *binding->sets);
+    for (uint32_t i = 0; binding->sets != NULL && i <= binding->count; i++) {
+        binding->sets[i] = CPU_ALLOC(binding->cpus);
+        if (binding->sets[i] == NULL)
+            break;
+        CPU_ZERO_S(CPU_ALLOC_SIZE(binding->cpus), binding->sets[i]);
+    }
+    if (binding->sets == NULL || binding->sets[binding->count] == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for processor sets");
+    fill_words(binding, text);
+    return TB_OK;
+}
+
+/* What a rankfile says about this rank: all processors of the list are for it. False: nothing. */
+static bool choose_own(const struct tb_cpu_binding *binding, uint32_t rank, cpu_set_t **cpus, size_t *bytes)
+{
+    for (const char *line = binding->rank_cpus; line != NULL && *line != 0; line += strcspn(line, "\n") + 1) {
+        char *at;
+        if (strtoul(line, &at, 10) != rank || *at != '=')
+            continue;
+        *bytes = CPU_ALLOC_SIZE(CPUS_LIMIT);
+        *cpus = CPU_ALLOC(CPUS_LIMIT);
+        if (*cpus == NULL)
+            return true;
+        CPU_ZERO_S(*bytes, *cpus);
+        unsigned first, last;
+        for (const char *word = at + 1; take_range(&word, &first, &last); word++) {
+            for (unsigned cpu = first; cpu <= last; cpu++)
+                CPU_SET_S(cpu, *bytes, *cpus);
+            if (*word != ',')
+                break;
+        }
+        return true;
+    }
+    return false;
+}
+
+/* ---- a binding --------------------------------------------------------------------------------------------------- */
+
+bool tb_cpu_binding_is_wanted(const struct tb_setup *setup)
+{
+    return setup->bind != TB_BIND_NONE || *setup->bind_cpus != 0 || *setup->rank_cpus != 0;
+}
+
+static int open_objects(struct tb_cpu_binding *binding, uint32_t bind)
+{
+    static const hwloc_obj_type_t types[] = {
+        [TB_BIND_NONE] = HWLOC_OBJ_MACHINE,  [TB_BIND_THREAD] = HWLOC_OBJ_PU,      [TB_BIND_CORE] = HWLOC_OBJ_CORE,
+        [TB_BIND_NUMA] = HWLOC_OBJ_NUMANODE, [TB_BIND_SOCKET] = HWLOC_OBJ_PACKAGE, [TB_BIND_L1] = HWLOC_OBJ_L1CACHE,
+        [TB_BIND_L2] = HWLOC_OBJ_L2CACHE,    [TB_BIND_L3] = HWLOC_OBJ_L3CACHE};
     struct hwloc_calls events;
     void *library = NULL;
     hwloc_topology_t topology;
     int rc = load_calls(&events, &library);
     if (rc != TB_OK)
         return rc;
-    struct tb_cpu_binding *made = calloc(1, sizeof *made);
-    if (made == NULL || events.init(&topology) < 0) {
-        free(made);
+    if (events.init(&topology) < 0)
         return tb_error(TB_ERR_MEMORY, "no memory for the machine's topology");
-    }
     if (events.load(topology) < 0)
         rc = tb_error(TB_ERR_SYSTEM, "--bind: hwloc cannot find out the topology of this machine; try --bind none");
     int depth = rc == TB_OK ? events.depth(topology, types[bind]) : HWLOC_TYPE_DEPTH_UNKNOWN;
     if (rc == TB_OK && depth == HWLOC_TYPE_DEPTH_UNKNOWN)
         depth = events.depth(topology, HWLOC_OBJ_PU); /* a machine without cores in its description */
     if (rc == TB_OK)
-        rc = take_sets(made, &events, topology, depth);
+        rc = take_sets(binding, &events, topology, depth);
     events.destroy(topology);
-    if (rc == TB_OK && made->count == 0)
+    if (rc == TB_OK && binding->count == 0)
         rc = tb_error(TB_ERR_UNSUPPORTED, "--bind: this machine has no such processors; try --bind none");
+    return rc;
+}
+
+int tb_cpu_binding_open(struct tb_cpu_binding **binding, const struct tb_setup *setup)
+{
+    struct tb_cpu_binding *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for processor sets");
+    made->width = setup->bind_width;
+    made->rank_cpus = setup->rank_cpus;
+    int rc = *setup->bind_cpus != 0        ? open_list(made, setup->bind_cpus)
+             : setup->bind != TB_BIND_NONE ? open_objects(made, setup->bind)
+                                           : TB_OK;
     if (rc != TB_OK) {
         tb_cpu_binding_close(made);
         return rc;
@@ -102,26 +223,39 @@ int tb_cpu_binding_open(struct tb_cpu_binding **binding, uint32_t bind)
     return TB_OK;
 }
 
-void tb_cpu_binding_choose(const struct tb_cpu_binding *binding, uint32_t local, cpu_set_t **cpus, size_t *bytes)
+void tb_cpu_binding_choose(const struct tb_cpu_binding *binding, uint32_t rank, uint32_t local, cpu_set_t **cpus,
+                           size_t *bytes)
 {
+    *cpus = NULL;
+    if (choose_own(binding, rank, cpus, bytes) || binding->count == 0)
+        return;
     *bytes = CPU_ALLOC_SIZE(binding->cpus);
     *cpus = CPU_ALLOC(binding->cpus);
-    if (*cpus != NULL)
-        memcpy(*cpus, binding->sets[local % binding->count], *bytes);
+    if (*cpus == NULL)
+        return;
+    CPU_ZERO_S(*bytes, *cpus);
+    for (uint32_t i = 0; i < binding->width; i++) {
+        uint64_t at = ((uint64_t)local * binding->width + i) % binding->count;
+        CPU_OR_S(*bytes, *cpus, *cpus, binding->sets[at]);
+    }
 }
 
-void tb_cpu_binding_print(const struct tb_cpu_binding *binding, uint32_t local, char *text, size_t size)
+void tb_cpu_binding_print(const struct tb_cpu_binding *binding, uint32_t rank, uint32_t local, char *text, size_t size)
 {
-    const cpu_set_t *set = binding->sets[local % binding->count];
-    size_t used = (size_t)snprintf(text, size, "bound to processors");
-    for (unsigned cpu = 0; cpu < binding->cpus && used < size; cpu++)
-        if (CPU_ISSET_S(cpu, CPU_ALLOC_SIZE(binding->cpus), set))
-            used += (size_t)snprintf(text + used, size - used, " %u", cpu);
+    cpu_set_t *set;
+    size_t bytes = 0;
+    tb_cpu_binding_choose(binding, rank, local, &set, &bytes);
+    size_t used = (size_t)snprintf(text, size, set != NULL ? "bound to processors" : "not bound");
+    for (size_t cpu = 0; set != NULL && cpu < bytes * 8 && used < size; cpu++)
+        if (CPU_ISSET_S(cpu, bytes, set))
+            used += (size_t)snprintf(text + used, size - used, " %zu", cpu);
+    if (set != NULL)
+        CPU_FREE(set);
 }
 
 void tb_cpu_binding_close(struct tb_cpu_binding *binding)
 {
-    for (uint32_t i = 0; binding != NULL && binding->sets != NULL && i < binding->count; i++)
+    for (uint32_t i = 0; binding != NULL && binding->sets != NULL && i <= binding->count; i++)
         if (binding->sets[i] != NULL)
             CPU_FREE(binding->sets[i]);
     if (binding != NULL)

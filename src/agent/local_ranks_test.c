@@ -110,6 +110,9 @@ static void start(struct world *w, const char *script)
         .job = 5, .ranks = RANKS, .host_count = 1, .range_count = 1, .hosts = &w->host, .ranges = &w->range};
     w->app = (struct tb_app){.ranks = RANKS, .argument_count = 3, .arguments = words, .directory = (char *)""};
     w->setup = (struct tb_setup){.job = 5,
+                                 .bind_width = 1,
+                                 .bind_cpus = (char *)"",
+                                 .rank_cpus = (char *)"",
                                  .host_count = 1,
                                  .hold = 1000000,
                                  .parameters = (char *)"",

@@ -1,4 +1,5 @@
 #include "agent/rank_program.h"
+#include "agent/foreign_mpi.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,7 +10,8 @@
 
 extern char **environ;
 
-#define OWN TB_RANK_PROGRAM_OWN
+#define OWN              TB_RANK_PROGRAM_OWN
+#define FORTRAN_VARIABLE "GFORTRAN_UNBUFFERED_PRECONNECTED"
 
 void tb_start_failure_set(struct tb_start_failure *failure, int exit_code, const char *format, ...)
 {
@@ -31,15 +33,33 @@ static const char *value_in(char *const *environment, const char *name)
     return NULL;
 }
 
+/* The numbers that each rank is told, and under which names. */
+enum number { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE };
+static const struct {
+    const char *name;
+    enum number number;
+} numbers[] = {
+    {"TOMBOLO_RANK", RANK},
+    {"TOMBOLO_SIZE", SIZE},
+    {"TOMBOLO_LOCAL_RANK", LOCAL_RANK},
+    {"TOMBOLO_LOCAL_SIZE", LOCAL_SIZE},
+};
+#define NUMBERS (sizeof numbers / sizeof numbers[0])
+_Static_assert(NUMBERS + 2 == OWN, "and two that are no numbers");
+
+static bool is_called(const char *variable, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(variable, name, length) == 0 && variable[length] == '=';
+}
+
 static bool is_own(const char *variable)
 {
-    static const char *const names[OWN] = {TB_AGENT_VARIABLE, "TOMBOLO_RANK", "TOMBOLO_LOCAL_RANK", "TOMBOLO_SIZE",
-                                           "TOMBOLO_LOCAL_SIZE"};
-    for (size_t i = 0; i < OWN; i++) {
-        size_t length = strlen(names[i]);
-        if (strncmp(variable, names[i], length) == 0 && variable[length] == '=')
+    if (is_called(variable, TB_AGENT_VARIABLE) || is_called(variable, TB_OUTPUT_VARIABLE))
+        return true;
+    for (size_t i = 0; i < NUMBERS; i++)
+        if (is_called(variable, numbers[i].name))
             return true;
-    }
     return false;
 }
 
@@ -52,19 +72,26 @@ static bool is_among(char *const *variables, uint32_t variable_count, const char
     return false;
 }
 
+/* What a program cannot be found or run without, even where nothing is passed on. */
+static bool is_essential(const char *variable)
+{
+    return strncmp(variable, "PATH=", 5) == 0 || strncmp(variable, "HOME=", 5) == 0;
+}
+
 static int make_environment(struct tb_rank_program *program, const struct tb_rank_start *start)
 {
     const struct tb_app *app = program->app;
     size_t count = 0, n = OWN;
     while (environ[count] != NULL)
         count++;
-    program->environment = calloc(count + app->variable_count + start->given_count + OWN + 1, sizeof(char *));
+    program->environment = calloc(count + app->variable_count + start->given_count + OWN + 2, sizeof(char *));
     if (program->environment == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the environment of the ranks");
     for (int i = 0; i < OWN; i++)
         program->environment[i] = program->own[i];
     for (size_t i = 0; i < count; i++)
-        if (!is_own(environ[i]) && !is_among(app->variables, app->variable_count, environ[i]) &&
+        if ((!app->bare || is_essential(environ[i])) && !is_own(environ[i]) &&
+            !is_among(app->variables, app->variable_count, environ[i]) &&
             !is_among(start->given, start->given_count, environ[i]))
             program->environment[n++] = environ[i];
     for (uint32_t i = 0; i < start->given_count; i++)
@@ -72,26 +99,68 @@ static int make_environment(struct tb_rank_program *program, const struct tb_ran
             program->environment[n++] = start->given[i];
     for (uint32_t i = 0; i < app->variable_count; i++)
         program->environment[n++] = app->variables[i];
+    /* gfortran keeps what is written to a pipe back; this is how it is told not to. */
+    if (program->buffering != TB_BUFFERING_FULL && value_in(program->environment + OWN, FORTRAN_VARIABLE) == NULL)
+        program->environment[n++] = (char *)FORTRAN_VARIABLE "=y";
     return TB_OK;
 }
 
-int tb_rank_program_describe(struct tb_rank_program *program, const struct tb_rank_start *start, uint32_t rank,
-                             uint32_t local, uint32_t local_count, int control)
+int tb_rank_program_describe(struct tb_rank_program *program, const struct tb_rank_start *start,
+                             const struct tb_rank_place *place, int control, int output)
 {
     const size_t size = TB_RANK_PROGRAM_OWN_BYTES;
-    struct stat about;
-    if (fstat(control, &about) < 0)
-        return tb_error_errno("cannot look at a socket");
+    const uint32_t values[] = {[RANK] = place->rank,
+                               [SIZE] = start->book->ranks,
+                               [LOCAL_RANK] = place->local,
+                               [LOCAL_SIZE] = place->local_count};
+    struct stat about, pipe;
+    if (fstat(control, &about) < 0 || fstat(output, &pipe) < 0)
+        return tb_error_errno("cannot look at the streams of a rank");
     snprintf(program->own[0], size, TB_AGENT_VARIABLE "=%d:%lu:%u:%s", TB_CHILD_KEPT, (unsigned long)about.st_ino,
-             local_count, start->port_name);
-    snprintf(program->own[1], size, "TOMBOLO_RANK=%u", rank);
-    snprintf(program->own[2], size, "TOMBOLO_LOCAL_RANK=%u", local);
-    snprintf(program->own[3], size, "TOMBOLO_SIZE=%u", start->book->ranks);
-    snprintf(program->own[4], size, "TOMBOLO_LOCAL_SIZE=%u", local_count);
+             place->local_count, start->port_name);
+    if (program->buffering != TB_BUFFERING_FULL && S_ISFIFO(pipe.st_mode))
+        snprintf(program->own[1], size, TB_OUTPUT_VARIABLE "=%d:%llx:%llx", program->buffering,
+                 (unsigned long long)pipe.st_dev, (unsigned long long)pipe.st_ino);
+    else
+        snprintf(program->own[1], size, TB_OUTPUT_VARIABLE "=");
+    for (size_t i = 0; i < NUMBERS; i++)
+        snprintf(program->own[i + 2], size, "%s=%u", numbers[i].name, values[numbers[i].number]);
     return TB_OK;
 }
 
 /* ---- directory and executable ------------------------------------------------------------------------------------ */
+
+bool tb_rank_program_is_text(const struct tb_rank_program *program)
+{
+    struct tb_executable x;
+    return tb_executable_read(program->path, &x) == TB_OK && x.kind == TB_EXECUTABLE_TEXT;
+}
+
+/* The kernel does not know what to do with it. */
+static void explain_unknown(const struct tb_rank_program *program, const struct tb_rank_start *start,
+                            struct tb_start_failure *failure)
+{
+    const char *name = program->app->arguments[0];
+    char why[512];
+    tb_executable_explain(program->path, name, start->host, why, sizeof why);
+    tb_start_failure_set(failure, 126, "cannot start %s on host %s: %s", name, start->host, why);
+}
+
+void tb_rank_program_explain_missing(const struct tb_rank_program *program, const struct tb_rank_start *start,
+                                     struct tb_start_failure *failure)
+{
+    const char *name = program->app->arguments[0], *host = start->host;
+    struct tb_executable x;
+    char why[512] = "";
+    if (tb_executable_read(program->path, &x) != TB_OK || x.kind != TB_EXECUTABLE_ELF || *x.interpreter == 0) {
+        tb_start_failure_set(
+            failure, 127, "cannot start %s on host %s: the interpreter that it names does not exist there", name, host);
+        return;
+    }
+    bool foreign = tb_executable_is_foreign(&x, name, host, why, sizeof why);
+    tb_start_failure_set(failure, 127, "cannot start %s on host %s: it needs %s, which is not there%s%s%s", name, host,
+                         x.interpreter, foreign ? " (" : "", why, foreign ? ")" : "");
+}
 
 void tb_rank_program_explain(const struct tb_rank_program *program, const struct tb_rank_start *start, int error,
                              struct tb_start_failure *failure)
@@ -104,6 +173,8 @@ void tb_rank_program_explain(const struct tb_rank_program *program, const struct
         tb_start_failure_set(
             failure, 126, "cannot start %s on host %s: no permission to execute it (chmod +x makes a file executable)",
             name, host);
+    else if (error == ENOEXEC)
+        explain_unknown(program, start, failure);
     else if (error == EISDIR)
         tb_start_failure_set(failure, 126, "cannot start %s on host %s: it is a directory", name, host);
     else if (error != ENOENT)
@@ -156,11 +227,53 @@ static int choose_directory(struct tb_rank_program *program, const struct tb_ran
     return TB_OK;
 }
 
+static int parse_buffering(const char *text, enum tb_buffering *buffering)
+{
+    static const char *const names[] = {
+        [TB_BUFFERING_FULL] = "full", [TB_BUFFERING_LINE] = "line", [TB_BUFFERING_NONE] = "none"};
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *buffering = (enum tb_buffering)i;
+            return TB_OK;
+        }
+    return tb_error(TB_ERR_ARGUMENT, "stream_buffering=%s: should be line, full or none", text);
+}
+
+/* Whether we are the one who tells about this program: its first rank is here, and no earlier one is the same. */
+static bool speaks_for(const struct tb_rank_start *start, const struct tb_app *app)
+{
+    const struct tb_setup *setup = start->setup;
+    for (const struct tb_app *earlier = setup->apps; earlier < app; earlier++)
+        if (strcmp(earlier->arguments[0], app->arguments[0]) == 0)
+            return false;
+    return app->first_rank < start->book->ranks && tb_address_book_host_of(start->book, app->first_rank) == setup->host;
+}
+
+/* A program of another MPI runs, but not as one job: said once, since a layer may translate its calls. */
+static void note_foreign(const struct tb_rank_program *program, const struct tb_rank_start *start,
+                         tb_rank_program_note *note, void *context)
+{
+    struct tb_executable x;
+    struct tb_foreign_mpi mpi;
+    char text[1024];
+    const char *name = program->app->arguments[0];
+    if (start->book->ranks < 2 || !speaks_for(start, program->app) || tb_executable_read(program->path, &x) != TB_OK ||
+        !tb_foreign_mpi_find(&x, &mpi))
+        return;
+    snprintf(text, sizeof text,
+             "%s was built with %s (it needs %s), not with Tombolo: each of its ranks will be alone in its "
+             "MPI_COMM_WORLD. Compile it with Tombolo's mpicc, or start it with %s own mpiexec",
+             name, mpi.name, mpi.needed, mpi.command);
+    note(context, text);
+}
+
 int tb_rank_program_open(struct tb_rank_program *program, const struct tb_rank_start *start, const struct tb_app *app,
                          tb_rank_program_note *note, void *context, struct tb_start_failure *failure)
 {
     *program = (struct tb_rank_program){.app = app};
-    int rc = make_environment(program, start);
+    int rc = parse_buffering(tb_param.stream_buffering, &program->buffering);
+    if (rc == TB_OK)
+        rc = make_environment(program, start);
     if (rc == TB_OK)
         rc = choose_directory(program, start, note, context, failure);
     if (rc != TB_OK)
@@ -171,6 +284,7 @@ int tb_rank_program_open(struct tb_rank_program *program, const struct tb_rank_s
         tb_rank_program_explain(program, start, errno, failure);
         return TB_ERR_ARGUMENT;
     }
+    note_foreign(program, start, note, context);
     return TB_OK;
 }
 

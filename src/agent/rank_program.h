@@ -6,7 +6,7 @@
 #include "job/job.h"
 #include "remote/remote.h"
 
-#define TB_RANK_PROGRAM_OWN       5 /* variables of the environment that are made for each rank */
+#define TB_RANK_PROGRAM_OWN       6 /* variables of the environment that are made for each rank */
 #define TB_RANK_PROGRAM_OWN_BYTES 160
 
 /* What starting needs to know of the job and of this host. Everything stays the caller's. */
@@ -27,6 +27,12 @@ struct tb_start_failure {
     char text[2048];
 };
 
+/* Who a rank is, as it is told by its environment. */
+struct tb_rank_place {
+    uint32_t rank, local; /* in the job, on this host */
+    uint32_t local_count; /* ranks of this host */
+};
+
 /* A word to the user that is no trouble. */
 typedef void tb_rank_program_note(void *context, const char *text);
 
@@ -34,7 +40,8 @@ struct tb_rank_program {
     const struct tb_app *app;
     char *path; /* of the executable */
     const char *directory;
-    char **environment; /* its first TB_RANK_PROGRAM_OWN entries point into `own` */
+    enum tb_buffering buffering; /* of standard output */
+    char **environment;          /* its first TB_RANK_PROGRAM_OWN entries point into `own` */
     char own[TB_RANK_PROGRAM_OWN][TB_RANK_PROGRAM_OWN_BYTES];
 };
 
@@ -43,13 +50,18 @@ int tb_rank_program_open(struct tb_rank_program *program, const struct tb_rank_s
                          tb_rank_program_note *note, void *context, struct tb_start_failure *failure);
 void tb_rank_program_close(struct tb_rank_program *program);
 
-/* The variables of one rank, whose end of the control socket is `control`. */
-int tb_rank_program_describe(struct tb_rank_program *program, const struct tb_rank_start *start, uint32_t rank,
-                             uint32_t local, uint32_t local_count, int control);
+/* The variables of one rank, with its ends of the control socket and of standard output. */
+int tb_rank_program_describe(struct tb_rank_program *program, const struct tb_rank_start *start,
+                             const struct tb_rank_place *place, int control, int output);
 
+/* Whether it may be handed to a shell, when the kernel does not know how to run it. */
+bool tb_rank_program_is_text(const struct tb_rank_program *program);
 /* The kernel did not start the executable: why, as errno has it. */
 void tb_rank_program_explain(const struct tb_rank_program *program, const struct tb_rank_start *start, int error,
                              struct tb_start_failure *failure);
+/* It is there, but what the kernel needs to run it is not (ENOENT). */
+void tb_rank_program_explain_missing(const struct tb_rank_program *program, const struct tb_rank_start *start,
+                                     struct tb_start_failure *failure);
 void tb_start_failure_set(struct tb_start_failure *failure, int exit_code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 

@@ -1,5 +1,6 @@
 #include "agent/ranks.h"
 #include "agent/cpu_binding.h"
+#include "agent/pseudo_terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,16 +72,21 @@ static void close_ends(struct streams *s, int end)
 }
 
 /* End 0 is the agent's, end 1 the rank's. */
-static int make_streams(const struct tb_rank *rank, struct streams *s)
+static int make_streams(const struct tb_rank *rank, const struct tb_setup *setup, struct streams *s)
 {
     *s = (struct streams){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->control) < 0 || pipe2(s->output, O_CLOEXEC) < 0 ||
-        pipe2(s->errors, O_CLOEXEC) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->control) < 0 || pipe2(s->errors, O_CLOEXEC) < 0)
         return tb_error_errno("cannot make the streams of rank %u; try a higher `ulimit -n`", rank->rank);
-    if (rank->rank == 0) {
+    if ((setup->flags & TB_SETUP_PTY) != 0) {
+        if (tb_pseudo_terminal_open(s->output, setup->terminal) != TB_OK)
+            return tb_error_errno("cannot make a pseudo-terminal for rank %u", rank->rank);
+    } else if (pipe2(s->output, O_CLOEXEC) < 0) {
+        return tb_error_errno("cannot make the streams of rank %u; try a higher `ulimit -n`", rank->rank);
+    }
+    if (rank->rank == setup->input_rank) {
         if (pipe2(ends, O_CLOEXEC) < 0)
-            return tb_error_errno("cannot make the input of rank 0");
+            return tb_error_errno("cannot make the input of rank %u", rank->rank);
         s->input[0] = ends[1];
         s->input[1] = ends[0];
     } else {
@@ -93,7 +99,7 @@ static int make_streams(const struct tb_rank *rank, struct streams *s)
 
 static void explain_failed(const struct starting *s, const struct tb_rank *rank, enum tb_child_stage stage, int error)
 {
-    const char *name = s->program.app->arguments[0], *host = s->start->host;
+    const char *host = s->start->host;
     if (stage == TB_CHILD_FORK)
         tb_start_failure_set(s->failure, 1,
                              "cannot start rank %u on host %s: no new process: %s; fewer ranks a host, or a higher "
@@ -106,9 +112,7 @@ static void explain_failed(const struct starting *s, const struct tb_rank *rank,
         tb_start_failure_set(s->failure, 1, "cannot enter directory %s on host %s: %s", s->program.directory, host,
                              strerror(error));
     else if (error == ENOENT)
-        tb_start_failure_set(s->failure, 127,
-                             "cannot start %s on host %s: the interpreter that it names does not exist there", name,
-                             host);
+        tb_rank_program_explain_missing(&s->program, s->start, s->failure);
     else
         tb_rank_program_explain(&s->program, s->start, error, s->failure);
 }
@@ -116,8 +120,8 @@ static void explain_failed(const struct starting *s, const struct tb_rank *rank,
 static int spawn(const struct starting *s, struct tb_rank *rank, struct tb_child *child)
 {
     enum tb_child_stage stage;
-    int rc = tb_child_start(child, &rank->pid, &stage);
-    if (rc != TB_OK && stage == TB_CHILD_EXEC && errno == ENOEXEC) {
+    int rc = tb_child_start(child, &rank->pid, &stage), error = errno;
+    if (rc != TB_OK && stage == TB_CHILD_EXEC && error == ENOEXEC && tb_rank_program_is_text(&s->program)) {
         /* A script without a first line that names its interpreter: for the shell, as everywhere. */
         const struct tb_app *app = s->program.app;
         char **words = calloc((size_t)app->argument_count + 2, sizeof *words);
@@ -129,10 +133,11 @@ static int spawn(const struct starting *s, struct tb_rank *rank, struct tb_child
         child->path = "/bin/sh";
         child->arguments = words;
         rc = tb_child_start(child, &rank->pid, &stage);
+        error = errno;
         free(words);
     }
     if (rc != TB_OK)
-        explain_failed(s, rank, stage, errno);
+        explain_failed(s, rank, stage, error);
     return rc;
 }
 
@@ -141,9 +146,11 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
     const struct tb_ranks *ranks = s->ranks;
     struct streams streams;
     cpu_set_t *cpus = NULL;
-    int rc = make_streams(rank, &streams);
+    int rc = make_streams(rank, s->start->setup, &streams);
     if (rc == TB_OK)
-        rc = tb_rank_program_describe(&s->program, s->start, rank->rank, rank->local, ranks->count, streams.control[1]);
+        rc = tb_rank_program_describe(&s->program, s->start,
+                                      &(struct tb_rank_place){rank->rank, rank->local, ranks->count},
+                                      streams.control[1], streams.output[1]);
     if (rc == TB_OK) {
         rc = ranks->events.starting(ranks->events.context, rank, streams.control[0]);
         streams.control[0] = -1;
@@ -160,7 +167,7 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
                              .mask = s->start->mask,
                              .descriptors = s->start->descriptors};
     if (s->binding != NULL) {
-        tb_cpu_binding_choose(s->binding, rank->local, &cpus, &child.cpus_bytes);
+        tb_cpu_binding_choose(s->binding, rank->rank, rank->local, &cpus, &child.cpus_bytes);
         child.cpus = cpus;
     }
     rc = spawn(s, rank, &child);
@@ -181,7 +188,7 @@ static void report_binding(const struct starting *s)
     for (uint32_t i = 0; i < s->ranks->count; i++) {
         char where[256] = "not bound", text[1024];
         if (s->binding != NULL)
-            tb_cpu_binding_print(s->binding, i, where, sizeof where);
+            tb_cpu_binding_print(s->binding, s->ranks->all[i].rank, i, where, sizeof where);
         snprintf(text, sizeof text, "rank %u on host %s: %s", s->ranks->all[i].rank, s->start->host, where);
         s->ranks->events.note(s->ranks->events.context, text);
     }
@@ -219,8 +226,8 @@ int tb_ranks_start(struct tb_ranks *ranks, const struct tb_rank_start *start, st
     struct starting s = {.ranks = ranks, .start = start, .failure = failure};
     failure->text[0] = 0;
     int rc = TB_OK;
-    if (start->setup->bind != TB_BIND_NONE)
-        rc = tb_cpu_binding_open(&s.binding, start->setup->bind);
+    if (tb_cpu_binding_is_wanted(start->setup))
+        rc = tb_cpu_binding_open(&s.binding, start->setup);
     if (rc == TB_OK)
         rc = start_all(&s);
     if (rc == TB_OK && tb_param.bind_report)

@@ -83,7 +83,14 @@ static void world_open(struct world *w, char **arguments)
     w->app = (struct tb_app){.ranks = FIRST + RANKS, .arguments = arguments, .directory = (char *)""};
     while (arguments[w->app.argument_count] != NULL)
         w->app.argument_count++;
-    w->setup = (struct tb_setup){.host = 1, .host_count = 2, .app_count = 1, .apps = &w->app, .directory = (char *)"/"};
+    w->setup = (struct tb_setup){.host = 1,
+                                 .host_count = 2,
+                                 .bind_width = 1,
+                                 .bind_cpus = (char *)"",
+                                 .rank_cpus = (char *)"",
+                                 .app_count = 1,
+                                 .apps = &w->app,
+                                 .directory = (char *)"/"};
     sigemptyset(&w->mask);
     w->start = (struct tb_rank_start){
         .setup = &w->setup, .book = &w->book, .host = "here", .port_name = "tombolo-test", .mask = &w->mask};

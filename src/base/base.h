@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/list.h"
 #include "base/number.h"
+#include "base/plural.h"
 #include "base/pool.h"
 #include "base/span.h"
 #include "base/param.h"

@@ -45,6 +45,8 @@ TB_PARAM_TIME_ROW(
 TB_PARAM_TIME_ROW(heartbeat, "15s", 0, "silence after which an agent is taken for dead")
 TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, "time between SIGTERM and SIGKILL when a job is ended")
 TB_PARAM_TEXT_ROW(fault, "", 0, "faults to inject, for tests: loss=1%,repeat=1%,delay=5ms,corrupt=0.1%,seed=1")
+TB_PARAM_TEXT_ROW(stream_buffering, "line", 0,
+                  "when standard output of an MPI program comes: line by line, when a buffer is full, or none: at once")
 TB_PARAM_BOOL_ROW(bind_report, "no", 0, "print where each rank is bound")
 TB_PARAM_INT_ROW(cores, "0", 0, 65536, 0,
                  "cores of a host, for predicting collectives; 0: as many as where the job was started")

@@ -66,6 +66,7 @@ struct tb_counters {
     uint64_t held;             /* frames that had to wait for room in a transport */
     uint64_t dropped;          /* messages for communicators that are gone */
     uint64_t yields, sleeps;   /* of waiting threads */
+    uint64_t looks;            /* in vain, of waiting threads before they yielded or slept */
     uint64_t relayed;          /* frames that went through gateways, each counted once */
     uint64_t repeated;         /* frames that were sent again, because they were lost or seemed to be */
     uint64_t reordered;        /* frames that had to wait for an earlier one */

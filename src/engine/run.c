@@ -58,9 +58,9 @@ static int item_verdict(const struct tb_run_item *item)
                         "%s: rank %u cannot give the %llu bytes that this rank expects: ranks do not "
                         "agree about sizes",
                         tb_operation_name(item->run->binding.operation), r->rank, (unsigned long long)r->room);
-    return tb_error(TB_ERR_MISMATCH, "%s: rank %u has sent %llu bytes where this rank expects %llu",
+    return tb_error(TB_ERR_MISMATCH, "%s: rank %u has sent %llu byte%s where this rank expects %llu",
                     tb_operation_name(item->run->binding.operation), r->rank, (unsigned long long)r->length,
-                    (unsigned long long)r->room);
+                    tb_plural(r->length), (unsigned long long)r->room);
 }
 
 static void item_complete(struct tb_request *request)

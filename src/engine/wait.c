@@ -8,20 +8,19 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#define POLLS_PER_LOOK   64     /* idle polls between two looks at the clock... */
-#define POLLS_CROWDED    8      /* ...and where others want the core */
-#define SPIN_CROWDED     1000   /* ns: whoever spins shorter than that has learnt that it is so */
+#define POLLS_PER_LOOK   64     /* idle polls between two looks at the clock, where nobody else wants the core */
 #define CONTROL_INTERVAL 4096   /* rounds of progress between two looks at the control descriptor... */
 #define CONTROL_HURRY    32     /* ...and while a connection is awaited */
 #define TEST_ROUNDS      64     /* rounds that a single call of tb_engine_progress counts for */
-#define TESTS_PER_YIELD  128    /* idle calls of tb_engine_progress until the core is offered to others */
+#define TESTS_PER_YIELD  128    /* idle calls of tb_engine_progress until the core is offered to others... */
+#define TESTS_CROWDED    4      /* ...and where they want it and give it back soon: */
+#define GIVEN_BACK       20000  /* ns */
 #define YIELDS_LIMIT     8      /* before a thread sleeps... */
 #define YIELD_TIME       100000 /* ns: ...and so long, since waking it takes the others tens of microseconds */
+#define YIELD_ROUNDS     8      /* rounds that a yield counts for which nobody accepted */
 #define SLEEPS_PER_YIELD 64     /* who sleeps instead of yielding yields now and then, to learn whether it still must */
-#define YIELD_SLOW       5000   /* ns: a yield that takes longer has let somebody else run */
 #define PREEMPTED        200000 /* ns: so long between two looks at the clock means that the core was taken away */
 #define GIVE_WAY_LIMIT   1000   /* yields for other threads that want the lock */
 #define TRANSPORTS       3      /* local, remote, relay */
@@ -52,6 +51,7 @@ int tb_waiting_open(struct tb_waiting *w, bool threaded)
     pthread_mutexattr_destroy(&recursive);
     tb_list_init(&w->waiters);
     w->spin = tb_param.spin;
+    tb_crowd_init(&w->crowd);
     w->kick = -1;
     if (!threaded)
         return TB_OK;
@@ -170,13 +170,14 @@ static inline int engine_round(struct tb_engine *e, uint32_t rounds)
 
 bool tb_engine_spins(const struct tb_engine *e)
 {
-    return e->waiting.spin > SPIN_CROWDED;
+    return !e->waiting.crowd.here && e->waiting.spin > 0;
 }
 
 /* ---- patience ---------------------------------------------------------------------------------------------------- */
 
 struct patience {
-    uint32_t polls, yields;
+    uint32_t polls;       /* since the last look at the clock */
+    uint32_t yields;      /* once begun, there is one after each look */
     uint64_t since, last; /* 0: not looked at the clock yet */
 };
 
@@ -186,29 +187,22 @@ static bool engine_alone(const struct tb_engine *e)
     return e->config.transport.local_count <= 1;
 }
 
-/* Others want the core: spin less. Nobody does: spin longer again, up to what the parameter allows. Who is alone and
- * has to share the core nevertheless had better sleep, and trusts a quiet moment less. */
-static void spin_learn(struct tb_engine *e, bool crowded)
+/* So long a yield took. Others wanted the core: spin less, if ever again. Nobody did: spin longer again, up to what the
+ * parameter allows. */
+static bool spin_learn(struct tb_waiting *w, uint64_t took)
 {
-    if (crowded)
-        e->waiting.spin /= engine_alone(e) ? 8 : 2;
-    else
-        e->waiting.spin += engine_alone(e) ? e->waiting.spin / 32 + 5 : e->waiting.spin / 4 + 500;
-    if (e->waiting.spin > tb_param.spin)
-        e->waiting.spin = tb_param.spin;
+    bool accepted = tb_crowd_learn(&w->crowd, took);
+    if (accepted)
+        w->spin /= 2;
+    else if (!w->crowd.here)
+        w->spin += w->spin / 4 + 500;
+    if (w->spin > tb_param.spin)
+        w->spin = tb_param.spin;
+    return accepted;
 }
 
-static bool switches_seen(struct tb_engine *e)
-{
-    struct rusage usage;
-    if (getrusage(RUSAGE_THREAD, &usage) != 0)
-        return false;
-    bool more = usage.ru_nivcsw > e->waiting.switches;
-    e->waiting.switches = usage.ru_nivcsw;
-    return more;
-}
-
-/* Offers the core to others and learns from how long they take it. The lock is released meanwhile. */
+/* Offers the core to others and learns from how long they take it. The lock is released meanwhile. The network may have
+ * brought something while others ran, and looking costs little beside that. */
 static uint64_t engine_yield(struct tb_engine *e, uint64_t now)
 {
     e->counters.yields++;
@@ -218,7 +212,8 @@ static uint64_t engine_yield(struct tb_engine *e, uint64_t now)
     uint64_t after = tb_clock_now_real();
     if (e->threaded)
         pthread_mutex_lock(&e->waiting.lock);
-    spin_learn(e, after - now > YIELD_SLOW);
+    bool accepted = spin_learn(&e->waiting, after - now);
+    e->remote_countdown -= accepted || e->remote_countdown < YIELD_ROUNDS ? e->remote_countdown : YIELD_ROUNDS;
     return after;
 }
 
@@ -271,7 +266,9 @@ static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count,
         e->waiting.stirred = false;
         pthread_mutex_unlock(&e->waiting.lock);
     }
-    ppoll(fds, count, timeout, NULL);
+    if (ppoll(fds, count, timeout, NULL) <= 0)
+        for (nfds_t i = 0; i < count; i++)
+            fds[i].revents = 0;
     if (e->threaded) {
         pthread_mutex_lock(&e->waiting.lock);
         e->waiting.sleeping = false;
@@ -304,26 +301,30 @@ static void engine_sleep(struct tb_engine *e)
     sleep_in_poll(e, fds, count, engine_deadline(e));
     engine_disarm(e);
     e->remote_countdown = 0;
-    e->control_countdown = 0;
+    if (e->control < 0 || fds[count - 1].revents != 0)
+        e->control_countdown = 0;
 }
 
-/* Nothing happened in a round. The engine is locked; it is released while yielding and sleeping. */
+/* Nothing happened in a round. The engine is locked; it is released while yielding and sleeping. In a crowd the one who
+ * is waited for may want this core: it is offered at once, and after each further look. A rank that is alone on its
+ * host sleeps instead, except now and then, to learn whether it still must. */
 static void patience_slow(struct tb_engine *e, struct patience *p)
 {
     uint64_t now = tb_clock_now_real();
+    bool spins = tb_engine_spins(e);
+    e->counters.looks += p->polls;
+    p->polls = 0;
     if (p->since == 0)
         p->since = p->last = now;
     if (now - p->last > PREEMPTED)
-        spin_learn(e, true);
+        spin_learn(&e->waiting, now - p->last);
     p->last = now;
-    if (now - p->since < e->waiting.spin)
+    uint64_t spin = spins ? e->waiting.spin : 0;
+    if (now - p->since < spin)
         return;
-    if (p->yields == 0 && e->waiting.spin > SPIN_CROWDED && switches_seen(e))
-        spin_learn(e, true);
-    bool yields = tb_engine_spins(e) || !engine_alone(e) || e->counters.sleeps % SLEEPS_PER_YIELD == 0;
-    if (yields && (p->yields++ < YIELDS_LIMIT || now - p->since < e->waiting.spin + YIELD_TIME)) {
+    bool yields = spins || !engine_alone(e) || e->counters.sleeps % SLEEPS_PER_YIELD == 0;
+    if (yields && (p->yields++ < YIELDS_LIMIT || now - p->since < spin + YIELD_TIME)) {
         p->last = engine_yield(e, now);
-        p->polls = POLLS_PER_LOOK - 1; /* look once, then be here again */
         return;
     }
     engine_sleep(e);
@@ -332,8 +333,7 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
 
 static inline void patience_idle(struct tb_engine *e, struct patience *p)
 {
-    uint32_t polls = TB_LIKELY(e->waiting.spin > SPIN_CROWDED) ? POLLS_PER_LOOK : POLLS_CROWDED;
-    if (TB_LIKELY(++p->polls % polls != 0))
+    if (TB_LIKELY(++p->polls < POLLS_PER_LOOK && p->yields == 0 && tb_engine_spins(e)))
         cpu_relax();
     else
         patience_slow(e, p);
@@ -463,6 +463,12 @@ void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void
     tb_engine_unlock(engine);
 }
 
+/* Whoever computes between its tests must not lose the core to others who compute, too. */
+static uint32_t tests_per_yield(const struct tb_crowd *c)
+{
+    return c->here && c->took < GIVEN_BACK ? TESTS_CROWDED : TESTS_PER_YIELD;
+}
+
 int tb_engine_progress(struct tb_engine *engine)
 {
     tb_engine_lock(engine);
@@ -470,7 +476,7 @@ int tb_engine_progress(struct tb_engine *engine)
     if (n > 0) {
         engine->waiting.stirred = true; /* somebody who sleeps may have waited for it */
         engine->waiting.idle_tests = 0;
-    } else if (++engine->waiting.idle_tests >= TESTS_PER_YIELD && !engine->inside) {
+    } else if (++engine->waiting.idle_tests >= tests_per_yield(&engine->waiting.crowd) && !engine->inside) {
         engine->waiting.idle_tests = 0;
         engine_yield(engine, tb_clock_now_real());
     }

@@ -6,6 +6,7 @@
 #ifndef TB_ENGINE_WAIT_H
 #define TB_ENGINE_WAIT_H
 
+#include "engine/crowd.h"
 #include "engine/engine.h"
 
 #include <pthread.h>
@@ -29,8 +30,8 @@ struct tb_waiting {
     uint64_t sleep_until;
     struct tb_waiter *poller;
     struct tb_list waiters;
-    uint64_t spin;            /* ns that are spent looking before a yield; learnt */
-    long switches;            /* involuntary ones seen so far */
+    uint64_t spin; /* ns that are spent looking before a yield, unless in a crowd; learnt */
+    struct tb_crowd crowd;
     uint32_t idle_tests;      /* calls of tb_engine_progress in which nothing happened */
     pthread_mutex_t lock;     /* the engine's; recursive: a callback may use the public functions */
     _Atomic uint32_t wanting; /* threads at the lock; any thread */

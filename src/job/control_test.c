@@ -31,6 +31,10 @@ static struct tb_app apps[2] = {{.first_rank = 0,
                                  .variables = variables + 2,
                                  .directory = (char *)""}};
 static struct tb_setup sample = {.version = (char *)"0.1.0",
+                                 .bind_width = 2,
+                                 .bind_cpus = (char *)"0+1,2",
+                                 .rank_cpus = (char *)"3=1\n",
+                                 .input_rank = 7,
                                  .job = 5,
                                  .key = {{1, 2, 3}},
                                  .host = 1,
@@ -39,6 +43,7 @@ static struct tb_setup sample = {.version = (char *)"0.1.0",
                                  .bind = TB_BIND_CORE,
                                  .window = 1000,
                                  .hold = 1ull << 40,
+                                 .terminal = 24 << 16 | 80,
                                  .parameters = (char *)"log=debug\n",
                                  .own_parameters = (char *)"",
                                  .directory = (char *)"/home",
@@ -58,6 +63,7 @@ static void setup_survives_the_wire(void **state)
     assert_memory_equal(&setup.key, &sample.key, sizeof setup.key);
     assert_int_equal(setup.bind, TB_BIND_CORE);
     assert_true(setup.hold == 1ull << 40);
+    assert_int_equal(setup.terminal, 24 << 16 | 80);
     assert_int_equal(setup.app_count, 2);
     assert_string_equal(setup.apps[0].arguments[2], "two words");
     assert_null(setup.apps[0].arguments[3]);

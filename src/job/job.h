@@ -158,7 +158,10 @@ _Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text);
 
 /* How a rank finds its agent: DESCRIPTOR:INODE:LOCAL_RANKS:NAME, an inherited socket (the inode shows whether it is
  * still the same) and the name of an abstract Unix socket. */
-#define TB_AGENT_VARIABLE  "TOMBOLO_AGENT"
+#define TB_AGENT_VARIABLE "TOMBOLO_AGENT"
+/* How a program knows that its standard output is the agent's: BUFFERING:DEVICE:INODE of the pipe, the latter two in
+ * hexadecimal. Empty: nothing is to be done about it. */
+#define TB_OUTPUT_VARIABLE "TOMBOLO_OUTPUT"
 #define TB_AGENT_PREAMBLE  "\ntombolo agent " /* then version, " wire N\n": the first words of an agent */
 #define TB_APP_LIMIT       1024u              /* programs in one job */
 #define TB_APP_WORDS_LIMIT (1u << 20)         /* words of a command line, variables of an environment */
@@ -171,13 +174,28 @@ struct tb_app {
     uint32_t variable_count;
     char **variables; /* NAME=value, set for the ranks; ended by NULL */
     char *directory;  /* "": as the launcher's */
+    uint32_t bare;    /* 1: no other variables than these, PATH and HOME */
 };
 
-enum tb_bind { TB_BIND_NONE, TB_BIND_THREAD, TB_BIND_CORE, TB_BIND_NUMA, TB_BIND_SOCKET };
+enum tb_bind {
+    TB_BIND_NONE,
+    TB_BIND_THREAD,
+    TB_BIND_CORE,
+    TB_BIND_NUMA,
+    TB_BIND_SOCKET,
+    TB_BIND_L1,
+    TB_BIND_L2,
+    TB_BIND_L3
+};
+#define TB_BIND_WIDTH_LIMIT 4096u
+#define TB_RANK_NONE        UINT32_MAX
+
+enum tb_buffering { TB_BUFFERING_FULL, TB_BUFFERING_LINE, TB_BUFFERING_NONE };
 
 enum tb_setup_flags {
     TB_SETUP_LOCAL = 1, /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
-    TB_SETUP_GRID = 2   /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
+    TB_SETUP_GRID = 2,  /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
+    TB_SETUP_PTY = 8    /* standard output of the ranks is a pseudo-terminal */
 };
 
 /* TB_CONTROL_SETUP. Everything is allocated and freed by tb_setup_close. */
@@ -188,8 +206,13 @@ struct tb_setup {
     uint32_t host, host_count; /* which host of the address book the agent serves */
     uint32_t flags;            /* enum tb_setup_flags */
     uint32_t bind;             /* enum tb_bind */
+    uint32_t bind_width;       /* so many of these for each rank */
+    char *bind_cpus;           /* "0,1,2+3": processors for the ranks of a host, in turn; "": as `bind` says */
+    char *rank_cpus;           /* "0=1,2\n5=3\n": processors of single ranks of the job, before all else */
+    uint32_t input_rank;       /* gets standard input; TB_RANK_NONE: nobody */
     uint32_t window;           /* bytes of output that may be under way */
     uint64_t hold;             /* nanoseconds that an unfinished line waits for its end */
+    uint32_t terminal;         /* size of pseudo-terminals: 65536 * lines + columns; 0: not known */
     char *parameters;          /* as tb_param_export writes them */
     char *own_parameters;      /* those that belong to a host, for where the host does not say otherwise */
     char *directory;           /* the launcher's */

@@ -41,8 +41,13 @@ int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w)
     tb_put_u32(w, setup->host_count);
     tb_put_u32(w, setup->flags);
     tb_put_u32(w, setup->bind);
+    tb_put_u32(w, setup->bind_width);
+    tb_put_text(w, setup->bind_cpus);
+    tb_put_text(w, setup->rank_cpus);
+    tb_put_u32(w, setup->input_rank);
     tb_put_u32(w, setup->window);
     tb_put_u64(w, setup->hold);
+    tb_put_u32(w, setup->terminal);
     tb_put_text(w, setup->parameters);
     tb_put_text(w, setup->own_parameters);
     tb_put_text(w, setup->directory);
@@ -54,6 +59,7 @@ int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w)
         put_words(w, app->argument_count, app->arguments);
         put_words(w, app->variable_count, app->variables);
         tb_put_text(w, app->directory);
+        tb_put_u32(w, app->bare);
     }
     return w->error;
 }
@@ -65,6 +71,7 @@ static void take_app(struct tb_reader *r, struct tb_app *app)
     app->arguments = take_words(r, &app->argument_count);
     app->variables = take_words(r, &app->variable_count);
     app->directory = tb_get_text(r);
+    app->bare = tb_get_u32(r);
     if (r->error != TB_OK)
         return;
     if (app->argument_count == 0 || app->ranks == 0 || app->ranks > TB_JOB_RANKS_LIMIT ||
@@ -89,14 +96,20 @@ int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r)
     setup->host_count = tb_get_u32(r);
     setup->flags = tb_get_u32(r);
     setup->bind = tb_get_u32(r);
+    setup->bind_width = tb_get_u32(r);
+    setup->bind_cpus = tb_get_text(r);
+    setup->rank_cpus = tb_get_text(r);
+    setup->input_rank = tb_get_u32(r);
     setup->window = tb_get_u32(r);
     setup->hold = tb_get_u64(r);
+    setup->terminal = tb_get_u32(r);
     setup->parameters = tb_get_text(r);
     setup->own_parameters = tb_get_text(r);
     setup->directory = tb_get_text(r);
     uint32_t apps = tb_get_u32(r);
     if (r->error == TB_OK && (apps == 0 || apps > TB_APP_LIMIT || setup->host >= setup->host_count ||
-                              setup->host_count > TB_JOB_HOSTS_LIMIT || setup->bind > TB_BIND_SOCKET))
+                              setup->host_count > TB_JOB_HOSTS_LIMIT || setup->bind > TB_BIND_L3 ||
+                              setup->bind_width < 1 || setup->bind_width > TB_BIND_WIDTH_LIMIT))
         r->error = TB_ERR_PROTOCOL;
     if (r->error == TB_OK) {
         setup->apps = calloc(apps, sizeof *setup->apps);
@@ -133,6 +146,8 @@ void tb_setup_close(struct tb_setup *setup)
     free(setup->version);
     free(setup->parameters);
     free(setup->own_parameters);
+    free(setup->bind_cpus);
+    free(setup->rank_cpus);
     free(setup->directory);
     for (uint32_t i = 0; setup->apps != NULL && i < setup->app_count; i++)
         tb_app_close(&setup->apps[i]);

@@ -129,8 +129,9 @@ static int tell_about(struct keeper *keeper, int client)
 {
     char text[1024];
     uint64_t seconds = (tb_clock_now_real() - keeper->since) / 1000000000u;
-    snprintf(text, sizeof text, "ok\n%u hosts, %u clusters, up %u:%02u:%02u, %s", keeper->network.grid->host_count,
-             keeper->network.grid->cluster_count, (unsigned)(seconds / 3600), (unsigned)(seconds / 60 % 60),
+    snprintf(text, sizeof text, "ok\n%u host%s, %u cluster%s, up %u:%02u:%02u, %s", keeper->network.grid->host_count,
+             tb_plural(keeper->network.grid->host_count), keeper->network.grid->cluster_count,
+             tb_plural(keeper->network.grid->cluster_count), (unsigned)(seconds / 3600), (unsigned)(seconds / 60 % 60),
              (unsigned)(seconds % 60), keeper->network.grid->file);
     return tb_pass(client, text, NULL, 0);
 }

@@ -8,7 +8,7 @@ int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *se
     struct tb_setup own = *setup;
     int rc = TB_OK;
     own.host = agent->host;
-    own.flags = (agent->target.local ? TB_SETUP_LOCAL : 0) | (plan != NULL ? TB_SETUP_GRID : 0);
+    own.flags |= (agent->target.local ? TB_SETUP_LOCAL : 0) | (plan != NULL ? TB_SETUP_GRID : 0);
     if (plan != NULL)
         rc = tb_grid_plan_setup(plan, placement, agent->host, &own);
     if (rc == TB_OK)

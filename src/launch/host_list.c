@@ -1,16 +1,11 @@
 /* Host lists and host files. */
 #include "launch/launch.h"
+#include "launch/text_file.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#define FILE_LIMIT (16u << 20)
 
 static bool is_same(const struct tb_host_entry *entry, const char *name, const char *user, unsigned port)
 {
@@ -51,9 +46,10 @@ static int parse_number(const char *text, size_t length, uint32_t low, uint32_t 
 
 /* One host as it is being read. */
 struct draft {
+    const char *where; /* file and line, or the option */
     const char *name, *user;
     size_t name_length, user_length;
-    uint32_t slots;
+    uint32_t slots, most;
     uint32_t port;
     char cluster[64];
 };
@@ -67,10 +63,23 @@ static bool is_odd(const char *text, size_t length)
     return false;
 }
 
+/* Names the character that nobody sees. */
+static int refuse_name(const char *where, const char *word, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (word[i] == '\t')
+            return tb_error(TB_ERR_ARGUMENT, "%s: a tab stands in a host name, behind \"%.*s\"", where, (int)i, word);
+        if (iscntrl((unsigned char)word[i]))
+            return tb_error(TB_ERR_ARGUMENT, "%s: a control character (0x%02x) stands in a host name, behind \"%.*s\"",
+                            where, (unsigned char)word[i], (int)i, word);
+    }
+    return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is no host name", where, (int)length, word);
+}
+
 /* [user@]host[:slots]. An IPv6 address with slots is written [address]:slots. */
 static int parse_host(struct draft *draft, const char *word, size_t length, const char *where)
 {
-    *draft = (struct draft){.name = word, .name_length = length, .slots = 1};
+    *draft = (struct draft){.where = where, .name = word, .name_length = length, .slots = 1};
     const char *at = memchr(word, '@', length);
     if (at != NULL) {
         draft->user = word;
@@ -101,7 +110,22 @@ static int parse_host(struct draft *draft, const char *word, size_t length, cons
     /* A name that begins with a dash would be an option of ssh. */
     if (draft->name_length == 0 || draft->name_length > 255 || *draft->name == '-' ||
         (draft->user != NULL && *draft->user == '-') || is_odd(word, length))
-        return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is no host name", where, (int)length, word);
+        return refuse_name(where, word, length);
+    return TB_OK;
+}
+
+/* Remembers that the user has named this entry once more. */
+static int add_line(struct tb_host_list *list, uint32_t entry)
+{
+    if (list->line_count == list->line_room) {
+        uint32_t room = list->line_room > 0 ? list->line_room * 2 : 8;
+        uint32_t *grown = realloc(list->lines, room * sizeof *grown);
+        if (grown == NULL)
+            return tb_error(TB_ERR_MEMORY, "no memory for the list of hosts");
+        list->lines = grown;
+        list->line_room = room;
+    }
+    list->lines[list->line_count++] = entry;
     return TB_OK;
 }
 
@@ -119,9 +143,10 @@ static int add(struct tb_host_list *list, const struct draft *draft)
     if (known >= 0) {
         struct tb_host_entry *entry = &list->entries[known];
         entry->slots += slots;
+        entry->most = draft->most > 0 ? draft->most : entry->most;
         if (entry->slots > TB_LAUNCH_SLOTS_LIMIT)
             return tb_error(TB_ERR_LIMIT, "host %s has too many slots", name);
-        return TB_OK;
+        return add_line(list, (uint32_t)known);
     }
     if (list->count >= TB_JOB_HOSTS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "more than %u hosts", TB_JOB_HOSTS_LIMIT);
@@ -134,16 +159,16 @@ static int add(struct tb_host_list *list, const struct draft *draft)
         list->room = room;
     }
     struct tb_host_entry *entry = &list->entries[list->count];
-    *entry = (struct tb_host_entry){.name = strdup(name), .port = draft->port, .slots = slots};
+    *entry = (struct tb_host_entry){.name = strdup(name), .port = draft->port, .slots = slots, .most = draft->most};
     if (draft->user != NULL)
         entry->user = strndup(draft->user, draft->user_length);
     memcpy(entry->cluster, draft->cluster, sizeof entry->cluster);
+    snprintf(entry->origin, sizeof entry->origin, "%s", draft->where != NULL ? draft->where : "");
     if (entry->name == NULL || (draft->user != NULL && entry->user == NULL)) {
         free(entry->name);
         return tb_error(TB_ERR_MEMORY, "no memory for the list of hosts");
     }
-    list->count++;
-    return TB_OK;
+    return add_line(list, list->count++);
 }
 
 int tb_host_list_parse(struct tb_host_list *list, const char *text, const char *where)
@@ -163,36 +188,77 @@ int tb_host_list_parse(struct tb_host_list *list, const char *text, const char *
     }
 }
 
+static bool is_key(const char *word, size_t length, const char *const *names)
+{
+    for (; *names != NULL; names++)
+        if (strlen(*names) == length && memcmp(*names, word, length) == 0)
+            return true;
+    return false;
+}
+
+static int parse_cluster(struct draft *draft, const char *value, size_t length, const char *where)
+{
+    if (length == 0 || length >= sizeof draft->cluster)
+        return tb_error(TB_ERR_ARGUMENT, "%s: the name of the cluster is missing or too long", where);
+    /* As in a grid file, which may be made of this one. */
+    if (!tb_grid_is_name(value, length))
+        return tb_error(TB_ERR_ARGUMENT,
+                        "%s: cluster=%.*s: a name has letters, digits, '.', '_' and '-', and begins with a letter "
+                        "or digit",
+                        where, (int)length, value);
+    memcpy(draft->cluster, value, length);
+    draft->cluster[length] = 0;
+    return TB_OK;
+}
+
+/* key=value, in our words and in those of MPICH and Open MPI; a mere number is one of slots. */
 static int parse_key(struct draft *draft, const char *word, size_t length, const char *where)
 {
+    static const char *const slots[] = {"slots", "count", "cpus", "cpu", NULL};
+    static const char *const most[] = {"max_slots", "max-slots", "slots_max", NULL};
+    static const char *const users[] = {"user", "username", NULL}, *const port[] = {"port", NULL};
+    static const char *const cluster[] = {"cluster", NULL};
+    /* What MPICH and Open MPI write there for the network or the processors; here --set and --bind choose. */
+    static const char *const ignored[] = {"ifname", "binding", "sockets", "cores", "maxcpus", NULL};
     const char *equals = memchr(word, '=', length);
     size_t key = equals != NULL ? (size_t)(equals - word) : length;
     const char *value = equals != NULL ? equals + 1 : "";
     size_t value_length = equals != NULL ? length - key - 1 : 0;
-    if (key == 5 && memcmp(word, "slots", 5) == 0) {
-        if (parse_number(value, value_length, 0, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) != TB_OK)
-            return tb_error(TB_ERR_ARGUMENT, "%s: slots should be a number of ranks, not \"%.*s\"", where,
-                            (int)value_length, value);
-    } else if (key == 4 && memcmp(word, "port", 4) == 0) {
-        if (parse_number(value, value_length, 1, 65535, &draft->port) != TB_OK)
-            return tb_error(TB_ERR_ARGUMENT, "%s: port should be between 1 and 65535, not \"%.*s\"", where,
-                            (int)value_length, value);
-    } else if (key == 7 && memcmp(word, "cluster", 7) == 0) {
-        if (value_length == 0 || value_length >= sizeof draft->cluster)
-            return tb_error(TB_ERR_ARGUMENT, "%s: the name of the cluster is missing or too long", where);
-        /* As in a grid file, which may be made of this one. */
-        if (!tb_grid_is_name(value, value_length))
-            return tb_error(TB_ERR_ARGUMENT,
-                            "%s: cluster=%.*s: a name has letters, digits, '.', '_' and '-', and begins with a letter "
-                            "or digit",
-                            where, (int)value_length, value);
-        memcpy(draft->cluster, value, value_length);
-        draft->cluster[value_length] = 0;
-    } else {
-        return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is none of slots=N, port=N and cluster=NAME", where, (int)length,
-                        word);
+    if (equals == NULL && parse_number(word, length, 0, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) == TB_OK)
+        return TB_OK;
+    if (is_key(word, key, slots)) {
+        if (parse_number(value, value_length, 0, TB_LAUNCH_SLOTS_LIMIT, &draft->slots) == TB_OK)
+            return TB_OK;
+        return tb_error(TB_ERR_ARGUMENT, "%s: slots should be a number of ranks, not \"%.*s\"", where,
+                        (int)value_length, value);
     }
-    return TB_OK;
+    if (is_key(word, key, most)) {
+        if (parse_number(value, value_length, 1, TB_LAUNCH_SLOTS_LIMIT, &draft->most) == TB_OK)
+            return TB_OK;
+        return tb_error(TB_ERR_ARGUMENT, "%s: max_slots should be a number of ranks, not \"%.*s\"", where,
+                        (int)value_length, value);
+    }
+    if (is_key(word, key, port)) {
+        if (parse_number(value, value_length, 1, 65535, &draft->port) == TB_OK)
+            return TB_OK;
+        return tb_error(TB_ERR_ARGUMENT, "%s: port should be between 1 and 65535, not \"%.*s\"", where,
+                        (int)value_length, value);
+    }
+    if (is_key(word, key, users)) {
+        draft->user = value;
+        draft->user_length = value_length;
+        return value_length > 0 && *value != '-' && !is_odd(value, value_length)
+                   ? TB_OK
+                   : tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is no name of a user", where, (int)value_length, value);
+    }
+    if (is_key(word, key, cluster))
+        return parse_cluster(draft, value, value_length, where);
+    if (equals != NULL && is_key(word, key, ignored))
+        return TB_OK;
+    if (draft->name_length == 4 && memcmp(draft->name, "rank", 4) == 0 && equals != NULL)
+        return tb_error(TB_ERR_ARGUMENT, "%s: this is a line of a rankfile, for --rankfile FILE", where);
+    return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is none of slots=N, max_slots=N, port=N, user=NAME and cluster=NAME",
+                    where, (int)length, word);
 }
 
 static int parse_line(struct tb_host_list *list, const char *line, size_t length, const char *where)
@@ -233,37 +299,11 @@ int tb_host_list_read(struct tb_host_list *list, const char *text, const char *n
 
 int tb_host_list_load(struct tb_host_list *list, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return tb_error_errno("cannot read the host file %s", path);
-    size_t length = 0, room = 4096;
-    char *text = malloc(room);
-    ssize_t n = 1;
-    int rc = text != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the host file");
-    while (rc == TB_OK && n > 0) {
-        if (length + 1 == room) {
-            char *grown = realloc(text, room *= 2);
-            if (grown == NULL || room > FILE_LIMIT) {
-                text = grown != NULL ? grown : text;
-                rc = tb_error(TB_ERR_LIMIT, "the host file %s is too long", path);
-                break;
-            }
-            text = grown;
-        }
-        n = read(fd, text + length, room - length - 1);
-        if (n < 0)
-            rc = tb_error_errno("cannot read the host file %s", path);
-        else
-            length += (size_t)n;
-    }
-    close(fd);
+    char *text = NULL;
     uint32_t before = list->count;
-    if (rc == TB_OK && memchr(text, 0, length) != NULL)
-        rc = tb_error(TB_ERR_ARGUMENT, "%s is no host file but something binary", path);
-    if (rc == TB_OK) {
-        text[length] = 0;
+    int rc = tb_text_file_read(path, "host file", &text);
+    if (rc == TB_OK)
         rc = tb_host_list_read(list, text, path);
-    }
     if (rc == TB_OK && list->count == before && before == 0)
         rc = tb_error(TB_ERR_ARGUMENT, "the host file %s names no host", path);
     free(text);
@@ -275,10 +315,13 @@ int tb_host_list_take(struct tb_host_list *list, const struct tb_grid *grid, con
     for (uint32_t i = 0; i < grid->host_count; i++) {
         const struct tb_grid_host *host = &grid->hosts[i];
         const struct tb_grid_cluster *cluster = &grid->clusters[host->cluster];
-        struct draft draft = {.name = host->name, .name_length = strlen(host->name), .slots = host->slots};
+        char where[160];
+        struct draft draft = {
+            .where = where, .name = host->name, .name_length = strlen(host->name), .slots = host->slots};
         if (missing != NULL && missing[i])
             draft.slots = 0;
         snprintf(draft.cluster, sizeof draft.cluster, "%s", cluster->name);
+        snprintf(where, sizeof where, "%s:%u", grid->file != NULL ? grid->file : "", host->line);
         int rc = add(list, &draft);
         if (rc != TB_OK)
             return rc;
@@ -296,5 +339,6 @@ void tb_host_list_close(struct tb_host_list *list)
         free(list->entries[i].user);
     }
     free(list->entries);
+    free(list->lines);
     *list = (struct tb_host_list){0};
 }

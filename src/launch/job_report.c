@@ -9,13 +9,25 @@
 
 static void overdue(struct tb_timer *timer);
 
-void tb_job_report_open(struct tb_job_report *report, struct tb_loop *loop, const char *name, bool tags,
-                        const struct tb_job_report_events *events)
+void tb_job_report_open(struct tb_job_report *report, struct tb_loop *loop, const char *name,
+                        const struct tb_output_options *output, const struct tb_job_report_events *events)
 {
-    *report = (struct tb_job_report){.loop = loop, .name = name, .events = *events};
+    *report = (struct tb_job_report){.loop = loop, .name = name, .events = *events, .merged = output->merged};
     tb_timer_init(&report->timer, overdue);
-    for (int i = 0; i < 2; i++)
-        tb_screen_open(&report->screens[i], loop, i + 1, tags, &events->screen);
+    for (int i = 0; i < 2; i++) {
+        struct tb_screen_style style = {.tags = output->tags,
+                                        .times = output->times,
+                                        .pattern = output->pattern,
+                                        .files = output->files[i],
+                                        .beside = output->beside};
+        tb_screen_open(&report->screens[i], loop, i + 1, &style, &events->screen);
+    }
+}
+
+void tb_job_report_add(struct tb_job_report *report, unsigned stream, uint32_t rank, uint32_t host, const char *bytes,
+                       size_t length)
+{
+    tb_screen_add(&report->screens[report->merged ? 0 : stream - 1], rank, host, bytes, length);
 }
 
 int tb_job_report_expect(struct tb_job_report *report, uint32_t ranks)
@@ -33,6 +45,19 @@ static void say_text(struct tb_job_report *report, const char *text)
     tb_screen_text(screen, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
+/* Several hosts may have the same to say, and one host again and again. */
+static bool was_said(struct tb_job_report *report, const char *text)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (const char *c = text; *c != 0; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    for (uint32_t i = 0; i < report->said_count && i < TB_JOB_REPORT_SAID; i++)
+        if (report->said[i] == hash)
+            return true;
+    report->said[report->said_count++ % TB_JOB_REPORT_SAID] = hash;
+    return false;
+}
+
 void tb_job_report_say(struct tb_job_report *report, const char *format, ...)
 {
     char text[4096];
@@ -40,7 +65,8 @@ void tb_job_report_say(struct tb_job_report *report, const char *format, ...)
     va_start(rest, format);
     vsnprintf(text, sizeof text, format, rest);
     va_end(rest);
-    say_text(report, text);
+    if (!was_said(report, text))
+        say_text(report, text);
 }
 
 void tb_job_report_pass_errors(struct tb_job_report *report, const char *bytes, size_t length)

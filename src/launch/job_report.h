@@ -3,8 +3,11 @@
 #ifndef TB_LAUNCH_JOB_REPORT_H
 #define TB_LAUNCH_JOB_REPORT_H
 
+#include "launch/launch.h"
 #include "launch/screen.h"
 #include "launch/verdict.h"
+
+#define TB_JOB_REPORT_SAID 256
 
 struct tb_job_report_events {
     void *context;
@@ -17,14 +20,21 @@ struct tb_job_report {
     const char *name; /* of the command, which begins what is said */
     struct tb_job_report_events events;
     struct tb_screen screens[2];
+    uint64_t said[TB_JOB_REPORT_SAID]; /* hashes of what was said last; nothing is said twice */
+    uint32_t said_count;
+    bool merged; /* standard error of the ranks goes where their standard output goes */
     struct tb_verdict verdict;
     bool given; /* the verdict was */
     struct tb_timer timer;
 };
 
-void tb_job_report_open(struct tb_job_report *report, struct tb_loop *loop, const char *name, bool tags,
-                        const struct tb_job_report_events *events);
+void tb_job_report_open(struct tb_job_report *report, struct tb_loop *loop, const char *name,
+                        const struct tb_output_options *output, const struct tb_job_report_events *events);
 int tb_job_report_expect(struct tb_job_report *report, uint32_t ranks); /* at the beginning of each attempt */
+/* Of a rank on a host: stream 1 or 2. */
+void tb_job_report_add(struct tb_job_report *report, unsigned stream, uint32_t rank, uint32_t host, const char *bytes,
+                       size_t length);
+/* Says it, unless the same was said before. */
 void tb_job_report_say(struct tb_job_report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
 /* What the shell of an agent says. It has no window; when nobody reads for long, it is dropped. */

@@ -136,6 +136,11 @@ static void output_failed(void *context, int code, const char *story)
     judge(context, TB_VERDICT_CAUSE, code, story);
 }
 
+static const char *host_name(void *context, uint32_t host)
+{
+    return ((struct tb_launch *)context)->plan.placement.book.hosts[host].name;
+}
+
 static void job_succeeded(void *context)
 {
     struct tb_launch *launch = context;
@@ -149,7 +154,8 @@ static void job_succeeded(void *context)
 
 static void input_bytes(void *context, const char *bytes, size_t length)
 {
-    tb_agent_orders_input(agent_of(context, 0), bytes, length);
+    struct tb_launch *launch = context;
+    tb_agent_orders_input(agent_of(launch, launch->options->input_rank), bytes, length);
 }
 
 /* ---- what agents report ------------------------------------------------------------------------------------------ */
@@ -249,7 +255,8 @@ static void take_started(void *context, struct tb_host_agent *agent, struct tb_r
 {
     struct tb_launch *launch = context;
     tb_host_agent_take_started(agent, pids);
-    if (agent == agent_of(launch, 0))
+    uint32_t reader = launch->options->input_rank;
+    if (reader < launch->plan.placement.book.ranks && agent == agent_of(launch, reader))
         tb_input_open(&launch->input);
 }
 
@@ -258,7 +265,7 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
 {
     struct tb_launch *launch = context;
     if (rank < launch->plan.placement.book.ranks)
-        tb_screen_add(&launch->report.screens[stream - 1], rank, agent->host, bytes, length);
+        tb_job_report_add(&launch->report, stream, rank, agent->host, bytes, length);
 }
 
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
@@ -402,7 +409,8 @@ static void wire_agents(struct tb_launch *launch)
 
 static int open_all(struct tb_launch *launch)
 {
-    const struct tb_screen_events screen = {.context = launch, .written = output_written, .failed = output_failed};
+    const struct tb_screen_events screen = {
+        .context = launch, .written = output_written, .failed = output_failed, .host_name = host_name};
     int rc = tb_loop_open(&launch->loop, &tb_clock_real);
     launch->loop.settle = settle;
     tb_timer_init(&launch->job_timer, job_overdue);
@@ -410,7 +418,7 @@ static int open_all(struct tb_launch *launch)
     wire_agents(launch);
     tb_rank_ends_init(&launch->ends, &launch->loop, &(struct tb_rank_ends_events){.context = launch, .failed = judge});
     tb_input_init(&launch->input, &launch->loop, &(struct tb_input_events){.context = launch, .bytes = input_bytes});
-    tb_job_report_open(&launch->report, &launch->loop, launch->options->name, launch->options->tag_output,
+    tb_job_report_open(&launch->report, &launch->loop, launch->options->name, &launch->options->output,
                        &(struct tb_job_report_events){.context = launch, .screen = screen, .succeeded = job_succeeded});
     return rc == TB_OK ? tb_launch_signals_open(&launch->signals, &launch->loop, launch, take_signal) : rc;
 }
@@ -462,6 +470,27 @@ static void note_directory(struct tb_launch *launch)
     free(here);
 }
 
+/* What the user asked to be told, and what has no meaning here. Returns an error if no job can follow. */
+static int introduce(struct tb_launch *launch)
+{
+    const struct tb_options *options = launch->options;
+    const struct tb_address_book *book = &launch->plan.placement.book;
+    note_directory(launch);
+    if (*options->ignored != 0)
+        tb_job_report_say(&launch->report,
+                          "ignored, since there is nothing of the kind here: %s (docs/guide/other-launchers.md)",
+                          options->ignored);
+    if (options->input_rank != TB_RANK_NONE && options->input_rank >= book->ranks)
+        return tb_error(TB_ERR_ARGUMENT, "--stdin %u: the ranks are 0 to %u", options->input_rank, book->ranks - 1);
+    char *map = options->shows_map ? tb_placement_print(&launch->plan.placement) : NULL;
+    if (options->shows_map && map == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the map of the ranks");
+    if (map != NULL)
+        tb_job_report_say(&launch->report, "%s", map);
+    free(map);
+    return TB_OK;
+}
+
 int tb_launch_run(struct tb_options *options, const char *program)
 {
     struct tb_launch *launch = calloc(1, sizeof *launch);
@@ -474,7 +503,9 @@ int tb_launch_run(struct tb_options *options, const char *program)
     if (rc == TB_OK)
         rc = plan(launch);
     if (rc == TB_OK)
-        note_directory(launch);
+        rc = introduce(launch);
+    if (rc == TB_OK && options->plans_only)
+        return 0;
     while (rc == TB_OK) {
         start(launch);
         rc = tb_loop_run(&launch->loop);

@@ -4,6 +4,8 @@
 
 #include "job/job.h"
 
+#include <stdio.h>
+
 #define TB_LAUNCH_SLOTS_LIMIT 1048576u
 
 /* ---- hosts: what the user wrote ---------------------------------------------------------------------------------- */
@@ -13,13 +15,17 @@ struct tb_host_entry {
     char *user;       /* NULL: not given */
     unsigned port;    /* of ssh; 0: not given */
     uint32_t slots;   /* ranks that fit; 0: it carries none */
+    uint32_t most;    /* ranks that it takes even where there are more than slots; 0: any number */
     char cluster[64]; /* "": not given */
     char site[64];
+    char origin[160]; /* where the user wrote it: hosts:3, -H */
 };
 
 struct tb_host_list {
     uint32_t count, room;
     struct tb_host_entry *entries;
+    uint32_t line_count, line_room;
+    uint32_t *lines; /* which entry each word or line of the user's meant, in order: for --map-by seq */
 };
 
 /* Adds "h1:4,user@h2"; a host that is there already, with the same user and port, gets more slots. `where` begins error
@@ -38,7 +44,7 @@ void tb_host_list_close(struct tb_host_list *list);
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-enum tb_map { TB_MAP_SLOT, TB_MAP_NODE, TB_MAP_CLUSTER };
+enum tb_map { TB_MAP_SLOT, TB_MAP_NODE, TB_MAP_CLUSTER, TB_MAP_LINES };
 #define TB_MANUAL_LIMIT 64u
 
 /* One section of the command line, between colons. */
@@ -48,9 +54,34 @@ struct tb_section {
     char *directory;
     char **variables; /* NAME=value */
     uint32_t variable_count;
+    bool bare;        /* the ranks get no other variables than these, PATH and HOME */
     char **arguments; /* program and its arguments; point into the command line */
     uint32_t argument_count;
 };
+
+/* How the output of ranks looks, and where it goes. */
+struct tb_output_options {
+    bool tags, times;     /* each line begins with its rank, with the time */
+    const char *pattern;  /* with this text, in which %r, %h, %p and %g stand for something; NULL: none */
+    bool merged;          /* standard error goes where standard output goes */
+    const char *files[2]; /* patterns of files for standard output and error; NULL: none */
+    bool beside;          /* the screen shows it, too */
+};
+
+/* Where single ranks go: the lines of a rankfile. */
+struct tb_rank_file_line {
+    int entry;  /* in the list of all hosts; -1: the file does not name this rank */
+    char *cpus; /* as written; NULL: it is not bound */
+};
+
+struct tb_rank_file {
+    uint32_t count;
+    struct tb_rank_file_line *places; /* by rank */
+};
+
+/* Reads `rank N=host slot=PROCESSORS`; hosts that are not in the list yet are added to it. +n2 is its third host. */
+int tb_rank_file_load(struct tb_rank_file *file, struct tb_host_list *hosts, const char *path);
+void tb_rank_file_close(struct tb_rank_file *file);
 
 enum tb_options_action { TB_OPTIONS_RUN, TB_OPTIONS_HELP, TB_OPTIONS_VERSION };
 
@@ -62,8 +93,25 @@ struct tb_options {
     struct tb_section *sections;
     struct tb_section all; /* its variables are for all sections */
     enum tb_map map;
-    uint32_t bind; /* enum tb_bind */
-    bool tag_output;
+    uint32_t per_host;          /* ranks on each host, whatever its slots; 0: not given */
+    bool oversubscribes;        /* more ranks than slots are allowed */
+    bool avoids_this_host;      /* it gets no ranks */
+    const char *default_hosts;  /* a host file, if no hosts are named otherwise */
+    const char *rank_file_name; /* read when the hosts are known */
+    struct tb_rank_file rank_file;
+    uint32_t bind;         /* enum tb_bind */
+    uint32_t bind_width;   /* so many of these for each rank; 0: one */
+    const char *bind_cpus; /* processors, one word for each rank of a host in turn; NULL: not given */
+    bool shows_map;        /* tells which ranks go where... */
+    bool plans_only;       /* ...and that is all */
+    struct tb_output_options output;
+    uint32_t input_rank; /* gets standard input; TB_RANK_NONE: nobody */
+    bool passes_all;     /* the whole environment, also to other hosts */
+    char **config;       /* words of a -configfile; NULL: there is none */
+    char ignored[512];   /* options of other launchers that have no meaning here; "": none */
+    uint32_t kept_count;
+    char **kept;              /* texts that options point to */
+    bool pty;                 /* ranks get a pseudo-terminal as standard output */
     uint64_t timeout;         /* nanoseconds; 0: none */
     const char *timeout_name; /* what has set it */
     const char *launcher;     /* NULL: ssh */
@@ -76,9 +124,39 @@ struct tb_options {
     const struct tb_grid *grid;          /* of the job, when it was read; the hosts are those of the grid then */
 };
 
+/* Adds NAME=VALUE to a section. value == NULL: `name` is NAME=VALUE, NAME (the value here, which must exist) or PREFIX*
+ * (all that begin so). */
+int tb_variables_add(struct tb_section *section, const char *name, const char *value);
+int tb_variables_add_list(struct tb_section *section, const char *names); /* those of a list that exist here */
+/* All of ours but those that belong to this host or this login, and those that the section has. */
+int tb_variables_add_all(struct tb_section *section);
+bool tb_variables_has(const struct tb_section *section, const char *variable);
+
+/* The values of options that other launchers share with us, each in its own words (foreign_options.c). */
+int tb_foreign_map(struct tb_options *options, const char *text);
+int tb_foreign_rank_by(struct tb_options *options, const char *text);
+int tb_foreign_bind(struct tb_options *options, const char *text);
+int tb_foreign_display(struct tb_options *options, const char *text);
+int tb_foreign_output(struct tb_options *options, const char *text);
+int tb_foreign_output_files(struct tb_options *options, const char *text);
+int tb_foreign_buffering(const char *text);
+int tb_foreign_launcher(struct tb_options *options, const char *text);
+int tb_foreign_mca(struct tb_options *options, const char *name, const char *value);
+
+/* The words of a file as the rest of a command line: programs are parted by ":" where lines are. Ended by NULL; to be
+ * freed with tb_config_file_close. */
+int tb_config_file_load(const char *path, char ***words);
+void tb_config_file_close(char **words);
+
+/* A copy that lives as long as the options; NULL: no memory, with a story. */
+const char *tb_options_keep(struct tb_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int tb_options_set_parameter(const char *text); /* NAME=VALUE */
+void tb_options_ignore(struct tb_options *options, const char *what);
+
 /* `words` are what follows the command's name, ended by NULL. Parameters (--set) are set at once. */
 int tb_options_parse(struct tb_options *options, char **words);
 void tb_options_close(struct tb_options *options);
+void tb_options_list(FILE *to); /* every option that there is, with what becomes of it */
 
 /* ---- placement --------------------------------------------------------------------------------------------------- */
 
@@ -92,10 +170,22 @@ struct tb_placement {
     int *entries;
 };
 
+/* One line a host, "host a: ranks 0-3"; to be freed. NULL: no memory. */
+char *tb_placement_print(const struct tb_placement *placement);
 int tb_placement_make(struct tb_placement *placement, struct tb_options *options);
 /* One more host, which carries no ranks; where it is in the address book goes to *host. */
 void tb_placement_add(struct tb_placement *placement, const struct tb_options *options, uint32_t entry, uint32_t *host);
 void tb_placement_close(struct tb_placement *placement);
+
+/* Where a job on a grid is to be started. */
+struct tb_start_place {
+    uint32_t host; /* of the grid; TB_GRID_NONE: outside of it */
+    bool by_hand;  /* and there are clusters that somebody has to start there (--manual) */
+};
+
+/* Whether a job with ranks on all slots of a grid could run, as far as its file says: started where we are (in a lab:
+ * outside), or if that cannot be, from another host, or by hand. An error says why it cannot run. */
+int tb_grid_check(const struct tb_grid *grid, bool in_lab, struct tb_start_place *start);
 
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 

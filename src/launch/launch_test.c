@@ -163,7 +163,7 @@ static void options_are_understood(void **state)
     assert_string_equal(options.sections[0].variables[2], "D=e");
     assert_string_equal(options.sections[0].directory, "/");
     assert_int_equal(options.timeout, 2500000000u);
-    assert_true(options.tag_output);
+    assert_true(options.output.tags);
     assert_int_equal(options.bind, TB_BIND_CORE);
     assert_int_equal(options.map, TB_MAP_NODE);
     assert_string_equal(options.launcher, "rsh");

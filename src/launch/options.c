@@ -1,5 +1,6 @@
 /* The command line of `tombolo run`. docs/man/mpiexec.txt describes it to users. */
 #include "launch/launch.h"
+#include "launch/options_table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,71 +9,21 @@
 #include <string.h>
 
 #define SECTION_LIMIT TB_APP_LIMIT
+#define ELSEWHERE     1 /* another function knows this option */
 
-enum option {
-    COUNT,
-    HOST,
-    HOSTFILE,
-    VARIABLE,
-    VARIABLE_PAIR,
-    VARIABLE_FOR_ALL,
-    DIRECTORY,
-    TIMEOUT,
-    TAG,
-    BIND,
-    LAUNCHER,
-    LAB,
-    GRID,
-    ALLOW_MISSING,
-    MANUAL,
-    SET,
-    MAP,
-    PROGRAM,
-    NOTHING,
-    HELP,
-    VERSION
-};
+/* ---- what values mean -------------------------------------------------------------------------------------------- */
 
-/* Every spelling, with how many values follow. One or two dashes are the same. */
-static const struct {
-    const char *name;
-    enum option option;
-    int values;
-} spellings[] = {
-    {"n", COUNT, 1},
-    {"np", COUNT, 1},
-    {"c", COUNT, 1},
-    {"H", HOST, 1},
-    {"host", HOST, 1},
-    {"hosts", HOST, 1},
-    {"f", HOSTFILE, 1},
-    {"hostfile", HOSTFILE, 1},
-    {"machinefile", HOSTFILE, 1},
-    {"x", VARIABLE, 1},
-    {"env", VARIABLE_PAIR, 2},
-    {"genv", VARIABLE_FOR_ALL, 2},
-    {"wdir", DIRECTORY, 1},
-    {"wd", DIRECTORY, 1},
-    {"timeout", TIMEOUT, 1},
-    {"tag-output", TAG, 0},
-    {"l", TAG, 0},
-    {"bind", BIND, 1},
-    {"bind-to", BIND, 1},
-    {"launcher", LAUNCHER, 1},
-    {"lab", LAB, 1},
-    {"grid", GRID, 1},
-    {"allow-missing", ALLOW_MISSING, 0},
-    {"manual", MANUAL, 1},
-    {"set", SET, 1},
-    {"map", MAP, 1},
-    {"map-by", MAP, 1},
-    {"tombolo", PROGRAM, 1},
-    {"oversubscribe", NOTHING, 0},
-    {"help", HELP, 0},
-    {"h", HELP, 0},
-    {"version", VERSION, 0},
-    {"V", VERSION, 0},
-};
+/* A number between 1 and `most`. */
+static int parse_number(const char *name, const char *text, uint32_t most, uint32_t *value)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end != 0 || errno != 0 || n < 1 || n > (long)most)
+        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a number between 1 and %u", name, text, most);
+    *value = (uint32_t)n;
+    return TB_OK;
+}
 
 static int parse_count(struct tb_section *section, const char *text)
 {
@@ -112,85 +63,6 @@ static int take_timeout_variable(struct tb_options *options)
     return TB_OK;
 }
 
-static int parse_bind(struct tb_options *options, const char *text)
-{
-    static const struct {
-        const char *name;
-        enum tb_bind bind;
-    } names[] = {{"none", TB_BIND_NONE},     {"thread", TB_BIND_THREAD}, {"hwthread", TB_BIND_THREAD},
-                 {"core", TB_BIND_CORE},     {"numa", TB_BIND_NUMA},     {"socket", TB_BIND_SOCKET},
-                 {"package", TB_BIND_SOCKET}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(text, names[i].name) == 0) {
-            options->bind = names[i].bind;
-            return TB_OK;
-        }
-    return tb_error(TB_ERR_ARGUMENT, "--bind %s: should be none, thread, core, numa or socket", text);
-}
-
-static int parse_map(struct tb_options *options, const char *text)
-{
-    static const struct {
-        const char *name;
-        enum tb_map map;
-    } names[] = {{"slot", TB_MAP_SLOT}, {"core", TB_MAP_SLOT}, {"node", TB_MAP_NODE}, {"cluster", TB_MAP_CLUSTER}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(text, names[i].name) == 0) {
-            options->map = names[i].map;
-            return TB_OK;
-        }
-    return tb_error(TB_ERR_ARGUMENT, "--map %s: should be slot, node or cluster", text);
-}
-
-static int add_variable(struct tb_section *section, const char *name, const char *value)
-{
-    size_t length = value != NULL ? strlen(name) : strcspn(name, "=");
-    if (length == 0 || memchr(name, '=', length) != NULL)
-        return tb_error(TB_ERR_ARGUMENT, "-x %s: should be NAME or NAME=VALUE", name);
-    char *made = NULL;
-    int n;
-    if (value != NULL) {
-        n = asprintf(&made, "%s=%s", name, value);
-    } else if (name[length] == '=') {
-        n = asprintf(&made, "%s", name);
-    } else {
-        const char *here = getenv(name);
-        if (here == NULL)
-            return tb_error(TB_ERR_ARGUMENT, "-x %s: there is no such variable in the environment; write -x %s=VALUE",
-                            name, name);
-        n = asprintf(&made, "%s=%s", name, here);
-    }
-    char **grown = n >= 0 ? realloc(section->variables, (section->variable_count + 2) * sizeof *grown) : NULL;
-    if (grown == NULL) {
-        free(n >= 0 ? made : NULL);
-        return tb_error(TB_ERR_MEMORY, "no memory for the environment");
-    }
-    section->variables = grown;
-    grown[section->variable_count++] = made;
-    grown[section->variable_count] = NULL;
-    return TB_OK;
-}
-
-/* The environment is set too, so that a process here does not think that it was told something else there. */
-static int set_parameter(const char *text)
-{
-    const char *equals = strchr(text, '=');
-    char name[64], variable[80];
-    if (equals == NULL || equals == text || (size_t)(equals - text) >= sizeof name)
-        return tb_error(TB_ERR_ARGUMENT, "--set %s: should be NAME=VALUE; `tombolo info` lists the names", text);
-    memcpy(name, text, (size_t)(equals - text));
-    name[equals - text] = 0;
-    int rc = tb_param_set(name, equals + 1, TB_PARAM_LAUNCHER);
-    if (rc != TB_OK)
-        return rc;
-    size_t n = (size_t)snprintf(variable, sizeof variable, "TOMBOLO_%s", tb_param_find(name)->name);
-    for (size_t i = 8; i < n; i++)
-        if (variable[i] >= 'a' && variable[i] <= 'z')
-            variable[i] = (char)(variable[i] - 'a' + 'A');
-    setenv(variable, equals + 1, 1);
-    return TB_OK;
-}
-
 static int set_directory(struct tb_section *section, const char *text)
 {
     free(section->directory);
@@ -201,64 +73,229 @@ static int set_directory(struct tb_section *section, const char *text)
     return TB_OK;
 }
 
-static int apply(struct tb_options *options, struct tb_section *section, enum option option, char **values)
+static int set_input(struct tb_options *options, const char *text)
+{
+    char *end;
+    unsigned long rank = strtoul(text, &end, 10);
+    if (strcmp(text, "none") == 0 || strcmp(text, "/dev/null") == 0) {
+        options->input_rank = TB_RANK_NONE;
+        return TB_OK;
+    }
+    if (strcmp(text, "all") == 0)
+        return tb_error(TB_ERR_ARGUMENT, "--stdin all: not here; write the input to a file that each rank opens");
+    if (end == text || *end != 0 || rank >= TB_JOB_RANKS_LIMIT)
+        return tb_error(TB_ERR_ARGUMENT, "--stdin %s: should be a rank or none", text);
+    options->input_rank = (uint32_t)rank;
+    return TB_OK;
+}
+
+static int set_path(struct tb_section *section, const char *text)
+{
+    char whole[8192];
+    const char *path = getenv("PATH");
+    snprintf(whole, sizeof whole, "%s%s%s", text, path != NULL ? ":" : "", path != NULL ? path : "");
+    return tb_variables_add(section, "PATH", whole);
+}
+
+/* Both forms: NAME VALUE, and NAME=VALUE in one word, which leaves the second value unused. */
+static int add_pair(struct tb_section *section, char **values)
+{
+    bool is_whole = strchr(values[0], '=') != NULL;
+    return tb_variables_add(section, values[0], is_whole ? NULL : values[1]);
+}
+
+/* Where ranks go and which processors they get. */
+static int apply_place(struct tb_options *options, struct tb_section *section, enum tb_option option, char **values)
 {
     switch (option) {
-    case COUNT:
+    case TB_OPTION_COUNT:
         return parse_count(section, values[0]);
-    case HOST:
+    case TB_OPTION_HOST:
         return tb_host_list_parse(&section->hosts, values[0], "-H");
-    case HOSTFILE:
+    case TB_OPTION_HOST_FILE:
         return tb_host_list_load(&options->hosts, values[0]);
-    case VARIABLE:
-        return add_variable(section, values[0], NULL);
-    case VARIABLE_PAIR:
-        return add_variable(section, values[0], values[1]);
-    case VARIABLE_FOR_ALL:
-        return add_variable(&options->all, values[0], values[1]);
-    case DIRECTORY:
+    case TB_OPTION_DEFAULT_HOST_FILE:
+        options->default_hosts = values[0];
+        return TB_OK;
+    case TB_OPTION_PER_HOST:
+        return parse_number("-ppn", values[0], TB_LAUNCH_SLOTS_LIMIT, &options->per_host);
+    case TB_OPTION_ONE_PER_HOST:
+        options->per_host = 1;
+        return TB_OK;
+    case TB_OPTION_MAP:
+        return tb_foreign_map(options, values[0]);
+    case TB_OPTION_MAP_NODE:
+        options->map = TB_MAP_NODE;
+        return TB_OK;
+    case TB_OPTION_MAP_SLOT:
+        options->map = TB_MAP_SLOT;
+        return TB_OK;
+    case TB_OPTION_RANK_BY:
+        return tb_foreign_rank_by(options, values[0]);
+    case TB_OPTION_NO_OVERSUBSCRIBE:
+        options->oversubscribes = false;
+        return TB_OK;
+    case TB_OPTION_NO_LOCAL:
+        options->avoids_this_host = true;
+        return TB_OK;
+    case TB_OPTION_RANK_FILE:
+        options->rank_file_name = values[0];
+        return TB_OK;
+    case TB_OPTION_BIND:
+        return tb_foreign_bind(options, values[0]);
+    case TB_OPTION_BIND_CORE:
+        options->bind = TB_BIND_CORE;
+        return TB_OK;
+    case TB_OPTION_BIND_SOCKET:
+        options->bind = TB_BIND_SOCKET;
+        return TB_OK;
+    case TB_OPTION_BIND_CPUS:
+        options->bind_cpus = values[0];
+        return TB_OK;
+    case TB_OPTION_BIND_WIDTH:
+        options->bind = options->bind != TB_BIND_NONE ? options->bind : TB_BIND_CORE;
+        return parse_number("--cpus-per-rank", values[0], TB_BIND_WIDTH_LIMIT, &options->bind_width);
+    case TB_OPTION_BIND_REPORT:
+        return tb_options_set_parameter("bind_report=yes");
+    case TB_OPTION_DISPLAY:
+        return tb_foreign_display(options, values[0]);
+    case TB_OPTION_DISPLAY_MAP:
+        options->shows_map = true;
+        return TB_OK;
+    case TB_OPTION_PLAN_ONLY:
+        options->shows_map = options->plans_only = true;
+        return TB_OK;
+    default:
+        return ELSEWHERE;
+    }
+}
+
+/* What the ranks get, and where their output goes. */
+static int apply_streams(struct tb_options *options, struct tb_section *section, enum tb_option option, char **values)
+{
+    struct tb_output_options *output = &options->output;
+    switch (option) {
+    case TB_OPTION_VARIABLE:
+        return tb_variables_add(section, values[0], NULL);
+    case TB_OPTION_VARIABLE_PAIR:
+        return add_pair(section, values);
+    case TB_OPTION_VARIABLE_FOR_ALL:
+        return add_pair(&options->all, values);
+    case TB_OPTION_VARIABLES:
+        return tb_variables_add_list(section, values[0]);
+    case TB_OPTION_VARIABLES_FOR_ALL:
+        return tb_variables_add_list(&options->all, values[0]);
+    case TB_OPTION_ALL_VARIABLES:
+        options->passes_all = true;
+        return TB_OK;
+    case TB_OPTION_NO_VARIABLES:
+        options->all.bare = true;
+        return TB_OK;
+    case TB_OPTION_DIRECTORY:
         return set_directory(section, values[0]);
-    case TIMEOUT:
+    case TB_OPTION_PATH:
+        return set_path(section, values[0]);
+    case TB_OPTION_INPUT:
+        return set_input(options, values[0]);
+    case TB_OPTION_BUFFERING:
+        return tb_foreign_buffering(values[0]);
+    case TB_OPTION_PTY:
+        options->pty = true;
+        return TB_OK;
+    case TB_OPTION_TAG:
+        output->tags = true;
+        return TB_OK;
+    case TB_OPTION_PATTERN:
+        output->pattern = values[0];
+        return TB_OK;
+    case TB_OPTION_TIMES:
+        output->times = true;
+        return TB_OK;
+    case TB_OPTION_MERGE:
+        output->merged = true;
+        return TB_OK;
+    case TB_OPTION_OUTPUT:
+        return tb_foreign_output(options, values[0]);
+    case TB_OPTION_OUTPUT_FILES:
+        return tb_foreign_output_files(options, values[0]);
+    case TB_OPTION_OUT_PATTERN:
+        output->files[0] = values[0];
+        return TB_OK;
+    case TB_OPTION_ERR_PATTERN:
+        output->files[1] = values[0];
+        return TB_OK;
+    default:
+        return ELSEWHERE;
+    }
+}
+
+static int apply_rest(struct tb_options *options, enum tb_option option, char **values)
+{
+    switch (option) {
+    case TB_OPTION_TIMEOUT:
         return parse_timeout(options, values[0]);
-    case BIND:
-        return parse_bind(options, values[0]);
-    case SET:
-        return set_parameter(values[0]);
-    case MAP:
-        return parse_map(options, values[0]);
-    case GRID:
+    case TB_OPTION_SET:
+        return tb_options_set_parameter(values[0]);
+    case TB_OPTION_MCA:
+        return tb_foreign_mca(options, values[0], values[1]);
+    case TB_OPTION_INTERFACE:
+        return tb_foreign_mca(options, "btl_tcp_if_include", values[0]);
+    case TB_OPTION_VERBOSE:
+        return tb_options_set_parameter("log=info");
+    case TB_OPTION_DEBUG:
+        return tb_options_set_parameter("log=debug");
+    case TB_OPTION_GRID:
         options->grid_file = values[0];
         return TB_OK;
-    case ALLOW_MISSING:
+    case TB_OPTION_LAB:
+        options->lab = values[0];
+        return TB_OK;
+    case TB_OPTION_ALLOW_MISSING:
         options->allow_missing = true;
         return TB_OK;
-    case MANUAL:
+    case TB_OPTION_MANUAL:
         if (options->manual_count == TB_MANUAL_LIMIT)
             return tb_error(TB_ERR_LIMIT, "--manual: more than %u clusters", TB_MANUAL_LIMIT);
         options->manual[options->manual_count++] = values[0];
         return TB_OK;
-    case TAG:
-        options->tag_output = true;
-        return TB_OK;
-    case LAB:
-        options->lab = values[0];
-        return TB_OK;
-    case LAUNCHER:
+    case TB_OPTION_LAUNCHER:
+        return tb_foreign_launcher(options, values[0]);
+    case TB_OPTION_LAUNCHER_EXEC:
         options->launcher = values[0];
         return TB_OK;
-    case PROGRAM:
+    case TB_OPTION_PROGRAM:
         options->program = values[0];
         return TB_OK;
-    case HELP:
+    case TB_OPTION_PREFIX:
+        options->program = tb_options_keep(options, "%s/bin/tombolo", values[0]);
+        return options->program != NULL ? TB_OK : TB_ERR_MEMORY;
+    case TB_OPTION_HELP:
         options->action = TB_OPTIONS_HELP;
         return TB_OK;
-    case VERSION:
+    case TB_OPTION_VERSION:
         options->action = TB_OPTIONS_VERSION;
         return TB_OK;
-    case NOTHING:
-        return TB_OK;
+    default:
+        return tb_error(TB_ERR_INTERNAL, "an option without meaning");
     }
-    return tb_error(TB_ERR_INTERNAL, "an option without meaning");
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+/* `word` is the option as it was written. */
+static int apply(struct tb_options *options, struct tb_section *section, const struct tb_option_row *row,
+                 const char *word, char **values)
+{
+    if (row->kind == TB_OPTION_REFUSED)
+        return tb_error(TB_ERR_ARGUMENT, "%s: not here; write: %s", word, row->text);
+    if (row->kind == TB_OPTION_IGNORED)
+        tb_options_ignore(options, word);
+    if (row->option == TB_OPTION_NONE)
+        return TB_OK;
+    int rc = apply_place(options, section, row->option, values);
+    if (rc == ELSEWHERE)
+        rc = apply_streams(options, section, row->option, values);
+    return rc == ELSEWHERE ? apply_rest(options, row->option, values) : rc;
 }
 
 /* One option with its values; *used counts words. */
@@ -267,26 +304,37 @@ static int parse_option(struct tb_options *options, struct tb_section *section, 
     const char *word = words[0];
     const char *name = word + (word[1] == '-' ? 2 : 1);
     const char *equals = strchr(name, '=');
-    size_t length = equals != NULL ? (size_t)(equals - name) : strlen(name);
-    for (size_t i = 0; i < sizeof spellings / sizeof spellings[0]; i++) {
-        if (strlen(spellings[i].name) != length || memcmp(spellings[i].name, name, length) != 0)
-            continue;
-        char *values[2] = {(char *)"", (char *)""};
-        size_t from = 1;
-        if (equals != NULL && spellings[i].values == 1)
-            values[0] = (char *)equals + 1;
-        else if (equals != NULL)
-            return tb_error(TB_ERR_ARGUMENT, "%.*s takes no value", (int)(equals - word), word);
-        else
-            for (int k = 0; k < spellings[i].values; k++) {
-                if (words[from] == NULL)
-                    return tb_error(TB_ERR_ARGUMENT, "%s needs a value", word);
-                values[k] = words[from++];
-            }
-        *used = from;
-        return apply(options, section, spellings[i].option, values);
+    const struct tb_option_row *row = tb_option_find(name, equals != NULL ? (size_t)(equals - name) : strlen(name));
+    char *values[2] = {(char *)"", (char *)""};
+    if (row == NULL)
+        return tb_error(TB_ERR_ARGUMENT, "%s is no option of %s; --help shows them all", word, options->name);
+    *used = 1;
+    if (equals != NULL && row->values != 1)
+        return tb_error(TB_ERR_ARGUMENT, "%.*s takes no value", (int)(equals - word), word);
+    if (equals != NULL)
+        values[0] = (char *)equals + 1;
+    for (int k = 0; equals == NULL && k < row->values; k++) {
+        bool is_pair = row->option == TB_OPTION_VARIABLE_PAIR || row->option == TB_OPTION_VARIABLE_FOR_ALL;
+        if (k == 1 && is_pair && strchr(values[0], '=') != NULL)
+            break;
+        if (words[*used] == NULL)
+            return tb_error(TB_ERR_ARGUMENT, "%s needs a value", word);
+        values[k] = words[(*used)++];
     }
-    return tb_error(TB_ERR_ARGUMENT, "%s is no option of %s; --help shows them all", word, options->name);
+    return apply(options, section, row, word, values);
+}
+
+/* The rest of the command line comes from a file. */
+static int open_config_file(struct tb_options *options, char **words)
+{
+    if (options->config != NULL)
+        return tb_error(TB_ERR_ARGUMENT, "%s: in such a file there cannot be another one", words[0]);
+    if (words[1] == NULL)
+        return tb_error(TB_ERR_ARGUMENT, "%s needs a value", words[0]);
+    if (words[2] != NULL || options->section_count > 1)
+        return tb_error(TB_ERR_ARGUMENT, "%s %s: programs and their options stand in the file, and nothing follows it",
+                        words[0], words[1]);
+    return tb_config_file_load(words[1], &options->config);
 }
 
 static struct tb_section *add_section(struct tb_options *options)
@@ -310,18 +358,34 @@ static struct tb_section *add_section(struct tb_options *options)
     return section;
 }
 
-/* Up to the next colon or the end; *used counts words, without the colon. */
-static int parse_section(struct tb_options *options, char **words, size_t *used)
+static bool is_config_file(const char *word)
+{
+    const struct tb_option_row *row =
+        word[0] == '-' ? tb_option_find(word + 1 + (word[1] == '-'), strlen(word + 1 + (word[1] == '-'))) : NULL;
+    return row != NULL && row->option == TB_OPTION_CONFIG_FILE;
+}
+
+/* Up to the next colon or the end; *words goes there, before the colon. */
+static int parse_section(struct tb_options *options, char ***rest)
 {
     struct tb_section *section = add_section(options);
     if (section == NULL)
         return TB_ERR_LIMIT;
+    char **words = *rest;
     size_t at = 0;
     while (words[at] != NULL && words[at][0] == '-' && words[at][1] != 0) {
         size_t n = 1;
         if (strcmp(words[at], "--") == 0) {
             at++;
             break;
+        }
+        if (is_config_file(words[at])) {
+            int rc = open_config_file(options, words + at);
+            if (rc != TB_OK)
+                return rc;
+            words = options->config;
+            at = 0;
+            continue;
         }
         int rc = parse_option(options, section, words + at, &n);
         if (rc != TB_OK || options->action != TB_OPTIONS_RUN)
@@ -339,7 +403,7 @@ static int parse_section(struct tb_options *options, char **words, size_t *used)
     TB_ASSERT(section->arguments[0] != NULL);
     if (*section->arguments[0] == 0)
         return tb_error(TB_ERR_ARGUMENT, "the name of the program is empty");
-    *used = at;
+    *rest = words + at;
     return TB_OK;
 }
 
@@ -359,28 +423,21 @@ static int share_hosts(struct tb_options *options)
     return TB_OK;
 }
 
-static bool has_variable(const struct tb_section *section, const char *variable)
-{
-    size_t length = strcspn(variable, "=") + 1;
-    for (uint32_t i = 0; i < section->variable_count; i++)
-        if (strncmp(section->variables[i], variable, length) == 0)
-            return true;
-    return false;
-}
-
 /* Variables for all programs; what was said last counts, and what a program is given itself before that. */
 static int share_variables(struct tb_options *options)
 {
-    for (uint32_t i = 0; i < options->section_count; i++)
-        for (uint32_t k = options->all.variable_count; k-- > 0;) {
+    int rc = TB_OK;
+    for (uint32_t i = 0; i < options->section_count && rc == TB_OK; i++) {
+        struct tb_section *section = &options->sections[i];
+        section->bare = options->all.bare;
+        for (uint32_t k = options->all.variable_count; k-- > 0 && rc == TB_OK;) {
             const char *variable = options->all.variables[k];
-            int rc = has_variable(&options->sections[i], variable)
-                         ? TB_OK
-                         : add_variable(&options->sections[i], variable, NULL);
-            if (rc != TB_OK)
-                return rc;
+            rc = tb_variables_has(section, variable) ? TB_OK : tb_variables_add(section, variable, NULL);
         }
-    return TB_OK;
+        if (rc == TB_OK && options->passes_all)
+            rc = tb_variables_add_all(section);
+    }
+    return rc;
 }
 
 /* A grid file says itself where the ranks go, a lab also how its hosts are reached. */
@@ -404,25 +461,33 @@ static int check_grid(const struct tb_options *options)
     return TB_OK;
 }
 
+/* When all has been read. */
+static int conclude(struct tb_options *options)
+{
+    int rc = take_timeout_variable(options);
+    if (rc == TB_OK)
+        rc = share_hosts(options);
+    if (rc == TB_OK && options->default_hosts != NULL && options->hosts.count == 0 && options->section_count == 1 &&
+        options->sections[0].hosts.count == 0)
+        rc = tb_host_list_load(&options->hosts, options->default_hosts);
+    if (rc == TB_OK && options->rank_file_name != NULL)
+        rc = tb_rank_file_load(&options->rank_file, &options->hosts, options->rank_file_name);
+    if (rc == TB_OK)
+        rc = share_variables(options);
+    return rc == TB_OK ? check_grid(options) : rc;
+}
+
 int tb_options_parse(struct tb_options *options, char **words)
 {
     const char *name = options->name;
-    *options = (struct tb_options){.name = name != NULL ? name : "mpiexec"};
-    for (size_t at = 0;;) {
-        size_t used = 0;
-        int rc = parse_section(options, words + at, &used);
+    *options = (struct tb_options){.name = name != NULL ? name : "mpiexec", .oversubscribes = true};
+    for (;;) {
+        int rc = parse_section(options, &words);
         if (rc != TB_OK || options->action != TB_OPTIONS_RUN)
             return rc;
-        at += used;
-        if (words[at] == NULL) {
-            rc = take_timeout_variable(options);
-            if (rc == TB_OK)
-                rc = share_hosts(options);
-            if (rc == TB_OK)
-                rc = share_variables(options);
-            return rc == TB_OK ? check_grid(options) : rc;
-        }
-        at++;
+        if (*words == NULL)
+            return conclude(options);
+        words++;
     }
 }
 
@@ -442,5 +507,10 @@ void tb_options_close(struct tb_options *options)
     close_section(&options->all);
     free(options->sections);
     tb_host_list_close(&options->hosts);
+    tb_rank_file_close(&options->rank_file);
+    tb_config_file_close(options->config);
+    for (uint32_t i = 0; i < options->kept_count; i++)
+        free(options->kept[i]);
+    free(options->kept);
     *options = (struct tb_options){0};
 }

@@ -1,4 +1,5 @@
 /* Which rank goes where. */
+#include "launch/host_names.h"
 #include "launch/launch.h"
 
 #include <sched.h>
@@ -35,6 +36,12 @@ static int gather_hosts(struct tb_options *options)
     return TB_OK;
 }
 
+static uint32_t count_cpus(void)
+{
+    cpu_set_t cpus;
+    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (uint32_t)CPU_COUNT(&cpus) : 1;
+}
+
 /* The seats that a section may use. */
 static uint32_t list_seats(const struct tb_options *options, const struct tb_section *section, struct seat *seats)
 {
@@ -42,11 +49,14 @@ static uint32_t list_seats(const struct tb_options *options, const struct tb_sec
     for (uint32_t i = 0; i < list->count; i++) {
         const struct tb_host_entry *entry = &list->entries[i];
         seats[i] = (struct seat){.entry = tb_host_list_find(&options->hosts, entry->name, entry->user, entry->port),
-                                 .slots = entry->slots};
+                                 .slots = entry->slots > 0 && options->per_host > 0 ? options->per_host : entry->slots};
+        if (options->avoids_this_host && tb_host_names_is_here(entry->name))
+            seats[i].slots = 0;
     }
     if (list->count > 0)
         return list->count;
-    seats[0] = (struct seat){.entry = -1, .slots = TB_LAUNCH_SLOTS_LIMIT};
+    uint32_t slots = options->oversubscribes ? TB_LAUNCH_SLOTS_LIMIT : count_cpus();
+    seats[0] = (struct seat){.entry = -1, .slots = options->avoids_this_host ? 0 : slots};
     return 1;
 }
 
@@ -55,13 +65,20 @@ static int count_ranks(const struct tb_options *options, const struct tb_section
                        uint32_t seat_count, uint32_t *count)
 {
     uint64_t total = 0;
-    cpu_set_t cpus;
     for (uint32_t i = 0; i < seat_count; i++)
         total += seats[i].slots;
     if (total == 0)
-        return tb_error(TB_ERR_ARGUMENT, "none of the hosts has a slot for a rank");
-    if (seats[0].entry < 0)
-        total = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (uint64_t)CPU_COUNT(&cpus) : 1;
+        return tb_error(TB_ERR_ARGUMENT, options->avoids_this_host
+                                             ? "--nolocal: no other host has a slot for a rank; -H or -f names some"
+                                             : "none of the hosts has a slot for a rank");
+    if (options->rank_file.count > 0)
+        total = options->rank_file.count;
+    else if (options->map == TB_MAP_LINES && options->hosts.line_count > 0)
+        total = options->hosts.line_count;
+    else if (seats[0].entry < 0 && options->per_host > 0)
+        total = options->per_host;
+    else if (seats[0].entry < 0)
+        total = count_cpus();
     if (section->hosts.count == 0 && options->section_count > 1)
         total = 1;
     *count = section->count > 0 ? section->count : total > TB_JOB_RANKS_LIMIT ? TB_JOB_RANKS_LIMIT : (uint32_t)total;
@@ -112,6 +129,10 @@ static int add_ranks(struct dealer *dealer, int entry, uint32_t count)
     if (to->rank_count + count > TB_HOST_RANKS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "host %s would get more than %u ranks; name more hosts or start fewer ranks",
                         to->name, TB_HOST_RANKS_LIMIT);
+    uint32_t most = entry >= 0 ? dealer->options->hosts.entries[entry].most : 0;
+    if (most > 0 && to->rank_count + count > most)
+        return tb_error(TB_ERR_ARGUMENT, "host %s takes %u rank%s at most (max_slots), and more are to run there",
+                        to->name, most, tb_plural(most));
     struct tb_rank_range *last = book->range_count > 0 ? &book->ranges[book->range_count - 1] : NULL;
     if (last != NULL && last->host == host) {
         last->count += count;
@@ -154,6 +175,16 @@ static uint32_t choose_by_cluster(const struct dealer *dealer, const struct seat
     return seat_count;
 }
 
+/* More ranks than slots, though the user does not want that. */
+static int refuse_more(const struct seat *seats, uint32_t seat_count, uint32_t ranks)
+{
+    uint64_t slots = 0;
+    for (uint32_t i = 0; i < seat_count; i++)
+        slots += seats[i].slots;
+    return tb_error(TB_ERR_ARGUMENT, "%u rank%s more than the %llu slot%s of the hosts, and --nooversubscribe is given",
+                    ranks, tb_plural(ranks), (unsigned long long)slots, tb_plural(slots));
+}
+
 /* One rank a cluster in turn. */
 static int deal_by_cluster(struct dealer *dealer, const struct seat *seats, uint32_t seat_count, uint32_t count)
 {
@@ -161,6 +192,8 @@ static int deal_by_cluster(struct dealer *dealer, const struct seat *seats, uint
     const struct tb_host_entry *entries = dealer->options->hosts.entries;
     while (count > 0) {
         uint32_t chosen = choose_by_cluster(dealer, seats, seat_count, turn);
+        if (chosen == seat_count && !dealer->options->oversubscribes)
+            return refuse_more(seats, seat_count, count);
         if (chosen == seat_count) {
             for (uint32_t i = 0; i < seat_count; i++)
                 dealer->used[seats[i].entry + 1] = 0;
@@ -177,12 +210,33 @@ static int deal_by_cluster(struct dealer *dealer, const struct seat *seats, uint
     return TB_OK;
 }
 
+/* Rank by rank where a rankfile, or the lines of the host file, say. */
+static int deal_by_list(struct dealer *dealer, uint32_t count)
+{
+    const struct tb_options *options = dealer->options;
+    int rc = TB_OK;
+    for (uint32_t i = 0; i < count && rc == TB_OK; i++) {
+        uint32_t rank = dealer->placement->book.ranks;
+        if (options->rank_file.count == 0)
+            rc = add_ranks(dealer, (int)options->hosts.lines[rank % options->hosts.line_count], 1);
+        else if (rank < options->rank_file.count)
+            rc = add_ranks(dealer, options->rank_file.places[rank].entry, 1);
+        else
+            rc = tb_error(TB_ERR_ARGUMENT, "the rankfile %s does not say where rank %u goes",
+                          options->rank_file_name != NULL ? options->rank_file_name : "", rank);
+    }
+    return rc;
+}
+
 /* Deals `count` ranks to the seats, round after round when there are more ranks than slots. */
 static int deal(struct dealer *dealer, const struct seat *seats, uint32_t seat_count, uint32_t count)
 {
-    if (dealer->options->map == TB_MAP_CLUSTER && seats[0].entry >= 0)
+    const struct tb_options *options = dealer->options;
+    if (options->rank_file.count > 0 || (options->map == TB_MAP_LINES && options->hosts.line_count > 0))
+        return deal_by_list(dealer, count);
+    if (options->map == TB_MAP_CLUSTER && seats[0].entry >= 0)
         return deal_by_cluster(dealer, seats, seat_count, count);
-    bool one_by_one = dealer->options->map == TB_MAP_NODE;
+    bool one_by_one = options->map == TB_MAP_NODE;
     while (count > 0) {
         bool moved = false;
         for (uint32_t i = 0; i < seat_count && count > 0; i++) {
@@ -199,6 +253,8 @@ static int deal(struct dealer *dealer, const struct seat *seats, uint32_t seat_c
             count -= now;
             moved = true;
         }
+        if (!moved && !options->oversubscribes)
+            return refuse_more(seats, seat_count, count);
         for (uint32_t i = 0; i < seat_count && !moved; i++)
             dealer->used[seats[i].entry + 1] = 0;
     }
@@ -213,6 +269,7 @@ static int add_app(struct tb_placement *placement, const struct tb_section *sect
                            .ranks = ranks,
                            .argument_count = section->argument_count,
                            .variable_count = section->variable_count,
+                           .bare = section->bare ? 1 : 0,
                            .directory = strdup(section->directory != NULL ? section->directory : "")};
     app->arguments = calloc((size_t)section->argument_count + 1, sizeof(char *));
     app->variables = calloc((size_t)section->variable_count + 1, sizeof(char *));
@@ -273,6 +330,30 @@ int tb_placement_make(struct tb_placement *placement, struct tb_options *options
     if (rc != TB_OK)
         tb_placement_close(placement);
     return rc;
+}
+
+char *tb_placement_print(const struct tb_placement *placement)
+{
+    const struct tb_address_book *book = &placement->book;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+    if (to == NULL)
+        return NULL;
+    fprintf(to, "where the ranks go:");
+    for (uint32_t host = 0; host < book->host_count; host++) {
+        uint32_t count = book->hosts[host].rank_count, said = 0;
+        fprintf(to, "\n  host %s: %s", book->hosts[host].name, count == 0 ? "none" : count == 1 ? "rank" : "ranks");
+        for (uint32_t i = 0; i < book->range_count; i++) {
+            const struct tb_rank_range *range = &book->ranges[i];
+            if (range->host != host)
+                continue;
+            fprintf(to, "%s%u", said++ > 0 ? "," : " ", range->first_rank);
+            if (range->count > 1)
+                fprintf(to, "-%u", range->first_rank + range->count - 1);
+        }
+    }
+    return fclose(to) == 0 ? text : NULL;
 }
 
 void tb_placement_close(struct tb_placement *placement)

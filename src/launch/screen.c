@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define WRITE_BYTES 4096u /* a pipe that is writable takes this much without blocking */
@@ -35,13 +36,18 @@ static int open_again(int descriptor)
     return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-void tb_screen_open(struct tb_screen *screen, struct tb_loop *loop, int number, bool tags,
+void tb_screen_open(struct tb_screen *screen, struct tb_loop *loop, int number, const struct tb_screen_style *style,
                     const struct tb_screen_events *events)
 {
     struct stat about;
-    *screen = (struct tb_screen){
-        .loop = loop, .events = *events, .number = number, .descriptor = number, .tags = tags, .watch.descriptor = -1};
+    *screen = (struct tb_screen){.loop = loop,
+                                 .events = *events,
+                                 .number = number,
+                                 .descriptor = number,
+                                 .style = *style,
+                                 .watch.descriptor = -1};
     tb_list_init(&screen->chunks);
+    tb_output_files_init(&screen->files, style->files);
     if (fstat(number, &about) < 0)
         return;
     screen->blocking_file = S_ISREG(about.st_mode);
@@ -54,7 +60,9 @@ int tb_screen_expect(struct tb_screen *screen, uint32_t ranks)
 {
     free(screen->mid_lines);
     screen->mid_lines = calloc(ranks, sizeof *screen->mid_lines);
-    return screen->mid_lines != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for %u ranks", ranks);
+    screen->ranks = ranks;
+    return screen->mid_lines != NULL ? tb_output_files_expect(&screen->files, ranks)
+                                     : tb_error(TB_ERR_MEMORY, "no memory for %u ranks", ranks);
 }
 
 static void give_back(struct tb_screen *screen, const struct chunk *chunk)
@@ -147,7 +155,7 @@ static void queue(struct tb_screen *screen, struct chunk *chunk)
         push(screen);
 }
 
-/* Copies with "[rank] " before each line. Returns the length; with to == NULL it only counts. */
+/* Copies with a prefix before each line. Returns the length; with to == NULL it only counts. */
 static size_t tag(char *to, const char *bytes, size_t length, const char *prefix, size_t prefix_length, bool mid_line)
 {
     size_t n = 0;
@@ -168,15 +176,49 @@ static size_t tag(char *to, const char *bytes, size_t length, const char *prefix
     return n;
 }
 
+/* What each line of a rank begins with; returns its length. */
+static size_t print_prefix(const struct tb_screen *screen, uint32_t rank, uint32_t host, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = 0;
+    if (screen->style.times) {
+        time_t now = time(NULL);
+        struct tm local;
+        used = strftime(text, size, "%a %b %e %H:%M:%S %Y", localtime_r(&now, &local));
+    }
+    if (screen->style.tags)
+        used += (size_t)snprintf(text + used, size - used, "[%u] ", rank);
+    else if (used > 0)
+        used += (size_t)snprintf(text + used, size - used, " ");
+    if (screen->style.pattern != NULL) {
+        size_t more = tb_output_pattern_print(text + used, size - used, screen->style.pattern, rank, screen->ranks,
+                                              screen->events.host_name(screen->events.context, host), host);
+        used = used + more < size ? used + more : size - 1;
+    }
+    return used;
+}
+
+/* Output that files take. False: they have taken it, and the screen is not to show it. */
+static bool write_files(struct tb_screen *screen, uint32_t rank, uint32_t host, const char *bytes, size_t length)
+{
+    if (screen->files.pattern == NULL)
+        return true;
+    const char *name = screen->events.host_name(screen->events.context, host);
+    if (tb_output_files_write(&screen->files, rank, name, host, bytes, length) != TB_OK)
+        screen->events.failed(screen->events.context, 1, tb_error_story());
+    if (screen->style.beside)
+        return true;
+    screen->events.written(screen->events.context, host, (uint32_t)length);
+    return false;
+}
+
 void tb_screen_add(struct tb_screen *screen, uint32_t rank, uint32_t host, const char *bytes, size_t length)
 {
     bool mid_line = screen->mid_lines[rank];
-    char prefix[16] = "";
-    size_t prefix_length = 0;
-    if (length == 0)
+    char prefix[512];
+    if (length == 0 || !write_files(screen, rank, host, bytes, length))
         return;
-    if (screen->tags)
-        prefix_length = (size_t)snprintf(prefix, sizeof prefix, "[%u] ", rank);
+    size_t prefix_length = print_prefix(screen, rank, host, prefix, sizeof prefix);
     size_t whole = prefix_length > 0 ? tag(NULL, bytes, length, prefix, prefix_length, mid_line) : length;
     struct chunk *chunk = malloc(sizeof *chunk + whole);
     if (chunk == NULL) {

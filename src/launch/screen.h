@@ -7,6 +7,7 @@
 #ifndef TB_LAUNCH_SCREEN_H
 #define TB_LAUNCH_SCREEN_H
 
+#include "launch/output_files.h"
 #include "remote/remote.h"
 
 struct tb_screen_events {
@@ -16,6 +17,15 @@ struct tb_screen_events {
     /* Output of the job is lost: its exit code is to be this, and this why; "": a reader that has gone (`| head`) ends
      * the job as it would end any program, without a word. */
     void (*failed)(void *context, int code, const char *story);
+    const char *(*host_name)(void *context, uint32_t host);
+};
+
+/* How each line begins, and which files take the output. */
+struct tb_screen_style {
+    bool tags, times;    /* with the rank, with the time */
+    const char *pattern; /* with this text (tb_output_pattern_print); NULL: with none */
+    const char *files;   /* a pattern of their names; NULL: there are none */
+    bool beside;         /* what goes to files is shown, too */
 };
 
 struct tb_screen {
@@ -27,13 +37,15 @@ struct tb_screen {
     bool blocking_file; /* always ready: a regular file */
     bool broken;        /* nobody reads any more */
     bool mid_line;      /* the last byte was no newline */
-    bool tags;          /* each line begins with its rank */
-    bool *mid_lines;    /* by rank: what it has written last is no whole line */
+    struct tb_screen_style style;
+    struct tb_output_files files;
+    uint32_t ranks;
+    bool *mid_lines; /* by rank: what it has written last is no whole line */
     struct tb_list chunks;
     size_t queued; /* bytes of them: what the windows of the agents allow, and a little of ours */
 };
 
-void tb_screen_open(struct tb_screen *screen, struct tb_loop *loop, int number, bool tags,
+void tb_screen_open(struct tb_screen *screen, struct tb_loop *loop, int number, const struct tb_screen_style *style,
                     const struct tb_screen_events *events);
 /* The output of these ranks will come; at the beginning of each attempt. */
 int tb_screen_expect(struct tb_screen *screen, uint32_t ranks);

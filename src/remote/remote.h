@@ -121,4 +121,31 @@ int tb_shell_start(const struct tb_shell_target *target, const sigset_t *mask, s
  * Allocated. Errors: errno is ENOENT, EACCES or EISDIR, no story. */
 char *tb_program_find(const char *name, const char *path, const char *directory);
 
+/* ---- executables ------------------------------------------------------------------------------------------------- */
+
+enum tb_executable_kind {
+    TB_EXECUTABLE_OTHER,  /* nothing that we know */
+    TB_EXECUTABLE_ELF,    /* a program, if it is built for this machine */
+    TB_EXECUTABLE_SCRIPT, /* names its interpreter in its first line */
+    TB_EXECUTABLE_TEXT    /* perhaps a script for a shell; an empty file, too */
+};
+
+struct tb_executable {
+    enum tb_executable_kind kind;
+    /* Of an ELF file: */
+    unsigned bits, machine; /* as elf.h numbers machines */
+    bool big;               /* its byte order */
+    char interpreter[256];  /* "": none */
+    char needed[4096];      /* names of the libraries that it needs, one behind the other; an empty one ends them */
+};
+
+/* TB_ERR_SYSTEM: it cannot be read; errno says why, no story. */
+int tb_executable_read(const char *path, struct tb_executable *x);
+/* Whether it is for another kind of machine; then "NAME is built for x86-64, host HOST is aarch64". */
+bool tb_executable_is_foreign(const struct tb_executable *x, const char *name, const char *host, char *text,
+                              size_t size);
+/* Why the kernel does not know how to run it (ENOEXEC) on this host, as the end of a sentence; `name` is what the user
+ * calls it. */
+void tb_executable_explain(const char *path, const char *name, const char *host, char *text, size_t size);
+
 #endif

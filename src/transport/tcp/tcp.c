@@ -341,6 +341,7 @@ void tb_tcp_revive(struct tb_endpoint *endpoint)
 static bool tcp_arm(struct tb_transport *transport)
 {
     struct tcp *t = (struct tcp *)transport;
+    t->last = NULL; /* after a sleep epoll knows better who has something */
     return tb_list_empty(&t->notices) && tb_list_empty(&t->troubled);
 }
 

@@ -1,0 +1,94 @@
+/* What the user is told: once, and whole lines. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "launch/job_report.h"
+
+static void nothing_written(void *context, uint32_t host, uint32_t bytes) {}
+
+static void never_fails(void *context, int code, const char *story)
+{
+    fail_msg("%s", story);
+}
+
+static const char *name_of(void *context, uint32_t host)
+{
+    return host == 0 ? "a" : "b";
+}
+
+static void succeeded(void *context) {}
+
+/* What a report that is opened with these options writes to standard output or error (1, 2) while `use` uses it. */
+static void written(int number, const struct tb_output_options *output, void (*use)(struct tb_job_report *), char *text,
+                    size_t size)
+{
+    struct tb_loop loop;
+    struct tb_job_report report;
+    int ends[2], kept = dup(number);
+    const struct tb_screen_events screen = {.written = nothing_written, .failed = never_fails, .host_name = name_of};
+    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    dup2(ends[1], number);
+    assert_int_equal(tb_loop_open(&loop, &tb_clock_real), TB_OK);
+    tb_job_report_open(&report, &loop, "mpiexec", output,
+                       &(struct tb_job_report_events){.screen = screen, .succeeded = succeeded});
+    assert_int_equal(tb_job_report_expect(&report, 12), TB_OK);
+    use(&report);
+    dup2(kept, number);
+    close(kept);
+    close(ends[1]);
+    ssize_t n = read(ends[0], text, size - 1);
+    text[n > 0 ? n : 0] = 0;
+    close(ends[0]);
+    for (int i = 0; i < 2; i++)
+        free(report.screens[i].mid_lines); /* otherwise they go with the process */
+    tb_loop_close(&loop);
+}
+
+static void say_twice(struct tb_job_report *report)
+{
+    tb_job_report_say(report, "host %s has no such directory", "a");
+    tb_job_report_say(report, "host %s has no such directory", "b");
+    for (int i = 0; i < 3; i++)
+        tb_job_report_say(report, "host %s has no such directory", "a");
+}
+
+static void nothing_is_said_twice(void **state)
+{
+    char text[1024];
+    written(2, &(struct tb_output_options){0}, say_twice, text, sizeof text);
+    assert_string_equal(text, "mpiexec: host a has no such directory\nmpiexec: host b has no such directory\n");
+}
+
+static void print_lines(struct tb_job_report *report)
+{
+    tb_job_report_add(report, 1, 3, 0, "one\ntw", 6);
+    tb_job_report_add(report, 2, 11, 1, "three\n", 6);
+    tb_job_report_add(report, 1, 3, 0, "o\n", 2);
+}
+
+static void lines_begin_with_what_was_asked_for(void **state)
+{
+    char text[1024];
+    written(1, &(struct tb_output_options){.tags = true}, print_lines, text, sizeof text);
+    assert_string_equal(text, "[3] one\n[3] two\n");
+    written(2, &(struct tb_output_options){.tags = true}, print_lines, text, sizeof text);
+    assert_string_equal(text, "[11] three\n");
+    written(1, &(struct tb_output_options){.pattern = "%h.%0.%r.%p.%g.%%.%x>", .merged = true}, print_lines, text,
+            sizeof text);
+    assert_string_equal(text, "a.03.3.0.0.%.%x>one\na.03.3.0.0.%.%x>twb.11.11.1.0.%.%x>three\no\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_said_twice),
+        cmocka_unit_test(lines_begin_with_what_was_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Checks `tombolo explain`: few rows unless all are asked for, one that runs, singular and plural. A case for each."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import cases
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TOMBOLO = os.path.join(os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build"), "bin", "tombolo")
+CALLS = [("bcast", "--bytes", "1m", "--ranks", "32", "--hosts", "32"), ("allreduce", "--bytes", "8"),
+         ("alltoall", "--ranks", "16", "--hosts", "4"), ("barrier",)]
+
+
+def explain(*words):
+    done = subprocess.run([TOMBOLO, "explain", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=60, check=True)
+    return done.stdout
+
+
+def rows_of(text):
+    return re.findall(r"^([* ]) ([a-z][\w-]*)(?::\d+)? +[\d.]+ us$", text, re.M)
+
+
+def few_rows():
+    for words in CALLS:
+        text, whole = explain(*words), explain(*words, "--all")
+        rows, all_rows = rows_of(text), rows_of(whole)
+        best = [name for mark, name in rows if mark == " " or rows.index((mark, name)) == 0]
+        if len(text.splitlines()) > 18 or len(set(best)) != len(best):
+            yield f"{words}: should be short, with the best of each algorithm and what runs: {text}"
+        if [mark for mark, _ in rows].count("*") != 1 or [mark for mark, _ in all_rows].count("*") != 1:
+            yield f"{words}: one should run: {text}"
+        left = re.search(r"^  (\d+) rows? more: --all$", text, re.M)
+        if len(rows) + (int(left.group(1)) if left else 0) != len(all_rows):
+            yield f"{words}: what is left out should be counted: {text}"
+
+
+def whole_for_programs():
+    for words in CALLS:
+        if len(json.loads(explain(*words, "--json"))["candidates"]) != len(rows_of(explain(*words, "--all"))):
+            yield f"{words}: --json should have everything"
+
+
+def plurals():
+    for words, said in ((("bcast", "--bytes", "1", "--ranks", "1"), "bcast of 1 byte, 1 rank on 1 host in 1 cluster;"),
+                        (("bcast", "--bytes", "2", "--ranks", "4", "--hosts", "2"), "2 bytes, 4 ranks on 2 hosts in 1 cluster;")):
+        if said not in explain(*words):
+            yield f"{words}: should say {said}"
+
+
+if __name__ == "__main__":
+    sys.exit(cases.tell_problems({"few-rows": few_rows, "json": whole_for_programs, "plurals": plurals},
+                                 (OSError, ValueError, KeyError, subprocess.SubprocessError)))
