@@ -185,15 +185,37 @@ static void print_reach(const struct tb_grid *grid)
            grid->hosts[from].name, grid->hosts[to].name, back ? ", only the reverse" : ", nor the reverse");
 }
 
-static void print_summary(const struct tb_grid *grid)
+/* What a job finds out when it starts. */
+static void print_supposed(const struct tb_grid *grid)
+{
+    uint32_t pairs = 0;
+    for (uint32_t i = 0; i < grid->cluster_count; i++)
+        for (uint32_t k = i + 1; k < grid->cluster_count; k++)
+            if (grid->clusters[i].host_count > 0 && grid->clusters[k].host_count > 0 &&
+                tb_grid_supposes(grid, grid->clusters[i].hosts[0], grid->clusters[k].hosts[0]))
+                pairs++;
+    if (pairs > 0)
+        printf("reach: %u pair%s of clusters %s supposed to be open, and will be tried when a job starts\n", pairs,
+               tb_plural(pairs), pairs == 1 ? "is" : "are");
+}
+
+static void print_start(const struct tb_grid *grid, const struct tb_start_place *start)
+{
+    if (start->by_hand)
+        printf("start: nobody reaches all clusters from one place; --manual CLUSTER says what to type there\n");
+    else if (start->host != TB_GRID_NONE)
+        printf("start: on host %s, or one that reaches as much\n", grid->hosts[start->host].name);
+}
+
+static void print_summary(const struct tb_grid *grid, bool runs)
 {
     uint64_t slots = 0;
     for (uint32_t i = 0; i < grid->host_count; i++)
         slots += grid->hosts[i].slots;
-    printf("%s is right: %u site%s, %u cluster%s, %u host%s, %llu slot%s, %u link%s\n", grid->file, grid->site_count,
-           tb_plural(grid->site_count), grid->cluster_count, tb_plural(grid->cluster_count), grid->host_count,
-           tb_plural(grid->host_count), (unsigned long long)slots, tb_plural(slots), grid->link_count / 2,
-           tb_plural(grid->link_count / 2));
+    printf("%s %s: %u site%s, %u cluster%s, %u host%s, %llu slot%s, %u link%s\n", grid->file,
+           runs ? "is right" : "can be read", grid->site_count, tb_plural(grid->site_count), grid->cluster_count,
+           tb_plural(grid->cluster_count), grid->host_count, tb_plural(grid->host_count), (unsigned long long)slots,
+           tb_plural(slots), grid->link_count / 2, tb_plural(grid->link_count / 2));
     printf("clusters:\n");
     for (uint32_t i = 0; i < grid->cluster_count; i++)
         print_cluster(grid, &grid->clusters[i]);
@@ -204,6 +226,7 @@ static void print_summary(const struct tb_grid *grid)
     for (uint32_t i = 0; i + 1 < grid->link_count; i += 2)
         print_advice(grid, &grid->links[i], &grid->links[i + 1]);
     print_reach(grid);
+    print_supposed(grid);
 }
 
 static int draw(const struct tb_grid *grid, const char *path)
@@ -239,11 +262,22 @@ static int command_check(char **words)
     struct tb_grid grid;
     if (tb_grid_load(&grid, file) != TB_OK)
         return complain();
+    bool prints = svg == NULL || strcmp(svg, "-") != 0;
+    struct tb_start_place start;
     int rc = svg != NULL ? draw(&grid, svg) : TB_OK;
-    if (rc == TB_OK && (svg == NULL || strcmp(svg, "-") != 0))
-        print_summary(&grid);
+    if (rc == TB_OK) {
+        rc = tb_grid_check(&grid, false, &start);
+        if (prints)
+            print_summary(&grid, rc == TB_OK);
+        if (rc == TB_OK && prints)
+            print_start(&grid, &start);
+        if (rc != TB_OK)
+            fprintf(stderr, "tombolo grid: a job cannot run on this grid: %s\n", tb_error_story());
+        tb_grid_close(&grid);
+        return rc == TB_OK ? 0 : 1;
+    }
     tb_grid_close(&grid);
-    return rc == TB_OK ? 0 : complain();
+    return complain();
 }
 
 int tb_command_grid(char **words)

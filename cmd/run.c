@@ -22,18 +22,13 @@ static int launch(void *context)
     return tb_launch_run(job->options, job->program);
 }
 
-/* The machine of the lab on which the launcher runs: the console, from where it reaches what outsiders reach. If nobody
- * lets outsiders in, the first host that carries ranks. */
+/* The machine of the lab on which the launcher runs: the console, from where it reaches what outsiders reach; if a job
+ * cannot be started from there, the host of the grid from which it can. */
 static const char *choose_machine(const struct tb_grid *grid)
 {
-    const char *first = NULL;
-    for (uint32_t i = 0; i < grid->host_count; i++) {
-        if (tb_grid_outsider_reaches(grid, i))
-            return TB_LAB_CONSOLE;
-        if (first == NULL && grid->hosts[i].slots > 0)
-            first = grid->hosts[i].name;
-    }
-    return first != NULL ? first : TB_LAB_CONSOLE;
+    struct tb_start_place start;
+    bool inside = tb_grid_check(grid, true, &start) == TB_OK && start.host != TB_GRID_NONE;
+    return inside ? grid->hosts[start.host].name : TB_LAB_CONSOLE;
 }
 
 static int run_in_lab(struct job *job)

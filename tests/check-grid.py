@@ -2,6 +2,7 @@
 """Checks `tombolo grid`: files with mistakes are refused with file, line and what was expected; the sample grids are
 right, are drawn, and say in a comment what they are; new files can be read. A case for each."""
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ TOMBOLO = os.path.join(os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build"
 GRIDS = os.path.join(ROOT, "examples", "grids")
 SAMPLES = ["cluster8", "cluster16", "cluster32", "two-clusters", "three-clusters", "three-sites", "karonis", "pacx-32+32",
            "pacx-16+48", "pacx-8+56", "pacx-4+60", "pacx-2+62", "pacx-1+63", "pacx-2-machines", "pacx-3-machines",
-           "pacx-4-machines", "transatlantic", "transatlantic-lossy", "hub", "chain", "two-gateways"]
+           "pacx-4-machines", "transatlantic", "transatlantic-lossy", "hub", "chain", "two-gateways", "laptop-relay"]
 
 GOOD = """clusters:
 - {name: a, hosts: [a1, a2], gateways: [a1], nat: true}
@@ -80,10 +81,16 @@ def sample(folder, name):
     done = tombolo("check", path, "--svg", svg)
     with open(path, encoding="utf-8") as f:
         commented = f.read().startswith("# ")
-    closed = name in ("three-clusters", "chain", "two-gateways")
+    closed = name in ("three-clusters", "chain", "two-gateways", "laptop-relay")
     reach = "not every host can connect" if closed else "every host with slots can connect to every other"
     return (done.returncode == 0 and commented and "is right" in done.stdout and f"reach: {reach}" in done.stdout and
-            name + ".yaml" in drawn(svg)) or done
+            name + ".yaml" in drawn(svg) and all(links_named(done.stdout, drawn(svg)))) or done
+
+
+def links_named(summary, texts):
+    """Whether each link of the summary has its name in the picture, if there are not so many that none is labelled."""
+    names = set(re.findall(r"^  (\S+): \S+ to \S+", summary.partition("links:")[2], re.M))
+    return [any(text and (text == name or text.startswith(name + ",")) for text in texts) for name in names if len(names) <= 40]
 
 
 def all_listed(_):
@@ -103,10 +110,39 @@ def advice(folder):
             said[1] == "link b-c: ranks connect across it directly, not encrypted") or done
 
 
+KEYS = ("gateways", "nat", "ethernet", "start", "start_inside", "tombolo", "port", "program", "directory", "environment")
+
+
+def all_keys(text):
+    """A new file with the keys of clusters that it shows in comments."""
+    return re.sub(r"^    # (\w+:)", r"    \1", text, flags=re.M)
+
+
 def new_empty(folder):
     done = tombolo("new")
     checked = tombolo("check", write(folder, done.stdout))
-    return (done.returncode == 0 and "# " in done.stdout and checked.returncode == 0) or (done, checked)
+    whole = all_keys(done.stdout)
+    with_all = tombolo("check", write(folder, whole))
+    return (done.returncode == 0 and "# " in done.stdout and checked.returncode == 0 and with_all.returncode == 0 and
+            all(f"\n    {key}: " in whole for key in KEYS)) or (done, checked, with_all)
+
+
+def cannot_run(folder):
+    """A file that can be read, of a grid on which no job can run."""
+    wayless = GOOD.replace("[b1:3]", "[b1:3], nat: true").replace("gateways: [a1], ", "")
+    no_slots = GOOD.replace("[a1, a2]", "[a1:0, a2:0]").replace("[b1:3]", "[b1:0]")
+    for text, why in ((wayless, "no way for messages between them"), (wayless, "a laptop with `slots: 0`"), (no_slots, "slot for a rank")):
+        svg = os.path.join(folder, "picture.svg")
+        done = tombolo("check", write(folder, text), "--svg", svg)
+        if done.returncode != 1 or "a job cannot run on this grid" not in done.stderr or why not in done.stderr or \
+           "is right" in done.stdout or "can be read" not in done.stdout or not drawn(svg):
+            return done
+    return True
+
+
+def started_inside(_):
+    done = tombolo("check", os.path.join(GRIDS, "laptop-relay.yaml"))
+    return (done.returncode == 0 and "start: on host laptop" in done.stdout) or done
 
 
 def new_from_hosts(folder):
@@ -131,8 +167,9 @@ def usage(_):
 def main():
     cases = {f"refuses-{name}": (refused, *row) for name, row in BAD.items()}
     cases.update({f"sample-{name}": (sample, name) for name in SAMPLES})
-    cases.update({"good": (good,), "samples-listed": (all_listed,), "advice": (advice,), "new": (new_empty,),
-                  "new-hosts": (new_from_hosts,), "usage": (usage,)})
+    cases.update({"good": (good,), "samples-listed": (all_listed,), "advice": (advice,), "new": (new_empty,), "cannot-run": (cannot_run,),
+                  "started-inside": (started_inside,), "new-hosts": (new_from_hosts,),
+                  "usage": (usage,)})
     if "built without libyaml" in tombolo("check", os.path.join(GRIDS, "hub.yaml")).stderr:
         print("skipped: this build has no libyaml")
         return 77

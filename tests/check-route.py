@@ -158,6 +158,43 @@ def picture(folder):
     return (done.returncode == 0 and "3 hops" in done.stdout and wanted <= texts and piped.returncode == 0) or texts
 
 
+def points_of(path):
+    """Many points of a line that goes straight from point to point."""
+    ends = [tuple(map(float, pair)) for pair in re.findall(r"(-?[\d.]+),(-?[\d.]+)", path)]
+    return [(x1 + (x2 - x1) * t / 50, y1 + (y2 - y1) * t / 50) for (x1, y1), (x2, y2) in zip(ends, ends[1:]) for t in range(51)]
+
+
+def inside(rect, point, by=0.5):
+    x, y, w, h = rect
+    return x + by < point[0] < x + w - by and y + by < point[1] < y + h - by
+
+
+def lines_in_gaps(folder):
+    """No line goes through a box in which it neither begins nor ends, nor through a chip."""
+    ways = {"three-clusters": ("venus2", "jupiter2"), "chain": ("a1", "d2"), "two-gateways": ("f1", "o1"), "laptop-relay": ("w2", "e2")}
+    for name in sorted(os.listdir(GRIDS)):
+        svg = os.path.join(folder, "picture.svg")
+        tombolo(os.path.join(GRIDS, name), *ways.get(name[:-5], ()), "--svg", svg)
+        tree = ElementTree.parse(svg).getroot()
+        rects = [(e.get("class"), [float(e.get(k)) for k in ("x", "y", "width", "height")]) for e in tree.iter("{http://www.w3.org/2000/svg}rect")
+                 if e.get("class") in ("box", "host", "gate")]
+        for line in tree.iter("{http://www.w3.org/2000/svg}path"):
+            points = points_of(line.get("d"))
+            for kind, rect in rects:
+                touched = any(inside(rect, point) for point in points)
+                ends_there = kind == "box" and any(inside(rect, end) for end in (points[0], points[-1]))
+                if touched and not ends_there:
+                    return f"{name}: {line.get('d')} goes through the {kind} at {rect}"
+    return True
+
+
+def legend(folder):
+    svg = os.path.join(folder, "picture.svg")
+    tombolo(THESIS, "--svg", svg)
+    texts = {e.text for e in ElementTree.parse(svg).iter("{http://www.w3.org/2000/svg}text")}
+    return {"the same hosts", "a way", "in several: passes messages on"} <= texts or texts
+
+
 def usage(folder):
     bad = write(folder, "clusters: 7\n")
     codes = [tombolo(*words).returncode for words in
@@ -171,7 +208,7 @@ def main():
     cases = {"thesis-clusters": thesis_clusters, "thesis-graph": thesis_graph, "thesis-table-2": thesis_table_2,
              "thesis-table-3": thesis_table_3, "thesis-table-4": thesis_table_4, "thesis-example": thesis_example,
              "thesis-far": thesis_far, "chain": chain, "two-gateways": two_gateways, "islands": islands, "large": large,
-             "picture": picture, "usage": usage}
+             "picture": picture, "lines-in-gaps": lines_in_gaps, "legend": legend, "usage": usage}
     if "built without libyaml" in tombolo(THESIS).stderr:
         print("skipped: this build has no libyaml")
         return 77

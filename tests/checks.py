@@ -90,5 +90,6 @@ CHECKS = [
     Check("options", ["tests/fault/options"], timeout=300, cases=True),
     Check("silent", ["tests/lab/silent"], tier="all", cores=1, timeout=600, cases=True),
     Check("parted", ["tests/fault/parted"], tier="all", cores=1, timeout=600, cases=True),
+    Check("remedies", ["tests/fault/remedies"], timeout=300, cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]

@@ -90,6 +90,7 @@ static size_t distance(const char *a, const char *b)
     return line[lb];
 }
 
+/* A parameter that was probably meant; NULL: none is near enough to say so. */
 static const char *nearest(const char *name)
 {
     size_t best = 0, best_distance = SIZE_MAX;
@@ -100,7 +101,7 @@ static const char *nearest(const char *name)
             best = i;
         }
     }
-    return rows[best].name;
+    return best_distance <= (strlen(name) < 8 ? 1 : 2) ? rows[best].name : NULL;
 }
 
 /* ---- text to value ----------------------------------------------------------------------------------------------- */
@@ -239,9 +240,11 @@ static void apply_log_level(void)
 int tb_param_set(const char *name, const char *value, enum tb_param_origin origin)
 {
     const struct tb_param_row *row = tb_param_find(name);
-    if (!row)
+    if (!row && nearest(name))
         return tb_error(TB_ERR_ARGUMENT, "there is no parameter '%s'; did you mean '%s'? (tombolo info lists them)",
                         name, nearest(name));
+    if (!row)
+        return tb_error(TB_ERR_ARGUMENT, "there is no parameter '%s' (tombolo info lists them)", name);
     int error = set_value(row, value);
     if (error)
         return tb_error(error, "parameter %s: '%s' is not valid: %s", row->name, value, tb_error_story());
@@ -306,9 +309,11 @@ static void warn_of_unknown(const char *entry)
         if (strcmp(name, other_names[i]) == 0)
             return;
     if (!tb_param_find(name)) {
-        char variable[80];
-        environment_name(nearest(name), variable, sizeof variable);
-        tb_log(TB_LOG_WARN, "base", PREFIX "%s in the environment means nothing; did you mean %s?", name, variable);
+        char variable[80] = "";
+        if (nearest(name))
+            environment_name(nearest(name), variable, sizeof variable);
+        tb_log(TB_LOG_WARN, "base", PREFIX "%s in the environment means nothing%s%s%s", name,
+               *variable ? "; did you mean " : "", variable, *variable ? "?" : "");
     }
 }
 

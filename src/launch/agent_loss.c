@@ -9,40 +9,61 @@
 #define ANOTHER_MACHINE                                                                                                \
     "tombolo there seems to be built for another kind of machine; --tombolo PATH names another place"
 
-/* What to try, from what ssh and shells usually say. */
-static const char *advise(const struct tb_host_agent *agent, int code, char *room, size_t size)
+/* What the user can type to see the same: "`ssh -p 2222 kate@n3 true`", and where. */
+static void print_try(const struct tb_host_agent *agent, char *text, size_t size)
+{
+    const struct tb_shell_target *target = &agent->target;
+    char port[32] = "";
+    if (target->port != 0)
+        snprintf(port, sizeof port, " -p %u", target->port);
+    snprintf(text, size, "`%s%s %s%s%s true`%s%s", target->command != NULL ? target->command : "ssh", port,
+             target->user != NULL ? target->user : "", target->user != NULL ? "@" : "", target->host,
+             agent->parent != NULL ? " on host " : "", agent->parent != NULL ? agent->parent->name : "");
+}
+
+static void advise_refused(const struct tb_host_agent *agent, char *text, size_t size)
+{
+    if (agent->target.command != NULL)
+        print_try(agent, text, size);
+    else if (agent->target.port != 0)
+        snprintf(text, size, "no ssh server answers at port %u of host %s (the port comes from %s)", agent->target.port,
+                 agent->target.host, agent->origin != NULL ? agent->origin : "the file");
+    else
+        snprintf(
+            text, size,
+            "no ssh server answers at port 22 of host %s; another is given as port=N in a host file, or as a host's "
+            "port in a grid file",
+            agent->target.host);
+}
+
+/* What to try, from what ssh and shells usually say; "": nothing. */
+static void advise(const struct tb_host_agent *agent, int code, char *text, size_t size)
 {
     static const struct {
-        const char *says, *advice;
+        const char *says, *before, *after;
     } known[] = {
-        {"Could not resolve", "is the name spelled right? `getent hosts %s` should know it"},
-        {"Name or service not known", "is the name spelled right? `getent hosts %s` should know it"},
-        {"Permission denied",
-         "ssh must get in without a password: `ssh %s true` should work; ssh-copy-id installs a key"},
-        {"Host key verification failed", "log in once by hand with `ssh %s` and accept the host's key"},
-        {"Connection refused", "no ssh server answers there; another port is given as port=N in a host file, or as a "
-                               "host's port in a grid file, another command with --launcher"},
-        {"Exec format error", ANOTHER_MACHINE},
-        {"cannot execute binary file", ANOTHER_MACHINE},
-        {"timed out", "is the host up, and may it be reached from here? Try `ssh %s true`"},
-        {"No route to host", "is the host up, and may it be reached from here? Try `ssh %s true`"},
-        {"Network is unreachable", "is the host up, and may it be reached from here? Try `ssh %s true`"},
+        {"Permission denied", "ssh must get in without a password: ", " should work; ssh-copy-id installs a key"},
+        {"Host key verification failed", "log in once by hand and accept the host's key: ", ""},
+        {"timed out", "is the host up, and may it be reached from here? Try ", ""},
+        {"No route to host", "is the host up, and may it be reached from here? Try ", ""},
+        {"Network is unreachable", "is the host up, and may it be reached from here? Try ", ""},
     };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (agent->tail != NULL && strstr(agent->tail, known[i].says) != NULL) {
-            const char *mark = strstr(known[i].advice, "%s");
-            if (mark == NULL)
-                return known[i].advice;
-            snprintf(room, size, "%.*s%s%s", (int)(mark - known[i].advice), known[i].advice, agent->target.host,
-                     mark + 2);
-            return room;
-        }
-    if (code == 127 || code == 126) {
-        snprintf(room, size, "is Tombolo installed there as %s? --tombolo PATH names another place",
+    const char *said = agent->tail != NULL ? agent->tail : "";
+    char command[700];
+    print_try(agent, command, sizeof command);
+    *text = 0;
+    if (strstr(said, "Could not resolve") != NULL || strstr(said, "Name or service not known") != NULL)
+        snprintf(text, size, "is the name spelled right? `getent hosts %s` should know it", agent->target.host);
+    else if (strstr(said, "Connection refused") != NULL)
+        advise_refused(agent, text, size);
+    else if (strstr(said, "Exec format error") != NULL || strstr(said, "cannot execute binary file") != NULL)
+        snprintf(text, size, ANOTHER_MACHINE);
+    else if (code == 127 || code == 126)
+        snprintf(text, size, "is Tombolo installed there as %s? --tombolo PATH names another place",
                  agent->target.program);
-        return room;
-    }
-    return "try the command by hand";
+    for (size_t i = 0; *text == 0 && i < sizeof known / sizeof known[0]; i++)
+        if (strstr(said, known[i].says) != NULL)
+            snprintf(text, size, "%s%s%s", known[i].before, command, known[i].after);
 }
 
 /* " The command was: ssh venus2 ...", where the command itself has said nothing. */
@@ -61,7 +82,7 @@ static void show_command(const struct tb_host_agent *agent, char *text, size_t s
 void tb_agent_loss_unreached(const struct tb_host_agent *agent, bool exited, int status, char *story, size_t size)
 {
     const char *command = agent->target.command != NULL ? agent->target.command : "ssh";
-    char how[200] = "ended its output", advice[512], line[1024], from[700] = "";
+    char how[200] = "ended its output", advice[1024], line[1024], from[700] = "";
     int code = exited && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     if (exited && WIFSIGNALED(status)) {
         char text[160];
@@ -71,13 +92,14 @@ void tb_agent_loss_unreached(const struct tb_host_agent *agent, bool exited, int
         snprintf(how, sizeof how, "ended with exit code %d", code);
     }
     show_command(agent, line, sizeof line);
+    advise(agent, code, advice, sizeof advice);
     if (agent->parent != NULL)
         snprintf(from, sizeof from, " of cluster %s from host %s", agent->cluster, agent->parent->name);
     else if (*agent->cluster != 0)
         snprintf(from, sizeof from, " of cluster %s", agent->cluster);
-    snprintf(story, size, "cannot start an agent on host %s%s: %.*s %s%s%s; %s.%s", agent->target.host, from,
+    snprintf(story, size, "cannot start an agent on host %s%s: %.*s %s%s%s%s%s.%s", agent->target.host, from,
              (int)strcspn(command, " \t"), command, how, agent->tail != NULL ? " and said: " : " without a word",
-             agent->tail != NULL ? agent->tail : "", advise(agent, code, advice, sizeof advice), line);
+             agent->tail != NULL ? agent->tail : "", *advice != 0 ? "; " : "", advice, line);
 }
 
 void tb_agent_loss_gone(const struct tb_host_agent *agent, bool exited, int status, char *story, size_t size)

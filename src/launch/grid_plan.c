@@ -350,8 +350,9 @@ static int complain_wayless(const struct tb_grid_plan *plan, uint32_t a, uint32_
         tell_results(plan, a, b, tried, sizeof tried);
     return tb_error(TB_ERR_UNSUPPORTED,
                     "%s:%u: hosts %s and %s both carry ranks, but there is no way for messages between them.%s One of "
-                    "their clusters needs a gateway, `nat: true`, or a host with a foot in another; `tombolo route %s` "
-                    "shows who reaches whom%s",
+                    "their clusters needs a gateway, `nat: true`, or a host with a foot in another; or take in a host "
+                    "that reaches both, such as a laptop with `slots: 0` in a cluster of its own (docs/guide/grid.md). "
+                    "`tombolo route %s` shows who reaches whom%s",
                     plan->grid->file, to->line, from->name, to->name, tried, plan->grid->file,
                     *tried != 0 ? " as the file has it" : "");
 }

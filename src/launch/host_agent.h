@@ -53,6 +53,7 @@ struct tb_host_agent {
     uint32_t rank_count;        /* on it */
     uint32_t window;            /* bytes of output that it may have under way */
     struct tb_shell_target target;
+    const char *origin; /* where the user has named the host: "hosts:3"; NULL: nowhere */
     enum tb_host_agent_phase phase;
     pid_t pid; /* of the shell; 0: not started, or collected */
     struct tb_control_stream control;

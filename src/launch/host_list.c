@@ -46,6 +46,7 @@ static int parse_number(const char *text, size_t length, uint32_t low, uint32_t 
 
 /* One host as it is being read. */
 struct draft {
+    const char *where; /* file and line, or the option */
     const char *name, *user;
     size_t name_length, user_length;
     uint32_t slots, most;
@@ -62,10 +63,23 @@ static bool is_odd(const char *text, size_t length)
     return false;
 }
 
+/* Names the character that nobody sees. */
+static int refuse_name(const char *where, const char *word, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (word[i] == '\t')
+            return tb_error(TB_ERR_ARGUMENT, "%s: a tab stands in a host name, behind \"%.*s\"", where, (int)i, word);
+        if (iscntrl((unsigned char)word[i]))
+            return tb_error(TB_ERR_ARGUMENT, "%s: a control character (0x%02x) stands in a host name, behind \"%.*s\"",
+                            where, (unsigned char)word[i], (int)i, word);
+    }
+    return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is no host name", where, (int)length, word);
+}
+
 /* [user@]host[:slots]. An IPv6 address with slots is written [address]:slots. */
 static int parse_host(struct draft *draft, const char *word, size_t length, const char *where)
 {
-    *draft = (struct draft){.name = word, .name_length = length, .slots = 1};
+    *draft = (struct draft){.where = where, .name = word, .name_length = length, .slots = 1};
     const char *at = memchr(word, '@', length);
     if (at != NULL) {
         draft->user = word;
@@ -96,7 +110,7 @@ static int parse_host(struct draft *draft, const char *word, size_t length, cons
     /* A name that begins with a dash would be an option of ssh. */
     if (draft->name_length == 0 || draft->name_length > 255 || *draft->name == '-' ||
         (draft->user != NULL && *draft->user == '-') || is_odd(word, length))
-        return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is no host name", where, (int)length, word);
+        return refuse_name(where, word, length);
     return TB_OK;
 }
 
@@ -149,6 +163,7 @@ static int add(struct tb_host_list *list, const struct draft *draft)
     if (draft->user != NULL)
         entry->user = strndup(draft->user, draft->user_length);
     memcpy(entry->cluster, draft->cluster, sizeof entry->cluster);
+    snprintf(entry->origin, sizeof entry->origin, "%s", draft->where != NULL ? draft->where : "");
     if (entry->name == NULL || (draft->user != NULL && entry->user == NULL)) {
         free(entry->name);
         return tb_error(TB_ERR_MEMORY, "no memory for the list of hosts");
@@ -300,10 +315,13 @@ int tb_host_list_take(struct tb_host_list *list, const struct tb_grid *grid, con
     for (uint32_t i = 0; i < grid->host_count; i++) {
         const struct tb_grid_host *host = &grid->hosts[i];
         const struct tb_grid_cluster *cluster = &grid->clusters[host->cluster];
-        struct draft draft = {.name = host->name, .name_length = strlen(host->name), .slots = host->slots};
+        char where[160];
+        struct draft draft = {
+            .where = where, .name = host->name, .name_length = strlen(host->name), .slots = host->slots};
         if (missing != NULL && missing[i])
             draft.slots = 0;
         snprintf(draft.cluster, sizeof draft.cluster, "%s", cluster->name);
+        snprintf(where, sizeof where, "%s:%u", grid->file != NULL ? grid->file : "", host->line);
         int rc = add(list, &draft);
         if (rc != TB_OK)
             return rc;

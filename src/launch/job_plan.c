@@ -98,6 +98,8 @@ int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *age
         agent->name = plan->placement.book.hosts[i].name;
         agent->rank_count = plan->placement.book.hosts[i].rank_count;
         agent->window = plan->setup.window;
+        int entry = plan->placement.entries[i];
+        agent->origin = entry >= 0 ? plan->options->hosts.entries[entry].origin : NULL;
         if (plan->grid != NULL)
             aim_on_grid(plan, agents, agent);
         else

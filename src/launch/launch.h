@@ -18,6 +18,7 @@ struct tb_host_entry {
     uint32_t most;    /* ranks that it takes even where there are more than slots; 0: any number */
     char cluster[64]; /* "": not given */
     char site[64];
+    char origin[160]; /* where the user wrote it: hosts:3, -H */
 };
 
 struct tb_host_list {
@@ -175,6 +176,16 @@ int tb_placement_make(struct tb_placement *placement, struct tb_options *options
 /* One more host, which carries no ranks; where it is in the address book goes to *host. */
 void tb_placement_add(struct tb_placement *placement, const struct tb_options *options, uint32_t entry, uint32_t *host);
 void tb_placement_close(struct tb_placement *placement);
+
+/* Where a job on a grid is to be started. */
+struct tb_start_place {
+    uint32_t host; /* of the grid; TB_GRID_NONE: outside of it */
+    bool by_hand;  /* and there are clusters that somebody has to start there (--manual) */
+};
+
+/* Whether a job with ranks on all slots of a grid could run, as far as its file says: started where we are (in a lab:
+ * outside), or if that cannot be, from another host, or by hand. An error says why it cannot run. */
+int tb_grid_check(const struct tb_grid *grid, bool in_lab, struct tb_start_place *start);
 
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 

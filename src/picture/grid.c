@@ -113,9 +113,9 @@ static double draw_notes(FILE *to, const struct tb_grid *grid, uint32_t c, const
         const struct tb_grid_link *link = &grid->links[i];
         if (link->from != c || !tb_grid_layout_is_inner(grid, link))
             continue;
-        char wire[300], note[512];
+        char wire[300], note[800];
         say_wire(wire, sizeof wire, &link->wire, link->blocked);
-        snprintf(note, sizeof note, "%s → %s: %s", end_name(grid, link->from, link->from_host),
+        snprintf(note, sizeof note, "%s, %s → %s: %s", link->name, end_name(grid, link->from, link->from_host),
                  end_name(grid, link->to, link->to_host), wire);
         tb_svg_text(to, "small", box->x + PAD, y + 4, TB_SVG_START, note);
         y += LINE;
@@ -153,10 +153,12 @@ static void draw_cluster(FILE *to, const struct tb_grid_layout *layout, uint32_t
 
 /* ---- ties: links, and hosts that stand in two clusters ----------------------------------------------------------- */
 
+#define TIE_LINES 3
+
 struct tie {
     uint32_t a, b; /* outermost clusters */
     const char *kind;
-    char lines[2][400];
+    char lines[TIE_LINES][400]; /* the name first, which `tombolo lab cut` takes */
     double x[4], y[4];
 };
 
@@ -183,17 +185,15 @@ static void add_link(const struct tb_grid *grid, uint32_t i, struct ties *ties)
     if (tie == NULL)
         return;
     char wire[300];
-    bool hosts = there->from_host != TB_GRID_NONE || there->to_host != TB_GRID_NONE;
+    snprintf(tie->lines[0], sizeof tie->lines[0], "%s", there->name);
     say_wire(wire, sizeof wire, &there->wire, there->blocked);
     if (same_wire(there, back)) {
-        snprintf(tie->lines[0], sizeof tie->lines[0], "%s", *wire != 0 && !hosts ? wire : there->name);
-        if (hosts)
-            snprintf(tie->lines[1], sizeof tie->lines[1], "%s", wire);
+        snprintf(tie->lines[1], sizeof tie->lines[1], "%s", wire);
         return;
     }
-    snprintf(tie->lines[0], sizeof tie->lines[0], "to %s: %s", end_name(grid, there->to, there->to_host), wire);
+    snprintf(tie->lines[1], sizeof tie->lines[1], "to %s: %s", end_name(grid, there->to, there->to_host), wire);
     say_wire(wire, sizeof wire, &back->wire, back->blocked);
-    snprintf(tie->lines[1], sizeof tie->lines[1], "to %s: %s", end_name(grid, back->to, back->to_host), wire);
+    snprintf(tie->lines[2], sizeof tie->lines[2], "to %s: %s", end_name(grid, back->to, back->to_host), wire);
 }
 
 /* Every two outermost clusters that some hosts share, each pair once, with the number of hosts. */
@@ -298,8 +298,11 @@ static bool overlap(const struct tb_svg_rect *a, const struct tb_svg_rect *b)
 static struct tb_svg_rect place_label(const struct tie *tie, const struct tb_svg_rect *taken, uint32_t count)
 {
     static const double places[] = {0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82};
-    double w = fmax(tb_svg_width(tie->lines[0], 12), tb_svg_width(tie->lines[1], 12)) + 16;
-    double h = *tie->lines[1] != 0 ? 38 : 22;
+    double w = 0, h = 6;
+    for (int i = 0; i < TIE_LINES && *tie->lines[i] != 0; i++) {
+        w = fmax(w, tb_svg_width(tie->lines[i], 12) + 16);
+        h += 16;
+    }
     struct tb_svg_rect pill = {0};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         pill = (struct tb_svg_rect){at(tie->x, places[i]) - w / 2, at(tie->y, places[i]) - h / 2, w, h};
@@ -320,9 +323,8 @@ static void draw_labels(FILE *to, const struct ties *ties)
         taken[i] = place_label(tie, taken, i);
         double middle = taken[i].x + taken[i].w / 2;
         tb_svg_box(to, "pill", taken[i], 10);
-        tb_svg_text(to, "label", middle, taken[i].y + 15, TB_SVG_MIDDLE, tie->lines[0]);
-        if (*tie->lines[1] != 0)
-            tb_svg_text(to, "label", middle, taken[i].y + 31, TB_SVG_MIDDLE, tie->lines[1]);
+        for (int k = 0; k < TIE_LINES && *tie->lines[k] != 0; k++)
+            tb_svg_text(to, "label", middle, taken[i].y + 15 + 16 * k, TB_SVG_MIDDLE, tie->lines[k]);
     }
 }
 

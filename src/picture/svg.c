@@ -63,6 +63,16 @@ void tb_svg_curve(FILE *to, const char *name, const double x[4], const double y[
     fputs("</title></path>\n", to);
 }
 
+void tb_svg_line(FILE *to, const char *name, const double x[], const double y[], int count, const char *hint)
+{
+    fprintf(to, "<path class=\"%s\" d=\"", name);
+    for (int i = 0; i < count; i++)
+        fprintf(to, "%s%.1f,%.1f", i == 0 ? "M" : " L", x[i], y[i]);
+    fputs("\"><title>", to);
+    escape(to, hint);
+    fputs("</title></path>\n", to);
+}
+
 double tb_svg_width(const char *text, double size)
 {
     double width = 0;

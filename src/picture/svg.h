@@ -20,6 +20,8 @@ void tb_svg_box(FILE *to, const char *name, struct tb_svg_rect box, double radiu
 void tb_svg_text(FILE *to, const char *name, double x, double y, enum tb_svg_anchor anchor, const char *text);
 /* A curve from (x[0],y[0]) to (x[3],y[3]) with the two control points between; `hint` is shown under the mouse. */
 void tb_svg_curve(FILE *to, const char *name, const double x[4], const double y[4], const char *hint);
+/* Straight from point to point. */
+void tb_svg_line(FILE *to, const char *name, const double x[], const double y[], int count, const char *hint);
 /* How wide a text of this size will be, roughly. */
 double tb_svg_width(const char *text, double size);
 

@@ -17,7 +17,14 @@ static const char head[] =
 static const char keys[] = /* a format: a host's name */
     "    # gateways: [%s]        # only these can be reached from outside; without this line, all can\n"
     "    # nat: true              # the others can connect outward, but nobody to them\n"
-    "    # ethernet: {bandwidth: 1000, latency: 0.05}   # Mbit/s and ms of a host's port; hub: true for a hub\n";
+    "    # ethernet: {bandwidth: 1000, latency: 0.05}   # Mbit/s and ms of a host's port; hub: true for a hub\n"
+    "    # start: ssh -J bastion    # how to get there from outside, called as COMMAND host command\n"
+    "    # start_inside: ssh        # how to get from its gateways to its other hosts\n"
+    "    # tombolo: /opt/tombolo/bin/tombolo   # where tombolo is there\n"
+    "    # port: 7123               # the port that its gateways listen on\n"
+    "    # program: /scratch/solver   # what is run there, whatever the command line says\n"
+    "    # directory: /scratch      # in which ranks start\n"
+    "    # environment: {OMP_NUM_THREADS: 4}   # variables for its ranks\n";
 
 static const char sample[] = "clusters:\n"
                              "  - name: here\n"

@@ -81,6 +81,19 @@ static bool has_range(const char *text, size_t length, size_t line)
     return false;
 }
 
+/* Whether a line begins with blanks of which one is a tab, which YAML does not allow. */
+static bool has_tab(const char *text, size_t length, size_t line)
+{
+    const char *at = text, *end = text + length;
+    for (size_t i = 0; i < line && at < end; i++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        at = newline != NULL ? newline + 1 : end;
+    }
+    while (at < end && *at == ' ')
+        at++;
+    return at < end && *at == '\t';
+}
+
 static int tell_syntax(const yaml_parser_t *parser, const char *text, size_t length, const char *file)
 {
     if (parser->error == YAML_MEMORY_ERROR)
@@ -91,6 +104,10 @@ static int tell_syntax(const yaml_parser_t *parser, const char *text, size_t len
         for (size_t i = 0; i < length && i < parser->problem_offset; i++)
             line += text[i] == '\n';
     }
+    for (size_t i = line + 1; i-- > (line > 0 ? line - 1 : 0);) /* the line before may be to blame */
+        if (has_tab(text, length, i))
+            return tb_error(TB_ERR_ARGUMENT, "%s:%zu: this is no YAML: a tab stands where only spaces may", file,
+                            i + 1);
     bool range = has_range(text, length, line) || (line > 0 && has_range(text, length, line - 1));
     return tb_error(TB_ERR_ARGUMENT, "%s:%zu: this is no YAML: %s%s%s%s", file, line + 1,
                     parser->context != NULL ? parser->context : "", parser->context != NULL ? ", " : "",
