@@ -28,7 +28,7 @@ void tb_hop_peer_open(struct tb_hop_peer *peer, struct tb_hop_set *hop_set, stru
     *peer = (struct tb_hop_peer){.hop_set = hop_set, .proc = proc};
     for (int i = 0; i < TB_STREAM_COUNT; i++)
         tb_list_init(&peer->connections[i]);
-    tb_queue_open(&peer->queue, hop_set->pool);
+    tb_queue_open(&peer->queue, tb_hop_peer_is_agent(peer) ? hop_set->pool : hop_set->arrivals);
 }
 
 static bool is_stalled(const struct tb_hop_connection *connection)

@@ -1,6 +1,5 @@
-/* A neighbour is a process that frames are passed on to: a rank of this host, a rank that we can connect to, or the
- * agent of another host. Here is what the forwarder knows of each one, and the table of all of them. The forwarder owns
- * them; one thread. */
+/* A neighbour is a process that frames are passed on to: a rank of this host, or the agent of another one. Here is what
+ * the forwarder knows of each one, and the table of all of them. The forwarder owns them; one thread. */
 #ifndef TB_AGENT_NEIGHBOUR_H
 #define TB_AGENT_NEIGHBOUR_H
 
@@ -32,6 +31,7 @@ struct tb_neighbour {
     bool asked;                           /* an agent that is to answer, so that there is to be a connection */
     bool suspect;                         /* which gives no answer */
     bool sent, heard;                     /* since the owner began to listen */
+    uint64_t kept;                        /* of a rank: what is kept of its frames, as ranks count (wire.h) */
     char why[TB_NEIGHBOUR_STORY_BYTES];   /* the last error of a connection */
 };
 
