@@ -91,10 +91,17 @@ static void finish(struct tb_agent *agent)
     agent->local.stopping = true;
 }
 
-/* Nothing more will come from the ranks. In a grid others may still need us to pass something on. */
+/* Do agents pass on what ranks say to each other? All of them answer alike. */
+static bool agents_pass_on(const struct tb_agent *agent)
+{
+    bool direct = !tb_param.forbid_direct && strstr(tb_param.transports, "tcp") != NULL;
+    return (agent->setup.flags & TB_SETUP_GRID) != 0 || (agent->member.book->host_count > 1 && !direct);
+}
+
+/* Nothing more will come from the ranks. Others may still need what they have said, or us to pass something on. */
 static void rest(struct tb_agent *agent)
 {
-    if (!(agent->setup.flags & TB_SETUP_GRID)) {
+    if (!agents_pass_on(agent)) {
         finish(agent);
         return;
     }

@@ -489,6 +489,7 @@ void tb_forwarder_adopt(struct tb_forwarder *f, const struct tb_connected *conne
         }
         return;
     }
+    tb_neighbour_tune(n, f->member, connected->stream, connected->socket);
     n->left = false;
     n->lost_at[connected->stream] = 0;
     if (tb_hop_peer_is_agent(&n->peer))
