@@ -513,7 +513,7 @@ void tb_forwarder_ask_no_more(struct tb_forwarder *f, uint32_t host)
 {
     struct tb_neighbour *n = agent_of(f, host);
     if (n != NULL)
-        n->asked = false;
+        n->asked = n->sent = n->heard = false; /* the next frame is news again */
 }
 
 uint64_t tb_forwarder_progress(struct tb_forwarder *f, uint32_t host, bool again)

@@ -180,6 +180,14 @@ int world_handed(struct world *w, uint32_t rank)
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
 
+/* What is written to a socket has one row of numbers, whoever writes it: the caller, or who answers questions. */
+static uint32_t hop_number(struct world *w, int socket, uint32_t *sequence)
+{
+    uint32_t number = w->pongs[socket] > *sequence ? w->pongs[socket] : *sequence;
+    w->pongs[socket] = *sequence = number + 1;
+    return number;
+}
+
 static uint32_t number_of(uint32_t source, uint32_t destination)
 {
     return source < RANKS && destination < RANKS ? ++numbers[source][destination] : 1;
@@ -217,7 +225,7 @@ void world_receipt(struct world *w, int socket, uint32_t *sequence, uint32_t hos
     struct tb_hop hop = {.version = TB_WIRE_VERSION,
                          .type = TB_HOP_ENVELOPE,
                          .length = (uint32_t)(sizeof(struct tb_envelope) + items.length),
-                         .sequence = (*sequence)++};
+                         .sequence = hop_number(w, socket, sequence)};
     struct tb_envelope envelope = {
         .routing = {.source = {JOB, TB_PROC_AGENT | host}, .destination = w->member.self},
         .message = {.kind = TB_KIND_HOST, .flags = TB_MESSAGE_ROUTED, .length = TB_HOST_FRAME_RECEIPTS}};
@@ -250,7 +258,7 @@ bool world_put_frame(struct world *w, int socket, uint32_t *sequence, uint32_t s
                      uint64_t tag, size_t length)
 {
     static char bytes[TB_FRAME_BUFFER_LIMIT];
-    size_t whole = frame_make(bytes, (*sequence)++, source, destination, tag, length);
+    size_t whole = frame_make(bytes, hop_number(w, socket, sequence), source, destination, tag, length);
     return world_put(w, socket, bytes, whole);
 }
 
