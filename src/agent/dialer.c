@@ -179,12 +179,17 @@ static void fail_try(struct try *t, int error, bool worth_another)
     end_try(t, worth_another || cut, strerror(error));
 }
 
-/* The right agent has said no. */
+/* An agent of the job has said no. */
 static void take_refusal(struct try *t)
 {
     struct dial *dial = t->dial;
     uint32_t status = t->attempt.handshake.welcome.status;
     bool busy = status == TB_WELCOME_BUSY;
+    if (status ==
+        TB_WELCOME_OTHER_HOST) { /* which knows nothing of whom we look for; the next address may lead there */
+        end_try(t, false, "leads to another host of the job");
+        return;
+    }
     link_found(dial);
     dial->gone = dial->gone || status == TB_WELCOME_NO_SUCH_PROCESS;
     dial->refused = dial->refused || !busy;

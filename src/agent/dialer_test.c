@@ -344,6 +344,32 @@ static void who_has_ended_is_told(void **state)
     }
 }
 
+/* Where two hosts have the same address, each finds itself there. What that one says of the other does not count. */
+static void another_host_at_its_address(void **state)
+{
+    struct tb_handshake h;
+    int second = listen_at(&w.hosts[1].addresses[1]);
+    w.hosts[1].address_count = 2;
+    dial(RANK_HERE, RANK_THERE);
+    close(greet(w.listener, &h, &w.key, TB_WELCOME_OTHER_HOST));
+    close(greet(second, &h, &w.key, TB_WELCOME_BUSY));
+    assert_nobody_calls(second);
+    assert_int_equal(w.heard.refused, 0);
+    virtual_loop_pass(&w.time, SECOND);
+    close(greet(w.listener, &h, &w.key, TB_WELCOME_OTHER_HOST));
+    int fd = greet(second, &h, &w.key, TB_WELCOME_OK);
+    accept_finally(fd, &h);
+    assert_over(1, 0);
+    close(fd);
+    close(second);
+    w.hosts[1].address_count = 1;
+    dial(self, RANK_THERE);
+    close(greet(w.listener, &h, &w.key, TB_WELCOME_OTHER_HOST));
+    assert_over(1, 1);
+    assert_int_equal(w.heard.error, TB_ERR_PEER); /* it has not ended */
+    assert_non_null(strstr(w.heard.story, "leads to another host"));
+}
+
 static void silence_is_not_waited_for_too_long(void **state)
 {
     dial(RANK_HERE, RANK_THERE);
@@ -541,6 +567,7 @@ int main(void)
         TEST(another_version_is_told),
         TEST(who_is_busy_is_asked_again),
         TEST(who_has_ended_is_told),
+        TEST(another_host_at_its_address),
         TEST(silence_is_not_waited_for_too_long),
         TEST(nobody_listens),
         TEST(addresses_are_tried_side_by_side),

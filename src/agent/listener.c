@@ -33,6 +33,13 @@ static bool has_destination(const struct tb_listener *listener, const struct tb_
     return for_agent || (listener->events.has_rank(listener->events.context, hello->destination.index) && stripe == 0);
 }
 
+/* Whom the hello asks for is on another host: somebody has sent it here, or an address is used twice. */
+static bool is_elsewhere(const struct tb_member *member, const struct tb_hello *hello)
+{
+    uint32_t host;
+    return tb_member_find_host(member, hello->destination, &host) == TB_OK && host != member->host;
+}
+
 /* The hello proves the key, and nobody has said it before: says yes or no. */
 static int answer(struct tb_listener *listener, struct tb_incoming *incoming)
 {
@@ -44,7 +51,7 @@ static int answer(struct tb_listener *listener, struct tb_incoming *incoming)
     if (!probing && member->book->host_count == 0)
         status = TB_WELCOME_BUSY;
     else if (!has_destination(listener, hello))
-        status = TB_WELCOME_NO_SUCH_PROCESS;
+        status = is_elsewhere(member, hello) ? TB_WELCOME_OTHER_HOST : TB_WELCOME_NO_SUCH_PROCESS;
     uint32_t features = 0;
     if (hello->stream == TB_STREAM_CONTROL)
         features = TB_FEATURE_TLS; /* whatever gateway_tls says */

@@ -22,6 +22,7 @@ static struct world {
     struct virtual_loop time;
     struct tb_key key;
     struct tb_host hosts[2];
+    struct tb_rank_range range;
     struct tb_address_book book;
     struct tb_host_routes routes;
     struct tb_member member;
@@ -66,7 +67,9 @@ static int open_world(void **state)
     const struct tb_listener_events events = {.has_rank = has_rank, .connected = connected};
     memset(&w, 0, sizeof w);
     memset(w.key.bytes, 3, sizeof w.key.bytes);
-    w.book = (struct tb_address_book){.job = JOB, .ranks = 1, .host_count = 2, .hosts = w.hosts};
+    w.book = (struct tb_address_book){
+        .job = JOB, .ranks = 1, .host_count = 2, .range_count = 1, .hosts = w.hosts, .ranges = &w.range};
+    w.range.count = 1;
     w.member = (struct tb_member){.loop = &w.time.loop,
                                   .key = &w.key,
                                   .self = self,
@@ -249,7 +252,9 @@ static void the_wrong_ones_are_told(void **state)
 {
     assert_refused((struct tb_proc){JOB, 1}, TB_STREAM_SHORT, TB_WELCOME_NO_SUCH_PROCESS);
     assert_refused((struct tb_proc){JOB + 1, 0}, TB_STREAM_SHORT, TB_WELCOME_NO_SUCH_PROCESS);
-    assert_refused((struct tb_proc){JOB, TB_PROC_AGENT | 1}, TB_STREAM_PROBE, TB_WELCOME_NO_SUCH_PROCESS);
+    assert_refused((struct tb_proc){JOB, TB_PROC_AGENT | 1}, TB_STREAM_PROBE, TB_WELCOME_OTHER_HOST);
+    assert_refused((struct tb_proc){JOB, TB_PROC_AGENT | 1}, TB_STREAM_SHORT, TB_WELCOME_OTHER_HOST);
+    assert_refused((struct tb_proc){JOB, TB_PROC_AGENT | 2}, TB_STREAM_SHORT, TB_WELCOME_NO_SUCH_PROCESS);
     assert_refused(rank_here, TB_STREAM_COUNT, TB_WELCOME_NO_SUCH_PROCESS);
     assert_refused(self, TB_STREAM_CONTROL, TB_WELCOME_NO_SUCH_PROCESS); /* never without TLS */
     w.offered = TB_FEATURE_TLS;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -420,6 +423,60 @@ static void an_agent_that_is_gone(void **state)
     free(packet);
 }
 
+/* Its welcome lies in the inherited socket, but there is nobody any more to be told of us. */
+static void an_agent_that_has_gone_after_its_welcome(void **state)
+{
+    struct tb_job job;
+    int agent;
+    start_membership(1, &agent);
+    close(agent);
+    assert_int_equal(tb_job_join(&job), TB_ERR_PEER);
+    assert_non_null(strstr(tb_error_story(), "is gone"));
+    unsetenv(TB_AGENT_VARIABLE);
+}
+
+/* The name of an agent that is gone, taken by a user whom `uid` is. Returns the process that holds it. */
+static pid_t take_name(const char *text, uid_t uid)
+{
+    int told[2];
+    char word;
+    assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct sockaddr_un name = {.sun_family = AF_UNIX};
+        memcpy(name.sun_path + 1, text, strlen(text));
+        socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(text));
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+        alarm(30);
+        if (setuid(uid) == 0 && bind(fd, (struct sockaddr *)&name, length) == 0 && listen(fd, 1) == 0 &&
+            write(told[1], "", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    assert_true(pid > 0);
+    close(told[1]);
+    assert_int_equal(read(told[0], &word, 1), 1);
+    close(told[0]);
+    return pid;
+}
+
+static void another_user_in_the_place_of_the_agent(void **state)
+{
+    struct tb_job job;
+    char name[64], text[96];
+    if (geteuid() != 0)
+        skip();
+    snprintf(name, sizeof name, "tombolo-control-test-%d", (int)getpid());
+    snprintf(text, sizeof text, "-1:1:1:%s", name);
+    pid_t pid = take_name(name, 65534);
+    setenv(TB_AGENT_VARIABLE, text, 1);
+    assert_int_equal(tb_job_join(&job), TB_ERR_FORBIDDEN);
+    assert_non_null(strstr(tb_error_story(), "user 65534"));
+    unsetenv(TB_AGENT_VARIABLE);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* Moves all that one pipe has queued into the other, as somebody between them would. */
 static void carry(struct tb_control_stream *from, struct tb_control_stream *to, size_t most)
 {
@@ -505,12 +562,20 @@ static void lost_streams_are_resumed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(setup_survives_the_wire),    cmocka_unit_test(damaged_setup_does_no_harm),
-        cmocka_unit_test(frames_arrive_in_pieces),    cmocka_unit_test(long_frames_wait_for_room),
-        cmocka_unit_test(preamble_is_found_in_noise), cmocka_unit_test(endless_noise_is_no_preamble),
-        cmocka_unit_test(garbage_is_refused),         cmocka_unit_test(packets_bring_descriptors),
-        cmocka_unit_test(ranks_join_and_talk),        cmocka_unit_test(without_an_agent),
-        cmocka_unit_test(an_agent_that_is_gone),      cmocka_unit_test(lost_streams_are_resumed),
+        cmocka_unit_test(setup_survives_the_wire),
+        cmocka_unit_test(damaged_setup_does_no_harm),
+        cmocka_unit_test(frames_arrive_in_pieces),
+        cmocka_unit_test(long_frames_wait_for_room),
+        cmocka_unit_test(preamble_is_found_in_noise),
+        cmocka_unit_test(endless_noise_is_no_preamble),
+        cmocka_unit_test(garbage_is_refused),
+        cmocka_unit_test(packets_bring_descriptors),
+        cmocka_unit_test(ranks_join_and_talk),
+        cmocka_unit_test(without_an_agent),
+        cmocka_unit_test(an_agent_that_is_gone),
+        cmocka_unit_test(an_agent_that_has_gone_after_its_welcome),
+        cmocka_unit_test(another_user_in_the_place_of_the_agent),
+        cmocka_unit_test(lost_streams_are_resumed),
         cmocka_unit_test(one_that_keeps_nothing),
     };
     tb_param_load();

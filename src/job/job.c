@@ -190,6 +190,21 @@ static int tell_pid(int control)
     return rc;
 }
 
+/* The name of an agent that is gone can be had by anybody: other users are not believed. */
+static int look_at_owner(int socket)
+{
+    struct ucred who;
+    socklen_t length = sizeof who;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
+        return tb_error_errno("cannot find out who listens in the place of the agent");
+    if (who.uid == geteuid())
+        return TB_OK;
+    return tb_error(TB_ERR_FORBIDDEN,
+                    "the agent that started this program (" TB_AGENT_VARIABLE ") is gone, and user %u listens in its "
+                    "place; unset that variable to run the program alone",
+                    (unsigned)who.uid);
+}
+
 /* Connects to the agent by name and asks who we are. */
 static int ask_by_name(struct tb_job *job, const struct agent_name *name, struct tb_packet *packet)
 {
@@ -208,7 +223,9 @@ static int ask_by_name(struct tb_job *job, const struct agent_name *name, struct
     if (job->control >= 0)
         close(job->control);
     job->control = fd;
-    int rc = tell_pid(fd);
+    int rc = look_at_owner(fd);
+    if (rc == TB_OK)
+        rc = tell_pid(fd);
     return rc == TB_OK ? tb_packet_receive(fd, packet, true) : rc;
 }
 
@@ -260,7 +277,7 @@ int tb_job_join(struct tb_job *job)
         rc = take_answer(job, packet, &alone);
     if (rc == TB_OK && !alone && job->control == name.descriptor)
         rc = tell_pid(job->control);
-    else if (rc == TB_ERR_CLOSED)
+    if (rc == TB_ERR_CLOSED)
         rc = tb_error(TB_ERR_PEER, "the agent that started this program is gone or does not know it");
     tb_packet_discard(packet);
     free(packet);

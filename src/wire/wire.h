@@ -237,7 +237,13 @@ struct tb_welcome {
     uint8_t proof[TB_PROOF_BYTES];
 };
 
-enum tb_welcome_status { TB_WELCOME_OK, TB_WELCOME_VERSION, TB_WELCOME_NO_SUCH_PROCESS, TB_WELCOME_BUSY };
+enum tb_welcome_status {
+    TB_WELCOME_OK,
+    TB_WELCOME_VERSION,
+    TB_WELCOME_NO_SUCH_PROCESS,
+    TB_WELCOME_BUSY,
+    TB_WELCOME_OTHER_HOST /* the process is on another host than the one that answers */
+};
 
 /* The connector's last word: it is no replay. proof = HMAC(key, "confirm", hello, welcome). */
 struct tb_confirm {
