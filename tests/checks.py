@@ -82,6 +82,8 @@ CHECKS = [
     Check("lab-grids", ["tests/lab/grid-run"], cores=1, timeout=400, timeout_all=3600, cases=True),
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
+    Check("fault-trials", ["tests/fault/trials", "--quick"], tier="all", timeout=1800, cases=True),
+    Check("fault-trials-can-fail", ["tests/fault/trials", "--self-test"], tier="all", timeout=1800, cases=True),
     Check("output", ["tests/fault/output"], timeout=300, cases=True),
     Check("foreign", ["tests/fault/foreign"], timeout=300, cases=True),
     Check("options", ["tests/fault/options"], timeout=300, cases=True),
