@@ -10,8 +10,8 @@ FAULTS ?=
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-test setup-bench demo test test-all test-fault bench bench-collectives bench-datatypes bench-gateways bench-lab \
-        bench-model bench-peers install format lint clean help
+.PHONY: all setup setup-test setup-test-all setup-bench demo test test-all test-fault bench bench-collectives bench-datatypes bench-gateways \
+        bench-lab bench-model bench-peers install format lint clean help
 
 ## make            build the library and the commands into build/
 all: setup
@@ -23,6 +23,9 @@ setup:
 
 setup-test:
 	@tools/setup test
+
+setup-test-all:
+	@tools/setup test-all
 
 setup-bench:
 	@tools/setup bench
@@ -38,8 +41,8 @@ demo: all
 test: setup-test all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier quick
 
-## make test-all   all tests
-test-all: setup-test all
+## make test-all   all tests (installs a cross compiler and other MPI libraries for some of them)
+test-all: setup-test-all all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier all
 
 ## make test-fault every fault again and again: trials, passed, median and worst time (an hour; FAULTS='--only PATTERN …')

@@ -27,6 +27,8 @@ int tb_command_agent(char **words)
         fputs("tombolo agent: this is started by mpiexec, on each host of a job; it is of no use by hand\n", stderr);
         return 2;
     }
+    struct tb_guardian guardian;
+    tb_guardian_start(&guardian, words[-1]); /* the word that has led here */
     tb_log_identify("agent");
-    return tb_agent_run();
+    return tb_agent_run(&guardian);
 }

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define AGENT_RATE UINT64_C(5000000000) /* bit/s that an agent encrypts and passes on, about */
+
 static const char usage[] = TB_HELP_TOMBOLO_GRID;
 
 static int complain(void)
@@ -154,7 +156,21 @@ static void print_link(const struct tb_grid *grid, const struct tb_grid_link *li
     const char *to = link->to_host != TB_GRID_NONE ? grid->hosts[link->to_host].name : grid->clusters[link->to].name;
     printf("  %s: %s to %s", link->name, from, to);
     print_wire(&link->wire);
-    printf("%s\n", link->blocked ? ", blocked" : "");
+    printf("%s%s\n", link->blocked ? ", blocked" : "", link->direct ? ", direct" : "");
+}
+
+/* What somebody who describes a fast link should know before a job shows it. */
+static void print_advice(const struct tb_grid *grid, const struct tb_grid_link *link, const struct tb_grid_link *back)
+{
+    if (tb_grid_outermost(grid, link->from) == tb_grid_outermost(grid, link->to))
+        return; /* there ranks connect where they can */
+    uint64_t bandwidth = link->wire.bandwidth > back->wire.bandwidth ? link->wire.bandwidth : back->wire.bandwidth;
+    if (link->direct)
+        printf("link %s: ranks connect across it directly, not encrypted\n", link->name);
+    else if (bandwidth >= AGENT_RATE && !(link->blocked && back->blocked))
+        printf("link %s: at %g Gbit/s one agent on each host, which encrypts what crosses, would be the bottleneck "
+               "(about %g Gbit/s); `direct: yes` lets ranks connect across it without encryption, if you trust it\n",
+               link->name, (double)bandwidth / 1e9, (double)AGENT_RATE / 1e9);
 }
 
 static void print_reach(const struct tb_grid *grid)
@@ -207,6 +223,8 @@ static void print_summary(const struct tb_grid *grid, bool runs)
         printf("links:\n");
     for (uint32_t i = 0; i < grid->link_count; i++)
         print_link(grid, &grid->links[i]);
+    for (uint32_t i = 0; i + 1 < grid->link_count; i += 2)
+        print_advice(grid, &grid->links[i], &grid->links[i + 1]);
     print_reach(grid);
     print_supposed(grid);
 }

@@ -111,6 +111,7 @@ static int execute(void *context)
 {
     char **words = context, *path = tb_program_find(words[0], getenv("PATH"), NULL);
     char host[256] = "localhost", why[512];
+    signal(SIGXFSZ, SIG_DFL); /* as it was before main */
     if (path != NULL)
         execv(path, words);
     int error = errno;
@@ -172,6 +173,7 @@ static int shell(void *context)
     char *command = context;
     char *const interactive[] = {own != NULL && *own != 0 ? own : (char *)"/bin/sh", NULL};
     char *const words[] = {(char *)"sh", (char *)"-c", command, NULL};
+    signal(SIGXFSZ, SIG_DFL);
     if (command == NULL)
         execv(interactive[0], interactive);
     else

@@ -284,6 +284,8 @@ static int measure_all(struct probe *p)
 
 static int words_parse(struct probe *p, char **words)
 {
+    words_add(&p->given, "--set"); /* the wire is measured, not what agents make of our bytes */
+    words_add(&p->given, "compress=off");
     for (; *words != NULL; words++) {
         bool grid = strcmp(*words, "--grid") == 0, lab = strcmp(*words, "--lab") == 0;
         if ((grid || lab) && words[1] == NULL)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -84,13 +85,16 @@ static int run_command(const char *name, int argc, char **argv)
 int main(int argc, char **argv)
 {
     fill_standard_streams();
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error with a name */
     const char *name = argc > 0 ? base_name(argv[0]) : "tombolo";
     int code = run_command(name, argc, argv);
     /* What was not written is no success: a full disk, for example. */
     errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
-        fprintf(stderr, "%s: cannot write everything to standard output%s%s\n", name, errno != 0 ? ": " : "",
-                errno != 0 ? strerror(errno) : "");
+        char limit[64];
+        int error = errno;
+        fprintf(stderr, "%s: cannot write everything to standard output%s%s%s\n", name, error != 0 ? ": " : "",
+                error != 0 ? strerror(error) : "", tb_error_limit(error, limit, sizeof limit));
         code = 1;
     }
     return code;

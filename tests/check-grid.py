@@ -98,6 +98,18 @@ def all_listed(_):
     return there == set(SAMPLES) or there ^ set(SAMPLES)
 
 
+def advice(folder):
+    """Links that are faster than an agent are spoken of, unless ranks may cross them anyway."""
+    text = ("clusters: [{name: a, hosts: a1, clusters: [{name: n, hosts: n1}]}, {name: b, hosts: b1}, {name: c, hosts: c1}]\n"
+            "links: [{from: a, to: b, bandwidth: 10 Gbit/s}, {from: b, to: c, bandwidth: 40 Gbit/s, direct: yes},\n"
+            "        {from: a, to: c, bandwidth: 1000}, {from: n, to: a, bandwidth: 10 Gbit/s}]\n")
+    done = tombolo("check", write(folder, text))
+    said = [line for line in done.stdout.splitlines() if line.startswith("link ")]
+    return (len(said) == 2 and said[0].startswith("link a-b: at 10 Gbit/s one agent on each host") and
+            "`direct: yes` lets ranks connect" in said[0] and
+            said[1] == "link b-c: ranks connect across it directly, not encrypted") or done
+
+
 KEYS = ("gateways", "nat", "ethernet", "start", "start_inside", "tombolo", "port", "program", "directory", "environment")
 
 
@@ -155,8 +167,8 @@ def usage(_):
 def main():
     cases = {f"refuses-{name}": (refused, *row) for name, row in BAD.items()}
     cases.update({f"sample-{name}": (sample, name) for name in SAMPLES})
-    cases.update({"good": (good,), "samples-listed": (all_listed,), "new": (new_empty,), "cannot-run": (cannot_run,),
-                  "started-inside": (started_inside,), "new-hosts": (new_from_hosts,),
+    cases.update({"good": (good,), "samples-listed": (all_listed,), "advice": (advice,), "new": (new_empty,),
+                  "cannot-run": (cannot_run,), "started-inside": (started_inside,), "new-hosts": (new_from_hosts,),
                   "usage": (usage,)})
     if "built without libyaml" in tombolo("check", os.path.join(GRIDS, "hub.yaml")).stderr:
         print("skipped: this build has no libyaml")

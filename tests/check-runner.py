@@ -24,7 +24,11 @@ CHECKS = [
     Check("slow", ["sleep", "60"], timeout=1, cores=1),
     Check("crash", ["sh", "-c", "kill -SEGV $$"], cores=1),
     Check("after-bad", ["true"], needs=["bad"], cores=1),
-    Check("mixed", ["printf", "case: a ok\\ncase: b failed\\ncase: c skipped\\ncase: d ok\\n"], cases=True, cores=1),
+    Check("mixed", ["printf", "case: a ok\\ncase: b failed\\ncase: c skipped (no moon) (0.1 s)\\ncase: d ok\\n"],
+          cases=True, cores=1),
+    Check("above", ["printf", "skipped: no sun\\ncase: a skipped (0.1 s)\\ncase: b ok\\n"], cases=True, cores=1),
+    Check("mute", ["sh", "-c", "exit 77"], cores=1),
+    Check("mute-case", ["printf", "case: a ok\\ncase: b skipped (0.1 s)\\n"], cases=True, cores=1),
     Check("empty", ["true"], cases=True, cores=1),
     Check("litter", ["setsid", "-f", "sleep", "{nap}"], cores=1),
     Check("stuck", ["sh", "-c", "setsid -f sleep {nap}; sleep {nap}"], timeout=1, cores=1),
@@ -79,11 +83,12 @@ def main():
         verdict = {row[1]: row[0] for row in rows}
         expected = {"good": "ok", "bad": "failed", "absent": "failed", "skips": "skipped", "slow": "failed",
                     "crash": "failed", "after-bad": "failed", "mixed": "failed", "empty": "failed", "litter": "failed",
-                    "stuck": "failed", "environment": "ok"}
+                    "stuck": "failed", "environment": "ok", "above": "ok", "mute": "failed", "mute-case": "failed"}
         for name, verdict_expected in expected.items():
             results[name] = verdict.get(name) == verdict_expected
         results["tier"] = "later" not in verdict
-        results["summary"] = lines[-1] == "4 passed, 9 failed, 2 skipped"
+        results["summary"] = lines[-1] == "6 passed, 11 failed, 3 skipped"
+        results["reasons"] = {"skipped: skips: not today", "skipped: mixed: c: no moon", "skipped: above: a: no sun"} <= set(lines)
         results["exit-code"] = done.returncode == 1
         results["nothing-left"] = not alive()
         repeated = run(table, "--only", "good", "--repeat", "5", "--load")

@@ -12,14 +12,18 @@ machine() {
     rm -rf "${scratch:?}/bin" "$scratch/calls"
     mkdir "$scratch/bin"
     : >"$scratch/calls"
-    for tool in sh env cat; do
+    for tool in sh env cat grep; do
         ln -s "$(command -v $tool)" "$scratch/bin/$tool"
     done
     for tool in gcc g++ make meson ninja pkg-config python3 clang-14 clang-format-14 clang-tidy-14 cmake ip setarch \
-        unshare iperf3 ping; do
+        unshare iperf3 ping mpicc.mpich mpiexec.mpich mpicc.openmpi mpiexec.openmpi; do
         stub $tool 'exit 0'
     done
+    stub mpicc.mpich 'echo gcc'
+    stub mpicc.openmpi 'echo gcc'
     stub id 'echo 0'
+    stub uname 'echo x86_64'
+    stub dpkg 'echo "dpkg $*" >>"$CALLS"; [ "$1" != --print-architecture ] || echo arm64'
     stub apt-get 'echo "apt-get $*" >>"$CALLS"; [ "$DEBIAN_FRONTEND" = noninteractive ]'
 }
 
@@ -96,6 +100,36 @@ machine
 stub pkg-config '[ "$2" != hwloc ]'
 setup build
 verdict library '[ $code -eq 0 ] && calls "apt-get install .* libhwloc-dev"'
+
+# Another kind of machine, without anything for x86-64.
+foreign() {
+    machine
+    stub uname 'echo aarch64'
+    stub pkg-config '[ -z "${PKG_CONFIG_LIBDIR-}" ]'
+}
+machine
+setup test-all
+verdict no-cross-needed '[ $code -eq 0 ] && [ ! -s "$scratch/calls" ]'
+foreign
+setup test-all
+verdict cross '[ $code -eq 0 ] && calls "dpkg --add-architecture amd64" && calls "apt-get install .* gcc-x86-64-linux-gnu .*" &&
+    calls "apt-get install .* qemu-user libssl-dev:amd64 .*" && ! calls "dpkg --remove-architecture.*"'
+foreign
+stub dpkg 'echo "dpkg $*" >>"$CALLS"; case $1 in --print-architecture) echo arm64 ;; --print-foreign*) echo amd64 ;; esac'
+setup test-all
+verdict known-architecture '[ $code -eq 0 ] && calls "apt-get install .*" && ! calls "dpkg --add-architecture.*"'
+foreign
+stub apt-get 'echo "apt-get $*" >>"$CALLS"; exit 100'
+setup test-all
+verdict cross-cannot '[ $code -eq 0 ] && says "are skipped" && says "dpkg --add-architecture amd64 && apt-get update" &&
+    calls "dpkg --remove-architecture amd64"'
+rm "$scratch/bin/meson"
+setup test-all
+verdict test-all-needs-test '[ $code -eq 1 ] && says "^    meson$"'
+foreign
+rm "$scratch/bin/mpiexec.mpich"
+setup test-all
+verdict peers '[ $code -eq 0 ] && calls "apt-get install .* mpich"'
 
 setup nonsense
 verdict usage '[ $code -eq 2 ] && says usage'

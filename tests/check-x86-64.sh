@@ -1,9 +1,7 @@
 #!/bin/sh
 # On a machine of another kind: builds for x86-64 with Debian's cross compiler and runs the unit tests and the multi-rank
-# programs under qemu-user, the launcher and the agents being native. Skipped where the tools are missing; on Debian:
-#   dpkg --add-architecture amd64 && apt-get update
-#   apt-get install gcc-x86-64-linux-gnu qemu-user libssl-dev:amd64 libhwloc-dev:amd64 libcmocka-dev:amd64 \
-#       libyaml-dev:amd64
+# programs under qemu-user, the launcher and the agents being native. Skipped where the tools are missing, which
+# `tools/setup test-all` installs.
 # Left out are tests of what qemu-user does not do: exact descriptors after fork, seccomp, the end of a vfork, packet
 # sockets; and what judges the process's memory, in which qemu's translations count.
 #
@@ -12,12 +10,12 @@ set -eu
 build=${BUILD_DIR:-build}
 cross=$build/variants/x86-64
 machine=$(uname -m)
-[ "$machine" != x86_64 ] || { echo "this machine is x86-64"; exit 77; }
+[ "$machine" != x86_64 ] || { echo "skipped: this machine is x86-64"; exit 77; }
 for tool in x86_64-linux-gnu-gcc qemu-x86_64; do
-    command -v $tool >/dev/null || { echo "there is no $tool"; exit 77; }
+    command -v $tool >/dev/null || { echo "skipped: there is no $tool"; exit 77; }
 done
 PKG_CONFIG_LIBDIR=/usr/lib/x86_64-linux-gnu/pkgconfig pkg-config --exists libcrypto hwloc cmocka yaml-0.1 ||
-    { echo "there are no libraries for x86-64"; exit 77; }
+    { echo "skipped: there are no libraries for x86-64"; exit 77; }
 
 mkdir -p "$cross"
 cat >"$cross.ini" <<'INI'

@@ -151,6 +151,34 @@ bool tb_address_is_near(const struct tb_address_list *list, const struct tb_addr
     return false;
 }
 
+/* The third word is the address here. */
+static bool is_of_ssh(const struct tb_address *address, const char *ssh)
+{
+    char text[INET6_ADDRSTRLEN + 1];
+    uint8_t bytes[16];
+    return ssh != NULL && sscanf(ssh, "%*s %*s %46s", text) == 1 &&
+           inet_pton(address->family == 4 ? AF_INET : AF_INET6, text, bytes) == 1 &&
+           memcmp(bytes, address->bytes, address->family == 4 ? 4 : 16) == 0;
+}
+
+bool tb_address_list_narrow(struct tb_address_list *own, const struct tb_address *neighbours, uint32_t count,
+                            const char *ssh)
+{
+    struct tb_address_list near = {0}, reached = {0};
+    for (uint32_t i = 0; i < own->count; i++) {
+        bool is_near = false;
+        for (uint32_t k = 0; k < count && !is_near; k++)
+            is_near = same_subnet(&own->at[i], &neighbours[k]);
+        if (is_near)
+            near.at[near.count++] = own->at[i];
+        if (is_of_ssh(&own->at[i], ssh))
+            reached.at[reached.count++] = own->at[i];
+    }
+    if (near.count > 0 || reached.count > 0)
+        *own = near.count > 0 ? near : reached;
+    return near.count > 0 || reached.count > 0 || own->count == 1;
+}
+
 void tb_address_fix_scope(const struct tb_address_list *own, struct tb_address *address)
 {
     for (uint32_t i = 0; address->scope != 0 && i < own->count; i++)

@@ -11,6 +11,11 @@ struct tb_address_list {
 
 /* Those of this host that the parameter `interfaces` and common sense choose, with this port. */
 int tb_address_list_own(struct tb_address_list *list, uint16_t port);
+/* Of the addresses of an inner host, keeps those that its neighbours are near to; if there are none, the one to which
+ * `ssh` (SSH_CONNECTION, or NULL) says that somebody has come; or the only one. False: which of them others use cannot
+ * be told, and the list is as it was. */
+bool tb_address_list_narrow(struct tb_address_list *own, const struct tb_address *neighbours, uint32_t count,
+                            const char *ssh);
 /* Is the address in a subnet of one of the list? */
 bool tb_address_is_near(const struct tb_address_list *list, const struct tb_address *address);
 /* Link-local addresses need the number of our own interface, not of theirs. */

@@ -71,6 +71,29 @@ static void near_is_in_one_subnet(void **state)
     assert_false(tb_address_is_near(&list, &other));
 }
 
+static void an_inner_host_knows_its_side(void **state)
+{
+    const struct tb_address inner = address_of(10, 1, 2, 3, 24), outer = address_of(192, 168, 7, 1, 24);
+    const struct tb_address gate[] = {address_of(80, 1, 2, 3, 24), address_of(10, 1, 2, 1, 24)};
+    const struct tb_address_list both = {.count = 2, .at = {outer, inner}};
+    struct tb_address_list own = both;
+    assert_true(tb_address_list_narrow(&own, gate, 2, "10.9.9.9 4711 192.168.7.1 22"));
+    assert_int_equal(own.count, 1);
+    assert_memory_equal(&own.at[0], &inner, sizeof inner);
+    own = both; /* behind a router: ssh knows */
+    assert_true(tb_address_list_narrow(&own, gate, 1, "10.9.9.9 4711 192.168.7.1 22"));
+    assert_int_equal(own.count, 1);
+    assert_memory_equal(&own.at[0], &outer, sizeof outer);
+    own = both; /* nobody knows */
+    assert_false(tb_address_list_narrow(&own, gate, 1, "10.9.9.9 4711 192.168.7.2 22"));
+    assert_false(tb_address_list_narrow(&own, gate, 1, "nonsense"));
+    assert_false(tb_address_list_narrow(&own, gate, 0, NULL));
+    assert_memory_equal(&own, &both, sizeof both);
+    own.count = 1; /* it has only one */
+    assert_true(tb_address_list_narrow(&own, gate, 0, NULL));
+    assert_int_equal(own.count, 1);
+}
+
 static void link_local_addresses_get_our_interface(void **state)
 {
     struct tb_address_list own = {.count = 2, .at = {{.family = 6}, {.family = 6, .scope = 3}}};
@@ -87,6 +110,7 @@ int main(void)
         cmocka_unit_test(ports_are_parsed),
         cmocka_unit_test(interfaces_can_be_chosen),
         cmocka_unit_test(near_is_in_one_subnet),
+        cmocka_unit_test(an_inner_host_knows_its_side),
         cmocka_unit_test(link_local_addresses_get_our_interface),
     };
     tb_param_load();

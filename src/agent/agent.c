@@ -6,6 +6,7 @@
 #include "agent/host_network.h"
 #include "agent/process.h"
 #include "agent/tunnels.h"
+#include "agent/uplink_frames.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,9 +33,11 @@ struct tb_agent {
     enum tb_agent_phase phase;
     int exit_code;
     bool idle_told, gone_told;
+    bool orderly; /* the ranks have ended by themselves; what they left running goes on, as without us */
     struct tb_timer grace, linger;
     struct tb_process process;
     struct tb_watch signals;
+    struct tb_guardian *guardian;
 
     struct tb_setup setup;
     struct tb_address_book book;
@@ -86,15 +89,16 @@ static void finish(struct tb_agent *agent)
     tb_uplink_send(&agent->uplink, TB_CONTROL_GONE);
     tb_uplink_make_final(&agent->uplink);
     agent->gone_told = true;
+    agent->orderly = agent->idle_told || agent->phase < TB_AGENT_STOPPING;
     agent->phase = TB_AGENT_DONE;
     agent->member.running = false;
-    agent->local.stopping = true;
+    tb_local_ranks_stop(&agent->local);
 }
 
-/* Nothing more will come from the ranks. In a grid others may still need us to pass something on. */
+/* Nothing more will come from the ranks. Others may still need us to pass something on. */
 static void rest(struct tb_agent *agent)
 {
-    if (!(agent->setup.flags & TB_SETUP_GRID)) {
+    if (!(agent->setup.flags & TB_SETUP_STAYS)) {
         finish(agent);
         return;
     }
@@ -124,7 +128,7 @@ static void check_done(struct tb_agent *agent)
         return;
     if (agent->phase >= TB_AGENT_STOPPING) {
         /* The agents behind us say their last words through us. */
-        if ((agent->idle_told || !tb_ranks_alive(&agent->local.ranks)) && tb_tunnels_empty(&agent->tunnels))
+        if ((agent->idle_told || !tb_ranks_left(&agent->local.ranks)) && tb_tunnels_empty(&agent->tunnels))
             finish(agent);
         return;
     }
@@ -154,14 +158,13 @@ static void stop(struct tb_agent *agent, bool now)
         return;
     agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
     agent->member.running = false;
-    agent->local.stopping = true;
+    tb_local_ranks_stop(&agent->local);
     tb_uplink_make_final(&agent->uplink);
     tb_timer_clear(&agent->linger);
-    if (!agent->idle_told) { /* what ranks that have ended in good order left running goes on, as without us */
-        tb_ranks_signal(&agent->local.ranks, now ? SIGKILL : SIGTERM);
-        tb_ranks_signal(&agent->local.ranks, SIGCONT); /* a stopped process would not notice */
-    }
-    tb_timer_set(&agent->loop, &agent->grace, now ? LAST_NS : tb_param.kill_grace);
+    if (!agent->idle_told) /* what ranks that have ended in good order left running goes on, as without us */
+        tb_ranks_end(&agent->local.ranks, now ? SIGKILL : SIGTERM);
+    uint64_t last = tb_ranks_dumping(&agent->local.ranks) ? TB_DUMP_PATIENCE_NS : LAST_NS;
+    tb_timer_set(&agent->loop, &agent->grace, now ? last : tb_param.kill_grace);
     collect_children(agent);
     check_done(agent);
 }
@@ -169,10 +172,14 @@ static void stop(struct tb_agent *agent, bool now)
 static void grace_over(struct tb_timer *timer)
 {
     struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, grace);
-    if (agent->phase == TB_AGENT_STOPPING)
+    if (agent->phase == TB_AGENT_STOPPING) {
         stop(agent, true);
-    else
-        finish(agent); /* a process that even SIGKILL does not end; it dies with us or never */
+    } else if (tb_ranks_dumping(&agent->local.ranks)) {
+        tb_ranks_kill(&agent->local.ranks);
+        tb_timer_set(&agent->loop, timer, LAST_NS);
+    } else {
+        finish(agent); /* a process that even SIGKILL does not end; the guardian tries once more */
+    }
 }
 
 /* ---- what the parts report --------------------------------------------------------------------------------------- */
@@ -182,7 +189,6 @@ static void uplink_lost(void *context, const char *why)
 {
     struct tb_agent *agent = context;
     tb_log(TB_LOG_INFO, "agent", "ends: %s", why);
-    tb_ranks_signal(&agent->local.ranks, SIGKILL);
     agent->exit_code = agent->gone_told ? 0 : 1;
     agent->loop.stop = true;
 }
@@ -196,6 +202,12 @@ static void rank_connects(void *context, uint32_t rank, struct tb_proc to, enum 
 {
     struct tb_agent *agent = context;
     tb_host_network_connect(&agent->network, rank, to, stream);
+}
+
+static void rank_waits(void *context, uint32_t rank, const uint32_t *hosts, uint32_t count)
+{
+    struct tb_agent *agent = context;
+    tb_host_network_want(&agent->network, rank, hosts, count);
 }
 
 static void rank_ended(void *context, uint32_t rank)
@@ -237,39 +249,34 @@ static void take_connection(void *context, uint32_t rank, struct tb_proc proc, e
     tb_local_ranks_connection(&agent->local, rank, proc, stream, error, descriptor);
 }
 
-static void take_control_stream(void *context, struct tb_proc from, int socket)
+static void take_control_stream(void *context, const struct tb_connected *connected)
 {
     struct tb_agent *agent = context;
-    uint32_t host = from.index & ~TB_PROC_AGENT;
-    if (!tb_uplink_is_down(&agent->uplink) && host < agent->book.host_count && agent->phase == TB_AGENT_RUNNING) {
-        tb_tunnels_adopt(&agent->tunnels, host, socket);
+    uint32_t host = connected->proc.index & ~TB_PROC_AGENT;
+    struct tb_key secret;
+    bool open = tb_uplink_is_sure(&agent->uplink) && host < agent->book.host_count && host != agent->setup.host &&
+                agent->phase == TB_AGENT_RUNNING;
+    if (open && tb_stream_secret(&secret, &agent->setup.key, connected->hello, connected->welcome) == TB_OK) {
+        tb_tunnels_adopt(&agent->tunnels, host, connected->socket, &secret);
+        explicit_bzero(&secret, sizeof secret);
     } else {
-        tb_tunnels_forget(&agent->tunnels, host);
-        close(socket);
+        close(connected->socket);
     }
 }
 
 static void tell_call(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream)
 {
-    struct tb_agent *agent = context;
-    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_CALL);
-    const uint32_t fields[] = {host, there.job, there.index, here.job, here.index, stream};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        tb_put_u32(w, fields[i]);
-    tb_uplink_end(&agent->uplink);
+    tb_uplink_tell_call(&((struct tb_agent *)context)->uplink, host, there, here, stream);
 }
 
 static void tell_probed(void *context, const struct tb_reach_report *reports, uint32_t count)
 {
-    struct tb_agent *agent = context;
-    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_PROBED);
-    tb_put_u32(w, count);
-    for (uint32_t i = 0; i < count; i++) {
-        tb_put_u32(w, reports[i].host);
-        tb_put_u8(w, reports[i].reached);
-        tb_put_text(w, reports[i].story);
-    }
-    tb_uplink_end(&agent->uplink);
+    tb_uplink_tell_probed(&((struct tb_agent *)context)->uplink, reports, count);
+}
+
+static void tell_link(void *context, uint32_t host, bool silent, uint64_t time, const char *why)
+{
+    tb_uplink_tell_link(&((struct tb_agent *)context)->uplink, host, silent, time, why);
 }
 
 static void take_trouble(void *context, const char *text)
@@ -278,23 +285,6 @@ static void take_trouble(void *context, const char *text)
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
-
-static void tell_ready(struct tb_agent *agent)
-{
-    char name[256] = "";
-    const char *site = getenv("TOMBOLO_SITE"), *cluster = getenv("TOMBOLO_CLUSTER");
-    gethostname(name, sizeof name - 1);
-    struct tb_writer *w = tb_uplink_begin(&agent->uplink, TB_CONTROL_READY);
-    tb_put_text(w, TB_VERSION);
-    tb_put_text(w, name);
-    tb_put_text(w, site != NULL ? site : "");
-    tb_put_text(w, cluster != NULL ? cluster : "");
-    tb_put_u32(w, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
-    tb_put_u32(w, agent->member.addresses.count);
-    for (uint32_t i = 0; i < agent->member.addresses.count; i++)
-        tb_address_put(w, &agent->member.addresses.at[i]);
-    tb_uplink_end(&agent->uplink);
-}
 
 static int read_setup(struct tb_agent *agent, struct tb_reader *r)
 {
@@ -317,21 +307,23 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     int rc = read_setup(agent, r);
     tb_outputs_allow(&agent->local.outputs, agent->setup.window);
     if (rc == TB_OK && (agent->setup.flags & TB_SETUP_GRID))
-        tb_uplink_keep(&agent->uplink);
+        rc = tb_uplink_keep(&agent->uplink);
     agent->member.self = (struct tb_proc){agent->setup.job, TB_PROC_AGENT | agent->setup.host};
     agent->member.host = agent->setup.host;
     if (rc == TB_OK && agent->setup.host_count > 1)
-        rc = tb_host_network_listen(&agent->network);
+        rc = tb_host_network_listen(&agent->network, &agent->setup);
     if (rc == TB_OK)
         rc = tb_local_ranks_listen(&agent->local);
     if (rc != TB_OK) {
         trouble(agent, 1, "%s", tb_error_story());
         return;
     }
-    if (!(agent->setup.flags & TB_SETUP_LOCAL) && tb_param.heartbeat > 0)
-        tb_uplink_start_heartbeat(&agent->uplink);
+    /* A child of the launcher sees the end of its stream; but the launcher counts on hearing from it too. */
+    bool local = (agent->setup.flags & TB_SETUP_LOCAL) != 0;
+    if ((!local || agent->setup.host_count > 1) && tb_param.heartbeat > 0)
+        tb_uplink_start_heartbeat(&agent->uplink, !local);
     agent->phase = TB_AGENT_READY;
-    tell_ready(agent);
+    tb_uplink_tell_ready(&agent->uplink, &agent->member.addresses);
 }
 
 static void take_book(struct tb_agent *agent, struct tb_reader *r)
@@ -340,7 +332,8 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     struct tb_rank_start start = {.setup = &agent->setup,
                                   .book = &agent->book,
                                   .mask = &agent->process.mask,
-                                  .descriptors = &agent->process.descriptors};
+                                  .descriptors = &agent->process.descriptors,
+                                  .file_size = &agent->process.file_size};
     if (agent->phase != TB_AGENT_READY)
         return;
     int rc = tb_address_book_decode(&agent->book, r);
@@ -357,6 +350,12 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     tb_log_identify(who);
     agent->phase = TB_AGENT_RUNNING;
     agent->member.running = true;
+    if (agent->guardian->stream < 0) {
+        char limit[64];
+        snprintf(who, sizeof who, "no guardian on host %s: %s%s", agent->host, strerror(agent->guardian->error),
+                 tb_error_limit(agent->guardian->error, limit, sizeof limit));
+        note(agent, who);
+    }
     if (tb_local_ranks_start(&agent->local, &start, &agent->routes, &failure) != TB_OK) {
         trouble(agent, failure.exit_code, "%s", failure.text);
         return;
@@ -410,7 +409,10 @@ static void take_signal(struct tb_agent *agent, struct tb_reader *r)
 
 static void take_stop(struct tb_agent *agent, struct tb_reader *r)
 {
-    stop(agent, tb_get_u8(r) != 0);
+    bool now = tb_get_u8(r) != 0;
+    if (now && agent->phase < TB_AGENT_KILLING)
+        tb_ranks_kill(&agent->local.ranks); /* core files do not matter any more */
+    stop(agent, now);
 }
 
 static void take_stand_ins(struct tb_agent *agent, struct tb_reader *r)
@@ -423,7 +425,10 @@ static void take_stand_ins(struct tb_agent *agent, struct tb_reader *r)
         if (r->error == TB_OK && host < agent->book.host_count && host != agent->setup.host)
             hosts[known++] = host;
     }
-    tb_uplink_set_stand_ins(&agent->uplink, &agent->setup.key, agent->member.self, &agent->book, hosts, known);
+    bool straight = tb_get_u8(r) != 0;
+    if (r->error == TB_OK)
+        tb_uplink_set_stand_ins(&agent->uplink, &agent->setup.key, agent->member.self, &agent->book, hosts, known,
+                                straight);
 }
 
 static void take_call(struct tb_agent *agent, struct tb_reader *r)
@@ -494,6 +499,13 @@ static void signals_ready(struct tb_watch *watch, uint32_t events)
     check_done(agent);
 }
 
+static void guardian_lost(void *context)
+{
+    struct tb_agent *agent = context;
+    if (agent->phase < TB_AGENT_STOPPING)
+        trouble(agent, 128 + SIGKILL, "the guardian of the agent on host %s was killed", agent->host);
+}
+
 /* Before each sleep: everything gathered goes out with as few system calls as possible. */
 static void settle(struct tb_loop *loop)
 {
@@ -507,6 +519,7 @@ static void open_parts(struct tb_agent *agent)
 {
     const struct tb_local_ranks_events local = {.context = agent,
                                                 .connect = rank_connects,
+                                                .waiting = rank_waits,
                                                 .ended = rank_ended,
                                                 .output_heard = output_heard,
                                                 .output_ended = something_ended,
@@ -519,6 +532,7 @@ static void open_parts(struct tb_agent *agent)
                                                    .control_stream = take_control_stream,
                                                    .call = tell_call,
                                                    .probed = tell_probed,
+                                                   .link = tell_link,
                                                    .note = take_note,
                                                    .trouble = take_trouble};
     tb_local_ranks_open(&agent->local, &agent->loop, &agent->uplink, &local);
@@ -546,23 +560,30 @@ static int open_all(struct tb_agent *agent)
     if (rc == TB_OK)
         rc = tb_loop_watch(&agent->loop, &agent->signals, process->signals, EPOLLIN, signals_ready);
     if (rc == TB_OK)
+        rc = tb_guardian_watch(agent->guardian, &agent->loop, guardian_lost, agent);
+    if (rc == TB_OK)
         rc = tb_param_load();
     return rc == TB_OK ? tb_uplink_open(&agent->uplink, &agent->loop, process->in, process->out, &events) : rc;
 }
 
-int tb_agent_run(void)
+int tb_agent_run(struct tb_guardian *guardian)
 {
     struct tb_agent *agent = calloc(1, sizeof *agent);
-    if (agent == NULL)
+    if (agent == NULL) {
+        fputs("tombolo agent: no memory\n", stderr);
         return 1;
+    }
+    agent->guardian = guardian;
     int rc = open_all(agent);
     if (rc == TB_OK)
         rc = tb_loop_run(&agent->loop);
     if (rc != TB_OK) {
         fprintf(stderr, "tombolo agent: %s\n", tb_error_story());
-        tb_ranks_signal(&agent->local.ranks, SIGKILL);
-        return 1;
+        agent->exit_code = 1;
     }
+    if (!agent->orderly)
+        tb_ranks_kill(&agent->local.ranks);
+    tb_guardian_leave(agent->guardian, agent->orderly);
     tb_host_network_close(&agent->network);
     /* Everything else goes with the process. */
     return agent->exit_code;

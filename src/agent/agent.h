@@ -4,10 +4,11 @@
 #ifndef TB_AGENT_AGENT_H
 #define TB_AGENT_AGENT_H
 
+#include "agent/guardian.h"
 #include "job/job.h"
 
 /* The life of an agent whose launcher is at standard input and output. Returns the exit code. */
-int tb_agent_run(void);
+int tb_agent_run(struct tb_guardian *guardian);
 
 /* On a host whose agent nobody can start from elsewhere: asks for the secret at standard input, connects to the
  * launcher at one of the addresses ("192.0.2.1:4711,[2001:db8::1]:4711"), and runs an agent that speaks with it.

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #define PAUSE_NS  200000000u
-#define ANSWER_NS 3000000000u /* for one address */
+#define ANSWER_NS 1000000000u /* for each answer of a stand-in */
 #define ROUNDS    4u          /* in all of which everybody has refused: nobody is left */
 
 static void try_next(struct tb_attach *attach);
@@ -14,8 +14,11 @@ static void close_attempt(struct tb_attach *attach)
 {
     int socket = attach->watch.descriptor;
     tb_loop_unwatch(attach->loop, &attach->watch);
-    if (socket >= 0)
+    if (attach->tls != NULL)
+        tb_tls_socket_close(attach->tls);
+    else if (socket >= 0)
         close(socket);
+    attach->tls = NULL;
 }
 
 /* This one it is not; `refused`: because nobody is there. */
@@ -31,11 +34,12 @@ static void succeed(struct tb_attach *attach)
 {
     const uint8_t *b = attach->next;
     uint32_t next = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-    int socket = attach->watch.descriptor;
+    struct tb_tls_socket *tls = attach->tls;
     tb_loop_unwatch(attach->loop, &attach->watch);
     tb_timer_clear(&attach->timer);
+    attach->tls = NULL;
     attach->busy = false;
-    attach->events.attached(attach->events.context, socket, next);
+    attach->events.attached(attach->events.context, tls, next);
 }
 
 static int greet(struct tb_attach *attach)
@@ -48,7 +52,7 @@ static int greet(struct tb_attach *attach)
     }
     setsockopt(attach->watch.descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     struct tb_proc to = {attach->self.job, TB_PROC_AGENT | attach->hosts[attach->host]};
-    int rc = tb_handshake_connect(&attach->handshake, attach->key, attach->self, to, TB_STREAM_CONTROL, 0);
+    int rc = tb_handshake_connect(&attach->handshake, attach->key, attach->self, to, TB_STREAM_CONTROL, TB_FEATURE_TLS);
     if (rc != TB_OK)
         return rc;
     attach->stage = TB_ATTACH_PROVING;
@@ -56,20 +60,52 @@ static int greet(struct tb_attach *attach)
     return tb_handshake_socket_send(&attach->handshake, attach->watch.descriptor);
 }
 
-/* The stand-in has taken us in: what we expect goes to the launcher, which answers likewise. */
+/* The stand-in has taken us in. From here on everything is encrypted: who can change what is on the way must not be
+ * able to speak as the launcher. */
+static int begin_securing(struct tb_attach *attach)
+{
+    const struct tb_handshake *h = &attach->handshake;
+    struct tb_key secret;
+    if ((h->welcome.features & TB_FEATURE_TLS) == 0)
+        return TB_ERR_PEER;
+    int rc = tb_stream_secret(&secret, attach->key, &h->hello, &h->welcome);
+    if (rc == TB_OK)
+        rc = tb_tls_socket_open(&attach->tls, attach->watch.descriptor, &secret, true);
+    explicit_bzero(&secret, sizeof secret);
+    attach->stage = TB_ATTACH_SECURING;
+    attach->have = 0;
+    /* A connection that was just opened has room for these few. */
+    return rc == TB_OK ? tb_tls_socket_flush(attach->tls) : rc;
+}
+
+/* What we expect goes to the launcher, which answers likewise. */
 static int begin_counting(struct tb_attach *attach)
 {
     uint8_t bytes[4];
     for (int i = 0; i < 4; i++)
         bytes[i] = (uint8_t)(attach->expected >> 8 * i);
     attach->stage = TB_ATTACH_COUNTING;
-    attach->have = 0;
-    /* The launcher may have much to read before. */
-    if (tb_param.heartbeat > ANSWER_NS)
-        tb_timer_set(attach->loop, &attach->timer, tb_param.heartbeat);
-    /* A connection that was just opened has room for these few. */
-    ssize_t n = send(attach->watch.descriptor, bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return n == (ssize_t)sizeof bytes ? TB_OK : TB_ERR_CLOSED;
+    tb_timer_set(attach->loop, &attach->timer, attach->patience);
+    int rc = tb_tls_socket_write(attach->tls, bytes, sizeof bytes);
+    return rc == TB_OK ? tb_tls_socket_flush(attach->tls) : rc;
+}
+
+/* The handshake of TLS, and then the number that the launcher sends; not a byte that follows is taken. */
+static int count(struct tb_attach *attach)
+{
+    size_t got = 0;
+    int rc = tb_tls_socket_receive(attach->tls);
+    if (rc != TB_OK)
+        return rc;
+    while (rc == TB_OK && attach->have < sizeof attach->next) {
+        rc = tb_tls_socket_read(attach->tls, attach->next + attach->have, sizeof attach->next - attach->have, &got);
+        attach->have += got;
+    }
+    if (attach->stage == TB_ATTACH_SECURING && tb_tls_socket_is_ready(attach->tls) && (rc == TB_OK || rc == TB_AGAIN)) {
+        int begun = begin_counting(attach);
+        return begun != TB_OK ? begun : rc;
+    }
+    return rc;
 }
 
 static int prove(struct tb_attach *attach)
@@ -83,7 +119,7 @@ static int prove(struct tb_attach *attach)
         rc = tb_handshake_confirm(h);
         return rc == TB_OK ? tb_handshake_socket_send(h, attach->watch.descriptor) : rc;
     case TB_HANDSHAKE_DONE:
-        return begin_counting(attach);
+        return begin_securing(attach);
     case TB_HANDSHAKE_REFUSED:
         return TB_ERR_PEER;
     default:
@@ -102,8 +138,9 @@ static int advance(struct tb_attach *attach)
     case TB_ATTACH_PROVING:
         rc = prove(attach);
         break;
+    case TB_ATTACH_SECURING:
     case TB_ATTACH_COUNTING:
-        rc = tb_receive_exactly(attach->watch.descriptor, attach->next, sizeof attach->next, &attach->have);
+        rc = count(attach);
         break;
     }
     return rc == TB_ERR_SYSTEM ? TB_ERR_CLOSED : rc; /* the connection is gone, whatever the reason */
@@ -113,7 +150,7 @@ static void attempt_ready(struct tb_watch *watch, uint32_t events)
 {
     struct tb_attach *attach = TB_CONTAINER(watch, struct tb_attach, watch);
     for (;;) {
-        bool counting = attach->stage == TB_ATTACH_COUNTING;
+        bool counting = attach->stage >= TB_ATTACH_SECURING;
         errno = 0;
         int rc = advance(attach);
         if (rc == TB_AGAIN)
@@ -126,6 +163,7 @@ static void attempt_ready(struct tb_watch *watch, uint32_t events)
             succeed(attach);
             return;
         }
+        tb_timer_set(attach->loop, &attach->timer, ANSWER_NS);
     }
 }
 
@@ -200,10 +238,21 @@ void tb_attach_set_stand_ins(struct tb_attach *attach, const struct tb_key *key,
     memcpy(attach->hosts, hosts, count * sizeof *hosts);
 }
 
-void tb_attach_begin(struct tb_attach *attach, uint32_t expected)
+void tb_attach_insist(struct tb_attach *attach, uint64_t patience)
+{
+    attach->since = tb_loop_now(attach->loop);
+    attach->rounds = 0;
+    attach->refused = false;
+    attach->patience = patience;
+    if (attach->stage == TB_ATTACH_COUNTING && attach->tls != NULL)
+        tb_timer_set(attach->loop, &attach->timer, patience);
+}
+
+void tb_attach_begin(struct tb_attach *attach, uint32_t expected, uint64_t patience)
 {
     attach->busy = true;
     attach->expected = expected;
+    attach->patience = patience;
     attach->since = tb_loop_now(attach->loop);
     attach->host = attach->address = attach->rounds = 0;
     attach->refused = true;

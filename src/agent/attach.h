@@ -1,6 +1,7 @@
-/* Attach: when the control stream of an agent is lost because the gateway that carried it is gone, the agent goes on by
- * another one. It connects to an agent that its launcher has named beforehand (a stand-in), proves the key, and both
- * ends of the control stream tell which frame they expect next. The stand-in's side of it is a tunnel (tunnels.h).
+/* Attach: when the control stream of an agent is lost because the gateway that carried it is gone, or nothing comes by
+ * it any more, the agent goes on by another one. It connects to an agent that its launcher has named beforehand (a
+ * stand-in), proves the key, goes on with TLS, and both ends of the control stream tell which frame they expect next.
+ * The stand-in's side of it is a tunnel (tunnels.h).
  *
  * Belongs to the uplink. Tries until somebody leads to the launcher or nobody can be left, then calls back once, from
  * inside of the loop. */
@@ -8,18 +9,19 @@
 #define TB_AGENT_ATTACH_H
 
 #include "job/job.h"
+#include "link/link.h"
 #include "remote/remote.h"
 
 #define TB_ATTACH_STAND_INS 64u
 
 struct tb_attach_events {
     void *context;
-    /* The socket is the callee's; the launcher expects frame `next`. */
-    void (*attached)(void *context, int socket, uint32_t next);
+    /* The socket is the callee's, and may have received something already; the launcher expects frame `next`. */
+    void (*attached)(void *context, struct tb_tls_socket *socket, uint32_t next);
     void (*failed)(void *context);
 };
 
-enum tb_attach_stage { TB_ATTACH_CONNECTING, TB_ATTACH_PROVING, TB_ATTACH_COUNTING };
+enum tb_attach_stage { TB_ATTACH_CONNECTING, TB_ATTACH_PROVING, TB_ATTACH_SECURING, TB_ATTACH_COUNTING };
 
 struct tb_attach {
     struct tb_loop *loop;
@@ -30,6 +32,7 @@ struct tb_attach {
     uint32_t count, hosts[TB_ATTACH_STAND_INS];
     bool busy;         /* we try */
     uint32_t expected; /* the frame that we expect next */
+    uint64_t patience; /* with the launcher, once a stand-in has told it of us */
     uint64_t since;
     uint32_t host, address; /* which one is being tried */
     uint32_t rounds;        /* in which nobody was even silent */
@@ -38,7 +41,8 @@ struct tb_attach {
     struct tb_watch watch;
     struct tb_timer timer;
     struct tb_handshake handshake;
-    size_t have; /* bytes of `next` */
+    struct tb_tls_socket *tls; /* has the socket from SECURING on; else NULL */
+    size_t have;               /* bytes of `next` */
     uint8_t next[4];
 };
 
@@ -48,6 +52,10 @@ void tb_attach_close(struct tb_attach *attach);
  */
 void tb_attach_set_stand_ins(struct tb_attach *attach, const struct tb_key *key, struct tb_proc self,
                              const struct tb_address_book *book, const uint32_t *hosts, uint32_t count);
-void tb_attach_begin(struct tb_attach *attach, uint32_t expected); /* there is somebody who can stand in */
+/* There is somebody who can stand in. The launcher gets so much time to answer by each. */
+void tb_attach_begin(struct tb_attach *attach, uint32_t expected, uint64_t patience);
+/* It goes on, if it is under way, as if it began now: everybody may have refused so far for a reason that is no more.
+ */
+void tb_attach_insist(struct tb_attach *attach, uint64_t patience);
 
 #endif

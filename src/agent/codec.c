@@ -19,12 +19,12 @@ struct cipher {
 
 uint32_t tb_codec_features(const struct tb_member *member, struct tb_proc proc)
 {
-    uint32_t host = proc.index & ~TB_PROC_AGENT, features;
-    if (!tb_proc_is_agent(proc) || host >= member->book->host_count || tb_member_route(member, host)->near)
+    uint32_t host = proc.index & ~TB_PROC_AGENT, features = 0;
+    if (!tb_proc_is_agent(proc) || host >= member->book->host_count)
         return 0;
-    if (tb_squeeze_offer(tb_param.compress, &features) != TB_OK)
+    if (tb_member_is_wide(member, host) && tb_squeeze_offer(tb_param.compress, &features) != TB_OK)
         tb_log(TB_LOG_WARN, "agent", "%s", tb_error_story());
-    return features | (tb_param.gateway_tls ? TB_FEATURE_TLS : 0);
+    return features | (tb_member_encrypts(member, host) ? TB_FEATURE_TLS : 0);
 }
 
 /* ---- out --------------------------------------------------------------------------------------------------------- */

@@ -318,6 +318,22 @@ static void test_nothing_inside_a_cluster(void **state)
     side_free(side);
 }
 
+/* With encrypt=all hosts of one cluster encrypt too, but a fast network needs no compression. */
+static void test_encrypts_everything_if_asked_to(void **state)
+{
+    struct side *side = side_make(NULL, LEFT, 1);
+    tb_param.gateway_tls = true;
+    tb_param.encrypt = "all";
+    tb_param.compress = "auto";
+    assert_int_equal(tb_codec_features(&side->member, (struct tb_proc){JOB, TB_PROC_AGENT | 2}), TB_FEATURE_TLS);
+    assert_int_equal(tb_codec_features(&side->member, (struct tb_proc){JOB, TB_PROC_AGENT | LEFT}), 0);
+    assert_true(tb_member_encrypts(&side->member, RIGHT));
+    tb_param.encrypt = "clusters";
+    assert_int_equal(tb_codec_features(&side->member, (struct tb_proc){JOB, TB_PROC_AGENT | 2}), 0);
+    assert_true(tb_member_encrypts(&side->member, RIGHT));
+    side_free(side);
+}
+
 /* One bit is changed on the way: in the handshake, in a record. */
 static void test_changed(void **state)
 {
@@ -382,9 +398,13 @@ static void test_disagreement(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_combinations, reset), cmocka_unit_test_setup(test_compression, reset),
-        cmocka_unit_test_setup(test_changed, reset),      cmocka_unit_test_setup(test_nothing_inside_a_cluster, reset),
-        cmocka_unit_test_setup(test_other_key, reset),    cmocka_unit_test_setup(test_disagreement, reset),
+        cmocka_unit_test_setup(test_combinations, reset),
+        cmocka_unit_test_setup(test_compression, reset),
+        cmocka_unit_test_setup(test_changed, reset),
+        cmocka_unit_test_setup(test_nothing_inside_a_cluster, reset),
+        cmocka_unit_test_setup(test_encrypts_everything_if_asked_to, reset),
+        cmocka_unit_test_setup(test_other_key, reset),
+        cmocka_unit_test_setup(test_disagreement, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

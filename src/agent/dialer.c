@@ -30,8 +30,7 @@ try {
 struct dial {
     struct tb_list node;
     struct tb_dialer *dialer;
-    struct tb_proc self; /* for whom; the agent itself, perhaps, */
-    bool asking;         /* who only wants to know whether he is there */
+    struct tb_proc self; /* for whom; the agent itself, perhaps */
     bool wide;           /* to another cluster */
     struct tb_proc to;
     enum tb_stream stream;
@@ -46,7 +45,6 @@ struct dial {
     bool worth_another;      /* some try of this round may succeed if it is repeated */
     bool cut;                /* some try of this round has met a link that is down */
     bool refused;            /* the right agent has said no */
-    uint64_t since;          /* this round began */
     struct tb_timer pace;    /* the next try or round */
     struct tb_timer overdue; /* set once, whatever happens */
     char story[512];         /* why the tries so far have failed */
@@ -88,7 +86,7 @@ static void link_found(struct dial *dial)
 
 static void link_lost(struct dial *dial)
 {
-    dial->dialer->events.link_lost(dial->dialer->events.context, dial->host, dial->since, dial->story);
+    dial->dialer->events.link_lost(dial->dialer->events.context, dial->host, dial->story);
 }
 
 static void give_up(struct dial *dial, int error)
@@ -103,18 +101,16 @@ static void give_up(struct dial *dial, int error)
     error = dial->gone && !is_for_rank(dial) ? TB_ERR_CLOSED : error;
     tb_error(error, "host %s cannot connect %s to %s on host %s:%s", member->name, from, to,
              member->book->hosts[dial->host].name, dial->story);
-    if (dial->asking)
-        link_lost(dial);
     const struct dial over = *dial;
     end_dial(dial);
-    if (!over.asking && !over.called)
+    if (!over.called)
         events->refused(events->context, over.self, over.to, over.stream, over.stripe, error);
 }
 
 /* Ends only by success, or if the other side answers that it cannot be. */
 static bool is_steadfast(const struct dial *dial)
 {
-    return dial->wide && !dial->called && (is_for_rank(dial) || dial->asking);
+    return dial->wide && !dial->called && is_for_rank(dial);
 }
 
 static uint64_t patience_of(const struct dial *dial)
@@ -200,10 +196,6 @@ static void take_welcome(struct try *t)
 {
     struct dial *dial = t->dial;
     link_found(dial);
-    if (dial->asking) {
-        end_dial(dial);
-        return;
-    }
     close_others(dial, t);
     tb_timer_clear(&dial->pace);
     dial->started = dial->count;
@@ -274,12 +266,11 @@ static void start_next(struct dial *dial)
 {
     const struct tb_member *member = dial->dialer->member;
     struct try *t = &dial->tries[dial->started++];
-    bool streams = !is_for_rank(dial) && !dial->asking;
     dial->running++;
     t->attempt = (struct tb_attempt){.source = dial->self,
                                      .destination = dial->to,
                                      .stream = dial->stream | dial->stripe << TB_STREAM_STRIPE_SHIFT,
-                                     .features = streams ? tb_codec_features(member, dial->to) : 0,
+                                     .features = is_for_rank(dial) ? 0 : tb_codec_features(member, dial->to),
                                      .event = attempt_event};
     int rc = tb_attempt_open(&t->attempt, member, &t->address);
     if (rc == TB_ERR_SYSTEM)
@@ -297,7 +288,6 @@ static void begin_round(struct dial *dial)
     dial->started = 0;
     dial->worth_another = dial->cut = false;
     dial->story[0] = 0;
-    dial->since = tb_loop_now(dial->dialer->member->loop);
     if (is_steadfast(dial))
         set_timer(dial, &dial->overdue, patience_of(dial));
     start_next(dial);
@@ -327,14 +317,13 @@ static void try_again(struct dial *dial)
     set_timer(dial, &dial->overdue, patience_of(dial));
     if (is_confirmed(dial)) {
         /* Not given up: the rank over there may be using the connection already. */
+        link_lost(dial);
         dial->story[0] = 0;
-        tb_dialer_ask(dial->dialer, dial->host);
         return;
     }
     link_lost(dial);
     if (dial->calling) {
         dial->story[0] = 0;
-        dial->since = tb_loop_now(dial->dialer->member->loop);
         call_other_side(dial);
         return;
     }
@@ -349,7 +338,7 @@ static void dial_overdue(struct tb_timer *timer)
     size_t used = strlen(dial->story);
     const char *advice = "; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)";
     snprintf(dial->story + used, sizeof dial->story - used, "%s no answer within %.10g s%s", used > 0 ? ";" : "",
-             (double)patience_of(dial) / 1e9, dial->asking ? "" : advice);
+             (double)patience_of(dial) / 1e9, is_for_rank(dial) ? advice : "");
     if (is_steadfast(dial) && !dial->refused) {
         try_again(dial);
     } else if (dial->called && dial->wide && is_for_rank(dial) && is_confirmed(dial)) {
@@ -393,7 +382,8 @@ static void call_other_side(struct dial *dial)
                  dial->stream | dial->stripe << TB_STREAM_STRIPE_SHIFT);
 }
 
-/* `wish` says for whom, to whom, and which stream. */
+/* `wish` says for whom, to whom, and which stream. An agent that wants to hear of one to whom routes lead around a cut
+ * does not know any more which of the two can connect, so both try. */
 static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
 {
     const struct tb_member *member = dialer->member;
@@ -403,7 +393,9 @@ static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
         running++;
     if (running >= DIALS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "host %s is making too many connections at once", member->name);
-    if (!wish->called && route->means != TB_HOST_ROUTE_DIRECT && route->means != TB_HOST_ROUTE_CALLED)
+    bool direct = route->means == TB_HOST_ROUTE_DIRECT || route->means == TB_HOST_ROUTE_CALLED;
+    bool cut = !direct && route->means == TB_HOST_ROUTE_RELAYED && tb_proc_is_agent(wish->self);
+    if (!wish->called && !direct && !cut)
         return tb_error(TB_ERR_PEER, "host %s has no direct way to host %s", member->name,
                         member->book->hosts[wish->host].name);
     struct dial *dial = calloc(1, sizeof *dial);
@@ -412,7 +404,6 @@ static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
     *dial = *wish;
     dial->dialer = dialer;
     dial->wide = tb_member_is_wide(member, wish->host);
-    dial->since = tb_loop_now(member->loop);
     tb_timer_init(&dial->pace, dial_next);
     tb_timer_init(&dial->overdue, dial_overdue);
     bool call = !wish->called && route->means == TB_HOST_ROUTE_CALLED;
@@ -423,9 +414,9 @@ static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
     }
     tb_list_append(&dialer->dials, &dial->node);
     set_timer(dial, &dial->overdue, patience_of(dial));
-    if (call)
+    if (call || (cut && !wish->called))
         call_other_side(dial);
-    else
+    if (!call)
         start_next(dial);
     return TB_OK;
 }
@@ -498,48 +489,6 @@ void tb_dialer_forget(struct tb_dialer *dialer, struct tb_proc self)
     TB_LIST_EACH (dial, &dialer->dials, struct dial, node)
         if (dial->self.index == self.index)
             end_dial(dial);
-}
-
-/* ---- asking whether somebody is there ---------------------------------------------------------------------------- */
-
-static struct dial *find_asking(const struct tb_dialer *dialer, uint32_t host)
-{
-    struct dial *dial;
-    TB_LIST_EACH (dial, &dialer->dials, struct dial, node)
-        if (dial->asking && dial->host == host)
-            return dial;
-    return NULL;
-}
-
-void tb_dialer_ask(struct tb_dialer *dialer, uint32_t host)
-{
-    const struct tb_member *member = dialer->member;
-    if (find_asking(dialer, host) != NULL)
-        return;
-    bool call = tb_member_route(member, host)->means == TB_HOST_ROUTE_CALLED;
-    struct dial wish = {.asking = true,
-                        .self = member->self,
-                        .to = {member->self.job, TB_PROC_AGENT | host},
-                        .stream = call ? TB_STREAM_SHORT : (enum tb_stream)TB_STREAM_PROBE,
-                        .host = host};
-    if (begin_dial(dialer, &wish) != TB_OK)
-        dialer->events.link_lost(dialer->events.context, host, tb_loop_now(member->loop), tb_error_story());
-}
-
-void tb_dialer_ask_no_more(struct tb_dialer *dialer, uint32_t host)
-{
-    struct dial *dial = find_asking(dialer, host);
-    if (dial != NULL)
-        end_dial(dial);
-}
-
-bool tb_dialer_is_awaited(const struct tb_dialer *dialer, uint32_t host)
-{
-    const struct dial *dial;
-    TB_LIST_EACH (dial, &dialer->dials, struct dial, node)
-        if (is_for_rank(dial) && dial->host == host && is_steadfast(dial))
-            return true;
-    return false;
 }
 
 /* ---- the dialer -------------------------------------------------------------------------------------------------- */

@@ -25,9 +25,9 @@ struct tb_dialer_events {
                     int error);
     /* The host is to open a connection, because ours cannot; `stream` holds the stripe, as in hello. */
     void (*call)(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream);
-    /* The agent of a host of another cluster has answered; or it has not, since then, or not yet. */
+    /* The agent of a host of another cluster has answered; or it has not in time, and somebody still wants it. */
     void (*link_found)(void *context, uint32_t host);
-    void (*link_lost)(void *context, uint32_t host, uint64_t since, const char *why);
+    void (*link_lost)(void *context, uint32_t host, const char *why);
 };
 
 struct tb_dialer {
@@ -48,11 +48,5 @@ void tb_dialer_called(struct tb_dialer *dialer, struct tb_proc here, struct tb_p
 /* Somebody has connected to us: whom we had called, perhaps. */
 void tb_dialer_arrived(struct tb_dialer *dialer, const struct tb_connected *connected);
 void tb_dialer_forget(struct tb_dialer *dialer, struct tb_proc self); /* it has ended, or needs no connections */
-
-/* Asks the agent of a host of another cluster, until it answers, whether it can be reached; link_found and link_lost
- * are told. Once is enough. */
-void tb_dialer_ask(struct tb_dialer *dialer, uint32_t host);
-void tb_dialer_ask_no_more(struct tb_dialer *dialer, uint32_t host);
-bool tb_dialer_is_awaited(const struct tb_dialer *dialer, uint32_t host); /* some rank waits for a connection to it */
 
 #endif

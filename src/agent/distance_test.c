@@ -113,7 +113,7 @@ static int open_world(void **state)
     tb_dialer_open(&w.dialer, &w.here.member, &dialer_calls);
     w.sim.sim.route[0].delay = DELAY;
     w.start = w.sim.sim.now;
-    return tb_listener_open(&w.listener, &w.there.member, "0", &listener_calls) == TB_OK ? 0 : -1;
+    return tb_listener_open(&w.listener, &w.there.member, "0", NULL, &listener_calls) == TB_OK ? 0 : -1;
 }
 
 static int close_world(void **state)
@@ -199,9 +199,9 @@ static void a_dead_link_is_given_up(void **state)
 static struct {
     struct tb_forwarder forwarders[2];
     int ranks[2];
-    uint32_t asked, down, up; /* connections; links */
-    struct tb_watch watch;    /* of rank 1 */
-    size_t bytes;             /* that it has received */
+    uint32_t asked;        /* connections */
+    struct tb_watch watch; /* of rank 1 */
+    size_t bytes;          /* that it has received */
     uint64_t at;
 } pass;
 
@@ -228,15 +228,9 @@ static int forwarder_connect(void *context, struct tb_proc to, enum tb_stream st
     return TB_OK;
 }
 
-static void forwarder_down(void *context, uint32_t host, uint64_t time, const char *why, bool at_last)
-{
-    pass.down++;
-}
+static void forwarder_notes(void *context, uint32_t host) {}
 
-static void forwarder_up(void *context, uint32_t host)
-{
-    pass.up++;
-}
+static void forwarder_lost(void *context, uint32_t host, const char *why) {}
 
 static void rank_ready(struct tb_watch *watch, uint32_t events)
 {
@@ -252,8 +246,11 @@ static void forwarders_open(void)
     memset(&pass, 0, sizeof pass);
     for (uint32_t i = 0; i < 2; i++) {
         struct host *host = i == 0 ? &w.here : &w.there;
-        const struct tb_forwarder_events events = {
-            .context = host, .connect = forwarder_connect, .link_down = forwarder_down, .link_up = forwarder_up};
+        const struct tb_forwarder_events events = {.context = host,
+                                                   .connect = forwarder_connect,
+                                                   .used = forwarder_notes,
+                                                   .heard = forwarder_notes,
+                                                   .lost = forwarder_lost};
         int pair[2];
         w.routes[i] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {i}};
         tb_forwarder_open(&pass.forwarders[i], &host->member, &events);
@@ -309,7 +306,6 @@ static void frames_cross_a_link_that_breaks(void **state)
     sent += frame_send(10);
     loop_sim_run(&w.sim, SECOND);
     assert_int_equal(pass.bytes, sent);
-    assert_int_equal(pass.down, pass.up);
     forwarders_close();
 }
 
@@ -340,7 +336,7 @@ static void launcher_beat(struct tb_timer *timer)
     tb_put_u32(tb_control_stream_begin(&launcher.stream, TB_CONTROL_PING), 0);
     assert_int_equal(tb_control_stream_end(&launcher.stream), TB_OK);
     tb_control_stream_flush(&launcher.stream);
-    tb_timer_set(&w.sim.loop, timer, tb_param.heartbeat / 3);
+    tb_timer_set(&w.sim.loop, timer, tb_param.heartbeat / 18);
 }
 
 static struct {
@@ -362,7 +358,7 @@ static void uplink_flush(struct tb_loop *loop)
     tb_uplink_settle(&ours.uplink);
 }
 
-/* A day of heartbeats over a slow link; then the link is dead. */
+/* An hour of heartbeats over a slow link; then the link is dead. */
 static void a_heart_beats_until_the_link_is_dead(void **state)
 {
     const struct tb_uplink_events events = {.frame = uplink_frame, .lost = uplink_lost};
@@ -377,15 +373,15 @@ static void a_heart_beats_until_the_link_is_dead(void **state)
     assert_int_equal(tb_loop_watch(&w.sim.loop, &launcher.watch, ends[1], EPOLLIN, launcher_ready), TB_OK);
     launcher_beat(&launcher.timer);
     assert_int_equal(tb_uplink_open(&ours.uplink, &w.sim.loop, ends[0], dup(ends[0]), &events), TB_OK);
-    tb_uplink_start_heartbeat(&ours.uplink);
-    loop_sim_run(&w.sim, 86400 * SECOND);
+    tb_uplink_start_heartbeat(&ours.uplink, true);
+    loop_sim_run(&w.sim, 3600 * SECOND);
     assert_int_equal(ours.lost_at, 0);
-    uint64_t expected = 86400 * SECOND / (tb_param.heartbeat / 3);
+    uint64_t expected = 3600 * SECOND / (tb_param.heartbeat / 18);
     assert_in_range(launcher.pings, expected - 3, expected + 3);
     w.sim.sim.route[2].dead = true;
     uint64_t cut = w.sim.sim.now;
     loop_sim_run(&w.sim, 10 * tb_param.heartbeat);
-    assert_in_range(ours.lost_at - cut, tb_param.heartbeat / 2, 2 * tb_param.heartbeat);
+    assert_in_range(ours.lost_at - cut, tb_param.heartbeat, tb_param.heartbeat + 2 * SECOND);
     assert_string_equal(ours.why, "the launcher is silent");
     tb_timer_clear(&launcher.timer);
     tb_loop_unwatch(&w.sim.loop, &launcher.watch);

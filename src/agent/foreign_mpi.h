@@ -13,5 +13,8 @@ struct tb_foreign_mpi {
 
 /* False: it needs none that we know. One that needs the library of the standard's binary interface is ours. */
 bool tb_foreign_mpi_find(const struct tb_executable *x, struct tb_foreign_mpi *found);
+/* Whether this variable binds whoever inherits it to another launcher: a socket or the address of a server. A program
+ * of another MPI below one of our ranks must not take itself for a process of that one. */
+bool tb_foreign_mpi_binds(const char *variable);
 
 #endif

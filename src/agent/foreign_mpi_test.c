@@ -18,9 +18,10 @@ static void each_is_known_by_its_libraries(void **state)
     } rows[] = {
         {"libc.so.6", NULL, NULL},
         {"", NULL, NULL},
+        {"libopen-rte.so.40,libopen-pal.so.40,libc.so.6", NULL, NULL}, /* a launcher */
         {"libm.so.6,libmpi.so.40,libc.so.6", "Open MPI", "libmpi.so.40"},
         {"libmpi_usempif08.so.40,libmpi.so.40", "Open MPI", "libmpi.so.40"},
-        {"libmpi.so.12,libopen-rte.so.12,libc.so.6", "Open MPI", "libopen-rte.so.12"},
+        {"libmpi.so.12,libopen-rte.so.12,libc.so.6", "Open MPI", "libmpi.so.12"},
         {"libmpi.so.12,libc.so.6", "MPICH or a relative of it", "libmpi.so.12"},
         {"libmpich.so.12", "MPICH or a relative of it", "libmpich.so.12"},
         {"libmpichfort.so.12,libc.so.6", "MPICH or a relative of it", "libmpichfort.so.12"},

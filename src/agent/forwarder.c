@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #define TICK_NS      50000000u
-#define NOTE_NS      5000000000u /* then the user is told */
 #define TURN_NS      1000000000u /* how long the other side may take to make its connections again */
 #define GATHER_BYTES 2048u       /* frames up to this size leave together if they have come together */
 
@@ -78,7 +77,8 @@ static struct tb_neighbour *route(struct tb_forwarder *f, struct tb_proc source,
     if (host == member->host)
         return destination.index != from ? tb_neighbour_find(&f->table, destination.index) : NULL;
     const struct tb_host_route *route = tb_member_route(member, host);
-    uint32_t next = tb_param.forbid_direct ? TB_PROC_AGENT | host : destination.index;
+    bool by_agent = tb_param.forbid_direct || tb_member_encrypts(member, host);
+    uint32_t next = by_agent ? TB_PROC_AGENT | host : destination.index;
     switch (route->means) {
     case TB_HOST_ROUTE_DIRECT:
     case TB_HOST_ROUTE_CALLED:
@@ -101,6 +101,22 @@ static void lead_astray(struct tb_forwarder *f, struct tb_proc source, struct tb
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
+
+static void note_sent(struct tb_forwarder *f, struct tb_neighbour *n)
+{
+    if (n->sent)
+        return;
+    n->sent = true;
+    f->events.used(f->events.context, tb_neighbour_host(n, f->member));
+}
+
+static void note_heard(struct tb_forwarder *f, struct tb_neighbour *n)
+{
+    if (n->heard)
+        return;
+    n->heard = true;
+    f->events.heard(f->events.context, tb_neighbour_host(n, f->member));
+}
 
 /* Takes the frame buffer. */
 static void enqueue(struct tb_forwarder *f, struct tb_neighbour *n, struct tb_frame_buffer *buffer)
@@ -134,6 +150,7 @@ static void take_frame(void *context, struct tb_hop_connection *connection, stru
     uint32_t from = connection->peer->proc.index;
     f->frames++;
     f->bytes += cargo->length;
+    note_heard(f, neighbour_of(connection->peer));
     struct tb_neighbour *n = route(f, cargo->source, cargo->destination, stream, from);
     if (n == NULL) {
         lead_astray(f, cargo->source, cargo->destination);
@@ -143,6 +160,7 @@ static void take_frame(void *context, struct tb_hop_connection *connection, stru
         f->late++;
         return;
     }
+    note_sent(f, n);
     bool gather = cargo->more && cargo->length <= GATHER_BYTES;
     if (!gather && tb_queue_empty(&n->peer.queue, stream) && tb_hop_peer_send(&n->peer, stream, cargo) == TB_OK)
         return;
@@ -162,6 +180,14 @@ static void take_frame(void *context, struct tb_hop_connection *connection, stru
     buffer->from = from;
     enqueue(f, n, buffer);
     hold_back(f, connection, n, cargo->destination);
+}
+
+static void take_asked(void *context, struct tb_hop_connection *connection, uint32_t about)
+{
+    struct tb_forwarder *f = context;
+    note_heard(f, neighbour_of(connection->peer));
+    if (about != 0)
+        f->events.pass_on(f->events.context, TB_HOP_ABOUT_HOST(about), TB_HOP_ABOUT_PASSED(about));
 }
 
 static void settle(void *context)
@@ -229,6 +255,14 @@ static void forget(struct tb_forwarder *f, struct tb_neighbour *n)
         }
 }
 
+/* Why the last connection with it was lost, or there is none; the story is in tb_error. */
+static void note_why(struct tb_forwarder *f, struct tb_neighbour *n)
+{
+    snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+    if (tb_hop_peer_is_agent(&n->peer))
+        f->events.lost(f->events.context, tb_neighbour_host(n, f->member), n->why);
+}
+
 static void stripe_open(struct tb_forwarder *f, struct tb_neighbour *n, enum tb_stream stream, uint32_t number,
                         uint64_t now)
 {
@@ -240,7 +274,7 @@ static void stripe_open(struct tb_forwarder *f, struct tb_neighbour *n, enum tb_
     if (rc == TB_OK)
         return;
     tb_neighbour_postpone(stripe, now);
-    snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+    note_why(f, n);
     if (rc == TB_ERR_CLOSED)
         forget(f, n);
 }
@@ -248,7 +282,8 @@ static void stripe_open(struct tb_forwarder *f, struct tb_neighbour *n, enum tb_
 /* Opens what is missing of a stream, if it is our turn. True: something is still missing. */
 static bool stream_open(struct tb_forwarder *f, struct tb_neighbour *n, enum tb_stream stream, uint64_t now)
 {
-    if (n->left || (tb_queue_empty(&n->peer.queue, stream) && !tb_neighbour_is_kept(n, f->member, stream)))
+    bool asked = n->asked && stream == TB_STREAM_SHORT;
+    if (n->left || (tb_queue_empty(&n->peer.queue, stream) && !tb_neighbour_is_kept(n, f->member, stream) && !asked))
         return false;
     if (!n->opener[stream]) {
         if (!tb_list_empty(&n->peer.connections[stream]))
@@ -274,7 +309,7 @@ void tb_forwarder_refused(struct tb_forwarder *f, struct tb_proc proc, enum tb_s
     struct tb_neighbour *n = f->ready ? tb_neighbour_find(&f->table, proc.index) : NULL;
     if (n == NULL || !n->stripes[stream][stripe].asked)
         return;
-    snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+    note_why(f, n);
     tb_neighbour_postpone(&n->stripes[stream][stripe], tb_loop_now(f->member->loop));
     if (tb_list_empty(&n->peer.connections[stream]))
         n->lost_at[stream] = tb_loop_now(f->member->loop);
@@ -291,13 +326,14 @@ static void connection_ended(void *context, struct tb_hop_peer *peer, const stru
 {
     struct tb_forwarder *f = context;
     struct tb_neighbour *n = neighbour_of(peer);
-    tb_log(error == TB_ERR_PROTOCOL ? TB_LOG_WARN : TB_LOG_DEBUG, "agent",
-           "a connection with process 0x%x has ended: %s", peer->proc.index, tb_error_story());
+    tb_log(TB_LOG_DEBUG, "agent", "a connection with process 0x%x has ended: %s", peer->proc.index, tb_error_story());
+    if (error == TB_ERR_PROTOCOL)
+        tb_stranger_log_nonsense(&f->nonsense, peer->proc);
     if (error == TB_ERR_CLOSED) {
         forget(f, n);
         return;
     }
-    snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+    note_why(f, n);
     f->reconnects++;
     uint64_t now = tb_loop_now(f->member->loop);
     if (tb_list_empty(&peer->connections[connection->stream]))
@@ -312,30 +348,15 @@ static void connection_ended(void *context, struct tb_hop_peer *peer, const stru
 
 /* ---- links that are down ----------------------------------------------------------------------------------------- */
 
-static void complain(struct tb_forwarder *f, struct tb_neighbour *n, uint64_t since, bool at_last)
-{
-    f->events.link_down(f->events.context, tb_neighbour_host(n, f->member), since,
-                        n->why[0] != 0 ? n->why : "no answer", at_last);
-}
-
-/* Frames wait and there is no connection. */
+/* Frames wait and there is no connection. Frames that were given to one who is down lie here until they find another
+ * way; whether there is one, the launcher knows. */
 static void endure(struct tb_forwarder *f, struct tb_neighbour *n, uint64_t since, uint64_t now)
 {
-    uint64_t down = now - since;
-    if (down > TB_NEIGHBOUR_OTHERS_NS && !n->moved) {
-        n->moved = true;
-        reroute(f, n);
-        settle(f);
-    }
-    if (!f->member->running || !tb_neighbour_is_queued(n))
+    if (now - since <= TB_NEIGHBOUR_OTHERS_NS || n->moved)
         return;
-    if (down > NOTE_NS && !n->noted) {
-        n->noted = true;
-        complain(f, n, down, false);
-    }
-    /* Frames of one who has found another way lie here still, and prove nothing. */
-    if (down > tb_param.link_patience && tb_queue_waited(&n->peer.queue, now) > tb_param.link_patience)
-        complain(f, n, down, true);
+    n->moved = true;
+    reroute(f, n);
+    settle(f);
 }
 
 /* True: to be looked at again. */
@@ -355,9 +376,7 @@ static bool look_after(struct tb_forwarder *f, struct tb_neighbour *n, uint64_t 
             since = n->down_since[i];
     }
     if (since == 0) {
-        if (n->noted)
-            f->events.link_up(f->events.context, tb_neighbour_host(n, f->member));
-        n->moved = n->noted = false;
+        n->moved = false;
         return busy;
     }
     endure(f, n, since, now);
@@ -393,7 +412,8 @@ static void tick(struct tb_timer *timer)
 /* The first frame is about to come: memory for it. */
 static bool make_ready(struct tb_forwarder *f)
 {
-    struct tb_hop_set_events events = {.context = f, .frame = take_frame, .settle = settle, .ended = connection_ended};
+    struct tb_hop_set_events events = {
+        .context = f, .frame = take_frame, .asked = take_asked, .settle = settle, .ended = connection_ended};
     if (f->ready)
         return true;
     if (tb_frame_pool_open(&f->pool, tb_param.gateway_memory) != TB_OK)
@@ -437,10 +457,9 @@ void tb_forwarder_adopt(struct tb_forwarder *f, const struct tb_connected *conne
     else
         close(connected->socket);
     if (rc != TB_OK) {
-        tb_log(TB_LOG_WARN, "agent", "a connection with process 0x%x cannot be used: %s", connected->proc.index,
-               tb_error_story());
+        tb_stranger_log_nonsense(&f->nonsense, connected->proc);
         if (ours) {
-            snprintf(n->why, sizeof n->why, "%s", tb_error_story());
+            note_why(f, n);
             tb_neighbour_postpone(stripe, tb_loop_now(f->member->loop));
             care_for(f, n);
         }
@@ -448,6 +467,7 @@ void tb_forwarder_adopt(struct tb_forwarder *f, const struct tb_connected *conne
     }
     n->left = false;
     n->lost_at[connected->stream] = 0;
+    note_heard(f, n);
     if (ours) {
         *stripe = (struct tb_neighbour_stripe){0};
     } else if (tb_hop_peer_is_agent(&n->peer) && connected->proc.index < f->member->self.index) {
@@ -473,16 +493,73 @@ void tb_forwarder_reroute(struct tb_forwarder *f)
     set_tick(f, 0);
 }
 
+/* ---- whether agents answer --------------------------------------------------------------------------------------- */
+
+/* NULL: nothing was ever passed on, or there is no memory. */
+static struct tb_neighbour *agent_of(struct tb_forwarder *f, uint32_t host)
+{
+    return f->ready ? tb_neighbour_find(&f->table, TB_PROC_AGENT | host) : NULL;
+}
+
+int tb_forwarder_ask(struct tb_forwarder *f, uint32_t host, uint32_t about)
+{
+    struct tb_neighbour *n = make_ready(f) ? agent_of(f, host) : NULL;
+    if (n == NULL)
+        return TB_OK;
+    if (n->left)
+        return TB_ERR_CLOSED;
+    n->asked = true;
+    tb_hop_peer_ask(&n->peer, about);
+    if (tb_list_empty(&n->peer.connections[TB_STREAM_SHORT]))
+        care_for(f, n);
+    return TB_OK;
+}
+
+void tb_forwarder_ask_no_more(struct tb_forwarder *f, uint32_t host)
+{
+    struct tb_neighbour *n = agent_of(f, host);
+    if (n != NULL)
+        n->asked = false;
+}
+
+uint64_t tb_forwarder_progress(struct tb_forwarder *f, uint32_t host, bool again)
+{
+    struct tb_neighbour *n = agent_of(f, host);
+    return n != NULL ? tb_hop_peer_progress(&n->peer, again) : 0;
+}
+
+void tb_forwarder_listen(struct tb_forwarder *f)
+{
+    for (uint32_t i = 0; f->ready && i < f->table.room; i++)
+        if (f->table.slots[i] != NULL)
+            f->table.slots[i]->sent = f->table.slots[i]->heard = false;
+}
+
+void tb_forwarder_suspect(struct tb_forwarder *f, uint32_t host, bool suspect)
+{
+    struct tb_neighbour *n = agent_of(f, host);
+    if (n == NULL)
+        return;
+    n->suspect = suspect;
+    if (suspect && tb_neighbour_is_queued(n))
+        reroute(f, n);
+    set_tick(f, 0);
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
 void tb_forwarder_open(struct tb_forwarder *f, const struct tb_member *member, const struct tb_forwarder_events *events)
 {
     *f = (struct tb_forwarder){.member = member, .events = *events};
     tb_list_init(&f->flush);
     tb_list_init(&f->care);
     tb_timer_init(&f->tick, tick);
+    tb_stranger_log_open(&f->nonsense, member, TB_STRANGER_NONSENSE);
 }
 
 void tb_forwarder_close(struct tb_forwarder *f)
 {
+    tb_stranger_log_close(&f->nonsense);
     if (!f->ready)
         return;
     tb_log(

@@ -10,6 +10,7 @@
 
 #include "agent/connected.h"
 #include "agent/neighbour.h"
+#include "agent/stranger_log.h"
 #include "link/link.h"
 
 struct tb_forwarder_events {
@@ -18,9 +19,13 @@ struct tb_forwarder_events {
      * tb_forwarder_refused, perhaps from inside. An error (with its story) is the whole answer; TB_ERR_CLOSED: that
      * process has ended. */
     int (*connect)(void *context, struct tb_proc to, enum tb_stream stream, uint32_t stripe);
-    /* The link to a host has been down for so long (ns); `at_last`: too long, and the job has to end. */
-    void (*link_down)(void *context, uint32_t host, uint64_t time, const char *why, bool at_last);
-    void (*link_up)(void *context, uint32_t host); /* one that was told to be down */
+    /* Something was handed to a process of the host, or has come from one; once after tb_forwarder_listen. */
+    void (*used)(void *context, uint32_t host);
+    void (*heard)(void *context, uint32_t host);
+    /* A connection with the agent of the host broke, or cannot be had. */
+    void (*lost)(void *context, uint32_t host, const char *why);
+    /* An agent asks us to look after the way to this host; so many have passed that on. */
+    void (*pass_on)(void *context, uint32_t host, uint32_t passed);
 };
 
 struct tb_forwarder {
@@ -34,6 +39,7 @@ struct tb_forwarder {
     struct tb_list flush, care; /* neighbours: with something new to send, and with something to be opened */
     struct tb_timer tick;
     bool stray_logged;
+    struct tb_stranger_log nonsense; /* of processes of the job */
     uint64_t frames, bytes, astray, late, reconnects;
 };
 
@@ -46,5 +52,13 @@ void tb_forwarder_adopt(struct tb_forwarder *forwarder, const struct tb_connecte
 void tb_forwarder_refused(struct tb_forwarder *forwarder, struct tb_proc proc, enum tb_stream stream, uint32_t stripe,
                           int error);
 void tb_forwarder_reroute(struct tb_forwarder *forwarder); /* the routes have changed */
+
+/* The agent of a host is to answer; there is a connection with it from now on. TB_ERR_CLOSED: it has left. */
+int tb_forwarder_ask(struct tb_forwarder *forwarder, uint32_t host, uint32_t about);
+void tb_forwarder_ask_no_more(struct tb_forwarder *forwarder, uint32_t host);
+uint64_t tb_forwarder_progress(struct tb_forwarder *forwarder, uint32_t host, bool again); /* as tb_hop_peer_progress */
+void tb_forwarder_listen(struct tb_forwarder *forwarder); /* `used` and `heard` are told again */
+/* It gives no answer: what waits for it, and what comes, takes other ways if there are some. Or it does again. */
+void tb_forwarder_suspect(struct tb_forwarder *forwarder, uint32_t host, bool suspect);
 
 #endif

@@ -1,15 +1,12 @@
 #include "agent/hop_connection.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define WRITE_FLAGS  (MSG_NOSIGNAL | MSG_DONTWAIT)
-#define REPEATS_MOST 3 /* of the kernel, in a row; about a second */
+#define WRITE_FLAGS (MSG_NOSIGNAL | MSG_DONTWAIT)
 /* One write: so many frames or bytes. One turn of a connection: so many writes. */
 #define BATCH_FRAMES 16
 #define BATCH_BYTES  (16u << 10)
@@ -41,14 +38,6 @@ void tb_hop_set_close(struct tb_hop_set *hop_set)
     tb_hop_set_bury(hop_set);
     free(hop_set->scratch);
     hop_set->scratch = NULL;
-}
-
-bool tb_hop_connection_is_stalled(const struct tb_hop_connection *connection)
-{
-    struct tcp_info info = {0};
-    socklen_t length = sizeof info;
-    return getsockopt(connection->watch.descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
-           info.tcpi_retransmits >= REPEATS_MOST;
 }
 
 void tb_hop_connection_close(struct tb_hop_connection *connection)
@@ -120,7 +109,6 @@ static void number(struct tb_hop_connection *connection, char *bytes)
     struct tb_hop hop;
     TB_ASSERT(tb_wire_get_hop(bytes, &hop) == TB_OK);
     hop.sequence = connection->out_sequence++;
-    hop.credit = 0;
     tb_wire_put_hop(bytes, &hop);
 }
 
@@ -232,6 +220,45 @@ int tb_hop_connection_send(struct tb_hop_connection *connection, struct tb_cargo
     return TB_OK;
 }
 
+/* Writes the PING and the PONG that are due; nothing is half-written, and the codec is ready. TB_OK: they are out;
+ * TB_AGAIN: not all of it; TB_ERR_PEER. */
+static int write_ping(struct tb_hop_connection *connection)
+{
+    char bytes[TB_HOP_PING_BYTES];
+    uint32_t sequence = connection->out_sequence;
+    size_t length = tb_hop_ping_put(&connection->ping, bytes, &sequence), left;
+    int rc = TB_OK, socket = connection->watch.descriptor;
+    if (connection->codec != NULL) {
+        connection->out_sequence = sequence;
+        rc = encode(connection, bytes, length) == TB_OK ? write_coded(connection) : TB_ERR_PEER;
+        left = connection->coded_end - connection->coded_at;
+    } else {
+        struct iovec list = {bytes, length};
+        ssize_t n = write_list(socket, &list, 1);
+        if (n < 0 && !would_block(errno))
+            return break_down(connection, errno);
+        if (n < 0) {
+            block(connection);
+            return TB_AGAIN;
+        }
+        connection->out_sequence = sequence;
+        left = length - (size_t)n;
+    }
+    if (rc != TB_ERR_PEER)
+        tb_hop_ping_written(&connection->ping, socket, left);
+    if (rc == TB_ERR_PEER || connection->codec != NULL || left == 0)
+        return rc;
+    struct tb_frame_buffer *rest = tb_frame_buffer_make(connection->hop_set->pool, (uint32_t)length);
+    if (rest == NULL)
+        return break_down(connection, ENOMEM);
+    memcpy(rest->bytes, bytes, length);
+    tb_list_append(&connection->out, &rest->node);
+    connection->out_count = 1;
+    connection->out_at = length - left;
+    block(connection);
+    return TB_AGAIN;
+}
+
 /* Fills `out` from the queue, as far as one write goes. */
 static void pull(struct tb_hop_connection *connection)
 {
@@ -303,6 +330,8 @@ static void flush(struct tb_hop_connection *connection)
     if (connection->codec != NULL && connection->codec->ready != NULL && !connection->codec->ready(connection->codec))
         return;
     for (int i = 0; i < TURN_WRITES; i++) {
+        if (connection->out_count == 0 && tb_hop_ping_is_due(&connection->ping) && write_ping(connection) != TB_OK)
+            return;
         if (connection->out_count == 0)
             pull(connection);
         if (connection->out_count == 0)
@@ -318,6 +347,19 @@ bool tb_hop_connection_flush(struct tb_hop_connection *connection)
 {
     flush(connection);
     return is_open(connection);
+}
+
+void tb_hop_connection_ask(struct tb_hop_connection *connection, uint32_t about)
+{
+    tb_hop_ping_ask(&connection->ping, about, tb_loop_now(connection->hop_set->loop));
+    if (connection->ping.due && tb_hop_connection_is_ready(connection))
+        flush(connection);
+}
+
+void tb_hop_connection_give_up(struct tb_hop_connection *connection, const char *why)
+{
+    tb_error(TB_ERR_PEER, "%s", why);
+    connection_end(connection, TB_ERR_PEER);
 }
 
 void tb_hop_connection_say_bye(struct tb_hop_connection *connection)
@@ -336,11 +378,15 @@ void tb_hop_connection_say_bye(struct tb_hop_connection *connection)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+static bool is_agent(const struct tb_hop_connection *connection)
+{
+    return (connection->proc.index & TB_PROC_AGENT) != 0;
+}
+
 static int nonsense(const struct tb_hop_connection *connection, const char *what)
 {
-    bool agent = (connection->proc.index & TB_PROC_AGENT) != 0;
-    return tb_error(TB_ERR_PROTOCOL, "%s %u sent nonsense to the gateway: %s", agent ? "the agent of host" : "rank",
-                    connection->proc.index & ~TB_PROC_AGENT, what);
+    return tb_error(TB_ERR_PROTOCOL, "%s %u sent nonsense to the gateway: %s",
+                    is_agent(connection) ? "the agent of host" : "rank", connection->proc.index & ~TB_PROC_AGENT, what);
 }
 
 static int hop_check(const struct tb_hop_connection *connection, const char *at, struct tb_hop *hop)
@@ -349,13 +395,27 @@ static int hop_check(const struct tb_hop_connection *connection, const char *at,
         return nonsense(connection, tb_error_story());
     if (hop->type == TB_HOP_BYE)
         return tb_error(TB_ERR_CLOSED, "the other side has said goodbye");
-    if (hop->type != TB_HOP_ENVELOPE)
+    bool asks = (hop->type == TB_HOP_PING || hop->type == TB_HOP_PONG) && is_agent(connection);
+    if (hop->type != TB_HOP_ENVELOPE && !asks)
         return nonsense(connection, "a frame of a type that gateways do not pass on");
     if (hop->sequence != connection->in_sequence)
         return nonsense(connection, "a frame out of sequence");
     if (hop->length > sizeof(struct tb_envelope) + TB_RELAY_PAYLOAD)
         return nonsense(connection, "a frame that is too long");
     return TB_OK;
+}
+
+/* One more agent has the frame; false: too many have, since their routes do not agree yet and it runs in circles. It
+ * is lost then, as on a wire. */
+static bool count_pass(char *bytes)
+{
+    struct tb_hop hop;
+    TB_ASSERT(tb_wire_get_hop(bytes, &hop) == TB_OK);
+    if (hop.credit >= TB_HOP_PASSES_MOST)
+        return false;
+    hop.credit++;
+    tb_wire_put_hop(bytes, &hop);
+    return true;
 }
 
 static int deliver(struct tb_hop_connection *connection, char *bytes, uint32_t length, bool more)
@@ -372,9 +432,21 @@ static int deliver(struct tb_hop_connection *connection, char *bytes, uint32_t l
                              .buffer = connection->in_buffer,
                              .more = more};
     connection->in_buffer = NULL;
-    hop_set->events.frame(hop_set->events.context, connection, &cargo);
+    if (count_pass(bytes))
+        hop_set->events.frame(hop_set->events.context, connection, &cargo);
+    else
+        tb_log(TB_LOG_DEBUG, "agent", "a message from process %u to process %u runs in circles, and is dropped",
+               cargo.source.index, cargo.destination.index);
     tb_frame_buffer_free(hop_set->pool, cargo.buffer);
     return TB_OK;
+}
+
+static void take_ping(struct tb_hop_connection *connection, const struct tb_hop *hop)
+{
+    const struct tb_hop_set_events *events = &connection->hop_set->events;
+    connection->in_sequence++;
+    tb_hop_ping_take(&connection->ping, hop);
+    events->asked(events->context, connection, hop->type == TB_HOP_PING ? hop->check : 0);
 }
 
 /* Goes on with the frame that the read before had only begun. Returns the bytes taken. */
@@ -431,6 +503,11 @@ int tb_hop_connection_take(struct tb_hop_connection *connection, char *bytes, si
         uint32_t whole = (uint32_t)sizeof hop + hop.length;
         if ((size_t)(end - at) < whole)
             break;
+        if (hop.type != TB_HOP_ENVELOPE) {
+            take_ping(connection, &hop);
+            at += whole;
+            continue;
+        }
         rc = deliver(connection, at, whole, (size_t)(end - at) > whole);
         if (rc != TB_OK || !is_open(connection))
             return rc;
@@ -455,7 +532,7 @@ static void connection_read(struct tb_hop_connection *connection)
     }
     int rc = connection->codec != NULL ? connection->codec->decode(connection->codec, connection, into, (size_t)n)
                                        : tb_hop_connection_take(connection, into, (size_t)n);
-    if (is_open(connection) && rc == TB_OK && connection->codec != NULL)
+    if (is_open(connection) && rc == TB_OK && (connection->codec != NULL || connection->ping.pong_due))
         flush(connection);
     if (is_open(connection) && rc != TB_OK)
         connection_end(connection, rc);

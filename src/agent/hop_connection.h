@@ -11,6 +11,7 @@
 #ifndef TB_AGENT_HOP_CONNECTION_H
 #define TB_AGENT_HOP_CONNECTION_H
 
+#include "agent/hop_ping.h"
 #include "agent/queue.h"
 #include "remote/remote.h"
 
@@ -46,6 +47,8 @@ struct tb_codec {
 struct tb_hop_set_events {
     void *context;
     void (*frame)(void *context, struct tb_hop_connection *from, struct tb_cargo *cargo);
+    /* A PING (`about`: see TB_HOP_ABOUT) or a PONG (0) has come from an agent. */
+    void (*asked)(void *context, struct tb_hop_connection *from, uint32_t about);
     void (*settle)(void *context); /* a connection has read or written what it could */
     /* It is closed and no longer in its peer. TB_ERR_CLOSED: the other side has said goodbye. The story is in
      * tb_error. */
@@ -75,6 +78,7 @@ struct tb_hop_connection {
     struct tb_list held; /* in a list of the pool: nothing is read from it */
     uint32_t refused;    /* how often its socket has refused what the codec had made */
     struct tb_codec *codec;
+    struct tb_hop_ping ping; /* of agents */
 
     uint32_t out_sequence;
     struct tb_list out; /* frame buffers that were pulled; the first may be half-written */
@@ -109,8 +113,10 @@ int tb_hop_connection_send(struct tb_hop_connection *connection, struct tb_cargo
  * connection has ended. */
 bool tb_hop_connection_flush(struct tb_hop_connection *connection);
 void tb_hop_connection_watch(struct tb_hop_connection *connection); /* it is held now, or not any more */
-/* The kernel repeats what it has written, again and again without an answer. */
-bool tb_hop_connection_is_stalled(const struct tb_hop_connection *connection);
+/* Asks the agent at its other end for an answer, as soon as the frame that is being written is out. */
+void tb_hop_connection_ask(struct tb_hop_connection *connection, uint32_t about);
+/* Ends it, as a connection does that is broken; `why` becomes the story. */
+void tb_hop_connection_give_up(struct tb_hop_connection *connection, const char *why);
 
 /* For codecs. */
 int tb_hop_connection_put(struct tb_hop_connection *connection, const void *bytes, size_t length);

@@ -6,10 +6,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44 /* Linux 6.15 */
+#endif
+
 /* Unsent bytes beyond which a socket is not writable: what is in there cannot be overtaken any more. */
 #define UNSENT_MOST (16 << 10)
-/* A write to another agent that is not acknowledged for so long, or its silence, means that the link is cut. */
-#define SILENCE_MS       4000
+/* A write to another agent that is not acknowledged for so long, or its silence, means that the link is cut. It is
+ * longer than an agent may be stopped, with all buffers full; that nothing passes is noticed sooner, by asking. */
+#define SILENCE_MS       12000
+#define REPEATS_MOST     3            /* of the kernel, in a row; about a second */
+#define SILENCE_NS       10000000000u /* of one who is asked; then the connection is made anew; */
+#define AGAIN_NS         1500000000u  /* so soon while others have just come to life again */
+#define REPEAT_MS        1000 /* so often the kernel repeats what a cut has swallowed, where it can be told that */
 #define KEEPALIVE_IDLE_S 4
 #define KEEPALIVE_STEP_S 2
 #define KEEPALIVE_COUNT  4
@@ -22,15 +31,47 @@ void tb_hop_peer_open(struct tb_hop_peer *peer, struct tb_hop_set *hop_set, stru
     tb_queue_open(&peer->queue, hop_set->pool);
 }
 
+static bool is_stalled(const struct tb_hop_connection *connection)
+{
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+    return getsockopt(connection->watch.descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+           info.tcpi_retransmits >= REPEATS_MOST;
+}
+
 bool tb_hop_peer_stalled(const struct tb_hop_peer *peer)
 {
     for (int i = 0; i < TB_STREAM_COUNT; i++) {
         const struct tb_hop_connection *connection;
         TB_LIST_EACH (connection, &peer->connections[i], struct tb_hop_connection, node)
-            if (tb_hop_connection_is_stalled(connection))
+            if (is_stalled(connection))
                 return true;
     }
     return false;
+}
+
+void tb_hop_peer_ask(struct tb_hop_peer *peer, uint32_t about)
+{
+    for (int i = 0; i < TB_STREAM_COUNT; i++) {
+        struct tb_hop_connection *connection;
+        TB_LIST_EACH (connection, &peer->connections[i], struct tb_hop_connection, node)
+            tb_hop_connection_ask(connection, about);
+    }
+}
+
+uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again)
+{
+    uint64_t now = tb_loop_now(peer->hop_set->loop), last = 0;
+    for (int i = 0; i < TB_STREAM_COUNT; i++) {
+        struct tb_hop_connection *connection;
+        TB_LIST_EACH (connection, &peer->connections[i], struct tb_hop_connection, node) {
+            uint64_t since = tb_hop_ping_since(&connection->ping, connection->watch.descriptor, now);
+            last = since > last ? since : last;
+            if (since != 0 && now - since > (again ? AGAIN_NS : SILENCE_NS))
+                tb_hop_connection_give_up(connection, "no answer");
+        }
+    }
+    return last;
 }
 
 void tb_hop_peer_close(struct tb_hop_peer *peer)
@@ -62,12 +103,14 @@ static void set_options(const struct tb_hop_peer *peer, enum tb_stream stream, i
     setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
     if (!tb_hop_peer_is_agent(peer))
         return;
-    int silence = SILENCE_MS, idle = KEEPALIVE_IDLE_S, step = KEEPALIVE_STEP_S, count = KEEPALIVE_COUNT;
+    int silence = SILENCE_MS, repeat = REPEAT_MS, idle = KEEPALIVE_IDLE_S, step = KEEPALIVE_STEP_S,
+        count = KEEPALIVE_COUNT;
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &step, sizeof step);
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
     setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence, sizeof silence);
+    setsockopt(socket, IPPROTO_TCP, TCP_RTO_MAX_MS, &repeat, sizeof repeat);
     if (stream == TB_STREAM_SHORT) /* after a cut, what waits alone is repeated soon */
         setsockopt(socket, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof on);
 }

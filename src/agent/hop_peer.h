@@ -31,6 +31,13 @@ static inline bool tb_hop_peer_is_agent(const struct tb_hop_peer *peer)
 {
     return (peer->proc.index & TB_PROC_AGENT) != 0;
 }
+/* Asks on every connection that does not wait for an answer already. */
+void tb_hop_peer_ask(struct tb_hop_peer *peer, uint32_t about);
+/* When a connection that waits for an answer was asked, or what was sent on it before was last seen to arrive; of
+ * several the latest, 0: none waits. One that has been silent for too long is closed, as if it had broken. That is much
+ * sooner if others answer `again` after a silence of all: the kernel repeats ever more seldom what a cut has swallowed,
+ * and a new connection is there before. */
+uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again);
 /* The kernel repeats what it has written to one of the connections, again and again without an answer. */
 bool tb_hop_peer_stalled(const struct tb_hop_peer *peer);
 

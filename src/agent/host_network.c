@@ -1,62 +1,20 @@
 #include "agent/host_network.h"
 
-#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 /* ---- telling the user -------------------------------------------------------------------------------------------- */
-
-static void describe(const struct tb_member *member, uint32_t host, char *text, size_t size)
-{
-    const struct tb_host *h = &member->book->hosts[host];
-    if (h->place.cluster[0] != 0)
-        snprintf(text, size, "%s (cluster %s)", h->name, h->place.cluster);
-    else
-        snprintf(text, size, "%s", h->name);
-}
-
-static void tell(void *context, void (*to)(void *context, const char *text), const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void tell(void *context, void (*to)(void *context, const char *text), const char *format, ...)
-{
-    char text[2048];
-    va_list rest;
-    va_start(rest, format);
-    vsnprintf(text, sizeof text, format, rest);
-    va_end(rest);
-    to(context, text);
-}
-
-static void link_down(void *context, uint32_t host, uint64_t time, const char *why, bool at_last)
-{
-    const struct tb_host_network *n = context;
-    char here[400], there[400];
-    describe(n->member, n->member->host, here, sizeof here);
-    describe(n->member, host, there, sizeof there);
-    if (at_last)
-        tell(n->events.context, n->events.trouble,
-             "the link between host %s and host %s has been down for %.0f s, and there is no way around it: %s (--set "
-             "link_patience=TIME waits longer)",
-             here, there, (double)time / 1e9, why);
-    else
-        tell(n->events.context, n->events.note,
-             "the link between host %s and host %s is down, waiting for up to %.0f s: %s", here, there,
-             (double)tb_param.link_patience / 1e9, why);
-}
-
-static void link_up(void *context, uint32_t host)
-{
-    const struct tb_host_network *n = context;
-    tell(n->events.context, n->events.note, "the link to host %s is up again", n->member->book->hosts[host].name);
-}
 
 static void connection_stuck(void *context, uint32_t host, uint64_t time)
 {
     const struct tb_host_network *n = context;
-    tell(n->events.context, n->events.trouble,
-         "a connection between host %s and host %s has taken nothing for %.0f s, though the hosts can reach each "
-         "other: has a firewall forgotten it?",
-         n->member->name, n->member->book->hosts[host].name, (double)time / 1e9);
+    char text[1024];
+    snprintf(text, sizeof text,
+             "a connection between host %s and host %s has taken nothing for %.0f s, though the hosts can reach each "
+             "other: has a firewall forgotten it?",
+             n->member->name, n->member->book->hosts[host].name, (double)time / 1e9);
+    n->events.trouble(n->events.context, text);
 }
 
 /* ---- connections that were made ---------------------------------------------------------------------------------- */
@@ -95,7 +53,7 @@ static void listener_connected(void *context, const struct tb_connected *connect
 {
     struct tb_host_network *n = context;
     if ((uint32_t)connected->stream == TB_STREAM_CONTROL) {
-        n->events.control_stream(n->events.context, connected->proc, connected->socket);
+        n->events.control_stream(n->events.context, connected);
         return;
     }
     tb_dialer_arrived(&n->dialer, connected);
@@ -134,34 +92,80 @@ static void probed(void *context, const struct tb_reach_report *reports, uint32_
     n->events.probed(n->events.context, reports, count);
 }
 
-static void link_found(void *context, uint32_t host)
+/* ---- who is to answer -------------------------------------------------------------------------------------------- */
+
+static void link_used(void *context, uint32_t host)
 {
     struct tb_host_network *n = context;
-    tb_wan_watch_found(&n->wan_watch, host);
+    tb_link_watch_used(&n->link_watch, host);
 }
 
-static void link_lost(void *context, uint32_t host, uint64_t since, const char *why)
+static void link_heard(void *context, uint32_t host)
 {
     struct tb_host_network *n = context;
-    tb_wan_watch_lost(&n->wan_watch, host, since, why);
+    tb_link_watch_heard(&n->link_watch, host);
 }
 
-static bool is_awaited(void *context, uint32_t host)
+static void link_lost(void *context, uint32_t host, const char *why)
+{
+    struct tb_host_network *n = context;
+    tb_link_watch_lost(&n->link_watch, host, why);
+}
+
+/* A rank wants to be connected, and is not. */
+static void dial_lost(void *context, uint32_t host, const char *why)
+{
+    struct tb_host_network *n = context;
+    tb_link_watch_used(&n->link_watch, host);
+    tb_link_watch_lost(&n->link_watch, host, why + strspn(why, " "));
+}
+
+static void link_pass_on(void *context, uint32_t host, uint32_t passed)
+{
+    struct tb_host_network *n = context;
+    tb_link_watch_pass_on(&n->link_watch, host, passed);
+}
+
+static bool link_is_silent(void *context, uint32_t host)
 {
     const struct tb_host_network *n = context;
-    return tb_dialer_is_awaited(&n->dialer, host);
+    return tb_link_watch_is_silent(&n->link_watch, host);
 }
 
-static void ask(void *context, uint32_t host)
+static int link_ask(void *context, uint32_t host, uint32_t about)
 {
     struct tb_host_network *n = context;
-    tb_dialer_ask(&n->dialer, host);
+    return tb_forwarder_ask(&n->forwarder, host, about);
 }
 
-static void ask_no_more(void *context, uint32_t host)
+static void link_ask_no_more(void *context, uint32_t host)
 {
     struct tb_host_network *n = context;
-    tb_dialer_ask_no_more(&n->dialer, host);
+    tb_forwarder_ask_no_more(&n->forwarder, host);
+}
+
+static uint64_t link_progress(void *context, uint32_t host, bool again)
+{
+    struct tb_host_network *n = context;
+    return tb_forwarder_progress(&n->forwarder, host, again);
+}
+
+static void link_listen(void *context)
+{
+    struct tb_host_network *n = context;
+    tb_forwarder_listen(&n->forwarder);
+}
+
+static void link_suspect(void *context, uint32_t host, bool silent)
+{
+    struct tb_host_network *n = context;
+    tb_forwarder_suspect(&n->forwarder, host, silent);
+}
+
+static void link_report(void *context, uint32_t host, bool silent, uint64_t time, const char *why)
+{
+    const struct tb_host_network *n = context;
+    n->events.link(n->events.context, host, silent, time, why);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
@@ -176,20 +180,29 @@ void tb_host_network_open(struct tb_host_network *n, struct tb_member *member,
                                               .connected = dialer_connected,
                                               .refused = dialer_refused,
                                               .call = call,
-                                              .link_found = link_found,
-                                              .link_lost = link_lost});
+                                              .link_found = link_heard,
+                                              .link_lost = dial_lost});
     tb_wan_watch_open(&n->wan_watch, member,
                       &(struct tb_wan_watch_events){.context = n,
-                                                    .is_awaited = is_awaited,
-                                                    .ask = ask,
-                                                    .ask_no_more = ask_no_more,
                                                     .is_gone = is_gone,
-                                                    .down = link_down,
-                                                    .up = link_up,
+                                                    .stalled = link_used,
+                                                    .is_silent = link_is_silent,
                                                     .stuck = connection_stuck});
+    tb_link_watch_open(&n->link_watch, member,
+                       &(struct tb_link_watch_events){.context = n,
+                                                      .ask = link_ask,
+                                                      .ask_no_more = link_ask_no_more,
+                                                      .progress = link_progress,
+                                                      .listen = link_listen,
+                                                      .suspect = link_suspect,
+                                                      .report = link_report});
     tb_forwarder_open(&n->forwarder, member,
-                      &(struct tb_forwarder_events){
-                          .context = n, .connect = forwarder_connect, .link_down = link_down, .link_up = link_up});
+                      &(struct tb_forwarder_events){.context = n,
+                                                    .connect = forwarder_connect,
+                                                    .used = link_used,
+                                                    .heard = link_heard,
+                                                    .lost = link_lost,
+                                                    .pass_on = link_pass_on});
     tb_reach_probe_open(&n->reach_probe, member, n, probed);
 }
 
@@ -197,16 +210,41 @@ void tb_host_network_close(struct tb_host_network *n)
 {
     tb_reach_probe_close(&n->reach_probe);
     tb_dialer_close(&n->dialer);
+    tb_link_watch_close(&n->link_watch);
     tb_forwarder_close(&n->forwarder);
     tb_wan_watch_close(&n->wan_watch);
     tb_listener_close(&n->listener);
 }
 
-int tb_host_network_listen(struct tb_host_network *n)
+/* Where an inner host listens: at the addresses that its own cluster uses. False: that cannot be told. */
+static bool find_own_side(const struct tb_host_network *n, const struct tb_setup *setup, struct tb_address_list *own)
+{
+    if (tb_address_list_narrow(own, setup->neighbours, setup->neighbour_count, getenv("SSH_CONNECTION")))
+        return true;
+    char name[256] = "", text[512];
+    gethostname(name, sizeof name - 1);
+    snprintf(text, sizeof text,
+             "host %s does not know which of its addresses its cluster uses, and listens on all of them (--set "
+             "interfaces=NAME chooses)",
+             name);
+    n->events.note(n->events.context, text);
+    return false;
+}
+
+int tb_host_network_listen(struct tb_host_network *n, const struct tb_setup *setup)
 {
     const struct tb_listener_events events = {.context = n, .has_rank = has_rank, .connected = listener_connected};
-    int rc = tb_listener_open(&n->listener, n->member, tb_param.ports, &events);
-    return rc == TB_OK ? tb_address_list_own(&n->member->addresses, n->listener.port) : rc;
+    struct tb_address_list *own = &n->member->addresses;
+    int rc = tb_address_list_own(own, 0);
+    if (rc != TB_OK)
+        return rc;
+    bool chosen = *tb_param.interfaces != 0; /* by somebody who knows */
+    if ((setup->flags & TB_SETUP_INNER) && (chosen || find_own_side(n, setup, own)))
+        return tb_listener_open(&n->listener, n->member, tb_param.ports, own, &events);
+    rc = tb_listener_open(&n->listener, n->member, tb_param.ports, NULL, &events);
+    for (uint32_t i = 0; i < own->count; i++)
+        own->at[i].port = n->listener.port;
+    return rc;
 }
 
 void tb_host_network_connect(struct tb_host_network *n, uint32_t rank, struct tb_proc to, enum tb_stream stream)
@@ -217,8 +255,14 @@ void tb_host_network_connect(struct tb_host_network *n, uint32_t rank, struct tb
         n->events.connection(n->events.context, rank, to, stream, rc, -1);
 }
 
+void tb_host_network_want(struct tb_host_network *n, uint32_t rank, const uint32_t *hosts, uint32_t count)
+{
+    tb_link_watch_want(&n->link_watch, rank, hosts, count);
+}
+
 void tb_host_network_forget(struct tb_host_network *n, uint32_t rank)
 {
+    tb_link_watch_want(&n->link_watch, rank, NULL, 0);
     tb_dialer_forget(&n->dialer, (struct tb_proc){n->member->self.job, rank});
     tb_wan_watch_forget(&n->wan_watch, rank);
 }

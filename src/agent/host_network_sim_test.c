@@ -15,13 +15,14 @@ static struct world w[2];
 
 static int open_worlds(void **state)
 {
+    const struct tb_setup setup = {.host_count = 2};
     loop_sim_open(&sim, 1);
     sim.sim.route[0].delay = DELAY;
     tb_param.forbid_direct = true;
     tb_param.link_patience = 60 * SECOND;
     for (uint32_t i = 0; i < 2; i++) {
         world_open_in(&w[i], i, &sim.loop);
-        assert_int_equal(tb_host_network_listen(&w[i].network), TB_OK);
+        assert_int_equal(tb_host_network_listen(&w[i].network, &setup), TB_OK);
         w[i].member.addresses.count = 0;
         world_use_routes(&w[i]);
         w[i].routes[1 - i] = (struct tb_host_route){.means = TB_HOST_ROUTE_DIRECT, .latency = DELAY};
@@ -67,35 +68,30 @@ static void ranks_are_connected_across(void **state)
     assert_int_equal(byte, 'x');
 }
 
-/* The link is dead when a rank wants to cross it: the user hears so, and of its end, and the rank gets what it wanted.
- */
+/* The link is dead when a rank wants to cross it: the launcher hears so again and again, and of its end, and the rank
+ * gets what it wanted. */
 static void a_dead_link_comes_back(void **state)
 {
     sim.sim.route[0].dead = true;
     connect_far();
     loop_sim_run(&sim, 4 * SECOND);
-    assert_string_equal(w[0].note, "");
-    loop_sim_run(&sim, 6 * SECOND);
-    assert_non_null(strstr(w[0].note, "the link between host host0 (cluster cluster0) and host host1 (cluster "
-                                      "cluster1) is down, waiting for up to 60 s"));
-    loop_sim_run(&sim, 20 * SECOND);
+    assert_int_equal(w[0].link_reports, 0);
+    loop_sim_run(&sim, 5 * SECOND);
+    assert_in_range(w[0].link_reports, 1, 3);
+    assert_true(w[0].link_silent && w[0].link_host == 1);
+    loop_sim_run(&sim, 10 * SECOND);
     assert_int_equal(w[0].handed[0], -1);
+    assert_in_range(w[0].link_reports, 9, 15);
+    assert_in_range(w[0].link_time, 11 * SECOND, 18 * SECOND);
+    assert_non_null(strstr(w[0].link_why, "no answer"));
     sim.sim.route[0].dead = false;
     loop_sim_run(&sim, 10 * SECOND);
     assert_true(w[0].handed[0] >= 0 && w[1].handed[FAR] >= 0);
-    assert_string_equal(w[0].note, "the link to host host1 is up again");
-    assert_string_equal(w[0].trouble, "");
+    assert_false(w[0].link_silent);
     assert_int_equal(w[0].refused[0], TB_OK);
-}
-
-static void a_link_that_stays_dead_ends_the_job(void **state)
-{
-    sim.sim.route[0].dead = true;
-    connect_far();
-    loop_sim_run(&sim, 59 * SECOND);
-    assert_string_equal(w[0].trouble, "");
-    loop_sim_run(&sim, 3 * SECOND);
-    assert_non_null(strstr(w[0].trouble, "and there is no way around it"));
+    uint32_t reports = w[0].link_reports;
+    loop_sim_run(&sim, 10 * SECOND);
+    assert_int_equal(w[0].link_reports, reports);
 }
 
 /* Frames that are passed on: connections are made when the first one comes, and made again after they broke. */
@@ -120,15 +116,122 @@ static void frames_cross(void **state)
     close(b);
 }
 
+static void send_frame(int from, uint32_t sequence)
+{
+    static char bytes[TB_FRAME_BUFFER_LIMIT];
+    size_t length = frame_make(bytes, sequence, 0, FAR, sequence, 100);
+    assert_int_equal(send(from, bytes, length, 0), length);
+}
+
+/* Streams are open and pass nothing. Whoever uses them hears of it by questions of its own, and of their end; frames
+ * that were sent meanwhile arrive then. */
+static void open_streams_that_pass_nothing(void **state)
+{
+    static struct world_frame frame;
+    uint32_t sequence = 0;
+    int a = world_join(&w[0], 0, TB_STREAM_SHORT, 0), b = world_join(&w[1], FAR, TB_STREAM_SHORT, 0);
+    send_frame(a, 0);
+    loop_sim_run(&sim, 10 * SECOND);
+    assert_true(world_get_frame(&w[1], b, &sequence, &frame));
+    assert_int_equal(w[0].link_reports + w[1].link_reports, 0);
+    assert_false(tb_timer_is_set(&w[0].network.link_watch.tick)); /* nobody needs it now */
+    sim.sim.route[0].dead = true;
+    loop_sim_run(&sim, 10 * SECOND);
+    assert_int_equal(w[0].link_reports + w[1].link_reports, 0); /* still nobody */
+    send_frame(a, 1);
+    loop_sim_run(&sim, 3 * SECOND);
+    assert_int_equal(w[0].link_reports, 0);
+    loop_sim_run(&sim, 2 * SECOND);
+    assert_in_range(w[0].link_reports, 1, 2);
+    assert_true(w[0].link_silent && w[0].link_host == 1 && w[0].link_time < 5 * SECOND);
+    assert_int_equal(w[1].link_reports, 0); /* it knows nothing of that, and waits for nobody */
+    sim.sim.route[0].dead = false;
+    loop_sim_run(&sim, SECOND);
+    assert_false(w[0].link_silent);
+    assert_true(world_get_frame(&w[1], b, &sequence, &frame));
+    close(a);
+    close(b);
+}
+
+/* A rank waits for one over there, and says so. No frame is under way. */
+static void a_rank_that_waits_is_enough(void **state)
+{
+    uint32_t there = 1;
+    sim.sim.route[0].dead = true;
+    tb_host_network_want(&w[0].network, 0, &there, 1);
+    loop_sim_run(&sim, 5 * SECOND);
+    assert_in_range(w[0].link_reports, 1, 2);
+    sim.sim.route[0].dead = false;
+    loop_sim_run(&sim, 10 * SECOND);
+    assert_false(w[0].link_silent);
+    uint32_t reports = w[0].link_reports;
+    tb_host_network_want(&w[0].network, 0, &there, 1);
+    loop_sim_run(&sim, 10 * SECOND);
+    assert_int_equal(w[0].link_reports, reports);
+    tb_host_network_forget(&w[0].network, 0);
+    loop_sim_run(&sim, 5 * SECOND);
+    assert_false(tb_timer_is_set(&w[0].network.link_watch.tick));
+}
+
+/* A connection that is silent for long is made anew. */
+static void silent_connections_are_replaced(void **state)
+{
+    uint32_t there = 1, before = sim.streams.accepted;
+    tb_host_network_want(&w[0].network, 0, &there, 1);
+    loop_sim_run(&sim, 5 * SECOND);
+    assert_int_equal(sim.streams.accepted, before + 1);
+    sim.sim.route[0].dead = true;
+    for (int i = 0; i < 5; i++) {
+        tb_host_network_want(&w[0].network, 0, &there, 1);
+        loop_sim_run(&sim, 5 * SECOND);
+    }
+    assert_in_range(sim.streams.accepted, before + 2, before + 8);
+    sim.sim.route[0].dead = false;
+    loop_sim_run(&sim, 8 * SECOND);
+    assert_false(w[0].link_silent);
+}
+
+/* 100 kbit/s, and 128 KiB before the question: the other side acknowledges all the time, as repair does.
+ */
+static void a_slow_wire_is_not_silent(void **state)
+{
+    enum { FRAMES = 8, SIZE = 16 << 10 };
+    static char bytes[TB_FRAME_BUFFER_LIMIT];
+    static struct world_frame frame;
+    uint32_t sequence = 0;
+    int a[2], b[2];
+    for (int i = 0; i < 2; i++) {
+        a[i] = world_join(&w[0], 0, (enum tb_stream)i, 0);
+        b[i] = world_join(&w[1], FAR, (enum tb_stream)i, 0);
+    }
+    sim.sim.route[0].byte_time = 80000;
+    for (uint32_t i = 0; i < FRAMES; i++) {
+        size_t length = frame_make(bytes, i, 0, FAR, i, SIZE);
+        assert_int_equal(send(a[1], bytes, length, 0), length);
+        loop_sim_run(&sim, MS);
+    }
+    for (uint32_t i = 0; i < 15; i++) {
+        size_t length = frame_make(bytes, i, FAR, 0, i, 20);
+        assert_int_equal(send(b[0], bytes, length, 0), length);
+        loop_sim_run(&sim, SECOND);
+    }
+    assert_int_equal(w[0].link_reports + w[1].link_reports, 0);
+    for (uint32_t i = 0; i < FRAMES; i++)
+        assert_true(world_get_frame(&w[1], b[1], &sequence, &frame));
+    for (int i = 0; i < 2; i++) {
+        close(a[i]);
+        close(b[i]);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_worlds, close_worlds)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(ranks_are_connected_across),
-        TEST(a_dead_link_comes_back),
-        TEST(a_link_that_stays_dead_ends_the_job),
-        TEST(frames_cross),
+        TEST(ranks_are_connected_across),     TEST(a_dead_link_comes_back),      TEST(frames_cross),
+        TEST(open_streams_that_pass_nothing), TEST(a_rank_that_waits_is_enough), TEST(silent_connections_are_replaced),
+        TEST(a_slow_wire_is_not_silent),
     };
     tb_param_load();
     tb_log_threshold = TB_LOG_ERROR;

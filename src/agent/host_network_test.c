@@ -85,9 +85,10 @@ static void goodbye_is_a_normal_end(void **state)
 
 static void two_worlds_open(struct world w[2])
 {
+    const struct tb_setup setup = {.host_count = 2};
     for (uint32_t i = 0; i < 2; i++) {
         world_open(&w[i], i);
-        assert_int_equal(tb_host_network_listen(&w[i].network), TB_OK);
+        assert_int_equal(tb_host_network_listen(&w[i].network, &setup), TB_OK);
         w[i].member.addresses.count = 0;
         world_use_routes(&w[i]);
     }

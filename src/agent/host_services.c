@@ -30,7 +30,7 @@ static int make_doorbells(struct tb_host_services *services, uint32_t rank_count
     for (; services->rank_count < rank_count; services->rank_count++) {
         int doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (doorbell < 0)
-            return tb_error_errno("cannot make doorbells for %u ranks; try a higher `ulimit -n`", rank_count);
+            return tb_error_errno("cannot make doorbells for %u ranks", rank_count);
         services->doorbells[services->rank_count] = doorbell;
     }
     return TB_OK;

@@ -18,6 +18,8 @@
 #define READ_BYTES   65536
 #define CONNECT_MS   5000
 #define ANSWER_S     20
+#define TRIES        20 /* to get through a crowd of strangers, */
+#define PAUSE_US     100000
 #define INTERRUPT    3 /* what Ctrl-C types */
 
 struct join {
@@ -133,7 +135,8 @@ static int put(void *context, const void *bytes, size_t length)
     return TB_OK;
 }
 
-/* Sends what the handshake has to say, and waits until the launcher has answered. */
+/* Sends what the handshake has to say, and waits until the launcher has answered. TB_ERR_LIMIT: others have taken our
+ * place at its port, which it does not close but reset. */
 static int exchange(const struct join *join, struct tb_handshake *h)
 {
     if (tb_handshake_socket_send(h, join->socket) != TB_OK)
@@ -142,6 +145,8 @@ static int exchange(const struct join *join, struct tb_handshake *h)
     if (rc == TB_ERR_CLOSED || (rc == TB_OK && h->verdict == TB_HANDSHAKE_REFUSED))
         return tb_error(TB_ERR_FORBIDDEN, "the launcher has closed the connection: is the secret right, and was it "
                                           "not used already?");
+    if (rc != TB_OK && errno == ECONNRESET)
+        return tb_error(TB_ERR_LIMIT, "the launcher is too busy with others who connect to it");
     if (rc != TB_OK)
         return tb_error_errno("the launcher does not answer");
     return h->verdict == TB_HANDSHAKE_FAILED ? h->error : TB_OK;
@@ -157,6 +162,21 @@ static int prove(const struct join *join, struct tb_handshake *h)
     if (rc == TB_OK)
         rc = tb_handshake_confirm(h);
     return rc == TB_OK ? exchange(join, h) : rc;
+}
+
+/* Connects to the first address that answers and proves the key there. */
+static int meet(struct join *join, const char *addresses, struct tb_handshake *h)
+{
+    int rc = TB_ERR_LIMIT;
+    for (int i = 0; i < TRIES && rc == TB_ERR_LIMIT; i++) {
+        if (i > 0) {
+            close(join->socket);
+            usleep(PAUSE_US);
+        }
+        join->socket = connect_any(addresses);
+        rc = join->socket >= 0 ? prove(join, h) : TB_ERR_PEER;
+    }
+    return rc;
 }
 
 static int encrypt(struct join *join, const struct tb_handshake *h)
@@ -243,6 +263,7 @@ int tb_agent_join(const char *addresses)
     sigset_t none;
     int status = 0;
     sigemptyset(&none);
+    tb_core_forbid();
     signal(SIGPIPE, SIG_IGN);
     int rc = tb_param_load();
     if (rc == TB_OK)
@@ -250,10 +271,8 @@ int tb_agent_join(const char *addresses)
     if (rc == TB_OK)
         rc = tb_key_derive(&join.key, secret);
     explicit_bzero(secret, sizeof secret);
-    if (rc == TB_OK && (join.socket = connect_any(addresses)) < 0)
-        rc = TB_ERR_PEER;
     if (rc == TB_OK)
-        rc = prove(&join, &handshake);
+        rc = meet(&join, addresses, &handshake);
     if (rc == TB_OK)
         rc = encrypt(&join, &handshake);
     struct tb_shell_target here = {.host = "this host", .program = "tombolo", .local = true};

@@ -1,12 +1,13 @@
 /* The listener takes connections from other hosts. Whoever connects speaks first and must prove the job key; a stranger
- * gets no answer and at most one of few places, for a short time. The agent owns it; one thread. */
+ * gets no answer and a place among the callers for as long as nobody else needs it. A hello is answered once: who has
+ * recorded one and says it again is a stranger. The agent owns it; one thread. */
 #ifndef TB_AGENT_LISTENER_H
 #define TB_AGENT_LISTENER_H
 
 #include "agent/connected.h"
-#include "agent/member.h"
+#include "agent/stranger_log.h"
 
-#define TB_LISTENER_UNPROVED_LIMIT 64u /* incoming connections that have not proved the key yet */
+#define TB_LISTENER_CALLERS 1024u /* incoming connections that are not proved yet; fewer where descriptors are few */
 
 struct tb_listener_events {
     void *context;
@@ -19,16 +20,16 @@ struct tb_listener_events {
 struct tb_listener {
     const struct tb_member *member;
     struct tb_listener_events events;
-    struct tb_watch watch;
-    uint16_t port;
-    struct tb_timer patience; /* of incoming connections */
-    struct tb_list incoming;  /* oldest first */
-    uint32_t unproved_count, proved_count;
+    uint16_t port; /* of the first address */
+    struct tb_callers callers;
+    struct tb_nonces nonces; /* of the hellos that were answered */
+    struct tb_stranger_log strangers;
 };
 
-/* At the first free one of `ports`, as the parameter has it. */
+/* At the first free one of `ports`, as the parameter has it. Only at the addresses of `at`, unless that is NULL; they
+ * get their ports, the same one if it is free at all, and those that cannot be used are taken out. */
 int tb_listener_open(struct tb_listener *listener, const struct tb_member *member, const char *ports,
-                     const struct tb_listener_events *events);
+                     struct tb_address_list *at, const struct tb_listener_events *events);
 /* Closes what has not been handed over; harmless on one that was never opened and is all zero. */
 void tb_listener_close(struct tb_listener *listener);
 

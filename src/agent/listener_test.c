@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -25,7 +26,8 @@ static struct world {
     struct tb_host_routes routes;
     struct tb_member member;
     struct tb_listener listener;
-    bool ended; /* rank 0, the only one */
+    bool ended;       /* rank 0, the only one */
+    uint32_t offered; /* features, by whoever says hello */
     uint32_t connected;
     struct tb_connected end; /* the last one */
     struct tb_hello hello;
@@ -74,7 +76,7 @@ static int open_world(void **state)
                                   .routes = &w.routes};
     if (virtual_loop_open(&w.time) != TB_OK)
         return -1;
-    return tb_listener_open(&w.listener, &w.member, "0", &events) == TB_OK ? 0 : -1;
+    return tb_listener_open(&w.listener, &w.member, "0", NULL, &events) == TB_OK ? 0 : -1;
 }
 
 static int close_world(void **state)
@@ -129,7 +131,7 @@ static enum tb_handshake_verdict hear(struct tb_handshake *h, int fd)
 static enum tb_handshake_verdict greet(struct tb_handshake *h, int fd, struct tb_proc from, struct tb_proc to,
                                        uint32_t stream)
 {
-    assert_int_equal(tb_handshake_connect(h, &w.key, from, to, stream, 0), TB_OK);
+    assert_int_equal(tb_handshake_connect(h, &w.key, from, to, stream, w.offered), TB_OK);
     say(h, fd);
     return hear(h, fd);
 }
@@ -142,7 +144,7 @@ static void assert_refused(struct tb_proc to, uint32_t stream, enum tb_welcome_s
     assert_int_equal(h.welcome.status, status);
     assert_closed(fd);
     assert_int_equal(w.connected, 0);
-    assert_int_equal(w.listener.unproved_count + w.listener.proved_count, 0);
+    assert_int_equal(w.listener.callers.count, 0);
 }
 
 /* The whole of it; what follows is the owner's. */
@@ -151,7 +153,7 @@ static int befriend(struct tb_handshake *h, struct tb_proc from, struct tb_proc 
     uint32_t before = w.connected;
     int fd = call();
     assert_int_equal(greet(h, fd, from, to, stream), TB_HANDSHAKE_WELCOMED);
-    assert_int_equal(w.listener.proved_count, 1);
+    assert_int_equal(w.listener.callers.count, 1);
     assert_int_equal(tb_handshake_confirm(h), TB_OK);
     say(h, fd);
     assert_int_equal(send(fd, "x", 1, 0), 1); /* nobody takes more than belongs to the handshake */
@@ -161,7 +163,21 @@ static int befriend(struct tb_handshake *h, struct tb_proc from, struct tb_proc 
     UNTIL(is_readable(w.end.socket));
     assert_int_equal(recv(w.end.socket, &byte, 1, MSG_DONTWAIT), 1);
     assert_int_equal(byte, 'x');
-    assert_int_equal(w.listener.unproved_count + w.listener.proved_count, 0);
+    assert_int_equal(w.listener.callers.count, 0);
+    return fd;
+}
+
+/* Likewise with the agent, while others stand around. */
+static int befriend_among(struct tb_handshake *h, uint32_t others)
+{
+    uint32_t before = w.connected;
+    int fd = call();
+    assert_int_equal(greet(h, fd, other, self, TB_STREAM_SHORT), TB_HANDSHAKE_WELCOMED);
+    assert_in_range(w.listener.callers.count, 1, others + 1);
+    assert_int_equal(tb_handshake_confirm(h), TB_OK);
+    say(h, fd);
+    assert_int_equal(hear(h, fd), TB_HANDSHAKE_DONE);
+    assert_int_equal(w.connected, before + 1);
     return fd;
 }
 
@@ -181,8 +197,14 @@ static void friends_are_connected(void **state)
     close(befriend(&h, other, self, TB_STREAM_SHORT | 5u << TB_STREAM_STRIPE_SHIFT));
     assert_int_equal(w.end.self.index, self.index);
     assert_int_equal(w.end.stripe, 5);
+    w.offered = TB_FEATURE_TLS | TB_FEATURE_LZ4;
     close(befriend(&h, other, self, TB_STREAM_CONTROL));
     assert_int_equal((uint32_t)w.end.stream, TB_STREAM_CONTROL);
+    assert_int_equal(w.welcome.features, TB_FEATURE_TLS);
+    tb_param.gateway_tls = false; /* which is about the frames of ranks */
+    close(befriend(&h, other, self, TB_STREAM_CONTROL));
+    tb_param.gateway_tls = true;
+    assert_int_equal(w.welcome.features, TB_FEATURE_TLS);
 }
 
 /* Byte for byte, it comes to the same. */
@@ -229,7 +251,10 @@ static void the_wrong_ones_are_told(void **state)
     assert_refused((struct tb_proc){JOB + 1, 0}, TB_STREAM_SHORT, TB_WELCOME_NO_SUCH_PROCESS);
     assert_refused((struct tb_proc){JOB, TB_PROC_AGENT | 1}, TB_STREAM_PROBE, TB_WELCOME_NO_SUCH_PROCESS);
     assert_refused(rank_here, TB_STREAM_COUNT, TB_WELCOME_NO_SUCH_PROCESS);
+    assert_refused(self, TB_STREAM_CONTROL, TB_WELCOME_NO_SUCH_PROCESS); /* never without TLS */
+    w.offered = TB_FEATURE_TLS;
     assert_refused(rank_here, TB_STREAM_CONTROL, TB_WELCOME_NO_SUCH_PROCESS);
+    w.offered = 0;
     assert_refused(rank_here, 1u << TB_STREAM_STRIPE_SHIFT, TB_WELCOME_NO_SUCH_PROCESS); /* only agents have them */
     assert_refused(self, TB_STRIPES_LIMIT << TB_STREAM_STRIPE_SHIFT, TB_WELCOME_NO_SUCH_PROCESS);
     w.ended = true;
@@ -241,26 +266,6 @@ static void before_the_address_book_it_is_busy(void **state)
     w.book = (struct tb_address_book){0};
     assert_refused(rank_here, TB_STREAM_SHORT, TB_WELCOME_BUSY);
     assert_refused(self, TB_STREAM_CONTROL, TB_WELCOME_BUSY);
-}
-
-/* Not more can be in the midst of it than the job has streams. */
-static void a_crowd_of_friends_waits(void **state)
-{
-    enum { MOST = TB_STREAM_COUNT + 2 * TB_STREAM_COUNT * TB_STRIPES_LIMIT };
-    struct tb_handshake h;
-    int fds[MOST];
-    for (int i = 0; i < MOST; i++) {
-        fds[i] = call();
-        assert_int_equal(greet(&h, fds[i], other, self, TB_STREAM_SHORT), TB_HANDSHAKE_WELCOMED);
-    }
-    assert_int_equal(w.listener.proved_count, MOST);
-    int fd = call();
-    assert_int_equal(greet(&h, fd, other, self, TB_STREAM_SHORT), TB_HANDSHAKE_REFUSED);
-    assert_int_equal(h.welcome.status, TB_WELCOME_BUSY);
-    assert_closed(fd);
-    for (int i = 0; i < MOST; i++)
-        close(fds[i]);
-    UNTIL(w.listener.proved_count == 0);
 }
 
 static void whom_he_asks_for_ends_meanwhile(void **state)
@@ -290,7 +295,7 @@ static void strangers_get_no_answer(void **state)
     assert_int_equal(send(fd, web, sizeof web, 0), sizeof web);
     assert_closed(fd);
     assert_int_equal(w.connected, 0);
-    assert_int_equal(w.listener.unproved_count + w.listener.proved_count, 0);
+    assert_int_equal(w.listener.callers.count, 0);
 }
 
 /* Who has the key but another version hears so, and that is all. */
@@ -317,7 +322,7 @@ static void another_version_is_answered(void **state)
 static void a_replay_is_noticed(void **state)
 {
     struct tb_handshake h;
-    uint8_t hello[sizeof(struct tb_hello)], confirm[sizeof(struct tb_confirm)], welcome[sizeof(struct tb_welcome)];
+    uint8_t hello[sizeof(struct tb_hello)], confirm[sizeof(struct tb_confirm)];
     size_t length;
     int fd = call();
     assert_int_equal(tb_handshake_connect(&h, &w.key, other, self, TB_STREAM_SHORT, 0), TB_OK);
@@ -331,25 +336,57 @@ static void a_replay_is_noticed(void **state)
     assert_int_equal(w.connected, 1);
     int again = call();
     assert_int_equal(send(again, hello, sizeof hello, 0), sizeof hello);
-    UNTIL(is_readable(again));
-    assert_int_equal(recv(again, welcome, sizeof welcome, MSG_WAITALL), sizeof welcome);
+    assert_closed(again);
+    again = call();
+    assert_int_equal(send(again, hello, sizeof hello, 0), sizeof hello);
     assert_int_equal(send(again, confirm, sizeof confirm, 0), sizeof confirm);
     assert_closed(again);
     assert_int_equal(w.connected, 1);
     close(fd);
 }
 
+/* The same hello from many sides: one of them is answered, and they take nothing away from a friend. */
+static void many_replays_are_one_hello(void **state)
+{
+    enum { REPLAYS = 1000 };
+    static const uint32_t streams[] = {TB_STREAM_SHORT, TB_STREAM_PROBE, TB_STREAM_CONTROL};
+    for (size_t k = 0; k < sizeof streams / sizeof streams[0]; k++) {
+        struct tb_handshake h;
+        uint8_t hello[sizeof(struct tb_hello)];
+        size_t length;
+        int fds[REPLAYS];
+        assert_int_equal(tb_handshake_connect(&h, &w.key, other, self, streams[k], 0), TB_OK);
+        memcpy(hello, tb_handshake_output(&h, &length), sizeof hello);
+        uint32_t answered = 0;
+        for (int i = 0; i < REPLAYS; i++) {
+            fds[i] = call();
+            assert_int_equal(send(fds[i], hello, sizeof hello, 0), sizeof hello);
+        }
+        for (int i = 0; i < REPLAYS; i++) {
+            uint8_t welcome[sizeof(struct tb_welcome)];
+            UNTIL(is_readable(fds[i]));
+            answered += recv(fds[i], welcome, sizeof welcome, MSG_DONTWAIT) == (ssize_t)sizeof welcome;
+        }
+        assert_int_equal(answered, 1);
+        assert_in_range(w.listener.callers.count, 0, 1);
+        close(befriend_among(&h, w.listener.callers.count));
+        for (int i = 0; i < REPLAYS; i++)
+            close(fds[i]);
+        UNTIL(w.listener.callers.count == 0);
+    }
+}
+
 static void who_leaves_is_forgotten(void **state)
 {
     struct tb_handshake h;
     int fd = call();
-    UNTIL(w.listener.unproved_count == 1);
+    UNTIL(w.listener.callers.count == 1);
     close(fd);
-    UNTIL(w.listener.unproved_count == 0);
+    UNTIL(w.listener.callers.count == 0);
     fd = call();
     assert_int_equal(greet(&h, fd, other, self, TB_STREAM_SHORT), TB_HANDSHAKE_WELCOMED);
     close(fd);
-    UNTIL(w.listener.proved_count == 0);
+    UNTIL(w.listener.callers.count == 0);
     assert_int_equal(w.connected, 0);
 }
 
@@ -358,35 +395,86 @@ static void silence_is_not_waited_for_too_long(void **state)
     struct tb_handshake h;
     int silent = call(), half = call();
     assert_int_equal(greet(&h, half, other, self, TB_STREAM_SHORT), TB_HANDSHAKE_WELCOMED);
-    UNTIL(w.listener.unproved_count == 1);
+    UNTIL(w.listener.callers.count == 2);
     virtual_loop_pass(&w.time, 4ull * SECOND);
-    assert_int_equal(w.listener.unproved_count + w.listener.proved_count, 2);
+    assert_int_equal(w.listener.callers.count, 2);
     virtual_loop_pass(&w.time, 2ull * SECOND);
-    assert_int_equal(w.listener.unproved_count + w.listener.proved_count, 0);
+    assert_int_equal(w.listener.callers.count, 0);
     assert_closed(silent);
     assert_closed(half);
 }
 
-/* Strangers take all places. The next one waits a moment, then the oldest of them has to go: a friend who speaks gets
- * through. */
+/* Twice as many strangers as there are places: whoever has been silent for longest goes, at once, and a friend who
+ * speaks gets through without a pause. */
 static void a_flood_of_strangers(void **state)
 {
+    enum { STRANGERS = 2 * TB_LISTENER_CALLERS };
+    static int fds[STRANGERS];
     struct tb_handshake h;
-    int fds[TB_LISTENER_UNPROVED_LIMIT];
-    for (uint32_t i = 0; i < TB_LISTENER_UNPROVED_LIMIT; i++)
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    uint32_t places = w.listener.callers.most, strangers = 2 * places;
+    if (limit.rlim_cur < strangers + places + 64) {
+        print_message("not enough descriptors here (%lu)\n", (unsigned long)limit.rlim_cur);
+        skip();
+    }
+    for (uint32_t i = 0; i < strangers; i++) {
         fds[i] = call();
-    UNTIL(w.listener.unproved_count == TB_LISTENER_UNPROVED_LIMIT);
+        if (i % 64 == 63)
+            virtual_loop_turn(&w.time);
+    }
+    UNTIL(w.listener.callers.count == places && is_readable(fds[places - 1]));
+    for (uint32_t i = 0; i < places; i++)
+        assert_closed(fds[i]);
+    close(befriend_among(&h, places));
+    assert_int_equal(w.listener.callers.count, places - 1);
+    assert_closed(fds[places]);
+    for (uint32_t i = places + 1; i < strangers; i++)
+        close(fds[i]);
+}
+
+/* Who has proved something is not pushed out by those who have not. */
+static void the_silent_go_first(void **state)
+{
+    struct tb_handshake h;
+    w.listener.callers.most = 3;
+    int half = call();
+    assert_int_equal(greet(&h, half, other, self, TB_STREAM_SHORT), TB_HANDSHAKE_WELCOMED);
+    for (int i = 0; i < 8; i++) {
+        int fds[3] = {call(), call(), call()};
+        assert_closed(fds[0]);
+        UNTIL(w.listener.callers.count == 3);
+        for (int k = 1; k < 3; k++)
+            close(fds[k]);
+        UNTIL(w.listener.callers.count == 1);
+    }
+    assert_int_equal(tb_handshake_confirm(&h), TB_OK);
+    say(&h, half);
+    assert_int_equal(hear(&h, half), TB_HANDSHAKE_DONE);
+    assert_int_equal(w.connected, 1);
+    close(half);
+}
+
+/* The descriptors of the process are used up: a stranger gives his. */
+static void descriptors_are_taken_from_strangers(void **state)
+{
+    struct tb_handshake h;
+    int silent = call();
+    UNTIL(w.listener.callers.count == 1);
     int fd = call();
     assert_int_equal(tb_handshake_connect(&h, &w.key, other, self, TB_STREAM_SHORT, 0), TB_OK);
     say(&h, fd);
-    virtual_loop_turn(&w.time);
-    assert_false(is_readable(fd));
-    virtual_loop_pass(&w.time, SECOND / 4);
-    assert_int_equal(hear(&h, fd), TB_HANDSHAKE_WELCOMED);
-    assert_in_range(w.listener.unproved_count, TB_LISTENER_UNPROVED_LIMIT - 2, TB_LISTENER_UNPROVED_LIMIT - 1);
-    assert_closed(fds[0]);
-    for (uint32_t i = 1; i < TB_LISTENER_UNPROVED_LIMIT; i++)
-        close(fds[i]);
+    struct rlimit before, now;
+    getrlimit(RLIMIT_NOFILE, &before);
+    now = before;
+    int lowest = dup(0);
+    close(lowest);
+    now.rlim_cur = (rlim_t)lowest;
+    setrlimit(RLIMIT_NOFILE, &now);
+    enum tb_handshake_verdict verdict = hear(&h, fd);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(verdict, TB_HANDSHAKE_WELCOMED);
+    assert_closed(silent);
     close(fd);
 }
 
@@ -398,10 +486,41 @@ static void ports_can_be_chosen(void **state)
     struct tb_listener second = {0};
     char ports[32];
     snprintf(ports, sizeof ports, "%u", w.listener.port);
-    assert_int_equal(tb_listener_open(&second, &w.member, ports, &events), TB_ERR_LIMIT);
+    assert_int_equal(tb_listener_open(&second, &w.member, ports, NULL, &events), TB_ERR_LIMIT);
     assert_non_null(strstr(tb_error_story(), "no free port"));
     tb_listener_close(&second);
-    assert_int_equal(tb_listener_open(&second, &w.member, "nonsense", &events), TB_ERR_ARGUMENT);
+    assert_int_equal(tb_listener_open(&second, &w.member, "nonsense", NULL, &events), TB_ERR_ARGUMENT);
+    tb_listener_close(&second);
+}
+
+/* At two of the addresses of this machine, which get one port; the third refuses. */
+static void addresses_can_be_chosen(void **state)
+{
+    const struct tb_listener_events events = {.has_rank = has_rank, .connected = connected};
+    struct tb_listener second = {0};
+    struct tb_address_list at = {.count = 3,
+                                 .at = {{.family = 4, .bytes = {127, 0, 0, 2}},
+                                        {.family = 4, .bytes = {192, 0, 2, 1}}, /* is not here */
+                                        {.family = 4, .bytes = {127, 0, 0, 3}}}};
+    assert_int_equal(tb_listener_open(&second, &w.member, "0", &at, &events), TB_OK);
+    assert_int_equal(at.count, 2);
+    assert_int_equal(at.at[1].bytes[3], 3);
+    for (uint8_t i = 1; i < 4; i++) {
+        struct tb_address address = {
+            .family = 4, .bytes = {127, 0, 0, i}, .port = i > 1 ? at.at[i - 2].port : second.port};
+        struct sockaddr_storage name;
+        struct tb_handshake h;
+        socklen_t length = tb_address_socket(&address, &name);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fd, (struct sockaddr *)&name, length), i == 1 ? -1 : 0);
+        if (i > 1)
+            assert_int_equal(greet(&h, fd, other, self, TB_STREAM_PROBE), TB_HANDSHAKE_WELCOMED);
+        close(fd);
+    }
+    tb_listener_close(&second);
+    at.at[0] = (struct tb_address){.family = 4, .bytes = {192, 0, 2, 1}};
+    at.count = 1;
+    assert_int_equal(tb_listener_open(&second, &w.member, "0", &at, &events), TB_ERR_SYSTEM);
     tb_listener_close(&second);
 }
 
@@ -415,15 +534,18 @@ int main(void)
         TEST(questions_are_answered),
         TEST(the_wrong_ones_are_told),
         TEST(before_the_address_book_it_is_busy),
-        TEST(a_crowd_of_friends_waits),
         TEST(whom_he_asks_for_ends_meanwhile),
         TEST(strangers_get_no_answer),
         TEST(another_version_is_answered),
         TEST(a_replay_is_noticed),
+        TEST(many_replays_are_one_hello),
         TEST(who_leaves_is_forgotten),
         TEST(silence_is_not_waited_for_too_long),
         TEST(a_flood_of_strangers),
+        TEST(the_silent_go_first),
+        TEST(descriptors_are_taken_from_strangers),
         TEST(ports_can_be_chosen),
+        TEST(addresses_can_be_chosen),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
 #include "agent/local_ranks.h"
 
+#include "agent/process_state.h"
+
 #include <errno.h>
 
 /* ---- what the parts report --------------------------------------------------------------------------------------- */
@@ -28,11 +30,33 @@ static void rank_ended(void *context, const struct tb_rank *rank, int status)
     tb_rank_port_read(&l->port, rank->local); /* its last words */
     struct tb_ended ended = {.rank = rank->rank, .pid = (uint32_t)rank->pid, .status = status};
     ended.flags = (said->initialized ? TB_ENDED_INITIALIZED : 0) | (said->finalized ? TB_ENDED_FINALIZED : 0) |
-                  (l->stopping ? TB_ENDED_STOPPED : 0);
+                  (l->stopping && !rank->dying && !rank->dumping ? TB_ENDED_STOPPED : 0);
     tb_ended_put(tb_uplink_begin(l->uplink, TB_CONTROL_ENDED), &ended);
     tb_uplink_end(l->uplink);
     l->events.ended(l->events.context, rank->rank);
     tb_rank_port_remove(&l->port, rank->local);
+}
+
+static void rank_processes(void *context, uint32_t local, pid_t pids[static 2])
+{
+    const struct tb_local_ranks *l = context;
+    const struct tb_rank *rank = &l->ranks.all[local];
+    pid_t joined = l->port.ranks[local].joined;
+    pids[0] = rank->ended ? 0 : rank->pid;
+    pids[1] = joined != rank->pid && !rank->ended ? joined : 0;
+}
+
+/* The launcher ends the others now; how this one has ended is told when it has. */
+static void rank_dumping(void *context, uint32_t local)
+{
+    struct tb_local_ranks *l = context;
+    struct tb_rank *rank = &l->ranks.all[local];
+    struct tb_ended ended = {.rank = rank->rank, .pid = (uint32_t)rank->pid, .flags = TB_ENDED_DUMPING};
+    if (rank->dumping || l->stopping)
+        return;
+    rank->dumping = true;
+    tb_ended_put(tb_uplink_begin(l->uplink, TB_CONTROL_ENDED), &ended);
+    tb_uplink_end(l->uplink);
 }
 
 static void rank_note(void *context, const char *text)
@@ -47,7 +71,14 @@ static void rank_connects(void *context, uint32_t local, struct tb_proc to, enum
     l->events.connect(l->events.context, l->ranks.all[local].rank, to, stream);
 }
 
-static void rank_aborted(void *context, uint32_t local, uint32_t code, const void *text, size_t length)
+static void rank_waits(void *context, uint32_t local, const uint32_t *hosts, uint32_t count)
+{
+    const struct tb_local_ranks *l = context;
+    l->events.waiting(l->events.context, l->ranks.all[local].rank, hosts, count);
+}
+
+static void rank_aborted(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
+                         size_t length)
 {
     struct tb_local_ranks *l = context;
     const struct tb_port_rank *rank = &l->port.ranks[local];
@@ -55,6 +86,7 @@ static void rank_aborted(void *context, uint32_t local, uint32_t code, const voi
     tb_put_u32(w, rank->rank);
     tb_put_u32(w, (uint32_t)(rank->joined > 0 ? rank->joined : rank->pid));
     tb_put_u32(w, code);
+    tb_put_u8(w, (uint8_t)reason);
     tb_put_bytes(w, text, length);
     tb_uplink_end(l->uplink);
 }
@@ -103,12 +135,16 @@ void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct 
     tb_outputs_open(&l->outputs, loop,
                     &(struct tb_outputs_events){
                         .context = l, .written = output_written, .heard = output_heard, .ended = output_ended});
+    tb_core_watch_open(
+        &l->cores, loop,
+        &(struct tb_core_watch_events){.context = l, .processes = rank_processes, .dumping = rank_dumping});
     tb_rank_input_open(&l->input, loop, &(struct tb_rank_input_events){.context = l, .taken = input_taken});
 }
 
 int tb_local_ranks_listen(struct tb_local_ranks *l)
 {
-    const struct tb_rank_port_events events = {.context = l, .connect = rank_connects, .aborted = rank_aborted};
+    const struct tb_rank_port_events events = {
+        .context = l, .connect = rank_connects, .waiting = rank_waits, .aborted = rank_aborted};
     return tb_rank_port_open(&l->port, l->loop, &events);
 }
 
@@ -141,6 +177,7 @@ int tb_local_ranks_start(struct tb_local_ranks *l, struct tb_rank_start *start, 
     rc = tb_ranks_start(&l->ranks, start, failure);
     if (rc != TB_OK)
         return rc;
+    tb_core_watch_start(&l->cores, l->ranks.count);
     struct tb_writer *w = tb_uplink_begin(l->uplink, TB_CONTROL_STARTED);
     tb_put_u32(w, l->ranks.count);
     for (uint32_t i = 0; i < l->ranks.count; i++)
@@ -155,6 +192,19 @@ int tb_local_ranks_reroute(struct tb_local_ranks *l, const struct tb_host_routes
     if (rc == TB_OK)
         tb_rank_port_routes(&l->port);
     return rc;
+}
+
+void tb_local_ranks_stop(struct tb_local_ranks *l)
+{
+    if (l->stopping)
+        return;
+    l->stopping = true;
+    for (uint32_t i = 0; i < l->ranks.count; i++) {
+        struct tb_rank *rank = &l->ranks.all[i];
+        pid_t joined = l->port.ranks[i].joined;
+        if (!rank->ended && rank->pid > 0)
+            rank->dying = tb_process_is_dying(rank->pid) || (joined > 0 && tb_process_is_dying(joined));
+    }
 }
 
 /* ---- for the network --------------------------------------------------------------------------------------------- */

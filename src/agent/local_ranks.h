@@ -4,6 +4,7 @@
 #ifndef TB_AGENT_LOCAL_RANKS_H
 #define TB_AGENT_LOCAL_RANKS_H
 
+#include "agent/core_watch.h"
 #include "agent/host_parameters.h"
 #include "agent/outputs.h"
 #include "agent/rank_input.h"
@@ -15,6 +16,8 @@ struct tb_local_ranks_events {
     void *context;
     /* A rank wants to be connected; tb_local_ranks_connection answers. */
     void (*connect)(void *context, uint32_t rank, struct tb_proc to, enum tb_stream stream);
+    /* A rank waits for ranks on these hosts; none: no longer. */
+    void (*waiting)(void *context, uint32_t rank, const uint32_t *hosts, uint32_t count);
     void (*ended)(void *context, uint32_t rank);   /* it needs no connections any more */
     void (*output_heard)(void *context);           /* some rank, or who has its streams, has written */
     void (*output_ended)(void *context);           /* one of their streams is at its end */
@@ -32,6 +35,7 @@ struct tb_local_ranks {
     struct tb_rank_port port;
     struct tb_outputs outputs;
     struct tb_rank_input input;
+    struct tb_core_watch cores;
 };
 
 void tb_local_ranks_open(struct tb_local_ranks *local, struct tb_loop *loop, struct tb_uplink *uplink,
@@ -42,6 +46,8 @@ int tb_local_ranks_listen(struct tb_local_ranks *local); /* opens the port */
 int tb_local_ranks_start(struct tb_local_ranks *local, struct tb_rank_start *start, const struct tb_host_routes *routes,
                          struct tb_start_failure *failure);
 int tb_local_ranks_reroute(struct tb_local_ranks *local, const struct tb_host_routes *routes); /* tells them */
+/* Before the agent ends them: that is told with each end, but of those that were ending anyway. */
+void tb_local_ranks_stop(struct tb_local_ranks *local);
 
 bool tb_local_ranks_has(const struct tb_local_ranks *local, uint32_t rank); /* it is of this host, and has not ended */
 /* The process that was this rank for MPI has ended, though what has started it may live on. */

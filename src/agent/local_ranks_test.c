@@ -215,16 +215,37 @@ static void ends_say_how_far_it_came(void **state)
 {
     struct world w;
     world_open(&w);
-    start(&w, "read line");
+    start(&w, "exec sleep 60");
     struct tb_port_rank *rank = &w.local.port.ranks[1];
     rank->initialized = true;
-    w.local.stopping = true;
+    tb_local_ranks_stop(&w.local);
+    w.local.ranks.all[0].dumping = true; /* its end is its own */
+    kill(w.local.ranks.all[0].pid, SIGTERM);
     tb_ranks_signal(&w.local.ranks, SIGKILL);
     run(&w, 2 * RANKS);
     assert_int_equal(w.end_count, RANKS);
     for (int i = 0; i < w.end_count; i++) {
-        uint32_t expected = TB_ENDED_STOPPED | (w.ends[i].rank == 1 ? TB_ENDED_INITIALIZED : 0);
+        uint32_t expected =
+            (w.ends[i].rank == 0 ? 0 : TB_ENDED_STOPPED) | (w.ends[i].rank == 1 ? TB_ENDED_INITIALIZED : 0);
         assert_int_equal(w.ends[i].flags, expected);
+    }
+    world_close(&w);
+}
+
+/* A rank that dies just before the agent ends all of them has not died of that. */
+static void the_dying_are_not_stopped(void **state)
+{
+    struct world w;
+    world_open(&w);
+    start(&w, "exec sleep 60");
+    kill(w.local.ranks.all[1].pid, SIGKILL);
+    tb_local_ranks_stop(&w.local);
+    tb_ranks_signal(&w.local.ranks, SIGTERM);
+    run(&w, 2 * RANKS);
+    assert_int_equal(w.end_count, RANKS);
+    for (int i = 0; i < w.end_count; i++) {
+        assert_int_equal(w.ends[i].flags, w.ends[i].rank == 1 ? 0 : TB_ENDED_STOPPED);
+        assert_int_equal(WTERMSIG(w.ends[i].status), w.ends[i].rank == 1 ? SIGKILL : SIGTERM);
     }
     world_close(&w);
 }
@@ -251,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_life),
         cmocka_unit_test(ends_say_how_far_it_came),
+        cmocka_unit_test(the_dying_are_not_stopped),
         cmocka_unit_test(the_ended_get_no_connections),
     };
     signal(SIGPIPE, SIG_IGN);

@@ -20,3 +20,8 @@ bool tb_member_is_wide(const struct tb_member *member, uint32_t host)
 {
     return host != member->host && !tb_member_route(member, host)->near;
 }
+
+bool tb_member_encrypts(const struct tb_member *member, uint32_t host)
+{
+    return tb_param.gateway_tls && host != member->host && (tb_param_encrypts_all() || tb_member_is_wide(member, host));
+}

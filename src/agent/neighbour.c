@@ -93,6 +93,8 @@ bool tb_neighbour_is_queued(const struct tb_neighbour *n)
 
 bool tb_neighbour_is_usable(struct tb_neighbour *n, uint64_t now)
 {
+    if (n->suspect)
+        return false;
     for (int i = 0; i < TB_STREAM_COUNT; i++) {
         if (n->down_since[i] != 0 && now - n->down_since[i] > TB_NEIGHBOUR_OTHERS_NS)
             return false;

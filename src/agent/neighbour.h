@@ -28,7 +28,10 @@ struct tb_neighbour {
     uint64_t looked_at;                   /* when `stalled` was found out */
     bool stalled;                         /* nothing that was sent to it arrives, though its connections are open */
     bool left;                            /* it has said goodbye, or has ended */
-    bool moved, noted;                    /* what was done about its being down */
+    bool moved;                           /* what waited for it while it was down has been given other ways */
+    bool asked;                           /* an agent that is to answer, so that there is to be a connection */
+    bool suspect;                         /* which gives no answer */
+    bool sent, heard;                     /* since the owner began to listen */
     char why[TB_NEIGHBOUR_STORY_BYTES];   /* the last error of a connection */
 };
 

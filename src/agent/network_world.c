@@ -36,9 +36,9 @@ static void take_connection(void *context, uint32_t rank, struct tb_proc proc, e
     w->handed_stream[rank] = stream;
 }
 
-static void take_control_stream(void *context, struct tb_proc from, int socket)
+static void take_control_stream(void *context, const struct tb_connected *connected)
 {
-    close(socket);
+    close(connected->socket);
 }
 
 static void take_call(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream)
@@ -50,10 +50,15 @@ static void take_call(void *context, uint32_t host, struct tb_proc there, struct
 
 static void take_probed(void *context, const struct tb_reach_report *reports, uint32_t count) {}
 
-static void take_note(void *context, const char *text)
+static void take_link(void *context, uint32_t host, bool silent, uint64_t time, const char *why)
 {
     struct world *w = context;
-    snprintf(w->note, sizeof w->note, "%s", text);
+    w->link_reports++;
+    w->link_silent = silent;
+    w->link_host = host;
+    w->link_told_at = tb_loop_now(w->loop);
+    w->link_time = time;
+    snprintf(w->link_why, sizeof w->link_why, "%s", why);
 }
 
 static void take_trouble(void *context, const char *text)
@@ -123,7 +128,7 @@ void world_open_in(struct world *w, uint32_t host, struct tb_loop *loop)
                                                           .control_stream = take_control_stream,
                                                           .call = take_call,
                                                           .probed = take_probed,
-                                                          .note = take_note,
+                                                          .link = take_link,
                                                           .trouble = take_trouble});
 }
 
@@ -155,6 +160,8 @@ int world_join(struct world *w, uint32_t index, enum tb_stream stream, uint32_t 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     struct tb_connected connected = {
         .self = w->member.self, .proc = {JOB, index}, .stream = stream, .stripe = stripe, .socket = pair[0]};
+    assert_in_range(pair[1], 0, DESCRIPTORS_MOST - 1);
+    w->pongs[pair[1]] = 0;
     tb_forwarder_adopt(&w->network.forwarder, &connected);
     return pair[1];
 }
@@ -229,15 +236,30 @@ static bool world_get(struct world *w, int socket, char *bytes, size_t length)
     return length == 0;
 }
 
+/* As an agent would that sends nothing else. */
+static void answer_ping(struct world *w, int socket, const struct tb_hop *ping)
+{
+    char bytes[sizeof *ping];
+    struct tb_hop pong = {
+        .version = TB_WIRE_VERSION, .type = TB_HOP_PONG, .sequence = w->pongs[socket]++, .credit = ping->credit};
+    tb_wire_put_hop(bytes, &pong);
+    assert_true(world_put(w, socket, bytes, sizeof bytes));
+}
+
 bool world_get_frame(struct world *w, int socket, uint32_t *sequence, struct world_frame *frame)
 {
     char head[TB_FRAME_BUFFER_HEAD];
-    if (!world_get(w, socket, head, sizeof head))
-        return false;
-    assert_int_equal(tb_wire_get_hop(head, &frame->hop), TB_OK);
+    do {
+        if (!world_get(w, socket, head, sizeof frame->hop))
+            return false;
+        assert_int_equal(tb_wire_get_hop(head, &frame->hop), TB_OK);
+        assert_int_equal(frame->hop.sequence, (*sequence)++);
+        if (frame->hop.type == TB_HOP_PING)
+            answer_ping(w, socket, &frame->hop);
+    } while (frame->hop.type == TB_HOP_PING);
     assert_int_equal(frame->hop.type, TB_HOP_ENVELOPE);
-    assert_int_equal(frame->hop.sequence, (*sequence)++);
-    assert_int_equal(tb_wire_get_envelope(head + sizeof frame->hop, &frame->envelope), TB_OK);
+    assert_true(world_get(w, socket, head, sizeof frame->envelope));
+    assert_int_equal(tb_wire_get_envelope(head, &frame->envelope), TB_OK);
     frame->length = frame->hop.length - sizeof frame->envelope;
     assert_true(world_get(w, socket, frame->payload, frame->length));
     for (size_t i = 0; i < frame->length; i++)

@@ -11,11 +11,12 @@
 
 #include <cmocka.h>
 
-#define JOB         77u
-#define HOSTS       4u
-#define LOCAL_RANKS 4u /* ranks 0 to 3 are on host 0, one on each of the others */
-#define RANKS       (LOCAL_RANKS + HOSTS - 1)
-#define CALLS_MOST  16u
+#define JOB              77u
+#define HOSTS            4u
+#define LOCAL_RANKS      4u /* ranks 0 to 3 are on host 0, one on each of the others */
+#define RANKS            (LOCAL_RANKS + HOSTS - 1)
+#define CALLS_MOST       16u
+#define DESCRIPTORS_MOST 256
 
 struct world_call {
     uint32_t host;
@@ -39,7 +40,14 @@ struct world {
     int refused[RANKS];                  /* and the last error instead of one */
     uint32_t call_count;
     struct world_call events[CALLS_MOST];
-    char note[1024], trouble[2048]; /* for the user */
+    uint32_t pongs[DESCRIPTORS_MOST]; /* sent on a socket of the test */
+    uint32_t link_reports;            /* of links, */
+    bool link_silent;                 /* and what the last one said: */
+    uint32_t link_host;               /* of whom, */
+    uint64_t link_told_at;            /* when, */
+    uint64_t link_time;               /* for how long, */
+    char link_why[512];               /* and why */
+    char trouble[2048];               /* for the user */
 };
 
 /* Host `host`, running. Without routes everything is direct, and nobody listens at any address. */
@@ -65,7 +73,7 @@ size_t frame_make(char *to, uint32_t sequence, uint32_t source, uint32_t destina
 bool world_put(struct world *w, int socket, const char *bytes, size_t length);
 bool world_put_frame(struct world *w, int socket, uint32_t *sequence, uint32_t source, uint32_t destination,
                      uint64_t tag, size_t length);
-/* False: nothing (more) comes. */
+/* PINGs before it are answered. False: nothing (more) comes. */
 bool world_get_frame(struct world *w, int socket, uint32_t *sequence, struct world_frame *frame);
 uint32_t world_drain(struct world *w, int socket, uint32_t *sequence); /* the frames that are there already */
 bool world_is_closed(struct world *w, int socket);                     /* by the agent, within a while */

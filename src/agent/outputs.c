@@ -9,6 +9,13 @@
 #define READ_BYTES  32768u
 #define DRAIN_BYTES (64u << 10) /* if we cannot learn how much a pipe holds */
 
+/* Who writes line after line is read from time to time instead of line by line: the pipe gathers them meanwhile. Nobody
+ * sees the difference, but waking us costs both sides more than writing a line. */
+#define BRISK_NS    2000000u /* less than this between two reads, */
+#define BRISK_BYTES 4096u    /* less than this in each, */
+#define BRISK_READS 16u      /* and so often */
+#define REST_NS     200000u
+
 static void hand_up(struct tb_output *output, const void *bytes, size_t length)
 {
     struct tb_outputs *all = output->all;
@@ -68,6 +75,41 @@ static void pause_all(struct tb_outputs *all)
         tb_loop_unwatch(all->loop, &all->outputs[i].watch);
 }
 
+static void output_ready(struct tb_watch *watch, uint32_t events);
+
+static void watch_again(struct tb_output *output)
+{
+    output->resting = false;
+    tb_loop_watch(output->all->loop, &output->watch, output->descriptor, EPOLLIN, output_ready);
+}
+
+static void rest_over(struct tb_timer *timer)
+{
+    struct tb_outputs *all = TB_CONTAINER(timer, struct tb_outputs, rest);
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->outputs[i].resting && all->outputs[i].descriptor >= 0 && all->window > 0)
+            watch_again(&all->outputs[i]);
+        else
+            all->outputs[i].resting = false;
+}
+
+/* After a read of so many bytes. */
+static void rest_if_brisk(struct tb_output *output, size_t bytes)
+{
+    struct tb_outputs *all = output->all;
+    uint64_t now = tb_loop_now(all->loop);
+    bool brisk = output->brisk >= BRISK_READS; /* then much may have come while we did not look */
+    bool little = bytes < (brisk ? READ_BYTES : BRISK_BYTES) && now - output->heard < BRISK_NS;
+    output->brisk = !little ? 0 : brisk ? output->brisk : output->brisk + 1;
+    output->heard = now;
+    if (output->brisk < BRISK_READS)
+        return;
+    tb_loop_unwatch(all->loop, &output->watch);
+    output->resting = true;
+    if (!tb_timer_is_set(&all->rest))
+        tb_timer_set(all->loop, &all->rest, REST_NS);
+}
+
 static void output_ready(struct tb_watch *watch, uint32_t events)
 {
     struct tb_output *output = TB_CONTAINER(watch, struct tb_output, watch);
@@ -77,8 +119,11 @@ static void output_ready(struct tb_watch *watch, uint32_t events)
         return;
     }
     ssize_t n = read_some(output);
-    if (n > 0)
+    if (n > 0) {
+        if (!(events & EPOLLHUP)) /* else this is all there is */
+            rest_if_brisk(output, (size_t)n);
         all->events.heard(all->events.context);
+    }
     if (n == 0)
         all->events.ended(all->events.context);
 }
@@ -98,11 +143,11 @@ void tb_outputs_allow(struct tb_outputs *outputs, uint32_t bytes)
     uint64_t now = tb_loop_now(outputs->loop);
     for (uint32_t i = 0; i < outputs->count; i++) {
         struct tb_output *output = &outputs->outputs[i];
-        if (output->descriptor < 0 || output->watch.descriptor >= 0)
+        if (output->descriptor < 0 || output->watch.descriptor >= 0 || output->resting)
             continue;
         if (has_more(output))
             output->lines.since = now; /* the rank may have had to wait, too, before it could write the end */
-        tb_loop_watch(outputs->loop, &output->watch, output->descriptor, EPOLLIN, output_ready);
+        watch_again(output);
     }
 }
 
@@ -157,6 +202,7 @@ void tb_outputs_open(struct tb_outputs *outputs, struct tb_loop *loop, const str
 {
     *outputs = (struct tb_outputs){.loop = loop, .events = *events};
     tb_timer_init(&outputs->sweep, sweep);
+    tb_timer_init(&outputs->rest, rest_over);
 }
 
 int tb_outputs_make(struct tb_outputs *outputs, uint32_t rank_count, uint64_t hold)
@@ -197,6 +243,7 @@ void tb_outputs_close(struct tb_outputs *outputs)
         free(output->lines.bytes);
     }
     tb_timer_clear(&outputs->sweep);
+    tb_timer_clear(&outputs->rest);
     free(outputs->outputs);
     outputs->outputs = NULL;
     outputs->count = 0;

@@ -1,6 +1,7 @@
 /* Outputs: the standard output and error streams of this host's ranks. Whole lines are handed up, as many bytes as the
  * window allows; while it is closed nothing is read, and the ranks wait. A line without an end is passed on when it has
- * waited for too long. Belongs to the agent and its one thread. */
+ * waited for too long. Who goes on writing line by line is looked at only from time to
+ * time, so that not every line wakes us. Belongs to the agent and its one thread. */
 #ifndef TB_AGENT_OUTPUTS_H
 #define TB_AGENT_OUTPUTS_H
 
@@ -26,6 +27,9 @@ struct tb_output {
     int descriptor; /* -1: at its end, or not begun */
     struct tb_watch watch;
     struct tb_lines lines;
+    uint64_t heard; /* when it was last read */
+    unsigned brisk; /* how often in succession it had only little, and soon after the last time */
+    bool resting;   /* not watched for a moment */
 };
 
 struct tb_outputs {
@@ -33,7 +37,7 @@ struct tb_outputs {
     struct tb_outputs_events events;
     int64_t window; /* bytes that may be handed up now; below 0 when something could not wait */
     uint64_t hold;  /* ns that an unfinished line waits for its end */
-    struct tb_timer sweep;
+    struct tb_timer sweep, rest;
     uint32_t count;
     struct tb_output *outputs; /* two for each rank */
 };

@@ -139,7 +139,7 @@ static void a_closed_window_stops_the_reading(void **state)
     for (int i = 0; i < 1000; i++) {
         ssize_t n = write(w->pipes[0][0], line, sizeof line);
         sent += n > 0 ? (size_t)n : 0;
-        virtual_loop_turn(&w->t);
+        virtual_loop_pass(&w->t, 10 * HOLD); /* so much later that it is not let rest */
     }
     assert_in_range(w->bytes, WINDOW, WINDOW + 32768); /* no more than one read beyond it */
     assert_true(w->outputs.window <= 0);
@@ -150,6 +150,71 @@ static void a_closed_window_stops_the_reading(void **state)
     virtual_loop_turn(&w->t);
     virtual_loop_pass(&w->t, HOLD);
     assert_int_equal(w->bytes, sent);
+    world_close(w);
+}
+
+/* Line by line, each as soon as the last was taken: soon they are taken together, and none is lost or late. */
+static void a_brisk_writer_is_read_from_time_to_time(void **state)
+{
+    struct world *w = world_open();
+    for (int i = 0; i < 10; i++) {
+        say(w, 0, 1, "a line\n");
+        virtual_loop_turn(&w->t);
+        assert_int_equal(w->events, i + 1); /* a few lines come at once */
+    }
+    for (int i = 0; i < 990; i++) {
+        say(w, 0, 1, "a line\n");
+        virtual_loop_pass(&w->t, 1000);
+    }
+    assert_in_range(w->events, 12, 60);
+    assert_true(w->bytes < 1000 * 7);
+    say(w, 1, 1, "another rank\n");
+    int before = w->events;
+    virtual_loop_turn(&w->t);
+    assert_int_equal(w->events, before + 1); /* others are not kept waiting */
+    virtual_loop_pass(&w->t, 1000000);
+    assert_int_equal(w->bytes, 1000 * 7 + 13);
+    say(w, 0, 1, "later\n"); /* it has rested long enough */
+    virtual_loop_pass(&w->t, 10 * HOLD);
+    before = w->events;
+    say(w, 0, 1, "later\n");
+    virtual_loop_turn(&w->t);
+    assert_int_equal(w->events, before + 1);
+    world_close(w);
+}
+
+/* A window that closes and opens while somebody rests, and the end of the stream then. */
+static void a_brisk_writer_ends(void **state)
+{
+    struct world *w = world_open();
+    for (int i = 0; i < 100; i++) {
+        say(w, 0, 1, "a line\n");
+        virtual_loop_turn(&w->t);
+    }
+    assert_true(w->bytes < 700);
+    w->outputs.window = 0;
+    virtual_loop_pass(&w->t, 1000000);
+    assert_true(w->bytes < 700);
+    tb_outputs_allow(&w->outputs, WINDOW);
+    virtual_loop_turn(&w->t);
+    assert_int_equal(w->bytes, 700);
+    for (int i = 0; i < 100; i++) {
+        say(w, 0, 1, "a line\n");
+        virtual_loop_turn(&w->t);
+    }
+    say(w, 0, 1, "half");
+    close(w->pipes[0][0]);
+    w->pipes[0][0] = -1;
+    virtual_loop_pass(&w->t, 1000000);
+    assert_int_equal(w->bytes, 1404);
+    assert_int_equal(w->ended, 1);
+    for (int i = 0; i < 100; i++) {
+        say(w, 1, 1, "a line\n");
+        virtual_loop_turn(&w->t);
+    }
+    tb_outputs_drain(&w->outputs);
+    assert_int_equal(w->bytes, 2104);
+    virtual_loop_pass(&w->t, 1000000);
     world_close(w);
 }
 
@@ -286,6 +351,8 @@ int main(void)
         cmocka_unit_test(whole_lines_are_handed_up),
         cmocka_unit_test(unfinished_lines_wait_for_a_while),
         cmocka_unit_test(a_closed_window_stops_the_reading),
+        cmocka_unit_test(a_brisk_writer_is_read_from_time_to_time),
+        cmocka_unit_test(a_brisk_writer_ends),
         cmocka_unit_test(no_line_is_torn_while_nobody_reads),
         cmocka_unit_test(ends_are_told),
         cmocka_unit_test(draining_knows_no_window),

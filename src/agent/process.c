@@ -19,17 +19,22 @@ static int take_streams(struct tb_process *process)
     return TB_OK;
 }
 
+static void raise_limit(int which, struct rlimit *before)
+{
+    getrlimit(which, before);
+    struct rlimit most = {before->rlim_max, before->rlim_max};
+    setrlimit(which, &most);
+}
+
 int tb_process_prepare(struct tb_process *process)
 {
     static const int heard[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-    /* What our launcher's command gave us for itself does not concern our ranks. */
-    prctl(PR_SET_PDEATHSIG, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); /* ignored, it would take the exit codes away */
-    getrlimit(RLIMIT_NOFILE, &process->descriptors);
-    struct rlimit most = {process->descriptors.rlim_max, process->descriptors.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &most);
+    tb_core_forbid();
+    raise_limit(RLIMIT_NOFILE, &process->descriptors);
+    raise_limit(RLIMIT_FSIZE, &process->file_size);
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof heard / sizeof heard[0]; i++)

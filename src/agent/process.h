@@ -10,6 +10,7 @@ struct tb_process {
     int signals;               /* tells those that an agent reacts to */
     sigset_t mask;             /* blocked signals as they were */
     struct rlimit descriptors; /* as it was */
+    struct rlimit file_size;   /* likewise; shared memory of ours is a file too */
 };
 
 int tb_process_prepare(struct tb_process *process);

@@ -9,7 +9,6 @@
 
 #define HELLO_PATIENCE_NS 5000000000u
 #define RETRY_NS          5000000u
-#define PAUSE_NS          100000000u
 #define ANCESTORS_LIMIT   256
 
 /* A packet that waits for its rank, with a descriptor or -1. */
@@ -18,13 +17,6 @@ struct parcel {
     enum tb_control kind;
     struct tb_writer fields;
     int descriptor;
-};
-
-/* A process that has connected to the abstract socket. */
-struct tb_joiner {
-    struct tb_watch watch;
-    struct tb_rank_port *port;
-    uint64_t since;
 };
 
 /* ---- packets to a rank ------------------------------------------------------------------------------------------- */
@@ -151,10 +143,11 @@ static void take_abort(struct tb_port_rank *rank, struct tb_reader *r)
 {
     const struct tb_rank_port_events *events = &rank->port->events;
     uint32_t code = tb_get_u32(r);
+    uint8_t reason = tb_get_u8(r);
     size_t length = 0;
     const void *text = tb_get_bytes(r, &length);
-    if (r->error == TB_OK)
-        events->aborted(events->context, local_of(rank), code, text, length);
+    if (r->error == TB_OK && reason <= TB_ABORT_FOLLOWS)
+        events->aborted(events->context, local_of(rank), code, (enum tb_abort_reason)reason, text, length);
 }
 
 static void take_connect(struct tb_port_rank *rank, struct tb_reader *r)
@@ -166,6 +159,16 @@ static void take_connect(struct tb_port_rank *rank, struct tb_reader *r)
     uint32_t stream = tb_get_u32(r);
     if (tb_reader_end(r) == TB_OK && stream < TB_STREAM_COUNT)
         events->connect(events->context, local_of(rank), to, (enum tb_stream)stream);
+}
+
+static void take_waiting(struct tb_port_rank *rank, struct tb_reader *r)
+{
+    const struct tb_rank_port_events *events = &rank->port->events;
+    uint32_t hosts[TB_WAITING_HOSTS], count = tb_get_u32(r);
+    for (uint32_t i = 0; i < count && i < TB_WAITING_HOSTS; i++)
+        hosts[i] = tb_get_u32(r);
+    if (tb_reader_end(r) == TB_OK && count <= TB_WAITING_HOSTS)
+        events->waiting(events->context, local_of(rank), hosts, count);
 }
 
 static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
@@ -187,6 +190,9 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
         break;
     case TB_CONTROL_CONNECT:
         take_connect(rank, r);
+        break;
+    case TB_CONTROL_WAITING:
+        take_waiting(rank, r);
         break;
     default:
         tb_log(TB_LOG_WARN, "agent", "rank %u says something unknown (%u)", rank->rank, packet->frame.kind);
@@ -349,108 +355,37 @@ static void admit(struct tb_rank_port *port, int socket)
         flush_parcels(rank);
 }
 
-/* Nobody is let in for a while; those who come wait in the queue of the socket. */
-static void pause_listener(struct tb_rank_port *port, uint64_t time)
+static void joiner_ready(void *context, struct tb_caller *joiner)
 {
-    tb_loop_change(port->loop, &port->listener, 0);
-    tb_timer_set(port->loop, &port->reopen, time);
-}
-
-static void resume_listener(struct tb_timer *timer)
-{
-    struct tb_rank_port *port = TB_CONTAINER(timer, struct tb_rank_port, reopen);
-    tb_timer_clear(timer);
-    tb_loop_change(port->loop, &port->listener, EPOLLIN);
-}
-
-static void end_joiner(struct tb_joiner *joiner, bool close_socket)
-{
-    struct tb_rank_port *port = joiner->port;
-    int socket = joiner->watch.descriptor;
-    tb_loop_unwatch(port->loop, &joiner->watch);
-    if (close_socket)
-        close(socket);
-    for (uint32_t i = 0; i < TB_RANK_PORT_JOINERS; i++)
-        if (port->joiners[i] == joiner)
-            port->joiners[i] = NULL;
-    free(joiner);
-    resume_listener(&port->reopen);
-}
-
-static void joiner_ready(struct tb_watch *watch, uint32_t events)
-{
-    struct tb_joiner *joiner = TB_CONTAINER(watch, struct tb_joiner, watch);
-    struct tb_rank_port *port = joiner->port;
     static struct tb_packet packet;
-    int socket = watch->descriptor;
-    int rc = tb_packet_receive(socket, &packet, false);
+    int rc = tb_packet_receive(joiner->watch.descriptor, &packet, false);
     if (rc == TB_AGAIN)
         return;
     if (rc == TB_OK)
         tb_packet_discard(&packet);
-    bool hello = rc == TB_OK && packet.frame.kind == TB_CONTROL_HELLO;
-    end_joiner(joiner, !hello);
-    if (hello)
-        admit(port, socket);
+    int socket = tb_caller_end(joiner);
+    if (rc == TB_OK && packet.frame.kind == TB_CONTROL_HELLO)
+        admit(context, socket);
+    else
+        close(socket);
 }
 
-/* A free place; the oldest one who has said nothing for long makes room. -1: none, and nobody is let in for a while. */
-static int find_place(struct tb_rank_port *port, uint64_t now)
+/* Other users of this machine get no place. */
+static bool joiner_came(void *context, struct tb_caller *joiner)
 {
-    int oldest = -1;
-    for (int i = 0; i < (int)TB_RANK_PORT_JOINERS; i++) {
-        if (port->joiners[i] == NULL)
-            return i;
-        if (oldest < 0 || port->joiners[i]->since < port->joiners[oldest]->since)
-            oldest = i;
-    }
-    uint64_t age = now - port->joiners[oldest]->since;
-    if (age < HELLO_PATIENCE_NS) {
-        pause_listener(port, HELLO_PATIENCE_NS - age);
-        return -1;
-    }
-    end_joiner(port->joiners[oldest], true);
-    return oldest;
-}
-
-static void listener_ready(struct tb_watch *watch, uint32_t events)
-{
-    struct tb_rank_port *port = TB_CONTAINER(watch, struct tb_rank_port, listener);
-    uint64_t now = tb_loop_now(port->loop);
-    int place = find_place(port, now);
-    if (place < 0)
-        return;
-    int socket = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0) {
-        /* Without a free descriptor the caller stays in the queue and would wake us again and again. */
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            pause_listener(port, PAUSE_NS);
-        return;
-    }
     struct ucred who;
     socklen_t length = sizeof who;
-    bool ours = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == geteuid();
-    struct tb_joiner *joiner = ours ? calloc(1, sizeof *joiner) : NULL; /* other users of this machine get no place */
-    if (joiner == NULL) {
-        close(socket);
-        return;
-    }
-    joiner->port = port;
-    joiner->since = now;
-    if (tb_loop_watch(port->loop, &joiner->watch, socket, EPOLLIN, joiner_ready) != TB_OK) {
-        close(socket);
-        free(joiner);
-        return;
-    }
-    port->joiners[place] = joiner;
+    return getsockopt(joiner->watch.descriptor, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == geteuid();
 }
 
 int tb_rank_port_open(struct tb_rank_port *port, struct tb_loop *loop, const struct tb_rank_port_events *events)
 {
     uint64_t secret[2];
-    *port = (struct tb_rank_port){.loop = loop, .events = *events, .listener.descriptor = -1};
+    const struct tb_callers_events come = {
+        .context = port, .bytes = sizeof(struct tb_caller), .came = joiner_came, .ready = joiner_ready};
+    *port = (struct tb_rank_port){.loop = loop, .events = *events};
     tb_timer_init(&port->retry, retry_all);
-    tb_timer_init(&port->reopen, resume_listener);
+    tb_callers_open(&port->joiners, loop, TB_RANK_PORT_JOINERS, HELLO_PATIENCE_NS, &come);
     int rc = tb_random_secret(secret, sizeof secret);
     if (rc != TB_OK)
         return rc;
@@ -466,7 +401,7 @@ int tb_rank_port_open(struct tb_rank_port *port, struct tb_loop *loop, const str
         listen(fd, 1024) < 0)
         rc = tb_error_errno("cannot listen on a Unix socket for the ranks");
     else
-        rc = tb_loop_watch(loop, &port->listener, fd, EPOLLIN, listener_ready);
+        rc = tb_callers_listen(&port->joiners, fd);
     if (rc != TB_OK)
         close(fd);
     return rc;
@@ -490,17 +425,10 @@ int tb_rank_port_make(struct tb_rank_port *port, const struct tb_host_services *
 
 void tb_rank_port_close(struct tb_rank_port *port)
 {
-    for (uint32_t i = 0; i < TB_RANK_PORT_JOINERS; i++)
-        if (port->joiners[i] != NULL)
-            end_joiner(port->joiners[i], true);
+    tb_callers_close(&port->joiners);
     for (uint32_t i = 0; i < port->count; i++)
         close_control(&port->ranks[i]);
-    int descriptor = port->listener.descriptor;
-    tb_loop_unwatch(port->loop, &port->listener);
-    if (descriptor >= 0)
-        close(descriptor);
     tb_timer_clear(&port->retry);
-    tb_timer_clear(&port->reopen);
     free(port->ranks);
     port->ranks = NULL;
     port->count = 0;

@@ -16,12 +16,14 @@ struct tb_rank_port_events {
     void *context;
     /* A rank wants to be connected; tb_rank_port_connection answers. */
     void (*connect)(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream);
+    /* A rank has waited for a while for ranks on these hosts (at most TB_WAITING_HOSTS); none: it does no longer. */
+    void (*waiting)(void *context, uint32_t local, const uint32_t *hosts, uint32_t count);
     /* A rank has ended the job. */
-    void (*aborted)(void *context, uint32_t local, uint32_t code, const void *text, size_t length);
+    void (*aborted)(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
+                    size_t length);
 };
 
 struct tb_rank_port;
-struct tb_joiner;
 
 /* A rank of this host as the port sees it. */
 struct tb_port_rank {
@@ -39,11 +41,9 @@ struct tb_port_rank {
 struct tb_rank_port {
     struct tb_loop *loop;
     struct tb_rank_port_events events;
-    struct tb_watch listener; /* the abstract socket */
-    char name[64];
-    struct tb_joiner *joiners[TB_RANK_PORT_JOINERS];
-    struct tb_timer reopen; /* set while no more are let in */
-    struct tb_timer retry;  /* packets that could not be sent */
+    char name[64]; /* of the abstract socket */
+    struct tb_callers joiners;
+    struct tb_timer retry; /* packets that could not be sent */
     const struct tb_host_services *services;
     uint32_t parcel_limit; /* for each rank */
     uint32_t count;

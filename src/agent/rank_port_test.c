@@ -27,8 +27,10 @@ struct world {
     struct tb_rank_port port;
     struct tb_host_services services;
     int sockets[RANKS]; /* the ranks' ends */
-    int connects, aborts;
+    int connects, aborts, waits;
+    uint32_t awaited[TB_WAITING_HOSTS], awaited_count;
     uint32_t local, code; /* of the last call */
+    enum tb_abort_reason reason;
     struct tb_proc to;
     enum tb_stream stream;
     char text[64];
@@ -45,18 +47,30 @@ static void take_connect(void *context, uint32_t local, struct tb_proc to, enum 
     w->stream = stream;
 }
 
-static void take_aborted(void *context, uint32_t local, uint32_t code, const void *text, size_t length)
+static void take_waiting(void *context, uint32_t local, const uint32_t *hosts, uint32_t count)
+{
+    struct world *w = context;
+    w->waits++;
+    w->local = local;
+    w->awaited_count = count;
+    memcpy(w->awaited, hosts, count * sizeof hosts[0]);
+}
+
+static void take_aborted(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
+                         size_t length)
 {
     struct world *w = context;
     w->aborts++;
     w->local = local;
     w->code = code;
+    w->reason = reason;
     snprintf(w->text, sizeof w->text, "%.*s", (int)length, (const char *)text);
 }
 
 static void world_open(struct world *w)
 {
-    const struct tb_rank_port_events events = {.context = w, .connect = take_connect, .aborted = take_aborted};
+    const struct tb_rank_port_events events = {
+        .context = w, .connect = take_connect, .waiting = take_waiting, .aborted = take_aborted};
     struct tb_host_routes routes = {0};
     struct tb_host host = {.name = "here", .rank_count = RANKS};
     struct tb_rank_range range = {.count = RANKS};
@@ -194,9 +208,18 @@ static void requests_are_handed_up(void **state)
     say_numbers(&w, w.sockets[1], TB_CONTROL_CONNECT, 3, (uint32_t[]){JOB, 40, TB_STREAM_COUNT});
     say_numbers(&w, w.sockets[1], TB_CONTROL_CONNECT, 2, (uint32_t[]){JOB, 40});
     assert_int_equal(w.connects, 1); /* nonsense is not */
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 3, (uint32_t[]){2, 5, 3});
+    assert_true(w.waits == 1 && w.awaited_count == 2 && w.awaited[0] == 5 && w.awaited[1] == 3);
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 2, (uint32_t[]){2, 5});
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 19,
+                (uint32_t[19]){TB_WAITING_HOSTS + 2, [TB_WAITING_HOSTS + 2] = 1});
+    assert_int_equal(w.waits, 1);
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 1, (uint32_t[]){0});
+    assert_true(w.waits == 2 && w.awaited_count == 0);
     struct tb_writer fields;
     tb_writer_open(&fields);
     tb_put_u32(&fields, 9);
+    tb_put_u8(&fields, TB_ABORT_LOST);
     tb_put_text(&fields, "enough");
     assert_int_equal(tb_packet_send(w.sockets[0], TB_CONTROL_ABORT, &fields, NULL, 0), TB_OK);
     tb_writer_close(&fields);
@@ -204,6 +227,7 @@ static void requests_are_handed_up(void **state)
     assert_int_equal(w.aborts, 1);
     assert_int_equal(w.local, 0);
     assert_int_equal(w.code, 9);
+    assert_int_equal(w.reason, TB_ABORT_LOST);
     assert_string_equal(w.text, "enough");
     say_numbers(&w, w.sockets[0], TB_CONTROL_INITIALIZED, 0, NULL);
     assert_true(w.port.ranks[0].initialized && !w.port.ranks[0].finalized && !w.port.ranks[1].initialized);
@@ -361,7 +385,8 @@ static void a_rank_is_one_program(void **state)
     world_close(&w);
 }
 
-static void a_crowd_waits(void **state)
+/* Those who say nothing keep nobody out: the oldest one makes room. */
+static void a_crowd_makes_room(void **state)
 {
     struct world w;
     world_open(&w);
@@ -371,39 +396,17 @@ static void a_crowd_waits(void **state)
         crowd[i] = come_by_name(&w);
     int late = come_by_name(&w);
     say_hello(&w, late);
-    expect_nothing(late); /* there is no place */
-    virtual_loop_pass(&w.t, PATIENCE - 1);
-    expect_nothing(late);
-    assert_int_equal(tb_packet_receive(crowd[0], &packet, false), TB_AGAIN);
-    virtual_loop_pass(&w.t, 1);
-    assert_int_equal(tb_packet_receive(crowd[0], &packet, false), TB_ERR_CLOSED); /* it has had its time */
     expect_welcome(late, 7, 0);
+    assert_int_equal(tb_packet_receive(crowd[0], &packet, false), TB_ERR_CLOSED);
     assert_int_equal(tb_packet_receive(crowd[1], &packet, false), TB_AGAIN);
+    virtual_loop_pass(&w.t, PATIENCE - 1);
+    assert_int_equal(tb_packet_receive(crowd[1], &packet, false), TB_AGAIN);
+    virtual_loop_pass(&w.t, 1);
+    for (uint32_t i = 1; i < TB_RANK_PORT_JOINERS; i++)
+        assert_int_equal(tb_packet_receive(crowd[i], &packet, false), TB_ERR_CLOSED);
     close(late);
     for (uint32_t i = 0; i < TB_RANK_PORT_JOINERS; i++)
         close(crowd[i]);
-    world_close(&w);
-}
-
-/* Who leaves the crowd makes room at once. */
-static void a_place_becomes_free(void **state)
-{
-    struct world w;
-    world_open(&w);
-    w.port.ranks[0].pid = getpid();
-    int crowd[TB_RANK_PORT_JOINERS];
-    for (uint32_t i = 0; i < TB_RANK_PORT_JOINERS; i++)
-        crowd[i] = come_by_name(&w);
-    int late = come_by_name(&w);
-    say_hello(&w, late);
-    expect_nothing(late);
-    close(crowd[17]);
-    virtual_loop_turn(&w.t);
-    expect_welcome(late, 7, 0);
-    close(late);
-    for (uint32_t i = 0; i < TB_RANK_PORT_JOINERS; i++)
-        if (i != 17)
-            close(crowd[i]);
     world_close(&w);
 }
 
@@ -414,8 +417,7 @@ int main(void)
         cmocka_unit_test(packets_wait_for_hello),       cmocka_unit_test(too_many_packets_are_refused),
         cmocka_unit_test(a_full_socket_is_tried_again), cmocka_unit_test(all_are_told_routes),
         cmocka_unit_test(a_rank_comes_by_name),         cmocka_unit_test(strangers_get_nothing),
-        cmocka_unit_test(a_rank_is_one_program),        cmocka_unit_test(a_crowd_waits),
-        cmocka_unit_test(a_place_becomes_free),
+        cmocka_unit_test(a_rank_is_one_program),        cmocka_unit_test(a_crowd_makes_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,9 @@ static const char *value_in(char *const *environment, const char *name)
     return NULL;
 }
 
-/* The numbers that each rank is told, and under which names. */
+/* The numbers that each rank is told, and under which names: ours, and those that scripts for Open MPI, MPICH and their
+ * relatives look for. Not those that their libraries and launchers act on: PMI_FD and PMIX_RANK would
+ * mean a server that can be asked, and with OMPI_UNIVERSE_SIZE Open MPI's mpiexec refuses to run below us. */
 enum number { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE };
 static const struct {
     const char *name;
@@ -43,6 +45,15 @@ static const struct {
     {"TOMBOLO_SIZE", SIZE},
     {"TOMBOLO_LOCAL_RANK", LOCAL_RANK},
     {"TOMBOLO_LOCAL_SIZE", LOCAL_SIZE},
+    {"OMPI_COMM_WORLD_RANK", RANK},
+    {"OMPI_COMM_WORLD_SIZE", SIZE},
+    {"OMPI_COMM_WORLD_LOCAL_RANK", LOCAL_RANK},
+    {"OMPI_COMM_WORLD_LOCAL_SIZE", LOCAL_SIZE},
+    {"OMPI_COMM_WORLD_NODE_RANK", LOCAL_RANK},
+    {"PMI_RANK", RANK},
+    {"PMI_SIZE", SIZE},
+    {"MPI_LOCALRANKID", LOCAL_RANK},
+    {"MPI_LOCALNRANKS", LOCAL_SIZE},
 };
 #define NUMBERS (sizeof numbers / sizeof numbers[0])
 _Static_assert(NUMBERS + 2 == OWN, "and two that are no numbers");
@@ -90,7 +101,7 @@ static int make_environment(struct tb_rank_program *program, const struct tb_ran
     for (int i = 0; i < OWN; i++)
         program->environment[i] = program->own[i];
     for (size_t i = 0; i < count; i++)
-        if ((!app->bare || is_essential(environ[i])) && !is_own(environ[i]) &&
+        if ((!app->bare || is_essential(environ[i])) && !is_own(environ[i]) && !tb_foreign_mpi_binds(environ[i]) &&
             !is_among(app->variables, app->variable_count, environ[i]) &&
             !is_among(start->given, start->given_count, environ[i]))
             program->environment[n++] = environ[i];
@@ -98,7 +109,8 @@ static int make_environment(struct tb_rank_program *program, const struct tb_ran
         if (!is_among(app->variables, app->variable_count, start->given[i]))
             program->environment[n++] = start->given[i];
     for (uint32_t i = 0; i < app->variable_count; i++)
-        program->environment[n++] = app->variables[i];
+        if (!is_own(app->variables[i]))
+            program->environment[n++] = app->variables[i];
     /* gfortran keeps what is written to a pipe back; this is how it is told not to. */
     if (program->buffering != TB_BUFFERING_FULL && value_in(program->environment + OWN, FORTRAN_VARIABLE) == NULL)
         program->environment[n++] = (char *)FORTRAN_VARIABLE "=y";

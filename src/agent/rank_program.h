@@ -6,7 +6,7 @@
 #include "job/job.h"
 #include "remote/remote.h"
 
-#define TB_RANK_PROGRAM_OWN       6 /* variables of the environment that are made for each rank */
+#define TB_RANK_PROGRAM_OWN       15 /* variables of the environment that are made for each rank */
 #define TB_RANK_PROGRAM_OWN_BYTES 160
 
 /* What starting needs to know of the job and of this host. Everything stays the caller's. */
@@ -19,6 +19,7 @@ struct tb_rank_start {
     char *const *given;   /* NAME=value, for the environment of this host's ranks */
     const sigset_t *mask; /* blocked signals */
     const struct rlimit *descriptors;
+    const struct rlimit *file_size;
 };
 
 /* Why ranks cannot be started, as the user is told. */

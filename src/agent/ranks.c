@@ -1,5 +1,6 @@
 #include "agent/ranks.h"
 #include "agent/cpu_binding.h"
+#include "agent/descendants.h"
 #include "agent/pseudo_terminal.h"
 
 #include <errno.h>
@@ -77,12 +78,12 @@ static int make_streams(const struct tb_rank *rank, const struct tb_setup *setup
     *s = (struct streams){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->control) < 0 || pipe2(s->errors, O_CLOEXEC) < 0)
-        return tb_error_errno("cannot make the streams of rank %u; try a higher `ulimit -n`", rank->rank);
+        return tb_error_errno("cannot make the streams of rank %u", rank->rank);
     if ((setup->flags & TB_SETUP_PTY) != 0) {
         if (tb_pseudo_terminal_open(s->output, setup->terminal) != TB_OK)
             return tb_error_errno("cannot make a pseudo-terminal for rank %u", rank->rank);
     } else if (pipe2(s->output, O_CLOEXEC) < 0) {
-        return tb_error_errno("cannot make the streams of rank %u; try a higher `ulimit -n`", rank->rank);
+        return tb_error_errno("cannot make the streams of rank %u", rank->rank);
     }
     if (rank->rank == setup->input_rank) {
         if (pipe2(ends, O_CLOEXEC) < 0)
@@ -100,11 +101,11 @@ static int make_streams(const struct tb_rank *rank, const struct tb_setup *setup
 static void explain_failed(const struct starting *s, const struct tb_rank *rank, enum tb_child_stage stage, int error)
 {
     const char *host = s->start->host;
+    char limit[64];
     if (stage == TB_CHILD_FORK)
         tb_start_failure_set(s->failure, 1,
-                             "cannot start rank %u on host %s: no new process: %s; fewer ranks a host, or a higher "
-                             "`ulimit -u`, may help",
-                             rank->rank, host, strerror(error));
+                             "cannot start rank %u on host %s: no new process: %s%s; fewer ranks a host may help",
+                             rank->rank, host, strerror(error), tb_error_limit(error, limit, sizeof limit));
     else if (stage == TB_CHILD_BIND)
         tb_start_failure_set(s->failure, 1, "cannot bind rank %u on host %s to its processors: %s; try --bind none",
                              rank->rank, host, strerror(error));
@@ -165,7 +166,8 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
                              .keep = streams.control[1],
                              .death_signal = SIGKILL,
                              .mask = s->start->mask,
-                             .descriptors = s->start->descriptors};
+                             .descriptors = s->start->descriptors,
+                             .file_size = s->start->file_size};
     if (s->binding != NULL) {
         tb_cpu_binding_choose(s->binding, rank->rank, rank->local, &cpus, &child.cpus_bytes);
         child.cpus = cpus;
@@ -265,8 +267,23 @@ void tb_ranks_forget_groups(struct tb_ranks *ranks)
 void tb_ranks_signal(struct tb_ranks *ranks, int signal)
 {
     for (uint32_t i = 0; i < ranks->count; i++)
-        if (ranks->all[i].pid > 0)
+        if (ranks->all[i].pid > 0 && (ranks->all[i].ended || !ranks->all[i].dumping))
             kill(-ranks->all[i].pid, signal);
+}
+
+bool tb_ranks_dumping(const struct tb_ranks *ranks)
+{
+    for (uint32_t i = 0; i < ranks->count; i++)
+        if (ranks->all[i].dumping && !ranks->all[i].ended)
+            return true;
+    return false;
+}
+
+void tb_ranks_kill(struct tb_ranks *ranks)
+{
+    for (uint32_t i = 0; i < ranks->count; i++)
+        ranks->all[i].dumping = false;
+    tb_ranks_signal(ranks, SIGKILL);
 }
 
 bool tb_ranks_alive(struct tb_ranks *ranks)
@@ -276,4 +293,26 @@ bool tb_ranks_alive(struct tb_ranks *ranks)
         if (ranks->all[i].pid > 0)
             return true;
     return false;
+}
+
+static bool is_group(void *context, pid_t group)
+{
+    const struct tb_ranks *ranks = context;
+    for (uint32_t i = 0; i < ranks->count; i++)
+        if (ranks->all[i].pid == group)
+            return true;
+    return false;
+}
+
+void tb_ranks_end(struct tb_ranks *ranks, int signal)
+{
+    tb_ranks_signal(ranks, signal);
+    tb_ranks_signal(ranks, SIGCONT);
+    if (tb_descendants_signal(signal, is_group, ranks) > 0)
+        tb_descendants_signal(SIGCONT, is_group, ranks);
+}
+
+bool tb_ranks_left(struct tb_ranks *ranks)
+{
+    return tb_ranks_alive(ranks) || tb_descendants_left();
 }

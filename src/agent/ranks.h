@@ -11,6 +11,8 @@ struct tb_rank {
     uint32_t app;   /* which of the job's programs */
     pid_t pid;      /* 0: not started, or ended and nothing of its process group is left */
     bool ended;
+    bool dying;   /* it was ending before the agent ended the ranks */
+    bool dumping; /* it has crashed, and is left alone while it writes its core file */
 };
 
 /* Our ends of a rank's standard streams. */
@@ -49,8 +51,13 @@ int tb_ranks_start(struct tb_ranks *ranks, const struct tb_rank_start *start, st
  * group, and notice at once. */
 void tb_ranks_reap(struct tb_ranks *ranks, pid_t pid, int status);
 void tb_ranks_forget_groups(struct tb_ranks *ranks);
-void tb_ranks_signal(struct tb_ranks *ranks, int signal);
-bool tb_ranks_alive(struct tb_ranks *ranks); /* some process of some rank's group still is */
+void tb_ranks_signal(struct tb_ranks *ranks, int signal); /* but not those that write a core file */
+bool tb_ranks_dumping(const struct tb_ranks *ranks);      /* some rank does */
+void tb_ranks_kill(struct tb_ranks *ranks);               /* all of them */
+bool tb_ranks_alive(struct tb_ranks *ranks);              /* some process of some rank's group still is */
+/* The same for everything that they have started, in whatever group (descendants.h); stopped ones go on to notice. */
+void tb_ranks_end(struct tb_ranks *ranks, int signal);
+bool tb_ranks_left(struct tb_ranks *ranks);
 struct tb_rank *tb_ranks_find(const struct tb_ranks *ranks, uint32_t rank); /* NULL: it is not of this host */
 
 #endif

@@ -151,10 +151,11 @@ static void start(struct world *w)
 static void they_know_who_they_are(void **state)
 {
     struct world w;
-    char *words[] = {(char *)"sh", (char *)"-c",
-                     (char *)"echo $TOMBOLO_RANK $TOMBOLO_SIZE $TOMBOLO_LOCAL_RANK $TOMBOLO_LOCAL_SIZE $GIVEN $ASKED; "
-                             "pwd; head -n1 <&3; exit $TOMBOLO_RANK",
-                     NULL};
+    char *words[] = {
+        (char *)"sh", (char *)"-c",
+        (char *)"echo $TOMBOLO_RANK $TOMBOLO_SIZE $TOMBOLO_LOCAL_RANK $TOMBOLO_LOCAL_SIZE $GIVEN $ASKED $PMI_FD; "
+                "pwd; head -n1 <&3; exit $TOMBOLO_RANK",
+        NULL};
     char *given[] = {(char *)"GIVEN=host", (char *)"ASKED=host"}, *asked[] = {(char *)"ASKED=user", NULL};
     world_open(&w, words);
     w.start.given = given;
@@ -162,8 +163,10 @@ static void they_know_who_they_are(void **state)
     w.app.variables = asked;
     w.app.variable_count = 1;
     setenv("TOMBOLO_RANK", "99", 1); /* of a job that we are in; none of theirs */
+    setenv("PMI_FD", "7", 1);        /* nor is this */
     start(&w);
     unsetenv("TOMBOLO_RANK");
+    unsetenv("PMI_FD");
     for (uint32_t i = 0; i < RANKS; i++) {
         char text[64];
         snprintf(text, sizeof text, "%u 7 %u 3 host user\n/\nwelcome\n", FIRST + i, i);
@@ -213,6 +216,31 @@ static void groups_are_signalled(void **state)
     collect(&w);
     assert_int_equal(w.ended, RANKS);
     assert_int_equal(WTERMSIG(w.status[1]), SIGTERM);
+    world_close(&w);
+}
+
+/* Who writes a core file is left alone, until everything is to end at once. */
+static void who_dumps_is_left_alone(void **state)
+{
+    struct world w;
+    char *words[] = {(char *)"sleep", (char *)"1000", NULL};
+    world_open(&w, words);
+    start(&w);
+    w.ranks.all[1].dumping = true;
+    assert_true(tb_ranks_dumping(&w.ranks));
+    tb_ranks_signal(&w.ranks, SIGKILL);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        int status;
+        if (i == 1)
+            continue;
+        pid_t pid = waitpid(w.ranks.all[i].pid, &status, 0);
+        tb_ranks_reap(&w.ranks, pid, status);
+    }
+    assert_int_equal(waitpid(w.ranks.all[1].pid, NULL, WNOHANG), 0);
+    tb_ranks_kill(&w.ranks);
+    collect(&w);
+    assert_int_equal(w.ended, RANKS);
+    assert_false(tb_ranks_dumping(&w.ranks));
     world_close(&w);
 }
 
@@ -308,10 +336,11 @@ static void parameters_of_a_host(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_know_who_they_are),    cmocka_unit_test(only_ranks_of_this_host_are_found),
-        cmocka_unit_test(groups_are_signalled),      cmocka_unit_test(scripts_need_no_first_line),
-        cmocka_unit_test(failures_are_explained),    cmocka_unit_test(a_missing_program_is_told),
-        cmocka_unit_test(another_directory_will_do), cmocka_unit_test(parameters_of_a_host),
+        cmocka_unit_test(they_know_who_they_are),     cmocka_unit_test(only_ranks_of_this_host_are_found),
+        cmocka_unit_test(groups_are_signalled),       cmocka_unit_test(who_dumps_is_left_alone),
+        cmocka_unit_test(scripts_need_no_first_line), cmocka_unit_test(failures_are_explained),
+        cmocka_unit_test(a_missing_program_is_told),  cmocka_unit_test(another_directory_will_do),
+        cmocka_unit_test(parameters_of_a_host),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

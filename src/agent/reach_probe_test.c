@@ -53,10 +53,11 @@ static int open_world(void **state)
         .loop = &w.time.loop, .key = &w.key, .self = {JOB, TB_PROC_AGENT}, .book = &w.book, .routes = &w.routes};
     w.there = w.here;
     w.there.self.index |= w.there.host = 1;
+    w.there.name = "there";
     tb_reach_probe_open(&w.probe, &w.here, NULL, answered);
     if (virtual_loop_open(&w.time) != TB_OK)
         return -1;
-    return tb_listener_open(&w.listener, &w.there, "0", &events) == TB_OK ? 0 : -1;
+    return tb_listener_open(&w.listener, &w.there, "0", NULL, &events) == TB_OK ? 0 : -1;
 }
 
 static int close_world(void **state)

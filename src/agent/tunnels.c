@@ -9,6 +9,9 @@
 #define AHEAD_LIMIT   (1u << 20)  /* of what waits for the launcher; beyond it tunnels are not read */
 #define PATIENCE_NS   1000000000u /* between the end of a stream and the end of its shell */
 #define TUNNELS_LIMIT TB_JOB_HOSTS_LIMIT
+#define ARRIVING_MOST 64u /* at once; the oldest goes when there are more */
+#define ARRIVING_NS   5000000000u
+#define NUMBER_BYTES  4u /* of the frame that an agent expects */
 
 struct tunnel {
     struct tb_list node;
@@ -19,7 +22,11 @@ struct tunnel {
     bool awaited;    /* an adopted one: what comes is for one before it, until the launcher answers to this */
     uint32_t coming; /* the how manieth */
     struct tb_watch stream, errors;
-    int descriptor; /* of the stream; -1: closed */
+    int descriptor;            /* of the stream; -1: closed */
+    struct tb_tls_socket *tls; /* has it, if it is an agent that has come */
+    bool arriving;             /* in the other list, until these are there: */
+    uint32_t have;
+    uint8_t expected[NUMBER_BYTES];
     struct tb_timer patience;
     uint8_t *bytes; /* for its standard input */
     size_t start, end, room;
@@ -55,8 +62,11 @@ static void tell_end(struct tb_uplink *uplink, uint32_t number, bool exited, int
 static void close_stream(struct tunnel *tunnel)
 {
     tb_loop_unwatch(tunnel->tunnels->loop, &tunnel->stream);
-    if (tunnel->descriptor >= 0)
+    if (tunnel->tls != NULL)
+        tb_tls_socket_close(tunnel->tls);
+    else if (tunnel->descriptor >= 0)
         close(tunnel->descriptor);
+    tunnel->tls = NULL;
     tunnel->descriptor = -1;
     tunnel->start = tunnel->end = 0;
 }
@@ -76,19 +86,24 @@ static void kill_shell(struct tunnel *tunnel)
         kill(-tunnel->pid, SIGKILL);
 }
 
-static void patience_over(struct tb_timer *timer)
-{
-    kill_shell(TB_CONTAINER(timer, struct tunnel, patience));
-}
-
 static void free_tunnel(struct tunnel *tunnel)
 {
+    tunnel->tunnels->arriving_count -= tunnel->arriving;
     close_stream(tunnel);
     close_errors(tunnel);
     tb_timer_clear(&tunnel->patience);
     tb_list_remove(&tunnel->node);
     free(tunnel->bytes);
     free(tunnel);
+}
+
+static void patience_over(struct tb_timer *timer)
+{
+    struct tunnel *tunnel = TB_CONTAINER(timer, struct tunnel, patience);
+    if (tunnel->arriving)
+        free_tunnel(tunnel);
+    else
+        kill_shell(tunnel);
 }
 
 /* The stream of an agent that had come to us. */
@@ -102,6 +117,46 @@ static void end_adopted(struct tunnel *tunnel)
 
 /* ---- from the shell ---------------------------------------------------------------------------------------------- */
 
+/* It has said which frame it expects. */
+static void arrive(struct tunnel *tunnel)
+{
+    struct tb_tunnels *tunnels = tunnel->tunnels;
+    tb_timer_clear(&tunnel->patience);
+    struct tunnel *before = find(tunnels, tunnel->number);
+    if (before != NULL)
+        free_tunnel(before); /* it had come, and has lost that stream too */
+    tb_list_remove(&tunnel->node);
+    tb_list_append(&tunnels->all, &tunnel->node);
+    tunnels->arriving_count--;
+    tunnel->arriving = false;
+    tunnel->coming = ++tunnels->adopted_count;
+    struct tb_writer *w = tb_uplink_begin(tunnels->uplink, TB_CONTROL_ATTACH);
+    tb_put_u32(w, tunnel->number);
+    tb_put_u32(w, tunnel->coming);
+    tb_uplink_end(tunnels->uplink);
+    tell_bytes(tunnels->uplink, TB_CONTROL_TUNNEL, tunnel->number, tunnel->expected, tunnel->have);
+}
+
+/* What an agent that has come says: as read_stream. */
+static ssize_t read_encrypted(struct tunnel *tunnel)
+{
+    static uint8_t bytes[READ_BYTES]; /* one thread, used up at once */
+    size_t got = 0;
+    int rc = tb_tls_socket_receive(tunnel->tls);
+    if (rc != TB_OK)
+        return rc == TB_AGAIN ? 0 : -1;
+    do {
+        void *to = tunnel->arriving ? tunnel->expected + tunnel->have : bytes;
+        rc = tb_tls_socket_read(tunnel->tls, to, tunnel->arriving ? NUMBER_BYTES - tunnel->have : READ_BYTES, &got);
+        if (!tunnel->arriving && got > 0)
+            tell_bytes(tunnel->tunnels->uplink, TB_CONTROL_TUNNEL, tunnel->number, bytes, got);
+        tunnel->have += tunnel->arriving ? (uint32_t)got : 0;
+        if (tunnel->arriving && tunnel->have == NUMBER_BYTES)
+            arrive(tunnel);
+    } while (rc == TB_OK);
+    return rc == TB_AGAIN ? 0 : -1;
+}
+
 /* One read of either stream: its bytes; 0: none now; -1: there are no more. */
 static ssize_t read_stream(struct tunnel *tunnel, int descriptor, enum tb_control kind)
 {
@@ -114,22 +169,41 @@ static ssize_t read_stream(struct tunnel *tunnel, int descriptor, enum tb_contro
     return n > 0 ? n : -1;
 }
 
+/* TB_OK: something has left what waits; TB_AGAIN: there is no room. */
+static int write_some(struct tunnel *tunnel)
+{
+    ssize_t n = write(tunnel->descriptor, tunnel->bytes + tunnel->start, tunnel->end - tunnel->start);
+    if (n < 0 && errno == EAGAIN)
+        return TB_AGAIN;
+    if (n < 0 && errno != EINTR)
+        return TB_ERR_CLOSED;
+    tunnel->start += n > 0 ? (size_t)n : 0;
+    return TB_OK;
+}
+
+static int encrypt_some(struct tunnel *tunnel)
+{
+    size_t length = tunnel->end - tunnel->start < READ_BYTES ? tunnel->end - tunnel->start : READ_BYTES;
+    int rc = tb_tls_socket_has_room(tunnel->tls) ? TB_OK : tb_tls_socket_flush(tunnel->tls);
+    if (rc == TB_OK)
+        rc = tb_tls_socket_write(tunnel->tls, tunnel->bytes + tunnel->start, length);
+    tunnel->start += rc == TB_OK ? length : 0;
+    return rc;
+}
+
 static void flush(struct tunnel *tunnel)
 {
     struct tb_loop *loop = tunnel->tunnels->loop;
-    while (tunnel->descriptor >= 0 && tunnel->start < tunnel->end) {
-        ssize_t n = write(tunnel->descriptor, tunnel->bytes + tunnel->start, tunnel->end - tunnel->start);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN) {
-            tb_loop_change(loop, &tunnel->stream, tunnel->stream.events | EPOLLOUT);
-            return;
-        }
-        if (n < 0)
-            break; /* seen, and told, when reading */
-        tunnel->start += (size_t)n;
+    int rc = TB_OK;
+    while (rc == TB_OK && tunnel->descriptor >= 0 && tunnel->start < tunnel->end)
+        rc = tunnel->tls != NULL ? encrypt_some(tunnel) : write_some(tunnel);
+    if (tunnel->tls != NULL && rc == TB_OK)
+        rc = tb_tls_socket_flush(tunnel->tls);
+    if (rc == TB_AGAIN) {
+        tb_loop_change(loop, &tunnel->stream, tunnel->stream.events | EPOLLOUT);
+        return;
     }
-    tunnel->start = tunnel->end = 0;
+    tunnel->start = tunnel->end = 0; /* an error is seen, and told, when reading */
     tb_loop_change(loop, &tunnel->stream, tunnel->stream.events & ~(uint32_t)EPOLLOUT);
 }
 
@@ -146,14 +220,32 @@ static void stream_ready(struct tb_watch *watch, uint32_t events)
         tb_loop_change(tunnels->loop, watch, watch->events & ~(uint32_t)EPOLLIN);
         return;
     }
-    if (read_stream(tunnel, tunnel->descriptor, TB_CONTROL_TUNNEL) < 0) {
-        close_stream(tunnel);
-        /* Why it ended is known when the shell has ended too, which should be now. */
-        if (tunnel->pid > 0)
-            tb_timer_set(tunnels->loop, &tunnel->patience, PATIENCE_NS);
-        else
-            end_adopted(tunnel);
+    if (tunnel->tls != NULL ? read_encrypted(tunnel) >= 0
+                            : read_stream(tunnel, tunnel->descriptor, TB_CONTROL_TUNNEL) >= 0)
+        return;
+    close_stream(tunnel);
+    /* Why it ended is known when the shell has ended too, which should be now. */
+    if (tunnel->pid > 0)
+        tb_timer_set(tunnels->loop, &tunnel->patience, PATIENCE_NS);
+    else
+        end_adopted(tunnel);
+}
+
+/* One that has come, before it has said what it expects: TLS speaks. */
+static void arriving_ready(struct tb_watch *watch, uint32_t events)
+{
+    struct tunnel *tunnel = TB_CONTAINER(watch, struct tunnel, stream);
+    ssize_t n = read_encrypted(tunnel);
+    if (tunnel->arriving) {
+        if (n < 0 || tb_tls_socket_flush(tunnel->tls) < 0)
+            free_tunnel(tunnel);
+        return;
     }
+    watch->ready = stream_ready;
+    if (n < 0)
+        end_adopted(tunnel);
+    else
+        flush(tunnel);
 }
 
 static void errors_ready(struct tb_watch *watch, uint32_t events)
@@ -281,50 +373,50 @@ void tb_tunnels_take_bytes(struct tb_tunnels *tunnels, struct tb_reader *r)
 void tb_tunnels_take_end(struct tb_tunnels *tunnels, struct tb_reader *r)
 {
     struct tunnel *tunnel = find(tunnels, tb_get_u32(r));
-    bool now = tb_get_u8(r) != 0;
+    enum tb_tunnel_end how = tb_get_u8(r);
     if (r->error != TB_OK || tunnel == NULL)
         return;
     close_stream(tunnel);
-    if (tunnel->pid == 0)
+    if (tunnel->pid == 0) {
         end_adopted(tunnel);
-    else if (now)
+    } else if (how == TB_TUNNEL_END_LEFT) {
+        tb_list_remove(&tunnel->node); /* the shell may be the agent itself */
+        tb_list_append(&tunnels->left, &tunnel->node);
+        tunnels->events.ended(tunnels->events.context);
+    } else if (how == TB_TUNNEL_END_NOW) {
         kill_shell(tunnel);
-    else
+    } else {
         tb_timer_set(tunnels->loop, &tunnel->patience, PATIENCE_NS);
+    }
 }
 
-void tb_tunnels_forget(struct tb_tunnels *tunnels, uint32_t host)
+void tb_tunnels_adopt(struct tb_tunnels *tunnels, uint32_t host, int socket, const struct tb_key *secret)
 {
-    struct tunnel *tunnel = find(tunnels, host);
-    if (tunnel != NULL && tunnel->pid == 0)
-        free_tunnel(tunnel);
-}
-
-void tb_tunnels_adopt(struct tb_tunnels *tunnels, uint32_t host, int socket)
-{
-    tb_tunnels_forget(tunnels, host);
-    struct tunnel *tunnel = find(tunnels, host) == NULL ? calloc(1, sizeof *tunnel) : NULL;
-    if (tunnel == NULL) {
+    const struct tunnel *before = find(tunnels, host);
+    bool open = before == NULL || before->pid == 0; /* one that a shell of ours leads to does not come this way */
+    struct tunnel *tunnel = open ? calloc(1, sizeof *tunnel) : NULL;
+    struct tb_tls_socket *tls = NULL;
+    if (tunnel == NULL || tb_tls_socket_open(&tls, socket, secret, false) != TB_OK) {
+        free(tunnel);
         close(socket);
         return;
     }
     *tunnel = (struct tunnel){.tunnels = tunnels,
                               .number = host,
                               .awaited = true,
-                              .coming = ++tunnels->adopted_count,
+                              .arriving = true,
                               .descriptor = socket,
+                              .tls = tls,
                               .stream.descriptor = -1,
                               .errors.descriptor = -1};
     tb_timer_init(&tunnel->patience, patience_over);
-    tb_list_append(&tunnels->all, &tunnel->node);
-    if (tb_loop_watch(tunnels->loop, &tunnel->stream, socket, EPOLLIN, stream_ready) != TB_OK) {
+    if (tunnels->arriving_count == ARRIVING_MOST)
+        free_tunnel(TB_CONTAINER(tunnels->arriving.next, struct tunnel, node));
+    tb_list_append(&tunnels->arriving, &tunnel->node);
+    tunnels->arriving_count++;
+    tb_timer_set(tunnels->loop, &tunnel->patience, ARRIVING_NS);
+    if (tb_loop_watch(tunnels->loop, &tunnel->stream, socket, EPOLLIN, arriving_ready) != TB_OK)
         free_tunnel(tunnel);
-        return;
-    }
-    struct tb_writer *w = tb_uplink_begin(tunnels->uplink, TB_CONTROL_ATTACH);
-    tb_put_u32(w, host);
-    tb_put_u32(w, tunnel->coming);
-    tb_uplink_end(tunnels->uplink);
 }
 
 /* What the launcher sends from here on is for the one that has come; it may have come several times meanwhile. */
@@ -341,6 +433,9 @@ void tb_tunnels_take_answer(struct tb_tunnels *tunnels, struct tb_reader *r)
 void tb_tunnels_reap(struct tb_tunnels *tunnels, pid_t pid, int status)
 {
     struct tunnel *tunnel;
+    TB_LIST_EACH (tunnel, &tunnels->left, struct tunnel, node)
+        if (tunnel->pid == pid)
+            free_tunnel(tunnel);
     TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node) {
         if (tunnel->pid != pid || pid == 0)
             continue;
@@ -362,6 +457,8 @@ void tb_tunnels_open(struct tb_tunnels *tunnels, struct tb_loop *loop, struct tb
 {
     *tunnels = (struct tb_tunnels){.loop = loop, .uplink = uplink, .events = *events, .mask = mask};
     tb_list_init(&tunnels->all);
+    tb_list_init(&tunnels->arriving);
+    tb_list_init(&tunnels->left);
 }
 
 void tb_tunnels_close(struct tb_tunnels *tunnels)
@@ -371,4 +468,10 @@ void tb_tunnels_close(struct tb_tunnels *tunnels)
         kill_shell(tunnel);
         free_tunnel(tunnel);
     }
+    TB_LIST_EACH (tunnel, &tunnels->left, struct tunnel, node) {
+        kill_shell(tunnel);
+        free_tunnel(tunnel);
+    }
+    TB_LIST_EACH (tunnel, &tunnels->arriving, struct tunnel, node)
+        free_tunnel(tunnel);
 }

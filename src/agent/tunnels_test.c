@@ -253,15 +253,56 @@ static void shells_are_killed(void **state)
 
 /* ---- agents that have lost their stream -------------------------------------------------------------------------- */
 
-static int adopt(struct world *w, uint32_t host, uint32_t coming)
+/* An agent connects; gives its end. */
+static struct tb_tls_socket *come(struct world *w, uint32_t host, const char *words)
 {
     int pair[2];
+    struct tb_key secret, wrong;
+    struct tb_tls_socket *far;
+    assert_int_equal(tb_key_derive(&secret, "secret"), TB_OK);
+    assert_int_equal(tb_key_derive(&wrong, words), TB_OK);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-    tb_tunnels_adopt(&w->tunnels, host, pair[0]);
+    if (tb_tls_socket_open(&far, pair[1], &wrong, true) == TB_ERR_UNSUPPORTED)
+        skip(); /* there is no libssl here */
+    tb_tunnels_adopt(&w->tunnels, host, pair[0], &secret);
+    return far;
+}
+
+/* Both ends go on until the handshake of TLS is over; false: it is not. */
+static bool shake(struct world *w, struct tb_tls_socket *far)
+{
+    char byte;
+    size_t got;
+    for (int i = 0; i < 10 && !tb_tls_socket_is_ready(far); i++) {
+        tb_tls_socket_flush(far);
+        virtual_loop_turn(&w->t);
+        if (tb_tls_socket_receive(far) == TB_OK)
+            assert_int_equal(tb_tls_socket_read(far, &byte, 1, &got), TB_AGAIN);
+    }
+    return tb_tls_socket_is_ready(far) && tb_tls_socket_flush(far) == TB_OK;
+}
+
+static void say(struct tb_tls_socket *far, const char *text)
+{
+    assert_int_equal(tb_tls_socket_write(far, text, strlen(text)), TB_OK);
+    assert_int_equal(tb_tls_socket_flush(far), TB_OK);
+}
+
+static void expect_attach(struct world *w, uint32_t host, uint32_t coming)
+{
     struct tb_reader *r = await(w, TB_CONTROL_ATTACH);
     assert_int_equal(tb_get_u32(r), host);
     assert_int_equal(tb_get_u32(r), coming);
-    return pair[1];
+}
+
+static struct tb_tls_socket *adopt(struct world *w, uint32_t host, uint32_t coming)
+{
+    struct tb_tls_socket *far = come(w, host, "secret");
+    assert_true(shake(w, far));
+    say(far, "\1\2\3\4"); /* the number of the frame that it expects */
+    expect_attach(w, host, coming);
+    expect_bytes(w, TB_CONTROL_TUNNEL, host, "\1\2\3\4");
+    return far;
 }
 
 static void answer(struct world *w, uint32_t host, uint32_t coming)
@@ -272,12 +313,15 @@ static void answer(struct world *w, uint32_t host, uint32_t coming)
     flush(w);
 }
 
-static void expect_read(int socket, const char *text)
+static void expect_read(struct tb_tls_socket *far, const char *text)
 {
     char got[64] = "";
-    ssize_t n = read(socket, got, sizeof got - 1);
-    assert_int_equal(n, *text != 0 ? (ssize_t)strlen(text) : -1);
+    size_t n = 0;
+    assert_int_equal(tb_tls_socket_receive(far), *text != 0 ? TB_OK : TB_AGAIN);
+    if (*text != 0)
+        assert_int_equal(tb_tls_socket_read(far, got, sizeof got - 1, &n), TB_OK);
     assert_string_equal(got, text);
+    assert_int_equal(tb_tls_socket_read(far, got, sizeof got - 1, &n), TB_AGAIN);
 }
 
 /* Until the launcher has answered, what it sends is for one that was there before. */
@@ -285,16 +329,18 @@ static void an_agent_is_taken_in(void **state)
 {
     struct world w;
     world_open(&w);
-    int first = adopt(&w, 4, 1);
-    assert_int_equal(write(first, "up", 2), 2);
+    struct tb_tls_socket *first = adopt(&w, 4, 1);
+    say(first, "up");
     expect_bytes(&w, TB_CONTROL_TUNNEL, 4, "up");
     send_bytes(&w, 4, "old");
     expect_read(first, "");
     answer(&w, 4, 1);
     send_bytes(&w, 4, "new");
     expect_read(first, "new");
-    int second = adopt(&w, 4, 2); /* it has lost that one too */
-    assert_int_equal(read(first, (char[1]){0}, 1), 0);
+    struct tb_tls_socket *second = adopt(&w, 4, 2); /* it has lost that one too */
+    size_t n;
+    assert_int_equal(tb_tls_socket_receive(first), TB_OK);
+    assert_int_equal(tb_tls_socket_read(first, (char[1]){0}, 1, &n), TB_ERR_CLOSED);
     answer(&w, 4, 1); /* to the one before */
     send_bytes(&w, 4, "old");
     expect_read(second, "");
@@ -302,27 +348,81 @@ static void an_agent_is_taken_in(void **state)
     send_bytes(&w, 4, "newer");
     expect_read(second, "newer");
     assert_int_equal(w.ended, 0);
-    close(second);
+    tb_tls_socket_close(second);
     expect_end(&w, 4, false, 0);
     assert_int_equal(w.ended, 1);
     assert_true(tb_tunnels_empty(&w.tunnels));
-    close(first);
+    tb_tls_socket_close(first);
     world_close(&w);
 }
 
-static void forgetting_says_nothing(void **state)
+/* Neither one who proves nothing, nor one who says too little, nor too many of them take the place of one who is there;
+ * the launcher does not hear of them. */
+static void who_only_connects_does_no_harm(void **state)
 {
     struct world w;
+    struct tb_tls_socket *others[200];
     world_open(&w);
-    int fd = adopt(&w, 4, 1);
-    tb_tunnels_forget(&w.tunnels, 5);
-    assert_false(tb_tunnels_empty(&w.tunnels));
-    tb_tunnels_forget(&w.tunnels, 4);
-    assert_true(tb_tunnels_empty(&w.tunnels));
+    struct tb_tls_socket *first = adopt(&w, 4, 1);
+    answer(&w, 4, 1);
+    struct tb_tls_socket *stranger = come(&w, 4, "another secret");
+    assert_false(shake(&w, stranger));
+    assert_true(tb_list_empty(&w.tunnels.arriving));
+    struct tb_tls_socket *hesitant = come(&w, 4, "secret");
+    assert_true(shake(&w, hesitant));
+    say(hesitant, "\1\2\3");
     assert_true(is_silent(&w));
+    virtual_loop_pass(&w.t, 5000000000u);
+    assert_true(tb_list_empty(&w.tunnels.arriving));
+    for (uint32_t i = 0; i < 200; i++)
+        others[i] = come(&w, 4, "secret");
+    assert_int_equal(w.tunnels.arriving_count, 64);
+    assert_true(is_silent(&w));
+    send_bytes(&w, 4, "still here");
+    expect_read(first, "still here");
+    tb_tls_socket_close(stranger);
+    tb_tls_socket_close(hesitant);
+    assert_true(shake(&w, others[199])); /* the last one has its place */
+    for (uint32_t i = 0; i < 200; i++)
+        tb_tls_socket_close(others[i]);
+    virtual_loop_turn(&w.t);
+    assert_int_equal(w.tunnels.arriving_count, 0);
     assert_int_equal(w.ended, 0);
-    close(fd);
+    start_shell(&w, 7, "cat", "sh -c"); /* to whom a shell leads does not come */
+    struct tb_tls_socket *seventh = come(&w, 7, "secret");
+    assert_false(shake(&w, seventh));
+    tb_tls_socket_close(seventh);
+    tb_tls_socket_close(first);
+    expect_end(&w, 4, false, 0);
     world_close(&w);
+}
+
+/* A record that was changed on the way ends the stream; its agent comes again by another one. */
+static void a_changed_byte_ends_the_stream(void **state)
+{
+    for (int place = 0; place < 40; place++) {
+        struct world w;
+        uint8_t bytes[512];
+        int pair[2];
+        world_open(&w);
+        struct tb_tls_socket *far = adopt(&w, 4, 1);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+        int socket = dup(tb_tls_socket_descriptor(far));
+        assert_true(dup2(pair[0], tb_tls_socket_descriptor(far)) >= 0); /* what it says now comes to us first */
+        say(far, "a frame for the launcher");
+        ssize_t n = recv(pair[1], bytes, sizeof bytes, 0);
+        assert_true(n > place);
+        bytes[place] ^= 1;
+        assert_int_equal(send(socket, bytes, (size_t)n, 0), n);
+        shutdown(socket, SHUT_WR);
+        expect_end(&w, 4, false, 0);
+        assert_int_equal(w.ended, 1);
+        close(socket);
+        close(pair[0]);
+        close(pair[1]);
+        tb_tls_socket_close(far);
+        world_close(&w);
+    }
 }
 
 /* A launcher that does not keep up holds up who is behind us; when it reads, everything comes. */
@@ -330,14 +430,17 @@ static void a_slow_launcher_stops_the_reading(void **state)
 {
     struct world w;
     world_open(&w);
-    int fd = adopt(&w, 4, 1);
+    struct tb_tls_socket *far = adopt(&w, 4, 1);
     static char bytes[65536];
     size_t sent = 0, got = 0;
     for (int i = 0; i < 200; i++) {
         for (size_t k = 0; k < sizeof bytes; k++)
             bytes[k] = (char)((sent + k) * 31 >> 3);
-        ssize_t n = write(fd, bytes, sizeof bytes);
-        sent += n > 0 ? (size_t)n : 0;
+        if (tb_tls_socket_has_room(far)) {
+            assert_int_equal(tb_tls_socket_write(far, bytes, sizeof bytes), TB_OK);
+            sent += sizeof bytes;
+        }
+        tb_tls_socket_flush(far);
         virtual_loop_turn(&w.t);
         assert_true(tb_uplink_queued(&w.uplink) < AHEAD + 2 * sizeof bytes);
     }
@@ -345,6 +448,7 @@ static void a_slow_launcher_stops_the_reading(void **state)
     for (int i = 0; i < 10000 && got < sent; i++) {
         size_t length = 0;
         struct tb_reader *r = await(&w, TB_CONTROL_TUNNEL);
+        tb_tls_socket_flush(far);
         assert_int_equal(tb_get_u32(r), 4);
         const char *part = tb_get_bytes(r, &length);
         for (size_t k = 0; k < length; k++)
@@ -352,7 +456,7 @@ static void a_slow_launcher_stops_the_reading(void **state)
         got += length;
     }
     assert_int_equal(got, sent);
-    close(fd);
+    tb_tls_socket_close(far);
     world_close(&w);
 }
 
@@ -364,7 +468,8 @@ int main(void)
         cmocka_unit_test(a_missing_command_is_told),
         cmocka_unit_test(shells_are_killed),
         cmocka_unit_test(an_agent_is_taken_in),
-        cmocka_unit_test(forgetting_says_nothing),
+        cmocka_unit_test(who_only_connects_does_no_harm),
+        cmocka_unit_test(a_changed_byte_ends_the_stream),
         cmocka_unit_test(a_slow_launcher_stops_the_reading),
     };
     signal(SIGPIPE, SIG_IGN);

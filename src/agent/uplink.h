@@ -1,6 +1,7 @@
 /* Uplink: the control stream to the launcher, from whichever side it comes. It sends and hands up frames, says now and
  * then that it lives, notices when the launcher is silent, and goes on by another agent when the stream is lost and the
- * launcher has named somebody who can stand in (attach.h).
+ * launcher has named somebody who can stand in (attach.h). Of a stream that is silent for a while it has doubts: it
+ * looks for another one beside it, and goes on with the one that comes first.
  *
  * Belongs to the agent and its one thread. Frames are gathered and leave with tb_uplink_settle, which the owner calls
  * before each sleep. Callbacks come from inside of the loop and of tb_uplink_settle. */
@@ -20,12 +21,21 @@ struct tb_uplink {
     struct tb_uplink_events events;
     struct tb_control_stream stream;
     struct tb_watch in, out;
+    struct tb_tls_socket
+        *tls; /* carries the stream, and `in` watches it; NULL: the descriptors that we began with do */
     struct tb_timer beat;
-    uint64_t beat_due;
-    uint64_t heard; /* when the launcher last said something */
-    bool suspended; /* the launcher is stopped (Ctrl-Z) and will be silent */
-    bool final;     /* nobody stands in for a stream that is lost from now on */
-    bool over;      /* lost for good */
+    uint32_t beats;
+    uint32_t said;             /* frames that had been sent at the last PING or instead of it, */
+    uint64_t said_at;          /* and when that was */
+    struct tb_silence silence; /* of the launcher */
+    bool judges;               /* its silence matters */
+    bool suspended;            /* the launcher is stopped (Ctrl-Z) and will be silent */
+    bool straight;             /* the stream comes from the launcher without a stand-in: its end is that of the job, */
+    uint64_t doubted;          /* unless we had doubts of it then: the launcher may have let us in elsewhere */
+    bool down;                 /* there is no stream; another one is looked for */
+    bool warned;               /* that we could not go on by another one */
+    bool final;                /* nobody stands in for a stream that is lost from now on */
+    bool over;                 /* lost for good */
     struct tb_attach attach;
 };
 
@@ -43,17 +53,20 @@ size_t tb_uplink_queued(const struct tb_uplink *uplink);            /* bytes tha
 int tb_uplink_settle(struct tb_uplink *uplink);
 
 /* What was sent is kept until the launcher has it, so that another stream can go on. From the beginning. */
-void tb_uplink_keep(struct tb_uplink *uplink);
-void tb_uplink_start_heartbeat(struct tb_uplink *uplink);
+int tb_uplink_keep(struct tb_uplink *uplink);
+/* `judges`: a launcher that is silent for too long is gone; else only we say that we live. */
+void tb_uplink_start_heartbeat(struct tb_uplink *uplink, bool judges);
 void tb_uplink_suspend(struct tb_uplink *uplink, bool suspended);
-/* As tb_attach_set_stand_ins. */
+/* As tb_attach_set_stand_ins; `straight`: the stream comes from the launcher itself. */
 void tb_uplink_set_stand_ins(struct tb_uplink *uplink, const struct tb_key *key, struct tb_proc self,
-                             const struct tb_address_book *book, const uint32_t *hosts, uint32_t count);
+                             const struct tb_address_book *book, const uint32_t *hosts, uint32_t count, bool straight);
 void tb_uplink_make_final(struct tb_uplink *uplink); /* the job ends */
 /* There is no stream at present; another one is looked for. */
 static inline bool tb_uplink_is_down(const struct tb_uplink *uplink)
 {
-    return uplink->attach.busy;
+    return uplink->down;
 }
+/* Whether somebody else may count on our stream: it is there, and the launcher was heard a moment ago. */
+bool tb_uplink_is_sure(const struct tb_uplink *uplink);
 
 #endif

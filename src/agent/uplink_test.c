@@ -1,154 +1,5 @@
-/* The uplink with a launcher that the test plays, and with stand-ins: the test listens where they should be. */
-#include "remote/virtual_loop_test.h"
-#include "agent/uplink.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
-#define JOB       5u
-#define SELF      2u /* our host */
-#define HOSTS     3u
-#define HEARTBEAT 3000000000u
-#define PAUSE     200000000u
-
-struct world {
-    struct virtual_loop t;
-    struct tb_uplink uplink;
-    struct tb_control_stream launcher;
-    struct tb_key key;
-    struct tb_address_book book;
-    struct tb_host hosts[HOSTS];
-    int listener; /* of the stand-in */
-    int frames;
-    uint32_t kind, number; /* of the last frame */
-    int lost;
-    char why[128];
-};
-
-static void take_frame(void *context, struct tb_control_frame *frame)
-{
-    struct world *w = context;
-    w->frames++;
-    w->kind = frame->kind;
-    w->number = tb_get_u32(&frame->fields);
-}
-
-static void take_lost(void *context, const char *why)
-{
-    struct world *w = context;
-    w->lost++;
-    snprintf(w->why, sizeof w->why, "%s", why);
-}
-
-static void settle(struct tb_loop *loop)
-{
-    struct world *w = TB_CONTAINER(TB_CONTAINER(loop, struct virtual_loop, loop), struct world, t);
-    tb_uplink_settle(&w->uplink);
-}
-
-/* A port of this machine at which somebody listens. */
-static int listen_here(uint16_t *port)
-{
-    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof name;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof name), 0);
-    assert_int_equal(listen(fd, 16), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&name, &length), 0);
-    *port = ntohs(name.sin_port);
-    return fd;
-}
-
-static void world_open(struct world *w)
-{
-    const struct tb_uplink_events events = {.context = w, .frame = take_frame, .lost = take_lost};
-    int pair[2];
-    char version[64];
-    memset(w, 0, sizeof *w);
-    tb_param.heartbeat = HEARTBEAT;
-    tb_param.link_patience = 60000000000u;
-    assert_int_equal(tb_key_make(&w->key), TB_OK);
-    assert_int_equal(virtual_loop_open(&w->t), TB_OK);
-    w->t.loop.settle = settle;
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-    tb_control_stream_open(&w->launcher, pair[1], pair[1]);
-    /* As the agent has it: two descriptors. */
-    assert_int_equal(tb_uplink_open(&w->uplink, &w->t.loop, pair[0], fcntl(pair[0], F_DUPFD_CLOEXEC, 3), &events),
-                     TB_OK);
-    assert_int_equal(tb_control_stream_fill(&w->launcher), TB_OK);
-    assert_int_equal(tb_control_stream_preamble(&w->launcher, version, sizeof version), TB_OK);
-    assert_int_equal(strncmp(version, TB_VERSION, strlen(TB_VERSION)), 0);
-    w->book = (struct tb_address_book){.job = JOB, .host_count = HOSTS, .hosts = w->hosts};
-    uint16_t port;
-    w->listener = listen_here(&port);
-    w->hosts[1].address_count = 1;
-    w->hosts[1].addresses[0] = (struct tb_address){.family = 4, .port = port, .bytes = {127, 0, 0, 1}};
-}
-
-static void world_close(struct world *w)
-{
-    tb_uplink_close(&w->uplink);
-    tb_control_stream_close(&w->launcher);
-    virtual_loop_close(&w->t);
-    if (w->listener >= 0)
-        close(w->listener);
-}
-
-static void tell(struct world *w, struct tb_control_stream *to, enum tb_control kind, uint32_t number)
-{
-    tb_put_u32(tb_control_stream_begin(to, kind), number);
-    assert_int_equal(tb_control_stream_end(to), TB_OK);
-    assert_int_equal(tb_control_stream_flush(to), TB_OK);
-    virtual_loop_turn(&w->t);
-}
-
-static void send_up(struct world *w, enum tb_control kind, uint32_t number)
-{
-    tb_put_u32(tb_uplink_begin(&w->uplink, kind), number);
-    assert_int_equal(tb_uplink_end(&w->uplink), TB_OK);
-    virtual_loop_turn(&w->t);
-}
-
-/* The next frame at the launcher; false: there is none. */
-static bool hear(struct tb_control_stream *at, uint32_t *kind, uint32_t *number)
-{
-    struct tb_control_frame frame;
-    tb_control_stream_fill(at);
-    if (tb_control_stream_next(at, &frame) != TB_OK)
-        return false;
-    *kind = frame.kind;
-    *number = tb_get_u32(&frame.fields);
-    return true;
-}
-
-static void expect(struct tb_control_stream *at, uint32_t kind, uint32_t number)
-{
-    uint32_t got_kind = 0, got_number = 0;
-    assert_true(hear(at, &got_kind, &got_number));
-    assert_int_equal(got_kind, kind);
-    assert_int_equal(got_number, number);
-}
-
-/* Pings until now; nothing else may have come. */
-static int count_pings(struct world *w)
-{
-    uint32_t kind, number;
-    int count = 0;
-    for (; hear(&w->launcher, &kind, &number); count++)
-        assert_int_equal(kind, TB_CONTROL_PING);
-    return count;
-}
+/* The uplink with a launcher that the test plays: frames, and the heartbeat. */
+#include "agent/uplink_world_test.h"
 
 /* ---- a stream ---------------------------------------------------------------------------------------------------- */
 
@@ -228,13 +79,16 @@ static void a_heart_beats(void **state)
     virtual_loop_pass(&w.t, HEARTBEAT);
     assert_int_equal(count_pings(&w), 0); /* not asked for */
     tell(&w, &w.launcher, TB_CONTROL_PING, 0);
-    tb_uplink_start_heartbeat(&w.uplink);
-    for (int i = 0; i < 10; i++) {
-        virtual_loop_pass(&w.t, HEARTBEAT / 3);
-        virtual_loop_turn(&w.t);
+    tb_uplink_start_heartbeat(&w.uplink, true);
+    for (int i = 0; i < 100; i++) {
+        pass(&w, 2 * BEAT);
         assert_int_equal(count_pings(&w), 1);
         tell(&w, &w.launcher, TB_CONTROL_PING, 0);
     }
+    send_up(&w, TB_CONTROL_TUNNEL, 4); /* says as much */
+    expect(&w.launcher, TB_CONTROL_TUNNEL, 4);
+    pass(&w, 2 * BEAT);
+    assert_int_equal(count_pings(&w), 0);
     assert_int_equal(w.lost, 0);
     world_close(&w);
 }
@@ -243,13 +97,62 @@ static void silence_is_noticed(void **state)
 {
     struct world w;
     world_open(&w);
-    tb_uplink_start_heartbeat(&w.uplink);
-    for (int i = 0; i < 3; i++)
-        virtual_loop_pass(&w.t, HEARTBEAT / 3);
-    assert_int_equal(w.lost, 0);
-    virtual_loop_pass(&w.t, HEARTBEAT / 3);
+    tb_uplink_start_heartbeat(&w.uplink, true);
+    tell(&w, &w.launcher, TB_CONTROL_PING, 0);
+    uint64_t begun = w.t.now;
+    pass(&w, 2 * (uint64_t)HEARTBEAT);
     assert_int_equal(w.lost, 1);
+    assert_in_range(w.t.now - begun, HEARTBEAT, HEARTBEAT + 3 * BEAT);
     assert_string_equal(w.why, "the launcher is silent");
+    world_close(&w);
+}
+
+/* The launcher, or we, or both in turn, do nothing for 8 of the 9 parts of what is too long, again and again. */
+static void who_is_stopped_is_not_dead(void **state)
+{
+    struct world w;
+    world_open(&w);
+    tb_uplink_start_heartbeat(&w.uplink, true);
+    for (int i = 0; i < 30; i++) {
+        if (i % 3 != 1)
+            pass(&w, HEARTBEAT / 9 * 8 + 2 * BEAT); /* the launcher; it had spoken some time before */
+        if (i % 3 != 0)
+            virtual_loop_pass(&w.t, HEARTBEAT / 9 * 8); /* we */
+        virtual_loop_turn(&w.t);
+        assert_int_equal(w.lost, 0);
+        if (i % 3 != 1)
+            tell(&w, &w.launcher, TB_CONTROL_PING, 0);
+    }
+    world_close(&w);
+}
+
+/* Whenever we run, if only for a moment, the launcher hears something. */
+static void who_hardly_runs_speaks(void **state)
+{
+    struct world w;
+    world_open(&w);
+    tb_uplink_start_heartbeat(&w.uplink, true);
+    for (int i = 0; i < 20; i++) {
+        tell(&w, &w.launcher, TB_CONTROL_PING, 0);
+        virtual_loop_pass(&w.t, HEARTBEAT / 9 * 8);
+        assert_int_equal(count_pings(&w), 1);
+    }
+    assert_int_equal(w.lost, 0);
+    world_close(&w);
+}
+
+/* The launcher hears of it nevertheless. */
+static void who_does_not_judge_only_speaks(void **state)
+{
+    struct world w;
+    world_open(&w);
+    tb_uplink_start_heartbeat(&w.uplink, false);
+    for (int i = 0; i < 100; i++) {
+        pass(&w, 2 * BEAT);
+        assert_int_equal(count_pings(&w), 1);
+    }
+    assert_int_equal(w.lost, 0);
+    assert_true(tb_uplink_is_sure(&w.uplink));
     world_close(&w);
 }
 
@@ -258,182 +161,27 @@ static void silence_can_be_excused(void **state)
 {
     struct world w;
     world_open(&w);
-    tb_uplink_start_heartbeat(&w.uplink);
+    tb_uplink_start_heartbeat(&w.uplink, true);
     tb_uplink_suspend(&w.uplink, true);
-    for (int i = 0; i < 12; i++)
-        virtual_loop_pass(&w.t, HEARTBEAT / 3);
+    pass(&w, 4 * (uint64_t)HEARTBEAT);
     assert_int_equal(w.lost, 0);
     tell(&w, &w.launcher, TB_CONTROL_PING, 0);
     tb_uplink_suspend(&w.uplink, false);
     virtual_loop_pass(&w.t, 5 * (uint64_t)HEARTBEAT);
     assert_int_equal(w.lost, 0);
-    virtual_loop_pass(&w.t, HEARTBEAT / 3); /* it had its chance */
+    pass(&w, HEARTBEAT + 2 * BEAT); /* it had its chance */
     assert_int_equal(w.lost, 1);
-    world_close(&w);
-}
-
-/* ---- standing in ------------------------------------------------------------------------------------------------- */
-
-static void name_stand_in(struct world *w)
-{
-    const uint32_t hosts[] = {1};
-    tb_uplink_keep(&w->uplink);
-    tb_uplink_set_stand_ins(&w->uplink, &w->key, (struct tb_proc){JOB, TB_PROC_AGENT | SELF}, &w->book, hosts, 1);
-}
-
-/* TCP inside of this machine nearly always is there at once, but the kernel does not promise it. */
-static void await(struct world *w, int socket)
-{
-    struct pollfd ready = {.fd = socket, .events = POLLIN};
-    virtual_loop_turn(&w->t);
-    assert_int_equal(poll(&ready, 1, 10000), 1);
-}
-
-static void await_end_of_attempt(struct world *w)
-{
-    for (int i = 0; i < 10000 && w->uplink.attach.watch.descriptor >= 0; i++) {
-        struct pollfd ready = {.fd = w->t.loop.epoll, .events = POLLIN};
-        virtual_loop_turn(&w->t);
-        if (w->uplink.attach.watch.descriptor >= 0)
-            poll(&ready, 1, 10);
-    }
-    assert_int_equal(w->uplink.attach.watch.descriptor, -1);
-}
-
-/* Accepts as a stand-in does; gives the socket. */
-static int accept_agent(struct world *w, enum tb_welcome_status status)
-{
-    struct tb_handshake h;
-    await(w, w->listener);
-    int fd = accept4(w->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    assert_true(fd >= 0);
-    tb_handshake_accept(&h, &w->key);
-    await(w, fd);
-    assert_int_equal(tb_handshake_socket_receive(&h, fd), TB_OK);
-    assert_int_equal(h.verdict, TB_HANDSHAKE_ASKED);
-    assert_int_equal(h.hello.source.index, TB_PROC_AGENT | SELF);
-    assert_int_equal(h.hello.destination.index, TB_PROC_AGENT | 1);
-    assert_int_equal(h.hello.stream, TB_STREAM_CONTROL);
-    assert_int_equal(tb_handshake_answer(&h, status, 0, false), TB_OK);
-    assert_int_equal(tb_handshake_socket_send(&h, fd), TB_OK);
-    if (status != TB_WELCOME_OK)
-        return fd;
-    await(w, fd);
-    assert_int_equal(tb_handshake_socket_receive(&h, fd), TB_OK);
-    assert_int_equal(h.verdict, TB_HANDSHAKE_CONFIRMED);
-    tb_handshake_admit(&h);
-    assert_int_equal(tb_handshake_socket_send(&h, fd), TB_OK);
-    return fd;
-}
-
-/* What the launcher has not heard is sent again, and what it says goes on where it was. */
-static void another_stream_goes_on(void **state)
-{
-    struct world w;
-    world_open(&w);
-    name_stand_in(&w);
-    tell(&w, &w.launcher, TB_CONTROL_WINDOW, 1);
-    send_up(&w, TB_CONTROL_TUNNEL, 10);
-    expect(&w.launcher, TB_CONTROL_TUNNEL, 10);
-    send_up(&w, TB_CONTROL_TUNNEL, 11); /* on its way when the stream is lost */
-    shutdown(w.launcher.out, SHUT_RDWR);
-    virtual_loop_turn(&w.t);
-    assert_true(tb_uplink_is_down(&w.uplink));
-    send_up(&w, TB_CONTROL_TUNNEL, 12);
-    int fd = accept_agent(&w, TB_WELCOME_OK);
-    uint8_t next[4];
-    await(&w, fd);
-    assert_int_equal(recv(fd, next, sizeof next, 0), 4);
-    assert_int_equal(next[0], 1); /* it has had one frame */
-    assert_int_equal(next[1] | next[2] | next[3], 0);
-    assert_int_equal(send(fd, (uint8_t[]){1, 0, 0, 0}, 4, 0), 4); /* and so have we */
-    await_end_of_attempt(&w);
-    virtual_loop_turn(&w.t);
-    assert_false(tb_uplink_is_down(&w.uplink));
-    struct tb_control_stream again;
-    tb_control_stream_open(&again, fd, fd);
-    again.sequence_in = 1;
-    again.sequence_out = 1;
-    await(&w, fd);
-    expect(&again, TB_CONTROL_TUNNEL, 11);
-    expect(&again, TB_CONTROL_TUNNEL, 12);
-    tell(&w, &again, TB_CONTROL_WINDOW, 2);
-    assert_int_equal(w.frames, 2);
-    assert_int_equal(w.number, 2);
-    assert_int_equal(w.lost, 0);
-    tb_control_stream_close(&again);
-    world_close(&w);
-}
-
-/* Everybody refuses, or nobody is there: after a few rounds it is over. */
-static void nobody_stands_in(void **state)
-{
-    for (int there = 0; there < 2; there++) {
-        struct world w;
-        world_open(&w);
-        name_stand_in(&w);
-        if (!there) {
-            close(w.listener);
-            w.listener = -1;
-        }
-        shutdown(w.launcher.out, SHUT_RDWR);
-        virtual_loop_turn(&w.t);
-        for (int round = 1; round <= 4; round++) {
-            if (there)
-                close(accept_agent(&w, TB_WELCOME_BUSY));
-            await_end_of_attempt(&w);
-            assert_int_equal(w.lost, round == 4);
-            virtual_loop_pass(&w.t, PAUSE);
-        }
-        assert_int_equal(w.lost, 1);
-        assert_string_equal(w.why, "the launcher is gone, and nobody leads to it");
-        world_close(&w);
-    }
-}
-
-/* Whoever accepts and is silent may only be slow; but not for ever. */
-static void silent_stand_ins_are_tried_for_long(void **state)
-{
-    struct world w;
-    world_open(&w);
-    name_stand_in(&w);
-    shutdown(w.launcher.out, SHUT_RDWR);
-    uint64_t begun = w.t.now;
-    virtual_loop_turn(&w.t);
-    for (int i = 0; i < 1000 && w.lost == 0; i++)
-        virtual_loop_pass(&w.t, 100000000);
-    assert_int_equal(w.lost, 1);
-    assert_in_range(w.t.now - begun, tb_param.link_patience, tb_param.link_patience + 5000000000u);
-    world_close(&w);
-}
-
-static void at_the_end_nobody_is_asked(void **state)
-{
-    struct world w;
-    world_open(&w);
-    name_stand_in(&w);
-    tb_uplink_make_final(&w.uplink);
-    shutdown(w.launcher.out, SHUT_RDWR);
-    virtual_loop_turn(&w.t);
-    assert_int_equal(w.lost, 1);
-    assert_int_equal(accept4(w.listener, NULL, NULL, SOCK_CLOEXEC), -1);
     world_close(&w);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_go_both_ways),
-        cmocka_unit_test(a_slow_launcher_is_waited_for),
-        cmocka_unit_test(its_end_is_told),
-        cmocka_unit_test(nonsense_ends_it),
-        cmocka_unit_test(a_heart_beats),
-        cmocka_unit_test(silence_is_noticed),
-        cmocka_unit_test(silence_can_be_excused),
-        cmocka_unit_test(another_stream_goes_on),
-        cmocka_unit_test(nobody_stands_in),
-        cmocka_unit_test(silent_stand_ins_are_tried_for_long),
-        cmocka_unit_test(at_the_end_nobody_is_asked),
+        cmocka_unit_test(frames_go_both_ways),    cmocka_unit_test(a_slow_launcher_is_waited_for),
+        cmocka_unit_test(its_end_is_told),        cmocka_unit_test(nonsense_ends_it),
+        cmocka_unit_test(a_heart_beats),          cmocka_unit_test(silence_is_noticed),
+        cmocka_unit_test(silence_can_be_excused), cmocka_unit_test(who_is_stopped_is_not_dead),
+        cmocka_unit_test(who_hardly_runs_speaks), cmocka_unit_test(who_does_not_judge_only_speaks),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,9 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <sys/resource.h>
+
 static void stories_quote_the_one_before(void **state)
 {
     assert_int_equal(tb_error(TB_ERR_PEER, "no answer from %s", "venus2"), TB_ERR_PEER);
@@ -31,6 +34,28 @@ struct item {
     int value;
     struct tb_list node;
 };
+
+static void stories_name_the_limit_that_was_met(void **state)
+{
+    struct rlimit before;
+    char text[64];
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){64, before.rlim_max}), 0);
+    errno = EMFILE;
+    tb_error_errno("no descriptor");
+    assert_non_null(strstr(tb_error_story(), "no descriptor: "));
+    assert_non_null(strstr(tb_error_story(), "; `ulimit -n` is 64"));
+    tb_error(TB_ERR_SYSTEM, "rank 3: %s", tb_error_story());
+    errno = EMFILE;
+    tb_error_errno("%s, and again", tb_error_story());
+    const char *first = strstr(tb_error_story(), "`ulimit");
+    assert_null(strstr(first + 1, "`ulimit")); /* once is enough */
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_string_equal(tb_error_limit(ENOENT, text, sizeof text), "");
+    errno = ENOENT;
+    tb_error_errno("no file");
+    assert_null(strstr(tb_error_story(), "ulimit"));
+}
 
 static void list_visits_and_removes(void **state)
 {
@@ -230,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stories_quote_the_one_before),
         cmocka_unit_test(long_stories_are_cut),
+        cmocka_unit_test(stories_name_the_limit_that_was_met),
         cmocka_unit_test(list_visits_and_removes),
         cmocka_unit_test(pool_is_bounded_and_reuses),
         cmocka_unit_test(spans_gather_and_scatter),

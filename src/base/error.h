@@ -5,6 +5,8 @@
 #ifndef TB_BASE_ERROR_H
 #define TB_BASE_ERROR_H
 
+#include <stddef.h>
+
 enum {
     TB_OK = 0,
     TB_AGAIN = 1,   /* nothing was done: no room or nothing there yet; try again after progress */
@@ -23,13 +25,18 @@ enum {
     TB_ERR_UNSUPPORTED = -11, /* not possible here */
     TB_ERR_CANCELLED = -12,   /* ended by a cancel */
     TB_ERR_MISMATCH = -13,    /* ranks called different collectives, or with different arguments */
-    TB_ERR_INTERNAL = -14     /* a bug of ours */
+    TB_ERR_INTERNAL = -14,    /* a bug of ours */
+    TB_ERR_GIVEN_UP = -15     /* another rank has given up a collective */
 };
 
 /* Records the story (what failed, where, why, what to try) and returns `code`. */
 int tb_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
-/* As tb_error(TB_ERR_SYSTEM, ...) with ": " and the text of errno behind it. */
+/* As tb_error(TB_ERR_SYSTEM, ...) with ": " and the text of errno behind it. Both name the limit of the shell (ulimit)
+ * that memory, descriptors or a file may have met. */
 int tb_error_errno(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
+/* "; `ulimit -n` is 64": the limit that an errno speaks of, if there is one, else "". EAGAIN: it is that of a process
+ * or thread that was to be started. */
+const char *tb_error_limit(int error, char *text, size_t size);
 /* The last story of this thread; "" if there is none. Valid until the next tb_error of this thread. */
 const char *tb_error_story(void);
 /* A short name of a code, for a story that nobody told. */

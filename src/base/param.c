@@ -27,8 +27,8 @@ static const struct tb_param_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 /* Names under our prefix that are no parameters: set by agents for ranks, read by the compiler wrappers. */
-static const char *const other_names[] = {"LAB",        "AGENT", "OUTPUT", "RANK", "SIZE",    "LOCAL_RANK",
-                                          "LOCAL_SIZE", "CC",    "CXX",    "SITE", "CLUSTER", "PREFIX"};
+static const char *const other_names[] = {"LAB", "AGENT", "OUTPUT", "RANK",    "SIZE",   "LOCAL_RANK", "LOCAL_SIZE",
+                                          "CC",  "CXX",   "SITE",   "CLUSTER", "PREFIX", "SHELL"};
 
 static struct {
     enum tb_param_origin origin;

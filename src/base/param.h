@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum tb_param_type {
     TB_PARAM_BOOL, /* yes, no, true, false, on, off, 1, 0 */
@@ -34,6 +35,12 @@ struct tb_params {
 };
 
 extern struct tb_params tb_param;
+
+/* Whether whatever leaves a host is to be encrypted, and so passes the agents. */
+static inline bool tb_param_encrypts_all(void)
+{
+    return tb_param.encrypt != NULL && strcmp(tb_param.encrypt, "all") == 0;
+}
 
 struct tb_param_row {
     const char *name;

@@ -32,6 +32,10 @@ TB_PARAM_INT_ROW(gateway_streams, "0", 0, 16, 0,
 TB_PARAM_SIZE_ROW(gateway_memory, "48m", 1 << 20, INT64_MAX, 0,
                   "memory of a gateway for what waits there to be passed on; a sixth of it for one destination")
 TB_PARAM_BOOL_ROW(gateway_tls, "yes", 0, "encrypt what gateways of different clusters say to each other (TLS 1.3)")
+TB_PARAM_TEXT_ROW(
+    encrypt, "clusters", 0,
+    "what is encrypted: clusters (what crosses between clusters of a grid file) or all (whatever leaves a "
+    "host)")
 TB_PARAM_TEXT_ROW(compress, "auto", 0,
                   "compress between gateways of different clusters where it pays: auto, off, lz4 or zstd")
 TB_PARAM_INT_ROW(compress_level, "0", 0, 19, 0,
@@ -42,7 +46,7 @@ TB_PARAM_TIME_ROW(start_timeout, "30s", 0, "how long hosts may take to answer at
 TB_PARAM_TIME_ROW(
     try_timeout, "2s", 0,
     "how long the agents of a grid may try who can reach whom, where its file does not say; 0: not at all")
-TB_PARAM_TIME_ROW(heartbeat, "15s", 0, "silence after which an agent is taken for dead")
+TB_PARAM_TIME_ROW(heartbeat, "9s", 0, "silence after which an agent is taken for dead")
 TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, "time between SIGTERM and SIGKILL when a job is ended")
 TB_PARAM_TEXT_ROW(fault, "", 0, "faults to inject, for tests: loss=1%,repeat=1%,delay=5ms,corrupt=0.1%,seed=1")
 TB_PARAM_TEXT_ROW(stream_buffering, "line", 0,
@@ -68,12 +72,14 @@ TB_PARAM_SIZE_ROW(switch_queue, "64k", 0, 1 << 30, 0,
 TB_PARAM_TIME_ROW(loss_time, "200ms", 0, "predicted: until what was lost there because many sent at once is sent again")
 TB_PARAM_TIME_ROW(wide_latency, "10ms", 0, "predicted: time on the wire between clusters")
 TB_PARAM_INT_ROW(wide_bandwidth, "100", 1, 100000000, 0, "predicted: Mbit/s between clusters")
+TB_PARAM_TIME_ROW(agent_overhead, "10us", 0, "predicted: an agent's time to pass on a message between clusters")
 TB_PARAM_TEXT_ROW(links, "", 0,
                   "predicted: links by name: A/B:MBIT:MS both ways, A>B:MBIT:MS one way, A:MBIT:MS in a cluster")
 TB_PARAM_SIZE_ROW(assumed_block, "4k", 1, 1 << 30, 0,
                   "predicted: bytes of a block where ranks do not know each other's counts (gatherv and its like)")
 TB_PARAM_TEXT_ROW(rules, "", 0,
                   "file of rules that choose algorithms: lines such as bcast ranks>=8 bytes<64k chain:16k")
+TB_PARAM_BOOL_ROW(strict, "no", 0, "refuse reductions of MPI_CHAR, which the standard has for text only")
 TB_PARAM_BOOL_ROW(explain, "no", 0, "print at the end which algorithms have run, how often, and why")
 TB_PARAM_INT_ROW(feedback, "0", 0, 1000000, 0,
                  "measure every so many calls of a kind, and correct predictions that are wrong; 0: never")

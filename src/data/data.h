@@ -41,6 +41,7 @@ struct tb_type {
     uint32_t alignment;
     bool dense;        /* any count of them is one span: size == extent, no gaps, lower bound 0 */
     bool bounded;      /* its bounds were given (MPI_Type_create_resized...) and decide those of what is made of it */
+    bool long_double;  /* some of its data is, which machines write differently that otherwise agree */
     bool committed;    /* may be used in communication; only tb_type_commit changes it */
     uint64_t elements; /* basic elements in one: 2 in a pair, 1 in every other predefined type */
     const char *name;  /* "MPI_INT"; "" in a derived type */

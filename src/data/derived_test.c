@@ -45,6 +45,27 @@ static void test_bounds(void **state)
     tb_type_release(other);
 }
 
+/* Whatever holds long double is known by it. */
+static void test_long_double(void **state)
+{
+    static const uint32_t codes[] = {0x220, 0x224, 0x225, 0x22d};
+    struct tb_type *type, *other, *copy;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        assert_true(tb_type_predefined(codes[i])->long_double);
+    assert_false(DOUBLE->long_double || INT->long_double || tb_type_predefined(0x2e2)->long_double);
+    const struct tb_type *mixed[] = {INT, tb_type_predefined(0x220)};
+    tb_type_struct(2, NARROW(1, 1), WIDE(0, 16), mixed, false, &type);
+    tb_type_resized(type, 0, 64, false, &other);
+    tb_type_dup(other, &copy);
+    assert_true(type->long_double && other->long_double && copy->long_double);
+    tb_type_release(type);
+    tb_type_release(other);
+    tb_type_release(copy);
+    tb_type_struct(2, NARROW(1, 0), WIDE(0, 16), mixed, false, &type);
+    assert_false(type->long_double); /* there is none of it */
+    tb_type_release(type);
+}
+
 static void test_empty(void **state)
 {
     struct tb_type *empty, *marked, *type;
@@ -413,11 +434,12 @@ static void test_matches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds),        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_envelopes),     cmocka_unit_test(test_wrong_arguments),
-        cmocka_unit_test(test_wrong_darrays), cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_life),          cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_kinds),         cmocka_unit_test(test_matches),
+        cmocka_unit_test(test_bounds),          cmocka_unit_test(test_long_double),
+        cmocka_unit_test(test_empty),           cmocka_unit_test(test_envelopes),
+        cmocka_unit_test(test_wrong_arguments), cmocka_unit_test(test_wrong_darrays),
+        cmocka_unit_test(test_overflow),        cmocka_unit_test(test_life),
+        cmocka_unit_test(test_elements),        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,7 @@ int tb_draft_add_items(struct tb_draft *draft, const struct tb_type *type, uint6
         return TB_OK;
     elements = count * type->elements; /* fits, since every element has a byte */
     draft->elements += elements;
+    draft->long_double = draft->long_double || type->long_double;
     draft->alignment = type->alignment > draft->alignment ? type->alignment : draft->alignment;
     return TB_OK;
 }
@@ -178,6 +179,7 @@ int tb_draft_close(struct tb_draft *draft, int code, struct tb_layout_shape shap
     type->alignment = draft->alignment;
     type->bounded = draft->bounded;
     type->elements = draft->elements;
+    type->long_double = draft->long_double;
     type->layout = shape.layout;
     type->origin = shape.offset;
     type->dense = shape.layout == NULL && shape.offset == 0 && type->lower_bound == 0 && type->extent >= 0 &&

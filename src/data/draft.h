@@ -24,6 +24,7 @@ struct tb_draft {
     uint64_t size, elements;
     uint32_t alignment;
     bool placed, bounded, filled; /* has bounds; they were given; has data */
+    bool long_double;
     int64_t lower, upper;
     int64_t true_lower, true_upper;
 };

@@ -17,14 +17,16 @@ enum group {
     GROUP_BYTE = 32,
     GROUP_MULTI_LANGUAGE = 64,
     GROUP_PAIR = 128,
-    GROUP_OTHER = 256 /* can be copied, nothing else */
+    GROUP_OTHER = 256, /* can be copied, nothing else */
+    GROUP_CHAR = 512   /* MPI_CHAR: text by the standard, and a number for many programs */
 };
 
-/* Truth values of MPI_AINT and its like are beyond the standard; they are integers, and other libraries allow them. */
-#define ORDERED   (GROUP_C_INTEGER | GROUP_FORTRAN_INTEGER | GROUP_FLOAT | GROUP_MULTI_LANGUAGE)
+/* Truth values of MPI_AINT and its like are beyond the standard; they are integers, and other libraries allow them. So
+ * is MPI_CHAR, which is taken for a C char unless the parameter `strict` is set. */
+#define ORDERED   (GROUP_C_INTEGER | GROUP_FORTRAN_INTEGER | GROUP_FLOAT | GROUP_MULTI_LANGUAGE | GROUP_CHAR)
 #define NUMERIC   (ORDERED | GROUP_COMPLEX)
-#define BITWISE   (GROUP_C_INTEGER | GROUP_FORTRAN_INTEGER | GROUP_BYTE | GROUP_MULTI_LANGUAGE)
-#define TRUTH     (GROUP_C_INTEGER | GROUP_LOGICAL | GROUP_MULTI_LANGUAGE)
+#define BITWISE   (GROUP_C_INTEGER | GROUP_FORTRAN_INTEGER | GROUP_BYTE | GROUP_MULTI_LANGUAGE | GROUP_CHAR)
+#define TRUTH     (GROUP_C_INTEGER | GROUP_LOGICAL | GROUP_MULTI_LANGUAGE | GROUP_CHAR)
 #define ANY_GROUP (NUMERIC | BITWISE | TRUTH | GROUP_PAIR | GROUP_OTHER)
 
 #define ORDERED_TEXT "integers and floating point numbers"
@@ -107,7 +109,7 @@ static const struct tb_op predefined[OP_ROOM] = {OP_ROWS(OP_ENTRY)};
     X(0x3c, I32, OTHER)                   /* WCHAR */                                                                  \
     X(0x40, I8, C_INTEGER)                /* INT8_T */                                                                 \
     X(0x41, U8, C_INTEGER)                /* UINT8_T */                                                                \
-    X(0x43, U8, OTHER)                    /* CHAR */                                                                   \
+    X(0x43, CHAR, CHAR)                   /* CHAR */                                                                   \
     X(0x44, I8, C_INTEGER)                /* SIGNED_CHAR */                                                            \
     X(0x45, U8, C_INTEGER)                /* UNSIGNED_CHAR */                                                          \
     X(0x47, U8, BYTE)                     /* BYTE */                                                                   \
@@ -136,6 +138,7 @@ static const struct tb_op predefined[OP_ROOM] = {OP_ROWS(OP_ENTRY)};
     X(0xe3, DOUBLE_COMPLEX, COMPLEX)      /* COMPLEX16 */                                                              \
     X(0xeb, QUAD_COMPLEX, COMPLEX)        /* COMPLEX32 */
 
+#define TB_OPERAND_CHAR                     (CHAR_MIN < 0 ? TB_OPERAND_I8 : TB_OPERAND_U8)
 #define OPERAND_ENTRY(code, kind, in_group) [code] = {.operand = TB_OPERAND_##kind, .group = GROUP_##in_group},
 static const struct {
     uint8_t operand; /* enum tb_operand */
@@ -215,6 +218,13 @@ static const struct tb_op_row *find(const struct tb_op *op, const struct tb_type
 {
     TB_ASSERT(op->code < TB_OP_COUNT);
     unsigned group = operands[type->code].group;
+    if (__builtin_expect(group == GROUP_CHAR && tb_param.strict && (op->groups & group) != 0 && !op->one_sided, 0)) {
+        *error = tb_error(TB_ERR_ARGUMENT,
+                          "%s is not defined on %s, which is for text; MPI_SIGNED_CHAR and MPI_UNSIGNED_CHAR are for "
+                          "numbers",
+                          op->name, type->name);
+        return NULL;
+    }
     if (__builtin_expect((op->groups & group) == 0, 0)) {
         const char *name = type->code != 0 ? type->name : "a derived datatype";
         *error = tb_error(TB_ERR_ARGUMENT, "%s is not defined on %s: it is for %s", op->name, name, op->operands);

@@ -15,19 +15,20 @@
 
 /* The standard's rules a second time, and logical operations on multi-language types, which it does not have: a letter
  * for each group of types, and for each operation the groups it is for.
- * C integer, Fortran integer, real, logical, complex (X), byte, multi-language, pair, other. */
+ * C integer, Fortran integer, real, logical, complex (X), byte, multi-language, pair, text (T, a number unless
+ * `strict`), other. */
 static const struct {
     uintptr_t handle;
     const char *name, *groups;
     bool commutative, one_sided;
 } rules[] = {
-    {0x21, "MPI_SUM", "CFRXM", true, false},         {0x22, "MPI_MIN", "CFRM", true, false},
-    {0x23, "MPI_MAX", "CFRM", true, false},          {0x24, "MPI_PROD", "CFRXM", true, false},
-    {0x28, "MPI_BAND", "CFBM", true, false},         {0x29, "MPI_BOR", "CFBM", true, false},
-    {0x2a, "MPI_BXOR", "CFBM", true, false},         {0x30, "MPI_LAND", "CLM", true, false},
-    {0x31, "MPI_LOR", "CLM", true, false},           {0x32, "MPI_LXOR", "CLM", true, false},
-    {0x38, "MPI_MINLOC", "P", true, false},          {0x39, "MPI_MAXLOC", "P", true, false},
-    {0x3c, "MPI_REPLACE", "CFRLXBMPO", false, true}, {0x3d, "MPI_NO_OP", "CFRLXBMPO", false, true},
+    {0x21, "MPI_SUM", "CFRXMT", true, false},         {0x22, "MPI_MIN", "CFRMT", true, false},
+    {0x23, "MPI_MAX", "CFRMT", true, false},          {0x24, "MPI_PROD", "CFRXMT", true, false},
+    {0x28, "MPI_BAND", "CFBMT", true, false},         {0x29, "MPI_BOR", "CFBMT", true, false},
+    {0x2a, "MPI_BXOR", "CFBMT", true, false},         {0x30, "MPI_LAND", "CLMT", true, false},
+    {0x31, "MPI_LOR", "CLMT", true, false},           {0x32, "MPI_LXOR", "CLMT", true, false},
+    {0x38, "MPI_MINLOC", "P", true, false},           {0x39, "MPI_MAXLOC", "P", true, false},
+    {0x3c, "MPI_REPLACE", "CFRLXBMPOT", false, true}, {0x3d, "MPI_NO_OP", "CFRLXBMPOT", false, true},
 };
 #define RULES (sizeof rules / sizeof rules[0])
 
@@ -59,29 +60,75 @@ static const struct subject {
     enum kind kind;  /* of a pair: of its value */
     enum kind index; /* of a pair */
 } subjects[] = {
-    {0x201, 'M', SIGNED, 0},      {0x202, 'M', SIGNED, 0},      {0x203, 'M', SIGNED, 0},
-    {0x207, 'O', UNSIGNED, 0},    {0x208, 'C', SIGNED, 0},      {0x209, 'C', SIGNED, 0},
-    {0x20a, 'C', SIGNED, 0},      {0x20b, 'C', SIGNED, 0},      {0x20c, 'C', UNSIGNED, 0},
-    {0x20d, 'C', UNSIGNED, 0},    {0x20e, 'C', UNSIGNED, 0},    {0x20f, 'C', UNSIGNED, 0},
-    {0x210, 'R', FLOAT, 0},       {0x212, 'X', FLOAT, 0},       {0x213, 'X', FLOAT, 0},
-    {0x214, 'R', DOUBLE, 0},      {0x216, 'X', DOUBLE, 0},      {0x217, 'X', DOUBLE, 0},
-    {0x218, 'L', SIGNED, 0},      {0x219, 'F', SIGNED, 0},      {0x21a, 'R', FLOAT, 0},
-    {0x21b, 'X', FLOAT, 0},       {0x21c, 'R', DOUBLE, 0},      {0x21d, 'X', DOUBLE, 0},
-    {0x21e, 'O', UNSIGNED, 0},    {0x220, 'R', LONG, 0},        {0x224, 'X', LONG, 0},
-    {0x225, 'X', LONG, 0},        {0x228, 'P', FLOAT, SIGNED},  {0x229, 'P', DOUBLE, SIGNED},
-    {0x22a, 'P', SIGNED, SIGNED}, {0x22b, 'P', SIGNED, SIGNED}, {0x22c, 'P', SIGNED, SIGNED},
-    {0x22d, 'P', LONG, SIGNED},   {0x230, 'P', FLOAT, FLOAT},   {0x231, 'P', DOUBLE, DOUBLE},
-    {0x232, 'P', SIGNED, SIGNED}, {0x238, 'L', UNSIGNED, 0},    {0x239, 'L', UNSIGNED, 0},
-    {0x23c, 'O', SIGNED, 0},      {0x240, 'C', SIGNED, 0},      {0x241, 'C', UNSIGNED, 0},
-    {0x243, 'O', UNSIGNED, 0},    {0x244, 'C', SIGNED, 0},      {0x245, 'C', UNSIGNED, 0},
-    {0x247, 'B', UNSIGNED, 0},    {0x248, 'C', SIGNED, 0},      {0x249, 'C', UNSIGNED, 0},
-    {0x250, 'C', SIGNED, 0},      {0x251, 'C', UNSIGNED, 0},    {0x258, 'C', SIGNED, 0},
-    {0x259, 'C', UNSIGNED, 0},    {0x2c0, 'L', SIGNED, 0},      {0x2c1, 'F', SIGNED, 0},
-    {0x2c8, 'L', SIGNED, 0},      {0x2c9, 'F', SIGNED, 0},      {0x2ca, 'R', HALF, 0},
-    {0x2d0, 'L', SIGNED, 0},      {0x2d1, 'F', SIGNED, 0},      {0x2d2, 'R', FLOAT, 0},
-    {0x2d3, 'X', HALF, 0},        {0x2d8, 'L', SIGNED, 0},      {0x2d9, 'F', SIGNED, 0},
-    {0x2da, 'R', DOUBLE, 0},      {0x2db, 'X', FLOAT, 0},       {0x2e0, 'L', SIGNED, 0},
-    {0x2e1, 'F', SIGNED, 0},      {0x2e2, 'R', QUAD, 0},        {0x2e3, 'X', DOUBLE, 0},
+    {0x201, 'M', SIGNED, 0},
+    {0x202, 'M', SIGNED, 0},
+    {0x203, 'M', SIGNED, 0},
+    {0x207, 'O', UNSIGNED, 0},
+    {0x208, 'C', SIGNED, 0},
+    {0x209, 'C', SIGNED, 0},
+    {0x20a, 'C', SIGNED, 0},
+    {0x20b, 'C', SIGNED, 0},
+    {0x20c, 'C', UNSIGNED, 0},
+    {0x20d, 'C', UNSIGNED, 0},
+    {0x20e, 'C', UNSIGNED, 0},
+    {0x20f, 'C', UNSIGNED, 0},
+    {0x210, 'R', FLOAT, 0},
+    {0x212, 'X', FLOAT, 0},
+    {0x213, 'X', FLOAT, 0},
+    {0x214, 'R', DOUBLE, 0},
+    {0x216, 'X', DOUBLE, 0},
+    {0x217, 'X', DOUBLE, 0},
+    {0x218, 'L', SIGNED, 0},
+    {0x219, 'F', SIGNED, 0},
+    {0x21a, 'R', FLOAT, 0},
+    {0x21b, 'X', FLOAT, 0},
+    {0x21c, 'R', DOUBLE, 0},
+    {0x21d, 'X', DOUBLE, 0},
+    {0x21e, 'O', UNSIGNED, 0},
+    {0x220, 'R', LONG, 0},
+    {0x224, 'X', LONG, 0},
+    {0x225, 'X', LONG, 0},
+    {0x228, 'P', FLOAT, SIGNED},
+    {0x229, 'P', DOUBLE, SIGNED},
+    {0x22a, 'P', SIGNED, SIGNED},
+    {0x22b, 'P', SIGNED, SIGNED},
+    {0x22c, 'P', SIGNED, SIGNED},
+    {0x22d, 'P', LONG, SIGNED},
+    {0x230, 'P', FLOAT, FLOAT},
+    {0x231, 'P', DOUBLE, DOUBLE},
+    {0x232, 'P', SIGNED, SIGNED},
+    {0x238, 'L', UNSIGNED, 0},
+    {0x239, 'L', UNSIGNED, 0},
+    {0x23c, 'O', SIGNED, 0},
+    {0x240, 'C', SIGNED, 0},
+    {0x241, 'C', UNSIGNED, 0},
+    {0x243, 'T', CHAR_MIN < 0 ? SIGNED : UNSIGNED, 0},
+    {0x244, 'C', SIGNED, 0},
+    {0x245, 'C', UNSIGNED, 0},
+    {0x247, 'B', UNSIGNED, 0},
+    {0x248, 'C', SIGNED, 0},
+    {0x249, 'C', UNSIGNED, 0},
+    {0x250, 'C', SIGNED, 0},
+    {0x251, 'C', UNSIGNED, 0},
+    {0x258, 'C', SIGNED, 0},
+    {0x259, 'C', UNSIGNED, 0},
+    {0x2c0, 'L', SIGNED, 0},
+    {0x2c1, 'F', SIGNED, 0},
+    {0x2c8, 'L', SIGNED, 0},
+    {0x2c9, 'F', SIGNED, 0},
+    {0x2ca, 'R', HALF, 0},
+    {0x2d0, 'L', SIGNED, 0},
+    {0x2d1, 'F', SIGNED, 0},
+    {0x2d2, 'R', FLOAT, 0},
+    {0x2d3, 'X', HALF, 0},
+    {0x2d8, 'L', SIGNED, 0},
+    {0x2d9, 'F', SIGNED, 0},
+    {0x2da, 'R', DOUBLE, 0},
+    {0x2db, 'X', FLOAT, 0},
+    {0x2e0, 'L', SIGNED, 0},
+    {0x2e1, 'F', SIGNED, 0},
+    {0x2e2, 'R', QUAD, 0},
+    {0x2e3, 'X', DOUBLE, 0},
     {0x2eb, 'X', QUAD, 0},
 };
 #define SUBJECTS (sizeof subjects / sizeof subjects[0])
@@ -442,6 +489,22 @@ static void test_forbidden(void **state)
     assert_true(forbidden > 400);
 }
 
+/* With the parameter, text is for nothing but one-sided operations. */
+static void test_strict(void **state)
+{
+    const struct tb_type *type = tb_type_predefined(0x243);
+    tb_param.strict = true;
+    for (size_t r = 0; r < RULES; r++) {
+        const struct tb_op *op = tb_op_predefined(rules[r].handle);
+        assert_int_equal(tb_op_check(op, type), rules[r].one_sided ? TB_OK : TB_ERR_ARGUMENT);
+        if (!rules[r].one_sided && has(rules[r].groups, 'T'))
+            assert_non_null(strstr(tb_error_story(), "MPI_SIGNED_CHAR"));
+        assert_int_equal(tb_op_check(op, tb_type_predefined(0x240)),
+                         has(rules[r].groups, 'C') ? TB_OK : TB_ERR_ARGUMENT);
+    }
+    tb_param.strict = false;
+}
+
 static void test_table(void **state)
 {
     for (size_t r = 0; r < RULES; r++) {
@@ -515,8 +578,9 @@ static void test_ties(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table), cmocka_unit_test(test_all),      cmocka_unit_test(test_forbidden),
-        cmocka_unit_test(test_ties),  cmocka_unit_test(test_infinite), cmocka_unit_test(test_derived),
+        cmocka_unit_test(test_table),     cmocka_unit_test(test_strict), cmocka_unit_test(test_all),
+        cmocka_unit_test(test_forbidden), cmocka_unit_test(test_ties),   cmocka_unit_test(test_infinite),
+        cmocka_unit_test(test_derived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,8 @@ struct two_quads { /* complex of two 128-bit numbers */
     {                                                                                                                  \
         .size = sizeof(c_type), .extent = sizeof(c_type), .true_extent = sizeof(c_type),                               \
         .basic = TB_BASIC_##basic_name, .alignment = alignof(c_type), .dense = true, .committed = true, .elements = 1, \
-        .name = label, .code = (number)-PREDEFINED_FIRST, .handle = (number)                                           \
+        .long_double = (number) == 0x220 || (number) == 0x224 || (number) == 0x225, .name = label,                     \
+        .code = (number)-PREDEFINED_FIRST, .handle = (number)                                                          \
     }
 
 const struct tb_type tb_type_byte = DENSE_TYPE(0x247, "MPI_BYTE", uint8_t, BYTE);
@@ -131,6 +132,7 @@ PREDEFINED_ROWS(DEFINE_TYPE)
         .alignment = alignof(struct pair_##pair_name),                                                                 \
         .dense = pair_##pair_name##_dense,                                                                             \
         .committed = true,                                                                                             \
+        .long_double = (number) == 0x22d,                                                                              \
         .elements = 2,                                                                                                 \
         .pair = {&type_##first_name, &type_##second_name},                                                             \
         .layout = pair_##pair_name##_touch ? NULL : &layout_##pair_name,                                               \

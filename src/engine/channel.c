@@ -1,7 +1,11 @@
 #include "engine/engine_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TOLD_LIMIT  1024u /* members that are all told of a failure, whether or not they are connected */
+#define STORY_BYTES 1024
 
 /* Its channel is gone, or, when `answer` is false, the whole engine. */
 static void context_free(struct tb_engine *e, struct tb_context *c, bool answer)
@@ -44,12 +48,14 @@ void tb_channels_close(struct tb_engine *e)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Its contexts; a collective one if there is such a plane. */
+/* Its contexts; a collective one if there is such a plane. The last thing to be done: they refer to the channel from
+ * now on. */
 static int channel_enter(struct tb_channel *c, uint64_t context, enum tb_plane point, int collective)
 {
-    c->point = tb_contexts_get(&c->engine->contexts, tb_context_plane(context, point));
-    if (collective >= 0)
-        c->collective = tb_contexts_get(&c->engine->contexts, tb_context_plane(context, (enum tb_plane)collective));
+    struct tb_contexts *all = &c->engine->contexts;
+    c->point = tb_contexts_get(all, tb_context_plane(context, point));
+    if (c->point != NULL && collective >= 0)
+        c->collective = tb_contexts_get(all, tb_context_plane(context, (enum tb_plane)collective));
     if (c->point == NULL || (collective >= 0 && c->collective == NULL))
         return TB_ERR_MEMORY;
     TB_ASSERT(c->point->channel == NULL);
@@ -57,6 +63,19 @@ static int channel_enter(struct tb_channel *c, uint64_t context, enum tb_plane p
     if (c->collective != NULL)
         c->collective->channel = c;
     return TB_OK;
+}
+
+static struct tb_channel *channel_new(struct tb_engine *engine, uint32_t size, uint32_t rank, void *owner)
+{
+    struct tb_channel *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        tb_error(TB_ERR_MEMORY, "no memory for a communicator of %u ranks", size);
+        return NULL;
+    }
+    *c = (struct tb_channel){.engine = engine, .size = size, .rank = rank, .users = 1, .owner = owner};
+    tb_list_init(&c->composites);
+    tb_list_init(&c->on_boards);
+    return c;
 }
 
 static int channel_copy(struct tb_channel *c, const uint32_t *procs)
@@ -87,44 +106,61 @@ void tb_engine_unclaim(struct tb_engine *engine, uint64_t context)
         tb_board_unclaim(engine->local, context);
 }
 
-/* The board of ranks that are all on this host, if one was claimed; if they are not, it is not needed. */
-static int channel_share(struct tb_channel *c, const struct tb_channel_config *config)
+/* Whether all of its ranks are on this host, and may have a board. */
+static bool is_near(const struct tb_engine *e, const struct tb_channel_config *config)
 {
-    struct tb_engine *e = c->engine;
-    if (!has_boards(e))
-        return TB_OK;
-    bool near = config->common && c->size > 1;
-    for (uint32_t rank = 0; rank < c->size && near; rank++) {
-        struct tb_proc proc = {e->config.transport.self.job, tb_channel_proc(c, rank)};
+    bool near = config->common && config->size > 1;
+    for (uint32_t rank = 0; rank < config->size && near; rank++) {
+        struct tb_proc proc = {e->config.transport.self.job, config->procs == NULL ? rank : config->procs[rank]};
         near = e->config.is_local != NULL && e->config.is_local(e->config.context, proc);
     }
-    if (near)
-        return tb_board_open(e->local, config->context, c->size, c->rank, c->procs, &c->board);
+    return near;
+}
+
+/* The board of ranks that are all on this host, if one was claimed; if they are not, it is not needed. */
+static int channel_share(struct tb_engine *e, const struct tb_channel_config *config, struct tb_board **board)
+{
+    if (!has_boards(e))
+        return TB_OK;
+    if (is_near(e, config))
+        return tb_board_open(e->local, config->context, config->size, config->rank, config->procs, board);
     if (tb_context_leader(config->context) == e->config.transport.self.index)
         tb_board_unclaim(e->local, config->context);
     return TB_OK;
 }
 
+/* There is no memory for it here (`c` is what there is of it, or NULL). Others may have it, so what they send is
+ * answered, and its board is free again when they have closed it. */
+static void channel_abandon(struct tb_engine *e, const struct tb_channel_config *config, struct tb_channel *c)
+{
+    for (int plane = TB_PLANE_POINT; plane <= TB_PLANE_LOCAL_CONTROL; plane++) {
+        struct tb_context *context =
+            tb_contexts_find(&e->contexts, tb_context_plane(config->context, (enum tb_plane)plane));
+        if (context != NULL && context->channel == NULL)
+            context_free(e, context, true);
+    }
+    tb_freed_contexts_add(&e->freed_contexts, config->context);
+    struct tb_board *board = NULL;
+    if (c != NULL)
+        channel_free(c);
+    else if (channel_share(e, config, &board) == TB_OK)
+        tb_board_close(board);
+}
+
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel)
 {
-    struct tb_channel *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for a communicator of %u ranks", config->size);
-    *c = (struct tb_channel){
-        .engine = engine, .size = config->size, .rank = config->rank, .users = 1, .owner = config->owner};
-    tb_list_init(&c->composites);
-    tb_list_init(&c->on_boards);
+    struct tb_channel *c = channel_new(engine, config->size, config->rank, config->owner);
     tb_engine_lock(engine);
-    int error = channel_copy(c, config->procs);
+    int error = c == NULL ? TB_ERR_MEMORY : channel_share(engine, config, &c->board);
+    if (error == TB_OK)
+        error = channel_copy(c, config->procs);
     if (error == TB_OK)
         error = channel_enter(c, config->context, config->local ? TB_PLANE_LOCAL_POINT : TB_PLANE_POINT,
                               config->local ? TB_PLANE_LOCAL_COLLECTIVE : TB_PLANE_COLLECTIVE);
     if (error == TB_OK)
-        error = channel_share(c, config);
-    if (error == TB_OK)
         *channel = c;
     else
-        channel_free(c);
+        channel_abandon(engine, config, c);
     tb_engine_unlock(engine);
     return error;
 }
@@ -138,10 +174,9 @@ struct tb_channel *tb_channel_control(struct tb_channel *channel)
 {
     struct tb_engine *e = channel->engine;
     tb_engine_lock(e);
-    struct tb_channel *c = channel->control != NULL ? NULL : calloc(1, sizeof *c);
+    struct tb_channel *c =
+        channel->control != NULL ? NULL : channel_new(e, channel->size, channel->rank, channel->owner);
     if (c != NULL) {
-        *c = (struct tb_channel){
-            .engine = e, .size = channel->size, .rank = channel->rank, .users = 1, .owner = channel->owner};
         bool local = channel->point->id == tb_context_plane(channel->point->id, TB_PLANE_LOCAL_POINT);
         if (channel_copy(c, channel->procs) == TB_OK &&
             channel_enter(c, channel->point->id, local ? TB_PLANE_LOCAL_CONTROL : TB_PLANE_CONTROL, -1) == TB_OK)
@@ -191,4 +226,117 @@ uint32_t tb_channel_rank(const struct tb_channel *channel)
 uint32_t tb_channel_next_collective(struct tb_channel *channel)
 {
     return channel->collectives++;
+}
+
+/* ---- giving collectives up
+ * ----------------------------------------------------------------------------------------------------- */
+
+uint32_t tb_channel_places(const struct tb_channel *channel, const struct tb_program *program)
+{
+    uint32_t places = 0;
+    if (program == NULL)
+        return channel->board != NULL;
+    for (uint32_t i = 0; i < program->step_count; i++)
+        places += program->steps[i].kind == TB_STEP_COMPOSITE;
+    return places < UINT8_MAX ? places : UINT8_MAX;
+}
+
+/* Messages of it that have come already. */
+static void arrivals_drop(struct tb_engine *e, struct tb_context *c)
+{
+    struct tb_arrival *a;
+    TB_LIST_EACH (a, &c->arrivals, struct tb_arrival, in_context)
+        if (tb_failure_covers(c, a->message.match)) {
+            tb_match_take(&e->matcher, a);
+            tb_arrival_drop(a);
+        }
+}
+
+static void proc_tell(struct tb_engine *e, uint32_t proc, const struct tb_message *m, bool connected)
+{
+    const struct tb_peer *known = e->peers.by_index[proc];
+    if (proc == e->config.transport.self.index || (connected && (known == NULL || known->endpoint == NULL)))
+        return;
+    struct tb_peer *p = tb_peer_of(e, proc);
+    if (p != NULL)
+        tb_peer_answer(p, m);
+}
+
+/* Those that this rank's program sends to or receives from, as far as they are not connected: the others were told. */
+static void partners_tell(struct tb_channel *channel, const struct tb_program *program, struct tb_channel *local,
+                          const struct tb_message *m)
+{
+    struct tb_engine *e = channel->engine;
+    for (uint32_t i = 0; program != NULL && i < program->step_count; i++) {
+        const struct tb_step *s = &program->steps[i];
+        if (s->kind != TB_STEP_SEND && s->kind != TB_STEP_RECEIVE)
+            continue;
+        uint32_t proc = tb_channel_proc(s->group > 0 && local != NULL ? local : channel, s->peer);
+        const struct tb_peer *known = e->peers.by_index[proc];
+        if (known == NULL || known->endpoint == NULL)
+            proc_tell(e, proc, m, false);
+    }
+}
+
+/* All members: those of an intercommunicator's own group hear of it under the same context. */
+static void members_tell(struct tb_channel *channel, const struct tb_program *program, struct tb_channel *local,
+                         const struct tb_failure *f)
+{
+    const struct tb_message m = {.kind = TB_KIND_FAILED,
+                                 .context = channel->collective->id,
+                                 .match = f->match,
+                                 .length = f->places,
+                                 .offset = f->spreads,
+                                 .source_rank = f->rank,
+                                 .representation = channel->engine->representation};
+    if (f->spreads)
+        partners_tell(channel, program, local, &m);
+    for (uint32_t rank = 0; rank < channel->size; rank++)
+        proc_tell(channel->engine, tb_channel_proc(channel, rank), &m, f->spreads);
+    for (uint32_t rank = 0; local != NULL && rank < local->size; rank++)
+        proc_tell(channel->engine, tb_channel_proc(local, rank), &m, f->spreads);
+}
+
+void tb_channel_give_up(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,
+                        int error)
+{
+    uint32_t members = channel->size + (binding->local != NULL ? binding->local->size : 0);
+    /* Of a process that is lost many hear at the same time. */
+    bool spreads = members > TOLD_LIMIT || error == TB_ERR_PEER || error == TB_ERR_CLOSED;
+    const struct tb_failure f = {tb_failure_name(binding), channel->rank, tb_channel_places(channel, program), spreads};
+    char story[STORY_BYTES];
+    snprintf(story, sizeof story, "%s", tb_error_story());
+    if (tb_failure_keep(channel->collective, &f))
+        arrivals_drop(channel->engine, channel->collective);
+    members_tell(channel, program, binding->local, &f);
+    tb_error(error, "%s", story); /* which a peer that cannot be reached may have replaced */
+}
+
+void tb_channel_pass_on(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,
+                        const struct tb_failure *f)
+{
+    if (f->spreads)
+        members_tell(channel, program, binding->local, f);
+}
+
+struct tb_channel *tb_channel_hear(struct tb_peer *p, const struct tb_message *m, struct tb_failure *f)
+{
+    struct tb_engine *e = p->engine;
+    *f = (struct tb_failure){m->match, m->source_rank, (uint32_t)m->length, m->offset != 0};
+    if (m->context != tb_context_plane(m->context, TB_PLANE_COLLECTIVE)) {
+        tb_peer_break(p,
+                      tb_error(TB_ERR_PROTOCOL, "process %u gave up a collective where there are none", p->proc.index));
+        return NULL;
+    }
+    if (tb_freed_contexts_contains(&e->freed_contexts, m->context))
+        return NULL;
+    struct tb_context *c = tb_contexts_get(&e->contexts, m->context);
+    if (c == NULL || (tb_failure_find(c, m->match) == NULL && !tb_failure_keep(c, f))) {
+        tb_peer_break(p, tb_error(TB_ERR_MEMORY, "no memory to remember a collective that has failed"));
+        return NULL;
+    }
+    arrivals_drop(e, c);
+    e->waiting.events++;
+    e->waiting.stirred = true;
+    return c->channel != NULL && c == c->channel->collective ? c->channel : NULL;
 }

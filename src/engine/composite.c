@@ -56,6 +56,7 @@ static bool state_call(struct tb_composite_state *s, bool failed)
     cell->slot = (uint16_t)s->slot;
     cell->bytes = s->bytes;
     cell->failed = failed;
+    cell->collective = s->collective;
     if (tb_state_exchanges(s) && !failed)
         tb_exchange_call(s, cell);
     else if (tb_state_gives(s) && !failed && !tb_state_is_long(s) && s->bytes > 0)
@@ -76,10 +77,11 @@ static bool passed_by(struct tb_composite_state *s, const struct tb_board_cell *
     if (TB_LIKELY(++s->looks % LOOKS_PATIENCE != 0))
         return false;
     const struct tb_board_member *m = tb_board_member_of(s->board, s->called);
-    if (atomic_load_explicit(&m->done.value, memory_order_acquire) <= s->number)
+    uint64_t done = atomic_load_explicit(&m->done.value, memory_order_acquire);
+    if (done <= s->number)
         return false;
     if (!tb_board_called(cell, s->number))
-        s->error = tb_composite_different(s, s->called, "another one");
+        s->error = tb_composite_different(s, s->called, done == UINT64_MAX ? "nothing and has left" : "another one");
     return true;
 }
 
@@ -94,9 +96,10 @@ static bool state_agree(struct tb_composite_state *s)
             if (TB_UNLIKELY(s->error != TB_OK))
                 return true;
             bool blocks = tb_state_exchanges(s);
-            if (TB_UNLIKELY(cell->what != s->what || cell->root != s->root || cell->failed ||
-                            (!blocks && cell->bytes != s->bytes))) {
+            if (TB_UNLIKELY(cell->collective != s->collective || cell->what != s->what || cell->root != s->root ||
+                            cell->failed || (!blocks && cell->bytes != s->bytes))) {
                 s->error = tb_composite_disagreement(s, cell, s->called);
+                s->foreign = cell->collective != s->collective;
                 return true;
             }
             if (blocks)
@@ -172,13 +175,23 @@ static void state_finish(struct tb_composite_state *s)
     tb_board_wake(b);
 }
 
+/* What it ends with, since it was heard that the others do not take part in it. */
+static int state_verdict(const struct tb_composite_state *s)
+{
+    if (s->foreign)
+        return tb_composite_different(s, s->foreign_rank, tb_operation_name(s->foreign_operation));
+    const struct tb_failure f = {tb_match_collective(s->collective, s->foreign_operation, 0), s->foreign_rank, 0,
+                                 false};
+    return tb_failure_explain(&f);
+}
+
 /* Goes on as far as possible. True: it is finished, well or not. `n` grows with what was done. */
 static bool state_advance(struct tb_composite_state *s, int *n)
 {
     if (s->stage == STAGE_OPEN)
         s->slot = s->board->slot;
-    if (TB_UNLIKELY(s->foreign) && s->error == TB_OK)
-        s->error = tb_composite_different(s, s->foreign_rank, tb_operation_name(s->foreign_operation));
+    if (TB_UNLIKELY(s->foreign || s->given_up) && s->error == TB_OK)
+        s->error = state_verdict(s);
     if (TB_UNLIKELY(s->error != TB_OK)) {
         state_finish(s);
         ++*n;
@@ -234,6 +247,22 @@ static void state_hear(struct tb_composite_state *s, const struct tb_message *m)
     s->foreign_rank = m->source_rank;
 }
 
+static void state_give_up(struct tb_composite_state *s, const struct tb_failure *f)
+{
+    if (s->foreign || s->given_up || !tb_failure_concerns(f, tb_match_collective(s->collective, 0, 0)))
+        return;
+    s->given_up = true;
+    s->foreign_operation = (uint8_t)TB_MATCH_OPERATION(f->match);
+    s->foreign_rank = f->rank;
+}
+
+static void state_recall(struct tb_composite_state *s)
+{
+    const struct tb_failure *f = tb_failure_find(s->channel->collective, tb_match_collective(s->collective, 0, 0));
+    if (f != NULL)
+        state_give_up(s, f);
+}
+
 /* Looks again and again. Whoever waits for a rank that is about to come hears of it sooner than if it polled everything
  * else in between; not for long, since that must be done, too. */
 static bool state_spin(struct tb_composite_state *s)
@@ -257,7 +286,7 @@ bool tb_composite_start(struct tb_composite_state *s, struct tb_channel *channel
     s->number = channel->board->started++;
     s->stage = STAGE_OPEN;
     s->called = s->awaited = s->looks = s->free = 0;
-    s->foreign = s->heard_long = false;
+    s->foreign = s->given_up = s->heard_long = false;
     s->error = TB_OK;
     s->direct = s->alone = false;
     s->fragment = s->own_stripe = 0;
@@ -268,6 +297,8 @@ bool tb_composite_start(struct tb_composite_state *s, struct tb_channel *channel
         s->error = tb_exchange_open(s);
     else if (tb_state_is_long(s))
         tb_fragments_cut(s);
+    if (TB_UNLIKELY(channel->collective->failures != NULL))
+        state_recall(s);
     if (tb_list_empty(&channel->composites) && (state_advance(s, &n) || (idle && state_spin(s))))
         return true;
     if (tb_list_empty(&channel->composites))
@@ -289,6 +320,33 @@ void tb_composites_hear(struct tb_channel *channel, const struct tb_message *m)
     struct tb_composite_state *s;
     TB_LIST_EACH (s, &channel->composites, struct tb_composite_state, in_line)
         state_hear(s, m);
+}
+
+bool tb_composite_concerns(const struct tb_composite_state *s)
+{
+    bool messages = s->foreign;
+    for (uint32_t i = 0; i < s->program->step_count; i++)
+        messages |= s->program->steps[i].kind == TB_STEP_SEND || s->program->steps[i].kind == TB_STEP_RECEIVE;
+    return messages && s->error != TB_ERR_GIVEN_UP && s->channel->lost == NULL;
+}
+
+void tb_composites_give_up(struct tb_channel *channel, const struct tb_failure *f)
+{
+    struct tb_composite_state *s;
+    TB_LIST_EACH (s, &channel->composites, struct tb_composite_state, in_line)
+        state_give_up(s, f);
+}
+
+void tb_composites_skip(struct tb_channel *channel, uint32_t count)
+{
+    struct tb_board *b = channel->board;
+    for (uint32_t i = 0; b != NULL && i < count; i++) {
+        uint64_t number = b->started++;
+        if (tb_list_empty(&channel->composites)) /* else it is done with the next one that is */
+            tb_board_done(b, number);
+    }
+    if (b != NULL && count > 0)
+        tb_board_wake(b);
 }
 
 static void state_remove(struct tb_composite_state *s)

@@ -13,6 +13,7 @@
 #define TB_ENGINE_COMPOSITE_H
 
 #include "engine/composite_state.h"
+#include "engine/failure.h"
 #include "wire/wire.h"
 
 /* Sets what a step of a program is about; the binding stays until its end. */
@@ -24,6 +25,12 @@ bool tb_composite_start(struct tb_composite_state *s, struct tb_channel *channel
 int tb_composites_work(struct tb_engine *e);
 int tb_composites_look(struct tb_engine *e); /* the same, thoroughly, before a sleep */
 void tb_composites_lose(struct tb_peer *peer);
+/* Whether others must be told that it has failed: by the board they know, but there may be some that are not on it. */
+bool tb_composite_concerns(const struct tb_composite_state *s);
+/* Another rank has given a collective up: its composite steps end. */
+void tb_composites_give_up(struct tb_channel *channel, const struct tb_failure *f);
+/* So many composite steps that other ranks may have started will not be: leaves out their numbers on the board. */
+void tb_composites_skip(struct tb_channel *channel, uint32_t count);
 /* A message of a collective that nobody here waits for. */
 void tb_composites_hear(struct tb_channel *channel, const struct tb_message *m);
 

@@ -26,6 +26,8 @@ int tb_composite_unlike(const struct tb_composite_state *s, uint32_t rank, uint6
 
 int tb_composite_disagreement(const struct tb_composite_state *s, const struct tb_board_cell *cell, uint32_t rank)
 {
+    if (cell->collective != s->collective)
+        return tb_composite_different(s, rank, "another one");
     if (cell->what != s->what)
         return tb_composite_different(s, rank, tb_composite_name(cell->what));
     if (cell->root != s->root)

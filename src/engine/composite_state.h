@@ -32,7 +32,8 @@ struct tb_composite_state {
     uint32_t called;  /* ranks before this one have called the same */
     uint32_t awaited; /* of these, those that this rank has waited for */
     uint32_t looks;   /* without success */
-    bool foreign;     /* another collective of the same number has been heard of: */
+    bool foreign;     /* another collective of the same number has been heard of, */
+    bool given_up;    /* or that another rank has given it up: */
     uint8_t foreign_operation;
     uint32_t foreign_rank;
     uint32_t fragment, fragments; /* bytes of each; how many this rank takes */

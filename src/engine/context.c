@@ -75,6 +75,7 @@ void tb_contexts_remove(struct tb_contexts *t, struct tb_context *c)
     t->used--;
     if (t->recent == c)
         t->recent = NULL;
+    free(c->failures);
     free(c);
 }
 

@@ -10,14 +10,16 @@
 #define TB_CONTEXTS_LIMIT (1u << 20)
 
 struct tb_channel;
+struct tb_failures;
 
 struct tb_context {
     uint64_t id;
-    struct tb_channel *channel; /* NULL: not known yet */
-    struct tb_list arrivals;    /* in order of arrival */
-    struct tb_list wild;        /* receives that leave source or match open, in order of posting */
-    struct tb_list requests;    /* all unfinished ones */
-    struct tb_context *next;    /* in its bucket */
+    struct tb_channel *channel;   /* NULL: not known yet */
+    struct tb_list arrivals;      /* in order of arrival */
+    struct tb_list wild;          /* receives that leave source or match open, in order of posting */
+    struct tb_list requests;      /* all unfinished ones */
+    struct tb_failures *failures; /* collectives that were given up lately; NULL: none ever */
+    struct tb_context *next;      /* in its bucket */
 };
 
 /* All zero is an empty table. */

@@ -11,6 +11,17 @@
 
 /* ---- calls up ---------------------------------------------------------------------------------------------------- */
 
+static void failure_heard(struct tb_peer *p, const struct tb_message *message)
+{
+    struct tb_failure f;
+    struct tb_channel *channel = tb_channel_hear(p, message, &f);
+    if (channel == NULL)
+        return;
+    if (channel->board != NULL)
+        tb_composites_give_up(channel, &f);
+    tb_runs_give_up(&p->engine->runs, channel->collective, &f);
+}
+
 static void up_frame(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
                      const struct tb_message *message, const void *payload, size_t length)
 {
@@ -43,6 +54,9 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
         break;
     case TB_KIND_CANCELLED:
         tb_send_cancelled(p, message);
+        break;
+    case TB_KIND_FAILED:
+        failure_heard(p, message);
         break;
     case TB_KIND_CREDIT:
         p->credit += message->length;
@@ -186,8 +200,10 @@ void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_st
 void tb_engine_routes(struct tb_engine *engine)
 {
     tb_engine_lock(engine);
-    if (engine->relay != NULL)
+    if (engine->relay != NULL) {
         tb_relay_changed(tb_link_innermost(engine->relay));
+        tb_link_hurry(engine->relay);
+    }
     engine->remote_countdown = 0;
     engine->waiting.stirred = true;
     tb_engine_unlock(engine);
@@ -240,6 +256,7 @@ static int engine_prepare(struct tb_engine *e)
     transports_prepare(e);
     tb_list_init(&e->ports.busy);
     tb_port_open(&e->ports.network);
+    tb_list_init(&e->runs.all);
     tb_list_init(&e->runs.working);
     tb_list_init(&e->boards);
     tb_pool_open(&e->arrivals.pool, sizeof(struct tb_arrival), 64, TB_ARRIVALS_LIMIT);

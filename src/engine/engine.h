@@ -40,6 +40,9 @@ struct tb_engine_config {
      * progress with the engine locked; may call tb_engine_adopt, tb_engine_refused, tb_engine_lost. */
     int control;
     int (*control_ready)(void *context);
+    /* A thread has slept for a while for want of what others are to send or take (tb_engine_awaited tells whom); said
+     * again now and then, and that it is over, if it is in time. With the engine locked. NULL: nobody wants to know. */
+    void (*waiting)(void *context, bool waits);
     void *context;
     /* The transports for processes on this host and on others; NULL: tb_transport_shm and tb_transport_tcp. */
     const struct tb_transport_table *local_table, *remote_table;
@@ -72,6 +75,10 @@ struct tb_counters {
     uint64_t reordered;        /* frames that had to wait for an earlier one */
 };
 void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters);
+
+/* Each process of another host that an unfinished request needs; and, if a receive leaves open from whom, or nothing is
+ * posted at all, each one that something was exchanged with. */
+void tb_engine_awaited(struct tb_engine *engine, void (*each)(void *context, struct tb_proc proc), void *context);
 
 /* From control_ready. Connections with agents are for what goes through gateways. */
 int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor);
@@ -221,6 +228,7 @@ struct tb_binding {
     uint8_t operation;             /* enum tb_operation: travels in match and detects mismatched collectives */
     bool numbered;                 /* `numbers` are set, by tb_binding_number */
     uint32_t numbers[2];           /* of the collective on its channel and on `local` */
+    uint8_t start;                 /* of one that is numbered: how often it was started before; wraps */
     uint64_t elements;             /* of what is cut evenly or by offsets: in all, the bytes of one, those of a piece */
     uint64_t element_bytes;
     uint64_t piece;
@@ -232,6 +240,9 @@ struct tb_binding {
 /* Gives the collective its number now rather than when it is started: it can then be started again and again, and in
  * another order than on other ranks. Only one of these runs may be in progress at a time. */
 void tb_binding_number(struct tb_channel *channel, struct tb_binding *binding);
+/* Takes part in a collective only by giving it up, for a reason that this process alone has, such as no memory to plan
+ * it: it is counted, and the others are told. The error's story stays. */
+void tb_collective_refuse(struct tb_channel *channel, const struct tb_binding *binding, int error);
 /* Runs a program to its end. A small one needs no allocation. */
 int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding);
 /* Starts it; `request` completes when all steps are done; program and what the binding points to

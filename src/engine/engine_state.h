@@ -18,6 +18,7 @@
 #include "engine/composite.h"
 #include "engine/context.h"
 #include "engine/engine.h"
+#include "engine/failure.h"
 #include "engine/freed_contexts.h"
 #include "engine/likely.h"
 #include "engine/match.h"

@@ -207,13 +207,53 @@ static void frames_are_checked_by_their_kind(void **state)
     }
 }
 
+/* The sender's machine writes long double in another way: the receive ends with an error, whether the message came at
+ * once or was to be asked for, before or after it; the sender is free, and other data passes. */
+static void long_double_of_another_machine(void **state)
+{
+    static const uint64_t counts[] = {1, 20, 5000};
+    const struct tb_type *types[] = {tb_type_predefined(0x220), tb_type_predefined(0x214)};
+    for (int variant = 0; variant < 12; variant++) {
+        struct loop_net net;
+        struct tb_request s, r;
+        uint64_t count = counts[variant % 3];
+        const struct tb_type *type = types[variant / 3 % 2];
+        struct tb_buffer from = {out, count, type}, to = {in, count, type};
+        bool first = variant >= 6;
+        loop_net_init(&net, 2);
+        loop_net_open(&net, false);
+        net.engines[1]->representation ^= TB_REP_LDOUBLE_X87;
+        fill(out, tb_buffer_bytes(&from), 3);
+        memset(in, 99, sizeof in);
+        s.complete = r.complete = NULL;
+        if (first)
+            tb_receive_post(net.channels[0], &r, &to, TB_ANY_RANK, 5, EXACT);
+        tb_send_post(net.channels[1], &s, &from, 0, 5, TB_MODE_SYNCHRONOUS);
+        loop_net_settle(&net);
+        if (!first)
+            tb_receive_post(net.channels[0], &r, &to, TB_ANY_RANK, 5, EXACT);
+        loop_net_settle(&net);
+        assert_true(tb_request_done(&s) && tb_request_done(&r));
+        assert_int_equal(s.status.error, TB_OK);
+        assert_int_equal(r.status.error, type == types[0] ? TB_ERR_UNSUPPORTED : TB_OK);
+        if (type == types[0]) {
+            assert_int_equal(in[0], 99);
+            assert_int_equal(tb_request_explain(&r), TB_ERR_UNSUPPORTED);
+            assert_non_null(strstr(tb_error_story(), "long double"));
+        } else {
+            assert_memory_equal(in, out, tb_buffer_bytes(&to));
+        }
+        loop_net_close(&net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lost_peer_ends_its_requests),    cmocka_unit_test(what_was_sent_before_the_end_arrives),
         cmocka_unit_test(goodbye_hurts_only_who_waits),     cmocka_unit_test(contexts_not_yet_known_wait),
         cmocka_unit_test(contexts_that_are_gone_answer),    cmocka_unit_test(nonsense_breaks_the_peer),
-        cmocka_unit_test(frames_are_checked_by_their_kind),
+        cmocka_unit_test(frames_are_checked_by_their_kind), cmocka_unit_test(long_double_of_another_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

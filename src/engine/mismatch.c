@@ -7,8 +7,7 @@
 /* Whoever sent it, and for whomever this rank waits: the number says that it is the same call. */
 static bool mismatched(const struct tb_request *r, uint64_t match)
 {
-    return TB_MATCH_NUMBER(r->match) == TB_MATCH_NUMBER(match) &&
-           (r->match & TB_MATCH_KEPT) == (match & TB_MATCH_KEPT) &&
+    return TB_MATCH_NUMBER(r->match) == TB_MATCH_NUMBER(match) && (r->match & UINT8_MAX) == (match & UINT8_MAX) &&
            TB_MATCH_OPERATION(r->match) != TB_MATCH_OPERATION(match);
 }
 

@@ -87,10 +87,22 @@ static void request_open(struct tb_channel *channel, struct tb_request *request)
     request->rank = channel->rank;
 }
 
-static void request_refuse(struct tb_request *request, int error)
+/* It is not started here. */
+static void collective_refuse(struct tb_channel *channel, const struct tb_program *program,
+                              const struct tb_binding *binding, int error)
 {
-    tb_request_keep_story(request, error);
-    tb_request_finish(request, error);
+    struct tb_binding numbered = *binding;
+    if (!binding->numbered)
+        tb_run_number(channel, &numbered);
+    tb_composites_skip(channel, tb_channel_places(channel, program));
+    tb_channel_give_up(channel, program, &numbered, error);
+}
+
+void tb_collective_refuse(struct tb_channel *channel, const struct tb_binding *binding, int error)
+{
+    tb_engine_lock(channel->engine);
+    collective_refuse(channel, NULL, binding, error);
+    tb_engine_unlock(channel->engine);
 }
 
 static void program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
@@ -101,10 +113,14 @@ static void program_post(struct tb_channel *channel, struct tb_request *request,
     tb_request_enlist(request, channel->collective);
     int error = program_measure(program, binding, &items);
     struct tb_run *run = error == TB_OK ? run_make(program, items) : NULL;
-    if (run != NULL)
+    if (run != NULL) {
         tb_run_start(run, channel, request, program, binding);
-    else
-        request_refuse(request, error != TB_OK ? error : TB_ERR_MEMORY);
+        return;
+    }
+    error = error != TB_OK ? error : TB_ERR_MEMORY;
+    tb_request_keep_story(request, error);
+    collective_refuse(channel, program, binding, error);
+    tb_request_finish(request, error);
 }
 
 void tb_program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
@@ -144,11 +160,22 @@ struct alone {
     struct tb_request request;
 };
 
+/* It has failed here. */
+static void alone_tell(const struct tb_composite_state *s)
+{
+    struct tb_binding numbered = *s->binding;
+    numbered.numbers[0] = s->collective;
+    if (tb_composite_concerns(s))
+        tb_channel_give_up(s->channel, s->program, &numbered, s->error);
+}
+
 static void alone_complete(struct tb_composite_state *s)
 {
     struct alone *a = TB_CONTAINER(s, struct alone, composite);
-    if (TB_UNLIKELY(s->error != TB_OK))
+    if (TB_UNLIKELY(s->error != TB_OK)) {
         tb_request_keep_story(&a->request, s->error);
+        alone_tell(s);
+    }
     tb_request_finish(&a->request, s->error);
 }
 
@@ -161,6 +188,8 @@ static int run_alone(struct tb_channel *channel, const struct tb_program *progra
                       binding->numbered ? binding->numbers[0] : tb_channel_next_collective(channel));
     a.composite.complete = alone_complete;
     bool done = tb_composite_start(&a.composite, channel, true);
+    if (TB_UNLIKELY(done && a.composite.error != TB_OK))
+        alone_tell(&a.composite);
     if (!done) {
         a.request.complete = NULL;
         request_open(channel, &a.request);
@@ -176,8 +205,12 @@ int tb_program_run(struct tb_channel *channel, const struct tb_program *program,
 {
     uint32_t items = 0;
     int error = program_measure(program, binding, &items);
-    if (error != TB_OK)
+    if (error != TB_OK) {
+        tb_engine_lock(channel->engine);
+        collective_refuse(channel, program, binding, error);
+        tb_engine_unlock(channel->engine);
         return error;
+    }
     if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE && channel->board != NULL)
         return run_alone(channel, program, binding);
     if (program->step_count <= SMALL_STEPS && items <= SMALL_ITEMS)

@@ -26,10 +26,22 @@ static inline void receive_end(struct tb_request *r)
     tb_request_finish(r, TB_LIKELY(r->length <= r->room) ? TB_OK : TB_ERR_TRUNCATE);
 }
 
+/* Whether the message holds long double as another machine writes it: that is not given to the program. */
+static __attribute__((cold)) bool holds_unlike(const struct tb_request *r, const struct tb_message *m)
+{
+    return r->buffer.type->long_double && r->total > 0 && !(m->representation & TB_REP_CANONICAL);
+}
+
+static inline bool is_unlike(const struct tb_request *r, const struct tb_message *m)
+{
+    return TB_UNLIKELY(m->representation != r->engine->representation) && holds_unlike(r, m);
+}
+
 static inline void meet_eager(struct tb_request *r, struct tb_peer *p, const struct tb_message *m, const void *payload)
 {
     receive_bind(r, p, m);
-    if (r->total > 0) {
+    bool unlike = is_unlike(r, m);
+    if (r->total > 0 && !unlike) {
         struct tb_spans spans;
         tb_buffer_spans(&r->buffer, r->from, r->total, &spans);
         tb_spans_scatter(&spans, payload, r->total);
@@ -39,7 +51,10 @@ static inline void meet_eager(struct tb_request *r, struct tb_peer *p, const str
             tb_peer_reply(p, TB_KIND_DONE, m->offset, 0, 0);
         tb_peer_owe(p, m->length);
     }
-    receive_end(r);
+    if (TB_UNLIKELY(unlike))
+        tb_request_finish(r, TB_ERR_UNSUPPORTED);
+    else
+        receive_end(r);
 }
 
 /* Reads the data from the sender's memory. TB_AGAIN: it must be sent after all. */
@@ -66,6 +81,11 @@ static void meet_request(struct tb_request *r, struct tb_peer *p, const struct t
     r->remote_id = m->offset;
     if (p->error != TB_OK) {
         tb_request_finish(r, tb_peer_error(p));
+        return;
+    }
+    if (is_unlike(r, m)) {
+        tb_peer_reply(p, TB_KIND_CLEAR, m->offset, 0, 0);
+        tb_request_finish(r, TB_ERR_UNSUPPORTED);
         return;
     }
     if (r->total > 0 && (m->flags & TB_MESSAGE_REMOTE)) {
@@ -124,12 +144,14 @@ static void arrival_consume(struct tb_arrival *a, struct tb_request *r)
 /* The context of a message for which no receive is posted; NULL: it must not be kept. */
 static struct tb_context *context_for(struct tb_peer *p, struct tb_context *c, const struct tb_message *m)
 {
-    if (c != NULL)
-        return c;
-    if (tb_freed_contexts_contains(&p->engine->freed_contexts, m->context)) {
+    bool refused = c != NULL ? TB_UNLIKELY(c->failures != NULL) && tb_failure_covers(c, m->match)
+                             : tb_freed_contexts_contains(&p->engine->freed_contexts, m->context);
+    if (refused) {
         tb_arrival_refuse(p, m);
         return NULL;
     }
+    if (c != NULL)
+        return c;
     c = tb_contexts_get(&p->engine->contexts, m->context);
     if (c == NULL)
         tb_peer_break(p, TB_ERR_MEMORY);

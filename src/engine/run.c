@@ -9,31 +9,42 @@
 static uint64_t run_match(const struct tb_run *run, const struct tb_step *s)
 {
     const struct tb_binding *b = &run->binding;
-    return tb_match_collective(b->numbers[s->group], b->operation, s->edge) | (b->numbered ? TB_MATCH_KEPT : 0);
+    return tb_match_collective(b->numbers[s->group], b->operation, s->edge) | tb_binding_sort(b);
 }
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */
 
 static void run_advance(struct tb_run *run);
 
-/* Keeps the first error of its kind and its story, which is told again to whoever waits for the whole. */
-static void error_keep(struct tb_run *run, int *kept, int error)
+/* Ends it with the first error, whose story is told again to whoever waits for the whole. What would still have been
+ * started on the board is left out there. */
+static void run_stop(struct tb_run *run, int error)
 {
-    if (*kept != TB_OK)
-        return;
-    *kept = error;
-    if (run->error == TB_OK || kept == &run->error) /* of the two, this one is told */
-        tb_request_keep_story(run->request, error);
+    struct tb_channel *channel = run->request->channel;
+    run->error = error;
+    tb_request_keep_story(run->request, error);
+    for (uint32_t i = 0; channel->board != NULL && i < run->program->step_count; i++)
+        if (run->program->steps[i].kind == TB_STEP_COMPOSITE && run->progress[i].started == 0)
+            tb_composites_skip(channel, 1);
 }
 
 static void run_fail(struct tb_run *run, int error)
 {
-    error_keep(run, &run->error, error);
+    if (run->error != TB_OK)
+        return;
+    run_stop(run, error);
+    tb_channel_give_up(run->request->channel, run->program, &run->binding, error);
 }
 
-static void run_spoil(struct tb_run *run, int error)
+/* Another rank has given it up. */
+static void run_follow(struct tb_run *run, const struct tb_failure *f)
 {
-    error_keep(run, &run->spoiled, error);
+    struct tb_channel *channel = run->request->channel;
+    uint32_t places = tb_channel_places(channel, run->program);
+    run_stop(run, tb_failure_explain(f));
+    if (f->places > places)
+        tb_composites_skip(channel, f->places - places);
+    tb_channel_pass_on(channel, run->program, &run->binding, f);
 }
 
 static void progress_settle(struct tb_run *run, struct tb_run_progress *p)
@@ -71,10 +82,7 @@ static void item_complete(struct tb_request *request)
     if (error != TB_OK) {
         if (request->status.error != TB_OK)
             tb_request_explain(request);
-        if (request->status.error == TB_OK || error == TB_ERR_TRUNCATE)
-            run_spoil(run, error);
-        else
-            run_fail(run, error);
+        run_fail(run, error);
     }
     item->state = TB_ITEM_DONE;
     run->active--;
@@ -109,11 +117,11 @@ static bool item_work(struct tb_run_item *item)
     tb_binding_part(&run->binding, run->program, s, &s->slice, item->index, &from, &rooms[0]);
     tb_binding_part(&run->binding, run->program, s, &s->other, item->index, &to, &rooms[1]);
     if (from.length != to.length && (s->slice.symbol != TB_SYMBOL_WORK || run->program->binds))
-        run_spoil(run, tb_error(from.length > to.length ? TB_ERR_TRUNCATE : TB_ERR_MISMATCH,
-                                "%s: this rank gives itself %llu bytes where it expects %llu",
-                                tb_operation_name(run->binding.operation), (unsigned long long)from.length,
-                                (unsigned long long)to.length));
-    if (run->spoiled != TB_OK)
+        run_fail(run, tb_error(from.length > to.length ? TB_ERR_TRUNCATE : TB_ERR_MISMATCH,
+                               "%s: this rank gives itself %llu bytes where it expects %llu",
+                               tb_operation_name(run->binding.operation), (unsigned long long)from.length,
+                               (unsigned long long)to.length));
+    if (run->error != TB_OK)
         return true;
     uint64_t total = from.length < to.length ? from.length : to.length;
     uint64_t portion = total - item->moved < PORTION ? total - item->moved : PORTION;
@@ -250,12 +258,8 @@ static void item_start_message(struct tb_run *run, const struct tb_step *s, stru
         tb_binding_part(&run->binding, run->program, s, &s->other, item->index, &shape, &shape_room);
         part.length = shape.length;
     }
-    /* No data: the other side knows it too, unless it knows sizes that never came here. */
-    bool lost = run->program->binds && run->spoiled != TB_OK && s->kind == TB_STEP_SEND;
-    if (part.length == 0 && s->slice.count > 0 && !s->upto && !lost)
-        return;
-    if (s->kind == TB_STEP_SEND && run->spoiled != TB_OK)
-        part.length = 0;
+    if (part.length == 0 && s->slice.count > 0 && !s->upto)
+        return; /* no data: the other side knows it too */
     uint64_t match = run_match(run, s);
     struct tb_context *context = run->contexts[s->group];
     if (s->kind == TB_STEP_SEND && tb_send_try(context, &part, s->peer, match, TB_MODE_STANDARD) == TB_OK)
@@ -271,10 +275,12 @@ static void item_start_message(struct tb_run *run, const struct tb_step *s, stru
 
 static void composite_judge(struct tb_run *run, const struct tb_composite_state *s)
 {
-    if (s->error == TB_ERR_MISMATCH || s->error == TB_ERR_TRUNCATE)
-        run_spoil(run, s->error);
-    else if (s->error != TB_OK)
+    if (run->error != TB_OK || s->error == TB_OK)
+        return;
+    if (tb_composite_concerns(s))
         run_fail(run, s->error);
+    else
+        run_stop(run, s->error);
 }
 
 static void composite_complete(struct tb_composite_state *s)
@@ -376,7 +382,8 @@ static void run_end(struct tb_run *run)
 {
     struct tb_request *request = run->request;
     struct tb_channel *local = run->binding.local;
-    int error = run->error != TB_OK ? run->error : run->spoiled;
+    int error = run->error;
+    tb_list_remove(&run->in_all);
     if (run->work != NULL)
         tb_work_cache_give(&request->engine->runs.cache, run->work, run->work_bytes);
     free(run->sizes);
@@ -436,7 +443,8 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
     }
     run->low = run->active = 0;
     run->advancing = run->again = false;
-    run->error = run->spoiled = TB_OK;
+    run->error = TB_OK;
+    tb_list_append(&channel->engine->runs.all, &run->in_all);
     uint32_t first = 0;
     for (uint32_t i = 0; i < program->step_count; i++) {
         uint32_t window = tb_step_window(&program->steps[i]);
@@ -447,6 +455,11 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
         first += window;
     }
     run->work = NULL;
+    const struct tb_failure *f = NULL;
+    if (TB_UNLIKELY(channel->collective->failures != NULL))
+        f = tb_failure_find(channel->collective, tb_failure_name(&run->binding));
+    if (TB_UNLIKELY(f != NULL))
+        run_follow(run, f);
     int error = run_take_sizes(run);
     if (error == TB_OK && !program->binds)
         error = tb_binding_take_work(&run->binding, program, &channel->engine->runs.cache, run->small, run->small_bytes,
@@ -454,4 +467,21 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
     if (error != TB_OK)
         run_fail(run, error);
     run_advance(run);
+}
+
+void tb_runs_give_up(struct tb_runs *runs, const struct tb_context *c, const struct tb_failure *f)
+{
+    struct tb_run *run;
+    bool found;
+    do { /* from the beginning each time: one that ends may end or start others */
+        found = false;
+        TB_LIST_EACH (run, &runs->all, struct tb_run, in_all)
+            if (run->contexts[0] == c && run->error == TB_OK &&
+                tb_failure_concerns(f, tb_failure_name(&run->binding))) {
+                run_follow(run, f);
+                run_advance(run);
+                found = true;
+                break;
+            }
+    } while (found);
 }

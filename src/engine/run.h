@@ -2,8 +2,7 @@
  * is done, at most a window of them at a time. Sends that need no waiting use no request. Progress comes from the
  * completion of items.
  *
- * When ranks do not agree about sizes, a run is spoiled: it goes on to its end, so that nobody waits for it in vain,
- * but sends empty messages where data is expected, and so tells those who depend on it. Any other error ends it.
+ * An error ends a run, and the other ranks are told so that nobody waits for it in vain (failure.h).
  *
  * A run stands in memory of its own, which it frees at its end, or of its caller. Touched with the engine locked. */
 #ifndef TB_ENGINE_RUN_H
@@ -11,6 +10,7 @@
 
 #include "engine/binding.h"
 #include "engine/composite_state.h"
+#include "engine/failure.h"
 
 enum tb_run_item_state { TB_ITEM_IDLE, TB_ITEM_ACTIVE, TB_ITEM_DONE };
 
@@ -35,6 +35,7 @@ struct tb_run_progress {
 
 /* Whoever makes one sets the last part. */
 struct tb_run {
+    struct tb_list in_all;          /* of the engine's runs */
     struct tb_request *request;     /* completes when everything is done */
     struct tb_context *contexts[2]; /* by the group of a step's peer */
     const struct tb_program *program;
@@ -42,7 +43,6 @@ struct tb_run {
     uint32_t low;    /* all steps before this one are done */
     uint32_t active; /* items on their way */
     int error;       /* that ends it */
-    int spoiled;     /* by disagreement about sizes */
     bool advancing, again;
     void *work; /* allocated for WORK, or NULL */
     uint64_t work_bytes;
@@ -57,6 +57,7 @@ struct tb_run {
 
 /* What runs of an engine share. */
 struct tb_runs {
+    struct tb_list all;     /* that are not finished */
     struct tb_list working; /* items that copy or reduce, a portion in each round of progress */
     struct tb_work_cache cache;
 };
@@ -66,6 +67,8 @@ void tb_run_number(struct tb_channel *channel, struct tb_binding *binding);
 /* Starts it. The request is begun and will be finished. */
 void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_request *request,
                   const struct tb_program *program, const struct tb_binding *binding);
+/* Another rank has given up a collective of this context. */
+void tb_runs_give_up(struct tb_runs *runs, const struct tb_context *c, const struct tb_failure *f);
 /* Does a portion of the copy or reduction whose turn it is; there is one. */
 int tb_runs_work(struct tb_runs *runs);
 

@@ -24,6 +24,9 @@
 #define PREEMPTED        200000 /* ns: so long between two looks at the clock means that the core was taken away */
 #define GIVE_WAY_LIMIT   1000   /* yields for other threads that want the lock */
 #define TRANSPORTS       3      /* local, remote, relay */
+/* ns: when a thread that sleeps says so, and how often again */
+#define WAITING_FIRST UINT64_C(1500000000)
+#define WAITING_AGAIN UINT64_C(5000000000)
 
 static inline void cpu_relax(void);
 #if defined(__x86_64__)
@@ -179,7 +182,38 @@ struct patience {
     uint32_t polls;       /* since the last look at the clock */
     uint32_t yields;      /* once begun, there is one after each look */
     uint64_t since, last; /* 0: not looked at the clock yet */
+    uint64_t tell_at;     /* when the owner is told that this thread waits; 0: it has not slept yet */
+    bool told;
 };
+
+/* Something happened. That the thread has waited until now is not forgotten: it may wait for something else. */
+static inline void patience_renew(struct patience *p)
+{
+    *p = (struct patience){.tell_at = p->tell_at, .told = p->told};
+}
+
+/* What was waited for is there. */
+static inline void patience_end(struct tb_engine *e, const struct patience *p)
+{
+    if (TB_UNLIKELY(p->told))
+        e->config.waiting(e->config.context, false);
+}
+
+/* Returns when to be here again. */
+static uint64_t patience_tell(struct tb_engine *e, struct patience *p)
+{
+    if (e->config.waiting == NULL)
+        return TB_NEVER;
+    uint64_t now = tb_clock_now(e->config.transport.clock);
+    if (p->tell_at == 0)
+        p->tell_at = now + WAITING_FIRST;
+    if (now >= p->tell_at) {
+        e->config.waiting(e->config.context, true);
+        p->told = true;
+        p->tell_at = now + WAITING_AGAIN;
+    }
+    return p->tell_at;
+}
 
 /* No other rank of the job is on this host: waking this one costs nobody but the kernel, which has a packet in hand. */
 static bool engine_alone(const struct tb_engine *e)
@@ -280,8 +314,9 @@ static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count,
 
 /* Sleeps until something happens. Whatever is waited for was looked at just before, with the engine locked since then.
  */
-static void engine_sleep(struct tb_engine *e)
+static void engine_sleep(struct tb_engine *e, struct patience *p)
 {
+    uint64_t deadline = patience_tell(e, p);
     if (!engine_arm(e))
         return;
     if (atomic_exchange(&e->waiting.kicked, false)) {
@@ -298,7 +333,8 @@ static void engine_sleep(struct tb_engine *e)
     for (int i = 0; i < TRANSPORTS + 2; i++)
         if (descriptors[i] >= 0)
             fds[count++] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
-    sleep_in_poll(e, fds, count, engine_deadline(e));
+    uint64_t next = engine_deadline(e);
+    sleep_in_poll(e, fds, count, next < deadline ? next : deadline);
     engine_disarm(e);
     e->remote_countdown = 0;
     if (e->control < 0 || fds[count - 1].revents != 0)
@@ -327,8 +363,8 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
         p->last = engine_yield(e, now);
         return;
     }
-    engine_sleep(e);
-    *p = (struct patience){.polls = 0};
+    engine_sleep(e, p);
+    patience_renew(p);
 }
 
 static inline void patience_idle(struct tb_engine *e, struct patience *p)
@@ -389,12 +425,13 @@ static void engine_poll_until(struct tb_engine *e, struct tb_waiter *w)
         if (w->satisfied)
             break;
         if (n > 0)
-            p = (struct patience){.polls = 0};
+            patience_renew(&p);
         else
             patience_idle(e, &p);
         if (e->threaded)
             engine_give_way(e);
     }
+    patience_end(e, &p);
 }
 
 static void engine_wait(struct tb_engine *e, struct tb_waiter *w)
@@ -446,10 +483,11 @@ void tb_request_wait(struct tb_request *request)
         TB_ASSERT(e != NULL && !e->inside);
         while (!tb_request_done(request)) {
             if (engine_round(e, 1) > 0)
-                p = (struct patience){.polls = 0};
+                patience_renew(&p);
             else if (!tb_request_done(request))
                 patience_idle(e, &p);
         }
+        patience_end(e, &p);
     }
     if (TB_UNLIKELY(request->status.error != TB_OK))
         tb_request_explain(request);
@@ -461,6 +499,17 @@ void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void
     tb_engine_lock(engine);
     engine_wait(engine, &w);
     tb_engine_unlock(engine);
+}
+
+/* Whoever tests again and again waits too, if it has done so for long. */
+static void tests_tell(struct tb_engine *e, uint64_t now)
+{
+    struct tb_waiting *w = &e->waiting;
+    if (e->config.waiting == NULL || now - w->tests_told < WAITING_AGAIN)
+        return;
+    if (w->tests_told != 0)
+        e->config.waiting(e->config.context, true);
+    w->tests_told = now;
 }
 
 /* Whoever computes between its tests must not lose the core to others who compute, too. */
@@ -478,7 +527,7 @@ int tb_engine_progress(struct tb_engine *engine)
         engine->waiting.idle_tests = 0;
     } else if (++engine->waiting.idle_tests >= tests_per_yield(&engine->waiting.crowd) && !engine->inside) {
         engine->waiting.idle_tests = 0;
-        engine_yield(engine, tb_clock_now_real());
+        tests_tell(engine, engine_yield(engine, tb_clock_now_real()));
     }
     tb_engine_unlock(engine);
     return n;

@@ -33,6 +33,7 @@ struct tb_waiting {
     uint64_t spin; /* ns that are spent looking before a yield, unless in a crowd; learnt */
     struct tb_crowd crowd;
     uint32_t idle_tests;      /* calls of tb_engine_progress in which nothing happened */
+    uint64_t tests_told;      /* when the owner was last told that such calls wait; 0: never */
     pthread_mutex_t lock;     /* the engine's; recursive: a callback may use the public functions */
     _Atomic uint32_t wanting; /* threads at the lock; any thread */
     _Atomic bool kicked;      /* any thread */

@@ -375,13 +375,121 @@ static void neighbours_sleep(void **state)
     munmap(h.segment, h.bytes);
 }
 
+/* ---- telling that one waits -------------------------------------------------------------------------------------- */
+
+#define SECOND UINT64_C(1000000000)
+
+static struct teller {
+    struct loop_net net;
+    struct tb_clock clock;
+    uint64_t now, step; /* each look at the clock takes so long, so that nobody sleeps in truth */
+    uint64_t told[3];
+    uint32_t told_count, over, procs;
+    struct tb_proc proc;
+} teller;
+
+static uint64_t teller_now(void *context)
+{
+    return teller.now += teller.step;
+}
+
+static bool nobody_is_local(void *context, struct tb_proc proc)
+{
+    return false;
+}
+
+static void teller_each(void *context, struct tb_proc proc)
+{
+    teller.procs++;
+    teller.proc = proc;
+}
+
+static void teller_send(uint32_t from, const struct tb_buffer *out)
+{
+    static struct tb_request r;
+    r = (struct tb_request){.complete = NULL};
+    tb_send_post(teller.net.channels[from], &r, out, 0, 5, TB_MODE_STANDARD);
+    for (int i = 0; i < 10; i++)
+        tb_engine_progress(teller.net.engines[from]);
+}
+
+/* At the third time, what was waited for comes. */
+static void teller_waiting(void *context, bool waits)
+{
+    static char byte = 'x';
+    struct tb_buffer out = {&byte, 1, &tb_type_byte};
+    if (!waits) {
+        teller.over++;
+        return;
+    }
+    teller.told[teller.told_count++] = teller.now;
+    tb_engine_awaited(teller.net.engines[0], teller_each, NULL);
+    if (teller.told_count == 3)
+        teller_send(2, &out);
+}
+
+static void teller_open(uint64_t step)
+{
+    memset(&teller, 0, sizeof teller);
+    teller.step = step;
+    teller.clock = (struct tb_clock){.now = teller_now};
+    loop_net_init(&teller.net, 3);
+    teller.net.remote = true;
+    loop_net_open(&teller.net, false);
+    struct tb_engine_config *config = &teller.net.engines[0]->config;
+    config->is_local = nobody_is_local;
+    config->waiting = teller_waiting;
+    config->transport.clock = &teller.clock;
+}
+
+/* A rank that sleeps for long says so, and whom it waits for: the one that it has named, or all whom it knows. */
+static void long_waits_are_told(void **state)
+{
+    for (uint32_t source = 2;; source = TB_ANY_RANK) {
+        char byte = 0;
+        struct tb_buffer in = {&byte, 1, &tb_type_byte};
+        struct tb_request r = {.complete = NULL};
+        teller_open(6 * SECOND);
+        assert_non_null(tb_channel_peer(teller.net.channels[0], 1)); /* known, and nothing is wanted from it */
+        tb_receive_post(teller.net.channels[0], &r, &in, source, 5, UINT64_MAX);
+        uint64_t began = teller.now;
+        tb_request_wait(&r);
+        assert_true(byte == 'x' && teller.told_count == 3 && teller.over == 1);
+        assert_in_range(teller.told[0] - began, 3 * SECOND / 2, 24 * SECOND);
+        assert_in_range(teller.told[1] - teller.told[0], 5 * SECOND, 24 * SECOND);
+        assert_in_range(teller.told[2] - teller.told[1], 5 * SECOND, 24 * SECOND);
+        assert_int_equal(teller.procs, source == 2 ? 3 : 0); /* no way was opened to anybody */
+        assert_true(source != 2 || teller.proc.index == 2);
+        loop_net_close(&teller.net);
+        if (source == TB_ANY_RANK)
+            break;
+    }
+}
+
+/* A short wait is nobody's business. */
+static void short_waits_are_not_told(void **state)
+{
+    char byte = 0;
+    struct tb_buffer in = {&byte, 1, &tb_type_byte};
+    teller_open(1000);
+    for (int i = 0; i < 100; i++) {
+        struct tb_request r = {.complete = NULL};
+        tb_receive_post(teller.net.channels[0], &r, &in, 1, 5, UINT64_MAX);
+        teller_send(1, &in);
+        tb_request_wait(&r);
+    }
+    assert_int_equal(teller.told_count + teller.over, 0);
+    loop_net_close(&teller.net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_share_an_engine), cmocka_unit_test(a_kick_wakes),
-        cmocka_unit_test(a_kick_is_used_up),       cmocka_unit_test(conditions_are_true_once),
-        cmocka_unit_test(a_sleeper_helps_others),  cmocka_unit_test(a_cancel_wakes),
-        cmocka_unit_test(neighbours_sleep),
+        cmocka_unit_test(threads_share_an_engine),  cmocka_unit_test(a_kick_wakes),
+        cmocka_unit_test(a_kick_is_used_up),        cmocka_unit_test(conditions_are_true_once),
+        cmocka_unit_test(a_sleeper_helps_others),   cmocka_unit_test(a_cancel_wakes),
+        cmocka_unit_test(neighbours_sleep),         cmocka_unit_test(long_waits_are_told),
+        cmocka_unit_test(short_waits_are_not_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,11 @@ uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t ra
     return range_of(book, rank)->host;
 }
 
+const char *tb_host_long_double(const struct tb_host *host)
+{
+    return tb_wire_long_double(host->representation);
+}
+
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank)
 {
     const struct tb_rank_range *range = range_of(book, rank);
@@ -111,6 +116,7 @@ int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer 
         tb_put_text(w, host->place.site);
         tb_put_text(w, host->place.cluster);
         tb_put_text(w, host->place.host);
+        tb_put_u8(w, host->representation);
         tb_put_u32(w, host->kind);
         tb_put_u32(w, host->first_rank);
         tb_put_u32(w, host->rank_count);
@@ -147,6 +153,7 @@ static void take_host(struct tb_reader *r, struct tb_host *host)
     take_text(r, host->place.site, sizeof host->place.site);
     take_text(r, host->place.cluster, sizeof host->place.cluster);
     take_text(r, host->place.host, sizeof host->place.host);
+    host->representation = tb_get_u8(r);
     host->kind = tb_get_u32(r);
     host->first_rank = tb_get_u32(r);
     host->rank_count = tb_get_u32(r);
@@ -284,6 +291,7 @@ int tb_address_book_map(struct tb_address_book *book, int descriptor)
     void *mapping = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
     if (mapping == MAP_FAILED)
         return tb_error_errno("cannot map the address book");
+    madvise(mapping, (size_t)about.st_size, MADV_DONTDUMP);
     const struct shared_book *head = mapping;
     if (shared_bytes(head) != (size_t)about.st_size || head->range_count == 0) {
         munmap(mapping, (size_t)about.st_size);

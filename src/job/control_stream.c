@@ -208,10 +208,12 @@ const void *tb_control_stream_take(struct tb_control_stream *stream, size_t most
     return bytes;
 }
 
-void tb_control_stream_keep(struct tb_control_stream *stream)
+int tb_control_stream_keep(struct tb_control_stream *stream)
 {
-    TB_ASSERT(stream->sequence_out == 0 && stream->queued_end == 0);
+    if (stream->sequence_out != 0)
+        return tb_error(TB_ERR_PROTOCOL, "a control stream is to keep its frames, but some were sent already");
     stream->keeps = true;
+    return TB_OK;
 }
 
 bool tb_control_stream_tell_heard(struct tb_control_stream *stream, uint32_t frames)
@@ -226,7 +228,12 @@ bool tb_control_stream_tell_heard(struct tb_control_stream *stream, uint32_t fra
 int tb_control_stream_heard(struct tb_control_stream *stream, uint32_t next)
 {
     struct tb_hop hop;
+    if (!stream->keeps)
+        return TB_OK; /* it does not matter, and what is queued need not begin with a frame */
+    if ((int32_t)(next - stream->sequence_out) > 0)
+        return tb_error(TB_ERR_PROTOCOL, "control messages are said to have come that were never sent");
     while (stream->kept_start < stream->queued_start) {
+        /* These are our own frames, whole ones. */
         TB_ASSERT(tb_wire_get_hop(stream->queued + stream->kept_start, &hop) == TB_OK);
         size_t length = sizeof hop + hop.length;
         if ((int32_t)(next - hop.sequence) <= 0 || stream->kept_start + length > stream->queued_start)
@@ -241,8 +248,11 @@ int tb_control_stream_heard(struct tb_control_stream *stream, uint32_t next)
 int tb_control_stream_resume(struct tb_control_stream *stream, int in, int out, uint32_t next)
 {
     struct tb_hop hop;
-    TB_ASSERT(stream->keeps);
-    tb_control_stream_heard(stream, next);
+    if (!stream->keeps)
+        return tb_error(TB_ERR_PROTOCOL, "a control stream that keeps nothing cannot go on as another one");
+    int rc = tb_control_stream_heard(stream, next);
+    if (rc != TB_OK)
+        return rc;
     uint32_t first = stream->sequence_out;
     if (stream->kept_start < stream->queued_end) {
         TB_ASSERT(tb_wire_get_hop(stream->queued + stream->kept_start, &hop) == TB_OK);

@@ -48,7 +48,10 @@ static struct tb_setup sample = {.version = (char *)"0.1.0",
                                  .own_parameters = (char *)"",
                                  .directory = (char *)"/home",
                                  .app_count = 2,
-                                 .apps = apps};
+                                 .apps = apps,
+                                 .neighbour_count = 2,
+                                 .neighbours = {{.family = 4, .prefix = 24, .bytes = {10, 0, 0, 1}, .port = 7},
+                                                {.family = 6, .prefix = 64, .bytes = {0xfd, 1}}}};
 
 static void setup_survives_the_wire(void **state)
 {
@@ -69,6 +72,8 @@ static void setup_survives_the_wire(void **state)
     assert_null(setup.apps[0].arguments[3]);
     assert_string_equal(setup.apps[0].variables[1], "B=");
     assert_int_equal(setup.apps[1].first_rank, 3);
+    assert_int_equal(setup.neighbour_count, 2);
+    assert_memory_equal(setup.neighbours, sample.neighbours, sizeof sample.neighbours);
     tb_setup_close(&setup);
     for (size_t length = 0; length < w.length; length++) {
         tb_reader_open(&r, w.bytes, length);
@@ -443,6 +448,21 @@ static void expect_numbers(struct tb_control_stream *pipe, uint32_t *next)
     assert_int_equal(rc, TB_AGAIN);
 }
 
+/* It cannot go on as another one, and what is said of its frames does not matter. */
+static void one_that_keeps_nothing(void **state)
+{
+    struct tb_control_stream a;
+    size_t length;
+    tb_control_stream_open(&a, -1, -1);
+    for (uint32_t i = 0; i < 2000; i++) {
+        put_number(&a, i);
+        tb_control_stream_take(&a, 17, &length); /* never up to the end of a frame */
+    }
+    assert_int_equal(tb_control_stream_heard(&a, 3), TB_OK);
+    assert_int_equal(tb_control_stream_resume(&a, -1, -1, 3), TB_ERR_PROTOCOL);
+    tb_control_stream_close(&a);
+}
+
 /* Whatever is lost with a stream is sent again on the next one, once, and nothing is kept that has been heard. */
 static void lost_streams_are_resumed(void **state)
 {
@@ -474,6 +494,9 @@ static void lost_streams_are_resumed(void **state)
         tb_control_stream_heard(&a, tb_get_u32(&frame.fields));
         assert_int_equal(a.queued_end, 0);
         assert_int_equal(tb_control_stream_resume(&a, -1, -1, 3), TB_ERR_PROTOCOL); /* which nobody has any more */
+        assert_int_equal(tb_control_stream_resume(&a, -1, -1, sent + 1), TB_ERR_PROTOCOL); /* nor yet */
+        assert_int_equal(tb_control_stream_heard(&a, sent + 1), TB_ERR_PROTOCOL);
+        assert_int_equal(tb_control_stream_keep(&a), TB_ERR_PROTOCOL); /* too late */
         tb_control_stream_close(&a);
         tb_control_stream_close(&b);
     }
@@ -488,6 +511,7 @@ int main(void)
         cmocka_unit_test(garbage_is_refused),         cmocka_unit_test(packets_bring_descriptors),
         cmocka_unit_test(ranks_join_and_talk),        cmocka_unit_test(without_an_agent),
         cmocka_unit_test(an_agent_that_is_gone),      cmocka_unit_test(lost_streams_are_resumed),
+        cmocka_unit_test(one_that_keeps_nothing),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ROUTE_BYTES_LEAST 23u /* of one route in a frame */
+#define ROUTE_BYTES_LEAST 25u /* of one route in a frame */
 
 int tb_host_routes_encode(const struct tb_host_routes *routes, struct tb_writer *w)
 {
@@ -19,6 +19,8 @@ int tb_host_routes_encode(const struct tb_host_routes *routes, struct tb_writer 
         tb_put_u8(w, route->means);
         tb_put_u8(w, route->hop_count);
         tb_put_u8(w, route->near);
+        tb_put_u8(w, route->open);
+        tb_put_u8(w, route->relays);
         for (uint32_t k = 0; k < route->hop_count; k++)
             tb_put_u32(w, route->hops[k]);
         tb_put_u64(w, route->latency);
@@ -33,8 +35,11 @@ static bool take_route(struct tb_reader *r, struct tb_host_route *route, uint32_
     route->means = tb_get_u8(r);
     route->hop_count = tb_get_u8(r);
     route->near = tb_get_u8(r);
+    route->open = tb_get_u8(r);
+    route->relays = tb_get_u8(r);
     bool good = route->means <= TB_HOST_ROUTE_RELAYED && route->hop_count <= TB_HOST_ROUTES_HOPS_LIMIT &&
-                route->near <= 1 && (route->hop_count > 0) == (route->means == TB_HOST_ROUTE_RELAYED);
+                route->near <= 1 && route->open <= 1 && route->relays <= 1 &&
+                (route->hop_count > 0) == (route->means == TB_HOST_ROUTE_RELAYED);
     for (uint32_t k = 0; good && k < route->hop_count; k++) {
         route->hops[k] = tb_get_u32(r);
         good = route->hops[k] < host_count;
@@ -75,9 +80,10 @@ void tb_host_routes_close(struct tb_host_routes *routes)
 const struct tb_host_route *tb_host_routes_to(const struct tb_host_routes *routes, const struct tb_address_book *book,
                                               uint32_t host)
 {
-    static const struct tb_host_route direct = {.means = TB_HOST_ROUTE_DIRECT, .near = 1},
+    static const struct tb_host_route direct = {.means = TB_HOST_ROUTE_DIRECT, .near = 1, .open = 1},
                                       none = {.means = TB_HOST_ROUTE_NONE};
-    TB_ASSERT(host < book->host_count);
+    if (host >= book->host_count)
+        return &none;
     if (routes->kind_count == 0)
         return &direct;
     uint32_t kind = book->hosts[host].kind;

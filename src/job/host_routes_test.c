@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 static struct tb_host_route sample_routes[4] = {
-    {.means = TB_HOST_ROUTE_DIRECT, .near = 1, .latency = 50000, .bandwidth = 1000000000},
-    {.means = TB_HOST_ROUTE_CALLED},
+    {.means = TB_HOST_ROUTE_DIRECT, .near = 1, .open = 1, .latency = 50000, .bandwidth = 1000000000},
+    {.means = TB_HOST_ROUTE_CALLED, .relays = 1},
     {.means = TB_HOST_ROUTE_RELAYED,
      .hop_count = 2,
      .hops = {3, 1},
@@ -28,6 +28,8 @@ static void check_same(const struct tb_host_routes *routes)
         assert_int_equal(routes->routes[i].means, sample_routes[i].means);
         assert_int_equal(routes->routes[i].hop_count, sample_routes[i].hop_count);
         assert_int_equal(routes->routes[i].near, sample_routes[i].near);
+        assert_int_equal(routes->routes[i].open, sample_routes[i].open);
+        assert_int_equal(routes->routes[i].relays, sample_routes[i].relays);
         assert_memory_equal(routes->routes[i].hops, sample_routes[i].hops, sizeof sample_routes[i].hops);
         assert_int_equal(routes->routes[i].latency, sample_routes[i].latency);
         assert_int_equal(routes->routes[i].bandwidth, sample_routes[i].bandwidth);
@@ -61,6 +63,8 @@ static void nonsense_is_refused(void **state)
     struct tb_host_route bad[] = {{.means = TB_HOST_ROUTE_RELAYED + 1},
                                   {.means = TB_HOST_ROUTE_RELAYED},
                                   {.means = TB_HOST_ROUTE_DIRECT, .near = 2},
+                                  {.means = TB_HOST_ROUTE_DIRECT, .open = 2},
+                                  {.means = TB_HOST_ROUTE_DIRECT, .relays = 2},
                                   {.means = TB_HOST_ROUTE_DIRECT, .hop_count = 1},
                                   {.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {4}}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -93,6 +97,7 @@ static void hosts_have_routes(void **state)
     struct tb_address_book book = {.host_count = 2, .hosts = hosts};
     struct tb_host_routes empty = {0};
     assert_int_equal(tb_host_routes_to(&empty, &book, 1)->means, TB_HOST_ROUTE_DIRECT);
+    assert_int_equal(tb_host_routes_to(&empty, &book, 1)->open, 1);
     assert_int_equal(tb_host_routes_to(&sample, &book, 0)->hops[0], 3);
     assert_int_equal(tb_host_routes_to(&sample, &book, 1)->means, TB_HOST_ROUTE_NONE);
 }

@@ -74,6 +74,7 @@ static int open_alone(struct tb_job *job)
     job->book.job = job->self.job;
     job->book.ranks = job->book.host_count = job->book.range_count = 1;
     snprintf(job->book.hosts[0].name, sizeof job->book.hosts[0].name, "%s", job->host);
+    job->book.hosts[0].representation = tb_wire_representation();
     job->book.hosts[0].rank_count = job->book.ranges[0].count = 1;
     return TB_OK;
 }
@@ -109,6 +110,26 @@ static int list_local(struct tb_job *job, uint32_t host)
     return TB_OK;
 }
 
+/* The hosts of the job agree but for long double; this program may have been built for yet another machine. */
+static int look_at_machines(struct tb_job *job, uint32_t host)
+{
+    const struct tb_host *hosts = job->book.hosts;
+    uint8_t own = tb_wire_representation();
+    if (hosts[host].representation == TB_REP_UNKNOWN)
+        return TB_OK;
+    if (((own ^ hosts[host].representation) & ~TB_REP_LDOUBLE_MASK) != 0) {
+        char ours[TB_MACHINE_BYTES];
+        tb_wire_machine_print(tb_wire_machine(), ours);
+        return tb_error(TB_ERR_UNSUPPORTED,
+                        "this program is built for a machine that is %s, which host %s of the job is not: use a "
+                        "program and a tombolo of the same architecture there",
+                        ours, hosts[host].name);
+    }
+    for (uint32_t i = 0; i < job->book.host_count; i++)
+        job->mixed = job->mixed || hosts[i].representation != hosts[host].representation;
+    return TB_OK;
+}
+
 static int take_welcome(struct tb_job *job, struct tb_packet *packet)
 {
     struct tb_reader *r = &packet->frame.fields;
@@ -129,6 +150,9 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     job->app = app;
     job->local_index = tb_address_book_local_index(&job->book, rank);
     snprintf(job->host, sizeof job->host, "%s", job->book.hosts[host].name);
+    rc = look_at_machines(job, host);
+    if (rc != TB_OK)
+        return rc;
     rc = tb_host_routes_read(&job->routes, packet->descriptors[2], job->book.host_count);
     if (rc == TB_OK)
         rc = list_local(job, host);
@@ -139,6 +163,7 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     void *segment = mmap(NULL, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, packet->descriptors[0], 0);
     if (segment == MAP_FAILED)
         return tb_error_errno("cannot map the host's shared memory of %llu bytes", (unsigned long long)segment_bytes);
+    madvise(segment, segment_bytes, MADV_DONTDUMP); /* a core file is to be as large as the program, not as the job */
     job->segment = segment;
     job->segment_bytes = segment_bytes;
     uint32_t have = 0;
@@ -207,8 +232,10 @@ int tb_job_join(struct tb_job *job)
 {
     *job = (struct tb_job){.control = -1};
     const char *text = getenv(TB_AGENT_VARIABLE);
-    if (text == NULL || *text == 0)
+    if (text == NULL || *text == 0) {
+        tb_other_launcher_tell();
         return open_alone(job);
+    }
     struct agent_name name;
     int rc = parse_name(text, &name);
     if (rc != TB_OK)
@@ -388,12 +415,26 @@ int tb_job_tell_finalized(struct tb_job *job)
     return tell(job, TB_CONTROL_FINALIZED, NULL);
 }
 
-_Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text)
+void tb_job_tell_waiting(struct tb_job *job, const uint32_t *hosts, uint32_t count)
+{
+    if (job->control < 0)
+        return;
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_u32(&w, count);
+    for (uint32_t i = 0; i < count; i++)
+        tb_put_u32(&w, hosts[i]);
+    tb_packet_send(job->control, TB_CONTROL_WAITING, &w, NULL, 0);
+    tb_writer_close(&w);
+}
+
+_Noreturn void tb_job_abort(struct tb_job *job, int code, enum tb_abort_reason reason, const char *text)
 {
     if (job->control >= 0) {
         struct tb_writer w;
         tb_writer_open(&w);
         tb_put_u32(&w, (uint32_t)code);
+        tb_put_u8(&w, (uint8_t)reason);
         tb_put_text(&w, text != NULL ? text : "");
         int rc = tell(job, TB_CONTROL_ABORT, &w);
         tb_writer_close(&w);

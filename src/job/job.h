@@ -28,6 +28,7 @@ struct tb_address {
 struct tb_host {
     char name[256]; /* as the user wrote it */
     struct tb_place place;
+    uint8_t representation;          /* how its machine writes numbers: TB_REP_, or TB_REP_UNKNOWN */
     uint32_t kind;                   /* hosts of one kind are reached in the same way; see struct tb_host_routes */
     uint32_t first_rank, rank_count; /* ranks of a host are consecutive within one block of the address book... */
     uint32_t address_count;
@@ -51,6 +52,7 @@ struct tb_address_book {
     size_t mapping_bytes;
 };
 
+const char *tb_host_long_double(const struct tb_host *host); /* how it writes that: "IEEE binary128" */
 uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t rank);
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank);
 int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer *w);
@@ -85,6 +87,8 @@ struct tb_host_route {
     uint8_t means;     /* enum tb_host_route_means */
     uint8_t hop_count; /* with TB_HOST_ROUTE_RELAYED; equally good ones, in the order of the file */
     uint8_t near;      /* they stand in a cluster with us: what goes there directly crosses no wide area */
+    uint8_t open;      /* ranks may connect there themselves; else only agents do, for them */
+    uint8_t relays;    /* their agents may pass on what others send */
     uint32_t hops[TB_HOST_ROUTES_HOPS_LIMIT]; /* hosts of the address book */
     uint64_t latency;                         /* ns in one direction, of the whole route; 0: not known */
     uint64_t bandwidth;                       /* bit/s of its slowest wire; 0: not known */
@@ -133,6 +137,7 @@ struct tb_job {
     void *segment;         /* shared memory of the host, NULL when alone */
     size_t segment_bytes;
     struct tb_address_book book;
+    bool mixed;                   /* some other host writes long double differently */
     struct tb_host_routes routes; /* of this host; empty without a grid */
     int control;                  /* Unix socket to the agent, -1 when alone */
     char host[256];
@@ -149,8 +154,34 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events);
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream);
 int tb_job_tell_initialized(struct tb_job *job);
 int tb_job_tell_finalized(struct tb_job *job);
+/* Tells the agent that this rank has waited for ranks on these hosts; none: no longer. Never blocks: if there is no
+ * room now, it is not told. */
+#define TB_WAITING_HOSTS 16u
+void tb_job_tell_waiting(struct tb_job *job, const uint32_t *hosts, uint32_t count);
+
+/* Why a rank ends the job. */
+enum tb_abort_reason {
+    TB_ABORT_CALLED = 0, /* the program wants it: MPI_Abort */
+    TB_ABORT_ERROR = 1,
+    TB_ABORT_LOST = 2,   /* another process is gone: why, may be known soon */
+    TB_ABORT_FOLLOWS = 3 /* another rank has given a collective up, and may say why soon */
+};
+
 /* Tells the agent that the job must end with `code`; then waits to be killed (bounded), and exits. */
-_Noreturn void tb_job_abort(struct tb_job *job, int code, const char *text);
+_Noreturn void tb_job_abort(struct tb_job *job, int code, enum tb_abort_reason reason, const char *text);
+
+/* ---- other launchers --------------------------------------------------------------------------------------------- */
+
+/* Who has started us, when it was neither mpiexec nor the user. */
+struct tb_other_launcher {
+    const char *name;
+    long rank, size; /* as it says; size 0: it does not say */
+};
+
+/* From the environment. Our own variables count first: inside a job of ours nobody is foreign. */
+bool tb_other_launcher_find(struct tb_other_launcher *found);
+/* Tells the user, once for all processes that it has started, that each of them is alone. */
+void tb_other_launcher_tell(void);
 
 /* ---- what launcher and agents tell each other -------------------------------------------------------------------- */
 
@@ -190,10 +221,15 @@ enum tb_bind {
 
 enum tb_buffering { TB_BUFFERING_FULL, TB_BUFFERING_LINE, TB_BUFFERING_NONE };
 
+#define TB_SETUP_NEIGHBOURS_LIMIT 16u
+
 enum tb_setup_flags {
     TB_SETUP_LOCAL = 1, /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
     TB_SETUP_GRID = 2,  /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
-    TB_SETUP_PTY = 8    /* standard output of the ranks is a pseudo-terminal */
+    TB_SETUP_STAYS =
+        4,            /* the agent stays when its ranks have ended, since it passes things on: until TB_CONTROL_STOP */
+    TB_SETUP_PTY = 8, /* standard output of the ranks is a pseudo-terminal */
+    TB_SETUP_INNER = 16 /* nobody from outside reaches this host: it listens for its neighbours only */
 };
 
 /* TB_CONTROL_SETUP. Everything is allocated and freed by tb_setup_close. */
@@ -216,12 +252,22 @@ struct tb_setup {
     char *directory;           /* the launcher's */
     uint32_t app_count;
     struct tb_app *apps;
+    /* Addresses of others that can connect to this host, as far as they are known: whoever starts it first. */
+    uint32_t neighbour_count;
+    struct tb_address neighbours[TB_SETUP_NEIGHBOURS_LIMIT];
 };
 
 int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w);
 int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r);
 void tb_setup_close(struct tb_setup *setup);
 void tb_app_close(struct tb_app *app);
+
+/* How the launcher ends a tunnel, in TB_CONTROL_TUNNEL_END. */
+enum tb_tunnel_end {
+    TB_TUNNEL_END_SOON, /* whoever is at its other end has a moment to notice it, */
+    TB_TUNNEL_END_NOW,  /* or is killed; */
+    TB_TUNNEL_END_LEFT  /* or has gone on by another way, and is left alone */
+};
 
 /* TB_CONTROL_ENDED. */
 struct tb_ended {
@@ -234,8 +280,11 @@ struct tb_ended {
 enum tb_ended_flags {
     TB_ENDED_INITIALIZED = 1, /* had joined the job */
     TB_ENDED_FINALIZED = 2,   /* had called MPI_Finalize */
-    TB_ENDED_STOPPED = 4      /* its agent was already ending the ranks */
+    TB_ENDED_STOPPED = 4,     /* its agent was already ending the ranks */
+    TB_ENDED_DUMPING = 8      /* it has crashed and still writes its core file: another ENDED will follow */
 };
+
+#define TB_DUMP_PATIENCE_NS 60000000000u /* with a core file, when everybody else has ended */
 
 void tb_ended_put(struct tb_writer *w, const struct tb_ended *ended);
 int tb_ended_get(struct tb_reader *r, struct tb_ended *ended);
@@ -285,12 +334,14 @@ int tb_control_stream_send(struct tb_control_stream *stream, enum tb_control kin
 int tb_control_stream_flush(struct tb_control_stream *stream);
 size_t tb_control_stream_queued(const struct tb_control_stream *stream);
 /* A stream that may be lost and go on as another one. From the beginning, what was sent is kept until TB_CONTROL_HEARD
- * tells that it has come. */
-void tb_control_stream_keep(struct tb_control_stream *stream);
+ * tells that it has come. TB_ERR_PROTOCOL: this is not the beginning. */
+int tb_control_stream_keep(struct tb_control_stream *stream);
 bool tb_control_stream_tell_heard(struct tb_control_stream *stream,
                                   uint32_t frames); /* if at least so many have come since it was told */
+/* TB_ERR_PROTOCOL: they were never sent. */
 int tb_control_stream_heard(struct tb_control_stream *stream, uint32_t next);
-/* The stream is this now; the other side expects frame `next`. TB_ERR_PROTOCOL: that one is not here any more. */
+/* The stream is this now; the other side expects frame `next`. TB_ERR_PROTOCOL: that one is not here any more, or there
+ * is no such one yet; the descriptors are the caller's then. */
 int tb_control_stream_resume(struct tb_control_stream *stream, int in, int out, uint32_t next);
 /* A stream without descriptors, whose bytes travel some other way: these have come; up to `most` of those that are
  * queued are to be sent, and forgotten with the next call of any other function. */

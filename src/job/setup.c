@@ -61,6 +61,9 @@ int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w)
         tb_put_text(w, app->directory);
         tb_put_u32(w, app->bare);
     }
+    tb_put_u32(w, setup->neighbour_count);
+    for (uint32_t i = 0; i < setup->neighbour_count; i++)
+        tb_address_put(w, &setup->neighbours[i]);
     return w->error;
 }
 
@@ -80,6 +83,16 @@ static void take_app(struct tb_reader *r, struct tb_app *app)
     for (uint32_t i = 0; i < app->variable_count && r->error == TB_OK; i++)
         if (app->variables[i] == NULL || strchr(app->variables[i], '=') == NULL)
             r->error = TB_ERR_PROTOCOL;
+}
+
+static void take_neighbours(struct tb_reader *r, struct tb_setup *setup)
+{
+    uint32_t count = tb_get_u32(r);
+    if (r->error == TB_OK && count > TB_SETUP_NEIGHBOURS_LIMIT)
+        r->error = TB_ERR_PROTOCOL;
+    for (uint32_t i = 0; i < count && r->error == TB_OK; i++)
+        tb_address_get(r, &setup->neighbours[i]);
+    setup->neighbour_count = r->error == TB_OK ? count : 0;
 }
 
 int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r)
@@ -120,6 +133,7 @@ int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r)
     }
     for (uint32_t i = 0; i < setup->app_count && r->error == TB_OK; i++)
         take_app(r, &setup->apps[i]);
+    take_neighbours(r, setup);
     if (r->error == TB_OK)
         return TB_OK;
     tb_setup_close(setup);

@@ -23,11 +23,17 @@ static void take_ready(const struct tb_agent_frame_events *events, struct tb_hos
     get_text(r, ready.place.cluster, sizeof ready.place.cluster);
     tb_get_u32(r); /* processors */
     uint32_t count = tb_get_u32(r);
-    if (r->error != TB_OK || count > TB_HOST_ADDRESS_LIMIT || agent->phase != TB_HOST_AGENT_SPOKEN)
+    if (agent->phase != TB_HOST_AGENT_SPOKEN)
         return;
-    for (uint32_t i = 0; i < count && r->error == TB_OK; i++)
+    for (uint32_t i = 0; i < count && i < TB_HOST_ADDRESS_LIMIT && r->error == TB_OK; i++)
         tb_address_get(r, &ready.addresses[i]);
-    ready.address_count = r->error == TB_OK ? count : 0;
+    ready.machine = tb_get_u32(r);
+    if (r->error != TB_OK || count > TB_HOST_ADDRESS_LIMIT) {
+        tb_error(TB_ERR_PROTOCOL, "what it says of itself makes no sense");
+        tb_host_agent_complain_damaged(agent);
+        return;
+    }
+    ready.address_count = count;
     tb_host_agent_take_ready(agent);
     events->ready(events->context, agent, &ready);
 }
@@ -35,7 +41,7 @@ static void take_ready(const struct tb_agent_frame_events *events, struct tb_hos
 static void take_started(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
     uint32_t count = tb_get_u32(r);
-    if (r->error == TB_OK && count == agent->rank_count)
+    if (r->error == TB_OK && count == agent->rank_count && agent->phase == TB_HOST_AGENT_READY)
         events->started(events->context, agent, r);
 }
 
@@ -62,8 +68,10 @@ static void take_aborted(const struct tb_agent_frame_events *events, struct tb_h
     abort.rank = tb_get_u32(r);
     abort.pid = tb_get_u32(r);
     abort.code = tb_get_u32(r);
+    uint8_t reason = tb_get_u8(r);
+    abort.reason = (enum tb_abort_reason)reason;
     abort.text = tb_get_bytes(r, &abort.length);
-    if (r->error == TB_OK)
+    if (r->error == TB_OK && reason <= TB_ABORT_FOLLOWS)
         events->aborted(events->context, agent, &abort);
 }
 
@@ -91,7 +99,8 @@ static void take_window(const struct tb_agent_frame_events *events, struct tb_ho
 
 static void take_gone(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
-    tb_host_agent_give_up(agent);
+    if (agent->phase < TB_HOST_AGENT_GONE)
+        events->gone(events->context, agent);
 }
 
 static void take_idle(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
@@ -104,7 +113,8 @@ static void take_idle(const struct tb_agent_frame_events *events, struct tb_host
 
 static void take_heard(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
-    tb_control_stream_heard(&agent->control, tb_get_u32(r));
+    if (tb_control_stream_heard(&agent->control, tb_get_u32(r)) != TB_OK)
+        tb_host_agent_complain_damaged(agent);
 }
 
 static void take_call(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
@@ -124,6 +134,20 @@ static void take_attach(const struct tb_agent_frame_events *events, struct tb_ho
     uint32_t host = tb_get_u32(r), coming = tb_get_u32(r);
     if (r->error == TB_OK)
         events->attach(events->context, agent, host, coming);
+}
+
+static void take_link(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    struct tb_agent_link link = {.host = tb_get_u32(r)};
+    uint8_t silent = tb_get_u8(r);
+    link.time = tb_get_u64(r);
+    link.silent = silent != 0;
+    size_t length = 0;
+    const char *why = tb_get_bytes(r, &length);
+    if (r->error != TB_OK || silent > 1 || agent->phase != TB_HOST_AGENT_STARTED)
+        return;
+    snprintf(link.why, sizeof link.why, "%.*s", (int)(length < sizeof link.why ? length : sizeof link.why - 1), why);
+    events->link(events->context, agent, &link);
 }
 
 /* Which agent behind this one a frame is about; NULL: it is over with it, or there is none. */
@@ -178,6 +202,7 @@ static take *const table[] = {
     [TB_CONTROL_HEARD] = take_heard,
     [TB_CONTROL_PROBED] = take_probed,
     [TB_CONTROL_ATTACH] = take_attach,
+    [TB_CONTROL_LINK] = take_link,
     [TB_CONTROL_TUNNEL] = take_tunnel,
     [TB_CONTROL_TUNNEL_ERRORS] = take_tunnel_errors,
     [TB_CONTROL_TUNNEL_END] = take_tunnel_end,

@@ -11,13 +11,23 @@ struct tb_agent_ready {
     struct tb_place place;
     uint32_t address_count;
     struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
+    uint32_t machine; /* as tb_wire_machine says it */
 };
 
 /* TB_CONTROL_ABORTED. */
 struct tb_agent_abort {
     uint32_t rank, pid, code;
+    enum tb_abort_reason reason;
     const char *text; /* not ended by 0 */
     size_t length;
+};
+
+/* TB_CONTROL_LINK: whether another host answers the agent. */
+struct tb_agent_link {
+    uint32_t host;
+    bool silent;
+    uint64_t time; /* ns for which that has been so */
+    char why[320]; /* cut off if it is longer */
 };
 
 /* Readers are those of the frame, behind the fields that were read. Ranks and hosts are not checked. What is in a
@@ -35,10 +45,12 @@ struct tb_agent_frame_events {
     void (*note)(void *context, const char *text, size_t length);
     void (*input_window)(void *context, uint32_t bytes);
     void (*idle)(void *context, struct tb_host_agent *agent);
+    void (*gone)(void *context, struct tb_host_agent *agent); /* it says that it ends; its phase is that before */
     void (*call)(void *context, uint32_t host, struct tb_reader *rest);
     void (*probed)(void *context, struct tb_host_agent *agent, struct tb_reader *results);
     /* An agent has come to this one, who is to carry its stream. */
     void (*attach)(void *context, struct tb_host_agent *agent, uint32_t host, uint32_t coming);
+    void (*link)(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link);
 };
 
 void tb_agent_frames_dispatch(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,

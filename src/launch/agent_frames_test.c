@@ -23,8 +23,8 @@ struct world {
 static void told_ready(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready)
 {
     struct world *w = context;
-    snprintf(w->told, sizeof w->told, "ready %u %s %s %s %u", agent->host, ready->name, ready->place.site,
-             ready->place.cluster, ready->address_count);
+    snprintf(w->told, sizeof w->told, "ready %u %s %s %s %u %x", agent->host, ready->name, ready->place.site,
+             ready->place.cluster, ready->address_count, ready->machine);
 }
 
 static void told_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)
@@ -49,8 +49,8 @@ static void told_ended(void *context, struct tb_host_agent *agent, const struct 
 static void told_aborted(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort)
 {
     struct world *w = context;
-    snprintf(w->told, sizeof w->told, "aborted %u %u %u %.*s", abort->rank, abort->pid, abort->code, (int)abort->length,
-             abort->text);
+    snprintf(w->told, sizeof w->told, "aborted %u %u %u %d %.*s", abort->rank, abort->pid, abort->code,
+             (int)abort->reason, (int)abort->length, abort->text);
 }
 
 static void told_trouble(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length)
@@ -77,6 +77,12 @@ static void told_idle(void *context, struct tb_host_agent *agent)
     snprintf(w->told, sizeof w->told, "idle %u", agent->host);
 }
 
+static void told_gone(void *context, struct tb_host_agent *agent)
+{
+    struct world *w = context;
+    snprintf(w->told, sizeof w->told, "gone %u %d", agent->host, (int)agent->phase);
+}
+
 static void told_call(void *context, uint32_t host, struct tb_reader *rest)
 {
     struct world *w = context;
@@ -95,6 +101,13 @@ static void told_attach(void *context, struct tb_host_agent *agent, uint32_t hos
     snprintf(w->told, sizeof w->told, "attach %u %u %u", agent->host, host, coming);
 }
 
+static void told_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link)
+{
+    struct world *w = context;
+    snprintf(w->told, sizeof w->told, "link %u %u %d %llu %s", agent->host, link->host, link->silent,
+             (unsigned long long)link->time, link->why);
+}
+
 static void told_errors(void *context, const char *bytes, size_t length)
 {
     struct world *w = context;
@@ -107,12 +120,19 @@ static void told_lost(void *context, struct tb_host_agent *agent, bool exited, i
     snprintf(w->told, sizeof w->told, "lost %u %d %d", agent->host, exited, status);
 }
 
+static void told_damaged(void *context, struct tb_host_agent *agent)
+{
+    struct world *w = context;
+    snprintf(w->told, sizeof w->told, "damaged %u", agent->host);
+}
+
 /* Two agents that have spoken, the second behind the first. */
 static void make(struct world *w)
 {
     memset(w, 0, sizeof *w);
     virtual_loop_open(&w->loop);
-    w->agent_events = (struct tb_host_agent_events){.context = w, .errors = told_errors, .lost = told_lost};
+    w->agent_events =
+        (struct tb_host_agent_events){.context = w, .errors = told_errors, .lost = told_lost, .damaged = told_damaged};
     w->events = (struct tb_agent_frame_events){.context = w,
                                                .agents = &w->agents,
                                                .ready = told_ready,
@@ -124,9 +144,11 @@ static void make(struct world *w)
                                                .note = told_note,
                                                .input_window = told_input_window,
                                                .idle = told_idle,
+                                               .gone = told_gone,
                                                .call = told_call,
                                                .probed = told_probed,
-                                               .attach = told_attach};
+                                               .attach = told_attach,
+                                               .link = told_link};
     assert_int_equal(tb_host_agents_open(&w->agents, &w->loop.loop, 2, &w->agent_events), TB_OK);
     w->agents.all[0].phase = w->agents.all[1].phase = TB_HOST_AGENT_SPOKEN;
     w->agents.all[0].rank_count = 1;
@@ -179,8 +201,9 @@ static void frames_are_read(void **state)
     tb_put_u32(&f, 3);
     tb_put_u32(&f, 44);
     tb_put_u32(&f, 9);
+    tb_put_u8(&f, TB_ABORT_LOST);
     tb_put_text(&f, "why");
-    expect(&w, TB_CONTROL_ABORTED, &f, "aborted 3 44 9 why");
+    expect(&w, TB_CONTROL_ABORTED, &f, "aborted 3 44 9 2 why");
     tb_put_u32(&f, 9);
     tb_put_text(&f, "why");
     expect(&w, TB_CONTROL_TROUBLE, &f, "trouble 9 why");
@@ -194,6 +217,8 @@ static void frames_are_read(void **state)
     assert_string_equal(dispatch(&w, TB_CONTROL_CALL, &f, f.length), "call 1 7");
     assert_string_equal(dispatch(&w, TB_CONTROL_WINDOW, &f, f.length), "window 1");
     assert_string_equal(dispatch(&w, TB_CONTROL_PROBED, &f, f.length), "probed 1");
+    assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), ""); /* it was not told to start them */
+    w.agents.all[0].phase = TB_HOST_AGENT_READY;
     assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), "started 0 7");
     w.agents.all[0].rank_count = 2; /* of which one is not told */
     assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), "");
@@ -213,12 +238,10 @@ static void phases_follow(void **state)
     tb_put_text(&f, "delft");
     tb_put_text(&f, "venus");
     tb_put_u32(&f, 8);
-    tb_put_u32(&f, TB_HOST_ADDRESS_LIMIT + 1);
-    assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "");
-    f.length -= 4;
     tb_put_u32(&f, 1);
     tb_address_put(&f, &(struct tb_address){.family = 4, .port = 1, .bytes = {10, 0, 0, 1}});
-    assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "ready 0 venus1 delft venus 1");
+    tb_put_u32(&f, 0x1234);
+    assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "ready 0 venus1 delft venus 1 1234");
     assert_int_equal(w.agents.all[0].phase, TB_HOST_AGENT_READY);
     assert_int_equal(w.agents.counts.ready, 1);
     assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), ""); /* once is enough */
@@ -226,8 +249,21 @@ static void phases_follow(void **state)
     assert_string_equal(dispatch(&w, TB_CONTROL_IDLE, &f, 0), "idle 0");
     assert_string_equal(dispatch(&w, TB_CONTROL_IDLE, &f, 0), "");
     assert_int_equal(w.agents.counts.idle, 1);
-    dispatch(&w, TB_CONTROL_GONE, &f, 0);
-    assert_int_equal(w.agents.all[0].phase, TB_HOST_AGENT_GONE);
+    tb_writer_close(&f);
+    tb_writer_open(&f);
+    tb_put_u32(&f, 1);
+    tb_put_u8(&f, 1);
+    tb_put_u64(&f, 3000000000u);
+    tb_put_text(&f, "no answer");
+    expect(&w, TB_CONTROL_LINK, &f, "link 0 1 1 3000000000 no answer");
+    for (int phase = TB_HOST_AGENT_SPOKEN; phase < TB_HOST_AGENT_GONE; phase++) {
+        char expected[64];
+        w.agents.all[0].phase = (enum tb_host_agent_phase)phase;
+        snprintf(expected, sizeof expected, "gone 0 %d", phase);
+        assert_string_equal(dispatch(&w, TB_CONTROL_GONE, &f, 0), expected); /* who owns it judges that */
+    }
+    tb_host_agent_give_up(&w.agents.all[0]);
+    assert_string_equal(dispatch(&w, TB_CONTROL_GONE, &f, 0), "");
     tb_writer_close(&f);
     unmake(&w);
 }
@@ -257,6 +293,44 @@ static void tunnels_lead_behind_their_owner(void **state)
     unmake(&w);
 }
 
+/* What cannot be meant ends it with a story. */
+static void nonsense_is_damage(void **state)
+{
+    struct world w;
+    struct tb_writer f;
+    make(&w);
+    tb_writer_open(&f);
+    for (int i = 0; i < 4; i++)
+        tb_put_text(&f, "text");
+    tb_put_u32(&f, 8);
+    tb_put_u32(&f, TB_HOST_ADDRESS_LIMIT + 1);
+    assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "damaged 0");
+    unmake(&w);
+    make(&w);
+    f.length -= 4;
+    tb_put_u32(&f, 1); /* address, which is missing */
+    assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "damaged 0");
+    unmake(&w);
+    for (int keeps = 0; keeps < 2; keeps++) {
+        make(&w);
+        if (keeps)
+            assert_int_equal(tb_control_stream_keep(&w.agents.all[0].control), TB_OK);
+        for (int i = 0; i < 2000; i++) { /* so many that the first are moved away */
+            size_t length;
+            tb_control_stream_send(&w.agents.all[0].control, TB_CONTROL_PING);
+            tb_control_stream_take(&w.agents.all[0].control, 13, &length);
+        }
+        f.length = 0;
+        tb_put_u32(&f, 7);
+        assert_string_equal(dispatch(&w, TB_CONTROL_HEARD, &f, f.length), "");
+        f.length = 0;
+        tb_put_u32(&f, 2001); /* of 2000 */
+        assert_string_equal(dispatch(&w, TB_CONTROL_HEARD, &f, f.length), keeps ? "damaged 0" : "");
+        unmake(&w);
+    }
+    tb_writer_close(&f);
+}
+
 static void others_are_left_out(void **state)
 {
     static const uint32_t kinds[] = {0, TB_CONTROL_SETUP, TB_CONTROL_PING, TB_CONTROL_HELLO, TB_CONTROL_PROBE, 999999};
@@ -278,6 +352,7 @@ int main(void)
         cmocka_unit_test(frames_are_read),
         cmocka_unit_test(phases_follow),
         cmocka_unit_test(tunnels_lead_behind_their_owner),
+        cmocka_unit_test(nonsense_is_damage),
         cmocka_unit_test(others_are_left_out),
     };
     tb_param_load();

@@ -8,7 +8,9 @@ int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *se
     struct tb_setup own = *setup;
     int rc = TB_OK;
     own.host = agent->host;
-    own.flags |= (agent->target.local ? TB_SETUP_LOCAL : 0) | (plan != NULL ? TB_SETUP_GRID : 0);
+    bool stays = plan != NULL || tb_param.forbid_direct || tb_param_encrypts_all();
+    own.flags |=
+        (agent->target.local ? TB_SETUP_LOCAL : 0) | (plan != NULL ? TB_SETUP_GRID : 0) | (stays ? TB_SETUP_STAYS : 0);
     if (plan != NULL)
         rc = tb_grid_plan_setup(plan, placement, agent->host, &own);
     if (rc == TB_OK)
@@ -55,13 +57,14 @@ void tb_agent_orders_stand_ins(struct tb_host_agent *agent, const struct tb_grid
                                const struct tb_placement *placement)
 {
     uint32_t stand_ins[STAND_INS_MOST];
-    if (agent->parent == NULL || !tb_host_agent_is_ready(agent))
+    if (plan == NULL || agent->target.local || !tb_host_agent_is_ready(agent))
         return;
     uint32_t count = tb_grid_plan_stand_ins(plan, placement, agent->host, STAND_INS_MOST, stand_ins);
     struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_STAND_INS);
     tb_put_u32(w, count);
     for (uint32_t i = 0; i < count; i++)
         tb_put_u32(w, stand_ins[i]);
+    tb_put_u8(w, agent->parent == NULL);
     tb_control_stream_end(&agent->control);
 }
 

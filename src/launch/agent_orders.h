@@ -13,8 +13,7 @@ int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *se
 int tb_agent_orders_routes(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
                            const struct tb_placement *placement);
 int tb_agent_orders_address_book(struct tb_host_agent *agent, const struct tb_placement *placement);
-/* Who can carry its stream if its parent is lost. Only those hear it whose streams go through somebody; the others have
- * nobody to go to. */
+/* Who can carry its stream if that comes no more. One that is a child of ours has nobody to go to. */
 void tb_agent_orders_stand_ins(struct tb_host_agent *agent, const struct tb_grid_plan *plan,
                                const struct tb_placement *placement);
 void tb_agent_orders_stand_ins_all(struct tb_host_agents *agents, const struct tb_grid_plan *plan,

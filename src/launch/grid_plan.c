@@ -99,6 +99,24 @@ static void measure_depths(struct tb_grid_plan *plan)
     }
 }
 
+/* The routes between classes, by whom they reach and what is not cut. */
+static int make_routes(struct tb_grid_plan *plan)
+{
+    size_t count = (size_t)plan->connectivity.classes.class_count * plan->connectivity.classes.class_count;
+    uint8_t *reach = plan->connectivity.reach, *masked = plan->cuts != NULL ? malloc(count + 1) : reach;
+    if (masked == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for routes that go around something");
+    for (size_t i = 0; i < count && masked != reach; i++)
+        masked[i] = reach[i] && !plan->cuts[i];
+    tb_routes_close(&plan->routes);
+    plan->connectivity.reach = masked;
+    int rc = tb_routes_open(&plan->routes, &plan->connectivity);
+    plan->connectivity.reach = reach;
+    if (masked != reach)
+        free(masked);
+    return rc == TB_OK ? tb_grid_plan_find_relays(plan) : rc;
+}
+
 int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *options, uint32_t here, bool *missing)
 {
     const struct tb_grid *grid = options->grid;
@@ -121,7 +139,7 @@ int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *option
         if (!is_alive(plan, i))
             tb_connectivity_cut(&plan->connectivity, i);
     if (rc == TB_OK)
-        rc = tb_routes_open(&plan->routes, &plan->connectivity);
+        rc = make_routes(plan);
     if (rc == TB_OK)
         rc = choose_manual(plan, options);
     if (rc == TB_OK)
@@ -139,6 +157,8 @@ void tb_grid_plan_close(struct tb_grid_plan *plan)
     free(plan->manual_clusters);
     free(plan->depths);
     free(plan->book);
+    free(plan->relays);
+    free(plan->cuts);
     free(plan->parents);
     *plan = (struct tb_grid_plan){.here = TB_GRID_NONE};
 }
@@ -428,7 +448,13 @@ int tb_grid_plan_lose(struct tb_grid_plan *plan, const struct tb_placement *plac
 {
     plan->missing[placement->entries[host]] = true;
     plan->version++;
-    return tb_grid_plan_reroute(plan, placement) == TB_OK ? TB_OK : TB_ERR_PEER;
+    int rc = tb_grid_plan_reroute(plan, placement);
+    if (rc != TB_OK && plan->cuts != NULL) {
+        free(plan->cuts); /* better a way that may heal than none */
+        plan->cuts = NULL;
+        rc = tb_grid_plan_reroute(plan, placement);
+    }
+    return rc == TB_OK ? TB_OK : TB_ERR_PEER;
 }
 
 int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *placement)
@@ -443,8 +469,7 @@ int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *p
         if (!used)
             tb_connectivity_cut(&plan->connectivity, i);
     }
-    tb_routes_close(&plan->routes);
-    int rc = tb_routes_open(&plan->routes, &plan->connectivity);
+    int rc = make_routes(plan);
     uint32_t *examples = rc == TB_OK ? list_examples(plan, placement) : NULL;
     if (rc == TB_OK)
         rc = examples != NULL ? join_classes(plan, NULL, NULL, examples) : TB_ERR_MEMORY;
@@ -452,12 +477,46 @@ int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *p
     return rc;
 }
 
+/* Whether the control stream of a host of the address book goes through another one, or it is that one itself. */
+static bool is_behind(const struct tb_grid_plan *plan, uint32_t host, uint32_t other)
+{
+    while (host != TB_GRID_NONE && host != other)
+        host = plan->parents[host];
+    return host != TB_GRID_NONE;
+}
+
+/* For one to which the launcher has a way of its own: whom it can connect to, some of each class, since the ways of a
+ * class may all be cut at once. */
+static uint32_t list_neighbours(const struct tb_grid_plan *plan, uint32_t host, uint32_t own, uint32_t room,
+                                uint32_t *stand_ins)
+{
+    const struct tb_host_classes *classes = &plan->connectivity.classes;
+    uint32_t count = 0;
+    bool more = true;
+    for (uint32_t place = 0; more; place++) {
+        more = false;
+        for (uint32_t i = 0; i < classes->class_count && count < room; i++) {
+            if (place >= tb_host_classes_size(classes, i) ||
+                !tb_connectivity_reaches(&plan->connectivity, classes->of[own], i))
+                continue;
+            uint32_t member = tb_host_classes_member(classes, i, place), there = plan->book[member];
+            more = true;
+            if (there != TB_GRID_NONE && !plan->missing[member] && there != plan->parents[host] &&
+                !is_behind(plan, there, host))
+                stand_ins[count++] = there;
+        }
+    }
+    return count;
+}
+
 uint32_t tb_grid_plan_stand_ins(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
                                 uint32_t room, uint32_t *stand_ins)
 {
     uint32_t own = (uint32_t)placement->entries[host], candidates[CANDIDATES], count = 0;
     uint32_t depth = depth_of(plan, own);
-    uint32_t found = depth > 0 && depth != TB_GRID_NONE ? list_candidates(plan, own, candidates) : 0;
+    if (depth == 0)
+        return list_neighbours(plan, host, own, room, stand_ins);
+    uint32_t found = depth != TB_GRID_NONE ? list_candidates(plan, own, candidates) : 0;
     for (uint32_t i = 0; i < found && count < room; i++) {
         uint32_t there = plan->book[candidates[i]];
         if (there != TB_GRID_NONE && there != plan->parents[host])

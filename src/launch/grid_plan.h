@@ -20,6 +20,8 @@ struct tb_grid_plan {
     uint32_t *manual_clusters; /* by class: the cluster started by hand in which it is; TB_GRID_NONE: none */
     uint32_t *depths;          /* by class: agents between us and its hosts; TB_GRID_NONE: nobody can start them */
     uint32_t *book;            /* by host of the grid: its place in the address book; TB_GRID_NONE: takes no part */
+    uint8_t *cuts;             /* [from * classes + to]: not to be used at the moment; NULL: none ever was */
+    bool *relays;              /* by class: its hosts may be given what is meant for others */
     uint32_t *parents;         /* by host of the address book: the one whose agent starts it; TB_GRID_NONE: we do */
     const struct tb_reach_results *results; /* NULL: nothing was tried */
 };
@@ -48,15 +50,25 @@ int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *p
 /* Whether all hosts with ranks could still be started and have routes to each other if this one were missing. */
 bool tb_grid_plan_can_miss(const struct tb_grid_plan *plan, const struct tb_options *options,
                            const struct tb_placement *placement, uint32_t grid_host);
-/* The host of the address book is gone: finds routes around it. TB_ERR_PEER: there is none between some hosts with
- * ranks.
- */
+/* The host of the address book is gone: finds routes around it, across what is cut only if there is no other.
+ * TB_ERR_PEER: there is none between some hosts with ranks. */
 int tb_grid_plan_lose(struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host);
 
-/* Hosts of the address book other than its parent whose agents can carry the control stream of this one; at most
- * `room`. */
+/* Hosts of the address book other than its parent whose agents can carry the control stream of this one, if it does not
+ * come through the parent any more, or not straight from us; at most `room`. */
 uint32_t tb_grid_plan_stand_ins(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
                                 uint32_t room, uint32_t *stand_ins);
+/* Fills in `relays` (plan_routes.c), with each change of the routes. */
+int tb_grid_plan_find_relays(struct tb_grid_plan *plan);
+/* Whether ranks of two classes may connect to each other (plan_routes.c). */
+bool tb_grid_plan_is_open(const struct tb_grid_plan *plan, uint32_t a, uint32_t b);
+/* The number of the way between two hosts of the address book (plan_cuts.c). Ways with one number are cut together:
+ * those that cross one link of the file (*link is its name, else NULL), or join hosts of the same two classes. */
+uint64_t tb_grid_plan_way(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t a, uint32_t b,
+                          const char **link);
+/* All ways with the number of this one are not to be used from now on, or may be again; makes new routes.
+ * TB_ERR_UNSUPPORTED: there is no way around them, and nothing has changed. */
+int tb_grid_plan_cut(struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t a, uint32_t b, bool cut);
 /* The routes that a host of the address book is to know (plan_routes.c); allocated. */
 int tb_grid_plan_routes(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
                         struct tb_host_routes *routes);

@@ -126,7 +126,12 @@ static void a_lost_gateway_is_gone_around(void **state)
     uint32_t g1 = find(&w, "g1"), g2 = find(&w, "g2"), f1 = find(&w, "f1");
     assert_int_equal(tb_grid_plan_stand_ins(&w.plan, &w.placement, f1, 4, stand_ins), 1);
     assert_int_equal(stand_ins[0], g2);
-    assert_int_equal(tb_grid_plan_stand_ins(&w.plan, &w.placement, g1, 4, stand_ins), 0);
+    /* To whom the launcher has a way of its own, whoever it can connect to and does not depend on it. */
+    uint32_t count = tb_grid_plan_stand_ins(&w.plan, &w.placement, g1, 4, stand_ins);
+    bool named[8] = {false};
+    for (uint32_t i = 0; i < count; i++)
+        named[stand_ins[i]] = true;
+    assert_true(named[g2] && named[find(&w, "o1")] && !named[g1] && !named[f1] && !named[find(&w, "f2")]);
     assert_true(tb_grid_plan_can_miss(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "g1")));
     assert_false(tb_grid_plan_can_miss(&w.plan, &w.options, &w.placement, tb_grid_host_find(&w.grid, "f1")));
     assert_int_equal(tb_grid_plan_lose(&w.plan, &w.placement, g1), TB_OK);
@@ -160,6 +165,150 @@ static void clusters_nest(void **state)
     char *few[] = {(char *)"-n", (char *)"1", (char *)"x", NULL};
     assert_int_equal(make(&w, nested, few), TB_OK); /* o2 and its gateway */
     assert_int_equal(w.placement.book.host_count, 2);
+    unmake(&w);
+}
+
+/* Ranks connect to others of their outermost cluster; agents of hosts inside of a gated one have nothing to pass on. */
+static void borders_are_for_agents(void **state)
+{
+    struct world w;
+    assert_int_equal(make(&w, nested, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(route_between(&w, "o1", "i1").open, 1);
+    assert_int_equal(route_between(&w, "o1", "i1").near, 0);
+    assert_int_equal(route_between(&w, "i2", "o2").open, 1);
+    assert_int_equal(route_between(&w, "o1", "f1").means, TB_HOST_ROUTE_DIRECT);
+    assert_int_equal(route_between(&w, "o1", "f1").open, 0);
+    assert_int_equal(route_between(&w, "f1", "i2").open, 0);
+    static const char *const relays[] = {"o1", "o2", "i1", "f1", NULL};
+    for (int i = 0; relays[i] != NULL; i++)
+        assert_int_equal(route_between(&w, "i2", relays[i]).relays, 1);
+    assert_int_equal(route_between(&w, "o1", "i2").relays, 0);
+    unmake(&w);
+    static const char trusted[] = "clusters: [{name: a, hosts: [a1]}, {name: b, hosts: [b1]}, {name: c, hosts: [c1]}]\n"
+                                  "links: [{from: a, to: b, direct: yes}, {from: b, to: c}]\n";
+    assert_int_equal(make(&w, trusted, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(route_between(&w, "a1", "b1").open, 1);
+    assert_int_equal(route_between(&w, "b1", "a1").open, 1);
+    assert_int_equal(route_between(&w, "b1", "c1").open, 0);
+    assert_int_equal(route_between(&w, "c1", "a1").open, 0); /* no link at all */
+    unmake(&w);
+}
+
+/* ---- links that are cut ------------------------------------------------------------------------------------------ */
+
+static const char three[] = "clusters:\n"
+                            "  - {name: mercury, hosts: ['m[1-2]:1']}\n"
+                            "  - {name: venus, gateways: [v1], nat: true, hosts: [v1:1, v2:1]}\n"
+                            "  - {name: jupiter, gateways: [j1], nat: true, hosts: [j1:1, j2:1]}\n"
+                            "links:\n"
+                            "  - {from: mercury, to: venus, bandwidth: 437, latency: 5}\n"
+                            "  - {from: mercury, to: jupiter, bandwidth: 35, latency: 12}\n"
+                            "  - {from: venus, to: jupiter, bandwidth: 16, latency: 15}\n";
+
+static int cut(struct world *w, const char *a, const char *b, bool cut)
+{
+    return tb_grid_plan_cut(&w->plan, &w->placement, find(w, a), find(w, b), cut);
+}
+
+/* All routes of all hosts as bytes. */
+static void write_routes(const struct world *w, struct tb_writer *out)
+{
+    tb_writer_open(out);
+    for (uint32_t i = 0; i < w->placement.book.host_count; i++) {
+        struct tb_host_routes routes;
+        assert_int_equal(tb_grid_plan_routes(&w->plan, &w->placement, i, &routes), TB_OK);
+        routes.version = 0;
+        assert_int_equal(tb_host_routes_encode(&routes, out), TB_OK);
+        tb_host_routes_close(&routes);
+    }
+}
+
+static void expect_routes(const struct world *w, const struct tb_writer *expected)
+{
+    struct tb_writer now;
+    write_routes(w, &now);
+    assert_int_equal(now.length, expected->length);
+    assert_memory_equal(now.bytes, expected->bytes, now.length);
+    tb_writer_close(&now);
+}
+
+static void a_cut_link_is_gone_around(void **state)
+{
+    struct world w;
+    struct tb_writer first;
+    assert_int_equal(make(&w, two_gates, (char *[]){(char *)"x", NULL}), TB_OK);
+    write_routes(&w, &first);
+    assert_int_equal(cut(&w, "o2", "g1", true), TB_OK);
+    assert_int_equal(w.plan.version, 1);
+    assert_int_equal(cut(&w, "g1", "o1", true), TB_OK); /* it is the same link */
+    assert_int_equal(w.plan.version, 1);
+    static const char *const office[] = {"o1", "o2"}, *const farm[] = {"f1", "f2", "f3"};
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 3; k++) {
+            struct tb_host_route there = route_between(&w, office[i], farm[k]);
+            struct tb_host_route back = route_between(&w, farm[k], office[i]);
+            assert_int_equal(there.hop_count, 1);
+            assert_int_equal(there.hops[0], find(&w, "g2"));
+            assert_int_equal(back.hops[0], find(&w, "g2"));
+            assert_int_equal(there.latency, 20000000 + 2 * 100000 + 50000);
+        }
+    assert_int_equal(route_between(&w, "o1", "g1").hops[0], find(&w, "g2")); /* for its agent, too */
+    assert_int_equal(cut(&w, "o1", "g2", true), TB_OK);                      /* NAT lets them out, and be called */
+    assert_int_equal(route_between(&w, "o1", "f2").means, TB_HOST_ROUTE_CALLED);
+    assert_int_equal(cut(&w, "g2", "o1", false), TB_OK);
+    assert_int_equal(cut(&w, "o1", "g1", false), TB_OK);
+    expect_routes(&w, &first);
+    assert_int_equal(cut(&w, "o1", "o2", true), TB_ERR_UNSUPPORTED);
+    assert_int_equal(w.plan.version, 4);
+    tb_writer_close(&first);
+    unmake(&w);
+}
+
+static void without_a_way_around_all_stays(void **state)
+{
+    struct world w;
+    struct tb_writer first, second;
+    const char *link;
+    assert_int_equal(make(&w, three, (char *[]){(char *)"x", NULL}), TB_OK);
+    write_routes(&w, &first);
+    assert_int_equal(cut(&w, "m2", "v1", true), TB_OK);
+    assert_int_equal(route_between(&w, "m1", "v2").hops[0], find(&w, "j1"));
+    assert_int_equal(route_between(&w, "v1", "m2").hops[0], find(&w, "j1"));
+    assert_int_equal(route_between(&w, "m1", "v2").relays, 1);
+    uint64_t way = tb_grid_plan_way(&w.plan, &w.placement, find(&w, "m2"), find(&w, "v1"), &link);
+    assert_string_equal(link, "mercury-venus");
+    assert_int_equal(tb_grid_plan_way(&w.plan, &w.placement, find(&w, "v2"), find(&w, "m1"), &link), way);
+    assert_int_not_equal(tb_grid_plan_way(&w.plan, &w.placement, find(&w, "j1"), find(&w, "m1"), &link), way);
+    write_routes(&w, &second);
+    assert_int_equal(cut(&w, "j1", "v1", true), TB_ERR_UNSUPPORTED);
+    expect_routes(&w, &second);
+    assert_int_equal(cut(&w, "v1", "m1", false), TB_OK);
+    expect_routes(&w, &first);
+    /* Ranks of one cluster have connected to each other. */
+    assert_int_equal(cut(&w, "v1", "v2", true), TB_ERR_UNSUPPORTED);
+    tb_grid_plan_way(&w.plan, &w.placement, find(&w, "v2"), find(&w, "v1"), &link);
+    assert_null(link);
+    expect_routes(&w, &first);
+    tb_writer_close(&first);
+    tb_writer_close(&second);
+    unmake(&w);
+}
+
+/* The gateway by which everything goes around a cut is lost: then the cut link has to do. */
+static void a_gateway_is_lost_while_a_link_is_cut(void **state)
+{
+    struct world w;
+    static const char gates[] = "clusters:\n"
+                                "  - {name: office, hosts: [o1:1]}\n"
+                                "  - {name: farm, gateways: [g1, g2], hosts: [g1:0, g2:0, f1:1]}\n"
+                                "links: [{from: g1, to: office, latency: 4}, {from: g2, to: office, latency: 20}]\n";
+    assert_int_equal(make(&w, gates, (char *[]){(char *)"x", NULL}), TB_OK);
+    assert_int_equal(cut(&w, "o1", "g1", true), TB_OK);
+    assert_int_equal(route_between(&w, "o1", "f1").hops[0], find(&w, "g2"));
+    assert_int_equal(tb_grid_plan_lose(&w.plan, &w.placement, find(&w, "g2")), TB_OK);
+    assert_int_equal(route_between(&w, "o1", "f1").hops[0], find(&w, "g1"));
+    assert_int_equal(cut(&w, "o1", "g1", true), TB_ERR_UNSUPPORTED);
+    assert_int_equal(route_between(&w, "f1", "o1").hops[0], find(&w, "g1"));
     unmake(&w);
 }
 
@@ -206,9 +355,21 @@ static void clusters_have_their_own_routes_to_start(void **state)
     struct tb_setup setup = {
         .own_parameters = (char *)"ports=1\n", .app_count = w.placement.app_count, .apps = w.placement.apps};
     struct tb_setup gate = setup, inner = setup, outer = setup;
+    struct tb_host *book = w.placement.book.hosts;
+    book[find(&w, "g1")].address_count = 2;
+    book[find(&w, "g1")].addresses[1] = (struct tb_address){.family = 4, .bytes = {10, 0, 0, 1}, .prefix = 24};
+    book[find(&w, "f2")].address_count = 1;
+    book[find(&w, "f2")].addresses[0] = (struct tb_address){.family = 4, .bytes = {10, 0, 1, 2}, .prefix = 24};
+    book[find(&w, "o2")].address_count = 1; /* does not reach it */
     assert_int_equal(tb_grid_plan_setup(&w.plan, &w.placement, find(&w, "g1"), &gate), TB_OK);
     assert_int_equal(tb_grid_plan_setup(&w.plan, &w.placement, find(&w, "f1"), &inner), TB_OK);
     assert_int_equal(tb_grid_plan_setup(&w.plan, &w.placement, find(&w, "o1"), &outer), TB_OK);
+    assert_int_equal(gate.flags | outer.flags, 0);
+    assert_int_equal(gate.neighbour_count + outer.neighbour_count, 0);
+    assert_int_equal(inner.flags, TB_SETUP_INNER);
+    assert_int_equal(inner.neighbour_count, 3);
+    assert_int_equal(inner.neighbours[1].bytes[3], 1);
+    assert_int_equal(inner.neighbours[2].bytes[3], 2);
     assert_string_equal(gate.own_parameters, "ports=7123\nports=1\n");
     assert_string_equal(inner.own_parameters, "ports=1\n");
     assert_string_equal(inner.apps[0].arguments[0], "/bin/y");
@@ -358,6 +519,10 @@ int main(void)
         cmocka_unit_test(gateways_start_and_relay),
         cmocka_unit_test(a_lost_gateway_is_gone_around),
         cmocka_unit_test(clusters_nest),
+        cmocka_unit_test(borders_are_for_agents),
+        cmocka_unit_test(a_cut_link_is_gone_around),
+        cmocka_unit_test(without_a_way_around_all_stays),
+        cmocka_unit_test(a_gateway_is_lost_while_a_link_is_cut),
         cmocka_unit_test(clusters_are_started_by_hand),
         cmocka_unit_test(who_cannot_be_joined_is_named),
         cmocka_unit_test(clusters_have_their_own_routes_to_start),

@@ -1,5 +1,6 @@
 /* The heartbeat of agents on other hosts: says something to those to whom nothing else was said, and notices those that
- * have been silent for too long. Belongs to the launcher; its one thread. */
+ * have been silent for too long. Its times are parts of the parameter heartbeat, so that an agent which is stopped for
+ * nearly as long is not taken for dead. Belongs to the launcher; its one thread. */
 #ifndef TB_LAUNCH_HEARTBEAT_H
 #define TB_LAUNCH_HEARTBEAT_H
 
@@ -15,7 +16,7 @@ struct tb_heartbeat {
     struct tb_heartbeat_events events;
     struct tb_host_agents *agents;
     struct tb_timer timer;
-    uint64_t due;
+    uint32_t beats;
 };
 
 void tb_heartbeat_init(struct tb_heartbeat *heartbeat, struct tb_loop *loop, struct tb_host_agents *agents,

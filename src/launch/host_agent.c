@@ -12,6 +12,7 @@
 #define TAIL_BYTES       2048u       /* of a shell's standard error, for the message when it fails */
 #define HEARD_FRAMES     16u         /* after so many an agent is told that they have come */
 #define EXIT_PATIENCE_NS 1000000000u /* between the end of a stream and the end of its shell */
+#define WHILE_PARTS      6u          /* of the parameter heartbeat: a while of silence */
 
 static void patience_over(struct tb_timer *timer);
 
@@ -34,9 +35,7 @@ void tb_host_agent_open(struct tb_host_agent *agent, struct tb_loop *loop, uint3
 void tb_host_agent_close(struct tb_host_agent *agent)
 {
     free(agent->tail);
-    free(agent->pids);
     agent->tail = NULL;
-    agent->pids = NULL;
 }
 
 /* ---- hearing ----------------------------------------------------------------------------------------------------- */
@@ -49,7 +48,7 @@ void tb_host_agent_give_up(struct tb_host_agent *agent)
         agent->counts->silent--;
     agent->phase = TB_HOST_AGENT_GONE;
     if (parent != NULL && started && parent->phase >= TB_HOST_AGENT_SPOKEN && parent->phase < TB_HOST_AGENT_GONE)
-        tb_host_tunnel_end(&agent->parent->control, agent->host, silent);
+        tb_host_tunnel_end(&agent->parent->control, agent->host, silent ? TB_TUNNEL_END_NOW : TB_TUNNEL_END_SOON);
     tb_tls_stream_close(&agent->tls);
     tb_loop_unwatch(agent->loop, &agent->watch);
     tb_control_stream_close(&agent->control);
@@ -104,6 +103,9 @@ static void take_preamble(struct tb_host_agent *agent)
 static int understand(struct tb_host_agent *agent)
 {
     agent->heard = tb_loop_now(agent->loop);
+    agent->silence.heard = true;
+    if (agent->silence.time > tb_param.heartbeat / WHILE_PARTS)
+        agent->resumed = agent->heard;
     if (agent->phase == TB_HOST_AGENT_SILENT)
         take_preamble(agent);
     struct tb_control_frame frame;
@@ -126,7 +128,7 @@ static int hear(struct tb_host_agent *agent)
     return rc == TB_OK ? understand(agent) : rc;
 }
 
-static void complain_damaged(struct tb_host_agent *agent)
+void tb_host_agent_complain_damaged(struct tb_host_agent *agent)
 {
     agent->events->damaged(agent->events->context, agent);
     tb_host_agent_give_up(agent);
@@ -139,15 +141,11 @@ static void digest(struct tb_host_agent *agent, const void *bytes, size_t length
     if (rc == TB_OK)
         rc = understand(agent);
     if (rc < 0)
-        complain_damaged(agent);
+        tb_host_agent_complain_damaged(agent);
 }
 
 static void lose(struct tb_host_agent *agent, bool exited, int status)
 {
-    /* Its ranks have died with it, but not what they had started; here at least we can reach that. */
-    for (uint32_t i = 0; agent->pids != NULL && i < agent->rank_count; i++)
-        if (agent->pids[i] > 1)
-            kill(-(pid_t)agent->pids[i], SIGKILL);
     agent->events->lost(agent->events->context, agent, exited, status);
     if (agent->phase < TB_HOST_AGENT_GONE)
         tb_host_agent_give_up(agent);
@@ -164,7 +162,7 @@ static void stream_ready(struct tb_watch *watch, uint32_t events)
         if (agent->pid > 0 && waitpid(agent->pid, &status, WNOHANG) == agent->pid)
             tb_host_agent_collect(agent, status);
     } else if (rc < 0) {
-        complain_damaged(agent);
+        tb_host_agent_complain_damaged(agent);
     }
 }
 
@@ -273,9 +271,18 @@ static void tls_received(void *context, const void *bytes, size_t length)
     digest(context, bytes, length);
 }
 
-static void tls_ended(void *context)
+static void tls_ended(void *context, int error)
 {
-    tb_host_agent_end(context);
+    struct tb_host_agent *agent = context;
+    char text[1024];
+    if (error == TB_ERR_CLOSED) {
+        tb_host_agent_end(agent);
+    } else if (agent->phase >= TB_HOST_AGENT_READY) {
+        tb_host_agent_complain_damaged(agent);
+    } else {
+        snprintf(text, sizeof text, "host %s: %s", agent->target.host, tb_error_story());
+        miss(agent, text);
+    }
 }
 
 int tb_host_agent_take_socket(struct tb_host_agent *agent, int socket, const struct tb_key *secret)
@@ -291,27 +298,15 @@ void tb_host_agent_take_ready(struct tb_host_agent *agent)
     agent->counts->ready++;
 }
 
-void tb_host_agent_take_started(struct tb_host_agent *agent, struct tb_reader *pids)
+void tb_host_agent_take_started(struct tb_host_agent *agent)
 {
     agent->phase = TB_HOST_AGENT_STARTED;
-    if (agent->target.local && agent->pids == NULL)
-        agent->pids = calloc(agent->rank_count, sizeof *agent->pids);
-    for (uint32_t i = 0; agent->pids != NULL && i < agent->rank_count; i++)
-        agent->pids[i] = tb_get_u32(pids);
 }
 
 void tb_host_agent_take_idle(struct tb_host_agent *agent)
 {
     agent->counts->idle += !agent->idle;
     agent->idle = true;
-}
-
-/* A group that is gone may come again under its number as somebody else's. */
-void tb_host_agent_forget_rank(struct tb_host_agent *agent, uint32_t local)
-{
-    if (agent->pids != NULL && local < agent->rank_count && agent->pids[local] > 1 &&
-        kill(-(pid_t)agent->pids[local], 0) < 0 && errno == ESRCH)
-        agent->pids[local] = 0;
 }
 
 /* ---- through a parent -------------------------------------------------------------------------------------------- */
@@ -326,7 +321,7 @@ void tb_host_agent_take_bytes(struct tb_host_agent *agent, const uint8_t *bytes,
             continue;
         agent->resuming = false;
         if (tb_control_stream_resume(&agent->control, -1, -1, agent->next) < 0) {
-            complain_damaged(agent);
+            tb_host_agent_complain_damaged(agent);
             return;
         }
     }
@@ -340,10 +335,29 @@ void tb_host_agent_detach(struct tb_host_agent *agent)
     tb_timer_set(agent->loop, &agent->patience, tb_param.link_patience);
 }
 
+/* Its old stream: whoever is at the other end of it finds that nobody is here any more. The shell is not killed: that
+ * may be the agent itself. */
+static void leave_stream(struct tb_host_agent *agent, const struct tb_host_agent *parent)
+{
+    struct tb_host_agent *before = agent->parent;
+    if (before != NULL && before != parent && !agent->detached && before->phase < TB_HOST_AGENT_GONE)
+        tb_host_tunnel_end(&before->control, agent->host, TB_TUNNEL_END_LEFT);
+    if (before != NULL)
+        return;
+    agent->moved = true;
+    tb_tls_stream_close(&agent->tls);
+    tb_loop_unwatch(agent->loop, &agent->watch);
+    if (agent->control.in >= 0)
+        close(agent->control.in);
+    agent->control.in = agent->control.out = -1;
+}
+
 void tb_host_agent_attach(struct tb_host_agent *agent, struct tb_host_agent *parent)
 {
+    leave_stream(agent, parent);
     tb_timer_clear(&agent->patience);
     agent->parent = parent;
+    agent->silence = (struct tb_silence){0};
     agent->detached = false;
     agent->resuming = agent->returning = true;
     agent->next = agent->next_have = 0;
@@ -382,13 +396,16 @@ static void patience_over(struct tb_timer *timer)
 
 void tb_host_agent_collect(struct tb_host_agent *agent, int status)
 {
-    tb_timer_clear(&agent->patience);
     /* Its last words may still be in the stream. */
-    while (agent->phase < TB_HOST_AGENT_GONE && hear(agent) == TB_OK)
+    while (!agent->moved && agent->phase < TB_HOST_AGENT_GONE && hear(agent) == TB_OK)
         ;
-    end(agent, true, status);
-    agent->pid = 0;
-    tb_timer_clear(&agent->patience);
+    agent->pid = agent->moved ? 0 : agent->pid;
+    if (!agent->moved) {
+        tb_timer_clear(&agent->patience);
+        end(agent, true, status);
+        agent->pid = 0;
+        tb_timer_clear(&agent->patience);
+    }
     close_errors(agent);
 }
 

@@ -2,8 +2,8 @@
  * host, or a TLS stream when somebody has started it by hand), its control stream, and how far it has come. It reports
  * by callback and knows nobody above it. Belongs to struct tb_host_agents; the one thread of the launcher.
  *
- * An agent whose stream goes through a parent may lose that one, and come again by another: it is detached then, for as
- * long as the parameter link_patience allows. */
+ * An agent of a grid whose stream is lost or silent may come by another one. If its parent is gone it is detached until
+ * then, for as long as the parameter link_patience allows. */
 #ifndef TB_LAUNCH_HOST_AGENT_H
 #define TB_LAUNCH_HOST_AGENT_H
 
@@ -61,9 +61,13 @@ struct tb_host_agent {
     struct tb_timer patience; /* between the end of the stream and the end of the shell; or how long it is detached */
     char *tail;               /* the last that the shell has said on standard error before the agent spoke; or NULL */
     size_t tail_length;
-    uint64_t heard;               /* when something came from it */
+    uint64_t heard;               /* when something came from it, */
+    uint64_t resumed;             /* and when that was after it had been silent for some while */
+    struct tb_silence silence;    /* of the heartbeat, as is: */
+    uint32_t said;                /* how many frames it had been sent at the last PING or instead of it, */
+    uint64_t said_at;             /* and when that was */
     uint32_t written;             /* bytes of output that it may send again */
-    uint32_t *pids;               /* of its ranks, if it is a child of ours */
+    uint32_t ended;               /* of its ranks, by themselves */
     struct tb_host_agent *parent; /* whose agent starts it, and whose control stream carries its own; NULL: none */
     uint32_t depth;               /* how many there are between us and it */
     bool detached;                /* whoever carried its stream is gone; it is expected to come by another one */
@@ -71,6 +75,7 @@ struct tb_host_agent {
     uint32_t next_have, next;
     bool returning;           /* it has come, but does not know yet that it was let in */
     bool idle;                /* nothing more comes from its ranks */
+    bool moved;               /* it has come by another agent, so how its shell ends does not matter */
     bool manual;              /* somebody starts its agent by hand */
     struct tb_tls_stream tls; /* open when such an agent has come */
 };
@@ -95,11 +100,14 @@ void tb_host_agent_take_end(struct tb_host_agent *agent, bool exited, int status
 
 /* Its own frames that change how far it has come. */
 void tb_host_agent_take_ready(struct tb_host_agent *agent);
-void tb_host_agent_take_started(struct tb_host_agent *agent, struct tb_reader *pids);
+void tb_host_agent_take_started(struct tb_host_agent *agent);
 void tb_host_agent_take_idle(struct tb_host_agent *agent);
-void tb_host_agent_forget_rank(struct tb_host_agent *agent, uint32_t local); /* which has ended */
+
+/* What it says makes no sense (tb_error_story): reported as damaged, and given up. */
+void tb_host_agent_complain_damaged(struct tb_host_agent *agent);
 
 void tb_host_agent_detach(struct tb_host_agent *agent);
+/* It has come by this one, and what has led to it before is given up. */
 void tb_host_agent_attach(struct tb_host_agent *agent, struct tb_host_agent *parent);
 
 void tb_host_agent_stop(struct tb_host_agent *agent, bool now); /* its ranks are to be ended */

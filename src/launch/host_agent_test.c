@@ -319,6 +319,41 @@ static void a_stream_resumes(void **state)
     unmake(&w);
 }
 
+/* One that our own shell has started comes by another agent, since our stream to it passes nothing: the stream is left,
+ * and how the shell ends does not matter. In a job without a grid nobody can. */
+static void one_with_a_shell_may_move(void **state)
+{
+    for (int keeps = 0; keeps < 2; keeps++) {
+        struct world w;
+        struct tb_control_frame frame;
+        char byte;
+        make(&w);
+        struct tb_host_agent *agent = &w.agents.all[0], *other = &w.agents.all[1];
+        if (keeps)
+            assert_int_equal(tb_control_stream_keep(&agent->control), TB_OK);
+        say_preamble(&w);
+        agent->phase = other->phase = TB_HOST_AGENT_STARTED;
+        agent->pid = 1 << 30; /* nobody's */
+        other->parent = NULL;
+        tb_control_stream_send(&agent->control, TB_CONTROL_PING);
+        assert_int_equal(hear(&w, &frame), TB_CONTROL_PING);
+        tb_control_stream_send(&agent->control, TB_CONTROL_WINDOW);
+        struct tb_host_agent *moved = tb_host_agents_attach(&w.agents, other, 0, 4, true);
+        assert_ptr_equal(moved, keeps ? agent : NULL);
+        if (keeps) {
+            assert_int_equal(read(w.far.in, &byte, 1), 0); /* nobody is at its other end any more */
+            tb_host_agent_collect(agent, 255 << 8);
+            assert_int_equal(w.lost, 0);
+            assert_ptr_equal(agent->parent, other);
+            tb_host_agent_take_bytes(agent, (const uint8_t[]){1, 0, 0, 0}, 4); /* it has had the PING */
+            tb_host_agents_flush(&w.agents);
+            assert_int_equal(other->control.sequence_out, 3); /* ATTACH, the number, and what has waited */
+        }
+        agent->pid = 0;
+        unmake(&w);
+    }
+}
+
 /* Nobody carries its stream for too long. One that came, but got no answer in time, gets all of the time again. */
 static void a_detached_agent_is_lost_in_the_end(void **state)
 {
@@ -351,6 +386,7 @@ int main(void)
         cmocka_unit_test(windows_are_told_when_worth_it),
         cmocka_unit_test(streams_go_through_a_parent),
         cmocka_unit_test(a_stream_resumes),
+        cmocka_unit_test(one_with_a_shell_may_move),
         cmocka_unit_test(a_detached_agent_is_lost_in_the_end),
     };
     tb_param_load();

@@ -87,7 +87,7 @@ void tb_host_agents_abandon(struct tb_host_agents *agents)
         struct tb_host_agent *agent = &agents->all[i];
         if (agent->phase < TB_HOST_AGENT_GONE)
             tb_host_agent_give_up(agent);
-        /* A local agent sees the end of its stream and kills its ranks; killing it would leave their children. */
+        /* A local agent sees the end of its stream and ends, and its guardian with it. */
         if (!agent->target.local)
             tb_host_agent_kill(agent);
     }
@@ -121,6 +121,8 @@ void tb_host_agents_excuse(struct tb_host_agents *agents, uint64_t now)
 {
     for (uint32_t i = 0; i < agents->count; i++)
         agents->all[i].heard = now;
+    for (uint32_t i = 0; i < agents->count; i++)
+        agents->all[i].silence = (struct tb_silence){0};
 }
 
 bool tb_host_agents_gone(const struct tb_host_agents *agents)
@@ -165,9 +167,9 @@ struct tb_host_agent *tb_host_agents_attach(struct tb_host_agents *agents, struc
     if (host >= agents->count)
         return NULL;
     struct tb_host_agent *agent = &agents->all[host];
-    if (!open || agent->phase != TB_HOST_AGENT_STARTED || agent->parent == NULL ||
+    if (!open || agent->phase != TB_HOST_AGENT_STARTED || !agent->control.keeps || agent->target.local ||
         tb_host_agent_is_behind(parent, agent)) {
-        tb_host_tunnel_end(&parent->control, host, true);
+        tb_host_tunnel_end(&parent->control, host, TB_TUNNEL_END_NOW);
         return NULL;
     }
     tb_host_tunnel_admit(&parent->control, host, coming, agent->control.sequence_in);

@@ -15,11 +15,11 @@ void tb_host_tunnel_start(struct tb_control_stream *parent, uint32_t host, const
     tb_control_stream_end(parent);
 }
 
-void tb_host_tunnel_end(struct tb_control_stream *parent, uint32_t host, bool now)
+void tb_host_tunnel_end(struct tb_control_stream *parent, uint32_t host, enum tb_tunnel_end how)
 {
     struct tb_writer *w = tb_control_stream_begin(parent, TB_CONTROL_TUNNEL_END);
     tb_put_u32(w, host);
-    tb_put_u8(w, now);
+    tb_put_u8(w, (uint8_t)how);
     tb_put_u32(w, 0);
     tb_control_stream_end(parent);
 }

@@ -8,8 +8,8 @@
 
 /* The parent is to start an agent on `host` (of the address book). */
 void tb_host_tunnel_start(struct tb_control_stream *parent, uint32_t host, const struct tb_shell_target *target);
-/* Nothing more goes through. `now`: whatever is at its other end is to be killed. */
-void tb_host_tunnel_end(struct tb_control_stream *parent, uint32_t host, bool now);
+/* Nothing more goes through. */
+void tb_host_tunnel_end(struct tb_control_stream *parent, uint32_t host, enum tb_tunnel_end how);
 /* Moves what is queued for the agent into the stream of its parent, as long as there is not too much in that already.
  * True: something was moved. */
 bool tb_host_tunnel_move(struct tb_control_stream *parent, uint32_t host, struct tb_control_stream *from);

@@ -48,6 +48,8 @@ int tb_job_plan_open(struct tb_job_plan *plan, void (*note)(void *context, const
         rc = tb_placement_make(&plan->placement, plan->options);
     if (rc == TB_OK && plan->grid != NULL)
         rc = tb_grid_plan_settle(plan->grid, plan->options, &plan->placement);
+    for (uint32_t i = 0; rc == TB_OK && i < plan->placement.book.host_count; i++)
+        plan->placement.book.hosts[i].representation = TB_REP_UNKNOWN;
     return rc == TB_OK ? tb_job_setup_make(&plan->setup, plan->options, &plan->placement) : rc;
 }
 
@@ -59,6 +61,7 @@ void tb_job_plan_close(struct tb_job_plan *plan)
         tb_grid_plan_close(plan->grid);
     free(plan->grid);
     plan->grid = NULL;
+    plan->machine = 0;
 }
 
 /* ---- agents ------------------------------------------------------------------------------------------------------ */
@@ -110,7 +113,25 @@ int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *age
     return rc;
 }
 
-void tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct tb_agent_ready *ready)
+/* Data goes from memory to memory as it is. Only long double may differ: calls that would move it say so. */
+static int compare_machines(struct tb_job_plan *plan, uint32_t host, uint32_t machine)
+{
+    if (plan->machine == 0) {
+        plan->machine = machine;
+        plan->machine_host = host;
+    }
+    if (((machine ^ plan->machine) & ~(uint32_t)TB_MACHINE_LDOUBLE) == 0)
+        return TB_OK;
+    char first[TB_MACHINE_BYTES], second[TB_MACHINE_BYTES];
+    tb_wire_machine_print(plan->machine, first);
+    tb_wire_machine_print(machine, second);
+    return tb_error(TB_ERR_UNSUPPORTED,
+                    "host %s (%s) and host %s (%s) write numbers differently; Tombolo cannot run one job on both",
+                    plan->placement.book.hosts[plan->machine_host].name, first, plan->placement.book.hosts[host].name,
+                    second);
+}
+
+int tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct tb_agent_ready *ready)
 {
     struct tb_host *to = &plan->placement.book.hosts[host];
     if (*to->place.site == 0)
@@ -122,6 +143,8 @@ void tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struc
     const char *known = plan->grid != NULL ? plan->grid->grid->hosts[plan->placement.entries[host]].address : NULL;
     if (known != NULL && plan->options->lab == NULL)
         tb_host_names_add_address(to, known);
+    to->representation = (uint8_t)ready->machine;
     tb_log(TB_LOG_INFO, "launch", "host %s (%s) is ready with %u addresses", to->name, ready->name,
            ready->address_count);
+    return compare_machines(plan, host, ready->machine);
 }

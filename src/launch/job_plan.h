@@ -16,6 +16,8 @@ struct tb_job_plan {
     struct tb_grid_plan *grid; /* NULL: no grid */
     bool *missing;             /* hosts of the grid that cannot take part */
     bool with_helpers;         /* hosts without ranks take part too, in the hope that they lead on */
+    uint32_t machine_host;     /* the first that told of its machine, */
+    uint32_t machine;          /* and what it told; 0: none has */
 };
 
 /* `note` is told of hosts that nobody can start. */
@@ -23,8 +25,9 @@ int tb_job_plan_open(struct tb_job_plan *plan, void (*note)(void *context, const
 /* One agent for each host of the address book, and how to get there. `events` must live as long. */
 int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *agents, struct tb_loop *loop,
                             const struct tb_host_agent_events *events);
-/* What an agent has told about its host goes to the address book, with what the grid file knows besides. */
-void tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct tb_agent_ready *ready);
+/* What an agent has told about its host goes to the address book, with what the grid file knows besides.
+ * TB_ERR_UNSUPPORTED: it writes numbers in another way than one before it. */
+int tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct tb_agent_ready *ready);
 void tb_job_plan_close(struct tb_job_plan *plan); /* before another attempt: what is missing is kept */
 
 #endif

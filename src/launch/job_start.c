@@ -95,6 +95,13 @@ static bool can_miss(const struct tb_job_start *start, const struct tb_host_agen
            tb_missing_hosts_allow(plan->grid, plan->options, &plan->placement, agent->host);
 }
 
+/* The job does without it. */
+static bool is_missed(const struct tb_job_start *start, const struct tb_host_agent *agent)
+{
+    const struct tb_job_plan *plan = start->plan;
+    return plan->grid != NULL && plan->missing[plan->placement.entries[agent->host]];
+}
+
 void tb_job_start_miss(struct tb_job_start *start, struct tb_host_agent *agent, const char *why)
 {
     const struct tb_job_plan *plan = start->plan;
@@ -108,6 +115,8 @@ void tb_job_start_miss(struct tb_job_start *start, struct tb_host_agent *agent, 
         fail(start, "%s%s", prefix, why);
         return;
     }
+    if (is_missed(start, agent))
+        return;
     size_t length = strlen(why);
     snprintf(text, sizeof text, "%s%s%s The job %s without it.", prefix, why,
              length > 0 && why[length - 1] == '.' ? "" : ".", plan->options->allow_missing ? "starts" : "can do");
@@ -137,8 +146,8 @@ static void overdue(struct tb_timer *timer)
     for (uint32_t i = 0; i < start->agents->count && used < sizeof names; i++) {
         struct tb_host_agent *agent = &start->agents->all[i];
         bool in_cluster = *agent->cluster != 0;
-        if (agent->phase >= TB_HOST_AGENT_READY || agent->phase == TB_HOST_AGENT_WAITING)
-            continue; /* nobody has asked these */
+        if (tb_host_agent_is_ready(agent) || agent->phase == TB_HOST_AGENT_WAITING || is_missed(start, agent))
+            continue; /* nobody has asked these, or waits for them any more */
         if (hand_time > 0 && is_by_hand(agent)) {
             tb_timer_set(start->loop, timer, hand_time);
             continue;

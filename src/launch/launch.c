@@ -4,6 +4,8 @@
 #include "launch/agent_frames.h"
 #include "launch/agent_loss.h"
 #include "launch/agent_orders.h"
+#include "launch/allocation.h"
+#include "launch/detours.h"
 #include "launch/heartbeat.h"
 #include "launch/input.h"
 #include "launch/job_report.h"
@@ -32,12 +34,14 @@ struct tb_launch {
     struct tb_agent_frame_events frame_events;
     struct tb_job_start start;
     struct tb_heartbeat heartbeat;
+    struct tb_detours detours;
     struct tb_rank_ends ends;
     struct tb_job_report report;
     struct tb_input input;
     struct tb_timer job_timer, end_timer;
     bool again; /* this attempt is ended to be made again, without those that are missing or with more */
     bool ending, killing;
+    bool dumping;   /* some rank writes a core file */
     bool hurried;   /* a signal or --timeout ends the job, so readers of its output get little time */
     int interrupts; /* SIGINT and the like so far */
 };
@@ -59,8 +63,10 @@ static void end_job(struct tb_launch *launch, bool now)
         tb_timer_clear(&launch->job_timer);
     tb_job_start_stop(&launch->start);
     tb_rank_ends_stop(&launch->ends);
+    tb_link_states_stop(&launch->detours.states);
     tb_host_agents_stop(&launch->agents, now);
-    tb_timer_set(&launch->loop, &launch->end_timer, (now ? 0 : tb_param.kill_grace) + END_PATIENCE_NS);
+    uint64_t grace = now ? 0 : tb_param.kill_grace + (launch->dumping ? TB_DUMP_PATIENCE_NS : 0);
+    tb_timer_set(&launch->loop, &launch->end_timer, grace + END_PATIENCE_NS);
 }
 
 static void judge(void *context, enum tb_verdict_weight weight, int code, const char *text)
@@ -113,6 +119,11 @@ static void take_remark(void *context, const char *text)
     tb_job_report_say(&((struct tb_launch *)context)->report, "%s", text);
 }
 
+static void link_failed(void *context, const char *text)
+{
+    judge(context, TB_VERDICT_CAUSE, 1, text);
+}
+
 static void start_failed(void *context, const char *text)
 {
     judge(context, TB_VERDICT_CAUSE, 1, text);
@@ -162,7 +173,9 @@ static void input_bytes(void *context, const char *bytes, size_t length)
 
 static void agent_frame(void *context, struct tb_host_agent *agent, struct tb_control_frame *frame)
 {
-    tb_agent_frames_dispatch(&((struct tb_launch *)context)->frame_events, agent, frame);
+    struct tb_launch *launch = context;
+    tb_link_states_heard(&launch->detours.states, agent->host);
+    tb_agent_frames_dispatch(&launch->frame_events, agent, frame);
 }
 
 static void agent_errors(void *context, const char *bytes, size_t length)
@@ -195,6 +208,7 @@ static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent)
                       agent->name, agent->cluster);
     if (tb_stand_ins_take_over(&launch->plan, &launch->agents, agent) != TB_OK)
         fail(launch, 1, "%s", tb_error_story());
+    tb_link_states_forget(&launch->detours.states, agent->host);
     if (!agent->idle) {
         tb_host_agent_take_idle(agent);
         check_idle(launch);
@@ -247,14 +261,16 @@ static void agent_silent(void *context, struct tb_host_agent *agent)
 static void take_ready(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready)
 {
     struct tb_launch *launch = context;
-    tb_job_plan_take_ready(&launch->plan, agent->host, ready);
-    tb_job_start_take_ready(&launch->start);
+    if (tb_job_plan_take_ready(&launch->plan, agent->host, ready) == TB_OK)
+        tb_job_start_take_ready(&launch->start);
+    else
+        fail(launch, 1, "%s", tb_error_story());
 }
 
 static void take_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)
 {
     struct tb_launch *launch = context;
-    tb_host_agent_take_started(agent, pids);
+    tb_host_agent_take_started(agent);
     uint32_t reader = launch->options->input_rank;
     if (reader < launch->plan.placement.book.ranks && agent == agent_of(launch, reader))
         tb_input_open(&launch->input);
@@ -271,14 +287,15 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct tb_launch *launch = context;
+    launch->dumping = launch->dumping || (ended->flags & TB_ENDED_DUMPING);
     if (tb_rank_ends_add(&launch->ends, ended) && agent == agent_of(launch, ended->rank))
-        tb_host_agent_forget_rank(agent, tb_address_book_local_index(&launch->plan.placement.book, ended->rank));
+        agent->ended += (ended->flags & TB_ENDED_STOPPED) == 0;
 }
 
 static void take_aborted(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort)
 {
     struct tb_launch *launch = context;
-    tb_rank_ends_abort(&launch->ends, abort->rank, abort->pid, abort->code, abort->text, abort->length);
+    tb_rank_ends_abort(&launch->ends, abort);
 }
 
 static void take_trouble(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length)
@@ -303,6 +320,31 @@ static void take_input_window(void *context, uint32_t bytes)
     tb_input_allow(&((struct tb_launch *)context)->input, bytes);
 }
 
+/* It has ended in good order, which nobody has asked it to: something it needs is missing there, or somebody has. */
+static void judge_leaving(struct tb_launch *launch, struct tb_host_agent *agent)
+{
+    char story[1024];
+    if (agent->phase < TB_HOST_AGENT_READY) {
+        snprintf(story, sizeof story, "the agent on host %s ended before it was ready", agent->target.host);
+        agent_missed(launch, agent, story);
+    } else if (agent->phase == TB_HOST_AGENT_READY) {
+        fail(launch, 1, "the agent on host %s ended before its ranks were started", agent->target.host);
+    } else if (agent->ended < agent->rank_count) {
+        fail(launch, 1, "the agent on host %s ended without waiting for its ranks", agent->target.host);
+    }
+}
+
+static void take_gone(void *context, struct tb_host_agent *agent)
+{
+    struct tb_launch *launch = context;
+    if (!launch->ending && !go_on_without(launch, agent)) {
+        judge_leaving(launch, agent);
+        tb_host_agents_give_up_behind(&launch->agents, agent);
+    }
+    if (agent->phase < TB_HOST_AGENT_GONE)
+        tb_host_agent_give_up(agent);
+}
+
 static void take_idle(void *context, struct tb_host_agent *agent)
 {
     check_idle(context);
@@ -322,6 +364,12 @@ static void take_attach(void *context, struct tb_host_agent *parent, uint32_t ho
 {
     struct tb_launch *launch = context;
     tb_stand_ins_take_attach(&launch->plan, &launch->agents, parent, host, coming, !launch->ending);
+}
+
+static void take_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link)
+{
+    struct tb_launch *launch = context;
+    tb_link_states_report(&launch->detours.states, agent->host, link->host, link->silent, link->time, link->why);
 }
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
@@ -397,9 +445,11 @@ static void wire_agents(struct tb_launch *launch)
                                                           .note = take_note,
                                                           .input_window = take_input_window,
                                                           .idle = take_idle,
+                                                          .gone = take_gone,
                                                           .call = take_call,
                                                           .probed = take_probed,
-                                                          .attach = take_attach};
+                                                          .attach = take_attach,
+                                                          .link = take_link};
     tb_heartbeat_init(&launch->heartbeat, &launch->loop, &launch->agents,
                       &(struct tb_heartbeat_events){.context = launch, .silent = agent_silent});
     tb_job_start_init(&launch->start, &launch->loop, &launch->plan, &launch->agents,
@@ -431,7 +481,11 @@ static int plan(struct tb_launch *launch)
         rc = tb_rank_ends_begin(&launch->ends, &launch->plan.placement.book);
     if (rc == TB_OK)
         rc = tb_job_report_expect(&launch->report, launch->plan.placement.book.ranks);
-    return rc == TB_OK ? tb_job_plan_open_agents(&launch->plan, &launch->agents, &launch->loop, &launch->agent_events)
+    if (rc == TB_OK)
+        rc = tb_job_plan_open_agents(&launch->plan, &launch->agents, &launch->loop, &launch->agent_events);
+    return rc == TB_OK ? tb_detours_open(
+                             &launch->detours, &launch->loop, &launch->plan, &launch->agents,
+                             &(struct tb_detours_events){.context = launch, .say = take_remark, .fail = link_failed})
                        : rc;
 }
 
@@ -441,6 +495,7 @@ static void forget(struct tb_launch *launch)
     tb_timer_clear(&launch->end_timer);
     tb_heartbeat_stop(&launch->heartbeat);
     tb_job_start_forget(&launch->start);
+    tb_detours_close(&launch->detours);
     tb_host_agents_close(&launch->agents);
     tb_job_plan_close(&launch->plan);
     launch->loop.stop = launch->again = launch->ending = launch->killing = false;
@@ -470,12 +525,27 @@ static void note_directory(struct tb_launch *launch)
     free(here);
 }
 
+/* Nodes that a batch system has given to us, and nobody asked for. */
+static void note_allocation(struct tb_launch *launch)
+{
+    const struct tb_options *options = launch->options;
+    struct tb_allocation found;
+    bool named = options->hosts.count > 0 || options->grid_file != NULL || options->lab != NULL;
+    for (uint32_t i = 0; i < options->section_count; i++)
+        named = named || options->sections[i].hosts.count > 0;
+    if (named || launch->plan.placement.book.ranks < 2 || getenv("TOMBOLO_RANK") != NULL || !tb_allocation_find(&found))
+        return;
+    tb_job_report_say(&launch->report, "the %u nodes of %s job %s are not used: all ranks start here. %s names them",
+                      found.nodes, found.system, found.job, found.hint);
+}
+
 /* What the user asked to be told, and what has no meaning here. Returns an error if no job can follow. */
 static int introduce(struct tb_launch *launch)
 {
     const struct tb_options *options = launch->options;
     const struct tb_address_book *book = &launch->plan.placement.book;
     note_directory(launch);
+    note_allocation(launch);
     if (*options->ignored != 0)
         tb_job_report_say(&launch->report,
                           "ignored, since there is nothing of the kind here: %s (docs/guide/other-launchers.md)",
@@ -493,9 +563,12 @@ static int introduce(struct tb_launch *launch)
 
 int tb_launch_run(struct tb_options *options, const char *program)
 {
+    tb_core_forbid();
     struct tb_launch *launch = calloc(1, sizeof *launch);
-    if (launch == NULL)
+    if (launch == NULL) {
+        fprintf(stderr, "%s: no memory\n", options->name);
         return 1;
+    }
     const struct tb_verdict *verdict = &launch->report.verdict;
     launch->options = options;
     launch->plan = (struct tb_job_plan){.options = options, .program = program};

@@ -179,6 +179,27 @@ static void options_are_understood(void **state)
     tb_options_close(&options);
 }
 
+static void encryption_is_chosen(void **state)
+{
+    struct tb_options options;
+    assert_int_equal(tb_param_load(), TB_OK);
+    assert_int_equal(parse(&options, "--encrypt all x"), TB_OK);
+    assert_true(tb_param_encrypts_all());
+    tb_options_close(&options);
+    assert_int_equal(parse(&options, "--set gateway_tls=no x"), TB_ERR_ARGUMENT);
+    assert_string_equal(tb_error_story(), "--encrypt all and gateway_tls=no contradict each other");
+    tb_options_close(&options);
+    assert_int_equal(parse(&options, "--encrypt clusters x"), TB_OK);
+    assert_false(tb_param_encrypts_all());
+    tb_options_close(&options);
+    assert_int_equal(parse(&options, "--set encrypt=some x"), TB_ERR_ARGUMENT);
+    assert_string_equal(tb_error_story(), "--encrypt some: should be clusters or all");
+    tb_options_close(&options);
+    unsetenv("TOMBOLO_ENCRYPT");
+    unsetenv("TOMBOLO_GATEWAY_TLS");
+    assert_int_equal(tb_param_load(), TB_OK);
+}
+
 static void variables_for_all(void **state)
 {
     struct tb_options options;
@@ -350,6 +371,7 @@ int main(void)
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(errors_name_file_and_line),
         cmocka_unit_test(options_are_understood),
+        cmocka_unit_test(encryption_is_chosen),
         cmocka_unit_test(variables_for_all),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(ranks_are_placed),

@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CALLERS_LIMIT 16u
-#define PATIENCE_NS   10000000000u /* for a caller to prove the secret */
-#define SECRET_CHARS  24           /* of 32 letters each: 120 bits */
+#define PATIENCE_NS  10000000000u /* for a caller to prove the secret */
+#define SECRET_CHARS 24           /* of 32 letters each: 120 bits */
 
 /* An agent that is to come. */
 struct expected {
@@ -20,46 +19,22 @@ struct expected {
 
 /* Somebody who has connected and not proved everything yet. */
 struct caller {
-    struct tb_list node;
-    struct tb_watch watch;
-    struct tb_timer patience;
-    struct tb_manual_listener *listener;
+    struct tb_caller head;
     const struct expected *expected; /* whose secret the hello has proved; NULL: none yet */
     struct tb_handshake handshake;
 };
 
 /* ---- callers ----------------------------------------------------------------------------------------------------- */
 
-/* Returns the socket, which now belongs to whoever calls this. */
-static int end_caller(struct caller *caller)
-{
-    struct tb_manual_listener *listener = caller->listener;
-    int socket = caller->watch.descriptor;
-    tb_loop_unwatch(listener->loop, &caller->watch);
-    tb_timer_clear(&caller->patience);
-    tb_list_remove(&caller->node);
-    listener->caller_count--;
-    tb_loop_change(listener->loop, &listener->watch, EPOLLIN);
-    explicit_bzero(caller, sizeof *caller);
-    free(caller);
-    return socket;
-}
-
-static void caller_overdue(struct tb_timer *timer)
-{
-    close(end_caller(TB_CONTAINER(timer, struct caller, patience)));
-}
-
 static bool is_wanted(const struct tb_manual_listener *listener, const struct expected *expected)
 {
     return listener->events.wanted(listener->events.context, expected->host);
 }
 
-/* The hello is there: whose secret is it? Not a byte for a stranger. */
-static int answer(struct caller *caller)
+/* The hello is there: whose secret is it? Not a byte for a stranger, nor for one who repeats what he has overheard. */
+static int answer(struct tb_manual_listener *listener, struct caller *caller)
 {
     struct tb_handshake *handshake = &caller->handshake;
-    struct tb_manual_listener *listener = caller->listener;
     struct expected *expected;
     TB_LIST_EACH (expected, &listener->expected, struct expected, node)
         if (handshake->verdict == TB_HANDSHAKE_HEARD && is_wanted(listener, expected) &&
@@ -67,32 +42,38 @@ static int answer(struct caller *caller)
             caller->expected = expected;
     if (caller->expected == NULL)
         return TB_ERR_FORBIDDEN;
-    int rc = tb_handshake_answer(handshake, TB_WELCOME_OK, 0, false);
-    return rc == TB_OK ? tb_handshake_socket_send(handshake, caller->watch.descriptor) : rc;
+    int rc = tb_nonces_add(&listener->nonces, handshake->hello.nonce);
+    if (rc == TB_OK)
+        rc = tb_handshake_answer(handshake, TB_WELCOME_OK, 0, false);
+    if (rc == TB_OK)
+        rc = tb_handshake_socket_send(handshake, caller->head.watch.descriptor);
+    if (rc == TB_OK)
+        tb_caller_heard(&caller->head);
+    return rc;
 }
 
-static int admit(struct caller *caller)
+static int admit(const struct tb_manual_listener *listener, struct caller *caller)
 {
-    if (!is_wanted(caller->listener, caller->expected))
+    if (!is_wanted(listener, caller->expected))
         return TB_ERR_FORBIDDEN; /* a secret is good for one */
     tb_handshake_admit(&caller->handshake);
-    return tb_handshake_socket_send(&caller->handshake, caller->watch.descriptor);
+    return tb_handshake_socket_send(&caller->handshake, caller->head.watch.descriptor);
 }
 
 /* As far as it goes now. TB_OK: it is admitted; TB_AGAIN: more must come; other codes: it is to be closed. */
-static int advance(struct caller *caller)
+static int advance(struct tb_manual_listener *listener, struct caller *caller)
 {
     int rc = TB_OK;
     while (rc == TB_OK && caller->handshake.verdict != TB_HANDSHAKE_DONE) {
-        rc = tb_handshake_socket_receive(&caller->handshake, caller->watch.descriptor);
+        rc = tb_handshake_socket_receive(&caller->handshake, caller->head.watch.descriptor);
         if (rc != TB_OK)
             break;
         switch (caller->handshake.verdict) {
         case TB_HANDSHAKE_HEARD:
-            rc = answer(caller);
+            rc = answer(listener, caller);
             break;
         case TB_HANDSHAKE_CONFIRMED:
-            rc = admit(caller);
+            rc = admit(listener, caller);
             break;
         default:
             rc = TB_ERR_FORBIDDEN;
@@ -102,18 +83,18 @@ static int advance(struct caller *caller)
     return rc;
 }
 
-static void caller_ready(struct tb_watch *watch, uint32_t events)
+static void caller_ready(void *context, struct tb_caller *head)
 {
-    struct caller *caller = TB_CONTAINER(watch, struct caller, watch);
-    struct tb_manual_listener *listener = caller->listener;
+    struct tb_manual_listener *listener = context;
+    struct caller *caller = TB_CONTAINER(head, struct caller, head);
     struct tb_key secret;
-    int rc = advance(caller);
+    int rc = advance(listener, caller);
     if (rc == TB_AGAIN)
         return;
     if (rc == TB_OK)
         rc = tb_stream_secret(&secret, &caller->expected->key, &caller->handshake.hello, &caller->handshake.welcome);
     uint32_t host = caller->expected != NULL ? caller->expected->host : 0;
-    int socket = end_caller(caller);
+    int socket = tb_caller_end(head);
     if (rc == TB_OK)
         listener->events.came(listener->events.context, host, socket, &secret);
     else
@@ -121,25 +102,10 @@ static void caller_ready(struct tb_watch *watch, uint32_t events)
     explicit_bzero(&secret, sizeof secret);
 }
 
-static void listener_ready(struct tb_watch *watch, uint32_t events)
+static bool caller_came(void *context, struct tb_caller *head)
 {
-    struct tb_manual_listener *listener = TB_CONTAINER(watch, struct tb_manual_listener, watch);
-    int socket = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0)
-        return;
-    struct caller *caller = calloc(1, sizeof *caller);
-    if (caller == NULL || tb_loop_watch(listener->loop, &caller->watch, socket, EPOLLIN, caller_ready) != TB_OK) {
-        free(caller);
-        close(socket);
-        return;
-    }
-    caller->listener = listener;
-    tb_handshake_accept(&caller->handshake, NULL);
-    tb_list_append(&listener->callers, &caller->node);
-    tb_timer_init(&caller->patience, caller_overdue);
-    tb_timer_set(listener->loop, &caller->patience, PATIENCE_NS);
-    if (++listener->caller_count == CALLERS_LIMIT)
-        tb_loop_change(listener->loop, watch, 0);
+    tb_handshake_accept(&TB_CONTAINER(head, struct caller, head)->handshake, NULL);
+    return true;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -191,7 +157,7 @@ static int listen_somewhere(struct tb_manual_listener *listener)
         }
         socklen_t length = tb_address_socket(&any, &name);
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        if (fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0 && listen(fd, 16) == 0 &&
+        if (fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0 && listen(fd, SOMAXCONN) == 0 &&
             getsockname(fd, (struct sockaddr *)&name, &(socklen_t){sizeof name}) == 0) {
             listener->port = ntohs(name.ss_family == AF_INET ? ((struct sockaddr_in *)&name)->sin_port
                                                              : ((struct sockaddr_in6 *)&name)->sin6_port);
@@ -206,14 +172,16 @@ static int listen_somewhere(struct tb_manual_listener *listener)
 int tb_manual_listener_open(struct tb_manual_listener *listener, struct tb_loop *loop,
                             const struct tb_manual_listener_events *events)
 {
-    *listener = (struct tb_manual_listener){.events = *events, .watch.descriptor = -1};
+    const struct tb_callers_events heard = {
+        .context = listener, .bytes = sizeof(struct caller), .came = caller_came, .ready = caller_ready};
+    *listener = (struct tb_manual_listener){.events = *events};
     tb_list_init(&listener->expected);
-    tb_list_init(&listener->callers);
     int fd = listen_somewhere(listener);
     if (fd < 0)
         return tb_error_errno("cannot listen for clusters that are started by hand (ports=%s)", tb_param.ports);
     list_addresses(listener);
-    int rc = tb_loop_watch(loop, &listener->watch, fd, EPOLLIN, listener_ready);
+    tb_callers_open(&listener->callers, loop, TB_MANUAL_CALLERS, PATIENCE_NS, &heard);
+    int rc = tb_callers_listen(&listener->callers, fd);
     if (rc == TB_OK)
         listener->loop = loop;
     else
@@ -223,12 +191,11 @@ int tb_manual_listener_open(struct tb_manual_listener *listener, struct tb_loop 
 
 void tb_manual_listener_close(struct tb_manual_listener *listener)
 {
-    int fd = listener->watch.descriptor;
     if (listener->loop == NULL)
         return;
     tb_manual_listener_forget(listener);
-    tb_loop_unwatch(listener->loop, &listener->watch);
-    close(fd);
+    tb_callers_close(&listener->callers);
+    tb_nonces_close(&listener->nonces);
     listener->loop = NULL;
 }
 
@@ -264,12 +231,10 @@ int tb_manual_listener_expect(struct tb_manual_listener *listener, uint32_t host
 
 void tb_manual_listener_forget(struct tb_manual_listener *listener)
 {
-    struct caller *caller;
     struct expected *expected;
     if (listener->loop == NULL)
         return;
-    TB_LIST_EACH (caller, &listener->callers, struct caller, node)
-        close(end_caller(caller));
+    tb_callers_clear(&listener->callers);
     TB_LIST_EACH (expected, &listener->expected, struct expected, node) {
         tb_list_remove(&expected->node);
         explicit_bzero(expected, sizeof *expected);

@@ -1,14 +1,15 @@
 /* The listener for clusters that are started by hand: somebody types a command there, which connects to us and proves
  * that it knows the secret that we have shown here. What comes out is a proved socket and the key of the TLS that runs
- * over it. A stranger gets no answer, and one of few places for a short time. Belongs to the launcher; its one thread.
- */
+ * over it. A stranger gets no answer, and a place among the callers for as long as nobody else needs it; a hello is
+ * answered once. Belongs to the launcher; its one thread. */
 #ifndef TB_LAUNCH_MANUAL_LISTENER_H
 #define TB_LAUNCH_MANUAL_LISTENER_H
 
 #include "job/job.h"
 #include "remote/remote.h"
 
-#define TB_MANUAL_SECRET_BYTES 48u /* of a secret as text, with its end */
+#define TB_MANUAL_SECRET_BYTES 48u  /* of a secret as text, with its end */
+#define TB_MANUAL_CALLERS      256u /* connections that have not proved a secret yet */
 
 struct tb_manual_listener_events {
     void *context;
@@ -21,9 +22,9 @@ struct tb_manual_listener_events {
 struct tb_manual_listener {
     struct tb_loop *loop; /* NULL: not open */
     struct tb_manual_listener_events events;
-    struct tb_watch watch;
-    struct tb_list expected, callers;
-    uint32_t caller_count;
+    struct tb_callers callers;
+    struct tb_nonces nonces; /* of the hellos that were answered */
+    struct tb_list expected;
     uint16_t port;
     char addresses[512]; /* "192.0.2.1:4711,[2001:db8::1]:4711": all addresses that others could know */
 };

@@ -11,9 +11,8 @@
 
 #include "remote/virtual_loop_test.h"
 
-#define STEPS   1000
-#define SECOND  UINT64_C(1000000000)
-#define CALLERS 16
+#define STEPS  1000
+#define SECOND UINT64_C(1000000000)
 
 struct world {
     struct virtual_loop loop;
@@ -127,7 +126,7 @@ static void who_knows_the_secret_comes_in(void **state)
     assert_int_equal(w.host, 7);
     assert_int_equal(tb_stream_secret(&secret, &key, &h.hello, &h.welcome), TB_OK);
     assert_memory_equal(&w.secret, &secret, sizeof secret);
-    assert_int_equal(w.listener.caller_count, 0);
+    assert_int_equal(w.listener.callers.count, 0);
     assert_int_equal(send(w.socket, "x", 1, 0), 1); /* it is the same connection, and open */
     assert_true(wait_for_answer(&w, fd));
     close(fd);
@@ -145,7 +144,7 @@ static void a_stranger_gets_not_a_byte(void **state)
     int fd = call(&w);
     begin(&h, fd, &wrong);
     assert_false(wait_for_answer(&w, fd));
-    assert_int_equal(w.listener.caller_count, 0);
+    assert_int_equal(w.listener.callers.count, 0);
     close(fd);
     fd = call(&w);
     static const char request[sizeof(struct tb_hello)] = "GET / HTTP/1.1\r\n";
@@ -156,7 +155,6 @@ static void a_stranger_gets_not_a_byte(void **state)
     unmake(&w);
 }
 
-/* A replay of the hello alone is worth nothing. */
 static void a_wrong_confirm_is_closed(void **state)
 {
     struct world w;
@@ -196,12 +194,12 @@ static void a_secret_is_good_for_one(void **state)
 /* Until the listener has so many callers. */
 static void wait_for_callers(struct world *w, uint32_t count)
 {
-    struct pollfd about = {.fd = w->listener.watch.descriptor, .events = 0};
-    for (int i = 0; i < STEPS && w->listener.caller_count != count; i++) {
+    struct pollfd about = {.fd = w->listener.callers.doors[0].watch.descriptor, .events = 0};
+    for (int i = 0; i < STEPS && w->listener.callers.count != count; i++) {
         virtual_loop_turn(&w->loop);
-        poll(&about, 1, w->listener.caller_count != count);
+        poll(&about, 1, w->listener.callers.count != count);
     }
-    assert_int_equal(w->listener.caller_count, count);
+    assert_int_equal(w->listener.callers.count, count);
 }
 
 static void one_that_hangs_up_early_is_forgotten(void **state)
@@ -225,26 +223,65 @@ static void one_that_hangs_up_early_is_forgotten(void **state)
     unmake(&w);
 }
 
-/* Those who say nothing have few places, for a short time. */
-static void silent_callers_lose_their_places(void **state)
+/* A hello is answered once, however often it is said; and then the friend can still come. */
+static void replays_are_not_answered(void **state)
 {
     struct world w;
-    int fds[CALLERS + 1];
+    struct tb_handshake h;
+    struct tb_confirm nonsense = {{0}};
+    uint8_t hello[sizeof(struct tb_hello)];
+    size_t length;
     make(&w);
-    expect_two(&w);
-    for (int i = 0; i <= CALLERS; i++)
+    struct tb_key key = expect_two(&w);
+    assert_int_equal(tb_handshake_connect(&h, &key, (struct tb_proc){0}, (struct tb_proc){0}, 0, 0), TB_OK);
+    memcpy(hello, tb_handshake_output(&h, &length), sizeof hello);
+    for (int i = 0; i < 300; i++) {
+        int fd = call(&w);
+        assert_int_equal(send(fd, hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
+        assert_int_equal(wait_for_answer(&w, fd), i == 0);
+        if (i == 0)
+            assert_int_equal(send(fd, &nonsense, sizeof nonsense, MSG_NOSIGNAL), sizeof nonsense);
+        close(fd);
+    }
+    int fd = call(&w);
+    prove(&w, &h, fd, &key);
+    assert_true(wait_for_answer(&w, fd));
+    assert_int_equal(w.came, 1);
+    close(fd);
+    unmake(&w);
+}
+
+/* Those who say nothing keep nobody out: the oldest of them goes when somebody comes; and all go in the end. */
+static void silent_callers_lose_their_places(void **state)
+{
+    enum { CALLERS = TB_MANUAL_CALLERS };
+    struct world w;
+    struct tb_handshake h;
+    int fds[CALLERS + 8];
+    make(&w);
+    struct tb_key key = expect_two(&w);
+    for (int i = 0; i < CALLERS + 8; i++)
         fds[i] = call(&w);
     wait_for_callers(&w, CALLERS);
-    virtual_loop_pass(&w.loop, 9 * SECOND);
-    assert_int_equal(w.listener.caller_count, CALLERS); /* the last one waits */
-    virtual_loop_pass(&w.loop, SECOND);
-    wait_for_callers(&w, 1); /* they are gone, and he is in */
-    for (int i = 0; i < CALLERS; i++)
+    for (int i = 0; i < 8; i++)
         assert_false(wait_for_answer(&w, fds[i]));
-    tb_manual_listener_forget(&w.listener);
-    assert_int_equal(w.listener.caller_count, 0);
-    for (int i = 0; i <= CALLERS; i++)
+    int fd = call(&w);
+    prove(&w, &h, fd, &key);
+    assert_true(wait_for_answer(&w, fd));
+    assert_int_equal(w.came, 1);
+    assert_false(wait_for_answer(&w, fds[8]));
+    virtual_loop_pass(&w.loop, 9 * SECOND);
+    assert_int_equal(w.listener.callers.count, CALLERS - 1);
+    virtual_loop_pass(&w.loop, SECOND);
+    wait_for_callers(&w, 0);
+    for (int i = 0; i < CALLERS + 8; i++)
         close(fds[i]);
+    fds[0] = call(&w);
+    wait_for_callers(&w, 1);
+    tb_manual_listener_forget(&w.listener);
+    assert_int_equal(w.listener.callers.count, 0);
+    close(fds[0]);
+    close(fd);
     unmake(&w);
 }
 
@@ -256,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_wrong_confirm_is_closed),
         cmocka_unit_test(a_secret_is_good_for_one),
         cmocka_unit_test(one_that_hangs_up_early_is_forgotten),
+        cmocka_unit_test(replays_are_not_answered),
         cmocka_unit_test(silent_callers_lose_their_places),
     };
     tb_param_load();

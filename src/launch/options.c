@@ -229,6 +229,13 @@ static int apply_streams(struct tb_options *options, struct tb_section *section,
     }
 }
 
+static int set_encrypt(const char *word)
+{
+    char text[80];
+    snprintf(text, sizeof text, "encrypt=%s", word);
+    return tb_options_set_parameter(text);
+}
+
 static int apply_rest(struct tb_options *options, enum tb_option option, char **values)
 {
     switch (option) {
@@ -236,6 +243,8 @@ static int apply_rest(struct tb_options *options, enum tb_option option, char **
         return parse_timeout(options, values[0]);
     case TB_OPTION_SET:
         return tb_options_set_parameter(values[0]);
+    case TB_OPTION_ENCRYPT:
+        return set_encrypt(values[0]);
     case TB_OPTION_MCA:
         return tb_foreign_mca(options, values[0], values[1]);
     case TB_OPTION_INTERFACE:
@@ -440,6 +449,16 @@ static int share_variables(struct tb_options *options)
     return rc;
 }
 
+/* However it was set. */
+static int check_encrypt(void)
+{
+    if (!tb_param_encrypts_all() && tb_param.encrypt != NULL && strcmp(tb_param.encrypt, "clusters") != 0)
+        return tb_error(TB_ERR_ARGUMENT, "--encrypt %s: should be clusters or all", tb_param.encrypt);
+    if (tb_param_encrypts_all() && !tb_param.gateway_tls)
+        return tb_error(TB_ERR_ARGUMENT, "--encrypt all and gateway_tls=no contradict each other");
+    return TB_OK;
+}
+
 /* A grid file says itself where the ranks go, a lab also how its hosts are reached. */
 static int check_grid(const struct tb_options *options)
 {
@@ -474,6 +493,8 @@ static int conclude(struct tb_options *options)
         rc = tb_rank_file_load(&options->rank_file, &options->hosts, options->rank_file_name);
     if (rc == TB_OK)
         rc = share_variables(options);
+    if (rc == TB_OK)
+        rc = check_encrypt();
     return rc == TB_OK ? check_grid(options) : rc;
 }
 

@@ -118,6 +118,7 @@ static const struct tb_option_row rows[] = {
     WORKS("path", 1, PATH, "where programs are looked for first"),
     WORKS("configfile", 1, CONFIG_FILE, "the rest of the command line, a line for each program"),
     WORKS("app", 1, CONFIG_FILE, "-configfile"),
+    WORKS("encrypt", 1, ENCRYPT, "clusters (default) or all: what is encrypted"),
     WORKS("set", 1, SET, "NAME=VALUE: a parameter"),
     WORKS("stdin", 1, INPUT, "which rank gets standard input; none"),
     REFUSED("index-argv-by-rank", 0, "TOMBOLO_RANK, which each rank finds in its environment"),

@@ -53,6 +53,8 @@ static const char *value_for(const struct tb_option_row *row)
         return "/";
     case TB_OPTION_SET:
         return "log=warn";
+    case TB_OPTION_ENCRYPT:
+        return "clusters";
     case TB_OPTION_VARIABLE:
         return "A=1";
     case TB_OPTION_LAUNCHER:

@@ -50,10 +50,61 @@ static bool is_near(const struct tb_grid_plan *plan, uint32_t a, uint32_t b)
     return false;
 }
 
+/* Whether hosts of two classes stand in some outermost cluster together; clusters that nest in it count as one. */
+static bool have_one_root(const struct tb_grid_plan *plan, uint32_t a, uint32_t b)
+{
+    const struct tb_host_classes *classes = &plan->connectivity.classes;
+    const struct tb_grid_host *from = &plan->grid->hosts[tb_host_classes_member(classes, a, 0)];
+    const struct tb_grid_host *to = &plan->grid->hosts[tb_host_classes_member(classes, b, 0)];
+    for (uint32_t i = 0; i < from->cluster_count; i++)
+        for (uint32_t k = 0; k < to->cluster_count; k++)
+            if (tb_grid_outermost(plan->grid, from->clusters[i]) == tb_grid_outermost(plan->grid, to->clusters[k]))
+                return true;
+    return false;
+}
+
+bool tb_grid_plan_is_open(const struct tb_grid_plan *plan, uint32_t a, uint32_t b)
+{
+    return have_one_root(plan, a, b) || tb_connectivity_direct(&plan->connectivity, a, b);
+}
+
+/* Whether a class can get something across the border of a cluster, as the file says, whatever the routes are at the
+ * moment: a host that is told to relay must not be a stranger to one whose routes are those of a moment ago. */
+static bool crosses_borders(const struct tb_grid_plan *plan, uint32_t class)
+{
+    uint32_t host = tb_host_classes_member(&plan->connectivity.classes, class, 0);
+    const struct tb_grid_host *grid_host = &plan->grid->hosts[host];
+    bool crosses = grid_host->cluster_count > 1;
+    for (uint32_t i = 0; i < grid_host->cluster_count && !crosses; i++)
+        crosses = tb_grid_is_gateway(&plan->grid->clusters[grid_host->clusters[i]], host);
+    for (uint32_t i = 0; i < plan->connectivity.classes.class_count && !crosses; i++)
+        crosses = tb_connectivity_tie(&plan->connectivity, class, i) != TB_TIE_NONE && !is_near(plan, class, i);
+    return crosses;
+}
+
+int tb_grid_plan_find_relays(struct tb_grid_plan *plan)
+{
+    uint32_t n = plan->routes.class_count;
+    free(plan->relays);
+    plan->relays = calloc(n + 1u, sizeof *plan->relays);
+    if (plan->relays == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", plan->grid->file);
+    for (uint32_t i = 0; i < n; i++)
+        plan->relays[i] = crosses_borders(plan, i);
+    for (size_t i = 0; i < (size_t)n * n; i++) {
+        const struct tb_route *route = &plan->routes.table[i];
+        for (uint32_t k = 0; route->cost != TB_ROUTE_COST_NONE && route->hops > 1 && k < route->count; k++)
+            plan->relays[plan->routes.nexts[route->first + k]] = true;
+    }
+    return TB_OK;
+}
+
 static void make_route(const struct tb_grid_plan *plan, uint32_t from, uint32_t to, struct tb_host_route *host_route)
 {
     const struct tb_route *route = tb_routes_between(&plan->routes, from, to);
     host_route->near = is_near(plan, from, to);
+    host_route->open = tb_grid_plan_is_open(plan, from, to);
+    host_route->relays = plan->relays[to];
     if (route->cost == TB_ROUTE_COST_NONE)
         return;
     if (route->hops == 1)
@@ -220,6 +271,31 @@ static uint32_t find_port(const struct tb_grid *grid, uint32_t host)
     return 0;
 }
 
+static void take_addresses(struct tb_setup *setup, const struct tb_host *host)
+{
+    for (uint32_t i = 0; i < host->address_count && setup->neighbour_count < TB_SETUP_NEIGHBOURS_LIMIT; i++)
+        setup->neighbours[setup->neighbour_count++] = host->addresses[i];
+}
+
+/* A host that leads nowhere else and is reached by nobody from outside listens for those who do reach it. Where they
+ * are is known of those that are there already, first of all of the one who starts it. */
+static void find_neighbours(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
+                            struct tb_setup *setup)
+{
+    const struct tb_grid *grid = plan->grid;
+    uint32_t own = (uint32_t)placement->entries[host], parent = plan->parents[host];
+    if (grid->hosts[own].cluster_count > 1 || tb_grid_is_gateway(&grid->clusters[grid->hosts[own].cluster], own) ||
+        tb_grid_outsider_reaches(grid, own))
+        return;
+    setup->flags |= TB_SETUP_INNER;
+    if (parent != TB_GRID_NONE)
+        take_addresses(setup, &placement->book.hosts[parent]);
+    for (uint32_t i = 0; i < placement->book.host_count && setup->neighbour_count < TB_SETUP_NEIGHBOURS_LIMIT; i++)
+        if (i != host && i != parent && placement->book.hosts[i].address_count > 0 &&
+            tb_grid_reaches(grid, (uint32_t)placement->entries[i], own))
+            take_addresses(setup, &placement->book.hosts[i]);
+}
+
 int tb_grid_plan_setup(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
                        struct tb_setup *setup)
 {
@@ -238,6 +314,7 @@ int tb_grid_plan_setup(const struct tb_grid_plan *plan, const struct tb_placemen
         setup->own_parameters = NULL;
         rc = tb_error(TB_ERR_MEMORY, "no memory for the parameters");
     }
+    find_neighbours(plan, placement, host, setup);
     for (uint32_t i = 0; i < setup->app_count && rc == TB_OK; i++)
         rc = change_app(plan->grid, cluster, &apps[i], &setup->apps[i]);
     return rc;

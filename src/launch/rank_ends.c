@@ -8,19 +8,24 @@
 #include <sys/wait.h>
 
 #define UNFINALIZED_PATIENCE_NS 2000000000u
+#define CAUSE_PATIENCE_NS       2000000000u /* an agent's death needs up to a second to be told */
 
 static void unfinalized_overdue(struct tb_timer *timer);
+static void cause_overdue(struct tb_timer *timer);
 
 void tb_rank_ends_init(struct tb_rank_ends *ends, struct tb_loop *loop, const struct tb_rank_ends_events *events)
 {
     *ends = (struct tb_rank_ends){.loop = loop, .events = *events};
     tb_timer_init(&ends->timer, unfinalized_overdue);
+    tb_timer_init(&ends->cause_timer, cause_overdue);
 }
 
 int tb_rank_ends_begin(struct tb_rank_ends *ends, const struct tb_address_book *book)
 {
     free(ends->ended);
     ends->book = book;
+    ends->stopped = false;
+    ends->noticed_weight = TB_VERDICT_NONE;
     ends->ended = calloc(book->ranks, sizeof *ends->ended);
     return ends->ended != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for %u ranks", book->ranks);
 }
@@ -48,8 +53,8 @@ static void judge_signal(struct tb_rank_ends *ends, const struct tb_ended *ended
     int number = WTERMSIG(ended->status);
     char text[160];
     tb_signal_name(number, text, sizeof text);
-    fail(ends, TB_VERDICT_CAUSE, 128 + number, "rank %u on host %s (pid %u) was ended by %s%s", ended->rank,
-         host_of(ends, ended->rank), ended->pid, text,
+    fail(ends, TB_VERDICT_CAUSE, 128 + number, "rank %u on host %s (pid %u) was ended by %s%s%s", ended->rank,
+         host_of(ends, ended->rank), ended->pid, text, WCOREDUMP(ended->status) ? ", core dumped" : "",
          number == SIGKILL ? "; if nobody killed it, the host may have run out of memory" : "");
 }
 
@@ -64,9 +69,14 @@ static void judge(struct tb_rank_ends *ends, const struct tb_ended *ended)
     }
     int code = WEXITSTATUS(ended->status);
     if (code != 0) { /* after MPI_Finalize it harms nobody else, so the others may go on */
+        char shell[160] = "", name[128];
+        if (code > 128 && code <= 128 + 31) {
+            tb_signal_name(code - 128, name, sizeof name);
+            snprintf(shell, sizeof shell, ", as shells say of %s", name);
+        }
         fail(ends, finalized ? TB_VERDICT_LATE : TB_VERDICT_ABORT, code,
-             "rank %u on host %s (pid %u) ended with exit code %d", ended->rank, host_of(ends, ended->rank), ended->pid,
-             code);
+             "rank %u on host %s (pid %u) ended with exit code %d%s", ended->rank, host_of(ends, ended->rank),
+             ended->pid, code, shell);
     } else if ((ended->flags & TB_ENDED_INITIALIZED) && !finalized && ends->unfinalized_count++ == 0) {
         ends->unfinalized = *ended;
         tb_timer_set(ends->loop, &ends->timer, UNFINALIZED_PATIENCE_NS);
@@ -77,6 +87,13 @@ bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended)
 {
     if (ended->rank >= ends->book->ranks || ends->ended[ended->rank])
         return false;
+    if (ended->flags & TB_ENDED_DUMPING) {
+        /* How it has ended is known, and weighs more, when the core file is complete. */
+        fail(ends, TB_VERDICT_OPEN, 128 + SIGABRT,
+             "rank %u on host %s (pid %u) has crashed, and its core file was not complete after %.0f s", ended->rank,
+             host_of(ends, ended->rank), ended->pid, (double)TB_DUMP_PATIENCE_NS / 1e9);
+        return false;
+    }
     ends->ended[ended->rank] = true;
     ends->ended_count++;
     judge(ends, ended);
@@ -93,21 +110,52 @@ static void unfinalized_overdue(struct tb_timer *timer)
              ended->rank, host_of(ends, ended->rank), ended->pid);
 }
 
-void tb_rank_ends_abort(struct tb_rank_ends *ends, uint32_t rank, uint32_t pid, uint32_t code, const char *text,
-                        size_t length)
+/* ---- ranks that give up ------------------------------------------------------------------------------------------ */
+
+/* No cause has come. */
+static void cause_overdue(struct tb_timer *timer)
 {
-    int verdict = (code & 255) != 0 ? (int)(code & 255) : 1;
-    if (rank >= ends->book->ranks)
-        return;
-    if (length > 0)
-        fail(ends, TB_VERDICT_ABORT, verdict, "rank %u on host %s (pid %u): %.*s", rank, host_of(ends, rank), pid,
-             (int)length, text);
+    struct tb_rank_ends *ends = TB_CONTAINER(timer, struct tb_rank_ends, cause_timer);
+    if (ends->unfinalized_count > 0)
+        unfinalized_overdue(&ends->timer);
     else
-        fail(ends, TB_VERDICT_ABORT, verdict, "rank %u on host %s (pid %u) called MPI_Abort with code %d", rank,
-             host_of(ends, rank), pid, (int32_t)code);
+        fail(ends, ends->noticed_weight, ends->noticed_code, "%s", ends->noticed);
+}
+
+/* Of those that have only noticed something, one that has lost its peer is nearer to the cause. */
+static void wait_for_cause(struct tb_rank_ends *ends, enum tb_verdict_weight weight, int code, const char *text)
+{
+    if (ends->noticed_weight == TB_VERDICT_NONE)
+        tb_timer_set(ends->loop, &ends->cause_timer, CAUSE_PATIENCE_NS);
+    if (weight <= ends->noticed_weight)
+        return;
+    ends->noticed_weight = weight;
+    ends->noticed_code = code;
+    snprintf(ends->noticed, sizeof ends->noticed, "%s", text);
+}
+
+void tb_rank_ends_abort(struct tb_rank_ends *ends, const struct tb_agent_abort *abort)
+{
+    int code = (abort->code & 255) != 0 ? (int)(abort->code & 255) : 1;
+    enum tb_verdict_weight weight = abort->reason == TB_ABORT_FOLLOWS ? TB_VERDICT_FOLLOW : TB_VERDICT_ABORT;
+    char text[4096];
+    if (abort->rank >= ends->book->ranks)
+        return;
+    if (abort->length > 0)
+        snprintf(text, sizeof text, "rank %u on host %s (pid %u): %.*s", abort->rank, host_of(ends, abort->rank),
+                 abort->pid, (int)abort->length, abort->text);
+    else
+        snprintf(text, sizeof text, "rank %u on host %s (pid %u) called MPI_Abort with code %d", abort->rank,
+                 host_of(ends, abort->rank), abort->pid, (int32_t)abort->code);
+    if (!ends->stopped && (abort->reason == TB_ABORT_LOST || abort->reason == TB_ABORT_FOLLOWS))
+        wait_for_cause(ends, weight, code, text);
+    else
+        fail(ends, weight, code, "%s", text);
 }
 
 void tb_rank_ends_stop(struct tb_rank_ends *ends)
 {
+    ends->stopped = true;
     tb_timer_clear(&ends->timer);
+    tb_timer_clear(&ends->cause_timer);
 }

@@ -2,7 +2,7 @@
 #ifndef TB_LAUNCH_RANK_ENDS_H
 #define TB_LAUNCH_RANK_ENDS_H
 
-#include "job/job.h"
+#include "launch/agent_frames.h"
 #include "launch/verdict.h"
 #include "remote/remote.h"
 
@@ -19,16 +19,21 @@ struct tb_rank_ends {
     uint32_t ended_count, unfinalized_count;
     struct tb_ended unfinalized; /* the first that ended without MPI_Finalize */
     struct tb_timer timer;       /* for the others, once one has */
+    bool stopped;                /* the job ends anyway */
+    struct tb_timer cause_timer; /* for the cause of `noticed`, while there is one */
+    enum tb_verdict_weight noticed_weight;
+    int noticed_code;
+    char noticed[4096];
 };
 
 void tb_rank_ends_init(struct tb_rank_ends *ends, struct tb_loop *loop, const struct tb_rank_ends_events *events);
 /* At the beginning of each attempt; the address book must live as long as it. */
 int tb_rank_ends_begin(struct tb_rank_ends *ends, const struct tb_address_book *book);
-/* False: there is no such rank, or it had ended before. */
+/* False: there is no such rank, it had ended before, or it has crashed and still writes its core file. */
 bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended);
-/* A rank has called MPI_Abort, or its MPI library has given up and says why in `text`. */
-void tb_rank_ends_abort(struct tb_rank_ends *ends, uint32_t rank, uint32_t pid, uint32_t code, const char *text,
-                        size_t length);
+/* A rank has called MPI_Abort, or its MPI library has given up and says why. If it has only noticed that another one is
+ * gone or has given up, that one is waited for a while: its end, or what it says itself, is the cause. */
+void tb_rank_ends_abort(struct tb_rank_ends *ends, const struct tb_agent_abort *abort);
 void tb_rank_ends_stop(struct tb_rank_ends *ends); /* the job ends anyway */
 
 #endif

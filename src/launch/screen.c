@@ -84,9 +84,10 @@ static void drop_all(struct tb_screen *screen)
 
 static void complain(struct tb_screen *screen, int error)
 {
-    char story[160] = "";
+    char story[256] = "", limit[64];
     if (error != EPIPE)
-        snprintf(story, sizeof story, "cannot write the output of the job: %s", strerror(error));
+        snprintf(story, sizeof story, "cannot write the output of the job: %s%s", strerror(error),
+                 tb_error_limit(error, limit, sizeof limit));
     screen->events.failed(screen->events.context, error == EPIPE ? 128 + SIGPIPE : 1, story);
 }
 

@@ -11,18 +11,16 @@
 struct tb_tls_stream_events {
     void *context;
     void (*received)(void *context, const void *bytes, size_t length);
-    void (*ended)(void *context); /* by the other side, by the network, or because it makes no sense */
+    /* TB_ERR_CLOSED: by the other side, or by the network; else because it makes no sense, and there is a story. */
+    void (*ended)(void *context, int error);
 };
 
 struct tb_tls_stream {
     struct tb_loop *loop;
-    struct tb_watch watch; /* of the socket, which is owned */
-    struct tb_tls *tls;    /* NULL: not open */
+    struct tb_watch watch;
+    struct tb_tls_socket *tls; /* NULL: not open */
     struct tb_control_stream *control;
     struct tb_tls_stream_events events;
-    bool established; /* the handshake of TLS is over */
-    uint8_t *bytes;   /* encrypted ones that wait for the socket */
-    size_t start, end, room;
 };
 
 /* We have accepted the connection. TB_ERR_UNSUPPORTED with a story where libssl cannot be used. After an error it is

@@ -20,7 +20,11 @@ struct world {
     struct tb_control_stream heard; /* and what it has been told */
     char received[64];
     uint32_t ended;
-    bool closes; /* the stream, as soon as something has come */
+    int error;
+    bool closes;      /* the stream, as soon as something has come */
+    bool keeps;       /* it open, though it has ended */
+    bool meddles;     /* what the agent says is changed on the way, */
+    size_t meddle_at; /* here */
 };
 
 static void take_bytes(void *context, const void *bytes, size_t length)
@@ -31,17 +35,24 @@ static void take_bytes(void *context, const void *bytes, size_t length)
         tb_tls_stream_close(&w->stream);
 }
 
-static void take_end(void *context)
+static void take_end(void *context, int error)
 {
     struct world *w = context;
     w->ended++;
-    tb_tls_stream_close(&w->stream);
+    w->error = error;
+    if (!w->keeps)
+        tb_tls_stream_close(&w->stream);
 }
 
 static int put(void *context, const void *bytes, size_t length)
 {
     const struct world *w = context;
-    return send(w->far, bytes, length, MSG_NOSIGNAL) == (ssize_t)length ? TB_OK : TB_ERR_CLOSED;
+    uint8_t copy[4096];
+    assert_true(length <= sizeof copy);
+    memcpy(copy, bytes, length);
+    if (w->meddles && w->meddle_at < length)
+        copy[w->meddle_at] ^= 1;
+    return send(w->far, copy, length, MSG_NOSIGNAL) == (ssize_t)length ? TB_OK : TB_ERR_CLOSED;
 }
 
 static void make(struct world *w, const char *near_secret, const char *far_secret)
@@ -94,11 +105,11 @@ static void shake_hands(struct world *w)
 {
     bool established = false;
     assert_int_equal(tb_tls_handshake(w->tls), TB_AGAIN);
-    for (int i = 0; i < STEPS && !(established && w->stream.established); i++) {
+    for (int i = 0; i < STEPS && !(established && tb_tls_socket_is_ready(w->stream.tls)); i++) {
         virtual_loop_turn(&w->loop);
         listen_once(w, &established);
     }
-    assert_true(established && w->stream.established);
+    assert_true(established && tb_tls_socket_is_ready(w->stream.tls));
 }
 
 static void bytes_go_both_ways(void **state)
@@ -167,13 +178,53 @@ static void it_may_be_closed_by_what_it_reports(void **state)
     unmake(&w);
 }
 
+/* One byte that is changed on the way ends the stream, which then is closed from inside of that report. */
+static void a_changed_byte_ends_it(void **state)
+{
+    for (size_t offset = 0; offset < 30; offset++) {
+        struct world w;
+        make(&w, "one", "one");
+        shake_hands(&w);
+        w.meddles = true;
+        w.meddle_at = offset;
+        tb_tls_write(w.tls, "hello, launcher", 15);
+        shutdown(w.far, SHUT_WR); /* a record that seems longer never ends */
+        for (int i = 0; i < STEPS && w.ended == 0; i++)
+            virtual_loop_turn(&w.loop);
+        assert_int_equal(w.ended, 1);
+        assert_true(w.error == TB_ERR_PROTOCOL || ((offset == 3 || offset == 4) && w.error == TB_ERR_CLOSED));
+        assert_string_equal(w.received, "");
+        assert_false(tb_tls_stream_is_open(&w.stream));
+        unmake(&w);
+    }
+}
+
+/* It is not closed at once by whoever hears of the end; nothing more is said on it, and nothing else happens. */
+static void a_broken_one_may_be_used(void **state)
+{
+    struct world w;
+    make(&w, "one", "one");
+    w.keeps = true;
+    shake_hands(&w);
+    w.meddles = true;
+    w.meddle_at = 10;
+    tb_tls_write(w.tls, "hello, launcher", 15);
+    virtual_loop_turn(&w.loop);
+    assert_int_equal(w.ended, 1);
+    tb_control_stream_send(&w.control, TB_CONTROL_PING);
+    tb_tls_stream_flush(&w.stream);
+    tb_control_stream_send(&w.control, TB_CONTROL_PING);
+    tb_tls_stream_flush(&w.stream);
+    tb_tls_stream_close(&w.stream);
+    unmake(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_go_both_ways),
-        cmocka_unit_test(the_end_is_reported),
-        cmocka_unit_test(another_key_ends_it),
-        cmocka_unit_test(it_may_be_closed_by_what_it_reports),
+        cmocka_unit_test(bytes_go_both_ways),     cmocka_unit_test(the_end_is_reported),
+        cmocka_unit_test(another_key_ends_it),    cmocka_unit_test(it_may_be_closed_by_what_it_reports),
+        cmocka_unit_test(a_changed_byte_ends_it), cmocka_unit_test(a_broken_one_may_be_used),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

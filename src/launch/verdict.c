@@ -4,7 +4,7 @@
 
 void tb_verdict_add(struct tb_verdict *verdict, enum tb_verdict_weight weight, int code, const char *text)
 {
-    if (verdict->weight != TB_VERDICT_NONE && (verdict->weight != TB_VERDICT_ABORT || weight != TB_VERDICT_CAUSE))
+    if (verdict->weight == TB_VERDICT_LATE || weight <= verdict->weight)
         return;
     verdict->weight = weight;
     verdict->code = code != 0 ? code : 1;

@@ -3,9 +3,11 @@
 #define TB_LAUNCH_VERDICT_H
 
 enum tb_verdict_weight {
-    TB_VERDICT_NONE,  /* all is well */
-    TB_VERDICT_LATE,  /* a rank has failed after MPI_Finalize, which harms nobody else */
-    TB_VERDICT_ABORT, /* a rank has given up, perhaps because another one died */
+    TB_VERDICT_NONE,   /* all is well */
+    TB_VERDICT_LATE,   /* a rank has failed after MPI_Finalize, which harms nobody else */
+    TB_VERDICT_OPEN,   /* a rank has crashed; whatever is found out says more */
+    TB_VERDICT_FOLLOW, /* a rank has given up because another one has, which says why */
+    TB_VERDICT_ABORT,  /* a rank has given up, perhaps because another one died */
     TB_VERDICT_CAUSE
 };
 
@@ -15,7 +17,8 @@ struct tb_verdict {
     char text[4096];
 };
 
-/* The first failure counts; but a process that died for a reason of its own explains those who merely noticed. */
+/* The first failure counts; but what weighs more explains those who merely noticed, such as a process that died for a
+ * reason of its own. */
 void tb_verdict_add(struct tb_verdict *verdict, enum tb_verdict_weight weight, int code, const char *text);
 
 #endif

@@ -32,6 +32,12 @@ struct tb_transport *tb_link_innermost(struct tb_transport *transport)
     return transport;
 }
 
+void tb_link_hurry(struct tb_transport *transport)
+{
+    if (transport->table == &tb_transport_repair)
+        tb_repair_hurry(transport);
+}
+
 void tb_link_count(const struct tb_transport *transport, struct tb_link_counters *counters)
 {
     if (transport->table == &tb_transport_repair)

@@ -6,7 +6,7 @@
 #define TB_LINK_LINK_H
 
 #include "link/squeeze.h"
-#include "link/tls.h"
+#include "link/tls_socket.h"
 #include "transport/transport.h"
 
 /* Opens the transport `table` with `config`, wraps it with fault if config->fault (or, where that is NULL, the
@@ -16,6 +16,9 @@ int tb_link_open(const struct tb_transport_table *table, const struct tb_transpo
 
 /* The innermost transport, for tb_tcp_adopt. */
 struct tb_transport *tb_link_innermost(struct tb_transport *transport);
+
+/* The ways have changed: whoever still waits for an acknowledgement asks at once, and is as impatient as at first. */
+void tb_link_hurry(struct tb_transport *transport);
 
 /* What repair has done; all 0 when the transport is not wrapped. Logged at closing (debug). */
 struct tb_link_counters {

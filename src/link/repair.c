@@ -94,6 +94,20 @@ static int repair_serve(struct tb_repair *r)
     return count;
 }
 
+void tb_repair_hurry(struct tb_transport *transport)
+{
+    struct tb_repair *r = (struct tb_repair *)transport;
+    uint64_t now = tb_clock_now(r->clock);
+    struct tb_repair_peer *p;
+    TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair) {
+        if (p->first == p->next || p->broken)
+            continue;
+        p->patience = p->patience < r->policy.timer_first ? p->patience : r->policy.timer_first;
+        p->timer = now;
+        tb_repair_wake(r, p, now);
+    }
+}
+
 /* ---- the transport ----------------------------------------------------------------------------------------------- */
 
 static void look(struct tb_repair *r, bool slept)

@@ -31,6 +31,7 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
                    struct tb_transport **transport);
 struct tb_transport *tb_repair_inner(const struct tb_transport *transport);
 void tb_repair_count(const struct tb_transport *transport, struct tb_link_counters *counters);
+void tb_repair_hurry(struct tb_transport *transport); /* as tb_link_hurry */
 /* Bytes of payload that are kept in copies; for tests of the bound. */
 size_t tb_repair_kept(const struct tb_transport *transport);
 

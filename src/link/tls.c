@@ -146,16 +146,24 @@ static void load(void)
         context = context_make();
 }
 
-int tb_tls_open(struct tb_tls **tls, const struct tb_key *secret, bool connector, tb_tls_put *put, void *put_context)
+int tb_tls_is_usable(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    *tls = NULL;
     pthread_once(&once, load);
     if (lib.trouble[0] != '\0')
         return tb_error(TB_ERR_UNSUPPORTED, "%s", lib.trouble);
     if (context == NULL)
         return tb_error(TB_ERR_UNSUPPORTED, "libssl refuses TLS 1.3 with AES-GCM or ChaCha20: is one of them switched "
                                             "off on this machine? (gateway_tls=no does without)");
+    return TB_OK;
+}
+
+int tb_tls_open(struct tb_tls **tls, const struct tb_key *secret, bool connector, tb_tls_put *put, void *put_context)
+{
+    *tls = NULL;
+    int rc = tb_tls_is_usable();
+    if (rc != TB_OK)
+        return rc;
     struct tb_tls *t = calloc(1, sizeof(*t));
     SSL *ssl = t != NULL ? lib.SSL_new(context) : NULL;
     BIO *bio = ssl != NULL ? lib.BIO_new(method) : NULL;
@@ -221,16 +229,26 @@ static int verdict(struct tb_tls *tls, int result)
                     reason);
 }
 
+/* What the other side says, or what is made of it on the way, may come to any end at any moment; so whoever goes on
+ * with a stream that is broken gets an answer. */
+static int refuse(const struct tb_tls *tls)
+{
+    return tls->broken ? tb_error(TB_ERR_PROTOCOL, "an encrypted stream is broken, and is used no more")
+                       : tb_error(TB_ERR_PROTOCOL, "an encrypted stream is used before its handshake is over");
+}
+
 void tb_tls_feed(struct tb_tls *tls, const void *bytes, size_t length)
 {
-    TB_ASSERT(tls->fed_length == 0);
+    if (tls->fed_length > 0)
+        tls->broken = true; /* some would be lost */
     tls->fed = bytes;
-    tls->fed_length = length;
+    tls->fed_length = tls->broken ? 0 : length;
 }
 
 int tb_tls_handshake(struct tb_tls *tls)
 {
-    TB_ASSERT(!tls->broken);
+    if (tls->broken)
+        return refuse(tls);
     if (tls->ready)
         return TB_OK;
     lib.ERR_clear_error();
@@ -263,7 +281,8 @@ static int record_write(struct tb_tls *tls, const void *bytes, size_t length)
 
 int tb_tls_write(struct tb_tls *tls, const void *bytes, size_t length)
 {
-    TB_ASSERT(tls->ready && !tls->broken);
+    if (!tls->ready || tls->broken)
+        return refuse(tls);
     lib.ERR_clear_error();
     int rc = TB_OK;
     for (size_t at = 0; rc == TB_OK && at < length; at += RECORD)
@@ -273,7 +292,8 @@ int tb_tls_write(struct tb_tls *tls, const void *bytes, size_t length)
 
 int tb_tls_end(struct tb_tls *tls)
 {
-    TB_ASSERT(tls->ready && !tls->broken);
+    if (!tls->ready || tls->broken)
+        return refuse(tls);
     lib.ERR_clear_error();
     int result = lib.SSL_shutdown(tls->ssl);
     return result >= 0 ? TB_OK : verdict(tls, result);
@@ -281,8 +301,10 @@ int tb_tls_end(struct tb_tls *tls)
 
 int tb_tls_read(struct tb_tls *tls, void *bytes, size_t room, size_t *got)
 {
-    TB_ASSERT(tls->ready && !tls->broken && room > 0);
+    TB_ASSERT(room > 0);
     *got = 0;
+    if (!tls->ready || tls->broken)
+        return refuse(tls);
     lib.ERR_clear_error();
     int result = lib.SSL_read_ex(tls->ssl, bytes, room, got);
     return result == 1 ? TB_OK : verdict(tls, result);

@@ -18,14 +18,15 @@ typedef int tb_tls_put(void *context, const void *bytes, size_t length);
 /* `connector`: this side has opened the connection. TB_ERR_UNSUPPORTED with a story where libssl cannot be used. */
 int tb_tls_open(struct tb_tls **tls, const struct tb_key *secret, bool connector, tb_tls_put *put, void *context);
 void tb_tls_close(struct tb_tls *tls); /* puts nothing. NULL is fine */
+int tb_tls_is_usable(void);            /* TB_OK, or as tb_tls_open; loads libssl */
 
 /* Bytes that have arrived. They are used by the next handshake or reads, and must stay until one of these has answered
- * TB_AGAIN or with an error; only then may more be fed. */
+ * TB_AGAIN or with an error; only then may more be fed: else the stream is broken. */
 void tb_tls_feed(struct tb_tls *tls, const void *bytes, size_t length);
 
 /* Begins or goes on; the connector's first call needs no bytes. TB_AGAIN: the other side must say more.
  * TB_ERR_FORBIDDEN: it has another key; TB_ERR_PROTOCOL: it speaks something else. TB_OK: done, and reads may find
- * bytes already. After an error only closing is left. */
+ * bytes already. After an error only closing is left; whatever else is called then answers TB_ERR_PROTOCOL. */
 int tb_tls_handshake(struct tb_tls *tls);
 
 /* After the handshake, as all that follow. Encrypts and puts everything. */

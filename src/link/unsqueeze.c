@@ -125,7 +125,8 @@ static int inside_feed(struct tb_unsqueeze *u, char *bytes, size_t length, size_
 
 int tb_unsqueeze_feed(struct tb_unsqueeze *u, char *bytes, size_t length)
 {
-    TB_ASSERT(!u->broken);
+    if (u->broken)
+        return tb_error(TB_ERR_PROTOCOL, "a compressed stream is broken, and is used no more");
     size_t used;
     int rc = TB_OK;
     for (size_t at = 0; rc == TB_OK && at < length; at += used) {

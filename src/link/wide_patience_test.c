@@ -134,6 +134,28 @@ static void computing_does_not_teach_patience(void **state)
     }
 }
 
+/* New ways are tried at once by who has waited for the old ones until it was patient. */
+static void new_ways_are_tried_at_once(void **state)
+{
+    for (int hurry = 0; hurry < 2; hurry++) {
+        begin(1, 10 * MS, 1);
+        nodes_open("");
+        nodes_talk(20, 20, 100 * SECOND);
+        net.route[0].dead = true;
+        node_send(&nodes[0], nodes[0].sent + 1);
+        nodes_run(30 * SECOND);
+        net.route[0].dead = false;
+        if (hurry == 1) {
+            tb_link_hurry(nodes[0].transport);
+            frames_arrive(20, 500 * MS);
+        } else {
+            nodes_run(500 * MS);
+            REQUIRE(nodes[1].received < nodes[0].sent);
+        }
+        nodes_close();
+    }
+}
+
 /* Who comes back after an hour does not believe that nobody is there, but listens first. */
 static void an_hour_of_computing_is_no_silence(void **state)
 {
@@ -164,6 +186,7 @@ int main(void)
         cmocka_unit_test(what_does_not_leave_is_not_taken),
         cmocka_unit_test(losses_do_not_teach_patience),
         cmocka_unit_test(computing_does_not_teach_patience),
+        cmocka_unit_test(new_ways_are_tried_at_once),
         cmocka_unit_test(an_hour_of_computing_is_no_silence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -216,6 +216,10 @@ def write_unsupported(call):
         return ["    return MPI_T_ERR_NOT_SUPPORTED;"]
     comms = [p.name for p in call.parameters if p.type == "MPI_Comm" and not p.array]
     report = f'tb_mpi_unsupported("{call.name}", {comms[0] if comms else "MPI_COMM_NULL"})'
+    if call.name == "MPI_Session_init":  # which brings its own handler, and comes first
+        return ["    if (errhandler == MPI_ERRORS_RETURN)",
+                "        return MPI_ERR_UNSUPPORTED_OPERATION;",
+                f"    return {report};"]
     if call.result == "int":
         return [f"    return {report};"]
     value = NO_VALUE.get(call.result, call.result.upper() + "_NULL")

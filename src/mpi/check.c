@@ -1,5 +1,48 @@
 #include "mpi/check.h"
 
+static const struct tb_host *host_of(uint32_t proc)
+{
+    return &tb_self.job.book.hosts[tb_address_book_host_of(&tb_self.job.book, proc)];
+}
+
+bool tb_is_alike(const struct tb_comm *comm, uint32_t rank)
+{
+    return !tb_self.job.mixed || rank >= comm->peers ||
+           host_of(tb_comm_proc(comm, rank))->representation == host_of(tb_self.job.self.index)->representation;
+}
+
+/* The first rank whose machine is not as ours; the number of ranks, if there is none. */
+static uint32_t find_unlike(const struct tb_comm *comm)
+{
+    uint32_t rank = 0;
+    while (rank < comm->peers && tb_is_alike(comm, rank))
+        rank++;
+    return rank;
+}
+
+bool tb_are_alike(const struct tb_comm *comm)
+{
+    return !tb_self.job.mixed ||
+           (find_unlike(comm) == comm->peers && (!comm->inter || find_unlike(comm->local) == comm->local->peers));
+}
+
+static int raise_unlike(const struct tb_names *names, struct tb_comm *c, const struct tb_type *type, uint32_t proc)
+{
+    uint32_t own = tb_self.job.self.index;
+    const struct tb_host *here = host_of(own), *there = host_of(proc);
+    return tb_raise_argument(c, MPI_ERR_TYPE, names->call, names->datatype_at, names->datatype,
+                             "%s cannot be moved between rank %u on host %s (%s) and rank %u on host %s (%s): "
+                             "the two machines write long double differently; use double",
+                             tb_type_label(type), own, here->name, tb_host_long_double(here), proc, there->name,
+                             tb_host_long_double(there));
+}
+
+int tb_raise_machines(const struct tb_names *names, struct tb_comm *c, const struct tb_type *type)
+{
+    const struct tb_comm *with = find_unlike(c) < c->peers ? c : c->local;
+    return raise_unlike(names, c, type, tb_comm_proc(with, find_unlike(with)));
+}
+
 int tb_raise_data(const struct tb_names *names, struct tb_comm *c, const void *buffer, MPI_Count count,
                   MPI_Datatype datatype)
 {
@@ -55,6 +98,9 @@ static int raise_message(const struct tb_names *names, MPI_Comm comm, const void
     int code = tb_raise_transfer(names, c, comm, buffer, count, nothing ? MPI_BYTE : datatype);
     if (code == MPI_SUCCESS)
         code = raise_rank_and_tag(names, c, rank, tag, wild);
+    if (code == MPI_SUCCESS && !nothing && tb_check_rank(c, rank) &&
+        !tb_check_machine(c, tb_type_find(datatype), count, rank))
+        code = raise_unlike(names, c, tb_type_find(datatype), tb_comm_proc(c, (uint32_t)rank));
     return code;
 }
 

@@ -33,6 +33,22 @@ static inline bool tb_check_rank(const struct tb_comm *comm, int rank)
     return (uint32_t)rank < comm->peers;
 }
 
+/* Whether data can go between this rank and another of the communicator, or between all of its ranks, as it lies in
+ * memory: long double cannot where their machines write it differently. That happens in few jobs, so it is looked up
+ * there. */
+bool tb_is_alike(const struct tb_comm *comm, uint32_t rank) __attribute__((cold));
+bool tb_are_alike(const struct tb_comm *comm) __attribute__((cold));
+
+static inline bool tb_check_machine(const struct tb_comm *comm, const struct tb_type *type, MPI_Count count, int rank)
+{
+    return __builtin_expect(!type->long_double, 1) || count == 0 || tb_is_alike(comm, (uint32_t)rank);
+}
+
+static inline bool tb_check_machines(const struct tb_comm *comm, const struct tb_type *type, MPI_Count count)
+{
+    return __builtin_expect(!type->long_double, 1) || count == 0 || tb_are_alike(comm);
+}
+
 /* Each finds out what is wrong with the arguments, raises it and returns the code. tb_raise_transfer looks at
  * communicator and data, tb_raise_send and tb_raise_receive at rank and tag too, tb_raise_data at data alone. */
 int tb_raise_data(const struct tb_names *names, struct tb_comm *c, const void *buffer, MPI_Count count,
@@ -43,6 +59,8 @@ int tb_raise_send(const struct tb_names *names, MPI_Comm comm, const void *buffe
                   MPI_Datatype datatype, int dest, int tag) __attribute__((cold));
 int tb_raise_receive(const struct tb_names *names, MPI_Comm comm, const void *buffer, MPI_Count count,
                      MPI_Datatype datatype, int source, int tag) __attribute__((cold));
+int tb_raise_machines(const struct tb_names *names, struct tb_comm *c, const struct tb_type *type)
+    __attribute__((cold));
 int tb_raise_probe(const struct tb_names *names, MPI_Comm comm, int source, int tag) __attribute__((cold));
 
 #endif

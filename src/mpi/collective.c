@@ -34,6 +34,12 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
                  const struct tb_program **program)
 {
     int error = TB_OK;
+    binding->operation = (uint8_t)what->operation;
+    if (__builtin_expect(comm->inter, 0)) {
+        what->inter = true;
+        what->remote_size = comm->remote_size;
+        binding->local = comm->local->channel;
+    }
     if (__builtin_expect(comm->planner == NULL, 0))
         error = tb_comm_open_planner(comm);
     if (error < 0)
@@ -41,24 +47,26 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
     what->size = comm->size;
     what->rank = comm->rank;
     what->common = !binding->numbered && tb_channel_common(comm->channel) && common_possible(what);
-    binding->operation = (uint8_t)what->operation;
-    if (__builtin_expect(comm->inter, 0)) {
-        what->inter = true;
-        what->remote_size = comm->remote_size;
-        binding->local = comm->local->channel;
-    }
     error = tb_planner_program(comm->planner, what, program);
     if (error == TB_OK && (*program)->pieces > 0)
         binding->piece = (binding->elements + (*program)->pieces - 1) / (*program)->pieces;
     return error;
 }
 
+void tb_comm_refuse(struct tb_comm *comm, enum tb_operation operation, int error)
+{
+    struct tb_binding binding = {.operation = (uint8_t)operation, .local = comm->inter ? comm->local->channel : NULL};
+    tb_collective_refuse(comm->channel, &binding, error);
+}
+
 int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding)
 {
     const struct tb_program *program = NULL;
     int error = tb_comm_plan(comm, what, binding, &program);
-    if (error < 0)
+    if (error < 0) {
+        tb_comm_refuse(comm, what->operation, error);
         return error;
+    }
     if (__builtin_expect(comm->measures, 0))
         return tb_comm_measure(comm, what, binding, program);
     error = tb_program_run(comm->channel, program, binding);
@@ -81,6 +89,16 @@ int tb_call_run(struct tb_call *call)
     int error = tb_comm_execute(call->comm, &call->what, &call->binding);
     tb_call_drop(call);
     return error < 0 ? tb_raise_below(call->comm, error, call->form->call) : MPI_SUCCESS;
+}
+
+int tb_call_refuse(struct tb_call *call, int error)
+{
+    call->binding.local = call->comm->inter ? call->comm->local->channel : NULL;
+    if (call->form->kind == TB_FORM_PERSISTENT)
+        tb_binding_number(call->comm->channel, &call->binding);
+    else
+        tb_comm_refuse(call->comm, call->what.operation, error);
+    return tb_raise_below(call->comm, error, call->form->call);
 }
 
 void tb_call_drop(struct tb_call *call)
@@ -169,14 +187,15 @@ static __attribute__((cold)) int raise_data(const struct tb_call *call, const st
                                             const void *buffer, MPI_Count count, MPI_Datatype datatype)
 {
     const struct tb_names full = names_of(call->form, names);
-    return tb_raise_data(&full, call->comm, buffer, count, datatype);
+    int code = tb_raise_data(&full, call->comm, buffer, count, datatype);
+    return code != MPI_SUCCESS ? code : tb_raise_machines(&full, call->comm, tb_type_find(datatype));
 }
 
 int tb_call_data(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol, const void *buffer,
                  MPI_Count count, MPI_Datatype datatype)
 {
     const struct tb_type *type = tb_type_find(datatype);
-    if (!tb_check_data(type, buffer, count))
+    if (!tb_check_data(type, buffer, count) || !tb_check_machines(call->comm, type, count))
         return raise_data(call, names, buffer, count, datatype);
     if (buffer == MPI_IN_PLACE && count > 0)
         return tb_call_in_place(call, names, false);
@@ -195,7 +214,7 @@ static int call_tables(struct tb_call *call)
                                                         : calloc(blocks + 1, sizeof *call->tables);
     if (call->tables != NULL)
         return MPI_SUCCESS;
-    return tb_raise(call->comm, MPI_ERR_NO_MEM, call->form->call, "out of memory for tables of %zu blocks", blocks);
+    return tb_call_refuse(call, tb_error(TB_ERR_MEMORY, "out of memory for tables of %zu blocks", blocks));
 }
 
 /* A block that is given with MPI_BOTTOM. NULL: its displacement and datatype together lead to no address. */
@@ -228,7 +247,7 @@ int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_s
         uint64_t unit = vector->types != NULL || type == NULL ? 1 : (uint64_t)type->extent;
         uint64_t from = (uint64_t)tb_ints_at(vector->displs, i) * unit;
         const void *checked = vector->buffer != NULL ? vector->buffer : block_absolute(type, from);
-        if (!tb_check_data(type, checked, count))
+        if (!tb_check_data(type, checked, count) || !tb_check_machines(call->comm, type, count))
             return raise_data(call, names, checked, count, datatype);
         table[i] = (struct tb_buffer){(char *)((uintptr_t)vector->buffer + from), (uint64_t)count, type};
         largest = tb_buffer_bytes(&table[i]) > largest ? tb_buffer_bytes(&table[i]) : largest;
@@ -319,6 +338,9 @@ int tb_mpi_Bcast(const struct tb_form *form, void *buffer, MPI_Count count, MPI_
     } else if (!tb_check_data(type, buffer, count)) {
         const struct tb_names full = names_of(form, &names);
         return tb_raise_data(&full, c, buffer, count, datatype);
+    } else if (!tb_check_machines(c, type, count)) {
+        const struct tb_names full = names_of(form, &names);
+        return tb_raise_machines(&full, c, type);
     }
     struct tb_buffer data = {.base = buffer, .count = (uint64_t)count, .type = type};
     if (form->kind != TB_FORM_BLOCKING)

@@ -53,6 +53,9 @@ void tb_call_relay(struct tb_call *call, const struct tb_buffer *like);
 /* What is cut is `elements` of so many bytes. */
 void tb_call_measure(struct tb_call *call, uint64_t elements, uint64_t element_bytes);
 
+/* There is no memory for it here: the others are told; of a persistent one, at least the numbers of later ones agree.
+ */
+int tb_call_refuse(struct tb_call *call, int error);
 int tb_call_run(struct tb_call *call);  /* of a blocking call */
 int tb_call_keep(struct tb_call *call); /* of the others: makes the request, and starts it if it is not persistent */
 void tb_call_drop(struct tb_call *call);

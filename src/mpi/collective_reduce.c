@@ -141,7 +141,7 @@ static int call_offsets(struct tb_call *call, const struct tb_names *names, stru
         return tb_raise_null(call->comm, call->form->call, names->count_at, names->count);
     call->offsets = malloc(((size_t)n + 1) * sizeof *call->offsets);
     if (call->offsets == NULL)
-        return tb_raise(call->comm, MPI_ERR_NO_MEM, call->form->call, "out of memory for a table of %u parts", n);
+        return tb_call_refuse(call, tb_error(TB_ERR_MEMORY, "out of memory for a table of %u parts", n));
     call->offsets[0] = 0;
     for (uint32_t i = 0; i < n; i++) {
         int64_t count = tb_ints_at(counts, i);

@@ -50,6 +50,7 @@ static void collective_request_let_go(const struct tb_collective_request *f)
 
 void tb_collective_request_start(struct tb_pending *p)
 {
+    p->collective_request->binding.start++;
     tb_program_post(p->comm->channel, &p->core, p->collective_request->program, &p->collective_request->binding);
 }
 
@@ -88,24 +89,29 @@ static int collective_request_make(struct tb_call *call, struct tb_collective_re
     return TB_OK;
 }
 
+/* There is no request. */
+static int call_refuse(struct tb_call *call, struct tb_pending *p, int error)
+{
+    MPI_Request unused;
+    int code = tb_call_refuse(call, error);
+    tb_call_drop(call);
+    if (p != NULL)
+        tb_pending_retire(p, &unused);
+    return code;
+}
+
 int tb_call_keep(struct tb_call *call)
 {
     const struct tb_form *form = call->form;
     struct tb_comm *comm = call->comm;
     struct tb_pending *p = tb_pending_new(TB_PENDING_COLLECTIVE, comm);
-    if (p == NULL) {
-        tb_call_drop(call);
-        return tb_raise_below(comm, TB_ERR_MEMORY, form->call);
+    int error = p == NULL ? TB_ERR_MEMORY : TB_OK;
+    if (p != NULL) {
+        p->collective_request = NULL;
+        error = collective_request_make(call, &p->collective_request);
     }
-    p->collective_request = NULL;
-    call->binding.numbered = form->kind == TB_FORM_PERSISTENT; /* ranks may start it in different orders */
-    int error = collective_request_make(call, &p->collective_request);
-    if (error < 0) {
-        MPI_Request unused;
-        tb_call_drop(call);
-        tb_pending_retire(p, &unused);
-        return tb_raise_below(comm, error, form->call);
-    }
+    if (error < 0)
+        return call_refuse(call, p, error);
     *form->request = tb_pending_handle(p);
     if (form->kind == TB_FORM_PERSISTENT) {
         p->persistent = true;

@@ -159,6 +159,19 @@ void tb_comm_destroy(struct tb_comm *comm)
         tb_handle_give(TB_OBJECT_COMM, comm);
 }
 
+void tb_comm_invalidate(struct tb_comm *comm)
+{
+    comm->freed = comm->head.value;
+    comm->head.value = 0;
+}
+
+void tb_comm_undo(struct tb_comm *comm)
+{
+    struct tb_bearer bearer = tb_comm_bearer(comm);
+    tb_attributes_delete(&bearer);
+    tb_comm_release(comm);
+}
+
 /* ---- freeing them ------------------------------------------------------------------------------------------------ */
 
 static int comm_give_up(const char *call, MPI_Comm *comm)
@@ -175,8 +188,7 @@ static int comm_give_up(const char *call, MPI_Comm *comm)
     if (code != MPI_SUCCESS)
         return tb_raise_code(c, code);
     tb_bsend_close(c);
-    c->freed = c->head.value; /* requests in flight keep it, but the handle is no longer valid */
-    c->head.value = 0;
+    tb_comm_invalidate(c); /* requests in flight keep it */
     tb_comm_release(c);
     *comm = MPI_COMM_NULL;
     return MPI_SUCCESS;

@@ -116,6 +116,10 @@ int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struc
 int tb_comm_enter(struct tb_comm *comm, uint64_t context);
 /* Both together. */
 int tb_comm_make(uint64_t context, const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
+/* One that the program was given, and cannot have after all: the handle is no longer valid. Later the program's hold on
+ * it is given up, with its attributes. */
+void tb_comm_invalidate(struct tb_comm *comm);
+void tb_comm_undo(struct tb_comm *comm);
 /* A collective: fills in what follows from the communicator, and finds the program, which the caller gives back to the
  * planner (tb_planner_release) when it has run. */
 int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding,
@@ -123,6 +127,8 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
 /* Runs a program that was found, as part of measuring what collectives take, and gives it back. */
 int tb_comm_measure(struct tb_comm *comm, const struct tb_collective *what, struct tb_binding *binding,
                     const struct tb_program *program);
+/* This process has no memory for its part in the next collective: it is counted, and the others are told. */
+void tb_comm_refuse(struct tb_comm *comm, enum tb_operation operation, int error);
 /* Plans and runs to the end. */
 int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding);
 /* A barrier or a broadcast. */

@@ -58,6 +58,8 @@ int tb_mpi_Pack(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, voi
         return tb_raise_comm(p.call, 7, "comm", comm);
     if (!tb_check_data(b.type, inbuf, incount))
         return tb_raise_data(&names, p.comm, inbuf, incount, datatype);
+    if (!tb_check_machines(p.comm, b.type, incount))
+        return tb_raise_machines(&names, p.comm, b.type);
     uint64_t bytes = tb_buffer_bytes(&b);
     int code = check_packed(&p, bytes, true);
     if (code != MPI_SUCCESS || bytes == 0)
@@ -79,6 +81,8 @@ int tb_mpi_Unpack(const void *inbuf, MPI_Count insize, MPI_Count *position, void
         return tb_raise_comm(p.call, 7, "comm", comm);
     if (!tb_check_data(b.type, outbuf, outcount))
         return tb_raise_data(&names, p.comm, outbuf, outcount, datatype);
+    if (!tb_check_machines(p.comm, b.type, outcount))
+        return tb_raise_machines(&names, p.comm, b.type);
     uint64_t bytes = tb_buffer_bytes(&b);
     int code = check_packed(&p, bytes, false);
     if (code != MPI_SUCCESS || bytes == 0)

@@ -16,8 +16,11 @@ static int prepare(const char *call, struct tb_comm *parent, const struct tb_inf
     int error = tb_shape_copy(parent, &shape);
     if (error == TB_OK)
         error = tb_comm_new(&shape, parent, made);
-    if (error < 0)
+    if (error < 0) {
+        if (!parent->inter)
+            tb_comm_refuse(parent, TB_OPERATION_BCAST, error);
         return tb_raise_below(parent, error, call);
+    }
     TB_ASSERT(*made != NULL);
     (*made)->topo = tb_topo_hold(parent->topo);
     if (info != NULL) {
@@ -30,12 +33,11 @@ static int prepare(const char *call, struct tb_comm *parent, const struct tb_inf
 /* Copies the attributes; a function of the program that fails undoes the duplicate. */
 static int copy_attributes(struct tb_comm *parent, struct tb_comm *made)
 {
-    struct tb_bearer from = tb_comm_bearer(parent), to = tb_comm_bearer(made);
+    struct tb_bearer from = tb_comm_bearer(parent);
     int code = tb_attributes_copy(&from, &made->attributes);
     if (code == MPI_SUCCESS)
         return MPI_SUCCESS;
-    tb_attributes_delete(&to);
-    tb_comm_release(made);
+    tb_comm_undo(made);
     return tb_raise_code(parent, code);
 }
 
@@ -103,21 +105,23 @@ static void idup_finish(struct idup *d)
     struct tb_pending *p = d->pending;
     int error = d->error;
     if (error == TB_OK && d->context == 0)
-        error = TB_ERR_LIMIT;
+        error = tb_error(TB_ERR_LIMIT, "the rank that decides has made too many communicators");
     if (error == TB_OK)
-        error = tb_comm_enter(p->duplicate, d->context);
+        error = tb_comm_enter(p->duplicate.comm, d->context);
     free(d);
-    p->core.status.cancelled = false;
-    p->core.status.error = error;
-    __atomic_store_n((uint32_t *)&p->core.done, 1, __ATOMIC_RELEASE);
+    if (error < 0) {
+        p->duplicate.code = tb_error_code_below(error, "MPI_Comm_idup");
+        tb_comm_invalidate(p->duplicate.comm);
+    }
+    tb_pending_set_done(p, true);
 }
 
 static void broadcast_complete(struct tb_request *request)
 {
     struct broadcast *b = TB_CONTAINER(request, struct broadcast, request);
     struct idup *d = request->user;
-    if (d->error == TB_OK)
-        d->error = request->status.error;
+    if (d->error == TB_OK && request->status.error != TB_OK)
+        d->error = tb_request_explain(request);
     tb_planner_release(b->comm->planner, b->program);
     if (atomic_fetch_sub(&d->left, 1) == 1)
         idup_finish(d);
@@ -175,10 +179,13 @@ static int begin(const char *call, struct tb_comm *parent, struct tb_comm *made,
 {
     struct tb_pending *p = tb_pending_new(TB_PENDING_DUPLICATE, parent);
     struct idup *d = calloc(1, sizeof *d);
+    if (p != NULL) {
+        p->duplicate.comm = made;
+        p->duplicate.code = MPI_SUCCESS;
+    }
     int error = p == NULL || d == NULL ? tb_error(TB_ERR_MEMORY, "out of memory for a duplicate") : TB_OK;
     if (error == TB_OK) {
         tb_pending_set_done(p, false);
-        p->duplicate = made;
         d->pending = p;
         error = idup_start(d, parent);
     }
@@ -222,6 +229,7 @@ static int idup(const char *call, MPI_Comm handle, MPI_Info info_handle, int inf
     code = copy_attributes(parent, made);
     if (code != MPI_SUCCESS) {
         tb_pending_wait(pending);
+        pending->duplicate.code = MPI_SUCCESS; /* its hold was given up with the attributes */
         tb_pending_retire(pending, request);
     } else {
         *newcomm = tb_comm_handle(made);

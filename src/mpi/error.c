@@ -101,6 +101,7 @@ static const char *const tool_texts[] = {
 
 struct story {
     int code;
+    bool follows; /* another rank has given up, which is the cause */
     char text[MPI_MAX_ERROR_STRING];
 };
 
@@ -117,6 +118,7 @@ struct tb_error_table {
     struct story stories[TB_ERROR_STORIES];
     struct added *added;
     int added_room, last_used;
+    char first[MPI_MAX_ERROR_STRING]; /* story of an error of communication that the program was given back */
 };
 
 static struct tb_error_table *error_table(void)
@@ -139,6 +141,7 @@ static __attribute__((format(printf, 3, 0))) int tell(int class, const char *cal
         struct story *story = &book->stories[serial % TB_ERROR_STORIES];
         code = TB_ERROR_TOLD | (int)(serial << 8) | class;
         story->code = code;
+        story->follows = false;
         int n = snprintf(story->text, sizeof story->text, "%s: ", call);
         vsnprintf(story->text + n, sizeof story->text - (size_t)n, format, arguments);
     }
@@ -163,6 +166,18 @@ static struct story *story_of(int code)
         return NULL;
     struct story *story = &book->stories[(uint32_t)code >> 8 & (TB_ERROR_STORIES - 1)];
     return story->code == code ? story : NULL;
+}
+
+int tb_error_code_below(int error, const char *call)
+{
+    const char *told = tb_error_story();
+    int code = tb_error_code(tb_error_class_of(error), call, "%s", told[0] != 0 ? told : tb_error_name(error));
+    pthread_mutex_lock(&tb_self.error_lock);
+    struct story *story = story_of(code);
+    if (story != NULL)
+        story->follows = error == TB_ERR_GIVEN_UP;
+    pthread_mutex_unlock(&tb_self.error_lock);
+    return code;
 }
 
 void tb_error_add_detail(int code, const char *call, const char *detail)
@@ -274,6 +289,17 @@ void tb_error_flush_output(void)
     }
 }
 
+static enum tb_abort_reason reason_of(int code)
+{
+    pthread_mutex_lock(&tb_self.error_lock);
+    const struct story *story = story_of(code);
+    bool follows = story != NULL && story->follows;
+    pthread_mutex_unlock(&tb_self.error_lock);
+    if (follows)
+        return TB_ABORT_FOLLOWS;
+    return tb_error_class(code) == MPI_ERR_PROC_ABORTED ? TB_ABORT_LOST : TB_ABORT_ERROR;
+}
+
 _Noreturn void tb_error_fatal(int code)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -287,7 +313,33 @@ _Noreturn void tb_error_fatal(int code)
         _exit(status);
     }
     /* The launcher shows the text, with rank, host and process. */
-    tb_job_abort(&tb_self.job, status, text);
+    tb_job_abort(&tb_self.job, status, reason_of(code), text);
+}
+
+_Noreturn void tb_error_fatal_last(int code)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    const char *first = tb_self.errors != NULL ? tb_self.errors->first : "";
+    tb_error_text(code, text);
+    const char *bare = strstr(text, ": ");
+    if (first[0] != 0 && bare != NULL)
+        code = tb_error_code(tb_error_class(code), "MPI_Finalize",
+                             "%.300s; before that this rank was given an error: %s", bare + 2, first);
+    tb_error_fatal(code);
+}
+
+/* The first error that the other ranks are concerned with is remembered for the end. */
+static int give_back(int code)
+{
+    int class = tb_error_class(code);
+    pthread_mutex_lock(&tb_self.error_lock);
+    const struct story *story = story_of(code);
+    if (story != NULL && tb_self.errors->first[0] == 0 &&
+        (class == MPI_ERR_OTHER || class == MPI_ERR_TRUNCATE || class == MPI_ERR_NO_MEM ||
+         class == MPI_ERR_PROC_ABORTED || class == MPI_ERR_INTERN))
+        memcpy(tb_self.errors->first, story->text, sizeof story->text);
+    pthread_mutex_unlock(&tb_self.error_lock);
+    return code;
 }
 
 int tb_raise_code(struct tb_comm *comm, int code)
@@ -302,13 +354,13 @@ int tb_raise_code(struct tb_comm *comm, int code)
         comm = tb_self.world;
     struct tb_errhandler *handler = comm->errhandler;
     if (handler == &tb_errhandler_return)
-        return code;
+        return give_back(code);
     if (handler->kind == TB_ERRHANDLER_PREDEFINED)
         tb_error_fatal(code);
     MPI_Comm handle = tb_comm_handle(comm);
     int copy = code;
     handler->function(&handle, &copy);
-    return code;
+    return give_back(code);
 }
 
 int tb_raise(struct tb_comm *comm, int class, const char *call, const char *format, ...)
@@ -333,8 +385,7 @@ int tb_raise_argument(struct tb_comm *comm, int class, const char *call, int pos
 
 int tb_raise_below(struct tb_comm *comm, int error, const char *call)
 {
-    const char *story = tb_error_story();
-    return tb_raise(comm, tb_error_class_of(error), call, "%s", story[0] != 0 ? story : tb_error_name(error));
+    return tb_raise_code(comm, tb_error_code_below(error, call));
 }
 
 void tb_require_active_slow(const char *call)
@@ -367,8 +418,10 @@ int tb_raise_null(struct tb_comm *comm, const char *call, int position, const ch
 
 int tb_mpi_unsupported(const char *call, MPI_Comm comm)
 {
-    tb_require_active(call);
-    return tb_raise(tb_comm_find(comm), MPI_ERR_UNSUPPORTED_OPERATION, call, "not implemented in this version");
+    const char *why = "not implemented in this version; `tombolo info --unimplemented` lists what is not";
+    if (!tb_self_active()) /* some of these calls are allowed then, and no others would help */
+        tb_error_fatal(tb_error_code(MPI_ERR_UNSUPPORTED_OPERATION, call, "%s", why));
+    return tb_raise(tb_comm_find(comm), MPI_ERR_UNSUPPORTED_OPERATION, call, "%s", why);
 }
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */

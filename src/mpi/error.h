@@ -42,6 +42,8 @@ static inline void tb_require_active(const char *call)
 
 /* Makes a code with a story, without raising it. */
 int tb_error_code(int class, const char *call, const char *format, ...) __attribute__((format(printf, 3, 4), cold));
+/* The same for an error of a layer below, whose story is in tb_error. */
+int tb_error_code_below(int error, const char *call) __attribute__((cold));
 /* Adds to the story of a code that was made in `call` what it is about: "MPI_Waitall: <detail>: ...". A code without a
  * story stays as it is. */
 void tb_error_add_detail(int code, const char *call, const char *detail) __attribute__((cold));
@@ -58,6 +60,9 @@ int tb_error_last_used(void);
 void tb_error_flush_output(void) __attribute__((cold));
 /* Ends the job with the code's text, which the launcher shows; or the process, where there is no job to end. */
 _Noreturn void tb_error_fatal(int code) __attribute__((cold));
+/* The same in MPI_Finalize, whatever the error handler: nobody can act on it any more. The cause may be an earlier
+ * error that the program was given back and went on from, so the text tells the first one, too. */
+_Noreturn void tb_error_fatal_last(int code) __attribute__((cold));
 
 /* ---- error handlers ---------------------------------------------------------------------------------------------- */
 

@@ -58,6 +58,39 @@ static int ask_connection(void *context, struct tb_proc to, enum tb_stream strea
     return tb_job_ask_connection(context, to, stream);
 }
 
+/* The hosts of those whom this rank waits for, each once; if there are too many, others the next time. */
+struct awaited {
+    const struct tb_job *job;
+    uint32_t after; /* only hosts beyond this one... */
+    bool all;       /* ...or all of them */
+    uint32_t count, hosts[TB_WAITING_HOSTS];
+};
+
+static void await_proc(void *context, struct tb_proc proc)
+{
+    struct awaited *a = context;
+    uint32_t host = tb_address_book_host_of(&a->job->book, proc.index);
+    if (a->count == TB_WAITING_HOSTS || (!a->all && host <= a->after))
+        return;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->hosts[i] == host)
+            return;
+    a->hosts[a->count++] = host;
+}
+
+static void waiting(void *context, bool waits)
+{
+    static uint32_t after; /* touched with the engine locked */
+    struct awaited a = {.job = context, .after = after};
+    if (waits && after > 0)
+        tb_engine_awaited(tb_self.engine, await_proc, &a);
+    a.all = true;
+    if (waits && a.count < TB_WAITING_HOSTS)
+        tb_engine_awaited(tb_self.engine, await_proc, &a);
+    after = a.count == TB_WAITING_HOSTS ? a.hosts[TB_WAITING_HOSTS - 1] : 0;
+    tb_job_tell_waiting(context, a.hosts, a.count);
+}
+
 static bool is_local(void *context, struct tb_proc proc)
 {
     const struct tb_job *job = context;
@@ -91,8 +124,14 @@ static int reach(void *context, struct tb_proc proc)
         return tb_self.use_tcp ? TB_REACH_DIRECT : TB_REACH_RELAYED;
     if (route->means == TB_HOST_ROUTE_NONE)
         return no_route(job, proc, host);
-    bool direct = route->means != TB_HOST_ROUTE_RELAYED && !tb_param.forbid_direct && tb_self.use_tcp;
-    return direct ? TB_REACH_DIRECT : TB_REACH_RELAYED;
+    bool open = route->open && !tb_param.forbid_direct && !tb_param_encrypts_all();
+    if (!open && !tb_self.use_relay)
+        return tb_error(
+            TB_ERR_PEER,
+            "rank %u on %s is where only agents lead, and the parameter `transports` leaves relay, which uses "
+            "them, out",
+            proc.index, job->book.hosts[host].name);
+    return route->means != TB_HOST_ROUTE_RELAYED && open && tb_self.use_tcp ? TB_REACH_DIRECT : TB_REACH_RELAYED;
 }
 
 /* Whether the next hop already is in another cluster, so that the stream to it crosses a wide area. */
@@ -150,6 +189,7 @@ static int choose_transports(struct tb_engine_config *config)
     config->use_tcp = config->use_tcp && tb_self.job.control >= 0;
     config->use_relay = config->use_relay && tb_self.job.control >= 0;
     tb_self.use_tcp = config->use_tcp || !config->use_relay;
+    tb_self.use_relay = config->use_relay;
     return TB_OK;
 }
 
@@ -176,6 +216,7 @@ static int open_engine(void)
         .reach = reach,
         .control = job->control,
         .control_ready = control_ready,
+        .waiting = job->control >= 0 && job->book.host_count > 1 ? waiting : NULL,
         .context = job,
     };
     int error = choose_transports(&config);
@@ -289,7 +330,7 @@ int tb_mpi_Finalize(void)
     if (error == TB_OK)
         error = tb_job_tell_finalized(&tb_self.job);
     if (error < 0)
-        return tb_raise_below(tb_self.world, error, call);
+        tb_error_fatal_last(tb_error_code_below(error, call));
     tb_mpit_hold();
     tb_mpit_keep();
     tb_self.state = TB_STATE_AFTER;
@@ -309,7 +350,7 @@ int tb_mpi_Abort(MPI_Comm comm, int errorcode)
     if (tb_self.job.source == TB_JOB_ALONE)
         snprintf(text, sizeof text, "MPI_Abort was called with code %d", errorcode);
     tb_error_flush_output();
-    tb_job_abort(&tb_self.job, errorcode, text);
+    tb_job_abort(&tb_self.job, errorcode, TB_ABORT_CALLED, text);
 }
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */

@@ -34,7 +34,9 @@ static inline uint32_t tb_source_rank(int source)
 static inline bool tb_check_send(const struct tb_comm *c, const struct tb_type *type, const void *buffer,
                                  MPI_Count count, int dest, int tag)
 {
-    return __builtin_expect(c != NULL && tb_check_data(type, buffer, count) && tb_check_rank(c, dest) && tag >= 0, 1);
+    return __builtin_expect(c != NULL && tb_check_data(type, buffer, count) && tb_check_rank(c, dest) && tag >= 0 &&
+                                tb_check_machine(c, type, count, dest),
+                            1);
 }
 
 /* The arguments of a receive from a rank or any rank are right. */
@@ -43,7 +45,7 @@ static inline bool tb_check_receive(const struct tb_comm *c, const struct tb_typ
 {
     return __builtin_expect(c != NULL && tb_check_data(type, buffer, count) &&
                                 (tb_check_rank(c, source) || source == MPI_ANY_SOURCE) &&
-                                (tag >= 0 || tag == MPI_ANY_TAG),
+                                (tag >= 0 || tag == MPI_ANY_TAG) && tb_check_machine(c, type, count, source),
                             1);
 }
 

@@ -56,9 +56,7 @@ void tb_pending_wait(struct tb_pending *p)
 
 static int explained_code(const struct tb_request *request, const char *call)
 {
-    int error = tb_request_explain(request);
-    const char *story = tb_error_story();
-    return tb_error_code(tb_error_class_of(error), call, "%s", story[0] != 0 ? story : tb_error_name(error));
+    return tb_error_code_below(tb_request_explain(request), call);
 }
 
 int tb_request_code(const struct tb_request *request, const struct tb_comm *comm, const char *call)
@@ -72,6 +70,10 @@ int tb_request_code(const struct tb_request *request, const struct tb_comm *comm
             "the message of rank %u of %s with tag %llu is longer than the buffer, which has %llu bytes",
             status->source, tb_comm_name(comm), (unsigned long long)status->match,
             (unsigned long long)tb_buffer_bytes(&request->buffer));
+    if (status->error == TB_ERR_UNSUPPORTED && request->buffer.type->long_double)
+        return tb_error_code(MPI_ERR_TYPE, call,
+                             "the message of rank %u of %s holds long double as another machine writes it; use double",
+                             status->source, tb_comm_name(comm));
     return explained_code(request, call);
 }
 
@@ -136,10 +138,7 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
     case TB_PENDING_DUPLICATE:
         if (status != MPI_STATUS_IGNORE)
             tb_status_empty(status);
-        if (p->core.status.error != TB_OK)
-            return tb_error_code(tb_error_class_of(p->core.status.error), call, "a communicator was not duplicated: %s",
-                                 tb_error_name(p->core.status.error));
-        return MPI_SUCCESS;
+        return p->duplicate.code;
     default:
         if (status != MPI_STATUS_IGNORE)
             tb_status_empty(status);
@@ -164,6 +163,8 @@ static void pending_give(struct tb_pending *p)
         tb_bsend_release(p->flush.bsend);
     if (p->kind == TB_PENDING_COLLECTIVE)
         tb_collective_request_free(p->collective_request, comm);
+    if (p->kind == TB_PENDING_DUPLICATE && p->duplicate.code != MPI_SUCCESS)
+        tb_comm_undo(p->duplicate.comm);
     const struct tb_type *type = p->type;
     tb_handle_give(TB_OBJECT_REQUEST, p);
     tb_type_let_go(type);

@@ -60,7 +60,10 @@ struct tb_pending {
             uint64_t serial;        /* messages up to this one must have left */
         } flush;
         struct tb_collective_request *collective_request; /* of a collective; see collective_request.h */
-        struct tb_comm *duplicate; /* what MPI_Comm_idup makes: has its channel when this is done */
+        struct {
+            struct tb_comm *comm; /* what MPI_Comm_idup makes: has its channel when this is done */
+            int code;             /* of an error: the program has no communicator then, and its handle is not valid */
+        } duplicate;
     };
     struct tb_list orphans; /* freed by the program while active */
 };

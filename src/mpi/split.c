@@ -54,9 +54,6 @@ struct table {
 static int table_fill(struct tb_comm *comm, const struct row *row, struct table *table)
 {
     struct tb_comm *local = comm->inter ? comm->local : comm;
-    table->mine = malloc(comm->size * sizeof *table->mine);
-    if (table->mine == NULL)
-        return tb_error(TB_ERR_MEMORY, "out of memory for a table of %u ranks", comm->size);
     int error = tb_comm_exchange(local, row, sizeof *row, table->mine);
     if (error < 0 || !comm->inter)
         return error;
@@ -104,8 +101,13 @@ static int part_make(struct tb_comm *comm, const struct table *table, uint32_t c
 int tb_split(struct tb_comm *comm, int64_t color, int key, struct tb_comm **made)
 {
     struct row row = {.color = color, .key = key};
-    struct table table = {NULL, NULL, 0};
+    struct table table = {malloc(comm->size * sizeof *table.mine), NULL, 0};
     *made = NULL;
+    if (table.mine == NULL) {
+        int error = tb_error(TB_ERR_MEMORY, "out of memory for a table of %u ranks", comm->size);
+        tb_comm_refuse(comm->inter ? comm->local : comm, TB_OPERATION_ALLGATHER, error);
+        return error;
+    }
     if (color != TB_COLOR_NONE)
         row.context = tb_context_take();
     int error = table_fill(comm, &row, &table);
@@ -116,7 +118,8 @@ int tb_split(struct tb_comm *comm, int64_t color, int key, struct tb_comm **made
         if (!comm->inter || table.their_count > 0)
             error = part_make(comm, &table, count, made);
     }
-    if (*made == NULL || (*made)->context != row.context)
+    /* After an error others may have a communicator with it. */
+    if (error == TB_OK && (*made == NULL || (*made)->context != row.context))
         tb_context_put_back(row.context);
     free(table.mine);
     free(table.theirs);

@@ -18,6 +18,7 @@ struct birth {
     const struct tb_child *child;
     pid_t parent;
     volatile int stage, error;
+    struct rlimit core;
 };
 
 /* Runs in the child, in the parent's memory but on a stack of its own: only system calls, no allocation. */
@@ -41,6 +42,9 @@ static int become(void *argument)
         goto failed;
     if (child->descriptors != NULL)
         setrlimit(RLIMIT_NOFILE, child->descriptors);
+    if (child->file_size != NULL)
+        setrlimit(RLIMIT_FSIZE, child->file_size);
+    setrlimit(RLIMIT_CORE, &birth->core);
     birth->stage = TB_CHILD_BIND;
     if (child->cpus != NULL && sched_setaffinity(0, child->cpus_bytes, child->cpus) < 0)
         goto failed;
@@ -50,6 +54,7 @@ static int become(void *argument)
     birth->stage = TB_CHILD_EXEC;
     struct sigaction plain = {.sa_handler = SIG_DFL};
     sigaction(SIGPIPE, &plain, NULL);
+    sigaction(SIGXFSZ, &plain, NULL);
     sigprocmask(SIG_SETMASK, child->mask, NULL);
     execve(child->path, child->arguments, child->environment);
 failed:
@@ -60,7 +65,7 @@ failed:
 int tb_child_start(const struct tb_child *child, pid_t *pid, enum tb_child_stage *stage)
 {
     static _Alignas(16) char stack[STACK_BYTES]; /* one thread, and it waits here until the child has left */
-    struct birth birth = {.child = child, .parent = getpid(), .stage = TB_CHILD_FORK};
+    struct birth birth = {.child = child, .parent = getpid(), .stage = TB_CHILD_FORK, .core = tb_core_limit()};
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);

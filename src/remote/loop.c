@@ -2,8 +2,15 @@
 #include "remote/remote.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#define SHORT_NS 5000000u /* sleeps below this are kept exactly, where the kernel can; others to the millisecond */
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441 /* the same on every machine, but not in every header */
+#endif
 
 int tb_loop_open(struct tb_loop *loop, const struct tb_clock *clock)
 {
@@ -39,8 +46,11 @@ void tb_loop_change(struct tb_loop *loop, struct tb_watch *watch, uint32_t event
     if (watch->descriptor < 0 || watch->events == events)
         return;
     struct epoll_event event = {.events = events, .data.ptr = watch};
-    TB_ASSERT(epoll_ctl(loop->epoll, EPOLL_CTL_MOD, watch->descriptor, &event) == 0);
-    watch->events = events;
+    if (epoll_ctl(loop->epoll, EPOLL_CTL_MOD, watch->descriptor, &event) == 0)
+        watch->events = events;
+    else
+        tb_log(TB_LOG_WARN, "loop", "cannot change what is waited for: %s",
+               strerror(errno)); /* no memory; tried again */
 }
 
 void tb_loop_unwatch(struct tb_loop *loop, struct tb_watch *watch)
@@ -80,20 +90,37 @@ bool tb_timer_is_set(const struct tb_timer *timer)
     return !tb_list_empty(&timer->node);
 }
 
-/* Milliseconds until the first timer, rounded up; -1: there is none. */
-static int time_to_sleep(const struct tb_loop *loop)
+/* Nanoseconds until the first timer; TB_NEVER: there is none. */
+static uint64_t time_to_sleep(const struct tb_loop *loop)
 {
     uint64_t first = TB_NEVER;
     struct tb_timer *timer;
     TB_LIST_EACH (timer, &loop->timers, struct tb_timer, node)
         first = timer->due < first ? timer->due : first;
     if (first == TB_NEVER)
-        return -1;
+        return TB_NEVER;
     uint64_t now = tb_loop_now(loop);
-    if (first <= now)
-        return 0;
-    uint64_t ms = (first - now + 999999) / 1000000;
-    return ms < 1000000 ? (int)ms : 1000000;
+    return first <= now ? 0 : first - now;
+}
+
+/* Fills the batch, as epoll_wait does. */
+static int wait_for_events(struct tb_loop *loop)
+{
+    static bool inexact; /* the kernel, or who stands before it, does not know the call */
+    uint64_t ns = time_to_sleep(loop);
+    if (ns == TB_NEVER)
+        return epoll_wait(loop->epoll, loop->batch, TB_LOOP_BATCH, -1);
+    if (ns > 0 && ns < SHORT_NS && !inexact) {
+        const struct {
+            int64_t seconds, nanoseconds;
+        } limit = {0, (int64_t)ns};
+        long n = syscall(SYS_epoll_pwait2, loop->epoll, loop->batch, TB_LOOP_BATCH, &limit, NULL, 0);
+        if (n >= 0 || errno == EINTR)
+            return (int)n;
+        inexact = true;
+    }
+    uint64_t ms = (ns + 999999) / 1000000;
+    return epoll_wait(loop->epoll, loop->batch, TB_LOOP_BATCH, ms < 1000000 ? (int)ms : 1000000);
 }
 
 /* One at a time, from the front again, since a callback may set and clear any timer. */
@@ -121,7 +148,7 @@ int tb_loop_run(struct tb_loop *loop)
             loop->settle(loop);
         if (loop->stop)
             break;
-        int n = epoll_wait(loop->epoll, loop->batch, TB_LOOP_BATCH, time_to_sleep(loop));
+        int n = wait_for_events(loop);
         if (n < 0 && errno != EINTR)
             return tb_error_errno("cannot wait for events");
         loop->batch_count = n > 0 ? n : 0;

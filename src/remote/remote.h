@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
@@ -59,14 +60,96 @@ void tb_timer_set(struct tb_loop *loop, struct tb_timer *timer, uint64_t after);
 void tb_timer_clear(struct tb_timer *timer);
 bool tb_timer_is_set(const struct tb_timer *timer);
 
+/* How long somebody at the other end of a control stream has said nothing, by regular looks. Only time in which we
+ * ourselves have looked counts: whoever was stopped, or got no processor, finds what the other one has said meanwhile
+ * still to be read. All zero: nothing was looked at yet. */
+struct tb_silence {
+    uint64_t looked; /* when that was last */
+    uint64_t time;   /* of silence */
+    uint64_t owing;  /* of it in which nobody could have been heard perhaps; counted when somebody could */
+    bool heard;      /* since the last look */
+};
+
+enum tb_silence_way {
+    TB_SILENCE_OPEN,    /* what is said there comes to us; */
+    TB_SILENCE_UNKNOWN, /* it should, but those on the way have said nothing for a moment either; */
+    TB_SILENCE_SHUT     /* it cannot */
+};
+
+/* At most `most` is added. */
+static inline void tb_silence_look(struct tb_silence *silence, uint64_t now, uint64_t most, enum tb_silence_way way)
+{
+    uint64_t step = silence->looked == 0 ? 0 : now - silence->looked;
+    silence->looked = now;
+    silence->owing = way == TB_SILENCE_SHUT ? 0 : silence->owing + (step < most ? step : most);
+    if (way == TB_SILENCE_OPEN) {
+        silence->time += silence->owing;
+        silence->owing = 0;
+    }
+    if (silence->heard)
+        silence->time = silence->owing = 0;
+    silence->heard = false;
+}
+
 /* Blocks the signals of `set` and gives a descriptor that tells them; the mask from before goes to *before. Those that
  * are ignored (nohup) stay so: a descriptor would tell them nevertheless. */
 int tb_signals_open(const sigset_t *set, sigset_t *before, int *descriptor);
 
-/* Reads from a socket what is still missing of `size` bytes, without waiting and not a byte more: what follows belongs
- * to somebody else. *have counts them. TB_OK: all are there; TB_AGAIN; TB_ERR_CLOSED: the other side has ended;
- * TB_ERR_SYSTEM: errno says why. No story. */
-int tb_receive_exactly(int socket, void *to, size_t size, size_t *have);
+/* ---- callers ----------------------------------------------------------------------------------------------------- */
+
+#define TB_CALLERS_DOORS 16u
+
+/* Those who have connected to a port of ours and not yet said who they are. They stand in the order in which they came.
+ * No place is anybody's own: when all are taken, the newest gets that of the one who has been silent for longest, or,
+ * if all have spoken, of the one who spoke first. So a crowd of strangers, however fast it comes, cannot keep out one
+ * who speaks at once. What they say is the business of the owner of the port, whose struct for each begins with struct
+ * tb_caller. */
+struct tb_callers;
+
+struct tb_caller {
+    struct tb_list node;
+    struct tb_watch watch;
+    struct tb_callers *callers;
+    uint64_t since;
+    struct sockaddr_storage name; /* where it comes from */
+};
+
+struct tb_callers_events {
+    void *context;
+    size_t bytes; /* of the owner's struct for each; all zero behind the caller */
+    /* Somebody has come. False: it is closed again. */
+    bool (*came)(void *context, struct tb_caller *caller);
+    /* It may have said something; called once right after it has come. May end this caller, but no other. */
+    void (*ready)(void *context, struct tb_caller *caller);
+    /* Somebody needs its place, or its time is over. May be NULL. */
+    void (*leaves)(void *context, struct tb_caller *caller);
+};
+
+struct tb_callers {
+    struct tb_loop *loop; /* NULL: not open */
+    struct tb_callers_events events;
+    uint64_t patience;    /* with each, in ns */
+    uint32_t most, count; /* places */
+    uint32_t door_count;
+    struct tb_door {
+        struct tb_watch watch;
+        struct tb_callers *callers;
+    } doors[TB_CALLERS_DOORS];
+    struct tb_list silent, heard; /* each the oldest first */
+    struct tb_timer overdue, pause;
+};
+
+void tb_callers_open(struct tb_callers *callers, struct tb_loop *loop, uint32_t most, uint64_t patience,
+                     const struct tb_callers_events *events);
+/* One more socket that listens, which is taken if that succeeds. */
+int tb_callers_listen(struct tb_callers *callers, int socket);
+/* It has said something sensible, and is the last to go. */
+void tb_caller_heard(struct tb_caller *caller);
+/* Forgets it. Its socket is whoever's who calls this. */
+int tb_caller_end(struct tb_caller *caller);
+void tb_callers_clear(struct tb_callers *callers); /* those who are there are closed; others may come */
+/* Closes the doors as well. Harmless on one that is all zero. */
+void tb_callers_close(struct tb_callers *callers);
 
 /* ---- children ---------------------------------------------------------------------------------------------------- */
 
@@ -82,9 +165,15 @@ struct tb_child {
     int death_signal;                 /* the child gets it when we die; 0: none */
     const sigset_t *mask;             /* signals blocked in the child */
     const struct rlimit *descriptors; /* limit of open descriptors; NULL: ours */
+    const struct rlimit *file_size;   /* that of the size of files */
     const cpu_set_t *cpus;            /* NULL: ours */
     size_t cpus_bytes;
 };
+
+/* From now on this process leaves no core file, in which its keys would be found. Children get the limit that it had,
+ * which tb_core_limit gives. */
+void tb_core_forbid(void);
+struct rlimit tb_core_limit(void);
 
 enum tb_child_stage { TB_CHILD_FORK, TB_CHILD_BIND, TB_CHILD_DIRECTORY, TB_CHILD_EXEC };
 
@@ -111,6 +200,10 @@ struct tb_shell {
 };
 
 #define TB_SHELL_WORDS 64
+
+/* In the environment of a shell, so that it is known for what leads to an agent. The agent itself takes it out. */
+#define TB_SHELL_MARK_NAME "TOMBOLO_SHELL"
+#define TB_SHELL_MARK      TB_SHELL_MARK_NAME "=agent"
 
 /* The words of the command; free with tb_shell_free. */
 int tb_shell_words(const struct tb_shell_target *target, char ***words);

@@ -7,12 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 extern char **environ;
+
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
 
 static char *joined(const struct tb_shell_target *target, char *text, size_t size)
 {
@@ -178,6 +183,39 @@ static void loops_wait_for_all(void **state)
     tb_loop_close(&t.loop);
 }
 
+struct nap {
+    struct tb_loop loop;
+    struct tb_timer timer;
+};
+
+static void nap_over(struct tb_timer *timer)
+{
+    TB_CONTAINER(timer, struct nap, timer)->loop.stop = true;
+}
+
+/* Not rounded up to a millisecond, where the kernel can do better; never too early. */
+static void short_timers_are_short(void **state)
+{
+    struct nap nap;
+    struct epoll_event event;
+    const int64_t limit[2] = {0, 1000};
+    uint64_t shortest = TB_NEVER;
+    assert_int_equal(tb_loop_open(&nap.loop, &tb_clock_real), TB_OK);
+    tb_timer_init(&nap.timer, nap_over);
+    for (int i = 0; i < 50; i++) {
+        uint64_t before = tb_loop_now(&nap.loop);
+        tb_timer_set(&nap.loop, &nap.timer, 100000);
+        nap.loop.stop = false;
+        assert_int_equal(tb_loop_run(&nap.loop), TB_OK);
+        uint64_t took = tb_loop_now(&nap.loop) - before;
+        assert_true(took >= 100000);
+        shortest = took < shortest ? took : shortest;
+    }
+    if (syscall(SYS_epoll_pwait2, nap.loop.epoll, &event, 1, limit, NULL, 0) == 0)
+        assert_true(shortest < 900000);
+    tb_loop_close(&nap.loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +224,7 @@ int main(void)
         cmocka_unit_test(children_get_what_they_should),
         cmocka_unit_test(failures_to_start_are_told),
         cmocka_unit_test(loops_wait_for_all),
+        cmocka_unit_test(short_timers_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

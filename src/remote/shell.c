@@ -137,17 +137,40 @@ static int explain_start(const char *name, const struct tb_shell_target *target)
                         "cannot reach host %s: the command \"%s\" was not found here; install it, or name another one "
                         "with --launcher",
                         target->host, name);
-    return tb_error_errno("cannot run \"%s\" to reach host %s", name, target->host);
+    char limit[64];
+    return tb_error(TB_ERR_SYSTEM, "cannot run \"%s\" to reach host %s: %s%s", name, target->host, strerror(errno),
+                    tb_error_limit(errno, limit, sizeof limit));
+}
+
+/* Ours, with the mark; NULL: no memory. What it points to is not copied. */
+static char **mark_environment(void)
+{
+    size_t count = 0, n = 0;
+    while (environ[count] != NULL)
+        count++;
+    char **marked = calloc(count + 2, sizeof *marked);
+    if (marked == NULL)
+        return NULL;
+    marked[n++] = (char *)TB_SHELL_MARK;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], TB_SHELL_MARK_NAME "=", sizeof TB_SHELL_MARK_NAME) != 0)
+            marked[n++] = environ[i];
+    return marked;
 }
 
 int tb_shell_start(const struct tb_shell_target *target, const sigset_t *mask, struct tb_shell *shell)
 {
     *shell = (struct tb_shell){.pid = -1, .stream = -1, .errors = -1};
     int sockets[2] = {-1, -1}, errors[2] = {-1, -1};
-    char *path = NULL, **words = NULL;
+    char *path = NULL, **words = NULL, **environment = NULL;
     int rc = tb_shell_words(target, &words);
     if (rc != TB_OK)
         return rc;
+    environment = mark_environment();
+    if (environment == NULL) {
+        rc = tb_error(TB_ERR_MEMORY, "no memory for a command");
+        goto out;
+    }
     path = target->local ? strdup("/proc/self/exe") : tb_program_find(words[0], getenv("PATH"), NULL);
     if (path == NULL) {
         rc = explain_start(words[0], target);
@@ -162,7 +185,7 @@ int tb_shell_start(const struct tb_shell_target *target, const sigset_t *mask, s
      * the end of its stream and can then end its ranks' own children too. */
     struct tb_child child = {.path = path,
                              .arguments = words,
-                             .environment = environ,
+                             .environment = environment,
                              .streams = {sockets[1], sockets[1], errors[1]},
                              .keep = -1,
                              .death_signal = target->local ? 0 : SIGKILL,
@@ -186,6 +209,7 @@ out:
             close(errors[i]);
     }
     free(path);
+    free(environment);
     tb_shell_free(words);
     return rc;
 }

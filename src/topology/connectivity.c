@@ -9,6 +9,7 @@
 struct way {
     uint64_t latency, rate;
     struct tb_grid_wire said;
+    const struct tb_grid_link *link; /* the first that it crosses, between neighbours before others; NULL: none */
 };
 
 void tb_grid_wire_add(struct tb_grid_wire *wire, const struct tb_grid_wire *more)
@@ -42,8 +43,10 @@ static void way_add_step(struct way *way, const struct tb_grid *grid, uint32_t f
                          uint32_t to_host)
 {
     const struct tb_grid_link *link = tb_grid_link_find(grid, from, from_host, to, to_host);
-    if (link != NULL)
-        way_add(way, &link->wire, TB_CONNECTIVITY_FAR_LATENCY, TB_CONNECTIVITY_FAR_RATE);
+    if (link == NULL)
+        return;
+    way_add(way, &link->wire, TB_CONNECTIVITY_FAR_LATENCY, TB_CONNECTIVITY_FAR_RATE);
+    way->link = way->link != NULL ? way->link : link;
 }
 
 static void way_add_near(struct way *way, const struct tb_grid_cluster *cluster)
@@ -67,6 +70,7 @@ static struct way feet_way(const struct tb_grid *grid, uint32_t from, uint32_t f
             if (link != NULL || outermost)
                 way_add(&way, link != NULL ? &link->wire : NULL, TB_CONNECTIVITY_FAR_LATENCY, TB_CONNECTIVITY_FAR_RATE);
             skipped = link != NULL ? 1 : 0;
+            way.link = link;
         }
         for (uint32_t i = 0; i + skipped < up.steps && i + 1 < up.count; i++)
             way_add_step(&way, grid, up.rungs[i], from, up.rungs[i + 1], to);
@@ -127,16 +131,34 @@ static void fill(struct tb_connectivity *c)
             struct way way = hosts_way(c->grid, from, to);
             c->reach[(size_t)i * n + j] = tb_grid_reaches(c->grid, from, to);
             c->costs[(size_t)i * n + j] = way_cost(&way);
+            c->links[(size_t)i * n + j] = way.link != NULL ? (uint32_t)(way.link - c->grid->links) : TB_GRID_NONE;
         }
     }
+}
+
+static struct way classes_way(const struct tb_connectivity *c, uint32_t from_class, uint32_t to_class)
+{
+    uint32_t from, to;
+    choose_examples(c, from_class, to_class, &from, &to);
+    return hosts_way(c->grid, from, to);
 }
 
 void tb_connectivity_wire(const struct tb_connectivity *c, uint32_t from_class, uint32_t to_class,
                           struct tb_grid_wire *wire)
 {
-    uint32_t from, to;
-    choose_examples(c, from_class, to_class, &from, &to);
-    *wire = hosts_way(c->grid, from, to).said;
+    *wire = classes_way(c, from_class, to_class).said;
+}
+
+static bool is_direct(const struct tb_connectivity *c, uint32_t from, uint32_t to)
+{
+    const struct tb_grid_link *link = tb_connectivity_link(c, from, to);
+    return link != NULL && link->direct &&
+           tb_grid_outermost(c->grid, link->from) != tb_grid_outermost(c->grid, link->to);
+}
+
+bool tb_connectivity_direct(const struct tb_connectivity *c, uint32_t a, uint32_t b)
+{
+    return is_direct(c, a, b) && is_direct(c, b, a);
 }
 
 int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)
@@ -155,7 +177,8 @@ int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)
     }
     c->reach = calloc((size_t)n * n + 1, sizeof *c->reach);
     c->costs = calloc((size_t)n * n + 1, sizeof *c->costs);
-    if (c->reach == NULL || c->costs == NULL) {
+    c->links = calloc((size_t)n * n + 1, sizeof *c->links);
+    if (c->reach == NULL || c->costs == NULL || c->links == NULL) {
         tb_connectivity_close(c);
         return tb_error(TB_ERR_MEMORY, "no memory for who reaches whom among %u kinds of hosts", n);
     }
@@ -175,20 +198,25 @@ int tb_connectivity_split(struct tb_connectivity *c, const uint32_t *labels, uin
                         c->grid->file, TB_CONNECTIVITY_CLASSES_LIMIT, n);
     uint8_t *reach = calloc((size_t)n * n, sizeof *reach);
     uint64_t *costs = calloc((size_t)n * n, sizeof *costs);
-    if (reach == NULL || costs == NULL) {
+    uint32_t *links = calloc((size_t)n * n, sizeof *links);
+    if (reach == NULL || costs == NULL || links == NULL) {
         free(reach);
         free(costs);
+        free(links);
         return tb_error(TB_ERR_MEMORY, "no memory for who reaches whom among %u kinds of hosts", n);
     }
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < n; j++) {
             reach[(size_t)i * n + j] = c->reach[(size_t)origins[i] * old + origins[j]];
             costs[(size_t)i * n + j] = c->costs[(size_t)origins[i] * old + origins[j]];
+            links[(size_t)i * n + j] = c->links[(size_t)origins[i] * old + origins[j]];
         }
     free(c->reach);
     free(c->costs);
+    free(c->links);
     c->reach = reach;
     c->costs = costs;
+    c->links = links;
     return TB_OK;
 }
 
@@ -197,6 +225,7 @@ void tb_connectivity_close(struct tb_connectivity *c)
     tb_host_classes_close(&c->classes);
     free(c->reach);
     free(c->costs);
+    free(c->links);
     *c = (struct tb_connectivity){0};
 }
 

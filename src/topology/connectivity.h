@@ -24,6 +24,7 @@ struct tb_connectivity {
     struct tb_host_classes classes;
     uint8_t *reach;  /* [from * class_count + to]; a class reaches itself */
     uint64_t *costs; /* likewise */
+    uint32_t *links; /* likewise: the first link of the grid that a connection crosses; TB_GRID_NONE: none */
 };
 
 /* How two classes can be neighbours; a smaller one is preferred. */
@@ -40,6 +41,9 @@ int tb_connectivity_split(struct tb_connectivity *connectivity, const uint32_t *
  * rate. What it does not say of some of them is left out; of all of them: not said. */
 void tb_connectivity_wire(const struct tb_connectivity *connectivity, uint32_t from, uint32_t to,
                           struct tb_grid_wire *wire);
+/* Whether ranks may connect across the link between the two, which the file calls direct; both orders give one answer.
+ */
+bool tb_connectivity_direct(const struct tb_connectivity *connectivity, uint32_t a, uint32_t b);
 /* Puts one more behind a wire, which begins as {.latency = UINT64_MAX}. */
 void tb_grid_wire_add(struct tb_grid_wire *wire, const struct tb_grid_wire *more);
 /* Nobody reaches this class any more, nor it anybody else: its hosts are gone. Routes made from now on go around it. */
@@ -53,6 +57,14 @@ static inline bool tb_connectivity_reaches(const struct tb_connectivity *c, uint
 static inline uint64_t tb_connectivity_cost(const struct tb_connectivity *c, uint32_t from, uint32_t to)
 {
     return c->costs[(size_t)from * c->classes.class_count + to];
+}
+
+/* The first link of the file that a connection between two classes crosses; NULL: none. */
+static inline const struct tb_grid_link *tb_connectivity_link(const struct tb_connectivity *c, uint32_t from,
+                                                              uint32_t to)
+{
+    uint32_t link = c->links[(size_t)from * c->classes.class_count + to];
+    return link != TB_GRID_NONE ? &c->grid->links[link] : NULL;
 }
 
 static inline enum tb_tie tb_connectivity_tie(const struct tb_connectivity *c, uint32_t a, uint32_t b)

@@ -233,6 +233,13 @@ static int links_take(struct tb_costs *costs, const struct tb_group_shape *shape
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
+/* What the agents of the two hosts add to a link of a grid file that ranks may not cross themselves; ns. */
+static uint64_t agents_latency(const struct tb_grid *grid, const struct tb_grid_link *link)
+{
+    bool open = link->direct || tb_grid_outermost(grid, link->from) == tb_grid_outermost(grid, link->to);
+    return open ? 0 : 2 * tb_param.agent_overhead;
+}
+
 static int tables_take(struct tb_costs *costs, struct tb_cost_link *ethernet)
 {
     int error = table_take(&costs->host, "shm_table", tb_param.shm_table, false);
@@ -306,20 +313,23 @@ int tb_costs_take_grid(struct tb_costs *costs, const struct tb_group_shape *shap
         /* Links of single gateways stand beside those of their clusters, which hold for all. */
         if (link->from_host == TB_GRID_NONE && link->to_host == TB_GRID_NONE)
             error = costs_set(costs, from, to, link->wire.bandwidth,
-                              link->wire.latency == UINT64_MAX ? UINT64_MAX : link->wire.latency * PS_PER_NS, false);
+                              link->wire.latency == UINT64_MAX
+                                  ? UINT64_MAX
+                                  : (link->wire.latency + agents_latency(grid, link)) * PS_PER_NS,
+                              false);
     }
     return error;
 }
 
-/* Adds "A:MBIT:MS"; false: there is no room. */
+/* Adds "A:MBIT:MS", with `more` ns; false: there is no room. */
 static bool wire_print(char *text, size_t size, size_t *at, const char *from, const char *to,
-                       const struct tb_grid_wire *wire, bool wide)
+                       const struct tb_grid_wire *wire, bool wide, uint64_t more)
 {
     const struct tb_params *p = &tb_param;
     uint64_t bandwidth = (uint64_t)(wide ? p->wide_bandwidth : p->ethernet_bandwidth) * MEGA;
     uint64_t latency = wide ? p->wide_latency : p->ethernet_latency;
     bandwidth = wire->bandwidth > 0 ? wire->bandwidth : bandwidth;
-    latency = wire->latency != UINT64_MAX ? wire->latency : latency;
+    latency = (wire->latency != UINT64_MAX ? wire->latency : latency) + more;
     int n = snprintf(text + *at, size - *at, "%s%s%s%s:%.9g:%.9g", *at > 0 ? "," : "", from, *to != 0 ? ">" : "", to,
                      (double)bandwidth / MEGA, (double)latency / 1e6);
     if (n < 0 || (size_t)n >= size - *at) {
@@ -340,7 +350,7 @@ int tb_costs_pass_grid(const struct tb_grid *grid)
     for (uint32_t i = 0; i < grid->cluster_count && room; i++) {
         const struct tb_grid_cluster *c = &grid->clusters[i];
         if (c->ethernet.bandwidth > 0 || c->ethernet.latency != UINT64_MAX || c->medium == TB_GRID_HUB)
-            room = wire_print(text, sizeof text, &at, c->name, "", &c->ethernet, false);
+            room = wire_print(text, sizeof text, &at, c->name, "", &c->ethernet, false, 0);
         if (room && c->medium == TB_GRID_HUB && at + sizeof ":hub" <= sizeof text)
             at += (size_t)snprintf(text + at, sizeof text - at, ":hub");
     }
@@ -348,7 +358,7 @@ int tb_costs_pass_grid(const struct tb_grid *grid)
         const struct tb_grid_link *l = &grid->links[i];
         if (l->from_host == TB_GRID_NONE && l->to_host == TB_GRID_NONE)
             room = wire_print(text, sizeof text, &at, grid->clusters[l->from].name, grid->clusters[l->to].name,
-                              &l->wire, true);
+                              &l->wire, true, agents_latency(grid, l));
     }
     if (!room)
         tb_log(TB_LOG_WARN, "topology",

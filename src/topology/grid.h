@@ -95,7 +95,8 @@ struct tb_grid_link {
     uint32_t from_host, to_host;           /* gateways, or TB_GRID_NONE */
     struct tb_grid_wire wire;
     bool blocked;
-    bool said; /* `blocked` was given, be it false */
+    bool said;   /* `blocked` was given, be it false */
+    bool direct; /* ranks may connect across it themselves; the same in both directions */
     uint32_t line;
 };
 
@@ -119,6 +120,8 @@ bool tb_grid_is_name(const char *text, size_t length);
 /* Indices, or TB_GRID_NONE. */
 uint32_t tb_grid_host_find(const struct tb_grid *grid, const char *name);
 uint32_t tb_grid_cluster_find(const struct tb_grid *grid, const char *name);
+/* The cluster that nests in none and has this one inside of it, or is it. */
+uint32_t tb_grid_outermost(const struct tb_grid *grid, uint32_t cluster);
 bool tb_grid_cluster_has(const struct tb_grid_cluster *cluster, uint32_t host);
 bool tb_grid_is_gateway(const struct tb_grid_cluster *cluster, uint32_t host);
 /* The link in this direction that holds for what goes between two gateways (or other hosts) of two clusters: theirs, or

@@ -102,6 +102,9 @@ static void links_are_added(void **state)
     expect_link(TWO "links:\n\n# none\n  - {from: a, to: b, bandwidth: 5}\n", 7,
                 TWO "links:\n  - {from: b, to: a, bandwidth: 7, latency: 10.2}\n\n# none\n"
                     "  - {from: a, to: b, bandwidth: 20.1, latency: 10}\n");
+    expect_link(TWO "links:\n  - {from: a, to: b, direct: yes}\n", 7, /* which holds for the other one too */
+                TWO "links:\n  - {from: b, to: a, bandwidth: 7, latency: 10.2}\n"
+                    "  - {from: a, to: b, direct: yes, bandwidth: 20.1, latency: 10}\n");
     expect_link(TWO "links: []\n", 20, TWO "links: [{from: a, to: b, bandwidth: 20.1, latency: 10}]\n");
     expect_link("clusters: [{name: a, hosts: x}, {name: b, hosts: y}]", 20,
                 "clusters: [{name: a, hosts: x}, {name: b, hosts: y}]\nlinks:\n"

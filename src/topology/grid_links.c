@@ -9,7 +9,7 @@
 struct item {
     char from_name[TB_GRID_NAME_BYTES], to_name[TB_GRID_NAME_BYTES], name[TB_GRID_NAME_BYTES];
     struct tb_grid_wire wire;
-    bool blocked, said;
+    bool blocked, said, direct;
 };
 
 static int read_blocked(struct tb_grid_reader *reader, int value, void *field)
@@ -29,6 +29,7 @@ static const struct tb_grid_key link_keys[] = {
     {"loss", tb_grid_read_share, offsetof(struct item, wire.loss), false},
     {"reorder", tb_grid_read_share, offsetof(struct item, wire.reorder), false},
     {"blocked", read_blocked, 0, false},
+    {"direct", tb_grid_read_flag, offsetof(struct item, direct), false},
 };
 
 int tb_grid_check_wire(struct tb_grid_reader *reader, int node, const struct tb_grid_wire *wire)
@@ -148,6 +149,8 @@ static int replace(struct tb_grid_reader *reader, int node, uint32_t at, const s
     reader->images[at] = false;
     old->blocked = link->blocked;
     old->said = link->said;
+    struct tb_grid_link *other = &reader->grid->links[at ^ 1]; /* the two stand one after the other */
+    old->direct = other->direct = other->direct || link->direct;
     old->line = link->line;
     struct tb_grid_wire wire = old->wire;
     old->wire = link->wire;
@@ -192,8 +195,13 @@ static int read_link(struct tb_grid_reader *reader, int node)
     int rc = tb_grid_read_map(reader, node, "a link", link_keys, sizeof link_keys / sizeof link_keys[0], &item);
     if (rc != TB_OK)
         return rc;
-    struct tb_grid_link link = {
-        .wire = item.wire, .blocked = item.blocked, .said = item.said, .line = tb_yaml_line(&reader->yaml, node)};
+    struct tb_grid_link link = {.wire = item.wire,
+                                .blocked = item.blocked,
+                                .said = item.said,
+                                .direct = item.direct,
+                                .line = tb_yaml_line(&reader->yaml, node)};
+    if (item.blocked && item.direct)
+        return tb_grid_complain(reader, node, "a link that is blocked cannot be direct; expected one of the two");
     if (*item.name != 0)
         snprintf(link.name, sizeof link.name, "%s", item.name);
     else

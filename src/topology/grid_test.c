@@ -144,6 +144,13 @@ static void links_have_two_directions(void **state)
     assert_int_equal(tb_grid_link_find(&grid, 1, 2, 0, 0)->wire.latency, 1000000);
     assert_null(tb_grid_link_find(&grid, 0, 0, 2, 3));
     tb_grid_close(&grid);
+
+    /* Trust has no direction. */
+    must_parse(&grid, "clusters: [{name: a, hosts: a1}, {name: b, hosts: b1}, {name: c, hosts: c1}]\n"
+                      "links: [{from: a, to: b}, {from: b, to: a, latency: 1, direct: yes}, {from: c, to: b}]");
+    assert_true(grid.links[0].direct && grid.links[1].direct);
+    assert_false(grid.links[2].direct || grid.links[3].direct);
+    tb_grid_close(&grid);
 }
 
 static void hosts_stand_in_several_clusters(void **state)
@@ -296,6 +303,7 @@ static const struct bad bad_files[] = {
     {CLUSTERS "links:\n- from: a\n  to: b\n  loss: 101%\n", 7, "expected a share"},
     {CLUSTERS "links:\n- from: a\n  to: b\n  reorder: -1%\n", 7, "expected a share"},
     {CLUSTERS "links:\n- from: a\n  to: b\n  blocked: 2\n", 7, "true or false"},
+    {CLUSTERS "links:\n- {from: a, to: b, blocked: true, direct: yes}\n", 5, "blocked cannot be direct"},
     {CLUSTERS "links:\n- {from: a, to: b, latency: 5, jitter: 6}\n", 5, "more than the latency"},
     {CLUSTERS "links:\n- {from: a, to: b, jitter: 6}\n", 5, "more than the latency"},
     {"clusters:\n- name: a\n  hosts: a1\n  ethernet: {jitter: 1}\n", 4, "more than the latency"},

@@ -101,6 +101,49 @@ static void the_thesis_comes_out(void **state)
     world_close(&w);
 }
 
+static const char *link_between(const struct world *w, const char *from, const char *to)
+{
+    const struct tb_host_classes *classes = &w->connectivity.classes;
+    const struct tb_grid_link *link =
+        tb_connectivity_link(&w->connectivity, classes->of[host(w, from)], classes->of[host(w, to)]);
+    return link != NULL ? link->name : "";
+}
+
+static bool is_direct(const struct world *w, const char *a, const char *b)
+{
+    const struct tb_host_classes *classes = &w->connectivity.classes;
+    return tb_connectivity_direct(&w->connectivity, classes->of[host(w, a)], classes->of[host(w, b)]);
+}
+
+static void links_have_names(void **state)
+{
+    struct world w;
+    world_open(&w, figure5);
+    assert_string_equal(link_between(&w, "m1", "v1"), "mercury-venus");
+    assert_string_equal(link_between(&w, "v2", "m2"), "mercury-venus"); /* which only v2 can open */
+    assert_string_equal(link_between(&w, "j1", "v1"), "venus-jupiter");
+    assert_string_equal(link_between(&w, "v1", "v2"), "");
+    assert_false(is_direct(&w, "m1", "v1"));
+    world_close(&w);
+    world_open(&w, "clusters:\n"
+                   "- {name: office, hosts: [o1, o2]}\n"
+                   "- {name: farm, hosts: [g1, g2, f1], gateways: [g1, g2], clusters: [{name: pen, hosts: [p1]}]}\n"
+                   "- {name: moor, hosts: [w1]}\n"
+                   "links:\n"
+                   "- {from: g1, to: office, direct: yes}\n"
+                   "- {from: office, to: g2}\n"
+                   "- {from: pen, to: farm, name: fence, direct: yes}\n"
+                   "- {from: g2, to: moor}\n");
+    assert_string_equal(link_between(&w, "o2", "g1"), "g1-office");
+    assert_string_equal(link_between(&w, "g2", "o1"), "office-g2");
+    assert_string_equal(link_between(&w, "p1", "f1"), "fence");
+    assert_true(is_direct(&w, "o2", "g1") && is_direct(&w, "g1", "o2"));
+    assert_false(is_direct(&w, "o2", "g2") || is_direct(&w, "g2", "o2"));
+    assert_string_equal(link_between(&w, "p1", "w1"), "fence"); /* which is not the border that counts */
+    assert_false(is_direct(&w, "p1", "w1") || is_direct(&w, "w1", "p1"));
+    world_close(&w);
+}
+
 static void chains_are_passed_along(void **state)
 {
     struct world w;
@@ -449,13 +492,10 @@ static void large_grids_are_quick(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_thesis_comes_out),
-        cmocka_unit_test(chains_are_passed_along),
-        cmocka_unit_test(gateways_are_weighed),
-        cmocka_unit_test(time_counts_not_hops),
-        cmocka_unit_test(one_way_connections_are_a_last_resort),
-        cmocka_unit_test(brute_force_agrees),
-        cmocka_unit_test(large_grids_are_quick),
+        cmocka_unit_test(the_thesis_comes_out),    cmocka_unit_test(links_have_names),
+        cmocka_unit_test(chains_are_passed_along), cmocka_unit_test(gateways_are_weighed),
+        cmocka_unit_test(time_counts_not_hops),    cmocka_unit_test(one_way_connections_are_a_last_resort),
+        cmocka_unit_test(brute_force_agrees),      cmocka_unit_test(large_grids_are_quick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
 
 #include <float.h>
 #include <limits.h>
+#include <stdio.h>
+#include <wchar.h>
 
 #if LDBL_MANT_DIG == 113
 #define OWN_LDOUBLE TB_REP_LDOUBLE_QUAD
@@ -24,6 +26,33 @@
 uint8_t tb_wire_representation(void)
 {
     return (uint8_t)(OWN_ORDER | OWN_LDOUBLE | (sizeof(long) == 4 ? TB_REP_LONG4 : 0));
+}
+
+uint32_t tb_wire_machine(void)
+{
+    return tb_wire_representation() | (uint32_t)(sizeof(void *) & 15) << 8 | (uint32_t)(sizeof(wchar_t) & 15) << 12 |
+           (uint32_t)(sizeof(bool) & 15) << 16 | (uint32_t)(_Alignof(long long) & 15) << 20;
+}
+
+const char *tb_wire_long_double(uint8_t representation)
+{
+    switch (representation & TB_REP_LDOUBLE_MASK) {
+    case TB_REP_LDOUBLE_QUAD:
+        return "IEEE binary128";
+    case TB_REP_LDOUBLE_X87:
+        return "x87";
+    case TB_REP_LDOUBLE_PAIR:
+        return "two doubles";
+    default:
+        return "the same as double";
+    }
+}
+
+void tb_wire_machine_print(uint32_t machine, char text[static TB_MACHINE_BYTES])
+{
+    snprintf(text, TB_MACHINE_BYTES, "%s-endian, long of %d bytes, long double %s, pointers of %u bytes",
+             machine & TB_REP_BIG_ENDIAN ? "big" : "little", machine & TB_REP_LONG4 ? 4 : 8,
+             tb_wire_long_double((uint8_t)machine), machine >> 8 & 15);
 }
 
 void tb_wire_put_message(void *to, const struct tb_message *message)
@@ -51,7 +80,7 @@ static int get_message(const uint8_t *at, struct tb_message *message, unsigned r
     message->representation = at[offsetof(struct tb_message, representation)];
     message->flags = tb_order_get16(at + offsetof(struct tb_message, flags));
 
-    if (__builtin_expect(message->kind < TB_KIND_EAGER || message->kind >= TB_KIND_COUNT, 0))
+    if (__builtin_expect(!tb_kind_known(message->kind), 0))
         return tb_error(TB_ERR_PROTOCOL, "a message of the unknown kind %u arrived", message->kind);
     if (__builtin_expect((message->flags & ~TB_MESSAGE_ALL) != 0, 0))
         return tb_error(TB_ERR_PROTOCOL, "a message with unknown flags 0x%x arrived", message->flags);
@@ -105,6 +134,9 @@ int tb_message_check(const struct tb_message *message, size_t payload)
         break;
     case TB_KIND_DATA:
         fits = !remote && message->length == payload && message->offset <= UINT64_MAX - message->length;
+        break;
+    case TB_KIND_FAILED:
+        fits = !remote && payload == 0 && message->length <= UINT8_MAX && message->offset <= 1;
         break;
     case TB_KIND_CANCELLED:
         fits = !remote && payload == 0 && message->length <= 1;

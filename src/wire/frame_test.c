@@ -96,7 +96,7 @@ static void test_bad_hop(void **state)
     assert_non_null(strstr(tb_error_story(), "version 1"));
     assert_int_equal(get_changed_hop(0, 0), TB_ERR_PROTOCOL);
     assert_int_equal(get_changed_hop(1, 0), TB_ERR_PROTOCOL);
-    assert_int_equal(get_changed_hop(1, TB_HOP_BYE + 1), TB_ERR_PROTOCOL);
+    assert_int_equal(get_changed_hop(1, TB_HOP_PONG + 1), TB_ERR_PROTOCOL);
     assert_int_equal(get_changed_hop(1, 255), TB_ERR_PROTOCOL);
     assert_int_equal(get_changed_hop(2, 0), TB_OK);
     assert_int_equal(get_changed_hop(2, 2), TB_ERR_PROTOCOL);
@@ -123,6 +123,8 @@ static void test_hop_lengths(void **state)
         {TB_HOP_ENVELOPE, 64, 64 + TB_FRAME_PAYLOAD_LIMIT},
         {TB_HOP_CONTROL, 4, TB_CONTROL_LIMIT},
         {TB_HOP_BYE, 0, 0},
+        {TB_HOP_PING, 0, 0},
+        {TB_HOP_PONG, 0, 0},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(get_hop_of(rows[i].type, rows[i].low), TB_OK);
@@ -195,6 +197,11 @@ static void test_message_check(void **state)
         {TB_KIND_CREDIT, 0, 65536, 16, 0, TB_OK},
         {TB_KIND_CREDIT, 0, 65536, 16, 4, TB_ERR_PROTOCOL},
         {TB_KIND_LINK, 0, 0, 0, 0, TB_OK},
+        {TB_KIND_FAILED, 0, 3, 1, 0, TB_OK},
+        {TB_KIND_FAILED, 0, 0, 2, 0, TB_ERR_PROTOCOL},
+        {TB_KIND_FAILED, 0, 0, 0, 1, TB_ERR_PROTOCOL},
+        {TB_KIND_FAILED, 0, 256, 0, 0, TB_ERR_PROTOCOL},
+        {TB_KIND_FAILED + 1, 0, 0, 0, 0, TB_ERR_PROTOCOL},
         {0, 0, 0, 0, 0, TB_ERR_PROTOCOL},
         {TB_KIND_COUNT, 0, 0, 0, 0, TB_ERR_PROTOCOL},
     };
@@ -226,6 +233,12 @@ static void test_representation(void **state)
     uint8_t low;
     memcpy(&low, &one, 1);
     uint8_t own = tb_wire_representation();
+    char text[TB_MACHINE_BYTES];
+    assert_int_equal(tb_wire_machine() & 0xff, own);
+    tb_wire_machine_print(tb_wire_machine(), text);
+    assert_non_null(strstr(text, "pointers of "));
+    tb_wire_machine_print(0x8407, text);
+    assert_string_equal(text, "big-endian, long of 4 bytes, long double x87, pointers of 4 bytes");
     assert_int_equal((own & TB_REP_BIG_ENDIAN) == 0, low == 1);
     assert_int_equal((own & TB_REP_LONG4) == 0, sizeof(long) == 8);
     assert_int_equal(own & TB_REP_CANONICAL, 0);

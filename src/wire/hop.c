@@ -46,7 +46,7 @@ int tb_wire_get_hop(const void *from, struct tb_hop *hop)
         return tb_error(TB_ERR_PROTOCOL,
                         "a frame of wire version %u arrived, this is version %u: use the same Tombolo on all hosts",
                         hop->version, TB_WIRE_VERSION);
-    if (__builtin_expect(hop->type < TB_HOP_MESSAGE || hop->type > TB_HOP_BYE, 0))
+    if (__builtin_expect(hop->type < TB_HOP_MESSAGE || hop->type > TB_HOP_PONG, 0))
         return tb_error(TB_ERR_PROTOCOL, "a frame of the unknown type %u arrived", hop->type);
     if (__builtin_expect((hop->flags & ~TB_HOP_CHECKED) != 0 || hop->reserved != 0, 0))
         return tb_error(TB_ERR_PROTOCOL, "a frame with unknown flags 0x%x arrived (reserved: 0x%x)", hop->flags,

@@ -62,8 +62,15 @@ enum tb_kind {
     TB_KIND_CANCELLED = 7, /* answer. match: the sender's message id; length: 1 forgotten, 0 too late */
     TB_KIND_CREDIT = 8,    /* length: bytes of eager payload that may be sent again; offset: envelopes likewise */
     TB_KIND_LINK = 9,      /* of link alone. length: 0 acknowledgement, 1 goodbye, 2 its answer, 3 probe */
-    TB_KIND_COUNT
+    TB_KIND_COUNT,
+    TB_KIND_FAILED = 48 /* a collective is given up by the sender. match: as of its messages, with edge 0; length: its
+                         * composite steps; offset: 1 not everybody was told: pass it on */
 };
+
+static inline bool tb_kind_known(unsigned kind)
+{
+    return (kind >= TB_KIND_EAGER && kind < TB_KIND_COUNT) || kind == TB_KIND_FAILED;
+}
 
 enum tb_message_flags {
     TB_MESSAGE_SYNC = 1,   /* the sender waits for DONE when the message is matched */
@@ -79,8 +86,10 @@ static inline uint64_t tb_match_collective(uint32_t number, uint8_t operation, u
 {
     return (uint64_t)number << 32 | (uint64_t)operation << 24 | (uint64_t)edge << 8;
 }
-/* In its last byte: the number belongs to a persistent collective, for as long as that lives. */
+/* In its last byte: the number belongs to a persistent collective, for as long as that lives, and above it how often it
+ * was started before. */
 #define TB_MATCH_KEPT             1u
+#define TB_MATCH_START(start)     (((start)&0x7fu) << 1)
 #define TB_MATCH_NUMBER(match)    ((uint32_t)((match) >> 32))
 #define TB_MATCH_OPERATION(match) ((uint8_t)((match) >> 24))
 #define TB_MATCH_EDGE(match)      ((uint16_t)((match) >> 8))
@@ -95,7 +104,18 @@ static inline uint64_t tb_match_collective(uint32_t number, uint8_t operation, u
 #define TB_REP_LDOUBLE_PAIR  0x0c /* two doubles */
 #define TB_REP_CANONICAL     0x80 /* external32, as MPI_Pack writes in a mixed job */
 
+#define TB_REP_UNKNOWN 0xff /* in an address book that was made before its only host has told */
+
 uint8_t tb_wire_representation(void); /* of this process */
+
+/* How a machine writes numbers, for those who ask whether two can share a job: the representation in bits 0 to 7, then
+ * four bits each for the bytes of a pointer, of wchar_t and of bool, and for the alignment of long long. */
+#define TB_MACHINE_LDOUBLE TB_REP_LDOUBLE_MASK /* where two may differ that exchange everything but long double */
+#define TB_MACHINE_BYTES   96                  /* of its description */
+uint32_t tb_wire_machine(void);
+/* "little-endian, long of 8 bytes, x87 long double, pointers of 8 bytes" */
+void tb_wire_machine_print(uint32_t machine, char text[static TB_MACHINE_BYTES]);
+const char *tb_wire_long_double(uint8_t representation); /* "IEEE binary128" */
 
 /* Context ids: job ordinal u8, leader's process index u24, leader's counter u29, plane u3; never used twice. 0 is no
  * context. The world is the counter WORLD of process 0, each process's MPI_COMM_SELF its own counter SELF. */
@@ -140,8 +160,9 @@ struct tb_hop {
     uint16_t flags;    /* TB_HOP_CHECKED */
     uint32_t length;   /* bytes behind this header: message or envelope, and payload */
     uint32_t sequence; /* of this connection and direction, from 0 */
-    uint32_t credit;   /* of BYE: how many connections to this process the sender closes; else 0 */
-    uint32_t check;    /* CRC-32C of everything behind the header, with TB_HOP_CHECKED */
+    uint32_t credit;   /* of BYE: how many connections to this process the sender closes; of ENVELOPE: how many agents
+                        * have had it, at most TB_HOP_PASSES_MOST; of PING and PONG: which; else 0 */
+    uint32_t check;    /* CRC-32C of everything behind the header, with TB_HOP_CHECKED; of PING: TB_HOP_ABOUT or 0 */
     uint32_t reserved; /* 0 */
 };
 
@@ -149,10 +170,19 @@ enum tb_hop_type {
     TB_HOP_MESSAGE = 1, /* struct tb_message, then payload */
     TB_HOP_ENVELOPE,    /* struct tb_envelope, then payload */
     TB_HOP_CONTROL,     /* u32 enum tb_control, then fields; launcher, agents, ranks */
-    TB_HOP_BYE          /* the last frame: this side sends nothing more and closes in good order */
+    TB_HOP_BYE,         /* the last frame: this side sends nothing more and closes in good order */
+    TB_HOP_PING = 5,    /* between agents: answer at once, and look after the way from there to the host of `check` */
+    TB_HOP_PONG = 6     /* that answer, with the same `credit` */
 };
 
-#define TB_HOP_CHECKED 1
+/* In a PING: somebody waits for this host, which is behind the agent that gets it; so many agents have passed that on.
+ */
+#define TB_HOP_ABOUT(host, passed) (((host) + 1u) | (uint32_t)(passed) << 24)
+#define TB_HOP_ABOUT_HOST(check)   (((check)&0xffffffu) - 1u) /* UINT32_MAX: none */
+#define TB_HOP_ABOUT_PASSED(check) ((check) >> 24)
+
+#define TB_HOP_CHECKED     1
+#define TB_HOP_PASSES_MOST 16u /* agents that pass a frame on; one that has had more runs in circles */
 
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
 #define TB_RELAY_PAYLOAD       (1u << 14) /* payload bytes of one frame that passes a gateway */
@@ -300,12 +330,12 @@ int tb_reader_end(const struct tb_reader *r);                  /* TB_OK if all w
  * may print something first. READY and SETUP keep their number and their first field, the version, for ever. */
 enum tb_control {
     /* agent to launcher */
-    TB_CONTROL_READY = 1, /* agent is up: version, host name, site, cluster, cores, count, addresses with their ports */
+    TB_CONTROL_READY = 1, /* agent is up: version, host name, site, cluster, cores, count, addresses, machine */
     TB_CONTROL_STARTED,   /* all ranks of the host have been started: count, pids */
     TB_CONTROL_OUTPUT,    /* rank, stream (1, 2), bytes */
     TB_CONTROL_ENDED,     /* rank, pid, wait status, flags (enum tb_ended_flags in job.h) */
     TB_CONTROL_TROUBLE,   /* code, text: why this agent cannot go on */
-    TB_CONTROL_ABORTED,   /* rank, pid, code, text: MPI_Abort was called */
+    TB_CONTROL_ABORTED,   /* rank, pid, code, u8 why (enum tb_abort_reason), text: MPI_Abort was called */
     TB_CONTROL_GONE,      /* all ranks have been reaped, everything is closed */
     /* launcher to agent */
     TB_CONTROL_SETUP = 32,   /* struct tb_setup: version, job, key, host index, ..., parameters, ..., what to start */
@@ -322,7 +352,7 @@ enum tb_control {
     /* rank to agent */
     TB_CONTROL_HELLO = 128, /* pid: the process that is this rank; answered only on a socket found by its name */
     TB_CONTROL_CONNECT,     /* please connect me: process, stream */
-    TB_CONTROL_ABORT,       /* MPI_Abort: code, text */
+    TB_CONTROL_ABORT,       /* MPI_Abort: code, u8 why, text */
     TB_CONTROL_INITIALIZED,
     TB_CONTROL_FINALIZED,
     /* more of agent and launcher */
@@ -341,17 +371,23 @@ enum tb_control {
     TB_CONTROL_TUNNEL, /* both ways: bytes of the standard input and output of what SHELL has started: tunnel, bytes */
     TB_CONTROL_TUNNEL_ERRORS, /* agent to launcher: its standard error: tunnel, bytes */
     TB_CONTROL_TUNNEL_END,    /* both ways: tunnel, u8, u32: no more bytes. From the agent: whether it has exited, its
-                               * wait status. From the launcher: whether to end it at once, 0 */
+                               * wait status. From the launcher: how to end it (enum tb_tunnel_end in job.h), 0 */
     TB_CONTROL_IDLE,          /* agent to launcher: the ranks of the host have ended and all their output was sent; the
                                * agent stays until STOP, since it may have to forward */
     TB_CONTROL_HEARD, /* both ways: the number of the frame that is expected next; those before it need not be kept */
-    TB_CONTROL_STAND_INS, /* launcher to agent: count, hosts whose agents it may attach to when its stream is lost */
+    TB_CONTROL_STAND_INS, /* launcher to agent: count, hosts whose agents it may attach to when its stream is lost or
+                           * silent; u8: 1 when the stream comes straight from the launcher, so that its end is the end
+                           * of the job */
     TB_CONTROL_ATTACH,    /* agent to launcher: tunnel, number: an agent that has lost its stream is here; its bytes
                            * follow. From the launcher, the same: bytes for it follow. Both begin with a u32, the number
                            * of the frame that is expected next. The number tells repeated attempts from each other */
     TB_CONTROL_PROBE,     /* launcher to agent, before ROUTES and ADDRESS_BOOK: u64 ns, count, of each: host, count,
                            * addresses: which of these hosts can it connect to? */
-    TB_CONTROL_PROBED     /* agent to launcher, within that time: count, of each: host, u8, why not */
+    TB_CONTROL_PROBED,    /* agent to launcher, within that time: count, of each: host, u8, why not */
+    /* Ways that pass nothing. */
+    TB_CONTROL_LINK = 149,   /* agent to launcher: host, u8 (1: its agent gives no answer, 0: it does again), u64 ns for
+                              * which that has been so, text: why; again every second while there is none */
+    TB_CONTROL_WAITING = 150 /* rank to agent: count, hosts: it waits for ranks there; 0: no longer */
 };
 
 /* The structs are the wire. */
@@ -365,5 +401,6 @@ _Static_assert(sizeof(struct tb_confirm) == 32, "confirm");
 _Static_assert(sizeof(struct tb_accepted) == 1, "accepted");
 
 #include "wire/handshake.h"
+#include "wire/nonces.h"
 
 #endif

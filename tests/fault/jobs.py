@@ -31,6 +31,11 @@ def case(function):
     return function
 
 
+def slow_case(function):
+    """One that is left out when there is little time."""
+    return function if os.environ.get("TEST_TIER") == "quick" else case(function)
+
+
 def check(good, what, result=None):
     if not good:
         raise Wrong(what if result is None else f"{what}\n  exit code {result.returncode}\n  output: {result.stdout!r}\n  errors: {result.stderr!r}")

@@ -61,10 +61,10 @@ def kinds(mark, program):
     return found
 
 
-def kill_all(mark):
+def signal_all(mark, number=signal.SIGKILL):
     for pid in processes(mark):
         try:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
         except ProcessLookupError:
             pass
 

@@ -256,9 +256,7 @@ class Job:
         return "\n".join(text)
 
     def end(self):
-        for pid in marked.processes(self.mark):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        marked.signal_all(self.mark)
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()

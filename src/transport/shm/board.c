@@ -60,35 +60,6 @@ static uint32_t local_find(const struct tb_transport_config *config, uint32_t pr
     return UINT32_MAX;
 }
 
-int tb_board_open(struct tb_transport *transport, uint64_t context, uint32_t size, uint32_t rank, const uint32_t *procs,
-                  struct tb_board **board)
-{
-    const struct tb_transport_config *config = tb_shm_config(transport);
-    struct tb_board_head *heads = heads_of(config), *head = head_find(config, context);
-    *board = NULL;
-    if (head == NULL || size > config->local_count)
-        return TB_OK;
-    struct tb_board *b = calloc(1, sizeof *b + size * sizeof *b->bells);
-    if (b == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
-    b->head = head;
-    b->members = (char *)heads + tb_shm_heads_bytes(config->local_count) +
-                 (size_t)(head - heads) * tb_shm_board_bytes(config->local_count);
-    b->results = b->members + (size_t)config->local_count * TB_BOARD_MEMBER_BYTES;
-    b->bytes = tb_shm_board_bytes(config->local_count);
-    b->size = size;
-    b->rank = rank;
-    b->registered = tb_shm_registered(transport);
-    uint32_t local = UINT32_MAX;
-    for (uint32_t i = 0; i < size; i++) {
-        local = local_find(config, procs != NULL ? procs[i] : i, local + 1);
-        TB_ASSERT(local < config->local_count);
-        b->bells[i] = (struct tb_board_bell){&tb_shm_page_of(config->segment, local)->state, config->doorbells[local]};
-    }
-    *board = b;
-    return TB_OK;
-}
-
 /* As it was at first: empty, and without memory where the kernel can take that back. Nobody else is here any more. */
 static void board_clear(struct tb_board *b)
 {
@@ -110,16 +81,65 @@ static void board_clear(struct tb_board *b)
     }
 }
 
+/* One rank less; the last one leaves it as it was found. */
+static void board_leave(struct tb_board *b)
+{
+    struct tb_board_head *head = b->head;
+    if (atomic_fetch_add(&head->closed, 1) + 1 == b->size) {
+        board_clear(b);
+        atomic_store_explicit(&head->closed, 0, memory_order_relaxed);
+        atomic_store_explicit(&head->context, 0, memory_order_release);
+    }
+}
+
+static void board_place(struct tb_board *b, const struct tb_transport_config *config, struct tb_board_head *head,
+                        uint32_t size)
+{
+    struct tb_board_head *heads = heads_of(config);
+    b->head = head;
+    b->members = (char *)heads + tb_shm_heads_bytes(config->local_count) +
+                 (size_t)(head - heads) * tb_shm_board_bytes(config->local_count);
+    b->results = b->members + (size_t)config->local_count * TB_BOARD_MEMBER_BYTES;
+    b->bytes = tb_shm_board_bytes(config->local_count);
+    b->size = size;
+}
+
+int tb_board_open(struct tb_transport *transport, uint64_t context, uint32_t size, uint32_t rank, const uint32_t *procs,
+                  struct tb_board **board)
+{
+    const struct tb_transport_config *config = tb_shm_config(transport);
+    struct tb_board_head *head = head_find(config, context);
+    *board = NULL;
+    if (head == NULL || size > config->local_count)
+        return TB_OK;
+    struct tb_board *b = calloc(1, sizeof *b + size * sizeof *b->bells);
+    if (b == NULL) {
+        struct tb_board nobody;
+        board_place(&nobody, config, head, size);
+        atomic_store_explicit(&tb_board_member_of(&nobody, rank)->done.value, TB_BOARD_LEFT, memory_order_release);
+        board_leave(&nobody);
+        return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
+    }
+    board_place(b, config, head, size);
+    b->rank = rank;
+    b->registered = tb_shm_registered(transport);
+    uint32_t local = UINT32_MAX;
+    for (uint32_t i = 0; i < size; i++) {
+        local = local_find(config, procs != NULL ? procs[i] : i, local + 1);
+        TB_ASSERT(local < config->local_count);
+        b->bells[i] = (struct tb_board_bell){&tb_shm_page_of(config->segment, local)->state, config->doorbells[local]};
+    }
+    *board = b;
+    return TB_OK;
+}
+
 void tb_board_close(struct tb_board *board)
 {
     if (board == NULL)
         return;
-    struct tb_board_head *head = board->head;
-    if (atomic_fetch_add(&head->closed, 1) + 1 == board->size) {
-        board_clear(board);
-        atomic_store_explicit(&head->closed, 0, memory_order_relaxed);
-        atomic_store_explicit(&head->context, 0, memory_order_release);
-    }
+    atomic_store_explicit(&tb_board_member_of(board, board->rank)->done.value, TB_BOARD_LEFT, memory_order_release);
+    tb_board_wake(board);
+    board_leave(board);
     free(board);
 }
 

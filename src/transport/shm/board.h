@@ -34,8 +34,9 @@ struct tb_board_cell {
     uint32_t root;
     uint16_t slot; /* of its first fragment */
     uint8_t what;
-    bool failed;     /* it gives nothing: ranks do not agree */
-    uint32_t stripe; /* of blocks: how much of each is in a fragment; 0: they are here */
+    bool failed;         /* it gives nothing: ranks do not agree */
+    uint32_t stripe;     /* of blocks: how much of each is in a fragment; 0: they are here */
+    uint32_t collective; /* its number on the communicator, where others may have had none on the board */
     alignas(16) char data[];
 };
 
@@ -52,11 +53,13 @@ struct tb_board_line {
 };
 
 struct tb_board_member {
-    struct tb_board_line done; /* collectives */
+    struct tb_board_line done; /* collectives; TB_BOARD_LEFT: it has closed the board and will never call again */
     /* The number of the collective, from 1 on, in the upper half, and fragments in the lower one. Only half of the
      * number's bits are there, which is enough since no counter gets old, see TB_BOARD_AGE. */
     struct tb_board_line counters[TB_BOARD_COUNTERS];
 };
+
+#define TB_BOARD_LEFT UINT64_MAX
 
 /* Of the counters: gave up; and is in a later collective. */
 #define TB_BOARD_FAILED UINT32_MAX
@@ -90,7 +93,8 @@ struct tb_board {
 void tb_board_claim(struct tb_transport *transport, uint64_t context, bool first);
 /* The context is not used. */
 void tb_board_unclaim(struct tb_transport *transport, uint64_t context);
-/* The board that was claimed for a context, or NULL. `procs` (NULL: the identity) are all on this host. */
+/* The board that was claimed for a context, or NULL. `procs` (NULL: the identity) are all on this host. Without memory
+ * it counts as closed here, since others may have opened it. */
 int tb_board_open(struct tb_transport *transport, uint64_t context, uint32_t size, uint32_t rank, const uint32_t *procs,
                   struct tb_board **board);
 void tb_board_close(struct tb_board *board);

@@ -373,7 +373,7 @@ static inline int shm_receive(struct shm_transport *shm, struct shm_peer *peer)
     if (__builtin_expect(found < 0, 0))
         return shm_damaged(shm, peer, found);
     uint8_t kind = frame.record->message.kind;
-    if (__builtin_expect(kind == 0 || kind >= TB_KIND_COUNT, 0))
+    if (__builtin_expect(!tb_kind_known(kind), 0))
         return shm_damaged(shm, peer, tb_error(TB_ERR_PROTOCOL, "a frame of unknown kind %u in shared memory", kind));
     const struct tb_upcalls *up = &shm->config.upcalls;
     up->frame(up->context, &peer->endpoint, frame.routing, &frame.record->message, frame.payload, frame.length);

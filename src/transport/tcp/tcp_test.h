@@ -151,7 +151,7 @@ static void socket_pair(int ends[2], int buffer)
     close(listener);
 }
 
-static void join_sides(struct side *asker, struct side *other, enum tb_stream stream, int buffer)
+static inline void join_sides(struct side *asker, struct side *other, enum tb_stream stream, int buffer)
 {
     int ends[2];
     socket_pair(ends, buffer);
@@ -186,7 +186,7 @@ static void side_open(struct side *s, uint32_t index)
     assert_int_equal(tb_transport_tcp.open(&config, &s->transport), TB_OK);
 }
 
-static void side_meet(struct side *s, struct side *other)
+static inline void side_meet(struct side *s, struct side *other)
 {
     assert_int_equal(s->transport->table->endpoint(s->transport, other->self, &s->peer), TB_OK);
     s->peer->user = s;
@@ -205,7 +205,7 @@ static int side_poll(struct side *s)
 }
 
 /* Polls both until `count` has reached `goal`, a second at most. */
-static void poll_until(const int *count, int goal)
+static inline void poll_until(const int *count, int goal)
 {
     uint64_t until = tb_clock_now_real() + 5 * UINT64_C(1000000000);
     while (*count < goal && tb_clock_now_real() < until) {
@@ -223,7 +223,7 @@ static inline void poll_quiet(void)
     }
 }
 
-static int setup(void **state)
+static inline int setup(void **state)
 {
     side_open(&a, 0);
     side_open(&b, 1);
@@ -231,7 +231,7 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
+static inline int teardown(void **state)
 {
     side_close(&a);
     side_close(&b);

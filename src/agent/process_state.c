@@ -1,0 +1,48 @@
+#include "agent/process_state.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PF_EXITING  0x4u /* of the kernel's task flags */
+#define PF_SIGNALED 0x400u
+
+/* A file of /proc/PID, ended by 0; false: there is none. */
+static bool proc_read(pid_t pid, const char *name, char *text, size_t room)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, room - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+/* Whether a mask of signals in /proc/PID/status has SIGKILL. */
+static bool has_kill(const char *text, const char *field)
+{
+    const char *at = strstr(text, field);
+    unsigned long long mask = 0;
+    return at != NULL && sscanf(at + strlen(field), " %llx", &mask) == 1 && (mask >> (SIGKILL - 1) & 1) != 0;
+}
+
+bool tb_process_is_dying(pid_t pid)
+{
+    char text[4096];
+    if (!proc_read(pid, "stat", text, sizeof text))
+        return false;
+    /* The name in parentheses may hold anything; what follows the last one is fixed. */
+    const char *after = strrchr(text, ')');
+    char state = 0;
+    unsigned flags = 0;
+    if (after == NULL || sscanf(after + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+        return false;
+    if (state == 'Z' || (flags & (PF_EXITING | PF_SIGNALED)) != 0)
+        return true;
+    return proc_read(pid, "status", text, sizeof text) && (has_kill(text, "\nSigPnd:") || has_kill(text, "\nShdPnd:"));
+}

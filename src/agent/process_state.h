@@ -1,0 +1,12 @@
+/* What the kernel says about a process of this host. Looked up each time; keeps nothing. */
+#ifndef TB_AGENT_PROCESS_STATE_H
+#define TB_AGENT_PROCESS_STATE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Whether it is ending, or will not do anything else: it has begun to exit, is a zombie, or SIGKILL is on its way to
+ * it. Its sockets are closed long before its parent can collect it, so that others may hear of its end earlier. */
+bool tb_process_is_dying(pid_t pid);
+
+#endif

@@ -1,0 +1,19 @@
+/* What an agent tells its launcher of other hosts and of itself: frames on the uplink, written in one place. */
+#ifndef TB_AGENT_UPLINK_FRAMES_H
+#define TB_AGENT_UPLINK_FRAMES_H
+
+#include "agent/address.h"
+#include "agent/reach_probe.h"
+#include "agent/uplink.h"
+
+/* TB_CONTROL_READY: this host can be reached at these addresses. */
+void tb_uplink_tell_ready(struct tb_uplink *uplink, const struct tb_address_list *addresses);
+/* TB_CONTROL_CALL: process `there` on that host is to connect to `here`. */
+void tb_uplink_tell_call(struct tb_uplink *uplink, uint32_t host, struct tb_proc there, struct tb_proc here,
+                         uint32_t stream);
+void tb_uplink_tell_probed(struct tb_uplink *uplink, const struct tb_reach_report *reports, uint32_t count);
+/* TB_CONTROL_LINK: a host answers, or has been silent since then. Said again and again: what cannot leave now is not
+ * kept. */
+void tb_uplink_tell_link(struct tb_uplink *uplink, uint32_t host, bool silent, uint64_t time, const char *why);
+
+#endif

@@ -1,0 +1,31 @@
+/* Whom the process waits for, for those who look after the ways there. */
+#include "engine/engine_state.h"
+
+static bool wild_pending(const struct tb_engine *e)
+{
+    for (const struct tb_context *c = tb_contexts_first(&e->contexts); c != NULL; c = tb_contexts_next(&e->contexts, c))
+        if (!tb_list_empty(&c->wild))
+            return true;
+    return false;
+}
+
+void tb_engine_awaited(struct tb_engine *engine, void (*each)(void *context, struct tb_proc proc), void *context)
+{
+    tb_engine_lock(engine);
+    const struct tb_peers *peers = &engine->peers;
+    bool named = false;
+    for (int round = 0; round < 2; round++) {
+        if (round == 1 && named && !wild_pending(engine))
+            break;
+        for (uint32_t i = 0; i < peers->count; i++) {
+            const struct tb_peer *p = peers->by_index[i];
+            if (p == NULL || p->self || p->local || p->error != TB_OK)
+                continue;
+            bool pending = !tb_list_empty(&p->requests);
+            named = named || pending;
+            if (round == 0 ? pending : !pending && p->endpoint != NULL)
+                each(context, p->proc);
+        }
+    }
+    tb_engine_unlock(engine);
+}

@@ -1,0 +1,141 @@
+/* Channels that cannot be opened for want of memory: of every allocation on the way, the test lets one fail. */
+#define RANKS            2
+#define MORE_THAN_BOARDS 100u
+
+#include "engine/host_test.h"
+
+#include <stdlib.h>
+
+/* ---- memory that fails ------------------------------------------------------------------------------------------- */
+
+static uint32_t countdown; /* the allocation that fails, counted from 1; 0: none */
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+
+static bool fails(void)
+{
+    return countdown > 0 && --countdown == 0;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return fails() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return fails() ? NULL : __real_calloc(count, bytes);
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    return fails() ? NULL : __real_realloc(memory, bytes);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t context_of(uint32_t counter)
+{
+    return tb_context_make(0, 1, counter, TB_PLANE_POINT);
+}
+
+/* Process 0 opens a channel whose ranks are in the other order, so that there is more to allocate. */
+static int open_at(struct host *h, uint32_t process, uint64_t context, struct tb_channel **channel)
+{
+    static const uint32_t procs[RANKS] = {1, 0};
+    struct tb_channel_config c = {
+        .context = context, .size = RANKS, .rank = 1 - process, .procs = procs, .common = true};
+    return tb_channel_open(h->engines[process], &c, channel);
+}
+
+/* A message that waits for an answer: to process 0, before or after it failed to open the channel. */
+static void send_to(struct tb_channel *channel, struct tb_request *r)
+{
+    static char byte;
+    struct tb_buffer b = {&byte, 1, &tb_type_byte};
+    r->complete = NULL;
+    tb_send_post(channel, r, &b, 1, 7, TB_MODE_SYNCHRONOUS);
+}
+
+/* Process 0 fails at its nth allocation while process 1 has the channel. False: there are not so many. */
+static bool fails_at(struct host *h, uint32_t nth, uint64_t context, bool early)
+{
+    struct tb_channel *zero = NULL, *one = NULL;
+    struct tb_request r;
+    tb_engine_claim(h->engines[1], context, false);
+    assert_int_equal(open_at(h, 1, context, &one), TB_OK);
+    assert_true(tb_channel_common(one)); /* no board was lost before */
+    if (early) {
+        send_to(one, &r);
+        host_settle(h);
+        assert_false(tb_request_done(&r));
+    }
+    countdown = nth;
+    int error = open_at(h, 0, context, &zero);
+    bool failed = countdown == 0;
+    countdown = 0;
+    assert_int_equal(error, failed ? TB_ERR_MEMORY : TB_OK);
+    if (failed) {
+        assert_non_null(strstr(tb_error_story(), "no memory"));
+        if (!early)
+            send_to(one, &r);
+        host_settle(h);
+        assert_true(tb_request_done(&r)); /* it was told that nobody will take it */
+        assert_null(tb_contexts_find(&h->engines[0]->contexts, context));
+    } else if (early) {
+        char byte;
+        struct tb_buffer b = {&byte, 1, &tb_type_byte};
+        struct tb_request taken = {.complete = NULL};
+        tb_receive_post(zero, &taken, &b, 0, 7, UINT64_MAX);
+        host_settle(h);
+        assert_true(tb_request_done(&taken) && tb_request_done(&r));
+    }
+    if (zero != NULL)
+        tb_channel_close(zero);
+    tb_channel_close(one);
+    return failed;
+}
+
+static void memory_that_fails_leaves_nothing_behind(void **state)
+{
+    struct host h;
+    uint32_t counter = TB_CONTEXT_FIRST;
+    host_open(&h, RANKS);
+    for (int early = 0; early < 2; early++) {
+        uint32_t nth = 1;
+        while (fails_at(&h, nth, context_of(counter++), early))
+            assert_true(++nth < 100);
+        assert_true(nth > 3); /* the channel, its processes, its board, and contexts unless messages made them */
+        for (uint32_t again = 0; again < MORE_THAN_BOARDS; again++)
+            fails_at(&h, 1 + again % (nth - 1), context_of(counter++), early);
+    }
+    host_close(&h);
+}
+
+static void a_control_channel_without_memory_can_be_made_later(void **state)
+{
+    struct host h;
+    host_open(&h, RANKS);
+    struct tb_channel *control = NULL;
+    for (uint32_t nth = 1; control == NULL; nth++) {
+        countdown = nth;
+        control = tb_channel_control(h.channels[0]);
+        if (control == NULL)
+            assert_non_null(strstr(tb_error_story(), "no memory"));
+        assert_true(nth < 100);
+        countdown = 0;
+    }
+    host_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_that_fails_leaves_nothing_behind),
+                                       cmocka_unit_test(a_control_channel_without_memory_can_be_made_later)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

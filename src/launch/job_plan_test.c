@@ -1,0 +1,36 @@
+/* What agents tell of their machines: they may differ in long double, and in nothing else. */
+#include "launch/job_plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void machines_must_agree(void **state)
+{
+    struct tb_host hosts[3] = {{.name = "mars"}, {.name = "venus"}, {.name = "pluto"}};
+    struct tb_options options = {0};
+    struct tb_job_plan plan = {.options = &options};
+    plan.placement.book = (struct tb_address_book){.host_count = 3, .hosts = hosts};
+    uint32_t own = tb_wire_machine();
+    struct tb_agent_ready ready = {.name = "?", .machine = own};
+    assert_int_equal(tb_job_plan_take_ready(&plan, 1, &ready), TB_OK);
+    assert_int_equal(hosts[1].representation, own & 0xff);
+    ready.machine = own ^ TB_REP_LDOUBLE_X87;
+    assert_int_equal(tb_job_plan_take_ready(&plan, 2, &ready), TB_OK);
+    assert_int_equal(hosts[2].representation, ready.machine & 0xff);
+    static const uint32_t changes[] = {TB_REP_BIG_ENDIAN, TB_REP_LONG4, 0x0c00, 0x6000, 0x30000, 0xc00000};
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        ready.machine = own ^ changes[i];
+        assert_int_equal(tb_job_plan_take_ready(&plan, 0, &ready), TB_ERR_UNSUPPORTED);
+        assert_non_null(strstr(tb_error_story(), "host venus ("));
+        assert_non_null(strstr(tb_error_story(), "host mars ("));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(machines_must_agree)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

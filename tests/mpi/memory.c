@@ -1,0 +1,264 @@
+/* Out of memory: in each of these calls every allocation on the way fails once. The call returns MPI_ERR_NO_MEM (or
+ * what it says of an error elsewhere), the same call works afterwards, and so does everything else.
+ *
+ * With several ranks only the last one has no memory; the others get the object or an error, but do not wait for ever.
+ */
+#include "test.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_MEMORY 0 /* these have their own malloc */
+#else
+#define OWN_MEMORY 1
+#endif
+#define MOST 400 /* allocations of one call */
+
+static _Thread_local long countdown; /* the allocation of this thread that fails, counted from 1; 0: none */
+static _Thread_local bool ran_out;   /* it has */
+
+#if OWN_MEMORY
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *memory, size_t bytes);
+
+static bool fails(void)
+{
+    if (countdown == 0 || --countdown > 0)
+        return false;
+    ran_out = true;
+    return true;
+}
+
+void *malloc(size_t bytes)
+{
+    return fails() ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+    return fails() ? NULL : __libc_calloc(count, bytes);
+}
+
+void *realloc(void *memory, size_t bytes)
+{
+    return fails() ? NULL : __libc_realloc(memory, bytes);
+}
+#endif
+
+/* ---- the calls --------------------------------------------------------------------------------------------------- */
+
+static int data[8], dims[1], zero;
+static MPI_Group group;
+
+static int call_dup(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    countdown = 0;
+    return code == MPI_SUCCESS ? MPI_Comm_free(&made) : code;
+}
+
+static int call_idup(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int size, code = MPI_Comm_idup(MPI_COMM_WORLD, &made, &request);
+    if (code == MPI_SUCCESS)
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    countdown = 0;
+    if (code != MPI_SUCCESS && made != MPI_COMM_NULL)
+        CHECK_CLASS(MPI_Comm_size(made, &size), MPI_ERR_COMM); /* it is no communicator */
+    return code == MPI_SUCCESS ? MPI_Comm_free(&made) : code;
+}
+
+static int call_split(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Comm_split(MPI_COMM_WORLD, 0, -test_rank, &made);
+    countdown = 0;
+    return code == MPI_SUCCESS ? MPI_Comm_free(&made) : code;
+}
+
+static int call_allreduce(void)
+{
+    return MPI_Allreduce(MPI_IN_PLACE, data, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+}
+
+static int call_alltoallv(void)
+{
+    int counts[64] = {0}, places[64] = {0}, from[8] = {0}, to[8];
+    for (int i = 0; i < test_size && i < 8; i++) {
+        counts[i] = 1;
+        places[i] = i;
+    }
+    return MPI_Alltoallv(from, counts, places, MPI_INT, to, counts, places, MPI_INT, MPI_COMM_WORLD);
+}
+
+static int call_igather(void)
+{
+    int all[64];
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Igather(data, 1, MPI_INT, all, 1, MPI_INT, 0, MPI_COMM_WORLD, &request);
+    return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+}
+
+/* Of one rank alone: nothing is agreed upon. */
+static int call_self_create(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Comm_create(MPI_COMM_SELF, group, &made);
+    countdown = 0;
+    return code == MPI_SUCCESS ? MPI_Comm_free(&made) : code;
+}
+
+static int call_self_cart(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Cart_create(MPI_COMM_SELF, 1, dims, &zero, 0, &made);
+    countdown = 0;
+    return code == MPI_SUCCESS ? MPI_Comm_free(&made) : code;
+}
+
+static int call_self_graph(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int index[1] = {1}, edges[1] = {0};
+    int code = MPI_Graph_create(MPI_COMM_SELF, 1, index, edges, 0, &made);
+    countdown = 0;
+    return code == MPI_SUCCESS ? MPI_Comm_free(&made) : code;
+}
+
+static int call_self_dist_graph(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int neighbour[1] = {0};
+    int code = MPI_Dist_graph_create_adjacent(MPI_COMM_SELF, 1, neighbour, MPI_UNWEIGHTED, 1, neighbour, MPI_UNWEIGHTED,
+                                              MPI_INFO_NULL, 0, &made);
+    countdown = 0;
+    return code == MPI_SUCCESS ? MPI_Comm_free(&made) : code;
+}
+
+static int call_type(void)
+{
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    int lengths[2] = {1, 2}, places[2] = {0, 3};
+    int code = MPI_Type_indexed(2, lengths, places, MPI_INT, &made);
+    if (code == MPI_SUCCESS)
+        code = MPI_Type_commit(&made);
+    countdown = 0;
+    if (made != MPI_DATATYPE_NULL)
+        MPI_Type_free(&made);
+    return code;
+}
+
+static int call_group(void)
+{
+    MPI_Group made = MPI_GROUP_NULL;
+    int code = MPI_Group_incl(group, 1, &zero, &made);
+    countdown = 0;
+    if (code == MPI_SUCCESS)
+        MPI_Group_free(&made);
+    return code;
+}
+
+static int call_info(void)
+{
+    MPI_Info made = MPI_INFO_NULL;
+    int code = MPI_Info_create(&made);
+    if (code == MPI_SUCCESS)
+        code = MPI_Info_set(made, "key", "value");
+    countdown = 0;
+    if (made != MPI_INFO_NULL)
+        MPI_Info_free(&made);
+    return code;
+}
+
+static void nothing(void *in, void *inout, int *length, MPI_Datatype *type) {}
+
+static int call_op(void)
+{
+    MPI_Op made = MPI_OP_NULL;
+    int code = MPI_Op_create(nothing, 0, &made);
+    countdown = 0;
+    if (code == MPI_SUCCESS)
+        MPI_Op_free(&made);
+    return code;
+}
+
+static int call_persistent(void)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Send_init(data, 1, MPI_INT, 0, 5, MPI_COMM_SELF, &request);
+    countdown = 0;
+    if (code == MPI_SUCCESS)
+        MPI_Request_free(&request);
+    return code;
+}
+
+static const struct row {
+    const char *name;
+    int (*call)(void);
+    bool everybody; /* a call of all ranks together */
+} rows[] = {
+    {"MPI_Comm_dup", call_dup, true},
+    {"MPI_Comm_idup", call_idup, true},
+    {"MPI_Comm_split", call_split, true},
+    {"MPI_Allreduce", call_allreduce, true},
+    {"MPI_Alltoallv", call_alltoallv, true},
+    {"MPI_Igather", call_igather, true},
+    {"MPI_Comm_create", call_self_create, false},
+    {"MPI_Cart_create", call_self_cart, false},
+    {"MPI_Graph_create", call_self_graph, false},
+    {"MPI_Dist_graph_create_adjacent", call_self_dist_graph, false},
+    {"MPI_Type_indexed", call_type, false},
+    {"MPI_Group_incl", call_group, false},
+    {"MPI_Info_set", call_info, false},
+    {"MPI_Op_create", call_op, false},
+    {"MPI_Send_init", call_persistent, false},
+};
+
+/* ---- trying them ------------------------------------------------------------------------------------------------- */
+
+static void judge(const struct row *row, long nth, bool scarce, int code)
+{
+    int class = MPI_SUCCESS, length;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    MPI_Error_class(code, &class);
+    MPI_Error_string(code, text, &length);
+    if (ran_out) /* where it can do without that memory, it may */
+        CHECK(class == MPI_SUCCESS || class == MPI_ERR_NO_MEM || class == MPI_ERR_INTERN,
+              "class %d (%s) of %s without allocation %ld", class, text, row->name, nth);
+    else if (scarce || !row->everybody)
+        CHECK(class == MPI_SUCCESS, "class %d (%s) of %s", class, text, row->name);
+    else
+        CHECK(class == MPI_SUCCESS || class == MPI_ERR_OTHER, "class %d (%s) of %s", class, text, row->name);
+}
+
+static void try_row(const struct row *row)
+{
+    bool scarce = test_rank == test_size - 1;
+    int failed = 1;
+    for (long nth = 1; failed && nth < MOST && test_failures == 0; nth++) {
+        countdown = scarce ? nth : 0;
+        ran_out = false;
+        int code = row->call();
+        countdown = 0;
+        failed = ran_out;
+        judge(row, nth, scarce, code);
+        if (row->everybody)
+            CHECK_CLASS(MPI_Bcast(&failed, 1, MPI_INT, test_size - 1, MPI_COMM_WORLD), MPI_SUCCESS);
+    }
+    CHECK_CLASS(row->call(), MPI_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_group(MPI_COMM_SELF, &group);
+    dims[0] = 1;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        try_row(&rows[i]);
+    MPI_Group_free(&group);
+    return test_end();
+}
