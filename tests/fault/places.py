@@ -68,7 +68,11 @@ def carry(a, b):
 door = socket.create_server(("", {PROXY_PORT}))
 while True:
     a, _ = door.accept()
-    b = socket.create_connection((a.getsockname()[0], {PORT}))
+    try:
+        b = socket.create_connection((a.getsockname()[0], {PORT}))
+    except OSError:
+        a.close()
+        continue
     for pair in (a, b), (b, a):
         pair[0].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         threading.Thread(target=carry, args=pair, daemon=True).start()
@@ -128,7 +132,7 @@ def far():
     yield three_hosts(FAR_SHELL)
 
 
-def lab(text, machine, ranks):
+def lab(text, machine, ranks, shell=f"{TOMBOLO} lab exec"):
     @contextlib.contextmanager
     def place():
         path = text
@@ -140,7 +144,7 @@ def lab(text, machine, ranks):
         try:
             names = re.findall(r"\b(?:mercury|venus|jupiter|gate|[weof])\d\b", open(path, encoding="utf-8").read())
             networks = {name: on(name, "readlink /proc/self/ns/net").strip() for name in sorted(set(names))}
-            yield Place(["--grid", path, "--launcher", f"{TOMBOLO} lab exec"], ranks, networks, machine)
+            yield Place(["--grid", path, "--launcher", shell], ranks, networks, machine)
         finally:
             tool(TOMBOLO, "lab", "down", "trial", check=False)
     return place
@@ -172,15 +176,16 @@ def proxied():
                 shell.wait(30)
 
 
+# Inside: mpiexec runs in one of the clusters, and its control crosses the links.
 PLACES = {
     "one": one,
     "hosts": hosts,
     "far": far,
     "pair": lab(PAIR, "console", 4),
     "gates": lab(GATES, "console", 4),
-    "gates-inside": lab(GATES, "o1", 4),
+    "gates-inside": lab(GATES, "o1", 4, f"{FAR_SHELL} --lab {TOMBOLO}"),
     "three": lab(os.path.join(GRIDS, "three-clusters.yaml"), "console", 9),
-    "three-inside": lab(os.path.join(GRIDS, "three-clusters.yaml"), "mercury1", 9),
+    "three-inside": lab(os.path.join(GRIDS, "three-clusters.yaml"), "mercury1", 9, f"{FAR_SHELL} --lab {TOMBOLO}"),
     "proxied": proxied,
 }
 
