@@ -172,7 +172,8 @@ def proxied():
         finally:
             for pid in place.proxies:
                 os.kill(pid, signal.SIGKILL)
-            for shell in shells:
+            for shell in shells:  # which has stopped itself along with what it runs
+                shell.kill()
                 shell.wait(30)
 
 
@@ -216,7 +217,7 @@ class Job:
         return [line for _, line in self.out]
 
     def told(self):
-        return f"exit code {self.process.poll()}, output {self.output()}, errors {self.errors()!r}"
+        return f"{time.monotonic() - self.begin:.1f} s after its start, exit code {self.process.poll()}, output {self.output()}, errors {self.errors()!r}"
 
     def first_error(self, pattern):
         """When a line of the errors had this in it; None while there is none."""
