@@ -55,6 +55,17 @@ links:
   - {from: gate2, to: office, bandwidth: 5, latency: 20}
 """
 
+# Ranks connect to each other across the link.
+DIRECT = """\
+clusters:
+  - name: west
+    hosts: [w1:1, w2:1]
+  - name: east
+    hosts: [e1:1, e2:1]
+links:
+  - {from: west, to: east, latency: 2, bandwidth: 100, direct: yes}
+"""
+
 # Carries the connections that it gets to the port for which they were meant.
 PROXY = f"""
 import socket, threading
@@ -183,6 +194,7 @@ PLACES = {
     "hosts": hosts,
     "far": far,
     "pair": lab(PAIR, "console", 4),
+    "direct": lab(DIRECT, "console", 4),
     "gates": lab(GATES, "console", 4),
     "gates-inside": lab(GATES, "o1", 4, f"{FAR_SHELL} --lab {TOMBOLO}"),
     "three": lab(os.path.join(GRIDS, "three-clusters.yaml"), "console", 9),
