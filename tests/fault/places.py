@@ -255,7 +255,8 @@ class Job:
         """Until mpiexec has ended and nothing of the job is left."""
         self.wait(deadline)
         while marked.processes(self.mark):
-            expect(time.monotonic() < deadline, f"left behind\n{self.where()}")
+            if time.monotonic() > deadline:
+                raise Wrong(f"left behind\n{self.where()}")
             time.sleep(0.02)
         return time.monotonic()
 
