@@ -6,11 +6,12 @@ DESTDIR ?=
 NP ?= 4
 GRID ?= examples/grids/two-clusters.yaml
 AGAINST ?=
+FAULTS ?=
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-test setup-test-all setup-bench demo test test-all bench bench-collectives bench-datatypes bench-gateways bench-lab \
-        bench-model bench-peers install format lint clean help
+.PHONY: all setup setup-test setup-test-all setup-bench demo test test-all test-fault bench bench-collectives bench-datatypes bench-gateways \
+        bench-lab bench-model bench-peers install format lint clean help
 
 ## make            build the library and the commands into build/
 all: setup
@@ -43,6 +44,10 @@ test: setup-test all
 ## make test-all   all tests (installs a cross compiler and other MPI libraries for some of them)
 test-all: setup-test-all all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier all
+
+## make test-fault every fault again and again: trials, passed, median and worst time (an hour; FAULTS='--only PATTERN …')
+test-fault: setup-test all
+	@BUILD_DIR=$(abspath $(BUILD)) tests/fault/trials $(FAULTS)
 
 ## make bench      measure beside MPICH and Open MPI (and install those); AGAINST=DIR: this and the next three beside another build
 bench: setup-bench all

@@ -84,6 +84,8 @@ CHECKS = [
     Check("lab-grids", ["tests/lab/grid-run"], cores=1, timeout=400, timeout_all=3600, cases=True),
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
+    Check("fault-trials", ["tests/fault/trials", "--quick", "--jobs", "2"], tier="all", timeout=1800, cases=True),
+    Check("fault-trials-can-fail", ["tests/fault/trials", "--self-test", "--jobs", "2"], tier="all", timeout=1800, cases=True),
     Check("changed-bytes", ["tests/fault/changed-bytes"], cores=1, tier="all", timeout=3600, cases=True),
     Check("control-ways", ["tests/lab/control-ways"], cores=1, tier="all", timeout=600, cases=True),
     Check("silence", ["tests/fault/silence"], cores=1, tier="all", timeout=400, cases=True),

@@ -493,8 +493,9 @@ static void signals_ready(struct tb_watch *watch, uint32_t events)
     struct signalfd_siginfo info;
     while (read(watch->descriptor, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo != SIGCHLD && agent->phase < TB_AGENT_STOPPING)
-            trouble(agent, 128 + (int)info.ssi_signo, "the agent on host %s was ended by signal %u (%s)", agent->host,
-                    info.ssi_signo, strsignal((int)info.ssi_signo));
+            trouble(agent, 128 + (int)info.ssi_signo, "the agent on %s%s was ended by signal %u (%s)",
+                    agent->phase == TB_AGENT_RUNNING ? "host " : "", agent->host, info.ssi_signo,
+                    strsignal((int)info.ssi_signo));
     collect_children(agent);
     check_done(agent);
 }
@@ -503,7 +504,8 @@ static void guardian_lost(void *context)
 {
     struct tb_agent *agent = context;
     if (agent->phase < TB_AGENT_STOPPING)
-        trouble(agent, 128 + SIGKILL, "the guardian of the agent on host %s was killed", agent->host);
+        trouble(agent, 128 + SIGKILL, "the guardian of the agent on %s%s was killed",
+                agent->phase == TB_AGENT_RUNNING ? "host " : "", agent->host);
 }
 
 /* Before each sleep: everything gathered goes out with as few system calls as possible. */

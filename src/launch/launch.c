@@ -301,13 +301,16 @@ static void take_aborted(void *context, struct tb_host_agent *agent, const struc
 static void take_trouble(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length)
 {
     struct tb_launch *launch = context;
-    if (agent->phase >= TB_HOST_AGENT_READY) {
-        fail(launch, (int)(code & 255), "%.*s", (int)length, text);
-        return;
-    }
-    char story[2600]; /* it does not know its name in the job yet */
-    snprintf(story, sizeof story, "host %s: %.*s", agent->target.host, (int)length, text);
-    agent_missed(launch, agent, story);
+    /* Before it has the address book it does not know its name in the job, and says `this host`. */
+    bool ready = agent->phase >= TB_HOST_AGENT_READY;
+    bool named = ready && memmem(text, length, "this host", strlen("this host")) == NULL;
+    const char *host = named ? "" : agent->target.host;
+    char story[2600];
+    snprintf(story, sizeof story, "%s%s%s%.*s", named ? "" : "host ", host, named ? "" : ": ", (int)length, text);
+    if (ready)
+        fail(launch, (int)(code & 255), "%s", story);
+    else
+        agent_missed(launch, agent, story);
 }
 
 static void take_note(void *context, const char *text, size_t length)

@@ -1,6 +1,7 @@
 /* A rank for tests of endings: worker MODE [ARGUMENT]
  *
  *   work MS          passes messages around for so long, then ends properly and says so
+ *   sums MS          the same with sums of all ranks, which are checked
  *   abort CODE       the last rank calls MPI_Abort, the others wait for a message that never comes
  *   unfinalized all  every rank ends without MPI_Finalize; `one`: only rank 0, the others wait
  *   crash            the last rank writes half a line and dies, the others wait
@@ -34,6 +35,18 @@ static void work(int ms)
     }
 }
 
+static void add_up(int ms)
+{
+    double end = MPI_Wtime() + ms / 1000.0;
+    for (int round = 0, more = 1; more; round++) {
+        int mine[2] = {rank + round, rank == 0 && MPI_Wtime() < end}, sums[2] = {0, 0};
+        MPI_Allreduce(mine, sums, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        if (sums[0] != size * (size - 1) / 2 + size * round)
+            MPI_Abort(MPI_COMM_WORLD, 99);
+        more = sums[1];
+    }
+}
+
 static int tell_program(void)
 {
     int *program = NULL, flag = 0;
@@ -54,6 +67,8 @@ int main(int argc, char **argv)
         return tell_program();
     if (strcmp(mode, "work") == 0)
         work(number);
+    if (strcmp(mode, "sums") == 0)
+        add_up(number);
     if (strcmp(mode, "abort") == 0 && last)
         MPI_Abort(MPI_COMM_WORLD, number);
     if (strcmp(mode, "crash") == 0 && last) {
@@ -63,7 +78,7 @@ int main(int argc, char **argv)
     }
     if (strcmp(mode, "unfinalized") == 0 && (rank == 0 || strcmp(argv[2], "all") == 0))
         _exit(0);
-    if (strcmp(mode, "work") != 0 && strcmp(mode, "late") != 0)
+    if (strcmp(mode, "work") != 0 && strcmp(mode, "sums") != 0 && strcmp(mode, "late") != 0)
         wait_for_ever();
     MPI_Finalize();
     printf("rank %d of %d is done\n", rank, size);
