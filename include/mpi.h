@@ -1687,6 +1687,8 @@ MPI_ABI_CALL(int, MPI_Type_get_true_extent_x, MPI_Datatype datatype, MPI_Count *
 }
 #endif
 
+#include "mpi_fortran.h" /* what converts handles for Fortran */
+
 #endif /* MPI_H_ABI */
 
 #ifdef TOMBOLO_REMOVED_NAMES

@@ -53,6 +53,22 @@ cat >"$scratch/alone.c" <<'EOF'
 #include <tombolo.h>
 int (*unused_by_purpose)(void);
 EOF
+cat >"$scratch/fortran.c" <<'EOF'
+#define MPI_ABI_Fint long /* as for a Fortran with long integers */
+#include <mpi_fortran.h>
+#include <mpi.h>
+
+int use(MPI_Comm comm, MPI_Fint *f_status);
+int use(MPI_Comm comm, MPI_Fint *f_status)
+{
+    MPI_Status status;
+    MPI_Fint (*conversion)(MPI_Datatype) = PMPI_Type_c2f;
+    long number = MPI_Comm_c2f(comm) + conversion(MPI_INT);
+    if (f_status == MPI_F_STATUS_IGNORE || f_status == MPI_F_STATUSES_IGNORE)
+        return (int)number;
+    return MPI_Status_f2c(f_status, &status) + PMPI_Status_c2f(&status, f_status) + (MPI_Win_f2c(number) == MPI_WIN_NULL);
+}
+EOF
 cat >"$scratch/removed.c" <<'EOF'
 #include <mpi.h>
 #define TOMBOLO_REMOVED_NAMES /* asked for late, and twice */
@@ -92,10 +108,11 @@ EOF
 cp "$scratch/program.c" "$scratch/program.cc"
 cp "$scratch/removed.c" "$scratch/removed.cc"
 cp "$scratch/alone.c" "$scratch/alone.cc"
+cp "$scratch/fortran.c" "$scratch/fortran.cc"
 
-try() { # compiler standard suffix
-    for name in program alone removed; do
-        if ! "$1" "-std=$2" -Wall -Wextra -Wshadow -Wundef -pedantic -Werror -I "$include" \
+try() { # compiler standard suffix programs [option]
+    for name in $4; do
+        if ! "$1" "-std=$2" ${5:+"$5"} -Wall -Wextra -Wshadow -Wundef -pedantic -Werror -I "$include" \
             -c "$scratch/$name.$3" -o "$scratch/$name.o"; then
             echo "$1 -std=$2 does not accept the headers"
             failed=1
@@ -107,14 +124,16 @@ for compiler in gcc clang clang-14; do
     command -v "$compiler" >/dev/null || continue
     tried_c=1
     for standard in c99 c11 c17 gnu17; do
-        try "$compiler" "$standard" c
+        try "$compiler" "$standard" c "program alone fortran removed"
     done
+    # Variadic macros came later, and the compilers have them.
+    try "$compiler" gnu89 c "program alone fortran" -Wno-variadic-macros
 done
 for compiler in g++ clang++ clang++-14; do
     command -v "$compiler" >/dev/null || continue
     tried_cxx=1
     for standard in c++11 c++14 c++17 c++20; do
-        try "$compiler" "$standard" cc
+        try "$compiler" "$standard" cc "program alone fortran removed"
     done
 done
 if [ "$tried_c$tried_cxx" != 11 ]; then

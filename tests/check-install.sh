@@ -13,8 +13,8 @@ is_complete() {
     for file in bin/mpicc bin/mpicxx bin/mpiexec bin/mpirun bin/tombolo; do
         [ -x "$1/$file" ] || { echo "$1/$file is missing or cannot be run"; return 1; }
     done
-    for file in include/mpi.h include/mpi_removed.h lib/libmpi_abi.so.1 lib/libmpi.so lib/pkgconfig/mpi-c.pc \
-        lib/pkgconfig/tombolo.pc; do
+    for file in include/mpi.h include/mpi_fortran.h include/mpi_removed.h lib/libmpi_abi.so.1 lib/libmpi.so \
+        lib/pkgconfig/mpi-c.pc lib/pkgconfig/tombolo.pc; do
         [ -e "$1/$file" ] || { echo "$1/$file is missing"; return 1; }
     done
     for page in "$build"/docs/man/*.1; do

@@ -51,6 +51,8 @@ void tb_arrival_free(struct tb_arrival *a)
         e->counters.unexpected_bytes -= a->message.length;
         if (a->peer->self)
             e->arrivals.self_bytes -= a->message.length;
+        else
+            a->peer->kept -= a->message.length;
     }
     if (a->payload != a->keep)
         free(a->payload);

@@ -48,6 +48,15 @@ void tb_channels_close(struct tb_engine *e)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
+static void context_know(struct tb_context *context, struct tb_channel *channel)
+{
+    TB_ASSERT(context->channel == NULL);
+    context->channel = channel;
+    if (context->announcer != NULL)
+        context->announcer->unknown--;
+    context->announcer = NULL;
+}
+
 /* Its contexts; a collective one if there is such a plane. The last thing to be done: they refer to the channel from
  * now on. */
 static int channel_enter(struct tb_channel *c, uint64_t context, enum tb_plane point, int collective)
@@ -58,10 +67,9 @@ static int channel_enter(struct tb_channel *c, uint64_t context, enum tb_plane p
         c->collective = tb_contexts_get(all, tb_context_plane(context, (enum tb_plane)collective));
     if (c->point == NULL || (collective >= 0 && c->collective == NULL))
         return TB_ERR_MEMORY;
-    TB_ASSERT(c->point->channel == NULL);
-    c->point->channel = c;
+    context_know(c->point, c);
     if (c->collective != NULL)
-        c->collective->channel = c;
+        context_know(c->collective, c);
     return TB_OK;
 }
 
@@ -330,8 +338,10 @@ struct tb_channel *tb_channel_hear(struct tb_peer *p, const struct tb_message *m
     }
     if (tb_freed_contexts_contains(&e->freed_contexts, m->context))
         return NULL;
-    struct tb_context *c = tb_contexts_get(&e->contexts, m->context);
-    if (c == NULL || (tb_failure_find(c, m->match) == NULL && !tb_failure_keep(c, f))) {
+    struct tb_context *c = tb_peer_context(p, m->context);
+    if (c == NULL)
+        return NULL;
+    if (tb_failure_find(c, m->match) == NULL && !tb_failure_keep(c, f)) {
         tb_peer_break(p, tb_error(TB_ERR_MEMORY, "no memory to remember a collective that has failed"));
         return NULL;
     }

@@ -11,10 +11,12 @@
 
 struct tb_channel;
 struct tb_failures;
+struct tb_peer;
 
 struct tb_context {
     uint64_t id;
     struct tb_channel *channel;   /* NULL: not known yet */
+    struct tb_peer *announcer;    /* whose message has made it before its channel was there, until it is; else NULL */
     struct tb_list arrivals;      /* in order of arrival */
     struct tb_list wild;          /* receives that leave source or match open, in order of posting */
     struct tb_list requests;      /* all unfinished ones */

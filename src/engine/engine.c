@@ -59,7 +59,7 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
         failure_heard(p, message);
         break;
     case TB_KIND_CREDIT:
-        p->credit += message->length;
+        tb_peer_credit(p, message->length);
         break;
     default:
         tb_peer_break(

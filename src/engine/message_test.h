@@ -20,7 +20,7 @@ static struct tb_buffer bytes_of(void *base, uint64_t count)
     return (struct tb_buffer){base, count, &tb_type_byte};
 }
 
-static void fill(char *to, size_t length, uint32_t seed)
+static inline void fill(char *to, size_t length, uint32_t seed)
 {
     for (size_t i = 0; i < length; i++)
         to[i] = (char)(seed + i * 7 + i / 251);
@@ -44,7 +44,7 @@ static struct tb_request *post_receive(struct loop_net *net, struct tb_request *
     return r;
 }
 
-static void check_received(const struct tb_request *r, uint32_t source, uint64_t tag, uint64_t length)
+static inline void check_received(const struct tb_request *r, uint32_t source, uint64_t tag, uint64_t length)
 {
     assert_true(tb_request_done(r));
     assert_int_equal(r->status.error, TB_OK);
@@ -54,7 +54,7 @@ static void check_received(const struct tb_request *r, uint32_t source, uint64_t
     assert_memory_equal(in, out, length);
 }
 
-static struct tb_counters count_of(struct loop_net *net, uint32_t i)
+static inline struct tb_counters count_of(struct loop_net *net, uint32_t i)
 {
     struct tb_counters c;
     tb_engine_count(net->engines[i], &c);

@@ -219,6 +219,35 @@ void tb_peer_owe(struct tb_peer *p, uint64_t bytes)
     }
 }
 
+/* Who gives back more than it was given does not make us send more than fits the other side. */
+void tb_peer_credit(struct tb_peer *p, uint64_t bytes)
+{
+    uint64_t used = p->engine->peers.grant - p->credit;
+    p->credit += bytes < used ? bytes : used;
+}
+
+struct tb_context *tb_peer_context(struct tb_peer *p, uint64_t id)
+{
+    struct tb_contexts *all = &p->engine->contexts;
+    struct tb_context *c = tb_contexts_find(all, id);
+    if (c != NULL)
+        return c;
+    if (p->unknown >= TB_UNKNOWN_LIMIT) {
+        tb_peer_break(p,
+                      tb_error(TB_ERR_PROTOCOL, "process %u has sent messages for %u communicators that do not exist",
+                               p->proc.index, p->unknown));
+        return NULL;
+    }
+    c = tb_contexts_get(all, id);
+    if (c == NULL) {
+        tb_peer_break(p, TB_ERR_MEMORY);
+        return NULL;
+    }
+    c->announcer = p;
+    p->unknown++;
+    return c;
+}
+
 /* ---- what waits for room ----------------------------------------------------------------------------------------- */
 
 /* Answers before envelopes. Returns how many frames have gone. */

@@ -8,7 +8,8 @@
 #include "engine/port.h"
 #include "wire/wire.h"
 
-#define TB_NOTES_LIMIT (1u << 22) /* answers that wait for room */
+#define TB_NOTES_LIMIT   (1u << 22) /* answers that wait for room */
+#define TB_UNKNOWN_LIMIT (1u << 16) /* contexts that a peer names before we know them */
 
 struct tb_peer {
     struct tb_engine *engine;
@@ -22,6 +23,8 @@ struct tb_peer {
     char *story;                /* why */
     uint32_t eager_limit;
     uint64_t credit;           /* eager payload that we may still send */
+    uint64_t kept;             /* eager payload of theirs that waits for its receive; never more than the grant */
+    uint32_t unknown;          /* contexts that their messages have made and that have no channel yet */
     uint64_t owed;             /* eager payload of theirs that is consumed and not given back yet */
     struct tb_list answers;    /* struct tb_note, waiting for room; in no order with envelopes */
     struct tb_list envelopes;  /* sends whose EAGER or REQUEST waits for room, in order */
@@ -62,6 +65,10 @@ void tb_peer_answer(struct tb_peer *p, const struct tb_message *message);
 /* The same, of what most answers say. */
 void tb_peer_reply(struct tb_peer *p, enum tb_kind kind, uint64_t match, uint64_t offset, uint64_t length);
 void tb_peer_owe(struct tb_peer *p, uint64_t bytes);
+void tb_peer_credit(struct tb_peer *p, uint64_t bytes); /* it gives back so much */
+/* The context of a message from there, made if we do not know it yet. NULL: the peer was given up, because of no memory
+ * or because it names more that are unknown than any program would. */
+struct tb_context *tb_peer_context(struct tb_peer *p, uint64_t id);
 void tb_peer_queue(struct tb_peer *p); /* something of it waits for its turn */
 
 /* A peer that is going takes nothing more, but what it has sent before may still have to be read: `broken` comes after

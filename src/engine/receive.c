@@ -150,19 +150,23 @@ static struct tb_context *context_for(struct tb_peer *p, struct tb_context *c, c
         tb_arrival_refuse(p, m);
         return NULL;
     }
-    if (c != NULL)
-        return c;
-    c = tb_contexts_get(&p->engine->contexts, m->context);
-    if (c == NULL)
-        tb_peer_break(p, TB_ERR_MEMORY);
-    return c;
+    return c != NULL ? c : tb_peer_context(p, m->context);
 }
 
 static struct tb_arrival *message_keep(struct tb_peer *p, const struct tb_message *m, uint64_t payload)
 {
+    if (TB_UNLIKELY(payload > p->engine->peers.grant - p->kept)) {
+        tb_peer_break(p, tb_error(TB_ERR_PROTOCOL,
+                                  "process %u has sent more than it was allowed to: %llu bytes, and %llu wait already "
+                                  "(the parameter eager_memory must be the same everywhere)",
+                                  p->proc.index, (unsigned long long)payload, (unsigned long long)p->kept));
+        return NULL;
+    }
     struct tb_arrival *a = tb_arrival_make(p, m, payload);
     if (a == NULL)
         tb_peer_break(p, TB_ERR_MEMORY);
+    else
+        p->kept += payload;
     return a;
 }
 

@@ -35,6 +35,27 @@ static const struct tb_envelope sample_envelope = {
                 .flags = TB_MESSAGE_ROUTED | TB_MESSAGE_SYNC},
 };
 
+/* Not a bit of the headers can change without being seen, but for `reserved`, which tb_wire_get_hop looks at. */
+static void test_sealed(void **state)
+{
+    uint8_t frame[sizeof(struct tb_hop) + sizeof(struct tb_envelope)];
+    struct tb_hop hop;
+    tb_wire_put_hop(frame, &sample_hop);
+    tb_wire_put_envelope(frame + sizeof(struct tb_hop), &sample_envelope);
+    static const size_t lengths[] = {sizeof(struct tb_hop), sizeof(struct tb_hop) + sizeof(struct tb_message),
+                                     sizeof(frame)};
+    for (size_t i = 0; i < 3; i++) {
+        tb_wire_seal_heads(frame, lengths[i]);
+        assert_true(tb_wire_heads_intact(frame, lengths[i]));
+        assert_int_equal(tb_wire_get_hop(frame, &hop), TB_OK);
+        for (size_t bit = 0; bit < lengths[i] * 8; bit++) {
+            frame[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            assert_true(!tb_wire_heads_intact(frame, lengths[i]) || tb_wire_get_hop(frame, &hop) != TB_OK);
+            frame[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+    }
+}
+
 /* The bytes on the wire are the same whatever machine wrote them. */
 static void test_bytes(void **state)
 {
@@ -293,10 +314,10 @@ static void test_crc_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),       cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_bad_hop),
-        cmocka_unit_test(test_hop_lengths), cmocka_unit_test(test_bad_message),    cmocka_unit_test(test_message_check),
-        cmocka_unit_test(test_ids),         cmocka_unit_test(test_representation), cmocka_unit_test(test_crc),
-        cmocka_unit_test(test_crc_parts),
+        cmocka_unit_test(test_sealed),        cmocka_unit_test(test_bytes),       cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_bad_hop),       cmocka_unit_test(test_hop_lengths), cmocka_unit_test(test_bad_message),
+        cmocka_unit_test(test_message_check), cmocka_unit_test(test_ids),         cmocka_unit_test(test_representation),
+        cmocka_unit_test(test_crc),           cmocka_unit_test(test_crc_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,25 @@ void tb_wire_put_hop(void *to, const struct tb_hop *hop)
     tb_order_put32(at + offsetof(struct tb_hop, reserved), hop->reserved);
 }
 
+/* What is behind the hop header first, since it is a number of words then. `reserved` is 0, or the frame is refused. */
+static uint32_t heads_check(const uint8_t *frame, size_t length)
+{
+    uint32_t crc = tb_crc32c(0, frame + sizeof(struct tb_hop), length - sizeof(struct tb_hop));
+    return tb_crc32c(crc, frame, offsetof(struct tb_hop, check));
+}
+
+void tb_wire_seal_heads(void *frame, size_t length)
+{
+    uint8_t *at = frame;
+    tb_order_put32(at + offsetof(struct tb_hop, check), heads_check(at, length));
+}
+
+bool tb_wire_heads_intact(const void *frame, size_t length)
+{
+    const uint8_t *at = frame;
+    return tb_order_get32(at + offsetof(struct tb_hop, check)) == heads_check(at, length);
+}
+
 /* The lengths that a frame of a type may have behind the header. */
 static bool hop_length_fits(uint8_t type, uint32_t length)
 {

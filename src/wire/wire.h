@@ -170,7 +170,8 @@ struct tb_hop {
     uint32_t sequence; /* of this connection and direction, from 0 */
     uint32_t credit;   /* of BYE: how many connections to this process the sender closes; of ENVELOPE: how many agents
                         * have had it, at most TB_HOP_PASSES_MOST; of PING and PONG: which; else 0 */
-    uint32_t check;    /* CRC-32C of everything behind the header, with TB_HOP_CHECKED; of PING: TB_HOP_ABOUT or 0 */
+    uint32_t check;    /* with TB_HOP_CHECKED: CRC-32C of message or envelope, then of the fields before this one; of
+                        * PING: TB_HOP_ABOUT or 0 */
     uint32_t reserved; /* 0 */
 };
 
@@ -189,7 +190,7 @@ enum tb_hop_type {
 #define TB_HOP_ABOUT_HOST(check)   (((check)&0xffffffu) - 1u) /* UINT32_MAX: none */
 #define TB_HOP_ABOUT_PASSED(check) ((check) >> 24)
 
-#define TB_HOP_CHECKED     1
+#define TB_HOP_CHECKED     1   /* on connections of two ranks: always, so that no changed header goes unnoticed */
 #define TB_HOP_PASSES_MOST 16u /* agents that pass a frame on; one that has had more runs in circles */
 
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
@@ -301,6 +302,9 @@ int tb_stream_secret(struct tb_key *secret, const struct tb_key *key, const stru
 
 void tb_wire_put_hop(void *to, const struct tb_hop *hop);  /* writes sizeof(struct tb_hop) bytes */
 int tb_wire_get_hop(const void *from, struct tb_hop *hop); /* checks version, type, length and reserved */
+/* Of a frame with TB_HOP_CHECKED: its first `length` bytes are the hop header and what stands before the payload. */
+void tb_wire_seal_heads(void *frame, size_t length);
+bool tb_wire_heads_intact(const void *frame, size_t length);
 void tb_wire_put_message(void *to, const struct tb_message *message);
 int tb_wire_get_message(const void *from, struct tb_message *message); /* checks kind and flags */
 void tb_wire_put_envelope(void *to, const struct tb_envelope *envelope);

@@ -417,14 +417,34 @@ static void unsupported(void)
     CHECK(code == MPI_T_ERR_NOT_INITIALIZED, "MPI_T_cvar_get_num returned %d", code);
 }
 
+/* With TOMBOLO_STRICT=yes a reduction of text is refused, with the name of what is for numbers; without, it is not. */
+static void text(bool strict)
+{
+    char out[4] = "";
+    int code = MPI_Allreduce(data, out, 1, MPI_CHAR, MPI_MAX, world);
+    if (!strict)
+        CHECK_EQUAL(code, MPI_SUCCESS);
+    else
+        EXPECT(code, MPI_ERR_OP, "MPI_Allreduce", "MPI_SIGNED_CHAR");
+    CHECK_EQUAL(MPI_Allreduce(data, out, 1, MPI_SIGNED_CHAR, MPI_MAX, world), MPI_SUCCESS);
+    EXPECT(MPI_Allreduce(data, out, 1, MPI_WCHAR, MPI_MAX, world), MPI_ERR_OP, "MPI_Allreduce", "MPI_WCHAR");
+}
+
 int main(int argc, char **argv)
 {
+    bool strict = argc > 1 && strcmp(argv[1], "strict") == 0;
+    if (strict)
+        setenv("TOMBOLO_STRICT", "yes", 1);
     test_begin(&argc, &argv);
     MPI_Comm_dup(world, &freed_comm);
     MPI_Comm copy = freed_comm;
     MPI_Comm_free(&copy);
     MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (!test_peer())
+        text(strict);
+    if (strict)
+        return test_end();
     sends();
     receives();
     probes();

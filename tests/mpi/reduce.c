@@ -91,6 +91,21 @@ static void operations(void)
     CHECK_EQUAL(product, 1u << (test_size / 2));
 }
 
+/* MPI_CHAR is text for the standard; many programs reduce it, as a C char. */
+static void chars(void)
+{
+    char mine[2] = {(char)(test_rank + 1), (char)(-3 - test_rank)}, seen[2] = {0, 0};
+    MPI_Allreduce(mine, seen, 2, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
+    CHECK_EQUAL(seen[0], (char)(test_size * (test_size + 1) / 2));
+    CHECK_EQUAL(seen[1], (char)(-3 * test_size - test_size * (test_size - 1) / 2));
+    MPI_Allreduce(mine, seen, 2, MPI_CHAR, MPI_MAX, MPI_COMM_WORLD);
+    CHECK_EQUAL(seen[0], test_size);
+    CHECK_EQUAL(seen[1], (char)-3);
+    MPI_Allreduce(mine, seen, 2, MPI_CHAR, MPI_MIN, MPI_COMM_WORLD);
+    CHECK_EQUAL(seen[0], 1);
+    CHECK_EQUAL(seen[1], (char)(-2 - test_size));
+}
+
 /* ---- the program's own operations -------------------------------------------------------------------------------- */
 
 /* 2 x 2 matrices over the integers modulo a prime: their product depends on the order. */
@@ -282,6 +297,7 @@ int main(int argc, char **argv)
         sums_for_all(lengths[i], true);
     }
     operations();
+    chars();
     matrices(1, false);
     matrices(333, true);
     gaps(1);

@@ -61,7 +61,7 @@ struct tb_connection {
     uint32_t in_goodbyes; /* with a goodbye: how many the other side says in all */
     uint32_t in_have;     /* bytes in in_head: a header that has only begun */
     char in_head[sizeof(struct tb_hop) + sizeof(struct tb_envelope)];
-    struct tb_hop in_hop; /* of the frame whose payload is being read */
+    uint8_t in_type; /* enum tb_hop_type of the frame whose payload is being read */
     struct tb_envelope in_envelope;
     char *in_body; /* where its payload goes; NULL: no such frame */
     bool in_own;   /* in_body is ours to free */

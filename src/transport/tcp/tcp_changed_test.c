@@ -1,5 +1,5 @@
-/* tcp: a right stream of frames, changed on the way. It is not protected against that, so other bytes may come out; but
- * it neither crashes nor hangs nor grows. */
+/* tcp: a right stream of frames, changed on the way. Payload is not protected against that, so other bytes may come
+ * out; but it neither crashes nor hangs nor grows. */
 #include "transport/tcp/tcp_test.h"
 
 #include "base/changed_bytes_test.h"
@@ -8,11 +8,13 @@ static size_t frame_write(uint8_t *to, uint32_t sequence, enum tb_kind kind, siz
 {
     struct tb_hop hop = {.version = TB_WIRE_VERSION,
                          .type = TB_HOP_MESSAGE,
+                         .flags = TB_HOP_CHECKED,
                          .length = (uint32_t)(sizeof(struct tb_message) + length),
                          .sequence = sequence};
     struct tb_message message = {.kind = (uint8_t)kind, .length = length, .match = sequence};
     tb_wire_put_hop(to, &hop);
     tb_wire_put_message(to + sizeof(hop), &message);
+    tb_wire_seal_heads(to, HEAD);
     for (size_t i = 0; i < length; i++)
         to[HEAD + i] = (uint8_t)(i * 31 + sequence);
     return HEAD + length;

@@ -1,0 +1,147 @@
+/* Frames that no right process sends: whatever a peer says, what it costs here is bounded, and the peer is given up
+ * with a story. */
+#include "engine/message_test.h"
+
+#include <malloc.h>
+
+static struct loop_net net;
+static const struct tb_upcalls *up;
+static struct tb_endpoint *from;
+
+/* Process 0 has heard of process 1, whose frames the test makes up from now on. */
+static struct tb_peer *begin(struct tb_request *r)
+{
+    struct tb_request s;
+    loop_net_init(&net, 2);
+    loop_net_open(&net, false);
+    post_receive(&net, r, 0, 1, 3, EXACT, 10);
+    post_send(&net, &s, 1, 0, 3, 10, TB_MODE_STANDARD);
+    loop_net_settle(&net);
+    assert_true(tb_request_done(r));
+    post_receive(&net, r, 0, 1, 4, EXACT, 10);
+    up = tb_sim_upcalls(&net.sim, 0);
+    from = tb_sim_endpoint(&net.sim, 0, 1);
+    return tb_peer_of(net.engines[0], 1);
+}
+
+static void frame(enum tb_kind kind, uint64_t context, uint64_t length)
+{
+    struct tb_message m = {
+        .kind = (uint8_t)kind, .context = context, .match = 77, .length = length, .offset = 0, .source_rank = 1};
+    up->frame(up->context, from, NULL, &m, out, kind == TB_KIND_EAGER ? length : 0);
+}
+
+static void given_up(struct tb_peer *p, struct tb_request *r, const char *story)
+{
+    assert_int_equal(p->error, TB_ERR_PROTOCOL);
+    assert_non_null(strstr(p->story, story));
+    loop_net_settle(&net);
+    assert_true(tb_request_done(r));
+    assert_int_equal(r->status.error, TB_ERR_PEER);
+    loop_net_close(&net);
+}
+
+/* As much as was granted is kept, and not a byte more, also when the peer goes on and on. */
+static void payload_beyond_the_grant(void **state)
+{
+    struct tb_request r;
+    struct tb_peer *p = begin(&r);
+    uint64_t grant = net.engines[0]->peers.grant, sent = 0;
+    for (; sent + 1000 <= grant; sent += 1000)
+        frame(TB_KIND_EAGER, LOOP_CONTEXT, 1000);
+    frame(TB_KIND_EAGER, LOOP_CONTEXT, grant - sent);
+    frame(TB_KIND_EAGER, LOOP_CONTEXT, 0);
+    assert_int_equal(p->error, TB_OK);
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 10000; i++)
+        frame(TB_KIND_EAGER, LOOP_CONTEXT, 1000);
+    assert_true(mallinfo2().uordblks < before + 65536);
+    given_up(p, &r, "more than it was allowed");
+}
+
+/* What is received makes room again, for as much as was granted. */
+static void received_payload_is_not_counted(void **state)
+{
+    struct tb_request r, other;
+    struct tb_peer *p = begin(&r);
+    uint64_t grant = net.engines[0]->peers.grant;
+    for (int i = 0; i < 3; i++) {
+        uint64_t sent = 0;
+        for (; sent + 1000 <= grant; sent += 1000)
+            frame(TB_KIND_EAGER, LOOP_CONTEXT, 1000);
+        assert_int_equal(p->error, TB_OK);
+        for (uint64_t left = sent; left > 0; left -= 1000) {
+            post_receive(&net, &other, 0, 1, 77, EXACT, 1000);
+            assert_true(tb_request_done(&other));
+        }
+        assert_int_equal(p->kept, 0);
+    }
+    tb_request_cancel(&r);
+    loop_net_close(&net);
+}
+
+static void credit_that_was_never_used(void **state)
+{
+    struct tb_request r, s;
+    struct tb_peer *p = begin(&r);
+    uint64_t grant = net.engines[0]->peers.grant;
+    post_send(&net, &s, 0, 1, 5, 1000, TB_MODE_STANDARD);
+    assert_int_equal(p->credit, grant - 1000);
+    frame(TB_KIND_CREDIT, 0, 400);
+    assert_int_equal(p->credit, grant - 600);
+    frame(TB_KIND_CREDIT, 0, UINT64_MAX);
+    frame(TB_KIND_CREDIT, 0, UINT64_MAX - 5);
+    frame(TB_KIND_CREDIT, 0, grant);
+    assert_int_equal(p->credit, grant);
+    assert_int_equal(p->error, TB_OK);
+    tb_request_cancel(&r);
+    loop_net_settle(&net);
+    loop_net_close(&net);
+}
+
+/* Messages, questions and failures for communicators that nobody has made. */
+static void contexts_that_nobody_knows(void **state)
+{
+    static const enum tb_kind kinds[] = {TB_KIND_EAGER, TB_KIND_REQUEST, TB_KIND_FAILED};
+    for (int k = 0; k < 3; k++) {
+        struct tb_request r;
+        struct tb_peer *p = begin(&r);
+        uint32_t used = net.engines[0]->contexts.used;
+        for (uint32_t i = 0; i < TB_UNKNOWN_LIMIT + 1000; i++) {
+            assert_int_equal(p->error, i <= TB_UNKNOWN_LIMIT ? TB_OK : TB_ERR_PROTOCOL);
+            frame(kinds[k], tb_context_make(0, 1, 1000 + i, TB_PLANE_COLLECTIVE), 0);
+        }
+        assert_int_equal(net.engines[0]->contexts.used, used + TB_UNKNOWN_LIMIT);
+        given_up(p, &r, "communicators that do not exist");
+    }
+}
+
+/* A communicator that comes to be known does not count any more, however many there are one after the other. */
+static void contexts_become_known(void **state)
+{
+    struct tb_request r;
+    struct tb_peer *p = begin(&r);
+    for (uint32_t i = 0; i < 100; i++) {
+        struct tb_channel *channel;
+        uint64_t context = tb_context_make(0, 0, 1000 + i, TB_PLANE_POINT);
+        frame(TB_KIND_EAGER, context, 10);
+        assert_int_equal(p->unknown, 1);
+        struct tb_channel_config config = {.context = context, .size = 2, .rank = 0};
+        assert_int_equal(tb_channel_open(net.engines[0], &config, &channel), TB_OK);
+        assert_int_equal(p->unknown, 0);
+        tb_channel_close(channel);
+    }
+    assert_int_equal(p->kept, 0);
+    tb_request_cancel(&r);
+    loop_net_close(&net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(payload_beyond_the_grant),   cmocka_unit_test(received_payload_is_not_counted),
+        cmocka_unit_test(credit_that_was_never_used), cmocka_unit_test(contexts_that_nobody_knows),
+        cmocka_unit_test(contexts_become_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
