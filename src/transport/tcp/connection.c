@@ -177,12 +177,19 @@ int tb_connection_watch(struct tb_connection *c)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
+/* Between ranks the network is in between; what goes to the own agent stays on the host, and further on it is looked
+ * after by the agents. */
+static bool is_checked(const struct tb_connection *c)
+{
+    return !tb_proc_is_agent(c->peer->proc);
+}
+
 static size_t head_put(const struct tb_connection *c, const struct tb_envelope *envelope, uint64_t payload, char *to)
 {
     bool routed = (envelope->message.flags & TB_MESSAGE_ROUTED) != 0;
     struct tb_hop hop = {.version = TB_WIRE_VERSION,
                          .type = routed ? TB_HOP_ENVELOPE : TB_HOP_MESSAGE,
-                         .flags = TB_HOP_CHECKED,
+                         .flags = is_checked(c) ? TB_HOP_CHECKED : 0,
                          .sequence = c->out_sequence};
     size_t head = body_head(&hop);
     hop.length = (uint32_t)(head + payload);
@@ -191,7 +198,8 @@ static size_t head_put(const struct tb_connection *c, const struct tb_envelope *
         tb_wire_put_envelope(to + sizeof(hop), envelope);
     else
         tb_wire_put_message(to + sizeof(hop), &envelope->message);
-    tb_wire_seal_heads(to, sizeof(hop) + head);
+    if (is_checked(c))
+        tb_wire_seal_heads(to, sizeof(hop) + head);
     return sizeof(hop) + head;
 }
 
@@ -390,12 +398,13 @@ void tb_connection_bye(struct tb_connection *c, uint32_t goodbyes)
 {
     struct tb_hop hop = {.version = TB_WIRE_VERSION,
                          .type = TB_HOP_BYE,
-                         .flags = TB_HOP_CHECKED,
+                         .flags = is_checked(c) ? TB_HOP_CHECKED : 0,
                          .sequence = c->out_sequence,
                          .credit = goodbyes};
     char frame[sizeof(hop)];
     tb_wire_put_hop(frame, &hop);
-    tb_wire_seal_heads(frame, sizeof(frame));
+    if (is_checked(c))
+        tb_wire_seal_heads(frame, sizeof(frame));
     if (c->out_count == 0 && c->trouble == 0)
         (void)!send(c->descriptor, frame, sizeof(frame), WRITE_FLAGS);
     shutdown(c->descriptor, SHUT_WR);
@@ -414,8 +423,9 @@ static int hop_check(const struct tb_connection *c, const struct tb_hop *hop)
 {
     if (hop->type != TB_HOP_BYE && hop->type != TB_HOP_MESSAGE && hop->type != TB_HOP_ENVELOPE)
         return nonsense(c, "a frame of a type that ranks do not exchange");
-    if ((hop->flags & TB_HOP_CHECKED) == 0)
-        return nonsense(c, "a frame without a check");
+    if (((hop->flags & TB_HOP_CHECKED) != 0) != is_checked(c))
+        return nonsense(c,
+                        is_checked(c) ? "a frame without a check" : "a frame with a check, which agents do not make");
     if (hop->type != TB_HOP_BYE && hop->sequence != c->in_sequence)
         return nonsense(c, "a frame out of sequence");
     return TB_OK;
@@ -425,7 +435,9 @@ static int hop_check(const struct tb_connection *c, const struct tb_hop *hop)
  * would have the ranks wait for each other for ever. */
 static int heads_check(const struct tb_connection *c, const char *frame, size_t length)
 {
-    return tb_wire_heads_intact(frame, length) ? TB_OK : nonsense(c, "the header of a frame was changed on the way");
+    return !is_checked(c) || tb_wire_heads_intact(frame, length)
+               ? TB_OK
+               : nonsense(c, "the header of a frame was changed on the way");
 }
 
 static int envelope_get(const struct tb_hop *hop, const char *from, struct tb_envelope *envelope)
