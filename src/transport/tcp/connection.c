@@ -181,7 +181,7 @@ int tb_connection_watch(struct tb_connection *c)
  * after by the agents. */
 static bool is_checked(const struct tb_connection *c)
 {
-    return (c->peer->proc.index & TB_PROC_AGENT) == 0;
+    return ((c->peer->proc.index | c->hub->self.index) & TB_PROC_AGENT) == 0;
 }
 
 static size_t head_put(const struct tb_connection *c, const struct tb_envelope *envelope, uint64_t payload, char *to)
