@@ -1,4 +1,5 @@
 /* The question what ranks wait for, with ranks and a launcher that the test plays, in virtual time. */
+#include "agent/process_state.h"
 #include "agent/wait_question.h"
 #include "remote/virtual_loop_test.h"
 
@@ -88,6 +89,8 @@ static void open_ranks(struct world *w)
             for (;;)
                 pause();
         }
+        for (int k = 0; k < 5000 && tb_process_state(w->pids[i]) != 'S'; k++)
+            usleep(1000);
         tb_rank_port_started(&w->port, i, w->pids[i]);
     }
 }
