@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define PATIENCE_NS  1500000000u /* for the agents, who have theirs with the ranks */
+#define TENTH_NS     100000000u
 #define LINES_LIMIT  64u
 #define GROUPS_LIMIT 4096u
 #define LIST_ROOM    200u /* bytes for the numbers of ranks in a line */
@@ -142,15 +143,15 @@ static void add_who(struct line *l, const struct tb_wait_report *report, const s
 
 static void add_time(struct line *l, const struct tb_wait_group *g)
 {
-    double least = (double)(g->least / 100000000u) / 10, longest = (double)(g->longest / 100000000u) / 10;
+    unsigned long long least = g->least / TENTH_NS, longest = g->longest / TENTH_NS;
     if (g->longest == 0) {
         add(l, g->count > 1 ? " wait in " : " waits in ");
         return;
     }
     add(l, " %s waited for ", g->count > 1 ? "have" : "has");
     if (longest > least)
-        add(l, "%.1f to ", least);
-    add(l, "%.1f s in ", longest);
+        add(l, "%llu.%llu to ", least / 10, least % 10);
+    add(l, "%llu.%llu s in ", longest / 10, longest % 10);
 }
 
 static void say_group(struct tb_wait_report *report, const struct tb_wait_group *g)
