@@ -2,6 +2,7 @@
 #include "command.h"
 #include "help_texts.h"
 
+#include "remote/remote.h"
 #include "topology/topology.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 static const char usage[] = TB_HELP_TOMBOLO_PROBE;
 
 #define WORDS_LIMIT 1000u
+#define PROGRAM     "tombolo-probe"
 
 struct words {
     char *words[WORDS_LIMIT + 1];
@@ -60,23 +62,6 @@ static void words_free(struct words *w)
     for (uint32_t i = 0; i < w->count; i++)
         free(w->words[i]);
     w->count = 0;
-}
-
-/* The program lies beside this one in a build, in libexec of an installation. */
-static int program_find(char *path, size_t size)
-{
-    char here[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
-    if (length < 0)
-        return tb_error_errno("cannot find out where tombolo is");
-    here[length] = 0;
-    *strrchr(here, '/') = 0;
-    for (int i = 0; i < 2; i++) {
-        int n = snprintf(path, size, i == 0 ? "%s/probe/tombolo-probe" : "%s/../libexec/tombolo-probe", here);
-        if (n > 0 && (size_t)n < size && access(path, X_OK) == 0)
-            return TB_OK;
-    }
-    return tb_error(TB_ERR_SYSTEM, "tombolo-probe is missing from this installation; it should be %s", path);
 }
 
 /* ---- what was measured ------------------------------------------------------------------------------------------- */
@@ -154,10 +139,9 @@ static void host_take(struct words *w, struct words *places, const struct tb_gri
                       uint32_t first)
 {
     const struct tb_grid_host *h = &grid->hosts[host];
-    char entry[2 * TB_GRID_NAME_BYTES + 512];
+    char entry[2 * TB_GRID_NAME_BYTES + 16];
     slots = slots < h->slots ? slots : h->slots;
-    snprintf(entry, sizeof entry, "%s%s%s:%u", h->user != NULL ? h->user : "", h->user != NULL ? "@" : "",
-             h->address != NULL ? h->address : h->name, slots);
+    snprintf(entry, sizeof entry, "%s:%u", h->name, slots);
     words_add(w, "-H");
     words_add(w, entry);
     for (uint32_t i = 0; i < slots; i++) {
@@ -166,17 +150,21 @@ static void host_take(struct words *w, struct words *places, const struct tb_gri
     }
 }
 
-/* Ranks on one host or two. */
+/* Ranks on one host or two of the grid, which is used as a job of the user's would use it: gateways, shells, ports and
+ * paths are those of the file. */
 static void measure_between(struct probe *p, uint32_t a, uint32_t b, uint32_t slots)
 {
     struct words w = {.count = 0}, places = {.count = 0};
     const struct tb_grid *grid = &p->grid;
     words_copy(&w, &p->given);
+    words_add(&w, "--grid");
+    words_add(&w, p->file);
+    words_add(&w, "--own-program");
     uint32_t first = grid->hosts[a].slots < slots ? grid->hosts[a].slots : slots;
     host_take(&w, &places, grid, a, first, 0);
     if (b != TB_GRID_NONE)
         host_take(&w, &places, grid, b, 1, first);
-    words_add(&w, p->program);
+    words_add(&w, PROGRAM);
     words_add(&w, "--report");
     words_copy(&w, &places);
     int error = w.error != TB_OK ? w.error : places.error;
@@ -210,24 +198,27 @@ static void measure_inside(struct probe *p, uint32_t cluster)
         measure_between(p, a, b, 2);
 }
 
+/* The first hosts with slots that connect to each other, or else the first ones: what they say goes through gateways.
+ */
 static void measure_link(struct probe *p, uint32_t from, uint32_t to)
 {
     const struct tb_grid *grid = &p->grid;
-    bool there = false;
-    for (uint32_t a = 0; a < grid->host_count; a++) {
-        for (uint32_t b = 0; b < grid->host_count && carries(grid, a, from); b++) {
+    uint32_t one = TB_GRID_NONE, other = TB_GRID_NONE;
+    bool direct = false;
+    for (uint32_t a = 0; a < grid->host_count && !direct; a++)
+        for (uint32_t b = 0; b < grid->host_count && carries(grid, a, from) && !direct; b++) {
             if (!carries(grid, b, to))
                 continue;
-            there = true;
-            if (tb_grid_reaches(grid, a, b) && tb_grid_reaches(grid, b, a)) {
-                measure_between(p, a, b, 1);
-                return;
-            }
+            direct = tb_grid_reaches(grid, a, b) && tb_grid_reaches(grid, b, a);
+            one = direct || one == TB_GRID_NONE ? a : one;
+            other = direct || other == TB_GRID_NONE ? b : other;
         }
-    }
-    if (there)
-        printf("# %s and %s: no hosts with slots can connect to each other, so this is not measured\n",
-               grid->clusters[from].name, grid->clusters[to].name);
+    if (one == TB_GRID_NONE)
+        return;
+    if (!direct)
+        printf("# %s and %s: measured between %s and %s, which do not both connect to each other\n",
+               grid->clusters[from].name, grid->clusters[to].name, grid->hosts[one].name, grid->hosts[other].name);
+    measure_between(p, one, other, 1);
 }
 
 /* One job in the lab, whose hosts are called as in its file. */
@@ -332,7 +323,7 @@ int tb_command_probe(char **words)
         fputs(usage, stdout);
         return 0;
     }
-    int error = program_find(p.program, sizeof p.program);
+    int error = tb_own_program_find(PROGRAM, p.program, sizeof p.program);
     if (error == TB_OK)
         error = words_parse(&p, words);
     if (error == TB_OK)

@@ -95,7 +95,7 @@ static void finish(struct tb_agent *agent)
     tb_local_ranks_stop(&agent->local);
 }
 
-/* Nothing more will come from the ranks. Others may still need us to pass something on. */
+/* Nothing more will come from the ranks. Others may still need what they have said, or us to pass something on. */
 static void rest(struct tb_agent *agent)
 {
     if (!(agent->setup.flags & TB_SETUP_STAYS)) {

@@ -91,7 +91,7 @@ static void frame_queue(struct end *end, enum tb_stream stream)
     assert_int_equal(tb_queue_add(&end->peer.queue, buffer), TB_OK);
 }
 
-static void take_frame(void *context, struct tb_hop_connection *from, struct tb_cargo *cargo)
+static int take_frame(void *context, struct tb_hop_connection *from, struct tb_cargo *cargo)
 {
     struct end *end = context;
     char bytes[TB_FRAME_BUFFER_LIMIT];
@@ -99,6 +99,7 @@ static void take_frame(void *context, struct tb_hop_connection *from, struct tb_
     assert_int_equal(cargo->length, length);
     assert_memory_equal(cargo->bytes + sizeof(struct tb_hop), bytes + sizeof(struct tb_hop),
                         length - sizeof(struct tb_hop));
+    return TB_OK;
 }
 
 static void settle(void *context) {}
@@ -192,7 +193,7 @@ static void pair_open(struct pair *pair)
         end->spoil = -1;
         end->outer = -1;
         assert_int_equal(tb_frame_pool_open(&end->pool, 64u << 20), TB_OK);
-        assert_int_equal(tb_hop_set_open(&end->hop_set, &pair->loop, &end->pool, &events), TB_OK);
+        assert_int_equal(tb_hop_set_open(&end->hop_set, &pair->loop, &end->pool, &end->pool, &events), TB_OK);
         tb_hop_peer_open(&end->peer, &end->hop_set, (struct tb_proc){JOB, TB_PROC_AGENT | !i});
     }
 }

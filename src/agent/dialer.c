@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #define STAGGER_NS     250000000u
 #define PAUSE_NS       20000000u  /* before the addresses are tried again; doubled each time, */
@@ -16,6 +17,8 @@
  * link was down, a new connection is there sooner than one that the kernel repeats ever more seldom. */
 #define ROUND_NS    4000000000u
 #define DIALS_LIMIT 4096u
+#define PAIR_SHORT  (64 << 10)  /* bytes that wait in the socket of a rank or its agent, */
+#define PAIR_BULK   (256 << 10) /* of one stream */
 
 struct dial;
 
@@ -421,6 +424,18 @@ static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
     return TB_OK;
 }
 
+/* A rank and its agent share a pair of Unix sockets: nobody else can get at it, and what was written stays readable
+ * when its writer has ended. The buffers are bounds for what nobody can overtake any more. */
+static int make_pair(const struct tb_member *member, enum tb_stream stream, int pair[2])
+{
+    int room = stream == TB_STREAM_BULK ? PAIR_BULK : PAIR_SHORT;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return tb_error_errno("host %s cannot connect a rank with its agent", member->name);
+    for (int k = 0; k < 2; k++)
+        setsockopt(pair[k], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    return TB_OK;
+}
+
 /* Between two processes of this host; one of them may be the agent. */
 static int connect_here(struct tb_dialer *dialer, struct tb_proc self, struct tb_proc to, enum tb_stream stream)
 {
@@ -430,7 +445,8 @@ static int connect_here(struct tb_dialer *dialer, struct tb_proc self, struct tb
     if (!tb_proc_is_agent(to) && !events->has_rank(events->context, to.index))
         return tb_error(for_agent ? TB_ERR_CLOSED : TB_ERR_PEER, "rank %u on host %s has ended", to.index,
                         member->name);
-    int pair[2], rc = tb_loopback_pair(&dialer->loopback, member->name, pair);
+    int pair[2], rc = for_agent || tb_proc_is_agent(to) ? make_pair(member, stream, pair)
+                                                        : tb_loopback_pair(&dialer->loopback, member->name, pair);
     if (rc != TB_OK)
         return rc;
     struct tb_connected ends[2] = {

@@ -1,7 +1,8 @@
 /* The dialer makes connections to other processes: for ranks of this host, and for the agent itself. A dial is one
  * connection that is asked for at present. It tries the addresses of the other agent, likely ones first, a little apart
  * but side by side; the first that proves the key is it. Where only the other side can connect, it is called through
- * the launcher, and the dial waits for it. Two processes of this host get the two ends of a loopback connection.
+ * the launcher, and the dial waits for it. Two ranks of this host get the two ends of a loopback
+ * connection, a rank and its agent those of a pair of Unix sockets.
  *
  * A dial for a rank to another cluster goes on for as long as the link may be down; how long that is, its owner
  * decides, who hears of every round.

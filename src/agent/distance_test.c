@@ -278,7 +278,7 @@ static size_t frame_send(uint32_t sequence)
                          .type = TB_HOP_ENVELOPE,
                          .length = (uint32_t)(sizeof bytes - sizeof hop),
                          .sequence = sequence};
-    struct tb_envelope envelope = {.routing = {.source = {JOB, 0}, .destination = {JOB, 1}},
+    struct tb_envelope envelope = {.routing = {.source = {JOB, 0}, .destination = {JOB, 1}, .sequence = sequence + 1},
                                    .message = {.kind = TB_KIND_EAGER, .flags = TB_MESSAGE_ROUTED, .length = 8}};
     tb_wire_put_hop(bytes, &hop);
     tb_wire_put_envelope(bytes + sizeof hop, &envelope);

@@ -1,6 +1,9 @@
 #include "agent/forwarder.h"
 
+#include "agent/hop_choice.h"
+
 #include "agent/codec.h"
+#include "agent/frame_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,64 +33,11 @@ static void care_for(struct tb_forwarder *f, struct tb_neighbour *n)
 
 /* ---- where to ---------------------------------------------------------------------------------------------------- */
 
-static uint32_t pair_hash(struct tb_proc source, struct tb_proc destination)
+static struct tb_neighbour *route(void *context, const struct tb_cargo *cargo, enum tb_stream stream, uint32_t from,
+                                  const struct tb_far_host *far)
 {
-    uint32_t h = source.index * 0x9e3779b1u + destination.index;
-    h ^= h >> 16;
-    h *= 0x85ebca6bu;
-    return h ^ h >> 13;
-}
-
-/* Of several gateways: a pair's short frames take always the same one, bulk frames the one that they leave first; those
- * that are down only if there is no other. */
-static struct tb_neighbour *hop_choose(struct tb_forwarder *f, const struct tb_host_route *route, struct tb_proc source,
-                                       struct tb_proc destination, enum tb_stream stream, uint32_t from)
-{
-    struct tb_neighbour *best = NULL;
-    double best_time = 0;
-    bool best_usable = false;
-    uint32_t first = pair_hash(source, destination);
-    uint64_t now = route->hop_count > 1 ? tb_loop_now(f->member->loop) : 0;
-    for (uint32_t k = 0; k < route->hop_count; k++) {
-        uint32_t host = route->hops[(first + k) % route->hop_count];
-        if ((TB_PROC_AGENT | host) == from || host == f->member->host)
-            continue; /* the routes of two hosts do not agree yet */
-        struct tb_neighbour *n = tb_neighbour_find(&f->table, TB_PROC_AGENT | host);
-        if (n == NULL)
-            continue;
-        bool usable = route->hop_count == 1 || tb_neighbour_is_usable(n, now);
-        double time = stream == TB_STREAM_BULK && route->hop_count > 1 ? tb_neighbour_time_to_leave(n, f->member) : 0;
-        if (best == NULL || (usable && !best_usable) || (usable == best_usable && time < best_time)) {
-            best = n;
-            best_time = time;
-            best_usable = usable;
-        }
-    }
-    return best;
-}
-
-/* NULL: nowhere. */
-static struct tb_neighbour *route(struct tb_forwarder *f, struct tb_proc source, struct tb_proc destination,
-                                  enum tb_stream stream, uint32_t from)
-{
-    const struct tb_member *member = f->member;
-    if (destination.job != member->self.job || destination.index >= member->book->ranks)
-        return NULL;
-    uint32_t host = tb_address_book_host_of(member->book, destination.index);
-    if (host == member->host)
-        return destination.index != from ? tb_neighbour_find(&f->table, destination.index) : NULL;
-    const struct tb_host_route *route = tb_member_route(member, host);
-    bool by_agent = tb_param.forbid_direct || tb_member_encrypts(member, host);
-    uint32_t next = by_agent ? TB_PROC_AGENT | host : destination.index;
-    switch (route->means) {
-    case TB_HOST_ROUTE_DIRECT:
-    case TB_HOST_ROUTE_CALLED:
-        return next != from ? tb_neighbour_find(&f->table, next) : NULL;
-    case TB_HOST_ROUTE_RELAYED:
-        return hop_choose(f, route, source, destination, stream, from);
-    default:
-        return NULL;
-    }
+    struct tb_forwarder *f = context;
+    return tb_hop_choose(f->member, &f->table, cargo, stream, from, far);
 }
 
 static void lead_astray(struct tb_forwarder *f, struct tb_proc source, struct tb_proc destination)
@@ -119,58 +69,37 @@ static void note_heard(struct tb_forwarder *f, struct tb_neighbour *n)
 }
 
 /* Takes the frame buffer. */
-static void enqueue(struct tb_forwarder *f, struct tb_neighbour *n, struct tb_frame_buffer *buffer)
+static int enqueue(struct tb_forwarder *f, struct tb_neighbour *n, struct tb_frame_buffer *buffer)
 {
     if (buffer->since == 0 && tb_list_empty(&n->peer.connections[buffer->stream]))
         buffer->since = tb_loop_now(f->member->loop);
-    tb_queue_add(&n->peer.queue, buffer);
+    buffer->state = TB_FRAME_QUEUED;
+    int rc = tb_queue_add(&n->peer.queue, buffer);
     if (tb_list_empty(&n->flush))
         tb_list_append(&f->flush, &n->flush);
+    return rc;
 }
 
-/* A rank that sends long messages where much waits already is not read for a while. Not so its short ones, with which
- * it answers others, and not so agents: two that wait for each other would do so for ever. */
-static void hold_back(struct tb_forwarder *f, struct tb_hop_connection *connection, struct tb_neighbour *n,
-                      struct tb_proc destination)
-{
-    if (connection->stream != TB_STREAM_BULK || tb_hop_peer_is_agent(connection->peer) ||
-        !tb_list_empty(&connection->held))
-        return;
-    if (!tb_queue_hold(&n->peer.queue, destination, &connection->held))
-        return;
-    tb_hop_connection_watch(connection);
-    if (!tb_timer_is_set(&f->tick))
-        set_tick(f, TICK_NS);
-}
-
-static void take_frame(void *context, struct tb_hop_connection *connection, struct tb_cargo *cargo)
+/* At once, or as soon as it can be. Takes the cargo's buffer then. */
+static int pass(void *context, struct tb_neighbour *n, enum tb_stream stream, uint32_t from, struct tb_cargo *cargo)
 {
     struct tb_forwarder *f = context;
-    enum tb_stream stream = (enum tb_stream)connection->stream;
-    uint32_t from = connection->peer->proc.index;
-    f->frames++;
-    f->bytes += cargo->length;
-    note_heard(f, neighbour_of(connection->peer));
-    struct tb_neighbour *n = route(f, cargo->source, cargo->destination, stream, from);
-    if (n == NULL) {
-        lead_astray(f, cargo->source, cargo->destination);
-        return;
-    }
-    if (n->left) {
-        f->late++;
-        return;
-    }
     note_sent(f, n);
-    bool gather = cargo->more && cargo->length <= GATHER_BYTES;
-    if (!gather && tb_queue_empty(&n->peer.queue, stream) && tb_hop_peer_send(&n->peer, stream, cargo) == TB_OK)
-        return;
     struct tb_frame_buffer *buffer = cargo->buffer;
+    if (f->fault.active && tb_hop_peer_is_agent(&n->peer) && tb_hop_fault_strikes(&f->fault, n, stream, cargo))
+        return TB_OK;
+    bool gather = cargo->more && cargo->length <= GATHER_BYTES;
+    if (!gather && tb_queue_empty(&n->peer.queue, stream) && tb_hop_peer_send(&n->peer, stream, cargo) == TB_OK) {
+        if (buffer != NULL && cargo->buffer == NULL)
+            buffer->state = TB_FRAME_QUEUED;
+        return TB_OK;
+    }
     cargo->buffer = NULL;
     if (buffer == NULL) {
         buffer = tb_frame_buffer_make(&f->pool, cargo->length);
         if (buffer == NULL) {
             f->pool.dropped++;
-            return;
+            return TB_ERR_MEMORY;
         }
         memcpy(buffer->bytes, cargo->bytes, cargo->length);
     }
@@ -178,8 +107,7 @@ static void take_frame(void *context, struct tb_hop_connection *connection, stru
     buffer->destination = cargo->destination;
     buffer->stream = (uint8_t)stream;
     buffer->from = from;
-    enqueue(f, n, buffer);
-    hold_back(f, connection, n, cargo->destination);
+    return enqueue(f, n, buffer);
 }
 
 static void take_asked(void *context, struct tb_hop_connection *connection, uint32_t about)
@@ -190,9 +118,36 @@ static void take_asked(void *context, struct tb_hop_connection *connection, uint
         f->events.pass_on(f->events.context, TB_HOP_ABOUT_HOST(about), TB_HOP_ABOUT_PASSED(about));
 }
 
-static void settle(void *context)
+static int take_frame(void *context, struct tb_hop_connection *connection, struct tb_cargo *cargo)
 {
     struct tb_forwarder *f = context;
+    struct tb_hop_peer *peer = connection->peer;
+    enum tb_stream stream = (enum tb_stream)connection->stream;
+    f->frames++;
+    f->bytes += cargo->length;
+    note_heard(f, neighbour_of(peer));
+    int rc = tb_frame_check(f->member, peer->proc, cargo);
+    if (rc != TB_OK)
+        return rc;
+    if (!tb_hop_peer_is_agent(peer))
+        return tb_crossing_keep(&f->crossing, neighbour_of(peer), stream, cargo);
+    uint32_t host;
+    if (tb_member_find_host(f->member, cargo->destination, &host) == TB_OK && host == f->member->host) {
+        tb_crossing_arrive(&f->crossing, neighbour_of(peer), stream, cargo);
+        return TB_OK;
+    }
+    struct tb_neighbour *n = route(f, cargo, stream, peer->proc.index, NULL);
+    if (n == NULL)
+        lead_astray(f, cargo->source, cargo->destination);
+    else if (n->left)
+        f->late++;
+    else
+        pass(f, n, stream, peer->proc.index, cargo);
+    return TB_OK;
+}
+
+static void flush(struct tb_forwarder *f)
+{
     while (!tb_list_empty(&f->flush)) {
         struct tb_neighbour *n = TB_CONTAINER(f->flush.next, struct tb_neighbour, flush);
         tb_list_remove(&n->flush);
@@ -205,11 +160,24 @@ static void settle(void *context)
             }
         }
     }
-    while (!tb_list_empty(&f->pool.released)) {
-        struct tb_hop_connection *connection = TB_CONTAINER(f->pool.released.next, struct tb_hop_connection, held);
-        tb_list_remove(&connection->held);
-        tb_hop_connection_watch(connection);
-    }
+}
+
+/* Where there is room now, what was kept comes after. */
+static void settle(void *context)
+{
+    struct tb_forwarder *f = context;
+    flush(f);
+    tb_crossing_settle(&f->crossing);
+    flush(f);
+}
+
+/* A frame that was held for a while, or comes twice, on purpose. */
+static void release_held(void *context, struct tb_neighbour *n, struct tb_frame_buffer *buffer)
+{
+    struct tb_forwarder *f = context;
+    buffer->from = f->member->self.index;
+    enqueue(f, n, buffer);
+    settle(f);
 }
 
 /* Gives a new way to everything that waits for this neighbour. */
@@ -223,10 +191,15 @@ static void reroute(struct tb_forwarder *f, struct tb_neighbour *n)
             tb_list_append(&all, &buffer->node);
     TB_LIST_EACH (buffer, &all, struct tb_frame_buffer, node) {
         tb_list_remove(&buffer->node);
-        struct tb_neighbour *to =
-            route(f, buffer->source, buffer->destination, (enum tb_stream)buffer->stream, buffer->from);
+        const struct tb_cargo cargo = {.source = buffer->source, .destination = buffer->destination};
+        struct tb_neighbour *to = route(f, &cargo, (enum tb_stream)buffer->stream, buffer->from, NULL);
         if (to != NULL && !to->left) {
+            buffer->via = tb_neighbour_host(to, f->member);
             enqueue(f, to, buffer);
+            continue;
+        }
+        if (buffer->keeper != NULL) {
+            tb_replay_return(&f->crossing.replay, buffer);
             continue;
         }
         if (to == NULL)
@@ -335,6 +308,8 @@ static void connection_ended(void *context, struct tb_hop_peer *peer, const stru
     }
     note_why(f, n);
     f->reconnects++;
+    if (tb_hop_peer_is_agent(peer))
+        tb_replay_hurry(&f->crossing.replay, tb_neighbour_host(n, f->member), true);
     uint64_t now = tb_loop_now(f->member->loop);
     if (tb_list_empty(&peer->connections[connection->stream]))
         n->lost_at[connection->stream] = now;
@@ -391,7 +366,6 @@ static void tick(struct tb_timer *timer)
     struct tb_list all;
     tb_list_init(&all);
     tb_hop_set_bury(&f->hop_set);
-    tb_frame_pool_look(&f->pool, now);
     TB_LIST_EACH (n, &f->care, struct tb_neighbour, care) {
         tb_list_remove(&n->care);
         tb_list_append(&all, &n->care);
@@ -403,41 +377,57 @@ static void tick(struct tb_timer *timer)
             care_for(f, n);
     }
     settle(f);
-    if ((!tb_list_empty(&f->care) || !tb_list_empty(&f->pool.crowded)) && !tb_timer_is_set(timer))
+    if (!tb_list_empty(&f->care) && !tb_timer_is_set(timer))
         set_tick(f, TICK_NS);
 }
 
 /* ---- the forwarder ----------------------------------------------------------------------------------------------- */
+
+/* Those that are not open are all zeros. */
+static void close_parts(struct tb_forwarder *f)
+{
+    tb_hop_fault_close(&f->fault);
+    tb_neighbour_table_close(&f->table);
+    if (f->crossing.member != NULL)
+        tb_crossing_close(&f->crossing);
+    if (f->hop_set.scratch != NULL)
+        tb_hop_set_close(&f->hop_set);
+    if (f->arrivals.flows != NULL)
+        tb_frame_pool_close(&f->arrivals);
+    if (f->pool.flows != NULL)
+        tb_frame_pool_close(&f->pool);
+}
 
 /* The first frame is about to come: memory for it. */
 static bool make_ready(struct tb_forwarder *f)
 {
     struct tb_hop_set_events events = {
         .context = f, .frame = take_frame, .asked = take_asked, .settle = settle, .ended = connection_ended};
+    struct tb_crossing_events crossing = {.context = f, .route = route, .pass = pass, .settle = settle};
     if (f->ready)
         return true;
-    if (tb_frame_pool_open(&f->pool, tb_param.gateway_memory) != TB_OK)
-        return false;
-    if (tb_hop_set_open(&f->hop_set, f->member->loop, &f->pool, &events) != TB_OK) {
-        tb_frame_pool_close(&f->pool);
-        return false;
-    }
-    if (tb_neighbour_table_open(&f->table, f->member, &f->hop_set) != TB_OK) {
-        tb_hop_set_close(&f->hop_set);
-        tb_frame_pool_close(&f->pool);
-        return false;
-    }
-    f->ready = true;
-    return true;
+    int rc = tb_frame_pool_open(&f->pool, tb_param.gateway_memory);
+    if (rc == TB_OK)
+        rc = tb_frame_pool_open(&f->arrivals, UINT64_MAX);
+    f->arrivals.limit_each = TB_CROSSING_ARRIVALS;
+    if (rc == TB_OK)
+        rc = tb_hop_set_open(&f->hop_set, f->member->loop, &f->pool, &f->arrivals, &events);
+    if (rc == TB_OK)
+        rc = tb_neighbour_table_open(&f->table, f->member, &f->hop_set);
+    tb_hop_fault_open(&f->fault, f->member, &f->pool, &(struct tb_hop_fault_events){f, release_held});
+    if (rc == TB_OK)
+        rc = tb_crossing_open(&f->crossing, f->member, &f->table, &f->pool, &crossing);
+    f->ready = rc == TB_OK;
+    if (!f->ready)
+        close_parts(f);
+    return f->ready;
 }
 
-/* A process of this job, not ourselves. */
+/* The agent of another host, or a rank of this one. */
 static bool is_known(const struct tb_member *member, struct tb_proc proc)
 {
-    uint32_t number = proc.index & ~TB_PROC_AGENT;
-    if (proc.job != member->self.job || proc.index == member->self.index)
-        return false;
-    return number < (tb_proc_is_agent(proc) ? member->book->host_count : member->book->ranks);
+    uint32_t host;
+    return tb_member_find_host(member, proc, &host) == TB_OK && (host == member->host) != tb_proc_is_agent(proc);
 }
 
 void tb_forwarder_adopt(struct tb_forwarder *f, const struct tb_connected *connected)
@@ -465,9 +455,12 @@ void tb_forwarder_adopt(struct tb_forwarder *f, const struct tb_connected *conne
         }
         return;
     }
+    tb_neighbour_tune(n, f->member, connected->stream, connected->socket);
     n->left = false;
     n->lost_at[connected->stream] = 0;
     note_heard(f, n);
+    if (tb_hop_peer_is_agent(&n->peer))
+        tb_replay_hurry(&f->crossing.replay, tb_neighbour_host(n, f->member), false);
     if (ours) {
         *stripe = (struct tb_neighbour_stripe){0};
     } else if (tb_hop_peer_is_agent(&n->peer) && connected->proc.index < f->member->self.index) {
@@ -490,6 +483,7 @@ void tb_forwarder_reroute(struct tb_forwarder *f)
             if (f->table.slots[i] != NULL && tb_neighbour_is_queued(f->table.slots[i]))
                 reroute(f, f->table.slots[i]);
     } while (room != f->table.room);
+    tb_replay_hurry(&f->crossing.replay, TB_REPLAY_ALL, false);
     set_tick(f, 0);
 }
 
@@ -519,7 +513,7 @@ void tb_forwarder_ask_no_more(struct tb_forwarder *f, uint32_t host)
 {
     struct tb_neighbour *n = agent_of(f, host);
     if (n != NULL)
-        n->asked = false;
+        n->asked = n->sent = n->heard = false; /* the next frame is news again */
 }
 
 uint64_t tb_forwarder_progress(struct tb_forwarder *f, uint32_t host, bool again)
@@ -543,6 +537,7 @@ void tb_forwarder_suspect(struct tb_forwarder *f, uint32_t host, bool suspect)
     n->suspect = suspect;
     if (suspect && tb_neighbour_is_queued(n))
         reroute(f, n);
+    tb_replay_hurry(&f->crossing.replay, host, suspect);
     set_tick(f, 0);
 }
 
@@ -570,9 +565,7 @@ void tb_forwarder_close(struct tb_forwarder *f)
         (unsigned long long)f->pool.dropped, (unsigned long long)f->astray, (unsigned long long)f->late,
         (unsigned long long)f->pool.bytes_most, (unsigned long long)f->reconnects);
     tb_timer_clear(&f->tick);
-    tb_neighbour_table_close(&f->table);
-    tb_hop_set_close(&f->hop_set);
-    tb_frame_pool_close(&f->pool);
+    close_parts(f);
     tb_list_init(&f->flush);
     tb_list_init(&f->care);
     f->ready = false;

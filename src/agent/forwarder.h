@@ -1,7 +1,7 @@
 /* Passing frames on. A frame names its source and its destination process; where it goes next follows from the address
- * book and the routes of this host: a rank of this host, a rank that we can connect to, or the agent of the next
- * gateway. Nothing is remembered of a frame that has left, since its source repeats what does not arrive. So whatever
- * cannot be kept may be dropped, and is counted.
+ * book and the routes of this host: a rank of this host, the agent of the host where its destination is, or that of the
+ * next gateway. Nothing is remembered of a frame that has left, since its source repeats what does not arrive. So
+ * whatever cannot be kept may be dropped, and is counted.
  *
  * The connections of a neighbour are opened when there is something to send, by whoever needs them first; that side
  * opens them again when they break. The agent owns the forwarder, which asks it for connections; one thread. */
@@ -9,7 +9,8 @@
 #define TB_AGENT_FORWARDER_H
 
 #include "agent/connected.h"
-#include "agent/neighbour.h"
+#include "agent/crossing.h"
+#include "agent/hop_fault.h"
 #include "agent/stranger_log.h"
 #include "link/link.h"
 
@@ -31,10 +32,13 @@ struct tb_forwarder_events {
 struct tb_forwarder {
     const struct tb_member *member;
     struct tb_forwarder_events events;
-    bool ready; /* what follows is open; not so before there is something to pass on */
-    struct tb_frame_pool pool;
+    bool ready;                    /* what follows is open; not so before there is something to pass on */
+    struct tb_frame_pool pool;     /* of what is passed on to other hosts */
+    struct tb_frame_pool arrivals; /* of what waits for ranks of this one */
     struct tb_hop_set hop_set;
     struct tb_neighbour_table table;
+    struct tb_crossing crossing;
+    struct tb_hop_fault fault;
     struct tb_squeeze_group squeezes;
     struct tb_list flush, care; /* neighbours: with something new to send, and with something to be opened */
     struct tb_timer tick;

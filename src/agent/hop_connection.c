@@ -16,9 +16,9 @@
 /* ---- hop sets, and the end of a connection ----------------------------------------------------------------------- */
 
 int tb_hop_set_open(struct tb_hop_set *hop_set, struct tb_loop *loop, struct tb_frame_pool *pool,
-                    const struct tb_hop_set_events *events)
+                    struct tb_frame_pool *arrivals, const struct tb_hop_set_events *events)
 {
-    *hop_set = (struct tb_hop_set){.loop = loop, .pool = pool, .events = *events};
+    *hop_set = (struct tb_hop_set){.loop = loop, .pool = pool, .arrivals = arrivals, .events = *events};
     tb_list_init(&hop_set->dead);
     hop_set->scratch = malloc(TB_FRAME_BUFFER_HEAD + TB_HOP_SET_READ);
     return hop_set->scratch != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory to forward messages");
@@ -59,7 +59,6 @@ void tb_hop_connection_close(struct tb_hop_connection *connection)
     connection->codec = NULL;
     free(connection->coded);
     connection->coded = NULL;
-    tb_list_remove(&connection->held);
     tb_list_remove(&connection->node);
     tb_list_append(&hop_set->dead, &connection->node);
 }
@@ -76,10 +75,9 @@ static bool is_open(const struct tb_hop_connection *connection)
     return connection->watch.descriptor >= 0;
 }
 
-void tb_hop_connection_watch(struct tb_hop_connection *connection)
+static void watch_again(struct tb_hop_connection *connection)
 {
-    bool held = !tb_list_empty(&connection->held);
-    uint32_t events = (held ? 0 : (uint32_t)EPOLLIN) | (connection->blocked ? (uint32_t)EPOLLOUT : 0);
+    uint32_t events = (uint32_t)EPOLLIN | (connection->blocked ? (uint32_t)EPOLLOUT : 0);
     tb_loop_change(connection->hop_set->loop, &connection->watch, events);
 }
 
@@ -100,7 +98,7 @@ static int break_down(struct tb_hop_connection *connection, int error)
 static void block(struct tb_hop_connection *connection)
 {
     connection->blocked = true;
-    tb_hop_connection_watch(connection);
+    watch_again(connection);
 }
 
 /* Gives a frame its number on this connection. */
@@ -427,18 +425,20 @@ static int deliver(struct tb_hop_connection *connection, char *bytes, uint32_t l
     connection->in_sequence++;
     struct tb_cargo cargo = {.bytes = bytes,
                              .length = length,
+                             .envelope = &envelope,
                              .source = envelope.routing.source,
                              .destination = envelope.routing.destination,
                              .buffer = connection->in_buffer,
                              .more = more};
     connection->in_buffer = NULL;
+    int rc = TB_OK;
     if (count_pass(bytes))
-        hop_set->events.frame(hop_set->events.context, connection, &cargo);
+        rc = hop_set->events.frame(hop_set->events.context, connection, &cargo);
     else
         tb_log(TB_LOG_DEBUG, "agent", "a message from process %u to process %u runs in circles, and is dropped",
                cargo.source.index, cargo.destination.index);
     tb_frame_buffer_free(hop_set->pool, cargo.buffer);
-    return TB_OK;
+    return rc;
 }
 
 static void take_ping(struct tb_hop_connection *connection, const struct tb_hop *hop)
@@ -547,7 +547,7 @@ static void connection_ready(struct tb_watch *watch, uint32_t events)
         connection->blocked = false;
         flush(connection);
         if (is_open(connection) && !connection->blocked)
-            tb_hop_connection_watch(connection);
+            watch_again(connection);
     }
     if (is_open(connection) && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
         connection_read(connection);
@@ -572,7 +572,6 @@ int tb_hop_connection_open(struct tb_hop_connection **opened, struct tb_hop_set 
     connection->hop_set = hop_set;
     connection->codec = codec;
     tb_list_init(&connection->node);
-    tb_list_init(&connection->held);
     tb_list_init(&connection->out);
     *opened = connection;
     return TB_OK;

@@ -24,6 +24,7 @@ struct tb_hop_peer;
 struct tb_cargo {
     char *bytes; /* hop, envelope, payload; the hop may be written to */
     uint32_t length;
+    const struct tb_envelope *envelope; /* NULL: whoever made it knows */
     struct tb_proc source, destination;
     struct tb_frame_buffer
         *buffer; /* holds the bytes already, and may be taken (set to NULL); NULL: they lie elsewhere */
@@ -46,7 +47,8 @@ struct tb_codec {
 
 struct tb_hop_set_events {
     void *context;
-    void (*frame)(void *context, struct tb_hop_connection *from, struct tb_cargo *cargo);
+    /* An error (with its story) ends the connection. */
+    int (*frame)(void *context, struct tb_hop_connection *from, struct tb_cargo *cargo);
     /* A PING (`about`: see TB_HOP_ABOUT) or a PONG (0) has come from an agent. */
     void (*asked)(void *context, struct tb_hop_connection *from, uint32_t about);
     void (*settle)(void *context); /* a connection has read or written what it could */
@@ -57,7 +59,8 @@ struct tb_hop_set_events {
 
 struct tb_hop_set {
     struct tb_loop *loop;
-    struct tb_frame_pool *pool;
+    struct tb_frame_pool *pool;     /* of what is passed on */
+    struct tb_frame_pool *arrivals; /* of what waits for ranks of this host */
     struct tb_hop_set_events events;
     struct tb_list dead; /* ended connections that may still be pointed to */
     uint64_t frames_out, bytes_out;
@@ -73,10 +76,9 @@ struct tb_hop_connection {
     struct tb_queue *queue;   /* and what waits for it */
     uint8_t stream;           /* enum tb_stream */
     uint8_t stripe;
-    bool ours;           /* opened by our wish: then it is for us to open it again */
-    bool blocked;        /* its socket takes nothing now */
-    struct tb_list held; /* in a list of the pool: nothing is read from it */
-    uint32_t refused;    /* how often its socket has refused what the codec had made */
+    bool ours;        /* opened by our wish: then it is for us to open it again */
+    bool blocked;     /* its socket takes nothing now */
+    uint32_t refused; /* how often its socket has refused what the codec had made */
     struct tb_codec *codec;
     struct tb_hop_ping ping; /* of agents */
 
@@ -94,7 +96,7 @@ struct tb_hop_connection {
 };
 
 int tb_hop_set_open(struct tb_hop_set *hop_set, struct tb_loop *loop, struct tb_frame_pool *pool,
-                    const struct tb_hop_set_events *events);
+                    struct tb_frame_pool *arrivals, const struct tb_hop_set_events *events);
 void tb_hop_set_close(struct tb_hop_set *hop_set); /* all connections are closed */
 void tb_hop_set_bury(struct tb_hop_set *hop_set);  /* frees ended connections; nobody is inside of a call */
 
@@ -112,7 +114,6 @@ int tb_hop_connection_send(struct tb_hop_connection *connection, struct tb_cargo
 /* Writes and pulls until the socket is full or there is nothing more; after a while others have their turn. False: the
  * connection has ended. */
 bool tb_hop_connection_flush(struct tb_hop_connection *connection);
-void tb_hop_connection_watch(struct tb_hop_connection *connection); /* it is held now, or not any more */
 /* Asks the agent at its other end for an answer, as soon as the frame that is being written is out. */
 void tb_hop_connection_ask(struct tb_hop_connection *connection, uint32_t about);
 /* Ends it, as a connection does that is broken; `why` becomes the story. */

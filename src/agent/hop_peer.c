@@ -28,7 +28,7 @@ void tb_hop_peer_open(struct tb_hop_peer *peer, struct tb_hop_set *hop_set, stru
     *peer = (struct tb_hop_peer){.hop_set = hop_set, .proc = proc};
     for (int i = 0; i < TB_STREAM_COUNT; i++)
         tb_list_init(&peer->connections[i]);
-    tb_queue_open(&peer->queue, hop_set->pool);
+    tb_queue_open(&peer->queue, tb_hop_peer_is_agent(peer) ? hop_set->pool : hop_set->arrivals);
 }
 
 static bool is_stalled(const struct tb_hop_connection *connection)
@@ -66,7 +66,8 @@ uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again)
         struct tb_hop_connection *connection;
         TB_LIST_EACH (connection, &peer->connections[i], struct tb_hop_connection, node) {
             uint64_t since = tb_hop_ping_since(&connection->ping, connection->watch.descriptor, now);
-            last = since > last ? since : last;
+            if (since != 0 && connection->ping.acked_at > last) /* a question that was just asked is no progress */
+                last = connection->ping.acked_at;
             if (since != 0 && now - since > (again ? AGAIN_NS : SILENCE_NS))
                 tb_hop_connection_give_up(connection, "no answer");
         }

@@ -80,7 +80,7 @@ uint64_t tb_hop_ping_since(struct tb_hop_ping *ping, int socket, uint64_t now)
     if (ping->asked_at == 0)
         return 0;
     if (acknowledged(socket, &acked) && acked > ping->acked) {
-        if (ping->acked < ping->position)
+        if (ping->acked + TB_HOP_PING_BYTES < ping->position) /* something was before it, and becomes less */
             ping->acked_at = now;
         ping->acked = acked;
     }

@@ -121,6 +121,7 @@ static void send_frame(int from, uint32_t sequence)
     static char bytes[TB_FRAME_BUFFER_LIMIT];
     size_t length = frame_make(bytes, sequence, 0, FAR, sequence, 100);
     assert_int_equal(send(from, bytes, length, 0), length);
+    loop_sim_run(&sim, 1); /* it is a socket of the kernel, which knows nothing of our time: the agent reads it now */
 }
 
 /* Streams are open and pass nothing. Whoever uses them hears of it by questions of its own, and of their end; frames
@@ -141,9 +142,11 @@ static void open_streams_that_pass_nothing(void **state)
     send_frame(a, 1);
     loop_sim_run(&sim, 3 * SECOND);
     assert_int_equal(w[0].link_reports, 0);
-    loop_sim_run(&sim, 2 * SECOND);
-    assert_in_range(w[0].link_reports, 1, 2);
-    assert_true(w[0].link_silent && w[0].link_host == 1 && w[0].link_time < 5 * SECOND);
+    /* The kernel's acknowledgements, which count as progress while something is before the question, come in its own
+     * time: seen from here perhaps after two seconds. */
+    loop_sim_run(&sim, 4 * SECOND);
+    assert_in_range(w[0].link_reports, 1, 4);
+    assert_true(w[0].link_silent && w[0].link_host == 1 && w[0].link_time < 7 * SECOND);
     assert_int_equal(w[1].link_reports, 0); /* it knows nothing of that, and waits for nobody */
     sim.sim.route[0].dead = false;
     loop_sim_run(&sim, SECOND);

@@ -1,7 +1,10 @@
 #include "agent/neighbour.h"
 
 #include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #define NEIGHBOURS_FIRST 16u
 #define PAUSE_NS         200000000u  /* before a lost connection is made again; doubled each time, */
@@ -12,6 +15,8 @@
 #define SEGMENT_BITS     (1448 * 8)
 #define WINDOW_BITS      (2e6 * 8) /* what one stream surely has in flight, if it needs to */
 #define BANDWIDTH_USUAL  100e6
+#define FAST             300000000u  /* bit/s */
+#define UNSENT_FAST      (128 << 10) /* bytes */
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
@@ -154,6 +159,15 @@ bool tb_neighbour_is_kept(const struct tb_neighbour *n, const struct tb_member *
                       !tb_list_empty(&n->peer.connections[TB_STREAM_SHORT]) &&
                       tb_member_route(member, tb_neighbour_host(n, member))->latency > WIDE_NS;
     return n->opener[stream] || in_advance;
+}
+
+void tb_neighbour_tune(const struct tb_neighbour *n, const struct tb_member *member, enum tb_stream stream, int socket)
+{
+    const struct tb_host_route *route = tb_member_route(member, tb_neighbour_host(n, member));
+    int unsent = UNSENT_FAST;
+    bool fast = (route->bandwidth == 0 || route->bandwidth >= FAST) && route->latency < WIDE_NS;
+    if (tb_hop_peer_is_agent(&n->peer) && stream == TB_STREAM_BULK && fast)
+        setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
 }
 
 struct tb_hop_connection *tb_neighbour_connection(struct tb_neighbour *n, enum tb_stream stream, uint32_t stripe)

@@ -1,6 +1,5 @@
-/* A neighbour is a process that frames are passed on to: a rank of this host, a rank that we can connect to, or the
- * agent of another host. Here is what the forwarder knows of each one, and the table of all of them. The forwarder owns
- * them; one thread. */
+/* A neighbour is a process that frames are passed on to: a rank of this host, or the agent of another one. Here is what
+ * the forwarder knows of each one, and the table of all of them. The forwarder owns them; one thread. */
 #ifndef TB_AGENT_NEIGHBOUR_H
 #define TB_AGENT_NEIGHBOUR_H
 
@@ -32,6 +31,7 @@ struct tb_neighbour {
     bool asked;                           /* an agent that is to answer, so that there is to be a connection */
     bool suspect;                         /* which gives no answer */
     bool sent, heard;                     /* since the owner began to listen */
+    uint64_t kept;                        /* of a rank: what is kept of its frames, as ranks count (wire.h) */
     char why[TB_NEIGHBOUR_STORY_BYTES];   /* the last error of a connection */
 };
 
@@ -63,6 +63,9 @@ uint32_t tb_neighbour_stripes_wanted(const struct tb_neighbour *n, const struct 
  * streams as soon as there is a short one, whoever made it: the first large message would wait some round trips for
  * them. */
 bool tb_neighbour_is_kept(const struct tb_neighbour *n, const struct tb_member *member, enum tb_stream stream);
+/* How much of a long message may lie unsent in a socket, where nobody can overtake it: where the wire is fast, it would
+ * be empty before we are awake again. */
+void tb_neighbour_tune(const struct tb_neighbour *n, const struct tb_member *member, enum tb_stream stream, int socket);
 /* The connection that we have opened, or NULL. */
 struct tb_hop_connection *tb_neighbour_connection(struct tb_neighbour *n, enum tb_stream stream, uint32_t stripe);
 void tb_neighbour_postpone(struct tb_neighbour_stripe *stripe, uint64_t now); /* it is opened again after a while */

@@ -68,6 +68,8 @@ static void take_trouble(void *context, const char *text)
     w->member.running = false;
 }
 
+static uint32_t numbers[RANKS][RANKS]; /* of the last frame of each pair */
+
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static void stop(struct tb_timer *timer)
@@ -107,6 +109,7 @@ static void make_book(struct tb_address_book *book)
 void world_open_in(struct world *w, uint32_t host, struct tb_loop *loop)
 {
     memset(w, 0, sizeof *w);
+    memset(numbers, 0, sizeof numbers);
     w->loop = loop;
     for (uint32_t i = 0; i < RANKS; i++)
         w->handed[i] = -1;
@@ -177,6 +180,19 @@ int world_handed(struct world *w, uint32_t rank)
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
 
+/* What is written to a socket has one row of numbers, whoever writes it: the caller, or who answers questions. */
+static uint32_t hop_number(struct world *w, int socket, uint32_t *sequence)
+{
+    uint32_t number = w->pongs[socket] > *sequence ? w->pongs[socket] : *sequence;
+    w->pongs[socket] = *sequence = number + 1;
+    return number;
+}
+
+static uint32_t number_of(uint32_t source, uint32_t destination)
+{
+    return source < RANKS && destination < RANKS ? ++numbers[source][destination] : 1;
+}
+
 size_t frame_make(char *to, uint32_t sequence, uint32_t source, uint32_t destination, uint64_t tag, size_t length)
 {
     struct tb_hop hop = {.version = TB_WIRE_VERSION,
@@ -184,13 +200,40 @@ size_t frame_make(char *to, uint32_t sequence, uint32_t source, uint32_t destina
                          .length = (uint32_t)(sizeof(struct tb_envelope) + length),
                          .sequence = sequence};
     struct tb_envelope envelope = {
-        .routing = {.source = {JOB, source}, .destination = {JOB, destination}, .sequence = 5, .acknowledge = 6},
+        .routing = {.source = {JOB, source},
+                    .destination = {JOB, destination},
+                    .sequence = number_of(source, destination)},
         .message = {.kind = TB_KIND_EAGER, .flags = TB_MESSAGE_ROUTED, .match = tag, .length = length}};
     tb_wire_put_hop(to, &hop);
     tb_wire_put_envelope(to + sizeof hop, &envelope);
     for (size_t i = 0; i < length; i++)
         to[TB_FRAME_BUFFER_HEAD + i] = PAYLOAD(i + tag);
     return TB_FRAME_BUFFER_HEAD + length;
+}
+
+void world_receipt(struct world *w, int socket, uint32_t *sequence, uint32_t host, uint32_t source,
+                   uint32_t destination, uint32_t up_to)
+{
+    char bytes[TB_FRAME_BUFFER_HEAD + 64];
+    struct tb_writer items;
+    tb_writer_open(&items);
+    tb_put_u32(&items, source);
+    tb_put_u32(&items, destination);
+    tb_put_u32(&items, up_to);
+    tb_put_u8(&items, 0);
+    tb_put_bytes(&items, NULL, 0);
+    struct tb_hop hop = {.version = TB_WIRE_VERSION,
+                         .type = TB_HOP_ENVELOPE,
+                         .length = (uint32_t)(sizeof(struct tb_envelope) + items.length),
+                         .sequence = hop_number(w, socket, sequence)};
+    struct tb_envelope envelope = {
+        .routing = {.source = {JOB, TB_PROC_AGENT | host}, .destination = w->member.self},
+        .message = {.kind = TB_KIND_HOST, .flags = TB_MESSAGE_ROUTED, .length = TB_HOST_FRAME_RECEIPTS}};
+    tb_wire_put_hop(bytes, &hop);
+    tb_wire_put_envelope(bytes + sizeof hop, &envelope);
+    memcpy(bytes + TB_FRAME_BUFFER_HEAD, items.bytes, items.length);
+    assert_true(world_put(w, socket, bytes, TB_FRAME_BUFFER_HEAD + items.length));
+    tb_writer_close(&items);
 }
 
 bool world_put(struct world *w, int socket, const char *bytes, size_t length)
@@ -215,7 +258,7 @@ bool world_put_frame(struct world *w, int socket, uint32_t *sequence, uint32_t s
                      uint64_t tag, size_t length)
 {
     static char bytes[TB_FRAME_BUFFER_LIMIT];
-    size_t whole = frame_make(bytes, (*sequence)++, source, destination, tag, length);
+    size_t whole = frame_make(bytes, hop_number(w, socket, sequence), source, destination, tag, length);
     return world_put(w, socket, bytes, whole);
 }
 
@@ -262,6 +305,8 @@ bool world_get_frame(struct world *w, int socket, uint32_t *sequence, struct wor
     assert_int_equal(tb_wire_get_envelope(head, &frame->envelope), TB_OK);
     frame->length = frame->hop.length - sizeof frame->envelope;
     assert_true(world_get(w, socket, frame->payload, frame->length));
+    if (frame->envelope.message.kind == TB_KIND_HOST)
+        return world_get_frame(w, socket, sequence, frame);
     for (size_t i = 0; i < frame->length; i++)
         assert_int_equal(frame->payload[i], PAYLOAD(i + frame->envelope.message.match));
     return true;

@@ -68,12 +68,17 @@ struct world_frame {
     size_t length;
 };
 
+/* Frames of a pair are numbered from 1, in the order of making, since the last world was opened. */
 size_t frame_make(char *to, uint32_t sequence, uint32_t source, uint32_t destination, uint64_t tag, size_t length);
 /* Writes all; the agent works meanwhile. False: the agent takes no more. */
 bool world_put(struct world *w, int socket, const char *bytes, size_t length);
 bool world_put_frame(struct world *w, int socket, uint32_t *sequence, uint32_t source, uint32_t destination,
                      uint64_t tag, size_t length);
-/* PINGs before it are answered. False: nothing (more) comes. */
+/* As the agent of a host, who is reached through the one at the other end: all frames of a pair up to this one are
+ * there. */
+void world_receipt(struct world *w, int socket, uint32_t *sequence, uint32_t host, uint32_t source,
+                   uint32_t destination, uint32_t up_to);
+/* False: nothing (more) comes. PINGs are answered; what else agents say to each other is passed over. */
 bool world_get_frame(struct world *w, int socket, uint32_t *sequence, struct world_frame *frame);
 uint32_t world_drain(struct world *w, int socket, uint32_t *sequence); /* the frames that are there already */
 bool world_is_closed(struct world *w, int socket);                     /* by the agent, within a while */

@@ -5,20 +5,14 @@
 #define QUANTUM     4096u /* bytes that a flow may send in addition when its turn comes */
 #define TABLE_FIRST 64u
 #define TABLE_LIMIT (1u << 20)
-#define BEAT_NS     50000000u /* the pool grows older by one */
-#define STILL_AGE   10u       /* a queue from which nothing long was pulled meanwhile does not move */
 
 struct tb_stock {
     struct tb_stock *next;
     struct tb_proc destination;
     uint64_t bytes;
-    struct tb_list sized;         /* in the pool's list of those of about the same size, */
-    uint32_t size;                /* which is this one */
-    struct tb_list bulk, brief;   /* its flows, by class */
-    struct tb_list crowded;       /* in the pool's list: senders are held back... */
-    struct tb_list held;          /* ...these, */
-    uint64_t below;               /* until no more bytes than this are left, */
-    const struct tb_queue *queue; /* or this one does not move */
+    struct tb_list sized;       /* in the pool's list of those of about the same size, */
+    uint32_t size;              /* which is this one */
+    struct tb_list bulk, brief; /* its flows, by class */
 };
 
 struct tb_flow {
@@ -35,7 +29,7 @@ struct tb_flow {
     struct tb_list buffers;
 };
 
-static const uint32_t buffer_rooms[TB_FRAME_BUFFER_SIZES] = {384, 4096, TB_FRAME_BUFFER_LIMIT};
+static const uint32_t buffer_rooms[TB_FRAME_BUFFER_SIZES] = {384, 1088, 4096, TB_FRAME_BUFFER_LIMIT};
 
 /* ---- frame buffers ----------------------------------------------------------------------------------------------- */
 
@@ -65,12 +59,26 @@ void tb_frame_buffer_free(struct tb_frame_pool *pool, struct tb_frame_buffer *bu
 {
     if (buffer == NULL)
         return;
+    if (buffer->keeper != NULL) {
+        buffer->state = TB_FRAME_LEFT;
+        tb_list_append(&pool->left, &buffer->node);
+        return;
+    }
     if (pool->spare_bytes + buffer->weight > TB_FRAME_POOL_SPARE) {
         free(buffer);
         return;
     }
     pool->spare_bytes += buffer->weight;
     tb_list_prepend(&pool->spare[buffer->size], &buffer->node);
+}
+
+void tb_frame_buffer_release(struct tb_frame_pool *pool, struct tb_frame_buffer *buffer)
+{
+    buffer->keeper = NULL;
+    if (buffer->state == TB_FRAME_QUEUED)
+        return;
+    tb_list_remove(&buffer->node);
+    tb_frame_buffer_free(pool, buffer);
 }
 
 /* ---- flows and stocks -------------------------------------------------------------------------------------------- */
@@ -152,8 +160,6 @@ static struct tb_stock *stock_find(struct tb_frame_pool *pool, struct tb_proc de
     s->destination = destination;
     tb_list_init(&s->bulk);
     tb_list_init(&s->brief);
-    tb_list_init(&s->crowded);
-    tb_list_init(&s->held);
     tb_list_append(&pool->by_size[0], &s->sized);
     s->next = *slot;
     *slot = s;
@@ -179,26 +185,11 @@ static void stock_put(struct tb_frame_pool *pool, struct tb_stock *stock, uint64
     stock_sort(pool, stock);
 }
 
-/* Its senders need not wait any longer. */
-static void stock_release(struct tb_frame_pool *pool, struct tb_stock *stock)
-{
-    tb_list_remove(&stock->crowded);
-    while (!tb_list_empty(&stock->held)) {
-        struct tb_list *first = stock->held.next;
-        tb_list_remove(first);
-        tb_list_append(&pool->released, first);
-    }
-}
-
 static void stock_take(struct tb_frame_pool *pool, struct tb_stock *stock, uint64_t bytes)
 {
     stock->bytes -= bytes;
     pool->bytes -= bytes;
     stock_sort(pool, stock);
-    if (stock->bytes <= stock->below)
-        stock_release(pool, stock);
-    while (!tb_list_empty(&pool->crowded) && pool->bytes < pool->limit / 2)
-        stock_release(pool, TB_CONTAINER(pool->crowded.next, struct tb_stock, crowded));
     if (stock->bytes > 0)
         return;
     struct tb_stock **slot = &pool->stocks[proc_hash(stock->destination) & (pool->stock_room - 1)];
@@ -275,41 +266,8 @@ static bool flow_take(struct tb_flow *flow, struct tb_frame_buffer *buffer)
     return others;
 }
 
-/* ---- who waits, who gives way ------------------------------------------------------------------------------------ */
-
-static bool is_still(const struct tb_queue *queue)
-{
-    return queue->pool->age - queue->age >= STILL_AGE;
-}
-
-bool tb_queue_hold(struct tb_queue *queue, struct tb_proc destination, struct tb_list *sender)
-{
-    struct tb_frame_pool *pool = queue->pool;
-    if (pool->bytes <= pool->limit / 4 * 3)
-        return false;
-    struct tb_stock *stock = stock_look(pool, destination);
-    if (stock == NULL || stock->bytes < pool->bytes / pool->stock_count / 2 || is_still(queue))
-        return false;
-    if (tb_list_empty(&stock->crowded)) {
-        stock->below = stock->bytes / 2;
-        stock->queue = queue;
-        tb_list_append(&pool->crowded, &stock->crowded);
-    }
-    tb_list_append(&stock->held, sender);
-    return true;
-}
-
-void tb_frame_pool_look(struct tb_frame_pool *pool, uint64_t now)
-{
-    if (now - pool->aged_at < BEAT_NS)
-        return;
-    pool->aged_at = now;
-    pool->age++;
-    struct tb_stock *stock;
-    TB_LIST_EACH (stock, &pool->crowded, struct tb_stock, crowded)
-        if (is_still(stock->queue))
-            stock_release(pool, stock);
-}
+/* ---- who gives way ------------------------------------------------------------------------------------------------
+ */
 
 /* The last one of a long flow; a short frame saves little room, and somebody may ask with it. */
 static void give_way(struct tb_frame_pool *pool, struct tb_stock *stock)
@@ -351,8 +309,7 @@ int tb_frame_pool_open(struct tb_frame_pool *pool, uint64_t limit)
         tb_list_init(&pool->spare[i]);
     for (uint32_t i = 0; i < TB_FRAME_POOL_SIZES; i++)
         tb_list_init(&pool->by_size[i]);
-    tb_list_init(&pool->crowded);
-    tb_list_init(&pool->released);
+    tb_list_init(&pool->left);
     pool->flows = calloc(TABLE_FIRST, sizeof(struct tb_flow *));
     pool->stocks = calloc(TABLE_FIRST, sizeof(struct tb_stock *));
     if (pool->flows != NULL && pool->stocks != NULL)
@@ -422,8 +379,6 @@ int tb_queue_add(struct tb_queue *queue, struct tb_frame_buffer *buffer)
         return drop(queue, buffer);
     }
     stock_put(pool, stock, buffer->weight);
-    if (tb_queue_empty(queue, TB_STREAM_BULK))
-        queue->age = pool->age;
     flow_note(flow, buffer);
     if (pool->bytes > pool->bytes_most)
         pool->bytes_most = pool->bytes;
@@ -464,8 +419,6 @@ struct tb_frame_buffer *tb_queue_pull(struct tb_queue *queue, enum tb_stream str
         tb_list_append(active, &flow->active);
     }
     flow->deficit -= buffer->length;
-    if (stream == TB_STREAM_BULK)
-        queue->age = queue->pool->age;
     if (flow_take(flow, buffer) &&
         flow->deficit < TB_CONTAINER(flow->buffers.next, struct tb_frame_buffer, node)->length) {
         tb_list_remove(&flow->active);

@@ -4,8 +4,10 @@
  * message. The pool knows what all queues hold together: it keeps the limits, drops what does not fit, and counts.
  *
  * When the pool is full, the destination for which most lies there gives way, so that those who do not take what is
- * theirs leave room for all others, however many they are. Before that, senders of what lies there are held back, but
- * only while the queue moves: waiting for those who take nothing would stop what else these senders have.
+ * theirs leave room for all others, however many they are.
+ *
+ * A frame buffer may be kept by somebody (replay.h) until its frame has arrived. Then it is not freed when it leaves
+ * its queue, or is dropped from it, but put into the pool's list `left`, for the keeper to take out.
  *
  * Pure logic, no sockets. Everything belongs to the one thread of an agent. */
 #ifndef TB_AGENT_QUEUE_H
@@ -15,21 +17,35 @@
 
 #define TB_FRAME_BUFFER_HEAD  (sizeof(struct tb_hop) + sizeof(struct tb_envelope))
 #define TB_FRAME_BUFFER_LIMIT (TB_FRAME_BUFFER_HEAD + TB_RELAY_PAYLOAD) /* bytes of one frame */
-#define TB_FRAME_BUFFER_SIZES 3
+#define TB_FRAME_BUFFER_SIZES 4
 #define TB_FRAME_POOL_SPARE   (4u << 20) /* bytes of frame buffers that are kept for reuse */
 #define TB_FRAME_POOL_SHARES  6          /* one destination may fill one of them */
 #define TB_FRAME_POOL_SIZES   64
 
+/* Of a frame buffer that is kept. */
+enum tb_frame_state {
+    TB_FRAME_WAITS,  /* to be sent, or sent again */
+    TB_FRAME_QUEUED, /* in a queue, or half-written: somebody else holds it too */
+    TB_FRAME_LEFT,   /* in the pool's list `left` */
+    TB_FRAME_OUT     /* on its way */
+};
+
 struct tb_frame_buffer {
     struct tb_list node;
+    struct tb_replay_pair *keeper; /* NULL: nobody keeps it, and the last five are not used */
     struct tb_proc source, destination;
-    uint32_t length; /* of `bytes` */
-    uint32_t weight; /* bytes of memory that it takes, which is what the limits count */
-    uint8_t size;    /* which of the sizes of frame buffers it is */
-    uint8_t stream;  /* enum tb_stream: its class */
-    uint32_t from;   /* index of the process that brought it here; never sent back there */
-    uint64_t since;  /* when it came, if nobody could take it then; 0: somebody could */
-    char bytes[];    /* as on the wire: hop, envelope, payload */
+    uint32_t length;            /* of `bytes` */
+    uint32_t weight;            /* bytes of memory that it takes, which is what the limits count */
+    uint8_t size;               /* which of the sizes of frame buffers it is */
+    uint8_t stream;             /* enum tb_stream: its class */
+    uint32_t from;              /* index of the process that brought it here; never sent back there */
+    uint64_t since;             /* when it came, if nobody could take it then; 0: somebody could */
+    uint8_t state;              /* enum tb_frame_state */
+    uint8_t sends;              /* how often it was sent; stays at 255 */
+    uint32_t number;            /* of its pair */
+    uint32_t via;               /* host of the agent that it was given to last */
+    uint64_t first_at, sent_at; /* when it left us for the first and the last time */
+    char bytes[];               /* as on the wire: hop, envelope, payload */
 };
 
 struct tb_flow;
@@ -40,7 +56,6 @@ struct tb_queue {
     struct tb_list active[TB_STREAM_COUNT]; /* flows with frames; the first one's turn is now */
     uint64_t bytes[TB_STREAM_COUNT];
     uint32_t frames[TB_STREAM_COUNT];
-    uint32_t age; /* the pool's, when the last bulk one was pulled, or the first one came */
 };
 
 struct tb_frame_pool {
@@ -54,10 +69,7 @@ struct tb_frame_pool {
     struct tb_stock **stocks;
     uint32_t stock_count, stock_room;
     struct tb_list by_size[TB_FRAME_POOL_SIZES]; /* stocks, by the length of their bytes as a binary number */
-    struct tb_list crowded;                      /* stocks for which senders are held back */
-    struct tb_list released; /* senders that are not held back any more, for the owner to take out */
-    uint32_t age;            /* counts while somebody is held back */
-    uint64_t aged_at;
+    struct tb_list left;                         /* frame buffers that are kept and have left their queue */
 };
 
 int tb_frame_pool_open(struct tb_frame_pool *pool, uint64_t limit);
@@ -66,6 +78,8 @@ void tb_frame_pool_close(struct tb_frame_pool *pool); /* all queues are closed *
 /* A frame buffer with room for `length` bytes, which are not set; NULL: no memory. It counts only when it is queued. */
 struct tb_frame_buffer *tb_frame_buffer_make(struct tb_frame_pool *pool, uint32_t length);
 void tb_frame_buffer_free(struct tb_frame_pool *pool, struct tb_frame_buffer *buffer);
+/* Its keeper needs it no more: frees it, unless it is queued; then whoever has it there does. */
+void tb_frame_buffer_release(struct tb_frame_pool *pool, struct tb_frame_buffer *buffer);
 
 void tb_queue_open(struct tb_queue *queue, struct tb_frame_pool *pool);
 void tb_queue_close(struct tb_queue *queue); /* frees what is in it */
@@ -73,13 +87,6 @@ void tb_queue_close(struct tb_queue *queue); /* frees what is in it */
 int tb_queue_add(struct tb_queue *queue, struct tb_frame_buffer *buffer);
 /* The next one of a class, whose turn it is; NULL: none. */
 struct tb_frame_buffer *tb_queue_pull(struct tb_queue *queue, enum tb_stream stream);
-
-/* True: whoever has just sent to this destination had better wait, since the pool is nearly full, not little of it is
- * for this one, and the queue moves (its bulk class, which is what this is about). Then `sender`, which was in no list,
- * is in one until there is less (then it is in `released`) or its owner removes it. */
-bool tb_queue_hold(struct tb_queue *queue, struct tb_proc destination, struct tb_list *sender);
-/* To be called again and again while `crowded` is not empty: nobody is to wait for a queue that does not move. */
-void tb_frame_pool_look(struct tb_frame_pool *pool, uint64_t now);
 
 /* For how long somebody has wanted in vain to send, without a pause of TB_QUEUE_SILENCE (ns). Who gets no answer asks
  * again and again; who has found another way does not. */

@@ -164,53 +164,33 @@ static void who_has_most_gives_route(void **state)
     tb_frame_pool_close(&pool);
 }
 
-/* Near the limit, who sends where much lies waits until half of it has left, or until nothing has left for a while. */
-static void senders_wait_while_the_queue_moves(void **state)
+/* One that is kept stays, whether it is pulled or dropped, until its keeper needs it no more. */
+static void a_kept_one_comes_back(void **state)
 {
-    const uint64_t beat = 60000000u;
     struct tb_frame_pool pool;
-    struct tb_queue queues[5];
-    struct tb_list senders[3];
-    struct tb_proc to[3] = {{JOB, 0}, {JOB, 1}, {JOB, 10}};
-    uint64_t now = 1000 * beat;
+    struct tb_queue queue;
+    struct tb_replay_pair *keeper = (struct tb_replay_pair *)&pool; /* only whether there is one matters */
+    struct tb_frame_buffer *kept[3];
     assert_int_equal(tb_frame_pool_open(&pool, 6 << 20), TB_OK);
-    for (int i = 0; i < 3; i++)
-        tb_list_init(&senders[i]);
-    for (uint32_t i = 0; i < 5; i++) {
-        tb_queue_open(&queues[i], &pool);
-        assert_false(tb_queue_hold(&queues[0], to[0], &senders[0]));
-        while (add(&queues[i], 7, i, TB_STREAM_BULK, LONG) == TB_OK)
-            ;
+    tb_queue_open(&queue, &pool);
+    for (int i = 0; i < 3; i++) {
+        kept[i] = tb_frame_buffer_make(&pool, LONG);
+        kept[i]->keeper = keeper;
+        kept[i]->state = TB_FRAME_QUEUED;
+        kept[i]->destination = (struct tb_proc){JOB, 1};
+        assert_int_equal(tb_queue_add(&queue, kept[i]), TB_OK);
     }
-    assert_int_equal(add(&queues[0], 7, 10, TB_STREAM_BULK, LONG), TB_OK);
-    assert_false(tb_queue_hold(&queues[0], to[2], &senders[2])); /* for this one there is little */
-    for (int i = 0; i < 2; i++)
-        assert_true(tb_queue_hold(&queues[i], to[i], &senders[i]));
-    uint32_t first = queues[0].frames[TB_STREAM_BULK], pulled = 0;
-    while (tb_list_empty(&pool.released) && pulled < first) {
-        assert_int_equal(pull(&queues[0], TB_STREAM_BULK), 7);
-        pulled++;
-        tb_frame_pool_look(&pool, now += beat / 4);
-    }
-    assert_in_range(pulled, first / 2 - 1, first / 2 + 2);
-    assert_ptr_equal(pool.released.next, &senders[0]);
-    tb_list_remove(&senders[0]);
-    for (int i = 0; i < 20; i++)
-        tb_frame_pool_look(&pool, now += beat);
-    assert_ptr_equal(pool.released.next, &senders[1]);
-    tb_list_remove(&senders[1]);
-    while (add(&queues[0], 7, 0, TB_STREAM_BULK, LONG) == TB_OK)
-        ;
-    assert_false(tb_queue_hold(&queues[1], to[1], &senders[1])); /* not again in vain, */
-    assert_int_equal(pull(&queues[1], TB_STREAM_BULK), 7);
-    assert_true(tb_queue_hold(&queues[1], to[1], &senders[1])); /* before something has moved */
-    while (pool.bytes > pool.limit / 2)
-        for (int i = 2; i < 5; i++)
-            pull(&queues[i], TB_STREAM_BULK);
-    assert_ptr_equal(pool.released.next, &senders[1]); /* or there is room again in general */
-    for (int i = 0; i < 5; i++)
-        tb_queue_close(&queues[i]);
-    assert_true(tb_list_empty(&pool.crowded));
+    tb_frame_buffer_release(&pool, kept[1]); /* while it is in there */
+    assert_ptr_equal(tb_queue_pull(&queue, TB_STREAM_SHORT), kept[0]);
+    tb_frame_buffer_free(&pool, kept[0]);
+    assert_int_equal(kept[0]->state, TB_FRAME_LEFT);
+    assert_ptr_equal(pool.left.next, &kept[0]->node);
+    tb_frame_buffer_release(&pool, kept[0]);
+    assert_true(tb_list_empty(&pool.left));
+    tb_queue_close(&queue);
+    assert_ptr_equal(pool.left.next, &kept[2]->node);
+    tb_frame_buffer_release(&pool, kept[2]);
+    assert_true(tb_list_empty(&pool.left));
     tb_frame_pool_close(&pool);
 }
 
@@ -288,7 +268,7 @@ int main(void)
                                        cmocka_unit_test(one_flow_keeps_its_order),
                                        cmocka_unit_test(limits_hold),
                                        cmocka_unit_test(who_has_most_gives_route),
-                                       cmocka_unit_test(senders_wait_while_the_queue_moves),
+                                       cmocka_unit_test(a_kept_one_comes_back),
                                        cmocka_unit_test(many_flows),
                                        cmocka_unit_test(only_who_asks_again_waits)};
     return cmocka_run_group_tests(tests, NULL, NULL);

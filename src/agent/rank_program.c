@@ -2,6 +2,7 @@
 #include "agent/foreign_mpi.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,6 +291,12 @@ int tb_rank_program_open(struct tb_rank_program *program, const struct tb_rank_s
         rc = choose_directory(program, start, note, context, failure);
     if (rc != TB_OK)
         return rc;
+    if ((start->setup->flags & TB_SETUP_OWN) != 0) {
+        char own[PATH_MAX];
+        rc = tb_own_program_find(app->arguments[0], own, sizeof own);
+        program->path = rc == TB_OK ? strdup(own) : NULL;
+        return rc == TB_OK && program->path == NULL ? tb_error(TB_ERR_MEMORY, "no memory for a program's name") : rc;
+    }
     program->path =
         tb_program_find(app->arguments[0], value_in(program->environment + OWN, "PATH"), program->directory);
     if (program->path == NULL) {

@@ -200,10 +200,8 @@ void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_st
 void tb_engine_routes(struct tb_engine *engine)
 {
     tb_engine_lock(engine);
-    if (engine->relay != NULL) {
+    if (engine->relay != NULL)
         tb_relay_changed(tb_link_innermost(engine->relay));
-        tb_link_hurry(engine->relay);
-    }
     engine->remote_countdown = 0;
     engine->waiting.stirred = true;
     tb_engine_unlock(engine);

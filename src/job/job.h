@@ -252,10 +252,10 @@ enum tb_buffering { TB_BUFFERING_FULL, TB_BUFFERING_LINE, TB_BUFFERING_NONE };
 enum tb_setup_flags {
     TB_SETUP_LOCAL = 1, /* the agent is the launcher's child: the end of the stream tells all, no heartbeat is needed */
     TB_SETUP_GRID = 2,  /* TB_CONTROL_ROUTES comes before TB_CONTROL_ADDRESS_BOOK */
-    TB_SETUP_STAYS =
-        4,            /* the agent stays when its ranks have ended, since it passes things on: until TB_CONTROL_STOP */
-    TB_SETUP_PTY = 8, /* standard output of the ranks is a pseudo-terminal */
-    TB_SETUP_INNER = 16 /* nobody from outside reaches this host: it listens for its neighbours only */
+    TB_SETUP_STAYS = 4, /* it passes things on, so it stays when its ranks have ended: until TB_CONTROL_STOP */
+    TB_SETUP_PTY = 8,   /* standard output of the ranks is a pseudo-terminal */
+    TB_SETUP_INNER = 16, /* nobody from outside reaches this host: it listens for its neighbours only */
+    TB_SETUP_OWN = 32    /* the program is one of Tombolo's own, which lies beside the agent's */
 };
 
 /* TB_CONTROL_SETUP. Everything is allocated and freed by tb_setup_close. */

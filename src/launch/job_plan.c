@@ -23,6 +23,23 @@ static void leave_out(struct tb_grid_plan *grid_plan, void (*note)(void *context
     }
 }
 
+/* The user has named hosts of the grid: only these get ranks, so many as he says. */
+static int choose_hosts(struct tb_options *options)
+{
+    struct tb_host_list *hosts = &options->hosts;
+    const struct tb_host_list *chosen = &options->chosen;
+    for (uint32_t i = 0; i < chosen->count; i++)
+        if (tb_host_list_find(hosts, chosen->entries[i].name, NULL, 0) < 0)
+            return tb_error(TB_ERR_ARGUMENT, "-H: there is no host %s in %s", chosen->entries[i].name,
+                            options->grid->file);
+    for (uint32_t i = 0; i < hosts->count && chosen->count > 0; i++) {
+        int at = tb_host_list_find(chosen, hosts->entries[i].name, NULL, 0);
+        if (hosts->entries[i].slots > 0 || at >= 0)
+            hosts->entries[i].slots = at >= 0 ? chosen->entries[at].slots : 0;
+    }
+    return TB_OK;
+}
+
 static int open_grid(struct tb_job_plan *plan, void (*note)(void *context, const char *text), void *context)
 {
     struct tb_options *options = plan->options;
@@ -38,7 +55,9 @@ static int open_grid(struct tb_job_plan *plan, void (*note)(void *context, const
     if (rc == TB_OK && options->allow_missing)
         leave_out(plan->grid, note, context);
     tb_host_list_close(&options->hosts);
-    return rc == TB_OK ? tb_host_list_take(&options->hosts, grid, plan->missing) : rc;
+    if (rc == TB_OK)
+        rc = tb_host_list_take(&options->hosts, grid, plan->missing);
+    return rc == TB_OK ? choose_hosts(options) : rc;
 }
 
 int tb_job_plan_open(struct tb_job_plan *plan, void (*note)(void *context, const char *text), void *context)

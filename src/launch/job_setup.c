@@ -67,7 +67,7 @@ int tb_job_setup_make(struct tb_setup *setup, const struct tb_options *options, 
     uint32_t window = WINDOW_TOTAL / placement->book.host_count;
     *setup = (struct tb_setup){.version = (char *)TB_VERSION,
                                .host_count = placement->book.host_count,
-                               .flags = options->pty ? TB_SETUP_PTY : 0,
+                               .flags = (options->pty ? TB_SETUP_PTY : 0) | (options->own_program ? TB_SETUP_OWN : 0),
                                .bind = options->bind,
                                .bind_width = options->bind_width > 0 ? options->bind_width : 1,
                                .bind_cpus = strdup(options->bind_cpus != NULL ? options->bind_cpus : ""),

@@ -89,13 +89,15 @@ struct tb_options {
     enum tb_options_action action;
     const char *name; /* what the command was called as, for messages */
     struct tb_host_list hosts;
+    struct tb_host_list chosen; /* -H with --grid or --lab: which of its hosts get ranks, and how many; empty: all */
     uint32_t section_count, section_room;
     struct tb_section *sections;
     struct tb_section all; /* its variables are for all sections */
     enum tb_map map;
-    uint32_t per_host;          /* ranks on each host, whatever its slots; 0: not given */
-    bool oversubscribes;        /* more ranks than slots are allowed */
-    bool avoids_this_host;      /* it gets no ranks */
+    uint32_t per_host;     /* ranks on each host, whatever its slots; 0: not given */
+    bool oversubscribes;   /* more ranks than slots are allowed */
+    bool avoids_this_host; /* it gets no ranks */
+    bool has_host_file;
     const char *default_hosts;  /* a host file, if no hosts are named otherwise */
     const char *rank_file_name; /* read when the hosts are known */
     struct tb_rank_file rank_file;
@@ -116,6 +118,7 @@ struct tb_options {
     const char *timeout_name; /* what has set it */
     const char *launcher;     /* NULL: ssh */
     const char *program;      /* path of tombolo on other hosts; NULL: as here */
+    bool own_program;         /* the program is one of Tombolo's own, found beside tombolo on each host */
     const char *lab;          /* grid file of the lab in which the job runs; NULL: no lab */
     const char *grid_file;    /* the job runs on the grid of this file; NULL: not given */
     bool allow_missing;       /* hosts of the grid that cannot be started are left out */

@@ -242,7 +242,6 @@ static void wrong_options_are_refused(void **state)
                                       ": x",
                                       "-H a: x",
                                       "--lab",
-                                      "--lab g.yaml -H a x",
                                       "--lab g.yaml --launcher rsh x",
                                       "--lab g.yaml -H a x : -H b y"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

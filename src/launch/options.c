@@ -113,6 +113,7 @@ static int apply_place(struct tb_options *options, struct tb_section *section, e
     case TB_OPTION_HOST:
         return tb_host_list_parse(&section->hosts, values[0], "-H");
     case TB_OPTION_HOST_FILE:
+        options->has_host_file = true;
         return tb_host_list_load(&options->hosts, values[0]);
     case TB_OPTION_DEFAULT_HOST_FILE:
         options->default_hosts = values[0];
@@ -274,6 +275,9 @@ static int apply_rest(struct tb_options *options, enum tb_option option, char **
         return TB_OK;
     case TB_OPTION_PROGRAM:
         options->program = values[0];
+        return TB_OK;
+    case TB_OPTION_OWN_PROGRAM:
+        options->own_program = true;
         return TB_OK;
     case TB_OPTION_PREFIX:
         options->program = tb_options_keep(options, "%s/bin/tombolo", values[0]);
@@ -460,23 +464,29 @@ static int check_encrypt(void)
 }
 
 /* A grid file says itself where the ranks go, a lab also how its hosts are reached. */
-static int check_grid(const struct tb_options *options)
+static int check_grid(struct tb_options *options)
 {
-    bool hosts = options->hosts.count > 0;
+    bool hosts = options->hosts.count > 0 && options->has_host_file;
     for (uint32_t i = 0; i < options->section_count; i++)
         hosts = hosts || options->sections[i].hosts.count > 0;
     if (options->grid_file != NULL && (hosts || options->lab != NULL))
-        return tb_error(TB_ERR_ARGUMENT,
-                        "--grid %s: the grid file names the hosts, so --host, --hostfile and --lab do not go with it",
-                        options->grid_file);
+        return tb_error(
+            TB_ERR_ARGUMENT,
+            "--grid %s: the grid file names the hosts, so --hostfile, --lab, and -H of single programs do not "
+            "go with it; -H before all programs chooses among its hosts",
+            options->grid_file);
     if (options->grid_file == NULL && options->lab == NULL && (options->allow_missing || options->manual_count > 0))
         return tb_error(TB_ERR_ARGUMENT, "%s only has a meaning with --grid GRID.yaml",
                         options->allow_missing ? "--allow-missing" : "--manual");
     if (options->lab != NULL && (hosts || options->launcher != NULL))
         return tb_error(TB_ERR_ARGUMENT,
-                        "--lab %s: the grid file names the hosts, so --host, --hostfile and --launcher "
-                        "do not go with it",
+                        "--lab %s: the grid file names the hosts, so --hostfile, --launcher, and -H of single programs "
+                        "do not go with it; -H before all programs chooses among its hosts",
                         options->lab);
+    if (options->grid_file != NULL || options->lab != NULL) {
+        options->chosen = options->hosts;
+        options->hosts = (struct tb_host_list){0};
+    }
     return TB_OK;
 }
 
@@ -528,6 +538,7 @@ void tb_options_close(struct tb_options *options)
     close_section(&options->all);
     free(options->sections);
     tb_host_list_close(&options->hosts);
+    tb_host_list_close(&options->chosen);
     tb_rank_file_close(&options->rank_file);
     tb_config_file_close(options->config);
     for (uint32_t i = 0; i < options->kept_count; i++)

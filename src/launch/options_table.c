@@ -185,6 +185,7 @@ static const struct tb_option_row rows[] = {
     REFUSED("rmk", 1, "-f FILE, or -H with the hosts of your allocation"),
     WORKS("tombolo", 1, PROGRAM, "where tombolo is on the other hosts"),
     WORKS("prefix", 1, PREFIX, "--tombolo DIR/bin/tombolo"),
+    WORKS("own-program", 0, OWN_PROGRAM, "the program is one of Tombolo's own, such as tombolo-probe"),
     SILENT("noprefix", 0, always),
     SILENT("app-prefix", 1, "ranks find their library by themselves"),
     SILENT("no-app-prefix", 0, always),

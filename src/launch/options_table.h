@@ -65,6 +65,7 @@ enum tb_option {
     TB_OPTION_DEBUG,
     TB_OPTION_PROGRAM,
     TB_OPTION_PREFIX,
+    TB_OPTION_OWN_PROGRAM,
     TB_OPTION_HELP,
     TB_OPTION_VERSION,
     TB_OPTION_NONE /* nothing is done: it is silent, ignored or refused */

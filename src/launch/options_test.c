@@ -256,6 +256,10 @@ static void words_of_others(void **state)
     assert_true(options.output.merged);
     assert_int_equal(options.input_rank, TB_RANK_NONE);
     tb_options_close(&options);
+    assert_int_equal(parse(&options, "--grid g.yaml -H a:2,b x"), TB_OK); /* chooses among the hosts of the grid */
+    assert_int_equal(options.hosts.count, 0);
+    assert_int_equal(options.chosen.count, 2);
+    tb_options_close(&options);
     assert_int_equal(parse(&options, "--mca btl self --mca pml ob1 --mca btl self --mca btl_tcp_if_exclude lo x"),
                      TB_OK);
     assert_string_equal(options.ignored, "--mca btl, --mca pml");

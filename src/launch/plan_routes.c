@@ -247,7 +247,9 @@ static char **copy_words(char *const *words, uint32_t count)
     return copy;
 }
 
-static int change_app(const struct tb_grid *grid, uint32_t cluster, const struct tb_app *from, struct tb_app *app)
+/* A program of our own is not one that the file could name. */
+static int change_app(const struct tb_grid *grid, uint32_t cluster, const struct tb_app *from, bool own,
+                      struct tb_app *app)
 {
     const char *directory = find_text(grid, cluster, offsetof(struct tb_grid_start, directory));
     *app = *from;
@@ -256,7 +258,7 @@ static int change_app(const struct tb_grid *grid, uint32_t cluster, const struct
     app->directory = strdup(*from->directory == 0 && directory != NULL ? directory : from->directory);
     if (app->arguments == NULL || app->variables == NULL || app->directory == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the command line");
-    int rc = change_program(grid, cluster, app);
+    int rc = own ? TB_OK : change_program(grid, cluster, app);
     return rc == TB_OK ? add_variables(grid, cluster, app) : rc;
 }
 
@@ -316,7 +318,7 @@ int tb_grid_plan_setup(const struct tb_grid_plan *plan, const struct tb_placemen
     }
     find_neighbours(plan, placement, host, setup);
     for (uint32_t i = 0; i < setup->app_count && rc == TB_OK; i++)
-        rc = change_app(plan->grid, cluster, &apps[i], &setup->apps[i]);
+        rc = change_app(plan->grid, cluster, &apps[i], (setup->flags & TB_SETUP_OWN) != 0, &setup->apps[i]);
     return rc;
 }
 

@@ -1,4 +1,5 @@
 #include "link/link.h"
+#include "link/order.h"
 #include "link/repair.h"
 
 int tb_link_open(const struct tb_transport_table *table, const struct tb_transport_config *config,
@@ -7,7 +8,8 @@ int tb_link_open(const struct tb_transport_table *table, const struct tb_transpo
     struct tb_transport_config wrapped = *config;
     unsigned broken = 0;
     wrapped.fault = config->fault != NULL ? config->fault : tb_param.fault;
-    if (wrapped.fault != NULL && wrapped.fault[0] != 0) {
+    /* What goes through agents gets lost between them, and they repair it: faults are theirs. */
+    if (table != &tb_transport_relay && wrapped.fault != NULL && wrapped.fault[0] != 0) {
         int error = tb_fault_breaks(wrapped.fault, &broken);
         if (error != TB_OK)
             return error;
@@ -16,15 +18,20 @@ int tb_link_open(const struct tb_transport_table *table, const struct tb_transpo
     }
     if ((broken & TB_CAP_DEPENDABLE) == 0) {
         int error = table->open(&wrapped, transport);
-        if (error != TB_OK || ((*transport)->capabilities & TB_CAP_DEPENDABLE) == TB_CAP_DEPENDABLE)
+        unsigned lacks = error == TB_OK ? TB_CAP_DEPENDABLE & ~(*transport)->capabilities : 0;
+        if (lacks == 0)
             return error;
         table->close(*transport); /* it cannot be wrapped any more: its calls up go to the owner */
+        if (lacks == TB_CAP_ORDERED)
+            return tb_order_open(table, &wrapped, transport);
     }
     return tb_repair_open(table, &wrapped, transport);
 }
 
 struct tb_transport *tb_link_innermost(struct tb_transport *transport)
 {
+    if (transport->table == &tb_transport_order)
+        transport = tb_order_inner(transport);
     if (transport->table == &tb_transport_repair)
         transport = tb_repair_inner(transport);
     if (transport->table == &tb_transport_fault)
@@ -32,15 +39,11 @@ struct tb_transport *tb_link_innermost(struct tb_transport *transport)
     return transport;
 }
 
-void tb_link_hurry(struct tb_transport *transport)
-{
-    if (transport->table == &tb_transport_repair)
-        tb_repair_hurry(transport);
-}
-
 void tb_link_count(const struct tb_transport *transport, struct tb_link_counters *counters)
 {
-    if (transport->table == &tb_transport_repair)
+    if (transport->table == &tb_transport_order)
+        tb_order_count(transport, counters);
+    else if (transport->table == &tb_transport_repair)
         tb_repair_count(transport, counters);
     else
         *counters = (struct tb_link_counters){0};

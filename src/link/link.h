@@ -1,10 +1,12 @@
 /* link: makes frames dependable where the transport does not. tb_link_open gives back the transport itself when it is
  * ordered, reliable and faithful; otherwise it wraps it in a decorator that numbers frames of each pair, acknowledges
- * (cumulative, piggybacked, delayed), repairs by sending again, restores order, and checks CRC-32C. Both ends of a job
+ * (cumulative, piggybacked, delayed) and restores order; where frames can get lost or change (repair.h), it also sends
+ * again and checks CRC-32C. Both ends of a job
  * decide alike, because parameters are agreed job-wide. The owner sees a struct tb_transport either way. */
 #ifndef TB_LINK_LINK_H
 #define TB_LINK_LINK_H
 
+#include "link/link_counters.h"
 #include "link/squeeze.h"
 #include "link/tls_socket.h"
 #include "transport/transport.h"
@@ -17,18 +19,7 @@ int tb_link_open(const struct tb_transport_table *table, const struct tb_transpo
 /* The innermost transport, for tb_tcp_adopt. */
 struct tb_transport *tb_link_innermost(struct tb_transport *transport);
 
-/* The ways have changed: whoever still waits for an acknowledgement asks at once, and is as impatient as at first. */
-void tb_link_hurry(struct tb_transport *transport);
-
-/* What repair has done; all 0 when the transport is not wrapped. Logged at closing (debug). */
-struct tb_link_counters {
-    uint64_t sent, received; /* frames of the owner, each counted once */
-    uint64_t repeated;       /* frames sent again */
-    uint64_t acknowledged;   /* acknowledgements that had to travel by themselves */
-    uint64_t dropped;        /* frames that had arrived before, or for which there was no room */
-    uint64_t corrupted;      /* frames whose check was wrong */
-    uint64_t reordered;      /* frames that had to wait for an earlier one */
-};
+/* What the decorator has done; all 0 when the transport is not wrapped. Logged at closing (debug). */
 void tb_link_count(const struct tb_transport *transport, struct tb_link_counters *counters);
 
 #endif

@@ -4,7 +4,9 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#define LINGER_POLLS 64
+#define LINGER_POLLS     64
+#define LINGER_ROUNDS    100                /* of a millisecond at most, in which closing waits for answers */
+#define GOODBYE_INTERVAL (2 * TB_REPAIR_MS) /* between two goodbyes to the same process */
 
 /* ---- processes that are given up --------------------------------------------------------------------------------- */
 
@@ -12,7 +14,7 @@ static void peer_forget(struct tb_repair *r, struct tb_repair_peer *p)
 {
     while (p->first != p->next)
         tb_repair_out_pop(r, p);
-    for (uint32_t i = 0; p->early > 0 && i < r->policy.window; i++)
+    for (uint32_t i = 0; p->early > 0 && i < TB_REPAIR_WINDOW; i++)
         if (p->in[i] != NULL) {
             tb_repair_copy_free(r, p->in[i]);
             p->in[i] = NULL;
@@ -40,8 +42,8 @@ void tb_repair_peer_break(struct tb_repair *r, struct tb_repair_peer *p, int err
 static int peer_serve(struct tb_repair *r, struct tb_repair_peer *p, uint64_t now)
 {
     int count = 0;
-    if (p->timer <= now)
-        r->policy.timeout(r, p, now);
+    if (p->timer <= now && tb_repair_timeout(r, p, now) != TB_OK)
+        tb_repair_peer_break(r, p, TB_ERR_PEER);
     if (!p->broken && p->waiting > 0)
         count += tb_repair_transmit(r, p, now);
     if (!p->broken && (p->answer_now || (p->unanswered > 0 && p->answer_by <= now))) {
@@ -50,11 +52,10 @@ static int peer_serve(struct tb_repair *r, struct tb_repair_peer *p, uint64_t no
         if (result == TB_AGAIN) { /* no hurry: the other side repeats, and asks again */
             p->answer_now = false;
             p->unanswered = p->unanswered > 0 ? p->unanswered : 1;
-            p->answer_by = now + r->policy.ack_delay;
-            p->astray = r->policy.answers_astray && !p->astray; /* perhaps the other stream has room */
+            p->answer_by = now + TB_REPAIR_ACK_DELAY;
         }
     }
-    if (!p->broken && p->wanted && r->policy.has_room(r, p) &&
+    if (!p->broken && p->wanted && p->next - p->first < TB_REPAIR_WINDOW &&
         !(p->stuck[TB_STREAM_SHORT] && p->stuck[TB_STREAM_BULK])) {
         p->wanted = false;
         r->up.writable(r->up.context, &p->head);
@@ -94,32 +95,11 @@ static int repair_serve(struct tb_repair *r)
     return count;
 }
 
-void tb_repair_hurry(struct tb_transport *transport)
-{
-    struct tb_repair *r = (struct tb_repair *)transport;
-    uint64_t now = tb_clock_now(r->clock);
-    struct tb_repair_peer *p;
-    TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair) {
-        if (p->first == p->next || p->broken)
-            continue;
-        p->patience = p->patience < r->policy.timer_first ? p->patience : r->policy.timer_first;
-        p->timer = now;
-        tb_repair_wake(r, p, now);
-    }
-}
-
 /* ---- the transport ----------------------------------------------------------------------------------------------- */
-
-static void look(struct tb_repair *r, bool slept)
-{
-    if (r->policy.present != NULL)
-        r->policy.present(r, slept);
-}
 
 static int repair_poll(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    look(r, false);
     int count = r->inner->table->poll(r->inner);
     return count + repair_serve(r);
 }
@@ -127,14 +107,12 @@ static int repair_poll(struct tb_transport *transport)
 static bool repair_arm(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    look(r, false);
     return !r->busy && r->inner->table->arm(r->inner);
 }
 
 static void repair_disarm(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    look(r, true);
     r->inner->table->disarm(r->inner);
 }
 
@@ -155,8 +133,7 @@ static uint64_t repair_deadline(struct tb_transport *transport)
 static bool repair_idle(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    bool done = r->outstanding == 0 || (r->policy.abandoned != NULL && r->policy.abandoned(r));
-    return done && r->inner->table->idle(r->inner);
+    return r->outstanding == 0 && r->inner->table->idle(r->inner);
 }
 
 static void repair_drop(struct tb_endpoint *endpoint)
@@ -173,16 +150,15 @@ static void repair_drop(struct tb_endpoint *endpoint)
 
 static struct tb_repair_peer *peer_make(struct tb_repair *r, struct tb_endpoint *inner)
 {
-    struct tb_repair_peer *p = calloc(1, sizeof(*p) + 2 * r->policy.window * sizeof(struct tb_repair_copy *));
+    struct tb_repair_peer *p = calloc(1, sizeof(*p) + 2 * TB_REPAIR_WINDOW * sizeof(struct tb_repair_copy *));
     if (p == NULL)
         return NULL;
     p->out = p->windows;
-    p->in = p->windows + r->policy.window;
+    p->in = p->windows + TB_REPAIR_WINDOW;
     p->head = (struct tb_endpoint){.transport = &r->head, .proc = inner->proc};
     p->inner = inner;
     p->first = p->next = p->expected = 1;
-    p->patience = r->policy.timer_first;
-    p->room = r->room_first;
+    p->patience = TB_REPAIR_TIMER_FIRST;
     p->timer = TB_NEVER;
     tb_list_init(&p->active);
     tb_list_append(&r->peers, &p->of_repair);
@@ -249,10 +225,7 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
     r->up = config->upcalls;
     r->self = config->self;
     r->clock = config->clock;
-    r->arrivals = config->arrivals;
-    r->arrivals_context = config->connect_context;
     r->next_timer = TB_NEVER;
-    r->here = tb_clock_now(r->clock);
     r->give_up = tb_param.link_timeout;
     tb_list_init(&r->peers);
     tb_list_init(&r->active);
@@ -268,8 +241,6 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
         free(r);
         return error;
     }
-    r->policy = r->inner->wide ? tb_repair_wide : tb_repair_near;
-    r->policy.limits(r);
     r->checked = (r->inner->capabilities & TB_CAP_INTEGRITY) == 0;
     uint32_t payload = r->inner->max_payload - (r->checked ? sizeof(uint32_t) : 0);
     r->head = (struct tb_transport){.table = &tb_transport_repair, .capabilities = TB_CAP_DEPENDABLE};
@@ -299,21 +270,19 @@ static uint32_t goodbyes_missing(const struct tb_repair *r)
 
 static void repair_linger(struct tb_repair *r)
 {
-    uint64_t until = tb_clock_now(r->clock) + r->policy.linger, say = 0;
-    for (int round = 0; round < r->policy.linger_rounds; round++) {
+    uint64_t until = tb_clock_now(r->clock) + LINGER_ROUNDS * TB_REPAIR_MS, say = 0;
+    for (int round = 0; round < LINGER_ROUNDS; round++) {
         uint64_t now = tb_clock_now(r->clock);
         if (now >= until)
             break;
         if (now >= say) {
             goodbyes_send(r);
-            say = now + r->policy.goodbye_interval;
+            say = now + GOODBYE_INTERVAL;
         }
         for (int i = 0; i < LINGER_POLLS && r->inner->table->poll(r->inner) > 0; i++)
             continue;
-        if (goodbyes_missing(r) == 0 && (!r->policy.linger_connects || r->inner->table->idle(r->inner)))
+        if (goodbyes_missing(r) == 0)
             break;
-        if (r->policy.linger_connects && r->arrivals != NULL)
-            r->arrivals(r->arrivals_context);
         struct pollfd wait = {.fd = r->inner->table->descriptor(r->inner), .events = POLLIN};
         poll(&wait, wait.fd >= 0, 1);
     }

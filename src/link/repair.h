@@ -8,16 +8,12 @@
  * back anyway; otherwise one travels by itself after a short delay, or at once when something is missing or came twice,
  * and then says which later frames are here.
  *
- * How patient it is, what proves a loss and when to give up differ between two policies (repair_policy.h). Inside a
- * site (repair_near.c), silence of a process that computes is no failure: only after tb_param.link_timeout without any
- * answer is the process taken for unreachable. Where the transport says that it is wide, through gateways
- * (repair_wide.c), the window is as long as the way, and an acknowledgement lists all that is here. A timeout sends no
- * frame again but a probe; one who computes hears it when he is done, so that nothing is ever sent twice because of
- * that. Nobody is given up: agents judge who is gone.
+ * Frames come mostly in order, so that one which several later ones overtake is lost. Silence of a process that
+ * computes is no failure: only after tb_param.link_timeout without any answer is it taken for unreachable.
  *
  * Closing: the last acknowledgement may be lost, and a process that has closed repeats nothing. So closing says
  * goodbye, with the last acknowledgement, again and again until everyone who was talked to has answered or has said
- * goodbye himself; a tenth of a second in all, two seconds through gateways. A goodbye counts as acknowledgement of
+ * goodbye himself; a tenth of a second in all. A goodbye counts as acknowledgement of
  * everything, so nobody waits for one who has left. */
 #ifndef TB_LINK_REPAIR_H
 #define TB_LINK_REPAIR_H
@@ -31,12 +27,10 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
                    struct tb_transport **transport);
 struct tb_transport *tb_repair_inner(const struct tb_transport *transport);
 void tb_repair_count(const struct tb_transport *transport, struct tb_link_counters *counters);
-void tb_repair_hurry(struct tb_transport *transport); /* as tb_link_hurry */
 /* Bytes of payload that are kept in copies; for tests of the bound. */
 size_t tb_repair_kept(const struct tb_transport *transport);
 
-#define TB_REPAIR_WINDOW      64u   /* frames to one process; the selective part of an acknowledgement covers them */
-#define TB_REPAIR_WIDE_WINDOW 1024u /* the same through gateways, where the parameter relay_window bounds the bytes */
+#define TB_REPAIR_WINDOW      64u /* frames to one process; the selective part of an acknowledgement covers them */
 #define TB_REPAIR_PAYLOAD     (64u << 10) /* bytes of one frame at most */
 #define TB_REPAIR_PEER_BYTES  (2u << 20)  /* kept for one process and direction */
 #define TB_REPAIR_TOTAL_BYTES (64u << 20) /* kept in all */

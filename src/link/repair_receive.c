@@ -1,9 +1,17 @@
-/* Repair, inwards: frames are checked, put in order and handed up; what acknowledgements tell goes to the policy. */
+/* Repair, inwards: frames are checked, put in order and handed up; acknowledgements tell what has arrived, and what is
+ * lost. Round trips are short, and the inner transport keeps frames mostly in order, so that one which several later
+ * ones overtake is lost. Whoever does not answer for tb_param.link_timeout is unreachable. */
 #include "link/repair_state.h"
+
+/* Of the round trip, as far as it is waited for: not in full for what a crowded machine adds to it. */
+#define VARIATION_MOST  (8 * TB_REPAIR_MS)
+#define LATER_ARRIVALS  3  /* frames that overtake one before it is taken for lost */
+#define RESEND_ATTEMPTS 8u /* at least so many before a process is taken for unreachable */
 
 /* ---- the round trip ---------------------------------------------------------------------------------------------- */
 
-void tb_repair_learn(const struct tb_repair *r, struct tb_repair_peer *p, uint64_t sample)
+/* A round trip has taken `sample` ns: how long to wait follows. */
+static void learn(struct tb_repair_peer *p, uint64_t sample)
 {
     if (p->round_trip == 0) {
         p->round_trip = sample;
@@ -13,11 +21,83 @@ void tb_repair_learn(const struct tb_repair *r, struct tb_repair_peer *p, uint64
         p->variation = (3 * p->variation + off) / 4;
         p->round_trip = (7 * p->round_trip + sample) / 8;
     }
-    const struct tb_repair_policy *policy = &r->policy;
-    uint64_t margin = 4 * p->variation < policy->variation_most ? 4 * p->variation : policy->variation_most;
+    uint64_t margin = 4 * p->variation < VARIATION_MOST ? 4 * p->variation : VARIATION_MOST;
     uint64_t patience = p->round_trip + margin;
-    patience = patience < policy->timer_least ? policy->timer_least : patience;
-    p->patience = patience > policy->timer_most ? policy->timer_most : patience;
+    patience = patience < TB_REPAIR_TIMER_LEAST ? TB_REPAIR_TIMER_LEAST : patience;
+    p->patience = patience > TB_REPAIR_TIMER_MOST ? TB_REPAIR_TIMER_MOST : patience;
+}
+
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
+
+/* Sends a frame again, unless its last sending may still be answered. `sure`: later ones have arrived, so the first
+ * sending needs no patience. */
+static void resend(struct tb_repair *r, struct tb_repair_peer *p, struct tb_repair_copy *c, bool sure, uint64_t now)
+{
+    bool fresh = now - c->sent_at < p->round_trip + p->variation;
+    if (c->waiting || c->arrived || (fresh && !(sure && c->sends == 1)))
+        return;
+    tb_repair_out_again(p, c);
+    tb_repair_busy(r, p);
+}
+
+/* All frames up to `up_to`, at least one of which is outstanding and none of which is new to us, have arrived. */
+static void forget_arrived(struct tb_repair *r, struct tb_repair_peer *p, uint32_t up_to, uint64_t now)
+{
+    uint64_t sample = 0;
+    while (tb_repair_distance(p->first, up_to) >= 0) {
+        const struct tb_repair_copy *c = *tb_repair_slot(p->out, p->first);
+        if (c->sends == 1 && !c->arrived)
+            sample = now - c->sent_at;
+        tb_repair_out_pop(r, p);
+    }
+    /* After a timeout the sample may belong to either sending, and patience stays as it grew until there is a clear
+     * one. */
+    if (sample > 0 && p->timeouts == 0)
+        learn(p, sample);
+    tb_repair_progress(p, now);
+    if (p->first != p->next && tb_repair_distance(p->first, p->recover) >= 0)
+        resend(r, p, *tb_repair_slot(p->out, p->first), false, now);
+}
+
+uint64_t tb_repair_gaps(const struct tb_repair_peer *p)
+{
+    uint64_t here = 0;
+    for (uint32_t i = 0; i + 1 < TB_REPAIR_WINDOW; i++)
+        if (*tb_repair_slot(p->in, p->expected + 1 + i) != NULL)
+            here |= UINT64_C(1) << i;
+    return here;
+}
+
+/* The gaps between the frames that have arrived may be losses. */
+static void take_gaps(struct tb_repair *r, struct tb_repair_peer *p, uint32_t up_to, uint64_t arrived, uint64_t now)
+{
+    int later = 0;
+    if (arrived == 0 || p->first != up_to + 1)
+        return;
+    for (uint32_t i = TB_REPAIR_WINDOW; i-- > 0;) {
+        uint32_t s = up_to + 1 + i;
+        if (tb_repair_distance(s, p->next) <= 0)
+            continue;
+        struct tb_repair_copy *c = *tb_repair_slot(p->out, s);
+        if (i > 0 && (arrived >> (i - 1) & 1)) {
+            tb_repair_out_arrived(p, c);
+            later++;
+        } else if (later >= LATER_ARRIVALS) {
+            resend(r, p, c, true, now);
+        }
+    }
+}
+
+int tb_repair_timeout(struct tb_repair *r, struct tb_repair_peer *p, uint64_t now)
+{
+    if (p->timeouts >= RESEND_ATTEMPTS && now - p->heard > r->give_up)
+        return tb_error(TB_ERR_PEER, "rank %u has not answered rank %u for %.1f s, though %u frames were sent again",
+                        p->head.proc.index, r->self.index, (double)(now - p->heard) / 1e9, p->timeouts);
+    p->timeouts++;
+    p->recover = p->next - 1;
+    tb_repair_out_again(p, *tb_repair_slot(p->out, p->first));
+    tb_repair_back_off(p, now);
+    return TB_OK;
 }
 
 /* ---- frames in order --------------------------------------------------------------------------------------------- */
@@ -33,12 +113,11 @@ static void hand_up(struct tb_repair *r, struct tb_repair_peer *p, const struct 
 }
 
 /* One more frame is to be acknowledged. */
-static void owe_answer(struct tb_repair *r, struct tb_repair_peer *p, size_t length, uint64_t now)
+static void owe_answer(struct tb_repair_peer *p, uint64_t now)
 {
     if (p->unanswered++ == 0)
-        p->answer_by = now + r->policy.ack_delay;
-    p->unanswered_bytes += length;
-    if (p->unanswered >= r->policy.ack_every || p->unanswered_bytes >= r->ack_bytes)
+        p->answer_by = now + TB_REPAIR_ACK_DELAY;
+    if (p->unanswered >= TB_REPAIR_ACK_EVERY)
         p->answer_now = true;
 }
 
@@ -47,31 +126,28 @@ static void in_order(struct tb_repair *r, struct tb_repair_peer *p, const struct
                      const char *payload, size_t length, uint64_t now)
 {
     p->expected++;
-    owe_answer(r, p, length, now);
+    owe_answer(p, now);
     hand_up(r, p, message, payload, length);
-    struct tb_repair_copy **next = tb_repair_slot(r, p->in, p->expected);
+    struct tb_repair_copy **next = tb_repair_slot(p->in, p->expected);
     while (!p->broken && *next != NULL) {
         struct tb_repair_copy *c = *next;
         *next = NULL;
         p->early--;
         p->expected++;
-        p->answer_now = p->answer_now || r->policy.gaps_at_once;
+        p->answer_now = true; /* a gap has closed */
         p->unanswered++;
         hand_up(r, p, &c->envelope.message, c->payload, c->length);
         tb_repair_copy_free(r, c);
-        next = tb_repair_slot(r, p->in, p->expected);
+        next = tb_repair_slot(p->in, p->expected);
     }
-    p->answer_now = p->answer_now || p->unanswered >= r->policy.ack_every;
+    p->answer_now = p->answer_now || p->unanswered >= TB_REPAIR_ACK_EVERY;
 }
 
 static void too_early(struct tb_repair *r, struct tb_repair_peer *p, uint32_t sequence,
-                      const struct tb_message *message, const char *payload, size_t length, uint64_t now)
+                      const struct tb_message *message, const char *payload, size_t length)
 {
-    struct tb_repair_copy **place = tb_repair_slot(r, p->in, sequence);
-    if (r->policy.gaps_at_once)
-        p->answer_now = true;
-    else
-        owe_answer(r, p, length, now);
+    struct tb_repair_copy **place = tb_repair_slot(p->in, sequence);
+    p->answer_now = true;
     struct tb_repair_copy *c = *place == NULL && length <= TB_REPAIR_PAYLOAD
                                    ? tb_repair_copy_make(r, message, (uint32_t)length, TB_REPAIR_TOTAL_BYTES)
                                    : NULL;
@@ -115,21 +191,15 @@ static bool intact(struct tb_repair *r, struct tb_repair_peer *p, const struct t
 static void answer_again(struct tb_repair *r, struct tb_repair_peer *p)
 {
     p->answer_now = true;
-    p->astray = r->policy.answers_astray;
     tb_repair_busy(r, p);
 }
 
 static void link_receive(struct tb_repair *r, struct tb_repair_peer *p, const struct tb_routing *routing,
-                         const struct tb_message *message, const char *payload, size_t length, uint64_t now)
+                         const struct tb_message *message, uint64_t now)
 {
     if (!p->broken)
-        r->policy.gaps_get(r, p, routing, message, payload, length, now);
-    if (message->length == TB_REPAIR_LINK_PROBE && !p->broken && message->offset >= p->echo) {
-        p->echo = message->offset;
-        p->echo_owed = true;
-        answer_again(r, p);
-    }
-    if (message->length == TB_REPAIR_LINK_ACKNOWLEDGE || message->length >= TB_REPAIR_LINK_PROBE)
+        take_gaps(r, p, routing->acknowledge, message->match, now);
+    if (message->length == TB_REPAIR_LINK_ACKNOWLEDGE || message->length > TB_REPAIR_LINK_GOODBYE_ANSWER)
         return;
     if (message->length == TB_REPAIR_LINK_GOODBYE)
         tb_repair_link_send(r, p, TB_REPAIR_LINK_GOODBYE_ANSWER);
@@ -145,7 +215,7 @@ static void acknowledge(struct tb_repair *r, struct tb_repair_peer *p, uint32_t 
 {
     if (tb_repair_distance(p->first, up_to) < 0 || tb_repair_distance(up_to, p->next) <= 0)
         return; /* an old one, or one that cannot be */
-    r->policy.acknowledge(r, p, up_to, now);
+    forget_arrived(r, p, up_to, now);
     tb_repair_wake(r, p, p->timer);
     if (p->wanted)
         tb_repair_busy(r, p);
@@ -161,14 +231,10 @@ void tb_repair_receive(void *context, struct tb_endpoint *from, const struct tb_
         return;
     }
     uint64_t now = tb_clock_now(r->clock);
-    if (p->asked_at > 0) {
-        r->policy.probe_answered(r, p, now);
-        p->asked_at = 0;
-    }
     if (!p->broken)
         acknowledge(r, p, routing->acknowledge, now);
     if (message->kind == TB_KIND_LINK) {
-        link_receive(r, p, routing, message, payload, length, now);
+        link_receive(r, p, routing, message, now);
         return;
     }
     if (p->broken)
@@ -177,8 +243,8 @@ void tb_repair_receive(void *context, struct tb_endpoint *from, const struct tb_
     int32_t ahead = tb_repair_distance(p->expected, routing->sequence);
     if (ahead == 0) {
         in_order(r, p, message, payload, length, now);
-    } else if (ahead > 0 && ahead < (int32_t)r->policy.window) {
-        too_early(r, p, routing->sequence, message, payload, length, now);
+    } else if (ahead > 0 && ahead < (int32_t)TB_REPAIR_WINDOW) {
+        too_early(r, p, routing->sequence, message, payload, length);
     } else {
         r->counters.dropped++;
         answer_again(r, p);

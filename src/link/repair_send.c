@@ -35,11 +35,10 @@ void tb_repair_copy_free(struct tb_repair *r, struct tb_repair_copy *c)
 
 void tb_repair_out_pop(struct tb_repair *r, struct tb_repair_peer *p)
 {
-    struct tb_repair_copy **place = tb_repair_slot(r, p->out, p->first), *c = *place;
+    struct tb_repair_copy **place = tb_repair_slot(p->out, p->first), *c = *place;
     TB_ASSERT(c != NULL);
     p->waiting -= c->waiting;
     p->out_bytes -= c->length;
-    p->arrived_bytes -= c->arrived ? c->length : 0;
     r->outstanding--;
     tb_repair_copy_free(r, c);
     *place = NULL;
@@ -49,7 +48,6 @@ void tb_repair_out_pop(struct tb_repair *r, struct tb_repair_peer *p)
 void tb_repair_out_arrived(struct tb_repair_peer *p, struct tb_repair_copy *c)
 {
     p->waiting -= c->waiting;
-    p->arrived_bytes += c->arrived ? 0 : c->length;
     c->waiting = false;
     c->arrived = true;
 }
@@ -63,7 +61,7 @@ void tb_repair_out_again(struct tb_repair_peer *p, struct tb_repair_copy *c)
 /* The newest frame has not left. */
 static void out_take_back(struct tb_repair *r, struct tb_repair_peer *p)
 {
-    struct tb_repair_copy **place = tb_repair_slot(r, p->out, --p->next);
+    struct tb_repair_copy **place = tb_repair_slot(p->out, --p->next);
     p->waiting--;
     p->out_bytes -= (*place)->length;
     r->outstanding--;
@@ -116,13 +114,8 @@ static int copy_send(struct tb_repair *r, struct tb_repair_peer *p, struct tb_re
     c->sent_at = now;
     if (c->sends == 1)
         c->first_at = now;
-    if (r->inner->table->route != NULL)
-        c->route = r->inner->table->route(p->inner);
-    if (!r->policy.gaps_by_link || (p->early == 0 && !p->echo_owed)) {
-        p->unanswered = 0;
-        p->unanswered_bytes = 0;
-        p->answer_now = false;
-    }
+    p->unanswered = 0;
+    p->answer_now = false;
     if (p->timer == TB_NEVER)
         p->timer = now + p->patience;
     return TB_OK;
@@ -132,7 +125,7 @@ int tb_repair_transmit(struct tb_repair *r, struct tb_repair_peer *p, uint64_t n
 {
     int count = 0;
     for (uint32_t s = p->first; p->waiting > 0 && s != p->next; s++) {
-        struct tb_repair_copy *c = *tb_repair_slot(r, p->out, s);
+        struct tb_repair_copy *c = *tb_repair_slot(p->out, s);
         if (!c->waiting || p->stuck[c->stream])
             continue;
         int result = copy_send(r, p, c, s, now);
@@ -145,26 +138,21 @@ int tb_repair_transmit(struct tb_repair *r, struct tb_repair_peer *p, uint64_t n
     return count;
 }
 
-/* A probe goes where bulk frames go, behind them: its answer means that they have arrived or never will. */
 int tb_repair_link_send(struct tb_repair *r, struct tb_repair_peer *p, uint64_t what)
 {
-    struct tb_envelope envelope = {.message = {.kind = TB_KIND_LINK, .length = what}};
-    enum tb_stream stream = what == TB_REPAIR_LINK_PROBE || p->astray ? TB_STREAM_BULK : TB_STREAM_SHORT;
-    char bytes[TB_REPAIR_LIST_BYTES + 4];
-    size_t length = r->policy.gaps_put(r, p, what, &envelope.message, bytes);
+    struct tb_envelope envelope = {.message = {.kind = TB_KIND_LINK, .length = what, .match = tb_repair_gaps(p)}};
+    char bytes[4];
+    size_t length = 0;
     routing_fill(r, p, 0, &envelope);
     if (r->checked) {
-        check_put(bytes + length, tb_repair_check(tb_crc32c(0, bytes, length), &envelope));
-        length += 4;
+        check_put(bytes, tb_repair_check(0, &envelope));
+        length = sizeof bytes;
     }
     struct tb_spans payload = tb_spans_of(bytes, length);
-    int result = r->inner->table->send(p->inner, &envelope, &payload, stream, NULL);
+    int result = r->inner->table->send(p->inner, &envelope, &payload, TB_STREAM_SHORT, NULL);
     if (result == TB_OK) {
         p->unanswered = 0;
-        p->unanswered_bytes = 0;
-        p->astray = false;
-        p->echo_owed = p->echo_owed && what == TB_REPAIR_LINK_PROBE;
-        p->answer_now = p->echo_owed;
+        p->answer_now = false;
         r->counters.acknowledged++;
     }
     return result;
@@ -192,8 +180,7 @@ int tb_repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *envel
     TB_ASSERT(payload->left <= r->head.max_payload);
     uint32_t length = (uint32_t)payload->left;
     struct tb_repair_copy *c = NULL;
-    if (!p->stuck[stream] && p->next - p->first < r->policy.window && p->out_bytes + length <= r->peer_bytes &&
-        p->out_bytes - p->arrived_bytes + length <= p->room)
+    if (!p->stuck[stream] && p->next - p->first < TB_REPAIR_WINDOW && p->out_bytes + length <= TB_REPAIR_PEER_BYTES)
         c = tb_repair_copy_make(r, &envelope->message, length, p->out_bytes == 0 ? TB_REPAIR_TOTAL_BYTES : SEND_TOTAL);
     if (c == NULL)
         return refuse(r, p);
@@ -206,7 +193,7 @@ int tb_repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *envel
     uint64_t now = tb_clock_now(r->clock);
     if (p->first == p->next)
         p->heard = now;
-    *tb_repair_slot(r, p->out, p->next++) = c;
+    *tb_repair_slot(p->out, p->next++) = c;
     p->waiting++;
     p->out_bytes += length;
     r->outstanding++;

@@ -1,23 +1,19 @@
 /* The state of repair, for the files that make it up: repair.c (the transport and its timers), repair_send.c,
- * repair_receive.c, and the two policies. */
+ * repair_receive.c. */
 #ifndef TB_LINK_REPAIR_STATE_H
 #define TB_LINK_REPAIR_STATE_H
 
 #include "link/repair.h"
-#include "link/repair_policy.h"
 
-#define TB_REPAIR_MS UINT64_C(1000000)
+#define TB_REPAIR_MS          UINT64_C(1000000)
+#define TB_REPAIR_ACK_EVERY   8u                   /* frames after which an acknowledgement is not delayed any more */
+#define TB_REPAIR_ACK_DELAY   (TB_REPAIR_MS / 2)   /* how long it may wait for a frame to ride on */
+#define TB_REPAIR_TIMER_FIRST (20 * TB_REPAIR_MS)  /* the timer while the round trip is unknown, */
+#define TB_REPAIR_TIMER_LEAST (2 * TB_REPAIR_MS)   /* its bounds afterwards, */
+#define TB_REPAIR_TIMER_MOST  (200 * TB_REPAIR_MS) /* and when it doubles */
 
-/* What a frame of kind LINK says in its length field. It has no number; all others have one, which may wrap to 0. The
- * policy decides how it tells which frames beyond the acknowledged one are here. In a probe, `offset` is the sender's
- * time; answers bring it back. */
-enum tb_repair_link {
-    TB_REPAIR_LINK_ACKNOWLEDGE,
-    TB_REPAIR_LINK_GOODBYE,
-    TB_REPAIR_LINK_GOODBYE_ANSWER,
-    TB_REPAIR_LINK_PROBE
-};
-#define TB_REPAIR_LIST_BYTES (TB_REPAIR_WIDE_WINDOW / 8) /* of payload in a frame of kind LINK */
+/* What a frame of kind LINK says in its length field. It has no number; all others have one, which may wrap to 0. */
+enum tb_repair_link { TB_REPAIR_LINK_ACKNOWLEDGE, TB_REPAIR_LINK_GOODBYE, TB_REPAIR_LINK_GOODBYE_ANSWER };
 
 /* A copy of a frame: sent and not acknowledged yet, or received too early. */
 struct tb_repair_copy {
@@ -28,7 +24,6 @@ struct tb_repair_copy {
     uint32_t sends;
     bool waiting;     /* to be sent, for the first time or again */
     bool arrived;     /* the other side has said so, out of order */
-    uint32_t route;   /* where it was sent for the last time, as the inner transport counts its routes */
     uint64_t sent_at; /* for the last time */
     uint64_t first_at;
     char payload[]; /* and room for the check */
@@ -45,38 +40,23 @@ struct tb_repair_peer {
     uint32_t recover;            /* up to here frames are suspected lost since the last timeout */
     uint32_t waiting;            /* how many of `out` are to be sent */
     size_t out_bytes;
-    size_t arrived_bytes; /* of them out of order at the other side: one slow route does not hold up the others */
-    size_t room;          /* bytes that may be under way besides */
     bool stuck[TB_STREAM_COUNT];              /* the inner transport said TB_AGAIN */
     bool wanted;                              /* so did we to the owner */
     uint64_t round_trip, variation, patience; /* ns; patience: how long to wait before sending again */
     uint64_t timer;                           /* when that is for the oldest frame; TB_NEVER */
     uint64_t heard;                           /* last progress of the acknowledgement */
-    uint64_t asked_at;                        /* when the first probe was sent that has not been answered; 0: none */
     uint32_t timeouts;
 
     struct tb_repair_copy **in;
-    uint32_t expected;       /* next number to hand up */
-    uint32_t early;          /* frames in `in` */
-    uint32_t unanswered;     /* frames not acknowledged to the other side */
-    size_t unanswered_bytes; /* and their payload */
+    uint32_t expected;   /* next number to hand up */
+    uint32_t early;      /* frames in `in` */
+    uint32_t unanswered; /* frames not acknowledged to the other side */
     bool answer_now;
-    bool astray; /* the other side repeats itself, so answers may get lost: try the other stream, another route */
     uint64_t answer_by;
-    uint64_t echo;  /* of the last probe */
-    bool echo_owed; /* and it has not been sent back: only frames of kind LINK can do that */
 
     bool talked; /* frames were exchanged: closing says goodbye */
     bool left;   /* it has said goodbye, or is gone */
     bool broken; /* nothing more will pass, and the owner has been told */
-
-    struct {               /* what the policy for wide areas remembers */
-        uint32_t narrowed; /* losses up to here have made `room` less already; 0: there was none */
-        uint32_t latest;   /* the last frame that is known to have arrived */
-        uint64_t proved;   /* what was sent before has arrived or is lost, since a probe sent then was answered */
-        uint64_t listens;  /* since when, after a silence, the other side has been heard again */
-        uint64_t slowest;  /* round trip of the slowest route */
-    } wide;
 
     struct tb_repair_copy *windows[]; /* `out` and `in` */
 };
@@ -87,13 +67,7 @@ struct tb_repair {
     struct tb_upcalls up; /* the owner's */
     struct tb_proc self;
     const struct tb_clock *clock;
-    void (*arrivals)(void *context); /* the job's, see the configuration */
-    void *arrivals_context;
-    struct tb_repair_policy policy; /* a copy, so that a constant is one load away */
-    size_t peer_bytes;              /* kept for one process and direction */
-    size_t ack_bytes;               /* payload after which an acknowledgement is not delayed any more */
-    size_t room_first;              /* of a process at first */
-    bool checked;                   /* frames carry a check */
+    bool checked; /* frames carry a check */
     bool closing;
     bool busy;    /* some active peer has something to do at once */
     bool starved; /* a frame was refused because the copies of all peers together reached their bound */
@@ -101,8 +75,7 @@ struct tb_repair {
     uint32_t outstanding; /* frames kept in all `out` */
     size_t kept;          /* bytes in copies */
     uint64_t next_timer;
-    uint64_t give_up;        /* ns of silence */
-    uint64_t here, returned; /* wide: last time that arrivals were looked at; the end of the last absence */
+    uint64_t give_up; /* ns of silence */
     struct tb_link_counters counters;
 };
 
@@ -111,10 +84,9 @@ static inline int32_t tb_repair_distance(uint32_t from, uint32_t to)
     return (int32_t)(to - from);
 }
 
-static inline struct tb_repair_copy **tb_repair_slot(const struct tb_repair *r, struct tb_repair_copy **window,
-                                                     uint32_t sequence)
+static inline struct tb_repair_copy **tb_repair_slot(struct tb_repair_copy **window, uint32_t sequence)
 {
-    return &window[sequence & (r->policy.window - 1)];
+    return &window[sequence & (TB_REPAIR_WINDOW - 1)];
 }
 
 static inline void tb_repair_wake(struct tb_repair *r, struct tb_repair_peer *p, uint64_t when)
@@ -136,14 +108,6 @@ static inline bool tb_repair_is_proc(struct tb_proc a, struct tb_proc b)
     return a.job == b.job && a.index == b.index;
 }
 
-/* Tells the inner transport what became of a frame. Which sending of several has arrived is not known. */
-static inline void tb_repair_outcome(const struct tb_repair *r, struct tb_repair_peer *p,
-                                     const struct tb_repair_copy *c, bool arrived)
-{
-    if (r->inner->table->outcome != NULL && (!arrived || (c->sends == 1 && !c->arrived)))
-        r->inner->table->outcome(p->inner, c->route, c->sent_at, arrived);
-}
-
 /* The timer of the oldest frame, if there is one, begins again: there was progress. */
 static inline void tb_repair_progress(struct tb_repair_peer *p, uint64_t now)
 {
@@ -153,9 +117,9 @@ static inline void tb_repair_progress(struct tb_repair_peer *p, uint64_t now)
 }
 
 /* Nothing was heard in time: waits twice as long, up to a bound. */
-static inline void tb_repair_back_off(const struct tb_repair *r, struct tb_repair_peer *p, uint64_t now)
+static inline void tb_repair_back_off(struct tb_repair_peer *p, uint64_t now)
 {
-    p->patience = 2 * p->patience < r->policy.timer_most ? 2 * p->patience : r->policy.timer_most;
+    p->patience = 2 * p->patience < TB_REPAIR_TIMER_MOST ? 2 * p->patience : TB_REPAIR_TIMER_MOST;
     p->timer = now + p->patience;
 }
 
@@ -192,7 +156,12 @@ uint32_t tb_repair_check(uint32_t payload_check, const struct tb_envelope *envel
 /* The inner transport's call up `frame`; `context` is the struct tb_repair. */
 void tb_repair_receive(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
                        const struct tb_message *message, const void *payload, size_t length);
-/* A round trip has taken `sample` ns; sets p->patience by it. */
-void tb_repair_learn(const struct tb_repair *r, struct tb_repair_peer *p, uint64_t sample);
+
+/* Which frames are here beyond the acknowledged one: bit i stands for the frame i + 2 beyond, as the next one is not.
+ */
+uint64_t tb_repair_gaps(const struct tb_repair_peer *p);
+/* p->timer has run out, so there are frames without an acknowledgement. Sets it anew. TB_ERR_PEER with a story: there
+ * is nobody to wait for any more. */
+int tb_repair_timeout(struct tb_repair *r, struct tb_repair_peer *p, uint64_t now);
 
 #endif

@@ -140,35 +140,14 @@ static int reach(void *context, struct tb_proc proc)
     return route->means != TB_HOST_ROUTE_RELAYED && open && tb_self.use_tcp ? TB_REACH_DIRECT : TB_REACH_RELAYED;
 }
 
-/* Whether the next hop already is in another cluster, so that the stream to it crosses a wide area. */
-static bool is_far(const struct tb_job *job, const struct tb_host_route *route)
+/* Whether agents can get something to a process. It is they who find out how. */
+static int way(void *context, struct tb_proc proc)
 {
-    for (uint32_t i = 0; i < route->hop_count; i++)
-        if (!tb_host_routes_to(&job->routes, &job->book, route->hops[i])->near)
-            return true;
-    return false;
-}
-
-/* The agents that pass something on to a process. It is the host's own agent, which finds a way, for a process that
- * could be reached directly if that were not forbidden, or that once could not; and where this host is itself the last
- * one of its cluster, since only agents encrypt, compress and use several streams. */
-static int hops(void *context, struct tb_proc proc, struct tb_proc *agents)
-{
-    _Static_assert(TB_HOST_ROUTES_HOPS_LIMIT <= TB_RELAY_HOPS_LIMIT, "every hop of a route fits");
     const struct tb_job *job = context;
     uint32_t host;
     bool own;
     const struct tb_host_route *route = route_to(job, proc, &host, &own);
-    if (!own && route->means == TB_HOST_ROUTE_NONE)
-        return no_route(job, proc, host);
-    if (own || route->means != TB_HOST_ROUTE_RELAYED || tb_param.forbid_direct || is_far(job, route)) {
-        agents[0] =
-            (struct tb_proc){job->self.job, TB_PROC_AGENT | tb_address_book_host_of(&job->book, job->self.index)};
-        return 1;
-    }
-    for (uint32_t i = 0; i < route->hop_count; i++)
-        agents[i] = (struct tb_proc){job->self.job, TB_PROC_AGENT | route->hops[i]};
-    return route->hop_count;
+    return own || route->means != TB_HOST_ROUTE_NONE ? TB_OK : no_route(job, proc, host);
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
@@ -213,8 +192,10 @@ static int open_engine(void)
                       .doorbells = job->doorbells,
                       .connect = ask_connection,
                       .connect_context = job,
-                      .hops = hops,
-                      .hops_context = job,
+                      .agent = {job->self.job, TB_PROC_AGENT | tb_address_book_host_of(&job->book, job->self.index)},
+                      .processes = job->size,
+                      .way = way,
+                      .way_context = job,
                       .fault = tb_param.fault},
         .processes = job->size,
         .threaded = !tb_self.single,

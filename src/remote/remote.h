@@ -214,6 +214,9 @@ int tb_shell_start(const struct tb_shell_target *target, const sigset_t *mask, s
  * Allocated. Errors: errno is ENOENT, EACCES or EISDIR, no story. */
 char *tb_program_find(const char *name, const char *path, const char *directory);
 
+/* Where a program of Tombolo's own is: beside this one in a build, in libexec of an installation. */
+int tb_own_program_find(const char *name, char *path, size_t size);
+
 /* ---- executables ------------------------------------------------------------------------------------------------- */
 
 enum tb_executable_kind {

@@ -1,6 +1,6 @@
-/* transport: moving frames between processes. A transport is a table of functions; shm, tcp, relay (through the agents
- * of gateways), fault (a decorator that misbehaves on purpose) and sim (a network in virtual time, for tests) are each
- * a file or two with their table at the bottom. link is a decorator of the same shape that adds what a transport lacks.
+/* transport: moving frames between processes. A transport is a table of functions; shm, tcp, relay (through agents),
+ * fault (a decorator that misbehaves on purpose) and sim (a network in virtual time, for tests) are each a file or two
+ * with their table at the bottom. link is a decorator of the same shape that adds what a transport lacks.
  *
  * A frame is a message header (and the routing half when TB_MESSAGE_ROUTED is set in its flags) and up to max_payload
  * bytes. Nothing here blocks. A transport belongs to one engine or agent, which serialises all calls; upcalls are made
@@ -64,14 +64,16 @@ struct tb_transport_config {
     const int *doorbells;              /* an eventfd for each of the host's ranks */
     /* tcp: asks for a connected, proved stream; the answer comes later through tb_tcp_adopt or tb_tcp_refused */
     int (*connect)(void *context, struct tb_proc to, enum tb_stream stream);
-    /* repair: adopts what has been connected meanwhile without our asking; called while it closes, when nobody else
+    /* order: adopts what has been connected meanwhile without our asking; called while it closes, when nobody else
      * listens to the agent. May be NULL. */
     void (*arrivals)(void *context);
     void *connect_context;
-    /* relay: the agents that can pass something on to a process, in the order of preference: how many, up to
-     * TB_RELAY_HOPS_LIMIT; or an error, with its story, when there is none and never will be */
-    int (*hops)(void *context, struct tb_proc to, struct tb_proc *hops);
-    void *hops_context;
+    /* relay: the agent of this host; how many ranks the job has; and whether there is a way to a process: TB_OK, or an
+     * error, with its story, when there is none and never will be (may be NULL: there always is) */
+    struct tb_proc agent;
+    uint32_t processes;
+    int (*way)(void *context, struct tb_proc to);
+    void *way_context;
     /* sim: the network, for tests */
     struct tb_sim *sim;
     /* fault: the specification, and what is wrapped */
@@ -115,11 +117,6 @@ struct tb_transport_table {
      * send or an upcall. NULL: this transport holds no memory of its owner; frames that lie there may still be called
      * up. */
     void (*drop)(struct tb_endpoint *endpoint);
-    /* Where frames to one process take several routes, for whoever repairs; NULL: they do not. The number of the route
-     * that the last frame took. And what became of a frame that was sent on a route at some time (of the clock): a
-     * route on which everything gets lost is avoided for a while. */
-    uint32_t (*route)(const struct tb_endpoint *endpoint);
-    void (*outcome)(struct tb_endpoint *endpoint, uint32_t route, uint64_t sent_at, bool arrived);
 };
 
 /* The head of every transport's own struct. */
@@ -129,7 +126,6 @@ struct tb_transport {
     uint32_t max_payload;    /* bytes of payload in one frame */
     uint32_t eager_limit;    /* longest message that is sent without asking */
     uint64_t remote_minimum; /* with REMOTE_READ: messages from this length on are faster read than sent */
-    bool wide;               /* round trips are long, frames take several routes: whoever repairs needs patience */
 };
 
 extern const struct tb_transport_table tb_transport_shm;
@@ -151,15 +147,27 @@ void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb
  * connection again. What is still open to it is closed, without a call up. Not from inside poll, but for `broken`. */
 void tb_tcp_revive(struct tb_endpoint *endpoint);
 
-/* relay: a stream to the agent of a gateway, made by either side's wish; takes the descriptor in any case. Or none. */
+/* relay: a stream to the agent of this host, made by either side's wish; takes the descriptor in any case. Or none. */
 int tb_relay_adopt(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int descriptor);
 void tb_relay_refused(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int error);
-/* relay: config->hops gives other answers from now on. */
+/* relay: config->way gives other answers from now on. */
 void tb_relay_changed(struct tb_transport *transport);
-#define TB_RELAY_HOPS_LIMIT 16u
 
 /* fault: which capabilities a specification takes away; TB_ERR_ARGUMENT if it is not understood. */
 int tb_fault_breaks(const char *specification, unsigned *capabilities);
+/* fault: the same by dice, for agents, who pass frames on without a transport. One that would be corrupted is lost:
+ * between agents that is noticed. `self` makes those of each one different. */
+struct tb_fault_dice {
+    double loss, repeat, reorder, share;
+    uint64_t delay;
+    struct tb_random random;
+};
+struct tb_fault_fate {
+    bool lost, repeated;
+    uint64_t delay; /* ns; 0: none */
+};
+int tb_fault_dice_open(struct tb_fault_dice *dice, const char *specification, uint64_t self);
+struct tb_fault_fate tb_fault_dice_roll(struct tb_fault_dice *dice);
 /* fault: what it has done so far, so that a test can prove that there was something to repair. */
 struct tb_fault_counters {
     uint64_t passed; /* frames that were given to it */

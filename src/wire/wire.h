@@ -61,7 +61,12 @@ enum tb_kind {
     TB_KIND_CANCEL = 6, /* to the receiver: forget the message. match: the sender's message id */
     TB_KIND_CANCELLED = 7, /* answer. match: the sender's message id; length: 1 forgotten, 0 too late */
     TB_KIND_CREDIT = 8,    /* length: bytes of eager payload that may be sent again; offset: envelopes likewise */
-    TB_KIND_LINK = 9,      /* of link alone. length: 0 acknowledgement, 1 goodbye, 2 its answer, 3 probe */
+    TB_KIND_LINK = 9,      /* of link alone. length: 0 acknowledgement, 1 goodbye, 2 its answer */
+    TB_KIND_HOST = 10,     /* from agent to agent, about frames of their ranks. length: enum tb_host_frame; offset: of a
+                            * question the time of its sender, of receipts that of the question they answer, or 0.
+                            * payload: for each pair u32 source, u32 destination, u32 number, u8 flags, bytes. Of a
+                            * question: the last number that was sent. Of receipts: all up to this number are here, in
+                            * the bytes bit i says that the number i + 2 beyond is; flag 1: there is no room for more */
     TB_KIND_COUNT,
     TB_KIND_FAILED = 48 /* a collective is given up by the sender. match: as of its messages, with edge 0; length: its
                          * composite steps; offset: 1 not everybody was told: pass it on */
@@ -71,6 +76,9 @@ static inline bool tb_kind_known(unsigned kind)
 {
     return (kind >= TB_KIND_EAGER && kind < TB_KIND_COUNT) || kind == TB_KIND_FAILED;
 }
+
+enum tb_host_frame { TB_HOST_FRAME_RECEIPTS, TB_HOST_FRAME_QUESTION };
+#define TB_HOST_FRAME_FULL 1u
 
 enum tb_message_flags {
     TB_MESSAGE_SYNC = 1,   /* the sender waits for DONE when the message is matched */
@@ -187,6 +195,15 @@ enum tb_hop_type {
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
 #define TB_RELAY_PAYLOAD       (1u << 14) /* payload bytes of one frame that passes a gateway */
 #define TB_CONTROL_LIMIT       (1u << 24) /* bytes of one control frame */
+
+/* What a rank may have out through agents at a time, all its peers together; its agent, which keeps a copy, counts too.
+ * Each frame costs its payload and this. */
+#define TB_RELAY_FRAME_COST 512u
+static inline uint64_t tb_relay_share(uint32_t ranks_of_host)
+{
+    uint64_t share = (UINT64_C(256) << 20) / (ranks_of_host > 0 ? ranks_of_host : 1);
+    return share > 48u << 20 ? 48u << 20 : share < 4u << 20 ? 4u << 20 : share;
+}
 
 /* ---- hello: proof of the job key --------------------------------------------------------------------------------- */
 

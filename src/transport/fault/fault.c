@@ -535,6 +535,31 @@ int tb_fault_breaks(const char *specification, unsigned *capabilities)
     return error;
 }
 
+int tb_fault_dice_open(struct tb_fault_dice *dice, const char *specification, uint64_t self)
+{
+    struct faults faults;
+    int error = faults_parse(&faults, specification);
+    if (error != TB_OK)
+        return error;
+    *dice = (struct tb_fault_dice){.loss = faults.loss + faults.corrupt,
+                                   .repeat = faults.repeat,
+                                   .reorder = faults.reorder,
+                                   .share = faults.share,
+                                   .delay = faults.delay};
+    tb_random_seed(&dice->random, faults.seed * UINT64_C(0x9e3779b97f4a7c15) ^ self);
+    return TB_OK;
+}
+
+struct tb_fault_fate tb_fault_dice_roll(struct tb_fault_dice *dice)
+{
+    struct tb_random *r = &dice->random;
+    struct tb_fault_fate fate = {.lost = tb_random_unit(r) < dice->loss, .repeated = tb_random_unit(r) < dice->repeat};
+    fate.delay = tb_random_unit(r) < dice->reorder ? REORDER_TIME : 0;
+    if (tb_random_unit(r) < dice->share)
+        fate.delay += (uint64_t)((double)dice->delay * tb_random_unit(r));
+    return fate;
+}
+
 void tb_fault_count(const struct tb_transport *transport, struct tb_fault_counters *counters)
 {
     TB_ASSERT(transport->table == &tb_transport_fault);

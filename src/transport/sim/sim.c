@@ -406,8 +406,8 @@ static int sim_open(const struct tb_transport_config *config, struct tb_transpor
                                     .capabilities = sim->capabilities,
                                     .max_payload = sim->max_payload,
                                     .eager_limit = sim->eager_limit,
-                                    .remote_minimum = sim->remote_minimum,
-                                    .wide = sim->wide};
+                                    .remote_minimum = sim->remote_minimum};
+
     n->sim = sim;
     n->up = config->upcalls;
     n->self = config->self.index;

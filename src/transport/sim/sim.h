@@ -34,7 +34,6 @@ struct tb_sim {
     unsigned capabilities; /* TB_CAP_DEPENDABLE unless told */
     uint32_t max_payload, eager_limit;
     uint64_t remote_minimum;
-    bool wide;
     uint32_t routes; /* bulk frames use the first so many in turn, without those that are full */
     uint32_t short_route;
     struct tb_sim_route route[TB_SIM_ROUTES];

@@ -469,6 +469,10 @@ static bool connection_drain(struct tcp *t, struct tb_connection *c)
 static void connection_linger(struct tcp *t, struct tb_connection *c, uint64_t until)
 {
     int unsent = 0, goodbye = sizeof(struct tb_hop) + 1;
+    if (c->here.any.sa_family == AF_UNIX) { /* what was written to it stays readable, whatever we do */
+        connection_drain(t, c);
+        return;
+    }
     while (!connection_drain(t, c) && ioctl(c->descriptor, SIOCOUTQ, &unsent) == 0 && unsent > goodbye &&
            tb_clock_now_real() < until) {
         struct pollfd wait = {.fd = c->descriptor, .events = POLLIN};
