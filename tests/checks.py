@@ -93,6 +93,7 @@ CHECKS = [
     Check("foreign", ["tests/fault/foreign"], timeout=300, cases=True),
     Check("options", ["tests/fault/options"], timeout=300, cases=True),
     Check("remedies", ["tests/fault/remedies"], timeout=300, cases=True),
+    Check("waits", ["tests/fault/waits"], timeout=120, cases=True),
     Check("machines", ["tests/fault/machines"], cores=1, tier="all", timeout=120, cases=True),
     Check("cores", ["tests/fault/cores"], tier="all", timeout=600, cases=True),
     Check("strangers", ["tests/fault/strangers"], tier="all", timeout=600, cases=True),

@@ -286,25 +286,11 @@ static void take_trouble(void *context, const char *text)
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
-static int read_setup(struct tb_agent *agent, struct tb_reader *r)
-{
-    struct tb_setup *setup = &agent->setup;
-    int rc = tb_setup_decode(setup, r);
-    if (rc == TB_OK && strcmp(setup->version, TB_VERSION) != 0)
-        rc = tb_error(TB_ERR_PROTOCOL,
-                      "mixed versions: mpiexec is Tombolo %s, the agent is %s; install the same version "
-                      "on all hosts",
-                      setup->version, TB_VERSION);
-    if (rc == TB_OK)
-        rc = tb_param_import(setup->parameters, strlen(setup->parameters));
-    return rc == TB_OK ? tb_host_parameters_take(&agent->local.parameters, setup->own_parameters) : rc;
-}
-
 static void take_setup(struct tb_agent *agent, struct tb_reader *r)
 {
     if (agent->phase != TB_AGENT_NEW)
         return;
-    int rc = read_setup(agent, r);
+    int rc = tb_host_parameters_read(&agent->local.parameters, &agent->setup, r);
     tb_outputs_allow(&agent->local.outputs, agent->setup.window);
     if (rc == TB_OK && (agent->setup.flags & TB_SETUP_GRID))
         rc = tb_uplink_keep(&agent->uplink);
@@ -407,6 +393,13 @@ static void take_signal(struct tb_agent *agent, struct tb_reader *r)
         tb_ranks_signal(&agent->local.ranks, signal == SIGTSTP ? SIGSTOP : signal);
 }
 
+static void take_ask(struct tb_agent *agent, struct tb_reader *r)
+{
+    uint32_t number = tb_get_u32(r);
+    if (agent->phase == TB_AGENT_RUNNING)
+        tb_wait_question_ask(&agent->local.question, number);
+}
+
 static void take_stop(struct tb_agent *agent, struct tb_reader *r)
 {
     bool now = tb_get_u8(r) != 0;
@@ -469,15 +462,21 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
     static const struct {
         enum tb_control kind;
         void (*take)(struct tb_agent *agent, struct tb_reader *r);
-    } table[] = {
-        {TB_CONTROL_TUNNEL, take_tunnel},       {TB_CONTROL_WINDOW, take_window},
-        {TB_CONTROL_INPUT, take_input},         {TB_CONTROL_CALL, take_call},
-        {TB_CONTROL_SETUP, take_setup},         {TB_CONTROL_PROBE, take_probe},
-        {TB_CONTROL_ROUTES, take_routes},       {TB_CONTROL_ADDRESS_BOOK, take_book},
-        {TB_CONTROL_STAND_INS, take_stand_ins}, {TB_CONTROL_SHELL, take_shell},
-        {TB_CONTROL_ATTACH, take_attach},       {TB_CONTROL_TUNNEL_END, take_tunnel_end},
-        {TB_CONTROL_SIGNAL, take_signal},       {TB_CONTROL_STOP, take_stop},
-    };
+    } table[] = {{TB_CONTROL_TUNNEL, take_tunnel},
+                 {TB_CONTROL_WINDOW, take_window},
+                 {TB_CONTROL_INPUT, take_input},
+                 {TB_CONTROL_CALL, take_call},
+                 {TB_CONTROL_SETUP, take_setup},
+                 {TB_CONTROL_PROBE, take_probe},
+                 {TB_CONTROL_ROUTES, take_routes},
+                 {TB_CONTROL_ADDRESS_BOOK, take_book},
+                 {TB_CONTROL_STAND_INS, take_stand_ins},
+                 {TB_CONTROL_SHELL, take_shell},
+                 {TB_CONTROL_ATTACH, take_attach},
+                 {TB_CONTROL_TUNNEL_END, take_tunnel_end},
+                 {TB_CONTROL_SIGNAL, take_signal},
+                 {TB_CONTROL_STOP, take_stop},
+                 {TB_CONTROL_ASK, take_ask}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (table[i].kind == frame->kind) {
             table[i].take(context, &frame->fields);

@@ -34,3 +34,16 @@ void tb_host_parameters_close(struct tb_host_parameters *parameters)
         free(parameters->variables[i]);
     parameters->count = 0;
 }
+
+int tb_host_parameters_read(struct tb_host_parameters *parameters, struct tb_setup *setup, struct tb_reader *r)
+{
+    int rc = tb_setup_decode(setup, r);
+    if (rc == TB_OK && strcmp(setup->version, TB_VERSION) != 0)
+        rc = tb_error(TB_ERR_PROTOCOL,
+                      "mixed versions: mpiexec is Tombolo %s, the agent is %s; install the same version "
+                      "on all hosts",
+                      setup->version, TB_VERSION);
+    if (rc == TB_OK)
+        rc = tb_param_import(setup->parameters, strlen(setup->parameters));
+    return rc == TB_OK ? tb_host_parameters_take(parameters, setup->own_parameters) : rc;
+}

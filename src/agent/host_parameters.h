@@ -4,7 +4,7 @@
 #ifndef TB_AGENT_HOST_PARAMETERS_H
 #define TB_AGENT_HOST_PARAMETERS_H
 
-#include "base/base.h"
+#include "job/job.h"
 
 #define TB_HOST_PARAMETERS_LIMIT 32u
 
@@ -14,6 +14,8 @@ struct tb_host_parameters {
 };
 
 int tb_host_parameters_take(struct tb_host_parameters *parameters, char *lines); /* "name=value\n"; cuts them up */
+/* TB_CONTROL_SETUP: decodes it, and takes its parameters. A launcher of another version is an error. */
+int tb_host_parameters_read(struct tb_host_parameters *parameters, struct tb_setup *setup, struct tb_reader *r);
 void tb_host_parameters_close(struct tb_host_parameters *parameters);
 
 #endif

@@ -35,6 +35,7 @@ static void rank_ended(void *context, const struct tb_rank *rank, int status)
     tb_uplink_end(l->uplink);
     l->events.ended(l->events.context, rank->rank);
     tb_rank_port_remove(&l->port, rank->local);
+    tb_wait_question_ended(&l->question, rank->local);
 }
 
 static void rank_processes(void *context, uint32_t local, pid_t pids[static 2])
@@ -75,6 +76,12 @@ static void rank_waits(void *context, uint32_t local, const uint32_t *hosts, uin
 {
     const struct tb_local_ranks *l = context;
     l->events.waiting(l->events.context, l->ranks.all[local].rank, hosts, count);
+}
+
+static void rank_says_waits(void *context, uint32_t local, uint32_t number, uint32_t count, struct tb_reader *waits)
+{
+    struct tb_local_ranks *l = context;
+    tb_wait_question_take(&l->question, local, number, count, waits);
 }
 
 static void rank_aborted(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
@@ -138,13 +145,17 @@ void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct 
     tb_core_watch_open(
         &l->cores, loop,
         &(struct tb_core_watch_events){.context = l, .processes = rank_processes, .dumping = rank_dumping});
+    tb_wait_question_open(&l->question, loop, uplink, &l->port);
     tb_rank_input_open(&l->input, loop, &(struct tb_rank_input_events){.context = l, .taken = input_taken});
 }
 
 int tb_local_ranks_listen(struct tb_local_ranks *l)
 {
-    const struct tb_rank_port_events events = {
-        .context = l, .connect = rank_connects, .waiting = rank_waits, .aborted = rank_aborted};
+    const struct tb_rank_port_events events = {.context = l,
+                                               .connect = rank_connects,
+                                               .waiting = rank_waits,
+                                               .waits = rank_says_waits,
+                                               .aborted = rank_aborted};
     return tb_rank_port_open(&l->port, l->loop, &events);
 }
 

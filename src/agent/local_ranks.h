@@ -11,6 +11,7 @@
 #include "agent/rank_port.h"
 #include "agent/ranks.h"
 #include "agent/uplink.h"
+#include "agent/wait_question.h"
 
 struct tb_local_ranks_events {
     void *context;
@@ -36,6 +37,7 @@ struct tb_local_ranks {
     struct tb_outputs outputs;
     struct tb_rank_input input;
     struct tb_core_watch cores;
+    struct tb_wait_question question;
 };
 
 void tb_local_ranks_open(struct tb_local_ranks *local, struct tb_loop *loop, struct tb_uplink *uplink,

@@ -31,16 +31,31 @@ static bool has_kill(const char *text, const char *field)
     return at != NULL && sscanf(at + strlen(field), " %llx", &mask) == 1 && (mask >> (SIGKILL - 1) & 1) != 0;
 }
 
-bool tb_process_is_dying(pid_t pid)
+/* 0: there is none. */
+static char state_read(pid_t pid, char *text, size_t room, unsigned *flags)
 {
-    char text[4096];
-    if (!proc_read(pid, "stat", text, sizeof text))
-        return false;
+    if (!proc_read(pid, "stat", text, room))
+        return 0;
     /* The name in parentheses may hold anything; what follows the last one is fixed. */
     const char *after = strrchr(text, ')');
     char state = 0;
+    return after != NULL && sscanf(after + 1, " %c %*d %*d %*d %*d %*d %u", &state, flags) == 2 ? state : 0;
+}
+
+char tb_process_state(pid_t pid)
+{
+    char text[4096];
     unsigned flags = 0;
-    if (after == NULL || sscanf(after + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+    char state = state_read(pid, text, sizeof text, &flags);
+    return state == 't' ? 'T' : state;
+}
+
+bool tb_process_is_dying(pid_t pid)
+{
+    char text[4096];
+    unsigned flags = 0;
+    char state = state_read(pid, text, sizeof text, &flags);
+    if (state == 0)
         return false;
     if (state == 'Z' || (flags & (PF_EXITING | PF_SIGNALED)) != 0)
         return true;

@@ -8,5 +8,8 @@
 /* Whether it is ending, or will not do anything else: it has begun to exit, is a zombie, or SIGKILL is on its way to
  * it. Its sockets are closed long before its parent can collect it, so that others may hear of its end earlier. */
 bool tb_process_is_dying(pid_t pid);
+/* 'R': it runs, 'S': it sleeps, 'T': it is stopped or traced, 'Z': a zombie, and whatever else the kernel has; 0: there
+ * is none. */
+char tb_process_state(pid_t pid);
 
 #endif

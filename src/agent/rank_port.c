@@ -132,6 +132,16 @@ void tb_rank_port_routes(struct tb_rank_port *port)
     }
 }
 
+void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number)
+{
+    struct tb_port_rank *rank = &port->ranks[local];
+    struct parcel *parcel = rank->parcel_count < port->parcel_limit ? add_parcel(rank, TB_CONTROL_ASK, -1) : NULL;
+    if (parcel == NULL)
+        return;
+    tb_put_u32(&parcel->fields, number);
+    flush_parcels(rank);
+}
+
 /* ---- packets from a rank ----------------------------------------------------------------------------------------- */
 
 static uint32_t local_of(const struct tb_port_rank *rank)
@@ -171,6 +181,14 @@ static void take_waiting(struct tb_port_rank *rank, struct tb_reader *r)
         events->waiting(events->context, local_of(rank), hosts, count);
 }
 
+static void take_waits(struct tb_port_rank *rank, struct tb_reader *r)
+{
+    const struct tb_rank_port_events *events = &rank->port->events;
+    uint32_t number = tb_get_u32(r), count = tb_get_u32(r);
+    if (r->error == TB_OK && count <= TB_WAITS_LIMIT)
+        events->waits(events->context, local_of(rank), number, count, r);
+}
+
 static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
 {
     struct tb_reader *r = &packet->frame.fields;
@@ -193,6 +211,9 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
         break;
     case TB_CONTROL_WAITING:
         take_waiting(rank, r);
+        break;
+    case TB_CONTROL_WAITS:
+        take_waits(rank, r);
         break;
     default:
         tb_log(TB_LOG_WARN, "agent", "rank %u says something unknown (%u)", rank->rank, packet->frame.kind);

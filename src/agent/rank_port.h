@@ -18,6 +18,8 @@ struct tb_rank_port_events {
     void (*connect)(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream);
     /* A rank has waited for a while for ranks on these hosts (at most TB_WAITING_HOSTS); none: it does no longer. */
     void (*waiting)(void *context, uint32_t local, const uint32_t *hosts, uint32_t count);
+    /* A rank answers tb_rank_port_ask: so many waits follow in the reader, of which nothing is known yet. */
+    void (*waits)(void *context, uint32_t local, uint32_t number, uint32_t count, struct tb_reader *waits);
     /* A rank has ended the job. */
     void (*aborted)(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
                     size_t length);
@@ -66,6 +68,7 @@ void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local); /* it has e
 /* Takes the descriptor in any case; refused (error is not TB_OK): -1 and the story. */
 void tb_rank_port_connection(struct tb_rank_port *port, uint32_t local, struct tb_proc proc, enum tb_stream stream,
                              int error, int descriptor);
+void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number); /* what does it wait for? */
 void tb_rank_port_routes(struct tb_rank_port *port); /* tells all ranks the routes, which have changed */
 
 #endif

@@ -315,6 +315,17 @@ bool tb_composite_start(struct tb_composite_state *s, struct tb_channel *channel
     return false;
 }
 
+void tb_composite_describe(const struct tb_composite_state *s, struct tb_wait *wait)
+{
+    wait->state = TB_WAIT_MOVING;
+    for (uint32_t rank = s->called; rank < s->board->size; rank++)
+        if (awaits(s, rank) && !tb_board_called(tb_board_cell_of(s->board, rank, s->number), s->number)) {
+            wait->rank = rank;
+            wait->state = TB_WAIT_UNCALLED;
+            return;
+        }
+}
+
 void tb_composites_hear(struct tb_channel *channel, const struct tb_message *m)
 {
     struct tb_composite_state *s;

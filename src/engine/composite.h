@@ -31,6 +31,10 @@ bool tb_composite_concerns(const struct tb_composite_state *s);
 void tb_composites_give_up(struct tb_channel *channel, const struct tb_failure *f);
 /* So many composite steps that other ranks may have started will not be: leaves out their numbers on the board. */
 void tb_composites_skip(struct tb_channel *channel, uint32_t count);
+/* Who holds up a collective that waits for this step of it. */
+void tb_composite_describe(const struct tb_composite_state *s, struct tb_wait *wait);
+/* The request of a program that is only this step (program.c); NULL: there is none. */
+const struct tb_request *tb_composite_request(const struct tb_composite_state *s);
 /* A message of a collective that nobody here waits for. */
 void tb_composites_hear(struct tb_channel *channel, const struct tb_message *m);
 

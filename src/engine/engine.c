@@ -301,7 +301,7 @@ static bool engine_flushed(void *context)
 
 int tb_engine_flush(struct tb_engine *engine)
 {
-    tb_engine_wait(engine, engine_flushed, engine);
+    tb_engine_wait_in(engine, engine_flushed, engine, "MPI_Finalize");
     return TB_OK;
 }
 

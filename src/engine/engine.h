@@ -187,9 +187,9 @@ void tb_receive_post(struct tb_channel *channel, struct tb_request *request, con
  * progress. */
 int tb_probe(struct tb_channel *channel, uint32_t from, uint64_t match, uint64_t mask, struct tb_status *status,
              struct tb_arrival **arrival);
-/* As tb_probe, but blocks until there is one. */
+/* As tb_probe, but blocks until there is one; `call` is only for tb_engine_waits. */
 int tb_probe_wait(struct tb_channel *channel, uint32_t from, uint64_t match, uint64_t mask, struct tb_status *status,
-                  struct tb_arrival **arrival);
+                  struct tb_arrival **arrival, const char *call);
 void tb_receive_arrival(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
                         struct tb_arrival *arrival);
 /* Asks to cancel. The request is completed in any case, cancelled or not; a send may need an answer of the receiver
@@ -197,12 +197,24 @@ void tb_receive_arrival(struct tb_channel *channel, struct tb_request *request, 
 void tb_request_cancel(struct tb_request *request);
 
 /* Blocks until done: spins, yields, sleeps; makes progress on everything meanwhile. */
-void tb_request_wait(struct tb_request *request);
+static inline void tb_request_wait(struct tb_request *request);
+/* The same in a call of the program; `set` is the caller's. Both are only for tb_engine_waits. */
+void tb_request_wait_in(struct tb_request *request, const char *call, const void *set);
+static inline void tb_request_wait(struct tb_request *request)
+{
+    tb_request_wait_in(request, NULL, NULL);
+}
 /* Tells the story of a finished request's error (again), on this thread; tb_request_wait has done so. Returns it. */
 int tb_request_explain(const struct tb_request *request);
 /* Blocks until ready(context) is true; it is called with the engine locked, after each change, by any thread that waits
  * in this engine, and not again once it was true. It may probe and post, but not wait. */
-void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void *context);
+static inline void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void *context);
+/* The same in a call of the program; that is only for tb_engine_waits. */
+void tb_engine_wait_in(struct tb_engine *engine, bool (*ready)(void *context), void *context, const char *call);
+static inline void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void *context)
+{
+    tb_engine_wait_in(engine, ready, context, NULL);
+}
 /* One round of progress. Returns what happened, 0: nothing. */
 int tb_engine_progress(struct tb_engine *engine);
 /* Wakes a thread that waits in this engine, because something outside (a generalised request) has changed. */
@@ -235,6 +247,7 @@ struct tb_binding {
     const uint64_t *offsets;
     const struct tb_op *op;   /* of reductions, whose elements are items of their type */
     struct tb_channel *local; /* of the local group, where the channel is that of an intercommunicator; else NULL */
+    const char *call;         /* of the program, for tb_engine_waits; NULL: the library wants it itself */
 };
 
 /* Gives the collective its number now rather than when it is started: it can then be started again and again, and in
@@ -249,5 +262,45 @@ int tb_program_run(struct tb_channel *channel, const struct tb_program *program,
  * must live until then. */
 void tb_program_post(struct tb_channel *channel, struct tb_request *request, const struct tb_program *program,
                      const struct tb_binding *binding);
+
+/* ---- what threads wait for --------------------------------------------------------------------------------------- */
+
+enum tb_wait_kind {
+    TB_WAIT_SEND,
+    TB_WAIT_RECEIVE,
+    TB_WAIT_PROBE,
+    TB_WAIT_COLLECTIVE,
+    TB_WAIT_CONDITION /* anything else, as `ready` and `context` say */
+};
+
+/* How far that is. */
+enum tb_wait_state {
+    TB_WAIT_NOTHING, /* a send: it has not been asked for yet; a receive: nothing has come that it matches; a
+                      * collective: nothing is known of `rank` */
+    TB_WAIT_MOVING,  /* its data is on its way, from or to `rank` */
+    TB_WAIT_UNCALLED /* a collective: `rank` has not called it */
+};
+
+/* One thread that waits in an engine. It refers to what is valid only while the engine stays locked. */
+struct tb_wait {
+    const char *call; /* in which it waits; NULL: not known */
+    const void *set;  /* as its owner gave it; NULL: nothing */
+    uint64_t time;    /* ns so far; 0: it has only just begun */
+    uint8_t kind;     /* enum tb_wait_kind; the rest is of some of them */
+    uint8_t state;    /* enum tb_wait_state */
+    uint8_t operation;
+    bool library;           /* a message that the library itself exchanges */
+    const char *collective; /* binding.call of a collective */
+    void *owner;            /* of its channel */
+    uint32_t rank;          /* in the communicator; TB_ANY_RANK: any, or nobody in particular */
+    uint64_t match, mask;
+    bool (*ready)(void *context);
+    void *context;
+};
+
+/* Each of them. May be called from control_ready: only reads. */
+void tb_engine_waits(struct tb_engine *engine, void (*each)(void *context, const struct tb_wait *wait), void *context);
+/* Of a request that is not done: kind and what follows it. With the engine locked. */
+void tb_request_describe(const struct tb_request *request, struct tb_wait *wait);
 
 #endif

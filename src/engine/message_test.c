@@ -171,7 +171,7 @@ static void ordinary_probes(void **state)
     /* The same with one that is only announced. */
     post_send(&net, &s, 0, 1, 5, 30000, TB_MODE_SYNCHRONOUS);
     loop_net_settle(&net);
-    assert_int_equal(tb_probe_wait(net.channels[1], 0, 5, EXACT, &status, &first), TB_OK);
+    assert_int_equal(tb_probe_wait(net.channels[1], 0, 5, EXACT, &status, &first, NULL), TB_OK);
     assert_int_equal(tb_probe(net.channels[1], TB_ANY_RANK, 0, 0, &status, NULL), TB_AGAIN);
     tb_receive_arrival(net.channels[1], &r, &b, first);
     loop_net_settle(&net);

@@ -179,6 +179,11 @@ static void alone_complete(struct tb_composite_state *s)
     tb_request_finish(&a->request, s->error);
 }
 
+const struct tb_request *tb_composite_request(const struct tb_composite_state *s)
+{
+    return s->complete == alone_complete ? &TB_CONTAINER(s, const struct alone, composite)->request : NULL;
+}
+
 static int run_alone(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
 {
     struct tb_engine *e = channel->engine;

@@ -374,11 +374,25 @@ static bool probe_ready(void *context)
     return p->rc != TB_AGAIN;
 }
 
+bool tb_probe_describe(const struct tb_waiter *waiter, struct tb_wait *wait)
+{
+    if (waiter->ready != probe_ready)
+        return false;
+    const struct probe *p = waiter->context;
+    wait->kind = TB_WAIT_PROBE;
+    wait->library = p->channel->collective == NULL;
+    wait->owner = p->channel->owner;
+    wait->rank = p->from;
+    wait->match = p->match;
+    wait->mask = p->mask;
+    return true;
+}
+
 int tb_probe_wait(struct tb_channel *channel, uint32_t from, uint64_t match, uint64_t mask, struct tb_status *status,
-                  struct tb_arrival **arrival)
+                  struct tb_arrival **arrival, const char *call)
 {
     struct probe p = {channel, from, match, mask, status, arrival, TB_AGAIN};
-    tb_engine_wait(channel->engine, probe_ready, &p);
+    tb_engine_wait_in(channel->engine, probe_ready, &p, call);
     if (p.rc < 0) {
         /* The story was told on the thread that polled, which may be another. The peer's error stays. */
         tb_engine_lock(channel->engine);

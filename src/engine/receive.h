@@ -17,5 +17,7 @@ void *tb_receive_place(struct tb_peer *p, const struct tb_message *m, size_t len
 void tb_receive_forget(struct tb_peer *p, const struct tb_message *m);
 /* A receive gets a message of this process itself, straight from its buffer. */
 void tb_receive_local(struct tb_request *r, const struct tb_message *m, const struct tb_part *part);
+/* Whether a thread waits in tb_probe_wait, and what for. */
+bool tb_probe_describe(const struct tb_waiter *waiter, struct tb_wait *wait);
 
 #endif

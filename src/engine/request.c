@@ -112,6 +112,20 @@ int tb_request_explain(const struct tb_request *r)
     return error;
 }
 
+bool tb_request_is_unanswered(const struct tb_request *r)
+{
+    switch ((enum tb_phase)r->phase) {
+    case TB_PHASE_ASKED:
+    case TB_PHASE_HELD:
+    case TB_PHASE_POSTED:
+        return true;
+    case TB_PHASE_SENT: /* has left, and its receive must answer */
+        return r->mode == TB_MODE_SYNCHRONOUS && r->pending == 0;
+    default:
+        return false;
+    }
+}
+
 /* ---- cancelling -------------------------------------------------------------------------------------------------- */
 
 static void request_cancelled(struct tb_request *r)

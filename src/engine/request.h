@@ -30,5 +30,7 @@ void tb_request_keep_story(const struct tb_request *r, int error);
 int tb_request_number(struct tb_request *r); /* gives it a slot and a message id */
 struct tb_request *tb_request_find(struct tb_engine *e, uint64_t id, enum tb_request_kind kind); /* NULL: stale */
 void tb_request_cancel_locked(struct tb_request *r);
+/* Of one that is not finished: whether the other side has done nothing for it yet, as far as is known here. */
+bool tb_request_is_unanswered(const struct tb_request *r);
 
 #endif

@@ -184,12 +184,13 @@ struct patience {
     uint64_t since, last; /* 0: not looked at the clock yet */
     uint64_t tell_at;     /* when the owner is told that this thread waits; 0: it has not slept yet */
     bool told;
+    uint64_t *began; /* whoever asks is told that the thread has waited since then */
 };
 
 /* Something happened. That the thread has waited until now is not forgotten: it may wait for something else. */
 static inline void patience_renew(struct patience *p)
 {
-    *p = (struct patience){.tell_at = p->tell_at, .told = p->told};
+    *p = (struct patience){.tell_at = p->tell_at, .told = p->told, .began = p->began};
 }
 
 /* What was waited for is there. */
@@ -352,6 +353,8 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
     p->polls = 0;
     if (p->since == 0)
         p->since = p->last = now;
+    if (*p->began == 0)
+        *p->began = now;
     if (now - p->last > PREEMPTED)
         spin_learn(&e->waiting, now - p->last);
     p->last = now;
@@ -410,7 +413,7 @@ static void waiters_look(struct tb_waiting *w)
 /* Polls until this waiter is satisfied; meanwhile everybody's work is done here. */
 static void engine_poll_until(struct tb_engine *e, struct tb_waiter *w)
 {
-    struct patience p = {.polls = 0};
+    struct patience p = {.began = &w->since};
     uint64_t seen = e->waiting.events;
     waiters_look(&e->waiting);
     while (!w->satisfied) {
@@ -449,6 +452,8 @@ static void engine_wait(struct tb_engine *e, struct tb_waiter *w)
         } else {
             if (w->ready != NULL)
                 waiter_look(&e->waiting, w);
+            if (!w->satisfied && w->since == 0)
+                w->since = tb_clock_now_real();
             if (!w->satisfied)
                 pthread_cond_wait(&w->wake, &e->waiting.lock);
         }
@@ -460,12 +465,12 @@ static void engine_wait(struct tb_engine *e, struct tb_waiter *w)
         pthread_cond_signal(&TB_CONTAINER(e->waiting.waiters.next, struct tb_waiter, on_engine)->wake);
 }
 
-static void wait_threaded(struct tb_request *r)
+static void wait_threaded(struct tb_request *r, const char *call, const void *set)
 {
     struct tb_engine *e = r->engine;
     tb_engine_lock(e);
     if (!tb_request_done(r)) {
-        struct tb_waiter w = {.request = r};
+        struct tb_waiter w = {.request = r, .call = call, .set = set};
         r->waiter = &w;
         engine_wait(e, &w);
         r->waiter = NULL;
@@ -473,29 +478,31 @@ static void wait_threaded(struct tb_request *r)
     tb_engine_unlock(e);
 }
 
-void tb_request_wait(struct tb_request *request)
+void tb_request_wait_in(struct tb_request *request, const char *call, const void *set)
 {
     struct tb_engine *e = request->engine;
     if (e != NULL && e->threaded) {
-        wait_threaded(request);
+        wait_threaded(request, call, set);
     } else if (!tb_request_done(request)) {
-        struct patience p = {.polls = 0};
         TB_ASSERT(e != NULL && !e->inside);
+        struct patience p = {.began = &e->waiting.only.since};
+        e->waiting.only = (struct tb_only_wait){request, call, set, 0};
         while (!tb_request_done(request)) {
             if (engine_round(e, 1) > 0)
                 patience_renew(&p);
             else if (!tb_request_done(request))
                 patience_idle(e, &p);
         }
+        e->waiting.only.request = NULL;
         patience_end(e, &p);
     }
     if (TB_UNLIKELY(request->status.error != TB_OK))
         tb_request_explain(request);
 }
 
-void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *context), void *context)
+void tb_engine_wait_in(struct tb_engine *engine, bool (*ready)(void *context), void *context, const char *call)
 {
-    struct tb_waiter w = {.ready = ready, .context = context};
+    struct tb_waiter w = {.ready = ready, .context = context, .call = call};
     tb_engine_lock(engine);
     engine_wait(engine, &w);
     tb_engine_unlock(engine);

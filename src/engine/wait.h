@@ -18,9 +18,20 @@ struct tb_waiter {
     bool (*ready)(void *context);
     void *context;
     bool satisfied;
-    bool asking;   /* ready is running */
-    uint64_t seen; /* `events` when ready was asked last */
+    bool asking;      /* ready is running */
+    uint64_t seen;    /* `events` when ready was asked last */
+    const char *call; /* for those who ask what is waited for, as in struct tb_wait */
+    const void *set;
+    uint64_t since; /* when it was noticed first that this takes time; 0: not yet */
     pthread_cond_t wake;
+};
+
+/* The same of the only thread, which waits for a request without being a waiter. */
+struct tb_only_wait {
+    const struct tb_request *request; /* NULL: it does not */
+    const char *call;
+    const void *set;
+    uint64_t since;
 };
 
 struct tb_waiting {
@@ -30,6 +41,7 @@ struct tb_waiting {
     uint64_t sleep_until;
     struct tb_waiter *poller;
     struct tb_list waiters;
+    struct tb_only_wait only;
     uint64_t spin; /* ns that are spent looking before a yield, unless in a crowd; learnt */
     struct tb_crowd crowd;
     uint32_t idle_tests;      /* calls of tb_engine_progress in which nothing happened */

@@ -213,7 +213,7 @@ struct prober {
 static void *prober_run(void *argument)
 {
     struct prober *p = argument;
-    p->rc = tb_probe_wait(p->channel, TB_ANY_RANK, 0, 0, &p->status, &p->arrival);
+    p->rc = tb_probe_wait(p->channel, TB_ANY_RANK, 0, 0, &p->status, &p->arrival, NULL);
     return NULL;
 }
 

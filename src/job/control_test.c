@@ -387,6 +387,56 @@ static void ranks_join_and_talk(void **state)
     free(packet);
 }
 
+static void on_asked(void *context, uint32_t number)
+{
+    struct tb_job *job = context;
+    struct tb_job_wait waits[TB_WAITS_LIMIT];
+    for (uint32_t i = 0; i < TB_WAITS_LIMIT; i++) {
+        waits[i].time = i;
+        memset(waits[i].text, 'x', sizeof waits[i].text - 1);
+        waits[i].text[sizeof waits[i].text - 1] = 0;
+    }
+    tb_job_tell_waits(job, number, waits, TB_WAITS_LIMIT);
+}
+
+/* As much as a rank may say fits into a packet. */
+static void ranks_answer_what_they_wait_for(void **state)
+{
+    struct tb_packet *packet = malloc(sizeof *packet);
+    struct tb_job job;
+    const struct tb_job_events events = {.context = &job, .asked = on_asked}, deaf = {.context = &job};
+    struct tb_writer w;
+    int agent;
+    assert_non_null(packet);
+    start_membership(1, &agent);
+    assert_int_equal(tb_job_join(&job), TB_OK);
+    assert_int_equal(tb_packet_receive(agent, packet, false), TB_OK);
+    tb_writer_open(&w);
+    tb_put_u32(&w, 77);
+    assert_int_equal(tb_packet_send(agent, TB_CONTROL_ASK, &w, NULL, 0), TB_OK);
+    assert_int_equal(tb_job_poll(&job, &deaf), TB_OK);
+    assert_int_equal(tb_packet_receive(agent, packet, false), TB_AGAIN);
+    assert_int_equal(tb_packet_send(agent, TB_CONTROL_ASK, &w, NULL, 0), TB_OK);
+    assert_int_equal(tb_job_poll(&job, &events), TB_OK);
+    assert_int_equal(tb_packet_receive(agent, packet, false), TB_OK);
+    assert_int_equal(packet->frame.kind, TB_CONTROL_WAITS);
+    struct tb_reader *r = &packet->frame.fields;
+    assert_int_equal(tb_get_u32(r), 77);
+    assert_int_equal(tb_get_u32(r), TB_WAITS_LIMIT);
+    for (uint32_t i = 0; i < TB_WAITS_LIMIT; i++) {
+        size_t length = 0;
+        assert_int_equal(tb_get_u64(r), i);
+        tb_get_bytes(r, &length);
+        assert_int_equal(length, TB_WAIT_TEXT - 1);
+    }
+    assert_int_equal(tb_reader_end(r), TB_OK);
+    tb_writer_close(&w);
+    close(agent);
+    tb_job_leave(&job);
+    unsetenv(TB_AGENT_VARIABLE);
+    free(packet);
+}
+
 static void without_an_agent(void **state)
 {
     struct tb_job job;
@@ -577,6 +627,7 @@ int main(void)
         cmocka_unit_test(another_user_in_the_place_of_the_agent),
         cmocka_unit_test(lost_streams_are_resumed),
         cmocka_unit_test(one_that_keeps_nothing),
+        cmocka_unit_test(ranks_answer_what_they_wait_for),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -385,6 +385,8 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
             rc = take_lost(&packet, events);
         else if (packet.frame.kind == TB_CONTROL_ROUTES)
             rc = take_routes(job, &packet, events);
+        else if (packet.frame.kind == TB_CONTROL_ASK && events->asked != NULL)
+            events->asked(events->context, tb_get_u32(&packet.frame.fields));
         tb_packet_discard(&packet);
         if (rc != TB_OK)
             return rc;
@@ -442,6 +444,22 @@ void tb_job_tell_waiting(struct tb_job *job, const uint32_t *hosts, uint32_t cou
     for (uint32_t i = 0; i < count; i++)
         tb_put_u32(&w, hosts[i]);
     tb_packet_send(job->control, TB_CONTROL_WAITING, &w, NULL, 0);
+    tb_writer_close(&w);
+}
+
+void tb_job_tell_waits(struct tb_job *job, uint32_t number, const struct tb_job_wait *waits, uint32_t count)
+{
+    if (job->control < 0)
+        return;
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_u32(&w, number);
+    tb_put_u32(&w, count);
+    for (uint32_t i = 0; i < count; i++) {
+        tb_put_u64(&w, waits[i].time);
+        tb_put_text(&w, waits[i].text);
+    }
+    tb_packet_send(job->control, TB_CONTROL_WAITS, &w, NULL, 0);
     tb_writer_close(&w);
 }
 

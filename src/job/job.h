@@ -124,6 +124,8 @@ struct tb_job_events {
     void (*refused)(void *context, struct tb_proc proc, enum tb_stream stream, int error); /* story in tb_error */
     void (*lost)(void *context, struct tb_proc proc, int error);
     void (*routes)(void *context); /* job.routes has changed; may be NULL */
+    /* Somebody wants to know what this rank waits for; tb_job_tell_waits answers. May be NULL. */
+    void (*asked)(void *context, uint32_t number);
 };
 
 struct tb_job {
@@ -157,7 +159,31 @@ int tb_job_tell_finalized(struct tb_job *job);
 /* Tells the agent that this rank has waited for ranks on these hosts; none: no longer. Never blocks: if there is no
  * room now, it is not told. */
 #define TB_WAITING_HOSTS 16u
+#define TB_WAIT_TEXT     256u /* bytes of what a thread waits for, with the 0 at the end */
+#define TB_WAITS_LIMIT   16u  /* threads of a rank of which that is told */
 void tb_job_tell_waiting(struct tb_job *job, const uint32_t *hosts, uint32_t count);
+
+/* What a thread of a rank waits for. */
+struct tb_job_wait {
+    uint64_t time; /* ns so far; 0: not known */
+    char text[TB_WAIT_TEXT];
+};
+
+/* How it stands with a rank that was asked, as its agent tells the launcher. */
+enum tb_wait_answer {
+    TB_WAIT_TOLD,      /* it waits, as the text says */
+    TB_WAIT_BUSY,      /* it answers, and waits in no call */
+    TB_WAIT_OUTSIDE,   /* it does not answer: it is outside of MPI; and runs */
+    TB_WAIT_SLEEPS,    /* the same, and sleeps */
+    TB_WAIT_STOPPED,   /* its process is stopped */
+    TB_WAIT_BEFORE,    /* it has not called MPI_Init */
+    TB_WAIT_FINALIZED, /* it has called MPI_Finalize */
+    TB_WAIT_ENDED,
+    TB_WAIT_ANSWERS
+};
+
+/* Answers a question. Never blocks: if there is no room now, it is not answered. */
+void tb_job_tell_waits(struct tb_job *job, uint32_t number, const struct tb_job_wait *waits, uint32_t count);
 
 /* Why a rank ends the job. */
 enum tb_abort_reason {

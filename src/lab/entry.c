@@ -65,7 +65,7 @@ static int enter(const char *name, const char *host)
 static void pass_on(const struct signalfd_siginfo *info, pid_t pid, unsigned *asked)
 {
     int number = (int)info->ssi_signo;
-    bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+    bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP;
     if (ends && ++*asked >= IMPATIENCE)
         kill(pid, SIGKILL);
     else if (info->ssi_code != SI_KERNEL)

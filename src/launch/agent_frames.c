@@ -150,6 +150,11 @@ static void take_link(const struct tb_agent_frame_events *events, struct tb_host
     events->link(events->context, agent, &link);
 }
 
+static void take_waits(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    events->waits(events->context, agent, r);
+}
+
 /* Which agent behind this one a frame is about; NULL: it is over with it, or there is none. */
 static struct tb_host_agent *find_behind(const struct tb_agent_frame_events *events, const struct tb_host_agent *parent,
                                          struct tb_reader *r)
@@ -203,6 +208,7 @@ static take *const table[] = {
     [TB_CONTROL_PROBED] = take_probed,
     [TB_CONTROL_ATTACH] = take_attach,
     [TB_CONTROL_LINK] = take_link,
+    [TB_CONTROL_WAITS] = take_waits,
     [TB_CONTROL_TUNNEL] = take_tunnel,
     [TB_CONTROL_TUNNEL_ERRORS] = take_tunnel_errors,
     [TB_CONTROL_TUNNEL_END] = take_tunnel_end,

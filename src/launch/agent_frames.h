@@ -51,6 +51,7 @@ struct tb_agent_frame_events {
     /* An agent has come to this one, who is to carry its stream. */
     void (*attach)(void *context, struct tb_host_agent *agent, uint32_t host, uint32_t coming);
     void (*link)(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link);
+    void (*waits)(void *context, struct tb_host_agent *agent, struct tb_reader *answers);
 };
 
 void tb_agent_frames_dispatch(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,

@@ -61,6 +61,7 @@ static void take_note(void *context, const char *text, size_t length) {}
 static void take_window(void *context, uint32_t bytes) {}
 static void take_idle(void *context, struct tb_host_agent *agent) {}
 static void take_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link) {}
+static void take_waits(void *context, struct tb_host_agent *agent, struct tb_reader *answers) {}
 static void take_gone(void *context, struct tb_host_agent *agent)
 {
     tb_host_agent_give_up(agent);
@@ -97,6 +98,7 @@ static void make(struct world *w)
                                                .idle = take_idle,
                                                .gone = take_gone,
                                                .link = take_link,
+                                               .waits = take_waits,
                                                .call = take_call,
                                                .probed = take_probed,
                                                .attach = take_attach};
@@ -188,6 +190,7 @@ static void record(struct world *w)
     put_ready(&s);
     put_numbers(&s, TB_CONTROL_PROBED, 1, (const uint32_t[]){0});
     put_numbers(&s, TB_CONTROL_STARTED, 3, (const uint32_t[]){2, 1000000001, 1000000002});
+    put_numbers(&s, TB_CONTROL_WAITS, 2, (const uint32_t[]){1, 0});
     put_numbers(&s, TB_CONTROL_HEARD, 1, (const uint32_t[]){1});
     put_numbers(&s, TB_CONTROL_PING, 0, NULL);
     for (int i = 0; i < 4; i++)

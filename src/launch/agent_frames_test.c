@@ -108,6 +108,12 @@ static void told_link(void *context, struct tb_host_agent *agent, const struct t
              (unsigned long long)link->time, link->why);
 }
 
+static void told_waits(void *context, struct tb_host_agent *agent, struct tb_reader *answers)
+{
+    struct world *w = context;
+    snprintf(w->told, sizeof w->told, "waits %u %u", agent->host, tb_get_u32(answers));
+}
+
 static void told_errors(void *context, const char *bytes, size_t length)
 {
     struct world *w = context;
@@ -148,7 +154,8 @@ static void make(struct world *w)
                                                .call = told_call,
                                                .probed = told_probed,
                                                .attach = told_attach,
-                                               .link = told_link};
+                                               .link = told_link,
+                                               .waits = told_waits};
     assert_int_equal(tb_host_agents_open(&w->agents, &w->loop.loop, 2, &w->agent_events), TB_OK);
     w->agents.all[0].phase = w->agents.all[1].phase = TB_HOST_AGENT_SPOKEN;
     w->agents.all[0].rank_count = 1;
@@ -255,6 +262,7 @@ static void phases_follow(void **state)
     tb_put_u8(&f, 1);
     tb_put_u64(&f, 3000000000u);
     tb_put_text(&f, "no answer");
+    assert_string_equal(dispatch(&w, TB_CONTROL_WAITS, &f, f.length), "waits 0 1");
     expect(&w, TB_CONTROL_LINK, &f, "link 0 1 1 3000000000 no answer");
     for (int phase = TB_HOST_AGENT_SPOKEN; phase < TB_HOST_AGENT_GONE; phase++) {
         char expected[64];

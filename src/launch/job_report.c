@@ -69,6 +69,11 @@ void tb_job_report_say(struct tb_job_report *report, const char *format, ...)
         say_text(report, text);
 }
 
+void tb_job_report_answer(struct tb_job_report *report, const char *text)
+{
+    say_text(report, text);
+}
+
 void tb_job_report_pass_errors(struct tb_job_report *report, const char *bytes, size_t length)
 {
     if (report->screens[1].queued < ERRORS_LIMIT)

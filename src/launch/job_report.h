@@ -37,6 +37,8 @@ void tb_job_report_add(struct tb_job_report *report, unsigned stream, uint32_t r
 /* Says it, unless the same was said before. */
 void tb_job_report_say(struct tb_job_report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
+/* Says it even if the same was said before: somebody has asked. */
+void tb_job_report_answer(struct tb_job_report *report, const char *text);
 /* What the shell of an agent says. It has no window; when nobody reads for long, it is dropped. */
 void tb_job_report_pass_errors(struct tb_job_report *report, const char *bytes, size_t length);
 /* The job is over: what is left to show is shown, then the verdict, then the loop is stopped. Called again and again;

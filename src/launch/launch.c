@@ -4,8 +4,8 @@
 #include "launch/agent_frames.h"
 #include "launch/agent_loss.h"
 #include "launch/agent_orders.h"
-#include "launch/allocation.h"
 #include "launch/detours.h"
+#include "launch/first_remarks.h"
 #include "launch/heartbeat.h"
 #include "launch/input.h"
 #include "launch/job_report.h"
@@ -13,6 +13,7 @@
 #include "launch/launch_signals.h"
 #include "launch/rank_ends.h"
 #include "launch/stand_ins.h"
+#include "launch/wait_report.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,10 +39,12 @@ struct tb_launch {
     struct tb_rank_ends ends;
     struct tb_job_report report;
     struct tb_input input;
+    struct tb_wait_report waits;
     struct tb_timer job_timer, end_timer;
     bool again; /* this attempt is ended to be made again, without those that are missing or with more */
     bool ending, killing;
     bool dumping;   /* some rank writes a core file */
+    bool overdue;   /* --timeout: the job ends when it is known what its ranks wait for */
     bool hurried;   /* a signal or --timeout ends the job, so readers of its output get little time */
     int interrupts; /* SIGINT and the like so far */
 };
@@ -63,6 +66,7 @@ static void end_job(struct tb_launch *launch, bool now)
         tb_timer_clear(&launch->job_timer);
     tb_job_start_stop(&launch->start);
     tb_rank_ends_stop(&launch->ends);
+    tb_wait_report_stop(&launch->waits);
     tb_link_states_stop(&launch->detours.states);
     tb_host_agents_stop(&launch->agents, now);
     uint64_t grace = now ? 0 : tb_param.kill_grace + (launch->dumping ? TB_DUMP_PATIENCE_NS : 0);
@@ -104,12 +108,32 @@ static void end_overdue(struct tb_timer *timer)
     tb_host_agents_abandon(&TB_CONTAINER(timer, struct tb_launch, end_timer)->agents);
 }
 
-static void job_overdue(struct tb_timer *timer)
+static void end_late(struct tb_launch *launch)
 {
-    struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, job_timer);
     launch->hurried = true;
     fail(launch, EXIT_TIMEOUT, "the job did not end within the %.10g s of %s", (double)launch->options->timeout / 1e9,
          launch->options->timeout_name);
+}
+
+/* First it is said what the ranks wait for, if there are any. */
+static void job_overdue(struct tb_timer *timer)
+{
+    struct tb_launch *launch = TB_CONTAINER(timer, struct tb_launch, job_timer);
+    launch->overdue = true;
+    if (!tb_wait_report_is_open(&launch->waits) && !tb_wait_report_ask(&launch->waits))
+        end_late(launch);
+}
+
+static void waits_line(void *context, const char *text)
+{
+    tb_job_report_answer(&((struct tb_launch *)context)->report, text);
+}
+
+static void waits_said(void *context)
+{
+    struct tb_launch *launch = context;
+    if (launch->overdue)
+        end_late(launch);
 }
 
 /* ---- what the start and the output report ------------------------------------------------------------------------ */
@@ -375,6 +399,11 @@ static void take_link(void *context, struct tb_host_agent *agent, const struct t
     tb_link_states_report(&launch->detours.states, agent->host, link->host, link->silent, link->time, link->why);
 }
 
+static void take_waits(void *context, struct tb_host_agent *agent, struct tb_reader *answers)
+{
+    tb_wait_report_take(&((struct tb_launch *)context)->waits, agent, answers);
+}
+
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 static void interrupt(struct tb_launch *launch, int number)
@@ -391,10 +420,20 @@ static void interrupt(struct tb_launch *launch, int number)
         end_job(launch, true);
 }
 
+/* Ctrl-\ asks what the ranks wait for, and the job goes on. Who asks again before there is an answer wants its end. */
+static void question(struct tb_launch *launch)
+{
+    if (launch->ending || tb_wait_report_is_open(&launch->waits) || !tb_wait_report_ask(&launch->waits))
+        interrupt(launch, SIGQUIT);
+}
+
 static void take_signal(void *context, int number)
 {
     struct tb_launch *launch = context;
     switch (number) {
+    case SIGQUIT:
+        question(launch);
+        break;
     case SIGCHLD:
         tb_host_agents_reap(&launch->agents);
         break;
@@ -452,7 +491,8 @@ static void wire_agents(struct tb_launch *launch)
                                                           .call = take_call,
                                                           .probed = take_probed,
                                                           .attach = take_attach,
-                                                          .link = take_link};
+                                                          .link = take_link,
+                                                          .waits = take_waits};
     tb_heartbeat_init(&launch->heartbeat, &launch->loop, &launch->agents,
                       &(struct tb_heartbeat_events){.context = launch, .silent = agent_silent});
     tb_job_start_init(&launch->start, &launch->loop, &launch->plan, &launch->agents,
@@ -470,6 +510,8 @@ static int open_all(struct tb_launch *launch)
     tb_timer_init(&launch->end_timer, end_overdue);
     wire_agents(launch);
     tb_rank_ends_init(&launch->ends, &launch->loop, &(struct tb_rank_ends_events){.context = launch, .failed = judge});
+    tb_wait_report_init(&launch->waits, &launch->loop, &launch->agents,
+                        &(struct tb_wait_report_events){.context = launch, .say = waits_line, .done = waits_said});
     tb_input_init(&launch->input, &launch->loop, &(struct tb_input_events){.context = launch, .bytes = input_bytes});
     tb_job_report_open(&launch->report, &launch->loop, launch->options->name, &launch->options->output,
                        &(struct tb_job_report_events){.context = launch, .screen = screen, .succeeded = job_succeeded});
@@ -513,57 +555,6 @@ static void start(struct tb_launch *launch)
     tb_job_start_begin(&launch->start, &launch->signals.before);
 }
 
-/* Each host has a home of its own, so the agents choose. */
-static void note_directory(struct tb_launch *launch)
-{
-    bool needed = false;
-    for (uint32_t i = 0; i < launch->options->section_count; i++)
-        needed = needed || launch->options->sections[i].directory == NULL;
-    char *here = getcwd(NULL, 0);
-    if (here == NULL && needed)
-        tb_job_report_say(
-            &launch->report,
-            "the present directory has been removed, or has no name here; ranks start in the home directory, "
-            "or in / where there is none (--wdir chooses another)");
-    free(here);
-}
-
-/* Nodes that a batch system has given to us, and nobody asked for. */
-static void note_allocation(struct tb_launch *launch)
-{
-    const struct tb_options *options = launch->options;
-    struct tb_allocation found;
-    bool named = options->hosts.count > 0 || options->grid_file != NULL || options->lab != NULL;
-    for (uint32_t i = 0; i < options->section_count; i++)
-        named = named || options->sections[i].hosts.count > 0;
-    if (named || launch->plan.placement.book.ranks < 2 || getenv("TOMBOLO_RANK") != NULL || !tb_allocation_find(&found))
-        return;
-    tb_job_report_say(&launch->report, "the %u nodes of %s job %s are not used: all ranks start here. %s names them",
-                      found.nodes, found.system, found.job, found.hint);
-}
-
-/* What the user asked to be told, and what has no meaning here. Returns an error if no job can follow. */
-static int introduce(struct tb_launch *launch)
-{
-    const struct tb_options *options = launch->options;
-    const struct tb_address_book *book = &launch->plan.placement.book;
-    note_directory(launch);
-    note_allocation(launch);
-    if (*options->ignored != 0)
-        tb_job_report_say(&launch->report,
-                          "ignored, since there is nothing of the kind here: %s (docs/guide/other-launchers.md)",
-                          options->ignored);
-    if (options->input_rank != TB_RANK_NONE && options->input_rank >= book->ranks)
-        return tb_error(TB_ERR_ARGUMENT, "--stdin %u: the ranks are 0 to %u", options->input_rank, book->ranks - 1);
-    char *map = options->shows_map ? tb_placement_print(&launch->plan.placement) : NULL;
-    if (options->shows_map && map == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for the map of the ranks");
-    if (map != NULL)
-        tb_job_report_say(&launch->report, "%s", map);
-    free(map);
-    return TB_OK;
-}
-
 int tb_launch_run(struct tb_options *options, const char *program)
 {
     tb_core_forbid();
@@ -579,7 +570,7 @@ int tb_launch_run(struct tb_options *options, const char *program)
     if (rc == TB_OK)
         rc = plan(launch);
     if (rc == TB_OK)
-        rc = introduce(launch);
+        rc = tb_first_remarks_say(&launch->report, &launch->plan);
     if (rc == TB_OK && options->plans_only)
         return 0;
     while (rc == TB_OK) {

@@ -78,7 +78,7 @@ static int receive_bytes(struct tb_channel *control, uint32_t from, uint64_t mat
 int tb_comm_spread(struct tb_comm *comm, uint32_t root, void *data, size_t bytes)
 {
     struct tb_buffer buffer = bytes_of(data, bytes);
-    return comm->size == 1 || bytes == 0 ? TB_OK : tb_comm_run(comm, TB_OPERATION_BCAST, root, &buffer);
+    return comm->size == 1 || bytes == 0 ? TB_OK : tb_comm_run(comm, TB_OPERATION_BCAST, root, &buffer, NULL);
 }
 
 /* What all ranks know alike: the size of a block. Blocks of others may pass through here. */
@@ -197,7 +197,7 @@ int tb_agree_within(struct tb_comm *comm, const uint32_t *ranks, uint32_t count,
 static int receive_news(struct tb_channel *control, uint32_t from, uint64_t match, struct tb_news *news)
 {
     struct tb_status status;
-    int error = tb_probe_wait(control, from, match, UINT64_MAX, &status, NULL);
+    int error = tb_probe_wait(control, from, match, UINT64_MAX, &status, NULL, NULL);
     if (error < 0)
         return error;
     if (status.bytes > NEWS_LIMIT)

@@ -198,7 +198,7 @@ static bool bsend_empty(void *context)
 static void bsend_flush(struct tb_bsend *bsend)
 {
     if (bsend != NULL && !bsend_empty(bsend))
-        tb_engine_wait(tb_self.engine, bsend_empty, bsend);
+        tb_engine_wait_in(tb_self.engine, bsend_empty, bsend, "MPI_Buffer_flush or MPI_Buffer_detach");
 }
 
 static struct tb_bsend **bsend_place(struct tb_comm *comm)

@@ -74,10 +74,11 @@ int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_
     return error;
 }
 
-int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root, const struct tb_buffer *buffer)
+int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root, const struct tb_buffer *buffer,
+                const char *call)
 {
     struct tb_collective what = {.operation = operation, .root = root};
-    struct tb_binding binding = {.elements = 0};
+    struct tb_binding binding = {.call = call};
     what.elements = binding.elements = basic_elements(buffer, &what.element_bytes);
     binding.element_bytes = what.element_bytes;
     binding.buffers[TB_SYMBOL_OUT] = *buffer;
@@ -131,7 +132,7 @@ static int form_check(const struct tb_form *form, struct tb_comm *comm)
 int tb_call_open(struct tb_call *call, const struct tb_form *form, const struct tb_names *names,
                  enum tb_operation operation, MPI_Comm comm)
 {
-    *call = (struct tb_call){.comm = tb_comm_find(comm), .form = form};
+    *call = (struct tb_call){.comm = tb_comm_find(comm), .form = form, .binding.call = form->call};
     if (call->comm == NULL)
         return tb_raise_comm(form->call, names->comm_at, names->comm, comm);
     call->what.operation = operation;
@@ -300,7 +301,8 @@ void tb_call_measure(struct tb_call *call, uint64_t elements, uint64_t element_b
 static int keep_simple(const struct tb_form *form, struct tb_comm *c, enum tb_operation operation, uint32_t root,
                        const struct tb_buffer *data)
 {
-    struct tb_call call = {.comm = c, .form = form, .what = {.operation = operation, .root = root}};
+    struct tb_call call = {
+        .comm = c, .form = form, .what = {.operation = operation, .root = root}, .binding.call = form->call};
     uint64_t element_bytes;
     uint64_t elements = basic_elements(data, &element_bytes);
     call.binding.buffers[TB_SYMBOL_OUT] = *data;
@@ -316,7 +318,7 @@ int tb_mpi_Barrier(const struct tb_form *form, MPI_Comm comm)
     struct tb_buffer nothing = {.type = &tb_type_byte};
     if (form->kind != TB_FORM_BLOCKING)
         return keep_simple(form, c, TB_OPERATION_BARRIER, 0, &nothing);
-    int error = c->size == 1 && !c->inter ? TB_OK : tb_comm_run(c, TB_OPERATION_BARRIER, 0, &nothing);
+    int error = c->size == 1 && !c->inter ? TB_OK : tb_comm_run(c, TB_OPERATION_BARRIER, 0, &nothing, form->call);
     return error < 0 ? tb_raise_below(c, error, form->call) : MPI_SUCCESS;
 }
 
@@ -345,6 +347,6 @@ int tb_mpi_Bcast(const struct tb_form *form, void *buffer, MPI_Count count, MPI_
     struct tb_buffer data = {.base = buffer, .count = (uint64_t)count, .type = type};
     if (form->kind != TB_FORM_BLOCKING)
         return keep_simple(form, c, TB_OPERATION_BCAST, found, &data);
-    int error = c->size == 1 && !c->inter ? TB_OK : tb_comm_run(c, TB_OPERATION_BCAST, found, &data);
+    int error = c->size == 1 && !c->inter ? TB_OK : tb_comm_run(c, TB_OPERATION_BCAST, found, &data, form->call);
     return error < 0 ? tb_raise_below(c, error, form->call) : MPI_SUCCESS;
 }

@@ -131,8 +131,9 @@ int tb_comm_measure(struct tb_comm *comm, const struct tb_collective *what, stru
 void tb_comm_refuse(struct tb_comm *comm, enum tb_operation operation, int error);
 /* Plans and runs to the end. */
 int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding);
-/* A barrier or a broadcast. */
-int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root, const struct tb_buffer *buffer);
+/* A barrier or a broadcast, in a call of the program; NULL: the library wants it itself. */
+int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root, const struct tb_buffer *buffer,
+                const char *call);
 
 static inline struct tb_bearer tb_comm_bearer(struct tb_comm *comm)
 {

@@ -228,7 +228,7 @@ static int idup(const char *call, MPI_Comm handle, MPI_Info info_handle, int inf
     tb_comm_hold(made); /* while it is on its way, whatever becomes of its attributes */
     code = copy_attributes(parent, made);
     if (code != MPI_SUCCESS) {
-        tb_pending_wait(pending);
+        tb_pending_wait(pending, call, NULL);
         pending->duplicate.code = MPI_SUCCESS; /* its hold was given up with the attributes */
         tb_pending_retire(pending, request);
     } else {

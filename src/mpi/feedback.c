@@ -27,7 +27,7 @@ static int measure(struct tb_comm *comm, const struct tb_collective *what, struc
 {
     const struct tb_buffer nothing = {.type = &tb_type_byte};
     struct tb_trial trial;
-    int error = tb_comm_run(comm, TB_OPERATION_BARRIER, 0, &nothing);
+    int error = tb_comm_run(comm, TB_OPERATION_BARRIER, 0, &nothing, binding->call);
     uint64_t start = tb_clock_now_real();
     int ran = tb_program_run(comm->channel, program, binding);
     uint64_t time = ran == TB_OK && error == TB_OK ? tb_clock_now_real() - start : UINT64_MAX;

@@ -13,6 +13,7 @@
 #include "mpi/progress.h"
 #include "mpi/request.h"
 #include "mpi/tool.h"
+#include "mpi/waits.h"
 
 /* ---- between agent and engine ------------------------------------------------------------------------------------ */
 
@@ -39,11 +40,16 @@ static void routes(void *context)
     tb_engine_routes(tb_self.engine);
 }
 
+static void asked(void *context, uint32_t number)
+{
+    tb_waits_tell(number);
+}
+
 /* A rank without its agent is no longer part of a job: it ends at once, and nobody is left who could be told. */
 static int control_ready(void *context)
 {
     static const struct tb_job_events events = {
-        .connection = connection, .refused = refused, .lost = lost, .routes = routes};
+        .connection = connection, .refused = refused, .lost = lost, .routes = routes, .asked = asked};
     int error = tb_job_poll(&tb_self.job, &events);
     if (error < 0) {
         fprintf(stderr, "tombolo: rank %u on %s, process %d: %s; this rank ends\n", tb_self.job.self.index,
@@ -304,7 +310,7 @@ int tb_mpi_Finalize(void)
     if (code != MPI_SUCCESS)
         return tb_raise_code(tb_self.self, code);
     struct tb_buffer nothing = {.type = &tb_type_byte};
-    int error = tb_self.world->size == 1 ? TB_OK : tb_comm_run(tb_self.world, TB_OPERATION_BARRIER, 0, &nothing);
+    int error = tb_self.world->size == 1 ? TB_OK : tb_comm_run(tb_self.world, TB_OPERATION_BARRIER, 0, &nothing, call);
     tb_progress_stop();
     if (error == TB_OK)
         error = tb_engine_flush(tb_self.engine);

@@ -14,7 +14,7 @@ static __attribute__((noinline)) int send_slowly(const struct tb_names *names, s
     const struct tb_type *kept = tb_type_keep(buffer->type);
     tb_request_prepare(&request);
     tb_send_post(c->channel, &request, buffer, (uint32_t)dest, (uint32_t)tag, mode);
-    tb_request_wait(&request);
+    tb_request_wait_in(&request, names->call, NULL);
     tb_type_let_go(kept);
     if (__builtin_expect(request.status.error != TB_OK, 0))
         return tb_raise_code(c, tb_request_code(&request, c, names->call));
@@ -90,7 +90,7 @@ int tb_mpi_Recv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, i
     const struct tb_type *kept = tb_type_keep(type);
     tb_request_prepare(&request);
     tb_receive_post(c->channel, &request, &buffer, tb_source_rank(source), tb_tag_match(tag), tb_tag_mask(tag));
-    tb_request_wait(&request);
+    tb_request_wait_in(&request, names.call, NULL);
     tb_type_let_go(kept);
     if (status != MPI_STATUS_IGNORE)
         tb_status_received(status, &request.status);

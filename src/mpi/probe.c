@@ -45,9 +45,10 @@ static int look(struct search *s)
     return s->result;
 }
 
-static void look_until_found(struct search *s)
+static void look_until_found(struct search *s, const char *call)
 {
-    s->result = tb_probe_wait(s->comm->channel, s->source, s->match, s->mask, &s->found, s->take ? &s->arrival : NULL);
+    s->result =
+        tb_probe_wait(s->comm->channel, s->source, s->match, s->mask, &s->found, s->take ? &s->arrival : NULL, call);
 }
 
 static void tell_status(const struct search *s, MPI_Status *status)
@@ -68,7 +69,7 @@ int tb_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     if (code != MPI_SUCCESS)
         return code;
     if (s.comm != NULL)
-        look_until_found(&s);
+        look_until_found(&s, names.call);
     if (s.result < 0)
         return tb_raise_below(s.comm, s.result, names.call);
     tell_status(&s, status);
@@ -132,7 +133,7 @@ static int matched_probe(struct search *s, const char *call, bool block, bool *f
         return tb_raise_below(s->comm, TB_ERR_MEMORY, call);
     s->take = true;
     if (block)
-        look_until_found(s);
+        look_until_found(s, call);
     else
         look(s);
     if (s->result != TB_OK) {
@@ -214,7 +215,7 @@ int tb_mpi_Mrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message 
     const struct tb_type *kept = tb_type_keep(buffer.type);
     tb_request_prepare(&request);
     tb_receive_arrival(m->comm->channel, &request, &buffer, m->arrival);
-    tb_request_wait(&request);
+    tb_request_wait_in(&request, names.call, NULL);
     tb_type_let_go(kept);
     if (status != MPI_STATUS_IGNORE)
         tb_status_received(status, &request.status);

@@ -27,28 +27,44 @@ static bool pending_ready(void *context)
     return tb_pending_done(context);
 }
 
-void tb_pending_wait(struct tb_pending *p)
+void tb_pending_wait(struct tb_pending *p, const char *call, const struct tb_request_set *set)
 {
     switch ((enum tb_pending_kind)p->kind) {
     case TB_PENDING_SEND:
     case TB_PENDING_RECEIVE:
     case TB_PENDING_COLLECTIVE:
-        tb_request_wait(&p->core);
+        tb_request_wait_in(&p->core, call, set);
         break;
     case TB_PENDING_EXCHANGE:
         if (!p->exchange.nobody)
-            tb_request_wait(&p->core);
+            tb_request_wait_in(&p->core, call, set);
         if (p->exchange.send != NULL)
-            tb_request_wait(&p->exchange.send->core);
+            tb_request_wait_in(&p->exchange.send->core, call, set);
         break;
     case TB_PENDING_BUFFERED:
         if (!tb_pending_done(p))
-            tb_request_wait(tb_bsend_request(p));
+            tb_request_wait_in(tb_bsend_request(p), call, set);
         break;
     default:
         if (!tb_pending_done(p))
-            tb_engine_wait(tb_self.engine, pending_ready, p);
+            tb_engine_wait_in(tb_self.engine, pending_ready, p, call);
         break;
+    }
+}
+
+const struct tb_request *tb_pending_awaited(const struct tb_pending *p)
+{
+    switch ((enum tb_pending_kind)p->kind) {
+    case TB_PENDING_SEND:
+    case TB_PENDING_RECEIVE:
+    case TB_PENDING_COLLECTIVE:
+        return tb_request_done(&p->core) ? NULL : &p->core;
+    case TB_PENDING_EXCHANGE:
+        if (!p->exchange.nobody && !tb_request_done(&p->core))
+            return &p->core;
+        return p->exchange.send != NULL && !tb_request_done(&p->exchange.send->core) ? &p->exchange.send->core : NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -242,7 +258,7 @@ void tb_pending_wait_orphans(void)
         tb_self_unlock();
         if (p == NULL)
             return;
-        tb_pending_wait(p);
+        tb_pending_wait(p, "MPI_Finalize", NULL);
     }
 }
 

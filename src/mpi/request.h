@@ -116,7 +116,19 @@ static inline bool tb_pending_done(const struct tb_pending *p)
     return tb_request_done(&p->core);
 }
 
-void tb_pending_wait(struct tb_pending *p);
+/* The requests of a call that waits for several. `ready` of tb_engine_wait: one of them is done. */
+struct tb_request_set {
+    int count;
+    const MPI_Request *requests;
+    int found; /* place of a finished one, -1: none */
+};
+/* In a call of the program; `set` is all that it waits for, or NULL. */
+void tb_pending_wait(struct tb_pending *p, const char *call, const struct tb_request_set *set);
+bool tb_request_set_any(void *context);
+/* How many of them are not done, and the first of these; NULL: none. The handles have been checked. */
+int tb_request_set_left(const struct tb_request_set *set, const struct tb_pending **first);
+/* The engine's request that is not done yet; NULL: there is none, or it has none. */
+const struct tb_request *tb_pending_awaited(const struct tb_pending *p);
 /* Of a finished request: fills the status (may be NULL; MPI_ERROR is left alone) and returns its error code, which is
  * not raised yet. */
 int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *call);

@@ -81,12 +81,12 @@ static int exchange_run(const struct exchange *x, MPI_Status *status, const char
         if (sent != TB_OK) {
             tb_request_prepare(&out);
             tb_send_post(c->channel, &out, &x->out, x->dest, x->tag, TB_MODE_STANDARD);
-            tb_request_wait(&out);
+            tb_request_wait_in(&out, call, NULL);
             code = tb_request_code(&out, c, call);
         }
     }
     if (!x->from_nobody) {
-        tb_request_wait(&in);
+        tb_request_wait_in(&in, call, NULL);
         if (status != MPI_STATUS_IGNORE)
             tb_status_received(status, &in.status);
         if (code == MPI_SUCCESS && in.status.error != TB_OK)

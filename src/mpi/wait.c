@@ -52,7 +52,7 @@ int tb_mpi_Wait(MPI_Request *request, MPI_Status *status)
         empty_status(status);
         return MPI_SUCCESS;
     }
-    tb_pending_wait(p);
+    tb_pending_wait(p, call, NULL);
     return finish(p, request, status, call);
 }
 
@@ -128,22 +128,16 @@ static int check_all(const char *call, int count, const MPI_Request requests[], 
     return MPI_SUCCESS;
 }
 
-struct request_set {
-    int count;
-    const MPI_Request *requests;
-    int found; /* place of a finished one, -1: none */
-};
-
 /* Handles have been checked, so here they are only looked up. */
-static struct tb_pending *set_member(const struct request_set *set, int i)
+static struct tb_pending *set_member(const struct tb_request_set *set, int i)
 {
     bool bad = false;
     return active_request(set->requests[i], &bad);
 }
 
-static bool set_any(void *context)
+bool tb_request_set_any(void *context)
 {
-    struct request_set *set = context;
+    struct tb_request_set *set = context;
     for (int i = 0; i < set->count; i++) {
         const struct tb_pending *p = set_member(set, i);
         if (p != NULL && tb_pending_done(p)) {
@@ -156,7 +150,7 @@ static bool set_any(void *context)
 
 static bool set_all(void *context)
 {
-    struct request_set *set = context;
+    struct tb_request_set *set = context;
     for (int i = 0; i < set->count; i++) {
         const struct tb_pending *p = set_member(set, i);
         if (p != NULL && !tb_pending_done(p))
@@ -165,8 +159,22 @@ static bool set_all(void *context)
     return true;
 }
 
+int tb_request_set_left(const struct tb_request_set *set, const struct tb_pending **first)
+{
+    int left = 0;
+    *first = NULL;
+    for (int i = 0; i < set->count; i++) {
+        const struct tb_pending *p = set_member(set, i);
+        if (p == NULL || tb_pending_done(p))
+            continue;
+        left++;
+        *first = *first != NULL ? *first : p;
+    }
+    return left;
+}
+
 /* Looks, makes progress once if need be, looks again. */
-static bool look(bool (*ready)(void *), struct request_set *set)
+static bool look(bool (*ready)(void *), struct tb_request_set *set)
 {
     if (ready(set))
         return true;
@@ -187,9 +195,9 @@ int tb_mpi_Waitany(int count, MPI_Request array_of_requests[], int *indx, MPI_St
         empty_status(status);
         return MPI_SUCCESS;
     }
-    struct request_set set = {.count = count, .requests = array_of_requests, .found = -1};
-    if (!set_any(&set))
-        tb_engine_wait(tb_self.engine, set_any, &set);
+    struct tb_request_set set = {.count = count, .requests = array_of_requests, .found = -1};
+    if (!tb_request_set_any(&set))
+        tb_engine_wait_in(tb_self.engine, tb_request_set_any, &set, call);
     *indx = set.found;
     return finish(set_member(&set, set.found), &array_of_requests[set.found], status, call);
 }
@@ -208,8 +216,8 @@ int tb_mpi_Testany(int count, MPI_Request array_of_requests[], int *indx, int *f
         empty_status(status);
         return MPI_SUCCESS;
     }
-    struct request_set set = {.count = count, .requests = array_of_requests, .found = -1};
-    if (!look(set_any, &set))
+    struct tb_request_set set = {.count = count, .requests = array_of_requests, .found = -1};
+    if (!look(tb_request_set_any, &set))
         return MPI_SUCCESS;
     *flag = 1;
     *indx = set.found;
@@ -287,11 +295,11 @@ int tb_mpi_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *array
     int active = 0, code = check_all(call, count, array_of_requests, &active);
     if (code != MPI_SUCCESS)
         return code;
-    struct request_set set = {.count = count, .requests = array_of_requests};
+    struct tb_request_set set = {.count = count, .requests = array_of_requests};
     for (int i = 0; i < count && active > 0; i++) {
         struct tb_pending *p = set_member(&set, i);
         if (p != NULL && !tb_pending_done(p))
-            tb_pending_wait(p);
+            tb_pending_wait(p, call, &set);
     }
     return finish_all(count, array_of_requests, array_of_statuses, call);
 }
@@ -304,13 +312,13 @@ int tb_mpi_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_St
         return code;
     if (flag == NULL)
         return tb_raise_null(NULL, call, 3, "flag");
-    struct request_set set = {.count = count, .requests = array_of_requests};
+    struct tb_request_set set = {.count = count, .requests = array_of_requests};
     *flag = active == 0 || look(set_all, &set);
     return *flag ? finish_all(count, array_of_requests, array_of_statuses, call) : MPI_SUCCESS;
 }
 
 /* Collects all that are done; their number goes to *outcount. */
-static int finish_some(const struct request_set *set, MPI_Request requests[], int *outcount, int indices[],
+static int finish_some(const struct tb_request_set *set, MPI_Request requests[], int *outcount, int indices[],
                        MPI_Status statuses[], const char *call)
 {
     struct harvest h = {.code = MPI_SUCCESS};
@@ -348,9 +356,9 @@ int tb_mpi_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount,
         *outcount = MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
-    struct request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
-    if (!set_any(&set))
-        tb_engine_wait(tb_self.engine, set_any, &set);
+    struct tb_request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    if (!tb_request_set_any(&set))
+        tb_engine_wait_in(tb_self.engine, tb_request_set_any, &set, call);
     return finish_some(&set, array_of_requests, outcount, array_of_indices, array_of_statuses, call);
 }
 
@@ -367,8 +375,8 @@ int tb_mpi_Testsome(int incount, MPI_Request array_of_requests[], int *outcount,
         *outcount = MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
-    struct request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
-    look(set_any, &set);
+    struct tb_request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    look(tb_request_set_any, &set);
     return finish_some(&set, array_of_requests, outcount, array_of_indices, array_of_statuses, call);
 }
 
@@ -389,8 +397,8 @@ int tb_mpi_Request_get_status_any(int count, const MPI_Request array_of_requests
         empty_status(status);
         return MPI_SUCCESS;
     }
-    struct request_set set = {.count = count, .requests = array_of_requests, .found = -1};
-    if (!look(set_any, &set))
+    struct tb_request_set set = {.count = count, .requests = array_of_requests, .found = -1};
+    if (!look(tb_request_set_any, &set))
         return MPI_SUCCESS;
     *flag = 1;
     *indx = set.found;
@@ -408,7 +416,7 @@ int tb_mpi_Request_get_status_all(int count, const MPI_Request array_of_requests
         return code;
     if (flag == NULL)
         return tb_raise_null(NULL, call, 3, "flag");
-    struct request_set set = {.count = count, .requests = array_of_requests};
+    struct tb_request_set set = {.count = count, .requests = array_of_requests};
     *flag = active == 0 || look(set_all, &set);
     struct harvest h = {.code = MPI_SUCCESS};
     for (int i = 0; i < count && *flag; i++) {
@@ -435,7 +443,7 @@ int tb_mpi_Request_get_status_some(int incount, const MPI_Request array_of_reque
         *outcount = MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
-    struct request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
-    look(set_any, &set);
+    struct tb_request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
+    look(tb_request_set_any, &set);
     return finish_some(&set, NULL, outcount, array_of_indices, array_of_statuses, call);
 }
