@@ -212,13 +212,6 @@ uint32_t tb_grid_cluster_find(const struct tb_grid *grid, const char *name)
     return TB_GRID_NONE;
 }
 
-uint32_t tb_grid_outermost(const struct tb_grid *grid, uint32_t cluster)
-{
-    while (grid->clusters[cluster].parent != TB_GRID_NONE)
-        cluster = grid->clusters[cluster].parent;
-    return cluster;
-}
-
 bool tb_grid_cluster_has(const struct tb_grid_cluster *cluster, uint32_t host)
 {
     for (uint32_t i = 0; i < cluster->host_count; i++) {

@@ -121,7 +121,12 @@ bool tb_grid_is_name(const char *text, size_t length);
 uint32_t tb_grid_host_find(const struct tb_grid *grid, const char *name);
 uint32_t tb_grid_cluster_find(const struct tb_grid *grid, const char *name);
 /* The cluster that nests in none and has this one inside of it, or is it. */
-uint32_t tb_grid_outermost(const struct tb_grid *grid, uint32_t cluster);
+static inline uint32_t tb_grid_outermost(const struct tb_grid *grid, uint32_t cluster)
+{
+    while (grid->clusters[cluster].parent != TB_GRID_NONE)
+        cluster = grid->clusters[cluster].parent;
+    return cluster; /* in the header, since programs predict costs, too, and must not load what reads grid files */
+}
 bool tb_grid_cluster_has(const struct tb_grid_cluster *cluster, uint32_t host);
 bool tb_grid_is_gateway(const struct tb_grid_cluster *cluster, uint32_t host);
 /* The link in this direction that holds for what goes between two gateways (or other hosts) of two clusters: theirs, or
