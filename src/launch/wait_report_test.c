@@ -86,7 +86,8 @@ static void answer(struct world *w, uint32_t host, uint32_t number)
     tb_put_u32(&head, w->count);
     assert_true(head.length + w->answers.length <= sizeof bytes);
     memcpy(bytes, head.bytes, head.length);
-    memcpy(bytes + head.length, w->answers.bytes, w->answers.length);
+    if (w->answers.length > 0)
+        memcpy(bytes + head.length, w->answers.bytes, w->answers.length);
     tb_reader_open(&r, bytes, head.length + w->answers.length);
     tb_wait_report_take(&w->report, &w->agents.all[host], &r);
     tb_writer_close(&head);
