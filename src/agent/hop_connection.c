@@ -88,6 +88,15 @@ static bool would_block(int error)
     return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
 }
 
+static bool is_agent(const struct tb_hop_connection *connection);
+
+/* Nothing can be written now. What a rank that has ended said before is still to be read; its end is noticed there. */
+static bool cannot_write(const struct tb_hop_connection *connection, int error)
+{
+    bool gone = error == EPIPE || error == ECONNRESET;
+    return would_block(error) || (gone && connection->codec == NULL && !is_agent(connection));
+}
+
 static int break_down(struct tb_hop_connection *connection, int error)
 {
     tb_error(TB_ERR_PEER, "%s", error != 0 ? strerror(error) : "the other side has closed the connection");
@@ -145,7 +154,7 @@ static int write_coded(struct tb_hop_connection *connection)
     while (connection->coded_at < connection->coded_end) {
         struct iovec list = {connection->coded + connection->coded_at, connection->coded_end - connection->coded_at};
         ssize_t n = write_list(connection->watch.descriptor, &list, 1);
-        if (n < 0 && !would_block(errno))
+        if (n < 0 && !cannot_write(connection, errno))
             return break_down(connection, errno);
         if (n < 0) {
             connection->refused++;
@@ -203,7 +212,7 @@ int tb_hop_connection_send(struct tb_hop_connection *connection, struct tb_cargo
         return TB_OK;
     if (n < 0) {
         connection->out_sequence = sequence;
-        if (!would_block(errno))
+        if (!cannot_write(connection, errno))
             return break_down(connection, errno);
         block(connection);
         return TB_AGAIN;
@@ -233,7 +242,7 @@ static int write_ping(struct tb_hop_connection *connection)
     } else {
         struct iovec list = {bytes, length};
         ssize_t n = write_list(socket, &list, 1);
-        if (n < 0 && !would_block(errno))
+        if (n < 0 && !cannot_write(connection, errno))
             return break_down(connection, errno);
         if (n < 0) {
             block(connection);
@@ -311,7 +320,7 @@ static int write_out(struct tb_hop_connection *connection)
         return write_coded(connection);
     }
     ssize_t n = write_list(connection->watch.descriptor, list, count);
-    if (n < 0 && !would_block(errno))
+    if (n < 0 && !cannot_write(connection, errno))
         return break_down(connection, errno);
     if (n < 0) {
         block(connection);
