@@ -77,7 +77,7 @@ CHECKS = [
     Check("examples", ["tests/check-examples.sh"], timeout=120, cases=True),
     Check("mpi", ["tests/mpi/run", "--jobs", "2"], timeout=400, timeout_all=3600, cases=True),
     Check("lab", ["tests/lab/run"], timeout=300, timeout_all=3600, cases=True),
-    Check("links", ["tests/lab/links"], timeout=240, cases=True),
+    Check("links", ["tests/lab/links"], tier="all", timeout=240, cases=True),
     Check("gateways", ["tests/lab/gateways"], cores=1, timeout=600, timeout_all=3600, cases=True),
     Check("cuts", ["tests/lab/cuts"], tier="all", cores=1, timeout=600, cases=True),
     Check("borders", ["tests/lab/borders"], tier="all", cores=1, timeout=300, cases=True),
