@@ -71,8 +71,6 @@ static void note_heard(struct tb_forwarder *f, struct tb_neighbour *n)
 /* Takes the frame buffer. */
 static int enqueue(struct tb_forwarder *f, struct tb_neighbour *n, struct tb_frame_buffer *buffer)
 {
-    if (buffer->since == 0 && tb_list_empty(&n->peer.connections[buffer->stream]))
-        buffer->since = tb_loop_now(f->member->loop);
     buffer->state = TB_FRAME_QUEUED;
     int rc = tb_queue_add(&n->peer.queue, buffer);
     if (tb_list_empty(&n->flush))

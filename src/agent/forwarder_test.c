@@ -54,6 +54,23 @@ static void circles_end(void **state)
     world_close(&w);
 }
 
+/* A rank says something, and ends while something is on its way to it: what it has said arrives. */
+static void last_words_are_heard(void **state)
+{
+    struct world w;
+    world_open(&w, 0);
+    int a = world_join(&w, 0, TB_STREAM_SHORT, 0), b = world_join(&w, 1, TB_STREAM_SHORT, 0);
+    uint32_t out[2] = {0}, in = 0;
+    static struct world_frame frame;
+    assert_true(world_put_frame(&w, b, &out[1], 1, 0, 5, 8)); /* is read first, and finds nobody */
+    assert_true(world_put_frame(&w, a, &out[0], 0, 1, 6, 8));
+    close(a);
+    assert_true(world_get_frame(&w, b, &in, &frame));
+    assert_int_equal(frame.envelope.message.match, 6);
+    close(b);
+    world_close(&w);
+}
+
 /* Bytes come in any pieces, many frames at once. */
 static void pieces_make_no_difference(void **state)
 {
@@ -526,6 +543,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_pass),
         cmocka_unit_test(circles_end),
+        cmocka_unit_test(last_words_are_heard),
         cmocka_unit_test(pieces_make_no_difference),
         cmocka_unit_test(long_messages_are_cut_through),
         cmocka_unit_test(a_stalled_destination_holds_up_nobody),

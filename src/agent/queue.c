@@ -24,8 +24,6 @@ struct tb_flow {
     struct tb_proc source;
     uint8_t stream;
     uint64_t deficit; /* bytes that it may send in this turn */
-    uint64_t since;   /* the first of those that came while nobody could take them, one soon after the other; */
-    uint64_t last;    /* the last of them; 0: none. Those that were dropped count */
     struct tb_list buffers;
 };
 
@@ -346,19 +344,9 @@ void tb_queue_close(struct tb_queue *queue)
             tb_frame_buffer_free(queue->pool, buffer);
 }
 
-static void flow_note(struct tb_flow *flow, const struct tb_frame_buffer *buffer)
-{
-    if (flow == NULL || buffer->since == 0)
-        return;
-    if (flow->last == 0 || buffer->since - flow->last > TB_QUEUE_SILENCE)
-        flow->since = buffer->since;
-    flow->last = buffer->since;
-}
-
 static int drop(struct tb_queue *queue, struct tb_frame_buffer *buffer)
 {
     struct tb_frame_pool *pool = queue->pool;
-    flow_note(flow_look(queue, buffer), buffer);
     pool->dropped++;
     pool->dropped_bytes += buffer->length;
     tb_frame_buffer_free(pool, buffer);
@@ -379,25 +367,12 @@ int tb_queue_add(struct tb_queue *queue, struct tb_frame_buffer *buffer)
         return drop(queue, buffer);
     }
     stock_put(pool, stock, buffer->weight);
-    flow_note(flow, buffer);
     if (pool->bytes > pool->bytes_most)
         pool->bytes_most = pool->bytes;
     tb_list_append(&flow->buffers, &buffer->node);
     queue->bytes[buffer->stream] += buffer->weight;
     queue->frames[buffer->stream]++;
     return TB_OK;
-}
-
-uint64_t tb_queue_waited(const struct tb_queue *queue, uint64_t now)
-{
-    uint64_t longest = 0;
-    for (int i = 0; i < TB_STREAM_COUNT; i++) {
-        const struct tb_flow *flow;
-        TB_LIST_EACH (flow, &queue->active[i], struct tb_flow, active)
-            if (flow->last != 0 && now - flow->last <= TB_QUEUE_SILENCE && now - flow->since > longest)
-                longest = now - flow->since;
-    }
-    return longest;
 }
 
 struct tb_frame_buffer *tb_queue_pull(struct tb_queue *queue, enum tb_stream stream)

@@ -39,7 +39,6 @@ struct tb_frame_buffer {
     uint8_t size;               /* which of the sizes of frame buffers it is */
     uint8_t stream;             /* enum tb_stream: its class */
     uint32_t from;              /* index of the process that brought it here; never sent back there */
-    uint64_t since;             /* when it came, if nobody could take it then; 0: somebody could */
     uint8_t state;              /* enum tb_frame_state */
     uint8_t sends;              /* how often it was sent; stays at 255 */
     uint32_t number;            /* of its pair */
@@ -87,11 +86,6 @@ void tb_queue_close(struct tb_queue *queue); /* frees what is in it */
 int tb_queue_add(struct tb_queue *queue, struct tb_frame_buffer *buffer);
 /* The next one of a class, whose turn it is; NULL: none. */
 struct tb_frame_buffer *tb_queue_pull(struct tb_queue *queue, enum tb_stream stream);
-
-/* For how long somebody has wanted in vain to send, without a pause of TB_QUEUE_SILENCE (ns). Who gets no answer asks
- * again and again; who has found another way does not. */
-#define TB_QUEUE_SILENCE 15000000000u
-uint64_t tb_queue_waited(const struct tb_queue *queue, uint64_t now);
 
 static inline bool tb_queue_empty(const struct tb_queue *queue, enum tb_stream stream)
 {

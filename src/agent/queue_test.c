@@ -222,45 +222,6 @@ static void many_flows(void **state)
     tb_frame_pool_close(&pool);
 }
 
-static int add_waiting(struct tb_queue *queue, uint32_t source, uint64_t since)
-{
-    struct tb_frame_buffer *buffer = tb_frame_buffer_make(queue->pool, LONG);
-    assert_non_null(buffer);
-    buffer->source = (struct tb_proc){JOB, source};
-    buffer->destination = (struct tb_proc){JOB, 2};
-    buffer->stream = TB_STREAM_BULK;
-    buffer->since = since;
-    return tb_queue_add(queue, buffer);
-}
-
-/* Who asks again and again waits, also when there is no room for his questions; who has fallen silent does not. */
-static void only_who_asks_again_waits(void **state)
-{
-    const uint64_t second = 1000000000u, start = 1000 * second;
-    struct tb_frame_pool pool;
-    struct tb_queue queue;
-    assert_int_equal(tb_frame_pool_open(&pool, 1 << 20), TB_OK);
-    tb_queue_open(&queue, &pool);
-    assert_int_equal(add(&queue, 1, 2, TB_STREAM_BULK, LONG), TB_OK);
-    assert_int_equal(tb_queue_waited(&queue, start), 0);
-    assert_int_equal(add_waiting(&queue, 1, start), TB_OK);
-    assert_int_equal(add_waiting(&queue, 3, start + second), TB_OK);
-    assert_int_equal(tb_queue_waited(&queue, start + 10 * second), 10 * second);
-    assert_int_equal(tb_queue_waited(&queue, start + 17 * second), 0);
-    assert_int_equal(add_waiting(&queue, 1, start + 30 * second), TB_OK);
-    assert_int_equal(tb_queue_waited(&queue, start + 31 * second), second);
-    uint64_t at = start + second;
-    int full = 0;
-    for (int i = 0; i < 30; i++) {
-        at += 5 * second;
-        full += add_waiting(&queue, 3, at) == TB_ERR_LIMIT;
-    }
-    assert_true(full > 10);
-    assert_int_equal(tb_queue_waited(&queue, at), 150 * second);
-    tb_queue_close(&queue);
-    tb_frame_pool_close(&pool);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_short_flow_does_not_wait_for_a_long_one),
@@ -269,7 +230,6 @@ int main(void)
                                        cmocka_unit_test(limits_hold),
                                        cmocka_unit_test(who_has_most_gives_route),
                                        cmocka_unit_test(a_kept_one_comes_back),
-                                       cmocka_unit_test(many_flows),
-                                       cmocka_unit_test(only_who_asks_again_waits)};
+                                       cmocka_unit_test(many_flows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

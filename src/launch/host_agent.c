@@ -12,7 +12,6 @@
 #define TAIL_BYTES       2048u       /* of a shell's standard error, for the message when it fails */
 #define HEARD_FRAMES     16u         /* after so many an agent is told that they have come */
 #define EXIT_PATIENCE_NS 1000000000u /* between the end of a stream and the end of its shell */
-#define WHILE_PARTS      6u          /* of the parameter heartbeat: a while of silence */
 
 static void patience_over(struct tb_timer *timer);
 
@@ -104,8 +103,6 @@ static int understand(struct tb_host_agent *agent)
 {
     agent->heard = tb_loop_now(agent->loop);
     agent->silence.heard = true;
-    if (agent->silence.time > tb_param.heartbeat / WHILE_PARTS)
-        agent->resumed = agent->heard;
     if (agent->phase == TB_HOST_AGENT_SILENT)
         take_preamble(agent);
     struct tb_control_frame frame;
