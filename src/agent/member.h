@@ -12,7 +12,7 @@ struct tb_member {
     struct tb_proc self;                 /* the agent as a process of the job */
     uint32_t host;                       /* its host in the address book */
     const char *name;                    /* of that host */
-    bool running;                        /* the ranks have been started, and are not being ended */
+    bool running;                        /* the others are known, and the ranks are not being ended */
     const struct tb_address_book *book;  /* empty until the launcher has told it */
     const struct tb_host_routes *routes; /* of this host; empty without a grid */
     struct tb_address_list addresses;    /* of this host */

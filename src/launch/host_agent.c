@@ -295,6 +295,11 @@ void tb_host_agent_take_ready(struct tb_host_agent *agent)
     agent->counts->ready++;
 }
 
+void tb_host_agent_take_told(struct tb_host_agent *agent)
+{
+    agent->phase = TB_HOST_AGENT_TOLD;
+}
+
 void tb_host_agent_take_started(struct tb_host_agent *agent)
 {
     agent->phase = TB_HOST_AGENT_STARTED;
