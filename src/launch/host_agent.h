@@ -62,7 +62,8 @@ struct tb_host_agent {
     struct tb_timer patience; /* between the end of the stream and the end of the shell; or how long it is detached */
     char *tail;               /* the last that the shell has said on standard error before the agent spoke; or NULL */
     size_t tail_length;
-    uint64_t heard;               /* when something came from it */
+    uint64_t heard;               /* when something came from it, */
+    uint64_t resumed;             /* and when that ended a silence of more than half the heartbeat; 0: never */
     struct tb_silence silence;    /* of the heartbeat, as is: */
     uint32_t said;                /* how many frames it had been sent at the last PING or instead of it, */
     uint64_t said_at;             /* and when that was */

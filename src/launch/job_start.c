@@ -136,6 +136,16 @@ bool tb_job_start_go_around(struct tb_job_start *start, const struct tb_host_age
     return true;
 }
 
+bool tb_job_start_lose(struct tb_job_start *start, const struct tb_host_agent *agent)
+{
+    /* It has not heard us for as long, and has ended for that. Its last words may have come all at once before. */
+    uint64_t now = tb_loop_now(start->loop);
+    bool was_silent = now - agent->heard > tb_param.heartbeat / 2 ||
+                      (agent->resumed > 0 && now - agent->resumed < tb_param.heartbeat / 2);
+    return tb_param.heartbeat > 0 && was_silent && agent->phase > TB_HOST_AGENT_SILENT &&
+           tb_job_start_go_around(start, agent);
+}
+
 void tb_job_start_miss(struct tb_job_start *start, struct tb_host_agent *agent, const char *why)
 {
     const struct tb_job_plan *plan = start->plan;

@@ -40,6 +40,8 @@ void tb_job_start_take_ready(struct tb_job_start *start);
 void tb_job_start_take_told(struct tb_job_start *start);
 /* An agent is silent. True: there will be another attempt, which gets to it another way. */
 bool tb_job_start_go_around(struct tb_job_start *start, const struct tb_host_agent *agent);
+/* The stream of an agent has ended. True: it was silent before that, and there will be another attempt. */
+bool tb_job_start_lose(struct tb_job_start *start, const struct tb_host_agent *agent);
 /* An agent did not come to life, and this is why. */
 void tb_job_start_miss(struct tb_job_start *start, struct tb_host_agent *agent, const char *why);
 void tb_job_start_stop(struct tb_job_start *start);   /* the attempt ends; nothing more is started */

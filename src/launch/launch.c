@@ -258,7 +258,8 @@ static void agent_lost(void *context, struct tb_host_agent *agent, bool exited, 
     struct tb_launch *launch = context;
     if (go_on_without(launch, agent))
         return;
-    judge_loss(launch, agent, exited, status);
+    if (!launch->again && !tb_job_start_lose(&launch->start, agent))
+        judge_loss(launch, agent, exited, status);
     if (agent->phase < TB_HOST_AGENT_GONE)
         tb_host_agent_give_up(agent);
     tb_host_agents_give_up_behind(&launch->agents, agent);
