@@ -28,6 +28,8 @@ int tb_member_find_host(const struct tb_member *member, struct tb_proc proc, uin
 const struct tb_host_route *tb_member_route(const struct tb_member *member, uint32_t host);
 /* Is the host in another cluster of the grid, so that the way to it crosses a wide area? */
 bool tb_member_is_wide(const struct tb_member *member, uint32_t host);
+/* May ranks there and here connect to each other? Else only agents do, for them. */
+bool tb_member_lets_ranks(const struct tb_member *member, uint32_t host);
 /* Is what goes to the agent of that host encrypted? */
 bool tb_member_encrypts(const struct tb_member *member, uint32_t host);
 

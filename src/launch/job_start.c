@@ -180,6 +180,15 @@ static bool is_by_hand(const struct tb_host_agent *agent)
     return agent != NULL;
 }
 
+/* It has not answered in time, or one that leads to it was silent for a while before it did. */
+static bool go_around_late(struct tb_job_start *start, const struct tb_host_agent *agent)
+{
+    bool around = tb_job_start_go_around(start, agent);
+    for (const struct tb_host_agent *at = agent->parent; at != NULL && !around; at = at->parent)
+        around = at->resumed > 0 && tb_job_start_go_around(start, at);
+    return around;
+}
+
 static void overdue(struct tb_timer *timer)
 {
     struct tb_job_start *start = TB_CONTAINER(timer, struct tb_job_start, timer);
@@ -196,7 +205,7 @@ static void overdue(struct tb_timer *timer)
             tb_timer_set(start->loop, timer, hand_time);
             continue;
         }
-        if (tb_job_start_go_around(start, agent))
+        if (go_around_late(start, agent))
             return;
         if (can_miss(start, agent)) {
             snprintf(why, sizeof why, "no answer within %.3g s from host %s of cluster %s.", (double)waited / 1e9,

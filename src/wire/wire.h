@@ -243,7 +243,8 @@ enum tb_welcome_status {
     TB_WELCOME_VERSION,
     TB_WELCOME_NO_SUCH_PROCESS,
     TB_WELCOME_BUSY,
-    TB_WELCOME_OTHER_HOST /* the process is on another host than the one that answers */
+    TB_WELCOME_OTHER_HOST, /* the process is on another host than the one that answers */
+    TB_WELCOME_BORDER      /* between these hosts only agents may connect, for their ranks */
 };
 
 /* The connector's last word: it is no replay. proof = HMAC(key, "confirm", hello, welcome). */
