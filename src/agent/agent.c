@@ -22,6 +22,7 @@
 enum tb_agent_phase {
     TB_AGENT_NEW,
     TB_AGENT_READY,
+    TB_AGENT_TOLD, /* knows everything, and waits for the word to start its ranks */
     TB_AGENT_RUNNING,
     TB_AGENT_STOPPING,
     TB_AGENT_KILLING,
@@ -55,8 +56,9 @@ static void stop(struct tb_agent *agent, bool now);
 
 /* ---- telling the launcher ---------------------------------------------------------------------------------------- */
 
-static void note(struct tb_agent *agent, const char *text)
+static void note(void *context, const char *text)
 {
+    struct tb_agent *agent = context;
     tb_put_text(tb_uplink_begin(&agent->uplink, TB_CONTROL_NOTE), text);
     tb_uplink_end(&agent->uplink);
 }
@@ -122,8 +124,9 @@ static void linger_over(struct tb_timer *timer)
         linger(agent); /* not they are silent, but the launcher takes nothing */
 }
 
-static void check_done(struct tb_agent *agent)
+static void check_done(void *context)
 {
+    struct tb_agent *agent = context;
     if (agent->gone_told || agent->phase < TB_AGENT_RUNNING)
         return;
     if (agent->phase >= TB_AGENT_STOPPING) {
@@ -193,11 +196,6 @@ static void uplink_lost(void *context, const char *why)
     agent->loop.stop = true;
 }
 
-static void take_note(void *context, const char *text)
-{
-    note(context, text);
-}
-
 static void rank_connects(void *context, uint32_t rank, struct tb_proc to, enum tb_stream stream)
 {
     struct tb_agent *agent = context;
@@ -221,11 +219,6 @@ static void output_heard(void *context)
     struct tb_agent *agent = context;
     if (tb_timer_is_set(&agent->linger))
         linger(agent);
-}
-
-static void something_ended(void *context)
-{
-    check_done(context);
 }
 
 /* ---- what the network reports ------------------------------------------------------------------------------------ */
@@ -255,7 +248,7 @@ static void take_control_stream(void *context, const struct tb_connected *connec
     uint32_t host = connected->proc.index & ~TB_PROC_AGENT;
     struct tb_key secret;
     bool open = tb_uplink_is_sure(&agent->uplink) && host < agent->book.host_count && host != agent->setup.host &&
-                agent->phase == TB_AGENT_RUNNING;
+                agent->member.running;
     if (open && tb_stream_secret(&secret, &agent->setup.key, connected->hello, connected->welcome) == TB_OK) {
         tb_tunnels_adopt(&agent->tunnels, host, connected->socket, &secret);
         explicit_bzero(&secret, sizeof secret);
@@ -312,14 +305,27 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     tb_uplink_tell_ready(&agent->uplink, &agent->member.addresses);
 }
 
-static void take_book(struct tb_agent *agent, struct tb_reader *r)
+/* The word to start the ranks. */
+static void take_start(struct tb_agent *agent, struct tb_reader *r)
 {
     struct tb_start_failure failure;
-    struct tb_rank_start start = {.setup = &agent->setup,
-                                  .book = &agent->book,
-                                  .mask = &agent->process.mask,
-                                  .descriptors = &agent->process.descriptors,
-                                  .file_size = &agent->process.file_size};
+    const struct tb_rank_start start = {.setup = &agent->setup,
+                                        .book = &agent->book,
+                                        .host = agent->host,
+                                        .mask = &agent->process.mask,
+                                        .descriptors = &agent->process.descriptors,
+                                        .file_size = &agent->process.file_size};
+    if (agent->phase != TB_AGENT_TOLD)
+        return;
+    agent->phase = TB_AGENT_RUNNING;
+    if (tb_local_ranks_start(&agent->local, &start, &failure) != TB_OK)
+        trouble(agent, failure.exit_code, "%s", failure.text);
+    else
+        check_done(agent); /* without ranks there is nothing to wait for */
+}
+
+static void take_book(struct tb_agent *agent, struct tb_reader *r)
+{
     if (agent->phase != TB_AGENT_READY)
         return;
     int rc = tb_address_book_decode(&agent->book, r);
@@ -330,11 +336,11 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
         return;
     }
     tb_reach_probe_close(&agent->network.reach_probe);
-    agent->host = agent->member.name = start.host = agent->book.hosts[agent->setup.host].name;
+    agent->host = agent->member.name = agent->book.hosts[agent->setup.host].name;
     char who[300];
     snprintf(who, sizeof who, "agent %s", agent->host);
     tb_log_identify(who);
-    agent->phase = TB_AGENT_RUNNING;
+    agent->phase = TB_AGENT_TOLD;
     agent->member.running = true;
     if (agent->guardian->stream < 0) {
         char limit[64];
@@ -342,18 +348,17 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
                  tb_error_limit(agent->guardian->error, limit, sizeof limit));
         note(agent, who);
     }
-    if (tb_local_ranks_start(&agent->local, &start, &agent->routes, &failure) != TB_OK) {
-        trouble(agent, failure.exit_code, "%s", failure.text);
-        return;
-    }
-    check_done(agent); /* without ranks there is nothing to wait for */
+    if (tb_local_ranks_make(&agent->local, &agent->setup, &agent->book, &agent->routes) != TB_OK)
+        trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+    else if (!(agent->setup.flags & TB_SETUP_GRID))
+        take_start(agent, NULL);
 }
 
 /* Before the address book: how things begin. Later: a gateway is gone, or has come back. */
 static void take_routes(struct tb_agent *agent, struct tb_reader *r)
 {
     struct tb_host_routes routes;
-    bool running = agent->phase == TB_AGENT_RUNNING;
+    bool running = agent->member.running;
     if (agent->phase < TB_AGENT_READY || agent->phase > TB_AGENT_RUNNING)
         return;
     int rc = tb_host_routes_decode(&routes, r, agent->setup.host_count);
@@ -411,7 +416,7 @@ static void take_stop(struct tb_agent *agent, struct tb_reader *r)
 static void take_stand_ins(struct tb_agent *agent, struct tb_reader *r)
 {
     uint32_t count = tb_get_u32(r), hosts[TB_ATTACH_STAND_INS], known = 0;
-    if (r->error != TB_OK || count > TB_ATTACH_STAND_INS || agent->phase != TB_AGENT_RUNNING)
+    if (r->error != TB_OK || count > TB_ATTACH_STAND_INS || !agent->member.running)
         return;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t host = tb_get_u32(r);
@@ -422,6 +427,8 @@ static void take_stand_ins(struct tb_agent *agent, struct tb_reader *r)
     if (r->error == TB_OK)
         tb_uplink_set_stand_ins(&agent->uplink, &agent->setup.key, agent->member.self, &agent->book, hosts, known,
                                 straight);
+    if (agent->phase == TB_AGENT_TOLD)
+        tb_uplink_send(&agent->uplink, TB_CONTROL_TOLD);
 }
 
 static void take_call(struct tb_agent *agent, struct tb_reader *r)
@@ -471,6 +478,7 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
                  {TB_CONTROL_ROUTES, take_routes},
                  {TB_CONTROL_ADDRESS_BOOK, take_book},
                  {TB_CONTROL_STAND_INS, take_stand_ins},
+                 {TB_CONTROL_START, take_start},
                  {TB_CONTROL_SHELL, take_shell},
                  {TB_CONTROL_ATTACH, take_attach},
                  {TB_CONTROL_TUNNEL_END, take_tunnel_end},
@@ -523,9 +531,9 @@ static void open_parts(struct tb_agent *agent)
                                                 .waiting = rank_waits,
                                                 .ended = rank_ended,
                                                 .output_heard = output_heard,
-                                                .output_ended = something_ended,
-                                                .note = take_note};
-    const struct tb_tunnels_events tunnels = {.context = agent, .ended = something_ended};
+                                                .output_ended = check_done,
+                                                .note = note};
+    const struct tb_tunnels_events tunnels = {.context = agent, .ended = check_done};
     const struct tb_host_network_events network = {.context = agent,
                                                    .has_rank = has_rank,
                                                    .is_gone = rank_is_gone,
@@ -534,7 +542,7 @@ static void open_parts(struct tb_agent *agent)
                                                    .call = tell_call,
                                                    .probed = tell_probed,
                                                    .link = tell_link,
-                                                   .note = take_note,
+                                                   .note = note,
                                                    .trouble = take_trouble};
     tb_local_ranks_open(&agent->local, &agent->loop, &agent->uplink, &local);
     tb_tunnels_open(&agent->tunnels, &agent->loop, &agent->uplink, &agent->process.mask, &tunnels);

@@ -194,9 +194,10 @@ static void take_refusal(struct try *t)
     dial->gone = dial->gone || status == TB_WELCOME_NO_SUCH_PROCESS;
     dial->refused = dial->refused || !busy;
     end_try(t, busy,
-            status == TB_WELCOME_VERSION ? "has another version of Tombolo"
-            : busy                       ? "is too busy"
-                                         : "that rank has ended");
+            status == TB_WELCOME_VERSION  ? "has another version of Tombolo"
+            : status == TB_WELCOME_BORDER ? "lets only agents connect from here"
+            : busy                        ? "is too busy"
+                                          : "that rank has ended");
 }
 
 /* The other agent has answered. The first one that does is it: two confirms would make two connections. */
@@ -401,6 +402,12 @@ static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
         running++;
     if (running >= DIALS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "host %s is making too many connections at once", member->name);
+    if (!(tb_proc_is_agent(wish->self) && tb_proc_is_agent(wish->to)) && !tb_member_lets_ranks(member, wish->host))
+        return tb_error(
+            TB_ERR_PEER,
+            "rank %u may not connect to rank %u itself: between host %s and host %s only agents do (`direct: "
+            "yes` on the link in the grid file allows it)",
+            wish->self.index, wish->to.index, member->name, member->book->hosts[wish->host].name);
     bool direct = route->means == TB_HOST_ROUTE_DIRECT || route->means == TB_HOST_ROUTE_CALLED;
     bool cut = !direct && route->means == TB_HOST_ROUTE_RELAYED && tb_proc_is_agent(wish->self);
     if (!wish->called && !direct && !cut)

@@ -198,7 +198,7 @@ static int open_world(void **state)
         w.hosts[i].first_rank = 2 * i;
         w.hosts[i].rank_count = 2;
         w.ranges[i] = (struct tb_rank_range){.first_rank = 2 * i, .count = 2, .host = i};
-        w.host_routes[i] = (struct tb_host_route){.means = TB_HOST_ROUTE_DIRECT, .near = true};
+        w.host_routes[i] = (struct tb_host_route){.means = TB_HOST_ROUTE_DIRECT, .near = true, .open = true};
     }
     w.book = (struct tb_address_book){
         .job = JOB, .ranks = RANKS, .host_count = 2, .range_count = 2, .hosts = w.hosts, .ranges = w.ranges};
@@ -524,6 +524,17 @@ static void a_wide_link_may_be_down(void **state)
     close(fd);
 }
 
+/* Where only agents may connect, neither a rank that asks for it nor one of there for whom it is called does. */
+static void ranks_stay_inside(void **state)
+{
+    w.host_routes[1].open = false;
+    assert_int_equal(tb_dialer_connect(&w.dialer, RANK_HERE, RANK_THERE, TB_STREAM_SHORT, 0), TB_ERR_PEER);
+    assert_non_null(strstr(tb_error_story(), "rank 0 may not connect to rank 2 itself: between host host0 and host"));
+    tb_log_threshold = TB_LOG_ERROR;
+    tb_dialer_called(&w.dialer, RANK_HERE, RANK_THERE, TB_STREAM_SHORT);
+    assert_over(0, 0);
+}
+
 /* Routes lead around a cut: an agent tries that way nevertheless, from both ends, to hear when it is healed. A rank
  * does not. */
 static void agents_try_what_is_cut(void **state)
@@ -531,6 +542,7 @@ static void agents_try_what_is_cut(void **state)
     struct tb_handshake h;
     struct tb_proc agent = {JOB, TB_PROC_AGENT | 1};
     w.host_routes[1].means = TB_HOST_ROUTE_RELAYED;
+    w.host_routes[1].open = false;
     assert_int_equal(tb_dialer_connect(&w.dialer, RANK_HERE, RANK_THERE, TB_STREAM_SHORT, 0), TB_ERR_PEER);
     dial(w.member.self, agent);
     assert_int_equal(w.heard.events, 1);
@@ -578,6 +590,7 @@ int main(void)
         TEST(we_are_called),
         TEST(a_wide_link_may_be_down),
         TEST(agents_try_what_is_cut),
+        TEST(ranks_stay_inside),
         TEST(a_flood_of_wishes_has_a_limit),
     };
     tb_param_load();

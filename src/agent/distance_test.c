@@ -103,7 +103,7 @@ static int open_world(void **state)
         w.hosts[i].first_rank = i;
         w.hosts[i].rank_count = 1;
         w.ranges[i] = (struct tb_rank_range){.first_rank = i, .count = 1, .host = i};
-        w.routes[i] = (struct tb_host_route){.means = TB_HOST_ROUTE_DIRECT, .near = true};
+        w.routes[i] = (struct tb_host_route){.means = TB_HOST_ROUTE_DIRECT, .near = true, .open = true};
     }
     w.book = (struct tb_address_book){
         .job = JOB, .ranks = RANKS, .host_count = 2, .range_count = 2, .hosts = w.hosts, .ranges = w.ranges};

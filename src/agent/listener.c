@@ -40,6 +40,15 @@ static bool is_elsewhere(const struct tb_member *member, const struct tb_hello *
     return tb_member_find_host(member, hello->destination, &host) == TB_OK && host != member->host;
 }
 
+/* Whether a rank is to cross a border that is only for agents; or whoever calls is nobody. */
+static bool crosses_border(const struct tb_member *member, const struct tb_hello *hello)
+{
+    uint32_t host;
+    if (tb_proc_is_agent(hello->source) && tb_proc_is_agent(hello->destination))
+        return false;
+    return tb_member_find_host(member, hello->source, &host) != TB_OK || !tb_member_lets_ranks(member, host);
+}
+
 /* The hello proves the key, and nobody has said it before: says yes or no. */
 static int answer(struct tb_listener *listener, struct tb_incoming *incoming)
 {
@@ -52,6 +61,8 @@ static int answer(struct tb_listener *listener, struct tb_incoming *incoming)
         status = TB_WELCOME_BUSY;
     else if (!has_destination(listener, hello))
         status = is_elsewhere(member, hello) ? TB_WELCOME_OTHER_HOST : TB_WELCOME_NO_SUCH_PROCESS;
+    else if (crosses_border(member, hello))
+        status = TB_WELCOME_BORDER;
     uint32_t features = 0;
     if (hello->stream == TB_STREAM_CONTROL)
         features = TB_FEATURE_TLS; /* whatever gateway_tls says */

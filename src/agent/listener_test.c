@@ -22,7 +22,8 @@ static struct world {
     struct virtual_loop time;
     struct tb_key key;
     struct tb_host hosts[2];
-    struct tb_rank_range range;
+    struct tb_rank_range ranges[2];
+    struct tb_host_route host_routes[2];
     struct tb_address_book book;
     struct tb_host_routes routes;
     struct tb_member member;
@@ -68,8 +69,10 @@ static int open_world(void **state)
     memset(&w, 0, sizeof w);
     memset(w.key.bytes, 3, sizeof w.key.bytes);
     w.book = (struct tb_address_book){
-        .job = JOB, .ranks = 1, .host_count = 2, .range_count = 1, .hosts = w.hosts, .ranges = &w.range};
-    w.range.count = 1;
+        .job = JOB, .ranks = 3, .host_count = 2, .range_count = 2, .hosts = w.hosts, .ranges = w.ranges};
+    w.ranges[0] = (struct tb_rank_range){.count = 2};
+    w.ranges[1] = (struct tb_rank_range){.first_rank = 2, .count = 1, .host = 1};
+    w.hosts[1].kind = 1;
     w.member = (struct tb_member){.loop = &w.time.loop,
                                   .key = &w.key,
                                   .self = self,
@@ -264,6 +267,28 @@ static void the_wrong_ones_are_told(void **state)
     assert_refused(self, TB_STRIPES_LIMIT << TB_STREAM_STRIPE_SHIFT, TB_WELCOME_NO_SUCH_PROCESS);
     w.ended = true;
     assert_refused(rank_here, TB_STREAM_SHORT, TB_WELCOME_NO_SUCH_PROCESS);
+}
+
+/* From a host to which only agents connect, nobody comes to a rank and no rank to the agent; agents come. */
+static void ranks_do_not_cross_borders(void **state)
+{
+    static const struct {
+        struct tb_proc from, to;
+        bool open, refused;
+    } cases[] = {{rank_there, rank_here, true, false}, {rank_there, rank_here, false, true},
+                 {other, rank_here, false, true},      {rank_there, self, false, true},
+                 {other, self, false, false},          {{JOB, 3}, rank_here, true, true}};
+    w.routes = (struct tb_host_routes){.kind_count = 2, .routes = w.host_routes};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tb_handshake h;
+        int fd = call();
+        w.host_routes[1].open = cases[i].open;
+        assert_int_equal(greet(&h, fd, cases[i].from, cases[i].to, TB_STREAM_SHORT),
+                         cases[i].refused ? TB_HANDSHAKE_REFUSED : TB_HANDSHAKE_WELCOMED);
+        if (cases[i].refused)
+            assert_int_equal(h.welcome.status, TB_WELCOME_BORDER);
+        close(fd);
+    }
 }
 
 static void before_the_address_book_it_is_busy(void **state)
@@ -538,6 +563,7 @@ int main(void)
         TEST(slow_friends_are_friends),
         TEST(questions_are_answered),
         TEST(the_wrong_ones_are_told),
+        TEST(ranks_do_not_cross_borders),
         TEST(before_the_address_book_it_is_busy),
         TEST(whom_he_asks_for_ends_meanwhile),
         TEST(strangers_get_no_answer),

@@ -160,32 +160,27 @@ int tb_local_ranks_listen(struct tb_local_ranks *l)
 }
 
 /* The ranks are known last: whoever finds one finds everything that belongs to it. */
-static int make_all(struct tb_local_ranks *l, const struct tb_rank_start *start, const struct tb_host_routes *routes)
+int tb_local_ranks_make(struct tb_local_ranks *l, const struct tb_setup *setup, const struct tb_address_book *book,
+                        const struct tb_host_routes *routes)
 {
-    const struct tb_address_book *book = start->book;
-    uint32_t host = start->setup->host, count = book->hosts[host].rank_count;
+    uint32_t host = setup->host, count = book->hosts[host].rank_count;
     l->services.host = host;
-    l->services.parameters = start->setup->parameters;
+    l->services.parameters = setup->parameters;
     int rc = tb_host_services_make(&l->services, count, book, routes);
     if (rc == TB_OK)
         rc = tb_rank_port_make(&l->port, &l->services, count, 64 + 4 * (book->ranks + book->host_count));
     if (rc == TB_OK)
-        rc = tb_outputs_make(&l->outputs, count, start->setup->hold);
+        rc = tb_outputs_make(&l->outputs, count, setup->hold);
     return rc == TB_OK ? tb_ranks_make(&l->ranks, book, host) : rc;
 }
 
-int tb_local_ranks_start(struct tb_local_ranks *l, struct tb_rank_start *start, const struct tb_host_routes *routes,
-                         struct tb_start_failure *failure)
+int tb_local_ranks_start(struct tb_local_ranks *l, const struct tb_rank_start *start, struct tb_start_failure *failure)
 {
-    start->port_name = l->port.name;
-    start->given = l->parameters.variables;
-    start->given_count = l->parameters.count;
-    int rc = make_all(l, start, routes);
-    if (rc != TB_OK) {
-        tb_start_failure_set(failure, 1, "host %s: %s", start->host, tb_error_story());
-        return rc;
-    }
-    rc = tb_ranks_start(&l->ranks, start, failure);
+    struct tb_rank_start own = *start;
+    own.port_name = l->port.name;
+    own.given = l->parameters.variables;
+    own.given_count = l->parameters.count;
+    int rc = tb_ranks_start(&l->ranks, &own, failure);
     if (rc != TB_OK)
         return rc;
     tb_core_watch_start(&l->cores, l->ranks.count);

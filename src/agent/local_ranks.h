@@ -43,9 +43,12 @@ struct tb_local_ranks {
 void tb_local_ranks_open(struct tb_local_ranks *local, struct tb_loop *loop, struct tb_uplink *uplink,
                          const struct tb_local_ranks_events *events);
 int tb_local_ranks_listen(struct tb_local_ranks *local); /* opens the port */
+/* From now on they are known, and others may connect to them. */
+int tb_local_ranks_make(struct tb_local_ranks *local, const struct tb_setup *setup, const struct tb_address_book *book,
+                        const struct tb_host_routes *routes);
 /* Starts them, and tells the launcher. What `start` does not say of this host it gets here. An error: `failure` says
  * what the user is to be told; some may run. */
-int tb_local_ranks_start(struct tb_local_ranks *local, struct tb_rank_start *start, const struct tb_host_routes *routes,
+int tb_local_ranks_start(struct tb_local_ranks *local, const struct tb_rank_start *start,
                          struct tb_start_failure *failure);
 int tb_local_ranks_reroute(struct tb_local_ranks *local, const struct tb_host_routes *routes); /* tells them */
 /* Before the agent ends them: that is told with each end, but of those that were ending anyway. */

@@ -120,7 +120,8 @@ static void start(struct world *w, const char *script)
                                  .app_count = 1,
                                  .apps = &w->app};
     struct tb_rank_start how = {.setup = &w->setup, .book = &w->book, .host = "here", .mask = &w->mask};
-    if (tb_local_ranks_start(&w->local, &how, &routes, &failure) != TB_OK)
+    assert_int_equal(tb_local_ranks_make(&w->local, &w->setup, &w->book, &routes), TB_OK);
+    if (tb_local_ranks_start(&w->local, &how, &failure) != TB_OK)
         fail_msg("%s", failure.text);
 }
 

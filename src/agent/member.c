@@ -21,6 +21,12 @@ bool tb_member_is_wide(const struct tb_member *member, uint32_t host)
     return host != member->host && !tb_member_route(member, host)->near;
 }
 
+bool tb_member_lets_ranks(const struct tb_member *member, uint32_t host)
+{
+    return host == member->host ||
+           (tb_member_route(member, host)->open && !tb_param.forbid_direct && !tb_param_encrypts_all());
+}
+
 bool tb_member_encrypts(const struct tb_member *member, uint32_t host)
 {
     return tb_param.gateway_tls && host != member->host && (tb_param_encrypts_all() || tb_member_is_wide(member, host));

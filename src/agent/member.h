@@ -12,7 +12,7 @@ struct tb_member {
     struct tb_proc self;                 /* the agent as a process of the job */
     uint32_t host;                       /* its host in the address book */
     const char *name;                    /* of that host */
-    bool running;                        /* the ranks have been started, and are not being ended */
+    bool running;                        /* the others are known, and the ranks are not being ended */
     const struct tb_address_book *book;  /* empty until the launcher has told it */
     const struct tb_host_routes *routes; /* of this host; empty without a grid */
     struct tb_address_list addresses;    /* of this host */
@@ -28,6 +28,8 @@ int tb_member_find_host(const struct tb_member *member, struct tb_proc proc, uin
 const struct tb_host_route *tb_member_route(const struct tb_member *member, uint32_t host);
 /* Is the host in another cluster of the grid, so that the way to it crosses a wide area? */
 bool tb_member_is_wide(const struct tb_member *member, uint32_t host);
+/* May ranks there and here connect to each other? Else only agents do, for them. */
+bool tb_member_lets_ranks(const struct tb_member *member, uint32_t host);
 /* Is what goes to the agent of that host encrypted? */
 bool tb_member_encrypts(const struct tb_member *member, uint32_t host);
 

@@ -38,10 +38,19 @@ static void take_ready(const struct tb_agent_frame_events *events, struct tb_hos
     events->ready(events->context, agent, &ready);
 }
 
+static void take_told(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    if (agent->phase != TB_HOST_AGENT_READY)
+        return;
+    tb_host_agent_take_told(agent);
+    events->told(events->context, agent);
+}
+
 static void take_started(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
     uint32_t count = tb_get_u32(r);
-    if (r->error == TB_OK && count == agent->rank_count && agent->phase == TB_HOST_AGENT_READY)
+    if (r->error == TB_OK && count == agent->rank_count && agent->phase >= TB_HOST_AGENT_READY &&
+        agent->phase < TB_HOST_AGENT_STARTED)
         events->started(events->context, agent, r);
 }
 
@@ -194,6 +203,7 @@ static void take_tunnel_end(const struct tb_agent_frame_events *events, struct t
 
 static take *const table[] = {
     [TB_CONTROL_READY] = take_ready,
+    [TB_CONTROL_TOLD] = take_told,
     [TB_CONTROL_STARTED] = take_started,
     [TB_CONTROL_OUTPUT] = take_output,
     [TB_CONTROL_ENDED] = take_ended,

@@ -36,6 +36,7 @@ struct tb_agent_frame_events {
     void *context;
     struct tb_host_agents *agents;
     void (*ready)(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready);
+    void (*told)(void *context, struct tb_host_agent *agent);
     void (*started)(void *context, struct tb_host_agent *agent, struct tb_reader *pids);
     void (*output)(void *context, struct tb_host_agent *agent, uint32_t rank, unsigned stream, const char *bytes,
                    size_t length);

@@ -43,6 +43,8 @@ static void take_ready(void *context, struct tb_host_agent *agent, const struct 
     assert_true(ready->address_count <= TB_HOST_ADDRESS_LIMIT);
 }
 
+static void take_told(void *context, struct tb_host_agent *agent) {}
+
 static void take_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)
 {
     tb_host_agent_take_started(agent);
@@ -88,6 +90,7 @@ static void make(struct world *w)
     w->events = (struct tb_agent_frame_events){.context = w,
                                                .agents = &w->agents,
                                                .ready = take_ready,
+                                               .told = take_told,
                                                .started = take_started,
                                                .output = take_output,
                                                .ended = take_ended,

@@ -59,6 +59,12 @@ static void told_trouble(void *context, struct tb_host_agent *agent, uint32_t co
     snprintf(w->told, sizeof w->told, "trouble %u %.*s", code, (int)length, text);
 }
 
+static void told_told(void *context, struct tb_host_agent *agent)
+{
+    struct world *w = context;
+    snprintf(w->told, sizeof w->told, "told %u", agent->host);
+}
+
 static void told_note(void *context, const char *text, size_t length)
 {
     struct world *w = context;
@@ -142,6 +148,7 @@ static void make(struct world *w)
     w->events = (struct tb_agent_frame_events){.context = w,
                                                .agents = &w->agents,
                                                .ready = told_ready,
+                                               .told = told_told,
                                                .started = told_started,
                                                .output = told_output,
                                                .ended = told_ended,
@@ -227,6 +234,8 @@ static void frames_are_read(void **state)
     assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), ""); /* it was not told to start them */
     w.agents.all[0].phase = TB_HOST_AGENT_READY;
     assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), "started 0 7");
+    w.agents.all[0].phase = TB_HOST_AGENT_TOLD;
+    assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), "started 0 7");
     w.agents.all[0].rank_count = 2; /* of which one is not told */
     assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), "");
     tb_writer_close(&f);
@@ -240,6 +249,7 @@ static void phases_follow(void **state)
     make(&w);
     tb_writer_open(&f);
     assert_string_equal(dispatch(&w, TB_CONTROL_IDLE, &f, 0), ""); /* before it has started anything */
+    assert_string_equal(dispatch(&w, TB_CONTROL_TOLD, &f, 0), "");
     tb_put_text(&f, "0.1");
     tb_put_text(&f, "venus1");
     tb_put_text(&f, "delft");
@@ -252,6 +262,9 @@ static void phases_follow(void **state)
     assert_int_equal(w.agents.all[0].phase, TB_HOST_AGENT_READY);
     assert_int_equal(w.agents.counts.ready, 1);
     assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), ""); /* once is enough */
+    assert_string_equal(dispatch(&w, TB_CONTROL_TOLD, &f, 0), "told 0");
+    assert_int_equal(w.agents.all[0].phase, TB_HOST_AGENT_TOLD);
+    assert_string_equal(dispatch(&w, TB_CONTROL_TOLD, &f, 0), "");
     w.agents.all[0].phase = TB_HOST_AGENT_STARTED;
     assert_string_equal(dispatch(&w, TB_CONTROL_IDLE, &f, 0), "idle 0");
     assert_string_equal(dispatch(&w, TB_CONTROL_IDLE, &f, 0), "");

@@ -36,6 +36,15 @@ static void advise_refused(const struct tb_host_agent *agent, char *text, size_t
             agent->target.host);
 }
 
+bool tb_agent_loss_is_of_network(const struct tb_host_agent *agent)
+{
+    static const char *const says[] = {"timed out", "No route to host", "Network is unreachable"};
+    for (size_t i = 0; agent->tail != NULL && i < sizeof says / sizeof says[0]; i++)
+        if (strstr(agent->tail, says[i]) != NULL)
+            return true;
+    return false;
+}
+
 /* What to try, from what ssh and shells usually say; "": nothing. */
 static void advise(const struct tb_host_agent *agent, int code, char *text, size_t size)
 {
@@ -44,9 +53,6 @@ static void advise(const struct tb_host_agent *agent, int code, char *text, size
     } known[] = {
         {"Permission denied", "ssh must get in without a password: ", " should work; ssh-copy-id installs a key"},
         {"Host key verification failed", "log in once by hand and accept the host's key: ", ""},
-        {"timed out", "is the host up, and may it be reached from here? Try ", ""},
-        {"No route to host", "is the host up, and may it be reached from here? Try ", ""},
-        {"Network is unreachable", "is the host up, and may it be reached from here? Try ", ""},
     };
     const char *said = agent->tail != NULL ? agent->tail : "";
     char command[700];
@@ -64,6 +70,8 @@ static void advise(const struct tb_host_agent *agent, int code, char *text, size
     for (size_t i = 0; *text == 0 && i < sizeof known / sizeof known[0]; i++)
         if (strstr(said, known[i].says) != NULL)
             snprintf(text, size, "%s%s%s", known[i].before, command, known[i].after);
+    if (*text == 0 && tb_agent_loss_is_of_network(agent))
+        snprintf(text, size, "is the host up, and may it be reached from here? Try %s", command);
 }
 
 /* " The command was: ssh venus2 ...", where the command itself has said nothing. */

@@ -6,6 +6,8 @@
 
 /* It never spoke: why, and what to try. */
 void tb_agent_loss_unreached(const struct tb_host_agent *agent, bool exited, int status, char *story, size_t size);
+/* Whether the shell that should have brought it to life found no way to the host. */
+bool tb_agent_loss_is_of_network(const struct tb_host_agent *agent);
 /* It has spoken before. */
 void tb_agent_loss_gone(const struct tb_host_agent *agent, bool exited, int status, char *story, size_t size);
 

@@ -78,6 +78,13 @@ void tb_agent_orders_stand_ins_all(struct tb_host_agents *agents, const struct t
         tb_agent_orders_stand_ins(&agents->all[i], plan, placement);
 }
 
+void tb_agent_orders_start(struct tb_host_agents *agents, const struct tb_grid_plan *plan)
+{
+    for (uint32_t i = 0; i < agents->count && plan != NULL; i++)
+        if (tb_host_agent_is_ready(&agents->all[i]))
+            tb_control_stream_send(&agents->all[i].control, TB_CONTROL_START);
+}
+
 void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct tb_reader *rest)
 {
     struct tb_host_agent *agent = host < agents->count ? &agents->all[host] : NULL;

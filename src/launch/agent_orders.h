@@ -18,6 +18,8 @@ void tb_agent_orders_stand_ins(struct tb_host_agent *agent, const struct tb_grid
                                const struct tb_placement *placement);
 void tb_agent_orders_stand_ins_all(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
                                    const struct tb_placement *placement); /* to all */
+/* All know all that; in a grid, they start their ranks now. */
+void tb_agent_orders_start(struct tb_host_agents *agents, const struct tb_grid_plan *plan);
 /* An agent cannot connect where it wants to; the one there can. */
 void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct tb_reader *rest);
 void tb_agent_orders_input(struct tb_host_agent *agent, const char *bytes, size_t length);

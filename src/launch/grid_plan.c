@@ -53,10 +53,22 @@ static bool is_alive(const struct tb_grid_plan *plan, uint32_t class)
     return false;
 }
 
+/* The link that is crossed from one class to another, if the file has one. */
+static const struct tb_grid_link *crossed_link(const struct tb_grid_plan *plan, uint32_t from, uint32_t to)
+{
+    return from != to ? tb_connectivity_link(&plan->connectivity, from, to) : NULL;
+}
+
+static bool is_avoided(const struct tb_grid_plan *plan, uint32_t from, uint32_t to)
+{
+    const struct tb_grid_link *link = plan->avoided != NULL ? crossed_link(plan, from, to) : NULL;
+    return link != NULL && plan->avoided[(link - plan->grid->links) / 2];
+}
+
 /* Whether an agent on a host of one class can start one on a host of another. */
 static bool can_start(const struct tb_grid_plan *plan, uint32_t from, uint32_t to)
 {
-    return tb_connectivity_reaches(&plan->connectivity, from, to) &&
+    return tb_connectivity_reaches(&plan->connectivity, from, to) && !is_avoided(plan, from, to) &&
            (plan->manual_clusters[to] == TB_GRID_NONE || plan->manual_clusters[to] == plan->manual_clusters[from]);
 }
 
@@ -147,6 +159,12 @@ int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *option
     else
         tb_grid_plan_close(plan);
     return rc;
+}
+
+void tb_grid_plan_avoid(struct tb_grid_plan *plan, bool *avoided)
+{
+    plan->avoided = avoided;
+    measure_depths(plan);
 }
 
 void tb_grid_plan_close(struct tb_grid_plan *plan)
@@ -421,6 +439,37 @@ int tb_grid_plan_settle(struct tb_grid_plan *plan, const struct tb_options *opti
     return rc;
 }
 
+static bool can_start_ranks(const struct tb_grid_plan *plan, const struct tb_placement *placement)
+{
+    for (uint32_t i = 0; i < placement->book.host_count; i++)
+        if (placement->book.hosts[i].rank_count > 0 &&
+            (plan->missing[placement->entries[i]] || depth_of(plan, (uint32_t)placement->entries[i]) == TB_GRID_NONE))
+            return false;
+    return true;
+}
+
+const struct tb_grid_link *tb_grid_plan_avoidable(const struct tb_grid_plan *plan, const struct tb_options *options,
+                                                  const struct tb_placement *placement, uint32_t from, uint32_t to)
+{
+    const uint32_t *classes = plan->connectivity.classes.of;
+    const struct tb_grid_link *link = crossed_link(plan, classes[from], classes[to]);
+    if (link == NULL || is_avoided(plan, classes[from], classes[to]))
+        return NULL;
+    struct tb_grid_plan without;
+    bool *avoided = calloc(plan->grid->link_count / 2 + 1u, sizeof *avoided);
+    bool possible = avoided != NULL && tb_grid_plan_open(&without, options, plan->here, plan->missing) == TB_OK;
+    if (possible) {
+        if (plan->avoided != NULL)
+            memcpy(avoided, plan->avoided, plan->grid->link_count / 2 * sizeof *avoided);
+        avoided[(link - plan->grid->links) / 2] = true;
+        tb_grid_plan_avoid(&without, avoided);
+        possible = can_start_ranks(&without, placement);
+        tb_grid_plan_close(&without);
+    }
+    free(avoided);
+    return possible ? link : NULL;
+}
+
 bool tb_grid_plan_can_miss(const struct tb_grid_plan *plan, const struct tb_options *options,
                            const struct tb_placement *placement, uint32_t grid_host)
 {
@@ -432,10 +481,9 @@ bool tb_grid_plan_can_miss(const struct tb_grid_plan *plan, const struct tb_opti
     missing[grid_host] = true;
     bool possible =
         tb_grid_plan_open(&without, options, plan->here != grid_host ? plan->here : TB_GRID_NONE, missing) == TB_OK;
-    for (uint32_t i = 0; possible && i < placement->book.host_count; i++)
-        if (placement->book.hosts[i].rank_count > 0)
-            possible =
-                !missing[placement->entries[i]] && depth_of(&without, (uint32_t)placement->entries[i]) != TB_GRID_NONE;
+    if (possible)
+        tb_grid_plan_avoid(&without, plan->avoided);
+    possible = possible && can_start_ranks(&without, placement);
     uint32_t *examples = possible ? list_examples(&without, placement) : NULL;
     possible = examples != NULL && join_classes(&without, options, NULL, examples) == TB_OK;
     free(examples);

@@ -22,6 +22,7 @@ struct tb_grid_plan {
     uint32_t *book;            /* by host of the grid: its place in the address book; TB_GRID_NONE: takes no part */
     uint8_t *cuts;             /* [from * classes + to]: not to be used at the moment; NULL: none ever was */
     bool *relays;              /* by class: its hosts may be given what is meant for others */
+    bool *avoided;             /* by link of the file: nobody is started across it; the caller's. NULL: none */
     uint32_t *parents;         /* by host of the address book: the one whose agent starts it; TB_GRID_NONE: we do */
     const struct tb_reach_results *results; /* NULL: nothing was tried */
 };
@@ -50,6 +51,13 @@ int tb_grid_plan_reroute(struct tb_grid_plan *plan, const struct tb_placement *p
 /* Whether all hosts with ranks could still be started and have routes to each other if this one were missing. */
 bool tb_grid_plan_can_miss(const struct tb_grid_plan *plan, const struct tb_options *options,
                            const struct tb_placement *placement, uint32_t grid_host);
+/* No agent is started across these links of the file, of which each has a place for both its directions. Before settle.
+ */
+void tb_grid_plan_avoid(struct tb_grid_plan *plan, bool *avoided);
+/* The link of the file between two hosts of the grid, if all hosts with ranks could be started without it, and nobody
+ * avoids it yet; else NULL. */
+const struct tb_grid_link *tb_grid_plan_avoidable(const struct tb_grid_plan *plan, const struct tb_options *options,
+                                                  const struct tb_placement *placement, uint32_t from, uint32_t to);
 /* The host of the address book is gone: finds routes around it, across what is cut only if there is no other.
  * TB_ERR_PEER: there is none between some hosts with ranks. */
 int tb_grid_plan_lose(struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host);

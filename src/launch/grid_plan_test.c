@@ -490,6 +490,48 @@ static void others_are_taken_in_who_may_lead_on(void **state)
     unmake(&w);
 }
 
+/* The plan again, as somebody on a host of the grid makes it who starts nobody across some links. */
+static void plan_at(struct world *w, const char *name, bool *avoided)
+{
+    tb_placement_close(&w->placement);
+    tb_grid_plan_close(&w->plan);
+    assert_int_equal(tb_grid_plan_open(&w->plan, &w->options, tb_grid_host_find(&w->grid, name), w->missing), TB_OK);
+    tb_grid_plan_avoid(&w->plan, avoided);
+    assert_int_equal(tb_placement_make(&w->placement, &w->options), TB_OK);
+    assert_int_equal(tb_grid_plan_settle(&w->plan, &w->options, &w->placement), TB_OK);
+}
+
+static const char *avoidable(const struct world *w, const char *from, const char *to)
+{
+    const struct tb_grid_link *link = tb_grid_plan_avoidable(
+        &w->plan, &w->options, &w->placement, tb_grid_host_find(&w->grid, from), tb_grid_host_find(&w->grid, to));
+    return link != NULL ? link->name : "";
+}
+
+/* A link across which nobody answers when agents are to be started: they are started another way, if there is one. */
+static void agents_are_started_around_a_cut(void **state)
+{
+    struct world w;
+    bool avoided[2] = {false, false};
+    assert_int_equal(make(&w, two_gates, (char *[]){(char *)"x", NULL}), TB_OK);
+    plan_at(&w, "o1", NULL);
+    expect_parent(&w, "g1", NULL);
+    expect_parent(&w, "f2", "g1");
+    assert_string_equal(avoidable(&w, "o1", "g1"), "g1-office");
+    assert_string_equal(avoidable(&w, "o1", "g2"), "g2-office");
+    assert_string_equal(avoidable(&w, "o1", "o2"), "");
+    assert_string_equal(avoidable(&w, "g1", "f1"), "");
+    avoided[0] = true;
+    plan_at(&w, "o1", avoided);
+    expect_parent(&w, "g2", NULL);
+    expect_parent(&w, "g1", "g2");
+    expect_parent(&w, "f2", "g2");
+    assert_int_equal(route_between(&w, "o1", "g1").means, TB_HOST_ROUTE_DIRECT); /* for messages it may be up again */
+    assert_string_equal(avoidable(&w, "o1", "g1"), "");                          /* it is avoided already */
+    assert_string_equal(avoidable(&w, "o1", "g2"), "");                          /* there is no third way */
+    unmake(&w);
+}
+
 static void few_stand_for_many(void **state)
 {
     static const char many[] = "clusters: [{name: b, hosts: 'b[1-100]'}, {name: c, hosts: 'c[1-100]'}]\n";
@@ -529,6 +571,7 @@ int main(void)
         cmocka_unit_test(hosts_of_a_class_may_turn_out_to_differ),
         cmocka_unit_test(who_cannot_be_joined_is_named_with_what_was_tried),
         cmocka_unit_test(few_stand_for_many),
+        cmocka_unit_test(agents_are_started_around_a_cut),
         cmocka_unit_test(others_are_taken_in_who_may_lead_on),
     };
     tb_param_load();

@@ -101,7 +101,10 @@ static void take_preamble(struct tb_host_agent *agent)
 /* What was received. */
 static int understand(struct tb_host_agent *agent)
 {
-    agent->heard = tb_loop_now(agent->loop);
+    uint64_t now = tb_loop_now(agent->loop);
+    if (now - agent->heard > tb_param.heartbeat / 2)
+        agent->resumed = now;
+    agent->heard = now;
     agent->silence.heard = true;
     if (agent->phase == TB_HOST_AGENT_SILENT)
         take_preamble(agent);
@@ -293,6 +296,11 @@ void tb_host_agent_take_ready(struct tb_host_agent *agent)
 {
     agent->phase = TB_HOST_AGENT_READY;
     agent->counts->ready++;
+}
+
+void tb_host_agent_take_told(struct tb_host_agent *agent)
+{
+    agent->phase = TB_HOST_AGENT_TOLD;
 }
 
 void tb_host_agent_take_started(struct tb_host_agent *agent)

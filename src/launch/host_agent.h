@@ -16,6 +16,7 @@ enum tb_host_agent_phase {
     TB_HOST_AGENT_SILENT,  /* started, has not said anything */
     TB_HOST_AGENT_SPOKEN,  /* the preamble is there */
     TB_HOST_AGENT_READY,   /* has told its addresses */
+    TB_HOST_AGENT_TOLD,    /* in a grid: knows the others, and whom to turn to if its stream is lost */
     TB_HOST_AGENT_STARTED, /* its ranks run */
     TB_HOST_AGENT_GONE     /* has said that all is over, or is given up */
 };
@@ -61,7 +62,8 @@ struct tb_host_agent {
     struct tb_timer patience; /* between the end of the stream and the end of the shell; or how long it is detached */
     char *tail;               /* the last that the shell has said on standard error before the agent spoke; or NULL */
     size_t tail_length;
-    uint64_t heard;               /* when something came from it */
+    uint64_t heard;               /* when something came from it, */
+    uint64_t resumed;             /* and when that ended a silence of more than half the heartbeat; 0: never */
     struct tb_silence silence;    /* of the heartbeat, as is: */
     uint32_t said;                /* how many frames it had been sent at the last PING or instead of it, */
     uint64_t said_at;             /* and when that was */
@@ -99,6 +101,7 @@ void tb_host_agent_take_end(struct tb_host_agent *agent, bool exited, int status
 
 /* Its own frames that change how far it has come. */
 void tb_host_agent_take_ready(struct tb_host_agent *agent);
+void tb_host_agent_take_told(struct tb_host_agent *agent);
 void tb_host_agent_take_started(struct tb_host_agent *agent);
 void tb_host_agent_take_idle(struct tb_host_agent *agent);
 
@@ -125,6 +128,12 @@ bool tb_host_agent_flush(struct tb_host_agent *agent);
 static inline bool tb_host_agent_is_ready(const struct tb_host_agent *agent)
 {
     return agent->phase >= TB_HOST_AGENT_READY && agent->phase < TB_HOST_AGENT_GONE;
+}
+
+/* Whether it can come by another one when its stream is lost. */
+static inline bool tb_host_agent_is_told(const struct tb_host_agent *agent)
+{
+    return agent->phase >= TB_HOST_AGENT_TOLD && agent->phase < TB_HOST_AGENT_GONE;
 }
 
 /* Whether its stream goes through `parent`, or it is that one itself. */

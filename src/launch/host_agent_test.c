@@ -320,27 +320,35 @@ static void a_stream_resumes(void **state)
 }
 
 /* One that our own shell has started comes by another agent, since our stream to it passes nothing: the stream is left,
- * and how the shell ends does not matter. In a job without a grid nobody can. */
+ * and how the shell ends does not matter. In a job without a grid nobody can, nor one that was not told of the other.
+ */
 static void one_with_a_shell_may_move(void **state)
 {
-    for (int keeps = 0; keeps < 2; keeps++) {
+    static const struct {
+        bool keeps, moves;
+        enum tb_host_agent_phase phase;
+    } cases[] = {{false, false, TB_HOST_AGENT_STARTED},
+                 {true, false, TB_HOST_AGENT_READY},
+                 {true, true, TB_HOST_AGENT_TOLD},
+                 {true, true, TB_HOST_AGENT_STARTED}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct world w;
         struct tb_control_frame frame;
         char byte;
         make(&w);
         struct tb_host_agent *agent = &w.agents.all[0], *other = &w.agents.all[1];
-        if (keeps)
+        if (cases[i].keeps)
             assert_int_equal(tb_control_stream_keep(&agent->control), TB_OK);
         say_preamble(&w);
-        agent->phase = other->phase = TB_HOST_AGENT_STARTED;
+        agent->phase = other->phase = cases[i].phase;
         agent->pid = 1 << 30; /* nobody's */
         other->parent = NULL;
         tb_control_stream_send(&agent->control, TB_CONTROL_PING);
         assert_int_equal(hear(&w, &frame), TB_CONTROL_PING);
         tb_control_stream_send(&agent->control, TB_CONTROL_WINDOW);
         struct tb_host_agent *moved = tb_host_agents_attach(&w.agents, other, 0, 4, true);
-        assert_ptr_equal(moved, keeps ? agent : NULL);
-        if (keeps) {
+        assert_ptr_equal(moved, cases[i].moves ? agent : NULL);
+        if (cases[i].moves) {
             assert_int_equal(read(w.far.in, &byte, 1), 0); /* nobody is at its other end any more */
             tb_host_agent_collect(agent, 255 << 8);
             assert_int_equal(w.lost, 0);

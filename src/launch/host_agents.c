@@ -147,7 +147,7 @@ void tb_host_agents_give_up_behind(struct tb_host_agents *agents, const struct t
 void tb_host_agents_detach_behind(struct tb_host_agents *agents, const struct tb_host_agent *parent)
 {
     for (uint32_t i = 0; i < agents->count; i++)
-        if (agents->all[i].parent == parent && agents->all[i].phase == TB_HOST_AGENT_STARTED)
+        if (agents->all[i].parent == parent && tb_host_agent_is_told(&agents->all[i]))
             tb_host_agent_detach(&agents->all[i]);
 }
 
@@ -167,7 +167,7 @@ struct tb_host_agent *tb_host_agents_attach(struct tb_host_agents *agents, struc
     if (host >= agents->count)
         return NULL;
     struct tb_host_agent *agent = &agents->all[host];
-    if (!open || agent->phase != TB_HOST_AGENT_STARTED || !agent->control.keeps || agent->target.local ||
+    if (!open || !tb_host_agent_is_told(agent) || !agent->control.keeps || agent->target.local ||
         tb_host_agent_is_behind(parent, agent)) {
         tb_host_tunnel_end(&parent->control, host, TB_TUNNEL_END_NOW);
         return NULL;

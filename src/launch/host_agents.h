@@ -34,7 +34,7 @@ bool tb_host_agents_gone(const struct tb_host_agents *agents);
 
 /* Those whose streams go through this one are gone with it; */
 void tb_host_agents_give_up_behind(struct tb_host_agents *agents, const struct tb_host_agent *parent);
-/* or those of them that run their ranks are expected to come by another one. */
+/* or those of them that know another one are expected to come by it. */
 void tb_host_agents_detach_behind(struct tb_host_agents *agents, const struct tb_host_agent *parent);
 /* Which agent a frame of its parent is about; NULL: it is over with it, or there is none. */
 struct tb_host_agent *tb_host_agents_find_behind(struct tb_host_agents *agents, const struct tb_host_agent *parent,

@@ -52,6 +52,8 @@ static int open_grid(struct tb_job_plan *plan, void (*note)(void *context, const
     uint32_t here = tb_host_names_find_here(grid, plan->missing, options->lab != NULL);
     int rc = tb_grid_plan_open(plan->grid, options, here, plan->missing);
     plan->grid->with_helpers = plan->with_helpers;
+    if (rc == TB_OK)
+        tb_grid_plan_avoid(plan->grid, plan->avoided);
     if (rc == TB_OK && options->allow_missing)
         leave_out(plan->grid, note, context);
     tb_host_list_close(&options->hosts);
@@ -70,6 +72,20 @@ int tb_job_plan_open(struct tb_job_plan *plan, void (*note)(void *context, const
     for (uint32_t i = 0; rc == TB_OK && i < plan->placement.book.host_count; i++)
         plan->placement.book.hosts[i].representation = TB_REP_UNKNOWN;
     return rc == TB_OK ? tb_job_setup_make(&plan->setup, plan->options, &plan->placement) : rc;
+}
+
+const char *tb_job_plan_avoid(struct tb_job_plan *plan, uint32_t from, uint32_t to)
+{
+    const struct tb_grid *grid = plan->options->grid;
+    const struct tb_grid_link *link = tb_grid_plan_avoidable(plan->grid, plan->options, &plan->placement, from, to);
+    if (link != NULL && plan->avoided == NULL) {
+        plan->avoided = calloc(grid->link_count / 2 + 1u, sizeof *plan->avoided);
+        plan->grid->avoided = plan->avoided;
+    }
+    if (link == NULL || plan->avoided == NULL)
+        return NULL;
+    plan->avoided[(link - grid->links) / 2] = true;
+    return link->name;
 }
 
 void tb_job_plan_close(struct tb_job_plan *plan)

@@ -15,6 +15,7 @@ struct tb_job_plan {
     struct tb_setup setup;     /* what holds for all hosts */
     struct tb_grid_plan *grid; /* NULL: no grid */
     bool *missing;             /* hosts of the grid that cannot take part */
+    bool *avoided;             /* links of the grid across which nobody answered when agents were to be started */
     bool with_helpers;         /* hosts without ranks take part too, in the hope that they lead on */
     uint32_t machine_host;     /* the first that told of its machine, */
     uint32_t machine;          /* and what it told; 0: none has */
@@ -28,6 +29,9 @@ int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *age
 /* What an agent has told about its host goes to the address book, with what the grid file knows besides.
  * TB_ERR_UNSUPPORTED: it writes numbers in another way than one before it. */
 int tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct tb_agent_ready *ready);
-void tb_job_plan_close(struct tb_job_plan *plan); /* before another attempt: what is missing is kept */
+/* The next attempt is to start nobody across the link from one host of the grid to another. Its name; NULL: there is
+ * none, or no other way. */
+const char *tb_job_plan_avoid(struct tb_job_plan *plan, uint32_t from, uint32_t to);
+void tb_job_plan_close(struct tb_job_plan *plan); /* before another attempt: what is missing and avoided is kept */
 
 #endif

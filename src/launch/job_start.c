@@ -1,5 +1,6 @@
 #include "launch/job_start.h"
 
+#include "launch/agent_loss.h"
 #include "launch/agent_orders.h"
 #include "launch/missing_hosts.h"
 
@@ -34,7 +35,19 @@ __attribute__((format(printf, 2, 3), cold)) static void fail(struct tb_job_start
 
 /* ---- when all are there ------------------------------------------------------------------------------------------ */
 
-/* They are told everything, and start their ranks. */
+void tb_job_start_take_told(struct tb_job_start *start)
+{
+    if (start->over || start->begun || !start->booked)
+        return;
+    for (uint32_t i = 0; i < start->agents->count; i++)
+        if (start->agents->all[i].phase == TB_HOST_AGENT_READY && !start->agents->all[i].target.local)
+            return;
+    start->begun = true;
+    tb_agent_orders_start(start->agents, start->plan->grid);
+}
+
+/* They are told everything. In a grid their ranks are started when all have it: one whose stream is lost from then on
+ * knows whom to turn to, and until then nothing has happened that cannot be done again. */
 static void send_books(struct tb_job_start *start)
 {
     const struct tb_job_plan *plan = start->plan;
@@ -45,6 +58,9 @@ static void send_books(struct tb_job_start *start)
         if (tb_agent_orders_address_book(&agents->all[i], &plan->placement) != TB_OK)
             fail(start, "the address book is too long: %s", tb_error_story());
     tb_agent_orders_stand_ins_all(agents, plan->grid, &plan->placement);
+    start->booked = true;
+    start->begun = plan->grid == NULL;
+    tb_job_start_take_told(start);
 }
 
 static void survey_finished(void *context)
@@ -102,12 +118,40 @@ static bool is_missed(const struct tb_job_start *start, const struct tb_host_age
     return plan->grid != NULL && plan->missing[plan->placement.entries[agent->host]];
 }
 
+bool tb_job_start_go_around(struct tb_job_start *start, const struct tb_host_agent *agent)
+{
+    struct tb_job_plan *plan = start->plan;
+    if (start->over || start->begun || plan->grid == NULL)
+        return false;
+    uint32_t to = (uint32_t)plan->placement.entries[agent->host];
+    uint32_t from = agent->parent != NULL ? (uint32_t)plan->placement.entries[agent->parent->host] : plan->grid->here;
+    const char *link = from != TB_GRID_NONE ? tb_job_plan_avoid(plan, from, to) : NULL;
+    if (link == NULL)
+        return false;
+    char text[1024];
+    snprintf(text, sizeof text, "link %s is cut (host %s gets no answer from host %s); the job is started around it",
+             link, plan->grid->grid->hosts[from].name, agent->name);
+    start->events.note(start->events.context, text);
+    start->events.again(start->events.context);
+    return true;
+}
+
+bool tb_job_start_lose(struct tb_job_start *start, const struct tb_host_agent *agent)
+{
+    /* It has not heard us for as long, and has ended for that. Its last words may have come all at once before. */
+    uint64_t now = tb_loop_now(start->loop);
+    bool was_silent = now - agent->heard > tb_param.heartbeat / 2 ||
+                      (agent->resumed > 0 && now - agent->resumed < tb_param.heartbeat / 2);
+    return tb_param.heartbeat > 0 && was_silent && agent->phase > TB_HOST_AGENT_SILENT &&
+           tb_job_start_go_around(start, agent);
+}
+
 void tb_job_start_miss(struct tb_job_start *start, struct tb_host_agent *agent, const char *why)
 {
     const struct tb_job_plan *plan = start->plan;
     struct tb_host_agents *agents = start->agents;
     char prefix[128] = "", text[4096];
-    if (start->over)
+    if (start->over || (tb_agent_loss_is_of_network(agent) && tb_job_start_go_around(start, agent)))
         return;
     if (plan->grid != NULL)
         tb_missing_hosts_name(plan->grid, &plan->placement, agent->host, prefix, sizeof prefix);
@@ -136,6 +180,15 @@ static bool is_by_hand(const struct tb_host_agent *agent)
     return agent != NULL;
 }
 
+/* It has not answered in time, or one that leads to it was silent for a while before it did. */
+static bool go_around_late(struct tb_job_start *start, const struct tb_host_agent *agent)
+{
+    bool around = tb_job_start_go_around(start, agent);
+    for (const struct tb_host_agent *at = agent->parent; at != NULL && !around; at = at->parent)
+        around = at->resumed > 0 && tb_job_start_go_around(start, at);
+    return around;
+}
+
 static void overdue(struct tb_timer *timer)
 {
     struct tb_job_start *start = TB_CONTAINER(timer, struct tb_job_start, timer);
@@ -152,6 +205,8 @@ static void overdue(struct tb_timer *timer)
             tb_timer_set(start->loop, timer, hand_time);
             continue;
         }
+        if (go_around_late(start, agent))
+            return;
         if (can_miss(start, agent)) {
             snprintf(why, sizeof why, "no answer within %.3g s from host %s of cluster %s.", (double)waited / 1e9,
                      agent->target.host, agent->cluster);
@@ -270,5 +325,5 @@ void tb_job_start_forget(struct tb_job_start *start)
     tb_manual_listener_forget(&start->manual);
     tb_reach_survey_close(&start->survey);
     start->missed_count = 0;
-    start->over = false;
+    start->booked = start->begun = start->over = false;
 }

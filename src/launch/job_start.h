@@ -25,6 +25,8 @@ struct tb_job_start {
     struct tb_timer timer;
     uint64_t began;
     uint32_t missed_count; /* agents of this attempt that do not come, with those behind them */
+    bool booked;           /* all have been told about each other, */
+    bool begun;            /* and know it: ranks run, so that there is no other attempt */
     bool over;             /* the attempt is ending */
 };
 
@@ -34,6 +36,12 @@ void tb_job_start_init(struct tb_job_start *start, struct tb_loop *loop, struct 
 void tb_job_start_begin(struct tb_job_start *start, const sigset_t *mask);
 /* An agent is ready, and what it has told about its host is in the plan. */
 void tb_job_start_take_ready(struct tb_job_start *start);
+/* An agent has been told everything, or is not to be waited for any more. */
+void tb_job_start_take_told(struct tb_job_start *start);
+/* An agent is silent. True: there will be another attempt, which gets to it another way. */
+bool tb_job_start_go_around(struct tb_job_start *start, const struct tb_host_agent *agent);
+/* The stream of an agent has ended. True: it was silent before that, and there will be another attempt. */
+bool tb_job_start_lose(struct tb_job_start *start, const struct tb_host_agent *agent);
 /* An agent did not come to life, and this is why. */
 void tb_job_start_miss(struct tb_job_start *start, struct tb_host_agent *agent, const char *why);
 void tb_job_start_stop(struct tb_job_start *start);   /* the attempt ends; nothing more is started */

@@ -143,12 +143,7 @@ static void take_remark(void *context, const char *text)
     tb_job_report_say(&((struct tb_launch *)context)->report, "%s", text);
 }
 
-static void link_failed(void *context, const char *text)
-{
-    judge(context, TB_VERDICT_CAUSE, 1, text);
-}
-
-static void start_failed(void *context, const char *text)
+static void job_failed(void *context, const char *text)
 {
     judge(context, TB_VERDICT_CAUSE, 1, text);
 }
@@ -233,6 +228,7 @@ static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent)
     if (tb_stand_ins_take_over(&launch->plan, &launch->agents, agent) != TB_OK)
         fail(launch, 1, "%s", tb_error_story());
     tb_link_states_forget(&launch->detours.states, agent->host);
+    tb_job_start_take_told(&launch->start);
     if (!agent->idle) {
         tb_host_agent_take_idle(agent);
         check_idle(launch);
@@ -262,7 +258,8 @@ static void agent_lost(void *context, struct tb_host_agent *agent, bool exited, 
     struct tb_launch *launch = context;
     if (go_on_without(launch, agent))
         return;
-    judge_loss(launch, agent, exited, status);
+    if (!launch->again && !tb_job_start_lose(&launch->start, agent))
+        judge_loss(launch, agent, exited, status);
     if (agent->phase < TB_HOST_AGENT_GONE)
         tb_host_agent_give_up(agent);
     tb_host_agents_give_up_behind(&launch->agents, agent);
@@ -272,9 +269,11 @@ static void agent_silent(void *context, struct tb_host_agent *agent)
 {
     struct tb_launch *launch = context;
     if (!go_on_without(launch, agent)) {
-        fail(launch, 1, "the agent on host %s%s%s has been silent for %.10g s: the host or the network to it is down",
-             agent->target.host, *agent->cluster != 0 ? " of cluster " : "", agent->cluster,
-             (double)tb_param.heartbeat / 1e9);
+        if (!launch->again && !tb_job_start_go_around(&launch->start, agent))
+            fail(launch, 1,
+                 "the agent on host %s%s%s has been silent for %.10g s: the host or the network to it is down",
+                 agent->target.host, *agent->cluster != 0 ? " of cluster " : "", agent->cluster,
+                 (double)tb_param.heartbeat / 1e9);
         tb_host_agent_give_up(agent);
     }
     tb_host_agent_kill(agent);
@@ -289,6 +288,11 @@ static void take_ready(void *context, struct tb_host_agent *agent, const struct 
         tb_job_start_take_ready(&launch->start);
     else
         fail(launch, 1, "%s", tb_error_story());
+}
+
+static void take_told(void *context, struct tb_host_agent *agent)
+{
+    tb_job_start_take_told(&((struct tb_launch *)context)->start);
 }
 
 static void take_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)
@@ -479,6 +483,7 @@ static void wire_agents(struct tb_launch *launch)
     launch->frame_events = (struct tb_agent_frame_events){.context = launch,
                                                           .agents = &launch->agents,
                                                           .ready = take_ready,
+                                                          .told = take_told,
                                                           .started = take_started,
                                                           .output = take_output,
                                                           .ended = take_ended,
@@ -497,7 +502,7 @@ static void wire_agents(struct tb_launch *launch)
                       &(struct tb_heartbeat_events){.context = launch, .silent = agent_silent});
     tb_job_start_init(&launch->start, &launch->loop, &launch->plan, &launch->agents,
                       &(struct tb_job_start_events){
-                          .context = launch, .note = take_remark, .failed = start_failed, .again = start_again});
+                          .context = launch, .note = take_remark, .failed = job_failed, .again = start_again});
 }
 
 static int open_all(struct tb_launch *launch)
@@ -528,10 +533,10 @@ static int plan(struct tb_launch *launch)
         rc = tb_job_report_expect(&launch->report, launch->plan.placement.book.ranks);
     if (rc == TB_OK)
         rc = tb_job_plan_open_agents(&launch->plan, &launch->agents, &launch->loop, &launch->agent_events);
-    return rc == TB_OK ? tb_detours_open(
-                             &launch->detours, &launch->loop, &launch->plan, &launch->agents,
-                             &(struct tb_detours_events){.context = launch, .say = take_remark, .fail = link_failed})
-                       : rc;
+    return rc == TB_OK
+               ? tb_detours_open(&launch->detours, &launch->loop, &launch->plan, &launch->agents,
+                                 &(struct tb_detours_events){.context = launch, .say = take_remark, .fail = job_failed})
+               : rc;
 }
 
 /* Before another attempt. Everything that was started has ended. */

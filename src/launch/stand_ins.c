@@ -9,13 +9,13 @@ bool tb_stand_ins_exist(struct tb_job_plan *plan, const struct tb_host_agents *a
         return false;
     for (uint32_t i = 0; i < agents->count; i++)
         if (agents->all[i].phase <
-            (tb_host_agent_is_behind(&agents->all[i], agent) ? TB_HOST_AGENT_STARTED : TB_HOST_AGENT_READY))
-            return false; /* who comes by another one must have begun; the others will */
+            (tb_host_agent_is_behind(&agents->all[i], agent) ? TB_HOST_AGENT_TOLD : TB_HOST_AGENT_READY))
+            return false; /* who comes by another one must know it; the others will */
     if (tb_grid_plan_lose(plan->grid, &plan->placement, agent->host) != TB_OK)
         return false;
     for (uint32_t i = 0; i < agents->count; i++) {
         uint32_t stand_in;
-        if (agents->all[i].parent == agent && agents->all[i].phase == TB_HOST_AGENT_STARTED &&
+        if (agents->all[i].parent == agent && tb_host_agent_is_told(&agents->all[i]) &&
             tb_grid_plan_stand_ins(plan->grid, &plan->placement, i, 1, &stand_in) == 0)
             return false;
     }

@@ -338,7 +338,7 @@ static void test_odd_welcome(void **state)
 static void test_refusals(void **state)
 {
     static const enum tb_welcome_status why[] = {TB_WELCOME_VERSION, TB_WELCOME_NO_SUCH_PROCESS, TB_WELCOME_BUSY,
-                                                 TB_WELCOME_OTHER_HOST};
+                                                 TB_WELCOME_OTHER_HOST, TB_WELCOME_BORDER};
     for (size_t i = 0; i < sizeof(why) / sizeof(why[0]); i++) {
         struct tb_handshake connector, acceptor;
         struct saying welcome = meet(&connector, &acceptor, why[i], 0);

@@ -243,7 +243,8 @@ enum tb_welcome_status {
     TB_WELCOME_VERSION,
     TB_WELCOME_NO_SUCH_PROCESS,
     TB_WELCOME_BUSY,
-    TB_WELCOME_OTHER_HOST /* the process is on another host than the one that answers */
+    TB_WELCOME_OTHER_HOST, /* the process is on another host than the one that answers */
+    TB_WELCOME_BORDER      /* between these hosts only agents may connect, for their ranks */
 };
 
 /* The connector's last word: it is no replay. proof = HMAC(key, "confirm", hello, welcome). */
@@ -366,7 +367,7 @@ enum tb_control {
     TB_CONTROL_GONE,      /* all ranks have been reaped, everything is closed */
     /* launcher to agent */
     TB_CONTROL_SETUP = 32,   /* struct tb_setup: version, job, key, host index, ..., parameters, ..., what to start */
-    TB_CONTROL_ADDRESS_BOOK, /* the address book: start the ranks */
+    TB_CONTROL_ADDRESS_BOOK, /* the address book; without a grid: start the ranks */
     TB_CONTROL_INPUT,        /* bytes for rank 0; none: end of input */
     TB_CONTROL_SIGNAL,       /* a signal for all ranks */
     TB_CONTROL_STOP,         /* end all ranks: u8, whether at once, without the grace time */
@@ -416,8 +417,11 @@ enum tb_control {
                             * which that has been so, text: why; again every second while there is none */
     TB_CONTROL_WAITING = 150, /* rank to agent: count, hosts: it waits for ranks there; 0: no longer */
     TB_CONTROL_ASK = 151,     /* launcher to agent to rank: number: what does each rank wait for? */
-    TB_CONTROL_WAITS = 152    /* rank to agent: number, count, of each wait: u64 ns, text. Agent to launcher: number,
+    TB_CONTROL_WAITS = 152,   /* rank to agent: number, count, of each wait: u64 ns, text. Agent to launcher: number,
                                * count, of each: rank, pid, u8 enum tb_wait_answer, u64 ns, text */
+    /* The start in a grid. */
+    TB_CONTROL_TOLD = 153, /* agent to launcher: ROUTES, ADDRESS_BOOK and STAND_INS are here */
+    TB_CONTROL_START = 154 /* launcher to agent, when all have been told: start the ranks */
 };
 
 /* The structs are the wire. */

@@ -55,6 +55,9 @@ links:
   - {from: gate2, to: office, bandwidth: 5, latency: 20}
 """
 
+# The same, with a port that a proxy can stand in front of.
+GATES_WITH_PORT = GATES.replace("nat: true\n", f"nat: true\n    port: {PORT}\n")
+
 # Ranks connect to each other across the link.
 DIRECT = """\
 clusters:
@@ -166,12 +169,12 @@ def on(host, command):
 
 
 @contextlib.contextmanager
-def proxied():
-    """Whatever reaches a gateway from outside goes through a process of its own."""
-    with lab(PAIR, "console", 4)() as place:
+def proxied(text=PAIR, gates=("w0", "e0")):
+    """Whatever reaches these gateways from outside goes through a process of its own."""
+    with lab(text, "console", 4)() as place:
         shells = []
         try:
-            for gate in ("w0", "e0"):
+            for gate in gates:
                 shells.append(subprocess.Popen([TOMBOLO, "lab", "exec", "--lab", "trial", gate,
                                                 "exec " + shlex.join([sys.executable, "-c", PROXY])]))
                 outside = on(gate, "ip -o -4 addr show | grep 198.18. | awk '{print $2}'").strip()
@@ -200,6 +203,7 @@ PLACES = {
     "three": lab(os.path.join(GRIDS, "three-clusters.yaml"), "console", 9),
     "three-inside": lab(os.path.join(GRIDS, "three-clusters.yaml"), "mercury1", 9, f"{FAR_SHELL} --lab {TOMBOLO}"),
     "proxied": proxied,
+    "proxied-gates": lambda: proxied(GATES_WITH_PORT, ("gate1",)),
 }
 
 
