@@ -3,8 +3,6 @@
 The lab is the new build's for both. Only what Tombolo does is measured, neither iperf3 nor sockets; messages are shorter where
 the link's rate is what counts. A figure that was taken while the lab was late does not count (bench/builds.py measures again).
 """
-import importlib.machinery
-import importlib.util
 import json
 import os
 import re
@@ -14,18 +12,11 @@ import subprocess
 import sys
 
 import builds
+import gateway_border
 from builds import Cell
+from gateway_lab import load
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 PROBLEMS = (RuntimeError, ValueError, KeyError, IndexError, StopIteration, subprocess.SubprocessError)
-
-
-def load(name):
-    """A program of this folder as a module."""
-    loader = importlib.machinery.SourceFileLoader(name, os.path.join(HERE, name))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
-    loader.exec_module(module)
-    return module
 
 
 gateways = load("gateways")
@@ -60,6 +51,22 @@ def hop(here):
         cell = Cell(f"8 bytes, half round trip, {name}", "us")
         yield cell.name, lambda here, c=cell, o=other: {
             c: next(float(words[1]) for words in here.job("ping", 0, o, 8, 1) if words[0] == "ping")}
+
+
+def border(here):
+    for cell, measure in ((Cell("8 bytes, half round trip, by agents", "us"), gateway_border.ping),
+                          (Cell("64 MiB by agents, 1 Gbit/s", "Mbit/s", True), gateway_border.mbits)):
+        yield cell.name, lambda here, c=cell, m=measure: {c: m(here)}
+
+
+def crowd(here):
+    def measure(here):
+        (one, cost), (both, _) = (gateway_border.crowd_mbits(here, ways) for ways in (1, 2))
+        rate, slow = gateway_border.crowd_pings(here)
+        return {Cell("8 pairs by agents, 16 MiB one way", "Mbit/s", True): one, Cell("agents of that", "ms/MiB"): cost,
+                Cell("8 pairs by agents, 16 MiB both ways", "Mbit/s", True): both,
+                Cell("8 pairs by agents, 8 bytes", "1/s", True): rate, Cell("the slowest of them", "us"): slow}
+    yield "crowd", measure
 
 
 def compression(here):
@@ -109,7 +116,8 @@ def examples(here):
         yield cell.name, measure
 
 
-SECTIONS = {section.__name__: section for section in (long, lossy, two, hop, compression, fan, beside, stopped, examples)}
+SECTIONS = {section.__name__: section
+            for section in (long, lossy, two, hop, border, crowd, compression, fan, beside, stopped, examples)}
 
 
 def guarded(measure):

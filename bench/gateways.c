@@ -4,16 +4,18 @@
  *
  * usage: gateways long FROM TO BYTES random|FILE COUNT       messages, one after the other: "long SECONDS" each
  *        gateways ping ONE OTHER BYTES SECONDS               half a round trip: "ping MEDIAN" in microseconds
- *        gateways fan BYTES ROUNDS                           all to the last rank: "fan SECONDS LONGEST_SEND" each
- *        gateways beside ONE OTHER FROM TO BYTES SECONDS     8 bytes between two: "idle MEDIAN P90"; and while a
- *                                                            long message passes between others: "loaded ..."
- *        gateways stopped ONE OTHER FROM TO BYTES SECONDS    from one to the other: "rate MBIT"; and while TO has
- *                                                            stopped itself in the midst of a long message
- *        gateways field ROWS COLUMNS STEPS FILE              writes the field of the heat example */
+ *        gateways pairs BYTES 1|2 COUNT                      each of the first half to its partner in the second, or
+ * both to each other: "pairs SECONDS" each, until the last has it gateways pings BYTES SECONDS half round trips of
+ * these pairs at once: "pings PER_SECOND MEDIAN", that of the slowest pair in microseconds gateways fan BYTES ROUNDS
+ * all to the last rank: "fan SECONDS LONGEST_SEND" each gateways beside ONE OTHER FROM TO BYTES SECONDS     8 bytes
+ * between two: "idle MEDIAN P90"; and while a long message passes between others: "loaded ..." gateways stopped ONE
+ * OTHER FROM TO BYTES SECONDS    from one to the other: "rate MBIT"; and while TO has stopped itself in the midst of a
+ * long message gateways field ROWS COLUMNS STEPS FILE              writes the field of the heat example */
 #include <mpi.h>
 
 #include <math.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,6 +157,45 @@ static int ping(int one, int other, int bytes, double seconds, double pace)
         count++;
     }
     return count < 0 ? 0 : count;
+}
+
+/* All pairs at once; the last one counts. */
+static void send_pairs(size_t bytes, bool both, int count)
+{
+    int half = size / 2, partner = rank < half ? rank + half : rank - half;
+    bool sends = rank < half || both, receives = rank >= half || both;
+    char *data = room(bytes), *taken = room(bytes);
+    fill_random(data, bytes);
+    for (int i = 0; i < count; i++) {
+        double begin, end, first, last;
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (receives)
+            MPI_Irecv(taken, (int)bytes, MPI_BYTE, partner, BIG_TAG, MPI_COMM_WORLD, &request);
+        MPI_Barrier(MPI_COMM_WORLD);
+        begin = now();
+        if (sends)
+            MPI_Send(data, (int)bytes, MPI_BYTE, partner, BIG_TAG, MPI_COMM_WORLD);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        end = now();
+        MPI_Reduce(&begin, &first, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
+        MPI_Reduce(&end, &last, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+        if (rank == 0)
+            printf("pairs %.6f\n", last - first);
+    }
+    free(data);
+    free(taken);
+}
+
+static void ping_pairs(int bytes, double seconds)
+{
+    int half = size / 2, one = rank % half;
+    MPI_Barrier(MPI_COMM_WORLD);
+    int count = ping(one, one + half, bytes, seconds, 0);
+    double mine[2] = {rank < half ? 2 * count / seconds : 0, rank < half ? quantile(count, 0.5) : 0}, rate, slowest;
+    MPI_Reduce(&mine[0], &rate, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&mine[1], &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("pings %.1f %.3f\n", rate, slowest);
 }
 
 static void fan(int bytes, int rounds)
@@ -350,7 +391,11 @@ int main(int argc, char **argv)
         int one = atoi(argv[2]), count = ping(one, atoi(argv[3]), atoi(argv[4]), atof(argv[5]), 0);
         if (rank == one)
             printf("ping %.3f\n", quantile(count, 0.5));
-    } else if (strcmp(what, "fan") == 0 && argc == 4)
+    } else if (strcmp(what, "pairs") == 0 && argc == 5)
+        send_pairs((size_t)atoll(argv[2]), atoi(argv[3]) == 2, atoi(argv[4]));
+    else if (strcmp(what, "pings") == 0 && argc == 4)
+        ping_pairs(atoi(argv[2]), atof(argv[3]));
+    else if (strcmp(what, "fan") == 0 && argc == 4)
         fan(atoi(argv[2]), atoi(argv[3]));
     else if (strcmp(what, "beside") == 0 && argc == 8)
         beside(&pairs, (size_t)atoll(argv[6]), atof(argv[7]));

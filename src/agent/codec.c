@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define READ_BYTES (16u << 10) /* one record of TLS */
+#define RECORD_BYTES (16u << 10) /* of TLS */
 
 struct cipher {
     struct tb_codec codec;
@@ -14,7 +14,9 @@ struct cipher {
     struct tb_tls *tls;
     struct tb_squeeze *squeeze;
     struct tb_unsqueeze *unsqueeze;
-    char bytes[TB_FRAME_BUFFER_HEAD + READ_BYTES];
+    size_t plain; /* bytes of frames in `record`, which is to be filled */
+    char record[RECORD_BYTES];
+    char bytes[TB_FRAME_BUFFER_HEAD + RECORD_BYTES];
 };
 
 uint32_t tb_codec_features(const struct tb_member *member, struct tb_proc proc)
@@ -35,20 +37,43 @@ static int put(void *context, const void *bytes, size_t length)
     return tb_hop_connection_put(c->connection, bytes, length);
 }
 
-static int encode(struct tb_codec *codec, struct tb_hop_connection *connection, const void *bytes, size_t length)
+/* Records are filled across the ends of frames, since each costs both sides about the same, however little is in it.
+ * `more`: what does not fill one may wait. */
+static int write_records(struct cipher *c, const char *bytes, size_t length, bool more)
+{
+    int rc = TB_OK;
+    for (size_t at = 0, part; rc == TB_OK && at < length; at += part) {
+        part = RECORD_BYTES - c->plain < length - at ? RECORD_BYTES - c->plain : length - at;
+        bool leaves = c->plain + part == RECORD_BYTES || (at + part == length && !more);
+        if (c->plain == 0 && leaves) {
+            rc = tb_tls_write(c->tls, bytes + at, part);
+            continue;
+        }
+        memcpy(c->record + c->plain, bytes + at, part);
+        c->plain += part;
+        if (leaves) {
+            rc = tb_tls_write(c->tls, c->record, c->plain);
+            c->plain = 0;
+        }
+    }
+    return rc;
+}
+
+static int encode(struct tb_codec *codec, struct tb_hop_connection *connection, const void *bytes, size_t length,
+                  bool more)
 {
     struct cipher *c = TB_CONTAINER(codec, struct cipher, codec);
     if (!c->ready || c->broken)
         return tb_error(TB_ERR_PEER, "an encrypted stream is not ready");
     c->connection = connection;
     if (c->squeeze != NULL) {
-        enum tb_squeeze_link link = connection->coded_at < connection->coded_end ? TB_SQUEEZE_MORE
-                                    : connection->refused != c->refused          ? TB_SQUEEZE_FULL
-                                                                                 : TB_SQUEEZE_IDLE;
+        enum tb_squeeze_link link = c->plain > 0 || connection->coded_at < connection->coded_end ? TB_SQUEEZE_MORE
+                                    : connection->refused != c->refused                          ? TB_SQUEEZE_FULL
+                                                                                                 : TB_SQUEEZE_IDLE;
         c->refused = connection->refused;
         tb_squeeze_pack(c->squeeze, link, bytes, length, &bytes, &length);
     }
-    int rc = c->tls != NULL ? tb_tls_write(c->tls, bytes, length) : tb_hop_connection_put(connection, bytes, length);
+    int rc = c->tls != NULL ? write_records(c, bytes, length, more) : tb_hop_connection_put(connection, bytes, length);
     c->broken = rc != TB_OK;
     return rc;
 }
@@ -90,7 +115,7 @@ static int records_take(struct cipher *c, const char *bytes, size_t length)
     tb_tls_feed(c->tls, bytes, length);
     int rc = c->ready ? TB_OK : shake(c);
     while (rc == TB_OK) {
-        rc = tb_tls_read(c->tls, c->bytes + TB_FRAME_BUFFER_HEAD, READ_BYTES, &got);
+        rc = tb_tls_read(c->tls, c->bytes + TB_FRAME_BUFFER_HEAD, RECORD_BYTES, &got);
         if (rc == TB_OK)
             rc = blocks_take(c, c->bytes + TB_FRAME_BUFFER_HEAD, got);
     }

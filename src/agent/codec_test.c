@@ -18,6 +18,9 @@
 #define STEP    8192u
 #define ROUNDS  60 /* until it has noticed, on a machine that is as busy as can be */
 
+#define SHARED       42 /* frames, of which most alone would need two records */
+#define RECORD_COSTS 22 /* bytes */
+
 enum { LEFT, RIGHT, ENDS };
 
 /* An agent, as far as codecs know it. */
@@ -306,6 +309,33 @@ static void test_compression(void **state)
     pair_close(&pair);
 }
 
+/* What leaves with one write is cut into full records, wherever frames end; and nothing is left behind. */
+static void test_frames_share_records(void **state)
+{
+    struct pair pair;
+    struct tb_hello hello;
+    struct tb_welcome welcome;
+    tb_param.compress = "off";
+    pair_open(&pair);
+    assert_int_equal(pair_connect(&pair, &hello, &welcome), TB_OK);
+    struct end *left = &pair.ends[LEFT];
+    struct tb_hop_connection *connection;
+    TB_LIST_EACH (connection, &left->peer.connections[TB_STREAM_BULK], struct tb_hop_connection, node)
+        connection->batch = 4 * TB_HOP_CONNECTION_BATCH;
+    frame_queue(left, TB_STREAM_BULK); /* with it the handshake is over */
+    pair_run(&pair);
+    assert_int_equal(pair.ends[RIGHT].arrived, 1);
+    uint64_t plain = left->hop_set.bytes_out, wire = left->carried;
+    for (int k = 0; k < SHARED; k++)
+        frame_queue(left, TB_STREAM_BULK);
+    pair_run(&pair);
+    assert_int_equal(left->ended, TB_OK);
+    assert_int_equal(pair.ends[RIGHT].arrived, 1 + SHARED);
+    uint64_t records = (left->carried - wire - (left->hop_set.bytes_out - plain)) / RECORD_COSTS;
+    assert_in_range(records, SHARED, 7 * SHARED / 5);
+    pair_close(&pair);
+}
+
 static void test_nothing_inside_a_cluster(void **state)
 {
     struct side *side = side_make(NULL, LEFT, 1);
@@ -401,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_combinations, reset),
         cmocka_unit_test_setup(test_compression, reset),
+        cmocka_unit_test_setup(test_frames_share_records, reset),
         cmocka_unit_test_setup(test_changed, reset),
         cmocka_unit_test_setup(test_nothing_inside_a_cluster, reset),
         cmocka_unit_test_setup(test_encrypts_everything_if_asked_to, reset),

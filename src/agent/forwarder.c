@@ -11,7 +11,7 @@
 
 #define TICK_NS      50000000u
 #define TURN_NS      1000000000u /* how long the other side may take to make its connections again */
-#define GATHER_BYTES 2048u       /* frames up to this size leave together if they have come together */
+#define GATHER_BYTES 2048u       /* frames up to this size leave together for a rank if they have come together */
 
 static struct tb_neighbour *neighbour_of(struct tb_hop_peer *peer)
 {
@@ -86,7 +86,7 @@ static int pass(void *context, struct tb_neighbour *n, enum tb_stream stream, ui
     struct tb_frame_buffer *buffer = cargo->buffer;
     if (f->fault.active && tb_hop_peer_is_agent(&n->peer) && tb_hop_fault_strikes(&f->fault, n, stream, cargo))
         return TB_OK;
-    bool gather = cargo->more && cargo->length <= GATHER_BYTES;
+    bool gather = cargo->more && (tb_hop_peer_is_agent(&n->peer) || cargo->length <= GATHER_BYTES);
     if (!gather && tb_queue_empty(&n->peer.queue, stream) && tb_hop_peer_send(&n->peer, stream, cargo) == TB_OK) {
         if (buffer != NULL && cargo->buffer == NULL)
             buffer->state = TB_FRAME_QUEUED;

@@ -6,39 +6,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define WRITE_FLAGS (MSG_NOSIGNAL | MSG_DONTWAIT)
-/* One write: so many frames or bytes. One turn of a connection: so many writes. */
-#define BATCH_FRAMES 16
-#define BATCH_BYTES  (16u << 10)
-#define TURN_WRITES  8
+#define WRITE_FLAGS  (MSG_NOSIGNAL | MSG_DONTWAIT)
+#define BATCH_FRAMES 16         /* of one write */
+#define TURN_WRITES  8          /* of one turn of a connection */
 #define CODED_LIMIT  (4u << 20) /* more than any batch becomes by coding */
 
-/* ---- hop sets, and the end of a connection ----------------------------------------------------------------------- */
-
-int tb_hop_set_open(struct tb_hop_set *hop_set, struct tb_loop *loop, struct tb_frame_pool *pool,
-                    struct tb_frame_pool *arrivals, const struct tb_hop_set_events *events)
-{
-    *hop_set = (struct tb_hop_set){.loop = loop, .pool = pool, .arrivals = arrivals, .events = *events};
-    tb_list_init(&hop_set->dead);
-    hop_set->scratch = malloc(TB_FRAME_BUFFER_HEAD + TB_HOP_SET_READ);
-    return hop_set->scratch != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory to forward messages");
-}
-
-void tb_hop_set_bury(struct tb_hop_set *hop_set)
-{
-    struct tb_hop_connection *connection;
-    TB_LIST_EACH (connection, &hop_set->dead, struct tb_hop_connection, node) {
-        tb_list_remove(&connection->node);
-        free(connection);
-    }
-}
-
-void tb_hop_set_close(struct tb_hop_set *hop_set)
-{
-    tb_hop_set_bury(hop_set);
-    free(hop_set->scratch);
-    hop_set->scratch = NULL;
-}
+/* ---- its end ------------------------------------------------------------------------------------------------------
+ */
 
 void tb_hop_connection_close(struct tb_hop_connection *connection)
 {
@@ -173,9 +147,9 @@ bool tb_hop_connection_is_ready(const struct tb_hop_connection *connection)
             connection->codec->ready(connection->codec));
 }
 
-static int encode(struct tb_hop_connection *connection, const char *bytes, size_t length)
+static int encode(struct tb_hop_connection *connection, const char *bytes, size_t length, bool more)
 {
-    int rc = connection->codec->encode(connection->codec, connection, bytes, length);
+    int rc = connection->codec->encode(connection->codec, connection, bytes, length, more);
     if (rc == TB_OK)
         return TB_OK;
     connection_end(connection, rc);
@@ -202,7 +176,7 @@ int tb_hop_connection_send(struct tb_hop_connection *connection, struct tb_cargo
     uint32_t sequence = connection->out_sequence;
     number(connection, cargo->bytes);
     if (connection->codec != NULL) {
-        if (encode(connection, cargo->bytes, cargo->length) != TB_OK)
+        if (encode(connection, cargo->bytes, cargo->length, false) != TB_OK)
             return TB_ERR_PEER;
         return write_coded(connection) == TB_ERR_PEER ? TB_ERR_PEER : TB_OK;
     }
@@ -237,7 +211,7 @@ static int write_ping(struct tb_hop_connection *connection)
     int rc = TB_OK, socket = connection->watch.descriptor;
     if (connection->codec != NULL) {
         connection->out_sequence = sequence;
-        rc = encode(connection, bytes, length) == TB_OK ? write_coded(connection) : TB_ERR_PEER;
+        rc = encode(connection, bytes, length, false) == TB_OK ? write_coded(connection) : TB_ERR_PEER;
         left = connection->coded_end - connection->coded_at;
     } else {
         struct iovec list = {bytes, length};
@@ -271,7 +245,7 @@ static void pull(struct tb_hop_connection *connection)
 {
     struct tb_hop_set *hop_set = connection->hop_set;
     size_t bytes = 0;
-    while (connection->out_count < BATCH_FRAMES && bytes < BATCH_BYTES) {
+    while (connection->out_count < BATCH_FRAMES && bytes < connection->batch) {
         struct tb_frame_buffer *buffer = tb_queue_pull(connection->queue, (enum tb_stream)connection->stream);
         if (buffer == NULL)
             break;
@@ -314,7 +288,7 @@ static int write_out(struct tb_hop_connection *connection)
     if (connection->codec != NULL) {
         size_t whole = 0;
         for (size_t i = 0; i < count; whole += list[i++].iov_len)
-            if (encode(connection, list[i].iov_base, list[i].iov_len) != TB_OK)
+            if (encode(connection, list[i].iov_base, list[i].iov_len, i + 1 < count) != TB_OK)
                 return TB_ERR_PEER;
         drop_written(connection, whole);
         return write_coded(connection);
@@ -375,7 +349,7 @@ void tb_hop_connection_say_bye(struct tb_hop_connection *connection)
     char bytes[sizeof bye];
     tb_wire_put_hop(bytes, &bye);
     if (connection->codec != NULL)
-        connection->codec->encode(connection->codec, connection, bytes, sizeof bytes);
+        connection->codec->encode(connection->codec, connection, bytes, sizeof bytes, false);
     if (connection->codec != NULL && connection->coded_at < connection->coded_end)
         (void)!send(connection->watch.descriptor, connection->coded + connection->coded_at,
                     connection->coded_end - connection->coded_at, WRITE_FLAGS);
@@ -580,6 +554,7 @@ int tb_hop_connection_open(struct tb_hop_connection **opened, struct tb_hop_set 
     }
     connection->hop_set = hop_set;
     connection->codec = codec;
+    connection->batch = TB_HOP_CONNECTION_BATCH;
     tb_list_init(&connection->node);
     tb_list_init(&connection->out);
     *opened = connection;

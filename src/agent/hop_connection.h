@@ -7,18 +7,14 @@
  * socket has room, and the socket holds little that is unsent. Bytes pass a codec on their way, if the connection has
  * one: socket, codec, frames.
  *
- * A hop set is what all connections of an agent share. Everything belongs to the agent's one thread. */
+ * Everything belongs to the agent's one thread. */
 #ifndef TB_AGENT_HOP_CONNECTION_H
 #define TB_AGENT_HOP_CONNECTION_H
 
 #include "agent/hop_ping.h"
-#include "agent/queue.h"
-#include "remote/remote.h"
+#include "agent/hop_set.h"
 
-#define TB_HOP_SET_READ (64u << 10) /* bytes of one read */
-
-struct tb_hop_connection;
-struct tb_hop_peer;
+#define TB_HOP_CONNECTION_BATCH (16u << 10) /* bytes of one write, usually */
 
 /* A whole frame that has arrived; valid during the call. */
 struct tb_cargo {
@@ -36,35 +32,15 @@ struct tb_cargo {
 struct tb_codec {
     int (*begin)(struct tb_codec *codec,
                  struct tb_hop_connection *connection); /* before anything else; may put. NULL: nothing */
-    /* Frames to bytes for the socket: tb_hop_connection_put. */
-    int (*encode)(struct tb_codec *codec, struct tb_hop_connection *connection, const void *bytes, size_t length);
+    /* Frames to bytes for the socket: tb_hop_connection_put. `more`: another one follows at once, and the end of this
+     * one may wait for it. */
+    int (*encode)(struct tb_codec *codec, struct tb_hop_connection *connection, const void *bytes, size_t length,
+                  bool more);
     /* Bytes from the socket to bytes of frames: tb_hop_connection_take, any number of times; tb_hop_connection_put for
      * answers of its own, such as those of a handshake. */
     int (*decode)(struct tb_codec *codec, struct tb_hop_connection *connection, char *bytes, size_t length);
     bool (*ready)(const struct tb_codec *codec); /* frames may be encoded now; NULL: always */
     void (*close)(struct tb_codec *codec);
-};
-
-struct tb_hop_set_events {
-    void *context;
-    /* An error (with its story) ends the connection. */
-    int (*frame)(void *context, struct tb_hop_connection *from, struct tb_cargo *cargo);
-    /* A PING (`about`: see TB_HOP_ABOUT) or a PONG (0) has come from an agent. */
-    void (*asked)(void *context, struct tb_hop_connection *from, uint32_t about);
-    void (*settle)(void *context); /* a connection has read or written what it could */
-    /* It is closed and no longer in its peer. TB_ERR_CLOSED: the other side has said goodbye. The story is in
-     * tb_error. */
-    void (*ended)(void *context, struct tb_hop_peer *peer, const struct tb_hop_connection *connection, int error);
-};
-
-struct tb_hop_set {
-    struct tb_loop *loop;
-    struct tb_frame_pool *pool;     /* of what is passed on */
-    struct tb_frame_pool *arrivals; /* of what waits for ranks of this host */
-    struct tb_hop_set_events events;
-    struct tb_list dead; /* ended connections that may still be pointed to */
-    uint64_t frames_out, bytes_out;
-    char *scratch;
 };
 
 struct tb_hop_connection {
@@ -82,6 +58,7 @@ struct tb_hop_connection {
     struct tb_codec *codec;
     struct tb_hop_ping ping; /* of agents */
 
+    uint32_t batch; /* bytes of one write: when so many have been pulled, it begins */
     uint32_t out_sequence;
     struct tb_list out; /* frame buffers that were pulled; the first may be half-written */
     uint32_t out_count;
@@ -94,11 +71,6 @@ struct tb_hop_connection {
     struct tb_frame_buffer *in_buffer;
     char in_head[TB_FRAME_BUFFER_HEAD];
 };
-
-int tb_hop_set_open(struct tb_hop_set *hop_set, struct tb_loop *loop, struct tb_frame_pool *pool,
-                    struct tb_frame_pool *arrivals, const struct tb_hop_set_events *events);
-void tb_hop_set_close(struct tb_hop_set *hop_set); /* all connections are closed */
-void tb_hop_set_bury(struct tb_hop_set *hop_set);  /* frees ended connections; nobody is inside of a call */
 
 /* Takes the socket, and the codec if there is one, in any case. The caller sets what says whose it is, puts it into its
  * list, and begins. */

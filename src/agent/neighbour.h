@@ -63,8 +63,8 @@ uint32_t tb_neighbour_stripes_wanted(const struct tb_neighbour *n, const struct 
  * streams as soon as there is a short one, whoever made it: the first large message would wait some round trips for
  * them. */
 bool tb_neighbour_is_kept(const struct tb_neighbour *n, const struct tb_member *member, enum tb_stream stream);
-/* How much of a long message may lie unsent in a socket, where nobody can overtake it: where the wire is fast, it would
- * be empty before we are awake again. */
+/* How much of a long message may lie unsent in a socket, where nobody can overtake it, and leaves with one write: where
+ * the wire is fast, it would be empty before we are awake again. */
 void tb_neighbour_tune(const struct tb_neighbour *n, const struct tb_member *member, enum tb_stream stream, int socket);
 /* The connection that we have opened, or NULL. */
 struct tb_hop_connection *tb_neighbour_connection(struct tb_neighbour *n, enum tb_stream stream, uint32_t stripe);

@@ -16,6 +16,7 @@ struct tb_tls {
     void *context;
     int error; /* of put */
     bool ready, broken;
+    bool closed;      /* the other side has said that nothing more comes */
     uint32_t records; /* written under the present key */
     struct tb_key secret;
     const uint8_t *fed;
@@ -201,14 +202,24 @@ void tb_tls_close(struct tb_tls *tls)
 
 /* ---- going on ---------------------------------------------------------------------------------------------------- */
 
+/* OpenSSL tells apart why a call fails only if nothing is left of failures before it. Looking is cheaper than emptying,
+ * and nearly always enough. */
+static void forget_errors(void)
+{
+    if (lib.ERR_peek_error() != 0)
+        lib.ERR_clear_error();
+}
+
 /* What a call that did not succeed means. */
 static int verdict(struct tb_tls *tls, int result)
 {
     int kind = tls->error == TB_OK ? lib.SSL_get_error(tls->ssl, result) : SSL_ERROR_SYSCALL;
     if (kind == SSL_ERROR_WANT_READ)
         return TB_AGAIN;
-    if (kind == SSL_ERROR_ZERO_RETURN)
+    if (kind == SSL_ERROR_ZERO_RETURN) {
+        tls->closed = true;
         return TB_ERR_CLOSED;
+    }
     tls->broken = true;
     unsigned long code = lib.ERR_get_error();
     const char *reason = code != 0 ? lib.ERR_reason_error_string(code) : NULL;
@@ -251,7 +262,7 @@ int tb_tls_handshake(struct tb_tls *tls)
         return refuse(tls);
     if (tls->ready)
         return TB_OK;
-    lib.ERR_clear_error();
+    forget_errors();
     int result = lib.SSL_do_handshake(tls->ssl);
     if (result != 1)
         return verdict(tls, result);
@@ -283,7 +294,7 @@ int tb_tls_write(struct tb_tls *tls, const void *bytes, size_t length)
 {
     if (!tls->ready || tls->broken)
         return refuse(tls);
-    lib.ERR_clear_error();
+    forget_errors();
     int rc = TB_OK;
     for (size_t at = 0; rc == TB_OK && at < length; at += RECORD)
         rc = record_write(tls, (const char *)bytes + at, length - at < RECORD ? length - at : RECORD);
@@ -294,7 +305,7 @@ int tb_tls_end(struct tb_tls *tls)
 {
     if (!tls->ready || tls->broken)
         return refuse(tls);
-    lib.ERR_clear_error();
+    forget_errors();
     int result = lib.SSL_shutdown(tls->ssl);
     return result >= 0 ? TB_OK : verdict(tls, result);
 }
@@ -305,7 +316,9 @@ int tb_tls_read(struct tb_tls *tls, void *bytes, size_t room, size_t *got)
     *got = 0;
     if (!tls->ready || tls->broken)
         return refuse(tls);
-    lib.ERR_clear_error();
+    if (tls->fed_length == 0 && !tls->closed && lib.SSL_has_pending(tls->ssl) == 0)
+        return TB_AGAIN; /* what the call would find out, too, but not as fast */
+    forget_errors();
     int result = lib.SSL_read_ex(tls->ssl, bytes, room, got);
     return result == 1 ? TB_OK : verdict(tls, result);
 }

@@ -33,6 +33,7 @@
     CALL(SSL_session_reused)                                                                                           \
     CALL(SSL_get_error)                                                                                                \
     CALL(SSL_read_ex)                                                                                                  \
+    CALL(SSL_has_pending)                                                                                              \
     CALL(SSL_write_ex)                                                                                                 \
     CALL(SSL_shutdown)                                                                                                 \
     CALL(SSL_key_update)                                                                                               \
@@ -56,6 +57,7 @@
     CALL(BIO_clear_flags)                                                                                              \
     CALL(ERR_clear_error)                                                                                              \
     CALL(ERR_get_error)                                                                                                \
+    CALL(ERR_peek_error)                                                                                               \
     CALL(ERR_reason_error_string)
 
 #define TB_TLS_FIELD(name) __typeof__(&(name)) name;

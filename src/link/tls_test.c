@@ -215,7 +215,8 @@ static void test_ending(void **state)
     carry(&pair, ACCEPTOR, SIZE_MAX);
     assert_int_equal(tb_tls_read(pair.ends[ACCEPTOR].tls, bytes, sizeof(bytes), &n), TB_OK);
     assert_int_equal(n, 10);
-    assert_int_equal(tb_tls_read(pair.ends[ACCEPTOR].tls, bytes, sizeof(bytes), &n), TB_ERR_CLOSED);
+    for (int i = 0; i < 2; i++) /* whoever asks again hears it again */
+        assert_int_equal(tb_tls_read(pair.ends[ACCEPTOR].tls, bytes, sizeof(bytes), &n), TB_ERR_CLOSED);
     pair_close(&pair);
     tb_tls_close(NULL);
 }
