@@ -38,6 +38,8 @@ int main(int argc, char **argv)
     }
     MPI_Init(NULL, NULL);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (hold)
+        MPI_Barrier(MPI_COMM_WORLD);
     if (hold && rank == 0) {
         printf("begun\n");
         fflush(stdout);
