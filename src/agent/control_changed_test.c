@@ -180,8 +180,12 @@ static void frames_for_the_forwarder(void **state)
         int good = world_join(&w, 0, TB_STREAM_BULK, 0), sink = world_join(&w, 1, TB_STREAM_BULK, 0);
         uint32_t source = i == 0 ? 2 : LOCAL_RANKS, out = 0, in = 0;
         size_t length = 0;
-        for (uint32_t k = 0; k < 4; k++)
-            length += frame_make(recording + length, k, source, 3, k, k == 2 ? 1500 : 40);
+        for (uint32_t k = 0; k < 4; k++) {
+            size_t whole = frame_make(recording + length, k, source, 3, k, k == 2 ? 1500 : 40);
+            if (i == 1)
+                frame_seal(recording + length);
+            length += whole;
+        }
         struct sender sender = {.world = &w, .index = senders[i]};
         const struct changed_bytes c = {.kind = i == 0 ? "frames, rank to agent" : "frames, agent to agent",
                                         .take = take_frames,
@@ -199,11 +203,67 @@ static void frames_for_the_forwarder(void **state)
     }
 }
 
+/* Between two agents whose stream is not encrypted: what is in header and envelope leads a frame, or says what has
+ * come, so nothing of it is believed when a bit has changed. */
+static void changed_heads_lead_nowhere(void **state)
+{
+    static struct world w;
+    static struct world_frame frame;
+    static char bytes[TB_FRAME_BUFFER_LIMIT];
+    uint32_t in = 0, out = 0;
+    world_open(&w, 0);
+    int sink = world_join(&w, 1, TB_STREAM_SHORT, 0);
+    for (size_t offset = 0; offset < TB_FRAME_BUFFER_HEAD; offset++) {
+        int link = world_join(&w, TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0);
+        size_t whole = frame_make(bytes, 0, LOCAL_RANKS, 1, 7, 8);
+        frame_seal(bytes);
+        bytes[offset] ^= (char)(1u << offset % 8);
+        assert_true(world_put(&w, link, bytes, whole));
+        assert_true(world_is_closed(&w, link));
+        close(link);
+    }
+    int link = world_join(&w, TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0);
+    assert_true(world_put_frame(&w, link, &out, LOCAL_RANKS, 1, 5, 8));
+    assert_true(world_get_frame(&w, sink, &in, &frame));
+    assert_int_equal(frame.envelope.message.match, 5);
+    close(link);
+    close(sink);
+    world_close(&w);
+}
+
+/* A receipt for frames that have not come would make them lost for ever. */
+static void changed_receipts_are_not_believed(void **state)
+{
+    static struct world w;
+    static char bytes[TB_FRAME_BUFFER_LIMIT];
+    world_open(&w, 0);
+    int rank = world_join(&w, 0, TB_STREAM_SHORT, 0), link = world_join(&w, TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0);
+    uint32_t out = 0;
+    const uint64_t *kept = &w.network.forwarder.crossing.replay.kept;
+    assert_true(world_put_frame(&w, rank, &out, 0, LOCAL_RANKS, 1, 8));
+    world_spin(&w, 5);
+    assert_true(*kept > 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        size_t length =
+            receipt_make(bytes, i, w.member.self, 1, 0, LOCAL_RANKS, i); /* that none has come; that one has */
+        if (i == 0)
+            bytes[TB_FRAME_BUFFER_HEAD + 8] ^= 1;
+        assert_true(world_put(&w, link, bytes, length));
+        world_spin(&w, 5);
+        assert_true((*kept == 0) == (i == 1));
+    }
+    close(rank);
+    close(link);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(control_of_the_launcher),
         cmocka_unit_test(frames_for_the_forwarder),
+        cmocka_unit_test(changed_heads_lead_nowhere),
+        cmocka_unit_test(changed_receipts_are_not_believed),
     };
     signal(SIGPIPE, SIG_IGN);
     setenv("TOMBOLO_LOG", "error", 1); /* each change is worth a warning */

@@ -62,8 +62,12 @@ static void take_host_frame(struct tb_crossing *c, struct tb_neighbour *by, cons
 {
     const struct tb_message *message = &cargo->envelope->message;
     uint32_t host = cargo->source.index & ~TB_PROC_AGENT;
+    const char *bytes = cargo->bytes + TB_FRAME_BUFFER_HEAD;
+    size_t length = cargo->length - TB_FRAME_BUFFER_HEAD;
     struct tb_reader items;
-    tb_reader_open(&items, cargo->bytes + TB_FRAME_BUFFER_HEAD, cargo->length - TB_FRAME_BUFFER_HEAD);
+    if (message->match != tb_crc32c(0, bytes, length))
+        return; /* changed on the way; asked again, later */
+    tb_reader_open(&items, bytes, length);
     if (message->length != TB_HOST_FRAME_QUESTION) {
         tb_replay_take(&c->replay, host, message->offset, &items);
         return;
@@ -116,6 +120,7 @@ static void say(struct tb_crossing *c, struct tb_neighbour *through, uint32_t ho
     struct tb_envelope envelope = {
         .routing = {.source = c->member->self, .destination = {c->member->self.job, TB_PROC_AGENT | host}},
         .message = *message};
+    envelope.message.match = tb_crc32c(0, items->bytes, items->length);
     struct tb_frame_buffer *buffer = tb_frame_buffer_make(c->pool, length);
     if (buffer == NULL)
         return; /* asked again, later */

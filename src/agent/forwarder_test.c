@@ -42,6 +42,7 @@ static void circles_end(void **state)
         assert_int_equal(tb_wire_get_hop(bytes, &hop), TB_OK);
         hop.credit = passes[i];
         tb_wire_put_hop(bytes, &hop);
+        frame_seal(bytes);
         assert_true(world_put(&w, a, bytes, length));
     }
     for (uint32_t i = 0; i < 3; i++) {
@@ -423,6 +424,8 @@ static void put_forged(struct world *w, int socket, struct tb_proc source, struc
                                    .message = {.kind = kind, .flags = TB_MESSAGE_ROUTED}};
     tb_wire_put_hop(bytes, &hop);
     tb_wire_put_envelope(bytes + sizeof hop, &envelope);
+    if (w->is_agent[socket])
+        frame_seal(bytes);
     assert_true(world_put(w, socket, bytes, sizeof bytes));
 }
 

@@ -1,4 +1,5 @@
 #include "agent/hop_connection.h"
+#include "agent/hop_frame.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -62,7 +63,10 @@ static bool would_block(int error)
     return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
 }
 
-static bool is_agent(const struct tb_hop_connection *connection);
+static bool is_agent(const struct tb_hop_connection *connection)
+{
+    return (connection->proc.index & TB_PROC_AGENT) != 0;
+}
 
 /* Nothing can be written now. What a rank that has ended said before is still to be read; its end is noticed there. */
 static bool cannot_write(const struct tb_hop_connection *connection, int error)
@@ -87,10 +91,7 @@ static void block(struct tb_hop_connection *connection)
 /* Gives a frame its number on this connection. */
 static void number(struct tb_hop_connection *connection, char *bytes)
 {
-    struct tb_hop hop;
-    TB_ASSERT(tb_wire_get_hop(bytes, &hop) == TB_OK);
-    hop.sequence = connection->out_sequence++;
-    tb_wire_put_hop(bytes, &hop);
+    tb_hop_frame_number(bytes, connection->out_sequence++, is_agent(connection));
 }
 
 static ssize_t write_list(int socket, struct iovec *list, size_t count)
@@ -345,9 +346,10 @@ void tb_hop_connection_give_up(struct tb_hop_connection *connection, const char 
 
 void tb_hop_connection_say_bye(struct tb_hop_connection *connection)
 {
-    struct tb_hop bye = {.version = TB_WIRE_VERSION, .type = TB_HOP_BYE, .sequence = connection->out_sequence};
+    struct tb_hop bye = {.version = TB_WIRE_VERSION, .type = TB_HOP_BYE};
     char bytes[sizeof bye];
     tb_wire_put_hop(bytes, &bye);
+    tb_hop_frame_number(bytes, connection->out_sequence, is_agent(connection));
     if (connection->codec != NULL)
         connection->codec->encode(connection->codec, connection, bytes, sizeof bytes, false);
     if (connection->codec != NULL && connection->coded_at < connection->coded_end)
@@ -359,52 +361,12 @@ void tb_hop_connection_say_bye(struct tb_hop_connection *connection)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static bool is_agent(const struct tb_hop_connection *connection)
-{
-    return (connection->proc.index & TB_PROC_AGENT) != 0;
-}
-
-static int nonsense(const struct tb_hop_connection *connection, const char *what)
-{
-    return tb_error(TB_ERR_PROTOCOL, "%s %u sent nonsense to the gateway: %s",
-                    is_agent(connection) ? "the agent of host" : "rank", connection->proc.index & ~TB_PROC_AGENT, what);
-}
-
-static int hop_check(const struct tb_hop_connection *connection, const char *at, struct tb_hop *hop)
-{
-    if (tb_wire_get_hop(at, hop) != TB_OK)
-        return nonsense(connection, tb_error_story());
-    if (hop->type == TB_HOP_BYE)
-        return tb_error(TB_ERR_CLOSED, "the other side has said goodbye");
-    bool asks = (hop->type == TB_HOP_PING || hop->type == TB_HOP_PONG) && is_agent(connection);
-    if (hop->type != TB_HOP_ENVELOPE && !asks)
-        return nonsense(connection, "a frame of a type that gateways do not pass on");
-    if (hop->sequence != connection->in_sequence)
-        return nonsense(connection, "a frame out of sequence");
-    if (hop->length > sizeof(struct tb_envelope) + TB_RELAY_PAYLOAD)
-        return nonsense(connection, "a frame that is too long");
-    return TB_OK;
-}
-
-/* One more agent has the frame; false: too many have, since their routes do not agree yet and it runs in circles. It
- * is lost then, as on a wire. */
-static bool count_pass(char *bytes)
-{
-    struct tb_hop hop;
-    TB_ASSERT(tb_wire_get_hop(bytes, &hop) == TB_OK);
-    if (hop.credit >= TB_HOP_PASSES_MOST)
-        return false;
-    hop.credit++;
-    tb_wire_put_hop(bytes, &hop);
-    return true;
-}
-
 static int deliver(struct tb_hop_connection *connection, char *bytes, uint32_t length, bool more)
 {
     struct tb_hop_set *hop_set = connection->hop_set;
     struct tb_envelope envelope;
     if (tb_wire_get_envelope(bytes + sizeof(struct tb_hop), &envelope) != TB_OK)
-        return nonsense(connection, tb_error_story());
+        return tb_hop_frame_nonsense(connection->proc, tb_error_story());
     connection->in_sequence++;
     struct tb_cargo cargo = {.bytes = bytes,
                              .length = length,
@@ -415,7 +377,7 @@ static int deliver(struct tb_hop_connection *connection, char *bytes, uint32_t l
                              .more = more};
     connection->in_buffer = NULL;
     int rc = TB_OK;
-    if (count_pass(bytes))
+    if (tb_hop_frame_count_pass(bytes))
         rc = hop_set->events.frame(hop_set->events.context, connection, &cargo);
     else
         tb_log(TB_LOG_DEBUG, "agent", "a message from process %u to process %u runs in circles, and is dropped",
@@ -443,19 +405,16 @@ static size_t fill_buffer(struct tb_hop_connection *connection, const char *byte
     return part;
 }
 
-/* What is left at the end of a read: a part of a header, or of a frame whose length is known. */
-static int keep_rest(struct tb_hop_connection *connection, const char *bytes, size_t length)
+/* What is left at the end of a read: a part of header and envelope, or of a frame (`whole`) of which these are there.
+ */
+static int keep_rest(struct tb_hop_connection *connection, const char *bytes, size_t length, uint32_t whole)
 {
     connection->in_have = (uint32_t)length;
-    if (length < sizeof(struct tb_hop)) {
+    if (length < TB_FRAME_BUFFER_HEAD) {
         memcpy(connection->in_head, bytes, length);
         return TB_OK;
     }
-    struct tb_hop hop;
-    int rc = hop_check(connection, bytes, &hop);
-    if (rc != TB_OK)
-        return rc;
-    connection->in_buffer = tb_frame_buffer_make(connection->hop_set->pool, (uint32_t)sizeof hop + hop.length);
+    connection->in_buffer = tb_frame_buffer_make(connection->hop_set->pool, whole);
     if (connection->in_buffer == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory to forward messages");
     memcpy(connection->in_buffer->bytes, bytes, length);
@@ -478,25 +437,31 @@ int tb_hop_connection_take(struct tb_hop_connection *connection, char *bytes, si
         memcpy(at, connection->in_head, connection->in_have);
     }
     connection->in_have = 0;
+    uint32_t whole = 0;
     while ((size_t)(end - at) >= sizeof(struct tb_hop)) {
         struct tb_hop hop;
-        rc = hop_check(connection, at, &hop);
+        rc = tb_hop_frame_look(at, connection->proc, connection->in_sequence, &hop);
         if (rc != TB_OK)
             return rc;
-        uint32_t whole = (uint32_t)sizeof hop + hop.length;
-        if ((size_t)(end - at) < whole)
-            break;
+        whole = (uint32_t)sizeof hop + hop.length;
         if (hop.type != TB_HOP_ENVELOPE) {
             take_ping(connection, &hop);
             at += whole;
             continue;
         }
+        if ((size_t)(end - at) < TB_FRAME_BUFFER_HEAD)
+            break;
+        rc = tb_hop_frame_is_whole(at, connection->proc, &hop);
+        if (rc != TB_OK)
+            return rc;
+        if ((size_t)(end - at) < whole)
+            break;
         rc = deliver(connection, at, whole, (size_t)(end - at) > whole);
         if (rc != TB_OK || !is_open(connection))
             return rc;
         at += whole;
     }
-    return keep_rest(connection, at, (size_t)(end - at));
+    return keep_rest(connection, at, (size_t)(end - at), whole);
 }
 
 static void connection_read(struct tb_hop_connection *connection)

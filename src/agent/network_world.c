@@ -165,6 +165,7 @@ int world_join(struct world *w, uint32_t index, enum tb_stream stream, uint32_t 
         .self = w->member.self, .proc = {JOB, index}, .stream = stream, .stripe = stripe, .socket = pair[0]};
     assert_in_range(pair[1], 0, DESCRIPTORS_MOST - 1);
     w->pongs[pair[1]] = 0;
+    w->is_agent[pair[1]] = (index & TB_PROC_AGENT) != 0;
     tb_forwarder_adopt(&w->network.forwarder, &connected);
     return pair[1];
 }
@@ -211,10 +212,18 @@ size_t frame_make(char *to, uint32_t sequence, uint32_t source, uint32_t destina
     return TB_FRAME_BUFFER_HEAD + length;
 }
 
-void world_receipt(struct world *w, int socket, uint32_t *sequence, uint32_t host, uint32_t source,
-                   uint32_t destination, uint32_t up_to)
+void frame_seal(char *bytes)
 {
-    char bytes[TB_FRAME_BUFFER_HEAD + 64];
+    struct tb_hop hop;
+    assert_int_equal(tb_wire_get_hop(bytes, &hop), TB_OK);
+    hop.flags = TB_HOP_CHECKED;
+    tb_wire_put_hop(bytes, &hop);
+    tb_wire_seal_heads(bytes, hop.type == TB_HOP_ENVELOPE ? TB_FRAME_BUFFER_HEAD : sizeof hop);
+}
+
+size_t receipt_make(char *to, uint32_t sequence, struct tb_proc self, uint32_t host, uint32_t source,
+                    uint32_t destination, uint32_t up_to)
+{
     struct tb_writer items;
     tb_writer_open(&items);
     tb_put_u32(&items, source);
@@ -222,18 +231,31 @@ void world_receipt(struct world *w, int socket, uint32_t *sequence, uint32_t hos
     tb_put_u32(&items, up_to);
     tb_put_u8(&items, 0);
     tb_put_bytes(&items, NULL, 0);
+    size_t length = items.length;
     struct tb_hop hop = {.version = TB_WIRE_VERSION,
                          .type = TB_HOP_ENVELOPE,
-                         .length = (uint32_t)(sizeof(struct tb_envelope) + items.length),
-                         .sequence = hop_number(w, socket, sequence)};
-    struct tb_envelope envelope = {
-        .routing = {.source = {JOB, TB_PROC_AGENT | host}, .destination = w->member.self},
-        .message = {.kind = TB_KIND_HOST, .flags = TB_MESSAGE_ROUTED, .length = TB_HOST_FRAME_RECEIPTS}};
-    tb_wire_put_hop(bytes, &hop);
-    tb_wire_put_envelope(bytes + sizeof hop, &envelope);
-    memcpy(bytes + TB_FRAME_BUFFER_HEAD, items.bytes, items.length);
-    assert_true(world_put(w, socket, bytes, TB_FRAME_BUFFER_HEAD + items.length));
+                         .length = (uint32_t)(sizeof(struct tb_envelope) + length),
+                         .sequence = sequence};
+    struct tb_envelope envelope = {.routing = {.source = {JOB, TB_PROC_AGENT | host}, .destination = self},
+                                   .message = {.kind = TB_KIND_HOST,
+                                               .flags = TB_MESSAGE_ROUTED,
+                                               .length = TB_HOST_FRAME_RECEIPTS,
+                                               .match = tb_crc32c(0, items.bytes, length)}};
+    tb_wire_put_hop(to, &hop);
+    tb_wire_put_envelope(to + sizeof hop, &envelope);
+    memcpy(to + TB_FRAME_BUFFER_HEAD, items.bytes, length);
+    frame_seal(to);
     tb_writer_close(&items);
+    return TB_FRAME_BUFFER_HEAD + length;
+}
+
+void world_receipt(struct world *w, int socket, uint32_t *sequence, uint32_t host, uint32_t source,
+                   uint32_t destination, uint32_t up_to)
+{
+    char bytes[TB_FRAME_BUFFER_HEAD + 64];
+    size_t length =
+        receipt_make(bytes, hop_number(w, socket, sequence), w->member.self, host, source, destination, up_to);
+    assert_true(world_put(w, socket, bytes, length));
 }
 
 bool world_put(struct world *w, int socket, const char *bytes, size_t length)
@@ -259,6 +281,8 @@ bool world_put_frame(struct world *w, int socket, uint32_t *sequence, uint32_t s
 {
     static char bytes[TB_FRAME_BUFFER_LIMIT];
     size_t whole = frame_make(bytes, hop_number(w, socket, sequence), source, destination, tag, length);
+    if (w->is_agent[socket])
+        frame_seal(bytes);
     return world_put(w, socket, bytes, whole);
 }
 

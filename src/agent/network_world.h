@@ -41,6 +41,7 @@ struct world {
     uint32_t call_count;
     struct world_call events[CALLS_MOST];
     uint32_t pongs[DESCRIPTORS_MOST]; /* sent on a socket of the test */
+    bool is_agent[DESCRIPTORS_MOST];  /* who has joined with that socket */
     uint32_t link_reports;            /* of links, */
     bool link_silent;                 /* and what the last one said: */
     uint32_t link_host;               /* of whom, */
@@ -70,6 +71,10 @@ struct world_frame {
 
 /* Frames of a pair are numbered from 1, in the order of making, since the last world was opened. */
 size_t frame_make(char *to, uint32_t sequence, uint32_t source, uint32_t destination, uint64_t tag, size_t length);
+void frame_seal(char *bytes); /* for one that an agent sends to another */
+/* The agent of `host` tells agent `self` what has come. */
+size_t receipt_make(char *to, uint32_t sequence, struct tb_proc self, uint32_t host, uint32_t source,
+                    uint32_t destination, uint32_t up_to);
 /* Writes all; the agent works meanwhile. False: the agent takes no more. */
 bool world_put(struct world *w, int socket, const char *bytes, size_t length);
 bool world_put_frame(struct world *w, int socket, uint32_t *sequence, uint32_t source, uint32_t destination,

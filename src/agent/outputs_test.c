@@ -327,6 +327,20 @@ static void input_waits_for_its_reader(void **state)
     input_close(&w);
 }
 
+/* A launcher that does not wait for room is not believed for ever. */
+static void input_is_bounded(void **state)
+{
+    struct input_world w;
+    input_open(&w);
+    static char many[1 << 20];
+    int rc = TB_OK, pieces = 0;
+    for (; rc == TB_OK && pieces < 64; pieces++)
+        rc = tb_rank_input_add(&w.input, many, sizeof many);
+    assert_int_equal(rc, TB_ERR_LIMIT);
+    assert_in_range(pieces, 16, 18);
+    input_close(&w);
+}
+
 /* The launcher may go on sending: nobody reads it, but it is taken. */
 static void input_that_nobody_reads_is_taken(void **state)
 {
@@ -357,6 +371,7 @@ int main(void)
         cmocka_unit_test(ends_are_told),
         cmocka_unit_test(draining_knows_no_window),
         cmocka_unit_test(input_waits_for_its_reader),
+        cmocka_unit_test(input_is_bounded),
         cmocka_unit_test(input_that_nobody_reads_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define QUEUED_LIMIT (16u << 20) /* far more than the window of the launcher */
+
 void tb_rank_input_open(struct tb_rank_input *input, struct tb_loop *loop, const struct tb_rank_input_events *events)
 {
     *input = (struct tb_rank_input){.loop = loop, .events = *events, .watch.descriptor = -1, .descriptor = -1};
@@ -77,6 +79,8 @@ int tb_rank_input_add(struct tb_rank_input *input, const void *bytes, size_t len
         input->end -= input->start;
         input->start = 0;
     }
+    if (input->end + length > QUEUED_LIMIT)
+        return tb_error(TB_ERR_LIMIT, "more input for rank 0 has come than it has room for");
     if (input->end + length > input->room) {
         size_t room = input->end + length;
         char *grown = realloc(input->bytes, room);

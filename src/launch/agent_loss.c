@@ -92,6 +92,12 @@ void tb_agent_loss_unreached(const struct tb_host_agent *agent, bool exited, int
     const char *command = agent->target.command != NULL ? agent->target.command : "ssh";
     char how[200] = "ended its output", advice[1024], line[1024], from[700] = "";
     int code = exited && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    if (agent->manual) {
+        snprintf(story, size,
+                 "the agent that was started by hand on host %s of cluster %s has ended before it was ready",
+                 agent->target.host, agent->cluster);
+        return;
+    }
     if (exited && WIFSIGNALED(status)) {
         char text[160];
         tb_signal_name(WTERMSIG(status), text, sizeof text);

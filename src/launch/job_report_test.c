@@ -1,9 +1,11 @@
 /* What the user is told: once, and whole lines. */
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -84,10 +86,51 @@ static void lines_begin_with_what_was_asked_for(void **state)
     assert_string_equal(text, "a.03.3.0.0.%.%x>one\na.03.3.0.0.%.%x>twb.11.11.1.0.%.%x>three\no\n");
 }
 
+static void count_failure(void *context, int code, const char *story)
+{
+    assert_non_null(strstr(story, "more output than they may"));
+    ++*(int *)context;
+}
+
+static void expect_gone(void *context, int code, const char *story) {}
+
+/* An agent that does not keep to its window, and nobody reads: the launcher does not grow for ever. */
+static void output_that_nobody_reads_is_bounded(void **state)
+{
+    struct tb_loop loop;
+    struct tb_screen screen;
+    int ends[2], failures = 0, pieces = 0;
+    const size_t length = 1u << 20;
+    char *bytes = calloc(1, length);
+    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    assert_int_equal(tb_loop_open(&loop, &tb_clock_real), TB_OK);
+    tb_screen_open(
+        &screen, &loop, ends[1], &(struct tb_screen_style){0},
+        &(struct tb_screen_events){
+            .context = &failures, .written = nothing_written, .failed = count_failure, .host_name = name_of});
+    assert_int_equal(tb_screen_expect(&screen, 1), TB_OK);
+    for (; failures == 0 && pieces < 1000; pieces++)
+        tb_screen_add(&screen, 0, 0, bytes, length);
+    assert_in_range(pieces, 17, 100);
+    size_t queued = screen.queued;
+    tb_screen_text(&screen, bytes, length);
+    assert_int_equal(screen.queued, queued);
+    signal(SIGPIPE, SIG_IGN);
+    screen.events.failed = expect_gone;
+    close(ends[0]); /* what waits is dropped */
+    screen.watch.ready(&screen.watch, EPOLLERR);
+    assert_int_equal(screen.queued, 0);
+    close(ends[1]);
+    free(screen.mid_lines);
+    free(bytes);
+    tb_loop_close(&loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_said_twice),
+        cmocka_unit_test(output_that_nobody_reads_is_bounded),
         cmocka_unit_test(lines_begin_with_what_was_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,20 +189,34 @@ static bool go_around_late(struct tb_job_start *start, const struct tb_host_agen
     return around;
 }
 
+/* When it should have answered. Who has come by hand answers as fast as others do. */
+static uint64_t due_of(const struct tb_job_start *start, const struct tb_host_agent *agent)
+{
+    if (agent->manual && tb_tls_stream_is_open(&agent->tls))
+        return agent->heard + tb_param.start_timeout;
+    return start->began + (is_by_hand(agent) ? MANUAL_NS : tb_param.start_timeout);
+}
+
+static void look_at(struct tb_job_start *start, uint64_t due)
+{
+    uint64_t now = tb_loop_now(start->loop);
+    if (!tb_timer_is_set(&start->timer) || start->timer.due > due)
+        tb_timer_set(start->loop, &start->timer, due > now ? due - now : 0);
+}
+
 static void overdue(struct tb_timer *timer)
 {
     struct tb_job_start *start = TB_CONTAINER(timer, struct tb_job_start, timer);
     char names[1024] = "", why[1024];
     size_t used = 0;
-    uint64_t waited = tb_loop_now(start->loop) - start->began;
-    uint64_t hand_time = waited < MANUAL_NS ? MANUAL_NS - waited : 0;
+    uint64_t now = tb_loop_now(start->loop), waited = now - start->began;
     for (uint32_t i = 0; i < start->agents->count && used < sizeof names; i++) {
         struct tb_host_agent *agent = &start->agents->all[i];
         bool in_cluster = *agent->cluster != 0;
         if (tb_host_agent_is_ready(agent) || agent->phase == TB_HOST_AGENT_WAITING || is_missed(start, agent))
             continue; /* nobody has asked these, or waits for them any more */
-        if (hand_time > 0 && is_by_hand(agent)) {
-            tb_timer_set(start->loop, timer, hand_time);
+        if (due_of(start, agent) > now) {
+            look_at(start, due_of(start, agent));
             continue;
         }
         if (go_around_late(start, agent))
@@ -240,8 +254,10 @@ static void manual_came(void *context, uint32_t host, int socket, const struct t
     struct tb_job_start *start = context;
     struct tb_host_agent *agent = &start->agents->all[host];
     int rc = tb_host_agent_take_socket(agent, socket, secret);
-    if (rc == TB_OK)
+    if (rc == TB_OK) {
+        look_at(start, due_of(start, agent));
         return;
+    }
     close(socket);
     if (rc == TB_ERR_UNSUPPORTED)
         tb_job_start_miss(start, agent, tb_error_story());

@@ -10,7 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WRITE_BYTES 4096u /* a pipe that is writable takes this much without blocking */
+#define WRITE_BYTES  4096u        /* a pipe that is writable takes this much without blocking */
+#define QUEUED_LIMIT (64u << 20)  /* bytes that wait: four times what the windows allow, */
+#define QUEUED_RANK  (256u << 10) /* and what is in the pipes of a rank when it ends */
 
 /* Output that waits until standard output or error takes it. */
 struct chunk {
@@ -67,7 +69,7 @@ int tb_screen_expect(struct tb_screen *screen, uint32_t ranks)
 
 static void give_back(struct tb_screen *screen, const struct chunk *chunk)
 {
-    screen->queued -= chunk->length;
+    screen->queued -= sizeof *chunk + chunk->length;
     if (chunk->charge > 0)
         screen->events.written(screen->events.context, chunk->host, chunk->charge);
 }
@@ -143,9 +145,15 @@ static void push(struct tb_screen *screen)
     tb_loop_unwatch(loop, &screen->watch);
 }
 
+/* What is read by nobody waits here; an agent that does not keep to its window ends the job. */
+static bool is_full(const struct tb_screen *screen)
+{
+    return screen->queued > QUEUED_LIMIT + (size_t)screen->ranks * QUEUED_RANK;
+}
+
 static void queue(struct tb_screen *screen, struct chunk *chunk)
 {
-    screen->queued += chunk->length;
+    screen->queued += sizeof *chunk + chunk->length;
     if (screen->broken) {
         give_back(screen, chunk);
         free(chunk);
@@ -219,6 +227,13 @@ void tb_screen_add(struct tb_screen *screen, uint32_t rank, uint32_t host, const
     char prefix[512];
     if (length == 0 || !write_files(screen, rank, host, bytes, length))
         return;
+    if (is_full(screen)) {
+        char story[128];
+        snprintf(story, sizeof story, "the agents send more output than they may: %zu MiB wait to be written",
+                 screen->queued >> 20);
+        screen->events.failed(screen->events.context, 1, story);
+        return;
+    }
     size_t prefix_length = print_prefix(screen, rank, host, prefix, sizeof prefix);
     size_t whole = prefix_length > 0 ? tag(NULL, bytes, length, prefix, prefix_length, mid_line) : length;
     struct chunk *chunk = malloc(sizeof *chunk + whole);
@@ -239,7 +254,7 @@ void tb_screen_add(struct tb_screen *screen, uint32_t rank, uint32_t host, const
 
 void tb_screen_text(struct tb_screen *screen, const char *text, size_t length)
 {
-    struct chunk *chunk = malloc(sizeof *chunk + length);
+    struct chunk *chunk = is_full(screen) ? NULL : malloc(sizeof *chunk + length);
     if (chunk == NULL)
         return;
     *chunk = (struct chunk){.length = (uint32_t)length};

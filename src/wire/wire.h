@@ -190,7 +190,7 @@ enum tb_hop_type {
 #define TB_HOP_ABOUT_HOST(check)   (((check)&0xffffffu) - 1u) /* UINT32_MAX: none */
 #define TB_HOP_ABOUT_PASSED(check) ((check) >> 24)
 
-#define TB_HOP_CHECKED     1   /* on connections of two ranks: always, so that no changed header goes unnoticed */
+#define TB_HOP_CHECKED     1   /* between two ranks, or two agents: no changed header goes unnoticed */
 #define TB_HOP_PASSES_MOST 16u /* agents that pass a frame on; one that has had more runs in circles */
 
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */

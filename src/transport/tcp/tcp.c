@@ -122,8 +122,8 @@ static void connection_over(struct tcp *t, struct tb_connection *c, int error)
         p->goodbyes_due = c->in_goodbyes;
         if (p->story == NULL)
             p->story = strdup(tb_error_story());
-    } else if (error != TB_ERR_CANCELLED) {
-        free(p->story);
+    } else if (error != TB_ERR_CANCELLED && p->error == TB_OK) {
+        free(p->story); /* of a goodbye; that of the first failure stays */
         p->story = NULL;
         peer_fail(t, p, error);
     }

@@ -166,6 +166,28 @@ static void what_came_before_the_break_is_delivered(void **state)
     free(bytes);
 }
 
+/* Two streams end in one turn: the story of the first that did is told. */
+static void two_ends_are_one_story(void **state)
+{
+    enum { CONNECTIONS = 3 }; /* the last to say something is looked at by itself, so it is another one */
+    static const enum tb_stream streams[CONNECTIONS] = {TB_STREAM_SHORT, TB_STREAM_BULK, TB_STREAM_SHORT};
+    int ends[CONNECTIONS][2];
+    for (int i = 0; i < CONNECTIONS; i++) {
+        socket_pair(ends[i], 0);
+        assert_int_equal(tb_tcp_adopt(a.transport, b.self, streams[i], ends[i][0]), TB_OK);
+        assert_int_equal(write(ends[i][1], "beginning", 9), 9);
+        for (int k = 0; k < 100; k++)
+            side_poll(&a);
+    }
+    for (int i = 0; i < 2; i++)
+        close(ends[i][1]);
+    for (int i = 0; i < 1000000 && a.broken == 0; i++)
+        side_poll(&a);
+    assert_int_equal(a.broken, TB_ERR_PEER);
+    assert_non_null(strstr(a.story, "in the middle of a frame"));
+    close(ends[2][1]);
+}
+
 /* Neither half-read nor half-written frames touch their memory after `drop`; the other side is told. */
 static void dropped_peers_leave_memory_alone(void **state)
 {
@@ -291,6 +313,7 @@ int main(void)
         TEST(sockets_may_be_held_elsewhere),
         TEST(an_end_without_goodbye_breaks),
         TEST(what_came_before_the_break_is_delivered),
+        TEST(two_ends_are_one_story),
         TEST(dropped_peers_leave_memory_alone),
         TEST(ends_are_heard_whoever_holds_the_socket),
         TEST(unused_connections_may_end),
