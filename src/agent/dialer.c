@@ -47,10 +47,11 @@ struct dial {
     uint32_t rounds;         /* how often all addresses have been tried */
     bool worth_another;      /* some try of this round may succeed if it is repeated */
     bool cut;                /* some try of this round has met a link that is down */
+    bool unreached;          /* some address has not answered, or the network has said no in its place */
     bool refused;            /* the right agent has said no */
     struct tb_timer pace;    /* the next try or round */
     struct tb_timer overdue; /* set once, whatever happens */
-    char story[512];         /* why the tries so far have failed */
+    char story[768];         /* why the tries so far have failed */
     struct try *tries;
 };
 
@@ -92,6 +93,19 @@ static void link_lost(struct dial *dial)
     dial->dialer->events.link_lost(dial->dialer->events.context, dial->host, dial->story);
 }
 
+/* The other agent listens, so something between the hosts has kept us away, if nobody there has said no. Whose
+ * connections come from one side only, or from none, a grid file can say. */
+static const char *advise(const struct dial *dial)
+{
+    bool grid = dial->dialer->member->routes->kind_count > 0;
+    if (dial->refused || !dial->unreached || (grid && !is_for_rank(dial)))
+        return "";
+    return grid ? "; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)"
+                : "; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports; where only one side can "
+                  "connect, or neither, describe the hosts in a grid file and use --grid: docs/guide/grid.md, \"Hosts "
+                  "that do not reach each other\")";
+}
+
 static void give_up(struct dial *dial, int error)
 {
     const struct tb_dialer_events *events = &dial->dialer->events;
@@ -102,8 +116,8 @@ static void give_up(struct dial *dial, int error)
     if (!tb_proc_is_agent(dial->to))
         snprintf(to, sizeof to, "rank %u", dial->to.index);
     error = dial->gone && !is_for_rank(dial) ? TB_ERR_CLOSED : error;
-    tb_error(error, "host %s cannot connect %s to %s on host %s:%s", member->name, from, to,
-             member->book->hosts[dial->host].name, dial->story);
+    tb_error(error, "host %s cannot connect %s to %s on host %s:%s%s", member->name, from, to,
+             member->book->hosts[dial->host].name, dial->story, advise(dial));
     const struct dial over = *dial;
     end_dial(dial);
     if (!over.called)
@@ -153,15 +167,22 @@ static void pause_dial(struct dial *dial)
     set_timer(dial, &dial->pace, pause);
 }
 
+/* One more thing to the story: what has become of an address. */
+static void tell_of(struct try *t, const char *why)
+{
+    struct dial *dial = t->dial;
+    char text[80];
+    tb_address_print(&t->address, text, sizeof text);
+    size_t used = strlen(dial->story);
+    snprintf(dial->story + used, sizeof dial->story - used, "%s %s: %s", used > 0 ? ";" : "", text, why);
+}
+
 /* The try is over, and was closed. May end the dial. */
 static void end_try(struct try *t, bool worth_another, const char *why)
 {
     struct dial *dial = t->dial;
-    char text[80];
     dial->running--;
-    tb_address_print(&t->address, text, sizeof text);
-    size_t used = strlen(dial->story);
-    snprintf(dial->story + used, sizeof dial->story - used, "%s %s: %s", used > 0 ? ";" : "", text, why);
+    tell_of(t, why);
     dial->worth_another = dial->worth_another || worth_another;
     if (dial->started < dial->count)
         start_next(dial);
@@ -176,6 +197,7 @@ static void fail_try(struct try *t, int error, bool worth_another)
 {
     bool cut = is_cut(t->dial, error);
     t->dial->cut = t->dial->cut || cut;
+    t->dial->unreached = t->dial->unreached || (error != EMFILE && error != ENFILE);
     end_try(t, worth_another || cut, strerror(error));
 }
 
@@ -341,13 +363,32 @@ static void try_again(struct dial *dial)
     begin_round(dial);
 }
 
+/* Which addresses have not answered. */
+static void tell_of_silence(struct dial *dial)
+{
+    char why[80];
+    double time = (double)patience_of(dial) / 1e9;
+    uint32_t silent = 0;
+    for (uint32_t i = 0; i < dial->started; i++) {
+        struct try *t = &dial->tries[i];
+        if (!tb_attempt_is_open(&t->attempt))
+            continue;
+        snprintf(why, sizeof why, "%sno answer within %.10g s", t->attempt.greeted ? "took the connection, then " : "",
+                 time);
+        tell_of(t, why);
+        dial->unreached = true;
+        silent++;
+    }
+    size_t used = strlen(dial->story);
+    if (silent == 0)
+        snprintf(dial->story + used, sizeof dial->story - used, "%s no %s within %.10g s", used > 0 ? ";" : "",
+                 dial->calling ? "connection from there" : "answer", time);
+}
+
 static void dial_overdue(struct tb_timer *timer)
 {
     struct dial *dial = TB_CONTAINER(timer, struct dial, overdue);
-    size_t used = strlen(dial->story);
-    const char *advice = "; is a firewall between the hosts? (--set ports=LOW-HIGH chooses the ports)";
-    snprintf(dial->story + used, sizeof dial->story - used, "%s no answer within %.10g s%s", used > 0 ? ";" : "",
-             (double)patience_of(dial) / 1e9, is_for_rank(dial) ? advice : "");
+    tell_of_silence(dial);
     if (is_steadfast(dial) && !dial->refused) {
         try_again(dial);
     } else if (dial->called && dial->wide && is_for_rank(dial) && is_confirmed(dial)) {

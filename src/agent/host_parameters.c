@@ -3,20 +3,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Beside the launcher the environment is that of the launcher, who knows better where it has a value from. */
+static void note_same(const struct tb_param_row *row, const char *value, const char *where)
+{
+    char own[1024];
+    tb_param_print(row, own, sizeof own);
+    if (tb_param_origin(row) == TB_PARAM_ENVIRONMENT && strcmp(own, value) == 0)
+        tb_param_note_origin(row, where);
+}
+
 int tb_host_parameters_take(struct tb_host_parameters *parameters, char *lines)
 {
     char *rest = NULL;
+    const char *where = NULL;
     for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         char *equals = strchr(line, '=');
-        if (equals == NULL)
+        if (*line == '#')
+            where = line + 1;
+        if (*line == '#' || equals == NULL)
             continue;
         *equals = 0;
         const struct tb_param_row *row = tb_param_find(line);
-        if (row == NULL || tb_param_origin(row) != TB_PARAM_DEFAULT)
+        if (row == NULL)
             continue;
+        if (tb_param_origin(row) != TB_PARAM_DEFAULT) {
+            note_same(row, equals + 1, where);
+            continue;
+        }
         int rc = tb_param_set(line, equals + 1, TB_PARAM_LAUNCHER);
         if (rc != TB_OK)
             return rc;
+        tb_param_note_origin(row, where);
         char **variable = &parameters->variables[parameters->count];
         if (parameters->count == TB_HOST_PARAMETERS_LIMIT ||
             asprintf(variable, "TOMBOLO_%s=%s", row->name, equals + 1) < 0)

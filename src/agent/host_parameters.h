@@ -13,7 +13,8 @@ struct tb_host_parameters {
     char *variables[TB_HOST_PARAMETERS_LIMIT]; /* NAME=value */
 };
 
-int tb_host_parameters_take(struct tb_host_parameters *parameters, char *lines); /* "name=value\n"; cuts them up */
+/* Lines "name=value\n", before each of which "#where it comes from\n" may stand; cuts them up. */
+int tb_host_parameters_take(struct tb_host_parameters *parameters, char *lines);
 /* TB_CONTROL_SETUP: decodes it, and takes its parameters. A launcher of another version is an error. */
 int tb_host_parameters_read(struct tb_host_parameters *parameters, struct tb_setup *setup, struct tb_reader *r);
 void tb_host_parameters_close(struct tb_host_parameters *parameters);

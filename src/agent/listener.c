@@ -269,15 +269,19 @@ static int open_everywhere(struct tb_listener *listener, uint16_t low, uint16_t 
 
 static int tell_errno(const char *ports)
 {
+    char where[512];
+    tb_param_print_origin(tb_param_find("ports"), where, sizeof where);
     if (errno == EADDRINUSE)
         return tb_error(TB_ERR_LIMIT,
-                        "no free port: every TCP port of ports=%s is in use; choose another range with "
-                        "--set ports=LOW-HIGH, or 0 for any port",
-                        ports);
+                        "no free port: every TCP port of ports=%s is in use; that comes from %s: choose others there "
+                        "(LOW-HIGH is a range, 0 any port)",
+                        ports, where);
     if (errno == EACCES)
         return tb_error(TB_ERR_FORBIDDEN,
-                        "no permission to listen on a port of ports=%s; ports below 1024 are for root", ports);
-    return tb_error_errno("cannot listen for other hosts on ports=%s", ports);
+                        "no permission to listen on a port of ports=%s, which comes from %s; ports below 1024 are for "
+                        "root",
+                        ports, where);
+    return tb_error_errno("cannot listen for other hosts on ports=%s (from %s)", ports, where);
 }
 
 /* Strangers are to leave descriptors for us. */

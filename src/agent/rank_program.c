@@ -159,6 +159,27 @@ static void explain_unknown(const struct tb_rank_program *program, const struct 
     tb_start_failure_set(failure, 126, "cannot start %s on host %s: %s", name, start->host, why);
 }
 
+/* The kernel says of a script only that something is not there. */
+static void explain_script(const char *path, const char *name, const char *host, struct tb_start_failure *failure)
+{
+    char line[256] = "";
+    FILE *script = fopen(path, "re");
+    bool named = script != NULL && fgets(line, sizeof line, script) != NULL && strncmp(line, "#!", 2) == 0;
+    if (script != NULL)
+        fclose(script);
+    const char *interpreter = line + 2 + (named ? strspn(line + 2, " \t") : 0);
+    int length = named ? (int)strcspn(interpreter, " \t\r\n") : 0;
+    if (named && interpreter[length] == '\r')
+        tb_start_failure_set(failure, 127,
+                             "cannot start %s on host %s: its lines end in a carriage return, as Windows writes them, "
+                             "and so there is no interpreter \"%.*s\\r\" (sed -i 's/\\r$//' %s takes them away)",
+                             name, host, length, interpreter, name);
+    else
+        tb_start_failure_set(failure, 127,
+                             "cannot start %s on host %s: the interpreter that it names%s%.*s%s does not exist there",
+                             name, host, named ? ", " : "", length, interpreter, named ? "," : "");
+}
+
 void tb_rank_program_explain_missing(const struct tb_rank_program *program, const struct tb_rank_start *start,
                                      struct tb_start_failure *failure)
 {
@@ -166,8 +187,7 @@ void tb_rank_program_explain_missing(const struct tb_rank_program *program, cons
     struct tb_executable x;
     char why[512] = "";
     if (tb_executable_read(program->path, &x) != TB_OK || x.kind != TB_EXECUTABLE_ELF || *x.interpreter == 0) {
-        tb_start_failure_set(
-            failure, 127, "cannot start %s on host %s: the interpreter that it names does not exist there", name, host);
+        explain_script(program->path, name, host, failure);
         return;
     }
     bool foreign = tb_executable_is_foreign(&x, name, host, why, sizeof why);

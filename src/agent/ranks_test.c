@@ -323,13 +323,17 @@ static void another_directory_will_do(void **state)
 static void parameters_of_a_host(void **state)
 {
     struct tb_host_parameters parameters = {0};
-    char lines[] = "interfaces=lo\nno_such_parameter=1\nnonsense\nports=4711\n";
+    char where[64], lines[] = "#the file\ninterfaces=lo\nno_such_parameter=1\nnonsense\n#a=b\nports=4711\n";
     assert_int_equal(tb_param_set("ports", "1234", TB_PARAM_ENVIRONMENT), TB_OK); /* what the host says itself stays */
     assert_int_equal(tb_host_parameters_take(&parameters, lines), TB_OK);
     assert_int_equal(parameters.count, 1);
     assert_string_equal(parameters.variables[0], "TOMBOLO_INTERFACES=lo");
     assert_string_equal(tb_param.interfaces, "lo");
     assert_string_equal(tb_param.ports, "1234");
+    tb_param_print_origin(tb_param_find("interfaces"), where, sizeof where);
+    assert_string_equal(where, "the file");
+    tb_param_print_origin(tb_param_find("ports"), where, sizeof where);
+    assert_string_equal(where, "TOMBOLO_PORTS in the environment");
     tb_host_parameters_close(&parameters);
 }
 

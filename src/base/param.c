@@ -32,7 +32,8 @@ static const char *const other_names[] = {"LAB", "AGENT", "OUTPUT", "RANK",    "
 
 static struct {
     enum tb_param_origin origin;
-    char *text; /* where a TEXT value lives that is not the default; NULL: none */
+    char *text;  /* where a TEXT value lives that is not the default; NULL: none */
+    char *where; /* as tb_param_note_origin has it; NULL: nobody has said more */
 } values[ROWS];
 
 size_t tb_param_count(void)
@@ -249,6 +250,7 @@ int tb_param_set(const char *name, const char *value, enum tb_param_origin origi
     if (error)
         return tb_error(error, "parameter %s: '%s' is not valid: %s", row->name, value, tb_error_story());
     values[row - rows].origin = origin;
+    tb_param_note_origin(row, NULL);
     if (row->offset == OFFSET(log))
         apply_log_level();
     return TB_OK;
@@ -289,6 +291,24 @@ static void environment_name(const char *name, char *variable, size_t size)
     snprintf(variable, size, PREFIX "%s", name);
     for (char *c = variable; *c; c++)
         *c = (char)toupper((unsigned char)*c);
+}
+
+void tb_param_note_origin(const struct tb_param_row *row, const char *where)
+{
+    free(values[row - rows].where);
+    values[row - rows].where = where != NULL ? strdup(where) : NULL;
+}
+
+void tb_param_print_origin(const struct tb_param_row *row, char *text, size_t size)
+{
+    char variable[80];
+    environment_name(row->name, variable, sizeof variable);
+    if (values[row - rows].where != NULL)
+        snprintf(text, size, "%s", values[row - rows].where);
+    else if (values[row - rows].origin == TB_PARAM_ENVIRONMENT)
+        snprintf(text, size, "%s in the environment", variable);
+    else
+        snprintf(text, size, "%s", values[row - rows].origin == TB_PARAM_LAUNCHER ? "--set" : "the default");
 }
 
 static const char *environment_value(const struct tb_param_row *row)

@@ -58,6 +58,9 @@ size_t tb_param_count(void);
 const struct tb_param_row *tb_param_row(size_t index);
 const struct tb_param_row *tb_param_find(const char *name); /* NULL if there is none; '-' and case are forgiven */
 enum tb_param_origin tb_param_origin(const struct tb_param_row *row);
+/* Where the present value comes from, in words for users; tb_param_note_origin says more than an origin does. */
+void tb_param_print_origin(const struct tb_param_row *row, char *text, size_t size);
+void tb_param_note_origin(const struct tb_param_row *row, const char *where); /* until the next tb_param_set */
 void tb_param_print(const struct tb_param_row *row, char *text, size_t size); /* the present value as text */
 
 /* Sets every row to its default and then from the environment. A bad value is an error that names the variable, the

@@ -249,6 +249,11 @@ int tb_op_check(const struct tb_op *op, const struct tb_type *type)
     return error;
 }
 
+bool tb_op_orders_chars(const struct tb_op *op, const struct tb_type *type)
+{
+    return (op->code == TB_OP_MIN || op->code == TB_OP_MAX) && operands[type->code].group == GROUP_CHAR;
+}
+
 tb_op_loop *tb_op_kernel(const struct tb_op *op, const struct tb_type *type)
 {
     int error;

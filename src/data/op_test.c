@@ -497,6 +497,8 @@ static void test_strict(void **state)
     for (size_t r = 0; r < RULES; r++) {
         const struct tb_op *op = tb_op_predefined(rules[r].handle);
         assert_int_equal(tb_op_check(op, type), rules[r].one_sided ? TB_OK : TB_ERR_ARGUMENT);
+        assert_int_equal(tb_op_orders_chars(op, type), op->code == TB_OP_MIN || op->code == TB_OP_MAX);
+        assert_false(tb_op_orders_chars(op, tb_type_predefined(0x244)));
         if (!rules[r].one_sided && has(rules[r].groups, 'T'))
             assert_non_null(strstr(tb_error_story(), "MPI_SIGNED_CHAR"));
         assert_int_equal(tb_op_check(op, tb_type_predefined(0x240)),

@@ -29,7 +29,8 @@ static inline void receive_end(struct tb_request *r)
 /* Whether the message holds long double as another machine writes it: that is not given to the program. */
 static __attribute__((cold)) bool holds_unlike(const struct tb_request *r, const struct tb_message *m)
 {
-    return r->buffer.type->long_double && r->total > 0 && !(m->representation & TB_REP_CANONICAL);
+    return r->buffer.type->long_double && r->total > 0 && !(m->representation & TB_REP_CANONICAL) &&
+           ((m->representation ^ r->engine->representation) & TB_REP_LDOUBLE_MASK) != 0;
 }
 
 static inline bool is_unlike(const struct tb_request *r, const struct tb_message *m)

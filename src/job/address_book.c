@@ -34,6 +34,17 @@ const char *tb_host_long_double(const struct tb_host *host)
     return tb_wire_long_double(host->representation);
 }
 
+bool tb_host_char_is_unsigned(const struct tb_host *host)
+{
+    return (host->representation & TB_REP_CHAR_UNSIGNED) != 0;
+}
+
+bool tb_hosts_share(const struct tb_host *a, const struct tb_host *b, enum tb_trait trait)
+{
+    int bits = trait == TB_TRAIT_CHAR ? TB_REP_CHAR_UNSIGNED : TB_REP_LDOUBLE_MASK;
+    return ((a->representation ^ b->representation) & bits) == 0;
+}
+
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank)
 {
     const struct tb_rank_range *range = range_of(book, rank);

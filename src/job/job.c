@@ -110,14 +110,14 @@ static int list_local(struct tb_job *job, uint32_t host)
     return TB_OK;
 }
 
-/* The hosts of the job agree but for long double; this program may have been built for yet another machine. */
+/* The hosts of the job agree but for what may differ; this program may have been built for yet another machine. */
 static int look_at_machines(struct tb_job *job, uint32_t host)
 {
     const struct tb_host *hosts = job->book.hosts;
     uint8_t own = tb_wire_representation();
     if (hosts[host].representation == TB_REP_UNKNOWN)
         return TB_OK;
-    if (((own ^ hosts[host].representation) & ~TB_REP_LDOUBLE_MASK) != 0) {
+    if (((own ^ hosts[host].representation) & ~TB_REP_MAY_DIFFER) != 0) {
         char ours[TB_MACHINE_BYTES];
         tb_wire_machine_print(tb_wire_machine(), ours);
         return tb_error(TB_ERR_UNSUPPORTED,

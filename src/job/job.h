@@ -53,6 +53,10 @@ struct tb_address_book {
 };
 
 const char *tb_host_long_double(const struct tb_host *host); /* how it writes that: "IEEE binary128" */
+bool tb_host_char_is_unsigned(const struct tb_host *host);
+/* Where the machines of two hosts of a job may differ. */
+enum tb_trait { TB_TRAIT_LONG_DOUBLE, TB_TRAIT_CHAR };
+bool tb_hosts_share(const struct tb_host *a, const struct tb_host *b, enum tb_trait trait);
 uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t rank);
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank);
 int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer *w);

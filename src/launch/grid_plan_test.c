@@ -370,7 +370,7 @@ static void clusters_have_their_own_routes_to_start(void **state)
     assert_int_equal(inner.neighbour_count, 3);
     assert_int_equal(inner.neighbours[1].bytes[3], 1);
     assert_int_equal(inner.neighbours[2].bytes[3], 2);
-    assert_string_equal(gate.own_parameters, "ports=7123\nports=1\n");
+    assert_string_equal(gate.own_parameters, "#'port' of cluster farm (g.yaml:3)\nports=7123\nports=1\n");
     assert_string_equal(inner.own_parameters, "ports=1\n");
     assert_string_equal(inner.apps[0].arguments[0], "/bin/y");
     assert_string_equal(inner.apps[0].arguments[1], "y");

@@ -148,14 +148,15 @@ int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *age
     return rc;
 }
 
-/* Data goes from memory to memory as it is. Only long double may differ: calls that would move it say so. */
+/* Data goes from memory to memory as it is. Only long double and the sign of char may differ: calls that would move the
+ * one, or compare the other, say so. */
 static int compare_machines(struct tb_job_plan *plan, uint32_t host, uint32_t machine)
 {
     if (plan->machine == 0) {
         plan->machine = machine;
         plan->machine_host = host;
     }
-    if (((machine ^ plan->machine) & ~(uint32_t)TB_MACHINE_LDOUBLE) == 0)
+    if (((machine ^ plan->machine) & ~(uint32_t)TB_REP_MAY_DIFFER) == 0)
         return TB_OK;
     char first[TB_MACHINE_BYTES], second[TB_MACHINE_BYTES];
     tb_wire_machine_print(plan->machine, first);

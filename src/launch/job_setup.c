@@ -33,11 +33,12 @@ static char *export_own_parameters(void)
         return NULL;
     for (size_t i = 0; i < tb_param_count(); i++) {
         const struct tb_param_row *row = tb_param_row(i);
-        char value[1024];
+        char value[1024], where[128];
         if (!(row->flags & TB_PARAM_LOCAL) || tb_param_origin(row) == TB_PARAM_DEFAULT)
             continue;
         tb_param_print(row, value, sizeof value);
-        fprintf(to, "%s=%s\n", row->name, value);
+        tb_param_print_origin(row, where, sizeof where);
+        fprintf(to, "#%s of mpiexec\n%s=%s\n", where, row->name, value);
     }
     return fclose(to) == 0 ? text : NULL;
 }

@@ -176,9 +176,13 @@ int tb_manual_listener_open(struct tb_manual_listener *listener, struct tb_loop 
         .context = listener, .bytes = sizeof(struct caller), .came = caller_came, .ready = caller_ready};
     *listener = (struct tb_manual_listener){.events = *events};
     tb_list_init(&listener->expected);
+    char where[128];
     int fd = listen_somewhere(listener);
-    if (fd < 0)
-        return tb_error_errno("cannot listen for clusters that are started by hand (ports=%s)", tb_param.ports);
+    if (fd < 0) {
+        tb_param_print_origin(tb_param_find("ports"), where, sizeof where);
+        return tb_error_errno("cannot listen for clusters that are started by hand (ports=%s, from %s)", tb_param.ports,
+                              where);
+    }
     list_addresses(listener);
     tb_callers_open(&listener->callers, loop, TB_MANUAL_CALLERS, PATIENCE_NS, &heard);
     int rc = tb_callers_listen(&listener->callers, fd);

@@ -263,14 +263,14 @@ static int change_app(const struct tb_grid *grid, uint32_t cluster, const struct
 }
 
 /* The port that the file gives to those who can be reached from outside; 0: none. */
-static uint32_t find_port(const struct tb_grid *grid, uint32_t host)
+static const struct tb_grid_cluster *find_port(const struct tb_grid *grid, uint32_t host)
 {
     for (uint32_t i = 0; i < grid->hosts[host].cluster_count; i++) {
         const struct tb_grid_cluster *cluster = &grid->clusters[grid->hosts[host].clusters[i]];
         if (cluster->start.port != 0 && (!cluster->gated || tb_grid_is_gateway(cluster, host)))
-            return cluster->start.port;
+            return cluster;
     }
-    return 0;
+    return NULL;
 }
 
 static void take_addresses(struct tb_setup *setup, const struct tb_host *host)
@@ -301,17 +301,18 @@ static void find_neighbours(const struct tb_grid_plan *plan, const struct tb_pla
 int tb_grid_plan_setup(const struct tb_grid_plan *plan, const struct tb_placement *placement, uint32_t host,
                        struct tb_setup *setup)
 {
-    uint32_t own = (uint32_t)placement->entries[host], port = find_port(plan->grid, own);
-    uint32_t cluster = plan->grid->hosts[own].cluster;
+    uint32_t own = (uint32_t)placement->entries[host], cluster = plan->grid->hosts[own].cluster;
+    const struct tb_grid_cluster *ported = find_port(plan->grid, own);
     const struct tb_app *apps = setup->apps;
     const char *parameters = setup->own_parameters;
     setup->own_parameters = NULL;
     setup->apps = calloc(setup->app_count, sizeof *setup->apps);
     int rc = setup->apps != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the command line");
     /* The first that says something about a parameter is heard. */
-    char line[32] = "";
-    if (port != 0)
-        snprintf(line, sizeof line, "ports=%u\n", port);
+    char line[512] = "";
+    if (ported != NULL)
+        snprintf(line, sizeof line, "#'port' of cluster %s (%.256s:%u)\nports=%u\n", ported->name, plan->grid->file,
+                 ported->line, ported->start.port);
     if (rc == TB_OK && asprintf(&setup->own_parameters, "%s%s", line, parameters) < 0) {
         setup->own_parameters = NULL;
         rc = tb_error(TB_ERR_MEMORY, "no memory for the parameters");

@@ -35,6 +35,16 @@ static int read_all(int fd, const char *path, const char *what, char **text, siz
                : tb_error(TB_ERR_ARGUMENT, "%s is no %s but something binary", path, what);
 }
 
+/* Editors of other systems begin a file with a mark for its encoding, and end lines with a carriage return. */
+static void remove_marks(char *text)
+{
+    const char *from = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
+    for (; *from != 0; from++)
+        if (from[0] != '\r' || from[1] != '\n')
+            *text++ = *from;
+    *text = 0;
+}
+
 int tb_text_file_read(const char *path, const char *what, char **text)
 {
     size_t length = 0;
@@ -44,7 +54,9 @@ int tb_text_file_read(const char *path, const char *what, char **text)
         return tb_error_errno("cannot read the %s %s", what, path);
     int rc = read_all(fd, path, what, text, &length);
     close(fd);
-    if (rc != TB_OK) {
+    if (rc == TB_OK) {
+        remove_marks(*text);
+    } else {
         free(*text);
         *text = NULL;
     }

@@ -5,25 +5,31 @@ static const struct tb_host *host_of(uint32_t proc)
     return &tb_self.job.book.hosts[tb_address_book_host_of(&tb_self.job.book, proc)];
 }
 
-bool tb_is_alike(const struct tb_comm *comm, uint32_t rank)
+bool tb_is_alike(const struct tb_comm *comm, uint32_t rank, enum tb_trait trait)
 {
     return !tb_self.job.mixed || rank >= comm->peers ||
-           host_of(tb_comm_proc(comm, rank))->representation == host_of(tb_self.job.self.index)->representation;
+           tb_hosts_share(host_of(tb_comm_proc(comm, rank)), host_of(tb_self.job.self.index), trait);
 }
 
 /* The first rank whose machine is not as ours; the number of ranks, if there is none. */
-static uint32_t find_unlike(const struct tb_comm *comm)
+static uint32_t find_unlike(const struct tb_comm *comm, enum tb_trait trait)
 {
     uint32_t rank = 0;
-    while (rank < comm->peers && tb_is_alike(comm, rank))
+    while (rank < comm->peers && tb_is_alike(comm, rank, trait))
         rank++;
     return rank;
 }
 
-bool tb_are_alike(const struct tb_comm *comm)
+bool tb_are_alike(const struct tb_comm *comm, enum tb_trait trait)
 {
-    return !tb_self.job.mixed ||
-           (find_unlike(comm) == comm->peers && (!comm->inter || find_unlike(comm->local) == comm->local->peers));
+    return !tb_self.job.mixed || (find_unlike(comm, trait) == comm->peers &&
+                                  (!comm->inter || find_unlike(comm->local, trait) == comm->local->peers));
+}
+
+static uint32_t find_unlike_proc(const struct tb_comm *c, enum tb_trait trait)
+{
+    const struct tb_comm *with = find_unlike(c, trait) < c->peers ? c : c->local;
+    return tb_comm_proc(with, find_unlike(with, trait));
 }
 
 static int raise_unlike(const struct tb_names *names, struct tb_comm *c, const struct tb_type *type, uint32_t proc)
@@ -39,8 +45,19 @@ static int raise_unlike(const struct tb_names *names, struct tb_comm *c, const s
 
 int tb_raise_machines(const struct tb_names *names, struct tb_comm *c, const struct tb_type *type)
 {
-    const struct tb_comm *with = find_unlike(c) < c->peers ? c : c->local;
-    return raise_unlike(names, c, type, tb_comm_proc(with, find_unlike(with)));
+    return raise_unlike(names, c, type, find_unlike_proc(c, TB_TRAIT_LONG_DOUBLE));
+}
+
+int tb_raise_order(const char *call, int position, struct tb_comm *c, const char *op)
+{
+    static const char *const forms[] = {"has a sign", "has none"};
+    uint32_t own = tb_self.job.self.index, proc = find_unlike_proc(c, TB_TRAIT_CHAR);
+    const struct tb_host *here = host_of(own), *there = host_of(proc);
+    bool none = tb_host_char_is_unsigned(here);
+    return tb_raise_argument(c, MPI_ERR_OP, call, position, "op",
+                             "%s of MPI_CHAR has no meaning for rank %u on host %s, where char %s, and rank %u on host "
+                             "%s, where it %s; use MPI_SIGNED_CHAR or MPI_UNSIGNED_CHAR",
+                             op, own, here->name, forms[none], proc, there->name, forms[!none]);
 }
 
 int tb_raise_data(const struct tb_names *names, struct tb_comm *c, const void *buffer, MPI_Count count,

@@ -33,20 +33,21 @@ static inline bool tb_check_rank(const struct tb_comm *comm, int rank)
     return (uint32_t)rank < comm->peers;
 }
 
-/* Whether data can go between this rank and another of the communicator, or between all of its ranks, as it lies in
- * memory: long double cannot where their machines write it differently. That happens in few jobs, so it is looked up
- * there. */
-bool tb_is_alike(const struct tb_comm *comm, uint32_t rank) __attribute__((cold));
-bool tb_are_alike(const struct tb_comm *comm) __attribute__((cold));
+/* Whether the machines of this rank and another of the communicator, or of all its ranks, are alike in this. Data goes
+ * as it lies in memory, which long double cannot where it is written differently, and chars cannot be compared where
+ * only some have a sign. That happens in few jobs, so it is looked up there. */
+bool tb_is_alike(const struct tb_comm *comm, uint32_t rank, enum tb_trait trait) __attribute__((cold));
+bool tb_are_alike(const struct tb_comm *comm, enum tb_trait trait) __attribute__((cold));
 
 static inline bool tb_check_machine(const struct tb_comm *comm, const struct tb_type *type, MPI_Count count, int rank)
 {
-    return __builtin_expect(!type->long_double, 1) || count == 0 || tb_is_alike(comm, (uint32_t)rank);
+    return __builtin_expect(!type->long_double, 1) || count == 0 ||
+           tb_is_alike(comm, (uint32_t)rank, TB_TRAIT_LONG_DOUBLE);
 }
 
 static inline bool tb_check_machines(const struct tb_comm *comm, const struct tb_type *type, MPI_Count count)
 {
-    return __builtin_expect(!type->long_double, 1) || count == 0 || tb_are_alike(comm);
+    return __builtin_expect(!type->long_double, 1) || count == 0 || tb_are_alike(comm, TB_TRAIT_LONG_DOUBLE);
 }
 
 /* Each finds out what is wrong with the arguments, raises it and returns the code. tb_raise_transfer looks at
@@ -59,6 +60,8 @@ int tb_raise_send(const struct tb_names *names, MPI_Comm comm, const void *buffe
                   MPI_Datatype datatype, int dest, int tag) __attribute__((cold));
 int tb_raise_receive(const struct tb_names *names, MPI_Comm comm, const void *buffer, MPI_Count count,
                      MPI_Datatype datatype, int source, int tag) __attribute__((cold));
+/* An operation that orders MPI_CHAR where machines are not alike in it. */
+int tb_raise_order(const char *call, int position, struct tb_comm *c, const char *op) __attribute__((cold));
 int tb_raise_machines(const struct tb_names *names, struct tb_comm *c, const struct tb_type *type)
     __attribute__((cold));
 int tb_raise_probe(const struct tb_names *names, MPI_Comm comm, int source, int tag) __attribute__((cold));

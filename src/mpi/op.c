@@ -49,6 +49,9 @@ int tb_op_get(struct tb_comm *comm, const char *call, int position, MPI_Op handl
                                  found->name);
     if (tb_op_check(found, type) != TB_OK)
         return tb_raise_argument(comm, MPI_ERR_OP, call, position, "op", "%s", tb_error_story());
+    if (__builtin_expect(tb_self.job.mixed, 0) && comm != NULL && tb_op_orders_chars(found, type) &&
+        !tb_are_alike(comm, TB_TRAIT_CHAR))
+        return tb_raise_order(call, position, comm, found->name);
     *op = found;
     return MPI_SUCCESS;
 }

@@ -25,7 +25,8 @@
 
 uint8_t tb_wire_representation(void)
 {
-    return (uint8_t)(OWN_ORDER | OWN_LDOUBLE | (sizeof(long) == 4 ? TB_REP_LONG4 : 0));
+    return (uint8_t)(OWN_ORDER | OWN_LDOUBLE | (sizeof(long) == 4 ? TB_REP_LONG4 : 0) |
+                     (CHAR_MIN == 0 ? TB_REP_CHAR_UNSIGNED : 0));
 }
 
 uint32_t tb_wire_machine(void)

@@ -262,6 +262,7 @@ static void test_representation(void **state)
     assert_string_equal(text, "big-endian, long of 4 bytes, long double x87, pointers of 4 bytes");
     assert_int_equal((own & TB_REP_BIG_ENDIAN) == 0, low == 1);
     assert_int_equal((own & TB_REP_LONG4) == 0, sizeof(long) == 8);
+    assert_int_equal((own & TB_REP_CHAR_UNSIGNED) != 0, (char)-1 > 0);
     assert_int_equal(own & TB_REP_CANONICAL, 0);
     if (sizeof(long double) == sizeof(double))
         assert_int_equal(own & TB_REP_LDOUBLE_MASK, TB_REP_LDOUBLE_PLAIN);

@@ -110,7 +110,12 @@ static inline uint64_t tb_match_collective(uint32_t number, uint8_t operation, u
 #define TB_REP_LDOUBLE_X87   0x04 /* 80 bits in 16 bytes */
 #define TB_REP_LDOUBLE_PLAIN 0x08 /* the same as double */
 #define TB_REP_LDOUBLE_PAIR  0x0c /* two doubles */
+#define TB_REP_CHAR_UNSIGNED 0x10 /* char has no sign, else one */
 #define TB_REP_CANONICAL     0x80 /* external32, as MPI_Pack writes in a mixed job */
+
+/* Where machines of one job may differ: long double is not moved between those that write it differently, and char is
+ * not compared. */
+#define TB_REP_MAY_DIFFER (TB_REP_LDOUBLE_MASK | TB_REP_CHAR_UNSIGNED)
 
 #define TB_REP_UNKNOWN 0xff /* in an address book that was made before its only host has told */
 
@@ -118,8 +123,7 @@ uint8_t tb_wire_representation(void); /* of this process */
 
 /* How a machine writes numbers, for those who ask whether two can share a job: the representation in bits 0 to 7, then
  * four bits each for the bytes of a pointer, of wchar_t and of bool, and for the alignment of long long. */
-#define TB_MACHINE_LDOUBLE TB_REP_LDOUBLE_MASK /* where two may differ that exchange everything but long double */
-#define TB_MACHINE_BYTES   96                  /* of its description */
+#define TB_MACHINE_BYTES 96 /* of its description */
 uint32_t tb_wire_machine(void);
 /* "little-endian, long of 8 bytes, x87 long double, pointers of 8 bytes" */
 void tb_wire_machine_print(uint32_t machine, char text[static TB_MACHINE_BYTES]);

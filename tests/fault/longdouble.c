@@ -1,4 +1,5 @@
-/* longdouble: two ranks whose machines, they are told, write long double differently. Everything else can be exchanged;
+/* longdouble: two ranks whose machines, they are told, write long double differently ("chars": only one has a sign in
+ * char). Everything else can be exchanged;
  * what would move long double between them fails with MPI_ERR_TYPE and names both hosts. Rank 0 prints a story. */
 #include <mpi.h>
 
@@ -59,11 +60,29 @@ static void try_messages(MPI_Datatype type, int class)
     expect("alone", MPI_Allreduce(MPI_IN_PLACE, out, 1, MPI_LONG_DOUBLE, MPI_SUM, MPI_COMM_SELF), MPI_SUCCESS);
 }
 
+/* Only what depends on the sign is refused, and only where others take part whose chars differ. */
+static void try_chars(int class)
+{
+    char in[2] = {1, 2}, out[2], text[MPI_MAX_ERROR_STRING];
+    int length, code = MPI_Allreduce(in, out, 2, MPI_CHAR, MPI_MAX, MPI_COMM_WORLD);
+    expect("MPI_MAX", code, class);
+    expect("MPI_MIN", MPI_Reduce(in, out, 2, MPI_CHAR, MPI_MIN, 0, MPI_COMM_WORLD), class);
+    expect("MPI_SUM", MPI_Allreduce(in, out, 2, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD), MPI_SUCCESS);
+    expect("with a sign", MPI_Allreduce(in, out, 2, MPI_SIGNED_CHAR, MPI_MAX, MPI_COMM_WORLD), MPI_SUCCESS);
+    expect("alone", MPI_Allreduce(in, out, 2, MPI_CHAR, MPI_MAX, MPI_COMM_SELF), MPI_SUCCESS);
+    expect("MPI_Bcast", MPI_Bcast(in, 2, MPI_CHAR, 0, MPI_COMM_WORLD), MPI_SUCCESS);
+    if (rank == 0 && class != MPI_SUCCESS) {
+        MPI_Error_string(code, text, &length);
+        printf("%s\n", text);
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Datatype derived, resized, plain;
     MPI_Init(&argc, &argv);
-    int class = argc > 1 && strcmp(argv[1], "alike") == 0 ? MPI_SUCCESS : MPI_ERR_TYPE;
+    int chars = argc > 1 && strcmp(argv[1], "chars") == 0;
+    int class = chars || (argc > 1 && strcmp(argv[1], "alike") == 0) ? MPI_SUCCESS : MPI_ERR_TYPE;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -81,6 +100,7 @@ int main(int argc, char **argv)
     try_messages(MPI_LONG_DOUBLE_INT, class);
     try_messages(resized, class);
     try_collectives(MPI_LONG_DOUBLE, class);
+    try_chars(chars ? MPI_ERR_OP : MPI_SUCCESS);
     if (rank == 0) {
         char text[MPI_MAX_ERROR_STRING];
         long double one = 1;
