@@ -247,6 +247,16 @@ static void scripts_may_end_or_go_on(void **state)
     world_close(&w);
 }
 
+/* Whatever comes from an agent: somebody is told something. */
+static void no_failure_is_without_words(void **state)
+{
+    struct world w;
+    world_open(&w);
+    take_failed(&w, TB_VERDICT_CAUSE, 0, "");
+    is_judged(&w, 1, "exit code 1, and nothing was said why");
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +271,7 @@ int main(void)
         cmocka_unit_test(the_worst_that_leaves_is_told),
         cmocka_unit_test(scripts_may_end_or_go_on),
         cmocka_unit_test(a_crash_below_is_told_when_it_is_known),
+        cmocka_unit_test(no_failure_is_without_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
