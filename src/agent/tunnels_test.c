@@ -482,7 +482,7 @@ static void who_comes_beside_a_shell_is_refused(void **state)
     world_open(&w);
     struct tb_tls_socket *far = come(&w, 4, "secret");
     assert_true(shake(&w, far));
-    start_shell(&w, 4, "cat", "sh -c");
+    start_shell(&w, 4, "cat; exec sleep 1000", "sh -c");
     say(far, "1234");
     assert_true(is_silent(&w));
     assert_int_equal(w.tunnels.arriving_count, 0);
