@@ -61,20 +61,17 @@ static void rank_dumping(void *context, uint32_t local)
 }
 
 /* A script goes on above an MPI program that has ended too early. The launcher ends the job, unless the script ends
- * itself, with words of its own. A core file is complete now. */
+ * itself, with words of its own. */
 static void rank_left(void *context, uint32_t local, int status)
 {
     struct tb_local_ranks *l = context;
-    struct tb_rank *rank = &l->ranks.all[local];
+    const struct tb_rank *rank = &l->ranks.all[local];
     struct tb_ended ended = {
         .rank = rank->rank, .pid = (uint32_t)l->port.ranks[local].joined, .status = status, .flags = TB_ENDED_BELOW};
-    if (rank->ended || (l->stopping && !rank->dumping))
+    if (rank->ended || l->stopping)
         return;
     tb_ended_put(tb_uplink_begin(l->uplink, TB_CONTROL_ENDED), &ended);
     tb_uplink_end(l->uplink);
-    if (l->stopping)
-        kill(-rank->pid, SIGKILL); /* it was left alone for its core file */
-    rank->dumping = false;
 }
 
 static void rank_note(void *context, const char *text)

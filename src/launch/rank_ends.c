@@ -118,9 +118,7 @@ static void leave(struct tb_rank_ends *ends, const struct tb_ended *ended)
     ends->over_count++;
     if (ends->left_count++ == 0 || (has_failed(ended) && !has_failed(&ends->left)))
         ends->left = *ended;
-    if (ends->stopped)
-        tell_left(ends, ended);
-    else if (!tb_timer_is_set(&ends->timer))
+    if (!ends->stopped && !tb_timer_is_set(&ends->timer))
         tb_timer_set(ends->loop, &ends->timer, UNFINALIZED_PATIENCE_NS);
 }
 

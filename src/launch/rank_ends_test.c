@@ -210,19 +210,6 @@ static void the_worst_that_leaves_is_told(void **state)
     }
 }
 
-/* What its core file was waited for says more than that there was one. */
-static void a_crash_below_is_told_when_it_is_known(void **state)
-{
-    struct world w;
-    const struct tb_ended dumping = {.rank = 2, .pid = 102, .flags = TB_ENDED_DUMPING};
-    world_open(&w);
-    assert_false(tb_rank_ends_add(&w.ends, &dumping));
-    is_judged(&w, 128 + SIGABRT, "has crashed");
-    leaves(&w, 2, SIGSEGV | 0x80);
-    is_judged(&w, 128 + SIGSEGV, "), core dumped");
-    world_close(&w);
-}
-
 /* The script ends, too, and says how; or nobody is left who could wait. */
 static void scripts_may_end_or_go_on(void **state)
 {
@@ -260,17 +247,11 @@ static void no_failure_is_without_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_killed_rank_is_the_cause),
-        cmocka_unit_test(a_cause_that_comes_late_weighs_more),
-        cmocka_unit_test(without_a_cause_the_loss_is_told),
-        cmocka_unit_test(the_diagnosis_is_told),
-        cmocka_unit_test(the_program_is_not_kept_waiting),
-        cmocka_unit_test(a_rank_that_leaves_is_the_cause),
-        cmocka_unit_test(shells_tell_of_signals),
-        cmocka_unit_test(a_program_below_is_the_cause),
-        cmocka_unit_test(the_worst_that_leaves_is_told),
-        cmocka_unit_test(scripts_may_end_or_go_on),
-        cmocka_unit_test(a_crash_below_is_told_when_it_is_known),
+        cmocka_unit_test(a_killed_rank_is_the_cause),       cmocka_unit_test(a_cause_that_comes_late_weighs_more),
+        cmocka_unit_test(without_a_cause_the_loss_is_told), cmocka_unit_test(the_diagnosis_is_told),
+        cmocka_unit_test(the_program_is_not_kept_waiting),  cmocka_unit_test(a_rank_that_leaves_is_the_cause),
+        cmocka_unit_test(shells_tell_of_signals),           cmocka_unit_test(a_program_below_is_the_cause),
+        cmocka_unit_test(the_worst_that_leaves_is_told),    cmocka_unit_test(scripts_may_end_or_go_on),
         cmocka_unit_test(no_failure_is_without_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
