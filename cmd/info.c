@@ -71,10 +71,11 @@ static void print_parameters(void)
     printf("\n%-18s %-14s %-12s %s\n", "parameter", "value", "from", "meaning");
     for (size_t i = 0; i < tb_param_count(); i++) {
         const struct tb_param_row *row = tb_param_row(i);
-        char value[1024];
+        char value[1024], range[96];
         tb_param_print(row, value, sizeof value);
-        printf("%-18s %-14s %-12s %s\n", row->name, *value != 0 ? value : "-", origins[tb_param_origin(row)],
-               row->help);
+        tb_param_print_range(row, range, sizeof range);
+        printf("%-18s %-14s %-12s %s%s%s%s\n", row->name, *value != 0 ? value : "-", origins[tb_param_origin(row)],
+               row->help, *range != 0 ? " (" : "", range, *range != 0 ? ")" : "");
     }
 }
 

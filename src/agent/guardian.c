@@ -120,6 +120,7 @@ void tb_guardian_start(struct tb_guardian *guardian, char *title)
     unsetenv(TB_SHELL_MARK_NAME); /* from here on down everything is the agent's own */
     prctl(PR_SET_PDEATHSIG, 0);   /* a shell of a launcher may have it; we see the end of the stream */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+    tb_core_forbid();         /* the agent remembers what its ranks may */
     signal(SIGCHLD, SIG_DFL); /* ignored, it would take the exit code away */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, streams) < 0) {
         guardian->error = errno;

@@ -60,6 +60,20 @@ static void rank_dumping(void *context, uint32_t local)
     tb_uplink_end(l->uplink);
 }
 
+/* A script goes on above an MPI program that has ended too early. The launcher ends the job, unless the script ends
+ * itself, with words of its own. */
+static void rank_left(void *context, uint32_t local, int status)
+{
+    struct tb_local_ranks *l = context;
+    const struct tb_rank *rank = &l->ranks.all[local];
+    struct tb_ended ended = {
+        .rank = rank->rank, .pid = (uint32_t)l->port.ranks[local].joined, .status = status, .flags = TB_ENDED_BELOW};
+    if (rank->ended || l->stopping)
+        return;
+    tb_ended_put(tb_uplink_begin(l->uplink, TB_CONTROL_ENDED), &ended);
+    tb_uplink_end(l->uplink);
+}
+
 static void rank_note(void *context, const char *text)
 {
     const struct tb_local_ranks *l = context;
@@ -155,6 +169,7 @@ int tb_local_ranks_listen(struct tb_local_ranks *l)
                                                .connect = rank_connects,
                                                .waiting = rank_waits,
                                                .waits = rank_says_waits,
+                                               .left = rank_left,
                                                .aborted = rank_aborted};
     return tb_rank_port_open(&l->port, l->loop, &events);
 }

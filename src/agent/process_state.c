@@ -5,10 +5,22 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PF_EXITING  0x4u /* of the kernel's task flags */
 #define PF_SIGNALED 0x400u
+
+/* Of <linux/pidfd.h>, which older systems do not have yet. */
+struct ending_info {
+    uint64_t mask, group;
+    uint32_t numbers[11];
+    int32_t status;
+};
+
+#define ENDING_INFO      _IOWR(0xff, 11, struct ending_info)
+#define ENDING_INFO_EXIT 8u
 
 /* A file of /proc/PID, ended by 0; false: there is none. */
 static bool proc_read(pid_t pid, const char *name, char *text, size_t room)
@@ -60,4 +72,25 @@ bool tb_process_is_dying(pid_t pid)
     if (state == 'Z' || (flags & (PF_EXITING | PF_SIGNALED)) != 0)
         return true;
     return proc_read(pid, "status", text, sizeof text) && (has_kill(text, "\nSigPnd:") || has_kill(text, "\nShdPnd:"));
+}
+
+static int zombie_status(pid_t pid)
+{
+    char text[4096];
+    unsigned flags = 0;
+    int status = -1;
+    if (state_read(pid, text, sizeof text, &flags) != 'Z')
+        return -1;
+    const char *last = strrchr(text, ' ');
+    return last != NULL && sscanf(last, " %d", &status) == 1 ? status : -1;
+}
+
+int tb_process_ending(int pidfd, pid_t pid)
+{
+    int status = zombie_status(pid);
+    /* Until it was collected the number was its own. */
+    if (status >= 0 && syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0)
+        return status;
+    struct ending_info info = {.mask = ENDING_INFO_EXIT};
+    return ioctl(pidfd, ENDING_INFO, &info) == 0 && (info.mask & ENDING_INFO_EXIT) != 0 ? info.status : -1;
 }

@@ -1,9 +1,12 @@
 #include "agent/rank_port.h"
 
+#include "agent/process_state.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -142,12 +145,55 @@ void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number
     flush_parcels(rank);
 }
 
-/* ---- packets from a rank ----------------------------------------------------------------------------------------- */
+/* ---- the process that has joined -------------------------------------------------------------------------------- */
 
 static uint32_t local_of(const struct tb_port_rank *rank)
 {
     return (uint32_t)(rank - rank->port->ranks);
 }
+
+static void close_process(struct tb_port_rank *rank)
+{
+    int descriptor = rank->process.descriptor;
+    if (descriptor < 0)
+        return;
+    tb_loop_unwatch(rank->port->loop, &rank->process);
+    close(descriptor);
+}
+
+static void read_control(struct tb_port_rank *rank);
+
+/* The process has ended; -1: before a pidfd of it could be had. */
+static void take_left(struct tb_port_rank *rank, int pidfd)
+{
+    const struct tb_rank_port_events *events = &rank->port->events;
+    int status = pidfd >= 0 ? tb_process_ending(pidfd, rank->joined) : -1;
+    close_process(rank);
+    read_control(rank); /* its last words */
+    if (!rank->finalized)
+        events->left(events->context, local_of(rank), status);
+}
+
+static void process_ready(struct tb_watch *watch, uint32_t events)
+{
+    take_left(TB_CONTAINER(watch, struct tb_port_rank, process), watch->descriptor);
+}
+
+/* The process that was started is a child of the agent, which learns of its end anyway. One below it, that of a shell
+ * which goes on, would be missed by nobody but the ranks that wait for it. */
+static void watch_process(struct tb_port_rank *rank)
+{
+    if (rank->joined == rank->pid)
+        return;
+    close_process(rank);
+    int pidfd = (int)syscall(SYS_pidfd_open, rank->joined, 0);
+    if (pidfd < 0 && errno == ESRCH)
+        take_left(rank, -1);
+    else if (pidfd >= 0 && tb_loop_watch(rank->port->loop, &rank->process, pidfd, EPOLLIN, process_ready) != TB_OK)
+        close(pidfd);
+}
+
+/* ---- packets from a rank ----------------------------------------------------------------------------------------- */
 
 static void take_abort(struct tb_port_rank *rank, struct tb_reader *r)
 {
@@ -189,13 +235,22 @@ static void take_waits(struct tb_port_rank *rank, struct tb_reader *r)
         events->waits(events->context, local_of(rank), number, count, r);
 }
 
+/* It may count processes in a namespace of its own. */
+static void take_hello(struct tb_port_rank *rank, struct tb_packet *packet)
+{
+    pid_t claimed = (pid_t)tb_get_u32(&packet->frame.fields);
+    rank->joined = packet->sender > 0 ? packet->sender : claimed;
+    if (packet->sender > 0)
+        watch_process(rank);
+    flush_parcels(rank);
+}
+
 static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
 {
     struct tb_reader *r = &packet->frame.fields;
     switch (packet->frame.kind) {
     case TB_CONTROL_HELLO:
-        rank->joined = (pid_t)tb_get_u32(r);
-        flush_parcels(rank);
+        take_hello(rank, packet);
         break;
     case TB_CONTROL_INITIALIZED:
         rank->initialized = true;
@@ -276,6 +331,7 @@ int tb_rank_port_add(struct tb_rank_port *port, uint32_t local, uint32_t rank, u
     struct tb_port_rank *r = &port->ranks[local];
     r->rank = rank;
     r->app = app;
+    setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)); /* who says hello? */
     int rc = watch_control(r, socket);
     if (rc == TB_OK)
         send_welcome(r); /* what does not fit now follows when the rank asks by name */
@@ -290,6 +346,7 @@ void tb_rank_port_started(struct tb_rank_port *port, uint32_t local, pid_t pid)
 void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local)
 {
     close_control(&port->ranks[local]);
+    close_process(&port->ranks[local]);
     port->ranks[local].pid = 0;
 }
 
@@ -374,6 +431,7 @@ static void admit(struct tb_rank_port *port, int socket)
     rank->welcomed = 0;
     if (watch_control(rank, socket) == TB_OK)
         flush_parcels(rank);
+    watch_process(rank);
 }
 
 static void joiner_ready(void *context, struct tb_caller *joiner)
@@ -435,7 +493,7 @@ int tb_rank_port_make(struct tb_rank_port *port, const struct tb_host_services *
     if (port->ranks == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", count);
     for (uint32_t i = 0; i < count; i++) {
-        port->ranks[i] = (struct tb_port_rank){.port = port, .control.descriptor = -1};
+        port->ranks[i] = (struct tb_port_rank){.port = port, .control.descriptor = -1, .process.descriptor = -1};
         tb_list_init(&port->ranks[i].parcels);
     }
     port->services = services;
@@ -447,8 +505,10 @@ int tb_rank_port_make(struct tb_rank_port *port, const struct tb_host_services *
 void tb_rank_port_close(struct tb_rank_port *port)
 {
     tb_callers_close(&port->joiners);
-    for (uint32_t i = 0; i < port->count; i++)
+    for (uint32_t i = 0; i < port->count; i++) {
         close_control(&port->ranks[i]);
+        close_process(&port->ranks[i]);
+    }
     tb_timer_clear(&port->retry);
     free(port->ranks);
     port->ranks = NULL;

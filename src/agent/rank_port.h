@@ -20,6 +20,9 @@ struct tb_rank_port_events {
     void (*waiting)(void *context, uint32_t local, const uint32_t *hosts, uint32_t count);
     /* A rank answers tb_rank_port_ask: so many waits follow in the reader, of which nothing is known yet. */
     void (*waits)(void *context, uint32_t local, uint32_t number, uint32_t count, struct tb_reader *waits);
+    /* The process that had joined the job for a rank has ended without MPI_Finalize, as waitpid would give it (-1: not
+     * known). It was not the one that was started, which goes on. */
+    void (*left)(void *context, uint32_t local, int status);
     /* A rank has ended the job. */
     void (*aborted)(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
                     size_t length);
@@ -36,7 +39,8 @@ struct tb_port_rank {
     bool initialized, finalized;
     uint32_t welcomed; /* doorbells that its welcome has brought so far */
     struct tb_watch control;
-    struct tb_list parcels; /* packets that wait */
+    struct tb_watch process; /* the pidfd of `joined`, if that is not `pid` */
+    struct tb_list parcels;  /* packets that wait */
     uint32_t parcel_count;
 };
 

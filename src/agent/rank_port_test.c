@@ -13,7 +13,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define JOB      5u
@@ -27,7 +30,8 @@ struct world {
     struct tb_rank_port port;
     struct tb_host_services services;
     int sockets[RANKS]; /* the ranks' ends */
-    int connects, aborts, waits;
+    int connects, aborts, waits, lefts;
+    int status; /* of the last one that left */
     uint32_t awaited[TB_WAITING_HOSTS], awaited_count;
     uint32_t local, code; /* of the last call */
     enum tb_abort_reason reason;
@@ -67,10 +71,18 @@ static void take_aborted(void *context, uint32_t local, uint32_t code, enum tb_a
     snprintf(w->text, sizeof w->text, "%.*s", (int)length, (const char *)text);
 }
 
+static void take_left(void *context, uint32_t local, int status)
+{
+    struct world *w = context;
+    w->lefts++;
+    w->local = local;
+    w->status = status;
+}
+
 static void world_open(struct world *w)
 {
     const struct tb_rank_port_events events = {
-        .context = w, .connect = take_connect, .waiting = take_waiting, .aborted = take_aborted};
+        .context = w, .connect = take_connect, .waiting = take_waiting, .left = take_left, .aborted = take_aborted};
     struct tb_host_routes routes = {0};
     struct tb_host host = {.name = "here", .rank_count = RANKS};
     struct tb_rank_range range = {.count = RANKS};
@@ -410,14 +422,122 @@ static void a_crowd_makes_room(void **state)
     world_close(&w);
 }
 
+/* ---- programs below a shell -------------------------------------------------------------------------------------- */
+
+/* A process of its own that joins as a rank, with its socket or by name, says the rest, and ends itself. */
+static pid_t join_and_die(struct world *w, uint32_t local, bool by_name, bool finalize, int signal)
+{
+    int hold[2];
+    char byte;
+    assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct tb_writer fields;
+        int fd = w->sockets[local];
+        if (by_name) {
+            struct sockaddr_un name = {.sun_family = AF_UNIX};
+            memcpy(name.sun_path + 1, w->port.name, strlen(w->port.name));
+            fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+            connect(fd, (struct sockaddr *)&name,
+                    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(w->port.name)));
+        }
+        tb_writer_open(&fields);
+        tb_put_u32(&fields, 4711); /* in a namespace of its own */
+        tb_packet_send(fd, TB_CONTROL_HELLO, &fields, NULL, 0);
+        close(hold[1]);
+        if (read(hold[0], &byte, 1) == 0 && finalize)
+            tb_packet_send(fd, TB_CONTROL_FINALIZED, NULL, NULL, 0);
+        kill(getpid(), signal);
+        _exit(7);
+    }
+    close(hold[0]);
+    for (int i = 0; i < 1000 && w->port.ranks[local].joined == 0; i++) {
+        virtual_loop_turn(&w->t);
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    assert_int_equal(w->port.ranks[local].joined, pid);
+    assert_int_equal(w->lefts, 0);
+    close(hold[1]);
+    return pid;
+}
+
+/* Until it is told or no longer looked for. */
+static void wait_until_left(struct world *w, uint32_t local)
+{
+    for (int i = 0; i < 1000 && w->port.ranks[local].process.descriptor >= 0; i++) {
+        virtual_loop_turn(&w->t);
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    assert_int_equal(w->port.ranks[local].process.descriptor, -1);
+}
+
+static void a_program_below_is_missed(void **state)
+{
+    for (int by_name = 0; by_name < 2; by_name++)
+        for (int signal = 0; signal <= SIGKILL; signal += SIGKILL) {
+            struct world w;
+            world_open(&w);
+            w.port.ranks[1].pid = getpid();
+            pid_t pid = join_and_die(&w, 1, by_name, false, signal);
+            wait_until_left(&w, 1);
+            assert_int_equal(w.lefts, 1);
+            assert_int_equal(w.local, 1);
+            assert_int_equal(w.status, signal != 0 ? signal : 7 << 8);
+            waitpid(pid, NULL, 0);
+            world_close(&w);
+        }
+}
+
+/* Nor is the process that was started, whose end is told by others. */
+static void who_has_finalized_is_not_missed(void **state)
+{
+    struct world w;
+    world_open(&w);
+    pid_t pid = join_and_die(&w, 1, false, true, 0);
+    assert_true(w.port.ranks[1].process.descriptor >= 0);
+    wait_until_left(&w, 1);
+    assert_int_equal(w.lefts, 0);
+    waitpid(pid, NULL, 0);
+    w.port.ranks[0].pid = getpid();
+    say_hello(&w, w.sockets[0]);
+    assert_int_equal(w.port.ranks[0].joined, getpid());
+    assert_int_equal(w.port.ranks[0].process.descriptor, -1);
+    world_close(&w);
+}
+
+/* Its hello is read when it is gone already. */
+static void who_is_gone_at_once_is_missed(void **state)
+{
+    struct world w;
+    world_open(&w);
+    pid_t pid = fork();
+    if (pid == 0) {
+        tb_packet_send(w.sockets[0], TB_CONTROL_HELLO, NULL, NULL, 0);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    virtual_loop_turn(&w.t);
+    assert_int_equal(w.lefts, 1);
+    assert_int_equal(w.status, -1);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_are_welcomed),           cmocka_unit_test(requests_are_handed_up),
-        cmocka_unit_test(packets_wait_for_hello),       cmocka_unit_test(too_many_packets_are_refused),
-        cmocka_unit_test(a_full_socket_is_tried_again), cmocka_unit_test(all_are_told_routes),
-        cmocka_unit_test(a_rank_comes_by_name),         cmocka_unit_test(strangers_get_nothing),
-        cmocka_unit_test(a_rank_is_one_program),        cmocka_unit_test(a_crowd_makes_room),
+        cmocka_unit_test(ranks_are_welcomed),
+        cmocka_unit_test(requests_are_handed_up),
+        cmocka_unit_test(packets_wait_for_hello),
+        cmocka_unit_test(too_many_packets_are_refused),
+        cmocka_unit_test(a_full_socket_is_tried_again),
+        cmocka_unit_test(all_are_told_routes),
+        cmocka_unit_test(a_rank_comes_by_name),
+        cmocka_unit_test(strangers_get_nothing),
+        cmocka_unit_test(a_rank_is_one_program),
+        cmocka_unit_test(a_crowd_makes_room),
+        cmocka_unit_test(a_program_below_is_missed),
+        cmocka_unit_test(who_has_finalized_is_not_missed),
+        cmocka_unit_test(who_is_gone_at_once_is_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,9 @@
 #define TUNNELS_LIMIT TB_JOB_HOSTS_LIMIT
 #define ARRIVING_MOST 64u /* at once; the oldest goes when there are more */
 #define ARRIVING_NS   5000000000u
-#define NUMBER_BYTES  4u /* of the frame that an agent expects */
+#define NUMBER_BYTES  4u         /* of the frame that an agent expects */
+#define LAST_READS    64         /* of what a shell has left in a stream: more than one holds */
+#define KEPT_BYTES    (1u << 20) /* of memory for what waits, when nothing does */
 
 struct tunnel {
     struct tb_list node;
@@ -117,12 +119,14 @@ static void end_adopted(struct tunnel *tunnel)
 
 /* ---- from the shell ---------------------------------------------------------------------------------------------- */
 
-/* It has said which frame it expects. */
-static void arrive(struct tunnel *tunnel)
+/* It has said which frame it expects. False: a shell leads there meanwhile. */
+static bool arrive(struct tunnel *tunnel)
 {
     struct tb_tunnels *tunnels = tunnel->tunnels;
-    tb_timer_clear(&tunnel->patience);
     struct tunnel *before = find(tunnels, tunnel->number);
+    if (before != NULL && before->pid != 0)
+        return false;
+    tb_timer_clear(&tunnel->patience);
     if (before != NULL)
         free_tunnel(before); /* it had come, and has lost that stream too */
     tb_list_remove(&tunnel->node);
@@ -135,6 +139,7 @@ static void arrive(struct tunnel *tunnel)
     tb_put_u32(w, tunnel->coming);
     tb_uplink_end(tunnels->uplink);
     tell_bytes(tunnels->uplink, TB_CONTROL_TUNNEL, tunnel->number, tunnel->expected, tunnel->have);
+    return true;
 }
 
 /* What an agent that has come says: as read_stream. */
@@ -151,8 +156,8 @@ static ssize_t read_encrypted(struct tunnel *tunnel)
         if (!tunnel->arriving && got > 0)
             tell_bytes(tunnel->tunnels->uplink, TB_CONTROL_TUNNEL, tunnel->number, bytes, got);
         tunnel->have += tunnel->arriving ? (uint32_t)got : 0;
-        if (tunnel->arriving && tunnel->have == NUMBER_BYTES)
-            arrive(tunnel);
+        if (tunnel->arriving && tunnel->have == NUMBER_BYTES && !arrive(tunnel))
+            return -1;
     } while (rc == TB_OK);
     return rc == TB_AGAIN ? 0 : -1;
 }
@@ -204,7 +209,22 @@ static void flush(struct tunnel *tunnel)
         return;
     }
     tunnel->start = tunnel->end = 0; /* an error is seen, and told, when reading */
+    if (tunnel->room > KEPT_BYTES) {
+        free(tunnel->bytes);
+        tunnel->bytes = NULL;
+        tunnel->room = 0;
+    }
     tb_loop_change(loop, &tunnel->stream, tunnel->stream.events & ~(uint32_t)EPOLLOUT);
+}
+
+/* A launcher that does not keep up: whoever speaks behind us waits, too. */
+static bool has_to_wait(struct tb_tunnels *tunnels, struct tb_watch *watch)
+{
+    if (tb_uplink_queued(tunnels->uplink) <= AHEAD_LIMIT)
+        return false;
+    tunnels->paused = true;
+    tb_loop_change(tunnels->loop, watch, watch->events & ~(uint32_t)EPOLLIN);
+    return true;
 }
 
 static void stream_ready(struct tb_watch *watch, uint32_t events)
@@ -215,11 +235,8 @@ static void stream_ready(struct tb_watch *watch, uint32_t events)
         flush(tunnel);
     if (!(events & ~(uint32_t)EPOLLOUT))
         return;
-    if (tb_uplink_queued(tunnels->uplink) > AHEAD_LIMIT) {
-        tunnels->paused = true;
-        tb_loop_change(tunnels->loop, watch, watch->events & ~(uint32_t)EPOLLIN);
+    if (has_to_wait(tunnels, watch))
         return;
-    }
     if (tunnel->tls != NULL ? read_encrypted(tunnel) >= 0
                             : read_stream(tunnel, tunnel->descriptor, TB_CONTROL_TUNNEL) >= 0)
         return;
@@ -251,7 +268,7 @@ static void arriving_ready(struct tb_watch *watch, uint32_t events)
 static void errors_ready(struct tb_watch *watch, uint32_t events)
 {
     struct tunnel *tunnel = TB_CONTAINER(watch, struct tunnel, errors);
-    if (read_stream(tunnel, watch->descriptor, TB_CONTROL_TUNNEL_ERRORS) < 0)
+    if (!has_to_wait(tunnel->tunnels, watch) && read_stream(tunnel, watch->descriptor, TB_CONTROL_TUNNEL_ERRORS) < 0)
         close_errors(tunnel);
 }
 
@@ -261,8 +278,10 @@ void tb_tunnels_settle(struct tb_tunnels *tunnels)
         return;
     struct tunnel *tunnel;
     tunnels->paused = false;
-    TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node)
+    TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node) {
         tb_loop_change(tunnels->loop, &tunnel->stream, tunnel->stream.events | EPOLLIN);
+        tb_loop_change(tunnels->loop, &tunnel->errors, EPOLLIN);
+    }
 }
 
 /* ---- from the launcher ------------------------------------------------------------------------------------------- */
@@ -330,6 +349,7 @@ void tb_tunnels_take_shell(struct tb_tunnels *tunnels, struct tb_reader *r)
     free(program);
 }
 
+/* Up to the limit, however it is approached. */
 static bool make_room(struct tunnel *tunnel, size_t more)
 {
     if (tunnel->room - tunnel->end >= more)
@@ -341,8 +361,11 @@ static bool make_room(struct tunnel *tunnel, size_t more)
     }
     if (tunnel->room - tunnel->end >= more)
         return true;
+    if (more > QUEUED_LIMIT - tunnel->end) /* there are never more than the limit */
+        return false;
     size_t wanted = 2 * tunnel->room > tunnel->end + more ? 2 * tunnel->room : tunnel->end + more;
-    uint8_t *grown = wanted <= QUEUED_LIMIT ? realloc(tunnel->bytes, wanted) : NULL;
+    wanted = wanted < QUEUED_LIMIT ? wanted : QUEUED_LIMIT;
+    uint8_t *grown = realloc(tunnel->bytes, wanted);
     if (grown == NULL)
         return false;
     tunnel->bytes = grown;
@@ -430,6 +453,13 @@ void tb_tunnels_take_answer(struct tb_tunnels *tunnels, struct tb_reader *r)
 
 /* ---- ending ------------------------------------------------------------------------------------------------------ */
 
+/* Somebody else may write to it all the time. */
+static void read_last(struct tunnel *tunnel, int descriptor, enum tb_control kind)
+{
+    for (int i = 0; i < LAST_READS && descriptor >= 0 && read_stream(tunnel, descriptor, kind) > 0; i++)
+        ;
+}
+
 void tb_tunnels_reap(struct tb_tunnels *tunnels, pid_t pid, int status)
 {
     struct tunnel *tunnel;
@@ -441,11 +471,8 @@ void tb_tunnels_reap(struct tb_tunnels *tunnels, pid_t pid, int status)
             continue;
         tunnel->pid = 0;
         /* Its last words may still be in the streams; whoever else holds their other ends is not waited for. */
-        while (tunnel->descriptor >= 0 && read_stream(tunnel, tunnel->descriptor, TB_CONTROL_TUNNEL) > 0)
-            ;
-        while (tunnel->errors.descriptor >= 0 &&
-               read_stream(tunnel, tunnel->errors.descriptor, TB_CONTROL_TUNNEL_ERRORS) > 0)
-            ;
+        read_last(tunnel, tunnel->descriptor, TB_CONTROL_TUNNEL);
+        read_last(tunnel, tunnel->errors.descriptor, TB_CONTROL_TUNNEL_ERRORS);
         tell_end(tunnels->uplink, tunnel->number, !tunnel->killed, status);
         free_tunnel(tunnel);
         return;

@@ -251,6 +251,56 @@ static void shells_are_killed(void **state)
     }
 }
 
+/* A shell that reads nothing has room up to the limit, and beyond it harms nobody but itself. */
+static void what_waits_is_bounded(void **state)
+{
+    enum { MOST = 63 };
+    static char bytes[(1 << 20) + 5]; /* which doubles to no power of two */
+    struct world w;
+    struct tb_writer f;
+    struct tb_reader r;
+    world_open(&w);
+    start_shell(&w, 7, "exec sleep 1000", "sh -c");
+    start_shell(&w, 8, "cat", "sh -c");
+    tb_writer_open(&f);
+    tb_put_u32(&f, 7);
+    tb_put_bytes(&f, bytes, sizeof bytes);
+    for (int i = 0; i < MOST; i++) {
+        tb_reader_open(&r, f.bytes, f.length);
+        tb_tunnels_take_bytes(&w.tunnels, &r);
+        assert_true(is_silent(&w));
+    }
+    poll(NULL, 0, 200); /* one that was killed would be dead */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), 0);
+    for (int i = 0; i < 2; i++) { /* the stream itself holds some */
+        tb_reader_open(&r, f.bytes, f.length);
+        tb_tunnels_take_bytes(&w.tunnels, &r);
+    }
+    tb_writer_close(&f);
+    collect(&w);
+    expect_end(&w, 7, false, SIGKILL);
+    send_bytes(&w, 8, "hello");
+    expect_bytes(&w, TB_CONTROL_TUNNEL, 8, "hello");
+    world_close(&w);
+}
+
+/* Words for standard error without an end wait for the launcher as others do. */
+static void a_flood_of_errors_is_bounded(void **state)
+{
+    struct world w;
+    world_open(&w);
+    start_shell(&w, 7, "yes >&2", "sh -c");
+    for (int i = 0; i < 200; i++) {
+        struct pollfd ready = {.fd = w.t.loop.epoll, .events = POLLIN};
+        virtual_loop_turn(&w.t);
+        assert_true(tb_uplink_queued(&w.uplink) < AHEAD + (1 << 18));
+        poll(&ready, 1, 2);
+    }
+    for (int i = 0; i < 100; i++) /* when it is read it goes on */
+        await(&w, TB_CONTROL_TUNNEL_ERRORS);
+    world_close(&w);
+}
+
 /* ---- agents that have lost their stream -------------------------------------------------------------------------- */
 
 /* An agent connects; gives its end. */
@@ -425,6 +475,26 @@ static void a_changed_byte_ends_the_stream(void **state)
     }
 }
 
+/* The launcher has sent a shell to its host before it has said what it expects. */
+static void who_comes_beside_a_shell_is_refused(void **state)
+{
+    struct world w;
+    world_open(&w);
+    struct tb_tls_socket *far = come(&w, 4, "secret");
+    assert_true(shake(&w, far));
+    start_shell(&w, 4, "cat; exec sleep 1000", "sh -c");
+    say(far, "1234");
+    assert_true(is_silent(&w));
+    assert_int_equal(w.tunnels.arriving_count, 0);
+    send_bytes(&w, 4, "hello");
+    expect_bytes(&w, TB_CONTROL_TUNNEL, 4, "hello");
+    send_end(&w, 4, true);
+    collect(&w);
+    expect_end(&w, 4, false, SIGKILL);
+    tb_tls_socket_close(far);
+    world_close(&w);
+}
+
 /* A launcher that does not keep up holds up who is behind us; when it reads, everything comes. */
 static void a_slow_launcher_stops_the_reading(void **state)
 {
@@ -467,10 +537,13 @@ int main(void)
         cmocka_unit_test(last_words_come_through),
         cmocka_unit_test(a_missing_command_is_told),
         cmocka_unit_test(shells_are_killed),
+        cmocka_unit_test(what_waits_is_bounded),
         cmocka_unit_test(an_agent_is_taken_in),
         cmocka_unit_test(who_only_connects_does_no_harm),
         cmocka_unit_test(a_changed_byte_ends_the_stream),
+        cmocka_unit_test(who_comes_beside_a_shell_is_refused),
         cmocka_unit_test(a_slow_launcher_stops_the_reading),
+        cmocka_unit_test(a_flood_of_errors_is_bounded),
     };
     signal(SIGPIPE, SIG_IGN);
     tb_param_load();

@@ -172,9 +172,9 @@ static void parameters_take_units_and_refuse_nonsense(void **state)
     assert_int_equal(tb_param.spin, 1500000);
     assert_int_equal(tb_param_set("cross_memory", "off", TB_PARAM_LAUNCHER), TB_OK);
     assert_false(tb_param.cross_memory);
-    static const char *const bad[][2] = {{"eager_shm", "-1"},      {"eager_shm", "9g"},  {"eager_shm", ""},
-                                         {"eager_shm", "12cows"},  {"spin", "3parsecs"}, {"spin", "-1s"},
-                                         {"cross_memory", "maybe"}};
+    static const char *const bad[][2] = {{"eager_shm", "-1"},       {"eager_shm", "9g"},  {"eager_shm", ""},
+                                         {"eager_shm", "12cows"},   {"spin", "3parsecs"}, {"spin", "-1s"},
+                                         {"cross_memory", "maybe"}, {"log", "foo"},       {"spin", "1001h"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(tb_param_set(bad[i][0], bad[i][1], TB_PARAM_LAUNCHER), TB_ERR_ARGUMENT);
         assert_non_null(strstr(tb_error_story(), bad[i][0]));
@@ -182,6 +182,38 @@ static void parameters_take_units_and_refuse_nonsense(void **state)
     assert_int_equal(tb_param.eager_shm, 16384);
     assert_int_equal(tb_param_set("eager_shn", "1k", TB_PARAM_LAUNCHER), TB_ERR_ARGUMENT);
     assert_non_null(strstr(tb_error_story(), "eager_shm"));
+}
+
+/* What is outside of its range is refused, with the range. */
+static void parameters_have_ranges(void **state)
+{
+    static const struct {
+        const char *name, *value, *range;
+    } bad[] = {
+        {"tcp_buffer", "1", "expected 0 or 4k to 1g bytes"},
+        {"tcp_buffer", "2g", "expected 0 or 4k to 1g bytes"},
+        {"heartbeat", "1ms", "expected 0 or 1s to 3600000s"},
+        {"try_timeout", "99ms", "expected 0 or 100ms to 3600000s"},
+        {"connect_timeout", "0", "expected 100ms to 3600000s"},
+        {"start_timeout", "1ns", "expected 100ms to 3600000s"},
+        {"link_timeout", "20ms", "expected 1s to 3600000s"},
+        {"spin", "3600001s", "expected 0 to 3600000s"},
+        {"wide_latency", "1001s", "expected 0 to 1000s"},
+        {"eager_memory", "1k", "expected 64k or more bytes"},
+        {"gateway_streams", "17", "expected 0 to 16"},
+    };
+    static const char *const good[][2] = {{"tcp_buffer", "0"},     {"tcp_buffer", "4k"}, {"heartbeat", "0"},
+                                          {"heartbeat", "1s"},     {"spin", "0"},        {"kill_grace", "1000min"},
+                                          {"eager_memory", "64k"}, {"log", "DEBUG"}};
+    assert_int_equal(tb_param_load(), TB_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(tb_param_set(bad[i].name, bad[i].value, TB_PARAM_LAUNCHER), TB_ERR_ARGUMENT);
+        if (strstr(tb_error_story(), bad[i].range) == NULL || strstr(tb_error_story(), bad[i].name) == NULL)
+            fail_msg("%s", tb_error_story());
+    }
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        assert_int_equal(tb_param_set(good[i][0], good[i][1], TB_PARAM_LAUNCHER), TB_OK);
+    assert_int_equal(tb_param_load(), TB_OK);
 }
 
 static void parameters_travel(void **state)
@@ -261,6 +293,7 @@ int main(void)
         cmocka_unit_test(spans_gather_and_scatter),
         cmocka_unit_test(spans_move_from_any_to_any),
         cmocka_unit_test(parameters_take_units_and_refuse_nonsense),
+        cmocka_unit_test(parameters_have_ranges),
         cmocka_unit_test(parameters_travel),
         cmocka_unit_test(parameters_come_from_the_environment),
         cmocka_unit_test(every_parameter_prints_what_it_reads),

@@ -17,8 +17,8 @@ struct tb_params tb_param;
     {#name, TB_PARAM_INT, flags, value, help, low, high, OFFSET(name)},
 #define TB_PARAM_SIZE_ROW(name, value, low, high, flags, help)                                                         \
     {#name, TB_PARAM_SIZE, flags, value, help, low, high, OFFSET(name)},
-#define TB_PARAM_TIME_ROW(name, value, flags, help)                                                                    \
-    {#name, TB_PARAM_TIME, flags, value, help, 0, INT64_MAX, OFFSET(name)},
+#define TB_PARAM_TIME_ROW(name, value, low, high, flags, help)                                                         \
+    {#name, TB_PARAM_TIME, flags, value, help, low, high, OFFSET(name)},
 #define TB_PARAM_TEXT_ROW(name, value, flags, help) {#name, TB_PARAM_TEXT, flags, value, help, 0, 0, OFFSET(name)},
 static const struct tb_param_row rows[] = {
 #include "base/param_table.h"
@@ -190,6 +190,55 @@ static int set_text(const struct tb_param_row *row, const char *text, const char
     return TB_OK;
 }
 
+static void print_number(enum tb_param_type type, int64_t value, char *text, size_t size)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    int unit = 0;
+    if (type == TB_PARAM_SIZE) {
+        tb_number_print((uint64_t)value, text, size);
+    } else if (type == TB_PARAM_TIME) {
+        for (; value != 0 && value % 1000 == 0 && unit < 3; unit++)
+            value /= 1000;
+        snprintf(text, size, "%lld%s", (long long)value, units[unit]);
+    } else {
+        snprintf(text, size, "%lld", (long long)value);
+    }
+}
+
+void tb_param_print_range(const struct tb_param_row *row, char *text, size_t size)
+{
+    char low[32], high[32];
+    const char *zero = row->flags & TB_PARAM_OR_ZERO ? "0 or " : "";
+    *text = 0;
+    if (row->type == TB_PARAM_BOOL || row->type == TB_PARAM_TEXT)
+        return;
+    print_number(row->type, row->low, low, sizeof low);
+    print_number(row->type, row->high, high, sizeof high);
+    if (row->high == INT64_MAX)
+        snprintf(text, size, "%s%s or more", zero, low);
+    else
+        snprintf(text, size, "%s%s to %s", zero, row->low == 0 ? "0" : low, high);
+}
+
+static int check_range(const struct tb_param_row *row, int64_t value)
+{
+    char range[96];
+    if ((value >= row->low && value <= row->high) || (value == 0 && (row->flags & TB_PARAM_OR_ZERO)))
+        return TB_OK;
+    tb_param_print_range(row, range, sizeof range);
+    return tb_error(TB_ERR_ARGUMENT, "expected %s%s", range, row->type == TB_PARAM_SIZE ? " bytes" : "");
+}
+
+/* -1: there is no such level. */
+static int log_level(const char *text)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug", "trace"};
+    for (int i = 0; i < 5; i++)
+        if (strcasecmp(text, names[i]) == 0)
+            return i;
+    return -1;
+}
+
 static int set_value(const struct tb_param_row *row, const char *text)
 {
     char *field = (char *)&tb_param + row->offset;
@@ -203,21 +252,13 @@ static int set_value(const struct tb_param_row *row, const char *text)
             *(bool *)field = truth;
         return error;
     case TB_PARAM_INT:
-        if ((error = parse_int(text, &number)))
-            return error;
-        if (number < row->low || number > row->high)
-            return tb_error(TB_ERR_ARGUMENT, "expected %lld to %lld", (long long)row->low, (long long)row->high);
-        *(int64_t *)field = number;
-        return TB_OK;
+        if (!(error = parse_int(text, &number)) && !(error = check_range(row, number)))
+            *(int64_t *)field = number;
+        return error;
     case TB_PARAM_SIZE:
-        if ((error = parse_size(text, &size)))
-            return error;
-        if (size < (uint64_t)row->low || size > (uint64_t)row->high)
-            return tb_error(TB_ERR_ARGUMENT, "expected %lld to %lld bytes", (long long)row->low, (long long)row->high);
-        *(uint64_t *)field = size;
-        return TB_OK;
     case TB_PARAM_TIME:
-        if (!(error = parse_time(text, &size)))
+        error = row->type == TB_PARAM_SIZE ? parse_size(text, &size) : parse_time(text, &size);
+        if (!error && !(error = check_range(row, (int64_t)size))) /* both are below 2^63 */
             *(uint64_t *)field = size;
         return error;
     case TB_PARAM_TEXT:
@@ -225,6 +266,8 @@ static int set_value(const struct tb_param_row *row, const char *text)
             return tb_error(TB_ERR_ARGUMENT, "expected at most %d characters", VALUE_BYTES - 1);
         if (strchr(text, '\n'))
             return tb_error(TB_ERR_ARGUMENT, "expected a text without line breaks");
+        if (row->offset == OFFSET(log) && log_level(text) < 0)
+            return tb_error(TB_ERR_ARGUMENT, "expected error, warn, info, debug or trace");
         return set_text(row, text, (const char **)field);
     }
     return TB_ERR_INTERNAL;
@@ -232,10 +275,7 @@ static int set_value(const struct tb_param_row *row, const char *text)
 
 static void apply_log_level(void)
 {
-    static const char *const names[] = {"error", "warn", "info", "debug", "trace"};
-    for (int i = 0; i < 5; i++)
-        if (strcasecmp(tb_param.log, names[i]) == 0)
-            tb_log_threshold = i;
+    tb_log_threshold = log_level(tb_param.log);
 }
 
 int tb_param_set(const char *name, const char *value, enum tb_param_origin origin)
@@ -264,20 +304,10 @@ void tb_param_print(const struct tb_param_row *row, char *text, size_t size)
         snprintf(text, size, "%s", *(const bool *)field ? "yes" : "no");
         break;
     case TB_PARAM_INT:
-        snprintf(text, size, "%lld", (long long)*(const int64_t *)field);
-        break;
     case TB_PARAM_SIZE:
-        tb_number_print(*(const uint64_t *)field, text, size);
+    case TB_PARAM_TIME:
+        print_number(row->type, *(const int64_t *)field, text, size);
         break;
-    case TB_PARAM_TIME: {
-        static const char *const units[] = {"ns", "us", "ms", "s"};
-        uint64_t v = *(const uint64_t *)field;
-        int unit = 0;
-        for (; v && v % 1000 == 0 && unit < 3; unit++)
-            v /= 1000;
-        snprintf(text, size, "%llu%s", (unsigned long long)v, units[unit]);
-        break;
-    }
     case TB_PARAM_TEXT:
         snprintf(text, size, "%s", *(const char *const *)field);
         break;

@@ -21,15 +21,21 @@ enum tb_param_type {
 };
 
 enum tb_param_flags {
-    TB_PARAM_LOCAL = 1 /* belongs to a host or process and is not agreed job-wide (log, places) */
+    TB_PARAM_LOCAL = 1,  /* belongs to a host or process and is not agreed job-wide (log, places) */
+    TB_PARAM_OR_ZERO = 2 /* may be 0, too, although its range begins later */
 };
+
+/* Of times, in ns: */
+#define TB_PARAM_MS        INT64_C(1000000)
+#define TB_PARAM_LONGEST   (3600000000 * TB_PARAM_MS) /* 1000 hours: multiples of it are still numbers */
+#define TB_PARAM_PREDICTED (1000000 * TB_PARAM_MS)    /* sums of thousands of them are */
 
 /* One field a row, by the C type of the row. */
 struct tb_params {
 #define TB_PARAM_BOOL_ROW(name, value, flags, help)            bool name;
 #define TB_PARAM_INT_ROW(name, value, low, high, flags, help)  int64_t name;
 #define TB_PARAM_SIZE_ROW(name, value, low, high, flags, help) uint64_t name;
-#define TB_PARAM_TIME_ROW(name, value, flags, help)            uint64_t name;
+#define TB_PARAM_TIME_ROW(name, value, low, high, flags, help) uint64_t name;
 #define TB_PARAM_TEXT_ROW(name, value, flags, help)            const char *name;
 #include "base/param_table.h"
 };
@@ -48,8 +54,8 @@ struct tb_param_row {
     unsigned flags;
     const char *fallback; /* the default as text */
     const char *help;
-    int64_t low, high;
-    size_t offset; /* in struct tb_params */
+    int64_t low, high; /* of numbers, sizes and times: what is allowed */
+    size_t offset;     /* in struct tb_params */
 };
 
 enum tb_param_origin { TB_PARAM_DEFAULT, TB_PARAM_ENVIRONMENT, TB_PARAM_LAUNCHER };
@@ -62,6 +68,9 @@ enum tb_param_origin tb_param_origin(const struct tb_param_row *row);
 void tb_param_print_origin(const struct tb_param_row *row, char *text, size_t size);
 void tb_param_note_origin(const struct tb_param_row *row, const char *where); /* until the next tb_param_set */
 void tb_param_print(const struct tb_param_row *row, char *text, size_t size); /* the present value as text */
+
+/* What it may be: "0 or 4k to 1g"; empty: nothing is known but its type. */
+void tb_param_print_range(const struct tb_param_row *row, char *text, size_t size);
 
 /* Sets every row to its default and then from the environment. A bad value is an error that names the variable, the
  * value and what is expected. A TOMBOLO_ variable that is no row and not one of ours is warned about with the nearest

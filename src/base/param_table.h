@@ -15,17 +15,18 @@ TB_PARAM_SIZE_ROW(
     shm_single_copy, "0", 0, INT64_MAX, 0,
     "messages from this size on are copied once, straight from the sender's memory; 0: as measured for this machine")
 TB_PARAM_BOOL_ROW(cross_memory, "yes", 0, "allow reading another rank's memory (cross-memory attach)")
-TB_PARAM_SIZE_ROW(tcp_buffer, "0", 0, 1 << 30, 0, "socket buffers of TCP connections; 0 leaves them to the kernel")
-TB_PARAM_TIME_ROW(spin, "50us", 0,
+TB_PARAM_SIZE_ROW(tcp_buffer, "0", 1 << 12, 1 << 30, TB_PARAM_OR_ZERO,
+                  "socket buffers of TCP connections; 0 leaves them to the kernel")
+TB_PARAM_TIME_ROW(spin, "50us", 0, TB_PARAM_LONGEST, 0,
                   "how long a waiting rank looks before it yields and then sleeps, when the machine is not crowded")
 TB_PARAM_BOOL_ROW(progress_thread, "no", TB_PARAM_LOCAL,
                   "a thread of the library makes progress while the program computes")
-TB_PARAM_TIME_ROW(connect_timeout, "20s", 0,
+TB_PARAM_TIME_ROW(connect_timeout, "20s", 100 * TB_PARAM_MS, TB_PARAM_LONGEST, 0,
                   "how long a connection between two ranks of one cluster may take to be made")
-TB_PARAM_TIME_ROW(link_timeout, "60s", 0,
+TB_PARAM_TIME_ROW(link_timeout, "60s", 1000 * TB_PARAM_MS, TB_PARAM_LONGEST, 0,
                   "silence after which a rank is taken for unreachable where frames must be repaired")
 TB_PARAM_BOOL_ROW(forbid_direct, "no", 0, "everything between hosts passes their agents, for tests")
-TB_PARAM_TIME_ROW(link_patience, "120s", 0,
+TB_PARAM_TIME_ROW(link_patience, "120s", 0, TB_PARAM_LONGEST, 0,
                   "how long a link between clusters may be down, with no way around, before the job is ended")
 TB_PARAM_INT_ROW(gateway_streams, "0", 0, 16, 0,
                  "parallel TCP streams between two gateways; 0: as bandwidth, latency and loss ask for")
@@ -42,37 +43,46 @@ TB_PARAM_INT_ROW(compress_level, "0", 0, 19, 0,
                  "how hard to compress, from 1 (fast) to 19 (small); 0: as the speed of the link allows")
 TB_PARAM_SIZE_ROW(relay_window, "4m", 1 << 16, 1 << 24, 0,
                   "payload that may be on its way through gateways from one rank to another")
-TB_PARAM_TIME_ROW(start_timeout, "30s", 0, "how long hosts may take to answer at the start of a job")
+TB_PARAM_TIME_ROW(start_timeout, "30s", 100 * TB_PARAM_MS, TB_PARAM_LONGEST, 0,
+                  "how long hosts may take to answer at the start of a job")
 TB_PARAM_TIME_ROW(
-    try_timeout, "2s", 0,
+    try_timeout, "2s", 100 * TB_PARAM_MS, TB_PARAM_LONGEST, TB_PARAM_OR_ZERO,
     "how long the agents of a grid may try who can reach whom, where its file does not say; 0: not at all")
-TB_PARAM_TIME_ROW(heartbeat, "9s", 0, "silence after which an agent is taken for dead")
-TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, "time between SIGTERM and SIGKILL when a job is ended")
+TB_PARAM_TIME_ROW(heartbeat, "9s", 1000 * TB_PARAM_MS, TB_PARAM_LONGEST, TB_PARAM_OR_ZERO,
+                  "silence after which an agent is taken for dead; 0: never")
+TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, TB_PARAM_LONGEST, 0, "time between SIGTERM and SIGKILL when a job is ended")
 TB_PARAM_TEXT_ROW(fault, "", 0, "faults to inject, for tests: loss=1%,repeat=1%,delay=5ms,corrupt=0.1%,seed=1")
 TB_PARAM_TEXT_ROW(stream_buffering, "line", 0,
                   "when standard output of an MPI program comes: line by line, when a buffer is full, or none: at once")
 TB_PARAM_BOOL_ROW(bind_report, "no", 0, "print where each rank is bound")
 TB_PARAM_INT_ROW(cores, "0", 0, 65536, 0,
                  "cores of a host, for predicting collectives; 0: as many as where the job was started")
-TB_PARAM_TIME_ROW(shm_overhead, "80ns", 0, "predicted: a rank's time to send or receive on its host")
-TB_PARAM_TIME_ROW(shm_latency, "100ns", 0, "predicted: until another rank of the host sees what was sent")
+TB_PARAM_TIME_ROW(shm_overhead, "80ns", 0, TB_PARAM_PREDICTED, 0,
+                  "predicted: a rank's time to send or receive on its host")
+TB_PARAM_TIME_ROW(shm_latency, "100ns", 0, TB_PARAM_PREDICTED, 0,
+                  "predicted: until another rank of the host sees what was sent")
 TB_PARAM_INT_ROW(shm_bandwidth, "96000", 1, 100000000, 0, "predicted: Mbit/s of one rank that copies")
 TB_PARAM_INT_ROW(memory_bandwidth, "300000", 0, 100000000, 0,
                  "predicted: Mbit/s of all ranks of a host that copy at the same time; 0: no limit")
 TB_PARAM_INT_ROW(reduce_bandwidth, "160000", 1, 100000000, 0, "predicted: Mbit/s of a reduction")
-TB_PARAM_TIME_ROW(change_time, "2us", 0, "predicted: until a core runs another rank, where ranks outnumber cores")
+TB_PARAM_TIME_ROW(change_time, "2us", 0, TB_PARAM_PREDICTED, 0,
+                  "predicted: until a core runs another rank, where ranks outnumber cores")
 TB_PARAM_TEXT_ROW(shm_table, "", 0,
                   "measured: BYTES:SEND:RECEIVE:GAP in ns, with commas between (tombolo probe writes it)")
-TB_PARAM_TIME_ROW(ethernet_overhead, "5us", 0, "predicted: a rank's time to send or receive over TCP")
-TB_PARAM_TIME_ROW(ethernet_latency, "20us", 0, "predicted: time on the wire between hosts of a cluster")
+TB_PARAM_TIME_ROW(ethernet_overhead, "5us", 0, TB_PARAM_PREDICTED, 0,
+                  "predicted: a rank's time to send or receive over TCP")
+TB_PARAM_TIME_ROW(ethernet_latency, "20us", 0, TB_PARAM_PREDICTED, 0,
+                  "predicted: time on the wire between hosts of a cluster")
 TB_PARAM_INT_ROW(ethernet_bandwidth, "1000", 1, 100000000, 0, "predicted: Mbit/s of a host's port")
 TB_PARAM_TEXT_ROW(ethernet_table, "", 0, "measured, as shm_table")
 TB_PARAM_SIZE_ROW(switch_queue, "64k", 0, 1 << 30, 0,
                   "predicted: bytes that wait in a switch for one of its ports; more are lost; 0: no limit")
-TB_PARAM_TIME_ROW(loss_time, "200ms", 0, "predicted: until what was lost there because many sent at once is sent again")
-TB_PARAM_TIME_ROW(wide_latency, "10ms", 0, "predicted: time on the wire between clusters")
+TB_PARAM_TIME_ROW(loss_time, "200ms", 0, TB_PARAM_PREDICTED, 0,
+                  "predicted: until what was lost there because many sent at once is sent again")
+TB_PARAM_TIME_ROW(wide_latency, "10ms", 0, TB_PARAM_PREDICTED, 0, "predicted: time on the wire between clusters")
 TB_PARAM_INT_ROW(wide_bandwidth, "100", 1, 100000000, 0, "predicted: Mbit/s between clusters")
-TB_PARAM_TIME_ROW(agent_overhead, "10us", 0, "predicted: an agent's time to pass on a message between clusters")
+TB_PARAM_TIME_ROW(agent_overhead, "10us", 0, TB_PARAM_PREDICTED, 0,
+                  "predicted: an agent's time to pass on a message between clusters")
 TB_PARAM_TEXT_ROW(links, "", 0,
                   "predicted: links by name: A/B:MBIT:MS both ways, A>B:MBIT:MS one way, A:MBIT:MS in a cluster")
 TB_PARAM_SIZE_ROW(assumed_block, "4k", 1, 1 << 30, 0,

@@ -118,11 +118,16 @@ static void a_kick_wakes(void **state)
     loop_net_close(&net);
 }
 
-static void *send_later(void *argument)
+/* Sends when the other side sleeps, and, so that a wait that never does has an end, after half a minute. How long it
+ * takes until it sleeps depends on who else wants the core. */
+static void *send_to_sleeper(void *argument)
 {
     struct loop_net *net = argument;
     struct tb_buffer nothing = {NULL, 0, &tb_type_byte};
-    pause_ms(100);
+    const uint64_t *sleeps = &net->engines[0]->counters.sleeps;
+    uint64_t end = tb_clock_now_real() + UINT64_C(30000000000);
+    while (__atomic_load_n(sleeps, __ATOMIC_RELAXED) == 0 && tb_clock_now_real() < end)
+        pause_ms(1);
     return tb_send_now(net->channels[1], &nothing, 0, 3, TB_MODE_STANDARD) == TB_OK ? NULL : net;
 }
 
@@ -140,7 +145,7 @@ static void a_kick_is_used_up(void **state)
     tb_send_post(net.channels[1], &first, &nothing, 0, 2, TB_MODE_STANDARD); /* so that the endpoint is there */
     tb_engine_kick(net.engines[0]);
     tb_receive_post(net.channels[0], &r, &nothing, 1, 3, UINT64_MAX);
-    pthread_create(&thread, NULL, send_later, &net);
+    pthread_create(&thread, NULL, send_to_sleeper, &net);
     tb_request_wait(&r);
     pthread_join(thread, &failed);
     assert_null(failed);

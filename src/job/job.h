@@ -303,7 +303,7 @@ enum tb_tunnel_end {
 struct tb_ended {
     uint32_t rank;
     uint32_t pid;
-    int32_t status; /* as waitpid gives it */
+    int32_t status; /* as waitpid gives it; -1: not known, since it was nobody's child who asks */
     uint32_t flags; /* enum tb_ended_flags */
 };
 
@@ -311,7 +311,8 @@ enum tb_ended_flags {
     TB_ENDED_INITIALIZED = 1, /* had joined the job */
     TB_ENDED_FINALIZED = 2,   /* had called MPI_Finalize */
     TB_ENDED_STOPPED = 4,     /* its agent was already ending the ranks */
-    TB_ENDED_DUMPING = 8      /* it has crashed and still writes its core file: another ENDED will follow */
+    TB_ENDED_DUMPING = 8,     /* it has crashed and still writes its core file: another ENDED will follow */
+    TB_ENDED_BELOW = 16       /* only the process that had joined has, not the one that was started: likewise */
 };
 
 #define TB_DUMP_PATIENCE_NS 60000000000u /* with a core file, when everybody else has ended */
@@ -384,6 +385,7 @@ const void *tb_control_stream_take(struct tb_control_stream *stream, size_t most
 
 struct tb_packet {
     struct tb_control_frame frame;
+    pid_t sender; /* as the kernel says, where the socket asks for it (SO_PASSCRED); 0: not known */
     uint32_t descriptor_count;
     int descriptors[TB_PACKET_DESCRIPTORS]; /* close-on-exec; the receiver's */
     uint8_t bytes[TB_PACKET_LIMIT];

@@ -59,13 +59,27 @@ static void take_rights(const struct cmsghdr *c, struct tb_packet *packet)
     }
 }
 
+static void take_extra(const struct cmsghdr *c, struct tb_packet *packet)
+{
+    struct ucred who;
+    if (c->cmsg_level != SOL_SOCKET)
+        return;
+    if (c->cmsg_type == SCM_RIGHTS) {
+        take_rights(c, packet);
+    } else if (c->cmsg_type == SCM_CREDENTIALS) {
+        memcpy(&who, CMSG_DATA(c), sizeof who);
+        packet->sender = who.pid;
+    }
+}
+
 int tb_packet_receive(int socket, struct tb_packet *packet, bool wait)
 {
     packet->descriptor_count = 0;
+    packet->sender = 0;
     struct iovec part = {packet->bytes, sizeof packet->bytes};
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int) * TB_PACKET_DESCRIPTORS)];
+        char room[CMSG_SPACE(sizeof(int) * TB_PACKET_DESCRIPTORS) + CMSG_SPACE(sizeof(struct ucred))];
     } extra;
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = extra.room, .msg_controllen = sizeof extra};
@@ -86,8 +100,7 @@ int tb_packet_receive(int socket, struct tb_packet *packet, bool wait)
     if (n < 0)
         return tb_error_errno("cannot receive on the socket between agent and rank");
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c != NULL; c = CMSG_NXTHDR(&message, c))
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-            take_rights(c, packet);
+        take_extra(c, packet);
     if (message.msg_flags & MSG_CTRUNC) {
         tb_packet_discard(packet);
         return tb_error(TB_ERR_LIMIT, "this process may not have as many open descriptors as the job needs; "

@@ -219,9 +219,10 @@ static int take_output_word(struct tb_options *options, struct word word, const 
         output->times = true;
     else if (is_word(word, "merge") || is_word(word, "merge-stderr-to-stdout"))
         output->merged = true;
-    else if (word.length > 4 && memcmp(word.text, "dir=", 4) == 0)
-        return tb_foreign_output_files(options, tb_options_keep(options, "%.*s", (int)word.length - 4, word.text + 4));
-    else if (word.length > 5 && memcmp(word.text, "file=", 5) == 0) {
+    else if (word.length > 4 && memcmp(word.text, "dir=", 4) == 0) {
+        const char *name = tb_options_keep(options, "%.*s", (int)word.length - 4, word.text + 4);
+        return name != NULL ? tb_foreign_output_files(options, name) : TB_ERR_MEMORY;
+    } else if (word.length > 5 && memcmp(word.text, "file=", 5) == 0) {
         output->beside = true;
         output->files[0] = output->files[1] = tb_options_keep(options, "%.*s.%%0", (int)word.length - 5, word.text + 5);
         return output->files[0] != NULL ? TB_OK : TB_ERR_MEMORY;

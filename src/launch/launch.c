@@ -331,10 +331,14 @@ static void take_trouble(void *context, struct tb_host_agent *agent, uint32_t co
     struct tb_launch *launch = context;
     /* Before it has the address book it does not know its name in the job, and says `this host`. */
     bool ready = agent->phase >= TB_HOST_AGENT_READY;
-    bool named = ready && memmem(text, length, "this host", strlen("this host")) == NULL;
+    bool silent = length == 0 || *text == 0; /* an agent that is one says why */
+    bool named = ready && !silent && memmem(text, length, "this host", strlen("this host")) == NULL;
     const char *host = named ? "" : agent->target.host;
     char story[2600];
-    snprintf(story, sizeof story, "%s%s%s%.*s", named ? "" : "host ", host, named ? "" : ": ", (int)length, text);
+    if (silent)
+        snprintf(story, sizeof story, "host %s: its agent has given up without saying why", host);
+    else
+        snprintf(story, sizeof story, "%s%s%s%.*s", named ? "" : "host ", host, named ? "" : ": ", (int)length, text);
     if (ready)
         fail(launch, (int)(code & 255), "%s", story);
     else

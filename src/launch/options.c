@@ -89,12 +89,11 @@ static int set_input(struct tb_options *options, const char *text)
     return TB_OK;
 }
 
-static int set_path(struct tb_section *section, const char *text)
+static int set_path(struct tb_options *options, struct tb_section *section, const char *text)
 {
-    char whole[8192];
     const char *path = getenv("PATH");
-    snprintf(whole, sizeof whole, "%s%s%s", text, path != NULL ? ":" : "", path != NULL ? path : "");
-    return tb_variables_add(section, "PATH", whole);
+    const char *whole = tb_options_keep(options, "%s%s%s", text, path != NULL ? ":" : "", path != NULL ? path : "");
+    return whole != NULL ? tb_variables_add(section, "PATH", whole) : TB_ERR_MEMORY;
 }
 
 /* Both forms: NAME VALUE, and NAME=VALUE in one word, which leaves the second value unused. */
@@ -195,7 +194,7 @@ static int apply_streams(struct tb_options *options, struct tb_section *section,
     case TB_OPTION_DIRECTORY:
         return set_directory(section, values[0]);
     case TB_OPTION_PATH:
-        return set_path(section, values[0]);
+        return set_path(options, section, values[0]);
     case TB_OPTION_INPUT:
         return set_input(options, values[0]);
     case TB_OPTION_BUFFERING:

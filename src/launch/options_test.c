@@ -303,6 +303,26 @@ static void environments(void **state)
     tb_options_close(&options);
 }
 
+/* A search path may be as long as it likes. */
+static void a_long_path_is_whole(void **state)
+{
+    struct tb_options options;
+    static char path[20000];
+    memset(path, 'p', sizeof path - 1);
+    memcpy(path + sizeof path - 6, "/last", 5);
+    const char *before = getenv("PATH");
+    char *kept = strdup(before != NULL ? before : "");
+    setenv("PATH", path, 1);
+    assert_int_equal(parse(&options, "-path /first prog"), TB_OK);
+    const char *made = options.sections[0].variables[0];
+    assert_int_equal(strlen(made), strlen("PATH=/first:") + strlen(path));
+    assert_memory_equal(made, "PATH=/first:ppp", 15);
+    assert_string_equal(made + strlen(made) - 5, "/last");
+    setenv("PATH", kept, 1);
+    free(kept);
+    tb_options_close(&options);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +334,7 @@ int main(void)
         cmocka_unit_test(config_files),
         cmocka_unit_test(words_of_others),
         cmocka_unit_test(environments),
+        cmocka_unit_test(a_long_path_is_whole),
     };
     return tb_param_load() == TB_OK ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

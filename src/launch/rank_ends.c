@@ -22,12 +22,12 @@ void tb_rank_ends_init(struct tb_rank_ends *ends, struct tb_loop *loop, const st
 
 int tb_rank_ends_begin(struct tb_rank_ends *ends, const struct tb_address_book *book)
 {
-    free(ends->ended);
+    free(ends->lives);
     ends->book = book;
     ends->stopped = false;
     ends->noticed_weight = TB_VERDICT_NONE;
-    ends->ended = calloc(book->ranks, sizeof *ends->ended);
-    return ends->ended != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for %u ranks", book->ranks);
+    ends->lives = calloc(book->ranks, sizeof *ends->lives);
+    return ends->lives != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for %u ranks", book->ranks);
 }
 
 static const char *host_of(const struct tb_rank_ends *ends, uint32_t rank)
@@ -79,13 +79,52 @@ static void judge(struct tb_rank_ends *ends, const struct tb_ended *ended)
              ended->pid, code, shell);
     } else if ((ended->flags & TB_ENDED_INITIALIZED) && !finalized && ends->unfinalized_count++ == 0) {
         ends->unfinalized = *ended;
-        tb_timer_set(ends->loop, &ends->timer, UNFINALIZED_PATIENCE_NS);
+        if (!tb_timer_is_set(&ends->timer))
+            tb_timer_set(ends->loop, &ends->timer, UNFINALIZED_PATIENCE_NS);
     }
+}
+
+static bool has_failed(const struct tb_ended *left)
+{
+    return left->status > 0; /* neither not known nor well */
+}
+
+static void tell_left(struct tb_rank_ends *ends, const struct tb_ended *left)
+{
+    enum tb_verdict_weight weight = TB_VERDICT_ABORT;
+    char how[256] = "how, only the process above it knows", name[160];
+    int code = 1;
+    if (left->status >= 0 && WIFSIGNALED(left->status)) {
+        weight = TB_VERDICT_CAUSE;
+        code = 128 + WTERMSIG(left->status);
+        tb_signal_name(WTERMSIG(left->status), name, sizeof name);
+        snprintf(how, sizeof how, "by %s%s", name, WCOREDUMP(left->status) ? ", core dumped" : "");
+    } else if (left->status >= 0) {
+        code = WEXITSTATUS(left->status);
+        snprintf(how, sizeof how, "with exit code %d", code);
+    }
+    fail(ends, weight, code,
+         "rank %u on host %s: its MPI program (pid %u) has ended without calling MPI_Finalize while other ranks were "
+         "still running, below a process that goes on: %s",
+         left->rank, host_of(ends, left->rank), left->pid, how);
+}
+
+/* Its shell or script may end for that, and then says how; or go on for hours. */
+static void leave(struct tb_rank_ends *ends, const struct tb_ended *ended)
+{
+    if (ends->lives[ended->rank] != TB_RANK_RUNS)
+        return;
+    ends->lives[ended->rank] = TB_RANK_LEFT;
+    ends->over_count++;
+    if (ends->left_count++ == 0 || (has_failed(ended) && !has_failed(&ends->left)))
+        ends->left = *ended;
+    if (!ends->stopped && !tb_timer_is_set(&ends->timer))
+        tb_timer_set(ends->loop, &ends->timer, UNFINALIZED_PATIENCE_NS);
 }
 
 bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended)
 {
-    if (ended->rank >= ends->book->ranks || ends->ended[ended->rank])
+    if (ended->rank >= ends->book->ranks || ends->lives[ended->rank] == TB_RANK_ENDED)
         return false;
     if (ended->flags & TB_ENDED_DUMPING) {
         /* How it has ended is known, and weighs more, when the core file is complete. */
@@ -94,8 +133,12 @@ bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended)
              host_of(ends, ended->rank), ended->pid, (double)TB_DUMP_PATIENCE_NS / 1e9);
         return false;
     }
-    ends->ended[ended->rank] = true;
-    ends->ended_count++;
+    if (ended->flags & TB_ENDED_BELOW) {
+        leave(ends, ended);
+        return false;
+    }
+    ends->over_count += ends->lives[ended->rank] == TB_RANK_RUNS;
+    ends->lives[ended->rank] = TB_RANK_ENDED;
     judge(ends, ended);
     return true;
 }
@@ -104,7 +147,11 @@ static void unfinalized_overdue(struct tb_timer *timer)
 {
     struct tb_rank_ends *ends = TB_CONTAINER(timer, struct tb_rank_ends, timer);
     const struct tb_ended *ended = &ends->unfinalized;
-    if (ends->ended_count < ends->book->ranks)
+    if (ends->over_count >= ends->book->ranks)
+        return;
+    if (ends->left_count > 0 && (ends->unfinalized_count == 0 || has_failed(&ends->left)))
+        tell_left(ends, &ends->left);
+    else
         fail(ends, TB_VERDICT_ABORT, 1,
              "rank %u on host %s (pid %u) ended without calling MPI_Finalize while other ranks were still running",
              ended->rank, host_of(ends, ended->rank), ended->pid);
@@ -116,7 +163,7 @@ static void unfinalized_overdue(struct tb_timer *timer)
 static void cause_overdue(struct tb_timer *timer)
 {
     struct tb_rank_ends *ends = TB_CONTAINER(timer, struct tb_rank_ends, cause_timer);
-    if (ends->unfinalized_count > 0)
+    if (ends->unfinalized_count + ends->left_count > 0)
         unfinalized_overdue(&ends->timer);
     else
         fail(ends, ends->noticed_weight, ends->noticed_code, "%s", ends->noticed);

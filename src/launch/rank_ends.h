@@ -11,14 +11,22 @@ struct tb_rank_ends_events {
     void (*failed)(void *context, enum tb_verdict_weight weight, int code, const char *text);
 };
 
+enum tb_rank_life {
+    TB_RANK_RUNS,
+    TB_RANK_LEFT, /* the process that had joined the job has ended without MPI_Finalize, below one that goes on */
+    TB_RANK_ENDED
+};
+
 struct tb_rank_ends {
     struct tb_loop *loop;
     struct tb_rank_ends_events events;
     const struct tb_address_book *book;
-    bool *ended; /* by rank */
-    uint32_t ended_count, unfinalized_count;
+    enum tb_rank_life *lives; /* by rank */
+    uint32_t over_count;      /* ranks that do not run */
+    uint32_t unfinalized_count, left_count;
     struct tb_ended unfinalized; /* the first that ended without MPI_Finalize */
-    struct tb_timer timer;       /* for the others, once one has */
+    struct tb_ended left;        /* the first that has left, or the first of which is known that it has failed */
+    struct tb_timer timer;       /* for the others, once there is one of both */
     bool stopped;                /* the job ends anyway */
     struct tb_timer cause_timer; /* for the cause of `noticed`, while there is one */
     enum tb_verdict_weight noticed_weight;
@@ -29,7 +37,8 @@ struct tb_rank_ends {
 void tb_rank_ends_init(struct tb_rank_ends *ends, struct tb_loop *loop, const struct tb_rank_ends_events *events);
 /* At the beginning of each attempt; the address book must live as long as it. */
 int tb_rank_ends_begin(struct tb_rank_ends *ends, const struct tb_address_book *book);
-/* False: there is no such rank, it had ended before, or it has crashed and still writes its core file. */
+/* False: there is no such rank, it had ended before, or has not ended wholly yet (it writes its core file, or has only
+ * left the job). */
 bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended);
 /* A rank has called MPI_Abort, or its MPI library has given up and says why. If it has only noticed that another one is
  * gone or has given up, that one is waited for a while: its end, or what it says itself, is the cause. */

@@ -46,7 +46,7 @@ static void world_open(struct world *w)
 static void world_close(struct world *w)
 {
     tb_rank_ends_stop(&w->ends);
-    free(w->ends.ended);
+    free(w->ends.lives);
     virtual_loop_close(&w->t);
 }
 
@@ -161,13 +161,98 @@ static void shells_tell_of_signals(void **state)
     world_close(&w);
 }
 
+static void leaves(struct world *w, uint32_t rank, int status)
+{
+    const struct tb_ended ended = {.rank = rank, .pid = 200 + rank, .status = status, .flags = TB_ENDED_BELOW};
+    assert_false(tb_rank_ends_add(&w->ends, &ended));
+}
+
+/* A script that goes on above a program that was killed keeps the others waiting for two seconds only. */
+static void a_program_below_is_the_cause(void **state)
+{
+    const struct {
+        int status, code;
+        const char *words;
+    } cases[] = {
+        {SIGKILL, 137,
+         "(pid 202) has ended without calling MPI_Finalize while other ranks were still running, below a "
+         "process that goes on: by signal 9 (SIGKILL, "},
+        {7 << 8, 7, "goes on: with exit code 7"},
+        {0, 1, "goes on: with exit code 0"},
+        {-1, 1, "goes on: how, only the process above it knows"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w;
+        world_open(&w);
+        gives_up(&w, 1, 58, TB_ABORT_LOST, "receiving from rank 2 failed");
+        leaves(&w, 2, cases[i].status);
+        virtual_loop_pass(&w.t, 19 * (uint64_t)SECOND / 10);
+        assert_int_equal(w.verdict.weight, TB_VERDICT_NONE);
+        virtual_loop_pass(&w.t, SECOND / 5);
+        is_judged(&w, cases[i].code, "rank 2 on host venus: ");
+        is_judged(&w, cases[i].code, cases[i].words);
+        world_close(&w);
+    }
+}
+
+/* The one of which is known that it has failed, in whatever order they come. */
+static void the_worst_that_leaves_is_told(void **state)
+{
+    for (int order = 0; order < 2; order++) {
+        struct world w;
+        world_open(&w);
+        leaves(&w, order == 0 ? 1 : 3, order == 0 ? 0 : SIGSEGV);
+        leaves(&w, order == 0 ? 3 : 1, order == 0 ? SIGSEGV : 0);
+        ends(&w, 1, 0, TB_ENDED_INITIALIZED);
+        virtual_loop_pass(&w.t, 3 * (uint64_t)SECOND);
+        is_judged(&w, 128 + SIGSEGV, "rank 3");
+        world_close(&w);
+    }
+}
+
+/* The script ends, too, and says how; or nobody is left who could wait. */
+static void scripts_may_end_or_go_on(void **state)
+{
+    struct world w;
+    world_open(&w);
+    leaves(&w, 2, SIGKILL);
+    ends(&w, 2, 137 << 8, TB_ENDED_INITIALIZED);
+    is_judged(&w, 137, "(pid 102) ended with exit code 137");
+    world_close(&w);
+    world_open(&w);
+    for (uint32_t i = 0; i < 4; i++) {
+        leaves(&w, i, 0);
+        leaves(&w, i, 0); /* an agent that says it twice */
+    }
+    virtual_loop_pass(&w.t, 5 * (uint64_t)SECOND);
+    assert_int_equal(w.verdict.weight, TB_VERDICT_NONE);
+    for (uint32_t i = 0; i < 4; i++)
+        ends(&w, i, 0, TB_ENDED_INITIALIZED);
+    virtual_loop_pass(&w.t, 5 * (uint64_t)SECOND);
+    assert_int_equal(w.verdict.weight, TB_VERDICT_NONE);
+    assert_int_equal(w.ends.unfinalized_count, 4);
+    world_close(&w);
+}
+
+/* Whatever comes from an agent: somebody is told something. */
+static void no_failure_is_without_words(void **state)
+{
+    struct world w;
+    world_open(&w);
+    take_failed(&w, TB_VERDICT_CAUSE, 0, "");
+    is_judged(&w, 1, "exit code 1, and nothing was said why");
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_rank_is_the_cause),       cmocka_unit_test(a_cause_that_comes_late_weighs_more),
         cmocka_unit_test(without_a_cause_the_loss_is_told), cmocka_unit_test(the_diagnosis_is_told),
         cmocka_unit_test(the_program_is_not_kept_waiting),  cmocka_unit_test(a_rank_that_leaves_is_the_cause),
-        cmocka_unit_test(shells_tell_of_signals),
+        cmocka_unit_test(shells_tell_of_signals),           cmocka_unit_test(a_program_below_is_the_cause),
+        cmocka_unit_test(the_worst_that_leaves_is_told),    cmocka_unit_test(scripts_may_end_or_go_on),
+        cmocka_unit_test(no_failure_is_without_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,17 +12,31 @@
 #include "mpi/plan.h"
 #include "mpi/progress.h"
 #include "mpi/request.h"
+#include "mpi/seldom.h"
 #include "mpi/tool.h"
 #include "mpi/waits.h"
 
 /* ---- between agent and engine ------------------------------------------------------------------------------------ */
+
+/* The other side can do it again and again. */
+static void tell_unaccepted(struct tb_proc proc)
+{
+    static struct tb_seldom seldom; /* the engine calls one at a time */
+    uint32_t more;
+    char others[64] = "";
+    if (!tb_seldom_may(&seldom, tb_clock_now_real(), &more))
+        return;
+    if (more > 0)
+        snprintf(others, sizeof others, " (and %u more in the last minutes)", more);
+    tb_log(TB_LOG_WARN, "mpi", "a connection to rank %u was not accepted: %s%s", proc.index, tb_error_story(), others);
+}
 
 static void connection(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor)
 {
     int error = tb_engine_adopt(tb_self.engine, proc, stream, descriptor);
     /* Both sides may have asked; the second connection can come when the other side has ended over the first. */
     if (error < 0 && error != TB_ERR_CLOSED)
-        tb_log(TB_LOG_WARN, "mpi", "a connection to rank %u was not accepted: %s", proc.index, tb_error_story());
+        tell_unaccepted(proc);
 }
 
 static void refused(void *context, struct tb_proc proc, enum tb_stream stream, int error)
