@@ -19,6 +19,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@
 #define BACKLOG       64
 #define CLIENTS_LIMIT 256
 #define EVENTS        32
+#define CONNECT_S     2 /* then whoever holds the name takes nobody */
 
 struct keeper {
     const struct tb_keeper_start *start;
@@ -78,8 +80,13 @@ int tb_keeper_connect(const char *name)
     struct sockaddr_un address;
     socklen_t length = make_address(name, &address);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, length) == 0 && is_ours(fd))
+    /* Anybody can take a name and accept nobody; who connects there would wait for ever. */
+    struct timeval limit = {.tv_sec = CONNECT_S}, none = {0};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, length) == 0 && is_ours(fd)) {
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none);
         return fd;
+    }
     if (fd >= 0)
         close(fd);
     return -1;

@@ -99,9 +99,14 @@ static int open_file(struct tb_output_files *files, uint32_t rank, const char *h
     bool is_shared = strstr(files->pattern, "%r") == NULL && strstr(files->pattern, "%0") == NULL;
     bool is_new = is_shared ? memchr(files->made, true, files->ranks) == NULL : !files->made[rank];
     make_directories(path);
-    *descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (is_new ? O_TRUNC : 0), 0666);
+    /* Opening a pipe that nobody reads would wait for ever. */
+    *descriptor =
+        open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (is_new ? O_TRUNC : 0), 0666);
+    if (*descriptor < 0 && errno == ENXIO)
+        return tb_error(TB_ERR_SYSTEM, "cannot write the output of rank %u to %s: nobody reads that pipe", rank, path);
     if (*descriptor < 0)
         return tb_error_errno("cannot write the output of rank %u to %s", rank, path);
+    fcntl(*descriptor, F_SETFL, O_APPEND);
     files->made[rank] = true;
     return TB_OK;
 }

@@ -1,6 +1,12 @@
 /* tcp: goodbyes, breaks, refusals and processes that are dropped. */
 #include "transport/tcp/tcp_test.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 static void goodbye_comes_last(void **state)
 {
     join_sides(&a, &b, TB_STREAM_SHORT, 0);
@@ -43,6 +49,28 @@ static void goodbye_waits_for_arrivals(void **state)
         side_poll(&b);
     assert_int_equal(b.frames, 1);
     assert_int_equal(b.broken, TB_ERR_CLOSED);
+}
+
+/* Nobody else is blamed for a buffer that is not there: its owner ends as by any other use of it. */
+static void bytes_that_cannot_be_read(void **state)
+{
+    const size_t length = 100000;
+    int status = 0;
+    void *bytes = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(bytes, MAP_FAILED);
+    join_sides(&a, &b, TB_STREAM_BULK, 0);
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGSEGV, SIG_DFL);
+        send_plain(&a, TB_STREAM_BULK, bytes, length, 1, NULL);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSEGV);
+    munmap(bytes, length);
 }
 
 /* Closing with unread bytes must not destroy what was sent before. */
@@ -308,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(goodbye_comes_last),
         TEST(goodbye_waits_for_arrivals),
+        TEST(bytes_that_cannot_be_read),
         TEST(closing_is_orderly),
         TEST(breaks_are_told_with_both_ends),
         TEST(sockets_may_be_held_elsewhere),
