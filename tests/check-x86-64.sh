@@ -3,7 +3,8 @@
 # programs under qemu-user, the launcher and the agents being native. Skipped where the tools are missing, which
 # `tools/setup test-all` installs.
 # Left out are tests of what qemu-user does not do: exact descriptors after fork, seccomp, the end of a vfork, packet
-# sockets, the reaper of orphans, a process that dumps core; and what judges the process's memory, in which qemu's translations count.
+# sockets, the reaper of orphans, a process that dumps core; and what judges the process's memory, in which qemu's
+# translations count.
 #
 # usage: check-x86-64.sh           prints a line `case: NAME ok|failed` for each program
 set -eu

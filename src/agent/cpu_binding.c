@@ -121,6 +121,7 @@ static void fill_words(struct tb_cpu_binding *binding, const char *text)
         take_range(&at, &first, &last);
         bool joins = *at == '+';
         for (unsigned cpu = first; cpu <= last; cpu++) {
+            // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): all sets are there if the last one is
             CPU_SET_S(cpu, bytes, binding->sets[word]);
             word += !joined && !joins && cpu < last ? 1 : 0;
         }

@@ -133,7 +133,7 @@ void tb_guardian_start(struct tb_guardian *guardian, char *title)
     if (guard.agent > 0) {
         close(streams[0]);
         if (strlen(title) == strlen("guard"))
-            strcpy(title, "guard");
+            memcpy(title, "guard", sizeof "guard");
         stand_guard(&guard);
     }
     int error = errno;

@@ -238,6 +238,7 @@ static struct tb_flow *flow_find(struct tb_queue *queue, const struct tb_frame_b
 static void flow_free(struct tb_flow *flow)
 {
     struct tb_frame_pool *pool = flow->queue->pool;
+    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a flow that was freed is in no list
     uint32_t hash = flow_hash(flow->queue, flow->stream, flow->source, flow->stock->destination);
     struct tb_flow **slot = &pool->flows[hash & (pool->flow_room - 1)];
     while (*slot != flow)
@@ -272,6 +273,7 @@ static void give_way(struct tb_frame_pool *pool, struct tb_stock *stock)
 {
     struct tb_list *flows = tb_list_empty(&stock->bulk) ? &stock->brief : &stock->bulk;
     struct tb_flow *flow = TB_CONTAINER(flows->next, struct tb_flow, of_stock);
+    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a flow that was freed is in no list
     struct tb_frame_buffer *buffer = TB_CONTAINER(flow->buffers.prev, struct tb_frame_buffer, node);
     tb_list_remove(&flow->of_stock);
     tb_list_append(flows, &flow->of_stock); /* another one the next time */

@@ -193,6 +193,7 @@ static int replace(char **text, const char *by)
 /* The nearest cluster that names this very program, or all of them. */
 static int change_program(const struct tb_grid *grid, uint32_t cluster, struct tb_app *app)
 {
+    TB_ASSERT(app->arguments[0] != NULL);
     for (; cluster != TB_GRID_NONE; cluster = grid->clusters[cluster].parent) {
         const struct tb_grid_start *start = &grid->clusters[cluster].start;
         for (uint32_t i = 0; i < start->program_count; i++)
