@@ -272,7 +272,7 @@ static void the_wrong_ones_are_told(void **state)
 /* From a host to which only agents connect, nobody comes to a rank and no rank to the agent; agents come. */
 static void ranks_do_not_cross_borders(void **state)
 {
-    static const struct {
+    const struct {
         struct tb_proc from, to;
         bool open, refused;
     } cases[] = {{rank_there, rank_here, true, false}, {rank_there, rank_here, false, true},
