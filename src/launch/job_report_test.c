@@ -67,6 +67,23 @@ static void nothing_is_said_twice(void **state)
     assert_string_equal(text, "mpiexec: host a has no such directory\nmpiexec: host b has no such directory\n");
 }
 
+static void answer_at_length(struct tb_job_report *report)
+{
+    char text[20000];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = 0;
+    tb_job_report_answer(report, text);
+}
+
+/* A map of many hosts, for example. */
+static void long_answers_are_whole(void **state)
+{
+    char text[30000];
+    written(2, &(struct tb_output_options){0}, answer_at_length, text, sizeof text);
+    assert_int_equal(strlen(text), strlen("mpiexec: \n") + 19999);
+    assert_int_equal(text[strlen(text) - 1], '\n');
+}
+
 static void print_lines(struct tb_job_report *report)
 {
     tb_job_report_add(report, 1, 3, 0, "one\ntw", 6);
@@ -130,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_said_twice),
+        cmocka_unit_test(long_answers_are_whole),
         cmocka_unit_test(output_that_nobody_reads_is_bounded),
         cmocka_unit_test(lines_begin_with_what_was_asked_for),
     };
