@@ -96,7 +96,7 @@ static void give_verdict(struct tb_job_report *report)
     report->given = true;
     if (report->verdict.weight == TB_VERDICT_NONE)
         report->events.succeeded(report->events.context);
-    else
+    else if (*report->verdict.text != 0)
         say_text(report, report->verdict.text);
 }
 

@@ -86,7 +86,7 @@ static void complain(struct tb_screen *screen)
     if (error != EPIPE)
         snprintf(story, sizeof story, "cannot write the output of the job: %s%s", strerror(error),
                  tb_error_limit(error, limit, sizeof limit));
-    screen->events.failed(screen->events.context, error == EPIPE ? 128 + SIGPIPE : 1, story);
+    screen->events.failed(screen->events.context, error == EPIPE ? 128 + SIGPIPE : 1, error == EPIPE ? NULL : story);
 }
 
 /* Nobody will read it. What we say ourselves is no output of the job. */
