@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -414,11 +415,12 @@ static void admit(struct tb_rank_port *port, int socket)
     if (rank->joined != 0 && rank->joined != who.pid) {
         /* A program that the rank itself has started is its own business; one that comes after it is a mistake. */
         bool child = is_below(who.pid, rank->joined);
+        bool over = rank->finalized || (kill(rank->joined, 0) < 0 && errno == ESRCH);
         char text[256];
         snprintf(text, sizeof text,
-                 "rank %u already was process %d, which has ended its part: one mpiexec runs one MPI program in each "
-                 "rank; start the second one with an mpiexec of its own",
-                 rank->rank, (int)rank->joined);
+                 "rank %u already %s process %d, which %s: one mpiexec runs one MPI program in each rank; start the "
+                 "second one with an mpiexec of its own",
+                 rank->rank, over ? "was" : "is", (int)rank->joined, over ? "has ended its part" : "still runs");
         refuse(socket, child, text);
         close(socket);
         return;

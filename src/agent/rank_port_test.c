@@ -391,6 +391,7 @@ static void a_rank_is_one_program(void **state)
         assert_int_equal(tb_get_u8(r), i == 1 && getppid() > 1);
         char *text = tb_get_text(r);
         assert_non_null(strstr(text, "one mpiexec runs one MPI program"));
+        assert_non_null(strstr(text, i == 0 ? ", which has ended its part" : ", which still runs"));
         free(text);
         close(fd);
     }

@@ -32,7 +32,7 @@ TB_PARAM_INT_ROW(gateway_streams, "0", 0, 16, 0,
                  "parallel TCP streams between two gateways; 0: as bandwidth, latency and loss ask for")
 TB_PARAM_SIZE_ROW(gateway_memory, "48m", 1 << 20, INT64_MAX, 0,
                   "memory of a gateway for what waits there to be passed on; a sixth of it for one destination")
-TB_PARAM_BOOL_ROW(gateway_tls, "yes", 0, "encrypt what gateways of different clusters say to each other (TLS 1.3)")
+TB_PARAM_BOOL_ROW(gateway_tls, "yes", 0, "encrypt what agents of different clusters say to each other (TLS 1.3)")
 TB_PARAM_TEXT_ROW(
     encrypt, "clusters", 0,
     "what is encrypted: clusters (what crosses between clusters of a grid file) or all (whatever leaves a "

@@ -278,7 +278,10 @@ int tb_job_join(struct tb_job *job)
     if (rc == TB_OK && !alone && job->control == name.descriptor)
         rc = tell_pid(job->control);
     if (rc == TB_ERR_CLOSED)
-        rc = tb_error(TB_ERR_PEER, "the agent that started this program is gone or does not know it");
+        rc =
+            tb_error(TB_ERR_PEER, "the agent that started this program is gone or does not know it: mpiexec has ended, "
+                                  "or the process that it had started for this rank has. A program that goes into the "
+                                  "background (daemon(), or & in a script) before MPI_Init is no rank");
     tb_packet_discard(packet);
     free(packet);
     if (rc != TB_OK || alone)

@@ -253,6 +253,7 @@ static void an_agent_that_has_gone_after_its_welcome(void **state)
     close(agent);
     assert_int_equal(tb_job_join(&job), TB_ERR_PEER);
     assert_non_null(strstr(tb_error_story(), "is gone"));
+    assert_non_null(strstr(tb_error_story(), "goes into the background"));
     unsetenv(TB_AGENT_VARIABLE);
 }
 

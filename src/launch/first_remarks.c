@@ -2,6 +2,7 @@
 
 #include "launch/allocation.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -48,8 +49,10 @@ int tb_first_remarks_say(struct tb_job_report *report, const struct tb_job_plan 
     char *map = options->shows_map ? tb_placement_print(&plan->placement) : NULL;
     if (options->shows_map && map == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the map of the ranks");
-    if (map != NULL)
-        tb_job_report_say(report, "%s", map);
+    if (map != NULL && options->plans_only)
+        fprintf(stderr, "%s: %s\n", options->name, map); /* nobody will wait until the screen has shown it */
+    else if (map != NULL)
+        tb_job_report_answer(report, map);
     free(map);
     return TB_OK;
 }

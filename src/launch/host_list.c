@@ -13,10 +13,26 @@ static bool is_same(const struct tb_host_entry *entry, const char *name, const c
     return strcmp(entry->name, name) == 0 && same_user && entry->port == port;
 }
 
+static uint32_t hash_host(const char *name, const char *user, unsigned port)
+{
+    uint64_t hash = tb_hash_number(tb_hash_text(TB_HASH_BASIS, name), port);
+    return tb_hash_fold(user != NULL ? tb_hash_text(hash, user) : hash);
+}
+
 static int find_same(const struct tb_host_list *list, const char *name, const char *user, unsigned port)
 {
-    for (uint32_t i = 0; i < list->count; i++)
+    uint32_t hash = hash_host(name, user, port), at = hash, i;
+    while ((i = tb_hash_table_next(&list->index, hash, &at)) != TB_HASH_NONE)
         if (is_same(&list->entries[i], name, user, port))
+            return (int)i;
+    return -1;
+}
+
+static int find_named(const struct tb_host_list *list, const char *name)
+{
+    uint32_t hash = hash_host(name, NULL, 0), at = hash, i;
+    while ((i = tb_hash_table_next(&list->named, hash, &at)) != TB_HASH_NONE)
+        if (strcmp(list->entries[i].name, name) == 0)
             return (int)i;
     return -1;
 }
@@ -24,10 +40,7 @@ static int find_same(const struct tb_host_list *list, const char *name, const ch
 int tb_host_list_find(const struct tb_host_list *list, const char *name, const char *user, unsigned port)
 {
     int same = find_same(list, name, user, port);
-    for (uint32_t i = 0; same < 0 && user == NULL && port == 0 && i < list->count; i++)
-        if (strcmp(list->entries[i].name, name) == 0)
-            same = (int)i;
-    return same;
+    return same < 0 && user == NULL && port == 0 ? find_named(list, name) : same;
 }
 
 static int parse_number(const char *text, size_t length, uint32_t low, uint32_t high, uint32_t *value)
@@ -129,6 +142,19 @@ static int add_line(struct tb_host_list *list, uint32_t entry)
     return TB_OK;
 }
 
+/* So that the last entry will be found. */
+static int add_to_index(struct tb_host_list *list)
+{
+    uint32_t last = list->count - 1;
+    const struct tb_host_entry *entry = &list->entries[last];
+    if (find_named(list, entry->name) < 0) {
+        int rc = tb_hash_table_add(&list->named, hash_host(entry->name, NULL, 0), last);
+        if (rc != TB_OK)
+            return rc;
+    }
+    return tb_hash_table_add(&list->index, hash_host(entry->name, entry->user, entry->port), last);
+}
+
 static int add(struct tb_host_list *list, const struct draft *draft)
 {
     char name[256], user[256] = "";
@@ -164,11 +190,11 @@ static int add(struct tb_host_list *list, const struct draft *draft)
         entry->user = strndup(draft->user, draft->user_length);
     memcpy(entry->cluster, draft->cluster, sizeof entry->cluster);
     snprintf(entry->origin, sizeof entry->origin, "%s", draft->where != NULL ? draft->where : "");
-    if (entry->name == NULL || (draft->user != NULL && entry->user == NULL)) {
-        free(entry->name);
+    list->count++; /* from here on closing the list frees it */
+    if (entry->name == NULL || (draft->user != NULL && entry->user == NULL))
         return tb_error(TB_ERR_MEMORY, "no memory for the list of hosts");
-    }
-    return add_line(list, list->count++);
+    int rc = add_to_index(list);
+    return rc == TB_OK ? add_line(list, list->count - 1) : rc;
 }
 
 int tb_host_list_parse(struct tb_host_list *list, const char *text, const char *where)
@@ -339,6 +365,8 @@ void tb_host_list_close(struct tb_host_list *list)
         free(list->entries[i].user);
     }
     free(list->entries);
+    tb_hash_table_close(&list->index);
+    tb_hash_table_close(&list->named);
     free(list->lines);
     *list = (struct tb_host_list){0};
 }

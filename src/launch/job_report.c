@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define PATIENCE_NS  1000000000u /* for whoever reads our output, once a hurried job is over */
@@ -39,10 +40,13 @@ int tb_job_report_expect(struct tb_job_report *report, uint32_t ranks)
 static void say_text(struct tb_job_report *report, const char *text)
 {
     struct tb_screen *screen = &report->screens[1];
-    char line[4400];
+    char *line = NULL;
     bool begun = screen->mid_line || (report->screens[0].mid_line && isatty(1) && isatty(2));
-    int n = snprintf(line, sizeof line, "%s%s: %s\n", begun ? "\n" : "", report->name, text);
-    tb_screen_text(screen, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    int length = asprintf(&line, "%s%s: %s\n", begun ? "\n" : "", report->name, text);
+    if (length < 0)
+        return; /* no memory: then the screen has none for it either */
+    tb_screen_text(screen, line, (size_t)length);
+    free(line);
 }
 
 /* Several hosts may have the same to say, and one host again and again. */
@@ -92,7 +96,7 @@ static void give_verdict(struct tb_job_report *report)
     report->given = true;
     if (report->verdict.weight == TB_VERDICT_NONE)
         report->events.succeeded(report->events.context);
-    else
+    else if (*report->verdict.text != 0)
         say_text(report, report->verdict.text);
 }
 

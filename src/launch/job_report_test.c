@@ -67,6 +67,23 @@ static void nothing_is_said_twice(void **state)
     assert_string_equal(text, "mpiexec: host a has no such directory\nmpiexec: host b has no such directory\n");
 }
 
+static void answer_at_length(struct tb_job_report *report)
+{
+    char text[20000];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = 0;
+    tb_job_report_answer(report, text);
+}
+
+/* A map of many hosts, for example. */
+static void long_answers_are_whole(void **state)
+{
+    char text[30000];
+    written(2, &(struct tb_output_options){0}, answer_at_length, text, sizeof text);
+    assert_int_equal(strlen(text), strlen("mpiexec: \n") + 19999);
+    assert_int_equal(text[strlen(text) - 1], '\n');
+}
+
 static void print_lines(struct tb_job_report *report)
 {
     tb_job_report_add(report, 1, 3, 0, "one\ntw", 6);
@@ -126,11 +143,50 @@ static void output_that_nobody_reads_is_bounded(void **state)
     tb_loop_close(&loop);
 }
 
+static void count_lost(void *context, int code, const char *story)
+{
+    assert_int_equal(code, 1);
+    assert_non_null(strstr(story, "No space left"));
+    ++*(int *)context;
+}
+
+/* What a rank writes to standard error is lost on a full disk: that is told once. What we say ourselves is not meant.
+ */
+static void lost_errors_of_ranks_count(void **state)
+{
+    struct tb_loop loop;
+    struct tb_screen screen;
+    int lost = 0, kept = dup(2), full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    assert_true(full >= 0);
+    assert_int_equal(tb_loop_open(&loop, &tb_clock_real), TB_OK);
+    dup2(full, 2);
+    tb_screen_open(&screen, &loop, 2, &(struct tb_screen_style){0},
+                   &(struct tb_screen_events){
+                       .context = &lost, .written = nothing_written, .failed = count_lost, .host_name = name_of});
+    assert_int_equal(tb_screen_expect(&screen, 1), TB_OK);
+    tb_screen_text(&screen, "a remark\n", 9);
+    int after_remark = lost;
+    tb_screen_add(&screen, 0, 0, "x\n", 2);
+    tb_screen_add(&screen, 0, 0, "y\n", 2);
+    dup2(kept, 2);
+    close(kept);
+    close(full);
+    assert_int_equal(after_remark, 0);
+    assert_int_equal(lost, 1);
+    assert_int_equal(screen.queued, 0);
+    if (screen.descriptor != 2)
+        close(screen.descriptor);
+    free(screen.mid_lines);
+    tb_loop_close(&loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_said_twice),
+        cmocka_unit_test(long_answers_are_whole),
         cmocka_unit_test(output_that_nobody_reads_is_bounded),
+        cmocka_unit_test(lost_errors_of_ranks_count),
         cmocka_unit_test(lines_begin_with_what_was_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,8 @@ struct tb_host_entry {
 struct tb_host_list {
     uint32_t count, room;
     struct tb_host_entry *entries;
+    struct tb_hash_table index; /* of entries by name, user and port */
+    struct tb_hash_table named; /* of the first entry of each name */
     uint32_t line_count, line_room;
     uint32_t *lines; /* which entry each word or line of the user's meant, in order: for --map-by seq */
 };

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -48,6 +49,29 @@ static void hosts_differ_by_user_and_port(void **state)
     assert_int_equal(tb_host_list_find(&list, "h1", NULL, 2202), 4);
     assert_int_equal(tb_host_list_find(&list, "h1", "eve", 0), -1);
     tb_host_list_close(&list);
+}
+
+/* As many hosts as a job may have are read in no time, and one more is refused by name. */
+static void a_long_host_file(void **state)
+{
+    struct tb_host_list list = {0};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+    for (uint32_t i = 0; i < TB_JOB_HOSTS_LIMIT; i++)
+        fprintf(to, "node%u slots=2\n", i);
+    assert_int_equal(fclose(to), 0);
+    clock_t begun = clock(); /* processor time, which a loaded machine does not stretch */
+    assert_int_equal(tb_host_list_read(&list, text, "hosts"), TB_OK);
+    assert_int_equal(tb_host_list_read(&list, text, "hosts"), TB_OK);
+    assert_true((double)(clock() - begun) / CLOCKS_PER_SEC < 2);
+    assert_int_equal(list.count, TB_JOB_HOSTS_LIMIT);
+    assert_int_equal(list.entries[TB_JOB_HOSTS_LIMIT - 1].slots, 4);
+    assert_int_equal(tb_host_list_find(&list, "node4711", NULL, 0), 4711);
+    assert_int_equal(tb_host_list_parse(&list, "another", "-H"), TB_ERR_LIMIT);
+    assert_string_equal(tb_error_story(), "more than 65536 hosts");
+    tb_host_list_close(&list);
+    free(text);
 }
 
 static void timeout_comes_from_the_environment(void **state)
@@ -363,19 +387,13 @@ static void programs_keep_their_ranks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_parsed),
-        cmocka_unit_test(hosts_differ_by_user_and_port),
-        cmocka_unit_test(timeout_comes_from_the_environment),
-        cmocka_unit_test(bad_lists_are_refused),
-        cmocka_unit_test(files_are_read),
-        cmocka_unit_test(errors_name_file_and_line),
-        cmocka_unit_test(options_are_understood),
-        cmocka_unit_test(encryption_is_chosen),
-        cmocka_unit_test(variables_for_all),
-        cmocka_unit_test(wrong_options_are_refused),
-        cmocka_unit_test(ranks_are_placed),
-        cmocka_unit_test(ranks_are_placed_on_a_grid),
-        cmocka_unit_test(impossible_places_are_refused),
+        cmocka_unit_test(lists_are_parsed),           cmocka_unit_test(hosts_differ_by_user_and_port),
+        cmocka_unit_test(a_long_host_file),           cmocka_unit_test(timeout_comes_from_the_environment),
+        cmocka_unit_test(bad_lists_are_refused),      cmocka_unit_test(files_are_read),
+        cmocka_unit_test(errors_name_file_and_line),  cmocka_unit_test(options_are_understood),
+        cmocka_unit_test(encryption_is_chosen),       cmocka_unit_test(variables_for_all),
+        cmocka_unit_test(wrong_options_are_refused),  cmocka_unit_test(ranks_are_placed),
+        cmocka_unit_test(ranks_are_placed_on_a_grid), cmocka_unit_test(impossible_places_are_refused),
         cmocka_unit_test(programs_keep_their_ranks),
     };
     tb_param_load();

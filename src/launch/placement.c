@@ -332,28 +332,47 @@ int tb_placement_make(struct tb_placement *placement, struct tb_options *options
     return rc;
 }
 
+/* The ranges of each host: its first one, and behind each range the next one of its host; UINT32_MAX: none. */
+static void chain_ranges(const struct tb_address_book *book, uint32_t *first, uint32_t *next)
+{
+    for (uint32_t host = 0; host < book->host_count; host++)
+        first[host] = UINT32_MAX;
+    for (uint32_t i = book->range_count; i-- > 0;) {
+        next[i] = first[book->ranges[i].host];
+        first[book->ranges[i].host] = i;
+    }
+}
+
 char *tb_placement_print(const struct tb_placement *placement)
 {
     const struct tb_address_book *book = &placement->book;
+    uint32_t *first = malloc(book->host_count * sizeof *first + 1);
+    uint32_t *next = malloc(book->range_count * sizeof *next + 1);
     char *text = NULL;
     size_t length = 0;
-    FILE *to = open_memstream(&text, &length);
+    FILE *to = first != NULL && next != NULL ? open_memstream(&text, &length) : NULL;
     if (to == NULL)
-        return NULL;
+        goto out;
+    chain_ranges(book, first, next);
     fprintf(to, "where the ranks go:");
     for (uint32_t host = 0; host < book->host_count; host++) {
-        uint32_t count = book->hosts[host].rank_count, said = 0;
+        uint32_t count = book->hosts[host].rank_count;
         fprintf(to, "\n  host %s: %s", book->hosts[host].name, count == 0 ? "none" : count == 1 ? "rank" : "ranks");
-        for (uint32_t i = 0; i < book->range_count; i++) {
+        for (uint32_t i = first[host]; i != UINT32_MAX; i = next[i]) {
             const struct tb_rank_range *range = &book->ranges[i];
-            if (range->host != host)
-                continue;
-            fprintf(to, "%s%u", said++ > 0 ? "," : " ", range->first_rank);
+            fprintf(to, "%s%u", i != first[host] ? "," : " ", range->first_rank);
             if (range->count > 1)
                 fprintf(to, "-%u", range->first_rank + range->count - 1);
         }
     }
-    return fclose(to) == 0 ? text : NULL;
+    if (fclose(to) != 0) {
+        free(text);
+        text = NULL;
+    }
+out:
+    free(first);
+    free(next);
+    return text;
 }
 
 void tb_placement_close(struct tb_placement *placement)

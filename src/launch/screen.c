@@ -20,6 +20,7 @@ struct chunk {
     uint32_t host;
     uint32_t length, at;
     uint32_t charge; /* how much of the host's window it takes */
+    bool of_rank;
     char bytes[];
 };
 
@@ -49,7 +50,7 @@ void tb_screen_open(struct tb_screen *screen, struct tb_loop *loop, int number, 
                                  .style = *style,
                                  .watch.descriptor = -1};
     tb_list_init(&screen->chunks);
-    tb_output_files_init(&screen->files, style->files);
+    tb_output_files_init(&screen->files, style->files, loop, events);
     if (fstat(number, &about) < 0)
         return;
     screen->blocking_file = S_ISREG(about.st_mode);
@@ -74,23 +75,36 @@ static void give_back(struct tb_screen *screen, const struct chunk *chunk)
         screen->events.written(screen->events.context, chunk->host, chunk->charge);
 }
 
+/* Of standard error nobody may hear the story, but the exit code tells that something is lost. */
+static void complain(struct tb_screen *screen)
+{
+    char story[256] = "", limit[64];
+    int error = screen->broken;
+    if (screen->told)
+        return;
+    screen->told = true;
+    if (error != EPIPE)
+        snprintf(story, sizeof story, "cannot write the output of the job: %s%s", strerror(error),
+                 tb_error_limit(error, limit, sizeof limit));
+    screen->events.failed(screen->events.context, error == EPIPE ? 128 + SIGPIPE : 1, error == EPIPE ? NULL : story);
+}
+
+/* Nobody will read it. What we say ourselves is no output of the job. */
+static void drop(struct tb_screen *screen, struct chunk *chunk)
+{
+    give_back(screen, chunk);
+    if (chunk->of_rank)
+        complain(screen);
+    free(chunk);
+}
+
 static void drop_all(struct tb_screen *screen)
 {
     struct chunk *chunk;
     TB_LIST_EACH (chunk, &screen->chunks, struct chunk, node) {
         tb_list_remove(&chunk->node);
-        give_back(screen, chunk);
-        free(chunk);
+        drop(screen, chunk);
     }
-}
-
-static void complain(struct tb_screen *screen, int error)
-{
-    char story[256] = "", limit[64];
-    if (error != EPIPE)
-        snprintf(story, sizeof story, "cannot write the output of the job: %s%s", strerror(error),
-                 tb_error_limit(error, limit, sizeof limit));
-    screen->events.failed(screen->events.context, error == EPIPE ? 128 + SIGPIPE : 1, story);
 }
 
 /* Writes once: bytes written, 0: no room, -1: never again. */
@@ -109,9 +123,7 @@ static ssize_t write_some(struct tb_screen *screen, const char *bytes, size_t le
         return n;
     if (errno == EAGAIN || errno == EINTR)
         return 0; /* interrupted: there is room, as waiting for it will show at once */
-    screen->broken = true;
-    if (screen->number == 1)
-        complain(screen, errno);
+    screen->broken = errno;
     return -1;
 }
 
@@ -148,15 +160,14 @@ static void push(struct tb_screen *screen)
 /* What is read by nobody waits here; an agent that does not keep to its window ends the job. */
 static bool is_full(const struct tb_screen *screen)
 {
-    return screen->queued > QUEUED_LIMIT + (size_t)screen->ranks * QUEUED_RANK;
+    return screen->queued + screen->files.waiting > QUEUED_LIMIT + (size_t)screen->ranks * QUEUED_RANK;
 }
 
 static void queue(struct tb_screen *screen, struct chunk *chunk)
 {
     screen->queued += sizeof *chunk + chunk->length;
-    if (screen->broken) {
-        give_back(screen, chunk);
-        free(chunk);
+    if (screen->broken != 0) {
+        drop(screen, chunk);
         return;
     }
     tb_list_append(&screen->chunks, &chunk->node);
@@ -207,33 +218,29 @@ static size_t print_prefix(const struct tb_screen *screen, uint32_t rank, uint32
     return used;
 }
 
-/* Output that files take. False: they have taken it, and the screen is not to show it. */
-static bool write_files(struct tb_screen *screen, uint32_t rank, uint32_t host, const char *bytes, size_t length)
-{
-    if (screen->files.pattern == NULL)
-        return true;
-    const char *name = screen->events.host_name(screen->events.context, host);
-    if (tb_output_files_write(&screen->files, rank, name, host, bytes, length) != TB_OK)
-        screen->events.failed(screen->events.context, 1, tb_error_story());
-    if (screen->style.beside)
-        return true;
-    screen->events.written(screen->events.context, host, (uint32_t)length);
-    return false;
-}
-
 void tb_screen_add(struct tb_screen *screen, uint32_t rank, uint32_t host, const char *bytes, size_t length)
 {
     bool mid_line = screen->mid_lines[rank];
+    bool is_shown = screen->files.pattern == NULL || screen->style.beside;
+    uint32_t charge = (uint32_t)length;
     char prefix[512];
-    if (length == 0 || !write_files(screen, rank, host, bytes, length))
+    if (length == 0)
         return;
     if (is_full(screen)) {
         char story[128];
         snprintf(story, sizeof story, "the agents send more output than they may: %zu MiB wait to be written",
-                 screen->queued >> 20);
+                 (screen->queued + screen->files.waiting) >> 20);
         screen->events.failed(screen->events.context, 1, story);
         return;
     }
+    if (screen->files.pattern != NULL) {
+        /* Both give back a part of the window, so that the host waits for the slower one. */
+        uint32_t part = is_shown ? charge / 2 : charge;
+        tb_output_files_write(&screen->files, rank, host, bytes, length, part);
+        charge -= part;
+    }
+    if (!is_shown)
+        return;
     size_t prefix_length = print_prefix(screen, rank, host, prefix, sizeof prefix);
     size_t whole = prefix_length > 0 ? tag(NULL, bytes, length, prefix, prefix_length, mid_line) : length;
     struct chunk *chunk = malloc(sizeof *chunk + whole);
@@ -243,7 +250,7 @@ void tb_screen_add(struct tb_screen *screen, uint32_t rank, uint32_t host, const
         screen->events.failed(screen->events.context, 1, story);
         return;
     }
-    *chunk = (struct chunk){.host = host, .length = (uint32_t)whole, .charge = (uint32_t)length};
+    *chunk = (struct chunk){.host = host, .length = (uint32_t)whole, .charge = charge, .of_rank = true};
     if (prefix_length > 0)
         tag(chunk->bytes, bytes, length, prefix, prefix_length, mid_line);
     else

@@ -8,17 +8,6 @@
 #define TB_LAUNCH_SCREEN_H
 
 #include "launch/output_files.h"
-#include "remote/remote.h"
-
-struct tb_screen_events {
-    void *context;
-    /* So many bytes of a host's window are free again. */
-    void (*written)(void *context, uint32_t host, uint32_t bytes);
-    /* Output of the job is lost: its exit code is to be this, and this why; "": a reader that has gone (`| head`) ends
-     * the job as it would end any program, without a word. */
-    void (*failed)(void *context, int code, const char *story);
-    const char *(*host_name)(void *context, uint32_t host);
-};
 
 /* How each line begins, and which files take the output. */
 struct tb_screen_style {
@@ -35,7 +24,8 @@ struct tb_screen {
     int number;         /* 1 or 2 */
     int descriptor;     /* where we write: the same, or a nonblocking one of our own */
     bool blocking_file; /* always ready: a regular file */
-    bool broken;        /* nobody reads any more */
+    int broken;         /* nobody reads any more: errno; 0: it can be written to */
+    bool told;          /* that output of the job is lost */
     bool mid_line;      /* the last byte was no newline */
     struct tb_screen_style style;
     struct tb_output_files files;
@@ -55,7 +45,7 @@ void tb_screen_text(struct tb_screen *screen, const char *text, size_t length); 
 
 static inline bool tb_screen_is_empty(const struct tb_screen *screen)
 {
-    return tb_list_empty(&screen->chunks);
+    return tb_list_empty(&screen->chunks) && screen->files.waiting == 0;
 }
 
 #endif

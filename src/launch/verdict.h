@@ -18,7 +18,8 @@ struct tb_verdict {
 };
 
 /* The first failure counts; but what weighs more explains those who merely noticed, such as a process that died for a
- * reason of its own. No failure is without words, even if nobody has given any. */
+ * reason of its own. No failure is without words, even if nobody has given any (""), but for one that is meant to be
+ * (NULL). */
 void tb_verdict_add(struct tb_verdict *verdict, enum tb_verdict_weight weight, int code, const char *text);
 
 #endif

@@ -1,5 +1,7 @@
 #include "link/order.h"
 
+#include "link/decorator.h"
+
 #include <poll.h>
 #include <stdlib.h>
 
@@ -43,16 +45,13 @@ struct tb_order_peer {
 };
 
 struct tb_order {
-    struct tb_transport head;
-    struct tb_transport *inner;
+    struct tb_decorator around;
     struct tb_upcalls up; /* the owner's */
     struct tb_proc self;
-    const struct tb_clock *clock;
     void (*arrivals)(void *context);
     void *arrivals_context;
-    struct tb_list peers, active;
-    bool busy, closing;
-    uint64_t next_timer;
+    struct tb_list peers;
+    bool closing;
     uint64_t out_cost, share; /* what is out to all of them, as agents count it */
     size_t window, early_bytes;
     struct tb_link_counters counters;
@@ -61,20 +60,6 @@ struct tb_order {
 static int32_t distance(uint32_t from, uint32_t to)
 {
     return (int32_t)(to - from);
-}
-
-static void wake(struct tb_order *o, struct tb_order_peer *p, uint64_t when)
-{
-    if (tb_list_empty(&p->active))
-        tb_list_append(&o->active, &p->active);
-    if (when < o->next_timer)
-        o->next_timer = when;
-}
-
-static void make_busy(struct tb_order *o, struct tb_order_peer *p)
-{
-    wake(o, p, TB_NEVER);
-    o->busy = true;
 }
 
 /* ---- the end of a process ---------------------------------------------------------------------------------------- */
@@ -94,8 +79,8 @@ static void forget(struct tb_order *o, struct tb_order_peer *p)
     p->unanswered = 0;
     p->wanted = false;
     tb_list_remove(&p->active);
-    if (!tb_list_empty(&o->active))
-        o->busy = true; /* there may be room for others */
+    if (!tb_list_empty(&o->around.active))
+        o->around.busy = true; /* there may be room for others */
 }
 
 /* The story has been told. */
@@ -140,7 +125,7 @@ static int send_numbered(struct tb_order *o, struct tb_order_peer *p, const stru
     envelope.message.flags |= TB_MESSAGE_ROUTED;
     if (!make_room(p))
         return tb_error(TB_ERR_MEMORY, "no memory for what is sent to rank %u", p->head.proc.index);
-    int result = o->inner->table->send(p->inner, &envelope, payload, stream, NULL);
+    int result = o->around.inner->table->send(p->inner, &envelope, payload, stream, NULL);
     if (result != TB_OK)
         return result;
     p->lengths[p->next & (p->out_room - 1)] = (uint32_t)length;
@@ -181,12 +166,12 @@ static int order_send(struct tb_endpoint *endpoint, const struct tb_envelope *en
         return tb_error(TB_ERR_PEER, "rank %u cannot be reached any more", p->head.proc.index);
     if (envelope->message.flags & TB_MESSAGE_ROUTED)
         return tb_error(TB_ERR_UNSUPPORTED, "a routed frame cannot pass a link that numbers frames");
-    TB_ASSERT(payload->left <= o->head.max_payload);
+    TB_ASSERT(payload->left <= o->around.head.max_payload);
     int result = has_room(o, p, payload->left) ? send_numbered(o, p, &envelope->message, payload, stream) : TB_AGAIN;
     o->counters.sent += result == TB_OK;
     if (result == TB_AGAIN) {
         p->wanted = true;
-        wake(o, p, TB_NEVER);
+        tb_decorator_wake(&o->around, &p->active, TB_NEVER);
     }
     return result;
 }
@@ -202,8 +187,8 @@ static void acknowledged(struct tb_order *o, struct tb_order_peer *p, uint32_t u
         p->out_bytes -= length;
         o->out_cost -= length + TB_RELAY_FRAME_COST;
     }
-    if (!tb_list_empty(&o->active))
-        o->busy = true; /* others may have waited for what all have out together */
+    if (!tb_list_empty(&o->around.active))
+        o->around.busy = true; /* others may have waited for what all have out together */
 }
 
 /* The next one in order. */
@@ -220,7 +205,7 @@ static void consume(struct tb_order *o, struct tb_order_peer *p, const struct tb
         return;
     }
     if (p->unanswered++ == 0)
-        p->answer_by = tb_clock_now(o->clock) + ANSWER_DELAY;
+        p->answer_by = tb_clock_now(o->around.clock) + ANSWER_DELAY;
     p->unanswered_bytes += length;
     struct tb_message clean = *message;
     clean.flags &= (uint16_t)~TB_MESSAGE_ROUTED;
@@ -315,16 +300,18 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
     if (p->broken || p->unanswered == 0)
         return;
     if (p->unanswered >= ANSWER_FRAMES || p->unanswered_bytes >= o->window / 8)
-        make_busy(o, p);
+        tb_decorator_hurry(&o->around, &p->active);
     else
-        wake(o, p, p->answer_by);
+        tb_decorator_wake(&o->around, &p->active, p->answer_by);
 }
 
 /* ---- moving ------------------------------------------------------------------------------------------------------ */
 
 /* Does what is due for a process. Returns what was done. */
-static int serve(struct tb_order *o, struct tb_order_peer *p, uint64_t now)
+static int serve(struct tb_decorator *around, struct tb_list *process, uint64_t now)
 {
+    struct tb_order *o = TB_CONTAINER(around, struct tb_order, around);
+    struct tb_order_peer *p = TB_CONTAINER(process, struct tb_order_peer, active);
     int count = 0;
     bool much = p->unanswered >= ANSWER_FRAMES || p->unanswered_bytes >= o->window / 8;
     if (p->unanswered > 0 && (much || p->answer_by <= now)) {
@@ -342,73 +329,17 @@ static int serve(struct tb_order *o, struct tb_order_peer *p, uint64_t now)
     }
     if (p->broken)
         return count + 1;
-    if (p->unanswered > 0 && p->answer_by < o->next_timer)
-        o->next_timer = p->answer_by;
+    if (p->unanswered > 0 && p->answer_by < o->around.next_timer)
+        o->around.next_timer = p->answer_by;
     if (p->unanswered == 0 && !p->wanted)
         tb_list_remove(&p->active);
     return count;
 }
 
-static int serve_all(struct tb_order *o)
-{
-    if (tb_list_empty(&o->active))
-        return 0;
-    uint64_t now = tb_clock_now(o->clock);
-    if (!o->busy && now < o->next_timer)
-        return 0;
-    o->busy = false;
-    o->next_timer = TB_NEVER;
-    int count = 0;
-    uint32_t todo = 0;
-    for (struct tb_list *at = o->active.next; at != &o->active; at = at->next)
-        todo++;
-    /* Serving may call up, and the owner may send: anyone may enter or leave the list meanwhile. */
-    while (todo-- > 0 && !tb_list_empty(&o->active)) {
-        struct tb_order_peer *p = TB_CONTAINER(o->active.next, struct tb_order_peer, active);
-        tb_list_remove(&p->active);
-        tb_list_append(&o->active, &p->active);
-        count += serve(o, p, now);
-    }
-    return count;
-}
-
-static int order_poll(struct tb_transport *transport)
-{
-    struct tb_order *o = (struct tb_order *)transport;
-    int count = o->inner->table->poll(o->inner);
-    return count + serve_all(o);
-}
-
-static bool order_arm(struct tb_transport *transport)
-{
-    struct tb_order *o = (struct tb_order *)transport;
-    return !o->busy && o->inner->table->arm(o->inner);
-}
-
-static void order_disarm(struct tb_transport *transport)
-{
-    struct tb_order *o = (struct tb_order *)transport;
-    o->inner->table->disarm(o->inner);
-}
-
-static int order_descriptor(struct tb_transport *transport)
-{
-    struct tb_order *o = (struct tb_order *)transport;
-    return o->inner->table->descriptor(o->inner);
-}
-
-static uint64_t order_deadline(struct tb_transport *transport)
-{
-    struct tb_order *o = (struct tb_order *)transport;
-    uint64_t inner = o->inner->table->deadline(o->inner);
-    uint64_t own = tb_list_empty(&o->active) ? TB_NEVER : o->next_timer;
-    return own < inner ? own : inner;
-}
-
 static bool order_idle(struct tb_transport *transport)
 {
     struct tb_order *o = (struct tb_order *)transport;
-    return o->inner->table->idle(o->inner);
+    return o->around.inner->table->idle(o->around.inner);
 }
 
 static void order_drop(struct tb_endpoint *endpoint)
@@ -417,8 +348,8 @@ static void order_drop(struct tb_endpoint *endpoint)
     struct tb_order *o = (struct tb_order *)endpoint->transport;
     p->broken = p->left = true; /* nobody is told */
     forget(o, p);
-    if (o->inner->table->drop != NULL)
-        o->inner->table->drop(p->inner);
+    if (o->around.inner->table->drop != NULL)
+        o->around.inner->table->drop(p->inner);
 }
 
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
@@ -428,7 +359,7 @@ static struct tb_order_peer *peer_make(struct tb_order *o, struct tb_endpoint *i
     struct tb_order_peer *p = calloc(1, sizeof *p);
     if (p == NULL)
         return NULL;
-    p->head = (struct tb_endpoint){.transport = &o->head, .proc = inner->proc};
+    p->head = (struct tb_endpoint){.transport = &o->around.head, .proc = inner->proc};
     p->inner = inner;
     p->first = p->next = p->expected = 1;
     tb_list_init(&p->active);
@@ -441,7 +372,7 @@ static int order_endpoint(struct tb_transport *transport, struct tb_proc proc, s
 {
     struct tb_order *o = (struct tb_order *)transport;
     struct tb_endpoint *inner;
-    int error = o->inner->table->endpoint(o->inner, proc, &inner);
+    int error = o->around.inner->table->endpoint(o->around.inner, proc, &inner);
     if (error != TB_OK)
         return error;
     struct tb_order_peer *p = inner->user != NULL ? inner->user : peer_make(o, inner);
@@ -460,7 +391,7 @@ static void up_writable(void *context, struct tb_endpoint *to)
 {
     struct tb_order_peer *p = to->user;
     if (p != NULL && !p->broken && p->wanted)
-        make_busy(context, p);
+        tb_decorator_hurry(context, &p->active);
 }
 
 static void up_opened(void *context, struct tb_endpoint *from)
@@ -490,14 +421,12 @@ int tb_order_open(const struct tb_transport_table *table, const struct tb_transp
         return tb_error(TB_ERR_MEMORY, "no memory for the order of frames");
     o->up = config->upcalls;
     o->self = config->self;
-    o->clock = config->clock;
     o->arrivals = config->arrivals;
     o->arrivals_context = config->connect_context;
-    o->next_timer = TB_NEVER;
     o->window = tb_param.relay_window;
     o->share = tb_relay_share(config->local_count);
     tb_list_init(&o->peers);
-    tb_list_init(&o->active);
+    tb_decorator_init(&o->around, config->clock, serve);
     struct tb_transport_config inner = *config;
     inner.upcalls = (struct tb_upcalls){.context = o,
                                         .frame = up_frame,
@@ -505,16 +434,16 @@ int tb_order_open(const struct tb_transport_table *table, const struct tb_transp
                                         .writable = up_writable,
                                         .opened = up_opened,
                                         .broken = up_broken};
-    int error = table->open(&inner, &o->inner);
+    int error = table->open(&inner, &o->around.inner);
     if (error != TB_OK) {
         free(o);
         return error;
     }
-    o->head = (struct tb_transport){.table = &tb_transport_order,
-                                    .capabilities = o->inner->capabilities | TB_CAP_ORDERED,
-                                    .max_payload = o->inner->max_payload,
-                                    .eager_limit = o->inner->eager_limit};
-    *transport = &o->head;
+    o->around.head = (struct tb_transport){.table = &tb_transport_order,
+                                           .capabilities = o->around.inner->capabilities | TB_CAP_ORDERED,
+                                           .max_payload = o->around.inner->max_payload,
+                                           .eager_limit = o->around.inner->eager_limit};
+    *transport = &o->around.head;
     return TB_OK;
 }
 
@@ -539,22 +468,22 @@ static void order_close(struct tb_transport *transport)
     struct tb_order_peer *p;
     o->closing = true;
     for (int round = 0; round < CLOSE_ROUNDS; round++) {
-        if (say_goodbye(o) && o->inner->table->idle(o->inner))
+        if (say_goodbye(o) && o->around.inner->table->idle(o->around.inner))
             break;
-        if (o->inner->table->poll(o->inner) > 0)
+        if (o->around.inner->table->poll(o->around.inner) > 0)
             continue;
         if (o->arrivals != NULL) /* the agent may have to connect us first */
             o->arrivals(o->arrivals_context);
-        struct pollfd wait = {.fd = o->inner->table->descriptor(o->inner), .events = POLLIN};
+        struct pollfd wait = {.fd = o->around.inner->table->descriptor(o->around.inner), .events = POLLIN};
         poll(&wait, wait.fd >= 0, 1);
     }
     const struct tb_link_counters *n = &o->counters;
     tb_log(TB_LOG_DEBUG, "link", "%s: sent %llu, received %llu, acknowledged %llu, dropped %llu, reordered %llu",
-           o->inner->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
+           o->around.inner->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
            (unsigned long long)n->acknowledged, (unsigned long long)n->dropped, (unsigned long long)n->reordered);
     TB_LIST_EACH (p, &o->peers, struct tb_order_peer, of_order)
         forget(o, p);
-    o->inner->table->close(o->inner);
+    o->around.inner->table->close(o->around.inner);
     TB_LIST_EACH (p, &o->peers, struct tb_order_peer, of_order) {
         free(p->lengths);
         free(p->in);
@@ -565,7 +494,7 @@ static void order_close(struct tb_transport *transport)
 
 struct tb_transport *tb_order_inner(const struct tb_transport *transport)
 {
-    return ((const struct tb_order *)transport)->inner;
+    return ((const struct tb_order *)transport)->around.inner;
 }
 
 void tb_order_count(const struct tb_transport *transport, struct tb_link_counters *counters)
@@ -579,11 +508,11 @@ const struct tb_transport_table tb_transport_order = {
     .close = order_close,
     .endpoint = order_endpoint,
     .send = order_send,
-    .poll = order_poll,
-    .arm = order_arm,
-    .disarm = order_disarm,
-    .descriptor = order_descriptor,
-    .deadline = order_deadline,
+    .poll = tb_decorator_poll,
+    .arm = tb_decorator_arm,
+    .disarm = tb_decorator_disarm,
+    .descriptor = tb_decorator_descriptor,
+    .deadline = tb_decorator_deadline,
     .idle = order_idle,
     .drop = order_drop,
 };

@@ -39,8 +39,10 @@ void tb_repair_peer_break(struct tb_repair *r, struct tb_repair_peer *p, int err
 /* ---- timers ------------------------------------------------------------------------------------------------------ */
 
 /* Does what is due for a process. Returns what was sent. */
-static int peer_serve(struct tb_repair *r, struct tb_repair_peer *p, uint64_t now)
+static int peer_serve(struct tb_decorator *around, struct tb_list *process, uint64_t now)
 {
+    struct tb_repair *r = TB_CONTAINER(around, struct tb_repair, around);
+    struct tb_repair_peer *p = TB_CONTAINER(process, struct tb_repair_peer, active);
     int count = 0;
     if (p->timer <= now && tb_repair_timeout(r, p, now) != TB_OK)
         tb_repair_peer_break(r, p, TB_ERR_PEER);
@@ -63,77 +65,21 @@ static int peer_serve(struct tb_repair *r, struct tb_repair_peer *p, uint64_t no
     }
     if (p->broken)
         return count + 1;
-    if (p->timer < r->next_timer)
-        r->next_timer = p->timer;
-    if (p->unanswered > 0 && p->answer_by < r->next_timer)
-        r->next_timer = p->answer_by;
+    if (p->timer < r->around.next_timer)
+        r->around.next_timer = p->timer;
+    if (p->unanswered > 0 && p->answer_by < r->around.next_timer)
+        r->around.next_timer = p->answer_by;
     if (p->first == p->next && p->unanswered == 0 && !p->answer_now && !p->wanted)
         tb_list_remove(&p->active);
     return count;
 }
 
-static int repair_serve(struct tb_repair *r)
-{
-    if (tb_list_empty(&r->active))
-        return 0;
-    uint64_t now = tb_clock_now(r->clock);
-    if (!r->busy && now < r->next_timer)
-        return 0;
-    r->busy = false;
-    r->next_timer = TB_NEVER;
-    int count = 0;
-    uint32_t todo = 0;
-    for (struct tb_list *at = r->active.next; at != &r->active; at = at->next)
-        todo++;
-    /* Serving may call up, and the owner may send: anyone may enter or leave the list meanwhile. */
-    while (todo-- > 0 && !tb_list_empty(&r->active)) {
-        struct tb_repair_peer *p = TB_CONTAINER(r->active.next, struct tb_repair_peer, active);
-        tb_list_remove(&p->active);
-        tb_list_append(&r->active, &p->active);
-        count += peer_serve(r, p, now);
-    }
-    return count;
-}
-
 /* ---- the transport ----------------------------------------------------------------------------------------------- */
-
-static int repair_poll(struct tb_transport *transport)
-{
-    struct tb_repair *r = (struct tb_repair *)transport;
-    int count = r->inner->table->poll(r->inner);
-    return count + repair_serve(r);
-}
-
-static bool repair_arm(struct tb_transport *transport)
-{
-    struct tb_repair *r = (struct tb_repair *)transport;
-    return !r->busy && r->inner->table->arm(r->inner);
-}
-
-static void repair_disarm(struct tb_transport *transport)
-{
-    struct tb_repair *r = (struct tb_repair *)transport;
-    r->inner->table->disarm(r->inner);
-}
-
-static int repair_descriptor(struct tb_transport *transport)
-{
-    struct tb_repair *r = (struct tb_repair *)transport;
-    return r->inner->table->descriptor(r->inner);
-}
-
-static uint64_t repair_deadline(struct tb_transport *transport)
-{
-    struct tb_repair *r = (struct tb_repair *)transport;
-    uint64_t inner = r->inner->table->deadline(r->inner);
-    uint64_t own = tb_list_empty(&r->active) ? TB_NEVER : r->next_timer;
-    return own < inner ? own : inner;
-}
 
 static bool repair_idle(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    return r->outstanding == 0 && r->inner->table->idle(r->inner);
+    return r->outstanding == 0 && r->around.inner->table->idle(r->around.inner);
 }
 
 static void repair_drop(struct tb_endpoint *endpoint)
@@ -142,8 +88,8 @@ static void repair_drop(struct tb_endpoint *endpoint)
     struct tb_repair *r = (struct tb_repair *)endpoint->transport;
     p->broken = p->left = true; /* nobody is told, and no goodbye is waited for */
     peer_forget(r, p);
-    if (r->inner->table->drop != NULL)
-        r->inner->table->drop(p->inner);
+    if (r->around.inner->table->drop != NULL)
+        r->around.inner->table->drop(p->inner);
 }
 
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
@@ -155,7 +101,7 @@ static struct tb_repair_peer *peer_make(struct tb_repair *r, struct tb_endpoint 
         return NULL;
     p->out = p->windows;
     p->in = p->windows + TB_REPAIR_WINDOW;
-    p->head = (struct tb_endpoint){.transport = &r->head, .proc = inner->proc};
+    p->head = (struct tb_endpoint){.transport = &r->around.head, .proc = inner->proc};
     p->inner = inner;
     p->first = p->next = p->expected = 1;
     p->patience = TB_REPAIR_TIMER_FIRST;
@@ -170,7 +116,7 @@ static int repair_endpoint(struct tb_transport *transport, struct tb_proc proc, 
 {
     struct tb_repair *r = (struct tb_repair *)transport;
     struct tb_endpoint *inner;
-    int error = r->inner->table->endpoint(r->inner, proc, &inner);
+    int error = r->around.inner->table->endpoint(r->around.inner, proc, &inner);
     if (error != TB_OK)
         return error;
     struct tb_repair_peer *p = inner->user != NULL ? inner->user : peer_make(r, inner);
@@ -193,7 +139,7 @@ static void up_writable(void *context, struct tb_endpoint *to)
         return;
     p->stuck[TB_STREAM_SHORT] = p->stuck[TB_STREAM_BULK] = false;
     if (p->waiting > 0 || p->wanted)
-        tb_repair_busy(r, p);
+        tb_decorator_hurry(&r->around, &p->active);
 }
 
 static void up_opened(void *context, struct tb_endpoint *from)
@@ -224,11 +170,9 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
         return tb_error(TB_ERR_MEMORY, "no memory for repairing frames");
     r->up = config->upcalls;
     r->self = config->self;
-    r->clock = config->clock;
-    r->next_timer = TB_NEVER;
     r->give_up = tb_param.link_timeout;
     tb_list_init(&r->peers);
-    tb_list_init(&r->active);
+    tb_decorator_init(&r->around, config->clock, peer_serve);
     struct tb_transport_config inner = *config;
     inner.upcalls = (struct tb_upcalls){.context = r,
                                         .frame = tb_repair_receive,
@@ -236,17 +180,19 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
                                         .writable = up_writable,
                                         .opened = up_opened,
                                         .broken = up_broken};
-    int error = table->open(&inner, &r->inner);
+    int error = table->open(&inner, &r->around.inner);
     if (error != TB_OK) {
         free(r);
         return error;
     }
-    r->checked = (r->inner->capabilities & TB_CAP_INTEGRITY) == 0;
-    uint32_t payload = r->inner->max_payload - (r->checked ? sizeof(uint32_t) : 0);
-    r->head = (struct tb_transport){.table = &tb_transport_repair, .capabilities = TB_CAP_DEPENDABLE};
-    r->head.max_payload = payload < TB_REPAIR_PAYLOAD ? payload : TB_REPAIR_PAYLOAD;
-    r->head.eager_limit = r->inner->eager_limit < r->head.max_payload ? r->inner->eager_limit : r->head.max_payload;
-    *transport = &r->head;
+    r->checked = (r->around.inner->capabilities & TB_CAP_INTEGRITY) == 0;
+    uint32_t payload = r->around.inner->max_payload - (r->checked ? sizeof(uint32_t) : 0);
+    r->around.head = (struct tb_transport){.table = &tb_transport_repair, .capabilities = TB_CAP_DEPENDABLE};
+    r->around.head.max_payload = payload < TB_REPAIR_PAYLOAD ? payload : TB_REPAIR_PAYLOAD;
+    r->around.head.eager_limit = r->around.inner->eager_limit < r->around.head.max_payload
+                                     ? r->around.inner->eager_limit
+                                     : r->around.head.max_payload;
+    *transport = &r->around.head;
     return TB_OK;
 }
 
@@ -270,20 +216,20 @@ static uint32_t goodbyes_missing(const struct tb_repair *r)
 
 static void repair_linger(struct tb_repair *r)
 {
-    uint64_t until = tb_clock_now(r->clock) + LINGER_ROUNDS * TB_REPAIR_MS, say = 0;
+    uint64_t until = tb_clock_now(r->around.clock) + LINGER_ROUNDS * TB_REPAIR_MS, say = 0;
     for (int round = 0; round < LINGER_ROUNDS; round++) {
-        uint64_t now = tb_clock_now(r->clock);
+        uint64_t now = tb_clock_now(r->around.clock);
         if (now >= until)
             break;
         if (now >= say) {
             goodbyes_send(r);
             say = now + GOODBYE_INTERVAL;
         }
-        for (int i = 0; i < LINGER_POLLS && r->inner->table->poll(r->inner) > 0; i++)
+        for (int i = 0; i < LINGER_POLLS && r->around.inner->table->poll(r->around.inner) > 0; i++)
             continue;
         if (goodbyes_missing(r) == 0)
             break;
-        struct pollfd wait = {.fd = r->inner->table->descriptor(r->inner), .events = POLLIN};
+        struct pollfd wait = {.fd = r->around.inner->table->descriptor(r->around.inner), .events = POLLIN};
         poll(&wait, wait.fd >= 0, 1);
     }
 }
@@ -297,13 +243,13 @@ static void repair_close(struct tb_transport *transport)
     tb_log(
         TB_LOG_DEBUG, "link",
         "%s: sent %llu, received %llu, repeated %llu, acknowledged %llu, dropped %llu, corrupted %llu, reordered %llu",
-        tb_link_innermost(r->inner)->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
+        tb_link_innermost(r->around.inner)->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
         (unsigned long long)n->repeated, (unsigned long long)n->acknowledged, (unsigned long long)n->dropped,
         (unsigned long long)n->corrupted, (unsigned long long)n->reordered);
     struct tb_repair_peer *p;
     TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair)
         peer_forget(r, p);
-    r->inner->table->close(r->inner);
+    r->around.inner->table->close(r->around.inner);
     TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair)
         free(p);
     free(r);
@@ -312,7 +258,7 @@ static void repair_close(struct tb_transport *transport)
 struct tb_transport *tb_repair_inner(const struct tb_transport *transport)
 {
     TB_ASSERT(transport->table == &tb_transport_repair);
-    return ((const struct tb_repair *)transport)->inner;
+    return ((const struct tb_repair *)transport)->around.inner;
 }
 
 void tb_repair_count(const struct tb_transport *transport, struct tb_link_counters *counters)
@@ -339,11 +285,11 @@ const struct tb_transport_table tb_transport_repair = {
     .close = repair_close,
     .endpoint = repair_endpoint,
     .send = tb_repair_send,
-    .poll = repair_poll,
-    .arm = repair_arm,
-    .disarm = repair_disarm,
-    .descriptor = repair_descriptor,
-    .deadline = repair_deadline,
+    .poll = tb_decorator_poll,
+    .arm = tb_decorator_arm,
+    .disarm = tb_decorator_disarm,
+    .descriptor = tb_decorator_descriptor,
+    .deadline = tb_decorator_deadline,
     .idle = repair_idle,
     .drop = repair_drop,
 };

@@ -37,7 +37,7 @@ static void resend(struct tb_repair *r, struct tb_repair_peer *p, struct tb_repa
     if (c->waiting || c->arrived || (fresh && !(sure && c->sends == 1)))
         return;
     tb_repair_out_again(p, c);
-    tb_repair_busy(r, p);
+    tb_decorator_hurry(&r->around, &p->active);
 }
 
 /* All frames up to `up_to`, at least one of which is outstanding and none of which is new to us, have arrived. */
@@ -191,7 +191,7 @@ static bool intact(struct tb_repair *r, struct tb_repair_peer *p, const struct t
 static void answer_again(struct tb_repair *r, struct tb_repair_peer *p)
 {
     p->answer_now = true;
-    tb_repair_busy(r, p);
+    tb_decorator_hurry(&r->around, &p->active);
 }
 
 static void link_receive(struct tb_repair *r, struct tb_repair_peer *p, const struct tb_routing *routing,
@@ -216,9 +216,9 @@ static void acknowledge(struct tb_repair *r, struct tb_repair_peer *p, uint32_t 
     if (tb_repair_distance(p->first, up_to) < 0 || tb_repair_distance(up_to, p->next) <= 0)
         return; /* an old one, or one that cannot be */
     forget_arrived(r, p, up_to, now);
-    tb_repair_wake(r, p, p->timer);
+    tb_decorator_wake(&r->around, &p->active, p->timer);
     if (p->wanted)
-        tb_repair_busy(r, p);
+        tb_decorator_hurry(&r->around, &p->active);
 }
 
 void tb_repair_receive(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
@@ -230,7 +230,7 @@ void tb_repair_receive(void *context, struct tb_endpoint *from, const struct tb_
         r->counters.corrupted++;
         return;
     }
-    uint64_t now = tb_clock_now(r->clock);
+    uint64_t now = tb_clock_now(r->around.clock);
     if (!p->broken)
         acknowledge(r, p, routing->acknowledge, now);
     if (message->kind == TB_KIND_LINK) {
@@ -252,7 +252,7 @@ void tb_repair_receive(void *context, struct tb_endpoint *from, const struct tb_
     if (p->broken)
         return;
     if (p->answer_now)
-        tb_repair_busy(r, p);
+        tb_decorator_hurry(&r->around, &p->active);
     else if (p->unanswered > 0)
-        tb_repair_wake(r, p, p->answer_by);
+        tb_decorator_wake(&r->around, &p->active, p->answer_by);
 }

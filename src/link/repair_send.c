@@ -29,7 +29,7 @@ void tb_repair_copy_free(struct tb_repair *r, struct tb_repair_copy *c)
     free(c);
     if (r->starved) {
         r->starved = false;
-        r->busy = true;
+        r->around.busy = true;
     }
 }
 
@@ -102,7 +102,7 @@ static int copy_send(struct tb_repair *r, struct tb_repair_peer *p, struct tb_re
         bytes += sizeof(c->check);
     }
     struct tb_spans payload = tb_spans_of(c->payload, bytes);
-    int result = r->inner->table->send(p->inner, &c->envelope, &payload, c->stream, NULL);
+    int result = r->around.inner->table->send(p->inner, &c->envelope, &payload, c->stream, NULL);
     if (result == TB_AGAIN)
         return result;
     c->waiting = false;
@@ -149,7 +149,7 @@ int tb_repair_link_send(struct tb_repair *r, struct tb_repair_peer *p, uint64_t 
         length = sizeof bytes;
     }
     struct tb_spans payload = tb_spans_of(bytes, length);
-    int result = r->inner->table->send(p->inner, &envelope, &payload, TB_STREAM_SHORT, NULL);
+    int result = r->around.inner->table->send(p->inner, &envelope, &payload, TB_STREAM_SHORT, NULL);
     if (result == TB_OK) {
         p->unanswered = 0;
         p->answer_now = false;
@@ -161,7 +161,7 @@ int tb_repair_link_send(struct tb_repair *r, struct tb_repair_peer *p, uint64_t 
 static int refuse(struct tb_repair *r, struct tb_repair_peer *p)
 {
     p->wanted = true;
-    tb_repair_wake(r, p, TB_NEVER);
+    tb_decorator_wake(&r->around, &p->active, TB_NEVER);
     return TB_AGAIN;
 }
 
@@ -177,7 +177,7 @@ int tb_repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *envel
         return tb_error(TB_ERR_PEER, "rank %u cannot be reached any more", p->head.proc.index);
     if (envelope->message.flags & TB_MESSAGE_ROUTED)
         return tb_error(TB_ERR_UNSUPPORTED, "a routed frame cannot pass a link that repairs");
-    TB_ASSERT(payload->left <= r->head.max_payload);
+    TB_ASSERT(payload->left <= r->around.head.max_payload);
     uint32_t length = (uint32_t)payload->left;
     struct tb_repair_copy *c = NULL;
     if (!p->stuck[stream] && p->next - p->first < TB_REPAIR_WINDOW && p->out_bytes + length <= TB_REPAIR_PEER_BYTES)
@@ -190,7 +190,7 @@ int tb_repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *envel
     if (r->checked)
         c->check = tb_crc32c(0, c->payload, length);
     c->waiting = true;
-    uint64_t now = tb_clock_now(r->clock);
+    uint64_t now = tb_clock_now(r->around.clock);
     if (p->first == p->next)
         p->heard = now;
     *tb_repair_slot(p->out, p->next++) = c;
@@ -205,6 +205,6 @@ int tb_repair_send(struct tb_endpoint *endpoint, const struct tb_envelope *envel
     }
     p->talked = true;
     *payload = rest;
-    tb_repair_wake(r, p, p->timer);
+    tb_decorator_wake(&r->around, &p->active, p->timer);
     return TB_OK;
 }

@@ -3,6 +3,7 @@
 #ifndef TB_LINK_REPAIR_STATE_H
 #define TB_LINK_REPAIR_STATE_H
 
+#include "link/decorator.h"
 #include "link/repair.h"
 
 #define TB_REPAIR_MS          UINT64_C(1000000)
@@ -62,20 +63,16 @@ struct tb_repair_peer {
 };
 
 struct tb_repair {
-    struct tb_transport head;
-    struct tb_transport *inner;
+    struct tb_decorator around;
     struct tb_upcalls up; /* the owner's */
     struct tb_proc self;
-    const struct tb_clock *clock;
     bool checked; /* frames carry a check */
     bool closing;
-    bool busy;    /* some active peer has something to do at once */
     bool starved; /* a frame was refused because the copies of all peers together reached their bound */
-    struct tb_list peers, active;
+    struct tb_list peers;
     uint32_t outstanding; /* frames kept in all `out` */
     size_t kept;          /* bytes in copies */
-    uint64_t next_timer;
-    uint64_t give_up; /* ns of silence */
+    uint64_t give_up;     /* ns of silence */
     struct tb_link_counters counters;
 };
 
@@ -87,20 +84,6 @@ static inline int32_t tb_repair_distance(uint32_t from, uint32_t to)
 static inline struct tb_repair_copy **tb_repair_slot(struct tb_repair_copy **window, uint32_t sequence)
 {
     return &window[sequence & (TB_REPAIR_WINDOW - 1)];
-}
-
-static inline void tb_repair_wake(struct tb_repair *r, struct tb_repair_peer *p, uint64_t when)
-{
-    if (tb_list_empty(&p->active))
-        tb_list_append(&r->active, &p->active);
-    if (when < r->next_timer)
-        r->next_timer = when;
-}
-
-static inline void tb_repair_busy(struct tb_repair *r, struct tb_repair_peer *p)
-{
-    tb_repair_wake(r, p, TB_NEVER);
-    r->busy = true;
 }
 
 static inline bool tb_repair_is_proc(struct tb_proc a, struct tb_proc b)

@@ -4,79 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A hash table with open addressing from whatever has this hash to an index. Never more than half full. */
-struct table {
-    struct entry {
-        uint32_t hash, value;
-    } * entries;
-    uint32_t room, used;
-};
-
 struct tb_grid_index {
-    struct table hosts, clusters, links, ends;
+    struct tb_hash_table hosts, clusters, links, ends;
     bool blocked;     /* there is a link that is */
     bool *is_end;     /* of hosts: a link ends there */
     uint32_t is_room; /* of that */
 };
 
-#define HASH_BASIS UINT64_C(0xcbf29ce484222325)
-#define HASH_PRIME UINT64_C(0x100000001b3)
-
 static uint32_t hash_name(const char *name)
 {
-    uint64_t hash = HASH_BASIS;
-    for (; *name != 0; name++)
-        hash = (hash ^ (unsigned char)*name) * HASH_PRIME;
-    return (uint32_t)(hash ^ (hash >> 32));
+    return tb_hash_fold(tb_hash_text(TB_HASH_BASIS, name));
 }
 
 static uint32_t hash_ends(uint32_t from, uint32_t from_host, uint32_t to, uint32_t to_host)
 {
-    uint64_t hash = (HASH_BASIS ^ from) * HASH_PRIME;
-    hash = (hash ^ from_host) * HASH_PRIME;
-    hash = (hash ^ (hash >> 29) ^ to) * HASH_PRIME;
-    hash = (hash ^ to_host) * HASH_PRIME;
-    return (uint32_t)(hash ^ (hash >> 32));
-}
-
-static void put(struct table *table, uint32_t hash, uint32_t value)
-{
-    uint32_t at = hash & (table->room - 1);
-    while (table->entries[at].value != TB_GRID_NONE)
-        at = (at + 1) & (table->room - 1);
-    table->entries[at] = (struct entry){hash, value};
-}
-
-static int table_add(struct table *table, uint32_t hash, uint32_t value)
-{
-    if (2 * (table->used + 1) > table->room) {
-        struct table grown = {.room = table->room != 0 ? 2 * table->room : 64};
-        grown.entries = malloc(grown.room * sizeof *grown.entries);
-        if (grown.entries == NULL)
-            return tb_error(TB_ERR_MEMORY, "no memory for the grid");
-        memset(grown.entries, 0xff, grown.room * sizeof *grown.entries);
-        for (uint32_t i = 0; i < table->room; i++) {
-            if (table->entries[i].value != TB_GRID_NONE)
-                put(&grown, table->entries[i].hash, table->entries[i].value);
-        }
-        grown.used = table->used;
-        free(table->entries);
-        *table = grown;
-    }
-    put(table, hash, value);
-    table->used++;
-    return TB_OK;
-}
-
-/* The next value with this hash; *at begins as the hash. TB_GRID_NONE: there are no more. */
-static uint32_t table_next(const struct table *table, uint32_t hash, uint32_t *at)
-{
-    while (table->room != 0) {
-        struct entry entry = table->entries[(*at)++ & (table->room - 1)];
-        if (entry.value == TB_GRID_NONE || entry.hash == hash)
-            return entry.value;
-    }
-    return TB_GRID_NONE;
+    uint64_t hash = tb_hash_number(tb_hash_number(TB_HASH_BASIS, from), from_host);
+    return tb_hash_fold(tb_hash_number(tb_hash_number(hash, to), to_host));
 }
 
 /* ---- the index --------------------------------------------------------------------------------------------------- */
@@ -91,22 +34,22 @@ static void index_close(struct tb_grid_index *index)
 {
     if (index == NULL)
         return;
-    free(index->hosts.entries);
-    free(index->clusters.entries);
-    free(index->links.entries);
-    free(index->ends.entries);
+    tb_hash_table_close(&index->hosts);
+    tb_hash_table_close(&index->clusters);
+    tb_hash_table_close(&index->links);
+    tb_hash_table_close(&index->ends);
     free(index->is_end);
     free(index);
 }
 
 int tb_grid_index_host(struct tb_grid *grid, uint32_t i)
 {
-    return table_add(&grid->index->hosts, hash_name(grid->hosts[i].name), i);
+    return tb_hash_table_add(&grid->index->hosts, hash_name(grid->hosts[i].name), i);
 }
 
 int tb_grid_index_cluster(struct tb_grid *grid, uint32_t i)
 {
-    return table_add(&grid->index->clusters, hash_name(grid->clusters[i].name), i);
+    return tb_hash_table_add(&grid->index->clusters, hash_name(grid->clusters[i].name), i);
 }
 
 static int note_end(struct tb_grid *grid, uint32_t host)
@@ -130,9 +73,9 @@ int tb_grid_index_link(struct tb_grid *grid, uint32_t i)
     const struct tb_grid_link *link = &grid->links[i];
     uint32_t hash = hash_ends(link->from, link->from_host, link->to, link->to_host);
     grid->index->blocked |= link->blocked;
-    int rc = table_add(&grid->index->ends, hash, i);
+    int rc = tb_hash_table_add(&grid->index->ends, hash, i);
     if (rc == TB_OK && tb_grid_link_named(grid, link->name) == TB_GRID_NONE)
-        rc = table_add(&grid->index->links, hash_name(link->name), i);
+        rc = tb_hash_table_add(&grid->index->links, hash_name(link->name), i);
     if (rc == TB_OK)
         rc = note_end(grid, link->from_host);
     return rc == TB_OK ? note_end(grid, link->to_host) : rc;
@@ -141,7 +84,7 @@ int tb_grid_index_link(struct tb_grid *grid, uint32_t i)
 uint32_t tb_grid_link_at(const struct tb_grid *grid, uint32_t from, uint32_t from_host, uint32_t to, uint32_t to_host)
 {
     uint32_t hash = hash_ends(from, from_host, to, to_host), at = hash, i;
-    while ((i = table_next(&grid->index->ends, hash, &at)) != TB_GRID_NONE) {
+    while ((i = tb_hash_table_next(&grid->index->ends, hash, &at)) != TB_GRID_NONE) {
         const struct tb_grid_link *link = &grid->links[i];
         if (link->from == from && link->from_host == from_host && link->to == to && link->to_host == to_host)
             return i;
@@ -152,7 +95,7 @@ uint32_t tb_grid_link_at(const struct tb_grid *grid, uint32_t from, uint32_t fro
 uint32_t tb_grid_link_named(const struct tb_grid *grid, const char *name)
 {
     uint32_t hash = hash_name(name), at = hash, i;
-    while ((i = table_next(&grid->index->links, hash, &at)) != TB_GRID_NONE) {
+    while ((i = tb_hash_table_next(&grid->index->links, hash, &at)) != TB_GRID_NONE) {
         if (strcmp(grid->links[i].name, name) == 0)
             return i;
     }
@@ -195,7 +138,7 @@ void tb_grid_close(struct tb_grid *grid)
 uint32_t tb_grid_host_find(const struct tb_grid *grid, const char *name)
 {
     uint32_t hash = hash_name(name), at = hash, i;
-    while ((i = table_next(&grid->index->hosts, hash, &at)) != TB_GRID_NONE) {
+    while ((i = tb_hash_table_next(&grid->index->hosts, hash, &at)) != TB_GRID_NONE) {
         if (strcmp(grid->hosts[i].name, name) == 0)
             return i;
     }
@@ -205,7 +148,7 @@ uint32_t tb_grid_host_find(const struct tb_grid *grid, const char *name)
 uint32_t tb_grid_cluster_find(const struct tb_grid *grid, const char *name)
 {
     uint32_t hash = hash_name(name), at = hash, i;
-    while ((i = table_next(&grid->index->clusters, hash, &at)) != TB_GRID_NONE) {
+    while ((i = tb_hash_table_next(&grid->index->clusters, hash, &at)) != TB_GRID_NONE) {
         if (strcmp(grid->clusters[i].name, name) == 0)
             return i;
     }

@@ -1,0 +1,66 @@
+#include "link/decorator.h"
+
+void tb_decorator_init(struct tb_decorator *decorator, const struct tb_clock *clock,
+                       int (*serve)(struct tb_decorator *decorator, struct tb_list *process, uint64_t now))
+{
+    decorator->clock = clock;
+    decorator->serve = serve;
+    decorator->next_timer = TB_NEVER;
+    tb_list_init(&decorator->active);
+}
+
+static int serve_all(struct tb_decorator *d)
+{
+    if (tb_list_empty(&d->active))
+        return 0;
+    uint64_t now = tb_clock_now(d->clock);
+    if (!d->busy && now < d->next_timer)
+        return 0;
+    d->busy = false;
+    d->next_timer = TB_NEVER;
+    int count = 0;
+    uint32_t todo = 0;
+    for (struct tb_list *at = d->active.next; at != &d->active; at = at->next)
+        todo++;
+    /* Serving may call up, and the owner may send: anyone may enter or leave the list meanwhile. */
+    while (todo-- > 0 && !tb_list_empty(&d->active)) {
+        struct tb_list *process = d->active.next;
+        tb_list_remove(process);
+        tb_list_append(&d->active, process);
+        count += d->serve(d, process, now);
+    }
+    return count;
+}
+
+int tb_decorator_poll(struct tb_transport *transport)
+{
+    struct tb_decorator *d = (struct tb_decorator *)transport;
+    int count = d->inner->table->poll(d->inner);
+    return count + serve_all(d);
+}
+
+bool tb_decorator_arm(struct tb_transport *transport)
+{
+    struct tb_decorator *d = (struct tb_decorator *)transport;
+    return !d->busy && d->inner->table->arm(d->inner);
+}
+
+void tb_decorator_disarm(struct tb_transport *transport)
+{
+    struct tb_decorator *d = (struct tb_decorator *)transport;
+    d->inner->table->disarm(d->inner);
+}
+
+int tb_decorator_descriptor(struct tb_transport *transport)
+{
+    struct tb_decorator *d = (struct tb_decorator *)transport;
+    return d->inner->table->descriptor(d->inner);
+}
+
+uint64_t tb_decorator_deadline(struct tb_transport *transport)
+{
+    struct tb_decorator *d = (struct tb_decorator *)transport;
+    uint64_t inner = d->inner->table->deadline(d->inner);
+    uint64_t own = tb_list_empty(&d->active) ? TB_NEVER : d->next_timer;
+    return own < inner ? own : inner;
+}
