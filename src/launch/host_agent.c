@@ -12,6 +12,8 @@
 #define TAIL_BYTES       2048u       /* of a shell's standard error, for the message when it fails */
 #define HEARD_FRAMES     16u         /* after so many an agent is told that they have come */
 #define EXIT_PATIENCE_NS 1000000000u /* between the end of a stream and the end of its shell */
+#define RETURN_NS        5000000000u /* for one that has come by another agent to come again when that stream ends */
+#define WAKE_PATIENCE_NS 3000000000u /* that a guardian gets which was stopped */
 
 static void patience_over(struct tb_timer *timer);
 
@@ -392,11 +394,23 @@ void tb_host_agent_end(struct tb_host_agent *agent)
     end(agent, false, 0);
 }
 
+static bool is_stopped(pid_t child)
+{
+    siginfo_t info = {0};
+    return child > 0 && waitid(P_PID, (id_t)child, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+}
+
+/* A guardian that was stopped goes on, and ends what its agent has left. */
 static void patience_over(struct tb_timer *timer)
 {
     struct tb_host_agent *agent = TB_CONTAINER(timer, struct tb_host_agent, patience);
     tb_host_agent_end(agent);
-    tb_host_agent_kill(agent);
+    if (is_stopped(agent->pid)) {
+        kill(-agent->pid, SIGCONT);
+        tb_timer_set(agent->loop, timer, WAKE_PATIENCE_NS);
+    } else {
+        tb_host_agent_kill(agent);
+    }
 }
 
 void tb_host_agent_collect(struct tb_host_agent *agent, int status)
