@@ -335,11 +335,16 @@ void tb_host_agent_take_bytes(struct tb_host_agent *agent, const uint8_t *bytes,
     digest(agent, bytes, length);
 }
 
-void tb_host_agent_detach(struct tb_host_agent *agent)
+static void detach_for(struct tb_host_agent *agent, uint64_t patience)
 {
     agent->detached = true;
     agent->resuming = agent->returning = false;
-    tb_timer_set(agent->loop, &agent->patience, tb_param.link_patience);
+    tb_timer_set(agent->loop, &agent->patience, patience);
+}
+
+void tb_host_agent_detach(struct tb_host_agent *agent)
+{
+    detach_for(agent, tb_param.link_patience);
 }
 
 /* Its old stream: whoever is at the other end of it finds that nobody is here any more. The shell is not killed: that
@@ -364,6 +369,7 @@ void tb_host_agent_attach(struct tb_host_agent *agent, struct tb_host_agent *par
     leave_stream(agent, parent);
     tb_timer_clear(&agent->patience);
     agent->parent = parent;
+    agent->adopted = true;
     agent->silence = (struct tb_silence){0};
     agent->detached = false;
     agent->resuming = agent->returning = true;
@@ -381,8 +387,12 @@ static void end(struct tb_host_agent *agent, bool exited, int status)
 
 void tb_host_agent_take_end(struct tb_host_agent *agent, bool exited, int status)
 {
+    if (agent->detached)
+        return;
     if (agent->returning)
         tb_host_agent_detach(agent); /* it got no answer in time, and comes again */
+    else if (agent->adopted)
+        detach_for(agent, RETURN_NS); /* if it lives it comes again, and at once */
     else
         end(agent, exited, status);
 }
