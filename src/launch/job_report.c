@@ -1,5 +1,7 @@
 #include "launch/job_report.h"
 
+#include "launch/visible_text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -39,9 +41,10 @@ int tb_job_report_expect(struct tb_job_report *report, uint32_t ranks)
 static void say_text(struct tb_job_report *report, const char *text)
 {
     struct tb_screen *screen = &report->screens[1];
-    char line[4400];
+    char shown[TB_VISIBLE_TEXT_GROWTH * 4096], line[sizeof shown + 300];
+    tb_visible_text(text, shown, sizeof shown);
     bool begun = screen->mid_line || (report->screens[0].mid_line && isatty(1) && isatty(2));
-    int n = snprintf(line, sizeof line, "%s%s: %s\n", begun ? "\n" : "", report->name, text);
+    int n = snprintf(line, sizeof line, "%s%s: %s\n", begun ? "\n" : "", report->name, shown);
     tb_screen_text(screen, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
