@@ -4,9 +4,9 @@
 #include "remote/remote.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -21,6 +21,7 @@
 struct guard {
     pid_t agent;
     int stream;
+    int launcher; /* an epoll that tells whether it is gone */
     sigset_t heard;
     bool stopped;           /* the agent is, */
     unsigned stopped_ticks; /* for so long without a launcher */
@@ -41,15 +42,27 @@ static void choose_signals(sigset_t *set)
     }
 }
 
-static bool launcher_is_gone(void)
+/* The control stream has to end with the agent, even while we are stopped; so we hold no descriptor of it. But an epoll
+ * remembers what it was told to watch as long as somebody has that open, which the agent does. -1: there is none. */
+static int watch_launcher(void)
 {
-    struct pollfd input = {.fd = 0, .events = POLLRDHUP};
-    return poll(&input, 1, 0) > 0 && (input.revents & (POLLHUP | POLLRDHUP | POLLERR));
+    int watcher = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLRDHUP};
+    if (watcher >= 0)
+        epoll_ctl(watcher, EPOLL_CTL_ADD, 0, &event);
+    close(0);
+    return watcher;
+}
+
+static bool launcher_is_gone(const struct guard *guard)
+{
+    struct epoll_event event;
+    return epoll_wait(guard->launcher, &event, 1, 0) > 0;
 }
 
 static void tick(struct guard *guard)
 {
-    guard->stopped_ticks = guard->stopped && launcher_is_gone() ? guard->stopped_ticks + 1 : 0;
+    guard->stopped_ticks = guard->stopped && launcher_is_gone(guard) ? guard->stopped_ticks + 1 : 0;
     guard->ending_ticks += guard->ending;
     if (guard->stopped_ticks >= STOPPED_TICKS || guard->ending_ticks >= ENDING_TICKS)
         kill(guard->agent, SIGKILL);
@@ -101,11 +114,10 @@ static _Noreturn void end_as(int status)
 static _Noreturn void stand_guard(struct guard *guard)
 {
     char word;
-    /* Streams end when the agent does; of one we keep an end that tells us whether the launcher is there. */
+    guard->launcher = watch_launcher();
     close(1);
     close(2);
     int status = wait_for_agent(guard);
-    close(0);
     if (recv(guard->stream, &word, 1, MSG_DONTWAIT) != 1)
         tb_descendants_end(END_NS);
     end_as(status);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -36,6 +37,7 @@ static void start_stray(int to)
         pid_t stray = fork();
         if (stray == 0) {
             setsid();
+            close(0); /* the stream of an agent is not for those below it */
             close(ready[0]);
             close(ready[1]);
             for (;;)
@@ -224,6 +226,25 @@ static void test_a_guardian_that_is_killed(void **state)
     assert_true(is_gone(w.stray));
 }
 
+/* The launcher hears of the end of an agent whatever the guardian does, and that one makes up for it later. */
+static void test_a_guardian_that_is_stopped(void **state)
+{
+    struct world w;
+    char word;
+    start(&w, 0, false);
+    kill(w.guardian, SIGSTOP);
+    assert_int_equal(waitpid(w.guardian, NULL, WUNTRACED), w.guardian);
+    kill(w.agent, SIGKILL);
+    struct pollfd end = {.fd = w.launcher, .events = POLLIN};
+    assert_int_equal(poll(&end, 1, PATIENCE_MS), 1);
+    assert_int_equal(recv(w.launcher, &word, 1, MSG_DONTWAIT), 0);
+    assert_false(is_gone(w.stray));
+    kill(w.guardian, SIGCONT);
+    finish(&w);
+    assert_true(WIFSIGNALED(w.status) && WTERMSIG(w.status) == SIGKILL);
+    assert_true(is_gone(w.stray));
+}
+
 static void test_what_may_go_on(void **state)
 {
     struct world w;
@@ -244,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_an_agent_that_crashes),
         cmocka_unit_test(test_an_agent_that_is_stopped_is_ended_by_a_signal),
         cmocka_unit_test(test_a_guardian_that_is_killed),
+        cmocka_unit_test(test_a_guardian_that_is_stopped),
         cmocka_unit_test(test_what_may_go_on),
     };
     return cmocka_run_group_tests(all, NULL, NULL);

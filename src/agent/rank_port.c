@@ -124,22 +124,39 @@ void tb_rank_port_connection(struct tb_rank_port *port, uint32_t local, struct t
     flush_parcels(rank);
 }
 
+/* One of a kind of which only the newest counts: it takes the place of the one that still waits. */
+static struct parcel *renew_parcel(struct tb_port_rank *rank, enum tb_control kind, int descriptor)
+{
+    struct parcel *parcel;
+    TB_LIST_EACH (parcel, &rank->parcels, struct parcel, node) {
+        if (parcel->kind != kind)
+            continue;
+        if (parcel->descriptor >= 0)
+            close(parcel->descriptor);
+        parcel->descriptor = descriptor;
+        tb_writer_close(&parcel->fields);
+        tb_writer_open(&parcel->fields);
+        return parcel;
+    }
+    return add_parcel(rank, kind, descriptor);
+}
+
 void tb_rank_port_routes(struct tb_rank_port *port)
 {
     for (uint32_t i = 0; i < port->count; i++) {
         struct tb_port_rank *rank = &port->ranks[i];
-        struct parcel *parcel = add_parcel(rank, TB_CONTROL_ROUTES, -1);
-        if (parcel == NULL)
-            continue;
-        parcel->descriptor = fcntl(port->services->routes, F_DUPFD_CLOEXEC, 3);
-        flush_parcels(rank);
+        int descriptor = fcntl(port->services->routes, F_DUPFD_CLOEXEC, 3);
+        if (renew_parcel(rank, TB_CONTROL_ROUTES, descriptor) != NULL)
+            flush_parcels(rank);
+        else if (descriptor >= 0)
+            close(descriptor);
     }
 }
 
 void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number)
 {
     struct tb_port_rank *rank = &port->ranks[local];
-    struct parcel *parcel = rank->parcel_count < port->parcel_limit ? add_parcel(rank, TB_CONTROL_ASK, -1) : NULL;
+    struct parcel *parcel = renew_parcel(rank, TB_CONTROL_ASK, -1);
     if (parcel == NULL)
         return;
     tb_put_u32(&parcel->fields, number);

@@ -320,6 +320,17 @@ static void a_full_socket_is_tried_again(void **state)
     world_close(&w);
 }
 
+static void expect_routes(int socket, uint32_t version)
+{
+    struct tb_host_routes got = {0};
+    expect(socket, TB_CONTROL_ROUTES);
+    assert_int_equal(packet.descriptor_count, 1);
+    assert_int_equal(tb_host_routes_read(&got, packet.descriptors[0], 1), TB_OK);
+    assert_int_equal(got.version, version);
+    tb_host_routes_close(&got);
+    tb_packet_discard(&packet);
+}
+
 static void all_are_told_routes(void **state)
 {
     struct world w;
@@ -330,15 +341,34 @@ static void all_are_told_routes(void **state)
     say_hello(&w, w.sockets[0]);
     assert_int_equal(tb_host_services_change_routes(&w.services, &routes), TB_OK);
     tb_rank_port_routes(&w.port);
-    expect(w.sockets[0], TB_CONTROL_ROUTES);
-    assert_int_equal(packet.descriptor_count, 1);
-    struct tb_host_routes got = {0};
-    assert_int_equal(tb_host_routes_read(&got, packet.descriptors[0], 1), TB_OK);
-    assert_int_equal(got.version, 9);
-    tb_host_routes_close(&got);
-    tb_packet_discard(&packet);
+    expect_routes(w.sockets[0], 9);
     expect_welcome(w.sockets[1], 8, 1);
     assert_int_equal(tb_packet_receive(w.sockets[1], &packet, false), TB_ERR_CLOSED);
+    world_close(&w);
+}
+
+/* Of routes and questions only the newest waits, however long a rank reads nothing. */
+static void only_the_newest_waits(void **state)
+{
+    struct world w;
+    struct tb_host_routes routes = {.version = 1};
+    world_open(&w);
+    expect_welcome(w.sockets[0], 7, 0);
+    for (uint32_t i = 1; i <= 100; i++) {
+        routes.version = i;
+        assert_int_equal(tb_host_services_change_routes(&w.services, &routes), TB_OK);
+        tb_rank_port_routes(&w.port);
+        tb_rank_port_ask(&w.port, 0, i);
+    }
+    assert_int_equal(w.port.ranks[0].parcel_count, 2);
+    int next = dup(w.sockets[0]);
+    assert_in_range(next, 0, 50); /* descriptors do not add up either */
+    close(next);
+    say_hello(&w, w.sockets[0]);
+    expect_routes(w.sockets[0], 100);
+    expect(w.sockets[0], TB_CONTROL_ASK);
+    assert_int_equal(tb_get_u32(&packet.frame.fields), 100);
+    expect_nothing(w.sockets[0]);
     world_close(&w);
 }
 
@@ -532,6 +562,7 @@ int main(void)
         cmocka_unit_test(too_many_packets_are_refused),
         cmocka_unit_test(a_full_socket_is_tried_again),
         cmocka_unit_test(all_are_told_routes),
+        cmocka_unit_test(only_the_newest_waits),
         cmocka_unit_test(a_rank_comes_by_name),
         cmocka_unit_test(strangers_get_nothing),
         cmocka_unit_test(a_rank_is_one_program),

@@ -67,7 +67,9 @@ static bool is_called(const char *variable, const char *name)
 
 static bool is_own(const char *variable)
 {
-    if (is_called(variable, TB_AGENT_VARIABLE) || is_called(variable, TB_OUTPUT_VARIABLE))
+    /* Nobody may be taken for a shell to another agent, which would be spared. */
+    if (is_called(variable, TB_AGENT_VARIABLE) || is_called(variable, TB_OUTPUT_VARIABLE) ||
+        is_called(variable, TB_SHELL_MARK_NAME))
         return true;
     for (size_t i = 0; i < NUMBERS; i++)
         if (is_called(variable, numbers[i].name))

@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #define READ_BYTES    65536u
-#define QUEUED_LIMIT  (64u << 20) /* for one shell: an address book, output of ours is bounded by windows */
-#define AHEAD_LIMIT   (1u << 20)  /* of what waits for the launcher; beyond it tunnels are not read */
-#define PATIENCE_NS   1000000000u /* between the end of a stream and the end of its shell */
+#define QUEUED_LIMIT  (64u << 20)  /* for one shell: an address book, output of ours is bounded by windows */
+#define ROOM_LIMIT    (256u << 20) /* for all together */
+#define AHEAD_LIMIT   (1u << 20)   /* of what waits for the launcher; beyond it tunnels are not read */
+#define PATIENCE_NS   1000000000u  /* between the end of a stream and the end of its shell */
 #define TUNNELS_LIMIT TB_JOB_HOSTS_LIMIT
 #define ARRIVING_MOST 64u /* at once; the oldest goes when there are more */
 #define ARRIVING_NS   5000000000u
@@ -88,6 +89,19 @@ static void kill_shell(struct tunnel *tunnel)
         kill(-tunnel->pid, SIGKILL);
 }
 
+static void set_room(struct tunnel *tunnel, uint8_t *bytes, size_t room)
+{
+    tunnel->tunnels->room += room - tunnel->room;
+    tunnel->bytes = bytes;
+    tunnel->room = room;
+}
+
+static void free_room(struct tunnel *tunnel)
+{
+    free(tunnel->bytes);
+    set_room(tunnel, NULL, 0);
+}
+
 static void free_tunnel(struct tunnel *tunnel)
 {
     tunnel->tunnels->arriving_count -= tunnel->arriving;
@@ -95,7 +109,7 @@ static void free_tunnel(struct tunnel *tunnel)
     close_errors(tunnel);
     tb_timer_clear(&tunnel->patience);
     tb_list_remove(&tunnel->node);
-    free(tunnel->bytes);
+    free_room(tunnel);
     free(tunnel);
 }
 
@@ -209,11 +223,8 @@ static void flush(struct tunnel *tunnel)
         return;
     }
     tunnel->start = tunnel->end = 0; /* an error is seen, and told, when reading */
-    if (tunnel->room > KEPT_BYTES) {
-        free(tunnel->bytes);
-        tunnel->bytes = NULL;
-        tunnel->room = 0;
-    }
+    if (tunnel->room > KEPT_BYTES)
+        free_room(tunnel);
     tb_loop_change(loop, &tunnel->stream, tunnel->stream.events & ~(uint32_t)EPOLLOUT);
 }
 
@@ -368,9 +379,32 @@ static bool make_room(struct tunnel *tunnel, size_t more)
     uint8_t *grown = realloc(tunnel->bytes, wanted);
     if (grown == NULL)
         return false;
-    tunnel->bytes = grown;
-    tunnel->room = wanted;
+    set_room(tunnel, grown, wanted);
     return true;
+}
+
+/* It does not read, and there is no room for more. */
+static void drop(struct tunnel *tunnel)
+{
+    close_stream(tunnel);
+    free_room(tunnel);
+    if (tunnel->pid > 0)
+        kill_shell(tunnel);
+    else
+        end_adopted(tunnel);
+}
+
+/* Together they may not hold too much either: those go that hold most. */
+static void keep_bound(struct tb_tunnels *tunnels)
+{
+    while (tunnels->room > tunnels->room_limit) {
+        struct tunnel *tunnel, *most = NULL;
+        TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node)
+            most = most == NULL || tunnel->room > most->room ? tunnel : most;
+        if (most == NULL || most->room == 0)
+            return;
+        drop(most);
+    }
 }
 
 void tb_tunnels_take_bytes(struct tb_tunnels *tunnels, struct tb_reader *r)
@@ -381,16 +415,13 @@ void tb_tunnels_take_bytes(struct tb_tunnels *tunnels, struct tb_reader *r)
     if (r->error != TB_OK || tunnel == NULL || tunnel->descriptor < 0 || tunnel->awaited)
         return; /* it has ended, and the launcher will hear so */
     if (!make_room(tunnel, length)) {
-        close_stream(tunnel);
-        if (tunnel->pid > 0)
-            kill_shell(tunnel);
-        else
-            end_adopted(tunnel);
+        drop(tunnel);
         return;
     }
     memcpy(tunnel->bytes + tunnel->end, bytes, length);
     tunnel->end += length;
     flush(tunnel);
+    keep_bound(tunnels);
 }
 
 void tb_tunnels_take_end(struct tb_tunnels *tunnels, struct tb_reader *r)
@@ -482,7 +513,8 @@ void tb_tunnels_reap(struct tb_tunnels *tunnels, pid_t pid, int status)
 void tb_tunnels_open(struct tb_tunnels *tunnels, struct tb_loop *loop, struct tb_uplink *uplink, const sigset_t *mask,
                      const struct tb_tunnels_events *events)
 {
-    *tunnels = (struct tb_tunnels){.loop = loop, .uplink = uplink, .events = *events, .mask = mask};
+    *tunnels =
+        (struct tb_tunnels){.loop = loop, .uplink = uplink, .events = *events, .mask = mask, .room_limit = ROOM_LIMIT};
     tb_list_init(&tunnels->all);
     tb_list_init(&tunnels->arriving);
     tb_list_init(&tunnels->left);

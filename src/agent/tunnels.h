@@ -21,8 +21,9 @@ struct tb_tunnels {
     struct tb_list arriving; /* agents that have come, but have not said which frame they expect: nothing is known of
                                 them yet but that they know the key */
     uint32_t arriving_count;
-    bool paused;            /* they are not read, since the launcher does not keep up */
-    uint32_t adopted_count; /* agents that have come to us with their streams so far */
+    size_t room, room_limit; /* for what waits for them: all of it, and what that may become */
+    bool paused;             /* they are not read, since the launcher does not keep up */
+    uint32_t adopted_count;  /* agents that have come to us with their streams so far */
 };
 
 void tb_tunnels_open(struct tb_tunnels *tunnels, struct tb_loop *loop, struct tb_uplink *uplink, const sigset_t *mask,

@@ -284,6 +284,34 @@ static void what_waits_is_bounded(void **state)
     world_close(&w);
 }
 
+/* All together too: who holds most goes. */
+static void all_that_waits_is_bounded(void **state)
+{
+    static char bytes[1 << 18];
+    struct world w;
+    struct tb_reader r;
+    struct tb_writer f;
+    world_open(&w);
+    w.tunnels.room_limit = 16 << 20;
+    for (uint32_t i = 0; i < 3; i++)
+        start_shell(&w, i, i < 2 ? "exec sleep 1000" : "cat", "sh -c");
+    for (uint32_t i = 2; i-- > 0;)
+        for (int k = 0; k < (i == 0 ? 60 : 20); k++) {
+            tb_writer_open(&f);
+            tb_put_u32(&f, i);
+            tb_put_bytes(&f, bytes, sizeof bytes);
+            tb_reader_open(&r, f.bytes, f.length);
+            tb_tunnels_take_bytes(&w.tunnels, &r);
+            tb_writer_close(&f);
+            assert_true(w.tunnels.room <= w.tunnels.room_limit);
+        }
+    collect(&w);
+    expect_end(&w, 0, false, SIGKILL);
+    send_bytes(&w, 2, "hello");
+    expect_bytes(&w, TB_CONTROL_TUNNEL, 2, "hello");
+    world_close(&w);
+}
+
 /* Words for standard error without an end wait for the launcher as others do. */
 static void a_flood_of_errors_is_bounded(void **state)
 {
@@ -538,6 +566,7 @@ int main(void)
         cmocka_unit_test(a_missing_command_is_told),
         cmocka_unit_test(shells_are_killed),
         cmocka_unit_test(what_waits_is_bounded),
+        cmocka_unit_test(all_that_waits_is_bounded),
         cmocka_unit_test(an_agent_is_taken_in),
         cmocka_unit_test(who_only_connects_does_no_harm),
         cmocka_unit_test(a_changed_byte_ends_the_stream),

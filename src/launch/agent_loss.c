@@ -133,3 +133,16 @@ void tb_agent_loss_gone(const struct tb_host_agent *agent, bool exited, int stat
              *agent->cluster != 0 ? " of cluster " : "", agent->cluster, pid, how,
              agent->tail != NULL ? "; the last it said: " : "", agent->tail != NULL ? agent->tail : "");
 }
+
+void tb_agent_loss_trouble(const struct tb_host_agent *agent, const char *text, size_t length, char *story, size_t size)
+{
+    /* Before it has the address book it does not know its name in the job, and says `this host`. */
+    bool silent = length == 0 || *text == 0; /* an agent that is one says why */
+    bool named = agent->phase >= TB_HOST_AGENT_READY && !silent &&
+                 memmem(text, length, "this host", strlen("this host")) == NULL;
+    if (silent)
+        snprintf(story, size, "host %s: its agent has given up without saying why", agent->target.host);
+    else
+        snprintf(story, size, "%s%s%s%.*s", named ? "" : "host ", named ? "" : agent->target.host, named ? "" : ": ",
+                 (int)length, text);
+}

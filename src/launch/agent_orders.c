@@ -56,6 +56,18 @@ int tb_agent_orders_address_book(struct tb_host_agent *agent, const struct tb_pl
     return rc == TB_OK ? tb_control_stream_end(&agent->control) : rc;
 }
 
+/* Unless it is there, or there are enough. */
+static uint32_t add_stand_in(uint32_t *stand_ins, uint32_t count, uint32_t host)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (stand_ins[i] == host)
+            return count;
+    if (count < STAND_INS_MOST)
+        stand_ins[count++] = host;
+    return count;
+}
+
+/* Whoever has come by another agent may come by the same one again, if only that stream breaks. */
 void tb_agent_orders_stand_ins(struct tb_host_agent *agent, const struct tb_grid_plan *plan,
                                const struct tb_placement *placement)
 {
@@ -63,6 +75,8 @@ void tb_agent_orders_stand_ins(struct tb_host_agent *agent, const struct tb_grid
     if (plan == NULL || agent->target.local || !tb_host_agent_is_ready(agent))
         return;
     uint32_t count = tb_grid_plan_stand_ins(plan, placement, agent->host, STAND_INS_MOST, stand_ins);
+    if (agent->adopted && agent->parent->phase < TB_HOST_AGENT_GONE)
+        count = add_stand_in(stand_ins, count, agent->parent->host);
     struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_STAND_INS);
     tb_put_u32(w, count);
     for (uint32_t i = 0; i < count; i++)

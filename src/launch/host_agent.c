@@ -12,6 +12,8 @@
 #define TAIL_BYTES       2048u       /* of a shell's standard error, for the message when it fails */
 #define HEARD_FRAMES     16u         /* after so many an agent is told that they have come */
 #define EXIT_PATIENCE_NS 1000000000u /* between the end of a stream and the end of its shell */
+#define RETURN_NS        5000000000u /* for one that has come by another agent to come again when that stream ends */
+#define WAKE_PATIENCE_NS 3000000000u /* that a guardian gets which was stopped */
 
 static void patience_over(struct tb_timer *timer);
 
@@ -333,11 +335,16 @@ void tb_host_agent_take_bytes(struct tb_host_agent *agent, const uint8_t *bytes,
     digest(agent, bytes, length);
 }
 
-void tb_host_agent_detach(struct tb_host_agent *agent)
+static void detach_for(struct tb_host_agent *agent, uint64_t patience)
 {
     agent->detached = true;
     agent->resuming = agent->returning = false;
-    tb_timer_set(agent->loop, &agent->patience, tb_param.link_patience);
+    tb_timer_set(agent->loop, &agent->patience, patience);
+}
+
+void tb_host_agent_detach(struct tb_host_agent *agent)
+{
+    detach_for(agent, tb_param.link_patience);
 }
 
 /* Its old stream: whoever is at the other end of it finds that nobody is here any more. The shell is not killed: that
@@ -362,6 +369,7 @@ void tb_host_agent_attach(struct tb_host_agent *agent, struct tb_host_agent *par
     leave_stream(agent, parent);
     tb_timer_clear(&agent->patience);
     agent->parent = parent;
+    agent->adopted = true;
     agent->silence = (struct tb_silence){0};
     agent->detached = false;
     agent->resuming = agent->returning = true;
@@ -379,8 +387,12 @@ static void end(struct tb_host_agent *agent, bool exited, int status)
 
 void tb_host_agent_take_end(struct tb_host_agent *agent, bool exited, int status)
 {
+    if (agent->detached)
+        return;
     if (agent->returning)
         tb_host_agent_detach(agent); /* it got no answer in time, and comes again */
+    else if (agent->adopted)
+        detach_for(agent, RETURN_NS); /* if it lives it comes again, and at once */
     else
         end(agent, exited, status);
 }
@@ -392,11 +404,23 @@ void tb_host_agent_end(struct tb_host_agent *agent)
     end(agent, false, 0);
 }
 
+static bool is_stopped(pid_t child)
+{
+    siginfo_t info = {0};
+    return child > 0 && waitid(P_PID, (id_t)child, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+}
+
+/* A guardian that was stopped goes on, and ends what its agent has left. */
 static void patience_over(struct tb_timer *timer)
 {
     struct tb_host_agent *agent = TB_CONTAINER(timer, struct tb_host_agent, patience);
     tb_host_agent_end(agent);
-    tb_host_agent_kill(agent);
+    if (is_stopped(agent->pid)) {
+        kill(-agent->pid, SIGCONT);
+        tb_timer_set(agent->loop, timer, WAKE_PATIENCE_NS);
+    } else {
+        tb_host_agent_kill(agent);
+    }
 }
 
 void tb_host_agent_collect(struct tb_host_agent *agent, int status)

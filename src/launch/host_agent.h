@@ -71,6 +71,7 @@ struct tb_host_agent {
     uint32_t ended;               /* of its ranks, by themselves */
     struct tb_host_agent *parent; /* whose agent starts it, and whose control stream carries its own; NULL: none */
     uint32_t depth;               /* how many there are between us and it */
+    bool adopted;                 /* it has come by that one, and knows the way */
     bool detached;                /* whoever carried its stream is gone; it is expected to come by another one */
     bool resuming;                /* it has come, and the number of the frame that it expects is still to come: */
     uint32_t next_have, next;

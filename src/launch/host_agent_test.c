@@ -384,6 +384,36 @@ static void a_detached_agent_is_lost_in_the_end(void **state)
     unmake(&w);
 }
 
+/* The stream of one that has come by another agent breaks: it comes again at once, or it is gone. */
+static void one_that_has_come_comes_again(void **state)
+{
+    struct world w;
+    struct tb_control_stream far;
+    make(&w);
+    say_preamble(&w);
+    struct tb_host_agent *agent = &w.agents.all[1], *parent = &w.agents.all[0];
+    parent->phase = agent->phase = TB_HOST_AGENT_STARTED;
+    tb_control_stream_open(&far, -1, -1);
+    tb_control_stream_keep(&far);
+    tb_host_agent_detach(agent);
+    for (uint8_t i = 0; i < 3; i++) {
+        assert_ptr_equal(tb_host_agents_attach(&w.agents, parent, 1, 4 + i, true), agent);
+        tb_host_agent_take_bytes(agent, (const uint8_t[]){0, 0, 0, 0}, 4);
+        assert_int_equal(tb_control_stream_resume(&far, -1, -1, i), TB_OK);
+        tb_control_stream_send(&far, TB_CONTROL_NOTE);
+        pass_on(&w, &far);
+        assert_int_equal(w.frames, i + 1);
+        tb_host_agent_take_end(agent, false, 0);
+        assert_true(agent->detached);
+        virtual_loop_pass(&w.loop, 4900000000u);
+        assert_int_equal(w.lost, 0);
+    }
+    virtual_loop_pass(&w.loop, 100000000u);
+    assert_int_equal(w.lost, 1);
+    tb_control_stream_close(&far);
+    unmake(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +426,7 @@ int main(void)
         cmocka_unit_test(a_stream_resumes),
         cmocka_unit_test(one_with_a_shell_may_move),
         cmocka_unit_test(a_detached_agent_is_lost_in_the_end),
+        cmocka_unit_test(one_that_has_come_comes_again),
     };
     tb_param_load();
     signal(SIGPIPE, SIG_IGN);

@@ -1,8 +1,11 @@
 #include "launch/job_report.h"
 
+#include "launch/visible_text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define PATIENCE_NS  1000000000u /* for whoever reads our output, once a hurried job is over */
@@ -40,13 +43,20 @@ int tb_job_report_expect(struct tb_job_report *report, uint32_t ranks)
 static void say_text(struct tb_job_report *report, const char *text)
 {
     struct tb_screen *screen = &report->screens[1];
-    char *line = NULL;
+    char *line = NULL, *shown = malloc(TB_VISIBLE_TEXT_GROWTH * strlen(text) + 1);
     bool begun = screen->mid_line || (report->screens[0].mid_line && isatty(1) && isatty(2));
-    int length = asprintf(&line, "%s%s: %s\n", begun ? "\n" : "", report->name, text);
-    if (length < 0)
-        return; /* no memory: then the screen has none for it either */
-    tb_screen_text(screen, line, (size_t)length);
-    free(line);
+    int length = -1;
+    if (shown != NULL) {
+        tb_visible_text(text, shown, TB_VISIBLE_TEXT_GROWTH * strlen(text) + 1);
+        length = asprintf(&line, "%s%s: %s
+", begun ? "
+" : "", report->name, shown);
+    }
+    if (length >= 0) { /* no memory: then the screen has none for it either */
+        tb_screen_text(screen, line, (size_t)length);
+        free(line);
+    }
+    free(shown);
 }
 
 /* Several hosts may have the same to say, and one host again and again. */

@@ -84,6 +84,24 @@ static void long_answers_are_whole(void **state)
     assert_int_equal(text[strlen(text) - 1], '\n');
 }
 
+static void say_orders(struct tb_job_report *report)
+{
+    tb_job_report_say(report, "rank 1 says: %s", "\x1b[2Jbye");
+    tb_job_report_answer(report, "\rmpiexec");
+    tb_verdict_add(&report->verdict, TB_VERDICT_CAUSE, 1, "\x1b]0;owned\a");
+    tb_job_report_add(report, 2, 3, 0, "\x1b[31mred\n", 9); /* a rank's own output is its own */
+    tb_job_report_finish(report, false);
+}
+
+/* What others say cannot give the terminal orders when we quote it. */
+static void terminals_get_no_orders(void **state)
+{
+    char text[1024];
+    written(2, &(struct tb_output_options){0}, say_orders, text, sizeof text);
+    assert_string_equal(text, "mpiexec: rank 1 says: \\x1b[2Jbye\nmpiexec: \\x0dmpiexec\n\x1b[31mred\n"
+                              "mpiexec: \\x1b]0;owned\\x07\n");
+}
+
 static void print_lines(struct tb_job_report *report)
 {
     tb_job_report_add(report, 1, 3, 0, "one\ntw", 6);
@@ -185,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_said_twice),
         cmocka_unit_test(long_answers_are_whole),
+        cmocka_unit_test(terminals_get_no_orders),
         cmocka_unit_test(output_that_nobody_reads_is_bounded),
         cmocka_unit_test(lost_errors_of_ranks_count),
         cmocka_unit_test(lines_begin_with_what_was_asked_for),

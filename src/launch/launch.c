@@ -218,13 +218,14 @@ static void check_idle(struct tb_launch *launch)
         end_job(launch, false);
 }
 
-/* An agent is gone while the job runs. True: the job goes on without it, by other ways. */
-static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent)
+/* An agent is gone while the job runs, or has said why it cannot go on. True: the job does, by other ways. */
+static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent, const char *why)
 {
     if (launch->ending || !tb_stand_ins_exist(&launch->plan, &launch->agents, agent))
         return false;
-    tb_job_report_say(&launch->report, "the agent on gateway %s of cluster %s is gone; the job goes on without it",
-                      agent->name, agent->cluster);
+    tb_job_report_say(&launch->report,
+                      "the agent on gateway %s of cluster %s is gone%s%s%s; the job goes on without it", agent->name,
+                      agent->cluster, why != NULL ? " (" : "", why != NULL ? why : "", why != NULL ? ")" : "");
     if (tb_stand_ins_take_over(&launch->plan, &launch->agents, agent) != TB_OK)
         fail(launch, 1, "%s", tb_error_story());
     tb_link_states_forget(&launch->detours.states, agent->host);
@@ -256,7 +257,7 @@ static void judge_loss(struct tb_launch *launch, struct tb_host_agent *agent, bo
 static void agent_lost(void *context, struct tb_host_agent *agent, bool exited, int status)
 {
     struct tb_launch *launch = context;
-    if (go_on_without(launch, agent))
+    if (go_on_without(launch, agent, NULL))
         return;
     if (!launch->again && !tb_job_start_lose(&launch->start, agent))
         judge_loss(launch, agent, exited, status);
@@ -268,7 +269,7 @@ static void agent_lost(void *context, struct tb_host_agent *agent, bool exited, 
 static void agent_silent(void *context, struct tb_host_agent *agent)
 {
     struct tb_launch *launch = context;
-    if (!go_on_without(launch, agent)) {
+    if (!go_on_without(launch, agent, NULL)) {
         if (!launch->again && !tb_job_start_go_around(&launch->start, agent))
             fail(launch, 1,
                  "the agent on host %s%s%s has been silent for %.10g s: the host or the network to it is down",
@@ -329,20 +330,12 @@ static void take_aborted(void *context, struct tb_host_agent *agent, const struc
 static void take_trouble(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length)
 {
     struct tb_launch *launch = context;
-    /* Before it has the address book it does not know its name in the job, and says `this host`. */
-    bool ready = agent->phase >= TB_HOST_AGENT_READY;
-    bool silent = length == 0 || *text == 0; /* an agent that is one says why */
-    bool named = ready && !silent && memmem(text, length, "this host", strlen("this host")) == NULL;
-    const char *host = named ? "" : agent->target.host;
     char story[2600];
-    if (silent)
-        snprintf(story, sizeof story, "host %s: its agent has given up without saying why", host);
-    else
-        snprintf(story, sizeof story, "%s%s%s%.*s", named ? "" : "host ", host, named ? "" : ": ", (int)length, text);
-    if (ready)
-        fail(launch, (int)(code & 255), "%s", story);
-    else
+    tb_agent_loss_trouble(agent, text, length, story, sizeof story);
+    if (agent->phase < TB_HOST_AGENT_READY)
         agent_missed(launch, agent, story);
+    else if (!go_on_without(launch, agent, story))
+        fail(launch, (int)(code & 255), "%s", story);
 }
 
 static void take_note(void *context, const char *text, size_t length)
@@ -372,7 +365,7 @@ static void judge_leaving(struct tb_launch *launch, struct tb_host_agent *agent)
 static void take_gone(void *context, struct tb_host_agent *agent)
 {
     struct tb_launch *launch = context;
-    if (!launch->ending && !go_on_without(launch, agent)) {
+    if (!launch->ending && !go_on_without(launch, agent, NULL)) {
         judge_leaving(launch, agent);
         tb_host_agents_give_up_behind(&launch->agents, agent);
     }
