@@ -202,10 +202,10 @@ static void rank_connects(void *context, uint32_t rank, struct tb_proc to, enum 
     tb_host_network_connect(&agent->network, rank, to, stream);
 }
 
-static void rank_waits(void *context, uint32_t rank, const uint32_t *hosts, uint32_t count)
+static void rank_waits(void *context, uint32_t rank, const struct tb_job_waiting *waiting)
 {
     struct tb_agent *agent = context;
-    tb_host_network_want(&agent->network, rank, hosts, count);
+    tb_host_network_want(&agent->network, rank, waiting);
 }
 
 static void rank_ended(void *context, uint32_t rank)
@@ -267,14 +267,9 @@ static void tell_probed(void *context, const struct tb_reach_report *reports, ui
     tb_uplink_tell_probed(&((struct tb_agent *)context)->uplink, reports, count);
 }
 
-static void tell_link(void *context, uint32_t host, bool silent, uint64_t time, const char *why)
+static void tell_link(void *context, uint32_t host, enum tb_link_report state, uint64_t time, const char *why)
 {
-    tb_uplink_tell_link(&((struct tb_agent *)context)->uplink, host, silent, time, why);
-}
-
-static void take_trouble(void *context, const char *text)
-{
-    trouble(context, 1, "%s", text);
+    tb_uplink_tell_link(&((struct tb_agent *)context)->uplink, host, state, time, why);
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
@@ -542,8 +537,7 @@ static void open_parts(struct tb_agent *agent)
                                                    .call = tell_call,
                                                    .probed = tell_probed,
                                                    .link = tell_link,
-                                                   .note = note,
-                                                   .trouble = take_trouble};
+                                                   .note = note};
     tb_local_ranks_open(&agent->local, &agent->loop, &agent->uplink, &local);
     tb_tunnels_open(&agent->tunnels, &agent->loop, &agent->uplink, &agent->process.mask, &tunnels);
     agent->member = (struct tb_member){.loop = &agent->loop,

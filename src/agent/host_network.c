@@ -4,19 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- telling the user -------------------------------------------------------------------------------------------- */
-
-static void connection_stuck(void *context, uint32_t host, uint64_t time)
-{
-    const struct tb_host_network *n = context;
-    char text[1024];
-    snprintf(text, sizeof text,
-             "a connection between host %s and host %s has taken nothing for %.0f s, though the hosts can reach each "
-             "other: has a firewall forgotten it?",
-             n->member->name, n->member->book->hosts[host].name, (double)time / 1e9);
-    n->events.trouble(n->events.context, text);
-}
-
 /* ---- connections that were made ---------------------------------------------------------------------------------- */
 
 static void give(struct tb_host_network *n, const struct tb_connected *connected)
@@ -126,10 +113,10 @@ static void link_pass_on(void *context, uint32_t host, uint32_t passed)
     tb_link_watch_pass_on(&n->link_watch, host, passed);
 }
 
-static bool link_is_silent(void *context, uint32_t host)
+static bool link_answers(void *context, uint32_t host, uint64_t *since)
 {
     const struct tb_host_network *n = context;
-    return tb_link_watch_is_silent(&n->link_watch, host);
+    return tb_link_watch_answers(&n->link_watch, host, since);
 }
 
 static int link_ask(void *context, uint32_t host, uint32_t about)
@@ -165,7 +152,13 @@ static void link_suspect(void *context, uint32_t host, bool silent)
 static void link_report(void *context, uint32_t host, bool silent, uint64_t time, const char *why)
 {
     const struct tb_host_network *n = context;
-    n->events.link(n->events.context, host, silent, time, why);
+    n->events.link(n->events.context, host, silent ? TB_LINK_SILENT : TB_LINK_ANSWERS, time, why);
+}
+
+static void stuck_report(void *context, uint32_t host, bool stuck, uint64_t time, const char *ranks)
+{
+    const struct tb_host_network *n = context;
+    n->events.link(n->events.context, host, stuck ? TB_LINK_STUCK : TB_LINK_PASSES, time, ranks);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
@@ -183,11 +176,9 @@ void tb_host_network_open(struct tb_host_network *n, struct tb_member *member,
                                               .link_found = link_heard,
                                               .link_lost = dial_lost});
     tb_wan_watch_open(&n->wan_watch, member,
-                      &(struct tb_wan_watch_events){.context = n,
-                                                    .is_gone = is_gone,
-                                                    .stalled = link_used,
-                                                    .is_silent = link_is_silent,
-                                                    .stuck = connection_stuck});
+                      &(struct tb_wan_watch_events){.context = n, .is_gone = is_gone, .stalled = link_used});
+    tb_stuck_watch_open(&n->stuck_watch, member,
+                        &(struct tb_stuck_watch_events){.context = n, .answers = link_answers, .report = stuck_report});
     tb_link_watch_open(&n->link_watch, member,
                        &(struct tb_link_watch_events){.context = n,
                                                       .ask = link_ask,
@@ -210,6 +201,7 @@ void tb_host_network_close(struct tb_host_network *n)
 {
     tb_reach_probe_close(&n->reach_probe);
     tb_dialer_close(&n->dialer);
+    tb_stuck_watch_close(&n->stuck_watch);
     tb_link_watch_close(&n->link_watch);
     tb_forwarder_close(&n->forwarder);
     tb_wan_watch_close(&n->wan_watch);
@@ -255,14 +247,15 @@ void tb_host_network_connect(struct tb_host_network *n, uint32_t rank, struct tb
         n->events.connection(n->events.context, rank, to, stream, rc, -1);
 }
 
-void tb_host_network_want(struct tb_host_network *n, uint32_t rank, const uint32_t *hosts, uint32_t count)
+void tb_host_network_want(struct tb_host_network *n, uint32_t rank, const struct tb_job_waiting *waiting)
 {
-    tb_link_watch_want(&n->link_watch, rank, hosts, count);
+    tb_link_watch_want(&n->link_watch, rank, waiting->hosts, waiting->count);
+    tb_stuck_watch_take(&n->stuck_watch, rank, waiting);
 }
 
 void tb_host_network_forget(struct tb_host_network *n, uint32_t rank)
 {
-    tb_link_watch_want(&n->link_watch, rank, NULL, 0);
+    tb_host_network_want(n, rank, &(struct tb_job_waiting){0});
     tb_dialer_forget(&n->dialer, (struct tb_proc){n->member->self.job, rank});
     tb_wan_watch_forget(&n->wan_watch, rank);
 }

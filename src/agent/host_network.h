@@ -1,5 +1,5 @@
-/* Everything between this host and others: the dialer, the listener, the forwarder, the watch over those who are to
- * answer and that over connections of ranks, and the reach probe, wired to each other. What concerns the ranks, the
+/* Everything between this host and others: the dialer, the listener, the forwarder, the watches over those who are to
+ * answer and over connections of ranks, and the reach probe, wired to each other. What concerns the ranks, the
  * launcher or the user it tells its owner, the agent. One thread. */
 #ifndef TB_AGENT_HOST_NETWORK_H
 #define TB_AGENT_HOST_NETWORK_H
@@ -9,6 +9,7 @@
 #include "agent/link_watch.h"
 #include "agent/listener.h"
 #include "agent/reach_probe.h"
+#include "agent/stuck_watch.h"
 #include "agent/wan_watch.h"
 
 struct tb_host_network_events {
@@ -25,11 +26,9 @@ struct tb_host_network_events {
     void (*call)(void *context, uint32_t host, struct tb_proc there, struct tb_proc here, uint32_t stream);
     void (*probed)(void *context, const struct tb_reach_report *reports, uint32_t count);
     /* For the launcher: TB_CONTROL_LINK. */
-    void (*link)(void *context, uint32_t host, bool silent, uint64_t time, const char *why);
+    void (*link)(void *context, uint32_t host, enum tb_link_report state, uint64_t time, const char *why);
     /* For the user. */
     void (*note)(void *context, const char *text);
-    /* For the user; the job has to end. */
-    void (*trouble)(void *context, const char *text);
 };
 
 struct tb_host_network {
@@ -39,6 +38,7 @@ struct tb_host_network {
     struct tb_listener listener;
     struct tb_wan_watch wan_watch;
     struct tb_link_watch link_watch;
+    struct tb_stuck_watch stuck_watch;
     struct tb_forwarder forwarder;
     struct tb_reach_probe reach_probe;
 };
@@ -50,8 +50,8 @@ void tb_host_network_close(struct tb_host_network *network);
 int tb_host_network_listen(struct tb_host_network *network, const struct tb_setup *setup);
 /* A rank asks for a connection; the answer comes by a call, perhaps from inside. */
 void tb_host_network_connect(struct tb_host_network *network, uint32_t rank, struct tb_proc to, enum tb_stream stream);
-/* A rank waits for ranks on these hosts; none: no longer. */
-void tb_host_network_want(struct tb_host_network *network, uint32_t rank, const uint32_t *hosts, uint32_t count);
+/* Whom a rank waits for. */
+void tb_host_network_want(struct tb_host_network *network, uint32_t rank, const struct tb_job_waiting *waiting);
 void tb_host_network_forget(struct tb_host_network *network, uint32_t rank);       /* it has ended */
 void tb_host_network_called(struct tb_host_network *network, struct tb_reader *r); /* TB_CONTROL_CALL */
 void tb_host_network_reroute(struct tb_host_network *network);                     /* the routes have changed */

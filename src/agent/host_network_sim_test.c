@@ -163,16 +163,16 @@ static void open_streams_that_pass_nothing(void **state)
 /* A rank waits for one over there, and says so. No frame is under way. */
 static void a_rank_that_waits_is_enough(void **state)
 {
-    uint32_t there = 1;
+    const struct tb_job_waiting there = {.count = 1, .hosts = {1}};
     sim.sim.route[0].dead = true;
-    tb_host_network_want(&w[0].network, 0, &there, 1);
+    tb_host_network_want(&w[0].network, 0, &there);
     loop_sim_run(&sim, 5 * SECOND);
     assert_in_range(w[0].link_reports, 1, 2);
     sim.sim.route[0].dead = false;
     loop_sim_run(&sim, 10 * SECOND);
     assert_false(w[0].link_silent);
     uint32_t reports = w[0].link_reports;
-    tb_host_network_want(&w[0].network, 0, &there, 1);
+    tb_host_network_want(&w[0].network, 0, &there);
     loop_sim_run(&sim, 10 * SECOND);
     assert_int_equal(w[0].link_reports, reports);
     tb_host_network_forget(&w[0].network, 0);
@@ -183,13 +183,14 @@ static void a_rank_that_waits_is_enough(void **state)
 /* A connection that is silent for long is made anew. */
 static void silent_connections_are_replaced(void **state)
 {
-    uint32_t there = 1, before = sim.streams.accepted;
-    tb_host_network_want(&w[0].network, 0, &there, 1);
+    const struct tb_job_waiting there = {.count = 1, .hosts = {1}};
+    uint32_t before = sim.streams.accepted;
+    tb_host_network_want(&w[0].network, 0, &there);
     loop_sim_run(&sim, 5 * SECOND);
     assert_int_equal(sim.streams.accepted, before + 1);
     sim.sim.route[0].dead = true;
     for (int i = 0; i < 5; i++) {
-        tb_host_network_want(&w[0].network, 0, &there, 1);
+        tb_host_network_want(&w[0].network, 0, &there);
         loop_sim_run(&sim, 5 * SECOND);
     }
     assert_in_range(sim.streams.accepted, before + 2, before + 8);

@@ -178,10 +178,11 @@ void tb_link_watch_lost(struct tb_link_watch *watch, uint32_t host, const char *
         snprintf(link->why, sizeof link->why, "%s", why);
 }
 
-bool tb_link_watch_is_silent(const struct tb_link_watch *watch, uint32_t host)
+bool tb_link_watch_answers(const struct tb_link_watch *watch, uint32_t host, uint64_t *since)
 {
     const struct link *link = link_find(watch, host);
-    return link != NULL && link->silent;
+    *since = link != NULL ? link->healed : 0;
+    return link == NULL || !link->silent;
 }
 
 /* ---- now and then ------------------------------------------------------------------------------------------------ */

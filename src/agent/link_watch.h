@@ -53,6 +53,7 @@ void tb_link_watch_used(struct tb_link_watch *watch, uint32_t host);  /* somethi
 void tb_link_watch_heard(struct tb_link_watch *watch, uint32_t host); /* something has come from there */
 /* A connection there broke, or could not be made; does not begin to watch. */
 void tb_link_watch_lost(struct tb_link_watch *watch, uint32_t host, const char *why);
-bool tb_link_watch_is_silent(const struct tb_link_watch *watch, uint32_t host);
+/* Whether nothing speaks against it that the host answers, and since when (0: it always did). */
+bool tb_link_watch_answers(const struct tb_link_watch *watch, uint32_t host, uint64_t *since);
 
 #endif

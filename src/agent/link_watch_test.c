@@ -146,8 +146,13 @@ static void silence_is_told_and_its_end(void **state)
     assert_in_range(w.time_told, 15 * SECOND, 20 * SECOND);
     assert_string_equal(w.why, "Connection refused");
     assert_int_equal(w.suspect_count, 1);
-    assert_true(tb_link_watch_is_silent(&w.watch, BESIDE));
+    uint64_t answers_since = 1;
+    assert_false(tb_link_watch_answers(&w.watch, BESIDE, &answers_since));
+    assert_int_equal(answers_since, 0);
     tb_link_watch_heard(&w.watch, BESIDE);
+    assert_true(tb_link_watch_answers(&w.watch, BESIDE, &answers_since));
+    assert_true(answers_since == w.time.now && tb_link_watch_answers(&w.watch, HOP, &answers_since));
+    assert_int_equal(answers_since, 0);
     assert_int_equal(w.up, 1);
     assert_int_equal(w.suspect_count, 0);
     uint32_t reports = w.reports;

@@ -86,10 +86,10 @@ static void rank_connects(void *context, uint32_t local, struct tb_proc to, enum
     l->events.connect(l->events.context, l->ranks.all[local].rank, to, stream);
 }
 
-static void rank_waits(void *context, uint32_t local, const uint32_t *hosts, uint32_t count)
+static void rank_waits(void *context, uint32_t local, const struct tb_job_waiting *waiting)
 {
     const struct tb_local_ranks *l = context;
-    l->events.waiting(l->events.context, l->ranks.all[local].rank, hosts, count);
+    l->events.waiting(l->events.context, l->ranks.all[local].rank, waiting);
 }
 
 static void rank_says_waits(void *context, uint32_t local, uint32_t number, uint32_t count, struct tb_reader *waits)

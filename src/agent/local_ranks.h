@@ -17,8 +17,7 @@ struct tb_local_ranks_events {
     void *context;
     /* A rank wants to be connected; tb_local_ranks_connection answers. */
     void (*connect)(void *context, uint32_t rank, struct tb_proc to, enum tb_stream stream);
-    /* A rank waits for ranks on these hosts; none: no longer. */
-    void (*waiting)(void *context, uint32_t rank, const uint32_t *hosts, uint32_t count);
+    void (*waiting)(void *context, uint32_t rank, const struct tb_job_waiting *waiting);
     void (*ended)(void *context, uint32_t rank);   /* it needs no connections any more */
     void (*output_heard)(void *context);           /* some rank, or who has its streams, has written */
     void (*output_ended)(void *context);           /* one of their streams is at its end */

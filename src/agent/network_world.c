@@ -50,22 +50,15 @@ static void take_call(void *context, uint32_t host, struct tb_proc there, struct
 
 static void take_probed(void *context, const struct tb_reach_report *reports, uint32_t count) {}
 
-static void take_link(void *context, uint32_t host, bool silent, uint64_t time, const char *why)
+static void take_link(void *context, uint32_t host, enum tb_link_report state, uint64_t time, const char *why)
 {
     struct world *w = context;
     w->link_reports++;
-    w->link_silent = silent;
+    w->link_silent = state == TB_LINK_SILENT;
     w->link_host = host;
     w->link_told_at = tb_loop_now(w->loop);
     w->link_time = time;
     snprintf(w->link_why, sizeof w->link_why, "%s", why);
-}
-
-static void take_trouble(void *context, const char *text)
-{
-    struct world *w = context;
-    snprintf(w->trouble, sizeof w->trouble, "%s", text);
-    w->member.running = false;
 }
 
 static uint32_t numbers[RANKS][RANKS]; /* of the last frame of each pair */
@@ -131,8 +124,7 @@ void world_open_in(struct world *w, uint32_t host, struct tb_loop *loop)
                                                           .control_stream = take_control_stream,
                                                           .call = take_call,
                                                           .probed = take_probed,
-                                                          .link = take_link,
-                                                          .trouble = take_trouble});
+                                                          .link = take_link});
 }
 
 void world_open(struct world *w, uint32_t host)

@@ -238,11 +238,9 @@ static void take_connect(struct tb_port_rank *rank, struct tb_reader *r)
 static void take_waiting(struct tb_port_rank *rank, struct tb_reader *r)
 {
     const struct tb_rank_port_events *events = &rank->port->events;
-    uint32_t hosts[TB_WAITING_HOSTS], count = tb_get_u32(r);
-    for (uint32_t i = 0; i < count && i < TB_WAITING_HOSTS; i++)
-        hosts[i] = tb_get_u32(r);
-    if (tb_reader_end(r) == TB_OK && count <= TB_WAITING_HOSTS)
-        events->waiting(events->context, local_of(rank), hosts, count);
+    struct tb_job_waiting waiting;
+    if (tb_job_waiting_get(r, &waiting) == TB_OK)
+        events->waiting(events->context, local_of(rank), &waiting);
 }
 
 static void take_waits(struct tb_port_rank *rank, struct tb_reader *r)

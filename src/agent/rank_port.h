@@ -16,8 +16,8 @@ struct tb_rank_port_events {
     void *context;
     /* A rank wants to be connected; tb_rank_port_connection answers. */
     void (*connect)(void *context, uint32_t local, struct tb_proc to, enum tb_stream stream);
-    /* A rank has waited for a while for ranks on these hosts (at most TB_WAITING_HOSTS); none: it does no longer. */
-    void (*waiting)(void *context, uint32_t local, const uint32_t *hosts, uint32_t count);
+    /* Whom a rank has waited for, for a while. */
+    void (*waiting)(void *context, uint32_t local, const struct tb_job_waiting *waiting);
     /* A rank answers tb_rank_port_ask: so many waits follow in the reader, of which nothing is known yet. */
     void (*waits)(void *context, uint32_t local, uint32_t number, uint32_t count, struct tb_reader *waits);
     /* The process that had joined the job for a rank has ended without MPI_Finalize, as waitpid would give it (-1: not

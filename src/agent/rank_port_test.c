@@ -32,7 +32,7 @@ struct world {
     int sockets[RANKS]; /* the ranks' ends */
     int connects, aborts, waits, lefts;
     int status; /* of the last one that left */
-    uint32_t awaited[TB_WAITING_HOSTS], awaited_count;
+    struct tb_job_waiting awaited;
     uint32_t local, code; /* of the last call */
     enum tb_abort_reason reason;
     struct tb_proc to;
@@ -51,13 +51,12 @@ static void take_connect(void *context, uint32_t local, struct tb_proc to, enum 
     w->stream = stream;
 }
 
-static void take_waiting(void *context, uint32_t local, const uint32_t *hosts, uint32_t count)
+static void take_waiting(void *context, uint32_t local, const struct tb_job_waiting *waiting)
 {
     struct world *w = context;
     w->waits++;
     w->local = local;
-    w->awaited_count = count;
-    memcpy(w->awaited, hosts, count * sizeof hosts[0]);
+    w->awaited = *waiting;
 }
 
 static void take_aborted(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
@@ -220,14 +219,20 @@ static void requests_are_handed_up(void **state)
     say_numbers(&w, w.sockets[1], TB_CONTROL_CONNECT, 3, (uint32_t[]){JOB, 40, TB_STREAM_COUNT});
     say_numbers(&w, w.sockets[1], TB_CONTROL_CONNECT, 2, (uint32_t[]){JOB, 40});
     assert_int_equal(w.connects, 1); /* nonsense is not */
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 4, (uint32_t[]){2, 5, 3, 0});
+    assert_true(w.waits == 1 && w.awaited.count == 2 && w.awaited.hosts[0] == 5 && w.awaited.hosts[1] == 3);
+    assert_int_equal(w.awaited.stuck_count, 0);
     say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 3, (uint32_t[]){2, 5, 3});
-    assert_true(w.waits == 1 && w.awaited_count == 2 && w.awaited[0] == 5 && w.awaited[1] == 3);
-    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 2, (uint32_t[]){2, 5});
-    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 19,
-                (uint32_t[19]){TB_WAITING_HOSTS + 2, [TB_WAITING_HOSTS + 2] = 1});
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 20,
+                (uint32_t[20]){TB_WAITING_HOSTS + 2, [TB_WAITING_HOSTS + 2] = 1});
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 3 + 3 * (TB_WAITING_STUCK + 1),
+                (uint32_t[3 + 3 * (TB_WAITING_STUCK + 1)]){1, 5, TB_WAITING_STUCK + 1});
     assert_int_equal(w.waits, 1);
-    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 1, (uint32_t[]){0});
-    assert_true(w.waits == 2 && w.awaited_count == 0);
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 6, (uint32_t[]){1, 5, 1, 7, 250, 0});
+    assert_true(w.waits == 2 && w.awaited.count == 1 && w.awaited.stuck_count == 1);
+    assert_true(w.awaited.stuck[0].rank == 7 && w.awaited.stuck[0].tried == 250);
+    say_numbers(&w, w.sockets[1], TB_CONTROL_WAITING, 2, (uint32_t[]){0, 0});
+    assert_true(w.waits == 3 && w.awaited.count == 0);
     struct tb_writer fields;
     tb_writer_open(&fields);
     tb_put_u32(&fields, 9);

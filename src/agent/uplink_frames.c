@@ -43,13 +43,14 @@ void tb_uplink_tell_probed(struct tb_uplink *uplink, const struct tb_reach_repor
     tb_uplink_end(uplink);
 }
 
-void tb_uplink_tell_link(struct tb_uplink *uplink, uint32_t host, bool silent, uint64_t time, const char *why)
+void tb_uplink_tell_link(struct tb_uplink *uplink, uint32_t host, enum tb_link_report state, uint64_t time,
+                         const char *why)
 {
-    if (silent && tb_uplink_is_down(uplink))
+    if ((state == TB_LINK_SILENT || state == TB_LINK_STUCK) && tb_uplink_is_down(uplink))
         return;
     struct tb_writer *w = tb_uplink_begin(uplink, TB_CONTROL_LINK);
     tb_put_u32(w, host);
-    tb_put_u8(w, silent);
+    tb_put_u8(w, (uint8_t)state);
     tb_put_u64(w, time);
     tb_put_text(w, why);
     tb_uplink_end(uplink);

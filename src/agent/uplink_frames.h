@@ -12,8 +12,8 @@ void tb_uplink_tell_ready(struct tb_uplink *uplink, const struct tb_address_list
 void tb_uplink_tell_call(struct tb_uplink *uplink, uint32_t host, struct tb_proc there, struct tb_proc here,
                          uint32_t stream);
 void tb_uplink_tell_probed(struct tb_uplink *uplink, const struct tb_reach_report *reports, uint32_t count);
-/* TB_CONTROL_LINK: a host answers, or has been silent since then. Said again and again: what cannot leave now is not
- * kept. */
-void tb_uplink_tell_link(struct tb_uplink *uplink, uint32_t host, bool silent, uint64_t time, const char *why);
+/* TB_CONTROL_LINK. What is wrong is said again and again: what cannot leave now is not kept. */
+void tb_uplink_tell_link(struct tb_uplink *uplink, uint32_t host, enum tb_link_report state, uint64_t time,
+                         const char *why);
 
 #endif

@@ -22,8 +22,7 @@
 #define REPEAT_MS        4000  /* what waits after a cut is repeated as often as this */
 #define NO_LIMIT_MS      (7 * 24 * 3600 * 1000)
 #define KEEPALIVE_S      60 /* so that firewalls remember who is silent, and who is not known any more hears of it */
-#define CONNECTIONS_MOST (1u << 20)    /* and half of the descriptors that the agent may have */
-#define FORGOTTEN_NS     120000000000u /* beyond link_patience; older kernels repeat as seldom as that */
+#define CONNECTIONS_MOST (1u << 20) /* and half of the descriptors that the agent may have */
 
 #define NO_RANK UINT32_MAX
 
@@ -33,7 +32,7 @@ struct connection {
     uint32_t host;
     uint32_t rank; /* NO_RANK: it has ended */
     int socket;
-    uint64_t stalled_since; /* 0: it is not */
+    bool stalled;
 };
 
 static void start_tick(struct tb_wan_watch *watch)
@@ -98,20 +97,8 @@ void tb_wan_watch_forget(struct tb_wan_watch *watch, uint32_t rank)
         }
 }
 
-static void judge(struct tb_wan_watch *watch, const struct connection *connection, uint64_t now)
-{
-    const struct tb_wan_watch_events *events = &watch->events;
-    if (connection->stalled_since == 0)
-        return;
-    events->stalled(events->context, connection->host);
-    uint64_t stalled = now - connection->stalled_since;
-    if (stalled > tb_param.link_patience + FORGOTTEN_NS && watch->member->running &&
-        !events->is_silent(events->context, connection->host))
-        events->stuck(events->context, connection->host, stalled);
-}
-
 /* False: nothing more will be sent there. */
-static bool look(struct connection *connection, uint64_t now)
+static bool look(struct connection *connection)
 {
     struct tcp_info info = {0};
     socklen_t length = sizeof info;
@@ -120,18 +107,14 @@ static bool look(struct connection *connection, uint64_t now)
     bool sending = info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT ||
                    info.tcpi_state == TCP_FIN_WAIT1 || info.tcpi_state == TCP_LAST_ACK ||
                    info.tcpi_state == TCP_CLOSING;
-    bool stalled = rc == 0 && sending && ioctl(connection->socket, SIOCOUTQ, &waiting) == 0 && waiting > 0 &&
-                   (info.tcpi_retransmits >= REPEATS_MOST || info.tcpi_probes >= PROBES_MOST);
-    if (!stalled)
-        connection->stalled_since = 0;
-    else if (connection->stalled_since == 0)
-        connection->stalled_since = now;
+    connection->stalled = rc == 0 && sending && ioctl(connection->socket, SIOCOUTQ, &waiting) == 0 && waiting > 0 &&
+                          (info.tcpi_retransmits >= REPEATS_MOST || info.tcpi_probes >= PROBES_MOST);
     return rc == 0 && sending;
 }
 
 /* ---- now and then ------------------------------------------------------------------------------------------------ */
 
-static void look_at_connections(struct tb_wan_watch *watch, uint64_t now)
+static void look_at_connections(struct tb_wan_watch *watch)
 {
     const struct tb_wan_watch_events *events = &watch->events;
     uint32_t looks = 0;
@@ -143,8 +126,9 @@ static void look_at_connections(struct tb_wan_watch *watch, uint64_t now)
             break;
         if (connection->rank != NO_RANK && events->is_gone(events->context, connection->rank))
             shutdown(connection->socket, SHUT_WR); /* what has started it may live on */
-        if (look(connection, now)) {
-            judge(watch, connection, now);
+        if (look(connection)) {
+            if (connection->stalled)
+                events->stalled(events->context, connection->host);
             tb_list_remove(&connection->node);
             tb_list_append(&looked, &connection->node);
         } else {
@@ -160,8 +144,7 @@ static void look_at_connections(struct tb_wan_watch *watch, uint64_t now)
 static void tick(struct tb_timer *timer)
 {
     struct tb_wan_watch *watch = TB_CONTAINER(timer, struct tb_wan_watch, tick);
-    uint64_t now = tb_loop_now(watch->member->loop);
-    look_at_connections(watch, now);
+    look_at_connections(watch);
     if (watch->connection_count > 0)
         start_tick(watch);
 }

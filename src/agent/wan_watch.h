@@ -2,7 +2,7 @@
  * keeps what it was given through any cut, but nobody hears of it. So a descriptor of each such socket is kept, and it
  * is looked now and then whether what was sent is acknowledged. If it is not, its owner hears of it, who asks the agent
  * over there: that decides whether the link is down, since a connection may also be slow to notice that it is up, or
- * have a receiver who does not read.
+ * have a receiver who does not read. Connections that are forgotten on the way are found by those who wait (pulse.h).
  *
  * The kernel itself is told not to give up. Its own limit, TCP_USER_TIMEOUT, also ends connections whose receiver
  * answers, but has been computing for too long to have room.
@@ -15,11 +15,8 @@
 
 struct tb_wan_watch_events {
     void *context;
-    bool (*is_gone)(void *context, uint32_t rank);   /* the process that was this rank has ended */
-    void (*stalled)(void *context, uint32_t host);   /* a connection there is, at this look */
-    bool (*is_silent)(void *context, uint32_t host); /* its agent gives no answer */
-    /* It does, and yet a connection has taken nothing for so long: whatever is on the way does not know it. */
-    void (*stuck)(void *context, uint32_t host, uint64_t time);
+    bool (*is_gone)(void *context, uint32_t rank); /* the process that was this rank has ended */
+    void (*stalled)(void *context, uint32_t host); /* a connection there is, at this look */
 };
 
 struct tb_wan_watch {

@@ -35,20 +35,9 @@ static void stalled(void *context, uint32_t host)
     w.stalled++;
 }
 
-static bool is_silent(void *context, uint32_t host)
-{
-    return false;
-}
-
-static void stuck(void *context, uint32_t host, uint64_t time)
-{
-    fail();
-}
-
 static int open_world(void **state)
 {
-    const struct tb_wan_watch_events events = {
-        .is_gone = is_gone, .stalled = stalled, .is_silent = is_silent, .stuck = stuck};
+    const struct tb_wan_watch_events events = {.is_gone = is_gone, .stalled = stalled};
     memset(&w, 0, sizeof w);
     w.book = (struct tb_address_book){.ranks = 2, .host_count = 2, .hosts = w.hosts};
     w.member = (struct tb_member){.loop = &w.time.loop, .running = true, .book = &w.book, .routes = &w.routes};

@@ -1,6 +1,8 @@
 /* Whom the process waits for, for those who look after the ways there. */
 #include "engine/engine_state.h"
 
+#include "link/link.h"
+
 static bool wild_pending(const struct tb_engine *e)
 {
     for (const struct tb_context *c = tb_contexts_first(&e->contexts); c != NULL; c = tb_contexts_next(&e->contexts, c))
@@ -27,5 +29,39 @@ void tb_engine_awaited(struct tb_engine *engine, void (*each)(void *context, str
                 each(context, p->proc);
         }
     }
+    tb_engine_unlock(engine);
+}
+
+struct look {
+    struct tb_engine *engine;
+    void (*each)(void *context, struct tb_proc proc, uint64_t tried);
+    void *context;
+};
+
+static void look_at(void *context, struct tb_proc proc)
+{
+    const struct look *look = context;
+    const struct tb_peer *p = tb_peer_of(look->engine, proc.index);
+    uint64_t tried = 0;
+    if (p != NULL && p->endpoint != NULL && p->endpoint->transport == look->engine->remote &&
+        tb_link_is_stuck(look->engine->remote, proc, &tried))
+        look->each(look->context, proc, tried);
+}
+
+void tb_engine_stuck(struct tb_engine *engine, void (*each)(void *context, struct tb_proc proc, uint64_t tried),
+                     void *context)
+{
+    tb_engine_lock(engine);
+    struct look look = {.engine = engine, .each = each, .context = context};
+    if (engine->remote != NULL)
+        tb_engine_awaited(engine, look_at, &look);
+    tb_engine_unlock(engine);
+}
+
+void tb_engine_rest(struct tb_engine *engine)
+{
+    tb_engine_lock(engine);
+    if (engine->remote != NULL)
+        tb_link_rest(engine->remote);
     tb_engine_unlock(engine);
 }

@@ -79,6 +79,11 @@ void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters);
 /* Each process of another host that an unfinished request needs; and, if a receive leaves open from whom, or nothing is
  * posted at all, each one that something was exchanged with. */
 void tb_engine_awaited(struct tb_engine *engine, void (*each)(void *context, struct tb_proc proc), void *context);
+/* Those of them to whom a connection passes nothing, found by asking while this is called every few seconds; *tried: ns
+ * since the last try. Not before tb_engine_rest does the asking end. */
+void tb_engine_stuck(struct tb_engine *engine, void (*each)(void *context, struct tb_proc proc, uint64_t tried),
+                     void *context);
+void tb_engine_rest(struct tb_engine *engine);
 
 /* From control_ready. Connections with agents are for what goes through gateways. */
 int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor);

@@ -26,7 +26,7 @@
 #define TRANSPORTS       3      /* local, remote, relay */
 /* ns: when a thread that sleeps says so, and how often again */
 #define WAITING_FIRST UINT64_C(1500000000)
-#define WAITING_AGAIN UINT64_C(5000000000)
+#define WAITING_AGAIN UINT64_C(2000000000)
 
 static inline void cpu_relax(void);
 #if defined(__x86_64__)

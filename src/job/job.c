@@ -437,17 +437,39 @@ int tb_job_tell_finalized(struct tb_job *job)
     return tell(job, TB_CONTROL_FINALIZED, NULL);
 }
 
-void tb_job_tell_waiting(struct tb_job *job, const uint32_t *hosts, uint32_t count)
+void tb_job_tell_waiting(struct tb_job *job, const struct tb_job_waiting *waiting)
 {
     if (job->control < 0)
         return;
     struct tb_writer w;
     tb_writer_open(&w);
-    tb_put_u32(&w, count);
-    for (uint32_t i = 0; i < count; i++)
-        tb_put_u32(&w, hosts[i]);
+    tb_put_u32(&w, waiting->count);
+    for (uint32_t i = 0; i < waiting->count; i++)
+        tb_put_u32(&w, waiting->hosts[i]);
+    tb_put_u32(&w, waiting->stuck_count);
+    for (uint32_t i = 0; i < waiting->stuck_count; i++) {
+        tb_put_u32(&w, waiting->stuck[i].rank);
+        tb_put_u64(&w, waiting->stuck[i].tried);
+    }
     tb_packet_send(job->control, TB_CONTROL_WAITING, &w, NULL, 0);
     tb_writer_close(&w);
+}
+
+int tb_job_waiting_get(struct tb_reader *r, struct tb_job_waiting *waiting)
+{
+    *waiting = (struct tb_job_waiting){.count = tb_get_u32(r)};
+    if (waiting->count > TB_WAITING_HOSTS)
+        return tb_error(TB_ERR_PROTOCOL, "a rank waits for %u hosts", waiting->count);
+    for (uint32_t i = 0; i < waiting->count; i++)
+        waiting->hosts[i] = tb_get_u32(r);
+    waiting->stuck_count = tb_get_u32(r);
+    if (waiting->stuck_count > TB_WAITING_STUCK)
+        return tb_error(TB_ERR_PROTOCOL, "a rank has %u stuck connections", waiting->stuck_count);
+    for (uint32_t i = 0; i < waiting->stuck_count; i++) {
+        waiting->stuck[i].rank = tb_get_u32(r);
+        waiting->stuck[i].tried = tb_get_u64(r);
+    }
+    return tb_reader_end(r);
 }
 
 void tb_job_tell_waits(struct tb_job *job, uint32_t number, const struct tb_job_wait *waits, uint32_t count)

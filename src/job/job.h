@@ -160,12 +160,34 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events);
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream);
 int tb_job_tell_initialized(struct tb_job *job);
 int tb_job_tell_finalized(struct tb_job *job);
-/* Tells the agent that this rank has waited for ranks on these hosts; none: no longer. Never blocks: if there is no
- * room now, it is not told. */
 #define TB_WAITING_HOSTS 16u
+#define TB_WAITING_STUCK 16u
 #define TB_WAIT_TEXT     256u /* bytes of what a thread waits for, with the 0 at the end */
 #define TB_WAITS_LIMIT   16u  /* threads of a rank of which that is told */
-void tb_job_tell_waiting(struct tb_job *job, const uint32_t *hosts, uint32_t count);
+
+/* TB_CONTROL_WAITING: whom a rank has waited for. */
+struct tb_job_waiting {
+    uint32_t count; /* 0: for nobody any more */
+    uint32_t hosts[TB_WAITING_HOSTS];
+    uint32_t stuck_count; /* ranks whose connections with this one pass nothing, */
+    struct {
+        uint32_t rank;
+        uint64_t tried; /* though so many ns ago something was sent or asked there again */
+    } stuck[TB_WAITING_STUCK];
+};
+
+/* TB_CONTROL_LINK: what an agent tells the launcher of another host. */
+enum tb_link_report {
+    TB_LINK_ANSWERS, /* its agent does again */
+    TB_LINK_SILENT,  /* it gives no answer */
+    TB_LINK_PASSES,  /* connections between its ranks and ours pass something again */
+    TB_LINK_STUCK,   /* one passes nothing, though the host answers */
+    TB_LINK_REPORTS
+};
+
+/* Tells the agent. Never blocks: if there is no room now, it is not told. */
+void tb_job_tell_waiting(struct tb_job *job, const struct tb_job_waiting *waiting);
+int tb_job_waiting_get(struct tb_reader *r, struct tb_job_waiting *waiting);
 
 /* What a thread of a rank waits for. */
 struct tb_job_wait {

@@ -148,12 +148,12 @@ static void take_attach(const struct tb_agent_frame_events *events, struct tb_ho
 static void take_link(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
     struct tb_agent_link link = {.host = tb_get_u32(r)};
-    uint8_t silent = tb_get_u8(r);
+    uint8_t state = tb_get_u8(r);
     link.time = tb_get_u64(r);
-    link.silent = silent != 0;
+    link.state = (enum tb_link_report)state;
     size_t length = 0;
     const char *why = tb_get_bytes(r, &length);
-    if (r->error != TB_OK || silent > 1 || agent->phase != TB_HOST_AGENT_STARTED)
+    if (r->error != TB_OK || state >= TB_LINK_REPORTS || agent->phase != TB_HOST_AGENT_STARTED)
         return;
     snprintf(link.why, sizeof link.why, "%.*s", (int)(length < sizeof link.why ? length : sizeof link.why - 1), why);
     events->link(events->context, agent, &link);

@@ -22,10 +22,10 @@ struct tb_agent_abort {
     size_t length;
 };
 
-/* TB_CONTROL_LINK: whether another host answers the agent. */
+/* TB_CONTROL_LINK: how it stands with another host. */
 struct tb_agent_link {
     uint32_t host;
-    bool silent;
+    enum tb_link_report state;
     uint64_t time; /* ns for which that has been so */
     char why[320]; /* cut off if it is longer */
 };

@@ -110,7 +110,7 @@ static void told_attach(void *context, struct tb_host_agent *agent, uint32_t hos
 static void told_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link)
 {
     struct world *w = context;
-    snprintf(w->told, sizeof w->told, "link %u %u %d %llu %s", agent->host, link->host, link->silent,
+    snprintf(w->told, sizeof w->told, "link %u %u %d %llu %s", agent->host, link->host, (int)link->state,
              (unsigned long long)link->time, link->why);
 }
 

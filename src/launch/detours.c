@@ -2,6 +2,12 @@
 
 #include "launch/agent_orders.h"
 
+static uint64_t pair(void *context, uint32_t a, uint32_t b, const char **link)
+{
+    *link = NULL;
+    return a < b ? (uint64_t)a << 32 | b : (uint64_t)b << 32 | a;
+}
+
 static uint64_t way(void *context, uint32_t a, uint32_t b, const char **link)
 {
     const struct tb_detours *detours = context;
@@ -9,7 +15,7 @@ static uint64_t way(void *context, uint32_t a, uint32_t b, const char **link)
     *link = NULL;
     if (plan->grid != NULL)
         return tb_grid_plan_way(plan->grid, &plan->placement, a, b, link);
-    return a < b ? (uint64_t)a << 32 | b : (uint64_t)b << 32 | a;
+    return pair(context, a, b, link);
 }
 
 static int reroute(void *context, uint32_t a, uint32_t b, bool cut)
@@ -25,6 +31,11 @@ static int reroute(void *context, uint32_t a, uint32_t b, bool cut)
     rc = tb_agent_orders_routes(detours->agents, plan->grid, &plan->placement);
     tb_agent_orders_stand_ins_all(detours->agents, plan->grid, &plan->placement);
     return rc;
+}
+
+static int no_other_way(void *context, uint32_t a, uint32_t b, bool cut)
+{
+    return TB_ERR_UNSUPPORTED;
 }
 
 static void say(void *context, const char *text)
@@ -43,12 +54,42 @@ int tb_detours_open(struct tb_detours *detours, struct tb_loop *loop, struct tb_
                     struct tb_host_agents *agents, const struct tb_detours_events *events)
 {
     *detours = (struct tb_detours){.plan = plan, .agents = agents, .events = *events};
-    return tb_link_states_open(
-        &detours->states, loop, &plan->placement.book,
-        &(struct tb_link_states_events){.context = detours, .way = way, .reroute = reroute, .say = say, .fail = fail});
+    struct tb_link_states_events told = {.context = detours, .way = way, .reroute = reroute, .say = say, .fail = fail};
+    int rc = tb_link_states_open(&detours->states, loop, &plan->placement.book, &told);
+    told.way = pair;
+    told.reroute = no_other_way;
+    told.connections = true;
+    return rc == TB_OK ? tb_link_states_open(&detours->connections, loop, &plan->placement.book, &told) : rc;
 }
 
 void tb_detours_close(struct tb_detours *detours)
 {
     tb_link_states_close(&detours->states);
+    tb_link_states_close(&detours->connections);
+}
+
+void tb_detours_stop(struct tb_detours *detours)
+{
+    tb_link_states_stop(&detours->states);
+    tb_link_states_stop(&detours->connections);
+}
+
+void tb_detours_heard(struct tb_detours *detours, uint32_t host)
+{
+    tb_link_states_heard(&detours->states, host);
+    tb_link_states_heard(&detours->connections, host);
+}
+
+void tb_detours_report(struct tb_detours *detours, uint32_t host, const struct tb_agent_link *link)
+{
+    bool connection = link->state == TB_LINK_STUCK || link->state == TB_LINK_PASSES;
+    bool bad = link->state == TB_LINK_STUCK || link->state == TB_LINK_SILENT;
+    tb_link_states_report(connection ? &detours->connections : &detours->states, host, link->host, bad, link->time,
+                          link->why);
+}
+
+void tb_detours_forget(struct tb_detours *detours, uint32_t host)
+{
+    tb_link_states_forget(&detours->states, host);
+    tb_link_states_forget(&detours->connections, host);
 }

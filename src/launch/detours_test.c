@@ -168,11 +168,38 @@ static void nobody_hears_without_another_way(void **state)
     world_close(&w);
 }
 
+/* A connection of ranks that passes nothing is no link that is cut, not even where there would be another way. */
+static void connections_are_not_links(void **state)
+{
+    struct world w;
+    world_open(&w);
+    struct tb_agent_link link = {
+        .host = find(&w, "g1"), .state = TB_LINK_STUCK, .why = "rank 0 on o1 and rank 4 on g1"};
+    for (int i = 0; i < 5; i++) {
+        for (uint32_t host = 0; host < w.agents.count; host++)
+            tb_detours_heard(&w.detours, host);
+        link.time = (uint64_t)(3 + i) * SECOND;
+        tb_detours_report(&w.detours, find(&w, "o1"), &link);
+        for (int k = 0; k < 10; k++)
+            virtual_loop_pass(&w.loop, SECOND / 10);
+    }
+    assert_non_null(strstr(w.text, "nothing passes between rank 0 on o1 and rank 4 on g1, though"));
+    assert_int_equal(queued(&w), 0);
+    link.state = TB_LINK_PASSES;
+    tb_detours_report(&w.detours, find(&w, "o1"), &link);
+    for (int k = 0; k < 40; k++)
+        virtual_loop_pass(&w.loop, SECOND / 10);
+    assert_non_null(strstr(w.text, "messages pass between rank 0 on o1 and rank 4 on g1 again"));
+    assert_int_equal(w.failed, 0);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_hear_of_other_ways),
         cmocka_unit_test(nobody_hears_without_another_way),
+        cmocka_unit_test(connections_are_not_links),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

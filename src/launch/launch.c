@@ -67,7 +67,7 @@ static void end_job(struct tb_launch *launch, bool now)
     tb_job_start_stop(&launch->start);
     tb_rank_ends_stop(&launch->ends);
     tb_wait_report_stop(&launch->waits);
-    tb_link_states_stop(&launch->detours.states);
+    tb_detours_stop(&launch->detours);
     tb_host_agents_stop(&launch->agents, now);
     uint64_t grace = now ? 0 : tb_param.kill_grace + (launch->dumping ? TB_DUMP_PATIENCE_NS : 0);
     tb_timer_set(&launch->loop, &launch->end_timer, grace + END_PATIENCE_NS);
@@ -193,7 +193,7 @@ static void input_bytes(void *context, const char *bytes, size_t length)
 static void agent_frame(void *context, struct tb_host_agent *agent, struct tb_control_frame *frame)
 {
     struct tb_launch *launch = context;
-    tb_link_states_heard(&launch->detours.states, agent->host);
+    tb_detours_heard(&launch->detours, agent->host);
     tb_agent_frames_dispatch(&launch->frame_events, agent, frame);
 }
 
@@ -228,7 +228,7 @@ static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent,
                       agent->cluster, why != NULL ? " (" : "", why != NULL ? why : "", why != NULL ? ")" : "");
     if (tb_stand_ins_take_over(&launch->plan, &launch->agents, agent) != TB_OK)
         fail(launch, 1, "%s", tb_error_story());
-    tb_link_states_forget(&launch->detours.states, agent->host);
+    tb_detours_forget(&launch->detours, agent->host);
     tb_job_start_take_told(&launch->start);
     if (!agent->idle) {
         tb_host_agent_take_idle(agent);
@@ -397,7 +397,7 @@ static void take_attach(void *context, struct tb_host_agent *parent, uint32_t ho
 static void take_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link)
 {
     struct tb_launch *launch = context;
-    tb_link_states_report(&launch->detours.states, agent->host, link->host, link->silent, link->time, link->why);
+    tb_detours_report(&launch->detours, agent->host, link);
 }
 
 static void take_waits(void *context, struct tb_host_agent *agent, struct tb_reader *answers)

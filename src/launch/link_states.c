@@ -18,6 +18,8 @@
 #define REPORTS_MOST 256u          /* of one way; the others are heard when these are content */
 #define WHY_BYTES    320u
 
+#define FORGOTTEN ": a firewall or a NAT may have forgotten their connection"
+
 enum way_state { UP, SUSPECT, CUT, HEALING };
 
 struct tb_heard_host {
@@ -94,6 +96,9 @@ static void say_cut(struct tb_link_states *states, struct watched_way *way)
     if (way->link != NULL) {
         snprintf(text, sizeof text, "link %s is cut (host %s gets no answer from host %s)%s %s", way->link,
                  states->book->hosts[way->a].name, states->book->hosts[way->b].name, way->around ? ";" : " and", rest);
+    } else if (states->events.connections) {
+        snprintf(text, sizeof text, "nothing passes between %s, though their hosts reach each other" FORGOTTEN "; %s",
+                 way->why, rest);
     } else {
         print_hosts(states, way, hosts, sizeof hosts);
         snprintf(text, sizeof text, "%s cannot reach each other, though the launcher reaches both (%s); %s", hosts,
@@ -110,6 +115,8 @@ static void say_up(struct tb_link_states *states, struct watched_way *way)
     print_hosts(states, way, hosts, sizeof hosts);
     if (way->link != NULL)
         snprintf(text, sizeof text, "link %s is up again after %.0f s", way->link, time);
+    else if (states->events.connections)
+        snprintf(text, sizeof text, "messages pass between %s again after %.0f s", way->why, time);
     else
         snprintf(text, sizeof text, "%s reach each other again after %.0f s", hosts, time);
     way->told = false;
@@ -128,6 +135,11 @@ static void end_job(struct tb_link_states *states, const struct watched_way *way
             "link %s between host %s and host %s has been cut for %.0f s, and there is no way around it: %s (--set "
             "link_patience=TIME waits longer)",
             way->link, a, b, seconds(time), way->why);
+    else if (states->events.connections)
+        snprintf(text, sizeof text,
+                 "nothing has passed between %s for %.0f s, though their hosts reach each other" FORGOTTEN
+                 " (--set link_patience=TIME waits longer)",
+                 way->why, seconds(time));
     else
         snprintf(text, sizeof text,
                  "%s have not reached each other for %.0f s: %s (--set link_patience=TIME waits longer)", hosts,

@@ -26,6 +26,9 @@ struct tb_link_states_events {
     int (*reroute)(void *context, uint32_t a, uint32_t b, bool cut);
     void (*say)(void *context, const char *text);
     void (*fail)(void *context, const char *text); /* once, the last that is told */
+    /* It is about connections between ranks of hosts that do answer each other: nothing passes on them, and instead of
+     * a reason the ranks are named. */
+    bool connections;
 };
 
 struct tb_link_states {

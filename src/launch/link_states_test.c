@@ -364,6 +364,43 @@ static void complaints_become_stale(void **state)
     world_close(&w);
 }
 
+/* A connection between ranks passes nothing, though their hosts do: the ranks are named, and there is no way around. */
+static void forgotten_connections_are_named(void **state)
+{
+    struct world w;
+    world_open(&w);
+    w.states.events.connections = true;
+    w.no_way = true;
+    tb_param.link_patience = 20 * SECOND;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        for (int i = 0; i < 8; i++) { /* both ends see it */
+            tb_link_states_report(&w.states, F1, F2, true, (uint64_t)(3 + i) * SECOND, "rank 3 on f1 and rank 4 on f2");
+            tb_link_states_report(&w.states, F2, F1, true, (uint64_t)(2 + i) * SECOND, "rank 4 on f2 and rank 3 on f1");
+            pass(&w, 1);
+        }
+        expect_said(&w, 1 + 2 * (uint32_t)attempt,
+                    "nothing passes between rank 3 on f1 and rank 4 on f2, though their hosts reach each other: a "
+                    "firewall or a NAT may have forgotten their connection; waiting for up to 20 s (--set "
+                    "link_patience=TIME)");
+        if (attempt == 1)
+            break;
+        tb_link_states_report(&w.states, F1, F2, false, 0, "");
+        tb_link_states_report(&w.states, F2, F1, false, 0, "");
+        pass(&w, 70);
+        expect_said(&w, 2, "messages pass between rank 3 on f1 and rank 4 on f2 again after 11 s");
+    }
+    for (int i = 0; i < 12; i++) {
+        tb_link_states_report(&w.states, F1, F2, true, (uint64_t)(11 + i) * SECOND, "rank 3 on f1 and rank 4 on f2");
+        pass(&w, 1);
+    }
+    assert_int_equal(w.failed_count, 1);
+    assert_string_equal(w.failed,
+                        "nothing has passed between rank 3 on f1 and rank 4 on f2 for 20 s, though their hosts reach "
+                        "each other: a firewall or a NAT may have forgotten their connection (--set link_patience=TIME "
+                        "waits longer)");
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,7 +408,7 @@ int main(void)
         cmocka_unit_test(a_stopped_agent_is_no_cut_link), cmocka_unit_test(relapses_take_longer_to_forgive),
         cmocka_unit_test(without_a_way_patience_ends),    cmocka_unit_test(another_way_is_found_later),
         cmocka_unit_test(hosts_of_one_cluster_are_named), cmocka_unit_test(the_dead_are_forgotten),
-        cmocka_unit_test(complaints_become_stale),
+        cmocka_unit_test(complaints_become_stale),        cmocka_unit_test(forgotten_connections_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

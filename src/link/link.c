@@ -39,6 +39,19 @@ struct tb_transport *tb_link_innermost(struct tb_transport *transport)
     return transport;
 }
 
+bool tb_link_is_stuck(struct tb_transport *transport, struct tb_proc proc, uint64_t *tried)
+{
+    struct tb_transport *inner = tb_link_innermost(transport);
+    return inner->table == &tb_transport_tcp && tb_tcp_is_stuck(inner, proc, tried);
+}
+
+void tb_link_rest(struct tb_transport *transport)
+{
+    struct tb_transport *inner = tb_link_innermost(transport);
+    if (inner->table == &tb_transport_tcp)
+        tb_tcp_rest(inner);
+}
+
 void tb_link_count(const struct tb_transport *transport, struct tb_link_counters *counters)
 {
     if (transport->table == &tb_transport_order)

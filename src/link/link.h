@@ -19,6 +19,10 @@ int tb_link_open(const struct tb_transport_table *table, const struct tb_transpo
 /* The innermost transport, for tb_tcp_adopt. */
 struct tb_transport *tb_link_innermost(struct tb_transport *transport);
 
+/* As tb_tcp_is_stuck and tb_tcp_rest of the innermost transport; others are never stuck. */
+bool tb_link_is_stuck(struct tb_transport *transport, struct tb_proc proc, uint64_t *tried);
+void tb_link_rest(struct tb_transport *transport);
+
 /* What the decorator has done; all 0 when the transport is not wrapped. Logged at closing (debug). */
 void tb_link_count(const struct tb_transport *transport, struct tb_link_counters *counters);
 

@@ -83,19 +83,29 @@ struct awaited {
     const struct tb_job *job;
     uint32_t after; /* only hosts beyond this one... */
     bool all;       /* ...or all of them */
-    uint32_t count, hosts[TB_WAITING_HOSTS];
+    struct tb_job_waiting told;
 };
 
 static void await_proc(void *context, struct tb_proc proc)
 {
     struct awaited *a = context;
+    struct tb_job_waiting *told = &a->told;
     uint32_t host = tb_address_book_host_of(&a->job->book, proc.index);
-    if (a->count == TB_WAITING_HOSTS || (!a->all && host <= a->after))
+    if (told->count == TB_WAITING_HOSTS || (!a->all && host <= a->after))
         return;
-    for (uint32_t i = 0; i < a->count; i++)
-        if (a->hosts[i] == host)
+    for (uint32_t i = 0; i < told->count; i++)
+        if (told->hosts[i] == host)
             return;
-    a->hosts[a->count++] = host;
+    told->hosts[told->count++] = host;
+}
+
+static void await_stuck(void *context, struct tb_proc proc, uint64_t tried)
+{
+    struct tb_job_waiting *told = &((struct awaited *)context)->told;
+    if (told->stuck_count == TB_WAITING_STUCK)
+        return;
+    told->stuck[told->stuck_count].rank = proc.index;
+    told->stuck[told->stuck_count++].tried = tried;
 }
 
 static void waiting(void *context, bool waits)
@@ -105,10 +115,14 @@ static void waiting(void *context, bool waits)
     if (waits && after > 0)
         tb_engine_awaited(tb_self.engine, await_proc, &a);
     a.all = true;
-    if (waits && a.count < TB_WAITING_HOSTS)
+    if (waits && a.told.count < TB_WAITING_HOSTS)
         tb_engine_awaited(tb_self.engine, await_proc, &a);
-    after = a.count == TB_WAITING_HOSTS ? a.hosts[TB_WAITING_HOSTS - 1] : 0;
-    tb_job_tell_waiting(context, a.hosts, a.count);
+    after = a.told.count == TB_WAITING_HOSTS ? a.told.hosts[TB_WAITING_HOSTS - 1] : 0;
+    if (waits)
+        tb_engine_stuck(tb_self.engine, await_stuck, &a);
+    else
+        tb_engine_rest(tb_self.engine);
+    tb_job_tell_waiting(context, &a.told);
 }
 
 static bool is_local(void *context, struct tb_proc proc)

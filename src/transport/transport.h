@@ -146,6 +146,10 @@ void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb
 /* tcp: a process that was broken, refused or dropped is as if it had never been talked to: the next frame asks for a
  * connection again. What is still open to it is closed, without a call up. Not from inside poll, but for `broken`. */
 void tb_tcp_revive(struct tb_endpoint *endpoint);
+/* tcp: the owner waits for this process: until tb_tcp_rest, the kernels ask each other on its connections. True: on one
+ * of them nothing has come back for a while, whatever was sent or asked; *tried: ns since that was done last. */
+bool tb_tcp_is_stuck(struct tb_transport *transport, struct tb_proc proc, uint64_t *tried);
+void tb_tcp_rest(struct tb_transport *transport);
 
 /* relay: a stream to the agent of this host, made by either side's wish; takes the descriptor in any case. Or none. */
 int tb_relay_adopt(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int descriptor);

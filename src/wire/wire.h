@@ -417,9 +417,10 @@ enum tb_control {
                            * addresses: which of these hosts can it connect to? */
     TB_CONTROL_PROBED,    /* agent to launcher, within that time: count, of each: host, u8, why not */
     /* Ways that pass nothing. */
-    TB_CONTROL_LINK = 149, /* agent to launcher: host, u8 (1: its agent gives no answer, 0: it does again), u64 ns for
-                            * which that has been so, text: why; again every second while there is none */
-    TB_CONTROL_WAITING = 150, /* rank to agent: count, hosts: it waits for ranks there; 0: no longer */
+    TB_CONTROL_LINK = 149, /* agent to launcher: host, u8 enum tb_link_report, u64 ns for which that has been so, text:
+                            * why, or which ranks; again every second while something is wrong */
+    TB_CONTROL_WAITING = 150, /* rank to agent: count, hosts: it waits for ranks there; 0: no longer; count, of each
+                               * rank to which a connection passes nothing: rank, u64 ns since the last try */
     TB_CONTROL_ASK = 151,     /* launcher to agent to rank: number: what does each rank wait for? */
     TB_CONTROL_WAITS = 152,   /* rank to agent: number, count, of each wait: u64 ns, text. Agent to launcher: number,
                                * count, of each: rank, pid, u8 enum tb_wait_answer, u64 ns, text */

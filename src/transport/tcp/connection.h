@@ -10,6 +10,7 @@
 #ifndef TB_TRANSPORT_TCP_CONNECTION_H
 #define TB_TRANSPORT_TCP_CONNECTION_H
 
+#include "transport/tcp/pulse.h"
 #include "transport/transport.h"
 
 #include <netinet/in.h>
@@ -47,8 +48,9 @@ struct tb_connection {
     int descriptor; /* -1: ended */
     int trouble;    /* errno of a write that failed; 0: none */
     uint8_t stream; /* enum tb_stream */
-    bool watching;  /* epoll tells when it is writable */
-    bool wanted;    /* the owner got TB_AGAIN and waits for `writable` */
+    struct tb_pulse pulse;
+    bool watching; /* epoll tells when it is writable */
+    bool wanted;   /* the owner got TB_AGAIN and waits for `writable` */
 
     uint32_t out_sequence;
     int out_at, out_count; /* what of `out` is still to be written; out_count 0: nothing */

@@ -366,6 +366,40 @@ static bool tcp_idle(struct tb_transport *transport)
     return ((struct tcp *)transport)->hub.unsent == 0;
 }
 
+/* ---- whether anything passes ------------------------------------------------------------------------------------- */
+
+bool tb_tcp_is_stuck(struct tb_transport *transport, struct tb_proc proc, uint64_t *tried)
+{
+    TB_ASSERT(transport->table == &tb_transport_tcp);
+    struct tcp_peer *p = peer_find((struct tcp *)transport, proc);
+    struct tb_connection *c;
+    uint64_t ago = 0;
+    bool stuck = false;
+    if (p == NULL)
+        return false;
+    TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer) {
+        if (c->here.any.sa_family == AF_UNIX)
+            continue;
+        tb_pulse_feel(&c->pulse, c->descriptor);
+        if (!tb_pulse_is_stuck(&c->pulse, c->descriptor, &ago))
+            continue;
+        *tried = stuck && *tried < ago ? *tried : ago;
+        stuck = true;
+    }
+    return stuck;
+}
+
+void tb_tcp_rest(struct tb_transport *transport)
+{
+    TB_ASSERT(transport->table == &tb_transport_tcp);
+    struct tcp *t = (struct tcp *)transport;
+    struct tcp_peer *p;
+    struct tb_connection *c;
+    for (uint32_t i = 0; (p = (struct tcp_peer *)tb_endpoint_table_next(&t->peers, &i)) != NULL;)
+        TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer)
+            tb_pulse_rest(&c->pulse, c->descriptor);
+}
+
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static int tcp_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
