@@ -474,8 +474,9 @@ static pid_t join_and_die(struct world *w, uint32_t local, bool by_name, bool fi
             struct sockaddr_un name = {.sun_family = AF_UNIX};
             memcpy(name.sun_path + 1, w->port.name, strlen(w->port.name));
             fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-            connect(fd, (struct sockaddr *)&name,
-                    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(w->port.name)));
+            socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(w->port.name));
+            if (connect(fd, (struct sockaddr *)&name, length) != 0)
+                _exit(1);
         }
         tb_writer_open(&fields);
         tb_put_u32(&fields, 4711); /* in a namespace of its own */

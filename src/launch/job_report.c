@@ -48,9 +48,7 @@ static void say_text(struct tb_job_report *report, const char *text)
     int length = -1;
     if (shown != NULL) {
         tb_visible_text(text, shown, TB_VISIBLE_TEXT_GROWTH * strlen(text) + 1);
-        length = asprintf(&line, "%s%s: %s
-", begun ? "
-" : "", report->name, shown);
+        length = asprintf(&line, "%s%s: %s\n", begun ? "\n" : "", report->name, shown);
     }
     if (length >= 0) { /* no memory: then the screen has none for it either */
         tb_screen_text(screen, line, (size_t)length);

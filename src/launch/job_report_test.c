@@ -201,12 +201,9 @@ static void lost_errors_of_ranks_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_said_twice),
-        cmocka_unit_test(long_answers_are_whole),
-        cmocka_unit_test(terminals_get_no_orders),
-        cmocka_unit_test(output_that_nobody_reads_is_bounded),
-        cmocka_unit_test(lost_errors_of_ranks_count),
-        cmocka_unit_test(lines_begin_with_what_was_asked_for),
+        cmocka_unit_test(nothing_is_said_twice),      cmocka_unit_test(long_answers_are_whole),
+        cmocka_unit_test(terminals_get_no_orders),    cmocka_unit_test(output_that_nobody_reads_is_bounded),
+        cmocka_unit_test(lost_errors_of_ranks_count), cmocka_unit_test(lines_begin_with_what_was_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

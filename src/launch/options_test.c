@@ -309,7 +309,7 @@ static void a_long_path_is_whole(void **state)
     struct tb_options options;
     static char path[20000];
     memset(path, 'p', sizeof path - 1);
-    memcpy(path + sizeof path - 6, "/last", 5);
+    memcpy(path + sizeof path - 6, "/last", 6);
     const char *before = getenv("PATH");
     char *kept = strdup(before != NULL ? before : "");
     setenv("PATH", path, 1);
