@@ -25,6 +25,9 @@ struct tb_forwarder_events {
     void (*heard)(void *context, uint32_t host);
     /* A connection with the agent of the host broke, or cannot be had. */
     void (*lost)(void *context, uint32_t host, const char *why);
+    /* Large packets do not arrive at the agent of the host, or not from there: connections with it are to use small
+     * ones. Told once. */
+    void (*small)(void *context, uint32_t host);
     /* An agent asks us to look after the way to this host; so many have passed that on. */
     void (*pass_on)(void *context, uint32_t host, uint32_t passed);
 };

@@ -120,6 +120,20 @@ static void dial_lost(void *context, uint32_t host, const char *why)
     tb_link_watch_lost(&n->link_watch, host, why + strspn(why, " "));
 }
 
+static void link_small(void *context, uint32_t host)
+{
+    struct tb_host_network *n = context;
+    char text[1024];
+    tb_dialer_use_small(&n->dialer, host);
+    if (n->member->host > host)
+        return; /* it says the same to the user */
+    snprintf(text, sizeof text,
+             "large packets are lost between host %s and host %s, and small ones pass: only small ones are used from "
+             "now on, which is slower (is the MTU on the way smaller than that of the hosts?)",
+             n->member->name, n->member->book->hosts[host].name);
+    n->events.note(n->events.context, text);
+}
+
 static void link_pass_on(void *context, uint32_t host, uint32_t passed)
 {
     struct tb_host_network *n = context;
@@ -202,6 +216,7 @@ void tb_host_network_open(struct tb_host_network *n, struct tb_member *member,
                                                     .used = link_used,
                                                     .heard = link_heard,
                                                     .lost = link_lost,
+                                                    .small = link_small,
                                                     .pass_on = link_pass_on});
     tb_reach_probe_open(&n->reach_probe, member, n, probed);
 }

@@ -61,6 +61,12 @@ static void take_link(void *context, uint32_t host, bool silent, uint64_t time, 
     snprintf(w->link_why, sizeof w->link_why, "%s", why);
 }
 
+static void take_note(void *context, const char *text)
+{
+    struct world *w = context;
+    snprintf(w->note, sizeof w->note, "%s", text);
+}
+
 static void take_trouble(void *context, const char *text)
 {
     struct world *w = context;
@@ -132,6 +138,7 @@ void world_open_in(struct world *w, uint32_t host, struct tb_loop *loop)
                                                           .call = take_call,
                                                           .probed = take_probed,
                                                           .link = take_link,
+                                                          .note = take_note,
                                                           .trouble = take_trouble});
 }
 

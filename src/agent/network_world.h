@@ -48,7 +48,8 @@ struct world {
     uint64_t link_told_at;            /* when, */
     uint64_t link_time;               /* for how long, */
     char link_why[512];               /* and why */
-    char trouble[2048];               /* for the user */
+    char note[1024];                  /* for the user, */
+    char trouble[2048];               /* and what ends the job */
 };
 
 /* Host `host`, running. Without routes everything is direct, and nobody listens at any address. */
