@@ -51,6 +51,7 @@ void tb_dialer_called(struct tb_dialer *dialer, struct tb_proc here, struct tb_p
 void tb_dialer_arrived(struct tb_dialer *dialer, const struct tb_connected *connected);
 /* Connections to this host use small packets from now on. */
 void tb_dialer_use_small(struct tb_dialer *dialer, uint32_t host);
+bool tb_dialer_uses_small(const struct tb_dialer *dialer, uint32_t host);
 void tb_dialer_forget(struct tb_dialer *dialer, struct tb_proc self); /* it has ended, or needs no connections */
 
 #endif

@@ -533,6 +533,12 @@ uint64_t tb_forwarder_progress(struct tb_forwarder *f, uint32_t host, bool again
     return n != NULL ? tb_hop_peer_progress(&n->peer, again) : 0;
 }
 
+uint64_t tb_forwarder_stuck_since(struct tb_forwarder *f, uint32_t host)
+{
+    struct tb_neighbour *n = agent_of(f, host);
+    return n != NULL ? tb_hop_peer_stuck_since(&n->peer) : 0;
+}
+
 void tb_forwarder_listen(struct tb_forwarder *f)
 {
     for (uint32_t i = 0; f->ready && i < f->table.room; i++)

@@ -85,18 +85,35 @@ static void end_if_silent(struct tb_hop_peer *peer, struct tb_hop_connection *co
 {
     const struct tb_hop_set_events *events = &peer->hop_set->events;
     uint64_t now = tb_loop_now(peer->hop_set->loop);
-    switch (tb_packet_size_judge(&peer->packet_size, connection->watch.descriptor, since, now)) {
+    /* On a slow wire the answer may wait behind what comes all the while. */
+    uint64_t quiet = connection->heard > since && !is_stalled(connection) ? connection->heard : since;
+    switch (tb_packet_size_judge(&peer->packet_size, connection->watch.descriptor, quiet, now)) {
     case TB_PACKET_TOO_LARGE:
         events->small(events->context, peer);
         tb_hop_peer_ask(peer, 0); /* so that the other side hears of it before it makes a new one */
         tb_hop_connection_give_up(connection, TB_PACKET_STORY);
         return;
     case TB_PACKET_NONE:
+        tb_packet_size_stuck(&peer->packet_size, connection->watch.descriptor, connection->stream, since, now);
+        tb_hop_connection_give_up(connection, TB_PACKET_STORY);
+        return;
     case TB_PACKET_UNKNOWN:
         break;
     }
     if (now - since > (again ? AGAIN_NS : SILENCE_NS))
         tb_hop_connection_give_up(connection, "no answer");
+}
+
+uint64_t tb_hop_peer_stuck_since(struct tb_hop_peer *peer)
+{
+    struct tb_packet_size *size = &peer->packet_size;
+    if (size->stuck_since == 0)
+        return 0;
+    struct tb_hop_connection *connection;
+    TB_LIST_EACH (connection, &peer->connections[size->stuck_stream], struct tb_hop_connection, node)
+        if (connection->opened > size->stuck)
+            tb_packet_size_look(size, connection->watch.descriptor);
+    return tb_packet_size_stuck_since(size, tb_loop_now(peer->hop_set->loop));
 }
 
 uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again)
@@ -182,6 +199,7 @@ int tb_hop_peer_adopt(struct tb_hop_peer *peer, enum tb_stream stream, uint32_t 
     connection->stream = (uint8_t)stream;
     connection->stripe = (uint8_t)stripe;
     connection->ours = ours;
+    connection->opened = tb_loop_now(peer->hop_set->loop);
     connection->ping.small = peer->packet_size.small;
     tb_list_append(&peer->connections[stream], &connection->node);
     return tb_hop_connection_begin(connection);

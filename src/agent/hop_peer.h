@@ -41,6 +41,8 @@ void tb_hop_peer_ask(struct tb_hop_peer *peer, uint32_t about);
  * and a new connection is there before. One that is silent while others of the same agent answer has met a packet
  * that is too large, perhaps: small ones are used from then on. */
 uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again);
+/* Since when connections with small packets stand still, though the agent answers; 0: not so. */
+uint64_t tb_hop_peer_stuck_since(struct tb_hop_peer *peer);
 /* Connections use small packets from now on, and the other side is told. */
 void tb_hop_peer_use_small(struct tb_hop_peer *peer);
 /* The kernel repeats what it has written to one of the connections, again and again without an answer. */

@@ -125,8 +125,9 @@ static void link_small(void *context, uint32_t host)
     struct tb_host_network *n = context;
     char text[1024];
     tb_dialer_use_small(&n->dialer, host);
-    if (n->member->host > host)
-        return; /* it says the same to the user */
+    if (n->member->host > host || n->told_of_size)
+        return; /* it says the same to the user; and once is enough */
+    n->told_of_size = true;
     snprintf(text, sizeof text,
              "large packets are lost between host %s and host %s, and small ones pass: only small ones are used from "
              "now on, which is slower (is the MTU on the way smaller than that of the hosts?)",
@@ -164,6 +165,12 @@ static uint64_t link_progress(void *context, uint32_t host, bool again)
     return tb_forwarder_progress(&n->forwarder, host, again);
 }
 
+static uint64_t link_stuck_since(void *context, uint32_t host)
+{
+    struct tb_host_network *n = context;
+    return tb_forwarder_stuck_since(&n->forwarder, host);
+}
+
 static void link_listen(void *context)
 {
     struct tb_host_network *n = context;
@@ -179,7 +186,10 @@ static void link_suspect(void *context, uint32_t host, bool silent)
 static void link_report(void *context, uint32_t host, bool silent, uint64_t time, const char *why)
 {
     const struct tb_host_network *n = context;
-    n->events.link(n->events.context, host, silent, time, why);
+    char text[TB_LINK_WATCH_STORY + 128];
+    bool added = silent && tb_dialer_uses_small(&n->dialer, host) && strcmp(why, TB_PACKET_STORY) != 0;
+    snprintf(text, sizeof text, "%s%s", why, added ? "; before that " TB_PACKET_STORY : "");
+    n->events.link(n->events.context, host, silent, time, text);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
@@ -207,6 +217,7 @@ void tb_host_network_open(struct tb_host_network *n, struct tb_member *member,
                                                       .ask = link_ask,
                                                       .ask_no_more = link_ask_no_more,
                                                       .progress = link_progress,
+                                                      .stuck_since = link_stuck_since,
                                                       .listen = link_listen,
                                                       .suspect = link_suspect,
                                                       .report = link_report});
