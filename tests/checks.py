@@ -100,6 +100,7 @@ CHECKS = [
     Check("cores", ["tests/fault/cores"], tier="all", timeout=600, cases=True),
     Check("strangers", ["tests/fault/strangers"], tier="all", timeout=600, cases=True),
     Check("silent", ["tests/lab/silent"], tier="all", cores=1, timeout=600, cases=True),
+    Check("packets", ["tests/lab/packets"], tier="all", cores=1, timeout=600, cases=True),
     Check("parted", ["tests/fault/parted"], tier="all", cores=1, timeout=600, cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]

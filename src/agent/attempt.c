@@ -1,5 +1,7 @@
 #include "agent/attempt.h"
 
+#include "agent/packet_size.h"
+
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
@@ -106,6 +108,8 @@ int tb_attempt_open(struct tb_attempt *attempt, const struct tb_member *member, 
     int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return TB_ERR_SYSTEM;
+    if (attempt->small)
+        tb_packet_size_make_small(fd);
     if (connect(fd, (struct sockaddr *)&name, length) < 0 && errno != EINPROGRESS) {
         int error = errno;
         close(fd);

@@ -30,11 +30,12 @@ struct tb_attempt {
     struct tb_proc source, destination; /* whose connection it is to become */
     const struct tb_key *key;
     uint32_t stream, features; /* of hello */
+    bool small;                /* packets, since others do not pass */
     void (*event)(struct tb_attempt *attempt, enum tb_attempt_event event);
 };
 
-/* Begins. All of `attempt` but source, destination, stream, features and event is set here. TB_ERR_SYSTEM: errno says
- * why not; TB_ERR_LIMIT: the loop does not take it. No story. */
+/* Begins. All of `attempt` but source, destination, stream, features, small and event is set here. TB_ERR_SYSTEM: errno
+ * says why not; TB_ERR_LIMIT: the loop does not take it. No story. */
 int tb_attempt_open(struct tb_attempt *attempt, const struct tb_member *member, const struct tb_address *address);
 /* Of several attempts that were welcomed only one is confirmed: two would make two connections. False: it has been
  * closed by the other side, and is over. */

@@ -302,6 +302,7 @@ static void start_next(struct dial *dial)
                                      .destination = dial->to,
                                      .stream = dial->stream | dial->stripe << TB_STREAM_STRIPE_SHIFT,
                                      .features = is_for_rank(dial) ? 0 : tb_codec_features(member, dial->to),
+                                     .small = tb_dialer_uses_small(dial->dialer, dial->host),
                                      .event = attempt_event};
     int rc = tb_attempt_open(&t->attempt, member, &t->address);
     if (rc == TB_ERR_SYSTEM)
@@ -552,6 +553,19 @@ void tb_dialer_arrived(struct tb_dialer *dialer, const struct tb_connected *conn
         }
 }
 
+void tb_dialer_use_small(struct tb_dialer *dialer, uint32_t host)
+{
+    if (dialer->small == NULL)
+        dialer->small = calloc(dialer->member->book->host_count, sizeof dialer->small[0]);
+    if (dialer->small != NULL)
+        dialer->small[host] = true;
+}
+
+bool tb_dialer_uses_small(const struct tb_dialer *dialer, uint32_t host)
+{
+    return dialer->small != NULL && dialer->small[host];
+}
+
 void tb_dialer_forget(struct tb_dialer *dialer, struct tb_proc self)
 {
     struct dial *dial;
@@ -574,5 +588,6 @@ void tb_dialer_close(struct tb_dialer *dialer)
     struct dial *dial;
     TB_LIST_EACH (dial, &dialer->dials, struct dial, node)
         end_dial(dial);
+    free(dialer->small);
     tb_loopback_close(&dialer->loopback);
 }

@@ -36,6 +36,7 @@ struct tb_dialer {
     struct tb_dialer_events events;
     struct tb_list dials;
     struct tb_loopback loopback;
+    bool *small; /* by host: packets; NULL: of none */
 };
 
 void tb_dialer_open(struct tb_dialer *dialer, const struct tb_member *member, const struct tb_dialer_events *events);
@@ -48,6 +49,9 @@ int tb_dialer_connect(struct tb_dialer *dialer, struct tb_proc self, struct tb_p
 void tb_dialer_called(struct tb_dialer *dialer, struct tb_proc here, struct tb_proc there, uint32_t stream);
 /* Somebody has connected to us: whom we had called, perhaps. */
 void tb_dialer_arrived(struct tb_dialer *dialer, const struct tb_connected *connected);
+/* Connections to this host use small packets from now on. */
+void tb_dialer_use_small(struct tb_dialer *dialer, uint32_t host);
+bool tb_dialer_uses_small(const struct tb_dialer *dialer, uint32_t host);
 void tb_dialer_forget(struct tb_dialer *dialer, struct tb_proc self); /* it has ended, or needs no connections */
 
 #endif

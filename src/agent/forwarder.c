@@ -116,6 +116,15 @@ static void take_asked(void *context, struct tb_hop_connection *connection, uint
         f->events.pass_on(f->events.context, TB_HOP_ABOUT_HOST(about), TB_HOP_ABOUT_PASSED(about));
 }
 
+static void take_small(void *context, struct tb_hop_peer *peer)
+{
+    struct tb_forwarder *f = context;
+    if (peer->packet_size.small)
+        return;
+    tb_hop_peer_use_small(peer);
+    f->events.small(f->events.context, tb_neighbour_host(neighbour_of(peer), f->member));
+}
+
 static int take_frame(void *context, struct tb_hop_connection *connection, struct tb_cargo *cargo)
 {
     struct tb_forwarder *f = context;
@@ -399,8 +408,12 @@ static void close_parts(struct tb_forwarder *f)
 /* The first frame is about to come: memory for it. */
 static bool make_ready(struct tb_forwarder *f)
 {
-    struct tb_hop_set_events events = {
-        .context = f, .frame = take_frame, .asked = take_asked, .settle = settle, .ended = connection_ended};
+    struct tb_hop_set_events events = {.context = f,
+                                       .frame = take_frame,
+                                       .asked = take_asked,
+                                       .small = take_small,
+                                       .settle = settle,
+                                       .ended = connection_ended};
     struct tb_crossing_events crossing = {.context = f, .route = route, .pass = pass, .settle = settle};
     if (f->ready)
         return true;
@@ -518,6 +531,12 @@ uint64_t tb_forwarder_progress(struct tb_forwarder *f, uint32_t host, bool again
 {
     struct tb_neighbour *n = agent_of(f, host);
     return n != NULL ? tb_hop_peer_progress(&n->peer, again) : 0;
+}
+
+uint64_t tb_forwarder_stuck_since(struct tb_forwarder *f, uint32_t host)
+{
+    struct tb_neighbour *n = agent_of(f, host);
+    return n != NULL ? tb_hop_peer_stuck_since(&n->peer) : 0;
 }
 
 void tb_forwarder_listen(struct tb_forwarder *f)

@@ -25,6 +25,9 @@ struct tb_forwarder_events {
     void (*heard)(void *context, uint32_t host);
     /* A connection with the agent of the host broke, or cannot be had. */
     void (*lost)(void *context, uint32_t host, const char *why);
+    /* Large packets do not arrive at the agent of the host, or not from there: connections with it are to use small
+     * ones. Told once. */
+    void (*small)(void *context, uint32_t host);
     /* An agent asks us to look after the way to this host; so many have passed that on. */
     void (*pass_on)(void *context, uint32_t host, uint32_t passed);
 };
@@ -61,6 +64,7 @@ void tb_forwarder_reroute(struct tb_forwarder *forwarder); /* the routes have ch
 int tb_forwarder_ask(struct tb_forwarder *forwarder, uint32_t host, uint32_t about);
 void tb_forwarder_ask_no_more(struct tb_forwarder *forwarder, uint32_t host);
 uint64_t tb_forwarder_progress(struct tb_forwarder *forwarder, uint32_t host, bool again); /* as tb_hop_peer_progress */
+uint64_t tb_forwarder_stuck_since(struct tb_forwarder *forwarder, uint32_t host); /* as tb_hop_peer_stuck_since */
 void tb_forwarder_listen(struct tb_forwarder *forwarder); /* `used` and `heard` are told again */
 /* It gives no answer: what waits for it, and what comes, takes other ways if there are some. Or it does again. */
 void tb_forwarder_suspect(struct tb_forwarder *forwarder, uint32_t host, bool suspect);

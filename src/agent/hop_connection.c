@@ -391,6 +391,8 @@ static void take_ping(struct tb_hop_connection *connection, const struct tb_hop 
     const struct tb_hop_set_events *events = &connection->hop_set->events;
     connection->in_sequence++;
     tb_hop_ping_take(&connection->ping, hop);
+    if ((hop->flags & TB_HOP_SMALL) != 0)
+        events->small(events->context, connection->peer);
     events->asked(events->context, connection, hop->type == TB_HOP_PING ? hop->check : 0);
 }
 
@@ -478,6 +480,7 @@ static void connection_read(struct tb_hop_connection *connection)
         break_down(connection, n < 0 ? errno : 0);
         return;
     }
+    connection->heard = tb_loop_now(hop_set->loop);
     int rc = connection->codec != NULL ? connection->codec->decode(connection->codec, connection, into, (size_t)n)
                                        : tb_hop_connection_take(connection, into, (size_t)n);
     if (is_open(connection) && rc == TB_OK && (connection->codec != NULL || connection->ping.pong_due))

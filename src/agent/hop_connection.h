@@ -57,6 +57,8 @@ struct tb_hop_connection {
     uint32_t refused; /* how often its socket has refused what the codec had made */
     struct tb_codec *codec;
     struct tb_hop_ping ping; /* of agents */
+    uint64_t opened;         /* when it was adopted */
+    uint64_t heard;          /* when something was read last; 0: nothing yet */
 
     uint32_t batch; /* bytes of one write: when so many have been pulled, it begins */
     uint32_t out_sequence;

@@ -59,17 +59,77 @@ void tb_hop_peer_ask(struct tb_hop_peer *peer, uint32_t about)
     }
 }
 
+void tb_hop_peer_use_small(struct tb_hop_peer *peer)
+{
+    peer->packet_size.small = true;
+    for (int i = 0; i < TB_STREAM_COUNT; i++) {
+        struct tb_hop_connection *connection;
+        TB_LIST_EACH (connection, &peer->connections[i], struct tb_hop_connection, node)
+            connection->ping.small = true;
+    }
+}
+
+static void note_answers(struct tb_hop_peer *peer)
+{
+    uint64_t last = 0;
+    for (int i = 0; i < TB_STREAM_COUNT; i++) {
+        struct tb_hop_connection *connection;
+        TB_LIST_EACH (connection, &peer->connections[i], struct tb_hop_connection, node)
+            last = connection->heard > last ? connection->heard : last;
+    }
+    tb_packet_size_answered(&peer->packet_size, last);
+}
+
+/* Of one that has been silent since then. */
+static void end_if_silent(struct tb_hop_peer *peer, struct tb_hop_connection *connection, uint64_t since, bool again)
+{
+    const struct tb_hop_set_events *events = &peer->hop_set->events;
+    uint64_t now = tb_loop_now(peer->hop_set->loop);
+    /* On a slow wire the answer may wait behind what comes all the while. */
+    uint64_t quiet = connection->heard > since && !is_stalled(connection) ? connection->heard : since;
+    switch (tb_packet_size_judge(&peer->packet_size, connection->watch.descriptor, quiet, now)) {
+    case TB_PACKET_TOO_LARGE:
+        events->small(events->context, peer);
+        tb_hop_peer_ask(peer, 0); /* so that the other side hears of it before it makes a new one */
+        tb_hop_connection_give_up(connection, TB_PACKET_STORY);
+        return;
+    case TB_PACKET_NONE:
+        tb_packet_size_stuck(&peer->packet_size, connection->watch.descriptor, connection->stream, since, now);
+        tb_hop_connection_give_up(connection, TB_PACKET_STORY);
+        return;
+    case TB_PACKET_UNKNOWN:
+        break;
+    }
+    if (now - since > (again ? AGAIN_NS : SILENCE_NS))
+        tb_hop_connection_give_up(connection, "no answer");
+}
+
+uint64_t tb_hop_peer_stuck_since(struct tb_hop_peer *peer)
+{
+    struct tb_packet_size *size = &peer->packet_size;
+    if (size->stuck_since == 0)
+        return 0;
+    struct tb_hop_connection *connection;
+    TB_LIST_EACH (connection, &peer->connections[size->stuck_stream], struct tb_hop_connection, node)
+        if (connection->opened > size->stuck)
+            tb_packet_size_look(size, connection->watch.descriptor);
+    return tb_packet_size_stuck_since(size, tb_loop_now(peer->hop_set->loop));
+}
+
 uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again)
 {
     uint64_t now = tb_loop_now(peer->hop_set->loop), last = 0;
+    note_answers(peer);
     for (int i = 0; i < TB_STREAM_COUNT; i++) {
         struct tb_hop_connection *connection;
         TB_LIST_EACH (connection, &peer->connections[i], struct tb_hop_connection, node) {
             uint64_t since = tb_hop_ping_since(&connection->ping, connection->watch.descriptor, now);
             if (since != 0 && connection->ping.acked_at > last) /* a question that was just asked is no progress */
                 last = connection->ping.acked_at;
-            if (since != 0 && now - since > (again ? AGAIN_NS : SILENCE_NS))
-                tb_hop_connection_give_up(connection, "no answer");
+            if (since != 0)
+                end_if_silent(peer, connection, since, again);
+            else if (is_stalled(connection)) /* though the agent is heard of, so that nobody asks */
+                tb_hop_connection_ask(connection, 0);
         }
     }
     return last;
@@ -139,6 +199,8 @@ int tb_hop_peer_adopt(struct tb_hop_peer *peer, enum tb_stream stream, uint32_t 
     connection->stream = (uint8_t)stream;
     connection->stripe = (uint8_t)stripe;
     connection->ours = ours;
+    connection->opened = tb_loop_now(peer->hop_set->loop);
+    connection->ping.small = peer->packet_size.small;
     tb_list_append(&peer->connections[stream], &connection->node);
     return tb_hop_connection_begin(connection);
 }

@@ -5,6 +5,7 @@
 
 #include "agent/connected.h"
 #include "agent/hop_connection.h"
+#include "agent/packet_size.h"
 
 #define TB_HOP_PEER_CONNECTIONS (4u * TB_STRIPES_LIMIT) /* all connections of a peer */
 
@@ -13,6 +14,7 @@ struct tb_hop_peer {
     struct tb_proc proc;
     struct tb_list connections[TB_STREAM_COUNT]; /* the one to write to first is in front */
     struct tb_queue queue;
+    struct tb_packet_size packet_size;
 };
 
 void tb_hop_peer_open(struct tb_hop_peer *peer, struct tb_hop_set *hop_set, struct tb_proc proc);
@@ -36,8 +38,13 @@ void tb_hop_peer_ask(struct tb_hop_peer *peer, uint32_t about);
 /* When a connection that waits for an answer was asked, or what was sent on it before was last seen to arrive; of
  * several the latest, 0: none waits. One that has been silent for too long is closed, as if it had broken. That is much
  * sooner if others answer `again` after a silence of all: the kernel repeats ever more seldom what a cut has swallowed,
- * and a new connection is there before. */
+ * and a new connection is there before. One that is silent while others of the same agent answer has met a packet
+ * that is too large, perhaps: small ones are used from then on. */
 uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again);
+/* Since when connections with small packets stand still, though the agent answers; 0: not so. */
+uint64_t tb_hop_peer_stuck_since(struct tb_hop_peer *peer);
+/* Connections use small packets from now on, and the other side is told. */
+void tb_hop_peer_use_small(struct tb_hop_peer *peer);
 /* The kernel repeats what it has written to one of the connections, again and again without an answer. */
 bool tb_hop_peer_stalled(const struct tb_hop_peer *peer);
 

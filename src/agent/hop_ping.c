@@ -32,7 +32,7 @@ void tb_hop_ping_ask(struct tb_hop_ping *ping, uint32_t about, uint64_t now)
 size_t tb_hop_ping_put(const struct tb_hop_ping *ping, char *bytes, uint32_t *sequence)
 {
     size_t length = 0;
-    struct tb_hop hop = {.version = TB_WIRE_VERSION};
+    struct tb_hop hop = {.version = TB_WIRE_VERSION, .flags = ping->small ? TB_HOP_SMALL : 0};
     if (ping->pong_due) {
         hop.type = TB_HOP_PONG;
         hop.credit = ping->owed;

@@ -15,6 +15,7 @@ struct tb_hop_ping {
     uint32_t nonce, about; /* of our PING; see TB_HOP_ABOUT */
     uint32_t owed;         /* the nonce of theirs */
     bool due, pong_due;    /* to be written */
+    bool small;            /* they say that only small packets pass */
     uint64_t asked_at;     /* when we began to wait for an answer; 0: we do not */
     uint64_t position; /* so many bytes acknowledged mean that our PING has arrived; UINT64_MAX: it is not written */
     uint64_t acked;    /* the most that was seen */

@@ -18,7 +18,8 @@ struct tb_hop_set_events {
     int (*frame)(void *context, struct tb_hop_connection *from, struct tb_cargo *cargo);
     /* A PING (`about`: see TB_HOP_ABOUT) or a PONG (0) has come from an agent. */
     void (*asked)(void *context, struct tb_hop_connection *from, uint32_t about);
-    void (*settle)(void *context); /* a connection has read or written what it could */
+    void (*small)(void *context, struct tb_hop_peer *peer); /* an agent says that only small packets pass */
+    void (*settle)(void *context);                          /* a connection has read or written what it could */
     /* It is closed and no longer in its peer. TB_ERR_CLOSED: the other side has said goodbye. The story is in
      * tb_error. */
     void (*ended)(void *context, struct tb_hop_peer *peer, const struct tb_hop_connection *connection, int error);

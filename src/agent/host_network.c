@@ -107,6 +107,21 @@ static void dial_lost(void *context, uint32_t host, const char *why)
     tb_link_watch_lost(&n->link_watch, host, why + strspn(why, " "));
 }
 
+static void link_small(void *context, uint32_t host)
+{
+    struct tb_host_network *n = context;
+    char text[1024];
+    tb_dialer_use_small(&n->dialer, host);
+    if (n->member->host > host || n->told_of_size)
+        return; /* it says the same to the user; and once is enough */
+    n->told_of_size = true;
+    snprintf(text, sizeof text,
+             "large packets are lost between host %s and host %s, and small ones pass: only small ones are used from "
+             "now on, which is slower (is the MTU on the way smaller than that of the hosts?)",
+             n->member->name, n->member->book->hosts[host].name);
+    n->events.note(n->events.context, text);
+}
+
 static void link_pass_on(void *context, uint32_t host, uint32_t passed)
 {
     struct tb_host_network *n = context;
@@ -137,6 +152,12 @@ static uint64_t link_progress(void *context, uint32_t host, bool again)
     return tb_forwarder_progress(&n->forwarder, host, again);
 }
 
+static uint64_t link_stuck_since(void *context, uint32_t host)
+{
+    struct tb_host_network *n = context;
+    return tb_forwarder_stuck_since(&n->forwarder, host);
+}
+
 static void link_listen(void *context)
 {
     struct tb_host_network *n = context;
@@ -152,7 +173,10 @@ static void link_suspect(void *context, uint32_t host, bool silent)
 static void link_report(void *context, uint32_t host, bool silent, uint64_t time, const char *why)
 {
     const struct tb_host_network *n = context;
-    n->events.link(n->events.context, host, silent ? TB_LINK_SILENT : TB_LINK_ANSWERS, time, why);
+    char text[TB_LINK_WATCH_STORY + 128];
+    bool added = silent && tb_dialer_uses_small(&n->dialer, host) && strcmp(why, TB_PACKET_STORY) != 0;
+    snprintf(text, sizeof text, "%s%s", why, added ? "; before that " TB_PACKET_STORY : "");
+    n->events.link(n->events.context, host, silent ? TB_LINK_SILENT : TB_LINK_ANSWERS, time, text);
 }
 
 static void stuck_report(void *context, uint32_t host, bool stuck, uint64_t time, const char *ranks)
@@ -184,6 +208,7 @@ void tb_host_network_open(struct tb_host_network *n, struct tb_member *member,
                                                       .ask = link_ask,
                                                       .ask_no_more = link_ask_no_more,
                                                       .progress = link_progress,
+                                                      .stuck_since = link_stuck_since,
                                                       .listen = link_listen,
                                                       .suspect = link_suspect,
                                                       .report = link_report});
@@ -193,6 +218,7 @@ void tb_host_network_open(struct tb_host_network *n, struct tb_member *member,
                                                     .used = link_used,
                                                     .heard = link_heard,
                                                     .lost = link_lost,
+                                                    .small = link_small,
                                                     .pass_on = link_pass_on});
     tb_reach_probe_open(&n->reach_probe, member, n, probed);
 }

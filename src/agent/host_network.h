@@ -41,6 +41,7 @@ struct tb_host_network {
     struct tb_stuck_watch stuck_watch;
     struct tb_forwarder forwarder;
     struct tb_reach_probe reach_probe;
+    bool told_of_size; /* the user, that large packets are lost */
 };
 
 void tb_host_network_open(struct tb_host_network *network, struct tb_member *member,

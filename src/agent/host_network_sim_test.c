@@ -3,6 +3,8 @@
 
 #include "agent/loop_sim_test.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <unistd.h>
 
 #define MS     UINT64_C(1000000)
@@ -232,6 +234,93 @@ static void a_slow_wire_is_not_silent(void **state)
     }
 }
 
+/* As an agent that reads one stream only: answers the questions there. Returns the flags of the last one. */
+static uint16_t answer(int link, uint32_t *sequence)
+{
+    static char bytes[TB_FRAME_BUFFER_LIMIT];
+    struct tb_hop hop;
+    uint16_t flags = 0;
+    while (recv(link, bytes, sizeof hop, MSG_DONTWAIT) == (ssize_t)sizeof hop) {
+        assert_int_equal(tb_wire_get_hop(bytes, &hop), TB_OK);
+        assert_true(hop.length == 0 || recv(link, bytes, hop.length, MSG_DONTWAIT) == (ssize_t)hop.length);
+        if (hop.type != TB_HOP_PING)
+            continue;
+        flags = hop.flags;
+        struct tb_hop pong = {
+            .version = TB_WIRE_VERSION, .type = TB_HOP_PONG, .sequence = (*sequence)++, .credit = hop.credit};
+        tb_wire_put_hop(bytes, &pong);
+        assert_int_equal(send(link, bytes, sizeof pong, 0), sizeof pong);
+    }
+    return flags;
+}
+
+static int segment_of(struct world *at, uint32_t host, enum tb_stream stream)
+{
+    int segment = 0;
+    socklen_t length = sizeof segment;
+    struct tb_neighbour *n = tb_neighbour_find(&at->network.forwarder.table, TB_PROC_AGENT | host);
+    const struct tb_hop_connection *connection = tb_neighbour_connection(n, stream, 0);
+    assert_non_null(connection);
+    assert_int_equal(getsockopt(connection->watch.descriptor, IPPROTO_TCP, TCP_MAXSEG, &segment, &length), 0);
+    return segment;
+}
+
+/* One stream stands still while the other one answers, as where large packets are lost: it is made anew with small
+ * ones, the other agent and the user hear of it, and what was sent on it arrives. */
+static void large_packets_that_are_lost(void **state)
+{
+    static char bytes[TB_FRAME_BUFFER_LIMIT];
+    static struct world_frame frame;
+    uint32_t pongs = 0, sequence = 0;
+    const struct tb_job_waiting there = {.count = 1, .hosts = {1}};
+    int a = world_join(&w[0], 0, TB_STREAM_BULK, 0), b = world_join(&w[1], FAR, TB_STREAM_BULK, 0);
+    int link[2] = {world_join(&w[0], TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0),
+                   world_join(&w[0], TB_PROC_AGENT | 1, TB_STREAM_BULK, 0)};
+    size_t length = frame_make(bytes, 0, 0, FAR, 0, 5000);
+    assert_int_equal(send(a, bytes, length, 0), length);
+    tb_host_network_want(&w[0].network, 0, &there);
+    uint16_t flags = 0;
+    for (int i = 0; i < 80 && w[0].note[0] == 0; i++) {
+        loop_sim_run(&sim, 100 * MS);
+        flags |= answer(link[0], &pongs);
+    }
+    assert_int_equal(flags, 0); /* not before it was found out */
+    assert_non_null(strstr(w[0].note, "large packets are lost between host "));
+    for (int i = 0; i < 60; i++) {
+        loop_sim_run(&sim, 100 * MS);
+        flags |= answer(link[0], &pongs);
+    }
+    assert_int_equal(flags, TB_HOP_SMALL);
+    assert_true(recv(link[1], bytes, sizeof bytes, 0) > 0); /* what was lost */
+    assert_true(world_is_closed(&w[0], link[1]));
+    assert_in_range(segment_of(&w[0], 1, TB_STREAM_BULK), 88, 536);
+    assert_true(world_get_frame(&w[1], b, &sequence, &frame));
+    assert_int_equal(w[0].link_reports, 0);
+    close(a);
+    close(b);
+    close(link[0]);
+    close(link[1]);
+}
+
+/* The other agent has found it out: connections that we open are made so, too. */
+static void lost_packets_are_told_of(void **state)
+{
+    char bytes[sizeof(struct tb_hop)];
+    int a = world_join(&w[0], 0, TB_STREAM_BULK, 0), link = world_join(&w[0], TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0);
+    struct tb_hop ping = {.version = TB_WIRE_VERSION, .type = TB_HOP_PING, .flags = TB_HOP_SMALL, .credit = 1};
+    tb_wire_put_hop(bytes, &ping);
+    assert_int_equal(send(link, bytes, sizeof bytes, 0), sizeof bytes);
+    loop_sim_run(&sim, MS);
+    assert_int_equal(recv(link, bytes, sizeof bytes, MSG_DONTWAIT), sizeof bytes);
+    assert_int_equal(tb_wire_get_hop(bytes, &ping), TB_OK);
+    assert_true(ping.type == TB_HOP_PONG && ping.flags == TB_HOP_SMALL);
+    send_frame(a, 0);
+    loop_sim_run(&sim, 2 * SECOND);
+    assert_in_range(segment_of(&w[0], 1, TB_STREAM_BULK), 88, 536);
+    close(a);
+    close(link);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_worlds, close_worlds)
 
 int main(void)
@@ -239,7 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(ranks_are_connected_across),     TEST(a_dead_link_comes_back),      TEST(frames_cross),
         TEST(open_streams_that_pass_nothing), TEST(a_rank_that_waits_is_enough), TEST(silent_connections_are_replaced),
-        TEST(a_slow_wire_is_not_silent),
+        TEST(a_slow_wire_is_not_silent),      TEST(large_packets_that_are_lost), TEST(lost_packets_are_told_of),
     };
     tb_param_load();
     tb_log_threshold = TB_LOG_ERROR;

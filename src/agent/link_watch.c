@@ -1,5 +1,7 @@
 #include "agent/link_watch.h"
 
+#include "agent/packet_size.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,6 +39,7 @@ struct link {
     uint64_t used, heard; /* for the last time; 0: never */
     uint64_t asked;       /* the first question since then; 0: none */
     uint64_t asked_last;
+    bool stuck; /* it answers, and nothing else passes */
     bool silent;
     uint64_t since; /* when the silence began */
     uint64_t reported;
@@ -161,6 +164,8 @@ void tb_link_watch_heard(struct tb_link_watch *watch, uint32_t host)
         return;
     link->heard = now_of(watch);
     link->asked = 0;
+    if (link->stuck)
+        return;
     link->why[0] = 0;
     if (!link->silent)
         return;
@@ -255,6 +260,25 @@ static bool is_healing(const struct link *link, uint64_t now)
     return link->healed != 0 && now - link->healed < HEALING_NS;
 }
 
+static void begin_silence(struct tb_link_watch *watch, struct link *link, uint64_t since)
+{
+    link->silent = true;
+    link->since = since;
+    link->reported = 0;
+    watch->events.suspect(watch->events.context, link->host, true);
+}
+
+static void look_if_stuck(struct tb_link_watch *watch, struct link *link)
+{
+    uint64_t since = watch->events.stuck_since(watch->events.context, link->host);
+    bool over = link->stuck && since == 0;
+    link->stuck = since != 0;
+    if (link->stuck && !link->silent)
+        begin_silence(watch, link, since);
+    if (over && link->asked == 0)
+        tb_link_watch_heard(watch, link->host);
+}
+
 static void judge(struct tb_link_watch *watch, struct link *link)
 {
     const struct tb_link_watch_events *events = &watch->events;
@@ -262,18 +286,17 @@ static void judge(struct tb_link_watch *watch, struct link *link)
     uint64_t since = progress > link->asked ? progress : link->asked;
     uint64_t now = now_of(watch); /* not before what has happened just now */
     uint64_t patience = SILENT_NS + 2 * tb_member_route(watch->member, link->host)->latency;
-    if (link->asked == 0)
+    look_if_stuck(watch, link);
+    if (link->asked == 0 && !link->stuck)
         return;
-    if (!link->silent && now - since > patience) {
-        link->silent = true;
-        link->since = since;
-        link->reported = 0;
-        events->suspect(events->context, link->host, true);
-    }
+    if (!link->silent && now - since > patience)
+        begin_silence(watch, link, since);
     if (link->silent && watch->member->running && now - link->reported >= REPORT_NS) {
         link->reported = now;
         events->report(events->context, link->host, true, now - link->since,
-                       link->why[0] != 0 ? link->why : "no answer");
+                       link->stuck         ? TB_PACKET_STORY
+                       : link->why[0] != 0 ? link->why
+                                           : "no answer");
     }
 }
 
@@ -281,7 +304,7 @@ static void judge(struct tb_link_watch *watch, struct link *link)
 static bool look_after(struct tb_link_watch *watch, struct link *link, uint64_t now)
 {
     bool used = link->used != 0 && now - link->used < USED_NS;
-    if (!link->wanted && !used && link->asked == 0 && !is_healing(link, now))
+    if (!link->wanted && !used && link->asked == 0 && !link->stuck && !is_healing(link, now))
         return false;
     bool quiet = link->heard == 0 || now - link->heard >= ASK_NS;
     bool again = link->asked_last == 0 || now - link->asked_last >= ASK_NS;
@@ -293,6 +316,7 @@ static bool look_after(struct tb_link_watch *watch, struct link *link, uint64_t 
 
 static void release(struct tb_link_watch *watch, struct link *link)
 {
+    link->stuck = false;
     tb_link_watch_heard(watch, link->host); /* one who has left is suspect no more */
     watch->events.ask_no_more(watch->events.context, link->host);
     link_free(watch, link);

@@ -1,8 +1,9 @@
 /* Whether the agents of other hosts answer, where somebody needs that: a rank of this host waits for somebody there, an
  * agent before us passes such a wish on, frames were sent there just now, or there was no answer yet. A connection that
  * is open proves nothing; so whoever is needed and not heard of anyway is asked once a second. One who gives no answer
- * is suspect: frames take other hops if there are some, and the launcher is told, again and again, until an answer
- * comes. It knows what others report, finds other ways, speaks to the user, and ends the job if it must.
+ * is suspect, and so is one who does and to whom nothing else passes: frames take other hops if there are some, and the
+ * launcher is told, again and again, until an answer comes. It knows what others report, finds other ways, speaks to
+ * the user, and ends the job if it must.
  *
  * For a host that is reached through others, the next hops are asked, and told for whose sake, so that they look after
  * their own next hop in turn.
@@ -26,6 +27,8 @@ struct tb_link_watch_events {
     /* The last time at which something that was sent to it before our question was seen to arrive; 0: never. What has
      * been silent for too long is opened anew, sooner if the host has been silent and does answer `again`. */
     uint64_t (*progress)(void *context, uint32_t host, bool again);
+    /* Since when it gives answers and passes nothing else, with small packets or large; 0: not so. */
+    uint64_t (*stuck_since)(void *context, uint32_t host);
     void (*listen)(void *context);                              /* to what is used and heard from now on */
     void (*suspect)(void *context, uint32_t host, bool silent); /* it has begun, or is over */
     /* For the launcher: for so long (ns) there has been no answer, or one again. */

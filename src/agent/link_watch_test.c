@@ -27,6 +27,7 @@ static struct world {
     bool answers;      /* everybody, at once */
     bool left;         /* everybody */
     uint64_t progress; /* what is told of everybody */
+    uint64_t stuck;    /* likewise */
     bool again;        /* it was asked for so after a silence */
     uint32_t asked[HOSTS], about[HOSTS];
     uint32_t suspect_count, reports, up;
@@ -53,6 +54,11 @@ static uint64_t progress(void *context, uint32_t host, bool again)
     return w.progress;
 }
 
+static uint64_t stuck_since(void *context, uint32_t host)
+{
+    return w.stuck;
+}
+
 static void listen_again(void *context) {}
 
 static void suspect(void *context, uint32_t host, bool silent)
@@ -75,6 +81,7 @@ static int open_world(void **state)
     const struct tb_link_watch_events events = {.ask = ask,
                                                 .ask_no_more = ask_no_more,
                                                 .progress = progress,
+                                                .stuck_since = stuck_since,
                                                 .listen = listen_again,
                                                 .suspect = suspect,
                                                 .report = report};
@@ -160,6 +167,29 @@ static void silence_is_told_and_its_end(void **state)
     w.answers = true;
     pass(20);
     assert_true(w.again && w.reports == reports && w.up == 1);
+    assert_false(tb_timer_is_set(&w.watch.tick));
+}
+
+/* It answers, and nothing else passes: that is no better than silence, whatever is heard, until something does. */
+static void answers_alone_are_not_enough(void **state)
+{
+    w.answers = true;
+    want(BESIDE);
+    pass(5);
+    assert_int_equal(w.reports, 0);
+    w.stuck = w.time.now - 2 * SECOND;
+    pass(20);
+    assert_in_range(w.reports, 18, 21); /* once a second, though the wish has ended */
+    assert_in_range(w.time_told, 20 * SECOND, 22 * SECOND);
+    assert_non_null(strstr(w.why, "MTU"));
+    assert_int_equal(w.suspect_count, 1);
+    assert_int_equal(w.up, 0);
+    w.stuck = 0;
+    pass(1);
+    assert_int_equal(w.up, 1);
+    assert_int_equal(w.suspect_count, 0);
+    pass(20);
+    assert_int_equal(w.up, 1);
     assert_false(tb_timer_is_set(&w.watch.tick));
 }
 
@@ -268,14 +298,9 @@ static void nothing_is_told_at_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(who_answers_is_nobodys_business),
-        TEST(wishes_are_forgotten),
-        TEST(silence_is_told_and_its_end),
-        TEST(what_is_used_is_watched),
-        TEST(slow_is_not_silent),
-        TEST(one_who_was_stopped_blames_nobody),
-        TEST(hosts_behind_others),
-        TEST(who_has_left_is_not_missed),
+        TEST(who_answers_is_nobodys_business),   TEST(wishes_are_forgotten),    TEST(silence_is_told_and_its_end),
+        TEST(answers_alone_are_not_enough),      TEST(what_is_used_is_watched), TEST(slow_is_not_silent),
+        TEST(one_who_was_stopped_blames_nobody), TEST(hosts_behind_others),     TEST(who_has_left_is_not_missed),
         TEST(nothing_is_told_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,12 @@ static void take_link(void *context, uint32_t host, enum tb_link_report state, u
     snprintf(w->link_why, sizeof w->link_why, "%s", why);
 }
 
+static void take_note(void *context, const char *text)
+{
+    struct world *w = context;
+    snprintf(w->note, sizeof w->note, "%s", text);
+}
+
 static uint32_t numbers[RANKS][RANKS]; /* of the last frame of each pair */
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -124,7 +130,8 @@ void world_open_in(struct world *w, uint32_t host, struct tb_loop *loop)
                                                           .control_stream = take_control_stream,
                                                           .call = take_call,
                                                           .probed = take_probed,
-                                                          .link = take_link});
+                                                          .link = take_link,
+                                                          .note = take_note});
 }
 
 void world_open(struct world *w, uint32_t host)

@@ -48,6 +48,7 @@ struct world {
     uint64_t link_told_at;            /* when, */
     uint64_t link_time;               /* for how long, */
     char link_why[512];               /* and why */
+    char note[1024];                  /* for the user */
 };
 
 /* Host `host`, running. Without routes everything is direct, and nobody listens at any address. */

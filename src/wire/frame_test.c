@@ -157,6 +157,22 @@ static void test_hop_lengths(void **state)
     }
 }
 
+/* Only those who ask may say that only small packets pass. */
+static void test_hop_flags(void **state)
+{
+    for (uint8_t type = TB_HOP_MESSAGE; type <= TB_HOP_PONG; type++) {
+        uint8_t bytes[sizeof(struct tb_hop)];
+        bool asks = type == TB_HOP_PING || type == TB_HOP_PONG;
+        uint32_t length = type == TB_HOP_MESSAGE ? 40 : type == TB_HOP_ENVELOPE ? 64 : type == TB_HOP_CONTROL ? 4 : 0;
+        struct tb_hop hop = {.version = TB_WIRE_VERSION, .type = type, .flags = TB_HOP_SMALL, .length = length}, back;
+        tb_wire_put_hop(bytes, &hop);
+        assert_int_equal(tb_wire_get_hop(bytes, &back), asks ? TB_OK : TB_ERR_PROTOCOL);
+        hop.flags = 4;
+        tb_wire_put_hop(bytes, &hop);
+        assert_int_equal(tb_wire_get_hop(bytes, &back), TB_ERR_PROTOCOL);
+    }
+}
+
 static void test_bad_message(void **state)
 {
     uint8_t bytes[64];
@@ -315,10 +331,10 @@ static void test_crc_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sealed),        cmocka_unit_test(test_bytes),       cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_bad_hop),       cmocka_unit_test(test_hop_lengths), cmocka_unit_test(test_bad_message),
-        cmocka_unit_test(test_message_check), cmocka_unit_test(test_ids),         cmocka_unit_test(test_representation),
-        cmocka_unit_test(test_crc),           cmocka_unit_test(test_crc_parts),
+        cmocka_unit_test(test_sealed),         cmocka_unit_test(test_bytes),         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_bad_hop),        cmocka_unit_test(test_hop_lengths),   cmocka_unit_test(test_hop_flags),
+        cmocka_unit_test(test_bad_message),    cmocka_unit_test(test_message_check), cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_representation), cmocka_unit_test(test_crc),           cmocka_unit_test(test_crc_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

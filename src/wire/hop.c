@@ -67,7 +67,9 @@ int tb_wire_get_hop(const void *from, struct tb_hop *hop)
                         hop->version, TB_WIRE_VERSION);
     if (__builtin_expect(hop->type < TB_HOP_MESSAGE || hop->type > TB_HOP_PONG, 0))
         return tb_error(TB_ERR_PROTOCOL, "a frame of the unknown type %u arrived", hop->type);
-    if (__builtin_expect((hop->flags & ~TB_HOP_CHECKED) != 0 || hop->reserved != 0, 0))
+    bool asks = hop->type >= TB_HOP_PING;
+    uint32_t known = TB_HOP_CHECKED | (asks ? TB_HOP_SMALL : 0);
+    if (__builtin_expect((hop->flags & ~known) != 0 || hop->reserved != 0, 0))
         return tb_error(TB_ERR_PROTOCOL, "a frame with unknown flags 0x%x arrived (reserved: 0x%x)", hop->flags,
                         hop->reserved);
     if (__builtin_expect(!hop_length_fits(hop->type, hop->length), 0))

@@ -169,7 +169,7 @@ static inline uint64_t tb_context_plane(uint64_t context, enum tb_plane plane)
 struct tb_hop {
     uint8_t version;   /* TB_WIRE_VERSION */
     uint8_t type;      /* enum tb_hop_type */
-    uint16_t flags;    /* TB_HOP_CHECKED */
+    uint16_t flags;    /* TB_HOP_CHECKED, TB_HOP_SMALL */
     uint32_t length;   /* bytes behind this header: message or envelope, and payload */
     uint32_t sequence; /* of this connection and direction, from 0 */
     uint32_t credit;   /* of BYE: how many connections to this process the sender closes; of ENVELOPE: how many agents
@@ -194,7 +194,8 @@ enum tb_hop_type {
 #define TB_HOP_ABOUT_HOST(check)   (((check)&0xffffffu) - 1u) /* UINT32_MAX: none */
 #define TB_HOP_ABOUT_PASSED(check) ((check) >> 24)
 
-#define TB_HOP_CHECKED     1   /* between two ranks, or two agents: no changed header goes unnoticed */
+#define TB_HOP_CHECKED     1 /* between two ranks, or two agents: no changed header goes unnoticed */
+#define TB_HOP_SMALL       2 /* of PING and PONG: only small packets pass between the two agents, as far as is known */
 #define TB_HOP_PASSES_MOST 16u /* agents that pass a frame on; one that has had more runs in circles */
 
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
