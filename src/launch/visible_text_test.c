@@ -43,17 +43,8 @@ static void nothing_is_cut_in_its_midst(void **state)
 {
     static const char text[] = "a\x1b\xe2\x82\xac"
                                "b";
-    static const char *const shown[] = {"",
-                                        "a",
-                                        "a",
-                                        "a",
-                                        "a",
-                                        "a\\x1b",
-                                        "a\\x1b",
-                                        "a\\x1b",
-                                        "a\\x1b\xe2\x82\xac",
-                                        "a\\x1b\xe2\x82\xac"
-                                        "b"};
+    static const char *const shown[] = {
+        "", "a", "a", "a", "a", "a\\x1b", "a\\x1b", "a\\x1b", "a\\x1b\xe2\x82\xac", "a\\x1b\342\202\254b"};
     for (size_t size = 1; size <= 10; size++) {
         char to[11];
         memset(to, '!', sizeof to);
