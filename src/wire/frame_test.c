@@ -160,7 +160,7 @@ static void test_hop_lengths(void **state)
 /* Only those who ask may say that only small packets pass. */
 static void test_hop_flags(void **state)
 {
-    for (uint8_t type = TB_HOP_MESSAGE; type <= TB_HOP_PONG; type++) {
+    for (unsigned type = TB_HOP_MESSAGE; type <= TB_HOP_PONG; type++) {
         uint8_t bytes[sizeof(struct tb_hop)];
         bool asks = type == TB_HOP_PING || type == TB_HOP_PONG;
         uint32_t length = type == TB_HOP_MESSAGE ? 40 : type == TB_HOP_ENVELOPE ? 64 : type == TB_HOP_CONTROL ? 4 : 0;
