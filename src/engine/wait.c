@@ -294,7 +294,8 @@ static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count,
         span = (struct timespec){.tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000)};
         timeout = &span;
     }
-    e->counters.sleeps++;
+    /* Who has no lock may look whether somebody sleeps. */
+    __atomic_store_n(&e->counters.sleeps, e->counters.sleeps + 1, __ATOMIC_RELAXED);
     if (e->threaded) {
         e->waiting.sleeping = true;
         e->waiting.sleep_until = deadline;
