@@ -91,7 +91,7 @@ static void retry_all(struct tb_timer *timer)
 static struct parcel *add_parcel(struct tb_port_rank *rank, enum tb_control kind, int descriptor)
 {
     struct parcel *parcel = calloc(1, sizeof *parcel);
-    if (parcel == NULL || rank->control.descriptor < 0) {
+    if (parcel == NULL || rank->over) {
         free(parcel);
         return NULL;
     }
@@ -292,7 +292,17 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
     }
 }
 
-/* Nobody is there any more. */
+/* Nobody will come any more for what waits. */
+static void drop_parcels(struct tb_port_rank *rank)
+{
+    struct parcel *parcel;
+    TB_LIST_EACH (parcel, &rank->parcels, struct parcel, node)
+        free_parcel(rank, parcel);
+    tb_list_init(&rank->parcels);
+    rank->over = true;
+}
+
+/* Nobody is at the other end any more; a process that has not said hello may still come by name. */
 static void close_control(struct tb_port_rank *rank)
 {
     int descriptor = rank->control.descriptor;
@@ -300,10 +310,8 @@ static void close_control(struct tb_port_rank *rank)
         tb_loop_unwatch(rank->port->loop, &rank->control);
         close(descriptor);
     }
-    struct parcel *parcel;
-    TB_LIST_EACH (parcel, &rank->parcels, struct parcel, node)
-        free_parcel(rank, parcel);
-    tb_list_init(&rank->parcels);
+    if (rank->joined != 0)
+        drop_parcels(rank);
 }
 
 static void read_control(struct tb_port_rank *rank)
@@ -362,6 +370,7 @@ void tb_rank_port_started(struct tb_rank_port *port, uint32_t local, pid_t pid)
 void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local)
 {
     close_control(&port->ranks[local]);
+    drop_parcels(&port->ranks[local]);
     close_process(&port->ranks[local]);
     port->ranks[local].pid = 0;
 }
@@ -445,6 +454,7 @@ static void admit(struct tb_rank_port *port, int socket)
     if (old >= 0)
         close(old);
     rank->joined = who.pid;
+    rank->over = false;
     rank->welcomed = 0;
     if (watch_control(rank, socket) == TB_OK)
         flush_parcels(rank);
@@ -524,6 +534,7 @@ void tb_rank_port_close(struct tb_rank_port *port)
     tb_callers_close(&port->joiners);
     for (uint32_t i = 0; i < port->count; i++) {
         close_control(&port->ranks[i]);
+        drop_parcels(&port->ranks[i]);
         close_process(&port->ranks[i]);
     }
     tb_timer_clear(&port->retry);

@@ -37,6 +37,7 @@ struct tb_port_rank {
     pid_t pid;          /* 0: it does not run */
     pid_t joined;       /* the process that is this rank for MPI; 0: none yet */
     bool initialized, finalized;
+    bool over;         /* its process will read no more packets */
     uint32_t welcomed; /* doorbells that its welcome has brought so far */
     struct tb_watch control;
     struct tb_watch process; /* the pidfd of `joined`, if that is not `pid` */
