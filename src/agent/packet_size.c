@@ -4,13 +4,11 @@
 #include <linux/tcp.h>
 #include <sys/socket.h>
 
-#define SEGMENT  536         /* bytes; with all headers it is less than the 576 of any IPv4 network */
-#define PAUSE_NS 3000000000u /* between answers; who is asked once a second makes no longer ones */
-#define SILENT_NS                                                                                                      \
-    4000000000u /* of a connection while others answer; a segment that is lost has been repeated four times */
-
-#define KNOWN_NS     1500000000u  /* of one with large segments after others have met that */
-#define PASSED_BYTES 8192u        /* by a connection that does not stand still */
+#define SEGMENT      536         /* bytes; with all headers it is less than the 576 of any IPv4 network */
+#define PAUSE_NS     3000000000u /* between answers; who is asked once a second makes no longer ones */
+#define SILENT_NS    4000000000u /* of a connection while others answer; what was lost has been sent again four times */
+#define KNOWN_NS     1500000000u /* of one with large segments after others have met that */
+#define PASSED_BYTES 8192u       /* by a connection that does not stand still */
 #define AGAIN_NS     60000000000u /* so long a way is not used that has carried nothing but answers */
 
 void tb_packet_size_answered(struct tb_packet_size *size, uint64_t when)

@@ -135,7 +135,7 @@ static void print_pairs(const struct tb_stuck_watch *watch, const struct stuck_h
     TB_LIST_EACH (pair, &h->pairs, struct stuck_pair, node)
         others += pair != first;
     if (others > 0)
-        snprintf(rest, sizeof rest, " (and %u other pair%s there)", others, others == 1 ? "" : "s");
+        snprintf(rest, sizeof rest, " (and %u other pair%s there)", others, tb_plural(others));
     snprintf(text, size, "rank %u on %s and rank %u on %s%s", first->here, watch->member->name, first->there,
              watch->member->book->hosts[h->host].name, rest);
 }

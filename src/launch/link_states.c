@@ -18,7 +18,7 @@
 #define REPORTS_MOST 256u          /* of one way; the others are heard when these are content */
 #define WHY_BYTES    320u
 
-#define FORGOTTEN ": a firewall or a NAT may have forgotten their connection"
+#define FORGOTTEN ": a firewall or a NAT may have forgotten their connection, or the MTU on the way loses large packets"
 
 enum way_state { UP, SUSPECT, CUT, HEALING };
 

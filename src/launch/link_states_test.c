@@ -380,8 +380,9 @@ static void forgotten_connections_are_named(void **state)
         }
         expect_said(&w, 1 + 2 * (uint32_t)attempt,
                     "nothing passes between rank 3 on f1 and rank 4 on f2, though their hosts reach each other: a "
-                    "firewall or a NAT may have forgotten their connection; waiting for up to 20 s (--set "
-                    "link_patience=TIME)");
+                    "firewall or a NAT may have forgotten their connection, or the MTU on the way loses large packets; "
+                    "waiting for "
+                    "up to 20 s (--set link_patience=TIME)");
         if (attempt == 1)
             break;
         tb_link_states_report(&w.states, F1, F2, false, 0, "");
@@ -396,8 +397,8 @@ static void forgotten_connections_are_named(void **state)
     assert_int_equal(w.failed_count, 1);
     assert_string_equal(w.failed,
                         "nothing has passed between rank 3 on f1 and rank 4 on f2 for 20 s, though their hosts reach "
-                        "each other: a firewall or a NAT may have forgotten their connection (--set link_patience=TIME "
-                        "waits longer)");
+                        "each other: a firewall or a NAT may have forgotten their connection, or the MTU on the way "
+                        "loses large packets (--set link_patience=TIME waits longer)");
     world_close(&w);
 }
 

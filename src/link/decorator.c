@@ -1,10 +1,8 @@
 #include "link/decorator.h"
 
-void tb_decorator_init(struct tb_decorator *decorator, const struct tb_clock *clock,
-                       int (*serve)(struct tb_decorator *decorator, struct tb_list *process, uint64_t now))
+void tb_decorator_init(struct tb_decorator *decorator, const struct tb_clock *clock)
 {
     decorator->clock = clock;
-    decorator->serve = serve;
     decorator->next_timer = TB_NEVER;
     tb_list_init(&decorator->active);
 }
@@ -63,4 +61,20 @@ uint64_t tb_decorator_deadline(struct tb_transport *transport)
     uint64_t inner = d->inner->table->deadline(d->inner);
     uint64_t own = tb_list_empty(&d->active) ? TB_NEVER : d->next_timer;
     return own < inner ? own : inner;
+}
+
+int tb_decorator_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
+{
+    struct tb_decorator *d = (struct tb_decorator *)transport;
+    struct tb_endpoint *inner;
+    int error = d->inner->table->endpoint(d->inner, proc, &inner);
+    if (error != TB_OK)
+        return error;
+    *endpoint = inner->user != NULL ? inner->user : d->wrap(d, inner);
+    return *endpoint != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the way to rank %u", proc.index);
+}
+
+void tb_decorator_sent(void *context, struct tb_endpoint *to, void *token, int error)
+{
+    (void)context, (void)to, (void)token, (void)error;
 }

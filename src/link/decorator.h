@@ -16,10 +16,12 @@ struct tb_decorator {
     uint64_t next_timer;   /* when one of them will have */
     /* Does what is due for a process, which may leave the list. Returns what was done. */
     int (*serve)(struct tb_decorator *decorator, struct tb_list *process, uint64_t now);
+    /* What the owner gets to see in place of this endpoint, whose `user` it becomes. NULL: no memory. */
+    struct tb_endpoint *(*wrap)(struct tb_decorator *decorator, struct tb_endpoint *inner);
 };
 
-void tb_decorator_init(struct tb_decorator *decorator, const struct tb_clock *clock,
-                       int (*serve)(struct tb_decorator *decorator, struct tb_list *process, uint64_t now));
+/* `serve` and `wrap` are set. */
+void tb_decorator_init(struct tb_decorator *decorator, const struct tb_clock *clock);
 
 static inline void tb_decorator_wake(struct tb_decorator *decorator, struct tb_list *process, uint64_t when)
 {
@@ -36,10 +38,13 @@ static inline void tb_decorator_hurry(struct tb_decorator *decorator, struct tb_
 }
 
 /* For the tables of decorators. */
+int tb_decorator_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint);
 int tb_decorator_poll(struct tb_transport *transport);
 bool tb_decorator_arm(struct tb_transport *transport);
 void tb_decorator_disarm(struct tb_transport *transport);
 int tb_decorator_descriptor(struct tb_transport *transport);
 uint64_t tb_decorator_deadline(struct tb_transport *transport);
+/* A call up for those whose frames have no token. */
+void tb_decorator_sent(void *context, struct tb_endpoint *to, void *token, int error);
 
 #endif

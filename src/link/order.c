@@ -354,8 +354,9 @@ static void order_drop(struct tb_endpoint *endpoint)
 
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
 
-static struct tb_order_peer *peer_make(struct tb_order *o, struct tb_endpoint *inner)
+static struct tb_endpoint *wrap(struct tb_decorator *around, struct tb_endpoint *inner)
 {
+    struct tb_order *o = TB_CONTAINER(around, struct tb_order, around);
     struct tb_order_peer *p = calloc(1, sizeof *p);
     if (p == NULL)
         return NULL;
@@ -364,27 +365,8 @@ static struct tb_order_peer *peer_make(struct tb_order *o, struct tb_endpoint *i
     p->first = p->next = p->expected = 1;
     tb_list_init(&p->active);
     tb_list_append(&o->peers, &p->of_order);
-    inner->user = p;
-    return p;
-}
-
-static int order_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
-{
-    struct tb_order *o = (struct tb_order *)transport;
-    struct tb_endpoint *inner;
-    int error = o->around.inner->table->endpoint(o->around.inner, proc, &inner);
-    if (error != TB_OK)
-        return error;
-    struct tb_order_peer *p = inner->user != NULL ? inner->user : peer_make(o, inner);
-    if (p == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for the way to rank %u", proc.index);
-    *endpoint = &p->head;
-    return TB_OK;
-}
-
-static void up_sent(void *context, struct tb_endpoint *to, void *token, int error)
-{
-    (void)context, (void)to, (void)token, (void)error; /* no frame of ours has a token */
+    inner->user = &p->head; /* the first member */
+    return &p->head;
 }
 
 static void up_writable(void *context, struct tb_endpoint *to)
@@ -397,9 +379,9 @@ static void up_writable(void *context, struct tb_endpoint *to)
 static void up_opened(void *context, struct tb_endpoint *from)
 {
     struct tb_order *o = context;
-    struct tb_order_peer *p = peer_make(o, from);
-    if (p != NULL && o->up.opened != NULL && !o->closing)
-        o->up.opened(o->up.context, &p->head);
+    struct tb_endpoint *endpoint = wrap(&o->around, from);
+    if (endpoint != NULL && o->up.opened != NULL && !o->closing)
+        o->up.opened(o->up.context, endpoint);
 }
 
 static void up_broken(void *context, struct tb_endpoint *with, int error)
@@ -426,11 +408,13 @@ int tb_order_open(const struct tb_transport_table *table, const struct tb_transp
     o->window = tb_param.relay_window;
     o->share = tb_relay_share(config->local_count);
     tb_list_init(&o->peers);
-    tb_decorator_init(&o->around, config->clock, serve);
+    o->around.serve = serve;
+    o->around.wrap = wrap;
+    tb_decorator_init(&o->around, config->clock);
     struct tb_transport_config inner = *config;
     inner.upcalls = (struct tb_upcalls){.context = o,
                                         .frame = up_frame,
-                                        .sent = up_sent,
+                                        .sent = tb_decorator_sent,
                                         .writable = up_writable,
                                         .opened = up_opened,
                                         .broken = up_broken};
@@ -506,7 +490,7 @@ const struct tb_transport_table tb_transport_order = {
     .name = "order",
     .open = NULL, /* tb_order_open */
     .close = order_close,
-    .endpoint = order_endpoint,
+    .endpoint = tb_decorator_endpoint,
     .send = order_send,
     .poll = tb_decorator_poll,
     .arm = tb_decorator_arm,

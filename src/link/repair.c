@@ -94,8 +94,9 @@ static void repair_drop(struct tb_endpoint *endpoint)
 
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
 
-static struct tb_repair_peer *peer_make(struct tb_repair *r, struct tb_endpoint *inner)
+static struct tb_endpoint *wrap(struct tb_decorator *around, struct tb_endpoint *inner)
 {
+    struct tb_repair *r = TB_CONTAINER(around, struct tb_repair, around);
     struct tb_repair_peer *p = calloc(1, sizeof(*p) + 2 * TB_REPAIR_WINDOW * sizeof(struct tb_repair_copy *));
     if (p == NULL)
         return NULL;
@@ -108,27 +109,8 @@ static struct tb_repair_peer *peer_make(struct tb_repair *r, struct tb_endpoint 
     p->timer = TB_NEVER;
     tb_list_init(&p->active);
     tb_list_append(&r->peers, &p->of_repair);
-    inner->user = p;
-    return p;
-}
-
-static int repair_endpoint(struct tb_transport *transport, struct tb_proc proc, struct tb_endpoint **endpoint)
-{
-    struct tb_repair *r = (struct tb_repair *)transport;
-    struct tb_endpoint *inner;
-    int error = r->around.inner->table->endpoint(r->around.inner, proc, &inner);
-    if (error != TB_OK)
-        return error;
-    struct tb_repair_peer *p = inner->user != NULL ? inner->user : peer_make(r, inner);
-    if (p == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for the way to rank %u", proc.index);
-    *endpoint = &p->head;
-    return TB_OK;
-}
-
-static void up_sent(void *context, struct tb_endpoint *to, void *token, int error)
-{
-    (void)context, (void)to, (void)token, (void)error; /* no frame of ours has a token */
+    inner->user = &p->head; /* the first member */
+    return &p->head;
 }
 
 static void up_writable(void *context, struct tb_endpoint *to)
@@ -145,9 +127,9 @@ static void up_writable(void *context, struct tb_endpoint *to)
 static void up_opened(void *context, struct tb_endpoint *from)
 {
     struct tb_repair *r = context;
-    struct tb_repair_peer *p = peer_make(r, from);
-    if (p != NULL && r->up.opened != NULL && !r->closing)
-        r->up.opened(r->up.context, &p->head);
+    struct tb_endpoint *endpoint = wrap(&r->around, from);
+    if (endpoint != NULL && r->up.opened != NULL && !r->closing)
+        r->up.opened(r->up.context, endpoint);
 }
 
 static void up_broken(void *context, struct tb_endpoint *with, int error)
@@ -172,11 +154,13 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
     r->self = config->self;
     r->give_up = tb_param.link_timeout;
     tb_list_init(&r->peers);
-    tb_decorator_init(&r->around, config->clock, peer_serve);
+    r->around.serve = peer_serve;
+    r->around.wrap = wrap;
+    tb_decorator_init(&r->around, config->clock);
     struct tb_transport_config inner = *config;
     inner.upcalls = (struct tb_upcalls){.context = r,
                                         .frame = tb_repair_receive,
-                                        .sent = up_sent,
+                                        .sent = tb_decorator_sent,
                                         .writable = up_writable,
                                         .opened = up_opened,
                                         .broken = up_broken};
@@ -283,7 +267,7 @@ const struct tb_transport_table tb_transport_repair = {
     .name = "repair",
     .open = repair_open,
     .close = repair_close,
-    .endpoint = repair_endpoint,
+    .endpoint = tb_decorator_endpoint,
     .send = tb_repair_send,
     .poll = tb_decorator_poll,
     .arm = tb_decorator_arm,

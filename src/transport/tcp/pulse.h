@@ -16,7 +16,8 @@ struct tb_pulse {
 };
 
 void tb_pulse_feel(struct tb_pulse *pulse, int socket);
-void tb_pulse_rest(struct tb_pulse *pulse, int socket); /* nobody waits any more: the options are as before */
+/* Nobody waits any more: the options are as before, but for how long TCP may pause before it repeats. */
+void tb_pulse_rest(struct tb_pulse *pulse, int socket);
 /* Our kernel has asked or sent again and again, and nothing at all has come back. *tried: ns since the last time. */
 bool tb_pulse_is_stuck(const struct tb_pulse *pulse, int socket, uint64_t *tried);
 
