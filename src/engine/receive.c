@@ -38,24 +38,37 @@ static inline bool is_unlike(const struct tb_request *r, const struct tb_message
     return TB_UNLIKELY(m->representation != r->engine->representation) && holds_unlike(r, m);
 }
 
-static inline void meet_eager(struct tb_request *r, struct tb_peer *p, const struct tb_message *m, const void *payload)
+/* The sender is told what it waits for. */
+static inline void eager_accept(struct tb_peer *p, const struct tb_message *m)
 {
-    receive_bind(r, p, m);
-    bool unlike = is_unlike(r, m);
-    if (r->total > 0 && !unlike) {
-        struct tb_spans spans;
-        tb_buffer_spans(&r->buffer, r->from, r->total, &spans);
-        tb_spans_scatter(&spans, payload, r->total);
-    }
     if (TB_LIKELY(!p->self)) {
         if (m->flags & TB_MESSAGE_SYNC)
             tb_peer_reply(p, TB_KIND_DONE, m->offset, 0, 0);
         tb_peer_owe(p, m->length);
     }
-    if (TB_UNLIKELY(unlike))
-        tb_request_finish(r, TB_ERR_UNSUPPORTED);
-    else
-        receive_end(r);
+}
+
+static __attribute__((cold)) void meet_unlike(struct tb_request *r, struct tb_peer *p, const struct tb_message *m)
+{
+    eager_accept(p, m);
+    tb_request_finish(r, TB_ERR_UNSUPPORTED);
+}
+
+static inline __attribute__((always_inline)) void meet_eager(struct tb_request *r, struct tb_peer *p,
+                                                             const struct tb_message *m, const void *payload)
+{
+    receive_bind(r, p, m);
+    if (is_unlike(r, m)) {
+        meet_unlike(r, p, m);
+        return;
+    }
+    if (r->total > 0) {
+        struct tb_spans spans;
+        tb_buffer_spans(&r->buffer, r->from, r->total, &spans);
+        tb_spans_scatter(&spans, payload, r->total);
+    }
+    eager_accept(p, m);
+    receive_end(r);
 }
 
 /* Reads the data from the sender's memory. TB_AGAIN: it must be sent after all. */

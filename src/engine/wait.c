@@ -137,7 +137,7 @@ static int control_round(struct tb_engine *e, uint32_t rounds)
     return tb_control_poll(e);
 }
 
-static inline int engine_round(struct tb_engine *e, uint32_t rounds)
+static inline __attribute__((always_inline)) int engine_round(struct tb_engine *e, uint32_t rounds)
 {
     int n = 0;
     if (TB_UNLIKELY(e->inside))
@@ -181,16 +181,17 @@ bool tb_engine_spins(const struct tb_engine *e)
 struct patience {
     uint32_t polls;       /* since the last look at the clock */
     uint32_t yields;      /* once begun, there is one after each look */
-    uint64_t since, last; /* 0: not looked at the clock yet */
+    uint64_t since, last; /* since 0: not looked at the clock yet; and then last is not set */
+    uint64_t *began;      /* whoever asks is told that the thread has waited since then */
     uint64_t tell_at;     /* when the owner is told that this thread waits; 0: it has not slept yet */
     bool told;
-    uint64_t *began; /* whoever asks is told that the thread has waited since then */
 };
 
 /* Something happened. That the thread has waited until now is not forgotten: it may wait for something else. */
 static inline void patience_renew(struct patience *p)
 {
-    *p = (struct patience){.tell_at = p->tell_at, .told = p->told, .began = p->began};
+    p->polls = p->yields = 0;
+    p->since = 0;
 }
 
 /* What was waited for is there. */
@@ -486,15 +487,16 @@ void tb_request_wait_in(struct tb_request *request, const char *call, const void
         wait_threaded(request, call, set);
     } else if (!tb_request_done(request)) {
         TB_ASSERT(e != NULL && !e->inside);
-        struct patience p = {.began = &e->waiting.only.since};
-        e->waiting.only = (struct tb_only_wait){request, call, set, 0};
+        struct tb_only_wait only = {request, call, set, 0};
+        struct patience p = {.began = &only.since};
+        e->waiting.only = &only;
         while (!tb_request_done(request)) {
             if (engine_round(e, 1) > 0)
                 patience_renew(&p);
             else if (!tb_request_done(request))
                 patience_idle(e, &p);
         }
-        e->waiting.only.request = NULL;
+        e->waiting.only = NULL;
         patience_end(e, &p);
     }
     if (TB_UNLIKELY(request->status.error != TB_OK))

@@ -28,7 +28,7 @@ struct tb_waiter {
 
 /* The same of the only thread, which waits for a request without being a waiter. */
 struct tb_only_wait {
-    const struct tb_request *request; /* NULL: it does not */
+    const struct tb_request *request;
     const char *call;
     const void *set;
     uint64_t since;
@@ -41,8 +41,8 @@ struct tb_waiting {
     uint64_t sleep_until;
     struct tb_waiter *poller;
     struct tb_list waiters;
-    struct tb_only_wait only;
-    uint64_t spin; /* ns that are spent looking before a yield, unless in a crowd; learnt */
+    const struct tb_only_wait *only; /* on its stack; NULL: it does not wait */
+    uint64_t spin;                   /* ns that are spent looking before a yield, unless in a crowd; learnt */
     struct tb_crowd crowd;
     uint32_t idle_tests;      /* calls of tb_engine_progress in which nothing happened */
     uint64_t tests_told;      /* when the owner was last told that such calls wait; 0: never */

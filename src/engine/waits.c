@@ -62,9 +62,9 @@ static bool waiter_describe(const struct tb_waiter *w, struct tb_wait *wait)
 void tb_engine_waits(struct tb_engine *engine, void (*each)(void *context, const struct tb_wait *wait), void *context)
 {
     tb_engine_lock(engine);
-    const struct tb_only_wait *only = &engine->waiting.only;
+    const struct tb_only_wait *only = engine->waiting.only;
     const struct tb_waiter *w;
-    if (only->request != NULL && !tb_request_done(only->request)) {
+    if (only != NULL && !tb_request_done(only->request)) {
         struct tb_wait wait = {.call = only->call, .set = only->set, .time = time_since(only->since)};
         tb_request_describe(only->request, &wait);
         each(context, &wait);

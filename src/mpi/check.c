@@ -20,6 +20,11 @@ static uint32_t find_unlike(const struct tb_comm *comm, enum tb_trait trait)
     return rank;
 }
 
+bool tb_can_pass(const struct tb_comm *comm, MPI_Count count, int rank)
+{
+    return count == 0 || tb_is_alike(comm, (uint32_t)rank, TB_TRAIT_LONG_DOUBLE);
+}
+
 bool tb_are_alike(const struct tb_comm *comm, enum tb_trait trait)
 {
     return !tb_self.job.mixed || (find_unlike(comm, trait) == comm->peers &&

@@ -37,12 +37,12 @@ static inline bool tb_check_rank(const struct tb_comm *comm, int rank)
  * as it lies in memory, which long double cannot where it is written differently, and chars cannot be compared where
  * only some have a sign. That happens in few jobs, so it is looked up there. */
 bool tb_is_alike(const struct tb_comm *comm, uint32_t rank, enum tb_trait trait) __attribute__((cold));
+bool tb_can_pass(const struct tb_comm *comm, MPI_Count count, int rank) __attribute__((cold)); /* so many long double */
 bool tb_are_alike(const struct tb_comm *comm, enum tb_trait trait) __attribute__((cold));
 
 static inline bool tb_check_machine(const struct tb_comm *comm, const struct tb_type *type, MPI_Count count, int rank)
 {
-    return __builtin_expect(!type->long_double, 1) || count == 0 ||
-           tb_is_alike(comm, (uint32_t)rank, TB_TRAIT_LONG_DOUBLE);
+    return __builtin_expect(!type->long_double, 1) || tb_can_pass(comm, count, rank);
 }
 
 static inline bool tb_check_machines(const struct tb_comm *comm, const struct tb_type *type, MPI_Count count)

@@ -74,7 +74,7 @@ enum tb_kind {
 
 static inline bool tb_kind_known(unsigned kind)
 {
-    return (kind >= TB_KIND_EAGER && kind < TB_KIND_COUNT) || kind == TB_KIND_FAILED;
+    return __builtin_expect(kind - TB_KIND_EAGER < TB_KIND_COUNT - TB_KIND_EAGER, 1) || kind == TB_KIND_FAILED;
 }
 
 enum tb_host_frame { TB_HOST_FRAME_RECEIPTS, TB_HOST_FRAME_QUESTION };
