@@ -1,12 +1,17 @@
 /* Which arguments of an algorithm are worth rating: lengths of pieces, fans of trees, latencies, senders. */
 #include "collectives/algorithms.h"
 
+/* Shorter pieces fill no packet of Ethernet, and each costs both its ends as much as a full one: more than they gain
+ * where several processes share a core, which no prediction knows. */
+#define PIECE_LEAST 1448
+
 /* Counts of pieces are 1, 2, 3, 4, 6, 8, 12, 16...; of the powers of two alone if there is less room. */
 uint32_t tb_candidates_piece(const struct tb_collective *c, uint64_t *values, uint32_t room)
 {
-    uint64_t bytes = c->elements * c->element_bytes,
+    uint64_t bytes = c->elements * c->element_bytes, fit = bytes / PIECE_LEAST > 1 ? bytes / PIECE_LEAST : 1,
              most = c->elements < TB_PIECES_LIMIT ? c->elements : TB_PIECES_LIMIT;
     uint32_t powers = 0, made = 0;
+    most = most < fit ? most : fit;
     while (powers < 32 && (1ull << powers) <= most)
         powers++;
     bool between = 2 * powers <= room;
