@@ -31,6 +31,11 @@ bool tb_are_alike(const struct tb_comm *comm, enum tb_trait trait)
                                   (!comm->inter || find_unlike(comm->local, trait) == comm->local->peers));
 }
 
+bool tb_can_pass_all(const struct tb_comm *comm, MPI_Count count)
+{
+    return count == 0 || tb_are_alike(comm, TB_TRAIT_LONG_DOUBLE);
+}
+
 static uint32_t find_unlike_proc(const struct tb_comm *c, enum tb_trait trait)
 {
     const struct tb_comm *with = find_unlike(c, trait) < c->peers ? c : c->local;

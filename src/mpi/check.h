@@ -37,8 +37,10 @@ static inline bool tb_check_rank(const struct tb_comm *comm, int rank)
  * as it lies in memory, which long double cannot where it is written differently, and chars cannot be compared where
  * only some have a sign. That happens in few jobs, so it is looked up there. */
 bool tb_is_alike(const struct tb_comm *comm, uint32_t rank, enum tb_trait trait) __attribute__((cold));
-bool tb_can_pass(const struct tb_comm *comm, MPI_Count count, int rank) __attribute__((cold)); /* so many long double */
 bool tb_are_alike(const struct tb_comm *comm, enum tb_trait trait) __attribute__((cold));
+/* The same of so many long doubles. */
+bool tb_can_pass(const struct tb_comm *comm, MPI_Count count, int rank) __attribute__((cold));
+bool tb_can_pass_all(const struct tb_comm *comm, MPI_Count count) __attribute__((cold));
 
 static inline bool tb_check_machine(const struct tb_comm *comm, const struct tb_type *type, MPI_Count count, int rank)
 {
@@ -47,7 +49,7 @@ static inline bool tb_check_machine(const struct tb_comm *comm, const struct tb_
 
 static inline bool tb_check_machines(const struct tb_comm *comm, const struct tb_type *type, MPI_Count count)
 {
-    return __builtin_expect(!type->long_double, 1) || count == 0 || tb_are_alike(comm, TB_TRAIT_LONG_DOUBLE);
+    return __builtin_expect(!type->long_double, 1) || tb_can_pass_all(comm, count);
 }
 
 /* Each finds out what is wrong with the arguments, raises it and returns the code. tb_raise_transfer looks at
