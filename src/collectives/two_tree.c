@@ -43,22 +43,28 @@ static uint32_t tree_right(uint32_t nodes, uint32_t node)
     return 0;
 }
 
+/* Where a tree's numbers are its own. */
+static struct tb_two_tree tree_find(uint32_t nodes, uint32_t node)
+{
+    uint32_t bit = node & -node;
+    struct tb_two_tree t = {.parent = tree_parent(nodes, node), .left = bit > 1 ? node - bit / 2 : 0};
+    t.right = tree_right(nodes, node);
+    t.first = node - bit + 1;
+    t.last = bit - 1 < nodes - node ? node + bit - 1 : nodes;
+    return t;
+}
+
 void tb_two_tree_find(struct tb_two_tree trees[2], uint32_t nodes, uint32_t node)
 {
     TB_ASSERT(node > 0 && node <= nodes);
-    uint32_t bit = node & -node;
-    trees[0] = (struct tb_two_tree){.parent = tree_parent(nodes, node), .first = node - bit + 1};
-    trees[0].left = bit > 1 ? node - bit / 2 : 0;
-    trees[0].right = tree_right(nodes, node);
-
-    uint32_t place = place_of(nodes, node);
-    bit = place & -place;
-    uint32_t lower = bit > 1 ? node_of(nodes, place - bit / 2) : 0, upper = node_of(nodes, tree_right(nodes, place));
-    uint32_t last = bit - 1 < nodes - place ? place + bit - 1 : nodes; /* below it, in places */
-    trees[1] = (struct tb_two_tree){.parent = node_of(nodes, tree_parent(nodes, place))};
-    trees[1].left = nodes % 2 == 0 ? upper : lower;
-    trees[1].right = nodes % 2 == 0 ? lower : upper;
-    trees[1].first = node_of(nodes, nodes % 2 == 0 ? last : place - bit + 1);
+    bool mirrored = nodes % 2 == 0;
+    struct tb_two_tree t = tree_find(nodes, place_of(nodes, node));
+    trees[0] = tree_find(nodes, node);
+    trees[1].parent = node_of(nodes, t.parent);
+    trees[1].left = node_of(nodes, mirrored ? t.right : t.left);
+    trees[1].right = node_of(nodes, mirrored ? t.left : t.right);
+    trees[1].first = node_of(nodes, mirrored ? t.last : t.first);
+    trees[1].last = node_of(nodes, mirrored ? t.first : t.last);
 }
 
 uint32_t tb_two_tree_root(uint32_t nodes, uint32_t tree)

@@ -15,7 +15,7 @@
 struct tb_two_tree {
     uint32_t parent; /* 0: it is the root */
     uint32_t left, right;
-    uint32_t first; /* where the trees are in order: the first node of those below this one, or itself */
+    uint32_t first, last; /* where the trees are in order: of the nodes from here down */
 };
 
 void tb_two_tree_find(struct tb_two_tree trees[2], uint32_t nodes, uint32_t node);

@@ -39,8 +39,8 @@ static uint32_t walk(uint32_t n, uint32_t tree, uint32_t v, uint32_t depth, uint
         *low = first < *low ? first : *low;
         *high = last > *high ? last : *high;
     }
-    if (n % 2 == 0 && nodes[v][tree].first != *low)
-        fail_msg("tree %u of %u nodes: %u begins with %u", tree, n, v, *low);
+    if (n % 2 == 0 && (nodes[v][tree].first != *low || nodes[v][tree].last != *high))
+        fail_msg("tree %u of %u nodes: below %u is %u to %u", tree, n, v, *low, *high);
     return count;
 }
 
