@@ -227,6 +227,17 @@ static inline struct tb_slice tb_slice_range(struct tb_slice whole, uint32_t low
     return tb_slice_many(whole.symbol, whole.first + low, high - low);
 }
 
+/* ---- pacing (pace.c) --------------------------------------------------------------------------------------------- */
+
+#define TB_PACE_AHEAD 3u /* pieces that are on their way from a rank whose others wait for these to be there */
+
+/* Who gets pieces tells the sender of each: the pieces that come with the step `come`, by numbers in SIZES from `first`
+ * on. */
+void tb_pace_tell(struct tb_builder *b, uint32_t peer, uint16_t edge, struct tb_slice pieces, uint32_t come,
+                  uint32_t first);
+/* The sender hears of them, with the step that is returned. */
+uint32_t tb_pace_hear(struct tb_builder *b, uint32_t peer, uint16_t edge, uint32_t count, uint32_t first);
+
 /* ---- circulant graphs (circulant_steps.c) ------------------------------------------------------------------------ */
 
 /* Pipelines of the pieces of OUT from the root to everyone, and of everyone's pieces to the root, which has their

@@ -76,46 +76,105 @@ static struct tb_slice forwards(const struct pipeline *l, const struct tb_circul
     return (struct tb_slice){TB_SYMBOL_OUT, blocks->first, (int32_t)l->g.q, blocks->count};
 }
 
+/* Whether the root sends its blocks to several ranks, in turn. */
+static bool paced(const struct pipeline *l)
+{
+    return l->g.q > 1 && l->pieces > TB_PACE_AHEAD;
+}
+
+/* Whether the root waits for somebody to have got the last block in round k. */
+static bool last_paced(const struct pipeline *l, uint32_t k)
+{
+    return paced(l) && k + TB_PACE_AHEAD < l->g.q;
+}
+
 /* What comes in round k of each phase; got[f] is then the step with which the blocks f, f + q... come. */
 static void broadcast_receive(const struct pipeline *l, uint32_t k, uint32_t *got, uint32_t *got_last)
 {
     struct tb_circulant_blocks blocks = tb_circulant_blocks(&l->g, l->g.receive[k], l->pieces);
-    if (blocks.count > 0)
-        got[blocks.first] = tb_builder_receive(l->b, rank_from(l, k), edge_blocks(k), forwards(l, &blocks));
-    if (blocks.last)
-        *got_last = tb_builder_receive(l->b, rank_from(l, k), edge_last(k), tb_slice_one(TB_SYMBOL_OUT, l->pieces - 1));
+    struct tb_slice last = tb_slice_one(TB_SYMBOL_OUT, l->pieces - 1);
+    uint32_t from = rank_from(l, k);
+    bool tells = from == l->c->root;
+    if (blocks.count > 0) {
+        got[blocks.first] = tb_builder_receive(l->b, from, edge_blocks(k), forwards(l, &blocks));
+        if (tells && paced(l))
+            tb_pace_tell(l->b, from, edge_blocks(k), forwards(l, &blocks), got[blocks.first], 0);
+    }
+    if (blocks.last) {
+        *got_last = tb_builder_receive(l->b, from, edge_last(k), last);
+        if (tells && last_paced(l, k))
+            tb_pace_tell(l->b, from, edge_last(k), last, *got_last, blocks.count);
+    }
+}
+
+/* Everyone but the root passes blocks on as they come, which is soon enough. */
+static void broadcast_pass(const struct pipeline *l)
+{
+    uint32_t got[TB_CIRCULANT_ROUNDS], got_last = TB_STEP_NONE;
+    for (uint32_t k = 0; k < l->g.q; k++)
+        broadcast_receive(l, k, got, &got_last);
+    for (uint32_t k = 0; k < l->g.q; k++) {
+        struct tb_circulant_blocks blocks = tb_circulant_blocks(&l->g, l->g.send[k], l->pieces);
+        if (rank_to(l, k) == l->c->root)
+            continue;
+        if (blocks.count > 0) {
+            tb_builder_send(l->b, rank_to(l, k), edge_blocks(k), forwards(l, &blocks));
+            tb_builder_after_pieces(l->b, got[blocks.first]);
+        }
+        if (blocks.last) {
+            tb_builder_send(l->b, rank_to(l, k), edge_last(k), tb_slice_one(TB_SYMBOL_OUT, l->pieces - 1));
+            tb_builder_after_pieces(l->b, got_last);
+        }
+    }
+}
+
+/* The last added step comes after `step`, if there is one, as many blocks behind. */
+static void after_phases(struct tb_builder *b, uint32_t step, uint32_t phases)
+{
+    if (step != TB_STEP_NONE && phases > 0)
+        tb_builder_after_lag(b, step, phases);
+    else
+        tb_after_pieces(b, step);
+}
+
+/* The root sends block after block, each to another rank in turn. */
+static void broadcast_give(const struct pipeline *l)
+{
+    uint32_t heard[TB_CIRCULANT_ROUNDS], heard_last[TB_CIRCULANT_ROUNDS], q = l->g.q;
+    uint32_t room = l->pieces / q + 2; /* for what is heard from one rank */
+    struct tb_circulant_blocks blocks[TB_CIRCULANT_ROUNDS];
+    for (uint32_t k = 0; k < q; k++) {
+        blocks[k] = tb_circulant_blocks(&l->g, (int32_t)k, l->pieces);
+        heard[k] = heard_last[k] = TB_STEP_NONE;
+        if (paced(l) && blocks[k].count > 0)
+            heard[k] = tb_pace_hear(l->b, rank_to(l, k), edge_blocks(k), blocks[k].count, k * room);
+        if (last_paced(l, k))
+            heard_last[k] = tb_pace_hear(l->b, rank_to(l, k), edge_last(k), 1, k * room + blocks[k].count);
+    }
+    for (uint32_t k = 0; k < q; k++) {
+        /* The block that is TB_PACE_AHEAD rounds before is of round j, so many phases before. */
+        uint32_t j = (k + q * TB_PACE_AHEAD - TB_PACE_AHEAD) % q, phases = (j + TB_PACE_AHEAD - k) / q;
+        if (blocks[k].count == 0)
+            continue;
+        tb_builder_send(l->b, rank_to(l, k), edge_blocks(k), forwards(l, &blocks[k]));
+        after_phases(l->b, heard[j], blocks[j].phase + phases - blocks[k].phase);
+    }
+    for (uint32_t k = 0; k < q; k++) {
+        uint32_t j = (k + q * TB_PACE_AHEAD - TB_PACE_AHEAD) % q, after = k < TB_PACE_AHEAD ? heard[j] : heard_last[j];
+        tb_builder_send(l->b, rank_to(l, k), edge_last(k), tb_slice_one(TB_SYMBOL_OUT, l->pieces - 1));
+        if (after != TB_STEP_NONE)
+            tb_builder_after(l->b, after);
+    }
 }
 
 void tb_circulant_broadcast(struct tb_builder *b, const struct tb_collective *c)
 {
     struct pipeline l;
-    struct streams streams = {.count = 0};
-    uint32_t got[TB_CIRCULANT_ROUNDS], got_last = TB_STEP_NONE, sent_last = TB_STEP_NONE;
     pipeline_open(&l, b, c);
-    for (uint32_t k = 0; k < l.g.q; k++)
-        got[k] = TB_STEP_NONE;
-    for (uint32_t k = 0; k < l.g.q && l.me != 0; k++)
-        broadcast_receive(&l, k, got, &got_last);
-    for (uint32_t k = 0; k < l.g.q; k++) {
-        struct tb_circulant_blocks blocks = tb_circulant_blocks(&l.g, l.g.send[k], l.pieces);
-        if (rank_to(&l, k) == c->root || blocks.count == 0)
-            continue;
-        uint32_t sent = tb_builder_send(b, rank_to(&l, k), edge_blocks(k), forwards(&l, &blocks));
-        streams_add(&streams, b, sent, blocks.phase);
-        tb_after_pieces(b, got[blocks.first]);
-    }
-    /* At the root the last block is there from the beginning, and must not leave before its turn. */
-    for (uint32_t k = 0; k < l.g.q; k++) {
-        if (l.g.send[k] < 0 || rank_to(&l, k) == c->root)
-            continue;
-        uint32_t before = sent_last;
-        sent_last = tb_builder_send(b, rank_to(&l, k), edge_last(k), tb_slice_one(TB_SYMBOL_OUT, l.pieces - 1));
-        tb_after_pieces(b, got_last);
-        if (before != TB_STEP_NONE)
-            tb_builder_after(b, before);
-        else if (l.me == 0 && streams.count > 0)
-            tb_builder_after(b, streams.steps[streams.count - 1]);
-    }
+    if (l.me == 0 && l.g.q > 0)
+        broadcast_give(&l);
+    else if (l.me != 0)
+        broadcast_pass(&l);
 }
 
 /* ---- reduction --------------------------------------------------------------------------------------------------- */

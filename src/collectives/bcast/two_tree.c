@@ -4,42 +4,70 @@
 #include "collectives/algorithms.h"
 #include "collectives/two_tree.h"
 
-#define SHARED_WINDOW 2u /* pieces in flight to one of two ranks, so that they get theirs in turn */
+/* A rank below the root: its place in a tree, and the pieces that go there. */
+struct bcast_tree {
+    struct tb_builder *b;
+    const struct tb_collective *c;
+    uint16_t number;
+    bool paced; /* the root sends to two ranks in turn */
+    struct tb_slice pieces;
+};
 
-/* Sends the pieces of a tree as they come; `before`, if it is given, is when they have left for another rank. */
-static uint32_t pass(struct tb_builder *b, uint32_t peer, uint16_t tree, struct tb_slice slice, uint32_t come,
-                     uint32_t before)
+static uint32_t rank_of(const struct bcast_tree *t, uint32_t node)
 {
-    uint32_t sent = tb_builder_send(b, peer, tree, slice);
-    tb_builder_pipeline(b, SHARED_WINDOW);
-    tb_after_pieces(b, before != TB_STEP_NONE ? before : come);
-    return sent;
+    return tb_rank_after(t->c, t->c->root, node);
+}
+
+static void pass(const struct bcast_tree *t, const struct tb_two_tree *place)
+{
+    uint32_t come = tb_builder_receive(t->b, rank_of(t, place->parent), t->number, t->pieces);
+    if (place->parent == 0 && t->paced)
+        tb_pace_tell(t->b, t->c->root, t->number, t->pieces, come, 0);
+    /* Each piece has left for one rank before it goes to the other. */
+    if (place->left != 0) {
+        uint32_t ready = come;
+        come = tb_builder_send(t->b, rank_of(t, place->left), t->number, t->pieces);
+        tb_builder_after_pieces(t->b, ready);
+    }
+    if (place->right != 0) {
+        tb_builder_send(t->b, rank_of(t, place->right), t->number, t->pieces);
+        tb_builder_after_pieces(t->b, come);
+    }
+}
+
+/* Pieces leave for both trees in turn: piece i after piece i - TB_PACE_AHEAD, which is of this tree or of the other. */
+static void give(const struct bcast_tree trees[2], uint32_t nodes)
+{
+    uint32_t heard[2], first = 0;
+    for (uint32_t i = 0; i < 2 && trees[0].paced; i++) {
+        heard[i] = tb_pace_hear(trees[i].b, rank_of(&trees[i], tb_two_tree_root(nodes, i)), trees[i].number,
+                                trees[i].pieces.count, first);
+        first += trees[i].pieces.count;
+    }
+    for (uint32_t i = 0; i < 2 && trees[i].pieces.count > 0; i++) {
+        uint32_t from = (i + TB_PACE_AHEAD) % 2; /* the tree of that piece */
+        tb_builder_send(trees[i].b, rank_of(&trees[i], tb_two_tree_root(nodes, i)), trees[i].number, trees[i].pieces);
+        if (trees[0].paced)
+            tb_builder_after_lag(trees[i].b, heard[from], (TB_PACE_AHEAD + from - i) / 2);
+    }
 }
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
     uint32_t nodes = c->size - 1, node = (uint32_t)(((uint64_t)c->rank + c->size - c->root) % c->size);
-    uint32_t sent = TB_STEP_NONE;
-    struct tb_two_tree trees[2];
+    struct tb_two_tree places[2];
     struct tb_builder b;
     tb_builder_open(&b, tb_pieces(c));
+    bool paced = nodes > 1 && b.program.pieces > TB_PACE_AHEAD;
+    const struct bcast_tree trees[2] = {{&b, c, 0, paced, tb_slice_every_second(&b, TB_SYMBOL_OUT, 0, 0)},
+                                        {&b, c, 1, paced, tb_slice_every_second(&b, TB_SYMBOL_OUT, 0, 1)}};
     if (node > 0)
-        tb_two_tree_find(trees, nodes, node);
-    for (uint16_t i = 0; i < 2 && nodes > 0; i++) {
-        struct tb_slice slice = tb_slice_every_second(&b, TB_SYMBOL_OUT, 0, i);
-        if (slice.count == 0)
-            continue;
-        if (node == 0) {
-            sent = pass(&b, tb_rank_after(c, c->root, tb_two_tree_root(nodes, i)), i, slice, TB_STEP_NONE, sent);
-            continue;
-        }
-        uint32_t come = tb_builder_receive(&b, tb_rank_after(c, c->root, trees[i].parent), i, slice);
-        uint32_t first = TB_STEP_NONE;
-        if (trees[i].left != 0)
-            first = pass(&b, tb_rank_after(c, c->root, trees[i].left), i, slice, come, TB_STEP_NONE);
-        if (trees[i].right != 0)
-            pass(&b, tb_rank_after(c, c->root, trees[i].right), i, slice, come, first);
-    }
+        tb_two_tree_find(places, nodes, node);
+    else if (nodes > 0)
+        give(trees, nodes);
+    for (uint32_t i = 0; i < 2 && node > 0; i++)
+        if (trees[i].pieces.count > 0)
+            pass(&trees[i], &places[i]);
     return tb_builder_finish(&b, program);
 }
 
