@@ -229,7 +229,7 @@ static inline struct tb_slice tb_slice_range(struct tb_slice whole, uint32_t low
 
 /* ---- pacing (pace.c) --------------------------------------------------------------------------------------------- */
 
-#define TB_PACE_AHEAD 3u /* pieces that are on their way from a rank whose others wait for these to be there */
+#define TB_PACE_AHEAD 4u /* pieces that are on their way from a rank whose others wait for these to be there */
 
 /* Who gets pieces tells the sender of each: the pieces that come with the step `come`, by numbers in SIZES from `first`
  * on. */

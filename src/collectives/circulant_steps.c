@@ -3,38 +3,13 @@
 #include "collectives/algorithms.h"
 #include "collectives/circulant.h"
 
-/* A block leaves after the one which is so many rounds before it, so that ports keep the order. */
-#define SENT_BEFORE 2u
-
-/* The steps with which a rank's streams of blocks leave, one stream for each round of a phase. */
-struct streams {
-    uint32_t steps[TB_CIRCULANT_ROUNDS];
-    int64_t phases[TB_CIRCULANT_ROUNDS]; /* in which their first block leaves */
-    uint32_t count;
-};
-
-/* The last added step is the next stream: in each phase it comes after an earlier one. A stream that begins a phase
- * later than that one would have to look ahead, and waits for a phase less. */
-static void streams_add(struct streams *s, struct tb_builder *b, uint32_t step, int64_t phase)
-{
-    tb_builder_pipeline(b, SENT_BEFORE);
-    if (s->count >= SENT_BEFORE) {
-        int64_t lag = s->phases[s->count - SENT_BEFORE] - phase;
-        if (lag > 0)
-            tb_builder_after_lag(b, s->steps[s->count - SENT_BEFORE], (uint32_t)lag);
-        else
-            tb_builder_after_pieces(b, s->steps[s->count - SENT_BEFORE]);
-    }
-    s->steps[s->count] = step;
-    s->phases[s->count++] = phase;
-}
-
 /* Rank and graph of a call, counted from its root. */
 struct pipeline {
     struct tb_circulant g;
     struct tb_builder *b;
     const struct tb_collective *c;
     uint32_t me, pieces;
+    uint32_t sizes; /* in use, of SIZES */
 };
 
 static void pipeline_open(struct pipeline *l, struct tb_builder *b, const struct tb_collective *c)
@@ -43,6 +18,7 @@ static void pipeline_open(struct pipeline *l, struct tb_builder *b, const struct
     l->c = c;
     l->me = (uint32_t)(((uint64_t)c->rank + c->size - c->root) % c->size);
     l->pieces = b->program.pieces;
+    l->sizes = 0;
     tb_circulant_open(&l->g, c->size);
     tb_circulant_find(&l->g, l->me);
 }
@@ -69,6 +45,12 @@ static uint16_t edge_last(uint32_t k)
     return (uint16_t)(2 * k + 1);
 }
 
+/* Of a reduction, in which round k may go to the same rank as its blocks are told of. */
+static uint16_t edge_told(uint32_t k)
+{
+    return (uint16_t)(2 * TB_CIRCULANT_ROUNDS + k);
+}
+
 /* ---- broadcast --------------------------------------------------------------------------------------------------- */
 
 static struct tb_slice forwards(const struct pipeline *l, const struct tb_circulant_blocks *blocks)
@@ -76,7 +58,7 @@ static struct tb_slice forwards(const struct pipeline *l, const struct tb_circul
     return (struct tb_slice){TB_SYMBOL_OUT, blocks->first, (int32_t)l->g.q, blocks->count};
 }
 
-/* Whether the root sends its blocks to several ranks, in turn. */
+/* Whether blocks go to several ranks in turn, and are told of. */
 static bool paced(const struct pipeline *l)
 {
     return l->g.q > 1 && l->pieces > TB_PACE_AHEAD;
@@ -190,8 +172,8 @@ static struct tb_slice backwards(const struct pipeline *l, const struct tb_circu
 /* What comes in the rounds `from` is combined with this rank's own, one after the other; of the root in OUT. The sum
  * moves from room to room, of which there are two, unless it is made in place. Returns where it is and, as `*ready`,
  * the step after which each block of it is there. */
-static struct tb_slice sum_make(const struct pipeline *l, const struct tb_circulant_blocks *blocks,
-                                const uint32_t *from, uint32_t count, uint32_t *ready)
+static struct tb_slice sum_make(struct pipeline *l, const struct tb_circulant_blocks *blocks, const uint32_t *from,
+                                uint32_t count, uint32_t *ready)
 {
     struct tb_slice sum = backwards(l, blocks, tb_source(l->c), 0);
     uint32_t reduced = TB_STEP_NONE, before = TB_STEP_NONE;
@@ -202,6 +184,10 @@ static struct tb_slice sum_make(const struct pipeline *l, const struct tb_circul
         uint32_t come = tb_builder_receive(l->b, rank_to(l, from[i]), edge, room);
         if (i >= 2 && !result)
             tb_builder_after_pieces(l->b, stays ? before : reduced);
+        if (paced(l) && !blocks->last) {
+            tb_pace_tell(l->b, rank_to(l, from[i]), edge_told(from[i]), room, come, l->sizes);
+            l->sizes += blocks->count;
+        }
         before = reduced;
         reduced = tb_builder_reduce(l->b, stays ? room : sum, stays ? sum : room);
         tb_builder_after_pieces(l->b, come);
@@ -227,40 +213,65 @@ static uint32_t rounds_sent(const struct pipeline *l, const struct tb_circulant_
     return count;
 }
 
+/* When each stream of blocks that this rank sends has come to the other side. */
+static void reduce_hear(struct pipeline *l, uint32_t *heard)
+{
+    for (uint32_t k = 0; k < l->g.q; k++) {
+        struct tb_circulant_blocks blocks = tb_circulant_blocks(&l->g, l->g.receive[k], l->pieces);
+        heard[k] = TB_STEP_NONE;
+        if (!paced(l) || l->me == 0 || blocks.count == 0)
+            continue;
+        heard[k] = tb_pace_hear(l->b, rank_from(l, k), edge_told(k), blocks.count, l->sizes);
+        l->sizes += blocks.count;
+    }
+}
+
+/* In which phase from the end on the blocks of round k begin: a value from 0 on has the last block before them. */
+static uint32_t phase_backwards(const struct pipeline *l, uint32_t k)
+{
+    return l->g.receive[k] >= 0 ? 1 : 0;
+}
+
+/* The last added step sends the blocks of round k, backwards, each TB_PACE_AHEAD rounds behind what has come to the
+ * other side. Where it would have to look a phase ahead it waits for a phase less. */
+static void reduce_pace(const struct pipeline *l, uint32_t k, const uint32_t *heard)
+{
+    uint32_t j = (k + TB_PACE_AHEAD) % l->g.q, phases = (k + TB_PACE_AHEAD) / l->g.q + phase_backwards(l, j);
+    after_phases(l->b, heard[j], phases > phase_backwards(l, k) ? phases - phase_backwards(l, k) : 0);
+}
+
 /* What the broadcast has received in round k (the root: sent) is summed up and goes back. */
-static void reduce_round(const struct pipeline *l, uint32_t k, const struct tb_circulant_blocks *blocks,
-                         struct streams *streams)
+static void reduce_round(struct pipeline *l, uint32_t k, const struct tb_circulant_blocks *blocks,
+                         const uint32_t *heard)
 {
     uint32_t rounds[TB_CIRCULANT_ROUNDS], ready;
     struct tb_slice sum = sum_make(l, blocks, rounds, rounds_sent(l, blocks, rounds), &ready);
     if (l->me == 0)
         return;
-    uint16_t edge = blocks->last ? edge_last(k) : edge_blocks(k);
-    uint32_t sent = tb_builder_send(l->b, rank_from(l, k), edge, sum);
-    /* The last block of a value from 0 on is not among its blocks, which begin a phase later. */
-    if (!blocks->last)
-        streams_add(streams, l->b, sent, l->g.receive[k] >= 0 ? 1 : 0);
+    tb_builder_send(l->b, rank_from(l, k), blocks->last ? edge_last(k) : edge_blocks(k), sum);
     tb_after_pieces(l->b, ready);
+    if (!blocks->last)
+        reduce_pace(l, k, heard);
 }
 
 void tb_circulant_reduce(struct tb_builder *b, const struct tb_collective *c)
 {
     struct pipeline l;
-    struct streams streams = {.count = 0};
+    uint32_t heard[TB_CIRCULANT_ROUNDS];
     bool last = false;
     pipeline_open(&l, b, c);
+    reduce_hear(&l, heard);
     const int32_t *values = l.me == 0 ? l.g.send : l.g.receive;
     for (uint32_t k = l.g.q; k-- > 0;)
         if (values[k] >= 0 && !last) {
             last = true;
-            reduce_round(&l, k, &(struct tb_circulant_blocks){.first = l.pieces - 1, .count = 1, .last = true},
-                         &streams);
+            reduce_round(&l, k, &(struct tb_circulant_blocks){.first = l.pieces - 1, .count = 1, .last = true}, heard);
         }
     for (uint32_t k = l.g.q; k-- > 0;) {
         struct tb_circulant_blocks blocks = tb_circulant_blocks(&l.g, values[k], l.pieces);
         blocks.last = false;
         if (blocks.count > 0)
-            reduce_round(&l, k, &blocks, &streams);
+            reduce_round(&l, k, &blocks, heard);
     }
     if (c->size == 1 && !c->in_place)
         tb_builder_copy(b, tb_slice_whole(b, TB_SYMBOL_IN, 0), tb_slice_whole(b, TB_SYMBOL_OUT, 0));

@@ -11,9 +11,11 @@ struct reduce_tree {
     const struct tb_collective *c;
     uint32_t root;
     uint16_t number;
+    bool paced;     /* what leaves have from the beginning goes up as it is told to have come */
+    uint32_t sizes; /* in use, of SIZES */
 };
 
-enum { EDGE_UP, EDGE_RESULT = 2 }; /* and the tree's number */
+enum { EDGE_UP = 0, EDGE_RESULT = 2, EDGE_TOLD = 4 }; /* and the tree's number */
 
 static bool fits(const struct tb_collective *c)
 {
@@ -25,9 +27,22 @@ static struct tb_slice pieces(const struct reduce_tree *t, enum tb_symbol symbol
     return tb_slice_every_second(t->b, symbol, copy, t->number);
 }
 
-static uint32_t receive(const struct reduce_tree *t, uint32_t node, struct tb_slice room)
+static bool leaf(const struct tb_two_tree *place)
 {
-    return tb_builder_receive(t->b, tb_rank_after(t->c, t->root, node), (uint16_t)(EDGE_UP + t->number), room);
+    return place->left == 0 && place->right == 0;
+}
+
+static uint32_t receive(struct reduce_tree *t, uint32_t node, struct tb_slice room)
+{
+    uint32_t rank = tb_rank_after(t->c, t->root, node);
+    uint32_t come = tb_builder_receive(t->b, rank, (uint16_t)(EDGE_UP + t->number), room);
+    struct tb_two_tree places[2];
+    tb_two_tree_find(places, t->c->size - 1, node);
+    if (t->paced && leaf(&places[t->number])) {
+        tb_pace_tell(t->b, rank, (uint16_t)(EDGE_TOLD + t->number), room, come, t->sizes);
+        t->sizes += room.count;
+    }
+    return come;
 }
 
 static uint32_t reduce(const struct reduce_tree *t, struct tb_slice first, struct tb_slice into, uint32_t come,
@@ -40,7 +55,7 @@ static uint32_t reduce(const struct reduce_tree *t, struct tb_slice first, struc
 }
 
 /* What this rank and those below it have in the tree, in order, goes up. Returns the step after which it has left. */
-static uint32_t go_up(const struct reduce_tree *t, const struct tb_two_tree *place)
+static uint32_t go_up(struct reduce_tree *t, const struct tb_two_tree *place)
 {
     struct tb_slice sum = pieces(t, tb_source(t->c), 0), left = pieces(t, TB_SYMBOL_WORK, 1);
     uint32_t ready = TB_STEP_NONE;
@@ -59,14 +74,20 @@ static uint32_t go_up(const struct reduce_tree *t, const struct tb_two_tree *pla
         ready = reduce(t, stays ? left : sum, stays ? sum : left, come, ready);
         sum = stays ? sum : left;
     }
-    uint32_t sent =
-        tb_builder_send(t->b, tb_rank_after(t->c, t->root, place->parent), (uint16_t)(EDGE_UP + t->number), sum);
+    uint32_t parent = tb_rank_after(t->c, t->root, place->parent), heard = TB_STEP_NONE;
+    if (t->paced && leaf(place)) {
+        heard = tb_pace_hear(t->b, parent, (uint16_t)(EDGE_TOLD + t->number), sum.count, t->sizes);
+        t->sizes += sum.count;
+    }
+    uint32_t sent = tb_builder_send(t->b, parent, (uint16_t)(EDGE_UP + t->number), sum);
     tb_after_pieces(t->b, ready);
+    if (heard != TB_STEP_NONE)
+        tb_builder_after_lag(t->b, heard, TB_PACE_AHEAD / 2); /* the other tree's are on their way, too */
     return sent;
 }
 
 /* At the root, which comes first in order: the result is in OUT, or passed on. */
-static void finish(const struct reduce_tree *t)
+static void finish(struct reduce_tree *t)
 {
     const struct tb_collective *c = t->c;
     struct tb_slice own = pieces(t, tb_source(c), 0), out = pieces(t, TB_SYMBOL_OUT, 0);
@@ -94,8 +115,9 @@ static int make(const struct tb_collective *c, struct tb_program **program)
         tb_builder_copy(&b, tb_slice_whole(&b, TB_SYMBOL_IN, 0), tb_slice_whole(&b, TB_SYMBOL_OUT, 0));
     if (node > 0)
         tb_two_tree_find(places, nodes, node);
+    struct reduce_tree t = {.b = &b, .c = c, .root = root, .paced = b.program.pieces > TB_PACE_AHEAD};
     for (uint16_t i = 0; i < 2 && nodes > 0; i++) {
-        struct reduce_tree t = {&b, c, root, i};
+        t.number = i;
         if (pieces(&t, TB_SYMBOL_OUT, 0).count == 0)
             continue;
         if (node == 0) {
