@@ -1,6 +1,7 @@
 /* Träff's pipeline on the circulant graph: in each round everyone sends a piece to one rank and receives another from
  * one, so that n pieces of m bytes in all are everywhere after the fewest rounds that there can be:
- * (n - 1 + ceil(log2 p))(L + 2o + (m/n) G), for any p. Of one piece it is a binomial tree. At most 3 log2 p + 2 steps.
+ * (n - 1 + ceil(log2 p))(L + 2o + (m/n) G), for any p. Of one piece it is a binomial tree. At most four steps for each
+ * of log2 p rounds, and what the root is told.
  */
 #include "collectives/algorithms.h"
 

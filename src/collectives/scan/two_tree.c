@@ -1,7 +1,8 @@
 /* Two binary trees over the ranks, of which nobody is interior in both, each for every second piece. Upwards everyone
  * gets what the ranks below and above it in the tree have in all; downwards, what all ranks before its part of the tree
- * have. About (n + 6 log2 p)(L + 2o + (m/n)(G + r)) for n pieces of m bytes in all, in order. The trees are over an
- * even number of ranks, so that both are in order; of an odd number the last rank gets what all others have. */
+ * have. About (2n + 6 log2 p)(L + 2o + (m/n)(G + r)) for n pieces of m bytes in all, in order: a port carries
+ * everything twice, so it is for more ranks than pieces. The trees are over an even number of ranks, so that both are
+ * in order; of an odd number the last rank gets what all others have. */
 #include "collectives/algorithms.h"
 #include "collectives/two_tree.h"
 
