@@ -7,29 +7,31 @@
 extern const struct tb_algorithm tb_barrier_linear, tb_barrier_dissemination, tb_barrier_doubling, tb_barrier_tree,
     tb_barrier_inter;
 extern const struct tb_algorithm tb_bcast_linear, tb_bcast_binomial, tb_bcast_chain, tb_bcast_binary,
-    tb_bcast_split_binary, tb_bcast_scatter_ring, tb_bcast_scatter_doubling, tb_bcast_postal, tb_bcast_inter;
+    tb_bcast_split_binary, tb_bcast_scatter_ring, tb_bcast_scatter_doubling, tb_bcast_postal, tb_bcast_circulant,
+    tb_bcast_two_tree, tb_bcast_inter;
 extern const struct tb_algorithm tb_gather_linear, tb_gather_bounded, tb_gather_binomial;
 extern const struct tb_algorithm tb_gatherv_linear, tb_gatherv_bounded, tb_gatherv_binomial;
 extern const struct tb_algorithm tb_scatter_linear, tb_scatter_binomial, tb_scatterv_linear, tb_scatterv_binomial;
 extern const struct tb_algorithm tb_allgather_linear, tb_allgather_ring, tb_allgather_bruck, tb_allgather_doubling,
-    tb_allgather_neighbour;
+    tb_allgather_neighbour, tb_allgather_circulant;
 extern const struct tb_algorithm tb_allgatherv_linear, tb_allgatherv_ring, tb_allgatherv_doubling,
-    tb_allgatherv_neighbour;
+    tb_allgatherv_neighbour, tb_allgatherv_circulant;
 extern const struct tb_algorithm tb_alltoall_linear, tb_alltoallv_linear, tb_alltoallw_linear;
 extern const struct tb_algorithm tb_alltoall_pairwise, tb_alltoallv_pairwise, tb_alltoallw_pairwise;
 extern const struct tb_algorithm tb_alltoall_swap, tb_alltoallv_swap, tb_alltoallw_swap, tb_alltoall_bruck;
 extern const struct tb_algorithm tb_reduce_linear, tb_reduce_binomial, tb_reduce_chain, tb_reduce_binary,
-    tb_reduce_halving, tb_reduce_inter;
+    tb_reduce_halving, tb_reduce_circulant, tb_reduce_two_tree, tb_reduce_inter;
 extern const struct tb_algorithm tb_allreduce_binomial, tb_allreduce_doubling, tb_allreduce_halving, tb_allreduce_ring,
-    tb_allreduce_chain, tb_allreduce_binary, tb_allreduce_inter;
+    tb_allreduce_chain, tb_allreduce_binary, tb_allreduce_circulant, tb_allreduce_inter;
 extern const struct tb_algorithm tb_reduce_scatter_linear, tb_reduce_scatter_pairwise, tb_reduce_scatter_halving,
-    tb_reduce_scatter_butterfly, tb_reduce_scatter_inter;
+    tb_reduce_scatter_butterfly, tb_reduce_scatter_circulant, tb_reduce_scatter_inter;
 extern const struct tb_algorithm tb_reduce_scatter_block_linear, tb_reduce_scatter_block_pairwise,
-    tb_reduce_scatter_block_halving, tb_reduce_scatter_block_butterfly, tb_reduce_scatter_block_inter;
+    tb_reduce_scatter_block_halving, tb_reduce_scatter_block_butterfly, tb_reduce_scatter_block_circulant,
+    tb_reduce_scatter_block_inter;
 extern const struct tb_algorithm tb_barrier_shm, tb_bcast_shm, tb_reduce_shm, tb_allreduce_shm, tb_scan_shm,
     tb_exscan_shm, tb_gather_shm, tb_gatherv_shm, tb_scatter_shm, tb_scatterv_shm, tb_allgather_shm, tb_allgatherv_shm,
     tb_alltoall_shm, tb_alltoallv_shm, tb_alltoallw_shm, tb_reduce_scatter_shm, tb_reduce_scatter_block_shm;
-extern const struct tb_algorithm tb_scan_linear, tb_scan_doubling, tb_scan_chain;
+extern const struct tb_algorithm tb_scan_linear, tb_scan_doubling, tb_scan_chain, tb_scan_two_tree;
 extern const struct tb_algorithm tb_exscan_linear, tb_exscan_doubling, tb_exscan_chain;
 extern const struct tb_algorithm tb_neighbor_allgather_linear, tb_neighbor_allgatherv_linear;
 extern const struct tb_algorithm tb_neighbor_alltoall_linear, tb_neighbor_alltoallv_linear,
@@ -77,6 +79,13 @@ static inline struct tb_slice tb_slice_whole(const struct tb_builder *b, enum tb
     return tb_slice_many(symbol, copy * b->program.pieces, b->program.pieces);
 }
 
+/* Every second of them, from the first (0) or the second (1) on. */
+static inline struct tb_slice tb_slice_every_second(const struct tb_builder *b, enum tb_symbol symbol, uint32_t copy,
+                                                    uint32_t from)
+{
+    return (struct tb_slice){symbol, copy * b->program.pieces + from, 2, (b->program.pieces + 1 - from) / 2};
+}
+
 /* The rank `distance` further on the ring of ranks. */
 static inline uint32_t tb_rank_after(const struct tb_collective *c, uint32_t rank, uint64_t distance)
 {
@@ -96,6 +105,9 @@ uint32_t tb_pieces(const struct tb_collective *c);
 uint32_t tb_candidates_fan(const struct tb_collective *c, uint64_t *values, uint32_t room);
 uint32_t tb_candidates_latency(const struct tb_collective *c, uint64_t *values, uint32_t room);
 uint32_t tb_candidates_senders(const struct tb_collective *c, uint64_t *values, uint32_t room);
+/* Lengths of pieces for pipelines whose first piece is everywhere after ceil(log2 p) rounds: of fewer pieces than that
+ * other algorithms make as much. */
+uint32_t tb_candidates_rounds(const struct tb_collective *c, uint64_t *values, uint32_t room);
 
 /* ---- trees (tree.c) ---------------------------------------------------------------------------------------------- */
 
@@ -214,5 +226,32 @@ static inline struct tb_slice tb_slice_range(struct tb_slice whole, uint32_t low
 {
     return tb_slice_many(whole.symbol, whole.first + low, high - low);
 }
+
+/* ---- pacing (pace.c) --------------------------------------------------------------------------------------------- */
+
+#define TB_PACE_AHEAD 4u /* pieces that are on their way from a rank whose others wait for these to be there */
+
+/* Who gets pieces tells the sender of each: the pieces that come with the step `come`, by numbers in SIZES from `first`
+ * on. */
+void tb_pace_tell(struct tb_builder *b, uint32_t peer, uint16_t edge, struct tb_slice pieces, uint32_t come,
+                  uint32_t first);
+/* The sender hears of them, with the step that is returned. */
+uint32_t tb_pace_hear(struct tb_builder *b, uint32_t peer, uint16_t edge, uint32_t count, uint32_t first);
+
+/* ---- circulant graphs (circulant_steps.c) ------------------------------------------------------------------------ */
+
+/* Pipelines of the pieces of OUT from the root to everyone, and of everyone's pieces to the root, which has their
+ * reduction in OUT then: not in order. For n pieces n - 1 + ceil(log2 p) rounds. WORK has two copies of the whole. */
+void tb_circulant_broadcast(struct tb_builder *b, const struct tb_collective *c);
+void tb_circulant_reduce(struct tb_builder *b, const struct tb_collective *c);
+/* Of one block for each rank, in ceil(log2 p) rounds; the builder orders steps. Everyone, who has its own block in
+ * `whole`, gets all of them; blocks that lie `apart` go each in a message of its own. */
+void tb_circulant_collect(struct tb_builder *b, const struct tb_collective *c, struct tb_slice whole, bool apart,
+                          uint16_t edge);
+/* Everyone's own block of `sum` becomes the reduction of everyone's block in `own`: not in order. `sum` is `own`, or
+ * another whole, in which other blocks may be written, too, as in `room`. Edges from 0 on, 64 at most. */
+void tb_circulant_combine(struct tb_builder *b, const struct tb_collective *c, struct tb_slice own, struct tb_slice sum,
+                          struct tb_slice room);
+#define TB_CIRCULANT_EDGES 64u
 
 #endif

@@ -49,3 +49,17 @@ uint32_t tb_candidates_senders(const struct tb_collective *c, uint64_t *values, 
 {
     return series(1, c->size > 16 ? 16 : c->size, 2, 0, values, room);
 }
+
+uint32_t tb_candidates_rounds(const struct tb_collective *c, uint64_t *values, uint32_t room)
+{
+    uint64_t bytes = c->elements * c->element_bytes, count = 1;
+    uint64_t most = c->elements < TB_PIECES_LIMIT ? c->elements : TB_PIECES_LIMIT;
+    uint32_t made = 0;
+    while ((1ull << count) < c->size)
+        count++;
+    for (; count <= most && made < room; count *= 2)
+        values[made++] = (bytes + count - 1) / count;
+    if (made == 0 && room > 0)
+        values[made++] = 0;
+    return made;
+}

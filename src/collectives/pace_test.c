@@ -1,0 +1,98 @@
+/* What a root has for several ranks leaves piece after piece, a few of them at a time, however soon the kernel takes
+ * them: its program is run alone, messages leave at once, and what was told comes one piece after the other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "collectives/algorithms.h"
+
+#define STEPS 256
+#define SENT  8192
+
+static struct tb_program *program;
+static uint32_t done[STEPS];
+/* Pieces in the order in which they left, and the step with which each is heard of, if it is. */
+static struct {
+    uint32_t piece, hear;
+} sent[SENT];
+static uint32_t sent_count;
+
+static bool ready(const struct tb_step *s, uint32_t item)
+{
+    for (uint32_t d = 0; d < s->after_count; d++) {
+        uint32_t after = program->after[s->after + d], before = TB_AFTER_STEP(after);
+        if (done[before] < tb_step_needs(s, after, tb_step_items(&program->steps[before]), item))
+            return false;
+    }
+    return true;
+}
+
+static uint32_t hear_find(const struct tb_step *send)
+{
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        const struct tb_step *s = &program->steps[i];
+        if (s->kind == TB_STEP_RECEIVE && s->peer == send->peer && s->edge == send->edge)
+            return i;
+    }
+    return TB_STEP_NONE;
+}
+
+/* Starts what can be started, as the executor does: step by step. */
+static void sends_start(void)
+{
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        const struct tb_step *s = &program->steps[i];
+        while (s->kind == TB_STEP_SEND && done[i] < tb_step_items(s) && ready(s, done[i])) {
+            assert_in_range(sent_count, 0, SENT - 1);
+            sent[sent_count].piece = tb_slice_piece(&s->slice, done[i]++);
+            sent[sent_count++].hear = hear_find(s);
+        }
+    }
+}
+
+static void root_run(const struct tb_algorithm *a, uint32_t size, uint32_t pieces)
+{
+    struct tb_collective c = {.operation = a->operation, .size = size, .elements = pieces, .element_bytes = 1};
+    c.argument = 1;
+    assert_int_equal(a->make(&c, &program), TB_OK);
+    assert_in_range(program->step_count, 1, STEPS);
+    memset(done, 0, sizeof done);
+    sent_count = 0;
+    sends_start();
+    for (uint32_t told = 0; told < sent_count; told++) {
+        if (sent_count - told > TB_PACE_AHEAD)
+            fail_msg("%s, %u ranks: %u pieces of %u are on their way", a->name, size, sent_count - told, pieces);
+        if (sent[told].hear != TB_STEP_NONE)
+            done[sent[told].hear]++;
+        sends_start();
+    }
+    /* Those that may be on their way together may change places; the last piece may go to several. */
+    assert_in_range(sent_count, pieces, pieces + 32);
+    for (uint32_t i = 0; i < sent_count; i++) {
+        uint32_t turn = i < pieces ? i : pieces - 1, piece = sent[i].piece;
+        if (piece + TB_PACE_AHEAD <= turn || piece >= turn + TB_PACE_AHEAD)
+            fail_msg("%s, %u ranks: piece %u of %u leaves as number %u", a->name, size, piece, pieces, i);
+    }
+    for (uint32_t i = 0; i < program->step_count; i++)
+        assert_int_equal(done[i], tb_step_items(&program->steps[i]));
+    tb_program_free(program);
+}
+
+static void pieces_leave_in_turn(void **state)
+{
+    static const uint32_t sizes[] = {3, 4, 5, 8, 9, 16, 17, 31, 33, 100, 1000};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (uint32_t pieces = 5; pieces < 80; pieces += 7) {
+            root_run(&tb_bcast_circulant, sizes[i], pieces);
+            root_run(&tb_bcast_two_tree, sizes[i], pieces);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_leave_in_turn)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
