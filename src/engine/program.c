@@ -25,7 +25,7 @@ static int step_check(const struct tb_binding *binding, const struct tb_step *s,
         bool even = binding->cuts[s->slice.symbol] == TB_CUT_EVEN && binding->cuts[s->other.symbol] == TB_CUT_EVEN;
         reduces = tb_composite_reduces((enum tb_composite)s->contract.composite);
         driven = s->contract.composite < TB_COMPOSITE_COUNT && s->contract.driver == TB_DRIVER_COMMON &&
-                 (even || s->contract.composite >= TB_COMPOSITE_GATHER);
+                 tb_step_items(s) == 1 && (even || s->contract.composite >= TB_COMPOSITE_GATHER);
     }
     if (!driven || (reduces && binding->op == NULL))
         return tb_error(TB_ERR_UNSUPPORTED, "step %u of a program is of a kind (%d) without a driver", step,

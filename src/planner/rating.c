@@ -297,11 +297,13 @@ static bool candidate_same(const struct rating *r, const struct tb_candidate *a,
         c.argument = i == 0 ? a->argument : b->argument;
         same = a->algorithm->make(&c, &programs[i]) == TB_OK;
     }
-    same = same && programs[0]->pieces == programs[1]->pieces && programs[0]->step_count == programs[1]->step_count;
+    same = same && programs[0]->pieces == programs[1]->pieces && programs[0]->parts == programs[1]->parts &&
+           programs[0]->step_count == programs[1]->step_count;
     for (uint32_t i = 0; same && i < programs[0]->step_count; i++) {
         const struct tb_step *s = &programs[0]->steps[i], *t = &programs[1]->steps[i];
         same = s->kind == t->kind && s->peer == t->peer && s->slice.first == t->slice.first &&
-               s->slice.count == t->slice.count && s->window == t->window && s->after_count == t->after_count;
+               s->slice.count == t->slice.count && s->window == t->window && s->join == t->join &&
+               s->after_count == t->after_count;
     }
     tb_program_free(programs[0]);
     tb_program_free(programs[1]);

@@ -64,23 +64,34 @@ static uint64_t piece_start(uint64_t piece, uint64_t length, uint64_t bytes)
     return __builtin_mul_overflow(piece, length, &start) || start > bytes ? bytes : start;
 }
 
+/* Of a piece that is a part of a block. */
+static uint64_t part_bytes(const struct tb_program *p, uint32_t piece, uint64_t block)
+{
+    uint32_t part = piece % p->parts;
+    return tb_part_start(block, p->parts, TB_PART_UNIT, part + 1) - tb_part_start(block, p->parts, TB_PART_UNIT, part);
+}
+
 static uint64_t slice_bytes(const struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t,
                             const struct tb_slice *slice, uint32_t item)
 {
     const struct tb_simulation *s = m->s;
     if (slice->count == 0)
         return 0;
-    uint64_t count = t->joined || t->kind == TB_STEP_COMPOSITE ? slice->count : 1;
+    uint32_t at = item * tb_step_join(t), count = tb_step_item_pieces(t, slice, item);
     if (slice->symbol == TB_SYMBOL_SIZES)
         return count * sizeof(uint64_t);
     if (s->blocks) {
-        uint64_t bytes;
-        return __builtin_mul_overflow(count, s->bytes, &bytes) ? UINT64_MAX : bytes;
+        uint64_t bytes = 0;
+        if (p->parts == 1)
+            return __builtin_mul_overflow(count, s->bytes, &bytes) ? UINT64_MAX : bytes;
+        for (uint32_t i = 0; i < count; i++)
+            bytes = tb_cost_add(bytes, part_bytes(p, tb_slice_piece(p, slice, at + i), s->bytes));
+        return bytes;
     }
     if (p->pieces == 0)
         return 0;
     uint64_t length = s->bytes / p->pieces + (s->bytes % p->pieces != 0);
-    uint64_t piece = tb_slice_piece(slice, item) % p->pieces;
+    uint64_t piece = tb_slice_piece(p, slice, at) % p->pieces;
     return piece_start(piece + count, length, s->bytes) - piece_start(piece, length, s->bytes);
 }
 
@@ -328,10 +339,11 @@ static void composite_come(struct tb_simulator *m, uint32_t step, uint64_t now)
 
 static bool item_ready(const struct tb_simulator *m, const struct tb_simulator_step *f)
 {
-    const uint32_t *after = m->s->programs[f->rank]->after + f->about->after;
+    const struct tb_after *after = m->s->programs[f->rank]->after + f->about->after;
     for (uint32_t i = 0; i < f->about->after_count; i++) {
-        const struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + TB_AFTER_STEP(after[i])];
-        if (before->done < tb_step_needs(f->about, after[i], before->items, f->started))
+        const struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + after[i].step];
+        if (before->done < before->items &&
+            before->done < tb_step_needs(f->about, &after[i], before->about, f->started))
             return false;
     }
     return true;

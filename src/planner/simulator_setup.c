@@ -72,11 +72,10 @@ static int steps_fill(struct tb_simulator *m)
             bool message = t->kind == TB_STEP_SEND || t->kind == TB_STEP_RECEIVE;
             if (message && (t->peer >= m->ranks || t->group != 0))
                 return TB_ERR_MISMATCH;
-            uint32_t items = t->kind == TB_STEP_COMPOSITE ? 1 : tb_step_items(t);
             m->steps[at++] = (struct tb_simulator_step){.about = t,
                                                         .link = step_link(m, rank, t),
                                                         .rank = rank,
-                                                        .items = items,
+                                                        .items = tb_step_items(t),
                                                         .window = tb_step_window(t),
                                                         .partner = TB_SIMULATOR_NONE,
                                                         .known = UINT64_MAX};
@@ -91,9 +90,9 @@ static void waiters_fill(struct tb_simulator *m)
 {
     for (uint32_t i = 0; i < m->step_count; i++) {
         const struct tb_simulator_step *f = &m->steps[i];
-        const uint32_t *after = m->s->programs[f->rank]->after + f->about->after;
+        const struct tb_after *after = m->s->programs[f->rank]->after + f->about->after;
         for (uint32_t k = 0; k < f->about->after_count; k++)
-            m->steps[m->firsts[f->rank] + TB_AFTER_STEP(after[k])].waiters++;
+            m->steps[m->firsts[f->rank] + after[k].step].waiters++;
     }
     uint32_t total = 0;
     for (uint32_t i = 0; i < m->step_count; i++) {
@@ -103,9 +102,9 @@ static void waiters_fill(struct tb_simulator *m)
     }
     for (uint32_t i = 0; i < m->step_count; i++) {
         const struct tb_simulator_step *f = &m->steps[i];
-        const uint32_t *after = m->s->programs[f->rank]->after + f->about->after;
+        const struct tb_after *after = m->s->programs[f->rank]->after + f->about->after;
         for (uint32_t k = 0; k < f->about->after_count; k++) {
-            struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + TB_AFTER_STEP(after[k])];
+            struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + after[k].step];
             m->waiting[before->waiting + before->waiters++] = i;
         }
     }

@@ -59,8 +59,8 @@ static inline uint64_t tb_execution_length(const struct tb_execution *c, uint32_
 static inline bool tb_execution_ready(const struct tb_execution_rank *r, const struct tb_step *s, uint32_t item)
 {
     for (uint32_t d = 0; d < s->after_count; d++) {
-        uint32_t after = r->program->after[s->after + d], before = TB_AFTER_STEP(after);
-        if (r->done[before] < tb_step_needs(s, after, tb_step_items(&r->program->steps[before]), item))
+        const struct tb_after *after = &r->program->after[s->after + d];
+        if (r->done[after->step] < tb_step_needs(s, after, &r->program->steps[after->step], item))
             return false;
     }
     return true;

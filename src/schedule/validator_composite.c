@@ -60,10 +60,10 @@ static const struct tb_step *composite_step(const struct tb_execution *c, uint32
 }
 
 /* The piece that `from` gives to `to`, which gets it as its k-th one. */
-static uint32_t piece_given(const struct tb_step *s, uint32_t to, uint32_t k)
+static uint32_t piece_given(const struct tb_program *p, const struct tb_step *s, uint32_t to, uint32_t k)
 {
     enum tb_composite what = composite_of(s);
-    return tb_slice_piece(&s->slice, what < TB_COMPOSITE_GATHER ? k : tb_composite_deals(what) ? to : 0);
+    return tb_slice_piece(p, &s->slice, what < TB_COMPOSITE_GATHER ? k : tb_composite_deals(what) ? to : 0);
 }
 
 static int lengths_check(const struct tb_execution *c, uint32_t from, const struct tb_step *given, uint32_t to,
@@ -71,8 +71,9 @@ static int lengths_check(const struct tb_execution *c, uint32_t from, const stru
 {
     if (c->v->length == NULL)
         return TB_OK;
-    uint64_t gives = tb_execution_length(c, from, given->slice.symbol, piece_given(given, to, k));
-    uint64_t gets = tb_execution_length(c, to, got->other.symbol, tb_slice_piece(&got->other, k));
+    uint64_t gives =
+        tb_execution_length(c, from, given->slice.symbol, piece_given(c->ranks[from].program, given, to, k));
+    uint64_t gets = tb_execution_length(c, to, got->other.symbol, tb_slice_piece(c->ranks[to].program, &got->other, k));
     if (gives == gets || gives == TB_LENGTH_ANY || gets == TB_LENGTH_ANY)
         return TB_OK;
     return tb_error(TB_ERR_MISMATCH, "rank %u gives a composite step %llu elements where rank %u has room for %llu",
@@ -93,7 +94,7 @@ static int composite_piece(struct tb_execution *c, const struct tb_step *like, u
         int error = lengths_check(c, from, s, to, got, k);
         if (error != TB_OK)
             return error;
-        uint64_t content = c->ranks[from].contents[s->slice.symbol][piece_given(s, to, k)];
+        uint64_t content = c->ranks[from].contents[s->slice.symbol][piece_given(c->ranks[from].program, s, to, k)];
         if (content != 0 && *result != 0)
             content = c->v->combine(c->v->context, *result, content);
         if (content == 0)
@@ -113,7 +114,8 @@ static int composite_results(struct tb_execution *c, const struct tb_step *like,
     for (uint32_t i = 0; i < c->v->ranks && error == TB_OK; i++) {
         const struct tb_step *s = composite_step(c, i, like);
         for (uint32_t k = 0; k < s->other.count; k++)
-            c->ranks[i].contents[s->other.symbol][tb_slice_piece(&s->other, k)] = results[(size_t)i * most + k];
+            c->ranks[i].contents[s->other.symbol][tb_slice_piece(c->ranks[i].program, &s->other, k)] =
+                results[(size_t)i * most + k];
     }
     return error;
 }
