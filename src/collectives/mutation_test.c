@@ -31,7 +31,7 @@ static void items_find(const struct tb_program *p)
     for (uint32_t i = 0; i < p->step_count; i++) {
         const struct tb_step *s = &p->steps[i];
         starts[i] = at;
-        for (uint32_t k = 0; k < tb_step_items(s); k++) {
+        for (uint32_t k = 0; k < s->items; k++) {
             assert_in_range(at, 0, ITEMS - 1);
             struct item *item = &items[at];
             *item = (struct item){s, k * tb_step_join(s), tb_step_join(s)};

@@ -29,9 +29,14 @@ static void part_cut(const struct tb_binding *b, const struct tb_program *progra
                      uint32_t piece, uint32_t count, struct tb_part *part)
 {
     enum tb_cut cut = (enum tb_cut)b->cuts[symbol];
-    bool copies = symbol == TB_SYMBOL_WORK && piece + count > program->pieces;
-    uint64_t start = copies ? work_start(b, program, cut, piece) : piece_start(b, cut, piece);
-    uint64_t end = copies ? work_start(b, program, cut, piece + count) : piece_start(b, cut, piece + count);
+    uint64_t start, end;
+    if (symbol == TB_SYMBOL_WORK && piece + count > program->pieces) {
+        start = work_start(b, program, cut, piece);
+        end = work_start(b, program, cut, piece + count);
+    } else {
+        start = piece_start(b, cut, piece);
+        end = piece_start(b, cut, piece + count);
+    }
     part->from = start * b->element_bytes;
     part->length = (end - start) * b->element_bytes;
 }
@@ -67,8 +72,9 @@ static uint64_t part_offset(const struct tb_binding *b, const struct tb_program 
 }
 
 /* `count` pieces that are parts, of one block if that stands by itself. */
-static void part_find_parts(const struct tb_binding *b, const struct tb_program *program, enum tb_symbol symbol,
-                            uint32_t piece, uint32_t count, struct tb_part *part, struct tb_buffer *room)
+static __attribute__((cold)) void part_find_parts(const struct tb_binding *b, const struct tb_program *program,
+                                                  enum tb_symbol symbol, uint32_t piece, uint32_t count,
+                                                  struct tb_part *part, struct tb_buffer *room)
 {
     uint32_t block = piece / program->parts, end = piece + count;
     uint64_t bytes;
@@ -127,10 +133,12 @@ static void part_find(const struct tb_binding *b, const struct tb_program *progr
 void tb_binding_part(const struct tb_binding *b, const struct tb_program *program, const struct tb_step *step,
                      const struct tb_slice *slice, uint32_t item, struct tb_part *part, struct tb_buffer *room)
 {
-    if (step->join == 1)
-        part_find(b, program, slice, item, 1, part, room);
-    else
-        part_find(b, program, slice, item * tb_step_join(step), tb_step_item_pieces(step, slice, item), part, room);
+    uint32_t at = item, count = 1;
+    if (step->join != 1) {
+        at = item * tb_step_join(step);
+        count = tb_step_item_pieces(step, slice, item);
+    }
+    part_find(b, program, slice, at, count, part, room);
 }
 
 void tb_binding_block(const struct tb_binding *b, const struct tb_program *program, const struct tb_slice *slice,

@@ -290,9 +290,36 @@ static void reductions_of_parts(void **state)
     stage_close(&stage);
 }
 
+/* ---- composite steps --------------------------------------------------------------------------------------------- */
+
+/* There is no driver for some ranks of a channel, nor for several items. */
+static void some_composites_are_refused(void **state)
+{
+    static const uint32_t members[] = {0};
+    const struct tb_contract contract = {.composite = TB_COMPOSITE_BCAST};
+    stage_open(&stage, 1, SMOOTH);
+    for (int way = 0; way < 2; way++) {
+        struct tb_builder b;
+        tb_builder_open(&b, PIECES);
+        tb_builder_composite(&b, &contract, 0, ALL(OUT), (struct tb_slice){.symbol = TB_SYMBOL_OUT});
+        if (way == 0)
+            tb_builder_members(&b, members, 1);
+        else
+            tb_builder_cut(&b, 2);
+        finish(&b, &stage.programs[0]);
+        struct tb_binding binding = {.elements = 1, .element_bytes = 4, .piece = 1};
+        assert_int_equal(tb_program_run(stage.net.channels[0], stage.programs[0], &binding), TB_ERR_UNSUPPORTED);
+        assert_non_null(strstr(tb_error_story(), "without a driver"));
+        tb_program_free(stage.programs[0]);
+        stage.programs[0] = NULL;
+    }
+    stage_close(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(items_of_several_lengths), cmocka_unit_test(lists_of_pieces),
-                                       cmocka_unit_test(blocks_go_in_parts), cmocka_unit_test(reductions_of_parts)};
+                                       cmocka_unit_test(blocks_go_in_parts), cmocka_unit_test(reductions_of_parts),
+                                       cmocka_unit_test(some_composites_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -344,7 +344,9 @@ static bool step_ready(const struct tb_run *run, const struct tb_step *s, uint32
     for (uint32_t i = 0; i < s->after_count; i++) {
         const struct tb_after *after = &run->program->after[s->after + i];
         const struct tb_run_progress *before = &run->progress[after->step];
-        if (before->done < before->items &&
+        if (before->done == before->items)
+            continue;
+        if (after->lag == TB_AFTER_WHOLE ||
             before->done < tb_step_needs(s, after, &run->program->steps[after->step], index))
             return false;
     }
@@ -449,9 +451,8 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
     tb_list_append(&channel->engine->runs.all, &run->in_all);
     uint32_t first = 0;
     for (uint32_t i = 0; i < program->step_count; i++) {
-        uint32_t window = tb_step_window(&program->steps[i]);
-        run->progress[i] =
-            (struct tb_run_progress){.items = tb_step_items(&program->steps[i]), .window = window, .first = first};
+        uint32_t window = program->steps[i].window;
+        run->progress[i] = (struct tb_run_progress){.items = program->steps[i].items, .window = window, .first = first};
         for (uint32_t k = first; k < first + window; k++)
             run->items[k].state = TB_ITEM_IDLE;
         first += window;

@@ -124,7 +124,7 @@ static int programs_estimate(const struct tb_collective *c, const struct tb_algo
         if (error != TB_OK)
             return error;
         for (uint32_t k = 0; k < program->step_count; k++)
-            *items += tb_step_items(&program->steps[k]);
+            *items += program->steps[k].items;
         *items += (uint64_t)program->step_count * program->step_count / STEPS_PER_ITEM;
         tb_program_free(program);
     }
@@ -146,7 +146,7 @@ static int programs_make(const struct tb_collective *c, const struct tb_algorith
             return error;
         }
         for (uint32_t i = 0; i < programs[rank]->step_count; i++)
-            *items += tb_step_items(&programs[rank]->steps[i]);
+            *items += programs[rank]->steps[i].items;
     }
     return TB_OK;
 }

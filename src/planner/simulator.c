@@ -275,64 +275,63 @@ static void message_cross(struct tb_simulator *m, const struct tb_simulator_even
 
 /* ---- composite steps --------------------------------------------------------------------------------------------- */
 
-/* How long it takes once all have come: see struct tb_contract. */
-static uint64_t composite_time(const struct tb_simulator *m, const struct tb_simulator_step *f, uint64_t bytes,
-                               uint64_t everyone)
+/* Times of one that has everyone: of all rounds, and of the bytes that pass; see struct tb_contract. */
+static void composite_times(const struct tb_simulator *m, const struct tb_simulator_composite *c, uint64_t bytes,
+                            uint64_t everyone, uint64_t *rounds, uint64_t *passes)
 {
     const struct tb_costs *costs = m->s->costs;
-    const struct tb_group_shape *shape = m->s->shape;
-    const struct tb_cost_link *link = &costs->host;
+    const struct tb_contract *contract = &m->steps[c->first].about->contract;
+    const struct tb_cost_link *link = c->link != NULL ? c->link : &costs->host;
     uint64_t pass, round = tb_cost_at(&link->send, 0) + link->latency;
-    if (shape->host_count > 1) {
-        link = tb_costs_link(costs, 0, shape->cluster_count > 1 ? 1 : 0);
+    if (c->link != NULL) {
         pass = tb_cost_at(&link->gap, bytes);
-        round = tb_cost_at(&link->send, 0) + link->latency + tb_cost_at(&link->receive, 0);
+        round += tb_cost_at(&link->receive, 0);
     } else {
         /* Within a host a pass is everyone's copying, which its memory must carry; a flag that is seen is all that
          * there is to receive. */
         pass = tb_cost_at(&costs->memory, everyone);
         if (pass == 0)
             pass = tb_cost_at(&link->send, bytes) - tb_cost_at(&link->send, 0);
-        if (costs->cores > 0 && shape->size > costs->cores) /* Everyone must get a core once in a round. */
-            round += costs->change * ((shape->size + costs->cores - 1) / costs->cores);
+        if (costs->cores > 0 && c->members > costs->cores) /* Everyone must get a core once in a round. */
+            round += costs->change * ((c->members + costs->cores - 1) / costs->cores);
     }
-    unsigned __int128 time =
-        (unsigned __int128)round * f->about->contract.rounds + (unsigned __int128)pass * f->about->contract.passes;
-    return time > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)time;
+    unsigned __int128 all = (unsigned __int128)round * contract->rounds;
+    *rounds = all > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)all;
+    all = (unsigned __int128)pass * contract->passes;
+    *passes = all > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)all;
 }
 
-static void composite_come(struct tb_simulator *m, uint32_t step, uint64_t now)
+/* All have come to the next item. */
+static void composite_meet(struct tb_simulator *m, struct tb_simulator_composite *c, uint64_t now)
 {
-    struct tb_simulator_step *f = &m->steps[step];
-    struct tb_simulator_composite *c = NULL;
-    for (uint32_t i = 0; i < m->composite_count; i++)
-        c = m->composites[i].edge == f->about->edge ? &m->composites[i] : c;
-    if (c == NULL) {
-        if (m->composite_count == TB_SIMULATOR_COMPOSITES) {
-            m->error = TB_ERR_LIMIT;
-            return;
-        }
-        c = &m->composites[m->composite_count++];
-        *c = (struct tb_simulator_composite){.edge = f->about->edge, .first = TB_SIMULATOR_NONE};
-    }
-    f->partner = c->first;
-    c->first = step;
-    if (++c->come < m->ranks)
-        return;
-    uint64_t bytes = 0, everyone = 0;
+    uint64_t bytes = 0, everyone = 0, rounds, passes;
     for (uint32_t k = c->first; k != TB_SIMULATOR_NONE; k = m->steps[k].partner) {
         const struct tb_simulator_step *g = &m->steps[k];
         const struct tb_program *p = m->s->programs[g->rank];
-        uint64_t given = slice_bytes(m, p, g->about, &g->about->slice, 0);
-        uint64_t its = later(given, slice_bytes(m, p, g->about, &g->about->other, 0));
+        uint64_t given = slice_bytes(m, p, g->about, &g->about->slice, c->item);
+        uint64_t its = later(given, slice_bytes(m, p, g->about, &g->about->other, c->item));
         bytes = later(bytes, its);
         everyone = everyone > UINT64_MAX - its ? UINT64_MAX : everyone + its;
     }
-    uint64_t end = tb_cost_add(now, composite_time(m, f, bytes, everyone));
+    composite_times(m, c, bytes, everyone, &rounds, &passes);
+    c->free = tb_cost_add(later(now, c->free), passes);
+    uint64_t end = tb_cost_add(c->free, rounds);
+    c->item++;
     for (uint32_t k = c->first; k != TB_SIMULATOR_NONE; k = m->steps[k].partner) {
-        m->busy[m->steps[k].rank] = later(m->busy[m->steps[k].rank], end);
+        struct tb_simulator_step *g = &m->steps[k];
+        m->busy[g->rank] = later(m->busy[g->rank], c->free);
+        c->behind += g->started <= c->item;
         event_push(m, TB_EVENT_DONE, k, end, 0, 0);
     }
+}
+
+/* A rank has come to an item, which others may have come to before, or have not. */
+static void composite_come(struct tb_simulator *m, uint32_t step, uint64_t now)
+{
+    struct tb_simulator_step *f = &m->steps[step];
+    struct tb_simulator_composite *c = &m->composites[f->composite];
+    if (f->started == c->item + 1 && --c->behind == 0)
+        composite_meet(m, c, now);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */

@@ -151,16 +151,25 @@ static void builder_measure(struct tb_builder *b, struct tb_slice slice)
         *size = (uint32_t)high + 1;
 }
 
-struct tb_slice tb_builder_list(struct tb_builder *b, enum tb_symbol symbol, const uint32_t *pieces, uint32_t count)
+/* Keeps a list of pieces or ranks and returns where it begins. */
+static uint32_t builder_list(struct tb_builder *b, const uint32_t *numbers, uint32_t count)
 {
     struct tb_program *p = &b->program;
-    struct tb_slice slice = {symbol, p->list_count, TB_SLICE_LIST, count};
+    uint32_t first = p->list_count;
     if (b->error == TB_OK && count > TB_PROGRAM_STEPS_LIMIT - p->list_count)
-        builder_fail(b, tb_error(TB_ERR_LIMIT, "a program lists more than %u pieces", TB_PROGRAM_STEPS_LIMIT));
+        builder_fail(b,
+                     tb_error(TB_ERR_LIMIT, "a program lists more than %u pieces and ranks", TB_PROGRAM_STEPS_LIMIT));
     for (uint32_t i = 0; i < count && b->error == TB_OK; i++)
         if (builder_grow(b, (void **)&p->lists, sizeof *p->lists, p->list_count, &b->list_room))
-            p->lists[p->list_count++] = pieces[i];
-    return b->error == TB_OK ? slice : (struct tb_slice){.symbol = symbol};
+            p->lists[p->list_count++] = numbers[i];
+    return first;
+}
+
+struct tb_slice tb_builder_list(struct tb_builder *b, enum tb_symbol symbol, const uint32_t *pieces, uint32_t count)
+{
+    uint32_t first = builder_list(b, pieces, count);
+    return b->error == TB_OK ? (struct tb_slice){symbol, first, TB_SLICE_LIST, count}
+                             : (struct tb_slice){.symbol = symbol};
 }
 
 uint32_t tb_builder_send(struct tb_builder *b, uint32_t peer, uint16_t edge, struct tb_slice slice)
@@ -304,12 +313,50 @@ uint32_t tb_builder_composite(struct tb_builder *b, const struct tb_contract *co
 {
     builder_measure(b, give);
     builder_measure(b, get);
+    uint16_t place = 0;
+    for (uint32_t i = 0; i < b->program.step_count; i++)
+        if (b->program.steps[i].kind == TB_STEP_COMPOSITE && b->program.steps[i].edge >= place)
+            place = b->program.steps[i].edge + 1;
     return builder_add(b, &(struct tb_step){.kind = TB_STEP_COMPOSITE,
+                                            .edge = place,
                                             .join = TB_JOIN_ALL,
                                             .peer = root,
                                             .slice = give,
                                             .other = get,
                                             .contract = *contract});
+}
+
+/* The last added step, which must be a composite one; NULL after an error. */
+static struct tb_step *builder_last_composite(struct tb_builder *b)
+{
+    struct tb_step *s = builder_last(b);
+    if (s != NULL && s->kind != TB_STEP_COMPOSITE)
+        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "only a composite step has a place and members"));
+    return b->error == TB_OK ? s : NULL;
+}
+
+void tb_builder_place(struct tb_builder *b, uint16_t place)
+{
+    struct tb_step *s = builder_last_composite(b);
+    if (s != NULL)
+        s->edge = place;
+}
+
+void tb_builder_members(struct tb_builder *b, const uint32_t *ranks, uint32_t count)
+{
+    struct tb_step *s = builder_last_composite(b);
+    if (s == NULL)
+        return;
+    s->members = builder_list(b, ranks, count);
+    s->member_count = count;
+    for (uint32_t i = 1; i < count; i++)
+        if (ranks[i] <= ranks[i - 1])
+            builder_fail(b, tb_error(TB_ERR_ARGUMENT, "members of a composite step are not in the order of ranks"));
+}
+
+void tb_builder_places(struct tb_builder *b, uint32_t places)
+{
+    b->program.places = places;
 }
 
 uint32_t tb_builder_measure(struct tb_builder *b, struct tb_slice pieces, uint32_t first_size)
@@ -340,6 +387,16 @@ void tb_builder_parts(struct tb_builder *b, uint32_t parts)
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+#define WINDOW_LIMIT 32u /* of a step that asks for all items at once: more makes nothing faster */
+
+/* How many items a step has, and may have on their way. */
+static void step_measure(struct tb_step *s)
+{
+    uint32_t window = s->window == 0 || s->window > WINDOW_LIMIT ? WINDOW_LIMIT : s->window;
+    s->items = (tb_step_count(s) - 1) / tb_step_join(s) + 1;
+    s->window = window < s->items ? window : s->items;
+}
 
 static bool composite_of_blocks(const struct tb_step *s)
 {
@@ -383,11 +440,33 @@ static int step_check(const struct tb_program *p, uint32_t step)
     const struct tb_step *s = &p->steps[step];
     if (!slice_joins(s, &s->slice) || !slice_joins(s, &s->other))
         return tb_error(TB_ERR_ARGUMENT, "step %u of a program joins pieces that do not follow each other", step);
-    if ((s->kind == TB_STEP_MEASURE && tb_step_join(s) > 1) || (s->kind == TB_STEP_BIND && tb_step_items(s) > 1) ||
-        (composite_of_blocks(s) && tb_step_items(s) > 1))
+    if ((s->kind == TB_STEP_MEASURE && tb_step_join(s) > 1) || (s->kind == TB_STEP_BIND && s->items > 1) ||
+        (composite_of_blocks(s) && s->items > 1))
         return tb_error(TB_ERR_ARGUMENT, "step %u of a program cannot be cut into items of %u pieces", step, s->join);
     bool message = s->kind == TB_STEP_SEND || s->kind == TB_STEP_RECEIVE;
     return s->kind == TB_STEP_SEND ? TB_OK : list_check(p, step, message ? &s->slice : &s->other);
+}
+
+/* Composite steps have places of their own, and not too many items. */
+static int places_check(struct tb_program *p)
+{
+    uint32_t used = 0, highest = 0;
+    for (uint32_t i = 0; i < p->step_count; i++) {
+        const struct tb_step *s = &p->steps[i];
+        if (s->kind != TB_STEP_COMPOSITE)
+            continue;
+        if (s->edge >= TB_PROGRAM_PLACES_LIMIT || s->items > TB_COMPOSITE_ITEMS)
+            return tb_error(TB_ERR_LIMIT, "step %u of a program has place %u and %u items", i, s->edge, s->items);
+        if ((used >> s->edge & 1) != 0)
+            return tb_error(TB_ERR_ARGUMENT, "step %u of a program has place %u, as another one", i, s->edge);
+        used |= 1u << s->edge;
+        highest = s->edge + 1u > highest ? s->edge + 1u : highest;
+    }
+    if (p->places == 0)
+        p->places = highest;
+    if (p->places < highest || p->places > TB_PROGRAM_PLACES_LIMIT)
+        return tb_error(TB_ERR_ARGUMENT, "a program of %u places has a step at place %u", p->places, highest);
+    return TB_OK;
 }
 
 /* All of it in one piece. */
@@ -416,8 +495,12 @@ static struct tb_program *program_copy(const struct tb_builder *b)
 int tb_builder_finish(struct tb_builder *b, struct tb_program **program)
 {
     int error = b->error;
-    for (uint32_t i = 0; i < b->program.step_count && error == TB_OK; i++)
+    for (uint32_t i = 0; i < b->program.step_count && error == TB_OK; i++) {
+        step_measure(&b->program.steps[i]);
         error = step_check(&b->program, i);
+    }
+    if (error == TB_OK)
+        error = places_check(&b->program);
     *program = error == TB_OK ? program_copy(b) : NULL;
     if (error == TB_OK && *program == NULL)
         error = TB_ERR_MEMORY;

@@ -70,7 +70,10 @@ static inline bool tb_execution_ready(const struct tb_execution_rank *r, const s
 
 /* Whether steps of a program that touch the same piece are ordered by dependencies, not by luck. */
 int tb_program_check_races(const struct tb_program *p, uint32_t rank);
-/* A composite step, which all ranks do together; TB_AGAIN: somebody has not come to it yet. */
+/* Whether a composite step, taken by itself, may be there. */
+int tb_execution_check_composite(const struct tb_execution *c, uint32_t rank, uint32_t step);
+/* The next item of a composite step, which its members do together; TB_AGAIN: somebody has not come to it yet. It is
+ * then done for all but this rank. */
 int tb_execution_composite(struct tb_execution *c, uint32_t rank, uint32_t step);
 
 #endif

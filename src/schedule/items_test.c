@@ -94,10 +94,10 @@ static void steps_have_their_own_items(void **state)
     static const uint32_t joins[] = {4, 1, 5, TB_JOIN_ALL};
     struct tb_program *p[5];
     chain_make(p, 5, joins, 0);
-    assert_int_equal(tb_step_items(&p[0]->steps[0]), 4);
-    assert_int_equal(tb_step_items(&p[1]->steps[1]), PIECES);
-    assert_int_equal(tb_step_items(&p[3]->steps[0]), 3);
-    assert_int_equal(tb_step_items(&p[4]->steps[0]), 1);
+    assert_int_equal(p[0]->steps[0].items, 4);
+    assert_int_equal(p[1]->steps[1].items, PIECES);
+    assert_int_equal(p[3]->steps[0].items, 3);
+    assert_int_equal(p[4]->steps[0].items, 1);
     for (uint32_t i = 0; i < PIECES; i++)
         assert_int_equal(needs(p[1], i), i / 4 + 1);
     static const uint32_t after_short[] = {5, 10, 13};
@@ -150,6 +150,7 @@ static void both_ends_have_the_same_items(void **state)
     struct tb_program *p[3];
     chain_make(p, 3, joins, 0);
     p[1]->steps[1].join = 3;
+    p[1]->steps[1].items = 5;
     assert_int_equal(validate(p, 3), TB_ERR_MISMATCH);
 }
 

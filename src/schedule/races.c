@@ -12,7 +12,7 @@ static int64_t order_direct(const struct tb_program *p, const struct tb_step *s,
 {
     const struct tb_step *before = &p->steps[after->step];
     /* What the first item needs, all do. */
-    return tb_step_needs(s, after, before, 0) == tb_step_items(before) ? ORDER_WHOLE : after->lag;
+    return tb_step_needs(s, after, before, 0) == before->items ? ORDER_WHOLE : after->lag;
 }
 
 /* How `late` comes after `early` if it comes `direct`ly after `middle`, which comes `before` after that one. */

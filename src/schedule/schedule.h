@@ -53,10 +53,11 @@ enum tb_step_kind {
     TB_STEP_BIND       /* `other`, in WORK, has pieces of as many bytes as `slice`, in SIZES, says */
 };
 
-/* What a composite step does for all ranks of the communicator together. Every rank has such a step, with the same
- * contract, root, driver and edge. It gives `slice` and gets `other`; count 0 on a rank that gives or gets nothing.
- * Reductions combine in the order of ranks, unless the operation is commutative. The step is one item: its pieces are
- * joined. */
+/* What a composite step does for all ranks of the communicator together, or for those that it lists, its members. Each
+ * of them has such a step, with the same members, contract, root, driver, place and items. It gives `slice` and gets
+ * `other`; count 0 on a rank that gives or gets nothing. Reductions combine in the order of ranks, unless the operation
+ * is commutative. What it does it does item by item, each when all members have come to it; it is one item unless it is
+ * cut into several. */
 enum tb_composite {
     TB_COMPOSITE_BARRIER,   /* nobody has finished it before all have started it */
     TB_COMPOSITE_BCAST,     /* `other` of all but the root is then `slice` of the root */
@@ -66,7 +67,7 @@ enum tb_composite {
     TB_COMPOSITE_EXSCAN,    /* the same without this rank; rank 0 gets nothing */
 
     /* Of these a block is one piece, whose length may be another for each pair of ranks; who gives and who gets it must
-     * know it. */
+     * know it. They are one item. Where there are members, rank k is the k-th of them here. */
     TB_COMPOSITE_GATHER,         /* block k of `other` of the root is `slice`, one block, of rank k */
     TB_COMPOSITE_ALLGATHER,      /* `other` of everyone is that */
     TB_COMPOSITE_SCATTER,        /* `other`, one block, of rank k is block k of the root's `slice`; it may go without */
@@ -95,6 +96,13 @@ static inline bool tb_composite_takes(enum tb_composite composite, uint32_t root
     default:
         return true;
     }
+}
+
+/* Whether it is about one rank in particular. */
+static inline bool tb_composite_rooted(enum tb_composite composite)
+{
+    return composite == TB_COMPOSITE_BCAST || composite == TB_COMPOSITE_REDUCE || composite == TB_COMPOSITE_GATHER ||
+           composite == TB_COMPOSITE_SCATTER;
 }
 
 /* Whether a giver has a block for each rank, or a getter a block of each. */
@@ -167,14 +175,19 @@ struct tb_step {
     bool upto;     /* RECEIVE: takes any length up to that of its piece; SEND, to such a receive: goes even if empty */
     uint8_t group; /* that the peer is in; 0: of the channel, which of an intercommunicator is the remote group;
                     * 1: the local group of an intercommunicator */
-    uint16_t edge; /* tells messages between the same two ranks in one collective apart; both ends use the same */
+    /* Tells messages between the same two ranks in one collective apart; both ends use the same. Of COMPOSITE: its
+     * place, below program->places, which no other step of the program has. */
+    uint16_t edge;
     uint32_t peer; /* rank in its group, of SEND and RECEIVE; root of COMPOSITE */
     uint32_t join; /* pieces of its slice that are one item: they lie side by side and go as one message. The last item
                     * may have fewer. TB_JOIN_ALL: all of them */
-    uint32_t window; /* items in flight; 0: as many as may be (tb_step_window) */
+    uint32_t window; /* items in flight. When it is made, 0 means as many as may be */
+    uint32_t items;  /* parts of it that are started and finished by themselves: messages, or copies */
     /* Of SEND and RECEIVE `other` may say how long the pieces are: those of `slice` in WORK then only have room. */
     struct tb_slice slice, other;
     struct tb_contract contract; /* of COMPOSITE */
+    uint32_t members;            /* of COMPOSITE: index of the first in program->lists; ranks of the group, ascending */
+    uint32_t member_count;       /* 0: all ranks */
     uint32_t after;              /* index of the first dependency in program->after */
     uint32_t after_count;        /* steps that must be done before; they come earlier in the program */
 };
@@ -187,14 +200,17 @@ struct tb_program {
     uint32_t work_pieces; /* size of WORK */
     uint32_t size_pieces; /* count of SIZES */
     uint32_t list_count;  /* entries of `lists` */
+    uint32_t places;      /* that its composite steps may have; the same on all ranks, whatever each takes part in */
     bool binds;           /* there is a BIND step: WORK is packed bytes, and there when that is done */
     bool work_whole;      /* WORK is cut as IN is, into as many copies of it as are needed, also where IN is blocks */
     struct tb_step *steps;
     struct tb_after *after;
-    uint32_t *lists; /* pieces of the slices that list them */
+    uint32_t *lists; /* pieces of the slices that list them, and members of composite steps */
 };
 
-#define TB_PROGRAM_STEPS_LIMIT (1u << 20) /* so many dependencies and entries of lists, too */
+#define TB_PROGRAM_STEPS_LIMIT  (1u << 20) /* so many dependencies and entries of lists, too */
+#define TB_PROGRAM_PLACES_LIMIT 32u
+#define TB_COMPOSITE_ITEMS      4096u /* of one step */
 
 /* Bytes of a block's packed form of which its parts are multiples, but for the last that is not empty: a multiple of
  * every basic element, so that no part ends within one. Of reductions whose elements do not divide it, one element. */
@@ -223,15 +239,6 @@ static inline uint32_t tb_step_join(const struct tb_step *s)
     return s->join < count ? s->join : count;
 }
 
-/* How many parts of a step are started and finished by themselves: messages, or copies. */
-static inline uint32_t tb_step_items(const struct tb_step *s)
-{
-    uint32_t count = tb_step_count(s);
-    if (s->join >= count)
-        return 1;
-    return s->join == 1 ? count : (count - 1) / s->join + 1;
-}
-
 /* How many pieces of a slice an item of a step covers, from position item * join on. */
 static inline uint32_t tb_step_item_pieces(const struct tb_step *s, const struct tb_slice *slice, uint32_t item)
 {
@@ -239,27 +246,20 @@ static inline uint32_t tb_step_item_pieces(const struct tb_step *s, const struct
     return left < s->join ? left : s->join;
 }
 
-#define TB_STEP_WINDOW_LIMIT 32u /* of a step that asks for all pieces at once: more makes nothing faster */
-
-/* How many of them may be on their way at the same time. */
-static inline uint32_t tb_step_window(const struct tb_step *s)
-{
-    uint32_t items = tb_step_items(s);
-    uint32_t window = s->window == 0 || s->window > TB_STEP_WINDOW_LIMIT ? TB_STEP_WINDOW_LIMIT : s->window;
-    return window < items ? window : items;
-}
-
 /* How many items of the step `before` must be done before item `item` of `s` may start, because of a dependency. */
 static inline uint32_t tb_step_needs(const struct tb_step *s, const struct tb_after *a, const struct tb_step *before,
                                      uint32_t item)
 {
     if (a->lag == TB_AFTER_WHOLE)
-        return tb_step_items(before);
-    uint32_t count = tb_step_count(s), limit = tb_step_count(before), join = tb_step_join(before);
-    int64_t end = ((int64_t)item + 1) * tb_step_join(s);
-    end = (end < count ? end : count) - a->lag;
+        return before->items;
+    int64_t end = (int64_t)item + 1, limit = tb_step_count(before);
+    if (s->join != 1) {
+        end *= tb_step_join(s);
+        end = end < tb_step_count(s) ? end : tb_step_count(s);
+    }
+    end -= a->lag;
     end = end < 0 ? 0 : end < limit ? end : limit;
-    return join == 1 ? (uint32_t)end : (uint32_t)((end + join - 1) / join);
+    return before->join == 1 ? (uint32_t)end : (uint32_t)((end + tb_step_join(before) - 1) / tb_step_join(before));
 }
 
 /* The piece at a position of a slice. */
@@ -306,8 +306,14 @@ void tb_builder_local(struct tb_builder *b);
 void tb_builder_like(struct tb_builder *b, struct tb_slice shape);
 /* The last added step: up to the length of its pieces. */
 void tb_builder_upto(struct tb_builder *b);
+/* A composite step gets the next place of its program, */
 uint32_t tb_builder_composite(struct tb_builder *b, const struct tb_contract *contract, uint32_t root,
                               struct tb_slice give, struct tb_slice get);
+/* or, if it is the last added step, this one: steps of ranks that meet have the same place. Members other than all. */
+void tb_builder_place(struct tb_builder *b, uint16_t place);
+void tb_builder_members(struct tb_builder *b, const uint32_t *ranks, uint32_t count);
+/* How many places all ranks count on; without this, as many as this rank's steps have. */
+void tb_builder_places(struct tb_builder *b, uint32_t places);
 /* Sizes of pieces, and room in WORK for pieces of such sizes. */
 uint32_t tb_builder_measure(struct tb_builder *b, struct tb_slice pieces, uint32_t first_size);
 uint32_t tb_builder_bind(struct tb_builder *b, uint32_t sizes);

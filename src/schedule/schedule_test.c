@@ -261,7 +261,7 @@ static void joined_pieces_are_one_message(void **state)
         if (!other)
             tb_builder_join(&b);
         p[1] = finish(&b);
-        assert_int_equal(tb_step_items(&p[0]->steps[0]), 1);
+        assert_int_equal(p[0]->steps[0].items, 1);
         assert_int_equal(validate(p, 2), other ? TB_ERR_MISMATCH : TB_OK);
     }
     struct tb_builder b;

@@ -106,11 +106,15 @@ static int message_check(const struct tb_execution *c, uint32_t rank, uint32_t s
     return TB_OK;
 }
 
-/* Every index of one program is in range, and no two steps share peer, direction and edge. */
+/* Every index of one program is in range, no two steps share peer, direction and edge, and places are counted as
+ * everyone does. */
 static int program_check(const struct tb_execution *c, uint32_t rank)
 {
     const struct tb_execution_rank *r = &c->ranks[rank];
     const struct tb_program *p = r->program;
+    if (p->places != c->ranks[0].program->places)
+        return tb_error(TB_ERR_MISMATCH, "rank %u counts on %u places for composite steps, rank 0 on %u", rank,
+                        p->places, c->ranks[0].program->places);
     for (uint32_t i = 0; i < p->step_count; i++) {
         const struct tb_step *s = &p->steps[i];
         bool reduces = s->kind == TB_STEP_REDUCE ||
@@ -126,6 +130,8 @@ static int program_check(const struct tb_execution *c, uint32_t rank)
                                  p->after[s->after + k].step);
         if (error == TB_OK && !tb_step_is_local(s))
             error = message_check(c, rank, i);
+        if (error == TB_OK && s->kind == TB_STEP_COMPOSITE)
+            error = tb_execution_check_composite(c, rank, i);
         if (error != TB_OK)
             return error;
     }
@@ -240,9 +246,9 @@ static int send_advance(struct tb_execution *c, uint32_t rank, uint32_t step)
 {
     struct tb_execution_rank *r = &c->ranks[rank];
     const struct tb_step *s = &r->program->steps[step];
-    uint32_t window = tb_step_window(s);
+    uint32_t window = s->window;
     int moved = 0;
-    while (r->started[step] < tb_step_items(s) && r->started[step] - r->done[step] < window &&
+    while (r->started[step] < s->items && r->started[step] - r->done[step] < window &&
            tb_execution_ready(r, s, r->started[step])) {
         int rc = item_send(c, rank, step, r->started[step]);
         if (rc < 0)
@@ -267,7 +273,7 @@ static int rank_advance(struct tb_execution *c, uint32_t rank)
             moved = moved > 0 ? moved : sent;
             continue;
         }
-        while (r->done[i] < tb_step_items(s) && tb_execution_ready(r, s, r->done[i])) {
+        while (r->done[i] < s->items && tb_execution_ready(r, s, r->done[i])) {
             int rc = s->kind == TB_STEP_RECEIVE     ? item_receive(c, rank, i, r->done[i])
                      : s->kind == TB_STEP_COMPOSITE ? tb_execution_composite(c, rank, i)
                      : step_sizes(s)                ? item_measure(c, rank, i, r->done[i])
@@ -292,7 +298,7 @@ static int stuck_story(const struct tb_execution *c)
         const struct tb_execution_rank *r = &c->ranks[rank];
         for (uint32_t i = 0; i < r->program->step_count; i++) {
             const struct tb_step *s = &r->program->steps[i];
-            if (r->done[i] == tb_step_items(s) || !tb_execution_ready(r, s, r->done[i]))
+            if (r->done[i] == s->items || !tb_execution_ready(r, s, r->done[i]))
                 continue;
             if (s->kind == TB_STEP_COMPOSITE)
                 return tb_error(TB_ERR_MISMATCH, "rank %u waits in its composite step %u for a rank that never comes",
