@@ -48,7 +48,8 @@ enum fault {
     LATER,        /* its steps stand in another order, which is right */
     LOOSE,        /* it passes pieces on before they have come */
     FEWER,        /* members */
-    OTHER_ITEMS,  /* join */
+    OTHER_ITEMS,  /* how many there are */
+    OTHER_JOIN,   /* as many items, but not of the same pieces */
     OTHER_ROOT,   /* which is a member */
     OUTSIDE_ROOT, /* which is none */
     OTHER_PLACE,  /* of its step */
@@ -61,12 +62,12 @@ static const uint32_t leaders[] = {0, 3}, hosts[][3] = {{0, 1, 2}, {3, 4, 5}};
 static const struct tb_contract bcast = {.composite = TB_COMPOSITE_BCAST, .rounds = 1, .passes = 1};
 
 /* Rank 3 gets it from rank 0 in items of four pieces. */
-static uint32_t between_hosts(struct tb_builder *b, uint32_t rank)
+static uint32_t between_hosts(struct tb_builder *b, uint32_t rank, enum fault fault)
 {
     uint32_t step = tb_builder_composite(b, &bcast, 0, OUT(rank == 0 ? PIECES : 0), OUT(rank == 0 ? 0 : PIECES));
     tb_builder_place(b, 1);
     tb_builder_members(b, leaders, 2);
-    tb_builder_cut(b, 4);
+    tb_builder_cut(b, fault == OTHER_JOIN ? 5 : 4);
     return step;
 }
 
@@ -90,13 +91,13 @@ static struct tb_program *level_make(uint32_t rank, enum fault fault)
     tb_builder_places(&b, fault == MORE_PLACES ? 4 : 3);
     uint32_t come = 0;
     if (rank == 3 || (rank == 0 && fault != LATER))
-        come = between_hosts(&b, rank);
+        come = between_hosts(&b, rank, fault);
     if (fault != ABSENT)
         within_host(&b, rank, fault);
     if (rank == 3 && fault != ABSENT)
         tb_builder_after_lag(&b, come, fault == LOOSE ? 1 : 0);
     if (rank == 0 && fault == LATER)
-        between_hosts(&b, rank);
+        between_hosts(&b, rank, fault);
     return finish(&b);
 }
 
@@ -130,13 +131,15 @@ static void members_must_agree(void **state)
     static const int expected[FAULTS] = {
         [LOOSE] = TB_ERR_ARGUMENT,       [FEWER] = TB_ERR_MISMATCH,       [OTHER_ITEMS] = TB_ERR_MISMATCH,
         [OTHER_ROOT] = TB_ERR_MISMATCH,  [OTHER_PLACE] = TB_ERR_MISMATCH, [OUTSIDE_ROOT] = TB_ERR_ARGUMENT,
-        [MORE_PLACES] = TB_ERR_MISMATCH, [ABSENT] = TB_ERR_MISMATCH};
+        [MORE_PLACES] = TB_ERR_MISMATCH, [ABSENT] = TB_ERR_MISMATCH,      [OTHER_JOIN] = TB_ERR_MISMATCH};
     for (int fault = LOOSE; fault < FAULTS; fault++) {
         if (levels_validate(3, (enum fault)fault) != expected[fault])
             fail_msg("fault %d: %s", fault, tb_error_story());
         const char *story = tb_error_story();
         assert_true(fault != LOOSE || strstr(story, "no order") != NULL);
         assert_true(fault != FEWER || strstr(story, "who takes part") != NULL);
+        bool other = fault == OTHER_ITEMS || fault == OTHER_JOIN || fault == OTHER_ROOT;
+        assert_true(!other || strstr(story, "another composite step at this place") != NULL);
         assert_true(fault != MORE_PLACES || strstr(story, "places") != NULL);
         assert_true(fault != OUTSIDE_ROOT || strstr(story, "none of the 3 members") != NULL);
     }
