@@ -101,7 +101,7 @@ static bool races(const struct tb_program *p)
 static uint64_t *initial(void *context, uint32_t rank, enum tb_symbol symbol)
 {
     static uint64_t contents[ITEMS];
-    for (uint32_t i = 0; i < ITEMS; i++)
+    for (uint32_t i = 0; i < ITEMS && contents[i] == 0; i++)
         contents[i] = 1;
     return contents;
 }
