@@ -43,7 +43,8 @@ static void part_cut(const struct tb_binding *b, const struct tb_program *progra
 
 /* ---- parts of blocks --------------------------------------------------------------------------------------------- */
 
-/* Whether pieces are parts of blocks. Pieces that a BIND step has made have lengths of their own. */
+/* Whether pieces are parts of blocks. Pieces that a BIND step has made have lengths
+ * of their own. */
 static bool piece_is_part(const struct tb_binding *b, const struct tb_program *program, enum tb_symbol symbol)
 {
     return program->parts > 1 && b->cuts[symbol] != TB_CUT_EVEN && symbol != TB_SYMBOL_SIZES &&
@@ -137,6 +138,15 @@ void tb_binding_part(const struct tb_binding *b, const struct tb_program *progra
     if (step->join != 1) {
         at = item * tb_step_join(step);
         count = tb_step_item_pieces(step, slice, item);
+    }
+    enum tb_symbol symbol = slice->symbol;
+    if (TB_LIKELY(b->cuts[symbol] == TB_CUT_EVEN && slice->count > 0)) { /* the usual, at once */
+        uint32_t piece = tb_slice_piece(program, slice, at);
+        if (TB_LIKELY(symbol != TB_SYMBOL_WORK || piece + count <= program->pieces)) {
+            uint64_t start = piece_start(b, TB_CUT_EVEN, piece), end = piece_start(b, TB_CUT_EVEN, piece + count);
+            *part = (struct tb_part){&b->buffers[symbol], start * b->element_bytes, (end - start) * b->element_bytes};
+            return;
+        }
     }
     part_find(b, program, slice, at, count, part, room);
 }

@@ -344,10 +344,8 @@ static bool step_ready(const struct tb_run *run, const struct tb_step *s, uint32
     for (uint32_t i = 0; i < s->after_count; i++) {
         const struct tb_after *after = &run->program->after[s->after + i];
         const struct tb_run_progress *before = &run->progress[after->step];
-        if (before->done == before->items)
-            continue;
-        if (after->lag == TB_AFTER_WHOLE ||
-            before->done < tb_step_needs(s, after, &run->program->steps[after->step], index))
+        if (before->done < before->items &&
+            tb_step_waits(s, after, &run->program->steps[after->step], before->done, index))
             return false;
     }
     return true;

@@ -341,8 +341,7 @@ static bool item_ready(const struct tb_simulator *m, const struct tb_simulator_s
     const struct tb_after *after = m->s->programs[f->rank]->after + f->about->after;
     for (uint32_t i = 0; i < f->about->after_count; i++) {
         const struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + after[i].step];
-        if (before->done < before->items &&
-            before->done < tb_step_needs(f->about, &after[i], before->about, f->started))
+        if (before->done < before->items && tb_step_waits(f->about, &after[i], before->about, before->done, f->started))
             return false;
     }
     return true;

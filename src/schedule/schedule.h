@@ -262,6 +262,18 @@ static inline uint32_t tb_step_needs(const struct tb_step *s, const struct tb_af
     return before->join == 1 ? (uint32_t)end : (uint32_t)((end + tb_step_join(before) - 1) / tb_step_join(before));
 }
 
+/* The same as a question, for those who ask it often: whether `item` must wait, since only `done` items of `before` are
+ * done, which are not all. */
+static inline bool tb_step_waits(const struct tb_step *s, const struct tb_after *a, const struct tb_step *before,
+                                 uint32_t done, uint32_t item)
+{
+    if (a->lag == TB_AFTER_WHOLE)
+        return true;
+    if (s->join == 1 && before->join == 1)
+        return done < (int64_t)item + 1 - a->lag;
+    return done < tb_step_needs(s, a, before, item);
+}
+
 /* The piece at a position of a slice. */
 static inline uint32_t tb_slice_piece(const struct tb_program *p, const struct tb_slice *s, uint32_t i)
 {
