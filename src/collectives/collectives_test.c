@@ -473,7 +473,7 @@ static void barrier_hears(const struct shape *s, uint32_t rank, uint32_t step, b
     heard[rank] = true;
     const struct tb_step *t = &p->steps[step];
     for (uint32_t k = 0; k < t->after_count; k++)
-        barrier_hears(s, rank, TB_AFTER_STEP(p->after[t->after + k]), heard, seen);
+        barrier_hears(s, rank, p->after[t->after + k].step, heard, seen);
     if (t->kind != TB_STEP_RECEIVE)
         return;
     bool second = s->remote > 0 && shape_second(s, rank) != (t->group == 0);

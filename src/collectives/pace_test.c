@@ -23,8 +23,8 @@ static uint32_t sent_count;
 static bool ready(const struct tb_step *s, uint32_t item)
 {
     for (uint32_t d = 0; d < s->after_count; d++) {
-        uint32_t after = program->after[s->after + d], before = TB_AFTER_STEP(after);
-        if (done[before] < tb_step_needs(s, after, tb_step_items(&program->steps[before]), item))
+        const struct tb_after *after = &program->after[s->after + d];
+        if (done[after->step] < tb_step_needs(s, after, &program->steps[after->step], item))
             return false;
     }
     return true;
@@ -45,9 +45,9 @@ static void sends_start(void)
 {
     for (uint32_t i = 0; i < program->step_count; i++) {
         const struct tb_step *s = &program->steps[i];
-        while (s->kind == TB_STEP_SEND && done[i] < tb_step_items(s) && ready(s, done[i])) {
+        while (s->kind == TB_STEP_SEND && done[i] < s->items && ready(s, done[i])) {
             assert_in_range(sent_count, 0, SENT - 1);
-            sent[sent_count].piece = tb_slice_piece(&s->slice, done[i]++);
+            sent[sent_count].piece = tb_slice_piece(program, &s->slice, done[i]++);
             sent[sent_count++].hear = hear_find(s);
         }
     }
@@ -77,7 +77,7 @@ static void root_run(const struct tb_algorithm *a, uint32_t size, uint32_t piece
             fail_msg("%s, %u ranks: piece %u of %u leaves as number %u", a->name, size, piece, pieces, i);
     }
     for (uint32_t i = 0; i < program->step_count; i++)
-        assert_int_equal(done[i], tb_step_items(&program->steps[i]));
+        assert_int_equal(done[i], program->steps[i].items);
     tb_program_free(program);
 }
 

@@ -1,5 +1,7 @@
 #include "engine/binding.h"
 
+#include "engine/likely.h"
+
 #include <stdlib.h>
 
 #define WORK_KEPT_LIMIT (4u << 20) /* bytes that an engine keeps for its next program */
@@ -15,30 +17,101 @@ static uint64_t piece_start(const struct tb_binding *b, enum tb_cut cut, uint32_
     return start < b->elements ? start : b->elements;
 }
 
-/* Of a buffer that is cut evenly or by offsets. WORK holds it several times over. */
+/* Elements before a piece of WORK, which holds the whole several times over. */
+static uint64_t work_start(const struct tb_binding *b, const struct tb_program *program, enum tb_cut cut,
+                           uint32_t piece)
+{
+    return piece / program->pieces * b->elements + piece_start(b, cut, piece % program->pieces);
+}
+
+/* Of a buffer that is cut evenly or by offsets. */
 static void part_cut(const struct tb_binding *b, const struct tb_program *program, enum tb_symbol symbol,
                      uint32_t piece, uint32_t count, struct tb_part *part)
 {
     enum tb_cut cut = (enum tb_cut)b->cuts[symbol];
-    uint64_t before = 0;
-    if (symbol == TB_SYMBOL_WORK && piece >= program->pieces) {
-        before = piece / program->pieces * b->elements;
-        piece %= program->pieces;
+    uint64_t start, end;
+    if (symbol == TB_SYMBOL_WORK && piece + count > program->pieces) {
+        start = work_start(b, program, cut, piece);
+        end = work_start(b, program, cut, piece + count);
+    } else {
+        start = piece_start(b, cut, piece);
+        end = piece_start(b, cut, piece + count);
     }
-    uint64_t start = piece_start(b, cut, piece);
-    part->from = (before + start) * b->element_bytes;
-    part->length = (piece_start(b, cut, piece + count) - start) * b->element_bytes;
+    part->from = start * b->element_bytes;
+    part->length = (end - start) * b->element_bytes;
+}
+
+/* ---- parts of blocks --------------------------------------------------------------------------------------------- */
+
+/* Whether pieces are parts of blocks. Pieces that a BIND step has made have lengths
+ * of their own. */
+static bool piece_is_part(const struct tb_binding *b, const struct tb_program *program, enum tb_symbol symbol)
+{
+    return program->parts > 1 && b->cuts[symbol] != TB_CUT_EVEN && symbol != TB_SYMBOL_SIZES &&
+           (symbol != TB_SYMBOL_WORK || !program->binds);
+}
+
+/* Where in its block of so many bytes a piece begins. */
+static uint64_t part_start(const struct tb_binding *b, const struct tb_program *program, uint64_t bytes, uint32_t piece)
+{
+    /* No basic element is cut, and no operand of a reduction. */
+    bool whole = b->op == NULL || b->element_bytes == 0 || TB_PART_UNIT % b->element_bytes == 0;
+    return tb_part_start(bytes, program->parts, whole ? TB_PART_UNIT : b->element_bytes, piece % program->parts);
+}
+
+/* Where it begins in a buffer that is cut by offsets. */
+static uint64_t part_offset(const struct tb_binding *b, const struct tb_program *program, enum tb_symbol symbol,
+                            uint32_t piece)
+{
+    bool copies = symbol == TB_SYMBOL_WORK && piece >= program->pieces;
+    uint64_t before = copies ? piece / program->pieces * b->elements : 0;
+    uint32_t block = (copies ? piece % program->pieces : piece) / program->parts;
+    uint64_t start = b->offsets[block], within = 0;
+    if (piece % program->parts > 0)
+        within = part_start(b, program, (b->offsets[block + 1] - start) * b->element_bytes, piece);
+    return (before + start) * b->element_bytes + within;
+}
+
+/* `count` pieces that are parts, of one block if that stands by itself. */
+static __attribute__((cold)) void part_find_parts(const struct tb_binding *b, const struct tb_program *program,
+                                                  enum tb_symbol symbol, uint32_t piece, uint32_t count,
+                                                  struct tb_part *part, struct tb_buffer *room)
+{
+    uint32_t block = piece / program->parts, end = piece + count;
+    uint64_t bytes;
+    if (b->cuts[symbol] == TB_CUT_OFFSETS) {
+        part->from = part_offset(b, program, symbol, piece);
+        part->length = part_offset(b, program, symbol, end) - part->from;
+        return;
+    }
+    if (b->cuts[symbol] == TB_CUT_TABLE) {
+        part->buffer = &b->tables[symbol][block];
+        bytes = tb_buffer_bytes(part->buffer);
+    } else {
+        *room = b->buffers[symbol];
+        bytes = tb_buffer_bytes(room);
+        room->base = (char *)((uintptr_t)room->base + block * room->count * (uint64_t)room->type->extent);
+        room->count *= (end + program->parts - 1) / program->parts - block;
+        part->buffer = room;
+    }
+    part->from = part_start(b, program, bytes, piece);
+    part->length = (end / program->parts - block) * bytes - part->from +
+                   (end % program->parts > 0 ? part_start(b, program, bytes, end) : 0);
 }
 
 static void part_find(const struct tb_binding *b, const struct tb_program *program, const struct tb_slice *slice,
-                      uint32_t item, uint32_t count, struct tb_part *part, struct tb_buffer *room)
+                      uint32_t at, uint32_t count, struct tb_part *part, struct tb_buffer *room)
 {
     /* An empty message may be of a symbol that is bound to nothing. */
     static const struct tb_buffer nothing = {.type = &tb_type_byte};
     *part = (struct tb_part){.buffer = slice->count == 0 ? &nothing : &b->buffers[slice->symbol]};
     if (slice->count == 0)
         return;
-    uint32_t piece = tb_slice_piece(slice, item);
+    uint32_t piece = tb_slice_piece(program, slice, at);
+    if (TB_UNLIKELY(piece_is_part(b, program, slice->symbol))) {
+        part_find_parts(b, program, slice->symbol, piece, count, part, room);
+        return;
+    }
     switch ((enum tb_cut)b->cuts[slice->symbol]) {
     case TB_CUT_EVEN:
     case TB_CUT_OFFSETS:
@@ -61,7 +134,21 @@ static void part_find(const struct tb_binding *b, const struct tb_program *progr
 void tb_binding_part(const struct tb_binding *b, const struct tb_program *program, const struct tb_step *step,
                      const struct tb_slice *slice, uint32_t item, struct tb_part *part, struct tb_buffer *room)
 {
-    part_find(b, program, slice, item, step->joined ? slice->count : 1, part, room);
+    uint32_t at = item, count = 1;
+    if (step->join != 1) {
+        at = item * tb_step_join(step);
+        count = tb_step_item_pieces(step, slice, item);
+    }
+    enum tb_symbol symbol = slice->symbol;
+    if (TB_LIKELY(b->cuts[symbol] == TB_CUT_EVEN && slice->count > 0)) { /* the usual, at once */
+        uint32_t piece = tb_slice_piece(program, slice, at);
+        if (TB_LIKELY(symbol != TB_SYMBOL_WORK || piece + count <= program->pieces)) {
+            uint64_t start = piece_start(b, TB_CUT_EVEN, piece), end = piece_start(b, TB_CUT_EVEN, piece + count);
+            *part = (struct tb_part){&b->buffers[symbol], start * b->element_bytes, (end - start) * b->element_bytes};
+            return;
+        }
+    }
+    part_find(b, program, slice, at, count, part, room);
 }
 
 void tb_binding_block(const struct tb_binding *b, const struct tb_program *program, const struct tb_slice *slice,
@@ -90,7 +177,7 @@ static unsigned __int128 work_items(const struct tb_binding *b, const struct tb_
 {
     const struct tb_buffer *buffer = &b->buffers[TB_SYMBOL_WORK];
     if (b->cuts[TB_SYMBOL_WORK] == TB_CUT_BLOCKS)
-        return (unsigned __int128)program->work_pieces * buffer->count;
+        return (unsigned __int128)((program->work_pieces - 1) / program->parts + 1) * buffer->count;
     if (program->pieces == 0 || buffer->type->size == 0)
         return 0;
     uint32_t copies = (program->work_pieces - 1) / program->pieces + 1;

@@ -24,8 +24,8 @@ static inline void block_find(const struct tb_composite_state *s, const struct t
 {
     const struct tb_binding *binding = s->binding;
     const struct tb_buffer *one = &binding->buffers[slice->symbol];
-    if (TB_LIKELY(binding->cuts[slice->symbol] == TB_CUT_BLOCKS)) { /* the usual, at once */
-        uint64_t before = tb_slice_piece(slice, at) * one->count;
+    if (TB_LIKELY(binding->cuts[slice->symbol] == TB_CUT_BLOCKS && s->program->parts == 1)) { /* the usual, at once */
+        uint64_t before = tb_slice_piece(s->program, slice, at) * one->count;
         b->room = (struct tb_buffer){(char *)((uintptr_t)one->base + before * (uint64_t)one->type->extent), one->count,
                                      one->type};
         b->part = (struct tb_part){&b->room, 0, tb_buffer_bytes(one)};

@@ -25,7 +25,7 @@ static int step_check(const struct tb_binding *binding, const struct tb_step *s,
         bool even = binding->cuts[s->slice.symbol] == TB_CUT_EVEN && binding->cuts[s->other.symbol] == TB_CUT_EVEN;
         reduces = tb_composite_reduces((enum tb_composite)s->contract.composite);
         driven = s->contract.composite < TB_COMPOSITE_COUNT && s->contract.driver == TB_DRIVER_COMMON &&
-                 (even || s->contract.composite >= TB_COMPOSITE_GATHER);
+                 s->items == 1 && s->member_count == 0 && (even || s->contract.composite >= TB_COMPOSITE_GATHER);
     }
     if (!driven || (reduces && binding->op == NULL))
         return tb_error(TB_ERR_UNSUPPORTED, "step %u of a program is of a kind (%d) without a driver", step,
@@ -43,7 +43,7 @@ static int program_measure(const struct tb_program *program, const struct tb_bin
         int error = step_check(binding, &program->steps[i], i);
         if (error != TB_OK)
             return error;
-        total += tb_step_window(&program->steps[i]);
+        total += program->steps[i].window;
     }
     if (total > TB_PROGRAM_STEPS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "a program of %u steps has %llu pieces in flight", program->step_count,

@@ -166,7 +166,7 @@ static void run_measure(struct tb_run *run, const struct tb_step *s, uint32_t in
     struct tb_part part;
     struct tb_buffer room;
     tb_binding_part(&run->binding, run->program, s, &s->slice, index, &part, &room);
-    size_put(run, tb_slice_piece(&s->other, index), part.length);
+    size_put(run, tb_slice_piece(run->program, &s->other, index), part.length);
 }
 
 /* WORK is as large, and cut so, as the sizes say. */
@@ -176,7 +176,8 @@ static void run_bind(struct tb_run *run, const struct tb_step *s)
     uint64_t *offsets = run->sizes + run->program->size_pieces;
     offsets[0] = 0;
     for (uint32_t i = 0; i < s->slice.count; i++)
-        if (__builtin_add_overflow(offsets[i], size_get(run, tb_slice_piece(&s->slice, i)), &offsets[i + 1]) ||
+        if (__builtin_add_overflow(offsets[i], size_get(run, tb_slice_piece(run->program, &s->slice, i)),
+                                   &offsets[i + 1]) ||
             offsets[i + 1] > INT64_MAX) {
             run_fail(run, tb_error(TB_ERR_MISMATCH, "%s: sizes of blocks are more than any memory can hold",
                                    tb_operation_name(b->operation)));
@@ -341,9 +342,10 @@ static void item_start(struct tb_run *run, uint32_t step, uint32_t index)
 static bool step_ready(const struct tb_run *run, const struct tb_step *s, uint32_t index)
 {
     for (uint32_t i = 0; i < s->after_count; i++) {
-        uint32_t after = run->program->after[s->after + i];
-        const struct tb_run_progress *before = &run->progress[TB_AFTER_STEP(after)];
-        if (before->done < tb_step_needs(s, after, before->items, index))
+        const struct tb_after *after = &run->program->after[s->after + i];
+        const struct tb_run_progress *before = &run->progress[after->step];
+        if (before->done < before->items &&
+            tb_step_waits(s, after, &run->program->steps[after->step], before->done, index))
             return false;
     }
     return true;
@@ -447,9 +449,8 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
     tb_list_append(&channel->engine->runs.all, &run->in_all);
     uint32_t first = 0;
     for (uint32_t i = 0; i < program->step_count; i++) {
-        uint32_t window = tb_step_window(&program->steps[i]);
-        run->progress[i] =
-            (struct tb_run_progress){.items = tb_step_items(&program->steps[i]), .window = window, .first = first};
+        uint32_t window = program->steps[i].window;
+        run->progress[i] = (struct tb_run_progress){.items = program->steps[i].items, .window = window, .first = first};
         for (uint32_t k = first; k < first + window; k++)
             run->items[k].state = TB_ITEM_IDLE;
         first += window;

@@ -124,7 +124,7 @@ static int programs_estimate(const struct tb_collective *c, const struct tb_algo
         if (error != TB_OK)
             return error;
         for (uint32_t k = 0; k < program->step_count; k++)
-            *items += tb_step_items(&program->steps[k]);
+            *items += program->steps[k].items;
         *items += (uint64_t)program->step_count * program->step_count / STEPS_PER_ITEM;
         tb_program_free(program);
     }
@@ -146,7 +146,7 @@ static int programs_make(const struct tb_collective *c, const struct tb_algorith
             return error;
         }
         for (uint32_t i = 0; i < programs[rank]->step_count; i++)
-            *items += tb_step_items(&programs[rank]->steps[i]);
+            *items += programs[rank]->steps[i].items;
     }
     return TB_OK;
 }
@@ -297,11 +297,13 @@ static bool candidate_same(const struct rating *r, const struct tb_candidate *a,
         c.argument = i == 0 ? a->argument : b->argument;
         same = a->algorithm->make(&c, &programs[i]) == TB_OK;
     }
-    same = same && programs[0]->pieces == programs[1]->pieces && programs[0]->step_count == programs[1]->step_count;
+    same = same && programs[0]->pieces == programs[1]->pieces && programs[0]->parts == programs[1]->parts &&
+           programs[0]->step_count == programs[1]->step_count;
     for (uint32_t i = 0; same && i < programs[0]->step_count; i++) {
         const struct tb_step *s = &programs[0]->steps[i], *t = &programs[1]->steps[i];
         same = s->kind == t->kind && s->peer == t->peer && s->slice.first == t->slice.first &&
-               s->slice.count == t->slice.count && s->window == t->window && s->after_count == t->after_count;
+               s->slice.count == t->slice.count && s->window == t->window && s->join == t->join &&
+               s->after_count == t->after_count;
     }
     tb_program_free(programs[0]);
     tb_program_free(programs[1]);

@@ -64,23 +64,34 @@ static uint64_t piece_start(uint64_t piece, uint64_t length, uint64_t bytes)
     return __builtin_mul_overflow(piece, length, &start) || start > bytes ? bytes : start;
 }
 
+/* Of a piece that is a part of a block. */
+static uint64_t part_bytes(const struct tb_program *p, uint32_t piece, uint64_t block)
+{
+    uint32_t part = piece % p->parts;
+    return tb_part_start(block, p->parts, TB_PART_UNIT, part + 1) - tb_part_start(block, p->parts, TB_PART_UNIT, part);
+}
+
 static uint64_t slice_bytes(const struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t,
                             const struct tb_slice *slice, uint32_t item)
 {
     const struct tb_simulation *s = m->s;
     if (slice->count == 0)
         return 0;
-    uint64_t count = t->joined || t->kind == TB_STEP_COMPOSITE ? slice->count : 1;
+    uint32_t at = item * tb_step_join(t), count = tb_step_item_pieces(t, slice, item);
     if (slice->symbol == TB_SYMBOL_SIZES)
         return count * sizeof(uint64_t);
     if (s->blocks) {
-        uint64_t bytes;
-        return __builtin_mul_overflow(count, s->bytes, &bytes) ? UINT64_MAX : bytes;
+        uint64_t bytes = 0;
+        if (p->parts == 1)
+            return __builtin_mul_overflow(count, s->bytes, &bytes) ? UINT64_MAX : bytes;
+        for (uint32_t i = 0; i < count; i++)
+            bytes = tb_cost_add(bytes, part_bytes(p, tb_slice_piece(p, slice, at + i), s->bytes));
+        return bytes;
     }
     if (p->pieces == 0)
         return 0;
     uint64_t length = s->bytes / p->pieces + (s->bytes % p->pieces != 0);
-    uint64_t piece = tb_slice_piece(slice, item) % p->pieces;
+    uint64_t piece = tb_slice_piece(p, slice, at) % p->pieces;
     return piece_start(piece + count, length, s->bytes) - piece_start(piece, length, s->bytes);
 }
 
@@ -264,74 +275,73 @@ static void message_cross(struct tb_simulator *m, const struct tb_simulator_even
 
 /* ---- composite steps --------------------------------------------------------------------------------------------- */
 
-/* How long it takes once all have come: see struct tb_contract. */
-static uint64_t composite_time(const struct tb_simulator *m, const struct tb_simulator_step *f, uint64_t bytes,
-                               uint64_t everyone)
+/* Times of one that has everyone: of all rounds, and of the bytes that pass; see struct tb_contract. */
+static void composite_times(const struct tb_simulator *m, const struct tb_simulator_composite *c, uint64_t bytes,
+                            uint64_t everyone, uint64_t *rounds, uint64_t *passes)
 {
     const struct tb_costs *costs = m->s->costs;
-    const struct tb_group_shape *shape = m->s->shape;
-    const struct tb_cost_link *link = &costs->host;
+    const struct tb_contract *contract = &m->steps[c->first].about->contract;
+    const struct tb_cost_link *link = c->link != NULL ? c->link : &costs->host;
     uint64_t pass, round = tb_cost_at(&link->send, 0) + link->latency;
-    if (shape->host_count > 1) {
-        link = tb_costs_link(costs, 0, shape->cluster_count > 1 ? 1 : 0);
+    if (c->link != NULL) {
         pass = tb_cost_at(&link->gap, bytes);
-        round = tb_cost_at(&link->send, 0) + link->latency + tb_cost_at(&link->receive, 0);
+        round += tb_cost_at(&link->receive, 0);
     } else {
         /* Within a host a pass is everyone's copying, which its memory must carry; a flag that is seen is all that
          * there is to receive. */
         pass = tb_cost_at(&costs->memory, everyone);
         if (pass == 0)
             pass = tb_cost_at(&link->send, bytes) - tb_cost_at(&link->send, 0);
-        if (costs->cores > 0 && shape->size > costs->cores) /* Everyone must get a core once in a round. */
-            round += costs->change * ((shape->size + costs->cores - 1) / costs->cores);
+        if (costs->cores > 0 && c->members > costs->cores) /* Everyone must get a core once in a round. */
+            round += costs->change * ((c->members + costs->cores - 1) / costs->cores);
     }
-    unsigned __int128 time =
-        (unsigned __int128)round * f->about->contract.rounds + (unsigned __int128)pass * f->about->contract.passes;
-    return time > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)time;
+    unsigned __int128 all = (unsigned __int128)round * contract->rounds;
+    *rounds = all > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)all;
+    all = (unsigned __int128)pass * contract->passes;
+    *passes = all > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)all;
 }
 
-static void composite_come(struct tb_simulator *m, uint32_t step, uint64_t now)
+/* All have come to the next item. */
+static void composite_meet(struct tb_simulator *m, struct tb_simulator_composite *c, uint64_t now)
 {
-    struct tb_simulator_step *f = &m->steps[step];
-    struct tb_simulator_composite *c = NULL;
-    for (uint32_t i = 0; i < m->composite_count; i++)
-        c = m->composites[i].edge == f->about->edge ? &m->composites[i] : c;
-    if (c == NULL) {
-        if (m->composite_count == TB_SIMULATOR_COMPOSITES) {
-            m->error = TB_ERR_LIMIT;
-            return;
-        }
-        c = &m->composites[m->composite_count++];
-        *c = (struct tb_simulator_composite){.edge = f->about->edge, .first = TB_SIMULATOR_NONE};
-    }
-    f->partner = c->first;
-    c->first = step;
-    if (++c->come < m->ranks)
-        return;
-    uint64_t bytes = 0, everyone = 0;
+    uint64_t bytes = 0, everyone = 0, rounds, passes;
     for (uint32_t k = c->first; k != TB_SIMULATOR_NONE; k = m->steps[k].partner) {
         const struct tb_simulator_step *g = &m->steps[k];
         const struct tb_program *p = m->s->programs[g->rank];
-        uint64_t given = slice_bytes(m, p, g->about, &g->about->slice, 0);
-        uint64_t its = later(given, slice_bytes(m, p, g->about, &g->about->other, 0));
+        uint64_t given = slice_bytes(m, p, g->about, &g->about->slice, c->item);
+        uint64_t its = later(given, slice_bytes(m, p, g->about, &g->about->other, c->item));
         bytes = later(bytes, its);
         everyone = everyone > UINT64_MAX - its ? UINT64_MAX : everyone + its;
     }
-    uint64_t end = tb_cost_add(now, composite_time(m, f, bytes, everyone));
+    composite_times(m, c, bytes, everyone, &rounds, &passes);
+    c->free = tb_cost_add(later(now, c->free), passes);
+    uint64_t end = tb_cost_add(c->free, rounds);
+    c->item++;
     for (uint32_t k = c->first; k != TB_SIMULATOR_NONE; k = m->steps[k].partner) {
-        m->busy[m->steps[k].rank] = later(m->busy[m->steps[k].rank], end);
+        struct tb_simulator_step *g = &m->steps[k];
+        m->busy[g->rank] = later(m->busy[g->rank], c->free);
+        c->behind += g->started <= c->item;
         event_push(m, TB_EVENT_DONE, k, end, 0, 0);
     }
+}
+
+/* A rank has come to an item, which others may have come to before, or have not. */
+static void composite_come(struct tb_simulator *m, uint32_t step, uint64_t now)
+{
+    struct tb_simulator_step *f = &m->steps[step];
+    struct tb_simulator_composite *c = &m->composites[f->composite];
+    if (f->started == c->item + 1 && --c->behind == 0)
+        composite_meet(m, c, now);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 static bool item_ready(const struct tb_simulator *m, const struct tb_simulator_step *f)
 {
-    const uint32_t *after = m->s->programs[f->rank]->after + f->about->after;
+    const struct tb_after *after = m->s->programs[f->rank]->after + f->about->after;
     for (uint32_t i = 0; i < f->about->after_count; i++) {
-        const struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + TB_AFTER_STEP(after[i])];
-        if (before->done < tb_step_needs(f->about, after[i], before->items, f->started))
+        const struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + after[i].step];
+        if (before->done < before->items && tb_step_waits(f->about, &after[i], before->about, before->done, f->started))
             return false;
     }
     return true;

@@ -59,6 +59,77 @@ static const struct tb_cost_link *step_link(const struct tb_simulator *m, uint32
     return tb_costs_link(m->s->costs, tb_group_shape_cluster(shape, from), tb_group_shape_cluster(shape, to));
 }
 
+/* ---- composite steps --------------------------------------------------------------------------------------------- */
+
+static uint32_t first_member(const struct tb_program *p, const struct tb_step *t)
+{
+    return t->member_count > 0 ? p->lists[t->members] : 0;
+}
+
+/* The widest link between members; NULL: they are all on one host. */
+static const struct tb_cost_link *members_link(const struct tb_simulator *m, const struct tb_program *p,
+                                               const struct tb_step *t)
+{
+    const struct tb_group_shape *shape = m->s->shape;
+    if (t->member_count == 0)
+        return shape->host_count > 1 ? tb_costs_link(m->s->costs, 0, shape->cluster_count > 1 ? 1 : 0) : NULL;
+    uint32_t first = first_member(p, t), cluster = tb_group_shape_cluster(shape, first);
+    bool spans = false;
+    for (uint32_t i = 1; i < t->member_count; i++) {
+        uint32_t rank = p->lists[t->members + i], its = tb_group_shape_cluster(shape, rank);
+        if (its != cluster)
+            return tb_costs_link(m->s->costs, cluster, its);
+        spans = spans || tb_group_shape_host(shape, rank) != tb_group_shape_host(shape, first);
+    }
+    return spans ? tb_costs_link(m->s->costs, cluster, cluster) : NULL;
+}
+
+/* A step of the first member makes one, those of the others join it. */
+static int composite_join(struct tb_simulator *m, uint32_t step)
+{
+    struct tb_simulator_step *f = &m->steps[step];
+    const struct tb_step *t = f->about;
+    const struct tb_program *p = m->s->programs[f->rank];
+    uint32_t first = first_member(p, t), found = TB_SIMULATOR_NONE;
+    for (uint32_t i = 0; i < t->member_count; i++)
+        if (p->lists[t->members + i] >= m->ranks)
+            return TB_ERR_MISMATCH;
+    if (first == f->rank) {
+        f->composite = m->composite_count++;
+        uint32_t members = t->member_count > 0 ? t->member_count : m->ranks;
+        m->composites[f->composite] = (struct tb_simulator_composite){
+            .first = step, .members = members, .behind = members, .link = members_link(m, p, t)};
+        return TB_OK;
+    }
+    for (uint32_t i = m->firsts[first]; i < m->firsts[first + 1] && first < f->rank; i++)
+        if (m->steps[i].about->kind == TB_STEP_COMPOSITE && m->steps[i].about->edge == t->edge)
+            found = i;
+    if (found == TB_SIMULATOR_NONE || m->steps[found].rank != first || m->steps[found].items != f->items ||
+        m->steps[found].about->member_count != t->member_count)
+        return TB_ERR_MISMATCH;
+    f->composite = m->steps[found].composite;
+    f->partner = m->composites[f->composite].first;
+    m->composites[f->composite].first = step;
+    return TB_OK;
+}
+
+static int composites_find(struct tb_simulator *m)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->step_count; i++)
+        count += m->steps[i].about->kind == TB_STEP_COMPOSITE;
+    m->composites = malloc(((size_t)count + 1) * sizeof *m->composites);
+    if (m->composites == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to simulate %u ranks", m->ranks);
+    int error = TB_OK;
+    for (uint32_t i = 0; i < m->step_count && error == TB_OK; i++)
+        if (m->steps[i].about->kind == TB_STEP_COMPOSITE)
+            error = composite_join(m, i);
+    return error;
+}
+
+/* ---- all steps --------------------------------------------------------------------------------------------------- */
+
 static int steps_fill(struct tb_simulator *m)
 {
     uint32_t at = 0;
@@ -72,18 +143,18 @@ static int steps_fill(struct tb_simulator *m)
             bool message = t->kind == TB_STEP_SEND || t->kind == TB_STEP_RECEIVE;
             if (message && (t->peer >= m->ranks || t->group != 0))
                 return TB_ERR_MISMATCH;
-            uint32_t items = t->kind == TB_STEP_COMPOSITE ? 1 : tb_step_items(t);
             m->steps[at++] = (struct tb_simulator_step){.about = t,
                                                         .link = step_link(m, rank, t),
                                                         .rank = rank,
-                                                        .items = items,
-                                                        .window = tb_step_window(t),
+                                                        .items = t->items,
+                                                        .window = t->window,
                                                         .partner = TB_SIMULATOR_NONE,
                                                         .known = UINT64_MAX};
         }
     }
     m->firsts[m->ranks] = at;
-    return partners_find(m);
+    int error = composites_find(m);
+    return error == TB_OK ? partners_find(m) : error;
 }
 
 /* Turns "comes after" into "is waited for by". */
@@ -91,9 +162,9 @@ static void waiters_fill(struct tb_simulator *m)
 {
     for (uint32_t i = 0; i < m->step_count; i++) {
         const struct tb_simulator_step *f = &m->steps[i];
-        const uint32_t *after = m->s->programs[f->rank]->after + f->about->after;
+        const struct tb_after *after = m->s->programs[f->rank]->after + f->about->after;
         for (uint32_t k = 0; k < f->about->after_count; k++)
-            m->steps[m->firsts[f->rank] + TB_AFTER_STEP(after[k])].waiters++;
+            m->steps[m->firsts[f->rank] + after[k].step].waiters++;
     }
     uint32_t total = 0;
     for (uint32_t i = 0; i < m->step_count; i++) {
@@ -103,9 +174,9 @@ static void waiters_fill(struct tb_simulator *m)
     }
     for (uint32_t i = 0; i < m->step_count; i++) {
         const struct tb_simulator_step *f = &m->steps[i];
-        const uint32_t *after = m->s->programs[f->rank]->after + f->about->after;
+        const struct tb_after *after = m->s->programs[f->rank]->after + f->about->after;
         for (uint32_t k = 0; k < f->about->after_count; k++) {
-            struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + TB_AFTER_STEP(after[k])];
+            struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + after[k].step];
             m->waiting[before->waiting + before->waiters++] = i;
         }
     }
@@ -179,4 +250,5 @@ void tb_simulator_close(struct tb_simulator *m)
     free(m->flows);
     free(m->heap);
     free(m->cores);
+    free(m->composites);
 }

@@ -5,8 +5,7 @@
 
 #include "planner/simulator.h"
 
-#define TB_SIMULATOR_NONE       UINT32_MAX
-#define TB_SIMULATOR_COMPOSITES 16
+#define TB_SIMULATOR_NONE UINT32_MAX
 
 enum tb_simulator_event_kind {
     TB_EVENT_DONE,   /* an item of the step is finished */
@@ -29,7 +28,8 @@ struct tb_simulator_step {
     uint32_t rank;
     uint32_t items, window, started, done;
     uint32_t posted, arrived;  /* receives, and messages for them */
-    uint32_t partner;          /* of a send: the receive; of composites: the next that has come */
+    uint32_t partner;          /* of a send: the receive; of composites: the step of the next member */
+    uint32_t composite;        /* of composites: which */
     uint32_t waiting, waiters; /* steps that depend on it: first index, and how many */
     uint64_t known;            /* for a message of so many bytes the following times hold */
     uint64_t own, own_first;   /* of the rank, in all and before the first byte (after the last) */
@@ -61,8 +61,13 @@ struct tb_simulator_flow {
     uint64_t until, bytes;
 };
 
+/* Steps of several ranks that are one composite step. Its items follow each other through the memory or the port. */
 struct tb_simulator_composite {
-    uint32_t edge, come, first;
+    uint32_t first;                  /* step of a member, and so those of all */
+    uint32_t members;                /* how many there are to be */
+    uint32_t item, behind;           /* the next one, and how many members have not come to it */
+    const struct tb_cost_link *link; /* the widest that the members span; NULL: they are on one host */
+    uint64_t free;                   /* when the bytes of the last item have passed */
 };
 
 struct tb_simulator {
@@ -80,7 +85,7 @@ struct tb_simulator {
     struct tb_simulator_core *cores;
     struct tb_simulator_event *heap;
     uint32_t heap_count, heap_room, order;
-    struct tb_simulator_composite composites[TB_SIMULATOR_COMPOSITES];
+    struct tb_simulator_composite *composites;
     uint32_t composite_count;
     uint32_t finished;
     int error;

@@ -317,6 +317,112 @@ static void composite_steps_wait_for_all(void **state)
     network_close(&n);
 }
 
+/* Ranks of a host meet in its memory, and wait for nobody else. */
+static void composite_steps_of_some_ranks(void **state)
+{
+    struct network n;
+    struct hand h;
+    uint64_t ends[4];
+    static const uint32_t hosts[][2] = {{0, 1}, {2, 3}};
+    const struct tb_contract contract = {.composite = TB_COMPOSITE_BARRIER, .rounds = 2, .passes = 1};
+    const struct tb_slice nothing = {.symbol = TB_SYMBOL_OUT};
+    network_open(&n, 4, 2);
+    hand_open(&h, 4);
+    hand_message(&h, 0, 2, 1);
+    for (uint32_t i = 0; i < 4; i++) {
+        tb_builder_composite(&h.builders[i], &contract, 0, nothing, nothing);
+        tb_builder_members(&h.builders[i], hosts[i / 2], 2);
+        if (i == 2)
+            tb_builder_after(&h.builders[i], 0);
+    }
+    const struct tb_cost_link *host = &n.costs.host;
+    uint64_t round = tb_cost_at(&host->send, 0) + host->latency;
+    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
+    assert_int_equal(ends[1], 2 * round);
+    assert_int_equal(ends[3], message(1000) + 2 * round);
+    /* Someone who does not come to it is missed by its own members alone. */
+    hand_open(&h, 4);
+    for (uint32_t i = 0; i < 3; i++) {
+        tb_builder_composite(&h.builders[i], &contract, 0, nothing, nothing);
+        tb_builder_members(&h.builders[i], hosts[i / 2], 2);
+    }
+    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_ERR_MISMATCH);
+    assert_int_equal(ends[1], 2 * round);
+    assert_int_equal(ends[3], 0);
+    network_close(&n);
+}
+
+/* Pieces come one after the other, and are passed on as they come, or when all are there. */
+static void composite_steps_go_item_by_item(void **state)
+{
+    struct network n;
+    struct hand h;
+    uint64_t ends[3], rounds = 2 * (2 * OVERHEAD + LATENCY), piece = 1000 * GAP;
+    const struct tb_contract contract = {.composite = TB_COMPOSITE_BCAST, .rounds = 2, .passes = 1};
+    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 4}, nothing = {.symbol = TB_SYMBOL_OUT};
+    static const uint32_t members[] = {1, 2};
+    network_open(&n, 3, 3);
+    for (uint32_t join = 1; join <= 4; join += 3) {
+        hand_open(&h, 3);
+        tb_builder_send(&h.builders[0], 1, 0, all);
+        tb_builder_receive(&h.builders[1], 0, 0, all);
+        for (uint32_t i = 1; i < 3; i++) {
+            tb_builder_composite(&h.builders[i], &contract, 1, i == 1 ? all : nothing, i == 1 ? nothing : all);
+            tb_builder_members(&h.builders[i], members, 2);
+            tb_builder_cut(&h.builders[i], join);
+            if (i == 1)
+                tb_builder_after_pieces(&h.builders[i], 0);
+        }
+        assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
+        /* Between two pieces rank 1 is busy with both the last one and the next. */
+        uint64_t apart = message(1000) + 3 * (piece + OVERHEAD) + piece + rounds;
+        assert_int_equal(ends[2], join == 1 ? apart : message(1000) + 3 * piece + 4 * piece + rounds);
+    }
+    network_close(&n);
+}
+
+/* Long messages feed short ones: rank 1 passes pieces on when four of them have come. */
+static void items_of_several_pieces(void **state)
+{
+    struct network n;
+    struct hand h;
+    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 8};
+    uint64_t ends[3];
+    network_open(&n, 3, 3);
+    hand_open(&h, 3);
+    tb_builder_send(&h.builders[0], 1, 0, all);
+    tb_builder_cut(&h.builders[0], 4);
+    tb_builder_receive(&h.builders[1], 0, 0, all);
+    tb_builder_cut(&h.builders[1], 4);
+    tb_builder_send(&h.builders[1], 2, 0, all);
+    tb_builder_after_pieces(&h.builders[1], 0);
+    tb_builder_receive(&h.builders[2], 1, 0, all);
+    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
+    uint64_t sent = message(8000) + OVERHEAD + 4 * 1000 * GAP;
+    assert_int_equal(ends[1], sent);
+    assert_int_equal(ends[2], sent + LATENCY + OVERHEAD);
+    network_close(&n);
+}
+
+/* Blocks in parts: as many bytes as before, in messages that are multiples of the unit. */
+static void blocks_in_parts(void **state)
+{
+    struct network n;
+    struct hand h;
+    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 6};
+    uint64_t ends[2];
+    network_open(&n, 2, 2);
+    hand_open(&h, 2);
+    for (uint32_t i = 0; i < 2; i++)
+        tb_builder_parts(&h.builders[i], 3);
+    tb_builder_send(&h.builders[0], 1, 0, all);
+    tb_builder_receive(&h.builders[1], 0, 0, all);
+    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
+    /* The last part, of forty bytes, waits until the one before it has been received. */
+    assert_int_equal(ends[1], message(2000) - 40 * GAP + OVERHEAD);
+    network_close(&n);
+}
+
 static void what_never_ends_is_found_out(void **state)
 {
     struct network n;
@@ -458,6 +564,10 @@ int main(void)
         cmocka_unit_test(hosts_of_a_hub_share_its_wire),
         cmocka_unit_test(many_senders_overrun_a_switch),
         cmocka_unit_test(composite_steps_wait_for_all),
+        cmocka_unit_test(composite_steps_of_some_ranks),
+        cmocka_unit_test(composite_steps_go_item_by_item),
+        cmocka_unit_test(items_of_several_pieces),
+        cmocka_unit_test(blocks_in_parts),
         cmocka_unit_test(what_never_ends_is_found_out),
         cmocka_unit_test(curves_are_straight_between_points),
         cmocka_unit_test(tables_and_links_are_checked),

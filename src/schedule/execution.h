@@ -59,8 +59,8 @@ static inline uint64_t tb_execution_length(const struct tb_execution *c, uint32_
 static inline bool tb_execution_ready(const struct tb_execution_rank *r, const struct tb_step *s, uint32_t item)
 {
     for (uint32_t d = 0; d < s->after_count; d++) {
-        uint32_t after = r->program->after[s->after + d], before = TB_AFTER_STEP(after);
-        if (r->done[before] < tb_step_needs(s, after, tb_step_items(&r->program->steps[before]), item))
+        const struct tb_after *after = &r->program->after[s->after + d];
+        if (r->done[after->step] < tb_step_needs(s, after, &r->program->steps[after->step], item))
             return false;
     }
     return true;
@@ -70,7 +70,10 @@ static inline bool tb_execution_ready(const struct tb_execution_rank *r, const s
 
 /* Whether steps of a program that touch the same piece are ordered by dependencies, not by luck. */
 int tb_program_check_races(const struct tb_program *p, uint32_t rank);
-/* A composite step, which all ranks do together; TB_AGAIN: somebody has not come to it yet. */
+/* Whether a composite step, taken by itself, may be there. */
+int tb_execution_check_composite(const struct tb_execution *c, uint32_t rank, uint32_t step);
+/* The next item of a composite step, which its members do together; TB_AGAIN: somebody has not come to it yet. It is
+ * then done for all but this rank. */
 int tb_execution_composite(struct tb_execution *c, uint32_t rank, uint32_t step);
 
 #endif

@@ -2,9 +2,10 @@
  * union of all ranks' programs is a schedule. An algorithm makes programs (collectives), the executor runs one
  * (engine), the simulator and the validator are given all of them.
  *
- * Messages are counted in basic elements and cut into pieces between elements. A step covers a range of pieces (first,
- * stride, count) with at most `window` of them in flight; it depends on other steps as a whole, or piece by piece (its
- * k-th piece after their k-th piece), so that a pipelined chain is two steps for any size.
+ * Messages are counted in basic elements and cut into pieces between elements. A step covers pieces (first, stride,
+ * count; or a list of them) in items of one or several pieces, with at most `window` items in flight; it depends on
+ * other steps as a whole, or piece by piece (its k-th piece after their k-th piece), so that a pipelined chain is two
+ * steps for any size, and what comes in long items is passed on in short ones.
  *
  * A program is immutable after tb_program_finish; it holds no addresses and can be kept and used many times at once. */
 #ifndef TB_SCHEDULE_SCHEDULE_H
@@ -52,10 +53,11 @@ enum tb_step_kind {
     TB_STEP_BIND       /* `other`, in WORK, has pieces of as many bytes as `slice`, in SIZES, says */
 };
 
-/* What a composite step does for all ranks of the communicator together. Every rank has such a step, with the same
- * contract, root, driver and edge. It gives `slice` and gets `other`; count 0 on a rank that gives or gets nothing.
- * Reductions combine in the order of ranks, unless the operation is commutative. The step is one item: its pieces are
- * joined. */
+/* What a composite step does for all ranks of the communicator together, or for those that it lists, its members. Each
+ * of them has such a step, with the same members, contract, root, driver, place and items. It gives `slice` and gets
+ * `other`; count 0 on a rank that gives or gets nothing. Reductions combine in the order of ranks, unless the operation
+ * is commutative. What it does it does item by item, each when all members have come to it; it is one item unless it is
+ * cut into several. */
 enum tb_composite {
     TB_COMPOSITE_BARRIER,   /* nobody has finished it before all have started it */
     TB_COMPOSITE_BCAST,     /* `other` of all but the root is then `slice` of the root */
@@ -65,7 +67,7 @@ enum tb_composite {
     TB_COMPOSITE_EXSCAN,    /* the same without this rank; rank 0 gets nothing */
 
     /* Of these a block is one piece, whose length may be another for each pair of ranks; who gives and who gets it must
-     * know it. */
+     * know it. They are one item. Where there are members, rank k is the k-th of them here. */
     TB_COMPOSITE_GATHER,         /* block k of `other` of the root is `slice`, one block, of rank k */
     TB_COMPOSITE_ALLGATHER,      /* `other` of everyone is that */
     TB_COMPOSITE_SCATTER,        /* `other`, one block, of rank k is block k of the root's `slice`; it may go without */
@@ -94,6 +96,13 @@ static inline bool tb_composite_takes(enum tb_composite composite, uint32_t root
     default:
         return true;
     }
+}
+
+/* Whether it is about one rank in particular. */
+static inline bool tb_composite_rooted(enum tb_composite composite)
+{
+    return composite == TB_COMPOSITE_BCAST || composite == TB_COMPOSITE_REDUCE || composite == TB_COMPOSITE_GATHER ||
+           composite == TB_COMPOSITE_SCATTER;
 }
 
 /* Whether a giver has a block for each rank, or a getter a block of each. */
@@ -147,84 +156,136 @@ enum tb_symbol {
 
 struct tb_slice {
     enum tb_symbol symbol;
-    uint32_t first; /* piece */
-    int32_t stride; /* pieces from one to the next */
+    uint32_t first; /* piece; of a list: index of its first entry in program->lists */
+    int32_t stride; /* pieces from one to the next; TB_SLICE_LIST: piece i is lists[first + i] */
     uint32_t count; /* how many; 0 sends or receives one empty message */
 };
+#define TB_SLICE_LIST INT32_MIN
+
+/* A dependency. Pieces of a step are counted by their position in its slice, from 0 on: an item that ends before
+ * position e comes after positions [0, e - lag) of the other step; a negative lag asks for later ones. */
+struct tb_after {
+    uint32_t step; /* earlier in the program */
+    int32_t lag;   /* TB_AFTER_WHOLE: after all of it */
+};
+#define TB_AFTER_WHOLE INT32_MIN
 
 struct tb_step {
     enum tb_step_kind kind;
-    bool piecewise; /* all dependencies hold piece by piece */
-    bool joined;    /* all pieces are one: they lie side by side and go as one message */
-    bool upto;      /* RECEIVE: takes any length up to that of its piece; SEND, to such a receive: goes even if empty */
-    uint8_t group;  /* that the peer is in; 0: of the channel, which of an intercommunicator is the remote group;
-                     * 1: the local group of an intercommunicator */
-    uint16_t edge;  /* tells messages between the same two ranks in one collective apart; both ends use the same */
-    uint32_t peer;  /* rank in its group, of SEND and RECEIVE; root of COMPOSITE */
-    uint32_t window; /* pieces in flight; 0: as many as may be (tb_step_window) */
-    uint32_t lag;    /* of shifted dependencies: item k after item k - lag; 0 means 1 */
+    bool upto;     /* RECEIVE: takes any length up to that of its piece; SEND, to such a receive: goes even if empty */
+    uint8_t group; /* that the peer is in; 0: of the channel, which of an intercommunicator is the remote group;
+                    * 1: the local group of an intercommunicator */
+    /* Tells messages between the same two ranks in one collective apart; both ends use the same. Of COMPOSITE: its
+     * place, below program->places, which no other step of the program has. */
+    uint16_t edge;
+    uint32_t peer; /* rank in its group, of SEND and RECEIVE; root of COMPOSITE */
+    uint32_t join; /* pieces of its slice that are one item: they lie side by side and go as one message. The last item
+                    * may have fewer. TB_JOIN_ALL: all of them */
+    uint32_t window; /* items in flight. When it is made, 0 means as many as may be */
+    uint32_t items;  /* parts of it that are started and finished by themselves: messages, or copies */
     /* Of SEND and RECEIVE `other` may say how long the pieces are: those of `slice` in WORK then only have room. */
     struct tb_slice slice, other;
     struct tb_contract contract; /* of COMPOSITE */
+    uint32_t members;            /* of COMPOSITE: index of the first in program->lists; ranks of the group, ascending */
+    uint32_t member_count;       /* 0: all ranks */
     uint32_t after;              /* index of the first dependency in program->after */
     uint32_t after_count;        /* steps that must be done before; they come earlier in the program */
 };
-
-/* In program->after: this dependency holds piece by piece; or shifted, piece k after piece k - 1 (or k - lag, if the
- * step has one), so that a ring's first piece waits for nothing. */
-#define TB_AFTER_PIECEWISE (1u << 31)
-#define TB_AFTER_SHIFTED   (1u << 30)
-#define TB_AFTER_STEP(a)   ((a) & ~(TB_AFTER_PIECEWISE | TB_AFTER_SHIFTED))
+#define TB_JOIN_ALL UINT32_MAX
 
 struct tb_program {
     uint32_t step_count;
     uint32_t pieces;      /* that IN and OUT are cut into; the last one may be shorter; 0: no data */
+    uint32_t parts;       /* where IN, OUT and WORK are blocks, each block is so many pieces, TB_PART_UNIT */
     uint32_t work_pieces; /* size of WORK */
     uint32_t size_pieces; /* count of SIZES */
+    uint32_t list_count;  /* entries of `lists` */
+    uint32_t places;      /* that its composite steps may have; the same on all ranks, whatever each takes part in */
     bool binds;           /* there is a BIND step: WORK is packed bytes, and there when that is done */
     bool work_whole;      /* WORK is cut as IN is, into as many copies of it as are needed, also where IN is blocks */
     struct tb_step *steps;
-    uint32_t *after;
+    struct tb_after *after;
+    uint32_t *lists; /* pieces of the slices that list them, and members of composite steps */
 };
 
-#define TB_PROGRAM_STEPS_LIMIT (1u << 20)
+#define TB_PROGRAM_STEPS_LIMIT  (1u << 20) /* so many dependencies and entries of lists, too */
+#define TB_PROGRAM_PLACES_LIMIT 32u
+#define TB_COMPOSITE_ITEMS      4096u /* of one step */
 
-/* How many parts of a step are started and finished by themselves: messages, or copies. */
-static inline uint32_t tb_step_items(const struct tb_step *s)
+/* Bytes of a block's packed form of which its parts are multiples, but for the last that is not empty: a multiple of
+ * every basic element, so that no part ends within one. Of reductions whose elements do not divide it, one element. */
+#define TB_PART_UNIT 480u
+
+/* Where part `part` of a block begins. */
+static inline uint64_t tb_part_start(uint64_t bytes, uint32_t parts, uint64_t unit, uint32_t part)
 {
-    return s->joined || s->slice.count == 0 ? 1 : s->slice.count;
+    uint64_t units = bytes / unit + (bytes % unit != 0), each = units / parts + (units % parts != 0);
+    return (unsigned __int128)part * each >= units ? bytes : part * each * unit;
 }
 
-#define TB_STEP_WINDOW_LIMIT 32u /* of a step that asks for all pieces at once: more makes nothing faster */
-
-/* How many of them may be on their way at the same time. */
-static inline uint32_t tb_step_window(const struct tb_step *s)
+/* Positions of a step: the pieces of its slice, or of what it gets, if that is more; an empty message has one. */
+static inline uint32_t tb_step_count(const struct tb_step *s)
 {
-    uint32_t items = tb_step_items(s);
-    uint32_t window = s->window == 0 || s->window > TB_STEP_WINDOW_LIMIT ? TB_STEP_WINDOW_LIMIT : s->window;
-    return window < items ? window : items;
+    uint32_t count = s->slice.count;
+    if (s->kind == TB_STEP_COMPOSITE && s->other.count > count)
+        count = s->other.count;
+    return count > 0 ? count : 1;
+}
+
+/* How many of them are an item. */
+static inline uint32_t tb_step_join(const struct tb_step *s)
+{
+    uint32_t count = tb_step_count(s);
+    return s->join < count ? s->join : count;
+}
+
+/* How many pieces of a slice an item of a step covers, from position item * join on. */
+static inline uint32_t tb_step_item_pieces(const struct tb_step *s, const struct tb_slice *slice, uint32_t item)
+{
+    uint32_t left = s->join < slice->count ? slice->count - item * s->join : slice->count;
+    return left < s->join ? left : s->join;
 }
 
 /* How many items of the step `before` must be done before item `item` of `s` may start, because of a dependency. */
-static inline uint32_t tb_step_needs(const struct tb_step *s, uint32_t after, uint32_t before_items, uint32_t item)
+static inline uint32_t tb_step_needs(const struct tb_step *s, const struct tb_after *a, const struct tb_step *before,
+                                     uint32_t item)
 {
-    if (s->joined || !(s->piecewise || (after & (TB_AFTER_PIECEWISE | TB_AFTER_SHIFTED)) != 0))
-        return before_items;
-    uint32_t lag = (after & TB_AFTER_SHIFTED) == 0 ? 0 : s->lag > 1 ? s->lag : 1;
-    uint32_t needed = item + 1 > lag ? item + 1 - lag : 0;
-    return needed < before_items ? needed : before_items;
+    if (a->lag == TB_AFTER_WHOLE)
+        return before->items;
+    int64_t end = (int64_t)item + 1, limit = tb_step_count(before);
+    if (s->join != 1) {
+        end *= tb_step_join(s);
+        end = end < tb_step_count(s) ? end : tb_step_count(s);
+    }
+    end -= a->lag;
+    end = end < 0 ? 0 : end < limit ? end : limit;
+    return before->join == 1 ? (uint32_t)end : (uint32_t)((end + tb_step_join(before) - 1) / tb_step_join(before));
 }
 
-static inline uint32_t tb_slice_piece(const struct tb_slice *s, uint32_t i)
+/* The same as a question, for those who ask it often: whether `item` must wait, since only `done` items of `before` are
+ * done, which are not all. */
+static inline bool tb_step_waits(const struct tb_step *s, const struct tb_after *a, const struct tb_step *before,
+                                 uint32_t done, uint32_t item)
 {
-    return s->first + (uint32_t)s->stride * i;
+    if (a->lag == TB_AFTER_WHOLE)
+        return true;
+    if (s->join == 1 && before->join == 1)
+        return done < (int64_t)item + 1 - a->lag;
+    return done < tb_step_needs(s, a, before, item);
+}
+
+/* The piece at a position of a slice. */
+static inline uint32_t tb_slice_piece(const struct tb_program *p, const struct tb_slice *s, uint32_t i)
+{
+    return s->stride == TB_SLICE_LIST ? p->lists[s->first + i] : s->first + (uint32_t)s->stride * i;
 }
 
 /* Makes a program step by step. After an error every further call does nothing; finish returns it. */
 struct tb_builder {
     struct tb_program program;
-    uint32_t step_room, after_room, after_total;
+    uint32_t step_room, after_room, after_total, list_room;
     bool ordered;
+    bool pipelined;   /* the last added step: no dependency of it is a whole one */
     uint8_t *reached; /* of an ordered program: room for a mark for each step */
     uint32_t reached_room;
     int error;
@@ -238,27 +299,40 @@ uint32_t tb_builder_send(struct tb_builder *b, uint32_t peer, uint16_t edge, str
 uint32_t tb_builder_receive(struct tb_builder *b, uint32_t peer, uint16_t edge, struct tb_slice slice);
 uint32_t tb_builder_copy(struct tb_builder *b, struct tb_slice from, struct tb_slice to);
 uint32_t tb_builder_reduce(struct tb_builder *b, struct tb_slice first, struct tb_slice into);
-/* The last added step depends on `step`: wholly, piece by piece, or shifted. */
+/* A slice of any pieces, in this order. */
+struct tb_slice tb_builder_list(struct tb_builder *b, enum tb_symbol symbol, const uint32_t *pieces, uint32_t count);
+/* The last added step depends on `step`: wholly; piece by piece; shifted by one piece, so that a ring's first piece
+ * waits for nothing; or by `lag` pieces (struct tb_after). */
 void tb_builder_after(struct tb_builder *b, uint32_t step);
 void tb_builder_after_pieces(struct tb_builder *b, uint32_t step);
 void tb_builder_after_shifted(struct tb_builder *b, uint32_t step);
-/* Shifted by `lag` pieces; all shifted dependencies of a step have the same lag. */
-void tb_builder_after_lag(struct tb_builder *b, uint32_t step, uint32_t lag);
-/* The last added step: piece by piece dependencies, and how many pieces may be in flight. */
+void tb_builder_after_lag(struct tb_builder *b, uint32_t step, int32_t lag);
+/* The last added step: whole dependencies are piece by piece, and so many items may be in flight. */
 void tb_builder_pipeline(struct tb_builder *b, uint32_t window);
-/* The last added step: all pieces are one; its peer is in the local group; its pieces are as long as these. */
+/* The last added step: all pieces are one item, and all its dependencies are whole ones; or so many pieces are one, and
+ * dependencies stay as they are. */
 void tb_builder_join(struct tb_builder *b);
+void tb_builder_cut(struct tb_builder *b, uint32_t join);
+/* The last added step: its peer is in the local group; its pieces are as long as these. */
 void tb_builder_local(struct tb_builder *b);
 void tb_builder_like(struct tb_builder *b, struct tb_slice shape);
 /* The last added step: up to the length of its pieces. */
 void tb_builder_upto(struct tb_builder *b);
+/* A composite step gets the next place of its program, */
 uint32_t tb_builder_composite(struct tb_builder *b, const struct tb_contract *contract, uint32_t root,
                               struct tb_slice give, struct tb_slice get);
+/* or, if it is the last added step, this one: steps of ranks that meet have the same place. Members other than all. */
+void tb_builder_place(struct tb_builder *b, uint16_t place);
+void tb_builder_members(struct tb_builder *b, const uint32_t *ranks, uint32_t count);
+/* How many places all ranks count on; without this, as many as this rank's steps have. */
+void tb_builder_places(struct tb_builder *b, uint32_t places);
 /* Sizes of pieces, and room in WORK for pieces of such sizes. */
 uint32_t tb_builder_measure(struct tb_builder *b, struct tb_slice pieces, uint32_t first_size);
 uint32_t tb_builder_bind(struct tb_builder *b, uint32_t sizes);
 /* WORK is cut as IN. */
 void tb_builder_whole(struct tb_builder *b);
+/* Each block is so many pieces. */
+void tb_builder_parts(struct tb_builder *b, uint32_t parts);
 int tb_builder_finish(struct tb_builder *b, struct tb_program **program); /* allocated in one piece */
 void tb_program_free(struct tb_program *program);
 

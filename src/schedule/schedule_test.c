@@ -73,10 +73,11 @@ static void builder_makes_programs(void **state)
     struct tb_program *p = finish(&b);
     assert_int_equal(p->step_count, 102);
     assert_int_equal(p->work_pieces, 7);
-    assert_true(p->steps[1].piecewise);
+    assert_int_equal(p->after[p->steps[1].after].lag, 0);
     assert_int_equal(p->steps[1].window, 2);
     assert_int_equal(p->steps[101].after_count, 2);
-    assert_int_equal(p->after[p->steps[101].after + 1], second);
+    assert_int_equal(p->after[p->steps[101].after + 1].step, second);
+    assert_int_equal(p->after[p->steps[101].after + 1].lag, TB_AFTER_WHOLE);
     tb_program_free(p);
 }
 
@@ -260,7 +261,7 @@ static void joined_pieces_are_one_message(void **state)
         if (!other)
             tb_builder_join(&b);
         p[1] = finish(&b);
-        assert_int_equal(tb_step_items(&p[0]->steps[0]), 1);
+        assert_int_equal(p[0]->steps[0].items, 1);
         assert_int_equal(validate(p, 2), other ? TB_ERR_MISMATCH : TB_OK);
     }
     struct tb_builder b;
@@ -289,8 +290,9 @@ static void shifted_dependencies(void **state)
     tb_builder_after(&b, first);
     tb_builder_after_shifted(&b, rest);
     p[1] = finish(&b);
-    assert_int_equal(tb_step_needs(&p[1]->steps[2], p[1]->after[p[1]->steps[2].after + 1], 3, 0), 0);
-    assert_int_equal(tb_step_needs(&p[1]->steps[2], p[1]->after[p[1]->steps[2].after + 1], 3, 3), 3);
+    const struct tb_after *shifted = &p[1]->after[p[1]->steps[2].after + 1];
+    assert_int_equal(tb_step_needs(&p[1]->steps[2], shifted, &p[1]->steps[rest], 0), 0);
+    assert_int_equal(tb_step_needs(&p[1]->steps[2], shifted, &p[1]->steps[rest], 3), 3);
     tb_builder_open(&b, 4);
     tb_builder_receive(&b, 1, 0, all);
     p[2] = finish(&b);
@@ -353,7 +355,7 @@ static void the_builder_orders_steps(void **state)
         assert_int_equal(p->steps[i].after_count, 1);
     assert_int_equal(p->steps[10].after_count, 1);
     assert_int_equal(p->steps[11].after_count, 1);
-    assert_int_equal(p->after[p->steps[11].after], 9);
+    assert_int_equal(p->after[p->steps[11].after].step, 9);
     assert_int_equal(p->steps[12].after_count, 2);
     tb_program_free(p);
 }

@@ -7,24 +7,26 @@
 #include <string.h>
 
 /* How many pieces one item covers. */
-static uint32_t item_pieces(const struct tb_step *s)
+static uint32_t item_pieces(const struct tb_step *s, uint32_t item)
 {
-    return s->joined ? s->slice.count : s->slice.count > 0 ? 1 : 0;
+    return tb_step_item_pieces(s, &s->slice, item);
 }
 
-/* Piece `i` of an item of a slice. */
-static uint32_t item_piece(const struct tb_slice *s, uint32_t item, uint32_t i)
+/* Piece `i` of an item of a slice of a step. */
+static uint32_t item_piece(const struct tb_program *p, const struct tb_step *s, const struct tb_slice *slice,
+                           uint32_t item, uint32_t i)
 {
-    return tb_slice_piece(s, item + i);
+    return tb_slice_piece(p, slice, item * tb_step_join(s) + i);
 }
 
 /* How long an item of a slice is; 0 if nobody says so. */
 static uint64_t item_length(const struct tb_execution *c, uint32_t rank, const struct tb_step *s,
                             const struct tb_slice *slice, uint32_t item)
 {
+    const struct tb_program *p = c->ranks[rank].program;
     uint64_t length = 0;
-    for (uint32_t i = 0; c->v->length != NULL && i < item_pieces(s); i++) {
-        uint64_t more = tb_execution_length(c, rank, slice->symbol, item_piece(slice, item, i));
+    for (uint32_t i = 0; c->v->length != NULL && i < item_pieces(s, item); i++) {
+        uint64_t more = tb_execution_length(c, rank, slice->symbol, item_piece(p, s, slice, item, i));
         if (more == TB_LENGTH_ANY)
             return TB_LENGTH_ANY;
         length += more;
@@ -57,12 +59,25 @@ static uint32_t peer_limit(const struct tb_validation *v, uint32_t rank, const s
     return v->split == 0 ? v->ranks : second ? v->ranks - v->split : v->split;
 }
 
+static int list_check(const struct tb_execution_rank *r, uint32_t rank, uint32_t step, const struct tb_slice *s)
+{
+    if (s->first > r->program->list_count || s->count > r->program->list_count - s->first)
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: a list of %u pieces is not there", rank, step, s->count);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (tb_slice_piece(r->program, s, i) >= r->pieces[s->symbol])
+            return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: piece %u of a buffer with %u", rank, step,
+                            tb_slice_piece(r->program, s, i), r->pieces[s->symbol]);
+    return TB_OK;
+}
+
 static int slice_check(const struct tb_execution_rank *r, uint32_t rank, uint32_t step, const struct tb_slice *s)
 {
     if (s->symbol >= TB_SYMBOL_COUNT)
         return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: unknown buffer %d", rank, step, (int)s->symbol);
     if (s->count == 0)
         return TB_OK;
+    if (s->stride == TB_SLICE_LIST)
+        return list_check(r, rank, step, s);
     int64_t last = s->first + (int64_t)s->stride * (s->count - 1);
     int64_t high = last > s->first ? last : s->first;
     if (last < 0 || high >= r->pieces[s->symbol])
@@ -91,11 +106,15 @@ static int message_check(const struct tb_execution *c, uint32_t rank, uint32_t s
     return TB_OK;
 }
 
-/* Every index of one program is in range, and no two steps share peer, direction and edge. */
+/* Every index of one program is in range, no two steps share peer, direction and edge, and places are counted as
+ * everyone does. */
 static int program_check(const struct tb_execution *c, uint32_t rank)
 {
     const struct tb_execution_rank *r = &c->ranks[rank];
     const struct tb_program *p = r->program;
+    if (p->places != c->ranks[0].program->places)
+        return tb_error(TB_ERR_MISMATCH, "rank %u counts on %u places for composite steps, rank 0 on %u", rank,
+                        p->places, c->ranks[0].program->places);
     for (uint32_t i = 0; i < p->step_count; i++) {
         const struct tb_step *s = &p->steps[i];
         bool reduces = s->kind == TB_STEP_REDUCE ||
@@ -106,11 +125,13 @@ static int program_check(const struct tb_execution *c, uint32_t rank)
         if (error == TB_OK)
             error = slice_check(r, rank, i, &s->other);
         for (uint32_t k = 0; k < s->after_count && error == TB_OK; k++)
-            if (TB_AFTER_STEP(p->after[s->after + k]) >= i)
+            if (p->after[s->after + k].step >= i)
                 error = tb_error(TB_ERR_ARGUMENT, "rank %u, step %u depends on the later step %u", rank, i,
-                                 TB_AFTER_STEP(p->after[s->after + k]));
+                                 p->after[s->after + k].step);
         if (error == TB_OK && !tb_step_is_local(s))
             error = message_check(c, rank, i);
+        if (error == TB_OK && s->kind == TB_STEP_COMPOSITE)
+            error = tb_execution_check_composite(c, rank, i);
         if (error != TB_OK)
             return error;
     }
@@ -121,8 +142,9 @@ static int program_check(const struct tb_execution *c, uint32_t rank)
 
 static int item_send(struct tb_execution *c, uint32_t rank, uint32_t step, uint32_t item)
 {
-    const struct tb_step *s = &c->ranks[rank].program->steps[step];
-    uint32_t pieces = item_pieces(s);
+    const struct tb_program *p = c->ranks[rank].program;
+    const struct tb_step *s = &p->steps[step];
+    uint32_t pieces = item_pieces(s, item);
     struct tb_execution_mail *m = calloc(1, sizeof *m + pieces * sizeof m->contents[0]);
     if (m == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory to validate a schedule");
@@ -132,10 +154,10 @@ static int item_send(struct tb_execution *c, uint32_t rank, uint32_t step, uint3
     *c->ranks[to].mail_end = m;
     c->ranks[to].mail_end = &m->next;
     for (uint32_t i = 0; i < pieces; i++) {
-        m->contents[i] = c->ranks[rank].contents[s->slice.symbol][item_piece(&s->slice, item, i)];
+        m->contents[i] = c->ranks[rank].contents[s->slice.symbol][item_piece(p, s, &s->slice, item, i)];
         if (m->contents[i] == 0)
             return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u sends piece %u to rank %u, which is undefined then",
-                            rank, step, item_piece(&s->slice, item, i), to);
+                            rank, step, item_piece(p, s, &s->slice, item, i), to);
     }
     return TB_OK;
 }
@@ -143,9 +165,9 @@ static int item_send(struct tb_execution *c, uint32_t rank, uint32_t step, uint3
 /* TB_AGAIN: the message is not there yet. */
 static int item_receive(struct tb_execution *c, uint32_t rank, uint32_t step, uint32_t item)
 {
-    const struct tb_step *s = &c->ranks[rank].program->steps[step];
-    uint32_t from = peer_rank(c->v, rank, s), pieces = item_pieces(s);
     struct tb_execution_rank *r = &c->ranks[rank];
+    const struct tb_step *s = &r->program->steps[step];
+    uint32_t from = peer_rank(c->v, rank, s), pieces = item_pieces(s, item);
     for (struct tb_execution_mail **at = &r->mail; *at != NULL; at = &(*at)->next) {
         struct tb_execution_mail *m = *at;
         if (m->from != from || m->edge != s->edge)
@@ -160,7 +182,7 @@ static int item_receive(struct tb_execution *c, uint32_t rank, uint32_t step, ui
                             "rank %u, step %u expects a message of %u pieces from rank %u, whose step %u sends %u",
                             rank, step, pieces, m->from, m->step, m->pieces);
         for (uint32_t i = 0; i < pieces; i++)
-            c->ranks[rank].contents[s->slice.symbol][item_piece(&s->slice, item, i)] = m->contents[i];
+            r->contents[s->slice.symbol][item_piece(r->program, s, &s->slice, item, i)] = m->contents[i];
         c->ranks[m->from].done[m->step]++;
         *at = m->next;
         if (r->mail_end == &m->next)
@@ -176,8 +198,9 @@ static int item_measure(struct tb_execution *c, uint32_t rank, uint32_t step, ui
 {
     struct tb_execution_rank *r = &c->ranks[rank];
     const struct tb_step *s = &r->program->steps[step];
-    for (uint32_t i = 0; i < item_pieces(s); i++) {
-        uint32_t from = item_piece(&s->slice, item, i), to = item_piece(&s->other, item, i);
+    for (uint32_t i = 0; i < item_pieces(s, item); i++) {
+        uint32_t from = item_piece(r->program, s, &s->slice, item, i);
+        uint32_t to = item_piece(r->program, s, &s->other, item, i);
         if (s->kind == TB_STEP_MEASURE) {
             uint64_t length = c->v->length != NULL ? tb_execution_length(c, rank, s->slice.symbol, from) : 0;
             r->contents[TB_SYMBOL_SIZES][to] = length + 1;
@@ -200,12 +223,13 @@ static int item_move(struct tb_execution *c, uint32_t rank, uint32_t step, uint3
     if (from != to && from != TB_LENGTH_ANY && to != TB_LENGTH_ANY)
         return tb_error(TB_ERR_MISMATCH, "rank %u, step %u (%s) has pieces of different lengths", rank, step,
                         tb_step_kind_name(s->kind));
-    for (uint32_t i = 0; i < item_pieces(s); i++) {
-        uint64_t content = r->contents[s->slice.symbol][item_piece(&s->slice, item, i)];
-        uint64_t *into = &r->contents[s->other.symbol][item_piece(&s->other, item, i)];
+    for (uint32_t i = 0; i < item_pieces(s, item); i++) {
+        uint32_t source = item_piece(r->program, s, &s->slice, item, i);
+        uint32_t target = item_piece(r->program, s, &s->other, item, i);
+        uint64_t content = r->contents[s->slice.symbol][source], *into = &r->contents[s->other.symbol][target];
         if (content == 0 || (s->kind == TB_STEP_REDUCE && *into == 0))
             return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u (%s) uses piece %u, which is undefined then", rank, step,
-                            tb_step_kind_name(s->kind), item_piece(content == 0 ? &s->slice : &s->other, item, i));
+                            tb_step_kind_name(s->kind), content == 0 ? source : target);
         uint64_t before = *into;
         *into = s->kind == TB_STEP_COPY ? content : c->v->combine(c->v->context, content, before);
         if (*into == 0)
@@ -222,9 +246,9 @@ static int send_advance(struct tb_execution *c, uint32_t rank, uint32_t step)
 {
     struct tb_execution_rank *r = &c->ranks[rank];
     const struct tb_step *s = &r->program->steps[step];
-    uint32_t window = tb_step_window(s);
+    uint32_t window = s->window;
     int moved = 0;
-    while (r->started[step] < tb_step_items(s) && r->started[step] - r->done[step] < window &&
+    while (r->started[step] < s->items && r->started[step] - r->done[step] < window &&
            tb_execution_ready(r, s, r->started[step])) {
         int rc = item_send(c, rank, step, r->started[step]);
         if (rc < 0)
@@ -249,7 +273,7 @@ static int rank_advance(struct tb_execution *c, uint32_t rank)
             moved = moved > 0 ? moved : sent;
             continue;
         }
-        while (r->done[i] < tb_step_items(s) && tb_execution_ready(r, s, r->done[i])) {
+        while (r->done[i] < s->items && tb_execution_ready(r, s, r->done[i])) {
             int rc = s->kind == TB_STEP_RECEIVE     ? item_receive(c, rank, i, r->done[i])
                      : s->kind == TB_STEP_COMPOSITE ? tb_execution_composite(c, rank, i)
                      : step_sizes(s)                ? item_measure(c, rank, i, r->done[i])
@@ -274,7 +298,7 @@ static int stuck_story(const struct tb_execution *c)
         const struct tb_execution_rank *r = &c->ranks[rank];
         for (uint32_t i = 0; i < r->program->step_count; i++) {
             const struct tb_step *s = &r->program->steps[i];
-            if (r->done[i] == tb_step_items(s) || !tb_execution_ready(r, s, r->done[i]))
+            if (r->done[i] == s->items || !tb_execution_ready(r, s, r->done[i]))
                 continue;
             if (s->kind == TB_STEP_COMPOSITE)
                 return tb_error(TB_ERR_MISMATCH, "rank %u waits in its composite step %u for a rank that never comes",

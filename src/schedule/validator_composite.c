@@ -3,143 +3,277 @@
 
 #include <stdlib.h>
 
-/* The step of a rank that belongs to a composite step of another rank; STEP_LOST: there is none. */
-#define STEP_LOST UINT32_MAX
+/* A rank that takes part in one. */
+struct member {
+    uint32_t rank, step;
+    const struct tb_program *program;
+    const struct tb_step *its;
+};
 
-static uint32_t composite_find(const struct tb_program *p, const struct tb_step *like)
-{
-    for (uint32_t i = 0; i < p->step_count; i++) {
-        const struct tb_step *s = &p->steps[i];
-        if (s->kind == TB_STEP_COMPOSITE && s->edge == like->edge && s->peer == like->peer &&
-            s->contract.composite == like->contract.composite && s->contract.driver == like->contract.driver)
-            return i;
-    }
-    return STEP_LOST;
-}
+/* An item of a composite step with all that take part in it. */
+struct meeting {
+    struct tb_execution *c;
+    const struct tb_step *like; /* as everyone's */
+    uint32_t item;
+    uint32_t count; /* of members */
+    uint32_t root;  /* which of them, if it is about one */
+    struct member members[];
+};
 
 static enum tb_composite composite_of(const struct tb_step *s)
 {
     return (enum tb_composite)s->contract.composite;
 }
 
-/* How many pieces a rank gives to all, or to each rank, and gets: of steps with data for all, `pieces`. */
-static uint32_t composite_given(const struct tb_execution *c, const struct tb_step *s, uint32_t rank, uint32_t pieces)
+static bool of_blocks(const struct tb_step *s)
 {
-    bool only = composite_of(s) == TB_COMPOSITE_BCAST || composite_of(s) == TB_COMPOSITE_SCATTER;
-    if (composite_of(s) == TB_COMPOSITE_BARRIER || (only && rank != s->peer))
-        return 0;
-    return composite_of(s) < TB_COMPOSITE_GATHER ? pieces : tb_composite_deals(composite_of(s)) ? c->v->ranks : 1;
+    return composite_of(s) >= TB_COMPOSITE_GATHER;
 }
 
-static uint32_t composite_got(const struct tb_execution *c, const struct tb_step *s, uint32_t rank, uint32_t pieces)
+/* ---- one rank's step --------------------------------------------------------------------------------------------- */
+
+static uint32_t member_count(const struct tb_execution *c, const struct tb_step *s)
 {
-    bool gets = false;
-    for (uint32_t from = 0; from < c->v->ranks; from++)
-        gets = gets || tb_composite_takes(composite_of(s), s->peer, rank, from);
-    if (!gets)
-        return 0;
-    return composite_of(s) < TB_COMPOSITE_GATHER ? pieces : tb_composite_collects(composite_of(s)) ? c->v->ranks : 1;
+    return s->member_count > 0 ? s->member_count : c->v->ranks;
 }
 
-static int composite_check(const struct tb_execution *c, uint32_t rank, const struct tb_step *s, uint32_t pieces)
+static uint32_t member_rank(const struct tb_program *p, const struct tb_step *s, uint32_t i)
 {
-    uint32_t got = composite_got(c, s, rank, pieces);
-    bool without = composite_of(s) == TB_COMPOSITE_SCATTER && rank == s->peer && s->other.count == 0;
-    bool wrong = s->slice.count != composite_given(c, s, rank, pieces) || (s->other.count != got && !without);
-    bool many = tb_composite_deals(composite_of(s)) && c->v->ranks > TB_COMMON_DEALS;
-    if (wrong || many || s->contract.composite >= TB_COMPOSITE_COUNT || s->peer >= c->v->ranks)
-        return tb_error(TB_ERR_ARGUMENT, "rank %u: a composite step gives %u pieces and gets %u of %u", rank,
-                        s->slice.count, s->other.count, pieces);
+    return s->member_count > 0 ? p->lists[s->members + i] : i;
+}
+
+int tb_execution_check_composite(const struct tb_execution *c, uint32_t rank, uint32_t step)
+{
+    const struct tb_program *p = c->ranks[rank].program;
+    const struct tb_step *s = &p->steps[step];
+    bool here = false, root = false;
+    if (s->contract.composite >= TB_COMPOSITE_COUNT || s->edge >= p->places)
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: there is no composite %u at place %u of %u", rank, step,
+                        s->contract.composite, s->edge, p->places);
+    if (s->member_count > 0 && (s->members > p->list_count || s->member_count > p->list_count - s->members))
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: a list of %u members is not there", rank, step,
+                        s->member_count);
+    for (uint32_t i = 0; i < member_count(c, s); i++) {
+        uint32_t member = member_rank(p, s, i);
+        if (member >= c->v->ranks || (i > 0 && member <= member_rank(p, s, i - 1)))
+            return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: rank %u of %u cannot be the next member", rank, step,
+                            member, c->v->ranks);
+        here = here || member == rank;
+        root = root || member == s->peer;
+    }
+    if (!here || (!root && (s->member_count == 0 || tb_composite_rooted(composite_of(s)))))
+        return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: rank %u is none of the %u members", rank, step,
+                        here ? s->peer : rank, member_count(c, s));
     return TB_OK;
 }
 
-static const struct tb_step *composite_step(const struct tb_execution *c, uint32_t rank, const struct tb_step *like)
+/* ---- who meets --------------------------------------------------------------------------------------------------- */
+
+/* The composite step of a program at a place; STEP_LOST: there is none. */
+#define STEP_LOST UINT32_MAX
+
+static uint32_t composite_find(const struct tb_program *p, uint16_t place)
 {
-    const struct tb_program *p = c->ranks[rank].program;
-    return &p->steps[composite_find(p, like)];
+    for (uint32_t i = 0; i < p->step_count; i++)
+        if (p->steps[i].kind == TB_STEP_COMPOSITE && p->steps[i].edge == place)
+            return i;
+    return STEP_LOST;
 }
 
-/* The piece that `from` gives to `to`, which gets it as its k-th one. */
-static uint32_t piece_given(const struct tb_step *s, uint32_t to, uint32_t k)
+static bool same_members(const struct tb_execution *c, const struct tb_program *p, const struct tb_step *s,
+                         const struct tb_program *q, const struct tb_step *t)
 {
-    enum tb_composite what = composite_of(s);
-    return tb_slice_piece(&s->slice, what < TB_COMPOSITE_GATHER ? k : tb_composite_deals(what) ? to : 0);
+    if (member_count(c, s) != member_count(c, t))
+        return false;
+    for (uint32_t i = 0; i < member_count(c, s); i++)
+        if (member_rank(p, s, i) != member_rank(q, t, i))
+            return false;
+    return true;
 }
 
-static int lengths_check(const struct tb_execution *c, uint32_t from, const struct tb_step *given, uint32_t to,
-                         const struct tb_step *got, uint32_t k)
+static bool same_step(const struct tb_step *s, const struct tb_step *t)
 {
-    if (c->v->length == NULL)
+    uint32_t items = s->items;
+    return s->peer == t->peer && s->contract.composite == t->contract.composite &&
+           s->contract.driver == t->contract.driver && t->items == items && (items == 1 || s->join == t->join);
+}
+
+/* Everyone's steps. */
+static int meeting_gather(struct meeting *m, uint32_t rank, uint32_t step)
+{
+    const struct tb_program *p = m->c->ranks[rank].program;
+    for (uint32_t i = 0; i < m->count; i++) {
+        struct member *member = &m->members[i];
+        member->rank = member_rank(p, m->like, i);
+        member->program = m->c->ranks[member->rank].program;
+        member->step = composite_find(member->program, m->like->edge);
+        if (member->step == STEP_LOST)
+            return tb_error(TB_ERR_MISMATCH, "rank %u, step %u: rank %u has no such composite step", rank, step,
+                            member->rank);
+        member->its = &member->program->steps[member->step];
+        if (!same_members(m->c, p, m->like, member->program, member->its))
+            return tb_error(TB_ERR_MISMATCH,
+                            "rank %u, step %u: ranks of a composite step do not agree about who takes part", rank,
+                            step);
+        if (!same_step(m->like, member->its))
+            return tb_error(TB_ERR_MISMATCH, "rank %u, step %u: rank %u has another composite step at this place", rank,
+                            step, member->rank);
+        m->root = member->rank == m->like->peer ? i : m->root;
+    }
+    return TB_OK;
+}
+
+/* ---- how many pieces --------------------------------------------------------------------------------------------- */
+
+/* How many pieces a member gives to all, or to each member, and gets: of steps with data for all, `pieces`. */
+static uint32_t pieces_given(const struct meeting *m, uint32_t member, uint32_t pieces)
+{
+    enum tb_composite what = composite_of(m->like);
+    bool only = what == TB_COMPOSITE_BCAST || what == TB_COMPOSITE_SCATTER;
+    if (what == TB_COMPOSITE_BARRIER || (only && member != m->root))
+        return 0;
+    return what < TB_COMPOSITE_GATHER ? pieces : tb_composite_deals(what) ? m->count : 1;
+}
+
+static uint32_t pieces_got(const struct meeting *m, uint32_t member, uint32_t pieces)
+{
+    enum tb_composite what = composite_of(m->like);
+    bool gets = false;
+    for (uint32_t from = 0; from < m->count && !gets; from++)
+        gets = tb_composite_takes(what, m->root, member, from);
+    if (!gets)
+        return 0;
+    return what < TB_COMPOSITE_GATHER ? pieces : tb_composite_collects(what) ? m->count : 1;
+}
+
+static int meeting_check(const struct meeting *m)
+{
+    const struct tb_step *like = m->like;
+    uint32_t pieces = like->slice.count > like->other.count ? like->slice.count : like->other.count;
+    bool many = tb_composite_deals(composite_of(like)) && m->count > TB_COMMON_DEALS;
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct tb_step *s = m->members[i].its;
+        bool without = composite_of(s) == TB_COMPOSITE_SCATTER && i == m->root && s->other.count == 0;
+        if (many || s->slice.count != pieces_given(m, i, pieces) ||
+            (s->other.count != pieces_got(m, i, pieces) && !without))
+            return tb_error(TB_ERR_ARGUMENT, "rank %u: a composite step gives %u pieces and gets %u of %u",
+                            m->members[i].rank, s->slice.count, s->other.count, pieces);
+    }
+    return TB_OK;
+}
+
+/* ---- what they get ----------------------------------------------------------------------------------------------- */
+
+/* The piece that a member gives to `to`, which gets it as the k-th one of the item. */
+static uint32_t piece_given(const struct meeting *m, const struct member *from, uint32_t to, uint32_t k)
+{
+    const struct tb_step *s = from->its;
+    uint32_t at = !of_blocks(s) ? m->item * tb_step_join(s) + k : tb_composite_deals(composite_of(s)) ? to : 0;
+    return tb_slice_piece(from->program, &s->slice, at);
+}
+
+static uint32_t piece_got(const struct meeting *m, const struct member *to, uint32_t k)
+{
+    return tb_slice_piece(to->program, &to->its->other, m->item * tb_step_join(to->its) + k);
+}
+
+/* How many pieces of the item a member gets. */
+static uint32_t item_gets(const struct meeting *m, const struct member *to)
+{
+    return tb_step_item_pieces(to->its, &to->its->other, m->item);
+}
+
+static int lengths_check(const struct meeting *m, const struct member *from, uint32_t to, uint32_t k)
+{
+    const struct member *getter = &m->members[to];
+    if (m->c->v->length == NULL)
         return TB_OK;
-    uint64_t gives = tb_execution_length(c, from, given->slice.symbol, piece_given(given, to, k));
-    uint64_t gets = tb_execution_length(c, to, got->other.symbol, tb_slice_piece(&got->other, k));
+    uint64_t gives = tb_execution_length(m->c, from->rank, from->its->slice.symbol, piece_given(m, from, to, k));
+    uint64_t gets = tb_execution_length(m->c, getter->rank, getter->its->other.symbol, piece_got(m, getter, k));
     if (gives == gets || gives == TB_LENGTH_ANY || gets == TB_LENGTH_ANY)
         return TB_OK;
     return tb_error(TB_ERR_MISMATCH, "rank %u gives a composite step %llu elements where rank %u has room for %llu",
-                    from, (unsigned long long)gives, to, (unsigned long long)gets);
+                    from->rank, (unsigned long long)gives, getter->rank, (unsigned long long)gets);
 }
 
-/* What a composite makes of everyone's pieces for the k-th piece of a rank. */
-static int composite_piece(struct tb_execution *c, const struct tb_step *like, uint32_t to, uint32_t k,
-                           uint64_t *result)
+/* What a composite makes of everyone's pieces for the k-th piece of a member. */
+static int result_make(const struct meeting *m, uint32_t to, uint32_t k, uint64_t *result)
 {
-    const struct tb_step *got = composite_step(c, to, like);
-    bool collects = tb_composite_collects(composite_of(like));
+    const struct tb_validation *v = m->c->v;
+    bool collects = tb_composite_collects(composite_of(m->like));
     *result = 0;
-    for (uint32_t from = collects ? k : 0; from < (collects ? k + 1 : c->v->ranks); from++) {
-        if (!tb_composite_takes(composite_of(like), like->peer, to, from))
+    for (uint32_t i = collects ? k : 0; i < (collects ? k + 1 : m->count); i++) {
+        const struct member *from = &m->members[i];
+        if (!tb_composite_takes(composite_of(m->like), m->root, to, i))
             continue;
-        const struct tb_step *s = composite_step(c, from, like);
-        int error = lengths_check(c, from, s, to, got, k);
+        int error = lengths_check(m, from, to, k);
         if (error != TB_OK)
             return error;
-        uint64_t content = c->ranks[from].contents[s->slice.symbol][piece_given(s, to, k)];
+        uint64_t content = m->c->ranks[from->rank].contents[from->its->slice.symbol][piece_given(m, from, to, k)];
         if (content != 0 && *result != 0)
-            content = c->v->combine(c->v->context, *result, content);
+            content = v->combine(v->context, *result, content);
         if (content == 0)
-            return tb_error(TB_ERR_ARGUMENT, "rank %u gives a composite step a piece %u that it cannot use", from, k);
+            return tb_error(TB_ERR_ARGUMENT, "rank %u gives a composite step a piece %u that it cannot use", from->rank,
+                            k);
         *result = content;
     }
     return TB_OK;
 }
 
 /* Everyone's results, before any of them replaces what others are still to be given. */
-static int composite_results(struct tb_execution *c, const struct tb_step *like, uint32_t most, uint64_t *results)
+static int meeting_hold(const struct meeting *m)
 {
+    uint32_t most = 1;
+    for (uint32_t i = 0; i < m->count; i++)
+        most = item_gets(m, &m->members[i]) > most ? item_gets(m, &m->members[i]) : most;
+    uint64_t *results = calloc((size_t)m->count * most, sizeof *results);
+    if (results == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to validate a schedule");
     int error = TB_OK;
-    for (uint32_t i = 0; i < c->v->ranks && error == TB_OK; i++)
-        for (uint32_t k = 0; k < composite_step(c, i, like)->other.count && error == TB_OK; k++)
-            error = composite_piece(c, like, i, k, &results[(size_t)i * most + k]);
-    for (uint32_t i = 0; i < c->v->ranks && error == TB_OK; i++) {
-        const struct tb_step *s = composite_step(c, i, like);
-        for (uint32_t k = 0; k < s->other.count; k++)
-            c->ranks[i].contents[s->other.symbol][tb_slice_piece(&s->other, k)] = results[(size_t)i * most + k];
+    for (uint32_t i = 0; i < m->count && error == TB_OK; i++)
+        for (uint32_t k = 0; k < item_gets(m, &m->members[i]) && error == TB_OK; k++)
+            error = result_make(m, i, k, &results[(size_t)i * most + k]);
+    for (uint32_t i = 0; i < m->count && error == TB_OK; i++) {
+        const struct member *to = &m->members[i];
+        uint64_t *contents = m->c->ranks[to->rank].contents[to->its->other.symbol];
+        for (uint32_t k = 0; k < item_gets(m, to); k++)
+            contents[piece_got(m, to, k)] = results[(size_t)i * most + k];
     }
+    free(results);
     return error;
+}
+
+/* Whether all have come to this item. */
+static bool meeting_is_ready(const struct meeting *m)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct member *member = &m->members[i];
+        const struct tb_execution_rank *r = &m->c->ranks[member->rank];
+        if (r->done[member->step] != m->item || !tb_execution_ready(r, member->its, m->item))
+            return false;
+    }
+    return true;
 }
 
 int tb_execution_composite(struct tb_execution *c, uint32_t rank, uint32_t step)
 {
     const struct tb_step *like = &c->ranks[rank].program->steps[step];
-    uint32_t pieces = like->slice.count > like->other.count ? like->slice.count : like->other.count;
-    uint32_t most = pieces > c->v->ranks ? pieces : c->v->ranks;
-    for (uint32_t i = 0; i < c->v->ranks; i++) {
-        const struct tb_execution_rank *r = &c->ranks[i];
-        uint32_t found = composite_find(r->program, like);
-        if (found == STEP_LOST)
-            return tb_error(TB_ERR_MISMATCH, "rank %u, step %u: rank %u has no such composite step", rank, step, i);
-        int error = composite_check(c, i, &r->program->steps[found], pieces);
-        if (error != TB_OK)
-            return error;
-        if (!tb_execution_ready(r, &r->program->steps[found], 0))
-            return TB_AGAIN;
-    }
-    uint64_t *results = calloc((size_t)c->v->ranks * most + 1, sizeof *results);
-    if (results == NULL)
+    uint32_t count = member_count(c, like);
+    struct meeting *m = calloc(1, sizeof *m + count * sizeof m->members[0]);
+    if (m == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory to validate a schedule");
-    int error = composite_results(c, like, most, results);
-    free(results);
-    for (uint32_t i = 0; i < c->v->ranks && error == TB_OK; i++)
-        c->ranks[i].done[composite_find(c->ranks[i].program, like)] = i == rank ? 0 : 1;
+    m->c = c;
+    m->like = like;
+    m->item = c->ranks[rank].done[step];
+    m->count = count;
+    int error = meeting_gather(m, rank, step);
+    if (error == TB_OK && m->item == 0)
+        error = meeting_check(m);
+    if (error == TB_OK)
+        error = meeting_is_ready(m) ? meeting_hold(m) : TB_AGAIN;
+    for (uint32_t i = 0; i < count && error == TB_OK; i++)
+        if (m->members[i].rank != rank)
+            c->ranks[m->members[i].rank].done[m->members[i].step]++;
+    free(m);
     return error;
 }
