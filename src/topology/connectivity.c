@@ -152,8 +152,7 @@ void tb_connectivity_wire(const struct tb_connectivity *c, uint32_t from_class, 
 static bool is_direct(const struct tb_connectivity *c, uint32_t from, uint32_t to)
 {
     const struct tb_grid_link *link = tb_connectivity_link(c, from, to);
-    return link != NULL && link->direct &&
-           tb_grid_outermost(c->grid, link->from) != tb_grid_outermost(c->grid, link->to);
+    return link != NULL && link->direct && tb_grid_link_is_wide(c->grid, link);
 }
 
 bool tb_connectivity_direct(const struct tb_connectivity *c, uint32_t a, uint32_t b)
@@ -172,7 +171,7 @@ int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)
         tb_connectivity_close(c);
         return tb_error(TB_ERR_LIMIT,
                         "%s: routes are found among at most %u kinds of hosts (in the same clusters, gateways of the "
-                        "same ones, no links of their own), but there are %u",
+                        "same ones, equal ports, no links of their own), but there are %u",
                         grid->file, TB_CONNECTIVITY_CLASSES_LIMIT, n);
     }
     c->reach = calloc((size_t)n * n + 1, sizeof *c->reach);

@@ -76,6 +76,8 @@ bool tb_grid_feet_reach(const struct tb_grid *grid, uint32_t from, uint32_t from
     struct tb_ladder up, down;
     if (from_foot == to_foot)
         return true;
+    if ((grid->clusters[from_foot].ip & grid->clusters[to_foot].ip) == 0)
+        return false; /* nobody translates between IP families */
     tb_ladders_make(grid, from_foot, to_foot, &up, &down);
     uint32_t climbs = up.steps, descents = down.steps;
     for (uint32_t i = 0; i < climbs; i++) {
