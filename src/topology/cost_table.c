@@ -121,8 +121,10 @@ static bool is_kind(const struct tb_cost_table *t, uint32_t i)
 {
     const struct tb_cost_head *h = t->head;
     const struct tb_cost_kind *k = &t->kinds[i];
-    return k->reach < h->place_count && is_none_or(k->port, h->wire_count) &&
-           is_part(k->foot, k->feet, h->foot_count) && is_none_or(k->gate_of, h->place_count);
+    bool gate =
+        k->gate_of == TB_COST_NONE || (k->gate_of < h->place_count && t->places[k->gate_of].level == TB_LEVEL_CLUSTER);
+    return gate && k->reach < h->place_count && is_none_or(k->port, h->wire_count) &&
+           is_part(k->foot, k->feet, h->foot_count);
 }
 
 static bool is_link(const struct tb_cost_table *t, uint32_t i, uint32_t host_count)
