@@ -155,6 +155,17 @@ void tb_cost_grid_fill(struct tb_cost_builder *b, const struct tb_cost_grid *s)
     }
 }
 
+struct tb_spot tb_cost_grid_spot(const struct tb_cost_grid *s, uint32_t host)
+{
+    return (struct tb_spot){s->cluster_places[s->grid->hosts[host].cluster], s->classes->of[host], book_host(s, host)};
+}
+
+static void tell_apart(struct tb_cost_builder *b, uint32_t kind)
+{
+    if (b->error == TB_OK)
+        ((struct tb_cost_kind *)b->kinds.data)[kind].flags |= TB_KIND_TOLD_APART;
+}
+
 void tb_cost_grid_gates(struct tb_cost_builder *b, const struct tb_cost_grid *s)
 {
     for (uint32_t i = 0; i < s->grid->cluster_count && b->error == TB_OK; i++) {
@@ -162,12 +173,24 @@ void tb_cost_grid_gates(struct tb_cost_builder *b, const struct tb_cost_grid *s)
         struct tb_cost_place *place = tb_cost_builder_place(b, s->cluster_places[i]);
         place->gate = b->relays.count;
         for (uint32_t k = 0; k < cluster->gateway_count; k++) {
-            uint32_t host = book_host(s, cluster->gateways[k]);
-            if (host == TB_GRID_NONE)
+            struct tb_spot spot = tb_cost_grid_spot(s, cluster->gateways[k]);
+            if (spot.who == TB_COST_NONE)
                 continue;
-            tb_cost_builder_push(b, &b->relays, &host);
+            tb_cost_builder_push(b, &b->relays, &spot);
             place->gates++;
-            ((struct tb_cost_kind *)b->kinds.data)[s->classes->of[cluster->gateways[k]]].flags |= TB_KIND_TOLD_APART;
+            tell_apart(b, spot.kind);
         }
     }
+}
+
+void tb_cost_grid_detour(struct tb_cost_builder *b, const struct tb_cost_grid *s, uint32_t from_kind, uint32_t to_kind,
+                         const uint32_t *hosts, uint32_t count)
+{
+    struct tb_cost_detour detour = {.from = from_kind, .to = to_kind, .first = b->hops.count, .count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        struct tb_spot spot = tb_cost_grid_spot(s, hosts[i]);
+        tb_cost_builder_push(b, &b->hops, &spot);
+        tell_apart(b, spot.kind);
+    }
+    tb_cost_builder_push(b, &b->detours, &detour);
 }

@@ -152,6 +152,15 @@ static bool all_below(const uint32_t *numbers, uint32_t count, uint32_t limit, b
     return true;
 }
 
+static bool are_spots(const struct tb_cost_table *t, const struct tb_spot *spots, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (spots[i].place >= t->head->place_count || spots[i].kind >= t->head->kind_count ||
+            spots[i].who >= t->head->host_count)
+            return false;
+    return true;
+}
+
 /* At least one slot of the index is free, so that looking ends. */
 static bool is_index(const struct tb_cost_table *t)
 {
@@ -197,8 +206,7 @@ int tb_cost_table_check(const struct tb_cost_table *t, uint32_t host_count)
         if (!is_detour(t, i))
             return senseless("a detour");
     if (!is_index(t) || !all_below(t->feet, h->foot_count, h->place_count, false) ||
-        !all_below(t->relays, h->relay_count, host_count, false) ||
-        !all_below(t->hops, h->hop_count, host_count, false))
+        !are_spots(t, t->relays, h->relay_count) || !are_spots(t, t->hops, h->hop_count))
         return senseless("a host, or where it stands");
     return TB_OK;
 }

@@ -31,6 +31,12 @@ struct tb_wire {
     uint16_t zero;
 };
 
+/* A host, or any of those that are like it. */
+struct tb_spot {
+    uint32_t place, kind;
+    uint32_t who; /* host of the book; TB_COST_NONE: any of the kind */
+};
+
 /* What the two ranks spend on a message. */
 struct tb_cost_ends {
     struct tb_cost_curve send, receive;
@@ -121,7 +127,8 @@ struct tb_cost_table {
     const struct tb_cost_head *head;
     const struct tb_cost_place *places;
     const struct tb_cost_kind *kinds;
-    const uint32_t *feet, *relays, *hops, *link_index;
+    const uint32_t *feet, *link_index;
+    const struct tb_spot *relays, *hops;
     const struct tb_link_cost *links;
     const struct tb_wire *wires;
     const struct tb_cost_curve *curves;

@@ -28,12 +28,6 @@ struct tb_wire_use {
     uint32_t a, b;
 };
 
-/* A host, or any of those that are like it. */
-struct tb_spot {
-    uint32_t place, kind;
-    uint32_t who; /* host of the book; TB_COST_NONE: any of the kind */
-};
-
 #define TB_HOP_WIRES_LIMIT 48u
 
 /* From one host to another, not the same, in the order of the way; *latency is theirs together with that of the
