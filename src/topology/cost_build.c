@@ -219,7 +219,7 @@ int tb_cost_builder_open(struct tb_cost_builder *b, const struct tb_places *plac
     b->near_curve = b->near_ends = TB_COST_NONE;
     b->places.size = sizeof(struct tb_cost_place);
     b->kinds.size = sizeof(struct tb_cost_kind);
-    b->feet.size = sizeof(uint32_t);
+    b->feet.size = sizeof(struct tb_cost_foot);
     b->relays.size = b->hops.size = sizeof(struct tb_spot);
     b->links.size = sizeof(struct tb_link_cost);
     b->wires.size = sizeof(struct tb_wire);

@@ -121,25 +121,34 @@ static uint32_t depth_of(struct tb_cost_builder *b, uint32_t place)
     return tb_cost_builder_place(b, place)->depth;
 }
 
+static uint32_t confined_to(const struct tb_cost_grid *s, uint32_t host, uint32_t cluster, bool leaves, bool enters)
+{
+    uint32_t network = tb_grid_confined_to(s->grid, host, cluster, leaves, enters);
+    return network != TB_GRID_NONE ? s->cluster_places[network] : 0;
+}
+
 static void fill_kind(struct tb_cost_builder *b, const struct tb_cost_grid *s, const struct tb_grid_host *host,
                       uint32_t number)
 {
     struct tb_cost_kind kind = {.port = host->wire != NULL ? own_port(b, s->grid, host) : TB_COST_NONE,
                                 .reach = TB_COST_NONE,
                                 .foot = b->feet.count,
-                                .feet = host->cluster_count,
                                 .gate_of = TB_COST_NONE,
                                 .flags = host->cluster_count > 1 ? TB_KIND_TOLD_APART : 0};
     for (uint32_t i = 0; i < host->cluster_count; i++) {
-        uint32_t cluster = host->clusters[i], place = s->cluster_places[cluster];
-        uint32_t network = tb_grid_confined_to(s->grid, number, cluster);
-        uint32_t reach = network != TB_GRID_NONE ? s->cluster_places[network] : 0;
-        tb_cost_builder_push(b, &b->feet, &place);
+        uint32_t cluster = host->clusters[i], reach = confined_to(s, number, cluster, true, true);
+        struct tb_cost_foot foot = {.place = s->cluster_places[cluster],
+                                    .leave = confined_to(s, number, cluster, true, false),
+                                    .enter = confined_to(s, number, cluster, false, true)};
+        if (host->cluster_count > 1 || reach != 0) {
+            tb_cost_builder_push(b, &b->feet, &foot);
+            kind.feet++;
+        }
         if (kind.reach == TB_COST_NONE || depth_of(b, reach) < depth_of(b, kind.reach))
             kind.reach = reach;
         if (tb_grid_is_gateway(&s->grid->clusters[cluster], number) &&
-            (kind.gate_of == TB_COST_NONE || depth_of(b, place) < depth_of(b, kind.gate_of)))
-            kind.gate_of = place;
+            (kind.gate_of == TB_COST_NONE || depth_of(b, foot.place) < depth_of(b, kind.gate_of)))
+            kind.gate_of = foot.place;
     }
     tb_cost_builder_push(b, &b->kinds, &kind);
 }

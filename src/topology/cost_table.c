@@ -144,10 +144,11 @@ static bool is_detour(const struct tb_cost_table *t, uint32_t i)
     return rises && d->from < h->kind_count && d->to < h->kind_count && is_part(d->first, d->count, h->hop_count);
 }
 
-static bool all_below(const uint32_t *numbers, uint32_t count, uint32_t limit, bool none)
+static bool are_feet(const struct tb_cost_table *t)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (numbers[i] >= limit && !(none && numbers[i] == TB_COST_NONE))
+    uint32_t places = t->head->place_count;
+    for (uint32_t i = 0; i < t->head->foot_count; i++)
+        if (t->feet[i].place >= places || t->feet[i].leave >= places || t->feet[i].enter >= places)
             return false;
     return true;
 }
@@ -165,9 +166,12 @@ static bool are_spots(const struct tb_cost_table *t, const struct tb_spot *spots
 static bool is_index(const struct tb_cost_table *t)
 {
     uint32_t used = 0;
-    for (uint32_t i = 0; i < t->head->link_room; i++)
+    for (uint32_t i = 0; i < t->head->link_room; i++) {
+        if (!is_none_or(t->link_index[i], t->head->link_count))
+            return false;
         used += t->link_index[i] != TB_COST_NONE;
-    return used <= t->head->link_count && all_below(t->link_index, t->head->link_room, t->head->link_count, true);
+    }
+    return used <= t->head->link_count;
 }
 
 static bool are_wires(const struct tb_cost_table *t)
@@ -205,8 +209,8 @@ int tb_cost_table_check(const struct tb_cost_table *t, uint32_t host_count)
     for (uint32_t i = 0; i < h->detour_count; i++)
         if (!is_detour(t, i))
             return senseless("a detour");
-    if (!is_index(t) || !all_below(t->feet, h->foot_count, h->place_count, false) ||
-        !are_spots(t, t->relays, h->relay_count) || !are_spots(t, t->hops, h->hop_count))
+    if (!is_index(t) || !are_feet(t) || !are_spots(t, t->relays, h->relay_count) ||
+        !are_spots(t, t->hops, h->hop_count))
         return senseless("a host, or where it stands");
     return TB_OK;
 }

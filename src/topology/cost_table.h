@@ -62,11 +62,17 @@ struct tb_cost_place {
 struct tb_cost_kind {
     uint32_t reach;      /* outermost place whose network they reach and are reached in; 0: the wide area */
     uint32_t port;       /* wire, if hosts say their own; TB_COST_NONE */
-    uint32_t foot, feet; /* places where they stand, first and count in `feet`; the first is their own. None: the
-                            place of the host is all */
+    uint32_t foot, feet; /* where they stand, first and count in `feet`, the first being their own; 0: in one
+                            place, and nothing confines them there */
     uint32_t gate_of;    /* outermost cluster of which they are gateways: what they send outside does not pass their
                             port inside; TB_COST_NONE */
     uint32_t flags;
+};
+
+/* Of hosts that stand in several clusters, or are confined in some way. */
+struct tb_cost_foot {
+    uint32_t place;
+    uint32_t leave, enter; /* outermost places whose networks they reach from there, and are reached in there */
 };
 
 #define TB_LINK_DIRECT 1u /* ranks may connect across it */
@@ -127,7 +133,8 @@ struct tb_cost_table {
     const struct tb_cost_head *head;
     const struct tb_cost_place *places;
     const struct tb_cost_kind *kinds;
-    const uint32_t *feet, *link_index;
+    const struct tb_cost_foot *feet;
+    const uint32_t *link_index;
     const struct tb_spot *relays, *hops;
     const struct tb_link_cost *links;
     const struct tb_wire *wires;

@@ -107,7 +107,7 @@ static void alike_wires_are_kept_once(void **state)
                       i, i, i, i, i == 77 ? 8 : 9);
     make(&m, text);
     free(text);
-    within(m.length, 1.16e6);
+    within(m.length, 1.2e6);
     assert_true(m.table.head->wire_count < 10);
     /* Alike places look alike. */
     const struct tb_cost_place *places = m.table.places;

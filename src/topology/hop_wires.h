@@ -31,7 +31,8 @@ struct tb_wire_use {
 #define TB_HOP_WIRES_LIMIT 48u
 
 /* From one host to another, not the same, in the order of the way; *latency is theirs together with that of the
- * networks passed, in ps. Their number. Of hosts that stand in several clusters the cheapest two feet count. */
+ * networks passed, in ps. Their number. Of hosts that stand in several clusters the cheapest two
+ * feet of which one can connect to the other count. */
 uint32_t tb_cost_hop_wires(const struct tb_cost_table *table, const struct tb_spot *from, const struct tb_spot *to,
                            struct tb_wire_use *uses, uint64_t *latency);
 /* The same between two of their feet, places. */

@@ -1,7 +1,8 @@
-/* Hosts on the way: what the cost table says is what the routes say. */
+/* Hosts on the way, and whether ranks connect: what the cost table says is what the routes say. */
 #include "topology/cost_make.h"
 #include "topology/hops.h"
 #include "topology/places_grid.h"
+#include "topology/way.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,6 +65,18 @@ static struct tb_spot spot_of(const struct world *w, uint32_t host)
     return (struct tb_spot){w->cluster_places[w->grid.hosts[host].cluster], w->connectivity.classes.of[host], host};
 }
 
+/* As the launcher decides it. */
+static bool is_open(const struct world *w, uint32_t from, uint32_t to)
+{
+    const struct tb_grid_host *a = &w->grid.hosts[from], *b = &w->grid.hosts[to];
+    const struct tb_host_classes *classes = &w->connectivity.classes;
+    for (uint32_t i = 0; i < a->cluster_count; i++)
+        for (uint32_t k = 0; k < b->cluster_count; k++)
+            if (tb_grid_outermost(&w->grid, a->clusters[i]) == tb_grid_outermost(&w->grid, b->clusters[k]))
+                return true;
+    return tb_connectivity_direct(&w->connectivity, classes->of[from], classes->of[to]);
+}
+
 /* Between all hosts; those of a kind take ways of the same kinds, so only first ones are held to the very hosts. */
 static void compare_all(const struct world *w, const char *text)
 {
@@ -82,6 +95,11 @@ static void compare_all(const struct world *w, const char *text)
             if (!same)
                 fail_msg("%s to %s: %u hosts between, not %u, in\n%s", w->grid.hosts[i].name, w->grid.hosts[k].name,
                          count, all - 2, text);
+            struct tb_way_brief brief = tb_cost_brief(&w->table, &a, &b);
+            assert_int_equal(brief.hops, count + 1);
+            if (brief.agents != (count == 0 && is_open(w, i, k) ? 0 : count + 2))
+                fail_msg("%s to %s: %u agents in\n%s", w->grid.hosts[i].name, w->grid.hosts[k].name, brief.agents,
+                         text);
         }
 }
 
@@ -123,6 +141,24 @@ static void gateways_take_turns(void **state)
     }
     assert_true(w.table.kinds[hops[0].kind].flags & TB_KIND_TOLD_APART);
     assert_false(w.table.kinds[b1.kind].flags & TB_KIND_TOLD_APART);
+    world_close(&w);
+}
+
+static void briefs_add_up(void **state)
+{
+    struct world w;
+    world_open(&w, "clusters: [{name: a, hosts: [ag, a1, a2], gateways: ag, ethernet: {latency: 1, bandwidth: 500},\n"
+                   " uplink: {latency: 5, bandwidth: 20}}, {name: b, hosts: b1, ethernet: {latency: 2}},\n"
+                   " {name: c, hosts: c1, ethernet: {latency: 0, bandwidth: 100 Gbit/s}}]\n"
+                   "links: [{from: b, to: c, latency: 0, bandwidth: 100 Gbit/s}]\n");
+    struct tb_spot a1 = spot_of(&w, 1), a2 = spot_of(&w, 2), b1 = spot_of(&w, 3), c1 = spot_of(&w, 4);
+    const uint64_t ms = 1000000000, agent = 10000000;
+    struct tb_way_brief inside = tb_cost_brief(&w.table, &a1, &a2), far = tb_cost_brief(&w.table, &a1, &b1);
+    struct tb_way_brief fast = tb_cost_brief(&w.table, &b1, &c1);
+    assert_true(inside.hops == 1 && inside.agents == 0 && inside.latency == ms && inside.bandwidth == 500000000);
+    assert_true(far.hops == 2 && far.agents == 3 && far.bandwidth == 20000000);
+    assert_int_equal(far.latency, (1 + 5 + 2) * ms + 3 * agent); /* a gateway need not cross its own network again */
+    assert_true(fast.hops == 1 && fast.agents == 2 && fast.bandwidth == 1000000000);
     world_close(&w);
 }
 
@@ -191,7 +227,9 @@ static void random_grids_agree(void **state)
             put_cluster(&m, 0);
         }
         put(&m, "]\nlinks: [{from: c0, to: c%u, latency: %u%s}]\n", tops[1], draw(&m, 20),
-            draw(&m, 3) == 0 ? ", blocked: true" : "");
+            draw(&m, 3) == 0   ? ", blocked: true"
+            : draw(&m, 2) == 0 ? ", direct: yes"
+                               : "");
         world_open(&w, m.text);
         detours += w.table.head->detour_count > 0;
         compare_all(&w, m.text);
@@ -205,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regular_grids_have_no_detours),
         cmocka_unit_test(gateways_take_turns),
+        cmocka_unit_test(briefs_add_up),
         cmocka_unit_test(random_grids_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

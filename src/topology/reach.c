@@ -91,11 +91,11 @@ bool tb_grid_feet_reach(const struct tb_grid *grid, uint32_t from, uint32_t from
     return !tb_grid_has_blocked(grid) || !is_way_blocked(grid, from, to, &up, climbs, &down, descents);
 }
 
-uint32_t tb_grid_confined_to(const struct tb_grid *grid, uint32_t host, uint32_t foot)
+uint32_t tb_grid_confined_to(const struct tb_grid *grid, uint32_t host, uint32_t foot, bool leaves, bool enters)
 {
     uint32_t network = foot;
-    while (network != TB_GRID_NONE && may_leave(&grid->clusters[network], host) &&
-           may_enter(&grid->clusters[network], host))
+    while (network != TB_GRID_NONE && (!leaves || may_leave(&grid->clusters[network], host)) &&
+           (!enters || may_enter(&grid->clusters[network], host)))
         network = grid->clusters[network].parent;
     return network;
 }
