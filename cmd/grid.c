@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define AGENT_RATE UINT64_C(5000000000) /* bit/s that an agent encrypts and passes on, about */
+#define AGENT_RATE     UINT64_C(5000000000) /* bit/s that an agent encrypts and passes on, about */
+#define REACH_CLUSTERS 2048u                /* among more it takes too long to find out who reaches whom */
 
 static const char usage[] = TB_HELP_TOMBOLO_GRID;
 
@@ -111,6 +112,60 @@ static void print_wire(const struct tb_grid_wire *wire)
         printf(", loss %g %%", (double)wire->loss / 1e4);
     if (wire->reorder != 0)
         printf(", reorder %g %%", (double)wire->reorder / 1e4);
+    if (wire->queue != 0)
+        printf(", queue %g KiB", (double)wire->queue / 1024);
+    if (wire->duplex == TB_GRID_HALF)
+        printf(", half duplex");
+    if (wire->table != NULL)
+        printf(", measured");
+}
+
+static void print_uplink(const char *kind, const char *name, const struct tb_grid_uplink *uplink)
+{
+    if (!uplink->given)
+        return;
+    printf("  %s %s: %s", kind, name, tb_grid_wire_same(&uplink->up, &uplink->down) ? "both ways" : "outward");
+    print_wire(&uplink->up);
+    if (!tb_grid_wire_same(&uplink->up, &uplink->down)) {
+        printf("; inward");
+        print_wire(&uplink->down);
+    }
+    printf("\n");
+}
+
+static void print_uplinks(const struct tb_grid *grid)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < grid->site_count && !any; i++)
+        any = grid->sites[i].uplink.given;
+    for (uint32_t i = 0; i < grid->cluster_count && !any; i++)
+        any = grid->clusters[i].uplink.given;
+    if (any)
+        printf("uplinks:\n");
+    for (uint32_t i = 0; i < grid->site_count; i++)
+        print_uplink("site", grid->sites[i].name, &grid->sites[i].uplink);
+    for (uint32_t i = 0; i < grid->cluster_count; i++)
+        print_uplink("cluster", grid->clusters[i].name, &grid->clusters[i].uplink);
+}
+
+/* Hosts that say of their ports what their cluster does not say of all. */
+static void print_ports(const struct tb_grid *grid, const struct tb_grid_cluster *cluster)
+{
+    for (uint32_t i = 0; i < cluster->host_count;) {
+        const struct tb_grid_wire *wire = grid->hosts[cluster->hosts[i]].wire;
+        uint32_t end = i + 1;
+        while (end < cluster->host_count && wire != NULL && grid->hosts[cluster->hosts[end]].wire != NULL &&
+               tb_grid_wire_same(wire, grid->hosts[cluster->hosts[end]].wire))
+            end++;
+        if (wire != NULL) {
+            printf("    %s", grid->hosts[cluster->hosts[i]].name);
+            if (end > i + 1)
+                printf(" to %s", grid->hosts[cluster->hosts[end - 1]].name);
+            print_wire(wire);
+            printf("\n");
+        }
+        i = end;
+    }
 }
 
 static void print_access(const struct tb_grid *grid, const struct tb_grid_cluster *cluster)
@@ -144,25 +199,29 @@ static void print_cluster(const struct tb_grid *grid, const struct tb_grid_clust
         printf("in %s, ", grid->clusters[cluster->parent].name);
     printf("%s", cluster->medium == TB_GRID_HUB ? "hub" : "switch");
     print_wire(&cluster->ethernet);
+    if (cluster->ip != TB_GRID_IPV4)
+        printf(cluster->ip == TB_GRID_IPV6 ? ", IPv6" : ", IPv4 and IPv6");
     printf("; ");
     print_access(grid, cluster);
     printf("\n");
+    print_ports(grid, cluster);
 }
 
 static void print_link(const struct tb_grid *grid, const struct tb_grid_link *link)
 {
-    const char *from =
-        link->from_host != TB_GRID_NONE ? grid->hosts[link->from_host].name : grid->clusters[link->from].name;
-    const char *to = link->to_host != TB_GRID_NONE ? grid->hosts[link->to_host].name : grid->clusters[link->to].name;
-    printf("  %s: %s to %s", link->name, from, to);
+    bool sites = link->from_site != TB_GRID_NONE || link->to_site != TB_GRID_NONE;
+    printf("  %s: %s%s to %s%s", link->name, link->from_site != TB_GRID_NONE ? "site " : "",
+           tb_grid_link_end(grid, link, false), link->to_site != TB_GRID_NONE ? "site " : "",
+           tb_grid_link_end(grid, link, true));
     print_wire(&link->wire);
-    printf("%s%s\n", link->blocked ? ", blocked" : "", link->direct ? ", direct" : "");
+    printf("%s%s%s\n", link->blocked ? ", blocked" : "", link->direct ? ", direct" : "",
+           sites ? ", shared by all that has no link of its own" : "");
 }
 
 /* What somebody who describes a fast link should know before a job shows it. */
 static void print_advice(const struct tb_grid *grid, const struct tb_grid_link *link, const struct tb_grid_link *back)
 {
-    if (tb_grid_outermost(grid, link->from) == tb_grid_outermost(grid, link->to))
+    if (!tb_grid_link_is_wide(grid, link))
         return; /* there ranks connect where they can */
     uint64_t bandwidth = link->wire.bandwidth > back->wire.bandwidth ? link->wire.bandwidth : back->wire.bandwidth;
     if (link->direct)
@@ -219,12 +278,19 @@ static void print_summary(const struct tb_grid *grid, bool runs)
     printf("clusters:\n");
     for (uint32_t i = 0; i < grid->cluster_count; i++)
         print_cluster(grid, &grid->clusters[i]);
+    print_uplinks(grid);
     if (grid->link_count > 0)
         printf("links:\n");
     for (uint32_t i = 0; i < grid->link_count; i++)
         print_link(grid, &grid->links[i]);
     for (uint32_t i = 0; i + 1 < grid->link_count; i += 2)
         print_advice(grid, &grid->links[i], &grid->links[i + 1]);
+    if (*grid->congestion != 0)
+        printf("congestion control: %s\n", grid->congestion);
+    if (grid->cluster_count > REACH_CLUSTERS) {
+        printf("reach: not looked at among more than %u clusters\n", REACH_CLUSTERS);
+        return;
+    }
     print_reach(grid);
     print_supposed(grid);
 }

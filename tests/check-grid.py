@@ -13,7 +13,8 @@ TOMBOLO = os.path.join(os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build"
 GRIDS = os.path.join(ROOT, "examples", "grids")
 SAMPLES = ["cluster8", "cluster16", "cluster32", "two-clusters", "three-clusters", "three-sites", "karonis", "pacx-32+32",
            "pacx-16+48", "pacx-8+56", "pacx-4+60", "pacx-2+62", "pacx-1+63", "pacx-2-machines", "pacx-3-machines",
-           "pacx-4-machines", "transatlantic", "transatlantic-lossy", "hub", "chain", "two-gateways", "laptop-relay"]
+           "pacx-4-machines", "transatlantic", "transatlantic-lossy", "hub", "chain", "two-gateways", "laptop-relay",
+           "star3", "mesh3", "five-levels", "sites", "half-duplex", "ipv6"]
 
 GOOD = """clusters:
 - {name: a, hosts: [a1, a2], gateways: [a1], nat: true}
@@ -25,7 +26,7 @@ links:
 BAD = {
     "unknown-key": ("gateways:", "gateway:", 2, "expected name, hosts, gateways"),
     "host-twice": ("[a1, a2]", "[a1, a1]", 2, "expected it once"),
-    "link-to-nowhere": ("to: b", "to: c", 5, "expected a cluster or a gateway"),
+    "link-to-nowhere": ("to: b", "to: c", 5, "expected a cluster, a gateway or a site"),
     "gateway-elsewhere": ("gateways: [a1]", "gateways: [b1]", 2, "not among the hosts"),
     "negative-rate": ("bandwidth: 10", "bandwidth: -10", 5, "expected a rate above 0"),
     "negative-latency": ("latency: 5", "latency: -5", 5, "expected a time"),
@@ -81,7 +82,7 @@ def sample(folder, name):
     done = tombolo("check", path, "--svg", svg)
     with open(path, encoding="utf-8") as f:
         commented = f.read().startswith("# ")
-    closed = name in ("three-clusters", "chain", "two-gateways", "laptop-relay")
+    closed = name in ("three-clusters", "chain", "two-gateways", "laptop-relay", "star3", "mesh3", "five-levels", "ipv6")
     reach = "not every host can connect" if closed else "every host with slots can connect to every other"
     return (done.returncode == 0 and commented and "is right" in done.stdout and f"reach: {reach}" in done.stdout and
             name + ".yaml" in drawn(svg) and all(links_named(done.stdout, drawn(svg)))) or done
@@ -110,7 +111,19 @@ def advice(folder):
             said[1] == "link b-c: ranks connect across it directly, not encrypted") or done
 
 
-KEYS = ("gateways", "nat", "ethernet", "start", "start_inside", "tombolo", "port", "program", "directory", "environment")
+def uplinks(_):
+    """What is shared, and by whom, is said."""
+    done = tombolo("check", os.path.join(GRIDS, "sites.yaml"))
+    half = tombolo("check", os.path.join(GRIDS, "half-duplex.yaml"))
+    return (all(line in done.stdout.splitlines() for line in
+                ("uplinks:", "  site Delft: outward, 100 Mbit/s, 1 ms; inward, 200 Mbit/s, 1 ms",
+                 "  cluster saturn: both ways, 50 Mbit/s",
+                 "  canal: site Delft to site Utrecht, 40 Mbit/s, 3 ms, shared by all that has no link of its own")) and
+            "    n5 to n6, 10 Mbit/s, half duplex\n" in half.stdout and
+            "    n7 to n8, queue 64 KiB, half duplex\n" in half.stdout) or (done, half)
+
+
+KEYS = ("gateways", "nat", "ethernet", "uplink", "start", "start_inside", "tombolo", "port", "program", "directory", "environment")
 
 
 def all_keys(text):
@@ -167,7 +180,7 @@ def usage(_):
 def main():
     cases = {f"refuses-{name}": (refused, *row) for name, row in BAD.items()}
     cases.update({f"sample-{name}": (sample, name) for name in SAMPLES})
-    cases.update({"good": (good,), "samples-listed": (all_listed,), "advice": (advice,), "new": (new_empty,),
+    cases.update({"good": (good,), "samples-listed": (all_listed,), "advice": (advice,), "uplinks": (uplinks,), "new": (new_empty,),
                   "cannot-run": (cannot_run,), "started-inside": (started_inside,), "new-hosts": (new_from_hosts,),
                   "usage": (usage,)})
     if "built without libyaml" in tombolo("check", os.path.join(GRIDS, "hub.yaml")).stderr:

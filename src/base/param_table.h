@@ -83,6 +83,11 @@ TB_PARAM_TIME_ROW(wide_latency, "10ms", 0, TB_PARAM_PREDICTED, 0, "predicted: ti
 TB_PARAM_INT_ROW(wide_bandwidth, "100", 1, 100000000, 0, "predicted: Mbit/s between clusters")
 TB_PARAM_TIME_ROW(agent_overhead, "10us", 0, TB_PARAM_PREDICTED, 0,
                   "predicted: an agent's time to pass on a message between clusters")
+TB_PARAM_INT_ROW(agent_bandwidth, "5000", 1, 100000000, 0, "predicted: Mbit/s that an agent can pass on")
+TB_PARAM_INT_ROW(shared_cores, "0", 0, 65536, 0,
+                 "predicted: cores that all hosts share, as in a lab; 0: each host has its own")
+TB_PARAM_INT_ROW(wire_work, "0", 0, 1000000, 0,
+                 "predicted: ps that a shared core spends on each byte on each wire, as in a lab")
 TB_PARAM_TEXT_ROW(links, "", 0,
                   "predicted: links by name: A/B:MBIT:MS both ways, A>B:MBIT:MS one way, A:MBIT:MS in a cluster")
 TB_PARAM_SIZE_ROW(assumed_block, "4k", 1, 1 << 30, 0,

@@ -17,19 +17,14 @@ struct target {
     uint32_t matched; /* directions found */
 };
 
-static const char *end_name(const struct tb_grid *grid, uint32_t cluster, uint32_t host)
-{
-    return host != TB_GRID_NONE ? grid->hosts[host].name : grid->clusters[cluster].name;
-}
-
 static bool is_wanted(const struct tb_grid *grid, const struct target *target, uint32_t link)
 {
     const struct tb_grid_link *of = &grid->links[link];
     if (strcmp(of->name, target->link) != 0)
         return false;
-    if (target->from != NULL && strcmp(end_name(grid, of->from, of->from_host), target->from) != 0)
+    if (target->from != NULL && strcmp(tb_grid_link_end(grid, of, false), target->from) != 0)
         return false;
-    return target->to == NULL || strcmp(end_name(grid, of->to, of->to_host), target->to) == 0;
+    return target->to == NULL || strcmp(tb_grid_link_end(grid, of, true), target->to) == 0;
 }
 
 static int unknown(const struct tb_grid *grid, const struct target *target)
@@ -49,8 +44,8 @@ static int unknown(const struct tb_grid *grid, const struct target *target)
     for (uint32_t i = 0; i < grid->link_count; i++)
         if (strcmp(grid->links[i].name, target->link) == 0)
             return tb_error(TB_ERR_ARGUMENT, "link %s goes between %s and %s; --from and --to should name one of them",
-                            target->link, end_name(grid, grid->links[i].from, grid->links[i].from_host),
-                            end_name(grid, grid->links[i].to, grid->links[i].to_host));
+                            target->link, tb_grid_link_end(grid, &grid->links[i], false),
+                            tb_grid_link_end(grid, &grid->links[i], true));
     return tb_error(TB_ERR_ARGUMENT, "there is no link or host %s in this lab; its links: %s", target->link,
                     *names != 0 ? names : "none");
 }
@@ -106,8 +101,7 @@ static int tell_links(struct tb_lab_network *network, const struct target *targe
         tb_lab_network_pipe_name(network, i, name);
         if (rc == TB_OK && !network->links[i].has_pipe)
             rc = tb_error(TB_ERR_UNSUPPORTED, "nothing can pass link %s from %s: its ends are not connected",
-                          target->link,
-                          end_name(network->grid, network->grid->links[i].from, network->grid->links[i].from_host));
+                          target->link, tb_grid_link_end(network->grid, &network->grid->links[i], false));
         if (rc == TB_OK && network->links[i].by_kernel)
             rc = tb_kernel_link_change(network, i, verb, rest);
         else if (rc == TB_OK)

@@ -1,6 +1,8 @@
 /* The plan of a lab: addresses and routes. */
 #include "lab/lab_plan.h"
 
+#include "lab/unbuilt.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +154,9 @@ int tb_lab_plan_make(struct tb_lab_plan *plan, const struct tb_grid *grid)
     if (grid->cluster_count > TB_LAB_PLAN_CLUSTERS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "%s: a lab has addresses for at most %u clusters, and this grid has %u",
                         grid->file, TB_LAB_PLAN_CLUSTERS_LIMIT, grid->cluster_count);
+    int rc = tb_lab_unbuilt_refuse(grid);
+    if (rc != TB_OK)
+        return rc;
     plan->segments = calloc(plan->segment_count, sizeof *plan->segments);
     plan->nodes = calloc(grid->host_count + grid->cluster_count + 1, sizeof *plan->nodes);
     plan->feet = calloc(TB_LAB_PLAN_FEET_LIMIT, sizeof *plan->feet);
@@ -160,7 +165,7 @@ int tb_lab_plan_make(struct tb_lab_plan *plan, const struct tb_grid *grid)
         return tb_error(TB_ERR_MEMORY, "no memory for the plan of a lab");
     }
     plan_segments(plan);
-    int rc = plan_nodes(plan);
+    rc = plan_nodes(plan);
     if (rc != TB_OK)
         tb_lab_plan_close(plan);
     return rc;

@@ -139,6 +139,36 @@ static void next_hops(void **state)
     assert_int_equal(tb_lab_plan_default(plan, seen), 0);
 }
 
+/* What is not built yet is refused by name. */
+static void unbuilt_things_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"congestion: bbr\nclusters: [{name: a, hosts: a1}]",
+         "t.yaml: a lab cannot set the congestion control bbr yet"},
+        {"clusters:\n- {name: a, hosts: a1, uplink: {}}",
+         "t.yaml:2: a lab cannot build an uplink yet, as cluster a has"},
+        {"sites:\n- {name: S, uplink: {}, clusters: [{name: a, hosts: a1}]}", "an uplink yet, as site S has"},
+        {"clusters: [{name: a, hosts: a1, ip: 46}]", "IPv6 yet, as cluster a has"},
+        {"clusters: [{name: a, hosts: a1, ethernet: {queue: 1m}}]", "a queue yet, as cluster a has"},
+        {"clusters: [{name: a, hosts: a1, ethernet: {duplex: half}}]", "half duplex yet, as cluster a has"},
+        {"clusters: [{name: a, hosts: [{name: a1, bandwidth: 5}]}]", "a port of its own rate yet, as host a1 has"},
+        {"sites: [{name: S, clusters: [{name: a, hosts: a1}]}]\nclusters: [{name: b, hosts: b1}]\n"
+         "links: [{from: S, to: b}]",
+         "a site as the end of a link yet, as link S-b has"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tb_grid grid;
+        struct tb_lab_plan plan;
+        assert_int_equal(tb_grid_parse(&grid, cases[i].text, strlen(cases[i].text), "t.yaml"), TB_OK);
+        assert_int_equal(tb_lab_plan_make(&plan, &grid), TB_ERR_UNSUPPORTED);
+        if (strstr(tb_error_story(), cases[i].expected) == NULL)
+            fail_msg("%s", tb_error_story());
+        tb_grid_close(&grid);
+    }
+}
+
 static void limits(void **state)
 {
     struct tb_lab_plan plan;
@@ -152,8 +182,12 @@ static void limits(void **state)
         snprintf(hosts[i].name, sizeof hosts[i].name, "h%u", i);
         members[i] = i;
     }
-    struct tb_grid_cluster cluster = {
-        .name = "crowd", .site = TB_GRID_NONE, .parent = TB_GRID_NONE, .host_count = count, .hosts = members};
+    struct tb_grid_cluster cluster = {.name = "crowd",
+                                      .site = TB_GRID_NONE,
+                                      .parent = TB_GRID_NONE,
+                                      .ip = TB_GRID_IPV4,
+                                      .host_count = count,
+                                      .hosts = members};
     grid = (struct tb_grid){
         .file = (char *)"test.yaml", .cluster_count = 1, .host_count = count, .clusters = &cluster, .hosts = hosts};
     assert_int_equal(tb_lab_plan_make(&plan, &grid), TB_ERR_LIMIT);
@@ -175,7 +209,7 @@ int main(void)
                                        cmocka_unit_test_setup_teardown(feet, open_fixture, close_fixture),
                                        cmocka_unit_test_setup_teardown(routes, open_fixture, close_fixture),
                                        cmocka_unit_test_setup_teardown(next_hops, open_fixture, close_fixture)};
-    const struct CMUnitTest others[] = {cmocka_unit_test(limits)};
+    const struct CMUnitTest others[] = {cmocka_unit_test(unbuilt_things_are_refused), cmocka_unit_test(limits)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     return bad + cmocka_run_group_tests(others, NULL, NULL);
 }

@@ -11,6 +11,8 @@ bool tb_lab_network_is_plain(const struct tb_grid_wire *wire)
 uint32_t tb_lab_network_link_segment(const struct tb_lab_network *network, uint32_t link)
 {
     const struct tb_grid_link *of = &network->grid->links[link];
+    if (of->from_site != TB_GRID_NONE || of->to_site != TB_GRID_NONE)
+        return 0;
     if (network->grid->clusters[of->from].parent == of->to)
         return 1 + of->to;
     if (network->grid->clusters[of->to].parent == of->from)
@@ -22,9 +24,8 @@ void tb_lab_network_pipe_name(const struct tb_lab_network *network, uint32_t lin
 {
     const struct tb_grid *grid = network->grid;
     const struct tb_grid_link *of = &grid->links[link];
-    snprintf(name, TB_LAB_NETWORK_NAME_BYTES, "%s>%s",
-             of->from_host != TB_GRID_NONE ? grid->hosts[of->from_host].name : grid->clusters[of->from].name,
-             of->to_host != TB_GRID_NONE ? grid->hosts[of->to_host].name : grid->clusters[of->to].name);
+    snprintf(name, TB_LAB_NETWORK_NAME_BYTES, "%s>%s", tb_grid_link_end(grid, of, false),
+             tb_grid_link_end(grid, of, true));
 }
 
 /* The clusters that a foot leads to the outside, one after the other; TB_GRID_NONE: no more. */

@@ -24,7 +24,7 @@ static const char style[] =
     ".small{font-size:11.5px;fill:#5c6b7c}.chip{font-size:12.5px;fill:#22303f}"
     ".tie,.lossy,.stop,.shared{fill:none;stroke-width:2.4;stroke:#55708f}.lossy{stroke:#cf7a1c}"
     ".stop{stroke:#c0392b;stroke-dasharray:7 5}.shared{stroke:#d08a1b;stroke-dasharray:2 5;"
-    "stroke-linecap:round}.pill{fill:#fff;stroke:#c5d0de}.label{font-size:12px;fill:#22303f}";
+    "stroke-linecap:round}.uplink{fill:#2f7d4f}.pill{fill:#fff;stroke:#c5d0de}.label{font-size:12px;fill:#22303f}";
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
@@ -46,19 +46,15 @@ static size_t say_wire(char *out, size_t size, const struct tb_grid_wire *wire, 
     if (wire->reorder != 0)
         snprintf(reorder, sizeof reorder, " · reorder %g %%", (double)wire->reorder / 1e4);
     char all[300];
-    snprintf(all, sizeof all, "%s%s%s%s%s%s", blocked ? " · blocked" : "", rate, latency, jitter, loss, reorder);
+    snprintf(all, sizeof all, "%s%s%s%s%s%s%s", blocked ? " · blocked" : "", rate,
+             wire->duplex == TB_GRID_HALF ? " · half duplex" : "", latency, jitter, loss, reorder);
     static const size_t dot = sizeof " · " - 1;
     return (size_t)snprintf(out, size, "%s", *all != 0 ? all + dot : "");
 }
 
-static const char *end_name(const struct tb_grid *grid, uint32_t cluster, uint32_t host)
-{
-    return host != TB_GRID_NONE ? grid->hosts[host].name : grid->clusters[cluster].name;
-}
-
 static bool same_wire(const struct tb_grid_link *a, const struct tb_grid_link *b)
 {
-    return a->blocked == b->blocked && memcmp(&a->wire, &b->wire, sizeof a->wire) == 0;
+    return a->blocked == b->blocked && tb_grid_wire_same(&a->wire, &b->wire);
 }
 
 /* ---- boxes ------------------------------------------------------------------------------------------------------- */
@@ -106,17 +102,32 @@ static void draw_tags(FILE *to, const struct tb_grid_cluster *cluster, const str
     }
 }
 
+/* A bar through the frame for each direction, with what it can do beside it; returns where the next line goes. */
+static double draw_uplink(FILE *to, const struct tb_grid_uplink *uplink, double frame, double x, double y)
+{
+    uint32_t lines = tb_grid_layout_uplink_lines(uplink);
+    for (uint32_t i = 0; i < lines; i++) {
+        char wire[300], text[320];
+        say_wire(wire, sizeof wire, i == 0 ? &uplink->up : &uplink->down, false);
+        snprintf(text, sizeof text, "%s%s%s", i == 1 ? "downlink" : "uplink", *wire != 0 ? " · " : "", wire);
+        tb_svg_box(to, "uplink", (struct tb_svg_rect){frame - 4, y - 6, 14, 6}, 2);
+        tb_svg_text(to, "small", x, y + 1, TB_SVG_START, text);
+        y += LINE;
+    }
+    return y;
+}
+
 static double draw_notes(FILE *to, const struct tb_grid *grid, uint32_t c, const struct tb_svg_rect *box)
 {
-    double y = box->y + HEADER;
+    double y = draw_uplink(to, &grid->clusters[c].uplink, box->x, box->x + PAD, box->y + HEADER + 3) - 3;
     for (uint32_t i = 0; i < grid->link_count; i++) {
         const struct tb_grid_link *link = &grid->links[i];
         if (link->from != c || !tb_grid_layout_is_inner(grid, link))
             continue;
         char wire[300], note[800];
         say_wire(wire, sizeof wire, &link->wire, link->blocked);
-        snprintf(note, sizeof note, "%s, %s → %s: %s", link->name, end_name(grid, link->from, link->from_host),
-                 end_name(grid, link->to, link->to_host), wire);
+        snprintf(note, sizeof note, "%s, %s → %s: %s", link->name, tb_grid_link_end(grid, link, false),
+                 tb_grid_link_end(grid, link, true), wire);
         tb_svg_text(to, "small", box->x + PAD, y + 4, TB_SVG_START, note);
         y += LINE;
     }
@@ -156,7 +167,7 @@ static void draw_cluster(FILE *to, const struct tb_grid_layout *layout, uint32_t
 #define TIE_LINES 3
 
 struct tie {
-    uint32_t a, b; /* outermost clusters */
+    uint32_t a, b; /* outermost clusters; from the number of clusters on: sites */
     const char *kind;
     char lines[TIE_LINES][400]; /* the name first, which `tombolo lab cut` takes */
     double x[4], y[4];
@@ -176,12 +187,43 @@ static struct tie *add_tie(struct ties *ties, uint32_t a, uint32_t b, const char
     return tie;
 }
 
+/* The box of an end of a tie, and the row in which it stands. The clusters of a site stand together in a row. */
+struct tie_end {
+    struct tb_svg_rect box;
+    uint32_t row;
+};
+
+static struct tie_end end_of(const struct tb_grid_layout *layout, uint32_t end)
+{
+    const struct tb_grid *grid = layout->grid;
+    if (end < grid->cluster_count)
+        return (struct tie_end){layout->clusters[end].box, layout->clusters[end].row};
+    uint32_t c = 0;
+    while (grid->clusters[c].site != end - grid->cluster_count)
+        c++;
+    return (struct tie_end){layout->sites[end - grid->cluster_count], layout->clusters[c].row};
+}
+
+static const char *end_name(const struct tb_grid *grid, uint32_t end)
+{
+    return end < grid->cluster_count ? grid->clusters[end].name : grid->sites[end - grid->cluster_count].name;
+}
+
+/* Whether a box stands for each end of a link: a site without clusters has none. */
+static bool has_boxes(const struct tb_grid_layout *layout, const struct tb_grid_link *link)
+{
+    return (link->from_site == TB_GRID_NONE || layout->sites[link->from_site].w > 0) &&
+           (link->to_site == TB_GRID_NONE || layout->sites[link->to_site].w > 0);
+}
+
 static void add_link(const struct tb_grid *grid, uint32_t i, struct ties *ties)
 {
     const struct tb_grid_link *there = &grid->links[i], *back = &grid->links[i + 1];
     const char *kind =
         there->blocked || back->blocked ? "stop" : (there->wire.loss + back->wire.loss > 0 ? "lossy" : "tie");
-    struct tie *tie = add_tie(ties, there->from, there->to, kind);
+    uint32_t from = there->from_site != TB_GRID_NONE ? grid->cluster_count + there->from_site : there->from;
+    uint32_t to = there->to_site != TB_GRID_NONE ? grid->cluster_count + there->to_site : there->to;
+    struct tie *tie = add_tie(ties, from, to, kind);
     if (tie == NULL)
         return;
     char wire[300];
@@ -191,9 +233,9 @@ static void add_link(const struct tb_grid *grid, uint32_t i, struct ties *ties)
         snprintf(tie->lines[1], sizeof tie->lines[1], "%s", wire);
         return;
     }
-    snprintf(tie->lines[1], sizeof tie->lines[1], "to %s: %s", end_name(grid, there->to, there->to_host), wire);
+    snprintf(tie->lines[1], sizeof tie->lines[1], "to %s: %s", tb_grid_link_end(grid, there, true), wire);
     say_wire(wire, sizeof wire, &back->wire, back->blocked);
-    snprintf(tie->lines[2], sizeof tie->lines[2], "to %s: %s", end_name(grid, back->to, back->to_host), wire);
+    snprintf(tie->lines[2], sizeof tie->lines[2], "to %s: %s", tb_grid_link_end(grid, back, true), wire);
 }
 
 /* Every two outermost clusters that some hosts share, each pair once, with the number of hosts. */
@@ -223,12 +265,11 @@ static void add_shared(const struct tb_grid *grid, struct ties *ties)
  * neighbour in the row they leave at the very side, the nearest last. */
 static double order_of(const struct tb_grid_layout *layout, uint32_t cluster, const struct tie *tie)
 {
-    const struct tb_cluster_box *mine = &layout->clusters[cluster];
-    const struct tb_cluster_box *other = &layout->clusters[tie->a == cluster ? tie->b : tie->a];
-    double x = other->box.x + other->box.w / 2;
-    if (mine->row != other->row)
+    struct tie_end mine = end_of(layout, cluster), other = end_of(layout, tie->a == cluster ? tie->b : tie->a);
+    double x = other.box.x + other.box.w / 2;
+    if (mine.row != other.row)
         return x;
-    return (other->box.x > mine->box.x ? 1e7 : -1e7) - x;
+    return (other.box.x > mine.box.x ? 1e7 : -1e7) - x;
 }
 
 /* Where on its cluster's edge a tie begins. */
@@ -250,7 +291,7 @@ static double spread(const struct tb_grid_layout *layout, const struct ties *tie
 static void route(const struct tb_grid_layout *layout, const struct ties *ties, uint32_t which)
 {
     struct tie *tie = &ties->all[which];
-    const struct tb_cluster_box *a = &layout->clusters[tie->a], *b = &layout->clusters[tie->b];
+    const struct tie_end ends[2] = {end_of(layout, tie->a), end_of(layout, tie->b)}, *a = &ends[0], *b = &ends[1];
     if (layout->outermost == 2 && a->row == b->row) {
         const struct tb_svg_rect *left = a->box.x < b->box.x ? &a->box : &b->box;
         const struct tb_svg_rect *right = a->box.x < b->box.x ? &b->box : &a->box;
@@ -339,7 +380,7 @@ static int make_ties(const struct tb_grid_layout *layout, struct ties *ties)
     if (ties->all == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the picture");
     for (uint32_t i = 0; i + 1 < grid->link_count; i += 2) {
-        if (!tb_grid_layout_is_inner(grid, &grid->links[i]))
+        if (!tb_grid_layout_is_inner(grid, &grid->links[i]) && has_boxes(layout, &grid->links[i]))
             add_link(grid, i, ties);
     }
     add_shared(grid, ties);
@@ -357,6 +398,7 @@ static void draw_legend(FILE *to, double y)
     } entries[] = {{"host", "host"},
                    {"gate", "gateway, or host in several clusters"},
                    {"empty", "no slots"},
+                   {"uplink", "uplink: shared by all that leaves"},
                    {"tag", "NAT: connects outward only"},
                    {"shut", "closed: only gateways can be reached"}};
     double x = MARGIN;
@@ -400,11 +442,13 @@ static void draw(FILE *to, const struct tb_grid_layout *layout, const struct tie
             continue;
         tb_svg_box(to, "site", *frame, 14);
         tb_svg_text(to, "sitename", frame->x + PAD, frame->y + 21, TB_SVG_START, grid->sites[i].name);
+        draw_uplink(to, &grid->sites[i].uplink, frame->x, frame->x + 2 * PAD + tb_svg_width(grid->sites[i].name, 15),
+                    frame->y + 18);
     }
     for (uint32_t i = 0; i < ties->count; i++) {
         char hint[1024];
-        snprintf(hint, sizeof hint, "%s – %s: %s %s", grid->clusters[ties->all[i].a].name,
-                 grid->clusters[ties->all[i].b].name, ties->all[i].lines[0], ties->all[i].lines[1]);
+        snprintf(hint, sizeof hint, "%s – %s: %s %s", end_name(grid, ties->all[i].a), end_name(grid, ties->all[i].b),
+                 ties->all[i].lines[0], ties->all[i].lines[1]);
         tb_svg_curve(to, ties->all[i].kind, ties->all[i].x, ties->all[i].y, hint);
     }
     for (uint32_t c = 0; c < grid->cluster_count; c++)

@@ -6,7 +6,14 @@
 
 bool tb_grid_layout_is_inner(const struct tb_grid *grid, const struct tb_grid_link *link)
 {
+    if (link->from_site != TB_GRID_NONE || link->to_site != TB_GRID_NONE)
+        return false;
     return grid->clusters[link->from].parent != TB_GRID_NONE || grid->clusters[link->to].parent != TB_GRID_NONE;
+}
+
+uint32_t tb_grid_layout_uplink_lines(const struct tb_grid_uplink *uplink)
+{
+    return uplink->given ? (tb_grid_wire_same(&uplink->up, &uplink->down) ? 1 : 2) : 0;
 }
 
 uint32_t tb_grid_layout_outer(const struct tb_grid *grid, uint32_t cluster)
@@ -21,7 +28,8 @@ uint32_t tb_grid_layout_outer(const struct tb_grid *grid, uint32_t cluster)
 static bool are_alike(const struct tb_grid *grid, const struct tb_grid_cluster *cluster, uint32_t a, uint32_t b)
 {
     const struct tb_grid_host *x = &grid->hosts[cluster->hosts[a]], *y = &grid->hosts[cluster->hosts[b]];
-    return x->slots == y->slots && x->cluster_count == 1 && y->cluster_count == 1 &&
+    bool ports = x->wire == y->wire || (x->wire != NULL && y->wire != NULL && tb_grid_wire_same(x->wire, y->wire));
+    return ports && x->slots == y->slots && x->cluster_count == 1 && y->cluster_count == 1 &&
            !tb_grid_is_gateway(cluster, cluster->hosts[a]) && !tb_grid_is_gateway(cluster, cluster->hosts[b]);
 }
 
@@ -96,7 +104,10 @@ static int measure_all(struct tb_grid_layout *layout)
     double *inner_h = calloc(grid->cluster_count, sizeof *inner_h);
     int rc = inner_w != NULL && inner_h != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the picture");
     for (uint32_t i = 0; i < grid->link_count && rc == TB_OK; i++)
-        layout->clusters[grid->links[i].from].notes += tb_grid_layout_is_inner(grid, &grid->links[i]);
+        if (tb_grid_layout_is_inner(grid, &grid->links[i]))
+            layout->clusters[grid->links[i].from].notes++;
+    for (uint32_t c = 0; c < grid->cluster_count && rc == TB_OK; c++)
+        layout->clusters[c].notes += tb_grid_layout_uplink_lines(&grid->clusters[c].uplink);
     for (uint32_t c = 0; c < grid->cluster_count && rc == TB_OK; c++)
         rc = make_chips(grid, &grid->clusters[c], &layout->clusters[c]);
     for (uint32_t c = grid->cluster_count; c-- > 0 && rc == TB_OK;) { /* children come behind their parents */

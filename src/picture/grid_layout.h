@@ -27,7 +27,7 @@ struct tb_cluster_box {
     struct tb_svg_rect box;
     uint32_t chip_count, columns, more; /* more: hosts that are not shown */
     struct tb_chip *chips;
-    uint32_t notes; /* lines about links of a nested cluster */
+    uint32_t notes; /* lines about its uplink and, if it nests, its links */
     uint32_t row;   /* of outermost ones */
 };
 
@@ -43,6 +43,8 @@ int tb_grid_layout_make(struct tb_grid_layout *layout, const struct tb_grid *gri
 void tb_grid_layout_close(struct tb_grid_layout *layout);
 /* A link that is written into the box of the nested cluster where it begins, since no band is between its ends. */
 bool tb_grid_layout_is_inner(const struct tb_grid *grid, const struct tb_grid_link *link);
+/* Lines that are said about an uplink: one, or one for each direction. */
+uint32_t tb_grid_layout_uplink_lines(const struct tb_grid_uplink *uplink);
 /* The outermost cluster around this one. */
 uint32_t tb_grid_layout_outer(const struct tb_grid *grid, uint32_t cluster);
 

@@ -63,6 +63,27 @@ static void everything_is_shown(void **state)
     free(svg);
 }
 
+static void sites_and_uplinks_are_shown(void **state)
+{
+    char *svg = picture_of("sites:\n"
+                           "- {name: Delft, uplink: {bandwidth: 30}, clusters: [{name: a, hosts: a1}]}\n"
+                           "- {name: Utrecht, clusters: [{name: b, hosts: b1,\n"
+                           "    uplink: {bandwidth: 20, duplex: half}, downlink: {bandwidth: 25}}]}\n"
+                           "- {name: empty, clusters: []}\n"
+                           "clusters: [{name: c, hosts: c1}]\n"
+                           "links: [{from: Delft, to: Utrecht, bandwidth: 10}, {from: c, to: Delft, latency: 3},\n"
+                           "  {from: empty, to: c, latency: 4}]");
+    static const char *const parts[] = {"Delft – Utrecht: Delft-Utrecht 10 Mbit/s", "c – Delft: c-Delft 3 ms",
+                                        "uplink · 30 Mbit/s", "uplink · 20 Mbit/s · half duplex",
+                                        "downlink · 25 Mbit/s · half duplex"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strstr(svg, parts[i]) == NULL)
+            fail_msg("%s is not in the picture", parts[i]);
+    }
+    assert_null(strstr(svg, "empty – c"));
+    free(svg);
+}
+
 /* One cluster, and a hundred of which each has a link to all others. */
 static void any_size_can_be_drawn(void **state)
 {
@@ -149,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(everything_is_shown),
+        cmocka_unit_test(sites_and_uplinks_are_shown),
         cmocka_unit_test(any_size_can_be_drawn),
         cmocka_unit_test(routes_are_shown),
     };

@@ -12,24 +12,40 @@ struct kind {
     bool alone; /* a link ends at this very host, or it has too many feet: nobody is like it */
 };
 
+static int order(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Of what two hosts say of their ports; NULL: nothing. */
+static int ports_order(const struct tb_grid_wire *a, const struct tb_grid_wire *b)
+{
+    if (a == NULL || b == NULL)
+        return (a != NULL) - (b != NULL);
+    int by_rate = order(a->bandwidth, b->bandwidth), by_queue = order(a->queue, b->queue);
+    return by_rate != 0 ? by_rate : by_queue != 0 ? by_queue : order(a->duplex, b->duplex);
+}
+
 static int kind_order(const struct kind *a, const struct kind *b)
 {
     const struct tb_grid_host *x = &a->grid->hosts[a->host], *y = &b->grid->hosts[b->host];
     if (x->cluster_count != y->cluster_count)
         return x->cluster_count < y->cluster_count ? -1 : 1;
-    int order = memcmp(x->clusters, y->clusters, x->cluster_count * sizeof *x->clusters);
-    if (order != 0)
-        return order;
+    int by_feet = memcmp(x->clusters, y->clusters, x->cluster_count * sizeof *x->clusters);
+    if (by_feet != 0)
+        return by_feet;
     if (a->gates != b->gates)
         return a->gates < b->gates ? -1 : 1;
-    return (int)a->alone - (int)b->alone;
+    if (a->alone != b->alone)
+        return (int)a->alone - (int)b->alone;
+    return ports_order(x->wire, y->wire);
 }
 
 static int kind_compare(const void *left, const void *right)
 {
     const struct kind *a = left, *b = right;
-    int order = kind_order(a, b);
-    return order != 0 ? order : (a->host > b->host) - (a->host < b->host);
+    int by_kind = kind_order(a, b);
+    return by_kind != 0 ? by_kind : (a->host > b->host) - (a->host < b->host);
 }
 
 /* Which of its feet each host has as a gateway; one walk over all gateways instead of a search for each host. */

@@ -1,8 +1,8 @@
-/* Classes of hosts: those with the same feet that are gateways of the same clusters, and at none of which a link of its
- * own ends. The grid file treats the hosts of a class alike: they reach each other, and what holds for one towards
- * another class holds for all. So whatever asks who reaches whom asks classes, of which there are a few a cluster.
- * Made once, and split when hosts have turned out to differ; whoever made it owns it, and any thread may read
- * it meanwhile. */
+/* Classes of hosts: those with the same feet and rates of their ports that are gateways of the same clusters, and at
+ * none of which a link of its own ends. The grid file treats the hosts of a class alike: they reach each other, and
+ * what holds for one towards another class holds for all. So whatever asks who reaches whom asks classes, of which
+ * there are a few a cluster. Made once, and split when hosts have turned out to differ; whoever made it owns it, and
+ * any thread may read it meanwhile. */
 #ifndef TB_TOPOLOGY_CLASS_H
 #define TB_TOPOLOGY_CLASS_H
 

@@ -1,7 +1,13 @@
 #include "topology/connectivity.h"
+#include "topology/cost_grid.h"
+#include "topology/hop_wires.h"
+#include "topology/places_grid.h"
 #include "topology/reach.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#define PS_PER_NS 1000u
 
 #define TIME_TOP UINT64_C(1000000000000000) /* ns of one wire; so many sums of it fit into 64 bits */
 
@@ -28,55 +34,92 @@ void tb_grid_wire_add(struct tb_grid_wire *wire, const struct tb_grid_wire *more
 /* Before anything is added. */
 static const struct way way_none = {.rate = UINT64_MAX, .said.latency = UINT64_MAX};
 
-static void way_add(struct way *way, const struct tb_grid_wire *wire, uint64_t latency, uint64_t rate)
+/* The network of a cluster counts at both ends, also for a gateway, which need not cross it: who passes something on
+ * is no better placed than who does not. */
+static void way_add_near(struct way *way, const struct tb_grid_wire *wire)
 {
-    latency = wire != NULL && wire->latency != UINT64_MAX ? wire->latency : latency;
-    rate = wire != NULL && wire->bandwidth != 0 ? wire->bandwidth : rate;
+    uint64_t latency = wire->latency != UINT64_MAX ? wire->latency : TB_CONNECTIVITY_NEAR_LATENCY;
+    uint64_t rate = wire->bandwidth != 0 ? wire->bandwidth : TB_CONNECTIVITY_NEAR_RATE;
     way->latency += latency < TIME_TOP ? latency : TIME_TOP;
     way->rate = rate < way->rate ? rate : way->rate;
-    if (wire != NULL)
-        tb_grid_wire_add(&way->said, wire);
+    tb_grid_wire_add(&way->said, wire);
 }
 
-/* A link between a cluster and the one around it is a wire only if the file has it. */
-static void way_add_step(struct way *way, const struct tb_grid *grid, uint32_t from, uint32_t from_host, uint32_t to,
-                         uint32_t to_host)
+static void way_add_wire(struct way *way, const struct tb_wire *wire)
 {
-    const struct tb_grid_link *link = tb_grid_link_find(grid, from, from_host, to, to_host);
-    if (link == NULL)
+    struct tb_grid_wire said = {.bandwidth = (wire->assumed & TB_WIRE_BANDWIDTH_ASSUMED) == 0 ? wire->bandwidth : 0,
+                                .latency = (wire->assumed & TB_WIRE_LATENCY_ASSUMED) == 0 ? wire->latency / PS_PER_NS
+                                                                                          : UINT64_MAX,
+                                .jitter = wire->jitter / PS_PER_NS,
+                                .loss = wire->loss};
+    way->latency += wire->latency / PS_PER_NS;
+    if (wire->bandwidth != 0 && wire->bandwidth < way->rate)
+        way->rate = wire->bandwidth;
+    tb_grid_wire_add(&way->said, &said);
+}
+
+/* A port counts with what its host says of it; else the network of its cluster stands for it. */
+static void way_add_port(struct way *way, const struct tb_wire *wire)
+{
+    struct tb_grid_wire said = {.bandwidth = (wire->assumed & TB_WIRE_BANDWIDTH_ASSUMED) == 0 ? wire->bandwidth : 0,
+                                .latency = UINT64_MAX};
+    if (wire->bandwidth < way->rate)
+        way->rate = wire->bandwidth;
+    tb_grid_wire_add(&way->said, &said);
+}
+
+/* A half-duplex link has one number for both directions; which of them leads from one foot to the other? */
+static uint32_t link_of(const struct tb_connectivity *c, uint32_t link, uint32_t from_foot, uint32_t to_foot)
+{
+    const struct tb_cost_table *t = &c->table;
+    const struct tb_link_cost *l = &t->links[link];
+    const struct tb_cost_place *a = &t->places[l->from], *b = &t->places[l->to];
+    bool leaves = from_foot >= l->from && from_foot < a->end && (to_foot < l->from || to_foot >= a->end);
+    bool enters = to_foot >= l->to && to_foot < b->end && (from_foot < l->to || from_foot >= b->end);
+    return leaves || enters ? link : l->back;
+}
+
+static void way_add_use(const struct tb_connectivity *c, struct way *way, const struct tb_wire_use *use,
+                        const struct tb_spot *from, const struct tb_spot *to, uint32_t from_foot, uint32_t to_foot)
+{
+    const struct tb_wire *wire = &c->table.wires[use->wire];
+    if (use->role == TB_ROLE_HUB)
         return;
-    way_add(way, &link->wire, TB_CONNECTIVITY_FAR_LATENCY, TB_CONNECTIVITY_FAR_RATE);
-    way->link = way->link != NULL ? way->link : link;
+    if (use->role == TB_ROLE_PORT_OUT || use->role == TB_ROLE_PORT_IN) {
+        if (use->wire == c->table.kinds[from->kind].port || use->wire == c->table.kinds[to->kind].port)
+            way_add_port(way, wire);
+        return;
+    }
+    way_add_wire(way, wire);
+    if (use->role != TB_ROLE_LINK)
+        return;
+    const struct tb_grid_link *link = &c->grid->links[link_of(c, use->a, from_foot, to_foot)];
+    bool step = link->from != TB_GRID_NONE && link->to != TB_GRID_NONE &&
+                (c->grid->clusters[link->from].parent == link->to || c->grid->clusters[link->to].parent == link->from);
+    if (way->link == NULL || !step)
+        way->link = link;
 }
 
-static void way_add_near(struct way *way, const struct tb_grid_cluster *cluster)
+static struct tb_spot spot_of(const struct tb_connectivity *c, uint32_t host)
 {
-    way_add(way, &cluster->ethernet, TB_CONNECTIVITY_NEAR_LATENCY, TB_CONNECTIVITY_NEAR_RATE);
+    return (struct tb_spot){c->cluster_places[c->grid->hosts[host].cluster], c->kinds[host], host};
 }
 
-static struct way feet_way(const struct tb_grid *grid, uint32_t from, uint32_t from_foot, uint32_t to, uint32_t to_foot)
+/* The feet are clusters. */
+static struct way feet_way(const struct tb_connectivity *c, uint32_t from, uint32_t from_foot, uint32_t to,
+                           uint32_t to_foot)
 {
     struct way way = way_none;
-    struct tb_ladder up, down;
-    way_add_near(&way, &grid->clusters[from_foot]);
-    if (from_foot != to_foot) {
-        way_add_near(&way, &grid->clusters[to_foot]);
-        tb_ladders_make(grid, from_foot, to_foot, &up, &down);
-        uint32_t skipped = 0; /* a link between neighbours stands for both steps by the network around them */
-        if (up.steps > 0 && down.steps > 0) {
-            const struct tb_grid_link *link =
-                tb_grid_link_find(grid, up.rungs[up.steps - 1], from, down.rungs[down.steps - 1], to);
-            bool outermost = up.steps == up.count;
-            if (link != NULL || outermost)
-                way_add(&way, link != NULL ? &link->wire : NULL, TB_CONNECTIVITY_FAR_LATENCY, TB_CONNECTIVITY_FAR_RATE);
-            skipped = link != NULL ? 1 : 0;
-            way.link = link;
-        }
-        for (uint32_t i = 0; i + skipped < up.steps && i + 1 < up.count; i++)
-            way_add_step(&way, grid, up.rungs[i], from, up.rungs[i + 1], to);
-        for (uint32_t i = 0; i + skipped < down.steps && i + 1 < down.count; i++)
-            way_add_step(&way, grid, down.rungs[i + 1], from, down.rungs[i], to);
-    }
+    struct tb_wire_use uses[TB_HOP_WIRES_LIMIT];
+    struct tb_spot a = spot_of(c, from), b = spot_of(c, to);
+    uint32_t x = c->cluster_places[from_foot], y = c->cluster_places[to_foot];
+    uint64_t latency;
+    way_add_near(&way, &c->grid->clusters[from_foot].ethernet);
+    if (from_foot != to_foot)
+        way_add_near(&way, &c->grid->clusters[to_foot].ethernet);
+    uint32_t count = tb_cost_feet_wires(&c->table, &a, x, &b, y, uses, &latency);
+    for (uint32_t i = 0; i < count; i++)
+        way_add_use(c, &way, &uses[i], &a, &b, x, y);
     return way;
 }
 
@@ -88,15 +131,16 @@ static uint64_t way_cost(const struct way *way)
 
 /* Of the ways by which they can connect in either direction; of all, if there is none and somebody found that they can
  * nevertheless. */
-static struct way hosts_way(const struct tb_grid *grid, uint32_t from, uint32_t to)
+static struct way hosts_way(const struct tb_connectivity *c, uint32_t from, uint32_t to)
 {
+    const struct tb_grid *grid = c->grid;
     const struct tb_grid_host *a = &grid->hosts[from], *b = &grid->hosts[to];
     struct way best = way_none, any = way_none;
     uint64_t best_cost = UINT64_MAX, any_cost = UINT64_MAX;
     for (uint32_t i = 0; i < a->cluster_count; i++) {
         for (uint32_t j = 0; j < b->cluster_count; j++) {
             uint32_t x = a->clusters[i], y = b->clusters[j];
-            struct way way = feet_way(grid, from, x, to, y);
+            struct way way = feet_way(c, from, x, to, y);
             uint64_t cost = way_cost(&way);
             if (cost < any_cost) {
                 any = way;
@@ -128,7 +172,7 @@ static void fill(struct tb_connectivity *c)
         for (uint32_t j = 0; j < n; j++) {
             uint32_t from, to;
             choose_examples(c, i, j, &from, &to);
-            struct way way = hosts_way(c->grid, from, to);
+            struct way way = hosts_way(c, from, to);
             c->reach[(size_t)i * n + j] = tb_grid_reaches(c->grid, from, to);
             c->costs[(size_t)i * n + j] = way_cost(&way);
             c->links[(size_t)i * n + j] = way.link != NULL ? (uint32_t)(way.link - c->grid->links) : TB_GRID_NONE;
@@ -140,7 +184,7 @@ static struct way classes_way(const struct tb_connectivity *c, uint32_t from_cla
 {
     uint32_t from, to;
     choose_examples(c, from_class, to_class, &from, &to);
-    return hosts_way(c->grid, from, to);
+    return hosts_way(c, from, to);
 }
 
 void tb_connectivity_wire(const struct tb_connectivity *c, uint32_t from_class, uint32_t to_class,
@@ -152,13 +196,48 @@ void tb_connectivity_wire(const struct tb_connectivity *c, uint32_t from_class, 
 static bool is_direct(const struct tb_connectivity *c, uint32_t from, uint32_t to)
 {
     const struct tb_grid_link *link = tb_connectivity_link(c, from, to);
-    return link != NULL && link->direct &&
-           tb_grid_outermost(c->grid, link->from) != tb_grid_outermost(c->grid, link->to);
+    return link != NULL && link->direct && tb_grid_link_is_wide(c->grid, link);
 }
 
 bool tb_connectivity_direct(const struct tb_connectivity *c, uint32_t a, uint32_t b)
 {
     return is_direct(c, a, b) && is_direct(c, b, a);
+}
+
+/* A cost table with figures of its own, so that routes do not depend on parameters. */
+static int make_table(struct tb_connectivity *c)
+{
+    static const struct tb_cost_assumed assumed = {.near_latency = TB_CONNECTIVITY_NEAR_LATENCY * (uint64_t)PS_PER_NS,
+                                                   .near_rate = TB_CONNECTIVITY_NEAR_RATE,
+                                                   .far_latency = TB_CONNECTIVITY_FAR_LATENCY * (uint64_t)PS_PER_NS,
+                                                   .far_rate = TB_CONNECTIVITY_FAR_RATE};
+    const struct tb_grid *grid = c->grid;
+    struct tb_cost_builder builder;
+    struct tb_places places = {0};
+    uint32_t *sites = calloc(grid->site_count + 1u, sizeof *sites);
+    size_t length;
+    c->cluster_places = calloc(grid->cluster_count + 1u, sizeof *c->cluster_places);
+    c->kinds = calloc(grid->host_count + 1u, sizeof *c->kinds);
+    int rc = sites != NULL && c->cluster_places != NULL && c->kinds != NULL
+                 ? tb_places_from_grid(&places, grid, c->cluster_places, sites)
+                 : tb_error(TB_ERR_MEMORY, "no memory for the wires of %s", grid->file);
+    if (rc != TB_OK)
+        goto out;
+    memcpy(c->kinds, c->classes.of, grid->host_count * sizeof *c->kinds);
+    struct tb_cost_grid source = {
+        .grid = grid, .classes = &c->classes, .cluster_places = c->cluster_places, .site_places = sites};
+    rc = tb_cost_builder_open(&builder, &places, &assumed);
+    if (rc == TB_OK) {
+        tb_cost_grid_fill(&builder, &source);
+        rc = tb_cost_builder_seal(&builder, &c->cost_bytes, &length);
+    }
+    tb_cost_builder_close(&builder);
+    if (rc == TB_OK)
+        rc = tb_cost_table_view(&c->table, c->cost_bytes, length);
+out:
+    tb_places_close(&places);
+    free(sites);
+    return rc;
 }
 
 int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)
@@ -172,7 +251,7 @@ int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)
         tb_connectivity_close(c);
         return tb_error(TB_ERR_LIMIT,
                         "%s: routes are found among at most %u kinds of hosts (in the same clusters, gateways of the "
-                        "same ones, no links of their own), but there are %u",
+                        "same ones, equal ports, no links of their own), but there are %u",
                         grid->file, TB_CONNECTIVITY_CLASSES_LIMIT, n);
     }
     c->reach = calloc((size_t)n * n + 1, sizeof *c->reach);
@@ -181,6 +260,11 @@ int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)
     if (c->reach == NULL || c->costs == NULL || c->links == NULL) {
         tb_connectivity_close(c);
         return tb_error(TB_ERR_MEMORY, "no memory for who reaches whom among %u kinds of hosts", n);
+    }
+    rc = make_table(c);
+    if (rc != TB_OK) {
+        tb_connectivity_close(c);
+        return rc;
     }
     fill(c);
     return TB_OK;
@@ -226,6 +310,9 @@ void tb_connectivity_close(struct tb_connectivity *c)
     free(c->reach);
     free(c->costs);
     free(c->links);
+    free(c->cluster_places);
+    free(c->kinds);
+    free(c->cost_bytes);
     *c = (struct tb_connectivity){0};
 }
 

@@ -4,12 +4,13 @@
  * the one that connects. Owned by whoever opened it, one thread; the grid must outlive it.
  *
  * The cost is the time in nanoseconds of a message of TB_CONNECTIVITY_BYTES by one connection: the latencies of all
- * wires on its way and of one relay, and the bytes at the rate of the slowest wire. What the file does not say is
- * taken for TB_CONNECTIVITY_* below. */
+ * wires on its way (hop_wires.h) and of one relay, and the bytes at the rate of the slowest wire. What the file does
+ * not say is taken for TB_CONNECTIVITY_* below. */
 #ifndef TB_TOPOLOGY_CONNECTIVITY_H
 #define TB_TOPOLOGY_CONNECTIVITY_H
 
 #include "topology/class.h"
+#include "topology/cost_table.h"
 
 #define TB_CONNECTIVITY_CLASSES_LIMIT 2048u
 #define TB_CONNECTIVITY_BYTES         16384u
@@ -22,9 +23,13 @@
 struct tb_connectivity {
     const struct tb_grid *grid;
     struct tb_host_classes classes;
-    uint8_t *reach;  /* [from * class_count + to]; a class reaches itself */
-    uint64_t *costs; /* likewise */
-    uint32_t *links; /* likewise: the first link of the grid that a connection crosses; TB_GRID_NONE: none */
+    uint8_t *reach;             /* [from * class_count + to]; a class reaches itself */
+    uint64_t *costs;            /* likewise */
+    uint32_t *links;            /* likewise: the first link of the grid that a connection crosses; TB_GRID_NONE: none */
+    struct tb_cost_table table; /* which wires there are */
+    void *cost_bytes;           /* its */
+    uint32_t *cluster_places;   /* in it */
+    uint32_t *kinds;            /* in it, of each host: the class as the file has it */
 };
 
 /* How two classes can be neighbours; a smaller one is preferred. */

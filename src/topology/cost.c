@@ -1,6 +1,5 @@
 #include "topology/cost.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,47 +20,11 @@
 /* The kernel copies what goes through a socket, on both sides. */
 #define SOCKET_COPY (16000ull * MEGA)
 
-/* ---- curves ------------------------------------------------------------------------------------------------------ */
-
-static uint64_t saturate(unsigned __int128 time)
-{
-    return time > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)time;
-}
-
-uint64_t tb_cost_at(const struct tb_cost_curve *curve, uint64_t bytes)
-{
-    if (curve->count == 0)
-        return 0;
-    if (curve->count == 1)
-        return curve->points[0].time;
-    uint32_t i = 1;
-    while (i + 1 < curve->count && bytes > curve->points[i].bytes)
-        i++;
-    uint64_t b0 = curve->points[i - 1].bytes, b1 = curve->points[i].bytes;
-    uint64_t t0 = curve->points[i - 1].time, t1 = curve->points[i].time;
-    /* A measured curve may fall a little between two points. */
-    if (t1 < t0)
-        return bytes >= b1 ? t1 : t0 - (uint64_t)((unsigned __int128)(t0 - t1) * (bytes - b0) / (b1 - b0));
-    return saturate(t0 + (unsigned __int128)(t1 - t0) * (bytes - b0) / (b1 - b0));
-}
-
-struct tb_cost_curve tb_cost_line(uint64_t base, uint64_t bandwidth)
-{
-    const uint64_t far = 1ull << 30;
-    struct tb_cost_curve line = {.count = 1, .points = {{0, base}}};
-    if (bandwidth == 0)
-        return line;
-    line.count = 2;
-    line.points[1].bytes = far;
-    line.points[1].time = saturate(base + (unsigned __int128)far * 8 * PS_PER_S / bandwidth);
-    return line;
-}
-
 /* The time of a port, for a bandwidth on the wire. */
 static struct tb_cost_curve wire_line(uint64_t bandwidth)
 {
-    uint64_t data = saturate((unsigned __int128)bandwidth * FRAME_DATA / FRAME_WIRE);
-    uint64_t header = bandwidth == 0 ? 0 : saturate((unsigned __int128)MESSAGE_HEADER * 8 * PS_PER_S / bandwidth);
+    uint64_t data = (uint64_t)((unsigned __int128)bandwidth * FRAME_DATA / FRAME_WIRE);
+    uint64_t header = bandwidth == 0 ? 0 : (uint64_t)MESSAGE_HEADER * 8 * PS_PER_S / bandwidth;
     return tb_cost_line(header, data == 0 && bandwidth > 0 ? 1 : data);
 }
 
@@ -75,46 +38,14 @@ static void link_set_wire(struct tb_cost_link *link, uint64_t bandwidth, uint64_
 
 /* ---- what was measured ------------------------------------------------------------------------------------------- */
 
-/* One point: BYTES:SEND:RECEIVE:GAP, times in nanoseconds. */
-static const char *point_parse(const char *text, struct tb_cost_link *link, bool ports)
-{
-    uint64_t values[4];
-    for (int i = 0; i < 4; i++) {
-        char *end;
-        errno = 0;
-        values[i] = strtoull(text, &end, 10);
-        bool good = end != text && *text != '-' && errno == 0 && values[i] < (uint64_t)INT64_MAX / PS_PER_NS;
-        if (!good || (i < 3 ? *end != ':' : *end != ',' && *end != 0))
-            return NULL;
-        text = end + (*end != 0);
-    }
-    struct tb_cost_curve *curves[] = {&link->send, &link->receive, &link->gap};
-    for (int i = 0; i < (ports ? 3 : 2); i++) {
-        struct tb_cost_curve *c = curves[i];
-        bool rising = c->count == 0 ? values[0] == 0 : c->points[c->count - 1].bytes < values[0];
-        if (!rising || c->count == TB_COST_POINTS)
-            return NULL;
-        c->points[c->count].bytes = values[0];
-        c->points[c->count++].time = values[i + 1] * PS_PER_NS;
-    }
-    return text;
-}
-
 static int table_take(struct tb_cost_link *link, const char *name, const char *table, bool ports)
 {
-    if (*table == 0)
+    if (*table == 0 || tb_cost_points_parse(table, &link->send, &link->receive, ports ? &link->gap : NULL))
         return TB_OK;
-    link->send.count = link->receive.count = 0;
-    link->gap.count = 0;
-    for (const char *at = table; *at != 0;) {
-        at = point_parse(at, link, ports);
-        if (at == NULL)
-            return tb_error(TB_ERR_ARGUMENT,
-                            "parameter %s: '%s' should be up to %d points BYTES:SEND:RECEIVE:GAP with commas between, "
-                            "times in nanoseconds, the first one for 0 bytes, and rising",
-                            name, table, TB_COST_POINTS);
-    }
-    return TB_OK;
+    return tb_error(TB_ERR_ARGUMENT,
+                    "parameter %s: '%s' should be up to %d points BYTES:SEND:RECEIVE:GAP with commas between, "
+                    "times in nanoseconds, the first one for 0 bytes, and rising",
+                    name, table, TB_COST_POINTS);
 }
 
 static void costs_defaults(struct tb_costs *c, struct tb_cost_link *ethernet, struct tb_cost_link *wide)
@@ -233,10 +164,16 @@ static int links_take(struct tb_costs *costs, const struct tb_group_shape *shape
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
+static bool is_of_clusters(const struct tb_grid_link *link)
+{
+    return link->from_host == TB_GRID_NONE && link->to_host == TB_GRID_NONE && link->from_site == TB_GRID_NONE &&
+           link->to_site == TB_GRID_NONE;
+}
+
 /* What the agents of the two hosts add to a link of a grid file that ranks may not cross themselves; ns. */
 static uint64_t agents_latency(const struct tb_grid *grid, const struct tb_grid_link *link)
 {
-    bool open = link->direct || tb_grid_outermost(grid, link->from) == tb_grid_outermost(grid, link->to);
+    bool open = link->direct || !tb_grid_link_is_wide(grid, link);
     return open ? 0 : 2 * tb_param.agent_overhead;
 }
 
@@ -310,8 +247,9 @@ int tb_costs_take_grid(struct tb_costs *costs, const struct tb_group_shape *shap
             from = numbers[i] == link->from ? i : from;
             to = numbers[i] == link->to ? i : to;
         }
-        /* Links of single gateways stand beside those of their clusters, which hold for all. */
-        if (link->from_host == TB_GRID_NONE && link->to_host == TB_GRID_NONE)
+        /* Links of single gateways stand beside those of their clusters, which hold for all; links of sites are not in
+         * this table. */
+        if (is_of_clusters(link))
             error = costs_set(costs, from, to, link->wire.bandwidth,
                               link->wire.latency == UINT64_MAX
                                   ? UINT64_MAX
@@ -356,7 +294,7 @@ int tb_costs_pass_grid(const struct tb_grid *grid)
     }
     for (uint32_t i = 0; i < grid->link_count && room; i++) {
         const struct tb_grid_link *l = &grid->links[i];
-        if (l->from_host == TB_GRID_NONE && l->to_host == TB_GRID_NONE)
+        if (is_of_clusters(l))
             room = wire_print(text, sizeof text, &at, grid->clusters[l->from].name, grid->clusters[l->to].name,
                               &l->wire, true, agents_latency(grid, l));
     }

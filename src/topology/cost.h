@@ -9,20 +9,11 @@
 #ifndef TB_TOPOLOGY_COST_H
 #define TB_TOPOLOGY_COST_H
 
+#include "topology/cost_curve.h"
 #include "topology/grid.h"
 #include "topology/shape.h"
 
-#define TB_COST_POINTS         12
-#define TB_COST_NEVER          UINT64_MAX /* a time that is not reached */
-#define TB_COST_CLUSTERS_LIMIT 256u       /* among more, all links are taken for equal */
-
-/* A time that depends on a number of bytes: straight lines between points, the last one going on. */
-struct tb_cost_curve {
-    uint32_t count;
-    struct {
-        uint64_t bytes, time;
-    } points[TB_COST_POINTS]; /* rising in bytes, the first at 0 */
-};
+#define TB_COST_CLUSTERS_LIMIT 256u /* among more, all links are taken for equal */
 
 struct tb_cost_link {
     struct tb_cost_curve send, receive; /* of the ranks' time */
@@ -47,16 +38,6 @@ struct tb_costs {
     uint64_t queue;                    /* bytes that wait in front of a port of a switch at most; 0: any number */
     uint64_t loss;                     /* until what did not fit there is sent again */
 };
-
-static inline uint64_t tb_cost_add(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? TB_COST_NEVER : sum;
-}
-
-uint64_t tb_cost_at(const struct tb_cost_curve *curve, uint64_t bytes);
-/* A straight line: `base` picoseconds and then `bandwidth` bits a second (0: it takes no time). */
-struct tb_cost_curve tb_cost_line(uint64_t base, uint64_t bandwidth);
 
 /* From the parameters; the story of an error names the parameter. */
 int tb_costs_open(struct tb_costs *costs, const struct tb_group_shape *shape);

@@ -9,7 +9,8 @@
  *   - `nat` without `gateways`: all hosts reach outward, nobody can be reached;
  *   - outside of a cluster is the cluster in which it nests, or the wide area, which connects all outermost clusters;
  *   - a host that stands in several clusters has a foot in each;
- *   - a link that is `blocked` lets nobody connect in its direction. */
+ *   - a link that is `blocked` lets nobody connect in its direction;
+ *   - clusters without an IP family in common do not reach each other. */
 #ifndef TB_TOPOLOGY_GRID_H
 #define TB_TOPOLOGY_GRID_H
 
@@ -18,28 +19,47 @@
 #include <stdio.h>
 
 #define TB_GRID_NAME_BYTES     64
-#define TB_GRID_HOSTS_LIMIT    65536u
-#define TB_GRID_CLUSTERS_LIMIT 4096u
-#define TB_GRID_LINKS_LIMIT    65536u
-#define TB_GRID_FEET_LIMIT     1048576u /* hosts of all clusters together */
+#define TB_GRID_HOSTS_LIMIT    1048576u
+#define TB_GRID_CLUSTERS_LIMIT 16384u   /* and of sites as many */
+#define TB_GRID_LINKS_LIMIT    262144u  /* both directions counted */
+#define TB_GRID_FEET_LIMIT     2097152u /* hosts of all clusters together */
 #define TB_GRID_SLOTS_LIMIT    1048576u /* of a host */
 #define TB_GRID_NESTING_LIMIT  16u
-#define TB_GRID_FILE_LIMIT     (4u << 20)
+#define TB_GRID_FILE_LIMIT     (64u << 20)
 #define TB_GRID_PAIRS_LIMIT    1024u /* variables, or programs, of a cluster */
 #define TB_GRID_NONE           UINT32_MAX
 
+#define TB_GRID_CONGESTION_BYTES 16
+
+/* Not said: it is full. */
+enum tb_grid_duplex { TB_GRID_DUPLEX_NOT_SAID, TB_GRID_FULL, TB_GRID_HALF };
+
 /* What a wire does to what passes it. */
 struct tb_grid_wire {
-    uint64_t bandwidth; /* bit/s; 0: not said */
-    uint64_t latency;   /* ns one way; UINT64_MAX: not said */
-    uint64_t jitter;    /* ns: the latency is spread evenly by up to so much either way */
-    uint32_t loss;      /* frames lost of a million */
-    uint32_t reorder;   /* frames of a million that overtake those before them */
+    uint64_t bandwidth;         /* bit/s; 0: not said */
+    uint64_t latency;           /* ns one way; UINT64_MAX: not said */
+    uint64_t jitter;            /* ns: the latency is spread evenly by up to so much either way */
+    uint32_t loss;              /* frames lost of a million */
+    uint32_t reorder;           /* frames of a million that overtake those before them */
+    uint64_t queue;             /* bytes that wait in front of it at most; 0: not said */
+    enum tb_grid_duplex duplex; /* half: both directions share it */
+    const char *table; /* what was measured, as the parameter ethernet_table has it; NULL: not said. The grid's own, so
+                          that wires can be copied */
 };
+
+/* The wire that everything between the inside and the outside of a cluster or site shares. */
+struct tb_grid_uplink {
+    bool given;
+    struct tb_grid_wire up, down; /* outward, inward */
+};
+
+/* Bits of IP families. */
+enum { TB_GRID_IPV4 = 1, TB_GRID_IPV6 = 2 };
 
 struct tb_grid_site {
     char name[TB_GRID_NAME_BYTES];
     uint32_t line;
+    struct tb_grid_uplink uplink;
 };
 
 struct tb_grid_host {
@@ -52,6 +72,8 @@ struct tb_grid_host {
     uint32_t cluster;       /* the first one in the file that names it */
     uint32_t cluster_count; /* all that name it, ascending */
     uint32_t *clusters;
+    struct tb_grid_wire *wire; /* of its port in each cluster (`bandwidth`, `duplex`, `queue`), and of its foot outside
+                                  if it is a gateway; NULL: nothing was said. Allocated */
 };
 
 enum tb_grid_medium { TB_GRID_SWITCH, TB_GRID_HUB };
@@ -84,14 +106,19 @@ struct tb_grid_cluster {
     uint32_t *gateways, *hosts; /* indices of hosts, in the order of the file */
     enum tb_grid_medium medium;
     struct tb_grid_wire ethernet; /* of a host's port, or of the whole hub */
+    struct tb_grid_uplink uplink;
+    uint8_t ip; /* families of its hosts' addresses */
     struct tb_grid_start start;
 };
 
 /* One direction. Its ends are outermost clusters or siblings, a cluster and the one in which it nests, or gateways of
- * such clusters; a link between gateways is beside that of their clusters and has a rate of its own. */
+ * such clusters; a link between gateways is beside that of their clusters and has a rate of its own. Or they are sites,
+ * or a site and an outermost cluster elsewhere: one wire that is shared by what goes between them and has no link of
+ * its own. */
 struct tb_grid_link {
     char name[2 * TB_GRID_NAME_BYTES + 2]; /* "from-to" unless the file names it; both directions have one name */
-    uint32_t from, to;                     /* clusters */
+    uint32_t from, to;                     /* clusters; TB_GRID_NONE: a site */
+    uint32_t from_site, to_site;           /* sites; TB_GRID_NONE: a cluster */
     uint32_t from_host, to_host;           /* gateways, or TB_GRID_NONE */
     struct tb_grid_wire wire;
     bool blocked;
@@ -104,10 +131,13 @@ struct tb_grid {
     char *file; /* for messages */
     uint32_t site_count, cluster_count, host_count, link_count;
     struct tb_grid_site *sites;
-    struct tb_grid_cluster *clusters; /* a parent before its children */
-    struct tb_grid_host *hosts;       /* in the order of the file */
-    struct tb_grid_link *links;       /* both directions stand one after the other, as the file has them */
-    struct tb_grid_index *index;      /* finds by name, and links by their ends */
+    struct tb_grid_cluster *clusters;          /* a parent before its children */
+    struct tb_grid_host *hosts;                /* in the order of the file */
+    struct tb_grid_link *links;                /* both directions stand one after the other, as the file has them */
+    struct tb_grid_index *index;               /* finds by name, and links by their ends */
+    char congestion[TB_GRID_CONGESTION_BYTES]; /* TCP's congestion control on all hosts; "": not said */
+    uint32_t table_count;
+    char **tables; /* of all wires */
 };
 
 /* Reads and checks; the story of an error begins with "FILE:LINE: " and says what was expected. */
@@ -120,6 +150,7 @@ bool tb_grid_is_name(const char *text, size_t length);
 /* Indices, or TB_GRID_NONE. */
 uint32_t tb_grid_host_find(const struct tb_grid *grid, const char *name);
 uint32_t tb_grid_cluster_find(const struct tb_grid *grid, const char *name);
+uint32_t tb_grid_site_find(const struct tb_grid *grid, const char *name);
 /* The cluster that nests in none and has this one inside of it, or is it. */
 static inline uint32_t tb_grid_outermost(const struct tb_grid *grid, uint32_t cluster)
 {
@@ -129,8 +160,18 @@ static inline uint32_t tb_grid_outermost(const struct tb_grid *grid, uint32_t cl
 }
 bool tb_grid_cluster_has(const struct tb_grid_cluster *cluster, uint32_t host);
 bool tb_grid_is_gateway(const struct tb_grid_cluster *cluster, uint32_t host);
-/* The link in this direction that holds for what goes between two gateways (or other hosts) of two clusters: theirs, or
- * that of their clusters; NULL: the file has none. */
+/* The name of the end of a link where it begins, or where it leads to. */
+const char *tb_grid_link_end(const struct tb_grid *grid, const struct tb_grid_link *link, bool to);
+/* Whether its ends lie in different outermost clusters. */
+static inline bool tb_grid_link_is_wide(const struct tb_grid *grid, const struct tb_grid_link *link)
+{
+    return link->from_site != TB_GRID_NONE || link->to_site != TB_GRID_NONE ||
+           tb_grid_outermost(grid, link->from) != tb_grid_outermost(grid, link->to);
+}
+/* Whether two wires do the same. */
+bool tb_grid_wire_same(const struct tb_grid_wire *a, const struct tb_grid_wire *b);
+/* The link in this direction that holds for what goes between two gateways (or other hosts) of two clusters: theirs,
+ * that of their clusters, or that of their sites; NULL: the file has none. */
 const struct tb_grid_link *tb_grid_link_find(const struct tb_grid *grid, uint32_t from, uint32_t from_host, uint32_t to,
                                              uint32_t to_host);
 

@@ -7,13 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#define FIRST_ROOM 65536u /* for the text of a file */
+
 static int read_clusters(struct tb_grid_reader *reader, int node, uint32_t site, uint32_t parent, uint32_t depth);
 
 /* ---- a cluster --------------------------------------------------------------------------------------------------- */
 
 struct cluster_map {
     struct tb_grid_cluster cluster;
-    int hosts, gateways, clusters; /* 0: not given */
+    int hosts, gateways, clusters, uplink, downlink; /* 0: not given */
 };
 
 struct ethernet_map {
@@ -22,11 +24,7 @@ struct ethernet_map {
 };
 
 static const struct tb_grid_key ethernet_keys[] = {
-    {"bandwidth", tb_grid_read_bandwidth, offsetof(struct ethernet_map, wire.bandwidth), false},
-    {"latency", tb_grid_read_time, offsetof(struct ethernet_map, wire.latency), false},
-    {"jitter", tb_grid_read_time, offsetof(struct ethernet_map, wire.jitter), false},
-    {"loss", tb_grid_read_share, offsetof(struct ethernet_map, wire.loss), false},
-    {"reorder", tb_grid_read_share, offsetof(struct ethernet_map, wire.reorder), false},
+    TB_GRID_WIRE_KEYS(struct ethernet_map, wire),
     {"hub", tb_grid_read_flag, offsetof(struct ethernet_map, hub), false},
 };
 
@@ -36,9 +34,21 @@ static int read_ethernet(struct tb_grid_reader *reader, int value, void *field)
     struct ethernet_map map = {.wire.latency = UINT64_MAX};
     int rc = tb_grid_read_map(reader, value, "the ethernet of a cluster", ethernet_keys,
                               sizeof ethernet_keys / sizeof ethernet_keys[0], &map);
+    if (rc == TB_OK && map.hub && map.wire.duplex == TB_GRID_FULL)
+        rc = tb_grid_complain(reader, value, "a hub is a half-duplex medium; expected duplex: half, or none");
     cluster->ethernet = map.wire;
     cluster->medium = map.hub ? TB_GRID_HUB : TB_GRID_SWITCH;
     return rc == TB_OK ? tb_grid_check_wire(reader, value, &map.wire) : rc;
+}
+
+static int read_ip(struct tb_grid_reader *reader, int value, void *field)
+{
+    static const char *const words[] = {"4", "6", "46", NULL};
+    static const uint8_t families[] = {TB_GRID_IPV4, TB_GRID_IPV6, TB_GRID_IPV4 | TB_GRID_IPV6};
+    uint32_t which = 0;
+    int rc = tb_grid_read_choice(reader, value, words, "4, 6 or 46", &which);
+    *(uint8_t *)field = families[which];
+    return rc;
 }
 
 static int read_nat(struct tb_grid_reader *reader, int value, void *field)
@@ -55,6 +65,9 @@ static const struct tb_grid_key cluster_keys[] = {
     {"nat", read_nat, offsetof(struct cluster_map, cluster), false},
     {"ethernet", read_ethernet, offsetof(struct cluster_map, cluster), false},
     {"clusters", tb_grid_read_node, offsetof(struct cluster_map, clusters), false},
+    {"uplink", tb_grid_read_node, offsetof(struct cluster_map, uplink), false},
+    {"downlink", tb_grid_read_node, offsetof(struct cluster_map, downlink), false},
+    {"ip", read_ip, offsetof(struct cluster_map, cluster.ip), false},
     {"start", tb_grid_read_command, offsetof(struct cluster_map, cluster.start.command), false},
     {"start_inside", tb_grid_read_command, offsetof(struct cluster_map, cluster.start.inside), false},
     {"tombolo", tb_grid_read_path, offsetof(struct cluster_map, cluster.start.tombolo), false},
@@ -88,11 +101,16 @@ static int add_cluster(struct tb_grid_reader *reader, int node, const struct tb_
 
 static int read_cluster(struct tb_grid_reader *reader, int node, uint32_t site, uint32_t parent, uint32_t depth)
 {
-    struct cluster_map map = {
-        .cluster = {
-            .site = site, .parent = parent, .line = tb_yaml_line(&reader->yaml, node), .ethernet.latency = UINT64_MAX}};
+    struct cluster_map map = {.cluster = {.site = site,
+                                          .parent = parent,
+                                          .line = tb_yaml_line(&reader->yaml, node),
+                                          .ethernet.latency = UINT64_MAX,
+                                          .ip = TB_GRID_IPV4}};
     int rc =
         tb_grid_read_map(reader, node, "a cluster", cluster_keys, sizeof cluster_keys / sizeof cluster_keys[0], &map);
+    if (rc == TB_OK)
+        rc = tb_grid_read_uplink(reader, node, "cluster", map.cluster.name, map.uplink, map.downlink,
+                                 &map.cluster.uplink);
     if (rc == TB_OK)
         rc = add_cluster(reader, node, &map.cluster);
     if (rc != TB_OK) {
@@ -134,12 +152,14 @@ static int read_clusters(struct tb_grid_reader *reader, int node, uint32_t site,
 
 struct site_map {
     struct tb_grid_site site;
-    int clusters;
+    int clusters, uplink, downlink;
 };
 
 static const struct tb_grid_key site_keys[] = {
     {"name", tb_grid_read_title, offsetof(struct site_map, site.name), true},
     {"clusters", tb_grid_read_node, offsetof(struct site_map, clusters), true},
+    {"uplink", tb_grid_read_node, offsetof(struct site_map, uplink), false},
+    {"downlink", tb_grid_read_node, offsetof(struct site_map, downlink), false},
 };
 
 static int read_site(struct tb_grid_reader *reader, int node)
@@ -149,21 +169,23 @@ static int read_site(struct tb_grid_reader *reader, int node)
     int rc = tb_grid_read_map(reader, node, "a site", site_keys, sizeof site_keys / sizeof site_keys[0], &map);
     if (rc != TB_OK)
         return rc;
-    for (uint32_t i = 0; i < grid->site_count; i++) {
-        if (strcmp(grid->sites[i].name, map.site.name) == 0)
-            return tb_grid_complain(reader, node, "there is a site %s in line %u already; expected another name",
-                                    map.site.name, grid->sites[i].line);
-    }
+    uint32_t same = tb_grid_site_find(grid, map.site.name);
+    if (same != TB_GRID_NONE)
+        return tb_grid_complain(reader, node, "there is a site %s in line %u already; expected another name",
+                                map.site.name, grid->sites[same].line);
     if (grid->site_count == TB_GRID_CLUSTERS_LIMIT)
         return tb_grid_complain(reader, node, "site %s is one too many; expected at most %u", map.site.name,
                                 TB_GRID_CLUSTERS_LIMIT);
     void *sites = grid->sites;
     rc = tb_grid_grow(reader, &sites, grid->site_count, &reader->site_room, sizeof *grid->sites);
     grid->sites = sites;
+    if (rc == TB_OK)
+        rc = tb_grid_read_uplink(reader, node, "site", map.site.name, map.uplink, map.downlink, &map.site.uplink);
     if (rc != TB_OK)
         return rc;
     grid->sites[grid->site_count++] = map.site;
-    return read_clusters(reader, map.clusters, grid->site_count - 1, TB_GRID_NONE, 0);
+    rc = tb_grid_index_site(grid, grid->site_count - 1);
+    return rc != TB_OK ? rc : read_clusters(reader, map.clusters, grid->site_count - 1, TB_GRID_NONE, 0);
 }
 
 static int read_sites(struct tb_grid_reader *reader, int node)
@@ -183,17 +205,32 @@ static int read_sites(struct tb_grid_reader *reader, int node)
 
 struct file_map {
     int sites, clusters, links;
+    char congestion[TB_GRID_CONGESTION_BYTES];
 };
+
+static int read_congestion(struct tb_grid_reader *reader, int value, void *field)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    const char *text = tb_yaml_kind(&reader->yaml, value) == TB_YAML_TEXT ? tb_yaml_text(&reader->yaml, value) : "";
+    if (*text == 0 || strlen(text) >= TB_GRID_CONGESTION_BYTES || text[strspn(text, letters)] != 0)
+        return tb_grid_complain(reader, value,
+                                "expected a congestion control of TCP, such as cubic or bbr, of at most %d small "
+                                "letters, digits and '_', not %s",
+                                TB_GRID_CONGESTION_BYTES - 1, tb_grid_value_name(reader, value));
+    snprintf(field, TB_GRID_CONGESTION_BYTES, "%s", text);
+    return TB_OK;
+}
 
 static const struct tb_grid_key file_keys[] = {
     {"sites", tb_grid_read_node, offsetof(struct file_map, sites), false},
     {"clusters", tb_grid_read_node, offsetof(struct file_map, clusters), false},
     {"links", tb_grid_read_node, offsetof(struct file_map, links), false},
+    {"congestion", read_congestion, offsetof(struct file_map, congestion), false},
 };
 
 static int read_file(struct tb_grid_reader *reader)
 {
-    struct file_map map = {0};
+    struct file_map map = {.sites = 0};
     int root = reader->yaml.root;
     int rc = tb_grid_read_map(reader, root, "a grid file", file_keys, sizeof file_keys / sizeof file_keys[0], &map);
     if (rc == TB_OK && map.sites != 0)
@@ -204,8 +241,11 @@ static int read_file(struct tb_grid_reader *reader)
         rc = tb_grid_complain(reader, root,
                               "there is no cluster in this file; expected `clusters:`, or `sites:` with "
                               "clusters");
+    if (rc == TB_OK)
+        rc = tb_grid_check_ports(reader);
     if (rc == TB_OK && map.links != 0)
         rc = tb_grid_read_links(reader, map.links);
+    memcpy(reader->grid->congestion, map.congestion, sizeof map.congestion);
     return rc;
 }
 
@@ -239,17 +279,23 @@ int tb_grid_load(struct tb_grid *grid, const char *path)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return tb_error_errno("cannot read the grid file %s", path);
-    /* One byte more than allowed, so that a file that is too long is seen to be. */
-    size_t length = 0, room = TB_GRID_FILE_LIMIT + 1;
-    char *text = malloc(room);
-    int rc = text != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for the grid file %s", path);
-    ssize_t n = 1;
-    while (rc == TB_OK && n > 0 && length < room) {
+    /* Up to one byte more than allowed, so that a file that is too long is seen to be. */
+    size_t length = 0, room = 0, most = TB_GRID_FILE_LIMIT + 1;
+    char *text = NULL;
+    int rc = TB_OK;
+    for (ssize_t n = 1; rc == TB_OK && n > 0 && length<most; length += n> 0 ? (size_t)n : 0) {
+        if (length == room) {
+            room = room == 0 ? FIRST_ROOM : (2 * room < most ? 2 * room : most);
+            char *grown = realloc(text, room);
+            if (grown == NULL) {
+                rc = tb_error(TB_ERR_MEMORY, "no memory for the grid file %s", path);
+                break;
+            }
+            text = grown;
+        }
         n = read(fd, text + length, room - length);
         if (n < 0)
             rc = tb_error_errno("cannot read the grid file %s", path);
-        else
-            length += (size_t)n;
     }
     close(fd);
     if (rc == TB_OK)

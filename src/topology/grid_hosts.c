@@ -13,6 +13,7 @@ struct mention {
     size_t name_length, user_length; /* of texts that end before their zero byte */
     uint32_t port, slots;
     bool has_slots;
+    struct tb_grid_wire wire; /* its bandwidth, duplex and queue */
 };
 
 static int complain_name(struct tb_grid_reader *reader, int node)
@@ -54,6 +55,49 @@ static int keep_number(struct tb_grid_reader *reader, int node, uint32_t host, c
     return TB_OK;
 }
 
+/* `unit` is how much of the value the message counts as one. */
+static int keep_rate(struct tb_grid_reader *reader, int node, uint32_t host, const char *what, uint64_t value,
+                     uint64_t unit, uint64_t *kept, uint32_t *kept_line)
+{
+    if (value == 0)
+        return TB_OK;
+    if (*kept_line != 0 && *kept != value)
+        return tb_grid_complain(reader, node, "host %s has %s %g here but %g in line %u; expected the same",
+                                reader->grid->hosts[host].name, what, (double)value / (double)unit,
+                                (double)*kept / (double)unit, *kept_line);
+    if (*kept_line == 0)
+        *kept_line = tb_yaml_line(&reader->yaml, node);
+    *kept = value;
+    return TB_OK;
+}
+
+static int keep_wire(struct tb_grid_reader *reader, int node, uint32_t host, const struct tb_grid_wire *said)
+{
+    struct tb_grid_host *of = &reader->grid->hosts[host];
+    struct tb_grid_mention *lines = &reader->mentions[host];
+    if (said->bandwidth == 0 && said->queue == 0 && said->duplex == TB_GRID_DUPLEX_NOT_SAID)
+        return TB_OK;
+    if (of->wire == NULL) {
+        of->wire = malloc(sizeof *of->wire);
+        if (of->wire == NULL)
+            return tb_grid_complain_memory(reader);
+        *of->wire = (struct tb_grid_wire){.latency = UINT64_MAX};
+    }
+    int rc =
+        keep_rate(reader, node, host, "bandwidth", said->bandwidth, 1000000, &of->wire->bandwidth, &lines->bandwidth);
+    if (rc == TB_OK)
+        rc = keep_rate(reader, node, host, "a queue of", said->queue, 1, &of->wire->queue, &lines->queue);
+    if (rc != TB_OK || said->duplex == TB_GRID_DUPLEX_NOT_SAID)
+        return rc;
+    if (lines->duplex != 0 && of->wire->duplex != said->duplex)
+        return tb_grid_complain(reader, node, "host %s has another duplex here than in line %u; expected the same",
+                                of->name, lines->duplex);
+    if (lines->duplex == 0)
+        lines->duplex = tb_yaml_line(&reader->yaml, node);
+    of->wire->duplex = said->duplex;
+    return TB_OK;
+}
+
 /* Joins what this mention says with what others have said of the host. */
 static int keep(struct tb_grid_reader *reader, int node, uint32_t host, const struct mention *mention)
 {
@@ -69,7 +113,7 @@ static int keep(struct tb_grid_reader *reader, int node, uint32_t host, const st
     if (rc == TB_OK && mention->address != NULL)
         rc = keep_text(reader, node, host, "address", mention->address, strlen(mention->address), &kept->address,
                        &lines->address);
-    return rc;
+    return rc == TB_OK ? keep_wire(reader, node, host, &mention->wire) : rc;
 }
 
 static int new_host(struct tb_grid_reader *reader, int node, const char *name, uint32_t cluster)
@@ -90,7 +134,7 @@ static int new_host(struct tb_grid_reader *reader, int node, const char *name, u
     grid->hosts[i] = (struct tb_grid_host){
         .slots = 1, .line = tb_yaml_line(&reader->yaml, node), .cluster = cluster, .cluster_count = 0};
     snprintf(grid->hosts[i].name, sizeof grid->hosts[i].name, "%s", name);
-    reader->mentions[i] = (struct tb_grid_mention){.cluster = TB_GRID_NONE};
+    reader->mentions[i] = (struct tb_grid_mention){.cluster = TB_GRID_NONE, .gateway = TB_GRID_NONE};
     return tb_grid_index_host(grid, i);
 }
 
@@ -254,6 +298,7 @@ static int parse_text(struct tb_grid_reader *reader, int node, struct mention *m
 struct host_map {
     const char *name, *address, *user;
     uint32_t slots, port;
+    struct tb_grid_wire wire;
 };
 
 static const struct tb_grid_key host_keys[] = {
@@ -262,6 +307,9 @@ static const struct tb_grid_key host_keys[] = {
     {"address", tb_grid_read_word, offsetof(struct host_map, address), false},
     {"user", tb_grid_read_word, offsetof(struct host_map, user), false},
     {"port", tb_grid_read_port, offsetof(struct host_map, port), false},
+    {"bandwidth", tb_grid_read_bandwidth, offsetof(struct host_map, wire.bandwidth), false},
+    {"duplex", tb_grid_read_duplex, offsetof(struct host_map, wire.duplex), false},
+    {"queue", tb_grid_read_bytes, offsetof(struct host_map, wire.queue), false},
 };
 
 static int parse_map(struct tb_grid_reader *reader, int node, struct mention *mention)
@@ -279,7 +327,8 @@ static int parse_map(struct tb_grid_reader *reader, int node, struct mention *me
                                 .user_length = map.user != NULL ? strlen(map.user) : 0,
                                 .port = map.port,
                                 .slots = map.slots,
-                                .has_slots = map.slots != UINT32_MAX};
+                                .has_slots = map.slots != UINT32_MAX,
+                                .wire = map.wire};
     return TB_OK;
 }
 
@@ -319,21 +368,22 @@ int tb_grid_read_hosts(struct tb_grid_reader *reader, uint32_t cluster, int node
 
 /* ---- gateways ---------------------------------------------------------------------------------------------------- */
 
-static int read_gateway(struct tb_grid_reader *reader, struct tb_grid_cluster *cluster, int node, bool *taken)
+static int read_gateway(struct tb_grid_reader *reader, struct tb_grid_cluster *cluster, int node)
 {
     struct tb_grid *grid = reader->grid;
+    uint32_t index = (uint32_t)(cluster - grid->clusters);
     char name[TB_GRID_NAME_BYTES];
     int rc = tb_grid_read_name(reader, node, name);
     if (rc != TB_OK)
         return rc;
     uint32_t host = tb_grid_host_find(grid, name);
-    if (host == TB_GRID_NONE || reader->mentions[host].cluster != (uint32_t)(cluster - grid->clusters))
+    if (host == TB_GRID_NONE || reader->mentions[host].cluster != index)
         return tb_grid_complain(reader, node, "gateway %s is not among the hosts of cluster %s; expected one of them",
                                 name, cluster->name);
-    if (taken[host])
+    if (reader->mentions[host].gateway == index)
         return tb_grid_complain(reader, node, "gateway %s stands twice in cluster %s; expected it once", name,
                                 cluster->name);
-    taken[host] = true;
+    reader->mentions[host].gateway = index;
     cluster->gateways[cluster->gateway_count++] = host;
     return TB_OK;
 }
@@ -356,14 +406,37 @@ int tb_grid_read_gateways(struct tb_grid_reader *reader, uint32_t index, int nod
     if (count == 0)
         return TB_OK;
     cluster->gateways = calloc(count, sizeof *cluster->gateways);
-    bool *taken = calloc(grid->host_count, sizeof *taken);
-    if (cluster->gateways == NULL || taken == NULL) {
-        free(taken);
+    if (cluster->gateways == NULL)
         return tb_grid_complain_memory(reader);
-    }
     int rc = TB_OK;
     for (uint32_t i = 0; i < count && rc == TB_OK; i++)
-        rc = read_gateway(reader, cluster, one ? node : tb_yaml_item(yaml, node, i), taken);
-    free(taken);
+        rc = read_gateway(reader, cluster, one ? node : tb_yaml_item(yaml, node, i));
     return rc;
+}
+
+/* ---- when all are there ------------------------------------------------------------------------------------------ */
+
+int tb_grid_check_ports(struct tb_grid_reader *reader)
+{
+    const struct tb_grid *grid = reader->grid;
+    for (uint32_t i = 0; i < grid->host_count; i++) {
+        const struct tb_grid_host *host = &grid->hosts[i];
+        const struct tb_grid_mention *lines = &reader->mentions[i];
+        for (uint32_t foot = 0; host->wire != NULL && foot < host->cluster_count; foot++) {
+            if (grid->clusters[host->clusters[foot]].medium != TB_GRID_HUB)
+                continue;
+            uint32_t line = lines->bandwidth != 0 ? lines->bandwidth
+                            : lines->duplex != 0  ? lines->duplex
+                                                  : lines->queue;
+            return tb_grid_complain_line(
+                reader, line,
+                "the ports of a hub have no rate, duplex or queue of their own; host %s on the hub "
+                "%s says %s",
+                host->name, grid->clusters[host->clusters[foot]].name,
+                lines->bandwidth != 0 ? "bandwidth"
+                : lines->duplex != 0  ? "duplex"
+                                      : "queue");
+        }
+    }
+    return TB_OK;
 }

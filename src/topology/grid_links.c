@@ -20,27 +20,13 @@ static int read_blocked(struct tb_grid_reader *reader, int value, void *field)
 }
 
 static const struct tb_grid_key link_keys[] = {
-    {"from", tb_grid_read_name, offsetof(struct item, from_name), true},
-    {"to", tb_grid_read_name, offsetof(struct item, to_name), true},
+    {"from", tb_grid_read_title, offsetof(struct item, from_name), true},
+    {"to", tb_grid_read_title, offsetof(struct item, to_name), true},
     {"name", tb_grid_read_name, offsetof(struct item, name), false},
-    {"bandwidth", tb_grid_read_bandwidth, offsetof(struct item, wire.bandwidth), false},
-    {"latency", tb_grid_read_time, offsetof(struct item, wire.latency), false},
-    {"jitter", tb_grid_read_time, offsetof(struct item, wire.jitter), false},
-    {"loss", tb_grid_read_share, offsetof(struct item, wire.loss), false},
-    {"reorder", tb_grid_read_share, offsetof(struct item, wire.reorder), false},
+    TB_GRID_WIRE_KEYS(struct item, wire),
     {"blocked", read_blocked, 0, false},
     {"direct", tb_grid_read_flag, offsetof(struct item, direct), false},
 };
-
-int tb_grid_check_wire(struct tb_grid_reader *reader, int node, const struct tb_grid_wire *wire)
-{
-    if (wire->jitter != 0 && (wire->latency == UINT64_MAX || wire->jitter > wire->latency))
-        return tb_grid_complain(reader, node,
-                                "the jitter of %g ms is more than the latency, so that frames would arrive before they "
-                                "leave; expected a latency of at least as much",
-                                (double)wire->jitter / 1e6);
-    return TB_OK;
-}
 
 /* ---- ends -------------------------------------------------------------------------------------------------------- */
 
@@ -51,9 +37,9 @@ static bool are_joined(const struct tb_grid *grid, uint32_t a, uint32_t b)
     return a != b && (first->parent == second->parent || first->parent == b || second->parent == a);
 }
 
-/* The clusters for which a name can stand: the cluster itself, or those whose gateway the host is. */
+/* The clusters for which a name can stand: the cluster itself, or those whose gateway the host is; or the site. */
 struct end {
-    uint32_t host;
+    uint32_t host, site;
     uint32_t count;
     const uint32_t *clusters;
     uint32_t self;
@@ -62,18 +48,21 @@ struct end {
 static int find_end(struct tb_grid_reader *reader, int node, const char *name, struct end *end)
 {
     const struct tb_grid *grid = reader->grid;
-    *end = (struct end){.host = TB_GRID_NONE, .self = tb_grid_cluster_find(grid, name)};
+    *end = (struct end){.host = TB_GRID_NONE, .site = TB_GRID_NONE, .self = tb_grid_cluster_find(grid, name)};
     if (end->self != TB_GRID_NONE) {
         end->count = 1;
         end->clusters = &end->self;
         return TB_OK;
     }
     end->host = tb_grid_host_find(grid, name);
-    if (end->host == TB_GRID_NONE)
-        return tb_grid_complain(reader, node,
-                                "the link leads to nowhere: \"%s\" is not in this file; expected a cluster "
-                                "or a gateway",
-                                name);
+    if (end->host == TB_GRID_NONE) {
+        end->site = tb_grid_site_find(grid, name);
+        return end->site != TB_GRID_NONE ? TB_OK
+                                         : tb_grid_complain(reader, node,
+                                                            "the link leads to nowhere: \"%s\" is not in this file; "
+                                                            "expected a cluster, a gateway or a site",
+                                                            name);
+    }
     end->clusters = grid->hosts[end->host].clusters;
     end->count = grid->hosts[end->host].cluster_count;
     for (uint32_t i = 0; i < end->count; i++) {
@@ -91,6 +80,40 @@ static bool can_end(const struct tb_grid *grid, const struct end *end, uint32_t 
     return end->host == TB_GRID_NONE || tb_grid_is_gateway(&grid->clusters[end->clusters[i]], end->host);
 }
 
+/* Of which at least one is a site. */
+static bool join_sites(const struct tb_grid *grid, const struct end *from, const struct end *to,
+                       struct tb_grid_link *link)
+{
+    const struct end *other = from->site != TB_GRID_NONE ? to : from;
+    uint32_t site = from->site != TB_GRID_NONE ? from->site : to->site;
+    if (other->site == site || other->host != TB_GRID_NONE)
+        return false;
+    if (other->site == TB_GRID_NONE) {
+        const struct tb_grid_cluster *cluster = &grid->clusters[other->self];
+        if (cluster->parent != TB_GRID_NONE || cluster->site == site)
+            return false;
+    }
+    link->from_site = from->site;
+    link->to_site = to->site;
+    link->from = from->self; /* of a site: none */
+    link->to = to->self;
+    return true;
+}
+
+/* To the network around it a cluster has an uplink or links, which are two words for one thing. */
+static int check_nested(struct tb_grid_reader *reader, int node, uint32_t from, uint32_t to)
+{
+    const struct tb_grid *grid = reader->grid;
+    uint32_t inner = grid->clusters[from].parent == to ? from : grid->clusters[to].parent == from ? to : TB_GRID_NONE;
+    if (inner == TB_GRID_NONE || !grid->clusters[inner].uplink.given)
+        return TB_OK;
+    return tb_grid_complain(
+        reader, node,
+        "cluster %s in line %u has an uplink, and this link leads to the cluster in which it nests; "
+        "expected one of them",
+        grid->clusters[inner].name, grid->clusters[inner].line);
+}
+
 static int find_ends(struct tb_grid_reader *reader, int node, const struct item *item, struct tb_grid_link *link)
 {
     const struct tb_grid *grid = reader->grid;
@@ -102,13 +125,17 @@ static int find_ends(struct tb_grid_reader *reader, int node, const struct item 
         return rc;
     link->from_host = from.host;
     link->to_host = to.host;
-    for (uint32_t i = 0; i < from.count; i++) {
+    link->from_site = link->to_site = TB_GRID_NONE;
+    bool sites = from.site != TB_GRID_NONE || to.site != TB_GRID_NONE;
+    if (sites && join_sites(grid, &from, &to, link))
+        return TB_OK;
+    for (uint32_t i = 0; i < from.count && !sites; i++) {
         for (uint32_t j = 0; j < to.count; j++) {
             if (can_end(grid, &from, i) && can_end(grid, &to, j) &&
                 are_joined(grid, from.clusters[i], to.clusters[j])) {
                 link->from = from.clusters[i];
                 link->to = to.clusters[j];
-                return TB_OK;
+                return check_nested(reader, node, link->from, link->to);
             }
         }
     }
@@ -117,7 +144,8 @@ static int find_ends(struct tb_grid_reader *reader, int node, const struct item 
     return tb_grid_complain(
         reader, node,
         "nothing joins %s and %s; expected two outermost clusters, two that nest in the same one, a "
-        "cluster and the one in which it nests, or gateways of such clusters",
+        "cluster and the one in which it nests, gateways of such clusters, two sites, or a site and an outermost "
+        "cluster outside of it",
         item->from_name, item->to_name);
 }
 
@@ -148,6 +176,7 @@ static int replace(struct tb_grid_reader *reader, int node, uint32_t at, const s
                                 old->name, old->line);
     reader->images[at] = false;
     old->blocked = link->blocked;
+    tb_grid_index_blocked(reader->grid, at);
     old->said = link->said;
     struct tb_grid_link *other = &reader->grid->links[at ^ 1]; /* the two stand one after the other */
     old->direct = other->direct = other->direct || link->direct;
@@ -158,13 +187,14 @@ static int replace(struct tb_grid_reader *reader, int node, uint32_t at, const s
         old->wire.bandwidth = wire.bandwidth;
     if (link->wire.latency == UINT64_MAX)
         old->wire.latency = wire.latency;
-    return tb_grid_check_wire(reader, node, &old->wire);
+    int rc = tb_grid_join_duplex(reader, node, "a link", &other->wire, &old->wire);
+    return rc == TB_OK ? tb_grid_check_wire(reader, node, &old->wire) : rc;
 }
 
 static int add_link(struct tb_grid_reader *reader, int node, const struct item *item, struct tb_grid_link *link)
 {
     struct tb_grid *grid = reader->grid;
-    uint32_t at = tb_grid_link_at(grid, link->from, link->from_host, link->to, link->to_host);
+    uint32_t at = tb_grid_link_at(grid, link);
     if (at != TB_GRID_NONE) {
         if (!reader->images[at])
             return tb_grid_complain(reader, node, "the link from %s to %s stands in line %u already; expected it once",
@@ -184,6 +214,8 @@ static int add_link(struct tb_grid_reader *reader, int node, const struct item *
     struct tb_grid_link image = *link;
     image.from = link->to;
     image.to = link->from;
+    image.from_site = link->to_site;
+    image.to_site = link->from_site;
     image.from_host = link->to_host;
     image.to_host = link->from_host;
     return rc == TB_OK ? append(reader, &image, true) : rc;

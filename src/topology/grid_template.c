@@ -18,6 +18,7 @@ static const char keys[] = /* a format: a host's name */
     "    # gateways: [%s]        # only these can be reached from outside; without this line, all can\n"
     "    # nat: true              # the others can connect outward, but nobody to them\n"
     "    # ethernet: {bandwidth: 1000, latency: 0.05}   # Mbit/s and ms of a host's port; hub: true for a hub\n"
+    "    # uplink: {bandwidth: 100, latency: 5}   # the one line that all to and from the outside shares\n"
     "    # start: ssh -J bastion    # how to get there from outside, called as COMMAND host command\n"
     "    # start_inside: ssh        # how to get from its gateways to its other hosts\n"
     "    # tombolo: /opt/tombolo/bin/tombolo   # where tombolo is there\n"
@@ -38,7 +39,9 @@ static const char links[] =
     "# How clusters are joined. Mbit/s, and ms one way; a link without its reverse is the same in\n"
     "# both directions. Units can be written too: \"1 Gbit/s\", 80ms.\n";
 
-static const char more[] = "#  - {from: here, to: there, bandwidth: 100, latency: 12, jitter: 1, loss: 0.1%}\n";
+static const char more[] =
+    "#  - {from: here, to: there, bandwidth: 100, latency: 12, jitter: 1, loss: 0.1%}\n"
+    "#  - {from: Delft, to: Utrecht, bandwidth: 100}   # sites, if there are some: all share it\n";
 
 /* The cluster in which a host without one is put. */
 static const char *cluster_of(const struct tb_grid_seed *seed)

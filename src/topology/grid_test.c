@@ -212,8 +212,9 @@ static const struct bad bad_files[] = {
     {CLUSTERS "---\n" CLUSTERS, 4, "second document"},
     {"clusters: [{name: \"a\\0b\", hosts: a1}]", 1, "zero byte"},
     /* keys */
-    {"cluster: []\n", 1, "expected sites, clusters or links"},
-    {"clusters:\n- name: a\n  host: [a1]\n", 3, "expected name, hosts, gateways, nat, ethernet, clusters, start"},
+    {"cluster: []\n", 1, "expected sites, clusters, links or congestion"},
+    {"clusters:\n- name: a\n  host: [a1]\n", 3,
+     "expected name, hosts, gateways, nat, ethernet, clusters, uplink, downlink, ip, start"},
     {"clusters:\n- name: a\n  hosts: a1\n  start: {}\n", 4, "expected a command"},
     {"clusters:\n- name: a\n  hosts: a1\n  directory: x\n", 4, "begins with '/'"},
     {"clusters:\n- name: a\n  hosts: a1\n  program: [x]\n", 4, "expected a program"},
@@ -225,8 +226,10 @@ static const struct bad bad_files[] = {
     {"clusters:\n- hosts: [a1]\n", 2, "has no \"name\""},
     {"clusters:\n- {[a]: b}\n", 2, "a list is no key"},
     {"sites:\n- name: s\n", 2, "has no \"clusters\""},
-    {"sites:\n- name: s\n  clusters: [{name: a, hosts: a1}]\n  x: 1\n", 4, "expected name or clusters"},
-    {"clusters:\n- name: a\n  hosts:\n  - {name: a1, solts: 3}\n", 4, "expected name, slots, address, user or port"},
+    {"sites:\n- name: s\n  clusters: [{name: a, hosts: a1}]\n  x: 1\n", 4,
+     "expected name, clusters, uplink or downlink"},
+    {"clusters:\n- name: a\n  hosts:\n  - {name: a1, solts: 3}\n", 4,
+     "expected name, slots, address, user, port, bandwidth, duplex or queue"},
     {CLUSTERS "links:\n- {from: a, to: b, bandwith: 5}\n", 5, "expected from, to, name, bandwidth"},
     {CLUSTERS "links:\n- {from: a}\n", 5, "has no \"to\""},
     {"clusters:\n- name: a\n  hosts: [a1]\n  ethernet: {speed: 5}\n", 4, "expected bandwidth, latency"},
@@ -272,7 +275,7 @@ static const struct bad bad_files[] = {
     {"clusters:\n- name: a\n  hosts: a[1-4,]\n", 3, "range"},
     {"clusters:\n- name: a\n  hosts: a[1-2]b[1-2]\n", 3, "expected a host"},
     {"clusters:\n- name: a\n  hosts: a[1-99999999]\n", 3, "too many"},
-    {"clusters:\n- name: a\n  hosts: a[0-65535]\n- {name: b, hosts: b1}\n", 4, "at most 65536"},
+    {"clusters:\n- name: a\n  hosts: a[0-1048575]\n- {name: b, hosts: b1}\n", 4, "at most 1048576"},
     {"clusters:\n- name: a\n  hosts: [{name: 'a[1-2]', address: x}]\n", 3, "cannot share the address"},
     {"clusters:\n- name: a\n  hosts: [a1:-1]\n", 3, "number of slots"},
     {"clusters:\n- name: a\n  hosts: [a1:4x]\n", 3, "number of slots"},
@@ -405,7 +408,7 @@ static void feet_have_a_limit(void **state)
 {
     char *text = malloc(1 << 20), *at = text;
     at += sprintf(at, "clusters:\n- {name: c, hosts: &all ['h[1-60000]']}\n");
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 40; i++)
         at += sprintf(at, "- {name: c%d, hosts: *all}\n", i);
     struct tb_grid grid;
     assert_int_equal(parse(&grid, text), TB_ERR_ARGUMENT);

@@ -18,6 +18,16 @@ int tb_grid_complain(const struct tb_grid_reader *reader, int node, const char *
     return tb_error(TB_ERR_ARGUMENT, "%s:%u: %s", reader->yaml.file, tb_yaml_line(&reader->yaml, node), story);
 }
 
+int tb_grid_complain_line(const struct tb_grid_reader *reader, uint32_t line, const char *format, ...)
+{
+    char story[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(story, sizeof story, format, list);
+    va_end(list);
+    return tb_error(TB_ERR_ARGUMENT, "%s:%u: %s", reader->yaml.file, line, story);
+}
+
 int tb_grid_complain_memory(const struct tb_grid_reader *reader)
 {
     return tb_error(TB_ERR_MEMORY, "no memory for the grid of %s", reader->yaml.file);
@@ -190,6 +200,19 @@ int tb_grid_read_flag(struct tb_grid_reader *reader, int value, void *field)
     return tb_grid_complain(reader, value, "expected true or false, not %s", tb_grid_value_name(reader, value));
 }
 
+int tb_grid_read_choice(struct tb_grid_reader *reader, int value, const char *const *words, const char *expected,
+                        uint32_t *field)
+{
+    const char *text = text_of(reader, value);
+    for (uint32_t i = 0; text != NULL && words[i] != NULL; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *field = i;
+            return TB_OK;
+        }
+    }
+    return tb_grid_complain(reader, value, "expected %s, not %s", expected, tb_grid_value_name(reader, value));
+}
+
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 static int read_whole(struct tb_grid_reader *reader, int value, uint32_t least, uint32_t most, const char *expected,
@@ -286,5 +309,19 @@ int tb_grid_read_share(struct tb_grid_reader *reader, int value, void *field)
                                 "5%%, not %s",
                                 tb_grid_value_name(reader, value));
     *(uint32_t *)field = (uint32_t)(share + 0.5);
+    return TB_OK;
+}
+
+int tb_grid_read_bytes(struct tb_grid_reader *reader, int value, void *field)
+{
+    static const struct unit units[] = {{"", 1},         {"k", 0x1p10},   {"m", 0x1p20}, {"g", 0x1p30},
+                                        {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30}, {"KiB", 0x1p10},
+                                        {"MiB", 0x1p20}, {"GiB", 0x1p30}, {NULL, 0}};
+    const char *text = text_of(reader, value);
+    double bytes;
+    if (text == NULL || !read_quantity(text, units, &bytes) || !(bytes >= 1) || bytes > 0x1p40)
+        return tb_grid_complain(reader, value, "expected bytes as 64k or 1m, not %s",
+                                tb_grid_value_name(reader, value));
+    *(uint64_t *)field = (uint64_t)(bytes + 0.5);
     return TB_OK;
 }

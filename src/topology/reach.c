@@ -76,6 +76,8 @@ bool tb_grid_feet_reach(const struct tb_grid *grid, uint32_t from, uint32_t from
     struct tb_ladder up, down;
     if (from_foot == to_foot)
         return true;
+    if ((grid->clusters[from_foot].ip & grid->clusters[to_foot].ip) == 0)
+        return false; /* nobody translates between IP families */
     tb_ladders_make(grid, from_foot, to_foot, &up, &down);
     uint32_t climbs = up.steps, descents = down.steps;
     for (uint32_t i = 0; i < climbs; i++) {
@@ -87,6 +89,15 @@ bool tb_grid_feet_reach(const struct tb_grid *grid, uint32_t from, uint32_t from
             return false;
     }
     return !tb_grid_has_blocked(grid) || !is_way_blocked(grid, from, to, &up, climbs, &down, descents);
+}
+
+uint32_t tb_grid_confined_to(const struct tb_grid *grid, uint32_t host, uint32_t foot, bool leaves, bool enters)
+{
+    uint32_t network = foot;
+    while (network != TB_GRID_NONE && (!leaves || may_leave(&grid->clusters[network], host)) &&
+           (!enters || may_enter(&grid->clusters[network], host)))
+        network = grid->clusters[network].parent;
+    return network;
 }
 
 bool tb_grid_reaches(const struct tb_grid *grid, uint32_t from, uint32_t to)

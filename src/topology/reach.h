@@ -16,5 +16,8 @@ void tb_ladders_make(const struct tb_grid *grid, uint32_t from_foot, uint32_t to
                      struct tb_ladder *down);
 /* As tb_grid_reaches, by these two feet (clusters) alone. */
 bool tb_grid_feet_reach(const struct tb_grid *grid, uint32_t from, uint32_t from_foot, uint32_t to, uint32_t to_foot);
+/* The outermost network that a host reaches from one of its feet (`leaves`), in which it can be reached there
+ * (`enters`), or both: a cluster, or TB_GRID_NONE, the wide area. */
+uint32_t tb_grid_confined_to(const struct tb_grid *grid, uint32_t host, uint32_t foot, bool leaves, bool enters);
 
 #endif

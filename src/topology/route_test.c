@@ -43,6 +43,12 @@ static uint32_t host(const struct world *w, const char *name)
     return found;
 }
 
+static uint64_t cost_between(const struct world *w, const char *from, const char *to)
+{
+    const struct tb_host_classes *classes = &w->connectivity.classes;
+    return tb_connectivity_cost(&w->connectivity, classes->of[host(w, from)], classes->of[host(w, to)]);
+}
+
 /* The way as in "a b c"; "" if there is none. */
 static void expect_path(const struct world *w, const char *from, const char *to, const char *expected)
 {
@@ -107,6 +113,34 @@ static const char *link_between(const struct world *w, const char *from, const c
     const struct tb_grid_link *link =
         tb_connectivity_link(&w->connectivity, classes->of[host(w, from)], classes->of[host(w, to)]);
     return link != NULL ? link->name : "";
+}
+
+/* Uplinks, links of sites and ports of hosts count like links. ns of 16 KiB at the slowest rate, and all latencies. */
+static void every_wire_counts(void **state)
+{
+    struct world w;
+    world_open(&w, "sites:\n"
+                   "- {name: S, uplink: {bandwidth: 8, latency: 1}, clusters: [{name: a, hosts: [a1, {name: a2, "
+                   "bandwidth: 2}]}]}\n"
+                   "- {name: T, clusters: [{name: b, hosts: b1}, {name: c, hosts: c1, uplink: {latency: 3}}]}\n"
+                   "links: [{from: S, to: T, bandwidth: 4, latency: 2, duplex: half, direct: yes}]\n");
+    const uint64_t both = 120000, bits = UINT64_C(16384) * 8 * 1000; /* the networks of two clusters, and a relay */
+    struct tb_grid_wire wire;
+    assert_int_equal(cost_between(&w, "a1", "b1"), both + 3000000 + bits / 4);
+    assert_int_equal(cost_between(&w, "b1", "a1"), both + 3000000 + bits / 4);
+    assert_int_equal(cost_between(&w, "a2", "b1"), both + 3000000 + bits / 2);
+    assert_int_equal(cost_between(&w, "a1", "c1"), both + 6000000 + bits / 4);
+    assert_int_equal(cost_between(&w, "b1", "c1"), both + 3000000 + bits / 1000); /* nothing else is assumed */
+    assert_int_equal(cost_between(&w, "a1", "a2"), 70000 + bits / 2);
+    const struct tb_host_classes *classes = &w.connectivity.classes;
+    uint32_t a2 = classes->of[host(&w, "a2")], b1 = classes->of[host(&w, "b1")];
+    tb_connectivity_wire(&w.connectivity, a2, b1, &wire);
+    assert_int_equal(wire.bandwidth, 2000000);
+    assert_int_equal(wire.latency, 3000000);
+    assert_true(tb_connectivity_direct(&w.connectivity, a2, b1));
+    assert_ptr_equal(tb_connectivity_link(&w.connectivity, a2, b1), &w.grid.links[0]);
+    assert_ptr_equal(tb_connectivity_link(&w.connectivity, b1, a2), &w.grid.links[1]);
+    world_close(&w);
 }
 
 static bool is_direct(const struct world *w, const char *a, const char *b)
@@ -492,10 +526,15 @@ static void large_grids_are_quick(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_thesis_comes_out),    cmocka_unit_test(links_have_names),
-        cmocka_unit_test(chains_are_passed_along), cmocka_unit_test(gateways_are_weighed),
-        cmocka_unit_test(time_counts_not_hops),    cmocka_unit_test(one_way_connections_are_a_last_resort),
-        cmocka_unit_test(brute_force_agrees),      cmocka_unit_test(large_grids_are_quick),
+        cmocka_unit_test(the_thesis_comes_out),
+        cmocka_unit_test(links_have_names),
+        cmocka_unit_test(every_wire_counts),
+        cmocka_unit_test(chains_are_passed_along),
+        cmocka_unit_test(gateways_are_weighed),
+        cmocka_unit_test(time_counts_not_hops),
+        cmocka_unit_test(one_way_connections_are_a_last_resort),
+        cmocka_unit_test(brute_force_agrees),
+        cmocka_unit_test(large_grids_are_quick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

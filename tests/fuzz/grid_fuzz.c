@@ -24,8 +24,11 @@ static void check_grid(const struct tb_grid *grid)
     TB_ASSERT(grid->link_count % 2 == 0);
     for (uint32_t l = 0; l < grid->link_count; l++) {
         const struct tb_grid_link *link = &grid->links[l], *other = &grid->links[l ^ 1];
-        TB_ASSERT(link->from == other->to && link->from_host == other->to_host);
-        TB_ASSERT(tb_grid_link_find(grid, link->from, link->from_host, link->to, link->to_host) == link);
+        TB_ASSERT(link->from == other->to && link->from_host == other->to_host && link->from_site == other->to_site);
+        TB_ASSERT((link->from == TB_GRID_NONE) != (link->from_site == TB_GRID_NONE));
+        TB_ASSERT((link->wire.duplex == TB_GRID_HALF) == (other->wire.duplex == TB_GRID_HALF));
+        if (link->from != TB_GRID_NONE && link->to != TB_GRID_NONE)
+            TB_ASSERT(tb_grid_link_find(grid, link->from, link->from_host, link->to, link->to_host) == link);
     }
     uint32_t from, to;
     if (tb_grid_first_unreachable(grid, &from, &to))
