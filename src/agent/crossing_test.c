@@ -353,6 +353,20 @@ static void the_last_words_of_a_rank(void **state)
     close_world();
 }
 
+/* The slow link lies behind the gateways: a long message of one pair uses both, though the first would take all. */
+static void long_messages_use_all_gateways(void **state)
+{
+    open_world(1, "", true);
+    listen_at_rank_1();
+    for (int i = 0; i < 64; i++)
+        send_frame(TB_STREAM_BULK, 2000);
+    loop_sim_run(&w.sim, 5 * SECOND);
+    expect_all(64);
+    for (uint32_t gateway = 2; gateway < HOSTS; gateway++)
+        assert_in_range(w.forwarders[gateway].hop_set.bytes_out, UINT64_C(24) * 2000, UINT64_C(64) * 2000);
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +376,7 @@ int main(void)
         cmocka_unit_test(a_cut_is_survived),
         cmocka_unit_test(a_receiver_that_computes),
         cmocka_unit_test(the_last_words_of_a_rank),
+        cmocka_unit_test(long_messages_use_all_gateways),
     };
     tb_param_load();
     tb_log_threshold = TB_LOG_ERROR;

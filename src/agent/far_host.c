@@ -120,6 +120,26 @@ static struct tb_far_hop *hop_find(struct tb_far_host *host, uint32_t via)
     return hop;
 }
 
+void tb_far_host_load(struct tb_far_host *host, uint32_t via, size_t bytes)
+{
+    host->under_way += bytes;
+    hop_find(host, via)->under_way += bytes;
+}
+
+void tb_far_host_unload(struct tb_far_host *host, uint32_t via, size_t bytes)
+{
+    struct tb_far_hop *hop = hop_look(host, via);
+    host->under_way -= bytes;
+    if (hop != NULL) /* it may have given way to another meanwhile, and have come back */
+        hop->under_way -= bytes < hop->under_way ? bytes : hop->under_way;
+}
+
+size_t tb_far_host_loaded(const struct tb_far_host *host, uint32_t via)
+{
+    const struct tb_far_hop *hop = hop_look(host, via);
+    return hop != NULL ? hop->under_way : 0;
+}
+
 void tb_far_host_outcome(struct tb_far_host *host, uint32_t via, uint64_t sent_at, bool arrived, uint64_t now)
 {
     struct tb_far_hop *hop = hop_find(host, via);

@@ -15,6 +15,7 @@ struct tb_far_hop {
     uint64_t shunned;   /* nothing arrives through it: until then it is used only if there is no other */
     uint64_t span;      /* how long it is shunned, or was the last time; 0: it has proved good since */
     uint64_t broken_at; /* a connection with it has ended; 0: never */
+    size_t under_way;   /* bytes of long messages that it was given and that are not there yet */
 };
 
 struct tb_far_host {
@@ -54,6 +55,11 @@ void tb_far_host_calm(struct tb_far_host *host); /* the next question comes as s
 /* A frame sent at that time was lost, or so many bytes have arrived: how much may be under way follows. */
 void tb_far_host_narrow(struct tb_far_host *host, uint64_t sent_at, uint64_t now);
 void tb_far_host_widen(struct tb_far_host *host, size_t bytes);
+
+/* So many bytes of long messages leave through a hop; or they have arrived, or are lost. */
+void tb_far_host_load(struct tb_far_host *host, uint32_t via, size_t bytes);
+void tb_far_host_unload(struct tb_far_host *host, uint32_t via, size_t bytes);
+size_t tb_far_host_loaded(const struct tb_far_host *host, uint32_t via);
 
 /* What became of a frame that was sent through a hop. One that is lost though later ones have arrived says nothing
  * against it: a gateway that is full drops some. */

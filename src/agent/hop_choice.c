@@ -8,8 +8,9 @@ static uint32_t pair_hash(struct tb_proc source, struct tb_proc destination)
     return h ^ h >> 13;
 }
 
-/* Of several gateways: a pair's short frames take always the same one, bulk frames the one that they leave first; those
- * that are down, or behind which frames get lost, only if there is no other. */
+/* Of several gateways: a pair's short frames take always the same one, bulk frames the one that they leave first, what
+ * it has been given and has not delivered yet counted in, since the slow link lies behind it; those that are down, or
+ * behind which frames get lost, only if there is no other. */
 static struct tb_neighbour *choose(const struct tb_member *member, struct tb_neighbour_table *table,
                                    const struct tb_host_route *route, const struct tb_cargo *cargo,
                                    enum tb_stream stream, uint32_t from, const struct tb_far_host *far)
@@ -28,7 +29,9 @@ static struct tb_neighbour *choose(const struct tb_member *member, struct tb_nei
             continue;
         bool usable = route->hop_count == 1 ||
                       (tb_neighbour_is_usable(n, now) && (far == NULL || !tb_far_host_shuns(far, host, now)));
-        double time = stream == TB_STREAM_BULK && route->hop_count > 1 ? tb_neighbour_time_to_leave(n, member) : 0;
+        size_t before = far != NULL ? tb_far_host_loaded(far, host) : 0;
+        double time =
+            stream == TB_STREAM_BULK && route->hop_count > 1 ? tb_neighbour_time_to_leave(n, member, before) : 0;
         if (best == NULL || (usable && !best_usable) || (usable == best_usable && time < best_time)) {
             best = n;
             best_time = time;

@@ -114,11 +114,11 @@ bool tb_neighbour_is_usable(struct tb_neighbour *n, uint64_t now)
     return !n->left && !n->stalled;
 }
 
-double tb_neighbour_time_to_leave(const struct tb_neighbour *n, const struct tb_member *member)
+double tb_neighbour_time_to_leave(const struct tb_neighbour *n, const struct tb_member *member, size_t before)
 {
     const struct tb_host_route *route = tb_member_route(member, tb_neighbour_host(n, member));
     double wire = route->bandwidth > 0 ? (double)route->bandwidth : BANDWIDTH_USUAL;
-    return 8 * (double)(n->peer.queue.bytes[TB_STREAM_BULK] + TB_FRAME_BUFFER_LIMIT) / wire;
+    return 8 * (double)(n->peer.queue.bytes[TB_STREAM_BULK] + before + TB_FRAME_BUFFER_LIMIT) / wire;
 }
 
 /* A stream alone carries about a segment each round trip, divided by the root of the loss, and no more than its

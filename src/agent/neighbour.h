@@ -54,8 +54,9 @@ bool tb_neighbour_is_queued(const struct tb_neighbour *n); /* something waits fo
 /* Worth giving something to, as far as we know. A connection that is gone is believed in again after a while, as the
  * other side may not make it again by itself. */
 bool tb_neighbour_is_usable(struct tb_neighbour *n, uint64_t now);
-/* Seconds until a bulk frame that joins the queue now has left, as far as the wire is known. */
-double tb_neighbour_time_to_leave(const struct tb_neighbour *n, const struct tb_member *member);
+/* Seconds until a bulk frame that joins the queue now has left, as far as the wire is known, with so many bytes before
+ * it that are no longer in the queue. */
+double tb_neighbour_time_to_leave(const struct tb_neighbour *n, const struct tb_member *member, size_t before);
 /* How many streams to another agent there should be of one kind. */
 uint32_t tb_neighbour_stripes_wanted(const struct tb_neighbour *n, const struct tb_member *member,
                                      enum tb_stream stream);

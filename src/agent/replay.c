@@ -59,7 +59,8 @@ static void count_queued(struct tb_replay *r, struct tb_far_host *host, const st
 
 static void count_in(struct tb_replay *r, struct tb_far_host *host, const struct tb_frame_buffer *b)
 {
-    host->under_way += b->stream == TB_STREAM_BULK ? b->weight : 0;
+    if (b->stream == TB_STREAM_BULK)
+        tb_far_host_load(host, b->via, b->weight);
     if (b->state != TB_FRAME_OUT)
         count_queued(r, host, b, true);
 }
@@ -69,7 +70,8 @@ static void take_back(struct tb_replay *r, struct tb_far_host *host, const struc
 {
     if (b->state == TB_FRAME_WAITS)
         return;
-    host->under_way -= b->stream == TB_STREAM_BULK ? b->weight : 0;
+    if (b->stream == TB_STREAM_BULK)
+        tb_far_host_unload(host, b->via, b->weight);
     if (b->state != TB_FRAME_OUT)
         count_queued(r, host, b, false);
 }
