@@ -262,7 +262,7 @@ static void stripe_open(struct tb_forwarder *f, struct tb_neighbour *n, enum tb_
 /* Opens what is missing of a stream, if it is our turn. True: something is still missing. */
 static bool stream_open(struct tb_forwarder *f, struct tb_neighbour *n, enum tb_stream stream, uint64_t now)
 {
-    bool asked = n->asked && stream == TB_STREAM_SHORT;
+    bool asked = (n->asked && stream == TB_STREAM_SHORT) || tb_hop_peer_is_dead(&n->peer, stream);
     if (n->left || (tb_queue_empty(&n->peer.queue, stream) && !tb_neighbour_is_kept(n, f->member, stream) && !asked))
         return false;
     if (!n->opener[stream]) {
@@ -533,10 +533,10 @@ uint64_t tb_forwarder_progress(struct tb_forwarder *f, uint32_t host, bool again
     return n != NULL ? tb_hop_peer_progress(&n->peer, again) : 0;
 }
 
-uint64_t tb_forwarder_stuck_since(struct tb_forwarder *f, uint32_t host)
+uint64_t tb_forwarder_stuck_since(struct tb_forwarder *f, uint32_t host, const char **why)
 {
     struct tb_neighbour *n = agent_of(f, host);
-    return n != NULL ? tb_hop_peer_stuck_since(&n->peer) : 0;
+    return n != NULL ? tb_hop_peer_stuck_since(&n->peer, why) : 0;
 }
 
 void tb_forwarder_listen(struct tb_forwarder *f)

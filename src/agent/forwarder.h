@@ -64,7 +64,8 @@ void tb_forwarder_reroute(struct tb_forwarder *forwarder); /* the routes have ch
 int tb_forwarder_ask(struct tb_forwarder *forwarder, uint32_t host, uint32_t about);
 void tb_forwarder_ask_no_more(struct tb_forwarder *forwarder, uint32_t host);
 uint64_t tb_forwarder_progress(struct tb_forwarder *forwarder, uint32_t host, bool again); /* as tb_hop_peer_progress */
-uint64_t tb_forwarder_stuck_since(struct tb_forwarder *forwarder, uint32_t host); /* as tb_hop_peer_stuck_since */
+/* As tb_hop_peer_stuck_since. */
+uint64_t tb_forwarder_stuck_since(struct tb_forwarder *forwarder, uint32_t host, const char **why);
 void tb_forwarder_listen(struct tb_forwarder *forwarder); /* `used` and `heard` are told again */
 /* It gives no answer: what waits for it, and what comes, takes other ways if there are some. Or it does again. */
 void tb_forwarder_suspect(struct tb_forwarder *forwarder, uint32_t host, bool suspect);

@@ -17,7 +17,9 @@
 #define SILENCE_MS       12000
 #define REPEATS_MOST     3            /* of the kernel, in a row; about a second */
 #define SILENCE_NS       10000000000u /* of one who is asked; then the connection is made anew; */
-#define AGAIN_NS         1500000000u  /* so soon while others have just come to life again */
+#define DEAD_STORY       "a connection passes nothing while others do: has a proxy stopped, or a firewall forgotten it?"
+#define UNHEARD_NS       1500000000u /* of a connection, while others bring something: then it is asked, too */
+#define AGAIN_NS         1500000000u /* so soon while others have just come to life again */
 #define REPEAT_MS        1000 /* so often the kernel repeats what a cut has swallowed, where it can be told that */
 #define KEEPALIVE_IDLE_S 4
 #define KEEPALIVE_STEP_S 2
@@ -37,6 +39,14 @@ static bool is_stalled(const struct tb_hop_connection *connection)
     socklen_t length = sizeof info;
     return getsockopt(connection->watch.descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
            info.tcpi_retransmits >= REPEATS_MOST;
+}
+
+/* What others of the same agent bring says nothing about it: a proxy may stand in the way of this one alone, take what
+ * we write, and have stopped. */
+static bool is_unheard(const struct tb_hop_connection *connection, uint64_t now)
+{
+    uint64_t last = connection->heard > connection->opened ? connection->heard : connection->opened;
+    return now - last > UNHEARD_NS;
 }
 
 bool tb_hop_peer_stalled(const struct tb_hop_peer *peer)
@@ -97,6 +107,10 @@ static void end_if_silent(struct tb_hop_peer *peer, struct tb_hop_connection *co
         tb_packet_size_stuck(&peer->packet_size, connection->watch.descriptor, connection->stream, since, now);
         tb_hop_connection_give_up(connection, TB_PACKET_STORY);
         return;
+    case TB_PACKET_DEAD:
+        peer->dead_since[connection->stream] = since;
+        tb_hop_connection_give_up(connection, DEAD_STORY);
+        return;
     case TB_PACKET_UNKNOWN:
         break;
     }
@@ -104,9 +118,19 @@ static void end_if_silent(struct tb_hop_peer *peer, struct tb_hop_connection *co
         tb_hop_connection_give_up(connection, "no answer");
 }
 
-uint64_t tb_hop_peer_stuck_since(struct tb_hop_peer *peer)
+bool tb_hop_peer_is_dead(const struct tb_hop_peer *peer, enum tb_stream stream)
+{
+    return peer->dead_since[stream] != 0 && tb_list_empty(&peer->connections[stream]);
+}
+
+uint64_t tb_hop_peer_stuck_since(struct tb_hop_peer *peer, const char **why)
 {
     struct tb_packet_size *size = &peer->packet_size;
+    *why = DEAD_STORY;
+    for (int i = 0; i < TB_STREAM_COUNT; i++)
+        if (tb_hop_peer_is_dead(peer, (enum tb_stream)i))
+            return peer->dead_since[i];
+    *why = TB_PACKET_STORY;
     if (size->stuck_since == 0)
         return 0;
     struct tb_hop_connection *connection;
@@ -128,7 +152,8 @@ uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again)
                 last = connection->ping.acked_at;
             if (since != 0)
                 end_if_silent(peer, connection, since, again);
-            else if (is_stalled(connection)) /* though the agent is heard of, so that nobody asks */
+            else if (is_stalled(connection) ||
+                     is_unheard(connection, now)) /* the agent is heard, so nobody else asks */
                 tb_hop_connection_ask(connection, 0);
         }
     }
@@ -202,6 +227,7 @@ int tb_hop_peer_adopt(struct tb_hop_peer *peer, enum tb_stream stream, uint32_t 
     connection->opened = tb_loop_now(peer->hop_set->loop);
     connection->ping.small = peer->packet_size.small;
     tb_list_append(&peer->connections[stream], &connection->node);
+    peer->dead_since[stream] = 0; /* it has been answered */
     return tb_hop_connection_begin(connection);
 }
 

@@ -15,6 +15,7 @@ struct tb_hop_peer {
     struct tb_list connections[TB_STREAM_COUNT]; /* the one to write to first is in front */
     struct tb_queue queue;
     struct tb_packet_size packet_size;
+    uint64_t dead_since[TB_STREAM_COUNT]; /* the last connection of a stream passed nothing, though the agent answers */
 };
 
 void tb_hop_peer_open(struct tb_hop_peer *peer, struct tb_hop_set *hop_set, struct tb_proc proc);
@@ -41,8 +42,11 @@ void tb_hop_peer_ask(struct tb_hop_peer *peer, uint32_t about);
  * and a new connection is there before. One that is silent while others of the same agent answer has met a packet
  * that is too large, perhaps: small ones are used from then on. */
 uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again);
-/* Since when connections with small packets stand still, though the agent answers; 0: not so. */
-uint64_t tb_hop_peer_stuck_since(struct tb_hop_peer *peer);
+/* Since when connections with small packets stand still, or a stream has no connection that passes anything, though the
+ * agent answers on others; 0: not so. *why: what stands in the way. */
+uint64_t tb_hop_peer_stuck_since(struct tb_hop_peer *peer, const char **why);
+/* The stream has lost all its connections in this way: a new one is wanted, even if nobody has anything to send. */
+bool tb_hop_peer_is_dead(const struct tb_hop_peer *peer, enum tb_stream stream);
 /* Connections use small packets from now on, and the other side is told. */
 void tb_hop_peer_use_small(struct tb_hop_peer *peer);
 /* The kernel repeats what it has written to one of the connections, again and again without an answer. */

@@ -152,10 +152,10 @@ static uint64_t link_progress(void *context, uint32_t host, bool again)
     return tb_forwarder_progress(&n->forwarder, host, again);
 }
 
-static uint64_t link_stuck_since(void *context, uint32_t host)
+static uint64_t link_stuck_since(void *context, uint32_t host, const char **why)
 {
     struct tb_host_network *n = context;
-    return tb_forwarder_stuck_since(&n->forwarder, host);
+    return tb_forwarder_stuck_since(&n->forwarder, host, why);
 }
 
 static void link_listen(void *context)

@@ -1,7 +1,5 @@
 #include "agent/link_watch.h"
 
-#include "agent/packet_size.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,7 +37,7 @@ struct link {
     uint64_t used, heard; /* for the last time; 0: never */
     uint64_t asked;       /* the first question since then; 0: none */
     uint64_t asked_last;
-    bool stuck; /* it answers, and nothing else passes */
+    const char *stuck; /* it answers, and nothing else passes: why; NULL: not so */
     bool silent;
     uint64_t since; /* when the silence began */
     uint64_t reported;
@@ -270,9 +268,10 @@ static void begin_silence(struct tb_link_watch *watch, struct link *link, uint64
 
 static void look_if_stuck(struct tb_link_watch *watch, struct link *link)
 {
-    uint64_t since = watch->events.stuck_since(watch->events.context, link->host);
-    bool over = link->stuck && since == 0;
-    link->stuck = since != 0;
+    const char *why;
+    uint64_t since = watch->events.stuck_since(watch->events.context, link->host, &why);
+    bool over = link->stuck != NULL && since == 0;
+    link->stuck = since != 0 ? why : NULL;
     if (link->stuck && !link->silent)
         begin_silence(watch, link, since);
     if (over && link->asked == 0)
@@ -294,7 +293,7 @@ static void judge(struct tb_link_watch *watch, struct link *link)
     if (link->silent && watch->member->running && now - link->reported >= REPORT_NS) {
         link->reported = now;
         events->report(events->context, link->host, true, now - link->since,
-                       link->stuck         ? TB_PACKET_STORY
+                       link->stuck != NULL ? link->stuck
                        : link->why[0] != 0 ? link->why
                                            : "no answer");
     }
@@ -316,7 +315,7 @@ static bool look_after(struct tb_link_watch *watch, struct link *link, uint64_t 
 
 static void release(struct tb_link_watch *watch, struct link *link)
 {
-    link->stuck = false;
+    link->stuck = NULL;
     tb_link_watch_heard(watch, link->host); /* one who has left is suspect no more */
     watch->events.ask_no_more(watch->events.context, link->host);
     link_free(watch, link);

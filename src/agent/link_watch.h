@@ -28,7 +28,7 @@ struct tb_link_watch_events {
      * been silent for too long is opened anew, sooner if the host has been silent and does answer `again`. */
     uint64_t (*progress)(void *context, uint32_t host, bool again);
     /* Since when it gives answers and passes nothing else, with small packets or large; 0: not so. */
-    uint64_t (*stuck_since)(void *context, uint32_t host);
+    uint64_t (*stuck_since)(void *context, uint32_t host, const char **why);
     void (*listen)(void *context);                              /* to what is used and heard from now on */
     void (*suspect)(void *context, uint32_t host, bool silent); /* it has begun, or is over */
     /* For the launcher: for so long (ns) there has been no answer, or one again. */

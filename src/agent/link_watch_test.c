@@ -1,6 +1,7 @@
 /* The watch over those who are to answer, in virtual time, with no streams at all: who is asked, when somebody is
  * suspect, what the launcher hears. */
 #include "agent/link_watch.h"
+#include "agent/packet_size.h"
 #include "remote/virtual_loop_test.h"
 
 #include <setjmp.h>
@@ -54,8 +55,9 @@ static uint64_t progress(void *context, uint32_t host, bool again)
     return w.progress;
 }
 
-static uint64_t stuck_since(void *context, uint32_t host)
+static uint64_t stuck_since(void *context, uint32_t host, const char **why)
 {
+    *why = TB_PACKET_STORY;
     return w.stuck;
 }
 

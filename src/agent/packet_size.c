@@ -8,6 +8,7 @@
 #define PAUSE_NS     3000000000u /* between answers; who is asked once a second makes no longer ones */
 #define SILENT_NS    4000000000u /* of a connection while others answer; what was lost has been sent again four times */
 #define KNOWN_NS     1500000000u /* of one with large segments after others have met that */
+#define DEAD_NS      6000000000u /* where nothing of ours is lost: if it is what they send, they find that out before */
 #define PASSED_BYTES 8192u       /* by a connection that does not stand still */
 #define AGAIN_NS     60000000000u /* so long a way is not used that has carried nothing but answers */
 
@@ -28,6 +29,16 @@ static bool is_small(int socket)
     return getsockopt(socket, IPPROTO_TCP, TCP_MAXSEG, &segment, &length) == 0 && segment <= SEGMENT;
 }
 
+/* Whether the kernel sends something again that is not taken. A proxy that has stopped takes what fits its memory, and
+ * then says that there is no more room. */
+static bool is_lost(int socket)
+{
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+    return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
+           (info.tcpi_unacked > 0 && info.tcpi_retransmits > 0);
+}
+
 enum tb_packet_verdict tb_packet_size_judge(const struct tb_packet_size *size, int socket, uint64_t since, uint64_t now)
 {
     if (size->answered_since == 0 || now - size->answered > PAUSE_NS)
@@ -36,7 +47,11 @@ enum tb_packet_verdict tb_packet_size_judge(const struct tb_packet_size *size, i
     bool made_small = is_small(socket);
     if (now - begin <= (size->small && !made_small ? KNOWN_NS : SILENT_NS))
         return TB_PACKET_UNKNOWN;
-    return made_small ? TB_PACKET_NONE : TB_PACKET_TOO_LARGE;
+    if (made_small)
+        return TB_PACKET_NONE;
+    if (size->small || is_lost(socket))
+        return TB_PACKET_TOO_LARGE;
+    return now - begin > DEAD_NS ? TB_PACKET_DEAD : TB_PACKET_UNKNOWN;
 }
 
 void tb_packet_size_stuck(struct tb_packet_size *size, int socket, uint8_t stream, uint64_t since, uint64_t now)

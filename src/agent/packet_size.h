@@ -1,7 +1,9 @@
 /* Whether large packets arrive at another agent. Where the MTU on the way is smaller than that of the hosts and nobody
  * tells them, a connection opens and passes whatever is small, and the first large packet stands still for ever. A
- * connection that is silent while others of the same agent answer shows that; new ones use small segments then. If
- * those do not pass either, the way is as good as cut.
+ * connection that is silent while others of the same agent answer, and on which the kernel sends something again and
+ * again in vain, shows that; new ones use small segments then. If those do not pass either, the way is as good as cut.
+ * One on which everything was taken and nothing comes back is dead for another reason, such as a proxy that has
+ * stopped.
  *
  * A part of a hop peer; one thread. */
 #ifndef TB_AGENT_PACKET_SIZE_H
@@ -16,6 +18,7 @@
 enum tb_packet_verdict {
     TB_PACKET_UNKNOWN,   /* it may still answer */
     TB_PACKET_TOO_LARGE, /* it is to be made anew, with small segments */
+    TB_PACKET_DEAD,      /* it is to be made anew */
     TB_PACKET_NONE       /* it has small ones */
 };
 

@@ -132,6 +132,7 @@ static void print_pairs(const struct tb_stuck_watch *watch, const struct stuck_h
     uint32_t others = 0;
     char rest[64] = "";
     struct stuck_pair *pair;
+    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a pair that was freed is in no list
     TB_LIST_EACH (pair, &h->pairs, struct stuck_pair, node)
         others += pair != first;
     if (others > 0)
@@ -188,6 +189,7 @@ void tb_stuck_watch_close(struct tb_stuck_watch *watch)
     tb_timer_clear(&watch->tick);
     TB_LIST_EACH (h, &watch->hosts, struct stuck_host, node) {
         while (!tb_list_empty(&h->pairs))
+            // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a pair that was freed is in no list
             drop_pair(TB_CONTAINER(h->pairs.next, struct stuck_pair, node));
         tb_list_remove(&h->node);
         free(h);

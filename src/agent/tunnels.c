@@ -399,6 +399,7 @@ static void keep_bound(struct tb_tunnels *tunnels)
 {
     while (tunnels->room > tunnels->room_limit) {
         struct tunnel *tunnel, *most = NULL;
+        // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a tunnel that was freed is in no list
         TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node)
             most = most == NULL || tunnel->room > most->room ? tunnel : most;
         if (most == NULL || most->room == 0)
