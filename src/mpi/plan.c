@@ -36,7 +36,7 @@ static const char *cluster_of(const void *context, uint32_t host)
     const struct tb_address_book *book = &tb_self.job.book;
     if (strstr(tb_param.transports, "shm") == NULL)
         host = book->range_count > 0 ? tb_address_book_host_of(book, host) : 0;
-    return host < book->host_count ? book->hosts[host].place.cluster : "";
+    return host < book->host_count ? tb_address_book_cluster(book, host) : "";
 }
 
 int tb_comm_open_planner(struct tb_comm *comm)

@@ -66,7 +66,6 @@ int tb_cost_table_make(const struct tb_cost_source *source, void **bytes, size_t
         goto out;
     builder.host_count = source->host_count;
     builder.version = source->version;
-    builder.constants.flags |= source->closed ? TB_COSTS_CLOSED : 0;
     tb_cost_grid_fill(&builder, &grid);
     tb_cost_grid_gates(&builder, &grid);
     rc = tb_cost_links_take(&builder, tb_param.links);

@@ -39,9 +39,10 @@ static void make(struct made *m, const char *text)
                                     .site_places = m->site_places,
                                     .classes = &classes,
                                     .host_count = m->grid.host_count,
-                                    .version = 3,
-                                    .closed = true};
+                                    .version = 3};
+    tb_param.forbid_direct = true;
     assert_int_equal(tb_cost_table_make(&source, &m->bytes, &m->length), TB_OK);
+    tb_param.forbid_direct = false;
     tb_host_classes_close(&classes);
     assert_int_equal(tb_cost_table_view(&m->table, m->bytes, m->length), TB_OK);
     if (tb_cost_table_check(&m->table, m->grid.host_count) != TB_OK)
