@@ -175,12 +175,22 @@ int tb_local_ranks_listen(struct tb_local_ranks *l)
     return tb_rank_port_open(&l->port, l->loop, &events);
 }
 
+/* Both have the same hosts, places and kinds of hosts. */
+static bool costs_agree(const struct tb_local_ranks *l, const struct tb_address_book *book)
+{
+    bool agree =
+        l->services.costs >= 0 && l->costs.host_count == book->host_count && l->costs.place_count == book->places.count;
+    for (uint32_t i = 0; i < book->host_count && agree; i++)
+        agree = book->hosts[i].kind < l->costs.kind_count;
+    return agree;
+}
+
 /* The ranks are known last: whoever finds one finds everything that belongs to it. */
 int tb_local_ranks_make(struct tb_local_ranks *l, const struct tb_setup *setup, const struct tb_address_book *book,
                         const struct tb_host_routes *routes)
 {
     uint32_t host = setup->host, count = book->hosts[host].rank_count;
-    if (l->services.costs < 0 || l->costs.host_count != book->host_count || l->costs.place_count != book->places.count)
+    if (!costs_agree(l, book))
         return tb_error(TB_ERR_PROTOCOL, "what links cost does not agree with the address book");
     l->services.host = host;
     l->services.parameters = setup->parameters;

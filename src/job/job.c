@@ -173,6 +173,7 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     if (rc == TB_OK)
         rc = tb_cost_mapping_add(&job->costs, packet->descriptors[TB_WELCOME_COSTS], job->book.host_count,
                                  job->book.places.count);
+    job->table = tb_cost_mapping_first(job->costs);
     if (rc == TB_OK)
         rc = list_local(job, host);
     if (rc == TB_OK)

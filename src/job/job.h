@@ -4,6 +4,7 @@
 #define TB_JOB_JOB_H
 
 #include "job/cost_mapping.h"
+#include "job/rank_places.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
 
@@ -17,7 +18,8 @@
 #define TB_HOST_ADDRESS_LIMIT 16u
 #define TB_PLACE_NAME_BYTES   256u /* with the 0 at the end */
 
-/* ---- the address book -------------------------------------------------------------------------------------------- */
+/* ---- the address book
+   -------------------------------------------------------------------------------------------- */
 
 struct tb_address {
     uint8_t family; /* 4 or 6 */
@@ -155,10 +157,11 @@ struct tb_job {
     void *segment;         /* shared memory of the host, NULL when alone */
     size_t segment_bytes;
     struct tb_address_book book;
-    bool mixed;                    /* some other host writes long double differently */
-    struct tb_host_routes routes;  /* of this host; empty without a grid */
-    struct tb_cost_mapping *costs; /* the newest version, and behind it those before it that are in use; alone: NULL */
-    int control;                   /* Unix socket to the agent, -1 when alone */
+    bool mixed;                        /* some other host writes long double differently */
+    struct tb_host_routes routes;      /* of this host; empty without a grid */
+    struct tb_cost_mapping *costs;     /* the newest version, and behind it those before it; alone: NULL until needed */
+    const struct tb_cost_table *table; /* the first version, which all ranks of the job have */
+    int control;                       /* Unix socket to the agent, -1 when alone */
     char host[256];
 };
 
