@@ -1,4 +1,5 @@
 #include "planner/plan_cache.h"
+#include "planner/root_kind.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -194,7 +195,7 @@ static struct mark mark_of(const struct tb_shape_plans *plans, const struct tb_c
     bool root = rooted(c->operation) && !c->inter;
     bool place = c->operation == TB_OPERATION_ALLTOALL || c->operation == TB_OPERATION_ALLTOALLV ||
                  c->operation == TB_OPERATION_ALLTOALLW;
-    return (struct mark){.kind = root ? tb_group_shape_kind(plans->shape, c->root) : 0,
+    return (struct mark){.kind = root ? tb_root_kind(plans->shape, c->root) : 0,
                          .size_class = (uint16_t)tb_size_class(c->elements),
                          .operation = (uint8_t)c->operation,
                          .flags = (uint8_t)(MARK_USED | (c->commutative ? MARK_COMMUTATIVE : 0) |
@@ -245,7 +246,7 @@ static struct tb_collective call_of(const struct tb_shape_plans *plans, const st
     struct tb_collective call = tb_size_class_call(c);
     *mark = mark_of(plans, &call);
     if (rooted(call.operation) && !call.inter)
-        call.root = tb_group_shape_of_kind(plans->shape, mark->kind);
+        call.root = tb_root_of_kind(plans->shape, mark->kind);
     call.in_place = (mark->flags & MARK_IN_PLACE) != 0;
     return call;
 }

@@ -1,4 +1,5 @@
 #include "planner/rating.h"
+#include "planner/root_kind.h"
 #include "planner/simulator.h"
 
 #include <stdlib.h>
@@ -86,9 +87,9 @@ static const struct sample *sample_get(struct rating *r, uint32_t times)
         free(ranks);
         return NULL;
     }
-    uint32_t kind = tb_group_shape_kind(r->shape, r->call.root);
+    uint32_t kind = tb_root_kind(r->shape, r->call.root);
     for (uint32_t i = size; i-- > 0;)
-        if (tb_group_shape_kind(r->shape, ranks[i]) == kind)
+        if (tb_root_kind(r->shape, ranks[i]) == kind)
             s->root = i;
     if (times == 0)
         s->root = r->call.root;
