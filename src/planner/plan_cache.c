@@ -129,13 +129,32 @@ static int plans_make(const struct tb_group_shape *shape, struct tb_shape_plans 
     return TB_OK;
 }
 
+/* NULL: there are none yet. */
+static struct tb_shape_plans *plans_find(const struct tb_plan_cache *cache, const struct tb_group_shape *shape)
+{
+    struct tb_shape_plans *c = cache->plans;
+    while (c != NULL && !tb_group_shape_same(c->shape, shape))
+        c = c->next;
+    return c;
+}
+
+const struct tb_group_shape *tb_plan_cache_share(struct tb_plan_cache *cache, const struct tb_group_shape *shape)
+{
+    pthread_mutex_lock(&cache->lock);
+    const struct tb_shape_plans *c = plans_find(cache, shape);
+    const struct tb_group_shape *shared = c != NULL ? tb_group_shape_hold(c->shape) : NULL;
+    pthread_mutex_unlock(&cache->lock);
+    if (shared == NULL)
+        return shape;
+    tb_group_shape_release(shape);
+    return shared;
+}
+
 int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_group_shape *shape, struct tb_shape_plans **plans)
 {
     int error = TB_OK;
     pthread_mutex_lock(&cache->lock);
-    struct tb_shape_plans *c = cache->plans;
-    while (c != NULL && !tb_group_shape_same(c->shape, shape))
-        c = c->next;
+    struct tb_shape_plans *c = plans_find(cache, shape);
     if (c != NULL) {
         cache->idle -= c->users == 0;
     } else {
@@ -244,6 +263,8 @@ static struct tb_collective call_of(const struct tb_shape_plans *plans, const st
                                     struct mark *mark)
 {
     struct tb_collective call = tb_size_class_call(c);
+    call.shape = plans->shape;
+    call.costs = plans->shape->table;
     *mark = mark_of(plans, &call);
     if (rooted(call.operation) && !call.inter)
         call.root = tb_root_of_kind(plans->shape, mark->kind);
