@@ -6,15 +6,21 @@
 
 #include <stdlib.h>
 
-/* A host of a class that takes part, not `other`; TB_GRID_NONE: there is none. */
-static uint32_t example_of(const struct tb_cost_source *source, uint32_t class, uint32_t other)
+/* The first two hosts of each class that take part; TB_GRID_NONE where there are fewer. NULL: no memory. */
+static uint32_t *list_examples(const struct tb_cost_source *source)
 {
-    for (uint32_t i = 0; i < tb_host_classes_size(source->classes, class); i++) {
-        uint32_t host = tb_host_classes_member(source->classes, class, i);
-        if (host != other && (source->hosts == NULL || source->hosts[host] != TB_GRID_NONE))
-            return host;
+    const struct tb_host_classes *classes = source->classes;
+    uint32_t *examples = malloc((2 * (size_t)classes->class_count + 1) * sizeof *examples);
+    for (uint32_t i = 0; examples != NULL && i < classes->class_count; i++) {
+        uint32_t found = 0, size = tb_host_classes_size(classes, i);
+        examples[2 * i] = examples[2 * i + 1] = TB_GRID_NONE;
+        for (uint32_t k = 0; k < size && found < 2; k++) {
+            uint32_t host = tb_host_classes_member(classes, i, k);
+            if (source->hosts == NULL || source->hosts[host] != TB_GRID_NONE)
+                examples[2 * i + found++] = host;
+        }
     }
-    return TB_GRID_NONE;
+    return examples;
 }
 
 /* Whether the routes lead by other hosts than the table says; then these, without the ends, are in `path`. */
@@ -32,15 +38,19 @@ static bool differs(const struct tb_cost_source *source, const struct tb_cost_gr
     return !same;
 }
 
-/* Looks at the table without detours, which has been sealed for that. */
-static void find_detours(struct tb_cost_builder *builder, const struct tb_cost_source *source,
-                         const struct tb_cost_grid *grid, const struct tb_cost_table *table)
+/* Looks at the table without detours, which has been sealed for that. Linear in hosts, quadratic only in kinds that
+ * take part. */
+static int find_detours(struct tb_cost_builder *builder, const struct tb_cost_source *source,
+                        const struct tb_cost_grid *grid, const struct tb_cost_table *table)
 {
     uint32_t n = source->classes->class_count, path[TB_HOPS_LIMIT + 2], count = 0, missed = 0;
+    uint32_t *examples = list_examples(source);
+    if (examples == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the kinds of hosts of %s", source->grid->file);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t from = example_of(source, i, TB_GRID_NONE);
+        uint32_t from = examples[2 * i];
         for (uint32_t k = 0; k < n && from != TB_GRID_NONE; k++) {
-            uint32_t to = example_of(source, k, from);
+            uint32_t to = examples[2 * k + (k == i)];
             if (to == TB_GRID_NONE || !differs(source, grid, table, from, to, path, &count))
                 continue;
             if (builder->detours.count < TB_COST_DETOURS_LIMIT)
@@ -51,6 +61,8 @@ static void find_detours(struct tb_cost_builder *builder, const struct tb_cost_s
     }
     if (missed > 0)
         tb_log(TB_LOG_WARN, "topology", "%u pairs of kinds of hosts take other ways than predictions assume", missed);
+    free(examples);
+    return TB_OK;
 }
 
 int tb_cost_table_make(const struct tb_cost_source *source, void **bytes, size_t *length)
@@ -76,11 +88,11 @@ int tb_cost_table_make(const struct tb_cost_source *source, void **bytes, size_t
         TB_ASSERT(source->routes->class_count == source->classes->class_count);
         rc = tb_cost_table_view(&table, *bytes, *length);
         TB_ASSERT(rc == TB_OK);
-        find_detours(&builder, source, &grid, &table);
-        if (builder.detours.count > 0) {
+        rc = find_detours(&builder, source, &grid, &table);
+        if (rc != TB_OK || builder.detours.count > 0)
             free(*bytes);
+        if (rc == TB_OK && builder.detours.count > 0)
             rc = tb_cost_builder_seal(&builder, bytes, length);
-        }
     }
 out:
     tb_cost_builder_close(&builder);
