@@ -25,13 +25,21 @@ static uint32_t *list_examples(const struct tb_cost_source *source)
 
 /* Whether the routes lead by other hosts than the table says; then these, without the ends, are in `path`. */
 static bool differs(const struct tb_cost_source *source, const struct tb_cost_grid *grid,
-                    const struct tb_cost_table *table, uint32_t from, uint32_t to, uint32_t *path, uint32_t *count)
+                    const struct tb_cost_table *table, const uint32_t *examples, uint32_t from, uint32_t to,
+                    uint32_t *path, uint32_t *count)
 {
     struct tb_spot a = tb_cost_grid_spot(grid, from), b = tb_cost_grid_spot(grid, to), hops[TB_HOPS_LIMIT];
     uint32_t all = tb_routes_path(source->routes, from, to, TB_HOPS_LIMIT + 2, path);
     if (all < 2 || all > TB_HOPS_LIMIT + 2)
         return false; /* there is no way, or none that could be told */
     *count = all - 2;
+    /* Routes know kinds; of each, somebody who takes part passes it on. */
+    for (uint32_t i = 1; i <= *count; i++)
+        if (tb_cost_grid_spot(grid, path[i]).who == TB_COST_NONE) {
+            path[i] = examples[2 * source->classes->of[path[i]]];
+            if (path[i] == TB_GRID_NONE)
+                return false;
+        }
     bool same = tb_cost_climb(table, &a, &b, 0, hops) == *count;
     for (uint32_t i = 0; i < *count && same; i++)
         same = tb_cost_grid_spot(grid, path[i + 1]).who == hops[i].who;
@@ -51,7 +59,7 @@ static int find_detours(struct tb_cost_builder *builder, const struct tb_cost_so
         uint32_t from = examples[2 * i];
         for (uint32_t k = 0; k < n && from != TB_GRID_NONE; k++) {
             uint32_t to = examples[2 * k + (k == i)];
-            if (to == TB_GRID_NONE || !differs(source, grid, table, from, to, path, &count))
+            if (to == TB_GRID_NONE || !differs(source, grid, table, examples, from, to, path, &count))
                 continue;
             if (builder->detours.count < TB_COST_DETOURS_LIMIT)
                 tb_cost_grid_detour(builder, grid, i, k, path + 1, count);

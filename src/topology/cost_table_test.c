@@ -235,6 +235,40 @@ static void one_host_needs_little(void **state)
     free(bytes);
 }
 
+/* Who is between them is somebody who takes part. */
+static void detours_lead_by_hosts_of_the_job(void **state)
+{
+    static const char text[] = "clusters: [{name: a, hosts: [a1, x1, x2]}, {name: b, hosts: [b1, x1, x2]}]\n"
+                               "links: [{from: a, to: b, blocked: true}]\n";
+    static const uint32_t hosts[] = {0, TB_GRID_NONE, 1, 2};
+    struct tb_connectivity connectivity;
+    struct tb_routes routes;
+    struct made m;
+    make(&m, text);
+    free(m.bytes);
+    assert_int_equal(tb_connectivity_open(&connectivity, &m.grid), TB_OK);
+    assert_int_equal(tb_routes_open(&routes, &connectivity), TB_OK);
+    struct tb_cost_source source = {.places = &m.places,
+                                    .grid = &m.grid,
+                                    .cluster_places = m.cluster_places,
+                                    .site_places = m.site_places,
+                                    .classes = &connectivity.classes,
+                                    .routes = &routes,
+                                    .hosts = hosts,
+                                    .host_count = 3,
+                                    .version = 1};
+    assert_int_equal(tb_cost_table_make(&source, &m.bytes, &m.length), TB_OK);
+    assert_int_equal(tb_cost_table_view(&m.table, m.bytes, m.length), TB_OK);
+    if (tb_cost_table_check(&m.table, 3) != TB_OK)
+        fail_msg("%s", tb_error_story());
+    assert_true(m.table.head->detour_count > 0);
+    for (uint32_t i = 0; i < m.table.head->hop_count; i++)
+        assert_int_equal(m.table.hops[i].who, 1);
+    tb_routes_close(&routes);
+    tb_connectivity_close(&connectivity);
+    unmake(&m);
+}
+
 /* ---- bytes of strangers ------------------------------------------------------------------------------------------ */
 
 static const char odd[] =
@@ -306,6 +340,7 @@ int main(void)
         cmocka_unit_test(a_mesh_arrives_whole),
         cmocka_unit_test(alike_wires_are_kept_once),
         cmocka_unit_test(the_largest_table),
+        cmocka_unit_test(detours_lead_by_hosts_of_the_job),
         cmocka_unit_test(parameters_go_before_the_file),
         cmocka_unit_test(plain_tables_follow_the_parameters),
         cmocka_unit_test(one_host_needs_little),
