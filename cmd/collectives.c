@@ -17,16 +17,14 @@ void tb_command_cores(void)
     (void)tb_param_set("cores", text, TB_PARAM_LAUNCHER);
 }
 
-int tb_command_collectives(const struct tb_grid *grid)
+int tb_command_collectives(void)
 {
     struct tb_preference wishes[TB_OPERATION_COUNT];
     struct tb_rules rules;
     tb_command_cores();
-    int rc = grid != NULL ? tb_costs_pass_grid(grid) : TB_OK;
+    int rc = tb_rules_load();
     if (rc == TB_OK)
-        rc = tb_rules_load();
-    if (rc == TB_OK)
-        rc = tb_costs_check();
+        rc = tb_cost_parameters_check();
     if (rc == TB_OK)
         rc = tb_preferences_read(wishes, &rules);
     /* So that ranks here do not think that they were told something else. */

@@ -15,11 +15,9 @@ int tb_command_route(char **words);
 /* Takes down the lab in which a command has ended with this code. `who` says it if somebody else has done so before. */
 void tb_command_leave_lab(const char *who, const char *lab, int code);
 
-struct tb_grid;
-
-/* Settles what the ranks' choice of algorithms depends on: cores, rules, the links of a grid file (may be NULL). An
- * algorithm that does not exist is an error. */
-int tb_command_collectives(const struct tb_grid *grid);
+/* Settles what the ranks' choice of algorithms depends on: cores, rules, what is assumed of links. An algorithm that
+ * does not exist is an error. */
+int tb_command_collectives(void);
 /* Where the number of a host's cores was not given, it is that of this machine. */
 void tb_command_cores(void);
 

@@ -225,14 +225,12 @@ static void output_heard(void *context)
 
 static bool has_rank(void *context, uint32_t rank)
 {
-    const struct tb_agent *agent = context;
-    return tb_local_ranks_has(&agent->local, rank);
+    return tb_local_ranks_has(&((const struct tb_agent *)context)->local, rank);
 }
 
 static bool rank_is_gone(void *context, uint32_t rank)
 {
-    const struct tb_agent *agent = context;
-    return tb_local_ranks_is_gone(&agent->local, rank);
+    return tb_local_ranks_is_gone(&((const struct tb_agent *)context)->local, rank);
 }
 
 static void take_connection(void *context, uint32_t rank, struct tb_proc proc, enum tb_stream stream, int error,
@@ -369,6 +367,13 @@ static void take_routes(struct tb_agent *agent, struct tb_reader *r)
         tb_host_network_reroute(&agent->network);
 }
 
+static void take_costs(struct tb_agent *agent, struct tb_reader *r)
+{
+    if (agent->phase >= TB_AGENT_READY && agent->phase <= TB_AGENT_RUNNING &&
+        tb_local_ranks_take_costs(&agent->local, r, agent->setup.host_count) != TB_OK)
+        trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+}
+
 /* ---- what else the launcher says --------------------------------------------------------------------------------- */
 
 static void take_input(struct tb_agent *agent, struct tb_reader *r)
@@ -471,6 +476,7 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
                  {TB_CONTROL_SETUP, take_setup},
                  {TB_CONTROL_PROBE, take_probe},
                  {TB_CONTROL_ROUTES, take_routes},
+                 {TB_CONTROL_COSTS, take_costs},
                  {TB_CONTROL_ADDRESS_BOOK, take_book},
                  {TB_CONTROL_STAND_INS, take_stand_ins},
                  {TB_CONTROL_START, take_start},

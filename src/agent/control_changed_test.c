@@ -1,6 +1,7 @@
 /* What the launcher says to an agent, changed on the way, and frames that come to the forwarder of an agent, from a
  * rank and from another agent. */
 #include "base/changed_bytes_test.h"
+#include "agent/cost_store.h"
 #include "agent/network_world.h"
 #include "agent/tunnels.h"
 
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "job/cost_mapping_test.h"
 #include "remote/virtual_loop_test.h"
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
@@ -16,6 +18,7 @@ struct listening {
     struct virtual_loop time;
     struct tb_uplink uplink;
     struct tb_tunnels tunnels;
+    struct tb_cost_store costs;
     sigset_t mask;
     int lost;
 };
@@ -30,6 +33,7 @@ static void take_control(void *context, struct tb_control_frame *frame)
     struct tb_setup setup;
     struct tb_address_book book;
     struct tb_host_routes routes;
+    int descriptor;
     switch (frame->kind) {
     case TB_CONTROL_SETUP:
         if (tb_setup_decode(&setup, r) == TB_OK)
@@ -38,6 +42,10 @@ static void take_control(void *context, struct tb_control_frame *frame)
     case TB_CONTROL_ADDRESS_BOOK:
         if (tb_address_book_decode(&book, r) == TB_OK)
             tb_address_book_close(&book);
+        break;
+    case TB_CONTROL_COSTS:
+        if (tb_cost_store_take(&l->costs, r, HOSTS, &descriptor) == TB_OK && descriptor >= 0)
+            close(descriptor);
         break;
     case TB_CONTROL_ROUTES:
         if (tb_host_routes_decode(&routes, r, HOSTS) == TB_OK)
@@ -73,6 +81,7 @@ static int take_all_control(void *context, const uint8_t *bytes, size_t length, 
     int pair[2];
     memset(l, 0, sizeof *l);
     sigemptyset(&l->mask);
+    tb_cost_store_init(&l->costs);
     assert_int_equal(virtual_loop_open(&l->time), TB_OK);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     tb_tunnels_open(&l->tunnels, &l->time.loop, &l->uplink, &l->mask, &ended);
@@ -87,6 +96,7 @@ static int take_all_control(void *context, const uint8_t *bytes, size_t length, 
         virtual_loop_turn(&l->time);
     }
     int lost = l->lost;
+    tb_cost_store_close(&l->costs);
     tb_tunnels_close(&l->tunnels);
     tb_uplink_close(&l->uplink);
     virtual_loop_close(&l->time);
@@ -105,15 +115,43 @@ static void put_numbers(struct tb_control_stream *s, enum tb_control kind, uint3
 static void put_book(struct tb_control_stream *s)
 {
     static struct tb_host hosts[HOSTS];
-    struct tb_address_book book = {.job = JOB, .ranks = RANKS, .host_count = HOSTS, .hosts = hosts};
+    struct tb_rank_range ranges[HOSTS] = {{0, LOCAL_RANKS, 0, 0}};
+    struct tb_address_book book = {.version = 1,
+                                   .job = JOB,
+                                   .ranks = RANKS,
+                                   .host_count = HOSTS,
+                                   .range_count = HOSTS,
+                                   .hosts = hosts,
+                                   .ranges = ranges};
+    costs_places(&book.places, 3);
     for (uint32_t i = 0; i < HOSTS; i++) {
         snprintf(hosts[i].name, sizeof hosts[i].name, "host%u", i);
         hosts[i].address_count = 1;
         hosts[i].addresses[0] = (struct tb_address){.family = 4, .port = 9, .bytes = {10, 0, 0, 1}};
         hosts[i].rank_count = i == 0 ? LOCAL_RANKS : 1;
+        hosts[i].first_rank = i == 0 ? 0 : LOCAL_RANKS + i - 1;
+        hosts[i].place = i % 3;
+        if (i > 0)
+            ranges[i] = (struct tb_rank_range){hosts[i].first_rank, 1, i, 0};
     }
     if (tb_address_book_encode(&book, tb_control_stream_begin(s, TB_CONTROL_ADDRESS_BOOK)) == TB_OK)
         assert_int_equal(tb_control_stream_end(s), TB_OK);
+    tb_places_close(&book.places);
+}
+
+/* In two pieces. */
+static void put_costs(struct tb_control_stream *s)
+{
+    struct tb_cost_head *head = costs_make(3, HOSTS, 1);
+    for (uint64_t at = 0; at < head->bytes; at += head->bytes / 2) {
+        struct tb_writer *f = tb_control_stream_begin(s, TB_CONTROL_COSTS);
+        tb_put_u32(f, head->version);
+        tb_put_u64(f, head->bytes);
+        tb_put_u64(f, at);
+        tb_put_bytes(f, (const char *)head + at, (size_t)head->bytes / 2);
+        assert_int_equal(tb_control_stream_end(s), TB_OK);
+    }
+    free(head);
 }
 
 static void control_of_the_launcher(void **state)
@@ -125,6 +163,7 @@ static void control_of_the_launcher(void **state)
     tb_control_stream_open(&s, -1, -1);
     assert_int_equal(tb_host_routes_encode(&routes, tb_control_stream_begin(&s, TB_CONTROL_ROUTES)), TB_OK);
     assert_int_equal(tb_control_stream_end(&s), TB_OK);
+    put_costs(&s);
     put_book(&s);
     put_numbers(&s, TB_CONTROL_HEARD, 1, (const uint32_t[]){1});
     put_numbers(&s, TB_CONTROL_STAND_INS, 3, (const uint32_t[]){2, 1, 2});

@@ -9,7 +9,7 @@
 
 void tb_host_services_init(struct tb_host_services *services)
 {
-    *services = (struct tb_host_services){.segment = -1, .book = -1, .routes = -1};
+    *services = (struct tb_host_services){.segment = -1, .book = -1, .routes = -1, .costs = -1};
 }
 
 static int make_segment(struct tb_host_services *services)
@@ -60,7 +60,7 @@ int tb_host_services_change_routes(struct tb_host_services *services, const stru
 
 void tb_host_services_close(struct tb_host_services *services)
 {
-    int files[] = {services->segment, services->book, services->routes};
+    int files[] = {services->segment, services->book, services->routes, services->costs};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (files[i] >= 0)
             close(files[i]);

@@ -149,6 +149,7 @@ void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct 
 {
     *l = (struct tb_local_ranks){.loop = loop, .uplink = uplink, .events = *events};
     tb_host_services_init(&l->services);
+    tb_cost_store_init(&l->costs);
     tb_ranks_open(
         &l->ranks,
         &(struct tb_ranks_events){
@@ -174,11 +175,23 @@ int tb_local_ranks_listen(struct tb_local_ranks *l)
     return tb_rank_port_open(&l->port, l->loop, &events);
 }
 
+/* Both have the same hosts, places and kinds of hosts. */
+static bool costs_agree(const struct tb_local_ranks *l, const struct tb_address_book *book)
+{
+    bool agree =
+        l->services.costs >= 0 && l->costs.host_count == book->host_count && l->costs.place_count == book->places.count;
+    for (uint32_t i = 0; i < book->host_count && agree; i++)
+        agree = book->hosts[i].kind < l->costs.kind_count;
+    return agree;
+}
+
 /* The ranks are known last: whoever finds one finds everything that belongs to it. */
 int tb_local_ranks_make(struct tb_local_ranks *l, const struct tb_setup *setup, const struct tb_address_book *book,
                         const struct tb_host_routes *routes)
 {
     uint32_t host = setup->host, count = book->hosts[host].rank_count;
+    if (!costs_agree(l, book))
+        return tb_error(TB_ERR_PROTOCOL, "what links cost does not agree with the address book");
     l->services.host = host;
     l->services.parameters = setup->parameters;
     int rc = tb_host_services_make(&l->services, count, book, routes);
@@ -204,6 +217,21 @@ int tb_local_ranks_start(struct tb_local_ranks *l, const struct tb_rank_start *s
     for (uint32_t i = 0; i < l->ranks.count; i++)
         tb_put_u32(w, (uint32_t)l->ranks.all[i].pid);
     tb_uplink_end(l->uplink);
+    return TB_OK;
+}
+
+/* The first version goes to whoever joins, at its beginning; a later one to all, behind that. */
+int tb_local_ranks_take_costs(struct tb_local_ranks *l, struct tb_reader *r, uint32_t host_count)
+{
+    int descriptor, rc = tb_cost_store_take(&l->costs, r, host_count, &descriptor);
+    if (rc != TB_OK || descriptor < 0)
+        return rc;
+    if (l->services.costs < 0) {
+        l->services.costs = descriptor;
+        return TB_OK;
+    }
+    tb_rank_port_costs(&l->port, l->costs.version, descriptor);
+    close(descriptor);
     return TB_OK;
 }
 

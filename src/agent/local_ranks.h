@@ -5,6 +5,7 @@
 #define TB_AGENT_LOCAL_RANKS_H
 
 #include "agent/core_watch.h"
+#include "agent/cost_store.h"
 #include "agent/host_parameters.h"
 #include "agent/outputs.h"
 #include "agent/rank_input.h"
@@ -30,6 +31,7 @@ struct tb_local_ranks {
     struct tb_local_ranks_events events;
     bool stopping; /* the agent ends them: that is told with each end */
     struct tb_host_parameters parameters;
+    struct tb_cost_store costs;
     struct tb_host_services services;
     struct tb_ranks ranks;
     struct tb_rank_port port;
@@ -49,6 +51,8 @@ int tb_local_ranks_make(struct tb_local_ranks *local, const struct tb_setup *set
  * what the user is to be told; some may run. */
 int tb_local_ranks_start(struct tb_local_ranks *local, const struct tb_rank_start *start,
                          struct tb_start_failure *failure);
+/* Before the address book: a part of what links cost; later: of another version, which the ranks are given. */
+int tb_local_ranks_take_costs(struct tb_local_ranks *local, struct tb_reader *r, uint32_t host_count);
 int tb_local_ranks_reroute(struct tb_local_ranks *local, const struct tb_host_routes *routes); /* tells them */
 /* Before the agent ends them: that is told with each end, but of those that were ending anyway. */
 void tb_local_ranks_stop(struct tb_local_ranks *local);

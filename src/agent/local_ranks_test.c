@@ -1,5 +1,6 @@
 /* Ranks of a host as the launcher sees them: what comes up the control stream when real processes run. */
 #include "agent/local_ranks.h"
+#include "job/cost_mapping_test.h"
 #include "remote/virtual_loop_test.h"
 
 #include <setjmp.h>
@@ -98,6 +99,22 @@ static void world_open(struct world *w)
     tb_outputs_allow(&w->local.outputs, 1 << 20);
 }
 
+static void give_costs(struct world *w, uint32_t places, uint32_t version)
+{
+    struct tb_cost_head *head = costs_make(places, 1, version);
+    struct tb_writer t;
+    struct tb_reader r;
+    tb_writer_open(&t);
+    tb_put_u32(&t, version);
+    tb_put_u64(&t, head->bytes);
+    tb_put_u64(&t, 0);
+    tb_put_bytes(&t, head, (size_t)head->bytes);
+    tb_reader_open(&r, t.bytes, t.length);
+    assert_int_equal(tb_local_ranks_take_costs(&w->local, &r, 1), TB_OK);
+    tb_writer_close(&t);
+    free(head);
+}
+
 static void start(struct world *w, const char *script)
 {
     static char *words[] = {(char *)"sh", (char *)"-c", NULL, NULL};
@@ -106,8 +123,13 @@ static void start(struct world *w, const char *script)
     words[2] = (char *)script;
     w->host = (struct tb_host){.name = "here", .rank_count = RANKS};
     w->range = (struct tb_rank_range){.count = RANKS};
-    w->book = (struct tb_address_book){
-        .job = 5, .ranks = RANKS, .host_count = 1, .range_count = 1, .hosts = &w->host, .ranges = &w->range};
+    w->book = (struct tb_address_book){.version = 1,
+                                       .job = 5,
+                                       .ranks = RANKS,
+                                       .host_count = 1,
+                                       .range_count = 1,
+                                       .hosts = &w->host,
+                                       .ranges = &w->range};
     w->app = (struct tb_app){.ranks = RANKS, .argument_count = 3, .arguments = words, .directory = (char *)""};
     w->setup = (struct tb_setup){.job = 5,
                                  .bind_width = 1,
@@ -120,7 +142,11 @@ static void start(struct world *w, const char *script)
                                  .app_count = 1,
                                  .apps = &w->app};
     struct tb_rank_start how = {.setup = &w->setup, .book = &w->book, .host = "here", .mask = &w->mask};
+    costs_places(&w->book.places, 2);
+    assert_int_equal(tb_local_ranks_make(&w->local, &w->setup, &w->book, &routes), TB_ERR_PROTOCOL); /* costs first */
+    give_costs(w, 2, 1);
     assert_int_equal(tb_local_ranks_make(&w->local, &w->setup, &w->book, &routes), TB_OK);
+    tb_places_close(&w->book.places);
     if (tb_local_ranks_start(&w->local, &how, &failure) != TB_OK)
         fail_msg("%s", failure.text);
 }

@@ -95,7 +95,6 @@ static void make_book(struct tb_address_book *book)
     for (uint32_t h = 0; h < HOSTS; h++) {
         struct tb_host *host = &book->hosts[h];
         snprintf(host->name, sizeof host->name, "host%u", h);
-        snprintf(host->place.cluster, sizeof host->place.cluster, "cluster%u", h);
         host->kind = h;
         host->first_rank = h == 0 ? 0 : LOCAL_RANKS + h - 1;
         host->rank_count = h == 0 ? LOCAL_RANKS : 1;

@@ -40,8 +40,12 @@ static int send_welcome(struct tb_port_rank *rank)
     const struct tb_host_services *s = rank->port->services;
     struct tb_rank_welcome welcome = {
         .rank = rank->rank, .host = s->host, .app = rank->app, .segment_bytes = s->segment_bytes};
-    return tb_rank_welcome_send(rank->control.descriptor, &welcome, s->parameters, s->segment, s->book, s->routes,
-                                s->doorbells, s->rank_count, &rank->welcomed);
+    const int files[TB_WELCOME_FILES] = {[TB_WELCOME_SEGMENT] = s->segment,
+                                         [TB_WELCOME_BOOK] = s->book,
+                                         [TB_WELCOME_ROUTES] = s->routes,
+                                         [TB_WELCOME_COSTS] = s->costs};
+    return tb_rank_welcome_send(rank->control.descriptor, &welcome, s->parameters, files, s->doorbells, s->rank_count,
+                                &rank->welcomed);
 }
 
 /* What could not be sent at once: when there is room again, or, since the kernel does not tell when descriptors under
@@ -150,6 +154,21 @@ void tb_rank_port_routes(struct tb_rank_port *port)
             flush_parcels(rank);
         else if (descriptor >= 0)
             close(descriptor);
+    }
+}
+
+void tb_rank_port_costs(struct tb_rank_port *port, uint32_t version, int costs)
+{
+    for (uint32_t i = 0; i < port->count; i++) {
+        int descriptor = fcntl(costs, F_DUPFD_CLOEXEC, 3);
+        struct parcel *parcel = descriptor >= 0 ? add_parcel(&port->ranks[i], TB_CONTROL_COSTS, descriptor) : NULL;
+        if (parcel == NULL) {
+            if (descriptor >= 0)
+                close(descriptor);
+            continue;
+        }
+        tb_put_u32(&parcel->fields, version);
+        flush_parcels(&port->ranks[i]);
     }
 }
 

@@ -75,5 +75,7 @@ void tb_rank_port_connection(struct tb_rank_port *port, uint32_t local, struct t
                              int error, int descriptor);
 void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number); /* what does it wait for? */
 void tb_rank_port_routes(struct tb_rank_port *port); /* tells all ranks the routes, which have changed */
+/* Gives all ranks a later version of what links cost, behind those that they have. The memfd stays the caller's. */
+void tb_rank_port_costs(struct tb_rank_port *port, uint32_t version, int costs);
 
 #endif

@@ -189,6 +189,49 @@ static void all_are_told_routes(void **state)
     world_close(&w);
 }
 
+static void expect_costs(int socket, uint32_t version, struct tb_cost_mapping **costs)
+{
+    struct tb_reader *r = expect(socket, TB_CONTROL_COSTS);
+    assert_int_equal(tb_get_u32(r), version);
+    assert_int_equal(packet.descriptor_count, 1);
+    assert_int_equal(tb_cost_mapping_add(costs, packet.descriptors[0], 1, 1), TB_OK);
+    assert_int_equal((*costs)->table.head->version, version);
+    tb_packet_discard(&packet);
+}
+
+/* Whoever joins gets the first version, and behind it all that have come meanwhile. */
+static void all_get_every_version_of_the_costs(void **state)
+{
+    struct world w;
+    struct tb_cost_mapping *costs[2] = {NULL, NULL};
+    world_open(&w);
+    for (uint32_t version = 2; version <= 3; version++) {
+        int descriptor = costs_file_of(version, 1, version);
+        if (version == 3) {
+            expect_welcome(w.sockets[0], 7, 0);
+            say_hello(&w, w.sockets[0]);
+        }
+        tb_rank_port_costs(&w.port, version, descriptor);
+        close(descriptor);
+    }
+    expect(w.sockets[1], TB_CONTROL_WELCOME);
+    assert_int_equal(tb_cost_mapping_add(&costs[1], packet.descriptors[TB_WELCOME_COSTS], 1, 1), TB_OK);
+    assert_int_equal(costs[1]->table.head->version, 1);
+    tb_packet_discard(&packet);
+    expect_nothing(w.sockets[1]);
+    say_hello(&w, w.sockets[1]);
+    for (int i = 0; i < 2; i++) {
+        int first = costs_file_of(1, 1, 1);
+        assert_int_equal(tb_cost_mapping_add(&costs[i], first, 1, 1), TB_OK);
+        close(first);
+        expect_costs(w.sockets[i], 2, &costs[i]);
+        expect_costs(w.sockets[i], 3, &costs[i]);
+        expect_nothing(w.sockets[i]);
+        tb_cost_mapping_close(&costs[i]);
+    }
+    world_close(&w);
+}
+
 /* Of routes and questions only the newest waits, however long a rank reads nothing. */
 static void only_the_newest_waits(void **state)
 {
@@ -298,12 +341,19 @@ static void a_crowd_makes_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_are_welcomed),           cmocka_unit_test(requests_are_handed_up),
-        cmocka_unit_test(packets_wait_for_hello),       cmocka_unit_test(packets_wait_for_the_start),
-        cmocka_unit_test(too_many_packets_are_refused), cmocka_unit_test(a_full_socket_is_tried_again),
-        cmocka_unit_test(all_are_told_routes),          cmocka_unit_test(only_the_newest_waits),
-        cmocka_unit_test(a_rank_comes_by_name),         cmocka_unit_test(strangers_get_nothing),
-        cmocka_unit_test(a_rank_is_one_program),        cmocka_unit_test(a_crowd_makes_room),
+        cmocka_unit_test(ranks_are_welcomed),
+        cmocka_unit_test(requests_are_handed_up),
+        cmocka_unit_test(packets_wait_for_hello),
+        cmocka_unit_test(packets_wait_for_the_start),
+        cmocka_unit_test(too_many_packets_are_refused),
+        cmocka_unit_test(a_full_socket_is_tried_again),
+        cmocka_unit_test(all_get_every_version_of_the_costs),
+        cmocka_unit_test(all_are_told_routes),
+        cmocka_unit_test(only_the_newest_waits),
+        cmocka_unit_test(a_rank_comes_by_name),
+        cmocka_unit_test(strangers_get_nothing),
+        cmocka_unit_test(a_rank_is_one_program),
+        cmocka_unit_test(a_crowd_makes_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #define TB_AGENT_RANK_PORT_WORLD_TEST_H
 
 #include "agent/rank_port.h"
+#include "job/cost_mapping_test.h"
 #include "remote/virtual_loop_test.h"
 
 #include <setjmp.h>
@@ -89,13 +90,16 @@ static inline void world_make(struct world *w)
     struct tb_host host = {.name = "here", .rank_count = RANKS};
     struct tb_rank_range range = {.count = RANKS};
     struct tb_address_book book = {
-        .job = JOB, .ranks = RANKS, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
+        .version = 1, .job = JOB, .ranks = RANKS, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
     memset(w, 0, sizeof *w);
     assert_int_equal(virtual_loop_open(&w->t), TB_OK);
     tb_host_services_init(&w->services);
     w->services.host = 3;
     w->services.parameters = "a=b";
+    w->services.costs = costs_file_of(1, 1, 1);
+    costs_places(&book.places, 1);
     assert_int_equal(tb_host_services_make(&w->services, RANKS, &book, &routes), TB_OK);
+    tb_places_close(&book.places);
     assert_int_equal(tb_rank_port_open(&w->port, &w->t.loop, &events), TB_OK);
     assert_int_equal(tb_rank_port_make(&w->port, &w->services, RANKS, LIMIT), TB_OK);
 }
@@ -144,7 +148,7 @@ static inline void expect_welcome(int socket, uint32_t rank, uint32_t app)
     char *parameters = tb_get_text(r);
     assert_string_equal(parameters, "a=b");
     free(parameters);
-    assert_int_equal(packet.descriptor_count, 3 + RANKS);
+    assert_int_equal(packet.descriptor_count, TB_WELCOME_FILES + RANKS);
     tb_packet_discard(&packet);
 }
 

@@ -1,6 +1,7 @@
 /* The question what ranks wait for, with ranks and a launcher that the test plays, in virtual time. */
 #include "agent/process_state.h"
 #include "agent/wait_question.h"
+#include "job/cost_mapping_test.h"
 #include "remote/virtual_loop_test.h"
 
 #include <setjmp.h>
@@ -73,10 +74,13 @@ static void open_ranks(struct world *w)
     struct tb_host host = {.name = "here", .rank_count = RANKS};
     struct tb_rank_range range = {.count = RANKS};
     struct tb_address_book book = {
-        .job = 5, .ranks = RANKS, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
+        .version = 1, .job = 5, .ranks = RANKS, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
     tb_host_services_init(&w->services);
     w->services.parameters = "";
+    w->services.costs = costs_file_of(1, 1, 1);
+    costs_places(&book.places, 1);
     assert_int_equal(tb_host_services_make(&w->services, RANKS, &book, &routes), TB_OK);
+    tb_places_close(&book.places);
     assert_int_equal(tb_rank_port_open(&w->port, &w->t.loop, &events), TB_OK);
     assert_int_equal(tb_rank_port_make(&w->port, &w->services, RANKS, 8), TB_OK);
     for (uint32_t i = 0; i < RANKS; i++) {

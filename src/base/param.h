@@ -48,6 +48,12 @@ static inline bool tb_param_encrypts_all(void)
     return tb_param.encrypt != NULL && strcmp(tb_param.encrypt, "all") == 0;
 }
 
+/* Whether ranks of different hosts may connect to each other at all. */
+static inline bool tb_param_connects_ranks(void)
+{
+    return !tb_param.forbid_direct && !tb_param_encrypts_all() && strstr(tb_param.transports, "tcp") != NULL;
+}
+
 struct tb_param_row {
     const char *name;
     enum tb_param_type type;

@@ -10,6 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define BOOK_MAGIC  0x5442424bu
+#define BOOK_FORMAT 2u
+
+/* What the parts of a book take at least in a frame. */
+#define HOST_BYTES_LEAST  25u
+#define RANGE_BYTES       16u
+#define PLACE_BYTES_LEAST 10u
+
 static const struct tb_rank_range *range_of(const struct tb_address_book *book, uint32_t rank)
 {
     TB_ASSERT(rank < book->ranks);
@@ -43,6 +51,14 @@ bool tb_hosts_share(const struct tb_host *a, const struct tb_host *b, enum tb_tr
 {
     int bits = trait == TB_TRAIT_CHAR ? TB_REP_CHAR_UNSIGNED : TB_REP_LDOUBLE_MASK;
     return ((a->representation ^ b->representation) & bits) == 0;
+}
+
+const char *tb_address_book_cluster(const struct tb_address_book *book, uint32_t host)
+{
+    uint32_t place = book->hosts[host].place;
+    return place < book->places.count && book->places.rows[place].level == TB_LEVEL_CLUSTER
+               ? tb_places_name(&book->places, place)
+               : "";
 }
 
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank)
@@ -117,16 +133,24 @@ socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_st
 
 int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer *w)
 {
+    const struct tb_places *places = &book->places;
+    TB_ASSERT(places->count > 0);
+    tb_put_u32(w, BOOK_FORMAT);
+    tb_put_u32(w, book->version);
     tb_put_u32(w, book->job);
     tb_put_u32(w, book->ranks);
     tb_put_u32(w, book->host_count);
     tb_put_u32(w, book->range_count);
+    tb_put_u32(w, places->count);
+    for (uint32_t i = 1; i < places->count; i++) {
+        tb_put_u32(w, places->rows[i].parent);
+        tb_put_u8(w, places->rows[i].level);
+        tb_put_text(w, tb_places_name(places, i));
+    }
     for (uint32_t i = 0; i < book->host_count; i++) {
         const struct tb_host *host = &book->hosts[i];
         tb_put_text(w, host->name);
-        tb_put_text(w, host->place.site);
-        tb_put_text(w, host->place.cluster);
-        tb_put_text(w, host->place.host);
+        tb_put_u32(w, host->place);
         tb_put_u8(w, host->representation);
         tb_put_u32(w, host->kind);
         tb_put_u32(w, host->first_rank);
@@ -161,9 +185,7 @@ static void take_text(struct tb_reader *r, char *to, size_t size)
 static void take_host(struct tb_reader *r, struct tb_host *host)
 {
     take_text(r, host->name, sizeof host->name);
-    take_text(r, host->place.site, sizeof host->place.site);
-    take_text(r, host->place.cluster, sizeof host->place.cluster);
-    take_text(r, host->place.host, sizeof host->place.host);
+    host->place = tb_get_u32(r);
     host->representation = tb_get_u8(r);
     host->kind = tb_get_u32(r);
     host->first_rank = tb_get_u32(r);
@@ -198,21 +220,62 @@ static bool is_consistent(const struct tb_address_book *book)
     }
     good = good && next == book->ranks;
     for (uint32_t i = 0; i < book->host_count && good; i++)
-        good = seen[i] == book->hosts[i].rank_count;
+        good = seen[i] == book->hosts[i].rank_count && book->hosts[i].place < book->places.count;
     free(seen);
     return good;
 }
 
+/* One that stands where its number says: behind what is around it, and told once. */
+static bool take_place(struct tb_reader *r, struct tb_places_builder *builder, uint32_t number)
+{
+    char name[TB_PLACE_NAME_BYTES];
+    uint32_t parent = tb_get_u32(r), handle = TB_PLACE_NONE;
+    uint8_t level = tb_get_u8(r);
+    take_text(r, name, sizeof name);
+    if (r->error != TB_OK || parent >= number || *name == 0 ||
+        (level == TB_LEVEL_SITE ? parent != 0 : level != TB_LEVEL_CLUSTER))
+        return false;
+    return tb_places_builder_add(builder, parent, (enum tb_level)level, name, &handle) == TB_OK && handle == number;
+}
+
+static int take_places(struct tb_reader *r, uint32_t count, struct tb_places *places)
+{
+    struct tb_places_builder *builder;
+    uint32_t *numbers = malloc(count * sizeof *numbers);
+    int rc = tb_places_builder_open(&builder);
+    bool good = true;
+    if (rc == TB_OK && numbers == NULL)
+        rc = tb_error(TB_ERR_MEMORY, "no memory for the places of a job");
+    for (uint32_t i = 1; i < count && good && rc == TB_OK; i++)
+        good = take_place(r, builder, i);
+    if (rc == TB_OK && good)
+        rc = tb_places_builder_seal(builder, places, numbers);
+    for (uint32_t i = 0; i < count && good && rc == TB_OK; i++)
+        good = numbers[i] == i; /* everything in a place stands behind it without a gap */
+    tb_places_builder_close(builder);
+    free(numbers);
+    return good ? rc : TB_ERR_PROTOCOL;
+}
+
 int tb_address_book_decode(struct tb_address_book *book, struct tb_reader *r)
 {
-    *book = (struct tb_address_book){.job = tb_get_u32(r)};
+    uint32_t format = tb_get_u32(r);
+    *book = (struct tb_address_book){.version = tb_get_u32(r)};
+    book->job = tb_get_u32(r);
     book->ranks = tb_get_u32(r);
-    uint32_t hosts = tb_get_u32(r), ranges = tb_get_u32(r);
+    uint32_t hosts = tb_get_u32(r), ranges = tb_get_u32(r), places = tb_get_u32(r);
     /* Each entry takes some bytes, so a count beyond what has arrived is a lie that must not cost memory. */
     size_t left = r->error == TB_OK ? r->length - r->at : 0;
-    if (r->error != TB_OK || book->job == 0 || book->ranks == 0 || book->ranks > TB_JOB_RANKS_LIMIT || hosts == 0 ||
-        hosts > TB_JOB_HOSTS_LIMIT || ranges == 0 || ranges > book->ranks || hosts > left / 32 || ranges > left / 16)
+    if (r->error != TB_OK || format != BOOK_FORMAT || book->version == 0 || book->job == 0 || book->ranks == 0 ||
+        book->ranks > TB_JOB_RANKS_LIMIT || hosts == 0 || hosts > TB_JOB_HOSTS_LIMIT || ranges == 0 ||
+        ranges > book->ranks || places == 0 || places > TB_PLACES_LIMIT || hosts > left / HOST_BYTES_LEAST ||
+        ranges > left / RANGE_BYTES || places - 1 > left / PLACE_BYTES_LEAST)
         goto nonsense;
+    int rc = take_places(r, places, &book->places);
+    if (rc == TB_ERR_PROTOCOL)
+        goto nonsense;
+    if (rc != TB_OK)
+        return rc;
     book->hosts = calloc(hosts, sizeof *book->hosts);
     book->ranges = calloc(ranges, sizeof *book->ranges);
     if (book->hosts == NULL || book->ranges == NULL) {
@@ -243,30 +306,45 @@ void tb_address_book_close(struct tb_address_book *book)
     } else {
         free(book->hosts);
         free(book->ranges);
+        tb_places_close(&book->places);
     }
     *book = (struct tb_address_book){0};
 }
 
 /* ---- the host's copy --------------------------------------------------------------------------------------------- */
 
-/* What the memfd begins with; the hosts and then the ranges follow. */
+/* What the memfd begins with; the rows of the places, their names, the hosts and the ranges follow, each aligned to 8.
+ */
 struct shared_book {
-    uint32_t job, ranks, host_count, range_count;
+    uint32_t magic, format, version, job;
+    uint32_t ranks, host_count, range_count, place_count;
+    uint32_t name_bytes, zero;
 };
 
-static size_t shared_bytes(const struct shared_book *head)
+static size_t padded(size_t bytes)
 {
-    return sizeof *head + head->host_count * sizeof(struct tb_host) + head->range_count * sizeof(struct tb_rank_range);
+    return (bytes + 7) & ~(size_t)7;
 }
 
-static int write_all(int descriptor, const void *bytes, size_t length)
+/* Where each part begins; the last is the end. */
+static void shared_parts(const struct shared_book *head, size_t at[5])
+{
+    at[0] = sizeof *head;
+    at[1] = padded(at[0] + head->place_count * sizeof(struct tb_place_row));
+    at[2] = padded(at[1] + head->name_bytes);
+    at[3] = padded(at[2] + head->host_count * sizeof(struct tb_host));
+    at[4] = at[3] + head->range_count * sizeof(struct tb_rank_range);
+}
+
+static int write_at(int descriptor, size_t offset, const void *bytes, size_t length)
 {
     const char *from = bytes;
     while (length > 0) {
-        ssize_t n = write(descriptor, from, length);
+        ssize_t n = pwrite(descriptor, from, length, (off_t)offset);
         if (n < 0)
             return tb_error_errno("cannot write the address book to memory");
         from += n;
+        offset += (size_t)n;
         length -= (size_t)n;
     }
     return TB_OK;
@@ -277,12 +355,27 @@ int tb_address_book_share(const struct tb_address_book *book, int *descriptor)
     int fd = memfd_create("tombolo-book", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return tb_error_errno("cannot make memory for the address book");
-    struct shared_book head = {book->job, book->ranks, book->host_count, book->range_count};
-    int rc = write_all(fd, &head, sizeof head);
+    const struct tb_places *places = &book->places;
+    struct shared_book head = {.magic = BOOK_MAGIC,
+                               .format = BOOK_FORMAT,
+                               .version = book->version,
+                               .job = book->job,
+                               .ranks = book->ranks,
+                               .host_count = book->host_count,
+                               .range_count = book->range_count,
+                               .place_count = places->count,
+                               .name_bytes = places->name_bytes};
+    size_t at[5];
+    shared_parts(&head, at);
+    int rc = write_at(fd, 0, &head, sizeof head);
     if (rc == TB_OK)
-        rc = write_all(fd, book->hosts, book->host_count * sizeof *book->hosts);
+        rc = write_at(fd, at[0], places->rows, places->count * sizeof *places->rows);
     if (rc == TB_OK)
-        rc = write_all(fd, book->ranges, book->range_count * sizeof *book->ranges);
+        rc = write_at(fd, at[1], places->names, places->name_bytes);
+    if (rc == TB_OK)
+        rc = write_at(fd, at[2], book->hosts, book->host_count * sizeof *book->hosts);
+    if (rc == TB_OK)
+        rc = write_at(fd, at[3], book->ranges, book->range_count * sizeof *book->ranges);
     if (rc == TB_OK && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
         rc = tb_error_errno("cannot seal the address book");
     if (rc != TB_OK) {
@@ -299,22 +392,30 @@ int tb_address_book_map(struct tb_address_book *book, int descriptor)
     *book = (struct tb_address_book){0};
     if (fstat(descriptor, &about) < 0 || about.st_size < (off_t)sizeof(struct shared_book))
         return tb_error(TB_ERR_PROTOCOL, "the address book that the agent gave is no address book");
-    void *mapping = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
+    size_t length = (size_t)about.st_size, at[5];
+    char *mapping = mmap(NULL, length, PROT_READ, MAP_SHARED, descriptor, 0);
     if (mapping == MAP_FAILED)
         return tb_error_errno("cannot map the address book");
-    madvise(mapping, (size_t)about.st_size, MADV_DONTDUMP);
-    const struct shared_book *head = mapping;
-    if (shared_bytes(head) != (size_t)about.st_size || head->range_count == 0) {
-        munmap(mapping, (size_t)about.st_size);
+    madvise(mapping, length, MADV_DONTDUMP);
+    const struct shared_book *head = (const void *)mapping;
+    shared_parts(head, at);
+    if (head->magic != BOOK_MAGIC || head->format != BOOK_FORMAT || at[4] != length || head->range_count == 0 ||
+        head->place_count == 0 || head->name_bytes == 0 || mapping[at[1] + head->name_bytes - 1] != 0) {
+        munmap(mapping, length);
         return tb_error(TB_ERR_PROTOCOL, "the address book that the agent gave has the wrong size");
     }
-    book->job = head->job;
-    book->ranks = head->ranks;
-    book->host_count = head->host_count;
-    book->range_count = head->range_count;
-    book->hosts = (struct tb_host *)((char *)mapping + sizeof *head);
-    book->ranges = (struct tb_rank_range *)(book->hosts + head->host_count);
-    book->mapping = mapping;
-    book->mapping_bytes = (size_t)about.st_size;
+    *book = (struct tb_address_book){.version = head->version,
+                                     .job = head->job,
+                                     .ranks = head->ranks,
+                                     .host_count = head->host_count,
+                                     .range_count = head->range_count,
+                                     .places = {.count = head->place_count,
+                                                .name_bytes = head->name_bytes,
+                                                .rows = (void *)(mapping + at[0]),
+                                                .names = mapping + at[1]},
+                                     .hosts = (void *)(mapping + at[2]),
+                                     .ranges = (void *)(mapping + at[3]),
+                                     .mapping = mapping,
+                                     .mapping_bytes = length};
     return TB_OK;
 }

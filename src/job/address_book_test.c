@@ -12,12 +12,12 @@
 /* Three hosts, dealt out in turns: ranks 0-1 on a, 2 on b, 3-4 on a, 5 on c. */
 static struct tb_host hosts[3] = {
     {.name = "a",
-     .place = {"delft", "venus", "a"},
+     .place = 2,
      .first_rank = 0,
      .rank_count = 4,
      .address_count = 1,
      .addresses = {{.family = 4, .prefix = 24, .port = 4711, .bytes = {10, 0, 0, 1}}}},
-    {.name = "b", .first_rank = 2, .rank_count = 1},
+    {.name = "b", .place = 4, .first_rank = 2, .rank_count = 1},
     {.name = "c",
      .first_rank = 5,
      .rank_count = 1,
@@ -25,8 +25,21 @@ static struct tb_host hosts[3] = {
      .addresses = {{.family = 6, .prefix = 64, .port = 1, .scope = 3, .bytes = {0xfe, 0x80, [15] = 9}},
                    {.family = 4, .prefix = 32, .port = 65535, .bytes = {127, 0, 0, 1}}}}};
 static struct tb_rank_range ranges[4] = {{0, 2, 0, 0}, {2, 1, 1, 0}, {3, 2, 0, 2}, {5, 1, 2, 0}};
-static struct tb_address_book sample = {
-    .job = 77, .ranks = 6, .host_count = 3, .range_count = 4, .hosts = hosts, .ranges = ranges};
+/* The world, in it delft, in it venus and rack in venus; and, in no site, another venus. */
+static char names[] = "\0delft\0venus\0rack\0venus";
+static struct tb_place_row rows[5] = {{TB_PLACE_NONE, 5, 0, 0, TB_LEVEL_WORLD, 0},
+                                      {0, 4, 1, 1, TB_LEVEL_SITE, 0},
+                                      {1, 4, 7, 2, TB_LEVEL_CLUSTER, 0},
+                                      {2, 4, 13, 3, TB_LEVEL_CLUSTER, 0},
+                                      {0, 5, 18, 1, TB_LEVEL_CLUSTER, 0}};
+static struct tb_address_book sample = {.version = 1,
+                                        .job = 77,
+                                        .ranks = 6,
+                                        .host_count = 3,
+                                        .range_count = 4,
+                                        .places = {5, sizeof names, rows, names},
+                                        .hosts = hosts,
+                                        .ranges = ranges};
 
 static void ranks_are_found(void **state)
 {
@@ -39,14 +52,21 @@ static void ranks_are_found(void **state)
 
 static void check_same(const struct tb_address_book *book)
 {
+    assert_int_equal(book->version, 1);
     assert_int_equal(book->job, 77);
     assert_int_equal(book->ranks, 6);
     assert_int_equal(book->host_count, 3);
     assert_int_equal(book->range_count, 4);
     assert_memory_equal(book->ranges, ranges, sizeof ranges);
+    assert_int_equal(book->places.count, 5);
+    assert_memory_equal(book->places.rows, rows, sizeof rows);
+    assert_memory_equal(book->places.names, names, sizeof names);
+    assert_string_equal(tb_address_book_cluster(book, 0), "venus");
+    assert_string_equal(tb_address_book_cluster(book, 1), "venus");
+    assert_string_equal(tb_address_book_cluster(book, 2), ""); /* in the world */
     for (int i = 0; i < 3; i++) {
         assert_string_equal(book->hosts[i].name, hosts[i].name);
-        assert_string_equal(book->hosts[i].place.cluster, hosts[i].place.cluster);
+        assert_int_equal(book->hosts[i].place, hosts[i].place);
         assert_int_equal(book->hosts[i].rank_count, hosts[i].rank_count);
         assert_int_equal(book->hosts[i].address_count, hosts[i].address_count);
         assert_memory_equal(book->hosts[i].addresses, hosts[i].addresses, sizeof hosts[i].addresses);
@@ -115,6 +135,9 @@ static void damage_does_no_harm(void **state)
             uint32_t host = tb_address_book_host_of(&book, rank);
             assert_true(host < book.host_count);
             assert_true(tb_address_book_local_index(&book, rank) < book.hosts[host].rank_count);
+            assert_true(book.hosts[host].place < book.places.count);
+            assert_true(tb_places_meet(&book.places, book.hosts[host].place, book.hosts[0].place) < book.places.count);
+            (void)tb_address_book_cluster(&book, host);
         }
         tb_address_book_close(&book);
     }
@@ -124,15 +147,18 @@ static void damage_does_no_harm(void **state)
 
 static void lies_about_counts_cost_nothing(void **state)
 {
-    for (int field = 0; field < 3; field++) {
+    for (int field = 0; field < 4; field++) {
         struct tb_writer w;
         struct tb_reader r;
         struct tb_address_book book;
         tb_writer_open(&w);
+        tb_put_u32(&w, 2);
+        tb_put_u32(&w, 1);
         tb_put_u32(&w, 1);
         tb_put_u32(&w, field == 0 ? UINT32_MAX : TB_JOB_RANKS_LIMIT);
         tb_put_u32(&w, field == 1 ? UINT32_MAX : TB_JOB_HOSTS_LIMIT);
         tb_put_u32(&w, field == 2 ? UINT32_MAX : TB_JOB_RANKS_LIMIT);
+        tb_put_u32(&w, field == 3 ? UINT32_MAX : TB_PLACES_LIMIT);
         tb_reader_open(&r, w.bytes, w.length);
         assert_int_equal(tb_address_book_decode(&book, &r), TB_ERR_PROTOCOL);
         tb_writer_close(&w);
@@ -163,6 +189,35 @@ static void inconsistent_books_are_refused(void **state)
     }
 }
 
+/* Places stand in preorder, each once, sites in the world, and hosts in one of them. */
+static void senseless_places_are_refused(void **state)
+{
+    static const struct {
+        uint32_t number, parent, level, place;
+    } bad[] = {{2, 2, TB_LEVEL_CLUSTER, 0}, {3, 1, TB_LEVEL_SITE, 0},   {3, 2, TB_LEVEL_WORLD, 0},
+               {3, 2, TB_LEVEL_HOST, 0},    {4, 3, TB_LEVEL_SITE, 0},   {2, 0, TB_LEVEL_CLUSTER, 0},
+               {1, 0, TB_LEVEL_CLUSTER, 5}, {3, 9, TB_LEVEL_CLUSTER, 0}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct tb_place_row changed[5];
+        struct tb_host moved[3];
+        struct tb_address_book book = sample, decoded;
+        struct tb_writer w;
+        struct tb_reader r;
+        memcpy(changed, rows, sizeof changed);
+        memcpy(moved, hosts, sizeof moved);
+        changed[bad[i].number].parent = bad[i].parent;
+        changed[bad[i].number].level = (uint8_t)bad[i].level;
+        moved[0].place = bad[i].place;
+        book.places.rows = changed;
+        book.hosts = moved;
+        tb_writer_open(&w);
+        assert_int_equal(tb_address_book_encode(&book, &w), TB_OK);
+        tb_reader_open(&r, w.bytes, w.length);
+        assert_int_equal(tb_address_book_decode(&decoded, &r), TB_ERR_PROTOCOL);
+        tb_writer_close(&w);
+    }
+}
+
 static void addresses_are_readable(void **state)
 {
     char text[80];
@@ -184,6 +239,7 @@ int main(void)
         cmocka_unit_test(damage_does_no_harm),
         cmocka_unit_test(lies_about_counts_cost_nothing),
         cmocka_unit_test(inconsistent_books_are_refused),
+        cmocka_unit_test(senseless_places_are_refused),
         cmocka_unit_test(addresses_are_readable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

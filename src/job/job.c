@@ -54,6 +54,18 @@ static bool is_inherited(const struct agent_name *name)
     return fstat(name->descriptor, &about) == 0 && S_ISSOCK(about.st_mode) && about.st_ino == name->inode;
 }
 
+/* In the world, and nothing more is known of it. */
+static int place_alone(struct tb_places *places)
+{
+    struct tb_places_builder *builder;
+    uint32_t number;
+    int rc = tb_places_builder_open(&builder);
+    if (rc == TB_OK)
+        rc = tb_places_builder_seal(builder, places, &number);
+    tb_places_builder_close(builder);
+    return rc;
+}
+
 static int open_alone(struct tb_job *job)
 {
     job->source = TB_JOB_ALONE;
@@ -71,6 +83,10 @@ static int open_alone(struct tb_job *job)
     job->local_procs = calloc(1, sizeof *job->local_procs);
     if (job->book.hosts == NULL || job->book.ranges == NULL || job->local_procs == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the address book");
+    int rc = place_alone(&job->book.places);
+    if (rc != TB_OK)
+        return rc;
+    job->book.version = 1;
     job->book.job = job->self.job;
     job->book.ranks = job->book.host_count = job->book.range_count = 1;
     snprintf(job->book.hosts[0].name, sizeof job->book.hosts[0].name, "%s", job->host);
@@ -137,10 +153,10 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     uint64_t segment_bytes = tb_get_u64(r);
     size_t length = 0;
     const char *parameters = tb_get_bytes(r, &length);
-    if (tb_reader_end(r) != TB_OK || packet->descriptor_count < 4)
+    if (tb_reader_end(r) != TB_OK || packet->descriptor_count <= TB_WELCOME_FILES)
         return tb_error(TB_ERR_PROTOCOL, "the agent's welcome makes no sense; are program and mpiexec of the same "
                                          "version of Tombolo?");
-    int rc = tb_address_book_map(&job->book, packet->descriptors[1]);
+    int rc = tb_address_book_map(&job->book, packet->descriptors[TB_WELCOME_BOOK]);
     if (rc != TB_OK)
         return rc;
     if (rank >= job->book.ranks || host >= job->book.host_count || tb_address_book_host_of(&job->book, rank) != host)
@@ -153,21 +169,26 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     rc = look_at_machines(job, host);
     if (rc != TB_OK)
         return rc;
-    rc = tb_host_routes_read(&job->routes, packet->descriptors[2], job->book.host_count);
+    rc = tb_host_routes_read(&job->routes, packet->descriptors[TB_WELCOME_ROUTES], job->book.host_count);
+    if (rc == TB_OK)
+        rc = tb_cost_mapping_add(&job->costs, packet->descriptors[TB_WELCOME_COSTS], job->book.host_count,
+                                 job->book.places.count);
+    job->table = tb_cost_mapping_first(job->costs);
     if (rc == TB_OK)
         rc = list_local(job, host);
     if (rc == TB_OK)
         rc = tb_param_import(parameters, length);
     if (rc != TB_OK)
         return rc;
-    void *segment = mmap(NULL, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, packet->descriptors[0], 0);
+    void *segment =
+        mmap(NULL, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, packet->descriptors[TB_WELCOME_SEGMENT], 0);
     if (segment == MAP_FAILED)
         return tb_error_errno("cannot map the host's shared memory of %llu bytes", (unsigned long long)segment_bytes);
     madvise(segment, segment_bytes, MADV_DONTDUMP); /* a core file is to be as large as the program, not as the job */
     job->segment = segment;
     job->segment_bytes = segment_bytes;
     uint32_t have = 0;
-    rc = take_doorbells(job, packet, 3, &have);
+    rc = take_doorbells(job, packet, TB_WELCOME_FILES, &have);
     while (rc == TB_OK && have < job->local_count) {
         tb_packet_discard(packet);
         rc = tb_packet_receive(job->control, packet, true);
@@ -300,6 +321,7 @@ void tb_job_leave(struct tb_job *job)
     free(job->local_procs);
     tb_address_book_close(&job->book);
     tb_host_routes_close(&job->routes);
+    tb_cost_mapping_close(&job->costs);
     if (job->control >= 0)
         close(job->control);
     *job = (struct tb_job){.control = -1};
@@ -369,6 +391,13 @@ static int take_routes(struct tb_job *job, const struct tb_packet *packet, const
     return TB_OK;
 }
 
+static int take_costs(struct tb_job *job, const struct tb_packet *packet)
+{
+    if (packet->descriptor_count != 1)
+        return tb_error(TB_ERR_PROTOCOL, "the agent told of new costs of links, but gave none");
+    return tb_cost_mapping_add(&job->costs, packet->descriptors[0], job->book.host_count, job->book.places.count);
+}
+
 int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
 {
     if (job->control < 0)
@@ -388,6 +417,8 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
             rc = take_lost(&packet, events);
         else if (packet.frame.kind == TB_CONTROL_ROUTES)
             rc = take_routes(job, &packet, events);
+        else if (packet.frame.kind == TB_CONTROL_COSTS)
+            rc = take_costs(job, &packet);
         else if (packet.frame.kind == TB_CONTROL_ASK && events->asked != NULL)
             events->asked(events->context, tb_get_u32(&packet.frame.fields));
         tb_packet_discard(&packet);

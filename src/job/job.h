@@ -3,6 +3,8 @@
 #ifndef TB_JOB_JOB_H
 #define TB_JOB_JOB_H
 
+#include "job/cost_mapping.h"
+#include "job/rank_places.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
 
@@ -14,8 +16,10 @@
 #define TB_JOB_HOSTS_LIMIT    (1u << 16)
 #define TB_HOST_RANKS_LIMIT   1024u
 #define TB_HOST_ADDRESS_LIMIT 16u
+#define TB_PLACE_NAME_BYTES   256u /* with the 0 at the end */
 
-/* ---- the address book -------------------------------------------------------------------------------------------- */
+/* ---- the address book
+   -------------------------------------------------------------------------------------------- */
 
 struct tb_address {
     uint8_t family; /* 4 or 6 */
@@ -25,9 +29,15 @@ struct tb_address {
     uint8_t bytes[16];
 };
 
+/* Where a host is, as itself or a list of hosts says; empty: not said. */
+struct tb_host_where {
+    char site[64];
+    char cluster[64];
+};
+
 struct tb_host {
-    char name[256]; /* as the user wrote it */
-    struct tb_place place;
+    char name[256];                  /* as the user wrote it */
+    uint32_t place;                  /* in which it stands: of the book's places */
     uint8_t representation;          /* how its machine writes numbers: TB_REP_, or TB_REP_UNKNOWN */
     uint32_t kind;                   /* hosts of one kind are reached in the same way; see struct tb_host_routes */
     uint32_t first_rank, rank_count; /* ranks of a host are consecutive within one block of the address book... */
@@ -43,12 +53,14 @@ struct tb_rank_range {
 };
 
 struct tb_address_book {
-    uint32_t job; /* number of the job */
+    uint32_t version; /* counts from 1; a later one has all of the one before, and more behind it */
+    uint32_t job;     /* number of the job */
     uint32_t ranks;
     uint32_t host_count, range_count;
+    struct tb_places places;
     struct tb_host *hosts;
     struct tb_rank_range *ranges; /* sorted by first_rank, without gaps */
-    void *mapping;                /* of a host's shared copy, which hosts and ranges then point into; else NULL */
+    void *mapping;                /* of a host's shared copy, which all of them then point into; else NULL */
     size_t mapping_bytes;
 };
 
@@ -59,6 +71,8 @@ enum tb_trait { TB_TRAIT_LONG_DOUBLE, TB_TRAIT_CHAR };
 bool tb_hosts_share(const struct tb_host *a, const struct tb_host *b, enum tb_trait trait);
 uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t rank);
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank);
+/* The name of the cluster in which a host stands; "" if that is none, or not known yet. */
+const char *tb_address_book_cluster(const struct tb_address_book *book, uint32_t host);
 int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer *w);
 int tb_address_book_decode(struct tb_address_book *book,
                            struct tb_reader *r); /* allocates; checks every index and limit */
@@ -143,9 +157,11 @@ struct tb_job {
     void *segment;         /* shared memory of the host, NULL when alone */
     size_t segment_bytes;
     struct tb_address_book book;
-    bool mixed;                   /* some other host writes long double differently */
-    struct tb_host_routes routes; /* of this host; empty without a grid */
-    int control;                  /* Unix socket to the agent, -1 when alone */
+    bool mixed;                        /* some other host writes long double differently */
+    struct tb_host_routes routes;      /* of this host; empty without a grid */
+    struct tb_cost_mapping *costs;     /* the newest version, and behind it those before it; alone: NULL until needed */
+    const struct tb_cost_table *table; /* the first version, which all ranks of the job have */
+    int control;                       /* Unix socket to the agent, -1 when alone */
     char host[256];
 };
 
@@ -420,15 +436,18 @@ int tb_packet_send(int socket, enum tb_control kind, const struct tb_writer *fie
 int tb_packet_receive(int socket, struct tb_packet *packet, bool wait);
 void tb_packet_discard(struct tb_packet *packet); /* closes descriptors that nobody took (took: set to -1) */
 
-/* TB_CONTROL_WELCOME: its descriptors are the segment, the address book, the routes, and the first doorbells;
- * TB_CONTROL_DOORBELLS brings the others. */
+/* TB_CONTROL_WELCOME: its descriptors are the segment, the address book, the routes, the costs, and the first
+ * doorbells; TB_CONTROL_DOORBELLS brings the others. */
 struct tb_rank_welcome {
     uint32_t rank;
     uint32_t host;
     uint32_t app; /* which of the job's programs it runs */
     uint64_t segment_bytes;
 };
-int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters, int segment,
-                         int book, int routes, const int *doorbells, uint32_t doorbell_count, uint32_t *sent);
+/* What comes along, in this order, before the doorbells. */
+enum tb_welcome_file { TB_WELCOME_SEGMENT, TB_WELCOME_BOOK, TB_WELCOME_ROUTES, TB_WELCOME_COSTS, TB_WELCOME_FILES };
+int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters,
+                         const int files[TB_WELCOME_FILES], const int *doorbells, uint32_t doorbell_count,
+                         uint32_t *sent);
 
 #endif

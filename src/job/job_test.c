@@ -1,4 +1,5 @@
 /* Ranks that join their agent: packets, membership, and agents that are gone. */
+#include "job/cost_mapping_test.h"
 #include "job/job.h"
 
 #include <fcntl.h>
@@ -52,30 +53,31 @@ static void packets_bring_descriptors(void **state)
 /* A host with `count` ranks, of which this process is the last, as an agent would start it. */
 static int start_membership(uint32_t count, int *agent)
 {
-    int ends[2], book_fd, routes_fd, segment = memfd_create("segment", MFD_CLOEXEC), bells[300];
+    int ends[2], files[TB_WELCOME_FILES], bells[300];
     struct tb_host host = {.name = "venus1", .rank_count = count};
     struct tb_rank_range range = {0, count, 0, 0};
     struct tb_address_book book = {
-        .job = 9, .ranks = count, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
+        .version = 1, .job = 9, .ranks = count, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
     struct tb_rank_welcome welcome = {.rank = count - 1, .segment_bytes = 8192};
     struct stat about;
     char text[128];
     uint32_t sent = 0;
-    assert_int_equal(ftruncate(segment, 8192), 0);
-    assert_int_equal(tb_address_book_share(&book, &book_fd), TB_OK);
-    assert_int_equal(tb_host_routes_share(&(struct tb_host_routes){0}, &routes_fd), TB_OK);
+    costs_places(&book.places, 2);
+    files[TB_WELCOME_SEGMENT] = memfd_create("segment", MFD_CLOEXEC);
+    files[TB_WELCOME_COSTS] = costs_file_of(2, 1, 1);
+    assert_int_equal(ftruncate(files[TB_WELCOME_SEGMENT], 8192), 0);
+    assert_int_equal(tb_address_book_share(&book, &files[TB_WELCOME_BOOK]), TB_OK);
+    assert_int_equal(tb_host_routes_share(&(struct tb_host_routes){0}, &files[TB_WELCOME_ROUTES]), TB_OK);
+    tb_places_close(&book.places);
     for (uint32_t i = 0; i < count; i++)
         assert_true((bells[i] = eventfd(0, EFD_CLOEXEC)) >= 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    assert_int_equal(
-        tb_rank_welcome_send(ends[0], &welcome, "log=error\n", segment, book_fd, routes_fd, bells, count, &sent),
-        TB_OK);
+    assert_int_equal(tb_rank_welcome_send(ends[0], &welcome, "log=error\n", files, bells, count, &sent), TB_OK);
     assert_int_equal(sent, count);
     for (uint32_t i = 0; i < count; i++)
         close(bells[i]);
-    close(segment);
-    close(book_fd);
-    close(routes_fd);
+    for (int i = 0; i < TB_WELCOME_FILES; i++)
+        close(files[i]);
     assert_int_equal(fstat(ends[1], &about), 0);
     snprintf(text, sizeof text, "%d:%lu:%u:tombolo-nobody", ends[1], (unsigned long)about.st_ino, count);
     setenv(TB_AGENT_VARIABLE, text, 1);

@@ -127,8 +127,9 @@ void tb_packet_discard(struct tb_packet *packet)
     packet->descriptor_count = 0;
 }
 
-int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters, int segment,
-                         int book, int routes, const int *doorbells, uint32_t doorbell_count, uint32_t *sent)
+int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters,
+                         const int files[TB_WELCOME_FILES], const int *doorbells, uint32_t doorbell_count,
+                         uint32_t *sent)
 {
     int rc = TB_OK;
     struct tb_writer w;
@@ -144,9 +145,8 @@ int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, cons
             tb_put_u32(&w, welcome->app);
             tb_put_u64(&w, welcome->segment_bytes);
             tb_put_text(&w, parameters);
-            descriptors[count++] = segment;
-            descriptors[count++] = book;
-            descriptors[count++] = routes;
+            memcpy(descriptors, files, TB_WELCOME_FILES * sizeof *files);
+            count = TB_WELCOME_FILES;
         } else {
             tb_put_u32(&w, *sent);
         }

@@ -19,8 +19,8 @@ static void take_ready(const struct tb_agent_frame_events *events, struct tb_hos
     char version[64];
     get_text(r, version, sizeof version); /* the same as ours, or the preamble would have told */
     get_text(r, ready.name, sizeof ready.name);
-    get_text(r, ready.place.site, sizeof ready.place.site);
-    get_text(r, ready.place.cluster, sizeof ready.place.cluster);
+    get_text(r, ready.where.site, sizeof ready.where.site);
+    get_text(r, ready.where.cluster, sizeof ready.where.cluster);
     tb_get_u32(r); /* processors */
     uint32_t count = tb_get_u32(r);
     if (agent->phase != TB_HOST_AGENT_SPOKEN)

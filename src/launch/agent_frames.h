@@ -8,7 +8,7 @@
 /* TB_CONTROL_READY. Texts that are too long are "". */
 struct tb_agent_ready {
     char name[256]; /* of the host, as it knows itself */
-    struct tb_place place;
+    struct tb_host_where where;
     uint32_t address_count;
     struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
     uint32_t machine; /* as tb_wire_machine says it */

@@ -23,8 +23,8 @@ struct world {
 static void told_ready(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready)
 {
     struct world *w = context;
-    snprintf(w->told, sizeof w->told, "ready %u %s %s %s %u %x", agent->host, ready->name, ready->place.site,
-             ready->place.cluster, ready->address_count, ready->machine);
+    snprintf(w->told, sizeof w->told, "ready %u %s %s %s %u %x", agent->host, ready->name, ready->where.site,
+             ready->where.cluster, ready->address_count, ready->machine);
 }
 
 static void told_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)

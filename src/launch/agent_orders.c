@@ -1,7 +1,5 @@
 #include "launch/agent_orders.h"
 
-#include <string.h>
-
 #define STAND_INS_MOST 16u
 
 int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *setup, const struct tb_grid_plan *plan,
@@ -10,8 +8,7 @@ int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *se
     struct tb_setup own = *setup;
     int rc = TB_OK;
     own.host = agent->host;
-    bool direct = !tb_param.forbid_direct && !tb_param_encrypts_all() && strstr(tb_param.transports, "tcp") != NULL;
-    bool stays = plan != NULL || (setup->host_count > 1 && !direct);
+    bool stays = plan != NULL || (setup->host_count > 1 && !tb_param_connects_ranks());
     own.flags |=
         (agent->target.local ? TB_SETUP_LOCAL : 0) | (plan != NULL ? TB_SETUP_GRID : 0) | (stays ? TB_SETUP_STAYS : 0);
     if (plan != NULL)
@@ -47,6 +44,22 @@ int tb_agent_orders_routes(struct tb_host_agents *agents, const struct tb_grid_p
                                  tb_error_story());
         }
     return first;
+}
+
+int tb_agent_orders_costs(struct tb_host_agent *agent, const struct tb_cost_head *table)
+{
+    int rc = TB_OK;
+    for (uint64_t at = 0; at < table->bytes && rc == TB_OK;) {
+        uint64_t left = table->bytes - at, now = left < TB_COSTS_FRAME_BYTES ? left : TB_COSTS_FRAME_BYTES;
+        struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_COSTS);
+        tb_put_u32(w, table->version);
+        tb_put_u64(w, table->bytes);
+        tb_put_u64(w, at);
+        tb_put_bytes(w, (const char *)table + at, (size_t)now);
+        rc = tb_control_stream_end(&agent->control);
+        at += now;
+    }
+    return rc;
 }
 
 int tb_agent_orders_address_book(struct tb_host_agent *agent, const struct tb_placement *placement)

@@ -5,6 +5,7 @@
 
 #include "launch/grid_plan.h"
 #include "launch/host_agents.h"
+#include "topology/topology.h"
 
 /* `setup` is what holds for all hosts; `plan` may be NULL, as everywhere here: no grid. */
 int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *setup, const struct tb_grid_plan *plan,
@@ -12,6 +13,8 @@ int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *se
 /* To all that are ready. An error has the whole story. */
 int tb_agent_orders_routes(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
                            const struct tb_placement *placement);
+/* The cost table, in as many frames as it takes; before the address book. */
+int tb_agent_orders_costs(struct tb_host_agent *agent, const struct tb_cost_head *table);
 int tb_agent_orders_address_book(struct tb_host_agent *agent, const struct tb_placement *placement);
 /* Who can carry its stream if that comes no more. One that is a child of ours has nobody to go to. */
 void tb_agent_orders_stand_ins(struct tb_host_agent *agent, const struct tb_grid_plan *plan,

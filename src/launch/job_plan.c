@@ -121,7 +121,7 @@ static void aim_on_grid(const struct tb_job_plan *plan, struct tb_host_agents *a
 {
     uint32_t parent = plan->grid->parents[agent->host];
     tb_grid_plan_target(plan->grid, plan->options, plan->program, &plan->placement, agent->host, &agent->target);
-    agent->cluster = plan->placement.book.hosts[agent->host].place.cluster;
+    agent->cluster = plan->placement.wheres[agent->host].cluster;
     agent->manual = plan->grid->manual[plan->placement.entries[agent->host]] && !agent->target.local;
     agent->parent = parent != TB_GRID_NONE ? &agents->all[parent] : NULL;
     tb_control_stream_keep(&agent->control);
@@ -170,10 +170,11 @@ static int compare_machines(struct tb_job_plan *plan, uint32_t host, uint32_t ma
 int tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct tb_agent_ready *ready)
 {
     struct tb_host *to = &plan->placement.book.hosts[host];
-    if (*to->place.site == 0)
-        memcpy(to->place.site, ready->place.site, sizeof to->place.site);
-    if (*to->place.cluster == 0)
-        memcpy(to->place.cluster, ready->place.cluster, sizeof to->place.cluster);
+    struct tb_host_where *where = &plan->placement.wheres[host];
+    if (*where->site == 0)
+        memcpy(where->site, ready->where.site, sizeof where->site);
+    if (*where->cluster == 0)
+        memcpy(where->cluster, ready->where.cluster, sizeof where->cluster);
     to->address_count = ready->address_count;
     memcpy(to->addresses, ready->addresses, sizeof to->addresses);
     const char *known = plan->grid != NULL ? plan->grid->grid->hosts[plan->placement.entries[host]].address : NULL;

@@ -7,6 +7,7 @@
 #include "launch/agent_frames.h"
 #include "launch/grid_plan.h"
 #include "launch/host_agents.h"
+#include "topology/topology.h"
 
 struct tb_job_plan {
     struct tb_options *options;
@@ -29,6 +30,9 @@ int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *age
 /* What an agent has told about its host goes to the address book, with what the grid file knows besides.
  * TB_ERR_UNSUPPORTED: it writes numbers in another way than one before it. */
 int tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct tb_agent_ready *ready);
+/* When all have told where they are, and who reaches whom is known: gives the hosts of the address book their places,
+ * and makes the table of what it costs to get from one to another, a malloc'd block (plan_costs.c). */
+int tb_job_plan_make_costs(struct tb_job_plan *plan, struct tb_cost_head **table);
 /* The next attempt is to start nobody across the link from one host of the grid to another. Its name; NULL: there is
  * none, or no other way. */
 const char *tb_job_plan_avoid(struct tb_job_plan *plan, uint32_t from, uint32_t to);

@@ -12,7 +12,9 @@ static void machines_must_agree(void **state)
     struct tb_host hosts[3] = {{.name = "mars"}, {.name = "venus"}, {.name = "pluto"}};
     struct tb_options options = {0};
     struct tb_job_plan plan = {.options = &options};
+    struct tb_host_where wheres[3] = {{{0}, {0}}};
     plan.placement.book = (struct tb_address_book){.host_count = 3, .hosts = hosts};
+    plan.placement.wheres = wheres;
     uint32_t own = tb_wire_machine();
     struct tb_agent_ready ready = {.name = "?", .machine = own};
     assert_int_equal(tb_job_plan_take_ready(&plan, 1, &ready), TB_OK);

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -46,6 +47,22 @@ void tb_job_start_take_told(struct tb_job_start *start)
     tb_agent_orders_start(start->agents, start->plan->grid);
 }
 
+/* What ways cost goes first, so that a host that has the book has all that it needs. */
+static void send_costs_and_book(struct tb_job_start *start)
+{
+    struct tb_job_plan *plan = start->plan;
+    struct tb_cost_head *costs;
+    int rc = tb_job_plan_make_costs(plan, &costs);
+    for (uint32_t i = 0; i < start->agents->count && rc == TB_OK; i++) {
+        rc = tb_agent_orders_costs(&start->agents->all[i], costs);
+        if (rc == TB_OK)
+            rc = tb_agent_orders_address_book(&start->agents->all[i], &plan->placement);
+    }
+    free(costs);
+    if (rc != TB_OK)
+        fail(start, "cannot tell all hosts of each other: %s", tb_error_story());
+}
+
 /* They are told everything. In a grid their ranks are started when all have it: one whose stream is lost from then on
  * knows whom to turn to, and until then nothing has happened that cannot be done again. */
 static void send_books(struct tb_job_start *start)
@@ -54,9 +71,7 @@ static void send_books(struct tb_job_start *start)
     struct tb_host_agents *agents = start->agents;
     if (tb_agent_orders_routes(agents, plan->grid, &plan->placement) != TB_OK)
         fail(start, "%s", tb_error_story());
-    for (uint32_t i = 0; i < agents->count; i++)
-        if (tb_agent_orders_address_book(&agents->all[i], &plan->placement) != TB_OK)
-            fail(start, "the address book is too long: %s", tb_error_story());
+    send_costs_and_book(start);
     tb_agent_orders_stand_ins_all(agents, plan->grid, &plan->placement);
     start->booked = true;
     start->begun = plan->grid == NULL;
@@ -320,7 +335,7 @@ void tb_job_start_begin(struct tb_job_start *start, const sigset_t *mask)
     start_agents(start);
     /* With one host nobody needs an address, so it can start its ranks at once. */
     if (start->agents->count == 1 && first->control.out >= 0 && start->plan->grid == NULL)
-        tb_agent_orders_address_book(first, &start->plan->placement);
+        send_costs_and_book(start);
 }
 
 void tb_job_start_take_ready(struct tb_job_start *start)

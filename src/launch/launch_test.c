@@ -1,4 +1,4 @@
-#include "launch/launch.h"
+#include "launch/job_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -292,6 +292,11 @@ static void check_places(const char *line, const char *expected)
     struct tb_writer w;
     struct tb_reader r;
     struct tb_address_book book;
+    struct tb_job_plan plan = {.options = &options, .placement = placement};
+    struct tb_cost_head *costs;
+    assert_int_equal(tb_job_plan_make_costs(&plan, &costs), TB_OK);
+    free(costs);
+    placement = plan.placement;
     placement.book.job = 1;
     tb_writer_open(&w);
     assert_int_equal(tb_address_book_encode(&placement.book, &w), TB_OK);
@@ -340,10 +345,10 @@ static void ranks_are_placed_on_a_grid(void **state)
     assert_int_equal(placement.book.ranks, 3);
     assert_int_equal(placement.book.host_count, 2);
     assert_string_equal(placement.book.hosts[0].name, "venus2");
-    assert_string_equal(placement.book.hosts[0].place.cluster, "venus");
-    assert_string_equal(placement.book.hosts[0].place.site, "delft");
-    assert_string_equal(placement.book.hosts[1].place.cluster, "lonely");
-    assert_string_equal(placement.book.hosts[1].place.site, "");
+    assert_string_equal(placement.wheres[0].cluster, "venus");
+    assert_string_equal(placement.wheres[0].site, "delft");
+    assert_string_equal(placement.wheres[1].cluster, "lonely");
+    assert_string_equal(placement.wheres[1].site, "");
     tb_placement_close(&placement);
     tb_options_close(&options);
 }

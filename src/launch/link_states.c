@@ -55,7 +55,7 @@ struct watched_way {
 
 static const char *cluster_of(const struct tb_link_states *states, uint32_t host)
 {
-    return states->book->hosts[host].place.cluster;
+    return tb_address_book_cluster(states->book, host);
 }
 
 /* "w0 (cluster west)" */

@@ -69,6 +69,10 @@ static void fail_job(void *context, const char *text)
     snprintf(w->failed, sizeof w->failed, "%s", text);
 }
 
+static char cluster_names[] = "\0office\0farm";
+static struct tb_place_row rows[] = {
+    {TB_PLACE_NONE, 3, 0, 0, TB_LEVEL_WORLD, 0}, {0, 2, 1, 1, TB_LEVEL_CLUSTER, 0}, {0, 3, 8, 1, TB_LEVEL_CLUSTER, 0}};
+
 static void world_open(struct world *w)
 {
     static const char *const names[HOSTS] = {"o1", "o2", "o3", "o4", "gate1", "gate2", "f1", "f2"};
@@ -77,12 +81,12 @@ static void world_open(struct world *w)
     w->loop.now = 100 * SECOND;
     for (uint32_t i = 0; i < HOSTS; i++) {
         snprintf(w->hosts[i].name, sizeof w->hosts[i].name, "%s", names[i]);
-        snprintf(w->hosts[i].place.cluster, sizeof w->hosts[i].place.cluster, "%s", i <= O4 ? "office" : "farm");
+        w->hosts[i].place = i <= O4 ? 1 : 2;
         w->awake[i] = w->answers[i] = true;
         for (uint32_t k = 0; k < HOSTS; k++)
             w->answered[i][k] = w->loop.now;
     }
-    w->book = (struct tb_address_book){.host_count = HOSTS, .hosts = w->hosts};
+    w->book = (struct tb_address_book){.host_count = HOSTS, .hosts = w->hosts, .places = {3, 13, rows, cluster_names}};
     tb_param.link_patience = 120 * SECOND;
     assert_int_equal(
         tb_link_states_open(&w->states, &w->loop.loop, &w->book,

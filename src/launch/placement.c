@@ -104,12 +104,11 @@ static uint32_t append_host(struct tb_placement *placement, const struct tb_opti
     if (entry >= 0) {
         const struct tb_host_entry *from = &options->hosts.entries[entry];
         snprintf(made->name, sizeof made->name, "%s", from->name);
-        snprintf(made->place.cluster, sizeof made->place.cluster, "%s", from->cluster);
-        snprintf(made->place.site, sizeof made->place.site, "%s", from->site);
+        snprintf(placement->wheres[host].cluster, sizeof placement->wheres[host].cluster, "%s", from->cluster);
+        snprintf(placement->wheres[host].site, sizeof placement->wheres[host].site, "%s", from->site);
     } else if (gethostname(made->name, sizeof made->name - 1) < 0) {
         snprintf(made->name, sizeof made->name, "localhost");
     }
-    snprintf(made->place.host, sizeof made->place.host, "%.63s", made->name);
     return host;
 }
 
@@ -316,9 +315,10 @@ int tb_placement_make(struct tb_placement *placement, struct tb_options *options
     dealer.in_book = malloc(hosts * sizeof *dealer.in_book);
     placement->book.hosts = calloc(hosts, sizeof *placement->book.hosts);
     placement->entries = calloc(hosts, sizeof *placement->entries);
+    placement->wheres = calloc(hosts, sizeof *placement->wheres);
     placement->apps = calloc((size_t)options->section_count + 1, sizeof *placement->apps);
     if (seats == NULL || dealer.used == NULL || dealer.in_book == NULL || placement->book.hosts == NULL ||
-        placement->entries == NULL || placement->apps == NULL)
+        placement->entries == NULL || placement->wheres == NULL || placement->apps == NULL)
         rc = tb_error(TB_ERR_MEMORY, "no memory for the places of the ranks");
     for (size_t i = 0; rc == TB_OK && i < hosts; i++)
         dealer.in_book[i] = -1;
@@ -381,6 +381,7 @@ void tb_placement_close(struct tb_placement *placement)
         tb_app_close(&placement->apps[i]);
     free(placement->apps);
     free(placement->entries);
+    free(placement->wheres);
     tb_address_book_close(&placement->book);
     *placement = (struct tb_placement){0};
 }

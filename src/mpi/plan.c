@@ -18,33 +18,89 @@ void tb_plans_close(void)
     }
     tb_plan_cache_close(tb_self.plan_cache);
     tb_self.plan_cache = NULL;
+    tb_self.rank_places.table = NULL;
 }
 
-/* Ranks of one host that have no memory in common are as far from each other as those of different hosts. */
-static uint32_t host_of(const void *context, uint32_t rank)
+/* Where the ranks of the job are. A process that is alone makes its costs when they are first needed. */
+static int rank_places_get(const struct tb_rank_places **places)
 {
-    const struct tb_comm *comm = context;
-    const struct tb_address_book *book = &tb_self.job.book;
-    uint32_t proc = tb_comm_local_proc(comm, rank);
-    if (strstr(tb_param.transports, "shm") == NULL)
-        return proc;
-    return book->range_count > 0 ? tb_address_book_host_of(book, proc) : 0;
+    struct tb_job *job = &tb_self.job;
+    int error = TB_OK;
+    tb_self_lock();
+    if (job->table == NULL) {
+        error = tb_cost_mapping_make(&job->costs, &job->book.places, job->book.host_count);
+        job->table = tb_cost_mapping_first(job->costs);
+    }
+    /* Ranks of one host that have no memory in common are as far from each other as those of different hosts. */
+    if (tb_self.rank_places.table == NULL)
+        tb_self.rank_places = (struct tb_rank_places){.book = &job->book,
+                                                      .table = job->table,
+                                                      .size = job->size,
+                                                      .apart = strstr(tb_param.transports, "shm") == NULL};
+    *places = &tb_self.rank_places;
+    tb_self_unlock();
+    return error;
 }
 
-static const char *cluster_of(const void *context, uint32_t host)
+/* Of an intercommunicator both groups, the first one first, so that both sides have the same. */
+static struct tb_rank_list ranks_of(const struct tb_comm *comm)
 {
-    const struct tb_address_book *book = &tb_self.job.book;
-    if (strstr(tb_param.transports, "shm") == NULL)
-        host = book->range_count > 0 ? tb_address_book_host_of(book, host) : 0;
-    return host < book->host_count ? book->hosts[host].place.cluster : "";
+    if (!comm->inter)
+        return (struct tb_rank_list){.size = comm->size, .procs = comm->procs};
+    struct tb_rank_list list = {
+        .size = comm->size, .procs = comm->local->procs, .other_size = comm->remote_size, .other_procs = comm->procs};
+    if (!comm->first)
+        list = (struct tb_rank_list){
+            .size = list.other_size, .procs = list.other_procs, .other_size = list.size, .other_procs = list.procs};
+    return list;
+}
+
+int tb_comm_open_shape(struct tb_comm *comm)
+{
+    const struct tb_group_shape *shape = NULL, *none = NULL;
+    if (__atomic_load_n(&comm->shape, __ATOMIC_ACQUIRE) != NULL)
+        return TB_OK;
+    struct tb_rank_list list = ranks_of(comm);
+    int error = rank_places_get(&list.places);
+    if (error == TB_OK)
+        error = tb_rank_list_shape(&list, &shape);
+    if (error != TB_OK)
+        return error;
+    shape = tb_plan_cache_share(tb_self.plan_cache, shape);
+    /* Another thread may have been faster. */
+    if (!__atomic_compare_exchange_n(&comm->shape, &none, shape, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        tb_group_shape_release(shape);
+    return TB_OK;
+}
+
+int tb_comm_print_shape(struct tb_comm *comm, char *text, size_t size)
+{
+    int error = tb_comm_open_shape(comm);
+    if (error != TB_OK)
+        return error;
+    const struct tb_group_shape *s = comm->shape;
+    char ranks[64], places[64] = "";
+    uint32_t sites = 0;
+    for (uint32_t i = 0; i < s->place_count; i++)
+        sites += s->places[i].level == TB_LEVEL_SITE;
+    if (s->split > 0)
+        snprintf(ranks, sizeof ranks, "%u and %u ranks", s->split, s->size - s->split);
+    else
+        snprintf(ranks, sizeof ranks, "%u rank%s", s->size, tb_plural(s->size));
+    if (sites > 0)
+        snprintf(places, sizeof places, ", %u site%s", sites, tb_plural(sites));
+    snprintf(text, size, "%s, %u host%s, %u cluster%s%s", ranks, s->host_count, tb_plural(s->host_count),
+             s->cluster_count, tb_plural(s->cluster_count), places);
+    return TB_OK;
 }
 
 int tb_comm_open_planner(struct tb_comm *comm)
 {
     if (comm->planner != NULL)
         return TB_OK;
-    const struct tb_shape_source source = {.size = comm->size, .host = host_of, .cluster = cluster_of, .context = comm};
-    int error = tb_planner_open(tb_self.plan_cache, &source, comm->rank, &comm->planner);
+    int error = tb_comm_open_shape(comm);
+    if (error == TB_OK)
+        error = tb_planner_open(tb_self.plan_cache, comm->shape, comm->size, comm->rank, &comm->planner);
     comm->measures = error == TB_OK && tb_planner_measures(comm->planner) && !comm->inter && comm->size > 1;
     return error;
 }

@@ -174,6 +174,7 @@ uint32_t tb_cost_builder_link(struct tb_cost_builder *b, const struct tb_link_co
         return 0;
     uint32_t back = b->links.index[slot_of(b, &b->links, &reverse)];
     own.back = back;
+    own.flags |= ((const struct tb_link_cost *)at(&b->links, entry))->flags; /* other figures make it no other link */
     memcpy(at(&b->links, entry), &own, sizeof own);
     if (back != TB_COST_NONE)
         ((struct tb_link_cost *)at(&b->links, back))->back = entry;

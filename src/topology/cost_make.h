@@ -18,7 +18,6 @@ struct tb_cost_source {
         *hosts; /* by host of the grid: its number in the book, TB_GRID_NONE: it takes no part; NULL: the same */
     uint32_t host_count; /* of the book */
     uint32_t version;    /* counts from 1 */
-    bool closed;         /* no rank connects across hosts */
 };
 
 /* One malloc'd block. */

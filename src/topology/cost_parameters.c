@@ -56,6 +56,7 @@ static void take_constants(struct tb_cost_constants *c)
     c->agent_latency = p->agent_overhead * PS_PER_NS;
     c->cores = (uint32_t)p->cores;
     c->pool = (uint32_t)p->shared_cores;
+    c->flags = tb_param_connects_ranks() ? 0 : TB_COSTS_CLOSED;
 }
 
 /* Measured tables go before lines. */

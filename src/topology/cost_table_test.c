@@ -26,7 +26,6 @@ struct made {
 static void make(struct made *m, const char *text)
 {
     struct tb_host_classes classes;
-    assert_int_equal(tb_param_load(), TB_OK);
     if (tb_grid_parse(&m->grid, text, strlen(text), "g.yaml") != TB_OK)
         fail_msg("%s", tb_error_story());
     m->cluster_places = calloc(m->grid.cluster_count + 1, sizeof(uint32_t));
@@ -39,9 +38,10 @@ static void make(struct made *m, const char *text)
                                     .site_places = m->site_places,
                                     .classes = &classes,
                                     .host_count = m->grid.host_count,
-                                    .version = 3,
-                                    .closed = true};
+                                    .version = 3};
+    tb_param.forbid_direct = true;
     assert_int_equal(tb_cost_table_make(&source, &m->bytes, &m->length), TB_OK);
+    tb_param.forbid_direct = false;
     tb_host_classes_close(&classes);
     assert_int_equal(tb_cost_table_view(&m->table, m->bytes, m->length), TB_OK);
     if (tb_cost_table_check(&m->table, m->grid.host_count) != TB_OK)
@@ -203,6 +203,26 @@ static void plain_tables_follow_the_parameters(void **state)
     assert_int_equal(tb_param_load(), TB_OK);
 }
 
+/* What the user says of a link goes before what the file says; that ranks may cross it stays. */
+static void parameters_go_before_the_file(void **state)
+{
+    static const char text[] =
+        "clusters: [{name: a, hosts: a1}, {name: b, hosts: b1}, {name: c, hosts: c1}]\n"
+        "links: [{from: a, to: b, direct: true, bandwidth: 3}, {from: a, to: c, bandwidth: 4}]\n";
+    struct made m;
+    assert_int_equal(tb_param_load(), TB_OK);
+    assert_int_equal(tb_param_set("links", "a/b:9:1", TB_PARAM_LAUNCHER), TB_OK);
+    make(&m, text);
+    uint32_t a = m.cluster_places[0], b = m.cluster_places[1], c = m.cluster_places[2];
+    assert_int_equal(m.table.head->link_count, 4);
+    assert_int_equal(link_rate(&m, a, b), 9000000);
+    assert_int_equal(link_rate(&m, c, a), 4000000);
+    uint32_t back = tb_cost_link_find(&m.table, b, TB_COST_NONE, a, TB_COST_NONE);
+    assert_int_equal(m.table.links[back].flags, TB_LINK_DIRECT);
+    unmake(&m);
+    assert_int_equal(tb_param_load(), TB_OK);
+}
+
 static void one_host_needs_little(void **state)
 {
     struct tb_place_row world = {.parent = TB_PLACE_NONE, .end = 1};
@@ -213,6 +233,40 @@ static void one_host_needs_little(void **state)
     assert_int_equal(tb_cost_table_make_plain(&places, 1, &bytes, &length), TB_OK);
     assert_true(length <= 4096);
     free(bytes);
+}
+
+/* Who is between them is somebody who takes part. */
+static void detours_lead_by_hosts_of_the_job(void **state)
+{
+    static const char text[] = "clusters: [{name: a, hosts: [a1, x1, x2]}, {name: b, hosts: [b1, x1, x2]}]\n"
+                               "links: [{from: a, to: b, blocked: true}]\n";
+    static const uint32_t hosts[] = {0, TB_GRID_NONE, 1, 2};
+    struct tb_connectivity connectivity;
+    struct tb_routes routes;
+    struct made m;
+    make(&m, text);
+    free(m.bytes);
+    assert_int_equal(tb_connectivity_open(&connectivity, &m.grid), TB_OK);
+    assert_int_equal(tb_routes_open(&routes, &connectivity), TB_OK);
+    struct tb_cost_source source = {.places = &m.places,
+                                    .grid = &m.grid,
+                                    .cluster_places = m.cluster_places,
+                                    .site_places = m.site_places,
+                                    .classes = &connectivity.classes,
+                                    .routes = &routes,
+                                    .hosts = hosts,
+                                    .host_count = 3,
+                                    .version = 1};
+    assert_int_equal(tb_cost_table_make(&source, &m.bytes, &m.length), TB_OK);
+    assert_int_equal(tb_cost_table_view(&m.table, m.bytes, m.length), TB_OK);
+    if (tb_cost_table_check(&m.table, 3) != TB_OK)
+        fail_msg("%s", tb_error_story());
+    assert_true(m.table.head->detour_count > 0);
+    for (uint32_t i = 0; i < m.table.head->hop_count; i++)
+        assert_int_equal(m.table.hops[i].who, 1);
+    tb_routes_close(&routes);
+    tb_connectivity_close(&connectivity);
+    unmake(&m);
 }
 
 /* ---- bytes of strangers ------------------------------------------------------------------------------------------ */
@@ -283,10 +337,16 @@ static void changed_bytes_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mesh_arrives_whole),     cmocka_unit_test(alike_wires_are_kept_once),
-        cmocka_unit_test(the_largest_table),        cmocka_unit_test(plain_tables_follow_the_parameters),
-        cmocka_unit_test(one_host_needs_little),    cmocka_unit_test(short_and_foreign_bytes_are_refused),
+        cmocka_unit_test(a_mesh_arrives_whole),
+        cmocka_unit_test(alike_wires_are_kept_once),
+        cmocka_unit_test(the_largest_table),
+        cmocka_unit_test(detours_lead_by_hosts_of_the_job),
+        cmocka_unit_test(parameters_go_before_the_file),
+        cmocka_unit_test(plain_tables_follow_the_parameters),
+        cmocka_unit_test(one_host_needs_little),
+        cmocka_unit_test(short_and_foreign_bytes_are_refused),
         cmocka_unit_test(changed_bytes_do_no_harm),
     };
+    tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

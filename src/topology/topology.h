@@ -5,16 +5,13 @@
 #include "base/base.h"
 #include "topology/cluster_graph.h"
 #include "topology/cost.h"
+#include "topology/cost_make.h"
+#include "topology/cost_parameters.h"
 #include "topology/grid.h"
 #include "topology/grid_edit.h"
+#include "topology/places_grid.h"
 #include "topology/route.h"
 #include "topology/shape.h"
-
-/* The place of a host, from wide to near; empty where unknown. */
-struct tb_place {
-    char site[64];
-    char cluster[64];
-    char host[64];
-};
+#include "topology/way.h"
 
 #endif

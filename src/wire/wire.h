@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-#define TB_WIRE_VERSION 2 /* of hop, hello and control frames; a difference ends the connection, with a story */
+#define TB_WIRE_VERSION 3 /* of hop, hello and control frames; a difference ends the connection, with a story */
 
 /* A process of any job that can meet ours. */
 struct tb_proc {
@@ -201,6 +201,7 @@ enum tb_hop_type {
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
 #define TB_RELAY_PAYLOAD       (1u << 14) /* payload bytes of one frame that passes a gateway */
 #define TB_CONTROL_LIMIT       (1u << 24) /* bytes of one control frame */
+#define TB_COSTS_FRAME_BYTES   (1u << 20) /* of a cost table in one control frame, so that a heartbeat can pass */
 
 /* What a rank may have out through agents at a time, all its peers together; its agent, which keeps a copy, counts too.
  * Each frame costs its payload and this. */
@@ -426,8 +427,11 @@ enum tb_control {
     TB_CONTROL_WAITS = 152,   /* rank to agent: number, count, of each wait: u64 ns, text. Agent to launcher: number,
                                * count, of each: rank, pid, u8 enum tb_wait_answer, u64 ns, text */
     /* The start in a grid. */
-    TB_CONTROL_TOLD = 153, /* agent to launcher: ROUTES, ADDRESS_BOOK and STAND_INS are here */
-    TB_CONTROL_START = 154 /* launcher to agent, when all have been told: start the ranks */
+    TB_CONTROL_TOLD = 153,  /* agent to launcher: ROUTES, COSTS, ADDRESS_BOOK and STAND_INS are here */
+    TB_CONTROL_START = 154, /* launcher to agent, when all have been told: start the ranks */
+    TB_CONTROL_COSTS = 160  /* launcher to agent, before ADDRESS_BOOK: u32 version, u64 bytes in all, u64 offset, bytes
+                             * of the cost table, in order. Agent to rank, later versions: u32 version; a memfd comes
+                             * along */
 };
 
 /* The structs are the wire. */

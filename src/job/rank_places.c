@@ -1,0 +1,64 @@
+#include "job/job.h"
+
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
+
+/* The last range of the book that begins at or before a rank. */
+static const struct tb_rank_range *range_of(const struct tb_address_book *book, uint32_t proc)
+{
+    uint32_t low = 0, high = book->range_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (book->ranges[middle].first_rank <= proc)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &book->ranges[low];
+}
+
+/* Where ranks of one group are; those that follow each other in the job stand in one run. */
+static void group_run(const struct tb_rank_places *p, const uint32_t *procs, uint32_t rank, uint32_t size,
+                      struct tb_shape_run *run)
+{
+    uint32_t proc = procs != NULL ? procs[rank] : rank;
+    *run = (struct tb_shape_run){.host = p->apart ? proc : 0, .who = TB_COST_NONE, .count = 1};
+    if (p->book->range_count == 0)
+        return;
+    const struct tb_rank_range *range = range_of(p->book, proc);
+    uint32_t left = range->first_rank + range->count - proc;
+    const struct tb_host *host = &p->book->hosts[range->host];
+    run->place = host->place;
+    run->kind = host->kind;
+    if ((p->table->kinds[host->kind].flags & TB_KIND_TOLD_APART) != 0)
+        run->who = range->host;
+    if (p->apart)
+        return;
+    run->host = range->host;
+    left = left < size - rank ? left : size - rank;
+    if (procs == NULL)
+        run->count = left;
+    else
+        while (run->count < left && procs[rank + run->count] == proc + run->count)
+            run->count++;
+}
+
+static void list_run(const void *context, uint32_t rank, struct tb_shape_run *run)
+{
+    const struct tb_rank_list *list = context;
+    if (rank < list->size)
+        group_run(list->places, list->procs, rank, list->size, run);
+    else
+        group_run(list->places, list->other_procs, rank - list->size, list->other_size, run);
+}
+
+int tb_rank_list_shape(const struct tb_rank_list *list, const struct tb_group_shape **shape)
+{
+    const struct tb_rank_places *p = list->places;
+    uint32_t hosts = p->apart ? p->size : p->book->host_count;
+    return tb_group_shape_make(shape, &(struct tb_shape_source){.size = list->size + list->other_size,
+                                                                .split = list->other_size > 0 ? list->size : 0,
+                                                                .host_limit = hosts > 0 ? hosts : 1,
+                                                                .table = p->table,
+                                                                .run = list_run,
+                                                                .context = list});
+}
