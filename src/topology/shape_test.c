@@ -280,7 +280,8 @@ static void two_groups_have_one_shape(void **state)
 static void siblings_that_look_alike_are_found(void **state)
 {
     struct grid_world w;
-    const uint32_t each[] = {0, 1, 2, 3, 4, 5, 6, 7}, more[] = {0, 1, 2, 3, 3, 4, 5, 6, 7};
+    const uint32_t each[] = {0, 1, 2, 3, 4, 5, 6, 7}, more[] = {0, 1, 2, 3, 3, 4, 5, 6, 7},
+                   mixed[] = {0, 0, 1, 2, 1, 2};
     world_open(&w, STAR);
     const struct tb_group_shape *s = grid_shape(&w, each, 8, 0);
     assert_int_equal(s->place_count, 7); /* world, S, a, b, c, T, d */
@@ -296,6 +297,9 @@ static void siblings_that_look_alike_are_found(void **state)
     assert_int_equal(s->places[3].alike, 3); /* has more ranks */
     assert_int_equal(tb_group_shape_kind(s, 4), 2 * 3 + 1);
     assert_int_equal(tb_group_shape_of_kind(s, 7), 4);
+    tb_group_shape_release(s);
+    s = grid_shape(&w, mixed, 6, 0);
+    assert_int_equal(s->hosts[1].alike, 1); /* its ranks are not neighbours */
     tb_group_shape_release(s);
     world_close(&w);
 }
