@@ -337,6 +337,17 @@ static int read_bandwidth(const char *option, const char *text, uint64_t *bits)
     return TB_OK;
 }
 
+/* Bytes, as in the grid file; 0: as without one. */
+static int read_bytes(const char *option, const char *text, uint64_t *bytes)
+{
+    static const struct unit units[] = {{"k", 0x1p10}, {"m", 0x1p20}, {"g", 0x1p30}, {"", 1}};
+    double value;
+    if (!read_quantity(text, units, &value) || value > 0x1p40)
+        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a number of bytes such as 64k or 1m", option, text);
+    *bytes = (uint64_t)(value + 0.5);
+    return TB_OK;
+}
+
 static const struct {
     const char *option, *name;
     int (*read)(const char *option, const char *text, uint64_t *value);
@@ -344,7 +355,8 @@ static const struct {
                 {"--jitter", "jitter", read_time},
                 {"--loss", "loss", read_share},
                 {"--reorder", "reorder", read_share},
-                {"--bandwidth", "bandwidth", read_bandwidth}};
+                {"--bandwidth", "bandwidth", read_bandwidth},
+                {"--queue", "queue", read_bytes}};
 
 struct change {
     const char *lab;

@@ -14,9 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define OWN_LATENCY_NS 200000 /* what a switch of the lab takes itself; less than about this cannot be emulated */
-#define MAC_FORMAT     "%02x:%02x:%02x:%02x:%02x:%02x"
-#define MAC_WORDS(m)   (m)[0], (m)[1], (m)[2], (m)[3], (m)[4], (m)[5]
+#define MAC_FORMAT   "%02x:%02x:%02x:%02x:%02x:%02x"
+#define MAC_WORDS(m) (m)[0], (m)[1], (m)[2], (m)[3], (m)[4], (m)[5]
 
 /* ---- namespaces -------------------------------------------------------------------------------------------------- */
 
@@ -90,18 +89,13 @@ static int make_spaces(struct tb_lab_network *network)
 
 /* ---- switches and cables ----------------------------------------------------------------------------------------- */
 
-static bool is_hub(const struct tb_lab_network *network, uint32_t segment)
-{
-    return segment > 0 && network->grid->clusters[segment - 1].medium == TB_GRID_HUB;
-}
-
 /* The bridge asks who listens to which group, as a real switch does where no router does it. It floods until the
  * answers to its first question must be there, so the first question leaves little time. */
 static void write_switches(FILE *to, const struct tb_lab_network *network)
 {
     for (uint32_t s = 0; s < network->plan.segment_count; s++) {
         fprintf(to, "link add switch%u type bridge stp_state 0 forward_delay 0 mcast_query_response_interval 10\n", s);
-        if (is_hub(network, s))
+        if (tb_port_is_hub(network, s))
             fprintf(to, "link set switch%u type bridge mcast_snooping 0\n", s);
         else
             fprintf(to,
@@ -109,7 +103,7 @@ static void write_switches(FILE *to, const struct tb_lab_network *network)
                     "link set switch%u type bridge mcast_query_response_interval 100\n",
                     s, s);
         fprintf(to, "link set switch%u mtu 1500 up\n", s);
-        if (is_hub(network, s))
+        if (tb_port_is_hub(network, s))
             fprintf(to, "link add hub%u type ifb\nlink set hub%u up\n", s, s);
     }
 }
@@ -122,7 +116,7 @@ static void write_cables(FILE *to, const struct tb_lab_network *network)
         fprintf(to, "link add %s type veth peer name %s address " MAC_FORMAT " netns /proc/self/fd/%d\n", foot->port,
                 foot->name, MAC_WORDS(foot->mac), network->spaces[foot->node].parts[TB_SPACE_NET]);
         fprintf(to, "link set %s master switch%u up\n", foot->port, foot->segment);
-        if (is_hub(network, foot->segment))
+        if (tb_port_is_hub(network, foot->segment))
             fprintf(to, "link set %s type bridge_slave learning off flood on mcast_flood on\n", foot->port);
     }
 }
@@ -200,8 +194,8 @@ static void write_host_rates(FILE *to, const struct tb_lab_network *network, uin
     const struct tb_lab_plan_node *of = &network->plan.nodes[node];
     for (uint32_t i = 0; i < of->foot_count; i++) {
         uint32_t foot = of->first_foot + i;
-        if (network->feet[foot].out > 0 && !is_hub(network, network->plan.feet[foot].segment))
-            tb_rate_write_add(to, network->plan.feet[foot].name, network->feet[foot].out, true);
+        if (network->feet[foot].out > 0 && !tb_port_is_hub(network, network->plan.feet[foot].segment))
+            tb_rate_write_add(to, network->plan.feet[foot].name, network->feet[foot].out, TB_RATE_HOST_QUEUE);
     }
 }
 
@@ -209,21 +203,24 @@ static void write_host_rates(FILE *to, const struct tb_lab_network *network, uin
 static void write_switch_rates(FILE *to, const struct tb_lab_network *network)
 {
     char device[TB_LAB_PLAN_NAME_BYTES];
-    for (uint32_t s = 1; s < network->plan.segment_count; s++)
-        if (is_hub(network, s) && network->grid->clusters[s - 1].ethernet.bandwidth > 0) {
-            snprintf(device, sizeof device, "hub%u", s);
-            tb_rate_write_add(to, device, network->grid->clusters[s - 1].ethernet.bandwidth, true);
-        }
+    for (uint32_t s = 1; s < network->plan.segment_count; s++) {
+        const struct tb_grid_wire *medium = &network->grid->clusters[s - 1].ethernet;
+        if (!tb_port_is_hub(network, s) || medium->bandwidth == 0)
+            continue;
+        snprintf(device, sizeof device, "hub%u", s);
+        tb_rate_write_add(to, device, medium->bandwidth, medium->queue != 0 ? medium->queue : TB_RATE_HOST_QUEUE);
+    }
     for (uint32_t i = 0; i < network->plan.foot_count; i++) {
         const struct tb_lab_plan_foot *foot = &network->plan.feet[i];
-        if (is_hub(network, foot->segment))
+        if (tb_port_is_hub(network, foot->segment))
             fprintf(to,
                     "qdisc add dev %s handle ffff: ingress\n"
                     "filter add dev %s parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev "
                     "hub%u\n",
                     foot->port, foot->port, foot->segment);
-        else if (network->feet[i].in > 0)
-            tb_rate_write_add(to, foot->port, network->feet[i].in, false);
+        else if (network->feet[i].in > 0 && !network->feet[i].half)
+            tb_rate_write_add(to, foot->port, network->feet[i].in,
+                              network->feet[i].queue != 0 ? network->feet[i].queue : TB_RATE_SWITCH_QUEUE);
     }
 }
 
@@ -263,22 +260,11 @@ static int configure_all(struct tb_lab_network *network)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-/* A port of a host has the rate of its cluster; routers and whatever leads outside are as fast as they can. */
-static void assign_bandwidths(struct tb_lab_network *network)
-{
-    for (uint32_t i = 0; i < network->plan.foot_count; i++) {
-        const struct tb_lab_plan_foot *foot = &network->plan.feet[i];
-        if (network->plan.nodes[foot->node].role == TB_LAB_PLAN_HOST && foot->segment > 0 &&
-            foot->border_of == TB_GRID_NONE)
-            network->feet[i].out = network->feet[i].in = network->grid->clusters[foot->segment - 1].ethernet.bandwidth;
-    }
-}
-
 static int find_tools(const struct tb_lab_network *network)
 {
     bool rates = false, filters = false;
     for (uint32_t i = 0; i < network->plan.foot_count; i++)
-        rates = rates || network->feet[i].out > 0 || is_hub(network, network->plan.feet[i].segment);
+        rates = rates || network->feet[i].out > 0 || tb_port_is_hub(network, network->plan.feet[i].segment);
     for (uint32_t i = 0; i < network->plan.node_count; i++)
         filters = filters || tb_filter_is_needed(network, i);
     int rc = tb_tool_find(TB_TOOL_IP);
@@ -293,24 +279,12 @@ static int start_wires(struct tb_lab_network *network)
     for (uint32_t i = 0; i < network->grid->link_count && rc == TB_OK; i++)
         if (!tb_lab_network_is_plain(&network->grid->links[i].wire))
             rc = tb_lab_network_emulate_segment(network, tb_lab_network_link_segment(network, i));
-    for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++) {
-        const struct tb_lab_plan_foot *foot = &network->plan.feet[i];
-        if (network->plan.nodes[foot->node].role != TB_LAB_PLAN_HOST || foot->segment == 0 ||
-            foot->border_of != TB_GRID_NONE)
-            continue;
-        struct tb_grid_wire wire = network->grid->clusters[foot->segment - 1].ethernet;
-        wire.bandwidth = 0; /* the port itself does that */
-        if (wire.latency != UINT64_MAX && wire.latency <= OWN_LATENCY_NS)
-            wire.latency = 0;
-        if (tb_lab_network_is_plain(&wire))
-            continue;
-        rc = tb_lab_network_emulate_foot(network, i);
-        if (rc == TB_OK) /* once on the way from one port to another */
-            rc = tb_lab_network_tell(network, NULL, 0, "set %s.out latency=%llu jitter=%llu loss=%u reorder=%u",
-                                     foot->port, wire.latency == UINT64_MAX ? 0ull : (unsigned long long)wire.latency,
-                                     (unsigned long long)wire.jitter, wire.loss, wire.reorder);
+    for (uint32_t i = 0; i < tb_uplink_count(network) && rc == TB_OK; i++) {
+        const struct tb_grid_uplink *uplink = tb_uplink_of(network, i);
+        if (uplink != NULL && !(tb_lab_network_is_plain(&uplink->up) && tb_lab_network_is_plain(&uplink->down)))
+            rc = tb_lab_network_emulate_segment(network, tb_uplink_segment(network, i));
     }
-    return rc;
+    return rc == TB_OK ? tb_ports_start(network) : rc;
 }
 
 int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *grid)
@@ -325,7 +299,7 @@ int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *g
     network->links = calloc(grid->link_count + 1, sizeof *network->links);
     if (network->spaces == NULL || network->feet == NULL || network->emulated == NULL || network->links == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the lab");
-    assign_bandwidths(network);
+    tb_ports_assign(network);
     rc = find_tools(network);
     network->has_netem = rc == TB_OK && grid->link_count > 0 && tb_netem_probe();
     if (rc == TB_OK)
