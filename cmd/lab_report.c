@@ -112,6 +112,36 @@ static void print_port(const char *line, const char *name)
     putchar('\n');
 }
 
+/* "65536..250000" as "64 KiB to 244 KiB". */
+static void print_queue(const char *line, const char *key, const char *of)
+{
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, " %s=", key);
+    const char *at = strstr(line, wanted);
+    uint64_t least = number_of(line, key);
+    if (at == NULL || least == 0)
+        return;
+    const char *dots = at + strcspn(at + 1, " ") + 1, *to = strstr(at, "..");
+    printf(", queues of %s ", of);
+    print_bytes(least);
+    if (to != NULL && to < dots) {
+        printf(" to ");
+        print_bytes(strtoull(to + 2, NULL, 10));
+    }
+}
+
+static void print_lab(const char *line)
+{
+    char congestion[32] = "";
+    const char *at = strstr(line, " congestion=");
+    if (at != NULL)
+        sscanf(at, " congestion=%31s", congestion);
+    printf("congestion control %s", congestion);
+    print_queue(line, "queue", "links");
+    print_queue(line, "port_queue", "ports");
+    putchar('\n');
+}
+
 static void print_late(const char *line)
 {
     uint64_t count = number_of(line, "count");
@@ -131,7 +161,9 @@ static void print_line(const char *line)
     const char *at = strstr(line, " scheduler=");
     if (at != NULL)
         sscanf(at, " scheduler=%31s", scheduler);
-    if (strcmp(kind, "pipe") == 0) {
+    if (strcmp(kind, "lab") == 0) {
+        print_lab(line);
+    } else if (strcmp(kind, "pipe") == 0) {
         print_pipe(line, name);
     } else if (strcmp(kind, "port") == 0) {
         print_port(line, name);

@@ -2,11 +2,13 @@
 #include "lab/network.h"
 
 #include "lab/emulator.h"
+#include "lab/pipe.h"
 #include "lab/tool.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What a request is about: the directions of a link, those of an uplink, or a host's ports. */
 struct target {
@@ -309,9 +311,60 @@ static void print_kernel_link(const struct tb_lab_network *network, uint32_t lin
             of->wire.latency == UINT64_MAX ? 0 : of->wire.latency, of->wire.jitter, of->wire.loss, of->wire.reorder);
 }
 
+/* The shortest and the longest of some queues. */
+struct span {
+    uint64_t least, most;
+};
+
+static void widen(struct span *span, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    span->least = span->least == 0 || bytes < span->least ? bytes : span->least;
+    span->most = bytes > span->most ? bytes : span->most;
+}
+
+static void widen_by_wire(struct span *span, const struct tb_grid_wire *wire)
+{
+    struct tb_pipe pipe;
+    tb_pipe_init(&pipe, 0);
+    tb_pipe_set(&pipe, wire);
+    widen(span, tb_pipe_queue_bytes(&pipe));
+}
+
+static void print_span(const char *key, const struct span *span, FILE *answer)
+{
+    fprintf(answer, " %s=%" PRIu64, key, span->least);
+    if (span->most > span->least)
+        fprintf(answer, "..%" PRIu64, span->most);
+}
+
+/* What holds for the whole lab and decides what TCP makes of it: queues as the file has them. */
+static void print_facts(const struct tb_lab_network *network, FILE *answer)
+{
+    struct span links = {0}, ports = {0};
+    for (uint32_t i = 0; i < network->grid->link_count; i++)
+        widen_by_wire(&links, &network->grid->links[i].wire);
+    for (uint32_t i = 0; i < tb_uplink_count(network); i++) {
+        const struct tb_grid_uplink *uplink = tb_uplink_of(network, i);
+        if (uplink != NULL) {
+            widen_by_wire(&links, &uplink->up);
+            widen_by_wire(&links, &uplink->down);
+        }
+    }
+    for (uint32_t i = 0; i < network->plan.foot_count; i++)
+        if (network->feet[i].in > 0 && !tb_port_is_hub(network, network->plan.feet[i].segment))
+            widen(&ports, network->feet[i].queue != 0 ? network->feet[i].queue : TB_RATE_SWITCH_QUEUE);
+    fprintf(answer, "lab congestion=%s asked=%s", network->congestion, network->wanted);
+    print_span("queue", &links, answer);
+    print_span("port_queue", &ports, answer);
+    fprintf(answer, " cores=%ld\n", sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 static int report(struct tb_lab_network *network, FILE *answer)
 {
     static char text[TB_EMULATOR_MESSAGE_BYTES]; /* one thread; too large for a stack frame */
+    print_facts(network, answer);
     for (uint32_t i = 0; i < network->grid->link_count; i++)
         if (network->links[i].by_kernel)
             print_kernel_link(network, i, answer);

@@ -145,8 +145,6 @@ static void unbuilt_things_are_refused(void **state)
     static const struct {
         const char *text, *expected;
     } cases[] = {
-        {"congestion: bbr\nclusters: [{name: a, hosts: a1}]",
-         "t.yaml: a lab cannot set the congestion control bbr yet"},
         {"clusters: [{name: a, hosts: a1, ip: 46}]", "IPv6 yet, as cluster a has"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

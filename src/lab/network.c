@@ -5,6 +5,7 @@
 #include "lab/tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -37,7 +38,18 @@ static char *write_names(const struct tb_lab_plan *plan, uint32_t node, struct t
     return fclose(to) == 0 ? text : NULL;
 }
 
-static int tune_node(const struct tb_lab_network *network, uint32_t node)
+/* What the list of allowed ones lacks is refused; then the machine keeps what it was born with. */
+static void choose_congestion(struct tb_lab_network *network)
+{
+    int fd = open("/proc/sys/net/ipv4/tcp_congestion_control", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, network->wanted, strlen(network->wanted));
+        close(fd);
+    }
+    tb_congestion_read(network->congestion);
+}
+
+static int tune_node(struct tb_lab_network *network, uint32_t node)
 {
     /* No IPv6, so that a grid has only the addresses that the plan gives; each interface answers for itself alone. */
     static const char *const settings[][2] = {{"ipv4/conf/all/arp_ignore", "1"},
@@ -57,6 +69,7 @@ static int tune_node(const struct tb_lab_network *network, uint32_t node)
         rc = tb_space_tune(settings[i][0], settings[i][1]);
     if (rc == TB_OK && network->plan.nodes[node].forwards)
         rc = tb_space_tune("ipv4/ip_forward", "1");
+    choose_congestion(network);
     int back = tb_space_return(home);
     return rc == TB_OK ? back : rc;
 }
@@ -287,9 +300,10 @@ static int start_wires(struct tb_lab_network *network)
     return rc == TB_OK ? tb_ports_start(network) : rc;
 }
 
-int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *grid)
+int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *grid, const char *congestion,
+                         struct tb_congestion_permit *permit)
 {
-    *network = (struct tb_lab_network){.grid = grid, .emulator = -1};
+    *network = (struct tb_lab_network){.grid = grid, .wanted = congestion, .emulator = -1};
     int rc = tb_lab_plan_make(&network->plan, grid);
     if (rc != TB_OK)
         return rc;
@@ -304,6 +318,7 @@ int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *g
     network->has_netem = rc == TB_OK && grid->link_count > 0 && tb_netem_probe();
     if (rc == TB_OK)
         rc = make_spaces(network);
+    tb_congestion_let_go(permit);
     if (rc == TB_OK)
         rc = connect_all(network);
     for (uint32_t i = 0; i < network->plan.node_count && rc == TB_OK; i++)

@@ -6,6 +6,7 @@
 #ifndef TB_LAB_NETWORK_H
 #define TB_LAB_NETWORK_H
 
+#include "lab/congestion.h"
 #include "lab/lab_plan.h"
 #include "lab/space.h"
 
@@ -46,17 +47,21 @@ struct tb_lab_network {
     const struct tb_grid *grid;
     struct tb_lab_plan plan;
     struct tb_space switches;
-    struct tb_space *spaces;           /* of each node */
-    struct tb_lab_network_foot *feet;  /* of each foot of the plan */
-    bool *emulated;                    /* of each segment: its links go through the emulator */
-    struct tb_lab_network_link *links; /* of each link of the grid */
-    bool has_netem;                    /* this kernel has it, and we may use it */
-    int emulator;                      /* its control socket; -1: not started */
+    struct tb_space *spaces;                   /* of each node */
+    struct tb_lab_network_foot *feet;          /* of each foot of the plan */
+    bool *emulated;                            /* of each segment: its links go through the emulator */
+    struct tb_lab_network_link *links;         /* of each link of the grid */
+    bool has_netem;                            /* this kernel has it, and we may use it */
+    const char *wanted;                        /* TCP's congestion control that the machines should have */
+    char congestion[TB_GRID_CONGESTION_BYTES]; /* and the one that they have */
+    int emulator;                              /* its control socket; -1: not started */
     pid_t emulator_pid;
 };
 
-/* Builds it, by the plan that is already there. What was built is gone when the process ends. */
-int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *grid);
+/* Builds it, by the plan that is already there. What was built is gone when the process ends. The permit for this
+ * congestion control (congestion.h) ends when the machines are there. */
+int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *grid, const char *congestion,
+                         struct tb_congestion_permit *permit);
 
 /* ---- links.c: which link lies where */
 

@@ -8,9 +8,6 @@ static int refuse(const struct tb_grid *grid, uint32_t line, const char *what, c
 
 int tb_lab_unbuilt_refuse(const struct tb_grid *grid)
 {
-    if (*grid->congestion != 0)
-        return tb_error(TB_ERR_UNSUPPORTED, "%s: a lab cannot set the congestion control %s yet", grid->file,
-                        grid->congestion);
     for (uint32_t i = 0; i < grid->cluster_count; i++)
         if (grid->clusters[i].ip != TB_GRID_IPV4)
             return refuse(grid, grid->clusters[i].line, "IPv6", "cluster", grid->clusters[i].name);
