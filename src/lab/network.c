@@ -20,24 +20,6 @@
 
 /* ---- namespaces -------------------------------------------------------------------------------------------------- */
 
-/* /etc/hosts as this machine needs it: everybody whom it sees, at the address that it sees. */
-static char *write_names(const struct tb_lab_plan *plan, uint32_t node, struct tb_lab_plan_route *routes)
-{
-    char *text = NULL, address[16];
-    size_t length = 0;
-    FILE *to = open_memstream(&text, &length);
-    if (to == NULL)
-        return NULL;
-    tb_lab_plan_routes(plan, node, routes);
-    fputs("127.0.0.1 localhost\n", to);
-    for (uint32_t i = 0; i < plan->node_count; i++) {
-        const struct tb_lab_plan_foot *foot = tb_lab_plan_seen(plan, routes, i);
-        if (foot != NULL)
-            fprintf(to, "%s %s\n", tb_lab_plan_print(foot->address, address), plan->nodes[i].name);
-    }
-    return fclose(to) == 0 ? text : NULL;
-}
-
 /* What the list of allowed ones lacks is refused; then the machine keeps what it was born with. */
 static void choose_congestion(struct tb_lab_network *network)
 {
@@ -49,9 +31,34 @@ static void choose_congestion(struct tb_lab_network *network)
     tb_congestion_read(network->congestion);
 }
 
+/* Only where the plan has it, so that a grid has no other addresses than those that the plan gives. */
+static int tune_ipv6(const struct tb_lab_network *network, uint32_t node)
+{
+    static const char *const places[] = {"all", "default", "lo"};
+    static const char *const refused[] = {"accept_ra", "accept_dad"};
+    bool wanted = tb_lab_plan_node_ip(&network->plan, node) & TB_GRID_IPV6;
+    char path[64];
+    int rc = TB_OK;
+    if (access("/proc/sys/net/ipv6", F_OK) != 0)
+        return wanted ? tb_error(TB_ERR_UNSUPPORTED, "%s: this kernel has no IPv6, which some clusters should have",
+                                 network->grid->file)
+                      : TB_OK;
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && rc == TB_OK; i++) {
+        snprintf(path, sizeof path, "ipv6/conf/%s/disable_ipv6", places[i]);
+        rc = tb_space_tune(path, wanted ? "0" : "1");
+        for (size_t k = 0; k < sizeof refused / sizeof refused[0] && rc == TB_OK && wanted; k++) {
+            snprintf(path, sizeof path, "ipv6/conf/%s/%s", places[i], refused[k]);
+            rc = tb_space_tune(path, "0");
+        }
+    }
+    if (rc == TB_OK && wanted && network->plan.nodes[node].forwards)
+        rc = tb_space_tune("ipv6/conf/all/forwarding", "1");
+    return rc;
+}
+
+/* Each interface answers for itself alone. */
 static int tune_node(struct tb_lab_network *network, uint32_t node)
 {
-    /* No IPv6, so that a grid has only the addresses that the plan gives; each interface answers for itself alone. */
     static const char *const settings[][2] = {{"ipv4/conf/all/arp_ignore", "1"},
                                               {"ipv4/conf/all/arp_announce", "2"},
                                               {"ipv4/conf/all/rp_filter", "0"},
@@ -59,12 +66,7 @@ static int tune_node(struct tb_lab_network *network, uint32_t node)
     int home = tb_space_visit(&network->spaces[node]);
     if (home < 0)
         return TB_ERR_SYSTEM;
-    int rc = TB_OK;
-    if (access("/proc/sys/net/ipv6", F_OK) == 0) {
-        rc = tb_space_tune("ipv6/conf/all/disable_ipv6", "1");
-        if (rc == TB_OK)
-            rc = tb_space_tune("ipv6/conf/default/disable_ipv6", "1");
-    }
+    int rc = tune_ipv6(network, node);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0] && rc == TB_OK; i++)
         rc = tb_space_tune(settings[i][0], settings[i][1]);
     if (rc == TB_OK && network->plan.nodes[node].forwards)
@@ -89,7 +91,7 @@ static int make_spaces(struct tb_lab_network *network)
         }
     }
     for (uint32_t i = 0; i < plan->node_count && rc == TB_OK; i++) {
-        char *names = write_names(plan, i, routes);
+        char *names = tb_addresses_names(plan, i, routes);
         rc = names != NULL ? tb_space_make(&network->spaces[i], plan->nodes[i].name, names)
                            : tb_error(TB_ERR_MEMORY, "no memory for the names of the lab");
         free(names);
@@ -178,29 +180,6 @@ static int plain_frames(const struct tb_lab_network *network, uint32_t node)
 
 /* ---- machines ---------------------------------------------------------------------------------------------------- */
 
-static void write_addresses(FILE *to, const struct tb_lab_network *network, uint32_t node,
-                            struct tb_lab_plan_route *routes)
-{
-    const struct tb_lab_plan *plan = &network->plan;
-    const struct tb_lab_plan_node *of = &plan->nodes[node];
-    char text[16], via[16];
-    fputs("link set lo up\n", to);
-    for (uint32_t i = 0; i < of->foot_count; i++) {
-        const struct tb_lab_plan_foot *foot = &plan->feet[of->first_foot + i];
-        fprintf(to, "addr add %s/%u brd + dev %s\nlink set %s up\n", tb_lab_plan_print(foot->address, text),
-                plan->segments[foot->segment].prefix, foot->name, foot->name);
-    }
-    tb_lab_plan_routes(plan, node, routes);
-    uint32_t gateway = tb_lab_plan_default(plan, routes);
-    if (gateway != 0)
-        fprintf(to, "route add default via %s\n", tb_lab_plan_print(gateway, via));
-    else
-        for (uint32_t s = 0; s < plan->segment_count; s++)
-            if (routes[s].foot != TB_GRID_NONE && routes[s].via != 0)
-                fprintf(to, "route add %s/%u via %s\n", tb_lab_plan_print(plan->segments[s].subnet, text),
-                        plan->segments[s].prefix, tb_lab_plan_print(routes[s].via, via));
-}
-
 /* What a host sends is held back at the host, where a program can be made to wait for it. */
 static void write_host_rates(FILE *to, const struct tb_lab_network *network, uint32_t node)
 {
@@ -256,7 +235,7 @@ static int configure_all(struct tb_lab_network *network)
         if (rc != TB_OK)
             break;
         if (tool->program == TB_TOOL_IP)
-            write_addresses(tool->to, network, node, routes);
+            tb_addresses_write(tool->to, plan, node, routes);
         else if (tool->program == TB_TOOL_TC)
             write_host_rates(tool->to, network, node);
         else if (tb_filter_is_needed(network, node))

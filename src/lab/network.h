@@ -63,6 +63,12 @@ struct tb_lab_network {
 int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *grid, const char *congestion,
                          struct tb_congestion_permit *permit);
 
+/* ---- addresses.c: what machines have of IP. `routes` is room for those of the node */
+
+/* /etc/hosts as this machine needs it: everybody whom it sees, at the addresses that it sees. NULL: no memory. */
+char *tb_addresses_names(const struct tb_lab_plan *plan, uint32_t node, struct tb_lab_plan_route *routes);
+void tb_addresses_write(FILE *to, const struct tb_lab_plan *plan, uint32_t node, struct tb_lab_plan_route *routes);
+
 /* ---- links.c: which link lies where */
 
 bool tb_lab_network_is_plain(const struct tb_grid_wire *wire); /* does nothing to what passes */
