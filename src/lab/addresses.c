@@ -79,8 +79,8 @@ void tb_addresses_write(FILE *to, const struct tb_lab_plan *plan, uint32_t node,
             fprintf(to, "addr add %s/%d dev %s nodad\n", tb_lab_plan_print6(plan, foot, text), TB_LAB_PLAN_PREFIX6,
                     foot->name);
     }
-    for (uint8_t family = TB_GRID_IPV4; family <= TB_GRID_IPV6; family++) {
-        tb_lab_plan_routes(plan, node, family, routes);
-        write_routes(to, plan, routes, family);
+    for (unsigned family = TB_GRID_IPV4; family <= TB_GRID_IPV6; family++) {
+        tb_lab_plan_routes(plan, node, (uint8_t)family, routes);
+        write_routes(to, plan, routes, (uint8_t)family);
     }
 }

@@ -72,8 +72,8 @@ static void sight_is_reach(void **state)
         for (uint32_t l = 0; l < f.grid.link_count; l++)
             f.grid.links[l].blocked = false;
         for (uint32_t a = 0; a < f.grid.host_count; a++) {
-            for (uint8_t family = TB_GRID_IPV4; family <= TB_GRID_IPV6; family++)
-                tb_lab_plan_routes(&f.network.plan, a, family, seen[family - 1]);
+            for (unsigned family = TB_GRID_IPV4; family <= TB_GRID_IPV6; family++)
+                tb_lab_plan_routes(&f.network.plan, a, (uint8_t)family, seen[family - 1]);
             for (uint32_t b = 0; b < f.grid.host_count; b++) {
                 bool is_seen = tb_lab_plan_seen(&f.network.plan, seen[0], TB_GRID_IPV4, b) != NULL ||
                                tb_lab_plan_seen(&f.network.plan, seen[1], TB_GRID_IPV6, b) != NULL;

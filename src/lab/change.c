@@ -354,7 +354,7 @@ static void print_facts(const struct tb_lab_network *network, FILE *answer)
     }
     for (uint32_t i = 0; i < network->plan.foot_count; i++)
         if (network->feet[i].in > 0 && !tb_port_is_hub(network, network->plan.feet[i].segment))
-            widen(&ports, network->feet[i].queue != 0 ? network->feet[i].queue : TB_RATE_SWITCH_QUEUE);
+            widen(&ports, tb_port_queue(network, i));
     fprintf(answer, "lab congestion=%s asked=%s", network->congestion, network->wanted);
     print_span("queue", &links, answer);
     print_span("port_queue", &ports, answer);

@@ -13,9 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define AVAILABLE  "/proc/sys/net/ipv4/tcp_available_congestion_control"
-#define DEFAULT    "/proc/sys/net/ipv4/tcp_congestion_control"
-#define LIST_BYTES 1024
+#define AVAILABLE   "/proc/sys/net/ipv4/tcp_available_congestion_control"
+#define DEFAULT     "/proc/sys/net/ipv4/tcp_congestion_control"
+#define LIST_BYTES  1024
+#define PATIENCE_NS 10000000000u
+#define PAUSE_US    2000
 
 bool tb_congestion_is_name(const char *text)
 {
@@ -81,15 +83,15 @@ void tb_congestion_read(char *name)
 /* The list as it is now, without the name: others may have changed it meanwhile. */
 static void take_back(const char *list, const char *name)
 {
-    char text[LIST_BYTES], kept[LIST_BYTES] = "", *rest = NULL;
+    char text[LIST_BYTES], kept[LIST_BYTES + 1], *rest = NULL; /* one byte more: the end of the line */
+    size_t used = 0;
     read_text(list, text, sizeof text);
     for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
         if (strcmp(word, name) == 0)
             continue;
-        strcat(kept, *kept != 0 ? " " : "");
-        strcat(kept, word);
+        used += (size_t)snprintf(kept + used, sizeof kept - used, "%s%s", used > 0 ? " " : "", word);
     }
-    strcat(kept, "\n");
+    snprintf(kept + used, sizeof kept - used, "\n");
     (void)write_text(list, kept);
 }
 
@@ -140,6 +142,18 @@ static int open_guard(struct tb_congestion_permit *permit, const char *list, int
     return TB_OK;
 }
 
+/* Others hold it for less than a second; but whoever stops one of them must not stop us. */
+static bool take_lock(int lock)
+{
+    uint64_t end = tb_clock_now_real() + PATIENCE_NS;
+    while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+        if (tb_clock_now_real() > end)
+            return false;
+        usleep(PAUSE_US);
+    }
+    return true;
+}
+
 int tb_congestion_allow(struct tb_congestion_permit *permit, const char *list, const char *name)
 {
     char before[LIST_BYTES];
@@ -147,10 +161,9 @@ int tb_congestion_allow(struct tb_congestion_permit *permit, const char *list, c
     int lock = open(list, O_RDWR | O_CLOEXEC), rc = TB_OK;
     if (lock < 0)
         return TB_OK;
-    while (flock(lock, LOCK_EX) != 0 && errno == EINTR)
-        ;
+    bool ours = take_lock(lock);
     read_text(list, before, sizeof before);
-    if (!tb_congestion_in(before, name))
+    if (ours && !tb_congestion_in(before, name))
         rc = open_guard(permit, list, lock, before, name);
     close(lock); /* the lock is the guard's now */
     return rc;

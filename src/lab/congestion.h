@@ -30,8 +30,8 @@ int tb_congestion_find(const char *name);
  */
 void tb_congestion_read(char *name);
 
-/* Lets the list in a file have the name too. Waits for others who do the same. An error only if processes or memory are
- * short; where the list may not be written, there is no permit. */
+/* Lets the list in a file have the name too. Waits for others who do the same, for ten seconds. An error only if
+ * processes or memory are short; where the list may not be written, there is no permit. */
 int tb_congestion_allow(struct tb_congestion_permit *permit, const char *list, const char *name);
 /* Our hold of it ends; others may have one. */
 void tb_congestion_let_go(struct tb_congestion_permit *permit);

@@ -58,11 +58,11 @@ static void write_blocked_in(FILE *to, const struct tb_lab_network *network, uin
         if (a == foot || plan->feet[a].segment != of->segment || !tb_lab_network_is_border(network, a) ||
             !blocks(network, of->segment, a, foot))
             continue;
-        for (uint8_t family = TB_GRID_IPV4; family <= TB_GRID_IPV6; family++) {
+        for (unsigned family = TB_GRID_IPV4; family <= TB_GRID_IPV6; family++) {
             if (!(plan->feet[a].ip & family))
                 continue;
             fprintf(to, "iifname %s ", of->name);
-            write_sources(to, plan, a, family);
+            write_sources(to, plan, a, (uint8_t)family);
             fputs(" ct state new drop\n", to);
         }
     }

@@ -23,23 +23,25 @@ uint32_t tb_lab_network_link_segment(const struct tb_lab_network *network, uint3
     return network->plan.segments[1 + of->from].outside;
 }
 
-void tb_lab_network_encode(const char *text, char *name)
+size_t tb_lab_network_encode(const char *text, char *name)
 {
+    const char *begin = name;
     for (; *text != 0; text++) {
         unsigned char byte = (unsigned char)*text;
         bool plain = byte > 127 || isalnum(byte) || strchr("._-:", byte) != NULL;
         name += snprintf(name, 4, plain ? "%c" : "%%%02X", byte);
     }
     *name = 0;
+    return (size_t)(name - begin);
 }
 
 void tb_lab_network_pipe_name(const struct tb_lab_network *network, uint32_t link, char *name)
 {
     const struct tb_grid *grid = network->grid;
     const struct tb_grid_link *of = &grid->links[link];
-    tb_lab_network_encode(tb_grid_link_end(grid, of, false), name);
-    strcat(name, ">"); /* both ends fit, however long */
-    tb_lab_network_encode(tb_grid_link_end(grid, of, true), name + strlen(name));
+    name += tb_lab_network_encode(tb_grid_link_end(grid, of, false), name); /* both ends fit, however long */
+    *name++ = '>';
+    tb_lab_network_encode(tb_grid_link_end(grid, of, true), name);
 }
 
 /* The clusters that a foot leads to the outside, one after the other; TB_GRID_NONE: no more. */

@@ -211,8 +211,7 @@ static void write_switch_rates(FILE *to, const struct tb_lab_network *network)
                     "hub%u\n",
                     foot->port, foot->port, foot->segment);
         else if (network->feet[i].in > 0 && !network->feet[i].half)
-            tb_rate_write_add(to, foot->port, network->feet[i].in,
-                              network->feet[i].queue != 0 ? network->feet[i].queue : TB_RATE_SWITCH_QUEUE);
+            tb_rate_write_add(to, foot->port, network->feet[i].in, tb_port_queue(network, i));
     }
 }
 

@@ -75,8 +75,9 @@ bool tb_lab_network_is_plain(const struct tb_grid_wire *wire); /* does nothing t
 /* The segment that a link crosses. */
 uint32_t tb_lab_network_link_segment(const struct tb_lab_network *network, uint32_t link);
 void tb_lab_network_pipe_name(const struct tb_lab_network *network, uint32_t link, char *name);
-/* A name as the emulator can have it, of one word: other bytes than letters, digits, '.', '_', '-', ':' as %XX. */
-void tb_lab_network_encode(const char *text, char *name);
+/* A name as the emulator can have it, of one word: other bytes than letters, digits, '.', '_', '-', ':' as %XX. Its
+ * length. */
+size_t tb_lab_network_encode(const char *text, char *name);
 /* From one foot to another across their segment. A foot may be TB_GRID_NONE: whatever else is in the segment. */
 void tb_lab_network_cross(const struct tb_lab_network *network, uint32_t segment, uint32_t from, uint32_t to,
                           struct tb_lab_network_crossing *crossing);
@@ -132,6 +133,8 @@ void tb_rate_write_change(FILE *to, const char *device, uint64_t before, uint64_
 bool tb_port_is_hub(const struct tb_lab_network *network, uint32_t segment);
 /* Rate, queue and duplex of each, before anything is built. */
 void tb_ports_assign(struct tb_lab_network *network);
+/* Bytes that wait in the switch before a port. */
+uint64_t tb_port_queue(const struct tb_lab_network *network, uint32_t foot);
 /* The emulator's part of those that have one: latency, jitter, loss, half duplex. */
 int tb_ports_start(struct tb_lab_network *network);
 /* While it runs. NULL: as it is. */

@@ -46,7 +46,7 @@ void tb_ports_assign(struct tb_lab_network *network)
 
 /* ---- the emulator's part ----------------------------------------------------------------------------------------- */
 
-static uint64_t queue_of(const struct tb_lab_network *network, uint32_t foot)
+uint64_t tb_port_queue(const struct tb_lab_network *network, uint32_t foot)
 {
     return network->feet[foot].queue != 0 ? network->feet[foot].queue : TB_RATE_SWITCH_QUEUE;
 }
@@ -56,7 +56,7 @@ static int tell_rate(struct tb_lab_network *network, uint32_t foot, bool out)
     const struct tb_lab_network_foot *of = &network->feet[foot];
     return tb_lab_network_tell(network, NULL, 0, "set %s.%s bandwidth=%llu queue=%llu", network->plan.feet[foot].port,
                                out ? "out" : "in", (unsigned long long)(out ? of->out : of->in),
-                               (unsigned long long)queue_of(network, foot));
+                               (unsigned long long)tb_port_queue(network, foot));
 }
 
 static int start_half(struct tb_lab_network *network, uint32_t foot)
@@ -129,7 +129,7 @@ static int change_rates(struct tb_lab_network *network, uint32_t foot, const str
     if (now->out != before->out)
         tb_rate_write_change(tools[0].to, of->name, before->out, now->out, TB_RATE_HOST_QUEUE);
     if (!now->half && (now->in != before->in || now->queue != before->queue))
-        tb_rate_write_change(tools[1].to, of->port, before->in, now->in, queue_of(network, foot));
+        tb_rate_write_change(tools[1].to, of->port, before->in, now->in, tb_port_queue(network, foot));
     return tb_tools_run(tools, 2, NULL, 0);
 }
 

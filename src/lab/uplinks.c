@@ -4,8 +4,6 @@
  * to the other site, down to the other cluster. */
 #include "lab/network.h"
 
-#include <string.h>
-
 uint32_t tb_uplink_count(const struct tb_lab_network *network)
 {
     return network->grid->cluster_count + network->grid->site_count;
@@ -35,8 +33,8 @@ void tb_uplink_pipe_name(const struct tb_lab_network *network, uint32_t which, b
 {
     char plain[TB_UPLINK_NAME_BYTES];
     tb_uplink_name(network, which, plain);
-    tb_lab_network_encode(plain, name);
-    strcat(name, up ? ".up" : ".down"); /* the longest name leaves room for it */
+    size_t used = tb_lab_network_encode(plain, name);
+    snprintf(name + used, TB_LAB_NETWORK_NAME_BYTES - used, "%s", up ? ".up" : ".down");
 }
 
 uint32_t tb_uplink_segment(const struct tb_lab_network *network, uint32_t which)

@@ -103,12 +103,11 @@ static void ways(void **state)
         uint32_t segment = *cases[i].around == 0 ? 0 : 1 + tb_grid_cluster_find(&f->grid, cases[i].around);
         struct tb_lab_network_way way;
         char got[2048] = "";
+        size_t used = 0;
         tb_lab_network_way(&f->network, segment, foot_in(f, segment, cases[i].from), foot_in(f, segment, cases[i].to),
                            &way);
-        for (uint32_t k = 0; k < way.count; k++) {
-            strcat(got, k > 0 ? " " : "");
-            strcat(got, way.names[k]);
-        }
+        for (uint32_t k = 0; k < way.count; k++)
+            used += (size_t)snprintf(got + used, sizeof got - used, "%s%s", k > 0 ? " " : "", way.names[k]);
         if (strcmp(got, cases[i].expected) != 0)
             fail_msg("from %s to %s: \"%s\" instead of \"%s\"", cases[i].from, cases[i].to, got, cases[i].expected);
     }
