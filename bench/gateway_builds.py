@@ -13,6 +13,7 @@ import sys
 
 import builds
 import gateway_border
+import labfacts
 from builds import Cell
 from gateway_lab import load
 
@@ -141,6 +142,7 @@ def inside():
     both = {name: gateways.Here({**options, **build}) for name, build in options["builds"].items()}
     comparison = builds.Comparison(both, options["rounds"])
     section = options["section"]
+    print(f"{section}: {labfacts.facts(options['tombolo'])}", flush=True)
     for label, measure in SECTIONS[section](both["new"]):
         comparison.take(label, guarded(measure), options["rounds"] * (PINGS if section == "hop" else 1))
     with open(options["found"], "w", encoding="utf-8") as f:

@@ -54,7 +54,8 @@ static const char *value_of(char ***at, const char *name)
 /* ---- up and run -------------------------------------------------------------------------------------------------- */
 
 struct building {
-    const char *file, *name;
+    const char *file;
+    struct tb_lab_wish wish;
     char **command; /* behind "--"; NULL: none */
 };
 
@@ -63,13 +64,17 @@ static int read_building(struct building *building, char **words)
     *building = (struct building){0};
     while (*words != NULL) {
         const char *value = value_of(&words, "--name");
+        const char *congestion = value == NULL ? value_of(&words, "--congestion") : NULL;
         if (value != NULL) {
-            building->name = value;
+            building->wish.name = value;
+        } else if (congestion != NULL) {
+            building->wish.congestion = congestion;
         } else if (strcmp(*words, "--") == 0) {
             building->command = words + 1;
             break;
         } else if (**words == '-') {
-            return tb_error(TB_ERR_ARGUMENT, "there is no option %s here; only --name NAME", *words);
+            return tb_error(TB_ERR_ARGUMENT, "there is no option %s here; only --name NAME and --congestion NAME",
+                            *words);
         } else if (building->file != NULL) {
             return tb_error(TB_ERR_ARGUMENT, "what is \"%s\"? A command stands behind --", *words);
         } else {
@@ -77,6 +82,15 @@ static int read_building(struct building *building, char **words)
         }
     }
     return building->file != NULL ? TB_OK : tb_error(TB_ERR_ARGUMENT, "which grid file?");
+}
+
+static int build(const struct tb_grid *grid, const struct building *building, char *name)
+{
+    char note[TB_LAB_NOTE_BYTES];
+    int rc = tb_lab_up(grid, &building->wish, name, note);
+    if (rc == TB_OK && *note != 0)
+        fprintf(stderr, "tombolo lab: %s\n", note);
+    return rc;
 }
 
 static int up(char **words)
@@ -92,7 +106,8 @@ static int up(char **words)
     rc = tb_grid_load(&grid, building.file);
     if (rc != TB_OK)
         return fail(1);
-    rc = tb_lab_up(&grid, building.name, true, name);
+    building.wish.stay = true;
+    rc = build(&grid, &building, name);
     tb_grid_close(&grid);
     if (rc != TB_OK)
         return fail(1);
@@ -140,7 +155,7 @@ static int run(char **words)
         return fail(EXIT_USAGE);
     rc = tb_grid_load(&grid, building.file);
     if (rc == TB_OK)
-        rc = tb_lab_up(&grid, building.name, false, name);
+        rc = build(&grid, &building, name);
     if (rc != TB_OK)
         return fail(1);
     /* It may be a shell; in a pipeline others need the terminal too. */
@@ -337,6 +352,17 @@ static int read_bandwidth(const char *option, const char *text, uint64_t *bits)
     return TB_OK;
 }
 
+/* Bytes, as in the grid file; 0: as without one. */
+static int read_bytes(const char *option, const char *text, uint64_t *bytes)
+{
+    static const struct unit units[] = {{"k", 0x1p10}, {"m", 0x1p20}, {"g", 0x1p30}, {"", 1}};
+    double value;
+    if (!read_quantity(text, units, &value) || value > 0x1p40)
+        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a number of bytes such as 64k or 1m", option, text);
+    *bytes = (uint64_t)(value + 0.5);
+    return TB_OK;
+}
+
 static const struct {
     const char *option, *name;
     int (*read)(const char *option, const char *text, uint64_t *value);
@@ -344,7 +370,8 @@ static const struct {
                 {"--jitter", "jitter", read_time},
                 {"--loss", "loss", read_share},
                 {"--reorder", "reorder", read_share},
-                {"--bandwidth", "bandwidth", read_bandwidth}};
+                {"--bandwidth", "bandwidth", read_bandwidth},
+                {"--queue", "queue", read_bytes}};
 
 struct change {
     const char *lab;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define LINE_BYTES 1024
+#define NAME_BYTES 400
 
 /* The value of a key in a line of key=value; 0: it is not there. */
 static uint64_t number_of(const char *line, const char *key)
@@ -62,8 +63,22 @@ static void print_some(const char *line, const char *key, const char *word)
         printf(", %" PRIu64 " %s", count, word);
 }
 
-static void print_pipe(const char *line, const char *name)
+/* The emulator's names are words: %XX stands for a byte that cannot be in one. */
+static void decode(char *name)
 {
+    char *to = name;
+    for (; *name != 0; name++) {
+        unsigned byte;
+        bool encoded = *name == '%' && sscanf(name, "%%%2x", &byte) == 1;
+        *to++ = encoded ? (char)byte : *name;
+        name += encoded ? 2 : 0;
+    }
+    *to = 0;
+}
+
+static void print_pipe(const char *line, char *name)
+{
+    decode(name);
     uint64_t frames = number_of(line, "frames"), loss = number_of(line, "loss"), jitter = number_of(line, "jitter");
     printf("link %s: %s, ", name, strstr(line, " state=cut") != NULL ? "cut" : "open");
     print_rate(number_of(line, "bandwidth"));
@@ -75,6 +90,10 @@ static void print_pipe(const char *line, const char *name)
     }
     if (loss > 0)
         printf(", loses %.4g %%", (double)loss / 1e4);
+    if (number_of(line, "queue") > 0) {
+        printf(", queue ");
+        print_bytes(number_of(line, "queue"));
+    }
     printf("; %" PRIu64 " frame%s, ", frames, tb_plural(frames));
     print_bytes(number_of(line, "bytes"));
     print_some(line, "lost", "lost");
@@ -93,6 +112,36 @@ static void print_port(const char *line, const char *name)
     putchar('\n');
 }
 
+/* "65536..250000" as "64 KiB to 244 KiB". */
+static void print_queue(const char *line, const char *key, const char *of)
+{
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, " %s=", key);
+    const char *at = strstr(line, wanted);
+    uint64_t least = number_of(line, key);
+    if (at == NULL || least == 0)
+        return;
+    const char *dots = at + strcspn(at + 1, " ") + 1, *to = strstr(at, "..");
+    printf(", queues of %s ", of);
+    print_bytes(least);
+    if (to != NULL && to < dots) {
+        printf(" to ");
+        print_bytes(strtoull(to + 2, NULL, 10));
+    }
+}
+
+static void print_lab(const char *line)
+{
+    char congestion[32] = "";
+    const char *at = strstr(line, " congestion=");
+    if (at != NULL)
+        sscanf(at, " congestion=%31s", congestion);
+    printf("congestion control %s", congestion);
+    print_queue(line, "queue", "links");
+    print_queue(line, "port_queue", "ports");
+    putchar('\n');
+}
+
 static void print_late(const char *line)
 {
     uint64_t count = number_of(line, "count");
@@ -107,12 +156,14 @@ static void print_late(const char *line)
 
 static void print_line(const char *line)
 {
-    char kind[16] = "", name[256] = "", scheduler[32] = "";
-    sscanf(line, "%15s %255s", kind, name);
+    char kind[16] = "", name[NAME_BYTES] = "", scheduler[32] = "";
+    sscanf(line, "%15s %399s", kind, name);
     const char *at = strstr(line, " scheduler=");
     if (at != NULL)
         sscanf(at, " scheduler=%31s", scheduler);
-    if (strcmp(kind, "pipe") == 0) {
+    if (strcmp(kind, "lab") == 0) {
+        print_lab(line);
+    } else if (strcmp(kind, "pipe") == 0) {
         print_pipe(line, name);
     } else if (strcmp(kind, "port") == 0) {
         print_port(line, name);

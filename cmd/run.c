@@ -35,19 +35,21 @@ static int run_in_lab(struct job *job)
 {
     struct tb_options *options = job->options;
     struct tb_grid grid;
-    char name[TB_LAB_NAME_BYTES], launcher[PATH_MAX + 16];
+    char name[TB_LAB_NAME_BYTES], note[TB_LAB_NOTE_BYTES] = "", launcher[PATH_MAX + 16];
     int code = 1;
     int rc = tb_grid_load(&grid, options->lab);
     if (rc == TB_OK)
         rc = tb_command_collectives();
     if (rc == TB_OK)
-        rc = tb_lab_up(&grid, NULL, false, name);
+        rc = tb_lab_up(&grid, &(struct tb_lab_wish){0}, name, note);
     /* The command is split at spaces, which the path may have. */
     snprintf(launcher, sizeof launcher, "%s lab exec",
              strpbrk(job->program, " \t") == NULL ? job->program : "/proc/self/exe");
     options->launcher = launcher;
     options->grid = &grid;
     bool is_up = rc == TB_OK;
+    if (*note != 0)
+        tb_log(TB_LOG_INFO, "lab", "%s", note);
     if (is_up)
         rc = tb_lab_enter(name, choose_machine(&grid), launch, job, false, &code);
     if (rc != TB_OK)

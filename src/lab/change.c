@@ -2,16 +2,20 @@
 #include "lab/network.h"
 
 #include "lab/emulator.h"
+#include "lab/pipe.h"
 #include "lab/tool.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* What a request is about: the directions of a link, or a host's ports. */
+/* What a request is about: the directions of a link, those of an uplink, or a host's ports. */
 struct target {
-    uint32_t host;    /* TB_GRID_NONE: a link */
-    const char *link; /* its name */
+    uint32_t host;    /* TB_GRID_NONE: a link or uplink */
+    uint32_t uplink;  /* as tb_uplink_of counts them; TB_GRID_NONE: not one */
+    bool up, down;    /* which directions of it */
+    const char *link; /* the name of what is meant */
     const char *from; /* only this direction: name of the end where it begins; NULL: both */
     const char *to;   /* or of the end where it ends */
     uint32_t matched; /* directions found */
@@ -46,8 +50,46 @@ static int unknown(const struct tb_grid *grid, const struct target *target)
             return tb_error(TB_ERR_ARGUMENT, "link %s goes between %s and %s; --from and --to should name one of them",
                             target->link, tb_grid_link_end(grid, &grid->links[i], false),
                             tb_grid_link_end(grid, &grid->links[i], true));
-    return tb_error(TB_ERR_ARGUMENT, "there is no link or host %s in this lab; its links: %s", target->link,
-                    *names != 0 ? names : "none");
+    return tb_error(
+        TB_ERR_ARGUMENT,
+        "there is no link or host %s in this lab, and no uplink of a cluster or site, as NAME.up, NAME.down "
+        "or NAME.uplink; its links: %s",
+        target->link, *names != 0 ? names : "none");
+}
+
+/* "NAME.up", "NAME.down", or "NAME.uplink" for both. */
+static bool find_uplink(const struct tb_lab_network *network, struct target *target)
+{
+    char name[TB_UPLINK_NAME_BYTES];
+    for (uint32_t i = 0; i < tb_uplink_count(network); i++) {
+        tb_uplink_name(network, i, name);
+        size_t length = strlen(name);
+        if (tb_uplink_of(network, i) == NULL || strncmp(target->link, name, length) != 0)
+            continue;
+        const char *rest = target->link + length;
+        bool both = strcmp(rest, ".uplink") == 0;
+        target->up = both || strcmp(rest, ".up") == 0;
+        target->down = both || strcmp(rest, ".down") == 0;
+        if (!target->up && !target->down)
+            continue;
+        target->uplink = i;
+        return true;
+    }
+    return false;
+}
+
+/* From the cluster is up, to it is down. */
+static int choose_direction(const struct tb_lab_network *network, struct target *target)
+{
+    char name[TB_UPLINK_NAME_BYTES];
+    tb_uplink_name(network, target->uplink, name);
+    target->up = target->up && target->to == NULL;
+    target->down = target->down && target->from == NULL;
+    const char *named = target->from != NULL ? target->from : target->to;
+    if (named != NULL && (strcmp(named, name) != 0 || (!target->up && !target->down)))
+        return tb_error(TB_ERR_ARGUMENT, "%s: --from %s is up, --to %s is down; \"%s\" makes no sense here",
+                        target->link, name, name, named);
+    return TB_OK;
 }
 
 static bool goes_out(const struct target *target)
@@ -61,9 +103,10 @@ static bool goes_in(const struct target *target)
 }
 
 /* "NAME from=X to=Y", wherever they stand among the words. */
-static int read_target(const struct tb_grid *grid, char **words, struct target *target)
+static int read_target(const struct tb_lab_network *network, char **words, struct target *target)
 {
-    *target = (struct target){.host = TB_GRID_NONE};
+    const struct tb_grid *grid = network->grid;
+    *target = (struct target){.host = TB_GRID_NONE, .uplink = TB_GRID_NONE};
     if (words[0] == NULL)
         return tb_error(TB_ERR_ARGUMENT, "which link or host?");
     target->link = words[0];
@@ -79,7 +122,7 @@ static int read_target(const struct tb_grid *grid, char **words, struct target *
         return TB_OK;
     target->host = tb_grid_host_find(grid, target->link);
     if (target->host == TB_GRID_NONE)
-        return unknown(grid, target);
+        return find_uplink(network, target) ? choose_direction(network, target) : unknown(grid, target);
     const char *named = target->from != NULL ? target->from : target->to;
     if (named != NULL && (strcmp(named, target->link) != 0 || (target->from != NULL && target->to != NULL)))
         return tb_error(TB_ERR_ARGUMENT,
@@ -106,6 +149,20 @@ static int tell_links(struct tb_lab_network *network, const struct target *targe
             rc = tb_kernel_link_change(network, i, verb, rest);
         else if (rc == TB_OK)
             rc = tb_lab_network_tell(network, NULL, 0, "%s %s%s", verb, name, rest);
+    }
+    return rc;
+}
+
+/* The same for an uplink. */
+static int tell_uplink(struct tb_lab_network *network, const struct target *target, const char *verb, const char *rest)
+{
+    char name[TB_LAB_NETWORK_NAME_BYTES];
+    int rc = tb_lab_network_emulate_segment(network, tb_uplink_segment(network, target->uplink));
+    for (int i = 0; i < 2 && rc == TB_OK; i++) {
+        if (i == 0 ? !target->up : !target->down)
+            continue;
+        tb_uplink_pipe_name(network, target->uplink, i == 0, name);
+        rc = tb_lab_network_tell(network, NULL, 0, "%s %s%s", verb, name, rest);
     }
     return rc;
 }
@@ -140,9 +197,11 @@ static int cut_port(struct tb_lab_network *network, uint32_t foot, const struct 
 static int cut_or_heal(struct tb_lab_network *network, char **words, bool cut)
 {
     struct target target;
-    int rc = read_target(network->grid, words, &target);
+    int rc = read_target(network, words, &target);
     if (rc != TB_OK)
         return rc;
+    if (target.uplink != TB_GRID_NONE)
+        return tell_uplink(network, &target, cut ? "cut" : "heal", "");
     if (target.host == TB_GRID_NONE)
         return tell_links(network, &target, cut ? "cut" : "heal", "");
     const struct tb_lab_plan_node *node = &network->plan.nodes[target.host];
@@ -155,7 +214,7 @@ static int cut_or_heal(struct tb_lab_network *network, char **words, bool cut)
 
 static bool is_setting(const char *word)
 {
-    static const char *const names[] = {"bandwidth=", "latency=", "jitter=", "loss=", "reorder="};
+    static const char *const names[] = {"bandwidth=", "latency=", "jitter=", "loss=", "reorder=", "queue="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strncmp(word, names[i], strlen(names[i])) == 0)
             return true;
@@ -165,17 +224,27 @@ static bool is_setting(const char *word)
 static int set_port(struct tb_lab_network *network, uint32_t foot, const struct target *target, char **words)
 {
     const struct tb_lab_plan_foot *of = &network->plan.feet[foot];
+    bool outside = of->border_of != TB_GRID_NONE; /* there its links do the rest */
+    const uint64_t *rate = NULL, *room = NULL;
+    uint64_t bandwidth, queue;
     char rest[512] = "";
     size_t used = 0;
     int rc = TB_OK;
-    for (char **word = words + 1; *word != NULL && rc == TB_OK; word++)
-        if (strncmp(*word, "bandwidth=", 10) == 0)
-            rc = network->grid->clusters[of->segment - 1].medium == TB_GRID_HUB
-                     ? tb_error(TB_ERR_UNSUPPORTED, "the ports of a hub have no rate of their own")
-                     : tb_lab_network_set_bandwidth(network, foot, strtoull(*word + 10, NULL, 10), goes_out(target),
-                                                    goes_in(target));
-        else if (is_setting(*word) && used < sizeof rest)
+    for (char **word = words + 1; *word != NULL; word++) {
+        if (strncmp(*word, "bandwidth=", 10) == 0) {
+            bandwidth = strtoull(*word + 10, NULL, 10);
+            rate = &bandwidth;
+        } else if (strncmp(*word, "queue=", 6) == 0) {
+            queue = strtoull(*word + 6, NULL, 10);
+            room = &queue;
+        } else if (is_setting(*word) && used < sizeof rest && !outside) {
             used += (size_t)snprintf(rest + used, sizeof rest - used, " %s", *word);
+        }
+    }
+    if (rate != NULL || room != NULL)
+        rc = tb_port_is_hub(network, of->segment)
+                 ? tb_error(TB_ERR_UNSUPPORTED, "the ports of a hub have no rate and no queue of their own")
+                 : tb_port_set(network, foot, rate, room, goes_out(target), goes_in(target));
     if (rc != TB_OK || used == 0)
         return rc;
     rc = tb_lab_network_emulate_foot(network, foot);
@@ -191,21 +260,25 @@ static int set(struct tb_lab_network *network, char **words)
     struct target target;
     char rest[512] = "";
     size_t used = 0;
-    int rc = read_target(network->grid, words, &target);
+    int rc = read_target(network, words, &target);
     if (rc != TB_OK)
         return rc;
     if (target.host != TB_GRID_NONE) {
         const struct tb_lab_plan_node *node = &network->plan.nodes[target.host];
-        for (uint32_t i = 0; i < node->foot_count && rc == TB_OK; i++)
-            if (network->plan.feet[node->first_foot + i].border_of == TB_GRID_NONE)
-                rc = set_port(network, node->first_foot + i, &target, words);
+        for (uint32_t i = 0; i < node->foot_count && rc == TB_OK; i++) {
+            uint32_t foot = node->first_foot + i;
+            if (network->plan.feet[foot].border_of == TB_GRID_NONE || network->feet[foot].out > 0)
+                rc = set_port(network, foot, &target, words);
+        }
         return rc;
     }
     for (char **word = words + 1; *word != NULL; word++)
         if (is_setting(*word) && used < sizeof rest)
             used += (size_t)snprintf(rest + used, sizeof rest - used, " %s", *word);
-    return used > 0 ? tell_links(network, &target, "set", rest)
-                    : tb_error(TB_ERR_ARGUMENT, "what should be set? As in: --latency 80ms");
+    if (used == 0)
+        return tb_error(TB_ERR_ARGUMENT, "what should be set? As in: --latency 80ms");
+    return target.uplink != TB_GRID_NONE ? tell_uplink(network, &target, "set", rest)
+                                         : tell_links(network, &target, "set", rest);
 }
 
 /* ---- report ------------------------------------------------------------------------------------------------------ */
@@ -238,9 +311,60 @@ static void print_kernel_link(const struct tb_lab_network *network, uint32_t lin
             of->wire.latency == UINT64_MAX ? 0 : of->wire.latency, of->wire.jitter, of->wire.loss, of->wire.reorder);
 }
 
+/* The shortest and the longest of some queues. */
+struct span {
+    uint64_t least, most;
+};
+
+static void widen(struct span *span, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    span->least = span->least == 0 || bytes < span->least ? bytes : span->least;
+    span->most = bytes > span->most ? bytes : span->most;
+}
+
+static void widen_by_wire(struct span *span, const struct tb_grid_wire *wire)
+{
+    struct tb_pipe pipe;
+    tb_pipe_init(&pipe, 0);
+    tb_pipe_set(&pipe, wire);
+    widen(span, tb_pipe_queue_bytes(&pipe));
+}
+
+static void print_span(const char *key, const struct span *span, FILE *answer)
+{
+    fprintf(answer, " %s=%" PRIu64, key, span->least);
+    if (span->most > span->least)
+        fprintf(answer, "..%" PRIu64, span->most);
+}
+
+/* What holds for the whole lab and decides what TCP makes of it: queues as the file has them. */
+static void print_facts(const struct tb_lab_network *network, FILE *answer)
+{
+    struct span links = {0}, ports = {0};
+    for (uint32_t i = 0; i < network->grid->link_count; i++)
+        widen_by_wire(&links, &network->grid->links[i].wire);
+    for (uint32_t i = 0; i < tb_uplink_count(network); i++) {
+        const struct tb_grid_uplink *uplink = tb_uplink_of(network, i);
+        if (uplink != NULL) {
+            widen_by_wire(&links, &uplink->up);
+            widen_by_wire(&links, &uplink->down);
+        }
+    }
+    for (uint32_t i = 0; i < network->plan.foot_count; i++)
+        if (network->feet[i].in > 0 && !tb_port_is_hub(network, network->plan.feet[i].segment))
+            widen(&ports, tb_port_queue(network, i));
+    fprintf(answer, "lab congestion=%s asked=%s", network->congestion, network->wanted);
+    print_span("queue", &links, answer);
+    print_span("port_queue", &ports, answer);
+    fprintf(answer, " cores=%ld\n", sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 static int report(struct tb_lab_network *network, FILE *answer)
 {
     static char text[TB_EMULATOR_MESSAGE_BYTES]; /* one thread; too large for a stack frame */
+    print_facts(network, answer);
     for (uint32_t i = 0; i < network->grid->link_count; i++)
         if (network->links[i].by_kernel)
             print_kernel_link(network, i, answer);

@@ -9,8 +9,11 @@
  *                                             meet. A trunk leads to a switch: whatever is not known elsewhere is there
  *   drop INTERFACE                            no longer
  *   pipe NAME                                 there is such a pipe, without limits
- *   route FROM TO NAME                        frames from port to port pass this pipe; without one they pass at once
- *   set NAME [bandwidth=BITS_A_SECOND] [latency=NS] [jitter=NS] [loss=PPM] [reorder=PPM]
+ *   half NAME NAME                            these two are the directions of one half-duplex wire
+ *   route FROM TO NAME...                     frames from port to port pass these pipes, one after the other; without
+ *                                             any they pass at once
+ *   set NAME [bandwidth=BITS_A_SECOND] [latency=NS] [jitter=NS] [loss=PPM] [reorder=PPM] [queue=BYTES]; queue 0: what
+ *                                             fits the wire in a round trip
  *   cut NAME, heal NAME                       nothing passes; passes again
  *   report                                    lines on its own lateness, ports and pipes: see emulator_report.c
  *   reset                                     forgets what was counted so far

@@ -72,13 +72,29 @@ static int do_pipe(struct tb_emulator *e, struct tb_emulator_words *w)
 static int do_route(struct tb_emulator *e, struct tb_emulator_words *w)
 {
     uint32_t from = 0, to = 0, pipe = 0;
+    struct tb_frame_way way = {0};
     int rc = find_port(e, w->word[1], &from);
     if (rc == 0)
         rc = find_port(e, w->word[2], &to);
+    for (uint32_t i = 3; i < w->count && rc == 0; i++) {
+        rc = tb_emulator_pipe_find(e, w->word[i], &pipe);
+        way.pipes[way.count++] = (uint16_t)pipe;
+    }
     if (rc == 0)
-        rc = tb_emulator_pipe_find(e, w->word[3], &pipe);
+        e->ports[from]->routes[to] = way;
+    return rc;
+}
+
+static int do_half(struct tb_emulator *e, struct tb_emulator_words *w)
+{
+    uint32_t one = 0, other = 0;
+    int rc = tb_emulator_pipe_find(e, w->word[1], &one);
     if (rc == 0)
-        e->ports[from]->routes[to] = (uint16_t)pipe;
+        rc = tb_emulator_pipe_find(e, w->word[2], &other);
+    if (rc == 0 && one == other)
+        rc = tb_error(TB_ERR_ARGUMENT, "pipe %s has no other direction than itself", w->word[1]);
+    if (rc == 0)
+        tb_pipe_join(&e->pipes[one]->pipe, &e->pipes[other]->pipe);
     return rc;
 }
 
@@ -102,12 +118,14 @@ static int read_setting(const char *text, struct tb_grid_wire *wire)
         wire->latency = value;
     else if (length == 6 && strncmp(text, "jitter", length) == 0)
         wire->jitter = value;
+    else if (length == 5 && strncmp(text, "queue", length) == 0)
+        wire->queue = value;
     else if (share && length == 4)
         wire->loss = (uint32_t)value;
     else if (share)
         wire->reorder = (uint32_t)value;
     else
-        return tb_error(TB_ERR_ARGUMENT, "\"%s\": bandwidth, latency, jitter, loss or reorder can be set", text);
+        return tb_error(TB_ERR_ARGUMENT, "\"%s\": bandwidth, latency, jitter, loss, reorder or queue can be set", text);
     return 0;
 }
 
@@ -171,8 +189,9 @@ static const struct command {
     {"port", 3, TB_EMULATOR_WORDS, do_port, "port INTERFACE SEGMENT [trunk] [MAC...]"},
     {"drop", 2, 2, do_drop, "drop INTERFACE"},
     {"pipe", 2, 2, do_pipe, "pipe NAME"},
-    {"route", 4, 4, do_route, "route FROM TO NAME"},
-    {"set", 3, 7, do_set, "set NAME [bandwidth=N] [latency=N] [jitter=N] [loss=N] [reorder=N]"},
+    {"half", 3, 3, do_half, "half NAME NAME"},
+    {"route", 4, 3 + TB_FRAME_WAY_PIPES, do_route, "route FROM TO NAME..., up to 6 of them"},
+    {"set", 3, 8, do_set, "set NAME [bandwidth=N] [latency=N] [jitter=N] [loss=N] [reorder=N] [queue=N]"},
     {"cut", 2, 2, do_cut, "cut NAME"},
     {"heal", 2, 2, do_heal, "heal NAME"},
     {"report", 1, 1, do_report, "report"},

@@ -12,9 +12,19 @@
 
 #define TB_FRAMES_ALL UINT32_MAX
 
+/* The pipes between two ports, one after the other: uplink of a cluster, of its site, link, downlinks. */
+#define TB_FRAME_WAY_PIPES 6u
+struct tb_frame_way {
+    uint8_t count; /* 0: nothing lies between */
+    uint16_t pipes[TB_FRAME_WAY_PIPES];
+};
+
 struct tb_frame {
     uint64_t due, number;
-    uint32_t port, pipe; /* where it goes, and what it passes */
+    uint64_t visit;      /* the same for all copies of one frame */
+    uint32_t port, pipe; /* where it goes, and what it passes now */
+    struct tb_frame_way way;
+    uint8_t stage; /* of the way: the pipe in which it is */
     uint32_t length;
     struct virtio_net_hdr offload; /* what the kernel still has to do to it (checksum); handed through */
     uint8_t bytes[TB_FRAMES_LARGEST];

@@ -14,6 +14,7 @@
 #define SOCKET_BYTES   (8 << 20)
 #define OLDEST_NS      1000000000u /* an arrival longer ago than this is not believed: the clock was set */
 #define ETHERNET_BYTES 14u
+#define STEPS          (4 * TB_EMULATOR_BATCH) /* from pipe to pipe, for one run of frames to send */
 
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
@@ -126,7 +127,7 @@ void tb_emulator_port_close(struct tb_emulator *e, uint32_t index)
     e->ports[index] = NULL;
     for (uint32_t i = 0; i < e->port_count; i++)
         if (e->ports[i])
-            e->ports[i]->routes[index] = 0;
+            e->ports[i]->routes[index].count = 0;
     tb_hosts_forget(&e->hosts, index);
     tb_frames_forget(&e->frames, index, TB_FRAMES_ALL);
 }
@@ -150,8 +151,9 @@ static bool is_resolution(const struct tb_frame *frame)
 static enum tb_pipe_fate enter(struct tb_emulator *e, uint32_t index, const struct tb_frame *frame, uint64_t arrival)
 {
     struct tb_emulator_pipe *pipe = e->pipes[index];
-    if (pipe->visit != e->visit) {
-        pipe->visit = e->visit;
+    if (pipe->visit != frame->visit || pipe->entered != arrival) {
+        pipe->visit = frame->visit;
+        pipe->entered = arrival;
         pipe->fate = is_resolution(frame) ? tb_pipe_enter_at_once(&pipe->pipe, arrival, frame->length, &pipe->due)
                                           : tb_pipe_enter(&pipe->pipe, arrival, frame->length, &pipe->due);
     }
@@ -162,7 +164,8 @@ static enum tb_pipe_fate enter(struct tb_emulator *e, uint32_t index, const stru
 static void dispatch(struct tb_emulator *e, uint32_t from, uint32_t to, struct tb_frame *frame, uint64_t arrival,
                      bool copied)
 {
-    uint32_t pipe = e->ports[from]->routes[to];
+    const struct tb_frame_way *way = &e->ports[from]->routes[to];
+    uint32_t pipe = way->count > 0 ? way->pipes[0] : 0;
     struct tb_frame *sent = frame;
     if (enter(e, pipe, frame, arrival) != TB_PIPE_PASSES) {
         if (!copied)
@@ -174,6 +177,7 @@ static void dispatch(struct tb_emulator *e, uint32_t from, uint32_t to, struct t
         return;
     }
     if (copied) {
+        sent->visit = frame->visit;
         sent->offload = frame->offload;
         sent->length = frame->length;
         memcpy(sent->bytes, frame->bytes, frame->length);
@@ -181,8 +185,28 @@ static void dispatch(struct tb_emulator *e, uint32_t from, uint32_t to, struct t
     sent->due = e->pipes[pipe]->due;
     sent->port = to;
     sent->pipe = pipe;
+    sent->way = *way;
+    sent->stage = 0;
     if (tb_frames_push(&e->frames, sent) != 0)
         e->exhausted++;
+}
+
+/* Out of one pipe and into the next, at the very moment at which it comes out, however late we are. Those that share a
+ * pipe enter it in the order of their moments, since they come from the heap. False: it has no further one. */
+static bool proceed(struct tb_emulator *e, struct tb_frame *frame)
+{
+    if (frame->stage + 1u >= frame->way.count)
+        return false;
+    uint32_t pipe = frame->way.pipes[++frame->stage];
+    if (enter(e, pipe, frame, frame->due) != TB_PIPE_PASSES) {
+        tb_frames_give(&e->frames, frame);
+        return true;
+    }
+    frame->pipe = pipe;
+    frame->due = e->pipes[pipe]->due;
+    if (tb_frames_push(&e->frames, frame) != 0)
+        e->exhausted++;
+    return true;
 }
 
 /* To the ports of the segment: the trunks where there are some and the frame is for one host, else all. */
@@ -203,7 +227,7 @@ static void carry(struct tb_emulator *e, uint32_t from, struct tb_frame *frame, 
     uint16_t segment = e->ports[from]->segment;
     const uint8_t *destination = frame->bytes, *source = frame->bytes + 6;
     bool to_one = !(destination[0] & 1);
-    e->visit++;
+    frame->visit = ++e->visit;
     if (!(source[0] & 1))
         tb_hosts_learn(&e->hosts, segment, source, from, false);
     uint32_t to = to_one ? tb_hosts_find(&e->hosts, segment, destination) : TB_HOSTS_NONE;
@@ -336,12 +360,16 @@ void tb_emulator_port_send(struct tb_emulator *e)
     /* Bounded: when there is ever more to send, what arrives is to be read all the same. */
     for (uint32_t runs = 0; runs < TB_EMULATOR_BATCH; runs++) {
         uint64_t now = tb_clock_now_real();
-        uint32_t count = 0;
-        while (count < TB_EMULATOR_BATCH && (frame = tb_frames_first(&e->frames)) && frame->due <= now &&
-               (count == 0 || frame->port == batch[0]->port))
-            batch[count++] = tb_frames_pop(&e->frames);
-        if (count == 0)
+        uint32_t count = 0, steps = 0;
+        while (count < TB_EMULATOR_BATCH && steps++ < STEPS && (frame = tb_frames_first(&e->frames)) &&
+               frame->due <= now && (count == 0 || frame->port == batch[0]->port)) {
+            frame = tb_frames_pop(&e->frames);
+            if (!proceed(e, frame))
+                batch[count++] = frame;
+        }
+        if (count == 0 && steps <= STEPS)
             return;
-        send_run(e, batch, count);
+        if (count > 0)
+            send_run(e, batch, count);
     }
 }

@@ -6,6 +6,7 @@
  * - frames underway=N exhausted=N
  * - port NAME received=N sent=N overrun=N giant=N unsent=N
  * - pipe NAME frames=N bytes=N lost=N full=N cut=N state=open|cut bandwidth=N latency=NS jitter=NS loss=PPM reorder=PPM
+ *   queue=BYTES
  * - more N: so many lines did not fit */
 #include "lab/emulator_state.h"
 
@@ -63,9 +64,10 @@ static void report_pipe(struct text *text, const struct tb_emulator_pipe *pipe)
     const struct tb_grid_wire *w = &pipe->pipe.wire;
     say(text,
         "pipe %s frames=%" PRIu64 " bytes=%" PRIu64 " lost=%" PRIu64 " full=%" PRIu64 " cut=%" PRIu64
-        " state=%s bandwidth=%" PRIu64 " latency=%" PRIu64 " jitter=%" PRIu64 " loss=%" PRIu32 " reorder=%" PRIu32 "\n",
+        " state=%s bandwidth=%" PRIu64 " latency=%" PRIu64 " jitter=%" PRIu64 " loss=%" PRIu32 " reorder=%" PRIu32
+        " queue=%" PRIu64 "\n",
         pipe->name, c->frames, c->bytes, c->lost, c->full, c->cut, pipe->pipe.is_cut ? "cut" : "open", w->bandwidth,
-        w->latency, w->jitter, w->loss, w->reorder);
+        w->latency, w->jitter, w->loss, w->reorder, tb_pipe_queue_bytes(&pipe->pipe));
 }
 
 void tb_emulator_report(struct tb_emulator *e, char *to, size_t room)

@@ -14,7 +14,7 @@
 
 #define TB_EMULATOR_PORTS      1024u
 #define TB_EMULATOR_PIPES      4096u
-#define TB_EMULATOR_NAME_BYTES 192u
+#define TB_EMULATOR_NAME_BYTES 400u
 #define TB_EMULATOR_BATCH      64u
 #define TB_EMULATOR_WORDS      4096u
 
@@ -28,14 +28,14 @@ struct tb_emulator_port {
     uint64_t overrun; /* the kernel had no room for them before we could read them */
     uint64_t giant;   /* longer than an Ethernet frame: segmentation offload is on where it must not be */
     uint64_t unsent;  /* the kernel would not take them */
-    uint16_t routes[TB_EMULATOR_PORTS]; /* to each port: index of the pipe */
+    struct tb_frame_way routes[TB_EMULATOR_PORTS]; /* to each port */
 };
 
 struct tb_emulator_pipe {
     char name[TB_EMULATOR_NAME_BYTES];
     struct tb_pipe pipe;
-    /* A frame to many ports passes each pipe once: what became of the one with this number. */
-    uint64_t visit, due;
+    /* Copies of a frame that enter at one moment pass a pipe once: what became of the one with this number. */
+    uint64_t visit, entered, due;
     enum tb_pipe_fate fate;
 };
 

@@ -27,18 +27,24 @@ bool tb_filter_is_needed(const struct tb_lab_network *network, uint32_t node)
     return false;
 }
 
-/* The addresses whose packets can come out of a foot: its own, and those of the open clusters behind it. */
-static void write_sources(FILE *to, const struct tb_lab_plan *plan, uint32_t foot)
+/* The addresses of a family whose packets can come out of a foot: its own, and those of the open clusters behind it. */
+static void write_sources(FILE *to, const struct tb_lab_plan *plan, uint32_t foot, uint8_t family)
 {
-    char text[16];
+    char text[TB_LAB_PLAN_TEXT_BYTES];
     const struct tb_lab_plan_foot *of = &plan->feet[foot];
-    fprintf(to, "{ %s", tb_lab_plan_print(of->address, text));
+    bool four = family == TB_GRID_IPV4;
+    fprintf(to, "%s saddr { %s", four ? "ip" : "ip6",
+            four ? tb_lab_plan_print(of->address, text) : tb_lab_plan_print6(plan, of, text));
     for (uint32_t s = 1; s < plan->segment_count; s++) {
         uint32_t at = s; /* does this segment open, step by step, through the node of this foot? */
         while (at != 0 && plan->segments[at].uplink == TB_LAB_PLAN_OPEN && plan->segments[at].border != of->node)
             at = plan->segments[at].outside;
-        if (at != 0 && plan->segments[at].uplink == TB_LAB_PLAN_OPEN && plan->segments[at].outside == of->segment)
+        if (at == 0 || plan->segments[at].uplink != TB_LAB_PLAN_OPEN || plan->segments[at].outside != of->segment)
+            continue;
+        if (four)
             fprintf(to, ", %s/%u", tb_lab_plan_print(plan->segments[s].subnet, text), plan->segments[s].prefix);
+        else
+            fprintf(to, ", %s", tb_lab_plan_print_subnet6(s, text));
     }
     fputs(" }", to);
 }
@@ -52,9 +58,13 @@ static void write_blocked_in(FILE *to, const struct tb_lab_network *network, uin
         if (a == foot || plan->feet[a].segment != of->segment || !tb_lab_network_is_border(network, a) ||
             !blocks(network, of->segment, a, foot))
             continue;
-        fprintf(to, "iifname %s ip saddr ", of->name);
-        write_sources(to, plan, a);
-        fputs(" ct state new drop\n", to);
+        for (unsigned family = TB_GRID_IPV4; family <= TB_GRID_IPV6; family++) {
+            if (!(plan->feet[a].ip & family))
+                continue;
+            fprintf(to, "iifname %s ", of->name);
+            write_sources(to, plan, a, (uint8_t)family);
+            fputs(" ct state new drop\n", to);
+        }
     }
     if (of->segment > 0 && blocks(network, of->segment, TB_GRID_NONE, foot))
         fprintf(to, "iifname %s ct state new drop\n", of->name);
@@ -87,7 +97,9 @@ void tb_filter_write(FILE *to, const struct tb_lab_network *network, uint32_t no
     bool nat = false;
     for (uint32_t s = 1; s < plan->segment_count; s++)
         nat = nat || does_nat(network, node, s);
-    fputs("table ip lab {\nchain in {\ntype filter hook input priority 0; policy accept;\n", to);
+    bool both = tb_lab_plan_node_ip(plan, node) & TB_GRID_IPV6;
+    fprintf(to, "table %s lab {\n", both ? "inet" : "ip");
+    fputs("chain in {\ntype filter hook input priority 0; policy accept;\n", to);
     write_blocked(to, network, node, true, false);
     fputs("}\nchain out {\ntype filter hook output priority 0; policy accept;\n", to);
     write_blocked(to, network, node, false, true);

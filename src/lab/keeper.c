@@ -30,7 +30,7 @@
 #define CONNECT_S     2 /* then whoever holds the name takes nobody */
 
 struct keeper {
-    const struct tb_keeper_start *start;
+    struct tb_keeper_start *start;
     struct tb_lab_network network;
     int epoll, signals, starter, user_space, process_space, itself;
     uint32_t client_count;
@@ -254,13 +254,20 @@ static void loop(struct keeper *keeper)
 /* What whoever has called us has left open would be kept open by us as long as the lab lives. */
 static void close_strangers(const struct tb_keeper_start *start)
 {
-    unsigned low = (unsigned)(start->listener < start->starter ? start->listener : start->starter);
-    unsigned high = (unsigned)(start->listener < start->starter ? start->starter : start->listener);
-    if (low > 3)
-        close_range(3, low - 1, 0);
-    if (high > low + 1)
-        close_range(low + 1, high - 1, 0);
-    close_range(high + 1, UINT_MAX, 0);
+    unsigned next = 3;
+    for (bool found = true; found;) { /* the lowest of ours from `next` on, and what is below it */
+        const int ours[] = {start->listener, start->starter, start->permit.fd};
+        unsigned lowest = UINT_MAX;
+        for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+            if (ours[i] >= (int)next && (unsigned)ours[i] < lowest)
+                lowest = (unsigned)ours[i];
+        found = lowest != UINT_MAX;
+        if (!found)
+            close_range(next, UINT_MAX, 0);
+        else if (lowest > next)
+            close_range(next, lowest - 1, 0);
+        next = lowest + 1;
+    }
 }
 
 /* Each machine takes some descriptors. */
@@ -308,13 +315,13 @@ static void die_with_starter(const struct tb_keeper_start *start)
 
 static int open_all(struct keeper *keeper)
 {
-    const struct tb_keeper_start *start = keeper->start;
+    struct tb_keeper_start *start = keeper->start;
     int rc = detach(keeper);
     if (rc == TB_OK)
         rc = tb_space_settle(start->uid, start->gid);
     die_with_starter(start);
     if (rc == TB_OK)
-        rc = tb_lab_network_build(&keeper->network, start->grid);
+        rc = tb_lab_network_build(&keeper->network, start->grid, start->congestion, &start->permit);
     if (rc == TB_OK)
         rc = listen_everywhere(keeper);
     if (rc != TB_OK)
@@ -342,14 +349,33 @@ static int await_release(const struct tb_keeper_start *start)
     return TB_OK;
 }
 
-_Noreturn void tb_keeper_run(const struct tb_keeper_start *start)
+/* What the user should know although all went well; "": nothing. */
+static void write_note(const struct tb_lab_network *network, char *text, size_t room)
+{
+    bool fine = strcmp(network->congestion, network->wanted) == 0;
+    bool there = fine || tb_congestion_find(network->wanted) == TB_OK;
+    *text = 0;
+    if (!fine && there)
+        snprintf(
+            text, room,
+            "congestion control is %s, not %s: net.ipv4.tcp_allowed_congestion_control lacks it, and only root in the "
+            "first network of this computer can add it",
+            network->congestion, network->wanted);
+    else if (!fine)
+        snprintf(text, room, "congestion control is %s: %s", network->congestion, tb_error_story());
+}
+
+_Noreturn void tb_keeper_run(struct tb_keeper_start *start)
 {
     static struct keeper keeper; /* the process is nothing else */
+    char answer[1200] = "ok\n";
     keeper.start = start;
     tb_log_identify("lab");
     prctl(PR_SET_NAME, "tombolo-lab");
     int rc = open_all(&keeper);
-    if (tb_pass(start->starter, rc == TB_OK ? "ok" : tb_error_story(), NULL, 0) != TB_OK || rc != TB_OK)
+    if (rc == TB_OK)
+        write_note(&keeper.network, answer + strlen(answer), sizeof answer - strlen(answer));
+    if (tb_pass(start->starter, rc == TB_OK ? answer : tb_error_story(), NULL, 0) != TB_OK || rc != TB_OK)
         _exit(1);
     keeper.starter = start->stay ? -1 : start->starter;
     rc = start->stay ? await_release(start) : watch(&keeper, keeper.starter);

@@ -3,7 +3,7 @@
 #ifndef TB_LAB_KEEPER_H
 #define TB_LAB_KEEPER_H
 
-#include "topology/topology.h"
+#include "lab/congestion.h"
 
 #include <sys/types.h>
 
@@ -15,14 +15,17 @@ struct tb_keeper_start {
     const struct tb_grid *grid;
     const char *name;
     int listener; /* made where the lab was asked for */
-    int starter;  /* socket to who has started us: one message when built, "ok" or the story; its end is ours */
+    int starter;  /* socket to who has started us: one message when built, "ok" with what the user should know in the
+                     next line, or the story; its end is ours */
     bool stay;
+    const char *congestion; /* TCP's congestion control */
+    struct tb_congestion_permit permit;
     uid_t uid;
     gid_t gid;
 };
 
 /* Runs in the process that tb_space_fork has made. */
-_Noreturn void tb_keeper_run(const struct tb_keeper_start *start);
+_Noreturn void tb_keeper_run(struct tb_keeper_start *start);
 
 /* A listening socket with the name of a lab, in the network where we are. -1: errno says why. */
 int tb_keeper_listen(const char *name);

@@ -1,6 +1,7 @@
 /* Links that the kernel's own netem carries: the wide area stays a bridge, and each port has a class for each link that
  * leads to it. A link that leads to several ports, or to whatever else is in a switch, or to a port that has a rate
- * already, cannot be had this way; then the emulator carries all links across that segment. */
+ * already, cannot be had this way, nor can a half-duplex link, nor uplinks; then the emulator carries all links across
+ * that segment. */
 #include "lab/network.h"
 
 #include "lab/netem.h"
@@ -37,10 +38,14 @@ static uint32_t only_end(const struct tb_lab_network *network, uint32_t segment,
 
 bool tb_kernel_links_fit(const struct tb_lab_network *network, uint32_t segment)
 {
+    if (tb_uplink_crosses(network, segment))
+        return false;
     for (uint32_t i = 0; i < network->grid->link_count; i++) {
         const struct tb_grid_link *link = &network->grid->links[i];
         if (tb_lab_network_link_segment(network, i) != segment)
             continue;
+        if (link->wire.duplex == TB_GRID_HALF)
+            return false;
         uint32_t end = only_end(network, segment, i);
         bool to_the_rest = segment > 0 && (link->to == segment - 1 || link->from == segment - 1);
         if (end == TB_GRID_NONE || to_the_rest || network->feet[end].in > 0 || network->feet[end].by_links ||
@@ -90,9 +95,9 @@ int tb_kernel_links_start(struct tb_lab_network *network, uint32_t segment)
 
 static void apply(struct tb_grid_wire *wire, const char *rest)
 {
-    static const char *const names[] = {"bandwidth=", "latency=", "jitter=", "loss=", "reorder="};
-    unsigned long long values[5];
-    for (size_t i = 0; i < 5; i++) {
+    static const char *const names[] = {"bandwidth=", "latency=", "jitter=", "loss=", "reorder=", "queue="};
+    unsigned long long values[6];
+    for (size_t i = 0; i < 6; i++) {
         const char *at = strstr(rest, names[i]);
         values[i] = at != NULL ? strtoull(at + strlen(names[i]), NULL, 10) : ULLONG_MAX;
     }
@@ -101,6 +106,7 @@ static void apply(struct tb_grid_wire *wire, const char *rest)
     wire->jitter = values[2] != ULLONG_MAX ? values[2] : wire->jitter;
     wire->loss = values[3] != ULLONG_MAX ? (uint32_t)values[3] : wire->loss;
     wire->reorder = values[4] != ULLONG_MAX ? (uint32_t)values[4] : wire->reorder;
+    wire->queue = values[5] != ULLONG_MAX ? values[5] : wire->queue;
 }
 
 int tb_kernel_link_change(struct tb_lab_network *network, uint32_t link, const char *verb, const char *rest)

@@ -82,11 +82,13 @@ static int take_name(const char *file, const char *wanted, char *got)
     return -1;
 }
 
-static int await_keeper(int starter, pid_t pid, bool stay)
+static int await_keeper(int starter, pid_t pid, bool stay, char *note)
 {
     char answer[1200];
     int rc = tb_pass_take(starter, answer, sizeof answer, NULL, NULL);
-    if (rc == TB_OK && strcmp(answer, "ok") != 0)
+    bool fine = rc == TB_OK && strncmp(answer, "ok\n", 3) == 0;
+    snprintf(note, TB_LAB_NOTE_BYTES, "%.*s", TB_LAB_NOTE_BYTES - 1, fine ? answer + 3 : "");
+    if (rc == TB_OK && !fine)
         rc = tb_error(TB_ERR_SYSTEM, "%s", answer);
     else if (rc != TB_OK)
         rc = tb_error(TB_ERR_SYSTEM, "the keeper of the lab has died while it was building");
@@ -100,15 +102,49 @@ static int await_keeper(int starter, pid_t pid, bool stay)
     return rc;
 }
 
-int tb_lab_up(const struct tb_grid *grid, const char *name, bool stay, char *got)
+/* Which congestion control it is to have, and whether it can: who asks for what this kernel has not should know. */
+static int choose_congestion(const struct tb_grid *grid, const char *asked, const char **name)
+{
+    if (asked != NULL && !tb_congestion_is_name(asked))
+        return tb_error(TB_ERR_ARGUMENT, "\"%s\" cannot be a congestion control; as in: cubic", asked);
+    if (asked == NULL && *grid->congestion != 0)
+        asked = grid->congestion;
+    *name = asked != NULL ? asked : *name;
+    return asked != NULL ? tb_congestion_find(asked) : TB_OK;
+}
+
+/* The keeper has copies of all that we close. */
+static int start_keeper(struct tb_keeper_start *start, int starter, char *note)
+{
+    int rc = tb_congestion_allow(&start->permit, TB_CONGESTION_LIST, start->congestion);
+    fflush(NULL);
+    pid_t pid = rc == TB_OK ? tb_space_fork() : -1;
+    if (pid == 0) {
+        close(starter);
+        tb_keeper_run(start);
+    }
+    tb_congestion_let_go(&start->permit);
+    close(start->listener);
+    close(start->starter);
+    if (rc == TB_OK)
+        rc = pid > 0 ? await_keeper(starter, pid, start->stay, note) : TB_ERR_FORBIDDEN;
+    tb_congestion_await(&start->permit);
+    return rc;
+}
+
+int tb_lab_up(const struct tb_grid *grid, const struct tb_lab_wish *wish, char *got, char *note)
 {
     struct tb_lab_plan plan;
+    const char *congestion = TB_CONGESTION_DEFAULT;
     int ends[2],
         rc = tb_lab_plan_make(&plan, grid); /* so that a grid that is too large fails before anything is done */
     if (rc != TB_OK)
         return rc;
     tb_lab_plan_close(&plan);
-    int listener = take_name(grid->file, name, got);
+    rc = choose_congestion(grid, wish->congestion, &congestion);
+    if (rc != TB_OK)
+        return rc;
+    int listener = take_name(grid->file, wish->name, got);
     if (listener < 0)
         return TB_ERR_ARGUMENT;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -119,19 +155,12 @@ int tb_lab_up(const struct tb_grid *grid, const char *name, bool stay, char *got
                                     .name = got,
                                     .listener = listener,
                                     .starter = ends[1],
-                                    .stay = stay,
+                                    .stay = wish->stay,
+                                    .congestion = congestion,
                                     .uid = geteuid(),
                                     .gid = getegid()};
-    fflush(NULL);
-    pid_t pid = tb_space_fork();
-    if (pid == 0) {
-        close(ends[0]);
-        tb_keeper_run(&start);
-    }
-    close(listener);
-    close(ends[1]);
-    rc = pid > 0 ? await_keeper(ends[0], pid, stay) : TB_ERR_FORBIDDEN;
-    if (rc != TB_OK || stay)
+    rc = start_keeper(&start, ends[0], note);
+    if (rc != TB_OK || wish->stay)
         close(ends[0]); /* else its end tells the keeper of ours */
     return rc;
 }

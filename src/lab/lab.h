@@ -14,11 +14,18 @@
 #define TB_LAB_NAME_BYTES   48
 #define TB_LAB_VARIABLE     "TOMBOLO_LAB" /* names the lab in which a process runs */
 #define TB_LAB_CONSOLE      "console"     /* the machine from which commands are run */
-#define TB_LAB_ANSWER_BYTES 131072        /* a report of the emulator, with longer names */
+#define TB_LAB_NOTE_BYTES   512
+#define TB_LAB_ANSWER_BYTES 131072 /* a report of the emulator, with longer names */
 
-/* Builds a lab. `name` NULL: after the file, with a number if that is taken. `stay`: it outlives this process; else it
- * ends with it. The name that it has got goes to `got`, of TB_LAB_NAME_BYTES. Nothing is left after an error. */
-int tb_lab_up(const struct tb_grid *grid, const char *name, bool stay, char *got);
+struct tb_lab_wish {
+    const char *name;       /* NULL: after the file, with a number if that is taken */
+    const char *congestion; /* TCP's congestion control on its machines; NULL: what the grid says, else cubic */
+    bool stay;              /* it outlives this process; else it ends with it */
+};
+
+/* Builds a lab. The name that it has got goes to `got`, of TB_LAB_NAME_BYTES, and what the user should know, if
+ * anything, to `note`, of TB_LAB_NOTE_BYTES. Nothing is left after an error. */
+int tb_lab_up(const struct tb_grid *grid, const struct tb_lab_wish *wish, char *got, char *note);
 
 /* Which lab is meant: `wanted`, or if NULL the one in which we are, or the only one. To `name`. */
 int tb_lab_choose(const char *wanted, char *name);

@@ -2,6 +2,9 @@
  * whoever carries it. */
 #include "lab/network.h"
 
+#include <ctype.h>
+#include <string.h>
+
 bool tb_lab_network_is_plain(const struct tb_grid_wire *wire)
 {
     return wire->bandwidth == 0 && (wire->latency == UINT64_MAX || wire->latency == 0) && wire->jitter == 0 &&
@@ -20,12 +23,25 @@ uint32_t tb_lab_network_link_segment(const struct tb_lab_network *network, uint3
     return network->plan.segments[1 + of->from].outside;
 }
 
+size_t tb_lab_network_encode(const char *text, char *name)
+{
+    const char *begin = name;
+    for (; *text != 0; text++) {
+        unsigned char byte = (unsigned char)*text;
+        bool plain = byte > 127 || isalnum(byte) || strchr("._-:", byte) != NULL;
+        name += snprintf(name, 4, plain ? "%c" : "%%%02X", byte);
+    }
+    *name = 0;
+    return (size_t)(name - begin);
+}
+
 void tb_lab_network_pipe_name(const struct tb_lab_network *network, uint32_t link, char *name)
 {
     const struct tb_grid *grid = network->grid;
     const struct tb_grid_link *of = &grid->links[link];
-    snprintf(name, TB_LAB_NETWORK_NAME_BYTES, "%s>%s", tb_grid_link_end(grid, of, false),
-             tb_grid_link_end(grid, of, true));
+    name += tb_lab_network_encode(tb_grid_link_end(grid, of, false), name); /* both ends fit, however long */
+    *name++ = '>';
+    tb_lab_network_encode(tb_grid_link_end(grid, of, true), name);
 }
 
 /* The clusters that a foot leads to the outside, one after the other; TB_GRID_NONE: no more. */
@@ -73,16 +89,38 @@ static bool next_end(const struct tb_lab_network *network, uint32_t segment, uin
     return true;
 }
 
-uint32_t tb_lab_network_link_between(const struct tb_lab_network *network, uint32_t segment, uint32_t from, uint32_t to)
+/* The cluster that a foot leads to the outside; TB_GRID_NONE: there is none, as for the console. */
+static uint32_t border_of(const struct tb_lab_network *network, uint32_t foot)
+{
+    return foot != TB_GRID_NONE ? next_border(network, foot, 0) : TB_GRID_NONE;
+}
+
+void tb_lab_network_cross(const struct tb_lab_network *network, uint32_t segment, uint32_t from, uint32_t to,
+                          struct tb_lab_network_crossing *crossing)
 {
     const struct tb_grid *grid = network->grid;
+    bool apart = true;
+    *crossing = (struct tb_lab_network_crossing){
+        .from = border_of(network, from), .to = border_of(network, to), .link = TB_GRID_NONE};
     for (struct end a = {0}; next_end(network, segment, from, &a);)
         for (struct end b = {0}; next_end(network, segment, to, &b);) {
-            if (a.cluster == b.cluster)
+            apart = apart && a.cluster != b.cluster;
+            if (a.cluster == b.cluster || crossing->link != TB_GRID_NONE)
                 continue;
             const struct tb_grid_link *link = tb_grid_link_find(grid, a.cluster, a.host, b.cluster, b.host);
             if (link != NULL)
-                return (uint32_t)(link - grid->links);
+                *crossing =
+                    (struct tb_lab_network_crossing){.from = a.cluster == segment - 1 ? TB_GRID_NONE : a.cluster,
+                                                     .to = b.cluster == segment - 1 ? TB_GRID_NONE : b.cluster,
+                                                     .link = (uint32_t)(link - grid->links)};
         }
-    return TB_GRID_NONE;
+    if (!apart && crossing->link == TB_GRID_NONE)
+        crossing->from = crossing->to = TB_GRID_NONE; /* two gateways of one cluster: nothing leaves it */
+}
+
+uint32_t tb_lab_network_link_between(const struct tb_lab_network *network, uint32_t segment, uint32_t from, uint32_t to)
+{
+    struct tb_lab_network_crossing crossing;
+    tb_lab_network_cross(network, segment, from, to, &crossing);
+    return crossing.link;
 }

@@ -5,6 +5,7 @@
 #include "lab/tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -14,33 +15,50 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define OWN_LATENCY_NS 200000 /* what a switch of the lab takes itself; less than about this cannot be emulated */
-#define MAC_FORMAT     "%02x:%02x:%02x:%02x:%02x:%02x"
-#define MAC_WORDS(m)   (m)[0], (m)[1], (m)[2], (m)[3], (m)[4], (m)[5]
+#define MAC_FORMAT   "%02x:%02x:%02x:%02x:%02x:%02x"
+#define MAC_WORDS(m) (m)[0], (m)[1], (m)[2], (m)[3], (m)[4], (m)[5]
 
 /* ---- namespaces -------------------------------------------------------------------------------------------------- */
 
-/* /etc/hosts as this machine needs it: everybody whom it sees, at the address that it sees. */
-static char *write_names(const struct tb_lab_plan *plan, uint32_t node, struct tb_lab_plan_route *routes)
+/* What the list of allowed ones lacks is refused; then the machine keeps what it was born with. */
+static void choose_congestion(struct tb_lab_network *network)
 {
-    char *text = NULL, address[16];
-    size_t length = 0;
-    FILE *to = open_memstream(&text, &length);
-    if (to == NULL)
-        return NULL;
-    tb_lab_plan_routes(plan, node, routes);
-    fputs("127.0.0.1 localhost\n", to);
-    for (uint32_t i = 0; i < plan->node_count; i++) {
-        const struct tb_lab_plan_foot *foot = tb_lab_plan_seen(plan, routes, i);
-        if (foot != NULL)
-            fprintf(to, "%s %s\n", tb_lab_plan_print(foot->address, address), plan->nodes[i].name);
+    int fd = open("/proc/sys/net/ipv4/tcp_congestion_control", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, network->wanted, strlen(network->wanted));
+        close(fd);
     }
-    return fclose(to) == 0 ? text : NULL;
+    tb_congestion_read(network->congestion);
 }
 
-static int tune_node(const struct tb_lab_network *network, uint32_t node)
+/* Only where the plan has it, so that a grid has no other addresses than those that the plan gives. */
+static int tune_ipv6(const struct tb_lab_network *network, uint32_t node)
 {
-    /* No IPv6, so that a grid has only the addresses that the plan gives; each interface answers for itself alone. */
+    static const char *const places[] = {"all", "default", "lo"};
+    static const char *const refused[] = {"accept_ra", "accept_dad"};
+    bool wanted = tb_lab_plan_node_ip(&network->plan, node) & TB_GRID_IPV6;
+    char path[64];
+    int rc = TB_OK;
+    if (access("/proc/sys/net/ipv6", F_OK) != 0)
+        return wanted ? tb_error(TB_ERR_UNSUPPORTED, "%s: this kernel has no IPv6, which some clusters should have",
+                                 network->grid->file)
+                      : TB_OK;
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && rc == TB_OK; i++) {
+        snprintf(path, sizeof path, "ipv6/conf/%s/disable_ipv6", places[i]);
+        rc = tb_space_tune(path, wanted ? "0" : "1");
+        for (size_t k = 0; k < sizeof refused / sizeof refused[0] && rc == TB_OK && wanted; k++) {
+            snprintf(path, sizeof path, "ipv6/conf/%s/%s", places[i], refused[k]);
+            rc = tb_space_tune(path, "0");
+        }
+    }
+    if (rc == TB_OK && wanted && network->plan.nodes[node].forwards)
+        rc = tb_space_tune("ipv6/conf/all/forwarding", "1");
+    return rc;
+}
+
+/* Each interface answers for itself alone. */
+static int tune_node(struct tb_lab_network *network, uint32_t node)
+{
     static const char *const settings[][2] = {{"ipv4/conf/all/arp_ignore", "1"},
                                               {"ipv4/conf/all/arp_announce", "2"},
                                               {"ipv4/conf/all/rp_filter", "0"},
@@ -48,16 +66,12 @@ static int tune_node(const struct tb_lab_network *network, uint32_t node)
     int home = tb_space_visit(&network->spaces[node]);
     if (home < 0)
         return TB_ERR_SYSTEM;
-    int rc = TB_OK;
-    if (access("/proc/sys/net/ipv6", F_OK) == 0) {
-        rc = tb_space_tune("ipv6/conf/all/disable_ipv6", "1");
-        if (rc == TB_OK)
-            rc = tb_space_tune("ipv6/conf/default/disable_ipv6", "1");
-    }
+    int rc = tune_ipv6(network, node);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0] && rc == TB_OK; i++)
         rc = tb_space_tune(settings[i][0], settings[i][1]);
     if (rc == TB_OK && network->plan.nodes[node].forwards)
         rc = tb_space_tune("ipv4/ip_forward", "1");
+    choose_congestion(network);
     int back = tb_space_return(home);
     return rc == TB_OK ? back : rc;
 }
@@ -77,7 +91,7 @@ static int make_spaces(struct tb_lab_network *network)
         }
     }
     for (uint32_t i = 0; i < plan->node_count && rc == TB_OK; i++) {
-        char *names = write_names(plan, i, routes);
+        char *names = tb_addresses_names(plan, i, routes);
         rc = names != NULL ? tb_space_make(&network->spaces[i], plan->nodes[i].name, names)
                            : tb_error(TB_ERR_MEMORY, "no memory for the names of the lab");
         free(names);
@@ -90,18 +104,13 @@ static int make_spaces(struct tb_lab_network *network)
 
 /* ---- switches and cables ----------------------------------------------------------------------------------------- */
 
-static bool is_hub(const struct tb_lab_network *network, uint32_t segment)
-{
-    return segment > 0 && network->grid->clusters[segment - 1].medium == TB_GRID_HUB;
-}
-
 /* The bridge asks who listens to which group, as a real switch does where no router does it. It floods until the
  * answers to its first question must be there, so the first question leaves little time. */
 static void write_switches(FILE *to, const struct tb_lab_network *network)
 {
     for (uint32_t s = 0; s < network->plan.segment_count; s++) {
         fprintf(to, "link add switch%u type bridge stp_state 0 forward_delay 0 mcast_query_response_interval 10\n", s);
-        if (is_hub(network, s))
+        if (tb_port_is_hub(network, s))
             fprintf(to, "link set switch%u type bridge mcast_snooping 0\n", s);
         else
             fprintf(to,
@@ -109,7 +118,7 @@ static void write_switches(FILE *to, const struct tb_lab_network *network)
                     "link set switch%u type bridge mcast_query_response_interval 100\n",
                     s, s);
         fprintf(to, "link set switch%u mtu 1500 up\n", s);
-        if (is_hub(network, s))
+        if (tb_port_is_hub(network, s))
             fprintf(to, "link add hub%u type ifb\nlink set hub%u up\n", s, s);
     }
 }
@@ -122,7 +131,7 @@ static void write_cables(FILE *to, const struct tb_lab_network *network)
         fprintf(to, "link add %s type veth peer name %s address " MAC_FORMAT " netns /proc/self/fd/%d\n", foot->port,
                 foot->name, MAC_WORDS(foot->mac), network->spaces[foot->node].parts[TB_SPACE_NET]);
         fprintf(to, "link set %s master switch%u up\n", foot->port, foot->segment);
-        if (is_hub(network, foot->segment))
+        if (tb_port_is_hub(network, foot->segment))
             fprintf(to, "link set %s type bridge_slave learning off flood on mcast_flood on\n", foot->port);
     }
 }
@@ -171,37 +180,14 @@ static int plain_frames(const struct tb_lab_network *network, uint32_t node)
 
 /* ---- machines ---------------------------------------------------------------------------------------------------- */
 
-static void write_addresses(FILE *to, const struct tb_lab_network *network, uint32_t node,
-                            struct tb_lab_plan_route *routes)
-{
-    const struct tb_lab_plan *plan = &network->plan;
-    const struct tb_lab_plan_node *of = &plan->nodes[node];
-    char text[16], via[16];
-    fputs("link set lo up\n", to);
-    for (uint32_t i = 0; i < of->foot_count; i++) {
-        const struct tb_lab_plan_foot *foot = &plan->feet[of->first_foot + i];
-        fprintf(to, "addr add %s/%u brd + dev %s\nlink set %s up\n", tb_lab_plan_print(foot->address, text),
-                plan->segments[foot->segment].prefix, foot->name, foot->name);
-    }
-    tb_lab_plan_routes(plan, node, routes);
-    uint32_t gateway = tb_lab_plan_default(plan, routes);
-    if (gateway != 0)
-        fprintf(to, "route add default via %s\n", tb_lab_plan_print(gateway, via));
-    else
-        for (uint32_t s = 0; s < plan->segment_count; s++)
-            if (routes[s].foot != TB_GRID_NONE && routes[s].via != 0)
-                fprintf(to, "route add %s/%u via %s\n", tb_lab_plan_print(plan->segments[s].subnet, text),
-                        plan->segments[s].prefix, tb_lab_plan_print(routes[s].via, via));
-}
-
 /* What a host sends is held back at the host, where a program can be made to wait for it. */
 static void write_host_rates(FILE *to, const struct tb_lab_network *network, uint32_t node)
 {
     const struct tb_lab_plan_node *of = &network->plan.nodes[node];
     for (uint32_t i = 0; i < of->foot_count; i++) {
         uint32_t foot = of->first_foot + i;
-        if (network->feet[foot].out > 0 && !is_hub(network, network->plan.feet[foot].segment))
-            tb_rate_write_add(to, network->plan.feet[foot].name, network->feet[foot].out, true);
+        if (network->feet[foot].out > 0 && !tb_port_is_hub(network, network->plan.feet[foot].segment))
+            tb_rate_write_add(to, network->plan.feet[foot].name, network->feet[foot].out, TB_RATE_HOST_QUEUE);
     }
 }
 
@@ -209,21 +195,23 @@ static void write_host_rates(FILE *to, const struct tb_lab_network *network, uin
 static void write_switch_rates(FILE *to, const struct tb_lab_network *network)
 {
     char device[TB_LAB_PLAN_NAME_BYTES];
-    for (uint32_t s = 1; s < network->plan.segment_count; s++)
-        if (is_hub(network, s) && network->grid->clusters[s - 1].ethernet.bandwidth > 0) {
-            snprintf(device, sizeof device, "hub%u", s);
-            tb_rate_write_add(to, device, network->grid->clusters[s - 1].ethernet.bandwidth, true);
-        }
+    for (uint32_t s = 1; s < network->plan.segment_count; s++) {
+        const struct tb_grid_wire *medium = &network->grid->clusters[s - 1].ethernet;
+        if (!tb_port_is_hub(network, s) || medium->bandwidth == 0)
+            continue;
+        snprintf(device, sizeof device, "hub%u", s);
+        tb_rate_write_add(to, device, medium->bandwidth, medium->queue != 0 ? medium->queue : TB_RATE_HOST_QUEUE);
+    }
     for (uint32_t i = 0; i < network->plan.foot_count; i++) {
         const struct tb_lab_plan_foot *foot = &network->plan.feet[i];
-        if (is_hub(network, foot->segment))
+        if (tb_port_is_hub(network, foot->segment))
             fprintf(to,
                     "qdisc add dev %s handle ffff: ingress\n"
                     "filter add dev %s parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev "
                     "hub%u\n",
                     foot->port, foot->port, foot->segment);
-        else if (network->feet[i].in > 0)
-            tb_rate_write_add(to, foot->port, network->feet[i].in, false);
+        else if (network->feet[i].in > 0 && !network->feet[i].half)
+            tb_rate_write_add(to, foot->port, network->feet[i].in, tb_port_queue(network, i));
     }
 }
 
@@ -246,7 +234,7 @@ static int configure_all(struct tb_lab_network *network)
         if (rc != TB_OK)
             break;
         if (tool->program == TB_TOOL_IP)
-            write_addresses(tool->to, network, node, routes);
+            tb_addresses_write(tool->to, plan, node, routes);
         else if (tool->program == TB_TOOL_TC)
             write_host_rates(tool->to, network, node);
         else if (tb_filter_is_needed(network, node))
@@ -263,22 +251,11 @@ static int configure_all(struct tb_lab_network *network)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-/* A port of a host has the rate of its cluster; routers and whatever leads outside are as fast as they can. */
-static void assign_bandwidths(struct tb_lab_network *network)
-{
-    for (uint32_t i = 0; i < network->plan.foot_count; i++) {
-        const struct tb_lab_plan_foot *foot = &network->plan.feet[i];
-        if (network->plan.nodes[foot->node].role == TB_LAB_PLAN_HOST && foot->segment > 0 &&
-            foot->border_of == TB_GRID_NONE)
-            network->feet[i].out = network->feet[i].in = network->grid->clusters[foot->segment - 1].ethernet.bandwidth;
-    }
-}
-
 static int find_tools(const struct tb_lab_network *network)
 {
     bool rates = false, filters = false;
     for (uint32_t i = 0; i < network->plan.foot_count; i++)
-        rates = rates || network->feet[i].out > 0 || is_hub(network, network->plan.feet[i].segment);
+        rates = rates || network->feet[i].out > 0 || tb_port_is_hub(network, network->plan.feet[i].segment);
     for (uint32_t i = 0; i < network->plan.node_count; i++)
         filters = filters || tb_filter_is_needed(network, i);
     int rc = tb_tool_find(TB_TOOL_IP);
@@ -293,29 +270,18 @@ static int start_wires(struct tb_lab_network *network)
     for (uint32_t i = 0; i < network->grid->link_count && rc == TB_OK; i++)
         if (!tb_lab_network_is_plain(&network->grid->links[i].wire))
             rc = tb_lab_network_emulate_segment(network, tb_lab_network_link_segment(network, i));
-    for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++) {
-        const struct tb_lab_plan_foot *foot = &network->plan.feet[i];
-        if (network->plan.nodes[foot->node].role != TB_LAB_PLAN_HOST || foot->segment == 0 ||
-            foot->border_of != TB_GRID_NONE)
-            continue;
-        struct tb_grid_wire wire = network->grid->clusters[foot->segment - 1].ethernet;
-        wire.bandwidth = 0; /* the port itself does that */
-        if (wire.latency != UINT64_MAX && wire.latency <= OWN_LATENCY_NS)
-            wire.latency = 0;
-        if (tb_lab_network_is_plain(&wire))
-            continue;
-        rc = tb_lab_network_emulate_foot(network, i);
-        if (rc == TB_OK) /* once on the way from one port to another */
-            rc = tb_lab_network_tell(network, NULL, 0, "set %s.out latency=%llu jitter=%llu loss=%u reorder=%u",
-                                     foot->port, wire.latency == UINT64_MAX ? 0ull : (unsigned long long)wire.latency,
-                                     (unsigned long long)wire.jitter, wire.loss, wire.reorder);
+    for (uint32_t i = 0; i < tb_uplink_count(network) && rc == TB_OK; i++) {
+        const struct tb_grid_uplink *uplink = tb_uplink_of(network, i);
+        if (uplink != NULL && !(tb_lab_network_is_plain(&uplink->up) && tb_lab_network_is_plain(&uplink->down)))
+            rc = tb_lab_network_emulate_segment(network, tb_uplink_segment(network, i));
     }
-    return rc;
+    return rc == TB_OK ? tb_ports_start(network) : rc;
 }
 
-int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *grid)
+int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *grid, const char *congestion,
+                         struct tb_congestion_permit *permit)
 {
-    *network = (struct tb_lab_network){.grid = grid, .emulator = -1};
+    *network = (struct tb_lab_network){.grid = grid, .wanted = congestion, .emulator = -1};
     int rc = tb_lab_plan_make(&network->plan, grid);
     if (rc != TB_OK)
         return rc;
@@ -325,11 +291,12 @@ int tb_lab_network_build(struct tb_lab_network *network, const struct tb_grid *g
     network->links = calloc(grid->link_count + 1, sizeof *network->links);
     if (network->spaces == NULL || network->feet == NULL || network->emulated == NULL || network->links == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the lab");
-    assign_bandwidths(network);
+    tb_ports_assign(network);
     rc = find_tools(network);
     network->has_netem = rc == TB_OK && grid->link_count > 0 && tb_netem_probe();
     if (rc == TB_OK)
         rc = make_spaces(network);
+    tb_congestion_let_go(permit);
     if (rc == TB_OK)
         rc = connect_all(network);
     for (uint32_t i = 0; i < network->plan.node_count && rc == TB_OK; i++)

@@ -96,6 +96,44 @@ static void the_queue_is_bounded(void **state)
     assert_true(last <= (uint64_t)(150 + 75) * MS);
 }
 
+static void a_queue_of_so_many_bytes(void **state)
+{
+    uint64_t last = 0;
+    struct tb_pipe pipe = make((struct tb_grid_wire){.bandwidth = 10000000, .latency = 75 * MS, .queue = 20000});
+    assert_int_equal(flood(&pipe, 0, &last), 20000 / 1538);
+    assert_int_equal(tb_pipe_queue_bytes(&pipe), 20000);
+    /* A queue shorter than a frame: one at a time. */
+    struct tb_pipe tiny = make((struct tb_grid_wire){.bandwidth = 10000000, .queue = 100});
+    assert_int_equal(flood(&tiny, 0, &last), 1);
+    assert_int_equal(flood(&tiny, last, &last), 1);
+    struct tb_pipe huge = make((struct tb_grid_wire){.bandwidth = 1000, .queue = (uint64_t)1 << 40});
+    assert_int_equal(flood(&huge, 0, &last), 10000);
+    struct tb_pipe unsaid = make((struct tb_grid_wire){.bandwidth = 10000000, .latency = 75 * MS});
+    assert_int_equal(tb_pipe_queue_bytes(&unsaid), 10000000 / 8 * 150 / 1000);
+    struct tb_pipe endless = make((struct tb_grid_wire){.latency = MS, .queue = 5});
+    assert_int_equal(tb_pipe_queue_bytes(&endless), 0);
+    assert_int_equal(flood(&endless, 0, &last), 10000);
+}
+
+/* Both directions together have the rate, and each waits for what the other has begun. */
+static void half_duplex_shares_the_wire(void **state)
+{
+    struct tb_pipe there = make((struct tb_grid_wire){.bandwidth = 100000000, .latency = MS});
+    struct tb_pipe back = make((struct tb_grid_wire){.bandwidth = 50000000});
+    tb_pipe_join(&there, &back);
+    assert_int_equal(passes(&there, 0, FULL), 123040 + MS);
+    assert_int_equal(passes(&back, 0, FULL), 123040 + 246080);
+    assert_int_equal(passes(&there, 10, FULL), 123040 + 246080 + 123040 + MS);
+    /* One queue: what waits there is in the way here. */
+    uint64_t last;
+    struct tb_pipe full = make((struct tb_grid_wire){.bandwidth = 10000000, .queue = 20000});
+    struct tb_pipe other = make((struct tb_grid_wire){.bandwidth = 10000000, .queue = 20000});
+    tb_pipe_join(&full, &other);
+    assert_int_equal(flood(&full, 0, &last), 20000 / 1538);
+    assert_int_equal(flood(&other, 0, &last), 0);
+    assert_int_equal(flood(&other, SECOND, &last), 20000 / 1538);
+}
+
 static void loss_is_binomial(void **state)
 {
     struct tb_pipe pipe = make((struct tb_grid_wire){.bandwidth = 100000000, .loss = 50000});
@@ -231,6 +269,8 @@ int main(void)
         cmocka_unit_test(a_frame_takes_its_wire_time),
         cmocka_unit_test(the_rate_is_kept),
         cmocka_unit_test(the_queue_is_bounded),
+        cmocka_unit_test(a_queue_of_so_many_bytes),
+        cmocka_unit_test(half_duplex_shares_the_wire),
         cmocka_unit_test(loss_is_binomial),
         cmocka_unit_test(loss_follows_the_seed),
         cmocka_unit_test(everything_lost_and_nothing),

@@ -1,9 +1,10 @@
-/* The part of a lab's network that the emulator carries: links between clusters, and ports that were given faults.
+/* The part of a lab's network that the emulator carries: links and uplinks, and ports that were given faults.
  *
- * Across a segment each directed link is a pipe. The wide area is then carried by the emulator alone; in a cluster in
- * which others nest, the ports of those others leave the switch for the emulator, which has a trunk to it. A single
- * port with faults is a segment of its own for the emulator, with a trunk to where the port was before (the switch, or
- * the emulator again), so that what goes between two such ports passes both, and the links too. */
+ * Across a segment each directed link is a pipe, and so is each direction of an uplink. The wide area is then carried
+ * by the emulator alone; in a cluster in which others nest, the ports of those others leave the switch for the
+ * emulator, which has a trunk to it. A single port with faults is a segment of its own for the emulator, with a trunk
+ * to where the port was before (the switch, or the emulator again), so that what goes between two such ports passes
+ * both, and the links too. */
 #include "lab/network.h"
 
 #include "lab/emulator.h"
@@ -51,7 +52,7 @@ static int start_emulator(struct tb_lab_network *network)
 int tb_lab_network_tell(struct tb_lab_network *network, char *answer, size_t room, const char *format, ...)
 {
     static char reply[TB_EMULATOR_MESSAGE_BYTES + 1]; /* one thread; too large for a stack frame */
-    char text[1024];
+    char text[4096];
     va_list rest;
     va_start(rest, format);
     vsnprintf(text, sizeof text, format, rest);
@@ -86,20 +87,51 @@ static int rewire(struct tb_lab_network *network, const char *format, ...)
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
 
-static int make_pipe(struct tb_lab_network *network, uint32_t link)
+static int make_pipe(struct tb_lab_network *network, const char *name, const struct tb_grid_wire *wire)
+{
+    return tb_lab_network_tell(
+        network, NULL, 0, "pipe %s\nset %s bandwidth=%llu latency=%llu jitter=%llu loss=%u reorder=%u queue=%llu", name,
+        name, (unsigned long long)wire->bandwidth,
+        wire->latency == UINT64_MAX ? 0ull : (unsigned long long)wire->latency, (unsigned long long)wire->jitter,
+        wire->loss, wire->reorder, (unsigned long long)wire->queue);
+}
+
+/* Of a half-duplex link both directions at once. */
+static int make_link(struct tb_lab_network *network, uint32_t link)
 {
     const struct tb_grid_wire *wire = &network->grid->links[link].wire;
-    char name[TB_LAB_NETWORK_NAME_BYTES];
+    char name[TB_LAB_NETWORK_NAME_BYTES], back[TB_LAB_NETWORK_NAME_BYTES];
     if (network->links[link].has_pipe)
         return TB_OK;
     tb_lab_network_pipe_name(network, link, name);
-    int rc = tb_lab_network_tell(network, NULL, 0, "pipe %s", name);
-    if (rc == TB_OK && !tb_lab_network_is_plain(wire))
-        rc = tb_lab_network_tell(network, NULL, 0, "set %s bandwidth=%llu latency=%llu jitter=%llu loss=%u reorder=%u",
-                                 name, (unsigned long long)wire->bandwidth,
-                                 wire->latency == UINT64_MAX ? 0ull : (unsigned long long)wire->latency,
-                                 (unsigned long long)wire->jitter, wire->loss, wire->reorder);
+    int rc = make_pipe(network, name, wire);
     network->links[link].has_pipe = rc == TB_OK;
+    if (rc != TB_OK || wire->duplex != TB_GRID_HALF)
+        return rc;
+    uint32_t other = link ^ 1; /* the two stand one after the other */
+    tb_lab_network_pipe_name(network, other, back);
+    rc = make_pipe(network, back, &network->grid->links[other].wire);
+    network->links[other].has_pipe = rc == TB_OK;
+    return rc == TB_OK ? tb_lab_network_tell(network, NULL, 0, "half %s %s", name, back) : rc;
+}
+
+/* Those that lead to a segment. */
+static int make_uplinks(struct tb_lab_network *network, uint32_t segment)
+{
+    char up[TB_LAB_NETWORK_NAME_BYTES], down[TB_LAB_NETWORK_NAME_BYTES];
+    int rc = TB_OK;
+    for (uint32_t i = 0; i < tb_uplink_count(network) && rc == TB_OK; i++) {
+        const struct tb_grid_uplink *uplink = tb_uplink_of(network, i);
+        if (uplink == NULL || tb_uplink_segment(network, i) != segment)
+            continue;
+        tb_uplink_pipe_name(network, i, true, up);
+        tb_uplink_pipe_name(network, i, false, down);
+        rc = make_pipe(network, up, &uplink->up);
+        if (rc == TB_OK)
+            rc = make_pipe(network, down, &uplink->down);
+        if (rc == TB_OK && uplink->up.duplex == TB_GRID_HALF)
+            rc = tb_lab_network_tell(network, NULL, 0, "half %s %s", up, down);
+    }
     return rc;
 }
 
@@ -116,17 +148,20 @@ static const char *entry_of(const struct tb_lab_network *network, uint32_t foot,
 /* A foot may be TB_GRID_NONE: whatever else is in the segment, behind `trunk`. */
 static int route(struct tb_lab_network *network, uint32_t segment, uint32_t from, uint32_t to, const char *trunk)
 {
-    uint32_t link = tb_lab_network_link_between(network, segment, from, to);
-    char name[TB_LAB_NETWORK_NAME_BYTES], here[TB_LAB_PLAN_NAME_BYTES], there[TB_LAB_PLAN_NAME_BYTES];
-    if (link == TB_GRID_NONE)
+    struct tb_lab_network_way way;
+    char text[sizeof way.names] = "", here[TB_LAB_PLAN_NAME_BYTES], there[TB_LAB_PLAN_NAME_BYTES];
+    size_t used = 0;
+    tb_lab_network_way(network, segment, from, to, &way);
+    if (way.count == 0)
         return TB_OK;
-    int rc = make_pipe(network, link);
+    int rc = way.link != TB_GRID_NONE ? make_link(network, way.link) : TB_OK;
     if (rc != TB_OK)
         return rc;
-    tb_lab_network_pipe_name(network, link, name);
-    return tb_lab_network_tell(network, NULL, 0, "route %s %s %s",
+    for (uint32_t i = 0; i < way.count; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, " %s", way.names[i]);
+    return tb_lab_network_tell(network, NULL, 0, "route %s %s%s",
                                from != TB_GRID_NONE ? entry_of(network, from, here) : trunk,
-                               to != TB_GRID_NONE ? entry_of(network, to, there) : trunk, name);
+                               to != TB_GRID_NONE ? entry_of(network, to, there) : trunk, text);
 }
 
 /* Gives an interface through which this foot's frames come to a segment of the emulator. */
@@ -156,14 +191,14 @@ static bool belongs(const struct tb_lab_network *network, uint32_t segment, uint
     return network->plan.feet[foot].segment == segment && (segment == 0 || tb_lab_network_is_border(network, foot));
 }
 
-/* Both ways between a foot and all others of its segment. */
-static int route_foot(struct tb_lab_network *network, uint32_t foot)
+/* Both ways between a foot and all others of its segment from this one on. */
+static int route_foot(struct tb_lab_network *network, uint32_t foot, uint32_t first)
 {
     uint32_t segment = network->plan.feet[foot].segment;
     char trunk[TB_LAB_PLAN_NAME_BYTES];
     int rc = TB_OK;
     snprintf(trunk, sizeof trunk, "trunk%u", segment);
-    for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++) {
+    for (uint32_t i = first; i < network->plan.foot_count && rc == TB_OK; i++) {
         if (i == foot || !belongs(network, segment, i))
             continue;
         rc = route(network, segment, foot, i, trunk);
@@ -204,12 +239,14 @@ int tb_lab_network_emulate_segment(struct tb_lab_network *network, uint32_t segm
     int rc = start_emulator(network);
     if (rc == TB_OK && segment > 0)
         rc = make_trunk(network, trunk, line, segment, name);
+    if (rc == TB_OK)
+        rc = make_uplinks(network, segment);
     for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++)
         if (belongs(network, segment, i))
             rc = move_foot(network, i, name);
     for (uint32_t i = 0; i < network->plan.foot_count && rc == TB_OK; i++)
         if (belongs(network, segment, i))
-            rc = route_foot(network, i);
+            rc = route_foot(network, i, i + 1);
     network->emulated[segment] = rc == TB_OK;
     return rc;
 }
@@ -273,5 +310,5 @@ int tb_lab_network_emulate_foot(struct tb_lab_network *network, uint32_t foot)
     network->feet[foot].is_cut = false; /* its pipes are, now */
     if (by_links)
         rc = move_to_emulator(network, foot, line, name);
-    return rc == TB_OK && by_links ? route_foot(network, foot) : rc;
+    return rc == TB_OK && by_links ? route_foot(network, foot, 0) : rc;
 }
