@@ -11,15 +11,9 @@
 
 /* ---- calls up ---------------------------------------------------------------------------------------------------- */
 
-static void failure_heard(struct tb_peer *p, const struct tb_message *message)
+static inline const struct tb_frame_kind *frame_kind(const struct tb_message *message)
 {
-    struct tb_failure f;
-    struct tb_channel *channel = tb_channel_hear(p, message, &f);
-    if (channel == NULL)
-        return;
-    if (channel->board != NULL)
-        tb_composites_give_up(channel, &f);
-    tb_runs_give_up(&p->engine->runs, channel->collective, &f);
+    return TB_LIKELY(message->kind < TB_FRAME_KINDS) ? &tb_frame_kinds[message->kind] : NULL;
 }
 
 static void up_frame(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
@@ -33,44 +27,20 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
         tb_peer_break(p, error);
         return;
     }
-    switch (message->kind) {
-    case TB_KIND_EAGER:
-        tb_receive_eager(p, message, payload, length);
-        break;
-    case TB_KIND_REQUEST:
-        tb_receive_asked(p, message, payload);
-        break;
-    case TB_KIND_CLEAR:
-        tb_send_cleared(p, message);
-        break;
-    case TB_KIND_DATA:
-        tb_receive_data(p, message, payload, length);
-        break;
-    case TB_KIND_DONE:
-        tb_send_matched(p, message);
-        break;
-    case TB_KIND_CANCEL:
-        tb_receive_forget(p, message);
-        break;
-    case TB_KIND_CANCELLED:
-        tb_send_cancelled(p, message);
-        break;
-    case TB_KIND_FAILED:
-        failure_heard(p, message);
-        break;
-    case TB_KIND_CREDIT:
-        tb_peer_credit(p, message->length);
-        break;
-    default:
+    const struct tb_frame_kind *kind = frame_kind(message);
+    if (TB_UNLIKELY(kind == NULL || kind->handle == NULL)) {
         tb_peer_break(
             p, tb_error(TB_ERR_PROTOCOL, "process %u sent a frame of unknown kind %u", p->proc.index, message->kind));
+        return;
     }
+    kind->handle(p, message, payload, length);
 }
 
 static void *up_place(void *context, struct tb_endpoint *from, const struct tb_message *message, size_t length)
 {
     struct tb_peer *p = from->user;
-    return p != NULL && message->kind == TB_KIND_DATA ? tb_receive_place(p, message, length) : NULL;
+    const struct tb_frame_kind *kind = frame_kind(message);
+    return p != NULL && kind != NULL && kind->place != NULL ? kind->place(p, message, length) : NULL;
 }
 
 static void up_sent(void *context, struct tb_endpoint *to, void *token, int error)

@@ -6,9 +6,9 @@
  * run with it held.
  *
  * Who calls whom: the public functions use send.c and receive.c; frames come up from transports to upcalls in engine.c,
- * which hands each kind to its handler in send.c or receive.c; both answer through peer.c. Programs (program.c) are
- * carried out by run.c, which sends, receives and has composite steps. Everything that is not done at once is done in a
- * round of progress, wait.c. */
+ * which hands each kind to its handler (frames.c), most of them in send.c or receive.c; both answer through peer.c.
+ * Programs (program.c) are carried out by run.c, which sends, receives and has composite steps. Everything that is not
+ * done at once is done in a round of progress, wait.c. */
 #ifndef TB_ENGINE_STATE_H
 #define TB_ENGINE_STATE_H
 
@@ -19,6 +19,7 @@
 #include "engine/context.h"
 #include "engine/engine.h"
 #include "engine/failure.h"
+#include "engine/frames.h"
 #include "engine/freed_contexts.h"
 #include "engine/likely.h"
 #include "engine/match.h"

@@ -220,10 +220,10 @@ void tb_peer_owe(struct tb_peer *p, uint64_t bytes)
 }
 
 /* Who gives back more than it was given does not make us send more than fits the other side. */
-void tb_peer_credit(struct tb_peer *p, uint64_t bytes)
+void tb_peer_credited(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     uint64_t used = p->engine->peers.grant - p->credit;
-    p->credit += bytes < used ? bytes : used;
+    p->credit += m->length < used ? m->length : used;
 }
 
 struct tb_context *tb_peer_context(struct tb_peer *p, uint64_t id)
