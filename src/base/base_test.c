@@ -287,7 +287,7 @@ static void parameters_travel(void **state)
     size_t length = tb_param_export(text, sizeof text);
     assert_string_equal(text, "transports=tcp\nkill_grace=250ms\n");
     assert_int_equal(tb_param_load(), TB_OK);
-    assert_string_equal(tb_param.transports, "shm,tcp,relay");
+    assert_string_equal(tb_param.transports, "all");
     assert_int_equal(tb_param_import(text, length), TB_OK);
     assert_string_equal(tb_param.transports, "tcp");
     assert_int_equal(tb_param.kill_grace, 250000000);

@@ -33,6 +33,7 @@
 #include "engine/send.h"
 #include "engine/slots.h"
 #include "engine/story.h"
+#include "engine/transport_set.h"
 #include "engine/wait.h"
 #include "wire/wire.h"
 
@@ -47,15 +48,12 @@ struct tb_engine {
     bool threaded;
     bool inside; /* in progress already: upcalls and callbacks must not poll again */
     uint8_t representation;
-    bool networked;              /* `remote` or `relay` is open */
-    int control;                 /* descriptor; -1: none, or it has ended */
-    struct tb_transport *local;  /* NULL: none, or not opened yet; the same for: */
-    struct tb_transport *remote; /* tcp */
-    struct tb_transport *relay;  /* gateways */
-    uint32_t remote_interval, remote_countdown;
+    int control; /* descriptor; -1: none, or it has ended */
     uint32_t control_countdown;
     uint32_t connecting; /* rounds of progress in which the control descriptor is looked at often */
-    uint64_t sends;      /* unfinished ones */
+    struct tb_transport_set transports;
+    struct tb_transport *local; /* the one of them for this host; NULL: it is not open */
+    uint64_t sends;             /* unfinished ones */
 
     struct tb_peers peers;
     struct tb_ports ports;
@@ -93,8 +91,8 @@ bool tb_engine_spins(const struct tb_engine *e);
 
 /* ---- transports (engine.c) --------------------------------------------------------------------------------------- */
 
-int tb_engine_open_remote(struct tb_engine *e); /* opens the transport to other hosts, if that is not done yet */
-int tb_engine_open_relay(struct tb_engine *e);  /* and that through gateways */
+/* The transport that `table`, one of the set's, describes: opened, if that is not done yet. */
+int tb_engine_transport(struct tb_engine *e, const struct tb_transport_table *table, struct tb_transport **transport);
 int tb_control_poll(struct tb_engine *e);
 
 /* ---- peers by number --------------------------------------------------------------------------------------------- */

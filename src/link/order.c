@@ -44,7 +44,6 @@ struct tb_order_peer {
 
 struct tb_order {
     struct tb_transport head;
-    struct tb_transport *inner;
     struct tb_upcalls up; /* the owner's */
     struct tb_proc self;
     const struct tb_clock *clock;
@@ -140,7 +139,7 @@ static int send_numbered(struct tb_order *o, struct tb_order_peer *p, const stru
     envelope.message.flags |= TB_MESSAGE_ROUTED;
     if (!make_room(p))
         return tb_error(TB_ERR_MEMORY, "no memory for what is sent to rank %u", p->head.proc.index);
-    int result = o->inner->table->send(p->inner, &envelope, payload, stream, NULL);
+    int result = o->head.inner->table->send(p->inner, &envelope, payload, stream, NULL);
     if (result != TB_OK)
         return result;
     p->lengths[p->next & (p->out_room - 1)] = (uint32_t)length;
@@ -375,32 +374,32 @@ static int serve_all(struct tb_order *o)
 static int order_poll(struct tb_transport *transport)
 {
     struct tb_order *o = (struct tb_order *)transport;
-    int count = o->inner->table->poll(o->inner);
+    int count = o->head.inner->table->poll(o->head.inner);
     return count + serve_all(o);
 }
 
 static bool order_arm(struct tb_transport *transport)
 {
     struct tb_order *o = (struct tb_order *)transport;
-    return !o->busy && o->inner->table->arm(o->inner);
+    return !o->busy && o->head.inner->table->arm(o->head.inner);
 }
 
 static void order_disarm(struct tb_transport *transport)
 {
     struct tb_order *o = (struct tb_order *)transport;
-    o->inner->table->disarm(o->inner);
+    o->head.inner->table->disarm(o->head.inner);
 }
 
 static int order_descriptor(struct tb_transport *transport)
 {
     struct tb_order *o = (struct tb_order *)transport;
-    return o->inner->table->descriptor(o->inner);
+    return o->head.inner->table->descriptor(o->head.inner);
 }
 
 static uint64_t order_deadline(struct tb_transport *transport)
 {
     struct tb_order *o = (struct tb_order *)transport;
-    uint64_t inner = o->inner->table->deadline(o->inner);
+    uint64_t inner = o->head.inner->table->deadline(o->head.inner);
     uint64_t own = tb_list_empty(&o->active) ? TB_NEVER : o->next_timer;
     return own < inner ? own : inner;
 }
@@ -408,7 +407,7 @@ static uint64_t order_deadline(struct tb_transport *transport)
 static bool order_idle(struct tb_transport *transport)
 {
     struct tb_order *o = (struct tb_order *)transport;
-    return o->inner->table->idle(o->inner);
+    return o->head.inner->table->idle(o->head.inner);
 }
 
 static void order_drop(struct tb_endpoint *endpoint)
@@ -417,8 +416,8 @@ static void order_drop(struct tb_endpoint *endpoint)
     struct tb_order *o = (struct tb_order *)endpoint->transport;
     p->broken = p->left = true; /* nobody is told */
     forget(o, p);
-    if (o->inner->table->drop != NULL)
-        o->inner->table->drop(p->inner);
+    if (o->head.inner->table->drop != NULL)
+        o->head.inner->table->drop(p->inner);
 }
 
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
@@ -441,7 +440,7 @@ static int order_endpoint(struct tb_transport *transport, struct tb_proc proc, s
 {
     struct tb_order *o = (struct tb_order *)transport;
     struct tb_endpoint *inner;
-    int error = o->inner->table->endpoint(o->inner, proc, &inner);
+    int error = o->head.inner->table->endpoint(o->head.inner, proc, &inner);
     if (error != TB_OK)
         return error;
     struct tb_order_peer *p = inner->user != NULL ? inner->user : peer_make(o, inner);
@@ -505,15 +504,17 @@ int tb_order_open(const struct tb_transport_table *table, const struct tb_transp
                                         .writable = up_writable,
                                         .opened = up_opened,
                                         .broken = up_broken};
-    int error = table->open(&inner, &o->inner);
+    struct tb_transport *wrapped;
+    int error = table->open(&inner, &wrapped);
     if (error != TB_OK) {
         free(o);
         return error;
     }
     o->head = (struct tb_transport){.table = &tb_transport_order,
-                                    .capabilities = o->inner->capabilities | TB_CAP_ORDERED,
-                                    .max_payload = o->inner->max_payload,
-                                    .eager_limit = o->inner->eager_limit};
+                                    .inner = wrapped,
+                                    .capabilities = wrapped->capabilities | TB_CAP_ORDERED,
+                                    .max_payload = wrapped->max_payload,
+                                    .eager_limit = wrapped->eager_limit};
     *transport = &o->head;
     return TB_OK;
 }
@@ -539,33 +540,28 @@ static void order_close(struct tb_transport *transport)
     struct tb_order_peer *p;
     o->closing = true;
     for (int round = 0; round < CLOSE_ROUNDS; round++) {
-        if (say_goodbye(o) && o->inner->table->idle(o->inner))
+        if (say_goodbye(o) && o->head.inner->table->idle(o->head.inner))
             break;
-        if (o->inner->table->poll(o->inner) > 0)
+        if (o->head.inner->table->poll(o->head.inner) > 0)
             continue;
         if (o->arrivals != NULL) /* the agent may have to connect us first */
             o->arrivals(o->arrivals_context);
-        struct pollfd wait = {.fd = o->inner->table->descriptor(o->inner), .events = POLLIN};
+        struct pollfd wait = {.fd = o->head.inner->table->descriptor(o->head.inner), .events = POLLIN};
         poll(&wait, wait.fd >= 0, 1);
     }
     const struct tb_link_counters *n = &o->counters;
     tb_log(TB_LOG_DEBUG, "link", "%s: sent %llu, received %llu, acknowledged %llu, dropped %llu, reordered %llu",
-           o->inner->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
+           o->head.inner->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
            (unsigned long long)n->acknowledged, (unsigned long long)n->dropped, (unsigned long long)n->reordered);
     TB_LIST_EACH (p, &o->peers, struct tb_order_peer, of_order)
         forget(o, p);
-    o->inner->table->close(o->inner);
+    o->head.inner->table->close(o->head.inner);
     TB_LIST_EACH (p, &o->peers, struct tb_order_peer, of_order) {
         free(p->lengths);
         free(p->in);
         free(p);
     }
     free(o);
-}
-
-struct tb_transport *tb_order_inner(const struct tb_transport *transport)
-{
-    return ((const struct tb_order *)transport)->inner;
 }
 
 void tb_order_count(const struct tb_transport *transport, struct tb_link_counters *counters)
@@ -586,4 +582,7 @@ const struct tb_transport_table tb_transport_order = {
     .deadline = order_deadline,
     .idle = order_idle,
     .drop = order_drop,
+    .adopt = tb_decorator_adopt,
+    .refused = tb_decorator_refused,
+    .routes = tb_decorator_routes,
 };

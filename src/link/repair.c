@@ -100,32 +100,32 @@ static int repair_serve(struct tb_repair *r)
 static int repair_poll(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    int count = r->inner->table->poll(r->inner);
+    int count = r->head.inner->table->poll(r->head.inner);
     return count + repair_serve(r);
 }
 
 static bool repair_arm(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    return !r->busy && r->inner->table->arm(r->inner);
+    return !r->busy && r->head.inner->table->arm(r->head.inner);
 }
 
 static void repair_disarm(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    r->inner->table->disarm(r->inner);
+    r->head.inner->table->disarm(r->head.inner);
 }
 
 static int repair_descriptor(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    return r->inner->table->descriptor(r->inner);
+    return r->head.inner->table->descriptor(r->head.inner);
 }
 
 static uint64_t repair_deadline(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    uint64_t inner = r->inner->table->deadline(r->inner);
+    uint64_t inner = r->head.inner->table->deadline(r->head.inner);
     uint64_t own = tb_list_empty(&r->active) ? TB_NEVER : r->next_timer;
     return own < inner ? own : inner;
 }
@@ -133,7 +133,7 @@ static uint64_t repair_deadline(struct tb_transport *transport)
 static bool repair_idle(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    return r->outstanding == 0 && r->inner->table->idle(r->inner);
+    return r->outstanding == 0 && r->head.inner->table->idle(r->head.inner);
 }
 
 static void repair_drop(struct tb_endpoint *endpoint)
@@ -142,8 +142,8 @@ static void repair_drop(struct tb_endpoint *endpoint)
     struct tb_repair *r = (struct tb_repair *)endpoint->transport;
     p->broken = p->left = true; /* nobody is told, and no goodbye is waited for */
     peer_forget(r, p);
-    if (r->inner->table->drop != NULL)
-        r->inner->table->drop(p->inner);
+    if (r->head.inner->table->drop != NULL)
+        r->head.inner->table->drop(p->inner);
 }
 
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ static int repair_endpoint(struct tb_transport *transport, struct tb_proc proc, 
 {
     struct tb_repair *r = (struct tb_repair *)transport;
     struct tb_endpoint *inner;
-    int error = r->inner->table->endpoint(r->inner, proc, &inner);
+    int error = r->head.inner->table->endpoint(r->head.inner, proc, &inner);
     if (error != TB_OK)
         return error;
     struct tb_repair_peer *p = inner->user != NULL ? inner->user : peer_make(r, inner);
@@ -236,16 +236,17 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
                                         .writable = up_writable,
                                         .opened = up_opened,
                                         .broken = up_broken};
-    int error = table->open(&inner, &r->inner);
+    struct tb_transport *wrapped;
+    int error = table->open(&inner, &wrapped);
     if (error != TB_OK) {
         free(r);
         return error;
     }
-    r->checked = (r->inner->capabilities & TB_CAP_INTEGRITY) == 0;
-    uint32_t payload = r->inner->max_payload - (r->checked ? sizeof(uint32_t) : 0);
-    r->head = (struct tb_transport){.table = &tb_transport_repair, .capabilities = TB_CAP_DEPENDABLE};
+    r->checked = (wrapped->capabilities & TB_CAP_INTEGRITY) == 0;
+    uint32_t payload = wrapped->max_payload - (r->checked ? sizeof(uint32_t) : 0);
+    r->head = (struct tb_transport){.table = &tb_transport_repair, .inner = wrapped, .capabilities = TB_CAP_DEPENDABLE};
     r->head.max_payload = payload < TB_REPAIR_PAYLOAD ? payload : TB_REPAIR_PAYLOAD;
-    r->head.eager_limit = r->inner->eager_limit < r->head.max_payload ? r->inner->eager_limit : r->head.max_payload;
+    r->head.eager_limit = wrapped->eager_limit < r->head.max_payload ? wrapped->eager_limit : r->head.max_payload;
     *transport = &r->head;
     return TB_OK;
 }
@@ -279,11 +280,11 @@ static void repair_linger(struct tb_repair *r)
             goodbyes_send(r);
             say = now + GOODBYE_INTERVAL;
         }
-        for (int i = 0; i < LINGER_POLLS && r->inner->table->poll(r->inner) > 0; i++)
+        for (int i = 0; i < LINGER_POLLS && r->head.inner->table->poll(r->head.inner) > 0; i++)
             continue;
         if (goodbyes_missing(r) == 0)
             break;
-        struct pollfd wait = {.fd = r->inner->table->descriptor(r->inner), .events = POLLIN};
+        struct pollfd wait = {.fd = r->head.inner->table->descriptor(r->head.inner), .events = POLLIN};
         poll(&wait, wait.fd >= 0, 1);
     }
 }
@@ -294,25 +295,20 @@ static void repair_close(struct tb_transport *transport)
     r->closing = true;
     repair_linger(r);
     const struct tb_link_counters *n = &r->counters;
+    const struct tb_transport *bare = r->head.inner->inner != NULL ? r->head.inner->inner : r->head.inner;
     tb_log(
         TB_LOG_DEBUG, "link",
         "%s: sent %llu, received %llu, repeated %llu, acknowledged %llu, dropped %llu, corrupted %llu, reordered %llu",
-        tb_link_innermost(r->inner)->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
+        bare->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
         (unsigned long long)n->repeated, (unsigned long long)n->acknowledged, (unsigned long long)n->dropped,
         (unsigned long long)n->corrupted, (unsigned long long)n->reordered);
     struct tb_repair_peer *p;
     TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair)
         peer_forget(r, p);
-    r->inner->table->close(r->inner);
+    r->head.inner->table->close(r->head.inner);
     TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair)
         free(p);
     free(r);
-}
-
-struct tb_transport *tb_repair_inner(const struct tb_transport *transport)
-{
-    TB_ASSERT(transport->table == &tb_transport_repair);
-    return ((const struct tb_repair *)transport)->inner;
 }
 
 void tb_repair_count(const struct tb_transport *transport, struct tb_link_counters *counters)
@@ -346,4 +342,7 @@ const struct tb_transport_table tb_transport_repair = {
     .deadline = repair_deadline,
     .idle = repair_idle,
     .drop = repair_drop,
+    .adopt = tb_decorator_adopt,
+    .refused = tb_decorator_refused,
+    .routes = tb_decorator_routes,
 };

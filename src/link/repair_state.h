@@ -63,7 +63,6 @@ struct tb_repair_peer {
 
 struct tb_repair {
     struct tb_transport head;
-    struct tb_transport *inner;
     struct tb_upcalls up; /* the owner's */
     struct tb_proc self;
     const struct tb_clock *clock;

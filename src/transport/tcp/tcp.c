@@ -1,5 +1,5 @@
 /* tcp: frames over stream sockets. A rank neither listens nor holds the key: its agent makes connections and proves
- * them, and the sockets come in through tb_tcp_adopt, whichever side has asked.
+ * them, and the sockets come in through `adopt`, whichever side has asked.
  *
  * Each pair of processes has two streams, SHORT and BULK, connected on first use. Both sides may ask at the same time,
  * and then a stream has two connections: a direction stays on the connection that carried its first frame, so that its
@@ -9,6 +9,7 @@
  * number of connections. */
 #include "transport/endpoint_table.h"
 #include "transport/tcp/connection.h"
+#include "transport/tcp/tcp_param.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -378,7 +379,12 @@ static int tcp_endpoint(struct tb_transport *transport, struct tb_proc proc, str
     return TB_OK;
 }
 
-int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor)
+static bool tcp_adopts(struct tb_proc proc)
+{
+    return (proc.index & TB_PROC_AGENT) == 0;
+}
+
+static int tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor)
 {
     TB_ASSERT(transport->table == &tb_transport_tcp && stream < TB_STREAM_COUNT);
     struct tcp *t = (struct tcp *)transport;
@@ -402,7 +408,7 @@ int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_st
     return TB_OK;
 }
 
-void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error)
+static void tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error)
 {
     TB_ASSERT(transport->table == &tb_transport_tcp && stream < TB_STREAM_COUNT);
     struct tcp *t = (struct tcp *)transport;
@@ -414,6 +420,11 @@ void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb
         peer_fail(t, p, error);
 }
 
+static bool tcp_usable(const struct tb_transport_config *config)
+{
+    return config->connect != NULL;
+}
+
 static int tcp_open(const struct tb_transport_config *config, struct tb_transport **transport)
 {
     struct tcp *t = calloc(1, sizeof(*t));
@@ -422,7 +433,7 @@ static int tcp_open(const struct tb_transport_config *config, struct tb_transpor
     uint64_t eager = tb_param.eager_tcp;
     t->head =
         (struct tb_transport){.table = &tb_transport_tcp,
-                              .capabilities = TB_CAP_DEPENDABLE,
+                              .capabilities = tb_transport_tcp.capabilities,
                               .max_payload = TB_FRAME_PAYLOAD_LIMIT,
                               .eager_limit = eager < TB_FRAME_PAYLOAD_LIMIT ? (uint32_t)eager : TB_FRAME_PAYLOAD_LIMIT};
     t->config = *config;
@@ -518,6 +529,11 @@ static void tcp_close(struct tb_transport *transport)
 
 const struct tb_transport_table tb_transport_tcp = {
     .name = "tcp",
+    .scope = TB_SCOPE_DIRECT,
+    .patience = 32,
+    .capabilities = TB_CAP_DEPENDABLE,
+    .params = tb_tcp_param_rows,
+    .usable = tcp_usable,
     .open = tcp_open,
     .close = tcp_close,
     .endpoint = tcp_endpoint,
@@ -529,4 +545,7 @@ const struct tb_transport_table tb_transport_tcp = {
     .deadline = tcp_deadline,
     .idle = tcp_idle,
     .drop = tcp_drop,
+    .adopts = tcp_adopts,
+    .adopt = tcp_adopt,
+    .refused = tcp_refused,
 };
