@@ -42,7 +42,8 @@ POINTER = re.compile(r"\(\s*\*(?:\s|\*|\bconst\b|\bvolatile\b)*(\w+)")
 LAST_WORD = re.compile(r"(\w+)\s*$")
 PUBLIC = {"mpi.h", "tombolo.h"}
 PUBLIC_READERS = {"mpi"}
-TEST_AIDS = {"base/changed_bytes_test.h", "remote/virtual_loop_test.h", "transport/sim/sim.h", "transport/sim/streams.h"}
+TEST_AIDS = {"base/changed_bytes_test.h", "remote/virtual_loop_test.h", "transport/null_test.h", "transport/sim/sim.h",
+             "transport/sim/streams.h"}
 
 
 def read_table(root):

@@ -67,16 +67,28 @@ void tb_peer_settle(struct tb_peer *p)
 static int peer_transport(const struct tb_peer *p, struct tb_transport **transport)
 {
     struct tb_engine *e = p->engine;
+    const struct tb_transport_table *table = NULL;
+    struct tb_reach reach = {.direct = true};
     if (p->local) {
         *transport = e->local;
         return TB_OK;
     }
-    int reach = e->config.reach != NULL ? e->config.reach(e->config.context, p->proc) : TB_REACH_DIRECT;
-    if (reach < 0)
-        return reach;
-    int error = reach == TB_REACH_RELAYED ? tb_engine_open_relay(e) : tb_engine_open_remote(e);
-    *transport = reach == TB_REACH_RELAYED ? e->relay : e->remote;
-    return error;
+    int error = e->config.reach != NULL ? e->config.reach(e->config.context, p->proc, &reach) : TB_OK;
+    if (error != TB_OK)
+        return error;
+    if (reach.direct)
+        table = tb_transport_set_of_scope(&e->transports, TB_SCOPE_DIRECT);
+    if (table == NULL && reach.relayed)
+        table = tb_transport_set_of_scope(&e->transports, TB_SCOPE_RELAYED);
+    if (table != NULL)
+        return tb_engine_transport(e, table, transport);
+    if (reach.direct)
+        return tb_error(TB_ERR_PEER, "no transport leads to process %u: the parameter `transports` leaves tcp out",
+                        p->proc.index);
+    return tb_error(TB_ERR_PEER,
+                    "process %u is where only agents lead, and the parameter `transports` leaves relay, which uses "
+                    "them, out",
+                    p->proc.index);
 }
 
 int tb_peer_reach(struct tb_peer *p)
@@ -220,10 +232,10 @@ void tb_peer_owe(struct tb_peer *p, uint64_t bytes)
 }
 
 /* Who gives back more than it was given does not make us send more than fits the other side. */
-void tb_peer_credit(struct tb_peer *p, uint64_t bytes)
+void tb_peer_credited(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     uint64_t used = p->engine->peers.grant - p->credit;
-    p->credit += bytes < used ? bytes : used;
+    p->credit += m->length < used ? m->length : used;
 }
 
 struct tb_context *tb_peer_context(struct tb_peer *p, uint64_t id)

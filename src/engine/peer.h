@@ -65,7 +65,8 @@ void tb_peer_answer(struct tb_peer *p, const struct tb_message *message);
 /* The same, of what most answers say. */
 void tb_peer_reply(struct tb_peer *p, enum tb_kind kind, uint64_t match, uint64_t offset, uint64_t length);
 void tb_peer_owe(struct tb_peer *p, uint64_t bytes);
-void tb_peer_credit(struct tb_peer *p, uint64_t bytes); /* it gives back so much */
+/* It gives back so much: the handler of a frame. */
+void tb_peer_credited(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
 /* The context of a message from there, made if we do not know it yet. NULL: the peer was given up, because of no memory
  * or because it names more that are unknown than any program would. */
 struct tb_context *tb_peer_context(struct tb_peer *p, uint64_t id);

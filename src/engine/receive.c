@@ -202,7 +202,7 @@ void tb_receive_eager(struct tb_peer *p, const struct tb_message *m, const void 
     tb_arrival_file(c, a);
 }
 
-void tb_receive_asked(struct tb_peer *p, const struct tb_message *m, const void *payload)
+void tb_receive_asked(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     struct tb_engine *e = p->engine;
     uint64_t address = 0;
@@ -251,7 +251,7 @@ void tb_receive_data(struct tb_peer *p, const struct tb_message *m, const void *
         receive_end(r);
 }
 
-void tb_receive_forget(struct tb_peer *p, const struct tb_message *m)
+void tb_receive_forget(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     struct tb_engine *e = p->engine;
     struct tb_context *c = tb_contexts_find(&e->contexts, m->context);

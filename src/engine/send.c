@@ -262,7 +262,7 @@ static struct tb_request *send_find(struct tb_peer *p, uint64_t id)
     return r != NULL && r->peer == p ? r : NULL;
 }
 
-void tb_send_cleared(struct tb_peer *p, const struct tb_message *m)
+void tb_send_cleared(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     struct tb_request *r = send_find(p, m->match);
     if (r == NULL || r->phase != TB_PHASE_ASKED || m->length > r->total)
@@ -278,7 +278,7 @@ void tb_send_cleared(struct tb_peer *p, const struct tb_message *m)
     tb_port_start(&p->engine->ports, p->port, r);
 }
 
-void tb_send_matched(struct tb_peer *p, const struct tb_message *m)
+void tb_send_matched(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     struct tb_request *r = send_find(p, m->match);
     if (r == NULL || (r->phase != TB_PHASE_ASKED && r->phase != TB_PHASE_SENT))
@@ -289,7 +289,7 @@ void tb_send_matched(struct tb_peer *p, const struct tb_message *m)
         r->phase = TB_PHASE_TAIL;
 }
 
-void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m)
+void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     /* A message that was sent without a slot is found among all of the peer's; cancelling is rare. */
     struct tb_request *r = send_find(p, m->match), *other;

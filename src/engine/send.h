@@ -13,10 +13,10 @@ int tb_send_try(struct tb_context *c, const struct tb_part *part, uint32_t to, u
 void tb_send_start(struct tb_context *c, struct tb_request *r, const struct tb_part *part, uint32_t to, uint64_t match,
                    enum tb_mode mode);
 int tb_send_envelope(struct tb_request *r); /* TB_OK: it is out; TB_AGAIN; or an error that ends it */
-/* What the receiver says: handlers of frames that tb_message_check has passed. */
-void tb_send_cleared(struct tb_peer *p, const struct tb_message *m);
-void tb_send_matched(struct tb_peer *p, const struct tb_message *m);
-void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m);
+/* What the receiver says: handlers of frames (frames.h). */
+void tb_send_cleared(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
+void tb_send_matched(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
+void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
 /* What the transport says: a frame that it had accepted has left. */
 void tb_send_left(struct tb_engine *e, uint64_t token, int error);
 

@@ -10,7 +10,7 @@ int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *se
     struct tb_setup own = *setup;
     int rc = TB_OK;
     own.host = agent->host;
-    bool direct = !tb_param.forbid_direct && !tb_param_encrypts_all() && strstr(tb_param.transports, "tcp") != NULL;
+    bool direct = !tb_param.forbid_direct && !tb_param_encrypts_all() && tb_param_lists(tb_param.transports, "tcp");
     bool stays = plan != NULL || (setup->host_count > 1 && !direct);
     own.flags |=
         (agent->target.local ? TB_SETUP_LOCAL : 0) | (plan != NULL ? TB_SETUP_GRID : 0) | (stays ? TB_SETUP_STAYS : 0);

@@ -26,7 +26,7 @@ static uint32_t host_of(const void *context, uint32_t rank)
     const struct tb_comm *comm = context;
     const struct tb_address_book *book = &tb_self.job.book;
     uint32_t proc = tb_comm_local_proc(comm, rank);
-    if (strstr(tb_param.transports, "shm") == NULL)
+    if (!tb_param_lists(tb_param.transports, "shm"))
         return proc;
     return book->range_count > 0 ? tb_address_book_host_of(book, proc) : 0;
 }
@@ -34,7 +34,7 @@ static uint32_t host_of(const void *context, uint32_t rank)
 static const char *cluster_of(const void *context, uint32_t host)
 {
     const struct tb_address_book *book = &tb_self.job.book;
-    if (strstr(tb_param.transports, "shm") == NULL)
+    if (!tb_param_lists(tb_param.transports, "shm"))
         host = book->range_count > 0 ? tb_address_book_host_of(book, host) : 0;
     return host < book->host_count ? book->hosts[host].place.cluster : "";
 }

@@ -91,7 +91,7 @@ static MPI_Datatype datatype_of(enum tb_param_type type)
 
 static void value_read(const struct tb_param_row *row, void *buf)
 {
-    const char *field = (const char *)&tb_param + row->offset;
+    const char *field = tb_param_value(row);
     switch (row->type) {
     case TB_PARAM_BOOL:
         *(int *)buf = *(const bool *)field;
