@@ -1,6 +1,6 @@
-/* Parameters: every knob is one row of param_table.h, or, if only one transport reads it, of the table that this one
- * brings. It is then TOMBOLO_<NAME> in the environment, `--set name=value` of `tombolo run`, an MPI_T control variable
- * and a line of `tombolo info`.
+/* Parameters: every knob is one row of param_table.h, or of a table that somebody brings who alone reads it. It is then
+ * TOMBOLO_<NAME> in the environment, `--set name=value` of `tombolo run`, an MPI_T control variable and a line of
+ * `tombolo info`.
  *
  * Values are settled once, before threads exist: defaults, then the environment, then what the launcher sends (the
  * launcher's win; a process whose own environment differs is told so on standard error). Reading is a field of

@@ -21,8 +21,12 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
     struct tb_peer *p = from->user;
     if (TB_UNLIKELY(p == NULL))
         return;
+    if (TB_LIKELY(tb_message_is_whole(message, length))) {
+        tb_receive_eager(p, message, payload, length); /* as the table says, without looking */
+        return;
+    }
     int error = tb_message_check(message, length);
-    if (TB_UNLIKELY(error != TB_OK)) {
+    if (error != TB_OK) {
         tb_peer_break(p, error);
         return;
     }
@@ -108,8 +112,6 @@ int tb_engine_transport(struct tb_engine *e, const struct tb_transport_table *ta
     int error = tb_transport_set_open(&e->transports, table, &e->config.transport, transport);
     if (error != TB_OK)
         return error;
-    if (table->scope == TB_SCOPE_HOST && e->local == NULL)
-        e->local = *transport;
     e->waiting.stirred = true;
     return TB_OK;
 }
@@ -213,14 +215,10 @@ static int transports_prepare(struct tb_engine *e)
     return error;
 }
 
-static int transports_open_early(struct tb_engine *e)
+static int transports_open_local(struct tb_engine *e)
 {
-    struct tb_transport *t;
-    int error = TB_OK;
-    for (uint32_t i = 0; i < e->transports.count && error == TB_OK; i++)
-        if (e->transports.tables[i]->early)
-            error = tb_engine_transport(e, e->transports.tables[i], &t);
-    return error;
+    const struct tb_transport_table *table = tb_transport_set_of_scope(&e->transports, TB_SCOPE_HOST);
+    return table != NULL ? tb_engine_transport(e, table, &e->local) : TB_OK;
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -261,7 +259,7 @@ int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **eng
     e->config = *config;
     int error = engine_prepare(e);
     if (error == TB_OK)
-        error = transports_open_early(e);
+        error = transports_open_local(e);
     if (error == TB_OK && tb_peer_of(e, config->transport.self.index) == NULL)
         error = TB_ERR_MEMORY;
     if (error != TB_OK) {

@@ -44,7 +44,6 @@ static inline void loop_net_open(struct loop_net *net, bool threaded)
 {
     net->table = tb_transport_sim;
     net->table.scope = net->remote ? TB_SCOPE_DIRECT : TB_SCOPE_HOST;
-    net->table.early = true;
     net->table.capabilities = net->sim.capabilities;
     net->transports[0] = &net->table;
     for (uint32_t i = 0; i < net->count; i++) {
@@ -57,6 +56,9 @@ static inline void loop_net_open(struct loop_net *net, bool threaded)
         struct tb_channel_config channel = {.context = LOOP_CONTEXT, .size = net->count, .rank = i};
         if (tb_engine_open(&config, &net->engines[i]) != TB_OK ||
             tb_channel_open(net->engines[i], &channel, &net->channels[i]) != TB_OK)
+            abort();
+        struct tb_transport *t;
+        if (tb_engine_transport(net->engines[i], &net->table, &t) != TB_OK) /* as a connection from outside would */
             abort();
     }
 }

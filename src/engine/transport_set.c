@@ -36,13 +36,13 @@ static uint32_t rank_of(const struct tb_transport_set *set, const struct tb_tran
     return rank;
 }
 
-/* Polling takes a system call, which others must not wait for that come along without one. */
+/* Polling it takes a system call, for which messages of this host must not wait. */
 static bool is_patient(const struct tb_transport_set *set, const struct tb_transport_table *table)
 {
-    bool early = false;
+    bool host = false;
     for (uint32_t i = 0; i < set->open_count; i++)
-        early = early || set->open[i].table->early;
-    return early && table->patience > 0;
+        host = host || set->open[i].table->scope == TB_SCOPE_HOST;
+    return host && table->patience > 0;
 }
 
 int tb_transport_set_open(struct tb_transport_set *set, const struct tb_transport_table *table,

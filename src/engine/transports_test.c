@@ -224,7 +224,6 @@ static void probes_make(void)
         given[i] = &probe_tables[i];
     }
     probe_tables[0].scope = TB_SCOPE_HOST;
-    probe_tables[0].early = true;
     probe_tables[1].scope = TB_SCOPE_DIRECT;
     probe_tables[2].scope = TB_SCOPE_RELAYED;
     for (int i = 1; i < PROBES; i++) {
@@ -277,7 +276,7 @@ static int descriptor_make(void)
     return descriptor;
 }
 
-/* Early ones at once, the others when something leads there. */
+/* That of this host at once, the others when they lead somewhere. */
 static void opened_when_needed(void **state)
 {
     static const uint32_t procs[] = {1, 2, 3}, leads[] = {0, 1, 2};

@@ -131,7 +131,6 @@ static bool null_idle(struct tb_transport *transport)
 
 static const struct tb_transport_table null_table = {.name = "null",
                                                      .scope = TB_SCOPE_HOST,
-                                                     .early = true,
                                                      .capabilities = TB_CAP_DEPENDABLE,
                                                      .params = null_params,
                                                      .open = null_open,

@@ -24,7 +24,7 @@ enum tb_capability {
 
 /* Whom a transport leads to. */
 enum tb_scope {
-    TB_SCOPE_HOST,   /* processes of this host */
+    TB_SCOPE_HOST,   /* processes of this host; it is opened with its owner, others when they are needed first */
     TB_SCOPE_DIRECT, /* those that can be connected with this one */
     TB_SCOPE_RELAYED /* those that agents pass frames on to; what gets lost there is theirs to repair */
 };
@@ -95,9 +95,8 @@ struct tb_transport_table {
     const char *name; /* as in the parameter `transports` */
     /* What holds before it is opened; the next five are not of decorators. */
     uint8_t scope;                     /* enum tb_scope */
-    bool early;                        /* opened with its owner; else when it is needed first */
-    uint32_t patience;                 /* rounds of progress from one poll to the next, where an early one is open,
-                                        * since polling takes a system call; 0: every round */
+    uint32_t patience;                 /* rounds of progress from one poll to the next, where one of TB_SCOPE_HOST is
+                                        * open, since polling takes a system call; 0: every round */
     unsigned capabilities;             /* enum tb_capability: those that it has wherever it can be opened */
     const struct tb_param_row *params; /* its own parameters, the last one without a name; NULL: none */
     /* Whether the process was given what it needs; NULL: it needs nothing. */

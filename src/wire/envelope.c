@@ -128,7 +128,7 @@ int tb_message_check(const struct tb_message *message, size_t payload)
     bool fits = false;
     switch (message->kind) {
     case TB_KIND_EAGER:
-        fits = !remote && message->length == payload;
+        fits = tb_message_is_whole(message, payload);
         break;
     case TB_KIND_REQUEST:
         fits = payload == (remote ? sizeof(uint64_t) : 0);

@@ -317,6 +317,11 @@ void tb_wire_put_envelope(void *to, const struct tb_envelope *envelope);
 int tb_wire_get_envelope(const void *from, struct tb_envelope *envelope);
 /* What the header promises and what came behind it agree, as the kind demands. */
 int tb_message_check(const struct tb_message *message, size_t payload);
+/* A right frame of kind EAGER: the most frequent one, for which whoever counts nanoseconds asks first. */
+static inline bool tb_message_is_whole(const struct tb_message *message, size_t payload)
+{
+    return message->kind == TB_KIND_EAGER && (message->flags & TB_MESSAGE_REMOTE) == 0 && message->length == payload;
+}
 /* `to` and `from` may be the struct itself. */
 void tb_wire_put_hello(void *to, const struct tb_hello *hello);
 void tb_wire_get_hello(const void *from, struct tb_hello *hello); /* checks nothing: tb_hello_verify does */

@@ -454,7 +454,6 @@ static bool shm_usable(const struct tb_transport_config *config)
 const struct tb_transport_table tb_transport_shm = {
     .name = "shm",
     .scope = TB_SCOPE_HOST,
-    .early = true,
     .capabilities = TB_CAP_DEPENDABLE | TB_CAP_BOARDS,
     .params = tb_shm_param_rows,
     .usable = shm_usable,
