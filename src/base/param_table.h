@@ -10,6 +10,8 @@ TB_PARAM_SIZE_ROW(eager_shm, "8k", 0, 1 << 20, 0, "longest message sent without 
 TB_PARAM_SIZE_ROW(eager_tcp, "32k", 0, 1 << 20, 0, "longest message sent without asking, over TCP")
 TB_PARAM_SIZE_ROW(eager_memory, "16m", 1 << 16, INT64_MAX, 0,
                   "memory of a rank for payload that has arrived before its receive, all peers together")
+TB_PARAM_SIZE_ROW(ahead_memory, "16m", 0, INT64_MAX, 0,
+                  "memory of a rank beyond that for those peers whose long messages leave without asking")
 TB_PARAM_TIME_ROW(spin, "50us", 0, TB_PARAM_LONGEST, 0,
                   "how long a waiting rank looks before it yields and then sleeps, when the machine is not crowded")
 TB_PARAM_BOOL_ROW(progress_thread, "no", TB_PARAM_LOCAL,

@@ -65,6 +65,7 @@ void tb_engine_close(struct tb_engine *engine);
 /* What was counted so far. Everything here only grows, but for unexpected_bytes. */
 struct tb_counters {
     uint64_t eager;            /* messages sent at once */
+    uint64_t ahead;            /* longer ones that were sent without asking */
     uint64_t rendezvous;       /* messages sent by asking first */
     uint64_t remote_reads;     /* messages that were read from the sender's memory */
     uint64_t self;             /* messages to this process itself */

@@ -12,6 +12,7 @@
 #ifndef TB_ENGINE_STATE_H
 #define TB_ENGINE_STATE_H
 
+#include "engine/ahead.h"
 #include "engine/arrival.h"
 #include "engine/binding.h"
 #include "engine/channel.h"
@@ -36,10 +37,6 @@
 #include "engine/transport_set.h"
 #include "engine/wait.h"
 #include "wire/wire.h"
-
-/* What a process may send to each other one before it hears that it was consumed. */
-#define TB_GRANT_LOW  (16u << 10)
-#define TB_GRANT_HIGH (2u << 20) /* more than the pieces of a collective that are under way */
 
 struct tb_engine {
     struct tb_engine_config config;

@@ -1,5 +1,5 @@
-/* The sender's half of the protocols; see enum tb_kind. Short messages go at once while there is credit; for all others
- * the receiver is asked first. Called with the engine locked. */
+/* The sender's half of the protocols; see enum tb_kind. Short messages go at once while there is credit, and those
+ * that are worth it as well (ahead.h); for all others the receiver is asked first. Called with the engine locked. */
 #ifndef TB_ENGINE_SEND_H
 #define TB_ENGINE_SEND_H
 
@@ -19,5 +19,6 @@ void tb_send_matched(struct tb_peer *p, const struct tb_message *m, const void *
 void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
 /* What the transport says: a frame that it had accepted has left. */
 void tb_send_left(struct tb_engine *e, uint64_t token, int error);
+void tb_send_accepted(struct tb_request *r); /* and what the port says: all DATA was accepted */
 
 #endif

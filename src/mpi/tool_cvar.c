@@ -36,6 +36,7 @@ static const struct {
     {"eager_shm", TB_MPIT_ENGINE},
     {"eager_tcp", TB_MPIT_ENGINE},
     {"eager_memory", TB_MPIT_ENGINE},
+    {"ahead_memory", TB_MPIT_ENGINE},
     {"spin", TB_MPIT_ENGINE},
     {"progress_thread", TB_MPIT_ENGINE},
     {"cores", TB_MPIT_PLANNER},
