@@ -279,7 +279,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s latency [SIZE] | rate [SIZE] | copy [LEAST MOST]\n", argv[0]);
         return 2;
     }
-    check(tb_param_load());
+    check(tb_transports_load_params());
     size_t bytes = tb_shm_segment_bytes(2);
     void *segment = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int doorbells[2] = {eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};

@@ -3,6 +3,7 @@
 #include "help_texts.h"
 
 #include "planner/planner.h"
+#include "transport/transport.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -339,7 +340,7 @@ int tb_command_explain(char **words)
         fputs(usage, stdout);
         return 0;
     }
-    int error = tb_param_load();
+    int error = tb_transports_load_params();
     if (error == TB_OK)
         error = query_parse(&q, words);
     if (error != TB_OK) {

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "launch/launch.h"
+#include "transport/transport.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -95,12 +96,15 @@ int tb_command_info(char **words)
         fprintf(stderr, "tombolo info: \"%s\" is no option\n%s", words[0], usage);
         return 2;
     }
-    if (tb_param_load() != TB_OK) {
+    if (tb_transports_load_params() != TB_OK) {
         fprintf(stderr, "tombolo info: %s\n", tb_error_story());
         return 1;
     }
     printf("version     Tombolo %s\n", TB_VERSION);
-    printf("transports  shm tcp relay fault\n");
+    printf("transports ");
+    for (uint32_t i = 0; tb_transports[i] != NULL; i++)
+        printf(" %s", tb_transports[i]->name);
+    printf(" %s\n", tb_transport_fault.name);
     print_library();
     print_parameters();
     return 0;

@@ -5,6 +5,7 @@
 
 #include "lab/lab.h"
 #include "launch/launch.h"
+#include "transport/transport.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -84,7 +85,7 @@ int tb_command_run(const char *name, char **words)
     char program[PATH_MAX];
     struct job job = {.options = &options, .program = program};
     tb_log_identify("launcher");
-    int rc = tb_param_load();
+    int rc = tb_transports_load_params();
     if (rc == TB_OK)
         rc = tb_options_parse(&options, words);
     if (rc == TB_OK && options.action == TB_OPTIONS_HELP) {

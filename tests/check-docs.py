@@ -3,6 +3,7 @@
 of the program with their defaults, and its options are those that mpiexec --help names;
 docs/guide/other-launchers.md has every option of the table in the sources and no other; files that docs/architecture.md and
 docs/words.md name are there, and the tables of parts in docs/architecture.md name every file of their folders. A case for each."""
+import glob
 import os
 import re
 import subprocess
@@ -41,6 +42,8 @@ def section(text, title):
 
 def wrong_parameters():
     rows = re.findall(r'^TB_PARAM_\w+_ROW\(\s*(\w+),\s*"([^"]*)"', read("src/base/param_table.h"), re.M)
+    for path in sorted(glob.glob(os.path.join(ROOT, "src/transport/*/*_param.c"))):
+        rows += re.findall(r'\.name = "(\w+)",.*?\.fallback = "([^"]*)"', read(path), re.S)
     shown = {}
     for names, values in re.findall(r"^\| (`[^|]*)\|([^|]*)\|", section(read(RUNNING), "Parameters"), re.M):
         names = re.findall(r"`(\w+)`", names)

@@ -12,6 +12,8 @@
   - files: none has more than 600 lines there, unless a comment in its first 40 lines says "Longer than 600 lines because ..."
   - tags: no struct, union or enum tag is defined in two places of src/ and cmd/. A tag without tb_ that only one .c
     file knows is its own affair, unless a header or another file of the folder defines it too
+  - transports: what src/transport/transports.c lists, nobody outside of src/transport/ names, but tests; so that a new
+    one is a folder and a line
 
 The list of exceptions may only shrink: what is not in it is a failure, and so is an entry that is not needed any more.
 
@@ -37,6 +39,8 @@ NOISE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+TRANSPORTS = os.path.join("src", "transport", "transports.c")
+TRANSPORT = re.compile(r"&(tb_transport_\w+)")
 TAG = re.compile(r"\b(struct|union|enum)\s+([A-Za-z_]\w*)\s*\{")
 ATTRIBUTE = re.compile(r"\b__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)")
 
@@ -287,6 +291,19 @@ def check_tags(files, excepted):
     return problems, needed
 
 
+# ---- transports ------------------------------------------------------------------------------------------------------
+
+def check_transports(files):
+    listed = {name for f in files if f.path == TRANSPORTS for name in TRANSPORT.findall(f.code)}
+    problems = []
+    for f in files:
+        if f.is_test or f.path.split(os.sep)[0] not in ("src", "cmd") or folder_of(f.path) == "src/transport":
+            continue
+        for name in sorted(listed & set(WORD.findall(f.code))):
+            problems.append(f"{f.path}: names {name}, which is a matter of src/transport")
+    return problems
+
+
 # ---- all together ----------------------------------------------------------------------------------------------------
 
 def read_exceptions(root):
@@ -333,7 +350,7 @@ def check(root):
     for kind, names in excepted.items():
         for name in sorted(names - needed[kind]):
             problems.append(f"{EXCEPTIONS}: {kind} {name}{STALE}")
-    return problems + circles + sizes + tags
+    return problems + circles + sizes + tags + check_transports(files)
 
 
 # A small repository that keeps the rules, and changes to it of which each must be found.
@@ -359,6 +376,9 @@ GOOD = {
     "src/b/part.h": "int tb_part(void);\n",
     "src/b/part.c": '#include "b/state.h"\n',
     "src/b/long.c": "/* A list.\n *\n * Longer than 600\n * lines because it is a list. */\n" + "int x;\n" * 700,
+    "src/transport/transports.c": "const struct tb_t *const tb_transports[] = {&tb_transport_x, &tb_transport_y};\n",
+    "src/transport/x.c": "int x = &tb_transport_x;\n",
+    "src/b/b_test.c": "int x = &tb_transport_x;\n",
     "tests/check.c": LONG_FUNCTION.replace("    tb_low();\n", "", 1),
     EXCEPTIONS: "# nothing\n",
 }
@@ -389,6 +409,8 @@ BAD = {
     "tag-of-other-kind": ("src/b/b.c", "enum tb_high { X };\n", "tag tb_high"),
     "tag-of-used-header": ("src/a/low.c", '#include "a/world.h"\n', "tag mine"),
     "tag-beside": ("src/a/low.c", "struct mine {\n    int y;\n};\n", "tag mine"),
+    "transport": ("src/b/b.c", "int x = &tb_transport_y;\n", "names tb_transport_y"),
+    "transport-of-command": ("cmd/run.c", "int x = &tb_transport_x;\n", "names tb_transport_x"),
     "exception-unknown": (EXCEPTIONS, "round src/a/low\n", "should be"),
     "exception-stale-circle": (EXCEPTIONS, "circle src/a/low\n", "remove the line"),
     "exception-stale-function": (EXCEPTIONS, "function src/b/b.c:tb_b\n", "remove the line"),
@@ -412,7 +434,7 @@ def self_test():
 
 def main():
     return cases.judge_repository(sys.argv[1:], check, shrink, self_test,
-                                  f"no circles, no long functions or files, no tag twice, but for what {EXCEPTIONS} lists")
+                                  f"no circles, no long functions or files, no tag twice, transports known by nobody, but for what {EXCEPTIONS} lists")
 
 
 if __name__ == "__main__":

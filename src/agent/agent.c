@@ -571,7 +571,7 @@ static int open_all(struct tb_agent *agent)
     if (rc == TB_OK)
         rc = tb_guardian_watch(agent->guardian, &agent->loop, guardian_lost, agent);
     if (rc == TB_OK)
-        rc = tb_param_load();
+        rc = tb_transports_load_params();
     return rc == TB_OK ? tb_uplink_open(&agent->uplink, &agent->loop, process->in, process->out, &events) : rc;
 }
 

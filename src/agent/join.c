@@ -265,7 +265,7 @@ int tb_agent_join(const char *addresses)
     sigemptyset(&none);
     tb_core_forbid();
     signal(SIGPIPE, SIG_IGN);
-    int rc = tb_param_load();
+    int rc = tb_transports_load_params();
     if (rc == TB_OK)
         rc = ask_secret(secret, sizeof secret);
     if (rc == TB_OK)

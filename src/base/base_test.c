@@ -170,11 +170,11 @@ static void parameters_take_units_and_refuse_nonsense(void **state)
     assert_int_equal(tb_param.eager_shm, 16384);
     assert_int_equal(tb_param_set("SPIN", "1.5ms", TB_PARAM_LAUNCHER), TB_OK);
     assert_int_equal(tb_param.spin, 1500000);
-    assert_int_equal(tb_param_set("cross_memory", "off", TB_PARAM_LAUNCHER), TB_OK);
-    assert_false(tb_param.cross_memory);
-    static const char *const bad[][2] = {{"eager_shm", "-1"},       {"eager_shm", "9g"},  {"eager_shm", ""},
-                                         {"eager_shm", "12cows"},   {"spin", "3parsecs"}, {"spin", "-1s"},
-                                         {"cross_memory", "maybe"}, {"log", "foo"},       {"spin", "1001h"}};
+    assert_int_equal(tb_param_set("gateway_tls", "off", TB_PARAM_LAUNCHER), TB_OK);
+    assert_false(tb_param.gateway_tls);
+    static const char *const bad[][2] = {{"eager_shm", "-1"},      {"eager_shm", "9g"},  {"eager_shm", ""},
+                                         {"eager_shm", "12cows"},  {"spin", "3parsecs"}, {"spin", "-1s"},
+                                         {"gateway_tls", "maybe"}, {"log", "foo"},       {"spin", "1001h"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(tb_param_set(bad[i][0], bad[i][1], TB_PARAM_LAUNCHER), TB_ERR_ARGUMENT);
         assert_non_null(strstr(tb_error_story(), bad[i][0]));
@@ -184,14 +184,75 @@ static void parameters_take_units_and_refuse_nonsense(void **state)
     assert_non_null(strstr(tb_error_story(), "eager_shm"));
 }
 
+/* Rows that somebody else brings. */
+static struct {
+    uint64_t room;
+    const char *words;
+} test_values;
+static const struct tb_param_row test_rows[] = {{.name = "test_room",
+                                                 .type = TB_PARAM_SIZE,
+                                                 .flags = TB_PARAM_OR_ZERO,
+                                                 .fallback = "0",
+                                                 .low = 1 << 12,
+                                                 .high = 1 << 30,
+                                                 .help = "room of a test",
+                                                 .at = &test_values.room},
+                                                {.name = "test_words",
+                                                 .type = TB_PARAM_TEXT,
+                                                 .fallback = "none",
+                                                 .help = "words of a test",
+                                                 .at = &test_values.words},
+                                                {.name = NULL}};
+
+/* They are as all others, and are added once. */
+static void joined_parameters_are_like_all_others(void **state)
+{
+    assert_int_equal(tb_param_load(), TB_OK);
+    size_t before = tb_param_count();
+    assert_null(tb_param_find("test_room"));
+    setenv("TOMBOLO_TEST_WORDS", "many words", 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tb_param_join(test_rows), TB_OK);
+        assert_int_equal(tb_param_count(), before + 2);
+    }
+    assert_int_equal(tb_param_load(), TB_OK);
+    unsetenv("TOMBOLO_TEST_WORDS");
+    const struct tb_param_row *room = tb_param_find("test-room"), *words = tb_param_find("test_words");
+    assert_ptr_equal(tb_param_row(before), room);
+    assert_ptr_equal(tb_param_row(before + 1), words);
+    assert_null(tb_param_row(before + 2));
+    assert_ptr_equal(tb_param_value(room), &test_values.room);
+    assert_int_equal(test_values.room, 0);
+    assert_string_equal(test_values.words, "many words");
+    assert_int_equal(tb_param_origin(words), TB_PARAM_ENVIRONMENT);
+    assert_int_equal(tb_param_origin(room), TB_PARAM_DEFAULT);
+    assert_int_equal(tb_param_import("test_room=8k\n", 13), TB_OK);
+    assert_int_equal(test_values.room, 8192);
+    assert_string_equal(tb_param.log, "warn"); /* the first of the other table is not meant */
+    char text[1000];
+    tb_param_export(text, sizeof text);
+    assert_non_null(strstr(text, "test_room=8k\n"));
+    assert_int_equal(tb_param_set("test_roon", "1k", TB_PARAM_LAUNCHER), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "did you mean 'test_room'"));
+    assert_int_equal(tb_param_load(), TB_OK);
+    assert_string_equal(test_values.words, "none");
+}
+
+static void lists_name_some_or_all(void **state)
+{
+    assert_true(tb_param_lists("all", "anything"));
+    assert_true(tb_param_lists("one,two", "two") && tb_param_lists("one,two", "one"));
+    assert_false(tb_param_lists("one,two", "tw") || tb_param_lists("one,two", "onet") || tb_param_lists("", "one"));
+}
+
 /* What is outside of its range is refused, with the range. */
 static void parameters_have_ranges(void **state)
 {
     static const struct {
         const char *name, *value, *range;
     } bad[] = {
-        {"tcp_buffer", "1", "expected 0 or 4k to 1g bytes"},
-        {"tcp_buffer", "2g", "expected 0 or 4k to 1g bytes"},
+        {"test_room", "1", "expected 0 or 4k to 1g bytes"},
+        {"test_room", "2g", "expected 0 or 4k to 1g bytes"},
         {"heartbeat", "1ms", "expected 0 or 1s to 3600000s"},
         {"try_timeout", "99ms", "expected 0 or 100ms to 3600000s"},
         {"connect_timeout", "0", "expected 100ms to 3600000s"},
@@ -202,8 +263,8 @@ static void parameters_have_ranges(void **state)
         {"eager_memory", "1k", "expected 64k or more bytes"},
         {"gateway_streams", "17", "expected 0 to 16"},
     };
-    static const char *const good[][2] = {{"tcp_buffer", "0"},     {"tcp_buffer", "4k"}, {"heartbeat", "0"},
-                                          {"heartbeat", "1s"},     {"spin", "0"},        {"kill_grace", "1000min"},
+    static const char *const good[][2] = {{"test_room", "0"},      {"test_room", "4k"}, {"heartbeat", "0"},
+                                          {"heartbeat", "1s"},     {"spin", "0"},       {"kill_grace", "1000min"},
                                           {"eager_memory", "64k"}, {"log", "DEBUG"}};
     assert_int_equal(tb_param_load(), TB_OK);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -226,7 +287,7 @@ static void parameters_travel(void **state)
     size_t length = tb_param_export(text, sizeof text);
     assert_string_equal(text, "transports=tcp\nkill_grace=250ms\n");
     assert_int_equal(tb_param_load(), TB_OK);
-    assert_string_equal(tb_param.transports, "shm,tcp,relay");
+    assert_string_equal(tb_param.transports, "all");
     assert_int_equal(tb_param_import(text, length), TB_OK);
     assert_string_equal(tb_param.transports, "tcp");
     assert_int_equal(tb_param.kill_grace, 250000000);
@@ -293,6 +354,8 @@ int main(void)
         cmocka_unit_test(spans_gather_and_scatter),
         cmocka_unit_test(spans_move_from_any_to_any),
         cmocka_unit_test(parameters_take_units_and_refuse_nonsense),
+        cmocka_unit_test(joined_parameters_are_like_all_others),
+        cmocka_unit_test(lists_name_some_or_all),
         cmocka_unit_test(parameters_have_ranges),
         cmocka_unit_test(parameters_travel),
         cmocka_unit_test(parameters_come_from_the_environment),

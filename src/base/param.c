@@ -11,20 +11,25 @@
 
 struct tb_params tb_param;
 
-#define OFFSET(name)                                offsetof(struct tb_params, name)
-#define TB_PARAM_BOOL_ROW(name, value, flags, help) {#name, TB_PARAM_BOOL, flags, value, help, 0, 1, OFFSET(name)},
+#define OFFSET(name) offsetof(struct tb_params, name)
+#define TB_PARAM_BOOL_ROW(name, value, flags, help)                                                                    \
+    {#name, TB_PARAM_BOOL, flags, value, help, 0, 1, OFFSET(name), NULL},
 #define TB_PARAM_INT_ROW(name, value, low, high, flags, help)                                                          \
-    {#name, TB_PARAM_INT, flags, value, help, low, high, OFFSET(name)},
+    {#name, TB_PARAM_INT, flags, value, help, low, high, OFFSET(name), NULL},
 #define TB_PARAM_SIZE_ROW(name, value, low, high, flags, help)                                                         \
-    {#name, TB_PARAM_SIZE, flags, value, help, low, high, OFFSET(name)},
+    {#name, TB_PARAM_SIZE, flags, value, help, low, high, OFFSET(name), NULL},
 #define TB_PARAM_TIME_ROW(name, value, low, high, flags, help)                                                         \
-    {#name, TB_PARAM_TIME, flags, value, help, low, high, OFFSET(name)},
-#define TB_PARAM_TEXT_ROW(name, value, flags, help) {#name, TB_PARAM_TEXT, flags, value, help, 0, 0, OFFSET(name)},
-static const struct tb_param_row rows[] = {
+    {#name, TB_PARAM_TIME, flags, value, help, low, high, OFFSET(name), NULL},
+#define TB_PARAM_TEXT_ROW(name, value, flags, help)                                                                    \
+    {#name, TB_PARAM_TEXT, flags, value, help, 0, 0, OFFSET(name), NULL},
+static const struct tb_param_row own_rows[] = {
 #include "base/param_table.h"
 };
 
-enum { ROWS = sizeof rows / sizeof rows[0] };
+enum { OWN_ROWS = sizeof own_rows / sizeof own_rows[0], ROWS_LIMIT = OWN_ROWS + TB_PARAM_JOINED_LIMIT };
+
+static const struct tb_param_row *joined[TB_PARAM_JOINED_LIMIT];
+static size_t joined_count;
 
 /* Names under our prefix that are no parameters: set by agents for ranks, read by the compiler wrappers. */
 static const char *const other_names[] = {"LAB", "AGENT", "OUTPUT", "RANK",    "SIZE",   "LOCAL_RANK", "LOCAL_SIZE",
@@ -34,16 +39,62 @@ static struct {
     enum tb_param_origin origin;
     char *text;  /* where a TEXT value lives that is not the default; NULL: none */
     char *where; /* as tb_param_note_origin has it; NULL: nobody has said more */
-} values[ROWS];
+} values[ROWS_LIMIT];
 
 size_t tb_param_count(void)
 {
-    return ROWS;
+    return OWN_ROWS + joined_count;
 }
 
 const struct tb_param_row *tb_param_row(size_t index)
 {
-    return index < ROWS ? &rows[index] : NULL;
+    if (index < OWN_ROWS)
+        return &own_rows[index];
+    return index < tb_param_count() ? joined[index - OWN_ROWS] : NULL;
+}
+
+static size_t index_of(const struct tb_param_row *row)
+{
+    size_t index = 0;
+    while (tb_param_row(index) != row)
+        index++;
+    return index;
+}
+
+static char *field_of(const struct tb_param_row *row)
+{
+    return row->at != NULL ? row->at : (char *)&tb_param + row->offset;
+}
+
+const void *tb_param_value(const struct tb_param_row *row)
+{
+    return field_of(row);
+}
+
+int tb_param_join(const struct tb_param_row *rows)
+{
+    for (const struct tb_param_row *row = rows; row->name != NULL; row++) {
+        TB_ASSERT(row->at != NULL);
+        if (tb_param_find(row->name) == row)
+            continue;
+        TB_ASSERT(tb_param_find(row->name) == NULL);
+        if (joined_count == TB_PARAM_JOINED_LIMIT)
+            return tb_error(TB_ERR_LIMIT, "there is no room for the parameter %s", row->name);
+        joined[joined_count++] = row;
+    }
+    return TB_OK;
+}
+
+bool tb_param_lists(const char *list, const char *name)
+{
+    if (strcmp(list, TB_PARAM_ALL) == 0)
+        return true;
+    for (size_t n; *list != 0; list += n + (list[n] == ',')) {
+        n = strcspn(list, ",");
+        if (n == strlen(name) && strncmp(list, name, n) == 0)
+            return true;
+    }
+    return false;
 }
 
 static bool same_name(const char *a, const char *b)
@@ -59,15 +110,15 @@ static bool same_name(const char *a, const char *b)
 
 const struct tb_param_row *tb_param_find(const char *name)
 {
-    for (size_t i = 0; i < ROWS; i++)
-        if (same_name(rows[i].name, name))
-            return &rows[i];
+    for (size_t i = 0; i < tb_param_count(); i++)
+        if (same_name(tb_param_row(i)->name, name))
+            return tb_param_row(i);
     return NULL;
 }
 
 enum tb_param_origin tb_param_origin(const struct tb_param_row *row)
 {
-    return values[row - rows].origin;
+    return values[index_of(row)].origin;
 }
 
 /* How many letters must be changed, added or left out to get from one name to the other. */
@@ -95,14 +146,14 @@ static size_t distance(const char *a, const char *b)
 static const char *nearest(const char *name)
 {
     size_t best = 0, best_distance = SIZE_MAX;
-    for (size_t i = 0; i < ROWS; i++) {
-        size_t d = distance(name, rows[i].name);
+    for (size_t i = 0; i < tb_param_count(); i++) {
+        size_t d = distance(name, tb_param_row(i)->name);
         if (d < best_distance) {
             best_distance = d;
             best = i;
         }
     }
-    return best_distance <= (strlen(name) < 8 ? 1 : 2) ? rows[best].name : NULL;
+    return best_distance <= (strlen(name) < 8 ? 1 : 2) ? tb_param_row(best)->name : NULL;
 }
 
 /* ---- text to value ----------------------------------------------------------------------------------------------- */
@@ -185,8 +236,8 @@ static int set_text(const struct tb_param_row *row, const char *text, const char
     if (copy == NULL && strcmp(text, row->fallback) != 0)
         return tb_error(TB_ERR_MEMORY, "no memory for its value");
     *field = copy != NULL ? copy : row->fallback;
-    free(values[row - rows].text);
-    values[row - rows].text = copy;
+    free(values[index_of(row)].text);
+    values[index_of(row)].text = copy;
     return TB_OK;
 }
 
@@ -229,6 +280,11 @@ static int check_range(const struct tb_param_row *row, int64_t value)
     return tb_error(TB_ERR_ARGUMENT, "expected %s%s", range, row->type == TB_PARAM_SIZE ? " bytes" : "");
 }
 
+static bool is_log(const struct tb_param_row *row)
+{
+    return row->at == NULL && row->offset == OFFSET(log);
+}
+
 /* -1: there is no such level. */
 static int log_level(const char *text)
 {
@@ -241,7 +297,7 @@ static int log_level(const char *text)
 
 static int set_value(const struct tb_param_row *row, const char *text)
 {
-    char *field = (char *)&tb_param + row->offset;
+    char *field = field_of(row);
     bool truth = false;
     int64_t number = 0;
     uint64_t size = 0;
@@ -266,7 +322,7 @@ static int set_value(const struct tb_param_row *row, const char *text)
             return tb_error(TB_ERR_ARGUMENT, "expected at most %d characters", VALUE_BYTES - 1);
         if (strchr(text, '\n'))
             return tb_error(TB_ERR_ARGUMENT, "expected a text without line breaks");
-        if (row->offset == OFFSET(log) && log_level(text) < 0)
+        if (is_log(row) && log_level(text) < 0)
             return tb_error(TB_ERR_ARGUMENT, "expected error, warn, info, debug or trace");
         return set_text(row, text, (const char **)field);
     }
@@ -289,16 +345,16 @@ int tb_param_set(const char *name, const char *value, enum tb_param_origin origi
     int error = set_value(row, value);
     if (error)
         return tb_error(error, "parameter %s: '%s' is not valid: %s", row->name, value, tb_error_story());
-    values[row - rows].origin = origin;
+    values[index_of(row)].origin = origin;
     tb_param_note_origin(row, NULL);
-    if (row->offset == OFFSET(log))
+    if (is_log(row))
         apply_log_level();
     return TB_OK;
 }
 
 void tb_param_print(const struct tb_param_row *row, char *text, size_t size)
 {
-    const char *field = (const char *)&tb_param + row->offset;
+    const char *field = field_of(row);
     switch (row->type) {
     case TB_PARAM_BOOL:
         snprintf(text, size, "%s", *(const bool *)field ? "yes" : "no");
@@ -325,20 +381,20 @@ static void environment_name(const char *name, char *variable, size_t size)
 
 void tb_param_note_origin(const struct tb_param_row *row, const char *where)
 {
-    free(values[row - rows].where);
-    values[row - rows].where = where != NULL ? strdup(where) : NULL;
+    free(values[index_of(row)].where);
+    values[index_of(row)].where = where != NULL ? strdup(where) : NULL;
 }
 
 void tb_param_print_origin(const struct tb_param_row *row, char *text, size_t size)
 {
     char variable[80];
     environment_name(row->name, variable, sizeof variable);
-    if (values[row - rows].where != NULL)
-        snprintf(text, size, "%s", values[row - rows].where);
-    else if (values[row - rows].origin == TB_PARAM_ENVIRONMENT)
+    if (values[index_of(row)].where != NULL)
+        snprintf(text, size, "%s", values[index_of(row)].where);
+    else if (values[index_of(row)].origin == TB_PARAM_ENVIRONMENT)
         snprintf(text, size, "%s in the environment", variable);
     else
-        snprintf(text, size, "%s", values[row - rows].origin == TB_PARAM_LAUNCHER ? "--set" : "the default");
+        snprintf(text, size, "%s", values[index_of(row)].origin == TB_PARAM_LAUNCHER ? "--set" : "the default");
 }
 
 static const char *environment_value(const struct tb_param_row *row)
@@ -369,18 +425,19 @@ static void warn_of_unknown(const char *entry)
 
 int tb_param_load(void)
 {
-    for (size_t i = 0; i < ROWS; i++) {
-        TB_ASSERT(set_value(&rows[i], rows[i].fallback) == TB_OK);
+    for (size_t i = 0; i < tb_param_count(); i++) {
+        TB_ASSERT(set_value(tb_param_row(i), tb_param_row(i)->fallback) == TB_OK);
         values[i].origin = TB_PARAM_DEFAULT;
     }
-    for (size_t i = 0; i < ROWS; i++) {
-        const char *text = environment_value(&rows[i]);
+    for (size_t i = 0; i < tb_param_count(); i++) {
+        const struct tb_param_row *row = tb_param_row(i);
+        const char *text = environment_value(row);
         if (!text)
             continue;
-        int error = set_value(&rows[i], text);
+        int error = set_value(row, text);
         if (error) {
             char variable[80];
-            environment_name(rows[i].name, variable, sizeof variable);
+            environment_name(row->name, variable, sizeof variable);
             return tb_error(error, "%s=%s in the environment: %s", variable, text, tb_error_story());
         }
         values[i].origin = TB_PARAM_ENVIRONMENT;
@@ -396,13 +453,14 @@ int tb_param_load(void)
 size_t tb_param_export(char *text, size_t size)
 {
     size_t length = 0;
-    for (size_t i = 0; i < ROWS; i++) {
-        if (values[i].origin == TB_PARAM_DEFAULT || (rows[i].flags & TB_PARAM_LOCAL))
+    for (size_t i = 0; i < tb_param_count(); i++) {
+        const struct tb_param_row *row = tb_param_row(i);
+        if (values[i].origin == TB_PARAM_DEFAULT || (row->flags & TB_PARAM_LOCAL))
             continue;
         char value[VALUE_BYTES];
-        tb_param_print(&rows[i], value, sizeof value);
+        tb_param_print(row, value, sizeof value);
         size_t room = length < size ? size - length : 0;
-        length += (size_t)snprintf(room ? text + length : NULL, room, "%s=%s\n", rows[i].name, value);
+        length += (size_t)snprintf(room ? text + length : NULL, room, "%s=%s\n", row->name, value);
     }
     return length;
 }
@@ -411,7 +469,7 @@ size_t tb_param_export(char *text, size_t size)
 static void warn_of_difference(const struct tb_param_row *row, const char *value)
 {
     const char *own = environment_value(row);
-    if (own && strcmp(own, value) != 0 && values[row - rows].origin == TB_PARAM_ENVIRONMENT) {
+    if (own && strcmp(own, value) != 0 && values[index_of(row)].origin == TB_PARAM_ENVIRONMENT) {
         char mine[VALUE_BYTES];
         tb_param_print(row, mine, sizeof mine);
         if (strcmp(mine, value) != 0)

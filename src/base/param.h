@@ -1,9 +1,10 @@
-/* Parameters: every knob is one row of param_table.h. It is then TOMBOLO_<NAME> in the environment, `--set name=value`
- * of `tombolo run`, an MPI_T control variable and a line of `tombolo info`.
+/* Parameters: every knob is one row of param_table.h, or of a table that somebody brings who alone reads it. It is then
+ * TOMBOLO_<NAME> in the environment, `--set name=value` of `tombolo run`, an MPI_T control variable and a line of
+ * `tombolo info`.
  *
  * Values are settled once, before threads exist: defaults, then the environment, then what the launcher sends (the
  * launcher's win; a process whose own environment differs is told so on standard error). Reading is a field of
- * tb_param. */
+ * tb_param, or of what a joined table fills in. */
 #ifndef TB_BASE_PARAM_H
 #define TB_BASE_PARAM_H
 
@@ -24,6 +25,8 @@ enum tb_param_flags {
     TB_PARAM_LOCAL = 1,  /* belongs to a host or process and is not agreed job-wide (log, places) */
     TB_PARAM_OR_ZERO = 2 /* may be 0, too, although its range begins later */
 };
+
+#define TB_PARAM_ALL "all" /* of lists of names: every one that there is */
 
 /* Of times, in ns: */
 #define TB_PARAM_MS        INT64_C(1000000)
@@ -48,10 +51,13 @@ static inline bool tb_param_encrypts_all(void)
     return tb_param.encrypt != NULL && strcmp(tb_param.encrypt, "all") == 0;
 }
 
+/* Whether a list, names with commas between or TB_PARAM_ALL, has this one. */
+bool tb_param_lists(const char *list, const char *name);
+
 /* Whether ranks of different hosts may connect to each other at all. */
 static inline bool tb_param_connects_ranks(void)
 {
-    return !tb_param.forbid_direct && !tb_param_encrypts_all() && strstr(tb_param.transports, "tcp") != NULL;
+    return !tb_param.forbid_direct && !tb_param_encrypts_all() && tb_param_lists(tb_param.transports, "tcp");
 }
 
 struct tb_param_row {
@@ -61,14 +67,22 @@ struct tb_param_row {
     const char *fallback; /* the default as text */
     const char *help;
     int64_t low, high; /* of numbers, sizes and times: what is allowed */
-    size_t offset;     /* in struct tb_params */
+    size_t offset;     /* in struct tb_params... */
+    void *at;          /* ...or, of a row that was joined, where its value is */
 };
+
+#define TB_PARAM_JOINED_LIMIT 64u
+
+/* Adds rows, the last one without a name, before values are settled; those that are there already stay as they are.
+ * TB_ERR_LIMIT: there are too many. */
+int tb_param_join(const struct tb_param_row *rows);
 
 enum tb_param_origin { TB_PARAM_DEFAULT, TB_PARAM_ENVIRONMENT, TB_PARAM_LAUNCHER };
 
 size_t tb_param_count(void);
 const struct tb_param_row *tb_param_row(size_t index);
 const struct tb_param_row *tb_param_find(const char *name); /* NULL if there is none; '-' and case are forgiven */
+const void *tb_param_value(const struct tb_param_row *row); /* where it is, of the C type of the row */
 enum tb_param_origin tb_param_origin(const struct tb_param_row *row);
 /* Where the present value comes from, in words for users; tb_param_note_origin says more than an origin does. */
 void tb_param_print_origin(const struct tb_param_row *row, char *text, size_t size);

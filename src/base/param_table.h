@@ -1,7 +1,7 @@
 /* The one table of parameters; see param.h. Included several times with different row macros, so no include guard. */
 TB_PARAM_TEXT_ROW(log, "warn", TB_PARAM_LOCAL, "what is logged: error, warn, info, debug or trace")
-TB_PARAM_TEXT_ROW(transports, "shm,tcp,relay", 0,
-                  "transports: shm on a host, tcp between hosts that can connect, relay through gateways")
+TB_PARAM_TEXT_ROW(transports, "all", 0,
+                  "transports: shm on a host, tcp between hosts that can connect, relay through gateways, or all")
 TB_PARAM_TEXT_ROW(
     interfaces, "", TB_PARAM_LOCAL,
     "network interfaces or subnets to use (eth0,10.1.0.0/16); empty: all that look real; ^name leaves one out")
@@ -10,13 +10,8 @@ TB_PARAM_SIZE_ROW(eager_shm, "8k", 0, 1 << 20, 0, "longest message sent without 
 TB_PARAM_SIZE_ROW(eager_tcp, "32k", 0, 1 << 20, 0, "longest message sent without asking, over TCP")
 TB_PARAM_SIZE_ROW(eager_memory, "16m", 1 << 16, INT64_MAX, 0,
                   "memory of a rank for payload that has arrived before its receive, all peers together")
-TB_PARAM_SIZE_ROW(shm_ring, "128k", 1 << 13, 1 << 24, 0, "bytes of the ring between two ranks of a host")
-TB_PARAM_SIZE_ROW(
-    shm_single_copy, "0", 0, INT64_MAX, 0,
-    "messages from this size on are copied once, straight from the sender's memory; 0: as measured for this machine")
-TB_PARAM_BOOL_ROW(cross_memory, "yes", 0, "allow reading another rank's memory (cross-memory attach)")
-TB_PARAM_SIZE_ROW(tcp_buffer, "0", 1 << 12, 1 << 30, TB_PARAM_OR_ZERO,
-                  "socket buffers of TCP connections; 0 leaves them to the kernel")
+TB_PARAM_SIZE_ROW(ahead_memory, "16m", 0, INT64_MAX, 0,
+                  "memory of a rank beyond that for those peers whose long messages leave without asking")
 TB_PARAM_TIME_ROW(spin, "50us", 0, TB_PARAM_LONGEST, 0,
                   "how long a waiting rank looks before it yields and then sleeps, when the machine is not crowded")
 TB_PARAM_BOOL_ROW(progress_thread, "no", TB_PARAM_LOCAL,

@@ -16,6 +16,7 @@ struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m
     a->local = NULL;
     a->message = *m;
     a->address = 0;
+    a->ahead = NULL;
     a->payload = a->keep;
     if (payload > sizeof a->keep) {
         a->payload = malloc(payload);
@@ -29,16 +30,20 @@ struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m
     return a;
 }
 
+/* Payload that is kept for it. */
+static uint64_t arrival_bytes(const struct tb_arrival *a)
+{
+    return a->message.kind == TB_KIND_EAGER || (a->message.flags & TB_MESSAGE_AHEAD) ? a->message.length : 0;
+}
+
 void tb_arrival_file(struct tb_context *c, struct tb_arrival *a)
 {
     struct tb_engine *e = a->peer->engine;
     e->waiting.events++;
     e->counters.unexpected++;
-    if (a->message.kind == TB_KIND_EAGER) {
-        e->counters.unexpected_bytes += a->message.length;
-        if (e->counters.unexpected_bytes > e->counters.unexpected_peak)
-            e->counters.unexpected_peak = e->counters.unexpected_bytes;
-    }
+    e->counters.unexpected_bytes += arrival_bytes(a);
+    if (e->counters.unexpected_bytes > e->counters.unexpected_peak)
+        e->counters.unexpected_peak = e->counters.unexpected_bytes;
     tb_match_arrive(&e->matcher, c, a);
     if (c->channel != NULL && c == c->channel->collective)
         tb_mismatch_arrived(c, &a->message);
@@ -47,8 +52,8 @@ void tb_arrival_file(struct tb_context *c, struct tb_arrival *a)
 void tb_arrival_free(struct tb_arrival *a)
 {
     struct tb_engine *e = a->peer->engine;
+    e->counters.unexpected_bytes -= arrival_bytes(a);
     if (a->message.kind == TB_KIND_EAGER) {
-        e->counters.unexpected_bytes -= a->message.length;
         if (a->peer->self)
             e->arrivals.self_bytes -= a->message.length;
         else
@@ -62,6 +67,8 @@ void tb_arrival_free(struct tb_arrival *a)
 void tb_arrival_refuse(struct tb_peer *p, const struct tb_message *m)
 {
     p->engine->counters.dropped++;
+    if (m->flags & TB_MESSAGE_AHEAD)
+        return; /* its sender waits for nothing */
     if (m->kind == TB_KIND_REQUEST) {
         tb_peer_reply(p, TB_KIND_CLEAR, m->offset, 0, 0);
         return;
@@ -73,6 +80,8 @@ void tb_arrival_refuse(struct tb_peer *p, const struct tb_message *m)
 
 void tb_arrival_drop(struct tb_arrival *a)
 {
+    if (a->ahead != NULL)
+        tb_peer_waste(a->peer, a->ahead);
     if (a->local != NULL)
         tb_request_finish(a->local, TB_OK);
     else if (!a->peer->self)

@@ -18,8 +18,9 @@ struct tb_arrival {
     struct tb_peer *peer;
     struct tb_request *local; /* a send of this process itself that waits, else NULL */
     struct tb_message message;
-    uint64_t address; /* REQUEST with TB_MESSAGE_REMOTE */
-    char *payload;    /* EAGER: `keep`, or allocated */
+    uint64_t address;       /* REQUEST with TB_MESSAGE_REMOTE */
+    struct tb_ahead *ahead; /* REQUEST with TB_MESSAGE_AHEAD: what has come and is coming */
+    char *payload;          /* EAGER: `keep`, or allocated */
     char keep[TB_ARRIVAL_INLINE];
 };
 
@@ -29,7 +30,7 @@ struct tb_arrivals {
     uint64_t self_bytes; /* payload of those from this process itself */
 };
 
-/* With room for the payload. NULL: no memory, the story is told. */
+/* With room for the payload, `ahead` NULL. NULL: no memory, the story is told. */
 struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m, uint64_t payload);
 void tb_arrival_file(struct tb_context *c, struct tb_arrival *a); /* it waits for its receive from now on */
 void tb_arrival_free(struct tb_arrival *a);

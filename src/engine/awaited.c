@@ -1,8 +1,6 @@
 /* Whom the process waits for, for those who look after the ways there. */
 #include "engine/engine_state.h"
 
-#include "link/link.h"
-
 static bool wild_pending(const struct tb_engine *e)
 {
     for (const struct tb_context *c = tb_contexts_first(&e->contexts); c != NULL; c = tb_contexts_next(&e->contexts, c))
@@ -43,8 +41,8 @@ static void look_at(void *context, struct tb_proc proc)
     const struct look *look = context;
     const struct tb_peer *p = tb_peer_of(look->engine, proc.index);
     uint64_t tried = 0;
-    if (p != NULL && p->endpoint != NULL && p->endpoint->transport == look->engine->remote &&
-        tb_link_is_stuck(look->engine->remote, proc, &tried))
+    struct tb_transport *t = p != NULL && p->endpoint != NULL ? p->endpoint->transport : NULL;
+    if (t != NULL && t->table->is_stuck != NULL && t->table->is_stuck(t, proc, &tried))
         look->each(look->context, proc, tried);
 }
 
@@ -53,15 +51,17 @@ void tb_engine_stuck(struct tb_engine *engine, void (*each)(void *context, struc
 {
     tb_engine_lock(engine);
     struct look look = {.engine = engine, .each = each, .context = context};
-    if (engine->remote != NULL)
-        tb_engine_awaited(engine, look_at, &look);
+    tb_engine_awaited(engine, look_at, &look);
     tb_engine_unlock(engine);
 }
 
 void tb_engine_rest(struct tb_engine *engine)
 {
     tb_engine_lock(engine);
-    if (engine->remote != NULL)
-        tb_link_rest(engine->remote);
+    for (uint32_t i = 0; i < engine->transports.open_count; i++) {
+        struct tb_transport *t = engine->transports.open[i].transport;
+        if (t->table->rest != NULL)
+            t->table->rest(t);
+    }
     tb_engine_unlock(engine);
 }

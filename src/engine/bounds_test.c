@@ -99,6 +99,91 @@ static void credit_that_was_never_used(void **state)
     loop_net_close(&net);
 }
 
+/* More than was ever granted is not believed. */
+static void growth_beyond_all_bounds(void **state)
+{
+    struct tb_request r;
+    struct tb_peer *p = begin(&r);
+    struct tb_message m = {.kind = TB_KIND_CREDIT, .offset = UINT64_MAX - 3};
+    p->allowed = p->credit = 50000;
+    up->frame(up->context, from, NULL, &m, NULL, 0);
+    up->frame(up->context, from, NULL, &m, NULL, 0);
+    assert_int_equal(p->allowed, TB_GRANT_HIGH);
+    assert_int_equal(p->credit, TB_GRANT_HIGH);
+    tb_request_cancel(&r);
+    loop_net_close(&net);
+}
+
+/* A message that was not asked for, or a piece of it. */
+static void ahead(enum tb_kind kind, uint64_t id, uint64_t length, uint64_t offset, size_t payload)
+{
+    struct tb_message m = {.kind = (uint8_t)kind,
+                           .context = LOOP_CONTEXT,
+                           .match = kind == TB_KIND_DATA ? id : 77,
+                           .length = length,
+                           .offset = kind == TB_KIND_DATA ? offset : id,
+                           .flags = TB_MESSAGE_AHEAD,
+                           .source_rank = 1};
+    void *room = kind == TB_KIND_DATA ? up->place(up->context, from, &m, payload) : NULL;
+    if (room != NULL)
+        memcpy(room, out, payload);
+    up->frame(up->context, from, NULL, &m, room != NULL ? room : out, payload);
+}
+
+/* Envelopes whose data never comes, data whose envelope never comes, and messages that nobody receives. */
+static void unasked_beyond_the_grant(void **state)
+{
+    for (int variant = 0; variant < 3; variant++) {
+        struct tb_request r;
+        struct tb_peer *p = begin(&r);
+        uint64_t grant = net.engines[0]->peers.grant, id = 1;
+        size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+        for (int i = 0; i < 10000; i++, id++) {
+            assert_int_equal(p->error, id * 5000 <= grant + 5000 ? TB_OK : TB_ERR_PROTOCOL);
+            if (variant != 1)
+                ahead(TB_KIND_REQUEST, id, 5000, 0, 0);
+            if (variant != 0)
+                ahead(TB_KIND_DATA, id, 5000, 0, variant == 1 ? 1 : 5000);
+        }
+        assert_true(mallinfo2().uordblks + mallinfo2().hblkhd < before + grant + (1 << 20));
+        assert_true(p->kept <= grant);
+        given_up(p, &r, "more than it was allowed");
+    }
+}
+
+/* Each of these gives the sender up, and what was right before is right. */
+static void unasked_without_sense(void **state)
+{
+    for (int variant = 0; variant < 6; variant++) {
+        struct tb_request r, other;
+        struct tb_peer *p = begin(&r);
+        post_receive(&net, &other, 0, 1, 77, EXACT, BIG);
+        ahead(TB_KIND_REQUEST, 5, 50000, 0, 0);
+        ahead(TB_KIND_DATA, 5, 50000, 0, 4000);
+        assert_int_equal(p->error, TB_OK);
+        assert_memory_equal(in, out, 4000);
+        if (variant == 0)
+            ahead(TB_KIND_REQUEST, 5, 50000, 0, 0); /* twice */
+        if (variant == 1)
+            ahead(TB_KIND_DATA, 5, 50001, 4000, 4000); /* another length */
+        if (variant == 2)
+            ahead(TB_KIND_DATA, 5, 50000, 49000, 4000); /* beyond its end */
+        for (int i = 0; i < 12 && variant == 3; i++)
+            ahead(TB_KIND_DATA, 5, 50000, 0, 4000); /* more than is missing */
+        if (variant == 4)
+            ahead(TB_KIND_REQUEST, 6, 100, 0, 0); /* too short for it */
+        if (variant == 5) {
+            ahead(TB_KIND_DATA, 7, 50000, 0, 4000);
+            ahead(TB_KIND_REQUEST, 7, 50001, 0, 0); /* another length than its data says */
+        }
+        assert_int_equal(p->error, TB_ERR_PROTOCOL);
+        loop_net_settle(&net);
+        assert_true(tb_request_done(&r) && tb_request_done(&other));
+        assert_int_equal(other.status.error, TB_ERR_PEER);
+        loop_net_close(&net);
+    }
+}
+
 /* Messages, questions and failures for communicators that nobody has made. */
 static void contexts_that_nobody_knows(void **state)
 {
@@ -141,7 +226,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(payload_beyond_the_grant),   cmocka_unit_test(received_payload_is_not_counted),
         cmocka_unit_test(credit_that_was_never_used), cmocka_unit_test(contexts_that_nobody_knows),
-        cmocka_unit_test(contexts_become_known),
+        cmocka_unit_test(contexts_become_known),      cmocka_unit_test(growth_beyond_all_bounds),
+        cmocka_unit_test(unasked_beyond_the_grant),   cmocka_unit_test(unasked_without_sense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

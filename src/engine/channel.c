@@ -99,7 +99,7 @@ static int channel_copy(struct tb_channel *c, const uint32_t *procs)
 
 static bool has_boards(const struct tb_engine *e)
 {
-    return e->local != NULL && e->local->table == &tb_transport_shm;
+    return e->local != NULL && (e->local->capabilities & TB_CAP_BOARDS) != 0;
 }
 
 void tb_engine_claim(struct tb_engine *engine, uint64_t context, bool first)

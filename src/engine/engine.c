@@ -6,20 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REMOTE_INTERVAL 32   /* polls of shared memory for one of the sockets, which cost a system call */
-#define CONNECT_HURRY   4096 /* looks at the control descriptor after a connection was asked for */
+#define CONNECT_HURRY 4096 /* looks at the control descriptor after a connection was asked for */
 
 /* ---- calls up ---------------------------------------------------------------------------------------------------- */
 
-static void failure_heard(struct tb_peer *p, const struct tb_message *message)
+static inline const struct tb_frame_kind *frame_kind(const struct tb_message *message)
 {
-    struct tb_failure f;
-    struct tb_channel *channel = tb_channel_hear(p, message, &f);
-    if (channel == NULL)
-        return;
-    if (channel->board != NULL)
-        tb_composites_give_up(channel, &f);
-    tb_runs_give_up(&p->engine->runs, channel->collective, &f);
+    return TB_LIKELY(message->kind < TB_FRAME_KINDS) ? &tb_frame_kinds[message->kind] : NULL;
 }
 
 static void up_frame(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
@@ -28,49 +21,29 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
     struct tb_peer *p = from->user;
     if (TB_UNLIKELY(p == NULL))
         return;
+    if (TB_LIKELY(tb_message_is_whole(message, length))) {
+        tb_receive_eager(p, message, payload, length); /* as the table says, without looking */
+        return;
+    }
     int error = tb_message_check(message, length);
-    if (TB_UNLIKELY(error != TB_OK)) {
+    if (error != TB_OK) {
         tb_peer_break(p, error);
         return;
     }
-    switch (message->kind) {
-    case TB_KIND_EAGER:
-        tb_receive_eager(p, message, payload, length);
-        break;
-    case TB_KIND_REQUEST:
-        tb_receive_asked(p, message, payload);
-        break;
-    case TB_KIND_CLEAR:
-        tb_send_cleared(p, message);
-        break;
-    case TB_KIND_DATA:
-        tb_receive_data(p, message, payload, length);
-        break;
-    case TB_KIND_DONE:
-        tb_send_matched(p, message);
-        break;
-    case TB_KIND_CANCEL:
-        tb_receive_forget(p, message);
-        break;
-    case TB_KIND_CANCELLED:
-        tb_send_cancelled(p, message);
-        break;
-    case TB_KIND_FAILED:
-        failure_heard(p, message);
-        break;
-    case TB_KIND_CREDIT:
-        tb_peer_credit(p, message->length);
-        break;
-    default:
+    const struct tb_frame_kind *kind = frame_kind(message);
+    if (TB_UNLIKELY(kind == NULL || kind->handle == NULL)) {
         tb_peer_break(
             p, tb_error(TB_ERR_PROTOCOL, "process %u sent a frame of unknown kind %u", p->proc.index, message->kind));
+        return;
     }
+    kind->handle(p, message, payload, length);
 }
 
 static void *up_place(void *context, struct tb_endpoint *from, const struct tb_message *message, size_t length)
 {
     struct tb_peer *p = from->user;
-    return p != NULL && message->kind == TB_KIND_DATA ? tb_receive_place(p, message, length) : NULL;
+    const struct tb_frame_kind *kind = frame_kind(message);
+    return p != NULL && kind != NULL && kind->place != NULL ? kind->place(p, message, length) : NULL;
 }
 
 static void up_sent(void *context, struct tb_endpoint *to, void *token, int error)
@@ -126,34 +99,21 @@ static void down_arrivals(void *context)
 
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
-static int network_open(struct tb_engine *e, const struct tb_transport_table *table, struct tb_transport **transport)
+int tb_engine_load_params(void)
 {
-    int error = tb_link_open(table, &e->config.transport, transport);
+    return tb_transports_load_params();
+}
+
+int tb_engine_transport(struct tb_engine *e, const struct tb_transport_table *table, struct tb_transport **transport)
+{
+    *transport = tb_transport_set_find(&e->transports, table);
+    if (*transport != NULL)
+        return TB_OK;
+    int error = tb_transport_set_open(&e->transports, table, &e->config.transport, transport);
     if (error != TB_OK)
         return error;
-    e->remote_interval = e->local != NULL ? REMOTE_INTERVAL : 1;
-    e->networked = true;
     e->waiting.stirred = true;
     return TB_OK;
-}
-
-int tb_engine_open_remote(struct tb_engine *e)
-{
-    if (e->remote != NULL)
-        return TB_OK;
-    if (!e->config.use_tcp)
-        return tb_error(TB_ERR_PEER, "no transport leads there: the parameter `transports` leaves tcp out");
-    return network_open(e, e->config.remote_table != NULL ? e->config.remote_table : &tb_transport_tcp, &e->remote);
-}
-
-int tb_engine_open_relay(struct tb_engine *e)
-{
-    if (e->relay != NULL)
-        return TB_OK;
-    if (!e->config.use_relay)
-        return tb_error(TB_ERR_PEER,
-                        "only gateways lead there, and the parameter `transports` leaves relay, which uses them, out");
-    return network_open(e, &tb_transport_relay, &e->relay);
 }
 
 int tb_control_poll(struct tb_engine *e)
@@ -167,19 +127,26 @@ int tb_control_poll(struct tb_engine *e)
     return 1;
 }
 
+/* What the agent says changes what there is to poll. */
+static void transports_hurry(struct tb_engine *e)
+{
+    tb_transport_set_skip(&e->transports, UINT32_MAX);
+    e->waiting.stirred = true;
+}
+
 int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor)
 {
     tb_engine_lock(engine);
-    bool relay = (proc.index & TB_PROC_AGENT) != 0;
-    int error = relay ? tb_engine_open_relay(engine) : tb_engine_open_remote(engine);
-    if (error != TB_OK)
-        close(descriptor);
-    else if (relay)
-        error = tb_relay_adopt(tb_link_innermost(engine->relay), proc, stream, descriptor);
+    struct tb_transport *t = NULL;
+    const struct tb_transport_table *table = tb_transport_set_adopter(&engine->transports, proc);
+    int error = table != NULL ? tb_engine_transport(engine, table, &t)
+                              : tb_error(TB_ERR_PEER, "no transport takes it: the parameter `transports` leaves that "
+                                                      "one out");
+    if (error == TB_OK)
+        error = t->table->adopt(t, proc, stream, descriptor);
     else
-        error = tb_tcp_adopt(tb_link_innermost(engine->remote), proc, stream, descriptor);
-    engine->remote_countdown = 0;
-    engine->waiting.stirred = true;
+        close(descriptor);
+    transports_hurry(engine);
     tb_engine_unlock(engine);
     return error;
 }
@@ -187,23 +154,23 @@ int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_strea
 void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int error)
 {
     tb_engine_lock(engine);
-    bool relay = (proc.index & TB_PROC_AGENT) != 0;
-    if (relay && engine->relay != NULL)
-        tb_relay_refused(tb_link_innermost(engine->relay), proc, stream, error);
-    if (!relay && engine->remote != NULL)
-        tb_tcp_refused(tb_link_innermost(engine->remote), proc, stream, error);
-    engine->remote_countdown = 0;
-    engine->waiting.stirred = true;
+    const struct tb_transport_table *table = tb_transport_set_adopter(&engine->transports, proc);
+    struct tb_transport *t = table != NULL ? tb_transport_set_find(&engine->transports, table) : NULL;
+    if (t != NULL)
+        t->table->refused(t, proc, stream, error);
+    transports_hurry(engine);
     tb_engine_unlock(engine);
 }
 
 void tb_engine_routes(struct tb_engine *engine)
 {
     tb_engine_lock(engine);
-    if (engine->relay != NULL)
-        tb_relay_changed(tb_link_innermost(engine->relay));
-    engine->remote_countdown = 0;
-    engine->waiting.stirred = true;
+    for (uint32_t i = 0; i < engine->transports.open_count; i++) {
+        const struct tb_open_transport *open = &engine->transports.open[i];
+        if (open->table->routes != NULL)
+            open->transport->table->routes(open->transport);
+    }
+    transports_hurry(engine);
     tb_engine_unlock(engine);
 }
 
@@ -218,10 +185,19 @@ void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc, int error)
     tb_engine_unlock(engine);
 }
 
+static int transports_choose(struct tb_engine *e)
+{
+    struct tb_transport_set *set = &e->transports;
+    if (e->config.transports == NULL)
+        return tb_transports_choose(tb_transports, tb_param.transports, &e->config.transport, set->tables, &set->count);
+    return tb_transports_choose(e->config.transports, TB_PARAM_ALL, &e->config.transport, set->tables, &set->count);
+}
+
 /* The transports are given the engine's calls, and keep the configuration. */
-static void transports_prepare(struct tb_engine *e)
+static int transports_prepare(struct tb_engine *e)
 {
     struct tb_transport_config *t = &e->config.transport;
+    int error = transports_choose(e); /* by what the owner has given */
     if (t->clock == NULL)
         t->clock = &tb_clock_real;
     e->connect = t->connect;
@@ -236,6 +212,13 @@ static void transports_prepare(struct tb_engine *e)
                                      .writable = up_writable,
                                      .opened = up_opened,
                                      .broken = up_broken};
+    return error;
+}
+
+static int transports_open_local(struct tb_engine *e)
+{
+    const struct tb_transport_table *table = tb_transport_set_of_scope(&e->transports, TB_SCOPE_HOST);
+    return table != NULL ? tb_engine_transport(e, table, &e->local) : TB_OK;
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -251,7 +234,6 @@ static int engine_prepare(struct tb_engine *e)
     e->threaded = e->config.threaded;
     e->representation = tb_wire_representation();
     e->control = e->config.control;
-    transports_prepare(e);
     tb_list_init(&e->ports.busy);
     tb_port_open(&e->ports.network);
     tb_list_init(&e->runs.all);
@@ -259,6 +241,8 @@ static int engine_prepare(struct tb_engine *e)
     tb_list_init(&e->boards);
     tb_pool_open(&e->arrivals.pool, sizeof(struct tb_arrival), 64, TB_ARRIVALS_LIMIT);
     int error = tb_waiting_open(&e->waiting, e->threaded);
+    if (error == TB_OK)
+        error = transports_prepare(e);
     if (error == TB_OK)
         error = tb_peers_open(&e->peers, e->config.processes, grant_of(&e->config));
     if (error == TB_OK)
@@ -274,10 +258,8 @@ int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **eng
         return tb_error(TB_ERR_MEMORY, "no memory for the engine");
     e->config = *config;
     int error = engine_prepare(e);
-    bool neighbours = config->transport.segment != NULL || config->local_table != NULL;
-    if (error == TB_OK && config->use_shm && neighbours && config->transport.local_count > 1)
-        error = tb_link_open(config->local_table != NULL ? config->local_table : &tb_transport_shm,
-                             &e->config.transport, &e->local);
+    if (error == TB_OK)
+        error = transports_open_local(e);
     if (error == TB_OK && tb_peer_of(e, config->transport.self.index) == NULL)
         error = TB_ERR_MEMORY;
     if (error != TB_OK) {
@@ -294,9 +276,7 @@ static bool engine_flushed(void *context)
     struct tb_engine *e = context;
     e->waiting.events++; /* transports become idle without telling: look again each time something waits */
     return e->sends == 0 && tb_list_empty(&e->peers.waiting) && tb_list_empty(&e->ports.busy) &&
-           tb_list_empty(&e->peers.dying) && (e->local == NULL || e->local->table->idle(e->local)) &&
-           (e->remote == NULL || e->remote->table->idle(e->remote)) &&
-           (e->relay == NULL || e->relay->table->idle(e->relay));
+           tb_list_empty(&e->peers.dying) && tb_transport_set_idle(&e->transports);
 }
 
 int tb_engine_flush(struct tb_engine *engine)
@@ -308,12 +288,7 @@ int tb_engine_flush(struct tb_engine *engine)
 void tb_engine_close(struct tb_engine *engine)
 {
     struct tb_engine *e = engine;
-    if (e->relay != NULL) /* first: it takes round trips, in which the others may still be called by the agent */
-        e->relay->table->close(e->relay);
-    if (e->remote != NULL)
-        e->remote->table->close(e->remote);
-    if (e->local != NULL)
-        e->local->table->close(e->local);
+    tb_transport_set_close(&e->transports);
     tb_channels_close(e);
     tb_peers_close(&e->peers);
     tb_match_close(&e->matcher);
@@ -329,12 +304,13 @@ void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters)
 {
     tb_engine_lock(engine);
     *counters = engine->counters;
-    if (engine->relay != NULL) {
+    for (uint32_t i = 0; i < engine->transports.open_count; i++) {
         struct tb_link_counters link;
-        tb_link_count(engine->relay, &link);
-        counters->relayed = link.sent;
-        counters->repeated = link.repeated;
-        counters->reordered = link.reordered;
+        tb_link_count(engine->transports.open[i].transport, &link);
+        if (engine->transports.open[i].table->scope == TB_SCOPE_RELAYED)
+            counters->relayed += link.sent;
+        counters->repeated += link.repeated;
+        counters->reordered += link.reordered;
     }
     tb_engine_unlock(engine);
 }

@@ -26,16 +26,24 @@ struct tb_arrival; /* a message that has arrived (or been announced) and is not 
 
 /* ---- the engine -------------------------------------------------------------------------------------------------- */
 
+/* What leads to a process; the best of it for which there is a transport is used. */
+struct tb_reach {
+    bool direct;  /* this process and that one can be connected */
+    bool relayed; /* agents pass frames on */
+};
+
 struct tb_engine_config {
     struct tb_transport_config transport; /* upcalls are filled in by the engine */
     uint32_t processes;                   /* of the job */
     bool threaded;                        /* MPI_THREAD_MULTIPLE: lock */
-    bool use_shm, use_tcp, use_relay;
-    /* Which processes are on this host, and have shared memory with us. */
+    /* Which transports it has, in the order in which it prefers and polls them, the last one NULL; NULL: those of
+     * tb_transports that the parameter `transports` names and that this process can use. */
+    const struct tb_transport_table *const *transports;
+    /* Which processes are on this host, where the transport for that leads. */
     bool (*is_local)(void *context, struct tb_proc proc);
-    /* How the others are reached, asked once for each: TB_REACH_DIRECT by tcp, TB_REACH_RELAYED through gateways; or
-     * not at all: an error, and its story. NULL: all of them by tcp. */
-    int (*reach)(void *context, struct tb_proc proc);
+    /* What leads to the others, asked once for each; or an error, and its story: nothing does. NULL: all can be
+     * connected with this one. */
+    int (*reach)(void *context, struct tb_proc proc, struct tb_reach *reach);
     /* Descriptor of the control connection to the agent (-1: none), and what to call when it is readable. Called from
      * progress with the engine locked; may call tb_engine_adopt, tb_engine_refused, tb_engine_lost. */
     int control;
@@ -44,12 +52,10 @@ struct tb_engine_config {
      * again now and then, and that it is over, if it is in time. With the engine locked. NULL: nobody wants to know. */
     void (*waiting)(void *context, bool waits);
     void *context;
-    /* The transports for processes on this host and on others; NULL: tb_transport_shm and tb_transport_tcp. */
-    const struct tb_transport_table *local_table, *remote_table;
 };
 
-enum tb_reach { TB_REACH_DIRECT, TB_REACH_RELAYED };
-
+/* Settles all parameters, those of transports too: before anything else that needs them. */
+int tb_engine_load_params(void);
 int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine);
 /* Everything that was sent has left, or its peer is gone. Blocks. Before tb_engine_close in MPI_Finalize. */
 int tb_engine_flush(struct tb_engine *engine);
@@ -59,6 +65,7 @@ void tb_engine_close(struct tb_engine *engine);
 /* What was counted so far. Everything here only grows, but for unexpected_bytes. */
 struct tb_counters {
     uint64_t eager;            /* messages sent at once */
+    uint64_t ahead;            /* longer ones that were sent without asking */
     uint64_t rendezvous;       /* messages sent by asking first */
     uint64_t remote_reads;     /* messages that were read from the sender's memory */
     uint64_t self;             /* messages to this process itself */

@@ -6,12 +6,13 @@
  * run with it held.
  *
  * Who calls whom: the public functions use send.c and receive.c; frames come up from transports to upcalls in engine.c,
- * which hands each kind to its handler in send.c or receive.c; both answer through peer.c. Programs (program.c) are
- * carried out by run.c, which sends, receives and has composite steps. Everything that is not done at once is done in a
- * round of progress, wait.c. */
+ * which hands each kind to its handler (frames.c), most of them in send.c or receive.c; both answer through peer.c.
+ * Programs (program.c) are carried out by run.c, which sends, receives and has composite steps. Everything that is not
+ * done at once is done in a round of progress, wait.c. */
 #ifndef TB_ENGINE_STATE_H
 #define TB_ENGINE_STATE_H
 
+#include "engine/ahead.h"
 #include "engine/arrival.h"
 #include "engine/binding.h"
 #include "engine/channel.h"
@@ -19,6 +20,7 @@
 #include "engine/context.h"
 #include "engine/engine.h"
 #include "engine/failure.h"
+#include "engine/frames.h"
 #include "engine/freed_contexts.h"
 #include "engine/likely.h"
 #include "engine/match.h"
@@ -32,12 +34,9 @@
 #include "engine/send.h"
 #include "engine/slots.h"
 #include "engine/story.h"
+#include "engine/transport_set.h"
 #include "engine/wait.h"
 #include "wire/wire.h"
-
-/* What a process may send to each other one before it hears that it was consumed. */
-#define TB_GRANT_LOW  (16u << 10)
-#define TB_GRANT_HIGH (2u << 20) /* more than the pieces of a collective that are under way */
 
 struct tb_engine {
     struct tb_engine_config config;
@@ -46,15 +45,12 @@ struct tb_engine {
     bool threaded;
     bool inside; /* in progress already: upcalls and callbacks must not poll again */
     uint8_t representation;
-    bool networked;              /* `remote` or `relay` is open */
-    int control;                 /* descriptor; -1: none, or it has ended */
-    struct tb_transport *local;  /* NULL: none, or not opened yet; the same for: */
-    struct tb_transport *remote; /* tcp */
-    struct tb_transport *relay;  /* gateways */
-    uint32_t remote_interval, remote_countdown;
+    int control; /* descriptor; -1: none, or it has ended */
     uint32_t control_countdown;
     uint32_t connecting; /* rounds of progress in which the control descriptor is looked at often */
-    uint64_t sends;      /* unfinished ones */
+    struct tb_transport_set transports;
+    struct tb_transport *local; /* the one of them for this host; NULL: it is not open */
+    uint64_t sends;             /* unfinished ones */
 
     struct tb_peers peers;
     struct tb_ports ports;
@@ -92,8 +88,8 @@ bool tb_engine_spins(const struct tb_engine *e);
 
 /* ---- transports (engine.c) --------------------------------------------------------------------------------------- */
 
-int tb_engine_open_remote(struct tb_engine *e); /* opens the transport to other hosts, if that is not done yet */
-int tb_engine_open_relay(struct tb_engine *e);  /* and that through gateways */
+/* The transport that `table`, one of the set's, describes: opened, if that is not done yet. */
+int tb_engine_transport(struct tb_engine *e, const struct tb_transport_table *table, struct tb_transport **transport);
 int tb_control_poll(struct tb_engine *e);
 
 /* ---- peers by number --------------------------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ static void channel_make(struct host *h, uint32_t rank, uint64_t context, struct
 
 static void host_open(struct host *h, uint32_t ranks)
 {
-    assert_int_equal(tb_param_load(), TB_OK);
+    assert_int_equal(tb_engine_load_params(), TB_OK);
     *h = (struct host){.ranks = ranks, .bytes = tb_shm_segment_bytes(ranks)};
     h->segment = mmap(NULL, h->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(h->segment, MAP_FAILED);
@@ -58,7 +58,6 @@ static void host_open(struct host *h, uint32_t ranks)
                                                         .local_procs = h->procs,
                                                         .doorbells = h->bells},
                                           .processes = ranks,
-                                          .use_shm = true,
                                           .is_local = is_local,
                                           .control = -1};
         assert_int_equal(tb_engine_open(&config, &h->engines[i]), TB_OK);

@@ -14,7 +14,9 @@
 
 struct loop_net {
     struct tb_sim sim;
-    bool remote; /* engines take it for the transport to other hosts */
+    bool remote;                     /* engines take it for the transport to other hosts */
+    struct tb_transport_table table; /* that of the simulated network, for one or the other */
+    const struct tb_transport_table *transports[2];
     struct tb_engine *engines[LOOP_ENGINES];
     struct tb_channel *channels[LOOP_ENGINES];
     uint32_t count;
@@ -25,7 +27,7 @@ static bool loop_is_local(void *context, struct tb_proc proc)
     return true;
 }
 
-static void loop_net_init(struct loop_net *net, uint32_t count)
+static inline void loop_net_init(struct loop_net *net, uint32_t count)
 {
     *net = (struct loop_net){.count = count};
     tb_sim_init(&net->sim, 1);
@@ -38,28 +40,30 @@ static void loop_net_init(struct loop_net *net, uint32_t count)
 
 #define LOOP_CONTEXT tb_context_make(0, 0, 1, TB_PLANE_POINT)
 
-static void loop_net_open(struct loop_net *net, bool threaded)
+static inline void loop_net_open(struct loop_net *net, bool threaded)
 {
+    net->table = tb_transport_sim;
+    net->table.scope = net->remote ? TB_SCOPE_DIRECT : TB_SCOPE_HOST;
+    net->table.capabilities = net->sim.capabilities;
+    net->transports[0] = &net->table;
     for (uint32_t i = 0; i < net->count; i++) {
         struct tb_engine_config config = {.transport = {.self = {7, i}, .local_count = net->count, .sim = &net->sim},
                                           .processes = net->count,
                                           .threaded = threaded,
-                                          .use_shm = !net->remote,
-                                          .use_tcp = net->remote,
+                                          .transports = net->transports,
                                           .is_local = loop_is_local,
-                                          .control = -1,
-                                          .local_table = &tb_transport_sim,
-                                          .remote_table = &tb_transport_sim};
+                                          .control = -1};
         struct tb_channel_config channel = {.context = LOOP_CONTEXT, .size = net->count, .rank = i};
         if (tb_engine_open(&config, &net->engines[i]) != TB_OK ||
             tb_channel_open(net->engines[i], &channel, &net->channels[i]) != TB_OK)
             abort();
-        if (net->remote && tb_engine_open_remote(net->engines[i]) != TB_OK) /* as a connection from outside would */
+        struct tb_transport *t;
+        if (tb_engine_transport(net->engines[i], &net->table, &t) != TB_OK) /* as a connection from outside would */
             abort();
     }
 }
 
-static void loop_net_close(struct loop_net *net)
+static inline void loop_net_close(struct loop_net *net)
 {
     for (uint32_t i = 0; i < net->count; i++)
         if (net->channels[i] != NULL)

@@ -21,7 +21,8 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     p->proc = (struct tb_proc){e->config.transport.self.job, index};
     p->self = index == e->config.transport.self.index;
     p->local = !p->self && peer_is_local(e, p->proc);
-    p->credit = e->peers.grant;
+    p->allowed = p->credit = p->granted = e->peers.grant;
+    tb_aheads_open(&p->aheads);
     tb_list_init(&p->answers);
     tb_list_init(&p->envelopes);
     tb_list_init(&p->requests);
@@ -50,6 +51,7 @@ void tb_peers_close(struct tb_peers *peers)
 {
     for (uint32_t i = 0; i < peers->count; i++)
         if (peers->by_index[i] != NULL) {
+            tb_aheads_clear(&peers->by_index[i]->aheads, true);
             free(peers->by_index[i]->story);
             free(peers->by_index[i]);
         }
@@ -67,16 +69,28 @@ void tb_peer_settle(struct tb_peer *p)
 static int peer_transport(const struct tb_peer *p, struct tb_transport **transport)
 {
     struct tb_engine *e = p->engine;
+    const struct tb_transport_table *table = NULL;
+    struct tb_reach reach = {.direct = true};
     if (p->local) {
         *transport = e->local;
         return TB_OK;
     }
-    int reach = e->config.reach != NULL ? e->config.reach(e->config.context, p->proc) : TB_REACH_DIRECT;
-    if (reach < 0)
-        return reach;
-    int error = reach == TB_REACH_RELAYED ? tb_engine_open_relay(e) : tb_engine_open_remote(e);
-    *transport = reach == TB_REACH_RELAYED ? e->relay : e->remote;
-    return error;
+    int error = e->config.reach != NULL ? e->config.reach(e->config.context, p->proc, &reach) : TB_OK;
+    if (error != TB_OK)
+        return error;
+    if (reach.direct)
+        table = tb_transport_set_of_scope(&e->transports, TB_SCOPE_DIRECT);
+    if (table == NULL && reach.relayed)
+        table = tb_transport_set_of_scope(&e->transports, TB_SCOPE_RELAYED);
+    if (table != NULL)
+        return tb_engine_transport(e, table, transport);
+    if (reach.direct)
+        return tb_error(TB_ERR_PEER, "no transport leads to process %u: the parameter `transports` leaves tcp out",
+                        p->proc.index);
+    return tb_error(TB_ERR_PEER,
+                    "process %u is where only agents lead, and the parameter `transports` leaves relay, which uses "
+                    "them, out",
+                    p->proc.index);
 }
 
 int tb_peer_reach(struct tb_peer *p)
@@ -137,6 +151,7 @@ int tb_peers_bury(struct tb_peers *peers)
             tb_request_finish(TB_CONTAINER(p->requests.next, struct tb_request, on_peer), tb_peer_error(p));
             ended++;
         }
+        p->kept -= tb_aheads_clear(&p->aheads, false);
     }
     return ended;
 }
@@ -199,31 +214,79 @@ void tb_peer_reply(struct tb_peer *p, enum tb_kind kind, uint64_t match, uint64_
 static int credit_send(struct tb_peer *p)
 {
     const struct tb_message m = {
-        .kind = TB_KIND_CREDIT, .length = p->owed, .representation = p->engine->representation};
+        .kind = TB_KIND_CREDIT, .length = p->owed, .offset = p->growth, .representation = p->engine->representation};
     int rc = answer_send(p, &m);
     if (rc == TB_OK) {
-        p->owed = 0;
+        p->owed = p->growth = 0;
         p->engine->counters.credits++;
     }
     return rc;
 }
 
+static void credit_give(struct tb_peer *p)
+{
+    if (p->credit_due || p->error != TB_OK || credit_send(p) != TB_AGAIN)
+        return;
+    p->credit_due = true;
+    tb_peer_queue(p);
+}
+
 void tb_peer_owe(struct tb_peer *p, uint64_t bytes)
 {
     p->owed += bytes;
-    if (TB_LIKELY(p->owed < p->engine->peers.grant / 2) || p->credit_due || p->error != TB_OK)
+    if (TB_UNLIKELY(p->owed >= p->granted / 2))
+        credit_give(p);
+}
+
+void tb_peer_consumed(struct tb_peer *p, struct tb_ahead *a)
+{
+    uint64_t total = a->total;
+    p->kept -= total;
+    tb_ahead_free(a);
+    tb_peer_owe(p, total);
+}
+
+void tb_peer_waste(struct tb_peer *p, struct tb_ahead *a)
+{
+    a->state = TB_AHEAD_DROPPED;
+    tb_ahead_forget_bytes(a);
+    if (tb_ahead_is_whole(a) || p->error != TB_OK)
+        tb_peer_consumed(p, a);
+}
+
+/* Several of them may be under way. What was granted is never taken back: whoever comes late asks. */
+void tb_peer_raise(struct tb_peer *p, uint64_t context, uint64_t length)
+{
+    uint64_t want = 4 * length < TB_GRANT_HIGH ? 4 * length : TB_GRANT_HIGH;
+    if (!tb_peer_takes_ahead(p, context, length) || want <= p->granted)
         return;
-    if (credit_send(p) == TB_AGAIN) {
-        p->credit_due = true;
-        tb_peer_queue(p);
-    }
+    uint64_t growth = want - p->granted;
+    if (growth > tb_param.ahead_memory || p->engine->peers.raised > tb_param.ahead_memory - growth)
+        return;
+    p->engine->peers.raised += growth;
+    p->granted += growth;
+    p->growth += growth;
+    credit_give(p);
+}
+
+bool tb_peer_has_room(struct tb_peer *p, uint64_t bytes)
+{
+    if (TB_LIKELY(bytes <= p->granted - p->kept))
+        return true;
+    tb_peer_break(p, tb_error(TB_ERR_PROTOCOL,
+                              "process %u has sent more than it was allowed to: %llu bytes, and %llu wait already "
+                              "(the parameter eager_memory must be the same everywhere)",
+                              p->proc.index, (unsigned long long)bytes, (unsigned long long)p->kept));
+    return false;
 }
 
 /* Who gives back more than it was given does not make us send more than fits the other side. */
-void tb_peer_credit(struct tb_peer *p, uint64_t bytes)
+void tb_peer_credited(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
-    uint64_t used = p->engine->peers.grant - p->credit;
-    p->credit += bytes < used ? bytes : used;
+    uint64_t used = p->allowed - p->credit, most = TB_GRANT_HIGH - p->allowed;
+    uint64_t more = m->offset < most ? m->offset : most;
+    p->credit += (m->length < used ? m->length : used) + more;
+    p->allowed += more;
 }
 
 struct tb_context *tb_peer_context(struct tb_peer *p, uint64_t id)

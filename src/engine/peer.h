@@ -3,10 +3,15 @@
 #ifndef TB_ENGINE_PEER_H
 #define TB_ENGINE_PEER_H
 
+#include "engine/ahead.h"
 #include "engine/engine.h"
 #include "engine/likely.h"
 #include "engine/port.h"
 #include "wire/wire.h"
+
+/* What a process may send to another one before it hears that it was consumed. */
+#define TB_GRANT_LOW  (16u << 10)
+#define TB_GRANT_HIGH (2u << 20) /* more than the pieces of a collective that are under way */
 
 #define TB_NOTES_LIMIT   (1u << 22) /* answers that wait for room */
 #define TB_UNKNOWN_LIMIT (1u << 16) /* contexts that a peer names before we know them */
@@ -22,10 +27,13 @@ struct tb_peer {
     int error;                  /* not TB_OK: nothing more will pass */
     char *story;                /* why */
     uint32_t eager_limit;
-    uint64_t credit;           /* eager payload that we may still send */
-    uint64_t kept;             /* eager payload of theirs that waits for its receive; never more than the grant */
+    uint64_t allowed, credit;  /* payload that we may have sent without asking, and that we may still send so */
+    uint64_t granted;          /* the same for them: never more than this is kept */
+    uint64_t growth;           /* that they do not know of yet */
+    uint64_t kept;             /* payload of theirs that waits for its receive or is still to come */
+    struct tb_aheads aheads;   /* long messages of theirs that left without asking */
     uint32_t unknown;          /* contexts that their messages have made and that have no channel yet */
-    uint64_t owed;             /* eager payload of theirs that is consumed and not given back yet */
+    uint64_t owed;             /* payload of theirs that is consumed and not given back yet */
     struct tb_list answers;    /* struct tb_note, waiting for room; in no order with envelopes */
     struct tb_list envelopes;  /* sends whose EAGER or REQUEST waits for room, in order */
     struct tb_list requests;   /* all unfinished ones */
@@ -46,7 +54,8 @@ struct tb_peers {
     uint32_t count;            /* processes of the job */
     struct tb_list waiting, dying;
     struct tb_pool notes;
-    uint64_t grant; /* eager payload that each may send without hearing of it */
+    uint64_t grant;  /* payload that each may send at first without hearing of it */
+    uint64_t raised; /* what some were granted later, all together */
 };
 
 int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant);
@@ -65,11 +74,28 @@ void tb_peer_answer(struct tb_peer *p, const struct tb_message *message);
 /* The same, of what most answers say. */
 void tb_peer_reply(struct tb_peer *p, enum tb_kind kind, uint64_t match, uint64_t offset, uint64_t length);
 void tb_peer_owe(struct tb_peer *p, uint64_t bytes);
-void tb_peer_credit(struct tb_peer *p, uint64_t bytes); /* it gives back so much */
+/* So much more of it would be kept. False: it was not granted that, and is given up. */
+bool tb_peer_has_room(struct tb_peer *p, uint64_t bytes);
+/* A message of its, all of which has come, was used: ends it. */
+void tb_peer_consumed(struct tb_peer *p, struct tb_ahead *a);
+/* Nobody will receive it: what is still to come is only counted. It may be gone afterwards. */
+void tb_peer_waste(struct tb_peer *p, struct tb_ahead *a);
+/* It sends such messages: from now on they are granted, if there is memory for it. */
+void tb_peer_raise(struct tb_peer *p, uint64_t context, uint64_t length);
+/* It gives back so much: the handler of a frame. */
+void tb_peer_credited(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
 /* The context of a message from there, made if we do not know it yet. NULL: the peer was given up, because of no memory
  * or because it names more that are unknown than any program would. */
 struct tb_context *tb_peer_context(struct tb_peer *p, uint64_t id);
 void tb_peer_queue(struct tb_peer *p); /* something of it waits for its turn */
+
+/* Whether a message of this length may leave without asking, if there is credit for it: those of a collective are
+ * expected, or will be soon. For those of the program asking costs less than an unexpected one does, as long as nothing
+ * says how far away the peer is; and on this host asking costs next to nothing. */
+static inline bool tb_peer_takes_ahead(const struct tb_peer *p, uint64_t context, uint64_t length)
+{
+    return !p->local && length >= TB_AHEAD_LEAST && length <= TB_GRANT_HIGH && tb_context_is_collective(context);
+}
 
 /* A peer that is going takes nothing more, but what it has sent before may still have to be read: `broken` comes after
  * that and ends whatever waits here. Until then it is as if there were no room. */

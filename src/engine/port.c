@@ -15,6 +15,7 @@ static int transfer_push(struct tb_request *r)
 {
     struct tb_peer *p = r->peer;
     uint64_t most = p->endpoint->transport->max_payload;
+    bool ahead = r->phase == TB_PHASE_AHEAD;
     for (int frames = 0; frames < PUMP_FRAMES && r->moved < r->total; frames++) {
         uint64_t n = r->total - r->moved < most ? r->total - r->moved : most;
         struct tb_envelope envelope;
@@ -23,8 +24,9 @@ static int transfer_push(struct tb_request *r)
                                                .context = r->context,
                                                .match = r->remote_id,
                                                .offset = r->moved,
-                                               .length = n,
-                                               .representation = p->engine->representation};
+                                               .length = ahead ? r->total : n,
+                                               .representation = p->engine->representation,
+                                               .flags = ahead ? TB_MESSAGE_AHEAD : 0};
         tb_buffer_spans(&r->buffer, r->from + r->moved, n, &spans);
         int rc = tb_peer_transmit(p, &envelope, &spans, TB_STREAM_BULK, r->message_id);
         if (rc == TB_AGAIN)
@@ -36,13 +38,8 @@ static int transfer_push(struct tb_request *r)
         r->moved += n;
         r->pending += rc == TB_PENDING ? 1 : 0;
     }
-    if (r->moved < r->total)
-        return TB_OK;
-    tb_list_remove(&r->queue);
-    if (r->pending > 0)
-        r->phase = TB_PHASE_TAIL;
-    else
-        tb_request_finish(r, TB_OK);
+    if (r->moved == r->total)
+        tb_send_accepted(r);
     return TB_OK;
 }
 

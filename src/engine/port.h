@@ -18,7 +18,8 @@ struct tb_ports {
 };
 
 void tb_port_open(struct tb_port *port);
-/* The receiver of a send waits for its data; some of it goes at once, if nothing else is before it. */
+/* The receiver of a send waits for its data, or gets it without asking; some of it goes at once, if nothing else is
+ * before it. */
 void tb_port_start(struct tb_ports *ports, struct tb_port *port, struct tb_request *r);
 int tb_ports_pump(struct tb_ports *ports); /* how many transfers have moved */
 

@@ -126,6 +126,36 @@ static void meet_request(struct tb_request *r, struct tb_peer *p, const struct t
     tb_peer_reply(p, TB_KIND_CLEAR, m->offset, r->message_id, r->total);
 }
 
+/* The receive gets what has come of a message that was not asked for, and what will come. Pieces come in any order, so
+ * those that are missing are between the others. */
+static void meet_ahead(struct tb_request *r, struct tb_peer *p, const struct tb_message *m, struct tb_ahead *a)
+{
+    receive_bind(r, p, m);
+    bool whole = tb_ahead_is_whole(a);
+    int error = is_unlike(r, m) ? TB_ERR_UNSUPPORTED : TB_OK;
+    if (error == TB_OK && !whole)
+        error = p->error != TB_OK ? tb_peer_error(p) : tb_request_number(r);
+    if (error != TB_OK) {
+        tb_peer_waste(p, a);
+        tb_request_finish(r, error);
+        return;
+    }
+    if (a->bytes != NULL && r->total > 0) {
+        struct tb_spans spans;
+        tb_buffer_spans(&r->buffer, r->from, r->total, &spans);
+        tb_spans_scatter(&spans, a->bytes, r->total);
+    }
+    if (whole) {
+        tb_peer_consumed(p, a);
+        receive_end(r);
+        return;
+    }
+    tb_ahead_forget_bytes(a);
+    a->state = TB_AHEAD_BOUND;
+    a->receive = r->message_id;
+    tb_request_enlist(r, tb_contexts_find(&r->engine->contexts, r->context));
+}
+
 void tb_receive_local(struct tb_request *r, const struct tb_message *m, const struct tb_part *part)
 {
     struct tb_engine *e = r->engine;
@@ -147,6 +177,8 @@ static void arrival_consume(struct tb_arrival *a, struct tb_request *r)
         tb_request_finish(send, TB_OK);
     } else if (a->message.kind == TB_KIND_EAGER) {
         meet_eager(r, a->peer, &a->message, a->payload);
+    } else if (a->ahead != NULL) {
+        meet_ahead(r, a->peer, &a->message, a->ahead);
     } else {
         meet_request(r, a->peer, &a->message, a->address);
     }
@@ -169,13 +201,8 @@ static struct tb_context *context_for(struct tb_peer *p, struct tb_context *c, c
 
 static struct tb_arrival *message_keep(struct tb_peer *p, const struct tb_message *m, uint64_t payload)
 {
-    if (TB_UNLIKELY(payload > p->engine->peers.grant - p->kept)) {
-        tb_peer_break(p, tb_error(TB_ERR_PROTOCOL,
-                                  "process %u has sent more than it was allowed to: %llu bytes, and %llu wait already "
-                                  "(the parameter eager_memory must be the same everywhere)",
-                                  p->proc.index, (unsigned long long)payload, (unsigned long long)p->kept));
+    if (!tb_peer_has_room(p, payload))
         return NULL;
-    }
     struct tb_arrival *a = tb_arrival_make(p, m, payload);
     if (a == NULL)
         tb_peer_break(p, TB_ERR_MEMORY);
@@ -202,10 +229,60 @@ void tb_receive_eager(struct tb_peer *p, const struct tb_message *m, const void 
     tb_arrival_file(c, a);
 }
 
-void tb_receive_asked(struct tb_peer *p, const struct tb_message *m, const void *payload)
+/* The entry of a message that was not asked for, made if this is the first frame of it. NULL: the peer was given up. */
+static struct tb_ahead *ahead_get(struct tb_peer *p, uint64_t id, uint64_t total)
+{
+    struct tb_ahead *a = tb_aheads_find(&p->aheads, id);
+    if (a != NULL)
+        return a;
+    if (!tb_peer_has_room(p, total))
+        return NULL;
+    a = tb_aheads_add(&p->aheads, id, total);
+    if (a == NULL)
+        tb_peer_break(p, TB_ERR_MEMORY);
+    else
+        p->kept += total;
+    return a;
+}
+
+/* Its envelope. */
+static void receive_announced(struct tb_peer *p, const struct tb_message *m)
+{
+    struct tb_engine *e = p->engine;
+    struct tb_ahead *ahead = ahead_get(p, m->offset, m->length);
+    if (ahead == NULL)
+        return;
+    if (ahead->state != TB_AHEAD_EARLY || ahead->total != m->length) {
+        tb_peer_break(p, tb_error(TB_ERR_PROTOCOL, "process %u has announced a message twice, or with two lengths",
+                                  p->proc.index));
+        return;
+    }
+    ahead->state = TB_AHEAD_KEPT;
+    struct tb_context *c = tb_contexts_find(&e->contexts, m->context);
+    struct tb_request *r = c != NULL ? tb_match_posted(&e->matcher, c, m->source_rank, m->match) : NULL;
+    if (r != NULL) {
+        meet_ahead(r, p, m, ahead);
+        return;
+    }
+    c = context_for(p, c, m);
+    struct tb_arrival *a = c != NULL ? message_keep(p, m, 0) : NULL;
+    if (a == NULL) {
+        tb_peer_waste(p, ahead);
+        return;
+    }
+    a->ahead = ahead;
+    tb_arrival_file(c, a);
+}
+
+void tb_receive_asked(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     struct tb_engine *e = p->engine;
     uint64_t address = 0;
+    tb_peer_raise(p, m->context, m->length);
+    if (m->flags & TB_MESSAGE_AHEAD) {
+        receive_announced(p, m);
+        return;
+    }
     if (m->flags & TB_MESSAGE_REMOTE)
         memcpy(&address, payload, sizeof address);
     struct tb_context *c = tb_contexts_find(&e->contexts, m->context);
@@ -231,14 +308,68 @@ static struct tb_request *data_find(struct tb_peer *p, const struct tb_message *
     return m->offset <= r->total && length <= r->total - m->offset ? r : NULL;
 }
 
+/* The receive that a message goes to which was not asked for, if there is one and has not ended meanwhile. */
+static struct tb_request *ahead_receive(struct tb_peer *p, const struct tb_ahead *a)
+{
+    return a->state == TB_AHEAD_BOUND ? tb_request_find(p->engine, a->receive, TB_REQUEST_RECEIVE) : NULL;
+}
+
+/* That of a whole piece of it. */
+static struct tb_request *ahead_find(struct tb_peer *p, const struct tb_message *m, size_t length)
+{
+    const struct tb_ahead *a = tb_aheads_find(&p->aheads, m->match);
+    struct tb_request *r = a != NULL && tb_ahead_fits(a, m, length) ? ahead_receive(p, a) : NULL;
+    return r != NULL && m->offset <= r->total && length <= r->total - m->offset ? r : NULL;
+}
+
+/* What is beyond the buffer is only counted. */
+static void piece_deliver(struct tb_request *r, const struct tb_message *m, const void *payload, size_t length)
+{
+    if (m->offset >= r->total)
+        return;
+    uint64_t n = length < r->total - m->offset ? length : r->total - m->offset;
+    struct tb_spans spans;
+    tb_buffer_spans(&r->buffer, r->from + m->offset, n, &spans);
+    if (spans.base != payload)
+        tb_spans_scatter(&spans, payload, n);
+}
+
+static void receive_piece(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
+{
+    struct tb_ahead *a = ahead_get(p, m->match, m->length);
+    if (a == NULL)
+        return;
+    if (!tb_ahead_fits(a, m, length)) {
+        tb_peer_break(p, tb_error(TB_ERR_PROTOCOL, "process %u has sent a piece of a message that does not fit it",
+                                  p->proc.index));
+        return;
+    }
+    struct tb_request *r = ahead_receive(p, a);
+    if (r != NULL)
+        piece_deliver(r, m, payload, length);
+    if (!tb_ahead_take(&p->aheads, a, m, payload, length)) {
+        tb_peer_break(p, TB_ERR_MEMORY);
+        return;
+    }
+    if (!tb_ahead_is_whole(a) || a->state == TB_AHEAD_EARLY || a->state == TB_AHEAD_KEPT)
+        return;
+    tb_peer_consumed(p, a);
+    if (r != NULL)
+        receive_end(r);
+}
+
 void *tb_receive_place(struct tb_peer *p, const struct tb_message *m, size_t length)
 {
-    struct tb_request *r = data_find(p, m, length);
+    struct tb_request *r = m->flags & TB_MESSAGE_AHEAD ? ahead_find(p, m, length) : data_find(p, m, length);
     return r != NULL && r->buffer.type->dense ? (char *)r->buffer.base + r->from + m->offset : NULL;
 }
 
 void tb_receive_data(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
+    if (m->flags & TB_MESSAGE_AHEAD) {
+        receive_piece(p, m, payload, length);
+        return;
+    }
     struct tb_request *r = data_find(p, m, length);
     if (r == NULL)
         return;
@@ -251,7 +382,7 @@ void tb_receive_data(struct tb_peer *p, const struct tb_message *m, const void *
         receive_end(r);
 }
 
-void tb_receive_forget(struct tb_peer *p, const struct tb_message *m)
+void tb_receive_forget(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     struct tb_engine *e = p->engine;
     struct tb_context *c = tb_contexts_find(&e->contexts, m->context);
@@ -262,6 +393,8 @@ void tb_receive_forget(struct tb_peer *p, const struct tb_message *m)
         tb_match_take(&e->matcher, a);
         if (a->message.kind == TB_KIND_EAGER)
             tb_peer_owe(p, a->message.length);
+        if (a->ahead != NULL)
+            tb_peer_waste(p, a->ahead);
         tb_arrival_free(a);
         tb_peer_reply(p, TB_KIND_CANCELLED, m->match, 0, 1);
         return;

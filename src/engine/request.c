@@ -175,7 +175,8 @@ static void cancel_send(struct tb_request *r)
         return;
     if (r->peer->self) {
         cancel_local(r);
-    } else if (r->phase == TB_PHASE_ASKED || r->phase == TB_PHASE_SENT) {
+    } else if (r->phase == TB_PHASE_ASKED || r->phase == TB_PHASE_SENT || r->phase == TB_PHASE_AHEAD ||
+               r->phase == TB_PHASE_LEAVING) {
         cancel_ask(r);
     } else if (r->phase == TB_PHASE_IDLE && r->peer->error == TB_OK && r->status.error == TB_OK) {
         r->phase = TB_PHASE_RECALLED;

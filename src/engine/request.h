@@ -15,6 +15,8 @@ enum tb_phase {
     TB_PHASE_SENT,     /* send: EAGER is out; waits to have left, for DONE, or both */
     TB_PHASE_BULK,     /* send: DATA is being sent */
     TB_PHASE_TAIL,     /* send: all DATA was accepted and has not left */
+    TB_PHASE_AHEAD,    /* send: DATA is being sent without having asked */
+    TB_PHASE_LEAVING,  /* send: of such a one all was accepted and has not left */
     TB_PHASE_RECALLED, /* send: has left, and the receiver was asked to forget it */
     TB_PHASE_HELD,     /* send: to this process itself, waits for its receive */
     TB_PHASE_POSTED,   /* receive: waits for a message */

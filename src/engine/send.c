@@ -182,13 +182,46 @@ static int envelope_ask(struct tb_request *r)
     return TB_OK;
 }
 
+/* The data follows its envelope at once. */
+static int envelope_ahead(struct tb_request *r)
+{
+    struct tb_peer *p = r->peer;
+    int error = tb_request_number(r);
+    if (error != TB_OK)
+        return error;
+    struct tb_envelope envelope;
+    envelope_fill(r, &envelope.message);
+    envelope.message.kind = TB_KIND_REQUEST;
+    envelope.message.flags |= TB_MESSAGE_AHEAD;
+    envelope.message.offset = r->remote_id = r->message_id;
+    struct tb_spans nothing = tb_spans_of(NULL, 0);
+    int rc = tb_peer_transmit(p, &envelope, &nothing, TB_STREAM_SHORT, 0);
+    if (rc != TB_OK)
+        return rc;
+    p->credit -= r->total;
+    p->engine->counters.ahead++;
+    tb_list_remove(&r->queue);
+    r->phase = TB_PHASE_AHEAD;
+    tb_request_enlist(r, tb_contexts_find(&r->engine->contexts, r->context));
+    p->engine->waiting.stirred = true;
+    tb_port_start(&p->engine->ports, p->port, r);
+    return TB_OK;
+}
+
+static bool is_ahead(const struct tb_request *r)
+{
+    uint64_t address;
+    return r->total <= r->peer->credit && r->mode != TB_MODE_SYNCHRONOUS &&
+           tb_peer_takes_ahead(r->peer, r->context, r->total) && !remote_address(r, &address);
+}
+
 int tb_send_envelope(struct tb_request *r)
 {
     struct tb_peer *p = r->peer;
     if (p->error != TB_OK)
         return tb_peer_error(p);
     bool eager = r->total <= p->eager_limit && r->total <= p->credit;
-    int rc = eager ? envelope_eager(r) : envelope_ask(r);
+    int rc = eager ? envelope_eager(r) : is_ahead(r) ? envelope_ahead(r) : envelope_ask(r);
     if (rc < 0 && rc != TB_ERR_MEMORY) {
         tb_peer_break(p, rc);
         rc = tb_peer_error(p);
@@ -262,7 +295,7 @@ static struct tb_request *send_find(struct tb_peer *p, uint64_t id)
     return r != NULL && r->peer == p ? r : NULL;
 }
 
-void tb_send_cleared(struct tb_peer *p, const struct tb_message *m)
+void tb_send_cleared(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     struct tb_request *r = send_find(p, m->match);
     if (r == NULL || r->phase != TB_PHASE_ASKED || m->length > r->total)
@@ -278,7 +311,7 @@ void tb_send_cleared(struct tb_peer *p, const struct tb_message *m)
     tb_port_start(&p->engine->ports, p->port, r);
 }
 
-void tb_send_matched(struct tb_peer *p, const struct tb_message *m)
+void tb_send_matched(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     struct tb_request *r = send_find(p, m->match);
     if (r == NULL || (r->phase != TB_PHASE_ASKED && r->phase != TB_PHASE_SENT))
@@ -289,7 +322,7 @@ void tb_send_matched(struct tb_peer *p, const struct tb_message *m)
         r->phase = TB_PHASE_TAIL;
 }
 
-void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m)
+void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     /* A message that was sent without a slot is found among all of the peer's; cancelling is rare. */
     struct tb_request *r = send_find(p, m->match), *other;
@@ -305,10 +338,31 @@ void tb_send_cancelled(struct tb_peer *p, const struct tb_message *m)
     if (m->length != 0) {
         r->status.cancelled = true;
         r->status.bytes = 0;
-        tb_request_finish(r, TB_OK);
-    } else if (r->phase == TB_PHASE_RECALLED) {
-        tb_request_finish(r, TB_OK);
     }
+    /* What was not asked for is sent to its end: the receiver counts on it. */
+    if (r->phase == TB_PHASE_AHEAD || r->phase == TB_PHASE_LEAVING)
+        return;
+    if (m->length != 0 || r->phase == TB_PHASE_RECALLED)
+        tb_request_finish(r, TB_OK);
+}
+
+/* Everything is out. The receiver, who was perhaps asked to forget it, decides. */
+static void send_gone(struct tb_request *r)
+{
+    bool asked = r->cancelling && r->phase != TB_PHASE_BULK && r->phase != TB_PHASE_TAIL;
+    if (asked)
+        r->phase = TB_PHASE_RECALLED;
+    else
+        tb_request_finish(r, TB_OK);
+}
+
+void tb_send_accepted(struct tb_request *r)
+{
+    tb_list_remove(&r->queue);
+    if (r->pending == 0)
+        send_gone(r);
+    else
+        r->phase = r->phase == TB_PHASE_AHEAD ? TB_PHASE_LEAVING : TB_PHASE_TAIL;
 }
 
 void tb_send_left(struct tb_engine *e, uint64_t token, int error)
@@ -318,11 +372,8 @@ void tb_send_left(struct tb_engine *e, uint64_t token, int error)
         return; /* an error: `broken` follows */
     TB_ASSERT(r->pending > 0);
     r->pending--;
-    bool out = r->phase == TB_PHASE_TAIL || (r->phase == TB_PHASE_SENT && r->mode != TB_MODE_SYNCHRONOUS);
-    if (!out || r->pending > 0)
-        return;
-    if (r->cancelling && r->phase == TB_PHASE_SENT)
-        r->phase = TB_PHASE_RECALLED; /* the receiver, who was asked to forget it, decides */
-    else
-        tb_request_finish(r, TB_OK);
+    bool out = r->phase == TB_PHASE_TAIL || r->phase == TB_PHASE_LEAVING ||
+               (r->phase == TB_PHASE_SENT && r->mode != TB_MODE_SYNCHRONOUS);
+    if (out && r->pending == 0)
+        send_gone(r);
 }

@@ -23,7 +23,6 @@
 #define SLEEPS_PER_YIELD 64     /* who sleeps instead of yielding yields now and then, to learn whether it still must */
 #define PREEMPTED        200000 /* ns: so long between two looks at the clock means that the core was taken away */
 #define GIVE_WAY_LIMIT   1000   /* yields for other threads that want the lock */
-#define TRANSPORTS       3      /* local, remote, relay */
 /* ns: when a thread that sleeps says so, and how often again */
 #define WAITING_FIRST UINT64_C(1500000000)
 #define WAITING_AGAIN UINT64_C(2000000000)
@@ -87,17 +86,6 @@ static void kick_write(const struct tb_waiting *w)
     }
 }
 
-static uint64_t engine_deadline(const struct tb_engine *e)
-{
-    const struct tb_transport *const all[] = {e->local, e->remote, e->relay};
-    uint64_t first = TB_NEVER;
-    for (int i = 0; i < TRANSPORTS; i++) {
-        uint64_t next = all[i] != NULL ? all[i]->table->deadline((struct tb_transport *)all[i]) : TB_NEVER;
-        first = next < first ? next : first;
-    }
-    return first;
-}
-
 static void waiters_look(struct tb_waiting *w);
 
 void tb_engine_unlock_slow(struct tb_engine *e)
@@ -105,7 +93,8 @@ void tb_engine_unlock_slow(struct tb_engine *e)
     /* The poller sleeps, so what this thread has changed is looked at here: messages to oneself end without it. */
     if (e->waiting.sleeping)
         waiters_look(&e->waiting);
-    if (e->waiting.sleeping && (e->waiting.stirred || engine_deadline(e) < e->waiting.sleep_until)) {
+    if (e->waiting.sleeping &&
+        (e->waiting.stirred || tb_transport_set_deadline(&e->transports) < e->waiting.sleep_until)) {
         e->waiting.sleep_until = 0; /* one kick is enough */
         kick_write(&e->waiting);
     }
@@ -143,19 +132,7 @@ static inline __attribute__((always_inline)) int engine_round(struct tb_engine *
     if (TB_UNLIKELY(e->inside))
         return 0;
     e->inside = true;
-    if (TB_LIKELY(e->local != NULL))
-        n += e->local->table->poll(e->local);
-    if (e->networked) {
-        if (e->remote_countdown > rounds) {
-            e->remote_countdown -= rounds;
-        } else {
-            e->remote_countdown = e->remote_interval;
-            if (TB_LIKELY(e->remote != NULL))
-                n += e->remote->table->poll(e->remote);
-            if (TB_UNLIKELY(e->relay != NULL))
-                n += e->relay->table->poll(e->relay);
-        }
-    }
+    n += tb_transport_set_poll(&e->transports, rounds);
     n += control_round(e, rounds);
     if (TB_UNLIKELY(!tb_list_empty(&e->peers.waiting)))
         n += tb_peers_flush(&e->peers);
@@ -249,7 +226,7 @@ static uint64_t engine_yield(struct tb_engine *e, uint64_t now)
     if (e->threaded)
         pthread_mutex_lock(&e->waiting.lock);
     bool accepted = spin_learn(&e->waiting, after - now);
-    e->remote_countdown -= accepted || e->remote_countdown < YIELD_ROUNDS ? e->remote_countdown : YIELD_ROUNDS;
+    tb_transport_set_skip(&e->transports, accepted ? UINT32_MAX : YIELD_ROUNDS);
     return after;
 }
 
@@ -266,24 +243,20 @@ static bool boards_idle(struct tb_engine *e)
 
 static void engine_disarm(struct tb_engine *e)
 {
-    if (e->local != NULL)
-        e->local->table->disarm(e->local);
-    if (e->remote != NULL)
-        e->remote->table->disarm(e->remote);
-    if (e->relay != NULL)
-        e->relay->table->disarm(e->relay);
+    for (uint32_t i = 0; i < e->transports.open_count; i++)
+        e->transports.open[i].transport->table->disarm(e->transports.open[i].transport);
 }
 
 static bool engine_arm(struct tb_engine *e)
 {
-    if (e->local != NULL && (!e->local->table->arm(e->local) || !boards_idle(e))) {
-        e->local->table->disarm(e->local);
-        return false;
+    for (uint32_t i = 0; i < e->transports.open_count; i++) {
+        struct tb_transport *t = e->transports.open[i].transport;
+        if (!t->table->arm(t) || (t == e->local && !boards_idle(e))) {
+            engine_disarm(e);
+            return false;
+        }
     }
-    if ((e->remote == NULL || e->remote->table->arm(e->remote)) && (e->relay == NULL || e->relay->table->arm(e->relay)))
-        return true;
-    engine_disarm(e);
-    return false;
+    return true;
 }
 
 static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count, uint64_t deadline)
@@ -315,6 +288,12 @@ static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count,
     }
 }
 
+static void watch(struct pollfd *fds, nfds_t *count, int descriptor)
+{
+    if (descriptor >= 0)
+        fds[(*count)++] = (struct pollfd){.fd = descriptor, .events = POLLIN};
+}
+
 /* Sleeps until something happens. Whatever is waited for was looked at just before, with the engine locked since then.
  */
 static void engine_sleep(struct tb_engine *e, struct patience *p)
@@ -327,19 +306,18 @@ static void engine_sleep(struct tb_engine *e, struct patience *p)
         engine_disarm(e);
         return;
     }
-    struct pollfd fds[TRANSPORTS + 2];
+    struct pollfd fds[TB_TRANSPORTS_LIMIT + 2];
     nfds_t count = 0;
-    const int descriptors[TRANSPORTS + 2] = {e->local != NULL ? e->local->table->descriptor(e->local) : -1,
-                                             e->remote != NULL ? e->remote->table->descriptor(e->remote) : -1,
-                                             e->relay != NULL ? e->relay->table->descriptor(e->relay) : -1,
-                                             e->waiting.kick, e->control};
-    for (int i = 0; i < TRANSPORTS + 2; i++)
-        if (descriptors[i] >= 0)
-            fds[count++] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
-    uint64_t next = engine_deadline(e);
+    for (uint32_t i = 0; i < e->transports.open_count; i++) {
+        struct tb_transport *t = e->transports.open[i].transport;
+        watch(fds, &count, t->table->descriptor(t));
+    }
+    watch(fds, &count, e->waiting.kick);
+    watch(fds, &count, e->control);
+    uint64_t next = tb_transport_set_deadline(&e->transports);
     sleep_in_poll(e, fds, count, next < deadline ? next : deadline);
     engine_disarm(e);
-    e->remote_countdown = 0;
+    tb_transport_set_skip(&e->transports, UINT32_MAX);
     if (e->control < 0 || fds[count - 1].revents != 0)
         e->control_countdown = 0;
 }

@@ -303,7 +303,6 @@ static void neighbour_open(struct host *h, uint32_t rank, struct tb_engine **eng
                                                     .local_procs = h->procs,
                                                     .doorbells = h->bells},
                                       .processes = NEIGHBOURS,
-                                      .use_shm = true,
                                       .is_local = loop_is_local,
                                       .control = -1};
     struct tb_channel_config c = {.context = LOOP_CONTEXT, .size = NEIGHBOURS, .rank = rank};
@@ -355,7 +354,7 @@ static int neighbour_run(struct host *h, uint32_t rank)
 
 static void neighbours_sleep(void **state)
 {
-    assert_int_equal(tb_param_load(), TB_OK);
+    assert_int_equal(tb_engine_load_params(), TB_OK);
     struct host h = {.bytes = tb_shm_segment_bytes(NEIGHBOURS)};
     h.segment = mmap(NULL, h.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(h.segment, MAP_FAILED);

@@ -33,32 +33,32 @@ static int serve_all(struct tb_decorator *d)
 int tb_decorator_poll(struct tb_transport *transport)
 {
     struct tb_decorator *d = (struct tb_decorator *)transport;
-    int count = d->inner->table->poll(d->inner);
+    int count = d->head.inner->table->poll(d->head.inner);
     return count + serve_all(d);
 }
 
 bool tb_decorator_arm(struct tb_transport *transport)
 {
     struct tb_decorator *d = (struct tb_decorator *)transport;
-    return !d->busy && d->inner->table->arm(d->inner);
+    return !d->busy && d->head.inner->table->arm(d->head.inner);
 }
 
 void tb_decorator_disarm(struct tb_transport *transport)
 {
     struct tb_decorator *d = (struct tb_decorator *)transport;
-    d->inner->table->disarm(d->inner);
+    d->head.inner->table->disarm(d->head.inner);
 }
 
 int tb_decorator_descriptor(struct tb_transport *transport)
 {
     struct tb_decorator *d = (struct tb_decorator *)transport;
-    return d->inner->table->descriptor(d->inner);
+    return d->head.inner->table->descriptor(d->head.inner);
 }
 
 uint64_t tb_decorator_deadline(struct tb_transport *transport)
 {
     struct tb_decorator *d = (struct tb_decorator *)transport;
-    uint64_t inner = d->inner->table->deadline(d->inner);
+    uint64_t inner = d->head.inner->table->deadline(d->head.inner);
     uint64_t own = tb_list_empty(&d->active) ? TB_NEVER : d->next_timer;
     return own < inner ? own : inner;
 }
@@ -67,7 +67,7 @@ int tb_decorator_endpoint(struct tb_transport *transport, struct tb_proc proc, s
 {
     struct tb_decorator *d = (struct tb_decorator *)transport;
     struct tb_endpoint *inner;
-    int error = d->inner->table->endpoint(d->inner, proc, &inner);
+    int error = d->head.inner->table->endpoint(d->head.inner, proc, &inner);
     if (error != TB_OK)
         return error;
     *endpoint = inner->user != NULL ? inner->user : d->wrap(d, inner);

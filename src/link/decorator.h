@@ -8,8 +8,7 @@
 #include "transport/transport.h"
 
 struct tb_decorator {
-    struct tb_transport head; /* what the owner sees */
-    struct tb_transport *inner;
+    struct tb_transport head; /* what the owner sees; `inner` is what it is around */
     const struct tb_clock *clock;
     struct tb_list active; /* of processes with something to do, now or later */
     bool busy;             /* one of them has, now */

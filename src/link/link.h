@@ -1,8 +1,8 @@
-/* link: makes frames dependable where the transport does not. tb_link_open gives back the transport itself when it is
- * ordered, reliable and faithful; otherwise it wraps it in a decorator that numbers frames of each pair, acknowledges
- * (cumulative, piggybacked, delayed) and restores order; where frames can get lost or change (repair.h), it also sends
- * again and checks CRC-32C. Both ends of a job
- * decide alike, because parameters are agreed job-wide. The owner sees a struct tb_transport either way. */
+/* link: makes frames dependable where the transport does not. tb_link_open gives back the transport itself when its
+ * table says that it is ordered, reliable and faithful; otherwise it wraps it in a decorator that numbers frames of
+ * each pair, acknowledges (cumulative, piggybacked, delayed) and restores order; where frames can get lost or change
+ * (repair.h), it also sends again and checks CRC-32C. Both ends of a job decide alike, because parameters are agreed
+ * job-wide. The owner sees a struct tb_transport either way. */
 #ifndef TB_LINK_LINK_H
 #define TB_LINK_LINK_H
 
@@ -15,13 +15,6 @@
  * parameter) is not empty, and with repair if needed. */
 int tb_link_open(const struct tb_transport_table *table, const struct tb_transport_config *config,
                  struct tb_transport **transport);
-
-/* The innermost transport, for tb_tcp_adopt. */
-struct tb_transport *tb_link_innermost(struct tb_transport *transport);
-
-/* As tb_tcp_is_stuck and tb_tcp_rest of the innermost transport; others are never stuck. */
-bool tb_link_is_stuck(struct tb_transport *transport, struct tb_proc proc, uint64_t *tried);
-void tb_link_rest(struct tb_transport *transport);
 
 /* What the decorator has done; all 0 when the transport is not wrapped. Logged at closing (debug). */
 void tb_link_count(const struct tb_transport *transport, struct tb_link_counters *counters);

@@ -125,7 +125,7 @@ static int send_numbered(struct tb_order *o, struct tb_order_peer *p, const stru
     envelope.message.flags |= TB_MESSAGE_ROUTED;
     if (!make_room(p))
         return tb_error(TB_ERR_MEMORY, "no memory for what is sent to rank %u", p->head.proc.index);
-    int result = o->around.inner->table->send(p->inner, &envelope, payload, stream, NULL);
+    int result = o->around.head.inner->table->send(p->inner, &envelope, payload, stream, NULL);
     if (result != TB_OK)
         return result;
     p->lengths[p->next & (p->out_room - 1)] = (uint32_t)length;
@@ -339,7 +339,7 @@ static int serve(struct tb_decorator *around, struct tb_list *process, uint64_t 
 static bool order_idle(struct tb_transport *transport)
 {
     struct tb_order *o = (struct tb_order *)transport;
-    return o->around.inner->table->idle(o->around.inner);
+    return o->around.head.inner->table->idle(o->around.head.inner);
 }
 
 static void order_drop(struct tb_endpoint *endpoint)
@@ -348,8 +348,8 @@ static void order_drop(struct tb_endpoint *endpoint)
     struct tb_order *o = (struct tb_order *)endpoint->transport;
     p->broken = p->left = true; /* nobody is told */
     forget(o, p);
-    if (o->around.inner->table->drop != NULL)
-        o->around.inner->table->drop(p->inner);
+    if (o->around.head.inner->table->drop != NULL)
+        o->around.head.inner->table->drop(p->inner);
 }
 
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
@@ -418,15 +418,17 @@ int tb_order_open(const struct tb_transport_table *table, const struct tb_transp
                                         .writable = up_writable,
                                         .opened = up_opened,
                                         .broken = up_broken};
-    int error = table->open(&inner, &o->around.inner);
+    struct tb_transport *wrapped;
+    int error = table->open(&inner, &wrapped);
     if (error != TB_OK) {
         free(o);
         return error;
     }
     o->around.head = (struct tb_transport){.table = &tb_transport_order,
-                                           .capabilities = o->around.inner->capabilities | TB_CAP_ORDERED,
-                                           .max_payload = o->around.inner->max_payload,
-                                           .eager_limit = o->around.inner->eager_limit};
+                                           .inner = wrapped,
+                                           .capabilities = wrapped->capabilities | TB_CAP_ORDERED,
+                                           .max_payload = wrapped->max_payload,
+                                           .eager_limit = wrapped->eager_limit};
     *transport = &o->around.head;
     return TB_OK;
 }
@@ -452,33 +454,28 @@ static void order_close(struct tb_transport *transport)
     struct tb_order_peer *p;
     o->closing = true;
     for (int round = 0; round < CLOSE_ROUNDS; round++) {
-        if (say_goodbye(o) && o->around.inner->table->idle(o->around.inner))
+        if (say_goodbye(o) && o->around.head.inner->table->idle(o->around.head.inner))
             break;
-        if (o->around.inner->table->poll(o->around.inner) > 0)
+        if (o->around.head.inner->table->poll(o->around.head.inner) > 0)
             continue;
         if (o->arrivals != NULL) /* the agent may have to connect us first */
             o->arrivals(o->arrivals_context);
-        struct pollfd wait = {.fd = o->around.inner->table->descriptor(o->around.inner), .events = POLLIN};
+        struct pollfd wait = {.fd = o->around.head.inner->table->descriptor(o->around.head.inner), .events = POLLIN};
         poll(&wait, wait.fd >= 0, 1);
     }
     const struct tb_link_counters *n = &o->counters;
     tb_log(TB_LOG_DEBUG, "link", "%s: sent %llu, received %llu, acknowledged %llu, dropped %llu, reordered %llu",
-           o->around.inner->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
+           o->around.head.inner->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
            (unsigned long long)n->acknowledged, (unsigned long long)n->dropped, (unsigned long long)n->reordered);
     TB_LIST_EACH (p, &o->peers, struct tb_order_peer, of_order)
         forget(o, p);
-    o->around.inner->table->close(o->around.inner);
+    o->around.head.inner->table->close(o->around.head.inner);
     TB_LIST_EACH (p, &o->peers, struct tb_order_peer, of_order) {
         free(p->lengths);
         free(p->in);
         free(p);
     }
     free(o);
-}
-
-struct tb_transport *tb_order_inner(const struct tb_transport *transport)
-{
-    return ((const struct tb_order *)transport)->around.inner;
 }
 
 void tb_order_count(const struct tb_transport *transport, struct tb_link_counters *counters)
@@ -499,4 +496,9 @@ const struct tb_transport_table tb_transport_order = {
     .deadline = tb_decorator_deadline,
     .idle = order_idle,
     .drop = order_drop,
+    .adopt = tb_inner_adopt,
+    .refused = tb_inner_refused,
+    .routes = tb_inner_routes,
+    .is_stuck = tb_inner_is_stuck,
+    .rest = tb_inner_rest,
 };

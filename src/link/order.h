@@ -23,7 +23,6 @@ extern const struct tb_transport_table tb_transport_order;
 /* As table->open with the decorator around it. */
 int tb_order_open(const struct tb_transport_table *table, const struct tb_transport_config *config,
                   struct tb_transport **transport);
-struct tb_transport *tb_order_inner(const struct tb_transport *transport);
 void tb_order_count(const struct tb_transport *transport, struct tb_link_counters *counters);
 
 #define TB_ORDER_WINDOW 1024u /* frames to one process; the parameter relay_window bounds their bytes */

@@ -125,6 +125,7 @@ static bool raw_idle(struct tb_transport *transport)
 }
 
 static const struct tb_transport_table raw_table = {.name = "raw",
+                                                    .capabilities = TB_CAP_RELIABLE | TB_CAP_INTEGRITY,
                                                     .open = raw_open,
                                                     .close = raw_close,
                                                     .endpoint = raw_endpoint,
@@ -140,7 +141,7 @@ static int raw_open(const struct tb_transport_config *config, struct tb_transpor
 {
     struct raw_node *n = net.nodes[config->self.index];
     n->head = (struct tb_transport){.table = &raw_table,
-                                    .capabilities = TB_CAP_RELIABLE | TB_CAP_INTEGRITY,
+                                    .capabilities = raw_table.capabilities,
                                     .max_payload = sizeof((struct flying *)0)->payload,
                                     .eager_limit = 32};
     n->config = *config;

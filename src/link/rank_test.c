@@ -120,7 +120,7 @@ static void *rank_run(void *context)
     struct tb_transport *t = r->transport;
     t->table->endpoint(t, other, &r->peer);
     for (int stream = 0; stream < TB_STREAM_COUNT && r->table == &tb_transport_tcp; stream++)
-        tb_tcp_adopt(tb_link_innermost(t), other, (enum tb_stream)stream, r->sockets[stream]);
+        t->table->adopt(t, other, (enum tb_stream)stream, r->sockets[stream]);
     while (r->broken == 0 && (r->sent < FRAMES || r->received < FRAMES || !t->table->idle(t))) {
         if (r->sent < FRAMES)
             rank_send(r);
@@ -228,7 +228,7 @@ static void endings_under_heavy_loss(void **state)
 
 int main(void)
 {
-    if (tb_param_load() != TB_OK)
+    if (tb_transports_load_params() != TB_OK)
         return 1;
     void *tcp = (void *)&tb_transport_tcp, *shm = (void *)&tb_transport_shm;
     const struct CMUnitTest tests[] = {

@@ -79,7 +79,7 @@ static int peer_serve(struct tb_decorator *around, struct tb_list *process, uint
 static bool repair_idle(struct tb_transport *transport)
 {
     struct tb_repair *r = (struct tb_repair *)transport;
-    return r->outstanding == 0 && r->around.inner->table->idle(r->around.inner);
+    return r->outstanding == 0 && r->around.head.inner->table->idle(r->around.head.inner);
 }
 
 static void repair_drop(struct tb_endpoint *endpoint)
@@ -88,8 +88,8 @@ static void repair_drop(struct tb_endpoint *endpoint)
     struct tb_repair *r = (struct tb_repair *)endpoint->transport;
     p->broken = p->left = true; /* nobody is told, and no goodbye is waited for */
     peer_forget(r, p);
-    if (r->around.inner->table->drop != NULL)
-        r->around.inner->table->drop(p->inner);
+    if (r->around.head.inner->table->drop != NULL)
+        r->around.head.inner->table->drop(p->inner);
 }
 
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
@@ -164,18 +164,19 @@ int tb_repair_open(const struct tb_transport_table *table, const struct tb_trans
                                         .writable = up_writable,
                                         .opened = up_opened,
                                         .broken = up_broken};
-    int error = table->open(&inner, &r->around.inner);
+    struct tb_transport *wrapped;
+    int error = table->open(&inner, &wrapped);
     if (error != TB_OK) {
         free(r);
         return error;
     }
-    r->checked = (r->around.inner->capabilities & TB_CAP_INTEGRITY) == 0;
-    uint32_t payload = r->around.inner->max_payload - (r->checked ? sizeof(uint32_t) : 0);
-    r->around.head = (struct tb_transport){.table = &tb_transport_repair, .capabilities = TB_CAP_DEPENDABLE};
+    r->checked = (wrapped->capabilities & TB_CAP_INTEGRITY) == 0;
+    uint32_t payload = wrapped->max_payload - (r->checked ? sizeof(uint32_t) : 0);
+    r->around.head =
+        (struct tb_transport){.table = &tb_transport_repair, .inner = wrapped, .capabilities = TB_CAP_DEPENDABLE};
     r->around.head.max_payload = payload < TB_REPAIR_PAYLOAD ? payload : TB_REPAIR_PAYLOAD;
-    r->around.head.eager_limit = r->around.inner->eager_limit < r->around.head.max_payload
-                                     ? r->around.inner->eager_limit
-                                     : r->around.head.max_payload;
+    r->around.head.eager_limit =
+        wrapped->eager_limit < r->around.head.max_payload ? wrapped->eager_limit : r->around.head.max_payload;
     *transport = &r->around.head;
     return TB_OK;
 }
@@ -209,11 +210,11 @@ static void repair_linger(struct tb_repair *r)
             goodbyes_send(r);
             say = now + GOODBYE_INTERVAL;
         }
-        for (int i = 0; i < LINGER_POLLS && r->around.inner->table->poll(r->around.inner) > 0; i++)
+        for (int i = 0; i < LINGER_POLLS && r->around.head.inner->table->poll(r->around.head.inner) > 0; i++)
             continue;
         if (goodbyes_missing(r) == 0)
             break;
-        struct pollfd wait = {.fd = r->around.inner->table->descriptor(r->around.inner), .events = POLLIN};
+        struct pollfd wait = {.fd = r->around.head.inner->table->descriptor(r->around.head.inner), .events = POLLIN};
         poll(&wait, wait.fd >= 0, 1);
     }
 }
@@ -224,25 +225,20 @@ static void repair_close(struct tb_transport *transport)
     r->closing = true;
     repair_linger(r);
     const struct tb_link_counters *n = &r->counters;
+    const struct tb_transport *inner = r->around.head.inner, *bare = inner->inner != NULL ? inner->inner : inner;
     tb_log(
         TB_LOG_DEBUG, "link",
         "%s: sent %llu, received %llu, repeated %llu, acknowledged %llu, dropped %llu, corrupted %llu, reordered %llu",
-        tb_link_innermost(r->around.inner)->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
+        bare->table->name, (unsigned long long)n->sent, (unsigned long long)n->received,
         (unsigned long long)n->repeated, (unsigned long long)n->acknowledged, (unsigned long long)n->dropped,
         (unsigned long long)n->corrupted, (unsigned long long)n->reordered);
     struct tb_repair_peer *p;
     TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair)
         peer_forget(r, p);
-    r->around.inner->table->close(r->around.inner);
+    r->around.head.inner->table->close(r->around.head.inner);
     TB_LIST_EACH (p, &r->peers, struct tb_repair_peer, of_repair)
         free(p);
     free(r);
-}
-
-struct tb_transport *tb_repair_inner(const struct tb_transport *transport)
-{
-    TB_ASSERT(transport->table == &tb_transport_repair);
-    return ((const struct tb_repair *)transport)->around.inner;
 }
 
 void tb_repair_count(const struct tb_transport *transport, struct tb_link_counters *counters)
@@ -276,4 +272,9 @@ const struct tb_transport_table tb_transport_repair = {
     .deadline = tb_decorator_deadline,
     .idle = repair_idle,
     .drop = repair_drop,
+    .adopt = tb_inner_adopt,
+    .refused = tb_inner_refused,
+    .routes = tb_inner_routes,
+    .is_stuck = tb_inner_is_stuck,
+    .rest = tb_inner_rest,
 };

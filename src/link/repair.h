@@ -25,7 +25,6 @@ extern const struct tb_transport_table tb_transport_repair;
 /* As table->open with the decorator around it. */
 int tb_repair_open(const struct tb_transport_table *table, const struct tb_transport_config *config,
                    struct tb_transport **transport);
-struct tb_transport *tb_repair_inner(const struct tb_transport *transport);
 void tb_repair_count(const struct tb_transport *transport, struct tb_link_counters *counters);
 /* Bytes of payload that are kept in copies; for tests of the bound. */
 size_t tb_repair_kept(const struct tb_transport *transport);

@@ -102,7 +102,7 @@ static int copy_send(struct tb_repair *r, struct tb_repair_peer *p, struct tb_re
         bytes += sizeof(c->check);
     }
     struct tb_spans payload = tb_spans_of(c->payload, bytes);
-    int result = r->around.inner->table->send(p->inner, &c->envelope, &payload, c->stream, NULL);
+    int result = r->around.head.inner->table->send(p->inner, &c->envelope, &payload, c->stream, NULL);
     if (result == TB_AGAIN)
         return result;
     c->waiting = false;
@@ -149,7 +149,7 @@ int tb_repair_link_send(struct tb_repair *r, struct tb_repair_peer *p, uint64_t 
         length = sizeof bytes;
     }
     struct tb_spans payload = tb_spans_of(bytes, length);
-    int result = r->around.inner->table->send(p->inner, &envelope, &payload, TB_STREAM_SHORT, NULL);
+    int result = r->around.head.inner->table->send(p->inner, &envelope, &payload, TB_STREAM_SHORT, NULL);
     if (result == TB_OK) {
         p->unanswered = 0;
         p->answer_now = false;

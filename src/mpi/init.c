@@ -148,24 +148,18 @@ static int no_route(const struct tb_job *job, struct tb_proc proc, uint32_t host
                     proc.index, job->book.hosts[host].name, job->self.index, job->host);
 }
 
-static int reach(void *context, struct tb_proc proc)
+static int reach(void *context, struct tb_proc proc, struct tb_reach *reach)
 {
     const struct tb_job *job = context;
     uint32_t host;
     bool own;
     const struct tb_host_route *route = route_to(job, proc, &host, &own);
-    if (own)
-        return tb_self.use_tcp ? TB_REACH_DIRECT : TB_REACH_RELAYED;
-    if (route->means == TB_HOST_ROUTE_NONE)
+    if (!own && route->means == TB_HOST_ROUTE_NONE)
         return no_route(job, proc, host);
-    bool open = route->open && !tb_param.forbid_direct && !tb_param_encrypts_all();
-    if (!open && !tb_self.use_relay)
-        return tb_error(
-            TB_ERR_PEER,
-            "rank %u on %s is where only agents lead, and the parameter `transports` leaves relay, which uses "
-            "them, out",
-            proc.index, job->book.hosts[host].name);
-    return route->means != TB_HOST_ROUTE_RELAYED && open && tb_self.use_tcp ? TB_REACH_DIRECT : TB_REACH_RELAYED;
+    bool open = own || (route->open && route->means != TB_HOST_ROUTE_RELAYED && !tb_param.forbid_direct &&
+                        !tb_param_encrypts_all());
+    *reach = (struct tb_reach){.direct = open, .relayed = true};
+    return TB_OK;
 }
 
 /* Whether agents can get something to a process. It is they who find out how. */
@@ -180,32 +174,6 @@ static int way(void *context, struct tb_proc proc)
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
-/* Reads the parameter `transports`. */
-static int choose_transports(struct tb_engine_config *config)
-{
-    const char *list = tb_param.transports;
-    while (*list != 0) {
-        size_t n = strcspn(list, ",");
-        if (n == 3 && strncmp(list, "shm", n) == 0)
-            config->use_shm = true;
-        else if (n == 3 && strncmp(list, "tcp", n) == 0)
-            config->use_tcp = true;
-        else if (n == 5 && strncmp(list, "relay", n) == 0)
-            config->use_relay = true;
-        else
-            return tb_error(TB_ERR_ARGUMENT,
-                            "transports=%s: there is no transport \"%.*s\"; there are shm, tcp and relay",
-                            tb_param.transports, (int)n, list);
-        list += n + (list[n] == ',');
-    }
-    config->use_shm = config->use_shm && tb_self.job.segment != NULL;
-    config->use_tcp = config->use_tcp && tb_self.job.control >= 0;
-    config->use_relay = config->use_relay && tb_self.job.control >= 0;
-    tb_self.use_tcp = config->use_tcp || !config->use_relay;
-    tb_self.use_relay = config->use_relay;
-    return TB_OK;
-}
-
 static int open_engine(void)
 {
     struct tb_job *job = &tb_self.job;
@@ -218,7 +186,7 @@ static int open_engine(void)
                       .local_count = job->local_count,
                       .local_procs = job->local_procs,
                       .doorbells = job->doorbells,
-                      .connect = ask_connection,
+                      .connect = job->control >= 0 ? ask_connection : NULL,
                       .connect_context = job,
                       .agent = {job->self.job, TB_PROC_AGENT | tb_address_book_host_of(&job->book, job->self.index)},
                       .processes = job->size,
@@ -234,8 +202,7 @@ static int open_engine(void)
         .waiting = job->control >= 0 && job->book.host_count > 1 ? waiting : NULL,
         .context = job,
     };
-    int error = choose_transports(&config);
-    return error < 0 ? error : tb_engine_open(&config, &tb_self.engine);
+    return tb_engine_open(&config, &tb_self.engine);
 }
 
 /* A forked child shares our sockets and memory but is no rank: MPI is closed to it, and its end disturbs nobody. */
@@ -250,7 +217,7 @@ static void after_fork(void)
 
 static int join(void)
 {
-    int error = tb_param_load();
+    int error = tb_engine_load_params();
     tb_self.single = tb_self.thread_level != MPI_THREAD_MULTIPLE && !tb_param.progress_thread;
     if (error == TB_OK)
         error = tb_job_join(&tb_self.job);

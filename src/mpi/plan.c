@@ -36,7 +36,7 @@ static int rank_places_get(const struct tb_rank_places **places)
         tb_self.rank_places = (struct tb_rank_places){.book = &job->book,
                                                       .table = job->table,
                                                       .size = job->size,
-                                                      .apart = strstr(tb_param.transports, "shm") == NULL};
+                                                      .apart = !tb_param_lists(tb_param.transports, "shm")};
     *places = &tb_self.rank_places;
     tb_self_unlock();
     return error;

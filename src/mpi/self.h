@@ -37,8 +37,6 @@ struct tb_facts {
 struct tb_self {
     enum tb_state state;
     bool single;      /* only one thread calls at a time: no locks are needed */
-    bool use_tcp;     /* init.c: ranks may be connected with each other, not only with agents */
-    bool use_relay;   /* init.c: ranks may use the agents */
     int thread_level; /* MPI_THREAD_ */
     pthread_t main_thread;
     pthread_t progress_thread; /* progress.c */

@@ -124,7 +124,7 @@ static int open_first(void)
         return MPI_T_ERR_MEMORY;
     if (tb_self.mpit->depth == UINT32_MAX)
         return MPI_T_ERR_CANNOT_INIT;
-    if (tb_self.mpit->depth > 0 || tb_self.state != TB_STATE_BEFORE || tb_param_load() == TB_OK)
+    if (tb_self.mpit->depth > 0 || tb_self.state != TB_STATE_BEFORE || tb_engine_load_params() == TB_OK)
         return MPI_SUCCESS;
     tb_log(TB_LOG_ERROR, "mpi", "MPI_T_init_thread: %s", tb_error_story());
     return MPI_T_ERR_CANNOT_INIT;

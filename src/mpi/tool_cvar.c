@@ -36,6 +36,7 @@ static const struct {
     {"eager_shm", TB_MPIT_ENGINE},
     {"eager_tcp", TB_MPIT_ENGINE},
     {"eager_memory", TB_MPIT_ENGINE},
+    {"ahead_memory", TB_MPIT_ENGINE},
     {"spin", TB_MPIT_ENGINE},
     {"progress_thread", TB_MPIT_ENGINE},
     {"cores", TB_MPIT_PLANNER},
@@ -91,7 +92,7 @@ static MPI_Datatype datatype_of(enum tb_param_type type)
 
 static void value_read(const struct tb_param_row *row, void *buf)
 {
-    const char *field = (const char *)&tb_param + row->offset;
+    const char *field = tb_param_value(row);
     switch (row->type) {
     case TB_PARAM_BOOL:
         *(int *)buf = *(const bool *)field;

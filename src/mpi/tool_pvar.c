@@ -24,6 +24,8 @@ static const struct {
     size_t offset; /* in struct tb_counters */
 } counters[] = {
     {"eager", "messages that were sent at once", MPI_T_PVAR_CLASS_COUNTER, offsetof(struct tb_counters, eager)},
+    {"ahead", "longer messages that were sent without asking", MPI_T_PVAR_CLASS_COUNTER,
+     offsetof(struct tb_counters, ahead)},
     {"rendezvous", "messages that were sent by asking first", MPI_T_PVAR_CLASS_COUNTER,
      offsetof(struct tb_counters, rendezvous)},
     {"remote_reads", "messages that were read from the sender's memory", MPI_T_PVAR_CLASS_COUNTER,

@@ -1,6 +1,7 @@
 /* transport: moving frames between processes. A transport is a table of functions; shm, tcp, relay (through agents),
  * fault (a decorator that misbehaves on purpose) and sim (a network in virtual time, for tests) are each a file or two
- * with their table at the bottom. link is a decorator of the same shape that adds what a transport lacks.
+ * with their table at the bottom. link is a decorator of the same shape that adds what a transport lacks. Nobody else
+ * knows them by name: whoever adds one makes a folder, and a line in transports.c.
  *
  * A frame is a message header (and the routing half when TB_MESSAGE_ROUTED is set in its flags) and up to max_payload
  * bytes. Nothing here blocks. A transport belongs to one engine or agent, which serialises all calls; upcalls are made
@@ -16,9 +17,17 @@ enum tb_capability {
     TB_CAP_INTEGRITY = 4,     /* bytes arrive unchanged */
     TB_CAP_REMOTE_READ = 8,   /* `read` copies straight from the other process's memory */
     TB_CAP_REMOTE_WRITE = 16, /* reserved for fabrics */
-    TB_CAP_MULTICAST = 32
+    TB_CAP_MULTICAST = 32,
+    TB_CAP_BOARDS = 64 /* its processes have boards in common (shm/board.h) */
 };
 #define TB_CAP_DEPENDABLE (TB_CAP_ORDERED | TB_CAP_RELIABLE | TB_CAP_INTEGRITY)
+
+/* Whom a transport leads to. */
+enum tb_scope {
+    TB_SCOPE_HOST,   /* processes of this host; it is opened with its owner, others when they are needed first */
+    TB_SCOPE_DIRECT, /* those that can be connected with this one */
+    TB_SCOPE_RELAYED /* those that agents pass frames on to; what gets lost there is theirs to repair */
+};
 
 struct tb_transport;
 
@@ -62,7 +71,8 @@ struct tb_transport_config {
     uint32_t local_index, local_count; /* which of the host's ranks this is */
     const uint32_t *local_procs;       /* job index of each of the host's ranks */
     const int *doorbells;              /* an eventfd for each of the host's ranks */
-    /* tcp: asks for a connected, proved stream; the answer comes later through tb_tcp_adopt or tb_tcp_refused */
+    /* tcp: asks for a connected, proved stream; the answer comes later through `adopt` or `refused`. NULL: nobody is
+     * there to be asked */
     int (*connect)(void *context, struct tb_proc to, enum tb_stream stream);
     /* order: adopts what has been connected meanwhile without our asking; called while it closes, when nobody else
      * listens to the agent. May be NULL. */
@@ -82,7 +92,15 @@ struct tb_transport_config {
 };
 
 struct tb_transport_table {
-    const char *name;
+    const char *name; /* as in the parameter `transports` */
+    /* What holds before it is opened; the next five are not of decorators. */
+    uint8_t scope;                     /* enum tb_scope */
+    uint32_t patience;                 /* rounds of progress from one poll to the next, where one of TB_SCOPE_HOST is
+                                        * open, since polling takes a system call; 0: every round */
+    unsigned capabilities;             /* enum tb_capability: those that it has wherever it can be opened */
+    const struct tb_param_row *params; /* its own parameters, the last one without a name; NULL: none */
+    /* Whether the process was given what it needs; NULL: it needs nothing. */
+    bool (*usable)(const struct tb_transport_config *config);
     /* Opens. On error nothing is left open. */
     int (*open)(const struct tb_transport_config *config, struct tb_transport **transport);
     /* Says goodbye where the other side may wait for it, closes everything, frees endpoints. Never blocks: call `idle`
@@ -102,7 +120,8 @@ struct tb_transport_table {
     /* Moves what can be moved. Returns how many frames arrived or left; 0: nothing happened. */
     int (*poll)(struct tb_transport *transport);
     /* Sleeping: `arm` announces that this process will sleep; false: something is there, do not sleep. `disarm` takes
-     * it back. Between them the owner waits until `descriptor` is readable or `deadline` has passed. */
+     * it back, and may come without need. Between them the owner waits until `descriptor` is readable or `deadline` has
+     * passed. */
     bool (*arm)(struct tb_transport *transport);
     void (*disarm)(struct tb_transport *transport);
     int (*descriptor)(struct tb_transport *transport);    /* to wait for; -1: none */
@@ -117,16 +136,50 @@ struct tb_transport_table {
      * send or an upcall. NULL: this transport holds no memory of its owner; frames that lie there may still be called
      * up. */
     void (*drop)(struct tb_endpoint *endpoint);
+    /* Of transports whose connections an agent makes, all three or none; decorators pass the last two on. */
+    bool (*adopts)(struct tb_proc proc); /* whether a connection with this process is for it */
+    /* A connected, proved, nonblocking socket to `proc`, made by either side's wish. Takes the descriptor in any case.
+     * TB_ERR_CLOSED: it comes too late, the other side has left or was dropped. */
+    int (*adopt)(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor);
+    /* The connection that was asked for cannot be made; the story is in tb_error. */
+    void (*refused)(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error);
+    /* config->way gives other answers from now on. NULL: it does not ask. Decorators pass it on. */
+    void (*routes)(struct tb_transport *transport);
+    /* Of transports that can tell, both or none; decorators pass them on. The owner waits for this process: until
+     * `rest`, the ways there are asked whether anything passes. True: on one of them nothing has come back for a while,
+     * whatever was sent or asked; *tried: ns since that was done last. */
+    bool (*is_stuck)(struct tb_transport *transport, struct tb_proc proc, uint64_t *tried);
+    void (*rest)(struct tb_transport *transport);
 };
 
 /* The head of every transport's own struct. */
 struct tb_transport {
     const struct tb_transport_table *table;
-    unsigned capabilities;   /* enum tb_capability */
-    uint32_t max_payload;    /* bytes of payload in one frame */
-    uint32_t eager_limit;    /* longest message that is sent without asking */
-    uint64_t remote_minimum; /* with REMOTE_READ: messages from this length on are faster read than sent */
+    struct tb_transport *inner; /* what a decorator wraps and closes; NULL: nothing */
+    unsigned capabilities;      /* enum tb_capability */
+    uint32_t max_payload;       /* bytes of payload in one frame */
+    uint32_t eager_limit;       /* longest message that is sent without asking */
+    uint64_t remote_minimum;    /* with REMOTE_READ: messages from this length on are faster read than sent */
 };
+
+#define TB_TRANSPORTS_LIMIT 8u
+
+/* All transports, in the order in which their owner prefers and polls them, the last one NULL. */
+extern const struct tb_transport_table *const tb_transports[];
+/* Those of `all` that `list`, the value of the parameter `transports`, names and that are usable, in the order of
+ * `all`. At most TB_TRANSPORTS_LIMIT. TB_ERR_ARGUMENT: there is no such transport. */
+int tb_transports_choose(const struct tb_transport_table *const *all, const char *list,
+                         const struct tb_transport_config *config, const struct tb_transport_table **chosen,
+                         uint32_t *count);
+/* tb_param_load, with the parameters of all transports. */
+int tb_transports_load_params(void);
+
+/* The calls of decorators that pass them on. */
+int tb_inner_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor);
+void tb_inner_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error);
+void tb_inner_routes(struct tb_transport *transport);
+bool tb_inner_is_stuck(struct tb_transport *transport, struct tb_proc proc, uint64_t *tried);
+void tb_inner_rest(struct tb_transport *transport);
 
 extern const struct tb_transport_table tb_transport_shm;
 extern const struct tb_transport_table tb_transport_tcp;
@@ -138,24 +191,9 @@ extern const struct tb_transport_table tb_transport_fault;
 size_t tb_shm_segment_bytes(uint32_t ranks);
 #include "transport/shm/board.h"
 
-/* tcp: a connected, proved, nonblocking socket to `proc`, made by either side's wish. Takes the descriptor in any case.
- * TB_ERR_CLOSED: it comes too late, the other side has left or was dropped. */
-int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor);
-/* tcp: the connection that was asked for cannot be made; the story is in tb_error. */
-void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error);
 /* tcp: a process that was broken, refused or dropped is as if it had never been talked to: the next frame asks for a
  * connection again. What is still open to it is closed, without a call up. Not from inside poll, but for `broken`. */
 void tb_tcp_revive(struct tb_endpoint *endpoint);
-/* tcp: the owner waits for this process: until tb_tcp_rest, the kernels ask each other on its connections. True: on one
- * of them nothing has come back for a while, whatever was sent or asked; *tried: ns since that was done last. */
-bool tb_tcp_is_stuck(struct tb_transport *transport, struct tb_proc proc, uint64_t *tried);
-void tb_tcp_rest(struct tb_transport *transport);
-
-/* relay: a stream to the agent of this host, made by either side's wish; takes the descriptor in any case. Or none. */
-int tb_relay_adopt(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int descriptor);
-void tb_relay_refused(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int error);
-/* relay: config->way gives other answers from now on. */
-void tb_relay_changed(struct tb_transport *transport);
 
 /* fault: which capabilities a specification takes away; TB_ERR_ARGUMENT if it is not understood. */
 int tb_fault_breaks(const char *specification, unsigned *capabilities);
@@ -178,6 +216,5 @@ struct tb_fault_counters {
     uint64_t lost, repeated, delayed, reordered, corrupted;
 };
 void tb_fault_count(const struct tb_transport *transport, struct tb_fault_counters *counters);
-struct tb_transport *tb_fault_inner(const struct tb_transport *transport); /* what it wraps */
 
 #endif

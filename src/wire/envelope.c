@@ -122,32 +122,43 @@ int tb_wire_get_envelope(const void *from, struct tb_envelope *envelope)
     return get_message(at + offsetof(struct tb_envelope, message), &envelope->message, TB_MESSAGE_ROUTED);
 }
 
+/* A piece, and that of a message that nobody has asked for, lies in its message. */
+static bool data_fits(const struct tb_message *m, size_t payload)
+{
+    if ((m->flags & TB_MESSAGE_REMOTE) != 0)
+        return false;
+    if ((m->flags & TB_MESSAGE_AHEAD) == 0)
+        return m->length == payload && m->offset <= UINT64_MAX - m->length;
+    return m->length >= TB_AHEAD_LEAST && payload > 0 && m->offset <= m->length && payload <= m->length - m->offset;
+}
+
 int tb_message_check(const struct tb_message *message, size_t payload)
 {
+    bool ahead = (message->flags & TB_MESSAGE_AHEAD) != 0;
     bool remote = (message->flags & TB_MESSAGE_REMOTE) != 0;
     bool fits = false;
     switch (message->kind) {
     case TB_KIND_EAGER:
-        fits = !remote && message->length == payload;
+        fits = tb_message_is_whole(message, payload);
         break;
     case TB_KIND_REQUEST:
-        fits = payload == (remote ? sizeof(uint64_t) : 0);
+        fits = payload == (remote ? sizeof(uint64_t) : 0) && (!ahead || (!remote && message->length >= TB_AHEAD_LEAST));
         break;
     case TB_KIND_DATA:
-        fits = !remote && message->length == payload && message->offset <= UINT64_MAX - message->length;
+        fits = data_fits(message, payload);
         break;
     case TB_KIND_FAILED:
-        fits = !remote && payload == 0 && message->length <= UINT8_MAX && message->offset <= 1;
+        fits = !remote && !ahead && payload == 0 && message->length <= UINT8_MAX && message->offset <= 1;
         break;
     case TB_KIND_CANCELLED:
-        fits = !remote && payload == 0 && message->length <= 1;
+        fits = !remote && !ahead && payload == 0 && message->length <= 1;
         break;
     case TB_KIND_CLEAR:
     case TB_KIND_DONE:
     case TB_KIND_CANCEL:
     case TB_KIND_CREDIT:
     case TB_KIND_LINK:
-        fits = !remote && payload == 0;
+        fits = !remote && !ahead && payload == 0;
         break;
     default:
         break;

@@ -59,7 +59,7 @@ static void test_sealed(void **state)
 /* The bytes on the wire are the same whatever machine wrote them. */
 static void test_bytes(void **state)
 {
-    static const uint8_t hop_bytes[24] = {2,    1,    1,    0,    0x45, 0x23, 1,    0,    0xa4, 0xa3, 0xa2, 0xa1,
+    static const uint8_t hop_bytes[24] = {3,    1,    1,    0,    0x45, 0x23, 1,    0,    0xa4, 0xa3, 0xa2, 0xa1,
                                           0xb4, 0xb3, 0xb2, 0xb1, 0xc4, 0xc3, 0xc2, 0xc1, 0,    0,    0,    0};
     static const uint8_t envelope_bytes[64] = {
         4,    3,    2,    1,    8,    7,    6,    5,    0x14, 0x13, 0x12, 0x11, 0x18, 0x17, 0x16, 0x15,
@@ -112,7 +112,7 @@ static int get_changed_hop(size_t offset, uint8_t value)
 
 static void test_bad_hop(void **state)
 {
-    assert_int_equal(get_changed_hop(0, 2), TB_OK);
+    assert_int_equal(get_changed_hop(0, 3), TB_OK);
     assert_int_equal(get_changed_hop(0, 1), TB_ERR_PROTOCOL);
     assert_non_null(strstr(tb_error_story(), "version 1"));
     assert_int_equal(get_changed_hop(0, 0), TB_ERR_PROTOCOL);
@@ -223,6 +223,20 @@ static void test_message_check(void **state)
         {TB_KIND_DATA, 0, 5, UINT64_MAX - 5, 5, TB_OK},
         {TB_KIND_DATA, 0, 5, UINT64_MAX - 4, 5, TB_ERR_PROTOCOL},
         {TB_KIND_DATA, 0, 6, 0, 5, TB_ERR_PROTOCOL},
+        {TB_KIND_EAGER, TB_MESSAGE_AHEAD, 5000, 7, 5000, TB_ERR_PROTOCOL},
+        {TB_KIND_REQUEST, TB_MESSAGE_AHEAD, TB_AHEAD_LEAST, 7, 0, TB_OK},
+        {TB_KIND_REQUEST, TB_MESSAGE_AHEAD, TB_AHEAD_LEAST - 1, 7, 0, TB_ERR_PROTOCOL},
+        {TB_KIND_REQUEST, TB_MESSAGE_AHEAD | TB_MESSAGE_REMOTE, 5000, 7, 8, TB_ERR_PROTOCOL},
+        {TB_KIND_DATA, TB_MESSAGE_AHEAD, 5000, 0, 5000, TB_OK},
+        {TB_KIND_DATA, TB_MESSAGE_AHEAD, 5000, 4995, 5, TB_OK},
+        {TB_KIND_DATA, TB_MESSAGE_AHEAD, 5000, 4995, 6, TB_ERR_PROTOCOL},
+        {TB_KIND_DATA, TB_MESSAGE_AHEAD, 5000, 5001, 0, TB_ERR_PROTOCOL},
+        {TB_KIND_DATA, TB_MESSAGE_AHEAD, 5000, 5000, 0, TB_ERR_PROTOCOL},
+        {TB_KIND_DATA, TB_MESSAGE_AHEAD, 5000, UINT64_MAX, 2, TB_ERR_PROTOCOL},
+        {TB_KIND_DATA, TB_MESSAGE_AHEAD | TB_MESSAGE_REMOTE, 5000, 0, 5, TB_ERR_PROTOCOL},
+        {TB_KIND_CREDIT, TB_MESSAGE_AHEAD, 0, 0, 0, TB_ERR_PROTOCOL},
+        {TB_KIND_CANCELLED, TB_MESSAGE_AHEAD, 1, 0, 0, TB_ERR_PROTOCOL},
+        {TB_KIND_FAILED, TB_MESSAGE_AHEAD, 0, 0, 0, TB_ERR_PROTOCOL},
         {TB_KIND_CLEAR, 0, 1ull << 40, 3, 0, TB_OK},
         {TB_KIND_CLEAR, 0, 1ull << 40, 3, 1, TB_ERR_PROTOCOL},
         {TB_KIND_DONE, 0, 0, 0, 0, TB_OK},

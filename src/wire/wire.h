@@ -54,13 +54,16 @@ struct tb_envelope {
 enum tb_kind {
     TB_KIND_EAGER = 1,   /* a whole message. offset: the sender's message id, 0 if nobody will ask for it */
     TB_KIND_REQUEST = 2, /* asks to send `length` bytes. offset: the sender's message id. With TB_MESSAGE_REMOTE the
-                          * payload is one u64: the address in the sender where the receiver may read the bytes */
+                          * payload is one u64: the address in the sender where the receiver may read the bytes. With
+                          * TB_MESSAGE_AHEAD nothing is asked: the bytes follow */
     TB_KIND_CLEAR = 3,  /* answer: send. match: the sender's message id; offset: the receiver's; length: bytes wanted */
-    TB_KIND_DATA = 4,   /* a piece. match: the receiver's message id; offset: where it goes; length: of this piece */
+    TB_KIND_DATA = 4,   /* a piece. match: the receiver's message id; offset: where it goes; length: of this piece. With
+                         * TB_MESSAGE_AHEAD: match: the sender's message id; length: of the whole message */
     TB_KIND_DONE = 5,   /* to the sender: matched (synchronous mode) or read completely. match: its message id */
     TB_KIND_CANCEL = 6, /* to the receiver: forget the message. match: the sender's message id */
     TB_KIND_CANCELLED = 7, /* answer. match: the sender's message id; length: 1 forgotten, 0 too late */
-    TB_KIND_CREDIT = 8,    /* length: bytes of eager payload that may be sent again; offset: envelopes likewise */
+    TB_KIND_CREDIT = 8,    /* length: bytes of payload that may be sent again without asking; offset: bytes more
+                            * that may be under way so from now on */
     TB_KIND_LINK = 9,      /* of link alone. length: 0 acknowledgement, 1 goodbye, 2 its answer */
     TB_KIND_HOST = 10,     /* from agent to agent, about frames of their ranks. length: enum tb_host_frame; offset: of a
                             * question the time of its sender, of receipts that of the question they answer, or 0.
@@ -85,8 +88,12 @@ enum tb_message_flags {
     TB_MESSAGE_REMOTE = 2, /* REQUEST: the payload says where the data can be read */
     TB_MESSAGE_ROUTED = 4, /* the routing half travels too */
     TB_MESSAGE_READY = 8,  /* ready mode: a receive must be posted already */
-    TB_MESSAGE_ALL = 15    /* every flag of this version; another one is a protocol error */
+    TB_MESSAGE_AHEAD = 16, /* REQUEST, DATA: of a message that leaves without asking, at least TB_AHEAD_LEAST long */
+    TB_MESSAGE_ALL = 31    /* every flag of this version; another one is a protocol error */
 };
+
+/* Shorter ones are eager or ask: so whoever keeps such messages for a sender has to look for one among few. */
+#define TB_AHEAD_LEAST 4096u
 
 /* A collective's match: its number on the communicator (which wraps), what it is, and the edge of its schedule. A
  * receiver that sees the right number with another operation has found ranks that call different collectives. */
@@ -162,6 +169,13 @@ static inline uint32_t tb_context_leader(uint64_t context)
 static inline uint64_t tb_context_plane(uint64_t context, enum tb_plane plane)
 {
     return (context & ~(uint64_t)7) | (uint64_t)plane;
+}
+
+/* Whether messages of collectives are matched in it. */
+static inline bool tb_context_is_collective(uint64_t context)
+{
+    unsigned plane = context & 7;
+    return plane == TB_PLANE_COLLECTIVE || plane == TB_PLANE_LOCAL_COLLECTIVE;
 }
 
 /* ---- the hop: framing on a byte stream --------------------------------------------------------------------------- */
@@ -318,6 +332,12 @@ void tb_wire_put_envelope(void *to, const struct tb_envelope *envelope);
 int tb_wire_get_envelope(const void *from, struct tb_envelope *envelope);
 /* What the header promises and what came behind it agree, as the kind demands. */
 int tb_message_check(const struct tb_message *message, size_t payload);
+/* A right frame of kind EAGER: the most frequent one, for which whoever counts nanoseconds asks first. */
+static inline bool tb_message_is_whole(const struct tb_message *message, size_t payload)
+{
+    return message->kind == TB_KIND_EAGER && (message->flags & (TB_MESSAGE_REMOTE | TB_MESSAGE_AHEAD)) == 0 &&
+           message->length == payload;
+}
 /* `to` and `from` may be the struct itself. */
 void tb_wire_put_hello(void *to, const struct tb_hello *hello);
 void tb_wire_get_hello(const void *from, struct tb_hello *hello); /* checks nothing: tb_hello_verify does */

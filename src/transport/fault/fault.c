@@ -56,7 +56,6 @@ struct held_frame {
 
 struct fault {
     struct tb_transport head;
-    struct tb_transport *inner;
     struct tb_upcalls up; /* the owner's */
     struct tb_proc self;
     const struct tb_clock *clock;
@@ -259,7 +258,7 @@ static bool held_send(struct fault *f, struct held_frame *h, uint64_t now)
     if (!due || h->to->stuck)
         return false;
     struct tb_spans payload = tb_spans_of(h->payload, h->length);
-    int result = f->inner->table->send(h->to->inner, &h->envelope, &payload, h->stream, NULL);
+    int result = f->head.inner->table->send(h->to->inner, &h->envelope, &payload, h->stream, NULL);
     h->to->stuck = result == TB_AGAIN;
     return result != TB_AGAIN;
 }
@@ -302,7 +301,7 @@ static int fault_send(struct tb_endpoint *endpoint, const struct tb_envelope *en
     if (fate->lose || fate->delay > 0 || fate->repeat || fate->reorder || fate->corrupt)
         h = hold(f, p, envelope, payload, stream);
     if (h == NULL) {
-        result = f->inner->table->send(p->inner, envelope, payload, stream, token);
+        result = f->head.inner->table->send(p->inner, envelope, payload, stream, token);
         if (result != TB_OK && result != TB_PENDING)
             return result;
     } else {
@@ -342,39 +341,39 @@ static void fault_drop(struct tb_endpoint *endpoint)
     struct fault_peer *p = (struct fault_peer *)endpoint;
     struct fault *f = (struct fault *)endpoint->transport;
     p->gone = true; /* what is held for it is freed at the next poll */
-    if (f->inner->table->drop != NULL)
-        f->inner->table->drop(p->inner);
+    if (f->head.inner->table->drop != NULL)
+        f->head.inner->table->drop(p->inner);
 }
 
 static int fault_poll(struct tb_transport *transport)
 {
     struct fault *f = (struct fault *)transport;
-    int count = f->inner->table->poll(f->inner);
+    int count = f->head.inner->table->poll(f->head.inner);
     return f->held_count > 0 ? count + held_release(f, tb_clock_now(f->clock)) : count;
 }
 
 static bool fault_arm(struct tb_transport *transport)
 {
     struct fault *f = (struct fault *)transport;
-    return f->inner->table->arm(f->inner);
+    return f->head.inner->table->arm(f->head.inner);
 }
 
 static void fault_disarm(struct tb_transport *transport)
 {
     struct fault *f = (struct fault *)transport;
-    f->inner->table->disarm(f->inner);
+    f->head.inner->table->disarm(f->head.inner);
 }
 
 static int fault_descriptor(struct tb_transport *transport)
 {
     struct fault *f = (struct fault *)transport;
-    return f->inner->table->descriptor(f->inner);
+    return f->head.inner->table->descriptor(f->head.inner);
 }
 
 static uint64_t fault_deadline(struct tb_transport *transport)
 {
     struct fault *f = (struct fault *)transport;
-    uint64_t inner = f->inner->table->deadline(f->inner);
+    uint64_t inner = f->head.inner->table->deadline(f->head.inner);
     uint64_t own = f->held_count == 0 ? TB_NEVER : f->next_due;
     return own < inner ? own : inner;
 }
@@ -382,7 +381,7 @@ static uint64_t fault_deadline(struct tb_transport *transport)
 static bool fault_idle(struct tb_transport *transport)
 {
     struct fault *f = (struct fault *)transport;
-    return f->held_count == 0 && f->inner->table->idle(f->inner);
+    return f->held_count == 0 && f->head.inner->table->idle(f->head.inner);
 }
 
 /* ---- endpoints and calls up -------------------------------------------------------------------------------------- */
@@ -405,7 +404,7 @@ static int fault_endpoint(struct tb_transport *transport, struct tb_proc proc, s
 {
     struct fault *f = (struct fault *)transport;
     struct tb_endpoint *inner;
-    int error = f->inner->table->endpoint(f->inner, proc, &inner);
+    int error = f->head.inner->table->endpoint(f->head.inner, proc, &inner);
     if (error != TB_OK)
         return error;
     struct fault_peer *p = inner->user != NULL ? inner->user : peer_make(f, inner);
@@ -492,12 +491,14 @@ static int fault_open(const struct tb_transport_config *config, struct tb_transp
                                         .writable = up_writable,
                                         .opened = up_opened,
                                         .broken = up_broken};
-    error = config->inner->open(&inner, &f->inner);
+    struct tb_transport *wrapped;
+    error = config->inner->open(&inner, &wrapped);
     if (error != TB_OK)
         goto out;
-    f->head = *f->inner;
+    f->head = *wrapped;
     f->head.table = &tb_transport_fault;
-    f->head.capabilities &= ~faults_broken(&f->faults);
+    f->head.inner = wrapped;
+    f->head.capabilities &= ~(faults_broken(&f->faults) | TB_CAP_BOARDS); /* boards take the transport itself */
     *transport = &f->head;
     return TB_OK;
 out:
@@ -513,10 +514,10 @@ static void fault_close(struct tb_transport *transport)
     held_release(f, TB_NEVER);
     tb_log(TB_LOG_DEBUG, "fault",
            "%s: passed %llu, lost %llu, repeated %llu, delayed %llu, reordered %llu, corrupted %llu",
-           f->inner->table->name, (unsigned long long)n->passed, (unsigned long long)n->lost,
+           f->head.inner->table->name, (unsigned long long)n->passed, (unsigned long long)n->lost,
            (unsigned long long)n->repeated, (unsigned long long)n->delayed, (unsigned long long)n->reordered,
            (unsigned long long)n->corrupted);
-    f->inner->table->close(f->inner);
+    f->head.inner->table->close(f->head.inner);
     for (uint32_t i = 0; i < f->held_count; i++)
         free(f->held[i]);
     free(f->held);
@@ -566,12 +567,6 @@ void tb_fault_count(const struct tb_transport *transport, struct tb_fault_counte
     *counters = ((const struct fault *)transport)->counters;
 }
 
-struct tb_transport *tb_fault_inner(const struct tb_transport *transport)
-{
-    TB_ASSERT(transport->table == &tb_transport_fault);
-    return ((const struct fault *)transport)->inner;
-}
-
 const struct tb_transport_table tb_transport_fault = {
     .name = "fault",
     .open = fault_open,
@@ -585,4 +580,9 @@ const struct tb_transport_table tb_transport_fault = {
     .deadline = fault_deadline,
     .idle = fault_idle,
     .drop = fault_drop,
+    .adopt = tb_inner_adopt,
+    .refused = tb_inner_refused,
+    .routes = tb_inner_routes,
+    .is_stuck = tb_inner_is_stuck,
+    .rest = tb_inner_rest,
 };

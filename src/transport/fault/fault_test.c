@@ -429,7 +429,7 @@ static void calls_up_are_passed_on(void **state)
     assert_int_equal(frames_up, 2);
     struct tb_endpoint *none;
     assert_int_equal(fault->table->endpoint(fault, (struct tb_proc){1, 6}, &none), TB_ERR_PEER);
-    assert_ptr_equal(tb_fault_inner(fault), &recorder.head);
+    assert_ptr_equal(fault->inner, &recorder.head);
     fault->table->close(fault);
 }
 

@@ -246,25 +246,30 @@ static void relay_drop(struct tb_endpoint *endpoint)
 
 /* ---- what the job says ------------------------------------------------------------------------------------------- */
 
-int tb_relay_adopt(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int descriptor)
+static bool relay_adopts(struct tb_proc proc)
+{
+    return (proc.index & TB_PROC_AGENT) != 0;
+}
+
+static int relay_adopt(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int descriptor)
 {
     TB_ASSERT(transport->table == &tb_transport_relay);
     struct relay *r = (struct relay *)transport;
     if (agent.job == r->agent->proc.job && agent.index == r->agent->proc.index)
-        return tb_tcp_adopt(r->inner, agent, stream, descriptor);
+        return r->inner->table->adopt(r->inner, agent, stream, descriptor);
     close(descriptor);
     return tb_error(TB_ERR_PEER, "the agent of host %u is not the one of this host", agent.index & ~TB_PROC_AGENT);
 }
 
-void tb_relay_refused(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int error)
+static void relay_refused(struct tb_transport *transport, struct tb_proc agent, enum tb_stream stream, int error)
 {
     TB_ASSERT(transport->table == &tb_transport_relay);
     struct relay *r = (struct relay *)transport;
     if (agent.job == r->agent->proc.job && agent.index == r->agent->proc.index)
-        tb_tcp_refused(r->inner, agent, stream, error);
+        r->inner->table->refused(r->inner, agent, stream, error);
 }
 
-void tb_relay_changed(struct tb_transport *transport)
+static void relay_routes(struct tb_transport *transport)
 {
     TB_ASSERT(transport->table == &tb_transport_relay);
     struct relay *r = (struct relay *)transport;
@@ -290,6 +295,11 @@ static int relay_endpoint(struct tb_transport *transport, struct tb_proc proc, s
     return TB_OK;
 }
 
+static bool relay_usable(const struct tb_transport_config *config)
+{
+    return config->connect != NULL;
+}
+
 static int relay_open(const struct tb_transport_config *config, struct tb_transport **transport)
 {
     struct relay *r = calloc(1, sizeof(*r));
@@ -297,7 +307,7 @@ static int relay_open(const struct tb_transport_config *config, struct tb_transp
         return tb_error(TB_ERR_MEMORY, "no memory for the way through agents");
     uint64_t eager = tb_param.eager_tcp;
     r->head = (struct tb_transport){.table = &tb_transport_relay,
-                                    .capabilities = TB_CAP_RELIABLE | TB_CAP_INTEGRITY,
+                                    .capabilities = tb_transport_relay.capabilities,
                                     .max_payload = TB_RELAY_PAYLOAD,
                                     .eager_limit = eager < TB_RELAY_PAYLOAD ? (uint32_t)eager : TB_RELAY_PAYLOAD};
     r->config = *config;
@@ -339,6 +349,10 @@ static void relay_close(struct tb_transport *transport)
 
 const struct tb_transport_table tb_transport_relay = {
     .name = "relay",
+    .scope = TB_SCOPE_RELAYED,
+    .patience = 32,
+    .capabilities = TB_CAP_RELIABLE | TB_CAP_INTEGRITY,
+    .usable = relay_usable,
     .open = relay_open,
     .close = relay_close,
     .endpoint = relay_endpoint,
@@ -350,4 +364,8 @@ const struct tb_transport_table tb_transport_relay = {
     .deadline = relay_deadline,
     .idle = relay_idle,
     .drop = relay_drop,
+    .adopts = relay_adopts,
+    .adopt = relay_adopt,
+    .refused = relay_refused,
+    .routes = relay_routes,
 };

@@ -141,13 +141,13 @@ static void connect_pair(const struct wish *w)
     struct tb_transport *t = ranks[w->rank].transport;
     if (agent_refuses) {
         tb_error(TB_ERR_LIMIT, "the agent has no descriptor");
-        tb_relay_refused(t, proc, w->stream, TB_ERR_LIMIT);
+        tb_transport_relay.refused(t, proc, w->stream, TB_ERR_LIMIT);
         return;
     }
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-    assert_int_equal(tb_relay_adopt(t, proc, w->stream, pair[0]), TB_OK);
-    assert_int_equal(tb_tcp_adopt(agent, rank, w->stream, pair[1]), TB_OK);
+    assert_int_equal(tb_transport_relay.adopt(t, proc, w->stream, pair[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(agent, rank, w->stream, pair[1]), TB_OK);
 }
 
 static void world_run(void)
@@ -315,8 +315,9 @@ static void another_agent_is_refused(void **state)
     int pair[2];
     char byte;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-    assert_int_equal(tb_relay_adopt(ranks[0].transport, (struct tb_proc){JOB, AGENT + 1}, TB_STREAM_SHORT, pair[0]),
-                     TB_ERR_PEER);
+    assert_int_equal(
+        tb_transport_relay.adopt(ranks[0].transport, (struct tb_proc){JOB, AGENT + 1}, TB_STREAM_SHORT, pair[0]),
+        TB_ERR_PEER);
     assert_int_equal(recv(pair[1], &byte, 1, 0), 0);
     close(pair[1]);
 }
@@ -333,13 +334,13 @@ static void new_routes_may_leave_nothing(void **state)
 {
     struct tb_transport *t = ranks[0].transport;
     send_until_taken(2, 8, TB_STREAM_SHORT);
-    tb_relay_changed(t);
+    tb_transport_relay.routes(t);
     assert_false(t->table->arm(t));
     t->table->disarm(t);
     world_run();
     assert_int_equal(ranks[0].broken, 0);
     ranks[0].no_route = TB_ERR_PEER;
-    tb_relay_changed(t);
+    tb_transport_relay.routes(t);
     assert_int_equal(ranks[0].broken, 0); /* told from poll */
     world_run();
     assert_int_equal(ranks[0].broken, TB_ERR_PEER);

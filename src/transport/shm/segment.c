@@ -1,6 +1,7 @@
 #include "transport/shm/segment.h"
 
 #include "transport/shm/board.h"
+#include "transport/shm/shm_param.h"
 #include "transport/transport.h"
 
 #define BULK_LEAST   (16u << 10)
@@ -25,7 +26,7 @@ size_t tb_shm_board_bytes(uint32_t ranks)
 size_t tb_shm_bulk_bytes(void)
 {
     size_t bulk = BULK_LEAST;
-    while (bulk < tb_param.shm_ring)
+    while (bulk < tb_shm_param.ring)
         bulk *= 2;
     return bulk;
 }

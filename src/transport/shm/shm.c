@@ -25,6 +25,7 @@
 
 #include "transport/transport.h"
 #include "transport/shm/cross_memory.h"
+#include "transport/shm/shm_param.h"
 #include "transport/shm/doorbell.h"
 #include "transport/shm/segment.h"
 
@@ -104,7 +105,7 @@ static int shm_introduce(struct shm_transport *shm)
     if (error != TB_OK)
         return error;
     uint64_t address = (uint64_t)(uintptr_t)&shm->token;
-    if (tb_param.cross_memory && tb_cross_memory_verify(getpid(), address, shm->token) == TB_OK)
+    if (tb_shm_param.cross_memory && tb_cross_memory_verify(getpid(), address, shm->token) == TB_OK)
         shm->transport.capabilities |= TB_CAP_REMOTE_READ;
     shm->page->token = shm->token;
     shm->page->token_address = address;
@@ -137,12 +138,12 @@ static int shm_open(const struct tb_transport_config *config, struct tb_transpor
     shm->words = (config->local_count + 63) / 64;
     shm->page = tb_shm_page_of(config->segment, config->local_index);
     shm->transport.table = &tb_transport_shm;
-    shm->transport.capabilities = TB_CAP_DEPENDABLE;
+    shm->transport.capabilities = tb_transport_shm.capabilities;
     shm->transport.max_payload = tb_ring_longest(shm->bulk);
     shm->transport.eager_limit = shm->transport.max_payload;
     if (tb_param.eager_shm < shm->transport.eager_limit)
         shm->transport.eager_limit = (uint32_t)tb_param.eager_shm;
-    shm->transport.remote_minimum = tb_param.shm_single_copy != 0 ? tb_param.shm_single_copy : UINT64_MAX;
+    shm->transport.remote_minimum = tb_shm_param.single_copy != 0 ? tb_shm_param.single_copy : UINT64_MAX;
     tb_list_init(&shm->blocked);
     shm->peers = calloc(config->local_count, sizeof(*shm->peers));
     shm->active = calloc(config->local_count, sizeof(*shm->active));
@@ -445,8 +446,17 @@ static int shm_read(struct tb_endpoint *endpoint, uint64_t address, struct tb_sp
     return error;
 }
 
+static bool shm_usable(const struct tb_transport_config *config)
+{
+    return config->segment != NULL && config->local_count > 1;
+}
+
 const struct tb_transport_table tb_transport_shm = {
     .name = "shm",
+    .scope = TB_SCOPE_HOST,
+    .capabilities = TB_CAP_DEPENDABLE | TB_CAP_BOARDS,
+    .params = tb_shm_param_rows,
+    .usable = shm_usable,
     .open = shm_open,
     .close = shm_close,
     .endpoint = shm_endpoint,

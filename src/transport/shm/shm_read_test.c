@@ -111,7 +111,7 @@ static void test_read_from_the_wrong_process(void **state)
     uint64_t address = (uint64_t)(uintptr_t)bytes;
     assert_int_equal(shm->read(rank_reach(&pair.a, 1), address, &spans, 8), TB_ERR_FORBIDDEN);
     assert_int_equal(spans.left, 8);
-    assert_int_equal(pair.a.transport->capabilities, TB_CAP_DEPENDABLE);
+    assert_int_equal(pair.a.transport->capabilities, tb_transport_shm.capabilities);
     pair_close(&pair);
 }
 
@@ -133,9 +133,9 @@ static void test_read_switched_off(void **state)
     struct host host;
     struct rank rank;
     host_make(&host, 1, 16 << 10);
-    tb_param.cross_memory = false;
+    tb_shm_param.cross_memory = false;
     rank_open(&rank, &host, 0);
-    assert_int_equal(rank.transport->capabilities, TB_CAP_DEPENDABLE);
+    assert_int_equal(rank.transport->capabilities, tb_transport_shm.capabilities);
     char bytes[8];
     struct tb_spans spans = tb_spans_of(bytes, 8);
     assert_int_equal(shm->read(rank_reach(&rank, 0), (uint64_t)(uintptr_t)bytes, &spans, 8), TB_ERR_FORBIDDEN);
@@ -158,7 +158,7 @@ static void *forbidden_run(void *argument)
     TB_ASSERT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
     struct rank rank;
     rank_open(&rank, argument, 0);
-    TB_ASSERT(rank.transport->capabilities == TB_CAP_DEPENDABLE);
+    TB_ASSERT(rank.transport->capabilities == tb_transport_shm.capabilities);
     rank_close(&rank);
     struct plan plan = {.host = argument, .index = 0, .count = 2000, .targets = 1, .expected = 2000, .asleep = true};
     plan_run(&plan);
@@ -182,7 +182,7 @@ int main(void)
         cmocka_unit_test(test_read_switched_off),
         cmocka_unit_test(test_forbidden_by_the_machine),
     };
-    if (tb_param_load() != TB_OK)
+    if (tb_transports_load_params() != TB_OK)
         return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

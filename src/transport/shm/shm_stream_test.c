@@ -227,7 +227,7 @@ int main(void)
         cmocka_unit_test(test_sleep_and_wake),
         cmocka_unit_test(test_sleep_and_wake_loaded),
     };
-    if (tb_param_load() != TB_OK)
+    if (tb_transports_load_params() != TB_OK)
         return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -241,7 +241,7 @@ int main(void)
         cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_memory_at_start),
     };
-    if (tb_param_load() != TB_OK)
+    if (tb_transports_load_params() != TB_OK)
         return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

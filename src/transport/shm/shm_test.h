@@ -28,6 +28,7 @@
 
 #include "transport/transport.h"
 #include "transport/shm/segment.h"
+#include "transport/shm/shm_param.h"
 
 #define RANKS_MOST 8
 #define PATIENCE   50000 /* milliseconds after which a sleeper has been forgotten */
@@ -49,8 +50,8 @@ struct host {
 
 static void host_make(struct host *host, uint32_t ranks, uint64_t ring)
 {
-    tb_param.shm_ring = ring;
-    tb_param.cross_memory = true;
+    tb_shm_param.ring = ring;
+    tb_shm_param.cross_memory = true;
     *host = (struct host){.ranks = ranks, .bytes = tb_shm_segment_bytes(ranks)};
     host->memory = memfd_create("shm_test", MFD_CLOEXEC);
     assert_true(host->memory >= 0);
@@ -236,8 +237,8 @@ static inline _Noreturn void rank_forgotten(struct rank *rank)
 {
     struct host *host = rank->host;
     for (uint32_t i = 0; i < host->ranks; i++) {
-        struct tb_ring_memory *in = tb_shm_ring_of(host->segment, host->ranks, i, rank->index, tb_param.shm_ring);
-        struct tb_ring_memory *out = tb_shm_ring_of(host->segment, host->ranks, rank->index, i, tb_param.shm_ring);
+        struct tb_ring_memory *in = tb_shm_ring_of(host->segment, host->ranks, i, rank->index, tb_shm_param.ring);
+        struct tb_ring_memory *out = tb_shm_ring_of(host->segment, host->ranks, rank->index, i, tb_shm_param.ring);
         fprintf(stderr, "rank %u: state %u; to %u: told %llu, waiting %u; from it: told %llu, waiting %u, taken %llu\n",
                 i, tb_shm_page_of(host->segment, i)->state, rank->index, (unsigned long long)in->head, in->waiting,
                 (unsigned long long)out->head, out->waiting, (unsigned long long)rank->got[i]);

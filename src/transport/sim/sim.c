@@ -554,6 +554,7 @@ struct tb_endpoint *tb_sim_endpoint(const struct tb_sim *sim, uint32_t node, uin
 
 const struct tb_transport_table tb_transport_sim = {
     .name = "sim",
+    .capabilities = TB_CAP_DEPENDABLE, /* a test that takes some away has a table of its own */
     .open = sim_open,
     .close = sim_close,
     .endpoint = sim_endpoint,

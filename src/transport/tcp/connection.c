@@ -1,4 +1,5 @@
 #include "transport/tcp/connection.h"
+#include "transport/tcp/tcp_param.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -84,8 +85,8 @@ static void options_set(int descriptor, enum tb_stream stream)
     int on = 1, unsent = stream == TB_STREAM_BULK ? UNSENT_BULK : UNSENT_SHORT;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
-    if (tb_param.tcp_buffer > 0) {
-        int bytes = (int)tb_param.tcp_buffer;
+    if (tb_tcp_param.buffer > 0) {
+        int bytes = (int)tb_tcp_param.buffer;
         setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
         setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
     }

@@ -121,16 +121,16 @@ static void a_transport_asks_whom_it_waits_for(void **state)
     socket_pair(sockets, 0);
     int copy = dup(sockets[0]);
     socklen_t length = sizeof value;
-    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, sockets[0]), TB_OK);
-    assert_int_equal(tb_tcp_adopt(b.transport, a.self, TB_STREAM_SHORT, sockets[1]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, TB_STREAM_SHORT, sockets[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(b.transport, a.self, TB_STREAM_SHORT, sockets[1]), TB_OK);
     for (int step = 0; step < 3; step++) {
         if (step == 1)
-            assert_false(tb_tcp_is_stuck(a.transport, b.self, &tried));
+            assert_false(tb_transport_tcp.is_stuck(a.transport, b.self, &tried));
         if (step == 2)
-            tb_tcp_rest(a.transport);
+            tb_transport_tcp.rest(a.transport);
         assert_int_equal(getsockopt(copy, SOL_SOCKET, SO_KEEPALIVE, &value, &length), 0);
         assert_int_equal(value, step == 1);
-        assert_false(tb_tcp_is_stuck(a.transport, (struct tb_proc){JOB, 7}, &tried));
+        assert_false(tb_transport_tcp.is_stuck(a.transport, (struct tb_proc){JOB, 7}, &tried));
     }
     close(copy);
 }

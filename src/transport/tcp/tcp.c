@@ -1,5 +1,5 @@
 /* tcp: frames over stream sockets. A rank neither listens nor holds the key: its agent makes connections and proves
- * them, and the sockets come in through tb_tcp_adopt, whichever side has asked.
+ * them, and the sockets come in through `adopt`, whichever side has asked.
  *
  * Each pair of processes has two streams, SHORT and BULK, connected on first use. Both sides may ask at the same time,
  * and then a stream has two connections: a direction stays on the connection that carried its first frame, so that its
@@ -9,6 +9,7 @@
  * number of connections. */
 #include "transport/endpoint_table.h"
 #include "transport/tcp/connection.h"
+#include "transport/tcp/tcp_param.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -368,9 +369,8 @@ static bool tcp_idle(struct tb_transport *transport)
 
 /* ---- whether anything passes ------------------------------------------------------------------------------------- */
 
-bool tb_tcp_is_stuck(struct tb_transport *transport, struct tb_proc proc, uint64_t *tried)
+static bool tcp_is_stuck(struct tb_transport *transport, struct tb_proc proc, uint64_t *tried)
 {
-    TB_ASSERT(transport->table == &tb_transport_tcp);
     struct tcp_peer *p = peer_find((struct tcp *)transport, proc);
     struct tb_connection *c;
     uint64_t ago = 0;
@@ -389,9 +389,8 @@ bool tb_tcp_is_stuck(struct tb_transport *transport, struct tb_proc proc, uint64
     return stuck;
 }
 
-void tb_tcp_rest(struct tb_transport *transport)
+static void tcp_rest(struct tb_transport *transport)
 {
-    TB_ASSERT(transport->table == &tb_transport_tcp);
     struct tcp *t = (struct tcp *)transport;
     struct tcp_peer *p;
     struct tb_connection *c;
@@ -412,7 +411,12 @@ static int tcp_endpoint(struct tb_transport *transport, struct tb_proc proc, str
     return TB_OK;
 }
 
-int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor)
+static bool tcp_adopts(struct tb_proc proc)
+{
+    return (proc.index & TB_PROC_AGENT) == 0;
+}
+
+static int tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor)
 {
     TB_ASSERT(transport->table == &tb_transport_tcp && stream < TB_STREAM_COUNT);
     struct tcp *t = (struct tcp *)transport;
@@ -436,7 +440,7 @@ int tb_tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_st
     return TB_OK;
 }
 
-void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error)
+static void tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error)
 {
     TB_ASSERT(transport->table == &tb_transport_tcp && stream < TB_STREAM_COUNT);
     struct tcp *t = (struct tcp *)transport;
@@ -448,6 +452,11 @@ void tb_tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb
         peer_fail(t, p, error);
 }
 
+static bool tcp_usable(const struct tb_transport_config *config)
+{
+    return config->connect != NULL;
+}
+
 static int tcp_open(const struct tb_transport_config *config, struct tb_transport **transport)
 {
     struct tcp *t = calloc(1, sizeof(*t));
@@ -456,7 +465,7 @@ static int tcp_open(const struct tb_transport_config *config, struct tb_transpor
     uint64_t eager = tb_param.eager_tcp;
     t->head =
         (struct tb_transport){.table = &tb_transport_tcp,
-                              .capabilities = TB_CAP_DEPENDABLE,
+                              .capabilities = tb_transport_tcp.capabilities,
                               .max_payload = TB_FRAME_PAYLOAD_LIMIT,
                               .eager_limit = eager < TB_FRAME_PAYLOAD_LIMIT ? (uint32_t)eager : TB_FRAME_PAYLOAD_LIMIT};
     t->config = *config;
@@ -552,6 +561,11 @@ static void tcp_close(struct tb_transport *transport)
 
 const struct tb_transport_table tb_transport_tcp = {
     .name = "tcp",
+    .scope = TB_SCOPE_DIRECT,
+    .patience = 32,
+    .capabilities = TB_CAP_DEPENDABLE,
+    .params = tb_tcp_param_rows,
+    .usable = tcp_usable,
     .open = tcp_open,
     .close = tcp_close,
     .endpoint = tcp_endpoint,
@@ -563,4 +577,9 @@ const struct tb_transport_table tb_transport_tcp = {
     .deadline = tcp_deadline,
     .idle = tcp_idle,
     .drop = tcp_drop,
+    .adopts = tcp_adopts,
+    .adopt = tcp_adopt,
+    .refused = tcp_refused,
+    .is_stuck = tcp_is_stuck,
+    .rest = tcp_rest,
 };

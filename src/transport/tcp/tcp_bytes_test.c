@@ -20,7 +20,7 @@ static int raw_open(void)
 {
     int ends[2];
     socket_pair(ends, 0);
-    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
     return ends[1];
 }
 

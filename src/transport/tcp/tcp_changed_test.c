@@ -30,7 +30,7 @@ static int take(void *context, const uint8_t *bytes, size_t length, size_t piece
     a.room = room;
     a.room_bytes = sizeof(room);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-    assert_int_equal(tb_tcp_adopt(a.transport, b.self, *(enum tb_stream *)context, ends[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, *(enum tb_stream *)context, ends[0]), TB_OK);
     for (size_t at = 0; at < length && a.broken == 0;) {
         ssize_t n = send(ends[1], bytes + at, piece < length - at ? piece : length - at, MSG_NOSIGNAL);
         at += n > 0 ? (size_t)n : 0;

@@ -26,7 +26,7 @@ static void goodbye_comes_last(void **state)
     assert_int_equal(b.asked[TB_STREAM_SHORT] + b.asked[TB_STREAM_BULK], 0);
     int ends[2];
     socket_pair(ends, 0);
-    assert_true(tb_tcp_adopt(b.transport, a.self, TB_STREAM_SHORT, ends[0]) < 0);
+    assert_true(tb_transport_tcp.adopt(b.transport, a.self, TB_STREAM_SHORT, ends[0]) < 0);
     close(ends[1]);
     free(bytes);
 }
@@ -38,13 +38,13 @@ static void goodbye_waits_for_arrivals(void **state)
     join_sides(&a, &b, TB_STREAM_BULK, 0);
     poll_until(&b.opened, 1);
     socket_pair(ends, 0);
-    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
     assert_int_equal(send_plain(&a, TB_STREAM_SHORT, "late", 4, 1, NULL), TB_OK);
     side_close(&a);
     for (int i = 0; i < 1000; i++)
         side_poll(&b);
     assert_int_equal(b.broken, 0);
-    assert_int_equal(tb_tcp_adopt(b.transport, a.self, TB_STREAM_SHORT, ends[1]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(b.transport, a.self, TB_STREAM_SHORT, ends[1]), TB_OK);
     for (int i = 0; i < 1000000 && b.broken == 0; i++)
         side_poll(&b);
     assert_int_equal(b.frames, 1);
@@ -102,7 +102,7 @@ static void breaks_are_told_with_both_ends(void **state)
 {
     int ends[2];
     socket_pair(ends, 0);
-    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
     struct sockaddr_in there = {0};
     socklen_t size = sizeof(there);
     char port[16];
@@ -131,7 +131,7 @@ static void sockets_may_be_held_elsewhere(void **state)
     int ends[2];
     socket_pair(ends, 0);
     int held = dup(ends[0]);
-    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
     assert_int_equal(send_plain(&a, TB_STREAM_SHORT, "x", 1, 1, NULL), TB_OK);
     shutdown(ends[1], SHUT_WR);
     for (int i = 0; i < 1000000 && a.broken == 0; i++)
@@ -149,7 +149,7 @@ static void an_end_without_goodbye_breaks(void **state)
     int ends[2];
     join_sides(&a, &b, TB_STREAM_BULK, 8192);
     socket_pair(ends, 0);
-    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
     char *bytes = pattern(MIB, 8);
     int token;
     assert_int_equal(send_plain(&a, TB_STREAM_BULK, bytes, MIB, 1, &token), TB_PENDING);
@@ -175,7 +175,7 @@ static void what_came_before_the_break_is_delivered(void **state)
     join_sides(&a, &b, TB_STREAM_BULK, 0);
     poll_until(&b.opened, 1);
     socket_pair(ends, 0);
-    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
     char *bytes = pattern(10000, 9);
     for (int i = 0; i < 20; i++)
         assert_int_equal(send_plain(&b, TB_STREAM_BULK, bytes, 10000, (uint64_t)i, NULL), TB_OK);
@@ -202,7 +202,7 @@ static void two_ends_are_one_story(void **state)
     int ends[CONNECTIONS][2];
     for (int i = 0; i < CONNECTIONS; i++) {
         socket_pair(ends[i], 0);
-        assert_int_equal(tb_tcp_adopt(a.transport, b.self, streams[i], ends[i][0]), TB_OK);
+        assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, streams[i], ends[i][0]), TB_OK);
         assert_int_equal(write(ends[i][1], "beginning", 9), 9);
         for (int k = 0; k < 100; k++)
             side_poll(&a);
@@ -238,7 +238,8 @@ static void dropped_peers_leave_memory_alone(void **state)
     assert_int_equal(a.sent_error, TB_ERR_PEER);
     int ends[2];
     socket_pair(ends, 0);
-    assert_int_equal(tb_tcp_adopt(b.transport, a.self, TB_STREAM_SHORT, ends[0]), TB_ERR_CLOSED); /* no trouble: late */
+    assert_int_equal(tb_transport_tcp.adopt(b.transport, a.self, TB_STREAM_SHORT, ends[0]),
+                     TB_ERR_CLOSED); /* no trouble: late */
     close(ends[1]);
     char *room = b.room;
     teardown(NULL);
@@ -263,8 +264,8 @@ static void ends_are_heard_whoever_holds_the_socket(void **state)
     int ends[2];
     socket_pair(ends, 0);
     int held = fcntl(ends[0], F_DUPFD_CLOEXEC, 3);
-    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
-    assert_int_equal(tb_tcp_adopt(b.transport, a.self, TB_STREAM_SHORT, ends[1]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(b.transport, a.self, TB_STREAM_SHORT, ends[1]), TB_OK);
     assert_int_equal(send_plain(&a, TB_STREAM_SHORT, "x", 1, 1, NULL), TB_OK);
     poll_until(&b.frames, 1);
     a.transport->table->drop(a.peer);
@@ -278,7 +279,7 @@ static void unused_connections_may_end(void **state)
 {
     int ends[2];
     socket_pair(ends, 0);
-    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, TB_STREAM_SHORT, ends[0]), TB_OK);
     close(ends[1]);
     poll_quiet();
     assert_int_equal(a.broken, 0);
@@ -293,11 +294,11 @@ static void unused_connections_may_end(void **state)
 static void refusals_are_passed_on(void **state)
 {
     assert_int_equal(send_plain(&a, TB_STREAM_SHORT, "x", 1, 1, NULL), TB_AGAIN);
-    tb_tcp_refused(a.transport, b.self, TB_STREAM_BULK, TB_ERR_PEER); /* never asked for */
+    tb_transport_tcp.refused(a.transport, b.self, TB_STREAM_BULK, TB_ERR_PEER); /* never asked for */
     side_poll(&a);
     assert_int_equal(a.broken, 0);
     tb_error(TB_ERR_PEER, "no route to venus3");
-    tb_tcp_refused(a.transport, b.self, TB_STREAM_SHORT, TB_ERR_PEER);
+    tb_transport_tcp.refused(a.transport, b.self, TB_STREAM_SHORT, TB_ERR_PEER);
     tb_error(TB_ERR_SYSTEM, "something else");
     assert_int_equal(a.broken, 0); /* only from poll */
     side_poll(&a);
@@ -311,7 +312,7 @@ static void refusals_after_the_other_sides_wish_are_ignored(void **state)
 {
     assert_int_equal(send_plain(&a, TB_STREAM_SHORT, "x", 1, 1, NULL), TB_AGAIN);
     join_sides(&b, &a, TB_STREAM_SHORT, 0);
-    tb_tcp_refused(a.transport, b.self, TB_STREAM_SHORT, TB_ERR_PEER);
+    tb_transport_tcp.refused(a.transport, b.self, TB_STREAM_SHORT, TB_ERR_PEER);
     poll_until(&a.writable, 1);
     assert_int_equal(send_plain(&a, TB_STREAM_SHORT, "x", 1, 1, NULL), TB_OK);
     poll_until(&b.frames, 1);

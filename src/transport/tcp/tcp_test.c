@@ -209,15 +209,15 @@ static void crossed_connections(void **state)
     int first[2], second[2];
     socket_pair(first, 0);
     socket_pair(second, 0);
-    assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, first[0]), TB_OK);
-    assert_int_equal(tb_tcp_adopt(b.transport, a.self, TB_STREAM_SHORT, second[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, TB_STREAM_SHORT, first[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(b.transport, a.self, TB_STREAM_SHORT, second[0]), TB_OK);
     for (int i = 0; i < 50; i++) {
         assert_int_equal(send_plain(&a, TB_STREAM_SHORT, "abcdef", (size_t)i % 7, (uint64_t)i, NULL), TB_OK);
         assert_int_equal(send_plain(&b, TB_STREAM_SHORT, "ghijkl", (size_t)i % 7, (uint64_t)i, NULL), TB_OK);
         if (i == 10)
-            assert_int_equal(tb_tcp_adopt(b.transport, a.self, TB_STREAM_SHORT, first[1]), TB_OK);
+            assert_int_equal(tb_transport_tcp.adopt(b.transport, a.self, TB_STREAM_SHORT, first[1]), TB_OK);
         if (i == 20)
-            assert_int_equal(tb_tcp_adopt(a.transport, b.self, TB_STREAM_SHORT, second[1]), TB_OK);
+            assert_int_equal(tb_transport_tcp.adopt(a.transport, b.self, TB_STREAM_SHORT, second[1]), TB_OK);
         side_poll(&a);
         side_poll(&b);
     }

@@ -155,8 +155,8 @@ static inline void join_sides(struct side *asker, struct side *other, enum tb_st
 {
     int ends[2];
     socket_pair(ends, buffer);
-    assert_int_equal(tb_tcp_adopt(asker->transport, other->self, stream, ends[0]), TB_OK);
-    assert_int_equal(tb_tcp_adopt(other->transport, asker->self, stream, ends[1]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(asker->transport, other->self, stream, ends[0]), TB_OK);
+    assert_int_equal(tb_transport_tcp.adopt(other->transport, asker->self, stream, ends[1]), TB_OK);
 }
 
 static int on_connect(void *context, struct tb_proc to, enum tb_stream stream)

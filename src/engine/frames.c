@@ -1,0 +1,26 @@
+#include "engine/frames.h"
+
+#include "engine/engine_state.h"
+
+static void failure_heard(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
+{
+    struct tb_failure f;
+    struct tb_channel *channel = tb_channel_hear(p, m, &f);
+    if (channel == NULL)
+        return;
+    if (channel->board != NULL)
+        tb_composites_give_up(channel, &f);
+    tb_runs_give_up(&p->engine->runs, channel->collective, &f);
+}
+
+const struct tb_frame_kind tb_frame_kinds[TB_FRAME_KINDS] = {
+    [TB_KIND_EAGER] = {.handle = tb_receive_eager},
+    [TB_KIND_REQUEST] = {.handle = tb_receive_asked},
+    [TB_KIND_CLEAR] = {.handle = tb_send_cleared},
+    [TB_KIND_DATA] = {.handle = tb_receive_data, .place = tb_receive_place},
+    [TB_KIND_DONE] = {.handle = tb_send_matched},
+    [TB_KIND_CANCEL] = {.handle = tb_receive_forget},
+    [TB_KIND_CANCELLED] = {.handle = tb_send_cancelled},
+    [TB_KIND_CREDIT] = {.handle = tb_peer_credited},
+    [TB_KIND_FAILED] = {.handle = failure_heard},
+};
