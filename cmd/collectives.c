@@ -26,7 +26,7 @@ int tb_command_collectives(const struct tb_grid *grid)
     if (rc == TB_OK)
         rc = tb_rules_load();
     if (rc == TB_OK)
-        rc = tb_costs_check();
+        rc = tb_cost_parameters_check();
     if (rc == TB_OK)
         rc = tb_preferences_read(wishes, &rules);
     /* So that ranks here do not think that they were told something else. */

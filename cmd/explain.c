@@ -97,69 +97,132 @@ static int query_parse(struct query *q, char **words)
 
 /* ---- where ------------------------------------------------------------------------------------------------------- */
 
-/* Ranks fill the slots of the grid, host after host, and go round again. */
-struct places {
-    const struct tb_grid *grid;
-    uint32_t *hosts; /* of each slot */
-    uint32_t count;
+/* Where the ranks are and what their network costs, as a job would find it. */
+struct scene {
+    struct tb_grid grid;
+    struct tb_places places;
+    uint32_t *cluster_places, *site_places;
+    struct tb_connectivity connectivity;
+    struct tb_routes routes;
+    void *bytes; /* of the table */
+    struct tb_cost_table table;
+    uint32_t *hosts; /* of each slot of the grid: ranks fill them, host after host, and go round again */
+    uint32_t slots;
+    const struct tb_group_shape *shape;
+    struct tb_costs costs;
 };
 
-static uint32_t place_host(const void *context, uint32_t rank)
+static void scene_close(struct scene *s)
 {
-    const struct places *p = context;
-    return p->hosts[rank % p->count];
+    tb_costs_close(&s->costs);
+    tb_group_shape_release(s->shape);
+    free(s->hosts);
+    free(s->bytes);
+    tb_routes_close(&s->routes);
+    tb_connectivity_close(&s->connectivity);
+    free(s->cluster_places);
+    free(s->site_places);
+    tb_places_close(&s->places);
+    tb_grid_close(&s->grid);
 }
 
-static const char *place_cluster(const void *context, uint32_t host)
+static int no_memory(const char *file)
 {
-    const struct places *p = context;
-    return p->grid->clusters[p->grid->hosts[host].cluster].name;
+    return tb_error(TB_ERR_MEMORY, "%s: no memory for its places", file);
 }
 
-static int grid_shape(struct query *q, const struct tb_grid *grid, struct tb_group_shape *shape)
+static int grid_table(struct scene *s, const char *file)
+{
+    size_t length;
+    s->cluster_places = calloc((size_t)s->grid.cluster_count + 1, sizeof *s->cluster_places);
+    s->site_places = calloc((size_t)s->grid.site_count + 1, sizeof *s->site_places);
+    if (s->cluster_places == NULL || s->site_places == NULL)
+        return no_memory(file);
+    int error = tb_places_from_grid(&s->places, &s->grid, s->cluster_places, s->site_places);
+    if (error == TB_OK)
+        error = tb_connectivity_open(&s->connectivity, &s->grid);
+    if (error == TB_OK)
+        error = tb_routes_open(&s->routes, &s->connectivity);
+    if (error == TB_OK)
+        error = tb_cost_table_make(&(struct tb_cost_source){.places = &s->places,
+                                                            .grid = &s->grid,
+                                                            .cluster_places = s->cluster_places,
+                                                            .site_places = s->site_places,
+                                                            .classes = &s->connectivity.classes,
+                                                            .routes = &s->routes,
+                                                            .host_count = s->grid.host_count,
+                                                            .version = 1},
+                                   &s->bytes, &length);
+    return error == TB_OK ? tb_cost_table_view(&s->table, s->bytes, length) : error;
+}
+
+static void slot_run(const void *context, uint32_t rank, struct tb_shape_run *run)
+{
+    const struct scene *s = context;
+    uint32_t host = s->hosts[rank % s->slots], kind = s->connectivity.classes.of[host];
+    bool apart = (s->table.kinds[kind].flags & TB_KIND_TOLD_APART) != 0;
+    *run = (struct tb_shape_run){.host = host,
+                                 .place = s->cluster_places[s->grid.hosts[host].cluster],
+                                 .kind = kind,
+                                 .who = apart ? host : TB_COST_NONE,
+                                 .count = 1};
+}
+
+static int grid_shape(struct scene *s, struct query *q)
 {
     uint64_t slots = 0;
-    for (uint32_t i = 0; i < grid->host_count; i++)
-        slots += grid->hosts[i].slots;
-    struct places places = {.grid = grid, .hosts = calloc(slots + 1, sizeof *places.hosts)};
-    if (places.hosts == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for %llu slots", (unsigned long long)slots);
-    for (uint32_t i = 0; i < grid->host_count; i++)
-        for (uint32_t k = 0; k < grid->hosts[i].slots; k++)
-            places.hosts[places.count++] = i;
+    for (uint32_t i = 0; i < s->grid.host_count; i++)
+        slots += s->grid.hosts[i].slots;
+    s->hosts = calloc(slots + 1, sizeof *s->hosts);
+    if (s->hosts == NULL)
+        return no_memory(q->grid);
+    for (uint32_t i = 0; i < s->grid.host_count; i++)
+        for (uint32_t k = 0; k < s->grid.hosts[i].slots; k++)
+            s->hosts[s->slots++] = i;
+    if (s->slots == 0)
+        return tb_error(TB_ERR_ARGUMENT, "%s: no host has slots", q->grid);
     q->ranks = q->ranks > 0 ? q->ranks : slots;
-    int error = places.count == 0 ? tb_error(TB_ERR_ARGUMENT, "%s: no host has slots", q->grid) : TB_OK;
-    if (error == TB_OK)
-        error = tb_group_shape_make(
-            shape, &(struct tb_shape_source){
-                       .size = (uint32_t)q->ranks, .host = place_host, .cluster = place_cluster, .context = &places});
-    free(places.hosts);
-    return error;
+    return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
+                                                                    .host_limit = s->grid.host_count,
+                                                                    .table = &s->table,
+                                                                    .run = slot_run,
+                                                                    .context = s});
 }
 
-static int places_make(struct query *q, struct tb_group_shape *shape, struct tb_costs *costs)
+/* Without a grid file: hosts in one cluster that has no name. */
+static int plain_shape(struct scene *s, struct query *q)
 {
-    struct tb_grid grid;
-    if (q->grid == NULL) {
-        q->ranks = q->ranks > 0 ? q->ranks : 8;
-        int error = tb_group_shape_even(shape, (uint32_t)q->ranks, (uint32_t)q->hosts);
-        if (error == TB_OK && (error = tb_costs_open(costs, shape)) != TB_OK)
-            tb_group_shape_close(shape);
-        return error;
-    }
-    int error = tb_grid_load(&grid, q->grid);
-    if (error != TB_OK)
-        return error;
-    error = grid_shape(q, &grid, shape);
+    struct tb_places_builder *builder;
+    uint32_t world;
+    size_t length;
+    int error = tb_places_builder_open(&builder);
     if (error == TB_OK) {
-        error = tb_costs_open(costs, shape);
-        if (error == TB_OK && (error = tb_costs_take_grid(costs, shape, &grid)) != TB_OK)
-            tb_costs_close(costs);
-        if (error != TB_OK)
-            tb_group_shape_close(shape);
+        error = tb_places_builder_seal(builder, &s->places, &world);
+        tb_places_builder_close(builder);
     }
-    tb_grid_close(&grid);
-    return error;
+    if (error == TB_OK)
+        error = tb_cost_table_make_plain(&s->places, (uint32_t)q->hosts, &s->bytes, &length);
+    if (error == TB_OK)
+        error = tb_cost_table_view(&s->table, s->bytes, length);
+    q->ranks = q->ranks > 0 ? q->ranks : 8;
+    return error == TB_OK ? tb_group_shape_even(&s->shape, (uint32_t)q->ranks, (uint32_t)q->hosts, &s->table) : error;
+}
+
+/* Close it also after an error. */
+static int scene_open(struct scene *s, struct query *q)
+{
+    *s = (struct scene){.slots = 0};
+    int error = TB_OK;
+    if (q->grid == NULL) {
+        error = plain_shape(s, q);
+    } else {
+        error = tb_grid_load(&s->grid, q->grid);
+        if (error == TB_OK)
+            error = grid_table(s, q->grid);
+        if (error == TB_OK)
+            error = grid_shape(s, q);
+    }
+    return error == TB_OK ? tb_costs_open(&s->costs, s->shape) : error;
 }
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
@@ -269,8 +332,7 @@ static int answer(const struct query *q, const struct tb_group_shape *shape, con
 int tb_command_explain(char **words)
 {
     struct query q;
-    struct tb_group_shape shape;
-    struct tb_costs costs;
+    struct scene scene;
     if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
         fputs(usage, stdout);
         return 0;
@@ -283,12 +345,10 @@ int tb_command_explain(char **words)
         return 2;
     }
     tb_command_cores();
-    error = places_make(&q, &shape, &costs);
-    if (error == TB_OK) {
-        error = answer(&q, &shape, &costs);
-        tb_costs_close(&costs);
-        tb_group_shape_close(&shape);
-    }
+    error = scene_open(&scene, &q);
+    if (error == TB_OK)
+        error = answer(&q, scene.shape, &scene.costs);
+    scene_close(&scene);
     if (error != TB_OK)
         fprintf(stderr, "tombolo explain: %s\n", tb_error_story());
     return error == TB_OK ? 0 : 1;

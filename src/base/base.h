@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/frame_size.h"
 #include "base/hash_table.h"
 #include "base/log.h"
 #include "base/list.h"

@@ -3,6 +3,7 @@
 #ifndef TB_JOB_JOB_H
 #define TB_JOB_JOB_H
 
+#include "job/rank_places.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
 

@@ -1,6 +1,7 @@
 #include "mpi/plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int tb_plans_open(void)
@@ -18,33 +19,46 @@ void tb_plans_close(void)
     }
     tb_plan_cache_close(tb_self.plan_cache);
     tb_self.plan_cache = NULL;
+    if (tb_self.rank_places != NULL)
+        tb_rank_places_close(tb_self.rank_places);
+    free(tb_self.rank_places);
+    tb_self.rank_places = NULL;
 }
 
-/* Ranks of one host that have no memory in common are as far from each other as those of different hosts. */
-static uint32_t host_of(const void *context, uint32_t rank)
+/* Where the ranks of the job are. Made when it is first needed. */
+static int rank_places_get(const struct tb_rank_places **places)
 {
-    const struct tb_comm *comm = context;
-    const struct tb_address_book *book = &tb_self.job.book;
-    uint32_t proc = tb_comm_local_proc(comm, rank);
-    if (strstr(tb_param.transports, "shm") == NULL)
-        return proc;
-    return book->range_count > 0 ? tb_address_book_host_of(book, proc) : 0;
-}
-
-static const char *cluster_of(const void *context, uint32_t host)
-{
-    const struct tb_address_book *book = &tb_self.job.book;
-    if (strstr(tb_param.transports, "shm") == NULL)
-        host = book->range_count > 0 ? tb_address_book_host_of(book, host) : 0;
-    return host < book->host_count ? book->hosts[host].place.cluster : "";
+    int error = TB_OK;
+    tb_self_lock();
+    if (tb_self.rank_places == NULL) {
+        /* Ranks of one host that have no memory in common are as far from each other as those of different hosts. */
+        bool apart = strstr(tb_param.transports, "shm") == NULL;
+        struct tb_rank_places *made = malloc(sizeof *made);
+        error = made != NULL ? tb_rank_places_open(made, &tb_self.job.book, tb_self.job.size, apart)
+                             : tb_error(TB_ERR_MEMORY, "no memory for the places of ranks");
+        if (error == TB_OK)
+            tb_self.rank_places = made;
+        else
+            free(made);
+    }
+    *places = tb_self.rank_places;
+    tb_self_unlock();
+    return error;
 }
 
 int tb_comm_open_planner(struct tb_comm *comm)
 {
     if (comm->planner != NULL)
         return TB_OK;
-    const struct tb_shape_source source = {.size = comm->size, .host = host_of, .cluster = cluster_of, .context = comm};
-    int error = tb_planner_open(tb_self.plan_cache, &source, comm->rank, &comm->planner);
+    const struct tb_comm *local = comm->inter ? comm->local : comm;
+    struct tb_rank_list list = {.size = comm->size, .procs = local->procs};
+    const struct tb_group_shape *shape = NULL;
+    int error = rank_places_get(&list.places);
+    if (error == TB_OK)
+        error = tb_rank_list_shape(&list, &shape);
+    if (error == TB_OK)
+        error = tb_planner_open(tb_self.plan_cache, shape, comm->size, comm->rank, &comm->planner);
+    tb_group_shape_release(shape);
     comm->measures = error == TB_OK && tb_planner_measures(comm->planner) && !comm->inter && comm->size > 1;
     return error;
 }

@@ -47,8 +47,9 @@ struct tb_self {
     struct tb_comm *self;
     struct tb_engine *engine;
     struct tb_job job;
-    struct tb_plan_cache *plan_cache; /* plan.c */
-    uint32_t next_context;            /* agreement.c */
+    struct tb_plan_cache *plan_cache;   /* plan.c */
+    struct tb_rank_places *rank_places; /* plan.c; NULL until the first shape is made */
+    uint32_t next_context;              /* agreement.c */
     uint32_t returned_count;
     uint32_t returned[TB_RETURNED_LIMIT]; /* numbers of contexts that were taken and not used */
     const struct tb_type *types[256];     /* datatype.c: by handle value from 0x200 on */

@@ -21,23 +21,20 @@ struct group {
     bool confused; /* rank 5 means something else */
 };
 
-static uint32_t own_host(const void *context, uint32_t rank)
-{
-    return rank;
-}
-
 static void group_open(struct group *g)
 {
-    const struct tb_shape_source source = {.size = RANKS, .host = own_host};
+    const struct tb_group_shape *shape;
+    assert_int_equal(tb_group_shape_even(&shape, RANKS, RANKS, NULL), TB_OK);
     char period[16];
     snprintf(period, sizeof period, "%u", PERIOD);
     assert_int_equal(tb_param_load(), TB_OK);
     assert_int_equal(tb_param_set("feedback", period, TB_PARAM_LAUNCHER), TB_OK);
     for (uint32_t i = 0; i < RANKS; i++) {
         assert_int_equal(tb_plan_cache_open(&g->caches[i]), TB_OK);
-        assert_int_equal(tb_planner_open(g->caches[i], &source, i, &g->planners[i]), TB_OK);
+        assert_int_equal(tb_planner_open(g->caches[i], shape, RANKS, i, &g->planners[i]), TB_OK);
         assert_true(tb_planner_measures(g->planners[i]));
     }
+    tb_group_shape_release(shape);
 }
 
 static void group_close(struct group *g)
@@ -220,12 +217,14 @@ static void kinds_are_bounded(void **state)
 
 static void it_is_off_by_default(void **state)
 {
-    const struct tb_shape_source source = {.size = RANKS, .host = own_host};
+    const struct tb_group_shape *shape;
+    assert_int_equal(tb_group_shape_even(&shape, RANKS, RANKS, NULL), TB_OK);
     struct tb_plan_cache *cache;
     struct tb_planner *planner;
     assert_int_equal(tb_param_load(), TB_OK);
     assert_int_equal(tb_plan_cache_open(&cache), TB_OK);
-    assert_int_equal(tb_planner_open(cache, &source, 0, &planner), TB_OK);
+    assert_int_equal(tb_planner_open(cache, shape, RANKS, 0, &planner), TB_OK);
+    tb_group_shape_release(shape);
     struct tb_collective c = call_of(0, BYTES);
     assert_false(tb_planner_measures(planner));
     assert_false(tb_planner_due(planner, &c));

@@ -28,7 +28,7 @@ struct known {
 struct tb_shape_plans {
     struct tb_shape_plans *next;
     uint32_t users;
-    struct tb_group_shape shape;
+    const struct tb_group_shape *shape;
     struct tb_costs costs;
     uint32_t known_count, known_room;
     struct known *known; /* found by hash; NULL: nothing is known */
@@ -54,7 +54,7 @@ int tb_plan_cache_open(struct tb_plan_cache **cache)
     struct tb_plan_cache *a = calloc(1, sizeof *a);
     if (a == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the plans of a process");
-    int error = tb_costs_check();
+    int error = tb_cost_parameters_check();
     if (error == TB_OK)
         error = tb_preferences_read(a->wishes, &a->rules);
     if (error != TB_OK) {
@@ -70,7 +70,7 @@ int tb_plan_cache_open(struct tb_plan_cache **cache)
 
 static void plans_free(struct tb_shape_plans *c)
 {
-    tb_group_shape_close(&c->shape);
+    tb_group_shape_release(c->shape);
     tb_costs_close(&c->costs);
     free(c->known);
     free(c);
@@ -115,35 +115,30 @@ void tb_plan_cache_visit(struct tb_plan_cache *cache, void (*visit)(struct tb_li
 
 /* ---- plans of shapes --------------------------------------------------------------------------------------------- */
 
-static int plans_make(struct tb_group_shape *shape, struct tb_shape_plans **made)
+static int plans_make(const struct tb_group_shape *shape, struct tb_shape_plans **made)
 {
     struct tb_shape_plans *c = calloc(1, sizeof *c);
     int error = c != NULL ? tb_costs_open(&c->costs, shape) : tb_error(TB_ERR_MEMORY, "no memory for a plan");
     if (error != TB_OK) {
         free(c);
-        tb_group_shape_close(shape);
         return error;
     }
-    c->shape = *shape;
+    c->shape = tb_group_shape_hold(shape);
     *made = c;
     return TB_OK;
 }
 
-int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_shape_source *source, struct tb_shape_plans **plans)
+int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_group_shape *shape, struct tb_shape_plans **plans)
 {
-    struct tb_group_shape shape;
-    int error = tb_group_shape_make(&shape, source);
-    if (error != TB_OK)
-        return error;
+    int error = TB_OK;
     pthread_mutex_lock(&cache->lock);
     struct tb_shape_plans *c = cache->plans;
-    while (c != NULL && !tb_group_shape_same(&c->shape, &shape))
+    while (c != NULL && !tb_group_shape_same(c->shape, shape))
         c = c->next;
     if (c != NULL) {
-        tb_group_shape_close(&shape);
         cache->idle -= c->users == 0;
     } else {
-        error = plans_make(&shape, &c);
+        error = plans_make(shape, &c);
         if (error == TB_OK) {
             c->next = cache->plans;
             cache->plans = c;
@@ -155,6 +150,11 @@ int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_shape_source
     }
     pthread_mutex_unlock(&cache->lock);
     return error;
+}
+
+const struct tb_group_shape *tb_shape_plans_shape(const struct tb_shape_plans *plans)
+{
+    return plans->shape;
 }
 
 /* Forgets the idle plans of a shape that is there for longest. */
@@ -194,7 +194,7 @@ static struct mark mark_of(const struct tb_shape_plans *plans, const struct tb_c
     bool root = rooted(c->operation) && !c->inter;
     bool place = c->operation == TB_OPERATION_ALLTOALL || c->operation == TB_OPERATION_ALLTOALLV ||
                  c->operation == TB_OPERATION_ALLTOALLW;
-    return (struct mark){.kind = root ? tb_group_shape_kind(&plans->shape, c->root) : 0,
+    return (struct mark){.kind = root ? tb_group_shape_kind(plans->shape, c->root) : 0,
                          .size_class = (uint16_t)tb_size_class(c->elements),
                          .operation = (uint8_t)c->operation,
                          .flags = (uint8_t)(MARK_USED | (c->commutative ? MARK_COMMUTATIVE : 0) |
@@ -245,7 +245,7 @@ static struct tb_collective call_of(const struct tb_shape_plans *plans, const st
     struct tb_collective call = tb_size_class_call(c);
     *mark = mark_of(plans, &call);
     if (rooted(call.operation) && !call.inter)
-        call.root = tb_group_shape_of_kind(&plans->shape, mark->kind);
+        call.root = tb_group_shape_of_kind(plans->shape, mark->kind);
     call.in_place = (mark->flags & MARK_IN_PLACE) != 0;
     return call;
 }
@@ -263,7 +263,7 @@ int tb_shape_plans_choose_again(struct tb_plan_cache *cache, struct tb_shape_pla
 {
     struct mark mark;
     struct tb_collective call = call_of(plans, c, &mark);
-    struct tb_choice_facts facts = {.shape = &plans->shape,
+    struct tb_choice_facts facts = {.shape = plans->shape,
                                     .costs = &plans->costs,
                                     .wish = &cache->wishes[call.operation],
                                     .wish_reason = TB_REASON_PARAMETER,
@@ -278,7 +278,7 @@ int tb_shape_plans_choose(struct tb_plan_cache *cache, struct tb_shape_plans *pl
     struct mark mark;
     struct tb_collective call = call_of(plans, c, &mark);
     bool own = wish != NULL && *wish->name != 0;
-    struct tb_choice_facts facts = {.shape = &plans->shape,
+    struct tb_choice_facts facts = {.shape = plans->shape,
                                     .costs = &plans->costs,
                                     .wish = own ? wish : &cache->wishes[call.operation],
                                     .wish_reason = own ? TB_REASON_INFO : TB_REASON_PARAMETER,
@@ -327,7 +327,7 @@ void tb_plan_cache_count(struct tb_plan_cache *cache, const struct tb_shape_plan
 {
     struct tb_usage row = {.operation = c->operation,
                            .ranks = c->size,
-                           .hosts = plans->shape.host_count,
+                           .hosts = plans->shape->host_count,
                            .bytes = tb_size_class_call(c).elements,
                            .calls = calls,
                            .choice = *choice};

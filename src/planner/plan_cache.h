@@ -20,8 +20,9 @@ void tb_plan_cache_enter(struct tb_plan_cache *cache, struct tb_list *planner);
 void tb_plan_cache_leave(struct tb_plan_cache *cache, struct tb_list *planner);
 void tb_plan_cache_visit(struct tb_plan_cache *cache, void (*visit)(struct tb_list *planner));
 
-int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_shape_source *source,
-                       struct tb_shape_plans **plans);
+/* Those of an equal shape, whose own shape then stands for the caller's. */
+int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_group_shape *shape, struct tb_shape_plans **plans);
+const struct tb_group_shape *tb_shape_plans_shape(const struct tb_shape_plans *plans);
 void tb_shape_plans_release(struct tb_plan_cache *cache, struct tb_shape_plans *plans);
 /* `wish` of a communicator's own info object may be NULL. */
 int tb_shape_plans_choose(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *c,

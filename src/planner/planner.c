@@ -50,12 +50,12 @@ struct tb_planner {
     struct tb_feedback *feedback; /* NULL: not wanted */
 };
 
-int tb_planner_open(struct tb_plan_cache *cache, const struct tb_shape_source *source, uint32_t rank,
+int tb_planner_open(struct tb_plan_cache *cache, const struct tb_group_shape *shape, uint32_t size, uint32_t rank,
                     struct tb_planner **planner)
 {
     struct tb_planner *p = calloc(1, sizeof *p);
     struct kept *kept = calloc(KEPT_LEAST, sizeof *kept);
-    int error = p != NULL && kept != NULL ? tb_shape_plans_get(cache, source, &p->plans)
+    int error = p != NULL && kept != NULL ? tb_shape_plans_get(cache, shape, &p->plans)
                                           : tb_error(TB_ERR_MEMORY, "no memory for the plans of a communicator");
     if (error == TB_OK && tb_param.feedback > 0) {
         error = tb_feedback_open(&p->feedback, (uint32_t)tb_param.feedback);
@@ -70,12 +70,17 @@ int tb_planner_open(struct tb_plan_cache *cache, const struct tb_shape_source *s
     p->kept = kept;
     p->kept_room = KEPT_LEAST;
     p->cache = cache;
-    p->size = source->size;
+    p->size = size;
     p->rank = rank;
     pthread_mutex_init(&p->lock, NULL);
     tb_plan_cache_enter(cache, &p->in_cache);
     *planner = p;
     return TB_OK;
+}
+
+const struct tb_group_shape *tb_planner_shape(const struct tb_planner *planner)
+{
+    return tb_shape_plans_shape(planner->plans);
 }
 
 /* Tells the cache how often a kept program has run. */

@@ -10,9 +10,11 @@
 
 struct tb_planner;
 
-/* The cache must outlive the planner. */
-int tb_planner_open(struct tb_plan_cache *cache, const struct tb_shape_source *source, uint32_t rank,
+/* For a communicator whose local group has `size` ranks; its shape is held. The cache must outlive the planner. */
+int tb_planner_open(struct tb_plan_cache *cache, const struct tb_group_shape *shape, uint32_t size, uint32_t rank,
                     struct tb_planner **planner);
+/* Equal to the one that it was opened with, and the same for all planners with equal ones. */
+const struct tb_group_shape *tb_planner_shape(const struct tb_planner *planner);
 void tb_planner_close(struct tb_planner *planner);
 /* The program of this rank for the call; owned by the planner, valid until it is released. A kept program is found in
  * tens of nanoseconds. */

@@ -13,18 +13,37 @@
 
 /* ---- what choices depend on -------------------------------------------------------------------------------------- */
 
-static uint32_t own_host(const void *context, uint32_t rank)
+/* So many ranks on so many hosts. */
+struct spread {
+    uint32_t size, hosts;
+};
+
+static const struct spread apart = {SIZE, SIZE}, together = {SIZE, 1};
+
+static const struct tb_group_shape *shape_of(const struct spread *spread)
 {
-    return rank;
+    const struct tb_group_shape *shape;
+    assert_int_equal(tb_group_shape_even(&shape, spread->size, spread->hosts, NULL), TB_OK);
+    return shape;
 }
 
-static uint32_t one_host(const void *context, uint32_t rank)
+static struct tb_shape_plans *plans_get(struct tb_plan_cache *cache, const struct spread *spread)
 {
-    return 5;
+    const struct tb_group_shape *shape = shape_of(spread);
+    struct tb_shape_plans *plans;
+    assert_int_equal(tb_shape_plans_get(cache, shape, &plans), TB_OK);
+    tb_group_shape_release(shape);
+    return plans;
 }
 
-static const struct tb_shape_source apart = {.size = SIZE, .host = own_host},
-                                    together = {.size = SIZE, .host = one_host};
+static struct tb_planner *planner_open(struct tb_plan_cache *cache, const struct spread *spread, uint32_t rank)
+{
+    const struct tb_group_shape *shape = shape_of(spread);
+    struct tb_planner *planner;
+    assert_int_equal(tb_planner_open(cache, shape, spread->size, rank, &planner), TB_OK);
+    tb_group_shape_release(shape);
+    return planner;
+}
 
 static struct tb_plan_cache *cache_open(void)
 {
@@ -33,25 +52,23 @@ static struct tb_plan_cache *cache_open(void)
     return cache;
 }
 
-static struct tb_choice choose(struct tb_plan_cache *cache, const struct tb_shape_source *source,
-                               const struct tb_collective *c)
+static struct tb_choice choose(struct tb_plan_cache *cache, const struct spread *spread, const struct tb_collective *c)
 {
-    struct tb_shape_plans *plans;
+    struct tb_shape_plans *plans = plans_get(cache, spread);
     struct tb_choice choice;
-    assert_int_equal(tb_shape_plans_get(cache, source, &plans), TB_OK);
     assert_int_equal(tb_shape_plans_choose(cache, plans, c, NULL, &choice), TB_OK);
     tb_shape_plans_release(cache, plans);
     return choice;
 }
 
 /* In an cache of its own, after setting a parameter. */
-static struct tb_choice choose_with(const char *name, const char *value, const struct tb_shape_source *source,
+static struct tb_choice choose_with(const char *name, const char *value, const struct spread *spread,
                                     const struct tb_collective *c)
 {
     assert_int_equal(tb_param_load(), TB_OK);
     assert_int_equal(tb_param_set(name, value, TB_PARAM_LAUNCHER), TB_OK);
     struct tb_plan_cache *cache = cache_open();
-    struct tb_choice choice = choose(cache, source, c);
+    struct tb_choice choice = choose(cache, spread, c);
     tb_plan_cache_close(cache);
     assert_int_equal(tb_param_load(), TB_OK);
     return choice;
@@ -65,7 +82,7 @@ static struct tb_collective call(enum tb_operation operation, uint32_t size, uin
 
 static void links_alone_change_the_choice(void **state)
 {
-    const struct tb_shape_source source = {.size = 16, .host = own_host};
+    const struct spread source = {16, 16};
     struct tb_collective c = call(TB_OPERATION_BCAST, 16, 65536);
     struct tb_choice narrow = choose_with("ethernet_bandwidth", "10", &source, &c);
     struct tb_choice far = choose_with("ethernet_latency", "50ms", &source, &c);
@@ -74,7 +91,7 @@ static void links_alone_change_the_choice(void **state)
     assert_true(narrow.best.algorithm != far.best.algorithm || narrow.best.argument != far.best.argument);
     assert_true(narrow.best.time <= narrow.next.time && far.best.time <= far.next.time);
     /* And so does the number of cores, where there are more ranks. */
-    const struct tb_shape_source host = {.size = 16, .host = one_host};
+    const struct spread host = {16, 1};
     uint64_t many = choose_with("cores", "16", &host, &c).best.time;
     assert_true(choose_with("cores", "1", &host, &c).best.time > 2 * many);
 }
@@ -87,7 +104,7 @@ static void all_ranks_choose_alike(void **state)
         for (uint64_t bytes = 1; bytes < 1 << 20; bytes = bytes * 7 + 1) {
             struct tb_choice first = {.reason = TB_REASON_COUNT};
             for (uint32_t rank = 0; rank < 12; rank++) {
-                const struct tb_shape_source source = {.size = 12, .host = own_host};
+                const struct spread source = {12, 12};
                 struct tb_plan_cache *cache = cache_open();
                 struct tb_collective c = call(operations[i], 12, bytes);
                 c.root = 4;
@@ -141,7 +158,7 @@ static void there_is_always_a_choice(void **state)
     for (int o = 0; o <= TB_OPERATION_EXSCAN; o++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
             for (int k = 0; k < 8; k++) {
-                const struct tb_shape_source source = {.size = sizes[i], .host = k & 1 ? own_host : one_host};
+                const struct spread source = {sizes[i], k & 1 ? sizes[i] : 1};
                 struct tb_collective c = call((enum tb_operation)o, sizes[i], k & 2 ? 3000 : 0);
                 c.commutative = (k & 4) != 0;
                 c.root = sizes[i] - 1;
@@ -276,7 +293,7 @@ static int fixture_open(void **state)
     assert_non_null(f);
     assert_int_equal(tb_param_load(), TB_OK);
     f->cache = cache_open();
-    assert_int_equal(tb_planner_open(f->cache, &together, 3, &f->planner), TB_OK);
+    f->planner = planner_open(f->cache, &together, 3);
     *state = f;
     return 0;
 }
@@ -330,7 +347,7 @@ static void a_program_follows_from_its_class(void **state)
     struct fixture *f = *state;
     const struct tb_program *mine, *theirs;
     struct tb_planner *other;
-    assert_int_equal(tb_planner_open(f->cache, &together, 3, &other), TB_OK);
+    other = planner_open(f->cache, &together, 3);
     assert_int_equal(tb_planner_prefer(f->planner, TB_OPERATION_BCAST, "chain:3000"), TB_OK);
     assert_int_equal(tb_planner_prefer(other, TB_OPERATION_BCAST, "chain:3000"), TB_OK);
     struct tb_collective a = bcast(0, 16384), b = bcast(0, 20479);
@@ -418,9 +435,9 @@ static void shapes_are_shared_and_forgotten(void **state)
     struct fixture *f = *state;
     struct tb_shape_plans *plans[40], *again;
     for (uint32_t i = 0; i < 40; i++) {
-        const struct tb_shape_source source = {.size = i + 2, .host = own_host};
-        assert_int_equal(tb_shape_plans_get(f->cache, &source, &plans[i]), TB_OK);
-        assert_int_equal(tb_shape_plans_get(f->cache, &source, &again), TB_OK);
+        const struct spread source = {i + 2, i + 2};
+        plans[i] = plans_get(f->cache, &source);
+        again = plans_get(f->cache, &source);
         assert_ptr_equal(plans[i], again);
         tb_shape_plans_release(f->cache, again);
     }

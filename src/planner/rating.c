@@ -17,7 +17,7 @@
 
 /* A group like the communicator's, with half as many ranks each time. */
 struct sample {
-    struct tb_group_shape shape;
+    const struct tb_group_shape *shape;
     uint32_t root;
 };
 
@@ -159,7 +159,7 @@ static int programs_rate(const struct rating *r, const struct sample *s, const s
     if (c->operation == TB_OPERATION_REDUCE_SCATTER || c->operation == TB_OPERATION_REDUCE_SCATTER_BLOCK)
         bytes = (bytes + c->size - 1) / c->size;
     struct tb_simulation simulation = {.programs = programs,
-                                       .shape = &s->shape,
+                                       .shape = s->shape,
                                        .costs = r->costs,
                                        .bytes = bytes,
                                        .blocks = !even,
@@ -176,7 +176,7 @@ static int rate_once(const struct rating *r, const struct sample *s, const struc
 {
     struct tb_program *programs[RANKS_LIMIT];
     struct tb_collective c = r->call;
-    c.size = s->shape.size;
+    c.size = s->shape->size;
     c.root = s->root;
     c.elements = elements;
     c.argument = row->argument;
@@ -338,7 +338,7 @@ int tb_rating_rate(const struct tb_group_shape *shape, const struct tb_costs *co
     }
     for (uint32_t i = 0; i < SAMPLES; i++)
         if (r.samples[i] != NULL) {
-            tb_group_shape_close(&r.samples[i]->shape);
+            tb_group_shape_release(r.samples[i]->shape);
             free(r.samples[i]);
         }
     return error;

@@ -21,15 +21,15 @@
 #define BANDWIDTH (8000000000000ull / GAP)
 
 struct network {
-    struct tb_group_shape shape;
+    const struct tb_group_shape *shape;
     struct tb_costs costs;
 };
 
 static void network_open(struct network *n, uint32_t ranks, uint32_t hosts)
 {
     assert_int_equal(tb_param_load(), TB_OK);
-    assert_int_equal(tb_group_shape_even(&n->shape, ranks, hosts), TB_OK);
-    assert_int_equal(tb_costs_open(&n->costs, &n->shape), TB_OK);
+    assert_int_equal(tb_group_shape_even(&n->shape, ranks, hosts, NULL), TB_OK);
+    assert_int_equal(tb_costs_open(&n->costs, n->shape), TB_OK);
     struct tb_cost_link *link = &n->costs.links[0];
     link->send = link->receive = tb_cost_line(OVERHEAD, 0);
     link->gap = tb_cost_line(0, BANDWIDTH);
@@ -42,7 +42,7 @@ static void network_open(struct network *n, uint32_t ranks, uint32_t hosts)
 static void network_close(struct network *n)
 {
     tb_costs_close(&n->costs);
-    tb_group_shape_close(&n->shape);
+    tb_group_shape_release(n->shape);
 }
 
 static const struct tb_algorithm *row_find(enum tb_operation operation, const char *name)
@@ -60,7 +60,7 @@ static uint64_t time_of(struct network *n, enum tb_operation operation, const ch
 {
     struct tb_program *programs[RANKS];
     struct tb_collective c = {.operation = operation,
-                              .size = n->shape.size,
+                              .size = n->shape->size,
                               .elements = bytes,
                               .element_bytes = 1,
                               .commutative = true,
@@ -68,7 +68,7 @@ static uint64_t time_of(struct network *n, enum tb_operation operation, const ch
     for (c.rank = 0; c.rank < c.size; c.rank++)
         assert_int_equal(row_find(operation, name)->make(&c, &programs[c.rank]), TB_OK);
     struct tb_simulation s = {.programs = programs,
-                              .shape = &n->shape,
+                              .shape = n->shape,
                               .costs = &n->costs,
                               .bytes = bytes,
                               .blocks = blocks,
@@ -175,7 +175,7 @@ static int hand_run(struct hand *h, struct network *n, uint64_t bytes, uint64_t 
     for (uint32_t i = 0; i < h->count; i++)
         assert_int_equal(tb_builder_finish(&h->builders[i], &h->programs[i]), TB_OK);
     struct tb_simulation s = {.programs = h->programs,
-                              .shape = &n->shape,
+                              .shape = n->shape,
                               .costs = &n->costs,
                               .bytes = bytes,
                               .blocks = true,
@@ -222,14 +222,9 @@ static void short_messages_overtake(void **state)
     network_close(&n);
 }
 
-static uint32_t own_host(const void *context, uint32_t rank)
+static void half_run(const void *context, uint32_t rank, struct tb_shape_run *run)
 {
-    return rank;
-}
-
-static const char *half_cluster(const void *context, uint32_t host)
-{
-    return host < 2 ? "left" : "right";
+    *run = (struct tb_shape_run){.host = rank, .place = rank < 2 ? 1 : 2, .who = TB_COST_NONE, .count = 1};
 }
 
 static void clusters_share_their_link(void **state)
@@ -239,12 +234,22 @@ static void clusters_share_their_link(void **state)
     uint64_t ends[4];
     network_open(&n, 1, 1);
     network_close(&n);
-    struct tb_shape_source source = {.size = 4, .host = own_host, .cluster = half_cluster};
+    struct tb_place_row rows[] = {{.parent = TB_PLACE_NONE, .end = 3},
+                                  {.end = 2, .name = 1, .depth = 1, .level = TB_LEVEL_CLUSTER},
+                                  {.end = 3, .name = 6, .depth = 1, .level = TB_LEVEL_CLUSTER}};
+    char names[] = "\0left\0right";
+    const struct tb_places places = {.count = 3, .name_bytes = sizeof names, .rows = rows, .names = names};
+    struct tb_cost_table table;
+    void *bytes;
+    size_t length;
     assert_int_equal(tb_param_set("links", "left:100:1:hub,left/right:100:5,left>right:10:7", TB_PARAM_LAUNCHER),
                      TB_OK);
+    assert_int_equal(tb_cost_table_make_plain(&places, 4, &bytes, &length), TB_OK);
+    assert_int_equal(tb_cost_table_view(&table, bytes, length), TB_OK);
+    struct tb_shape_source source = {.size = 4, .host_limit = 4, .table = &table, .run = half_run};
     assert_int_equal(tb_group_shape_make(&n.shape, &source), TB_OK);
-    assert_int_equal(n.shape.cluster_count, 2);
-    assert_int_equal(tb_costs_open(&n.costs, &n.shape), TB_OK);
+    assert_int_equal(n.shape->cluster_count, 2);
+    assert_int_equal(tb_costs_open(&n.costs, n.shape), TB_OK);
     assert_true(tb_costs_link(&n.costs, 0, 0)->hub && !tb_costs_link(&n.costs, 1, 1)->hub);
     assert_int_equal(tb_costs_link(&n.costs, 1, 0)->latency, 5000000 * NS);
     assert_int_equal(tb_costs_link(&n.costs, 0, 1)->latency, 7000000 * NS);
@@ -256,6 +261,7 @@ static void clusters_share_their_link(void **state)
     assert_true(gap > 800000000 * NS && gap < 900000000 * NS);
     assert_int_equal(ends[3] - ends[2], gap);
     network_close(&n);
+    free(bytes);
 }
 
 /* On a hub pairs that have nothing to do with each other wait for each other. */
@@ -466,46 +472,16 @@ static void tables_and_links_are_checked(void **state)
     assert_int_equal(tb_param_load(), TB_OK);
     for (size_t i = 0; i < sizeof bad_tables / sizeof bad_tables[0]; i++) {
         assert_int_equal(tb_param_set("ethernet_table", bad_tables[i], TB_PARAM_LAUNCHER), TB_OK);
-        assert_int_equal(tb_costs_check(), TB_ERR_ARGUMENT);
+        assert_int_equal(tb_cost_parameters_check(), TB_ERR_ARGUMENT);
         assert_non_null(strstr(tb_error_story(), "ethernet_table"));
     }
     assert_int_equal(tb_param_set("ethernet_table", "0:4000:4000:0,1000:5000:5000:90000", TB_PARAM_LAUNCHER), TB_OK);
-    assert_int_equal(tb_costs_check(), TB_OK);
+    assert_int_equal(tb_cost_parameters_check(), TB_OK);
     for (size_t i = 0; i < sizeof bad_links / sizeof bad_links[0]; i++) {
         assert_int_equal(tb_param_set("links", bad_links[i], TB_PARAM_LAUNCHER), TB_OK);
-        assert_int_equal(tb_costs_check(), TB_ERR_ARGUMENT);
+        assert_int_equal(tb_cost_parameters_check(), TB_ERR_ARGUMENT);
     }
     assert_int_equal(tb_param_load(), TB_OK);
-}
-
-/* ---- shapes ------------------------------------------------------------------------------------------------------ */
-
-static uint32_t third_host(const void *context, uint32_t rank)
-{
-    return 100 + rank % 3;
-}
-
-static void shapes_are_numbered_as_ranks_come(void **state)
-{
-    struct tb_group_shape a, b, c;
-    uint32_t ranks[8];
-    assert_int_equal(tb_group_shape_make(&a, &(struct tb_shape_source){.size = 7, .host = third_host}), TB_OK);
-    assert_int_equal(a.host_count, 3);
-    assert_int_equal(a.most, 3);
-    for (uint32_t i = 0; i < 7; i++)
-        assert_int_equal(tb_group_shape_host(&a, i), i % 3);
-    assert_int_equal(tb_group_shape_even(&b, 8, 4), TB_OK);
-    assert_false(tb_group_shape_same(&a, &b));
-    assert_int_equal(tb_group_shape_sample(&c, &b, 4, ranks), TB_OK);
-    assert_int_equal(c.host_count, 2);
-    assert_int_equal(ranks[1], 1);
-    assert_int_equal(ranks[2], 4);
-    assert_int_equal(tb_group_shape_kind(&b, 2), 0);
-    assert_int_equal(tb_group_shape_kind(&b, 3), 1);
-    assert_int_equal(tb_group_shape_of_kind(&b, 1), 1);
-    tb_group_shape_close(&a);
-    tb_group_shape_close(&b);
-    tb_group_shape_close(&c);
 }
 
 /* ---- more than can be simulated ---------------------------------------------------------------------------------- */
@@ -520,7 +496,7 @@ static uint64_t rated(uint32_t ranks, enum tb_operation operation, const char *n
     /* Many candidates have little time each. */
     for (uint32_t i = 0; i < 30; i++)
         rows[i] = (struct tb_candidate){row_find(operation, name), argument, NEVER};
-    assert_int_equal(tb_rating_rate(&n.shape, &n.costs, &c, rows, 30, true), TB_OK);
+    assert_int_equal(tb_rating_rate(n.shape, &n.costs, &c, rows, 30, true), TB_OK);
     assert_int_equal(rows[0].time, rows[29].time);
     network_close(&n);
     return rows[0].time;
@@ -571,7 +547,6 @@ int main(void)
         cmocka_unit_test(what_never_ends_is_found_out),
         cmocka_unit_test(curves_are_straight_between_points),
         cmocka_unit_test(tables_and_links_are_checked),
-        cmocka_unit_test(shapes_are_numbered_as_ranks_come),
         cmocka_unit_test(larger_groups_and_messages_are_continued),
         cmocka_unit_test(few_pieces_do_not_deceive),
     };

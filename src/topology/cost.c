@@ -1,6 +1,5 @@
 #include "topology/cost.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,15 +66,7 @@ static void costs_defaults(struct tb_costs *c, struct tb_cost_link *ethernet, st
     link_set_wire(wide, (uint64_t)p->wide_bandwidth * MEGA, p->wide_latency * PS_PER_NS);
 }
 
-/* ---- links by name ----------------------------------------------------------------------------------------------- */
-
-static uint32_t cluster_find(const struct tb_group_shape *shape, const char *name, size_t length)
-{
-    for (uint32_t i = 0; shape != NULL && shape->names != NULL && i < shape->cluster_count; i++)
-        if (strlen(shape->names[i]) == length && memcmp(shape->names[i], name, length) == 0)
-            return i;
-    return TB_GRID_NONE;
-}
+/* ---- links between clusters -------------------------------------------------------------------------------------- */
 
 /* A link of its own for this direction, which begins as what held so far. NULL: no memory. */
 static struct tb_cost_link *costs_pair(struct tb_costs *c, uint32_t from, uint32_t to)
@@ -93,76 +84,87 @@ static struct tb_cost_link *costs_pair(struct tb_costs *c, uint32_t from, uint32
     return &c->links[c->link_count++];
 }
 
-static int costs_set(struct tb_costs *c, uint32_t from, uint32_t to, uint64_t bandwidth, uint64_t latency, bool hub)
+/* What the agents of two hosts add to a link that ranks may not cross themselves. */
+static uint64_t agents_time(const struct tb_cost_table *t, const struct tb_link_cost *link)
 {
-    if (from == TB_GRID_NONE || to == TB_GRID_NONE || c->pairs == NULL)
-        return TB_OK; /* no rank of this group is concerned */
-    struct tb_cost_link *link = costs_pair(c, from, to);
+    uint32_t flags = t->head->constants.flags;
+    bool nested = t->places[t->places[link->from].parent].level == TB_LEVEL_CLUSTER ||
+                  t->places[t->places[link->to].parent].level == TB_LEVEL_CLUSTER;
+    bool open = (flags & TB_COSTS_GRID) == 0 || (link->flags & TB_LINK_DIRECT) != 0 || nested;
+    return open ? 0 : 2 * t->head->constants.agent_latency;
+}
+
+/* From one cluster to another (or itself), as far as the table says it. */
+static int costs_take(struct tb_costs *costs, const struct tb_cost_table *t, uint32_t from, uint32_t from_place,
+                      uint32_t to, uint32_t to_place)
+{
+    const struct tb_cost_place *place = &t->places[from_place];
+    uint32_t number = TB_COST_NONE;
+    if (from != to) {
+        number = tb_cost_link_find(t, from_place, TB_COST_NONE, to_place, TB_COST_NONE);
+        /* Links of sites are not in this table. */
+        if (number == TB_COST_NONE || t->links[number].from != from_place || t->links[number].to != to_place)
+            return TB_OK;
+    }
+    struct tb_cost_link *link = costs_pair(costs, from, to);
     if (link == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for the costs of %u clusters", c->cluster_count);
-    link_set_wire(link, bandwidth, latency);
-    link->hub = hub;
+        return tb_error(TB_ERR_MEMORY, "no memory for the costs of %u clusters", costs->cluster_count);
+    const struct tb_wire *wire = &t->wires[from == to ? place->port : t->links[number].wire];
+    link->gap = wire->curve != TB_COST_NONE ? t->curves[wire->curve] : wire_line(wire->bandwidth);
+    link->latency = from == to ? place->near : tb_cost_add(wire->latency, agents_time(t, &t->links[number]));
+    link->hub = from == to && place->hub;
     return TB_OK;
 }
 
-/* A number that is not negative, times `unit`. */
-static const char *number_parse(const char *text, double unit, uint64_t *value)
-{
-    char *end;
-    double number = strtod(text, &end);
-    if (end == text || !isfinite(number) || number < 0 || number * unit >= 0x1p63)
-        return NULL;
-    *value = (uint64_t)(number * unit);
-    return end;
-}
-
-/* One link: A:MBIT:MS inside a cluster (and :hub if there is no switch), A/B:MBIT:MS both ways between two, A>B:MBIT:MS
- * one way. `costs` NULL: only looks whether it makes sense. The rest of the text, NULL: it does not, or no memory. */
-static const char *link_parse(const char *text, struct tb_costs *costs, const struct tb_group_shape *shape, int *error)
-{
-    size_t first = strcspn(text, ":/>,"), second = 0;
-    char between = text[first];
-    const char *other = text, *at = text + first;
-    uint64_t bandwidth, latency;
-    if (between == '/' || between == '>') {
-        other = text + first + 1;
-        second = strcspn(other, ":/>,");
-        at = other + second;
-    } else {
-        second = first;
-    }
-    if (first == 0 || second == 0 || *at != ':' || (at = number_parse(at + 1, MEGA, &bandwidth)) == NULL ||
-        *at != ':' || (at = number_parse(at + 1, 1e9, &latency)) == NULL || bandwidth == 0)
-        return NULL;
-    bool hub = other == text && strncmp(at, ":hub", 4) == 0;
-    at += hub ? 4 : 0;
-    if (*at != ',' && *at != 0)
-        return NULL;
-    if (costs != NULL) {
-        uint32_t from = cluster_find(shape, text, first), to = cluster_find(shape, other, second);
-        *error = costs_set(costs, from, to, bandwidth, latency, hub);
-        if (*error == TB_OK && between == '/')
-            *error = costs_set(costs, to, from, bandwidth, latency, false);
-    }
-    return *error == TB_OK ? at + (*at == ',') : NULL;
-}
-
-static int links_take(struct tb_costs *costs, const struct tb_group_shape *shape)
+static int costs_take_all(struct tb_costs *costs, const struct tb_group_shape *shape)
 {
     int error = TB_OK;
-    for (const char *at = tb_param.links; at != NULL && *at != 0;) {
-        at = link_parse(at, costs, shape, &error);
-        if (at == NULL && error == TB_OK)
-            return tb_error(
-                TB_ERR_ARGUMENT,
-                "parameter links: '%s' should be links with commas between: CLUSTER/CLUSTER:MBIT:MS, "
-                "CLUSTER>CLUSTER:MBIT:MS for one direction, CLUSTER:MBIT:MS or CLUSTER:MBIT:MS:hub for its Ethernet",
-                tb_param.links);
-    }
+    for (uint32_t i = 0; i < shape->place_count; i++)
+        for (uint32_t k = 0; k < shape->place_count && error == TB_OK; k++) {
+            const struct tb_shape_place *from = &shape->places[i], *to = &shape->places[k];
+            if (from->cluster != TB_PLACE_NONE && to->cluster != TB_PLACE_NONE)
+                error = costs_take(costs, shape->table, from->cluster, from->place, to->cluster, to->place);
+        }
     return error;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static int tables_take(struct tb_costs *costs, struct tb_cost_link *ethernet)
+{
+    int error = table_take(&costs->host, "shm_table", tb_param.shm_table, false);
+    return error == TB_OK ? table_take(ethernet, "ethernet_table", tb_param.ethernet_table, true) : error;
+}
+
+int tb_costs_open(struct tb_costs *costs, const struct tb_group_shape *shape)
+{
+    struct tb_cost_link ethernet = {.latency = 0}, wide;
+    uint32_t n = shape->cluster_count;
+    costs_defaults(costs, &ethernet, &wide);
+    int error = tables_take(costs, &ethernet);
+    if (error != TB_OK)
+        return error;
+    bool several = shape->host_count > 1 && shape->table != NULL && n <= TB_COST_CLUSTERS_LIMIT;
+    costs->cluster_count = n;
+    costs->links = calloc(4, sizeof *costs->links);
+    costs->pairs = several ? calloc((size_t)n * n, sizeof *costs->pairs) : NULL;
+    if (costs->links == NULL || (several && costs->pairs == NULL)) {
+        tb_costs_close(costs);
+        return tb_error(TB_ERR_MEMORY, "no memory for the costs of %u clusters", n);
+    }
+    costs->links[0] = ethernet;
+    costs->links[1] = wide;
+    costs->link_count = 2;
+    costs->link_room = 4;
+    for (uint32_t i = 0; several && i < n * n; i++)
+        costs->pairs[i] = i / n != i % n;
+    error = several ? costs_take_all(costs, shape) : TB_OK;
+    if (error != TB_OK)
+        tb_costs_close(costs);
+    return error;
+}
+
+/* ---- what ranks are told of a grid ------------------------------------------------------------------------------- */
 
 static bool is_of_clusters(const struct tb_grid_link *link)
 {
@@ -175,88 +177,6 @@ static uint64_t agents_latency(const struct tb_grid *grid, const struct tb_grid_
 {
     bool open = link->direct || !tb_grid_link_is_wide(grid, link);
     return open ? 0 : 2 * tb_param.agent_overhead;
-}
-
-static int tables_take(struct tb_costs *costs, struct tb_cost_link *ethernet)
-{
-    int error = table_take(&costs->host, "shm_table", tb_param.shm_table, false);
-    return error == TB_OK ? table_take(ethernet, "ethernet_table", tb_param.ethernet_table, true) : error;
-}
-
-int tb_costs_check(void)
-{
-    struct tb_costs costs;
-    struct tb_cost_link ethernet = {.latency = 0}, wide;
-    costs_defaults(&costs, &ethernet, &wide);
-    int error = tables_take(&costs, &ethernet);
-    return error == TB_OK ? links_take(NULL, NULL) : error;
-}
-
-int tb_costs_open(struct tb_costs *costs, const struct tb_group_shape *shape)
-{
-    struct tb_cost_link ethernet = {.latency = 0}, wide;
-    uint32_t n = shape->cluster_count;
-    costs_defaults(costs, &ethernet, &wide);
-    int error = tables_take(costs, &ethernet);
-    if (error != TB_OK)
-        return error;
-    bool named = shape->names != NULL && n <= TB_COST_CLUSTERS_LIMIT;
-    costs->cluster_count = n;
-    costs->links = calloc(4, sizeof *costs->links);
-    costs->pairs = named ? calloc((size_t)n * n, sizeof *costs->pairs) : NULL;
-    if (costs->links == NULL || (named && costs->pairs == NULL)) {
-        tb_costs_close(costs);
-        return tb_error(TB_ERR_MEMORY, "no memory for the costs of %u clusters", n);
-    }
-    costs->links[0] = ethernet;
-    costs->links[1] = wide;
-    costs->link_count = 2;
-    costs->link_room = 4;
-    for (uint32_t i = 0; named && i < n * n; i++)
-        costs->pairs[i] = i / n != i % n;
-    error = links_take(costs, shape);
-    if (error != TB_OK)
-        tb_costs_close(costs);
-    return error;
-}
-
-int tb_costs_take_grid(struct tb_costs *costs, const struct tb_group_shape *shape, const struct tb_grid *grid)
-{
-    int error = TB_OK;
-    uint32_t numbers[TB_COST_CLUSTERS_LIMIT];
-    if (costs->pairs == NULL)
-        return TB_OK;
-    for (uint32_t i = 0; i < shape->cluster_count; i++) {
-        numbers[i] = TB_GRID_NONE;
-        for (uint32_t k = 0; k < grid->cluster_count; k++)
-            if (strcmp(grid->clusters[k].name, shape->names[i]) == 0)
-                numbers[i] = k;
-    }
-    for (uint32_t i = 0; i < shape->cluster_count && error == TB_OK; i++) {
-        if (numbers[i] == TB_GRID_NONE)
-            continue;
-        const struct tb_grid_wire *wire = &grid->clusters[numbers[i]].ethernet;
-        error = costs_set(costs, i, i, wire->bandwidth,
-                          wire->latency == UINT64_MAX ? UINT64_MAX : wire->latency * PS_PER_NS,
-                          grid->clusters[numbers[i]].medium == TB_GRID_HUB);
-    }
-    for (uint32_t k = 0; k < grid->link_count && error == TB_OK; k++) {
-        const struct tb_grid_link *link = &grid->links[k];
-        uint32_t from = TB_GRID_NONE, to = TB_GRID_NONE;
-        for (uint32_t i = 0; i < shape->cluster_count; i++) {
-            from = numbers[i] == link->from ? i : from;
-            to = numbers[i] == link->to ? i : to;
-        }
-        /* Links of single gateways stand beside those of their clusters, which hold for all; links of sites are not in
-         * this table. */
-        if (is_of_clusters(link))
-            error = costs_set(costs, from, to, link->wire.bandwidth,
-                              link->wire.latency == UINT64_MAX
-                                  ? UINT64_MAX
-                                  : (link->wire.latency + agents_latency(grid, link)) * PS_PER_NS,
-                              false);
-    }
-    return error;
 }
 
 /* Adds "A:MBIT:MS", with `more` ns; false: there is no room. */

@@ -1,6 +1,6 @@
 /* What it costs to get data across: the cost table that the simulator reads. Times are picoseconds in 64 bits, which
- * saturate. A table is made for a shape from the parameters (which are agreed job-wide) or from a grid file, so that
- * all ranks have the same one. Constant once made; any thread may read it; whoever made it closes it.
+ * saturate. A table is made for a shape from that shape's cost table, which is the same on all ranks. Constant once
+ * made; any thread may read it; whoever made it closes it.
  *
  * A message of m bytes takes the sending rank send(m), of which send(0) passes before its first byte leaves; then the
  * port of its host is busy for gap(m); latency later it begins to arrive and keeps the other host's port busy for as
@@ -39,15 +39,12 @@ struct tb_costs {
     uint64_t loss;                     /* until what did not fit there is sent again */
 };
 
-/* From the parameters; the story of an error names the parameter. */
+/* From the cost table of the shape, as far as links between clusters go, and the parameters; the story of an error
+ * names the parameter. */
 int tb_costs_open(struct tb_costs *costs, const struct tb_group_shape *shape);
-/* What a grid file says goes before what the parameters say. */
-int tb_costs_take_grid(struct tb_costs *costs, const struct tb_group_shape *shape, const struct tb_grid *grid);
 void tb_costs_close(struct tb_costs *costs);
 /* Puts what a grid file says into the parameter `links`, so that it reaches all ranks, unless the user has set it. */
 int tb_costs_pass_grid(const struct tb_grid *grid);
-/* Whether the parameters make sense at all. */
-int tb_costs_check(void);
 
 static inline const struct tb_cost_link *tb_costs_link(const struct tb_costs *c, uint32_t from, uint32_t to)
 {

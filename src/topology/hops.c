@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#define VARIANTS_LIMIT 64u /* of ways by different gateways */
+
 static bool is_within(const struct tb_cost_table *t, uint32_t inner, uint32_t outer)
 {
     return inner >= outer && inner < t->places[outer].end;
@@ -79,4 +81,31 @@ uint32_t tb_cost_hops(const struct tb_cost_table *t, const struct tb_spot *from,
     uint32_t count = detour->count < TB_HOPS_LIMIT ? detour->count : TB_HOPS_LIMIT;
     memcpy(hops, &t->hops[detour->first], count * sizeof *hops);
     return count;
+}
+
+/* Counts up `*variants` by those that the gateways of one side make. */
+static void variants_take(const struct tb_cost_table *t, struct tb_spot at, uint32_t network, uint32_t *variants)
+{
+    struct tb_spot gates[TB_HOPS_LIMIT / 2];
+    uint32_t count = climb_one(t, at, network, 0, gates);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t a = t->places[t->kinds[i > 0 ? gates[i - 1].kind : at.kind].reach].gates, b = *variants, n = a;
+        while (b % a != 0) { /* the greatest number that divides both */
+            uint32_t rest = b % a;
+            b = a;
+            a = rest;
+        }
+        uint64_t multiple = (uint64_t)*variants / a * n;
+        *variants = multiple < VARIANTS_LIMIT ? (uint32_t)multiple : VARIANTS_LIMIT;
+    }
+}
+
+uint32_t tb_cost_variants(const struct tb_cost_table *t, const struct tb_spot *from, const struct tb_spot *to)
+{
+    uint32_t network = meeting(t, from->place, to->place), variants = 1;
+    if (detour_find(t, from->kind, to->kind) != NULL)
+        return 1;
+    variants_take(t, *from, network, &variants);
+    variants_take(t, *to, network, &variants);
+    return variants;
 }

@@ -14,5 +14,8 @@ uint32_t tb_cost_hops(const struct tb_cost_table *table, const struct tb_spot *f
 /* The same without looking at detours. */
 uint32_t tb_cost_climb(const struct tb_cost_table *table, const struct tb_spot *from, const struct tb_spot *to,
                        uint32_t deal, struct tb_spot *hops);
+/* How many different ways there are between the two for different deals, of which the first so many lead to all; 1
+ * where no gateway is dealt. */
+uint32_t tb_cost_variants(const struct tb_cost_table *table, const struct tb_spot *from, const struct tb_spot *to);
 
 #endif

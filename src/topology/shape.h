@@ -1,55 +1,127 @@
-/* The shape of a group of ranks: on which host and in which cluster each of them is, as far as costs depend on it.
- * Hosts and clusters are numbered in the order in which ranks meet them, so that groups that look alike have equal
- * shapes. Made from the job's address book without a message, and the same on all ranks. Constant once made; any thread
- * may read it; whoever made it closes it. */
+/* The shape of a group of ranks: where each of them is, from the widest place to its host, as far as costs depend on
+ * it. Hosts and places are numbered in the order in which ranks meet them, so that groups that look alike have equal
+ * shapes. It is made without a message from what every rank knows, and is the same on all of them. Ranks are stored as
+ * ranges, and regular orders (blocks of ranks on host after host, or dealt to hosts in turn) are one range each.
+ *
+ * One block of memory, constant once made, counted: whoever makes or holds it releases it. Any thread may read, hold
+ * and release it. The cost table must outlive it. */
 #ifndef TB_TOPOLOGY_SHAPE_H
 #define TB_TOPOLOGY_SHAPE_H
 
-#include "base/base.h"
+#include "topology/cost_table.h"
 
-#define TB_SHAPE_NAME_BYTES 64
-
-struct tb_group_shape {
-    uint32_t size;
-    uint32_t host_count, cluster_count;
-    uint32_t most;                      /* ranks on the host that has most of them */
-    uint32_t *hosts;                    /* of each rank; NULL: all are on one */
-    uint32_t *clusters;                 /* of each host; NULL: there is one host */
-    char (*names)[TB_SHAPE_NAME_BYTES]; /* of each cluster; NULL: there is one host */
+/* Ranks from `first` to the next range's: `block` of them on host `host`, as many on each of the following ones, and
+ * after `cycle` hosts on the first of them again. The last block may be shorter. */
+struct tb_shape_range {
+    uint32_t first;
+    uint32_t host, block, cycle;
+    uint32_t next; /* where `next` says in which later range each of its hosts is again; TB_PLACE_NONE: none is */
 };
 
-/* How ranks are found: any number for a host, and the name of its cluster ("" where it has none). */
-struct tb_shape_source {
+struct tb_shape_host {
+    uint32_t place;     /* of the shape */
+    uint32_t kind, who; /* as in struct tb_spot */
+    uint32_t rank_count, first_rank;
+    uint32_t alike; /* the first host like it, in places that are alike all the way up, or itself */
+};
+
+struct tb_shape_place {
+    uint32_t place;       /* of the job */
+    uint32_t parent;      /* of the shape; of the world: TB_PLACE_NONE */
+    uint32_t end;         /* behind its subtree */
+    uint32_t host, hosts; /* all hosts in it: first and count in `order` */
+    uint32_t rank_count, first_rank;
+    uint32_t cluster; /* its number among the places that have hosts themselves, in the order in which ranks meet them;
+                         TB_PLACE_NONE: it has none */
+    uint32_t alike;   /* the first sibling that looks like it, or itself */
+    uint32_t child_count;
+    uint8_t depth, level;
+    uint16_t zero;
+};
+
+struct tb_group_shape {
+    uint32_t users;
     uint32_t size;
-    uint32_t (*host)(const void *context, uint32_t rank);
-    const char *(*cluster)(const void *context, uint32_t host);
+    uint32_t split; /* of an intercommunicator: ranks of the first group, those of the other follow; 0: one group */
+    uint32_t host_count, place_count;
+    uint32_t cluster_count; /* places that have hosts themselves */
+    uint32_t depth;         /* of the deepest place */
+    uint32_t most;          /* ranks on the host that has most of them */
+    uint32_t range_count;
+    uint64_t key[2]; /* a hash of all the rest: equal for equal shapes, also in other processes of the job */
+    size_t bytes;    /* of what follows the struct */
+    const struct tb_shape_range *ranges; /* NULL: `dense` takes less memory */
+    const uint32_t *dense;               /* host of each rank */
+    const uint32_t *next;                /* see struct tb_shape_range; if dense, the next rank on the same host */
+    const struct tb_shape_host *hosts;
+    const struct tb_shape_place *places; /* in preorder, the world first, siblings in the order of first meeting */
+    const uint32_t *order;               /* hosts so that those of a place stand together */
+    const struct tb_cost_table *table;   /* NULL: nothing is known, and all hosts are in the world itself */
+};
+
+/* Where a rank is, and count - 1 ranks that follow it. */
+struct tb_shape_run {
+    uint32_t host;        /* any number below the source's host_limit */
+    uint32_t place, kind; /* of the job */
+    uint32_t who;         /* host of the book, if it is told apart from those of its kind; TB_COST_NONE */
+    uint32_t count;
+};
+
+struct tb_shape_source {
+    uint32_t size, split;
+    uint32_t host_limit;
+    const struct tb_cost_table *table;
+    void (*run)(const void *context, uint32_t rank, struct tb_shape_run *run);
     const void *context;
 };
 
-int tb_group_shape_make(struct tb_group_shape *shape, const struct tb_shape_source *source);
-/* As many ranks on each host as on the others, host after host, in one cluster without a name. */
-int tb_group_shape_even(struct tb_group_shape *shape, uint32_t size, uint32_t hosts);
-/* A group of fewer ranks that resembles `shape`: whole hosts, spread over it. `ranks` says which they are. */
-int tb_group_shape_sample(struct tb_group_shape *sample, const struct tb_group_shape *shape, uint32_t size,
-                          uint32_t *ranks);
-void tb_group_shape_close(struct tb_group_shape *shape);
+int tb_group_shape_make(const struct tb_group_shape **shape, const struct tb_shape_source *source);
+/* As many ranks on each host as on the others, host after host, all in one place: the first that is in no other but
+ * the world, or the world. */
+int tb_group_shape_even(const struct tb_group_shape **shape, uint32_t size, uint32_t hosts,
+                        const struct tb_cost_table *table);
+const struct tb_group_shape *tb_group_shape_hold(const struct tb_group_shape *shape);
+void tb_group_shape_release(const struct tb_group_shape *shape); /* NULL: nothing */
 
 bool tb_group_shape_same(const struct tb_group_shape *a, const struct tb_group_shape *b);
 
-static inline uint32_t tb_group_shape_host(const struct tb_group_shape *s, uint32_t rank)
+/* Of a rank: the range that it is in, its host, its innermost place, and that one's number among clusters. */
+uint32_t tb_group_shape_range(const struct tb_group_shape *s, uint32_t rank);
+uint32_t tb_group_shape_host(const struct tb_group_shape *s, uint32_t rank);
+uint32_t tb_group_shape_place(const struct tb_group_shape *s, uint32_t rank);
+uint32_t tb_group_shape_cluster(const struct tb_group_shape *s, uint32_t rank);
+/* The place around a rank at some depth, the world being at 0; TB_PLACE_NONE: it is not so deep. */
+uint32_t tb_group_shape_at(const struct tb_group_shape *s, uint32_t rank, uint32_t depth);
+/* The innermost place around two ranks; TB_PLACE_NONE: they are on one host. */
+uint32_t tb_group_shape_meet(const struct tb_group_shape *s, uint32_t a, uint32_t b);
+/* The ranks of a host, ascending, beginning with its first_rank: the one behind `rank`; TB_PLACE_NONE: no more. */
+uint32_t tb_group_shape_next(const struct tb_group_shape *s, uint32_t rank);
+
+static inline struct tb_spot tb_group_shape_spot(const struct tb_group_shape *s, uint32_t host)
 {
-    return s->hosts != NULL ? s->hosts[rank] : 0;
+    const struct tb_shape_host *h = &s->hosts[host];
+    return (struct tb_spot){s->places[h->place].place, h->kind, h->who};
 }
 
-static inline uint32_t tb_group_shape_cluster(const struct tb_group_shape *s, uint32_t rank)
+/* The number in the shape of a rank of an intercommunicator: of the local group, or of the remote one, as seen from
+ * the first group or from the other. Of one group it is the rank. */
+static inline uint32_t tb_group_shape_index(const struct tb_group_shape *s, bool first, bool remote, uint32_t rank)
 {
-    return s->clusters != NULL ? s->clusters[tb_group_shape_host(s, rank)] : 0;
+    return s->split > 0 && first == remote ? s->split + rank : rank;
 }
 
-/* Ranks of one kind are as good a root as each other: the same cluster, and first on their host or not. Where all ranks
- * are equal there is one kind. */
-uint32_t tb_group_shape_kind(const struct tb_group_shape *shape, uint32_t rank);
-uint32_t tb_group_shape_of_kind(const struct tb_group_shape *shape,
-                                uint32_t kind); /* the first one; 0: there is none */
+/* Ranks of one kind are as good a root as each other: 2 * (first host that is alike), + 1 if not the first there. All
+ * on one host are of one kind. And the first rank of a kind. */
+uint32_t tb_group_shape_kind(const struct tb_group_shape *s, uint32_t rank);
+uint32_t tb_group_shape_of_kind(const struct tb_group_shape *s, uint32_t kind);
+
+/* The same group with at most `most` of each set of alike siblings (places, hosts of a place, and 4 * most ranks of a
+ * host): the first of each set stay, and everything that `keep`, a rank, is in. The order of ranks stays. `ranks`, of
+ * s->size elements, gets who they are. If nothing falls away it is the same shape, held once more. */
+int tb_group_shape_fold(const struct tb_group_shape **folded, const struct tb_group_shape *s, uint32_t most,
+                        uint32_t keep, uint32_t *ranks);
+/* A group of fewer ranks that resembles `s`: whole hosts, spread over it. `ranks` says which they are. */
+int tb_group_shape_sample(const struct tb_group_shape **sample, const struct tb_group_shape *s, uint32_t size,
+                          uint32_t *ranks);
 
 #endif

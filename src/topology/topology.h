@@ -5,10 +5,14 @@
 #include "base/base.h"
 #include "topology/cluster_graph.h"
 #include "topology/cost.h"
+#include "topology/cost_make.h"
+#include "topology/cost_parameters.h"
 #include "topology/grid.h"
 #include "topology/grid_edit.h"
+#include "topology/places_grid.h"
 #include "topology/route.h"
 #include "topology/shape.h"
+#include "topology/way.h"
 
 /* The place of a host, from wide to near; empty where unknown. */
 struct tb_place {

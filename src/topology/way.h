@@ -4,8 +4,7 @@
 #define TB_TOPOLOGY_WAY_H
 
 #include "topology/hop_wires.h"
-
-struct tb_group_shape;
+#include "topology/shape.h"
 
 #define TB_WAY_OUT       UINT32_MAX /* stand for the port and the agent of the sender's host, */
 #define TB_WAY_OUT_AGENT (UINT32_MAX - 1)
@@ -48,6 +47,7 @@ struct tb_ways {
                                   then all others as they are met */
     uint32_t wire_count;
     struct tb_way *ways;
+    uint32_t way_count;
     struct tb_way_hop *hops;
     uint32_t *list;
     struct tb_ways_index *index; /* what has been found */
@@ -55,7 +55,9 @@ struct tb_ways {
 
 int tb_ways_open(struct tb_ways *ways, const struct tb_cost_table *table, const struct tb_group_shape *shape);
 void tb_ways_close(struct tb_ways *ways);
-/* Between two hosts of the group, not the same. NULL: no memory, or TB_WAYS_LIMIT. */
+/* Between two hosts of the group, not the same; valid until the next is asked for, which may move what was found. Its
+ * number in `ways` stays, and is the same for all pairs of hosts of the same two kinds that use the same gateways.
+ * NULL: no memory, or TB_WAYS_LIMIT. */
 const struct tb_way *tb_ways_between(struct tb_ways *ways, uint32_t from_host, uint32_t to_host);
 
 /* The number of the i-th wire of a hop, ports and agents of the two hosts put in. */
