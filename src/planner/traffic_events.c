@@ -1,15 +1,9 @@
 /* What is to happen, soonest first: a heap in which each entry has four below it. */
 #include "planner/traffic_state.h"
 
-/* As one number, which the processor compares without a branch. */
-static unsigned __int128 event_key(const struct tb_traffic_event *e)
-{
-    return (unsigned __int128)e->time << 64 | e->order;
-}
-
 static bool event_before(const struct tb_traffic_event *a, const struct tb_traffic_event *b)
 {
-    return event_key(a) < event_key(b);
+    return a->time != b->time ? a->time < b->time : a->order < b->order;
 }
 
 void tb_traffic_push(struct tb_traffic *m, enum tb_traffic_event_kind kind, uint32_t index, uint64_t time)
@@ -29,19 +23,14 @@ void tb_traffic_push(struct tb_traffic *m, enum tb_traffic_event_kind kind, uint
 struct tb_traffic_event tb_traffic_pop(struct tb_traffic *m)
 {
     struct tb_traffic_event *heap = m->heap, first = heap[0], last = heap[--m->heap_count];
-    unsigned __int128 own = event_key(&last);
     uint32_t at = 0, count = m->heap_count;
     for (;;) {
         uint32_t child = 4 * at + 1, best = child, end = child + 4 < count ? child + 4 : count;
         if (child >= count)
             break;
-        unsigned __int128 least = event_key(&heap[child]);
-        for (uint32_t i = child + 1; i < end; i++) {
-            unsigned __int128 key = event_key(&heap[i]);
-            best = key < least ? i : best;
-            least = key < least ? key : least;
-        }
-        if (least >= own)
+        for (uint32_t i = child + 1; i < end; i++)
+            best = event_before(&heap[i], &heap[best]) ? i : best;
+        if (!event_before(&heap[best], &last))
             break;
         heap[at] = heap[best];
         at = best;
