@@ -340,7 +340,9 @@ static int answer(const struct query *q, const struct scene *scene)
                                  .element_bytes = 1,
                                  .commutative = !q->ordered,
                                  .in_place = q->in_place,
-                                 .common = shape->host_count == 1};
+                                 .common = shape->host_count == 1,
+                                 .shape = shape,
+                                 .costs = shape->table};
     if (q->root >= shape->size)
         return tb_error(TB_ERR_ARGUMENT, "--root %llu: there are ranks 0 to %u", (unsigned long long)q->root,
                         shape->size - 1);

@@ -41,6 +41,11 @@ struct tb_collective {
     bool common;            /* all ranks share memory through which composite steps can be run */
     uint32_t remote_size;
     uint64_t argument; /* of algorithms that take one; 0: its own */
+    /* Where the ranks are, and what the ways between them cost; the planner sets both, for rating and for running. Of
+     * an intercommunicator both groups are in it: tb_group_shape_index. NULL: not known, in tests. */
+    const struct tb_group_shape *shape;
+    const struct tb_cost_table *costs; /* the shape's; may be NULL */
+    bool first;                        /* of an intercommunicator: the local group is the first of the two */
     /* Of neighbourhood collectives, this rank's neighbours in the order of the call's blocks; a rank may stand there
      * several times, and so may this one. Edge numbers tell the messages between two ranks apart: that of a target here
      * is that of the source there which is meant, and no two sources (targets) of the same rank have the same one. What

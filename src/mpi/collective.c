@@ -38,6 +38,7 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
     if (__builtin_expect(comm->inter, 0)) {
         what->inter = true;
         what->remote_size = comm->remote_size;
+        what->first = comm->first;
         binding->local = comm->local->channel;
     }
     if (__builtin_expect(comm->planner == NULL, 0))

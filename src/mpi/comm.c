@@ -100,6 +100,22 @@ void tb_comm_close_predefined(void)
     tb_self.world = tb_self.self = NULL;
 }
 
+static bool same_procs(const uint32_t *a, const uint32_t *b, uint32_t count)
+{
+    return a == b || (a != NULL && b != NULL && memcmp(a, b, count * sizeof *a) == 0);
+}
+
+/* If the same ranks are in both, in the same order, what is known of where they are holds for the new one. */
+static void comm_inherit(struct tb_comm *comm, const struct tb_comm *from)
+{
+    const struct tb_group_shape *shape = __atomic_load_n(&from->shape, __ATOMIC_ACQUIRE);
+    if (shape == NULL || comm->inter != from->inter || comm->first != from->first || comm->size != from->size ||
+        comm->peers != from->peers || !same_procs(comm->procs, from->procs, comm->peers))
+        return;
+    if (!comm->inter || same_procs(comm->local->procs, from->local->procs, comm->size))
+        comm->shape = tb_group_shape_hold(shape);
+}
+
 int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **made)
 {
     struct tb_comm *comm = tb_handle_take(TB_OBJECT_COMM, sizeof *comm);
@@ -120,7 +136,9 @@ int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struc
         comm->local = local;
         comm->procs = compact(shape->remote_size, shape->remote_procs);
         comm->peers = comm->remote_size = shape->remote_size;
+        comm_inherit(local, parent->inter ? parent->local : parent);
     }
+    comm_inherit(comm, parent);
     *made = comm;
     return TB_OK;
 }
@@ -147,6 +165,7 @@ void tb_comm_destroy(struct tb_comm *comm)
         tb_channel_close(comm->channel);
     if (comm->planner != NULL)
         tb_planner_close(comm->planner);
+    tb_group_shape_release(comm->shape);
     tb_errhandler_release(comm->errhandler);
     tb_topo_release(comm->topo);
     free(comm->neighbours);

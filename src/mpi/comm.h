@@ -32,10 +32,11 @@ struct tb_comm {
     uint32_t references; /* the handle and the requests in flight */
     MPI_Comm predefined; /* MPI_COMM_WORLD, MPI_COMM_SELF, or NULL */
     uint64_t context;
-    struct tb_planner *planner; /* made at the first collective call */
-    bool measures;              /* blocking collectives give feedback (feedback.c) */
-    uint64_t freed;             /* the handle, once the program has freed it while requests are in flight */
-    uint32_t *procs;            /* job index of each rank that can be sent to; NULL: the identity */
+    const struct tb_group_shape *shape; /* plan.c: where its ranks are, those of both groups; NULL until needed */
+    struct tb_planner *planner;         /* made at the first collective call */
+    bool measures;                      /* blocking collectives give feedback (feedback.c) */
+    uint64_t freed;                     /* the handle, once the program has freed it while requests are in flight */
+    uint32_t *procs;                    /* job index of each rank that can be sent to; NULL: the identity */
     struct tb_attributes attributes;
     struct tb_topo *topo;             /* topo.h; NULL: none */
     struct tb_neighbours *neighbours; /* neighbour.c: made at the first collective among them; one allocation */

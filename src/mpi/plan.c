@@ -46,19 +46,65 @@ static int rank_places_get(const struct tb_rank_places **places)
     return error;
 }
 
+/* Of an intercommunicator both groups, the first one first, so that both sides have the same. */
+static struct tb_rank_list ranks_of(const struct tb_comm *comm)
+{
+    if (!comm->inter)
+        return (struct tb_rank_list){.size = comm->size, .procs = comm->procs};
+    struct tb_rank_list list = {
+        .size = comm->size, .procs = comm->local->procs, .other_size = comm->remote_size, .other_procs = comm->procs};
+    if (!comm->first)
+        list = (struct tb_rank_list){
+            .size = list.other_size, .procs = list.other_procs, .other_size = list.size, .other_procs = list.procs};
+    return list;
+}
+
+int tb_comm_open_shape(struct tb_comm *comm)
+{
+    const struct tb_group_shape *shape = NULL, *none = NULL;
+    if (__atomic_load_n(&comm->shape, __ATOMIC_ACQUIRE) != NULL)
+        return TB_OK;
+    struct tb_rank_list list = ranks_of(comm);
+    int error = rank_places_get(&list.places);
+    if (error == TB_OK)
+        error = tb_rank_list_shape(&list, &shape);
+    if (error != TB_OK)
+        return error;
+    shape = tb_plan_cache_share(tb_self.plan_cache, shape);
+    /* Another thread may have been faster. */
+    if (!__atomic_compare_exchange_n(&comm->shape, &none, shape, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        tb_group_shape_release(shape);
+    return TB_OK;
+}
+
+int tb_comm_print_shape(struct tb_comm *comm, char *text, size_t size)
+{
+    int error = tb_comm_open_shape(comm);
+    if (error != TB_OK)
+        return error;
+    const struct tb_group_shape *s = comm->shape;
+    char ranks[64], places[64] = "";
+    uint32_t sites = 0;
+    for (uint32_t i = 0; i < s->place_count; i++)
+        sites += s->places[i].level == TB_LEVEL_SITE;
+    if (s->split > 0)
+        snprintf(ranks, sizeof ranks, "%u and %u ranks", s->split, s->size - s->split);
+    else
+        snprintf(ranks, sizeof ranks, "%u rank%s", s->size, tb_plural(s->size));
+    if (sites > 0)
+        snprintf(places, sizeof places, ", %u site%s", sites, tb_plural(sites));
+    snprintf(text, size, "%s, %u host%s, %u cluster%s%s", ranks, s->host_count, tb_plural(s->host_count),
+             s->cluster_count, tb_plural(s->cluster_count), places);
+    return TB_OK;
+}
+
 int tb_comm_open_planner(struct tb_comm *comm)
 {
     if (comm->planner != NULL)
         return TB_OK;
-    const struct tb_comm *local = comm->inter ? comm->local : comm;
-    struct tb_rank_list list = {.size = comm->size, .procs = local->procs};
-    const struct tb_group_shape *shape = NULL;
-    int error = rank_places_get(&list.places);
+    int error = tb_comm_open_shape(comm);
     if (error == TB_OK)
-        error = tb_rank_list_shape(&list, &shape);
-    if (error == TB_OK)
-        error = tb_planner_open(tb_self.plan_cache, shape, comm->size, comm->rank, &comm->planner);
-    tb_group_shape_release(shape);
+        error = tb_planner_open(tb_self.plan_cache, comm->shape, comm->size, comm->rank, &comm->planner);
     comm->measures = error == TB_OK && tb_planner_measures(comm->planner) && !comm->inter && comm->size > 1;
     return error;
 }

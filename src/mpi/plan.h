@@ -10,6 +10,10 @@ int tb_plans_open(void);
 /* With the parameter `explain` rank 0 prints what has run. Communicators that are left are not used any more. */
 void tb_plans_close(void);
 
+/* Makes the communicator's shape, if there is none yet; without a message. Any thread. */
+int tb_comm_open_shape(struct tb_comm *comm);
+/* "12 ranks, 4 hosts, 3 clusters, 2 sites"; of an intercommunicator "3 and 4 ranks, ...". */
+int tb_comm_print_shape(struct tb_comm *comm, char *text, size_t size);
 /* Makes the communicator's planner, if there is none yet. */
 int tb_comm_open_planner(struct tb_comm *comm);
 /* Takes keys such as tombolo_bcast=chain:64k, which all ranks must give alike. One that names no algorithm is passed

@@ -1,4 +1,5 @@
 #include "planner/plan_cache.h"
+#include "planner/root_kind.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -128,13 +129,32 @@ static int plans_make(const struct tb_group_shape *shape, struct tb_shape_plans 
     return TB_OK;
 }
 
+/* NULL: there are none yet. */
+static struct tb_shape_plans *plans_find(const struct tb_plan_cache *cache, const struct tb_group_shape *shape)
+{
+    struct tb_shape_plans *c = cache->plans;
+    while (c != NULL && !tb_group_shape_same(c->shape, shape))
+        c = c->next;
+    return c;
+}
+
+const struct tb_group_shape *tb_plan_cache_share(struct tb_plan_cache *cache, const struct tb_group_shape *shape)
+{
+    pthread_mutex_lock(&cache->lock);
+    const struct tb_shape_plans *c = plans_find(cache, shape);
+    const struct tb_group_shape *shared = c != NULL ? tb_group_shape_hold(c->shape) : NULL;
+    pthread_mutex_unlock(&cache->lock);
+    if (shared == NULL)
+        return shape;
+    tb_group_shape_release(shape);
+    return shared;
+}
+
 int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_group_shape *shape, struct tb_shape_plans **plans)
 {
     int error = TB_OK;
     pthread_mutex_lock(&cache->lock);
-    struct tb_shape_plans *c = cache->plans;
-    while (c != NULL && !tb_group_shape_same(c->shape, shape))
-        c = c->next;
+    struct tb_shape_plans *c = plans_find(cache, shape);
     if (c != NULL) {
         cache->idle -= c->users == 0;
     } else {
@@ -194,7 +214,7 @@ static struct mark mark_of(const struct tb_shape_plans *plans, const struct tb_c
     bool root = rooted(c->operation) && !c->inter;
     bool place = c->operation == TB_OPERATION_ALLTOALL || c->operation == TB_OPERATION_ALLTOALLV ||
                  c->operation == TB_OPERATION_ALLTOALLW;
-    return (struct mark){.kind = root ? tb_group_shape_kind(plans->shape, c->root) : 0,
+    return (struct mark){.kind = root ? tb_root_kind(plans->shape, c->root) : 0,
                          .size_class = (uint16_t)tb_size_class(c->elements),
                          .operation = (uint8_t)c->operation,
                          .flags = (uint8_t)(MARK_USED | (c->commutative ? MARK_COMMUTATIVE : 0) |
@@ -243,9 +263,11 @@ static struct tb_collective call_of(const struct tb_shape_plans *plans, const st
                                     struct mark *mark)
 {
     struct tb_collective call = tb_size_class_call(c);
+    call.shape = plans->shape;
+    call.costs = plans->shape->table;
     *mark = mark_of(plans, &call);
     if (rooted(call.operation) && !call.inter)
-        call.root = tb_group_shape_of_kind(plans->shape, mark->kind);
+        call.root = tb_root_of_kind(plans->shape, mark->kind);
     call.in_place = (mark->flags & MARK_IN_PLACE) != 0;
     return call;
 }

@@ -20,6 +20,8 @@ void tb_plan_cache_enter(struct tb_plan_cache *cache, struct tb_list *planner);
 void tb_plan_cache_leave(struct tb_plan_cache *cache, struct tb_list *planner);
 void tb_plan_cache_visit(struct tb_plan_cache *cache, void (*visit)(struct tb_list *planner));
 
+/* Gives up one's hold of a shape for that of an equal one, if there are plans of one. */
+const struct tb_group_shape *tb_plan_cache_share(struct tb_plan_cache *cache, const struct tb_group_shape *shape);
 /* Those of an equal shape, whose own shape then stands for the caller's. */
 int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_group_shape *shape, struct tb_shape_plans **plans);
 const struct tb_group_shape *tb_shape_plans_shape(const struct tb_shape_plans *plans);

@@ -256,6 +256,8 @@ static int program_make(struct tb_planner *p, const struct tb_collective *c, str
                         struct tb_program **made)
 {
     struct tb_collective call = tb_size_class_call(c);
+    call.shape = tb_shape_plans_shape(p->plans);
+    call.costs = call.shape->table;
     int error = program_choose(p, c, choice);
     if (error != TB_OK)
         return error;

@@ -1,4 +1,5 @@
 #include "planner/rating.h"
+#include "planner/root_kind.h"
 #include "planner/simulator.h"
 
 #include <stdlib.h>
@@ -86,9 +87,9 @@ static const struct sample *sample_get(struct rating *r, uint32_t times)
         free(ranks);
         return NULL;
     }
-    uint32_t kind = tb_group_shape_kind(r->shape, r->call.root);
+    uint32_t kind = tb_root_kind(r->shape, r->call.root);
     for (uint32_t i = size; i-- > 0;)
-        if (tb_group_shape_kind(r->shape, ranks[i]) == kind)
+        if (tb_root_kind(r->shape, ranks[i]) == kind)
             s->root = i;
     if (times == 0)
         s->root = r->call.root;
@@ -177,6 +178,7 @@ static int rate_once(const struct rating *r, const struct sample *s, const struc
     struct tb_program *programs[RANKS_LIMIT];
     struct tb_collective c = r->call;
     c.size = s->shape->size;
+    c.shape = s->shape;
     c.root = s->root;
     c.elements = elements;
     c.argument = row->argument;
@@ -318,6 +320,8 @@ int tb_rating_rate(const struct tb_group_shape *shape, const struct tb_costs *co
     bool same = c->operation == TB_OPERATION_ALLTOALL || c->operation == TB_OPERATION_ALLTOALLV ||
                 c->operation == TB_OPERATION_ALLTOALLW;
     r.call.in_place = same && c->in_place;
+    r.call.shape = shape;
+    r.call.costs = shape->table;
     r.budget = count > 0 ? ITEMS_BUDGET / count : 0;
     r.budget = r.budget < ITEMS_LEAST ? ITEMS_LEAST : r.budget;
     uint64_t best = TB_COST_NEVER;

@@ -1,72 +1,8 @@
 /* Hosts on the way, and whether ranks connect: what the cost table says is what the routes say. */
-#include "topology/cost_make.h"
-#include "topology/hops.h"
-#include "topology/places_grid.h"
-#include "topology/way.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#define TEXT_BYTES 8192
-
-struct world {
-    struct tb_grid grid;
-    struct tb_connectivity connectivity;
-    struct tb_routes routes;
-    struct tb_places places;
-    struct tb_cost_table table;
-    uint32_t *cluster_places, *site_places;
-    void *bytes;
-};
-
-static void world_open(struct world *w, const char *text)
-{
-    size_t length;
-    assert_int_equal(tb_param_load(), TB_OK);
-    if (tb_grid_parse(&w->grid, text, strlen(text), "g.yaml") != TB_OK ||
-        tb_connectivity_open(&w->connectivity, &w->grid) != TB_OK ||
-        tb_routes_open(&w->routes, &w->connectivity) != TB_OK)
-        fail_msg("%s in\n%s", tb_error_story(), text);
-    w->cluster_places = calloc(w->grid.cluster_count + 1, sizeof(uint32_t));
-    w->site_places = calloc(w->grid.site_count + 1, sizeof(uint32_t));
-    assert_int_equal(tb_places_from_grid(&w->places, &w->grid, w->cluster_places, w->site_places), TB_OK);
-    struct tb_cost_source source = {.places = &w->places,
-                                    .grid = &w->grid,
-                                    .cluster_places = w->cluster_places,
-                                    .site_places = w->site_places,
-                                    .classes = &w->connectivity.classes,
-                                    .routes = &w->routes,
-                                    .host_count = w->grid.host_count,
-                                    .version = 1};
-    if (tb_cost_table_make(&source, &w->bytes, &length) != TB_OK ||
-        tb_cost_table_view(&w->table, w->bytes, length) != TB_OK ||
-        tb_cost_table_check(&w->table, w->grid.host_count) != TB_OK)
-        fail_msg("%s in\n%s", tb_error_story(), text);
-}
-
-static void world_close(struct world *w)
-{
-    free(w->bytes);
-    free(w->cluster_places);
-    free(w->site_places);
-    tb_places_close(&w->places);
-    tb_routes_close(&w->routes);
-    tb_connectivity_close(&w->connectivity);
-    tb_grid_close(&w->grid);
-}
-
-static struct tb_spot spot_of(const struct world *w, uint32_t host)
-{
-    return (struct tb_spot){w->cluster_places[w->grid.hosts[host].cluster], w->connectivity.classes.of[host], host};
-}
+#include "topology/grid_world_test.h"
 
 /* As the launcher decides it. */
-static bool is_open(const struct world *w, uint32_t from, uint32_t to)
+static bool is_open(const struct grid_world *w, uint32_t from, uint32_t to)
 {
     const struct tb_grid_host *a = &w->grid.hosts[from], *b = &w->grid.hosts[to];
     const struct tb_host_classes *classes = &w->connectivity.classes;
@@ -78,7 +14,7 @@ static bool is_open(const struct world *w, uint32_t from, uint32_t to)
 }
 
 /* Between all hosts; those of a kind take ways of the same kinds, so only first ones are held to the very hosts. */
-static void compare_all(const struct world *w, const char *text)
+static void compare_all(const struct grid_world *w, const char *text)
 {
     const struct tb_host_classes *classes = &w->connectivity.classes;
     for (uint32_t i = 0; i < w->grid.host_count; i++)
@@ -117,7 +53,7 @@ static const char *const regular[] = {
 static void regular_grids_have_no_detours(void **state)
 {
     for (size_t i = 0; i < sizeof regular / sizeof regular[0]; i++) {
-        struct world w;
+        struct grid_world w;
         world_open(&w, regular[i]);
         if (w.table.head->detour_count > 0)
             fail_msg("%u detours in\n%s", w.table.head->detour_count, regular[i]);
@@ -129,7 +65,7 @@ static void regular_grids_have_no_detours(void **state)
 /* What is dealt out goes by each gateway in turn. */
 static void gateways_take_turns(void **state)
 {
-    struct world w;
+    struct grid_world w;
     struct tb_spot hops[TB_HOPS_LIMIT];
     world_open(&w, regular[0]);
     struct tb_spot b1 = spot_of(&w, tb_grid_host_find(&w.grid, "b1")),
@@ -146,7 +82,7 @@ static void gateways_take_turns(void **state)
 
 static void briefs_add_up(void **state)
 {
-    struct world w;
+    struct grid_world w;
     world_open(&w, "clusters: [{name: a, hosts: [ag, a1, a2], gateways: ag, ethernet: {latency: 1, bandwidth: 500},\n"
                    " uplink: {latency: 5, bandwidth: 20}}, {name: b, hosts: b1, ethernet: {latency: 2}},\n"
                    " {name: c, hosts: c1, ethernet: {latency: 0, bandwidth: 100 Gbit/s}}]\n"
@@ -162,74 +98,13 @@ static void briefs_add_up(void **state)
     world_close(&w);
 }
 
-/* ---- random grids ------------------------------------------------------------------------------------------------ */
-
-struct maker {
-    uint64_t seed;
-    char text[TEXT_BYTES];
-    size_t at;
-    uint32_t clusters, hosts;
-};
-
-static uint32_t draw(struct maker *m, uint32_t below)
-{
-    m->seed = m->seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)(m->seed >> 33) % below;
-}
-
-static void put(struct maker *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(struct maker *m, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    m->at += (size_t)vsnprintf(m->text + m->at, sizeof m->text - m->at, format, list);
-    va_end(list);
-    assert_true(m->at < sizeof m->text);
-}
-
-static void put_cluster(struct maker *m, uint32_t depth)
-{
-    uint32_t first = m->hosts, own = 1 + draw(m, 3);
-    put(m, "{name: c%u, hosts: [", m->clusters++);
-    if (first > 0 && draw(m, 6) == 0)
-        put(m, "h%u, ", draw(m, first)); /* stands in two */
-    for (uint32_t i = 0; i < own; i++)
-        put(m, "%sh%u", i > 0 ? ", " : "", m->hosts++);
-    put(m, "], ethernet: {latency: %u}", draw(m, 4));
-    if (draw(m, 3) == 0)
-        put(m, ", gateways: [h%u%s]", first, "");
-    if (draw(m, 5) == 0)
-        put(m, ", nat: true");
-    if (depth < 4 && draw(m, 3) == 0) {
-        put(m, ", clusters: [");
-        put_cluster(m, depth + 1);
-        if (draw(m, 2) == 0) {
-            put(m, ", ");
-            put_cluster(m, depth + 1);
-        }
-        put(m, "]");
-    }
-    put(m, "}");
-}
-
 static void random_grids_agree(void **state)
 {
-    struct maker m = {.seed = 5};
+    struct grid_maker m = {.seed = 5};
     uint32_t detours = 0;
     for (uint32_t round = 0; round < 2000; round++) {
-        struct world w;
-        uint32_t tops[4], count = 2 + draw(&m, 3);
-        m.at = m.clusters = m.hosts = 0;
-        put(&m, "clusters: [");
-        for (uint32_t i = 0; i < count; i++) {
-            put(&m, "%s", i > 0 ? ", " : "");
-            tops[i] = m.clusters;
-            put_cluster(&m, 0);
-        }
-        put(&m, "]\nlinks: [{from: c0, to: c%u, latency: %u%s}]\n", tops[1], draw(&m, 20),
-            draw(&m, 3) == 0   ? ", blocked: true"
-            : draw(&m, 2) == 0 ? ", direct: yes"
-                               : "");
+        struct grid_world w;
+        grid_draw(&m);
         world_open(&w, m.text);
         detours += w.table.head->detour_count > 0;
         compare_all(&w, m.text);

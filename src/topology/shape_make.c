@@ -4,6 +4,8 @@
 
 #include "topology/shape_alike.h"
 
+#define DIRECT_HOSTS 4u /* times as many hosts as ranks of a group are worth an array, and no more */
+
 /* Elements that grow in number. */
 struct rows {
     void *data;
@@ -12,11 +14,12 @@ struct rows {
 
 struct shape_maker {
     const struct tb_shape_source *source;
-    struct rows ranges;         /* struct tb_shape_range; the last one is being continued */
-    struct rows hosts;          /* struct tb_shape_host; `place` is that of the job, and then that of the shape */
-    struct rows numbers;        /* of each host, as the source calls it */
-    struct rows places;         /* struct tb_shape_place in the order of meeting, without what is counted */
-    struct rows family;         /* struct family of each of them */
+    struct rows ranges;  /* struct tb_shape_range; the last one is being continued */
+    struct rows hosts;   /* struct tb_shape_host; `place` is that of the job, and then that of the shape */
+    struct rows numbers; /* of each host, as the source calls it */
+    struct rows places;  /* struct tb_shape_place in the order of meeting, without what is counted */
+    struct rows family;  /* struct family of each of them */
+    uint32_t *direct;    /* by what the source calls a host: its number + 1, 0: not met. NULL: they are found by hash */
     struct tb_hash_table known; /* hosts, by number */
     struct tb_hash_table known_places;
     uint32_t blocks;              /* of the last range */
@@ -116,26 +119,40 @@ static uint32_t host_hash(uint32_t number)
     return number * 2654435761u;
 }
 
+/* TB_HASH_NONE: it has not been met. */
+static uint32_t host_find(const struct shape_maker *m, uint32_t host)
+{
+    if (m->direct != NULL)
+        return m->direct[host] - 1;
+    uint32_t hash = host_hash(host), at = hash, found;
+    while ((found = tb_hash_table_next(&m->known, hash, &at)) != TB_HASH_NONE)
+        if (((const uint32_t *)m->numbers.data)[found] == host)
+            break;
+    return found;
+}
+
 /* The host of a run, which is added if it is new; TB_HASH_NONE: no memory. */
 static uint32_t host_number(struct shape_maker *m, const struct tb_shape_run *run, uint32_t rank)
 {
-    uint32_t hash = host_hash(run->host), at = hash, found;
-    while ((found = tb_hash_table_next(&m->known, hash, &at)) != TB_HASH_NONE)
-        if (((const uint32_t *)m->numbers.data)[found] == run->host)
-            return found;
-    uint32_t number = m->hosts.count;
+    uint32_t number = host_find(m, run->host);
+    if (number != TB_HASH_NONE)
+        return number;
+    number = m->hosts.count;
     struct tb_shape_host *host = rows_add(&m->hosts, sizeof *host);
-    uint32_t *name = rows_add(&m->numbers, sizeof *name);
-    if (host == NULL || name == NULL || tb_hash_table_add(&m->known, hash, number) != TB_OK)
+    uint32_t *name = m->direct == NULL ? rows_add(&m->numbers, sizeof *name) : &m->direct[run->host];
+    if (host == NULL || name == NULL ||
+        (m->direct == NULL && tb_hash_table_add(&m->known, host_hash(run->host), number) != TB_OK))
         return TB_HASH_NONE;
     *host = (struct tb_shape_host){.place = run->place, .kind = run->kind, .who = run->who, .first_rank = rank};
-    *name = run->host;
+    *name = m->direct == NULL ? run->host : number + 1;
     return number;
 }
 
 static bool ranks_take(struct shape_maker *m)
 {
     const struct tb_shape_source *source = m->source;
+    if (source->host_limit / DIRECT_HOSTS <= source->size)
+        m->direct = calloc(source->host_limit, sizeof *m->direct); /* NULL: the others are found as well */
     uint32_t last = TB_PLACE_NONE, number = TB_PLACE_NONE;
     for (uint32_t rank = 0; rank < source->size;) {
         struct tb_shape_run run = {.who = TB_COST_NONE};
@@ -406,6 +423,7 @@ int tb_group_shape_make(const struct tb_group_shape **shape, const struct tb_sha
     free(maker.places.data);
     free(maker.family.data);
     free(maker.next);
+    free(maker.direct);
     tb_hash_table_close(&maker.known);
     tb_hash_table_close(&maker.known_places);
     *shape = made;

@@ -1,0 +1,133 @@
+/* Shapes of groups of a job, of what its address book says. */
+#include "job/job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HOSTS 6u
+#define RANKS 24u
+
+/* Two sites, in which clusters have the same names; the last host is in no cluster. Ranks in blocks of two, around
+ * twice. */
+static struct tb_host hosts[HOSTS];
+static struct tb_rank_range ranges[RANKS / 2];
+static struct tb_address_book book = {.ranks = RANKS, .host_count = HOSTS, .range_count = RANKS / 2};
+
+static int book_make(void **state)
+{
+    static const char *const sites[HOSTS] = {"S", "S", "S", "T", "T", ""};
+    static const char *const clusters[HOSTS] = {"a", "a", "b", "a", "a", ""};
+    (void)state;
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        snprintf(hosts[i].place.site, sizeof hosts[i].place.site, "%s", sites[i]);
+        snprintf(hosts[i].place.cluster, sizeof hosts[i].place.cluster, "%s", clusters[i]);
+    }
+    for (uint32_t i = 0; i < RANKS / 2; i++)
+        ranges[i] = (struct tb_rank_range){2 * i, 2, i % HOSTS, i / HOSTS * 2};
+    book.hosts = hosts;
+    book.ranges = ranges;
+    return tb_param_load();
+}
+
+static const struct tb_group_shape *shape_of(const struct tb_rank_places *places, uint32_t size, const uint32_t *procs,
+                                             uint32_t other_size, const uint32_t *other_procs)
+{
+    const struct tb_group_shape *shape;
+    struct tb_rank_list list = {places, size, procs, other_size, other_procs};
+    assert_int_equal(tb_rank_list_shape(&list, &shape), TB_OK);
+    return shape;
+}
+
+static void the_world_has_the_places_of_the_book(void **state)
+{
+    struct tb_rank_places places;
+    assert_int_equal(tb_rank_places_open(&places, &book, RANKS, false), TB_OK);
+    const struct tb_group_shape *s = shape_of(&places, RANKS, NULL, 0, NULL);
+    assert_int_equal(s->host_count, HOSTS);
+    assert_int_equal(s->cluster_count, 4); /* "a" in S is not "a" in T */
+    assert_int_equal(s->place_count, 6);
+    assert_int_equal(s->range_count, 1);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        assert_int_equal(tb_group_shape_host(s, rank), rank / 2 % HOSTS);
+    assert_int_equal(tb_group_shape_meet(s, 0, 2), tb_group_shape_place(s, 0));
+    assert_int_equal(s->places[tb_group_shape_meet(s, 0, 4)].level, TB_LEVEL_SITE);
+    assert_int_equal(tb_group_shape_meet(s, 0, 6), 0);
+    assert_int_equal(tb_group_shape_place(s, 10), 0); /* in the world itself */
+    tb_group_shape_release(s);
+    tb_rank_places_close(&places);
+}
+
+static void parts_of_the_world_are_as_their_ranks(void **state)
+{
+    static const uint32_t back[] = {23, 22, 21, 20, 3, 2, 1, 0}, some[] = {0, 1, 2, 3}, others[] = {12, 13, 14, 15};
+    struct tb_rank_places places;
+    assert_int_equal(tb_rank_places_open(&places, &book, RANKS, false), TB_OK);
+    const struct tb_group_shape *s = shape_of(&places, 8, back, 0, NULL);
+    assert_int_equal(s->host_count, 4);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(tb_group_shape_host(s, i), i / 2);
+    tb_group_shape_release(s);
+    /* A split by halves: other ranks of the same hosts. */
+    const struct tb_group_shape *a = shape_of(&places, 4, some, 0, NULL), *b = shape_of(&places, 4, others, 0, NULL);
+    const struct tb_group_shape *c = shape_of(&places, 4, NULL, 0, NULL);
+    assert_true(tb_group_shape_same(a, b) && tb_group_shape_same(a, c));
+    tb_group_shape_release(a);
+    tb_group_shape_release(b);
+    tb_group_shape_release(c);
+    tb_rank_places_close(&places);
+}
+
+/* Both sides of an intercommunicator put the same group first. */
+static void two_groups_are_told_apart(void **state)
+{
+    static const uint32_t evens[] = {0, 2, 4}, odds[] = {1, 3, 5, 7};
+    struct tb_rank_places places;
+    assert_int_equal(tb_rank_places_open(&places, &book, RANKS, false), TB_OK);
+    const struct tb_group_shape *s = shape_of(&places, 3, evens, 4, odds);
+    assert_int_equal(s->size, 7);
+    assert_int_equal(s->split, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(tb_group_shape_host(s, i), tb_group_shape_host(s, 3 + i)); /* on the same hosts */
+    assert_int_equal(tb_group_shape_index(s, false, false, 2), 5);
+    tb_group_shape_release(s);
+    tb_rank_places_close(&places);
+}
+
+static void without_common_memory_each_rank_is_a_host(void **state)
+{
+    struct tb_rank_places places;
+    assert_int_equal(tb_rank_places_open(&places, &book, RANKS, true), TB_OK);
+    const struct tb_group_shape *s = shape_of(&places, RANKS, NULL, 0, NULL);
+    assert_int_equal(s->host_count, RANKS);
+    assert_int_equal(s->cluster_count, 4);
+    tb_group_shape_release(s);
+    tb_rank_places_close(&places);
+}
+
+static void a_rank_alone_has_a_shape(void **state)
+{
+    static const struct tb_address_book none;
+    struct tb_rank_places places;
+    assert_int_equal(tb_rank_places_open(&places, &none, 1, false), TB_OK);
+    const struct tb_group_shape *s = shape_of(&places, 1, NULL, 0, NULL);
+    assert_true(s->host_count == 1 && s->place_count == 1 && s->cluster_count == 1 && s->most == 1);
+    tb_group_shape_release(s);
+    tb_rank_places_close(&places);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_world_has_the_places_of_the_book),
+        cmocka_unit_test(parts_of_the_world_are_as_their_ranks),
+        cmocka_unit_test(two_groups_are_told_apart),
+        cmocka_unit_test(without_common_memory_each_rank_is_a_host),
+        cmocka_unit_test(a_rank_alone_has_a_shape),
+    };
+    return cmocka_run_group_tests(tests, book_make, NULL);
+}
