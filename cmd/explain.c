@@ -263,22 +263,56 @@ static bool is_worth_a_row(const struct tb_candidate *rows, uint32_t at)
     return algorithms <= ROWS_USUAL;
 }
 
-static void answer_print(const struct query *q, const struct tb_group_shape *shape, const struct tb_candidate *rows,
-                         uint32_t count, const struct tb_choice *choice)
+static void head_print(const struct query *q, const struct tb_group_shape *shape, const struct tb_choice *choice)
 {
     char word[64];
     tb_operation_word(q->operation, word, sizeof word);
     if (q->json)
         printf("{\"operation\": \"%s\", \"bytes\": %llu, \"ranks\": %u, \"hosts\": %u, \"clusters\": %u, "
-               "\"because\": \"%s\", \"candidates\": [\n",
+               "\"because\": \"%s\", ",
                word, (unsigned long long)q->bytes, shape->size, shape->host_count, shape->cluster_count,
                tb_reason_text(choice->reason));
     else
-        printf("%s of %llu byte%s, %u rank%s on %u host%s in %u cluster%s; * runs (%s)\n\n", word,
+        printf("%s of %llu byte%s, %u rank%s on %u host%s in %u cluster%s; * runs (%s)\n", word,
                (unsigned long long)q->bytes, tb_plural(q->bytes), shape->size, tb_plural(shape->size),
                shape->host_count, tb_plural(shape->host_count), shape->cluster_count, tb_plural(shape->cluster_count),
                tb_reason_text(choice->reason));
+}
+
+/* Below what no algorithm gets, and where that is decided. */
+static int bound_print(const struct query *q, const struct scene *s, const struct tb_collective *call)
+{
+    struct tb_ways ways;
+    struct tb_bound bound;
+    char where[96] = "latencies";
+    int error = tb_ways_open(&ways, &s->table, s->shape);
+    if (error == TB_OK) {
+        error = tb_bound_find(&ways, call, &bound);
+        tb_ways_close(&ways);
+    }
+    if (error == TB_OK && !q->json && !tb_rating_possible(call))
+        puts("");
+    if (error != TB_OK || !tb_rating_possible(call))
+        return error;
+    if (bound.host != TB_BOUND_NONE)
+        snprintf(where, sizeof where, "a host");
+    else if (bound.place != TB_BOUND_NONE)
+        snprintf(where, sizeof where, "%s", tb_places_name(&s->places, s->shape->places[bound.place].place));
+    if (q->json)
+        printf("\"bound\": {\"seconds\": %.12f, \"latency\": %.12f, \"decided_by\": \"%s\"}, ",
+               (double)bound.time / 1e12, (double)bound.latency / 1e12, where);
+    else
+        printf("  at least %36.3f us, by %s%s\n\n", (double)bound.time / 1e6,
+               bound.host != TB_BOUND_NONE || bound.place != TB_BOUND_NONE ? "the wires of " : "", where);
+    return TB_OK;
+}
+
+static void answer_print(const struct query *q, const struct tb_candidate *rows, uint32_t count,
+                         const struct tb_choice *choice)
+{
     uint32_t left_out = 0;
+    if (q->json)
+        puts("\"candidates\": [");
     for (uint32_t i = 0; i < count; i++) {
         bool runs = rows[i].algorithm == choice->best.algorithm && rows[i].argument == choice->best.argument;
         if (q->json || q->all || runs || is_worth_a_row(rows, i))
@@ -292,8 +326,10 @@ static void answer_print(const struct query *q, const struct tb_group_shape *sha
         printf("\n  %u row%s more: --all\n", left_out, tb_plural(left_out));
 }
 
-static int answer(const struct query *q, const struct tb_group_shape *shape, const struct tb_costs *costs)
+static int answer(const struct query *q, const struct scene *scene)
 {
+    const struct tb_group_shape *shape = scene->shape;
+    const struct tb_costs *costs = &scene->costs;
     struct tb_preference wishes[TB_OPERATION_COUNT];
     struct tb_rules rules;
     struct tb_candidate rows[TB_CANDIDATES_LIMIT];
@@ -328,8 +364,11 @@ static int answer(const struct query *q, const struct tb_group_shape *shape, con
     if (error != TB_OK)
         return error;
     tb_rating_sort(rows, count);
-    answer_print(q, shape, rows, count, &choice);
-    return TB_OK;
+    head_print(q, shape, &choice);
+    error = bound_print(q, scene, &call);
+    if (error == TB_OK)
+        answer_print(q, rows, count, &choice);
+    return error;
 }
 
 int tb_command_explain(char **words)
@@ -350,7 +389,7 @@ int tb_command_explain(char **words)
     tb_command_cores();
     error = scene_open(&scene, &q);
     if (error == TB_OK)
-        error = answer(&q, scene.shape, &scene.costs);
+        error = answer(&q, &scene);
     scene_close(&scene);
     if (error != TB_OK)
         fprintf(stderr, "tombolo explain: %s\n", tb_error_story());

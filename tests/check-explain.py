@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks `tombolo explain`: few rows unless all are asked for, one that runs, singular and plural. A case for each."""
+"""Checks `tombolo explain`: few rows unless all are asked for, one that runs, the bound, singular and plural. A case for each."""
 import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 import cases
@@ -45,6 +46,24 @@ def whole_for_programs():
             yield f"{words}: --json should have everything"
 
 
+def bounds():
+    """Nothing is predicted below what is possible at all, and the bound of a shared uplink is its rate."""
+    for words in CALLS:
+        told = json.loads(explain(*words, "--json"))
+        best = min(row["seconds"] for row in told["candidates"])
+        if not 0 < told["bound"]["seconds"] <= best:
+            yield f"{words}: the bound should be above 0 and at most {best}, not {told['bound']}"
+        if f"{told['bound']['seconds'] * 1e6:.3f} us, by" not in explain(*words):
+            yield f"{words}: the bound should be printed"
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
+        grid.write("clusters:\n" + "".join(f"- {{name: {name}, hosts: [{name}1, {name}2], uplink: {{bandwidth: 8, latency: 1}}}}\n"
+                                           for name in "ab"))
+        grid.flush()
+        bound = json.loads(explain("bcast", "--bytes", "1m", "--grid", grid.name, "--json"))["bound"]
+        if not 1.04 < bound["seconds"] < 1.2 or bound["decided_by"] not in "ab":
+            yield f"1 MiB over 8 Mbit/s should take a second and something, decided by a cluster: {bound}"
+
+
 def plurals():
     for words, said in ((("bcast", "--bytes", "1", "--ranks", "1"), "bcast of 1 byte, 1 rank on 1 host in 1 cluster;"),
                         (("bcast", "--bytes", "2", "--ranks", "4", "--hosts", "2"), "2 bytes, 4 ranks on 2 hosts in 1 cluster;")):
@@ -53,5 +72,5 @@ def plurals():
 
 
 if __name__ == "__main__":
-    sys.exit(cases.tell_problems({"few-rows": few_rows, "json": whole_for_programs, "plurals": plurals},
+    sys.exit(cases.tell_problems({"few-rows": few_rows, "json": whole_for_programs, "bound": bounds, "plurals": plurals},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

@@ -5,6 +5,7 @@
 #ifndef TB_PLANNER_PLANNER_H
 #define TB_PLANNER_PLANNER_H
 
+#include "planner/bound.h"
 #include "planner/plan_cache.h"
 #include "planner/feedback.h"
 

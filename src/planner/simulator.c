@@ -55,56 +55,6 @@ static struct tb_simulator_event event_pop(struct tb_simulator *m)
     return first;
 }
 
-/* ---- lengths ----------------------------------------------------------------------------------------------------- */
-
-/* Bytes before a piece of what is cut evenly. */
-static uint64_t piece_start(uint64_t piece, uint64_t length, uint64_t bytes)
-{
-    uint64_t start;
-    return __builtin_mul_overflow(piece, length, &start) || start > bytes ? bytes : start;
-}
-
-/* Of a piece that is a part of a block. */
-static uint64_t part_bytes(const struct tb_program *p, uint32_t piece, uint64_t block)
-{
-    uint32_t part = piece % p->parts;
-    return tb_part_start(block, p->parts, TB_PART_UNIT, part + 1) - tb_part_start(block, p->parts, TB_PART_UNIT, part);
-}
-
-static uint64_t slice_bytes(const struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t,
-                            const struct tb_slice *slice, uint32_t item)
-{
-    const struct tb_simulation *s = m->s;
-    if (slice->count == 0)
-        return 0;
-    uint32_t at = item * tb_step_join(t), count = tb_step_item_pieces(t, slice, item);
-    if (slice->symbol == TB_SYMBOL_SIZES)
-        return count * sizeof(uint64_t);
-    if (s->blocks) {
-        uint64_t bytes = 0;
-        if (p->parts == 1)
-            return __builtin_mul_overflow(count, s->bytes, &bytes) ? UINT64_MAX : bytes;
-        for (uint32_t i = 0; i < count; i++)
-            bytes = tb_cost_add(bytes, part_bytes(p, tb_slice_piece(p, slice, at + i), s->bytes));
-        return bytes;
-    }
-    if (p->pieces == 0)
-        return 0;
-    uint64_t length = s->bytes / p->pieces + (s->bytes % p->pieces != 0);
-    uint64_t piece = tb_slice_piece(p, slice, at) % p->pieces;
-    return piece_start(piece + count, length, s->bytes) - piece_start(piece, length, s->bytes);
-}
-
-static uint64_t item_bytes(const struct tb_simulator *m, const struct tb_simulator_step *f, uint32_t item)
-{
-    const struct tb_step *t = f->about;
-    const struct tb_program *p = m->s->programs[f->rank];
-    if (t->kind == TB_STEP_MEASURE || t->kind == TB_STEP_BIND)
-        return 0;
-    bool like = (t->kind == TB_STEP_SEND || t->kind == TB_STEP_RECEIVE) && t->other.count > 0;
-    return slice_bytes(m, p, t, like ? &t->other : &t->slice, item);
-}
-
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -308,8 +258,8 @@ static void composite_meet(struct tb_simulator *m, struct tb_simulator_composite
     for (uint32_t k = c->first; k != TB_SIMULATOR_NONE; k = m->steps[k].partner) {
         const struct tb_simulator_step *g = &m->steps[k];
         const struct tb_program *p = m->s->programs[g->rank];
-        uint64_t given = slice_bytes(m, p, g->about, &g->about->slice, c->item);
-        uint64_t its = later(given, slice_bytes(m, p, g->about, &g->about->other, c->item));
+        uint64_t given = tb_slice_bytes(&m->data, p, g->about, &g->about->slice, c->item);
+        uint64_t its = later(given, tb_slice_bytes(&m->data, p, g->about, &g->about->other, c->item));
         bytes = later(bytes, its);
         everyone = everyone > UINT64_MAX - its ? UINT64_MAX : everyone + its;
     }
@@ -351,7 +301,7 @@ static void item_start(struct tb_simulator *m, uint32_t step, uint64_t now)
 {
     struct tb_simulator_step *f = &m->steps[step];
     const struct tb_step *t = f->about;
-    uint64_t bytes = item_bytes(m, f, f->started);
+    uint64_t bytes = tb_item_bytes(&m->data, m->s->programs[f->rank], t, f->started);
     bool message = t->kind == TB_STEP_SEND || t->kind == TB_STEP_RECEIVE;
     f->started++;
     if (t->kind == TB_STEP_COMPOSITE) {
@@ -442,7 +392,7 @@ static int simulator_run(struct tb_simulator *m)
 
 int tb_simulate(struct tb_simulation *s)
 {
-    struct tb_simulator m = {.s = s, .ranks = s->shape->size};
+    struct tb_simulator m = {.s = s, .data = {s->bytes, s->blocks}, .ranks = s->shape->size};
     TB_ASSERT(m.ranks > 0);
     s->end = s->events = s->load = 0;
     if (s->ends != NULL)

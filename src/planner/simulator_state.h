@@ -3,6 +3,7 @@
 #ifndef TB_PLANNER_SIMULATOR_STATE_H
 #define TB_PLANNER_SIMULATOR_STATE_H
 
+#include "planner/item_bytes.h"
 #include "planner/simulator.h"
 
 #define TB_SIMULATOR_NONE UINT32_MAX
@@ -72,6 +73,7 @@ struct tb_simulator_composite {
 
 struct tb_simulator {
     struct tb_simulation *s;
+    struct tb_item_data data;
     uint32_t ranks, step_count;
     struct tb_simulator_step *steps;
     uint32_t *firsts;  /* step of each rank, and the end */

@@ -1,0 +1,244 @@
+#include "planner/bound.h"
+#include "planner/bound_state.h"
+
+/* ---- what an operation asks for ---------------------------------------------------------------------------------- */
+
+/* Who must get something of whom. */
+enum reach { REACH_NONE, REACH_FROM_ROOT, REACH_TO_ROOT, REACH_ALL, REACH_UP };
+
+static enum reach operation_reach(enum tb_operation operation)
+{
+    switch (operation) {
+    case TB_OPERATION_BCAST:
+    case TB_OPERATION_SCATTER:
+    case TB_OPERATION_SCATTERV:
+        return REACH_FROM_ROOT;
+    case TB_OPERATION_REDUCE:
+    case TB_OPERATION_GATHER:
+    case TB_OPERATION_GATHERV:
+        return REACH_TO_ROOT;
+    case TB_OPERATION_SCAN:
+    case TB_OPERATION_EXSCAN:
+        return REACH_UP;
+    case TB_OPERATION_BARRIER:
+    case TB_OPERATION_ALLGATHER:
+    case TB_OPERATION_ALLGATHERV:
+    case TB_OPERATION_ALLTOALL:
+    case TB_OPERATION_ALLTOALLV:
+    case TB_OPERATION_ALLTOALLW:
+    case TB_OPERATION_ALLREDUCE:
+    case TB_OPERATION_REDUCE_SCATTER:
+    case TB_OPERATION_REDUCE_SCATTER_BLOCK:
+        return REACH_ALL;
+    default:
+        return REACH_NONE;
+    }
+}
+
+/* Bytes of the whole, or of one block. */
+static uint64_t call_bytes(const struct tb_collective *c)
+{
+    bool whole = c->operation == TB_OPERATION_BCAST || c->operation == TB_OPERATION_REDUCE ||
+                 c->operation == TB_OPERATION_ALLREDUCE || c->operation == TB_OPERATION_SCAN ||
+                 c->operation == TB_OPERATION_EXSCAN;
+    uint64_t bytes = c->elements > 0 ? c->elements : whole ? 1 : tb_param.assumed_block;
+    if (c->operation == TB_OPERATION_REDUCE_SCATTER || c->operation == TB_OPERATION_REDUCE_SCATTER_BLOCK)
+        bytes = (bytes + c->size - 1) / c->size;
+    return c->operation == TB_OPERATION_BARRIER ? 0 : bytes;
+}
+
+static uint64_t times(uint64_t bytes, uint64_t count)
+{
+    uint64_t all;
+    return __builtin_mul_overflow(bytes, count, &all) ? UINT64_MAX : all;
+}
+
+/* A part of the ranks, and what of the operation concerns it. */
+struct part {
+    uint32_t ranks;       /* how many */
+    bool root;            /* the root is one of them */
+    uint32_t first, last; /* of them */
+};
+
+/* What must come into the part, and who on both sides has to do with all of it. */
+static uint64_t part_in(const struct tb_collective *c, uint64_t bytes, const struct part *p, struct tb_bound_cut *cut)
+{
+    uint64_t others = c->size - p->ranks;
+    switch (c->operation) {
+    case TB_OPERATION_BCAST:
+        cut->inside = true;
+        return p->root ? 0 : bytes;
+    case TB_OPERATION_REDUCE:
+        cut->outside = true;
+        return p->root ? bytes : 0;
+    case TB_OPERATION_ALLREDUCE:
+        cut->inside = cut->outside = true;
+        return bytes;
+    case TB_OPERATION_SCAN:
+    case TB_OPERATION_EXSCAN:
+        return p->last >= p->ranks ? bytes : 0; /* somebody before its last one is outside */
+    case TB_OPERATION_SCATTER:
+    case TB_OPERATION_SCATTERV:
+        return p->root ? 0 : times(bytes, p->ranks);
+    case TB_OPERATION_GATHER:
+    case TB_OPERATION_GATHERV:
+        return p->root ? times(bytes, others) : 0;
+    case TB_OPERATION_ALLGATHER:
+    case TB_OPERATION_ALLGATHERV:
+        cut->inside = true;
+        return times(bytes, others);
+    case TB_OPERATION_ALLTOALL:
+    case TB_OPERATION_ALLTOALLV:
+    case TB_OPERATION_ALLTOALLW:
+        return times(bytes, p->ranks * others);
+    case TB_OPERATION_REDUCE_SCATTER:
+    case TB_OPERATION_REDUCE_SCATTER_BLOCK:
+        cut->outside = true;
+        return times(bytes, p->ranks);
+    default:
+        return 0;
+    }
+}
+
+/* And out of it. */
+static uint64_t part_out(const struct tb_collective *c, uint64_t bytes, const struct part *p, struct tb_bound_cut *cut)
+{
+    uint64_t others = c->size - p->ranks;
+    switch (c->operation) {
+    case TB_OPERATION_BCAST:
+        cut->outside = true;
+        return p->root ? bytes : 0;
+    case TB_OPERATION_REDUCE:
+        cut->inside = true;
+        return p->root ? 0 : bytes;
+    case TB_OPERATION_ALLREDUCE:
+        cut->inside = cut->outside = true;
+        return bytes;
+    case TB_OPERATION_SCAN:
+    case TB_OPERATION_EXSCAN:
+        return p->first < others ? bytes : 0; /* somebody behind its first one is outside */
+    case TB_OPERATION_SCATTER:
+    case TB_OPERATION_SCATTERV:
+        return p->root ? times(bytes, others) : 0;
+    case TB_OPERATION_GATHER:
+    case TB_OPERATION_GATHERV:
+        return p->root ? 0 : times(bytes, p->ranks);
+    case TB_OPERATION_ALLGATHER:
+    case TB_OPERATION_ALLGATHERV:
+        cut->outside = true;
+        return times(bytes, p->ranks);
+    case TB_OPERATION_ALLTOALL:
+    case TB_OPERATION_ALLTOALLV:
+    case TB_OPERATION_ALLTOALLW:
+        return times(bytes, p->ranks * others);
+    case TB_OPERATION_REDUCE_SCATTER:
+    case TB_OPERATION_REDUCE_SCATTER_BLOCK:
+        cut->inside = true;
+        return times(bytes, others);
+    default:
+        return 0;
+    }
+}
+
+/* ---- paths ------------------------------------------------------------------------------------------------------- */
+
+/* From one rank of a host to another. */
+static uint64_t host_cost(const struct tb_bound_state *s)
+{
+    const struct tb_cost_constants *c = &s->ways->table->head->constants;
+    return tb_cost_add(c->shm_latency, tb_cost_at(&c->ends[TB_ENDS_SHM].send, 0));
+}
+
+static void bound_raise(struct tb_bound *b, uint64_t time, uint64_t latency, uint32_t host, uint32_t place)
+{
+    if (time > b->time)
+        *b = (struct tb_bound){time, latency, host, place};
+}
+
+static void paths_look(const struct tb_bound_state *s, const struct tb_collective *c, struct tb_bound *b)
+{
+    enum reach reach = operation_reach(c->operation);
+    uint32_t root = s->spot_of[tb_group_shape_host(s->shape, c->root)];
+    if (c->size > 1 && (s->shape->host_count == 1 || reach == REACH_ALL) && s->shape->most > 1)
+        bound_raise(b, host_cost(s), host_cost(s), TB_BOUND_NONE, TB_BOUND_NONE);
+    for (uint32_t i = 0; i < s->spot_count; i++)
+        for (uint32_t k = 0; k < s->spot_count; k++) {
+            bool up = s->spots[i].first < s->spots[k].last;
+            if ((reach == REACH_FROM_ROOT && i != root) || (reach == REACH_TO_ROOT && k != root) ||
+                (reach == REACH_UP && (!up || i == k)) || reach == REACH_NONE)
+                continue;
+            uint64_t far = i != k ? tb_bound_far(s, i, k) : s->spots[i].hosts > 1 ? s->spots[i].around : 0;
+            bound_raise(b, far, far, TB_BOUND_NONE, TB_BOUND_NONE);
+        }
+}
+
+/* ---- cuts -------------------------------------------------------------------------------------------------------- */
+
+/* Both directions across one boundary. */
+static void part_look(struct tb_bound_state *s, const struct tb_collective *c, const struct part *p, uint32_t host,
+                      uint32_t place, struct tb_bound *b)
+{
+    uint64_t bytes = call_bytes(c), latency;
+    enum reach reach = operation_reach(c->operation);
+    uint32_t root = s->spot_of[tb_group_shape_host(s->shape, c->root)];
+    struct tb_bound_cut cut = {.host = host, .place = place, .in = true};
+    if (p->ranks == c->size)
+        return;
+    cut.root = reach == REACH_FROM_ROOT ? root : TB_BOUND_NONE;
+    cut.bytes = part_in(c, bytes, p, &cut);
+    uint64_t time = tb_bound_cut_time(s, &cut, &latency);
+    bound_raise(b, time, latency, host, place);
+    cut = (struct tb_bound_cut){.host = host, .place = place};
+    cut.root = reach == REACH_TO_ROOT ? root : TB_BOUND_NONE;
+    cut.bytes = part_out(c, bytes, p, &cut);
+    time = tb_bound_cut_time(s, &cut, &latency);
+    bound_raise(b, time, latency, host, place);
+}
+
+static void host_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t host, struct tb_bound *b)
+{
+    const struct tb_shape_host *h = &s->shape->hosts[host];
+    struct part p = {.ranks = h->rank_count,
+                     .root = tb_group_shape_host(s->shape, c->root) == host,
+                     .first = h->first_rank,
+                     .last = h->first_rank};
+    for (uint32_t rank = h->first_rank; rank != TB_PLACE_NONE; rank = tb_group_shape_next(s->shape, rank))
+        p.last = rank;
+    part_look(s, c, &p, host, TB_BOUND_NONE, b);
+}
+
+static void place_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t place, struct tb_bound *b)
+{
+    const struct tb_shape_place *row = &s->shape->places[place];
+    uint32_t root = tb_group_shape_place(s->shape, c->root);
+    struct part p = {.ranks = row->rank_count, .root = root >= place && root < row->end, .first = row->first_rank};
+    for (uint32_t i = 0; i < s->spot_count; i++) {
+        uint32_t its = s->shape->hosts[s->spots[i].host].place;
+        if (its >= place && its < row->end && s->spots[i].last > p.last)
+            p.last = s->spots[i].last;
+    }
+    part_look(s, c, &p, TB_BOUND_NONE, place, b);
+}
+
+int tb_bound_find(struct tb_ways *ways, const struct tb_collective *c, struct tb_bound *bound)
+{
+    struct tb_bound_state s;
+    *bound = (struct tb_bound){.host = TB_BOUND_NONE, .place = TB_BOUND_NONE};
+    if (c->inter || operation_reach(c->operation) == REACH_NONE)
+        return TB_OK;
+    int error = tb_bound_state_open(&s, ways);
+    if (error == TB_OK)
+        paths_look(&s, c, bound);
+    for (uint32_t i = 0; i < s.spot_count && error == TB_OK; i++) {
+        host_look(&s, c, s.spots[i].few, bound);
+        host_look(&s, c, s.spots[i].many, bound);
+    }
+    if (error == TB_OK && s.spot_count > 0)
+        host_look(&s, c, tb_group_shape_host(s.shape, c->root), bound);
+    for (uint32_t i = 1; s.spot_count > 0 && i < s.shape->place_count && error == TB_OK; i++)
+        place_look(&s, c, i, bound);
+    if (error == TB_OK)
+        error = s.error;
+    tb_bound_state_close(&s);
+    return error;
+}

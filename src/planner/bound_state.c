@@ -1,0 +1,377 @@
+#include "planner/bound_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define VARIANTS 8u /* hosts of a spot that are looked at where ways differ by the gateways that they use */
+#define PS_PER_S 1000000000000u
+#define RATE_FAR UINT64_MAX /* bytes a second of what has no limit */
+
+/* ---- spots ------------------------------------------------------------------------------------------------------- */
+
+static bool same_spot(const struct tb_group_shape *shape, uint32_t a, uint32_t b)
+{
+    const struct tb_shape_host *p = &shape->hosts[a], *q = &shape->hosts[b];
+    return p->place == q->place && p->kind == q->kind && p->who == q->who;
+}
+
+static void spot_add(struct tb_bound_spot *spot, const struct tb_group_shape *shape, uint32_t host)
+{
+    const struct tb_shape_host *h = &shape->hosts[host];
+    if (h->rank_count < shape->hosts[spot->few].rank_count)
+        spot->few = host;
+    if (h->rank_count > shape->hosts[spot->many].rank_count)
+        spot->many = host;
+    spot->first = h->first_rank < spot->first ? h->first_rank : spot->first;
+    spot->hosts++;
+}
+
+/* False: there are too many. */
+static bool spots_find(struct tb_bound_state *s)
+{
+    const struct tb_group_shape *shape = s->shape;
+    for (uint32_t i = 0; i < shape->host_count; i++) {
+        uint32_t at = 0;
+        while (at < s->spot_count && !same_spot(shape, s->spots[at].host, i))
+            at++;
+        if (at == TB_BOUND_SPOTS)
+            return false;
+        if (at == s->spot_count)
+            s->spots[s->spot_count++] =
+                (struct tb_bound_spot){.host = i, .few = i, .many = i, .first = UINT32_MAX, .around = TB_COST_NEVER};
+        spot_add(&s->spots[at], shape, i);
+        s->spot_of[i] = at;
+    }
+    for (uint32_t rank = 0; rank < shape->size; rank++)
+        s->spots[s->spot_of[tb_group_shape_host(shape, rank)]].last = rank;
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < s->spot_count; i++) {
+        s->firsts[i] = total;
+        total += s->spots[i].hosts;
+    }
+    s->firsts[s->spot_count] = total;
+    for (uint32_t i = shape->host_count; i-- > 0;)
+        s->members[s->firsts[s->spot_of[i]] + --s->spots[s->spot_of[i]].hosts] = i;
+    for (uint32_t i = 0; i < s->spot_count; i++)
+        s->spots[i].hosts = s->firsts[i + 1] - s->firsts[i];
+    return true;
+}
+
+/* ---- how far ----------------------------------------------------------------------------------------------------- */
+
+/* The next pair of hosts of two spots whose way may be another one; at first *at is 0. False: there is none. */
+static bool pair_next(const struct tb_bound_state *s, uint32_t from, uint32_t to, uint32_t *at, uint32_t *a,
+                      uint32_t *b)
+{
+    const struct tb_bound_spot *p = &s->spots[from], *q = &s->spots[to];
+    uint32_t rows = p->hosts < VARIANTS ? p->hosts : VARIANTS, columns = q->hosts < VARIANTS ? q->hosts : VARIANTS;
+    for (; *at < rows * columns; ++*at) {
+        *a = s->members[s->firsts[from] + *at / columns];
+        *b = s->members[s->firsts[to] + *at % columns];
+        if (*a != *b) {
+            ++*at;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a message costs at least that goes this way: its latency, and what the two ranks spend. */
+static uint64_t way_cost(const struct tb_bound_state *s, const struct tb_way *way)
+{
+    const struct tb_cost_ends *ends = tb_way_ends(s->ways->table, way);
+    return tb_cost_add(way->latency, tb_cost_add(tb_cost_at(&ends->send, 0), tb_cost_at(&ends->receive, 0)));
+}
+
+static void far_find(struct tb_bound_state *s)
+{
+    uint32_t n = s->spot_count, a, b;
+    for (uint32_t from = 0; from < n; from++)
+        for (uint32_t to = 0; to < n; to++) {
+            uint64_t least = TB_COST_NEVER;
+            for (uint32_t at = 0; pair_next(s, from, to, &at, &a, &b) && s->error == TB_OK;) {
+                const struct tb_way *way = tb_ways_between(s->ways, a, b);
+                uint64_t cost = way != NULL ? way_cost(s, way) : 0;
+                s->error = way != NULL ? TB_OK : TB_ERR_MEMORY;
+                least = cost < least ? cost : least;
+            }
+            s->far[(size_t)from * n + to] = from == to ? 0 : least;
+            if (from == to)
+                s->spots[from].around = least;
+        }
+    /* By way of other ranks it may be less far. */
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t j = 0; j < n; j++) {
+                uint64_t by = tb_cost_add(s->far[(size_t)i * n + k], s->far[(size_t)k * n + j]);
+                if (by < s->far[(size_t)i * n + j])
+                    s->far[(size_t)i * n + j] = by;
+            }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < n; k++) {
+            uint64_t by = tb_cost_add(s->far[(size_t)i * n + k], s->far[(size_t)k * n + i]);
+            if (i != k && s->spots[i].hosts > 1 && by < s->spots[i].around)
+                s->spots[i].around = by;
+        }
+}
+
+/* ---- wires ------------------------------------------------------------------------------------------------------- */
+
+/* Bytes a second that a wire passes at most, in messages of whatever length. */
+static uint64_t wire_rate(const struct tb_cost_table *table, const struct tb_wire *wire)
+{
+    const uint64_t much = 1ull << 30;
+    uint64_t time = TB_COST_NEVER;
+    if (wire->curve == TB_COST_NONE) {
+        time = tb_wire_time(table, wire, much) - tb_wire_time(table, wire, 0);
+    } else {
+        const struct tb_cost_curve *curve = &table->curves[wire->curve];
+        uint64_t slope = tb_cost_at(curve, 2 * much) - tb_cost_at(curve, much);
+        time = slope;
+        for (uint32_t i = 1; i < curve->count; i++) {
+            unsigned __int128 all = (unsigned __int128)curve->points[i].time * much / curve->points[i].bytes;
+            time = all < time ? (uint64_t)all : time;
+        }
+    }
+    unsigned __int128 rate = time > 0 ? (unsigned __int128)much * PS_PER_S / time + 1 : RATE_FAR;
+    return rate > RATE_FAR ? RATE_FAR : (uint64_t)rate;
+}
+
+/* Where a wire's mark is: wires by their number, ports of the ends by their spots. */
+static uint32_t *mark_of(const struct tb_bound_state *s, uint32_t wire, uint32_t from, uint32_t to)
+{
+    if (wire == TB_WAY_OUT || wire == TB_WAY_OUT_AGENT)
+        return &s->taken[2 * from];
+    if (wire == TB_WAY_IN || wire == TB_WAY_IN_AGENT)
+        return &s->taken[2 * to + 1];
+    return &s->taken[2 * s->spot_count + wire];
+}
+
+/* Ways that were found meanwhile may have brought wires. */
+static bool marks_grow(struct tb_bound_state *s)
+{
+    uint32_t need = 2 * s->spot_count + s->ways->wire_count;
+    if (need <= s->taken_room)
+        return true;
+    uint32_t *taken = realloc(s->taken, need * sizeof *taken);
+    if (taken == NULL)
+        return false;
+    memset(taken + s->taken_room, 0, (need - s->taken_room) * sizeof *taken);
+    s->taken = taken;
+    s->taken_room = need;
+    return true;
+}
+
+/* A wire of a way, and how far behind its beginning it is. */
+struct crossing {
+    uint32_t code;
+    const struct tb_wire *wire;
+    uint64_t before, behind; /* latency */
+    uint32_t worth;          /* how well it stands for the boundary */
+    bool known;              /* it has been counted before */
+};
+
+static uint32_t wire_worth(const struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t code)
+{
+    if (code == TB_WAY_OUT_AGENT || code == TB_WAY_IN_AGENT)
+        return 0;
+    if (code == TB_WAY_OUT || code == TB_WAY_IN)
+        return cut->host != TB_BOUND_NONE && (code == TB_WAY_IN) == cut->in ? 9 : 1;
+    const struct tb_wire_use *use = &s->ways->wires[code].use;
+    switch (use->role) {
+    case TB_ROLE_AGENT:
+        return 0;
+    case TB_ROLE_UP:
+    case TB_ROLE_DOWN:
+        return cut->place != TB_BOUND_NONE && use->a == s->shape->places[cut->place].place ? 8 : 5;
+    case TB_ROLE_LINK:
+    case TB_ROLE_WIDE:
+        return 6;
+    case TB_ROLE_HUB:
+        return cut->host != TB_BOUND_NONE ? 7 : 4;
+    default:
+        return 1;
+    }
+}
+
+/* The wire of a way that stands for the boundary: one that was counted before, or the best one. False: nothing limits
+ * it. */
+static bool way_cross(const struct tb_bound_state *s, const struct tb_bound_cut *cut, const struct tb_way *way,
+                      uint32_t from, uint32_t to, struct crossing *best)
+{
+    uint64_t before = 0;
+    bool found = false;
+    for (uint32_t h = 0; h < way->hop_count; h++) {
+        const struct tb_way_hop *hop = &s->ways->hops[way->first_hop + h];
+        for (uint32_t i = 0; i < hop->wire_count; i++) {
+            struct crossing c = {.code = s->ways->list[hop->first_wire + i]};
+            uint32_t number = tb_way_wire(s->ways, hop, i, s->spots[from].host, s->spots[to].host);
+            c.wire = s->ways->wires[number].wire;
+            c.before = i > 0 ? tb_cost_add(before, hop->latency) : before;
+            if (way->agents > 0 && h + i > 0) /* the sender's agent, and those that have passed it on */
+                c.before = tb_cost_add(c.before, (h + 1) * s->ways->table->head->constants.agent_latency);
+            c.behind = way->latency > c.before ? way->latency - c.before : 0;
+            c.worth = wire_worth(s, cut, c.code);
+            c.known = *mark_of(s, c.code, from, to) == s->search;
+            if (c.worth > 0 &&
+                (!found || (c.known && !best->known) || (c.known == best->known && c.worth > best->worth))) {
+                *best = c;
+                found = true;
+            }
+        }
+        before = tb_cost_add(before, hop->latency);
+    }
+    return found;
+}
+
+/* ---- cuts -------------------------------------------------------------------------------------------------------- */
+
+struct passage {
+    uint64_t rate;  /* of all wires together */
+    uint64_t spent; /* by the two ranks, at least */
+};
+
+/* Looks at one way across the boundary. False: nothing limits what may pass. */
+static bool passage_add(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t outside, uint32_t inside,
+                        uint32_t a, uint32_t b, struct passage *p)
+{
+    uint32_t from = cut->in ? outside : inside, to = cut->in ? inside : outside;
+    const struct tb_way *way = cut->in ? tb_ways_between(s->ways, a, b) : tb_ways_between(s->ways, b, a);
+    struct crossing c = {.code = 0};
+    if (way == NULL || !marks_grow(s)) {
+        s->error = TB_ERR_MEMORY;
+        return false;
+    }
+    if (!way_cross(s, cut, way, from, to, &c))
+        return false;
+    if (!c.known) {
+        bool port = c.code == TB_WAY_OUT || c.code == TB_WAY_IN;
+        uint32_t spot = c.code == TB_WAY_OUT ? from : to;
+        uint64_t rate = wire_rate(s->ways->table, c.wire), all;
+        bool own = cut->host != TB_BOUND_NONE && (c.code == TB_WAY_IN) == cut->in;
+        uint32_t ports = !port || own ? 1 : s->spots[spot].hosts;
+        p->rate = __builtin_mul_overflow(rate, (uint64_t)ports, &all) ? RATE_FAR : tb_cost_add(p->rate, all);
+        *mark_of(s, c.code, from, to) = s->search;
+    }
+    uint64_t outer = cut->in ? c.before : c.behind, inner = cut->in ? c.behind : c.before;
+    const struct tb_cost_ends *ends = tb_way_ends(s->ways->table, way);
+    uint64_t spent = tb_cost_add(tb_cost_at(&ends->send, 0), tb_cost_at(&ends->receive, 0));
+    p->spent = spent < p->spent ? spent : p->spent;
+    uint64_t *near = s->near + (outside == inside ? s->spot_count : 0); /* the other hosts of a spot that is cut */
+    near[outside] = outer < near[outside] ? outer : near[outside];
+    s->near[inside] = inner < s->near[inside] ? inner : s->near[inside];
+    return p->rate != RATE_FAR;
+}
+
+/* Which spots are inside, wholly or in part. */
+static void cut_mark(struct tb_bound_state *s, const struct tb_bound_cut *cut)
+{
+    const struct tb_group_shape *shape = s->shape;
+    for (uint32_t i = 0; i < s->spot_count; i++) {
+        uint32_t place = shape->hosts[s->spots[i].host].place;
+        s->inside[i] = cut->host != TB_BOUND_NONE ? s->spot_of[cut->host] == i
+                                                  : place >= cut->place && place < shape->places[cut->place].end;
+        s->near[i] = s->near[s->spot_count + i] = TB_COST_NEVER;
+    }
+}
+
+/* How far the boundary is from one side of it, or that side from there: from the farthest rank, the nearest, or the
+ * only one that counts. */
+static uint64_t side_find(const struct tb_bound_state *s, bool inside, bool away, bool all, uint32_t root)
+{
+    uint64_t result = all || root != TB_BOUND_NONE ? 0 : TB_COST_NEVER;
+    for (uint32_t j = 0; j < s->spot_count; j++) {
+        uint64_t least = TB_COST_NEVER;
+        bool beside = !inside && s->near[s->spot_count + j] != TB_COST_NEVER;
+        if ((s->inside[j] != inside && !beside) || (root != TB_BOUND_NONE && root != j))
+            continue;
+        for (uint32_t i = 0; i < s->spot_count; i++) {
+            uint64_t far = away ? tb_bound_far(s, i, j) : tb_bound_far(s, j, i), near = s->near[i];
+            if (!inside && s->inside[i])
+                near = s->near[s->spot_count + i];
+            else if (s->inside[i] != inside)
+                near = TB_COST_NEVER;
+            uint64_t by = tb_cost_add(near, far);
+            least = by < least ? by : least;
+        }
+        bool better = all || root != TB_BOUND_NONE ? least > result : least < result;
+        result = better ? least : result;
+    }
+    return result == TB_COST_NEVER ? 0 : result;
+}
+
+/* The way between two spots, of which the inner one may be a single host among others. */
+static bool pair_cut(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t outside, uint32_t inside,
+                     struct passage *p)
+{
+    uint32_t a, b;
+    for (uint32_t at = 0; pair_next(s, outside, inside, &at, &a, &b);) {
+        if (cut->host != TB_BOUND_NONE)
+            b = cut->host;
+        if (a != b && !passage_add(s, cut, outside, inside, a, b, p))
+            return false;
+    }
+    return true;
+}
+
+uint64_t tb_bound_cut_time(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint64_t *latency)
+{
+    struct passage p = {.spent = TB_COST_NEVER};
+    *latency = 0;
+    if (cut->bytes == 0)
+        return 0;
+    s->search++;
+    cut_mark(s, cut);
+    for (uint32_t o = 0; o < s->spot_count; o++)
+        for (uint32_t i = 0; i < s->spot_count; i++) {
+            bool beside = o == i && cut->host != TB_BOUND_NONE && s->spots[i].hosts > 1;
+            if (s->inside[i] && (!s->inside[o] || beside) && !pair_cut(s, cut, o, i, &p))
+                return 0;
+        }
+    if (p.rate == 0)
+        return 0;
+    *latency = tb_cost_add(p.spent, side_find(s, true, cut->in, cut->inside, TB_BOUND_NONE));
+    *latency = tb_cost_add(*latency, side_find(s, false, !cut->in, cut->outside, cut->root));
+    unsigned __int128 time = (unsigned __int128)cut->bytes * PS_PER_S / p.rate + *latency;
+    return time > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)time;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways)
+{
+    const struct tb_group_shape *shape = ways->shape;
+    *s = (struct tb_bound_state){.ways = ways, .shape = shape};
+    s->spots = calloc(TB_BOUND_SPOTS, sizeof *s->spots);
+    s->spot_of = calloc(shape->host_count, sizeof *s->spot_of);
+    s->members = calloc(shape->host_count, sizeof *s->members);
+    s->firsts = calloc(TB_BOUND_SPOTS + 1, sizeof *s->firsts);
+    s->near = calloc(2 * (size_t)TB_BOUND_SPOTS, sizeof *s->near);
+    s->inside = calloc(TB_BOUND_SPOTS, sizeof *s->inside);
+    if (s->spots == NULL || s->spot_of == NULL || s->members == NULL || s->firsts == NULL || s->near == NULL ||
+        s->inside == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the bound of %u hosts", shape->host_count);
+    if (!spots_find(s)) {
+        s->spot_count = 0;
+        return TB_OK;
+    }
+    s->far = calloc((size_t)s->spot_count * s->spot_count, sizeof *s->far);
+    if (s->far == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the bound of %u hosts", shape->host_count);
+    far_find(s);
+    if (s->error == TB_OK && !marks_grow(s))
+        return tb_error(TB_ERR_MEMORY, "no memory for the bound of %u hosts", shape->host_count);
+    return s->error;
+}
+
+void tb_bound_state_close(struct tb_bound_state *s)
+{
+    free(s->spots);
+    free(s->spot_of);
+    free(s->members);
+    free(s->firsts);
+    free(s->far);
+    free(s->near);
+    free(s->inside);
+    free(s->taken);
+}

@@ -1,0 +1,58 @@
+/* What the bound is computed of, private to this folder: the spots of a group, how far they are from each other, and
+ * what passes into and out of parts of it. Lives for one call of tb_bound_find. */
+#ifndef TB_PLANNER_BOUND_STATE_H
+#define TB_PLANNER_BOUND_STATE_H
+
+#include "planner/bound.h"
+
+#define TB_BOUND_SPOTS 256u /* of more, only one stands for all hosts of a place */
+
+/* Hosts that nothing tells apart. */
+struct tb_bound_spot {
+    uint32_t host;        /* the first */
+    uint32_t hosts;       /* how many */
+    uint32_t few, many;   /* those with the fewest and the most ranks */
+    uint32_t first, last; /* rank */
+    uint64_t around;      /* from one of them to another; TB_COST_NEVER: there is one */
+};
+
+struct tb_bound_state {
+    struct tb_ways *ways;
+    const struct tb_group_shape *shape;
+    struct tb_bound_spot *spots;
+    uint32_t spot_count;
+    uint32_t *spot_of; /* of each host */
+    uint32_t *members; /* hosts, those of a spot together */
+    uint32_t *firsts;  /* in `members`, of each spot, and the end */
+    uint64_t *far;     /* from spot to spot at least, with what ranks spend: [from * spot_count + to] */
+    uint64_t *near;    /* of each spot, while one part of the group is looked at: to the boundary, or from there */
+    uint8_t *inside;   /* of each spot: whether it is in it */
+    uint32_t *taken;   /* by wire: in which search it was counted; then two for the ports of each spot */
+    uint32_t taken_room, search;
+    int error;
+};
+
+/* A part of the group, and what must pass between it and the rest. */
+struct tb_bound_cut {
+    uint32_t host;  /* it is one host; TB_BOUND_NONE */
+    uint32_t place; /* or a place */
+    bool in;        /* into it; else out of it */
+    uint64_t bytes;
+    /* Each rank inside, outside, gets all that comes to its side, or has a share in all that leaves it. */
+    bool inside, outside;
+    uint32_t root; /* spot of the only one outside that has it or must get it; TB_BOUND_NONE: anybody */
+};
+
+/* Close it also after an error. */
+int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways);
+void tb_bound_state_close(struct tb_bound_state *s);
+/* How long it takes at least; *latency is the part without load. */
+uint64_t tb_bound_cut_time(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint64_t *latency);
+
+/* The spot at the other end of the longest way that counts; they may be the same. */
+static inline uint64_t tb_bound_far(const struct tb_bound_state *s, uint32_t from, uint32_t to)
+{
+    return s->far[(size_t)from * s->spot_count + to];
+}
+
+#endif

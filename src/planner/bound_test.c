@@ -1,0 +1,211 @@
+/* The bound: as it is by hand on small grids, and never above what any algorithm takes on random ones. */
+#include "planner/bound.h"
+#include "planner/network_test.h"
+#include "planner/rating.h"
+#include "planner/traffic.h"
+
+static uint64_t bound_of(struct network *n, enum tb_operation operation, uint64_t bytes, uint32_t root)
+{
+    struct tb_bound bound;
+    struct tb_collective c = {.operation = operation,
+                              .size = n->size,
+                              .root = root,
+                              .elements = bytes,
+                              .element_bytes = 1,
+                              .commutative = true};
+    assert_int_equal(tb_bound_find(&n->ways, &c, &bound), TB_OK);
+    assert_true(bound.latency <= bound.time);
+    return bound.time;
+}
+
+/* What two ranks spend on a message, and latencies of so many microseconds, and bytes at so many Mbit/s. */
+static uint64_t by_hand(const struct network *n, enum tb_ends ends, double latency_us, uint64_t bytes, double mbit)
+{
+    const struct tb_cost_ends *e = &n->bytes->constants.ends[ends];
+    double load = mbit > 0 ? (double)bytes * 1538 / 1448 * 8e6 / mbit : 0;
+    return tb_cost_at(&e->send, 0) + tb_cost_at(&e->receive, 0) + (uint64_t)(latency_us * 1e6) + (uint64_t)load;
+}
+
+static void assert_near(uint64_t a, uint64_t b)
+{
+    if (a > b + b / 1000 || b > a + a / 1000)
+        fail_msg("%.3f us and %.3f us differ", (double)a / 1e6, (double)b / 1e6);
+}
+
+#define NET  "ethernet: {bandwidth: 100, latency: 0.1}"
+#define FAST "ethernet: {bandwidth: 1000, latency: 0.1}"
+
+static void one_cluster_by_hand(void **state)
+{
+    struct network n;
+    const uint64_t m = 1000000;
+    network_open(&n, "clusters:\n- {name: a, hosts: \"n[1-4]\", " NET "}\n", NULL, 1);
+    assert_near(bound_of(&n, TB_OPERATION_BCAST, m, 1), by_hand(&n, TB_ENDS_TCP, 100, m, 100));
+    assert_near(bound_of(&n, TB_OPERATION_REDUCE, m, 1), by_hand(&n, TB_ENDS_TCP, 100, m, 100));
+    assert_near(bound_of(&n, TB_OPERATION_ALLREDUCE, m, 0), by_hand(&n, TB_ENDS_TCP, 100, m, 100));
+    assert_near(bound_of(&n, TB_OPERATION_SCATTER, m, 1), by_hand(&n, TB_ENDS_TCP, 100, 3 * m, 100));
+    assert_near(bound_of(&n, TB_OPERATION_GATHER, m, 2), by_hand(&n, TB_ENDS_TCP, 100, 3 * m, 100));
+    assert_near(bound_of(&n, TB_OPERATION_ALLGATHER, m, 0), by_hand(&n, TB_ENDS_TCP, 100, 3 * m, 100));
+    assert_near(bound_of(&n, TB_OPERATION_ALLTOALL, m, 0), by_hand(&n, TB_ENDS_TCP, 100, 3 * m, 100));
+    assert_near(bound_of(&n, TB_OPERATION_REDUCE_SCATTER, 4 * m, 0), by_hand(&n, TB_ENDS_TCP, 100, 3 * m, 100));
+    assert_near(bound_of(&n, TB_OPERATION_BARRIER, 0, 0), by_hand(&n, TB_ENDS_TCP, 100, 0, 0));
+    network_close(&n);
+}
+
+/* What several ranks need passes a shared uplink once, and each link by itself. */
+static void clusters_by_hand(void **state)
+{
+    struct network n;
+    const uint64_t m = 1000000;
+    network_open(&n,
+                 "clusters:\n- {name: a, hosts: [a1, a2, a3, a4], " FAST ", uplink: {bandwidth: 20, latency: 2}}\n"
+                 "- {name: b, hosts: [b1, b2, b3, b4], " FAST ", uplink: {bandwidth: 50, latency: 3}}\n"
+                 "- {name: c, hosts: [c1, c2, c3, c4], " FAST ", uplink: {bandwidth: 50, latency: 1}}\n",
+                 NULL, 1);
+    const struct tb_way *way = tb_ways_between(&n.ways, 0, 4);
+    double agents = (double)way->agents * (double)n.bytes->constants.agent_latency / 1e6;
+    /* The root is in a. The first bytes may go to c, which is nearest; latencies are all in front of the uplink, as
+     * the ways have them. */
+    assert_near(bound_of(&n, TB_OPERATION_BCAST, m, 0), by_hand(&n, TB_ENDS_AGENTS, 200 + 3000 + agents, m, 20));
+    assert_near(bound_of(&n, TB_OPERATION_SCATTER, m, 0), by_hand(&n, TB_ENDS_AGENTS, 200 + 3000 + agents, 8 * m, 20));
+    assert_near(bound_of(&n, TB_OPERATION_ALLTOALL, m, 0),
+                by_hand(&n, TB_ENDS_AGENTS, 200 + 3000 + agents, 32 * m, 20));
+    assert_near(bound_of(&n, TB_OPERATION_BARRIER, 0, 0), by_hand(&n, TB_ENDS_AGENTS, 200 + 5000 + agents, 0, 0));
+    network_close(&n);
+}
+
+static void a_hub_by_hand(void **state)
+{
+    struct network n;
+    const uint64_t m = 100000;
+    network_open(&n, "clusters:\n- {name: a, hosts: \"n[1-4]\", ethernet: {bandwidth: 10, latency: 0.1, hub: true}}\n",
+                 NULL, 1);
+    assert_near(bound_of(&n, TB_OPERATION_BCAST, m, 0), by_hand(&n, TB_ENDS_TCP, 100, m, 10));
+    assert_near(bound_of(&n, TB_OPERATION_ALLGATHER, m, 0), by_hand(&n, TB_ENDS_TCP, 100, 3 * m, 10));
+    network_close(&n);
+}
+
+/* By way of a third cluster it is less far than straight. */
+static void others_may_pass_things_on(void **state)
+{
+    struct network n;
+    network_open(&n,
+                 "clusters:\n- {name: a, hosts: a1, " NET "}\n- {name: b, hosts: b1, " NET "}\n"
+                 "- {name: c, hosts: c1, " NET "}\n"
+                 "links:\n- {from: a, to: b, bandwidth: 100, latency: 100}\n"
+                 "- {from: a, to: c, bandwidth: 100, latency: 1}\n- {from: c, to: b, bandwidth: 100, latency: 1}\n",
+                 NULL, 1);
+    uint64_t time = bound_of(&n, TB_OPERATION_BCAST, 1, 0);
+    assert_true(time > 2000000000ull && time < 10000000000ull);
+    network_close(&n);
+}
+
+/* ---- every algorithm --------------------------------------------------------------------------------------------- */
+
+static uint32_t seed = 1;
+
+static uint32_t random_below(uint32_t limit)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return (seed >> 8) % limit;
+}
+
+static int wire_text(char *at, const char *key)
+{
+    static const int rates[] = {1, 10, 20, 100, 1000};
+    static const char *const latencies[] = {"0.05", "1", "10", "40"};
+    return sprintf(at, "%s{bandwidth: %d, latency: %s%s}", key, rates[random_below(5)], latencies[random_below(4)],
+                   random_below(5) == 0 ? ", duplex: half" : "");
+}
+
+/* One to three clusters, with and without uplinks, gateways, hubs and links. */
+static void random_grid(char *at)
+{
+    uint32_t clusters = 1 + random_below(3);
+    at += sprintf(at, "clusters:\n");
+    for (uint32_t i = 0; i < clusters; i++) {
+        uint32_t hosts = 1 + random_below(3);
+        at += sprintf(at, "- {name: c%u, hosts: \"c%un[1-%u]\"", i, i, hosts);
+        if (random_below(4) == 0)
+            at += sprintf(at, ", ethernet: {hub: true, bandwidth: 10, latency: 0.2}");
+        else
+            at += wire_text(at, ", ethernet: ");
+        if (random_below(2) == 0)
+            at += wire_text(at, ", uplink: ");
+        if (random_below(2) == 0)
+            at += sprintf(at, ", gateways: [c%un1]", i);
+        at += sprintf(at, "}\n");
+    }
+    bool links = false;
+    for (uint32_t i = 0; i < clusters; i++)
+        for (uint32_t k = i + 1; k < clusters; k++)
+            if (random_below(2) == 0) {
+                at += sprintf(at, "%s- {from: c%u, to: c%u, bandwidth: %u, latency: %u}\n", links ? "" : "links:\n", i,
+                              k, 1 + random_below(100), 1 + random_below(50));
+                links = true;
+            }
+}
+
+static void algorithm_check(struct network *n, struct tb_traffic *traffic, const struct tb_candidate *row,
+                            const struct tb_collective *call, const struct tb_bound *bound, const char *text)
+{
+    struct tb_collective c = *call;
+    c.argument = row->argument;
+    struct tb_program **programs = programs_make(row->algorithm, &c);
+    bool even = c.operation == TB_OPERATION_BCAST || c.operation == TB_OPERATION_REDUCE ||
+                c.operation == TB_OPERATION_ALLREDUCE || c.operation == TB_OPERATION_SCAN ||
+                c.operation == TB_OPERATION_EXSCAN;
+    uint64_t bytes = c.elements;
+    if (c.operation == TB_OPERATION_REDUCE_SCATTER || c.operation == TB_OPERATION_REDUCE_SCATTER_BLOCK)
+        bytes = (bytes + c.size - 1) / c.size;
+    struct tb_traffic_run run = {
+        .programs = programs, .ways = &n->ways, .bytes = bytes, .blocks = !even, .limit = 1000000};
+    assert_int_equal(tb_traffic_simulate(traffic, &run), TB_OK);
+    if (run.end < bound->time)
+        fail_msg("%s %s:%u of %u bytes, root %u takes %.3f us, and the bound is %.3f (host %d, place %d) on\n%s",
+                 tb_operation_name(c.operation), row->algorithm->name, (unsigned)row->argument, (unsigned)c.elements,
+                 c.root, (double)run.end / 1e6, (double)bound->time / 1e6, (int)bound->host, (int)bound->place, text);
+    programs_close(programs, c.size);
+}
+
+/* Short messages do not overtake here: those that do take nothing from a long one that is on the wire already. */
+static void nothing_is_faster(void **state)
+{
+    static const uint64_t lengths[] = {1, 1000, 30000, 300000};
+    struct tb_traffic *traffic;
+    assert_int_equal(tb_traffic_open(&traffic), TB_OK);
+    for (int i = 0; i < 170; i++) {
+        char text[2048];
+        struct network n;
+        random_grid(text);
+        network_open(&n, text, NULL, 1 + random_below(2));
+        n.bytes->constants.short_bytes = 0;
+        enum tb_operation operation = (enum tb_operation)(i % (TB_OPERATION_EXSCAN + 1));
+        struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+        struct tb_bound bound;
+        struct tb_collective c = {.operation = operation,
+                                  .size = n.size,
+                                  .root = random_below(n.size),
+                                  .elements = lengths[random_below(4)],
+                                  .element_bytes = 1,
+                                  .commutative = true};
+        if (operation == TB_OPERATION_BARRIER)
+            c.elements = 0;
+        assert_int_equal(tb_bound_find(&n.ways, &c, &bound), TB_OK);
+        uint32_t count = tb_rating_list(&c, NULL, rows);
+        for (uint32_t k = 0; k < count; k++)
+            algorithm_check(&n, traffic, &rows[k], &c, &bound, text);
+        network_close(&n);
+    }
+    tb_traffic_close(traffic);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_cluster_by_hand), cmocka_unit_test(clusters_by_hand),
+        cmocka_unit_test(a_hub_by_hand),       cmocka_unit_test(others_may_pass_things_on),
+        cmocka_unit_test(nothing_is_faster),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,255 @@
+#include "planner/traffic_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS_LIMIT (1u << (TB_TRAFFIC_INDEX_BITS - 1))
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* As many elements, whatever was there before. */
+static void *room_of(struct tb_traffic *m, unsigned room, size_t count, size_t size)
+{
+    return m->error == TB_OK ? tb_traffic_room(m, room, (count + 1) * size) : NULL;
+}
+
+static void *room_zero(struct tb_traffic *m, unsigned room, size_t count, size_t size)
+{
+    void *at = room_of(m, room, count, size);
+    return at != NULL ? memset(at, 0, count * size) : NULL;
+}
+
+/* An open addressing table for so many entries, empty; *mask of its indices. */
+static uint32_t *table_of(struct tb_traffic *m, uint32_t entries, uint32_t *mask)
+{
+    uint32_t room = 16;
+    while (room < 2 * entries)
+        room *= 2;
+    *mask = room - 1;
+    uint32_t *table = room_of(m, ROOM_TABLE, room, sizeof *table);
+    return table != NULL ? memset(table, 0xff, room * sizeof *table) : NULL;
+}
+
+static uint32_t match_hash(uint32_t from, uint32_t to, uint32_t edge)
+{
+    uint64_t h = ((uint64_t)from << 40 ^ (uint64_t)to << 16 ^ edge) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(h >> 32);
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+/* Finds for every send its receive. */
+static int partners_find(struct tb_traffic *m)
+{
+    uint32_t mask, *table = table_of(m, m->step_count, &mask);
+    if (table == NULL)
+        return m->error;
+    for (uint32_t i = 0; i < m->step_count; i++) {
+        const struct tb_traffic_step *f = &m->steps[i];
+        if (f->about->kind != TB_STEP_RECEIVE)
+            continue;
+        uint32_t at = match_hash(f->about->peer, f->rank, f->about->edge) & mask;
+        while (table[at] != TB_TRAFFIC_NONE)
+            at = (at + 1) & mask;
+        table[at] = i;
+    }
+    for (uint32_t i = 0; i < m->step_count; i++) {
+        struct tb_traffic_step *f = &m->steps[i];
+        if (f->about->kind != TB_STEP_SEND)
+            continue;
+        uint32_t at = match_hash(f->rank, f->about->peer, f->about->edge) & mask;
+        for (; table[at] != TB_TRAFFIC_NONE; at = (at + 1) & mask) {
+            const struct tb_traffic_step *g = &m->steps[table[at]];
+            if (g->rank == f->about->peer && g->about->peer == f->rank && g->about->edge == f->about->edge)
+                break;
+        }
+        f->partner = table[at];
+        if (f->partner == TB_TRAFFIC_NONE)
+            return TB_ERR_MISMATCH;
+        f->path = m->steps[f->partner].path = tb_traffic_path(m, f->rank, f->about->peer);
+        if (m->error != TB_OK)
+            return m->error;
+    }
+    return TB_OK;
+}
+
+/* One for every two ranks of which one sends to the other. */
+static int streams_find(struct tb_traffic *m)
+{
+    uint32_t mask, *table = table_of(m, m->step_count, &mask);
+    m->streams = room_of(m, ROOM_STREAMS, m->step_count, sizeof *m->streams);
+    if (table == NULL || m->streams == NULL)
+        return m->error;
+    for (uint32_t i = 0; i < m->step_count; i++) {
+        struct tb_traffic_step *f = &m->steps[i];
+        if (f->about->kind != TB_STEP_SEND || f->path == TB_TRAFFIC_NONE)
+            continue;
+        uint32_t to = f->about->peer, at = match_hash(f->rank, to, 0) & mask;
+        while (table[at] != TB_TRAFFIC_NONE &&
+               (m->streams[table[at]].from != f->rank || m->streams[table[at]].to != to))
+            at = (at + 1) & mask;
+        if (table[at] == TB_TRAFFIC_NONE) {
+            m->streams[m->stream_count] =
+                (struct tb_traffic_stream){.from = f->rank, .to = to, .head = TB_TRAFFIC_NONE, .acks = TB_TRAFFIC_NONE};
+            table[at] = m->stream_count++;
+        }
+        f->stream = table[at];
+    }
+    return TB_OK;
+}
+
+/* ---- all steps --------------------------------------------------------------------------------------------------- */
+
+static int steps_fill(struct tb_traffic *m)
+{
+    uint32_t at = 0;
+    for (uint32_t rank = 0; rank < m->ranks; rank++) {
+        const struct tb_program *p = m->run->programs[rank];
+        m->firsts[rank] = at;
+        m->left[rank] = p->step_count;
+        m->finished += p->step_count == 0;
+        for (uint32_t i = 0; i < p->step_count; i++) {
+            const struct tb_step *t = &p->steps[i];
+            bool message = t->kind == TB_STEP_SEND || t->kind == TB_STEP_RECEIVE;
+            if (message && (t->peer >= m->ranks || t->group != 0))
+                return TB_ERR_MISMATCH;
+            m->steps[at++] = (struct tb_traffic_step){.about = t,
+                                                      .rank = rank,
+                                                      .items = t->items,
+                                                      .window = t->window,
+                                                      .partner = TB_TRAFFIC_NONE,
+                                                      .path = TB_TRAFFIC_NONE,
+                                                      .stream = TB_TRAFFIC_NONE,
+                                                      .askers = TB_TRAFFIC_NONE};
+        }
+    }
+    m->firsts[m->ranks] = at;
+    int error = tb_traffic_composites(m);
+    if (error == TB_OK)
+        error = partners_find(m);
+    return error == TB_OK ? streams_find(m) : error;
+}
+
+/* Turns "comes after" into "is waited for by". */
+static void waiters_fill(struct tb_traffic *m)
+{
+    for (uint32_t i = 0; i < m->step_count; i++) {
+        const struct tb_traffic_step *f = &m->steps[i];
+        const struct tb_after *after = m->run->programs[f->rank]->after + f->about->after;
+        for (uint32_t k = 0; k < f->about->after_count; k++)
+            m->steps[m->firsts[f->rank] + after[k].step].waiters++;
+    }
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < m->step_count; i++) {
+        m->steps[i].waiting = total;
+        total += m->steps[i].waiters;
+        m->steps[i].waiters = 0;
+    }
+    for (uint32_t i = 0; i < m->step_count; i++) {
+        const struct tb_traffic_step *f = &m->steps[i];
+        const struct tb_after *after = m->run->programs[f->rank]->after + f->about->after;
+        for (uint32_t k = 0; k < f->about->after_count; k++) {
+            struct tb_traffic_step *before = &m->steps[m->firsts[f->rank] + after[k].step];
+            m->waiting[before->waiting + before->waiters++] = i;
+        }
+    }
+}
+
+/* ---- hosts and wires --------------------------------------------------------------------------------------------- */
+
+/* Cores count where there are fewer of them than ranks, on a host or in all. */
+static void hosts_fill(struct tb_traffic *m)
+{
+    const struct tb_cost_constants *c = m->constants;
+    uint32_t hosts = m->shape->host_count;
+    m->pool = c->pool > 0 ? c->pool : c->cores;
+    for (uint32_t rank = 0; rank < m->ranks; rank++)
+        m->hosts[m->host_of[rank]].ranks++;
+    bool all = c->pool > 0 && (m->ranks > c->pool || c->wire_work > 0), crowded = all;
+    for (uint32_t i = 0; i < hosts; i++)
+        crowded = crowded || (c->pool == 0 && c->cores > 0 && m->hosts[i].ranks > c->cores);
+    m->core_count = !crowded ? 0 : all ? c->pool : hosts * c->cores;
+    m->cores = crowded ? room_zero(m, ROOM_CORES, m->core_count, sizeof *m->cores) : NULL;
+    for (uint32_t i = 0; m->cores != NULL && i < m->core_count; i++)
+        m->cores[i].rank = TB_TRAFFIC_NONE;
+    for (uint32_t i = 0; i < hosts; i++) {
+        bool shares = all || (crowded && m->hosts[i].ranks > c->cores);
+        m->hosts[i].cores = !shares ? TB_TRAFFIC_NONE : all ? 0 : i * c->cores;
+    }
+}
+
+static void wires_fill(struct tb_traffic *m)
+{
+    const struct tb_ways *ways = m->run->ways;
+    m->wire_count = ways->wire_count;
+    m->wires = room_of(m, ROOM_WIRES, m->wire_count, sizeof *m->wires);
+    for (uint32_t i = 0; m->wires != NULL && i < m->wire_count; i++) {
+        const struct tb_way_wire *wire = &ways->wires[i];
+        bool waits =
+            wire->use.role == TB_ROLE_PORT_OUT || wire->use.role == TB_ROLE_HUB || wire->use.role == TB_ROLE_AGENT;
+        m->wires[i] = (struct tb_traffic_wire){.queue = TB_TRAFFIC_NONE,
+                                               .row = (uint32_t)(wire->wire - m->table->wires),
+                                               .limited = !waits && wire->wire->queue > 0};
+    }
+    if (m->run->wire_bytes != NULL)
+        memset(m->run->wire_bytes, 0, m->run->wire_room * sizeof *m->run->wire_bytes);
+}
+
+/* Everything but the memory as it is at the beginning. */
+static void traffic_clear(struct tb_traffic *m, struct tb_traffic_run *run)
+{
+    m->run = run;
+    m->table = run->ways->table;
+    m->constants = &m->table->head->constants;
+    m->shape = run->ways->shape;
+    m->data = (struct tb_item_data){run->bytes, run->blocks};
+    m->ranks = m->shape->size;
+    m->stream_count = m->path_count = m->way_count = m->leg_count = m->composite_count = 0;
+    m->heap_count = m->order = 0;
+    m->message_count = m->part_count = m->note_count = m->finished = 0;
+    m->free_message = m->free_part = m->free_note = TB_TRAFFIC_NONE;
+    m->heap = m->rooms[ROOM_HEAP].at;
+    m->messages = m->rooms[ROOM_MESSAGES].at;
+    m->parts = m->rooms[ROOM_PARTS].at;
+    m->notes = m->rooms[ROOM_NOTES].at;
+    m->wire_times = TB_TIME_ENDS + 2 * (TB_ENDS_COUNT + m->table->head->ends_count);
+    m->error = TB_OK;
+    memset(m->memos, 0, sizeof m->memos);
+}
+
+int tb_traffic_fill(struct tb_traffic *m, struct tb_traffic_run *run)
+{
+    size_t steps = 0, after = 0;
+    traffic_clear(m, run);
+    TB_ASSERT(m->ranks > 0);
+    for (uint32_t rank = 0; rank < m->ranks; rank++) {
+        const struct tb_program *p = run->programs[rank];
+        steps += p->step_count;
+        for (uint32_t i = 0; i < p->step_count; i++)
+            after += p->steps[i].after_count;
+    }
+    if (steps >= STEPS_LIMIT || after >= UINT32_MAX || steps > run->limit)
+        return TB_ERR_LIMIT;
+    m->step_count = (uint32_t)steps;
+    m->steps = room_of(m, ROOM_STEPS, steps, sizeof *m->steps);
+    m->firsts = room_of(m, ROOM_FIRSTS, (size_t)m->ranks + 1, sizeof *m->firsts);
+    m->left = room_of(m, ROOM_LEFT, m->ranks, sizeof *m->left);
+    m->waiting = room_of(m, ROOM_WAITING, after, sizeof *m->waiting);
+    m->busy = room_zero(m, ROOM_BUSY, m->ranks, sizeof *m->busy);
+    m->loads = room_zero(m, ROOM_LOADS, m->ranks, sizeof *m->loads);
+    m->host_of = room_of(m, ROOM_HOST_OF, m->ranks, sizeof *m->host_of);
+    m->hosts = room_zero(m, ROOM_HOSTS, m->shape->host_count, sizeof *m->hosts);
+    if (m->error != TB_OK)
+        return m->error;
+    if (run->ends != NULL)
+        memset(run->ends, 0, m->ranks * sizeof *run->ends);
+    for (uint32_t rank = 0; rank < m->ranks; rank++)
+        m->host_of[rank] = tb_group_shape_host(m->shape, rank);
+    int error = steps_fill(m);
+    if (error != TB_OK)
+        return error;
+    waiters_fill(m);
+    hosts_fill(m);
+    wires_fill(m);
+    return m->error;
+}

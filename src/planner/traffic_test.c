@@ -1,0 +1,322 @@
+/* Programs on ways, against closed formulas (LogGP) on simple networks, and against what ranks, cores and composite
+ * steps must do. */
+#include "planner/network_test.h"
+#include "planner/traffic.h"
+
+#define NS       1000ull
+#define OVERHEAD (3000 * NS)
+#define LATENCY  (40000 * NS)
+
+static struct tb_traffic *traffic;
+
+static int traffic_setup(void **state)
+{
+    return tb_traffic_open(&traffic);
+}
+
+static int traffic_teardown(void **state)
+{
+    tb_traffic_close(traffic);
+    return 0;
+}
+
+/* One cluster of so many hosts, with costs of our own. */
+static void plain_open(struct network *n, uint32_t hosts, uint32_t each)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "clusters:\n- {name: a, hosts: \"n[1-%u]\", ethernet: {bandwidth: 100, latency: 0.04}}\n", hosts);
+    network_open(n, text, NULL, each);
+    struct tb_cost_constants *c = &n->bytes->constants;
+    for (int i = 0; i < TB_ENDS_COUNT; i++)
+        c->ends[i].send = c->ends[i].receive = tb_cost_line(OVERHEAD, 0);
+    c->copy = c->reduce = c->memory = tb_cost_line(0, 0);
+    c->short_bytes = 0;
+    c->cores = 0;
+    network_unlimited(n);
+}
+
+static uint64_t time_of(struct network *n, enum tb_operation operation, const char *name, uint64_t argument,
+                        uint64_t bytes, bool blocks)
+{
+    struct tb_collective c = {.operation = operation,
+                              .size = n->size,
+                              .elements = bytes,
+                              .element_bytes = 1,
+                              .commutative = true,
+                              .argument = argument};
+    struct tb_program **programs = programs_make(algorithm_find(operation, name), &c);
+    struct tb_traffic_run run = {
+        .programs = programs, .ways = &n->ways, .bytes = bytes, .blocks = blocks, .limit = 1000000};
+    assert_int_equal(tb_traffic_simulate(traffic, &run), TB_OK);
+    programs_close(programs, n->size);
+    return run.end;
+}
+
+/* What a port is busy with so many bytes. */
+static uint64_t wire(const struct network *n, uint64_t bytes)
+{
+    return tb_wire_time(&n->table, n->ways.wires[0].wire, bytes);
+}
+
+/* One message alone. */
+static uint64_t message(const struct network *n, uint64_t bytes)
+{
+    return 2 * OVERHEAD + LATENCY + wire(n, bytes);
+}
+
+/* ---- formulas ---------------------------------------------------------------------------------------------------- */
+
+static void linear_takes_the_wire_for_each_rank(void **state)
+{
+    struct network n;
+    for (uint32_t p = 2; p <= 16; p += 7) {
+        plain_open(&n, p, 1);
+        assert_int_equal(time_of(&n, TB_OPERATION_BCAST, "linear", 0, 100000, false),
+                         message(&n, 100000) + (p - 2) * wire(&n, 100000));
+        network_close(&n);
+    }
+}
+
+static void a_chain_is_a_pipeline(void **state)
+{
+    struct network n;
+    for (uint32_t p = 2; p <= 9; p++) {
+        plain_open(&n, p, 1);
+        for (uint64_t pieces = 1; pieces <= 40; pieces += 13)
+            assert_int_equal(time_of(&n, TB_OPERATION_BCAST, "chain", 10000, pieces * 10000, false),
+                             (p - 1) * message(&n, 10000) + (pieces - 1) * wire(&n, 10000));
+        network_close(&n);
+    }
+}
+
+static void binomial_takes_a_message_for_each_level(void **state)
+{
+    struct network n;
+    uint32_t levels = 1;
+    for (uint32_t p = 2; p <= 64; p *= 2, levels++) {
+        plain_open(&n, p, 1);
+        assert_int_equal(time_of(&n, TB_OPERATION_BCAST, "binomial", 100, 100, false), levels * message(&n, 100));
+        network_close(&n);
+    }
+}
+
+static void a_ring_takes_a_message_for_each_other_rank(void **state)
+{
+    struct network n;
+    for (uint32_t p = 2; p <= 11; p += 3) {
+        plain_open(&n, p, 1);
+        assert_int_equal(time_of(&n, TB_OPERATION_ALLGATHER, "ring", 0, 5000, true), (p - 1) * message(&n, 5000));
+        network_close(&n);
+    }
+}
+
+/* ---- cores ------------------------------------------------------------------------------------------------------- */
+
+/* On a host both ranks copy at the same time, and one after the other if they have one core. */
+static void ranks_of_a_host_need_cores(void **state)
+{
+    struct network n;
+    const uint64_t gap = 10 * NS;
+    plain_open(&n, 1, 2);
+    struct tb_cost_constants *c = &n.bytes->constants;
+    c->ends[TB_ENDS_SHM].send = c->ends[TB_ENDS_SHM].receive = tb_cost_line(100 * NS, 8000000000000ull / gap);
+    c->shm_latency = 50 * NS;
+    uint64_t alone = time_of(&n, TB_OPERATION_BCAST, "linear", 0, 1000, false);
+    assert_int_equal(alone, 250 * NS + 1000 * gap);
+    c->cores = 2;
+    assert_int_equal(time_of(&n, TB_OPERATION_BCAST, "linear", 0, 1000, false), alone);
+    c->cores = 1;
+    c->change = 7 * NS;
+    assert_int_equal(time_of(&n, TB_OPERATION_BCAST, "linear", 0, 1000, false), 200 * NS + 2000 * gap + 2 * 7 * NS);
+    network_close(&n);
+}
+
+/* In a lab all hosts run on the same cores, and what goes over a wire takes some of their time, too. */
+static void hosts_may_share_cores(void **state)
+{
+    struct network n;
+    plain_open(&n, 2, 1);
+    struct tb_cost_constants *c = &n.bytes->constants;
+    uint64_t alone = time_of(&n, TB_OPERATION_ALLGATHER, "ring", 0, 1000, true);
+    assert_int_equal(alone, message(&n, 1000));
+    c->pool = 2;
+    assert_int_equal(time_of(&n, TB_OPERATION_ALLGATHER, "ring", 0, 1000, true), alone);
+    c->pool = 1;
+    c->change = 11 * NS;
+    uint64_t shared = time_of(&n, TB_OPERATION_ALLGATHER, "ring", 0, 1000, true);
+    /* Both copy, then send, then receive, one after the other. */
+    assert_int_equal(shared, alone + OVERHEAD + 5 * 11 * NS);
+    c->wire_work = 50000; /* ps a byte: 50 us for each wire, of which the last is on the way of the message */
+    assert_true(time_of(&n, TB_OPERATION_ALLGATHER, "ring", 0, 1000, true) > shared + 50000 * 1000);
+    network_close(&n);
+}
+
+/* ---- hand-made programs ------------------------------------------------------------------------------------------ */
+
+struct hand {
+    struct tb_builder builders[8];
+    struct tb_program *programs[8];
+    uint32_t count;
+};
+
+static void hand_open(struct hand *h, uint32_t ranks)
+{
+    h->count = ranks;
+    for (uint32_t i = 0; i < ranks; i++)
+        tb_builder_open(&h->builders[i], 1);
+}
+
+static void hand_message(struct hand *h, uint32_t from, uint32_t to, uint32_t pieces)
+{
+    struct tb_slice slice = {.symbol = TB_SYMBOL_OUT, .stride = 0, .count = pieces};
+    tb_builder_receive(&h->builders[to], from, 0, slice);
+    tb_builder_send(&h->builders[from], to, 0, slice);
+}
+
+static int hand_run(struct hand *h, struct network *n, uint64_t bytes, uint64_t limit, uint64_t *ends)
+{
+    for (uint32_t i = 0; i < h->count; i++)
+        assert_int_equal(tb_builder_finish(&h->builders[i], &h->programs[i]), TB_OK);
+    struct tb_traffic_run run = {
+        .programs = h->programs, .ways = &n->ways, .bytes = bytes, .blocks = true, .limit = limit, .ends = ends};
+    int error = tb_traffic_simulate(traffic, &run);
+    for (uint32_t i = 0; i < h->count; i++)
+        tb_program_free(h->programs[i]);
+    return error;
+}
+
+/* A short message passes while a long one of the same host is on its way. */
+static void short_messages_overtake(void **state)
+{
+    struct network n;
+    struct hand h;
+    uint64_t ends[4];
+    plain_open(&n, 2, 2);
+    n.bytes->constants.short_bytes = 1000;
+    hand_open(&h, 4);
+    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 200};
+    tb_builder_receive(&h.builders[2], 0, 0, all);
+    tb_builder_join(&h.builders[2]);
+    tb_builder_send(&h.builders[0], 2, 0, all);
+    tb_builder_join(&h.builders[0]);
+    hand_message(&h, 1, 3, 1);
+    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
+    assert_int_equal(ends[3], message(&n, 1000));
+    /* And takes its time from the long one. */
+    assert_int_equal(ends[2], message(&n, 200000) + wire(&n, 1000));
+    network_close(&n);
+}
+
+static void composite_steps_wait_for_all(void **state)
+{
+    struct network n;
+    struct hand h;
+    uint64_t ends[3];
+    const struct tb_contract contract = {.composite = TB_COMPOSITE_BARRIER, .rounds = 2, .passes = 1};
+    plain_open(&n, 3, 1);
+    hand_open(&h, 3);
+    hand_message(&h, 0, 1, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        tb_builder_composite(&h.builders[i], &contract, 0, (struct tb_slice){TB_SYMBOL_OUT, 0, 1, 1},
+                             (struct tb_slice){.symbol = TB_SYMBOL_OUT});
+        if (i == 1)
+            tb_builder_after(&h.builders[i], 0);
+    }
+    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(ends[i], message(&n, 1000) + 2 * (2 * OVERHEAD + LATENCY) + wire(&n, 1000));
+    network_close(&n);
+}
+
+/* Ranks of a host meet in its memory, and wait for nobody else. */
+static void composite_steps_of_some_ranks(void **state)
+{
+    struct network n;
+    struct hand h;
+    uint64_t ends[4];
+    static const uint32_t hosts[][2] = {{0, 1}, {2, 3}};
+    const struct tb_contract contract = {.composite = TB_COMPOSITE_BARRIER, .rounds = 2, .passes = 1};
+    const struct tb_slice nothing = {.symbol = TB_SYMBOL_OUT};
+    plain_open(&n, 2, 2);
+    hand_open(&h, 4);
+    hand_message(&h, 0, 2, 1);
+    for (uint32_t i = 0; i < 4; i++) {
+        tb_builder_composite(&h.builders[i], &contract, 0, nothing, nothing);
+        tb_builder_members(&h.builders[i], hosts[i / 2], 2);
+        if (i == 2)
+            tb_builder_after(&h.builders[i], 0);
+    }
+    uint64_t round = OVERHEAD + n.bytes->constants.shm_latency;
+    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
+    assert_int_equal(ends[1], 2 * round);
+    assert_int_equal(ends[3], message(&n, 1000) + 2 * round);
+    /* Someone who does not come to it is missed by its own members alone. */
+    hand_open(&h, 4);
+    for (uint32_t i = 0; i < 3; i++) {
+        tb_builder_composite(&h.builders[i], &contract, 0, nothing, nothing);
+        tb_builder_members(&h.builders[i], hosts[i / 2], 2);
+    }
+    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_ERR_MISMATCH);
+    assert_int_equal(ends[1], 2 * round);
+    assert_int_equal(ends[3], 0);
+    network_close(&n);
+}
+
+/* Long messages feed short ones: rank 1 passes pieces on when four of them have come. */
+static void items_of_several_pieces(void **state)
+{
+    struct network n;
+    struct hand h;
+    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 8};
+    uint64_t ends[3];
+    plain_open(&n, 3, 1);
+    hand_open(&h, 3);
+    tb_builder_send(&h.builders[0], 1, 0, all);
+    tb_builder_cut(&h.builders[0], 4);
+    tb_builder_receive(&h.builders[1], 0, 0, all);
+    tb_builder_cut(&h.builders[1], 4);
+    tb_builder_send(&h.builders[1], 2, 0, all);
+    tb_builder_after_pieces(&h.builders[1], 0);
+    tb_builder_receive(&h.builders[2], 1, 0, all);
+    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
+    /* Four of them keep the port busy for longer than it takes the next four to come. */
+    assert_int_equal(ends[1], message(&n, 4000) + OVERHEAD + 7 * wire(&n, 1000));
+    assert_int_equal(ends[2], ends[1] + wire(&n, 1000) + LATENCY + OVERHEAD);
+    network_close(&n);
+}
+
+static void what_never_ends_is_found_out(void **state)
+{
+    struct network n;
+    struct hand h;
+    plain_open(&n, 2, 1);
+    hand_open(&h, 2);
+    tb_builder_receive(&h.builders[1], 0, 0, (struct tb_slice){TB_SYMBOL_OUT, 0, 1, 1});
+    assert_int_equal(hand_run(&h, &n, 10, 1000, NULL), TB_ERR_MISMATCH);
+    hand_open(&h, 2);
+    tb_builder_send(&h.builders[0], 1, 0, (struct tb_slice){TB_SYMBOL_OUT, 0, 1, 1});
+    assert_int_equal(hand_run(&h, &n, 10, 1000, NULL), TB_ERR_MISMATCH);
+    hand_open(&h, 2);
+    hand_message(&h, 0, 1, 500);
+    assert_int_equal(hand_run(&h, &n, 10, 300, NULL), TB_ERR_LIMIT);
+    network_close(&n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_takes_the_wire_for_each_rank),
+        cmocka_unit_test(a_chain_is_a_pipeline),
+        cmocka_unit_test(binomial_takes_a_message_for_each_level),
+        cmocka_unit_test(a_ring_takes_a_message_for_each_other_rank),
+        cmocka_unit_test(ranks_of_a_host_need_cores),
+        cmocka_unit_test(hosts_may_share_cores),
+        cmocka_unit_test(short_messages_overtake),
+        cmocka_unit_test(composite_steps_wait_for_all),
+        cmocka_unit_test(composite_steps_of_some_ranks),
+        cmocka_unit_test(items_of_several_pieces),
+        cmocka_unit_test(what_never_ends_is_found_out),
+    };
+    return cmocka_run_group_tests(tests, traffic_setup, traffic_teardown);
+}
