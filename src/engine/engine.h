@@ -26,6 +26,8 @@ struct tb_arrival; /* a message that has arrived (or been announced) and is not 
 
 /* ---- the engine -------------------------------------------------------------------------------------------------- */
 
+struct tb_driver_table; /* driver.h */
+
 struct tb_engine_config {
     struct tb_transport_config transport; /* upcalls are filled in by the engine */
     uint32_t processes;                   /* of the job */
@@ -46,6 +48,7 @@ struct tb_engine_config {
     void *context;
     /* The transports for processes on this host and on others; NULL: tb_transport_shm and tb_transport_tcp. */
     const struct tb_transport_table *local_table, *remote_table;
+    const struct tb_driver_table *const *drivers; /* up to NULL, of composite steps; NULL: tb_drivers */
 };
 
 enum tb_reach { TB_REACH_DIRECT, TB_REACH_RELAYED };

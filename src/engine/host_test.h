@@ -13,6 +13,7 @@
 
 #include <sys/eventfd.h>
 
+#include "engine/common_drive.h"
 #include "engine/engine_state.h"
 
 /* A host of ranks, each with a channel on the first board. */
@@ -66,6 +67,11 @@ static void host_open(struct host *h, uint32_t ranks)
         channel_make(h, i, FIRST, &h->channels[i]);
         assert_true(tb_channel_common(h->channels[i]));
     }
+}
+
+static __attribute__((unused)) struct tb_board *board_of(const struct host *h, uint32_t rank)
+{
+    return ((const struct tb_common *)h->channels[rank]->drivers[TB_DRIVER_COMMON].state)->board;
 }
 
 static void host_close(struct host *h)

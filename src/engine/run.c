@@ -17,15 +17,15 @@ static uint64_t run_match(const struct tb_run *run, const struct tb_step *s)
 static void run_advance(struct tb_run *run);
 
 /* Ends it with the first error, whose story is told again to whoever waits for the whole. What would still have been
- * started on the board is left out there. */
+ * started with a driver is left out there. */
 static void run_stop(struct tb_run *run, int error)
 {
-    struct tb_channel *channel = run->request->channel;
+    uint32_t left = 0;
     run->error = error;
     tb_request_keep_story(run->request, error);
-    for (uint32_t i = 0; channel->board != NULL && i < run->program->step_count; i++)
-        if (run->program->steps[i].kind == TB_STEP_COMPOSITE && run->progress[i].started == 0)
-            tb_composites_skip(channel, 1);
+    for (uint32_t i = 0; i < run->program->step_count; i++)
+        left += run->program->steps[i].kind == TB_STEP_COMPOSITE && run->progress[i].started == 0;
+    tb_driven_skip(run->request->channel->drivers, left);
 }
 
 static void run_fail(struct tb_run *run, int error)
@@ -43,7 +43,7 @@ static void run_follow(struct tb_run *run, const struct tb_failure *f)
     uint32_t places = tb_channel_places(channel, run->program);
     run_stop(run, tb_failure_explain(f));
     if (f->places > places)
-        tb_composites_skip(channel, f->places - places);
+        tb_driven_skip(channel->drivers, f->places - places);
     tb_channel_pass_on(channel, run->program, &run->binding, f);
 }
 
@@ -274,21 +274,22 @@ static void item_start_message(struct tb_run *run, const struct tb_step *s, stru
         tb_receive_start(context, &item->request, &part, s->peer, match, UINT64_MAX);
 }
 
-static void composite_judge(struct tb_run *run, const struct tb_composite_state *s)
+static void drive_judge(struct tb_run *run, const struct tb_drive *d)
 {
-    if (run->error != TB_OK || s->error == TB_OK)
+    if (run->error != TB_OK || d->error == TB_OK)
         return;
-    if (tb_composite_concerns(s))
-        run_fail(run, s->error);
+    const struct tb_driven *driven = tb_channel_driver(d->channel, d->step);
+    if (driven->driver->concerns(d, driven->state))
+        run_fail(run, d->error);
     else
-        run_stop(run, s->error);
+        run_stop(run, d->error);
 }
 
-static void composite_complete(struct tb_composite_state *s)
+static void drive_moved(struct tb_drive *d)
 {
-    struct tb_run_item *item = TB_CONTAINER(s, struct tb_run_item, composite);
+    struct tb_run_item *item = TB_CONTAINER(d, struct tb_run_item, room.drive);
     struct tb_run *run = item->run;
-    composite_judge(run, s);
+    drive_judge(run, d);
     item->state = TB_ITEM_DONE;
     run->active--;
     progress_settle(run, &run->progress[item->step]);
@@ -297,17 +298,22 @@ static void composite_complete(struct tb_composite_state *s)
 
 static void item_start_composite(struct tb_run *run, const struct tb_step *s, struct tb_run_item *item)
 {
-    struct tb_composite_state *c = &item->composite;
     struct tb_channel *channel = run->request->channel;
-    if (channel->board == NULL) {
+    const struct tb_driven *driven = tb_channel_driver(channel, s);
+    struct tb_drive *d = &item->room.drive;
+    if (driven == NULL) {
         run_fail(run, tb_error(TB_ERR_UNSUPPORTED, "%s: ranks that share no memory have no driver for this step",
                                tb_operation_name(run->binding.operation)));
         return;
     }
-    tb_composite_bind(c, run->program, s, &run->binding, run->binding.numbers[0]);
-    c->complete = composite_complete;
-    if (tb_composite_start(c, channel, false)) {
-        composite_judge(run, c);
+    *d = (struct tb_drive){.channel = channel,
+                           .program = run->program,
+                           .step = s,
+                           .binding = &run->binding,
+                           .collective = run->binding.numbers[0],
+                           .moved = drive_moved};
+    if (driven->driver->start(d, driven->state, false)) {
+        drive_judge(run, d);
     } else {
         item->state = TB_ITEM_ACTIVE;
         run->active++;
@@ -514,21 +520,22 @@ static void run_describe(const struct tb_run *run, struct tb_wait *wait)
     }
     wait->collective = run->binding.call;
     wait->operation = run->binding.operation;
-    if (weight == 3)
-        tb_composite_describe(&found->composite, wait);
+    if (weight == 3) {
+        const struct tb_drive *d = &found->room.drive;
+        tb_channel_driver(d->channel, d->step)->driver->describe(d, wait);
+    }
     if (weight == 1 || weight == 2) {
         wait->rank = found->request.rank;
         wait->state = weight == 2 && tb_request_is_unanswered(&found->request) ? TB_WAIT_NOTHING : TB_WAIT_MOVING;
     }
 }
 
-bool tb_runs_describe(const struct tb_runs *runs, const struct tb_request *request, struct tb_wait *wait)
+void tb_runs_describe(const struct tb_runs *runs, const struct tb_request *request, struct tb_wait *wait)
 {
     const struct tb_run *run;
     TB_LIST_EACH (run, &runs->all, const struct tb_run, in_all)
         if (run->request == request) {
             run_describe(run, wait);
-            return true;
+            return;
         }
-    return false;
 }

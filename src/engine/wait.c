@@ -163,8 +163,7 @@ static inline __attribute__((always_inline)) int engine_round(struct tb_engine *
         n += tb_ports_pump(&e->ports);
     if (TB_UNLIKELY(!tb_list_empty(&e->runs.working)))
         n += tb_runs_work(&e->runs);
-    if (!tb_list_empty(&e->boards))
-        n += tb_composites_work(e);
+    n += tb_driving_advance(&e->driving, false);
     if (TB_UNLIKELY(!tb_list_empty(&e->peers.dying)))
         n += tb_peers_bury(&e->peers);
     e->inside = false;
@@ -253,13 +252,11 @@ static uint64_t engine_yield(struct tb_engine *e, uint64_t now)
     return after;
 }
 
-/* Those who write on a board do so without a frame. */
-static bool boards_idle(struct tb_engine *e)
+/* What drivers wait for may come without a frame. */
+static bool drivers_idle(struct tb_engine *e)
 {
-    if (tb_list_empty(&e->boards))
-        return true;
     e->inside = true;
-    int n = tb_composites_look(e);
+    int n = tb_driving_advance(&e->driving, true);
     e->inside = false;
     return n == 0;
 }
@@ -276,8 +273,9 @@ static void engine_disarm(struct tb_engine *e)
 
 static bool engine_arm(struct tb_engine *e)
 {
-    if (e->local != NULL && (!e->local->table->arm(e->local) || !boards_idle(e))) {
-        e->local->table->disarm(e->local);
+    if ((e->local != NULL && !e->local->table->arm(e->local)) || !drivers_idle(e)) {
+        if (e->local != NULL)
+            e->local->table->disarm(e->local);
         return false;
     }
     if ((e->remote == NULL || e->remote->table->arm(e->remote)) && (e->relay == NULL || e->relay->table->arm(e->relay)))

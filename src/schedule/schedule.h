@@ -130,7 +130,8 @@ static inline bool tb_composite_reduces(enum tb_composite composite)
 enum tb_driver {
     /* Through memory that all ranks share; elements of reductions up to TB_COMMON_ELEMENT bytes, and as many ranks as
      * TB_COMMON_DEALS where a block is for one rank; there so many elements are TB_COMMON_ROW bytes at most. */
-    TB_DRIVER_COMMON
+    TB_DRIVER_COMMON,
+    TB_DRIVER_COUNT
 };
 #define TB_COMMON_ELEMENT 4096u
 #define TB_COMMON_DEALS   64u

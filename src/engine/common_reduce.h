@@ -1,13 +1,13 @@
 /* Reductions of composite steps, from what ranks have put into cells and slots. All reduce as
  * x0 op (x1 op (... op xn)), so that order matters and all have the same result. */
-#ifndef TB_ENGINE_COMPOSITE_REDUCE_H
-#define TB_ENGINE_COMPOSITE_REDUCE_H
+#ifndef TB_ENGINE_COMMON_REDUCE_H
+#define TB_ENGINE_COMMON_REDUCE_H
 
-#include "engine/composite_state.h"
+#include "engine/common_drive.h"
 
 /* The reduction of everyone's short data, or of a fragment, where it belongs. */
-int tb_composite_reduce_whole(struct tb_composite_state *s, uint32_t fragment, uint32_t length);
+int tb_common_reduce_whole(struct tb_common_drive *s, uint32_t fragment, uint32_t length);
 /* This rank's range of a fragment, which is `length` bytes in all, among the board's results. */
-int tb_composite_reduce_range(struct tb_composite_state *s, uint32_t fragment, uint32_t length);
+int tb_common_reduce_range(struct tb_common_drive *s, uint32_t fragment, uint32_t length);
 
 #endif

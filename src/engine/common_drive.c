@@ -1,6 +1,6 @@
-#include "engine/composite_state.h"
+#include "engine/common_drive.h"
 
-const char *tb_composite_name(unsigned what)
+const char *tb_common_name(unsigned what)
 {
     static const enum tb_operation operations[TB_COMPOSITE_COUNT] = {
         TB_OPERATION_BARRIER, TB_OPERATION_BCAST,    TB_OPERATION_REDUCE,        TB_OPERATION_ALLREDUCE,
@@ -9,38 +9,38 @@ const char *tb_composite_name(unsigned what)
     return what < TB_COMPOSITE_COUNT ? tb_operation_name(operations[what]) : "nothing known";
 }
 
-int tb_composite_different(const struct tb_composite_state *s, uint32_t rank, const char *theirs)
+int tb_common_different(const struct tb_common_drive *s, uint32_t rank, const char *theirs)
 {
     return tb_error(TB_ERR_MISMATCH,
                     "ranks call different collectives: as number %u on this communicator rank %u has called %s, this "
                     "rank (%u) %s",
-                    s->collective, rank, theirs, s->board->rank, tb_composite_name(s->what));
+                    s->drive.collective, rank, theirs, s->board->rank, tb_common_name(s->what));
 }
 
-int tb_composite_unlike(const struct tb_composite_state *s, uint32_t rank, uint64_t theirs, uint64_t mine)
+int tb_common_unlike(const struct tb_common_drive *s, uint32_t rank, uint64_t theirs, uint64_t mine)
 {
     return tb_error(theirs > mine ? TB_ERR_TRUNCATE : TB_ERR_MISMATCH,
                     "%s: rank %u has sent %llu bytes where this rank expects %llu", tb_operation_name(s->operation),
                     rank, (unsigned long long)theirs, (unsigned long long)mine);
 }
 
-int tb_composite_disagreement(const struct tb_composite_state *s, const struct tb_board_cell *cell, uint32_t rank)
+int tb_common_disagreement(const struct tb_common_drive *s, const struct tb_board_cell *cell, uint32_t rank)
 {
-    if (cell->collective != s->collective)
-        return tb_composite_different(s, rank, "another one");
+    if (cell->collective != s->drive.collective)
+        return tb_common_different(s, rank, "another one");
     if (cell->what != s->what)
-        return tb_composite_different(s, rank, tb_composite_name(cell->what));
+        return tb_common_different(s, rank, tb_common_name(cell->what));
     if (cell->root != s->root)
         return tb_error(TB_ERR_MISMATCH, "%s: rank %u takes rank %u for the root, this rank takes rank %u",
-                        tb_composite_name(s->what), rank, cell->root, s->root);
-    if (!tb_state_exchanges(s) && cell->bytes != s->bytes)
-        return tb_composite_unlike(s, rank, cell->bytes, s->bytes);
+                        tb_common_name(s->what), rank, cell->root, s->root);
+    if (!tb_common_exchanges(s) && cell->bytes != s->bytes)
+        return tb_common_unlike(s, rank, cell->bytes, s->bytes);
     return tb_error(TB_ERR_MISMATCH,
                     "%s: rank %u cannot give the data that this rank expects: ranks do not agree about sizes",
                     tb_operation_name(s->operation), rank);
 }
 
-int tb_composite_abandoned(const struct tb_composite_state *s, uint32_t rank)
+int tb_common_abandoned(const struct tb_common_drive *s, uint32_t rank)
 {
-    return tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", tb_composite_name(s->what), rank);
+    return tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", tb_common_name(s->what), rank);
 }

@@ -1,34 +1,36 @@
-/* One composite step on its way: what it is about, how far it is, and what can go wrong in it. It belongs to whoever
- * runs the step, and is touched with the engine locked. */
-#ifndef TB_ENGINE_COMPOSITE_STATE_H
-#define TB_ENGINE_COMPOSITE_STATE_H
+/* A drive of the driver for common memory: what a composite step is about, how far it is, and what can go wrong in it.
+ * It stands in the room of whoever runs the step (driver.h), and is touched with the engine locked. */
+#ifndef TB_ENGINE_COMMON_DRIVE_H
+#define TB_ENGINE_COMMON_DRIVE_H
 
-#include "engine/channel.h"
-#include "engine/engine.h"
+#include "engine/binding.h"
+#include "engine/driver.h"
 #include "engine/part.h"
 
-/* The first part is set before the start. */
-struct tb_composite_state {
+/* What it has on a channel. */
+struct tb_common {
+    struct tb_transport *transport; /* that of shared memory itself */
+    struct tb_board *board;         /* that the channel's ranks share */
+    struct tb_list line;            /* drives, in order; the first one is being carried out */
+    struct tb_list *active, busy;   /* the engine's list, in which this is while there are some */
+    const struct tb_peer *lost;     /* one of the channel's processes that is gone */
+};
+
+struct tb_common_drive {
+    struct tb_drive drive;
     uint8_t what;      /* enum tb_composite */
-    uint8_t operation; /* of the collective, and its number on the channel */
-    uint32_t collective;
+    uint8_t operation; /* of the collective */
     uint32_t root;
     uint64_t bytes, unit;       /* to be given or got; what must not be cut */
     struct tb_part give, get;   /* where that is asked for; of blocks, all of them, and only of reductions */
     struct tb_buffer rooms[2];  /* that these may refer to */
     const struct tb_type *type; /* of reductions */
     const struct tb_op *op;
-    const struct tb_binding *binding; /* of blocks */
-    const struct tb_program *program;
-    const struct tb_step *step;
-    void (*complete)(struct tb_composite_state *s); /* not if it is finished at once */
-    int error;                                      /* when finished */
 
     uint8_t stage;
     struct tb_list in_line;
-    struct tb_channel *channel;
+    struct tb_common *common;
     struct tb_board *board;
-    uint64_t number;
     uint32_t called;  /* ranks before this one have called the same */
     uint32_t awaited; /* of these, those that this rank has waited for */
     uint32_t looks;   /* without success */
@@ -50,50 +52,52 @@ struct tb_composite_state {
     bool heard_long;     /* somebody may wait until this rank has counted */
 };
 
+_Static_assert(sizeof(struct tb_common_drive) <= sizeof(union tb_drive_room), "there is room for it");
+
 /* ---- what a step is about ---------------------------------------------------------------------------------------- */
 
-static inline enum tb_composite tb_state_what(const struct tb_composite_state *s)
+static inline enum tb_composite tb_common_what(const struct tb_common_drive *s)
 {
     return (enum tb_composite)s->what;
 }
 
 /* Whether it is about blocks. */
-static inline bool tb_state_exchanges(const struct tb_composite_state *s)
+static inline bool tb_common_exchanges(const struct tb_common_drive *s)
 {
     return s->what >= TB_COMPOSITE_GATHER;
 }
 
-static inline bool tb_state_reduces(const struct tb_composite_state *s)
+static inline bool tb_common_reduces(const struct tb_common_drive *s)
 {
-    return tb_composite_reduces(tb_state_what(s));
+    return tb_composite_reduces(tb_common_what(s));
 }
 
 /* Whether all ranks have the same data, of which each may reduce a range. */
-static inline bool tb_state_is_common(const struct tb_composite_state *s)
+static inline bool tb_common_shares(const struct tb_common_drive *s)
 {
     return s->what == TB_COMPOSITE_REDUCE || s->what == TB_COMPOSITE_ALLREDUCE;
 }
 
-static inline bool tb_state_is_long(const struct tb_composite_state *s)
+static inline bool tb_common_is_long(const struct tb_common_drive *s)
 {
-    return tb_state_exchanges(s) ? s->stripe > 0 : s->bytes > TB_BOARD_SHORT;
+    return tb_common_exchanges(s) ? s->stripe > 0 : s->bytes > TB_BOARD_SHORT;
 }
 
 /* Whether a rank takes what this one gives, or gives what it takes. */
-static inline bool tb_state_gives_to(const struct tb_composite_state *s, uint32_t rank)
+static inline bool tb_common_gives_to(const struct tb_common_drive *s, uint32_t rank)
 {
-    return tb_composite_takes(tb_state_what(s), s->root, rank, s->board->rank);
+    return tb_composite_takes(tb_common_what(s), s->root, rank, s->board->rank);
 }
 
-static inline bool tb_state_takes_from(const struct tb_composite_state *s, uint32_t rank)
+static inline bool tb_common_takes_from(const struct tb_common_drive *s, uint32_t rank)
 {
-    return tb_composite_takes(tb_state_what(s), s->root, s->board->rank, rank);
+    return tb_composite_takes(tb_common_what(s), s->root, s->board->rank, rank);
 }
 
-static inline bool tb_state_gives(const struct tb_composite_state *s)
+static inline bool tb_common_gives(const struct tb_common_drive *s)
 {
     bool root = s->board->rank == s->root;
-    switch (tb_state_what(s)) {
+    switch (tb_common_what(s)) {
     case TB_COMPOSITE_BCAST:
     case TB_COMPOSITE_SCATTER:
         return root;
@@ -104,13 +108,13 @@ static inline bool tb_state_gives(const struct tb_composite_state *s)
     }
 }
 
-static inline bool tb_state_gets(const struct tb_composite_state *s)
+static inline bool tb_common_gets(const struct tb_common_drive *s)
 {
-    return tb_state_takes_from(s, s->root);
+    return tb_common_takes_from(s, s->root);
 }
 
 /* How many ranks, from the first on, this one reduces the data of. */
-static inline uint32_t tb_state_operands(const struct tb_composite_state *s)
+static inline uint32_t tb_common_operands(const struct tb_common_drive *s)
 {
     return s->what == TB_COMPOSITE_SCAN     ? s->board->rank + 1
            : s->what == TB_COMPOSITE_EXSCAN ? s->board->rank
@@ -132,14 +136,14 @@ static inline const uint64_t *tb_block_words(const struct tb_board_cell *cell)
 
 /* ---- what goes wrong (each tells the story and returns the error) ------------------------------------------------ */
 
-const char *tb_composite_name(unsigned what);
+const char *tb_common_name(unsigned what);
 /* Another rank's data is not as long as this one expects. */
-int tb_composite_unlike(const struct tb_composite_state *s, uint32_t rank, uint64_t theirs, uint64_t mine);
+int tb_common_unlike(const struct tb_common_drive *s, uint32_t rank, uint64_t theirs, uint64_t mine);
 /* Another rank has called another collective. */
-int tb_composite_different(const struct tb_composite_state *s, uint32_t rank, const char *theirs);
+int tb_common_different(const struct tb_common_drive *s, uint32_t rank, const char *theirs);
 /* What another rank says in its cell is not what this one expects. */
-int tb_composite_disagreement(const struct tb_composite_state *s, const struct tb_board_cell *cell, uint32_t rank);
+int tb_common_disagreement(const struct tb_common_drive *s, const struct tb_board_cell *cell, uint32_t rank);
 /* A rank that is needed has given up. */
-int tb_composite_abandoned(const struct tb_composite_state *s, uint32_t rank);
+int tb_common_abandoned(const struct tb_common_drive *s, uint32_t rank);
 
 #endif

@@ -337,7 +337,7 @@ static void numbers_grow(void **state)
         host_open(&h, ranks);
         for (uint64_t age = 1; age <= 9; age++) {
             for (uint32_t rank = 0; rank < ranks; rank++) {
-                struct tb_board *b = h.channels[rank]->board;
+                struct tb_board *b = board_of(&h, rank);
                 b->started = b->least = age * TB_BOARD_AGE - 3;
                 atomic_store(&tb_board_member_of(b, rank)->done.value, b->started);
             }

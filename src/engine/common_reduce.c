@@ -1,4 +1,4 @@
-#include "engine/composite_reduce.h"
+#include "engine/common_reduce.h"
 
 #include "engine/binding.h"
 
@@ -9,27 +9,27 @@
 
 /* Everyone's packed data, from byte `at` of a cell or of the slots of a fragment on. */
 struct operands {
-    const struct tb_composite_state *s;
+    const struct tb_common_drive *s;
     uint32_t fragment, at;
 };
 
 static const char *operand_of(const struct operands *o, uint32_t rank)
 {
-    const struct tb_composite_state *s = o->s;
+    const struct tb_common_drive *s = o->s;
     if (s->direct && rank == s->board->rank)
         return s->operand + (uint64_t)o->fragment * s->fragment + o->at;
-    const struct tb_board_cell *cell = tb_board_cell_of(s->board, rank, s->number);
-    if (tb_state_is_long(s))
+    const struct tb_board_cell *cell = tb_board_cell_of(s->board, rank, s->drive.place);
+    if (tb_common_is_long(s))
         return tb_board_slot_of(s->board, rank, cell->slot + o->fragment) + s->own_stripe + o->at;
-    bool block = tb_state_exchanges(s);
+    bool block = tb_common_exchanges(s);
     return cell->data + (block ? tb_block_words(cell)[s->board->rank] & UINT16_MAX : 0) + o->at;
 }
 
 static int fold_dense(const struct operands *o, uint32_t length, char *to)
 {
-    const struct tb_composite_state *s = o->s;
+    const struct tb_common_drive *s = o->s;
     uint64_t count = length / s->type->size;
-    uint32_t rank = tb_state_operands(s) - 1;
+    uint32_t rank = tb_common_operands(s) - 1;
     tb_op_loop3 *both = rank > 0 && s->op->code != TB_OP_USER ? tb_op_kernel3(s->op, s->type) : NULL;
     if (both != NULL) {
         both(operand_of(o, rank - 1), operand_of(o, rank), to, count);
@@ -71,7 +71,7 @@ static void block_fill(const struct tb_buffer *block, const char *from, uint64_t
  * without that, goes where it belongs, the operands being a whole fragment or cell. */
 static int fold_sparse(const struct operands *operands, uint32_t length, char *to)
 {
-    const struct tb_composite_state *s = operands->s;
+    const struct tb_common_drive *s = operands->s;
     struct operands o = *operands;
     struct tb_buffer sum, next;
     void *memory[2] = {NULL, NULL};
@@ -82,7 +82,7 @@ static int fold_sparse(const struct operands *operands, uint32_t length, char *t
     for (uint64_t at = 0; at < length && error == TB_OK;) {
         uint64_t left = (length - at) / s->type->size, count = left < items ? left : items;
         uint64_t bytes = count * s->type->size;
-        uint32_t rank = tb_state_operands(s) - 1;
+        uint32_t rank = tb_common_operands(s) - 1;
         struct tb_spans from, into = tb_spans_of(to != NULL ? to + at : NULL, bytes);
         block_fill(&sum, operand_of(&o, rank), bytes);
         while (rank-- > 0 && error == TB_OK) {
@@ -101,7 +101,7 @@ static int fold_sparse(const struct operands *operands, uint32_t length, char *t
     return error;
 }
 
-int tb_composite_reduce_whole(struct tb_composite_state *s, uint32_t fragment, uint32_t length)
+int tb_common_reduce_whole(struct tb_common_drive *s, uint32_t fragment, uint32_t length)
 {
     struct operands o = {s, fragment, 0};
     if (!s->type->dense)
@@ -110,7 +110,7 @@ int tb_composite_reduce_whole(struct tb_composite_state *s, uint32_t fragment, u
     return fold_dense(&o, length, (char *)((uintptr_t)s->get.buffer->base + from));
 }
 
-int tb_composite_reduce_range(struct tb_composite_state *s, uint32_t fragment, uint32_t length)
+int tb_common_reduce_range(struct tb_common_drive *s, uint32_t fragment, uint32_t length)
 {
     uint64_t items = length / s->unit;
     uint32_t low = (uint32_t)(items * s->board->rank / s->board->size * s->unit);

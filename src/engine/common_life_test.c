@@ -1,6 +1,6 @@
 /* Composite steps between engines of one process over real shared memory: many at a time, disagreement, lost ranks,
  * boards that are used again, waiting. */
-#include "engine/composite_test.h"
+#include "engine/common_test.h"
 
 /* ---- many -------------------------------------------------------------------------------------------------------- */
 
@@ -38,7 +38,7 @@ static void many_in_flight(void **state)
 static void host_age(struct host *h, uint64_t number)
 {
     for (uint32_t rank = 0; rank < h->ranks; rank++) {
-        struct tb_board *b = h->channels[rank]->board;
+        struct tb_board *b = board_of(h, rank);
         b->started = b->least = number;
         atomic_store(&tb_board_member_of(b, rank)->done.value, number);
     }
