@@ -232,12 +232,7 @@ void tb_channels_lose(struct tb_peer *peer)
 
 uint32_t tb_channel_places(const struct tb_channel *channel, const struct tb_program *program)
 {
-    uint32_t places = 0;
-    if (program == NULL)
-        return channel->driven;
-    for (uint32_t i = 0; i < program->step_count; i++)
-        places += program->steps[i].kind == TB_STEP_COMPOSITE;
-    return places < UINT8_MAX ? places : UINT8_MAX;
+    return program != NULL ? program->places : channel->driven;
 }
 
 /* Messages of it that have come already. */
@@ -321,7 +316,8 @@ void tb_channel_pass_on(struct tb_channel *channel, const struct tb_program *pro
 struct tb_channel *tb_channel_hear(struct tb_peer *p, const struct tb_message *m, struct tb_failure *f)
 {
     struct tb_engine *e = p->engine;
-    *f = (struct tb_failure){m->match, m->source_rank, (uint32_t)m->length, m->offset != 0};
+    uint32_t places = m->length < TB_PROGRAM_PLACES_LIMIT ? (uint32_t)m->length : TB_PROGRAM_PLACES_LIMIT;
+    *f = (struct tb_failure){m->match, m->source_rank, places, m->offset != 0};
     if (m->context != tb_context_plane(m->context, TB_PLANE_COLLECTIVE)) {
         tb_peer_break(p,
                       tb_error(TB_ERR_PROTOCOL, "process %u gave up a collective where there are none", p->proc.index));

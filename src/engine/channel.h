@@ -37,7 +37,7 @@ static inline const struct tb_driven *tb_channel_driver(const struct tb_channel 
     return d->state != NULL ? d : NULL;
 }
 
-/* How many composite steps a program has. NULL: one that is not known; nearly all have one where there is a driver. */
+/* How many places a program has with drivers. NULL: one that is not known; nearly all have one where there is one. */
 uint32_t tb_channel_places(const struct tb_channel *channel, const struct tb_program *program);
 /* Gives up the collective of a binding that has its numbers, with the error, and tells the others. `program` may be
  * NULL, and says with whom this process has steps, and how many composite ones. The story stays. */

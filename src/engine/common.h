@@ -1,7 +1,7 @@
 /* The driver for common memory: barrier, broadcast, reductions and whatever is about blocks, among ranks that share a
- * board (see transport/shm/board.h). Each step is a state machine that is advanced by progress; those of one channel
- * are carried out one after the other in the order of their start, which is the same on all ranks. A program must
- * therefore have its composite step where nothing delays it.
+ * board (see transport/shm/board.h), or some of them. Each step is a state machine that is advanced by progress. Those
+ * of one channel have places on its board, which collectives take when they begin, in the same order on all ranks; they
+ * are carried out in any order, and none waits for another but for a column or a slot (common_place.h).
  *
  * Short data goes through cells: whoever gives writes it, whoever gets reads it, and reductions are made by everyone
  * who gets the result. Long data is cut into fragments that go through slots (common_fragment.h), reductions are made

@@ -1,7 +1,9 @@
 #include "engine/common_exchange.h"
 
 #include "engine/binding.h"
+#include "engine/common_cut.h"
 #include "engine/common_fragment.h"
+#include "engine/common_place.h"
 #include "engine/likely.h"
 
 #define FRAGMENT_LEAST (8u << 10)
@@ -49,7 +51,7 @@ static void block_got(const struct tb_common_drive *s, uint32_t from, struct blo
 /* Whether the block for a rank goes through the board. */
 static bool deals_to(const struct tb_common_drive *s, uint32_t to)
 {
-    if (to == s->board->rank)
+    if (to == s->rank)
         return tb_common_reduces(s) && !s->direct;
     return tb_common_gives_to(s, to);
 }
@@ -72,7 +74,7 @@ static uint64_t aligned(uint64_t at)
 /* How wide: stripes of all fit into a slot, and a cut is between elements. */
 static uint32_t stripe_width(const struct tb_common_drive *s, uint64_t longest)
 {
-    uint32_t all = !tb_composite_deals(tb_common_what(s)) ? 1 : s->board->size - (tb_common_reduces(s) ? 0 : 1);
+    uint32_t all = !tb_composite_deals(tb_common_what(s)) ? 1 : s->size - (tb_common_reduces(s) ? 0 : 1);
     TB_ASSERT(all > 0);
     uint64_t most = TB_BOARD_SLOT / all, least = FRAGMENT_LEAST / all;
     uint64_t width = (longest + FRAGMENTS_GOOD - 1) / FRAGMENTS_GOOD;
@@ -92,7 +94,7 @@ static int too_long(const struct tb_common_drive *s, uint64_t length)
 static void reduction_open(struct tb_common_drive *s)
 {
     struct block own;
-    block_given(s, s->board->rank, &own);
+    block_given(s, s->rank, &own);
     s->type = own.part.buffer->type;
     s->bytes = own.part.length;
     s->alone = true;
@@ -102,15 +104,14 @@ static void reduction_open(struct tb_common_drive *s)
 
 int tb_common_exchange_open(struct tb_common_drive *s)
 {
-    const struct tb_board *b = s->board;
     bool deals = tb_composite_deals(tb_common_what(s)), reduces = tb_common_reduces(s);
-    uint64_t longest = 0, room = deals ? aligned(b->size * sizeof(uint64_t)) : 0;
+    uint64_t longest = 0, room = deals ? aligned(s->size * sizeof(uint64_t)) : 0;
     s->stripe = s->mine = s->next = s->fragments = 0;
     if (reduces)
         reduction_open(s);
-    for (uint32_t to = 0; to < b->size && s->drive.step->slice.count > 0; to++) {
+    for (uint32_t to = 0; to < s->size && s->drive.step->slice.count > 0; to++) {
         struct block block;
-        if (!tb_common_gives_to(s, to) || (to == b->rank && !reduces))
+        if (!tb_common_gives_to(s, to) || (to == s->rank && !reduces))
             continue;
         block_given(s, to, &block);
         longest = block.part.length > longest ? block.part.length : longest;
@@ -130,9 +131,11 @@ int tb_common_exchange_open(struct tb_common_drive *s)
     }
     if (reduces && s->stripe > 0) {
         s->fragment = s->stripe;
-        s->own_stripe = b->rank * s->stripe;
+        s->own_stripe = s->rank * s->stripe;
         s->fragments = (uint32_t)((s->bytes + s->stripe - 1) / s->stripe);
     }
+    s->is_long = s->stripe > 0;
+    s->limit = s->fragments;
     return TB_OK;
 }
 
@@ -142,7 +145,7 @@ void tb_common_exchange_own(struct tb_common_drive *s)
 {
     struct block given, got;
     struct tb_spans from, to;
-    uint32_t rank = s->board->rank;
+    uint32_t rank = s->rank;
     if (!tb_common_takes_from(s, rank) || s->drive.step->other.count == 0)
         return;
     block_given(s, rank, &given);
@@ -167,8 +170,8 @@ void tb_common_exchange_own(struct tb_common_drive *s)
 static void blocks_put(const struct tb_common_drive *s, struct tb_board_cell *cell)
 {
     uint64_t *words = (uint64_t *)(void *)cell->data;
-    uint32_t at = (uint32_t)(s->board->size * sizeof *words);
-    for (uint32_t to = 0; to < s->board->size; to++) {
+    uint32_t at = (uint32_t)(s->size * sizeof *words);
+    for (uint32_t to = 0; to < s->size; to++) {
         struct block block;
         words[to] = 0;
         if (!deals_to(s, to))
@@ -200,7 +203,7 @@ void tb_common_exchange_call(struct tb_common_drive *s, struct tb_board_cell *ce
 void tb_common_exchange_hear(struct tb_common_drive *s, const struct tb_board_cell *cell, uint32_t rank)
 {
     bool deals = tb_composite_deals(tb_common_what(s)), reduces = tb_common_reduces(s);
-    uint64_t word = deals ? tb_block_words(cell)[s->board->rank] : 0, theirs = deals ? word >> 16 : cell->bytes;
+    uint64_t word = deals ? tb_block_words(cell)[s->rank] : 0, theirs = deals ? word >> 16 : cell->bytes;
     struct block block;
     block_got(s, rank, &block);
     if (TB_UNLIKELY(theirs != block.part.length || (reduces && cell->stripe != s->stripe))) {
@@ -222,7 +225,7 @@ static void fragment_write(struct tb_common_drive *s, uint32_t fragment, char *s
 {
     bool deals = tb_composite_deals(tb_common_what(s));
     uint64_t at = (uint64_t)fragment * s->stripe;
-    for (uint32_t to = 0; to < s->board->size; to++) {
+    for (uint32_t to = 0; to < s->size; to++) {
         struct block block;
         if (!deals_to(s, to))
             continue;
@@ -230,7 +233,7 @@ static void fragment_write(struct tb_common_drive *s, uint32_t fragment, char *s
         if (at < block.part.length) {
             uint64_t left = block.part.length - at;
             tb_part_gather(&block.part, at, left < s->stripe ? left : s->stripe,
-                           slot + (size_t)stripe_number(s, s->board->rank, to) * s->stripe);
+                           slot + (size_t)stripe_number(s, s->rank, to) * s->stripe);
         }
         if (!deals)
             break;
@@ -240,11 +243,10 @@ static void fragment_write(struct tb_common_drive *s, uint32_t fragment, char *s
 uint32_t tb_common_exchange_write(struct tb_common_drive *s)
 {
     uint32_t *wrote = &s->counts[TB_BOARD_WROTE], before = *wrote;
-    while (*wrote < s->mine && *wrote - before < TB_COMMON_TURN && tb_common_fragments_slot_free(s)) {
-        uint32_t slot = (s->slot + *wrote) % TB_BOARD_SLOTS;
-        fragment_write(s, *wrote, tb_board_slot_of(s->board, s->board->rank, slot));
-        s->board->filled[slot] = s->drive.place + 1;
-        tb_common_fragments_count(s, TB_BOARD_WROTE);
+    int slot;
+    while (*wrote < s->mine && *wrote - before < TB_COMMON_TURN && (slot = tb_common_slot_take(s)) >= 0) {
+        fragment_write(s, *wrote, tb_board_slot_of(s->board, s->board->rank, (uint32_t)slot));
+        tb_common_cut_count(s, TB_BOARD_WROTE);
         tb_board_wake(s->board);
     }
     return *wrote - before;
@@ -253,13 +255,13 @@ uint32_t tb_common_exchange_write(struct tb_common_drive *s)
 /* What a rank has put into a fragment for this one; false: it is not there yet. */
 static bool fragment_take(struct tb_common_drive *s, uint32_t rank, uint32_t fragment)
 {
-    const struct tb_board_cell *cell = tb_board_cell_of(s->board, rank, s->drive.place);
+    const struct tb_board_cell *cell = tb_common_cell(s, rank);
     uint64_t at = (uint64_t)fragment * cell->stripe;
     struct block block;
     block_got(s, rank, &block);
     if (cell->stripe == 0 || at >= block.part.length)
         return true;
-    uint32_t there = tb_board_counted(s->board, rank, TB_BOARD_WROTE, s->drive.place);
+    uint32_t there = tb_common_counted(s, rank, TB_BOARD_WROTE);
     if (TB_UNLIKELY(there == TB_BOARD_FAILED)) {
         s->drive.error = tb_common_abandoned(s, rank);
         return false;
@@ -270,26 +272,26 @@ static bool fragment_take(struct tb_common_drive *s, uint32_t rank, uint32_t fra
     if (there <= fragment || held)
         return false;
     uint64_t left = block.part.length - at;
-    const char *slot = tb_board_slot_of(s->board, rank, cell->slot + fragment);
+    const char *slot = tb_common_slot(s, rank, fragment);
     tb_part_scatter(&block.part, at, left < cell->stripe ? left : cell->stripe,
-                    slot + (size_t)stripe_number(s, rank, s->board->rank) * cell->stripe);
+                    slot + (size_t)stripe_number(s, rank, s->rank) * cell->stripe);
     return true;
 }
 
 uint32_t tb_common_exchange_take(struct tb_common_drive *s)
 {
-    uint32_t *taken = &s->counts[TB_BOARD_TAKEN], before = *taken, size = s->board->size;
+    uint32_t *taken = &s->counts[TB_BOARD_TAKEN], before = *taken, size = s->size;
     while (*taken < s->fragments && *taken - before < TB_COMMON_TURN) {
         /* Everyone begins with the next rank. */
         for (; s->next < size - 1; s->next++) {
-            uint32_t rank = (s->board->rank + 1 + s->next) % size;
+            uint32_t rank = (s->rank + 1 + s->next) % size;
             if (tb_common_takes_from(s, rank) && !fragment_take(s, rank, *taken))
                 break;
         }
         if (s->next < size - 1)
             break;
         s->next = 0;
-        tb_common_fragments_count(s, TB_BOARD_TAKEN);
+        tb_common_cut_count(s, TB_BOARD_TAKEN);
     }
     if (*taken > before)
         tb_board_wake(s->board);

@@ -7,7 +7,8 @@
 
 /* The reduction of everyone's short data, or of a fragment, where it belongs. */
 int tb_common_reduce_whole(struct tb_common_drive *s, uint32_t fragment, uint32_t length);
-/* This rank's range of a fragment, which is `length` bytes in all, among the board's results. */
+/* This rank's range of a fragment, which is `length` bytes in all, in the slot of the last member: nobody else reads
+ * that range of its operand. */
 int tb_common_reduce_range(struct tb_common_drive *s, uint32_t fragment, uint32_t length);
 
 #endif

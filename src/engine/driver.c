@@ -36,11 +36,14 @@ void tb_driven_close(struct tb_driven *all)
             all[i].driver->close(all[i].state);
 }
 
-void tb_driven_skip(struct tb_driven *all, uint32_t count)
+void tb_driven_skip(struct tb_driven *all, uint32_t places)
 {
-    for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
-        if (all[i].state != NULL && count > 0)
-            all[i].driver->skip(all[i].state, count);
+    struct tb_reserved r;
+    for (uint32_t i = 0; i < TB_DRIVERS_LIMIT && places > 0; i++)
+        if (all[i].state != NULL) {
+            all[i].driver->reserve(all[i].state, &r, places);
+            all[i].driver->forgo(all[i].state, &r, r.left);
+        }
 }
 
 void tb_driven_lose(struct tb_driven *all, const struct tb_peer *peer)

@@ -17,18 +17,35 @@ struct tb_failure;
 struct tb_message;
 struct tb_peer;
 
+/* Places that a collective has with a driver: numbers, the same on all ranks, since they begin collectives in the same
+ * order. It stands in memory of whoever runs the collective, and the driver refers to it until all are finished. */
+struct tb_reserved {
+    struct tb_list in_order;
+    uint64_t first;
+    uint32_t left; /* a bit for each place that is not finished here */
+};
+
 /* What whoever starts it sets, but for the last part. */
 struct tb_drive {
     struct tb_channel *channel;
     const struct tb_program *program;
     const struct tb_step *step;
-    const struct tb_binding *binding;  /* stays until the end */
-    uint32_t collective;               /* its number on the channel */
-    void (*moved)(struct tb_drive *d); /* it is finished, and was not at once */
+    const struct tb_binding *binding; /* stays until the end */
+    uint32_t collective;              /* its number on the channel */
+    uint32_t ready;                   /* items that may be begun, of those of the step */
+    struct tb_reserved *reserved;     /* NULL: it is all of its collective, and takes the next place */
+    /* `done` has grown, or `error` is set; called neither from start nor from extend. */
+    void (*moved)(struct tb_drive *d);
 
-    int error;      /* when finished */
-    uint64_t place; /* its number with the driver */
+    uint32_t done; /* items that are finished; when all are, it is over */
+    int error;     /* then it is over, too */
+    uint64_t place;
 };
+
+static inline bool tb_drive_over(const struct tb_drive *d)
+{
+    return d->error != TB_OK || d->done == d->step->items;
+}
 
 union tb_drive_room {
     struct tb_drive drive; /* with which the driver's own struct begins */
@@ -46,11 +63,16 @@ struct tb_driver_table {
     int (*open)(struct tb_engine *e, const struct tb_channel_config *config, void **state);
     void (*close)(void *state);
 
-    /* Members start the same steps in the same order. True: it is finished already; where the caller has nothing else
-     * to do (idle) that is worth a while of looking. */
+    /* A collective begins, or is refused: takes so many places, of which all ranks take the same. */
+    void (*reserve)(void *state, struct tb_reserved *r, uint32_t places);
+    /* These of them, a bit for each, will not be started here. */
+    void (*forgo)(void *state, struct tb_reserved *r, uint32_t places);
+    /* Steps of one collective are started in any order, when their first item is ready; `extend`: more of them are.
+     * True: it is over; where the caller has nothing else to do (idle) that is worth a while of looking. */
     bool (*start)(struct tb_drive *d, void *state, bool idle);
-    /* So many steps that others may have started will not be here. */
-    void (*skip)(void *state, uint32_t count);
+    bool (*extend)(struct tb_drive *d, void *state);
+    /* Not all of its items will be ready, because of this error. It is soon over. */
+    void (*stop)(struct tb_drive *d, int error);
     /* Everything that is on its way; thorough: before a sleep. How much was done. */
     int (*advance)(struct tb_list *active, bool thorough);
 
@@ -96,7 +118,7 @@ static inline int tb_driving_advance(struct tb_driving *driving, bool thorough)
 int tb_driven_open(struct tb_driven *all, const struct tb_driving *driving, struct tb_engine *e,
                    const struct tb_channel_config *config, bool *any);
 void tb_driven_close(struct tb_driven *all);
-void tb_driven_skip(struct tb_driven *all, uint32_t count);
+void tb_driven_skip(struct tb_driven *all, uint32_t places); /* a collective of so many is not begun here */
 void tb_driven_lose(struct tb_driven *all, const struct tb_peer *peer);
 void tb_driven_give_up(struct tb_driven *all, const struct tb_failure *f);
 void tb_driven_hear(struct tb_driven *all, const struct tb_message *m);

@@ -20,7 +20,8 @@ static struct tb_list *line;  /* drives on their way, in order */
 static int at_once;           /* so many more are finished when they are started */
 static int outcome;           /* of the next one that is finished */
 static bool others_must_know; /* of its failure */
-static uint32_t allowed;      /* so many may be finished */
+static uint32_t allowed;      /* so many items may be finished */
+static uint64_t taken;        /* places */
 
 struct recorded {
     struct tb_drive drive;
@@ -63,25 +64,49 @@ static void recorder_close(void *state)
 static void drive_end(struct tb_drive *d)
 {
     d->error = outcome == TB_OK ? TB_OK : tb_error(outcome, "as this test wants it");
+    d->done += outcome == TB_OK;
     outcome = TB_OK;
 }
 
 static bool recorder_start(struct tb_drive *d, void *state, bool idle)
 {
     assert_ptr_equal(state, record);
+    d->done = 0;
     note("start%u%s ", d->step->edge, idle ? "-idle" : "");
     if (at_once > 0) {
         at_once--;
         drive_end(d);
-        return true;
+        if (tb_drive_over(d))
+            return true;
     }
     tb_list_append(line, &TB_CONTAINER(d, struct recorded, drive)->in_line);
     return false;
 }
 
-static void recorder_skip(void *state, uint32_t count)
+static bool recorder_extend(struct tb_drive *d, void *state)
 {
-    note("skip%u ", count);
+    note("extend%u:%u ", d->step->edge, d->ready);
+    return false;
+}
+
+static void recorder_stop(struct tb_drive *d, int error)
+{
+    note("stop%u ", d->step->edge);
+    outcome = error;
+}
+
+static void recorder_reserve(void *state, struct tb_reserved *r, uint32_t places)
+{
+    note("reserve%u ", places);
+    r->first = taken;
+    r->left = (1u << places) - 1;
+    taken += places;
+}
+
+static void recorder_forgo(void *state, struct tb_reserved *r, uint32_t places)
+{
+    if (places != 0)
+        note("forgo%x ", places);
 }
 
 static int recorder_advance(struct tb_list *active, bool thorough)
@@ -89,10 +114,14 @@ static int recorder_advance(struct tb_list *active, bool thorough)
     if (allowed == 0)
         return 0;
     struct recorded *r = TB_CONTAINER(active->next, struct recorded, in_line);
+    if (r->drive.done == r->drive.ready && outcome == TB_OK)
+        return 0;
     allowed--;
-    tb_list_remove(&r->in_line);
-    note("end%u ", r->drive.step->edge);
     drive_end(&r->drive);
+    if (tb_drive_over(&r->drive)) {
+        tb_list_remove(&r->in_line);
+        note("end%u ", r->drive.step->edge);
+    }
     r->drive.moved(&r->drive);
     return 1;
 }
@@ -131,7 +160,10 @@ static const struct tb_driver_table recorder = {.name = "recorder",
                                                 .open = recorder_open,
                                                 .close = recorder_close,
                                                 .start = recorder_start,
-                                                .skip = recorder_skip,
+                                                .reserve = recorder_reserve,
+                                                .forgo = recorder_forgo,
+                                                .extend = recorder_extend,
+                                                .stop = recorder_stop,
                                                 .advance = recorder_advance,
                                                 .concerns = recorder_concerns,
                                                 .lose = recorder_lose,
@@ -218,7 +250,51 @@ static void steps_are_started_in_turn(void **state)
     assert_false(tb_request_done(&s.request));
     at_once = 1; /* the second */
     allowed = 2;
-    stage_ends(&s, TB_OK, "claim open start0 end0 start1 start2 end2 close ");
+    stage_ends(&s, TB_OK, "claim open reserve3 start0 end0 start1 start2 end2 close ");
+}
+
+/* Two steps of five items, the second one piece by piece after the first; between their places there is one that this
+ * rank has no step for. */
+static void stage_pipeline(struct stage *s)
+{
+    const struct tb_contract contract = {.composite = TB_COMPOSITE_BCAST, .driver = RECORDER};
+    const struct tb_slice nothing = {.symbol = TB_SYMBOL_OUT}, data = {TB_SYMBOL_OUT, 0, 1, 5};
+    struct tb_builder b;
+    stage_open(s, 1);
+    tb_program_free(s->program);
+    tb_builder_open(&b, 5);
+    for (uint16_t i = 0; i < 2; i++) {
+        tb_builder_composite(&b, &contract, 0, data, nothing);
+        tb_builder_place(&b, 2 * i);
+        tb_builder_cut(&b, 1);
+    }
+    tb_builder_after_pieces(&b, 0);
+    assert_int_equal(tb_builder_finish(&b, &s->program), TB_OK);
+    s->binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){"12345", 5, &tb_type_byte};
+    s->binding.elements = 5;
+    s->binding.element_bytes = s->binding.piece = 1;
+}
+
+static void items_are_ready_one_by_one(void **state)
+{
+    struct stage s;
+    stage_pipeline(&s);
+    stage_post(&s);
+    stage_ends(&s, TB_OK,
+               "claim open reserve3 forgo2 start0 start2 extend2:2 extend2:3 extend2:4 end0 extend2:5 end2 close ");
+}
+
+static void a_failure_stops_what_never_can_be_ready(void **state)
+{
+    struct stage s;
+    stage_pipeline(&s);
+    allowed = 2;
+    stage_post(&s);
+    stage_settle(&s);
+    outcome = TB_ERR_MISMATCH;
+    allowed = 2;
+    stage_ends(&s, TB_ERR_MISMATCH,
+               "claim open reserve3 forgo2 start0 start2 extend2:2 end0 concerns0 stop2 end2 close ");
 }
 
 static void one_step_alone_has_no_run(void **state)
@@ -252,8 +328,8 @@ static void a_failure_leaves_out_the_rest(void **state)
         assert_int_equal(s.channel->collective->failures != NULL, told); /* the others were told */
         /* The other one, who cannot be reached, counts as lost when it is told. */
         stage_ends(&s, TB_ERR_MISMATCH,
-                   told ? "claim open start0 start1 end1 concerns1 skip2 lose1 close "
-                        : "claim open start0 start1 end1 concerns1 skip2 close ");
+                   told ? "claim open reserve4 start0 start1 end1 concerns1 forgoc lose1 close "
+                        : "claim open reserve4 start0 start1 end1 concerns1 forgoc close ");
     }
 }
 
@@ -265,7 +341,7 @@ static void a_refused_collective_is_left_out(void **state)
     s.program->steps[1].contract.driver = TB_DRIVERS_LIMIT;
     stage_post(&s);
     assert_non_null(strstr(tb_error_story(), "without a driver"));
-    stage_ends(&s, TB_ERR_UNSUPPORTED, "claim open skip1 skip2 lose1 close ");
+    stage_ends(&s, TB_ERR_UNSUPPORTED, "claim open reserve1 forgo1 reserve2 forgo3 lose1 close ");
 }
 
 static void losses_and_failures_are_told(void **state)
@@ -286,7 +362,7 @@ static void losses_and_failures_are_told(void **state)
     assert_int_equal(wait.rank, 1);
     assert_string_equal(wait.collective, "MPI_Barrier");
     allowed = 1;
-    stage_ends(&s, TB_OK, "claim open start0 lose1 give-up5 hear describe0 end0 close ");
+    stage_ends(&s, TB_OK, "claim open reserve1 start0 lose1 give-up5 hear describe0 end0 close ");
 }
 
 /* A driver that has nothing for a channel carries out no step there. */
@@ -308,10 +384,14 @@ static void channels_without_a_driver(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_are_started_in_turn),     cmocka_unit_test(one_step_alone_has_no_run),
-        cmocka_unit_test(a_failure_leaves_out_the_rest), cmocka_unit_test(a_refused_collective_is_left_out),
-        cmocka_unit_test(losses_and_failures_are_told),  cmocka_unit_test(channels_without_a_driver)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_are_started_in_turn),
+                                       cmocka_unit_test(items_are_ready_one_by_one),
+                                       cmocka_unit_test(a_failure_stops_what_never_can_be_ready),
+                                       cmocka_unit_test(one_step_alone_has_no_run),
+                                       cmocka_unit_test(a_failure_leaves_out_the_rest),
+                                       cmocka_unit_test(a_refused_collective_is_left_out),
+                                       cmocka_unit_test(losses_and_failures_are_told),
+                                       cmocka_unit_test(channels_without_a_driver)};
     alarm(60);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,8 @@ static int step_check(const struct tb_binding *binding, const struct tb_step *s,
     if (s->kind == TB_STEP_COMPOSITE) {
         bool even = binding->cuts[s->slice.symbol] == TB_CUT_EVEN && binding->cuts[s->other.symbol] == TB_CUT_EVEN;
         reduces = tb_composite_reduces((enum tb_composite)s->contract.composite);
-        driven = s->contract.composite < TB_COMPOSITE_COUNT && s->contract.driver < TB_DRIVERS_LIMIT && s->items == 1 &&
-                 s->member_count == 0 && (even || s->contract.composite >= TB_COMPOSITE_GATHER);
+        driven = s->contract.composite < TB_COMPOSITE_COUNT && s->contract.driver < TB_DRIVERS_LIMIT &&
+                 (even || s->contract.composite >= TB_COMPOSITE_GATHER);
     }
     if (!driven || (reduces && binding->op == NULL))
         return tb_error(TB_ERR_UNSUPPORTED, "step %u of a program is of a kind (%d) without a driver", step,
@@ -43,7 +43,7 @@ static int program_measure(const struct tb_program *program, const struct tb_bin
         int error = step_check(binding, &program->steps[i], i);
         if (error != TB_OK)
             return error;
-        total += program->steps[i].window;
+        total += tb_run_window(&program->steps[i]);
     }
     if (total > TB_PROGRAM_STEPS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "a program of %u steps has %llu pieces in flight", program->step_count,
@@ -173,6 +173,8 @@ static void alone_tell(const struct tb_drive *d)
 static void alone_moved(struct tb_drive *d)
 {
     struct alone *a = TB_CONTAINER(d, struct alone, room.drive);
+    if (!tb_drive_over(d))
+        return;
     if (TB_UNLIKELY(d->error != TB_OK)) {
         tb_request_keep_story(&a->request, d->error);
         alone_tell(d);
@@ -200,6 +202,8 @@ static int run_alone(struct tb_channel *channel, const struct tb_program *progra
     d->step = program->steps;
     d->binding = binding;
     d->collective = binding->numbered ? binding->numbers[0] : tb_channel_next_collective(channel);
+    d->ready = program->steps[0].items;
+    d->reserved = NULL;
     d->moved = alone_moved;
     bool done = driven->driver->start(d, driven->state, true);
     if (TB_UNLIKELY(done && d->error != TB_OK))
@@ -226,7 +230,7 @@ int tb_program_run(struct tb_channel *channel, const struct tb_program *program,
         tb_engine_unlock(channel->engine);
         return error;
     }
-    if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE &&
+    if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE && program->places == 1 &&
         tb_channel_driver(channel, program->steps) != NULL)
         return run_alone(channel, program, binding);
     if (program->step_count <= SMALL_STEPS && items <= SMALL_ITEMS)

@@ -40,9 +40,11 @@ struct tb_run {
     struct tb_context *contexts[2]; /* by the group of a step's peer */
     const struct tb_program *program;
     struct tb_binding binding;
-    uint32_t low;    /* all steps before this one are done */
-    uint32_t active; /* items on their way */
-    int error;       /* that ends it */
+    uint32_t low;                   /* all steps before this one are done */
+    uint32_t active;                /* items on their way; of composite steps the whole step */
+    const struct tb_driven *driven; /* carries out its composite steps; NULL: there is none */
+    struct tb_reserved reserved;    /* with that, if there are places */
+    int error;                      /* that ends it */
     bool advancing, again;
     void *work; /* allocated for WORK, or NULL */
     uint64_t work_bytes;
@@ -61,6 +63,12 @@ struct tb_runs {
     struct tb_list working; /* items that copy or reduce, a portion in each round of progress */
     struct tb_work_cache cache;
 };
+
+/* How many items of a step are on their way at most, and have room. */
+static inline uint32_t tb_run_window(const struct tb_step *s)
+{
+    return s->kind == TB_STEP_COMPOSITE ? 1 : s->window;
+}
 
 /* The numbers of a collective on its channels: the next ones. */
 void tb_run_number(struct tb_channel *channel, struct tb_binding *binding);

@@ -210,8 +210,8 @@ struct tb_program {
 };
 
 #define TB_PROGRAM_STEPS_LIMIT  (1u << 20) /* so many dependencies and entries of lists, too */
-#define TB_PROGRAM_PLACES_LIMIT 32u
-#define TB_COMPOSITE_ITEMS      4096u /* of one step */
+#define TB_PROGRAM_PLACES_LIMIT 16u        /* each may need one of as many slots of a board */
+#define TB_COMPOSITE_ITEMS      4096u      /* of one step */
 
 /* Bytes of a block's packed form of which its parts are multiples, but for the last that is not empty: a multiple of
  * every basic element, so that no part ends within one. Of reductions whose elements do not divide it, one element. */
