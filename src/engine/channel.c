@@ -23,7 +23,7 @@ static void context_free(struct tb_engine *e, struct tb_context *c, bool answer)
 
 static void channel_free(struct tb_channel *channel)
 {
-    tb_board_close(channel->board);
+    tb_driven_close(channel->drivers);
     free(channel->procs);
     free(channel);
 }
@@ -81,8 +81,6 @@ static struct tb_channel *channel_new(struct tb_engine *engine, uint32_t size, u
         return NULL;
     }
     *c = (struct tb_channel){.engine = engine, .size = size, .rank = rank, .users = 1, .owner = owner};
-    tb_list_init(&c->composites);
-    tb_list_init(&c->on_boards);
     return c;
 }
 
@@ -97,48 +95,20 @@ static int channel_copy(struct tb_channel *c, const uint32_t *procs)
     return TB_OK;
 }
 
-static bool has_boards(const struct tb_engine *e)
-{
-    return e->local != NULL && (e->local->capabilities & TB_CAP_BOARDS) != 0;
-}
-
 void tb_engine_claim(struct tb_engine *engine, uint64_t context, bool first)
 {
-    if (has_boards(engine))
-        tb_board_claim(engine->local, context, first);
+    for (uint32_t i = 0; i < engine->driving.count; i++)
+        engine->driving.tables[i]->claim(engine, context, first);
 }
 
 void tb_engine_unclaim(struct tb_engine *engine, uint64_t context)
 {
-    if (has_boards(engine))
-        tb_board_unclaim(engine->local, context);
-}
-
-/* Whether all of its ranks are on this host, and may have a board. */
-static bool is_near(const struct tb_engine *e, const struct tb_channel_config *config)
-{
-    bool near = config->common && config->size > 1;
-    for (uint32_t rank = 0; rank < config->size && near; rank++) {
-        struct tb_proc proc = {e->config.transport.self.job, config->procs == NULL ? rank : config->procs[rank]};
-        near = e->config.is_local != NULL && e->config.is_local(e->config.context, proc);
-    }
-    return near;
-}
-
-/* The board of ranks that are all on this host, if one was claimed; if they are not, it is not needed. */
-static int channel_share(struct tb_engine *e, const struct tb_channel_config *config, struct tb_board **board)
-{
-    if (!has_boards(e))
-        return TB_OK;
-    if (is_near(e, config))
-        return tb_board_open(e->local, config->context, config->size, config->rank, config->procs, board);
-    if (tb_context_leader(config->context) == e->config.transport.self.index)
-        tb_board_unclaim(e->local, config->context);
-    return TB_OK;
+    for (uint32_t i = 0; i < engine->driving.count; i++)
+        engine->driving.tables[i]->unclaim(engine, context);
 }
 
 /* There is no memory for it here (`c` is what there is of it, or NULL). Others may have it, so what they send is
- * answered, and its board is free again when they have closed it. */
+ * answered, and what drivers have for it is free again when they have closed it. */
 static void channel_abandon(struct tb_engine *e, const struct tb_channel_config *config, struct tb_channel *c)
 {
     for (int plane = TB_PLANE_POINT; plane <= TB_PLANE_LOCAL_CONTROL; plane++) {
@@ -148,18 +118,21 @@ static void channel_abandon(struct tb_engine *e, const struct tb_channel_config 
             context_free(e, context, true);
     }
     tb_freed_contexts_add(&e->freed_contexts, config->context);
-    struct tb_board *board = NULL;
-    if (c != NULL)
+    struct tb_driven drivers[TB_DRIVERS_LIMIT] = {{NULL, NULL}};
+    bool any;
+    if (c != NULL) {
         channel_free(c);
-    else if (channel_share(e, config, &board) == TB_OK)
-        tb_board_close(board);
+        return;
+    }
+    tb_driven_open(drivers, &e->driving, e, config, &any);
+    tb_driven_close(drivers);
 }
 
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel)
 {
     struct tb_channel *c = channel_new(engine, config->size, config->rank, config->owner);
     tb_engine_lock(engine);
-    int error = c == NULL ? TB_ERR_MEMORY : channel_share(engine, config, &c->board);
+    int error = c == NULL ? TB_ERR_MEMORY : tb_driven_open(c->drivers, &engine->driving, engine, config, &c->driven);
     if (error == TB_OK)
         error = channel_copy(c, config->procs);
     if (error == TB_OK)
@@ -175,7 +148,7 @@ int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *co
 
 bool tb_channel_common(const struct tb_channel *channel)
 {
-    return channel->board != NULL;
+    return channel->driven;
 }
 
 struct tb_channel *tb_channel_control(struct tb_channel *channel)
@@ -236,17 +209,30 @@ uint32_t tb_channel_next_collective(struct tb_channel *channel)
     return channel->collectives++;
 }
 
-/* ---- giving collectives up
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- lost processes ---------------------------------------------------------------------------------------------- */
+
+static bool channel_has(const struct tb_channel *channel, uint32_t proc)
+{
+    for (uint32_t rank = 0; rank < channel->size; rank++)
+        if (tb_channel_proc(channel, rank) == proc)
+            return true;
+    return false;
+}
+
+void tb_channels_lose(struct tb_peer *peer)
+{
+    const struct tb_contexts *all = &peer->engine->contexts;
+    for (struct tb_context *c = tb_contexts_first(all); c != NULL; c = tb_contexts_next(all, c))
+        if (c->channel != NULL && c->channel->collective == c && c->channel->driven &&
+            channel_has(c->channel, peer->proc.index))
+            tb_driven_lose(c->channel->drivers, peer);
+}
+
+/* ---- giving collectives up --------------------------------------------------------------------------------------- */
 
 uint32_t tb_channel_places(const struct tb_channel *channel, const struct tb_program *program)
 {
-    uint32_t places = 0;
-    if (program == NULL)
-        return channel->board != NULL;
-    for (uint32_t i = 0; i < program->step_count; i++)
-        places += program->steps[i].kind == TB_STEP_COMPOSITE;
-    return places < UINT8_MAX ? places : UINT8_MAX;
+    return program != NULL ? program->places : channel->driven;
 }
 
 /* Messages of it that have come already. */
@@ -330,7 +316,8 @@ void tb_channel_pass_on(struct tb_channel *channel, const struct tb_program *pro
 struct tb_channel *tb_channel_hear(struct tb_peer *p, const struct tb_message *m, struct tb_failure *f)
 {
     struct tb_engine *e = p->engine;
-    *f = (struct tb_failure){m->match, m->source_rank, (uint32_t)m->length, m->offset != 0};
+    uint32_t places = m->length < TB_PROGRAM_PLACES_LIMIT ? (uint32_t)m->length : TB_PROGRAM_PLACES_LIMIT;
+    *f = (struct tb_failure){m->match, m->source_rank, places, m->offset != 0};
     if (m->context != tb_context_plane(m->context, TB_PLANE_COLLECTIVE)) {
         tb_peer_break(p,
                       tb_error(TB_ERR_PROTOCOL, "process %u gave up a collective where there are none", p->proc.index));

@@ -4,6 +4,7 @@
 #define TB_ENGINE_CHANNEL_H
 
 #include "engine/context.h"
+#include "engine/driver.h"
 #include "engine/engine.h"
 #include "engine/failure.h"
 
@@ -16,10 +17,8 @@ struct tb_channel {
     uint32_t users;  /* the owner and every unfinished request */
     uint32_t collectives;
     void *owner;
-    struct tb_board *board;     /* that its ranks share, or NULL */
-    struct tb_list composites;  /* steps on it, in order; the first one is being carried out */
-    struct tb_list on_boards;   /* in engine->boards while there are some */
-    const struct tb_peer *lost; /* one of its processes that is gone, if it has a board */
+    bool driven; /* there is a driver of composite steps: */
+    struct tb_driven drivers[TB_DRIVERS_LIMIT];
 };
 
 static inline uint32_t tb_channel_proc(const struct tb_channel *c, uint32_t rank)
@@ -29,12 +28,19 @@ static inline uint32_t tb_channel_proc(const struct tb_channel *c, uint32_t rank
 
 void tb_channel_drop(struct tb_channel *channel); /* one user less */
 void tb_channels_close(struct tb_engine *e);      /* and all contexts */
+void tb_channels_lose(struct tb_peer *peer);      /* drivers learn that it is gone */
 
-/* How many places on the board a program has, which are its composite steps. NULL: one that is not known; nearly all
- * have one where there is a board. */
+/* The driver of a composite step, or NULL. */
+static inline const struct tb_driven *tb_channel_driver(const struct tb_channel *c, const struct tb_step *s)
+{
+    const struct tb_driven *d = &c->drivers[s->contract.driver];
+    return d->state != NULL ? d : NULL;
+}
+
+/* How many places a program has with drivers. NULL: one that is not known; nearly all have one where there is one. */
 uint32_t tb_channel_places(const struct tb_channel *channel, const struct tb_program *program);
 /* Gives up the collective of a binding that has its numbers, with the error, and tells the others. `program` may be
- * NULL, and says with whom this process has steps, and how many places on the board it has. The story stays. */
+ * NULL, and says with whom this process has steps, and how many composite ones. The story stays. */
 void tb_channel_give_up(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,
                         int error);
 /* Passes a failure on, if it spreads. */

@@ -238,7 +238,7 @@ static int engine_prepare(struct tb_engine *e)
     tb_port_open(&e->ports.network);
     tb_list_init(&e->runs.all);
     tb_list_init(&e->runs.working);
-    tb_list_init(&e->boards);
+    tb_driving_open(&e->driving, e->config.drivers != NULL ? e->config.drivers : tb_drivers);
     tb_pool_open(&e->arrivals.pool, sizeof(struct tb_arrival), 64, TB_ARRIVALS_LIMIT);
     int error = tb_waiting_open(&e->waiting, e->threaded);
     if (error == TB_OK)

@@ -32,6 +32,8 @@ struct tb_reach {
     bool relayed; /* agents pass frames on */
 };
 
+struct tb_driver_table; /* driver.h */
+
 struct tb_engine_config {
     struct tb_transport_config transport; /* upcalls are filled in by the engine */
     uint32_t processes;                   /* of the job */
@@ -52,6 +54,7 @@ struct tb_engine_config {
      * again now and then, and that it is over, if it is in time. With the engine locked. NULL: nobody wants to know. */
     void (*waiting)(void *context, bool waits);
     void *context;
+    const struct tb_driver_table *const *drivers; /* up to NULL, of composite steps; NULL: tb_drivers */
 };
 
 /* Settles all parameters, those of transports too: before anything else that needs them. */

@@ -16,8 +16,8 @@
 #include "engine/arrival.h"
 #include "engine/binding.h"
 #include "engine/channel.h"
-#include "engine/composite.h"
 #include "engine/context.h"
+#include "engine/driver.h"
 #include "engine/engine.h"
 #include "engine/failure.h"
 #include "engine/frames.h"
@@ -55,7 +55,7 @@ struct tb_engine {
     struct tb_peers peers;
     struct tb_ports ports;
     struct tb_runs runs;
-    struct tb_list boards; /* channels with composite steps on their way */
+    struct tb_driving driving;
     struct tb_matcher matcher;
     struct tb_contexts contexts;
     struct tb_slots slots;

@@ -19,7 +19,7 @@
 struct tb_failure {
     uint64_t match;
     uint32_t rank;   /* who has given it up */
-    uint32_t places; /* that it has on the board of the ranks, if they have one */
+    uint32_t places; /* that it has with the drivers of composite steps */
     bool spreads;    /* not everybody was told: pass it on */
 };
 

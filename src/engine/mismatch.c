@@ -30,8 +30,8 @@ void tb_mismatch_arrived(struct tb_context *c, const struct tb_message *m)
             mismatch_end(r, m->source_rank, m->match);
             return;
         }
-    if (c->channel != NULL && c->channel->board != NULL)
-        tb_composites_hear(c->channel, m);
+    if (c->channel != NULL)
+        tb_driven_hear(c->channel->drivers, m);
 }
 
 bool tb_mismatch_posted(struct tb_context *c, struct tb_request *r)

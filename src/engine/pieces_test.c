@@ -292,24 +292,25 @@ static void reductions_of_parts(void **state)
 
 /* ---- composite steps --------------------------------------------------------------------------------------------- */
 
-/* There is no driver for some ranks of a channel, nor for several items. */
+/* Ranks that share no memory have no driver for them, and some cuts have none at all. */
 static void some_composites_are_refused(void **state)
 {
     static const uint32_t members[] = {0};
     const struct tb_contract contract = {.composite = TB_COMPOSITE_BCAST};
     stage_open(&stage, 1, SMOOTH);
-    for (int way = 0; way < 2; way++) {
+    for (int way = 0; way < 3; way++) {
         struct tb_builder b;
         tb_builder_open(&b, PIECES);
         tb_builder_composite(&b, &contract, 0, ALL(OUT), (struct tb_slice){.symbol = TB_SYMBOL_OUT});
         if (way == 0)
             tb_builder_members(&b, members, 1);
-        else
+        if (way == 1)
             tb_builder_cut(&b, 2);
         finish(&b, &stage.programs[0]);
         struct tb_binding binding = {.elements = 1, .element_bytes = 4, .piece = 1};
+        binding.cuts[TB_SYMBOL_OUT] = way == 2 ? TB_CUT_BLOCKS : TB_CUT_EVEN;
         assert_int_equal(tb_program_run(stage.net.channels[0], stage.programs[0], &binding), TB_ERR_UNSUPPORTED);
-        assert_non_null(strstr(tb_error_story(), "without a driver"));
+        assert_non_null(strstr(tb_error_story(), way == 2 ? "without a driver" : "have no driver"));
         tb_program_free(stage.programs[0]);
         stage.programs[0] = NULL;
     }

@@ -24,8 +24,8 @@ static int step_check(const struct tb_binding *binding, const struct tb_step *s,
     if (s->kind == TB_STEP_COMPOSITE) {
         bool even = binding->cuts[s->slice.symbol] == TB_CUT_EVEN && binding->cuts[s->other.symbol] == TB_CUT_EVEN;
         reduces = tb_composite_reduces((enum tb_composite)s->contract.composite);
-        driven = s->contract.composite < TB_COMPOSITE_COUNT && s->contract.driver == TB_DRIVER_COMMON &&
-                 s->items == 1 && s->member_count == 0 && (even || s->contract.composite >= TB_COMPOSITE_GATHER);
+        driven = s->contract.composite < TB_COMPOSITE_COUNT && s->contract.driver < TB_DRIVERS_LIMIT &&
+                 (even || s->contract.composite >= TB_COMPOSITE_GATHER);
     }
     if (!driven || (reduces && binding->op == NULL))
         return tb_error(TB_ERR_UNSUPPORTED, "step %u of a program is of a kind (%d) without a driver", step,
@@ -43,7 +43,7 @@ static int program_measure(const struct tb_program *program, const struct tb_bin
         int error = step_check(binding, &program->steps[i], i);
         if (error != TB_OK)
             return error;
-        total += program->steps[i].window;
+        total += tb_run_window(&program->steps[i]);
     }
     if (total > TB_PROGRAM_STEPS_LIMIT)
         return tb_error(TB_ERR_LIMIT, "a program of %u steps has %llu pieces in flight", program->step_count,
@@ -94,7 +94,7 @@ static void collective_refuse(struct tb_channel *channel, const struct tb_progra
     struct tb_binding numbered = *binding;
     if (!binding->numbered)
         tb_run_number(channel, &numbered);
-    tb_composites_skip(channel, tb_channel_places(channel, program));
+    tb_driven_skip(channel->drivers, tb_channel_places(channel, program));
     tb_channel_give_up(channel, program, &numbered, error);
 }
 
@@ -154,54 +154,68 @@ static int run_small(struct tb_channel *channel, const struct tb_program *progra
     return request.status.error;
 }
 
-/* A program that is nothing else needs no run. */
+/* A program that is nothing but one composite step needs no run. */
 struct alone {
-    struct tb_composite_state composite;
+    union tb_drive_room room;
     struct tb_request request;
 };
 
 /* It has failed here. */
-static void alone_tell(const struct tb_composite_state *s)
+static void alone_tell(const struct tb_drive *d)
 {
-    struct tb_binding numbered = *s->binding;
-    numbered.numbers[0] = s->collective;
-    if (tb_composite_concerns(s))
-        tb_channel_give_up(s->channel, s->program, &numbered, s->error);
+    const struct tb_driven *driven = tb_channel_driver(d->channel, d->step);
+    struct tb_binding numbered = *d->binding;
+    numbered.numbers[0] = d->collective;
+    if (driven->driver->concerns(d, driven->state))
+        tb_channel_give_up(d->channel, d->program, &numbered, d->error);
 }
 
-static void alone_complete(struct tb_composite_state *s)
+static void alone_moved(struct tb_drive *d)
 {
-    struct alone *a = TB_CONTAINER(s, struct alone, composite);
-    if (TB_UNLIKELY(s->error != TB_OK)) {
-        tb_request_keep_story(&a->request, s->error);
-        alone_tell(s);
+    struct alone *a = TB_CONTAINER(d, struct alone, room.drive);
+    if (!tb_drive_over(d))
+        return;
+    if (TB_UNLIKELY(d->error != TB_OK)) {
+        tb_request_keep_story(&a->request, d->error);
+        alone_tell(d);
     }
-    tb_request_finish(&a->request, s->error);
+    tb_request_finish(&a->request, d->error);
 }
 
-const struct tb_request *tb_composite_request(const struct tb_composite_state *s)
+void tb_alone_describe(const struct tb_request *request, struct tb_wait *wait)
 {
-    return s->complete == alone_complete ? &TB_CONTAINER(s, const struct alone, composite)->request : NULL;
+    const struct tb_drive *d = &TB_CONTAINER(request, const struct alone, request)->room.drive;
+    wait->collective = d->binding->call;
+    wait->operation = d->binding->operation;
+    tb_channel_driver(d->channel, d->step)->driver->describe(d, wait);
 }
 
 static int run_alone(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
 {
     struct tb_engine *e = channel->engine;
+    const struct tb_driven *driven = &channel->drivers[program->steps[0].contract.driver];
     struct alone a;
+    struct tb_drive *d = &a.room.drive;
     tb_engine_lock(e);
-    tb_composite_bind(&a.composite, program, &program->steps[0], binding,
-                      binding->numbered ? binding->numbers[0] : tb_channel_next_collective(channel));
-    a.composite.complete = alone_complete;
-    bool done = tb_composite_start(&a.composite, channel, true);
-    if (TB_UNLIKELY(done && a.composite.error != TB_OK))
-        alone_tell(&a.composite);
+    d->channel = channel;
+    d->program = program;
+    d->step = program->steps;
+    d->binding = binding;
+    d->collective = binding->numbered ? binding->numbers[0] : tb_channel_next_collective(channel);
+    d->ready = program->steps[0].items;
+    d->reserved = NULL;
+    d->moved = alone_moved;
+    bool done = driven->driver->start(d, driven->state, true);
+    if (TB_UNLIKELY(done && d->error != TB_OK))
+        alone_tell(d);
     if (!done) {
         a.request.complete = NULL;
         request_open(channel, &a.request);
+        a.request.phase = TB_PHASE_ALONE;
     }
     tb_engine_unlock(e);
     if (done)
-        return a.composite.error;
+        return d->error;
     tb_request_wait(&a.request);
     return a.request.status.error;
 }
@@ -216,7 +230,8 @@ int tb_program_run(struct tb_channel *channel, const struct tb_program *program,
         tb_engine_unlock(channel->engine);
         return error;
     }
-    if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE && channel->board != NULL)
+    if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE && program->places == 1 &&
+        tb_channel_driver(channel, program->steps) != NULL)
         return run_alone(channel, program, binding);
     if (program->step_count <= SMALL_STEPS && items <= SMALL_ITEMS)
         return run_small(channel, program, binding);

@@ -21,7 +21,8 @@ enum tb_phase {
     TB_PHASE_HELD,     /* send: to this process itself, waits for its receive */
     TB_PHASE_POSTED,   /* receive: waits for a message */
     TB_PHASE_COMING,   /* receive: matched, DATA is expected */
-    TB_PHASE_RUNNING   /* program */
+    TB_PHASE_RUNNING,  /* program */
+    TB_PHASE_ALONE     /* program that is one composite step, and has no run */
 };
 
 void tb_request_begin(struct tb_request *r, struct tb_context *c, enum tb_request_kind kind);

@@ -17,15 +17,19 @@ static uint64_t run_match(const struct tb_run *run, const struct tb_step *s)
 static void run_advance(struct tb_run *run);
 
 /* Ends it with the first error, whose story is told again to whoever waits for the whole. What would still have been
- * started on the board is left out there. */
+ * started with a driver is left out there. */
 static void run_stop(struct tb_run *run, int error)
 {
-    struct tb_channel *channel = run->request->channel;
+    uint32_t left = 0;
     run->error = error;
     tb_request_keep_story(run->request, error);
-    for (uint32_t i = 0; channel->board != NULL && i < run->program->step_count; i++)
-        if (run->program->steps[i].kind == TB_STEP_COMPOSITE && run->progress[i].started == 0)
-            tb_composites_skip(channel, 1);
+    for (uint32_t i = 0; i < run->program->step_count && run->driven != NULL; i++) {
+        const struct tb_step *s = &run->program->steps[i];
+        if (s->kind == TB_STEP_COMPOSITE && run->progress[i].started == 0)
+            left |= 1u << s->edge;
+    }
+    if (left != 0)
+        run->driven->driver->forgo(run->driven->state, &run->reserved, left);
 }
 
 static void run_fail(struct tb_run *run, int error)
@@ -43,7 +47,7 @@ static void run_follow(struct tb_run *run, const struct tb_failure *f)
     uint32_t places = tb_channel_places(channel, run->program);
     run_stop(run, tb_failure_explain(f));
     if (f->places > places)
-        tb_composites_skip(channel, f->places - places);
+        tb_driven_skip(channel->drivers, f->places - places);
     tb_channel_pass_on(channel, run->program, &run->binding, f);
 }
 
@@ -274,44 +278,89 @@ static void item_start_message(struct tb_run *run, const struct tb_step *s, stru
         tb_receive_start(context, &item->request, &part, s->peer, match, UINT64_MAX);
 }
 
-static void composite_judge(struct tb_run *run, const struct tb_composite_state *s)
+/* Takes over how far it is; true: it is over. */
+static bool drive_settle(struct tb_run *run, uint32_t step, const struct tb_drive *d)
 {
-    if (run->error != TB_OK || s->error == TB_OK)
-        return;
-    if (tb_composite_concerns(s))
-        run_fail(run, s->error);
-    else
-        run_stop(run, s->error);
+    run->progress[step].done = d->done;
+    return tb_drive_over(d);
 }
 
-static void composite_complete(struct tb_composite_state *s)
+static void drive_judge(struct tb_run *run, const struct tb_drive *d)
 {
-    struct tb_run_item *item = TB_CONTAINER(s, struct tb_run_item, composite);
+    if (run->error != TB_OK || d->error == TB_OK)
+        return;
+    if (run->driven->driver->concerns(d, run->driven->state))
+        run_fail(run, d->error);
+    else
+        run_stop(run, d->error);
+}
+
+static void drive_moved(struct tb_drive *d)
+{
+    struct tb_run_item *item = TB_CONTAINER(d, struct tb_run_item, room.drive);
     struct tb_run *run = item->run;
-    composite_judge(run, s);
-    item->state = TB_ITEM_DONE;
-    run->active--;
-    progress_settle(run, &run->progress[item->step]);
+    if (drive_settle(run, item->step, d)) {
+        item->state = TB_ITEM_IDLE;
+        run->active--;
+        drive_judge(run, d);
+    }
     run_advance(run);
 }
 
-static void item_start_composite(struct tb_run *run, const struct tb_step *s, struct tb_run_item *item)
+static bool step_ready(const struct tb_run *run, const struct tb_step *s, uint32_t index)
 {
-    struct tb_composite_state *c = &item->composite;
-    struct tb_channel *channel = run->request->channel;
-    if (channel->board == NULL) {
+    for (uint32_t i = 0; i < s->after_count; i++) {
+        const struct tb_after *after = &run->program->after[s->after + i];
+        const struct tb_run_progress *before = &run->progress[after->step];
+        if (before->done < before->items &&
+            tb_step_waits(s, after, &run->program->steps[after->step], before->done, index))
+            return false;
+    }
+    return true;
+}
+
+static bool drive_start(struct tb_run *run, const struct tb_step *s, struct tb_run_item *item, uint32_t ready)
+{
+    item->run = run;
+    item->step = (uint32_t)(s - run->program->steps);
+    tb_list_init(&item->working);
+    item->room.drive = (struct tb_drive){.channel = run->request->channel,
+                                         .program = run->program,
+                                         .step = s,
+                                         .binding = &run->binding,
+                                         .collective = run->binding.numbers[0],
+                                         .ready = ready,
+                                         .reserved = &run->reserved,
+                                         .moved = drive_moved};
+    return run->driven->driver->start(&item->room.drive, run->driven->state, false);
+}
+
+/* All items of a composite step are one drive, which is told how many of them are ready. */
+static void composite_advance(struct tb_run *run, uint32_t step)
+{
+    const struct tb_step *s = &run->program->steps[step];
+    struct tb_run_progress *p = &run->progress[step];
+    struct tb_run_item *item = &run->items[p->first];
+    uint32_t ready = p->started;
+    while (ready < p->items && ready - p->done < s->window && step_ready(run, s, ready))
+        ready++;
+    if (ready == p->started)
+        return;
+    if (run->driven == NULL || tb_channel_driver(run->request->channel, s) != run->driven) {
         run_fail(run, tb_error(TB_ERR_UNSUPPORTED, "%s: ranks that share no memory have no driver for this step",
                                tb_operation_name(run->binding.operation)));
         return;
     }
-    tb_composite_bind(c, run->program, s, &run->binding, run->binding.numbers[0]);
-    c->complete = composite_complete;
-    if (tb_composite_start(c, channel, false)) {
-        composite_judge(run, c);
-    } else {
-        item->state = TB_ITEM_ACTIVE;
-        run->active++;
-    }
+    bool first = p->started == 0, over;
+    p->started = item->room.drive.ready = ready;
+    over =
+        first ? drive_start(run, s, item, ready) : run->driven->driver->extend(&item->room.drive, run->driven->state);
+    drive_settle(run, step, &item->room.drive);
+    run->active += first && !over;
+    run->active -= !first && over;
+    item->state = over ? TB_ITEM_IDLE : TB_ITEM_ACTIVE;
+    if (over)
+        drive_judge(run, &item->room.drive);
 }
 
 static void item_start(struct tb_run *run, uint32_t step, uint32_t index)
@@ -331,30 +380,20 @@ static void item_start(struct tb_run *run, uint32_t step, uint32_t index)
         run_measure(run, s, index);
     else if (s->kind == TB_STEP_BIND)
         run_bind(run, s);
-    else if (s->kind == TB_STEP_COMPOSITE)
-        item_start_composite(run, s, item);
     else
         item_start_message(run, s, item);
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
-static bool step_ready(const struct tb_run *run, const struct tb_step *s, uint32_t index)
-{
-    for (uint32_t i = 0; i < s->after_count; i++) {
-        const struct tb_after *after = &run->program->after[s->after + i];
-        const struct tb_run_progress *before = &run->progress[after->step];
-        if (before->done < before->items &&
-            tb_step_waits(s, after, &run->program->steps[after->step], before->done, index))
-            return false;
-    }
-    return true;
-}
-
 static void step_advance(struct tb_run *run, uint32_t step)
 {
     const struct tb_step *s = &run->program->steps[step];
     struct tb_run_progress *p = &run->progress[step];
+    if (s->kind == TB_STEP_COMPOSITE) {
+        composite_advance(run, step);
+        return;
+    }
     while (p->started < p->items && p->started - p->done < p->window && run->error == TB_OK &&
            step_ready(run, s, p->started)) {
         item_start(run, step, p->started);
@@ -369,13 +408,17 @@ static void run_cancel(struct tb_run *run)
         const struct tb_run_progress *p = &run->progress[step];
         for (uint32_t i = 0; i < p->window && run->active > 0; i++) {
             struct tb_run_item *item = &run->items[p->first + i];
-            /* A composite step goes on, since the other ranks count on it. */
-            if (item->state != TB_ITEM_ACTIVE || run->program->steps[step].kind == TB_STEP_COMPOSITE)
+            if (item->state != TB_ITEM_ACTIVE)
                 continue;
-            if (tb_list_empty(&item->working))
+            if (run->program->steps[step].kind == TB_STEP_COMPOSITE) {
+                /* It goes on, since the other ranks count on it, unless it never can. */
+                if (p->started < p->items)
+                    run->driven->driver->stop(&item->room.drive, run->error);
+            } else if (tb_list_empty(&item->working)) {
                 tb_request_cancel_locked(&item->request);
-            else
+            } else {
                 item_end(item);
+            }
         }
     }
 }
@@ -426,6 +469,27 @@ void tb_run_number(struct tb_channel *channel, struct tb_binding *binding)
         binding->numbers[1] = tb_channel_next_collective(binding->local);
 }
 
+/* Takes the places of a program, of which this rank may have no steps for some. */
+static void run_reserve(struct tb_run *run, struct tb_channel *channel)
+{
+    const struct tb_program *program = run->program;
+    uint32_t unused = (1u << program->places) - 1;
+    run->driven = NULL;
+    if (TB_LIKELY(program->places == 0))
+        return;
+    for (uint32_t i = 0; i < program->step_count; i++)
+        if (program->steps[i].kind == TB_STEP_COMPOSITE) {
+            run->driven = tb_channel_driver(channel, &program->steps[i]);
+            unused &= ~(1u << program->steps[i].edge);
+        }
+    if (run->driven == NULL) {
+        tb_driven_skip(channel->drivers, program->places);
+        return;
+    }
+    run->driven->driver->reserve(run->driven->state, &run->reserved, program->places);
+    run->driven->driver->forgo(run->driven->state, &run->reserved, unused);
+}
+
 void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_request *request,
                   const struct tb_program *program, const struct tb_binding *binding)
 {
@@ -449,13 +513,14 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
     tb_list_append(&channel->engine->runs.all, &run->in_all);
     uint32_t first = 0;
     for (uint32_t i = 0; i < program->step_count; i++) {
-        uint32_t window = program->steps[i].window;
+        uint32_t window = tb_run_window(&program->steps[i]);
         run->progress[i] = (struct tb_run_progress){.items = program->steps[i].items, .window = window, .first = first};
         for (uint32_t k = first; k < first + window; k++)
             run->items[k].state = TB_ITEM_IDLE;
         first += window;
     }
     run->work = NULL;
+    run_reserve(run, channel);
     const struct tb_failure *f = NULL;
     if (TB_UNLIKELY(channel->collective->failures != NULL))
         f = tb_failure_find(channel->collective, tb_failure_name(&run->binding));
@@ -514,21 +579,22 @@ static void run_describe(const struct tb_run *run, struct tb_wait *wait)
     }
     wait->collective = run->binding.call;
     wait->operation = run->binding.operation;
-    if (weight == 3)
-        tb_composite_describe(&found->composite, wait);
+    if (weight == 3) {
+        const struct tb_drive *d = &found->room.drive;
+        run->driven->driver->describe(d, wait);
+    }
     if (weight == 1 || weight == 2) {
         wait->rank = found->request.rank;
         wait->state = weight == 2 && tb_request_is_unanswered(&found->request) ? TB_WAIT_NOTHING : TB_WAIT_MOVING;
     }
 }
 
-bool tb_runs_describe(const struct tb_runs *runs, const struct tb_request *request, struct tb_wait *wait)
+void tb_runs_describe(const struct tb_runs *runs, const struct tb_request *request, struct tb_wait *wait)
 {
     const struct tb_run *run;
     TB_LIST_EACH (run, &runs->all, const struct tb_run, in_all)
         if (run->request == request) {
             run_describe(run, wait);
-            return true;
+            return;
         }
-    return false;
 }

@@ -9,7 +9,7 @@
 #define TB_ENGINE_RUN_H
 
 #include "engine/binding.h"
-#include "engine/composite_state.h"
+#include "engine/channel.h"
 #include "engine/failure.h"
 
 enum tb_run_item_state { TB_ITEM_IDLE, TB_ITEM_ACTIVE, TB_ITEM_DONE };
@@ -17,7 +17,7 @@ enum tb_run_item_state { TB_ITEM_IDLE, TB_ITEM_ACTIVE, TB_ITEM_DONE };
 struct tb_run_item {
     union {
         struct tb_request request;
-        struct tb_composite_state composite;
+        union tb_drive_room room;
     };
     struct tb_run *run;
     uint32_t step, index;
@@ -40,9 +40,11 @@ struct tb_run {
     struct tb_context *contexts[2]; /* by the group of a step's peer */
     const struct tb_program *program;
     struct tb_binding binding;
-    uint32_t low;    /* all steps before this one are done */
-    uint32_t active; /* items on their way */
-    int error;       /* that ends it */
+    uint32_t low;                   /* all steps before this one are done */
+    uint32_t active;                /* items on their way; of composite steps the whole step */
+    const struct tb_driven *driven; /* carries out its composite steps; NULL: there is none */
+    struct tb_reserved reserved;    /* with that, if there are places */
+    int error;                      /* that ends it */
     bool advancing, again;
     void *work; /* allocated for WORK, or NULL */
     uint64_t work_bytes;
@@ -62,6 +64,12 @@ struct tb_runs {
     struct tb_work_cache cache;
 };
 
+/* How many items of a step are on their way at most, and have room. */
+static inline uint32_t tb_run_window(const struct tb_step *s)
+{
+    return s->kind == TB_STEP_COMPOSITE ? 1 : s->window;
+}
+
 /* The numbers of a collective on its channels: the next ones. */
 void tb_run_number(struct tb_channel *channel, struct tb_binding *binding);
 /* Starts it. The request is begun and will be finished. */
@@ -69,8 +77,10 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
                   const struct tb_program *program, const struct tb_binding *binding);
 /* Another rank has given up a collective of this context. */
 void tb_runs_give_up(struct tb_runs *runs, const struct tb_context *c, const struct tb_failure *f);
-/* What the run of a request waits for; false: it has none. */
-bool tb_runs_describe(const struct tb_runs *runs, const struct tb_request *request, struct tb_wait *wait);
+/* What the run of a request waits for; nothing, if it has none. */
+void tb_runs_describe(const struct tb_runs *runs, const struct tb_request *request, struct tb_wait *wait);
+/* The same of a program that is one composite step (program.c). */
+void tb_alone_describe(const struct tb_request *request, struct tb_wait *wait);
 /* Does a portion of the copy or reduction whose turn it is; there is one. */
 int tb_runs_work(struct tb_runs *runs);
 

@@ -140,8 +140,7 @@ static inline __attribute__((always_inline)) int engine_round(struct tb_engine *
         n += tb_ports_pump(&e->ports);
     if (TB_UNLIKELY(!tb_list_empty(&e->runs.working)))
         n += tb_runs_work(&e->runs);
-    if (!tb_list_empty(&e->boards))
-        n += tb_composites_work(e);
+    n += tb_driving_advance(&e->driving, false);
     if (TB_UNLIKELY(!tb_list_empty(&e->peers.dying)))
         n += tb_peers_bury(&e->peers);
     e->inside = false;
@@ -230,13 +229,11 @@ static uint64_t engine_yield(struct tb_engine *e, uint64_t now)
     return after;
 }
 
-/* Those who write on a board do so without a frame. */
-static bool boards_idle(struct tb_engine *e)
+/* What drivers wait for may come without a frame. */
+static bool drivers_idle(struct tb_engine *e)
 {
-    if (tb_list_empty(&e->boards))
-        return true;
     e->inside = true;
-    int n = tb_composites_look(e);
+    int n = tb_driving_advance(&e->driving, true);
     e->inside = false;
     return n == 0;
 }
@@ -251,12 +248,15 @@ static bool engine_arm(struct tb_engine *e)
 {
     for (uint32_t i = 0; i < e->transports.open_count; i++) {
         struct tb_transport *t = e->transports.open[i].transport;
-        if (!t->table->arm(t) || (t == e->local && !boards_idle(e))) {
+        if (!t->table->arm(t)) {
             engine_disarm(e);
             return false;
         }
     }
-    return true;
+    if (drivers_idle(e))
+        return true;
+    engine_disarm(e);
+    return false;
 }
 
 static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count, uint64_t deadline)

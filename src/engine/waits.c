@@ -1,19 +1,6 @@
 /* What threads wait for, told from what is there anyway: nothing is kept for it but what struct tb_waiting has. */
 #include "engine/engine_state.h"
 
-/* A program that is one composite step has no run. */
-static void describe_alone(const struct tb_request *request, struct tb_wait *wait)
-{
-    const struct tb_composite_state *s;
-    TB_LIST_EACH (s, &request->channel->composites, const struct tb_composite_state, in_line)
-        if (tb_composite_request(s) == request) {
-            wait->collective = s->binding->call;
-            wait->operation = s->binding->operation;
-            tb_composite_describe(s, wait);
-            return;
-        }
-}
-
 void tb_request_describe(const struct tb_request *request, struct tb_wait *wait)
 {
     wait->kind = request->kind == TB_REQUEST_SEND      ? TB_WAIT_SEND
@@ -25,8 +12,10 @@ void tb_request_describe(const struct tb_request *request, struct tb_wait *wait)
         return;
     wait->owner = request->channel->owner;
     if (wait->kind == TB_WAIT_COLLECTIVE) {
-        if (!tb_runs_describe(&request->engine->runs, request, wait))
-            describe_alone(request, wait);
+        if (request->phase == TB_PHASE_ALONE)
+            tb_alone_describe(request, wait);
+        else
+            tb_runs_describe(&request->engine->runs, request, wait);
         return;
     }
     wait->library = request->channel->collective == NULL;

@@ -130,7 +130,8 @@ static inline bool tb_composite_reduces(enum tb_composite composite)
 enum tb_driver {
     /* Through memory that all ranks share; elements of reductions up to TB_COMMON_ELEMENT bytes, and as many ranks as
      * TB_COMMON_DEALS where a block is for one rank; there so many elements are TB_COMMON_ROW bytes at most. */
-    TB_DRIVER_COMMON
+    TB_DRIVER_COMMON,
+    TB_DRIVER_COUNT
 };
 #define TB_COMMON_ELEMENT 4096u
 #define TB_COMMON_DEALS   64u
@@ -209,8 +210,8 @@ struct tb_program {
 };
 
 #define TB_PROGRAM_STEPS_LIMIT  (1u << 20) /* so many dependencies and entries of lists, too */
-#define TB_PROGRAM_PLACES_LIMIT 32u
-#define TB_COMPOSITE_ITEMS      4096u /* of one step */
+#define TB_PROGRAM_PLACES_LIMIT 16u        /* each may need one of as many slots of a board */
+#define TB_COMPOSITE_ITEMS      4096u      /* of one step */
 
 /* Bytes of a block's packed form of which its parts are multiples, but for the last that is not empty: a multiple of
  * every basic element, so that no part ends within one. Of reductions whose elements do not divide it, one element. */

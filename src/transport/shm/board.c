@@ -8,8 +8,11 @@
 #include "transport/shm/segment.h"
 #include "transport/transport.h"
 
-_Static_assert(sizeof(struct tb_board_member) <= TB_BOARD_CELLS_AT, "cells come behind the counters");
-_Static_assert(TB_BOARD_AGE + 2 * TB_BOARD_CELLS < 1u << 31, "earlier and later can be told apart");
+_Static_assert(sizeof(struct tb_board_member) == TB_BOARD_CELLS_AT, "cells come behind what was done");
+_Static_assert(sizeof(struct tb_board_line) * TB_BOARD_COLUMNS * TB_BOARD_COUNTERS ==
+                   TB_BOARD_COUNTERS_END - TB_BOARD_COUNTERS_AT,
+               "counters come behind the cells");
+_Static_assert(TB_BOARD_SLOTS <= UINT8_MAX, "a byte tells a slot");
 
 /* ---- claiming ---------------------------------------------------------------------------------------------------- */
 
@@ -74,10 +77,13 @@ static void board_clear(struct tb_board *b)
     for (uint32_t rank = 0; rank < b->size; rank++) {
         struct tb_board_member *m = tb_board_member_of(b, rank);
         atomic_store_explicit(&m->done.value, 0, memory_order_relaxed);
-        for (uint32_t i = 0; i < TB_BOARD_COUNTERS; i++)
-            atomic_store_explicit(&m->counters[i].value, 0, memory_order_relaxed);
-        for (uint32_t i = 0; i < TB_BOARD_CELLS; i++)
+        for (uint32_t i = 0; i < TB_BOARD_COLUMNS; i++) {
+            atomic_store_explicit(&m->finished[i], 0, memory_order_relaxed);
             atomic_store_explicit(&tb_board_cell_of(b, rank, i)->number, 0, memory_order_relaxed);
+            for (int k = 0; k < TB_BOARD_COUNTERS; k++)
+                atomic_store_explicit(&tb_board_line_of(b, rank, (enum tb_board_counter)k, i)->value, 0,
+                                      memory_order_relaxed);
+        }
     }
 }
 
@@ -99,7 +105,6 @@ static void board_place(struct tb_board *b, const struct tb_transport_config *co
     b->head = head;
     b->members = (char *)heads + tb_shm_heads_bytes(config->local_count) +
                  (size_t)(head - heads) * tb_shm_board_bytes(config->local_count);
-    b->results = b->members + (size_t)config->local_count * TB_BOARD_MEMBER_BYTES;
     b->bytes = tb_shm_board_bytes(config->local_count);
     b->size = size;
 }
@@ -161,26 +166,31 @@ void tb_board_wake(const struct tb_board *board)
             tb_doorbell_ring(board->bells[i].state, board->bells[i].descriptor);
 }
 
-bool tb_board_look(struct tb_board *board, uint64_t done)
+bool tb_board_look(struct tb_board *board, uint64_t number)
 {
     uint64_t least = UINT64_MAX;
+    bool all = true;
     for (uint32_t i = 0; i < board->size; i++) {
         if (i == board->rank)
             continue;
         uint64_t has = atomic_load_explicit(&tb_board_member_of(board, i)->done.value, memory_order_acquire);
         least = has < least ? has : least;
+        all = all && (has > number || tb_board_passed(board, i, number));
     }
     board->least = least;
-    return least >= done;
+    return all;
 }
 
 void tb_board_renew(struct tb_board *board, uint64_t number)
 {
-    const struct tb_board_member *m = tb_board_member_of(board, board->rank);
+    if (number < TB_BOARD_AGE)
+        return; /* there is nothing older */
     for (int i = 0; i < TB_BOARD_COUNTERS; i++) {
-        uint64_t value = atomic_load_explicit(&m->counters[i].value, memory_order_relaxed);
-        /* What was counted in this collective, others may still need; where nothing was, that is what they read. */
+        enum tb_board_counter which = (enum tb_board_counter)i;
+        uint64_t value =
+            atomic_load_explicit(&tb_board_line_of(board, board->rank, which, number)->value, memory_order_relaxed);
+        /* What was counted at this place, others may still need; where nothing was, that is what they read. */
         if ((uint32_t)(value >> 32) != (uint32_t)(number + 1))
-            tb_board_count(board, (enum tb_board_counter)i, number, 0);
+            tb_board_count(board, which, number, 0);
     }
 }

@@ -20,7 +20,7 @@ size_t tb_shm_heads_bytes(uint32_t ranks)
 
 size_t tb_shm_board_bytes(uint32_t ranks)
 {
-    return (size_t)ranks * TB_BOARD_MEMBER_BYTES + (size_t)TB_BOARD_SLOTS * TB_BOARD_SLOT;
+    return (size_t)ranks * TB_BOARD_MEMBER_BYTES;
 }
 
 size_t tb_shm_bulk_bytes(void)

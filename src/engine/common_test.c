@@ -1,5 +1,5 @@
 /* Composite steps between engines of one process over real shared memory: what comes out. */
-#include "engine/composite_test.h"
+#include "engine/common_test.h"
 
 /* ---- an operation in which order matters ------------------------------------------------------------------------- */
 

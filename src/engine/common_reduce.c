@@ -1,6 +1,6 @@
-#include "engine/composite_reduce.h"
+#include "engine/common_reduce.h"
 
-#include "engine/binding.h"
+#include "engine/common_cut.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,33 +9,35 @@
 
 /* Everyone's packed data, from byte `at` of a cell or of the slots of a fragment on. */
 struct operands {
-    const struct tb_composite_state *s;
+    const struct tb_common_drive *s;
     uint32_t fragment, at;
 };
 
 static const char *operand_of(const struct operands *o, uint32_t rank)
 {
-    const struct tb_composite_state *s = o->s;
-    if (s->direct && rank == s->board->rank)
+    const struct tb_common_drive *s = o->s;
+    if (s->direct && rank == s->rank)
         return s->operand + (uint64_t)o->fragment * s->fragment + o->at;
-    const struct tb_board_cell *cell = tb_board_cell_of(s->board, rank, s->number);
-    if (tb_state_is_long(s))
-        return tb_board_slot_of(s->board, rank, cell->slot + o->fragment) + s->own_stripe + o->at;
-    bool block = tb_state_exchanges(s);
-    return cell->data + (block ? tb_block_words(cell)[s->board->rank] & UINT16_MAX : 0) + o->at;
+    if (s->is_long)
+        return tb_common_slot(s, rank, o->fragment) + s->own_stripe + o->at;
+    const struct tb_board_cell *cell = tb_common_cell(s, rank);
+    bool block = tb_common_exchanges(s);
+    return cell->data + (block ? tb_block_words(cell)[s->rank] & UINT16_MAX : 0) + o->at;
 }
 
+/* To another place, or to that of the last operand. */
 static int fold_dense(const struct operands *o, uint32_t length, char *to)
 {
-    const struct tb_composite_state *s = o->s;
+    const struct tb_common_drive *s = o->s;
     uint64_t count = length / s->type->size;
-    uint32_t rank = tb_state_operands(s) - 1;
-    tb_op_loop3 *both = rank > 0 && s->op->code != TB_OP_USER ? tb_op_kernel3(s->op, s->type) : NULL;
+    uint32_t rank = tb_common_operands(s) - 1;
+    const char *last = operand_of(o, rank);
+    tb_op_loop3 *both = rank > 0 && to != last && s->op->code != TB_OP_USER ? tb_op_kernel3(s->op, s->type) : NULL;
     if (both != NULL) {
-        both(operand_of(o, rank - 1), operand_of(o, rank), to, count);
+        both(operand_of(o, rank - 1), last, to, count);
         rank--;
-    } else {
-        memcpy(to, operand_of(o, rank), length);
+    } else if (to != last) {
+        memcpy(to, last, length);
     }
     int error = TB_OK;
     while (rank-- > 0 && error == TB_OK)
@@ -71,18 +73,20 @@ static void block_fill(const struct tb_buffer *block, const char *from, uint64_t
  * without that, goes where it belongs, the operands being a whole fragment or cell. */
 static int fold_sparse(const struct operands *operands, uint32_t length, char *to)
 {
-    const struct tb_composite_state *s = operands->s;
+    const struct tb_common_drive *s = operands->s;
     struct operands o = *operands;
-    struct tb_buffer sum, next;
+    struct tb_buffer sum, next, room;
+    struct tb_part target;
     void *memory[2] = {NULL, NULL};
     uint64_t items = 0;
+    tb_common_cut_find(s, true, o.fragment, &target, &room);
     int error = block_make(s->type, &items, &memory[0], &sum);
     if (error == TB_OK)
         error = block_make(s->type, &items, &memory[1], &next);
     for (uint64_t at = 0; at < length && error == TB_OK;) {
         uint64_t left = (length - at) / s->type->size, count = left < items ? left : items;
         uint64_t bytes = count * s->type->size;
-        uint32_t rank = tb_state_operands(s) - 1;
+        uint32_t rank = tb_common_operands(s) - 1;
         struct tb_spans from, into = tb_spans_of(to != NULL ? to + at : NULL, bytes);
         block_fill(&sum, operand_of(&o, rank), bytes);
         while (rank-- > 0 && error == TB_OK) {
@@ -91,7 +95,7 @@ static int fold_sparse(const struct operands *operands, uint32_t length, char *t
         }
         tb_buffer_spans(&sum, 0, bytes, &from);
         if (to == NULL)
-            tb_buffer_spans(s->get.buffer, s->get.from + (uint64_t)o.fragment * s->fragment + at, bytes, &into);
+            tb_buffer_spans(target.buffer, target.from + at, bytes, &into);
         tb_spans_move(&from, &into);
         at += bytes;
         o.at += (uint32_t)bytes;
@@ -101,23 +105,26 @@ static int fold_sparse(const struct operands *operands, uint32_t length, char *t
     return error;
 }
 
-int tb_composite_reduce_whole(struct tb_composite_state *s, uint32_t fragment, uint32_t length)
+int tb_common_reduce_whole(struct tb_common_drive *s, uint32_t fragment, uint32_t length)
 {
     struct operands o = {s, fragment, 0};
     if (!s->type->dense)
         return fold_sparse(&o, length, NULL);
-    uint64_t from = s->get.from + (uint64_t)fragment * s->fragment;
-    return fold_dense(&o, length, (char *)((uintptr_t)s->get.buffer->base + from));
+    struct tb_part into = s->get;
+    struct tb_buffer room;
+    if (s->is_long)
+        tb_common_cut_find(s, true, fragment, &into, &room);
+    return fold_dense(&o, length, (char *)((uintptr_t)into.buffer->base + into.from));
 }
 
-int tb_composite_reduce_range(struct tb_composite_state *s, uint32_t fragment, uint32_t length)
+int tb_common_reduce_range(struct tb_common_drive *s, uint32_t fragment, uint32_t length)
 {
     uint64_t items = length / s->unit;
-    uint32_t low = (uint32_t)(items * s->board->rank / s->board->size * s->unit);
-    uint32_t high = (uint32_t)(items * (s->board->rank + 1) / s->board->size * s->unit);
+    uint32_t low = (uint32_t)(items * s->rank / s->size * s->unit);
+    uint32_t high = (uint32_t)(items * (s->rank + 1) / s->size * s->unit);
     struct operands o = {s, fragment, low};
     if (low == high)
         return TB_OK;
-    char *to = tb_board_result_of(s->board, fragment) + low;
+    char *to = tb_common_slot(s, s->size - 1, fragment) + low;
     return s->type->dense ? fold_dense(&o, high - low, to) : fold_sparse(&o, high - low, to);
 }

@@ -1,6 +1,6 @@
 /* Calls of composite steps by the ranks of a host, for their tests. */
-#ifndef TB_ENGINE_COMPOSITE_TEST_H
-#define TB_ENGINE_COMPOSITE_TEST_H
+#ifndef TB_ENGINE_COMMON_TEST_H
+#define TB_ENGINE_COMMON_TEST_H
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static unsigned char in[RANKS][ROOM], out[RANKS][ROOM];
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-#define KINDS 4 /* those about blocks, and scans, are tested in exchange_test.c */
+#define KINDS 4 /* those about blocks, and scans, are tested in common_exchange_test.c */
 static const enum tb_operation operations[KINDS] = {TB_OPERATION_BARRIER, TB_OPERATION_BCAST, TB_OPERATION_REDUCE,
                                                     TB_OPERATION_ALLREDUCE};
 

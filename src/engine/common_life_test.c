@@ -1,6 +1,6 @@
 /* Composite steps between engines of one process over real shared memory: many at a time, disagreement, lost ranks,
  * boards that are used again, waiting. */
-#include "engine/composite_test.h"
+#include "engine/common_test.h"
 
 /* ---- many -------------------------------------------------------------------------------------------------------- */
 
@@ -34,13 +34,10 @@ static void many_in_flight(void **state)
     host_close(&h);
 }
 
-/* As if so many collectives had been called; none of those that are left out may have renewed counters. */
 static void host_age(struct host *h, uint64_t number)
 {
     for (uint32_t rank = 0; rank < h->ranks; rank++) {
-        struct tb_board *b = h->channels[rank]->board;
-        b->started = b->least = number;
-        atomic_store(&tb_board_member_of(b, rank)->done.value, number);
+        board_age(h, rank, number);
     }
 }
 
@@ -81,6 +78,7 @@ static void numbers_grow(void **state)
             for (uint64_t age = 1; age <= 9; age++) {
                 host_age(&h, age * TB_BOARD_AGE - 3);
                 kinds_run(&h, age % apart == 0);
+                columns_pass(&h);
             }
             host_close(&h);
         }

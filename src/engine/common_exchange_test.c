@@ -322,7 +322,7 @@ static void disagreement_ends(void **state)
     }
 }
 
-/* Billions of collectives, nearly all of them short: see composite_test.c. */
+/* Billions of collectives, nearly all of them short: see common_life_test.c. */
 static void numbers_grow(void **state)
 {
     static const enum tb_composite kinds[] = {TB_COMPOSITE_SCAN,          TB_COMPOSITE_EXSCAN,  TB_COMPOSITE_GATHER,
@@ -336,11 +336,8 @@ static void numbers_grow(void **state)
         uint32_t ranks = 2 + i % 2;
         host_open(&h, ranks);
         for (uint64_t age = 1; age <= 9; age++) {
-            for (uint32_t rank = 0; rank < ranks; rank++) {
-                struct tb_board *b = h.channels[rank]->board;
-                b->started = b->least = age * TB_BOARD_AGE - 3;
-                atomic_store(&tb_board_member_of(b, rank)->done.value, b->started);
-            }
+            for (uint32_t rank = 0; rank < ranks; rank++)
+                board_age(&h, rank, age * TB_BOARD_AGE - 3);
             for (uint32_t k = 0; k < 7; k++) {
                 bool reduces = tb_composite_reduces(kinds[k]);
                 uint64_t bytes = age % (2 + i / 2) == 0 ? 400000 : 8;
@@ -350,6 +347,7 @@ static void numbers_grow(void **state)
                                     .type = reduces ? type : &tb_type_byte};
                 calls_run(&h, &like, reduces ? op : NULL, 1);
             }
+            columns_pass(&h);
         }
         host_close(&h);
     }

@@ -1,7 +1,9 @@
-#include "engine/exchange.h"
+#include "engine/common_exchange.h"
 
 #include "engine/binding.h"
-#include "engine/fragment.h"
+#include "engine/common_cut.h"
+#include "engine/common_fragment.h"
+#include "engine/common_place.h"
 #include "engine/likely.h"
 
 #define FRAGMENT_LEAST (8u << 10)
@@ -19,46 +21,47 @@ struct block {
     struct tb_buffer room;
 };
 
-static inline void block_find(const struct tb_composite_state *s, const struct tb_slice *slice, uint32_t at,
+static inline void block_find(const struct tb_common_drive *s, const struct tb_slice *slice, uint32_t at,
                               struct block *b)
 {
-    const struct tb_binding *binding = s->binding;
+    const struct tb_binding *binding = s->drive.binding;
     const struct tb_buffer *one = &binding->buffers[slice->symbol];
-    if (TB_LIKELY(binding->cuts[slice->symbol] == TB_CUT_BLOCKS && s->program->parts == 1)) { /* the usual, at once */
-        uint64_t before = tb_slice_piece(s->program, slice, at) * one->count;
+    if (TB_LIKELY(binding->cuts[slice->symbol] == TB_CUT_BLOCKS &&
+                  s->drive.program->parts == 1)) { /* the usual, at once */
+        uint64_t before = tb_slice_piece(s->drive.program, slice, at) * one->count;
         b->room = (struct tb_buffer){(char *)((uintptr_t)one->base + before * (uint64_t)one->type->extent), one->count,
                                      one->type};
         b->part = (struct tb_part){&b->room, 0, tb_buffer_bytes(one)};
         return;
     }
-    tb_binding_block(s->binding, s->program, slice, at, &b->part, &b->room);
+    tb_binding_block(s->drive.binding, s->drive.program, slice, at, &b->part, &b->room);
 }
 
 /* What this rank gives to another, or to all. */
-static void block_given(const struct tb_composite_state *s, uint32_t to, struct block *b)
+static void block_given(const struct tb_common_drive *s, uint32_t to, struct block *b)
 {
-    block_find(s, &s->step->slice, tb_composite_deals(tb_state_what(s)) ? to : 0, b);
+    block_find(s, &s->drive.step->slice, tb_composite_deals(tb_common_what(s)) ? to : 0, b);
 }
 
-static void block_got(const struct tb_composite_state *s, uint32_t from, struct block *b)
+static void block_got(const struct tb_common_drive *s, uint32_t from, struct block *b)
 {
-    block_find(s, &s->step->other, tb_composite_collects(tb_state_what(s)) ? from : 0, b);
+    block_find(s, &s->drive.step->other, tb_composite_collects(tb_common_what(s)) ? from : 0, b);
 }
 
 /* Whether the block for a rank goes through the board. */
-static bool deals_to(const struct tb_composite_state *s, uint32_t to)
+static bool deals_to(const struct tb_common_drive *s, uint32_t to)
 {
-    if (to == s->board->rank)
-        return tb_state_reduces(s) && !s->direct;
-    return tb_state_gives_to(s, to);
+    if (to == s->rank)
+        return tb_common_reduces(s) && !s->direct;
+    return tb_common_gives_to(s, to);
 }
 
 /* Of the stripes in a fragment that is given by `from`. */
-static uint32_t stripe_number(const struct tb_composite_state *s, uint32_t from, uint32_t to)
+static uint32_t stripe_number(const struct tb_common_drive *s, uint32_t from, uint32_t to)
 {
-    if (!tb_composite_deals(tb_state_what(s)))
+    if (!tb_composite_deals(tb_common_what(s)))
         return 0;
-    return tb_state_reduces(s) || to < from ? to : to - 1;
+    return tb_common_reduces(s) || to < from ? to : to - 1;
 }
 
 static uint64_t aligned(uint64_t at)
@@ -69,9 +72,9 @@ static uint64_t aligned(uint64_t at)
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* How wide: stripes of all fit into a slot, and a cut is between elements. */
-static uint32_t stripe_width(const struct tb_composite_state *s, uint64_t longest)
+static uint32_t stripe_width(const struct tb_common_drive *s, uint64_t longest)
 {
-    uint32_t all = !tb_composite_deals(tb_state_what(s)) ? 1 : s->board->size - (tb_state_reduces(s) ? 0 : 1);
+    uint32_t all = !tb_composite_deals(tb_common_what(s)) ? 1 : s->size - (tb_common_reduces(s) ? 0 : 1);
     TB_ASSERT(all > 0);
     uint64_t most = TB_BOARD_SLOT / all, least = FRAGMENT_LEAST / all;
     uint64_t width = (longest + FRAGMENTS_GOOD - 1) / FRAGMENTS_GOOD;
@@ -81,17 +84,17 @@ static uint32_t stripe_width(const struct tb_composite_state *s, uint64_t longes
     return (uint32_t)(width > 0 ? width : s->unit);
 }
 
-static int too_long(const struct tb_composite_state *s, uint64_t length)
+static int too_long(const struct tb_common_drive *s, uint64_t length)
 {
     return tb_error(TB_ERR_LIMIT, "%s: a block of %llu bytes is more than common memory can count",
                     tb_operation_name(s->operation), (unsigned long long)length);
 }
 
 /* This rank's own operand can be read where it stands, unless the result goes there. */
-static void reduction_open(struct tb_composite_state *s)
+static void reduction_open(struct tb_common_drive *s)
 {
     struct block own;
-    block_given(s, s->board->rank, &own);
+    block_given(s, s->rank, &own);
     s->type = own.part.buffer->type;
     s->bytes = own.part.length;
     s->alone = true;
@@ -99,17 +102,16 @@ static void reduction_open(struct tb_composite_state *s)
     s->operand = (char *)((uintptr_t)own.part.buffer->base + own.part.from);
 }
 
-int tb_exchange_open(struct tb_composite_state *s)
+int tb_common_exchange_open(struct tb_common_drive *s)
 {
-    const struct tb_board *b = s->board;
-    bool deals = tb_composite_deals(tb_state_what(s)), reduces = tb_state_reduces(s);
-    uint64_t longest = 0, room = deals ? aligned(b->size * sizeof(uint64_t)) : 0;
+    bool deals = tb_composite_deals(tb_common_what(s)), reduces = tb_common_reduces(s);
+    uint64_t longest = 0, room = deals ? aligned(s->size * sizeof(uint64_t)) : 0;
     s->stripe = s->mine = s->next = s->fragments = 0;
     if (reduces)
         reduction_open(s);
-    for (uint32_t to = 0; to < b->size && s->step->slice.count > 0; to++) {
+    for (uint32_t to = 0; to < s->size && s->drive.step->slice.count > 0; to++) {
         struct block block;
-        if (!tb_state_gives_to(s, to) || (to == b->rank && !reduces))
+        if (!tb_common_gives_to(s, to) || (to == s->rank && !reduces))
             continue;
         block_given(s, to, &block);
         longest = block.part.length > longest ? block.part.length : longest;
@@ -129,25 +131,27 @@ int tb_exchange_open(struct tb_composite_state *s)
     }
     if (reduces && s->stripe > 0) {
         s->fragment = s->stripe;
-        s->own_stripe = b->rank * s->stripe;
+        s->own_stripe = s->rank * s->stripe;
         s->fragments = (uint32_t)((s->bytes + s->stripe - 1) / s->stripe);
     }
+    s->is_long = s->stripe > 0;
+    s->limit = s->fragments;
     return TB_OK;
 }
 
 /* ---- calling ----------------------------------------------------------------------------------------------------- */
 
-void tb_exchange_own(struct tb_composite_state *s)
+void tb_common_exchange_own(struct tb_common_drive *s)
 {
     struct block given, got;
     struct tb_spans from, to;
-    uint32_t rank = s->board->rank;
-    if (!tb_state_takes_from(s, rank) || s->step->other.count == 0)
+    uint32_t rank = s->rank;
+    if (!tb_common_takes_from(s, rank) || s->drive.step->other.count == 0)
         return;
     block_given(s, rank, &given);
     block_got(s, rank, &got);
     if (TB_UNLIKELY(given.part.length != got.part.length)) {
-        s->error =
+        s->drive.error =
             tb_error(given.part.length > got.part.length ? TB_ERR_TRUNCATE : TB_ERR_MISMATCH,
                      "%s: this rank gives itself %llu bytes where it expects %llu", tb_operation_name(s->operation),
                      (unsigned long long)given.part.length, (unsigned long long)got.part.length);
@@ -156,18 +160,18 @@ void tb_exchange_own(struct tb_composite_state *s)
     /* At one address, data of another type is other data. */
     bool in_place = given.part.buffer->base == got.part.buffer->base && given.part.from == got.part.from &&
                     given.part.buffer->type == got.part.buffer->type;
-    if (tb_state_reduces(s) || in_place || given.part.length == 0)
+    if (tb_common_reduces(s) || in_place || given.part.length == 0)
         return;
     tb_buffer_spans(given.part.buffer, given.part.from, given.part.length, &from);
     tb_buffer_spans(got.part.buffer, got.part.from, got.part.length, &to);
     tb_spans_move(&from, &to);
 }
 
-static void blocks_put(const struct tb_composite_state *s, struct tb_board_cell *cell)
+static void blocks_put(const struct tb_common_drive *s, struct tb_board_cell *cell)
 {
     uint64_t *words = (uint64_t *)(void *)cell->data;
-    uint32_t at = (uint32_t)(s->board->size * sizeof *words);
-    for (uint32_t to = 0; to < s->board->size; to++) {
+    uint32_t at = (uint32_t)(s->size * sizeof *words);
+    for (uint32_t to = 0; to < s->size; to++) {
         struct block block;
         words[to] = 0;
         if (!deals_to(s, to))
@@ -182,10 +186,10 @@ static void blocks_put(const struct tb_composite_state *s, struct tb_board_cell 
     }
 }
 
-void tb_exchange_call(struct tb_composite_state *s, struct tb_board_cell *cell)
+void tb_common_exchange_call(struct tb_common_drive *s, struct tb_board_cell *cell)
 {
     cell->stripe = s->stripe;
-    if (tb_composite_deals(tb_state_what(s))) {
+    if (tb_composite_deals(tb_common_what(s))) {
         blocks_put(s, cell);
     } else if (s->stripe == 0 && s->bytes > 0) {
         struct block block;
@@ -196,14 +200,14 @@ void tb_exchange_call(struct tb_composite_state *s, struct tb_board_cell *cell)
 
 /* ---- getting ----------------------------------------------------------------------------------------------------- */
 
-void tb_exchange_hear(struct tb_composite_state *s, const struct tb_board_cell *cell, uint32_t rank)
+void tb_common_exchange_hear(struct tb_common_drive *s, const struct tb_board_cell *cell, uint32_t rank)
 {
-    bool deals = tb_composite_deals(tb_state_what(s)), reduces = tb_state_reduces(s);
-    uint64_t word = deals ? tb_block_words(cell)[s->board->rank] : 0, theirs = deals ? word >> 16 : cell->bytes;
+    bool deals = tb_composite_deals(tb_common_what(s)), reduces = tb_common_reduces(s);
+    uint64_t word = deals ? tb_block_words(cell)[s->rank] : 0, theirs = deals ? word >> 16 : cell->bytes;
     struct block block;
     block_got(s, rank, &block);
     if (TB_UNLIKELY(theirs != block.part.length || (reduces && cell->stripe != s->stripe))) {
-        s->error = tb_composite_unlike(s, rank, theirs, block.part.length);
+        s->drive.error = tb_common_unlike(s, rank, theirs, block.part.length);
         return;
     }
     if (cell->stripe > 0) {
@@ -217,11 +221,11 @@ void tb_exchange_hear(struct tb_composite_state *s, const struct tb_board_cell *
 
 /* ---- long blocks ------------------------------------------------------------------------------------------------- */
 
-static void fragment_write(struct tb_composite_state *s, uint32_t fragment, char *slot)
+static void fragment_write(struct tb_common_drive *s, uint32_t fragment, char *slot)
 {
-    bool deals = tb_composite_deals(tb_state_what(s));
+    bool deals = tb_composite_deals(tb_common_what(s));
     uint64_t at = (uint64_t)fragment * s->stripe;
-    for (uint32_t to = 0; to < s->board->size; to++) {
+    for (uint32_t to = 0; to < s->size; to++) {
         struct block block;
         if (!deals_to(s, to))
             continue;
@@ -229,73 +233,72 @@ static void fragment_write(struct tb_composite_state *s, uint32_t fragment, char
         if (at < block.part.length) {
             uint64_t left = block.part.length - at;
             tb_part_gather(&block.part, at, left < s->stripe ? left : s->stripe,
-                           slot + (size_t)stripe_number(s, s->board->rank, to) * s->stripe);
+                           slot + (size_t)stripe_number(s, s->rank, to) * s->stripe);
         }
         if (!deals)
             break;
     }
 }
 
-uint32_t tb_exchange_write(struct tb_composite_state *s)
+uint32_t tb_common_exchange_write(struct tb_common_drive *s)
 {
     uint32_t *wrote = &s->counts[TB_BOARD_WROTE], before = *wrote;
-    while (*wrote < s->mine && *wrote - before < TB_FRAGMENTS_TURN && tb_fragments_slot_free(s)) {
-        uint32_t slot = (s->slot + *wrote) % TB_BOARD_SLOTS;
-        fragment_write(s, *wrote, tb_board_slot_of(s->board, s->board->rank, slot));
-        s->board->filled[slot] = s->number + 1;
-        tb_fragments_count(s, TB_BOARD_WROTE);
+    int slot;
+    while (*wrote < s->mine && *wrote - before < TB_COMMON_TURN && (slot = tb_common_slot_take(s)) >= 0) {
+        fragment_write(s, *wrote, tb_board_slot_of(s->board, s->board->rank, (uint32_t)slot));
+        tb_common_cut_count(s, TB_BOARD_WROTE);
         tb_board_wake(s->board);
     }
     return *wrote - before;
 }
 
 /* What a rank has put into a fragment for this one; false: it is not there yet. */
-static bool fragment_take(struct tb_composite_state *s, uint32_t rank, uint32_t fragment)
+static bool fragment_take(struct tb_common_drive *s, uint32_t rank, uint32_t fragment)
 {
-    const struct tb_board_cell *cell = tb_board_cell_of(s->board, rank, s->number);
+    const struct tb_board_cell *cell = tb_common_cell(s, rank);
     uint64_t at = (uint64_t)fragment * cell->stripe;
     struct block block;
     block_got(s, rank, &block);
     if (cell->stripe == 0 || at >= block.part.length)
         return true;
-    uint32_t there = tb_board_counted(s->board, rank, TB_BOARD_WROTE, s->number);
+    uint32_t there = tb_common_counted(s, rank, TB_BOARD_WROTE);
     if (TB_UNLIKELY(there == TB_BOARD_FAILED)) {
-        s->error = tb_composite_abandoned(s, rank);
+        s->drive.error = tb_common_abandoned(s, rank);
         return false;
     }
     /* In place this goes where the same fragment for that rank comes from. */
-    bool held = s->step->slice.symbol == s->step->other.symbol && tb_composite_deals(tb_state_what(s)) &&
+    bool held = s->drive.step->slice.symbol == s->drive.step->other.symbol && tb_composite_deals(tb_common_what(s)) &&
                 s->counts[TB_BOARD_WROTE] <= fragment && s->counts[TB_BOARD_WROTE] < s->mine;
     if (there <= fragment || held)
         return false;
     uint64_t left = block.part.length - at;
-    const char *slot = tb_board_slot_of(s->board, rank, cell->slot + fragment);
+    const char *slot = tb_common_slot(s, rank, fragment);
     tb_part_scatter(&block.part, at, left < cell->stripe ? left : cell->stripe,
-                    slot + (size_t)stripe_number(s, rank, s->board->rank) * cell->stripe);
+                    slot + (size_t)stripe_number(s, rank, s->rank) * cell->stripe);
     return true;
 }
 
-uint32_t tb_exchange_take(struct tb_composite_state *s)
+uint32_t tb_common_exchange_take(struct tb_common_drive *s)
 {
-    uint32_t *taken = &s->counts[TB_BOARD_TAKEN], before = *taken, size = s->board->size;
-    while (*taken < s->fragments && *taken - before < TB_FRAGMENTS_TURN) {
+    uint32_t *taken = &s->counts[TB_BOARD_TAKEN], before = *taken, size = s->size;
+    while (*taken < s->fragments && *taken - before < TB_COMMON_TURN) {
         /* Everyone begins with the next rank. */
         for (; s->next < size - 1; s->next++) {
-            uint32_t rank = (s->board->rank + 1 + s->next) % size;
-            if (tb_state_takes_from(s, rank) && !fragment_take(s, rank, *taken))
+            uint32_t rank = (s->rank + 1 + s->next) % size;
+            if (tb_common_takes_from(s, rank) && !fragment_take(s, rank, *taken))
                 break;
         }
         if (s->next < size - 1)
             break;
         s->next = 0;
-        tb_fragments_count(s, TB_BOARD_TAKEN);
+        tb_common_cut_count(s, TB_BOARD_TAKEN);
     }
     if (*taken > before)
         tb_board_wake(s->board);
     return *taken - before;
 }
 
-bool tb_exchange_complete(const struct tb_composite_state *s)
+bool tb_common_exchange_complete(const struct tb_common_drive *s)
 {
     return s->counts[TB_BOARD_WROTE] == s->mine && s->counts[TB_BOARD_TAKEN] == s->fragments;
 }

@@ -1,0 +1,126 @@
+/* Drivers carry out composite steps: each is a table, and the engine has an array of them (driver.c), in the order of
+ * enum tb_driver. What a driver needs on a channel it makes when that is opened. A drive is one composite step of one
+ * run on its way; it stands in memory of whoever runs the step, which has room for any driver's. The executor, channels
+ * and progress know no more of common memory, or whatever else a driver uses, than is here.
+ *
+ * Everything is called with the engine locked. */
+#ifndef TB_ENGINE_DRIVER_H
+#define TB_ENGINE_DRIVER_H
+
+#include "engine/engine.h"
+
+#define TB_DRIVERS_LIMIT 4u
+#define TB_DRIVE_WORDS   64u /* room for a drive with what its driver adds */
+
+struct tb_driver_table;
+struct tb_failure;
+struct tb_message;
+struct tb_peer;
+
+/* Places that a collective has with a driver: numbers, the same on all ranks, since they begin collectives in the same
+ * order. It stands in memory of whoever runs the collective, and the driver refers to it until all are finished. */
+struct tb_reserved {
+    struct tb_list in_order;
+    uint64_t first;
+    uint32_t left; /* a bit for each place that is not finished here */
+};
+
+/* What whoever starts it sets, but for the last part. */
+struct tb_drive {
+    struct tb_channel *channel;
+    const struct tb_program *program;
+    const struct tb_step *step;
+    const struct tb_binding *binding; /* stays until the end */
+    uint32_t collective;              /* its number on the channel */
+    uint32_t ready;                   /* items that may be begun, of those of the step */
+    struct tb_reserved *reserved;     /* NULL: it is all of its collective, and takes the next place */
+    /* `done` has grown, or `error` is set; called neither from start nor from extend. */
+    void (*moved)(struct tb_drive *d);
+
+    uint32_t done; /* items that are finished; when all are, it is over */
+    int error;     /* then it is over, too */
+    uint64_t place;
+};
+
+static inline bool tb_drive_over(const struct tb_drive *d)
+{
+    return d->error != TB_OK || d->done == d->step->items;
+}
+
+union tb_drive_room {
+    struct tb_drive drive; /* with which the driver's own struct begins */
+    uint64_t words[TB_DRIVE_WORDS];
+};
+
+struct tb_driver_table {
+    const char *name;
+    /* Whoever makes up a context does so for its channel before anybody hears of it, or takes it back; `first`: for one
+     * that everyone on the host knows. */
+    void (*claim)(struct tb_engine *e, uint64_t context, bool first);
+    void (*unclaim)(struct tb_engine *e, uint64_t context);
+    /* What it has for a channel; NULL: nothing, and it carries out no step there. That is so on all ranks or on none.
+     */
+    int (*open)(struct tb_engine *e, const struct tb_channel_config *config, void **state);
+    void (*close)(void *state);
+
+    /* A collective begins, or is refused: takes so many places, of which all ranks take the same. */
+    void (*reserve)(void *state, struct tb_reserved *r, uint32_t places);
+    /* These of them, a bit for each, will not be started here. */
+    void (*forgo)(void *state, struct tb_reserved *r, uint32_t places);
+    /* Steps of one collective are started in any order, when their first item is ready; `extend`: more of them are.
+     * True: it is over; where the caller has nothing else to do (idle) that is worth a while of looking. */
+    bool (*start)(struct tb_drive *d, void *state, bool idle);
+    bool (*extend)(struct tb_drive *d, void *state);
+    /* Not all of its items will be ready, because of this error. It is soon over. */
+    void (*stop)(struct tb_drive *d, int error);
+    /* Everything that is on its way; thorough: before a sleep. How much was done. */
+    int (*advance)(struct tb_list *active, bool thorough);
+
+    /* Whether others must be told that it has failed: those who take part know, but there may be others. */
+    bool (*concerns)(const struct tb_drive *d, const void *state);
+    /* A process of the channel is gone. */
+    void (*lose)(void *state, const struct tb_peer *peer);
+    /* Another rank has given a collective up: its steps end. */
+    void (*give_up)(void *state, const struct tb_failure *f);
+    /* A message of a collective that nobody here waits for. */
+    void (*hear)(void *state, const struct tb_message *m);
+    /* Who holds it up. */
+    void (*describe)(const struct tb_drive *d, struct tb_wait *wait);
+};
+
+extern const struct tb_driver_table *const tb_drivers[]; /* up to NULL */
+
+/* Of a channel: a driver that has something there. */
+struct tb_driven {
+    const struct tb_driver_table *driver;
+    void *state; /* NULL: it has not, and driver is NULL, too */
+};
+
+/* Of an engine. */
+struct tb_driving {
+    const struct tb_driver_table *const *tables;
+    uint32_t count;
+    struct tb_list active[TB_DRIVERS_LIMIT]; /* what each has on its way, as it likes */
+};
+
+void tb_driving_open(struct tb_driving *driving, const struct tb_driver_table *const *tables);
+
+static inline int tb_driving_advance(struct tb_driving *driving, bool thorough)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < driving->count; i++)
+        if (!tb_list_empty(&driving->active[i]))
+            n += driving->tables[i]->advance(&driving->active[i], thorough);
+    return n;
+}
+
+/* All drivers of a channel, whose array of TB_DRIVERS_LIMIT it is; *any: there is one. */
+int tb_driven_open(struct tb_driven *all, const struct tb_driving *driving, struct tb_engine *e,
+                   const struct tb_channel_config *config, bool *any);
+void tb_driven_close(struct tb_driven *all);
+void tb_driven_skip(struct tb_driven *all, uint32_t places); /* a collective of so many is not begun here */
+void tb_driven_lose(struct tb_driven *all, const struct tb_peer *peer);
+void tb_driven_give_up(struct tb_driven *all, const struct tb_failure *f);
+void tb_driven_hear(struct tb_driven *all, const struct tb_message *m);
+
+#endif
