@@ -60,6 +60,10 @@ static void world_open(struct world *w)
     assert_int_equal(tb_placement_make(&w->plan.placement, &w->options), TB_OK);
     assert_int_equal(tb_grid_plan_settle(&w->grid_plan, &w->options, &w->plan.placement), TB_OK);
     w->plan.grid = &w->grid_plan;
+    w->plan.options = &w->options;
+    struct tb_cost_head *costs; /* and the hosts learn where they are */
+    assert_int_equal(tb_job_plan_make_costs(&w->plan, &costs), TB_OK);
+    free(costs);
     uint32_t count = w->plan.placement.book.host_count;
     assert_int_equal(tb_host_agents_open(&w->agents, &w->loop.loop, count, &w->agent_events), TB_OK);
     for (uint32_t i = 0; i < count; i++) {
