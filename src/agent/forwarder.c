@@ -40,13 +40,15 @@ static struct tb_neighbour *route(void *context, const struct tb_cargo *cargo, e
     return tb_hop_choose(f->member, &f->table, cargo, stream, from, far);
 }
 
+/* While routes change there may be none. Whoever has sent it keeps it and sends it again; if a link is cut for longer,
+ * the launcher says so. */
 static void lead_astray(struct tb_forwarder *f, struct tb_proc source, struct tb_proc destination)
 {
     f->astray++;
     if (f->stray_logged)
         return;
     f->stray_logged = true;
-    tb_log(TB_LOG_WARN, "agent", "a message from process %u to process %u cannot be passed on: there is no way",
+    tb_log(TB_LOG_INFO, "agent", "a message from process %u to process %u cannot be passed on: there is no way",
            source.index, destination.index);
 }
 

@@ -39,8 +39,8 @@ void tb_hop_peer_ask(struct tb_hop_peer *peer, uint32_t about);
 /* When a connection that waits for an answer was asked, or what was sent on it before was last seen to arrive; of
  * several the latest, 0: none waits. One that has been silent for too long is closed, as if it had broken. That is much
  * sooner if others answer `again` after a silence of all: the kernel repeats ever more seldom what a cut has swallowed,
- * and a new connection is there before. One that is silent while others of the same agent answer has met a packet
- * that is too large, perhaps: small ones are used from then on. */
+ * and a new connection is there before. One that is silent while others of the same agent answer is closed sooner, too;
+ * if the kernel repeats in vain what was sent on it, small packets are used from then on. */
 uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again);
 /* Since when connections with small packets stand still, or a stream has no connection that passes anything, though the
  * agent answers on others; 0: not so. *why: what stands in the way. */

@@ -27,7 +27,8 @@ struct tb_link_watch_events {
     /* The last time at which something that was sent to it before our question was seen to arrive; 0: never. What has
      * been silent for too long is opened anew, sooner if the host has been silent and does answer `again`. */
     uint64_t (*progress)(void *context, uint32_t host, bool again);
-    /* Since when it gives answers and passes nothing else, with small packets or large; 0: not so. */
+    /* Since when it gives answers, and messages do not pass: with small packets or large, or for want of a connection;
+     * 0: not so. *why is a text that stays. */
     uint64_t (*stuck_since)(void *context, uint32_t host, const char **why);
     void (*listen)(void *context);                              /* to what is used and heard from now on */
     void (*suspect)(void *context, uint32_t host, bool silent); /* it has begun, or is over */

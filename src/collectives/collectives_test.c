@@ -328,7 +328,23 @@ static void ways_validate(const struct shape *shape)
 
 #define ARGUMENTS 64
 
-/* Arguments that the planner would rate for this shape, and the algorithm's own. */
+/* Messages here are short, and of those the planner cuts none; a user may. 1, 2, 3, 4, 6, 8, 12... pieces, up to one an
+ * element. */
+static uint32_t piece_lengths(const struct tb_collective *c, uint64_t *values)
+{
+    uint64_t bytes = c->elements * c->element_bytes;
+    uint32_t made = 0;
+    for (uint64_t count = 1; count <= c->elements && made + 1 < ARGUMENTS - 1; count *= 2) {
+        values[made++] = (bytes + count - 1) / count;
+        if (count > 1 && count + count / 2 <= c->elements)
+            values[made++] = (bytes + count + count / 2 - 1) / (count + count / 2);
+    }
+    if (made == 0)
+        values[made++] = 0;
+    return made;
+}
+
+/* Arguments for this shape, those that the planner would rate but for pieces, and the algorithm's own. */
 static uint32_t shape_arguments(const struct shape *s, uint64_t *values)
 {
     struct tb_collective c = shape_call(s, s->root);
@@ -336,7 +352,7 @@ static uint32_t shape_arguments(const struct shape *s, uint64_t *values)
     values[0] = 0;
     if (s->algorithm->argument != NULL)
         count += s->algorithm->candidates != NULL ? s->algorithm->candidates(&c, values + 1, ARGUMENTS - 1)
-                                                  : tb_candidates_piece(&c, values + 1, ARGUMENTS - 1);
+                                                  : piece_lengths(&c, values + 1);
     return count;
 }
 
@@ -437,6 +453,12 @@ static void candidates_are_a_series(void **state)
         assert_true(values[i] < values[i - 1] && values[i] * 2 + 1 >= values[i - 1]);
     assert_int_equal(tb_candidates_piece(&c, few, 4), 4);
     assert_int_equal(few[0], 8000000);
+    for (c.elements = 1; c.elements < 2000; c.elements += 13) { /* none is less than a packet, but for the whole */
+        count = tb_candidates_piece(&c, values, ARGUMENTS);
+        assert_int_equal(values[0], c.elements * 8);
+        assert_int_equal(count > 1, c.elements * 8 >= 2 * 1448);
+        assert_true(count == 1 || values[count - 1] >= 1448);
+    }
     c.elements = 0;
     assert_int_equal(tb_candidates_piece(&c, values, ARGUMENTS), 1);
     assert_int_equal(values[0], 0);
