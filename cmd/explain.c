@@ -17,7 +17,7 @@ struct query {
     enum tb_operation operation;
     uint64_t bytes, ranks, hosts, root;
     const char *grid;
-    bool ordered, in_place, json, all;
+    bool ordered, in_place, deal, json, all;
 };
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
@@ -55,6 +55,8 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
         q->ordered = true;
     else if (strcmp(word, "--in-place") == 0)
         q->in_place = true;
+    else if (strcmp(word, "--deal") == 0)
+        q->deal = true;
     else
         *took = true;
     if (!*took)
@@ -169,6 +171,37 @@ static void slot_run(const void *context, uint32_t rank, struct tb_shape_run *ru
                                  .count = 1};
 }
 
+/* A slot: which one of its outermost cluster it is. */
+struct slot {
+    uint32_t number, cluster, host;
+};
+
+static int slot_compare(const void *a, const void *b)
+{
+    const struct slot *one = a, *other = b;
+    uint64_t x = (uint64_t)one->number << 32 | one->cluster, y = (uint64_t)other->number << 32 | other->cluster;
+    return x < y ? -1 : x > y;
+}
+
+/* The slots of the outermost clusters in turn. */
+static int slots_deal(struct scene *s)
+{
+    uint32_t *seen = calloc((size_t)s->grid.cluster_count + 1, sizeof *seen);
+    struct slot *slots = calloc(s->slots, sizeof *slots);
+    int error = seen == NULL || slots == NULL ? no_memory("the ranks") : TB_OK;
+    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++) {
+        uint32_t cluster = tb_grid_outermost(&s->grid, s->grid.hosts[s->hosts[i]].cluster);
+        slots[i] = (struct slot){seen[cluster]++, cluster, s->hosts[i]};
+    }
+    if (error == TB_OK)
+        qsort(slots, s->slots, sizeof *slots, slot_compare);
+    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++)
+        s->hosts[i] = slots[i].host;
+    free(seen);
+    free(slots);
+    return error;
+}
+
 static int grid_shape(struct scene *s, struct query *q)
 {
     uint64_t slots = 0;
@@ -182,6 +215,8 @@ static int grid_shape(struct scene *s, struct query *q)
             s->hosts[s->slots++] = i;
     if (s->slots == 0)
         return tb_error(TB_ERR_ARGUMENT, "%s: no host has slots", q->grid);
+    if (q->deal && slots_deal(s) != TB_OK)
+        return TB_ERR_MEMORY;
     q->ranks = q->ranks > 0 ? q->ranks : slots;
     return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
                                                                     .host_limit = s->grid.host_count,

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks `tombolo explain`: few rows unless all are asked for, one that runs, the bound, singular and plural. A case for each."""
+"""Checks `tombolo explain`: few rows unless all are asked for, one that runs, the bound, ranks in blocks and
+dealt, singular and plural. A case for each."""
 import json
 import os
 import re
@@ -46,6 +47,20 @@ def whole_for_programs():
             yield f"{words}: --json should have everything"
 
 
+def dealt():
+    """Ranks in blocks cross to another cluster once, in a chain; those that are dealt cross with every step."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
+        grid.write("clusters:\n" + "".join(f"- {{name: {name}, hosts: '{name}[1-4]:1'}}\n" for name in "ab") +
+                   "links:\n- {from: a, to: b, bandwidth: 100, latency: 10}\n")
+        grid.flush()
+        times = {}
+        for way in ((), ("--deal",)):
+            rows = json.loads(explain("bcast", "--bytes", "8", "--grid", grid.name, "--json", *way))["candidates"]
+            times[way] = min(row["seconds"] for row in rows if row["algorithm"] == "chain")
+    if not (0.01 <= times[()] < 0.02 and 0.07 <= times["--deal",] < 0.08):
+        yield f"a chain should cross 10 ms once, and seven times if ranks are dealt: {times}"
+
+
 def bounds():
     """Nothing is predicted below what is possible at all, and the bound of a shared uplink is its rate."""
     for words in CALLS:
@@ -72,5 +87,5 @@ def plurals():
 
 
 if __name__ == "__main__":
-    sys.exit(cases.tell_problems({"few-rows": few_rows, "json": whole_for_programs, "bound": bounds, "plurals": plurals},
+    sys.exit(cases.tell_problems({"few-rows": few_rows, "json": whole_for_programs, "bound": bounds, "dealt": dealt, "plurals": plurals},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

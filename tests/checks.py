@@ -105,5 +105,7 @@ CHECKS = [
     Check("silent", ["tests/lab/silent"], tier="all", cores=1, timeout=600, cases=True),
     Check("packets", ["tests/lab/packets"], tier="all", cores=1, timeout=600, cases=True),
     Check("parted", ["tests/fault/parted"], tier="all", cores=1, timeout=600, cases=True),
+    build("walk", "-Dc_args=-finstrument-functions", "-Doptimization=0", "-Dtests=disabled")._replace(tier="all"),
+    Check("walk", ["tests/walk/run"], tier="all", cores=1, timeout=240, needs=["build-walk"], cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]

@@ -45,6 +45,7 @@ const struct tb_algorithm *const tb_catalogue[] = {
     &tb_allgatherv_doubling,
     &tb_allgatherv_neighbour,
     &tb_allgatherv_circulant,
+    &tb_allgatherv_pipelined,
     &tb_allgatherv_shm,
     &tb_alltoall_linear,
     &tb_alltoall_pairwise,
