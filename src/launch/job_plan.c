@@ -209,5 +209,6 @@ int tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct
     to->representation = (uint8_t)ready->machine;
     tb_log(TB_LOG_INFO, "launch", "host %s (%s) is ready with %u addresses", to->name, ready->name,
            ready->address_count);
-    return compare_machines(plan, host, ready->machine);
+    int rc = tb_address_book_seat(&plan->placement.book, host, ready->seats, ready->seat_count);
+    return rc == TB_OK ? compare_machines(plan, host, ready->machine) : rc;
 }
