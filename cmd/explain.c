@@ -105,7 +105,7 @@ struct scene {
     struct tb_grid grid;
     struct tb_places places;
     uint32_t *cluster_places, *site_places;
-    struct tb_connectivity connectivity;
+    struct tb_connectivity connectivity; /* of too many kinds of hosts these alone */
     struct tb_routes routes;
     void *bytes; /* of the table */
     struct tb_cost_table table;
@@ -134,8 +134,24 @@ static int no_memory(const char *file)
     return tb_error(TB_ERR_MEMORY, "%s: no memory for its places", file);
 }
 
-static int grid_table(struct scene *s, const char *file)
+/* Who reaches whom, and by whom messages go, as far as the hosts with ranks need it. */
+static int grid_routes(struct scene *s, const struct query *q)
 {
+    bool *ranked = calloc((size_t)s->grid.host_count + 1, sizeof *ranked);
+    if (ranked == NULL)
+        return no_memory(q->grid);
+    for (uint64_t i = 0; i < s->slots && i < q->ranks; i++)
+        ranked[s->hosts[i]] = true;
+    int error = tb_connectivity_open_for(&s->connectivity, &s->grid, ranked, NULL, NULL);
+    free(ranked);
+    if (error == TB_ERR_LIMIT) /* then ways are as places and gateways say */
+        return tb_host_classes_open(&s->connectivity.classes, &s->grid);
+    return error == TB_OK ? tb_routes_open(&s->routes, &s->connectivity) : error;
+}
+
+static int grid_table(struct scene *s, const struct query *q)
+{
+    const char *file = q->grid;
     size_t length;
     s->cluster_places = calloc((size_t)s->grid.cluster_count + 1, sizeof *s->cluster_places);
     s->site_places = calloc((size_t)s->grid.site_count + 1, sizeof *s->site_places);
@@ -143,16 +159,14 @@ static int grid_table(struct scene *s, const char *file)
         return no_memory(file);
     int error = tb_places_from_grid(&s->places, &s->grid, s->cluster_places, s->site_places);
     if (error == TB_OK)
-        error = tb_connectivity_open(&s->connectivity, &s->grid);
-    if (error == TB_OK)
-        error = tb_routes_open(&s->routes, &s->connectivity);
+        error = grid_routes(s, q);
     if (error == TB_OK)
         error = tb_cost_table_make(&(struct tb_cost_source){.places = &s->places,
                                                             .grid = &s->grid,
                                                             .cluster_places = s->cluster_places,
                                                             .site_places = s->site_places,
                                                             .classes = &s->connectivity.classes,
-                                                            .routes = &s->routes,
+                                                            .routes = s->routes.class_count > 0 ? &s->routes : NULL,
                                                             .host_count = s->grid.host_count,
                                                             .version = 1},
                                    &s->bytes, &length);
@@ -202,7 +216,8 @@ static int slots_deal(struct scene *s)
     return error;
 }
 
-static int grid_shape(struct scene *s, struct query *q)
+/* Which host each slot of the grid is on. */
+static int grid_slots(struct scene *s, struct query *q)
 {
     uint64_t slots = 0;
     for (uint32_t i = 0; i < s->grid.host_count; i++)
@@ -218,6 +233,11 @@ static int grid_shape(struct scene *s, struct query *q)
     if (q->deal && slots_deal(s) != TB_OK)
         return TB_ERR_MEMORY;
     q->ranks = q->ranks > 0 ? q->ranks : slots;
+    return TB_OK;
+}
+
+static int grid_shape(struct scene *s, const struct query *q)
+{
     return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
                                                                     .host_limit = s->grid.host_count,
                                                                     .table = &s->table,
@@ -254,7 +274,9 @@ static int scene_open(struct scene *s, struct query *q)
     } else {
         error = tb_grid_load(&s->grid, q->grid);
         if (error == TB_OK)
-            error = grid_table(s, q->grid);
+            error = grid_slots(s, q);
+        if (error == TB_OK)
+            error = grid_table(s, q);
         if (error == TB_OK)
             error = grid_shape(s, q);
     }

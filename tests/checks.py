@@ -68,6 +68,7 @@ CHECKS = [
     Check("found", ["tests/check-found.sh"], cores=1, timeout=240, cases=True),
     Check("install", ["tests/check-install.sh", f"{BUILD}/variants/gcc"], cores=1, timeout=120, needs=["build-gcc"]),
     Check("grid", ["tests/check-grid.py"], cores=1, timeout=120, cases=True),
+    Check("large-grids", ["tests/check-large-grids.py"], tier="all", cores=1, timeout=600, cases=True),
     Check("explain", ["tests/check-explain.py"], cores=1, timeout=120, cases=True),
     Check("route", ["tests/check-route.py"], cores=1, timeout=120, cases=True),
     Check("manual", ["tests/check-manual.py"], cores=1, timeout=60, cases=True),

@@ -34,6 +34,8 @@ static void group_run(const struct tb_rank_places *p, const uint32_t *procs, uin
     if (p->apart)
         return;
     run->host = range->host;
+    const struct tb_seat *seats = tb_address_book_seats(p->book, range->host);
+    run->seats = seats != NULL ? seats + range->first_local + (proc - range->first_rank) : NULL;
     left = left < size - rank ? left : size - rank;
     if (procs == NULL)
         run->count = left;
