@@ -442,28 +442,6 @@ static void pipelines_of_any_length(void **state)
     }
 }
 
-static void candidates_are_a_series(void **state)
-{
-    struct tb_collective c = {.operation = TB_OPERATION_BCAST, .size = 9, .elements = 1000000, .element_bytes = 8};
-    uint64_t values[ARGUMENTS], few[4];
-    uint32_t count = tb_candidates_piece(&c, values, ARGUMENTS);
-    assert_in_range(count, 12, 40);
-    assert_int_equal(values[0], 8000000);
-    for (uint32_t i = 1; i < count; i++)
-        assert_true(values[i] < values[i - 1] && values[i] * 2 + 1 >= values[i - 1]);
-    assert_int_equal(tb_candidates_piece(&c, few, 4), 4);
-    assert_int_equal(few[0], 8000000);
-    for (c.elements = 1; c.elements < 2000; c.elements += 13) { /* none is less than a packet, but for the whole */
-        count = tb_candidates_piece(&c, values, ARGUMENTS);
-        assert_int_equal(values[0], c.elements * 8);
-        assert_int_equal(count > 1, c.elements * 8 >= 2 * 1448);
-        assert_true(count == 1 || values[count - 1] >= 1448);
-    }
-    c.elements = 0;
-    assert_int_equal(tb_candidates_piece(&c, values, ARGUMENTS), 1);
-    assert_int_equal(values[0], 0);
-}
-
 static void every_call_has_an_algorithm(void **state)
 {
     for (unsigned o = 0; o < TB_OPERATION_COUNT; o++)
@@ -596,10 +574,10 @@ static void operations_have_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_algorithm_is_valid),      cmocka_unit_test(larger_communicators),
-        cmocka_unit_test(every_argument_is_valid),       cmocka_unit_test(pipelines_of_any_length),
-        cmocka_unit_test(candidates_are_a_series),       cmocka_unit_test(every_call_has_an_algorithm),
-        cmocka_unit_test(nobody_leaves_a_barrier_early), cmocka_unit_test(programs_are_compact),
-        cmocka_unit_test(nothing_is_copied_in_place),    cmocka_unit_test(operations_have_names)};
+        cmocka_unit_test(every_algorithm_is_valid),    cmocka_unit_test(larger_communicators),
+        cmocka_unit_test(every_argument_is_valid),     cmocka_unit_test(pipelines_of_any_length),
+        cmocka_unit_test(every_call_has_an_algorithm), cmocka_unit_test(nobody_leaves_a_barrier_early),
+        cmocka_unit_test(programs_are_compact),        cmocka_unit_test(nothing_is_copied_in_place),
+        cmocka_unit_test(operations_have_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
