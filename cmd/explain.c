@@ -110,12 +110,10 @@ struct scene {
     uint32_t *hosts; /* of each slot of the grid: ranks fill them, host after host, and go round again */
     uint32_t slots;
     const struct tb_group_shape *shape;
-    struct tb_costs costs;
 };
 
 static void scene_close(struct scene *s)
 {
-    tb_costs_close(&s->costs);
     tb_group_shape_release(s->shape);
     free(s->hosts);
     free(s->bytes);
@@ -223,7 +221,7 @@ static int scene_open(struct scene *s, struct query *q)
         if (error == TB_OK)
             error = grid_shape(s, q);
     }
-    return error == TB_OK ? tb_costs_open(&s->costs, s->shape) : error;
+    return error;
 }
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
@@ -329,7 +327,6 @@ static void answer_print(const struct query *q, const struct tb_candidate *rows,
 static int answer(const struct query *q, const struct scene *scene)
 {
     const struct tb_group_shape *shape = scene->shape;
-    const struct tb_costs *costs = &scene->costs;
     struct tb_preference wishes[TB_OPERATION_COUNT];
     struct tb_rules rules;
     struct tb_candidate rows[TB_CANDIDATES_LIMIT];
@@ -352,7 +349,6 @@ static int answer(const struct query *q, const struct scene *scene)
     if (error == TB_OK)
         error = tb_preferences_read(wishes, &rules);
     struct tb_choice_facts facts = {.shape = shape,
-                                    .costs = costs,
                                     .wish = &wishes[q->operation],
                                     .wish_reason = TB_REASON_PARAMETER,
                                     .rules = &rules};
@@ -360,7 +356,7 @@ static int answer(const struct query *q, const struct scene *scene)
     if (error == TB_OK)
         error = tb_choice_make(&facts, &call, &choice);
     if (error == TB_OK && tb_rating_possible(&call))
-        error = tb_rating_rate(shape, costs, &call, rows, count, true);
+        error = tb_rating_rate(shape, &call, rows, count, true, NULL);
     if (error != TB_OK)
         return error;
     tb_rating_sort(rows, count);
