@@ -17,7 +17,7 @@ struct query {
     enum tb_operation operation;
     uint64_t bytes, ranks, hosts, root;
     const char *grid;
-    bool ordered, in_place, json, all;
+    bool ordered, in_place, json, all, deal, lab;
 };
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
@@ -55,6 +55,10 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
         q->ordered = true;
     else if (strcmp(word, "--in-place") == 0)
         q->in_place = true;
+    else if (strcmp(word, "--deal") == 0)
+        q->deal = true;
+    else if (strcmp(word, "--lab") == 0)
+        q->lab = true;
     else
         *took = true;
     if (!*took)
@@ -167,6 +171,28 @@ static void slot_run(const void *context, uint32_t rank, struct tb_shape_run *ru
                                  .count = 1};
 }
 
+/* Sorts the hosts of all slots so that each cluster has one in turn: by whose turn it is, within which they stay in
+ * order. */
+static int slots_deal(struct scene *s)
+{
+    uint32_t *turns = calloc((size_t)s->grid.cluster_count + 1, sizeof *turns);
+    uint32_t *starts = calloc((size_t)s->slots + 1, sizeof *starts), *dealt = calloc(s->slots, sizeof *dealt);
+    int error = turns != NULL && starts != NULL && dealt != NULL ? TB_OK : TB_ERR_MEMORY;
+    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++)
+        starts[++turns[s->grid.hosts[s->hosts[i]].cluster]]++;
+    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++)
+        starts[i + 1] += starts[i];
+    for (uint32_t i = 0; i <= s->grid.cluster_count && error == TB_OK; i++)
+        turns[i] = 0;
+    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++)
+        dealt[starts[turns[s->grid.hosts[s->hosts[i]].cluster]++]++] = s->hosts[i];
+    free(turns);
+    free(starts);
+    free(error == TB_OK ? s->hosts : dealt);
+    s->hosts = error == TB_OK ? dealt : s->hosts;
+    return error;
+}
+
 static int grid_shape(struct scene *s, struct query *q)
 {
     uint64_t slots = 0;
@@ -180,12 +206,20 @@ static int grid_shape(struct scene *s, struct query *q)
             s->hosts[s->slots++] = i;
     if (s->slots == 0)
         return tb_error(TB_ERR_ARGUMENT, "%s: no host has slots", q->grid);
+    if (q->deal && slots_deal(s) != TB_OK)
+        return no_memory(q->grid);
     q->ranks = q->ranks > 0 ? q->ranks : slots;
     return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
                                                                     .host_limit = s->grid.host_count,
                                                                     .table = &s->table,
                                                                     .run = slot_run,
                                                                     .context = s});
+}
+
+static void dealt_run(const void *context, uint32_t rank, struct tb_shape_run *run)
+{
+    const struct query *q = context;
+    *run = (struct tb_shape_run){.host = rank % (uint32_t)q->hosts, .who = TB_COST_NONE, .count = 1};
 }
 
 /* Without a grid file: hosts in one cluster that has no name. */
@@ -204,6 +238,12 @@ static int plain_shape(struct scene *s, struct query *q)
     if (error == TB_OK)
         error = tb_cost_table_view(&s->table, s->bytes, length);
     q->ranks = q->ranks > 0 ? q->ranks : 8;
+    if (error == TB_OK && q->deal)
+        return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
+                                                                        .host_limit = (uint32_t)q->hosts,
+                                                                        .table = &s->table,
+                                                                        .run = dealt_run,
+                                                                        .context = q});
     return error == TB_OK ? tb_group_shape_even(&s->shape, (uint32_t)q->ranks, (uint32_t)q->hosts, &s->table) : error;
 }
 
@@ -348,10 +388,8 @@ static int answer(const struct query *q, const struct scene *scene)
     int error = tb_rules_load();
     if (error == TB_OK)
         error = tb_preferences_read(wishes, &rules);
-    struct tb_choice_facts facts = {.shape = shape,
-                                    .wish = &wishes[q->operation],
-                                    .wish_reason = TB_REASON_PARAMETER,
-                                    .rules = &rules};
+    struct tb_choice_facts facts = {
+        .shape = shape, .wish = &wishes[q->operation], .wish_reason = TB_REASON_PARAMETER, .rules = &rules};
     uint32_t count = tb_rating_list(&call, NULL, rows);
     if (error == TB_OK)
         error = tb_choice_make(&facts, &call, &choice);
@@ -382,7 +420,7 @@ int tb_command_explain(char **words)
         fprintf(stderr, "tombolo explain: %s\n%s", tb_error_story(), usage);
         return 2;
     }
-    tb_command_cores();
+    tb_command_cores(q.lab);
     error = scene_open(&scene, &q);
     if (error == TB_OK)
         error = answer(&q, &scene);
