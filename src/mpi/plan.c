@@ -85,8 +85,10 @@ int tb_comm_print_shape(struct tb_comm *comm, char *text, size_t size)
     if (error != TB_OK)
         return error;
     const struct tb_group_shape *s = comm->shape;
-    char ranks[64], places[64] = "";
-    uint32_t sites = 0;
+    static const char *const levels[TB_SEAT_LEVELS] = {"package", "NUMA node", "cache", "core"};
+    char ranks[64], places[160] = "";
+    uint32_t sites = 0, counts[TB_SEAT_LEVELS];
+    size_t used = 0;
     for (uint32_t i = 0; i < s->place_count; i++)
         sites += s->places[i].level == TB_LEVEL_SITE;
     if (s->split > 0)
@@ -94,7 +96,12 @@ int tb_comm_print_shape(struct tb_comm *comm, char *text, size_t size)
     else
         snprintf(ranks, sizeof ranks, "%u rank%s", s->size, tb_plural(s->size));
     if (sites > 0)
-        snprintf(places, sizeof places, ", %u site%s", sites, tb_plural(sites));
+        used = (size_t)snprintf(places, sizeof places, ", %u site%s", sites, tb_plural(sites));
+    tb_group_shape_count_seats(s, counts);
+    for (int i = 0; i < TB_SEAT_LEVELS; i++)
+        if (counts[i] > 0 && used < sizeof places)
+            used += (size_t)snprintf(places + used, sizeof places - used, ", %u %s%s", counts[i], levels[i],
+                                     tb_plural(counts[i]));
     snprintf(text, size, "%s, %u host%s, %u cluster%s%s", ranks, s->host_count, tb_plural(s->host_count),
              s->cluster_count, tb_plural(s->cluster_count), places);
     return TB_OK;

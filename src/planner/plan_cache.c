@@ -1,5 +1,4 @@
 #include "planner/plan_cache.h"
-#include "planner/root_kind.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -30,7 +29,6 @@ struct tb_shape_plans {
     struct tb_shape_plans *next;
     uint32_t users;
     const struct tb_group_shape *shape;
-    struct tb_costs costs;
     uint32_t known_count, known_room;
     struct known *known; /* found by hash; NULL: nothing is known */
 };
@@ -91,7 +89,6 @@ int tb_plan_cache_join(struct tb_plan_cache *cache, void *memory)
 static void plans_free(struct tb_shape_plans *c)
 {
     tb_group_shape_release(c->shape);
-    tb_costs_close(&c->costs);
     free(c->known);
     free(c);
 }
@@ -138,11 +135,8 @@ void tb_plan_cache_visit(struct tb_plan_cache *cache, void (*visit)(struct tb_li
 static int plans_make(const struct tb_group_shape *shape, struct tb_shape_plans **made)
 {
     struct tb_shape_plans *c = calloc(1, sizeof *c);
-    int error = c != NULL ? tb_costs_open(&c->costs, shape) : tb_error(TB_ERR_MEMORY, "no memory for a plan");
-    if (error != TB_OK) {
-        free(c);
-        return error;
-    }
+    if (c == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a plan");
     c->shape = tb_group_shape_hold(shape);
     *made = c;
     return TB_OK;
@@ -233,7 +227,7 @@ static struct mark mark_of(const struct tb_shape_plans *plans, const struct tb_c
     bool root = rooted(c->operation) && !c->inter;
     bool place = c->operation == TB_OPERATION_ALLTOALL || c->operation == TB_OPERATION_ALLTOALLV ||
                  c->operation == TB_OPERATION_ALLTOALLW;
-    return (struct mark){.kind = root ? tb_root_kind(plans->shape, c->root) : 0,
+    return (struct mark){.kind = root ? tb_group_shape_kind(plans->shape, c->root) : 0,
                          .size_class = (uint16_t)tb_size_class(c->elements),
                          .operation = (uint8_t)c->operation,
                          .flags = (uint8_t)(MARK_USED | (c->commutative ? MARK_COMMUTATIVE : 0) |
@@ -306,7 +300,7 @@ static int choice_make(const struct tb_choice_facts *facts, struct tb_collective
                        struct tb_choice *choice)
 {
     if (rooted(call->operation) && !call->inter)
-        call->root = tb_root_of_kind(facts->shape, mark->kind);
+        call->root = tb_group_shape_of_kind(facts->shape, mark->kind);
     return tb_choice_make(facts, call, choice);
 }
 
@@ -339,7 +333,6 @@ int tb_shape_plans_choose_again(struct tb_plan_cache *cache, struct tb_shape_pla
     struct mark mark;
     struct tb_collective call = call_of(plans, c, &mark);
     struct tb_choice_facts facts = {.shape = plans->shape,
-                                    .costs = &plans->costs,
                                     .wish = &cache->wishes[call.operation],
                                     .wish_reason = TB_REASON_PARAMETER,
                                     .rules = &cache->rules,
@@ -358,7 +351,6 @@ int tb_shape_plans_choose(struct tb_plan_cache *cache, struct tb_shape_plans *pl
     struct tb_collective call = call_of(plans, c, &mark);
     bool own = wish != NULL && *wish->name != 0;
     struct tb_choice_facts facts = {.shape = plans->shape,
-                                    .costs = &plans->costs,
                                     .wish = own ? wish : &cache->wishes[call.operation],
                                     .wish_reason = own ? TB_REASON_INFO : TB_REASON_PARAMETER,
                                     .rules = own ? NULL : &cache->rules};

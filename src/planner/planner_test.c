@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "planner/plain_table_test.h"
 #include "planner/planner.h"
 
 #define SIZE 100u
@@ -23,7 +24,7 @@ static const struct spread apart = {SIZE, SIZE}, together = {SIZE, 1};
 static const struct tb_group_shape *shape_of(const struct spread *spread)
 {
     const struct tb_group_shape *shape;
-    assert_int_equal(tb_group_shape_even(&shape, spread->size, spread->hosts, NULL), TB_OK);
+    assert_int_equal(tb_group_shape_even(&shape, spread->size, spread->hosts, plain_table()), TB_OK);
     return shape;
 }
 
@@ -67,10 +68,12 @@ static struct tb_choice choose_with(const char *name, const char *value, const s
 {
     assert_int_equal(tb_param_load(), TB_OK);
     assert_int_equal(tb_param_set(name, value, TB_PARAM_LAUNCHER), TB_OK);
+    plain_table_make();
     struct tb_plan_cache *cache = cache_open();
     struct tb_choice choice = choose(cache, spread, c);
     tb_plan_cache_close(cache);
     assert_int_equal(tb_param_load(), TB_OK);
+    plain_table_make();
     return choice;
 }
 

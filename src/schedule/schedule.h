@@ -204,6 +204,7 @@ struct tb_program {
     uint32_t places;      /* that its composite steps may have; the same on all ranks, whatever each takes part in */
     bool binds;           /* there is a BIND step: WORK is packed bytes, and there when that is done */
     bool work_whole;      /* WORK is cut as IN is, into as many copies of it as are needed, also where IN is blocks */
+    bool ordered;         /* made by a builder that ordered steps itself, which takes it time with their square */
     struct tb_step *steps;
     struct tb_after *after;
     uint32_t *lists; /* pieces of the slices that list them, and members of composite steps */
@@ -285,7 +286,6 @@ static inline uint32_t tb_slice_piece(const struct tb_program *p, const struct t
 struct tb_builder {
     struct tb_program program;
     uint32_t step_room, after_room, after_total, list_room;
-    bool ordered;
     bool pipelined;   /* the last added step: no dependency of it is a whole one */
     uint8_t *reached; /* of an ordered program: room for a mark for each step */
     uint32_t reached_room;
