@@ -143,6 +143,8 @@ int tb_host_routes_read(struct tb_host_routes *routes, int descriptor,
 
 enum tb_job_source { TB_JOB_ALONE, TB_JOB_AGENT };
 
+#define TB_JOB_PLANS_BYTES (256u << 10) /* of a host; of it, what is used becomes memory */
+
 struct tb_job_events {
     void *context;
     /* A stream that was asked for (or that another rank asked for) is here: the descriptor belongs to the callee. */
@@ -164,6 +166,7 @@ struct tb_job {
     int *doorbells;        /* eventfds of the host's ranks */
     void *segment;         /* shared memory of the host, NULL when alone */
     size_t segment_bytes;
+    void *plans; /* the same, for choices that its ranks share: TB_JOB_PLANS_BYTES; NULL: no other rank is here */
     struct tb_address_book book;
     bool mixed;                        /* some other host writes long double differently */
     struct tb_host_routes routes;      /* of this host; empty without a grid */
@@ -452,8 +455,8 @@ int tb_packet_send(int socket, enum tb_control kind, const struct tb_writer *fie
 int tb_packet_receive(int socket, struct tb_packet *packet, bool wait);
 void tb_packet_discard(struct tb_packet *packet); /* closes descriptors that nobody took (took: set to -1) */
 
-/* TB_CONTROL_WELCOME: its descriptors are the segment, the address book, the routes, the costs, and the first
- * doorbells; TB_CONTROL_DOORBELLS brings the others. */
+/* TB_CONTROL_WELCOME: its descriptors are the segment, the address book, the routes, the costs, the memory for plans,
+ * and the first doorbells; TB_CONTROL_DOORBELLS brings the others. */
 struct tb_rank_welcome {
     uint32_t rank;
     uint32_t host;
@@ -461,7 +464,14 @@ struct tb_rank_welcome {
     uint64_t segment_bytes;
 };
 /* What comes along, in this order, before the doorbells. */
-enum tb_welcome_file { TB_WELCOME_SEGMENT, TB_WELCOME_BOOK, TB_WELCOME_ROUTES, TB_WELCOME_COSTS, TB_WELCOME_FILES };
+enum tb_welcome_file {
+    TB_WELCOME_SEGMENT,
+    TB_WELCOME_BOOK,
+    TB_WELCOME_ROUTES,
+    TB_WELCOME_COSTS,
+    TB_WELCOME_PLANS,
+    TB_WELCOME_FILES
+};
 int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters,
                          const int files[TB_WELCOME_FILES], const int *doorbells, uint32_t doorbell_count,
                          uint32_t *sent);

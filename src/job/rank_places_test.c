@@ -156,6 +156,16 @@ static void without_common_memory_each_rank_is_a_host(void **state)
     tb_group_shape_release(s);
 }
 
+static void ways_are_those_of_the_hosts(void **state)
+{
+    struct tb_rank_places places = places_of(&book, RANKS, false);
+    struct tb_way_brief near = tb_rank_places_way(&places, 1, 2), far = tb_rank_places_way(&places, 1, 7);
+    assert_int_equal(near.bandwidth, (uint64_t)tb_param.ethernet_bandwidth * 1000000);
+    assert_int_equal(near.latency, tb_param.ethernet_latency * 1000);
+    assert_int_equal(far.bandwidth, (uint64_t)tb_param.wide_bandwidth * 1000000);
+    assert_in_range(far.latency, tb_param.wide_latency * 1000, 2 * tb_param.wide_latency * 1000);
+}
+
 static void a_rank_alone_has_a_shape(void **state)
 {
     static const struct tb_address_book none;
@@ -172,6 +182,7 @@ int main(void)
         cmocka_unit_test(parts_of_the_world_are_as_their_ranks),
         cmocka_unit_test(two_groups_are_told_apart),
         cmocka_unit_test(without_common_memory_each_rank_is_a_host),
+        cmocka_unit_test(ways_are_those_of_the_hosts),
         cmocka_unit_test(bound_ranks_have_seats),
         cmocka_unit_test(a_rank_alone_has_a_shape),
     };

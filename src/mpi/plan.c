@@ -3,11 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(TB_JOB_PLANS_BYTES == TB_PLAN_TABLE_BYTES, "agents make as much memory as the table takes");
+
 int tb_plans_open(void)
 {
     /* The launcher has put the rules in the place of their file's name. */
     int error = tb_self.job.source == TB_JOB_ALONE ? tb_rules_load() : TB_OK;
-    return error == TB_OK ? tb_plan_cache_open(&tb_self.plan_cache) : error;
+    if (error == TB_OK)
+        error = tb_plan_cache_open(&tb_self.plan_cache);
+    if (error == TB_OK && tb_self.job.plans != NULL)
+        error = tb_plan_cache_join(tb_self.plan_cache, tb_self.job.plans);
+    return error;
 }
 
 void tb_plans_close(void)

@@ -53,11 +53,6 @@ uint32_t tb_group_shape_place(const struct tb_group_shape *s, uint32_t rank)
     return s->hosts[tb_group_shape_host(s, rank)].place;
 }
 
-uint32_t tb_group_shape_cluster(const struct tb_group_shape *s, uint32_t rank)
-{
-    return s->places[tb_group_shape_place(s, rank)].cluster;
-}
-
 uint32_t tb_group_shape_at(const struct tb_group_shape *s, uint32_t rank, uint32_t depth)
 {
     uint32_t place = tb_group_shape_place(s, rank);

@@ -90,11 +90,10 @@ void tb_group_shape_release(const struct tb_group_shape *shape); /* NULL: nothin
 
 bool tb_group_shape_same(const struct tb_group_shape *a, const struct tb_group_shape *b);
 
-/* Of a rank: the range that it is in, its host, its innermost place, and that one's number among clusters. */
+/* Of a rank: the range that it is in, its host, and its innermost place. */
 uint32_t tb_group_shape_range(const struct tb_group_shape *s, uint32_t rank);
 uint32_t tb_group_shape_host(const struct tb_group_shape *s, uint32_t rank);
 uint32_t tb_group_shape_place(const struct tb_group_shape *s, uint32_t rank);
-uint32_t tb_group_shape_cluster(const struct tb_group_shape *s, uint32_t rank);
 /* The place around a rank at some depth, the world being at 0; TB_PLACE_NONE: it is not so deep. */
 uint32_t tb_group_shape_at(const struct tb_group_shape *s, uint32_t rank, uint32_t depth);
 /* The innermost place around two ranks; TB_PLACE_NONE: they are on one host. */

@@ -4,7 +4,6 @@
 
 #include "base/base.h"
 #include "topology/cluster_graph.h"
-#include "topology/cost.h"
 #include "topology/cost_make.h"
 #include "topology/cost_parameters.h"
 #include "topology/grid.h"
