@@ -56,7 +56,7 @@ static void random_grids_have_the_same_answers(void **state)
 {
     struct grid_maker *m = calloc(1, sizeof *m);
     m->seed = 15;
-    for (uint32_t i = 0; i < 1000; i++) {
+    for (uint32_t i = 0; i < 400; i++) {
         grid_draw(m);
         compare(m->text);
     }
@@ -87,7 +87,7 @@ static void alike_clusters_have_the_same_answers(void **state)
     struct grid_maker *m = calloc(1, sizeof *m);
     uint32_t folded = 0;
     m->seed = 16;
-    for (uint32_t i = 0; i < 300; i++) {
+    for (uint32_t i = 0; i < 200; i++) {
         uint32_t top = 4 + draw(m, 9), sorts = 1 + draw(m, 3), last = 0;
         m->at = m->clusters = m->hosts = 0;
         put(m, "clusters: [");
@@ -101,7 +101,7 @@ static void alike_clusters_have_the_same_answers(void **state)
             put(m, "links: [{from: c0, to: c%u, blocked: %s}]\n", last, i % 2 == 0 ? "true" : "false");
         folded += m->clusters > 1 ? compare(m->text) : 0;
     }
-    assert_true(folded > 500); /* or nothing was shown */
+    assert_true(folded > 300); /* or nothing was shown */
     free(m);
 }
 
