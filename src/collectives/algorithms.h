@@ -40,7 +40,7 @@ extern const struct tb_algorithm tb_neighbor_alltoall_linear, tb_neighbor_alltoa
 /* For rows that need an intercommunicator, or do with either kind. */
 bool tb_fits_inter(const struct tb_collective *c);
 bool tb_fits_any(const struct tb_collective *c);
-bool tb_fits_common(const struct tb_collective *c); /* an intracommunicator whose ranks share memory */
+bool tb_fits_common(const struct tb_collective *c); /* an intracommunicator whose ranks share memory, all of them */
 bool tb_fits_deals(const struct tb_collective *c);  /* the same, where a block is for one rank */
 /* Latencies until a rank has looked at what each of the others has written there: reading a line that another core has
  * written takes an eighth of what a message does. */

@@ -120,7 +120,7 @@ bool tb_fits_inter(const struct tb_collective *c)
 
 bool tb_fits_common(const struct tb_collective *c)
 {
-    return c->common && !c->inter;
+    return c->common && !c->inter && (c->shape == NULL || c->shape->host_count == 1);
 }
 
 bool tb_fits_deals(const struct tb_collective *c)
