@@ -492,10 +492,15 @@ static void common_give_up(void *state, const struct tb_failure *f)
         state_give_up(s, f);
 }
 
+/* Whoever needs something of a process that is not on the board is told so by messages. */
 static void common_lose(void *state, const struct tb_peer *peer)
 {
     struct tb_common *c = state;
-    c->lost = peer;
+    bool here = c->ranks == NULL;
+    for (uint32_t i = 0; i < c->size && !here; i++)
+        here = c->procs[i] == peer->proc.index;
+    if (here)
+        c->lost = peer;
 }
 
 /* By the board others know, but there may be some that are not on it, or not at this place. */

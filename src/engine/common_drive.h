@@ -14,7 +14,7 @@ struct tb_common {
     const uint32_t *ranks;          /* which those are, ascending; NULL: all */
     struct tb_list line;            /* drives on their way */
     struct tb_list *active, busy;   /* the engine's list, in which this is while there are some */
-    const struct tb_peer *lost;     /* one of the channel's processes that is gone */
+    const struct tb_peer *lost;     /* one of the board's processes that is gone */
     uint64_t next;                  /* place that was not taken yet */
     struct tb_list reserved;        /* places that are not finished, by collective, in order */
     uint32_t slot;                  /* to be looked at first */
@@ -24,9 +24,9 @@ struct tb_common {
         uint32_t fragment;
     } slots[TB_BOARD_SLOTS];
 
-    struct tb_board_key key; /* until the board is opened: what it is for, and for how many, of whom this is which */
+    struct tb_board_key key; /* what the board is for, and for how many, of whom this is which */
     uint32_t size, rank;
-    const uint32_t *procs; /* of these; NULL: the identity */
+    const uint32_t *procs; /* of these, until the board is opened, and where they are some; NULL: the identity */
     uint32_t *lists;       /* memory of `ranks` and `procs`, or NULL */
     bool proposal;         /* whether it is opened others must agree on */
     bool left;             /* there is nothing to be closed */
