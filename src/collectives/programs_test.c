@@ -161,6 +161,26 @@ static void nothing_is_copied_in_place(void **state)
     }
 }
 
+/* Where there are several hosts all programs of an operation have as many places as that, so that a rank which cannot
+ * make its own knows it. */
+static void places_follow_from_the_operation(void **state)
+{
+    uint32_t found = 0;
+    for (int i = 0; tb_catalogue[i] != NULL; i++)
+        for (uint32_t size = 2; size <= 30; size++) {
+            struct shape s = {.algorithm = tb_catalogue[i], .size = size, .commutative = true, .elements = 9};
+            struct tb_collective c = shape_call(&s, 0);
+            if (strcmp(s.algorithm->name, "hosts") != 0 || !tb_algorithm_fits(s.algorithm, &c))
+                continue;
+            shape_make(&s);
+            for (uint32_t rank = 0; rank < size; rank++)
+                assert_int_equal(s.programs[rank]->places, tb_operation_places(c.operation));
+            shape_free(&s);
+            found++;
+        }
+    assert_true(found > 0);
+}
+
 static void operations_have_names(void **state)
 {
     for (unsigned o = 0; o < TB_OPERATION_COUNT; o++)
@@ -172,8 +192,9 @@ static void operations_have_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(candidates_are_a_series),       cmocka_unit_test(every_call_has_an_algorithm),
-        cmocka_unit_test(nobody_leaves_a_barrier_early), cmocka_unit_test(programs_are_compact),
-        cmocka_unit_test(nothing_is_copied_in_place),    cmocka_unit_test(operations_have_names)};
+        cmocka_unit_test(candidates_are_a_series),         cmocka_unit_test(every_call_has_an_algorithm),
+        cmocka_unit_test(nobody_leaves_a_barrier_early),   cmocka_unit_test(programs_are_compact),
+        cmocka_unit_test(nothing_is_copied_in_place),      cmocka_unit_test(operations_have_names),
+        cmocka_unit_test(places_follow_from_the_operation)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

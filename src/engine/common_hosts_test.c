@@ -462,6 +462,37 @@ static void a_loss_elsewhere(void **state)
     hosts_close(&h);
 }
 
+/* What ranks of a host do among themselves ends well though a process elsewhere has left, having done its part. */
+static void who_leaves_elsewhere_ends_nothing_here(void **state)
+{
+    const uint32_t members[3] = {0, 1, 2};
+    const struct tb_contract contract = {.composite = TB_COMPOSITE_BARRIER, .driver = TB_DRIVER_COMMON};
+    const struct tb_slice nothing = {.symbol = TB_SYMBOL_OUT};
+    const struct tb_binding binding = {.operation = TB_OPERATION_BARRIER};
+    struct tb_request requests[3];
+    struct tb_program *program;
+    struct tb_builder b;
+    struct hosts h;
+    hosts_open(&h, worlds[0].of, worlds[0].ranks);
+    tb_builder_open(&b, 0);
+    tb_builder_composite(&b, &contract, 0, nothing, nothing);
+    tb_builder_members(&b, members, 3);
+    assert_int_equal(tb_builder_finish(&b, &program), TB_OK);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        requests[rank].complete = NULL;
+        tb_program_post(h.channels[rank], &requests[rank], program, &binding);
+        tb_engine_lost(h.engines[rank], (struct tb_proc){7, 3}, tb_error(TB_ERR_CLOSED, "has left"));
+        hosts_settle(&h);
+        assert_int_equal(tb_request_done(&requests[0]), rank == 2);
+    }
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        assert_true(tb_request_done(&requests[rank]));
+        assert_int_equal(requests[rank].status.error, TB_OK);
+    }
+    tb_program_free(program);
+    hosts_close(&h);
+}
+
 /* One rank gives a kept one up: the others end it, and the next start works. */
 static void a_kept_one_is_given_up(void **state)
 {
@@ -496,15 +527,60 @@ static void a_kept_one_is_given_up(void **state)
     hosts_close(&h);
 }
 
+/* A rank that has no program, and does not know how many places it would have, gives a collective up, which some have
+ * finished without it: what comes then meets at the same places. */
+static void refusals_keep_places(void **state)
+{
+    const struct tb_slice whole = all_of(TB_SYMBOL_OUT);
+    struct hosts h;
+    hosts_open(&h, worlds[1].of, worlds[1].ranks);
+    for (uint32_t round = 0; round < 6; round++) {
+        const uint32_t absent = 4, root = round % 2 == 0 ? 1 : 0; /* on its host, or not */
+        struct call calls[RANKS];
+        for (uint32_t i = 0; i < h.ranks; i++) {
+            uint32_t rank = (root + i) % h.ranks;
+            struct tb_builder b;
+            if (rank == absent) {
+                const struct tb_binding binding = {.operation = TB_OPERATION_BCAST};
+                tb_collective_refuse(h.channels[rank], &binding, tb_error(TB_ERR_MEMORY, "as told"));
+                continue;
+            }
+            call_make(&calls[rank], &h, rank, root, 1);
+            tb_program_free(calls[rank].program); /* a program of messages alone */
+            tb_builder_open(&b, PIECES);
+            for (uint32_t to = 0; to < h.ranks && rank == root; to++)
+                if (to != root)
+                    tb_builder_send(&b, to, 1, whole);
+            if (rank != root)
+                tb_builder_receive(&b, root, 1, whole);
+            assert_int_equal(tb_builder_finish(&b, &calls[rank].program), TB_OK);
+            tb_program_post(h.channels[rank], &calls[rank].request, calls[rank].program, &calls[rank].binding);
+            if (rank == root)
+                assert_true(tb_request_done(&calls[rank].request));
+        }
+        hosts_settle(&h);
+        for (uint32_t rank = 0; rank < h.ranks; rank++)
+            if (rank != absent) {
+                assert_true(tb_request_done(&calls[rank].request));
+                call_free(&calls[rank]);
+            }
+        calls_run(&h, h.channels, RANKS, 3);
+        calls_run(&h, h.channels, round, 3000);
+    }
+    hosts_close(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(programs_of_two_levels),
+                                       cmocka_unit_test(refusals_keep_places),
                                        cmocka_unit_test(agreed_by_all_or_by_nobody),
                                        cmocka_unit_test(a_failed_agreement_leaves_nothing),
                                        cmocka_unit_test(a_channel_of_some),
                                        cmocka_unit_test(kept_in_any_order),
                                        cmocka_unit_test(kept_leave_room),
                                        cmocka_unit_test(a_loss_elsewhere),
+                                       cmocka_unit_test(who_leaves_elsewhere_ends_nothing_here),
                                        cmocka_unit_test(a_kept_one_is_given_up)};
     alarm(300);
     return cmocka_run_group_tests(tests, NULL, NULL);
