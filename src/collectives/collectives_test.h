@@ -46,11 +46,6 @@ static bool rooted(enum tb_operation o)
            o == TB_OPERATION_SCATTER || o == TB_OPERATION_SCATTERV || o == TB_OPERATION_REDUCE;
 }
 
-static bool neighbours(enum tb_operation o)
-{
-    return o >= TB_OPERATION_NEIGHBOR_ALLGATHER;
-}
-
 static struct tb_collective shape_call(const struct shape *s, uint32_t rank)
 {
     enum tb_operation o = s->algorithm->operation;

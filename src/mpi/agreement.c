@@ -197,6 +197,14 @@ int tb_comm_combine(struct tb_comm *comm, uint64_t *word)
 
 /* ---- common memory ----------------------------------------------------------------------------------------------- */
 
+/* The bits of a word that are for this one are set for all of its ranks. */
+static int comm_agree(struct tb_comm *comm, uint64_t all)
+{
+    int error = tb_channel_agree(comm->channel, all);
+    comm->common = error == TB_OK && tb_channel_common(comm->channel);
+    return error;
+}
+
 int tb_comm_settle(struct tb_comm *comm)
 {
     if (!comm->unsettled)
@@ -204,7 +212,7 @@ int tb_comm_settle(struct tb_comm *comm)
     uint64_t word = tb_channel_provides(comm->channel);
     comm->unsettled = false;
     int error = tb_comm_combine(comm, &word);
-    return error == TB_OK ? tb_channel_agree(comm->channel, word) : error;
+    return error == TB_OK ? comm_agree(comm, word) : error;
 }
 
 static int given_up(int error, struct tb_comm **made)
@@ -246,7 +254,7 @@ int tb_comm_settle_parts(struct tb_comm *parent, int error, struct tb_comm **mad
     }
     error = tb_comm_combine(parent, &word);
     if (error == TB_OK && asks)
-        error = tb_channel_agree((*made)->channel, word >> at & PART_ALL);
+        error = comm_agree(*made, word >> at & PART_ALL);
     return given_up(error, made);
 }
 
@@ -258,12 +266,12 @@ int tb_world_settle(void)
     if (!world->unsettled)
         return TB_OK;
     world->unsettled = false;
-    return tb_channel_agree(world->channel, tb_param.fault[0] == 0 ? UINT64_MAX : 0);
+    return comm_agree(world, tb_param.fault[0] == 0 ? UINT64_MAX : 0);
 }
 
 bool tb_comm_keeps(const struct tb_comm *comm, enum tb_operation operation)
 {
-    return tb_channel_common(comm->channel) && operation < TB_OPERATION_NEIGHBOR_ALLGATHER;
+    return comm->common && operation < TB_OPERATION_NEIGHBOR_ALLGATHER;
 }
 
 static int comm_keep(struct tb_comm *comm, uint32_t number, struct tb_kept **kept)

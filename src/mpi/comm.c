@@ -73,6 +73,7 @@ int tb_comm_enter(struct tb_comm *comm, uint64_t context)
     config.locals = locals;
     error = tb_channel_open(tb_self.engine, &config, &comm->channel);
     comm->unsettled = error == TB_OK && comm->spans;
+    comm->common = error == TB_OK && tb_channel_common(comm->channel);
     free(locals);
     return error;
 }

@@ -34,6 +34,7 @@ struct tb_comm {
     uint64_t context;
     const struct tb_group_shape *shape; /* plan.c: where its ranks are, those of both groups; NULL until needed */
     struct tb_planner *planner;         /* made at the first collective call */
+    bool common;                        /* ranks of a host share memory, on each host, as its channel has found */
     bool measures;                      /* blocking collectives give feedback (feedback.c) */
     bool spans;                         /* it is on several hosts, of which one has several of its ranks, */
     bool unsettled;                     /* which have not agreed on common memory (agreement.c) */
