@@ -409,7 +409,7 @@ static int answer(const struct query *q, const struct scene *scene)
                                  .element_bytes = 1,
                                  .commutative = !q->ordered,
                                  .in_place = q->in_place,
-                                 .common = shape->host_count == 1,
+                                 .common = shape->most > 1,
                                  .shape = shape,
                                  .costs = shape->table};
     if (q->root >= shape->size)

@@ -37,10 +37,12 @@ extern const struct tb_algorithm tb_neighbor_allgather_linear, tb_neighbor_allga
 extern const struct tb_algorithm tb_neighbor_alltoall_linear, tb_neighbor_alltoallv_linear,
     tb_neighbor_alltoallw_linear;
 
+extern const struct tb_algorithm tb_barrier_hosts, tb_bcast_hosts, tb_allreduce_hosts;
+
 /* For rows that need an intercommunicator, or do with either kind. */
 bool tb_fits_inter(const struct tb_collective *c);
 bool tb_fits_any(const struct tb_collective *c);
-bool tb_fits_common(const struct tb_collective *c); /* an intracommunicator whose ranks share memory */
+bool tb_fits_common(const struct tb_collective *c); /* an intracommunicator whose ranks share memory, all of them */
 bool tb_fits_deals(const struct tb_collective *c);  /* the same, where a block is for one rank */
 bool tb_has_parts(const struct tb_collective *c);   /* so many bytes that every rank has a part of the elements */
 /* Latencies until a rank has looked at what each of the others has written there: reading a line that another core has
@@ -174,6 +176,27 @@ int tb_tree_make_reduce(const struct tb_collective *c, enum tb_tree_kind kind, u
 int tb_tree_make_allreduce(const struct tb_collective *c, enum tb_tree_kind kind, uint64_t argument,
                            struct tb_program **program);
 
+/* ---- hosts (hosts.c) --------------------------------------------------------------------------------------------- */
+
+/* A collective of two levels: ranks of a host meet in its common memory, and one of them, the leader, exchanges
+ * messages with the leaders of other hosts. */
+struct tb_host_levels {
+    struct tb_collective call; /* as leaders have it, a communicator of theirs, numbered by host of the shape */
+    uint32_t root;             /* is a leader; elsewhere the first rank of a host is */
+    uint32_t leader;           /* of this rank's host */
+    uint32_t members;          /* ranks of that */
+};
+
+#define TB_HOSTS_RANKS 4096u /* of one host, at most */
+
+bool tb_fits_hosts(const struct tb_collective *c); /* several hosts, and several ranks on one of them */
+void tb_hosts_open(struct tb_host_levels *h, const struct tb_collective *c, uint32_t root);
+/* Steps from `first` on were made for the call of leaders: they get the ranks that these have. */
+void tb_hosts_name(struct tb_builder *b, uint32_t first, const struct tb_host_levels *h, const struct tb_collective *c);
+/* A composite step of the ranks of this host, which has several; its root is the leader. */
+uint32_t tb_hosts_meet(struct tb_builder *b, const struct tb_host_levels *h, const struct tb_collective *c,
+                       enum tb_composite what, uint16_t place, struct tb_slice give, struct tb_slice get);
+
 /* ---- powers of two (fold.c) -------------------------------------------------------------------------------------- */
 
 /* The largest power of two among the ranks: the first ranks stand two by two for one, so that everyone who stands for
@@ -193,6 +216,9 @@ bool tb_fold_out(const struct tb_fold *f, uint32_t rank, uint32_t *number);
 bool tb_fold_other(const struct tb_fold *f, uint32_t rank, uint32_t *other);
 /* The first rank that a number stands for; of `power`, the count of ranks. */
 uint32_t tb_fold_first(const struct tb_fold *f, uint32_t number);
+
+/* Recursive doubling (allreduce/doubling.c) of the one piece that tb_source has, into OUT. The builder orders steps. */
+void tb_allreduce_double(struct tb_builder *b, const struct tb_collective *c);
 
 /* ---- halving (halving.c) ----------------------------------------------------------------------------------------- */
 

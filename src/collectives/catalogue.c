@@ -8,6 +8,7 @@ const struct tb_algorithm *const tb_catalogue[] = {
     &tb_barrier_doubling,
     &tb_barrier_tree,
     &tb_barrier_shm,
+    &tb_barrier_hosts,
     &tb_barrier_inter,
     &tb_bcast_linear,
     &tb_bcast_binomial,
@@ -20,6 +21,7 @@ const struct tb_algorithm *const tb_catalogue[] = {
     &tb_bcast_circulant,
     &tb_bcast_two_tree,
     &tb_bcast_shm,
+    &tb_bcast_hosts,
     &tb_bcast_inter,
     &tb_gather_linear,
     &tb_gather_bounded,
@@ -79,6 +81,7 @@ const struct tb_algorithm *const tb_catalogue[] = {
     &tb_allreduce_binary,
     &tb_allreduce_circulant,
     &tb_allreduce_shm,
+    &tb_allreduce_hosts,
     &tb_allreduce_inter,
     &tb_reduce_scatter_linear,
     &tb_reduce_scatter_pairwise,
@@ -130,7 +133,7 @@ bool tb_has_parts(const struct tb_collective *c)
 
 bool tb_fits_common(const struct tb_collective *c)
 {
-    return c->common && !c->inter;
+    return c->common && !c->inter && (c->shape == NULL || c->shape->host_count == 1);
 }
 
 bool tb_fits_deals(const struct tb_collective *c)

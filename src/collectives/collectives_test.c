@@ -1,15 +1,7 @@
 /* Every row of the catalogue, but those of neighbourhoods (neighbour_test.c), on every shape: all ranks' programs are
  * executed symbolically. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
+#include "collectives/collectives_test.h"
 
-#include <cmocka.h>
-
-#include "collectives/collectives.h"
-
-#define RANKS  64
 #define PIECES 8192
 
 /* Sanitizers make this a hundred times slower, and look for other mistakes: fewer ranks show those, too. */
@@ -21,29 +13,7 @@
 #define LARGER_SIZES 6
 #endif
 
-/* A communicator and a call. Ranks are numbered through both groups of an intercommunicator. */
-struct shape {
-    const struct tb_algorithm *algorithm;
-    uint32_t size, remote; /* of the first and the second group; 0: there is one group */
-    uint32_t root;
-    bool in_place, commutative;
-    uint64_t argument;
-    uint64_t elements; /* that the program is made for, and those that it is used for */
-    uint64_t bound;
-    struct tb_program *programs[RANKS];
-};
-
 static uint64_t contents[PIECES]; /* of one symbol of one rank */
-
-static uint32_t shape_ranks(const struct shape *s)
-{
-    return s->size + s->remote;
-}
-
-static bool shape_second(const struct shape *s, uint32_t rank)
-{
-    return rank >= s->size;
-}
 
 /* The group that `rank` hears of: the other one, or all. */
 static void shape_others(const struct shape *s, uint32_t rank, uint32_t *first, uint32_t *count)
@@ -51,17 +21,6 @@ static void shape_others(const struct shape *s, uint32_t rank, uint32_t *first, 
     bool second = s->remote > 0 && !shape_second(s, rank);
     *first = second ? s->size : 0;
     *count = second ? s->remote : s->size;
-}
-
-static uint32_t shape_number(const struct shape *s, uint32_t rank)
-{
-    return shape_second(s, rank) ? rank - s->size : rank;
-}
-
-static bool rooted(enum tb_operation o)
-{
-    return o == TB_OPERATION_BCAST || o == TB_OPERATION_GATHER || o == TB_OPERATION_GATHERV ||
-           o == TB_OPERATION_SCATTER || o == TB_OPERATION_SCATTERV || o == TB_OPERATION_REDUCE;
 }
 
 /* Cut into as many pieces as the algorithm likes. */
@@ -74,31 +33,6 @@ static bool even(enum tb_operation o)
 static bool neighbours(enum tb_operation o)
 {
     return o >= TB_OPERATION_NEIGHBOR_ALLGATHER;
-}
-
-/* For ranks that share memory alone. */
-static bool composite(const struct tb_algorithm *a)
-{
-    return strcmp(a->name, "shm") == 0;
-}
-
-static struct tb_collective shape_call(const struct shape *s, uint32_t rank)
-{
-    enum tb_operation o = s->algorithm->operation;
-    bool second = shape_second(s, rank);
-    struct tb_collective c = {
-        .operation = o, .elements = s->elements, .element_bytes = 4, .commutative = s->commutative};
-    c.argument = s->argument;
-    c.common = composite(s->algorithm);
-    c.size = second ? s->remote : s->size;
-    c.remote_size = s->remote == 0 ? 0 : second ? s->size : s->remote;
-    c.rank = shape_number(s, rank);
-    c.inter = s->remote > 0;
-    c.root = shape_number(s, s->root);
-    if (c.inter && shape_second(s, s->root) == second)
-        c.root = rank == s->root ? TB_ROOT_HERE : TB_ROOT_BESIDE;
-    c.in_place = s->in_place && (!rooted(o) || rank == s->root);
-    return c;
 }
 
 /* ---- contents ---------------------------------------------------------------------------------------------------- */
@@ -291,22 +225,6 @@ static uint64_t length(void *context, uint32_t rank, enum tb_symbol symbol, uint
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
-static void shape_make(struct shape *s)
-{
-    for (uint32_t rank = 0; rank < shape_ranks(s); rank++) {
-        struct tb_collective c = shape_call(s, rank);
-        if (s->algorithm->make(&c, &s->programs[rank]) != TB_OK)
-            fail_msg("%s of %s, rank %u of %u: %s", s->algorithm->name, tb_operation_name(c.operation), rank, s->size,
-                     tb_error_story());
-    }
-}
-
-static void shape_free(struct shape *s)
-{
-    for (uint32_t rank = 0; rank < shape_ranks(s); rank++)
-        tb_program_free(s->programs[rank]);
-}
-
 static uint32_t shapes_seen;
 
 static void shape_validate(struct shape *s)
@@ -457,91 +375,10 @@ static void pipelines_of_any_length(void **state)
     }
 }
 
-/* ---- more about some --------------------------------------------------------------------------------------------- */
-
-/* Who must have entered before `rank` leaves, found by following messages and dependencies backwards. */
-static void barrier_hears(const struct shape *s, uint32_t rank, uint32_t step, bool *heard, bool *seen)
-{
-    const struct tb_program *p = s->programs[rank];
-    if (seen[rank * 128 + step])
-        return;
-    seen[rank * 128 + step] = true;
-    heard[rank] = true;
-    const struct tb_step *t = &p->steps[step];
-    for (uint32_t k = 0; k < t->after_count; k++)
-        barrier_hears(s, rank, p->after[t->after + k].step, heard, seen);
-    if (t->kind != TB_STEP_RECEIVE)
-        return;
-    bool second = s->remote > 0 && shape_second(s, rank) != (t->group == 0);
-    uint32_t peer = t->peer + (second ? s->size : 0);
-    const struct tb_program *q = s->programs[peer];
-    for (uint32_t k = 0; k < q->step_count; k++)
-        if (q->steps[k].kind == TB_STEP_SEND && q->steps[k].peer == shape_number(s, rank) &&
-            q->steps[k].edge == t->edge && q->steps[k].group == t->group)
-            barrier_hears(s, peer, k, heard, seen);
-}
-
-static void barrier_check(struct shape *s)
-{
-    static bool seen[RANKS * 128];
-    struct tb_collective c = shape_call(s, 0);
-    if (!tb_algorithm_fits(s->algorithm, &c) || composite(s->algorithm))
-        return;
-    shape_make(s);
-    for (uint32_t rank = 0; rank < shape_ranks(s); rank++) {
-        bool heard[RANKS] = {false};
-        memset(seen, 0, sizeof seen);
-        for (uint32_t k = 0; k < s->programs[rank]->step_count; k++)
-            barrier_hears(s, rank, k, heard, seen);
-        for (uint32_t other = 0; other < shape_ranks(s); other++)
-            if (!heard[other])
-                fail_msg("%s, %u + %u ranks: %u leaves without %u", s->algorithm->name, s->size, s->remote, rank,
-                         other);
-    }
-    shape_free(s);
-}
-
-static void nobody_leaves_a_barrier_early(void **state)
-{
-    for (int i = 0; tb_catalogue[i] != NULL; i++) {
-        if (tb_catalogue[i]->operation != TB_OPERATION_BARRIER)
-            continue;
-        for (uint32_t size = 2; size <= RANKS; size++)
-            barrier_check(&(struct shape){.algorithm = tb_catalogue[i], .size = size});
-        for (uint32_t size = 1; size <= 9; size++)
-            for (uint32_t remote = 1; remote <= 9; remote++)
-                barrier_check(&(struct shape){.algorithm = tb_catalogue[i], .size = size, .remote = remote});
-    }
-}
-
-/* What a rank has in place is neither sent to itself nor copied. */
-static void nothing_is_copied_in_place(void **state)
-{
-    for (int i = 0; tb_catalogue[i] != NULL; i++) {
-        struct shape s = {.algorithm = tb_catalogue[i], .size = 9, .root = 4, .in_place = true, .commutative = true};
-        enum tb_operation o = s.algorithm->operation;
-        bool moves = o == TB_OPERATION_GATHER || o == TB_OPERATION_GATHERV || o == TB_OPERATION_SCATTER ||
-                     o == TB_OPERATION_SCATTERV || o == TB_OPERATION_ALLGATHER || o == TB_OPERATION_ALLGATHERV;
-        struct tb_collective c = shape_call(&s, s.root);
-        if (!moves || !tb_algorithm_fits(s.algorithm, &c) || strcmp(s.algorithm->name, "bruck") == 0)
-            continue;
-        shape_make(&s);
-        for (uint32_t k = 0; k < s.programs[4]->step_count; k++) {
-            const struct tb_step *t = &s.programs[4]->steps[k];
-            bool one = o == TB_OPERATION_SCATTER || o == TB_OPERATION_SCATTERV;
-            bool own = one || (t->other.first <= 4 && t->other.first + t->other.count > 4);
-            if (t->kind == TB_STEP_COPY && t->other.symbol == TB_SYMBOL_OUT && own)
-                fail_msg("%s of %s copies in place", s.algorithm->name, tb_operation_name(o));
-        }
-        shape_free(&s);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_algorithm_is_valid),      cmocka_unit_test(larger_communicators),
-        cmocka_unit_test(every_argument_is_valid),       cmocka_unit_test(pipelines_of_any_length),
-        cmocka_unit_test(nobody_leaves_a_barrier_early), cmocka_unit_test(nothing_is_copied_in_place)};
+        cmocka_unit_test(every_algorithm_is_valid), cmocka_unit_test(larger_communicators),
+        cmocka_unit_test(every_argument_is_valid), cmocka_unit_test(pipelines_of_any_length)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "collectives/collectives.h"
+#include "collectives/hosts_test.h"
 
 #define RANKS 9
 #define ITEMS 4096
@@ -73,10 +73,11 @@ static const struct tb_slice *read(const struct tb_step *s)
     return s->kind == TB_STEP_RECEIVE || s->kind == TB_STEP_MEASURE ? NULL : &s->slice;
 }
 
-/* Composite steps have blocks where other steps have positions: there an item is all of both slices. */
+/* Of composite steps some have blocks where other steps have positions: there an item is all of both slices. */
 static struct item widened(const struct item *item)
 {
-    return item->step->kind == TB_STEP_COMPOSITE ? (struct item){item->step, 0, UINT32_MAX / 2} : *item;
+    bool blocks = item->step->kind == TB_STEP_COMPOSITE && item->step->contract.composite >= TB_COMPOSITE_GATHER;
+    return blocks ? (struct item){item->step, 0, UINT32_MAX / 2} : *item;
 }
 
 static bool races(const struct tb_program *p)
@@ -192,7 +193,7 @@ static void every_dependency_is_needed_or_implied(void **state)
             c.root = c.size / 2;
             c.commutative = (way & 1) != 0;
             c.in_place = (way & 2) != 0;
-            c.common = strcmp(a->name, "shm") == 0;
+            hosts_allow(&c, a);
             c.argument = a->argument != NULL && strcmp(a->argument, "piece") == 0 ? 8 : 0;
             if (a->operation < TB_OPERATION_NEIGHBOR_ALLGATHER && tb_algorithm_fits(a, &c))
                 call_mutate(a, &c, &all);

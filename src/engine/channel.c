@@ -21,9 +21,21 @@ static void context_free(struct tb_engine *e, struct tb_context *c, bool answer)
     tb_contexts_remove(&e->contexts, c);
 }
 
+static void kept_free(struct tb_kept *k)
+{
+    tb_list_remove(&k->in_channel);
+    tb_driven_close(k->drivers);
+    tb_driven_close(k->proposed);
+    free(k);
+}
+
 static void channel_free(struct tb_channel *channel)
 {
+    struct tb_kept *k;
+    TB_LIST_EACH (k, &channel->kept, struct tb_kept, in_channel)
+        kept_free(k);
     tb_driven_close(channel->drivers);
+    tb_driven_close(channel->proposed);
     free(channel->procs);
     free(channel);
 }
@@ -81,6 +93,7 @@ static struct tb_channel *channel_new(struct tb_engine *engine, uint32_t size, u
         return NULL;
     }
     *c = (struct tb_channel){.engine = engine, .size = size, .rank = rank, .users = 1, .owner = owner};
+    tb_list_init(&c->kept);
     return c;
 }
 
@@ -107,6 +120,32 @@ void tb_engine_unclaim(struct tb_engine *engine, uint64_t context)
         engine->driving.tables[i]->unclaim(engine, context);
 }
 
+static void proc_tell(struct tb_engine *e, uint32_t proc, const struct tb_message *m, bool connected);
+
+/* Whoever has it learns that its first collective will not be carried out here. */
+static void absence_tell(struct tb_engine *e, const struct tb_channel_config *config)
+{
+    bool spreads = config->size > TOLD_LIMIT;
+    const struct tb_message m = {.kind = TB_KIND_FAILED,
+                                 .context = tb_context_plane(config->context, TB_PLANE_COLLECTIVE),
+                                 .match = tb_match_collective(0, TB_OPERATION_ALLREDUCE, 0),
+                                 .offset = spreads,
+                                 .source_rank = config->rank,
+                                 .representation = e->representation};
+    for (uint32_t rank = 0; rank < config->size; rank++)
+        proc_tell(e, config->procs == NULL ? rank : config->procs[rank], &m, spreads);
+}
+
+/* What drivers have for others is left, as if it had been used. */
+static void drivers_pass(struct tb_engine *e, const struct tb_channel_config *config)
+{
+    struct tb_driven drivers[2][TB_DRIVERS_LIMIT] = {{{NULL, NULL}}};
+    bool any;
+    tb_driven_open(drivers[0], drivers[1], &e->driving, e, config, &any);
+    tb_driven_close(drivers[0]);
+    tb_driven_close(drivers[1]);
+}
+
 /* There is no memory for it here (`c` is what there is of it, or NULL). Others may have it, so what they send is
  * answered, and what drivers have for it is free again when they have closed it. */
 static void channel_abandon(struct tb_engine *e, const struct tb_channel_config *config, struct tb_channel *c)
@@ -118,32 +157,120 @@ static void channel_abandon(struct tb_engine *e, const struct tb_channel_config 
             context_free(e, context, true);
     }
     tb_freed_contexts_add(&e->freed_contexts, config->context);
-    struct tb_driven drivers[TB_DRIVERS_LIMIT] = {{NULL, NULL}};
-    bool any;
-    if (c != NULL) {
+    if (c != NULL)
         channel_free(c);
-        return;
-    }
-    tb_driven_open(drivers, &e->driving, e, config, &any);
-    tb_driven_close(drivers);
+    else
+        drivers_pass(e, config);
+    if (config->common)
+        absence_tell(e, config);
+}
+
+void tb_channel_abandon(struct tb_engine *engine, const struct tb_channel_config *config)
+{
+    tb_engine_lock(engine);
+    channel_abandon(engine, config, NULL);
+    tb_engine_unlock(engine);
 }
 
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel)
 {
     struct tb_channel *c = channel_new(engine, config->size, config->rank, config->owner);
+    char story[STORY_BYTES];
     tb_engine_lock(engine);
-    int error = c == NULL ? TB_ERR_MEMORY : tb_driven_open(c->drivers, &engine->driving, engine, config, &c->driven);
+    int error = c == NULL ? TB_ERR_MEMORY
+                          : tb_driven_open(c->drivers, c->proposed, &engine->driving, engine, config, &c->driven);
     if (error == TB_OK)
         error = channel_copy(c, config->procs);
     if (error == TB_OK)
         error = channel_enter(c, config->context, config->local ? TB_PLANE_LOCAL_POINT : TB_PLANE_POINT,
                               config->local ? TB_PLANE_LOCAL_COLLECTIVE : TB_PLANE_COLLECTIVE);
-    if (error == TB_OK)
+    if (error == TB_OK) {
         *channel = c;
-    else
+    } else {
+        snprintf(story, sizeof story, "%s", tb_error_story());
         channel_abandon(engine, config, c);
+        tb_error(error, "%s", story); /* which whoever cannot be told may have replaced */
+    }
     tb_engine_unlock(engine);
     return error;
+}
+
+/* ---- what ranks have in common ----------------------------------------------------------------------------------- */
+
+uint64_t tb_channel_provides(struct tb_channel *channel)
+{
+    tb_engine_lock(channel->engine);
+    uint64_t word = tb_driven_provides(channel->proposed, &channel->engine->driving);
+    tb_engine_unlock(channel->engine);
+    return word;
+}
+
+int tb_channel_agree(struct tb_channel *channel, uint64_t all)
+{
+    tb_engine_lock(channel->engine);
+    int error = tb_driven_agree(channel->drivers, channel->proposed, &channel->engine->driving, all, &channel->driven);
+    channel->agreed = channel->driven;
+    tb_engine_unlock(channel->engine);
+    return error;
+}
+
+int tb_channel_keep(struct tb_channel *channel, const struct tb_channel_config *config, uint32_t number,
+                    struct tb_kept **kept)
+{
+    struct tb_engine *e = channel->engine;
+    struct tb_channel_config wanted = {.context = tb_context_plane(channel->point->id, TB_PLANE_POINT),
+                                       .size = channel->size,
+                                       .rank = channel->rank,
+                                       .procs = channel->procs,
+                                       .common = true,
+                                       .locals = config->locals,
+                                       .local_count = config->local_count,
+                                       .kept = (uint64_t)number + 1};
+    struct tb_kept *k = calloc(1, sizeof *k);
+    bool any;
+    int error = TB_OK;
+    tb_engine_lock(e);
+    if (k == NULL) {
+        drivers_pass(e, &wanted);
+        error = tb_error(TB_ERR_MEMORY, "no memory for a persistent collective");
+    } else {
+        k->channel = channel;
+        tb_list_append(&channel->kept, &k->in_channel);
+        error = tb_driven_open(k->drivers, k->proposed, &e->driving, e, &wanted, &any);
+        if (error == TB_OK)
+            *kept = k;
+        else
+            kept_free(k);
+    }
+    tb_engine_unlock(e);
+    return error;
+}
+
+uint64_t tb_channel_kept_provides(struct tb_kept *kept)
+{
+    struct tb_engine *e = kept->channel->engine;
+    tb_engine_lock(e);
+    uint64_t word = tb_driven_provides(kept->proposed, &e->driving);
+    tb_engine_unlock(e);
+    return word;
+}
+
+int tb_channel_kept_agree(struct tb_kept *kept, uint64_t all, bool *agreed)
+{
+    struct tb_engine *e = kept->channel->engine;
+    *agreed = false;
+    tb_engine_lock(e);
+    int error = tb_driven_agree(kept->drivers, kept->proposed, &e->driving, all, agreed);
+    tb_engine_unlock(e);
+    return error;
+}
+
+void tb_channel_kept_close(struct tb_kept *kept)
+{
+    struct tb_engine *e = kept->channel->engine;
+    tb_engine_lock(e);
+    kept_free(kept);
+    tb_engine_unlock(e);
 }
 
 bool tb_channel_common(const struct tb_channel *channel)
@@ -224,16 +351,15 @@ void tb_channels_lose(struct tb_peer *peer)
     const struct tb_contexts *all = &peer->engine->contexts;
     for (struct tb_context *c = tb_contexts_first(all); c != NULL; c = tb_contexts_next(all, c))
         if (c->channel != NULL && c->channel->collective == c && c->channel->driven &&
-            channel_has(c->channel, peer->proc.index))
+            channel_has(c->channel, peer->proc.index)) {
+            const struct tb_kept *k;
             tb_driven_lose(c->channel->drivers, peer);
+            TB_LIST_EACH (k, &c->channel->kept, const struct tb_kept, in_channel)
+                tb_driven_lose(k->drivers, peer);
+        }
 }
 
 /* ---- giving collectives up --------------------------------------------------------------------------------------- */
-
-uint32_t tb_channel_places(const struct tb_channel *channel, const struct tb_program *program)
-{
-    return program != NULL ? program->places : channel->driven;
-}
 
 /* Messages of it that have come already. */
 static void arrivals_drop(struct tb_engine *e, struct tb_context *c)
@@ -297,7 +423,8 @@ void tb_channel_give_up(struct tb_channel *channel, const struct tb_program *pro
     uint32_t members = channel->size + (binding->local != NULL ? binding->local->size : 0);
     /* Of a process that is lost many hear at the same time. */
     bool spreads = members > TOLD_LIMIT || error == TB_ERR_PEER || error == TB_ERR_CLOSED;
-    const struct tb_failure f = {tb_failure_name(binding), channel->rank, tb_channel_places(channel, program), spreads};
+    const struct tb_failure f = {tb_failure_name(binding), channel->rank, tb_channel_places(channel, program, binding),
+                                 spreads};
     char story[STORY_BYTES];
     snprintf(story, sizeof story, "%s", tb_error_story());
     if (tb_failure_keep(channel->collective, &f))
@@ -311,6 +438,22 @@ void tb_channel_pass_on(struct tb_channel *channel, const struct tb_program *pro
 {
     if (f->spreads)
         members_tell(channel, program, binding->local, f);
+}
+
+void tb_channel_drives_give_up(struct tb_channel *channel, const struct tb_failure *f)
+{
+    const struct tb_kept *k;
+    tb_driven_give_up(channel->drivers, f);
+    TB_LIST_EACH (k, &channel->kept, const struct tb_kept, in_channel)
+        tb_driven_give_up(k->drivers, f);
+}
+
+void tb_channel_drives_hear(struct tb_channel *channel, const struct tb_message *m)
+{
+    const struct tb_kept *k;
+    tb_driven_hear(channel->drivers, m);
+    TB_LIST_EACH (k, &channel->kept, const struct tb_kept, in_channel)
+        tb_driven_hear(k->drivers, m);
 }
 
 struct tb_channel *tb_channel_hear(struct tb_peer *p, const struct tb_message *m, struct tb_failure *f)

@@ -7,6 +7,7 @@
 #include "engine/driver.h"
 #include "engine/engine.h"
 #include "engine/failure.h"
+#include "engine/likely.h"
 
 struct tb_channel {
     struct tb_engine *engine;
@@ -17,8 +18,10 @@ struct tb_channel {
     uint32_t users;  /* the owner and every unfinished request */
     uint32_t collectives;
     void *owner;
-    bool driven; /* there is a driver of composite steps: */
-    struct tb_driven drivers[TB_DRIVERS_LIMIT];
+    bool agreed; /* there is one because ranks of several hosts have agreed on it */
+    bool driven; /* there is a driver of composite steps, for all ranks that need one: */
+    struct tb_driven drivers[TB_DRIVERS_LIMIT], proposed[TB_DRIVERS_LIMIT];
+    struct tb_list kept; /* struct tb_kept: of collectives that have drivers of their own */
 };
 
 static inline uint32_t tb_channel_proc(const struct tb_channel *c, uint32_t rank)
@@ -30,15 +33,34 @@ void tb_channel_drop(struct tb_channel *channel); /* one user less */
 void tb_channels_close(struct tb_engine *e);      /* and all contexts */
 void tb_channels_lose(struct tb_peer *peer);      /* drivers learn that it is gone */
 
-/* The driver of a composite step, or NULL. */
-static inline const struct tb_driven *tb_channel_driver(const struct tb_channel *c, const struct tb_step *s)
+/* What drivers have for a collective, and the driver of a composite step of it, or NULL. */
+static inline const struct tb_driven *tb_channel_drivers(const struct tb_channel *c, const struct tb_binding *b)
 {
-    const struct tb_driven *d = &c->drivers[s->contract.driver];
+    return b->kept != NULL ? b->kept->drivers : c->drivers;
+}
+
+static inline const struct tb_driven *tb_channel_driver(const struct tb_channel *c, const struct tb_binding *b,
+                                                        const struct tb_step *s)
+{
+    const struct tb_driven *d = &tb_channel_drivers(c, b)[s->contract.driver];
     return d->state != NULL ? d : NULL;
 }
 
-/* How many places a program has with drivers. NULL: one that is not known; nearly all have one where there is one. */
-uint32_t tb_channel_places(const struct tb_channel *channel, const struct tb_program *program);
+/* Drives of all collectives hear of a failure, or of a message that nobody expects. */
+void tb_channel_drives_give_up(struct tb_channel *channel, const struct tb_failure *f);
+void tb_channel_drives_hear(struct tb_channel *channel, const struct tb_message *m);
+
+/* How many places a collective has with drivers; its program, or NULL: that is not known. On one host nearly all have
+ * one. On several all of an operation have as many, but those that are numbered and have their own. */
+static inline uint32_t tb_channel_places(const struct tb_channel *c, const struct tb_program *program,
+                                         const struct tb_binding *b)
+{
+    uint32_t places = program != NULL ? program->places : c->driven, all;
+    if (TB_LIKELY(!c->agreed || b->numbered))
+        return places;
+    all = tb_operation_places(b->operation);
+    return program != NULL && places > all ? places : all;
+}
 /* Gives up the collective of a binding that has its numbers, with the error, and tells the others. `program` may be
  * NULL, and says with whom this process has steps, and how many composite ones. The story stays. */
 void tb_channel_give_up(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,

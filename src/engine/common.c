@@ -4,6 +4,7 @@
 #include "engine/common_cut.h"
 #include "engine/common_exchange.h"
 #include "engine/common_fragment.h"
+#include "engine/common_members.h"
 #include "engine/common_place.h"
 #include "engine/common_reduce.h"
 #include "engine/engine_state.h"
@@ -50,34 +51,16 @@ static void state_bind(struct tb_common_drive *s)
         s->bytes = items_bytes(s);
 }
 
-/* Which member a rank is; `size`: none. */
-static uint32_t member_find(const struct tb_common_drive *s, uint32_t rank)
-{
-    for (uint32_t i = 0; i < s->size; i++)
-        if (s->who[i] == rank)
-            return i;
-    return s->size;
-}
-
 /* Who takes part. */
 static int state_gather(struct tb_common_drive *s)
 {
-    const struct tb_step *step = s->drive.step;
     s->who = NULL;
     s->size = s->board->size;
     s->rank = s->board->rank;
-    s->root = step->peer;
-    if (TB_LIKELY(step->member_count == 0))
+    s->root = s->drive.step->peer;
+    if (TB_LIKELY(s->drive.step->member_count == 0 && s->common->ranks == NULL))
         return TB_OK;
-    s->who = s->drive.program->lists + step->members;
-    s->size = step->member_count;
-    s->rank = member_find(s, s->board->rank);
-    s->root = tb_composite_rooted(tb_common_what(s)) ? member_find(s, step->peer) : 0;
-    if (s->rank < s->size && s->root < s->size && s->who[s->size - 1] < s->board->size)
-        return TB_OK;
-    s->rank = s->root = 0;
-    return tb_error(TB_ERR_ARGUMENT, "%s: a composite step of some ranks is given to others",
-                    tb_operation_name(s->operation));
+    return tb_common_members_find(s);
 }
 
 /* ---- calling ----------------------------------------------------------------------------------------------------- */
@@ -137,7 +120,8 @@ static bool passed_by(struct tb_common_drive *s, const struct tb_board_cell *cel
     const struct tb_board_member *m = tb_board_member_of(s->board, rank);
     bool left = atomic_load_explicit(&m->done.value, memory_order_relaxed) == TB_BOARD_LEFT;
     if (!tb_board_called(cell, s->drive.place))
-        s->drive.error = tb_common_different(s, rank, left ? "nothing and has left" : "another one");
+        s->drive.error =
+            tb_common_different(s, tb_common_rank(s, s->called), left ? "nothing and has left" : "another one");
     return true;
 }
 
@@ -231,6 +215,8 @@ static void state_finish(struct tb_common_drive *s)
         s->drive.done = s->drive.step->items;
     if (s->is_long)
         tb_common_slots_leave(s);
+    if (TB_UNLIKELY(s->who != NULL))
+        tb_common_members_forget(s);
     tb_common_finish(s->common, s->drive.reserved, s->drive.place);
     tb_board_wake(s->board);
 }
@@ -298,11 +284,18 @@ static void state_lose(struct tb_common_drive *s)
 /* ---- the drives of a channel ---------------------------------------------------------------------------------------
  */
 
-/* Under this number this rank exchanges no messages, so whoever sends one has called another collective. */
+/* Of its collective, by which failures are told. */
+static uint64_t state_name(const struct tb_common_drive *s)
+{
+    return tb_match_collective(s->drive.collective, 0, 0) | tb_binding_sort(s->drive.binding);
+}
+
+/* Under this number this rank exchanges messages of this operation alone, so whoever sends one of another has called
+ * another collective. */
 static void state_hear(struct tb_common_drive *s, const struct tb_message *m)
 {
-    if (s->foreign || TB_MATCH_NUMBER(m->match) != s->drive.collective || (m->match & TB_MATCH_KEPT) != 0 ||
-        TB_MATCH_OPERATION(m->match) == s->operation)
+    if (s->foreign || TB_MATCH_NUMBER(m->match) != s->drive.collective ||
+        (m->match & UINT8_MAX) != tb_binding_sort(s->drive.binding) || TB_MATCH_OPERATION(m->match) == s->operation)
         return;
     s->foreign = true;
     s->foreign_operation = (uint8_t)TB_MATCH_OPERATION(m->match);
@@ -311,7 +304,7 @@ static void state_hear(struct tb_common_drive *s, const struct tb_message *m)
 
 static void state_give_up(struct tb_common_drive *s, const struct tb_failure *f)
 {
-    if (s->foreign || s->given_up || !tb_failure_concerns(f, tb_match_collective(s->drive.collective, 0, 0)))
+    if (s->foreign || s->given_up || !tb_failure_concerns(f, state_name(s)))
         return;
     s->given_up = true;
     s->foreign_operation = (uint8_t)TB_MATCH_OPERATION(f->match);
@@ -320,8 +313,7 @@ static void state_give_up(struct tb_common_drive *s, const struct tb_failure *f)
 
 static void state_recall(struct tb_common_drive *s)
 {
-    const struct tb_failure *f =
-        tb_failure_find(s->drive.channel->collective, tb_match_collective(s->drive.collective, 0, 0));
+    const struct tb_failure *f = tb_failure_find(s->drive.channel->collective, state_name(s));
     if (f != NULL)
         state_give_up(s, f);
 }
@@ -500,10 +492,15 @@ static void common_give_up(void *state, const struct tb_failure *f)
         state_give_up(s, f);
 }
 
+/* Whoever needs something of a process that is not on the board is told so by messages. */
 static void common_lose(void *state, const struct tb_peer *peer)
 {
     struct tb_common *c = state;
-    c->lost = peer;
+    bool here = c->ranks == NULL;
+    for (uint32_t i = 0; i < c->size && !here; i++)
+        here = c->procs[i] == peer->proc.index;
+    if (here)
+        c->lost = peer;
 }
 
 /* By the board others know, but there may be some that are not on it, or not at this place. */
@@ -523,7 +520,7 @@ static void common_describe(const struct tb_drive *d, struct tb_wait *wait)
     wait->state = TB_WAIT_MOVING;
     for (uint32_t member = s->called; member < s->size; member++)
         if (awaits(s, member) && !tb_board_called(tb_common_cell(s, member), d->place)) {
-            wait->rank = tb_common_who(s, member);
+            wait->rank = tb_common_rank(s, member);
             wait->state = TB_WAIT_UNCALLED;
             return;
         }
@@ -533,6 +530,9 @@ const struct tb_driver_table tb_driver_common = {.name = "common memory",
                                                  .claim = tb_common_claim,
                                                  .unclaim = tb_common_unclaim,
                                                  .open = tb_common_open,
+                                                 .proposed = tb_common_proposed,
+                                                 .provides = tb_common_provides,
+                                                 .agree = tb_common_agree,
                                                  .close = tb_common_close,
                                                  .start = common_start,
                                                  .reserve = common_reserve,

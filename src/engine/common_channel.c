@@ -12,59 +12,156 @@ static struct tb_transport *memory_of(const struct tb_engine *e)
 
 void tb_common_claim(struct tb_engine *e, uint64_t context, bool first)
 {
+    const struct tb_board_key key = {context, 0};
     if (memory_of(e) != NULL)
-        tb_board_claim(memory_of(e), context, first);
+        tb_board_claim(memory_of(e), &key, first);
 }
 
 void tb_common_unclaim(struct tb_engine *e, uint64_t context)
 {
+    const struct tb_board_key key = {context, 0};
     if (memory_of(e) != NULL)
-        tb_board_unclaim(memory_of(e), context);
+        tb_board_unclaim(memory_of(e), &key);
 }
 
-/* Whether all of its ranks are on this host, and may have a board. */
-static bool is_near(const struct tb_engine *e, const struct tb_channel_config *config)
+/* ---- who is here ------------------------------------------------------------------------------------------------- */
+
+static uint32_t proc_of(const struct tb_channel_config *config, uint32_t rank)
 {
-    bool near = config->common && config->size > 1;
-    for (uint32_t rank = 0; rank < config->size && near; rank++) {
-        struct tb_proc proc = {e->config.transport.self.job, config->procs == NULL ? rank : config->procs[rank]};
-        near = e->config.is_local != NULL && e->config.is_local(e->config.context, proc);
-    }
-    return near;
+    return config->procs == NULL ? rank : config->procs[rank];
 }
 
-/* The board of ranks that are all on this host, if one was claimed; if they are not, it is not needed. */
-int tb_common_open(struct tb_engine *e, const struct tb_channel_config *config, void **state)
+static bool is_here(const struct tb_engine *e, const struct tb_channel_config *config, uint32_t rank)
 {
-    struct tb_transport *memory = memory_of(e);
-    struct tb_board *board = NULL;
-    *state = NULL;
-    if (memory == NULL)
-        return TB_OK;
-    if (!is_near(e, config)) {
-        if (tb_context_leader(config->context) == e->config.transport.self.index)
-            tb_board_unclaim(memory, config->context);
-        return TB_OK;
+    struct tb_proc proc = {e->config.transport.self.job, proc_of(config, rank)};
+    return e->config.is_local != NULL && e->config.is_local(e->config.context, proc);
+}
+
+/* The first rank from `from` on that is on this host, where its position is `at`; the channel's size: none. */
+static uint32_t here_next(const struct tb_engine *e, const struct tb_channel_config *config, uint32_t from, uint32_t at)
+{
+    if (config->locals != NULL)
+        return at < config->local_count ? config->locals[at] : config->size;
+    while (from < config->size && !is_here(e, config, from))
+        from++;
+    return from;
+}
+
+/* How many there are, and which of them this one is. Without memory, since a rank that has none must leave the board.
+ */
+static void here_count(const struct tb_engine *e, const struct tb_channel_config *config, uint32_t *count, uint32_t *at)
+{
+    *count = *at = 0;
+    for (uint32_t rank = here_next(e, config, 0, 0); rank < config->size; ++*count) {
+        *at = rank == config->rank ? *count : *at;
+        rank = here_next(e, config, rank + 1, *count + 1);
     }
-    int error = tb_board_open(memory, config->context, config->size, config->rank, config->procs, &board);
-    if (error != TB_OK || board == NULL)
-        return error;
-    struct tb_common *c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        tb_board_close(board);
-        return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
+}
+
+/* Their ranks and processes, where they are not all ranks of the channel. */
+static int here_list(struct tb_common *c, const struct tb_engine *e, const struct tb_channel_config *config)
+{
+    uint32_t rank = here_next(e, config, 0, 0);
+    c->lists = malloc(2 * sizeof *c->lists * c->size);
+    if (c->lists == NULL)
+        return TB_ERR_MEMORY;
+    for (uint32_t i = 0; i < c->size; i++) {
+        c->lists[i] = rank;
+        c->lists[c->size + i] = proc_of(config, rank);
+        rank = here_next(e, config, rank + 1, i + 1);
     }
-    *c = (struct tb_common){.transport = memory, .board = board, .active = &e->driving.active[TB_DRIVER_COMMON]};
+    c->ranks = c->lists;
+    c->procs = c->lists + c->size;
+    return TB_OK;
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static int board_take(struct tb_common *c)
+{
+    int error = tb_board_open(c->transport, &c->key, c->size, c->rank, c->procs, &c->board);
+    c->left = error != TB_OK;
+    return error;
+}
+
+static int common_make(struct tb_common *c, struct tb_engine *e, const struct tb_channel_config *config)
+{
     tb_list_init(&c->line);
     tb_list_init(&c->reserved);
     tb_list_init(&c->busy);
-    *state = c;
+    c->active = &e->driving.active[TB_DRIVER_COMMON];
+    c->procs = config->procs; /* which stay where they are if this waits for an agreement, of one that is kept */
+    if (c->size < config->size && here_list(c, e, config) != TB_OK)
+        return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
+    if (!c->proposal)
+        return board_take(c);
+    if (c->rank == 0 && c->transport != NULL && !tb_board_claimed(c->transport, &c->key))
+        tb_board_claim(c->transport, &c->key, false);
     return TB_OK;
+}
+
+/* Where others are to agree on it, it must be there to say that this host has no boards at all. */
+int tb_common_open(struct tb_engine *e, const struct tb_channel_config *config, void **state)
+{
+    struct tb_transport *memory = memory_of(e);
+    const struct tb_board_key key = {config->context, config->kept};
+    uint32_t count = 0, at = 0;
+    *state = NULL;
+    if (config->common)
+        here_count(e, config, &count, &at);
+    if (count < 2) { /* a board is not needed here */
+        if (memory != NULL && tb_context_leader(config->context) == e->config.transport.self.index)
+            tb_board_unclaim(memory, &key);
+        return TB_OK;
+    }
+    bool proposal = count < config->size || config->kept > 0;
+    if (!proposal && (memory == NULL || !tb_board_claimed(memory, &key)))
+        return TB_OK;
+    struct tb_common *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        if (memory != NULL)
+            tb_board_leave(memory, &key, count, at);
+        return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
+    }
+    *c = (struct tb_common){.transport = memory, .key = key, .size = count, .rank = at, .proposal = proposal};
+    int error = common_make(c, e, config);
+    if (error != TB_OK)
+        tb_common_close(c);
+    else
+        *state = c;
+    return error;
+}
+
+bool tb_common_proposed(const void *state)
+{
+    return ((const struct tb_common *)state)->proposal;
+}
+
+bool tb_common_provides(const void *state)
+{
+    const struct tb_common *c = state;
+    return c->transport != NULL && (c->rank > 0 || tb_board_claimed(c->transport, &c->key));
+}
+
+int tb_common_agree(void *state, bool all)
+{
+    struct tb_common *c = state;
+    if (!all) { /* whoever should have claimed it has tried to */
+        c->left = c->transport == NULL || !tb_board_claimed(c->transport, &c->key);
+        return TB_OK;
+    }
+    int error = board_take(c);
+    TB_ASSERT(error != TB_OK || c->board != NULL);
+    return error;
 }
 
 void tb_common_close(void *state)
 {
     struct tb_common *c = state;
-    tb_board_close(c->board);
+    if (c->board != NULL)
+        tb_board_close(c->board);
+    else if (!c->left && c->transport != NULL)
+        tb_board_leave(c->transport, &c->key, c->size, c->rank);
+    free(c->lists);
     free(c);
 }

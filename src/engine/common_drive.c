@@ -14,34 +14,34 @@ int tb_common_different(const struct tb_common_drive *s, uint32_t rank, const ch
     return tb_error(TB_ERR_MISMATCH,
                     "ranks call different collectives: as number %u on this communicator rank %u has called %s, this "
                     "rank (%u) %s",
-                    s->drive.collective, rank, theirs, tb_common_who(s, s->rank), tb_common_name(s->what));
+                    s->drive.collective, rank, theirs, tb_common_rank(s, s->rank), tb_common_name(s->what));
 }
 
 int tb_common_unlike(const struct tb_common_drive *s, uint32_t rank, uint64_t theirs, uint64_t mine)
 {
     return tb_error(theirs > mine ? TB_ERR_TRUNCATE : TB_ERR_MISMATCH,
                     "%s: rank %u has sent %llu bytes where this rank expects %llu", tb_operation_name(s->operation),
-                    tb_common_who(s, rank), (unsigned long long)theirs, (unsigned long long)mine);
+                    tb_common_rank(s, rank), (unsigned long long)theirs, (unsigned long long)mine);
 }
 
 int tb_common_disagreement(const struct tb_common_drive *s, const struct tb_board_cell *cell, uint32_t rank)
 {
     if (cell->collective != s->drive.collective)
-        return tb_common_different(s, tb_common_who(s, rank), "another one");
+        return tb_common_different(s, tb_common_rank(s, rank), "another one");
     if (cell->what != s->what)
-        return tb_common_different(s, tb_common_who(s, rank), tb_common_name(cell->what));
+        return tb_common_different(s, tb_common_rank(s, rank), tb_common_name(cell->what));
     if (cell->root != s->root)
         return tb_error(TB_ERR_MISMATCH, "%s: rank %u takes rank %u for the root, this rank takes rank %u",
-                        tb_common_name(s->what), tb_common_who(s, rank),
-                        cell->root < s->size ? tb_common_who(s, cell->root) : cell->root, tb_common_who(s, s->root));
+                        tb_common_name(s->what), tb_common_rank(s, rank),
+                        cell->root < s->size ? tb_common_rank(s, cell->root) : cell->root, tb_common_rank(s, s->root));
     if (!tb_common_exchanges(s) && cell->bytes != s->bytes)
         return tb_common_unlike(s, rank, cell->bytes, s->bytes);
     return tb_error(TB_ERR_MISMATCH,
                     "%s: rank %u cannot give the data that this rank expects: ranks do not agree about sizes",
-                    tb_operation_name(s->operation), tb_common_who(s, rank));
+                    tb_operation_name(s->operation), tb_common_rank(s, rank));
 }
 
 int tb_common_abandoned(const struct tb_common_drive *s, uint32_t rank)
 {
-    return tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", tb_common_name(s->what), tb_common_who(s, rank));
+    return tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", tb_common_name(s->what), tb_common_rank(s, rank));
 }

@@ -10,10 +10,11 @@
 /* What it has on a channel. */
 struct tb_common {
     struct tb_transport *transport; /* that of shared memory itself */
-    struct tb_board *board;         /* that the channel's ranks share */
+    struct tb_board *board;         /* that ranks of the channel share; NULL: it is only proposed */
+    const uint32_t *ranks;          /* which those are, ascending; NULL: all */
     struct tb_list line;            /* drives on their way */
     struct tb_list *active, busy;   /* the engine's list, in which this is while there are some */
-    const struct tb_peer *lost;     /* one of the channel's processes that is gone */
+    const struct tb_peer *lost;     /* one of the board's processes that is gone */
     uint64_t next;                  /* place that was not taken yet */
     struct tb_list reserved;        /* places that are not finished, by collective, in order */
     uint32_t slot;                  /* to be looked at first */
@@ -22,6 +23,13 @@ struct tb_common {
         struct tb_common_drive *holder; /* its drive; NULL: that is over */
         uint32_t fragment;
     } slots[TB_BOARD_SLOTS];
+
+    struct tb_board_key key; /* what the board is for, and for how many, of whom this is which */
+    uint32_t size, rank;
+    const uint32_t *procs; /* of these, until the board is opened, and where they are some; NULL: the identity */
+    uint32_t *lists;       /* memory of `ranks` and `procs`, or NULL */
+    bool proposal;         /* whether it is opened others must agree on */
+    bool left;             /* there is nothing to be closed */
 };
 
 struct tb_common_drive {
@@ -131,10 +139,17 @@ static inline uint32_t tb_common_operands(const struct tb_common_drive *s)
 
 /* ---- its members on the board ------------------------------------------------------------------------------------ */
 
-/* The rank that a member is on the board, and on the channel. */
+/* The rank that a member is on the board, */
 static inline uint32_t tb_common_who(const struct tb_common_drive *s, uint32_t member)
 {
     return s->who == NULL ? member : s->who[member];
+}
+
+/* and on the channel, which the user knows. */
+static inline uint32_t tb_common_rank(const struct tb_common_drive *s, uint32_t member)
+{
+    uint32_t who = tb_common_who(s, member);
+    return s->common->ranks == NULL ? who : s->common->ranks[who];
 }
 
 static inline struct tb_board_cell *tb_common_cell(const struct tb_common_drive *s, uint32_t member)

@@ -44,7 +44,7 @@ uint32_t tb_common_fragments_bcast(struct tb_common_drive *s)
     uint32_t there = tb_common_counted(s, s->root, TB_BOARD_WROTE);
     if (TB_UNLIKELY(there == TB_BOARD_FAILED)) {
         s->drive.error = tb_error(TB_ERR_MISMATCH, "%s: the root, rank %u, has given up", tb_common_name(s->what),
-                                  tb_common_who(s, s->root));
+                                  tb_common_rank(s, s->root));
         return 0;
     }
     return long_take(s, there, s->root);

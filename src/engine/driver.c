@@ -15,18 +15,54 @@ void tb_driving_open(struct tb_driving *driving, const struct tb_driver_table *c
     }
 }
 
-int tb_driven_open(struct tb_driven *all, const struct tb_driving *driving, struct tb_engine *e,
-                   const struct tb_channel_config *config, bool *any)
+int tb_driven_open(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
+                   struct tb_engine *e, const struct tb_channel_config *config, bool *any)
 {
     *any = false;
     for (uint32_t i = 0; i < driving->count; i++) {
-        int error = driving->tables[i]->open(e, config, &all[i].state);
+        const struct tb_driver_table *table = driving->tables[i];
+        void *state = NULL;
+        int error = table->open(e, config, &state);
         if (error != TB_OK)
             return error;
-        all[i].driver = all[i].state != NULL ? driving->tables[i] : NULL;
-        *any |= all[i].state != NULL;
+        if (state == NULL)
+            continue;
+        bool later = table->proposed != NULL && table->proposed(state);
+        *(later ? &proposed[i] : &all[i]) = (struct tb_driven){table, state};
+        *any |= !later;
     }
     return TB_OK;
+}
+
+uint64_t tb_driven_provides(const struct tb_driven *proposed, const struct tb_driving *driving)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < driving->count; i++)
+        if (driving->tables[i]->provides != NULL &&
+            (proposed[i].state == NULL || driving->tables[i]->provides(proposed[i].state)))
+            bits |= (uint64_t)1 << i;
+    return bits;
+}
+
+int tb_driven_agree(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
+                    uint64_t agreed, bool *any)
+{
+    int error = TB_OK;
+    for (uint32_t i = 0; i < driving->count; i++) {
+        struct tb_driven driven = proposed[i];
+        bool taken = (agreed >> i & 1) != 0;
+        proposed[i] = (struct tb_driven){NULL, NULL};
+        *any |= taken;
+        if (driven.state == NULL)
+            continue;
+        int failed = driven.driver->agree(driven.state, taken);
+        error = error == TB_OK ? failed : error;
+        if (taken && failed == TB_OK)
+            all[i] = driven;
+        else
+            driven.driver->close(driven.state);
+    }
+    return error;
 }
 
 void tb_driven_close(struct tb_driven *all)
@@ -36,7 +72,7 @@ void tb_driven_close(struct tb_driven *all)
             all[i].driver->close(all[i].state);
 }
 
-void tb_driven_skip(struct tb_driven *all, uint32_t places)
+void tb_driven_skip(const struct tb_driven *all, uint32_t places)
 {
     struct tb_reserved r;
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT && places > 0; i++)
@@ -46,21 +82,21 @@ void tb_driven_skip(struct tb_driven *all, uint32_t places)
         }
 }
 
-void tb_driven_lose(struct tb_driven *all, const struct tb_peer *peer)
+void tb_driven_lose(const struct tb_driven *all, const struct tb_peer *peer)
 {
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
         if (all[i].state != NULL)
             all[i].driver->lose(all[i].state, peer);
 }
 
-void tb_driven_give_up(struct tb_driven *all, const struct tb_failure *f)
+void tb_driven_give_up(const struct tb_driven *all, const struct tb_failure *f)
 {
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
         if (all[i].state != NULL)
             all[i].driver->give_up(all[i].state, f);
 }
 
-void tb_driven_hear(struct tb_driven *all, const struct tb_message *m)
+void tb_driven_hear(const struct tb_driven *all, const struct tb_message *m)
 {
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
         if (all[i].state != NULL)

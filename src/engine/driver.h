@@ -58,9 +58,14 @@ struct tb_driver_table {
      * that everyone on the host knows. */
     void (*claim)(struct tb_engine *e, uint64_t context, bool first);
     void (*unclaim)(struct tb_engine *e, uint64_t context);
-    /* What it has for a channel; NULL: nothing, and it carries out no step there. That is so on all ranks or on none.
-     */
+    /* What it has for a channel; NULL: nothing, and it carries out no step here. If the ranks are on several hosts, or
+     * it is for a collective that is kept, it is proposed first: whether this host has what that needs is asked of all
+     * ranks, and then all are told whether all hosts have it. If not, it is closed. Without these calls nothing is
+     * proposed. */
     int (*open)(struct tb_engine *e, const struct tb_channel_config *config, void **state);
+    bool (*proposed)(const void *state);
+    bool (*provides)(const void *state);
+    int (*agree)(void *state, bool all);
     void (*close)(void *state);
 
     /* A collective begins, or is refused: takes so many places, of which all ranks take the same. */
@@ -96,6 +101,14 @@ struct tb_driven {
     void *state; /* NULL: it has not, and driver is NULL, too */
 };
 
+/* What drivers have for a collective of a channel that is kept: places of its own, since it may be started in another
+ * order than on other ranks. */
+struct tb_kept {
+    struct tb_list in_channel;
+    struct tb_channel *channel;
+    struct tb_driven drivers[TB_DRIVERS_LIMIT], proposed[TB_DRIVERS_LIMIT];
+};
+
 /* Of an engine. */
 struct tb_driving {
     const struct tb_driver_table *const *tables;
@@ -114,13 +127,20 @@ static inline int tb_driving_advance(struct tb_driving *driving, bool thorough)
     return n;
 }
 
-/* All drivers of a channel, whose array of TB_DRIVERS_LIMIT it is; *any: there is one. */
-int tb_driven_open(struct tb_driven *all, const struct tb_driving *driving, struct tb_engine *e,
-                   const struct tb_channel_config *config, bool *any);
+/* All drivers of a channel, whose array of TB_DRIVERS_LIMIT it is, and a second one of what is only proposed; *any:
+ * there is something in the first. */
+int tb_driven_open(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
+                   struct tb_engine *e, const struct tb_channel_config *config, bool *any);
 void tb_driven_close(struct tb_driven *all);
-void tb_driven_skip(struct tb_driven *all, uint32_t places); /* a collective of so many is not begun here */
-void tb_driven_lose(struct tb_driven *all, const struct tb_peer *peer);
-void tb_driven_give_up(struct tb_driven *all, const struct tb_failure *f);
-void tb_driven_hear(struct tb_driven *all, const struct tb_message *m);
+/* A bit for each driver that has here what it has proposed, or has proposed nothing. Then, told the bits that everyone
+ * has set, what was agreed on goes to the first array, and the rest is closed; *any: something was, here or elsewhere.
+ */
+uint64_t tb_driven_provides(const struct tb_driven *proposed, const struct tb_driving *driving);
+int tb_driven_agree(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
+                    uint64_t agreed, bool *any);
+void tb_driven_skip(const struct tb_driven *all, uint32_t places); /* a collective of so many is not begun here */
+void tb_driven_lose(const struct tb_driven *all, const struct tb_peer *peer);
+void tb_driven_give_up(const struct tb_driven *all, const struct tb_failure *f);
+void tb_driven_hear(const struct tb_driven *all, const struct tb_message *m);
 
 #endif

@@ -21,6 +21,7 @@ struct tb_engine;
 struct tb_channel;
 struct tb_peer;    /* the engine's view of one process */
 struct tb_arrival; /* a message that has arrived (or been announced) and is not matched yet */
+struct tb_kept;    /* what drivers of composite steps have for a collective that is started again and again */
 
 #define TB_ANY_RANK UINT32_MAX
 
@@ -119,19 +120,32 @@ struct tb_channel_config {
     const uint32_t *procs; /* job index of each rank; NULL: the identity. Copied. */
     void *owner;           /* the communicator, for errors */
     bool local;            /* for one group of an inter-communicator, which has the same context */
-    bool common;           /* not of an inter-communicator: may have a piece of the host's common memory */
+    bool common;           /* not of an inter-communicator: may have a piece of each host's common memory */
+    /* Its ranks that are on this host, ascending; NULL: they are looked for, one by one. Copied. */
+    const uint32_t *locals;
+    uint32_t local_count;
+    uint64_t kept; /* for drivers, of a collective that is kept: its number, from 1 on */
 };
 /* Of an inter-communicator: size and procs are those of the remote group, to and from which messages go, and rank is
  * this process's in its own group. */
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel);
 /* Gives up the owner's hold; requests in flight keep the channel alive. The context is remembered as gone. */
 void tb_channel_close(struct tb_channel *channel);
-/* Whether its ranks share memory, so that composite steps can be run: the same on all of them. It is so if all are on
- * one host, and the process that made up the context has claimed a piece of memory for it before it told anybody, and
- * there was one left. `first`: for a context that everyone on the host knows and claims. */
+/* It cannot be opened here, since something else is lacking. The others of whom it should consist are told: the first
+ * collective on it fails. tb_channel_open does the same when it fails. */
+void tb_channel_abandon(struct tb_engine *engine, const struct tb_channel_config *config);
+/* Whether its ranks share memory, on each host that has several of them, so that composite steps can be run: the same
+ * on all of them. Where all are on one host it is so if the process that made up the context has claimed a piece of
+ * memory for it before it told anybody, and there was one left. `first`: for a context that everyone on the host knows
+ * and claims. */
 bool tb_channel_common(const struct tb_channel *channel);
 void tb_engine_claim(struct tb_engine *engine, uint64_t context, bool first);
 void tb_engine_unclaim(struct tb_engine *engine, uint64_t context); /* it was not used after all */
+/* Where they are on several hosts, ranks have to agree: a word that says what this host has, of which everybody is then
+ * told the bits that are set for all ranks. Until then no memory is used, and if nobody is told, none is. An error is
+ * that of this process alone, which has then nothing to do with the channel but to close it. */
+uint64_t tb_channel_provides(struct tb_channel *channel);
+int tb_channel_agree(struct tb_channel *channel, uint64_t all);
 uint32_t tb_channel_size(const struct tb_channel *channel);
 uint32_t tb_channel_rank(const struct tb_channel *channel);
 /* The same ranks in a plane of its own, for messages of the library that no receive of the program can match. Made at
@@ -272,11 +286,21 @@ struct tb_binding {
     const struct tb_op *op;   /* of reductions, whose elements are items of their type */
     struct tb_channel *local; /* of the local group, where the channel is that of an intercommunicator; else NULL */
     const char *call;         /* of the program, for tb_engine_waits; NULL: the library wants it itself */
+    /* Of one that is numbered: what its composite steps have instead of what the channel has; NULL: it has none. */
+    const struct tb_kept *kept;
 };
 
 /* Gives the collective its number now rather than when it is started: it can then be started again and again, and in
  * another order than on other ranks. Only one of these runs may be in progress at a time. */
 void tb_binding_number(struct tb_channel *channel, struct tb_binding *binding);
+/* Memory for the composite steps of a collective of that number, on a channel whose ranks share some; `locals` of the
+ * configuration are those of the channel's. Its ranks have to agree, also if they are all on one host, as they do about
+ * a channel; whether they have is returned in `agreed`. In any case it is closed, when nothing of it is in progress. */
+int tb_channel_keep(struct tb_channel *channel, const struct tb_channel_config *config, uint32_t number,
+                    struct tb_kept **kept);
+uint64_t tb_channel_kept_provides(struct tb_kept *kept);
+int tb_channel_kept_agree(struct tb_kept *kept, uint64_t all, bool *agreed);
+void tb_channel_kept_close(struct tb_kept *kept);
 /* Takes part in a collective only by giving it up, for a reason that this process alone has, such as no memory to plan
  * it: it is counted, and the others are told. The error's story stays. */
 void tb_collective_refuse(struct tb_channel *channel, const struct tb_binding *binding, int error);

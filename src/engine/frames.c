@@ -8,7 +8,7 @@ static void failure_heard(struct tb_peer *p, const struct tb_message *m, const v
     struct tb_channel *channel = tb_channel_hear(p, m, &f);
     if (channel == NULL)
         return;
-    tb_driven_give_up(channel->drivers, &f);
+    tb_channel_drives_give_up(channel, &f);
     tb_runs_give_up(&p->engine->runs, channel->collective, &f);
 }
 

@@ -31,7 +31,7 @@ void tb_mismatch_arrived(struct tb_context *c, const struct tb_message *m)
             return;
         }
     if (c->channel != NULL)
-        tb_driven_hear(c->channel->drivers, m);
+        tb_channel_drives_hear(c->channel, m);
 }
 
 bool tb_mismatch_posted(struct tb_context *c, struct tb_request *r)

@@ -94,7 +94,7 @@ static void collective_refuse(struct tb_channel *channel, const struct tb_progra
     struct tb_binding numbered = *binding;
     if (!binding->numbered)
         tb_run_number(channel, &numbered);
-    tb_driven_skip(channel->drivers, tb_channel_places(channel, program));
+    tb_driven_skip(tb_channel_drivers(channel, binding), tb_channel_places(channel, program, binding));
     tb_channel_give_up(channel, program, &numbered, error);
 }
 
@@ -163,7 +163,7 @@ struct alone {
 /* It has failed here. */
 static void alone_tell(const struct tb_drive *d)
 {
-    const struct tb_driven *driven = tb_channel_driver(d->channel, d->step);
+    const struct tb_driven *driven = tb_channel_driver(d->channel, d->binding, d->step);
     struct tb_binding numbered = *d->binding;
     numbered.numbers[0] = d->collective;
     if (driven->driver->concerns(d, driven->state))
@@ -187,13 +187,13 @@ void tb_alone_describe(const struct tb_request *request, struct tb_wait *wait)
     const struct tb_drive *d = &TB_CONTAINER(request, const struct alone, request)->room.drive;
     wait->collective = d->binding->call;
     wait->operation = d->binding->operation;
-    tb_channel_driver(d->channel, d->step)->driver->describe(d, wait);
+    tb_channel_driver(d->channel, d->binding, d->step)->driver->describe(d, wait);
 }
 
-static int run_alone(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
+static int run_alone(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,
+                     const struct tb_driven *driven)
 {
     struct tb_engine *e = channel->engine;
-    const struct tb_driven *driven = &channel->drivers[program->steps[0].contract.driver];
     struct alone a;
     struct tb_drive *d = &a.room.drive;
     tb_engine_lock(e);
@@ -230,9 +230,12 @@ int tb_program_run(struct tb_channel *channel, const struct tb_program *program,
         tb_engine_unlock(channel->engine);
         return error;
     }
-    if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE && program->places == 1 &&
-        tb_channel_driver(channel, program->steps) != NULL)
-        return run_alone(channel, program, binding);
+    if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE &&
+        tb_channel_places(channel, program, binding) == 1) {
+        const struct tb_driven *driven = tb_channel_driver(channel, binding, program->steps);
+        if (driven != NULL)
+            return run_alone(channel, program, binding, driven);
+    }
     if (program->step_count <= SMALL_STEPS && items <= SMALL_ITEMS)
         return run_small(channel, program, binding);
     struct tb_request request = {.complete = NULL};

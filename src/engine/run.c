@@ -44,10 +44,10 @@ static void run_fail(struct tb_run *run, int error)
 static void run_follow(struct tb_run *run, const struct tb_failure *f)
 {
     struct tb_channel *channel = run->request->channel;
-    uint32_t places = tb_channel_places(channel, run->program);
+    uint32_t places = tb_channel_places(channel, run->program, &run->binding);
     run_stop(run, tb_failure_explain(f));
     if (f->places > places)
-        tb_driven_skip(channel->drivers, f->places - places);
+        tb_driven_skip(tb_channel_drivers(channel, &run->binding), f->places - places);
     tb_channel_pass_on(channel, run->program, &run->binding, f);
 }
 
@@ -346,7 +346,7 @@ static void composite_advance(struct tb_run *run, uint32_t step)
         ready++;
     if (ready == p->started)
         return;
-    if (run->driven == NULL || tb_channel_driver(run->request->channel, s) != run->driven) {
+    if (run->driven == NULL || tb_channel_driver(run->request->channel, &run->binding, s) != run->driven) {
         run_fail(run, tb_error(TB_ERR_UNSUPPORTED, "%s: ranks that share no memory have no driver for this step",
                                tb_operation_name(run->binding.operation)));
         return;
@@ -473,20 +473,20 @@ void tb_run_number(struct tb_channel *channel, struct tb_binding *binding)
 static void run_reserve(struct tb_run *run, struct tb_channel *channel)
 {
     const struct tb_program *program = run->program;
-    uint32_t unused = (1u << program->places) - 1;
+    uint32_t places = tb_channel_places(channel, program, &run->binding), unused = (1u << places) - 1;
     run->driven = NULL;
-    if (TB_LIKELY(program->places == 0))
+    if (TB_LIKELY(places == 0))
         return;
     for (uint32_t i = 0; i < program->step_count; i++)
         if (program->steps[i].kind == TB_STEP_COMPOSITE) {
-            run->driven = tb_channel_driver(channel, &program->steps[i]);
+            run->driven = tb_channel_driver(channel, &run->binding, &program->steps[i]);
             unused &= ~(1u << program->steps[i].edge);
         }
     if (run->driven == NULL) {
-        tb_driven_skip(channel->drivers, program->places);
+        tb_driven_skip(tb_channel_drivers(channel, &run->binding), places);
         return;
     }
-    run->driven->driver->reserve(run->driven->state, &run->reserved, program->places);
+    run->driven->driver->reserve(run->driven->state, &run->reserved, places);
     run->driven->driver->forgo(run->driven->state, &run->reserved, unused);
 }
 

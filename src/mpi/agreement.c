@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/datatype.h"
+#include "mpi/op.h"
+#include "mpi/plan.h"
+
 #define NEWS_LIMIT (64u * TB_JOB_RANKS_LIMIT)
 
 /* ---- context ids ------------------------------------------------------------------------------------------------- */
@@ -166,6 +170,138 @@ int tb_comm_deliver(struct tb_comm *comm, const uint32_t *counts, const void *th
         free(*got);
         *got = NULL;
     }
+    return error;
+}
+
+int tb_comm_combine(struct tb_comm *comm, uint64_t *word)
+{
+    const struct tb_type *type = tb_type_find(MPI_UINT64_T);
+    struct tb_collective what = {.operation = TB_OPERATION_ALLREDUCE,
+                                 .elements = 1,
+                                 .element_bytes = sizeof *word,
+                                 .commutative = true,
+                                 .in_place = true};
+    struct tb_binding binding = {.elements = 1, .element_bytes = sizeof *word, .op = tb_op_find(MPI_BAND)};
+    const struct tb_program *program = NULL;
+    binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){word, 1, type};
+    binding.buffers[TB_SYMBOL_WORK] = (struct tb_buffer){NULL, 0, type};
+    int error = tb_comm_plan(comm, &what, &binding, &program);
+    if (error < 0) {
+        tb_comm_refuse(comm, what.operation, error);
+        return error;
+    }
+    error = tb_program_run(comm->channel, program, &binding);
+    tb_planner_release(comm->planner, program);
+    return error;
+}
+
+/* ---- common memory ----------------------------------------------------------------------------------------------- */
+
+/* The bits of a word that are for this one are set for all of its ranks. */
+static int comm_agree(struct tb_comm *comm, uint64_t all)
+{
+    int error = tb_channel_agree(comm->channel, all);
+    comm->common = error == TB_OK && tb_channel_common(comm->channel);
+    return error;
+}
+
+int tb_comm_settle(struct tb_comm *comm)
+{
+    if (!comm->unsettled)
+        return TB_OK;
+    uint64_t word = tb_channel_provides(comm->channel);
+    comm->unsettled = false;
+    int error = tb_comm_combine(comm, &word);
+    return error == TB_OK ? comm_agree(comm, word) : error;
+}
+
+static int given_up(int error, struct tb_comm **made)
+{
+    if (error < 0 && *made != NULL) {
+        tb_comm_release(*made);
+        *made = NULL;
+    }
+    return error;
+}
+
+int tb_comm_settle_new(int error, struct tb_comm **made)
+{
+    if (error == TB_OK && *made != NULL)
+        error = tb_comm_settle(*made);
+    return given_up(error, made);
+}
+
+/* All new ones in one word: each has the bits of one of so many places, which some may share. */
+#define PART_BITS   4u
+#define PART_PLACES (64u / PART_BITS)
+#define PART_ALL    ((1u << PART_BITS) - 1)
+
+int tb_comm_settle_parts(struct tb_comm *parent, int error, struct tb_comm **made)
+{
+    uint64_t word = UINT64_MAX;
+    uint32_t at = 0;
+    if (!parent->spans)
+        return given_up(error, made);
+    if (error < 0) {
+        tb_comm_refuse(parent, TB_OPERATION_ALLREDUCE, error);
+        return given_up(error, made);
+    }
+    bool asks = *made != NULL && (*made)->unsettled;
+    if (asks) {
+        at = (uint32_t)(((*made)->context * 0x9e3779b97f4a7c15u >> 32) % PART_PLACES) * PART_BITS;
+        word ^= (PART_ALL & ~tb_channel_provides((*made)->channel)) << at;
+        (*made)->unsettled = false;
+    }
+    error = tb_comm_combine(parent, &word);
+    if (error == TB_OK && asks)
+        error = comm_agree(*made, word >> at & PART_ALL);
+    return given_up(error, made);
+}
+
+/* Each host has its first piece of memory for it, unless a parameter, which is the same on all of them, forbids that.
+ */
+int tb_world_settle(void)
+{
+    struct tb_comm *world = tb_self.world;
+    if (!world->unsettled)
+        return TB_OK;
+    world->unsettled = false;
+    return comm_agree(world, tb_param.fault[0] == 0 ? UINT64_MAX : 0);
+}
+
+bool tb_comm_keeps(const struct tb_comm *comm, enum tb_operation operation)
+{
+    return comm->common && operation < TB_OPERATION_NEIGHBOR_ALLGATHER;
+}
+
+static int comm_keep(struct tb_comm *comm, uint32_t number, struct tb_kept **kept)
+{
+    struct tb_channel_config config = {.local_count = 0};
+    uint32_t *locals = tb_comm_locals(comm, &config.local_count);
+    config.locals = locals;
+    int error = tb_channel_keep(comm->channel, &config, number, kept);
+    free(locals);
+    return error;
+}
+
+int tb_comm_keep(struct tb_comm *comm, uint32_t number, bool wanted, struct tb_kept **kept)
+{
+    struct tb_kept *k = NULL;
+    bool agreed = false;
+    int error = wanted ? comm_keep(comm, number, &k) : TB_OK;
+    *kept = NULL;
+    if (error < 0) {
+        tb_comm_refuse(comm, TB_OPERATION_ALLREDUCE, error);
+        return error;
+    }
+    uint64_t word = k != NULL ? tb_channel_kept_provides(k) : UINT64_MAX;
+    error = tb_comm_combine(comm, &word);
+    if (error == TB_OK && k != NULL)
+        error = tb_channel_kept_agree(k, word, &agreed);
+    if (error == TB_OK && agreed)
+        *kept = k;
+    else if (k != NULL)
+        tb_channel_kept_close(k);
     return error;
 }
 

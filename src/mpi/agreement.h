@@ -41,6 +41,25 @@ int tb_comm_exchange(struct tb_comm *comm, const void *mine, size_t bytes, void 
 int tb_comm_deliver(struct tb_comm *comm, const uint32_t *counts, const void *things, size_t each, void **got,
                     uint32_t *got_count);
 
+/* Everyone gets the bits that are set in everyone's word. */
+int tb_comm_combine(struct tb_comm *comm, uint64_t *word);
+/* Ranks on several hosts agree on the common memory that each of these has for them, if they have not yet: it is used
+ * if all of them have some. In the call that makes a communicator, if it waits for the others; after MPI_Comm_idup in
+ * the first such call on it. Intercommunicators use none. After an error it is of no use. */
+int tb_comm_settle(struct tb_comm *comm);
+/* The same in a call that all ranks of `parent`, which is settled, have made, whether or not they are in a new one, and
+ * whether or not they have got it: `error` is what has kept a rank from that, and then the others learn of it. Gives up
+ * *made after an error, which it returns. */
+int tb_comm_settle_parts(struct tb_comm *parent, int error, struct tb_comm **made);
+/* Of a new one that only its ranks know of. Gives up *made after an error. */
+int tb_comm_settle_new(int error, struct tb_comm **made);
+/* The same for MPI_COMM_WORLD, whose memory no host lacks: without a message. */
+int tb_world_settle(void);
+/* Memory of its own for a persistent collective of that number, where ranks share some; all that have such a collective
+ * call. `wanted`: its program needs it. *kept is NULL if there is none for everyone. */
+bool tb_comm_keeps(const struct tb_comm *comm, enum tb_operation operation);
+int tb_comm_keep(struct tb_comm *comm, uint32_t number, bool wanted, struct tb_kept **kept);
+
 /* ---- some ranks of a communicator -------------------------------------------------------------------------------- */
 
 /* The ranks ranks[0..count) of an intracommunicator, of which this process is ranks[mine], get the bytes of ranks[0].

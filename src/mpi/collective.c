@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "mpi/agreement.h"
 #include "mpi/binding_decls.h"
 #include "mpi/hint.h"
 #include "mpi/plan.h"
@@ -63,7 +64,10 @@ void tb_comm_refuse(struct tb_comm *comm, enum tb_operation operation, int error
 int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding)
 {
     const struct tb_program *program = NULL;
-    int error = tb_comm_plan(comm, what, binding, &program);
+    int error = __builtin_expect(comm->unsettled, 0) ? tb_comm_settle(comm) : TB_OK;
+    if (error < 0)
+        return error;
+    error = tb_comm_plan(comm, what, binding, &program);
     if (error < 0) {
         tb_comm_refuse(comm, what->operation, error);
         return error;
@@ -95,12 +99,18 @@ int tb_call_run(struct tb_call *call)
 
 int tb_call_refuse(struct tb_call *call, int error)
 {
-    call->binding.local = call->comm->inter ? call->comm->local->channel : NULL;
-    if (call->form->kind == TB_FORM_PERSISTENT)
-        tb_binding_number(call->comm->channel, &call->binding);
-    else
-        tb_comm_refuse(call->comm, call->what.operation, error);
-    return tb_raise_below(call->comm, error, call->form->call);
+    struct tb_comm *comm = call->comm;
+    bool persistent = call->form->kind == TB_FORM_PERSISTENT;
+    call->binding.local = comm->inter ? comm->local->channel : NULL;
+    if (call->form->kind != TB_FORM_NONBLOCKING)
+        tb_comm_settle(comm); /* as the others do; they do not hang if it fails */
+    if (persistent)
+        tb_binding_number(comm->channel, &call->binding);
+    if (!persistent)
+        tb_comm_refuse(comm, call->what.operation, error);
+    else if (tb_comm_keeps(comm, call->what.operation))
+        tb_comm_refuse(comm, TB_OPERATION_ALLREDUCE, error);
+    return tb_raise_below(comm, error, call->form->call);
 }
 
 void tb_call_drop(struct tb_call *call)

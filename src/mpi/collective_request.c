@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "mpi/agreement.h"
 #include "mpi/collective.h"
 
 /* Every buffer that the binding describes; false behind the last one. */
@@ -59,6 +60,8 @@ void tb_collective_request_free(struct tb_collective_request *collective_request
     if (collective_request == NULL)
         return;
     collective_request_let_go(collective_request);
+    if (collective_request->kept != NULL)
+        tb_channel_kept_close(collective_request->kept);
     tb_planner_release(comm->planner, collective_request->program);
     free(collective_request->tables);
     free(collective_request->offsets);
@@ -71,13 +74,14 @@ static int collective_request_make(struct tb_call *call, struct tb_collective_re
     struct tb_collective_request *f = malloc(sizeof *f);
     if (f == NULL)
         return tb_error(TB_ERR_MEMORY, "out of memory for a collective operation");
-    /* A persistent one may be started in another order than elsewhere; that must be known when it is planned. */
-    call->binding.numbered = call->form->kind == TB_FORM_PERSISTENT;
-    int error = tb_comm_plan(call->comm, &call->what, &call->binding, &f->program);
+    int error = call->form->kind == TB_FORM_PERSISTENT ? tb_comm_settle(call->comm) : TB_OK;
+    if (error == TB_OK)
+        error = tb_comm_plan(call->comm, &call->what, &call->binding, &f->program);
     if (error < 0) {
         free(f);
         return error;
     }
+    f->kept = NULL;
     f->binding = call->binding;
     f->tables = call->tables;
     f->offsets = call->offsets;
@@ -100,6 +104,27 @@ static int call_refuse(struct tb_call *call, struct tb_pending *p, int error)
     return code;
 }
 
+/* A persistent one may be started in another order than elsewhere, so it has a number and common memory of its own, or
+ * a program that goes without. */
+static int collective_request_number(struct tb_collective_request *f, struct tb_comm *comm, struct tb_collective *what)
+{
+    tb_binding_number(comm->channel, &f->binding);
+    if (!tb_comm_keeps(comm, what->operation))
+        return TB_OK;
+    bool wanted = f->program->places > 0;
+    int error = tb_comm_keep(comm, f->binding.numbers[0], wanted, &f->kept);
+    f->binding.kept = f->kept;
+    if (error < 0 || !wanted || f->kept != NULL)
+        return error;
+    const struct tb_program *program = NULL;
+    error = tb_comm_plan(comm, what, &f->binding, &program);
+    if (error < 0)
+        return error;
+    tb_planner_release(comm->planner, f->program);
+    f->program = program;
+    return TB_OK;
+}
+
 int tb_call_keep(struct tb_call *call)
 {
     const struct tb_form *form = call->form;
@@ -112,12 +137,18 @@ int tb_call_keep(struct tb_call *call)
     }
     if (error < 0)
         return call_refuse(call, p, error);
-    *form->request = tb_pending_handle(p);
     if (form->kind == TB_FORM_PERSISTENT) {
+        error = collective_request_number(p->collective_request, comm, &call->what);
+        if (error < 0) {
+            MPI_Request unused;
+            tb_pending_retire(p, &unused);
+            return tb_raise_below(comm, error, form->call);
+        }
         p->persistent = true;
         p->active = false;
-        tb_binding_number(comm->channel, &p->collective_request->binding);
+        *form->request = tb_pending_handle(p);
     } else {
+        *form->request = tb_pending_handle(p);
         tb_collective_request_start(p);
     }
     return MPI_SUCCESS;

@@ -9,6 +9,7 @@
 struct tb_collective_request {
     struct tb_binding binding;
     const struct tb_program *program; /* of the communicator's planner */
+    struct tb_kept *kept;             /* of a persistent one: its own common memory, or NULL */
     struct tb_buffer *tables;         /* that the binding points to: owned; NULL: none */
     uint64_t *offsets;                /* likewise */
     uint32_t table_size;              /* entries of `tables` */

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/agreement.h"
 #include "mpi/buffered.h"
 #include "mpi/binding_decls.h"
+#include "mpi/plan.h"
 #include "mpi/topo.h"
 
 const char *tb_comm_name(const struct tb_comm *comm)
@@ -33,28 +35,47 @@ static void comm_begin(struct tb_comm *comm, uint32_t size, uint32_t rank, uint3
     comm->errhandler = &tb_errhandler_fatal;
 }
 
-int tb_comm_enter(struct tb_comm *comm, uint64_t context)
+static int comm_enter_inter(struct tb_comm *comm)
 {
-    struct tb_channel_config config = {.context = context,
-                                       .size = comm->peers,
-                                       .rank = comm->rank,
-                                       .procs = comm->procs,
-                                       .owner = comm,
-                                       .common = !comm->inter};
-    comm->context = context;
-    int error = tb_channel_open(tb_self.engine, &config, &comm->channel);
-    comm->common = error == TB_OK && tb_channel_common(comm->channel);
-    if (error < 0 || !comm->inter)
-        return error;
     struct tb_comm *local = comm->local;
-    local->context = context;
-    config = (struct tb_channel_config){.context = context,
+    struct tb_channel_config config = {
+        .context = comm->context, .size = comm->peers, .rank = comm->rank, .procs = comm->procs, .owner = comm};
+    int error = tb_channel_open(tb_self.engine, &config, &comm->channel);
+    if (error < 0)
+        return error;
+    local->context = comm->context;
+    config = (struct tb_channel_config){.context = comm->context,
                                         .size = local->size,
                                         .rank = local->rank,
                                         .procs = local->procs,
                                         .owner = local,
                                         .local = true};
     return tb_channel_open(tb_self.engine, &config, &local->channel);
+}
+
+int tb_comm_enter(struct tb_comm *comm, uint64_t context)
+{
+    struct tb_channel_config config = {.context = context,
+                                       .size = comm->size,
+                                       .rank = comm->rank,
+                                       .procs = comm->procs,
+                                       .owner = comm,
+                                       .common = true};
+    comm->context = context;
+    if (comm->inter)
+        return comm_enter_inter(comm);
+    int error = tb_comm_spans(comm, &comm->spans);
+    if (error < 0) {
+        tb_channel_abandon(tb_self.engine, &config);
+        return error;
+    }
+    uint32_t *locals = tb_comm_locals(comm, &config.local_count);
+    config.locals = locals;
+    error = tb_channel_open(tb_self.engine, &config, &comm->channel);
+    comm->unsettled = error == TB_OK && comm->spans;
+    comm->common = error == TB_OK && tb_channel_common(comm->channel);
+    free(locals);
+    return error;
 }
 
 static int open_one(MPI_Comm handle, const char *name, uint64_t context, uint32_t size, uint32_t rank, uint32_t *procs,
@@ -89,7 +110,8 @@ int tb_comm_open_predefined(void)
     if (error < 0)
         return error;
     tb_engine_claim(tb_self.engine, world, true);
-    return open_one(MPI_COMM_WORLD, "MPI_COMM_WORLD", world, job->size, job->self.index, NULL, &tb_self.world);
+    error = open_one(MPI_COMM_WORLD, "MPI_COMM_WORLD", world, job->size, job->self.index, NULL, &tb_self.world);
+    return error == TB_OK ? tb_world_settle() : error;
 }
 
 void tb_comm_close_predefined(void)
@@ -122,8 +144,6 @@ int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struc
     struct tb_comm *comm = tb_handle_take(TB_OBJECT_COMM, sizeof *comm);
     struct tb_comm *local = comm != NULL && shape->inter ? calloc(1, sizeof *local) : NULL;
     if (comm == NULL || (shape->inter && local == NULL)) {
-        free(shape->procs);
-        free(shape->remote_procs);
         if (comm != NULL)
             tb_handle_give(TB_OBJECT_COMM, comm);
         return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", shape->size);
@@ -148,8 +168,15 @@ int tb_comm_make(uint64_t context, const struct tb_comm_shape *shape, struct tb_
 {
     struct tb_comm *comm = NULL;
     int error = tb_comm_new(shape, parent, &comm);
-    if (error < 0)
+    if (error < 0) {
+        const struct tb_channel_config config = {
+            .context = context, .size = shape->size, .rank = shape->rank, .procs = shape->procs, .common = true};
+        if (!shape->inter)
+            tb_channel_abandon(tb_self.engine, &config);
+        free(shape->procs);
+        free(shape->remote_procs);
         return error;
+    }
     error = tb_comm_enter(comm, context);
     if (error < 0)
         tb_comm_destroy(comm);

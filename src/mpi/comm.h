@@ -34,8 +34,10 @@ struct tb_comm {
     uint64_t context;
     const struct tb_group_shape *shape; /* plan.c: where its ranks are, those of both groups; NULL until needed */
     struct tb_planner *planner;         /* made at the first collective call */
-    bool common;                        /* its ranks share memory, as its channel has found when it was opened */
+    bool common;                        /* ranks of a host share memory, on each host, as its channel has found */
     bool measures;                      /* blocking collectives give feedback (feedback.c) */
+    bool spans;                         /* it is on several hosts, of which one has several of its ranks, */
+    bool unsettled;                     /* which have not agreed on common memory (agreement.c) */
     uint64_t freed;                     /* the handle, once the program has freed it while requests are in flight */
     uint32_t *procs;                    /* job index of each rank that can be sent to; NULL: the identity */
     struct tb_attributes attributes;
@@ -112,11 +114,12 @@ struct tb_comm_shape {
     uint32_t *remote_procs;
 };
 
-/* A communicator without a channel, which tb_comm_enter gives it. Takes the shape's arrays in any case. The error
+/* A communicator without a channel, which tb_comm_enter gives it. Takes the shape's arrays, unless it fails. The error
  * handler is that of `parent`. */
 int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
 int tb_comm_enter(struct tb_comm *comm, uint64_t context);
-/* Both together. */
+/* Both together; whoever makes it in a call that waits settles it, too (agreement.h). Takes the shape's arrays in any
+ * case. */
 int tb_comm_make(uint64_t context, const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
 /* One that the program was given, and cannot have after all: the handle is no longer valid. Later the program's hold on
  * it is given up, with its attributes. */

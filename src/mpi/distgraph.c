@@ -28,15 +28,26 @@ static struct tb_topo *dist_new(int indegree, int outdegree, bool weighted)
 static int connect_all(const char *call, struct tb_comm *c, struct tb_topo *topo, const struct tb_info *info,
                        MPI_Comm *newcomm)
 {
-    struct tb_comm_shape shape;
+    struct tb_comm_shape shape = {.procs = NULL};
     struct tb_comm *made = NULL;
     uint64_t context;
-    int error = topo != NULL ? tb_agree_context(c, &context)
-                             : tb_error(TB_ERR_MEMORY, "out of memory for the neighbours of rank %u", c->rank);
-    if (error == TB_OK)
-        error = tb_shape_copy(c, &shape);
-    if (error == TB_OK)
-        error = tb_comm_make(context, &shape, c, &made);
+    int error = tb_comm_settle(c); /* before anything here can fail for itself */
+    if (error < 0) {
+        tb_topo_release(topo);
+        return tb_raise_below(c, error, call);
+    }
+    error = topo != NULL ? tb_shape_copy(c, &shape)
+                         : tb_error(TB_ERR_MEMORY, "out of memory for the neighbours of rank %u", c->rank);
+    if (error < 0) {
+        tb_comm_refuse(c, TB_OPERATION_BCAST, error);
+    } else {
+        error = tb_agree_context(c, &context);
+        if (error == TB_OK)
+            error = tb_comm_make(context, &shape, c, &made);
+        else
+            free(shape.procs);
+    }
+    error = tb_comm_settle_parts(c, error, &made);
     if (error < 0) {
         tb_topo_release(topo);
         return tb_raise_below(c, error, call);

@@ -14,8 +14,13 @@ static int prepare(const char *call, struct tb_comm *parent, const struct tb_inf
 {
     struct tb_comm_shape shape;
     int error = tb_shape_copy(parent, &shape);
-    if (error == TB_OK)
+    if (error == TB_OK) {
         error = tb_comm_new(&shape, parent, made);
+        if (error < 0) {
+            free(shape.procs);
+            free(shape.remote_procs);
+        }
+    }
     if (error < 0) {
         if (!parent->inter)
             tb_comm_refuse(parent, TB_OPERATION_BCAST, error);
@@ -52,17 +57,21 @@ static int duplicate(const char *call, MPI_Comm handle, MPI_Info info_handle, in
         return code;
     if (newcomm == NULL)
         return tb_raise_null(parent, call, info_at > 0 ? 3 : 2, "newcomm");
+    int error = tb_comm_settle(parent); /* before anything here can fail for itself */
+    if (error < 0)
+        return tb_raise_below(parent, error, call);
     code = prepare(call, parent, info, &made);
-    if (code != MPI_SUCCESS || made == NULL)
+    if (code != MPI_SUCCESS || made == NULL) {
+        tb_comm_settle_parts(parent, TB_ERR_MEMORY, &made);
         return code;
+    }
     uint64_t context;
-    int error = tb_agree_context(parent, &context);
+    error = tb_agree_context(parent, &context);
     if (error == TB_OK)
         error = tb_comm_enter(made, context);
-    if (error < 0) {
-        tb_comm_release(made);
+    error = tb_comm_settle_parts(parent, error, &made);
+    if (error < 0)
         return tb_raise_below(parent, error, call);
-    }
     *newcomm = MPI_COMM_NULL;
     code = copy_attributes(parent, made);
     if (code == MPI_SUCCESS)

@@ -175,22 +175,25 @@ int tb_mpi_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm)
     uint8_t mine = high != 0, other = 0;
     struct tb_news news = {&mine, sizeof mine}, theirs;
     uint64_t context;
+    /* Who takes part in the agreement has room for the rest, too. */
+    struct tb_comm_shape shape = {.procs = malloc(((size_t)c->size + c->remote_size) * sizeof *shape.procs)};
+    if (shape.procs == NULL)
+        return tb_raise(c, MPI_ERR_NO_MEM, call, "out of memory for %u ranks", c->size + c->remote_size);
     int error = tb_agree_inter(c, &news, &theirs, &context);
     /* Ranks of a group must say the same; if they do not, that of its leader counts for all. */
     if (error == TB_OK)
         error = tb_comm_spread(c->local, 0, &mine, sizeof mine);
-    if (error < 0)
+    if (error < 0) {
+        free(shape.procs);
         return tb_raise_below(c, error, call);
+    }
     memcpy(&other, theirs.data, theirs.bytes < 1 ? theirs.bytes : 1);
     free(theirs.data);
-    struct tb_comm_shape shape = {.procs = malloc(((size_t)c->size + c->remote_size) * sizeof *shape.procs)};
-    if (shape.procs == NULL)
-        return tb_raise(c, MPI_ERR_NO_MEM, call, "out of memory for %u ranks", c->size + c->remote_size);
     bool before = comes_first(c, mine, other);
     append(&shape, before ? c->local : c);
     append(&shape, before ? c : c->local);
     shape.rank = before ? c->rank : c->remote_size + c->rank;
-    error = tb_comm_make(context, &shape, c, &made);
+    error = tb_comm_settle_new(tb_comm_make(context, &shape, c, &made), &made);
     if (error < 0)
         return tb_raise_below(c, error, call);
     *newintracomm = tb_comm_handle(made);

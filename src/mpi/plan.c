@@ -1,6 +1,7 @@
 #include "mpi/plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(TB_JOB_PLANS_BYTES == TB_PLAN_TABLE_BYTES, "agents make as much memory as the table takes");
@@ -77,6 +78,32 @@ int tb_comm_open_shape(struct tb_comm *comm)
     if (!__atomic_compare_exchange_n(&comm->shape, &none, shape, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         tb_group_shape_release(shape);
     return TB_OK;
+}
+
+int tb_comm_spans(struct tb_comm *comm, bool *spans)
+{
+    *spans = false;
+    if (comm->size == 1 || tb_self.job.book.host_count <= 1)
+        return TB_OK;
+    int error = tb_comm_open_shape(comm);
+    if (error == TB_OK)
+        *spans = comm->shape->host_count > 1 && comm->shape->most > 1;
+    return error;
+}
+
+uint32_t *tb_comm_locals(const struct tb_comm *comm, uint32_t *count)
+{
+    const struct tb_group_shape *shape = comm->shape;
+    if (comm->inter || shape == NULL)
+        return NULL;
+    const struct tb_shape_host *host = &shape->hosts[tb_group_shape_host(shape, comm->rank)];
+    uint32_t *ranks = malloc(host->rank_count * sizeof *ranks), rank = host->first_rank;
+    for (uint32_t i = 0; ranks != NULL && i < host->rank_count; i++) {
+        ranks[i] = rank;
+        rank = tb_group_shape_next(shape, rank);
+    }
+    *count = host->rank_count;
+    return ranks;
 }
 
 int tb_comm_print_shape(struct tb_comm *comm, char *text, size_t size)

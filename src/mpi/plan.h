@@ -12,6 +12,11 @@ void tb_plans_close(void);
 
 /* Makes the communicator's shape, if there is none yet; without a message. Any thread. */
 int tb_comm_open_shape(struct tb_comm *comm);
+/* Whether its ranks, those of one group, are on several hosts, of which one has several of them. Not known without the
+ * shape, which is made where there are hosts at all. */
+int tb_comm_spans(struct tb_comm *comm, bool *spans);
+/* Its ranks that are on this host, ascending; allocated. NULL: they can be found otherwise, or there is no memory. */
+uint32_t *tb_comm_locals(const struct tb_comm *comm, uint32_t *count);
 /* "12 ranks, 4 hosts, 3 clusters, 2 sites"; of an intercommunicator "3 and 4 ranks, ...". */
 int tb_comm_print_shape(struct tb_comm *comm, char *text, size_t size);
 /* Makes the communicator's planner, if there is none yet. */

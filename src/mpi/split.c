@@ -37,17 +37,23 @@ static uint32_t rows_select(struct row *rows, uint32_t count, int64_t color)
 }
 
 /* The job indices of the selected ranks of a group. */
-static uint32_t *rows_procs(const struct row *rows, uint32_t count, const struct tb_comm *group)
+static void rows_procs(const struct row *rows, uint32_t count, const struct tb_comm *group, uint32_t *procs)
 {
-    uint32_t *procs = malloc((count > 0 ? count : 1) * sizeof *procs);
-    for (uint32_t i = 0; procs != NULL && i < count; i++)
+    for (uint32_t i = 0; i < count; i++)
         procs[i] = tb_comm_proc(group, rows[i].rank);
-    return procs;
 }
 
 struct table {
     struct row *mine, *theirs; /* theirs: of an inter-communicator */
+    uint32_t *procs; /* room for those of the new communicator, who must not lack it when the others have it */
     uint32_t their_count;
+};
+
+/* A new communicator whose members are selected. */
+struct part {
+    uint32_t count;
+    bool first; /* of an inter-communicator: this group decides */
+    uint64_t context;
 };
 
 /* Gets everyone's row. */
@@ -71,59 +77,74 @@ static int table_fill(struct tb_comm *comm, const struct row *row, struct table 
     return error;
 }
 
-/* Makes the communicator from the rows of its members. */
-static int part_make(struct tb_comm *comm, const struct table *table, uint32_t count, struct tb_comm **made)
+static void part_select(struct tb_comm *comm, struct table *table, int64_t color, struct part *part)
 {
-    struct tb_comm_shape shape = {.size = count, .inter = comm->inter, .remote_size = table->their_count};
-    shape.procs = rows_procs(table->mine, count, comm->inter ? comm->local : comm);
-    if (comm->inter)
-        shape.remote_procs = rows_procs(table->theirs, table->their_count, comm);
-    if (shape.procs == NULL || (comm->inter && shape.remote_procs == NULL)) {
-        free(shape.procs);
-        free(shape.remote_procs);
-        return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", count);
+    *part = (struct part){.count = rows_select(table->mine, comm->size, color)};
+    part->context = table->mine[0].context;
+    if (!comm->inter)
+        return;
+    table->their_count = rows_select(table->theirs, table->their_count, color);
+    if (table->their_count == 0) {
+        part->count = 0;
+        return;
     }
+    part->first =
+        tb_group_decides(tb_comm_proc(comm->local, table->mine[0].rank), tb_comm_proc(comm, table->theirs[0].rank));
+    part->context = part->first ? part->context : table->theirs[0].context;
+}
+
+/* Makes the communicator from the rows of its members. */
+static int part_make(struct tb_comm *comm, struct table *table, const struct part *part, struct tb_comm **made)
+{
+    struct tb_comm_shape shape = {
+        .size = part->count, .inter = comm->inter, .remote_size = table->their_count, .first = part->first};
+    if (part->context == 0)
+        return tb_error(TB_ERR_LIMIT, "the first rank of the new communicator has made too many of them");
+    if (comm->inter) {
+        shape.remote_procs = malloc(table->their_count * sizeof *shape.remote_procs);
+        if (shape.remote_procs == NULL)
+            return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", table->their_count);
+        rows_procs(table->theirs, table->their_count, comm, shape.remote_procs);
+    }
+    uint32_t *fewer = realloc(table->procs, part->count * sizeof *fewer);
+    shape.procs = fewer != NULL ? fewer : table->procs;
+    table->procs = NULL;
+    rows_procs(table->mine, part->count, comm->inter ? comm->local : comm, shape.procs);
     while (table->mine[shape.rank].rank != comm->rank)
         shape.rank++;
-    uint64_t context = table->mine[0].context;
-    if (comm->inter) {
-        shape.first = tb_group_decides(shape.procs[0], shape.remote_procs[0]);
-        context = shape.first ? context : table->theirs[0].context;
-    }
-    if (context == 0) {
-        free(shape.procs);
-        free(shape.remote_procs);
-        return tb_error(TB_ERR_LIMIT, "the first rank of the new communicator has made too many of them");
-    }
-    return tb_comm_make(context, &shape, comm, made);
+    return tb_comm_make(part->context, &shape, comm, made);
 }
 
 int tb_split(struct tb_comm *comm, int64_t color, int key, struct tb_comm **made)
 {
     struct row row = {.color = color, .key = key};
-    struct table table = {malloc(comm->size * sizeof *table.mine), NULL, 0};
+    struct part part = {.count = 0};
     *made = NULL;
-    if (table.mine == NULL) {
-        int error = tb_error(TB_ERR_MEMORY, "out of memory for a table of %u ranks", comm->size);
-        tb_comm_refuse(comm->inter ? comm->local : comm, TB_OPERATION_ALLGATHER, error);
+    int error = tb_comm_settle(comm); /* before anything here can fail for itself */
+    if (error < 0)
         return error;
+    struct table table = {.mine = malloc(comm->size * sizeof *table.mine),
+                          .procs = malloc(comm->size * sizeof *table.procs)};
+    if (table.mine == NULL || table.procs == NULL) {
+        error = tb_error(TB_ERR_MEMORY, "out of memory for a table of %u ranks", comm->size);
+        tb_comm_refuse(comm->inter ? comm->local : comm, TB_OPERATION_ALLGATHER, error);
+        goto out;
     }
     if (color != TB_COLOR_NONE)
         row.context = tb_context_take();
-    int error = table_fill(comm, &row, &table);
-    if (error == TB_OK && color != TB_COLOR_NONE) {
-        uint32_t count = rows_select(table.mine, comm->size, color);
-        if (comm->inter)
-            table.their_count = rows_select(table.theirs, table.their_count, color);
-        if (!comm->inter || table.their_count > 0)
-            error = part_make(comm, &table, count, made);
-    }
-    /* After an error others may have a communicator with it. */
-    if (error == TB_OK && (*made == NULL || (*made)->context != row.context))
+    error = table_fill(comm, &row, &table);
+    if (error < 0 || color == TB_COLOR_NONE)
+        goto out; /* after an error others may have a communicator with its context */
+    part_select(comm, &table, color, &part);
+    if (part.context != row.context || part.count == 0)
         tb_context_put_back(row.context);
+    if (part.count > 0)
+        error = part_make(comm, &table, &part, made);
+out:
     free(table.mine);
     free(table.theirs);
-    return error;
+    free(table.procs);
+    return tb_comm_settle_parts(comm, error, made);
 }
 
 int tb_mpi_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm)

@@ -56,7 +56,7 @@ int tb_subgroup_make(struct tb_comm *parent, const uint32_t *ranks, uint32_t cou
         free(shape.procs);
         return error;
     }
-    return tb_comm_make(context, &shape, parent, made);
+    return tb_comm_settle_new(tb_comm_make(context, &shape, parent, made), made);
 }
 
 /* What one group of an inter-communicator tells the other about a new one: who is in it. */
@@ -72,6 +72,8 @@ static int create_inter(struct tb_comm *c, const struct tb_group *group, uint32_
         free(theirs.data);
         if (group->size == 0 || remote_size == 0)
             tb_context_put_back(context);
+        else
+            tb_engine_unclaim(tb_self.engine, context); /* its leader may be here, and not in it */
         return TB_OK;
     }
     struct tb_comm_shape shape = {.size = group->size,

@@ -42,6 +42,9 @@ enum tb_operation {
 
 /* "MPI_Bcast"; for stories about operations that came over the wire, so any number is allowed. */
 const char *tb_operation_name(unsigned operation);
+/* How many places for composite steps each of its collectives has on a communicator of several hosts, whether or not
+ * its program needs them: so that a rank that cannot make its program knows it, too. */
+uint32_t tb_operation_places(unsigned operation);
 
 enum tb_step_kind {
     TB_STEP_SEND,

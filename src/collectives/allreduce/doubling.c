@@ -30,10 +30,9 @@ static void combine(struct half *h, uint32_t peer, uint16_t edge, bool theirs_fi
     h->sum = theirs_first ? h->sum : theirs;
 }
 
-static int make(const struct tb_collective *c, struct tb_program **program)
+void tb_allreduce_double(struct tb_builder *b, const struct tb_collective *c)
 {
-    struct tb_builder b;
-    struct half h = {&b, tb_slice_one(tb_source(c), 0)};
+    struct half h = {b, tb_slice_one(tb_source(c), 0)};
     struct tb_slice out = tb_slice_one(TB_SYMBOL_OUT, 0);
     uint32_t power = 1;
     uint16_t edge = 1;
@@ -41,12 +40,10 @@ static int make(const struct tb_collective *c, struct tb_program **program)
         power *= 2;
     uint32_t doubles = c->size - power; /* so many pairs stand for one: ranks 0 and 1, 2 and 3... */
     bool paired = c->rank < 2 * doubles;
-    tb_builder_open(&b, 1);
-    tb_builder_order(&b);
     if (paired && c->rank % 2 == 0) {
-        tb_builder_send(&b, c->rank + 1, 0, h.sum);
-        tb_builder_receive(&b, c->rank + 1, 0, out);
-        return tb_builder_finish(&b, program);
+        tb_builder_send(b, c->rank + 1, 0, h.sum);
+        tb_builder_receive(b, c->rank + 1, 0, out);
+        return;
     }
     if (paired)
         combine(&h, c->rank - 1, 0, true, false);
@@ -56,9 +53,17 @@ static int make(const struct tb_collective *c, struct tb_program **program)
         combine(&h, peer, edge, peer < c->rank, true);
     }
     if (h.sum.symbol != TB_SYMBOL_OUT)
-        tb_builder_copy(&b, h.sum, out);
+        tb_builder_copy(b, h.sum, out);
     if (paired)
-        tb_builder_send(&b, c->rank - 1, 0, out);
+        tb_builder_send(b, c->rank - 1, 0, out);
+}
+
+static int make(const struct tb_collective *c, struct tb_program **program)
+{
+    struct tb_builder b;
+    tb_builder_open(&b, 1);
+    tb_builder_order(&b);
+    tb_allreduce_double(&b, c);
     return tb_builder_finish(&b, program);
 }
 

@@ -1,6 +1,7 @@
 #include "transport/shm/board.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@ _Static_assert(sizeof(struct tb_board_line) * TB_BOARD_COLUMNS * TB_BOARD_COUNTE
                "counters come behind the cells");
 _Static_assert(TB_BOARD_SLOTS <= UINT8_MAX, "a byte tells a slot");
 
+static void debts_pay(struct tb_transport *transport);
+
 /* ---- claiming ---------------------------------------------------------------------------------------------------- */
 
 static struct tb_board_head *heads_of(const struct tb_transport_config *config)
@@ -21,33 +24,58 @@ static struct tb_board_head *heads_of(const struct tb_transport_config *config)
     return (struct tb_board_head *)tb_shm_boards_of(config->segment, config->local_count);
 }
 
-void tb_board_claim(struct tb_transport *transport, uint64_t context, bool first)
+static bool head_claim(struct tb_board_head *head, const struct tb_board_key *key)
+{
+    uint64_t nobody = 0;
+    if (atomic_load_explicit(&head->context, memory_order_relaxed) != 0)
+        return false;
+    if (key->kept == 0)
+        return atomic_compare_exchange_strong(&head->context, &nobody, key->context);
+    if (!atomic_compare_exchange_strong(&head->context, &nobody, TB_BOARD_TAKING))
+        return false;
+    atomic_store_explicit(&head->kept, key->kept, memory_order_relaxed);
+    atomic_store_explicit(&head->context, key->context, memory_order_release);
+    return true;
+}
+
+void tb_board_claim(struct tb_transport *transport, const struct tb_board_key *key, bool first)
 {
     const struct tb_transport_config *config = tb_shm_config(transport);
     struct tb_board_head *heads = heads_of(config);
-    uint32_t from = first ? 0 : 1, to = first ? 1 : tb_shm_board_count(config->local_count);
-    for (uint32_t i = from; i < to; i++) {
-        uint64_t nobody = 0;
-        if (atomic_load_explicit(&heads[i].context, memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_strong(&heads[i].context, &nobody, context))
+    uint32_t count = tb_shm_board_count(config->local_count);
+    uint32_t from = first ? 0 : key->kept == 0 ? 1 : count / 2, to = first ? 1 : count;
+    debts_pay(transport);
+    for (uint32_t i = from; i < to; i++)
+        if (head_claim(&heads[i], key))
             return;
-    }
 }
 
-static struct tb_board_head *head_find(const struct tb_transport_config *config, uint64_t context)
+static struct tb_board_head *head_find(const struct tb_transport_config *config, const struct tb_board_key *key)
 {
     struct tb_board_head *heads = heads_of(config);
     for (uint32_t i = 0; i < tb_shm_board_count(config->local_count); i++)
-        if (atomic_load_explicit(&heads[i].context, memory_order_acquire) == context)
+        if (atomic_load_explicit(&heads[i].context, memory_order_acquire) == key->context &&
+            atomic_load_explicit(&heads[i].kept, memory_order_relaxed) == key->kept)
             return &heads[i];
     return NULL;
 }
 
-void tb_board_unclaim(struct tb_transport *transport, uint64_t context)
+bool tb_board_claimed(struct tb_transport *transport, const struct tb_board_key *key)
 {
-    struct tb_board_head *head = head_find(tb_shm_config(transport), context);
+    return head_find(tb_shm_config(transport), key) != NULL;
+}
+
+static void head_free(struct tb_board_head *head)
+{
+    atomic_store_explicit(&head->kept, 0, memory_order_relaxed);
+    atomic_store_explicit(&head->context, 0, memory_order_release);
+}
+
+void tb_board_unclaim(struct tb_transport *transport, const struct tb_board_key *key)
+{
+    struct tb_board_head *head = head_find(tb_shm_config(transport), key);
     if (head != NULL)
-        atomic_store_explicit(&head->context, 0, memory_order_release);
+        head_free(head);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -94,7 +122,7 @@ static void board_leave(struct tb_board *b)
     if (atomic_fetch_add(&head->closed, 1) + 1 == b->size) {
         board_clear(b);
         atomic_store_explicit(&head->closed, 0, memory_order_relaxed);
-        atomic_store_explicit(&head->context, 0, memory_order_release);
+        head_free(head);
     }
 }
 
@@ -109,20 +137,55 @@ static void board_place(struct tb_board *b, const struct tb_transport_config *co
     b->size = size;
 }
 
-int tb_board_open(struct tb_transport *transport, uint64_t context, uint32_t size, uint32_t rank, const uint32_t *procs,
-                  struct tb_board **board)
+/* As if it had been opened and closed. False: nobody has claimed it. */
+static bool board_pass(struct tb_transport *transport, const struct tb_board_debt *owed)
 {
     const struct tb_transport_config *config = tb_shm_config(transport);
-    struct tb_board_head *head = head_find(config, context);
+    struct tb_board_head *head = head_find(config, &owed->key);
+    struct tb_board nobody;
+    if (head == NULL)
+        return false;
+    board_place(&nobody, config, head, owed->size);
+    atomic_store_explicit(&tb_board_member_of(&nobody, owed->rank)->done.value, TB_BOARD_LEFT, memory_order_release);
+    board_leave(&nobody);
+    return true;
+}
+
+static void debts_pay(struct tb_transport *transport)
+{
+    struct tb_board_debts *debts = tb_shm_debts(transport);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < debts->count; i++)
+        if (!board_pass(transport, &debts->owed[i]))
+            debts->owed[left++] = debts->owed[i];
+    debts->count = left;
+}
+
+/* Of too many the oldest is forgotten: most likely whoever should have claimed it had no memory either. */
+void tb_board_leave(struct tb_transport *transport, const struct tb_board_key *key, uint32_t size, uint32_t rank)
+{
+    struct tb_board_debts *debts = tb_shm_debts(transport);
+    const struct tb_board_debt mine = {*key, size, rank};
+    debts_pay(transport);
+    if (board_pass(transport, &mine))
+        return;
+    if (debts->count == TB_BOARD_DEBTS)
+        memmove(debts->owed, debts->owed + 1, --debts->count * sizeof *debts->owed);
+    debts->owed[debts->count++] = mine;
+}
+
+int tb_board_open(struct tb_transport *transport, const struct tb_board_key *key, uint32_t size, uint32_t rank,
+                  const uint32_t *procs, struct tb_board **board)
+{
+    const struct tb_transport_config *config = tb_shm_config(transport);
+    struct tb_board_head *head = head_find(config, key);
     *board = NULL;
+    debts_pay(transport);
     if (head == NULL || size > config->local_count)
         return TB_OK;
     struct tb_board *b = calloc(1, sizeof *b + size * sizeof *b->bells);
     if (b == NULL) {
-        struct tb_board nobody;
-        board_place(&nobody, config, head, size);
-        atomic_store_explicit(&tb_board_member_of(&nobody, rank)->done.value, TB_BOARD_LEFT, memory_order_release);
-        board_leave(&nobody);
+        tb_board_leave(transport, key, size, rank);
         return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
     }
     board_place(b, config, head, size);

@@ -1,7 +1,9 @@
-/* A board: memory that all ranks of one communicator on one host share, for collectives through common memory. The
+/* A board: memory that the ranks of one communicator on one host share, for collectives through common memory. The
  * host's segment has a few of them behind its rings, sparse as everything there. The process that makes up a
  * communicator's context claims a board for it before anybody else hears of the context, so whether there is one is a
- * fact that all ranks find alike; it is free again when the last rank has closed it.
+ * fact that all ranks of its host find alike. Elsewhere, and for collectives that are kept, the first of the ranks of
+ * the host claims it, and the others do not look before they have heard of that. It is free again when each of these
+ * ranks has closed it, or left it without having opened it.
  *
  * What is carried out on a board has a number, its place: from 0 on, the same on all ranks. A rank may carry them out
  * in any order, or several at once; what it does not take part in it counts as finished. Everything has one writer, but
@@ -63,6 +65,23 @@ struct tb_board_member {
 
 #define TB_BOARD_LEFT UINT64_MAX
 
+/* What a board is for: a communicator, or, numbered from 1 on, one of its collectives that can be started in any order.
+ */
+struct tb_board_key {
+    uint64_t context;
+    uint64_t kept; /* 0: all others */
+};
+
+/* Boards that this process has to leave as soon as they are claimed. Part of the transport. */
+#define TB_BOARD_DEBTS 16u
+struct tb_board_debts {
+    struct tb_board_debt {
+        struct tb_board_key key;
+        uint32_t size, rank;
+    } owed[TB_BOARD_DEBTS];
+    uint32_t count;
+};
+
 /* Of the counters: gave up; and has all, however many there are. */
 #define TB_BOARD_FAILED UINT32_MAX
 #define TB_BOARD_PASSED (UINT32_MAX - 1)
@@ -87,16 +106,19 @@ struct tb_board {
     } bells[]; /* of each rank */
 };
 
-/* `transport` is that of shared memory itself. Claims a board for a context, if one is free; `first`: the first one,
- * which every rank of the host may claim for the same context. */
-void tb_board_claim(struct tb_transport *transport, uint64_t context, bool first);
-/* The context is not used. */
-void tb_board_unclaim(struct tb_transport *transport, uint64_t context);
-/* The board that was claimed for a context, or NULL. `procs` (NULL: the identity) are all on this host. Without memory
- * it counts as closed here, since others may have opened it. */
-int tb_board_open(struct tb_transport *transport, uint64_t context, uint32_t size, uint32_t rank, const uint32_t *procs,
-                  struct tb_board **board);
+/* `transport` is that of shared memory itself. Claims a board, if one is free; `first`: the first one, which every rank
+ * of the host may claim for the same. What is kept gets none but of the second half of them. */
+void tb_board_claim(struct tb_transport *transport, const struct tb_board_key *key, bool first);
+bool tb_board_claimed(struct tb_transport *transport, const struct tb_board_key *key);
+/* Nobody else has heard of it. */
+void tb_board_unclaim(struct tb_transport *transport, const struct tb_board_key *key);
+/* The board that was claimed, or NULL. `procs` (NULL: the identity) are all on this host. Without memory it counts as
+ * closed here, since others may have opened it. */
+int tb_board_open(struct tb_transport *transport, const struct tb_board_key *key, uint32_t size, uint32_t rank,
+                  const uint32_t *procs, struct tb_board **board);
 void tb_board_close(struct tb_board *board);
+/* This rank will not open it, but others may. If nobody has claimed it yet, it is left when somebody has. */
+void tb_board_leave(struct tb_transport *transport, const struct tb_board_key *key, uint32_t size, uint32_t rank);
 
 /* Everyone sleeping looks again. */
 void tb_board_wake(const struct tb_board *board);

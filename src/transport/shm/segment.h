@@ -44,9 +44,12 @@ size_t tb_shm_bulk_bytes(void);
 
 /* The boards of a host begin with their heads, a line each. */
 struct tb_board_head {
-    alignas(128) _Atomic uint64_t context; /* 0: free */
+    alignas(128) _Atomic uint64_t context; /* 0: free; TB_BOARD_TAKING: somebody is about to say what it is for */
+    _Atomic uint64_t kept;                 /* as in struct tb_board_key, 0 while it is free; written before context */
     _Atomic uint32_t closed;               /* ranks that have closed it */
 };
+
+#define TB_BOARD_TAKING UINT64_MAX
 
 void *tb_shm_boards_of(void *segment, uint32_t ranks); /* where the heads are */
 uint32_t tb_shm_board_count(uint32_t ranks);
@@ -55,8 +58,10 @@ size_t tb_shm_board_bytes(uint32_t ranks); /* of one */
 
 struct tb_transport;
 struct tb_transport_config;
+struct tb_board_debts;
 
 const struct tb_transport_config *tb_shm_config(const struct tb_transport *transport);
+struct tb_board_debts *tb_shm_debts(struct tb_transport *transport);
 bool tb_shm_registered(const struct tb_transport *transport); /* for fences by the kernel, see doorbell.h */
 
 #endif

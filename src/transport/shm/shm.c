@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "transport/transport.h"
+#include "transport/shm/board.h"
 #include "transport/shm/cross_memory.h"
 #include "transport/shm/shm_param.h"
 #include "transport/shm/doorbell.h"
@@ -68,6 +69,7 @@ struct shm_transport {
     struct shm_peer **peers;      /* by number on this host; NULL until needed */
     struct shm_peer **active;     /* those that have sent something to us */
     uint64_t heard[TB_SHM_WORDS]; /* the bitmap as far as it has been taken in */
+    struct tb_board_debts debts;
 };
 
 static struct shm_transport *shm_of(struct tb_transport *transport)
@@ -78,6 +80,11 @@ static struct shm_transport *shm_of(struct tb_transport *transport)
 const struct tb_transport_config *tb_shm_config(const struct tb_transport *transport)
 {
     return &((const struct shm_transport *)transport)->config;
+}
+
+struct tb_board_debts *tb_shm_debts(struct tb_transport *transport)
+{
+    return &shm_of(transport)->debts;
 }
 
 bool tb_shm_registered(const struct tb_transport *transport)
