@@ -23,8 +23,8 @@ static void leave_out(struct tb_grid_plan *grid_plan, void (*note)(void *context
     }
 }
 
-/* The user has named hosts of the grid: only these get ranks, so many as he says. */
-static int choose_hosts(struct tb_options *options)
+/* The user has named hosts of the grid: only these get ranks, so many as he says, unless they are missing. */
+static int choose_hosts(struct tb_options *options, const bool *missing)
 {
     struct tb_host_list *hosts = &options->hosts;
     const struct tb_host_list *chosen = &options->chosen;
@@ -35,7 +35,7 @@ static int choose_hosts(struct tb_options *options)
     for (uint32_t i = 0; i < hosts->count && chosen->count > 0; i++) {
         int at = tb_host_list_find(chosen, hosts->entries[i].name, NULL, 0);
         if (hosts->entries[i].slots > 0 || at >= 0)
-            hosts->entries[i].slots = at >= 0 ? chosen->entries[at].slots : 0;
+            hosts->entries[i].slots = at >= 0 && !missing[i] ? chosen->entries[at].slots : 0;
     }
     return TB_OK;
 }
@@ -59,7 +59,7 @@ static int open_grid(struct tb_job_plan *plan, void (*note)(void *context, const
     tb_host_list_close(&options->hosts);
     if (rc == TB_OK)
         rc = tb_host_list_take(&options->hosts, grid, plan->missing);
-    return rc == TB_OK ? choose_hosts(options) : rc;
+    return rc == TB_OK ? choose_hosts(options, plan->missing) : rc;
 }
 
 int tb_job_plan_open(struct tb_job_plan *plan, void (*note)(void *context, const char *text), void *context)
