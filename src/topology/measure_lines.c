@@ -179,11 +179,17 @@ void tb_measure_lines_name(const struct tb_measure_plan *plan, const struct tb_m
         break;
     case TB_MEASURE_SHARED: {
         uint32_t one = far_end(plan, task, 0), other = far_end(plan, task, 1);
-        snprintf(text, size, "%s %s, %s %s and %s", task->inward ? "into" : "out of",
-                 task->scope.cluster != TB_GRID_NONE ? from : grid->sites[task->scope.site].name,
-                 task->inward ? "from" : "to",
-                 one != other ? grid->clusters[one].name : grid->hosts[task->hosts[1]].name,
-                 one != other ? grid->clusters[other].name : grid->hosts[task->others[1]].name);
+        const char *where = task->scope.cluster != TB_GRID_NONE ? from : grid->sites[task->scope.site].name;
+        const char *way = task->inward ? "into" : "out of", *end = task->inward ? "from" : "to";
+        if (one != other)
+            snprintf(text, size, "%s %s, %s %s and %s", way, where, end, grid->clusters[one].name,
+                     grid->clusters[other].name);
+        else if (task->hosts[1] != task->others[1])
+            snprintf(text, size, "%s %s, %s %s and %s", way, where, end, grid->hosts[task->hosts[1]].name,
+                     grid->hosts[task->others[1]].name);
+        else
+            snprintf(text, size, "%s %s, by %s and %s", way, where, grid->hosts[task->hosts[0]].name,
+                     grid->hosts[task->others[0]].name);
         break;
     }
     }
