@@ -4,12 +4,12 @@
 
 #include "base/base.h"
 #include "topology/cluster_graph.h"
-#include "topology/cost.h"
 #include "topology/cost_make.h"
 #include "topology/cost_parameters.h"
 #include "topology/grid.h"
 #include "topology/grid_costs.h"
 #include "topology/grid_edit.h"
+#include "topology/grid_fold.h"
 #include "topology/measure_lines.h"
 #include "topology/measure_write.h"
 #include "topology/places_grid.h"
