@@ -4,13 +4,17 @@
 
 #include "remote/remote.h"
 #include "topology/topology.h"
+#include "transport/transport.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +22,10 @@ static const char usage[] = TB_HELP_TOMBOLO_PROBE;
 
 #define WORDS_LIMIT 1000u
 #define PROGRAM     "tombolo-probe"
+#define ATTEMPTS    3u  /* to measure what has not been */
+#define START_S     60u /* for a job, */
+#define TASK_S      30u /* and for each thing that it measures: many times what it takes */
+#define PATIENCE    "link_patience=15s"
 
 struct words {
     char *words[WORDS_LIMIT + 1];
@@ -29,15 +37,13 @@ struct words {
 struct probe {
     char program[PATH_MAX + 64];
     const char *file, *lab; /* the grid file to be written, and that of the lab; NULL: none */
-    bool dry;
-    struct words given; /* for mpiexec */
+    bool dry, bare;         /* the file is printed; tables are left out */
+    struct words given;     /* for mpiexec */
     struct tb_grid grid;
+    struct tb_grid_costs costs;
     struct tb_grid_edit edit;
-    struct {
-        char from[TB_GRID_NAME_BYTES];
-        struct tb_grid_measure measure;
-    } there; /* the first direction of a link, until the second is known */
-    uint32_t changes, failures;
+    struct tb_measure_plan plan;
+    uint32_t failures;
 };
 
 static void words_add(struct words *w, const char *word)
@@ -64,162 +70,226 @@ static void words_free(struct words *w)
     w->count = 0;
 }
 
-/* ---- what was measured ------------------------------------------------------------------------------------------- */
+/* ---- being interrupted ------------------------------------------------------------------------------------------- */
 
-static void change_report(struct probe *p, int error, const char *what, const struct tb_grid_measure *m)
+static volatile sig_atomic_t caught; /* the signal that ends us; 0: none */
+static volatile sig_atomic_t child;  /* the job; 0: none runs */
+
+/* The job ends, and then we do. What comes from the terminal the job gets by itself. */
+static void on_signal(int number, siginfo_t *info, void *context)
 {
-    if (error == TB_OK)
-        p->changes++;
-    else
-        p->failures++;
-    printf("# %s: bandwidth: %.4g, latency: %.4g%s%s\n", what, m->bandwidth, m->latency, error == TB_OK ? "" : " -- ",
-           error == TB_OK ? "" : tb_error_story());
+    caught = number;
+    if (child > 0 && info->si_code != SI_KERNEL)
+        kill((pid_t)child, number);
 }
 
-/* A line of the program's report goes into the file. Two lines are a link. */
-static void line_take(struct probe *p, const char *line)
+static void signals_catch(void)
 {
-    char from[TB_GRID_NAME_BYTES], to[TB_GRID_NAME_BYTES], what[3 * TB_GRID_NAME_BYTES];
-    struct tb_grid_measure m;
-    if (sscanf(line, "measured\tethernet\t%63[^\t]\t%lf\t%lf", from, &m.bandwidth, &m.latency) == 3) {
-        snprintf(what, sizeof what, "inside %s", from);
-        change_report(p, tb_grid_edit_ethernet(&p->edit, from, &m), what, &m);
-    } else if (sscanf(line, "measured\tlink\t%63[^\t]\t%63[^\t]\t%lf\t%lf", from, to, &m.bandwidth, &m.latency) == 4) {
-        if (strcmp(p->there.from, to) != 0) {
-            memcpy(p->there.from, from, sizeof from);
-            p->there.measure = m;
-            return;
-        }
-        int error = tb_grid_edit_link(&p->edit, to, from, &p->there.measure, &m);
-        snprintf(what, sizeof what, "from %s to %s", to, from);
-        change_report(p, error, what, &p->there.measure);
-        snprintf(what, sizeof what, "from %s to %s", from, to);
-        printf("# %s: bandwidth: %.4g, latency: %.4g\n", what, m.bandwidth, m.latency);
-        p->there.from[0] = 0;
-    } else {
-        fputs(line, stdout);
-    }
-    fflush(stdout);
-}
-
-/* Runs a job as a process of its own, of which the output is read. */
-static int job_run(struct probe *p, const struct words *words)
-{
-    char *arguments[WORDS_LIMIT + 3] = {"tombolo", "run"}, *line = NULL;
-    size_t room = 0;
-    int ends[2], status = 0;
-    memcpy(arguments + 2, words->words, words->count * sizeof arguments[0]);
-    fflush(stdout);
-    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
-    if (child < 0)
-        return tb_error_errno("cannot start a job");
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        execv("/proc/self/exe", arguments);
-        _exit(127);
-    }
-    close(ends[1]);
-    FILE *output = fdopen(ends[0], "r");
-    while (output != NULL && getline(&line, &room, output) > 0)
-        line_take(p, line);
-    free(line);
-    if (output != NULL)
-        fclose(output);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
-    p->there.from[0] = 0;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? TB_OK : tb_error(TB_ERR_SYSTEM, "the job has failed");
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaction(numbers[i], &action, NULL);
 }
 
 /* ---- jobs -------------------------------------------------------------------------------------------------------- */
 
-/* Up to `slots` ranks on a host of the grid; `first` is the number of the first, and behind the program stands in which
- * cluster they are. */
-static void host_take(struct words *w, struct words *places, const struct tb_grid *grid, uint32_t host, uint32_t slots,
-                      uint32_t first)
+/* A file without a name, to be read from its beginning. */
+static int text_open(const char *text)
 {
-    const struct tb_grid_host *h = &grid->hosts[host];
-    char entry[2 * TB_GRID_NAME_BYTES + 16];
-    slots = slots < h->slots ? slots : h->slots;
-    snprintf(entry, sizeof entry, "%s:%u", h->name, slots);
-    words_add(w, "-H");
-    words_add(w, entry);
-    for (uint32_t i = 0; i < slots; i++) {
-        snprintf(entry, sizeof entry, "#%u=%s", first + i, grid->clusters[h->cluster].name);
-        words_add(places, entry);
-    }
+    size_t length = strlen(text);
+    int fd = memfd_create("tombolo-plan", MFD_CLOEXEC);
+    if (fd >= 0 && write(fd, text, length) == (ssize_t)length && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
+    int error = tb_error_errno("cannot keep what is to be measured");
+    if (fd >= 0)
+        close(fd);
+    return error;
 }
 
-/* Ranks on one host or two of the grid, which is used as a job of the user's would use it: gateways, shells, ports and
- * paths are those of the file. */
-static void measure_between(struct probe *p, uint32_t a, uint32_t b, uint32_t slots)
+static void begun_say(const struct probe *p, uint32_t begun)
 {
-    struct words w = {.count = 0}, places = {.count = 0};
-    const struct tb_grid *grid = &p->grid;
-    words_copy(&w, &p->given);
-    words_add(&w, "--grid");
-    words_add(&w, p->file);
-    words_add(&w, "--own-program");
-    uint32_t first = grid->hosts[a].slots < slots ? grid->hosts[a].slots : slots;
-    host_take(&w, &places, grid, a, first, 0);
-    if (b != TB_GRID_NONE)
-        host_take(&w, &places, grid, b, 1, first);
-    words_add(&w, PROGRAM);
-    words_add(&w, "--report");
-    words_copy(&w, &places);
-    int error = w.error != TB_OK ? w.error : places.error;
-    if (error == TB_OK)
-        error = job_run(p, &w);
-    if (error != TB_OK) {
-        p->failures++;
-        printf("# %s%s%s could not be measured: %s\n", grid->hosts[a].name, b != TB_GRID_NONE ? " and " : "",
-               b != TB_GRID_NONE ? grid->hosts[b].name : "", tb_error_story());
-    }
-    words_free(&w);
-    words_free(&places);
-}
-
-static bool carries(const struct tb_grid *grid, uint32_t host, uint32_t cluster)
-{
-    return grid->hosts[host].slots > 0 && grid->hosts[host].cluster == cluster;
-}
-
-/* Two hosts, or one if it has two slots. */
-static void measure_inside(struct probe *p, uint32_t cluster)
-{
-    uint32_t a = TB_GRID_NONE, b = TB_GRID_NONE;
-    for (uint32_t i = 0; i < p->grid.host_count && b == TB_GRID_NONE; i++) {
-        if (!carries(&p->grid, i, cluster))
-            continue;
-        b = a != TB_GRID_NONE ? i : b;
-        a = a == TB_GRID_NONE ? i : a;
-    }
-    if (b != TB_GRID_NONE || (a != TB_GRID_NONE && p->grid.hosts[a].slots > 1))
-        measure_between(p, a, b, 2);
-}
-
-/* The first hosts with slots that connect to each other, or else the first ones: what they say goes through gateways.
- */
-static void measure_link(struct probe *p, uint32_t from, uint32_t to)
-{
-    const struct tb_grid *grid = &p->grid;
-    uint32_t one = TB_GRID_NONE, other = TB_GRID_NONE;
-    bool direct = false;
-    for (uint32_t a = 0; a < grid->host_count && !direct; a++)
-        for (uint32_t b = 0; b < grid->host_count && carries(grid, a, from) && !direct; b++) {
-            if (!carries(grid, b, to))
-                continue;
-            direct = tb_grid_reaches(grid, a, b) && tb_grid_reaches(grid, b, a);
-            one = direct || one == TB_GRID_NONE ? a : one;
-            other = direct || other == TB_GRID_NONE ? b : other;
-        }
-    if (one == TB_GRID_NONE)
+    char name[4 * TB_GRID_NAME_BYTES];
+    if (begun == TB_GRID_NONE || !isatty(STDERR_FILENO))
         return;
-    if (!direct)
-        printf("# %s and %s: measured between %s and %s, which do not both connect to each other\n",
-               grid->clusters[from].name, grid->clusters[to].name, grid->hosts[one].name, grid->hosts[other].name);
-    measure_between(p, one, other, 1);
+    tb_measure_lines_name(&p->plan, &p->plan.tasks[begun], name, sizeof name);
+    fprintf(stderr, "tombolo probe: %s (%u of %u)\n", name, begun + 1, p->plan.count);
 }
+
+/* The child of a fork. */
+static void job_exec(const struct words *words, int input, int output, pid_t parent)
+{
+    char *arguments[WORDS_LIMIT + 3] = {"tombolo", "run"};
+    memcpy(arguments + 2, words->words, words->count * sizeof arguments[0]);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() == parent && dup2(input, STDIN_FILENO) == 0 && dup2(output, STDOUT_FILENO) == 1)
+        execv("/proc/self/exe", arguments);
+    _exit(127);
+}
+
+/* Runs a job as a process of its own, of which the output is read. What it was about to measure when it failed is
+ * marked; `*begun` says whether it has begun at all. */
+static int job_run(struct probe *p, const struct words *words, const char *text, bool *begun)
+{
+    char *line = NULL;
+    size_t room = 0;
+    uint32_t task = TB_GRID_NONE;
+    int ends[2], status = 0, input = text_open(text);
+    if (input < 0)
+        return input;
+    fflush(stdout);
+    pid_t parent = getpid(), job = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    if (job < 0) {
+        int error = tb_error_errno("cannot start a job");
+        close(input);
+        return error;
+    }
+    if (job == 0)
+        job_exec(words, input, ends[1], parent);
+    child = job;
+    if (caught != 0) /* before it could be told */
+        kill(job, caught);
+    close(input);
+    close(ends[1]);
+    FILE *output = fdopen(ends[0], "r");
+    while (output != NULL && getline(&line, &room, output) > 0) {
+        uint32_t before = task;
+        if (!tb_measure_lines_take(&p->plan, line, &task))
+            fputs(line, stdout);
+        else if (task != before)
+            begun_say(p, task);
+        *begun = *begun || task != TB_GRID_NONE;
+    }
+    free(line);
+    if (output != NULL)
+        fclose(output);
+    while (waitpid(job, &status, 0) < 0 && errno == EINTR)
+        continue;
+    child = 0;
+    bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!well && task != TB_GRID_NONE)
+        p->plan.tasks[task].why = "the job that measured it has failed";
+    return well ? TB_OK : tb_error(TB_ERR_SYSTEM, "the job has failed");
+}
+
+/* Ranks on the hosts of the plan, which are used as a job of the user's would use them: gateways, shells, ports and
+ * paths are those of the file. Hosts that do not answer are left out, and the ranks tell which. */
+static int job_make(struct probe *p, uint32_t tasks, bool *begun)
+{
+    struct words w = {.count = 0};
+    char *text = NULL, *hosts = NULL, timeout[32];
+    int error = tb_measure_lines_print(&p->plan, &text, &hosts);
+    snprintf(timeout, sizeof timeout, "%u", START_S + TASK_S * tasks);
+    const char *const before[] = {"--set", PATIENCE, "--timeout", timeout, NULL};
+    for (uint32_t i = 0; before[i] != NULL; i++) /* what the user says goes before it */
+        words_add(&w, before[i]);
+    words_copy(&w, &p->given);
+    if (p->lab == NULL) {
+        words_add(&w, "--grid");
+        words_add(&w, p->file);
+    }
+    words_add(&w, "--allow-missing");
+    words_add(&w, "--own-program");
+    words_add(&w, "-H");
+    words_add(&w, error == TB_OK ? hosts : "");
+    words_add(&w, PROGRAM);
+    words_add(&w, "--plan");
+    if (error == TB_OK)
+        error = w.error;
+    if (error == TB_OK)
+        error = job_run(p, &w, text, begun);
+    free(text);
+    free(hosts);
+    words_free(&w);
+    return error;
+}
+
+static uint32_t count_unusable(const struct probe *p)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->grid.host_count; i++)
+        count += p->plan.unusable[i];
+    return count;
+}
+
+/* Measures what is planned and not yet done. After a failure what is left is tried again, by other hosts where some
+ * were missing. */
+static void measure(struct probe *p)
+{
+    bool again = true;
+    for (uint32_t i = 0; i < ATTEMPTS && again && caught == 0; i++) {
+        bool begun = false;
+        uint32_t missing = count_unusable(p), tasks = tb_measure_plan_staff(&p->plan);
+        if (tasks == 0)
+            return;
+        int error = job_make(p, tasks, &begun);
+        again = (error != TB_OK && begun) || count_unusable(p) > missing;
+    }
+    for (uint32_t i = 0; i < p->plan.count; i++) {
+        struct tb_measure_task *task = &p->plan.tasks[i];
+        if (!task->done && task->staffed && task->why == NULL)
+            task->why = "the job that was to measure it has failed";
+    }
+}
+
+static void missing_say(struct probe *p)
+{
+    for (uint32_t i = 0; i < p->grid.host_count; i++) {
+        const struct tb_grid_host *host = &p->grid.hosts[i];
+        if (!p->plan.unusable[i])
+            continue;
+        p->failures++;
+        printf("# cluster %s: %s could not be used\n", p->grid.clusters[host->cluster].name, host->name);
+    }
+}
+
+/* What was measured goes into the file, or is printed. */
+static int write_all(struct probe *p)
+{
+    struct tb_measure_writer writer = {.plan = &p->plan, .edit = &p->edit, .words = stdout, .tables = !p->bare};
+    missing_say(p);
+    int error = tb_measure_write(&writer);
+    p->failures += writer.failures;
+    if (error == TB_OK && p->dry)
+        fputs(p->edit.text, stdout);
+    else if (error == TB_OK && writer.changes > 0)
+        error = tb_grid_edit_save(&p->edit);
+    if (error == TB_OK && !p->dry)
+        printf("# %s: %u of %u measurements were written\n", p->file, writer.changes, writer.changes + writer.failures);
+    return error;
+}
+
+static int measure_all(struct probe *p)
+{
+    int error = tb_transports_load_params(); /* what the file does not say is assumed as by a job */
+    if (error == TB_OK)
+        error = tb_grid_load(&p->grid, p->file);
+    if (error != TB_OK)
+        return error;
+    error = tb_grid_costs_open(&p->costs, &p->grid);
+    if (error == TB_OK)
+        error = tb_grid_edit_open(&p->edit, p->file);
+    if (error == TB_OK)
+        error = tb_measure_plan_open(&p->plan, &p->costs);
+    if (error == TB_OK) {
+        signals_catch();
+        measure(p);
+        error = tb_measure_plan_add_sharing(&p->plan);
+    }
+    if (error == TB_OK)
+        measure(p);
+    if (error == TB_OK && caught != 0)
+        printf("# interrupted: %s is as it was\n", p->file);
+    else if (error == TB_OK)
+        error = write_all(p);
+    tb_measure_plan_close(&p->plan);
+    tb_grid_edit_close(&p->edit);
+    tb_grid_costs_close(&p->costs);
+    tb_grid_close(&p->grid);
+    return error;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 /* One job in the lab, whose hosts are called as in its file. */
 static int lab_words(const struct probe *p, struct words *w)
@@ -230,8 +300,6 @@ static int lab_words(const struct probe *p, struct words *w)
         return error;
     words_copy(w, &p->given);
     words_add(w, p->program);
-    if (p->file != NULL)
-        words_add(w, "--report");
     for (uint32_t i = 0; i < grid.host_count; i++) {
         char entry[3 * TB_GRID_NAME_BYTES];
         snprintf(entry, sizeof entry, "%s=%s", grid.hosts[i].name, grid.clusters[grid.hosts[i].cluster].name);
@@ -241,37 +309,6 @@ static int lab_words(const struct probe *p, struct words *w)
     tb_grid_close(&grid);
     return w->error;
 }
-
-static int measure_all(struct probe *p)
-{
-    struct words w = {.count = 0};
-    int error = tb_grid_load(&p->grid, p->file);
-    if (error != TB_OK)
-        return error;
-    error = tb_grid_edit_open(&p->edit, p->file);
-    if (error == TB_OK && p->lab != NULL) {
-        error = lab_words(p, &w);
-        if (error == TB_OK)
-            error = job_run(p, &w);
-        words_free(&w);
-    }
-    for (uint32_t i = 0; i < p->grid.cluster_count && error == TB_OK && p->lab == NULL; i++)
-        measure_inside(p, i);
-    for (uint32_t i = 0; i < p->grid.cluster_count && error == TB_OK && p->lab == NULL; i++)
-        for (uint32_t k = i + 1; k < p->grid.cluster_count; k++)
-            measure_link(p, i, k);
-    if (error == TB_OK && p->dry)
-        fputs(p->edit.text, stdout);
-    else if (error == TB_OK && p->changes > 0)
-        error = tb_grid_edit_save(&p->edit);
-    if (error == TB_OK && !p->dry)
-        printf("# %s: %u of %u measurements were written\n", p->file, p->changes, p->changes + p->failures);
-    tb_grid_edit_close(&p->edit);
-    tb_grid_close(&p->grid);
-    return error;
-}
-
-/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static int words_parse(struct probe *p, char **words)
 {
@@ -285,6 +322,8 @@ static int words_parse(struct probe *p, char **words)
             p->file = *++words;
         else if (strcmp(*words, "--dry-run") == 0)
             p->dry = true;
+        else if (strcmp(*words, "--no-tables") == 0)
+            p->bare = true;
         else
             words_add(&p->given, *words);
         if (lab) {
@@ -292,8 +331,8 @@ static int words_parse(struct probe *p, char **words)
             words_add(&p->given, *words);
         }
     }
-    if (p->dry && p->file == NULL)
-        return tb_error(TB_ERR_ARGUMENT, "--dry-run: of which grid file? (--grid FILE)");
+    if ((p->dry || p->bare) && p->file == NULL)
+        return tb_error(TB_ERR_ARGUMENT, "%s: of which grid file? (--grid FILE)", p->dry ? "--dry-run" : "--no-tables");
     return p->given.error;
 }
 
@@ -332,5 +371,5 @@ int tb_command_probe(char **words)
         fprintf(stderr, "tombolo probe: %s\n", tb_error_story());
     words_free(&p.given);
     // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): every word that was added was freed
-    return error != TB_OK ? 2 : p.failures > 0 ? 1 : code;
+    return error != TB_OK ? 2 : caught != 0 ? 128 + caught : p.failures > 0 ? 1 : code;
 }

@@ -1,9 +1,22 @@
-/* What `tombolo probe` runs: an MPI program that measures how long messages take on each level (within a host, within a
- * cluster, between clusters) and prints it as parameters and as lines of a grid file.
+/* What `tombolo probe` runs: an MPI program that measures how long messages take.
  *
- * Its arguments, HOST=CLUSTER or #RANK=CLUSTER, say in which cluster a host or a rank is. With --report it prints what
- * `tombolo probe` reads: lines "measured ethernet CLUSTER MBIT MS" and "measured link FROM TO MBIT MS", one for each
- * direction, with tabs between the words. Ranks measure in pairs, all others wait meanwhile. */
+ * By itself it measures each level (within a host, within a cluster, between clusters) and prints that as parameters
+ * and as lines of a grid file. Its arguments, HOST=CLUSTER, say in which cluster a host is.
+ *
+ * With --plan it does what its standard input says, line by line, one after the other while all other ranks wait:
+ *
+ *     pair N HOST HOST                                 the way between two hosts
+ *     flows N FROM TO BYTES/S FROM TO BYTES/S          two streams of about these rates, alone and at the same time
+ *
+ * and says for `tombolo probe`:
+ *
+ *     probe absent HOST                                no rank is there, and what needs it is left out
+ *     probe begin N
+ *     probe pair N ONE_WAY SEND RECEIVE LOW HIGH LOW HIGH POINTS {BYTES GAP} POINTS {BYTES GAP}
+ *                                                      ns, bytes/s of parts of the time there and back, ns by size
+ *     probe flows N RATE RATE BESIDE BESIDE ...        bytes/s alone and at the same time, twice */
+#include "probe.h"
+
 #include <mpi.h>
 
 #include <stdio.h>
@@ -11,214 +24,88 @@
 #include <string.h>
 
 #define NAME_BYTES MPI_MAX_PROCESSOR_NAME
-#define ROUNDS     60
-#define STREAM     40
-#define SECONDS    0.4 /* for one size of one pair */
+#define PLAN_BYTES (1 << 20)
 #define NS         1e9
-
-static const int sizes[] = {0, 1024, 4096, 16384, 65536, 262144, 1048576};
-enum { SIZES = sizeof sizes / sizeof sizes[0], LARGEST = 1048576 };
-
-/* Of one size, in seconds. */
-struct times {
-    double one_way; /* half of a round trip */
-    double gap;     /* from one message to the next, when many follow each other */
-};
-
-struct link {
-    struct times times[SIZES];
-    double send, receive; /* the time of a call that does not wait, for an empty message */
-    double back;          /* the gap of the longest messages in the other direction */
-};
 
 struct place {
     char host[NAME_BYTES], cluster[NAME_BYTES];
 };
 
-static char *buffer;
-static int rank, size;
-static const char *comment = ""; /* before parameters */
-static int report;               /* for tombolo probe */
+static struct probe_self self;
 
 static double lesser(double a, double b)
 {
     return a < b ? a : b;
 }
 
-/* The quickest of many round trips; both ranks stop at the same time. */
-static double ping_pong(int peer, int bytes, int first)
-{
-    double best = 1e9, start = MPI_Wtime();
-    int go_on = 1;
-    for (int i = 0; i < ROUNDS && go_on; i++) {
-        double t = MPI_Wtime();
-        if (first) {
-            go_on = i < 3 || t - start < SECONDS;
-            MPI_Send(&go_on, 1, MPI_INT, peer, 2, MPI_COMM_WORLD);
-            MPI_Recv(&go_on, 1, MPI_INT, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            t = MPI_Wtime();
-            MPI_Send(buffer, bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD);
-            MPI_Recv(buffer, bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            best = lesser(best, MPI_Wtime() - t);
-        } else {
-            MPI_Recv(&go_on, 1, MPI_INT, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            MPI_Send(&go_on, 1, MPI_INT, peer, 2, MPI_COMM_WORLD);
-            MPI_Recv(buffer, bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            MPI_Send(buffer, bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD);
-        }
-    }
-    return best / 2;
-}
-
-/* How long so many messages take, and an answer to the last of them. */
-static double burst(int peer, int bytes, int first, int count)
-{
-    double t = MPI_Wtime();
-    for (int i = 0; i < count; i++) {
-        if (first)
-            MPI_Send(buffer, bytes, MPI_BYTE, peer, 3, MPI_COMM_WORLD);
-        else
-            MPI_Recv(buffer, bytes, MPI_BYTE, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-    if (first)
-        MPI_Recv(NULL, 0, MPI_BYTE, peer, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    else
-        MPI_Send(NULL, 0, MPI_BYTE, peer, 4, MPI_COMM_WORLD);
-    return MPI_Wtime() - t;
-}
-
-/* Time between messages that follow each other: a few and many of them, the difference divided by how many more. Of a
- * fast link the best of some rounds; of a slow one, where the wire alone takes the time, all of them together. A first
- * burst opens the window of TCP. */
-static double stream(int peer, int bytes, int first, double one_way)
-{
-    int slow = one_way * STREAM > SECONDS;
-    int many = slow ? 6 : STREAM, few = many / 4 + 1, rounds = slow ? 2 : 4;
-    double best = 1e9, sum = 0;
-    burst(peer, bytes, first, few);
-    for (int round = 0; round < rounds; round++) {
-        double less = burst(peer, bytes, first, few), more = burst(peer, bytes, first, many);
-        sum += more - less;
-        if (more > less)
-            best = lesser(best, (more - less) / (many - few));
-    }
-    if (slow && sum > 0)
-        return sum / rounds / (many - few);
-    return best < 1e9 ? best : one_way;
-}
-
-/* The time of calls that need not wait: a send of an empty message, a receive of one that is there. */
-static void overheads(int peer, int first, double one_way, struct link *link)
-{
-    link->send = link->receive = 1e9;
-    for (int i = 0; i < ROUNDS; i++) {
-        double t = MPI_Wtime();
-        if (first) {
-            MPI_Send(NULL, 0, MPI_BYTE, peer, 5, MPI_COMM_WORLD);
-            link->send = lesser(link->send, MPI_Wtime() - t);
-            int flag = 0;
-            /* Looking is part of receiving, so the last look before it is there is counted. */
-            while (!flag) {
-                t = MPI_Wtime();
-                MPI_Iprobe(peer, 5, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
-            }
-            MPI_Recv(NULL, 0, MPI_BYTE, peer, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            link->receive = lesser(link->receive, MPI_Wtime() - t);
-        } else {
-            MPI_Recv(NULL, 0, MPI_BYTE, peer, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            MPI_Send(NULL, 0, MPI_BYTE, peer, 5, MPI_COMM_WORLD);
-        }
-    }
-    /* Neither can be more than a part of the whole. */
-    link->send = lesser(link->send, one_way / 2);
-    link->receive = lesser(link->receive, one_way / 2);
-}
-
 /* Two ranks measure, and everyone learns the result. */
-static void measure(int a, int b, struct link *link)
+static void measure(int a, int b, int near, struct probe_pair *pair)
 {
-    memset(link, 0, sizeof *link);
+    memset(pair, 0, sizeof *pair);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == a || rank == b) {
-        int peer = rank == a ? b : a, first = rank == a;
-        for (int i = 0; i < SIZES; i++) {
-            double *one_way = &link->times[i].one_way;
-            *one_way = ping_pong(peer, sizes[i], first);
-            /* How many messages follow depends on it: both must know the same. */
-            if (first)
-                MPI_Send(one_way, 1, MPI_DOUBLE, peer, 6, MPI_COMM_WORLD);
-            else
-                MPI_Recv(one_way, 1, MPI_DOUBLE, peer, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            link->times[i].gap = stream(peer, sizes[i], first, *one_way);
-        }
-        overheads(peer, first, link->times[0].one_way, link);
-        link->back = stream(peer, LARGEST, !first, link->times[SIZES - 1].one_way);
-        if (first)
-            MPI_Recv(&link->back, 1, MPI_DOUBLE, peer, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        else
-            MPI_Send(&link->back, 1, MPI_DOUBLE, peer, 7, MPI_COMM_WORLD);
-    }
-    MPI_Bcast(link, (int)sizeof *link, MPI_BYTE, a, MPI_COMM_WORLD);
+    if (self.rank == a || self.rank == b)
+        probe_pair_measure(&self, a, b, near, pair);
+    MPI_Bcast(pair, (int)sizeof *pair, MPI_BYTE, a, MPI_COMM_WORLD);
 }
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-static double latency(const struct link *l, double gap)
+static double latency(const struct probe_pair *p, double gap)
 {
-    double rest = l->times[0].one_way - l->send - l->receive - gap;
+    double rest = p->one_way - p->send - p->receive - gap;
     return rest > 0 ? rest : 0;
 }
 
-/* Mbit/s of long messages. */
-static double bandwidth(const struct link *l)
+/* Mbit/s of the longest messages; with the frames' headers and gaps, as grid files count, or without. */
+static double bandwidth(const struct probe_pair *p, int back, int wire)
 {
-    return LARGEST * 8.0 / l->times[SIZES - 1].gap / 1e6;
-}
-
-/* Mbit/s on the wire, with the frames' headers and gaps, as grid files count. */
-static double wire_bandwidth(double gap)
-{
-    return LARGEST * 8.0 / gap / 1e6 * 1538 / 1448;
+    int last = p->count[back] - 1;
+    return probe_sizes[last] * 8.0 / p->gaps[back][last] / 1e6 * (wire ? 1538.0 / 1448 : 1);
 }
 
 /* Within a host there is no port: a rank's own time is what passes from one message to the next. */
-static void print_host(const struct link *l)
+static void print_host(const struct probe_pair *p)
 {
-    printf("%sTOMBOLO_SHM_LATENCY=%.0fns\n%sTOMBOLO_SHM_TABLE=", comment, latency(l, 0) * NS, comment);
-    for (int i = 0; i < SIZES; i++) {
-        double send = i == 0 ? l->send : l->times[i].gap, receive = i == 0 ? l->receive : l->times[i].gap;
-        printf("%s%d:%.0f:%.0f:0", i > 0 ? "," : "", sizes[i], send * NS, receive * NS);
+    printf("TOMBOLO_SHM_LATENCY=%.0fns\nTOMBOLO_SHM_TABLE=", latency(p, 0) * NS);
+    for (int i = 0; i < p->count[0]; i++) {
+        double send = i == 0 ? p->send : p->gaps[0][i], receive = i == 0 ? p->receive : p->gaps[0][i];
+        printf("%s%d:%.0f:%.0f:0", i > 0 ? "," : "", probe_sizes[i], send * NS, receive * NS);
     }
     printf("\n");
 }
 
-static void print_ethernet(const struct link *l)
+static void print_ethernet(const struct probe_pair *p)
 {
-    double wire = sizes[SIZES - 1] / l->times[SIZES - 1].gap, least = 154 / wire;
-    least = lesser(least, l->times[0].gap);
-    printf("%sTOMBOLO_ETHERNET_LATENCY=%.0fns\n%sTOMBOLO_ETHERNET_TABLE=", comment, latency(l, least) * NS, comment);
-    for (int i = 0; i < SIZES; i++) {
-        double gap = i == 0 ? least : l->times[i].gap;
-        printf("%s%d:%.0f:%.0f:%.0f", i > 0 ? "," : "", sizes[i], l->send * NS, l->receive * NS, gap * NS);
-    }
+    int last = p->count[0] - 1;
+    double least = lesser(154 * p->gaps[0][last] / probe_sizes[last], p->gaps[0][0]);
+    printf("TOMBOLO_ETHERNET_LATENCY=%.0fns\nTOMBOLO_ETHERNET_TABLE=", latency(p, least) * NS);
+    for (int i = 0; i < p->count[0]; i++)
+        printf("%s%d:%.0f:%.0f:%.0f", i > 0 ? "," : "", probe_sizes[i], p->send * NS, p->receive * NS,
+               (i == 0 ? least : p->gaps[0][i]) * NS);
     printf("\n");
 }
 
 /* ---- who --------------------------------------------------------------------------------------------------------- */
 
+/* As the grid file or the list of hosts calls it. */
+static const char *own_name(void)
+{
+    static char name[MPI_MAX_PROCESSOR_NAME];
+    const char *host = getenv("TOMBOLO_HOST");
+    int length;
+    MPI_Get_processor_name(name, &length);
+    return host != NULL && *host != 0 ? host : name;
+}
+
 static struct place *places_gather(int argc, char **argv)
 {
-    struct place mine = {"", ""}, *all = calloc((size_t)size, sizeof *all);
-    char name[MPI_MAX_PROCESSOR_NAME];
-    int length;
-    const char *cluster = getenv("TOMBOLO_CLUSTER");
-    MPI_Get_processor_name(name, &length);
+    struct place mine = {"", ""}, *all = calloc((size_t)self.size, sizeof *all);
+    const char *cluster = getenv("TOMBOLO_CLUSTER"), *name = own_name();
     snprintf(mine.host, sizeof mine.host, "%s", name);
     snprintf(mine.cluster, sizeof mine.cluster, "%s", cluster != NULL ? cluster : "");
     for (int i = 1; i < argc; i++) {
         size_t n = strcspn(argv[i], "=");
-        int here = argv[i][0] == '#' ? atoi(argv[i] + 1) == rank : strlen(name) == n && strncmp(argv[i], name, n) == 0;
-        if (here && argv[i][n] == '=')
+        if (strlen(name) == n && strncmp(argv[i], name, n) == 0 && argv[i][n] == '=')
             snprintf(mine.cluster, sizeof mine.cluster, "%s", argv[i] + n + 1);
     }
     if (all == NULL) {
@@ -243,7 +130,7 @@ static int same_cluster(const struct place *a, const struct place *b)
 static int first_of_kind(const struct place *all, int a, int b)
 {
     for (int i = 0; i < a + 1; i++)
-        for (int k = i + 1; k < size; k++) {
+        for (int k = i + 1; k < self.size; k++) {
             if (i == a && k >= b)
                 return 1;
             if (same_host(&all[i], &all[k]))
@@ -257,37 +144,31 @@ static int first_of_kind(const struct place *all, int a, int b)
 
 static void measure_host(const struct place *all)
 {
-    struct link link;
-    for (int a = 0; a < size; a++)
-        for (int b = a + 1; b < size; b++) {
+    struct probe_pair pair;
+    for (int a = 0; a < self.size; a++)
+        for (int b = a + 1; b < self.size; b++) {
             if (!same_host(&all[a], &all[b]))
                 continue;
-            measure(a, b, &link);
-            if (rank == 0) {
-                printf("# within host %s: half a round trip %.2f us, %.0f Mbit/s\n", all[a].host,
-                       link.times[0].one_way * 1e6, bandwidth(&link));
-                print_host(&link);
+            measure(a, b, 1, &pair);
+            if (self.rank == 0) {
+                printf("# within host %s: half a round trip %.2f us, %.0f Mbit/s\n", all[a].host, pair.one_way * 1e6,
+                       bandwidth(&pair, 0, 0));
+                print_host(&pair);
             }
             return;
         }
 }
 
-static void print_network(const struct place *a, const struct place *b, const struct link *link)
+static void print_network(const struct place *a, const struct place *b, const struct probe_pair *pair)
 {
     static int inside_before, between_before;
     int inside = same_cluster(a, b), named = a->cluster[0] != 0 && b->cluster[0] != 0;
-    double there = wire_bandwidth(link->times[SIZES - 1].gap), back = wire_bandwidth(link->back);
-    double ms = latency(link, 0) * 1e3;
-    printf("# %s to %s: half a round trip %.2f us, %.1f Mbit/s, %.1f back\n", a->host, b->host,
-           link->times[0].one_way * 1e6, bandwidth(link), LARGEST * 8.0 / link->back / 1e6);
+    double there = bandwidth(pair, 0, 1), back = bandwidth(pair, 1, 1), ms = latency(pair, 0) * 1e3;
+    printf("# %s to %s: half a round trip %.2f us, %.1f Mbit/s, %.1f back\n", a->host, b->host, pair->one_way * 1e6,
+           bandwidth(pair, 0, 0), bandwidth(pair, 1, 0));
     if (inside && inside_before++ == 0)
-        print_ethernet(link);
-    if (report && named && inside)
-        printf("measured\tethernet\t%s\t%.6f\t%.6f\n", a->cluster, there, ms);
-    else if (report && named)
-        printf("measured\tlink\t%s\t%s\t%.6f\t%.6f\nmeasured\tlink\t%s\t%s\t%.6f\t%.6f\n", a->cluster, b->cluster,
-               there, ms, b->cluster, a->cluster, back, ms);
-    else if (inside && named)
+        print_ethernet(pair);
+    if (inside && named)
         printf("# cluster %s: ethernet: {bandwidth: %.1f, latency: %.4f}\n", a->cluster, there, ms);
     else if (!inside)
         printf("%s#   - {from: %s, to: %s, bandwidth: %.1f, latency: %.4f}\n#   - {from: %s, to: %s, bandwidth: %.1f, "
@@ -298,36 +179,129 @@ static void print_network(const struct place *a, const struct place *b, const st
 
 static void measure_networks(const struct place *all)
 {
-    struct link link;
-    for (int a = 0; a < size; a++)
-        for (int b = a + 1; b < size; b++) {
+    struct probe_pair pair;
+    for (int a = 0; a < self.size; a++)
+        for (int b = a + 1; b < self.size; b++) {
             if (same_host(&all[a], &all[b]) || !first_of_kind(all, a, b))
                 continue;
-            measure(a, b, &link);
-            if (rank == 0)
-                print_network(&all[a], &all[b], &link);
+            measure(a, b, 0, &pair);
+            if (self.rank == 0)
+                print_network(&all[a], &all[b], &pair);
         }
+}
+
+/* ---- by a plan --------------------------------------------------------------------------------------------------- */
+
+static char *plan_read(void)
+{
+    char *plan = calloc(1, PLAN_BYTES);
+    if (plan == NULL) {
+        MPI_Abort(MPI_COMM_WORLD, 1);
+        abort();
+    }
+    if (self.rank == 0)
+        plan[fread(plan, 1, PLAN_BYTES - 1, stdin)] = 0;
+    int length = (int)strlen(plan);
+    MPI_Bcast(&length, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Bcast(plan, length, MPI_CHAR, 0, MPI_COMM_WORLD);
+    return plan;
+}
+
+/* The rank on a host; -1: there is none, which is told once. */
+static int rank_of(struct place *all, const char *host)
+{
+    static char told[NAME_BYTES];
+    for (int i = 0; i < self.size; i++)
+        if (strcmp(all[i].host, host) == 0)
+            return i;
+    if (self.rank == 0 && strcmp(told, host) != 0)
+        printf("probe absent %s\n", host);
+    snprintf(told, sizeof told, "%s", host);
+    return -1;
+}
+
+static void print_pair(unsigned number, const struct probe_pair *p)
+{
+    printf("probe pair %u %.0f %.0f %.0f %.0f %.0f %.0f %.0f", number, p->one_way * NS, p->send * NS, p->receive * NS,
+           p->low[0], p->high[0], p->low[1], p->high[1]);
+    for (int back = 0; back < 2; back++) {
+        printf(" %d", p->count[back]);
+        for (int i = 0; i < p->count[back]; i++)
+            printf(" %d %.1f", probe_sizes[i], p->gaps[back][i] * NS);
+    }
+    printf("\n");
+}
+
+static void begin_say(unsigned number)
+{
+    if (self.rank == 0) {
+        printf("probe begin %u\n", number);
+        fflush(stdout);
+    }
+}
+
+static void line_do(struct place *all, const char *line)
+{
+    char names[4][NAME_BYTES];
+    unsigned number;
+    double rates[2], result[2][4];
+    int ranks[2][2];
+    struct probe_pair pair;
+    if (sscanf(line, "pair %u %255s %255s", &number, names[0], names[1]) == 3) {
+        ranks[0][0] = rank_of(all, names[0]);
+        ranks[0][1] = rank_of(all, names[1]);
+        if (ranks[0][0] < 0 || ranks[0][1] < 0)
+            return;
+        begin_say(number);
+        measure(ranks[0][0], ranks[0][1], 0, &pair);
+        if (self.rank == 0)
+            print_pair(number, &pair);
+    } else if (sscanf(line, "flows %u %255s %255s %lf %255s %255s %lf", &number, names[0], names[1], &rates[0],
+                      names[2], names[3], &rates[1]) == 7) {
+        for (int i = 0; i < 4; i++)
+            ranks[i / 2][i % 2] = rank_of(all, names[i]);
+        if (ranks[0][0] < 0 || ranks[0][1] < 0 || ranks[1][0] < 0 || ranks[1][1] < 0)
+            return;
+        begin_say(number);
+        probe_streams_compare(&self, (const int(*)[2])ranks, rates, result);
+        if (self.rank == 0)
+            printf("probe flows %u %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f\n", number, result[0][0], result[0][1],
+                   result[0][2], result[0][3], result[1][0], result[1][1], result[1][2], result[1][3]);
+    }
+}
+
+static void plan_do(struct place *all)
+{
+    char *plan = plan_read(), *rest = NULL;
+    for (char *line = strtok_r(plan, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        line_do(all, line);
+        if (self.rank == 0)
+            fflush(stdout);
+    }
+    free(plan);
 }
 
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    buffer = calloc(1, LARGEST);
-    struct place *all = places_gather(argc, argv);
-    report = argc > 1 && strcmp(argv[1], "--report") == 0;
-    comment = report ? "# " : "";
-    if (buffer == NULL || size < 2) {
-        if (rank == 0)
-            fprintf(stderr, size < 2 ? "tombolo probe: there is nothing to measure with fewer than two ranks\n"
-                                     : "tombolo probe: no memory\n");
+    MPI_Comm_rank(MPI_COMM_WORLD, &self.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &self.size);
+    int planned = argc > 1 && strcmp(argv[1], "--plan") == 0, memory = probe_self_open(&self);
+    if (!memory || (self.size < 2 && !planned)) {
+        if (self.rank == 0)
+            fprintf(stderr, memory ? "tombolo probe: there is nothing to measure with fewer than two ranks\n"
+                                   : "tombolo probe: no memory\n");
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    measure_host(all);
-    measure_networks(all);
+    struct place *all = places_gather(argc, argv);
+    if (planned) {
+        plan_do(all);
+    } else {
+        measure_host(all);
+        measure_networks(all);
+    }
     free(all);
-    free(buffer);
+    probe_self_close(&self);
     MPI_Finalize();
     return 0;
 }

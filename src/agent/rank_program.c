@@ -56,8 +56,9 @@ static const struct {
     {"MPI_LOCALRANKID", LOCAL_RANK},
     {"MPI_LOCALNRANKS", LOCAL_SIZE},
 };
-#define NUMBERS (sizeof numbers / sizeof numbers[0])
-_Static_assert(NUMBERS + 2 == OWN, "and two that are no numbers");
+#define NUMBERS       (sizeof numbers / sizeof numbers[0])
+#define HOST_VARIABLE "TOMBOLO_HOST" /* where it is, as the grid file or the list of hosts calls it */
+_Static_assert(NUMBERS + 3 == OWN, "and three that are no numbers");
 
 static bool is_called(const char *variable, const char *name)
 {
@@ -69,7 +70,7 @@ static bool is_own(const char *variable)
 {
     /* Nobody may be taken for a shell to another agent, which would be spared. */
     if (is_called(variable, TB_AGENT_VARIABLE) || is_called(variable, TB_OUTPUT_VARIABLE) ||
-        is_called(variable, TB_SHELL_MARK_NAME))
+        is_called(variable, TB_SHELL_MARK_NAME) || is_called(variable, HOST_VARIABLE))
         return true;
     for (size_t i = 0; i < NUMBERS; i++)
         if (is_called(variable, numbers[i].name))
@@ -138,8 +139,9 @@ int tb_rank_program_describe(struct tb_rank_program *program, const struct tb_ra
                  (unsigned long long)pipe.st_dev, (unsigned long long)pipe.st_ino);
     else
         snprintf(program->own[1], size, TB_OUTPUT_VARIABLE "=");
+    snprintf(program->own[2], size, HOST_VARIABLE "=%s", start->book->hosts[start->setup->host].name);
     for (size_t i = 0; i < NUMBERS; i++)
-        snprintf(program->own[i + 2], size, "%s=%u", numbers[i].name, values[numbers[i].number]);
+        snprintf(program->own[i + 3], size, "%s=%u", numbers[i].name, values[numbers[i].number]);
     return TB_OK;
 }
 

@@ -6,8 +6,8 @@
 #include "job/job.h"
 #include "remote/remote.h"
 
-#define TB_RANK_PROGRAM_OWN       15 /* variables of the environment that are made for each rank */
-#define TB_RANK_PROGRAM_OWN_BYTES 160
+#define TB_RANK_PROGRAM_OWN       16 /* variables of the environment that are made for each rank */
+#define TB_RANK_PROGRAM_OWN_BYTES 280
 
 /* What starting needs to know of the job and of this host. Everything stays the caller's. */
 struct tb_cpu_binding;

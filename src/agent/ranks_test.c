@@ -153,7 +153,8 @@ static void they_know_who_they_are(void **state)
     struct world w;
     char *words[] = {
         (char *)"sh", (char *)"-c",
-        (char *)"echo $TOMBOLO_RANK $TOMBOLO_SIZE $TOMBOLO_LOCAL_RANK $TOMBOLO_LOCAL_SIZE $GIVEN $ASKED $PMI_FD; "
+        (char *)"echo $TOMBOLO_RANK $TOMBOLO_SIZE $TOMBOLO_LOCAL_RANK $TOMBOLO_LOCAL_SIZE $TOMBOLO_HOST $GIVEN $ASKED "
+                "$PMI_FD; "
                 "pwd; head -n1 <&3; exit $TOMBOLO_RANK",
         NULL};
     char *given[] = {(char *)"GIVEN=host", (char *)"ASKED=host"}, *asked[] = {(char *)"ASKED=user", NULL};
@@ -163,13 +164,15 @@ static void they_know_who_they_are(void **state)
     w.app.variables = asked;
     w.app.variable_count = 1;
     setenv("TOMBOLO_RANK", "99", 1); /* of a job that we are in; none of theirs */
-    setenv("PMI_FD", "7", 1);        /* nor is this */
+    setenv("TOMBOLO_HOST", "there", 1);
+    setenv("PMI_FD", "7", 1); /* nor is this */
     start(&w);
     unsetenv("TOMBOLO_RANK");
+    unsetenv("TOMBOLO_HOST");
     unsetenv("PMI_FD");
     for (uint32_t i = 0; i < RANKS; i++) {
         char text[64];
-        snprintf(text, sizeof text, "%u 7 %u 3 host user\n/\nwelcome\n", FIRST + i, i);
+        snprintf(text, sizeof text, "%u 7 %u 3 here host user\n/\nwelcome\n", FIRST + i, i);
         expect_output(&w, i, text);
         assert_int_equal(w.streams[i].input, -1); /* only rank 0 has one */
     }

@@ -33,7 +33,7 @@ static size_t joined_count;
 
 /* Names under our prefix that are no parameters: set by agents for ranks, read by the compiler wrappers. */
 static const char *const other_names[] = {"LAB", "AGENT", "OUTPUT", "RANK",    "SIZE",   "LOCAL_RANK", "LOCAL_SIZE",
-                                          "CC",  "CXX",   "SITE",   "CLUSTER", "PREFIX", "SHELL"};
+                                          "CC",  "CXX",   "SITE",   "CLUSTER", "PREFIX", "SHELL",      "HOST"};
 
 static struct {
     enum tb_param_origin origin;

@@ -25,8 +25,8 @@ static bool leave_out(struct tb_grid_plan *grid_plan, void (*note)(void *context
     return any;
 }
 
-/* The user has named hosts of the grid: only these get ranks, so many as he says. */
-static int choose_hosts(struct tb_options *options)
+/* The user has named hosts of the grid: only these get ranks, so many as he says, unless they are missing. */
+static int choose_hosts(struct tb_options *options, const bool *missing)
 {
     struct tb_host_list *hosts = &options->hosts;
     const struct tb_host_list *chosen = &options->chosen;
@@ -37,7 +37,7 @@ static int choose_hosts(struct tb_options *options)
     for (uint32_t i = 0; i < hosts->count && chosen->count > 0; i++) {
         int at = tb_host_list_find(chosen, hosts->entries[i].name, NULL, 0);
         if (hosts->entries[i].slots > 0 || at >= 0)
-            hosts->entries[i].slots = at >= 0 ? chosen->entries[at].slots : 0;
+            hosts->entries[i].slots = at >= 0 && !missing[i] ? chosen->entries[at].slots : 0;
     }
     return TB_OK;
 }
@@ -51,7 +51,7 @@ static int place_on_grid(struct tb_job_plan *plan)
     tb_host_list_close(&options->hosts);
     int rc = tb_host_list_take(&options->hosts, grid, plan->missing);
     if (rc == TB_OK)
-        rc = choose_hosts(options);
+        rc = choose_hosts(options, plan->missing);
     if (rc == TB_OK)
         rc = tb_placement_make(&plan->placement, options);
     memset(plan->ranked, 0, grid->host_count * sizeof *plan->ranked);

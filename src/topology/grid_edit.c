@@ -1,4 +1,5 @@
 #include "topology/grid_edit.h"
+#include "topology/grid_text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,166 +11,6 @@
 #include <unistd.h>
 
 #define ALIKE 0.1 /* directions that differ by less are one link */
-
-/* A map in the text: {a: b} or lines of equal indentation. */
-struct region {
-    size_t start, end; /* of its first key or its brace; behind its last line or brace */
-    size_t column;     /* of the keys of lines */
-    bool braces;
-};
-
-/* ---- the text ---------------------------------------------------------------------------------------------------- */
-
-static size_t line_end(const char *text, size_t at)
-{
-    return at + strcspn(text + at, "\n");
-}
-
-static size_t line_start(const char *text, uint32_t line)
-{
-    size_t at = 0;
-    for (uint32_t i = 1; i < line && text[at] != 0; i++) {
-        at = line_end(text, at);
-        at += text[at] == '\n';
-    }
-    return at;
-}
-
-static size_t column_of(const char *text, size_t at)
-{
-    size_t column = 0;
-    while (at > column && text[at - column - 1] != '\n')
-        column++;
-    return column;
-}
-
-/* Behind what stands at `at`, if that is a quoted text or a comment; else `at`. */
-static size_t skip_opaque(const char *text, size_t at)
-{
-    char quote = text[at];
-    bool fresh = at == 0 || isspace((unsigned char)text[at - 1]) || strchr("{[,:", text[at - 1]) != NULL;
-    if (quote == '#' && fresh)
-        return line_end(text, at);
-    if ((quote != '"' && quote != '\'') || !fresh)
-        return at;
-    size_t end = at + 1;
-    while (text[end] != 0 && text[end] != quote)
-        end += text[end] == '\\' && quote == '"' && text[end + 1] != 0 ? 2 : 1;
-    return end + (text[end] != 0);
-}
-
-/* Behind the brace that closes the one at `at`; 0: there is none. */
-static size_t braces_end(const char *text, size_t at)
-{
-    uint32_t depth = 0;
-    while (text[at] != 0) {
-        size_t next = skip_opaque(text, at);
-        if (next != at) {
-            at = next;
-            continue;
-        }
-        depth += text[at] == '{' || text[at] == '[';
-        depth -= text[at] == '}' || text[at] == ']';
-        at++;
-        if (depth == 0)
-            return at;
-    }
-    return 0;
-}
-
-/* Whether nothing but blanks and a comment is left in the line. */
-static bool line_is_over(const char *text, size_t at)
-{
-    at += strspn(text + at, " \t\r");
-    return text[at] == '\n' || text[at] == 0 || text[at] == '#';
-}
-
-static bool region_of_lines(const char *text, size_t start, struct region *r)
-{
-    *r = (struct region){.start = start, .column = column_of(text, start)};
-    size_t at = line_end(text, start);
-    for (r->end = at; text[at] == '\n'; at = line_end(text, at + 1)) {
-        size_t indent = strspn(text + at + 1, " ");
-        if (line_is_over(text, at + 1))
-            continue;
-        if (indent < r->column)
-            break;
-        r->end = line_end(text, at + 1);
-    }
-    return true;
-}
-
-/* The map that begins in this line, perhaps behind the dash of a list. */
-static bool region_at(const char *text, size_t at, struct region *r)
-{
-    at += strspn(text + at, " ");
-    while (text[at] == '-' && text[at + 1] == ' ')
-        at += 1 + strspn(text + at + 1, " ");
-    if (text[at] != '{')
-        return isalpha((unsigned char)text[at]) && region_of_lines(text, at, r);
-    *r = (struct region){.start = at, .end = braces_end(text, at), .braces = true};
-    return r->end != 0;
-}
-
-static bool key_is(const char *text, size_t at, const char *key)
-{
-    size_t length = strlen(key);
-    return strncmp(text + at, key, length) == 0 && text[at + length] == ':' &&
-           (text[at + length + 1] == 0 || strchr(" \t\r\n", text[at + length + 1]) != NULL);
-}
-
-/* Where the value of a key begins; 0: the map has no such key. */
-static size_t region_find(const char *text, const struct region *r, const char *key)
-{
-    size_t skip = strlen(key) + 1;
-    if (!r->braces) {
-        for (size_t at = r->start; at < r->end; at = line_end(text, at) + 1) {
-            size_t begin = at == r->start ? at : at + strspn(text + at, " ");
-            if (column_of(text, begin) == r->column && key_is(text, begin, key))
-                return begin + skip + strspn(text + begin + skip, " \t");
-        }
-        return 0;
-    }
-    bool fresh = true; /* a key may begin here */
-    for (size_t at = r->start + 1; at < r->end - 1;) {
-        size_t next = skip_opaque(text, at);
-        if (fresh && key_is(text, at, key))
-            return at + skip + strspn(text + at + skip, " \t\n");
-        fresh = text[at] == ',' || (fresh && isspace((unsigned char)text[at]));
-        if (next != at)
-            at = next;
-        else
-            at = text[at] == '{' || text[at] == '[' ? braces_end(text, at) : at + 1;
-        if (at == 0)
-            return 0;
-    }
-    return 0;
-}
-
-/* Behind a number or a name. */
-static size_t scalar_end(const char *text, size_t at, bool braces)
-{
-    size_t quoted = text[at] == '"' || text[at] == '\'' ? skip_opaque(text, at) : at;
-    if (quoted != at)
-        return quoted;
-    size_t end = at;
-    while (text[end] != 0 && text[end] != '\n' && !(braces && strchr(",}", text[end]) != NULL) &&
-           !(text[end] == '#' && text[end - 1] == ' '))
-        end++;
-    while (end > at && isspace((unsigned char)text[end - 1]))
-        end--;
-    return end;
-}
-
-static bool scalar_is(const char *text, size_t at, bool braces, const char *value)
-{
-    size_t end = scalar_end(text, at, braces);
-    if (end > at + 1 && (text[at] == '"' || text[at] == '\'')) {
-        at++;
-        end--;
-    }
-    return end - at == strlen(value) && strncmp(text + at, value, end - at) == 0;
-}
 
 /* ---- changes ----------------------------------------------------------------------------------------------------- */
 
@@ -199,29 +40,6 @@ static void number_print(double value, char *text, size_t size)
     }
 }
 
-/* Sets a number of a map that holds single values only. */
-static int region_set(struct tb_grid_edit *edit, const struct region *r, const char *key, double number)
-{
-    char value[64], line[512];
-    number_print(number, value, sizeof value);
-    size_t at = region_find(edit->text, r, key);
-    if (at != 0)
-        return text_replace(edit, at, scalar_end(edit->text, at, r->braces) - at, value);
-    if (r->braces) {
-        size_t last = r->end - 1;
-        while (last > r->start + 1 && isspace((unsigned char)edit->text[last - 1]))
-            last--;
-        snprintf(line, sizeof line, "%s%s: %s", last > r->start + 1 ? ", " : "", key, value);
-        return text_replace(edit, last, 0, line);
-    }
-    snprintf(line, sizeof line, "\n%*s%s: %s", r->column < 256 ? (int)r->column : 256, "", key, value);
-    return text_replace(edit, line_end(edit->text, r->start), 0, line);
-}
-
-/* Where a map is after the text has changed. */
-typedef bool locate_fn(const char *text, const struct tb_grid *grid, const char *from, const char *to,
-                       struct region *r);
-
 static int confused(const struct tb_grid_edit *edit, const char *what)
 {
     return tb_error(TB_ERR_UNSUPPORTED,
@@ -229,23 +47,88 @@ static int confused(const struct tb_grid_edit *edit, const char *what)
                     what);
 }
 
-static int set_both(struct tb_grid_edit *edit, locate_fn *locate, const char *from, const char *to,
-                    const struct tb_grid_measure *m)
+static int indentation(const struct tb_grid_map *map)
 {
-    static const char *const keys[] = {"bandwidth", "latency"};
-    const double numbers[] = {m->bandwidth, m->latency};
-    int error = TB_OK;
-    for (int i = 0; i < 2 && error == TB_OK; i++) {
-        struct tb_grid grid;
-        struct region r;
-        error = tb_grid_parse(&grid, edit->text, strlen(edit->text), edit->file);
-        if (error != TB_OK)
-            return error;
-        error =
-            locate(edit->text, &grid, from, to, &r) ? region_set(edit, &r, keys[i], numbers[i]) : confused(edit, from);
-        tb_grid_close(&grid);
+    return map->column < 256 ? (int)map->column : 256;
+}
+
+/* Sets a value of a map that holds single values only. */
+static int map_set(struct tb_grid_edit *edit, const struct tb_grid_map *map, const char *key, const char *value)
+{
+    char line[TB_GRID_TABLE_BYTES + 512];
+    size_t at = tb_grid_map_find(edit->text, map, key);
+    if (at != 0)
+        return text_replace(edit, at, tb_grid_text_scalar_end(edit->text, at, map->braces) - at, value);
+    if (map->braces) {
+        size_t last = map->end - 1;
+        while (last > map->start + 1 && isspace((unsigned char)edit->text[last - 1]))
+            last--;
+        snprintf(line, sizeof line, "%s%s: %s", last > map->start + 1 ? ", " : "", key, value);
+        return text_replace(edit, last, 0, line);
     }
+    snprintf(line, sizeof line, "\n%*s%s: %s", indentation(map), "", key, value);
+    return text_replace(edit, tb_grid_text_line_end(edit->text, map->start), 0, line);
+}
+
+/* Takes a key and its value away, which stand neither alone nor first. */
+static int map_remove(struct tb_grid_edit *edit, const struct tb_grid_map *map, const char *key)
+{
+    const char *text = edit->text;
+    size_t at = tb_grid_map_find(text, map, key), begin = at, end;
+    if (at == 0)
+        return TB_OK;
+    while (isspace((unsigned char)text[begin - 1]))
+        begin--;
+    begin -= strlen(key) + 1;
+    while (begin > map->start && isspace((unsigned char)text[begin - 1]) && (map->braces || text[begin] != '\n'))
+        begin--;
+    if (begin <= map->start || (map->braces && text[begin - 1] != ','))
+        return confused(edit, key);
+    begin -= map->braces;
+    end = map->braces ? tb_grid_text_scalar_end(text, at, true) : tb_grid_text_line_end(text, at);
+    return text_replace(edit, begin, end - begin, "");
+}
+
+/* Where a map is after the text has changed. */
+typedef bool locate_fn(const char *text, const struct tb_grid *grid, const char *from, const char *to,
+                       struct tb_grid_map *map);
+
+/* One change, after the text was read again. A value of NULL takes the key away. */
+static int set_one(struct tb_grid_edit *edit, locate_fn *locate, const char *from, const char *to, const char *key,
+                   const char *value)
+{
+    struct tb_grid grid;
+    struct tb_grid_map map;
+    int error = tb_grid_parse(&grid, edit->text, strlen(edit->text), edit->file);
+    if (error != TB_OK)
+        return error;
+    if (!locate(edit->text, &grid, from, to, &map))
+        error = confused(edit, from);
+    else
+        error = value != NULL ? map_set(edit, &map, key, value) : map_remove(edit, &map, key);
+    tb_grid_close(&grid);
     return error;
+}
+
+/* What was measured goes into a map. */
+static int set_all(struct tb_grid_edit *edit, locate_fn *locate, const char *from, const char *to,
+                   const struct tb_grid_measure *m)
+{
+    char number[64], table[TB_GRID_TABLE_BYTES + 2];
+    int error = TB_OK;
+    if (m->bandwidth > 0) {
+        number_print(m->bandwidth, number, sizeof number);
+        error = set_one(edit, locate, from, to, "bandwidth", number);
+    }
+    if (error == TB_OK && m->latency >= 0) {
+        number_print(m->latency, number, sizeof number);
+        error = set_one(edit, locate, from, to, "latency", number);
+    }
+    if (error != TB_OK)
+        return error;
+    /* A table that was measured another time would go before the new numbers. */
+    snprintf(table, sizeof table, "\"%s\"", m->table);
+    return set_one(edit, locate, from, to, "table", *m->table != 0 ? table : NULL);
 }
 
 /* Makes changes, all or none of them. */
@@ -266,55 +149,79 @@ static int keep_or_undo(struct tb_grid_edit *edit, char *before, int error)
     return error;
 }
 
-/* ---- Ethernet ---------------------------------------------------------------------------------------------------- */
+/* ---- Ethernet and uplinks ---------------------------------------------------------------------------------------- */
 
-static bool locate_cluster(const char *text, const struct tb_grid *grid, const char *name, struct region *r)
+/* The map of a cluster, or else of a site. */
+static bool locate_place(const char *text, const struct tb_grid *grid, const char *name, struct tb_grid_map *map)
 {
     uint32_t cluster = tb_grid_cluster_find(grid, name);
-    if (cluster == TB_GRID_NONE || !region_at(text, line_start(text, grid->clusters[cluster].line), r))
+    uint32_t site = cluster == TB_GRID_NONE ? tb_grid_site_find(grid, name) : TB_GRID_NONE;
+    if (cluster == TB_GRID_NONE && site == TB_GRID_NONE)
         return false;
-    size_t at = region_find(text, r, "name");
-    return at != 0 && scalar_is(text, at, r->braces, name);
+    uint32_t line = cluster != TB_GRID_NONE ? grid->clusters[cluster].line : grid->sites[site].line;
+    if (!tb_grid_map_at(text, tb_grid_text_line(text, line), map))
+        return false;
+    size_t at = tb_grid_map_find(text, map, "name");
+    return at != 0 && tb_grid_text_scalar_is(text, at, map->braces, name);
 }
 
-static bool locate_ethernet(const char *text, const struct tb_grid *grid, const char *name, const char *unused,
-                            struct region *r)
+/* The map that is the value of a key of a place. */
+static bool locate_part(const char *text, const struct tb_grid *grid, const char *name, const char *key,
+                        struct tb_grid_map *map)
 {
-    struct region cluster;
-    if (!locate_cluster(text, grid, name, &cluster))
+    struct tb_grid_map place;
+    if (!locate_place(text, grid, name, &place))
         return false;
-    size_t at = region_find(text, &cluster, "ethernet");
+    size_t at = tb_grid_map_find(text, &place, key);
     if (at == 0)
         return false;
     if (text[at] == '{')
-        return region_at(text, at, r);
-    if (!line_is_over(text, at))
+        return tb_grid_map_at(text, at, map);
+    if (!tb_grid_text_is_over(text, at))
         return false;
     do
-        at = line_end(text, at) + 1;
-    while (at < cluster.end && line_is_over(text, at));
-    return at < cluster.end && region_at(text, at, r) && !r->braces && r->column > cluster.column;
+        at = tb_grid_text_line_end(text, at) + 1;
+    while (at < place.end && tb_grid_text_is_over(text, at));
+    return at < place.end && tb_grid_map_at(text, at, map) && !map->braces && map->column > place.column;
 }
 
-/* A cluster without `ethernet` gets an empty one. */
-static int ethernet_add(struct tb_grid_edit *edit, const char *name)
+/* Behind which line a new part goes: the uplink's, of which there is a downlink too, or that of the name. */
+static size_t part_line(const char *text, const struct tb_grid_map *place, const char *key)
+{
+    struct tb_grid_map uplink;
+    size_t at = strcmp(key, "downlink") == 0 ? tb_grid_map_find(text, place, "uplink") : 0;
+    if (at != 0 && text[at] == '{' && tb_grid_map_at(text, at, &uplink))
+        return tb_grid_text_line_end(text, uplink.end);
+    return tb_grid_text_line_end(text, tb_grid_map_find(text, place, "name"));
+}
+
+/* A place without this part gets an empty one. */
+static int part_add(struct tb_grid_edit *edit, const char *name, const char *key)
 {
     struct tb_grid grid;
-    struct region r;
+    struct tb_grid_map map;
+    char line[300];
     int error = tb_grid_parse(&grid, edit->text, strlen(edit->text), edit->file);
     if (error != TB_OK)
         return error;
-    bool found = locate_cluster(edit->text, &grid, name, &r);
+    bool found = locate_place(edit->text, &grid, name, &map);
     tb_grid_close(&grid);
     if (!found)
         return confused(edit, name);
-    if (region_find(edit->text, &r, "ethernet") != 0)
+    if (tb_grid_map_find(edit->text, &map, key) != 0)
         return TB_OK;
-    if (r.braces)
-        return text_replace(edit, r.end - 1, 0, ", ethernet: {}");
-    char line[300];
-    snprintf(line, sizeof line, "\n%*sethernet: {}", r.column < 256 ? (int)r.column : 256, "");
-    return text_replace(edit, line_end(edit->text, region_find(edit->text, &r, "name")), 0, line);
+    if (map.braces) {
+        snprintf(line, sizeof line, ", %s: {}", key);
+        return text_replace(edit, map.end - 1, 0, line);
+    }
+    snprintf(line, sizeof line, "\n%*s%s: {}", indentation(&map), "", key);
+    return text_replace(edit, part_line(edit->text, &map, key), 0, line);
+}
+
+static int part_set(struct tb_grid_edit *edit, const char *name, const char *key, const struct tb_grid_measure *measure)
+{
+    int error = part_add(edit, name, key);
+    return error == TB_OK ? set_all(edit, locate_part, name, key, measure) : error;
 }
 
 int tb_grid_edit_ethernet(struct tb_grid_edit *edit, const char *cluster, const struct tb_grid_measure *measure)
@@ -322,33 +229,72 @@ int tb_grid_edit_ethernet(struct tb_grid_edit *edit, const char *cluster, const 
     char *before = strdup(edit->text);
     if (before == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory to change %s", edit->file);
-    int error = ethernet_add(edit, cluster);
-    if (error == TB_OK)
-        error = set_both(edit, locate_ethernet, cluster, NULL, measure);
+    return keep_or_undo(edit, before, part_set(edit, cluster, "ethernet", measure));
+}
+
+static bool alike(double a, double b)
+{
+    return a == b || (a > b ? a - b <= ALIKE * a : b - a <= ALIKE * b);
+}
+
+static bool measures_alike(const struct tb_grid_measure *a, const struct tb_grid_measure *b)
+{
+    return alike(a->bandwidth, b->bandwidth) && alike(a->latency, b->latency);
+}
+
+/* Whether a place has this key already. */
+static bool part_is_there(const struct tb_grid_edit *edit, const char *name, const char *key)
+{
+    struct tb_grid grid;
+    struct tb_grid_map map;
+    if (tb_grid_parse(&grid, edit->text, strlen(edit->text), edit->file) != TB_OK)
+        return false;
+    bool there = locate_place(edit->text, &grid, name, &map) && tb_grid_map_find(edit->text, &map, key) != 0;
+    tb_grid_close(&grid);
+    return there;
+}
+
+int tb_grid_edit_uplink(struct tb_grid_edit *edit, const char *place, const struct tb_grid_measure *up,
+                        const struct tb_grid_measure *down)
+{
+    char *before = strdup(edit->text);
+    if (before == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to change %s", edit->file);
+    bool needs_down = part_is_there(edit, place, "downlink") || !measures_alike(up, down);
+    int error = part_set(edit, place, "uplink", up);
+    if (error == TB_OK && needs_down)
+        error = part_set(edit, place, "downlink", down);
     return keep_or_undo(edit, before, error);
 }
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
 
+/* The link with ends of these names: clusters, gateways, sites; NULL: the file has none. */
+static const struct tb_grid_link *link_named(const struct tb_grid *grid, const char *from, const char *to)
+{
+    for (uint32_t i = 0; i < grid->link_count; i++)
+        if (strcmp(tb_grid_link_end(grid, &grid->links[i], false), from) == 0 &&
+            strcmp(tb_grid_link_end(grid, &grid->links[i], true), to) == 0)
+            return &grid->links[i];
+    return NULL;
+}
+
 /* The item of this direction; false: there is none, or it is the image of the other one. */
 static bool locate_link(const char *text, const struct tb_grid *grid, const char *from, const char *to,
-                        struct region *r)
+                        struct tb_grid_map *map)
 {
-    uint32_t a = tb_grid_cluster_find(grid, from), b = tb_grid_cluster_find(grid, to);
-    const struct tb_grid_link *link = NULL;
-    if (a != TB_GRID_NONE && b != TB_GRID_NONE)
-        link = tb_grid_link_find(grid, a, TB_GRID_NONE, b, TB_GRID_NONE);
+    const struct tb_grid_link *link = link_named(grid, from, to);
     if (link == NULL)
         return false;
-    size_t at = line_start(text, link->line), end = line_end(text, at);
+    size_t at = tb_grid_text_line(text, link->line), end = tb_grid_text_line_end(text, at);
     size_t brace = at + strcspn(text + at, "{\n");
     at = text[brace] == '{' ? brace : at;
-    while (at < end && region_at(text, at, r)) {
-        size_t first = region_find(text, r, "from"), second = region_find(text, r, "to");
-        if (first != 0 && second != 0 && scalar_is(text, first, r->braces, from) &&
-            scalar_is(text, second, r->braces, to))
+    while (at < end && tb_grid_map_at(text, at, map)) {
+        size_t first = tb_grid_map_find(text, map, "from"), second = tb_grid_map_find(text, map, "to");
+        if (first != 0 && second != 0 && tb_grid_text_scalar_is(text, first, map->braces, from) &&
+            tb_grid_text_scalar_is(text, second, map->braces, to))
             return true;
-        at = r->end + strcspn(text + r->end, "{\n"); /* another one in the same line */
+        at = map->end + strcspn(text + map->end, "{\n"); /* another one in the same line */
     }
     return false;
 }
@@ -369,8 +315,8 @@ static int link_add(struct tb_grid_edit *edit, const char *from_name, const char
     const char *from = name_print(from_name, names[0]), *to = name_print(to_name, names[1]);
     const char *text = edit->text;
     size_t at = 0, all = strlen(text);
-    while (at < all && !key_is(text, at, "links"))
-        at = line_end(text, at) + 1;
+    while (at < all && !tb_grid_text_is_key(text, at, "links"))
+        at = tb_grid_text_line_end(text, at) + 1;
     if (at >= all) {
         snprintf(item, sizeof item, "%slinks:\n  - {from: %s, to: %s}\n", all > 0 && text[all - 1] != '\n' ? "\n" : "",
                  from, to);
@@ -383,12 +329,12 @@ static int link_add(struct tb_grid_edit *edit, const char *from_name, const char
         snprintf(item, sizeof item, "{from: %s, to: %s}%s", from, to, empty ? "" : ", ");
         return text_replace(edit, value + 1, 0, item);
     }
-    size_t next = line_end(text, at), indent = 0;
-    if (!line_is_over(text, value))
+    size_t next = tb_grid_text_line_end(text, at), indent = 0;
+    if (!tb_grid_text_is_over(text, value))
         return confused(edit, "links");
-    for (size_t line = next; text[line] == '\n'; line = line_end(text, line + 1)) {
+    for (size_t line = next; text[line] == '\n'; line = tb_grid_text_line_end(text, line + 1)) {
         indent = strspn(text + line + 1, " ");
-        if (!line_is_over(text, line + 1))
+        if (!tb_grid_text_is_over(text, line + 1))
             break;
     }
     snprintf(item, sizeof item, "\n%*s- {from: %s, to: %s}", indent < 256 ? (int)indent : 256, "", from, to);
@@ -398,17 +344,12 @@ static int link_add(struct tb_grid_edit *edit, const char *from_name, const char
 static bool link_is_there(const struct tb_grid_edit *edit, const char *from, const char *to)
 {
     struct tb_grid grid;
-    struct region r;
+    struct tb_grid_map map;
     if (tb_grid_parse(&grid, edit->text, strlen(edit->text), edit->file) != TB_OK)
         return false;
-    bool there = locate_link(edit->text, &grid, from, to, &r);
+    bool there = locate_link(edit->text, &grid, from, to, &map);
     tb_grid_close(&grid);
     return there;
-}
-
-static bool alike(double a, double b)
-{
-    return a > b ? a - b <= ALIKE * a : b - a <= ALIKE * b;
 }
 
 int tb_grid_edit_link(struct tb_grid_edit *edit, const char *from, const char *to, const struct tb_grid_measure *there,
@@ -417,18 +358,18 @@ int tb_grid_edit_link(struct tb_grid_edit *edit, const char *from, const char *t
     char *before = strdup(edit->text);
     if (before == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory to change %s", edit->file);
-    bool same = alike(there->bandwidth, back->bandwidth) && alike(there->latency, back->latency);
+    bool same = measures_alike(there, back);
     bool forward = link_is_there(edit, from, to), backward = link_is_there(edit, to, from);
     int error = TB_OK;
     bool needs_forward = !forward && (!backward || !same), needs_backward = !backward && !same;
     if (needs_forward)
         error = link_add(edit, from, to);
     if (error == TB_OK && (forward || needs_forward))
-        error = set_both(edit, locate_link, from, to, there);
+        error = set_all(edit, locate_link, from, to, there);
     if (error == TB_OK && needs_backward)
         error = link_add(edit, to, from);
     if (error == TB_OK && (backward || needs_backward))
-        error = set_both(edit, locate_link, to, from, back);
+        error = set_all(edit, locate_link, to, from, back);
     return keep_or_undo(edit, before, error);
 }
 

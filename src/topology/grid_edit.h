@@ -11,18 +11,24 @@ struct tb_grid_edit {
     char *text; /* as it would be written */
 };
 
+#define TB_GRID_TABLE_BYTES 800
+
 /* What was measured of one direction. */
 struct tb_grid_measure {
-    double bandwidth; /* Mbit/s */
-    double latency;   /* ms one way */
+    double bandwidth;                /* Mbit/s; 0: not measured, what the file has stays */
+    double latency;                  /* ms one way; negative: not measured */
+    char table[TB_GRID_TABLE_BYTES]; /* by size of messages, as `table` has it; "": none, and the file keeps none */
 };
 
 int tb_grid_edit_open(struct tb_grid_edit *edit, const char *file);
 /* The `ethernet` of a cluster. TB_ERR_UNSUPPORTED: the file is written in a way that is not understood here; nothing
  * has changed. */
 int tb_grid_edit_ethernet(struct tb_grid_edit *edit, const char *cluster, const struct tb_grid_measure *measure);
-/* The link between two clusters. A direction that is not in the file gets a line of its own if it differs from the
- * other one. Errors as above. */
+/* The `uplink` of a cluster or site, and its `downlink` if it has one or if the two differ. Errors as above. */
+int tb_grid_edit_uplink(struct tb_grid_edit *edit, const char *place, const struct tb_grid_measure *up,
+                        const struct tb_grid_measure *down);
+/* The link between two ends: clusters, gateways, sites. A direction that is not in the file gets a line of its own if
+ * it differs from the other one. Errors as above. */
 int tb_grid_edit_link(struct tb_grid_edit *edit, const char *from, const char *to, const struct tb_grid_measure *there,
                       const struct tb_grid_measure *back);
 /* Replaces the file, or leaves it as it was. */

@@ -19,7 +19,7 @@ static struct tb_grid_edit edit_of(const char *text)
 /* The text after one change, and that it means what was measured. */
 static void expect_ethernet(const char *before, const char *after)
 {
-    const struct tb_grid_measure m = {94.126, 0.04321};
+    const struct tb_grid_measure m = {94.126, 0.04321, ""};
     struct tb_grid_edit edit = edit_of(before);
     struct tb_grid grid;
     if (tb_grid_edit_ethernet(&edit, "east", &m) != TB_OK)
@@ -67,7 +67,7 @@ static void ethernet_is_added(void **state)
 
 static void expect_link(const char *before, double back, const char *after)
 {
-    const struct tb_grid_measure there = {20.1, 10}, other = {back, 10.2};
+    const struct tb_grid_measure there = {20.1, 10, ""}, other = {back, 10.2, ""};
     struct tb_grid_edit edit = edit_of(before);
     struct tb_grid grid;
     if (tb_grid_edit_link(&edit, "a", "b", &there, &other) != TB_OK)
@@ -111,6 +111,108 @@ static void links_are_added(void **state)
                 "  - {from: a, to: b, bandwidth: 20.1, latency: 10}\n");
 }
 
+#define TABLE "0:5000:6000:1232,1024:5000:6000:90000"
+
+/* By message size, in quotes; what was measured another time goes. */
+static void tables_are_changed(void **state)
+{
+    struct tb_grid_measure m = {.bandwidth = 94, .latency = 0.04, .table = TABLE};
+    struct tb_grid_edit edit =
+        edit_of("clusters:\n  - name: east # home\n    hosts: e\n    ethernet: {bandwidth: 5} # slow\n"
+                "  - name: west\n    hosts: w\n    ethernet:\n      bandwidth: 5\n"
+                "      table: \"0:1:1:1,1024:2:2:2\" # old\n      latency: 3\n"
+                "links:\n  - {from: east, table: '0:1:1:1', to: west} # far\n");
+    struct tb_grid grid;
+    assert_int_equal(tb_grid_edit_ethernet(&edit, "east", &m), TB_OK);
+    assert_int_equal(tb_grid_edit_ethernet(&edit, "west", &m), TB_OK);
+    assert_int_equal(tb_grid_edit_link(&edit, "east", "west", &m, &m), TB_OK);
+    assert_string_equal(edit.text, "clusters:\n  - name: east # home\n    hosts: e\n"
+                                   "    ethernet: {bandwidth: 94, latency: 0.04, table: \"" TABLE "\"} # slow\n"
+                                   "  - name: west\n    hosts: w\n    ethernet:\n      bandwidth: 94\n"
+                                   "      table: \"" TABLE "\" # old\n      latency: 0.04\n"
+                                   "links:\n  - {from: east, table: \"" TABLE
+                                   "\", to: west, bandwidth: 94, latency: 0.04} # far\n");
+    assert_int_equal(tb_grid_parse(&grid, edit.text, strlen(edit.text), "g.yaml"), TB_OK);
+    assert_string_equal(grid.clusters[0].ethernet.table, TABLE);
+    assert_string_equal(grid.clusters[1].ethernet.table, TABLE);
+    assert_string_equal(grid.links[1].wire.table, TABLE);
+    tb_grid_close(&grid);
+    m.table[0] = 0;
+    assert_int_equal(tb_grid_edit_ethernet(&edit, "east", &m), TB_OK);
+    assert_int_equal(tb_grid_edit_ethernet(&edit, "west", &m), TB_OK);
+    assert_int_equal(tb_grid_edit_link(&edit, "east", "west", &m, &m), TB_OK);
+    assert_string_equal(edit.text, "clusters:\n  - name: east # home\n    hosts: e\n"
+                                   "    ethernet: {bandwidth: 94, latency: 0.04} # slow\n"
+                                   "  - name: west\n    hosts: w\n    ethernet:\n      bandwidth: 94\n"
+                                   "      latency: 0.04\nlinks:\n  - {from: east, to: west, bandwidth: 94, latency: "
+                                   "0.04} # far\n");
+    tb_grid_edit_close(&edit);
+}
+
+static void expect_uplink(const char *place, const char *before, double down, const char *after)
+{
+    const struct tb_grid_measure out = {.bandwidth = 50, .latency = 5}, in = {.bandwidth = down, .latency = 5};
+    struct tb_grid_edit edit = edit_of(before);
+    if (tb_grid_edit_uplink(&edit, place, &out, &in) != TB_OK)
+        fail_msg("%s", tb_error_story());
+    assert_string_equal(edit.text, after);
+    tb_grid_edit_close(&edit);
+}
+
+static void uplinks_are_changed_and_added(void **state)
+{
+    expect_uplink("a", TWO, 50,
+                  "clusters:\n  - {name: a, hosts: a1, uplink: {bandwidth: 50, latency: 5}}\n"
+                  "  - {name: b, hosts: b1}\n");
+    expect_uplink("b", TWO, 80,
+                  "clusters:\n  - {name: a, hosts: a1}\n  - {name: b, hosts: b1, "
+                  "uplink: {bandwidth: 50, latency: 5}, downlink: {bandwidth: 80, latency: 5}}\n");
+    expect_uplink("a", "clusters:\n  - name: a # home\n    hosts: a1\n", 80,
+                  "clusters:\n  - name: a # home\n    uplink: {bandwidth: 50, latency: 5}\n"
+                  "    downlink: {bandwidth: 80, latency: 5}\n    hosts: a1\n");
+    expect_uplink("a",
+                  "clusters:\n  - name: a\n    hosts: a1\n    uplink:   # DSL\n      queue: 64k\n"
+                  "    downlink: {bandwidth: 7} # fast\n",
+                  50,
+                  "clusters:\n  - name: a\n    hosts: a1\n    uplink:   # DSL\n      queue: 64k\n      latency: 5\n"
+                  "      bandwidth: 50\n    downlink: {bandwidth: 50, latency: 5} # fast\n");
+    expect_uplink("The Hague", "sites:\n  - name: The Hague # by the sea\n    clusters: [{name: a, hosts: a1}]\n", 50,
+                  "sites:\n  - name: The Hague # by the sea\n    uplink: {bandwidth: 50, latency: 5}\n"
+                  "    clusters: [{name: a, hosts: a1}]\n");
+    struct tb_grid_measure m = {.bandwidth = 50, .latency = 5};
+    struct tb_grid_edit edit = edit_of(TWO);
+    assert_true(tb_grid_edit_uplink(&edit, "nowhere", &m, &m) < 0);
+    assert_string_equal(edit.text, TWO);
+    /* Only a latency, or only a rate. */
+    m.bandwidth = 0;
+    assert_int_equal(tb_grid_edit_ethernet(&edit, "a", &m), TB_OK);
+    m = (struct tb_grid_measure){.bandwidth = 3, .latency = -1};
+    assert_int_equal(tb_grid_edit_ethernet(&edit, "b", &m), TB_OK);
+    assert_string_equal(edit.text, "clusters:\n  - {name: a, hosts: a1, ethernet: {latency: 5}}\n"
+                                   "  - {name: b, hosts: b1, ethernet: {bandwidth: 3}}\n");
+    tb_grid_edit_close(&edit);
+}
+
+/* Ends of links are clusters, gateways or sites. */
+static void links_of_gateways_and_sites_are_changed(void **state)
+{
+    const struct tb_grid_measure m = {.bandwidth = 50, .latency = 5};
+    struct tb_grid_edit edit =
+        edit_of("sites:\n  - {name: Delft, clusters: [{name: a, hosts: [a1, a2], gateways: [a1, a2]}]}\n"
+                "  - {name: The Hague, clusters: [{name: b, hosts: b1}]}\n"
+                "links:\n  - {from: a1, to: b, latency: 3} # one\n  - {from: a2, to: b, latency: 4}\n"
+                "  - {from: Delft, to: The Hague, latency: 9} # canal\n");
+    assert_int_equal(tb_grid_edit_link(&edit, "b", "a2", &m, &m), TB_OK);
+    assert_int_equal(tb_grid_edit_link(&edit, "Delft", "The Hague", &m, &m), TB_OK);
+    assert_string_equal(edit.text,
+                        "sites:\n  - {name: Delft, clusters: [{name: a, hosts: [a1, a2], gateways: [a1, a2]}]}\n"
+                        "  - {name: The Hague, clusters: [{name: b, hosts: b1}]}\n"
+                        "links:\n  - {from: a1, to: b, latency: 3} # one\n"
+                        "  - {from: a2, to: b, latency: 5, bandwidth: 50}\n"
+                        "  - {from: Delft, to: The Hague, latency: 5, bandwidth: 50} # canal\n");
+    tb_grid_edit_close(&edit);
+}
+
 /* What is not understood stays as it is, and so does what would make no sense afterwards. */
 static void nothing_is_broken(void **state)
 {
@@ -120,7 +222,7 @@ static void nothing_is_broken(void **state)
         "clusters:\n  - &x\n    name: east\n    hosts: e\n",
         "clusters:\n  - name: e\n    hosts: e\n",
     };
-    const struct tb_grid_measure m = {94, 0.04};
+    const struct tb_grid_measure m = {94, 0.04, ""};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct tb_grid_edit edit = edit_of(texts[i]);
         int error = tb_grid_edit_ethernet(&edit, "east", &m);
@@ -136,7 +238,7 @@ static void the_file_is_replaced(void **state)
 {
     char path[] = "/tmp/tombolo-edit-XXXXXX";
     int fd = mkstemp(path);
-    const struct tb_grid_measure m = {20.1, 10};
+    const struct tb_grid_measure m = {20.1, 10, ""};
     struct tb_grid_edit edit;
     struct stat status;
     char text[512] = "";
@@ -164,6 +266,9 @@ int main(void)
         cmocka_unit_test(ethernet_is_added),
         cmocka_unit_test(links_are_changed_in_place),
         cmocka_unit_test(links_are_added),
+        cmocka_unit_test(tables_are_changed),
+        cmocka_unit_test(uplinks_are_changed_and_added),
+        cmocka_unit_test(links_of_gateways_and_sites_are_changed),
         cmocka_unit_test(nothing_is_broken),
         cmocka_unit_test(the_file_is_replaced),
     };
