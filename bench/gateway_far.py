@@ -1,7 +1,7 @@
 """How long a message takes that crosses a long and slow link: sections of bench/gateways.
 
-64 KiB one way over 10 ms and 20 Mbit/s, between ranks that connect across the link themselves, and behind gateways whose clusters
-have ports of 100 Mbit/s. The floor is latency and wire time, as bytes of the wire. Agents pass a frame on when it is whole, which
+64 KiB one way over 10 ms and 20 Mbit/s, between ranks that connect across the link themselves, from ports without a rate, and
+behind gateways whose clusters have ports of 100 Mbit/s. The floor is latency and wire time, as bytes of the wire. Agents pass a frame on when it is whole, which
 takes a frame's time on each hop inside of a cluster."""
 import statistics
 
@@ -18,13 +18,12 @@ WAYS = {"bcast": "MPI_Bcast", "send": "MPI_Send"}
 
 
 def grid(cluster, link):
-    clusters = "".join(f"  - {{name: {name}, ethernet: {{bandwidth: {PORT_MBIT}}}, {cluster.replace('X', name[0])}}}\n"
-                       for name in ("west", "east"))
+    clusters = "".join(f"  - {{name: {name}, {cluster.replace('X', name[0])}}}\n" for name in ("west", "east"))
     return f"clusters:\n{clusters}links:\n  - {{from: west, to: east, bandwidth: {LINK_MBIT}, latency: {LINK_MS}{link}}}\n"
 
 
 DIRECT = grid('hosts: ["X1:1"]', ", direct: yes")
-BEHIND = grid('gateways: [X0], nat: true, hosts: ["X1:1", "X0:0"]', "")
+BEHIND = grid(f'ethernet: {{bandwidth: {PORT_MBIT}}}, gateways: [X0], nat: true, hosts: ["X1:1", "X0:0"]', "")
 
 
 def wire_ms(length, mbit):
