@@ -41,11 +41,11 @@ static void pipelines_keep_ports_busy(void **state)
     static const char many[] = "clusters:\n- {name: c, hosts: 'c[1-32]:1', ethernet: {bandwidth: 25, latency: 0.05}}\n";
     static const struct cell cells[] = {
         {sixteen, TB_OPERATION_BCAST, "circulant", 1u << 20, 1.10},
-        {sixteen, TB_OPERATION_REDUCE, "two-tree", 1u << 20, 1.12},
+        {sixteen, TB_OPERATION_REDUCE, "circulant", 1u << 20, 1.12},
         {sixteen, TB_OPERATION_BCAST, "circulant", 1u << 16, 1.5},
-        {sixteen, TB_OPERATION_REDUCE, "two-tree", 1u << 16, 1.5},
+        {sixteen, TB_OPERATION_REDUCE, "circulant", 1u << 16, 1.5},
         {many, TB_OPERATION_BCAST, "circulant", 1u << 20, 1.10},
-        {many, TB_OPERATION_REDUCE, "two-tree", 1u << 20, 1.12},
+        {many, TB_OPERATION_REDUCE, "circulant", 1u << 20, 1.12},
     };
     struct tb_traffic *traffic;
     assert_int_equal(tb_traffic_open(&traffic), TB_OK);
