@@ -1,27 +1,31 @@
 /* What collectives need before a job starts, and all ranks must have alike. */
 #include "command.h"
 
+#include "lab/lab.h"
 #include "planner/planner.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-void tb_command_cores(void)
+void tb_command_cores(bool lab)
 {
     cpu_set_t cores;
     char text[16];
-    if (tb_param.cores > 0 || sched_getaffinity(0, sizeof cores, &cores) != 0)
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0)
         return;
     snprintf(text, sizeof text, "%d", CPU_COUNT(&cores));
-    (void)tb_param_set("cores", text, TB_PARAM_LAUNCHER);
+    if (tb_param.cores == 0)
+        (void)tb_param_set("cores", text, TB_PARAM_LAUNCHER);
+    if (tb_param.shared_cores == 0 && (lab || getenv(TB_LAB_VARIABLE) != NULL))
+        (void)tb_param_set("shared_cores", text, TB_PARAM_LAUNCHER);
 }
 
-int tb_command_collectives(void)
+int tb_command_collectives(bool lab)
 {
     struct tb_preference wishes[TB_OPERATION_COUNT];
     struct tb_rules rules;
-    tb_command_cores();
+    tb_command_cores(lab);
     int rc = tb_rules_load();
     if (rc == TB_OK)
         rc = tb_cost_parameters_check();

@@ -2,6 +2,8 @@
 #ifndef TB_CMD_COMMAND_H
 #define TB_CMD_COMMAND_H
 
+#include <stdbool.h>
+
 /* `name` is what the user called, for messages. */
 int tb_command_run(const char *name, char **words);
 int tb_command_agent(char **words);
@@ -17,8 +19,9 @@ void tb_command_leave_lab(const char *who, const char *lab, int code);
 
 /* Settles what the ranks' choice of algorithms depends on: cores, rules, what is assumed of links. An algorithm that
  * does not exist is an error. */
-int tb_command_collectives(void);
-/* Where the number of a host's cores was not given, it is that of this machine. */
-void tb_command_cores(void);
+int tb_command_collectives(bool lab);
+/* Where the number of a host's cores was not given, it is that of this machine. In a lab all hosts share these: where
+ * one is about to be made, as `lab` says, and inside of one. */
+void tb_command_cores(bool lab);
 
 #endif

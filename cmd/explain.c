@@ -17,7 +17,7 @@ struct query {
     enum tb_operation operation;
     uint64_t bytes, ranks, hosts, root;
     const char *grid;
-    bool ordered, in_place, deal, json, all;
+    bool ordered, in_place, json, all, deal, lab;
 };
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
@@ -57,6 +57,8 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
         q->in_place = true;
     else if (strcmp(word, "--deal") == 0)
         q->deal = true;
+    else if (strcmp(word, "--lab") == 0)
+        q->lab = true;
     else
         *took = true;
     if (!*took)
@@ -105,19 +107,17 @@ struct scene {
     struct tb_grid grid;
     struct tb_places places;
     uint32_t *cluster_places, *site_places;
-    struct tb_connectivity connectivity;
+    struct tb_connectivity connectivity; /* of too many kinds of hosts these alone */
     struct tb_routes routes;
     void *bytes; /* of the table */
     struct tb_cost_table table;
     uint32_t *hosts; /* of each slot of the grid: ranks fill them, host after host, and go round again */
     uint32_t slots;
     const struct tb_group_shape *shape;
-    struct tb_costs costs;
 };
 
 static void scene_close(struct scene *s)
 {
-    tb_costs_close(&s->costs);
     tb_group_shape_release(s->shape);
     free(s->hosts);
     free(s->bytes);
@@ -134,8 +134,24 @@ static int no_memory(const char *file)
     return tb_error(TB_ERR_MEMORY, "%s: no memory for its places", file);
 }
 
-static int grid_table(struct scene *s, const char *file)
+/* Who reaches whom, and by whom messages go, as far as the hosts with ranks need it. */
+static int grid_routes(struct scene *s, const struct query *q)
 {
+    bool *ranked = calloc((size_t)s->grid.host_count + 1, sizeof *ranked);
+    if (ranked == NULL)
+        return no_memory(q->grid);
+    for (uint64_t i = 0; i < s->slots && i < q->ranks; i++)
+        ranked[s->hosts[i]] = true;
+    int error = tb_connectivity_open_for(&s->connectivity, &s->grid, ranked, NULL, NULL);
+    free(ranked);
+    if (error == TB_ERR_LIMIT) /* then ways are as places and gateways say */
+        return tb_host_classes_open(&s->connectivity.classes, &s->grid);
+    return error == TB_OK ? tb_routes_open(&s->routes, &s->connectivity) : error;
+}
+
+static int grid_table(struct scene *s, const struct query *q)
+{
+    const char *file = q->grid;
     size_t length;
     s->cluster_places = calloc((size_t)s->grid.cluster_count + 1, sizeof *s->cluster_places);
     s->site_places = calloc((size_t)s->grid.site_count + 1, sizeof *s->site_places);
@@ -143,16 +159,14 @@ static int grid_table(struct scene *s, const char *file)
         return no_memory(file);
     int error = tb_places_from_grid(&s->places, &s->grid, s->cluster_places, s->site_places);
     if (error == TB_OK)
-        error = tb_connectivity_open(&s->connectivity, &s->grid);
-    if (error == TB_OK)
-        error = tb_routes_open(&s->routes, &s->connectivity);
+        error = grid_routes(s, q);
     if (error == TB_OK)
         error = tb_cost_table_make(&(struct tb_cost_source){.places = &s->places,
                                                             .grid = &s->grid,
                                                             .cluster_places = s->cluster_places,
                                                             .site_places = s->site_places,
                                                             .classes = &s->connectivity.classes,
-                                                            .routes = &s->routes,
+                                                            .routes = s->routes.class_count > 0 ? &s->routes : NULL,
                                                             .host_count = s->grid.host_count,
                                                             .version = 1},
                                    &s->bytes, &length);
@@ -202,7 +216,8 @@ static int slots_deal(struct scene *s)
     return error;
 }
 
-static int grid_shape(struct scene *s, struct query *q)
+/* Which host each slot of the grid is on. */
+static int grid_slots(struct scene *s, struct query *q)
 {
     uint64_t slots = 0;
     for (uint32_t i = 0; i < s->grid.host_count; i++)
@@ -218,11 +233,22 @@ static int grid_shape(struct scene *s, struct query *q)
     if (q->deal && slots_deal(s) != TB_OK)
         return TB_ERR_MEMORY;
     q->ranks = q->ranks > 0 ? q->ranks : slots;
+    return TB_OK;
+}
+
+static int grid_shape(struct scene *s, const struct query *q)
+{
     return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
                                                                     .host_limit = s->grid.host_count,
                                                                     .table = &s->table,
                                                                     .run = slot_run,
                                                                     .context = s});
+}
+
+static void dealt_run(const void *context, uint32_t rank, struct tb_shape_run *run)
+{
+    const struct query *q = context;
+    *run = (struct tb_shape_run){.host = rank % (uint32_t)q->hosts, .who = TB_COST_NONE, .count = 1};
 }
 
 /* Without a grid file: hosts in one cluster that has no name. */
@@ -241,6 +267,12 @@ static int plain_shape(struct scene *s, struct query *q)
     if (error == TB_OK)
         error = tb_cost_table_view(&s->table, s->bytes, length);
     q->ranks = q->ranks > 0 ? q->ranks : 8;
+    if (error == TB_OK && q->deal)
+        return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
+                                                                        .host_limit = (uint32_t)q->hosts,
+                                                                        .table = &s->table,
+                                                                        .run = dealt_run,
+                                                                        .context = q});
     return error == TB_OK ? tb_group_shape_even(&s->shape, (uint32_t)q->ranks, (uint32_t)q->hosts, &s->table) : error;
 }
 
@@ -254,11 +286,13 @@ static int scene_open(struct scene *s, struct query *q)
     } else {
         error = tb_grid_load(&s->grid, q->grid);
         if (error == TB_OK)
-            error = grid_table(s, q->grid);
+            error = grid_slots(s, q);
+        if (error == TB_OK)
+            error = grid_table(s, q);
         if (error == TB_OK)
             error = grid_shape(s, q);
     }
-    return error == TB_OK ? tb_costs_open(&s->costs, s->shape) : error;
+    return error;
 }
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
@@ -364,7 +398,6 @@ static void answer_print(const struct query *q, const struct tb_candidate *rows,
 static int answer(const struct query *q, const struct scene *scene)
 {
     const struct tb_group_shape *shape = scene->shape;
-    const struct tb_costs *costs = &scene->costs;
     struct tb_preference wishes[TB_OPERATION_COUNT];
     struct tb_rules rules;
     struct tb_candidate rows[TB_CANDIDATES_LIMIT];
@@ -386,16 +419,13 @@ static int answer(const struct query *q, const struct scene *scene)
     int error = tb_rules_load();
     if (error == TB_OK)
         error = tb_preferences_read(wishes, &rules);
-    struct tb_choice_facts facts = {.shape = shape,
-                                    .costs = costs,
-                                    .wish = &wishes[q->operation],
-                                    .wish_reason = TB_REASON_PARAMETER,
-                                    .rules = &rules};
+    struct tb_choice_facts facts = {
+        .shape = shape, .wish = &wishes[q->operation], .wish_reason = TB_REASON_PARAMETER, .rules = &rules};
     uint32_t count = tb_rating_list(&call, NULL, rows);
     if (error == TB_OK)
         error = tb_choice_make(&facts, &call, &choice);
     if (error == TB_OK && tb_rating_possible(&call))
-        error = tb_rating_rate(shape, costs, &call, rows, count, true);
+        error = tb_rating_rate(shape, &call, rows, count, true, NULL);
     if (error != TB_OK)
         return error;
     tb_rating_sort(rows, count);
@@ -421,7 +451,7 @@ int tb_command_explain(char **words)
         fprintf(stderr, "tombolo explain: %s\n%s", tb_error_story(), usage);
         return 2;
     }
-    tb_command_cores();
+    tb_command_cores(q.lab);
     error = scene_open(&scene, &q);
     if (error == TB_OK)
         error = answer(&q, &scene);

@@ -40,7 +40,7 @@ static int run_in_lab(struct job *job)
     int code = 1;
     int rc = tb_grid_load(&grid, options->lab);
     if (rc == TB_OK)
-        rc = tb_command_collectives();
+        rc = tb_command_collectives(true);
     if (rc == TB_OK)
         rc = tb_lab_up(&grid, &(struct tb_lab_wish){0}, name, note);
     /* The command is split at spaces, which the path may have. */
@@ -67,7 +67,7 @@ static int run_on_grid(struct job *job)
     struct tb_grid grid;
     int rc = tb_grid_load(&grid, job->options->grid_file);
     if (rc == TB_OK)
-        rc = tb_command_collectives();
+        rc = tb_command_collectives(false);
     if (rc != TB_OK) {
         fprintf(stderr, "%s: %s\n", job->options->name, tb_error_story());
         return 1;
@@ -97,7 +97,7 @@ int tb_command_run(const char *name, char **words)
         return 0;
     }
     if (rc == TB_OK && options.lab == NULL && options.grid_file == NULL)
-        rc = tb_command_collectives();
+        rc = tb_command_collectives(false);
     if (rc != TB_OK) {
         fprintf(stderr, "%s: %s\n", name, tb_error_story());
         return 2;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks `tombolo explain`: few rows unless all are asked for, one that runs, the bound, ranks in blocks and
-dealt, singular and plural. A case for each."""
+dealt, and elsewhere, singular and plural. A case for each."""
 import json
 import os
 import re
@@ -79,6 +79,27 @@ def bounds():
             yield f"1 MiB over 8 Mbit/s should take a second and something, decided by a cluster: {bound}"
 
 
+def where_ranks_are():
+    """Dealt to two far clusters, a chain crosses between them again and again; in a lab hosts wait for cores."""
+    def seconds(words, name):
+        return min(row["seconds"] for row in json.loads(explain(*words, "--json"))["candidates"] if row["algorithm"] == name)
+
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
+        grid.write("clusters:\n- {name: a, hosts: \"a[1-4]\"}\n- {name: b, hosts: \"b[1-4]\"}\n"
+                   "links:\n- {from: a, to: b, bandwidth: 100, latency: 10}\n")
+        grid.flush()
+        words = ("bcast", "--bytes", "8", "--grid", grid.name)
+        blocks, dealt = seconds(words, "chain"), seconds((*words, "--deal"), "chain")
+        if not 0.01 < blocks < 0.02 or not 0.07 < dealt < 0.08:
+            yield f"a chain should cross once in blocks and seven times dealt: {blocks} and {dealt}"
+    words = ("allgather", "--bytes", "1k", "--ranks", "64", "--hosts", "64")
+    apart, lab = seconds(words, "ring"), seconds((*words, "--set", "shared_cores=2"), "ring")
+    if lab < 2 * apart:
+        yield f"64 hosts on two cores should take longer than {apart}, not {lab}"
+    if "ring" not in explain(*words, "--lab", "--all"):
+        yield "--lab should be taken"
+
+
 def plurals():
     for words, said in ((("bcast", "--bytes", "1", "--ranks", "1"), "bcast of 1 byte, 1 rank on 1 host in 1 cluster;"),
                         (("bcast", "--bytes", "2", "--ranks", "4", "--hosts", "2"), "2 bytes, 4 ranks on 2 hosts in 1 cluster;")):
@@ -87,5 +108,6 @@ def plurals():
 
 
 if __name__ == "__main__":
-    sys.exit(cases.tell_problems({"few-rows": few_rows, "json": whole_for_programs, "bound": bounds, "dealt": dealt, "plurals": plurals},
+    sys.exit(cases.tell_problems({"few-rows": few_rows, "json": whole_for_programs, "bound": bounds, "dealt": dealt,
+                                  "places": where_ranks_are, "plurals": plurals},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

@@ -42,6 +42,7 @@ bool tb_fits_inter(const struct tb_collective *c);
 bool tb_fits_any(const struct tb_collective *c);
 bool tb_fits_common(const struct tb_collective *c); /* an intracommunicator whose ranks share memory */
 bool tb_fits_deals(const struct tb_collective *c);  /* the same, where a block is for one rank */
+bool tb_has_parts(const struct tb_collective *c);   /* so many bytes that every rank has a part of the elements */
 /* Latencies until a rank has looked at what each of the others has written there: reading a line that another core has
  * written takes an eighth of what a message does. */
 static inline uint16_t tb_common_rounds(const struct tb_collective *c)

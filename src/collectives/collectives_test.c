@@ -333,6 +333,9 @@ static void ways_validate(const struct shape *shape)
         struct shape s = *shape;
         s.in_place = (way & 1) != 0;
         s.commutative = (way & 2) != 0;
+        struct tb_collective c = shape_call(&s, 0);
+        if (!tb_algorithm_fits(s.algorithm, &c)) /* perhaps for more, and does with less */
+            s.elements += 8ull * s.size;
         if (s.remote == 0 || !s.in_place)
             shape_validate(&s);
     }

@@ -2,7 +2,7 @@
 #include "planner/bound.h"
 #include "planner/network_test.h"
 #include "planner/rating.h"
-#include "planner/traffic.h"
+#include "planner/simulator.h"
 
 static uint64_t bound_of(struct network *n, enum tb_operation operation, uint64_t bytes, uint32_t root)
 {
@@ -146,7 +146,7 @@ static void random_grid(char *at)
             }
 }
 
-static void algorithm_check(struct network *n, struct tb_traffic *traffic, const struct tb_candidate *row,
+static void algorithm_check(struct network *n, struct tb_simulator *simulator, const struct tb_candidate *row,
                             const struct tb_collective *call, const struct tb_bound *bound, const char *text)
 {
     struct tb_collective c = *call;
@@ -158,9 +158,9 @@ static void algorithm_check(struct network *n, struct tb_traffic *traffic, const
     uint64_t bytes = c.elements;
     if (c.operation == TB_OPERATION_REDUCE_SCATTER || c.operation == TB_OPERATION_REDUCE_SCATTER_BLOCK)
         bytes = (bytes + c.size - 1) / c.size;
-    struct tb_traffic_run run = {
+    struct tb_simulation run = {
         .programs = programs, .ways = &n->ways, .bytes = bytes, .blocks = !even, .limit = 1000000};
-    assert_int_equal(tb_traffic_simulate(traffic, &run), TB_OK);
+    assert_int_equal(tb_simulate(simulator, &run), TB_OK);
     if (run.end < bound->time)
         fail_msg("%s %s:%u of %u bytes, root %u takes %.3f us, and the bound is %.3f (host %d, place %d) on\n%s",
                  tb_operation_name(c.operation), row->algorithm->name, (unsigned)row->argument, (unsigned)c.elements,
@@ -172,8 +172,8 @@ static void algorithm_check(struct network *n, struct tb_traffic *traffic, const
 static void nothing_is_faster(void **state)
 {
     static const uint64_t lengths[] = {1, 1000, 30000, 300000};
-    struct tb_traffic *traffic;
-    assert_int_equal(tb_traffic_open(&traffic), TB_OK);
+    struct tb_simulator *simulator;
+    assert_int_equal(tb_simulator_open(&simulator), TB_OK);
     for (int i = 0; i < 170; i++) {
         char text[2048];
         struct network n;
@@ -194,10 +194,10 @@ static void nothing_is_faster(void **state)
         assert_int_equal(tb_bound_find(&n.ways, &c, &bound), TB_OK);
         uint32_t count = tb_rating_list(&c, NULL, rows);
         for (uint32_t k = 0; k < count; k++)
-            algorithm_check(&n, traffic, &rows[k], &c, &bound, text);
+            algorithm_check(&n, simulator, &rows[k], &c, &bound, text);
         network_close(&n);
     }
-    tb_traffic_close(traffic);
+    tb_simulator_close(simulator);
 }
 
 int main(void)

@@ -22,6 +22,7 @@ struct tb_choice {
     struct tb_candidate best; /* algorithm NULL: none fits */
     struct tb_candidate next; /* the runner-up; algorithm NULL: there is none */
     enum tb_reason reason;
+    uint32_t rated; /* candidates that were rated to make it */
 };
 
 #define TB_CORRECTIONS_LIMIT 16u          /* algorithms of an operation */
@@ -43,9 +44,8 @@ const struct tb_correction *tb_corrections_find(const struct tb_corrections *cor
 
 /* The facts that a choice depends on beside the call. */
 struct tb_choice_facts {
-    const struct tb_group_shape *shape;
-    const struct tb_costs *costs;
-    const struct tb_preference *wish; /* goes before the rules; may be NULL */
+    const struct tb_group_shape *shape; /* with its cost table */
+    const struct tb_preference *wish;   /* goes before the rules; may be NULL */
     enum tb_reason wish_reason;
     const struct tb_rules *rules; /* may be NULL */
     /* NULL: none. With them, algorithms that may be worth it and have not been tried come first. */

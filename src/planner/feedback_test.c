@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "planner/plain_table_test.h"
 #include "planner/planner.h"
 
 #define RANKS  8u
@@ -24,10 +25,10 @@ struct group {
 static void group_open(struct group *g)
 {
     const struct tb_group_shape *shape;
-    assert_int_equal(tb_group_shape_even(&shape, RANKS, RANKS, NULL), TB_OK);
     char period[16];
     snprintf(period, sizeof period, "%u", PERIOD);
     assert_int_equal(tb_param_load(), TB_OK);
+    assert_int_equal(tb_group_shape_even(&shape, RANKS, RANKS, plain_table()), TB_OK);
     assert_int_equal(tb_param_set("feedback", period, TB_PARAM_LAUNCHER), TB_OK);
     for (uint32_t i = 0; i < RANKS; i++) {
         assert_int_equal(tb_plan_cache_open(&g->caches[i]), TB_OK);
@@ -218,10 +219,10 @@ static void kinds_are_bounded(void **state)
 static void it_is_off_by_default(void **state)
 {
     const struct tb_group_shape *shape;
-    assert_int_equal(tb_group_shape_even(&shape, RANKS, RANKS, NULL), TB_OK);
     struct tb_plan_cache *cache;
     struct tb_planner *planner;
     assert_int_equal(tb_param_load(), TB_OK);
+    assert_int_equal(tb_group_shape_even(&shape, RANKS, RANKS, plain_table()), TB_OK);
     assert_int_equal(tb_plan_cache_open(&cache), TB_OK);
     assert_int_equal(tb_planner_open(cache, shape, RANKS, 0, &planner), TB_OK);
     tb_group_shape_release(shape);

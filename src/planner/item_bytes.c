@@ -36,12 +36,16 @@ uint64_t tb_slice_bytes(const struct tb_item_data *data, const struct tb_program
             bytes = sum(bytes, part_bytes(p, tb_slice_piece(p, slice, at + i), data->bytes));
         return bytes;
     }
-    if (p->pieces == 0)
+    if (p->pieces == 0 || data->bytes == 0)
         return 0;
     if (p->pieces == 1)
         return data->bytes;
-    uint64_t length = data->bytes / p->pieces + (data->bytes % p->pieces != 0);
-    uint64_t piece = tb_slice_piece(p, slice, at) % p->pieces;
+    /* Short divisions where they do, as this is asked for each item. */
+    uint64_t length =
+        data->bytes <= UINT32_MAX ? ((uint32_t)data->bytes - 1) / p->pieces + 1 : (data->bytes - 1) / p->pieces + 1;
+    uint64_t piece = tb_slice_piece(p, slice, at);
+    if (piece >= p->pieces)
+        piece %= p->pieces;
     return piece_start(piece + count, length, data->bytes) - piece_start(piece, length, data->bytes);
 }
 

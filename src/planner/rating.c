@@ -1,33 +1,35 @@
 #include "planner/rating.h"
-#include "planner/root_kind.h"
-#include "planner/simulator.h"
+#include "planner/growth.h"
+#include "planner/rater.h"
 
 #include <stdlib.h>
 
-#define ITEMS_BUDGET    10000u /* simulated for one call, all candidates together */
-#define ITEMS_LEAST     128u   /* for one candidate */
-#define STEPS_PER_ITEM  32u    /* comparing so many pairs of steps takes as long as simulating an item */
-#define EVENTS_PER_ITEM 8u
-#define RANKS_LIMIT     32u /* simulated at once */
-#define RANKS_LEAST     2u  /* fewer say nothing about more */
-#define PIECES_LEAST    16u /* of a message that is simulated in part */
-#define PIECES_MOST     32u
-#define WORSE_LIMIT     2u /* arguments that were worse than the best one before: the next ones will be, too */
+#define FIRST_PARTS     2u   /* of five: units for candidates on small groups */
+#define UNITS_LEAST     400u /* for one candidate */
+#define RANKS_LEAST     2u   /* fewer say nothing about more */
+#define RANKS_TOP       4u   /* the largest group of a candidate has at least so many */
+#define WORSE_LIMIT     2u   /* arguments that were worse than the best one before: the next ones will be, too */
 #define ARGUMENTS_LIMIT 16u
-#define SAMPLES         24 /* halvings of a group */
+#define ALL_TIMES       16u   /* more units where all times are asked for: nobody waits for a call then */
+#define RANKS_MOST      4096u /* that are ever simulated */
 
-/* A group like the communicator's, with half as many ranks each time. */
-struct sample {
-    const struct tb_group_shape *shape;
-    uint32_t root;
+/* What is known of a candidate: its time on each fold, and how much work that was. */
+struct row {
+    uint64_t times[TB_FOLDS_LIMIT], units[TB_FOLDS_LIMIT];
+    uint64_t longest[TB_FOLDS_LIMIT]; /* see struct tb_rater */
+    bool known[TB_FOLDS_LIMIT];
+    uint32_t top;  /* the largest fold that it was rated on */
+    uint32_t same; /* the first with the same programs, or itself */
 };
 
 struct rating {
-    const struct tb_group_shape *shape;
-    const struct tb_costs *costs;
-    struct tb_collective call;
-    uint64_t budget; /* items of a simulation */
-    struct sample *samples[SAMPLES];
+    struct tb_rater rater;
+    struct tb_candidate *rows;
+    struct row *known;
+    uint32_t count;
+    uint32_t first;  /* the largest fold that all candidates may be rated on */
+    uint64_t limit;  /* of units */
+    uint64_t budget; /* of a candidate on small groups */
 };
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
@@ -67,283 +69,231 @@ void tb_rating_sort(struct tb_candidate *rows, uint32_t count)
     }
 }
 
-/* ---- groups ------------------------------------------------------------------------------------------------------ */
+/* ---- one candidate ----------------------------------------------------------------------------------------------- */
 
-static uint32_t halved(uint32_t size, uint32_t times)
+static uint32_t ranks_of(const struct rating *r, uint32_t fold)
 {
-    return (uint32_t)(((uint64_t)size + (1ull << times) - 1) >> times);
+    return r->rater.folds.list[fold].shape->size;
 }
 
-/* The group after so many halvings. NULL: no memory. */
-static const struct sample *sample_get(struct rating *r, uint32_t times)
+static bool is_whole(const struct rating *r, uint32_t fold)
 {
-    if (r->samples[times] != NULL)
-        return r->samples[times];
-    uint32_t size = halved(r->shape->size, times);
-    struct sample *s = calloc(1, sizeof *s);
-    uint32_t *ranks = malloc(size * sizeof *ranks);
-    if (s == NULL || ranks == NULL || tb_group_shape_sample(&s->shape, r->shape, size, ranks) != TB_OK) {
-        free(s);
-        free(ranks);
-        return NULL;
-    }
-    uint32_t kind = tb_root_kind(r->shape, r->call.root);
-    for (uint32_t i = size; i-- > 0;)
-        if (tb_root_kind(r->shape, ranks[i]) == kind)
-            s->root = i;
-    if (times == 0)
-        s->root = r->call.root;
-    free(ranks);
-    return r->samples[times] = s;
+    return ranks_of(r, fold) == r->rater.folds.shape->size;
 }
 
-/* ---- one simulation ---------------------------------------------------------------------------------------------- */
-
-static bool cut_evenly(enum tb_operation o)
+/* On one fold, unless it is known. */
+static int row_rate(struct rating *r, uint32_t row, uint32_t fold, uint64_t budget)
 {
-    return o == TB_OPERATION_BCAST || o == TB_OPERATION_REDUCE || o == TB_OPERATION_ALLREDUCE ||
-           o == TB_OPERATION_SCAN || o == TB_OPERATION_EXSCAN;
-}
-
-static void programs_free(struct tb_program **programs, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        tb_program_free(programs[i]);
-}
-
-/* About how much work the programs of so many ranks are: their items, and making those that have many steps. Some of
- * them stand for all. */
-static int programs_estimate(const struct tb_collective *c, const struct tb_algorithm *a, uint64_t *items)
-{
-    const uint32_t ranks[] = {c->root, c->size / 2, c->size - 1};
-    struct tb_collective mine = *c;
-    *items = 0;
-    for (int i = 0; i < 3; i++) {
-        struct tb_program *program;
-        mine.rank = ranks[i];
-        int error = a->make(&mine, &program);
-        if (error != TB_OK)
-            return error;
-        for (uint32_t k = 0; k < program->step_count; k++)
-            *items += program->steps[k].items;
-        *items += (uint64_t)program->step_count * program->step_count / STEPS_PER_ITEM;
-        tb_program_free(program);
-    }
-    *items = *items * c->size / 3;
-    return TB_OK;
-}
-
-/* Everyone's programs; how many items they have together. */
-static int programs_make(const struct tb_collective *c, const struct tb_algorithm *a, struct tb_program **programs,
-                         uint64_t *items)
-{
-    struct tb_collective mine = *c;
-    *items = 0;
-    for (uint32_t rank = 0; rank < c->size; rank++) {
-        mine.rank = rank;
-        int error = a->make(&mine, &programs[rank]);
-        if (error != TB_OK) {
-            programs_free(programs, rank);
-            return error;
-        }
-        for (uint32_t i = 0; i < programs[rank]->step_count; i++)
-            *items += programs[rank]->steps[i].items;
-    }
-    return TB_OK;
-}
-
-static int programs_rate(const struct rating *r, const struct sample *s, const struct tb_collective *c,
-                         struct tb_program **programs, uint64_t items, uint64_t *time, uint64_t *load)
-{
-    bool even = cut_evenly(c->operation);
-    uint64_t bytes = c->elements > 0 ? c->elements : even ? 1 : tb_param.assumed_block;
-    if (c->operation == TB_OPERATION_REDUCE_SCATTER || c->operation == TB_OPERATION_REDUCE_SCATTER_BLOCK)
-        bytes = (bytes + c->size - 1) / c->size;
-    struct tb_simulation simulation = {.programs = programs,
-                                       .shape = s->shape,
-                                       .costs = r->costs,
-                                       .bytes = bytes,
-                                       .blocks = !even,
-                                       .limit = items * EVENTS_PER_ITEM + 1};
-    int error = tb_simulate(&simulation);
-    *time = error == TB_OK ? simulation.end : TB_COST_NEVER;
-    *load = simulation.load;
-    return error == TB_ERR_LIMIT || error == TB_ERR_MISMATCH ? TB_OK : error;
-}
-
-/* The time of an item count that can be afforded; TB_AGAIN: it cannot, and `items` says how many there would be. */
-static int rate_once(const struct rating *r, const struct sample *s, const struct tb_candidate *row, uint64_t elements,
-                     uint64_t budget, uint64_t *items, uint64_t *time, uint64_t *load)
-{
-    struct tb_program *programs[RANKS_LIMIT];
-    struct tb_collective c = r->call;
-    c.size = s->shape->size;
-    c.shape = s->shape;
-    c.root = s->root;
-    c.elements = elements;
-    c.argument = row->argument;
-    *time = TB_COST_NEVER;
-    *items = *load = 0;
-    if (!tb_algorithm_fits(row->algorithm, &c))
+    struct row *k = &r->known[row];
+    if (k->known[fold])
         return TB_OK;
-    int error = budget < UINT32_MAX ? programs_estimate(&c, row->algorithm, items) : TB_OK;
-    if (error != TB_OK || *items > budget)
-        return error != TB_OK ? error : TB_AGAIN;
-    error = programs_make(&c, row->algorithm, programs, items);
-    if (error != TB_OK)
-        return error;
-    error = programs_rate(r, s, &c, programs, *items, time, load);
-    programs_free(programs, c.size);
+    uint64_t before = r->rater.used;
+    r->rater.longest = 0;
+    int error = tb_rater_time(&r->rater, &r->rows[row], fold, budget, &k->times[fold]);
+    k->units[fold] = r->rater.used - before;
+    k->longest[fold] = r->rater.longest;
+    k->known[fold] = error == TB_OK;
     return error;
 }
 
-/* ---- less, and then continued ------------------------------------------------------------------------------------ */
+/* Three folds on which it was rated, each at most half as large as the next, the last one being its largest. Where
+ * there are not so many it is taken to have grown as the number of ranks has. */
+struct points {
+    struct tb_growth_point times[3], units[3], longest[3];
+};
 
-/* t0 at x0 and t1 at x1 > x0: what is it at x, on a straight line? */
-static uint64_t straight(uint64_t x0, uint64_t t0, uint64_t x1, uint64_t t1, uint64_t x)
+static int row_points(struct rating *r, uint32_t row, struct points *p)
 {
-    if (t0 == TB_COST_NEVER || t1 == TB_COST_NEVER)
-        return TB_COST_NEVER;
-    uint64_t rise = t1 > t0 ? t1 - t0 : 0;
-    unsigned __int128 more = (unsigned __int128)rise * (x - x1) / (x1 - x0);
-    return more > TB_COST_NEVER - t1 ? TB_COST_NEVER : t1 + (uint64_t)more;
-}
-
-/* One candidate on one group: with all pieces, or with few enough of them. TB_AGAIN: it needs a smaller group. */
-static int rate_group(const struct rating *r, const struct sample *s, const struct tb_candidate *row, bool last,
-                      uint64_t *time)
-{
-    uint64_t items, load, all = r->call.elements, piece = row->argument;
-    bool pieces = row->algorithm->argument != NULL && strcmp(row->algorithm->argument, "piece") == 0 && piece > 0;
-    uint64_t less = all;
-    if (pieces && all / piece > PIECES_MOST) {
-        /* A message of few pieces shows how many items there are for each. */
-        less = PIECES_LEAST * piece;
-        int error = rate_once(r, s, row, less, 0, &items, time, &load);
-        if (error != TB_AGAIN)
-            return error;
-        uint64_t fit = r->budget * PIECES_LEAST / (items > 0 ? items : 1);
-        less = (fit < PIECES_LEAST ? PIECES_LEAST : fit > PIECES_MOST ? PIECES_MOST : fit / 2 * 2) * piece;
+    struct row *k = &r->known[row];
+    uint32_t fold = k->top, ranks = ranks_of(r, fold);
+    uint64_t budget = k->units[fold] > r->budget ? k->units[fold] : r->budget;
+    p->times[2] = (struct tb_growth_point){ranks, k->times[fold]};
+    p->units[2] = (struct tb_growth_point){ranks, k->units[fold]};
+    p->longest[2] = (struct tb_growth_point){ranks, k->longest[fold]};
+    for (int i = 1; i >= 0; i--) {
+        bool found = false;
+        while (!found && fold > 0 && ranks_of(r, fold - 1) >= RANKS_LEAST) {
+            fold--;
+            if (ranks_of(r, fold) > ranks / 2 || (fold > r->first && !k->known[fold]))
+                continue;
+            int error = row_rate(r, row, fold, budget);
+            if (error != TB_OK && error != TB_AGAIN)
+                return error;
+            found = error == TB_OK && k->times[fold] != TB_COST_NEVER;
+        }
+        ranks = found ? ranks_of(r, fold) : ranks / 2;
+        p->times[i] = (struct tb_growth_point){ranks, found ? k->times[fold] : p->times[i + 1].value / 2};
+        p->units[i] = (struct tb_growth_point){ranks, found ? k->units[fold] : p->units[i + 1].value / 2};
+        p->longest[i] = (struct tb_growth_point){ranks, found ? k->longest[fold] : p->longest[i + 1].value / 4};
     }
-    int error = rate_once(r, s, row, less, last ? UINT32_MAX : r->budget, &items, time, &load);
-    if (error != TB_OK || less == all)
-        return error;
-    /* What takes longest on the way of one piece may be its latency, but of many pieces it is whatever is busiest. */
-    uint64_t half, half_load;
-    unsigned __int128 bound = (unsigned __int128)load * all / less;
-    error = rate_once(r, s, row, less / 2, UINT32_MAX, &items, &half, &half_load);
-    *time = straight(less / 2, half, less, *time, all);
-    if (*time < bound)
-        *time = bound > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)bound;
-    return error;
-}
-
-/* What a time becomes as the group doubles `times` times, from how it grew before: by as much each time (a tree), by
- * twice as much (a ring), or by more. */
-static uint64_t doubled(const uint64_t t[3], uint32_t times)
-{
-    uint64_t time = t[0], rise = t[0] > t[1] ? t[0] - t[1] : 0, before = t[1] > t[2] ? t[1] - t[2] : 0;
-    uint64_t from = before > 0 ? before : 1, to = before > 0 ? rise : rise > 0 ? 2 : 1;
-    if (to / 4 > from)
-        to = 4 * from;
-    for (uint32_t i = 0; i < times; i++) {
-        unsigned __int128 next = (unsigned __int128)rise * to / from;
-        rise = next > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)next;
-        time = tb_cost_add(time, rise);
-    }
-    return time;
-}
-
-static int candidate_rate(struct rating *r, struct tb_candidate *row)
-{
-    uint32_t times = 0;
-    uint64_t t[3];
-    row->time = TB_COST_NEVER;
-    while (halved(r->shape->size, times) > RANKS_LIMIT)
-        times++;
-    for (;; times++) {
-        const struct sample *s = sample_get(r, times);
-        if (s == NULL)
-            return tb_error(TB_ERR_MEMORY, "no memory to rate algorithms");
-        bool last = times + 3 >= SAMPLES || halved(r->shape->size, times + 3) < RANKS_LEAST;
-        int error = rate_group(r, s, row, last, &t[0]);
-        if (error == TB_OK && times == 0)
-            row->time = t[0];
-        if (error == TB_OK && (times == 0 || t[0] != TB_COST_NEVER))
-            break;
-        if ((error != TB_AGAIN && error != TB_OK) || last)
-            return error;
-    }
-    for (uint32_t i = 1; times > 0 && i < 3; i++) {
-        const struct sample *s = sample_get(r, times + i);
-        int error = s != NULL ? rate_group(r, s, row, true, &t[i]) : TB_ERR_MEMORY;
-        if (error != TB_OK)
-            return error;
-        /* It does not fit this number of ranks: it is taken to have grown by as much as the number. */
-        if (t[i] == TB_COST_NEVER)
-            t[i] = t[i - 1] / 2;
-    }
-    if (times > 0)
-        row->time = doubled(t, times);
     return TB_OK;
 }
 
-/* Whether two arguments of an algorithm lead to the same programs, as pieces longer than the message do. */
-static bool candidate_same(const struct rating *r, const struct tb_candidate *a, const struct tb_candidate *b)
+/* Its time for the whole group, from what is known. */
+static int row_settle(struct rating *r, uint32_t row)
 {
-    struct tb_collective c = r->call;
-    struct tb_program *programs[2] = {NULL, NULL};
-    bool same = a->algorithm == b->algorithm;
-    for (int i = 0; i < 2 && same; i++) {
-        c.rank = c.root;
-        c.argument = i == 0 ? a->argument : b->argument;
-        same = a->algorithm->make(&c, &programs[i]) == TB_OK;
-    }
-    same = same && programs[0]->pieces == programs[1]->pieces && programs[0]->parts == programs[1]->parts &&
-           programs[0]->step_count == programs[1]->step_count;
-    for (uint32_t i = 0; same && i < programs[0]->step_count; i++) {
-        const struct tb_step *s = &programs[0]->steps[i], *t = &programs[1]->steps[i];
-        same = s->kind == t->kind && s->peer == t->peer && s->slice.first == t->slice.first &&
-               s->slice.count == t->slice.count && s->window == t->window && s->join == t->join &&
-               s->after_count == t->after_count;
-    }
-    tb_program_free(programs[0]);
-    tb_program_free(programs[1]);
-    return same;
+    struct row *k = &r->known[row];
+    struct points p;
+    uint64_t *time = &r->rows[row].time;
+    *time = k->times[k->top];
+    if (is_whole(r, k->top) || *time == TB_COST_NEVER)
+        return TB_OK;
+    int error = row_points(r, row, &p);
+    if (error == TB_OK)
+        *time = tb_growth_continue(p.times, r->rater.folds.shape->size);
+    return error;
 }
 
-int tb_rating_rate(const struct tb_group_shape *shape, const struct tb_costs *costs, const struct tb_collective *c,
-                   struct tb_candidate *rows, uint32_t count, bool all)
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+/* On the largest of the small folds that it fits and that can be afforded. */
+static int row_begin(struct rating *r, uint32_t row)
 {
-    struct rating r = {.shape = shape, .costs = costs, .call = *c};
-    int error = TB_OK;
-    bool same = c->operation == TB_OPERATION_ALLTOALL || c->operation == TB_OPERATION_ALLTOALLV ||
-                c->operation == TB_OPERATION_ALLTOALLW;
-    r.call.in_place = same && c->in_place;
-    r.call.shape = shape;
-    r.call.costs = shape->table;
-    r.budget = count > 0 ? ITEMS_BUDGET / count : 0;
-    r.budget = r.budget < ITEMS_LEAST ? ITEMS_LEAST : r.budget;
-    uint64_t best = TB_COST_NEVER;
+    struct row *k = &r->known[row];
+    for (uint32_t fold = r->first + 1; fold-- > 0;) {
+        bool last = fold == 0 || ranks_of(r, fold - 1) < RANKS_TOP;
+        if (ranks_of(r, fold) < RANKS_TOP && !is_whole(r, fold))
+            break;
+        int error = row_rate(r, row, fold, last ? TB_UNITS_ANY : r->budget);
+        k->top = fold;
+        if (error == TB_OK && (k->times[fold] != TB_COST_NEVER || is_whole(r, fold)))
+            return row_settle(r, row);
+        if (error != TB_OK && error != TB_AGAIN)
+            return error;
+        if (last)
+            return TB_OK;
+    }
+    return TB_OK;
+}
+
+static int rows_begin(struct rating *r, bool all)
+{
+    uint64_t best = TB_COST_NEVER, units = is_whole(r, r->first) ? r->limit : r->limit / 5 * FIRST_PARTS;
     uint32_t worse = 0;
-    for (uint32_t i = 0; i < count && error == TB_OK; i++) {
-        if (i == 0 || rows[i].algorithm != rows[i - 1].algorithm) {
+    int error = TB_OK;
+    for (uint32_t i = 0; i < r->count && error == TB_OK; i++) {
+        struct tb_candidate *row = &r->rows[i];
+        r->budget = r->rater.used < units ? (units - r->rater.used) / (r->count - i) : 0;
+        r->budget = r->budget < UNITS_LEAST ? UNITS_LEAST : r->budget;
+        row->time = TB_COST_NEVER;
+        r->known[i].same = i;
+        if (i == 0 || row->algorithm != row[-1].algorithm) {
             best = TB_COST_NEVER;
             worse = 0;
         }
         if (worse >= WORSE_LIMIT && !all)
             continue;
-        if (i > 0 && candidate_same(&r, &rows[i], &rows[i - 1]))
-            rows[i].time = rows[i - 1].time;
-        else
-            error = candidate_rate(&r, &rows[i]);
-        worse = rows[i].time > best ? worse + 1 : 0;
-        best = rows[i].time < best ? rows[i].time : best;
-    }
-    for (uint32_t i = 0; i < SAMPLES; i++)
-        if (r.samples[i] != NULL) {
-            tb_group_shape_release(r.samples[i]->shape);
-            free(r.samples[i]);
+        if (i > 0 && tb_rater_same(&r->rater, row, row - 1, r->first)) {
+            row->time = row[-1].time;
+            r->known[i].same = r->known[i - 1].same;
+        } else {
+            error = row_begin(r, i);
         }
+        worse = row->time > best ? worse + 1 : 0;
+        best = row->time < best ? row->time : best;
+    }
+    return error;
+}
+
+/* ---- the best of them -------------------------------------------------------------------------------------------- */
+
+/* What it will take on a group of so many ranks. A long program that is ordered grows in its own way, and is made
+ * twice.
+ */
+static uint64_t points_units(const struct points *p, uint32_t ranks)
+{
+    return tb_cost_add(tb_growth_continue(p->units, ranks),
+                       2 * (tb_growth_continue(p->longest, ranks) / TB_UNIT_PARTS));
+}
+
+/* The largest fold above the one that it was rated on for which `budget` units do; that one itself if there is none. */
+static int row_reach(struct rating *r, uint32_t row, uint64_t budget, uint32_t *fold)
+{
+    struct tb_folds *folds = &r->rater.folds;
+    struct points p;
+    *fold = r->known[row].top;
+    int error = row_points(r, row, &p);
+    for (uint32_t i = *fold + 1; error == TB_OK; i++) {
+        if (i == folds->count)
+            error = tb_folds_are_whole(folds) ? TB_AGAIN : tb_folds_grow(folds);
+        uint64_t need = error == TB_OK ? points_units(&p, ranks_of(r, i)) : 0;
+        if (error != TB_OK || ranks_of(r, i) > RANKS_MOST || need > budget)
+            break;
+        if (tb_rater_fits(&r->rater, &r->rows[row], i))
+            *fold = i;
+    }
+    return error == TB_AGAIN ? TB_OK : error;
+}
+
+static uint64_t units_left(const struct rating *r)
+{
+    return r->rater.used < r->limit ? r->limit - r->rater.used : 0;
+}
+
+/* Simulates a candidate on a larger group than before, as large as part of the units that are left allows; if it grows
+ * by more than was thought, on a smaller one. TB_AGAIN: it cannot be. */
+static int row_refine(struct rating *r, uint32_t row)
+{
+    struct row *k = &r->known[row];
+    uint32_t fold;
+    int error = row_reach(r, row, units_left(r) / 4, &fold);
+    if (error == TB_OK)
+        error = fold > k->top ? row_rate(r, row, fold, units_left(r) / 2) : TB_AGAIN;
+    while (error == TB_AGAIN && fold > k->top + 1)
+        error = row_rate(r, row, --fold, units_left(r) / 2);
+    if (error != TB_OK)
+        return error;
+    k->top = fold;
+    return row_settle(r, row);
+}
+
+/* The cheapest candidate is looked at more closely, as long as it is the cheapest. */
+static int rows_refine(struct rating *r)
+{
+    for (int error = TB_OK; r->count > 1;) {
+        uint32_t best = 0;
+        for (uint32_t i = 1; i < r->count; i++)
+            best = r->known[i].same == i && r->rows[i].time < r->rows[best].time ? i : best;
+        if (r->rows[best].time == TB_COST_NEVER || is_whole(r, r->known[best].top))
+            break;
+        error = row_refine(r, best);
+        if (error != TB_OK)
+            return error == TB_AGAIN ? TB_OK : error;
+    }
+    return TB_OK;
+}
+
+int tb_rating_rate(const struct tb_group_shape *shape, const struct tb_collective *c, struct tb_candidate *rows,
+                   uint32_t count, bool all, uint64_t *units)
+{
+    struct tb_collective call = *c;
+    struct rating r = {.rows = rows, .count = count, .limit = all ? ALL_TIMES * TB_RATING_UNITS : TB_RATING_UNITS};
+    bool same = c->operation == TB_OPERATION_ALLTOALL || c->operation == TB_OPERATION_ALLTOALLV ||
+                c->operation == TB_OPERATION_ALLTOALLW;
+    call.in_place = same && c->in_place;
+    call.shape = shape;
+    call.costs = shape->table;
+    int error = tb_rater_open(&r.rater, &call);
+    r.known = calloc(count + 1, sizeof *r.known);
+    if (error == TB_OK && r.known == NULL)
+        error = tb_error(TB_ERR_MEMORY, "no memory to rate algorithms");
+    struct tb_folds *folds = &r.rater.folds;
+    while (error == TB_OK && !tb_folds_are_whole(folds) &&
+           (folds->count == 0 || folds->list[folds->count - 1].shape->size <= TB_FOLD_RANKS))
+        error = tb_folds_grow(folds);
+    if (error == TB_OK) {
+        r.first = folds->count - 1;
+        while (r.first > 0 && ranks_of(&r, r.first) > TB_FOLD_RANKS && ranks_of(&r, r.first - 1) >= RANKS_TOP)
+            r.first--;
+        error = rows_begin(&r, all);
+    }
+    if (error == TB_OK)
+        error = rows_refine(&r);
+    for (uint32_t i = 0; i < count && error == TB_OK; i++)
+        rows[i].time = rows[r.known[i].same].time;
+    if (units != NULL)
+        *units = r.rater.used;
+    tb_rater_close(&r.rater);
+    free(r.known);
     return error;
 }

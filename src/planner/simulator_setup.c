@@ -3,129 +3,99 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLOWS_HOSTS 512u /* among more hosts, queues are taken for endless */
-#define HEAP_FIRST  256u
+#define STEPS_LIMIT (1u << (TB_SIMULATOR_INDEX_BITS - 1))
 
-static uint64_t match_hash(uint32_t from, uint32_t to, uint32_t edge)
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* As many elements, whatever was there before. */
+static void *room_of(struct tb_simulator *m, unsigned room, size_t count, size_t size)
+{
+    return m->error == TB_OK ? tb_simulator_room(m, room, (count + 1) * size) : NULL;
+}
+
+static void *room_zero(struct tb_simulator *m, unsigned room, size_t count, size_t size)
+{
+    void *at = room_of(m, room, count, size);
+    return at != NULL ? memset(at, 0, count * size) : NULL;
+}
+
+/* An open addressing table for so many entries, empty; *mask of its indices. */
+static uint32_t *table_of(struct tb_simulator *m, uint32_t entries, uint32_t *mask)
+{
+    uint32_t room = 16;
+    while (room < 2 * entries)
+        room *= 2;
+    *mask = room - 1;
+    uint32_t *table = room_of(m, ROOM_TABLE, room, sizeof *table);
+    return table != NULL ? memset(table, 0xff, room * sizeof *table) : NULL;
+}
+
+static uint32_t match_hash(uint32_t from, uint32_t to, uint32_t edge)
 {
     uint64_t h = ((uint64_t)from << 40 ^ (uint64_t)to << 16 ^ edge) * 0x9e3779b97f4a7c15u;
-    return h >> 32;
+    return (uint32_t)(h >> 32);
 }
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 /* Finds for every send its receive. */
 static int partners_find(struct tb_simulator *m)
 {
-    uint32_t room = 16;
-    while (room < 2 * m->step_count)
-        room *= 2;
-    uint32_t *table = malloc(room * sizeof *table);
+    uint32_t mask, *table = table_of(m, m->step_count, &mask);
     if (table == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory to simulate %u ranks", m->ranks);
-    memset(table, 0xff, room * sizeof *table);
-    int error = TB_OK;
+        return m->error;
     for (uint32_t i = 0; i < m->step_count; i++) {
         const struct tb_simulator_step *f = &m->steps[i];
         if (f->about->kind != TB_STEP_RECEIVE)
             continue;
-        uint32_t at = (uint32_t)match_hash(f->about->peer, f->rank, f->about->edge) & (room - 1);
+        uint32_t at = match_hash(f->about->peer, f->rank, f->about->edge) & mask;
         while (table[at] != TB_SIMULATOR_NONE)
-            at = (at + 1) & (room - 1);
+            at = (at + 1) & mask;
         table[at] = i;
     }
-    for (uint32_t i = 0; i < m->step_count && error == TB_OK; i++) {
+    for (uint32_t i = 0; i < m->step_count; i++) {
         struct tb_simulator_step *f = &m->steps[i];
         if (f->about->kind != TB_STEP_SEND)
             continue;
-        uint32_t at = (uint32_t)match_hash(f->rank, f->about->peer, f->about->edge) & (room - 1);
-        for (; table[at] != TB_SIMULATOR_NONE; at = (at + 1) & (room - 1)) {
+        uint32_t at = match_hash(f->rank, f->about->peer, f->about->edge) & mask;
+        for (; table[at] != TB_SIMULATOR_NONE; at = (at + 1) & mask) {
             const struct tb_simulator_step *g = &m->steps[table[at]];
             if (g->rank == f->about->peer && g->about->peer == f->rank && g->about->edge == f->about->edge)
                 break;
         }
         f->partner = table[at];
-        error = f->partner == TB_SIMULATOR_NONE ? TB_ERR_MISMATCH : TB_OK;
-    }
-    free(table);
-    return error;
-}
-
-static const struct tb_cost_link *step_link(const struct tb_simulator *m, uint32_t rank, const struct tb_step *t)
-{
-    const struct tb_group_shape *shape = m->s->shape;
-    if ((t->kind != TB_STEP_SEND && t->kind != TB_STEP_RECEIVE) ||
-        tb_group_shape_host(shape, rank) == tb_group_shape_host(shape, t->peer))
-        return NULL;
-    uint32_t from = t->kind == TB_STEP_SEND ? rank : t->peer, to = t->kind == TB_STEP_SEND ? t->peer : rank;
-    return tb_costs_link(m->s->costs, tb_group_shape_cluster(shape, from), tb_group_shape_cluster(shape, to));
-}
-
-/* ---- composite steps --------------------------------------------------------------------------------------------- */
-
-static uint32_t first_member(const struct tb_program *p, const struct tb_step *t)
-{
-    return t->member_count > 0 ? p->lists[t->members] : 0;
-}
-
-/* The widest link between members; NULL: they are all on one host. */
-static const struct tb_cost_link *members_link(const struct tb_simulator *m, const struct tb_program *p,
-                                               const struct tb_step *t)
-{
-    const struct tb_group_shape *shape = m->s->shape;
-    if (t->member_count == 0)
-        return shape->host_count > 1 ? tb_costs_link(m->s->costs, 0, shape->cluster_count > 1 ? 1 : 0) : NULL;
-    uint32_t first = first_member(p, t), cluster = tb_group_shape_cluster(shape, first);
-    bool spans = false;
-    for (uint32_t i = 1; i < t->member_count; i++) {
-        uint32_t rank = p->lists[t->members + i], its = tb_group_shape_cluster(shape, rank);
-        if (its != cluster)
-            return tb_costs_link(m->s->costs, cluster, its);
-        spans = spans || tb_group_shape_host(shape, rank) != tb_group_shape_host(shape, first);
-    }
-    return spans ? tb_costs_link(m->s->costs, cluster, cluster) : NULL;
-}
-
-/* A step of the first member makes one, those of the others join it. */
-static int composite_join(struct tb_simulator *m, uint32_t step)
-{
-    struct tb_simulator_step *f = &m->steps[step];
-    const struct tb_step *t = f->about;
-    const struct tb_program *p = m->s->programs[f->rank];
-    uint32_t first = first_member(p, t), found = TB_SIMULATOR_NONE;
-    for (uint32_t i = 0; i < t->member_count; i++)
-        if (p->lists[t->members + i] >= m->ranks)
+        if (f->partner == TB_SIMULATOR_NONE)
             return TB_ERR_MISMATCH;
-    if (first == f->rank) {
-        f->composite = m->composite_count++;
-        uint32_t members = t->member_count > 0 ? t->member_count : m->ranks;
-        m->composites[f->composite] = (struct tb_simulator_composite){
-            .first = step, .members = members, .behind = members, .link = members_link(m, p, t)};
-        return TB_OK;
+        f->path = m->steps[f->partner].path = tb_simulator_path(m, f->rank, f->about->peer);
+        if (m->error != TB_OK)
+            return m->error;
     }
-    for (uint32_t i = m->firsts[first]; i < m->firsts[first + 1] && first < f->rank; i++)
-        if (m->steps[i].about->kind == TB_STEP_COMPOSITE && m->steps[i].about->edge == t->edge)
-            found = i;
-    if (found == TB_SIMULATOR_NONE || m->steps[found].rank != first || m->steps[found].items != f->items ||
-        m->steps[found].about->member_count != t->member_count)
-        return TB_ERR_MISMATCH;
-    f->composite = m->steps[found].composite;
-    f->partner = m->composites[f->composite].first;
-    m->composites[f->composite].first = step;
     return TB_OK;
 }
 
-static int composites_find(struct tb_simulator *m)
+/* One for every two ranks of which one sends to the other. */
+static int streams_find(struct tb_simulator *m)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->step_count; i++)
-        count += m->steps[i].about->kind == TB_STEP_COMPOSITE;
-    m->composites = malloc(((size_t)count + 1) * sizeof *m->composites);
-    if (m->composites == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory to simulate %u ranks", m->ranks);
-    int error = TB_OK;
-    for (uint32_t i = 0; i < m->step_count && error == TB_OK; i++)
-        if (m->steps[i].about->kind == TB_STEP_COMPOSITE)
-            error = composite_join(m, i);
-    return error;
+    uint32_t mask, *table = table_of(m, m->step_count, &mask);
+    m->streams = room_of(m, ROOM_STREAMS, m->step_count, sizeof *m->streams);
+    if (table == NULL || m->streams == NULL)
+        return m->error;
+    for (uint32_t i = 0; i < m->step_count; i++) {
+        struct tb_simulator_step *f = &m->steps[i];
+        if (f->about->kind != TB_STEP_SEND || f->path == TB_SIMULATOR_NONE)
+            continue;
+        uint32_t to = f->about->peer, at = match_hash(f->rank, to, 0) & mask;
+        while (table[at] != TB_SIMULATOR_NONE &&
+               (m->streams[table[at]].from != f->rank || m->streams[table[at]].to != to))
+            at = (at + 1) & mask;
+        if (table[at] == TB_SIMULATOR_NONE) {
+            m->streams[m->stream_count] = (struct tb_simulator_stream){
+                .from = f->rank, .to = to, .head = TB_SIMULATOR_NONE, .acks = TB_SIMULATOR_NONE};
+            table[at] = m->stream_count++;
+        }
+        f->stream = table[at];
+    }
+    return TB_OK;
 }
 
 /* ---- all steps --------------------------------------------------------------------------------------------------- */
@@ -134,7 +104,7 @@ static int steps_fill(struct tb_simulator *m)
 {
     uint32_t at = 0;
     for (uint32_t rank = 0; rank < m->ranks; rank++) {
-        const struct tb_program *p = m->s->programs[rank];
+        const struct tb_program *p = m->run->programs[rank];
         m->firsts[rank] = at;
         m->left[rank] = p->step_count;
         m->finished += p->step_count == 0;
@@ -144,17 +114,21 @@ static int steps_fill(struct tb_simulator *m)
             if (message && (t->peer >= m->ranks || t->group != 0))
                 return TB_ERR_MISMATCH;
             m->steps[at++] = (struct tb_simulator_step){.about = t,
-                                                        .link = step_link(m, rank, t),
                                                         .rank = rank,
                                                         .items = t->items,
                                                         .window = t->window,
                                                         .partner = TB_SIMULATOR_NONE,
-                                                        .known = UINT64_MAX};
+                                                        .path = TB_SIMULATOR_NONE,
+                                                        .stream = TB_SIMULATOR_NONE,
+                                                        .blocker = TB_SIMULATOR_NONE,
+                                                        .askers = TB_SIMULATOR_NONE};
         }
     }
     m->firsts[m->ranks] = at;
-    int error = composites_find(m);
-    return error == TB_OK ? partners_find(m) : error;
+    int error = tb_simulator_composites(m);
+    if (error == TB_OK)
+        error = partners_find(m);
+    return error == TB_OK ? streams_find(m) : error;
 }
 
 /* Turns "comes after" into "is waited for by". */
@@ -162,7 +136,7 @@ static void waiters_fill(struct tb_simulator *m)
 {
     for (uint32_t i = 0; i < m->step_count; i++) {
         const struct tb_simulator_step *f = &m->steps[i];
-        const struct tb_after *after = m->s->programs[f->rank]->after + f->about->after;
+        const struct tb_after *after = m->run->programs[f->rank]->after + f->about->after;
         for (uint32_t k = 0; k < f->about->after_count; k++)
             m->steps[m->firsts[f->rank] + after[k].step].waiters++;
     }
@@ -174,7 +148,7 @@ static void waiters_fill(struct tb_simulator *m)
     }
     for (uint32_t i = 0; i < m->step_count; i++) {
         const struct tb_simulator_step *f = &m->steps[i];
-        const struct tb_after *after = m->s->programs[f->rank]->after + f->about->after;
+        const struct tb_after *after = m->run->programs[f->rank]->after + f->about->after;
         for (uint32_t k = 0; k < f->about->after_count; k++) {
             struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + after[k].step];
             m->waiting[before->waiting + before->waiters++] = i;
@@ -182,73 +156,102 @@ static void waiters_fill(struct tb_simulator *m)
     }
 }
 
+/* ---- hosts and wires --------------------------------------------------------------------------------------------- */
+
+/* Cores count where there are fewer of them than ranks, on a host or in all. */
 static void hosts_fill(struct tb_simulator *m)
 {
-    const struct tb_group_shape *shape = m->s->shape;
-    uint32_t cores = m->s->costs->cores;
+    const struct tb_cost_constants *c = m->constants;
+    uint32_t hosts = m->shape->host_count;
+    m->pool = c->pool > 0 ? c->pool : c->cores;
     for (uint32_t rank = 0; rank < m->ranks; rank++)
-        m->hosts[tb_group_shape_host(shape, rank)].ranks++;
-    for (uint32_t i = 0; i < shape->host_count && m->cores != NULL; i++) {
-        struct tb_simulator_core *own = m->cores + (size_t)i * cores;
-        for (uint32_t k = 0; k < cores; k++)
-            own[k].rank = TB_SIMULATOR_NONE;
-        m->hosts[i].cores = m->hosts[i].ranks > cores ? own : NULL;
+        m->hosts[m->host_of[rank]].ranks++;
+    bool all = c->pool > 0 && (m->ranks > c->pool || c->wire_work > 0), crowded = all;
+    for (uint32_t i = 0; i < hosts; i++)
+        crowded = crowded || (c->pool == 0 && c->cores > 0 && m->hosts[i].ranks > c->cores);
+    m->core_count = !crowded ? 0 : all ? c->pool : hosts * c->cores;
+    m->cores = crowded ? room_zero(m, ROOM_CORES, m->core_count, sizeof *m->cores) : NULL;
+    for (uint32_t i = 0; m->cores != NULL && i < m->core_count; i++)
+        m->cores[i].rank = TB_SIMULATOR_NONE;
+    for (uint32_t i = 0; i < hosts; i++) {
+        bool shares = all || (crowded && m->hosts[i].ranks > c->cores);
+        m->hosts[i].cores = !shares ? TB_SIMULATOR_NONE : all ? 0 : i * c->cores;
     }
 }
 
-int tb_simulator_open(struct tb_simulator *m)
+static void wires_fill(struct tb_simulator *m)
 {
-    const struct tb_group_shape *shape = m->s->shape;
-    uint32_t cores = m->s->costs->cores;
+    const struct tb_ways *ways = m->run->ways;
+    m->wire_count = ways->wire_count;
+    m->wires = room_of(m, ROOM_WIRES, m->wire_count, sizeof *m->wires);
+    for (uint32_t i = 0; m->wires != NULL && i < m->wire_count; i++) {
+        const struct tb_way_wire *wire = &ways->wires[i];
+        bool waits =
+            wire->use.role == TB_ROLE_PORT_OUT || wire->use.role == TB_ROLE_HUB || wire->use.role == TB_ROLE_AGENT;
+        m->wires[i] = (struct tb_simulator_wire){.queue = TB_SIMULATOR_NONE,
+                                                 .row = (uint32_t)(wire->wire - m->table->wires),
+                                                 .limited = !waits && wire->wire->queue > 0};
+    }
+    if (m->run->wire_bytes != NULL)
+        memset(m->run->wire_bytes, 0, m->run->wire_room * sizeof *m->run->wire_bytes);
+}
+
+/* Everything but the memory as it is at the beginning. */
+static void simulator_clear(struct tb_simulator *m, struct tb_simulation *run)
+{
+    m->run = run;
+    m->table = run->ways->table;
+    m->constants = &m->table->head->constants;
+    m->shape = run->ways->shape;
+    m->data = (struct tb_item_data){run->bytes, run->blocks};
+    m->ranks = m->shape->size;
+    m->stream_count = m->path_count = m->way_count = m->leg_count = m->composite_count = 0;
+    m->heap_count = m->order = 0;
+    m->heap_hole = false;
+    m->message_count = m->part_count = m->note_count = m->finished = 0;
+    m->free_message = m->free_part = m->free_note = TB_SIMULATOR_NONE;
+    m->heap = m->rooms[ROOM_HEAP].at;
+    m->messages = m->rooms[ROOM_MESSAGES].at;
+    m->parts = m->rooms[ROOM_PARTS].at;
+    m->notes = m->rooms[ROOM_NOTES].at;
+    m->wire_times = TB_TIME_ENDS + 2 * (TB_ENDS_COUNT + m->table->head->ends_count);
+    m->error = TB_OK;
+    m->runs++;
+}
+
+int tb_simulator_fill(struct tb_simulator *m, struct tb_simulation *run)
+{
     size_t steps = 0, after = 0;
+    simulator_clear(m, run);
+    TB_ASSERT(m->ranks > 0);
     for (uint32_t rank = 0; rank < m->ranks; rank++) {
-        const struct tb_program *p = m->s->programs[rank];
+        const struct tb_program *p = run->programs[rank];
         steps += p->step_count;
         for (uint32_t i = 0; i < p->step_count; i++)
             after += p->steps[i].after_count;
     }
-    if (steps >= UINT32_MAX / 2 || after >= UINT32_MAX || steps > m->s->limit)
+    if (steps >= STEPS_LIMIT || after >= UINT32_MAX || steps > run->limit)
         return TB_ERR_LIMIT;
-    TB_ASSERT(m->ranks > 0);
     m->step_count = (uint32_t)steps;
-    m->heap_room = HEAP_FIRST;
-    m->steps = malloc((steps + 1) * sizeof *m->steps);
-    m->firsts = malloc(((size_t)m->ranks + 1) * sizeof *m->firsts);
-    m->left = malloc(m->ranks * sizeof *m->left);
-    m->waiting = malloc((after + 1) * sizeof *m->waiting);
-    m->busy = calloc(m->ranks, sizeof *m->busy);
-    m->loads = calloc(m->ranks, sizeof *m->loads);
-    m->hosts = calloc(shape->host_count, sizeof *m->hosts);
-    m->wide = calloc((size_t)shape->cluster_count * shape->cluster_count, sizeof *m->wide);
-    m->heap = malloc(m->heap_room * sizeof *m->heap);
-    bool crowded = cores > 0 && shape->most > cores;
-    bool queues = m->s->costs->queue > 0 && shape->host_count > 2 && shape->host_count <= FLOWS_HOSTS;
-    m->flows = queues ? calloc((size_t)shape->host_count * shape->host_count, sizeof *m->flows) : NULL;
-    m->cores = crowded ? calloc((size_t)shape->host_count * cores, sizeof *m->cores) : NULL;
-    if (m->steps == NULL || m->firsts == NULL || m->left == NULL || m->waiting == NULL || m->busy == NULL ||
-        m->loads == NULL || m->hosts == NULL || m->wide == NULL || m->heap == NULL || (crowded && m->cores == NULL) ||
-        (queues && m->flows == NULL))
-        return tb_error(TB_ERR_MEMORY, "no memory to simulate %u ranks", m->ranks);
+    m->steps = room_of(m, ROOM_STEPS, steps, sizeof *m->steps);
+    m->firsts = room_of(m, ROOM_FIRSTS, (size_t)m->ranks + 1, sizeof *m->firsts);
+    m->left = room_of(m, ROOM_LEFT, m->ranks, sizeof *m->left);
+    m->waiting = room_of(m, ROOM_WAITING, after, sizeof *m->waiting);
+    m->busy = room_zero(m, ROOM_BUSY, m->ranks, sizeof *m->busy);
+    m->loads = room_zero(m, ROOM_LOADS, m->ranks, sizeof *m->loads);
+    m->host_of = room_of(m, ROOM_HOST_OF, m->ranks, sizeof *m->host_of);
+    m->hosts = room_zero(m, ROOM_HOSTS, m->shape->host_count, sizeof *m->hosts);
+    if (m->error != TB_OK)
+        return m->error;
+    if (run->ends != NULL)
+        memset(run->ends, 0, m->ranks * sizeof *run->ends);
+    for (uint32_t rank = 0; rank < m->ranks; rank++)
+        m->host_of[rank] = tb_group_shape_host(m->shape, rank);
     int error = steps_fill(m);
     if (error != TB_OK)
         return error;
     waiters_fill(m);
     hosts_fill(m);
-    return TB_OK;
-}
-
-void tb_simulator_close(struct tb_simulator *m)
-{
-    free(m->steps);
-    free(m->firsts);
-    free(m->left);
-    free(m->waiting);
-    free(m->busy);
-    free(m->loads);
-    free(m->hosts);
-    free(m->wide);
-    free(m->flows);
-    free(m->heap);
-    free(m->cores);
-    free(m->composites);
+    wires_fill(m);
+    return m->error;
 }

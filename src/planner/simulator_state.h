@@ -1,5 +1,5 @@
-/* The state of one simulation, private to this folder: made by simulator_setup.c of programs, shape and costs, advanced
- * by simulator.c. It lives for one call of tb_simulate. */
+/* The state of the simulator, private to this folder, and its memory: filled by simulator_setup.c of programs, shape
+ * and ways, advanced by simulator.c (steps), simulator_wires.c (streams, parts and wires) and simulator_composite.c. */
 #ifndef TB_PLANNER_SIMULATOR_STATE_H
 #define TB_PLANNER_SIMULATOR_STATE_H
 
@@ -8,38 +8,95 @@
 
 #define TB_SIMULATOR_NONE UINT32_MAX
 
+/* What happens, and to what. */
 enum tb_simulator_event_kind {
-    TB_EVENT_DONE,   /* an item of the step is finished */
-    TB_EVENT_PORT,   /* the first byte of a message has reached the port of its host */
-    TB_EVENT_ARRIVE, /* the receiving rank has something to do for a message */
+    TB_SIMULATOR_DONE,   /* a step: an item of it is finished */
+    TB_SIMULATOR_ARRIVE, /* a message: the receiving rank has something to do for it */
+    TB_SIMULATOR_NEXT,   /* a stream: its next part may come to its first wire */
+    TB_SIMULATOR_PART,   /* a part: its first byte has come to the wire where it is next */
+    TB_SIMULATOR_ASK,    /* a message: the other side is asked whether it may come */
+    TB_SIMULATOR_ANSWER, /* a message: it may */
 };
+#define TB_SIMULATOR_INDEX_BITS 29u
 
 struct tb_simulator_event {
     uint64_t time;
-    uint32_t order; /* of what happens at the same time, that which was known first comes first */
-    uint32_t step;
-    uint32_t kind;
-    uint64_t bytes, until; /* of PORT: when the sender is free; of ARRIVE: the receive is not done before */
+    uint64_t what; /* order, kind and index: of what happens at the same time, that which was known first comes first */
 };
 
 /* A step of one rank. All ranks' steps stand in one array. */
 struct tb_simulator_step {
     const struct tb_step *about;
-    const struct tb_cost_link *link; /* of messages to other hosts; NULL: within the host */
     uint32_t rank;
     uint32_t items, window, started, done;
-    uint32_t posted, arrived;  /* receives, and messages for them */
-    uint32_t partner;          /* of a send: the receive; of composites: the step of the next member */
-    uint32_t composite;        /* of composites: which */
-    uint32_t waiting, waiters; /* steps that depend on it: first index, and how many */
-    uint64_t known;            /* for a message of so many bytes the following times hold */
-    uint64_t own, own_first;   /* of the rank, in all and before the first byte (after the last) */
-    uint64_t gap;              /* of the link */
+    uint32_t posted, arrived;    /* receives, and messages for them */
+    uint32_t partner;            /* of a send: the receive; of composites: the step of the next member */
+    uint32_t path;               /* of messages; TB_SIMULATOR_NONE: within the host */
+    uint32_t stream;             /* of a send to another host; of composites: which */
+    uint32_t waiting, waiters;   /* steps that depend on it: first index, and how many */
+    uint32_t blocker;            /* the one for which its next item waits, as was found last */
+    uint32_t askers, last_asker; /* of a receive: messages that have asked before it was posted, in order */
 };
 
-struct tb_simulator_port {
+/* From one wire to the next. */
+struct tb_simulator_leg {
+    uint32_t list;  /* its wire: index in ways->list */
+    bool has_wire;  /* or there is none */
+    uint64_t delay; /* behind it */
+    uint64_t store; /* behind it, until the first frame is whole */
+    uint64_t hold;  /* of the last frame, which is whole there, until the next agent has it */
+};
+
+/* A way, leg by leg. */
+struct tb_simulator_path {
+    uint32_t first, count; /* legs */
+    uint32_t frame, ends;
+    uint64_t latency, window;
+};
+
+struct tb_simulator_message {
+    uint64_t bytes, left;
+    uint64_t ready; /* when its first byte can come to the first wire */
+    uint64_t until; /* when the sender is through with it; once it is there: before that the receive is not done */
+    uint64_t part;  /* length of its parts */
+    uint64_t there; /* bytes that have come */
+    uint64_t first, last; /* when the first and the last one of these had */
+    uint32_t step, item;
+    uint32_t next; /* of the stream, of those who ask, or free */
+};
+
+struct tb_simulator_part {
+    uint64_t last;          /* when its last byte comes to the wire where it is next */
+    uint64_t start, length; /* in the message */
+    uint32_t message;       /* or the next free one */
+    uint16_t leg;
+    bool is_short;
+    bool burst; /* it comes at once, and so counts in a queue */
+};
+
+/* What one rank sends to another in long messages. */
+struct tb_simulator_stream {
+    uint32_t from, to;       /* ranks */
+    uint32_t head, tail;     /* messages that have not left wholly */
+    uint32_t acks, last_ack; /* of parts that are there: when this side will know */
+    uint64_t under_way;      /* bytes that it does not know of */
+    bool busy;               /* its next part has a time */
+    bool waits;              /* or waits for the window */
+};
+
+struct tb_simulator_wire {
     uint64_t free, free_short;
-    uint64_t load; /* time for which it was busy */
+    uint64_t load;              /* time for which it was busy */
+    uint64_t held;              /* bytes that came at once and are in front of it */
+    uint32_t queue, last_queue; /* when they are through, rising */
+    uint32_t row;               /* in the cost table */
+    bool limited;               /* what does not fit is lost; in front of the sender's own port it waits */
+};
+
+/* That so many bytes are gone at some time. */
+struct tb_simulator_note {
+    uint64_t time, bytes;
+    uint32_t next;
 };
 
 struct tb_simulator_core {
@@ -47,32 +104,67 @@ struct tb_simulator_core {
     uint32_t rank;
 };
 
+/* Cores that several ranks share. */
 struct tb_simulator_host {
     uint32_t ranks;
-    struct tb_simulator_port out, in;
+    uint32_t cores; /* index of the first of its pool's; TB_SIMULATOR_NONE: every rank has its own */
     uint64_t memory;
-    uint64_t load;                   /* of all its ranks */
-    struct tb_simulator_core *cores; /* NULL: every rank has its own */
-};
-
-/* What one host sends to another, and so holds in the queue of the switch in front of that one's port: TCP adapts each
- * connection to what it finds, but what many send at first may be too much, and who loses all of little waits for long.
- */
-struct tb_simulator_flow {
-    uint64_t until, bytes;
+    uint64_t load; /* of all its ranks */
 };
 
 /* Steps of several ranks that are one composite step. Its items follow each other through the memory or the port. */
 struct tb_simulator_composite {
-    uint32_t first;                  /* step of a member, and so those of all */
-    uint32_t members;                /* how many there are to be */
-    uint32_t item, behind;           /* the next one, and how many members have not come to it */
-    const struct tb_cost_link *link; /* the widest that the members span; NULL: they are on one host */
-    uint64_t free;                   /* when the bytes of the last item have passed */
+    uint32_t first;        /* step of a member, and so those of all */
+    uint32_t members;      /* how many there are to be */
+    uint32_t item, behind; /* the next one, and how many members have not come to it */
+    uint32_t path;         /* the farthest that the members span; TB_SIMULATOR_NONE: they are on one host */
+    uint64_t free;         /* when the bytes of the last item have passed */
+};
+
+/* A time that was asked for before. */
+struct tb_simulator_memo {
+    uint64_t bytes, time;
+    uint32_t what, run; /* in which simulation: others may be of another table */
+};
+#define TB_SIMULATOR_MEMOS 1024u
+
+/* Times that depend on bytes: what of. Then two for each of the ends (enum tb_ends, table->ends), and the wires. */
+enum { TB_TIME_NONE, TB_TIME_COPY, TB_TIME_REDUCE, TB_TIME_MEMORY, TB_TIME_ENDS };
+
+/* Memory that only grows. */
+struct tb_simulator_room {
+    void *at;
+    size_t bytes;
+};
+enum {
+    ROOM_STEPS,
+    ROOM_FIRSTS,
+    ROOM_WAITING,
+    ROOM_LEFT,
+    ROOM_BUSY,
+    ROOM_LOADS,
+    ROOM_HOST_OF,
+    ROOM_HOSTS,
+    ROOM_CORES,
+    ROOM_WIRES,
+    ROOM_STREAMS,
+    ROOM_PATHS,
+    ROOM_PATH_OF,
+    ROOM_LEGS,
+    ROOM_COMPOSITES,
+    ROOM_TABLE,
+    ROOM_HEAP,
+    ROOM_MESSAGES,
+    ROOM_PARTS,
+    ROOM_NOTES,
+    ROOM_COUNT
 };
 
 struct tb_simulator {
-    struct tb_simulation *s;
+    struct tb_simulation *run;
+    const struct tb_cost_table *table;
+    const struct tb_cost_constants *constants;
+    const struct tb_group_shape *shape;
     struct tb_item_data data;
     uint32_t ranks, step_count;
     struct tb_simulator_step *steps;
@@ -81,20 +173,102 @@ struct tb_simulator {
     uint32_t *left;    /* steps of each rank that are not done */
     uint64_t *busy;    /* until when each rank is */
     uint64_t *loads;   /* time for which each rank was busy */
+    uint32_t *host_of; /* of each rank */
     struct tb_simulator_host *hosts;
-    struct tb_simulator_port *wide;  /* between clusters, and the wire of a hub */
-    struct tb_simulator_flow *flows; /* to host * host_count + from host; NULL: queues are endless */
     struct tb_simulator_core *cores;
-    struct tb_simulator_event *heap;
-    uint32_t heap_count, heap_room, order;
+    uint32_t core_count, pool; /* of all pools, of one */
+    struct tb_simulator_wire *wires;
+    uint32_t wire_count;
+    struct tb_simulator_stream *streams;
+    uint32_t stream_count;
+    struct tb_simulator_path *paths;
+    uint32_t path_count;
+    uint32_t *path_of; /* by way */
+    uint32_t way_count;
+    struct tb_simulator_leg *legs;
+    uint32_t leg_count;
     struct tb_simulator_composite *composites;
     uint32_t composite_count;
+    struct tb_simulator_event *heap;
+    uint32_t heap_count, order;
+    bool heap_hole; /* the first entry has been taken; the others stand behind it */
+    struct tb_simulator_message *messages;
+    struct tb_simulator_part *parts;
+    struct tb_simulator_note *notes;
+    uint32_t message_count, part_count, note_count; /* used so far */
+    uint32_t free_message, free_part, free_note;
+    uint32_t wire_times; /* TB_TIME_*: of the first row of wires */
     uint32_t finished;
+    uint32_t runs; /* so far */
     int error;
+    struct tb_simulator_memo memos[TB_SIMULATOR_MEMOS];
+    struct tb_simulator_room rooms[ROOM_COUNT];
 };
 
-/* All of it for `s` and `ranks`, which are set; TB_ERR_LIMIT, TB_ERR_MISMATCH as tb_simulate. */
-int tb_simulator_open(struct tb_simulator *m);
-void tb_simulator_close(struct tb_simulator *m); /* also if it could not be opened */
+/* ---- simulator_state.c ------------------------------------------------------------------------------------------- */
+
+/* At least so many bytes, with what was in them before; NULL: no memory, which is m->error then. */
+void *tb_simulator_room(struct tb_simulator *m, unsigned room, size_t bytes);
+
+/* ---- simulator_events.c ------------------------------------------------------------------------------------------ */
+
+void tb_simulator_push(struct tb_simulator *m, enum tb_simulator_event_kind kind, uint32_t index, uint64_t time);
+struct tb_simulator_event tb_simulator_pop(struct tb_simulator *m); /* there must be one */
+/* An item of a step will be done at `time`. Where nobody waits for it that is all there is to it, and no event. */
+void tb_simulator_done(struct tb_simulator *m, uint32_t step, uint64_t time);
+/* It is; whether its rank is. */
+void tb_simulator_count(struct tb_simulator *m, uint32_t step, uint64_t time);
+
+/* ---- simulator_ranks.c ------------------------------------------------------------------------------------------- */
+
+/* A time by bytes, of TB_TIME_*. */
+uint64_t tb_simulator_time(struct tb_simulator *m, uint32_t what, uint64_t bytes);
+/* Keeps a rank busy for some time; `bytes` pass through memory. Returns the end. */
+uint64_t tb_simulator_work(struct tb_simulator *m, uint32_t rank, uint64_t now, uint64_t time, uint64_t bytes);
+
+/* ---- simulator_paths.c ------------------------------------------------------------------------------------------- */
+
+/* The path between two ranks; TB_SIMULATOR_NONE: they are on one host, or there is an error. */
+uint32_t tb_simulator_path(struct tb_simulator *m, uint32_t from_rank, uint32_t to_rank);
+
+/* ---- simulator_setup.c ------------------------------------------------------------------------------------------- */
+
+/* Everything for `run`; TB_ERR_LIMIT, TB_ERR_MISMATCH as tb_simulate. */
+int tb_simulator_fill(struct tb_simulator *m, struct tb_simulation *run);
+
+/* ---- simulator_wires.c ------------------------------------------------------------------------------------------- */
+
+/* An item of a send step to another host begins. */
+void tb_simulator_send(struct tb_simulator *m, uint32_t step, uint32_t item, uint64_t bytes, uint64_t now);
+void tb_simulator_next(struct tb_simulator *m, uint32_t stream, uint64_t now);
+void tb_simulator_part_comes(struct tb_simulator *m, uint32_t part, uint64_t now);
+void tb_simulator_ask(struct tb_simulator *m, uint32_t message, uint64_t now);
+void tb_simulator_answer(struct tb_simulator *m, uint32_t message, uint64_t now);
+/* A receive was posted: whoever has asked for it may send. */
+void tb_simulator_posted(struct tb_simulator *m, uint32_t step, uint64_t now);
+uint32_t tb_simulator_message_new(struct tb_simulator *m);
+void tb_simulator_message_free(struct tb_simulator *m, uint32_t message);
+
+/* ---- simulator_composite.c --------------------------------------------------------------------------------------- */
+
+/* Finds out which steps belong together. */
+int tb_simulator_composites(struct tb_simulator *m);
+/* A rank has come to an item of a composite step. */
+void tb_simulator_come(struct tb_simulator *m, uint32_t step, uint64_t now);
+
+static inline uint64_t tb_simulator_later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline uint32_t tb_simulator_send_time(const struct tb_simulator_path *path)
+{
+    return TB_TIME_ENDS + 2 * path->ends;
+}
+
+static inline uint32_t tb_simulator_receive_time(const struct tb_simulator_path *path)
+{
+    return TB_TIME_ENDS + 2 * path->ends + 1;
+}
 
 #endif

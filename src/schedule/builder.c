@@ -36,7 +36,7 @@ static bool builder_grow(struct tb_builder *b, void **array, size_t size, uint32
 
 void tb_builder_order(struct tb_builder *b)
 {
-    b->ordered = true;
+    b->program.ordered = true;
 }
 
 /* ---- what steps share -------------------------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static uint32_t builder_add(struct tb_builder *b, const struct tb_step *step)
     if (step->join == 0)
         p->steps[added].join = 1;
     b->pipelined = false;
-    if (b->ordered)
+    if (b->program.ordered)
         builder_settle(b);
     return added;
 }

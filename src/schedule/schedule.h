@@ -204,6 +204,7 @@ struct tb_program {
     uint32_t places;      /* that its composite steps may have; the same on all ranks, whatever each takes part in */
     bool binds;           /* there is a BIND step: WORK is packed bytes, and there when that is done */
     bool work_whole;      /* WORK is cut as IN is, into as many copies of it as are needed, also where IN is blocks */
+    bool ordered;         /* made by a builder that ordered steps itself, which takes it time with their square */
     struct tb_step *steps;
     struct tb_after *after;
     uint32_t *lists; /* pieces of the slices that list them, and members of composite steps */
@@ -285,7 +286,6 @@ static inline uint32_t tb_slice_piece(const struct tb_program *p, const struct t
 struct tb_builder {
     struct tb_program program;
     uint32_t step_room, after_room, after_total, list_room;
-    bool ordered;
     bool pipelined;   /* the last added step: no dependency of it is a whole one */
     uint8_t *reached; /* of an ordered program: room for a mark for each step */
     uint32_t reached_room;
@@ -336,6 +336,8 @@ void tb_builder_whole(struct tb_builder *b);
 void tb_builder_parts(struct tb_builder *b, uint32_t parts);
 int tb_builder_finish(struct tb_builder *b, struct tb_program **program); /* allocated in one piece */
 void tb_program_free(struct tb_program *program);
+/* Whether both do the same. */
+bool tb_program_same(const struct tb_program *a, const struct tb_program *b);
 
 /* Given the programs of all ranks: every receive has its send with the same edge, order and sizes, no cycle, and every
  * rank ends with the data that `expect` asks for. `initial` and `expect` describe contents symbolically:

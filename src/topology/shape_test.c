@@ -160,7 +160,7 @@ static void paths_compare(const struct grid_world *w, const uint32_t *hosts, con
             assert_int_equal(s->places[meet].place,
                              tb_places_meet(&w->places, known.place, spot_of(w, hosts[other]).place));
         /* Clusters are numbered as ranks meet them. */
-        uint32_t cluster = tb_group_shape_cluster(s, rank);
+        uint32_t cluster = s->places[tb_group_shape_place(s, rank)].cluster;
         assert_true(cluster <= clusters);
         clusters += cluster == clusters;
     }

@@ -4,11 +4,11 @@
 
 #include "base/base.h"
 #include "topology/cluster_graph.h"
-#include "topology/cost.h"
 #include "topology/cost_make.h"
 #include "topology/cost_parameters.h"
 #include "topology/grid.h"
 #include "topology/grid_edit.h"
+#include "topology/grid_fold.h"
 #include "topology/places_grid.h"
 #include "topology/route.h"
 #include "topology/shape.h"

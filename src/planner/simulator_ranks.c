@@ -1,9 +1,9 @@
 /* What ranks spend their time on, and the cores and memory that they share. */
-#include "planner/traffic_state.h"
+#include "planner/simulator_state.h"
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
-static uint64_t time_find(const struct tb_traffic *m, uint32_t what, uint64_t bytes)
+static uint64_t time_find(const struct tb_simulator *m, uint32_t what, uint64_t bytes)
 {
     const struct tb_cost_constants *c = m->constants;
     if (what == TB_TIME_COPY)
@@ -19,23 +19,24 @@ static uint64_t time_find(const struct tb_traffic *m, uint32_t what, uint64_t by
     return tb_cost_at((what - TB_TIME_ENDS) % 2 == 0 ? &ends->send : &ends->receive, bytes);
 }
 
-uint64_t tb_traffic_time(struct tb_traffic *m, uint32_t what, uint64_t bytes)
+uint64_t tb_simulator_time(struct tb_simulator *m, uint32_t what, uint64_t bytes)
 {
     uint64_t hash = (bytes * 0x9e3779b97f4a7c15u ^ (uint64_t)what << 32) * 0xff51afd7ed558ccdu;
-    struct tb_traffic_memo *memo = &m->memos[(hash >> 32) % TB_TRAFFIC_MEMOS];
-    if (memo->what != what || memo->bytes != bytes)
-        *memo = (struct tb_traffic_memo){.bytes = bytes, .what = what, .time = time_find(m, what, bytes)};
+    struct tb_simulator_memo *memo = &m->memos[(hash >> 32) % TB_SIMULATOR_MEMOS];
+    if (memo->what != what || memo->bytes != bytes || memo->run != m->runs)
+        *memo =
+            (struct tb_simulator_memo){.bytes = bytes, .what = what, .run = m->runs, .time = time_find(m, what, bytes)};
     return memo->time;
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */
 
 /* The core on which `rank` can begin soonest, and of these the one that idles least. */
-static struct tb_traffic_core *core_find(struct tb_traffic *m, uint32_t first, uint32_t rank, uint64_t from)
+static struct tb_simulator_core *core_find(struct tb_simulator *m, uint32_t first, uint32_t rank, uint64_t from)
 {
-    struct tb_traffic_core *best = &m->cores[first];
+    struct tb_simulator_core *best = &m->cores[first];
     for (uint32_t i = 1; i < m->pool; i++) {
-        struct tb_traffic_core *c = &m->cores[first + i];
+        struct tb_simulator_core *c = &m->cores[first + i];
         bool free = c->free <= from, best_free = best->free <= from;
         if (free != best_free ? free
             : free            ? c->free > best->free || (c->free == best->free && c->rank == rank)
@@ -45,14 +46,14 @@ static struct tb_traffic_core *core_find(struct tb_traffic *m, uint32_t first, u
     return best;
 }
 
-uint64_t tb_traffic_work(struct tb_traffic *m, uint32_t rank, uint64_t now, uint64_t time, uint64_t bytes)
+uint64_t tb_simulator_work(struct tb_simulator *m, uint32_t rank, uint64_t now, uint64_t time, uint64_t bytes)
 {
-    struct tb_traffic_host *h = &m->hosts[m->host_of[rank]];
-    uint64_t from = tb_traffic_later(now, m->busy[rank]);
-    struct tb_traffic_core *core = NULL;
-    if (h->cores != TB_TRAFFIC_NONE) {
+    struct tb_simulator_host *h = &m->hosts[m->host_of[rank]];
+    uint64_t from = tb_simulator_later(now, m->busy[rank]);
+    struct tb_simulator_core *core = NULL;
+    if (h->cores != TB_SIMULATOR_NONE) {
         core = core_find(m, h->cores, rank, from);
-        from = tb_traffic_later(from, core->free);
+        from = tb_simulator_later(from, core->free);
         if (core->rank != rank)
             from = tb_cost_add(from, m->constants->change);
         core->rank = rank;
@@ -61,8 +62,8 @@ uint64_t tb_traffic_work(struct tb_traffic *m, uint32_t rank, uint64_t now, uint
     m->loads[rank] = tb_cost_add(m->loads[rank], time);
     h->load = tb_cost_add(h->load, time);
     if (bytes > 0) {
-        h->memory = tb_cost_add(tb_traffic_later(h->memory, from), tb_traffic_time(m, TB_TIME_MEMORY, bytes));
-        end = tb_traffic_later(end, h->memory);
+        h->memory = tb_cost_add(tb_simulator_later(h->memory, from), tb_simulator_time(m, TB_TIME_MEMORY, bytes));
+        end = tb_simulator_later(end, h->memory);
     }
     if (core != NULL)
         core->free = end;

@@ -1,23 +1,23 @@
 /* What messages that share wires do to each other: streams take turns, leave to others what they cannot use, overrun
  * queues, ask, and pass gateways. */
 #include "planner/network_test.h"
-#include "planner/traffic.h"
+#include "planner/simulator.h"
 
 #include <malloc.h>
 
 #define US (1000000ull)
 #define MS (1000 * US)
 
-static struct tb_traffic *traffic;
+static struct tb_simulator *simulator;
 
-static int traffic_setup(void **state)
+static int simulator_setup(void **state)
 {
-    return tb_traffic_open(&traffic);
+    return tb_simulator_open(&simulator);
 }
 
-static int traffic_teardown(void **state)
+static int simulator_teardown(void **state)
 {
-    tb_traffic_close(traffic);
+    tb_simulator_close(simulator);
     return 0;
 }
 
@@ -25,7 +25,7 @@ static int traffic_teardown(void **state)
 struct hand {
     struct tb_builder builders[16];
     struct tb_program *programs[16];
-    struct tb_traffic_run run;
+    struct tb_simulation run;
     uint64_t ends[16];
     uint64_t wire_bytes[256];
 };
@@ -36,13 +36,13 @@ static void hand_open(struct hand *h, struct network *n)
     assert_true(n->size <= 16);
     for (uint32_t i = 0; i < n->size; i++)
         tb_builder_open(&h->builders[i], 1);
-    h->run = (struct tb_traffic_run){.programs = h->programs,
-                                     .ways = &n->ways,
-                                     .blocks = true,
-                                     .limit = 100000,
-                                     .ends = h->ends,
-                                     .wire_bytes = h->wire_bytes,
-                                     .wire_room = 256};
+    h->run = (struct tb_simulation){.programs = h->programs,
+                                    .ways = &n->ways,
+                                    .blocks = true,
+                                    .limit = 100000,
+                                    .ends = h->ends,
+                                    .wire_bytes = h->wire_bytes,
+                                    .wire_room = 256};
 }
 
 static void hand_message(struct hand *h, uint32_t from, uint32_t to)
@@ -57,7 +57,7 @@ static void hand_run(struct hand *h, struct network *n, uint64_t bytes)
     for (uint32_t i = 0; i < n->size; i++)
         assert_int_equal(tb_builder_finish(&h->builders[i], &h->programs[i]), TB_OK);
     h->run.bytes = bytes;
-    assert_int_equal(tb_traffic_simulate(traffic, &h->run), TB_OK);
+    assert_int_equal(tb_simulate(simulator, &h->run), TB_OK);
     for (uint32_t i = 0; i < n->size; i++)
         tb_program_free(h->programs[i]);
 }
@@ -267,12 +267,12 @@ static void many_senders_overrun_a_queue(void **state)
                                   .element_bytes = 1,
                                   .argument = cases[i].argument};
         struct tb_program **programs = programs_make(algorithm_find(c.operation, cases[i].name), &c);
-        struct tb_traffic_run run = {.programs = programs,
-                                     .ways = &n.ways,
-                                     .bytes = cases[i].bytes,
-                                     .blocks = cases[i].blocks,
-                                     .limit = 10000000};
-        assert_int_equal(tb_traffic_simulate(traffic, &run), TB_OK);
+        struct tb_simulation run = {.programs = programs,
+                                    .ways = &n.ways,
+                                    .bytes = cases[i].bytes,
+                                    .blocks = cases[i].blocks,
+                                    .limit = 10000000};
+        assert_int_equal(tb_simulate(simulator, &run), TB_OK);
         assert_int_equal(run.end > loss, cases[i].late);
         programs_close(programs, n.size);
     }
@@ -300,12 +300,12 @@ static void memory_is_used_again(void **state)
     large_open(&n, 4, 8);
     struct tb_collective c = {.operation = TB_OPERATION_ALLTOALL, .size = n.size, .elements = 3000, .element_bytes = 1};
     struct tb_program **programs = programs_make(algorithm_find(c.operation, "pairwise"), &c);
-    struct tb_traffic_run first = {
+    struct tb_simulation first = {
         .programs = programs, .ways = &n.ways, .bytes = 3000, .blocks = true, .limit = 1000000};
-    struct tb_traffic_run second = first;
-    assert_int_equal(tb_traffic_simulate(traffic, &first), TB_OK);
+    struct tb_simulation second = first;
+    assert_int_equal(tb_simulate(simulator, &first), TB_OK);
     struct mallinfo2 before = mallinfo2();
-    assert_int_equal(tb_traffic_simulate(traffic, &second), TB_OK);
+    assert_int_equal(tb_simulate(simulator, &second), TB_OK);
     struct mallinfo2 after = mallinfo2();
     assert_int_equal(after.uordblks + after.hblkhd, before.uordblks + before.hblkhd);
     assert_int_equal(first.end, second.end);
@@ -324,8 +324,8 @@ static void events_are_few(void **state)
         struct tb_collective c = {
             .operation = TB_OPERATION_BCAST, .size = n.size, .elements = bytes, .element_bytes = 1, .argument = 16384};
         struct tb_program **programs = programs_make(algorithm_find(c.operation, "binomial"), &c);
-        struct tb_traffic_run run = {.programs = programs, .ways = &n.ways, .bytes = bytes, .limit = 10000000};
-        assert_int_equal(tb_traffic_simulate(traffic, &run), TB_OK);
+        struct tb_simulation run = {.programs = programs, .ways = &n.ways, .bytes = bytes, .limit = 10000000};
+        assert_int_equal(tb_simulate(simulator, &run), TB_OK);
         assert_true(run.events <= 6 * pieces * (n.size - 1));
         programs_close(programs, n.size);
     }
@@ -345,5 +345,5 @@ int main(void)
         cmocka_unit_test(memory_is_used_again),
         cmocka_unit_test(events_are_few),
     };
-    return cmocka_run_group_tests(tests, traffic_setup, traffic_teardown);
+    return cmocka_run_group_tests(tests, simulator_setup, simulator_teardown);
 }

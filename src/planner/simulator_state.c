@@ -1,12 +1,12 @@
-#include "planner/traffic_state.h"
+#include "planner/simulator_state.h"
 
 #include <stdlib.h>
 
 #define ROOM_LEAST 4096u
 
-void *tb_traffic_room(struct tb_traffic *m, unsigned room, size_t bytes)
+void *tb_simulator_room(struct tb_simulator *m, unsigned room, size_t bytes)
 {
-    struct tb_traffic_room *r = &m->rooms[room];
+    struct tb_simulator_room *r = &m->rooms[room];
     if (bytes <= r->bytes && r->at != NULL)
         return r->at;
     size_t more = r->bytes < ROOM_LEAST ? ROOM_LEAST : 2 * r->bytes;

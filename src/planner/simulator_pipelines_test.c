@@ -1,6 +1,6 @@
 /* What pipelines promise on hosts of one switch: little more than the time in which one copy passes a port. */
 #include "planner/network_test.h"
-#include "planner/traffic.h"
+#include "planner/simulator.h"
 
 #define CANDIDATES 32
 
@@ -13,7 +13,7 @@ struct cell {
 };
 
 /* The best of the lengths of pieces that are rated. */
-static uint64_t best_time(struct network *n, const struct cell *cell, struct tb_traffic *traffic)
+static uint64_t best_time(struct network *n, const struct cell *cell, struct tb_simulator *simulator)
 {
     const struct tb_algorithm *a = algorithm_find(cell->operation, cell->algorithm);
     struct tb_collective c = {.operation = cell->operation, .size = n->size, .elements = cell->bytes / 4};
@@ -26,8 +26,8 @@ static uint64_t best_time(struct network *n, const struct cell *cell, struct tb_
     for (uint32_t i = 0; i < count; i++) {
         c.argument = values[i];
         struct tb_program **programs = programs_make(a, &c);
-        struct tb_traffic_run run = {.programs = programs, .ways = &n->ways, .bytes = cell->bytes, .limit = 10000000};
-        assert_int_equal(tb_traffic_simulate(traffic, &run), TB_OK);
+        struct tb_simulation run = {.programs = programs, .ways = &n->ways, .bytes = cell->bytes, .limit = 10000000};
+        assert_int_equal(tb_simulate(simulator, &run), TB_OK);
         best = run.end < best ? run.end : best;
         programs_close(programs, c.size);
     }
@@ -47,13 +47,13 @@ static void pipelines_keep_ports_busy(void **state)
         {many, TB_OPERATION_BCAST, "circulant", 1u << 20, 1.10},
         {many, TB_OPERATION_REDUCE, "circulant", 1u << 20, 1.12},
     };
-    struct tb_traffic *traffic;
-    assert_int_equal(tb_traffic_open(&traffic), TB_OK);
+    struct tb_simulator *simulator;
+    assert_int_equal(tb_simulator_open(&simulator), TB_OK);
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
         struct network n;
         network_open(&n, cells[i].grid, NULL, 1);
         network_unlimited(&n);
-        uint64_t time = best_time(&n, &cells[i], traffic);
+        uint64_t time = best_time(&n, &cells[i], simulator);
         uint64_t copy = tb_wire_time(&n.table, n.ways.wires[0].wire, cells[i].bytes);
         if ((double)time > cells[i].most * (double)copy)
             fail_msg("%s of %llu bytes on %u hosts by %s: %.3f times one copy on the wire",
@@ -61,7 +61,7 @@ static void pipelines_keep_ports_busy(void **state)
                      cells[i].algorithm, (double)time / (double)copy);
         network_close(&n);
     }
-    tb_traffic_close(traffic);
+    tb_simulator_close(simulator);
 }
 
 int main(void)

@@ -1,0 +1,288 @@
+#include "planner/rater.h"
+#include "planner/item_bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRAM_UNITS 10u /* for a program, beside its steps */
+#define AFTER_PARTS   8u  /* for a dependency, which is made and counted */
+#define SAMPLES       3u  /* ranks that stand for all but the root */
+#define SLACK         2u  /* times more than was estimated are more than can be afforded */
+#define PIECES_LEAST  16u /* of a message that is simulated in part */
+#define PIECES_MOST   32u
+
+/* One candidate on one fold, with a message of some length. */
+struct trial {
+    struct tb_fold_group *fold;
+    const struct tb_algorithm *algorithm;
+    struct tb_collective call;
+    struct tb_item_data data;
+    uint64_t end, load; /* what came out */
+};
+
+int tb_rater_open(struct tb_rater *r, const struct tb_collective *call)
+{
+    *r = (struct tb_rater){.call = *call};
+    int error = tb_folds_open(&r->folds, call->shape, call->root);
+    return error == TB_OK ? tb_simulator_open(&r->simulator) : error;
+}
+
+void tb_rater_close(struct tb_rater *r)
+{
+    tb_folds_close(&r->folds);
+    tb_simulator_close(r->simulator);
+    free(r->programs);
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+static bool cut_evenly(enum tb_operation o)
+{
+    return o == TB_OPERATION_BCAST || o == TB_OPERATION_REDUCE || o == TB_OPERATION_ALLREDUCE ||
+           o == TB_OPERATION_SCAN || o == TB_OPERATION_EXSCAN;
+}
+
+static struct trial trial_of(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t elements)
+{
+    struct trial t = {.fold = &r->folds.list[fold], .algorithm = row->algorithm, .call = r->call};
+    struct tb_collective *c = &t.call;
+    c->size = t.fold->shape->size;
+    c->shape = t.fold->shape;
+    c->root = t.fold->root;
+    c->elements = elements;
+    c->argument = row->argument;
+    bool even = cut_evenly(c->operation);
+    uint64_t bytes = elements > 0 ? elements : even ? 1 : tb_param.assumed_block;
+    if (c->operation == TB_OPERATION_REDUCE_SCATTER || c->operation == TB_OPERATION_REDUCE_SCATTER_BLOCK)
+        bytes = (bytes + c->size - 1) / c->size;
+    t.data = (struct tb_item_data){.bytes = bytes, .blocks = !even};
+    return t;
+}
+
+static int program_make(struct tb_rater *r, const struct trial *t, uint32_t rank, struct tb_program **program)
+{
+    struct tb_collective c = t->call;
+    c.rank = rank;
+    int error = t->algorithm->make(&c, program);
+    if (error != TB_OK)
+        return error;
+    uint64_t steps = (*program)->step_count, after = 0;
+    for (uint32_t i = 0; i < steps; i++)
+        after += (*program)->steps[i].after_count;
+    uint64_t parts = after * AFTER_PARTS + ((*program)->ordered ? steps * steps : 0);
+    r->longest = parts > r->longest ? parts : r->longest;
+    r->used += PROGRAM_UNITS + steps + parts / TB_UNIT_PARTS;
+    return TB_OK;
+}
+
+static void programs_free(struct tb_program **programs, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        tb_program_free(programs[i]);
+}
+
+/* ---- what it will take ------------------------------------------------------------------------------------------- */
+
+/* The events of a step: of a message, one where it begins, one for each part on each wire, and two where it ends, of
+ * which one is the receiver's. */
+static uint64_t step_events(const struct trial *t, const struct tb_program *p, const struct tb_step *s, uint32_t rank)
+{
+    if (s->kind != TB_STEP_SEND)
+        return s->items;
+    uint32_t from = tb_group_shape_host(t->fold->shape, rank), to = tb_group_shape_host(t->fold->shape, s->peer);
+    const struct tb_way *way = from != to ? tb_ways_between(&t->fold->ways, from, to) : NULL;
+    uint64_t wires = 0;
+    for (uint32_t i = 0; way != NULL && i < way->hop_count; i++) {
+        uint32_t count = t->fold->ways.hops[way->first_hop + i].wire_count;
+        wires += count > 0 ? count : 1;
+    }
+    uint64_t parts = tb_simulator_parts(t->fold->shape->table, tb_item_bytes(&t->data, p, s, 0));
+    return s->items * (2 + wires * parts);
+}
+
+static uint64_t program_events(const struct trial *t, const struct tb_program *p, uint32_t rank)
+{
+    uint64_t events = 0;
+    for (uint32_t i = 0; i < p->step_count; i++)
+        events += step_events(t, p, &p->steps[i], rank);
+    return events;
+}
+
+/* About how many units the programs of all ranks take to be made and simulated. Some of them stand for all. TB_AGAIN:
+ * more than `budget`. */
+static int trial_estimate(struct tb_rater *r, const struct trial *t, uint64_t budget, uint64_t *units)
+{
+    uint64_t others = 0, begin = r->used;
+    uint32_t size = t->call.size, count = size - 1 < SAMPLES ? size - 1 : SAMPLES;
+    *units = 0;
+    for (uint32_t i = 0; i <= count; i++) {
+        uint32_t away = i == 0 ? 0 : count < SAMPLES ? i : i == 1 ? 1 : i == 2 ? size / 2 : size - 1;
+        uint32_t rank = (t->call.root + away) % size;
+        uint64_t before = r->used;
+        struct tb_program *program;
+        int error = program_make(r, t, rank, &program);
+        if (error != TB_OK)
+            return error;
+        uint64_t its = program_events(t, program, rank) + r->used - before;
+        tb_program_free(program);
+        if (i == 0)
+            *units = its;
+        else
+            others += its;
+        if (r->used - begin > budget)
+            return TB_AGAIN;
+    }
+    if (count > 0)
+        *units += others * (size - 1) / count;
+    return *units > budget ? TB_AGAIN : TB_OK;
+}
+
+/* ---- one simulation ---------------------------------------------------------------------------------------------- */
+
+static int programs_room(struct tb_rater *r, uint32_t count)
+{
+    if (count <= r->program_room)
+        return TB_OK;
+    struct tb_program **grown = realloc(r->programs, count * sizeof(struct tb_program *));
+    if (grown == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to rate algorithms");
+    r->programs = grown;
+    r->program_room = count;
+    return TB_OK;
+}
+
+/* TB_AGAIN: it took more than `limit` units, and was given up. */
+static int trial_run(struct tb_rater *r, struct trial *t, uint64_t limit)
+{
+    uint64_t begin = r->used;
+    uint32_t size = t->call.size, made = 0;
+    int error = programs_room(r, size);
+    while (error == TB_OK && made < size) {
+        error = program_make(r, t, made, &r->programs[made]);
+        made += error == TB_OK;
+        if (r->used - begin > limit)
+            error = TB_AGAIN;
+    }
+    if (error == TB_OK) {
+        struct tb_simulation run = {.programs = r->programs,
+                                    .ways = &t->fold->ways,
+                                    .bytes = t->data.bytes,
+                                    .blocks = t->data.blocks,
+                                    .limit = limit - (r->used - begin)};
+        error = tb_simulate(r->simulator, &run);
+        r->used += run.events;
+        t->end = error == TB_OK ? run.end : TB_COST_NEVER;
+        t->load = run.load;
+        error = error == TB_ERR_LIMIT ? TB_AGAIN : error == TB_ERR_MISMATCH ? TB_OK : error;
+    }
+    programs_free(r->programs, made);
+    return error;
+}
+
+/* What may be spent on something that was estimated to take so many units. */
+static uint64_t run_limit(uint64_t budget, uint64_t units)
+{
+    return budget == TB_UNITS_ANY || SLACK * units > budget ? budget : SLACK * units;
+}
+
+/* With so many elements, if that can be afforded. */
+static int trial_afford(struct tb_rater *r, struct trial *t, uint64_t budget)
+{
+    uint64_t units;
+    int error = trial_estimate(r, t, budget, &units);
+    return error == TB_OK ? trial_run(r, t, run_limit(budget, units)) : error;
+}
+
+/* ---- fewer pieces ------------------------------------------------------------------------------------------------ */
+
+/* t0 at x0 and t1 at x1 > x0: what is it at x, on a straight line? */
+static uint64_t straight(uint64_t x0, uint64_t t0, uint64_t x1, uint64_t t1, uint64_t x)
+{
+    if (t0 == TB_COST_NEVER || t1 == TB_COST_NEVER)
+        return TB_COST_NEVER;
+    uint64_t rise = t1 > t0 ? t1 - t0 : 0;
+    unsigned __int128 more = (unsigned __int128)rise * (x - x1) / (x1 - x0);
+    return more > TB_COST_NEVER - t1 ? TB_COST_NEVER : t1 + (uint64_t)more;
+}
+
+static uint64_t spent(uint64_t budget, uint64_t units)
+{
+    return budget > units ? budget - units : 0;
+}
+
+/* A message of many pieces, from one of few and one of half as many. */
+static int rate_in_part(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t budget,
+                        uint64_t *time)
+{
+    uint64_t units, all = r->call.elements, least = PIECES_LEAST * row->argument;
+    struct trial few = trial_of(r, row, fold, least);
+    uint64_t begin = r->used;
+    int error = trial_estimate(r, &few, budget, &units);
+    if (error != TB_OK || units > budget / 3 * 2)
+        return error != TB_OK ? error : TB_AGAIN;
+    /* As many as can be afforded, and half of them again. */
+    uint64_t fit = budget / 3 * 2 / (units > 0 ? units : 1) * PIECES_LEAST;
+    fit = fit > PIECES_MOST ? PIECES_MOST : fit;
+    struct trial more = trial_of(r, row, fold, fit * row->argument);
+    struct trial half = trial_of(r, row, fold, fit / 2 * row->argument);
+    error = trial_run(r, &more, run_limit(budget, 2 * units));
+    if (error == TB_OK)
+        error = trial_run(r, &half, run_limit(budget == TB_UNITS_ANY ? budget : spent(budget, r->used - begin), units));
+    if (error != TB_OK)
+        return error;
+    *time = straight(half.call.elements, half.end, more.call.elements, more.end, all);
+    /* What takes longest on the way of one piece may be its latency, but of many pieces it is whatever is busiest. */
+    unsigned __int128 bound = (unsigned __int128)more.load * all / more.call.elements;
+    if (*time < bound)
+        *time = bound > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)bound;
+    return TB_OK;
+}
+
+bool tb_rater_fits(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold)
+{
+    struct trial t = trial_of(r, row, fold, r->call.elements);
+    return tb_algorithm_fits(t.algorithm, &t.call);
+}
+
+int tb_rater_time(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t budget, uint64_t *time)
+{
+    uint64_t piece = row->argument, all = r->call.elements;
+    struct trial whole = trial_of(r, row, fold, all);
+    bool pieces = row->algorithm->argument != NULL && strcmp(row->algorithm->argument, "piece") == 0 && piece > 0;
+    *time = TB_COST_NEVER;
+    if (!tb_algorithm_fits(row->algorithm, &whole.call))
+        return TB_OK;
+    if (pieces && all / piece > PIECES_MOST)
+        return rate_in_part(r, row, fold, budget, time);
+    int error = trial_afford(r, &whole, budget);
+    if (error == TB_OK)
+        *time = whole.end;
+    return error;
+}
+
+/* ---- the same ---------------------------------------------------------------------------------------------------- */
+
+static bool steps_same(const struct tb_program *a, const struct tb_program *b)
+{
+    bool same = a->pieces == b->pieces && a->parts == b->parts && a->step_count == b->step_count;
+    for (uint32_t i = 0; same && i < a->step_count; i++) {
+        const struct tb_step *s = &a->steps[i], *t = &b->steps[i];
+        same = s->kind == t->kind && s->peer == t->peer && s->slice.first == t->slice.first &&
+               s->slice.count == t->slice.count && s->window == t->window && s->join == t->join &&
+               s->after_count == t->after_count;
+    }
+    return same;
+}
+
+bool tb_rater_same(struct tb_rater *r, const struct tb_candidate *a, const struct tb_candidate *b, uint32_t fold)
+{
+    struct tb_program *programs[2] = {NULL, NULL};
+    bool same = a->algorithm == b->algorithm;
+    for (int i = 0; i < 2 && same; i++) {
+        struct trial t = trial_of(r, i == 0 ? a : b, fold, r->call.elements);
+        same = tb_algorithm_fits(t.algorithm, &t.call) && program_make(r, &t, t.call.root, &programs[i]) == TB_OK;
+    }
+    same = same && steps_same(programs[0], programs[1]);
+    programs_free(programs, 2);
+    return same;
+}

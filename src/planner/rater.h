@@ -1,0 +1,39 @@
+/* The rater of one call: simulates candidates on folds of the group, and counts what that takes. Its budget is in
+ * units: one for an event of a simulation, and about as much for each step of a program that is made; about 0.1 us
+ * each. Counts decide, never a clock, so that all ranks decide alike. Lives for one rating; one thread. */
+#ifndef TB_PLANNER_RATER_H
+#define TB_PLANNER_RATER_H
+
+#include "planner/folds.h"
+#include "planner/rating.h"
+#include "planner/simulator.h"
+
+#define TB_UNITS_ANY  (1ull << 40) /* whatever it takes */
+#define TB_UNIT_PARTS 64u          /* so many pairs of steps are compared in the time of an event */
+
+struct tb_rater {
+    struct tb_simulator *simulator;
+    struct tb_folds folds;
+    struct tb_collective call;
+    struct tb_program **programs; /* room for those of the largest fold so far */
+    uint32_t program_room;
+    uint64_t used;    /* units */
+    uint64_t longest; /* in parts of TB_UNIT_PARTS, for what grows with the square of a program's steps: most since this
+                         was set to 0 */
+};
+
+/* Close it also after an error. The call's shape has a cost table. */
+int tb_rater_open(struct tb_rater *rater, const struct tb_collective *call);
+void tb_rater_close(struct tb_rater *rater);
+
+/* Whether it can run on so many ranks. */
+bool tb_rater_fits(struct tb_rater *rater, const struct tb_candidate *row, uint32_t fold);
+/* How long a candidate takes on a fold: with all pieces, or, if there are many, continued from fewer.
+ * TB_COST_NEVER: it does not fit so many ranks. TB_AGAIN: it would take more than `budget` units, and little was spent
+ * to find that out. */
+int tb_rater_time(struct tb_rater *rater, const struct tb_candidate *row, uint32_t fold, uint64_t budget,
+                  uint64_t *time);
+/* Whether two arguments of an algorithm lead to the same programs, as pieces longer than the message do. */
+bool tb_rater_same(struct tb_rater *rater, const struct tb_candidate *a, const struct tb_candidate *b, uint32_t fold);
+
+#endif

@@ -1,0 +1,273 @@
+/* Ratings against closed formulas and against simulations of the whole: what is continued from fewer ranks and pieces
+ * comes out as it would be, and the work stays within its bound. */
+#include "planner/folds.h"
+#include "planner/network_test.h"
+#include "planner/rating.h"
+#include "planner/simulator.h"
+
+#define NS       1000ull
+#define OVERHEAD (3000 * NS)
+#define LATENCY  (40000 * NS)
+
+/* One cluster of so many hosts, with costs of our own. */
+static void plain_open(struct network *n, uint32_t hosts)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "clusters:\n- {name: a, hosts: \"n[1-%u]\", ethernet: {bandwidth: 100, latency: 0.04}}\n", hosts);
+    network_open(n, text, NULL, 1);
+    struct tb_cost_constants *c = &n->bytes->constants;
+    for (int i = 0; i < TB_ENDS_COUNT; i++)
+        c->ends[i].send = c->ends[i].receive = tb_cost_line(OVERHEAD, 0);
+    c->copy = c->reduce = c->memory = tb_cost_line(0, 0);
+    c->short_bytes = 0;
+    c->cores = 0;
+    network_unlimited(n);
+}
+
+/* Alike clusters with uplinks; ranks in blocks, or dealt to the clusters in turn. */
+static void clusters_open(struct network *n, uint32_t clusters, uint32_t hosts, bool deal)
+{
+    char *text = malloc(clusters * 200 + 100), *at = text;
+    assert_non_null(text);
+    at += sprintf(at, "clusters:\n");
+    for (uint32_t i = 0; i < clusters; i++)
+        at += sprintf(at,
+                      "- {name: c%u, hosts: \"c%un[1-%u]\", ethernet: {bandwidth: 1000, latency: 0.1}, "
+                      "uplink: {bandwidth: 100, latency: 5}}\n",
+                      i, i, hosts);
+    network_open(n, text, NULL, 1);
+    free(text);
+    if (!deal)
+        return;
+    for (uint32_t i = 0; i < n->size; i++)
+        n->hosts[i] = i % clusters * hosts + i / clusters;
+    tb_ways_close(&n->ways);
+    tb_group_shape_release(n->shape);
+    struct tb_shape_source ranks = {
+        .size = n->size, .host_limit = n->grid.host_count, .table = &n->table, .run = network_run, .context = n};
+    assert_int_equal(tb_group_shape_make(&n->shape, &ranks), TB_OK);
+    assert_int_equal(tb_ways_open(&n->ways, &n->table, n->shape), TB_OK);
+}
+
+static struct tb_collective call_of(const struct network *n, enum tb_operation operation, uint64_t bytes)
+{
+    return (struct tb_collective){.operation = operation,
+                                  .size = n->size,
+                                  .elements = bytes,
+                                  .element_bytes = 1,
+                                  .commutative = true,
+                                  .shape = n->shape,
+                                  .costs = &n->table};
+}
+
+static bool cut_evenly(enum tb_operation o)
+{
+    return o == TB_OPERATION_BCAST || o == TB_OPERATION_REDUCE || o == TB_OPERATION_ALLREDUCE ||
+           o == TB_OPERATION_SCAN || o == TB_OPERATION_EXSCAN;
+}
+
+/* All ranks and all pieces. */
+static uint64_t simulated(struct network *n, const struct tb_collective *call, const struct tb_candidate *row)
+{
+    struct tb_simulator *simulator;
+    struct tb_collective c = *call;
+    c.argument = row->argument;
+    struct tb_program **programs = programs_make(row->algorithm, &c);
+    struct tb_simulation run = {.programs = programs,
+                                .ways = &n->ways,
+                                .bytes = c.elements,
+                                .blocks = !cut_evenly(c.operation),
+                                .limit = 100000000};
+    assert_int_equal(tb_simulator_open(&simulator), TB_OK);
+    assert_int_equal(tb_simulate(simulator, &run), TB_OK);
+    tb_simulator_close(simulator);
+    programs_close(programs, c.size);
+    return run.end;
+}
+
+static void assert_near(uint64_t a, uint64_t b, uint64_t percent)
+{
+    if (a > b + b / 100 * percent || b > a + a / 100 * percent)
+        fail_msg("%llu and %llu differ by more than %llu %%", (unsigned long long)a, (unsigned long long)b,
+                 (unsigned long long)percent);
+}
+
+/* ---- more than can be simulated ---------------------------------------------------------------------------------- */
+
+/* What a port is busy with so many bytes, and one message alone. */
+static uint64_t wire(const struct network *n, uint64_t bytes)
+{
+    return tb_wire_time(&n->table, n->ways.wires[0].wire, bytes);
+}
+
+static uint64_t message(const struct network *n, uint64_t bytes)
+{
+    return 2 * OVERHEAD + LATENCY + wire(n, bytes);
+}
+
+static uint64_t rated(struct network *n, enum tb_operation operation, const char *name, uint64_t argument,
+                      uint64_t bytes)
+{
+    struct tb_collective c = call_of(n, operation, bytes);
+    struct tb_candidate rows[30];
+    uint64_t units;
+    /* Many candidates have little time each. */
+    for (uint32_t i = 0; i < 30; i++)
+        rows[i] = (struct tb_candidate){algorithm_find(operation, name), argument, TB_COST_NEVER};
+    assert_int_equal(tb_rating_rate(n->shape, &c, rows, 30, false, &units), TB_OK);
+    assert_int_equal(rows[0].time, rows[29].time);
+    assert_true(units <= TB_RATING_UNITS);
+    return rows[0].time;
+}
+
+static void larger_groups_and_messages_are_continued(void **state)
+{
+    struct network n;
+    plain_open(&n, 1024);
+    assert_near(rated(&n, TB_OPERATION_BCAST, "binomial", 1000, 1000), 10 * message(&n, 1000), 2);
+    network_close(&n);
+    plain_open(&n, 512);
+    assert_near(rated(&n, TB_OPERATION_ALLGATHER, "ring", 0, 1000), 511 * message(&n, 1000), 2);
+    network_close(&n);
+    for (uint32_t p = 8; p <= 256; p *= 32) {
+        plain_open(&n, p);
+        assert_near(rated(&n, TB_OPERATION_BCAST, "chain", 10000, 100000000),
+                    (p - 1) * message(&n, 10000) + 9999 * wire(&n, 10000), 2);
+        network_close(&n);
+    }
+}
+
+/* Pieces whose latency counts while there are few of them, as on a ring, do not look cheaper than they are. */
+static void few_pieces_do_not_deceive(void **state)
+{
+    struct network n;
+    plain_open(&n, 8);
+    struct tb_collective c = call_of(&n, TB_OPERATION_ALLREDUCE, 1 << 20);
+    struct tb_candidate row = {algorithm_find(c.operation, "ring"), 2048, TB_COST_NEVER};
+    assert_near(rated(&n, c.operation, "ring", 2048, 1 << 20), simulated(&n, &c, &row), 2);
+    network_close(&n);
+}
+
+/* ---- alike clusters ---------------------------------------------------------------------------------------------- */
+
+/* Sizes grow, the root stays, and the last one is the whole. */
+static void folds_grow_to_the_whole(void **state)
+{
+    struct network n;
+    for (int deal = 0; deal < 2; deal++) {
+        struct tb_folds f;
+        clusters_open(&n, 8, 8, deal == 1);
+        const uint32_t root = 37;
+        assert_int_equal(tb_folds_open(&f, n.shape, root), TB_OK);
+        while (!tb_folds_are_whole(&f)) {
+            assert_int_equal(tb_folds_grow(&f), TB_OK);
+            const struct tb_fold_group *last = &f.list[f.count - 1];
+            assert_true(f.count == 1 || last->shape->size > last[-1].shape->size);
+            assert_true(last->root < last->shape->size);
+            assert_int_equal(f.ranks[last->root], root);
+        }
+        assert_true(f.count > 3 && f.list[0].shape->size < 8);
+        tb_folds_close(&f);
+        network_close(&n);
+    }
+}
+
+/* Where no two hosts are alike some of them stand for all. */
+static void unlike_hosts_have_samples(void **state)
+{
+    struct network n;
+    struct tb_folds f;
+    char *text = malloc(100 * 100), *at = text;
+    assert_non_null(text);
+    at += sprintf(at, "clusters:\n- name: a\n  ethernet: {bandwidth: 1000, latency: 0.1}\n  hosts:\n");
+    for (uint32_t i = 0; i < 90; i++)
+        at += sprintf(at, "  - {name: n%u, bandwidth: %u}\n", i, 100 + i);
+    network_open(&n, text, NULL, 1);
+    free(text);
+    assert_int_equal(tb_folds_open(&f, n.shape, 5), TB_OK);
+    assert_int_equal(tb_folds_grow(&f), TB_OK);
+    assert_int_equal(f.count, 4);
+    assert_int_equal(f.list[0].shape->size, 8);
+    assert_int_equal(f.list[2].shape->size, 32);
+    assert_true(tb_folds_are_whole(&f));
+    assert_int_equal(f.list[3].root, 5);
+    tb_folds_close(&f);
+    struct tb_collective c = call_of(&n, TB_OPERATION_ALLTOALL, 100000);
+    struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+    uint64_t units;
+    uint32_t count = tb_rating_list(&c, NULL, rows);
+    assert_int_equal(tb_rating_rate(n.shape, &c, rows, count, false, &units), TB_OK);
+    assert_true(units <= TB_RATING_UNITS && rows[0].time != TB_COST_NEVER);
+    network_close(&n);
+}
+
+/* What is chosen for many ranks is, simulated as a whole, about what was predicted, and about as good as anything. */
+static void choices_for_many_ranks_hold(void **state)
+{
+    static const struct {
+        enum tb_operation operation;
+        uint64_t bytes;
+    } cases[] = {{TB_OPERATION_BCAST, 1024},     {TB_OPERATION_BCAST, 65536},    {TB_OPERATION_REDUCE, 65536},
+                 {TB_OPERATION_ALLREDUCE, 4096}, {TB_OPERATION_ALLGATHER, 1024}, {TB_OPERATION_ALLTOALL, 1024},
+                 {TB_OPERATION_GATHER, 1024},    {TB_OPERATION_SCAN, 1024}};
+    struct network n;
+    for (int deal = 0; deal < 2; deal++) {
+        clusters_open(&n, 8, 12, deal == 1);
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            struct tb_collective c = call_of(&n, cases[i].operation, cases[i].bytes);
+            struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+            uint32_t count = tb_rating_list(&c, NULL, rows);
+            assert_int_equal(tb_rating_rate(n.shape, &c, rows, count, true, NULL), TB_OK);
+            tb_rating_sort(rows, count);
+            uint64_t chosen = simulated(&n, &c, &rows[0]), least = chosen;
+            /* Those that are predicted to be near. */
+            for (uint32_t k = 1; k < count && rows[k].time / 2 <= rows[0].time; k++) {
+                uint64_t time = simulated(&n, &c, &rows[k]);
+                least = time < least ? time : least;
+            }
+            if (chosen > least + least / 4 || rows[0].time > 2 * chosen || chosen > 2 * rows[0].time)
+                fail_msg("%s of %llu bytes, %s: %s:%llu is predicted to take %.1f us, takes %.1f, the best %.1f",
+                         tb_operation_name(c.operation), (unsigned long long)c.elements, deal ? "dealt" : "blocks",
+                         rows[0].algorithm->name, (unsigned long long)rows[0].argument, (double)rows[0].time / 1e6,
+                         (double)chosen / 1e6, (double)least / 1e6);
+        }
+        network_close(&n);
+    }
+}
+
+static void work_is_bounded(void **state)
+{
+    struct network n;
+    for (int deal = 0; deal < 2; deal++) {
+        clusters_open(&n, 32, 32, deal == 1);
+        for (int o = 0; o <= TB_OPERATION_EXSCAN; o++)
+            for (uint64_t bytes = 8; bytes <= 1 << 20; bytes <<= 17) {
+                struct tb_collective c = call_of(&n, (enum tb_operation)o, bytes);
+                struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+                uint32_t count = tb_rating_list(&c, NULL, rows), rated_rows = 0;
+                uint64_t units;
+                assert_int_equal(tb_rating_rate(n.shape, &c, rows, count, false, &units), TB_OK);
+                for (uint32_t i = 0; i < count; i++)
+                    rated_rows += rows[i].time != TB_COST_NEVER;
+                if (units > TB_RATING_UNITS || rated_rows == 0)
+                    fail_msg("%s of %llu bytes takes %llu units; %u rows of %u are rated",
+                             tb_operation_name(c.operation), (unsigned long long)bytes, (unsigned long long)units,
+                             rated_rows, count);
+            }
+        network_close(&n);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(larger_groups_and_messages_are_continued),
+        cmocka_unit_test(few_pieces_do_not_deceive),
+        cmocka_unit_test(folds_grow_to_the_whole),
+        cmocka_unit_test(unlike_hosts_have_samples),
+        cmocka_unit_test(choices_for_many_ranks_hold),
+        cmocka_unit_test(work_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* Composite steps: what several ranks do together, item by item, each when all members have come to it. */
+#include "planner/driver_cost.h"
+#include "planner/simulator_state.h"
+
+/* ---- which steps belong together --------------------------------------------------------------------------------- */
+
+static uint32_t first_member(const struct tb_program *p, const struct tb_step *t)
+{
+    return t->member_count > 0 ? p->lists[t->members] : 0;
+}
+
+/* The farthest path from the first member to another; TB_SIMULATOR_NONE: they are all on one host. */
+static uint32_t members_path(struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t)
+{
+    uint32_t count = t->member_count > 0 ? t->member_count : m->ranks, first = first_member(p, t);
+    uint32_t farthest = TB_SIMULATOR_NONE, host = m->host_of[first];
+    for (uint32_t i = 1; i < count && m->error == TB_OK; i++) {
+        uint32_t rank = t->member_count > 0 ? p->lists[t->members + i] : i;
+        if (m->host_of[rank] == host || m->host_of[rank] == m->host_of[first])
+            continue; /* as the one before, or the first */
+        uint32_t path = tb_simulator_path(m, first, rank);
+        if (path != TB_SIMULATOR_NONE &&
+            (farthest == TB_SIMULATOR_NONE || m->paths[path].latency > m->paths[farthest].latency))
+            farthest = path;
+        host = m->host_of[rank];
+    }
+    return farthest;
+}
+
+/* A step of the first member makes one, those of the others join it. */
+static int composite_join(struct tb_simulator *m, uint32_t step)
+{
+    struct tb_simulator_step *f = &m->steps[step];
+    const struct tb_step *t = f->about;
+    const struct tb_program *p = m->run->programs[f->rank];
+    uint32_t first = first_member(p, t), found = TB_SIMULATOR_NONE;
+    if (first == f->rank) {
+        for (uint32_t i = 0; i < t->member_count; i++)
+            if (p->lists[t->members + i] >= m->ranks)
+                return TB_ERR_MISMATCH;
+        f->stream = m->composite_count++;
+        uint32_t members = t->member_count > 0 ? t->member_count : m->ranks;
+        m->composites[f->stream] = (struct tb_simulator_composite){
+            .first = step, .members = members, .behind = members, .path = members_path(m, p, t)};
+        return m->error;
+    }
+    for (uint32_t i = first < f->rank ? m->firsts[first] : m->step_count;
+         i < m->step_count && m->steps[i].rank == first; i++)
+        if (m->steps[i].about->kind == TB_STEP_COMPOSITE && m->steps[i].about->edge == t->edge)
+            found = i;
+    if (found == TB_SIMULATOR_NONE || m->steps[found].stream == TB_SIMULATOR_NONE ||
+        first_member(m->run->programs[first], m->steps[found].about) != first || m->steps[found].items != f->items ||
+        m->steps[found].about->member_count != t->member_count)
+        return TB_ERR_MISMATCH;
+    f->stream = m->steps[found].stream;
+    f->partner = m->composites[f->stream].first;
+    m->composites[f->stream].first = step;
+    return TB_OK;
+}
+
+int tb_simulator_composites(struct tb_simulator *m)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->step_count; i++)
+        count += m->steps[i].about->kind == TB_STEP_COMPOSITE;
+    m->composites = tb_simulator_room(m, ROOM_COMPOSITES, ((size_t)count + 1) * sizeof *m->composites);
+    if (m->composites == NULL)
+        return m->error;
+    int error = TB_OK;
+    for (uint32_t i = 0; count > 0 && i < m->step_count && error == TB_OK; i++)
+        if (m->steps[i].about->kind == TB_STEP_COMPOSITE)
+            error = composite_join(m, i);
+    return error;
+}
+
+/* ---- what they cost ---------------------------------------------------------------------------------------------- */
+
+/* The time in which a path passes bytes, by its slowest wire. */
+static uint64_t path_time(struct tb_simulator *m, const struct tb_simulator_composite *c, uint64_t bytes)
+{
+    const struct tb_simulator_path *path = &m->paths[c->path];
+    const struct tb_ways *ways = m->run->ways;
+    uint32_t host = m->host_of[m->steps[c->first].rank];
+    uint64_t time = 0;
+    for (uint32_t i = 0; i < path->count; i++) {
+        const struct tb_simulator_leg *leg = &m->legs[path->first + i];
+        if (!leg->has_wire)
+            continue;
+        const struct tb_way_hop hop = {.first_wire = leg->list};
+        const struct tb_wire *wire = ways->wires[tb_way_wire(ways, &hop, 0, host, host)].wire;
+        time =
+            tb_simulator_later(time, tb_simulator_time(m, m->wire_times + (uint32_t)(wire - m->table->wires), bytes));
+    }
+    return time;
+}
+
+/* What its driver takes for an item. */
+static struct tb_driver_time item_time(struct tb_simulator *m, const struct tb_simulator_composite *c, uint64_t bytes,
+                                       uint64_t everyone)
+{
+    const struct tb_contract *contract = &m->steps[c->first].about->contract;
+    struct tb_driver_item item = {.constants = m->constants,
+                                  .contract = contract,
+                                  .members = c->members,
+                                  .cores = m->pool,
+                                  .bytes = bytes,
+                                  .everyone = everyone,
+                                  .apart = c->path != TB_SIMULATOR_NONE};
+    if (item.apart) {
+        const struct tb_simulator_path *path = &m->paths[c->path];
+        item.pass = path_time(m, c, bytes);
+        item.round = tb_cost_add(path->latency, tb_simulator_time(m, tb_simulator_send_time(path), 0));
+        item.round = tb_cost_add(item.round, tb_simulator_time(m, tb_simulator_receive_time(path), 0));
+    }
+    return tb_driver_costs[contract->driver].time(&item);
+}
+
+/* ---- carrying them out ------------------------------------------------------------------------------------------- */
+
+/* All have come to the next item. */
+static void composite_meet(struct tb_simulator *m, struct tb_simulator_composite *c, uint64_t now)
+{
+    uint64_t bytes = 0, everyone = 0, begin = tb_simulator_later(now, c->free);
+    for (uint32_t k = c->first; k != TB_SIMULATOR_NONE; k = m->steps[k].partner) {
+        const struct tb_simulator_step *g = &m->steps[k];
+        const struct tb_program *p = m->run->programs[g->rank];
+        uint64_t given = tb_slice_bytes(&m->data, p, g->about, &g->about->slice, c->item);
+        uint64_t its = tb_simulator_later(given, tb_slice_bytes(&m->data, p, g->about, &g->about->other, c->item));
+        bytes = tb_simulator_later(bytes, its);
+        everyone = tb_cost_add(everyone, its);
+    }
+    struct tb_driver_time time = item_time(m, c, bytes, everyone);
+    uint64_t *memory = &m->hosts[m->host_of[m->steps[c->first].rank]].memory;
+    if (time.memory)
+        begin = tb_simulator_later(begin, *memory);
+    c->free = tb_cost_add(begin, time.passes);
+    if (time.memory)
+        *memory = c->free;
+    uint64_t end = tb_cost_add(c->free, time.rounds);
+    c->item++;
+    for (uint32_t k = c->first; k != TB_SIMULATOR_NONE; k = m->steps[k].partner) {
+        struct tb_simulator_step *g = &m->steps[k];
+        m->busy[g->rank] = tb_simulator_later(m->busy[g->rank], c->free);
+        c->behind += g->started <= c->item;
+        tb_simulator_done(m, k, end);
+    }
+}
+
+void tb_simulator_come(struct tb_simulator *m, uint32_t step, uint64_t now)
+{
+    const struct tb_simulator_step *f = &m->steps[step];
+    struct tb_simulator_composite *c = &m->composites[f->stream];
+    if (f->started == c->item + 1 && --c->behind == 0)
+        composite_meet(m, c, now);
+}

@@ -1,0 +1,390 @@
+/* How messages get from host to host: they are cut into parts, which pass wire after wire. */
+#include "planner/simulator_state.h"
+
+#define PARTS_MOST 8u         /* of a message */
+#define PART_LEAST 16384u     /* bytes */
+#define ASK_ABOVE  (2u << 20) /* bytes that a process lets another send without being asked, at most */
+#define FIRST_BURST                                                                                                    \
+    28960u /* that TCP has sent before it can hear of a loss: ten segments, and ten for their answers                  \
+            */
+#define HEADER_BYTES 64u
+
+/* ---- what is used again ------------------------------------------------------------------------------------------ */
+
+uint32_t tb_simulator_message_new(struct tb_simulator *m)
+{
+    uint32_t index = m->free_message;
+    if (index != TB_SIMULATOR_NONE) {
+        m->free_message = m->messages[index].next;
+    } else {
+        index = m->message_count;
+        size_t need = ((size_t)index + 1) * sizeof *m->messages;
+        if (need > m->rooms[ROOM_MESSAGES].bytes && (m->messages = tb_simulator_room(m, ROOM_MESSAGES, need)) == NULL)
+            return TB_SIMULATOR_NONE;
+        m->message_count++;
+    }
+    return index;
+}
+
+void tb_simulator_message_free(struct tb_simulator *m, uint32_t message)
+{
+    m->messages[message].next = m->free_message;
+    m->free_message = message;
+}
+
+static uint32_t part_new(struct tb_simulator *m)
+{
+    uint32_t index = m->free_part;
+    if (index != TB_SIMULATOR_NONE) {
+        m->free_part = m->parts[index].message;
+    } else {
+        index = m->part_count;
+        size_t need = ((size_t)index + 1) * sizeof *m->parts;
+        if (need > m->rooms[ROOM_PARTS].bytes && (m->parts = tb_simulator_room(m, ROOM_PARTS, need)) == NULL)
+            return TB_SIMULATOR_NONE;
+        m->part_count++;
+    }
+    return index;
+}
+
+/* At the end of a list of notes. */
+static void note_add(struct tb_simulator *m, uint32_t *head, uint32_t *tail, uint64_t time, uint64_t bytes)
+{
+    uint32_t index = m->free_note;
+    if (index != TB_SIMULATOR_NONE) {
+        m->free_note = m->notes[index].next;
+    } else {
+        index = m->note_count;
+        size_t need = ((size_t)index + 1) * sizeof *m->notes;
+        if (need > m->rooms[ROOM_NOTES].bytes && (m->notes = tb_simulator_room(m, ROOM_NOTES, need)) == NULL)
+            return;
+        m->note_count++;
+    }
+    m->notes[index] = (struct tb_simulator_note){time, bytes, TB_SIMULATOR_NONE};
+    if (*head == TB_SIMULATOR_NONE)
+        *head = index;
+    else
+        m->notes[*tail].next = index;
+    *tail = index;
+}
+
+/* Takes the notes of times that have passed from the front of a list; their bytes. */
+static uint64_t notes_pass(struct tb_simulator *m, uint32_t *head, uint64_t now)
+{
+    uint64_t bytes = 0;
+    while (*head != TB_SIMULATOR_NONE && m->notes[*head].time <= now) {
+        struct tb_simulator_note *note = &m->notes[*head];
+        uint32_t index = *head;
+        bytes += note->bytes;
+        *head = note->next;
+        note->next = m->free_note;
+        m->free_note = index;
+    }
+    return bytes;
+}
+
+/* ---- wires ------------------------------------------------------------------------------------------------------- */
+
+/* The cores that a wire is made with are busy; until when. */
+static uint64_t wire_work(struct tb_simulator *m, uint64_t length, uint64_t now)
+{
+    struct tb_simulator_core *core = &m->cores[0];
+    for (uint32_t i = 1; i < m->pool; i++)
+        core = m->cores[i].free < core->free ? &m->cores[i] : core;
+    uint64_t work;
+    if (__builtin_mul_overflow(length, m->constants->wire_work, &work))
+        work = TB_COST_NEVER;
+    return core->free = tb_cost_add(tb_simulator_later(core->free, now), work);
+}
+
+/* Keeps a wire busy from `now` on; returns when it begins. A short message does not wait for long ones, but takes from
+ * their time. */
+static uint64_t wire_take(struct tb_simulator *m, uint32_t wire, const struct tb_simulator_part *p, uint64_t now,
+                          uint64_t *end)
+{
+    struct tb_simulator_wire *w = &m->wires[wire];
+    uint64_t time = tb_simulator_time(m, m->wire_times + w->row, p->start + p->length);
+    if (p->start > 0) {
+        uint64_t before = tb_simulator_time(m, m->wire_times + w->row, p->start);
+        time = time > before ? time - before : 0;
+    }
+    uint64_t begin = tb_simulator_later(now, p->is_short ? w->free_short : w->free);
+    *end = tb_cost_add(begin, time);
+    w->load = tb_cost_add(w->load, time);
+    if (p->is_short) {
+        w->free_short = *end;
+        w->free = tb_cost_add(tb_simulator_later(w->free, begin), time);
+    } else {
+        w->free = *end;
+    }
+    if (wire < m->run->wire_room && m->run->wire_bytes != NULL)
+        m->run->wire_bytes[wire] = tb_cost_add(m->run->wire_bytes[wire], p->length);
+    if (m->cores != NULL && m->constants->wire_work > 0 && m->constants->pool > 0)
+        *end = tb_simulator_later(*end, wire_work(m, p->length, begin));
+    return begin;
+}
+
+/* What a part that comes at once puts into the queue of a wire; 0: it does not fit. */
+static uint64_t queue_room(struct tb_simulator *m, struct tb_simulator_wire *w, uint64_t bytes, uint64_t now)
+{
+    w->held -= notes_pass(m, &w->queue, now);
+    bytes = (bytes < FIRST_BURST ? bytes : FIRST_BURST) + HEADER_BYTES;
+    return w->held > 0 && w->held + bytes > m->table->wires[w->row].queue ? 0 : bytes;
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t leg_wire(const struct tb_simulator *m, const struct tb_simulator_leg *leg,
+                         const struct tb_simulator_stream *stream)
+{
+    const struct tb_way_hop hop = {.first_wire = leg->list};
+    return tb_way_wire(m->run->ways, &hop, 0, m->host_of[stream->from], m->host_of[stream->to]);
+}
+
+/* It is there; the last one of a message tells the receiver. */
+static void part_deliver(struct tb_simulator *m, uint32_t part, uint64_t now, uint64_t first, uint64_t last)
+{
+    struct tb_simulator_part *p = &m->parts[part];
+    struct tb_simulator_message *message = &m->messages[p->message];
+    const struct tb_simulator_step *f = &m->steps[message->step];
+    const struct tb_simulator_path *path = &m->paths[f->path];
+    struct tb_simulator_stream *stream = &m->streams[f->stream];
+    uint64_t known = tb_cost_add(last, path->latency);
+    note_add(m, &stream->acks, &stream->last_ack, known, p->length);
+    if (stream->waits) {
+        stream->waits = false;
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, f->stream, known);
+    }
+    message->first = first < message->first ? first : message->first;
+    message->last = last = tb_simulator_later(last, message->last);
+    message->there += p->length;
+    if (message->there == message->bytes) {
+        uint32_t what = tb_simulator_receive_time(path);
+        uint64_t own_first = tb_simulator_time(m, what, 0), copying = tb_simulator_time(m, what, message->bytes);
+        copying = copying > own_first ? copying - own_first : 0;
+        uint64_t begin = tb_simulator_later(message->first, last > copying ? last - copying : 0);
+        message->until = tb_cost_add(last, own_first);
+        tb_simulator_push(m, TB_SIMULATOR_ARRIVE, p->message, tb_simulator_later(now, begin));
+    }
+    p->message = m->free_part;
+    m->free_part = part;
+}
+
+/* An agent passes a frame on when it is whole; so much of the time of a frame. */
+static uint64_t frame_time(const struct tb_simulator_path *path, uint64_t time, uint64_t length)
+{
+    if (time == 0 || length >= path->frame)
+        return time;
+    return (uint64_t)((unsigned __int128)time * length / path->frame);
+}
+
+/* Goes over the wire to which it has come; when it begins and ends there. False: it does not fit and comes later. */
+static bool part_pass(struct tb_simulator *m, uint32_t part, uint64_t now, uint64_t *begin, uint64_t *end)
+{
+    struct tb_simulator_part *p = &m->parts[part];
+    const struct tb_simulator_message *message = &m->messages[p->message];
+    const struct tb_simulator_step *f = &m->steps[message->step];
+    const struct tb_simulator_path *path = &m->paths[f->path];
+    const struct tb_simulator_leg *leg = &m->legs[path->first + p->leg];
+    uint64_t first, last;
+    *begin = *end = now;
+    if (leg->has_wire) {
+        uint32_t wire = leg_wire(m, leg, &m->streams[f->stream]);
+        struct tb_simulator_wire *w = &m->wires[wire];
+        uint64_t held = 0;
+        if (p->burst && w->limited && (held = queue_room(m, w, message->bytes, now)) == 0) {
+            p->burst = false;
+            p->last = tb_cost_add(p->last, m->constants->loss);
+            tb_simulator_push(m, TB_SIMULATOR_PART, part, tb_cost_add(now, m->constants->loss));
+            return false;
+        }
+        *begin = wire_take(m, wire, p, now, end);
+        if (held > 0) {
+            w->held += held;
+            note_add(m, &w->queue, &w->last_queue, *end, held);
+        }
+    }
+    first = tb_cost_add(tb_cost_add(*begin, leg->delay), frame_time(path, leg->store, p->length));
+    last = tb_cost_add(tb_simulator_later(*end, p->last), leg->delay);
+    last = tb_simulator_later(first, tb_cost_add(last, frame_time(path, leg->hold, p->length)));
+    p->leg++;
+    if (p->leg == path->count) {
+        part_deliver(m, part, now, first, last);
+    } else {
+        p->last = last;
+        tb_simulator_push(m, TB_SIMULATOR_PART, part, first);
+    }
+    return true;
+}
+
+void tb_simulator_part_comes(struct tb_simulator *m, uint32_t part, uint64_t now)
+{
+    struct tb_simulator_part *p = &m->parts[part];
+    uint64_t begin, end;
+    if (p->leg == 0) {
+        struct tb_simulator_stream *stream = &m->streams[m->steps[m->messages[p->message].step].stream];
+        stream->under_way -= notes_pass(m, &stream->acks, now);
+        p->burst = stream->under_way == 0;
+        stream->under_way += p->length;
+    }
+    part_pass(m, part, now, &begin, &end);
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+/* Whether the window lets so many bytes go; if not, the stream has a time for its next part or waits. */
+static bool stream_open(struct tb_simulator *m, uint32_t index, uint64_t length, uint64_t window, uint64_t now)
+{
+    struct tb_simulator_stream *stream = &m->streams[index];
+    stream->under_way -= notes_pass(m, &stream->acks, now);
+    if (stream->under_way == 0 || stream->under_way + length <= tb_simulator_later(window, 2 * length))
+        return true;
+    if (stream->acks != TB_SIMULATOR_NONE)
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, index, m->notes[stream->acks].time);
+    else
+        stream->waits = true;
+    return false;
+}
+
+void tb_simulator_next(struct tb_simulator *m, uint32_t index, uint64_t now)
+{
+    struct tb_simulator_stream *stream = &m->streams[index];
+    struct tb_simulator_message *message = &m->messages[stream->head];
+    const struct tb_simulator_path *path = &m->paths[m->steps[message->step].path];
+    uint64_t length = message->left < message->part ? message->left : message->part, begin, end;
+    bool is_first = message->left == message->bytes;
+    if (!stream_open(m, index, length, path->window, now))
+        return;
+    uint32_t part = part_new(m);
+    if (part == TB_SIMULATOR_NONE)
+        return;
+    message->left -= length;
+    bool is_last = message->left == 0;
+    m->parts[part] = (struct tb_simulator_part){.last = is_last ? message->until : 0,
+                                                .start = message->bytes - message->left - length,
+                                                .length = length,
+                                                .message = stream->head,
+                                                .burst = is_first && stream->under_way == 0};
+    stream->under_way += length;
+    uint32_t step = message->step;
+    uint64_t sent = message->until;
+    bool early = message->bytes <= m->constants->unsent;
+    if (is_last)
+        stream->head = message->next;
+    part_pass(m, part, now, &begin, &end);
+    if (early ? is_first : is_last)
+        tb_simulator_done(m, step, tb_simulator_later(sent, early ? begin : end));
+    stream->busy = stream->head != TB_SIMULATOR_NONE;
+    if (stream->busy)
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, index, tb_simulator_later(end, m->messages[stream->head].ready));
+}
+
+/* A long message waits for those before it. */
+static void stream_add(struct tb_simulator *m, uint32_t index, uint32_t message)
+{
+    struct tb_simulator_stream *stream = &m->streams[index];
+    m->messages[message].next = TB_SIMULATOR_NONE;
+    if (stream->head == TB_SIMULATOR_NONE)
+        stream->head = message;
+    else
+        m->messages[stream->tail].next = message;
+    stream->tail = message;
+    if (!stream->busy)
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, index, m->messages[message].ready);
+    stream->busy = true;
+}
+
+static uint64_t part_bytes(uint64_t bytes)
+{
+    uint64_t part = bytes / PARTS_MOST + (bytes % PARTS_MOST != 0);
+    return part < PART_LEAST ? PART_LEAST : part;
+}
+
+uint64_t tb_simulator_parts(const struct tb_cost_table *table, uint64_t bytes)
+{
+    uint64_t part = part_bytes(bytes);
+    return bytes <= table->head->constants.short_bytes ? 1 : (bytes + part - 1) / part;
+}
+
+/* The rank gives it away. */
+static void message_leave(struct tb_simulator *m, uint32_t index, uint64_t now)
+{
+    struct tb_simulator_message *message = &m->messages[index];
+    const struct tb_simulator_step *f = &m->steps[message->step];
+    uint32_t what = tb_simulator_send_time(&m->paths[f->path]);
+    uint64_t own = tb_simulator_time(m, what, message->bytes), end = tb_simulator_work(m, f->rank, now, own, 0);
+    message->until = end;
+    message->ready = end - own + tb_simulator_time(m, what, 0);
+    if (message->bytes > m->constants->short_bytes) {
+        message->part = part_bytes(message->bytes);
+        stream_add(m, f->stream, index);
+        return;
+    }
+    uint32_t part = part_new(m);
+    if (part == TB_SIMULATOR_NONE)
+        return;
+    m->parts[part] = (struct tb_simulator_part){.length = message->bytes, .message = index, .is_short = true};
+    uint64_t ready = message->ready;
+    tb_simulator_done(m, message->step, end);
+    /* Of a rank that has its host for itself messages come to the port in this order anyway. */
+    if (m->hosts[m->host_of[f->rank]].ranks == 1)
+        tb_simulator_part_comes(m, part, ready);
+    else
+        tb_simulator_push(m, TB_SIMULATOR_PART, part, ready);
+}
+
+void tb_simulator_send(struct tb_simulator *m, uint32_t step, uint32_t item, uint64_t bytes, uint64_t now)
+{
+    const struct tb_simulator_step *f = &m->steps[step];
+    const struct tb_simulator_path *path = &m->paths[f->path];
+    uint32_t index = tb_simulator_message_new(m);
+    if (index == TB_SIMULATOR_NONE)
+        return;
+    m->messages[index] = (struct tb_simulator_message){
+        .bytes = bytes, .left = bytes, .step = step, .item = item, .first = TB_COST_NEVER, .next = TB_SIMULATOR_NONE};
+    if (bytes <= ASK_ABOVE) {
+        message_leave(m, index, now);
+        return;
+    }
+    uint64_t asked = tb_simulator_work(m, f->rank, now, tb_simulator_time(m, tb_simulator_send_time(path), 0), 0);
+    tb_simulator_push(m, TB_SIMULATOR_ASK, index, tb_cost_add(asked, path->latency));
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
+
+static void message_allow(struct tb_simulator *m, uint32_t index, uint64_t now)
+{
+    const struct tb_simulator_path *path = &m->paths[m->steps[m->messages[index].step].path];
+    tb_simulator_push(m, TB_SIMULATOR_ANSWER, index, tb_cost_add(now, path->latency));
+}
+
+void tb_simulator_ask(struct tb_simulator *m, uint32_t index, uint64_t now)
+{
+    struct tb_simulator_message *message = &m->messages[index];
+    struct tb_simulator_step *to = &m->steps[m->steps[message->step].partner];
+    if (to->posted > message->item) {
+        message_allow(m, index, now);
+        return;
+    }
+    message->next = TB_SIMULATOR_NONE;
+    if (to->askers == TB_SIMULATOR_NONE)
+        to->askers = index;
+    else
+        m->messages[to->last_asker].next = index;
+    to->last_asker = index;
+}
+
+void tb_simulator_posted(struct tb_simulator *m, uint32_t step, uint64_t now)
+{
+    struct tb_simulator_step *f = &m->steps[step];
+    while (f->askers != TB_SIMULATOR_NONE && m->messages[f->askers].item < f->posted) {
+        uint32_t index = f->askers;
+        f->askers = m->messages[index].next;
+        message_allow(m, index, now);
+    }
+}
+
+void tb_simulator_answer(struct tb_simulator *m, uint32_t message, uint64_t now)
+{
+    message_leave(m, message, now);
+}
