@@ -112,13 +112,27 @@ static uint32_t first_round(const struct pipeline *l)
     return first;
 }
 
+/* A step that sends the blocks of a round, the first of them in a phase. */
+struct sent_round {
+    uint32_t step, round, phase;
+};
+
+/* Each block of the last added step leaves after that of the round before, of the step before. */
+static void after_turn(struct tb_builder *b, struct sent_round *before, struct sent_round now)
+{
+    if (before->step != TB_STEP_NONE)
+        tb_builder_after_lag(b, before->step,
+                             (int32_t)before->phase + (before->round > now.round ? 1 : 0) - (int32_t)now.phase);
+    *before = now;
+}
+
 /* Everyone but the root passes blocks on as they come, but in the order of the rounds: a block that goes to several
  * ranks is not needed by all of them at once, and what comes before its turn is only in the way of another block there.
  * So each leaves after that of the round before; the first in this order is one that could not leave sooner anyway. */
 static void broadcast_pass(const struct pipeline *l)
 {
     uint32_t got[TB_CIRCULANT_ROUNDS], got_last = TB_STEP_NONE, q = l->g.q, first = first_round(l);
-    uint32_t before = TB_STEP_NONE, before_round = 0, before_phase = 0;
+    struct sent_round before = {TB_STEP_NONE, 0, 0};
     for (uint32_t k = 0; k < q; k++)
         broadcast_receive(l, k, got, &got_last);
     for (uint32_t turn = 0; turn < q; turn++) {
@@ -128,12 +142,7 @@ static void broadcast_pass(const struct pipeline *l)
             continue;
         uint32_t sent = tb_builder_send(l->b, rank_to(l, k), edge_blocks(l, k), forwards(l, &blocks));
         tb_builder_after_pieces(l->b, got[blocks.first]);
-        if (before != TB_STEP_NONE)
-            tb_builder_after_lag(l->b, before,
-                                 (int32_t)before_phase + (before_round > k ? 1 : 0) - (int32_t)blocks.phase);
-        before = sent;
-        before_round = k;
-        before_phase = blocks.phase;
+        after_turn(l->b, &before, (struct sent_round){sent, k, blocks.phase});
     }
     for (uint32_t k = 0; k < q; k++)
         if (l->g.send[k] >= 0 && rank_to(l, k) != l->root) {
@@ -165,13 +174,16 @@ static void broadcast_give(const struct pipeline *l)
         if (last_paced(l, k))
             heard_last[k] = tb_pace_hear(l->b, rank_to(l, k), edge_last(l, k), 1, k * room + blocks[k].count);
     }
-    for (uint32_t k = 0; k < q; k++) {
-        /* The block that is TB_PACE_AHEAD rounds before is of round j, so many phases before. */
+    struct sent_round before = {TB_STEP_NONE, 0, 0};
+    for (uint32_t turn = 0; turn < q; turn++) {
+        /* Block 0 goes first. The block that is TB_PACE_AHEAD rounds before is of round j, so many phases before. */
+        uint32_t k = (turn + q - (l->pieces - 1) % q) % q;
         uint32_t j = (k + q * TB_PACE_AHEAD - TB_PACE_AHEAD) % q, phases = (j + TB_PACE_AHEAD - k) / q;
         if (blocks[k].count == 0)
             continue;
-        tb_builder_send(l->b, rank_to(l, k), edge_blocks(l, k), forwards(l, &blocks[k]));
+        uint32_t sent = tb_builder_send(l->b, rank_to(l, k), edge_blocks(l, k), forwards(l, &blocks[k]));
         after_phases(l->b, heard[j], blocks[j].phase + phases - blocks[k].phase);
+        after_turn(l->b, &before, (struct sent_round){sent, k, blocks[k].phase});
     }
     for (uint32_t k = 0; k < q; k++) {
         uint32_t j = (k + q * TB_PACE_AHEAD - TB_PACE_AHEAD) % q, after = k < TB_PACE_AHEAD ? heard[j] : heard_last[j];
