@@ -310,8 +310,8 @@ static void after_round_before(const struct pipeline *l, uint32_t k, const uint3
 }
 
 /* Of most blocks a rank has nobody to wait for, and could send all at once; but what comes before its turn is in the
- * way of others there. So it goes from round to round with those that send to it, and in order. The first step is of a
- * round before which something comes, so that it needs not wait for the last one. */
+ * way of others there. So with these it goes from round to round with those that send to it, and with all in order. The
+ * first step is of a round before which something comes, so that it needs not wait for the last one. */
 static void sums_send(const struct pipeline *l, const struct sums *s)
 {
     uint32_t q = l->g.q, first = q - 1, before = TB_STEP_NONE, before_round = 0;
@@ -322,8 +322,10 @@ static void sums_send(const struct pipeline *l, const struct sums *s)
         if (s->sum[k].count == 0)
             continue;
         uint32_t sent = tb_builder_send(l->b, rank_from(l, k), edge_blocks(l, k), s->sum[k]);
-        tb_after_pieces(l->b, s->ready[k]);
-        after_round_before(l, k, s->come);
+        if (s->ready[k] != TB_STEP_NONE)
+            tb_builder_after_pieces(l->b, s->ready[k]);
+        else
+            after_round_before(l, k, s->come);
         if (before != TB_STEP_NONE)
             tb_builder_after_lag(l->b, before,
                                  phase_backwards(l->g.receive[before_round]) + (before_round < k ? 1 : 0) -
