@@ -12,9 +12,8 @@ struct pipeline {
     uint32_t root, me;
     struct tb_slice data; /* all pieces of it, as this rank gives or gets them */
     uint32_t pieces;
-    uint16_t edge;  /* from here on; two for each round */
-    bool paced;     /* blocks go to several ranks in turn, and are told of */
-    uint32_t sizes; /* in use, of SIZES */
+    uint16_t edge; /* from here on; two for each round */
+    bool paced;    /* a root that has several ranks to send to is told what has come */
 };
 
 static void pipeline_open(struct pipeline *l, struct tb_builder *b, const struct tb_collective *c, uint32_t root,
@@ -53,12 +52,6 @@ static uint16_t edge_blocks(const struct pipeline *l, uint32_t k)
 static uint16_t edge_last(const struct pipeline *l, uint32_t k)
 {
     return (uint16_t)(l->edge + 2 * k + 1);
-}
-
-/* Of a reduction, in which round k may go to the same rank as its blocks are told of. */
-static uint16_t edge_told(uint32_t k)
-{
-    return (uint16_t)(2 * TB_CIRCULANT_ROUNDS + k);
 }
 
 /* ---- broadcast --------------------------------------------------------------------------------------------------- */
@@ -119,13 +112,27 @@ static uint32_t first_round(const struct pipeline *l)
     return first;
 }
 
+/* A step that sends the blocks of a round, the first of them in a phase. */
+struct sent_round {
+    uint32_t step, round, phase;
+};
+
+/* Each block of the last added step leaves after that of the round before, of the step before. */
+static void after_turn(struct tb_builder *b, struct sent_round *before, struct sent_round now)
+{
+    if (before->step != TB_STEP_NONE)
+        tb_builder_after_lag(b, before->step,
+                             (int32_t)before->phase + (before->round > now.round ? 1 : 0) - (int32_t)now.phase);
+    *before = now;
+}
+
 /* Everyone but the root passes blocks on as they come, but in the order of the rounds: a block that goes to several
  * ranks is not needed by all of them at once, and what comes before its turn is only in the way of another block there.
  * So each leaves after that of the round before; the first in this order is one that could not leave sooner anyway. */
 static void broadcast_pass(const struct pipeline *l)
 {
     uint32_t got[TB_CIRCULANT_ROUNDS], got_last = TB_STEP_NONE, q = l->g.q, first = first_round(l);
-    uint32_t before = TB_STEP_NONE, before_round = 0, before_phase = 0;
+    struct sent_round before = {TB_STEP_NONE, 0, 0};
     for (uint32_t k = 0; k < q; k++)
         broadcast_receive(l, k, got, &got_last);
     for (uint32_t turn = 0; turn < q; turn++) {
@@ -135,12 +142,7 @@ static void broadcast_pass(const struct pipeline *l)
             continue;
         uint32_t sent = tb_builder_send(l->b, rank_to(l, k), edge_blocks(l, k), forwards(l, &blocks));
         tb_builder_after_pieces(l->b, got[blocks.first]);
-        if (before != TB_STEP_NONE)
-            tb_builder_after_lag(l->b, before,
-                                 (int32_t)before_phase + (before_round > k ? 1 : 0) - (int32_t)blocks.phase);
-        before = sent;
-        before_round = k;
-        before_phase = blocks.phase;
+        after_turn(l->b, &before, (struct sent_round){sent, k, blocks.phase});
     }
     for (uint32_t k = 0; k < q; k++)
         if (l->g.send[k] >= 0 && rank_to(l, k) != l->root) {
@@ -172,13 +174,16 @@ static void broadcast_give(const struct pipeline *l)
         if (last_paced(l, k))
             heard_last[k] = tb_pace_hear(l->b, rank_to(l, k), edge_last(l, k), 1, k * room + blocks[k].count);
     }
-    for (uint32_t k = 0; k < q; k++) {
-        /* The block that is TB_PACE_AHEAD rounds before is of round j, so many phases before. */
+    struct sent_round before = {TB_STEP_NONE, 0, 0};
+    for (uint32_t turn = 0; turn < q; turn++) {
+        /* Block 0 goes first. The block that is TB_PACE_AHEAD rounds before is of round j, so many phases before. */
+        uint32_t k = (turn + q - (l->pieces - 1) % q) % q;
         uint32_t j = (k + q * TB_PACE_AHEAD - TB_PACE_AHEAD) % q, phases = (j + TB_PACE_AHEAD - k) / q;
         if (blocks[k].count == 0)
             continue;
-        tb_builder_send(l->b, rank_to(l, k), edge_blocks(l, k), forwards(l, &blocks[k]));
+        uint32_t sent = tb_builder_send(l->b, rank_to(l, k), edge_blocks(l, k), forwards(l, &blocks[k]));
         after_phases(l->b, heard[j], blocks[j].phase + phases - blocks[k].phase);
+        after_turn(l->b, &before, (struct sent_round){sent, k, blocks[k].phase});
     }
     for (uint32_t k = 0; k < q; k++) {
         uint32_t j = (k + q * TB_PACE_AHEAD - TB_PACE_AHEAD) % q, after = k < TB_PACE_AHEAD ? heard[j] : heard_last[j];
@@ -221,11 +226,11 @@ static struct tb_slice backwards(const struct pipeline *l, const struct tb_circu
     return (struct tb_slice){symbol, copy * l->pieces + last, -(int32_t)l->g.q, blocks->count};
 }
 
-/* What comes in the rounds `from` is combined with this rank's own, one after the other; of the root in OUT. The sum
- * moves from room to room, of which there are two, unless it is made in place. Returns where it is and, as `*ready`,
- * the step after which each block of it is there. */
-static struct tb_slice sum_make(struct pipeline *l, const struct tb_circulant_blocks *blocks, const uint32_t *from,
-                                uint32_t count, uint32_t *ready)
+/* What comes in the rounds `from`, with the steps `come`, is combined with this rank's own, one after the other; of the
+ * root in OUT. The sum moves from room to room, of which there are two, unless it is made in place. Returns where it is
+ * and, as `*ready`, the step after which each block of it is there. */
+static struct tb_slice sum_make(const struct pipeline *l, const struct tb_circulant_blocks *blocks,
+                                const uint32_t *from, uint32_t count, uint32_t *come, uint32_t *ready)
 {
     struct tb_slice sum = backwards(l, blocks, tb_source(l->c), 0);
     uint32_t reduced = TB_STEP_NONE, before = TB_STEP_NONE;
@@ -233,16 +238,12 @@ static struct tb_slice sum_make(struct pipeline *l, const struct tb_circulant_bl
         bool stays = l->c->in_place, result = l->me == 0 && !stays && i + 1 == count;
         struct tb_slice room = backwards(l, blocks, result ? TB_SYMBOL_OUT : TB_SYMBOL_WORK, result ? 0 : i % 2);
         uint16_t edge = blocks->last ? edge_last(l, from[i]) : edge_blocks(l, from[i]);
-        uint32_t come = tb_builder_receive(l->b, rank_to(l, from[i]), edge, room);
+        come[from[i]] = tb_builder_receive(l->b, rank_to(l, from[i]), edge, room);
         if (i >= 2 && !result)
             tb_builder_after_pieces(l->b, stays ? before : reduced);
-        if (l->paced && !blocks->last) {
-            tb_pace_tell(l->b, rank_to(l, from[i]), edge_told(from[i]), room, come, l->sizes);
-            l->sizes += blocks->count;
-        }
         before = reduced;
         reduced = tb_builder_reduce(l->b, stays ? room : sum, stays ? sum : room);
-        tb_builder_after_pieces(l->b, come);
+        tb_builder_after_pieces(l->b, come[from[i]]);
         tb_after_pieces(l->b, before);
         sum = stays ? sum : room;
     }
@@ -265,66 +266,101 @@ static uint32_t rounds_sent(const struct pipeline *l, const struct tb_circulant_
     return count;
 }
 
-/* When each stream of blocks that this rank sends has come to the other side. */
-static void reduce_hear(struct pipeline *l, uint32_t *heard)
+/* Backwards: what was sent in round k comes, what was received is summed up and sent. */
+struct sums {
+    uint32_t come[TB_CIRCULANT_ROUNDS]; /* the step with which the blocks of round k come, or none */
+    struct tb_slice sum[TB_CIRCULANT_ROUNDS];
+    uint32_t ready[TB_CIRCULANT_ROUNDS]; /* after which step */
+};
+
+static void sums_make(const struct pipeline *l, struct sums *s)
 {
-    for (uint32_t k = 0; k < l->g.q; k++) {
-        struct tb_circulant_blocks blocks = tb_circulant_blocks(&l->g, l->g.receive[k], l->pieces);
-        heard[k] = TB_STEP_NONE;
-        if (!l->paced || l->me == 0 || blocks.count == 0)
-            continue;
-        heard[k] = tb_pace_hear(l->b, rank_from(l, k), edge_told(k), blocks.count, l->sizes);
-        l->sizes += blocks.count;
+    const int32_t *values = l->me == 0 ? l->g.send : l->g.receive;
+    for (uint32_t k = 0; k < l->g.q; k++)
+        s->come[k] = TB_STEP_NONE;
+    for (uint32_t k = l->g.q; k-- > 0;) {
+        struct tb_circulant_blocks blocks = tb_circulant_blocks(&l->g, values[k], l->pieces);
+        uint32_t rounds[TB_CIRCULANT_ROUNDS];
+        blocks.last = false;
+        s->sum[k].count = 0;
+        if (blocks.count > 0)
+            s->sum[k] = sum_make(l, &blocks, rounds, rounds_sent(l, &blocks, rounds), s->come, &s->ready[k]);
     }
 }
 
-/* In which phase from the end on the blocks of round k begin: a value from 0 on has the last block before them. */
-static uint32_t phase_backwards(const struct pipeline *l, uint32_t k)
+/* In which phase from the end on the blocks of a value begin: one from 0 on has the last block before them. */
+static int32_t phase_backwards(int32_t value)
 {
-    return l->g.receive[k] >= 0 ? 1 : 0;
+    return value >= 0 ? 1 : 0;
 }
 
-/* The last added step sends the blocks of round k, backwards, each TB_PACE_AHEAD rounds behind what has come to the
- * other side. Where it would have to look a phase ahead it waits for a phase less. */
-static void reduce_pace(const struct pipeline *l, uint32_t k, const uint32_t *heard)
+/* The last added step sends the blocks of round k: each when what comes in the round before it, or the last one in
+ * which something does, is there. */
+static void after_round_before(const struct pipeline *l, uint32_t k, const uint32_t *come)
 {
-    uint32_t j = (k + TB_PACE_AHEAD) % l->g.q, phases = (k + TB_PACE_AHEAD) / l->g.q + phase_backwards(l, j);
-    after_phases(l->b, heard[j], phases > phase_backwards(l, k) ? phases - phase_backwards(l, k) : 0);
+    for (uint32_t a = 1; a <= l->g.q; a++) {
+        uint32_t j = (k + a) % l->g.q;
+        if (come[j] == TB_STEP_NONE)
+            continue;
+        tb_builder_after_lag(l->b, come[j],
+                             phase_backwards(l->g.send[j]) + (int32_t)((k + a) / l->g.q) -
+                                 phase_backwards(l->g.receive[k]));
+        return;
+    }
 }
 
-/* What the broadcast has received in round k (the root: sent) is summed up and goes back. */
-static void reduce_round(struct pipeline *l, uint32_t k, const struct tb_circulant_blocks *blocks,
-                         const uint32_t *heard)
+/* Of most blocks a rank has nobody to wait for, and could send all at once; but what comes before its turn is in the
+ * way of others there. So with these it goes from round to round with those that send to it, and with all in order. The
+ * first step is of a round before which something comes, so that it needs not wait for the last one. */
+static void sums_send(const struct pipeline *l, const struct sums *s)
 {
-    uint32_t rounds[TB_CIRCULANT_ROUNDS], ready;
-    struct tb_slice sum = sum_make(l, blocks, rounds, rounds_sent(l, blocks, rounds), &ready);
+    uint32_t q = l->g.q, first = q - 1, before = TB_STEP_NONE, before_round = 0;
+    while (first > 0 && s->come[(first + 1) % q] == TB_STEP_NONE)
+        first--;
+    for (uint32_t turn = 0; turn < q; turn++) {
+        uint32_t k = (first + q - turn) % q;
+        if (s->sum[k].count == 0)
+            continue;
+        uint32_t sent = tb_builder_send(l->b, rank_from(l, k), edge_blocks(l, k), s->sum[k]);
+        if (s->ready[k] != TB_STEP_NONE)
+            tb_builder_after_pieces(l->b, s->ready[k]);
+        else
+            after_round_before(l, k, s->come);
+        if (before != TB_STEP_NONE)
+            tb_builder_after_lag(l->b, before,
+                                 phase_backwards(l->g.receive[before_round]) + (before_round < k ? 1 : 0) -
+                                     phase_backwards(l->g.receive[k]));
+        before = sent;
+        before_round = k;
+    }
+}
+
+/* The last block, which is the first one backwards. */
+static void reduce_last(const struct pipeline *l)
+{
+    const int32_t *values = l->me == 0 ? l->g.send : l->g.receive;
+    struct tb_circulant_blocks last = {.first = l->pieces - 1, .count = 1, .last = true};
+    uint32_t k = l->g.q, rounds[TB_CIRCULANT_ROUNDS], come[TB_CIRCULANT_ROUNDS], ready;
+    while (k > 0 && values[k - 1] < 0)
+        k--;
+    if (k == 0)
+        return;
+    struct tb_slice sum = sum_make(l, &last, rounds, rounds_sent(l, &last, rounds), come, &ready);
     if (l->me == 0)
         return;
-    tb_builder_send(l->b, rank_from(l, k), blocks->last ? edge_last(l, k) : edge_blocks(l, k), sum);
+    tb_builder_send(l->b, rank_from(l, k - 1), edge_last(l, k - 1), sum);
     tb_after_pieces(l->b, ready);
-    if (!blocks->last)
-        reduce_pace(l, k, heard);
 }
 
 void tb_circulant_reduce(struct tb_builder *b, const struct tb_collective *c)
 {
     struct pipeline l;
-    uint32_t heard[TB_CIRCULANT_ROUNDS];
-    bool last = false;
+    struct sums sums;
     pipeline_whole(&l, b, c);
-    reduce_hear(&l, heard);
-    const int32_t *values = l.me == 0 ? l.g.send : l.g.receive;
-    for (uint32_t k = l.g.q; k-- > 0;)
-        if (values[k] >= 0 && !last) {
-            last = true;
-            reduce_round(&l, k, &(struct tb_circulant_blocks){.first = l.pieces - 1, .count = 1, .last = true}, heard);
-        }
-    for (uint32_t k = l.g.q; k-- > 0;) {
-        struct tb_circulant_blocks blocks = tb_circulant_blocks(&l.g, values[k], l.pieces);
-        blocks.last = false;
-        if (blocks.count > 0)
-            reduce_round(&l, k, &blocks, heard);
-    }
+    reduce_last(&l);
+    sums_make(&l, &sums);
+    if (l.me != 0)
+        sums_send(&l, &sums);
     if (c->size == 1 && !c->in_place)
         tb_builder_copy(b, tb_slice_whole(b, TB_SYMBOL_IN, 0), tb_slice_whole(b, TB_SYMBOL_OUT, 0));
 }

@@ -72,11 +72,13 @@ static void root_run(const struct tb_algorithm *a, uint32_t size, uint32_t piece
             done[sent[told].hear]++;
         sends_start();
     }
-    /* Those that may be on their way together may change places; the last piece may go to several. */
+    /* Of two trees, or few ranks, those that may be on their way together may change places; the last piece may go to
+     * several. */
+    uint32_t apart = a == &tb_bcast_circulant && size > 1u << (TB_PACE_AHEAD - 1) ? 1 : TB_PACE_AHEAD;
     assert_in_range(sent_count, pieces, pieces + 32);
     for (uint32_t i = 0; i < sent_count; i++) {
         uint32_t turn = i < pieces ? i : pieces - 1, piece = sent[i].piece;
-        if (piece + TB_PACE_AHEAD <= turn || piece >= turn + TB_PACE_AHEAD)
+        if (piece + apart <= turn || piece >= turn + apart)
             fail_msg("%s, %u ranks: piece %u of %u leaves as number %u", a->name, size, piece, pieces, i);
     }
     for (uint32_t i = 0; i < program->step_count; i++)
@@ -97,7 +99,7 @@ static void pieces_leave_in_turn(void **state)
 /* ---- passing on ---------------------------------------------------------------------------------------------------
  */
 
-/* A rank of a circulant broadcast from rank 0. */
+/* A rank of a circulant broadcast from rank 0, or reduction to it. */
 static struct tb_circulant graph;
 static uint32_t last_round; /* that something was sent in */
 
@@ -164,9 +166,75 @@ static void blocks_are_passed_on_in_turn(void **state)
                 passer_run(size, rank, pieces);
 }
 
+/* ---- reductions ----------------------------------------------------------------------------------------------------
+ */
+
+/* The item of a round in phase u from the end on, or -1: a value from 0 on has the last block before its others. */
+static int64_t item_of(int32_t value, uint32_t u, uint32_t pieces)
+{
+    int64_t item = (int64_t)u - (value >= 0 ? 1 : 0);
+    return item < (int64_t)tb_circulant_blocks(&graph, value, pieces).count ? item : -1;
+}
+
+/* Starts what can be started in a round. */
+static void sums_advance(uint32_t now)
+{
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        const struct tb_step *s = &program->steps[i];
+        for (; s->kind != TB_STEP_RECEIVE && done[i] < s->items && ready(s, done[i]); done[i]++) {
+            uint32_t k = s->edge / 2u, u = done[i] + (graph.receive[k] >= 0);
+            bool early = s->kind == TB_STEP_SEND && s->edge % 2 == 0 && u * graph.q + graph.q - 1 - k > now + graph.q;
+            if (early)
+                fail_msg("%u ranks: something leaves in round %u that is for round %u", graph.p, now,
+                         u * graph.q + graph.q - 1 - k);
+        }
+    }
+}
+
+/* Everything comes in its round, of those of the broadcast backwards. */
+static void adder_run(uint32_t size, uint32_t rank, uint32_t pieces)
+{
+    struct tb_collective c = {.operation = TB_OPERATION_REDUCE, .size = size, .rank = rank, .elements = pieces};
+    c.element_bytes = c.argument = 1;
+    c.commutative = true;
+    assert_int_equal(tb_reduce_circulant.make(&c, &program), TB_OK);
+    assert_in_range(program->step_count, 1, STEPS);
+    tb_circulant_open(&graph, size);
+    tb_circulant_find(&graph, rank);
+    memset(done, 0, sizeof done);
+    for (uint32_t round = 0; round < pieces - 1 + graph.q; round++) {
+        uint32_t u = round / graph.q, k = graph.q - 1 - round % graph.q;
+        int64_t gone = item_of(graph.receive[k], u, pieces), come = item_of(graph.send[k], u, pieces);
+        sums_advance(round);
+        if (u == 0 && graph.receive[k] >= 0)
+            assert_int_equal(done[round_find(TB_STEP_SEND, 2 * k + 1)], 1);
+        if (gone >= 0 && done[round_find(TB_STEP_SEND, 2 * k)] <= gone)
+            fail_msg("%u ranks, %u pieces: what is for round %u does not leave", size, pieces, round);
+        if (tb_circulant_after(&graph, rank, graph.skip[k]) == 0)
+            continue;
+        if (u == 0 && graph.send[k] >= 0)
+            done[round_find(TB_STEP_RECEIVE, 2 * k + 1)]++;
+        else if (come >= 0)
+            done[round_find(TB_STEP_RECEIVE, 2 * k)]++;
+    }
+    sums_advance(pieces + graph.q);
+    for (uint32_t i = 0; i < program->step_count; i++)
+        assert_int_equal(done[i], program->steps[i].items);
+    tb_program_free(program);
+}
+
+static void sums_go_up_in_turn(void **state)
+{
+    for (uint32_t size = 3; size <= 40; size++)
+        for (uint32_t rank = 1; rank < size; rank++)
+            for (uint32_t pieces = 1; pieces < 40; pieces += 6)
+                adder_run(size, rank, pieces);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_leave_in_turn),
-                                       cmocka_unit_test(blocks_are_passed_on_in_turn)};
+                                       cmocka_unit_test(blocks_are_passed_on_in_turn),
+                                       cmocka_unit_test(sums_go_up_in_turn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
