@@ -1,5 +1,6 @@
 #include "engine/context.h"
 
+#include "engine/failure.h"
 #include "engine/likely.h"
 
 #include <stdlib.h>
@@ -75,7 +76,7 @@ void tb_contexts_remove(struct tb_contexts *t, struct tb_context *c)
     t->used--;
     if (t->recent == c)
         t->recent = NULL;
-    free(c->failures);
+    tb_failures_free(c->failures);
     free(c);
 }
 

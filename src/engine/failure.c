@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "engine/channel.h"
+
 const struct tb_failure *tb_failure_find(const struct tb_context *c, uint64_t name)
 {
     for (uint32_t i = 0; c->failures != NULL && i < c->failures->count; i++)
@@ -15,16 +17,82 @@ bool tb_failure_covers(const struct tb_context *c, uint64_t match)
     return tb_failure_find(c, tb_match_collective(TB_MATCH_NUMBER(match), 0, 0) | (match & UINT8_MAX)) != NULL;
 }
 
+/* Whether this rank has started that collective: it was told if it was in it, and only late messages may still come. */
+static bool failure_is_past(const struct tb_context *c, const struct tb_failure *f)
+{
+    return c->channel != NULL && !(f->match & TB_MATCH_KEPT) &&
+           (int32_t)(TB_MATCH_NUMBER(f->match) - c->channel->collectives) < 0;
+}
+
+/* The oldest one that may be forgotten for another; NULL: there is still room for such. */
+static struct tb_failure *failures_oldest(const struct tb_context *c)
+{
+    struct tb_failure *oldest = NULL;
+    uint32_t past = 0;
+    for (uint32_t i = 0; i < c->failures->count; i++) {
+        struct tb_failure *f = &c->failures->kept[i];
+        if (!failure_is_past(c, f))
+            continue;
+        past++;
+        if (oldest == NULL || (int32_t)(TB_MATCH_NUMBER(f->match) - TB_MATCH_NUMBER(oldest->match)) < 0)
+            oldest = f;
+    }
+    return past < TB_FAILURES ? NULL : oldest;
+}
+
+static bool failures_grow(struct tb_failures *all)
+{
+    uint32_t room = all->room == 0 ? TB_FAILURES : 2 * all->room;
+    struct tb_failure *kept = realloc(all->kept, room * sizeof *kept);
+    if (kept == NULL)
+        return false;
+    all->kept = kept;
+    all->room = room;
+    return true;
+}
+
 bool tb_failure_keep(struct tb_context *c, const struct tb_failure *f)
 {
     if (c->failures == NULL)
         c->failures = calloc(1, sizeof *c->failures);
-    if (c->failures == NULL)
+    struct tb_failures *all = c->failures;
+    if (all == NULL)
         return false;
-    c->failures->kept[c->failures->next++ % TB_FAILURES] = *f;
-    if (c->failures->count < TB_FAILURES)
-        c->failures->count++;
+    struct tb_failure *place = failures_oldest(c);
+    if (place == NULL && all->count == all->room && all->room < TB_FAILURES_LIMIT && !failures_grow(all))
+        return false;
+    if (place == NULL)
+        place = &all->kept[all->count < all->room ? all->count++ : all->next++ % all->room];
+    *place = *f;
     return true;
+}
+
+/* Those of starts of a persistent collective that are long ago, before their counts come again. */
+static void starts_forget(struct tb_failures *all, uint64_t name)
+{
+    for (uint32_t i = 0; i < all->count;) {
+        uint64_t match = all->kept[i].match;
+        uint32_t age = (uint32_t)(name - match) >> 1 & 0x7f; /* starts, which wrap */
+        bool same = (match & TB_MATCH_KEPT) && TB_MATCH_NUMBER(match) == TB_MATCH_NUMBER(name);
+        if (same && age >= TB_FAILURES && age < 64)
+            all->kept[i] = all->kept[--all->count];
+        else
+            i++;
+    }
+}
+
+const struct tb_failure *tb_failure_at_start(struct tb_context *c, uint64_t name)
+{
+    if (name & TB_MATCH_KEPT)
+        starts_forget(c->failures, name);
+    return tb_failure_find(c, name);
+}
+
+void tb_failures_free(struct tb_failures *failures)
+{
+    if (failures != NULL)
+        free(failures->kept);
+    free(failures);
 }
 
 int tb_failure_explain(const struct tb_failure *f)

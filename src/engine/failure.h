@@ -5,7 +5,8 @@
  * Where telling everybody would open too many connections, those are told that this process is connected with or has
  * steps with, and they pass it on.
  *
- * The last failures are remembered by their context. Touched with the engine locked. */
+ * Their context remembers them: those of collectives that this rank has not started yet, since others may be far ahead,
+ * and the last ones besides, whose messages may still come. Touched with the engine locked. */
 #ifndef TB_ENGINE_FAILURE_H
 #define TB_ENGINE_FAILURE_H
 
@@ -13,7 +14,8 @@
 #include "engine/engine.h"
 #include "wire/wire.h"
 
-#define TB_FAILURES 16u
+#define TB_FAILURES       16u        /* of collectives that were started here, or may have been */
+#define TB_FAILURES_LIMIT (1u << 16) /* of one context; then the oldest are forgotten */
 
 /* A collective is named by the match of its messages without the edge. */
 struct tb_failure {
@@ -24,8 +26,8 @@ struct tb_failure {
 };
 
 struct tb_failures {
-    struct tb_failure kept[TB_FAILURES];
-    uint32_t next, count;
+    struct tb_failure *kept; /* a ring of `room`; not in the order of numbers */
+    uint32_t next, count, room;
 };
 
 /* The last byte of its match. */
@@ -53,6 +55,11 @@ const struct tb_failure *tb_failure_find(const struct tb_context *c, uint64_t na
 bool tb_failure_covers(const struct tb_context *c, uint64_t match);
 /* False: there is no memory, and this rank would wait for ever if it called the collective later. */
 bool tb_failure_keep(struct tb_context *c, const struct tb_failure *f);
+/* A persistent collective is started, as `name` says: its starts long ago are forgotten, before their counts come
+ * again.
+ */
+void tb_failures_forget_starts(struct tb_context *c, uint64_t name);
+void tb_failures_free(struct tb_failures *failures);
 /* Tells the story; returns TB_ERR_GIVEN_UP. */
 int tb_failure_explain(const struct tb_failure *f);
 

@@ -152,6 +152,32 @@ static void many_are_given_up(void **state)
     stage_close();
 }
 
+/* One rank is far ahead of the others, which are told of everything that it gave up. */
+static void one_is_far_ahead(void **state)
+{
+    const uint32_t many = 20 * TB_FAILURES;
+    stage_open();
+    works();
+    for (uint32_t i = 0; i < many; i++)
+        refuse(1);
+    loop_net_settle(&stage.net);
+    for (uint32_t i = 0; i < many; i++)
+        for (uint32_t rank = 0; rank < RANKS; rank += 2) {
+            post(rank);
+            ends_with(rank, TB_ERR_GIVEN_UP);
+        }
+    works();
+    for (uint32_t i = 0; i < many; i++) { /* in the room that there is now */
+        refuse(1);
+        loop_net_settle(&stage.net);
+        post(0);
+        post(2);
+    }
+    assert_true(stage.net.channels[0]->collective->failures->room <= 2 * many);
+    works();
+    stage_close();
+}
+
 /* The number of a persistent one serves all of its starts; a failure belongs to one of them. */
 static void a_start_of_a_persistent_one(void **state)
 {
@@ -161,8 +187,8 @@ static void a_start_of_a_persistent_one(void **state)
         bindings[rank] = binding_of(rank);
         tb_binding_number(stage.net.channels[rank], &bindings[rank]);
     }
-    for (uint32_t round = 250; round < 262; round++) {
-        bool fails = round % 2 == 0;
+    for (uint32_t round = 250; round < 520; round++) { /* counts come again: those of failures too */
+        bool fails = round < 262 && round % 2 == 0;
         for (uint32_t rank = 0; rank < RANKS; rank++) {
             bindings[rank].start = (uint8_t)round;
             if (fails && rank == 1)
@@ -236,6 +262,7 @@ int main(void)
                                        cmocka_unit_test(those_who_come_later_are_told),
                                        cmocka_unit_test(those_who_are_done_are_not_concerned),
                                        cmocka_unit_test(many_are_given_up),
+                                       cmocka_unit_test(one_is_far_ahead),
                                        cmocka_unit_test(a_start_of_a_persistent_one),
                                        cmocka_unit_test(communicators_come_and_go),
                                        cmocka_unit_test(a_loss_is_passed_on)};

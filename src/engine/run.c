@@ -523,7 +523,7 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
     run_reserve(run, channel);
     const struct tb_failure *f = NULL;
     if (TB_UNLIKELY(channel->collective->failures != NULL))
-        f = tb_failure_find(channel->collective, tb_failure_name(&run->binding));
+        f = tb_failure_at_start(channel->collective, tb_failure_name(&run->binding));
     if (TB_UNLIKELY(f != NULL))
         run_follow(run, f);
     int error = run_take_sizes(run);

@@ -21,6 +21,9 @@ struct tb_shm_page {
     uint64_t token; /* random */
     uint64_t
         token_address; /* where the same number stands in the rank's own memory: proof that the pid means the rank */
+    _Atomic uint32_t left; /* it has closed and will never send again; set by itself after all that it has sent */
+    /* In the page of the first rank: how many have left. */
+    alignas(128) _Atomic uint32_t departures;
     /* A bit for each rank that has sent something to this one; set by the sender before its first frame. */
     alignas(128) _Atomic uint64_t senders[TB_SHM_WORDS];
 };

@@ -3,8 +3,8 @@
  * Every payload is copied into the ring at once, so a send is TB_OK or TB_AGAIN. Frames are delivered straight from the
  * ring; `place` is never called, since the one who is given the frame copies it where it belongs with the same effort.
  *
- * A rank sleeps as doorbell.h says. It is woken by whoever writes a record for it, and by whoever frees room in a ring
- * that it has found full.
+ * A rank sleeps as doorbell.h says. It is woken by whoever writes a record for it, by whoever frees room in a ring that
+ * it has found full, and by whoever leaves: only before it sleeps does it look for those.
  *
  * Copying twice, through the ring, or once, from the other's memory? Through the ring both processes copy at the same
  * time, and the ring stays in their caches; the single copy is made by the receiver alone, in the kernel, page by page.
@@ -44,6 +44,7 @@ struct shm_peer {
     bool announced; /* it knows that we send to it */
     bool damaged;   /* it wrote nonsense; nothing more is read */
     bool blocked;   /* its ring was full; in the list of such */
+    bool left;      /* that it has left was told */
     enum shm_attach attach;
     struct tb_list blocked_node;
 };
@@ -57,9 +58,12 @@ struct shm_transport {
     uint32_t words;           /* of the bitmap of senders */
     uint32_t active_count;
     bool polling;
-    bool registered; /* for fences by the kernel, see doorbell.h */
-    bool deaf;       /* that memory was lacking for a sender has been said */
-    uint32_t calm;   /* frames that have arrived since the last sleep, up to CALM */
+    bool open;
+    bool registered;     /* for fences by the kernel, see doorbell.h */
+    bool deaf;           /* that memory was lacking for a sender has been said */
+    bool unusual;        /* there is somebody in `blocked`, or who has left and of whom that was not told */
+    uint32_t calm;       /* frames that have arrived since the last sleep, up to CALM */
+    uint32_t departures; /* as many have left as far as was looked */
     struct tb_list blocked;
     struct shm_peer **peers;      /* by number on this host; NULL until needed */
     struct shm_peer **active;     /* those that have sent something to us */
@@ -113,9 +117,23 @@ static int shm_introduce(struct shm_transport *shm)
     return TB_OK;
 }
 
+/* Those that sleep are woken, whether they know this rank or not: they may wait for it. */
+static void shm_leave(struct shm_transport *shm)
+{
+    const struct tb_transport_config *config = &shm->config;
+    atomic_store_explicit(&shm->page->left, 1, memory_order_release);
+    atomic_fetch_add_explicit(&tb_shm_page_of(config->segment, 0)->departures, 1, memory_order_seq_cst);
+    for (uint32_t i = 0; i < config->local_count; i++) {
+        if (i != config->local_index)
+            tb_doorbell_wake(&tb_shm_page_of(config->segment, i)->state, config->doorbells[i], shm->registered);
+    }
+}
+
 static void shm_close(struct tb_transport *transport)
 {
     struct shm_transport *shm = shm_of(transport);
+    if (shm->open)
+        shm_leave(shm);
     if (shm->peers != NULL) {
         for (uint32_t i = 0; i < shm->config.local_count; i++)
             free(shm->peers[i]);
@@ -161,6 +179,7 @@ static int shm_open(const struct tb_transport_config *config, struct tb_transpor
     shm->registered = tb_doorbell_register();
     error = shm_introduce(shm);
 out:
+    shm->open = error == TB_OK;
     if (error != TB_OK)
         shm_close(&shm->transport);
     else
@@ -210,8 +229,20 @@ static inline void shm_wake(struct shm_transport *shm, struct shm_peer *peer)
     tb_doorbell_wake(&peer->page->state, peer->doorbell, shm->registered);
 }
 
+/* Whether somebody has left since the last time. */
+static bool shm_departed(struct shm_transport *shm)
+{
+    uint32_t seen = atomic_load_explicit(&tb_shm_page_of(shm->config.segment, 0)->departures, memory_order_seq_cst);
+    bool more = seen != shm->departures;
+    shm->unusual |= more;
+    shm->departures = seen;
+    return more;
+}
+
 static bool shm_anything(struct shm_transport *shm)
 {
+    if (shm_departed(shm))
+        return true;
     for (uint32_t i = 0; i < shm->words; i++) {
         if (atomic_load_explicit(&shm->page->senders[i], memory_order_seq_cst) != shm->heard[i])
             return true;
@@ -278,7 +309,7 @@ static bool shm_find_room(struct shm_transport *shm, struct shm_peer *peer, stru
     if (!peer->blocked && room) {
         tb_ring_writer_resume(&peer->writer);
     } else if (!peer->blocked) {
-        peer->blocked = true;
+        peer->blocked = shm->unusual = true;
         tb_list_append(&shm->blocked, &peer->blocked_node);
     }
     return room;
@@ -383,6 +414,49 @@ static inline int shm_receive(struct shm_transport *shm, struct shm_peer *peer)
     return 1;
 }
 
+/* Whether something that this rank has sent may not have been delivered yet. */
+static bool shm_has_more(const struct shm_transport *shm, const struct shm_peer *peer)
+{
+    uint32_t word = peer->local / 64, bit = peer->local % 64;
+    uint64_t unheard = atomic_load_explicit(&shm->page->senders[word], memory_order_relaxed) & ~shm->heard[word];
+    return unheard >> bit & 1 || tb_ring_ready(&peer->reader);
+}
+
+/* Those that have left, once all that they had sent has been delivered, and also those that were never heard of:
+ * somebody may wait for them. *more: there are some left. */
+static int shm_part(struct shm_transport *shm, bool *more)
+{
+    const struct tb_upcalls *up = &shm->config.upcalls;
+    int told = 0;
+    for (uint32_t i = 0; i < shm->config.local_count; i++) {
+        struct shm_peer *peer = shm->peers[i];
+        if (i == shm->config.local_index || (peer != NULL && (peer->left || peer->damaged)) ||
+            atomic_load_explicit(&tb_shm_page_of(shm->config.segment, i)->left, memory_order_acquire) == 0)
+            continue;
+        if (peer == NULL && shm_peer_make(shm, i, &peer) == TB_OK)
+            up->opened(up->context, &peer->endpoint);
+        if (peer == NULL || shm_has_more(shm, peer)) {
+            *more = true;
+            continue;
+        }
+        peer->left = true;
+        tb_error(TB_ERR_CLOSED, "process %u has left", peer->endpoint.proc.index);
+        up->broken(up->context, &peer->endpoint, TB_ERR_CLOSED);
+        told++;
+    }
+    return told;
+}
+
+static int shm_unusual(struct shm_transport *shm)
+{
+    bool more = false;
+    int done = shm_unblock(shm);
+    if (shm->departures > 0)
+        done += shm_part(shm, &more);
+    shm->unusual = more || !tb_list_empty(&shm->blocked);
+    return done;
+}
+
 static inline void shm_heard(struct shm_transport *shm, uint32_t count)
 {
     if (__builtin_expect(shm->calm < CALM && (shm->calm += count) >= CALM && shm->registered, 0))
@@ -406,8 +480,8 @@ static int shm_poll(struct tb_transport *transport)
     }
     for (uint32_t i = 0; i < shm->active_count; i++)
         done += shm_receive(shm, shm->active[i]);
-    if (__builtin_expect(!tb_list_empty(&shm->blocked), 0))
-        done += shm_unblock(shm);
+    if (__builtin_expect(shm->unusual, 0))
+        done += shm_unusual(shm);
     shm->polling = false;
     if (done > 0)
         shm_heard(shm, (uint32_t)done);

@@ -142,6 +142,64 @@ static void test_opened(void **state)
     pair_close(&pair);
 }
 
+/* Who leaves is missed after everything that it has sent; a sleeper is woken for it. */
+static void test_leaving(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, 16 << 10);
+    assert_int_equal(rank_try(&pair.a, 1, pair.sample, false), TB_OK);
+    assert_int_equal(shm->poll(pair.b.transport), 1);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rank_try(&pair.a, 1, pair.sample, false), TB_OK);
+    rank_close(&pair.a);
+    assert_false(shm->arm(pair.b.transport));
+    while (shm->poll(pair.b.transport) > 0)
+        assert_true(pair.b.broken == 0 || pair.b.frames == 4);
+    assert_int_equal(pair.b.frames, 4);
+    assert_int_equal(pair.b.broken, 1);
+    assert_int_equal(pair.b.error, TB_ERR_CLOSED);
+    assert_true(shm->arm(pair.b.transport)); /* it is said once */
+    shm->disarm(pair.b.transport);
+    assert_int_equal(shm->poll(pair.b.transport), 0);
+    rank_close(&pair.b);
+    free(pair.sample);
+    host_end(&pair.host);
+}
+
+/* Nobody has heard of it before: of what it has sent and never announced to this one, or of itself. */
+static void test_leaving_of_strangers(void **state)
+{
+    struct host host;
+    struct rank ranks[3];
+    host_make(&host, 3, 16 << 10);
+    for (uint32_t i = 0; i < 3; i++)
+        rank_open(&ranks[i], &host, i);
+    assert_true(shm->arm(ranks[2].transport));
+    rank_close(&ranks[0]);
+    assert_true(doorbell_rang(&ranks[2]));
+    shm->disarm(ranks[2].transport);
+    assert_false(shm->arm(ranks[2].transport));
+    assert_int_equal(shm->poll(ranks[2].transport), 1);
+    assert_int_equal(ranks[2].opened, 1);
+    assert_int_equal(ranks[2].broken, 1);
+    struct sample *sample = calloc(1, sizeof *sample);
+    assert_non_null(sample);
+    struct tb_random random;
+    tb_random_seed(&random, stream_seed(1, 2));
+    sample_make(sample, &random, 64);
+    ranks[2].unchecked = true;
+    assert_int_equal(rank_try(&ranks[1], 2, sample, false), TB_OK);
+    rank_close(&ranks[1]);
+    while (!shm->arm(ranks[2].transport))
+        shm->poll(ranks[2].transport);
+    shm->disarm(ranks[2].transport);
+    assert_int_equal(ranks[2].frames, 1);
+    assert_int_equal(ranks[2].broken, 2);
+    rank_close(&ranks[2]);
+    free(sample);
+    host_end(&host);
+}
+
 static void test_nonsense(void **state)
 {
     static const uint64_t words[] = {1,
@@ -236,6 +294,8 @@ int main(void)
         cmocka_unit_test(test_doorbell_for_room),
         cmocka_unit_test(test_doorbell_after_busy_times),
         cmocka_unit_test(test_opened),
+        cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_leaving_of_strangers),
         cmocka_unit_test(test_nonsense),
         cmocka_unit_test(test_kind_is_checked),
         cmocka_unit_test(test_bad_arguments),
