@@ -65,7 +65,7 @@ bench-collectives: setup-bench all
 bench-gateways: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/gateways $(if $(AGAINST),--against '$(AGAINST)')
 
-## make bench-model      predicted and measured times of every algorithm on an emulated cluster
+## make bench-model      predicted and measured times of algorithms on emulated grids
 bench-model: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/model
 

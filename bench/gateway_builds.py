@@ -13,6 +13,7 @@ import sys
 
 import builds
 import gateway_border
+import gateway_far
 import labfacts
 from builds import Cell
 from gateway_lab import load
@@ -70,6 +71,20 @@ def crowd(here):
     yield "crowd", measure
 
 
+def far_cells(here, name):
+    for how, label in gateway_far.WAYS.items():
+        cells = [Cell(f"64 KiB {name}, {label}{after}", "ms") for after in ("", ", after a rest")]
+        yield label, lambda here, h=how, c=cells: dict(zip(c, gateway_far.far(here, h)))
+
+
+def far(here):
+    return far_cells(here, "far")
+
+
+def behind(here):
+    return far_cells(here, "behind gateways")
+
+
 def compression(here):
     folder = os.path.dirname(here.grid)
     text, field = os.path.join(folder, "text"), os.path.join(folder, "field")
@@ -118,7 +133,7 @@ def examples(here):
 
 
 SECTIONS = {section.__name__: section
-            for section in (long, lossy, two, hop, border, crowd, compression, fan, beside, stopped, examples)}
+            for section in (long, lossy, two, hop, border, crowd, far, behind, compression, fan, beside, stopped, examples)}
 
 
 def guarded(measure):

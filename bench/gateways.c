@@ -3,6 +3,8 @@
  * unless a file is named: a link that compresses gains nothing.
  *
  * usage: gateways long FROM TO BYTES random|FILE COUNT       messages, one after the other: "long SECONDS" each
+ *        gateways far BYTES COUNT bcast|send                 one way, from the first rank to the last, which waits:
+ * "far WARM COLD" in seconds, medians of COUNT, each a tenth of a second after the last, and of some after a rest
  *        gateways ping ONE OTHER BYTES SECONDS               half a round trip: "ping MEDIAN" in microseconds
  *        gateways pairs BYTES 1|2 COUNT                      each of the first half to its partner in the second, or
  * both to each other: "pairs SECONDS" each, until the last has it gateways pings BYTES SECONDS half round trips of
@@ -31,6 +33,9 @@
 #define PIECE       (64 << 10) /* of a rate */
 #define SHORT_BYTES 8
 #define PACE_S      0.05 /* of what is compared with ping */
+#define WARM_S      0.1  /* from one message to the next, so that TCP has forgotten nothing */
+#define COLD_S      1.0  /* and so that it has */
+#define COLD_COUNT  3
 
 static int rank, size;
 static double samples[SAMPLES_MAX];
@@ -128,6 +133,55 @@ static void send_long(int from, int to, size_t bytes, const char *source, int co
             printf("long %.6f\n", end - begin);
             fflush(stdout);
         }
+    }
+    free(data);
+}
+
+/* One message with the time at which it leaves. How long it took, at the end. */
+static double send_far(MPI_Comm comm, char *data, int bytes, bool collective, double pause)
+{
+    int me, last = 1, word = 0;
+    double begin = now(), end;
+    MPI_Comm_rank(comm, &me);
+    if (me == last) { /* posted before: who sends waits for the word, and then for its rest */
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (!collective)
+            MPI_Irecv(data, bytes, MPI_BYTE, 0, BIG_TAG, comm, &request);
+        MPI_Send(&word, 1, MPI_INT, 0, TAG, comm);
+        if (collective)
+            MPI_Bcast(data, bytes, MPI_BYTE, 0, comm);
+        else
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        end = now();
+        memcpy(&begin, data, sizeof begin);
+        return end - begin;
+    }
+    MPI_Recv(&word, 1, MPI_INT, last, TAG, comm, MPI_STATUS_IGNORE);
+    sleep_until(begin + pause);
+    begin = now();
+    memcpy(data, &begin, sizeof begin);
+    if (collective)
+        MPI_Bcast(data, bytes, MPI_BYTE, 0, comm);
+    else
+        MPI_Send(data, bytes, MPI_BYTE, last, BIG_TAG, comm);
+    return 0;
+}
+
+static void far(int bytes, int count, bool collective)
+{
+    MPI_Comm pair;
+    char *data = room((size_t)bytes);
+    fill_random(data, (size_t)bytes);
+    MPI_Comm_split(MPI_COMM_WORLD, rank == 0 || rank == size - 1 ? 0 : MPI_UNDEFINED, rank, &pair);
+    if (pair != MPI_COMM_NULL) {
+        for (int i = -WARM_UP; i < count; i++)
+            samples[i < 0 ? 0 : i] = send_far(pair, data, bytes, collective, WARM_S);
+        double warm = quantile(count, 0.5);
+        for (int i = 0; i < COLD_COUNT; i++)
+            samples[i] = send_far(pair, data, bytes, collective, COLD_S);
+        if (rank != 0)
+            printf("far %.6f %.6f\n", warm, quantile(COLD_COUNT, 0.5));
+        MPI_Comm_free(&pair);
     }
     free(data);
 }
@@ -387,6 +441,8 @@ int main(int argc, char **argv)
         pairs = (struct pairs){atoi(argv[2]), atoi(argv[3]), atoi(argv[4]), atoi(argv[5])};
     if (strcmp(what, "long") == 0 && argc == 7)
         send_long(atoi(argv[2]), atoi(argv[3]), (size_t)atoll(argv[4]), argv[5], atoi(argv[6]));
+    else if (strcmp(what, "far") == 0 && argc == 5)
+        far(atoi(argv[2]), atoi(argv[3]), strcmp(argv[4], "bcast") == 0);
     else if (strcmp(what, "ping") == 0 && argc == 6) {
         int one = atoi(argv[2]), count = ping(one, atoi(argv[3]), atoi(argv[4]), atof(argv[5]), 0);
         if (rank == one)

@@ -107,7 +107,7 @@ struct scene {
     struct tb_grid grid;
     struct tb_places places;
     uint32_t *cluster_places, *site_places;
-    struct tb_connectivity connectivity;
+    struct tb_connectivity connectivity; /* of too many kinds of hosts these alone */
     struct tb_routes routes;
     void *bytes; /* of the table */
     struct tb_cost_table table;
@@ -134,8 +134,24 @@ static int no_memory(const char *file)
     return tb_error(TB_ERR_MEMORY, "%s: no memory for its places", file);
 }
 
-static int grid_table(struct scene *s, const char *file)
+/* Who reaches whom, and by whom messages go, as far as the hosts with ranks need it. */
+static int grid_routes(struct scene *s, const struct query *q)
 {
+    bool *ranked = calloc((size_t)s->grid.host_count + 1, sizeof *ranked);
+    if (ranked == NULL)
+        return no_memory(q->grid);
+    for (uint64_t i = 0; i < s->slots && i < q->ranks; i++)
+        ranked[s->hosts[i]] = true;
+    int error = tb_connectivity_open_for(&s->connectivity, &s->grid, ranked, NULL, NULL);
+    free(ranked);
+    if (error == TB_ERR_LIMIT) /* then ways are as places and gateways say */
+        return tb_host_classes_open(&s->connectivity.classes, &s->grid);
+    return error == TB_OK ? tb_routes_open(&s->routes, &s->connectivity) : error;
+}
+
+static int grid_table(struct scene *s, const struct query *q)
+{
+    const char *file = q->grid;
     size_t length;
     s->cluster_places = calloc((size_t)s->grid.cluster_count + 1, sizeof *s->cluster_places);
     s->site_places = calloc((size_t)s->grid.site_count + 1, sizeof *s->site_places);
@@ -143,16 +159,14 @@ static int grid_table(struct scene *s, const char *file)
         return no_memory(file);
     int error = tb_places_from_grid(&s->places, &s->grid, s->cluster_places, s->site_places);
     if (error == TB_OK)
-        error = tb_connectivity_open(&s->connectivity, &s->grid);
-    if (error == TB_OK)
-        error = tb_routes_open(&s->routes, &s->connectivity);
+        error = grid_routes(s, q);
     if (error == TB_OK)
         error = tb_cost_table_make(&(struct tb_cost_source){.places = &s->places,
                                                             .grid = &s->grid,
                                                             .cluster_places = s->cluster_places,
                                                             .site_places = s->site_places,
                                                             .classes = &s->connectivity.classes,
-                                                            .routes = &s->routes,
+                                                            .routes = s->routes.class_count > 0 ? &s->routes : NULL,
                                                             .host_count = s->grid.host_count,
                                                             .version = 1},
                                    &s->bytes, &length);
@@ -171,29 +185,39 @@ static void slot_run(const void *context, uint32_t rank, struct tb_shape_run *ru
                                  .count = 1};
 }
 
-/* Sorts the hosts of all slots so that each cluster has one in turn: by whose turn it is, within which they stay in
- * order. */
+/* A slot: which one of its outermost cluster it is. */
+struct slot {
+    uint32_t number, cluster, host;
+};
+
+static int slot_compare(const void *a, const void *b)
+{
+    const struct slot *one = a, *other = b;
+    uint64_t x = (uint64_t)one->number << 32 | one->cluster, y = (uint64_t)other->number << 32 | other->cluster;
+    return x < y ? -1 : x > y;
+}
+
+/* The slots of the outermost clusters in turn. */
 static int slots_deal(struct scene *s)
 {
-    uint32_t *turns = calloc((size_t)s->grid.cluster_count + 1, sizeof *turns);
-    uint32_t *starts = calloc((size_t)s->slots + 1, sizeof *starts), *dealt = calloc(s->slots, sizeof *dealt);
-    int error = turns != NULL && starts != NULL && dealt != NULL ? TB_OK : TB_ERR_MEMORY;
+    uint32_t *seen = calloc((size_t)s->grid.cluster_count + 1, sizeof *seen);
+    struct slot *slots = calloc(s->slots, sizeof *slots);
+    int error = seen == NULL || slots == NULL ? no_memory("the ranks") : TB_OK;
+    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++) {
+        uint32_t cluster = tb_grid_outermost(&s->grid, s->grid.hosts[s->hosts[i]].cluster);
+        slots[i] = (struct slot){seen[cluster]++, cluster, s->hosts[i]};
+    }
+    if (error == TB_OK)
+        qsort(slots, s->slots, sizeof *slots, slot_compare);
     for (uint32_t i = 0; i < s->slots && error == TB_OK; i++)
-        starts[++turns[s->grid.hosts[s->hosts[i]].cluster]]++;
-    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++)
-        starts[i + 1] += starts[i];
-    for (uint32_t i = 0; i <= s->grid.cluster_count && error == TB_OK; i++)
-        turns[i] = 0;
-    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++)
-        dealt[starts[turns[s->grid.hosts[s->hosts[i]].cluster]++]++] = s->hosts[i];
-    free(turns);
-    free(starts);
-    free(error == TB_OK ? s->hosts : dealt);
-    s->hosts = error == TB_OK ? dealt : s->hosts;
+        s->hosts[i] = slots[i].host;
+    free(seen);
+    free(slots);
     return error;
 }
 
-static int grid_shape(struct scene *s, struct query *q)
+/* Which host each slot of the grid is on. */
+static int grid_slots(struct scene *s, struct query *q)
 {
     uint64_t slots = 0;
     for (uint32_t i = 0; i < s->grid.host_count; i++)
@@ -207,8 +231,13 @@ static int grid_shape(struct scene *s, struct query *q)
     if (s->slots == 0)
         return tb_error(TB_ERR_ARGUMENT, "%s: no host has slots", q->grid);
     if (q->deal && slots_deal(s) != TB_OK)
-        return no_memory(q->grid);
+        return TB_ERR_MEMORY;
     q->ranks = q->ranks > 0 ? q->ranks : slots;
+    return TB_OK;
+}
+
+static int grid_shape(struct scene *s, const struct query *q)
+{
     return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
                                                                     .host_limit = s->grid.host_count,
                                                                     .table = &s->table,
@@ -257,7 +286,9 @@ static int scene_open(struct scene *s, struct query *q)
     } else {
         error = tb_grid_load(&s->grid, q->grid);
         if (error == TB_OK)
-            error = grid_table(s, q->grid);
+            error = grid_slots(s, q);
+        if (error == TB_OK)
+            error = grid_table(s, q);
         if (error == TB_OK)
             error = grid_shape(s, q);
     }

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define AGENT_RATE     UINT64_C(5000000000) /* bit/s that an agent encrypts and passes on, about */
-#define REACH_CLUSTERS 2048u                /* among more it takes too long to find out who reaches whom */
+#define REACH_CLUSTERS 2048u /* among more that are unlike each other it takes too long to ask all pairs */
 
 static const char usage[] = TB_HELP_TOMBOLO_GRID;
 
@@ -245,17 +245,28 @@ static void print_reach(const struct tb_grid *grid)
 }
 
 /* What a job finds out when it starts. */
-static void print_supposed(const struct tb_grid *grid)
+static void print_supposed(const struct tb_grid_fold *fold)
 {
-    uint32_t pairs = 0;
-    for (uint32_t i = 0; i < grid->cluster_count; i++)
-        for (uint32_t k = i + 1; k < grid->cluster_count; k++)
-            if (grid->clusters[i].host_count > 0 && grid->clusters[k].host_count > 0 &&
-                tb_grid_supposes(grid, grid->clusters[i].hosts[0], grid->clusters[k].hosts[0]))
-                pairs++;
+    uint64_t pairs = tb_grid_fold_supposed(fold);
     if (pairs > 0)
-        printf("reach: %u pair%s of clusters %s supposed to be open, and will be tried when a job starts\n", pairs,
-               tb_plural(pairs), pairs == 1 ? "is" : "are");
+        printf("reach: %llu pair%s of clusters %s supposed to be open, and will be tried when a job starts\n",
+               (unsigned long long)pairs, tb_plural(pairs), pairs == 1 ? "is" : "are");
+}
+
+static void print_pairs(const struct tb_grid *grid)
+{
+    struct tb_grid_fold fold;
+    if (tb_grid_fold_open(&fold, grid, NULL) != TB_OK) {
+        printf("reach: not looked at: %s\n", tb_error_story());
+        return;
+    }
+    if (fold.stay_count > REACH_CLUSTERS) {
+        printf("reach: not looked at among more than %u clusters that are unlike each other\n", REACH_CLUSTERS);
+    } else {
+        print_reach(grid);
+        print_supposed(&fold);
+    }
+    tb_grid_fold_close(&fold);
 }
 
 static void print_start(const struct tb_grid *grid, const struct tb_start_place *start)
@@ -287,12 +298,7 @@ static void print_summary(const struct tb_grid *grid, bool runs)
         print_advice(grid, &grid->links[i], &grid->links[i + 1]);
     if (*grid->congestion != 0)
         printf("congestion control: %s\n", grid->congestion);
-    if (grid->cluster_count > REACH_CLUSTERS) {
-        printf("reach: not looked at among more than %u clusters\n", REACH_CLUSTERS);
-        return;
-    }
-    print_reach(grid);
-    print_supposed(grid);
+    print_pairs(grid);
 }
 
 static int draw(const struct tb_grid *grid, const char *path)

@@ -2,7 +2,8 @@
 """Checks the documents against what they describe: links lead to files, the parameters of docs/guide/running.md are those
 of the program with their defaults, and its options are those that mpiexec --help names;
 docs/guide/other-launchers.md has every option of the table in the sources and no other; files that docs/architecture.md and
-docs/words.md name are there, and the tables of parts in docs/architecture.md name every file of their folders. A case for each."""
+docs/words.md name are there, and the tables of parts in docs/architecture.md name every file of their folders; functions of its walks
+(which tests/walk/run follows) are where it says. A case for each."""
 import glob
 import os
 import re
@@ -106,10 +107,24 @@ def wrong_parts():
         yield from (f"{ARCHITECTURE}: the parts of {folder}/ lack {noun}" for noun in sorted(nouns - named))
 
 
+def wrong_walks():
+    tables = re.findall(r"<!-- walk \w+ -->\n((?:\|.*\n)+)", read(ARCHITECTURE))
+    if len(tables) < 2:
+        yield f"{ARCHITECTURE}: there are no walks"
+    for layer, functions in re.findall(r"^\|[^|]*\|[^|]*\| (\w+) \|([^|]*)\|$", "".join(tables), re.M):
+        sources = [read(path) for path in glob.glob(os.path.join(ROOT, "src", layer, "**", "*.[ch]"), recursive=True)]
+        if layer == "mpi":
+            sources.append(read("include/mpi.h"))
+        for name in re.findall(r"`(\w+)`", functions):
+            made = rf"^MPI_ABI_CALL\(\w+, {name[1:]}," if name.startswith("PMPI_") else rf"^(?:[\w*]+[ *]+)+{name}\("
+            if not any(re.search(made, text, re.M) for text in sources):
+                yield f"{ARCHITECTURE}: there is no function {name} in {layer}"
+
+
 def main():
     finders = {"links": broken_links, "parameters": wrong_parameters, "options": wrong_options,
                "foreign-options": wrong_foreign_options, "files": wrong_files,
-               "parts": wrong_parts}
+               "parts": wrong_parts, "walks": wrong_walks}
     return cases.tell_problems(finders, (OSError, AttributeError, subprocess.SubprocessError))
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks `tombolo explain`: few rows unless all are asked for, one that runs, the bound, where ranks are, singular and plural. A case for each."""
+"""Checks `tombolo explain`: few rows unless all are asked for, one that runs, the bound, ranks in blocks and
+dealt, and elsewhere, singular and plural. A case for each."""
 import json
 import os
 import re
@@ -44,6 +45,20 @@ def whole_for_programs():
     for words in CALLS:
         if len(json.loads(explain(*words, "--json"))["candidates"]) != len(rows_of(explain(*words, "--all"))):
             yield f"{words}: --json should have everything"
+
+
+def dealt():
+    """Ranks in blocks cross to another cluster once, in a chain; those that are dealt cross with every step."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
+        grid.write("clusters:\n" + "".join(f"- {{name: {name}, hosts: '{name}[1-4]:1'}}\n" for name in "ab") +
+                   "links:\n- {from: a, to: b, bandwidth: 100, latency: 10}\n")
+        grid.flush()
+        times = {}
+        for way in ((), ("--deal",)):
+            rows = json.loads(explain("bcast", "--bytes", "8", "--grid", grid.name, "--json", *way))["candidates"]
+            times[way] = min(row["seconds"] for row in rows if row["algorithm"] == "chain")
+    if not (0.01 <= times[()] < 0.02 and 0.07 <= times["--deal",] < 0.08):
+        yield f"a chain should cross 10 ms once, and seven times if ranks are dealt: {times}"
 
 
 def bounds():
@@ -93,6 +108,6 @@ def plurals():
 
 
 if __name__ == "__main__":
-    sys.exit(cases.tell_problems({"few-rows": few_rows, "json": whole_for_programs, "bound": bounds,
+    sys.exit(cases.tell_problems({"few-rows": few_rows, "json": whole_for_programs, "bound": bounds, "dealt": dealt,
                                   "places": where_ranks_are, "plurals": plurals},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

@@ -68,6 +68,7 @@ CHECKS = [
     Check("found", ["tests/check-found.sh"], cores=1, timeout=240, cases=True),
     Check("install", ["tests/check-install.sh", f"{BUILD}/variants/gcc"], cores=1, timeout=120, needs=["build-gcc"]),
     Check("grid", ["tests/check-grid.py"], cores=1, timeout=120, cases=True),
+    Check("large-grids", ["tests/check-large-grids.py"], tier="all", cores=1, timeout=600, cases=True),
     Check("explain", ["tests/check-explain.py"], cores=1, timeout=120, cases=True),
     Check("route", ["tests/check-route.py"], cores=1, timeout=120, cases=True),
     Check("manual", ["tests/check-manual.py"], cores=1, timeout=60, cases=True),
@@ -85,6 +86,7 @@ CHECKS = [
     Check("borders", ["tests/lab/borders"], tier="all", cores=1, timeout=300, cases=True),
     Check("direct", ["tests/lab/direct"], tier="all", cores=1, timeout=600, cases=True),
     Check("computes", ["tests/lab/computes"], tier="all", cores=1, timeout=300, cases=True),
+    Check("far", ["tests/lab/far"], tier="all", cores=1, timeout=300, cases=True),
     Check("lab-grids", ["tests/lab/grid-run"], cores=1, timeout=400, timeout_all=3600, cases=True),
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
@@ -104,5 +106,7 @@ CHECKS = [
     Check("silent", ["tests/lab/silent"], tier="all", cores=1, timeout=600, cases=True),
     Check("packets", ["tests/lab/packets"], tier="all", cores=1, timeout=600, cases=True),
     Check("parted", ["tests/fault/parted"], tier="all", cores=1, timeout=600, cases=True),
+    build("walk", "-Dc_args=-finstrument-functions", "-Doptimization=0", "-Dtests=disabled")._replace(tier="all"),
+    Check("walk", ["tests/walk/run"], tier="all", cores=1, timeout=240, needs=["build-walk"], cases=True),
     Check("x86-64", ["tests/check-x86-64.sh"], tier="all", timeout=3600, cases=True),
 ]

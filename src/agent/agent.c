@@ -295,7 +295,7 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     if ((!local || agent->setup.host_count > 1) && tb_param.heartbeat > 0)
         tb_uplink_start_heartbeat(&agent->uplink, !local);
     agent->phase = TB_AGENT_READY;
-    tb_uplink_tell_ready(&agent->uplink, &agent->member.addresses);
+    tb_local_ranks_tell_ready(&agent->local, &agent->setup, &agent->member.addresses);
 }
 
 /* The word to start the ranks. */

@@ -1,5 +1,5 @@
-/* hwloc is loaded only when somebody asks for binding to cores and the like; processors that the user has counted out
- * himself need none. */
+/* hwloc is loaded only when somebody asks for binding. To bind to processors that the user has counted out himself does
+ * not need it; only where these are is not known then. */
 #include "agent/cpu_binding.h"
 
 #include <ctype.h>
@@ -16,6 +16,8 @@ struct tb_cpu_binding {
     unsigned cpus;         /* bits in a set */
     cpu_set_t **sets;      /* for each object */
     const char *rank_cpus; /* of single ranks (struct tb_setup) */
+    uint32_t seat_count;
+    struct tb_seat *seats; /* of each processor; NULL: not known */
 };
 
 struct hwloc_calls {
@@ -70,6 +72,53 @@ static int take_sets(struct tb_cpu_binding *binding, const struct hwloc_calls *e
             CPU_SET_S((size_t)cpu, CPU_ALLOC_SIZE(binding->cpus), binding->sets[i]);
     }
     return TB_OK;
+}
+
+/* ---- where processors are ---------------------------------------------------------------------------------------- */
+
+/* The objects of one level: each of their processors is there. */
+static void note_level(struct tb_cpu_binding *binding, const struct hwloc_calls *events, hwloc_topology_t topology,
+                       int depth, int level)
+{
+    unsigned count = depth != HWLOC_TYPE_DEPTH_UNKNOWN ? events->count(topology, depth) : 0;
+    for (unsigned i = 0; i < count && i < TB_SEAT_NONE; i++)
+        for (int cpu = -1; (cpu = events->next(events->object(topology, depth, i)->cpuset, cpu)) >= 0;)
+            if ((uint32_t)cpu < binding->seat_count)
+                binding->seats[cpu].at[level] = (uint16_t)i;
+}
+
+/* Which package, NUMA node, cache and core each processor belongs to. The cache is the outermost one that the machine
+ * has. Without memory nothing is known. */
+static void note_seats(struct tb_cpu_binding *binding, const struct hwloc_calls *events, hwloc_topology_t topology)
+{
+    static const hwloc_obj_type_t types[TB_SEAT_LEVELS] = {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_NUMANODE, HWLOC_OBJ_L3CACHE,
+                                                           HWLOC_OBJ_CORE};
+    int threads = events->depth(topology, HWLOC_OBJ_PU), last = -1;
+    for (unsigned i = 0; i < events->count(topology, threads); i++)
+        for (int cpu = -1; (cpu = events->next(events->object(topology, threads, i)->cpuset, cpu)) >= 0;)
+            last = cpu > last ? cpu : last;
+    if (last < 0 || (unsigned)last >= CPUS_LIMIT)
+        return;
+    binding->seats = malloc(((size_t)last + 1) * sizeof *binding->seats);
+    if (binding->seats == NULL)
+        return;
+    binding->seat_count = (uint32_t)last + 1;
+    for (uint32_t i = 0; i < binding->seat_count; i++)
+        binding->seats[i] = tb_seat_none;
+    for (int i = 0; i < TB_SEAT_LEVELS; i++) {
+        int depth = events->depth(topology, types[i]);
+        if (depth == HWLOC_TYPE_DEPTH_UNKNOWN && types[i] == HWLOC_OBJ_L3CACHE)
+            depth = events->depth(topology, HWLOC_OBJ_L2CACHE);
+        note_level(binding, events, topology, depth, i);
+    }
+}
+
+/* Takes in one more processor: what differs from the others is no common seat. */
+static void seat_narrow(struct tb_seat *seat, const struct tb_seat *more)
+{
+    for (int i = 0; i < TB_SEAT_LEVELS; i++)
+        if (seat->at[i] != more->at[i])
+            seat->at[i] = TB_SEAT_NONE;
 }
 
 /* ---- lists of processors ----------------------------------------------------------------------------------------- */
@@ -174,9 +223,19 @@ static bool choose_own(const struct tb_cpu_binding *binding, uint32_t rank, cpu_
 
 /* ---- a binding --------------------------------------------------------------------------------------------------- */
 
-bool tb_cpu_binding_is_wanted(const struct tb_setup *setup)
+/* What this machine is like. */
+static int load_topology(struct hwloc_calls *events, hwloc_topology_t *topology)
 {
-    return setup->bind != TB_BIND_NONE || *setup->bind_cpus != 0 || *setup->rank_cpus != 0;
+    void *library = NULL;
+    int rc = load_calls(events, &library);
+    if (rc != TB_OK)
+        return rc;
+    if (events->init(topology) < 0)
+        return tb_error(TB_ERR_MEMORY, "no memory for the machine's topology");
+    if (events->load(*topology) == 0)
+        return TB_OK;
+    events->destroy(*topology);
+    return tb_error(TB_ERR_SYSTEM, "--bind: hwloc cannot find out the topology of this machine; try --bind none");
 }
 
 static int open_objects(struct tb_cpu_binding *binding, uint32_t bind)
@@ -186,24 +245,30 @@ static int open_objects(struct tb_cpu_binding *binding, uint32_t bind)
         [TB_BIND_NUMA] = HWLOC_OBJ_NUMANODE, [TB_BIND_SOCKET] = HWLOC_OBJ_PACKAGE, [TB_BIND_L1] = HWLOC_OBJ_L1CACHE,
         [TB_BIND_L2] = HWLOC_OBJ_L2CACHE,    [TB_BIND_L3] = HWLOC_OBJ_L3CACHE};
     struct hwloc_calls events;
-    void *library = NULL;
     hwloc_topology_t topology;
-    int rc = load_calls(&events, &library);
+    int rc = load_topology(&events, &topology);
     if (rc != TB_OK)
         return rc;
-    if (events.init(&topology) < 0)
-        return tb_error(TB_ERR_MEMORY, "no memory for the machine's topology");
-    if (events.load(topology) < 0)
-        rc = tb_error(TB_ERR_SYSTEM, "--bind: hwloc cannot find out the topology of this machine; try --bind none");
-    int depth = rc == TB_OK ? events.depth(topology, types[bind]) : HWLOC_TYPE_DEPTH_UNKNOWN;
-    if (rc == TB_OK && depth == HWLOC_TYPE_DEPTH_UNKNOWN)
+    int depth = events.depth(topology, types[bind]);
+    if (depth == HWLOC_TYPE_DEPTH_UNKNOWN)
         depth = events.depth(topology, HWLOC_OBJ_PU); /* a machine without cores in its description */
-    if (rc == TB_OK)
-        rc = take_sets(binding, &events, topology, depth);
+    rc = take_sets(binding, &events, topology, depth);
+    note_seats(binding, &events, topology);
     events.destroy(topology);
     if (rc == TB_OK && binding->count == 0)
         rc = tb_error(TB_ERR_UNSUPPORTED, "--bind: this machine has no such processors; try --bind none");
     return rc;
+}
+
+/* Where the processors are that the user has named; without hwloc that is not known. */
+static void open_seats(struct tb_cpu_binding *binding)
+{
+    struct hwloc_calls events;
+    hwloc_topology_t topology;
+    if (load_topology(&events, &topology) != TB_OK)
+        return;
+    note_seats(binding, &events, topology);
+    events.destroy(topology);
 }
 
 int tb_cpu_binding_open(struct tb_cpu_binding **binding, const struct tb_setup *setup)
@@ -220,6 +285,8 @@ int tb_cpu_binding_open(struct tb_cpu_binding **binding, const struct tb_setup *
         tb_cpu_binding_close(made);
         return rc;
     }
+    if (made->seats == NULL)
+        open_seats(made);
     *binding = made;
     return TB_OK;
 }
@@ -241,6 +308,42 @@ void tb_cpu_binding_choose(const struct tb_cpu_binding *binding, uint32_t rank, 
     }
 }
 
+struct tb_seat tb_cpu_binding_seat(const struct tb_cpu_binding *binding, uint32_t rank, uint32_t local)
+{
+    struct tb_seat seat = tb_seat_none;
+    bool first = true;
+    cpu_set_t *set;
+    size_t bytes = 0;
+    tb_cpu_binding_choose(binding, rank, local, &set, &bytes);
+    for (size_t cpu = 0; set != NULL && cpu < bytes * 8 && cpu < binding->seat_count; cpu++) {
+        if (!CPU_ISSET_S(cpu, bytes, set))
+            continue;
+        if (first)
+            seat = binding->seats[cpu];
+        else
+            seat_narrow(&seat, &binding->seats[cpu]);
+        first = false;
+    }
+    if (set != NULL)
+        CPU_FREE(set);
+    return seat;
+}
+
+struct tb_seat *tb_cpu_binding_seats(const struct tb_cpu_binding *binding, const struct tb_setup *setup,
+                                     uint32_t *count)
+{
+    uint32_t ranks = 0;
+    *count = 0;
+    for (uint32_t i = 0; i < setup->run_count; i++)
+        ranks += setup->runs[i].count;
+    struct tb_seat *seats =
+        binding != NULL && binding->seats != NULL && ranks > 0 ? malloc(ranks * sizeof *seats) : NULL;
+    for (uint32_t i = 0; i < setup->run_count && seats != NULL; i++)
+        for (uint32_t k = 0; k < setup->runs[i].count; k++, ++*count)
+            seats[*count] = tb_cpu_binding_seat(binding, setup->runs[i].first + k, *count);
+    return seats;
+}
+
 void tb_cpu_binding_print(const struct tb_cpu_binding *binding, uint32_t rank, uint32_t local, char *text, size_t size)
 {
     cpu_set_t *set;
@@ -259,7 +362,9 @@ void tb_cpu_binding_close(struct tb_cpu_binding *binding)
     for (uint32_t i = 0; binding != NULL && binding->sets != NULL && i <= binding->count; i++)
         if (binding->sets[i] != NULL)
             CPU_FREE(binding->sets[i]);
-    if (binding != NULL)
+    if (binding != NULL) {
         free(binding->sets);
+        free(binding->seats);
+    }
     free(binding);
 }

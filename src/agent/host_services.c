@@ -9,17 +9,24 @@
 
 void tb_host_services_init(struct tb_host_services *services)
 {
-    *services = (struct tb_host_services){.segment = -1, .book = -1, .routes = -1, .costs = -1};
+    *services = (struct tb_host_services){.segment = -1, .book = -1, .routes = -1, .costs = -1, .plans = -1};
 }
 
-static int make_segment(struct tb_host_services *services)
+/* Memory that ranks write to; nobody can change its length. */
+static int make_memory(const char *name, uint64_t bytes, int *descriptor)
+{
+    *descriptor = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*descriptor < 0 || ftruncate(*descriptor, (off_t)bytes) < 0 ||
+        fcntl(*descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return tb_error_errno("cannot make %llu bytes of shared memory", (unsigned long long)bytes);
+    return TB_OK;
+}
+
+static int make_memories(struct tb_host_services *services)
 {
     services->segment_bytes = tb_shm_segment_bytes(services->rank_count);
-    services->segment = memfd_create("tombolo-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (services->segment < 0 || ftruncate(services->segment, (off_t)services->segment_bytes) < 0 ||
-        fcntl(services->segment, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        return tb_error_errno("cannot make %llu bytes of shared memory", (unsigned long long)services->segment_bytes);
-    return TB_OK;
+    int rc = make_memory("tombolo-segment", services->segment_bytes, &services->segment);
+    return rc == TB_OK ? make_memory("tombolo-plans", TB_JOB_PLANS_BYTES, &services->plans) : rc;
 }
 
 static int make_doorbells(struct tb_host_services *services, uint32_t rank_count)
@@ -41,7 +48,7 @@ int tb_host_services_make(struct tb_host_services *services, uint32_t rank_count
 {
     int rc = make_doorbells(services, rank_count);
     if (rc == TB_OK && rank_count > 0)
-        rc = make_segment(services);
+        rc = make_memories(services);
     if (rc == TB_OK)
         rc = tb_address_book_share(book, &services->book);
     return rc == TB_OK ? tb_host_routes_share(routes, &services->routes) : rc;
@@ -60,7 +67,7 @@ int tb_host_services_change_routes(struct tb_host_services *services, const stru
 
 void tb_host_services_close(struct tb_host_services *services)
 {
-    int files[] = {services->segment, services->book, services->routes, services->costs};
+    int files[] = {services->segment, services->book, services->routes, services->costs, services->plans};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (files[i] >= 0)
             close(files[i]);

@@ -1,8 +1,10 @@
 #include "agent/local_ranks.h"
 
 #include "agent/process_state.h"
+#include "agent/uplink_frames.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* ---- what the parts report --------------------------------------------------------------------------------------- */
 
@@ -202,13 +204,27 @@ int tb_local_ranks_make(struct tb_local_ranks *l, const struct tb_setup *setup, 
     return rc == TB_OK ? tb_ranks_make(&l->ranks, book, host) : rc;
 }
 
+void tb_local_ranks_tell_ready(struct tb_local_ranks *l, const struct tb_setup *setup,
+                               const struct tb_address_list *addresses)
+{
+    struct tb_seat *seats = NULL;
+    uint32_t count = 0;
+    if (setup->run_count > 0 && tb_setup_binds(setup) && tb_cpu_binding_open(&l->binding, setup) == TB_OK)
+        seats = tb_cpu_binding_seats(l->binding, setup, &count);
+    tb_uplink_tell_ready(l->uplink, addresses, seats, count);
+    free(seats);
+}
+
 int tb_local_ranks_start(struct tb_local_ranks *l, const struct tb_rank_start *start, struct tb_start_failure *failure)
 {
     struct tb_rank_start own = *start;
+    own.binding = l->binding;
     own.port_name = l->port.name;
     own.given = l->parameters.variables;
     own.given_count = l->parameters.count;
     int rc = tb_ranks_start(&l->ranks, &own, failure);
+    tb_cpu_binding_close(l->binding);
+    l->binding = NULL;
     if (rc != TB_OK)
         return rc;
     tb_core_watch_start(&l->cores, l->ranks.count);

@@ -4,8 +4,10 @@
 #ifndef TB_AGENT_LOCAL_RANKS_H
 #define TB_AGENT_LOCAL_RANKS_H
 
+#include "agent/address.h"
 #include "agent/core_watch.h"
 #include "agent/cost_store.h"
+#include "agent/cpu_binding.h"
 #include "agent/host_parameters.h"
 #include "agent/outputs.h"
 #include "agent/rank_input.h"
@@ -33,6 +35,7 @@ struct tb_local_ranks {
     struct tb_host_parameters parameters;
     struct tb_cost_store costs;
     struct tb_host_services services;
+    struct tb_cpu_binding *binding; /* until they are started; NULL: they are not bound, or cannot be */
     struct tb_ranks ranks;
     struct tb_rank_port port;
     struct tb_outputs outputs;
@@ -44,6 +47,10 @@ struct tb_local_ranks {
 void tb_local_ranks_open(struct tb_local_ranks *local, struct tb_loop *loop, struct tb_uplink *uplink,
                          const struct tb_local_ranks_events *events);
 int tb_local_ranks_listen(struct tb_local_ranks *local); /* opens the port */
+/* Tells the launcher that they can be started, where the host can be reached, and where they will be on it. If they
+ * cannot be bound, that is told when they are to be started. */
+void tb_local_ranks_tell_ready(struct tb_local_ranks *local, const struct tb_setup *setup,
+                               const struct tb_address_list *addresses);
 /* From now on they are known, and others may connect to them. */
 int tb_local_ranks_make(struct tb_local_ranks *local, const struct tb_setup *setup, const struct tb_address_book *book,
                         const struct tb_host_routes *routes);

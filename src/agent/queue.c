@@ -27,7 +27,9 @@ struct tb_flow {
     struct tb_list buffers;
 };
 
-static const uint32_t buffer_rooms[TB_FRAME_BUFFER_SIZES] = {384, 1088, 4096, TB_FRAME_BUFFER_LIMIT};
+/* Ranks cut frames by the rate of their way, to anything from TB_FRAME_BYTES_LEAST on. */
+static const uint32_t buffer_rooms[TB_FRAME_BUFFER_SIZES] = {
+    384, 1088, TB_FRAME_BUFFER_HEAD + TB_FRAME_BYTES_LEAST, 6144, 8448, 12288, TB_FRAME_BUFFER_LIMIT};
 
 /* ---- frame buffers ----------------------------------------------------------------------------------------------- */
 

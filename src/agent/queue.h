@@ -17,7 +17,7 @@
 
 #define TB_FRAME_BUFFER_HEAD  (sizeof(struct tb_hop) + sizeof(struct tb_envelope))
 #define TB_FRAME_BUFFER_LIMIT (TB_FRAME_BUFFER_HEAD + TB_RELAY_PAYLOAD) /* bytes of one frame */
-#define TB_FRAME_BUFFER_SIZES 4
+#define TB_FRAME_BUFFER_SIZES 7
 #define TB_FRAME_POOL_SPARE   (4u << 20) /* bytes of frame buffers that are kept for reuse */
 #define TB_FRAME_POOL_SHARES  6          /* one destination may fill one of them */
 #define TB_FRAME_POOL_SIZES   64

@@ -129,6 +129,20 @@ static void limits_hold(void **state)
     tb_frame_pool_close(&pool);
 }
 
+/* Frames are cut by the rate of their way; however long they are, they take little more memory than that. */
+static void frames_of_any_length_take_what_they_need(void **state)
+{
+    struct tb_frame_pool pool;
+    assert_int_equal(tb_frame_pool_open(&pool, 6 << 20), TB_OK);
+    for (uint32_t payload = TB_FRAME_BYTES_LEAST; payload <= TB_FRAME_BYTES_MOST; payload += 64) {
+        struct tb_frame_buffer *buffer = tb_frame_buffer_make(&pool, TB_FRAME_BUFFER_HEAD + payload);
+        assert_non_null(buffer);
+        assert_in_range(buffer->weight, payload, payload + payload / 2);
+        tb_frame_buffer_free(&pool, buffer);
+    }
+    tb_frame_pool_close(&pool);
+}
+
 /* However many take nothing, and in whatever order they have filled the pool: there is room for another one, and not
  * only for a word. What must go for it are long frames of those for whom most is there. */
 static void who_has_most_gives_route(void **state)
@@ -228,6 +242,7 @@ int main(void)
                                        cmocka_unit_test(turns_are_by_bytes),
                                        cmocka_unit_test(one_flow_keeps_its_order),
                                        cmocka_unit_test(limits_hold),
+                                       cmocka_unit_test(frames_of_any_length_take_what_they_need),
                                        cmocka_unit_test(who_has_most_gives_route),
                                        cmocka_unit_test(a_kept_one_comes_back),
                                        cmocka_unit_test(many_flows)};

@@ -43,7 +43,8 @@ static int send_welcome(struct tb_port_rank *rank)
     const int files[TB_WELCOME_FILES] = {[TB_WELCOME_SEGMENT] = s->segment,
                                          [TB_WELCOME_BOOK] = s->book,
                                          [TB_WELCOME_ROUTES] = s->routes,
-                                         [TB_WELCOME_COSTS] = s->costs};
+                                         [TB_WELCOME_COSTS] = s->costs,
+                                         [TB_WELCOME_PLANS] = s->plans};
     return tb_rank_welcome_send(rank->control.descriptor, &welcome, s->parameters, files, s->doorbells, s->rank_count,
                                 &rank->welcomed);
 }

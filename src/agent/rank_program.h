@@ -10,8 +10,11 @@
 #define TB_RANK_PROGRAM_OWN_BYTES 160
 
 /* What starting needs to know of the job and of this host. Everything stays the caller's. */
+struct tb_cpu_binding;
+
 struct tb_rank_start {
     const struct tb_setup *setup;
+    const struct tb_cpu_binding *binding; /* NULL: it is found out, if the setup wants one */
     const struct tb_address_book *book;
     const char *host;      /* its name, for stories */
     const char *port_name; /* of the abstract socket */

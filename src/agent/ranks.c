@@ -57,7 +57,7 @@ struct streams {
 struct starting {
     struct tb_ranks *ranks;
     const struct tb_rank_start *start;
-    struct tb_cpu_binding *binding; /* NULL: they are not bound */
+    const struct tb_cpu_binding *binding; /* NULL: they are not bound */
     struct tb_start_failure *failure;
     struct tb_rank_program program; /* of the present ranks */
 };
@@ -228,13 +228,15 @@ int tb_ranks_start(struct tb_ranks *ranks, const struct tb_rank_start *start, st
     struct starting s = {.ranks = ranks, .start = start, .failure = failure};
     failure->text[0] = 0;
     int rc = TB_OK;
-    if (tb_cpu_binding_is_wanted(start->setup))
-        rc = tb_cpu_binding_open(&s.binding, start->setup);
+    struct tb_cpu_binding *own = NULL;
+    if (tb_setup_binds(start->setup) && start->binding == NULL)
+        rc = tb_cpu_binding_open(&own, start->setup);
+    s.binding = start->binding != NULL ? start->binding : own;
     if (rc == TB_OK)
         rc = start_all(&s);
     if (rc == TB_OK && tb_param.bind_report)
         report_binding(&s);
-    tb_cpu_binding_close(s.binding);
+    tb_cpu_binding_close(own);
     if (rc != TB_OK && failure->text[0] == 0)
         tb_start_failure_set(failure, 1, "host %s: %s", start->host, tb_error_story());
     return rc;

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-void tb_uplink_tell_ready(struct tb_uplink *uplink, const struct tb_address_list *addresses)
+void tb_uplink_tell_ready(struct tb_uplink *uplink, const struct tb_address_list *addresses,
+                          const struct tb_seat *seats, uint32_t seat_count)
 {
     char name[256] = "";
     const char *site = getenv("TOMBOLO_SITE"), *cluster = getenv("TOMBOLO_CLUSTER");
@@ -18,6 +19,9 @@ void tb_uplink_tell_ready(struct tb_uplink *uplink, const struct tb_address_list
     for (uint32_t i = 0; i < addresses->count; i++)
         tb_address_put(w, &addresses->at[i]);
     tb_put_u32(w, tb_wire_machine());
+    tb_put_u32(w, seat_count);
+    for (uint32_t i = 0; i < seat_count; i++)
+        tb_put_u64(w, tb_seat_pack(&seats[i]));
     tb_uplink_end(uplink);
 }
 

@@ -6,8 +6,10 @@
 #include "agent/reach_probe.h"
 #include "agent/uplink.h"
 
-/* TB_CONTROL_READY: this host can be reached at these addresses. */
-void tb_uplink_tell_ready(struct tb_uplink *uplink, const struct tb_address_list *addresses);
+/* TB_CONTROL_READY: this host can be reached at these addresses, and these are the seats of its ranks, by local index,
+ * if they are bound. */
+void tb_uplink_tell_ready(struct tb_uplink *uplink, const struct tb_address_list *addresses,
+                          const struct tb_seat *seats, uint32_t seat_count);
 /* TB_CONTROL_CALL: process `there` on that host is to connect to `here`. */
 void tb_uplink_tell_call(struct tb_uplink *uplink, uint32_t host, struct tb_proc there, struct tb_proc here,
                          uint32_t stream);

@@ -15,7 +15,7 @@ extern const struct tb_algorithm tb_scatter_linear, tb_scatter_binomial, tb_scat
 extern const struct tb_algorithm tb_allgather_linear, tb_allgather_ring, tb_allgather_bruck, tb_allgather_doubling,
     tb_allgather_neighbour, tb_allgather_circulant;
 extern const struct tb_algorithm tb_allgatherv_linear, tb_allgatherv_ring, tb_allgatherv_doubling,
-    tb_allgatherv_neighbour, tb_allgatherv_circulant;
+    tb_allgatherv_neighbour, tb_allgatherv_circulant, tb_allgatherv_pipelined;
 extern const struct tb_algorithm tb_alltoall_linear, tb_alltoallv_linear, tb_alltoallw_linear;
 extern const struct tb_algorithm tb_alltoall_pairwise, tb_alltoallv_pairwise, tb_alltoallw_pairwise;
 extern const struct tb_algorithm tb_alltoall_swap, tb_alltoallv_swap, tb_alltoallw_swap, tb_alltoall_bruck;
@@ -42,6 +42,7 @@ bool tb_fits_inter(const struct tb_collective *c);
 bool tb_fits_any(const struct tb_collective *c);
 bool tb_fits_common(const struct tb_collective *c); /* an intracommunicator whose ranks share memory */
 bool tb_fits_deals(const struct tb_collective *c);  /* the same, where a block is for one rank */
+bool tb_has_parts(const struct tb_collective *c);   /* so many bytes that every rank has a part of the elements */
 /* Latencies until a rank has looked at what each of the others has written there: reading a line that another core has
  * written takes an eighth of what a message does. */
 static inline uint16_t tb_common_rounds(const struct tb_collective *c)
@@ -244,6 +245,9 @@ uint32_t tb_pace_hear(struct tb_builder *b, uint32_t peer, uint16_t edge, uint32
  * reduction in OUT then: not in order. For n pieces n - 1 + ceil(log2 p) rounds. WORK has two copies of the whole. */
 void tb_circulant_broadcast(struct tb_builder *b, const struct tb_collective *c);
 void tb_circulant_reduce(struct tb_builder *b, const struct tb_collective *c);
+/* A pipeline of one block, which `root` has: its pieces, where this rank has or gets them. Those of several roots may
+ * be in one program, which has no other messages. */
+void tb_circulant_spread(struct tb_builder *b, const struct tb_collective *c, uint32_t root, struct tb_slice block);
 /* Of one block for each rank, in ceil(log2 p) rounds; the builder orders steps. Everyone, who has its own block in
  * `whole`, gets all of them; blocks that lie `apart` go each in a message of its own. */
 void tb_circulant_collect(struct tb_builder *b, const struct tb_collective *c, struct tb_slice whole, bool apart,

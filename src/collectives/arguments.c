@@ -5,13 +5,19 @@
  * where several processes share a core, which no prediction knows. */
 #define PIECE_LEAST 1448
 
+/* As many as fill a packet each, and no more than there are elements. */
+static uint64_t pieces_most(const struct tb_collective *c)
+{
+    uint64_t packets = c->elements * c->element_bytes / PIECE_LEAST, fit = packets > 1 ? packets : 1;
+    uint64_t most = c->elements < TB_PIECES_LIMIT ? c->elements : TB_PIECES_LIMIT;
+    return most < fit ? most : fit;
+}
+
 /* Counts of pieces are 1, 2, 3, 4, 6, 8, 12, 16...; of the powers of two alone if there is less room. */
 uint32_t tb_candidates_piece(const struct tb_collective *c, uint64_t *values, uint32_t room)
 {
-    uint64_t bytes = c->elements * c->element_bytes, fit = bytes / PIECE_LEAST > 1 ? bytes / PIECE_LEAST : 1,
-             most = c->elements < TB_PIECES_LIMIT ? c->elements : TB_PIECES_LIMIT;
+    uint64_t bytes = c->elements * c->element_bytes, most = pieces_most(c);
     uint32_t powers = 0, made = 0;
-    most = most < fit ? most : fit;
     while (powers < 32 && (1ull << powers) <= most)
         powers++;
     bool between = 2 * powers <= room;
@@ -52,8 +58,7 @@ uint32_t tb_candidates_senders(const struct tb_collective *c, uint64_t *values, 
 
 uint32_t tb_candidates_rounds(const struct tb_collective *c, uint64_t *values, uint32_t room)
 {
-    uint64_t bytes = c->elements * c->element_bytes, count = 1;
-    uint64_t most = c->elements < TB_PIECES_LIMIT ? c->elements : TB_PIECES_LIMIT;
+    uint64_t bytes = c->elements * c->element_bytes, count = 1, most = pieces_most(c);
     uint32_t made = 0;
     while ((1ull << count) < c->size)
         count++;

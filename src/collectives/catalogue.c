@@ -1,5 +1,7 @@
 #include "collectives/algorithms.h"
 
+#define ELEMENT_MOST 32u /* bytes of the longest basic element, a complex of long doubles */
+
 const struct tb_algorithm *const tb_catalogue[] = {
     &tb_barrier_linear,
     &tb_barrier_dissemination,
@@ -45,6 +47,7 @@ const struct tb_algorithm *const tb_catalogue[] = {
     &tb_allgatherv_doubling,
     &tb_allgatherv_neighbour,
     &tb_allgatherv_circulant,
+    &tb_allgatherv_pipelined,
     &tb_allgatherv_shm,
     &tb_alltoall_linear,
     &tb_alltoall_pairwise,
@@ -116,6 +119,13 @@ bool tb_algorithm_fits(const struct tb_algorithm *a, const struct tb_collective 
 bool tb_fits_inter(const struct tb_collective *c)
 {
     return c->inter;
+}
+
+/* Empty parts are not sent: nothing is gained by them, and ranks that do not agree about the length would wait for each
+ * other. Choices are made for bytes, before the elements are known. */
+bool tb_has_parts(const struct tb_collective *c)
+{
+    return c->elements * c->element_bytes >= (uint64_t)ELEMENT_MOST * c->size;
 }
 
 bool tb_fits_common(const struct tb_collective *c)

@@ -3,46 +3,56 @@
 #include "collectives/algorithms.h"
 #include "collectives/circulant.h"
 
-/* Rank and graph of a call, counted from its root. */
+/* Rank and graph of a pipeline, counted from its root: of the whole call, or of one block of it, which one of several
+ * roots gives. */
 struct pipeline {
     struct tb_circulant g;
     struct tb_builder *b;
     const struct tb_collective *c;
-    uint32_t me, pieces;
+    uint32_t root, me;
+    struct tb_slice data; /* all pieces of it, as this rank gives or gets them */
+    uint32_t pieces;
+    uint16_t edge;  /* from here on; two for each round */
+    bool paced;     /* blocks go to several ranks in turn, and are told of */
     uint32_t sizes; /* in use, of SIZES */
 };
 
-static void pipeline_open(struct pipeline *l, struct tb_builder *b, const struct tb_collective *c)
+static void pipeline_open(struct pipeline *l, struct tb_builder *b, const struct tb_collective *c, uint32_t root,
+                          struct tb_slice data, uint16_t edge)
 {
-    l->b = b;
-    l->c = c;
-    l->me = (uint32_t)(((uint64_t)c->rank + c->size - c->root) % c->size);
-    l->pieces = b->program.pieces;
-    l->sizes = 0;
+    *l = (struct pipeline){.b = b, .c = c, .root = root, .data = data, .pieces = data.count, .edge = edge};
+    l->me = (uint32_t)(((uint64_t)c->rank + c->size - root) % c->size);
     tb_circulant_open(&l->g, c->size);
     tb_circulant_find(&l->g, l->me);
+}
+
+/* One root for the whole call. */
+static void pipeline_whole(struct pipeline *l, struct tb_builder *b, const struct tb_collective *c)
+{
+    pipeline_open(l, b, c, c->root, tb_slice_whole(b, TB_SYMBOL_OUT, 0), 0);
+    l->paced = l->g.q > 1 && l->pieces > TB_PACE_AHEAD;
 }
 
 /* The ranks that round k goes to and comes from. */
 static uint32_t rank_to(const struct pipeline *l, uint32_t k)
 {
-    return tb_rank_after(l->c, l->c->root, tb_circulant_after(&l->g, l->me, l->g.skip[k]));
+    return tb_rank_after(l->c, l->root, tb_circulant_after(&l->g, l->me, l->g.skip[k]));
 }
 
 static uint32_t rank_from(const struct pipeline *l, uint32_t k)
 {
-    return tb_rank_after(l->c, l->c->root, tb_circulant_before(&l->g, l->me, l->g.skip[k]));
+    return tb_rank_after(l->c, l->root, tb_circulant_before(&l->g, l->me, l->g.skip[k]));
 }
 
 /* Round k of each phase has two edges: one for its blocks, and one for the last block. */
-static uint16_t edge_blocks(uint32_t k)
+static uint16_t edge_blocks(const struct pipeline *l, uint32_t k)
 {
-    return (uint16_t)(2 * k);
+    return (uint16_t)(l->edge + 2 * k);
 }
 
-static uint16_t edge_last(uint32_t k)
+static uint16_t edge_last(const struct pipeline *l, uint32_t k)
 {
-    return (uint16_t)(2 * k + 1);
+    return (uint16_t)(l->edge + 2 * k + 1);
 }
 
 /* Of a reduction, in which round k may go to the same rank as its blocks are told of. */
@@ -55,59 +65,88 @@ static uint16_t edge_told(uint32_t k)
 
 static struct tb_slice forwards(const struct pipeline *l, const struct tb_circulant_blocks *blocks)
 {
-    return (struct tb_slice){TB_SYMBOL_OUT, blocks->first, (int32_t)l->g.q, blocks->count};
+    return (struct tb_slice){l->data.symbol, l->data.first + blocks->first, (int32_t)l->g.q, blocks->count};
 }
 
-/* Whether blocks go to several ranks in turn, and are told of. */
-static bool paced(const struct pipeline *l)
+static struct tb_slice last_block(const struct pipeline *l)
 {
-    return l->g.q > 1 && l->pieces > TB_PACE_AHEAD;
+    return tb_slice_one(l->data.symbol, l->data.first + l->pieces - 1);
 }
 
 /* Whether the root waits for somebody to have got the last block in round k. */
 static bool last_paced(const struct pipeline *l, uint32_t k)
 {
-    return paced(l) && k + TB_PACE_AHEAD < l->g.q;
+    return l->paced && k + TB_PACE_AHEAD < l->g.q;
 }
 
 /* What comes in round k of each phase; got[f] is then the step with which the blocks f, f + q... come. */
 static void broadcast_receive(const struct pipeline *l, uint32_t k, uint32_t *got, uint32_t *got_last)
 {
     struct tb_circulant_blocks blocks = tb_circulant_blocks(&l->g, l->g.receive[k], l->pieces);
-    struct tb_slice last = tb_slice_one(TB_SYMBOL_OUT, l->pieces - 1);
     uint32_t from = rank_from(l, k);
-    bool tells = from == l->c->root;
+    bool tells = from == l->root;
     if (blocks.count > 0) {
-        got[blocks.first] = tb_builder_receive(l->b, from, edge_blocks(k), forwards(l, &blocks));
-        if (tells && paced(l))
-            tb_pace_tell(l->b, from, edge_blocks(k), forwards(l, &blocks), got[blocks.first], 0);
+        got[blocks.first] = tb_builder_receive(l->b, from, edge_blocks(l, k), forwards(l, &blocks));
+        if (tells && l->paced)
+            tb_pace_tell(l->b, from, edge_blocks(l, k), forwards(l, &blocks), got[blocks.first], 0);
     }
     if (blocks.last) {
-        *got_last = tb_builder_receive(l->b, from, edge_last(k), last);
+        *got_last = tb_builder_receive(l->b, from, edge_last(l, k), last_block(l));
         if (tells && last_paced(l, k))
-            tb_pace_tell(l->b, from, edge_last(k), last, *got_last, blocks.count);
+            tb_pace_tell(l->b, from, edge_last(l, k), last_block(l), *got_last, blocks.count);
     }
 }
 
-/* Everyone but the root passes blocks on as they come, which is soon enough. */
+/* How many rounds a block that is sent in round k has been there. */
+static uint32_t rounds_kept(const struct pipeline *l, uint32_t k)
+{
+    int32_t q = (int32_t)l->g.q;
+    for (int32_t j = 0; j < q; j++) {
+        int32_t phases = l->g.send[k] - l->g.receive[j]; /* in rounds: 0, or -q if it has come in the phase before */
+        if (phases % q == 0)
+            return (uint32_t)((int32_t)k - j - phases);
+    }
+    return 0;
+}
+
+/* The round whose blocks have been there for the shortest time when they are sent. q: nothing is sent. */
+static uint32_t first_round(const struct pipeline *l)
+{
+    uint32_t first = l->g.q;
+    for (uint32_t k = 0; k < l->g.q; k++)
+        if (rank_to(l, k) != l->root && (first == l->g.q || rounds_kept(l, k) < rounds_kept(l, first)))
+            first = k;
+    return first;
+}
+
+/* Everyone but the root passes blocks on as they come, but in the order of the rounds: a block that goes to several
+ * ranks is not needed by all of them at once, and what comes before its turn is only in the way of another block there.
+ * So each leaves after that of the round before; the first in this order is one that could not leave sooner anyway. */
 static void broadcast_pass(const struct pipeline *l)
 {
-    uint32_t got[TB_CIRCULANT_ROUNDS], got_last = TB_STEP_NONE;
-    for (uint32_t k = 0; k < l->g.q; k++)
+    uint32_t got[TB_CIRCULANT_ROUNDS], got_last = TB_STEP_NONE, q = l->g.q, first = first_round(l);
+    uint32_t before = TB_STEP_NONE, before_round = 0, before_phase = 0;
+    for (uint32_t k = 0; k < q; k++)
         broadcast_receive(l, k, got, &got_last);
-    for (uint32_t k = 0; k < l->g.q; k++) {
+    for (uint32_t turn = 0; turn < q; turn++) {
+        uint32_t k = (first + turn) % q;
         struct tb_circulant_blocks blocks = tb_circulant_blocks(&l->g, l->g.send[k], l->pieces);
-        if (rank_to(l, k) == l->c->root)
+        if (blocks.count == 0 || rank_to(l, k) == l->root)
             continue;
-        if (blocks.count > 0) {
-            tb_builder_send(l->b, rank_to(l, k), edge_blocks(k), forwards(l, &blocks));
-            tb_builder_after_pieces(l->b, got[blocks.first]);
-        }
-        if (blocks.last) {
-            tb_builder_send(l->b, rank_to(l, k), edge_last(k), tb_slice_one(TB_SYMBOL_OUT, l->pieces - 1));
+        uint32_t sent = tb_builder_send(l->b, rank_to(l, k), edge_blocks(l, k), forwards(l, &blocks));
+        tb_builder_after_pieces(l->b, got[blocks.first]);
+        if (before != TB_STEP_NONE)
+            tb_builder_after_lag(l->b, before,
+                                 (int32_t)before_phase + (before_round > k ? 1 : 0) - (int32_t)blocks.phase);
+        before = sent;
+        before_round = k;
+        before_phase = blocks.phase;
+    }
+    for (uint32_t k = 0; k < q; k++)
+        if (l->g.send[k] >= 0 && rank_to(l, k) != l->root) {
+            tb_builder_send(l->b, rank_to(l, k), edge_last(l, k), last_block(l));
             tb_builder_after_pieces(l->b, got_last);
         }
-    }
 }
 
 /* The last added step comes after `step`, if there is one, as many blocks behind. */
@@ -128,35 +167,48 @@ static void broadcast_give(const struct pipeline *l)
     for (uint32_t k = 0; k < q; k++) {
         blocks[k] = tb_circulant_blocks(&l->g, (int32_t)k, l->pieces);
         heard[k] = heard_last[k] = TB_STEP_NONE;
-        if (paced(l) && blocks[k].count > 0)
-            heard[k] = tb_pace_hear(l->b, rank_to(l, k), edge_blocks(k), blocks[k].count, k * room);
+        if (l->paced && blocks[k].count > 0)
+            heard[k] = tb_pace_hear(l->b, rank_to(l, k), edge_blocks(l, k), blocks[k].count, k * room);
         if (last_paced(l, k))
-            heard_last[k] = tb_pace_hear(l->b, rank_to(l, k), edge_last(k), 1, k * room + blocks[k].count);
+            heard_last[k] = tb_pace_hear(l->b, rank_to(l, k), edge_last(l, k), 1, k * room + blocks[k].count);
     }
     for (uint32_t k = 0; k < q; k++) {
         /* The block that is TB_PACE_AHEAD rounds before is of round j, so many phases before. */
         uint32_t j = (k + q * TB_PACE_AHEAD - TB_PACE_AHEAD) % q, phases = (j + TB_PACE_AHEAD - k) / q;
         if (blocks[k].count == 0)
             continue;
-        tb_builder_send(l->b, rank_to(l, k), edge_blocks(k), forwards(l, &blocks[k]));
+        tb_builder_send(l->b, rank_to(l, k), edge_blocks(l, k), forwards(l, &blocks[k]));
         after_phases(l->b, heard[j], blocks[j].phase + phases - blocks[k].phase);
     }
     for (uint32_t k = 0; k < q; k++) {
         uint32_t j = (k + q * TB_PACE_AHEAD - TB_PACE_AHEAD) % q, after = k < TB_PACE_AHEAD ? heard[j] : heard_last[j];
-        tb_builder_send(l->b, rank_to(l, k), edge_last(k), tb_slice_one(TB_SYMBOL_OUT, l->pieces - 1));
+        tb_builder_send(l->b, rank_to(l, k), edge_last(l, k), last_block(l));
         if (after != TB_STEP_NONE)
             tb_builder_after(l->b, after);
     }
 }
 
+static void broadcast_steps(const struct pipeline *l)
+{
+    if (l->me == 0 && l->g.q > 0)
+        broadcast_give(l);
+    else if (l->me != 0)
+        broadcast_pass(l);
+}
+
 void tb_circulant_broadcast(struct tb_builder *b, const struct tb_collective *c)
 {
     struct pipeline l;
-    pipeline_open(&l, b, c);
-    if (l.me == 0 && l.g.q > 0)
-        broadcast_give(&l);
-    else if (l.me != 0)
-        broadcast_pass(&l);
+    pipeline_whole(&l, b, c);
+    broadcast_steps(&l);
+}
+
+void tb_circulant_spread(struct tb_builder *b, const struct tb_collective *c, uint32_t root, struct tb_slice block)
+{
+    struct pipeline l;
+    pipeline_open(&l, b, c, root, block, 0);
+    l.edge = (uint16_t)(root * 2 * l.g.q);
+    broadcast_steps(&l);
 }
 
 /* ---- reduction --------------------------------------------------------------------------------------------------- */
@@ -180,11 +232,11 @@ static struct tb_slice sum_make(struct pipeline *l, const struct tb_circulant_bl
     for (uint32_t i = 0; i < count; i++) {
         bool stays = l->c->in_place, result = l->me == 0 && !stays && i + 1 == count;
         struct tb_slice room = backwards(l, blocks, result ? TB_SYMBOL_OUT : TB_SYMBOL_WORK, result ? 0 : i % 2);
-        uint16_t edge = blocks->last ? edge_last(from[i]) : edge_blocks(from[i]);
+        uint16_t edge = blocks->last ? edge_last(l, from[i]) : edge_blocks(l, from[i]);
         uint32_t come = tb_builder_receive(l->b, rank_to(l, from[i]), edge, room);
         if (i >= 2 && !result)
             tb_builder_after_pieces(l->b, stays ? before : reduced);
-        if (paced(l) && !blocks->last) {
+        if (l->paced && !blocks->last) {
             tb_pace_tell(l->b, rank_to(l, from[i]), edge_told(from[i]), room, come, l->sizes);
             l->sizes += blocks->count;
         }
@@ -207,7 +259,7 @@ static uint32_t rounds_sent(const struct pipeline *l, const struct tb_circulant_
         for (uint32_t k = l->g.q; k-- > 0;) {
             struct tb_circulant_blocks sent = tb_circulant_blocks(&l->g, l->g.send[k], l->pieces);
             bool same = blocks->last ? sent.last : sent.count > 0 && sent.first == blocks->first;
-            if (same && sent.last == (early == 1) && rank_to(l, k) != l->c->root)
+            if (same && sent.last == (early == 1) && rank_to(l, k) != l->root)
                 rounds[count++] = k;
         }
     return count;
@@ -219,7 +271,7 @@ static void reduce_hear(struct pipeline *l, uint32_t *heard)
     for (uint32_t k = 0; k < l->g.q; k++) {
         struct tb_circulant_blocks blocks = tb_circulant_blocks(&l->g, l->g.receive[k], l->pieces);
         heard[k] = TB_STEP_NONE;
-        if (!paced(l) || l->me == 0 || blocks.count == 0)
+        if (!l->paced || l->me == 0 || blocks.count == 0)
             continue;
         heard[k] = tb_pace_hear(l->b, rank_from(l, k), edge_told(k), blocks.count, l->sizes);
         l->sizes += blocks.count;
@@ -248,7 +300,7 @@ static void reduce_round(struct pipeline *l, uint32_t k, const struct tb_circula
     struct tb_slice sum = sum_make(l, blocks, rounds, rounds_sent(l, blocks, rounds), &ready);
     if (l->me == 0)
         return;
-    tb_builder_send(l->b, rank_from(l, k), blocks->last ? edge_last(k) : edge_blocks(k), sum);
+    tb_builder_send(l->b, rank_from(l, k), blocks->last ? edge_last(l, k) : edge_blocks(l, k), sum);
     tb_after_pieces(l->b, ready);
     if (!blocks->last)
         reduce_pace(l, k, heard);
@@ -259,7 +311,7 @@ void tb_circulant_reduce(struct tb_builder *b, const struct tb_collective *c)
     struct pipeline l;
     uint32_t heard[TB_CIRCULANT_ROUNDS];
     bool last = false;
-    pipeline_open(&l, b, c);
+    pipeline_whole(&l, b, c);
     reduce_hear(&l, heard);
     const int32_t *values = l.me == 0 ? l.g.send : l.g.receive;
     for (uint32_t k = l.g.q; k-- > 0;)

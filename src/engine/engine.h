@@ -32,6 +32,12 @@ struct tb_reach {
     bool relayed; /* agents pass frames on */
 };
 
+/* How far away a process is, as far as that is known; 0: it is not. */
+struct tb_distance {
+    uint64_t latency;           /* ps, of one way */
+    uint64_t out_rate, in_rate; /* bit/s of the slowest wire of the way there, and of that from there */
+};
+
 struct tb_driver_table; /* driver.h */
 
 struct tb_engine_config {
@@ -46,6 +52,9 @@ struct tb_engine_config {
     /* What leads to the others, asked once for each; or an error, and its story: nothing does. NULL: all can be
      * connected with this one. */
     int (*reach)(void *context, struct tb_proc proc, struct tb_reach *reach);
+    /* Asked once for each process of another host that something is exchanged with; `distance` is zero before. NULL:
+     * nothing is known. */
+    void (*distance)(void *context, struct tb_proc proc, struct tb_distance *distance);
     /* Descriptor of the control connection to the agent (-1: none), and what to call when it is readable. Called from
      * progress with the engine locked; may call tb_engine_adopt, tb_engine_refused, tb_engine_lost. */
     int control;

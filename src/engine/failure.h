@@ -21,7 +21,7 @@
 struct tb_failure {
     uint64_t match;
     uint32_t rank;   /* who has given it up */
-    uint32_t places; /* that it has with the drivers of composite steps */
+    uint32_t places; /* that it has on the board of the ranks, if they have one */
     bool spreads;    /* not everybody was told: pass it on */
 };
 
@@ -51,14 +51,12 @@ static inline bool tb_failure_concerns(const struct tb_failure *f, uint64_t name
 
 /* The failure of that collective which is remembered, or NULL. */
 const struct tb_failure *tb_failure_find(const struct tb_context *c, uint64_t name);
+/* The same for a collective that is started now, where there are failures. */
+const struct tb_failure *tb_failure_at_start(struct tb_context *c, uint64_t name);
 /* Whether a message belongs to a collective that was given up: nobody will receive it. */
 bool tb_failure_covers(const struct tb_context *c, uint64_t match);
 /* False: there is no memory, and this rank would wait for ever if it called the collective later. */
 bool tb_failure_keep(struct tb_context *c, const struct tb_failure *f);
-/* A persistent collective is started, as `name` says: its starts long ago are forgotten, before their counts come
- * again.
- */
-void tb_failures_forget_starts(struct tb_context *c, uint64_t name);
 void tb_failures_free(struct tb_failures *failures);
 /* Tells the story; returns TB_ERR_GIVEN_UP. */
 int tb_failure_explain(const struct tb_failure *f);

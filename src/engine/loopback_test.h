@@ -14,7 +14,9 @@
 
 struct loop_net {
     struct tb_sim sim;
-    bool remote;                     /* engines take it for the transport to other hosts */
+    bool remote;                     /* engines take it for the transport to other hosts, */
+    bool relayed;                    /* or for the one by which agents pass frames on */
+    struct tb_distance far;          /* what they are told of each other */
     struct tb_transport_table table; /* that of the simulated network, for one or the other */
     const struct tb_transport_table *transports[2];
     struct tb_engine *engines[LOOP_ENGINES];
@@ -25,6 +27,17 @@ struct loop_net {
 static bool loop_is_local(void *context, struct tb_proc proc)
 {
     return true;
+}
+
+static int loop_reach(void *context, struct tb_proc proc, struct tb_reach *reach)
+{
+    *reach = (struct tb_reach){.relayed = true};
+    return TB_OK;
+}
+
+static void loop_distance(void *context, struct tb_proc proc, struct tb_distance *distance)
+{
+    *distance = ((const struct loop_net *)context)->far;
 }
 
 static inline void loop_net_init(struct loop_net *net, uint32_t count)
@@ -43,7 +56,7 @@ static inline void loop_net_init(struct loop_net *net, uint32_t count)
 static inline void loop_net_open(struct loop_net *net, bool threaded)
 {
     net->table = tb_transport_sim;
-    net->table.scope = net->remote ? TB_SCOPE_DIRECT : TB_SCOPE_HOST;
+    net->table.scope = net->relayed ? TB_SCOPE_RELAYED : net->remote ? TB_SCOPE_DIRECT : TB_SCOPE_HOST;
     net->table.capabilities = net->sim.capabilities;
     net->transports[0] = &net->table;
     for (uint32_t i = 0; i < net->count; i++) {
@@ -52,6 +65,9 @@ static inline void loop_net_open(struct loop_net *net, bool threaded)
                                           .threaded = threaded,
                                           .transports = net->transports,
                                           .is_local = loop_is_local,
+                                          .reach = net->relayed ? loop_reach : NULL,
+                                          .distance = loop_distance,
+                                          .context = net,
                                           .control = -1};
         struct tb_channel_config channel = {.context = LOOP_CONTEXT, .size = net->count, .rank = i};
         if (tb_engine_open(&config, &net->engines[i]) != TB_OK ||

@@ -59,10 +59,35 @@ void tb_peers_close(struct tb_peers *peers)
     tb_pool_close(&peers->notes);
 }
 
+static uint64_t ahead_limit(uint64_t latency, uint64_t rate)
+{
+    uint64_t bytes = tb_ahead_bytes(latency, rate);
+    return bytes < TB_GRANT_HIGH ? bytes : TB_GRANT_HIGH;
+}
+
+/* Agents pass a frame on when it is whole, so that on slow wires frames are shorter. What would otherwise be one frame
+ * is then cut too; it still asks nobody, and its pieces stay where they need not wait for long messages of others. */
 void tb_peer_settle(struct tb_peer *p)
 {
+    const struct tb_engine *e = p->engine;
     const struct tb_transport *t = p->endpoint->transport;
+    struct tb_distance far = {0};
+    if (!p->local && e->config.distance != NULL)
+        e->config.distance(e->config.context, p->proc, &far);
+    p->ahead_out = ahead_limit(far.latency, far.out_rate);
+    p->ahead_in = ahead_limit(far.latency, far.in_rate);
     p->eager_limit = t->eager_limit < t->max_payload ? t->eager_limit : t->max_payload;
+    p->frame = t->max_payload;
+    p->short_limit = 0;
+    uint32_t frame = tb_frame_bytes(far.out_rate);
+    if (!tb_transport_set_relays(&e->transports, t) || frame >= p->frame)
+        return;
+    p->frame = frame;
+    p->short_limit = p->eager_limit;
+    if (p->ahead_out < p->short_limit)
+        p->ahead_out = p->short_limit;
+    if (p->eager_limit > frame)
+        p->eager_limit = frame;
 }
 
 /* The transport that leads to a process. The answer never changes for a process, since messages must not overtake. */
@@ -259,7 +284,7 @@ void tb_peer_waste(struct tb_peer *p, struct tb_ahead *a)
 void tb_peer_raise(struct tb_peer *p, uint64_t context, uint64_t length)
 {
     uint64_t want = 4 * length < TB_GRANT_HIGH ? 4 * length : TB_GRANT_HIGH;
-    if (!tb_peer_takes_ahead(p, context, length) || want <= p->granted)
+    if (!tb_peer_takes_ahead(p, context, length, p->ahead_in) || want <= p->granted)
         return;
     uint64_t growth = want - p->granted;
     if (growth > tb_param.ahead_memory || p->engine->peers.raised > tb_param.ahead_memory - growth)

@@ -40,6 +40,9 @@ struct tb_peer {
     struct tb_list on_waiting; /* in the peers' `waiting` while something waits for room */
     struct tb_list on_dying;   /* in the peers' `dying` from its break until its requests are ended */
     struct tb_port own_port;
+    uint64_t ahead_out, ahead_in; /* longest messages of the program that leave without asking, from here and there */
+    uint32_t frame;               /* payload of a frame of DATA, unless the message is very long */
+    uint32_t short_limit;         /* DATA of messages up to here takes the stream of short ones */
 };
 
 /* An answer that waits for room. */
@@ -65,7 +68,7 @@ int tb_peers_bury(struct tb_peers *peers);  /* ends the requests of those that b
 
 struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index); /* NULL: no memory; the story is told */
 int tb_peer_reach(struct tb_peer *p);                              /* finds the endpoint */
-void tb_peer_settle(struct tb_peer *p);                            /* takes over what its endpoint allows */
+void tb_peer_settle(struct tb_peer *p); /* takes over what its endpoint allows, and how far away it is */
 /* Nothing more will pass; its requests are ended at the next round of progress. The story is the thread's last one. */
 void tb_peer_break(struct tb_peer *p, int error);
 int tb_peer_error(const struct tb_peer *p); /* what requests with a broken peer end with */
@@ -90,11 +93,12 @@ struct tb_context *tb_peer_context(struct tb_peer *p, uint64_t id);
 void tb_peer_queue(struct tb_peer *p); /* something of it waits for its turn */
 
 /* Whether a message of this length may leave without asking, if there is credit for it: those of a collective are
- * expected, or will be soon. For those of the program asking costs less than an unexpected one does, as long as nothing
- * says how far away the peer is; and on this host asking costs next to nothing. */
-static inline bool tb_peer_takes_ahead(const struct tb_peer *p, uint64_t context, uint64_t length)
+ * expected, or will be soon; those of the program up to a limit, which is ahead_out or ahead_in. On this host asking
+ * costs next to nothing. */
+static inline bool tb_peer_takes_ahead(const struct tb_peer *p, uint64_t context, uint64_t length, uint64_t limit)
 {
-    return !p->local && length >= TB_AHEAD_LEAST && length <= TB_GRANT_HIGH && tb_context_is_collective(context);
+    return !p->local && length >= TB_AHEAD_LEAST &&
+           length <= (tb_context_is_collective(context) ? TB_GRANT_HIGH : limit);
 }
 
 /* A peer that is going takes nothing more, but what it has sent before may still have to be read: `broken` comes after

@@ -10,11 +10,17 @@ void tb_port_open(struct tb_port *port)
     tb_list_init(&port->on_engine);
 }
 
+static enum tb_stream transfer_stream(const struct tb_request *r)
+{
+    return r->total <= r->peer->short_limit ? TB_STREAM_SHORT : TB_STREAM_BULK;
+}
+
 /* Pushes frames of one transfer. TB_OK: no more to do for it now; TB_AGAIN: its peer takes nothing more. */
 static int transfer_push(struct tb_request *r)
 {
     struct tb_peer *p = r->peer;
-    uint64_t most = p->endpoint->transport->max_payload;
+    uint64_t most = tb_frame_bytes_for(p->frame, p->endpoint->transport->max_payload, r->total);
+    enum tb_stream stream = transfer_stream(r);
     bool ahead = r->phase == TB_PHASE_AHEAD;
     for (int frames = 0; frames < PUMP_FRAMES && r->moved < r->total; frames++) {
         uint64_t n = r->total - r->moved < most ? r->total - r->moved : most;
@@ -28,7 +34,7 @@ static int transfer_push(struct tb_request *r)
                                                .representation = p->engine->representation,
                                                .flags = ahead ? TB_MESSAGE_AHEAD : 0};
         tb_buffer_spans(&r->buffer, r->from + r->moved, n, &spans);
-        int rc = tb_peer_transmit(p, &envelope, &spans, TB_STREAM_BULK, r->message_id);
+        int rc = tb_peer_transmit(p, &envelope, &spans, stream, r->message_id);
         if (rc == TB_AGAIN)
             return TB_AGAIN;
         if (rc < 0) {
@@ -51,7 +57,7 @@ static int port_pump(struct tb_port *port)
     struct tb_peer *full = NULL;
     TB_LIST_EACH (r, &port->transfers, struct tb_request, queue) {
         struct tb_peer *p = r->peer;
-        if (p == full || p->error != TB_OK || (p->held[TB_STREAM_BULK] && !p->local))
+        if (p == full || p->error != TB_OK || (p->held[transfer_stream(r)] && !p->local))
             continue;
         uint64_t before = r->moved;
         struct tb_request *pushed = r;

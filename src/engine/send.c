@@ -212,7 +212,7 @@ static bool is_ahead(const struct tb_request *r)
 {
     uint64_t address;
     return r->total <= r->peer->credit && r->mode != TB_MODE_SYNCHRONOUS &&
-           tb_peer_takes_ahead(r->peer, r->context, r->total) && !remote_address(r, &address);
+           tb_peer_takes_ahead(r->peer, r->context, r->total, r->peer->ahead_out) && !remote_address(r, &address);
 }
 
 int tb_send_envelope(struct tb_request *r)
@@ -220,7 +220,9 @@ int tb_send_envelope(struct tb_request *r)
     struct tb_peer *p = r->peer;
     if (p->error != TB_OK)
         return tb_peer_error(p);
-    bool eager = r->total <= p->eager_limit && r->total <= p->credit;
+    /* What waits to be matched does not leave in pieces, so that it is one frame even where that is cut. */
+    bool whole = r->mode == TB_MODE_SYNCHRONOUS && r->total <= p->short_limit;
+    bool eager = (r->total <= p->eager_limit || whole) && r->total <= p->credit;
     int rc = eager ? envelope_eager(r) : is_ahead(r) ? envelope_ahead(r) : envelope_ask(r);
     if (rc < 0 && rc != TB_ERR_MEMORY) {
         tb_peer_break(p, rc);

@@ -18,6 +18,14 @@ const struct tb_transport_table *tb_transport_set_adopter(const struct tb_transp
     return NULL;
 }
 
+bool tb_transport_set_relays(const struct tb_transport_set *set, const struct tb_transport *transport)
+{
+    for (uint32_t i = 0; i < set->open_count; i++)
+        if (set->open[i].transport == transport)
+            return set->open[i].table->scope == TB_SCOPE_RELAYED;
+    return false;
+}
+
 struct tb_transport *tb_transport_set_find(const struct tb_transport_set *set, const struct tb_transport_table *table)
 {
     for (uint32_t i = 0; i < set->open_count; i++)

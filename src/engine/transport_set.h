@@ -27,6 +27,8 @@ struct tb_transport_set {
 /* The first one that leads there, or that takes connections with this process; NULL: none. */
 const struct tb_transport_table *tb_transport_set_of_scope(const struct tb_transport_set *set, enum tb_scope scope);
 const struct tb_transport_table *tb_transport_set_adopter(const struct tb_transport_set *set, struct tb_proc proc);
+/* Whether agents pass on what goes through one that is open. */
+bool tb_transport_set_relays(const struct tb_transport_set *set, const struct tb_transport *transport);
 struct tb_transport *tb_transport_set_find(const struct tb_transport_set *set,
                                            const struct tb_transport_table *table); /* NULL: it is not open */
 /* Opens one of `tables` that is not open, wrapped in what it lacks (link.h). */

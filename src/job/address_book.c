@@ -14,9 +14,12 @@
 #define BOOK_FORMAT 2u
 
 /* What the parts of a book take at least in a frame. */
-#define HOST_BYTES_LEAST  25u
+#define HOST_BYTES_LEAST  29u
 #define RANGE_BYTES       16u
 #define PLACE_BYTES_LEAST 10u
+#define SEAT_BYTES        8u
+
+#define PATTERNS_COMPARED 64u /* hosts that are alike have one of the first patterns */
 
 static const struct tb_rank_range *range_of(const struct tb_address_book *book, uint32_t rank)
 {
@@ -65,6 +68,46 @@ uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_
 {
     const struct tb_rank_range *range = range_of(book, rank);
     return range->first_local + (rank - range->first_rank);
+}
+
+/* ---- seats ------------------------------------------------------------------------------------------------------- */
+
+const struct tb_seat *tb_address_book_seats(const struct tb_address_book *book, uint32_t host)
+{
+    uint32_t pattern = book->hosts[host].pattern;
+    return pattern > 0 ? book->seats + book->pattern_firsts[pattern - 1] : NULL;
+}
+
+/* The pattern, + 1, that is just so; 0: none is. */
+static uint32_t pattern_find(const struct tb_address_book *book, const struct tb_seat *seats, uint32_t count)
+{
+    for (uint32_t i = 0; i < book->pattern_count && i < PATTERNS_COMPARED; i++) {
+        uint32_t first = book->pattern_firsts[i];
+        if (book->pattern_firsts[i + 1] - first == count &&
+            memcmp(book->seats + first, seats, count * sizeof *seats) == 0)
+            return i + 1;
+    }
+    return 0;
+}
+
+int tb_address_book_seat(struct tb_address_book *book, uint32_t host, const struct tb_seat *seats, uint32_t count)
+{
+    struct tb_host *to = &book->hosts[host];
+    to->pattern = count > 0 ? pattern_find(book, seats, count) : 0;
+    if (count == 0 || to->pattern > 0)
+        return TB_OK;
+    uint32_t n = book->pattern_count, used = n > 0 ? book->pattern_firsts[n] : 0;
+    uint32_t *firsts = reallocarray(book->pattern_firsts, n + 2u, sizeof *firsts);
+    book->pattern_firsts = firsts != NULL ? firsts : book->pattern_firsts;
+    struct tb_seat *grown = reallocarray(book->seats, (size_t)used + count, sizeof *grown);
+    book->seats = grown != NULL ? grown : book->seats;
+    if (firsts == NULL || grown == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the seats of %u ranks", count);
+    memcpy(grown + used, seats, count * sizeof *seats);
+    firsts[n] = used;
+    firsts[n + 1] = used + count;
+    to->pattern = ++book->pattern_count;
+    return TB_OK;
 }
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
@@ -142,10 +185,16 @@ int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer 
     tb_put_u32(w, book->host_count);
     tb_put_u32(w, book->range_count);
     tb_put_u32(w, places->count);
+    tb_put_u32(w, book->pattern_count);
     for (uint32_t i = 1; i < places->count; i++) {
         tb_put_u32(w, places->rows[i].parent);
         tb_put_u8(w, places->rows[i].level);
         tb_put_text(w, tb_places_name(places, i));
+    }
+    for (uint32_t i = 0; i < book->pattern_count; i++) {
+        tb_put_u32(w, book->pattern_firsts[i + 1] - book->pattern_firsts[i]);
+        for (uint32_t k = book->pattern_firsts[i]; k < book->pattern_firsts[i + 1]; k++)
+            tb_put_u64(w, tb_seat_pack(&book->seats[k]));
     }
     for (uint32_t i = 0; i < book->host_count; i++) {
         const struct tb_host *host = &book->hosts[i];
@@ -153,6 +202,7 @@ int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer 
         tb_put_u32(w, host->place);
         tb_put_u8(w, host->representation);
         tb_put_u32(w, host->kind);
+        tb_put_u32(w, host->pattern);
         tb_put_u32(w, host->first_rank);
         tb_put_u32(w, host->rank_count);
         tb_put_u32(w, host->address_count);
@@ -188,6 +238,7 @@ static void take_host(struct tb_reader *r, struct tb_host *host)
     host->place = tb_get_u32(r);
     host->representation = tb_get_u8(r);
     host->kind = tb_get_u32(r);
+    host->pattern = tb_get_u32(r);
     host->first_rank = tb_get_u32(r);
     host->rank_count = tb_get_u32(r);
     host->address_count = tb_get_u32(r);
@@ -195,6 +246,14 @@ static void take_host(struct tb_reader *r, struct tb_host *host)
         r->error = TB_ERR_PROTOCOL;
     for (uint32_t k = 0; k < host->address_count && r->error == TB_OK; k++)
         tb_address_get(r, &host->addresses[k]);
+}
+
+/* All ranks of a host have seats, or none has. */
+static bool is_seated(const struct tb_address_book *book, const struct tb_host *host)
+{
+    return host->pattern == 0 ||
+           (host->pattern <= book->pattern_count &&
+            book->pattern_firsts[host->pattern] - book->pattern_firsts[host->pattern - 1] == host->rank_count);
 }
 
 /* Ranges cover every rank once, in order; each host's local indices count from 0 without gaps. */
@@ -220,7 +279,8 @@ static bool is_consistent(const struct tb_address_book *book)
     }
     good = good && next == book->ranks;
     for (uint32_t i = 0; i < book->host_count && good; i++)
-        good = seen[i] == book->hosts[i].rank_count && book->hosts[i].place < book->places.count;
+        good = seen[i] == book->hosts[i].rank_count && book->hosts[i].place < book->places.count &&
+               is_seated(book, &book->hosts[i]);
     free(seen);
     return good;
 }
@@ -257,25 +317,52 @@ static int take_places(struct tb_reader *r, uint32_t count, struct tb_places *pl
     return good ? rc : TB_ERR_PROTOCOL;
 }
 
+/* Each has at least one seat, so that they take no more memory than what has arrived. */
+static int take_patterns(struct tb_reader *r, uint32_t count, struct tb_address_book *book)
+{
+    size_t most = (r->length - r->at) / SEAT_BYTES;
+    uint32_t used = 0;
+    if (count == 0)
+        return TB_OK;
+    book->pattern_firsts = calloc(count + 1u, sizeof *book->pattern_firsts);
+    book->seats = malloc((most + 1) * sizeof *book->seats);
+    if (book->pattern_firsts == NULL || book->seats == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the seats of a job");
+    for (uint32_t i = 0; i < count && r->error == TB_OK; i++) {
+        uint32_t seats = tb_get_u32(r);
+        if (seats == 0 || seats > TB_HOST_RANKS_LIMIT || seats > most - used)
+            return TB_ERR_PROTOCOL;
+        for (uint32_t k = 0; k < seats; k++)
+            book->seats[used++] = tb_seat_unpack(tb_get_u64(r));
+        book->pattern_firsts[i + 1] = used;
+    }
+    book->pattern_count = count;
+    return r->error == TB_OK ? TB_OK : TB_ERR_PROTOCOL;
+}
+
 int tb_address_book_decode(struct tb_address_book *book, struct tb_reader *r)
 {
     uint32_t format = tb_get_u32(r);
     *book = (struct tb_address_book){.version = tb_get_u32(r)};
     book->job = tb_get_u32(r);
     book->ranks = tb_get_u32(r);
-    uint32_t hosts = tb_get_u32(r), ranges = tb_get_u32(r), places = tb_get_u32(r);
+    uint32_t hosts = tb_get_u32(r), ranges = tb_get_u32(r), places = tb_get_u32(r), patterns = tb_get_u32(r);
     /* Each entry takes some bytes, so a count beyond what has arrived is a lie that must not cost memory. */
     size_t left = r->error == TB_OK ? r->length - r->at : 0;
     if (r->error != TB_OK || format != BOOK_FORMAT || book->version == 0 || book->job == 0 || book->ranks == 0 ||
         book->ranks > TB_JOB_RANKS_LIMIT || hosts == 0 || hosts > TB_JOB_HOSTS_LIMIT || ranges == 0 ||
         ranges > book->ranks || places == 0 || places > TB_PLACES_LIMIT || hosts > left / HOST_BYTES_LEAST ||
-        ranges > left / RANGE_BYTES || places - 1 > left / PLACE_BYTES_LEAST)
+        ranges > left / RANGE_BYTES || places - 1 > left / PLACE_BYTES_LEAST || patterns > left / SEAT_BYTES)
         goto nonsense;
     int rc = take_places(r, places, &book->places);
+    if (rc == TB_OK)
+        rc = take_patterns(r, patterns, book);
     if (rc == TB_ERR_PROTOCOL)
         goto nonsense;
-    if (rc != TB_OK)
+    if (rc != TB_OK) {
+        tb_address_book_close(book);
         return rc;
+    }
     book->hosts = calloc(hosts, sizeof *book->hosts);
     book->ranges = calloc(ranges, sizeof *book->ranges);
     if (book->hosts == NULL || book->ranges == NULL) {
@@ -306,6 +393,8 @@ void tb_address_book_close(struct tb_address_book *book)
     } else {
         free(book->hosts);
         free(book->ranges);
+        free(book->pattern_firsts);
+        free(book->seats);
         tb_places_close(&book->places);
     }
     *book = (struct tb_address_book){0};
@@ -313,13 +402,15 @@ void tb_address_book_close(struct tb_address_book *book)
 
 /* ---- the host's copy --------------------------------------------------------------------------------------------- */
 
-/* What the memfd begins with; the rows of the places, their names, the hosts and the ranges follow, each aligned to 8.
- */
+/* What the memfd begins with; the rows of the places, their names, the hosts, the ranges, where patterns begin and
+ * their seats follow, each aligned to 8. */
 struct shared_book {
     uint32_t magic, format, version, job;
     uint32_t ranks, host_count, range_count, place_count;
-    uint32_t name_bytes, zero;
+    uint32_t name_bytes, pattern_count, seat_count, zero;
 };
+
+#define SHARED_PARTS 6
 
 static size_t padded(size_t bytes)
 {
@@ -327,13 +418,15 @@ static size_t padded(size_t bytes)
 }
 
 /* Where each part begins; the last is the end. */
-static void shared_parts(const struct shared_book *head, size_t at[5])
+static void shared_parts(const struct shared_book *head, size_t at[SHARED_PARTS + 1])
 {
     at[0] = sizeof *head;
     at[1] = padded(at[0] + head->place_count * sizeof(struct tb_place_row));
     at[2] = padded(at[1] + head->name_bytes);
     at[3] = padded(at[2] + head->host_count * sizeof(struct tb_host));
-    at[4] = at[3] + head->range_count * sizeof(struct tb_rank_range);
+    at[4] = padded(at[3] + head->range_count * sizeof(struct tb_rank_range));
+    at[5] = padded(at[4] + (head->pattern_count > 0 ? head->pattern_count + (size_t)1 : 0) * sizeof(uint32_t));
+    at[6] = at[5] + head->seat_count * sizeof(struct tb_seat);
 }
 
 static int write_at(int descriptor, size_t offset, const void *bytes, size_t length)
@@ -356,6 +449,7 @@ int tb_address_book_share(const struct tb_address_book *book, int *descriptor)
     if (fd < 0)
         return tb_error_errno("cannot make memory for the address book");
     const struct tb_places *places = &book->places;
+    uint32_t patterns = book->pattern_count;
     struct shared_book head = {.magic = BOOK_MAGIC,
                                .format = BOOK_FORMAT,
                                .version = book->version,
@@ -364,18 +458,26 @@ int tb_address_book_share(const struct tb_address_book *book, int *descriptor)
                                .host_count = book->host_count,
                                .range_count = book->range_count,
                                .place_count = places->count,
-                               .name_bytes = places->name_bytes};
-    size_t at[5];
+                               .name_bytes = places->name_bytes,
+                               .pattern_count = patterns,
+                               .seat_count = patterns > 0 ? book->pattern_firsts[patterns] : 0};
+    size_t at[SHARED_PARTS + 1];
     shared_parts(&head, at);
+    const struct {
+        const void *bytes;
+        size_t length;
+    } parts[SHARED_PARTS] = {{places->rows, places->count * sizeof *places->rows},
+                             {places->names, places->name_bytes},
+                             {book->hosts, book->host_count * sizeof *book->hosts},
+                             {book->ranges, book->range_count * sizeof *book->ranges},
+                             {book->pattern_firsts, patterns > 0 ? (patterns + (size_t)1) * sizeof(uint32_t) : 0},
+                             {book->seats, head.seat_count * sizeof *book->seats}};
     int rc = write_at(fd, 0, &head, sizeof head);
-    if (rc == TB_OK)
-        rc = write_at(fd, at[0], places->rows, places->count * sizeof *places->rows);
-    if (rc == TB_OK)
-        rc = write_at(fd, at[1], places->names, places->name_bytes);
-    if (rc == TB_OK)
-        rc = write_at(fd, at[2], book->hosts, book->host_count * sizeof *book->hosts);
-    if (rc == TB_OK)
-        rc = write_at(fd, at[3], book->ranges, book->range_count * sizeof *book->ranges);
+    for (size_t i = 0; i < SHARED_PARTS && rc == TB_OK; i++)
+        rc = write_at(fd, at[i], parts[i].bytes, parts[i].length);
+    /* Without seats the last parts are empty, and the file is to end where they do. */
+    if (rc == TB_OK && ftruncate(fd, (off_t)at[SHARED_PARTS]) < 0)
+        rc = tb_error_errno("cannot make memory for the address book");
     if (rc == TB_OK && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
         rc = tb_error_errno("cannot seal the address book");
     if (rc != TB_OK) {
@@ -392,15 +494,16 @@ int tb_address_book_map(struct tb_address_book *book, int descriptor)
     *book = (struct tb_address_book){0};
     if (fstat(descriptor, &about) < 0 || about.st_size < (off_t)sizeof(struct shared_book))
         return tb_error(TB_ERR_PROTOCOL, "the address book that the agent gave is no address book");
-    size_t length = (size_t)about.st_size, at[5];
+    size_t length = (size_t)about.st_size, at[SHARED_PARTS + 1];
     char *mapping = mmap(NULL, length, PROT_READ, MAP_SHARED, descriptor, 0);
     if (mapping == MAP_FAILED)
         return tb_error_errno("cannot map the address book");
     madvise(mapping, length, MADV_DONTDUMP);
     const struct shared_book *head = (const void *)mapping;
     shared_parts(head, at);
-    if (head->magic != BOOK_MAGIC || head->format != BOOK_FORMAT || at[4] != length || head->range_count == 0 ||
-        head->place_count == 0 || head->name_bytes == 0 || mapping[at[1] + head->name_bytes - 1] != 0) {
+    if (head->magic != BOOK_MAGIC || head->format != BOOK_FORMAT || at[SHARED_PARTS] != length ||
+        head->range_count == 0 || head->place_count == 0 || head->name_bytes == 0 ||
+        mapping[at[1] + head->name_bytes - 1] != 0) {
         munmap(mapping, length);
         return tb_error(TB_ERR_PROTOCOL, "the address book that the agent gave has the wrong size");
     }
@@ -415,6 +518,9 @@ int tb_address_book_map(struct tb_address_book *book, int descriptor)
                                                 .names = mapping + at[1]},
                                      .hosts = (void *)(mapping + at[2]),
                                      .ranges = (void *)(mapping + at[3]),
+                                     .pattern_count = head->pattern_count,
+                                     .pattern_firsts = (void *)(mapping + at[4]),
+                                     .seats = (void *)(mapping + at[5]),
                                      .mapping = mapping,
                                      .mapping_bytes = length};
     return TB_OK;

@@ -13,12 +13,14 @@
 static struct tb_host hosts[3] = {
     {.name = "a",
      .place = 2,
+     .pattern = 1,
      .first_rank = 0,
      .rank_count = 4,
      .address_count = 1,
      .addresses = {{.family = 4, .prefix = 24, .port = 4711, .bytes = {10, 0, 0, 1}}}},
     {.name = "b", .place = 4, .first_rank = 2, .rank_count = 1},
     {.name = "c",
+     .pattern = 2,
      .first_rank = 5,
      .rank_count = 1,
      .address_count = 2,
@@ -32,6 +34,13 @@ static struct tb_place_row rows[5] = {{TB_PLACE_NONE, 5, 0, 0, TB_LEVEL_WORLD, 0
                                       {1, 4, 7, 2, TB_LEVEL_CLUSTER, 0},
                                       {2, 4, 13, 3, TB_LEVEL_CLUSTER, 0},
                                       {0, 5, 18, 1, TB_LEVEL_CLUSTER, 0}};
+/* Two packages on a, of which the third rank may use both; one rank on c, and b does not bind. */
+static struct tb_seat seats[5] = {{{0, 0, 0, 1}},
+                                  {{0, 0, 1, 2}},
+                                  {{TB_SEAT_NONE, TB_SEAT_NONE, TB_SEAT_NONE, TB_SEAT_NONE}},
+                                  {{1, 1, 2, 300}},
+                                  {{0, TB_SEAT_NONE, 0, 0}}};
+static uint32_t firsts[3] = {0, 4, 5};
 static struct tb_address_book sample = {.version = 1,
                                         .job = 77,
                                         .ranks = 6,
@@ -39,7 +48,10 @@ static struct tb_address_book sample = {.version = 1,
                                         .range_count = 4,
                                         .places = {5, sizeof names, rows, names},
                                         .hosts = hosts,
-                                        .ranges = ranges};
+                                        .ranges = ranges,
+                                        .pattern_count = 2,
+                                        .pattern_firsts = firsts,
+                                        .seats = seats};
 
 static void ranks_are_found(void **state)
 {
@@ -64,6 +76,9 @@ static void check_same(const struct tb_address_book *book)
     assert_string_equal(tb_address_book_cluster(book, 0), "venus");
     assert_string_equal(tb_address_book_cluster(book, 1), "venus");
     assert_string_equal(tb_address_book_cluster(book, 2), ""); /* in the world */
+    assert_memory_equal(tb_address_book_seats(book, 0), seats, 4 * sizeof *seats);
+    assert_null(tb_address_book_seats(book, 1));
+    assert_memory_equal(tb_address_book_seats(book, 2), seats + 4, sizeof *seats);
     for (int i = 0; i < 3; i++) {
         assert_string_equal(book->hosts[i].name, hosts[i].name);
         assert_int_equal(book->hosts[i].place, hosts[i].place);
@@ -147,7 +162,7 @@ static void damage_does_no_harm(void **state)
 
 static void lies_about_counts_cost_nothing(void **state)
 {
-    for (int field = 0; field < 4; field++) {
+    for (int field = 0; field < 5; field++) {
         struct tb_writer w;
         struct tb_reader r;
         struct tb_address_book book;
@@ -159,6 +174,7 @@ static void lies_about_counts_cost_nothing(void **state)
         tb_put_u32(&w, field == 1 ? UINT32_MAX : TB_JOB_HOSTS_LIMIT);
         tb_put_u32(&w, field == 2 ? UINT32_MAX : TB_JOB_RANKS_LIMIT);
         tb_put_u32(&w, field == 3 ? UINT32_MAX : TB_PLACES_LIMIT);
+        tb_put_u32(&w, field == 4 ? UINT32_MAX : TB_JOB_HOSTS_LIMIT);
         tb_reader_open(&r, w.bytes, w.length);
         assert_int_equal(tb_address_book_decode(&book, &r), TB_ERR_PROTOCOL);
         tb_writer_close(&w);
@@ -181,6 +197,26 @@ static void inconsistent_books_are_refused(void **state)
         struct tb_reader r;
         memcpy(copy, bad[i], sizeof copy);
         book.ranges = copy;
+        tb_writer_open(&w);
+        assert_int_equal(tb_address_book_encode(&book, &w), TB_OK);
+        tb_reader_open(&r, w.bytes, w.length);
+        assert_int_equal(tb_address_book_decode(&decoded, &r), TB_ERR_PROTOCOL);
+        tb_writer_close(&w);
+    }
+}
+
+/* A pattern is one of the book's, and seats as many as the host has ranks. */
+static void senseless_seats_are_refused(void **state)
+{
+    static const uint32_t bad[3] = {2, 3, UINT32_MAX};
+    for (size_t i = 0; i < 3; i++) {
+        struct tb_host moved[3];
+        struct tb_address_book book = sample, decoded;
+        struct tb_writer w;
+        struct tb_reader r;
+        memcpy(moved, hosts, sizeof moved);
+        moved[0].pattern = bad[i];
+        book.hosts = moved;
         tb_writer_open(&w);
         assert_int_equal(tb_address_book_encode(&book, &w), TB_OK);
         tb_reader_open(&r, w.bytes, w.length);
@@ -239,6 +275,7 @@ int main(void)
         cmocka_unit_test(damage_does_no_harm),
         cmocka_unit_test(lies_about_counts_cost_nothing),
         cmocka_unit_test(inconsistent_books_are_refused),
+        cmocka_unit_test(senseless_seats_are_refused),
         cmocka_unit_test(senseless_places_are_refused),
         cmocka_unit_test(addresses_are_readable),
     };

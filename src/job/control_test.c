@@ -33,10 +33,13 @@ static struct tb_app apps[2] = {{.first_rank = 0,
                                  .arguments = words + 2,
                                  .variables = variables + 2,
                                  .directory = (char *)""}};
+static struct tb_rank_run runs[] = {{4, 2}, {17, 1}};
 static struct tb_setup sample = {.version = (char *)"0.1.0",
                                  .bind_width = 2,
                                  .bind_cpus = (char *)"0+1,2",
                                  .rank_cpus = (char *)"3=1\n",
+                                 .run_count = 2,
+                                 .runs = runs,
                                  .input_rank = 7,
                                  .job = 5,
                                  .key = {{1, 2, 3}},
@@ -68,6 +71,9 @@ static void setup_survives_the_wire(void **state)
     assert_int_equal(tb_reader_end(&r), TB_OK);
     assert_memory_equal(&setup.key, &sample.key, sizeof setup.key);
     assert_int_equal(setup.bind, TB_BIND_CORE);
+    assert_true(tb_setup_binds(&setup));
+    assert_int_equal(setup.run_count, 2);
+    assert_memory_equal(setup.runs, runs, sizeof runs);
     assert_true(setup.hold == 1ull << 40);
     assert_int_equal(setup.terminal, 24 << 16 | 80);
     assert_int_equal(setup.app_count, 2);

@@ -146,6 +146,22 @@ static int look_at_machines(struct tb_job *job, uint32_t host)
     return TB_OK;
 }
 
+/* Memory that all ranks of the host write to. A file that is too short would end who looks behind its end. */
+static int map_plans(struct tb_job *job, int descriptor)
+{
+    struct stat about;
+    if (fstat(descriptor, &about) < 0 || about.st_size != TB_JOB_PLANS_BYTES)
+        return tb_error(TB_ERR_PROTOCOL, "what the agent gave is no memory for plans");
+    if (job->local_count == 1)
+        return TB_OK;
+    void *plans = mmap(NULL, TB_JOB_PLANS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (plans == MAP_FAILED)
+        return tb_error_errno("cannot map the host's memory for plans");
+    madvise(plans, TB_JOB_PLANS_BYTES, MADV_DONTDUMP);
+    job->plans = plans;
+    return TB_OK;
+}
+
 static int take_welcome(struct tb_job *job, struct tb_packet *packet)
 {
     struct tb_reader *r = &packet->frame.fields;
@@ -176,6 +192,8 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     job->table = tb_cost_mapping_first(job->costs);
     if (rc == TB_OK)
         rc = list_local(job, host);
+    if (rc == TB_OK)
+        rc = map_plans(job, packet->descriptors[TB_WELCOME_PLANS]);
     if (rc == TB_OK)
         rc = tb_param_import(parameters, length);
     if (rc != TB_OK)
@@ -314,6 +332,8 @@ void tb_job_leave(struct tb_job *job)
 {
     if (job->segment != NULL)
         munmap(job->segment, job->segment_bytes);
+    if (job->plans != NULL)
+        munmap(job->plans, TB_JOB_PLANS_BYTES);
     for (uint32_t i = 0; job->doorbells != NULL && i < job->local_count; i++)
         if (job->doorbells[i] >= 0)
             close(job->doorbells[i]);

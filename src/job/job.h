@@ -40,6 +40,7 @@ struct tb_host {
     uint32_t place;                  /* in which it stands: of the book's places */
     uint8_t representation;          /* how its machine writes numbers: TB_REP_, or TB_REP_UNKNOWN */
     uint32_t kind;                   /* hosts of one kind are reached in the same way; see struct tb_host_routes */
+    uint32_t pattern;                /* 1 + that of the book by which its ranks are seated; 0: they are not bound */
     uint32_t first_rank, rank_count; /* ranks of a host are consecutive within one block of the address book... */
     uint32_t address_count;
     struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
@@ -60,6 +61,9 @@ struct tb_address_book {
     struct tb_places places;
     struct tb_host *hosts;
     struct tb_rank_range *ranges; /* sorted by first_rank, without gaps */
+    uint32_t pattern_count;       /* how ranks of a host are seated, by local index; hosts that are alike share one */
+    uint32_t *pattern_firsts;     /* of each pattern, and one more: its first seat */
+    struct tb_seat *seats;        /* of all patterns */
     void *mapping;                /* of a host's shared copy, which all of them then point into; else NULL */
     size_t mapping_bytes;
 };
@@ -73,6 +77,10 @@ uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t ra
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank);
 /* The name of the cluster in which a host stands; "" if that is none, or not known yet. */
 const char *tb_address_book_cluster(const struct tb_address_book *book, uint32_t host);
+/* The seats of the ranks of a host, by local index; NULL: they are not bound. */
+const struct tb_seat *tb_address_book_seats(const struct tb_address_book *book, uint32_t host);
+/* Seats the ranks of a host, which has `count` of them; count 0: they are not bound. For whoever makes a book. */
+int tb_address_book_seat(struct tb_address_book *book, uint32_t host, const struct tb_seat *seats, uint32_t count);
 int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer *w);
 int tb_address_book_decode(struct tb_address_book *book,
                            struct tb_reader *r); /* allocates; checks every index and limit */
@@ -135,6 +143,8 @@ int tb_host_routes_read(struct tb_host_routes *routes, int descriptor,
 
 enum tb_job_source { TB_JOB_ALONE, TB_JOB_AGENT };
 
+#define TB_JOB_PLANS_BYTES (256u << 10) /* of a host; of it, what is used becomes memory */
+
 struct tb_job_events {
     void *context;
     /* A stream that was asked for (or that another rank asked for) is here: the descriptor belongs to the callee. */
@@ -156,6 +166,7 @@ struct tb_job {
     int *doorbells;        /* eventfds of the host's ranks */
     void *segment;         /* shared memory of the host, NULL when alone */
     size_t segment_bytes;
+    void *plans; /* the same, for choices that its ranks share: TB_JOB_PLANS_BYTES; NULL: no other rank is here */
     struct tb_address_book book;
     bool mixed;                        /* some other host writes long double differently */
     struct tb_host_routes routes;      /* of this host; empty without a grid */
@@ -300,6 +311,11 @@ enum tb_setup_flags {
     TB_SETUP_OWN = 32    /* the program is one of Tombolo's own, which lies beside the agent's */
 };
 
+/* Some ranks, one after the other. */
+struct tb_rank_run {
+    uint32_t first, count;
+};
+
 /* TB_CONTROL_SETUP. Everything is allocated and freed by tb_setup_close. */
 struct tb_setup {
     char *version; /* of the launcher */
@@ -311,13 +327,15 @@ struct tb_setup {
     uint32_t bind_width;       /* so many of these for each rank */
     char *bind_cpus;           /* "0,1,2+3": processors for the ranks of a host, in turn; "": as `bind` says */
     char *rank_cpus;           /* "0=1,2\n5=3\n": processors of single ranks of the job, before all else */
-    uint32_t input_rank;       /* gets standard input; TB_RANK_NONE: nobody */
-    uint32_t window;           /* bytes of output that may be under way */
-    uint64_t hold;             /* nanoseconds that an unfinished line waits for its end */
-    uint32_t terminal;         /* size of pseudo-terminals: 65536 * lines + columns; 0: not known */
-    char *parameters;          /* as tb_param_export writes them */
-    char *own_parameters;      /* those that belong to a host, for where the host does not say otherwise */
-    char *directory;           /* the launcher's */
+    uint32_t run_count;        /* which ranks the host has, in the order of local indices; told if they are bound */
+    struct tb_rank_run *runs;
+    uint32_t input_rank;  /* gets standard input; TB_RANK_NONE: nobody */
+    uint32_t window;      /* bytes of output that may be under way */
+    uint64_t hold;        /* nanoseconds that an unfinished line waits for its end */
+    uint32_t terminal;    /* size of pseudo-terminals: 65536 * lines + columns; 0: not known */
+    char *parameters;     /* as tb_param_export writes them */
+    char *own_parameters; /* those that belong to a host, for where the host does not say otherwise */
+    char *directory;      /* the launcher's */
     uint32_t app_count;
     struct tb_app *apps;
     /* Addresses of others that can connect to this host, as far as they are known: whoever starts it first. */
@@ -325,6 +343,7 @@ struct tb_setup {
     struct tb_address neighbours[TB_SETUP_NEIGHBOURS_LIMIT];
 };
 
+bool tb_setup_binds(const struct tb_setup *setup); /* whether ranks are bound to processors */
 int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w);
 int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r);
 void tb_setup_close(struct tb_setup *setup);
@@ -436,8 +455,8 @@ int tb_packet_send(int socket, enum tb_control kind, const struct tb_writer *fie
 int tb_packet_receive(int socket, struct tb_packet *packet, bool wait);
 void tb_packet_discard(struct tb_packet *packet); /* closes descriptors that nobody took (took: set to -1) */
 
-/* TB_CONTROL_WELCOME: its descriptors are the segment, the address book, the routes, the costs, and the first
- * doorbells; TB_CONTROL_DOORBELLS brings the others. */
+/* TB_CONTROL_WELCOME: its descriptors are the segment, the address book, the routes, the costs, the memory for plans,
+ * and the first doorbells; TB_CONTROL_DOORBELLS brings the others. */
 struct tb_rank_welcome {
     uint32_t rank;
     uint32_t host;
@@ -445,7 +464,14 @@ struct tb_rank_welcome {
     uint64_t segment_bytes;
 };
 /* What comes along, in this order, before the doorbells. */
-enum tb_welcome_file { TB_WELCOME_SEGMENT, TB_WELCOME_BOOK, TB_WELCOME_ROUTES, TB_WELCOME_COSTS, TB_WELCOME_FILES };
+enum tb_welcome_file {
+    TB_WELCOME_SEGMENT,
+    TB_WELCOME_BOOK,
+    TB_WELCOME_ROUTES,
+    TB_WELCOME_COSTS,
+    TB_WELCOME_PLANS,
+    TB_WELCOME_FILES
+};
 int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters,
                          const int files[TB_WELCOME_FILES], const int *doorbells, uint32_t doorbell_count,
                          uint32_t *sent);

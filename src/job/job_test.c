@@ -51,7 +51,7 @@ static void packets_bring_descriptors(void **state)
 }
 
 /* A host with `count` ranks, of which this process is the last, as an agent would start it. */
-static int start_membership(uint32_t count, int *agent)
+static int start_membership_with(uint32_t count, off_t plans_bytes, int *agent)
 {
     int ends[2], files[TB_WELCOME_FILES], bells[300];
     struct tb_host host = {.name = "venus1", .rank_count = count};
@@ -66,6 +66,8 @@ static int start_membership(uint32_t count, int *agent)
     files[TB_WELCOME_SEGMENT] = memfd_create("segment", MFD_CLOEXEC);
     files[TB_WELCOME_COSTS] = costs_file_of(2, 1, 1);
     assert_int_equal(ftruncate(files[TB_WELCOME_SEGMENT], 8192), 0);
+    files[TB_WELCOME_PLANS] = memfd_create("plans", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(files[TB_WELCOME_PLANS], plans_bytes), 0);
     assert_int_equal(tb_address_book_share(&book, &files[TB_WELCOME_BOOK]), TB_OK);
     assert_int_equal(tb_host_routes_share(&(struct tb_host_routes){0}, &files[TB_WELCOME_ROUTES]), TB_OK);
     tb_places_close(&book.places);
@@ -83,6 +85,11 @@ static int start_membership(uint32_t count, int *agent)
     setenv(TB_AGENT_VARIABLE, text, 1);
     *agent = ends[0];
     return ends[1];
+}
+
+static int start_membership(uint32_t count, int *agent)
+{
+    return start_membership_with(count, TB_JOB_PLANS_BYTES, agent);
 }
 
 static struct {
@@ -137,6 +144,9 @@ static void ranks_join_and_talk(void **state)
         assert_int_equal(job.local_procs[count - 1], count - 1);
         assert_true(job.doorbells[count - 1] >= 0);
         assert_int_equal(job.segment_bytes, 8192);
+        assert_int_equal(job.plans != NULL, count > 1);
+        if (count > 1)
+            memset(job.plans, 1, TB_JOB_PLANS_BYTES);
         assert_string_equal(job.host, "venus1");
         assert_int_equal(tb_packet_receive(agent, packet, false), TB_OK);
         assert_int_equal(packet->frame.kind, TB_CONTROL_HELLO);
@@ -158,6 +168,19 @@ static void ranks_join_and_talk(void **state)
     }
     unsetenv(TB_AGENT_VARIABLE);
     free(packet);
+}
+
+static void memory_for_plans_has_its_length(void **state)
+{
+    static const off_t wrong[] = {0, TB_JOB_PLANS_BYTES - 4096, 2 * TB_JOB_PLANS_BYTES};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct tb_job job;
+        int agent;
+        start_membership_with(2, wrong[i], &agent);
+        assert_int_equal(tb_job_join(&job), TB_ERR_PROTOCOL);
+        close(agent);
+    }
+    unsetenv(TB_AGENT_VARIABLE);
 }
 
 static void on_asked(void *context, uint32_t number)
@@ -308,6 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packets_bring_descriptors),
         cmocka_unit_test(ranks_join_and_talk),
+        cmocka_unit_test(memory_for_plans_has_its_length),
         cmocka_unit_test(ranks_answer_what_they_wait_for),
         cmocka_unit_test(without_an_agent),
         cmocka_unit_test(an_agent_that_is_gone),

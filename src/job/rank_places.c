@@ -34,6 +34,8 @@ static void group_run(const struct tb_rank_places *p, const uint32_t *procs, uin
     if (p->apart)
         return;
     run->host = range->host;
+    const struct tb_seat *seats = tb_address_book_seats(p->book, range->host);
+    run->seats = seats != NULL ? seats + range->first_local + (proc - range->first_rank) : NULL;
     left = left < size - rank ? left : size - rank;
     if (procs == NULL)
         run->count = left;
@@ -49,6 +51,19 @@ static void list_run(const void *context, uint32_t rank, struct tb_shape_run *ru
         group_run(list->places, list->procs, rank, list->size, run);
     else
         group_run(list->places, list->other_procs, rank - list->size, list->other_size, run);
+}
+
+static struct tb_spot spot_of(const struct tb_rank_places *p, uint32_t proc)
+{
+    struct tb_shape_run run;
+    group_run(p, NULL, proc, p->size, &run);
+    return (struct tb_spot){run.place, run.kind, run.who};
+}
+
+struct tb_way_brief tb_rank_places_way(const struct tb_rank_places *places, uint32_t from, uint32_t to)
+{
+    struct tb_spot begin = spot_of(places, from), end = spot_of(places, to);
+    return tb_cost_brief(places->table, &begin, &end);
 }
 
 int tb_rank_list_shape(const struct tb_rank_list *list, const struct tb_group_shape **shape)

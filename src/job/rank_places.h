@@ -24,6 +24,8 @@ struct tb_rank_list {
     const uint32_t *other_procs;
 };
 
+/* The way from one rank to another, which is on another host. */
+struct tb_way_brief tb_rank_places_way(const struct tb_rank_places *places, uint32_t from, uint32_t to);
 /* No message is needed. */
 int tb_rank_list_shape(const struct tb_rank_list *list, const struct tb_group_shape **shape);
 

@@ -114,6 +114,39 @@ static void two_groups_are_told_apart(void **state)
     tb_group_shape_release(s);
 }
 
+/* Two patterns: cores in turn, and all on one; the others are not bound. Groups are seated as their ranks. */
+static void bound_ranks_have_seats(void **state)
+{
+    static const uint32_t some[] = {13, 12, 1, 4, 2, 14};
+    struct tb_rank_places places = places_of(&book, RANKS, false);
+    struct tb_seat cores[4];
+    for (uint16_t i = 0; i < 4; i++)
+        cores[i] = (struct tb_seat){{0, 0, i / 2, i}};
+    assert_int_equal(tb_address_book_seat(&book, 0, cores, 4), TB_OK);
+    assert_int_equal(tb_address_book_seat(&book, 1, (struct tb_seat[4]){{{0}}}, 4), TB_OK);
+    const struct tb_group_shape *s = shape_of(&places, RANKS, NULL, 0, NULL);
+    assert_int_equal(tb_group_shape_below(s, 13, TB_LEVEL_CORE), 3); /* the fourth on its host */
+    assert_int_equal(tb_group_shape_level(s, 0, 1), TB_LEVEL_CACHE);
+    assert_int_equal(tb_group_shape_level(s, 0, 12), TB_LEVEL_NUMA);
+    assert_int_equal(tb_group_shape_level(s, 2, 15), TB_LEVEL_CORE);
+    assert_int_equal(tb_group_shape_level(s, 4, 5), TB_LEVEL_HOST);
+    tb_group_shape_release(s);
+    s = shape_of(&places, 4, some, 2, some + 4);
+    assert_int_equal(tb_group_shape_level(s, 0, 1), TB_LEVEL_CACHE);
+    assert_int_equal(tb_group_shape_level(s, 0, 2), TB_LEVEL_NUMA);
+    assert_int_equal(tb_group_shape_level(s, 4, 5), TB_LEVEL_CORE);
+    assert_int_equal(tb_group_shape_below(s, 3, TB_LEVEL_CORE), TB_PLACE_NONE);
+    tb_group_shape_release(s);
+    /* Where each is a host of its own, paths end there. */
+    places.apart = true;
+    s = shape_of(&places, RANKS, NULL, 0, NULL);
+    assert_null(s->seats);
+    tb_group_shape_release(s);
+    free(book.pattern_firsts);
+    free(book.seats);
+    hosts[0].pattern = hosts[1].pattern = 0;
+}
+
 static void without_common_memory_each_rank_is_a_host(void **state)
 {
     struct tb_rank_places places = places_of(&book, RANKS, true);
@@ -121,6 +154,16 @@ static void without_common_memory_each_rank_is_a_host(void **state)
     assert_int_equal(s->host_count, RANKS);
     assert_int_equal(s->cluster_count, 4);
     tb_group_shape_release(s);
+}
+
+static void ways_are_those_of_the_hosts(void **state)
+{
+    struct tb_rank_places places = places_of(&book, RANKS, false);
+    struct tb_way_brief near = tb_rank_places_way(&places, 1, 2), far = tb_rank_places_way(&places, 1, 7);
+    assert_int_equal(near.bandwidth, (uint64_t)tb_param.ethernet_bandwidth * 1000000);
+    assert_int_equal(near.latency, tb_param.ethernet_latency * 1000);
+    assert_int_equal(far.bandwidth, (uint64_t)tb_param.wide_bandwidth * 1000000);
+    assert_in_range(far.latency, tb_param.wide_latency * 1000, 2 * tb_param.wide_latency * 1000);
 }
 
 static void a_rank_alone_has_a_shape(void **state)
@@ -139,6 +182,8 @@ int main(void)
         cmocka_unit_test(parts_of_the_world_are_as_their_ranks),
         cmocka_unit_test(two_groups_are_told_apart),
         cmocka_unit_test(without_common_memory_each_rank_is_a_host),
+        cmocka_unit_test(ways_are_those_of_the_hosts),
+        cmocka_unit_test(bound_ranks_have_seats),
         cmocka_unit_test(a_rank_alone_has_a_shape),
     };
     return cmocka_run_group_tests(tests, book_make, book_unmake);

@@ -32,6 +32,11 @@ static char **take_words(struct tb_reader *r, uint32_t *count)
     return words;
 }
 
+bool tb_setup_binds(const struct tb_setup *setup)
+{
+    return setup->bind != TB_BIND_NONE || *setup->bind_cpus != 0 || *setup->rank_cpus != 0;
+}
+
 int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w)
 {
     tb_put_text(w, setup->version);
@@ -44,6 +49,11 @@ int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w)
     tb_put_u32(w, setup->bind_width);
     tb_put_text(w, setup->bind_cpus);
     tb_put_text(w, setup->rank_cpus);
+    tb_put_u32(w, setup->run_count);
+    for (uint32_t i = 0; i < setup->run_count; i++) {
+        tb_put_u32(w, setup->runs[i].first);
+        tb_put_u32(w, setup->runs[i].count);
+    }
     tb_put_u32(w, setup->input_rank);
     tb_put_u32(w, setup->window);
     tb_put_u64(w, setup->hold);
@@ -85,6 +95,26 @@ static void take_app(struct tb_reader *r, struct tb_app *app)
             r->error = TB_ERR_PROTOCOL;
 }
 
+/* A host has at most TB_HOST_RANKS_LIMIT ranks. */
+static void take_runs(struct tb_reader *r, struct tb_setup *setup)
+{
+    uint32_t count = tb_get_u32(r), ranks = 0;
+    if (r->error == TB_OK && count > TB_HOST_RANKS_LIMIT)
+        r->error = TB_ERR_PROTOCOL;
+    setup->runs = r->error == TB_OK ? calloc(count + 1u, sizeof *setup->runs) : NULL;
+    if (r->error == TB_OK && setup->runs == NULL)
+        r->error = TB_ERR_MEMORY;
+    for (uint32_t i = 0; i < count && r->error == TB_OK; i++) {
+        struct tb_rank_run run = {tb_get_u32(r), 0};
+        run.count = tb_get_u32(r);
+        if (run.count == 0 || run.count > TB_HOST_RANKS_LIMIT - ranks || run.first >= TB_JOB_RANKS_LIMIT)
+            r->error = TB_ERR_PROTOCOL;
+        ranks += run.count;
+        setup->runs[i] = run;
+    }
+    setup->run_count = r->error == TB_OK ? count : 0;
+}
+
 static void take_neighbours(struct tb_reader *r, struct tb_setup *setup)
 {
     uint32_t count = tb_get_u32(r);
@@ -112,6 +142,7 @@ int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r)
     setup->bind_width = tb_get_u32(r);
     setup->bind_cpus = tb_get_text(r);
     setup->rank_cpus = tb_get_text(r);
+    take_runs(r, setup);
     setup->input_rank = tb_get_u32(r);
     setup->window = tb_get_u32(r);
     setup->hold = tb_get_u64(r);
@@ -162,6 +193,7 @@ void tb_setup_close(struct tb_setup *setup)
     free(setup->own_parameters);
     free(setup->bind_cpus);
     free(setup->rank_cpus);
+    free(setup->runs);
     free(setup->directory);
     for (uint32_t i = 0; setup->apps != NULL && i < setup->app_count; i++)
         tb_app_close(&setup->apps[i]);

@@ -28,7 +28,12 @@ static void take_ready(const struct tb_agent_frame_events *events, struct tb_hos
     for (uint32_t i = 0; i < count && i < TB_HOST_ADDRESS_LIMIT && r->error == TB_OK; i++)
         tb_address_get(r, &ready.addresses[i]);
     ready.machine = tb_get_u32(r);
-    if (r->error != TB_OK || count > TB_HOST_ADDRESS_LIMIT) {
+    ready.seat_count = tb_get_u32(r);
+    bool seated =
+        ready.seat_count == 0 || (ready.seat_count == agent->rank_count && ready.seat_count <= TB_HOST_RANKS_LIMIT);
+    for (uint32_t i = 0; i < ready.seat_count && seated && r->error == TB_OK; i++)
+        ready.seats[i] = tb_seat_unpack(tb_get_u64(r));
+    if (r->error != TB_OK || count > TB_HOST_ADDRESS_LIMIT || !seated) {
         tb_error(TB_ERR_PROTOCOL, "what it says of itself makes no sense");
         tb_host_agent_complain_damaged(agent);
         return;

@@ -12,6 +12,8 @@ struct tb_agent_ready {
     uint32_t address_count;
     struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
     uint32_t machine; /* as tb_wire_machine says it */
+    uint32_t seat_count;
+    struct tb_seat seats[TB_HOST_RANKS_LIMIT]; /* of its ranks, by local index; none: they are not bound */
 };
 
 /* TB_CONTROL_ABORTED. */

@@ -174,6 +174,7 @@ static void put_ready(struct tb_control_stream *s)
     tb_address_put(f, &(struct tb_address){.family = 4, .port = 1, .bytes = {10, 0, 0, 1}});
     tb_address_put(f, &(struct tb_address){.family = 6, .port = 2, .bytes = {0xfd, 1, 2, 3}});
     tb_put_u32(f, tb_wire_machine());
+    tb_put_u32(f, 0); /* seats */
     tb_put_u32(f, 0); /* what later versions add does no harm */
     assert_int_equal(tb_control_stream_end(s), TB_OK);
     f = tb_control_stream_begin(s, TB_CONTROL_LINK);

@@ -23,8 +23,11 @@ struct world {
 static void told_ready(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready)
 {
     struct world *w = context;
-    snprintf(w->told, sizeof w->told, "ready %u %s %s %s %u %x", agent->host, ready->name, ready->where.site,
-             ready->where.cluster, ready->address_count, ready->machine);
+    int used = snprintf(w->told, sizeof w->told, "ready %u %s %s %s %u %x", agent->host, ready->name, ready->where.site,
+                        ready->where.cluster, ready->address_count, ready->machine);
+    for (uint32_t i = 0; i < ready->seat_count; i++)
+        used += snprintf(w->told + used, sizeof w->told - (size_t)used, " %llx",
+                         (unsigned long long)tb_seat_pack(&ready->seats[i]));
 }
 
 static void told_started(void *context, struct tb_host_agent *agent, struct tb_reader *pids)
@@ -258,6 +261,7 @@ static void phases_follow(void **state)
     tb_put_u32(&f, 1);
     tb_address_put(&f, &(struct tb_address){.family = 4, .port = 1, .bytes = {10, 0, 0, 1}});
     tb_put_u32(&f, 0x1234);
+    tb_put_u32(&f, 0);
     assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), "ready 0 venus1 delft venus 1 1234");
     assert_int_equal(w.agents.all[0].phase, TB_HOST_AGENT_READY);
     assert_int_equal(w.agents.counts.ready, 1);
@@ -315,6 +319,30 @@ static void tunnels_lead_behind_their_owner(void **state)
 }
 
 /* What cannot be meant ends it with a story. */
+/* All ranks of the host have seats, or none has. */
+static void seats_are_those_of_all_ranks(void **state)
+{
+    for (uint32_t told = 1; told <= 3; told++) {
+        struct world w;
+        struct tb_writer f;
+        make(&w);
+        w.agents.all[0].rank_count = 2;
+        tb_writer_open(&f);
+        for (int i = 0; i < 4; i++)
+            tb_put_text(&f, "text");
+        tb_put_u32(&f, 8);
+        tb_put_u32(&f, 0);
+        tb_put_u32(&f, 0x1234);
+        tb_put_u32(&f, told);
+        for (uint32_t i = 0; i < told; i++)
+            tb_put_u64(&f, UINT64_C(0x100020003ffff) + i);
+        assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length),
+                            told == 2 ? "ready 0 text text text 0 1234 100020003ffff 1000200040000" : "damaged 0");
+        tb_writer_close(&f);
+        unmake(&w);
+    }
+}
+
 static void nonsense_is_damage(void **state)
 {
     struct world w;
@@ -373,6 +401,7 @@ int main(void)
         cmocka_unit_test(frames_are_read),
         cmocka_unit_test(phases_follow),
         cmocka_unit_test(tunnels_lead_behind_their_owner),
+        cmocka_unit_test(seats_are_those_of_all_ranks),
         cmocka_unit_test(nonsense_is_damage),
         cmocka_unit_test(others_are_left_out),
     };

@@ -1,13 +1,35 @@
 #include "launch/agent_orders.h"
 
+#include <stdlib.h>
+
 #define STAND_INS_MOST 16u
+
+/* Ranks that are bound have seats, which depend on who they are. */
+static int list_runs(struct tb_setup *setup, const struct tb_address_book *book)
+{
+    if (!tb_setup_binds(setup))
+        return TB_OK;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < book->range_count; i++)
+        count += book->ranges[i].host == setup->host;
+    setup->runs = calloc(count + 1u, sizeof *setup->runs);
+    if (setup->runs == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the ranks of a host");
+    for (uint32_t i = 0; i < book->range_count; i++)
+        if (book->ranges[i].host == setup->host)
+            setup->runs[setup->run_count++] =
+                (struct tb_rank_run){.first = book->ranges[i].first_rank, .count = book->ranges[i].count};
+    return TB_OK;
+}
 
 int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *setup, const struct tb_grid_plan *plan,
                           const struct tb_placement *placement)
 {
     struct tb_setup own = *setup;
-    int rc = TB_OK;
     own.host = agent->host;
+    int rc = list_runs(&own, &placement->book);
+    if (rc != TB_OK)
+        return rc;
     bool stays = plan != NULL || (setup->host_count > 1 && !tb_param_connects_ranks());
     own.flags |=
         (agent->target.local ? TB_SETUP_LOCAL : 0) | (plan != NULL ? TB_SETUP_GRID : 0) | (stays ? TB_SETUP_STAYS : 0);
@@ -17,6 +39,7 @@ int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *se
         rc = tb_setup_encode(&own, tb_control_stream_begin(&agent->control, TB_CONTROL_SETUP));
     if (plan != NULL)
         tb_grid_plan_setup_close(&own);
+    free(own.runs);
     return rc == TB_OK ? tb_control_stream_end(&agent->control) : rc;
 }
 

@@ -83,7 +83,10 @@ static bool can_launch(const struct tb_grid_plan *plan, uint32_t class)
 
 static uint32_t depth_of(const struct tb_grid_plan *plan, uint32_t host)
 {
-    return plan->manual[host] || host == plan->here ? 0 : plan->depths[plan->connectivity.classes.of[host]];
+    uint32_t class = plan->connectivity.classes.of[host];
+    if (plan->manual[host] || host == plan->here)
+        return 0;
+    return class != TB_GRID_NONE ? plan->depths[class] : TB_GRID_NONE;
 }
 
 /* The nearest first, level by level. */
@@ -131,9 +134,15 @@ static int make_routes(struct tb_grid_plan *plan)
 
 int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *options, uint32_t here, bool *missing)
 {
+    return tb_grid_plan_open_for(plan, options, here, missing, NULL);
+}
+
+int tb_grid_plan_open_for(struct tb_grid_plan *plan, const struct tb_options *options, uint32_t here, bool *missing,
+                          const bool *ranked)
+{
     const struct tb_grid *grid = options->grid;
-    *plan = (struct tb_grid_plan){.grid = grid, .here = here, .missing = missing};
-    int rc = tb_connectivity_open(&plan->connectivity, grid);
+    *plan = (struct tb_grid_plan){.grid = grid, .here = here, .missing = missing, .ranked = ranked};
+    int rc = tb_grid_plan_connect(plan, options);
     if (rc != TB_OK)
         return rc;
     uint32_t n = plan->connectivity.classes.class_count;
@@ -435,6 +444,9 @@ int tb_grid_plan_settle(struct tb_grid_plan *plan, const struct tb_options *opti
         rc = choose_parents(plan, options, placement);
     for (uint32_t i = 0; i < placement->book.host_count && rc == TB_OK; i++)
         placement->book.hosts[i].kind = host_class(plan, placement, i);
+    if (rc == TB_OK && placement->book.host_count > TB_JOB_HOSTS_LIMIT)
+        rc = tb_error(TB_ERR_LIMIT, "%s: with those between them, more than %u hosts would take part", plan->grid->file,
+                      TB_JOB_HOSTS_LIMIT);
     free(examples);
     return rc;
 }
@@ -457,7 +469,8 @@ const struct tb_grid_link *tb_grid_plan_avoidable(const struct tb_grid_plan *pla
         return NULL;
     struct tb_grid_plan without;
     bool *avoided = calloc(plan->grid->link_count / 2 + 1u, sizeof *avoided);
-    bool possible = avoided != NULL && tb_grid_plan_open(&without, options, plan->here, plan->missing) == TB_OK;
+    bool possible =
+        avoided != NULL && tb_grid_plan_open_for(&without, options, plan->here, plan->missing, plan->ranked) == TB_OK;
     if (possible) {
         if (plan->avoided != NULL)
             memcpy(avoided, plan->avoided, plan->grid->link_count / 2 * sizeof *avoided);
@@ -479,8 +492,8 @@ bool tb_grid_plan_can_miss(const struct tb_grid_plan *plan, const struct tb_opti
         return false;
     memcpy(missing, plan->missing, plan->grid->host_count);
     missing[grid_host] = true;
-    bool possible =
-        tb_grid_plan_open(&without, options, plan->here != grid_host ? plan->here : TB_GRID_NONE, missing) == TB_OK;
+    uint32_t here = plan->here != grid_host ? plan->here : TB_GRID_NONE;
+    bool possible = tb_grid_plan_open_for(&without, options, here, missing, plan->ranked) == TB_OK;
     if (possible)
         tb_grid_plan_avoid(&without, plan->avoided);
     possible = possible && can_start_ranks(&without, placement);

@@ -16,6 +16,7 @@ struct tb_grid_plan {
     uint32_t version;          /* of the routes */
     bool with_helpers;         /* hosts without ranks take part too, in the hope that they lead on; set before settle */
     bool *missing;             /* by host of the grid: cannot take part; the caller's */
+    const bool *ranked;        /* by host of the grid: gets ranks; the caller's. NULL: not known */
     bool *manual;              /* by host of the grid: its agent is started by hand */
     uint32_t *manual_clusters; /* by class: the cluster started by hand in which it is; TB_GRID_NONE: none */
     uint32_t *depths;          /* by class: agents between us and its hosts; TB_GRID_NONE: nobody can start them */
@@ -30,7 +31,15 @@ struct tb_grid_plan {
 /* `here` is the host of the grid on which we run, or TB_GRID_NONE; `missing` has an element for each host of the grid.
  */
 int tb_grid_plan_open(struct tb_grid_plan *plan, const struct tb_options *options, uint32_t here, bool *missing);
+/* The same for ranks on some hosts of the grid, of which `ranked` has an element for each: of a large grid only what
+ * they need is looked at. */
+int tb_grid_plan_open_for(struct tb_grid_plan *plan, const struct tb_options *options, uint32_t here, bool *missing,
+                          const bool *ranked);
 void tb_grid_plan_close(struct tb_grid_plan *plan);
+/* Of tb_grid_plan_open: who reaches whom among the hosts that are looked at (plan_part.c). */
+int tb_grid_plan_connect(struct tb_grid_plan *plan, const struct tb_options *options);
+/* Whether all hosts with ranks are among those that are looked at. */
+bool tb_grid_plan_covers(const struct tb_grid_plan *plan, const struct tb_placement *placement);
 
 /* After the ranks have been placed: adds the hosts that others need to the address book, gives each its kind and its
  * parent. Errors name hosts that cannot be started, or have no route to each other. */

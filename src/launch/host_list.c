@@ -65,6 +65,7 @@ struct draft {
     uint32_t slots, most;
     uint32_t port;
     char cluster[64];
+    bool of_grid; /* of which only some take part in a job */
 };
 
 /* Names go into command lines and grid files, where quotes would end something. */
@@ -174,8 +175,9 @@ static int add(struct tb_host_list *list, const struct draft *draft)
             return tb_error(TB_ERR_LIMIT, "host %s has too many slots", name);
         return add_line(list, (uint32_t)known);
     }
-    if (list->count >= TB_JOB_HOSTS_LIMIT)
-        return tb_error(TB_ERR_LIMIT, "more than %u hosts", TB_JOB_HOSTS_LIMIT);
+    uint32_t limit = draft->of_grid ? TB_GRID_HOSTS_LIMIT : TB_JOB_HOSTS_LIMIT;
+    if (list->count >= limit)
+        return tb_error(TB_ERR_LIMIT, "more than %u hosts", limit);
     if (list->count == list->room) {
         uint32_t room = list->room > 0 ? list->room * 2 : 8;
         struct tb_host_entry *grown = realloc(list->entries, room * sizeof *grown);
@@ -342,8 +344,11 @@ int tb_host_list_take(struct tb_host_list *list, const struct tb_grid *grid, con
         const struct tb_grid_host *host = &grid->hosts[i];
         const struct tb_grid_cluster *cluster = &grid->clusters[host->cluster];
         char where[160];
-        struct draft draft = {
-            .where = where, .name = host->name, .name_length = strlen(host->name), .slots = host->slots};
+        struct draft draft = {.where = where,
+                              .name = host->name,
+                              .name_length = strlen(host->name),
+                              .slots = host->slots,
+                              .of_grid = true};
         if (missing != NULL && missing[i])
             draft.slots = 0;
         snprintf(draft.cluster, sizeof draft.cluster, "%s", cluster->name);

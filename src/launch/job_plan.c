@@ -8,19 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hosts that nobody can start are missing before anything has begun. */
-static void leave_out(struct tb_grid_plan *grid_plan, void (*note)(void *context, const char *text), void *context)
+/* Hosts that nobody can start are missing before anything has begun. Whether there were some. */
+static bool leave_out(struct tb_grid_plan *grid_plan, void (*note)(void *context, const char *text), void *context)
 {
     const struct tb_grid *grid = grid_plan->grid;
-    bool news;
+    bool news, any = false;
     for (uint32_t i = 0; (i = tb_missing_hosts_next(grid_plan, i, &news)) != TB_GRID_NONE; i++) {
         char text[512];
+        any = true;
         snprintf(text, sizeof text,
                  "host %s of cluster %s is missing: nobody can start an agent there. The job starts without it.",
                  grid->hosts[i].name, grid->clusters[grid->hosts[i].cluster].name);
         if (news)
             note(context, text);
     }
+    return any;
 }
 
 /* The user has named hosts of the grid: only these get ranks, so many as he says. */
@@ -40,33 +42,55 @@ static int choose_hosts(struct tb_options *options)
     return TB_OK;
 }
 
+/* On which hosts of the grid ranks go. */
+static int place_on_grid(struct tb_job_plan *plan)
+{
+    struct tb_options *options = plan->options;
+    const struct tb_grid *grid = options->grid;
+    tb_placement_close(&plan->placement);
+    tb_host_list_close(&options->hosts);
+    int rc = tb_host_list_take(&options->hosts, grid, plan->missing);
+    if (rc == TB_OK)
+        rc = choose_hosts(options);
+    if (rc == TB_OK)
+        rc = tb_placement_make(&plan->placement, options);
+    memset(plan->ranked, 0, grid->host_count * sizeof *plan->ranked);
+    for (uint32_t i = 0; i < plan->placement.book.host_count && rc == TB_OK; i++)
+        if (plan->placement.entries[i] >= 0)
+            plan->ranked[plan->placement.entries[i]] = true;
+    return rc;
+}
+
 static int open_grid(struct tb_job_plan *plan, void (*note)(void *context, const char *text), void *context)
 {
     struct tb_options *options = plan->options;
     const struct tb_grid *grid = options->grid;
     if (plan->missing == NULL)
         plan->missing = calloc(grid->host_count + 1u, sizeof *plan->missing);
+    if (plan->ranked == NULL)
+        plan->ranked = calloc(grid->host_count + 1u, sizeof *plan->ranked);
     plan->grid = calloc(1, sizeof *plan->grid);
-    if (plan->missing == NULL || plan->grid == NULL)
+    if (plan->missing == NULL || plan->ranked == NULL || plan->grid == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", grid->file);
     uint32_t here = tb_host_names_find_here(grid, plan->missing, options->lab != NULL);
-    int rc = tb_grid_plan_open(plan->grid, options, here, plan->missing);
-    plan->grid->with_helpers = plan->with_helpers;
-    if (rc == TB_OK)
-        tb_grid_plan_avoid(plan->grid, plan->avoided);
-    if (rc == TB_OK && options->allow_missing)
-        leave_out(plan->grid, note, context);
-    tb_host_list_close(&options->hosts);
-    if (rc == TB_OK)
-        rc = tb_host_list_take(&options->hosts, grid, plan->missing);
-    return rc == TB_OK ? choose_hosts(options) : rc;
+    int rc;
+    do { /* where hosts are left out others get ranks, perhaps some that were not looked at */
+        rc = place_on_grid(plan);
+        if (rc != TB_OK || (plan->grid->grid != NULL && tb_grid_plan_covers(plan->grid, &plan->placement)))
+            continue;
+        tb_grid_plan_close(plan->grid);
+        rc = tb_grid_plan_open_for(plan->grid, options, here, plan->missing, plan->ranked);
+        plan->grid->with_helpers = plan->with_helpers;
+        if (rc == TB_OK)
+            tb_grid_plan_avoid(plan->grid, plan->avoided);
+    } while (rc == TB_OK && options->allow_missing && leave_out(plan->grid, note, context));
+    return rc;
 }
 
 int tb_job_plan_open(struct tb_job_plan *plan, void (*note)(void *context, const char *text), void *context)
 {
-    int rc = plan->options->grid != NULL ? open_grid(plan, note, context) : TB_OK;
-    if (rc == TB_OK)
-        rc = tb_placement_make(&plan->placement, plan->options);
+    int rc = plan->options->grid != NULL ? open_grid(plan, note, context)
+                                         : tb_placement_make(&plan->placement, plan->options);
     if (rc == TB_OK && plan->grid != NULL)
         rc = tb_grid_plan_settle(plan->grid, plan->options, &plan->placement);
     for (uint32_t i = 0; rc == TB_OK && i < plan->placement.book.host_count; i++)
@@ -95,7 +119,9 @@ void tb_job_plan_close(struct tb_job_plan *plan)
     if (plan->grid != NULL)
         tb_grid_plan_close(plan->grid);
     free(plan->grid);
+    free(plan->ranked);
     plan->grid = NULL;
+    plan->ranked = NULL;
     plan->machine = 0;
 }
 
@@ -183,5 +209,6 @@ int tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct
     to->representation = (uint8_t)ready->machine;
     tb_log(TB_LOG_INFO, "launch", "host %s (%s) is ready with %u addresses", to->name, ready->name,
            ready->address_count);
-    return compare_machines(plan, host, ready->machine);
+    int rc = tb_address_book_seat(&plan->placement.book, host, ready->seats, ready->seat_count);
+    return rc == TB_OK ? compare_machines(plan, host, ready->machine) : rc;
 }

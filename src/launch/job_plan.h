@@ -16,6 +16,7 @@ struct tb_job_plan {
     struct tb_setup setup;     /* what holds for all hosts */
     struct tb_grid_plan *grid; /* NULL: no grid */
     bool *missing;             /* hosts of the grid that cannot take part */
+    bool *ranked;              /* hosts of the grid that get ranks */
     bool *avoided;             /* links of the grid across which nobody answered when agents were to be started */
     bool with_helpers;         /* hosts without ranks take part too, in the hope that they lead on */
     uint32_t machine_host;     /* the first that told of its machine, */

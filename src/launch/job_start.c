@@ -96,6 +96,12 @@ static void survey_finished(void *context)
     }
 }
 
+/* Nobody has to answer before the address book is whole: there is one host, whose ranks are not bound. */
+static bool is_known(const struct tb_job_start *start)
+{
+    return start->agents->count == 1 && start->plan->grid == NULL && !tb_setup_binds(&start->plan->setup);
+}
+
 /* Whether all have answered that will; then the job begins, or the next attempt. */
 static void check(struct tb_job_start *start)
 {
@@ -108,7 +114,7 @@ static void check(struct tb_job_start *start)
         start->events.again(start->events.context);
         return;
     }
-    if (agents->count == 1 && plan->grid == NULL)
+    if (is_known(start))
         return; /* it has the address book already */
     if (plan->grid != NULL && tb_param.try_timeout > 0 &&
         tb_reach_survey_begin(&start->survey, plan->grid, &plan->placement, agents) != TB_OK)
@@ -334,7 +340,7 @@ void tb_job_start_begin(struct tb_job_start *start, const sigset_t *mask)
     tb_timer_set(start->loop, &start->timer, tb_param.start_timeout);
     start_agents(start);
     /* With one host nobody needs an address, so it can start its ranks at once. */
-    if (start->agents->count == 1 && first->control.out >= 0 && start->plan->grid == NULL)
+    if (is_known(start) && first->control.out >= 0)
         send_costs_and_book(start);
 }
 

@@ -30,9 +30,10 @@ void tb_missing_hosts_name(const struct tb_grid_plan *plan, const struct tb_plac
 uint32_t tb_missing_hosts_next(struct tb_grid_plan *plan, uint32_t from, bool *news)
 {
     const struct tb_grid *grid = plan->grid;
+    const uint32_t *classes = plan->connectivity.classes.of;
     for (uint32_t i = from; i < grid->host_count; i++) {
         if (plan->missing[i] || grid->hosts[i].slots == 0 || plan->manual[i] || i == plan->here ||
-            plan->depths[plan->connectivity.classes.of[i]] != TB_GRID_NONE)
+            classes[i] == TB_GRID_NONE || plan->depths[classes[i]] != TB_GRID_NONE)
             continue;
         /* Of a cluster of which somebody was missed everybody has heard already. */
         const struct tb_grid_cluster *cluster = &grid->clusters[grid->hosts[i].cluster];

@@ -121,6 +121,9 @@ void tb_placement_add(struct tb_placement *placement, const struct tb_options *o
 static int add_ranks(struct dealer *dealer, int entry, uint32_t count)
 {
     struct tb_address_book *book = &dealer->placement->book;
+    if (dealer->in_book[entry + 1] < 0 && book->host_count == TB_JOB_HOSTS_LIMIT)
+        return tb_error(TB_ERR_LIMIT, "ranks on more than %u hosts; start fewer ranks, or more on each",
+                        TB_JOB_HOSTS_LIMIT);
     if (dealer->in_book[entry + 1] < 0)
         dealer->in_book[entry + 1] = (int32_t)append_host(dealer->placement, dealer->options, entry);
     uint32_t host = (uint32_t)dealer->in_book[entry + 1];

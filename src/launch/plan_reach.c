@@ -102,7 +102,7 @@ static int split(struct tb_grid_plan *plan, const struct tb_placement *placement
     for (uint32_t i = results->count; rc == TB_OK && i-- > 0;)
         firsts[class_of(plan, placement, results->hosts[i])] = i;
     for (uint32_t i = 0; rc == TB_OK && i < host_count; i++)
-        labels[i] = firsts[classes->of[i]];
+        labels[i] = classes->of[i] != TB_GRID_NONE ? firsts[classes->of[i]] : 0;
     for (uint32_t i = 0; rc == TB_OK && i < results->count; i++) {
         uint32_t k = 0;
         while (class_of(plan, placement, results->hosts[k]) != class_of(plan, placement, results->hosts[i]) ||

@@ -47,7 +47,7 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
         return error;
     what->size = comm->size;
     what->rank = comm->rank;
-    what->common = !binding->numbered && tb_channel_common(comm->channel) && common_possible(what);
+    what->common = !binding->numbered && comm->common && common_possible(what);
     error = tb_planner_program(comm->planner, what, program);
     if (error == TB_OK && (*program)->pieces > 0)
         binding->piece = (binding->elements + (*program)->pieces - 1) / (*program)->pieces;

@@ -43,6 +43,7 @@ int tb_comm_enter(struct tb_comm *comm, uint64_t context)
                                        .common = !comm->inter};
     comm->context = context;
     int error = tb_channel_open(tb_self.engine, &config, &comm->channel);
+    comm->common = error == TB_OK && tb_channel_common(comm->channel);
     if (error < 0 || !comm->inter)
         return error;
     struct tb_comm *local = comm->local;

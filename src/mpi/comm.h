@@ -34,6 +34,7 @@ struct tb_comm {
     uint64_t context;
     const struct tb_group_shape *shape; /* plan.c: where its ranks are, those of both groups; NULL until needed */
     struct tb_planner *planner;         /* made at the first collective call */
+    bool common;                        /* its ranks share memory, as its channel has found when it was opened */
     bool measures;                      /* blocking collectives give feedback (feedback.c) */
     uint64_t freed;                     /* the handle, once the program has freed it while requests are in flight */
     uint32_t *procs;                    /* job index of each rank that can be sent to; NULL: the identity */

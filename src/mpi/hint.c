@@ -61,7 +61,7 @@ int tb_mpi_Comm_get_info(MPI_Comm comm, MPI_Info *info_used)
         return tb_raise_null(c, call, 2, "info_used");
     struct tb_info *made = tb_info_new();
     int error = made == NULL ? TB_ERR_MEMORY : TB_OK;
-    char shape[160];
+    char shape[256];
     for (size_t i = 0; i < HINT_COUNT && error == TB_OK; i++)
         error = tb_info_put(made, hint_keys[i], c->hints.set >> i & 1 ? "true" : "false");
     if (error == TB_OK)

@@ -162,6 +162,19 @@ static int reach(void *context, struct tb_proc proc, struct tb_reach *reach)
     return TB_OK;
 }
 
+/* As the costs of the job have it, which do not change; called with the engine locked. */
+static void distance(void *context, struct tb_proc proc, struct tb_distance *distance)
+{
+    const struct tb_job *job = context;
+    const struct tb_rank_places places = {.book = &job->book, .size = job->size, .table = job->table};
+    if (job->table == NULL || is_local(context, proc))
+        return;
+    struct tb_way_brief out = tb_rank_places_way(&places, job->self.index, proc.index);
+    struct tb_way_brief in = tb_rank_places_way(&places, proc.index, job->self.index);
+    *distance = (struct tb_distance){
+        .latency = tb_cost_add(out.latency / 2, in.latency / 2), .out_rate = out.bandwidth, .in_rate = in.bandwidth};
+}
+
 /* Whether agents can get something to a process. It is they who find out how. */
 static int way(void *context, struct tb_proc proc)
 {
@@ -197,6 +210,7 @@ static int open_engine(void)
         .threaded = !tb_self.single,
         .is_local = is_local,
         .reach = reach,
+        .distance = distance,
         .control = job->control,
         .control_ready = control_ready,
         .waiting = job->control >= 0 && job->book.host_count > 1 ? waiting : NULL,

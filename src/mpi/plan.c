@@ -3,11 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(TB_JOB_PLANS_BYTES == TB_PLAN_TABLE_BYTES, "agents make as much memory as the table takes");
+
 int tb_plans_open(void)
 {
     /* The launcher has put the rules in the place of their file's name. */
     int error = tb_self.job.source == TB_JOB_ALONE ? tb_rules_load() : TB_OK;
-    return error == TB_OK ? tb_plan_cache_open(&tb_self.plan_cache) : error;
+    if (error == TB_OK)
+        error = tb_plan_cache_open(&tb_self.plan_cache);
+    if (error == TB_OK && tb_self.job.plans != NULL)
+        error = tb_plan_cache_join(tb_self.plan_cache, tb_self.job.plans);
+    return error;
 }
 
 void tb_plans_close(void)
@@ -79,8 +85,10 @@ int tb_comm_print_shape(struct tb_comm *comm, char *text, size_t size)
     if (error != TB_OK)
         return error;
     const struct tb_group_shape *s = comm->shape;
-    char ranks[64], places[64] = "";
-    uint32_t sites = 0;
+    static const char *const levels[TB_SEAT_LEVELS] = {"package", "NUMA node", "cache", "core"};
+    char ranks[64], places[160] = "";
+    uint32_t sites = 0, counts[TB_SEAT_LEVELS];
+    size_t used = 0;
     for (uint32_t i = 0; i < s->place_count; i++)
         sites += s->places[i].level == TB_LEVEL_SITE;
     if (s->split > 0)
@@ -88,7 +96,12 @@ int tb_comm_print_shape(struct tb_comm *comm, char *text, size_t size)
     else
         snprintf(ranks, sizeof ranks, "%u rank%s", s->size, tb_plural(s->size));
     if (sites > 0)
-        snprintf(places, sizeof places, ", %u site%s", sites, tb_plural(sites));
+        used = (size_t)snprintf(places, sizeof places, ", %u site%s", sites, tb_plural(sites));
+    tb_group_shape_count_seats(s, counts);
+    for (int i = 0; i < TB_SEAT_LEVELS; i++)
+        if (counts[i] > 0 && used < sizeof places)
+            used += (size_t)snprintf(places + used, sizeof places - used, ", %u %s%s", counts[i], levels[i],
+                                     tb_plural(counts[i]));
     snprintf(text, size, "%s, %u host%s, %u cluster%s%s", ranks, s->host_count, tb_plural(s->host_count),
              s->cluster_count, tb_plural(s->cluster_count), places);
     return TB_OK;

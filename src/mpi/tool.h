@@ -30,6 +30,7 @@ struct tb_mpit {
     uint32_t depth; /* how often it was initialised */
     struct tb_mpit_slots cvars, pvars, sessions;
     struct tb_counters counters; /* what MPI_Finalize has left */
+    uint64_t ratings;
     uint32_t usage_count;
     struct tb_usage *usage; /* and here; NULL: none */
 };
@@ -122,5 +123,6 @@ void tb_mpit_counters(struct tb_counters *counters);
 /* Calls before this are counted in the rows that follow. */
 void tb_mpit_usage_flush(void);
 bool tb_mpit_usage(uint32_t index, struct tb_usage *usage);
+uint64_t tb_mpit_ratings(void);
 
 #endif

@@ -34,6 +34,11 @@ bool tb_mpit_usage(uint32_t index, struct tb_usage *usage)
     return true;
 }
 
+uint64_t tb_mpit_ratings(void)
+{
+    return is_live() ? tb_plan_cache_ratings(tb_self.plan_cache) : tb_self.mpit->ratings;
+}
+
 void tb_mpit_keep(void)
 {
     if (tb_self.mpit == NULL)
@@ -44,6 +49,7 @@ void tb_mpit_keep(void)
     if (m == NULL)
         return;
     tb_engine_count(tb_self.engine, &m->counters);
+    m->ratings = tb_plan_cache_ratings(tb_self.plan_cache);
     tb_planner_flush_all(tb_self.plan_cache);
     while (tb_plan_cache_usage(tb_self.plan_cache, count, &row))
         count++;

@@ -3,6 +3,7 @@
  *   tombolo_engine_<counter>            what the engine counts
  *   tombolo_calls_<operation>           collectives that this rank has begun, those of the library itself included
  *   tombolo_runs_<operation>_<name>     and how many of them ran the algorithm of that name
+ *   tombolo_ratings                     candidates that this process has rated to choose between them
  *   tombolo_choices_<column>            the table of what ran how often for which sizes and why: element k of each is
  *                                       in row k; rows stay where they are, those without calls are unused
  *   tombolo_choices                     the same as text, a line a row
@@ -100,7 +101,7 @@ static const struct {
 };
 
 /* Which family a variable is of, and its place there. */
-enum family { FAMILY_ENGINE, FAMILY_CALLS, FAMILY_RUNS, FAMILY_COLUMN, FAMILY_TEXT, FAMILIES };
+enum family { FAMILY_ENGINE, FAMILY_CALLS, FAMILY_RUNS, FAMILY_RATINGS, FAMILY_COLUMN, FAMILY_TEXT, FAMILIES };
 
 static uint32_t family_count(enum family family)
 {
@@ -180,6 +181,14 @@ static void describe_calls(uint32_t at, struct tb_mpit_pvar *v)
     snprintf(v->description, sizeof v->description, "calls of %s, in all its forms", tb_operation_name(at));
 }
 
+static void describe_ratings(struct tb_mpit_pvar *v)
+{
+    snprintf(v->name, sizeof v->name, "tombolo_ratings");
+    snprintf(v->description, sizeof v->description,
+             "algorithms with their arguments that this process has rated to choose between them; what another rank of "
+             "the host has rated is taken from it");
+}
+
 static void describe_column(uint32_t at, struct tb_mpit_pvar *v)
 {
     static const enum tb_mpit_enum enums[] = {[OPERATION] = TB_MPIT_OPERATION,
@@ -228,6 +237,9 @@ void tb_mpit_pvar_describe(uint32_t index, struct tb_mpit_pvar *pvar)
         break;
     case FAMILY_RUNS:
         describe_runs(at, pvar);
+        break;
+    case FAMILY_RATINGS:
+        describe_ratings(pvar);
         break;
     case FAMILY_COLUMN:
         describe_column(at, pvar);
@@ -353,6 +365,9 @@ void tb_mpit_pvar_value(uint32_t index, void *value)
         break;
     case FAMILY_RUNS:
         *(uint64_t *)value = count_calls(0, tb_catalogue[at]);
+        break;
+    case FAMILY_RATINGS:
+        *(uint64_t *)value = tb_mpit_ratings();
         break;
     case FAMILY_COLUMN:
         value_of_column((enum column)at, value);

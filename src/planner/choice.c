@@ -68,6 +68,7 @@ static int choice_rate(const struct tb_choice_facts *facts, const struct tb_coll
     int error = count > 1 ? tb_rating_rate(facts->shape, c, rows, count, false, NULL) : TB_OK;
     if (error != TB_OK || count == 0)
         return error;
+    choice->rated += count > 1 ? count : 0;
     enum tb_reason reason = TB_REASON_MODEL;
     if (only == NULL && facts->corrections != NULL)
         reason = rows_correct(rows, count, facts->corrections);

@@ -22,6 +22,7 @@ struct tb_choice {
     struct tb_candidate best; /* algorithm NULL: none fits */
     struct tb_candidate next; /* the runner-up; algorithm NULL: there is none */
     enum tb_reason reason;
+    uint32_t rated; /* candidates that were rated to make it */
 };
 
 #define TB_CORRECTIONS_LIMIT 16u          /* algorithms of an operation */

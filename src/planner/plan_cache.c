@@ -39,6 +39,9 @@ struct tb_plan_cache {
     uint32_t idle; /* plans of shapes without users */
     struct tb_rules rules;
     struct tb_preference wishes[TB_OPERATION_COUNT];
+    struct tb_plan_table table; /* of the host */
+    struct tb_plan_key key;     /* that the keys of all choices begin with */
+    uint64_t ratings;
     struct tb_usage *usage;
     uint32_t usage_count, usage_room;
     uint64_t uncounted;
@@ -64,6 +67,22 @@ int tb_plan_cache_open(struct tb_plan_cache **cache)
     pthread_mutex_init(&a->planners_lock, NULL);
     tb_list_init(&a->planners);
     *cache = a;
+    return TB_OK;
+}
+
+/* Choices follow from parameters, too: those that hold for the whole job, rules and wishes among them. */
+int tb_plan_cache_join(struct tb_plan_cache *cache, void *memory)
+{
+    size_t length = tb_param_export(NULL, 0) + 1;
+    char *parameters = malloc(length);
+    if (parameters == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the plans of a process");
+    *parameters = 0;
+    tb_param_export(parameters, length);
+    tb_plan_key_begin(&cache->key);
+    tb_plan_key_text(&cache->key, parameters);
+    free(parameters);
+    tb_plan_table_open(&cache->table, memory);
     return TB_OK;
 }
 
@@ -252,7 +271,7 @@ static struct known *known_find(struct tb_shape_plans *plans, const struct mark 
     return plans->known != NULL ? known_place(plans->known, plans->known_room, mark) : NULL;
 }
 
-/* The call that stands for all with the same mark. */
+/* The call that stands for all with the same mark, but for its root. */
 static struct tb_collective call_of(const struct tb_shape_plans *plans, const struct tb_collective *c,
                                     struct mark *mark)
 {
@@ -260,17 +279,51 @@ static struct tb_collective call_of(const struct tb_shape_plans *plans, const st
     call.shape = plans->shape;
     call.costs = plans->shape->table;
     *mark = mark_of(plans, &call);
-    if (rooted(call.operation) && !call.inter)
-        call.root = tb_group_shape_of_kind(plans->shape, mark->kind);
     call.in_place = (mark->flags & MARK_IN_PLACE) != 0;
     return call;
+}
+
+static uint64_t mark_number(const struct mark *mark)
+{
+    return (uint64_t)mark->kind << 32 | (uint64_t)mark->size_class << 16 | (uint64_t)mark->operation << 8 | mark->flags;
 }
 
 uint64_t tb_shape_plans_mark(const struct tb_shape_plans *plans, const struct tb_collective *c)
 {
     struct mark mark;
     call_of(plans, c, &mark);
-    return (uint64_t)mark.kind << 32 | (uint64_t)mark.size_class << 16 | (uint64_t)mark.operation << 8 | mark.flags;
+    return mark_number(&mark);
+}
+
+/* Makes a choice for all calls with this mark; the first root of its kind stands for the others. */
+static int choice_make(const struct tb_choice_facts *facts, struct tb_collective *call, const struct mark *mark,
+                       struct tb_choice *choice)
+{
+    if (rooted(call->operation) && !call->inter)
+        call->root = tb_group_shape_of_kind(facts->shape, mark->kind);
+    return tb_choice_make(facts, call, choice);
+}
+
+/* The same, unless another process of the host has made it: of calls for which no communicator has its own wish, and
+ * so rules hold. With the lock held. */
+static int choice_get(struct tb_plan_cache *cache, const struct tb_choice_facts *facts, struct tb_collective *call,
+                      const struct mark *mark, struct tb_choice *choice)
+{
+    struct tb_plan_key key = cache->key;
+    bool shared = cache->table.entries != NULL && facts->rules != NULL && tb_rating_possible(call);
+    if (shared) {
+        for (int i = 0; i < 2; i++)
+            tb_plan_key_number(&key, facts->shape->key[i]);
+        tb_plan_key_number(&key, mark_number(mark));
+        if (tb_plan_table_get(&cache->table, &key, choice) == TB_OK && choice->best.algorithm != NULL &&
+            tb_algorithm_fits(choice->best.algorithm, call))
+            return TB_OK;
+    }
+    int error = choice_make(facts, call, mark, choice);
+    cache->ratings += choice->rated;
+    if (shared && error == TB_OK)
+        tb_plan_table_put(&cache->table, &key, choice);
+    return error;
 }
 
 int tb_shape_plans_choose_again(struct tb_plan_cache *cache, struct tb_shape_plans *plans,
@@ -284,7 +337,11 @@ int tb_shape_plans_choose_again(struct tb_plan_cache *cache, struct tb_shape_pla
                                     .wish_reason = TB_REASON_PARAMETER,
                                     .rules = &cache->rules,
                                     .corrections = corrections};
-    return tb_choice_make(&facts, &call, choice);
+    int error = choice_make(&facts, &call, &mark, choice);
+    pthread_mutex_lock(&cache->lock);
+    cache->ratings += choice->rated;
+    pthread_mutex_unlock(&cache->lock);
+    return error;
 }
 
 int tb_shape_plans_choose(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *c,
@@ -303,7 +360,7 @@ int tb_shape_plans_choose(struct tb_plan_cache *cache, struct tb_shape_plans *pl
     if (k != NULL && k->mark.flags != 0) {
         *choice = k->choice;
     } else {
-        error = tb_choice_make(&facts, &call, choice);
+        error = choice_get(cache, &facts, &call, &mark, choice);
         if (error == TB_OK && k != NULL) {
             *k = (struct known){mark, *choice};
             plans->known_count++;
@@ -366,6 +423,14 @@ bool tb_plan_cache_usage(struct tb_plan_cache *cache, uint32_t index, struct tb_
         *usage = cache->usage[index];
     pthread_mutex_unlock(&cache->lock);
     return there;
+}
+
+uint64_t tb_plan_cache_ratings(struct tb_plan_cache *cache)
+{
+    pthread_mutex_lock(&cache->lock);
+    uint64_t ratings = cache->ratings;
+    pthread_mutex_unlock(&cache->lock);
+    return ratings;
 }
 
 /* "chain:64k", and the predicted time. */

@@ -1,18 +1,21 @@
 /* The cache of a process: the shapes that its communicators have, what was chosen for them, and what has run. There is
  * one, made by MPI_Init after the parameters are settled; planners of communicators of the same shape share what is
- * known about it. Everything in it is bounded, and what is thrown away is found again by the same computation. Any
- * thread; it has its own lock. */
+ * known about it, and with the table of the host (plan_table.h) so do those of its other processes. Everything in it is
+ * bounded, and what is thrown away is found again by the same computation. Any thread; it has its own lock. */
 #ifndef TB_PLANNER_PLAN_CACHE_H
 #define TB_PLANNER_PLAN_CACHE_H
 
 #include <stdio.h>
 
-#include "planner/choice.h"
+#include "planner/plan_table.h"
 
 struct tb_plan_cache;
 struct tb_shape_plans; /* of one shape */
 
 int tb_plan_cache_open(struct tb_plan_cache **cache);
+/* From now on choices are shared with the other processes of the host that have the same memory, TB_PLAN_TABLE_BYTES,
+ * which must outlive the cache. Before the first planner. */
+int tb_plan_cache_join(struct tb_plan_cache *cache, void *memory);
 void tb_plan_cache_close(struct tb_plan_cache *cache); /* after all planners */
 
 /* The planners that use it; tb_planner_flush_all goes through them. */
@@ -50,5 +53,7 @@ void tb_plan_cache_count(struct tb_plan_cache *cache, const struct tb_shape_plan
 /* Row `index`; false: there are no more. Calls through planners that are open count once they were flushed. */
 bool tb_plan_cache_usage(struct tb_plan_cache *cache, uint32_t index, struct tb_usage *usage);
 void tb_plan_cache_print(struct tb_plan_cache *cache, FILE *to);
+/* How many candidates this process has rated itself. */
+uint64_t tb_plan_cache_ratings(struct tb_plan_cache *cache);
 
 #endif

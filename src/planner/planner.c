@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACES     64u /* a power of two */
-#define KEPT_LEAST 4u  /* programs that a communicator has room for at first */
-#define KEPT_LIMIT 64u /* and at most */
+#define KEPT_LEAST  4u  /* programs that a communicator has room for at first */
+#define KEPT_LIMIT  64u /* and at most */
+#define CALLS_LEAST 16u /* calls of which it is known which program they have: the same; powers of two */
+#define CALLS_LIMIT 1024u
+#define CALL_PLACES 4u /* in which one may be */
 
 /* Everything that a program depends on and that may differ between calls on one communicator. */
 struct key {
@@ -18,13 +20,22 @@ struct key {
 
 enum { KEY_COMMUTATIVE = 1, KEY_IN_PLACE = 2, KEY_COMMON = 4 };
 
+/* A program is kept once for all roots with which it is the same: those in one place far away, for example, or all
+ * those from which what comes along a chain passes this rank in the same way. */
 struct kept {
-    struct key key;
+    struct key key;             /* of the first call that needed it; the root does not matter */
     struct tb_program *program; /* NULL: free */
     uint32_t users;
+    uint32_t made;  /* its number among all that were made; 0: it is not found any more */
     uint64_t used;  /* when it was asked for last */
     uint64_t calls; /* that the cache does not know of */
     struct tb_choice choice;
+};
+
+/* Which program a call has: it holds while that is there. */
+struct known_call {
+    uint64_t key; /* as one number */
+    uint32_t kept, made;
 };
 
 /* A program for which there was no place among the kept ones: it ends with its last user. */
@@ -41,11 +52,13 @@ struct tb_planner {
     uint32_t size, rank;
     struct tb_preference *wishes; /* of the communicator's info object, for each operation; NULL: none */
     uint64_t ticks;
-    uint32_t recent; /* the last one found: it is released next */
-    /* Where those of a key were found last: a loop asks for the same again, perhaps with changing roots. */
-    uint32_t places[PLACES];
+    struct known_call recent; /* the last one found: it is released next, and then asked for again */
     uint32_t kept_room;
     struct kept *kept;
+    uint32_t makes; /* programs that were made to be kept */
+    /* A loop asks for the same again, perhaps with changing roots, of which there may be many more than programs. */
+    uint32_t call_room;
+    struct known_call *calls;
     struct loose *loose;
     struct tb_feedback *feedback; /* NULL: not wanted */
 };
@@ -55,8 +68,10 @@ int tb_planner_open(struct tb_plan_cache *cache, const struct tb_group_shape *sh
 {
     struct tb_planner *p = calloc(1, sizeof *p);
     struct kept *kept = calloc(KEPT_LEAST, sizeof *kept);
-    int error = p != NULL && kept != NULL ? tb_shape_plans_get(cache, shape, &p->plans)
-                                          : tb_error(TB_ERR_MEMORY, "no memory for the plans of a communicator");
+    struct known_call *calls = calloc(CALLS_LEAST, sizeof *calls);
+    int error = p != NULL && kept != NULL && calls != NULL
+                    ? tb_shape_plans_get(cache, shape, &p->plans)
+                    : tb_error(TB_ERR_MEMORY, "no memory for the plans of a communicator");
     if (error == TB_OK && tb_param.feedback > 0) {
         error = tb_feedback_open(&p->feedback, (uint32_t)tb_param.feedback);
         if (error != TB_OK)
@@ -65,10 +80,13 @@ int tb_planner_open(struct tb_plan_cache *cache, const struct tb_group_shape *sh
     if (error != TB_OK) {
         free(p);
         free(kept);
+        free(calls);
         return error;
     }
     p->kept = kept;
     p->kept_room = KEPT_LEAST;
+    p->calls = calls;
+    p->call_room = CALLS_LEAST;
     p->cache = cache;
     p->size = size;
     p->rank = rank;
@@ -133,6 +151,7 @@ void tb_planner_close(struct tb_planner *planner)
     pthread_mutex_destroy(&planner->lock);
     free(planner->wishes);
     free(planner->kept);
+    free(planner->calls);
     free(planner);
 }
 
@@ -147,31 +166,100 @@ static struct key key_of(const struct tb_collective *c)
     return k;
 }
 
-static bool kept_is(const struct kept *k, const struct key *key)
+static uint64_t key_number(const struct key *k)
 {
-    return k->program != NULL && k->key.root == key->root && k->key.operation == key->operation &&
-           k->key.size_class == key->size_class && k->key.flags == key->flags;
+    return (uint64_t)k->root << 32 | (uint64_t)k->size_class << 16 | (uint64_t)k->operation << 8 | k->flags;
 }
 
-static uint32_t *place_of(struct tb_planner *p, const struct key *key)
+/* Where a key may be: here and in the few places that follow. Roots one after the other have places of their own. */
+static struct known_call *call_place(const struct tb_planner *p, uint64_t key, uint32_t i)
 {
-    uint32_t hash = (key->root * 31 + key->operation) * 31 + key->size_class;
-    return &p->places[(hash ^ key->flags << 4) % PLACES];
+    uint32_t hash = (uint32_t)(key >> 32) * 0x9e3779b1u + ((uint32_t)key * 0x85ebca6bu >> 16);
+    return &p->calls[(hash + i) & (p->call_room - 1)];
 }
 
-static struct kept *kept_find(struct tb_planner *p, const struct key *key)
+static bool call_holds(const struct tb_planner *p, const struct known_call *call)
 {
-    uint32_t *place = place_of(p, key);
-    if (kept_is(&p->kept[*place], key)) {
-        p->recent = *place;
-        return &p->kept[*place];
-    }
-    for (uint32_t i = 0; i < p->kept_room; i++)
-        if (kept_is(&p->kept[i], key)) {
-            p->recent = *place = i;
-            return &p->kept[i];
+    return call->made != 0 && call->made == p->kept[call->kept].made;
+}
+
+/* NULL: which program it has is not known, or that is gone. */
+static struct kept *kept_find(struct tb_planner *p, uint64_t key)
+{
+    if (p->recent.key == key && call_holds(p, &p->recent))
+        return &p->kept[p->recent.kept];
+    for (uint32_t i = 0; i < CALL_PLACES; i++) {
+        const struct known_call *call = call_place(p, key, i);
+        if (call->key == key && call_holds(p, call)) {
+            p->recent = *call;
+            return &p->kept[call->kept];
         }
+    }
     return NULL;
+}
+
+/* A place that nothing is in which still holds; NULL: there is none. */
+static struct known_call *call_free(const struct tb_planner *p, uint64_t key)
+{
+    for (uint32_t i = 0; i < CALL_PLACES; i++) {
+        struct known_call *call = call_place(p, key, i);
+        if (!call_holds(p, call))
+            return call;
+    }
+    return NULL;
+}
+
+static bool calls_grow(struct tb_planner *p)
+{
+    struct known_call *before = p->calls, *grown = NULL;
+    uint32_t room = p->call_room;
+    if (room < CALLS_LIMIT)
+        grown = calloc(2 * (size_t)room, sizeof *grown);
+    if (grown == NULL)
+        return false;
+    p->calls = grown;
+    p->call_room = 2 * room;
+    for (uint32_t i = 0; i < room; i++) {
+        struct known_call *call = call_holds(p, &before[i]) ? call_free(p, before[i].key) : NULL;
+        if (call != NULL)
+            *call = before[i];
+    }
+    free(before);
+    return true;
+}
+
+/* From now on a call with this key is known to have that program. */
+static void call_note(struct tb_planner *p, uint64_t key, const struct kept *k)
+{
+    struct known_call *call = call_free(p, key);
+    while (call == NULL && calls_grow(p))
+        call = call_free(p, key);
+    if (call == NULL)
+        call = call_place(p, key, 0);
+    p->recent = *call = (struct known_call){.key = key, .kept = (uint32_t)(k - p->kept), .made = k->made};
+}
+
+/* The kept one that does the same for another root; NULL: there is none. */
+static struct kept *kept_alike(struct tb_planner *p, const struct key *key, const struct tb_choice *choice,
+                               const struct tb_program *made)
+{
+    for (uint32_t i = 0; i < p->kept_room; i++) {
+        struct kept *k = &p->kept[i];
+        if (k->program != NULL && k->made != 0 && k->key.operation == key->operation &&
+            k->key.size_class == key->size_class && k->key.flags == key->flags &&
+            k->choice.best.algorithm == choice->best.algorithm && k->choice.best.argument == choice->best.argument &&
+            k->choice.reason == choice->reason && tb_program_same(k->program, made))
+            return k;
+    }
+    return NULL;
+}
+
+static const struct tb_program *kept_use(struct tb_planner *p, struct kept *k)
+{
+    k->users++;
+    k->calls++;
+    k->used = ++p->ticks;
+    return k->program;
 }
 
 static struct kept *kept_free(struct tb_planner *p)
@@ -204,16 +292,27 @@ static struct kept *kept_make_room(struct tb_planner *p)
     return k;
 }
 
-/* Puts a new program where it will be found again, if there is room. */
+/* Puts a new program where it will be found again, if there is room, and unless it is there already. *program is the
+ * one that runs. */
 static int program_keep(struct tb_planner *p, const struct key *key, const struct tb_choice *choice,
-                        struct tb_program *made)
+                        struct tb_program *made, const struct tb_program **program)
 {
-    struct kept *k = kept_make_room(p);
+    struct kept *k = kept_alike(p, key, choice, made);
+    if (k != NULL) {
+        tb_program_free(made);
+        call_note(p, key_number(key), k);
+        *program = kept_use(p, k);
+        return TB_OK;
+    }
+    *program = made;
+    k = kept_make_room(p);
     if (k != NULL) {
         kept_count(p, k);
         tb_program_free(k->program);
-        *k = (struct kept){.key = *key, .program = made, .users = 1, .used = ++p->ticks, .calls = 1, .choice = *choice};
-        p->recent = *place_of(p, key) = (uint32_t)(k - p->kept);
+        p->makes = p->makes == UINT32_MAX ? 1 : p->makes + 1;
+        *k = (struct kept){.key = *key, .program = made, .made = p->makes, .choice = *choice};
+        call_note(p, key_number(key), k);
+        kept_use(p, k);
         return TB_OK;
     }
     struct loose *l = malloc(sizeof *l);
@@ -274,19 +373,17 @@ int tb_planner_program(struct tb_planner *planner, const struct tb_collective *c
     struct key key = key_of(c);
     int error = TB_OK;
     pthread_mutex_lock(&planner->lock);
-    struct kept *k = kept_find(planner, &key);
+    struct kept *k = kept_find(planner, key_number(&key));
     if (k != NULL) {
-        k->users++;
-        k->calls++;
-        k->used = ++planner->ticks;
-        *program = k->program;
+        *program = kept_use(planner, k);
     } else {
         struct tb_program *made = NULL;
         struct tb_choice choice;
         error = program_make(planner, c, &choice, &made);
         if (error == TB_OK)
-            error = program_keep(planner, &key, &choice, made);
-        *program = error == TB_OK ? made : NULL;
+            error = program_keep(planner, &key, &choice, made, program);
+        if (error != TB_OK)
+            *program = NULL;
     }
     pthread_mutex_unlock(&planner->lock);
     return error;
@@ -309,9 +406,8 @@ static void kept_forget(struct tb_planner *p, enum tb_operation operation, const
             (size_class != NULL && k->key.size_class != *size_class))
             continue;
         kept_count(p, k);
-        if (k->users > 0) {
-            k->key.operation = TB_OPERATION_COUNT;
-        } else {
+        k->made = 0;
+        if (k->users == 0) {
             tb_program_free(k->program);
             k->program = NULL;
         }
@@ -415,7 +511,7 @@ static void loose_release(struct tb_planner *p, const struct tb_program *program
 void tb_planner_release(struct tb_planner *planner, const struct tb_program *program)
 {
     pthread_mutex_lock(&planner->lock);
-    struct kept *recent = &planner->kept[planner->recent];
+    struct kept *recent = &planner->kept[planner->recent.kept];
     struct kept *found = recent->program == program ? recent : NULL;
     for (uint32_t i = 0; i < planner->kept_room && found == NULL; i++)
         if (planner->kept[i].program == program)

@@ -409,8 +409,12 @@ static void what_runs_is_never_thrown_away(void **state)
 {
     struct fixture *f = *state;
     const struct tb_program *programs[200];
+    /* From each root something else, and to it. */
+    assert_int_equal(tb_planner_prefer(f->planner, TB_OPERATION_GATHER, "bounded"), TB_OK);
+    assert_int_equal(tb_planner_prefer(f->planner, TB_OPERATION_BCAST, "linear"), TB_OK);
     for (uint32_t i = 0; i < 200; i++) {
-        struct tb_collective c = bcast(i % 100, i < 100 ? 1 : 1000);
+        struct tb_collective c = bcast(i % 100, 1000);
+        c.operation = i < 100 ? TB_OPERATION_BCAST : TB_OPERATION_GATHER;
         assert_int_equal(tb_planner_program(f->planner, &c, &programs[i]), TB_OK);
     }
     for (uint32_t i = 0; i < 200; i++)
@@ -430,6 +434,50 @@ static void old_programs_make_room(void **state)
             assert_int_equal(tb_planner_program(f->planner, &c, &program), TB_OK);
             tb_planner_release(f->planner, program);
         }
+}
+
+/* Whatever is kept for other roots, each has its own program, again and again. */
+static void every_root_has_its_program(void **state)
+{
+    static const char *const names[] = {"linear", "binomial", "chain:1k", "binary:2k", "circulant:1k", "two-tree:1k"};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        assert_int_equal(tb_planner_prefer(f->planner, TB_OPERATION_BCAST, names[i]), TB_OK);
+        for (uint32_t k = 0; k < 2 * SIZE; k++) {
+            struct tb_collective c = bcast(k % SIZE, 5000), call = tb_size_class_call(&c);
+            const struct tb_program *program;
+            struct tb_program *made;
+            struct tb_choice choice;
+            assert_int_equal(tb_planner_program(f->planner, &c, &program), TB_OK);
+            assert_int_equal(tb_planner_choice(f->planner, &c, &choice), TB_OK);
+            call.argument = choice.best.argument;
+            call.shape = tb_planner_shape(f->planner);
+            assert_int_equal(choice.best.algorithm->make(&call, &made), TB_OK);
+            assert_true(tb_program_same(program, made));
+            tb_program_free(made);
+            tb_planner_release(f->planner, program);
+        }
+    }
+}
+
+/* Rank 3 of a chain receives from 2 and sends to 4, from wherever it comes, unless it begins or ends there. */
+static void alike_programs_are_kept_once(void **state)
+{
+    struct fixture *f = *state;
+    const struct tb_program *programs[SIZE];
+    assert_int_equal(tb_planner_prefer(f->planner, TB_OPERATION_BCAST, "chain:1k"), TB_OK);
+    for (uint32_t i = 0; i < SIZE; i++) {
+        struct tb_collective c = bcast(i, 5000);
+        assert_int_equal(tb_planner_program(f->planner, &c, &programs[i]), TB_OK);
+    }
+    for (uint32_t i = 1; i < SIZE; i++)
+        assert_int_equal(programs[i] == programs[0], i != 3 && i != 4);
+    for (uint32_t i = 0; i < SIZE; i++)
+        tb_planner_release(f->planner, programs[i]);
+    struct tb_usage usage;
+    tb_planner_flush_all(f->cache);
+    assert_true(tb_plan_cache_usage(f->cache, 0, &usage));
+    assert_int_equal(usage.calls, SIZE);
 }
 
 /* Many communicators of many shapes come and go. */
@@ -467,6 +515,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_communicator_has_wishes, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(what_runs_is_never_thrown_away, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(old_programs_make_room, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(every_root_has_its_program, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(alike_programs_are_kept_once, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(shapes_are_shared_and_forgotten, fixture_open, fixture_close)};
     TB_ASSERT(tb_param_load() == TB_OK);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -336,6 +336,8 @@ void tb_builder_whole(struct tb_builder *b);
 void tb_builder_parts(struct tb_builder *b, uint32_t parts);
 int tb_builder_finish(struct tb_builder *b, struct tb_program **program); /* allocated in one piece */
 void tb_program_free(struct tb_program *program);
+/* Whether both do the same. */
+bool tb_program_same(const struct tb_program *a, const struct tb_program *b);
 
 /* Given the programs of all ranks: every receive has its send with the same edge, order and sizes, no cycle, and every
  * rank ends with the data that `expect` asks for. `initial` and `expect` describe contents symbolically:

@@ -48,7 +48,8 @@ static int kind_compare(const void *left, const void *right)
     return by_kind != 0 ? by_kind : (a->host > b->host) - (a->host < b->host);
 }
 
-/* Which of its feet each host has as a gateway; one walk over all gateways instead of a search for each host. */
+/* Which of its feet each host has as a gateway; one walk over all gateways instead of a search for each host. `kinds`
+ * are those of all hosts. */
 static void note_gates(const struct tb_grid *grid, struct kind *kinds)
 {
     for (uint32_t c = 0; c < grid->cluster_count; c++) {
@@ -65,9 +66,9 @@ static void note_gates(const struct tb_grid *grid, struct kind *kinds)
 }
 
 /* Equal kinds stand together, in each the first host first; every host is given that one for a name. */
-static void name_by_first(struct tb_host_classes *classes, const struct kind *kinds)
+static void name_by_first(struct tb_host_classes *classes, const struct kind *kinds, uint32_t count)
 {
-    for (uint32_t i = 0, first = 0; i < classes->host_count; i++) {
+    for (uint32_t i = 0, first = 0; i < count; i++) {
         if (i > 0 && (kinds[i].alone || kind_order(&kinds[i - 1], &kinds[i]) != 0))
             first = i;
         classes->of[kinds[i].host] = kinds[first].host;
@@ -80,13 +81,16 @@ static void number(struct tb_host_classes *classes)
     uint32_t n = classes->host_count;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t first = classes->of[i];
+        if (first == TB_GRID_NONE)
+            continue;
         classes->of[i] = first == i ? classes->class_count++ : classes->of[first];
         classes->first[classes->of[i] + 1]++;
     }
     for (uint32_t c = 0; c < classes->class_count; c++)
         classes->first[c + 1] += classes->first[c];
     for (uint32_t i = 0; i < n; i++)
-        classes->members[classes->first[classes->of[i]]++] = i;
+        if (classes->of[i] != TB_GRID_NONE)
+            classes->members[classes->first[classes->of[i]]++] = i;
     for (uint32_t c = classes->class_count; c > 0; c--)
         classes->first[c] = classes->first[c - 1];
     classes->first[0] = 0;
@@ -94,7 +98,12 @@ static void number(struct tb_host_classes *classes)
 
 int tb_host_classes_open(struct tb_host_classes *classes, const struct tb_grid *grid)
 {
-    uint32_t n = grid->host_count;
+    return tb_host_classes_open_part(classes, grid, NULL);
+}
+
+int tb_host_classes_open_part(struct tb_host_classes *classes, const struct tb_grid *grid, const bool *part)
+{
+    uint32_t n = grid->host_count, count = 0;
     struct kind *kinds = calloc(n + 1u, sizeof *kinds);
     *classes = (struct tb_host_classes){.host_count = n,
                                         .of = calloc(n + 1u, sizeof(uint32_t)),
@@ -109,8 +118,13 @@ int tb_host_classes_open(struct tb_host_classes *classes, const struct tb_grid *
         kinds[i] = (struct kind){
             .host = i, .grid = grid, .alone = tb_grid_ends_at(grid, i) || grid->hosts[i].cluster_count > 64};
     note_gates(grid, kinds);
-    qsort(kinds, n, sizeof *kinds, kind_compare);
-    name_by_first(classes, kinds);
+    for (uint32_t i = 0; i < n; i++) {
+        classes->of[i] = TB_GRID_NONE;
+        if (part == NULL || part[i])
+            kinds[count++] = kinds[i];
+    }
+    qsort(kinds, count, sizeof *kinds, kind_compare);
+    name_by_first(classes, kinds, count);
     number(classes);
     free(kinds);
     return TB_OK;
@@ -127,6 +141,8 @@ int tb_host_classes_split(struct tb_host_classes *classes, const uint32_t *label
         tb_host_classes_close(&split);
         return tb_error(TB_ERR_MEMORY, "no memory for the classes of %u hosts", n);
     }
+    for (uint32_t i = 0; i < n; i++)
+        split.of[i] = TB_GRID_NONE;
     /* The first with this label gives its name, as when they were made. A class has few labels, found near its head. */
     for (uint32_t c = 0; c < classes->class_count; c++)
         for (uint32_t i = 0; i < tb_host_classes_size(classes, c); i++) {

@@ -10,12 +10,14 @@
 
 struct tb_host_classes {
     uint32_t host_count, class_count;
-    uint32_t *of;      /* the class of each host; classes are numbered by their first hosts */
+    uint32_t *of;      /* the class of each host; classes are numbered by their first hosts. TB_GRID_NONE: in none */
     uint32_t *first;   /* of each class, and one more: where its hosts begin in `members` */
     uint32_t *members; /* hosts, ascending within a class */
 };
 
 int tb_host_classes_open(struct tb_host_classes *classes, const struct tb_grid *grid);
+/* Of some hosts alone: `part` has an element for each, NULL: all. The others are in no class. */
+int tb_host_classes_open_part(struct tb_host_classes *classes, const struct tb_grid *grid, const bool *part);
 /* Hosts of one class that have different labels (one for each host) come into different ones. `origins` has room for
  * as many as there are hosts, and gets for each class the one in which its hosts were. After an error nothing has
  * changed. */

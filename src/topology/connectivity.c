@@ -242,8 +242,13 @@ out:
 
 int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)
 {
+    return tb_connectivity_open_part(c, grid, NULL);
+}
+
+int tb_connectivity_open_part(struct tb_connectivity *c, const struct tb_grid *grid, const bool *part)
+{
     *c = (struct tb_connectivity){.grid = grid};
-    int rc = tb_host_classes_open(&c->classes, grid);
+    int rc = tb_host_classes_open_part(&c->classes, grid, part);
     if (rc != TB_OK)
         return rc;
     uint32_t n = c->classes.class_count;
@@ -251,8 +256,8 @@ int tb_connectivity_open(struct tb_connectivity *c, const struct tb_grid *grid)
         tb_connectivity_close(c);
         return tb_error(TB_ERR_LIMIT,
                         "%s: routes are found among at most %u kinds of hosts (in the same clusters, gateways of the "
-                        "same ones, equal ports, no links of their own), but there are %u",
-                        grid->file, TB_CONNECTIVITY_CLASSES_LIMIT, n);
+                        "same ones, equal ports, no links of their own), but there are %u%s",
+                        grid->file, TB_CONNECTIVITY_CLASSES_LIMIT, n, part != NULL ? " that would take part" : "");
     }
     c->reach = calloc((size_t)n * n + 1, sizeof *c->reach);
     c->costs = calloc((size_t)n * n + 1, sizeof *c->costs);

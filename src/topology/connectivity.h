@@ -36,6 +36,13 @@ struct tb_connectivity {
 enum tb_tie { TB_TIE_DIRECT, TB_TIE_ONE_WAY, TB_TIE_NONE };
 
 int tb_connectivity_open(struct tb_connectivity *connectivity, const struct tb_grid *grid);
+/* Among some hosts alone: `part` has an element for each, NULL: all. TB_ERR_LIMIT: these are of too many kinds. */
+int tb_connectivity_open_part(struct tb_connectivity *connectivity, const struct tb_grid *grid, const bool *part);
+/* As far as the hosts that are `wanted` need it: of a grid of many clusters, or of too many kinds of hosts, these alone
+ * and of all other clusters as many as can be told apart (grid_fold.h, connectivity_part.c). None that is `missing` is
+ * looked at then, and clusters that are `apart` are like no other; NULL: none. */
+int tb_connectivity_open_for(struct tb_connectivity *connectivity, const struct tb_grid *grid, const bool *wanted,
+                             const bool *apart, const bool *missing);
 void tb_connectivity_close(struct tb_connectivity *connectivity);
 /* What was found out about one direction between two different classes. */
 void tb_connectivity_set(struct tb_connectivity *connectivity, uint32_t from, uint32_t to, bool reaches);

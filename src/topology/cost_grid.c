@@ -183,7 +183,7 @@ void tb_cost_grid_gates(struct tb_cost_builder *b, const struct tb_cost_grid *s)
         place->gate = b->relays.count;
         for (uint32_t k = 0; k < cluster->gateway_count; k++) {
             struct tb_spot spot = tb_cost_grid_spot(s, cluster->gateways[k]);
-            if (spot.who == TB_COST_NONE)
+            if (spot.who == TB_COST_NONE || spot.kind == TB_GRID_NONE)
                 continue;
             tb_cost_builder_push(b, &b->relays, &spot);
             place->gates++;

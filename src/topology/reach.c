@@ -2,10 +2,7 @@
  * a foot in each cluster that names it. A connection climbs from one of the caller's feet as far as a network that
  * both have in common, and descends from there to a foot of the other; every step must be allowed. */
 #include "topology/reach.h"
-#include "topology/class.h"
 #include "topology/grid_file.h"
-
-#include <stdlib.h>
 
 /* The caller or the called one: a host that stands in this cluster, or, nearer to the common network, one that came
  * from further inside and is no gateway there. */
@@ -174,49 +171,4 @@ bool tb_grid_outsider_reaches(const struct tb_grid *grid, uint32_t to)
             return true;
     }
     return false;
-}
-
-/* ---- all pairs --------------------------------------------------------------------------------------------------- */
-
-/* The first host with slots of each class, ascending; their number. */
-static uint32_t find_examples(const struct tb_grid *grid, uint32_t *examples)
-{
-    struct tb_host_classes classes;
-    uint32_t count = 0;
-    if (tb_host_classes_open(&classes, grid) != TB_OK)
-        return 0;
-    bool *seen = calloc(classes.class_count + 1u, sizeof *seen);
-    for (uint32_t i = 0; i < grid->host_count && seen != NULL; i++) {
-        if (grid->hosts[i].slots == 0 || seen[classes.of[i]])
-            continue;
-        seen[classes.of[i]] = true;
-        examples[count++] = i;
-    }
-    free(seen);
-    tb_host_classes_close(&classes);
-    return count;
-}
-
-bool tb_grid_first_unreachable(const struct tb_grid *grid, uint32_t *from, uint32_t *to)
-{
-    /* Without memory for the classes all hosts are asked, which is slow but right. */
-    uint32_t *examples = malloc((grid->host_count + 1u) * sizeof *examples);
-    uint32_t count = examples != NULL ? find_examples(grid, examples) : 0;
-    bool found = false, all = count == 0;
-    count = all ? grid->host_count : count;
-    for (uint32_t i = 0; i < count && !found; i++) {
-        for (uint32_t j = i + 1; j < count && !found; j++) {
-            uint32_t a = all ? i : examples[i], b = all ? j : examples[j];
-            if (grid->hosts[a].slots == 0 || grid->hosts[b].slots == 0)
-                continue;
-            bool forth = tb_grid_reaches(grid, a, b);
-            if (forth && tb_grid_reaches(grid, b, a))
-                continue;
-            found = true;
-            *from = forth ? b : a;
-            *to = forth ? a : b;
-        }
-    }
-    free(examples);
-    return found;
 }

@@ -1,6 +1,8 @@
 /* For each destination class the others are settled from near to far, as Dijkstra does: whoever is settled offers to
  * all its neighbours to pass things on. An offer is refused if the one who would be handed it next is a neighbour of
- * the asking one, who then goes there by itself; since that one was settled before, its own offer has been heard. */
+ * the asking one, who then goes there by itself; since that one was settled before, its own offer has been heard. For
+ * the same reason the direct neighbours of the destination are settled from the beginning, whatever others offer, and
+ * where everybody is one there is nothing left to do. */
 #include "topology/route.h"
 
 #include <stdlib.h>
@@ -24,19 +26,26 @@ struct search {
     uint8_t *ties; /* enum tb_tie of all pairs */
     struct label *labels;
     uint32_t heap_count;
-    uint32_t *heap;       /* who may be settled next, the nearest first */
-    uint32_t *settled;    /* in this order */
+    uint32_t *heap;    /* who may be settled next, the nearest first */
+    uint32_t *settled; /* in this order */
+    uint32_t *open;    /* who was not settled from the beginning */
+    uint32_t open_count;
     uint32_t *first;      /* two of each class, and one more: where its direct neighbours begin in `neighbours`, and */
     uint32_t *neighbours; /* those to whom it has a tie of one way only */
 };
 
+static int label_order(uint32_t one_ways, uint64_t cost, uint32_t hops, const struct label *b)
+{
+    if (one_ways != b->one_ways)
+        return one_ways < b->one_ways ? -1 : 1;
+    if (cost != b->cost)
+        return cost < b->cost ? -1 : 1;
+    return (hops > b->hops) - (hops < b->hops);
+}
+
 static int label_compare(const struct label *a, const struct label *b)
 {
-    if (a->one_ways != b->one_ways)
-        return a->one_ways < b->one_ways ? -1 : 1;
-    if (a->cost != b->cost)
-        return a->cost < b->cost ? -1 : 1;
-    return (a->hops > b->hops) - (a->hops < b->hops);
+    return label_order(a->one_ways, a->cost, a->hops, b);
 }
 
 /* ---- the heap ---------------------------------------------------------------------------------------------------- */
@@ -114,29 +123,79 @@ static bool is_detour(const struct search *s, uint32_t asking, uint32_t by, uint
     return false;
 }
 
+/* To one neighbour, by a tie of this sort. */
+static void offer_one(struct search *s, uint32_t by, uint32_t to, enum tb_tie tie)
+{
+    const struct label *near = &s->labels[by];
+    struct label *label = &s->labels[to];
+    if (label->settled)
+        return;
+    uint64_t cost = near->cost + tb_connectivity_cost(s->connectivity, to, by);
+    int order = label_order(near->one_ways + tie, cost, near->hops + 1, label);
+    if (order > 0 || is_detour(s, to, by, near->one_ways + tie))
+        return;
+    if (order < 0) {
+        label->cost = cost;
+        label->one_ways = near->one_ways + tie;
+        label->hops = near->hops + 1;
+        label->count = 0;
+        heap_lift(s, to);
+    }
+    label_add(label, by);
+}
+
 /* To its neighbours by ties of one sort. */
 static void offer(struct search *s, uint32_t by, enum tb_tie tie)
 {
-    const struct label *near = &s->labels[by];
-    for (uint32_t at = s->first[2 * by + tie]; at < s->first[2 * by + tie + 1]; at++) {
+    for (uint32_t at = s->first[2 * by + tie]; at < s->first[2 * by + tie + 1]; at++)
+        offer_one(s, by, s->neighbours[at], tie);
+}
+
+static uint32_t neighbour_count(const struct search *s, uint32_t class)
+{
+    return s->first[2 * class + TB_TIE_ONE_WAY] - s->first[2 * class + TB_TIE_DIRECT];
+}
+
+/* The destination and its direct neighbours; how many they are. */
+static uint32_t settle_direct(struct search *s, uint32_t destination)
+{
+    uint32_t count = 0;
+    s->labels[destination].cost = 0;
+    s->labels[destination].one_ways = s->labels[destination].hops = 0;
+    s->labels[destination].settled = true;
+    s->settled[count++] = destination;
+    for (uint32_t at = s->first[2 * destination]; at < s->first[2 * destination + 1]; at++) {
         uint32_t i = s->neighbours[at];
         struct label *label = &s->labels[i];
-        if (label->settled)
-            continue;
-        struct label better = {.cost = near->cost + tb_connectivity_cost(s->connectivity, i, by),
-                               .one_ways = near->one_ways + tie,
-                               .hops = near->hops + 1};
-        int order = label_compare(&better, label);
-        if (order > 0 || is_detour(s, i, by, better.one_ways))
-            continue;
-        if (order < 0) {
-            label->cost = better.cost;
-            label->one_ways = better.one_ways;
-            label->hops = better.hops;
-            label->count = 0;
-            heap_lift(s, i);
+        label->cost = tb_connectivity_cost(s->connectivity, i, destination);
+        label->one_ways = 0;
+        label->hops = label->count = 1;
+        label->nexts[0] = destination;
+        label->settled = true;
+        s->settled[count++] = i;
+    }
+    return count;
+}
+
+/* What these offer to the others, asked from the side that has fewer neighbours. */
+static void offer_direct(struct search *s, uint32_t count)
+{
+    uint64_t theirs = 0, ours = 0;
+    s->open_count = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (!s->labels[i].settled) {
+            s->open[s->open_count++] = i;
+            theirs += neighbour_count(s, i);
+        } else {
+            ours += neighbour_count(s, i);
         }
-        label_add(label, by);
+    for (uint32_t i = 0; i < count && ours <= theirs && s->open_count > 0; i++)
+        offer(s, s->settled[i], TB_TIE_DIRECT);
+    for (uint32_t i = 0; i < s->open_count && ours > theirs; i++) {
+        uint32_t to = s->open[i];
+        for (uint32_t at = s->first[2 * to]; at < s->first[2 * to + 1]; at++)
+            if (s->labels[s->neighbours[at]].settled)
+                offer_one(s, s->neighbours[at], to, TB_TIE_DIRECT);
     }
 }
 
@@ -150,12 +209,10 @@ static void settle_all(struct search *s, uint32_t destination)
         s->labels[i].settled = false;
     }
     s->destination = destination;
-    s->labels[destination].cost = 0;
-    s->labels[destination].one_ways = s->labels[destination].hops = 0;
-    heap_lift(s, destination);
+    uint32_t count = settle_direct(s, destination), offered = 0;
+    offer_direct(s, count);
     /* Whoever needs one tie of one way more than others is further away than all of them, so such ties have to be
      * looked at only when the others lead nowhere any more; mostly never. */
-    uint32_t count = 0, offered = 0;
     do {
         while (s->heap_count > 0) {
             uint32_t nearest = heap_take(s);
@@ -206,10 +263,11 @@ static int search_open(struct search *s, const struct tb_connectivity *connectiv
                          .labels = calloc(n + 1u, sizeof *s->labels),
                          .heap = calloc(n + 1u, sizeof *s->heap),
                          .settled = calloc(n + 1u, sizeof *s->settled),
+                         .open = calloc(n + 1u, sizeof *s->open),
                          .first = calloc(2 * n + 1u, sizeof *s->first),
                          .neighbours = calloc((size_t)n * n + 1, sizeof *s->neighbours)};
-    if (s->ties == NULL || s->labels == NULL || s->heap == NULL || s->settled == NULL || s->first == NULL ||
-        s->neighbours == NULL)
+    if (s->ties == NULL || s->labels == NULL || s->heap == NULL || s->settled == NULL || s->open == NULL ||
+        s->first == NULL || s->neighbours == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for routes among %u kinds of hosts", n);
     uint32_t used = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -232,6 +290,7 @@ static void search_close(struct search *s)
     free(s->labels);
     free(s->heap);
     free(s->settled);
+    free(s->open);
     free(s->first);
     free(s->neighbours);
 }

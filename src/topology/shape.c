@@ -97,6 +97,36 @@ uint32_t tb_group_shape_next(const struct tb_group_shape *s, uint32_t rank)
     return later != TB_PLACE_NONE ? range_begin(&s->ranges[later], host) : TB_PLACE_NONE;
 }
 
+/* ---- below the host ---------------------------------------------------------------------------------------------- */
+
+uint32_t tb_group_shape_below(const struct tb_group_shape *s, uint32_t rank, enum tb_level level)
+{
+    TB_ASSERT(level > TB_LEVEL_HOST && level <= TB_LEVEL_CORE);
+    uint16_t number = s->seats != NULL ? s->seats[rank].at[level - TB_LEVEL_PACKAGE] : TB_SEAT_NONE;
+    return number != TB_SEAT_NONE ? number : TB_PLACE_NONE;
+}
+
+enum tb_level tb_group_shape_level(const struct tb_group_shape *s, uint32_t a, uint32_t b)
+{
+    uint32_t place = tb_group_shape_meet(s, a, b);
+    if (place != TB_PLACE_NONE)
+        return (enum tb_level)s->places[place].level;
+    return s->seats != NULL ? tb_seat_meet(&s->seats[a], &s->seats[b]) : TB_LEVEL_HOST;
+}
+
+void tb_group_shape_count_seats(const struct tb_group_shape *s, uint32_t *counts)
+{
+    memset(counts, 0, TB_SEAT_LEVELS * sizeof *counts);
+    for (uint32_t host = 0; host < s->host_count && s->seats != NULL; host++)
+        for (int i = 0; i < TB_SEAT_LEVELS; i++) {
+            uint32_t most = 0; /* numbers have no gaps */
+            for (uint32_t rank = s->hosts[host].first_rank; rank != TB_PLACE_NONE; rank = tb_group_shape_next(s, rank))
+                if (s->seats[rank].at[i] != TB_SEAT_NONE && s->seats[rank].at[i] >= most)
+                    most = s->seats[rank].at[i] + 1u;
+            counts[i] += most;
+        }
+}
+
 /* ---- kinds of ranks ---------------------------------------------------------------------------------------------- */
 
 uint32_t tb_group_shape_kind(const struct tb_group_shape *s, uint32_t rank)

@@ -1,7 +1,8 @@
-/* The shape of a group of ranks: where each of them is, from the widest place to its host, as far as costs depend on
- * it. Hosts and places are numbered in the order in which ranks meet them, so that groups that look alike have equal
- * shapes. It is made without a message from what every rank knows, and is the same on all of them. Ranks are stored as
- * ranges, and regular orders (blocks of ranks on host after host, or dealt to hosts in turn) are one range each.
+/* The shape of a group of ranks: where each of them is, from the widest place to its host, and below it to its core
+ * where ranks are bound. Hosts and places are numbered in the order in which ranks meet them, so that groups that look
+ * alike have equal shapes. It is made without a message from what every rank knows, and is the same on all of them.
+ * Ranks are stored as ranges, and regular orders (blocks of ranks on host after host, or dealt to hosts in turn) are
+ * one range each.
  *
  * One block of memory, constant once made, counted: whoever makes or holds it releases it. Any thread may read, hold
  * and release it. The cost table must outlive it. */
@@ -9,6 +10,7 @@
 #define TB_TOPOLOGY_SHAPE_H
 
 #include "topology/cost_table.h"
+#include "topology/seat.h"
 
 /* Ranks from `first` to the next range's: `block` of them on host `host`, as many on each of the following ones, and
  * after `cycle` hosts on the first of them again. The last block may be shorter. */
@@ -56,6 +58,8 @@ struct tb_group_shape {
     const struct tb_shape_host *hosts;
     const struct tb_shape_place *places; /* in preorder, the world first, siblings in the order of first meeting */
     const uint32_t *order;               /* hosts so that those of a place stand together */
+    const struct tb_seat *seats;         /* of each rank; numbers count on each host, from 0 in the order in which ranks
+                                            meet what they stand for. NULL: nobody is bound, paths end at hosts */
     const struct tb_cost_table *table;   /* NULL: nothing is known, and all hosts are in the world itself */
 };
 
@@ -65,6 +69,7 @@ struct tb_shape_run {
     uint32_t place, kind; /* of the job */
     uint32_t who;         /* host of the book, if it is told apart from those of its kind; TB_COST_NONE */
     uint32_t count;
+    const struct tb_seat *seats; /* of these ranks, with any numbers; NULL: they are not bound */
 };
 
 struct tb_shape_source {
@@ -95,6 +100,14 @@ uint32_t tb_group_shape_at(const struct tb_group_shape *s, uint32_t rank, uint32
 uint32_t tb_group_shape_meet(const struct tb_group_shape *s, uint32_t a, uint32_t b);
 /* The ranks of a host, ascending, beginning with its first_rank: the one behind `rank`; TB_PLACE_NONE: no more. */
 uint32_t tb_group_shape_next(const struct tb_group_shape *s, uint32_t rank);
+
+/* Below the host: the number of the package, NUMA node, shared cache or core (TB_LEVEL_PACKAGE to TB_LEVEL_CORE) that a
+ * rank is on, on its host; TB_PLACE_NONE: it is on none alone, or not bound. */
+uint32_t tb_group_shape_below(const struct tb_group_shape *s, uint32_t rank, enum tb_level level);
+/* The nearest level that two ranks have in common, from TB_LEVEL_WORLD to TB_LEVEL_CORE. */
+enum tb_level tb_group_shape_level(const struct tb_group_shape *s, uint32_t a, uint32_t b);
+/* How many of each level from TB_LEVEL_PACKAGE on all ranks are on; `counts` has TB_SEAT_LEVELS elements. */
+void tb_group_shape_count_seats(const struct tb_group_shape *s, uint32_t *counts);
 
 static inline struct tb_spot tb_group_shape_spot(const struct tb_group_shape *s, uint32_t host)
 {

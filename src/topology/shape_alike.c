@@ -1,6 +1,6 @@
-/* A host looks as its wires, the number of its ranks and their order do, and a place as its own wires and links do
- * (the cost table has a hash of them) together with all that is in it. Sums of hashes stand for what is in a place, as
- * its order does not count. All of it is a function of numbers that all ranks have alike. */
+/* A host looks as its wires, the number of its ranks, their order and their seats do, and a place as its own wires and
+ * links do (the cost table has a hash of them) together with all that is in it. Sums of hashes stand for what is in a
+ * place, as its order does not count. All of it is a function of numbers that all ranks have alike. */
 #include "topology/shape_alike.h"
 
 #include <stdlib.h>
@@ -50,6 +50,9 @@ static uint64_t host_look(const struct tb_group_shape *s, uint32_t number)
 {
     const struct tb_shape_host *host = &s->hosts[number];
     uint64_t look = mix_in(1 + (uint64_t)is_consecutive(s, number), host->rank_count, first_group(s, host));
+    for (uint32_t rank = host->first_rank; s->seats != NULL && rank != TB_PLACE_NONE;
+         rank = tb_group_shape_next(s, rank))
+        look = mix(look ^ tb_seat_pack(&s->seats[rank]));
     if (s->table == NULL)
         return look;
     /* Hosts that are ends of links differ by these. */

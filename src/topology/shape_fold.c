@@ -18,7 +18,12 @@ static void part_run(const void *context, uint32_t rank, struct tb_shape_run *ru
     const struct part *p = context;
     uint32_t host = tb_group_shape_host(p->of, p->ranks[rank]);
     struct tb_spot spot = tb_group_shape_spot(p->of, host);
-    *run = (struct tb_shape_run){.host = host, .place = spot.place, .kind = spot.kind, .who = spot.who, .count = 1};
+    *run = (struct tb_shape_run){.host = host,
+                                 .place = spot.place,
+                                 .kind = spot.kind,
+                                 .who = spot.who,
+                                 .count = 1,
+                                 .seats = p->of->seats != NULL ? &p->of->seats[p->ranks[rank]] : NULL};
 }
 
 static int part_make(const struct tb_group_shape **shape, const struct tb_group_shape *of, const uint32_t *ranks,

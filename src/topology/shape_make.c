@@ -27,6 +27,7 @@ struct shape_maker {
     uint32_t run_host, run_count; /* ranks on one host that have not become part of a range */
     uint32_t *next, next_count;
     uint32_t most;
+    struct tb_seat *seats; /* of each rank, as the source has them; NULL: nobody is bound */
 };
 
 /* Children in the order of meeting. */
@@ -148,6 +149,21 @@ static uint32_t host_number(struct shape_maker *m, const struct tb_shape_run *ru
     return number;
 }
 
+/* The seats of a run; false: no memory. */
+static bool seats_take(struct shape_maker *m, uint32_t rank, uint32_t count, const struct tb_seat *seats)
+{
+    if (seats == NULL && m->seats == NULL)
+        return true;
+    if (m->seats == NULL) {
+        m->seats = malloc(m->source->size * sizeof *m->seats);
+        for (uint32_t i = 0; i < rank && m->seats != NULL; i++)
+            m->seats[i] = tb_seat_none;
+    }
+    for (uint32_t i = 0; i < count && m->seats != NULL; i++)
+        m->seats[rank + i] = seats != NULL ? seats[i] : tb_seat_none;
+    return m->seats != NULL;
+}
+
 static bool ranks_take(struct shape_maker *m)
 {
     const struct tb_shape_source *source = m->source;
@@ -161,7 +177,7 @@ static bool ranks_take(struct shape_maker *m)
         uint32_t count = run.count < source->size - rank ? run.count : source->size - rank;
         if (run.host != last)
             number = host_number(m, &run, rank);
-        if (number == TB_HASH_NONE)
+        if (number == TB_HASH_NONE || !seats_take(m, rank, count, run.seats))
             return false;
         last = run.host;
         struct tb_shape_host *host = (struct tb_shape_host *)m->hosts.data + number;
@@ -338,6 +354,37 @@ static void ranks_spread(const struct shape_maker *m, uint32_t size, uint32_t *d
     }
 }
 
+/* What the numbers of the source stand for on a host, in the order of meeting. */
+struct seat_names {
+    uint32_t host[TB_SEAT_LEVELS][TB_SEAT_NONE]; /* + 1, on which a number was met last, */
+    uint16_t name[TB_SEAT_LEVELS][TB_SEAT_NONE]; /* and its new one */
+};
+
+/* Seats get numbers that do not depend on which packages and cores they are, so that groups that look alike have equal
+ * shapes. */
+static bool seats_name(const struct shape_maker *m, const struct tb_group_shape *s, struct tb_seat *seats)
+{
+    struct seat_names *names = calloc(1, sizeof *names); /* of which little is touched */
+    for (uint32_t host = 0; host < s->host_count && names != NULL; host++) {
+        uint16_t met[TB_SEAT_LEVELS] = {0};
+        for (uint32_t rank = s->hosts[host].first_rank; rank != TB_PLACE_NONE; rank = tb_group_shape_next(s, rank))
+            for (int i = 0; i < TB_SEAT_LEVELS; i++) {
+                uint16_t number = m->seats[rank].at[i];
+                seats[rank].at[i] = TB_SEAT_NONE;
+                if (number == TB_SEAT_NONE)
+                    continue;
+                if (names->host[i][number] != host + 1) {
+                    names->host[i][number] = host + 1;
+                    names->name[i][number] = met[i]++;
+                }
+                seats[rank].at[i] = names->name[i][number];
+            }
+    }
+    bool done = names != NULL;
+    free(names);
+    return done;
+}
+
 /* Two lanes, so that the sixteen bytes can stand for the shape. */
 static void key_make(struct tb_group_shape *s)
 {
@@ -365,7 +412,8 @@ static struct tb_group_shape *shape_seal(struct shape_maker *m)
     bool dense = range_bytes + next_bytes > 2 * dense_bytes;
     size_t bytes = (dense ? 2 * dense_bytes : range_bytes + next_bytes) +
                    aligned(host_count * sizeof(struct tb_shape_host)) +
-                   aligned(place_count * sizeof(struct tb_shape_place)) + aligned(host_count * sizeof(uint32_t));
+                   aligned(place_count * sizeof(struct tb_shape_place)) + aligned(host_count * sizeof(uint32_t)) +
+                   (m->seats != NULL ? size * sizeof(struct tb_seat) : 0);
     struct tb_group_shape *s = calloc(1, sizeof *s + bytes);
     if (s == NULL)
         return NULL;
@@ -397,8 +445,14 @@ static struct tb_group_shape *shape_seal(struct shape_maker *m)
     s->places = places;
     s->order = order;
     bool whole = places_order(m, places);
-    if (whole) {
+    if (whole)
         memcpy(hosts, m->hosts.data, host_count * sizeof *hosts);
+    if (whole && m->seats != NULL) {
+        struct tb_seat *seats = part_take(&at, size * sizeof *seats);
+        whole = seats_name(m, s, seats);
+        s->seats = seats;
+    }
+    if (whole) {
         places_count(s, places, order);
         whole = tb_shape_alike_find(s, hosts, places) == TB_OK;
     }
@@ -424,6 +478,7 @@ int tb_group_shape_make(const struct tb_group_shape **shape, const struct tb_sha
     free(maker.family.data);
     free(maker.next);
     free(maker.direct);
+    free(maker.seats);
     tb_hash_table_close(&maker.known);
     tb_hash_table_close(&maker.known_places);
     *shape = made;

@@ -8,6 +8,7 @@
 #include "topology/cost_parameters.h"
 #include "topology/grid.h"
 #include "topology/grid_edit.h"
+#include "topology/grid_fold.h"
 #include "topology/places_grid.h"
 #include "topology/route.h"
 #include "topology/shape.h"

@@ -375,7 +375,7 @@ static const struct {
     {"scatter", run_scatter, "linear binomial"},
     {"scatterv", run_scatterv, "linear binomial"},
     {"allgather", run_allgather, "linear ring bruck doubling neighbour circulant"},
-    {"allgatherv", run_allgatherv, "linear ring doubling neighbour circulant"},
+    {"allgatherv", run_allgatherv, "linear ring doubling neighbour circulant pipelined pipelined:700"},
     {"alltoall", run_alltoall, "linear pairwise swap bruck"},
     {"alltoallv", run_alltoallv, "linear pairwise swap"},
     {"reduce", run_reduce,

@@ -1,10 +1,11 @@
 /* What communicators know of where their ranks are: the info key tombolo_shape, of all ways of making one. */
 #include "test.h"
 
-#define TEXT 160
+#define TEXT 256
 
 static int hosts[64]; /* of each rank of the world: the lowest rank on its host */
 static int apart;     /* ranks have no memory in common: each is a host of its own */
+static int bound;     /* each rank to a core */
 
 struct shape {
     int ranks, others, hosts, clusters, sites;
@@ -43,12 +44,41 @@ static int hosts_of(const int *ranks, int count)
     return apart ? count : all;
 }
 
+/* Where ranks are bound, the shape goes down to cores: as many as the kernel says they are on. */
+static void check_cores(MPI_Comm comm, const struct shape *s)
+{
+    const char *at = s->text, *found = NULL;
+    int cores = 0, first = 0, told = 0;
+    MPI_Comm core;
+    MPI_Info info;
+    while ((at = strstr(at, " core")) != NULL)
+        found = at++;
+    if (!bound) {
+        CHECK(found == NULL, "\"%s\", though nobody is bound", s->text);
+        return;
+    }
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpi_hw_resource_type", "hwloc://Core");
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_GUIDED, 0, info, &core);
+    MPI_Info_free(&info);
+    if (core != MPI_COMM_NULL) {
+        MPI_Comm_rank(core, &first);
+        first = first == 0;
+        MPI_Comm_free(&core);
+    }
+    MPI_Allreduce(&first, &cores, 1, MPI_INT, MPI_SUM, comm);
+    while (found != NULL && found > s->text && found[-1] >= '0' && found[-1] <= '9')
+        found--;
+    CHECK(found != NULL && sscanf(found, "%d core", &told) == 1 && told == cores, "\"%s\" on %d cores", s->text, cores);
+}
+
 static void check_shape(MPI_Comm comm, const int *ranks, int count, const char *what)
 {
     struct shape s = shape_of(comm);
     int on = hosts_of(ranks, count);
     CHECK(s.ranks == count && s.others == 0 && s.hosts == on && s.clusters >= 1 && s.clusters <= on,
           "\"%s\" of %s, which has %d ranks on %d hosts", s.text, what, count, on);
+    check_cores(comm, &s);
     int sum = 0;
     MPI_Allreduce(&test_rank, &sum, 1, MPI_INT, MPI_SUM, comm);
     for (int i = 0; i < count; i++)
@@ -164,6 +194,7 @@ int main(int argc, char **argv)
         return test_end();
     for (int i = 0; i < test_size; i++)
         all[i] = i;
+    bound = argc > 1 && strcmp(argv[1], "bound") == 0;
     find_hosts();
     struct shape world = shape_of(MPI_COMM_WORLD);
     check_shape(MPI_COMM_WORLD, all, test_size, "the world");

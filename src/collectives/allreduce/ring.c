@@ -16,11 +16,9 @@ struct ring {
     uint32_t pieces; /* of a block */
 };
 
-/* With fewer elements than ranks, parts are empty and are not sent: nothing is gained, and ranks that do not agree
- * about the length would wait for each other. */
 static bool fits(const struct tb_collective *c)
 {
-    return !c->inter && c->commutative && c->size > 1 && c->elements >= c->size;
+    return !c->inter && c->commutative && c->size > 1 && tb_has_parts(c);
 }
 
 /* `count` blocks from `high` down, piece by piece. */

@@ -188,10 +188,8 @@ static int notices_tell(struct tcp *t)
 
 /* ---- moving ------------------------------------------------------------------------------------------------------ */
 
-static int connection_receive(struct tcp *t, struct tb_connection *c)
+static int connection_take(struct tcp *t, struct tb_connection *c)
 {
-    struct tcp_peer *p = (struct tcp_peer *)c->peer;
-    peer_introduce(t, p);
     int got = tb_connection_read(c);
     if (got < 0) {
         connection_over(t, c, got);
@@ -200,6 +198,20 @@ static int connection_receive(struct tcp *t, struct tb_connection *c)
     if (got > 0 && c->descriptor >= 0)
         t->last = c;
     return got;
+}
+
+/* The envelope of a long message may come right before its data on the other stream: it is read first, since data
+ * without an envelope would have to be copied. */
+static int connection_receive(struct tcp *t, struct tb_connection *c)
+{
+    struct tcp_peer *p = (struct tcp_peer *)c->peer;
+    int got = 0;
+    peer_introduce(t, p);
+    if (c->stream == TB_STREAM_BULK && c->in_body == NULL) {
+        struct tb_connection *other = peer_connection(p, TB_STREAM_SHORT);
+        got = other != NULL ? connection_take(t, other) : 0;
+    }
+    return c->descriptor >= 0 ? got + connection_take(t, c) : got;
 }
 
 static int connection_transmit(struct tcp *t, struct tb_connection *c)

@@ -261,6 +261,23 @@ static void sleeping_and_waking(void **state)
     poll_until(&b.frames, 1);
 }
 
+/* What comes right before data on the other stream is handed up before it, wherever something came from last. */
+static void envelopes_come_first(void **state)
+{
+    char bytes[3000] = "";
+    join_sides(&a, &b, TB_STREAM_SHORT, 0);
+    join_sides(&a, &b, TB_STREAM_BULK, 0);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(send_plain(&a, TB_STREAM_SHORT, bytes, 8, (uint64_t)i, NULL), TB_OK);
+        assert_int_equal(send_plain(&a, TB_STREAM_BULK, bytes, sizeof bytes, (uint64_t)i, NULL), TB_OK);
+        struct pollfd wait = {.fd = b.transport->table->descriptor(b.transport), .events = POLLIN};
+        assert_int_equal(poll(&wait, 1, 2000), 1);
+        poll_until(&b.frames, 2 * i + 2);
+        assert_int_equal(b.seen[2 * i].message.kind, TB_KIND_EAGER);
+        assert_int_equal(b.seen[2 * i + 1].message.kind, TB_KIND_DATA);
+    }
+}
+
 /* More peers than the first table has room for. */
 static void many_peers(void **state)
 {
@@ -280,17 +297,12 @@ int main(void)
         return 1;
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(connected_on_first_use),
-        TEST(all_sizes_arrive),
-        TEST(routing_travels_when_asked),
-        TEST(partial_writes),
-        TEST(full_sockets_refuse),
-        TEST(spans_of_all_kinds),
-        TEST(long_data_goes_to_its_place),
-        TEST(crossed_connections),
-        TEST(connected_while_asking),
-        TEST(sleeping_and_waking),
-        TEST(many_peers),
+        TEST(connected_on_first_use),      TEST(all_sizes_arrive),
+        TEST(routing_travels_when_asked),  TEST(partial_writes),
+        TEST(full_sockets_refuse),         TEST(spans_of_all_kinds),
+        TEST(long_data_goes_to_its_place), TEST(crossed_connections),
+        TEST(connected_while_asking),      TEST(sleeping_and_waking),
+        TEST(envelopes_come_first),        TEST(many_peers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
