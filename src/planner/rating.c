@@ -27,9 +27,9 @@ struct rating {
     struct tb_candidate *rows;
     struct row *known;
     uint32_t count;
-    uint32_t first;  /* the largest fold that all candidates may be rated on */
+    uint32_t first;  /* the largest small fold; if it is the whole, all candidates are rated on it at once */
     uint64_t limit;  /* of units */
-    uint64_t budget; /* of a candidate on small groups */
+    uint64_t budget; /* of a candidate that is looked at for the first time */
 };
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
@@ -141,29 +141,81 @@ static int row_settle(struct rating *r, uint32_t row)
     int error = row_points(r, row, &p);
     if (error == TB_OK)
         *time = tb_growth_continue(p.times, r->rater.folds.shape->size);
+    /* It takes long, but is rated. */
+    if (error == TB_OK && *time == TB_COST_NEVER)
+        *time = TB_COST_NEVER - 1;
     return error;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-/* On the largest of the small folds that it fits and that can be afforded. */
-static int row_begin(struct rating *r, uint32_t row)
+/* What it will take on a group of so many ranks. A long program that is ordered grows in its own way, and is made
+ * twice.
+ */
+static uint64_t points_units(const struct points *p, uint32_t ranks)
+{
+    return tb_cost_add(tb_growth_continue(p->units, ranks),
+                       2 * (tb_growth_continue(p->longest, ranks) / TB_UNIT_PARTS));
+}
+
+/* The next fold to look at, at least `times` as large, or the whole; TB_AGAIN: there is none. */
+static int fold_above(struct rating *r, uint32_t fold, uint32_t times, uint32_t *next)
+{
+    struct tb_folds *folds = &r->rater.folds;
+    uint32_t ranks = ranks_of(r, fold);
+    if (is_whole(r, fold))
+        return TB_AGAIN;
+    do {
+        int error = ++fold < folds->count ? TB_OK : tb_folds_grow(folds);
+        if (error != TB_OK)
+            return error;
+    } while (ranks_of(r, fold) / times < ranks && !is_whole(r, fold));
+    *next = fold;
+    return ranks_of(r, fold) > RANKS_MOST ? TB_AGAIN : TB_OK;
+}
+
+/* On small groups first, and on larger ones as long as its budget lasts: each at least twice as large, as trees grow by
+ * a level with that. */
+static int row_climb(struct rating *r, uint32_t row)
 {
     struct row *k = &r->known[row];
-    for (uint32_t fold = r->first + 1; fold-- > 0;) {
-        bool last = fold == 0 || ranks_of(r, fold - 1) < RANKS_TOP;
-        if (ranks_of(r, fold) < RANKS_TOP && !is_whole(r, fold))
-            break;
-        int error = row_rate(r, row, fold, last ? TB_UNITS_ANY : r->budget);
-        k->top = fold;
-        if (error == TB_OK && (k->times[fold] != TB_COST_NEVER || is_whole(r, fold)))
-            return row_settle(r, row);
-        if (error != TB_OK && error != TB_AGAIN)
-            return error;
-        if (last)
-            return TB_OK;
+    uint64_t begin = r->rater.used;
+    uint32_t fold = 0;
+    bool rated = false;
+    int error = TB_OK;
+    while (ranks_of(r, fold) < RANKS_TOP && error == TB_OK)
+        error = fold_above(r, fold, 1, &fold);
+    while (error == TB_OK) {
+        uint64_t spent = r->rater.used - begin, left = r->budget > spent ? r->budget - spent : 0;
+        struct points p;
+        if (rated) {
+            error = row_points(r, row, &p);
+            if (error != TB_OK || points_units(&p, ranks_of(r, fold)) > left)
+                break;
+        }
+        bool fits = tb_rater_fits(&r->rater, &r->rows[row], fold);
+        error = fits ? row_rate(r, row, fold, rated ? left : TB_UNITS_ANY) : TB_OK;
+        fits = fits && error == TB_OK && k->times[fold] != TB_COST_NEVER;
+        k->top = fits ? fold : k->top;
+        rated = rated || fits;
+        if (error == TB_OK)
+            error = fold_above(r, fold, fits ? 2 : 1, &fold);
     }
-    return TB_OK;
+    if (error != TB_OK && error != TB_AGAIN)
+        return error;
+    return rated ? row_settle(r, row) : TB_OK;
+}
+
+/* Small groups as a whole, if that can be afforded. */
+static int row_begin(struct rating *r, uint32_t row)
+{
+    if (!is_whole(r, r->first))
+        return row_climb(r, row);
+    int error = row_rate(r, row, r->first, r->budget);
+    if (error == TB_AGAIN)
+        return row_climb(r, row);
+    r->known[row].top = r->first;
+    return error == TB_OK ? row_settle(r, row) : error;
 }
 
 static int rows_begin(struct rating *r, bool all)
@@ -196,15 +248,6 @@ static int rows_begin(struct rating *r, bool all)
 }
 
 /* ---- the best of them -------------------------------------------------------------------------------------------- */
-
-/* What it will take on a group of so many ranks. A long program that is ordered grows in its own way, and is made
- * twice.
- */
-static uint64_t points_units(const struct points *p, uint32_t ranks)
-{
-    return tb_cost_add(tb_growth_continue(p->units, ranks),
-                       2 * (tb_growth_continue(p->longest, ranks) / TB_UNIT_PARTS));
-}
 
 /* The largest fold above the one that it was rated on for which `budget` units do; that one itself if there is none. */
 static int row_reach(struct rating *r, uint32_t row, uint64_t budget, uint32_t *fold)
