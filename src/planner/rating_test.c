@@ -208,9 +208,9 @@ static void choices_for_many_ranks_hold(void **state)
     static const struct {
         enum tb_operation operation;
         uint64_t bytes;
-    } cases[] = {{TB_OPERATION_BCAST, 1024},     {TB_OPERATION_BCAST, 65536},    {TB_OPERATION_REDUCE, 65536},
-                 {TB_OPERATION_ALLREDUCE, 4096}, {TB_OPERATION_ALLGATHER, 1024}, {TB_OPERATION_ALLTOALL, 1024},
-                 {TB_OPERATION_GATHER, 1024},    {TB_OPERATION_SCAN, 1024}};
+    } cases[] = {{TB_OPERATION_BCAST, 1024},      {TB_OPERATION_BCAST, 65536},    {TB_OPERATION_REDUCE, 65536},
+                 {TB_OPERATION_ALLREDUCE, 4096},  {TB_OPERATION_ALLGATHER, 1024}, {TB_OPERATION_ALLTOALL, 1024},
+                 {TB_OPERATION_ALLREDUCE, 65536}, {TB_OPERATION_GATHER, 1024},    {TB_OPERATION_SCAN, 1024}};
     struct network n;
     for (int deal = 0; deal < 3; deal++) {
         if (deal < 2) {
