@@ -58,8 +58,7 @@ int tb_folds_grow(struct tb_folds *f)
     uint32_t before = f->count > 0 ? f->list[f->count - 1].shape->size : 0;
     for (;;) {
         const struct tb_group_shape *shape;
-        /* 1, 2, 3, 4, 6, 8, 12... */
-        f->most = f->most < 3 ? f->most + 1 : (f->most & (f->most - 1)) == 0 ? f->most + f->most / 2 : f->most / 3 * 4;
+        f->most = f->most == 0 ? 1 : 2 * f->most;
         int error = tb_group_shape_fold(&shape, f->shape, f->most, f->keep, f->ranks);
         if (error != TB_OK)
             return error;

@@ -1,7 +1,8 @@
 /* Smaller groups that stand for a large one, each with its ways: of places and hosts that are alike only a few are left
- * (tb_group_shape_fold), first one of each, then two, three, four, six and so on up to the whole. Where there is so
- * little alike that even the smallest is large, some of its ranks stand for it. Made when they are asked for; a pure
- * function of the shape and the rank that must be in them. Whoever opened them closes them; one thread at a time. */
+ * (tb_group_shape_fold), first one of each, then two, four, eight and so on up to the whole, so that trees stay whole.
+ * Where there is so little alike that even the smallest is large, some of its ranks stand for it. Made when they are
+ * asked for; a pure function of the shape and the rank that must be in them. Whoever opened them closes them; one
+ * thread at a time. */
 #ifndef TB_PLANNER_FOLDS_H
 #define TB_PLANNER_FOLDS_H
 

@@ -19,6 +19,7 @@ struct row {
     uint64_t longest[TB_FOLDS_LIMIT]; /* see struct tb_rater */
     bool known[TB_FOLDS_LIMIT];
     uint32_t top;  /* the largest fold that it was rated on */
+    bool stuck;    /* there are no units to look at it more closely */
     uint32_t same; /* the first with the same programs, or itself */
 };
 
@@ -27,9 +28,9 @@ struct rating {
     struct tb_candidate *rows;
     struct row *known;
     uint32_t count;
-    uint32_t first;  /* the largest fold that all candidates may be rated on */
+    uint32_t first;  /* the largest small fold; if it is the whole, all candidates are rated on it at once */
     uint64_t limit;  /* of units */
-    uint64_t budget; /* of a candidate on small groups */
+    uint64_t budget; /* of a candidate that is looked at for the first time */
 };
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
@@ -96,23 +97,44 @@ static int row_rate(struct rating *r, uint32_t row, uint32_t fold, uint64_t budg
     return error;
 }
 
-/* Three folds on which it was rated, each at most half as large as the next, the last one being its largest. Where
- * there are not so many it is taken to have grown as the number of ranks has. */
+/* Whether a fold has hosts and clusters between which there is a network, as the whole has. */
+static bool is_like_whole(const struct rating *r, uint32_t fold)
+{
+    const struct tb_group_shape *whole = r->rater.folds.shape, *shape = r->rater.folds.list[fold].shape;
+    return (shape->host_count > 1 || whole->host_count == 1) && (shape->cluster_count > 1 || whole->cluster_count == 1);
+}
+
+/* Three folds on which it was rated, each at most half as large as the next, the last one being its largest. */
 struct points {
     struct tb_growth_point times[3], units[3], longest[3];
+    bool assumed; /* some of them */
 };
+
+/* Where there are not so many it is taken to have grown before by as much as from there on, as a tree does: what seems
+ * better for it is looked at more closely. */
+static void points_assume(struct points *p, int i, uint32_t ranks)
+{
+    uint64_t here = p->times[i + 1].value, above = p->times[2].value;
+    uint64_t levels = 32 - (uint64_t)__builtin_clz(ranks), rise = i == 1         ? here / levels
+                                                                  : above > here ? above - here
+                                                                                 : 0;
+    p->times[i] = (struct tb_growth_point){ranks, here > rise ? here - rise : 0};
+    p->units[i] = (struct tb_growth_point){ranks, p->units[i + 1].value / 2};
+    p->longest[i] = (struct tb_growth_point){ranks, p->longest[i + 1].value / 4};
+}
 
 static int row_points(struct rating *r, uint32_t row, struct points *p)
 {
     struct row *k = &r->known[row];
     uint32_t fold = k->top, ranks = ranks_of(r, fold);
     uint64_t budget = k->units[fold] > r->budget ? k->units[fold] : r->budget;
+    p->assumed = false;
     p->times[2] = (struct tb_growth_point){ranks, k->times[fold]};
     p->units[2] = (struct tb_growth_point){ranks, k->units[fold]};
     p->longest[2] = (struct tb_growth_point){ranks, k->longest[fold]};
     for (int i = 1; i >= 0; i--) {
         bool found = false;
-        while (!found && fold > 0 && ranks_of(r, fold - 1) >= RANKS_LEAST) {
+        while (!found && fold > 0 && ranks_of(r, fold - 1) >= RANKS_LEAST && is_like_whole(r, fold - 1)) {
             fold--;
             if (ranks_of(r, fold) > ranks / 2 || (fold > r->first && !k->known[fold]))
                 continue;
@@ -122,48 +144,116 @@ static int row_points(struct rating *r, uint32_t row, struct points *p)
             found = error == TB_OK && k->times[fold] != TB_COST_NEVER;
         }
         ranks = found ? ranks_of(r, fold) : ranks / 2;
-        p->times[i] = (struct tb_growth_point){ranks, found ? k->times[fold] : p->times[i + 1].value / 2};
-        p->units[i] = (struct tb_growth_point){ranks, found ? k->units[fold] : p->units[i + 1].value / 2};
-        p->longest[i] = (struct tb_growth_point){ranks, found ? k->longest[fold] : p->longest[i + 1].value / 4};
+        if (!found) {
+            points_assume(p, i, ranks);
+            p->assumed = true;
+            continue;
+        }
+        p->times[i] = (struct tb_growth_point){ranks, k->times[fold]};
+        p->units[i] = (struct tb_growth_point){ranks, k->units[fold]};
+        p->longest[i] = (struct tb_growth_point){ranks, k->longest[fold]};
     }
     return TB_OK;
 }
 
-/* Its time for the whole group, from what is known. */
+/* time * by / of, of something that is rated. */
+static uint64_t scaled(uint64_t time, uint64_t by, uint64_t of)
+{
+    unsigned __int128 all = (unsigned __int128)time * by / (of > 0 ? of : 1);
+    return all >= TB_COST_NEVER ? TB_COST_NEVER - 1 : (uint64_t)all;
+}
+
+/* Its time for the whole group, from what is known. If too little is and no more can be, it is taken to grow as the
+ * number of ranks does. */
 static int row_settle(struct rating *r, uint32_t row)
 {
     struct row *k = &r->known[row];
     struct points p;
     uint64_t *time = &r->rows[row].time;
+    uint32_t size = r->rater.folds.shape->size;
     *time = k->times[k->top];
     if (is_whole(r, k->top) || *time == TB_COST_NEVER)
         return TB_OK;
     int error = row_points(r, row, &p);
-    if (error == TB_OK)
-        *time = tb_growth_continue(p.times, r->rater.folds.shape->size);
-    return error;
+    if (error != TB_OK)
+        return error;
+    uint64_t linear = scaled(p.times[2].value, size, p.times[2].ranks);
+    *time = tb_growth_continue(p.times, size);
+    *time = *time == TB_COST_NEVER ? TB_COST_NEVER - 1 : *time;
+    if (k->stuck && p.assumed && *time < linear)
+        *time = linear;
+    return TB_OK;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-/* On the largest of the small folds that it fits and that can be afforded. */
-static int row_begin(struct rating *r, uint32_t row)
+/* What it will take on a group of so many ranks. A long program that is ordered grows in its own way, and is made
+ * twice.
+ */
+static uint64_t points_units(const struct points *p, uint32_t ranks)
+{
+    return tb_cost_add(tb_growth_continue(p->units, ranks),
+                       2 * (tb_growth_continue(p->longest, ranks) / TB_UNIT_PARTS));
+}
+
+/* The next fold to look at, at least `times` as large, or the whole; TB_AGAIN: there is none. */
+static int fold_above(struct rating *r, uint32_t fold, uint32_t times, uint32_t *next)
+{
+    struct tb_folds *folds = &r->rater.folds;
+    uint32_t ranks = ranks_of(r, fold);
+    if (is_whole(r, fold))
+        return TB_AGAIN;
+    do {
+        int error = ++fold < folds->count ? TB_OK : tb_folds_grow(folds);
+        if (error != TB_OK)
+            return error;
+    } while (ranks_of(r, fold) / times < ranks && !is_whole(r, fold));
+    *next = fold;
+    return ranks_of(r, fold) > RANKS_MOST ? TB_AGAIN : TB_OK;
+}
+
+/* On small groups first, and on larger ones as long as its budget lasts: each at least twice as large, as trees grow by
+ * a level with that. */
+static int row_climb(struct rating *r, uint32_t row)
 {
     struct row *k = &r->known[row];
-    for (uint32_t fold = r->first + 1; fold-- > 0;) {
-        bool last = fold == 0 || ranks_of(r, fold - 1) < RANKS_TOP;
-        if (ranks_of(r, fold) < RANKS_TOP && !is_whole(r, fold))
-            break;
-        int error = row_rate(r, row, fold, last ? TB_UNITS_ANY : r->budget);
-        k->top = fold;
-        if (error == TB_OK && (k->times[fold] != TB_COST_NEVER || is_whole(r, fold)))
-            return row_settle(r, row);
-        if (error != TB_OK && error != TB_AGAIN)
-            return error;
-        if (last)
-            return TB_OK;
+    uint64_t begin = r->rater.used;
+    uint32_t fold = 0;
+    bool rated = false;
+    int error = TB_OK;
+    while ((ranks_of(r, fold) < RANKS_TOP || !is_like_whole(r, fold)) && error == TB_OK)
+        error = fold_above(r, fold, 1, &fold);
+    while (error == TB_OK) {
+        uint64_t spent = r->rater.used - begin, left = r->budget > spent ? r->budget - spent : 0;
+        struct points p;
+        if (rated) {
+            error = row_points(r, row, &p);
+            if (error != TB_OK || points_units(&p, ranks_of(r, fold)) > left)
+                break;
+        }
+        bool fits = tb_rater_fits(&r->rater, &r->rows[row], fold);
+        error = fits ? row_rate(r, row, fold, rated ? left : TB_UNITS_ANY) : TB_OK;
+        fits = fits && error == TB_OK && k->times[fold] != TB_COST_NEVER;
+        k->top = fits ? fold : k->top;
+        rated = rated || fits;
+        if (error == TB_OK)
+            error = fold_above(r, fold, fits ? 2 : 1, &fold);
     }
-    return TB_OK;
+    if (error != TB_OK && error != TB_AGAIN)
+        return error;
+    return rated ? row_settle(r, row) : TB_OK;
+}
+
+/* Small groups as a whole, if that can be afforded. */
+static int row_begin(struct rating *r, uint32_t row)
+{
+    if (!is_whole(r, r->first))
+        return row_climb(r, row);
+    int error = row_rate(r, row, r->first, r->budget);
+    if (error == TB_AGAIN)
+        return row_climb(r, row);
+    r->known[row].top = r->first;
+    return error == TB_OK ? row_settle(r, row) : error;
 }
 
 static int rows_begin(struct rating *r, bool all)
@@ -196,15 +286,6 @@ static int rows_begin(struct rating *r, bool all)
 }
 
 /* ---- the best of them -------------------------------------------------------------------------------------------- */
-
-/* What it will take on a group of so many ranks. A long program that is ordered grows in its own way, and is made
- * twice.
- */
-static uint64_t points_units(const struct points *p, uint32_t ranks)
-{
-    return tb_cost_add(tb_growth_continue(p->units, ranks),
-                       2 * (tb_growth_continue(p->longest, ranks) / TB_UNIT_PARTS));
-}
 
 /* The largest fold above the one that it was rated on for which `budget` units do; that one itself if there is none. */
 static int row_reach(struct rating *r, uint32_t row, uint64_t budget, uint32_t *fold)
@@ -243,8 +324,16 @@ static int row_refine(struct rating *r, uint32_t row)
         error = row_rate(r, row, --fold, units_left(r) / 2);
     if (error != TB_OK)
         return error;
+    uint64_t before = r->rows[row].time, after;
     k->top = fold;
-    return row_settle(r, row);
+    error = row_settle(r, row);
+    after = r->rows[row].time;
+    /* Other arguments of the algorithm were as wrong. */
+    for (uint32_t i = 0; i < r->count && error == TB_OK && after > before; i++)
+        if (r->rows[i].algorithm == r->rows[row].algorithm && r->known[i].top < fold && !r->known[i].stuck &&
+            r->rows[i].time != TB_COST_NEVER)
+            r->rows[i].time = scaled(r->rows[i].time, after, before);
+    return error;
 }
 
 /* The cheapest candidate is looked at more closely, as long as it is the cheapest. */
@@ -254,11 +343,15 @@ static int rows_refine(struct rating *r)
         uint32_t best = 0;
         for (uint32_t i = 1; i < r->count; i++)
             best = r->known[i].same == i && r->rows[i].time < r->rows[best].time ? i : best;
-        if (r->rows[best].time == TB_COST_NEVER || is_whole(r, r->known[best].top))
+        if (r->rows[best].time == TB_COST_NEVER || is_whole(r, r->known[best].top) || r->known[best].stuck)
             break;
         error = row_refine(r, best);
+        if (error == TB_AGAIN) {
+            r->known[best].stuck = true;
+            error = row_settle(r, best);
+        }
         if (error != TB_OK)
-            return error == TB_AGAIN ? TB_OK : error;
+            return error;
     }
     return TB_OK;
 }

@@ -208,12 +208,18 @@ static void choices_for_many_ranks_hold(void **state)
     static const struct {
         enum tb_operation operation;
         uint64_t bytes;
-    } cases[] = {{TB_OPERATION_BCAST, 1024},     {TB_OPERATION_BCAST, 65536},    {TB_OPERATION_REDUCE, 65536},
-                 {TB_OPERATION_ALLREDUCE, 4096}, {TB_OPERATION_ALLGATHER, 1024}, {TB_OPERATION_ALLTOALL, 1024},
-                 {TB_OPERATION_GATHER, 1024},    {TB_OPERATION_SCAN, 1024}};
+    } cases[] = {{TB_OPERATION_BCAST, 1024},      {TB_OPERATION_BCAST, 65536},    {TB_OPERATION_REDUCE, 65536},
+                 {TB_OPERATION_ALLREDUCE, 4096},  {TB_OPERATION_ALLGATHER, 1024}, {TB_OPERATION_ALLTOALL, 1024},
+                 {TB_OPERATION_ALLREDUCE, 65536}, {TB_OPERATION_GATHER, 1024},    {TB_OPERATION_SCAN, 1024}};
     struct network n;
-    for (int deal = 0; deal < 2; deal++) {
-        clusters_open(&n, 8, 12, deal == 1);
+    for (int deal = 0; deal < 3; deal++) {
+        if (deal < 2) {
+            clusters_open(&n, 8, 12, deal == 1);
+        } else {
+            network_open(&n, "clusters:\n- {name: a, hosts: \"n[1-16]\", ethernet: {bandwidth: 1000, latency: 0.1}}\n",
+                         NULL, 8);
+            n.bytes->constants.cores = 8;
+        }
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
             struct tb_collective c = call_of(&n, cases[i].operation, cases[i].bytes);
             struct tb_candidate rows[TB_CANDIDATES_LIMIT];
@@ -228,7 +234,10 @@ static void choices_for_many_ranks_hold(void **state)
             }
             if (chosen > least + least / 4 || rows[0].time > 2 * chosen || chosen > 2 * rows[0].time)
                 fail_msg("%s of %llu bytes, %s: %s:%llu is predicted to take %.1f us, takes %.1f, the best %.1f",
-                         tb_operation_name(c.operation), (unsigned long long)c.elements, deal ? "dealt" : "blocks",
+                         tb_operation_name(c.operation), (unsigned long long)c.elements,
+                         deal == 0   ? "blocks"
+                         : deal == 1 ? "dealt"
+                                     : "several on a host",
                          rows[0].algorithm->name, (unsigned long long)rows[0].argument, (double)rows[0].time / 1e6,
                          (double)chosen / 1e6, (double)least / 1e6);
         }

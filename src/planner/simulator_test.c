@@ -263,6 +263,34 @@ static void composite_steps_of_some_ranks(void **state)
     network_close(&n);
 }
 
+/* Two composite steps on one host pass its memory one after the other; on two hosts each has its own. */
+static void composite_steps_share_memory(void **state)
+{
+    static const uint32_t pairs[][2] = {{0, 1}, {2, 3}};
+    const struct tb_contract contract = {.composite = TB_COMPOSITE_BCAST, .rounds = 1, .passes = 1};
+    const struct tb_slice one = {TB_SYMBOL_OUT, 0, 1, 1}, nothing = {.symbol = TB_SYMBOL_OUT};
+    for (uint32_t hosts = 1; hosts <= 2; hosts++) {
+        struct network n;
+        struct hand h;
+        uint64_t ends[4];
+        plain_open(&n, hosts, 4 / hosts);
+        struct tb_cost_constants *c = &n.bytes->constants;
+        c->memory = tb_cost_line(0, 8000000000000ull / NS); /* a nanosecond for a byte */
+        hand_open(&h, 4);
+        for (uint32_t i = 0; i < 4; i++) {
+            bool gives = i % 2 == 0;
+            tb_builder_composite(&h.builders[i], &contract, pairs[i / 2][0], gives ? one : nothing,
+                                 gives ? nothing : one);
+            tb_builder_members(&h.builders[i], pairs[i / 2], 2);
+        }
+        assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
+        uint64_t round = OVERHEAD + c->shm_latency, pass = 2 * 1000 * NS; /* what one gives and what the other gets */
+        assert_int_equal(ends[1], pass + round);
+        assert_int_equal(ends[3], (hosts == 1 ? 2 : 1) * pass + round);
+        network_close(&n);
+    }
+}
+
 /* Pieces come one after the other, and are passed on as they come, or when all are there. */
 static void composite_steps_go_item_by_item(void **state)
 {
@@ -363,6 +391,7 @@ int main(void)
         cmocka_unit_test(short_messages_overtake),
         cmocka_unit_test(composite_steps_wait_for_all),
         cmocka_unit_test(composite_steps_of_some_ranks),
+        cmocka_unit_test(composite_steps_share_memory),
         cmocka_unit_test(composite_steps_go_item_by_item),
         cmocka_unit_test(items_of_several_pieces),
         cmocka_unit_test(blocks_in_parts),

@@ -326,7 +326,7 @@ static void events_are_few(void **state)
         struct tb_program **programs = programs_make(algorithm_find(c.operation, "binomial"), &c);
         struct tb_simulation run = {.programs = programs, .ways = &n.ways, .bytes = bytes, .limit = 10000000};
         assert_int_equal(tb_simulate(simulator, &run), TB_OK);
-        assert_true(run.events <= 6 * pieces * (n.size - 1));
+        assert_true(run.events <= 4 * pieces * (n.size - 1));
         programs_close(programs, n.size);
     }
     network_close(&n);
