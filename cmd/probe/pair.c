@@ -119,7 +119,7 @@ static void arrivals_judge(const double *arrivals, int count, int bytes, double 
     int skip = count / 4, rest = count - 1 - skip, half = rest / 2;
     for (int i = 0; i <= rest - half; i++)
         stretches[i] = (arrivals[skip + i + half] - arrivals[skip + i]) / half;
-    qsort(stretches, (size_t)(rest - half + 1), sizeof stretches[0], compare_times);
+    qsort(stretches, (size_t)rest - (size_t)half + 1, sizeof stretches[0], compare_times);
     figures[0] = stretches[(rest - half) / 2];
     figures[0] = figures[0] > least ? figures[0] : least;
     figures[1] = figures[2] = bytes / figures[0];
