@@ -8,11 +8,11 @@
 #define ROUNDS      60
 #define FEWEST      5           /* rounds on a slow way */
 #define SECONDS     0.4         /* for round trips of one size, and for calls */
-#define SPAN        0.25        /* of a stream */
-#define LONGEST     0.15        /* that one message may take */
+#define SPAN        0.4         /* of a stream */
+#define LONGEST     0.03        /* that one message may take: streams overtake each other, so there must be many */
 #define TRIAL       16384       /* bytes by which the rate is guessed at first */
 #define TRAFFIC     268435456.0 /* bytes of one stream at most */
-#define LEAST       8           /* messages of a stream */
+#define LEAST       16          /* messages of a stream */
 #define NEAR_SPAN   0.02        /* of a stream within a host: short enough for one turn on a core */
 #define NEAR_SPENT  1.0         /* on all streams of a size there */
 #define NEAR_WINDOW 2           /* messages on their way there, so that they stay in caches */
@@ -167,16 +167,16 @@ static void direction(struct probe_self *self, int from, int to, struct way_gues
                       int back)
 {
     double figures[3] = {0};
-    for (int i = 0; i < PROBE_SIZES && (i < 3 || probe_sizes[i] / way.rate < LONGEST); i++) {
+    for (int i = 0; i < PROBE_SIZES && (i < 2 || probe_sizes[i] / way.rate < LONGEST); i++) {
         stream(self, from, to, probe_sizes[i], &way, figures);
         pair->gaps[back][i] = figures[0];
         pair->low[back] = figures[1];
         pair->high[back] = figures[2];
         pair->count[back] = i + 1;
-        /* What short ones take is not the wire's time. What a rank that had to wait for its core gets at once
+        /* What empty ones take is not the wire's time. What a rank that had to wait for its core gets at once
          * afterwards must not pass for a fast way. */
         double seen = probe_sizes[i] / figures[0];
-        if (probe_sizes[i] > 1024 && !way.near)
+        if (i > 0 && !way.near)
             way.rate = lesser(seen, GROWTH * way.rate);
     }
 }
