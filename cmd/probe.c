@@ -26,6 +26,9 @@ static const char usage[] = TB_HELP_TOMBOLO_PROBE;
 #define START_S     60u /* for a job, */
 #define TASK_S      30u /* and for each thing that it measures: many times what it takes */
 #define PATIENCE    "link_patience=15s"
+#define SINGLY      24u /* measurements each in a job of its own, where one for all has failed */
+
+static const char job_failed[] = "the job that measured it has failed";
 
 struct words {
     char *words[WORDS_LIMIT + 1];
@@ -168,17 +171,17 @@ static int job_run(struct probe *p, const struct words *words, const char *text,
     child = 0;
     bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!well && task != TB_GRID_NONE)
-        p->plan.tasks[task].why = "the job that measured it has failed";
+        p->plan.tasks[task].why = job_failed;
     return well ? TB_OK : tb_error(TB_ERR_SYSTEM, "the job has failed");
 }
 
 /* Ranks on the hosts of the plan, which are used as a job of the user's would use them: gateways, shells, ports and
  * paths are those of the file. Hosts that do not answer are left out, and the ranks tell which. */
-static int job_make(struct probe *p, uint32_t tasks, bool *begun)
+static int job_make(struct probe *p, uint32_t first, uint32_t end, uint32_t tasks, bool *begun)
 {
     struct words w = {.count = 0};
     char *text = NULL, *hosts = NULL, timeout[32];
-    int error = tb_measure_lines_print(&p->plan, &text, &hosts);
+    int error = tb_measure_lines_print(&p->plan, first, end, &text, &hosts);
     snprintf(timeout, sizeof timeout, "%u", START_S + TASK_S * tasks);
     const char *const before[] = {"--set", PATIENCE, "--timeout", timeout, NULL};
     for (uint32_t i = 0; before[i] != NULL; i++) /* what the user says goes before it */
@@ -212,24 +215,43 @@ static uint32_t count_unusable(const struct probe *p)
     return count;
 }
 
+static bool is_left(const struct tb_measure_task *task)
+{
+    return task->staffed && !task->done && task->why == NULL;
+}
+
+/* Each in a job of its own, so that hosts which are cut off spoil nothing but what needs them. */
+static void measure_singly(struct probe *p)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->plan.count && count < SINGLY && caught == 0; i++) {
+        bool begun = false;
+        if (!is_left(&p->plan.tasks[i]))
+            continue;
+        count++;
+        if (job_make(p, i, i + 1, 1, &begun) != TB_OK)
+            p->plan.tasks[i].why = job_failed;
+    }
+}
+
 /* Measures what is planned and not yet done. After a failure what is left is tried again, by other hosts where some
  * were missing. */
 static void measure(struct probe *p)
 {
-    bool again = true;
+    bool again = true, failed = false;
     for (uint32_t i = 0; i < ATTEMPTS && again && caught == 0; i++) {
         bool begun = false;
         uint32_t missing = count_unusable(p), tasks = tb_measure_plan_staff(&p->plan);
         if (tasks == 0)
             return;
-        int error = job_make(p, tasks, &begun);
-        again = (error != TB_OK && begun) || count_unusable(p) > missing;
+        failed = job_make(p, 0, p->plan.count, tasks, &begun) != TB_OK;
+        again = (failed && begun) || count_unusable(p) > missing;
     }
-    for (uint32_t i = 0; i < p->plan.count; i++) {
-        struct tb_measure_task *task = &p->plan.tasks[i];
-        if (!task->done && task->staffed && task->why == NULL)
-            task->why = "the job that was to measure it has failed";
-    }
+    if (failed)
+        measure_singly(p);
+    for (uint32_t i = 0; i < p->plan.count; i++)
+        if (is_left(&p->plan.tasks[i]))
+            p->plan.tasks[i].why = job_failed;
 }
 
 static void missing_say(struct probe *p)

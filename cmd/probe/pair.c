@@ -2,17 +2,20 @@
 
 #include <mpi.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 #define ROUNDS      60
-#define FEWEST      5           /* rounds on a slow way */
-#define SECONDS     0.4         /* for round trips of one size, and for calls */
-#define SPAN        0.25        /* of a stream */
-#define LONGEST     0.15        /* that one message may take */
+#define FEWEST      5    /* rounds on a slow way */
+#define SECONDS     0.4  /* for round trips of one size, and for calls */
+#define SPAN        0.4  /* of a stream */
+#define LASTING     0.8  /* of the stream that says how fast a way is, */
+#define STEP        0.01 /* and of a message of it, */
+#define STEP_LEAST  2048 /* in bytes */
+#define STEP_MOST   262144
+#define LONGEST     0.03        /* that one message may take: streams overtake each other, so there must be many */
 #define TRIAL       16384       /* bytes by which the rate is guessed at first */
 #define TRAFFIC     268435456.0 /* bytes of one stream at most */
-#define LEAST       8           /* messages of a stream */
+#define LEAST       16          /* messages of a stream */
 #define NEAR_SPAN   0.02        /* of a stream within a host: short enough for one turn on a core */
 #define NEAR_SPENT  1.0         /* on all streams of a size there */
 #define NEAR_WINDOW 2           /* messages on their way there, so that they stay in caches */
@@ -103,24 +106,13 @@ static void tell(double *numbers, int count, int peer, int knows)
         MPI_Recv(numbers, count, MPI_DOUBLE, peer, TAG_FIGURES, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Time from one message to the next, without the beginning, in which TCP opens its window: the median of all stretches
- * of half the rest, since a rank that had to wait for its core gets many at once afterwards. Also the lowest and the
+/* Time from one message to the next, without the beginning, in which TCP opens its window, and the lowest and the
  * highest rate of a part of the time. */
 static void arrivals_judge(const double *arrivals, int count, int bytes, double figures[3])
 {
-    static double stretches[PROBE_STREAM_LIMIT];
     const double least = 1e-9; /* clocks may stand still between two messages */
-    int skip = count / 4, rest = count - 1 - skip, half = rest / 2;
-    for (int i = 0; i <= rest - half; i++)
-        stretches[i] = (arrivals[skip + i + half] - arrivals[skip + i]) / half;
-    qsort(stretches, (size_t)rest - (size_t)half + 1, sizeof stretches[0], compare_times);
-    figures[0] = stretches[(rest - half) / 2];
+    int skip = count / 4, rest = count - 1 - skip;
+    figures[0] = (arrivals[count - 1] - arrivals[skip]) / rest;
     figures[0] = figures[0] > least ? figures[0] : least;
     figures[1] = figures[2] = bytes / figures[0];
     for (int i = 0; i < PARTS; i++) {
@@ -139,10 +131,11 @@ struct way_guess {
 };
 
 /* Both ranks know the figures afterwards. Of what is over soon the best of some streams counts. */
-static void stream(struct probe_self *self, int from, int to, int bytes, const struct way_guess *way, double figures[3])
+static void stream(struct probe_self *self, int from, int to, int bytes, const struct way_guess *way, double span,
+                   double figures[3])
 {
     static double arrivals[PROBE_STREAM_LIMIT];
-    double wish = way->rate * (way->near ? NEAR_SPAN : SPAN) / (bytes + HEADER), now[4], spent = 0;
+    double wish = way->rate * span / (bytes + HEADER), now[4], spent = 0;
     wish = lesser(lesser(wish, TRAFFIC / (bytes + HEADER)), PROBE_STREAM_LIMIT);
     struct probe_stream s = {.from = from,
                              .to = to,
@@ -150,7 +143,7 @@ static void stream(struct probe_self *self, int from, int to, int bytes, const s
                              .count = wish < LEAST ? LEAST : (int)wish,
                              .window = way->near ? NEAR_WINDOW : 0,
                              .arrivals = arrivals};
-    for (int i = 0; i < REPEATS && spent < (way->near ? NEAR_SPENT : SPAN); i++) {
+    for (int i = 0; i < REPEATS && spent < (way->near ? NEAR_SPENT : span); i++) {
         probe_streams_run(self, &s, 1);
         if (self->rank == to)
             arrivals_judge(arrivals, s.count, bytes, now);
@@ -162,23 +155,38 @@ static void stream(struct probe_self *self, int from, int to, int bytes, const s
     }
 }
 
+/* The rate of the longest messages is that of a stream that lasts, of many: a short one may be over while TCP still
+ * repeats what it has lost. */
+static void settle(struct probe_self *self, int from, int to, const struct way_guess *way, struct probe_pair *pair,
+                   int back)
+{
+    double figures[3] = {0}, wish = way->rate * STEP;
+    int last = pair->count[back] - 1, bytes = wish < STEP_LEAST ? STEP_LEAST : wish > STEP_MOST ? STEP_MOST : (int)wish;
+    stream(self, from, to, bytes, way, LASTING, figures);
+    pair->gaps[back][last] = figures[0] / bytes * probe_sizes[last];
+    pair->low[back] = figures[1];
+    pair->high[back] = figures[2];
+}
+
 /* All sizes in one direction, as far as a message is not too long for so slow a way. */
 static void direction(struct probe_self *self, int from, int to, struct way_guess way, struct probe_pair *pair,
                       int back)
 {
     double figures[3] = {0};
-    for (int i = 0; i < PROBE_SIZES && (i < 3 || probe_sizes[i] / way.rate < LONGEST); i++) {
-        stream(self, from, to, probe_sizes[i], &way, figures);
+    for (int i = 0; i < PROBE_SIZES && (i < 2 || probe_sizes[i] / way.rate < LONGEST); i++) {
+        stream(self, from, to, probe_sizes[i], &way, way.near ? NEAR_SPAN : SPAN, figures);
         pair->gaps[back][i] = figures[0];
         pair->low[back] = figures[1];
         pair->high[back] = figures[2];
         pair->count[back] = i + 1;
-        /* What short ones take is not the wire's time. What a rank that had to wait for its core gets at once
+        /* What empty ones take is not the wire's time. What a rank that had to wait for its core gets at once
          * afterwards must not pass for a fast way. */
         double seen = probe_sizes[i] / figures[0];
-        if (probe_sizes[i] > 1024 && !way.near)
+        if (i > 0 && !way.near)
             way.rate = lesser(seen, GROWTH * way.rate);
     }
+    if (!way.near)
+        settle(self, from, to, &way, pair, back);
 }
 
 void probe_pair_measure(struct probe_self *self, int first, int second, int near, struct probe_pair *pair)

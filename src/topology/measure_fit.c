@@ -8,6 +8,7 @@
 #define SHARED_MOST    0.25
 #define SEPARATE_LEAST 0.65
 #define UNEQUAL        0.2 /* of the faster one */
+#define DISTURBED      0.9 /* of the faster one: what two carry together is no less, unless something is in the way */
 #define FITS           0.1
 
 /* ---- sharing ----------------------------------------------------------------------------------------------------- */
@@ -19,7 +20,9 @@ enum tb_sharing tb_sharing_judge(const struct tb_sharing_round *r)
         return TB_SHARING_UNCLEAR;
     if (slow < UNEQUAL * fast)
         return TB_SHARING_UNEQUAL;
-    double more = (r->together[0] + r->together[1] - fast) / slow;
+    double both = r->together[0] + r->together[1], more = (both - fast) / slow;
+    if (both < DISTURBED * fast)
+        return TB_SHARING_UNCLEAR;
     return more <= SHARED_MOST ? TB_SHARING_SHARED : more >= SEPARATE_LEAST ? TB_SHARING_SEPARATE : TB_SHARING_UNCLEAR;
 }
 

@@ -25,7 +25,9 @@ static void sharing_is_seen_in_the_sum(void **state)
     assert_int_equal(judge(40, 100, 40, 75), TB_SHARING_UNCLEAR);
     assert_int_equal(judge(100, 10, 92, 9), TB_SHARING_UNEQUAL);
     assert_int_equal(judge(100, 0, 92, 9), TB_SHARING_UNCLEAR);
-    assert_int_equal(judge(50, 50, 20, 20), TB_SHARING_SHARED); /* less than alone: they are in each other's way */
+    assert_int_equal(judge(50, 50, 20, 20), TB_SHARING_UNCLEAR); /* something is in the way of both */
+    assert_int_equal(judge(46, 29, 20, 19), TB_SHARING_UNCLEAR);
+    assert_int_equal(judge(46, 45, 22, 21), TB_SHARING_SHARED);
 }
 
 static void rounds_must_agree(void **state)

@@ -35,15 +35,15 @@ static void print_task(const struct tb_measure_plan *plan, uint32_t i, FILE *to)
             link_rate(plan, task, 1));
 }
 
-int tb_measure_lines_print(const struct tb_measure_plan *plan, char **text, char **hosts)
+int tb_measure_lines_print(const struct tb_measure_plan *plan, uint32_t first, uint32_t end, char **text, char **hosts)
 {
     size_t text_size = 0, hosts_size = 0;
-    bool *wanted = calloc(plan->grid->host_count + 1u, sizeof *wanted), first = true;
+    bool *wanted = calloc(plan->grid->host_count + 1u, sizeof *wanted), more = false;
     FILE *lines = open_memstream(text, &text_size), *names = open_memstream(hosts, &hosts_size);
     int rc = wanted != NULL && lines != NULL && names != NULL
                  ? TB_OK
                  : tb_error(TB_ERR_MEMORY, "no memory for what is to be measured");
-    for (uint32_t i = 0; i < plan->count && rc == TB_OK; i++) {
+    for (uint32_t i = first; i < end && i < plan->count && rc == TB_OK; i++) {
         const struct tb_measure_task *task = &plan->tasks[i];
         if (task->done || !task->staffed || task->why != NULL)
             continue;
@@ -53,8 +53,8 @@ int tb_measure_lines_print(const struct tb_measure_plan *plan, char **text, char
     }
     for (uint32_t i = 0; i < plan->grid->host_count && rc == TB_OK; i++)
         if (wanted[i]) {
-            fprintf(names, "%s%s:1", first ? "" : ",", plan->grid->hosts[i].name);
-            first = false;
+            fprintf(names, "%s%s:1", more ? "," : "", plan->grid->hosts[i].name);
+            more = true;
         }
     if (lines != NULL && fclose(lines) != 0 && rc == TB_OK)
         rc = tb_error(TB_ERR_MEMORY, "no memory for what is to be measured");

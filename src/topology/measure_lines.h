@@ -4,8 +4,9 @@
 
 #include "topology/measure_plan.h"
 
-/* The tasks that have hosts and are not done, as the ranks read them; allocated. And these hosts, as -H has them. */
-int tb_measure_lines_print(const struct tb_measure_plan *plan, char **text, char **hosts);
+/* The tasks from `first` on and before `end` that have hosts and are not done, as the ranks read them; allocated. And
+ * these hosts, as -H has them. */
+int tb_measure_lines_print(const struct tb_measure_plan *plan, uint32_t first, uint32_t end, char **text, char **hosts);
 /* A line of the ranks' report; false: it is none. `*begun` becomes the task that they are about to begin, and
  * TB_GRID_NONE when it is over. */
 bool tb_measure_lines_take(struct tb_measure_plan *plan, const char *line, uint32_t *begun);

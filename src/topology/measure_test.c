@@ -45,7 +45,7 @@ static void expect_plan(struct world *w, uint32_t tasks, const char *lines, cons
 {
     char *text, *names;
     assert_int_equal(tb_measure_plan_staff(&w->plan), tasks);
-    assert_int_equal(tb_measure_lines_print(&w->plan, &text, &names), TB_OK);
+    assert_int_equal(tb_measure_lines_print(&w->plan, 0, UINT32_MAX, &text, &names), TB_OK);
     char *to = text; /* without rates, of which nobody knows the last digit */
     for (const char *at = text; *at != 0;) {
         size_t digits = at > text && at[-1] == ' ' ? strspn(at, "0123456789") : 0;
@@ -111,11 +111,17 @@ static void expect_near(double seen, double wanted)
 static void closed_clusters_are_measured_at_their_gateways(void **state)
 {
     struct world w;
+    char *text, *names;
     world_open(&w, THREE);
     expect_plan(&w, 9,
                 "pair 0 a2 a3\npair 1 b2 b3\npair 2 c2 c3\npair 3 a1 b1\npair 4 a1 c1\npair 5 b1 c1\n"
                 "pair 6 a2 b3\npair 7 b2 c3\npair 8 c2 a4\n",
                 "a1:1,a2:1,a3:1,a4:1,b1:1,b2:1,b3:1,c1:1,c2:1,c3:1");
+    assert_int_equal(tb_measure_lines_print(&w.plan, 3, 4, &text, &names), TB_OK); /* one alone */
+    assert_string_equal(text, "pair 3 a1 b1\n");
+    assert_string_equal(names, "a1:1,b1:1");
+    free(text);
+    free(names);
     world_close(&w);
 }
 
