@@ -51,15 +51,14 @@ void tb_channel_drives_give_up(struct tb_channel *channel, const struct tb_failu
 void tb_channel_drives_hear(struct tb_channel *channel, const struct tb_message *m);
 
 /* How many places a collective has with drivers; its program, or NULL: that is not known. On one host nearly all have
- * one. On several all of an operation have as many, but those that are numbered and have their own. */
+ * one. On several all have as many, but those that are numbered and have their own. */
 static inline uint32_t tb_channel_places(const struct tb_channel *c, const struct tb_program *program,
                                          const struct tb_binding *b)
 {
-    uint32_t places = program != NULL ? program->places : c->driven, all;
+    uint32_t places = program != NULL ? program->places : c->driven;
     if (TB_LIKELY(!c->agreed || b->numbered))
         return places;
-    all = tb_operation_places(b->operation);
-    return program != NULL && places > all ? places : all;
+    return places > TB_COLLECTIVE_PLACES ? places : TB_COLLECTIVE_PLACES;
 }
 /* Gives up the collective of a binding that has its numbers, with the error, and tells the others. `program` may be
  * NULL, and says with whom this process has steps, and how many composite ones. The story stays. */

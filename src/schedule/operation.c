@@ -28,16 +28,3 @@ const char *tb_operation_name(unsigned operation)
     };
     return operation < TB_OPERATION_COUNT ? names[operation] : "an unknown collective";
 }
-
-uint32_t tb_operation_places(unsigned operation)
-{
-    switch (operation) {
-    case TB_OPERATION_BARRIER:
-    case TB_OPERATION_ALLREDUCE:
-        return 2;
-    case TB_OPERATION_BCAST:
-        return 1;
-    default:
-        return 0;
-    }
-}

@@ -42,9 +42,6 @@ enum tb_operation {
 
 /* "MPI_Bcast"; for stories about operations that came over the wire, so any number is allowed. */
 const char *tb_operation_name(unsigned operation);
-/* How many places for composite steps each of its collectives has on a communicator of several hosts, whether or not
- * its program needs them: so that a rank that cannot make its program knows it, too. */
-uint32_t tb_operation_places(unsigned operation);
 
 enum tb_step_kind {
     TB_STEP_SEND,
@@ -216,6 +213,10 @@ struct tb_program {
 #define TB_PROGRAM_STEPS_LIMIT  (1u << 20) /* so many dependencies and entries of lists, too */
 #define TB_PROGRAM_PLACES_LIMIT 16u        /* each may need one of as many slots of a board */
 #define TB_COMPOSITE_ITEMS      4096u      /* of one step */
+
+/* That each collective has on a communicator of several hosts, whether or not its program needs them: so ranks that
+ * cannot make their program, or have called something else, have as many as the others. */
+#define TB_COLLECTIVE_PLACES 2u
 
 /* Bytes of a block's packed form of which its parts are multiples, but for the last that is not empty: a multiple of
  * every basic element, so that no part ends within one. Of reductions whose elements do not divide it, one element. */

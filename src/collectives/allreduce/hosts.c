@@ -28,7 +28,7 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     }
     if (h.members > 1)
         tb_hosts_meet(&b, &h, c, TB_COMPOSITE_BCAST, 1, leads ? out : nothing, leads ? nothing : out);
-    tb_builder_places(&b, tb_operation_places(c->operation));
+    tb_builder_places(&b, TB_COLLECTIVE_PLACES);
     return tb_builder_finish(&b, program);
 }
 

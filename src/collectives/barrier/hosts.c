@@ -40,7 +40,7 @@ static int make(const struct tb_collective *c, struct tb_program **program)
         if (last[1] != last[0])
             tb_builder_after(&b, last[1]);
     }
-    tb_builder_places(&b, tb_operation_places(c->operation));
+    tb_builder_places(&b, TB_COLLECTIVE_PLACES);
     return tb_builder_finish(&b, program);
 }
 

@@ -24,7 +24,7 @@ static int make(const struct tb_collective *c, struct tb_program **program)
         tb_builder_cut(&b, 1);
         tb_after_pieces(&b, come);
     }
-    tb_builder_places(&b, tb_operation_places(c->operation));
+    tb_builder_places(&b, TB_COLLECTIVE_PLACES);
     return tb_builder_finish(&b, program);
 }
 
