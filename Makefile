@@ -90,7 +90,7 @@ format: setup-test
 
 ## make lint       layers, structure, layout, warnings of both compilers, static analysis
 lint: setup-test
-	@BUILD_DIR=$(abspath $(BUILD)) tests/run --only 'layers*' --only 'structure*' --only format --only 'build-[gc]*' --only lint
+	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier all --only 'layers*' --only 'structure*' --only format --only 'build-[gc]*' --only lint
 
 ## make clean      remove everything that was built
 clean:

@@ -53,7 +53,7 @@ CHECKS = [
     # Warnings are errors under both compilers; the unit tests, plain and under the sanitizers.
     build("gcc", "-Dwerror=true"),
     build("clang", "-Dwerror=true", "CC=clang-14", "CXX=clang++-14"),
-    Check("lint", ["tools/lint", "--quick", f"{BUILD}/variants/clang"], timeout=600, needs=["build-clang"]),
+    Check("lint", ["tools/lint", "--quick", f"{BUILD}/variants/clang"], tier="all", timeout=600, needs=["build-clang"]),
     Check("analyse", ["tools/lint", f"{BUILD}/variants/clang"], tier="all", timeout=3600, needs=["build-clang"]),
     unit("gcc"),
     build("asan", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1", targets="unit"),
