@@ -99,6 +99,8 @@ static bool state_call(struct tb_common_drive *s, bool failed)
         tb_common_exchange_call(s, cell);
     else if (tb_common_gives(s) && !failed && !s->is_long && s->bytes > 0)
         tb_part_gather(&s->give, 0, s->bytes, cell->data);
+    if (s->is_long)
+        tb_common_slots_foresee(s, cell);
     tb_board_call(cell, s->drive.place);
     return true;
 }

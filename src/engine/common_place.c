@@ -120,6 +120,13 @@ static int slot_find(struct tb_common_drive *s)
     return free > places_waiting(s) ? (int)found : -1;
 }
 
+void tb_common_slots_foresee(const struct tb_common_drive *s, struct tb_board_cell *cell)
+{
+    uint8_t *told = tb_board_slots_of(cell);
+    for (uint32_t i = 0; i < TB_BOARD_SLOTS; i++)
+        told[i] = (uint8_t)((s->common->slot + i) % TB_BOARD_SLOTS);
+}
+
 int tb_common_slot_take(struct tb_common_drive *s)
 {
     struct tb_common *c = s->common;
@@ -134,7 +141,9 @@ int tb_common_slot_take(struct tb_common_drive *s)
         return -1;
     c->slots[slot] = (struct tb_common_slot){s->drive.place + 1, s, fragment};
     c->slot = ((uint32_t)slot + 1) % TB_BOARD_SLOTS;
-    tb_board_slots_of(tb_common_cell(s, s->rank))[fragment % TB_BOARD_SLOTS] = (uint8_t)slot;
+    uint8_t *told = &tb_board_slots_of(tb_common_cell(s, s->rank))[fragment % TB_BOARD_SLOTS];
+    if (*told != slot)
+        *told = (uint8_t)slot;
     return slot;
 }
 

@@ -23,6 +23,9 @@ static inline void tb_common_finish(struct tb_common *c, struct tb_reserved *r, 
     }
 }
 
+/* Tells in its cell, before others read it, in which slots the fragments of a drive will be if nothing comes between:
+ * they need not read the cell again for each. */
+void tb_common_slots_foresee(const struct tb_common_drive *s, struct tb_board_cell *cell);
 /* A slot for the next fragment that a drive writes, which it tells in its cell; -1: there is none now. */
 int tb_common_slot_take(struct tb_common_drive *s);
 /* It is over: others may still need what is in its slots. */
