@@ -376,6 +376,20 @@ static int bound_print(const struct query *q, const struct scene *s, const struc
     return TB_OK;
 }
 
+static bool is_choice(const struct tb_candidate *row, const struct tb_choice *choice)
+{
+    return row->algorithm == choice->best.algorithm && row->argument == choice->best.argument;
+}
+
+/* What the table says of the one that runs. */
+static uint64_t choice_time(const struct tb_candidate *rows, uint32_t count, const struct tb_choice *choice)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (is_choice(&rows[i], choice))
+            return rows[i].time;
+    return choice->best.time;
+}
+
 static void answer_print(const struct query *q, const struct tb_candidate *rows, uint32_t count,
                          const struct tb_choice *choice)
 {
@@ -383,7 +397,7 @@ static void answer_print(const struct query *q, const struct tb_candidate *rows,
     if (q->json)
         puts("\"candidates\": [");
     for (uint32_t i = 0; i < count; i++) {
-        bool runs = rows[i].algorithm == choice->best.algorithm && rows[i].argument == choice->best.argument;
+        bool runs = is_choice(&rows[i], choice);
         if (q->json || q->all || runs || is_worth_a_row(rows, i))
             row_print(q, &rows[i], runs, i + 1 == count);
         else
@@ -393,6 +407,10 @@ static void answer_print(const struct query *q, const struct tb_candidate *rows,
         puts("]}");
     else if (left_out > 0)
         printf("\n  %u row%s more: --all\n", left_out, tb_plural(left_out));
+    if (!q->json && choice->reason == TB_REASON_MODEL && count > 0 && rows[0].time < choice_time(rows, count, choice))
+        printf("\n  What runs is not the cheapest: a call, which must not take long to choose, simulates less of each\n"
+               "  algorithm than this table, and predicts %.3f us for it.\n",
+               (double)choice->best.time / 1e6);
 }
 
 static int answer(const struct query *q, const struct scene *scene)

@@ -23,6 +23,22 @@ def tell_problems(finders, errors):
     return 1 if bad else 0
 
 
+def tell_verdicts(calls, errors):
+    """Calls each with a folder of its own; what is not True tells what was wrong. Returns the exit code."""
+    bad = 0
+    for name, call in calls.items():
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                verdict = call(folder)
+            except errors as e:
+                verdict = repr(e)
+        if verdict is not True:
+            print(f"{name}: {verdict}")
+            bad += 1
+        print(f"case: {name} {'ok' if verdict is True else 'failed'}")
+    return 1 if bad else 0
+
+
 def problems_of(files, check):
     """What a check of a repository says of one that consists of these files, {path: text}."""
     with tempfile.TemporaryDirectory() as root:

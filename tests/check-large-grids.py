@@ -5,7 +5,8 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
+
+import cases
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build")
@@ -86,21 +87,9 @@ def job(folder):
 
 
 def main():
-    cases = {"star": star, "chain": chain, "nest": nest, "mesh": mesh, "limits": limits, "job": job}
-    bad = 0
-    for name, call in cases.items():
-        if sys.argv[1:] and name not in sys.argv[1:]:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                verdict = call(folder)
-            except (OSError, subprocess.SubprocessError) as e:
-                verdict = repr(e)
-        if verdict is not True:
-            print(f"{name}: {verdict}")
-            bad += 1
-        print(f"case: {name} {'ok' if verdict is True else 'failed'}")
-    return 1 if bad else 0
+    calls = {"star": star, "chain": chain, "nest": nest, "mesh": mesh, "limits": limits, "job": job}
+    wanted = {name: call for name, call in calls.items() if not sys.argv[1:] or name in sys.argv[1:]}
+    return cases.tell_verdicts(wanted, (OSError, subprocess.SubprocessError))
 
 
 if __name__ == "__main__":

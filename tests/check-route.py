@@ -5,8 +5,9 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree as ElementTree
+
+import cases
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOMBOLO = os.path.join(os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build"), "bin", "tombolo")
@@ -205,25 +206,14 @@ def usage(folder):
 
 
 def main():
-    cases = {"thesis-clusters": thesis_clusters, "thesis-graph": thesis_graph, "thesis-table-2": thesis_table_2,
+    calls = {"thesis-clusters": thesis_clusters, "thesis-graph": thesis_graph, "thesis-table-2": thesis_table_2,
              "thesis-table-3": thesis_table_3, "thesis-table-4": thesis_table_4, "thesis-example": thesis_example,
              "thesis-far": thesis_far, "chain": chain, "two-gateways": two_gateways, "islands": islands, "large": large,
              "picture": picture, "lines-in-gaps": lines_in_gaps, "legend": legend, "usage": usage}
     if "built without libyaml" in tombolo(THESIS).stderr:
         print("skipped: this build has no libyaml")
         return 77
-    bad = 0
-    for name, call in cases.items():
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                verdict = call(folder)
-            except (OSError, KeyError, IndexError, ElementTree.ParseError, subprocess.SubprocessError) as e:
-                verdict = repr(e)
-        if verdict is not True:
-            print(f"{name}: {verdict}")
-            bad += 1
-        print(f"case: {name} {'ok' if verdict is True else 'failed'}")
-    return 1 if bad else 0
+    return cases.tell_verdicts(calls, (OSError, KeyError, IndexError, ElementTree.ParseError, subprocess.SubprocessError))
 
 
 if __name__ == "__main__":

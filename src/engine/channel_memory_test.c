@@ -2,40 +2,10 @@
 #define RANKS            2
 #define MORE_THAN_BOARDS 100u
 
+#include "engine/failing_memory_test.h"
 #include "engine/host_test.h"
 
 #include <stdlib.h>
-
-/* ---- memory that fails ------------------------------------------------------------------------------------------- */
-
-static uint32_t countdown; /* the allocation that fails, counted from 1; 0: none */
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *memory, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-
-static bool fails(void)
-{
-    return countdown > 0 && --countdown == 0;
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    return fails() ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    return fails() ? NULL : __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    return fails() ? NULL : __real_realloc(memory, bytes);
-}
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 

@@ -15,21 +15,6 @@
 
 enum stage { STAGE_OPEN, STAGE_CALLED, STAGE_AGREED };
 
-/* How long all items are together. */
-static uint64_t items_bytes(const struct tb_common_drive *s)
-{
-    const struct tb_step *step = s->drive.step;
-    const struct tb_slice *slice = step->slice.count > 0 ? &step->slice : &step->other;
-    uint64_t bytes = 0;
-    for (uint32_t item = 0; item < step->items; item++) {
-        struct tb_part part;
-        struct tb_buffer room;
-        tb_binding_part(s->drive.binding, s->drive.program, step, slice, item, &part, &room);
-        bytes += part.length;
-    }
-    return bytes;
-}
-
 /* What the step is about. */
 static void state_bind(struct tb_common_drive *s)
 {
@@ -48,7 +33,7 @@ static void state_bind(struct tb_common_drive *s)
     s->bytes = step->slice.count > 0 ? s->give.length : s->get.length;
     s->type = s->give.buffer->type;
     if (TB_UNLIKELY(step->items > 1))
-        s->bytes = items_bytes(s);
+        s->bytes = tb_common_cut_measure(s).all;
 }
 
 /* Who takes part. */

@@ -8,19 +8,19 @@
 #define ALONE_EACH     (64u << 10)  /* ...or each of them */
 #define BYTES_LIMIT    (1ull << 43) /* of one collective: fragments are counted in 32 bits */
 
-/* How long the longest item is. */
-static uint64_t item_longest(const struct tb_common_drive *s)
+struct tb_common_lengths tb_common_cut_measure(const struct tb_common_drive *s)
 {
     const struct tb_step *step = s->drive.step;
     const struct tb_slice *slice = step->slice.count > 0 ? &step->slice : &step->other;
-    uint64_t longest = 0;
+    struct tb_common_lengths items = {0};
     for (uint32_t item = 0; item < step->items; item++) {
         struct tb_part part;
         struct tb_buffer room;
         tb_binding_part(s->drive.binding, s->drive.program, step, slice, item, &part, &room);
-        longest = part.length > longest ? part.length : longest;
+        items.all += part.length;
+        items.longest = part.length > items.longest ? part.length : items.longest;
     }
-    return longest;
+    return items;
 }
 
 /* How many bytes are a fragment. One that ends with its item may be as long as that. */
@@ -45,7 +45,7 @@ void tb_common_cut(struct tb_common_drive *s)
     /* Its own data need not be copied for itself, unless it stands where the result goes. */
     s->direct = s->alone && !several && tb_common_gets(s) && s->type->dense && s->give.buffer != s->get.buffer;
     s->operand = (const char *)((uintptr_t)s->give.buffer->base + s->give.from);
-    uint64_t longest = several ? item_longest(s) : s->bytes;
+    uint64_t longest = several ? tb_common_cut_measure(s).longest : s->bytes;
     s->fragment = fragment_size(s, longest);
     uint32_t fragments = (uint32_t)((longest + s->fragment - 1) / s->fragment);
     s->per_item = several ? fragments : 0;

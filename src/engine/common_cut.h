@@ -6,6 +6,11 @@
 
 #include "engine/common_drive.h"
 
+/* Of the items of a step: all together, and the longest of them. */
+struct tb_common_lengths {
+    uint64_t all, longest;
+};
+struct tb_common_lengths tb_common_cut_measure(const struct tb_common_drive *s);
 /* At the start, of long data that is not about blocks. */
 void tb_common_cut(struct tb_common_drive *s);
 /* More items are ready. */

@@ -3,6 +3,7 @@
 
 #define RANKS 17
 #include "engine/host_test.h"
+#include "engine/maps_test.h"
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
@@ -148,23 +149,6 @@ static void call_free(struct call *c)
 }
 
 /* ---- an operation in which order matters ------------------------------------------------------------------------- */
-
-struct map {
-    uint32_t a, b;
-};
-
-static struct map map_join(struct map first, struct map second)
-{
-    return (struct map){first.a * second.a, first.b * second.a + second.b};
-}
-
-static void maps_join(void *context, void *first, void *into, int count, uintptr_t type)
-{
-    const struct map *x = first;
-    struct map *y = into;
-    for (int i = 0; i < count; i++)
-        y[i] = map_join(x[i], y[i]);
-}
 
 static struct map map_given(uint32_t from, uint32_t to, uint64_t at)
 {

@@ -1,27 +1,10 @@
 /* Composite steps between engines of one process over real shared memory: what comes out. */
 #include "engine/common_test.h"
+#include "engine/maps_test.h"
 
 /* ---- an operation in which order matters ------------------------------------------------------------------------- */
 
-/* Maps x -> ax + b of numbers modulo 2^32, one after the other. */
-struct map {
-    uint32_t a, b;
-};
-
-static struct map map_join(struct map first, struct map second)
-{
-    return (struct map){first.a * second.a, first.b * second.a + second.b};
-}
-
-static void maps_join(void *context, void *first, void *into, int count, uintptr_t type)
-{
-    const struct map *x = first;
-    struct map *y = into;
-    for (int i = 0; i < count; i++)
-        y[i] = map_join(x[i], y[i]);
-}
-
-/* The same with gaps between the two numbers and behind them. */
+/* Maps with gaps between the two numbers and behind them. */
 struct wide {
     uint32_t a, gap[3], b, behind;
 };

@@ -3,41 +3,10 @@
 #include <stdlib.h>
 
 #define RANKS 7
+#include "engine/failing_memory_test.h"
 #include "engine/hosts_test.h"
 
-/* ---- memory that fails ------------------------------------------------------------------------------------------- */
-
-static uint32_t countdown; /* the allocation that fails, counted from 1; 0: none */
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *memory, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-
-static bool fails(void)
-{
-    return countdown > 0 && --countdown == 0;
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    return fails() ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    return fails() ? NULL : __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    return fails() ? NULL : __real_realloc(memory, bytes);
-}
-
-/* ---- a channel of all ranks ---------------------------------------------------------------------------------------
- */
+/* ---- a channel of all ranks -------------------------------------------------------------------------------------- */
 
 static const uint32_t of[RANKS] = {0, 1, 1, 2, 0, 1, 0}; /* 3, 3 and 1 ranks */
 static uint32_t counter = TB_CONTEXT_FIRST;
