@@ -24,7 +24,7 @@ CHECKS = [
     Check("slow", ["sleep", "60"], timeout=1, cores=1),
     Check("crash", ["sh", "-c", "kill -SEGV $$"], cores=1),
     Check("after-bad", ["true"], needs=["bad"], cores=1),
-    Check("mixed", ["printf", "case: a ok\\ncase: b failed\\ncase: c skipped (no moon) (0.1 s)\\ncase: d ok\\n"],
+    Check("mixed", ["printf", "case: a ok\\nrain\\ncase: b failed\\n  hail\\ncase: c skipped (no moon) (0.1 s)\\ncase: d ok\\n"],
           cases=True, cores=1),
     Check("above", ["printf", "skipped: no sun\\ncase: a skipped (0.1 s)\\ncase: b ok\\n"], cases=True, cores=1),
     Check("mute", ["sh", "-c", "exit 77"], cores=1),
@@ -89,6 +89,8 @@ def main():
         results["tier"] = "later" not in verdict
         results["summary"] = lines[-1] == "6 passed, 11 failed, 3 skipped"
         results["reasons"] = {"skipped: skips: not today", "skipped: mixed: c: no moon", "skipped: above: a: no sun"} <= set(lines)
+        results["failures"] = ("failed: mixed: b\n    rain\n    case: b failed\n      hail\n" in done.stdout and
+                               "failed: after-bad: not run, since bad did not succeed\n" in done.stdout)
         results["exit-code"] = done.returncode == 1
         results["nothing-left"] = not alive()
         repeated = run(table, "--only", "good", "--repeat", "5", "--load")
