@@ -112,12 +112,11 @@ struct tb_simulator_host {
     uint64_t load; /* of all its ranks */
 };
 
-/* Steps of several ranks that are one composite step. Its items follow each other through the memory or the port. */
+/* Steps of several ranks that are one composite step. Its items follow each other through the memory. */
 struct tb_simulator_composite {
     uint32_t first;        /* step of a member, and so those of all */
     uint32_t members;      /* how many there are to be */
     uint32_t item, behind; /* the next one, and how many members have not come to it */
-    uint32_t path;         /* the farthest that the members span; TB_SIMULATOR_NONE: they are on one host */
     uint64_t free;         /* when the bytes of the last item have passed */
 };
 
