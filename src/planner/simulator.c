@@ -160,6 +160,9 @@ static void event_happen(struct tb_simulator *m, const struct tb_simulator_event
     case TB_SIMULATOR_ANSWER:
         tb_simulator_answer(m, index, e->time);
         break;
+    case TB_SIMULATOR_WIRE:
+        tb_simulator_wire_free(m, index, e->time);
+        break;
     }
 }
 

@@ -73,11 +73,27 @@ static int partners_find(struct tb_simulator *m)
     return TB_OK;
 }
 
+enum { MESSAGES_SHORT = 1, MESSAGES_LONG = 2 };
+
+/* What messages a step sends, by the first and the last of them. */
+static unsigned step_messages(const struct tb_simulator *m, const struct tb_simulator_step *f)
+{
+    const struct tb_step *t = f->about;
+    unsigned kinds = 0;
+    for (int i = 0; i < 2 && t->items > 0; i++) {
+        uint64_t bytes = tb_item_bytes(&m->data, m->run->programs[f->rank], t, i == 0 ? 0 : t->items - 1);
+        if (bytes > 0 || t->slice.count == 0 || t->upto)
+            kinds |= bytes <= m->constants->short_bytes ? MESSAGES_SHORT : MESSAGES_LONG;
+    }
+    return kinds;
+}
+
 /* One for every two ranks of which one sends to the other. */
 static int streams_find(struct tb_simulator *m)
 {
     uint32_t mask, *table = table_of(m, m->step_count, &mask);
     m->streams = room_of(m, ROOM_STREAMS, m->step_count, sizeof *m->streams);
+    unsigned kinds = 0;
     if (table == NULL || m->streams == NULL)
         return m->error;
     for (uint32_t i = 0; i < m->step_count; i++) {
@@ -94,7 +110,9 @@ static int streams_find(struct tb_simulator *m)
             table[at] = m->stream_count++;
         }
         f->stream = table[at];
+        kinds |= step_messages(m, f);
     }
+    m->mixed = kinds == (MESSAGES_SHORT | MESSAGES_LONG);
     return TB_OK;
 }
 
@@ -189,6 +207,7 @@ static void wires_fill(struct tb_simulator *m)
         bool waits =
             wire->use.role == TB_ROLE_PORT_OUT || wire->use.role == TB_ROLE_HUB || wire->use.role == TB_ROLE_AGENT;
         m->wires[i] = (struct tb_simulator_wire){.queue = TB_SIMULATOR_NONE,
+                                                 .waiting = TB_SIMULATOR_NONE,
                                                  .row = (uint32_t)(wire->wire - m->table->wires),
                                                  .limited = !waits && wire->wire->queue > 0};
     }

@@ -16,6 +16,7 @@ enum tb_simulator_event_kind {
     TB_SIMULATOR_PART,   /* a part: its first byte has come to the wire where it is next */
     TB_SIMULATOR_ASK,    /* a message: the other side is asked whether it may come */
     TB_SIMULATOR_ANSWER, /* a message: it may */
+    TB_SIMULATOR_WIRE,   /* a wire: it is free, unless a short message has come meanwhile, and a part waits for it */
 };
 #define TB_SIMULATOR_INDEX_BITS 29u
 
@@ -69,6 +70,7 @@ struct tb_simulator_part {
     uint64_t last;          /* when its last byte comes to the wire where it is next */
     uint64_t start, length; /* in the message */
     uint32_t message;       /* or the next free one */
+    uint32_t next;          /* of those that wait for a wire */
     uint16_t leg;
     bool is_short;
     bool burst; /* it comes at once, and so counts in a queue */
@@ -85,12 +87,13 @@ struct tb_simulator_stream {
 };
 
 struct tb_simulator_wire {
-    uint64_t free, free_short;
-    uint64_t load;              /* time for which it was busy */
-    uint64_t held;              /* bytes that came at once and are in front of it */
-    uint32_t queue, last_queue; /* when they are through, rising */
-    uint32_t row;               /* in the cost table */
-    bool limited;               /* what does not fit is lost; in front of the sender's own port it waits */
+    uint64_t free;
+    uint64_t load;                  /* time for which it was busy */
+    uint64_t held;                  /* bytes that came at once and are in front of it */
+    uint32_t queue, last_queue;     /* when they are through, rising */
+    uint32_t waiting, last_waiting; /* parts of long messages, which short ones overtake */
+    uint32_t row;                   /* in the cost table */
+    bool limited;                   /* what does not fit is lost; in front of the sender's own port it waits */
 };
 
 /* That so many bytes are gone at some time. */
@@ -178,6 +181,7 @@ struct tb_simulator {
     uint32_t core_count, pool; /* of all pools, of one */
     struct tb_simulator_wire *wires;
     uint32_t wire_count;
+    bool mixed; /* there are short messages and long ones: else nobody can overtake, and wires are taken beforehand */
     struct tb_simulator_stream *streams;
     uint32_t stream_count;
     struct tb_simulator_path *paths;
@@ -241,6 +245,7 @@ int tb_simulator_fill(struct tb_simulator *m, struct tb_simulation *run);
 void tb_simulator_send(struct tb_simulator *m, uint32_t step, uint32_t item, uint64_t bytes, uint64_t now);
 void tb_simulator_next(struct tb_simulator *m, uint32_t stream, uint64_t now);
 void tb_simulator_part_comes(struct tb_simulator *m, uint32_t part, uint64_t now);
+void tb_simulator_wire_free(struct tb_simulator *m, uint32_t wire, uint64_t now);
 void tb_simulator_ask(struct tb_simulator *m, uint32_t message, uint64_t now);
 void tb_simulator_answer(struct tb_simulator *m, uint32_t message, uint64_t now);
 /* A receive was posted: whoever has asked for it may send. */

@@ -186,8 +186,32 @@ static int hand_run(struct hand *h, struct network *n, uint64_t bytes, uint64_t 
     return error;
 }
 
-/* A short message passes while a long one of the same host is on its way. */
+/* A short message waits for the part that its host's port is passing, not for others that wait. */
 static void short_messages_overtake(void **state)
+{
+    struct network n;
+    struct hand h;
+    uint64_t ends[6];
+    plain_open(&n, 2, 3);
+    n.bytes->constants.short_bytes = 1000;
+    hand_open(&h, 6);
+    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 200};
+    for (uint32_t i = 0; i < 2; i++) {
+        tb_builder_receive(&h.builders[3 + i], i, 0, all);
+        tb_builder_join(&h.builders[3 + i]);
+        tb_builder_send(&h.builders[i], 3 + i, 0, all);
+        tb_builder_join(&h.builders[i]);
+    }
+    hand_message(&h, 2, 5, 1);
+    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
+    assert_int_equal(ends[5], wire(&n, 25000) + message(&n, 1000));
+    /* And takes its time from the long ones. */
+    assert_int_equal(ends[4], message(&n, 200000) + wire(&n, 200000) + wire(&n, 1000));
+    network_close(&n);
+}
+
+/* What comes while a port is busy for long takes no time away from what it has begun. */
+static void wires_carry_no_more_than_their_rate(void **state)
 {
     struct network n;
     struct hand h;
@@ -195,16 +219,19 @@ static void short_messages_overtake(void **state)
     plain_open(&n, 2, 2);
     n.bytes->constants.short_bytes = 1000;
     hand_open(&h, 4);
-    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 200};
+    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 16};
     tb_builder_receive(&h.builders[2], 0, 0, all);
     tb_builder_join(&h.builders[2]);
     tb_builder_send(&h.builders[0], 2, 0, all);
     tb_builder_join(&h.builders[0]);
-    hand_message(&h, 1, 3, 1);
+    for (uint16_t i = 0; i < 5; i++) {
+        struct tb_slice one = {TB_SYMBOL_OUT, 0, 1, 1};
+        tb_builder_receive(&h.builders[3], 1, i, one);
+        tb_builder_send(&h.builders[1], 3, i, one);
+    }
     assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
-    assert_int_equal(ends[3], message(&n, 1000));
-    /* And takes its time from the long one. */
-    assert_int_equal(ends[2], message(&n, 200000) + wire(&n, 1000));
+    assert_int_equal(ends[2], message(&n, 16000));
+    assert_int_equal(ends[3], message(&n, 16000) + 5 * wire(&n, 1000));
     network_close(&n);
 }
 
@@ -395,6 +422,7 @@ int main(void)
         cmocka_unit_test(ranks_of_a_host_need_cores),
         cmocka_unit_test(hosts_may_share_cores),
         cmocka_unit_test(short_messages_overtake),
+        cmocka_unit_test(wires_carry_no_more_than_their_rate),
         cmocka_unit_test(composite_steps_wait_for_all),
         cmocka_unit_test(composite_steps_of_some_ranks),
         cmocka_unit_test(composite_steps_share_memory),

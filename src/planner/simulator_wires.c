@@ -97,8 +97,7 @@ static uint64_t wire_work(struct tb_simulator *m, uint64_t length, uint64_t now)
     return core->free = tb_cost_add(tb_simulator_later(core->free, now), work);
 }
 
-/* Keeps a wire busy from `now` on; returns when it begins. A short message does not wait for long ones, but takes from
- * their time. */
+/* Keeps a wire busy from `now` on, or from when it is free; returns when it begins. */
 static uint64_t wire_take(struct tb_simulator *m, uint32_t wire, const struct tb_simulator_part *p, uint64_t now,
                           uint64_t *end)
 {
@@ -108,15 +107,9 @@ static uint64_t wire_take(struct tb_simulator *m, uint32_t wire, const struct tb
         uint64_t before = tb_simulator_time(m, m->wire_times + w->row, p->start);
         time = time > before ? time - before : 0;
     }
-    uint64_t begin = tb_simulator_later(now, p->is_short ? w->free_short : w->free);
-    *end = tb_cost_add(begin, time);
+    uint64_t begin = tb_simulator_later(now, w->free);
+    w->free = *end = tb_cost_add(begin, time);
     w->load = tb_cost_add(w->load, time);
-    if (p->is_short) {
-        w->free_short = *end;
-        w->free = tb_cost_add(tb_simulator_later(w->free, begin), time);
-    } else {
-        w->free = *end;
-    }
     if (wire < m->run->wire_room && m->run->wire_bytes != NULL)
         m->run->wire_bytes[wire] = tb_cost_add(m->run->wire_bytes[wire], p->length);
     if (m->cores != NULL && m->constants->wire_work > 0 && m->constants->pool > 0)
@@ -124,12 +117,33 @@ static uint64_t wire_take(struct tb_simulator *m, uint32_t wire, const struct tb
     return begin;
 }
 
-/* What a part that comes at once puts into the queue of a wire; 0: it does not fit. */
-static uint64_t queue_room(struct tb_simulator *m, struct tb_simulator_wire *w, uint64_t bytes, uint64_t now)
+/* A part of a long message waits in front of a wire, where short ones overtake it. */
+static void wire_wait(struct tb_simulator *m, uint32_t wire, uint32_t part)
+{
+    struct tb_simulator_wire *w = &m->wires[wire];
+    m->parts[part].next = TB_SIMULATOR_NONE;
+    if (w->waiting == TB_SIMULATOR_NONE) {
+        w->waiting = part;
+        tb_simulator_push(m, TB_SIMULATOR_WIRE, wire, w->free);
+    } else {
+        m->parts[w->last_waiting].next = part;
+    }
+    w->last_waiting = part;
+}
+
+/* What a message that comes at once puts into a queue. */
+static uint64_t burst_bytes(const struct tb_simulator_message *message)
+{
+    return (message->bytes < FIRST_BURST ? message->bytes : FIRST_BURST) + HEADER_BYTES;
+}
+
+/* Takes room in the queue of a wire. False: it does not fit. */
+static bool queue_take(struct tb_simulator *m, struct tb_simulator_wire *w, uint64_t bytes, uint64_t now)
 {
     w->held -= notes_pass(m, &w->queue, now);
-    bytes = (bytes < FIRST_BURST ? bytes : FIRST_BURST) + HEADER_BYTES;
-    return w->held > 0 && w->held + bytes > m->table->wires[w->row].queue ? 0 : bytes;
+    bool fits = w->held == 0 || w->held + bytes <= m->table->wires[w->row].queue;
+    w->held += fits ? bytes : 0;
+    return fits;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
@@ -178,56 +192,100 @@ static uint64_t frame_time(const struct tb_simulator_path *path, uint64_t time, 
     return (uint64_t)((unsigned __int128)time * length / path->frame);
 }
 
-/* Goes over the wire to which it has come; when it begins and ends there. False: it does not fit and comes later. */
-static bool part_pass(struct tb_simulator *m, uint32_t part, uint64_t now, uint64_t *begin, uint64_t *end)
+/* After a part of a long message, which the first wire has from `begin` to `end`, its stream goes on. */
+static void stream_go_on(struct tb_simulator *m, const struct tb_simulator_part *p, uint64_t until, uint64_t begin,
+                         uint64_t end)
+{
+    const struct tb_simulator_message *message = &m->messages[p->message];
+    uint32_t index = m->steps[message->step].stream;
+    struct tb_simulator_stream *stream = &m->streams[index];
+    bool early = message->bytes <= m->constants->unsent;
+    if (early ? p->start == 0 : p->start + p->length == message->bytes)
+        tb_simulator_done(m, message->step, tb_simulator_later(until, early ? begin : end));
+    stream->busy = stream->head != TB_SIMULATOR_NONE;
+    if (stream->busy)
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, index, tb_simulator_later(end, m->messages[stream->head].ready));
+}
+
+/* Leaves the wire to which it had come, or passed where there is none. */
+static void part_go_on(struct tb_simulator *m, uint32_t index, uint64_t now, uint64_t begin, uint64_t end)
+{
+    struct tb_simulator_part *p = &m->parts[index], part = *p;
+    const struct tb_simulator_message *message = &m->messages[p->message];
+    const struct tb_simulator_path *path = &m->paths[m->steps[message->step].path];
+    const struct tb_simulator_leg *leg = &m->legs[path->first + p->leg];
+    uint64_t until = message->until;
+    uint64_t first = tb_cost_add(tb_cost_add(begin, leg->delay), frame_time(path, leg->store, p->length));
+    uint64_t last = tb_cost_add(tb_simulator_later(end, p->last), leg->delay);
+    last = tb_simulator_later(first, tb_cost_add(last, frame_time(path, leg->hold, p->length)));
+    p->leg++;
+    if (p->leg == path->count) {
+        part_deliver(m, index, now, first, last);
+    } else {
+        p->last = last;
+        tb_simulator_push(m, TB_SIMULATOR_PART, index, first);
+    }
+    if (part.leg == 0 && !part.is_short)
+        stream_go_on(m, &part, until, begin, end);
+}
+
+/* Its time on the wire has come. */
+static void part_cross(struct tb_simulator *m, uint32_t part, uint32_t wire, uint64_t now)
+{
+    struct tb_simulator_part *p = &m->parts[part];
+    struct tb_simulator_wire *w = &m->wires[wire];
+    uint64_t end, begin = wire_take(m, wire, p, now, &end);
+    if (p->burst && w->limited)
+        note_add(m, &w->queue, &w->last_queue, end, burst_bytes(&m->messages[p->message]));
+    part_go_on(m, part, now, begin, end);
+}
+
+/* Has come to a wire. What does not fit into its queue comes again later. */
+static void part_pass(struct tb_simulator *m, uint32_t part, uint64_t now)
 {
     struct tb_simulator_part *p = &m->parts[part];
     const struct tb_simulator_message *message = &m->messages[p->message];
     const struct tb_simulator_step *f = &m->steps[message->step];
-    const struct tb_simulator_path *path = &m->paths[f->path];
-    const struct tb_simulator_leg *leg = &m->legs[path->first + p->leg];
-    uint64_t first, last;
-    *begin = *end = now;
-    if (leg->has_wire) {
-        uint32_t wire = leg_wire(m, leg, &m->streams[f->stream]);
-        struct tb_simulator_wire *w = &m->wires[wire];
-        uint64_t held = 0;
-        if (p->burst && w->limited && (held = queue_room(m, w, message->bytes, now)) == 0) {
-            p->burst = false;
-            p->last = tb_cost_add(p->last, m->constants->loss);
-            tb_simulator_push(m, TB_SIMULATOR_PART, part, tb_cost_add(now, m->constants->loss));
-            return false;
-        }
-        *begin = wire_take(m, wire, p, now, end);
-        if (held > 0) {
-            w->held += held;
-            note_add(m, &w->queue, &w->last_queue, *end, held);
-        }
+    const struct tb_simulator_leg *leg = &m->legs[m->paths[f->path].first + p->leg];
+    if (!leg->has_wire) {
+        part_go_on(m, part, now, now, now);
+        return;
     }
-    first = tb_cost_add(tb_cost_add(*begin, leg->delay), frame_time(path, leg->store, p->length));
-    last = tb_cost_add(tb_simulator_later(*end, p->last), leg->delay);
-    last = tb_simulator_later(first, tb_cost_add(last, frame_time(path, leg->hold, p->length)));
-    p->leg++;
-    if (p->leg == path->count) {
-        part_deliver(m, part, now, first, last);
+    uint32_t wire = leg_wire(m, leg, &m->streams[f->stream]);
+    struct tb_simulator_wire *w = &m->wires[wire];
+    if (p->burst && w->limited && !queue_take(m, w, burst_bytes(message), now)) {
+        p->burst = false;
+        p->last = tb_cost_add(p->last, m->constants->loss);
+        tb_simulator_push(m, TB_SIMULATOR_PART, part, tb_cost_add(now, m->constants->loss));
+    } else if (m->mixed && !p->is_short && (w->free > now || w->waiting != TB_SIMULATOR_NONE)) {
+        wire_wait(m, wire, part);
     } else {
-        p->last = last;
-        tb_simulator_push(m, TB_SIMULATOR_PART, part, first);
+        part_cross(m, part, wire, now);
     }
-    return true;
+}
+
+void tb_simulator_wire_free(struct tb_simulator *m, uint32_t wire, uint64_t now)
+{
+    struct tb_simulator_wire *w = &m->wires[wire];
+    if (w->free <= now) { /* else a short one has overtaken */
+        uint32_t part = w->waiting;
+        w->waiting = m->parts[part].next;
+        part_cross(m, part, wire, now);
+    }
+    if (w->waiting != TB_SIMULATOR_NONE)
+        tb_simulator_push(m, TB_SIMULATOR_WIRE, wire, w->free);
 }
 
 void tb_simulator_part_comes(struct tb_simulator *m, uint32_t part, uint64_t now)
 {
     struct tb_simulator_part *p = &m->parts[part];
-    uint64_t begin, end;
     if (p->leg == 0) {
         struct tb_simulator_stream *stream = &m->streams[m->steps[m->messages[p->message].step].stream];
         stream->under_way -= notes_pass(m, &stream->acks, now);
         p->burst = stream->under_way == 0;
         stream->under_way += p->length;
     }
-    part_pass(m, part, now, &begin, &end);
+    part_pass(m, part, now);
 }
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
@@ -251,7 +309,7 @@ void tb_simulator_next(struct tb_simulator *m, uint32_t index, uint64_t now)
     struct tb_simulator_stream *stream = &m->streams[index];
     struct tb_simulator_message *message = &m->messages[stream->head];
     const struct tb_simulator_path *path = &m->paths[m->steps[message->step].path];
-    uint64_t length = message->left < message->part ? message->left : message->part, begin, end;
+    uint64_t length = message->left < message->part ? message->left : message->part;
     bool is_first = message->left == message->bytes;
     if (!stream_open(m, index, length, path->window, now))
         return;
@@ -266,17 +324,9 @@ void tb_simulator_next(struct tb_simulator *m, uint32_t index, uint64_t now)
                                                 .message = stream->head,
                                                 .burst = is_first && stream->under_way == 0};
     stream->under_way += length;
-    uint32_t step = message->step;
-    uint64_t sent = message->until;
-    bool early = message->bytes <= m->constants->unsent;
     if (is_last)
         stream->head = message->next;
-    part_pass(m, part, now, &begin, &end);
-    if (early ? is_first : is_last)
-        tb_simulator_done(m, step, tb_simulator_later(sent, early ? begin : end));
-    stream->busy = stream->head != TB_SIMULATOR_NONE;
-    if (stream->busy)
-        tb_simulator_push(m, TB_SIMULATOR_NEXT, index, tb_simulator_later(end, m->messages[stream->head].ready));
+    part_pass(m, part, now);
 }
 
 /* A long message waits for those before it. */
