@@ -1,4 +1,5 @@
 #include "planner/choice.h"
+#include "planner/item_bytes.h"
 
 #include <string.h>
 
@@ -105,8 +106,7 @@ int tb_choice_make(const struct tb_choice_facts *facts, const struct tb_collecti
     if (facts->wish != NULL)
         error = choice_wish(facts, c, facts->wish, facts->wish_reason, choice);
     if (error == TB_OK && choice->best.algorithm == NULL && facts->rules != NULL) {
-        uint64_t bytes = c->elements > 0 ? c->elements : tb_param.assumed_block;
-        const struct tb_preference *rule = tb_rules_find(facts->rules, c, facts->shape->host_count, bytes);
+        const struct tb_preference *rule = tb_rules_find(facts->rules, c, facts->shape->host_count, tb_call_bytes(c));
         if (rule != NULL)
             error = choice_wish(facts, c, rule, TB_REASON_RULE, choice);
     }

@@ -36,12 +36,6 @@ void tb_rater_close(struct tb_rater *r)
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-static bool cut_evenly(enum tb_operation o)
-{
-    return o == TB_OPERATION_BCAST || o == TB_OPERATION_REDUCE || o == TB_OPERATION_ALLREDUCE ||
-           o == TB_OPERATION_SCAN || o == TB_OPERATION_EXSCAN;
-}
-
 static struct trial trial_of(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t elements)
 {
     struct trial t = {.fold = &r->folds.list[fold], .algorithm = row->algorithm, .call = r->call};
@@ -51,11 +45,7 @@ static struct trial trial_of(struct tb_rater *r, const struct tb_candidate *row,
     c->root = t.fold->root;
     c->elements = elements;
     c->argument = row->argument;
-    bool even = cut_evenly(c->operation);
-    uint64_t bytes = elements > 0 ? elements : even ? 1 : tb_param.assumed_block;
-    if (c->operation == TB_OPERATION_REDUCE_SCATTER || c->operation == TB_OPERATION_REDUCE_SCATTER_BLOCK)
-        bytes = (bytes + c->size - 1) / c->size;
-    t.data = (struct tb_item_data){.bytes = bytes, .blocks = !even};
+    t.data = tb_item_data_of(c);
     return t;
 }
 
