@@ -470,7 +470,7 @@ int tb_command_explain(char **words)
         fprintf(stderr, "tombolo explain: %s\n%s", tb_error_story(), usage);
         return 2;
     }
-    tb_command_cores(q.lab);
+    tb_command_assume(q.lab);
     error = scene_open(&scene, &q);
     if (error == TB_OK)
         error = answer(&q, &scene);
