@@ -274,10 +274,13 @@ static int write_all(struct probe *p)
     missing_say(p);
     int error = tb_measure_write(&writer);
     p->failures += writer.failures;
-    if (error == TB_OK && p->dry)
+    if (error == TB_OK && p->dry) {
         fputs(p->edit.text, stdout);
-    else if (error == TB_OK && writer.changes > 0)
+    } else if (error == TB_OK && writer.changes > 0) {
         error = tb_grid_edit_save(&p->edit);
+        if (error != TB_OK) /* what has taken long is not lost */
+            fputs(p->edit.text, stdout);
+    }
     if (error == TB_OK && !p->dry)
         printf("# %s: %u of %u measurements were written\n", p->file, writer.changes, writer.changes + writer.failures);
     return error;
