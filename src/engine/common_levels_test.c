@@ -82,7 +82,8 @@ static void call_bind(struct call *c, const struct part *parts, uint32_t count, 
     const struct tb_type *type = tb_type_match_size(TB_CLASS_INTEGER, 8);
     c->in = malloc(elements * 8 + 8);
     c->out = malloc(elements * 8 + 8);
-    assert_true(c->in != NULL && c->out != NULL);
+    assert_non_null(c->in);
+    assert_non_null(c->out);
     for (uint64_t i = 0; i < elements; i++) {
         const struct part *p = &parts[i / (PIECES * piece)];
         c->in[i] = given(rank, i);

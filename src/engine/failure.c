@@ -61,7 +61,7 @@ bool tb_failure_keep(struct tb_context *c, const struct tb_failure *f)
     struct tb_failure *place = failures_oldest(c);
     if (place == NULL && all->count == all->room && all->room < TB_FAILURES_LIMIT && !failures_grow(all))
         return false;
-    if (place == NULL)
+    if (place == NULL) // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there is room by now
         place = &all->kept[all->count < all->room ? all->count++ : all->next++ % all->room];
     *place = *f;
     return true;

@@ -34,7 +34,7 @@ static void grid_make(struct tb_grid *grid, uint32_t clusters, int (*print)(char
     at += sprintf(at, "clusters:\n");
     for (uint32_t i = 0; i < clusters; i++)
         at += print(at, i);
-    strcpy(at, rest);
+    memcpy(at, rest, strlen(rest) + 1);
     if (tb_grid_parse(grid, text, strlen(text), "g.yaml") != TB_OK)
         fail_msg("%s", tb_error_story());
     free(text);
@@ -184,7 +184,7 @@ static void check(uint32_t clusters, int (*print)(char *to, uint32_t i), const c
         fail_msg("%d: %s", rc, tb_error_story());
     if (rc == TB_OK)
         assert_int_equal(start.by_hand, by_hand);
-    else
+    else if (story != NULL)
         assert_non_null(strstr(tb_error_story(), story));
     tb_grid_close(&grid);
 }

@@ -17,15 +17,18 @@ static double root(double n)
 
 static double log_of(double n)
 {
-    double log = 0;
-    for (; n >= 2; n /= 2)
+    double log = 0, bit = 0.5;
+    while (n >= 2) {
+        n /= 2;
         log++;
-    for (double bit = 0.5; bit > 1e-9; bit /= 2) {
+    }
+    for (int i = 0; i < 30; i++) {
         n *= n;
         if (n >= 2) {
             n /= 2;
             log += bit;
         }
+        bit /= 2;
     }
     return log;
 }

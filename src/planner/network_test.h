@@ -119,7 +119,7 @@ static inline const struct tb_algorithm *algorithm_find(enum tb_operation operat
 /* Everyone's programs. NULL: it cannot be. */
 static inline struct tb_program **programs_make(const struct tb_algorithm *a, const struct tb_collective *c)
 {
-    struct tb_program **programs = calloc(c->size, sizeof *programs);
+    struct tb_program **programs = calloc(c->size + (size_t)1, sizeof *programs);
     struct tb_collective mine = *c;
     assert_non_null(programs);
     for (mine.rank = 0; mine.rank < c->size; mine.rank++)

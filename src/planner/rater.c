@@ -188,6 +188,7 @@ static uint64_t straight(uint64_t x0, uint64_t t0, uint64_t x1, uint64_t t1, uin
     if (t0 == TB_COST_NEVER || t1 == TB_COST_NEVER)
         return TB_COST_NEVER;
     uint64_t rise = t1 > t0 ? t1 - t0 : 0;
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): x1 is greater
     unsigned __int128 more = (unsigned __int128)rise * (x - x1) / (x1 - x0);
     return more > TB_COST_NEVER - t1 ? TB_COST_NEVER : t1 + (uint64_t)more;
 }

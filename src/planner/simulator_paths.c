@@ -67,6 +67,7 @@ static uint32_t path_find(struct tb_simulator *m, uint32_t from_host, uint32_t t
         for (; m->path_of != NULL && m->way_count <= index; m->way_count++)
             m->path_of[m->way_count] = TB_SIMULATOR_NONE;
     }
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without an error there is room
     if (m->error == TB_OK && m->path_of[index] == TB_SIMULATOR_NONE) {
         m->path_of[index] = m->path_count;
         path_make(m, ways, way);

@@ -52,7 +52,7 @@ static void order_add(const struct tb_program *p, int64_t *order, size_t i, size
 static int64_t *order_make(const struct tb_program *p)
 {
     size_t n = p->step_count;
-    int64_t *order = malloc((n * n + 1) * sizeof *order);
+    int64_t *order = calloc(n * n + 1, sizeof *order);
     if (order == NULL)
         return NULL;
     for (size_t i = 0; i < n * n; i++)
@@ -179,21 +179,25 @@ static void races_close(struct races *r)
     free(r->writes);
 }
 
+static bool steps_race(struct races *r, uint32_t i, uint32_t k)
+{
+    int64_t order = r->order[(size_t)i * r->program->step_count + k];
+    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): races_close frees them
+    return slices_race(r, &r->writes[i], &r->reads[k], order) || slices_race(r, &r->writes[i], &r->writes[k], order) ||
+           slices_race(r, &r->reads[i], &r->writes[k], order);
+}
+
 int tb_program_check_races(const struct tb_program *p, uint32_t rank)
 {
     struct races r = {.program = p};
     if (!races_open(&r))
         r.error = tb_error(TB_ERR_MEMORY, "no memory to validate a program of %u steps", p->step_count);
     for (uint32_t i = 0; i < p->step_count && r.error == TB_OK; i++)
-        for (uint32_t k = 0; k < i && r.error == TB_OK; k++) {
-            int64_t o = r.order[(size_t)i * p->step_count + k];
-            bool race = slices_race(&r, &r.writes[i], &r.reads[k], o) ||
-                        slices_race(&r, &r.writes[i], &r.writes[k], o) || slices_race(&r, &r.reads[i], &r.writes[k], o);
-            if (race && r.error == TB_OK)
+        for (uint32_t k = 0; k < i && r.error == TB_OK; k++)
+            if (steps_race(&r, i, k) && r.error == TB_OK)
                 r.error =
                     tb_error(TB_ERR_ARGUMENT, "rank %u: steps %u (%s) and %u (%s) touch the same piece in no order",
                              rank, k, tb_step_kind_name(p->steps[k].kind), i, tb_step_kind_name(p->steps[i].kind));
-        }
     races_close(&r);
     return r.error;
 }

@@ -265,6 +265,7 @@ static inline uint32_t tb_step_needs(const struct tb_step *s, const struct tb_af
     }
     end -= a->lag;
     end = end < 0 ? 0 : end < limit ? end : limit;
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): an item is at least one piece
     return before->join == 1 ? (uint32_t)end : (uint32_t)((end + tb_step_join(before) - 1) / tb_step_join(before));
 }
 

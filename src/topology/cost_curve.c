@@ -77,5 +77,5 @@ bool tb_cost_points_parse(const char *text, struct tb_cost_curve *send, struct t
     const char *at = text;
     while (at != NULL && *at != 0)
         at = point_parse(at, curves);
-    return at != NULL && send->count > 0;
+    return at != NULL && send->count > 0; // NOLINT(clang-analyzer-core.NullDereference): only the others may be NULL
 }

@@ -111,7 +111,7 @@ struct grid_maker {
 static inline uint32_t draw(struct grid_maker *m, uint32_t below)
 {
     m->seed = m->seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)(m->seed >> 33) % below;
+    return (uint32_t)(m->seed >> 33) % below; // NOLINT(clang-analyzer-core.DivideZero): it is never 0
 }
 
 __attribute__((format(printf, 2, 3))) static inline void put(struct grid_maker *m, const char *format, ...)
@@ -151,7 +151,7 @@ static inline void put_cluster(struct grid_maker *m, uint32_t depth)
 /* The next grid, as text. */
 static inline void grid_draw(struct grid_maker *m)
 {
-    uint32_t tops[4], count = 2 + draw(m, 3);
+    uint32_t tops[4] = {0}, count = 2 + draw(m, 3);
     m->at = m->clusters = m->hosts = 0;
     put(m, "clusters: [");
     for (uint32_t i = 0; i < count; i++) {

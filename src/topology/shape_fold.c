@@ -80,7 +80,7 @@ int tb_group_shape_fold(const struct tb_group_shape **folded, const struct tb_gr
     uint32_t room = s->place_count > s->host_count ? s->place_count : s->host_count, count = 0, split = 0;
     uint32_t kept = tb_group_shape_host(s, keep);
     uint32_t *met = calloc(room, sizeof *met), *left = malloc(2 * (size_t)s->host_count * sizeof *left);
-    bool *stay = malloc(s->place_count * sizeof *stay);
+    bool *stay = calloc(s->place_count, sizeof *stay);
     int error = TB_OK;
     TB_ASSERT(most > 0 && keep < s->size);
     if (met == NULL || left == NULL || stay == NULL) {

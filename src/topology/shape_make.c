@@ -92,6 +92,7 @@ static bool ranges_chain(struct shape_maker *m)
     for (uint32_t i = 0; i < m->ranges.count; i++)
         all += ranges[i].cycle;
     uint32_t *later = malloc(m->hosts.count * sizeof *later);
+    // NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): a range has a host at least
     m->next = malloc(all * sizeof *m->next);
     if (later == NULL || m->next == NULL) {
         free(later);
@@ -127,6 +128,7 @@ static uint32_t host_find(const struct shape_maker *m, uint32_t host)
         return m->direct[host] - 1;
     uint32_t hash = host_hash(host), at = hash, found;
     while ((found = tb_hash_table_next(&m->known, hash, &at)) != TB_HASH_NONE)
+        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what is in the table is in the array
         if (((const uint32_t *)m->numbers.data)[found] == host)
             break;
     return found;
