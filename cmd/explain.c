@@ -391,6 +391,20 @@ static uint64_t choice_time(const struct tb_candidate *rows, uint32_t count, con
     return choice->best.time;
 }
 
+/* Why something cheaper than what runs stands in the table. */
+static void cheaper_print(const struct tb_candidate *cheapest, uint64_t time, const struct tb_choice *choice)
+{
+    if (cheapest->algorithm == choice->best.algorithm && time <= tb_cost_add(cheapest->time, cheapest->time / TB_ALIKE))
+        printf("\n  What runs is not the cheapest: of arguments within %u %% of the best, that with the fewest "
+               "messages is\n"
+               "  taken.\n",
+               100 / TB_ALIKE);
+    else
+        printf("\n  What runs is not the cheapest: a call, which must not take long to choose, simulates less of each\n"
+               "  algorithm than this table, and predicts %.3f us for it.\n",
+               (double)choice->best.time / 1e6);
+}
+
 static void answer_print(const struct query *q, const struct tb_candidate *rows, uint32_t count,
                          const struct tb_choice *choice)
 {
@@ -408,10 +422,9 @@ static void answer_print(const struct query *q, const struct tb_candidate *rows,
         puts("]}");
     else if (left_out > 0)
         printf("\n  %u row%s more: --all\n", left_out, tb_plural(left_out));
-    if (!q->json && choice->reason == TB_REASON_MODEL && count > 0 && rows[0].time < choice_time(rows, count, choice))
-        printf("\n  What runs is not the cheapest: a call, which must not take long to choose, simulates less of each\n"
-               "  algorithm than this table, and predicts %.3f us for it.\n",
-               (double)choice->best.time / 1e6);
+    uint64_t time = choice_time(rows, count, choice);
+    if (!q->json && choice->reason == TB_REASON_MODEL && count > 0 && rows[0].time < time)
+        cheaper_print(&rows[0], time, choice);
 }
 
 static int answer(const struct query *q, const struct scene *scene)

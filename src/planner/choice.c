@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#define ALIKE 50u /* times that differ by less than this part are taken for equal */
-#define REACH 4u  /* what is predicted to take longer than the best one by this factor is not tried */
+#define REACH 4u /* what is predicted to take longer than the best one by this factor is not tried */
 
 const char *tb_reason_text(enum tb_reason reason)
 {
@@ -21,7 +20,7 @@ const char *tb_reason_text(enum tb_reason reason)
 static struct tb_candidate first_alike(const struct tb_candidate *rows, uint32_t count, const struct tb_candidate *best)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (rows[i].algorithm == best->algorithm && rows[i].time <= tb_cost_add(best->time, best->time / ALIKE))
+        if (rows[i].algorithm == best->algorithm && rows[i].time <= tb_cost_add(best->time, best->time / TB_ALIKE))
             return rows[i];
     return *best;
 }

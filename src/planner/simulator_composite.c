@@ -86,8 +86,7 @@ static uint64_t path_time(struct tb_simulator *m, const struct tb_simulator_comp
         const struct tb_simulator_leg *leg = &m->legs[path->first + i];
         if (!leg->has_wire)
             continue;
-        const struct tb_way_hop hop = {.first_wire = leg->list};
-        const struct tb_wire *wire = ways->wires[tb_way_wire(ways, &hop, 0, host, host)].wire;
+        const struct tb_wire *wire = ways->wires[tb_way_wire_of(ways, leg->wire, host, host)].wire;
         time =
             tb_simulator_later(time, tb_simulator_time(m, m->wire_times + (uint32_t)(wire - m->table->wires), bytes));
     }
@@ -109,8 +108,7 @@ static struct tb_driver_time item_time(struct tb_simulator *m, const struct tb_s
     if (item.apart) {
         const struct tb_simulator_path *path = &m->paths[c->path];
         item.pass = path_time(m, c, bytes);
-        item.round = tb_cost_add(path->latency, tb_simulator_time(m, tb_simulator_send_time(path), 0));
-        item.round = tb_cost_add(item.round, tb_simulator_time(m, tb_simulator_receive_time(path), 0));
+        item.round = tb_cost_add(tb_cost_add(path->latency, path->send_none), path->receive_none);
     }
     return tb_driver_costs[contract->driver].time(&item);
 }

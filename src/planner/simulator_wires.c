@@ -32,7 +32,8 @@ void tb_simulator_message_free(struct tb_simulator *m, uint32_t message)
     m->free_message = message;
 }
 
-static uint32_t part_new(struct tb_simulator *m)
+/* Of a message, on its first leg. */
+static uint32_t part_new(struct tb_simulator *m, uint32_t message)
 {
     uint32_t index = m->free_part;
     if (index != TB_SIMULATOR_NONE) {
@@ -44,6 +45,13 @@ static uint32_t part_new(struct tb_simulator *m)
             return TB_SIMULATOR_NONE;
         m->part_count++;
     }
+    const struct tb_simulator_step *f = &m->steps[m->messages[message].step];
+    const struct tb_simulator_path *path = &m->paths[f->path];
+    m->parts[index] = (struct tb_simulator_part){.message = message,
+                                                 .leg = path->first,
+                                                 .left = (uint16_t)path->count,
+                                                 .is_first = true,
+                                                 .ends = m->streams[f->stream].ends};
     return index;
 }
 
@@ -103,7 +111,7 @@ static uint64_t wire_take(struct tb_simulator *m, uint32_t wire, const struct tb
                           uint64_t *end)
 {
     struct tb_simulator_wire *w = &m->wires[wire];
-    uint64_t time = tb_simulator_time(m, m->wire_times + w->row, p->start + p->length);
+    uint64_t time = tb_simulator_last_time(m, &w->last, m->wire_times + w->row, p->start + p->length);
     if (p->start > 0) {
         uint64_t before = tb_simulator_time(m, m->wire_times + w->row, p->start);
         time = time > before ? time - before : 0;
@@ -134,11 +142,20 @@ static uint64_t queue_room(struct tb_simulator *m, struct tb_simulator_wire *w, 
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-static uint32_t leg_wire(const struct tb_simulator *m, const struct tb_simulator_leg *leg,
-                         const struct tb_simulator_stream *stream)
+static inline uint32_t leg_wire(const struct tb_simulator_leg *leg, const struct tb_simulator_ends *ends)
 {
-    const struct tb_way_hop hop = {.first_wire = leg->list};
-    return tb_way_wire(m->run->ways, &hop, 0, m->host_of[stream->from], m->host_of[stream->to]);
+    switch (leg->wire) {
+    case TB_WAY_OUT:
+        return ends->out;
+    case TB_WAY_OUT_AGENT:
+        return ends->out_agent;
+    case TB_WAY_IN:
+        return ends->in;
+    case TB_WAY_IN_AGENT:
+        return ends->in_agent;
+    default:
+        return leg->wire;
+    }
 }
 
 /* It is there; the last one of a message tells the receiver. */
@@ -159,8 +176,7 @@ static void part_deliver(struct tb_simulator *m, uint32_t part, uint64_t now, ui
     message->last = last = tb_simulator_later(last, message->last);
     message->there += p->length;
     if (message->there == message->bytes) {
-        uint32_t what = tb_simulator_receive_time(path);
-        uint64_t own_first = tb_simulator_time(m, what, 0), copying = tb_simulator_time(m, what, message->bytes);
+        uint64_t own_first = path->receive_none, copying = tb_simulator_receive_time(m, f->path, message->bytes);
         copying = copying > own_first ? copying - own_first : 0;
         uint64_t begin = tb_simulator_later(message->first, last > copying ? last - copying : 0);
         message->until = tb_cost_add(last, own_first);
@@ -171,28 +187,26 @@ static void part_deliver(struct tb_simulator *m, uint32_t part, uint64_t now, ui
 }
 
 /* An agent passes a frame on when it is whole; so much of the time of a frame. */
-static uint64_t frame_time(const struct tb_simulator_path *path, uint64_t time, uint64_t length)
+static uint64_t frame_time(const struct tb_simulator *m, const struct tb_simulator_part *p, uint64_t time)
 {
-    if (time == 0 || length >= path->frame)
-        return time;
-    return (uint64_t)((unsigned __int128)time * length / path->frame);
+    if (time == 0)
+        return 0;
+    uint32_t frame = m->paths[m->steps[m->messages[p->message].step].path].frame;
+    return p->length >= frame ? time : (uint64_t)((unsigned __int128)time * p->length / frame);
 }
 
 /* Goes over the wire to which it has come; when it begins and ends there. False: it does not fit and comes later. */
 static bool part_pass(struct tb_simulator *m, uint32_t part, uint64_t now, uint64_t *begin, uint64_t *end)
 {
     struct tb_simulator_part *p = &m->parts[part];
-    const struct tb_simulator_message *message = &m->messages[p->message];
-    const struct tb_simulator_step *f = &m->steps[message->step];
-    const struct tb_simulator_path *path = &m->paths[f->path];
-    const struct tb_simulator_leg *leg = &m->legs[path->first + p->leg];
+    const struct tb_simulator_leg *leg = &m->legs[p->leg];
     uint64_t first, last;
     *begin = *end = now;
     if (leg->has_wire) {
-        uint32_t wire = leg_wire(m, leg, &m->streams[f->stream]);
+        uint32_t wire = leg_wire(leg, &p->ends);
         struct tb_simulator_wire *w = &m->wires[wire];
         uint64_t held = 0;
-        if (p->burst && w->limited && (held = queue_room(m, w, message->bytes, now)) == 0) {
+        if (p->burst && w->limited && (held = queue_room(m, w, m->messages[p->message].bytes, now)) == 0) {
             p->burst = false;
             p->last = tb_cost_add(p->last, m->constants->loss);
             tb_simulator_push(m, TB_SIMULATOR_PART, part, tb_cost_add(now, m->constants->loss));
@@ -204,11 +218,12 @@ static bool part_pass(struct tb_simulator *m, uint32_t part, uint64_t now, uint6
             note_add(m, &w->queue, &w->last_queue, *end, held);
         }
     }
-    first = tb_cost_add(tb_cost_add(*begin, leg->delay), frame_time(path, leg->store, p->length));
+    first = tb_cost_add(tb_cost_add(*begin, leg->delay), frame_time(m, p, leg->store));
     last = tb_cost_add(tb_simulator_later(*end, p->last), leg->delay);
-    last = tb_simulator_later(first, tb_cost_add(last, frame_time(path, leg->hold, p->length)));
+    last = tb_simulator_later(first, tb_cost_add(last, frame_time(m, p, leg->hold)));
     p->leg++;
-    if (p->leg == path->count) {
+    p->is_first = false;
+    if (--p->left == 0) {
         part_deliver(m, part, now, first, last);
     } else {
         p->last = last;
@@ -221,7 +236,7 @@ void tb_simulator_part_comes(struct tb_simulator *m, uint32_t part, uint64_t now
 {
     struct tb_simulator_part *p = &m->parts[part];
     uint64_t begin, end;
-    if (p->leg == 0) {
+    if (p->is_first) {
         struct tb_simulator_stream *stream = &m->streams[m->steps[m->messages[p->message].step].stream];
         stream->under_way -= notes_pass(m, &stream->acks, now);
         p->burst = stream->under_way == 0;
@@ -255,16 +270,16 @@ void tb_simulator_next(struct tb_simulator *m, uint32_t index, uint64_t now)
     bool is_first = message->left == message->bytes;
     if (!stream_open(m, index, length, path->window, now))
         return;
-    uint32_t part = part_new(m);
+    uint32_t part = part_new(m, stream->head);
     if (part == TB_SIMULATOR_NONE)
         return;
+    struct tb_simulator_part *p = &m->parts[part];
     message->left -= length;
     bool is_last = message->left == 0;
-    m->parts[part] = (struct tb_simulator_part){.last = is_last ? message->until : 0,
-                                                .start = message->bytes - message->left - length,
-                                                .length = length,
-                                                .message = stream->head,
-                                                .burst = is_first && stream->under_way == 0};
+    p->last = is_last ? message->until : 0;
+    p->start = message->bytes - message->left - length;
+    p->length = length;
+    p->burst = is_first && stream->under_way == 0;
     stream->under_way += length;
     uint32_t step = message->step;
     uint64_t sent = message->until;
@@ -311,19 +326,20 @@ static void message_leave(struct tb_simulator *m, uint32_t index, uint64_t now)
 {
     struct tb_simulator_message *message = &m->messages[index];
     const struct tb_simulator_step *f = &m->steps[message->step];
-    uint32_t what = tb_simulator_send_time(&m->paths[f->path]);
-    uint64_t own = tb_simulator_time(m, what, message->bytes), end = tb_simulator_work(m, f->rank, now, own, 0);
+    const struct tb_simulator_path *path = &m->paths[f->path];
+    uint64_t own = tb_simulator_send_time(m, f->path, message->bytes), end = tb_simulator_work(m, f->rank, now, own, 0);
     message->until = end;
-    message->ready = end - own + tb_simulator_time(m, what, 0);
+    message->ready = end - own + path->send_none;
     if (message->bytes > m->constants->short_bytes) {
         message->part = part_bytes(message->bytes);
         stream_add(m, f->stream, index);
         return;
     }
-    uint32_t part = part_new(m);
+    uint32_t part = part_new(m, index);
     if (part == TB_SIMULATOR_NONE)
         return;
-    m->parts[part] = (struct tb_simulator_part){.length = message->bytes, .message = index, .is_short = true};
+    m->parts[part].length = message->bytes;
+    m->parts[part].is_short = true;
     uint64_t ready = message->ready;
     tb_simulator_done(m, message->step, end);
     /* Of a rank that has its host for itself messages come to the port in this order anyway. */
@@ -340,13 +356,18 @@ void tb_simulator_send(struct tb_simulator *m, uint32_t step, uint32_t item, uin
     uint32_t index = tb_simulator_message_new(m);
     if (index == TB_SIMULATOR_NONE)
         return;
-    m->messages[index] = (struct tb_simulator_message){
-        .bytes = bytes, .left = bytes, .step = step, .item = item, .first = TB_COST_NEVER, .next = TB_SIMULATOR_NONE};
+    m->messages[index] = (struct tb_simulator_message){.bytes = bytes,
+                                                       .left = bytes,
+                                                       .step = step,
+                                                       .item = item,
+                                                       .partner = f->partner,
+                                                       .first = TB_COST_NEVER,
+                                                       .next = TB_SIMULATOR_NONE};
     if (bytes <= ASK_ABOVE) {
         message_leave(m, index, now);
         return;
     }
-    uint64_t asked = tb_simulator_work(m, f->rank, now, tb_simulator_time(m, tb_simulator_send_time(path), 0), 0);
+    uint64_t asked = tb_simulator_work(m, f->rank, now, path->send_none, 0);
     tb_simulator_push(m, TB_SIMULATOR_ASK, index, tb_cost_add(asked, path->latency));
 }
 
@@ -361,17 +382,16 @@ static void message_allow(struct tb_simulator *m, uint32_t index, uint64_t now)
 void tb_simulator_ask(struct tb_simulator *m, uint32_t index, uint64_t now)
 {
     struct tb_simulator_message *message = &m->messages[index];
-    struct tb_simulator_step *to = &m->steps[m->steps[message->step].partner];
+    struct tb_simulator_step *to = &m->steps[message->partner];
     if (to->posted > message->item) {
         message_allow(m, index, now);
         return;
     }
     message->next = TB_SIMULATOR_NONE;
-    if (to->askers == TB_SIMULATOR_NONE)
-        to->askers = index;
-    else
-        m->messages[to->last_asker].next = index;
-    to->last_asker = index;
+    uint32_t *last = &to->askers;
+    while (*last != TB_SIMULATOR_NONE)
+        last = &m->messages[*last].next;
+    *last = index;
 }
 
 void tb_simulator_posted(struct tb_simulator *m, uint32_t step, uint64_t now)
