@@ -2,7 +2,7 @@
 #define RANKS            2
 #define MORE_THAN_BOARDS 100u
 
-#include "engine/failing_memory_test.h"
+#include "base/failing_memory_test.h"
 #include "engine/host_test.h"
 
 #include <stdlib.h>

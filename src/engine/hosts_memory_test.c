@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #define RANKS 7
-#include "engine/failing_memory_test.h"
+#include "base/failing_memory_test.h"
 #include "engine/hosts_test.h"
 
 /* ---- a channel of all ranks -------------------------------------------------------------------------------------- */

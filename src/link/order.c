@@ -123,8 +123,10 @@ static int send_numbered(struct tb_order *o, struct tb_order_peer *p, const stru
                                                .acknowledge = p->expected - 1},
                                    .message = *message};
     envelope.message.flags |= TB_MESSAGE_ROUTED;
-    if (!make_room(p))
-        return tb_error(TB_ERR_MEMORY, "no memory for what is sent to rank %u", p->head.proc.index);
+    if (!make_room(p)) /* unless there will be room when something has arrived */
+        return p->next != p->first
+                   ? TB_AGAIN
+                   : tb_error(TB_ERR_MEMORY, "no memory for what is sent to rank %u", p->head.proc.index);
     int result = o->around.head.inner->table->send(p->inner, &envelope, payload, stream, NULL);
     if (result != TB_OK)
         return result;

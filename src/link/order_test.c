@@ -1,4 +1,5 @@
 /* Order over a network that loses nothing, but brings frames in any order: the one of the test. Time is virtual. */
+#include "base/failing_memory_test.h"
 #include "link/link.h"
 #include "link/order.h"
 
@@ -331,6 +332,25 @@ static void bytes_are_bounded(void **state)
     tb_param.relay_window = before;
 }
 
+/* Without memory for more frames that are under way, they wait for those that are: nobody is given up. */
+static void memory_may_fail(void **state)
+{
+    for (uint32_t nth = 1; nth < 5; nth++) {
+        net_close(state);
+        net_open(state);
+        owners[0].to_send = 1;
+        owner_push(&owners[0]);
+        owners[0].to_send = 500;
+        countdown = nth;
+        owner_push(&owners[0]);
+        assert_int_equal(countdown, 0);
+        assert_true(owners[0].sent < 500);
+        net_run(NODES);
+        assert_int_equal(owners[1].received, 500);
+        assert_int_equal(owners[0].broken, 0);
+    }
+}
+
 /* One way only: acknowledgements go by themselves, and do not acknowledge each other. */
 static void acknowledgements_end(void **state)
 {
@@ -406,8 +426,13 @@ int main(void)
     if (tb_param_load() != TB_OK)
         return 1;
     const struct CMUnitTest tests[] = {
-        IN_A_NET(both_directions_in_order),       IN_A_NET(full_windows_open_again), IN_A_NET(bytes_are_bounded),
-        IN_A_NET(acknowledgements_end),           IN_A_NET(a_goodbye_comes_last),    IN_A_NET(nonsense),
+        IN_A_NET(both_directions_in_order),
+        IN_A_NET(full_windows_open_again),
+        IN_A_NET(bytes_are_bounded),
+        IN_A_NET(memory_may_fail),
+        IN_A_NET(acknowledgements_end),
+        IN_A_NET(a_goodbye_comes_last),
+        IN_A_NET(nonsense),
         IN_A_NET(a_dropped_process_is_not_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

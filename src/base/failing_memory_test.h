@@ -1,6 +1,6 @@
 /* Memory that fails, for tests that are linked with their own malloc, calloc and realloc (`wrapped` in meson.build). */
-#ifndef TB_ENGINE_FAILING_MEMORY_TEST_H
-#define TB_ENGINE_FAILING_MEMORY_TEST_H
+#ifndef TB_BASE_FAILING_MEMORY_TEST_H
+#define TB_BASE_FAILING_MEMORY_TEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
