@@ -72,8 +72,9 @@ static void check_edits(const struct tb_grid *grid, const char *text, size_t len
 {
     static const struct tb_grid_measure fast = {.bandwidth = 123.4, .latency = 0.5, .table = "0:1:1:1,1000:2:2:9"},
                                         slow = {.bandwidth = 7, .latency = -1};
-    struct tb_grid_edit edit = {.file = strdup("fuzz"), .text = strndup(text, length)};
+    struct tb_grid_edit edit = {.file = strdup("fuzz"), .text = calloc(length + 1, 1)};
     TB_ASSERT(edit.file != NULL && edit.text != NULL);
+    memcpy(edit.text, text, length);
     for (uint32_t c = 0; c < grid->cluster_count && c < 2; c++) {
         tb_grid_edit_ethernet(&edit, grid->clusters[c].name, &fast);
         tb_grid_edit_uplink(&edit, grid->clusters[c].name, &slow, &fast);
