@@ -14,6 +14,10 @@
 #define LOOKS_CELL     8u  /* at the cell alone, for each of these */
 #define ARRIVALS_LOOK  256 /* that may belong to another collective of the same number */
 
+#define OVERHEARD 8u /* places before the next one that are looked at, of collectives that are not over */
+
+_Static_assert(TB_OPERATION_COUNT < 128, "operations fit into seven bits of a cell");
+
 enum stage { STAGE_OPEN, STAGE_CALLED, STAGE_AGREED };
 
 /* What the step is about. */
@@ -80,6 +84,7 @@ static bool state_call(struct tb_common_drive *s, bool failed)
     cell->behind = (uint16_t)(s->drive.place - b->done);
     cell->bytes = s->bytes;
     cell->failed = failed;
+    cell->operation = s->operation & 0x7f;
     cell->collective = s->drive.collective;
     if (tb_common_exchanges(s) && !failed)
         tb_common_exchange_call(s, cell);
@@ -513,6 +518,30 @@ static bool common_concerns(const struct tb_drive *d, const void *state)
     return others && d->error != TB_ERR_GIVEN_UP && c->lost == NULL;
 }
 
+static bool common_overhear(void *state, uint32_t collective, uint8_t operation, uint32_t *rank, uint8_t *theirs)
+{
+    struct tb_common *c = state;
+    struct tb_reserved r;
+    const struct tb_board *b = c->board;
+    uint64_t first = c->next > OVERHEARD ? c->next - OVERHEARD : 0;
+    for (uint32_t member = 0; member < b->size; member++)
+        for (uint64_t place = first; place <= c->next && member != b->rank; place++) {
+            const struct tb_board_cell *cell = tb_board_cell_of(b, member, place);
+            if (!tb_board_called(cell, place) || cell->collective != collective || cell->operation == operation)
+                continue;
+            *theirs = cell->operation;
+            *rank = c->ranks != NULL ? c->ranks[member] : member;
+            if (!tb_board_called(cell, place)) /* nobody waits for this rank to use the cell again */
+                continue;
+            if (place == c->next) { /* it has a place with others, none with this rank */
+                tb_common_reserve(c, &r, 1);
+                common_forgo(c, &r, r.left);
+            }
+            return true;
+        }
+    return false;
+}
+
 static void common_describe(const struct tb_drive *d, struct tb_wait *wait)
 {
     const struct tb_common_drive *s = TB_CONTAINER(d, const struct tb_common_drive, drive);
@@ -543,4 +572,5 @@ const struct tb_driver_table tb_driver_common = {.name = "common memory",
                                                  .lose = common_lose,
                                                  .give_up = common_give_up,
                                                  .hear = common_hear,
+                                                 .overhear = common_overhear,
                                                  .describe = common_describe};

@@ -127,6 +127,44 @@ static void disagreement_ends(void **state)
     host_close(&h);
 }
 
+/* A rank that waits for messages, while others are through with another collective that needs nothing of it. */
+static void awaits_messages(struct host *h, uint32_t rank, uint32_t root)
+{
+    static struct call calls[3];
+    const struct tb_slice whole = {.symbol = TB_SYMBOL_OUT, .count = 1, .stride = 1};
+    struct tb_builder b;
+    for (uint32_t i = 0; i < 3; i++) {
+        call_make(&calls[i], TB_COMPOSITE_BCAST, i, root, 8, &tb_type_byte, NULL);
+        if (i == rank) {
+            tb_program_free(calls[i].program);
+            tb_builder_open(&b, 1);
+            tb_builder_receive(&b, 3 - rank - root, 0, whole);
+            assert_int_equal(tb_builder_finish(&b, &calls[i].program), TB_OK);
+            calls[i].binding.operation = TB_OPERATION_SCATTER;
+        }
+        call_post(h, &calls[i], i);
+    }
+    host_settle(h);
+    assert_false(tb_request_done(&calls[rank].request));
+    tb_request_wait(&calls[rank].request);
+    assert_non_null(strstr(tb_error_story(), "ranks call different collectives"));
+    host_settle(h);
+    for (uint32_t i = 0; i < 3; i++)
+        call_end(&calls[i], i == rank ? TB_ERR_MISMATCH : TB_OK);
+    bcast_fill(3, 1, 70000, 1);
+    calls_run(h, TB_COMPOSITE_BCAST, 1, 70000, &tb_type_byte, NULL);
+    calls_run(h, TB_COMPOSITE_BARRIER, 0, 0, &tb_type_byte, NULL);
+}
+
+static void other_collectives_are_overheard(void **state)
+{
+    struct host h;
+    host_open(&h, 3);
+    for (uint32_t i = 0; i < 100; i++)
+        awaits_messages(&h, i % 3, (i + 1 + i / 3 % 2) % 3);
+    host_close(&h);
+}
+
 /* A rank is lost: those who wait for it are told, now and later. */
 static void losses_end(void **state)
 {
@@ -276,10 +314,11 @@ static void sleepers_are_woken(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(many_in_flight),     cmocka_unit_test(disagreement_ends),
-                                       cmocka_unit_test(losses_end),         cmocka_unit_test(boards_come_back),
-                                       cmocka_unit_test(boards_are_cleared), cmocka_unit_test(sleepers_are_woken),
-                                       cmocka_unit_test(numbers_grow)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_in_flight),     cmocka_unit_test(disagreement_ends),
+        cmocka_unit_test(losses_end),         cmocka_unit_test(boards_come_back),
+        cmocka_unit_test(boards_are_cleared), cmocka_unit_test(sleepers_are_woken),
+        cmocka_unit_test(numbers_grow),       cmocka_unit_test(other_collectives_are_overheard)};
     alarm(300);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,3 +102,12 @@ void tb_driven_hear(const struct tb_driven *all, const struct tb_message *m)
         if (all[i].state != NULL)
             all[i].driver->hear(all[i].state, m);
 }
+
+bool tb_driven_overhear(const struct tb_driven *all, uint32_t collective, uint8_t operation, uint32_t *rank,
+                        uint8_t *theirs)
+{
+    for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
+        if (all[i].state != NULL && all[i].driver->overhear(all[i].state, collective, operation, rank, theirs))
+            return true;
+    return false;
+}

@@ -89,6 +89,10 @@ struct tb_driver_table {
     void (*give_up)(void *state, const struct tb_failure *f);
     /* A message of a collective that nobody here waits for. */
     void (*hear)(void *state, const struct tb_message *m);
+    /* Whether, as the collective of this number, in which this rank waits for a message, another one has called another
+     * operation here: it may never send one. *rank, *theirs: who, and what. Then it has the same places as there. Asked
+     * before a sleep. */
+    bool (*overhear)(void *state, uint32_t collective, uint8_t operation, uint32_t *rank, uint8_t *theirs);
     /* Who holds it up. */
     void (*describe)(const struct tb_drive *d, struct tb_wait *wait);
 };
@@ -142,5 +146,7 @@ void tb_driven_skip(const struct tb_driven *all, uint32_t places); /* a collecti
 void tb_driven_lose(const struct tb_driven *all, const struct tb_peer *peer);
 void tb_driven_give_up(const struct tb_driven *all, const struct tb_failure *f);
 void tb_driven_hear(const struct tb_driven *all, const struct tb_message *m);
+bool tb_driven_overhear(const struct tb_driven *all, uint32_t collective, uint8_t operation, uint32_t *rank,
+                        uint8_t *theirs);
 
 #endif

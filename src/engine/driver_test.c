@@ -147,6 +147,11 @@ static void recorder_hear(void *state, const struct tb_message *m)
     note("hear ");
 }
 
+static bool recorder_overhear(void *state, uint32_t collective, uint8_t operation, uint32_t *rank, uint8_t *theirs)
+{
+    return false;
+}
+
 static void recorder_describe(const struct tb_drive *d, struct tb_wait *wait)
 {
     note("describe%u ", d->step->edge);
@@ -169,6 +174,7 @@ static const struct tb_driver_table recorder = {.name = "recorder",
                                                 .lose = recorder_lose,
                                                 .give_up = recorder_give_up,
                                                 .hear = recorder_hear,
+                                                .overhear = recorder_overhear,
                                                 .describe = recorder_describe};
 
 /* ---- one rank of two, without any transport ---------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 #include "engine/mismatch.h"
 
+#include "engine/channel.h"
 #include "engine/engine_state.h"
 
 #define LOOK_LIMIT 256 /* arrivals that are looked at; a mismatch behind them is found when something else arrives */
@@ -46,5 +47,29 @@ bool tb_mismatch_posted(struct tb_context *c, struct tb_request *r)
         if (++looked == LOOK_LIMIT)
             break;
     }
+    return false;
+}
+
+static bool context_overhears(struct tb_context *c)
+{
+    struct tb_request *r;
+    uint32_t rank;
+    uint8_t operation;
+    TB_LIST_EACH (r, &c->requests, struct tb_request, on_context)
+        if (r->phase == TB_PHASE_POSTED && (r->match & UINT8_MAX) == 0 &&
+            tb_driven_overhear(c->channel->drivers, TB_MATCH_NUMBER(r->match), TB_MATCH_OPERATION(r->match), &rank,
+                               &operation)) {
+            mismatch_end(r, rank, tb_match_collective(TB_MATCH_NUMBER(r->match), operation, 0));
+            return true;
+        }
+    return false;
+}
+
+bool tb_mismatch_overheard(struct tb_engine *e)
+{
+    const struct tb_run *run;
+    TB_LIST_EACH (run, &e->runs.all, const struct tb_run, in_all)
+        if (run->contexts[0]->channel->driven && context_overhears(run->contexts[0]))
+            return true;
     return false;
 }

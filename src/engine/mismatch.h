@@ -10,5 +10,8 @@
 /* Another operation under the same number of the same collective sequence. */
 void tb_mismatch_arrived(struct tb_context *c, const struct tb_message *m);
 bool tb_mismatch_posted(struct tb_context *c, struct tb_request *r); /* true: the request was ended */
+/* Who waits for a message of a collective looks, before a sleep, what drivers know of others. True: a request was
+ * ended. */
+bool tb_mismatch_overheard(struct tb_engine *e);
 
 #endif

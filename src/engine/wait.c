@@ -2,6 +2,7 @@
 #include "engine/wait.h"
 
 #include "engine/engine_state.h"
+#include "engine/mismatch.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -233,7 +234,7 @@ static uint64_t engine_yield(struct tb_engine *e, uint64_t now)
 static bool drivers_idle(struct tb_engine *e)
 {
     e->inside = true;
-    int n = tb_driving_advance(&e->driving, true);
+    int n = tb_driving_advance(&e->driving, true) + tb_mismatch_overheard(e);
     e->inside = false;
     return n == 0;
 }

@@ -39,9 +39,10 @@ struct tb_board_cell {
     uint32_t root;
     uint16_t behind; /* the first place that this rank has not finished is so many before this one */
     uint8_t what;
-    bool failed;         /* it gives nothing: ranks do not agree */
-    uint32_t stripe;     /* of blocks: how much of each is in a fragment; 0: they are here */
-    uint32_t collective; /* its number on the communicator, where others may have had no place */
+    uint8_t failed : 1;    /* it gives nothing: ranks do not agree */
+    uint8_t operation : 7; /* of the collective that this is a part of */
+    uint32_t stripe;       /* of blocks: how much of each is in a fragment; 0: they are here */
+    uint32_t collective;   /* its number on the communicator, where others may have had no place */
     alignas(16) char data[];
 };
 
