@@ -31,9 +31,10 @@ class Bounds:
 
     def ask(self, operation, n, way, root=0):
         text = None
-        if operation == "point":  # a broadcast between the first rank and the last
+        if operation == "point":  # a broadcast between the root and the rank before it, of the first rank the last
             ranks = self.grid.ranks(way)
-            operation, way, text = "bcast", "blocks", self.grid.pair(ranks[0], ranks[-1])
+            operation, way, text = "bcast", "blocks", self.grid.pair(ranks[root], ranks[root - 1])
+            root = 0
         said = explain(self.tombolo, SAME.get(operation, operation), n, self.grid, way, self.settings, root, text)["bound"]
         return Bound(said["seconds"], said["latency"])
 
