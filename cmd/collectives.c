@@ -8,16 +8,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void tb_command_cores(bool lab)
+void tb_command_assume(bool lab)
 {
     cpu_set_t cores;
     char text[16];
+    lab = lab || getenv(TB_LAB_VARIABLE) != NULL;
+    if (lab && tb_param_origin(tb_param_find("switch_queue")) == TB_PARAM_DEFAULT) {
+        snprintf(text, sizeof text, "%u", TB_LAB_PORT_QUEUE);
+        (void)tb_param_set("switch_queue", text, TB_PARAM_LAUNCHER);
+    }
     if (sched_getaffinity(0, sizeof cores, &cores) != 0)
         return;
     snprintf(text, sizeof text, "%d", CPU_COUNT(&cores));
     if (tb_param.cores == 0)
         (void)tb_param_set("cores", text, TB_PARAM_LAUNCHER);
-    if (tb_param.shared_cores == 0 && (lab || getenv(TB_LAB_VARIABLE) != NULL))
+    if (lab && tb_param.shared_cores == 0)
         (void)tb_param_set("shared_cores", text, TB_PARAM_LAUNCHER);
 }
 
@@ -25,7 +30,7 @@ int tb_command_collectives(bool lab)
 {
     struct tb_preference wishes[TB_OPERATION_COUNT];
     struct tb_rules rules;
-    tb_command_cores(lab);
+    tb_command_assume(lab);
     int rc = tb_rules_load();
     if (rc == TB_OK)
         rc = tb_cost_parameters_check();

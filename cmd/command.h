@@ -20,8 +20,9 @@ void tb_command_leave_lab(const char *who, const char *lab, int code);
 /* Settles what the ranks' choice of algorithms depends on: cores, rules, what is assumed of links. An algorithm that
  * does not exist is an error. */
 int tb_command_collectives(bool lab);
-/* Where the number of a host's cores was not given, it is that of this machine. In a lab all hosts share these: where
- * one is about to be made, as `lab` says, and inside of one. */
-void tb_command_cores(bool lab);
+/* Where the number of a host's cores was not given, it is that of this machine. In a lab all hosts share these, and
+ * what waits for a port is as much as the lab lets wait: where one is about to be made, as `lab` says, and inside of
+ * one. */
+void tb_command_assume(bool lab);
 
 #endif

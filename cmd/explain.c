@@ -178,7 +178,7 @@ static void slot_run(const void *context, uint32_t rank, struct tb_shape_run *ru
     const struct scene *s = context;
     uint32_t host = s->hosts[rank % s->slots], kind = s->connectivity.classes.of[host];
     bool apart = (s->table.kinds[kind].flags & TB_KIND_TOLD_APART) != 0;
-    *run = (struct tb_shape_run){.host = host,
+    *run = (struct tb_shape_run){.host = tb_param_shares_memory() ? host : rank,
                                  .place = s->cluster_places[s->grid.hosts[host].cluster],
                                  .kind = kind,
                                  .who = apart ? host : TB_COST_NONE,
@@ -238,11 +238,11 @@ static int grid_slots(struct scene *s, struct query *q)
 
 static int grid_shape(struct scene *s, const struct query *q)
 {
-    return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
-                                                                    .host_limit = s->grid.host_count,
-                                                                    .table = &s->table,
-                                                                    .run = slot_run,
-                                                                    .context = s});
+    uint32_t hosts = tb_param_shares_memory() ? s->grid.host_count : (uint32_t)q->ranks;
+    return tb_group_shape_make(
+        &s->shape,
+        &(struct tb_shape_source){
+            .size = (uint32_t)q->ranks, .host_limit = hosts, .table = &s->table, .run = slot_run, .context = s});
 }
 
 static void dealt_run(const void *context, uint32_t rank, struct tb_shape_run *run)
@@ -258,6 +258,8 @@ static int plain_shape(struct scene *s, struct query *q)
     uint32_t world;
     size_t length;
     int error = tb_places_builder_open(&builder);
+    q->ranks = q->ranks > 0 ? q->ranks : 8;
+    q->hosts = tb_param_shares_memory() ? q->hosts : q->ranks;
     if (error == TB_OK) {
         error = tb_places_builder_seal(builder, &s->places, &world);
         tb_places_builder_close(builder);
@@ -266,7 +268,6 @@ static int plain_shape(struct scene *s, struct query *q)
         error = tb_cost_table_make_plain(&s->places, (uint32_t)q->hosts, &s->bytes, &length);
     if (error == TB_OK)
         error = tb_cost_table_view(&s->table, s->bytes, length);
-    q->ranks = q->ranks > 0 ? q->ranks : 8;
     if (error == TB_OK && q->deal)
         return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
                                                                         .host_limit = (uint32_t)q->hosts,
@@ -469,7 +470,7 @@ int tb_command_explain(char **words)
         fprintf(stderr, "tombolo explain: %s\n%s", tb_error_story(), usage);
         return 2;
     }
-    tb_command_cores(q.lab);
+    tb_command_assume(q.lab);
     error = scene_open(&scene, &q);
     if (error == TB_OK)
         error = answer(&q, &scene);

@@ -137,13 +137,15 @@ static int job_run(struct probe *p, const struct words *words, const char *text,
     char *line = NULL;
     size_t room = 0;
     uint32_t task = TB_GRID_NONE;
-    int ends[2], status = 0, input = text_open(text);
+    int ends[2] = {-1, -1}, status = 0, input = text_open(text);
     if (input < 0)
         return input;
     fflush(stdout);
     pid_t parent = getpid(), job = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (job < 0) {
         int error = tb_error_errno("cannot start a job");
+        for (int i = 0; i < 2 && ends[i] >= 0; i++)
+            close(ends[i]);
         close(input);
         return error;
     }
@@ -272,10 +274,13 @@ static int write_all(struct probe *p)
     missing_say(p);
     int error = tb_measure_write(&writer);
     p->failures += writer.failures;
-    if (error == TB_OK && p->dry)
+    if (error == TB_OK && p->dry) {
         fputs(p->edit.text, stdout);
-    else if (error == TB_OK && writer.changes > 0)
+    } else if (error == TB_OK && writer.changes > 0) {
         error = tb_grid_edit_save(&p->edit);
+        if (error != TB_OK) /* what has taken long is not lost */
+            fputs(p->edit.text, stdout);
+    }
     if (error == TB_OK && !p->dry)
         printf("# %s: %u of %u measurements were written\n", p->file, writer.changes, writer.changes + writer.failures);
     return error;

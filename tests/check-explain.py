@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks `tombolo explain`: few rows unless all are asked for, one that runs, the bound, ranks in blocks and
-dealt, and elsewhere, singular and plural. A case for each."""
+dealt, in a lab and without common memory, singular and plural. A case for each."""
 import json
 import os
 import re
@@ -64,8 +64,7 @@ def dealt():
         grid.flush()
         times = {}
         for way in ((), ("--deal",)):
-            rows = json.loads(explain("bcast", "--bytes", "8", "--grid", grid.name, "--json", *way))["candidates"]
-            times[way] = min(row["seconds"] for row in rows if row["algorithm"] == "chain")
+            times[way] = seconds(("bcast", "--bytes", "8", "--grid", grid.name, *way), "chain")
     if not (0.01 <= times[()] < 0.02 and 0.07 <= times["--deal",] < 0.08):
         yield f"a chain should cross 10 ms once, and seven times if ranks are dealt: {times}"
 
@@ -88,25 +87,33 @@ def bounds():
             yield f"1 MiB over 8 Mbit/s should take a second and something, decided by a cluster: {bound}"
 
 
-def where_ranks_are():
-    """Dealt to two far clusters, a chain crosses between them again and again; in a lab hosts wait for cores."""
-    def seconds(words, name):
-        return min(row["seconds"] for row in json.loads(explain(*words, "--json"))["candidates"] if row["algorithm"] == name)
+def seconds(words, name):
+    """Of an algorithm with its best argument."""
+    return min(row["seconds"] for row in json.loads(explain(*words, "--json"))["candidates"] if row["algorithm"] == name)
 
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
-        grid.write("clusters:\n- {name: a, hosts: \"a[1-4]\"}\n- {name: b, hosts: \"b[1-4]\"}\n"
-                   "links:\n- {from: a, to: b, bandwidth: 100, latency: 10}\n")
-        grid.flush()
-        words = ("bcast", "--bytes", "8", "--grid", grid.name)
-        blocks, dealt = seconds(words, "chain"), seconds((*words, "--deal"), "chain")
-        if not 0.01 < blocks < 0.02 or not 0.07 < dealt < 0.08:
-            yield f"a chain should cross once in blocks and seven times dealt: {blocks} and {dealt}"
+
+def in_a_lab():
+    """Hosts wait for cores there, and more messages fit in front of a port than is assumed elsewhere."""
     words = ("allgather", "--bytes", "1k", "--ranks", "64", "--hosts", "64")
-    apart, lab = seconds(words, "ring"), seconds((*words, "--set", "shared_cores=2"), "ring")
-    if lab < 2 * apart:
-        yield f"64 hosts on two cores should take longer than {apart}, not {lab}"
-    if "ring" not in explain(*words, "--lab", "--all"):
-        yield "--lab should be taken"
+    alone, lab = seconds(words, "ring"), seconds((*words, "--set", "shared_cores=2"), "ring")
+    if lab < 2 * alone:
+        yield f"64 hosts on two cores should take longer than {alone}, not {lab}"
+    words = ("gather", "--bytes", "16k", "--grid", os.path.join(ROOT, "examples", "grids", "cluster16.yaml"))
+    elsewhere, lab, told = (seconds((*words, *more), "linear") for more in ((), ("--lab",), ("--lab", "--set", "switch_queue=64k")))
+    if not lab < 0.1 < min(elsewhere, told):
+        yield f"15 messages should fit a port's queue in a lab, unless it is told otherwise: {elsewhere}, {lab}, {told}"
+
+
+def apart():
+    """Ranks that have no memory in common are as far from each other as those of different hosts, and nothing uses it."""
+    grid = os.path.join(ROOT, "examples", "grids", "karonis.yaml")
+    for words in (("bcast", "--ranks", "4"), ("bcast", "--ranks", "4", "--hosts", "2", "--deal"), ("bcast", "--grid", grid)):
+        told = json.loads(explain(*words, "--set", "transports=tcp,relay", "--json"))
+        names = {row["algorithm"] for row in told["candidates"]}
+        if told["hosts"] != told["ranks"] or names & {"shm", "hosts"} or not names & {"binomial"}:
+            yield f"{words}: without shm nothing should use common memory: {told['hosts']} hosts, {names}"
+        if not {row["algorithm"] for row in json.loads(explain(*words, "--json"))["candidates"]} & {"shm", "hosts"}:
+            yield f"{words}: with it, something should"
 
 
 def plurals():
@@ -118,5 +125,5 @@ def plurals():
 
 if __name__ == "__main__":
     sys.exit(cases.tell_problems({"few-rows": few_rows, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "dealt": dealt,
-                                  "places": where_ranks_are, "plurals": plurals},
+                                  "lab": in_a_lab, "apart": apart, "plurals": plurals},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

@@ -242,13 +242,16 @@ int tb_local_ranks_take_costs(struct tb_local_ranks *l, struct tb_reader *r, uin
     int descriptor, rc = tb_cost_store_take(&l->costs, r, host_count, &descriptor);
     if (rc != TB_OK || descriptor < 0)
         return rc;
-    if (l->services.costs < 0) {
+    bool first = l->services.costs < 0, made = l->port.services != NULL;
+    if (first)
         l->services.costs = descriptor;
-        return TB_OK;
-    }
-    tb_rank_port_costs(&l->port, l->costs.version, descriptor);
-    close(descriptor);
-    return TB_OK;
+    else if (made)
+        tb_rank_port_costs(&l->port, l->costs.version, descriptor);
+    else /* the book would be compared with this one, and the ranks would be given the other */
+        rc = tb_error(TB_ERR_PROTOCOL, "what links cost has a second version before there is an address book");
+    if (!first)
+        close(descriptor);
+    return rc;
 }
 
 int tb_local_ranks_reroute(struct tb_local_ranks *l, const struct tb_host_routes *routes)

@@ -99,7 +99,7 @@ static void world_open(struct world *w)
     tb_outputs_allow(&w->local.outputs, 1 << 20);
 }
 
-static void give_costs(struct world *w, uint32_t places, uint32_t version)
+static int give_costs(struct world *w, uint32_t places, uint32_t version)
 {
     struct tb_cost_head *head = costs_make(places, 1, version);
     struct tb_writer t;
@@ -110,9 +110,10 @@ static void give_costs(struct world *w, uint32_t places, uint32_t version)
     tb_put_u64(&t, 0);
     tb_put_bytes(&t, head, (size_t)head->bytes);
     tb_reader_open(&r, t.bytes, t.length);
-    assert_int_equal(tb_local_ranks_take_costs(&w->local, &r, 1), TB_OK);
+    int rc = tb_local_ranks_take_costs(&w->local, &r, 1);
     tb_writer_close(&t);
     free(head);
+    return rc;
 }
 
 static void start(struct world *w, const char *script)
@@ -144,7 +145,8 @@ static void start(struct world *w, const char *script)
     struct tb_rank_start how = {.setup = &w->setup, .book = &w->book, .host = "here", .mask = &w->mask};
     costs_places(&w->book.places, 2);
     assert_int_equal(tb_local_ranks_make(&w->local, &w->setup, &w->book, &routes), TB_ERR_PROTOCOL); /* costs first */
-    give_costs(w, 2, 1);
+    assert_int_equal(give_costs(w, 2, 1), TB_OK);
+    assert_int_equal(give_costs(w, 2, 2), TB_ERR_PROTOCOL); /* no other before the ranks are known */
     assert_int_equal(tb_local_ranks_make(&w->local, &w->setup, &w->book, &routes), TB_OK);
     tb_places_close(&w->book.places);
     if (tb_local_ranks_start(&w->local, &how, &failure) != TB_OK)

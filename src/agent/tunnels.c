@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define READ_BYTES    65536u
-#define QUEUED_LIMIT  (64u << 20)  /* for one shell: an address book, output of ours is bounded by windows */
+#define READ_BYTES 65536u
+/* For one shell: what links cost, and an address book; output of ours is bounded by windows. */
+#define QUEUED_LIMIT  (TB_COST_TABLE_LIMIT + 2 * TB_CONTROL_LIMIT)
 #define ROOM_LIMIT    (256u << 20) /* for all together */
 #define AHEAD_LIMIT   (1u << 20)   /* of what waits for the launcher; beyond it tunnels are not read */
 #define PATIENCE_NS   1000000000u  /* between the end of a stream and the end of its shell */

@@ -60,6 +60,12 @@ static inline bool tb_param_connects_ranks(void)
     return !tb_param.forbid_direct && !tb_param_encrypts_all() && tb_param_lists(tb_param.transports, "tcp");
 }
 
+/* Whether ranks of one host have memory in common; if not, they are as far apart as those of different hosts. */
+static inline bool tb_param_shares_memory(void)
+{
+    return tb_param_lists(tb_param.transports, "shm");
+}
+
 struct tb_param_row {
     const char *name;
     enum tb_param_type type;

@@ -61,13 +61,14 @@ void tb_tree_find(struct tb_tree *t, enum tb_tree_kind kind, uint64_t argument, 
                   uint32_t distance)
 {
     uint32_t low = 0, count = size, behind[TB_TREE_CHILDREN_LIMIT];
-    *t = (struct tb_tree){.root = true};
+    *t = (struct tb_tree){.root = distance == 0};
+    if (kind == TB_TREE_CHAIN && distance > 0) { /* nothing branches off on the way down */
+        low = distance - 1;
+        count = size - low;
+    }
     while (low != distance) {
-        uint32_t children = kind == TB_TREE_CHAIN ? 1 : tree_split(kind, argument, count, behind), end = low + count;
-        t->root = false;
+        uint32_t children = tree_split(kind, argument, count, behind), end = low + count;
         t->parent = (uint32_t)(((uint64_t)root + low) % size);
-        if (kind == TB_TREE_CHAIN)
-            behind[0] = count - 1;
         for (uint32_t i = 0; i < children; i++) {
             end -= behind[i];
             count = behind[i];

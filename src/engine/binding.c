@@ -9,6 +9,9 @@
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
+/* An empty message may be of a symbol that is bound to nothing. */
+static const struct tb_buffer nothing = {.type = &tb_type_byte};
+
 static uint64_t piece_start(const struct tb_binding *b, enum tb_cut cut, uint32_t piece)
 {
     if (cut == TB_CUT_OFFSETS)
@@ -102,8 +105,6 @@ static __attribute__((cold)) void part_find_parts(const struct tb_binding *b, co
 static void part_find(const struct tb_binding *b, const struct tb_program *program, const struct tb_slice *slice,
                       uint32_t at, uint32_t count, struct tb_part *part, struct tb_buffer *room)
 {
-    /* An empty message may be of a symbol that is bound to nothing. */
-    static const struct tb_buffer nothing = {.type = &tb_type_byte};
     *part = (struct tb_part){.buffer = slice->count == 0 ? &nothing : &b->buffers[slice->symbol]};
     if (slice->count == 0)
         return;
@@ -134,13 +135,21 @@ static void part_find(const struct tb_binding *b, const struct tb_program *progr
 void tb_binding_part(const struct tb_binding *b, const struct tb_program *program, const struct tb_step *step,
                      const struct tb_slice *slice, uint32_t item, struct tb_part *part, struct tb_buffer *room)
 {
+    enum tb_symbol symbol = slice->symbol;
+    if (program->pieces == 1 && symbol < TB_SYMBOL_WORK && slice->count == 1 && b->cuts[symbol] == TB_CUT_EVEN) {
+        *part = (struct tb_part){&b->buffers[symbol], 0, b->elements * b->element_bytes}; /* all of it */
+        return;
+    }
+    if (slice->count == 0) {
+        *part = (struct tb_part){&nothing, 0, 0};
+        return;
+    }
     uint32_t at = item, count = 1;
     if (step->join != 1) {
         at = item * tb_step_join(step);
         count = tb_step_item_pieces(step, slice, item);
     }
-    enum tb_symbol symbol = slice->symbol;
-    if (TB_LIKELY(b->cuts[symbol] == TB_CUT_EVEN && slice->count > 0)) { /* the usual, at once */
+    if (TB_LIKELY(b->cuts[symbol] == TB_CUT_EVEN)) { /* the usual, at once */
         uint32_t piece = tb_slice_piece(program, slice, at);
         if (TB_LIKELY(symbol != TB_SYMBOL_WORK || piece + count <= program->pieces)) {
             uint64_t start = piece_start(b, TB_CUT_EVEN, piece), end = piece_start(b, TB_CUT_EVEN, piece + count);

@@ -185,6 +185,33 @@ static void unasked_without_sense(void **state)
 }
 
 /* Messages, questions and failures for communicators that nobody has made. */
+/* A message of which one frame is being read into the buffer comes whole by another one: the receive does not end well
+ * before that frame is forgotten. The same with what was not asked for. */
+static void parts_that_come_twice(void **state)
+{
+    for (int variant = 0; variant < 2; variant++) {
+        struct tb_request r, other, s;
+        struct tb_peer *p = begin(&r);
+        post_receive(&net, &other, 0, 1, 77, EXACT, 50000);
+        if (variant == 0)
+            ahead(TB_KIND_REQUEST, 5, 50000, 0, 0);
+        else
+            post_send(&net, &s, 1, 0, 77, 50000, TB_MODE_STANDARD);
+        if (variant == 1)
+            assert_int_equal(tb_engine_progress(net.engines[0]), 1); /* it is asked, and says where to */
+        struct tb_message m = {.kind = TB_KIND_DATA,
+                               .match = variant == 0 ? 5 : other.message_id,
+                               .length = variant == 0 ? 50000 : 4000,
+                               .flags = variant == 0 ? TB_MESSAGE_AHEAD : 0};
+        assert_ptr_equal(up->place(up->context, from, &m, 4000), in);
+        assert_null(up->place(up->context, from, &m, 4000)); /* one at a time */
+        m.length = 50000;
+        up->frame(up->context, from, NULL, &m, out, 50000);
+        assert_false(tb_request_done(&other));
+        given_up(p, &other, "a part of a message twice");
+    }
+}
+
 static void contexts_that_nobody_knows(void **state)
 {
     static const enum tb_kind kinds[] = {TB_KIND_EAGER, TB_KIND_REQUEST, TB_KIND_FAILED};
@@ -228,6 +255,7 @@ int main(void)
         cmocka_unit_test(credit_that_was_never_used), cmocka_unit_test(contexts_that_nobody_knows),
         cmocka_unit_test(contexts_become_known),      cmocka_unit_test(growth_beyond_all_bounds),
         cmocka_unit_test(unasked_beyond_the_grant),   cmocka_unit_test(unasked_without_sense),
+        cmocka_unit_test(parts_that_come_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

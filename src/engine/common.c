@@ -11,6 +11,7 @@
 
 #define LOOKS_PATIENCE 32u /* before it is asked whether the other has passed by */
 #define LOOKS_IDLE     24u /* of a caller that has nothing else to do */
+#define LOOKS_CELL     8u  /* at the cell alone, for each of these */
 #define ARRIVALS_LOOK  256 /* that may belong to another collective of the same number */
 
 enum stage { STAGE_OPEN, STAGE_CALLED, STAGE_AGREED };
@@ -84,7 +85,7 @@ static bool state_call(struct tb_common_drive *s, bool failed)
         tb_common_exchange_call(s, cell);
     else if (tb_common_gives(s) && !failed && !s->is_long && s->bytes > 0)
         tb_part_gather(&s->give, 0, s->bytes, cell->data);
-    if (s->is_long)
+    if (s->is_long && !failed)
         tb_common_slots_foresee(s, cell);
     tb_board_call(cell, s->drive.place);
     return true;
@@ -200,8 +201,6 @@ static void state_finish(struct tb_common_drive *s)
         state_fail(s);
     if (TB_LIKELY(s->drive.error == TB_OK))
         s->drive.done = s->drive.step->items;
-    if (s->is_long)
-        tb_common_slots_leave(s);
     if (TB_UNLIKELY(s->who != NULL))
         tb_common_members_forget(s);
     tb_common_finish(s->common, s->drive.reserved, s->drive.place);
@@ -305,6 +304,16 @@ static void state_recall(struct tb_common_drive *s)
         state_give_up(s, f);
 }
 
+/* Until the one that is awaited has called, which nothing but its cell tells, or for a moment. */
+static void cell_watch(const struct tb_common_drive *s)
+{
+    if (s->stage != STAGE_CALLED || s->is_long || s->called >= s->size)
+        return;
+    const struct tb_board_cell *cell = tb_common_cell(s, s->called);
+    for (uint32_t i = 0; i < LOOKS_CELL && !tb_board_called(cell, s->drive.place); i++) {
+    }
+}
+
 /* Looks again and again. Whoever waits for a rank that is about to come hears of it sooner than if it polled everything
  * else in between; not for long, since that must be done, too. */
 static bool state_spin(struct tb_common_drive *s)
@@ -312,11 +321,13 @@ static bool state_spin(struct tb_common_drive *s)
     int n = 0;
     if (!tb_engine_spins(s->drive.channel->engine))
         return false;
-    for (uint32_t i = 0; i < LOOKS_IDLE; i++)
+    for (uint32_t i = 0; i < LOOKS_IDLE; i++) {
+        cell_watch(s);
         if (state_advance(s, &n)) {
             tb_shm_heard(s->common->transport, 1);
             return true;
         }
+    }
     return false;
 }
 
@@ -344,6 +355,7 @@ static void state_cut(struct tb_common_drive *s)
     s->free = s->fragment = s->own_stripe = s->per_item = 0;
     for (int i = 0; i < TB_BOARD_COUNTERS; i++)
         s->counts[i] = 0;
+    s->counters = tb_board_line_of(s->board, s->board->rank, TB_BOARD_WROTE, s->drive.place);
     if (s->drive.error != TB_OK)
         return;
     if (tb_common_exchanges(s))

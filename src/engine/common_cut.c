@@ -1,7 +1,5 @@
 #include "engine/common_cut.h"
 
-#include "engine/likely.h"
-
 #define FRAGMENT_LEAST (4u << 10)
 #define FRAGMENTS_GOOD 8u           /* as many as overlap well */
 #define ALONE_REDUCE   (512u << 10) /* bytes of all ranks that one reduces alone... */
@@ -62,32 +60,16 @@ void tb_common_cut_allow(struct tb_common_drive *s)
     s->limit = s->drive.ready == s->drive.step->items ? s->fragments : s->drive.ready * s->per_item;
 }
 
-void tb_common_cut_find(const struct tb_common_drive *s, bool get, uint32_t fragment, struct tb_part *part,
-                        struct tb_buffer *room)
+void tb_common_cut_find_item(const struct tb_common_drive *s, bool get, uint32_t fragment, struct tb_part *part,
+                             struct tb_buffer *room)
 {
     const struct tb_step *step = s->drive.step;
-    uint64_t at = (uint64_t)fragment * s->fragment;
-    *part = get ? s->get : s->give;
-    if (s->per_item > 0) {
-        const struct tb_slice *slice = get ? &step->other : &step->slice;
-        tb_binding_part(s->drive.binding, s->drive.program, step, slice, fragment / s->per_item, part, room);
-        at = (uint64_t)(fragment % s->per_item) * s->fragment;
-    }
+    const struct tb_slice *slice = get ? &step->other : &step->slice;
+    uint64_t at = (uint64_t)(fragment % s->per_item) * s->fragment;
+    tb_binding_part(s->drive.binding, s->drive.program, step, slice, fragment / s->per_item, part, room);
     uint64_t left = part->length > at ? part->length - at : 0;
     part->from += at;
     part->length = left < s->fragment ? left : s->fragment;
-}
-
-uint32_t tb_common_cut_bytes(const struct tb_common_drive *s, uint32_t fragment)
-{
-    struct tb_part part;
-    struct tb_buffer room;
-    if (s->per_item > 0) {
-        tb_common_cut_find(s, s->drive.step->slice.count == 0, fragment, &part, &room);
-        return (uint32_t)part.length;
-    }
-    uint64_t left = s->bytes - (uint64_t)fragment * s->fragment;
-    return left < s->fragment ? (uint32_t)left : s->fragment;
 }
 
 uint32_t tb_common_cut_items(const struct tb_common_drive *s)
@@ -117,11 +99,6 @@ uint32_t tb_common_cut_least(struct tb_common_drive *s, enum tb_board_counter wh
         least = counted < least ? counted : least;
     }
     return least;
-}
-
-void tb_common_cut_count(struct tb_common_drive *s, enum tb_board_counter which)
-{
-    tb_board_count(s->board, which, s->drive.place, ++s->counts[which]);
 }
 
 /* Fragments that those who get what this rank gives have taken, so that later ones may come in their place. */

@@ -19,8 +19,7 @@ struct tb_common {
     struct tb_list reserved;        /* places that are not finished, by collective, in order */
     uint32_t slot;                  /* to be looked at first */
     struct tb_common_slot {
-        uint64_t filled;                /* the place, from 1 on, whose data is there; 0: none */
-        struct tb_common_drive *holder; /* its drive; NULL: that is over */
+        uint64_t filled; /* the place, from 1 on, whose data is there; 0: none */
         uint32_t fragment;
     } slots[TB_BOARD_SLOTS];
 
@@ -40,8 +39,8 @@ struct tb_common_drive {
     uint32_t root;
     const uint32_t *who;        /* which ranks of the board the members are; NULL: all of them */
     uint64_t bytes, unit;       /* to be given or got; what must not be cut */
-    struct tb_part give, get;   /* where that is asked for, of the first item; of blocks, all of them, and only of
-                                 * reductions */
+    struct tb_part give, get;   /* where that is asked for, of the first item; of blocks the one that is given to all
+                                 * others, or, of reductions, all of them */
     struct tb_buffer rooms[2];  /* that these may refer to */
     const struct tb_type *type; /* of reductions */
     const struct tb_op *op;
@@ -66,8 +65,10 @@ struct tb_common_drive {
     uint32_t mine;                /* of blocks: how many this rank writes */
     uint32_t free;                /* of this rank's, so many are not needed any more, when last looked at */
     uint32_t counts[TB_BOARD_COUNTERS];
-    bool alone;  /* of reductions: who gets the result makes it of whole fragments */
-    bool direct; /* this rank's operand is read where it stands: */
+    struct tb_board_line *counters; /* of this rank, where others see these */
+    uint64_t slots;                 /* as its cell tells them */
+    bool alone;                     /* of reductions: who gets the result makes it of whole fragments */
+    bool direct;                    /* this rank's operand is read where it stands: */
     const char *operand;
     uint32_t own_stripe; /* of reductions of blocks: where in a slot this rank's stripe begins */
     uint32_t stripe;     /* of blocks: how much of each goes into a fragment; 0: they are in the cell */
@@ -162,11 +163,18 @@ static inline uint32_t tb_common_counted(const struct tb_common_drive *s, uint32
     return tb_board_counted(s->board, tb_common_who(s, member), which, s->drive.place);
 }
 
+/* The word of a cell that tells the slots of fragments. Where there are some, no short data is there, but perhaps the
+ * table of blocks. */
+static inline _Atomic uint64_t *tb_common_slots(const struct tb_common_drive *s, struct tb_board_cell *cell)
+{
+    return (_Atomic uint64_t *)(void *)cell->data + (tb_composite_deals(tb_common_what(s)) ? s->size : 0);
+}
+
 /* Where a fragment of a member stands. */
 static inline char *tb_common_slot(const struct tb_common_drive *s, uint32_t member, uint32_t fragment)
 {
-    uint32_t slot = tb_board_slots_of(tb_common_cell(s, member))[fragment % TB_BOARD_SLOTS];
-    return tb_board_slot_of(s->board, tb_common_who(s, member), slot % TB_BOARD_SLOTS);
+    uint64_t slots = atomic_load_explicit(tb_common_slots(s, tb_common_cell(s, member)), memory_order_relaxed);
+    return tb_board_slot_of(s->board, tb_common_who(s, member), tb_board_slots_get(slots, fragment));
 }
 
 /* ---- cells ------------------------------------------------------------------------------------------------------- */

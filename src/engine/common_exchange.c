@@ -12,7 +12,7 @@
 #define ALIGNMENT      16u          /* of blocks in a cell: that of any element */
 
 _Static_assert(TB_COMMON_ROW <= TB_BOARD_SLOT, "an element of each block fits into a slot");
-_Static_assert(TB_COMMON_DEALS * sizeof(uint64_t) <= TB_BOARD_SHORT, "a cell has room for the table");
+_Static_assert((TB_COMMON_DEALS + 1) * sizeof(uint64_t) <= TB_BOARD_SHORT, "a cell has room for the table and slots");
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
@@ -22,30 +22,30 @@ struct block {
 };
 
 static inline void block_find(const struct tb_common_drive *s, const struct tb_slice *slice, uint32_t at,
-                              struct block *b)
+                              struct tb_part *part, struct tb_buffer *room)
 {
     const struct tb_binding *binding = s->drive.binding;
     const struct tb_buffer *one = &binding->buffers[slice->symbol];
     if (TB_LIKELY(binding->cuts[slice->symbol] == TB_CUT_BLOCKS &&
                   s->drive.program->parts == 1)) { /* the usual, at once */
         uint64_t before = tb_slice_piece(s->drive.program, slice, at) * one->count;
-        b->room = (struct tb_buffer){(char *)((uintptr_t)one->base + before * (uint64_t)one->type->extent), one->count,
-                                     one->type};
-        b->part = (struct tb_part){&b->room, 0, tb_buffer_bytes(one)};
+        *room = (struct tb_buffer){(char *)((uintptr_t)one->base + before * (uint64_t)one->type->extent), one->count,
+                                   one->type};
+        *part = (struct tb_part){room, 0, tb_buffer_bytes(one)};
         return;
     }
-    tb_binding_block(s->drive.binding, s->drive.program, slice, at, &b->part, &b->room);
+    tb_binding_block(s->drive.binding, s->drive.program, slice, at, part, room);
 }
 
-/* What this rank gives to another, or to all. */
+/* What this rank gives to another. What it gives to all stands in `give` of the drive. */
 static void block_given(const struct tb_common_drive *s, uint32_t to, struct block *b)
 {
-    block_find(s, &s->drive.step->slice, tb_composite_deals(tb_common_what(s)) ? to : 0, b);
+    block_find(s, &s->drive.step->slice, tb_composite_deals(tb_common_what(s)) ? to : 0, &b->part, &b->room);
 }
 
 static void block_got(const struct tb_common_drive *s, uint32_t from, struct block *b)
 {
-    block_find(s, &s->drive.step->other, tb_composite_collects(tb_common_what(s)) ? from : 0, b);
+    block_find(s, &s->drive.step->other, tb_composite_collects(tb_common_what(s)) ? from : 0, &b->part, &b->room);
 }
 
 /* Whether the block for a rank goes through the board. */
@@ -113,13 +113,14 @@ int tb_common_exchange_open(struct tb_common_drive *s)
         struct block block;
         if (!tb_common_gives_to(s, to) || (to == s->rank && !reduces))
             continue;
-        block_given(s, to, &block);
-        longest = block.part.length > longest ? block.part.length : longest;
-        if (block.part.length > BYTES_LIMIT)
-            return too_long(s, block.part.length);
-        room += aligned(block.part.length);
+        struct tb_part *part = deals ? &block.part : &s->give;
+        block_find(s, &s->drive.step->slice, deals ? to : 0, part, deals ? &block.room : &s->rooms[0]);
+        longest = part->length > longest ? part->length : longest;
+        if (part->length > BYTES_LIMIT)
+            return too_long(s, part->length);
+        room += aligned(part->length);
         if (!deals) {
-            s->bytes = block.part.length;
+            s->bytes = part->length;
             break;
         }
     }
@@ -192,9 +193,7 @@ void tb_common_exchange_call(struct tb_common_drive *s, struct tb_board_cell *ce
     if (tb_composite_deals(tb_common_what(s))) {
         blocks_put(s, cell);
     } else if (s->stripe == 0 && s->bytes > 0) {
-        struct block block;
-        block_given(s, 0, &block);
-        tb_part_gather(&block.part, 0, s->bytes, cell->data);
+        tb_part_gather(&s->give, 0, s->bytes, cell->data);
     }
 }
 
@@ -221,22 +220,27 @@ void tb_common_exchange_hear(struct tb_common_drive *s, const struct tb_board_ce
 
 /* ---- long blocks ------------------------------------------------------------------------------------------------- */
 
+static void stripe_write(const struct tb_common_drive *s, const struct tb_part *part, uint64_t at, char *to)
+{
+    if (at >= part->length)
+        return;
+    uint64_t left = part->length - at;
+    tb_part_gather(part, at, left < s->stripe ? left : s->stripe, to);
+}
+
 static void fragment_write(struct tb_common_drive *s, uint32_t fragment, char *slot)
 {
-    bool deals = tb_composite_deals(tb_common_what(s));
     uint64_t at = (uint64_t)fragment * s->stripe;
+    if (!tb_composite_deals(tb_common_what(s))) {
+        stripe_write(s, &s->give, at, slot);
+        return;
+    }
     for (uint32_t to = 0; to < s->size; to++) {
         struct block block;
         if (!deals_to(s, to))
             continue;
         block_given(s, to, &block);
-        if (at < block.part.length) {
-            uint64_t left = block.part.length - at;
-            tb_part_gather(&block.part, at, left < s->stripe ? left : s->stripe,
-                           slot + (size_t)stripe_number(s, s->rank, to) * s->stripe);
-        }
-        if (!deals)
-            break;
+        stripe_write(s, &block.part, at, slot + (size_t)stripe_number(s, s->rank, to) * s->stripe);
     }
 }
 

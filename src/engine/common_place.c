@@ -60,12 +60,26 @@ void tb_common_finish_slow(struct tb_common *c, struct tb_reserved *r, uint64_t 
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
-/* Whether nobody needs what is in it. */
-static bool slot_is_free(struct tb_common *c, struct tb_common_slot *slot)
+/* The drive of a place that is not over; NULL: it is. */
+static struct tb_common_drive *drive_find(struct tb_common_drive *s, uint64_t place)
 {
-    struct tb_common_drive *holder = slot->holder;
+    struct tb_common_drive *other;
+    if (s->drive.place == place)
+        return s;
+    TB_LIST_EACH (other, &s->common->line, struct tb_common_drive, in_line)
+        if (other->drive.place == place)
+            return other;
+    return NULL;
+}
+
+/* Whether nobody needs what is in it. */
+static bool slot_is_free(struct tb_common_drive *s, const struct tb_common_slot *slot)
+{
+    if (tb_common_slot_over(s, slot))
+        return true;
+    struct tb_common_drive *holder = drive_find(s, slot->filled - 1);
     if (holder == NULL)
-        return slot->filled == 0 || tb_board_all_passed(c->board, slot->filled - 1);
+        return tb_board_all_passed(s->board, slot->filled - 1);
     if (slot->fragment >= holder->free)
         holder->free = tb_common_cut_free(holder);
     return slot->fragment < holder->free;
@@ -74,7 +88,7 @@ static bool slot_is_free(struct tb_common *c, struct tb_common_slot *slot)
 static bool drive_holds(const struct tb_common_drive *s)
 {
     for (uint32_t i = 0; i < TB_BOARD_SLOTS; i++)
-        if (s->common->slots[i].holder == s && s->common->slots[i].fragment >= s->free)
+        if (s->common->slots[i].filled == s->drive.place + 1 && s->common->slots[i].fragment >= s->free)
             return true;
     return false;
 }
@@ -98,58 +112,32 @@ static uint32_t places_waiting(const struct tb_common_drive *s)
     return open;
 }
 
-/* Whether it is not alone, so that it must not take all there are. */
-static bool is_crowded(const struct tb_common_drive *s)
-{
-    const struct tb_list *all = &s->common->reserved;
-    if (s->drive.reserved == NULL)
-        return !tb_list_empty(all);
-    return all->next->next != all || (s->drive.reserved->left & (s->drive.reserved->left - 1)) != 0;
-}
-
 /* Where they are not taken in turn: any that is free, if enough are. */
 static int slot_find(struct tb_common_drive *s)
 {
-    struct tb_common *c = s->common;
     uint32_t free = 0, found = 0;
     for (uint32_t i = 0; i < TB_BOARD_SLOTS; i++)
-        if (slot_is_free(c, &c->slots[i])) {
+        if (slot_is_free(s, &s->common->slots[i])) {
             free++;
             found = i;
         }
     return free > places_waiting(s) ? (int)found : -1;
 }
 
-void tb_common_slots_foresee(const struct tb_common_drive *s, struct tb_board_cell *cell)
-{
-    uint8_t *told = tb_board_slots_of(cell);
-    for (uint32_t i = 0; i < TB_BOARD_SLOTS; i++)
-        told[i] = (uint8_t)((s->common->slot + i) % TB_BOARD_SLOTS);
-}
-
-int tb_common_slot_take(struct tb_common_drive *s)
+int tb_common_slot_find(struct tb_common_drive *s)
 {
     struct tb_common *c = s->common;
-    uint32_t fragment = s->counts[TB_BOARD_WROTE];
     int slot = (int)c->slot;
-    bool free = slot_is_free(c, &c->slots[slot]);
-    if (TB_UNLIKELY(is_crowded(s) || (!free && c->slots[slot].holder != s)))
+    bool free = slot_is_free(s, &c->slots[slot]);
+    if (tb_common_crowded(s) || (!free && c->slots[slot].filled != s->drive.place + 1))
         slot = slot_find(s);
     else if (!free)
         slot = -1; /* others will need no less of what comes behind it */
-    if (slot < 0 || s->drive.error != TB_OK)
-        return -1;
-    c->slots[slot] = (struct tb_common_slot){s->drive.place + 1, s, fragment};
-    c->slot = ((uint32_t)slot + 1) % TB_BOARD_SLOTS;
-    uint8_t *told = &tb_board_slots_of(tb_common_cell(s, s->rank))[fragment % TB_BOARD_SLOTS];
-    if (*told != slot)
-        *told = (uint8_t)slot;
-    return slot;
+    return s->drive.error == TB_OK ? slot : -1;
 }
 
-void tb_common_slots_leave(struct tb_common_drive *s)
+void tb_common_slot_tell(struct tb_common_drive *s, uint32_t fragment, uint32_t slot)
 {
-    for (uint32_t i = 0; i < TB_BOARD_SLOTS; i++)
-        if (s->common->slots[i].holder == s)
-            s->common->slots[i].holder = NULL;
+    s->slots = tb_board_slots_put(s->slots, fragment, slot);
+    atomic_store_explicit(tb_common_slots(s, tb_common_cell(s, s->rank)), s->slots, memory_order_relaxed);
 }

@@ -166,13 +166,53 @@ static void broadcasts(void **state)
     }
 }
 
+/* A root that is ahead: its fragments stay where they are until all others have read them, also when it has finished,
+ * and then others take their place. */
+static void slots_stay_until_read(void **state)
+{
+    enum { AHEAD = 6, BYTES = 32768, FRAGMENTS = 8 };
+    static struct call calls[3][AHEAD];
+    struct host h;
+    host_open(&h, 3);
+    for (uint32_t round = 0; round < 3; round++) { /* from other slots each time */
+        bcast_fill(3, 0, AHEAD * BYTES, round);
+        for (uint32_t rank = 0; rank < 3; rank++)
+            for (uint32_t i = 0; i < AHEAD; i++) {
+                call_make(&calls[rank][i], TB_COMPOSITE_BCAST, rank, 0, BYTES, &tb_type_byte, NULL);
+                calls[rank][i].binding.buffers[TB_SYMBOL_OUT].base = out[rank] + i * BYTES;
+                call_post(&h, &calls[rank][i], rank);
+                assert_int_equal(tb_request_done(&calls[rank][i].request), i < TB_BOARD_SLOTS / FRAGMENTS);
+            }
+        host_settle(&h);
+        for (uint32_t rank = 0; rank < 3; rank++) {
+            assert_memory_equal(out[rank], out[0], AHEAD * BYTES);
+            for (uint32_t i = 0; i < AHEAD; i++)
+                call_end(&calls[rank][i], TB_OK);
+        }
+        calls_run(&h, TB_COMPOSITE_BCAST, 0, 12345 + 4096 * round, &tb_type_byte, NULL);
+    }
+    host_close(&h);
+}
+
+/* Four bits for each fragment in flight. */
+static void slots_in_a_word(void **state)
+{
+    for (uint32_t first = 0; first < TB_BOARD_SLOTS; first++) {
+        uint64_t turn = tb_board_slots_from(first), other = tb_board_slots_put(turn, first + 21, 9);
+        for (uint32_t fragment = first; fragment < first + TB_BOARD_SLOTS; fragment++) {
+            assert_int_equal(tb_board_slots_get(turn, fragment), (first + fragment) % TB_BOARD_SLOTS);
+            assert_int_equal(tb_board_slots_get(other, fragment),
+                             fragment == first + 5 ? 9 : (first + fragment) % TB_BOARD_SLOTS);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(broadcasts),
-        cmocka_unit_test(reductions_in_order),
-        cmocka_unit_test(reductions_with_gaps),
-        cmocka_unit_test(sums_are_equal),
+        cmocka_unit_test(broadcasts),           cmocka_unit_test(slots_stay_until_read),
+        cmocka_unit_test(slots_in_a_word),      cmocka_unit_test(reductions_in_order),
+        cmocka_unit_test(reductions_with_gaps), cmocka_unit_test(sums_are_equal),
     };
     alarm(300);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,8 @@ static void only_data_is_placed(void **state)
         const struct tb_message m = {.kind = (uint8_t)kind, .match = r.message_id, .offset = 40, .length = 60};
         void *place = up->place(up->context, tb_sim_endpoint(&net.sim, 0, 1), &m, 60);
         assert_ptr_equal(place, kind == TB_KIND_DATA ? in + 40 : NULL);
+        if (place != NULL)
+            up->frame(up->context, tb_sim_endpoint(&net.sim, 0, 1), NULL, &m, place, 60);
         loop_net_settle(&net);
         assert_true(tb_request_done(&r));
         loop_net_close(&net);

@@ -43,6 +43,8 @@ struct tb_peer {
     uint64_t ahead_out, ahead_in; /* longest messages of the program that leave without asking, from here and there */
     uint32_t frame;               /* payload of a frame of DATA, unless the message is very long */
     uint32_t short_limit;         /* DATA of messages up to here takes the stream of short ones */
+    const void *placing; /* where the transport reads a frame of theirs to, in the buffer of a receive; NULL: nowhere */
+    uint64_t placing_for; /* the id of that receive */
 };
 
 /* An answer that waits for room. */

@@ -18,7 +18,7 @@ struct small_run {
 
 /* ---- checking ---------------------------------------------------------------------------------------------------- */
 
-static int step_check(const struct tb_binding *binding, const struct tb_step *s, uint32_t step)
+static inline int step_check(const struct tb_binding *binding, const struct tb_step *s, uint32_t step)
 {
     bool reduces = s->kind == TB_STEP_REDUCE, driven = true;
     if (s->kind == TB_STEP_COMPOSITE) {
@@ -220,22 +220,30 @@ static int run_alone(struct tb_channel *channel, const struct tb_program *progra
     return a.request.status.error;
 }
 
+/* Who carries it out, if it is nothing else; NULL: it is. */
+static const struct tb_driven *driver_alone(const struct tb_channel *channel, const struct tb_program *program,
+                                            const struct tb_binding *binding)
+{
+    const struct tb_step *s = program->steps;
+    if (program->step_count != 1 || s->kind != TB_STEP_COMPOSITE || s->contract.driver >= TB_DRIVERS_LIMIT ||
+        tb_channel_places(channel, program, binding) != 1)
+        return NULL;
+    return tb_channel_driver(channel, binding, s);
+}
+
 int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding)
 {
     uint32_t items = 0;
-    int error = program_measure(program, binding, &items);
-    if (error != TB_OK) {
+    const struct tb_driven *driven = driver_alone(channel, program, binding);
+    int error = driven != NULL ? step_check(binding, program->steps, 0) : program_measure(program, binding, &items);
+    if (TB_UNLIKELY(error != TB_OK)) {
         tb_engine_lock(channel->engine);
         collective_refuse(channel, program, binding, error);
         tb_engine_unlock(channel->engine);
         return error;
     }
-    if (program->step_count == 1 && program->steps[0].kind == TB_STEP_COMPOSITE &&
-        tb_channel_places(channel, program, binding) == 1) {
-        const struct tb_driven *driven = tb_channel_driver(channel, binding, program->steps);
-        if (driven != NULL)
-            return run_alone(channel, program, binding, driven);
-    }
+    if (driven != NULL)
+        return run_alone(channel, program, binding, driven);
     if (program->step_count <= SMALL_STEPS && items <= SMALL_ITEMS)
         return run_small(channel, program, binding);
     struct tb_request request = {.complete = NULL};

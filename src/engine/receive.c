@@ -322,6 +322,17 @@ static struct tb_request *ahead_find(struct tb_peer *p, const struct tb_message 
     return r != NULL && m->offset <= r->total && length <= r->total - m->offset ? r : NULL;
 }
 
+/* All of it is here. If they have sent parts of it twice, another one may be on its way into the buffer, which is the
+ * program's as soon as the receive has ended: then they are given up, and it ends when that frame is forgotten. */
+static void receive_whole(struct tb_request *r)
+{
+    struct tb_peer *p = r->peer;
+    if (TB_UNLIKELY(p->placing != NULL && p->placing_for == r->message_id))
+        tb_peer_break(p, tb_error(TB_ERR_PROTOCOL, "process %u has sent a part of a message twice", p->proc.index));
+    else
+        receive_end(r);
+}
+
 /* What is beyond the buffer is only counted. */
 static void piece_deliver(struct tb_request *r, const struct tb_message *m, const void *payload, size_t length)
 {
@@ -355,17 +366,25 @@ static void receive_piece(struct tb_peer *p, const struct tb_message *m, const v
         return;
     tb_peer_consumed(p, a);
     if (r != NULL)
-        receive_end(r);
+        receive_whole(r);
 }
 
+/* One frame of a peer at a time: who keeps to the protocol sends data on one stream, frame by frame. */
 void *tb_receive_place(struct tb_peer *p, const struct tb_message *m, size_t length)
 {
     struct tb_request *r = m->flags & TB_MESSAGE_AHEAD ? ahead_find(p, m, length) : data_find(p, m, length);
-    return r != NULL && r->buffer.type->dense ? (char *)r->buffer.base + r->from + m->offset : NULL;
+    if (r == NULL || !r->buffer.type->dense || p->placing != NULL)
+        return NULL;
+    void *place = (char *)r->buffer.base + r->from + m->offset;
+    p->placing = place;
+    p->placing_for = r->message_id;
+    return place;
 }
 
 void tb_receive_data(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
+    if (payload == p->placing)
+        p->placing = NULL;
     if (m->flags & TB_MESSAGE_AHEAD) {
         receive_piece(p, m, payload, length);
         return;
@@ -379,7 +398,7 @@ void tb_receive_data(struct tb_peer *p, const struct tb_message *m, const void *
         tb_spans_scatter(&spans, payload, length);
     r->moved += length;
     if (r->moved >= r->total)
-        receive_end(r);
+        receive_whole(r);
 }
 
 void tb_receive_forget(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)

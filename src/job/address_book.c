@@ -379,7 +379,7 @@ int tb_address_book_decode(struct tb_address_book *book, struct tb_reader *r)
         book->ranges[i].host = tb_get_u32(r);
         book->ranges[i].first_local = tb_get_u32(r);
     }
-    if (r->error == TB_OK && is_consistent(book))
+    if (tb_reader_end(r) == TB_OK && is_consistent(book))
         return TB_OK;
 nonsense:
     tb_address_book_close(book);

@@ -105,6 +105,10 @@ static void survives_the_wire(void **state)
         tb_reader_open(&r, w.bytes, length);
         assert_int_not_equal(tb_address_book_decode(&book, &r), TB_OK);
     }
+    /* And so is a longer one. */
+    tb_put_u8(&w, 0);
+    tb_reader_open(&r, w.bytes, w.length);
+    assert_int_equal(tb_address_book_decode(&book, &r), TB_ERR_PROTOCOL);
     tb_writer_close(&w);
 }
 

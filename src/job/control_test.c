@@ -34,7 +34,7 @@ static struct tb_app apps[2] = {{.first_rank = 0,
                                  .variables = variables + 2,
                                  .directory = (char *)""}};
 static struct tb_rank_run runs[] = {{4, 2}, {17, 1}};
-static struct tb_setup sample = {.version = (char *)"0.1.0",
+static struct tb_setup sample = {.version = (char *)TB_VERSION,
                                  .bind_width = 2,
                                  .bind_cpus = (char *)"0+1,2",
                                  .rank_cpus = (char *)"3=1\n",
@@ -89,6 +89,26 @@ static void setup_survives_the_wire(void **state)
         assert_int_not_equal(tb_setup_decode(&setup, &r), TB_OK);
     }
     tb_writer_close(&w);
+}
+
+/* One byte more than this version knows is too many, but another version is told by its name. */
+static void longer_setups_are_of_other_versions(void **state)
+{
+    char *const versions[] = {(char *)TB_VERSION, (char *)"99.0"};
+    for (int i = 0; i < 2; i++) {
+        struct tb_writer w;
+        struct tb_reader r;
+        struct tb_setup setup, from = sample;
+        from.version = versions[i];
+        tb_writer_open(&w);
+        assert_int_equal(tb_setup_encode(&from, &w), TB_OK);
+        tb_put_u8(&w, 0);
+        tb_reader_open(&r, w.bytes, w.length);
+        assert_int_equal(tb_setup_decode(&setup, &r), i == 0 ? TB_ERR_PROTOCOL : TB_OK);
+        if (i == 1)
+            tb_setup_close(&setup);
+        tb_writer_close(&w);
+    }
 }
 
 static void damaged_setup_does_no_harm(void **state)
@@ -336,11 +356,11 @@ static void lost_streams_are_resumed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(setup_survives_the_wire),    cmocka_unit_test(damaged_setup_does_no_harm),
-        cmocka_unit_test(frames_arrive_in_pieces),    cmocka_unit_test(long_frames_wait_for_room),
-        cmocka_unit_test(preamble_is_found_in_noise), cmocka_unit_test(endless_noise_is_no_preamble),
-        cmocka_unit_test(garbage_is_refused),         cmocka_unit_test(lost_streams_are_resumed),
-        cmocka_unit_test(one_that_keeps_nothing),
+        cmocka_unit_test(setup_survives_the_wire),      cmocka_unit_test(longer_setups_are_of_other_versions),
+        cmocka_unit_test(damaged_setup_does_no_harm),   cmocka_unit_test(frames_arrive_in_pieces),
+        cmocka_unit_test(long_frames_wait_for_room),    cmocka_unit_test(preamble_is_found_in_noise),
+        cmocka_unit_test(endless_noise_is_no_preamble), cmocka_unit_test(garbage_is_refused),
+        cmocka_unit_test(lost_streams_are_resumed),     cmocka_unit_test(one_that_keeps_nothing),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ int tb_host_routes_decode(struct tb_host_routes *routes, struct tb_reader *r, ui
     }
     for (uint32_t i = 0; good && i < kinds; i++)
         good = take_route(r, &routes->routes[i], host_count);
-    if (!good) {
+    if (!good || tb_reader_end(r) != TB_OK) {
         tb_host_routes_close(routes);
         return tb_error(TB_ERR_PROTOCOL, "the ways between the hosts of the job make no sense");
     }

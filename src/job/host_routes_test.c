@@ -55,6 +55,8 @@ static void survives_the_wire(void **state)
     tb_host_routes_close(&routes);
     for (size_t cut = 0; cut < w.length; cut++)
         assert_int_equal(decode(&w, cut, 4, &routes), TB_ERR_PROTOCOL);
+    tb_put_u8(&w, 0); /* one byte too many */
+    assert_int_equal(decode(&w, w.length, 4, &routes), TB_ERR_PROTOCOL);
     tb_writer_close(&w);
 }
 

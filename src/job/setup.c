@@ -165,10 +165,12 @@ int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r)
     for (uint32_t i = 0; i < setup->app_count && r->error == TB_OK; i++)
         take_app(r, &setup->apps[i]);
     take_neighbours(r, setup);
-    if (r->error == TB_OK)
+    /* Another version may say more; that it is another one is what the user has to hear. */
+    if (r->error == TB_OK && (strcmp(setup->version, TB_VERSION) != 0 || tb_reader_end(r) == TB_OK))
         return TB_OK;
     tb_setup_close(setup);
-    return tb_error(r->error, "what the launcher sent to start with makes no sense");
+    return tb_error(r->error != TB_OK ? r->error : TB_ERR_PROTOCOL,
+                    "what the launcher sent to start with makes no sense");
 }
 
 static void free_words(char **words)

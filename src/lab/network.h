@@ -122,8 +122,7 @@ int tb_kernel_link_change(struct tb_lab_network *network, uint32_t link, const c
 
 /* ---- rates.c: the rate of a port as the kernel keeps it */
 
-#define TB_RATE_HOST_QUEUE   16777216u /* more than programs can have under way; they wait, nothing is dropped */
-#define TB_RATE_SWITCH_QUEUE 262144u   /* of a port; as switches have */
+#define TB_RATE_HOST_QUEUE 16777216u /* more than programs can have under way; they wait, nothing is dropped */
 void tb_rate_write_add(FILE *to, const char *device, uint64_t bandwidth, uint64_t queue);
 /* A rate of 0: no limit. */
 void tb_rate_write_change(FILE *to, const char *device, uint64_t before, uint64_t bandwidth, uint64_t queue);

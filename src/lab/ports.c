@@ -3,6 +3,7 @@
  * pipes in the emulator; so is half duplex, since there both directions wait for one another. */
 #include "lab/network.h"
 
+#include "lab/lab.h"
 #include "lab/tool.h"
 
 #define OWN_LATENCY_NS 200000 /* what a switch of the lab takes itself; less than about this cannot be emulated */
@@ -48,7 +49,7 @@ void tb_ports_assign(struct tb_lab_network *network)
 
 uint64_t tb_port_queue(const struct tb_lab_network *network, uint32_t foot)
 {
-    return network->feet[foot].queue != 0 ? network->feet[foot].queue : TB_RATE_SWITCH_QUEUE;
+    return network->feet[foot].queue != 0 ? network->feet[foot].queue : TB_LAB_PORT_QUEUE;
 }
 
 static int tell_rate(struct tb_lab_network *network, uint32_t foot, bool out)

@@ -232,7 +232,7 @@ int tb_comm_settle_new(int error, struct tb_comm **made)
 }
 
 /* All new ones in one word: each has the bits of one of so many places, which some may share. */
-#define PART_BITS   4u
+#define PART_BITS   4u /* one for each driver */
 #define PART_PLACES (64u / PART_BITS)
 #define PART_ALL    ((1u << PART_BITS) - 1)
 
@@ -248,8 +248,10 @@ int tb_comm_settle_parts(struct tb_comm *parent, int error, struct tb_comm **mad
     }
     bool asks = *made != NULL && (*made)->unsettled;
     if (asks) {
+        uint64_t here = tb_channel_provides((*made)->channel);
+        TB_ASSERT(here <= PART_ALL);
         at = (uint32_t)(((*made)->context * 0x9e3779b97f4a7c15u >> 32) % PART_PLACES) * PART_BITS;
-        word ^= (PART_ALL & ~tb_channel_provides((*made)->channel)) << at;
+        word ^= (PART_ALL & ~here) << at;
         (*made)->unsettled = false;
     }
     error = tb_comm_combine(parent, &word);

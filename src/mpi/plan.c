@@ -38,12 +38,9 @@ static int rank_places_get(const struct tb_rank_places **places)
         error = tb_cost_mapping_make(&job->costs, &job->book.places, job->book.host_count);
         job->table = tb_cost_mapping_first(job->costs);
     }
-    /* Ranks of one host that have no memory in common are as far from each other as those of different hosts. */
     if (tb_self.rank_places.table == NULL)
-        tb_self.rank_places = (struct tb_rank_places){.book = &job->book,
-                                                      .table = job->table,
-                                                      .size = job->size,
-                                                      .apart = !tb_param_lists(tb_param.transports, "shm")};
+        tb_self.rank_places = (struct tb_rank_places){
+            .book = &job->book, .table = job->table, .size = job->size, .apart = !tb_param_shares_memory()};
     *places = &tb_self.rank_places;
     tb_self_unlock();
     return error;

@@ -3,6 +3,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define ALONE (__libc_single_threaded != 0) /* this process has one thread */
+#else
+#define ALONE false
+#endif
 
 #define KEPT_LEAST  4u  /* programs that a communicator has room for at first */
 #define KEPT_LIMIT  64u /* and at most */
@@ -47,6 +53,7 @@ struct loose {
 struct tb_planner {
     struct tb_list in_cache;
     pthread_mutex_t lock; /* a nonblocking collective may be released by another thread than started it */
+    bool locked;          /* it is held; not if there is only one thread */
     struct tb_plan_cache *cache;
     struct tb_shape_plans *plans;
     uint32_t size, rank;
@@ -101,6 +108,21 @@ const struct tb_group_shape *tb_planner_shape(const struct tb_planner *planner)
     return tb_shape_plans_shape(planner->plans);
 }
 
+/* A process of one thread, which most are, does without the lock: it costs more than finding a program. */
+static void planner_lock(struct tb_planner *p)
+{
+    bool locked = !ALONE;
+    if (locked)
+        pthread_mutex_lock(&p->lock);
+    p->locked = locked;
+}
+
+static void planner_unlock(struct tb_planner *p)
+{
+    if (p->locked)
+        pthread_mutex_unlock(&p->lock);
+}
+
 /* Tells the cache how often a kept program has run. */
 static void kept_count(struct tb_planner *p, struct kept *k)
 {
@@ -116,10 +138,10 @@ static void kept_count(struct tb_planner *p, struct kept *k)
 
 static void planner_flush(struct tb_planner *planner)
 {
-    pthread_mutex_lock(&planner->lock);
+    planner_lock(planner);
     for (uint32_t i = 0; i < planner->kept_room; i++)
         kept_count(planner, &planner->kept[i]);
-    pthread_mutex_unlock(&planner->lock);
+    planner_unlock(planner);
 }
 
 static void visit(struct tb_list *at)
@@ -372,7 +394,7 @@ int tb_planner_program(struct tb_planner *planner, const struct tb_collective *c
     TB_ASSERT(c->size == planner->size && c->rank == planner->rank);
     struct key key = key_of(c);
     int error = TB_OK;
-    pthread_mutex_lock(&planner->lock);
+    planner_lock(planner);
     struct kept *k = kept_find(planner, key_number(&key));
     if (k != NULL) {
         *program = kept_use(planner, k);
@@ -385,15 +407,15 @@ int tb_planner_program(struct tb_planner *planner, const struct tb_collective *c
         if (error != TB_OK)
             *program = NULL;
     }
-    pthread_mutex_unlock(&planner->lock);
+    planner_unlock(planner);
     return error;
 }
 
 int tb_planner_choice(struct tb_planner *planner, const struct tb_collective *c, struct tb_choice *choice)
 {
-    pthread_mutex_lock(&planner->lock);
+    planner_lock(planner);
     int error = program_choose(planner, c, choice);
-    pthread_mutex_unlock(&planner->lock);
+    planner_unlock(planner);
     return error;
 }
 
@@ -420,7 +442,7 @@ int tb_planner_prefer(struct tb_planner *planner, enum tb_operation operation, c
     int error = tb_preference_read(&wish, operation, text);
     if (error != TB_OK)
         return error;
-    pthread_mutex_lock(&planner->lock);
+    planner_lock(planner);
     if (planner->wishes == NULL)
         planner->wishes = calloc(TB_OPERATION_COUNT, sizeof *planner->wishes);
     if (planner->wishes != NULL) {
@@ -429,17 +451,17 @@ int tb_planner_prefer(struct tb_planner *planner, enum tb_operation operation, c
     } else {
         error = tb_error(TB_ERR_MEMORY, "no memory for the wishes of a communicator");
     }
-    pthread_mutex_unlock(&planner->lock);
+    planner_unlock(planner);
     return error;
 }
 
 bool tb_planner_preferred(struct tb_planner *planner, enum tb_operation operation, char *text, size_t size)
 {
-    pthread_mutex_lock(&planner->lock);
+    planner_lock(planner);
     const struct tb_preference *wish = wish_of(planner, operation);
     if (wish != NULL)
         tb_preference_print(wish, text, size);
-    pthread_mutex_unlock(&planner->lock);
+    planner_unlock(planner);
     return wish != NULL;
 }
 
@@ -455,7 +477,7 @@ bool tb_planner_due(struct tb_planner *planner, const struct tb_collective *c)
     bool due = false;
     if (planner->feedback == NULL || c->inter || !tb_rating_possible(c))
         return false;
-    pthread_mutex_lock(&planner->lock);
+    planner_lock(planner);
     if (wish_of(planner, c->operation) == NULL) {
         struct tb_feedback_kind *kind = kind_of(planner, c);
         struct tb_choice choice;
@@ -464,23 +486,23 @@ bool tb_planner_due(struct tb_planner *planner, const struct tb_collective *c)
             kind = tb_feedback_begin(planner->feedback, tb_shape_plans_mark(planner->plans, c), &choice);
         due = kind != NULL && tb_feedback_due(planner->feedback, kind);
     }
-    pthread_mutex_unlock(&planner->lock);
+    planner_unlock(planner);
     return due;
 }
 
 bool tb_planner_note(struct tb_planner *planner, const struct tb_collective *c, uint64_t time, struct tb_trial *trial)
 {
-    pthread_mutex_lock(&planner->lock);
+    planner_lock(planner);
     struct tb_feedback_kind *kind = kind_of(planner, c);
     bool full = kind != NULL && tb_feedback_note(kind, time, trial);
-    pthread_mutex_unlock(&planner->lock);
+    planner_unlock(planner);
     return full;
 }
 
 int tb_planner_learn(struct tb_planner *planner, const struct tb_collective *c, const struct tb_trial *agreed)
 {
     int error = TB_OK;
-    pthread_mutex_lock(&planner->lock);
+    planner_lock(planner);
     struct tb_feedback_kind *kind = kind_of(planner, c);
     if (kind != NULL && tb_feedback_learn(kind, agreed)) {
         struct tb_choice choice;
@@ -490,7 +512,7 @@ int tb_planner_learn(struct tb_planner *planner, const struct tb_collective *c, 
             tb_feedback_choose(kind, &choice);
         kept_forget(planner, c->operation, &key.size_class);
     }
-    pthread_mutex_unlock(&planner->lock);
+    planner_unlock(planner);
     return error;
 }
 
@@ -510,7 +532,7 @@ static void loose_release(struct tb_planner *p, const struct tb_program *program
 
 void tb_planner_release(struct tb_planner *planner, const struct tb_program *program)
 {
-    pthread_mutex_lock(&planner->lock);
+    planner_lock(planner);
     struct kept *recent = &planner->kept[planner->recent.kept];
     struct kept *found = recent->program == program ? recent : NULL;
     for (uint32_t i = 0; i < planner->kept_room && found == NULL; i++)
@@ -522,5 +544,5 @@ void tb_planner_release(struct tb_planner *planner, const struct tb_program *pro
     } else {
         loose_release(planner, program);
     }
-    pthread_mutex_unlock(&planner->lock);
+    planner_unlock(planner);
 }

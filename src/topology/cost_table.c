@@ -100,7 +100,15 @@ static bool is_constants(const struct tb_cost_head *h)
            c->wide < h->wire_count;
 }
 
-/* In preorder, as places.h says. */
+/* In preorder, as places.h says: what ends before a place, or at the end of all, ends just there. */
+static bool is_behind(const struct tb_cost_table *t, uint32_t i, uint32_t parent)
+{
+    uint32_t before = i - 1;
+    while (before != parent && before != TB_PLACE_NONE && t->places[before].end == i)
+        before = t->places[before].parent;
+    return before == parent;
+}
+
 static bool is_place(const struct tb_cost_table *t, uint32_t i)
 {
     const struct tb_cost_head *h = t->head;
@@ -114,7 +122,7 @@ static bool is_place(const struct tb_cost_table *t, uint32_t i)
         return false;
     const struct tb_cost_place *around = &t->places[p->parent];
     bool below = p->level == TB_LEVEL_SITE ? around->level == TB_LEVEL_WORLD : p->level == TB_LEVEL_CLUSTER;
-    return below && p->end > i && p->end <= around->end && p->depth == around->depth + 1;
+    return below && p->end > i && p->end <= around->end && p->depth == around->depth + 1 && is_behind(t, i, p->parent);
 }
 
 static bool is_kind(const struct tb_cost_table *t, uint32_t i)
@@ -200,6 +208,8 @@ int tb_cost_table_check(const struct tb_cost_table *t, uint32_t host_count)
     for (uint32_t i = 0; i < h->place_count; i++)
         if (!is_place(t, i))
             return senseless("a place");
+    if (!is_behind(t, h->place_count, TB_PLACE_NONE))
+        return senseless("a place");
     for (uint32_t i = 0; i < h->kind_count; i++)
         if (!is_kind(t, i))
             return senseless("a kind of hosts");

@@ -290,6 +290,25 @@ static void short_and_foreign_bytes_are_refused(void **state)
     unmake(&m);
 }
 
+/* A place that lies in another one by its number must do so by its parent. */
+static void places_that_overlap_are_refused(void **state)
+{
+    struct made m;
+    make(&m, "clusters: [{name: a, hosts: a1}, {name: b, hosts: b1}, {name: c, hosts: c1}]");
+    struct tb_cost_place *places = (struct tb_cost_place *)((char *)m.bytes + m.table.head->places);
+    for (uint32_t i = 1; i < 3; i++) {
+        places[i].end = i + 2; /* the next one, too, whose parent is the world */
+        assert_int_equal(tb_cost_table_check(&m.table, m.grid.host_count), TB_ERR_ARGUMENT);
+        places[i].end = i + 1;
+    }
+    assert_int_equal(tb_cost_table_check(&m.table, m.grid.host_count), TB_OK);
+    places[1].end = 3;
+    places[2].parent = 1;
+    places[2].depth = 2;
+    assert_int_equal(tb_cost_table_check(&m.table, m.grid.host_count), TB_OK);
+    unmake(&m);
+}
+
 /* From every kind in every place to every other. */
 static void ask_everything(const struct tb_cost_table *t)
 {
@@ -345,6 +364,7 @@ int main(void)
         cmocka_unit_test(plain_tables_follow_the_parameters),
         cmocka_unit_test(one_host_needs_little),
         cmocka_unit_test(short_and_foreign_bytes_are_refused),
+        cmocka_unit_test(places_that_overlap_are_refused),
         cmocka_unit_test(changed_bytes_do_no_harm),
     };
     tb_param_load();

@@ -375,29 +375,52 @@ int tb_grid_edit_link(struct tb_grid_edit *edit, const char *from, const char *t
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
+/* The whole file, to be freed. */
+static int text_read(const char *file, char **text)
+{
+    struct stat status;
+    int error = TB_OK, fd = open(file, O_RDONLY | O_CLOEXEC);
+    *text = NULL;
+    if (fd < 0 || fstat(fd, &status) != 0 || status.st_size > TB_GRID_FILE_LIMIT) {
+        error = tb_error_errno("%s cannot be read", file);
+    } else {
+        *text = calloc(1, (size_t)status.st_size + 1);
+        if (*text == NULL)
+            error = tb_error(TB_ERR_MEMORY, "no memory for %s", file);
+        else if (read(fd, *text, (size_t)status.st_size) != status.st_size)
+            error = tb_error_errno("%s cannot be read", file);
+    }
+    if (fd >= 0)
+        close(fd);
+    return error;
+}
+
 int tb_grid_edit_open(struct tb_grid_edit *edit, const char *file)
 {
     struct tb_grid grid;
-    struct stat status;
     int error = tb_grid_load(&grid, file); /* says what is wrong with it */
     if (error != TB_OK)
         return error;
     tb_grid_close(&grid);
     *edit = (struct tb_grid_edit){.file = strdup(file)};
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &status) != 0 || status.st_size > TB_GRID_FILE_LIMIT) {
-        error = tb_error_errno("%s cannot be read", file);
-    } else {
-        edit->text = calloc(1, (size_t)status.st_size + 1);
-        if (edit->text == NULL || edit->file == NULL)
-            error = tb_error(TB_ERR_MEMORY, "no memory for %s", file);
-        else if (read(fd, edit->text, (size_t)status.st_size) != status.st_size)
-            error = tb_error_errno("%s cannot be read", file);
-    }
-    if (fd >= 0)
-        close(fd);
+    error = text_read(file, &edit->text);
+    if (error == TB_OK)
+        edit->read = strdup(edit->text);
+    if (error == TB_OK && (edit->file == NULL || edit->read == NULL))
+        error = tb_error(TB_ERR_MEMORY, "no memory for %s", file);
     if (error != TB_OK)
         tb_grid_edit_close(edit);
+    return error;
+}
+
+/* Measuring takes minutes, in which its owner may have saved it from an editor. */
+static int check_unchanged(const struct tb_grid_edit *edit)
+{
+    char *now;
+    int error = text_read(edit->file, &now);
+    if (error == TB_OK && strcmp(now, edit->read) != 0)
+        error = tb_error(TB_ERR_ARGUMENT, "%s was changed by somebody else meanwhile, and stays as it is", edit->file);
+    free(now);
     return error;
 }
 
@@ -416,9 +439,11 @@ static int text_write(int fd, const char *text)
 int tb_grid_edit_save(const struct tb_grid_edit *edit)
 {
     struct stat status;
+    int fd = -1, error = check_unchanged(edit);
+    if (error != TB_OK)
+        return error;
     /* A link to the file stays a link. */
     char *real = realpath(edit->file, NULL), *temporary = NULL;
-    int fd = -1, error = TB_OK;
     if (real == NULL || stat(real, &status) != 0 || asprintf(&temporary, "%s.XXXXXX", real) < 0) {
         error = tb_error_errno("%s cannot be written", edit->file);
         free(real);
@@ -442,5 +467,6 @@ void tb_grid_edit_close(struct tb_grid_edit *edit)
 {
     free(edit->file);
     free(edit->text);
+    free(edit->read);
     *edit = (struct tb_grid_edit){.file = NULL};
 }

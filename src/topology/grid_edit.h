@@ -9,6 +9,7 @@
 struct tb_grid_edit {
     char *file;
     char *text; /* as it would be written */
+    char *read; /* as it was read */
 };
 
 #define TB_GRID_TABLE_BYTES 800
@@ -31,7 +32,7 @@ int tb_grid_edit_uplink(struct tb_grid_edit *edit, const char *place, const stru
  * it differs from the other one. Errors as above. */
 int tb_grid_edit_link(struct tb_grid_edit *edit, const char *from, const char *to, const struct tb_grid_measure *there,
                       const struct tb_grid_measure *back);
-/* Replaces the file, or leaves it as it was. */
+/* Replaces the file, or leaves it as it was, also if somebody else has changed it since it was opened. */
 int tb_grid_edit_save(const struct tb_grid_edit *edit);
 void tb_grid_edit_close(struct tb_grid_edit *edit);
 

@@ -259,6 +259,29 @@ static void the_file_is_replaced(void **state)
     assert_true(tb_grid_edit_open(&edit, path) < 0);
 }
 
+/* What its owner has saved meanwhile is not written over. */
+static void what_others_write_stays(void **state)
+{
+    char path[] = "/tmp/tombolo-edit-XXXXXX", text[512] = "";
+    int fd = mkstemp(path);
+    const struct tb_grid_measure m = {20.1, 10, ""};
+    struct tb_grid_edit edit;
+    assert_true(fd >= 0 && write(fd, TWO, strlen(TWO)) > 0);
+    assert_int_equal(tb_grid_edit_open(&edit, path), TB_OK);
+    assert_int_equal(tb_grid_edit_link(&edit, "b", "a", &m, &m), TB_OK);
+    assert_true(write(fd, "# mine\n", 7) == 7);
+    assert_int_equal(tb_grid_edit_save(&edit), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "changed by somebody else"));
+    close(fd);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    unlink(path);
+    assert_string_equal(text, TWO "# mine\n");
+    tb_grid_edit_close(&edit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +294,7 @@ int main(void)
         cmocka_unit_test(links_of_gateways_and_sites_are_changed),
         cmocka_unit_test(nothing_is_broken),
         cmocka_unit_test(the_file_is_replaced),
+        cmocka_unit_test(what_others_write_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,8 +37,8 @@ struct tb_way_wire {
     struct tb_wire_use use;
 };
 
-/* The workspace of one group: ways found so far. Not for two threads at once. It is kept with the plans of a shape and
- * used again, so that a wire has one number for all simulations of the group. */
+/* The workspace of one group: ways found so far. Not for two threads at once. It is kept for all simulations of the
+ * group in one rating, in which a wire has one number. */
 struct tb_ways_index;
 struct tb_ways {
     const struct tb_cost_table *table;

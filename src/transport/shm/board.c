@@ -13,7 +13,7 @@ _Static_assert(sizeof(struct tb_board_member) == TB_BOARD_CELLS_AT, "cells come 
 _Static_assert(sizeof(struct tb_board_line) * TB_BOARD_COLUMNS * TB_BOARD_COUNTERS ==
                    TB_BOARD_COUNTERS_END - TB_BOARD_COUNTERS_AT,
                "counters come behind the cells");
-_Static_assert(TB_BOARD_SLOTS <= UINT8_MAX, "a byte tells a slot");
+_Static_assert(TB_BOARD_SLOTS == 16, "four bits tell a slot, and a word those of as many fragments");
 
 static void debts_pay(struct tb_transport *transport);
 
@@ -213,15 +213,8 @@ void tb_board_close(struct tb_board *board)
 
 /* ---- using it ---------------------------------------------------------------------------------------------------- */
 
-void tb_board_wake(const struct tb_board *board)
+void tb_board_wake_slow(const struct tb_board *board)
 {
-    bool busy = board->registered;
-    atomic_signal_fence(memory_order_seq_cst);
-    for (uint32_t i = 0; i < board->size && busy; i++)
-        busy =
-            i == board->rank || atomic_load_explicit(board->bells[i].state, memory_order_relaxed) == TB_DOORBELL_BUSY;
-    if (busy)
-        return;
     __sync_synchronize();
     for (uint32_t i = 0; i < board->size; i++)
         if (i != board->rank &&

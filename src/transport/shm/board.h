@@ -22,6 +22,7 @@
 #include <stdatomic.h>
 
 #include "base/base.h"
+#include "transport/shm/doorbell.h"
 
 struct tb_transport;
 
@@ -121,7 +122,17 @@ void tb_board_close(struct tb_board *board);
 void tb_board_leave(struct tb_transport *transport, const struct tb_board_key *key, uint32_t size, uint32_t rank);
 
 /* Everyone sleeping looks again. */
-void tb_board_wake(const struct tb_board *board);
+void tb_board_wake_slow(const struct tb_board *board);
+static inline void tb_board_wake(const struct tb_board *board)
+{
+    bool busy = board->registered;
+    atomic_signal_fence(memory_order_seq_cst);
+    for (uint32_t i = 0; i < board->size && busy; i++)
+        busy =
+            i == board->rank || atomic_load_explicit(board->bells[i].state, memory_order_relaxed) == TB_DOORBELL_BUSY;
+    if (__builtin_expect(!busy, 0))
+        tb_board_wake_slow(board);
+}
 /* So many things have come since this process slept: it may be taken for busy, see doorbell.h. */
 void tb_shm_heard(struct tb_transport *transport, uint32_t count);
 
@@ -152,11 +163,24 @@ static inline struct tb_board_line *tb_board_line_of(const struct tb_board *b, u
                                     line * sizeof(struct tb_board_line));
 }
 
-/* In which slots a rank's fragments are, of those in flight by their number modulo TB_BOARD_SLOTS: at the end of the
- * cell, where no short data is if there are fragments. */
-static inline uint8_t *tb_board_slots_of(struct tb_board_cell *cell)
+/* In which slots a rank's fragments are is one word in its cell: four bits for each of those in flight, by its number
+ * modulo TB_BOARD_SLOTS. This is the word of slots in turn, */
+static inline uint64_t tb_board_slots_from(uint32_t first)
 {
-    return (uint8_t *)cell->data + TB_BOARD_SHORT - TB_BOARD_SLOTS;
+    const uint64_t turn = 0xfedcba9876543210u;
+    uint32_t bits = first % TB_BOARD_SLOTS * 4;
+    return turn >> bits | turn << (64 - bits) % 64;
+}
+
+static inline uint32_t tb_board_slots_get(uint64_t slots, uint32_t fragment)
+{
+    return (uint32_t)(slots >> fragment % TB_BOARD_SLOTS * 4 & 15);
+}
+
+static inline uint64_t tb_board_slots_put(uint64_t slots, uint32_t fragment, uint32_t slot)
+{
+    uint32_t at = fragment % TB_BOARD_SLOTS * 4;
+    return (slots & ~((uint64_t)15 << at)) | (uint64_t)slot << at;
 }
 
 static inline char *tb_board_slot_of(const struct tb_board *b, uint32_t rank, uint32_t slot)
