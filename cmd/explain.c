@@ -11,7 +11,9 @@
 
 static const char usage[] = TB_HELP_TOMBOLO_EXPLAIN;
 
-#define ROWS_USUAL 12 /* algorithms that are shown unless all are asked for */
+#define ROWS_USUAL  12         /* algorithms that are shown unless all are asked for */
+#define BYTES_USUAL 1024       /* of a call, unless it is said */
+#define BYTES_NONE  UINT64_MAX /* that was not said */
 
 struct query {
     enum tb_operation operation;
@@ -80,9 +82,24 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
     return tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", word);
 }
 
+/* How large the call is. Where ranks do not know that, it is what a job assumes. */
+static int bytes_settle(struct query *q)
+{
+    char text[32];
+    bool said = q->bytes != BYTES_NONE, unsized = tb_operation_unsized(q->operation);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)q->bytes);
+    if (said && unsized && tb_param_set("assumed_block", text, TB_PARAM_LAUNCHER) != TB_OK)
+        return TB_ERR_ARGUMENT;
+    if (unsized)
+        q->bytes = tb_param.assumed_block;
+    else if (!said)
+        q->bytes = BYTES_USUAL;
+    return TB_OK;
+}
+
 static int query_parse(struct query *q, char **words)
 {
-    *q = (struct query){.operation = TB_OPERATION_COUNT, .bytes = 1024, .hosts = 1};
+    *q = (struct query){.operation = TB_OPERATION_COUNT, .bytes = BYTES_NONE, .hosts = 1};
     for (; *words != NULL; words++) {
         bool took = false;
         int error = TB_OK;
@@ -97,7 +114,7 @@ static int query_parse(struct query *q, char **words)
             return error;
         words += took;
     }
-    return q->operation == TB_OPERATION_COUNT ? tb_error(TB_ERR_ARGUMENT, "which operation?") : TB_OK;
+    return q->operation == TB_OPERATION_COUNT ? tb_error(TB_ERR_ARGUMENT, "which operation?") : bytes_settle(q);
 }
 
 /* ---- where ------------------------------------------------------------------------------------------------------- */
@@ -336,17 +353,23 @@ static bool is_worth_a_row(const struct tb_candidate *rows, uint32_t at)
 static void head_print(const struct query *q, const struct tb_group_shape *shape, const struct tb_choice *choice)
 {
     char word[64];
+    bool unsized = tb_operation_unsized(q->operation);
     tb_operation_word(q->operation, word, sizeof word);
     if (q->json)
-        printf("{\"operation\": \"%s\", \"bytes\": %llu, \"ranks\": %u, \"hosts\": %u, \"clusters\": %u, "
-               "\"because\": \"%s\", ",
-               word, (unsigned long long)q->bytes, shape->size, shape->host_count, shape->cluster_count,
-               tb_reason_text(choice->reason));
+        printf(
+            "{\"operation\": \"%s\", \"bytes\": %llu, \"assumed\": %s, \"ranks\": %u, \"hosts\": %u, \"clusters\": %u, "
+            "\"because\": \"%s\", ",
+            word, (unsigned long long)q->bytes, unsized ? "true" : "false", shape->size, shape->host_count,
+            shape->cluster_count, tb_reason_text(choice->reason));
     else
         printf("%s of %llu byte%s, %u rank%s on %u host%s in %u cluster%s; * runs (%s)\n", word,
                (unsigned long long)q->bytes, tb_plural(q->bytes), shape->size, tb_plural(shape->size),
                shape->host_count, tb_plural(shape->host_count), shape->cluster_count, tb_plural(shape->cluster_count),
                tb_reason_text(choice->reason));
+    if (unsized && !q->json)
+        printf("  Ranks do not know each other's sizes: every block is taken for %llu byte%s, as a job does with the\n"
+               "  parameter assumed_block.\n",
+               (unsigned long long)q->bytes, tb_plural(q->bytes));
 }
 
 /* Below what no algorithm gets, and where that is decided. */
@@ -391,6 +414,20 @@ static uint64_t choice_time(const struct tb_candidate *rows, uint32_t count, con
     return choice->best.time;
 }
 
+/* Why something cheaper than what runs stands in the table. */
+static void cheaper_print(const struct tb_candidate *cheapest, uint64_t time, const struct tb_choice *choice)
+{
+    if (cheapest->algorithm == choice->best.algorithm && time <= tb_cost_add(cheapest->time, cheapest->time / TB_ALIKE))
+        printf("\n  What runs is not the cheapest: of arguments within %u %% of the best, that with the fewest "
+               "messages is\n"
+               "  taken.\n",
+               100 / TB_ALIKE);
+    else
+        printf("\n  What runs is not the cheapest: a call, which must not take long to choose, simulates less of each\n"
+               "  algorithm than this table, and predicts %.3f us for it.\n",
+               (double)choice->best.time / 1e6);
+}
+
 static void answer_print(const struct query *q, const struct tb_candidate *rows, uint32_t count,
                          const struct tb_choice *choice)
 {
@@ -408,10 +445,9 @@ static void answer_print(const struct query *q, const struct tb_candidate *rows,
         puts("]}");
     else if (left_out > 0)
         printf("\n  %u row%s more: --all\n", left_out, tb_plural(left_out));
-    if (!q->json && choice->reason == TB_REASON_MODEL && count > 0 && rows[0].time < choice_time(rows, count, choice))
-        printf("\n  What runs is not the cheapest: a call, which must not take long to choose, simulates less of each\n"
-               "  algorithm than this table, and predicts %.3f us for it.\n",
-               (double)choice->best.time / 1e6);
+    uint64_t time = choice_time(rows, count, choice);
+    if (!q->json && choice->reason == TB_REASON_MODEL && count > 0 && rows[0].time < time)
+        cheaper_print(&rows[0], time, choice);
 }
 
 static int answer(const struct query *q, const struct scene *scene)
@@ -421,10 +457,11 @@ static int answer(const struct query *q, const struct scene *scene)
     struct tb_rules rules;
     struct tb_candidate rows[TB_CANDIDATES_LIMIT];
     struct tb_choice choice;
+    bool unsized = tb_operation_unsized(q->operation);
     struct tb_collective call = {.operation = q->operation,
                                  .size = shape->size,
                                  .root = (uint32_t)q->root,
-                                 .elements = q->operation == TB_OPERATION_BARRIER ? 0 : q->bytes,
+                                 .elements = q->operation == TB_OPERATION_BARRIER || unsized ? 0 : q->bytes,
                                  .element_bytes = 1,
                                  .commutative = !q->ordered,
                                  .in_place = q->in_place,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks `tombolo explain`: few rows unless all are asked for, one that runs, the bound, ranks in blocks and
-dealt, in a lab and without common memory, singular and plural. A case for each."""
+dealt, in a lab and without common memory, sizes that nobody knows, singular and plural. A case for each."""
 import json
 import os
 import re
@@ -78,6 +78,12 @@ def bounds():
             yield f"{words}: the bound should be above 0 and at most {best}, not {told['bound']}"
         if f"{told['bound']['seconds'] * 1e6:.3f} us, by" not in explain(*words):
             yield f"{words}: the bound should be printed"
+    karonis = os.path.join(ROOT, "examples", "grids", "karonis.yaml")
+    for size in ("4k", "8k"):
+        told = json.loads(explain("gather", "--bytes", size, "--grid", karonis, "--deal", "--json"))
+        best = min(row["seconds"] for row in told["candidates"])
+        if told["bound"]["seconds"] > best:
+            yield f"short messages that overtake long ones should take their time from them: {best} and {told['bound']}"
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
         grid.write("clusters:\n" + "".join(f"- {{name: {name}, hosts: [{name}1, {name}2], uplink: {{bandwidth: 8, latency: 1}}}}\n"
                                            for name in "ab"))
@@ -116,6 +122,29 @@ def apart():
             yield f"{words}: with it, something should"
 
 
+def sizes_nobody_knows():
+    """Where ranks do not know each other's sizes, `--bytes` is what a job assumes, and that is said; nothing takes no time."""
+    place = ("--ranks", "8", "--hosts", "8")
+    for operation in ("gatherv", "scatterv", "alltoallv", "alltoallw"):
+        told = json.loads(explain(operation, "--bytes", "1m", *place, "--json"))
+        assumed = json.loads(explain(operation, "--set", "assumed_block=1m", *place, "--json"))
+        usual = json.loads(explain(operation, *place, "--json"))
+        if told != assumed or told["assumed"] is not True or told["bytes"] != 1 << 20 or usual["bytes"] != 4096:
+            yield f"{operation}: a block of 1 MiB should be assumed, and 4 KiB unless it is said: {told['bytes']}, {usual['bytes']}"
+        text = explain(operation, "--bytes", "1m", *place)
+        if "every block is taken for 1048576 bytes" not in text or "assumed_block" not in text:
+            yield f"{operation}: it should be said that the size is assumed: {text}"
+    for operation in ("gather", "scatter", "alltoall", "allgather", "bcast"):
+        told = json.loads(explain(operation, "--bytes", "0", *place, "--json"))
+        runs = [row["seconds"] for row in told["candidates"] if row["runs"]]
+        if told["assumed"] is not False or told["bound"]["seconds"] != 0 or runs != [0]:
+            yield f"{operation} of nothing should take no time: {told['bound']}, {runs}"
+    refused = subprocess.run([TOMBOLO, "explain", "gatherv", "--bytes", "0"], stdin=subprocess.DEVNULL, capture_output=True,
+                             text=True, timeout=60, check=False)
+    if refused.returncode != 2 or "assumed_block" not in refused.stderr:
+        yield f"a block of nothing cannot be assumed: {refused.returncode}, {refused.stderr}"
+
+
 def plurals():
     for words, said in ((("bcast", "--bytes", "1", "--ranks", "1"), "bcast of 1 byte, 1 rank on 1 host in 1 cluster;"),
                         (("bcast", "--bytes", "2", "--ranks", "4", "--hosts", "2"), "2 bytes, 4 ranks on 2 hosts in 1 cluster;")):
@@ -125,5 +154,5 @@ def plurals():
 
 if __name__ == "__main__":
     sys.exit(cases.tell_problems({"few-rows": few_rows, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "dealt": dealt,
-                                  "lab": in_a_lab, "apart": apart, "plurals": plurals},
+                                  "lab": in_a_lab, "apart": apart, "sizes": sizes_nobody_knows, "plurals": plurals},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

@@ -33,7 +33,7 @@
 struct tb_collective {
     enum tb_operation operation;
     uint32_t size, rank, root;
-    uint64_t elements;      /* basic elements of the type signature; 0 where ranks do not know the same sizes */
+    uint64_t elements;      /* basic elements of the type signature; 0 also if the operation is unsized */
     uint64_t element_bytes; /* of one of them; MPI requires equal signatures */
     bool commutative;       /* of reductions */
     bool in_place;          /* on this rank; changes no message */
@@ -54,6 +54,13 @@ struct tb_collective {
     const uint16_t *source_edges, *target_edges;
     uint32_t source_count, target_count;
 };
+
+/* Whether ranks do not know the sizes of each other's blocks, so that `elements` says nothing. */
+static inline bool tb_operation_unsized(enum tb_operation o)
+{
+    return o == TB_OPERATION_GATHERV || o == TB_OPERATION_SCATTERV || o == TB_OPERATION_ALLTOALLV ||
+           o == TB_OPERATION_ALLTOALLW;
+}
 
 struct tb_algorithm {
     enum tb_operation operation;

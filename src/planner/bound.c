@@ -1,5 +1,6 @@
 #include "planner/bound.h"
 #include "planner/bound_state.h"
+#include "planner/item_bytes.h"
 
 /* ---- what an operation asks for ---------------------------------------------------------------------------------- */
 
@@ -35,18 +36,6 @@ static enum reach operation_reach(enum tb_operation operation)
     }
 }
 
-/* Bytes of the whole, or of one block. */
-static uint64_t call_bytes(const struct tb_collective *c)
-{
-    bool whole = c->operation == TB_OPERATION_BCAST || c->operation == TB_OPERATION_REDUCE ||
-                 c->operation == TB_OPERATION_ALLREDUCE || c->operation == TB_OPERATION_SCAN ||
-                 c->operation == TB_OPERATION_EXSCAN;
-    uint64_t bytes = c->elements > 0 ? c->elements : whole ? 1 : tb_param.assumed_block;
-    if (c->operation == TB_OPERATION_REDUCE_SCATTER || c->operation == TB_OPERATION_REDUCE_SCATTER_BLOCK)
-        bytes = (bytes + c->size - 1) / c->size;
-    return c->operation == TB_OPERATION_BARRIER ? 0 : bytes;
-}
-
 static uint64_t times(uint64_t bytes, uint64_t count)
 {
     uint64_t all;
@@ -66,13 +55,13 @@ static uint64_t part_in(const struct tb_collective *c, uint64_t bytes, const str
     uint64_t others = c->size - p->ranks;
     switch (c->operation) {
     case TB_OPERATION_BCAST:
-        cut->inside = true;
+        cut->inside.all = true;
         return p->root ? 0 : bytes;
     case TB_OPERATION_REDUCE:
-        cut->outside = true;
+        cut->outside.all = true;
         return p->root ? bytes : 0;
     case TB_OPERATION_ALLREDUCE:
-        cut->inside = cut->outside = true;
+        cut->inside.all = cut->outside.all = true;
         return bytes;
     case TB_OPERATION_SCAN:
     case TB_OPERATION_EXSCAN:
@@ -85,7 +74,7 @@ static uint64_t part_in(const struct tb_collective *c, uint64_t bytes, const str
         return p->root ? times(bytes, others) : 0;
     case TB_OPERATION_ALLGATHER:
     case TB_OPERATION_ALLGATHERV:
-        cut->inside = true;
+        cut->inside.all = true;
         return times(bytes, others);
     case TB_OPERATION_ALLTOALL:
     case TB_OPERATION_ALLTOALLV:
@@ -93,7 +82,7 @@ static uint64_t part_in(const struct tb_collective *c, uint64_t bytes, const str
         return times(bytes, p->ranks * others);
     case TB_OPERATION_REDUCE_SCATTER:
     case TB_OPERATION_REDUCE_SCATTER_BLOCK:
-        cut->outside = true;
+        cut->outside.all = true;
         return times(bytes, p->ranks);
     default:
         return 0;
@@ -106,13 +95,13 @@ static uint64_t part_out(const struct tb_collective *c, uint64_t bytes, const st
     uint64_t others = c->size - p->ranks;
     switch (c->operation) {
     case TB_OPERATION_BCAST:
-        cut->outside = true;
+        cut->outside.all = true;
         return p->root ? bytes : 0;
     case TB_OPERATION_REDUCE:
-        cut->inside = true;
+        cut->inside.all = true;
         return p->root ? 0 : bytes;
     case TB_OPERATION_ALLREDUCE:
-        cut->inside = cut->outside = true;
+        cut->inside.all = cut->outside.all = true;
         return bytes;
     case TB_OPERATION_SCAN:
     case TB_OPERATION_EXSCAN:
@@ -125,7 +114,7 @@ static uint64_t part_out(const struct tb_collective *c, uint64_t bytes, const st
         return p->root ? 0 : times(bytes, p->ranks);
     case TB_OPERATION_ALLGATHER:
     case TB_OPERATION_ALLGATHERV:
-        cut->outside = true;
+        cut->outside.all = true;
         return times(bytes, p->ranks);
     case TB_OPERATION_ALLTOALL:
     case TB_OPERATION_ALLTOALLV:
@@ -133,7 +122,7 @@ static uint64_t part_out(const struct tb_collective *c, uint64_t bytes, const st
         return times(bytes, p->ranks * others);
     case TB_OPERATION_REDUCE_SCATTER:
     case TB_OPERATION_REDUCE_SCATTER_BLOCK:
-        cut->inside = true;
+        cut->inside.all = true;
         return times(bytes, others);
     default:
         return 0;
@@ -174,25 +163,29 @@ static void paths_look(const struct tb_bound_state *s, const struct tb_collectiv
 
 /* ---- cuts -------------------------------------------------------------------------------------------------------- */
 
-/* Both directions across one boundary. */
+/* One direction across a boundary. */
+static void side_look(struct tb_bound_state *s, const struct tb_collective *c, const struct part *p,
+                      struct tb_bound_cut cut, struct tb_bound *b)
+{
+    enum reach reach = operation_reach(c->operation);
+    uint32_t root = s->spot_of[tb_group_shape_host(s->shape, c->root)];
+    uint64_t latency, bytes = tb_item_data_of(c).bytes;
+    /* What comes in from the root, or goes out to it, has that end outside; the other way it is inside. */
+    bool outside = (reach == REACH_FROM_ROOT) == cut.in, rooted = reach == REACH_FROM_ROOT || reach == REACH_TO_ROOT;
+    cut.outside.only = rooted && outside ? root : TB_BOUND_NONE;
+    cut.inside.only = rooted && !outside ? root : TB_BOUND_NONE;
+    cut.bytes = cut.in ? part_in(c, bytes, p, &cut) : part_out(c, bytes, p, &cut);
+    uint64_t time = tb_bound_cut_time(s, &cut, &latency);
+    bound_raise(b, time, latency, cut.host, cut.place);
+}
+
 static void part_look(struct tb_bound_state *s, const struct tb_collective *c, const struct part *p, uint32_t host,
                       uint32_t place, struct tb_bound *b)
 {
-    uint64_t bytes = call_bytes(c), latency;
-    enum reach reach = operation_reach(c->operation);
-    uint32_t root = s->spot_of[tb_group_shape_host(s->shape, c->root)];
-    struct tb_bound_cut cut = {.host = host, .place = place, .in = true};
     if (p->ranks == c->size)
         return;
-    cut.root = reach == REACH_FROM_ROOT ? root : TB_BOUND_NONE;
-    cut.bytes = part_in(c, bytes, p, &cut);
-    uint64_t time = tb_bound_cut_time(s, &cut, &latency);
-    bound_raise(b, time, latency, host, place);
-    cut = (struct tb_bound_cut){.host = host, .place = place};
-    cut.root = reach == REACH_TO_ROOT ? root : TB_BOUND_NONE;
-    cut.bytes = part_out(c, bytes, p, &cut);
-    time = tb_bound_cut_time(s, &cut, &latency);
-    bound_raise(b, time, latency, host, place);
+    side_look(s, c, p, (struct tb_bound_cut){.host = host, .place = place, .in = true}, b);
+    side_look(s, c, p, (struct tb_bound_cut){.host = host, .place = place}, b);
 }
 
 static void host_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t host, struct tb_bound *b)
@@ -224,7 +217,8 @@ int tb_bound_find(struct tb_ways *ways, const struct tb_collective *c, struct tb
 {
     struct tb_bound_state s;
     *bound = (struct tb_bound){.host = TB_BOUND_NONE, .place = TB_BOUND_NONE};
-    if (c->inter || operation_reach(c->operation) == REACH_NONE)
+    bool nothing = c->operation != TB_OPERATION_BARRIER && tb_call_bytes(c) == 0;
+    if (c->inter || nothing || operation_reach(c->operation) == REACH_NONE)
         return TB_OK;
     int error = tb_bound_state_open(&s, ways);
     if (error == TB_OK)

@@ -1,8 +1,8 @@
 /* The bound: a time below which no schedule can end, whatever algorithm there may be. Every rank that must get
  * something is at least as far from who has it as the shortest chain of ways says; and what must pass into or out of a
- * host or a place passes the wires that lead there, each of which counts once however many ways share it. Exact in
- * neither direction: it does not know that cores, memory and other messages stand in the way. A pure function; it is
- * not for two threads at once with the same ways, which grow. */
+ * host or a place passes the wires that lead there, each of which counts once however many ways share it, and from when
+ * on it can have something to pass. Exact in neither direction: it does not know that cores, memory and other messages
+ * stand in the way. A pure function; it is not for two threads at once with the same ways, which grow. */
 #ifndef TB_PLANNER_BOUND_H
 #define TB_PLANNER_BOUND_H
 
@@ -17,7 +17,8 @@ struct tb_bound {
     uint32_t place;   /* of the shape, likewise. Without either it is a path without load */
 };
 
-/* Of operations that can be rated; of others 0. Ranks, root and lengths are those of `c`. */
+/* Of operations that can be rated; of others, and of calls without data, 0. Ranks, root and lengths are those of `c`.
+ */
 int tb_bound_find(struct tb_ways *ways, const struct tb_collective *c, struct tb_bound *bound);
 
 #endif

@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VARIANTS 8u /* hosts of a spot that are looked at where ways differ by the gateways that they use */
-#define PS_PER_S 1000000000000u
-#define RATE_FAR UINT64_MAX /* bytes a second of what has no limit */
+#define VARIANTS  8u /* hosts of a spot that are looked at where ways differ by the gateways that they use */
+#define PS_PER_S  1000000000000u
+#define RATE_MOST (1ull << 50) /* bytes a second that count */
+#define RATE_FAR  UINT64_MAX   /* of what has no limit */
 
 /* ---- spots ------------------------------------------------------------------------------------------------------- */
 
@@ -138,7 +139,7 @@ static uint64_t wire_rate(const struct tb_cost_table *table, const struct tb_wir
 }
 
 /* Where a wire's mark is: wires by their number, ports of the ends by their spots. */
-static uint32_t *mark_of(const struct tb_bound_state *s, uint32_t wire, uint32_t from, uint32_t to)
+static struct tb_bound_mark *mark_of(const struct tb_bound_state *s, uint32_t wire, uint32_t from, uint32_t to)
 {
     if (wire == TB_WAY_OUT || wire == TB_WAY_OUT_AGENT)
         return &s->taken[2 * from];
@@ -153,11 +154,13 @@ static bool marks_grow(struct tb_bound_state *s)
     uint32_t need = 2 * s->spot_count + s->ways->wire_count;
     if (need <= s->taken_room)
         return true;
-    uint32_t *taken = realloc(s->taken, need * sizeof *taken);
-    if (taken == NULL)
+    struct tb_bound_mark *taken = realloc(s->taken, need * sizeof *taken);
+    s->taken = taken != NULL ? taken : s->taken;
+    struct tb_bound_entrance *entrances = realloc(s->entrances, (need + (size_t)1) * sizeof *entrances);
+    s->entrances = entrances != NULL ? entrances : s->entrances;
+    if (taken == NULL || entrances == NULL)
         return false;
     memset(taken + s->taken_room, 0, (need - s->taken_room) * sizeof *taken);
-    s->taken = taken;
     s->taken_room = need;
     return true;
 }
@@ -212,7 +215,7 @@ static bool way_cross(const struct tb_bound_state *s, const struct tb_bound_cut 
                 c.before = tb_cost_add(c.before, (h + 1) * s->ways->table->head->constants.agent_latency);
             c.behind = way->latency > c.before ? way->latency - c.before : 0;
             c.worth = wire_worth(s, cut, c.code);
-            c.known = *mark_of(s, c.code, from, to) == s->search;
+            c.known = mark_of(s, c.code, from, to)->search == s->search;
             if (c.worth > 0 &&
                 (!found || (c.known && !best->known) || (c.known == best->known && c.worth > best->worth))) {
                 *best = c;
@@ -226,41 +229,67 @@ static bool way_cross(const struct tb_bound_state *s, const struct tb_bound_cut 
 
 /* ---- cuts -------------------------------------------------------------------------------------------------------- */
 
+/* A way across the boundary, and the wire that stands for it there. */
 struct passage {
-    uint64_t rate;  /* of all wires together */
-    uint64_t spent; /* by the two ranks, at least */
+    uint32_t from, to; /* spots */
+    const struct tb_way *way;
+    struct crossing wire;
+    bool limited; /* there is such a wire */
 };
 
-/* Looks at one way across the boundary. False: nothing limits what may pass. */
-static bool passage_add(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t outside, uint32_t inside,
-                        uint32_t a, uint32_t b, struct passage *p)
+/* False: there is no memory. */
+static bool passage_find(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t from, uint32_t to,
+                         const uint32_t hosts[2], struct passage *p)
 {
-    uint32_t from = cut->in ? outside : inside, to = cut->in ? inside : outside;
-    const struct tb_way *way = cut->in ? tb_ways_between(s->ways, a, b) : tb_ways_between(s->ways, b, a);
-    struct crossing c = {.code = 0};
-    if (way == NULL || !marks_grow(s)) {
+    *p = (struct passage){.from = from, .to = to, .way = tb_ways_between(s->ways, hosts[0], hosts[1])};
+    if (p->way == NULL || !marks_grow(s)) {
         s->error = TB_ERR_MEMORY;
         return false;
     }
-    if (!way_cross(s, cut, way, from, to, &c))
-        return false;
-    if (!c.known) {
-        bool port = c.code == TB_WAY_OUT || c.code == TB_WAY_IN;
-        uint32_t spot = c.code == TB_WAY_OUT ? from : to;
-        uint64_t rate = wire_rate(s->ways->table, c.wire), all;
-        bool own = cut->host != TB_BOUND_NONE && (c.code == TB_WAY_IN) == cut->in;
-        uint32_t ports = !port || own ? 1 : s->spots[spot].hosts;
-        p->rate = __builtin_mul_overflow(rate, (uint64_t)ports, &all) ? RATE_FAR : tb_cost_add(p->rate, all);
-        *mark_of(s, c.code, from, to) = s->search;
+    p->limited = way_cross(s, cut, p->way, from, to, &p->wire);
+    return true;
+}
+
+/* The first look: counts the wire, once, and how far the boundary is from the two ends. */
+static void passage_count(struct tb_bound_state *s, const struct tb_bound_cut *cut, const struct passage *p)
+{
+    const struct crossing *c = &p->wire;
+    uint32_t outside = cut->in ? p->from : p->to, inside = cut->in ? p->to : p->from;
+    uint64_t outer = cut->in ? c->before : c->behind, inner = cut->in ? c->behind : c->before;
+    if (p->limited && !c->known) {
+        bool port = c->code == TB_WAY_OUT || c->code == TB_WAY_IN;
+        uint32_t spot = c->code == TB_WAY_OUT ? p->from : p->to;
+        bool own = cut->host != TB_BOUND_NONE && (c->code == TB_WAY_IN) == cut->in;
+        uint64_t rate = wire_rate(s->ways->table, c->wire), all;
+        bool far = __builtin_mul_overflow(rate, !port || own ? 1ull : s->spots[spot].hosts, &all) || all > RATE_MOST;
+        *mark_of(s, c->code, p->from, p->to) = (struct tb_bound_mark){s->search, s->entrance_count};
+        s->entrances[s->entrance_count++] =
+            (struct tb_bound_entrance){far ? RATE_FAR : all, TB_COST_NEVER, TB_COST_NEVER, 0};
     }
-    uint64_t outer = cut->in ? c.before : c.behind, inner = cut->in ? c.behind : c.before;
-    const struct tb_cost_ends *ends = tb_way_ends(s->ways->table, way);
-    uint64_t spent = tb_cost_add(tb_cost_at(&ends->send, 0), tb_cost_at(&ends->receive, 0));
-    p->spent = spent < p->spent ? spent : p->spent;
     uint64_t *near = s->near + (outside == inside ? s->spot_count : 0); /* the other hosts of a spot that is cut */
     near[outside] = outer < near[outside] ? outer : near[outside];
     s->near[inside] = inner < s->near[inside] ? inner : s->near[inside];
-    return p->rate != RATE_FAR;
+}
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The second look: when the first byte can have come to the wire from who has it, and how long before the end the last
+ * one must have left it for who must get it. Bytes that differ may differ in their ways. */
+static void passage_reach(struct tb_bound_state *s, const struct passage *p, uint32_t giver, uint32_t taker)
+{
+    const struct tb_cost_ends *ends = tb_way_ends(s->ways->table, p->way);
+    uint64_t before = tb_cost_add(p->wire.before, tb_cost_at(&ends->send, 0)), behind = tb_cost_at(&ends->receive, 0);
+    behind = tb_cost_add(behind, p->limited ? p->wire.behind : p->way->latency);
+    if (giver != TB_BOUND_NONE)
+        before = tb_cost_add(before, tb_bound_far(s, giver, p->from));
+    if (taker != TB_BOUND_NONE)
+        behind = tb_cost_add(behind, tb_bound_far(s, p->to, taker));
+    struct tb_bound_entrance *e = &s->entrances[p->limited ? mark_of(s, p->wire.code, p->from, p->to)->entrance : 0];
+    e->before = lesser(before, e->before);
+    e->behind = lesser(behind, e->behind);
 }
 
 /* Which spots are inside, wholly or in part. */
@@ -275,15 +304,15 @@ static void cut_mark(struct tb_bound_state *s, const struct tb_bound_cut *cut)
     }
 }
 
-/* How far the boundary is from one side of it, or that side from there: from the farthest rank, the nearest, or the
- * only one that counts. */
-static uint64_t side_find(const struct tb_bound_state *s, bool inside, bool away, bool all, uint32_t root)
+/* Of one side, where everyone has to do with everything, who is farthest from the boundary. */
+static uint32_t side_farthest(const struct tb_bound_state *s, bool inside, bool away)
 {
-    uint64_t result = all || root != TB_BOUND_NONE ? 0 : TB_COST_NEVER;
+    uint64_t most = 0;
+    uint32_t farthest = TB_BOUND_NONE;
     for (uint32_t j = 0; j < s->spot_count; j++) {
         uint64_t least = TB_COST_NEVER;
         bool beside = !inside && s->near[s->spot_count + j] != TB_COST_NEVER;
-        if ((s->inside[j] != inside && !beside) || (root != TB_BOUND_NONE && root != j))
+        if (s->inside[j] != inside && !beside)
             continue;
         for (uint32_t i = 0; i < s->spot_count; i++) {
             uint64_t far = away ? tb_bound_far(s, i, j) : tb_bound_far(s, j, i), near = s->near[i];
@@ -294,46 +323,86 @@ static uint64_t side_find(const struct tb_bound_state *s, bool inside, bool away
             uint64_t by = tb_cost_add(near, far);
             least = by < least ? by : least;
         }
-        bool better = all || root != TB_BOUND_NONE ? least > result : least < result;
-        result = better ? least : result;
+        if (farthest == TB_BOUND_NONE || least > most) {
+            farthest = j;
+            most = least;
+        }
     }
-    return result == TB_COST_NEVER ? 0 : result;
+    return farthest;
 }
 
-/* The way between two spots, of which the inner one may be a single host among others. */
-static bool pair_cut(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t outside, uint32_t inside,
-                     struct passage *p)
+static uint32_t side_who(const struct tb_bound_state *s, const struct tb_bound_side *side, bool inside, bool away)
+{
+    return side->all ? side_farthest(s, inside, away) : side->only;
+}
+
+/* All ways across the boundary, the inner end of which may be a single host among others: to be counted, or, with
+ * `reach`, to be gone by from the one end to the other. */
+static void cut_walk(struct tb_bound_state *s, const struct tb_bound_cut *cut, bool reach, uint32_t giver,
+                     uint32_t taker)
 {
     uint32_t a, b;
-    for (uint32_t at = 0; pair_next(s, outside, inside, &at, &a, &b);) {
-        if (cut->host != TB_BOUND_NONE)
-            b = cut->host;
-        if (a != b && !passage_add(s, cut, outside, inside, a, b, p))
-            return false;
+    for (uint32_t o = 0; o < s->spot_count; o++)
+        for (uint32_t i = 0; i < s->spot_count; i++) {
+            bool beside = o == i && cut->host != TB_BOUND_NONE && s->spots[i].hosts > 1;
+            if (!s->inside[i] || (s->inside[o] && !beside))
+                continue;
+            for (uint32_t at = 0; pair_next(s, o, i, &at, &a, &b) && s->error == TB_OK;) {
+                struct passage p;
+                b = cut->host != TB_BOUND_NONE ? cut->host : b;
+                if (a == b || !passage_find(s, cut, cut->in ? o : i, cut->in ? i : o,
+                                            (const uint32_t[2]){cut->in ? a : b, cut->in ? b : a}, &p))
+                    continue;
+                if (reach)
+                    passage_reach(s, &p, giver, taker);
+                else
+                    passage_count(s, cut, &p);
+            }
+        }
+}
+
+static int entrance_order(const void *a, const void *b)
+{
+    uint64_t x = ((const struct tb_bound_entrance *)a)->latency, y = ((const struct tb_bound_entrance *)b)->latency;
+    return (x > y) - (x < y);
+}
+
+/* The least time in which all entrances together pass so many bytes, each from its own latency on. */
+static uint64_t entrances_time(struct tb_bound_state *s, uint64_t bytes)
+{
+    struct tb_bound_entrance *e = s->entrances;
+    unsigned __int128 rate = 0, moved = (unsigned __int128)bytes * PS_PER_S, time = TB_COST_NEVER;
+    for (uint32_t i = 0; i < s->entrance_count; i++)
+        e[i].latency = tb_cost_add(e[i].before, e[i].behind);
+    qsort(e, s->entrance_count, sizeof *e, entrance_order);
+    for (uint32_t i = 0; i < s->entrance_count && e[i].latency < time; i++) {
+        if (e[i].rate == RATE_FAR)
+            return e[i].latency;
+        rate += e[i].rate;
+        moved += (unsigned __int128)e[i].rate * e[i].latency;
+        time = moved / rate;
     }
-    return true;
+    return time > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)time;
 }
 
 uint64_t tb_bound_cut_time(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint64_t *latency)
 {
-    struct passage p = {.spent = TB_COST_NEVER};
     *latency = 0;
     if (cut->bytes == 0)
         return 0;
     s->search++;
+    /* The first stands for ways that nothing limits. */
+    s->entrances[0] = (struct tb_bound_entrance){RATE_FAR, TB_COST_NEVER, TB_COST_NEVER, 0};
+    s->entrance_count = 1;
     cut_mark(s, cut);
-    for (uint32_t o = 0; o < s->spot_count; o++)
-        for (uint32_t i = 0; i < s->spot_count; i++) {
-            bool beside = o == i && cut->host != TB_BOUND_NONE && s->spots[i].hosts > 1;
-            if (s->inside[i] && (!s->inside[o] || beside) && !pair_cut(s, cut, o, i, &p))
-                return 0;
-        }
-    if (p.rate == 0)
+    cut_walk(s, cut, false, TB_BOUND_NONE, TB_BOUND_NONE);
+    uint32_t outside = side_who(s, &cut->outside, false, !cut->in), inside = side_who(s, &cut->inside, true, cut->in);
+    cut_walk(s, cut, true, cut->in ? outside : inside, cut->in ? inside : outside);
+    uint64_t time = entrances_time(s, cut->bytes);
+    if (s->error != TB_OK || time == TB_COST_NEVER)
         return 0;
-    *latency = tb_cost_add(p.spent, side_find(s, true, cut->in, cut->inside, TB_BOUND_NONE));
-    *latency = tb_cost_add(*latency, side_find(s, false, !cut->in, cut->outside, cut->root));
-    unsigned __int128 time = (unsigned __int128)cut->bytes * PS_PER_S / p.rate + *latency;
-    return time > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)time;
+    *latency = s->entrances[0].latency;
+    return time;
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -374,4 +443,5 @@ void tb_bound_state_close(struct tb_bound_state *s)
     free(s->near);
     free(s->inside);
     free(s->taken);
+    free(s->entrances);
 }

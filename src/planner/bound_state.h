@@ -16,6 +16,18 @@ struct tb_bound_spot {
     uint64_t around;      /* from one of them to another; TB_COST_NEVER: there is one */
 };
 
+/* A wire into a part of the group, or several that are alike, or out of it. */
+struct tb_bound_entrance {
+    uint64_t rate;           /* bytes a second */
+    uint64_t before, behind; /* nothing can pass it so early, nor so shortly before the end */
+    uint64_t latency;        /* both */
+};
+
+/* Of a wire: in which search it was counted, and as what. */
+struct tb_bound_mark {
+    uint32_t search, entrance;
+};
+
 struct tb_bound_state {
     struct tb_ways *ways;
     const struct tb_group_shape *shape;
@@ -27,9 +39,16 @@ struct tb_bound_state {
     uint64_t *far;     /* from spot to spot at least, with what ranks spend: [from * spot_count + to] */
     uint64_t *near;    /* of each spot, while one part of the group is looked at: to the boundary, or from there */
     uint8_t *inside;   /* of each spot: whether it is in it */
-    uint32_t *taken;   /* by wire: in which search it was counted; then two for the ports of each spot */
-    uint32_t taken_room, search;
+    struct tb_bound_mark *taken; /* two for the ports of each spot, then by wire */
+    struct tb_bound_entrance *entrances;
+    uint32_t taken_room, entrance_count, search;
     int error;
+};
+
+/* Who on one side of a boundary has, or must get, what passes it: anybody, unless it is said. */
+struct tb_bound_side {
+    bool all;      /* each rank all of it */
+    uint32_t only; /* or those of one spot; TB_BOUND_NONE */
 };
 
 /* A part of the group, and what must pass between it and the rest. */
@@ -38,9 +57,7 @@ struct tb_bound_cut {
     uint32_t place; /* or a place */
     bool in;        /* into it; else out of it */
     uint64_t bytes;
-    /* Each rank inside, outside, gets all that comes to its side, or has a share in all that leaves it. */
-    bool inside, outside;
-    uint32_t root; /* spot of the only one outside that has it or must get it; TB_BOUND_NONE: anybody */
+    struct tb_bound_side inside, outside;
 };
 
 /* Close it also after an error. */

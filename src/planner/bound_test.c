@@ -1,5 +1,6 @@
 /* The bound: as it is by hand on small grids, and never above what any algorithm takes on random ones. */
 #include "planner/bound.h"
+#include "planner/item_bytes.h"
 #include "planner/network_test.h"
 #include "planner/rating.h"
 #include "planner/simulator.h"
@@ -100,6 +101,46 @@ static void others_may_pass_things_on(void **state)
     network_close(&n);
 }
 
+/* Into a cluster of a mesh lead two links, of which the second has something to pass when it has come to the third
+ * cluster. 20 Mbit/s and 10 ms each: 27.8 ms of wire and 10.1 ms by the one and 20.2 by the other are 29 in all. */
+static void a_mesh_by_hand(void **state)
+{
+    struct network n;
+    network_open(&n,
+                 "clusters:\n- {name: a, hosts: \"a[1-4]\", " NET "}\n- {name: b, hosts: \"b[1-4]\", " NET "}\n"
+                 "- {name: c, hosts: \"c[1-4]\", " NET "}\n"
+                 "links:\n- {from: a, to: b, bandwidth: 20, latency: 10}\n"
+                 "- {from: b, to: c, bandwidth: 20, latency: 10}\n- {from: c, to: a, bandwidth: 20, latency: 10}\n",
+                 NULL, 1);
+    const uint64_t m = 65536;
+    const struct tb_way *way = tb_ways_between(&n.ways, 0, 4);
+    const struct tb_cost_ends *ends = tb_way_ends(&n.table, way);
+    uint64_t once = way->latency + tb_cost_at(&ends->send, 0) + tb_cost_at(&ends->receive, 0);
+    uint64_t wire = by_hand(&n, TB_ENDS_TCP, 0, m, 20) - by_hand(&n, TB_ENDS_TCP, 0, 0, 0);
+    uint64_t both = (wire + 3 * once) / 2;
+    assert_true(both > 28500000000u && both < 29500000000u);
+    assert_near(bound_of(&n, TB_OPERATION_BCAST, m, 0), both);
+    /* And the other way round: what leaves a cluster for the root by the third one takes as long. */
+    assert_near(bound_of(&n, TB_OPERATION_REDUCE, m, 0), both);
+    assert_near(bound_of(&n, TB_OPERATION_ALLREDUCE, m, 0), both);
+    /* What has passed before there is anything for the second link passes the first alone. */
+    assert_near(bound_of(&n, TB_OPERATION_BCAST, m / 4, 0), once + wire / 4);
+    network_close(&n);
+}
+
+/* A call without data ends at once; what its ranks do not know is taken for what is assumed. */
+static void nothing_by_hand(void **state)
+{
+    struct network n;
+    network_open(&n, "clusters:\n- {name: a, hosts: \"n[1-4]\", " NET "}\n", NULL, 1);
+    assert_int_equal(bound_of(&n, TB_OPERATION_GATHER, 0, 0), 0);
+    assert_int_equal(bound_of(&n, TB_OPERATION_BCAST, 0, 0), 0);
+    assert_true(bound_of(&n, TB_OPERATION_BARRIER, 0, 0) > 0);
+    assert_int_equal(bound_of(&n, TB_OPERATION_GATHERV, 0, 0),
+                     bound_of(&n, TB_OPERATION_GATHER, tb_param.assumed_block, 0));
+    network_close(&n);
+}
+
 /* ---- every algorithm --------------------------------------------------------------------------------------------- */
 
 static uint32_t seed = 1;
@@ -152,14 +193,9 @@ static void algorithm_check(struct network *n, struct tb_simulator *simulator, c
     struct tb_collective c = *call;
     c.argument = row->argument;
     struct tb_program **programs = programs_make(row->algorithm, &c);
-    bool even = c.operation == TB_OPERATION_BCAST || c.operation == TB_OPERATION_REDUCE ||
-                c.operation == TB_OPERATION_ALLREDUCE || c.operation == TB_OPERATION_SCAN ||
-                c.operation == TB_OPERATION_EXSCAN;
-    uint64_t bytes = c.elements;
-    if (c.operation == TB_OPERATION_REDUCE_SCATTER || c.operation == TB_OPERATION_REDUCE_SCATTER_BLOCK)
-        bytes = (bytes + c.size - 1) / c.size;
+    struct tb_item_data data = tb_item_data_of(&c);
     struct tb_simulation run = {
-        .programs = programs, .ways = &n->ways, .bytes = bytes, .blocks = !even, .limit = 1000000};
+        .programs = programs, .ways = &n->ways, .bytes = data.bytes, .blocks = data.blocks, .limit = 1000000};
     assert_int_equal(tb_simulate(simulator, &run), TB_OK);
     if (run.end < bound->time)
         fail_msg("%s %s:%u of %u bytes, root %u takes %.3f us, and the bound is %.3f (host %d, place %d) on\n%s",
@@ -168,35 +204,73 @@ static void algorithm_check(struct network *n, struct tb_simulator *simulator, c
     programs_close(programs, c.size);
 }
 
-/* Short messages do not overtake here: those that do take nothing from a long one that is on the wire already. */
+/* All algorithms of an operation. */
+static void algorithms_check(struct network *n, struct tb_simulator *simulator, struct tb_collective c,
+                             const char *text)
+{
+    struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+    struct tb_bound bound;
+    c.size = n->size;
+    c.element_bytes = 1;
+    c.commutative = true;
+    assert_int_equal(tb_bound_find(&n->ways, &c, &bound), TB_OK);
+    uint32_t count = tb_rating_list(&c, NULL, rows);
+    for (uint32_t k = 0; k < count; k++)
+        algorithm_check(n, simulator, &rows[k], &c, &bound, text);
+}
+
+/* Ranks on hosts of the grid, in any order. */
+static void random_ranks(const char *text, char *at)
+{
+    struct tb_grid grid;
+    assert_int_equal(tb_grid_parse(&grid, text, strlen(text), "g.yaml"), TB_OK);
+    for (uint32_t i = 0, ranks = 1 + random_below(3 * grid.host_count); i < ranks; i++)
+        at += sprintf(at, "%s ", grid.hosts[random_below(grid.host_count)].name);
+    tb_grid_close(&grid);
+}
+
 static void nothing_is_faster(void **state)
 {
-    static const uint64_t lengths[] = {1, 1000, 30000, 300000};
+    static const uint64_t lengths[] = {1, 1000, 30000, 300000}, shorts[] = {0, 2000, 40000};
     struct tb_simulator *simulator;
     assert_int_equal(tb_simulator_open(&simulator), TB_OK);
     for (int i = 0; i < 170; i++) {
-        char text[2048];
+        char text[2048], names[512];
         struct network n;
         random_grid(text);
-        network_open(&n, text, NULL, 1 + random_below(2));
-        n.bytes->constants.short_bytes = 0;
-        enum tb_operation operation = (enum tb_operation)(i % (TB_OPERATION_EXSCAN + 1));
-        struct tb_candidate rows[TB_CANDIDATES_LIMIT];
-        struct tb_bound bound;
-        struct tb_collective c = {.operation = operation,
-                                  .size = n.size,
+        random_ranks(text, names);
+        bool even = random_below(2) == 0;
+        network_open(&n, text, even ? NULL : names, 1 + random_below(2));
+        n.bytes->constants.short_bytes = shorts[random_below(3)];
+        struct tb_collective c = {.operation = (enum tb_operation)(i % (TB_OPERATION_EXSCAN + 1)),
                                   .root = random_below(n.size),
-                                  .elements = lengths[random_below(4)],
-                                  .element_bytes = 1,
-                                  .commutative = true};
-        if (operation == TB_OPERATION_BARRIER)
+                                  .elements = lengths[random_below(4)]};
+        if (c.operation == TB_OPERATION_BARRIER)
             c.elements = 0;
-        assert_int_equal(tb_bound_find(&n.ways, &c, &bound), TB_OK);
-        uint32_t count = tb_rating_list(&c, NULL, rows);
-        for (uint32_t k = 0; k < count; k++)
-            algorithm_check(&n, simulator, &rows[k], &c, &bound, text);
+        algorithms_check(&n, simulator, c, text);
         network_close(&n);
     }
+    tb_simulator_close(simulator);
+}
+
+/* Subtrees send long messages over the slow link, and ranks short ones, which overtake: all of it takes its time. */
+static void overtaking_is_not_for_nothing(void **state)
+{
+    static const char text[] = "clusters:\n- {name: a, hosts: a1, " NET "}\n- {name: b, hosts: [b1, b2], " NET "}\n"
+                               "links:\n- {from: a, to: b, bandwidth: 20, latency: 30}\n";
+    static const enum tb_operation operations[] = {TB_OPERATION_GATHER, TB_OPERATION_SCATTER, TB_OPERATION_ALLGATHER};
+    struct tb_simulator *simulator;
+    struct network n;
+    char names[256] = "", *at = names;
+    for (int i = 0; i < 32; i++)
+        at += sprintf(at, i < 16 ? "a1 b1 " : "b2 ");
+    assert_int_equal(tb_simulator_open(&simulator), TB_OK);
+    network_open(&n, text, names, 1);
+    for (int i = 0; i < 3; i++)
+        for (uint64_t bytes = 4096; bytes <= 8192; bytes *= 2)
+            algorithms_check(&n, simulator, (struct tb_collective){.operation = operations[i], .elements = bytes},
+                             text);
+    network_close(&n);
     tb_simulator_close(simulator);
 }
 
@@ -205,7 +279,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_cluster_by_hand), cmocka_unit_test(clusters_by_hand),
         cmocka_unit_test(a_hub_by_hand),       cmocka_unit_test(others_may_pass_things_on),
-        cmocka_unit_test(nothing_is_faster),
+        cmocka_unit_test(a_mesh_by_hand),      cmocka_unit_test(nothing_by_hand),
+        cmocka_unit_test(nothing_is_faster),   cmocka_unit_test(overtaking_is_not_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 #include "planner/choice.h"
+#include "planner/item_bytes.h"
 
 #include <string.h>
 
-#define ALIKE 50u /* times that differ by less than this part are taken for equal */
-#define REACH 4u  /* what is predicted to take longer than the best one by this factor is not tried */
+#define REACH 4u /* what is predicted to take longer than the best one by this factor is not tried */
 
 const char *tb_reason_text(enum tb_reason reason)
 {
@@ -21,7 +21,7 @@ const char *tb_reason_text(enum tb_reason reason)
 static struct tb_candidate first_alike(const struct tb_candidate *rows, uint32_t count, const struct tb_candidate *best)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (rows[i].algorithm == best->algorithm && rows[i].time <= tb_cost_add(best->time, best->time / ALIKE))
+        if (rows[i].algorithm == best->algorithm && rows[i].time <= tb_cost_add(best->time, best->time / TB_ALIKE))
             return rows[i];
     return *best;
 }
@@ -105,8 +105,7 @@ int tb_choice_make(const struct tb_choice_facts *facts, const struct tb_collecti
     if (facts->wish != NULL)
         error = choice_wish(facts, c, facts->wish, facts->wish_reason, choice);
     if (error == TB_OK && choice->best.algorithm == NULL && facts->rules != NULL) {
-        uint64_t bytes = c->elements > 0 ? c->elements : tb_param.assumed_block;
-        const struct tb_preference *rule = tb_rules_find(facts->rules, c, facts->shape->host_count, bytes);
+        const struct tb_preference *rule = tb_rules_find(facts->rules, c, facts->shape->host_count, tb_call_bytes(c));
         if (rule != NULL)
             error = choice_wish(facts, c, rule, TB_REASON_RULE, choice);
     }

@@ -18,6 +18,8 @@ enum tb_reason {
     TB_REASON_COUNT
 };
 
+#define TB_ALIKE 50u /* times of an algorithm's arguments that differ by less than this part are taken for equal */
+
 struct tb_choice {
     struct tb_candidate best; /* algorithm NULL: none fits */
     struct tb_candidate next; /* the runner-up; algorithm NULL: there is none */

@@ -13,8 +13,6 @@ struct tb_driver_item {
     uint32_t members;
     uint32_t cores;           /* that they share; 0: each has its own */
     uint64_t bytes, everyone; /* that the member with most of them gives or gets, and all together */
-    bool apart;               /* not all are on one host; then, on the widest way between them, */
-    uint64_t round, pass;     /* what a message without data takes, and the bytes on the slowest wire */
 };
 
 struct tb_driver_time {

@@ -20,6 +20,32 @@ static uint64_t part_bytes(const struct tb_program *p, uint32_t piece, uint64_t 
     return tb_part_start(block, p->parts, TB_PART_UNIT, part + 1) - tb_part_start(block, p->parts, TB_PART_UNIT, part);
 }
 
+uint64_t tb_call_bytes(const struct tb_collective *c)
+{
+    return c->elements == 0 && tb_operation_unsized(c->operation) ? tb_param.assumed_block : c->elements;
+}
+
+struct tb_item_data tb_item_data_of(const struct tb_collective *c)
+{
+    struct tb_item_data data = {.bytes = tb_call_bytes(c)};
+    switch (c->operation) {
+    case TB_OPERATION_BCAST:
+    case TB_OPERATION_REDUCE:
+    case TB_OPERATION_ALLREDUCE:
+    case TB_OPERATION_SCAN:
+    case TB_OPERATION_EXSCAN:
+        break;
+    case TB_OPERATION_REDUCE_SCATTER:
+    case TB_OPERATION_REDUCE_SCATTER_BLOCK:
+        data.bytes = data.bytes / c->size + (data.bytes % c->size != 0);
+        data.blocks = true;
+        break;
+    default:
+        data.blocks = true;
+    }
+    return data;
+}
+
 uint64_t tb_slice_bytes(const struct tb_item_data *data, const struct tb_program *p, const struct tb_step *t,
                         const struct tb_slice *slice, uint32_t item)
 {

@@ -7,9 +7,10 @@
 #define PROGRAM_UNITS 10u /* for a program, beside its steps */
 #define AFTER_PARTS   8u  /* for a dependency, which is made and counted */
 #define SAMPLES       3u  /* ranks that stand for all but the root */
-#define SLACK         2u  /* times more than was estimated are more than can be afforded */
+#define SLACK         4u  /* times more than was estimated are more than can be afforded */
 #define PIECES_LEAST  16u /* of a message that is simulated in part */
-#define PIECES_MOST   32u
+#define PIECES_MOST   32u /* at first */
+#define PIECES_TIMES  4u  /* more of them when it is looked at again */
 
 /* One candidate on one fold, with a message of some length. */
 struct trial {
@@ -36,12 +37,6 @@ void tb_rater_close(struct tb_rater *r)
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-static bool cut_evenly(enum tb_operation o)
-{
-    return o == TB_OPERATION_BCAST || o == TB_OPERATION_REDUCE || o == TB_OPERATION_ALLREDUCE ||
-           o == TB_OPERATION_SCAN || o == TB_OPERATION_EXSCAN;
-}
-
 static struct trial trial_of(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t elements)
 {
     struct trial t = {.fold = &r->folds.list[fold], .algorithm = row->algorithm, .call = r->call};
@@ -51,11 +46,7 @@ static struct trial trial_of(struct tb_rater *r, const struct tb_candidate *row,
     c->root = t.fold->root;
     c->elements = elements;
     c->argument = row->argument;
-    bool even = cut_evenly(c->operation);
-    uint64_t bytes = elements > 0 ? elements : even ? 1 : tb_param.assumed_block;
-    if (c->operation == TB_OPERATION_REDUCE_SCATTER || c->operation == TB_OPERATION_REDUCE_SCATTER_BLOCK)
-        bytes = (bytes + c->size - 1) / c->size;
-    t.data = (struct tb_item_data){.bytes = bytes, .blocks = !even};
+    t.data = tb_item_data_of(c);
     return t;
 }
 
@@ -179,20 +170,6 @@ static int trial_run(struct tb_rater *r, struct trial *t, uint64_t limit)
     return error;
 }
 
-/* What may be spent on something that was estimated to take so many units. */
-static uint64_t run_limit(uint64_t budget, uint64_t units)
-{
-    return budget == TB_UNITS_ANY || SLACK * units > budget ? budget : SLACK * units;
-}
-
-/* With so many elements, if that can be afforded. */
-static int trial_afford(struct tb_rater *r, struct trial *t, uint64_t budget)
-{
-    uint64_t units;
-    int error = trial_estimate(r, t, budget, &units);
-    return error == TB_OK ? trial_run(r, t, run_limit(budget, units)) : error;
-}
-
 /* ---- fewer pieces ------------------------------------------------------------------------------------------------ */
 
 /* t0 at x0 and t1 at x1 > x0: what is it at x, on a straight line? */
@@ -206,37 +183,58 @@ static uint64_t straight(uint64_t x0, uint64_t t0, uint64_t x1, uint64_t t1, uin
     return more > TB_COST_NEVER - t1 ? TB_COST_NEVER : t1 + (uint64_t)more;
 }
 
-static uint64_t spent(uint64_t budget, uint64_t units)
+/* What was simulated, continued from an earlier trial with fewer pieces, or, if it was all, as it is. */
+static struct tb_rated rated_of(const struct tb_rater *r, const struct trial *t, uint64_t units, uint64_t before,
+                                uint64_t before_end)
 {
-    return budget > units ? budget - units : 0;
+    uint64_t all = r->call.elements;
+    struct tb_rated rated = {.time = t->end, .elements = t->call.elements, .end = t->end, .units = units};
+    if (rated.elements >= all)
+        return rated;
+    rated.time = straight(before, before_end, rated.elements, rated.end, all);
+    /* What takes longest on the way of one piece may be its latency, but of many pieces it is whatever is busiest. */
+    unsigned __int128 bound = (unsigned __int128)t->load * all / rated.elements;
+    if (rated.time < bound)
+        rated.time = bound > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)bound;
+    return rated;
 }
 
 /* A message of many pieces, from one of few and one of half as many. */
 static int rate_in_part(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t budget,
-                        uint64_t *time)
+                        uint64_t units, struct tb_rated *rated)
 {
-    uint64_t units, all = r->call.elements, least = PIECES_LEAST * row->argument;
-    struct trial few = trial_of(r, row, fold, least);
-    uint64_t begin = r->used;
-    int error = trial_estimate(r, &few, budget, &units);
-    if (error != TB_OK || units > budget / 3 * 2)
-        return error != TB_OK ? error : TB_AGAIN;
+    bool whole = r->folds.list[fold].shape->size == r->call.size && budget != TB_UNITS_ANY;
+    if (units > budget / 3 * 2)
+        return TB_AGAIN;
     /* As many as can be afforded, and half of them again. */
     uint64_t fit = budget / 3 * 2 / (units > 0 ? units : 1) * PIECES_LEAST;
-    fit = fit > PIECES_MOST ? PIECES_MOST : fit;
-    struct trial more = trial_of(r, row, fold, fit * row->argument);
+    uint64_t most = r->thorough && whole ? r->call.elements / row->argument : PIECES_MOST;
+    fit = fit > most ? most : fit;
     struct trial half = trial_of(r, row, fold, fit / 2 * row->argument);
-    error = trial_run(r, &more, run_limit(budget, 2 * units));
+    struct trial more = trial_of(r, row, fold, fit * row->argument);
+    uint64_t begin = r->used;
+    int error = trial_run(r, &half, budget);
+    uint64_t before = r->used;
     if (error == TB_OK)
-        error = trial_run(r, &half, run_limit(budget == TB_UNITS_ANY ? budget : spent(budget, r->used - begin), units));
-    if (error != TB_OK)
-        return error;
-    *time = straight(half.call.elements, half.end, more.call.elements, more.end, all);
-    /* What takes longest on the way of one piece may be its latency, but of many pieces it is whatever is busiest. */
-    unsigned __int128 bound = (unsigned __int128)more.load * all / more.call.elements;
-    if (*time < bound)
-        *time = bound > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)bound;
-    return TB_OK;
+        error = before - begin < budget ? trial_run(r, &more, budget - (before - begin)) : TB_AGAIN;
+    if (error == TB_OK)
+        *rated = rated_of(r, &more, r->used - before, half.call.elements, half.end);
+    return error;
+}
+
+int tb_rater_more(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t budget,
+                  struct tb_rated *rated)
+{
+    uint64_t all = r->call.elements, more = rated->elements * PIECES_TIMES;
+    more = more > all / 2 ? all : more;
+    if ((unsigned __int128)rated->units * more / rated->elements > budget)
+        return TB_AGAIN;
+    struct trial t = trial_of(r, row, fold, more);
+    uint64_t before = r->used;
+    int error = trial_run(r, &t, budget);
+    if (error == TB_OK)
+        *rated = rated_of(r, &t, r->used - before, rated->elements, rated->end);
+    return error;
 }
 
 bool tb_rater_fits(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold)
@@ -245,19 +243,28 @@ bool tb_rater_fits(struct tb_rater *r, const struct tb_candidate *row, uint32_t 
     return tb_algorithm_fits(t.algorithm, &t.call);
 }
 
-int tb_rater_time(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t budget, uint64_t *time)
+int tb_rater_time(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t budget,
+                  struct tb_rated *rated)
 {
-    uint64_t piece = row->argument, all = r->call.elements;
+    uint64_t piece = row->argument, all = r->call.elements, units = 0;
     struct trial whole = trial_of(r, row, fold, all);
     bool pieces = row->algorithm->argument != NULL && strcmp(row->algorithm->argument, "piece") == 0 && piece > 0;
-    *time = TB_COST_NEVER;
+    bool many = pieces && all / piece > PIECES_MOST;
+    *rated = (struct tb_rated){.time = TB_COST_NEVER};
     if (!tb_algorithm_fits(row->algorithm, &whole.call))
         return TB_OK;
-    if (pieces && all / piece > PIECES_MOST)
-        return rate_in_part(r, row, fold, budget, time);
-    int error = trial_afford(r, &whole, budget);
+    uint64_t begin = r->used;
+    struct trial few = many ? trial_of(r, row, fold, PIECES_LEAST * piece) : whole;
+    int error = trial_estimate(r, &few, budget, &units);
+    uint64_t times = many ? all / piece / PIECES_LEAST + 1 : 1;
+    /* Of smaller groups all in the same way, as their times are continued. */
+    if (error == TB_OK && many && (budget == TB_UNITS_ANY || whole.call.size < r->call.size || units > budget / times))
+        return rate_in_part(r, row, fold, budget, units, rated);
     if (error == TB_OK)
-        *time = whole.end;
+        error = trial_run(r, &whole,
+                          budget != TB_UNITS_ANY && units < budget / times / SLACK ? SLACK * times * units : budget);
+    if (error == TB_OK)
+        *rated = rated_of(r, &whole, r->used - begin, 0, 0);
     return error;
 }
 

@@ -5,17 +5,23 @@
 #include <stdlib.h>
 
 #define FIRST_PARTS     2u   /* of five: units for candidates on small groups */
+#define WHOLE_PARTS     4u   /* the same where these are the whole */
+#define LARGE_LESS      4u   /* this part less units for groups of more ranks, for which each takes longer */
 #define UNITS_LEAST     400u /* for one candidate */
 #define RANKS_LEAST     2u   /* fewer say nothing about more */
 #define RANKS_TOP       4u   /* the largest group of a candidate has at least so many */
 #define WORSE_LIMIT     2u   /* arguments that were worse than the best one before: the next ones will be, too */
+#define WORSE_BY        16u  /* by more than this part */
+#define NEAR_RANKS      2u   /* the part by which a time may be wrong that is continued from fewer ranks, */
+#define NEAR_PIECES     8u   /* or from fewer pieces */
 #define ARGUMENTS_LIMIT 16u
 #define ALL_TIMES       16u   /* more units where all times are asked for: nobody waits for a call then */
 #define RANKS_MOST      4096u /* that are ever simulated */
 
 /* What is known of a candidate: its time on each fold, and how much work that was. */
 struct row {
-    uint64_t times[TB_FOLDS_LIMIT], units[TB_FOLDS_LIMIT];
+    struct tb_rated rated[TB_FOLDS_LIMIT];
+    uint64_t units[TB_FOLDS_LIMIT];
     uint64_t longest[TB_FOLDS_LIMIT]; /* see struct tb_rater */
     bool known[TB_FOLDS_LIMIT];
     uint32_t top;  /* the largest fold that it was rated on */
@@ -90,7 +96,7 @@ static int row_rate(struct rating *r, uint32_t row, uint32_t fold, uint64_t budg
         return TB_OK;
     uint64_t before = r->rater.used;
     r->rater.longest = 0;
-    int error = tb_rater_time(&r->rater, &r->rows[row], fold, budget, &k->times[fold]);
+    int error = tb_rater_time(&r->rater, &r->rows[row], fold, budget, &k->rated[fold]);
     k->units[fold] = r->rater.used - before;
     k->longest[fold] = r->rater.longest;
     k->known[fold] = error == TB_OK;
@@ -129,7 +135,7 @@ static int row_points(struct rating *r, uint32_t row, struct points *p)
     uint32_t fold = k->top, ranks = ranks_of(r, fold);
     uint64_t budget = k->units[fold] > r->budget ? k->units[fold] : r->budget;
     p->assumed = false;
-    p->times[2] = (struct tb_growth_point){ranks, k->times[fold]};
+    p->times[2] = (struct tb_growth_point){ranks, k->rated[fold].time};
     p->units[2] = (struct tb_growth_point){ranks, k->units[fold]};
     p->longest[2] = (struct tb_growth_point){ranks, k->longest[fold]};
     for (int i = 1; i >= 0; i--) {
@@ -141,7 +147,7 @@ static int row_points(struct rating *r, uint32_t row, struct points *p)
             int error = row_rate(r, row, fold, budget);
             if (error != TB_OK && error != TB_AGAIN)
                 return error;
-            found = error == TB_OK && k->times[fold] != TB_COST_NEVER;
+            found = error == TB_OK && k->rated[fold].time != TB_COST_NEVER;
         }
         ranks = found ? ranks_of(r, fold) : ranks / 2;
         if (!found) {
@@ -149,7 +155,7 @@ static int row_points(struct rating *r, uint32_t row, struct points *p)
             p->assumed = true;
             continue;
         }
-        p->times[i] = (struct tb_growth_point){ranks, k->times[fold]};
+        p->times[i] = (struct tb_growth_point){ranks, k->rated[fold].time};
         p->units[i] = (struct tb_growth_point){ranks, k->units[fold]};
         p->longest[i] = (struct tb_growth_point){ranks, k->longest[fold]};
     }
@@ -171,7 +177,7 @@ static int row_settle(struct rating *r, uint32_t row)
     struct points p;
     uint64_t *time = &r->rows[row].time;
     uint32_t size = r->rater.folds.shape->size;
-    *time = k->times[k->top];
+    *time = k->rated[k->top].time;
     if (is_whole(r, k->top) || *time == TB_COST_NEVER)
         return TB_OK;
     int error = row_points(r, row, &p);
@@ -233,7 +239,7 @@ static int row_climb(struct rating *r, uint32_t row)
         }
         bool fits = tb_rater_fits(&r->rater, &r->rows[row], fold);
         error = fits ? row_rate(r, row, fold, rated ? left : TB_UNITS_ANY) : TB_OK;
-        fits = fits && error == TB_OK && k->times[fold] != TB_COST_NEVER;
+        fits = fits && error == TB_OK && k->rated[fold].time != TB_COST_NEVER;
         k->top = fits ? fold : k->top;
         rated = rated || fits;
         if (error == TB_OK)
@@ -258,7 +264,8 @@ static int row_begin(struct rating *r, uint32_t row)
 
 static int rows_begin(struct rating *r, bool all)
 {
-    uint64_t best = TB_COST_NEVER, units = is_whole(r, r->first) ? r->limit : r->limit / 5 * FIRST_PARTS;
+    uint64_t best = TB_COST_NEVER;
+    uint64_t units = r->limit / 5 * (is_whole(r, r->first) ? WHOLE_PARTS : FIRST_PARTS);
     uint32_t worse = 0;
     int error = TB_OK;
     for (uint32_t i = 0; i < r->count && error == TB_OK; i++) {
@@ -279,7 +286,7 @@ static int rows_begin(struct rating *r, bool all)
         } else {
             error = row_begin(r, i);
         }
-        worse = row->time > best ? worse + 1 : 0;
+        worse = row->time > best && row->time - best > best / WORSE_BY ? worse + 1 : 0;
         best = row->time < best ? row->time : best;
     }
     return error;
@@ -313,7 +320,7 @@ static uint64_t units_left(const struct rating *r)
 
 /* Simulates a candidate on a larger group than before, as large as part of the units that are left allows; if it grows
  * by more than was thought, on a smaller one. TB_AGAIN: it cannot be. */
-static int row_refine(struct rating *r, uint32_t row)
+static int row_enlarge(struct rating *r, uint32_t row)
 {
     struct row *k = &r->known[row];
     uint32_t fold;
@@ -322,33 +329,63 @@ static int row_refine(struct rating *r, uint32_t row)
         error = fold > k->top ? row_rate(r, row, fold, units_left(r) / 2) : TB_AGAIN;
     while (error == TB_AGAIN && fold > k->top + 1)
         error = row_rate(r, row, --fold, units_left(r) / 2);
+    if (error == TB_OK)
+        k->top = fold;
+    return error;
+}
+
+/* On a larger group, or, of the whole, with more pieces. TB_AGAIN: it cannot be. */
+static int row_refine(struct rating *r, uint32_t row)
+{
+    struct row *k = &r->known[row];
+    bool whole = is_whole(r, k->top);
+    int error = whole ? tb_rater_more(&r->rater, &r->rows[row], k->top, units_left(r) / 2, &k->rated[k->top])
+                      : row_enlarge(r, row);
     if (error != TB_OK)
         return error;
     uint64_t before = r->rows[row].time, after;
-    k->top = fold;
     error = row_settle(r, row);
     after = r->rows[row].time;
     /* Other arguments of the algorithm were as wrong. */
-    for (uint32_t i = 0; i < r->count && error == TB_OK && after > before; i++)
-        if (r->rows[i].algorithm == r->rows[row].algorithm && r->known[i].top < fold && !r->known[i].stuck &&
+    for (uint32_t i = 0; i < r->count && error == TB_OK && !whole; i++)
+        if (r->rows[i].algorithm == r->rows[row].algorithm && r->known[i].top < k->top && !r->known[i].stuck &&
             r->rows[i].time != TB_COST_NEVER)
             r->rows[i].time = scaled(r->rows[i].time, after, before);
     return error;
 }
 
-/* The cheapest candidate is looked at more closely, as long as it is the cheapest. */
+/* Whether it was simulated as it is, or cannot be looked at more closely. */
+static bool is_settled(const struct rating *r, uint32_t row)
+{
+    const struct row *k = &r->known[row];
+    return k->same != row || k->stuck || r->rows[row].time == TB_COST_NEVER ||
+           (is_whole(r, k->top) && !tb_rater_continued(&r->rater, &k->rated[k->top]));
+}
+
+/* Whether it may be cheaper than something that takes `time`, as far as is known. */
+static bool is_near(const struct rating *r, uint32_t row, uint64_t time)
+{
+    return r->rows[row].time <= tb_cost_add(time, time / (is_whole(r, r->known[row].top) ? NEAR_PIECES : NEAR_RANKS));
+}
+
+/* The cheapest candidate is looked at more closely, until it has been simulated as it is; then those that may be
+ * cheaper. */
 static int rows_refine(struct rating *r)
 {
-    for (int error = TB_OK; r->count > 1;) {
-        uint32_t best = 0;
-        for (uint32_t i = 1; i < r->count; i++)
+    while (r->count > 1) {
+        uint32_t best = 0, next = r->count;
+        for (uint32_t i = 0; i < r->count; i++)
             best = r->known[i].same == i && r->rows[i].time < r->rows[best].time ? i : best;
-        if (r->rows[best].time == TB_COST_NEVER || is_whole(r, r->known[best].top) || r->known[best].stuck)
+        for (uint32_t i = 0; i < r->count; i++)
+            if (!is_settled(r, i) && is_near(r, i, r->rows[best].time) &&
+                (next == r->count || r->rows[i].time < r->rows[next].time))
+                next = i;
+        if (next == r->count)
             break;
-        error = row_refine(r, best);
+        int error = row_refine(r, next);
         if (error == TB_AGAIN) {
-            r->known[best].stuck = true;
-            error = row_settle(r, best);
+            r->known[next].stuck = true;
+            error = row_settle(r, next);
         }
         if (error != TB_OK)
             return error;
@@ -367,6 +404,7 @@ int tb_rating_rate(const struct tb_group_shape *shape, const struct tb_collectiv
     call.shape = shape;
     call.costs = shape->table;
     int error = tb_rater_open(&r.rater, &call);
+    r.rater.thorough = all;
     r.known = calloc(count + 1, sizeof *r.known);
     if (error == TB_OK && r.known == NULL)
         error = tb_error(TB_ERR_MEMORY, "no memory to rate algorithms");
@@ -378,6 +416,9 @@ int tb_rating_rate(const struct tb_group_shape *shape, const struct tb_collectiv
         r.first = folds->count - 1;
         while (r.first > 0 && ranks_of(&r, r.first) > TB_FOLD_RANKS && ranks_of(&r, r.first - 1) >= RANKS_TOP)
             r.first--;
+        /* Programs for many ranks are long, and do not stay in the cache. */
+        if (!is_whole(&r, r.first))
+            r.limit -= r.limit / LARGE_LESS;
         error = rows_begin(&r, all);
     }
     if (error == TB_OK)

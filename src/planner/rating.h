@@ -1,15 +1,15 @@
 /* Rating: how long each algorithm, with each argument worth a try, would take for a call, by simulation of all ranks'
  * programs. A pure function of shape, cost table and call, in integers and bounded by a number of units of work
  * (rater.h), so that every rank comes to the same result, in 20 ms at most: where a message has too many pieces, or a
- * group too many ranks, smaller ones are simulated and continued, larger ones only for the best. No state outside the
- * call; any thread. */
+ * group too many ranks, smaller ones are simulated and continued, and larger ones, up to the whole, only for the best,
+ * until these are known as they are or units are spent. No state outside the call; any thread. */
 #ifndef TB_PLANNER_RATING_H
 #define TB_PLANNER_RATING_H
 
 #include "collectives/collectives.h"
 
 #define TB_CANDIDATES_LIMIT 128u
-#define TB_RATING_UNITS     150000u /* of one call, unless all times are asked for */
+#define TB_RATING_UNITS     200000u /* of one call, unless all times are asked for */
 
 struct tb_candidate {
     const struct tb_algorithm *algorithm;

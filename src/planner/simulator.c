@@ -16,7 +16,7 @@ static void message_hand(struct tb_simulator *m, uint32_t step, uint64_t bytes, 
     if (index == TB_SIMULATOR_NONE)
         return;
     struct tb_simulator_message *message = &m->messages[index];
-    message->step = step;
+    message->partner = m->steps[step].partner;
     message->bytes = bytes;
     message->until = tb_cost_add(tb_cost_add(end, latency), tb_simulator_time(m, receive, 0));
     tb_simulator_done(m, step, end);
@@ -27,8 +27,9 @@ static void message_receive(struct tb_simulator *m, uint32_t step, uint64_t byte
 {
     struct tb_simulator_step *f = &m->steps[step];
     bool near = f->path == TB_SIMULATOR_NONE;
-    uint32_t what = near ? TB_TIME_ENDS + 2 * TB_ENDS_SHM + 1 : tb_simulator_receive_time(&m->paths[f->path]);
-    uint64_t end = tb_simulator_work(m, f->rank, now, tb_simulator_time(m, what, bytes), near ? bytes : 0);
+    uint64_t own = near ? tb_simulator_time(m, TB_TIME_ENDS + 2 * TB_ENDS_SHM + 1, bytes)
+                        : tb_simulator_receive_time(m, f->path, bytes);
+    uint64_t end = tb_simulator_work(m, f->rank, now, own, near ? bytes : 0);
     if (end < until)
         end = m->busy[f->rank] = until;
     if (f->waiters > 0)
@@ -44,12 +45,11 @@ static bool item_ready(const struct tb_simulator *m, struct tb_simulator_step *f
     f->blocker = TB_SIMULATOR_NONE;
     if (f->about->after_count == 0)
         return true;
-    const struct tb_after *after = m->run->programs[f->rank]->after + f->about->after;
     for (uint32_t i = 0; i < f->about->after_count; i++) {
-        uint32_t index = m->firsts[f->rank] + after[i].step;
+        uint32_t index = m->firsts[f->rank] + f->after[i].step;
         const struct tb_simulator_step *before = &m->steps[index];
         if (before->done < before->items &&
-            tb_step_waits(f->about, &after[i], before->about, before->done, f->started)) {
+            tb_step_waits(f->about, &f->after[i], before->about, before->done, f->started)) {
             f->blocker = index;
             return false;
         }
@@ -94,7 +94,7 @@ static void step_advance(struct tb_simulator *m, uint32_t step, uint64_t now)
 static void message_arrive(struct tb_simulator *m, uint32_t index, uint64_t now)
 {
     const struct tb_simulator_message *message = &m->messages[index];
-    uint32_t step = m->steps[message->step].partner;
+    uint32_t step = message->partner;
     struct tb_simulator_step *f = &m->steps[step];
     uint64_t bytes = message->bytes, until = message->until;
     tb_simulator_message_free(m, index);
@@ -160,6 +160,9 @@ static void event_happen(struct tb_simulator *m, const struct tb_simulator_event
     case TB_SIMULATOR_ANSWER:
         tb_simulator_answer(m, index, e->time);
         break;
+    case TB_SIMULATOR_WIRE:
+        tb_simulator_wire_free(m, index, e->time);
+        break;
     }
 }
 
@@ -171,7 +174,7 @@ int tb_simulate(struct tb_simulator *m, struct tb_simulation *run)
         return error;
     for (uint32_t i = 0; i < m->step_count; i++)
         step_advance(m, i, 0);
-    while (m->heap_count > 0 && m->error == TB_OK) {
+    while (m->to_come > 0 && m->error == TB_OK) {
         struct tb_simulator_event e = tb_simulator_pop(m);
         if (++run->events > run->limit)
             return TB_ERR_LIMIT;

@@ -6,8 +6,9 @@
  * What one rank sends to another is a stream, as on one connection. Its messages are cut into a few parts. A wire
  * passes parts one after the other as they come, and a stream has one part at a time in front of its first wire, so
  * that streams take turns there; beyond it at most a window of bytes is under way, so that a stream that is held up
- * elsewhere leaves the wires before that to others. Short messages overtake long ones. What does not fit into the queue
- * of a wire comes again later. Long messages ask first. An agent passes frames on when they are whole.
+ * elsewhere leaves the wires before that to others. Short messages overtake parts of long ones that wait for a wire,
+ * not the one that is on it. What does not fit into the queue of a wire comes again later. Long messages ask first. An
+ * agent passes frames on when they are whole.
  *
  * Items start as the executor starts them: in the order of the program, when what they depend on is done, at most a
  * window of them at a time; receives are posted beforehand and cost nothing until the message is there.

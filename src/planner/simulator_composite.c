@@ -9,22 +9,16 @@ static uint32_t first_member(const struct tb_program *p, const struct tb_step *t
     return t->member_count > 0 ? p->lists[t->members] : 0;
 }
 
-/* The farthest path from the first member to another; TB_SIMULATOR_NONE: they are all on one host. */
-static uint32_t members_path(struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t)
+/* No driver leads beyond a host. */
+static bool members_are_together(const struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t)
 {
-    uint32_t count = t->member_count > 0 ? t->member_count : m->ranks, first = first_member(p, t);
-    uint32_t farthest = TB_SIMULATOR_NONE, host = m->host_of[first];
-    for (uint32_t i = 1; i < count && m->error == TB_OK; i++) {
+    uint32_t count = t->member_count > 0 ? t->member_count : m->ranks, host = m->host_of[first_member(p, t)];
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t rank = t->member_count > 0 ? p->lists[t->members + i] : i;
-        if (m->host_of[rank] == host || m->host_of[rank] == m->host_of[first])
-            continue; /* as the one before, or the first */
-        uint32_t path = tb_simulator_path(m, first, rank);
-        if (path != TB_SIMULATOR_NONE &&
-            (farthest == TB_SIMULATOR_NONE || m->paths[path].latency > m->paths[farthest].latency))
-            farthest = path;
-        host = m->host_of[rank];
+        if (rank >= m->ranks || m->host_of[rank] != host)
+            return false;
     }
-    return farthest;
+    return true;
 }
 
 /* A step of the first member makes one, those of the others join it. */
@@ -35,14 +29,13 @@ static int composite_join(struct tb_simulator *m, uint32_t step)
     const struct tb_program *p = m->run->programs[f->rank];
     uint32_t first = first_member(p, t), found = TB_SIMULATOR_NONE;
     if (first == f->rank) {
-        for (uint32_t i = 0; i < t->member_count; i++)
-            if (p->lists[t->members + i] >= m->ranks)
-                return TB_ERR_MISMATCH;
+        if (!members_are_together(m, p, t))
+            return TB_ERR_MISMATCH;
         f->stream = m->composite_count++;
         uint32_t members = t->member_count > 0 ? t->member_count : m->ranks;
-        m->composites[f->stream] = (struct tb_simulator_composite){
-            .first = step, .members = members, .behind = members, .path = members_path(m, p, t)};
-        return m->error;
+        m->composites[f->stream] =
+            (struct tb_simulator_composite){.first = step, .members = members, .behind = members};
+        return TB_OK;
     }
     for (uint32_t i = first < f->rank ? m->firsts[first] : m->step_count;
          i < m->step_count && m->steps[i].rank == first; i++)
@@ -75,25 +68,6 @@ int tb_simulator_composites(struct tb_simulator *m)
 
 /* ---- what they cost ---------------------------------------------------------------------------------------------- */
 
-/* The time in which a path passes bytes, by its slowest wire. */
-static uint64_t path_time(struct tb_simulator *m, const struct tb_simulator_composite *c, uint64_t bytes)
-{
-    const struct tb_simulator_path *path = &m->paths[c->path];
-    const struct tb_ways *ways = m->run->ways;
-    uint32_t host = m->host_of[m->steps[c->first].rank];
-    uint64_t time = 0;
-    for (uint32_t i = 0; i < path->count; i++) {
-        const struct tb_simulator_leg *leg = &m->legs[path->first + i];
-        if (!leg->has_wire)
-            continue;
-        const struct tb_way_hop hop = {.first_wire = leg->list};
-        const struct tb_wire *wire = ways->wires[tb_way_wire(ways, &hop, 0, host, host)].wire;
-        time =
-            tb_simulator_later(time, tb_simulator_time(m, m->wire_times + (uint32_t)(wire - m->table->wires), bytes));
-    }
-    return time;
-}
-
 /* What its driver takes for an item. */
 static struct tb_driver_time item_time(struct tb_simulator *m, const struct tb_simulator_composite *c, uint64_t bytes,
                                        uint64_t everyone)
@@ -104,14 +78,7 @@ static struct tb_driver_time item_time(struct tb_simulator *m, const struct tb_s
                                   .members = c->members,
                                   .cores = m->pool,
                                   .bytes = bytes,
-                                  .everyone = everyone,
-                                  .apart = c->path != TB_SIMULATOR_NONE};
-    if (item.apart) {
-        const struct tb_simulator_path *path = &m->paths[c->path];
-        item.pass = path_time(m, c, bytes);
-        item.round = tb_cost_add(path->latency, tb_simulator_time(m, tb_simulator_send_time(path), 0));
-        item.round = tb_cost_add(item.round, tb_simulator_time(m, tb_simulator_receive_time(path), 0));
-    }
+                                  .everyone = everyone};
     return tb_driver_costs[contract->driver].time(&item);
 }
 

@@ -18,8 +18,8 @@ static void path_add_hop(struct tb_simulator *m, const struct tb_way_hop *hop, u
         struct tb_simulator_leg *leg = leg_add(m);
         if (leg == NULL)
             return;
-        leg->list = hop->first_wire + i;
         leg->has_wire = hop->wire_count > 0;
+        leg->wire = leg->has_wire ? m->run->ways->list[hop->first_wire + i] : TB_SIMULATOR_NONE;
     }
     struct tb_simulator_leg *last = &m->legs[m->leg_count - 1];
     if (first > m->paths[m->path_count - 1].first)
@@ -40,6 +40,8 @@ static void path_make(struct tb_simulator *m, const struct tb_ways *ways, const 
                                        .ends = way->ends,
                                        .latency = way->latency,
                                        .window = tb_window_bytes(way->latency, way->slowest)};
+    path->send.time = path->send_none = tb_simulator_time(m, TB_TIME_ENDS + 2 * path->ends, 0);
+    path->receive.time = path->receive_none = tb_simulator_time(m, TB_TIME_ENDS + 2 * path->ends + 1, 0);
     uint64_t agent = way->agents > 0 ? m->constants->agent_latency : 0;
     for (uint32_t i = 0; i < way->hop_count && m->error == TB_OK; i++)
         path_add_hop(m, &ways->hops[way->first_hop + i], agent);

@@ -29,6 +29,23 @@ uint64_t tb_simulator_time(struct tb_simulator *m, uint32_t what, uint64_t bytes
     return memo->time;
 }
 
+uint64_t tb_simulator_last_time(struct tb_simulator *m, struct tb_simulator_last *last, uint32_t what, uint64_t bytes)
+{
+    if (last->bytes != bytes)
+        *last = (struct tb_simulator_last){bytes, tb_simulator_time(m, what, bytes)};
+    return last->time;
+}
+
+uint64_t tb_simulator_send_time(struct tb_simulator *m, uint32_t path, uint64_t bytes)
+{
+    return tb_simulator_last_time(m, &m->paths[path].send, TB_TIME_ENDS + 2 * m->paths[path].ends, bytes);
+}
+
+uint64_t tb_simulator_receive_time(struct tb_simulator *m, uint32_t path, uint64_t bytes)
+{
+    return tb_simulator_last_time(m, &m->paths[path].receive, TB_TIME_ENDS + 2 * m->paths[path].ends + 1, bytes);
+}
+
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */
 
 /* The core on which `rank` can begin soonest, and of these the one that idles least. */

@@ -73,11 +73,37 @@ static int partners_find(struct tb_simulator *m)
     return TB_OK;
 }
 
+enum { MESSAGES_SHORT = 1, MESSAGES_LONG = 2 };
+
+/* What messages a step sends, by the first and the last of them. */
+static unsigned step_messages(const struct tb_simulator *m, const struct tb_simulator_step *f)
+{
+    const struct tb_step *t = f->about;
+    unsigned kinds = 0;
+    for (int i = 0; i < 2 && t->items > 0; i++) {
+        uint64_t bytes = tb_item_bytes(&m->data, m->run->programs[f->rank], t, i == 0 ? 0 : t->items - 1);
+        if (bytes > 0 || t->slice.count == 0 || t->upto)
+            kinds |= bytes <= m->constants->short_bytes ? MESSAGES_SHORT : MESSAGES_LONG;
+    }
+    return kinds;
+}
+
+static struct tb_simulator_ends ends_of(const struct tb_simulator *m, uint32_t from, uint32_t to)
+{
+    const struct tb_ways *ways = m->run->ways;
+    uint32_t from_host = m->host_of[from], to_host = m->host_of[to];
+    return (struct tb_simulator_ends){.out = tb_way_wire_of(ways, TB_WAY_OUT, from_host, to_host),
+                                      .out_agent = tb_way_wire_of(ways, TB_WAY_OUT_AGENT, from_host, to_host),
+                                      .in = tb_way_wire_of(ways, TB_WAY_IN, from_host, to_host),
+                                      .in_agent = tb_way_wire_of(ways, TB_WAY_IN_AGENT, from_host, to_host)};
+}
+
 /* One for every two ranks of which one sends to the other. */
 static int streams_find(struct tb_simulator *m)
 {
     uint32_t mask, *table = table_of(m, m->step_count, &mask);
     m->streams = room_of(m, ROOM_STREAMS, m->step_count, sizeof *m->streams);
+    unsigned kinds = 0;
     if (table == NULL || m->streams == NULL)
         return m->error;
     for (uint32_t i = 0; i < m->step_count; i++) {
@@ -89,12 +115,17 @@ static int streams_find(struct tb_simulator *m)
                (m->streams[table[at]].from != f->rank || m->streams[table[at]].to != to))
             at = (at + 1) & mask;
         if (table[at] == TB_SIMULATOR_NONE) {
-            m->streams[m->stream_count] = (struct tb_simulator_stream){
-                .from = f->rank, .to = to, .head = TB_SIMULATOR_NONE, .acks = TB_SIMULATOR_NONE};
+            m->streams[m->stream_count] = (struct tb_simulator_stream){.from = f->rank,
+                                                                       .to = to,
+                                                                       .ends = ends_of(m, f->rank, to),
+                                                                       .head = TB_SIMULATOR_NONE,
+                                                                       .acks = TB_SIMULATOR_NONE};
             table[at] = m->stream_count++;
         }
         f->stream = table[at];
+        kinds |= step_messages(m, f);
     }
+    m->mixed = kinds == (MESSAGES_SHORT | MESSAGES_LONG);
     return TB_OK;
 }
 
@@ -110,18 +141,19 @@ static int steps_fill(struct tb_simulator *m)
         m->finished += p->step_count == 0;
         for (uint32_t i = 0; i < p->step_count; i++) {
             const struct tb_step *t = &p->steps[i];
-            bool message = t->kind == TB_STEP_SEND || t->kind == TB_STEP_RECEIVE;
+            bool receives = t->kind == TB_STEP_RECEIVE, message = receives || t->kind == TB_STEP_SEND;
             if (message && (t->peer >= m->ranks || t->group != 0))
                 return TB_ERR_MISMATCH;
             m->steps[at++] = (struct tb_simulator_step){.about = t,
+                                                        .after = p->after + t->after,
                                                         .rank = rank,
                                                         .items = t->items,
                                                         .window = t->window,
-                                                        .partner = TB_SIMULATOR_NONE,
                                                         .path = TB_SIMULATOR_NONE,
-                                                        .stream = TB_SIMULATOR_NONE,
                                                         .blocker = TB_SIMULATOR_NONE,
-                                                        .askers = TB_SIMULATOR_NONE};
+                                                        .askers = TB_SIMULATOR_NONE,
+                                                        .partner = receives ? 0 : TB_SIMULATOR_NONE,
+                                                        .stream = receives ? 0 : TB_SIMULATOR_NONE};
         }
     }
     m->firsts[m->ranks] = at;
@@ -136,9 +168,8 @@ static void waiters_fill(struct tb_simulator *m)
 {
     for (uint32_t i = 0; i < m->step_count; i++) {
         const struct tb_simulator_step *f = &m->steps[i];
-        const struct tb_after *after = m->run->programs[f->rank]->after + f->about->after;
         for (uint32_t k = 0; k < f->about->after_count; k++)
-            m->steps[m->firsts[f->rank] + after[k].step].waiters++;
+            m->steps[m->firsts[f->rank] + f->after[k].step].waiters++;
     }
     uint32_t total = 0;
     for (uint32_t i = 0; i < m->step_count; i++) {
@@ -148,9 +179,8 @@ static void waiters_fill(struct tb_simulator *m)
     }
     for (uint32_t i = 0; i < m->step_count; i++) {
         const struct tb_simulator_step *f = &m->steps[i];
-        const struct tb_after *after = m->run->programs[f->rank]->after + f->about->after;
         for (uint32_t k = 0; k < f->about->after_count; k++) {
-            struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + after[k].step];
+            struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + f->after[k].step];
             m->waiting[before->waiting + before->waiters++] = i;
         }
     }
@@ -184,12 +214,18 @@ static void wires_fill(struct tb_simulator *m)
     const struct tb_ways *ways = m->run->ways;
     m->wire_count = ways->wire_count;
     m->wires = room_of(m, ROOM_WIRES, m->wire_count, sizeof *m->wires);
+    struct tb_simulator_last none = {0, 0};
     for (uint32_t i = 0; m->wires != NULL && i < m->wire_count; i++) {
         const struct tb_way_wire *wire = &ways->wires[i];
         bool waits =
             wire->use.role == TB_ROLE_PORT_OUT || wire->use.role == TB_ROLE_HUB || wire->use.role == TB_ROLE_AGENT;
-        m->wires[i] = (struct tb_simulator_wire){.queue = TB_SIMULATOR_NONE,
-                                                 .row = (uint32_t)(wire->wire - m->table->wires),
+        uint32_t row = (uint32_t)(wire->wire - m->table->wires);
+        if (i == 0 || row != m->wires[i - 1].row)
+            none.time = tb_simulator_time(m, m->wire_times + row, 0);
+        m->wires[i] = (struct tb_simulator_wire){.last = none,
+                                                 .queue = TB_SIMULATOR_NONE,
+                                                 .waiting = TB_SIMULATOR_NONE,
+                                                 .row = row,
                                                  .limited = !waits && wire->wire->queue > 0};
     }
     if (m->run->wire_bytes != NULL)
@@ -206,11 +242,9 @@ static void simulator_clear(struct tb_simulator *m, struct tb_simulation *run)
     m->data = (struct tb_item_data){run->bytes, run->blocks};
     m->ranks = m->shape->size;
     m->stream_count = m->path_count = m->way_count = m->leg_count = m->composite_count = 0;
-    m->heap_count = m->order = 0;
-    m->heap_hole = false;
     m->message_count = m->part_count = m->note_count = m->finished = 0;
     m->free_message = m->free_part = m->free_note = TB_SIMULATOR_NONE;
-    m->heap = m->rooms[ROOM_HEAP].at;
+    tb_simulator_events_clear(m);
     m->messages = m->rooms[ROOM_MESSAGES].at;
     m->parts = m->rooms[ROOM_PARTS].at;
     m->notes = m->rooms[ROOM_NOTES].at;

@@ -16,6 +16,7 @@ enum tb_simulator_event_kind {
     TB_SIMULATOR_PART,   /* a part: its first byte has come to the wire where it is next */
     TB_SIMULATOR_ASK,    /* a message: the other side is asked whether it may come */
     TB_SIMULATOR_ANSWER, /* a message: it may */
+    TB_SIMULATOR_WIRE,   /* a wire: it is free, unless a short message has come meanwhile, and a part waits for it */
 };
 #define TB_SIMULATOR_INDEX_BITS 29u
 
@@ -24,27 +25,45 @@ struct tb_simulator_event {
     uint64_t what; /* order, kind and index: of what happens at the same time, that which was known first comes first */
 };
 
-/* A step of one rank. All ranks' steps stand in one array. */
+/* One that happens later than those in the heap. */
+struct tb_simulator_waiting {
+    struct tb_simulator_event event;
+    uint32_t next; /* of its list, or free */
+};
+#define TB_SIMULATOR_LISTS 1024u
+
+/* A step of one rank. All ranks' steps stand in one array. Its size is that of a line of the cache. */
 struct tb_simulator_step {
     const struct tb_step *about;
+    const struct tb_after *after; /* about->after_count of them */
     uint32_t rank;
     uint32_t items, window, started, done;
-    uint32_t posted, arrived;    /* receives, and messages for them */
-    uint32_t partner;            /* of a send: the receive; of composites: the step of the next member */
-    uint32_t path;               /* of messages; TB_SIMULATOR_NONE: within the host */
-    uint32_t stream;             /* of a send to another host; of composites: which */
-    uint32_t waiting, waiters;   /* steps that depend on it: first index, and how many */
-    uint32_t blocker;            /* the one for which its next item waits, as was found last */
-    uint32_t askers, last_asker; /* of a receive: messages that have asked before it was posted, in order */
+    uint32_t path;             /* of messages; TB_SIMULATOR_NONE: within the host */
+    uint32_t waiting, waiters; /* steps that depend on it: first index, and how many */
+    uint32_t blocker;          /* the one for which its next item waits, as was found last */
+    uint32_t askers;           /* of a receive: messages that have asked before it was posted, in order */
+    union {
+        uint32_t partner; /* of a send: the receive; of composites: the step of the next member */
+        uint32_t posted;  /* receives */
+    };
+    union {
+        uint32_t stream;  /* of a send to another host; of composites: which */
+        uint32_t arrived; /* messages for receives */
+    };
 };
 
 /* From one wire to the next. */
 struct tb_simulator_leg {
-    uint32_t list;  /* its wire: index in ways->list */
+    uint32_t wire;  /* its number, or which port or agent of the two hosts (TB_WAY_*) */
     bool has_wire;  /* or there is none */
     uint64_t delay; /* behind it */
     uint64_t store; /* behind it, until the first frame is whole */
     uint64_t hold;  /* of the last frame, which is whole there, until the next agent has it */
+};
+
+/* The last time that was asked for of something of which mostly the same is asked. */
+struct tb_simulator_last {
+    uint64_t bytes, time;
 };
 
 /* A way, leg by leg. */
@@ -52,6 +71,8 @@ struct tb_simulator_path {
     uint32_t first, count; /* legs */
     uint32_t frame, ends;
     uint64_t latency, window;
+    uint64_t send_none, receive_none; /* what an empty message takes its ends */
+    struct tb_simulator_last send, receive;
 };
 
 struct tb_simulator_message {
@@ -62,21 +83,34 @@ struct tb_simulator_message {
     uint64_t there; /* bytes that have come */
     uint64_t first, last; /* when the first and the last one of these had */
     uint32_t step, item;
-    uint32_t next; /* of the stream, of those who ask, or free */
+    uint32_t partner; /* of the step */
+    uint32_t next;    /* of the stream, of those who ask, or free */
 };
 
+/* Wires of the two hosts of a message: the port that it leaves by and the agent there, the port that it arrives by and
+ * the agent there. */
+struct tb_simulator_ends {
+    uint32_t out, out_agent, in, in_agent;
+};
+
+/* Holds what is needed to pass from wire to wire, without a look at its message. */
 struct tb_simulator_part {
     uint64_t last;          /* when its last byte comes to the wire where it is next */
     uint64_t start, length; /* in the message */
     uint32_t message;       /* or the next free one */
-    uint16_t leg;
+    uint32_t next;          /* of those that wait for a wire */
+    uint32_t leg;           /* the one where it is next */
+    uint16_t left;          /* legs from there on */
+    bool is_first;          /* of these, of its path */
     bool is_short;
     bool burst; /* it comes at once, and so counts in a queue */
+    struct tb_simulator_ends ends;
 };
 
 /* What one rank sends to another in long messages. */
 struct tb_simulator_stream {
-    uint32_t from, to;       /* ranks */
+    uint32_t from, to; /* ranks */
+    struct tb_simulator_ends ends;
     uint32_t head, tail;     /* messages that have not left wholly */
     uint32_t acks, last_ack; /* of parts that are there: when this side will know */
     uint64_t under_way;      /* bytes that it does not know of */
@@ -85,12 +119,14 @@ struct tb_simulator_stream {
 };
 
 struct tb_simulator_wire {
-    uint64_t free, free_short;
-    uint64_t load;              /* time for which it was busy */
-    uint64_t held;              /* bytes that came at once and are in front of it */
-    uint32_t queue, last_queue; /* when they are through, rising */
-    uint32_t row;               /* in the cost table */
-    bool limited;               /* what does not fit is lost; in front of the sender's own port it waits */
+    struct tb_simulator_last last;
+    uint64_t free;
+    uint64_t load;                  /* time for which it was busy */
+    uint64_t held;                  /* bytes that came at once and are in front of it */
+    uint32_t queue, last_queue;     /* when they are through, rising */
+    uint32_t waiting, last_waiting; /* parts of long messages, which short ones overtake */
+    uint32_t row;                   /* in the cost table */
+    bool limited;                   /* what does not fit is lost; in front of the sender's own port it waits */
 };
 
 /* That so many bytes are gone at some time. */
@@ -112,12 +148,11 @@ struct tb_simulator_host {
     uint64_t load; /* of all its ranks */
 };
 
-/* Steps of several ranks that are one composite step. Its items follow each other through the memory or the port. */
+/* Steps of several ranks that are one composite step. Its items follow each other through the memory. */
 struct tb_simulator_composite {
     uint32_t first;        /* step of a member, and so those of all */
     uint32_t members;      /* how many there are to be */
     uint32_t item, behind; /* the next one, and how many members have not come to it */
-    uint32_t path;         /* the farthest that the members span; TB_SIMULATOR_NONE: they are on one host */
     uint64_t free;         /* when the bytes of the last item have passed */
 };
 
@@ -154,6 +189,7 @@ enum {
     ROOM_COMPOSITES,
     ROOM_TABLE,
     ROOM_HEAP,
+    ROOM_WAITS,
     ROOM_MESSAGES,
     ROOM_PARTS,
     ROOM_NOTES,
@@ -179,6 +215,7 @@ struct tb_simulator {
     uint32_t core_count, pool; /* of all pools, of one */
     struct tb_simulator_wire *wires;
     uint32_t wire_count;
+    bool mixed; /* there are short messages and long ones: else nobody can overtake, and wires are taken beforehand */
     struct tb_simulator_stream *streams;
     uint32_t stream_count;
     struct tb_simulator_path *paths;
@@ -189,9 +226,17 @@ struct tb_simulator {
     uint32_t leg_count;
     struct tb_simulator_composite *composites;
     uint32_t composite_count;
+    uint32_t to_come, order; /* events; so many so far */
     struct tb_simulator_event *heap;
-    uint32_t heap_count, order;
+    uint32_t heap_count;
     bool heap_hole; /* the first entry has been taken; the others stand behind it */
+    uint64_t soon;  /* what happens before this is in the heap */
+    struct tb_simulator_waiting *waits;
+    uint32_t wait_count, free_wait;
+    uint64_t list_begin; /* of the first list; each is for as much time as list_bits say */
+    uint32_t list_bits;
+    uint32_t lists[TB_SIMULATOR_LISTS + 1]; /* of those who wait; the last one: for longer than all others */
+    uint64_t lists_used[TB_SIMULATOR_LISTS / 64];
     struct tb_simulator_message *messages;
     struct tb_simulator_part *parts;
     struct tb_simulator_note *notes;
@@ -214,6 +259,7 @@ void *tb_simulator_room(struct tb_simulator *m, unsigned room, size_t bytes);
 
 void tb_simulator_push(struct tb_simulator *m, enum tb_simulator_event_kind kind, uint32_t index, uint64_t time);
 struct tb_simulator_event tb_simulator_pop(struct tb_simulator *m); /* there must be one */
+void tb_simulator_events_clear(struct tb_simulator *m);
 /* An item of a step will be done at `time`. Where nobody waits for it that is all there is to it, and no event. */
 void tb_simulator_done(struct tb_simulator *m, uint32_t step, uint64_t time);
 /* It is; whether its rank is. */
@@ -223,6 +269,11 @@ void tb_simulator_count(struct tb_simulator *m, uint32_t step, uint64_t time);
 
 /* A time by bytes, of TB_TIME_*. */
 uint64_t tb_simulator_time(struct tb_simulator *m, uint32_t what, uint64_t bytes);
+/* The same, of which the last answer is known. */
+uint64_t tb_simulator_last_time(struct tb_simulator *m, struct tb_simulator_last *last, uint32_t what, uint64_t bytes);
+/* What a message takes its ends. */
+uint64_t tb_simulator_send_time(struct tb_simulator *m, uint32_t path, uint64_t bytes);
+uint64_t tb_simulator_receive_time(struct tb_simulator *m, uint32_t path, uint64_t bytes);
 /* Keeps a rank busy for some time; `bytes` pass through memory. Returns the end. */
 uint64_t tb_simulator_work(struct tb_simulator *m, uint32_t rank, uint64_t now, uint64_t time, uint64_t bytes);
 
@@ -242,6 +293,7 @@ int tb_simulator_fill(struct tb_simulator *m, struct tb_simulation *run);
 void tb_simulator_send(struct tb_simulator *m, uint32_t step, uint32_t item, uint64_t bytes, uint64_t now);
 void tb_simulator_next(struct tb_simulator *m, uint32_t stream, uint64_t now);
 void tb_simulator_part_comes(struct tb_simulator *m, uint32_t part, uint64_t now);
+void tb_simulator_wire_free(struct tb_simulator *m, uint32_t wire, uint64_t now);
 void tb_simulator_ask(struct tb_simulator *m, uint32_t message, uint64_t now);
 void tb_simulator_answer(struct tb_simulator *m, uint32_t message, uint64_t now);
 /* A receive was posted: whoever has asked for it may send. */
@@ -259,16 +311,6 @@ void tb_simulator_come(struct tb_simulator *m, uint32_t step, uint64_t now);
 static inline uint64_t tb_simulator_later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
-}
-
-static inline uint32_t tb_simulator_send_time(const struct tb_simulator_path *path)
-{
-    return TB_TIME_ENDS + 2 * path->ends;
-}
-
-static inline uint32_t tb_simulator_receive_time(const struct tb_simulator_path *path)
-{
-    return TB_TIME_ENDS + 2 * path->ends + 1;
 }
 
 #endif

@@ -186,8 +186,32 @@ static int hand_run(struct hand *h, struct network *n, uint64_t bytes, uint64_t 
     return error;
 }
 
-/* A short message passes while a long one of the same host is on its way. */
+/* A short message waits for the part that its host's port is passing, not for others that wait. */
 static void short_messages_overtake(void **state)
+{
+    struct network n;
+    struct hand h;
+    uint64_t ends[6];
+    plain_open(&n, 2, 3);
+    n.bytes->constants.short_bytes = 1000;
+    hand_open(&h, 6);
+    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 200};
+    for (uint32_t i = 0; i < 2; i++) {
+        tb_builder_receive(&h.builders[3 + i], i, 0, all);
+        tb_builder_join(&h.builders[3 + i]);
+        tb_builder_send(&h.builders[i], 3 + i, 0, all);
+        tb_builder_join(&h.builders[i]);
+    }
+    hand_message(&h, 2, 5, 1);
+    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
+    assert_int_equal(ends[5], wire(&n, 25000) + message(&n, 1000));
+    /* And takes its time from the long ones. */
+    assert_int_equal(ends[4], message(&n, 200000) + wire(&n, 200000) + wire(&n, 1000));
+    network_close(&n);
+}
+
+/* What comes while a port is busy for long takes no time away from what it has begun. */
+static void wires_carry_no_more_than_their_rate(void **state)
 {
     struct network n;
     struct hand h;
@@ -195,38 +219,45 @@ static void short_messages_overtake(void **state)
     plain_open(&n, 2, 2);
     n.bytes->constants.short_bytes = 1000;
     hand_open(&h, 4);
-    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 200};
+    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 16};
     tb_builder_receive(&h.builders[2], 0, 0, all);
     tb_builder_join(&h.builders[2]);
     tb_builder_send(&h.builders[0], 2, 0, all);
     tb_builder_join(&h.builders[0]);
-    hand_message(&h, 1, 3, 1);
+    for (uint16_t i = 0; i < 5; i++) {
+        struct tb_slice one = {TB_SYMBOL_OUT, 0, 1, 1};
+        tb_builder_receive(&h.builders[3], 1, i, one);
+        tb_builder_send(&h.builders[1], 3, i, one);
+    }
     assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
-    assert_int_equal(ends[3], message(&n, 1000));
-    /* And takes its time from the long one. */
-    assert_int_equal(ends[2], message(&n, 200000) + wire(&n, 1000));
+    assert_int_equal(ends[2], message(&n, 16000));
+    assert_int_equal(ends[3], message(&n, 16000) + 5 * wire(&n, 1000));
     network_close(&n);
 }
 
+/* All ranks of a host, of which one comes late. Members on two hosts cannot meet. */
 static void composite_steps_wait_for_all(void **state)
 {
     struct network n;
     struct hand h;
     uint64_t ends[3];
     const struct tb_contract contract = {.composite = TB_COMPOSITE_BARRIER, .rounds = 2, .passes = 1};
-    plain_open(&n, 3, 1);
-    hand_open(&h, 3);
-    hand_message(&h, 0, 1, 1);
-    for (uint32_t i = 0; i < 3; i++) {
-        tb_builder_composite(&h.builders[i], &contract, 0, (struct tb_slice){TB_SYMBOL_OUT, 0, 1, 1},
-                             (struct tb_slice){.symbol = TB_SYMBOL_OUT});
-        if (i == 1)
-            tb_builder_after(&h.builders[i], 0);
+    for (uint32_t hosts = 1; hosts <= 3; hosts += 2) {
+        plain_open(&n, hosts, 3 / hosts);
+        hand_open(&h, 3);
+        hand_message(&h, 0, 1, 1);
+        for (uint32_t i = 0; i < 3; i++) {
+            tb_builder_composite(&h.builders[i], &contract, 0, (struct tb_slice){TB_SYMBOL_OUT, 0, 1, 1},
+                                 (struct tb_slice){.symbol = TB_SYMBOL_OUT});
+            if (i == 1)
+                tb_builder_after(&h.builders[i], 0);
+        }
+        assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), hosts == 1 ? TB_OK : TB_ERR_MISMATCH);
+        uint64_t latency = n.bytes->constants.shm_latency;
+        for (uint32_t i = 0; i < 3 && hosts == 1; i++)
+            assert_int_equal(ends[i], 2 * OVERHEAD + latency + 2 * (OVERHEAD + latency));
+        network_close(&n);
     }
-    assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
-    for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(ends[i], message(&n, 1000) + 2 * (2 * OVERHEAD + LATENCY) + wire(&n, 1000));
-    network_close(&n);
 }
 
 /* Ranks of a host meet in its memory, and wait for nobody else. */
@@ -296,27 +327,29 @@ static void composite_steps_go_item_by_item(void **state)
 {
     struct network n;
     struct hand h;
-    uint64_t ends[3], rounds = 2 * (2 * OVERHEAD + LATENCY);
+    uint64_t ends[4];
     const struct tb_contract contract = {.composite = TB_COMPOSITE_BCAST, .rounds = 2, .passes = 1};
     const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 4}, nothing = {.symbol = TB_SYMBOL_OUT};
-    static const uint32_t members[] = {1, 2};
-    plain_open(&n, 3, 1);
-    uint64_t piece = wire(&n, 1000);
+    static const uint32_t members[] = {2, 3};
+    plain_open(&n, 2, 2);
+    struct tb_cost_constants *c = &n.bytes->constants;
+    c->memory = tb_cost_line(0, 8000000000000ull / (50 * NS)); /* 50 nanoseconds for a byte that is given or got */
+    uint64_t pass = 2 * 1000 * 50 * NS, rounds = 2 * (OVERHEAD + c->shm_latency);
     for (uint32_t join = 1; join <= 4; join += 3) {
-        hand_open(&h, 3);
-        tb_builder_send(&h.builders[0], 1, 0, all);
-        tb_builder_receive(&h.builders[1], 0, 0, all);
-        for (uint32_t i = 1; i < 3; i++) {
-            tb_builder_composite(&h.builders[i], &contract, 1, i == 1 ? all : nothing, i == 1 ? nothing : all);
+        hand_open(&h, 4);
+        tb_builder_send(&h.builders[0], 2, 0, all);
+        tb_builder_receive(&h.builders[2], 0, 0, all);
+        for (uint32_t i = 2; i < 4; i++) {
+            tb_builder_composite(&h.builders[i], &contract, 2, i == 2 ? all : nothing, i == 2 ? nothing : all);
             tb_builder_members(&h.builders[i], members, 2);
             tb_builder_cut(&h.builders[i], join);
-            if (i == 1)
+            if (i == 2)
                 tb_builder_after_pieces(&h.builders[i], 0);
         }
         assert_int_equal(hand_run(&h, &n, 1000, 1000, ends), TB_OK);
-        /* Between two pieces rank 1 is busy with both the last one and the next. */
-        uint64_t apart = message(&n, 1000) + 3 * (piece + OVERHEAD) + piece + rounds;
-        assert_int_equal(ends[2], join == 1 ? apart : message(&n, 1000) + 3 * piece + wire(&n, 4000) + rounds);
+        /* Between two pieces rank 2 is busy with both the last one and the next. */
+        uint64_t apart = message(&n, 1000) + 3 * (pass + OVERHEAD) + pass + rounds;
+        assert_int_equal(ends[3], join == 1 ? apart : message(&n, 1000) + 3 * wire(&n, 1000) + 4 * pass + rounds);
     }
     network_close(&n);
 }
@@ -389,6 +422,7 @@ int main(void)
         cmocka_unit_test(ranks_of_a_host_need_cores),
         cmocka_unit_test(hosts_may_share_cores),
         cmocka_unit_test(short_messages_overtake),
+        cmocka_unit_test(wires_carry_no_more_than_their_rate),
         cmocka_unit_test(composite_steps_wait_for_all),
         cmocka_unit_test(composite_steps_of_some_ranks),
         cmocka_unit_test(composite_steps_share_memory),

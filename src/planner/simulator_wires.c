@@ -32,7 +32,8 @@ void tb_simulator_message_free(struct tb_simulator *m, uint32_t message)
     m->free_message = message;
 }
 
-static uint32_t part_new(struct tb_simulator *m)
+/* Of a message, on its first leg. */
+static uint32_t part_new(struct tb_simulator *m, uint32_t message)
 {
     uint32_t index = m->free_part;
     if (index != TB_SIMULATOR_NONE) {
@@ -44,6 +45,13 @@ static uint32_t part_new(struct tb_simulator *m)
             return TB_SIMULATOR_NONE;
         m->part_count++;
     }
+    const struct tb_simulator_step *f = &m->steps[m->messages[message].step];
+    const struct tb_simulator_path *path = &m->paths[f->path];
+    m->parts[index] = (struct tb_simulator_part){.message = message,
+                                                 .leg = path->first,
+                                                 .left = (uint16_t)path->count,
+                                                 .is_first = true,
+                                                 .ends = m->streams[f->stream].ends};
     return index;
 }
 
@@ -97,26 +105,19 @@ static uint64_t wire_work(struct tb_simulator *m, uint64_t length, uint64_t now)
     return core->free = tb_cost_add(tb_simulator_later(core->free, now), work);
 }
 
-/* Keeps a wire busy from `now` on; returns when it begins. A short message does not wait for long ones, but takes from
- * their time. */
+/* Keeps a wire busy from `now` on, or from when it is free; returns when it begins. */
 static uint64_t wire_take(struct tb_simulator *m, uint32_t wire, const struct tb_simulator_part *p, uint64_t now,
                           uint64_t *end)
 {
     struct tb_simulator_wire *w = &m->wires[wire];
-    uint64_t time = tb_simulator_time(m, m->wire_times + w->row, p->start + p->length);
+    uint64_t time = tb_simulator_last_time(m, &w->last, m->wire_times + w->row, p->start + p->length);
     if (p->start > 0) {
         uint64_t before = tb_simulator_time(m, m->wire_times + w->row, p->start);
         time = time > before ? time - before : 0;
     }
-    uint64_t begin = tb_simulator_later(now, p->is_short ? w->free_short : w->free);
-    *end = tb_cost_add(begin, time);
+    uint64_t begin = tb_simulator_later(now, w->free);
+    w->free = *end = tb_cost_add(begin, time);
     w->load = tb_cost_add(w->load, time);
-    if (p->is_short) {
-        w->free_short = *end;
-        w->free = tb_cost_add(tb_simulator_later(w->free, begin), time);
-    } else {
-        w->free = *end;
-    }
     if (wire < m->run->wire_room && m->run->wire_bytes != NULL)
         m->run->wire_bytes[wire] = tb_cost_add(m->run->wire_bytes[wire], p->length);
     if (m->cores != NULL && m->constants->wire_work > 0 && m->constants->pool > 0)
@@ -124,21 +125,51 @@ static uint64_t wire_take(struct tb_simulator *m, uint32_t wire, const struct tb
     return begin;
 }
 
-/* What a part that comes at once puts into the queue of a wire; 0: it does not fit. */
-static uint64_t queue_room(struct tb_simulator *m, struct tb_simulator_wire *w, uint64_t bytes, uint64_t now)
+/* A part of a long message waits in front of a wire, where short ones overtake it. */
+static void wire_wait(struct tb_simulator *m, uint32_t wire, uint32_t part)
+{
+    struct tb_simulator_wire *w = &m->wires[wire];
+    m->parts[part].next = TB_SIMULATOR_NONE;
+    if (w->waiting == TB_SIMULATOR_NONE) {
+        w->waiting = part;
+        tb_simulator_push(m, TB_SIMULATOR_WIRE, wire, w->free);
+    } else {
+        m->parts[w->last_waiting].next = part;
+    }
+    w->last_waiting = part;
+}
+
+/* What a message that comes at once puts into a queue. */
+static uint64_t burst_bytes(const struct tb_simulator_message *message)
+{
+    return (message->bytes < FIRST_BURST ? message->bytes : FIRST_BURST) + HEADER_BYTES;
+}
+
+/* Takes room in the queue of a wire. False: it does not fit. */
+static bool queue_take(struct tb_simulator *m, struct tb_simulator_wire *w, uint64_t bytes, uint64_t now)
 {
     w->held -= notes_pass(m, &w->queue, now);
-    bytes = (bytes < FIRST_BURST ? bytes : FIRST_BURST) + HEADER_BYTES;
-    return w->held > 0 && w->held + bytes > m->table->wires[w->row].queue ? 0 : bytes;
+    bool fits = w->held == 0 || w->held + bytes <= m->table->wires[w->row].queue;
+    w->held += fits ? bytes : 0;
+    return fits;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-static uint32_t leg_wire(const struct tb_simulator *m, const struct tb_simulator_leg *leg,
-                         const struct tb_simulator_stream *stream)
+static inline uint32_t leg_wire(const struct tb_simulator_leg *leg, const struct tb_simulator_ends *ends)
 {
-    const struct tb_way_hop hop = {.first_wire = leg->list};
-    return tb_way_wire(m->run->ways, &hop, 0, m->host_of[stream->from], m->host_of[stream->to]);
+    switch (leg->wire) {
+    case TB_WAY_OUT:
+        return ends->out;
+    case TB_WAY_OUT_AGENT:
+        return ends->out_agent;
+    case TB_WAY_IN:
+        return ends->in;
+    case TB_WAY_IN_AGENT:
+        return ends->in_agent;
+    default:
+        return leg->wire;
+    }
 }
 
 /* It is there; the last one of a message tells the receiver. */
@@ -159,8 +190,7 @@ static void part_deliver(struct tb_simulator *m, uint32_t part, uint64_t now, ui
     message->last = last = tb_simulator_later(last, message->last);
     message->there += p->length;
     if (message->there == message->bytes) {
-        uint32_t what = tb_simulator_receive_time(path);
-        uint64_t own_first = tb_simulator_time(m, what, 0), copying = tb_simulator_time(m, what, message->bytes);
+        uint64_t own_first = path->receive_none, copying = tb_simulator_receive_time(m, f->path, message->bytes);
         copying = copying > own_first ? copying - own_first : 0;
         uint64_t begin = tb_simulator_later(message->first, last > copying ? last - copying : 0);
         message->until = tb_cost_add(last, own_first);
@@ -171,63 +201,115 @@ static void part_deliver(struct tb_simulator *m, uint32_t part, uint64_t now, ui
 }
 
 /* An agent passes a frame on when it is whole; so much of the time of a frame. */
-static uint64_t frame_time(const struct tb_simulator_path *path, uint64_t time, uint64_t length)
+static uint64_t frame_time(const struct tb_simulator *m, const struct tb_simulator_part *p, uint64_t time)
 {
-    if (time == 0 || length >= path->frame)
-        return time;
-    return (uint64_t)((unsigned __int128)time * length / path->frame);
+    if (time == 0)
+        return 0;
+    uint32_t frame = m->paths[m->steps[m->messages[p->message].step].path].frame;
+    return p->length >= frame ? time : (uint64_t)((unsigned __int128)time * p->length / frame);
 }
 
-/* Goes over the wire to which it has come; when it begins and ends there. False: it does not fit and comes later. */
-static bool part_pass(struct tb_simulator *m, uint32_t part, uint64_t now, uint64_t *begin, uint64_t *end)
+/* When the sender is through with a message of which its first wire has this part from `begin` to `end`. TB_COST_NEVER:
+ * not with this part. */
+static uint64_t part_sent(const struct tb_simulator *m, const struct tb_simulator_part *p, uint64_t begin, uint64_t end)
+{
+    const struct tb_simulator_message *message = &m->messages[p->message];
+    bool early = message->bytes <= m->constants->unsent;
+    if (early ? p->start > 0 : p->start + p->length < message->bytes)
+        return TB_COST_NEVER;
+    return tb_simulator_later(message->until, early ? begin : end);
+}
+
+/* After a part of a long message its stream goes on. */
+static void stream_go_on(struct tb_simulator *m, uint32_t step, uint64_t sent, uint64_t end)
+{
+    uint32_t index = m->steps[step].stream;
+    struct tb_simulator_stream *stream = &m->streams[index];
+    if (sent != TB_COST_NEVER)
+        tb_simulator_done(m, step, sent);
+    stream->busy = stream->head != TB_SIMULATOR_NONE;
+    if (stream->busy)
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, index, tb_simulator_later(end, m->messages[stream->head].ready));
+}
+
+/* Leaves the wire to which it had come, or passed where there is none. */
+static void part_go_on(struct tb_simulator *m, uint32_t part, uint64_t now, uint64_t begin, uint64_t end)
 {
     struct tb_simulator_part *p = &m->parts[part];
-    const struct tb_simulator_message *message = &m->messages[p->message];
-    const struct tb_simulator_step *f = &m->steps[message->step];
-    const struct tb_simulator_path *path = &m->paths[f->path];
-    const struct tb_simulator_leg *leg = &m->legs[path->first + p->leg];
-    uint64_t first, last;
-    *begin = *end = now;
-    if (leg->has_wire) {
-        uint32_t wire = leg_wire(m, leg, &m->streams[f->stream]);
-        struct tb_simulator_wire *w = &m->wires[wire];
-        uint64_t held = 0;
-        if (p->burst && w->limited && (held = queue_room(m, w, message->bytes, now)) == 0) {
-            p->burst = false;
-            p->last = tb_cost_add(p->last, m->constants->loss);
-            tb_simulator_push(m, TB_SIMULATOR_PART, part, tb_cost_add(now, m->constants->loss));
-            return false;
-        }
-        *begin = wire_take(m, wire, p, now, end);
-        if (held > 0) {
-            w->held += held;
-            note_add(m, &w->queue, &w->last_queue, *end, held);
-        }
-    }
-    first = tb_cost_add(tb_cost_add(*begin, leg->delay), frame_time(path, leg->store, p->length));
-    last = tb_cost_add(tb_simulator_later(*end, p->last), leg->delay);
-    last = tb_simulator_later(first, tb_cost_add(last, frame_time(path, leg->hold, p->length)));
+    const struct tb_simulator_leg *leg = &m->legs[p->leg];
+    bool leaves = p->is_first && !p->is_short;
+    uint64_t sent = leaves ? part_sent(m, p, begin, end) : TB_COST_NEVER;
+    uint32_t step = leaves ? m->messages[p->message].step : TB_SIMULATOR_NONE;
+    uint64_t first = tb_cost_add(tb_cost_add(begin, leg->delay), frame_time(m, p, leg->store));
+    uint64_t last = tb_cost_add(tb_simulator_later(end, p->last), leg->delay);
+    last = tb_simulator_later(first, tb_cost_add(last, frame_time(m, p, leg->hold)));
     p->leg++;
-    if (p->leg == path->count) {
+    p->is_first = false;
+    if (--p->left == 0) {
         part_deliver(m, part, now, first, last);
     } else {
         p->last = last;
         tb_simulator_push(m, TB_SIMULATOR_PART, part, first);
     }
-    return true;
+    if (leaves)
+        stream_go_on(m, step, sent, end);
+}
+
+/* Its time on the wire has come. */
+static void part_cross(struct tb_simulator *m, uint32_t part, uint32_t wire, uint64_t now)
+{
+    struct tb_simulator_part *p = &m->parts[part];
+    struct tb_simulator_wire *w = &m->wires[wire];
+    uint64_t end, begin = wire_take(m, wire, p, now, &end);
+    if (p->burst && w->limited)
+        note_add(m, &w->queue, &w->last_queue, end, burst_bytes(&m->messages[p->message]));
+    part_go_on(m, part, now, begin, end);
+}
+
+/* Has come to a wire. What does not fit into its queue comes again later. */
+static void part_pass(struct tb_simulator *m, uint32_t part, uint64_t now)
+{
+    struct tb_simulator_part *p = &m->parts[part];
+    const struct tb_simulator_leg *leg = &m->legs[p->leg];
+    if (!leg->has_wire) {
+        part_go_on(m, part, now, now, now);
+        return;
+    }
+    uint32_t wire = leg_wire(leg, &p->ends);
+    struct tb_simulator_wire *w = &m->wires[wire];
+    if (p->burst && w->limited && !queue_take(m, w, burst_bytes(&m->messages[p->message]), now)) {
+        p->burst = false;
+        p->last = tb_cost_add(p->last, m->constants->loss);
+        tb_simulator_push(m, TB_SIMULATOR_PART, part, tb_cost_add(now, m->constants->loss));
+    } else if (m->mixed && !p->is_short && (w->free > now || w->waiting != TB_SIMULATOR_NONE)) {
+        wire_wait(m, wire, part);
+    } else {
+        part_cross(m, part, wire, now);
+    }
+}
+
+void tb_simulator_wire_free(struct tb_simulator *m, uint32_t wire, uint64_t now)
+{
+    struct tb_simulator_wire *w = &m->wires[wire];
+    if (w->free <= now) { /* else a short one has overtaken */
+        uint32_t part = w->waiting;
+        w->waiting = m->parts[part].next;
+        part_cross(m, part, wire, now);
+    }
+    if (w->waiting != TB_SIMULATOR_NONE)
+        tb_simulator_push(m, TB_SIMULATOR_WIRE, wire, w->free);
 }
 
 void tb_simulator_part_comes(struct tb_simulator *m, uint32_t part, uint64_t now)
 {
     struct tb_simulator_part *p = &m->parts[part];
-    uint64_t begin, end;
-    if (p->leg == 0) {
+    if (p->is_first) {
         struct tb_simulator_stream *stream = &m->streams[m->steps[m->messages[p->message].step].stream];
         stream->under_way -= notes_pass(m, &stream->acks, now);
         p->burst = stream->under_way == 0;
         stream->under_way += p->length;
     }
-    part_pass(m, part, now, &begin, &end);
+    part_pass(m, part, now);
 }
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
@@ -251,32 +333,24 @@ void tb_simulator_next(struct tb_simulator *m, uint32_t index, uint64_t now)
     struct tb_simulator_stream *stream = &m->streams[index];
     struct tb_simulator_message *message = &m->messages[stream->head];
     const struct tb_simulator_path *path = &m->paths[m->steps[message->step].path];
-    uint64_t length = message->left < message->part ? message->left : message->part, begin, end;
+    uint64_t length = message->left < message->part ? message->left : message->part;
     bool is_first = message->left == message->bytes;
     if (!stream_open(m, index, length, path->window, now))
         return;
-    uint32_t part = part_new(m);
+    uint32_t part = part_new(m, stream->head);
     if (part == TB_SIMULATOR_NONE)
         return;
+    struct tb_simulator_part *p = &m->parts[part];
     message->left -= length;
     bool is_last = message->left == 0;
-    m->parts[part] = (struct tb_simulator_part){.last = is_last ? message->until : 0,
-                                                .start = message->bytes - message->left - length,
-                                                .length = length,
-                                                .message = stream->head,
-                                                .burst = is_first && stream->under_way == 0};
+    p->last = is_last ? message->until : 0;
+    p->start = message->bytes - message->left - length;
+    p->length = length;
+    p->burst = is_first && stream->under_way == 0;
     stream->under_way += length;
-    uint32_t step = message->step;
-    uint64_t sent = message->until;
-    bool early = message->bytes <= m->constants->unsent;
     if (is_last)
         stream->head = message->next;
-    part_pass(m, part, now, &begin, &end);
-    if (early ? is_first : is_last)
-        tb_simulator_done(m, step, tb_simulator_later(sent, early ? begin : end));
-    stream->busy = stream->head != TB_SIMULATOR_NONE;
-    if (stream->busy)
-        tb_simulator_push(m, TB_SIMULATOR_NEXT, index, tb_simulator_later(end, m->messages[stream->head].ready));
+    part_pass(m, part, now);
 }
 
 /* A long message waits for those before it. */
@@ -311,19 +385,20 @@ static void message_leave(struct tb_simulator *m, uint32_t index, uint64_t now)
 {
     struct tb_simulator_message *message = &m->messages[index];
     const struct tb_simulator_step *f = &m->steps[message->step];
-    uint32_t what = tb_simulator_send_time(&m->paths[f->path]);
-    uint64_t own = tb_simulator_time(m, what, message->bytes), end = tb_simulator_work(m, f->rank, now, own, 0);
+    const struct tb_simulator_path *path = &m->paths[f->path];
+    uint64_t own = tb_simulator_send_time(m, f->path, message->bytes), end = tb_simulator_work(m, f->rank, now, own, 0);
     message->until = end;
-    message->ready = end - own + tb_simulator_time(m, what, 0);
+    message->ready = end - own + path->send_none;
     if (message->bytes > m->constants->short_bytes) {
         message->part = part_bytes(message->bytes);
         stream_add(m, f->stream, index);
         return;
     }
-    uint32_t part = part_new(m);
+    uint32_t part = part_new(m, index);
     if (part == TB_SIMULATOR_NONE)
         return;
-    m->parts[part] = (struct tb_simulator_part){.length = message->bytes, .message = index, .is_short = true};
+    m->parts[part].length = message->bytes;
+    m->parts[part].is_short = true;
     uint64_t ready = message->ready;
     tb_simulator_done(m, message->step, end);
     /* Of a rank that has its host for itself messages come to the port in this order anyway. */
@@ -340,13 +415,18 @@ void tb_simulator_send(struct tb_simulator *m, uint32_t step, uint32_t item, uin
     uint32_t index = tb_simulator_message_new(m);
     if (index == TB_SIMULATOR_NONE)
         return;
-    m->messages[index] = (struct tb_simulator_message){
-        .bytes = bytes, .left = bytes, .step = step, .item = item, .first = TB_COST_NEVER, .next = TB_SIMULATOR_NONE};
+    m->messages[index] = (struct tb_simulator_message){.bytes = bytes,
+                                                       .left = bytes,
+                                                       .step = step,
+                                                       .item = item,
+                                                       .partner = f->partner,
+                                                       .first = TB_COST_NEVER,
+                                                       .next = TB_SIMULATOR_NONE};
     if (bytes <= ASK_ABOVE) {
         message_leave(m, index, now);
         return;
     }
-    uint64_t asked = tb_simulator_work(m, f->rank, now, tb_simulator_time(m, tb_simulator_send_time(path), 0), 0);
+    uint64_t asked = tb_simulator_work(m, f->rank, now, path->send_none, 0);
     tb_simulator_push(m, TB_SIMULATOR_ASK, index, tb_cost_add(asked, path->latency));
 }
 
@@ -361,17 +441,16 @@ static void message_allow(struct tb_simulator *m, uint32_t index, uint64_t now)
 void tb_simulator_ask(struct tb_simulator *m, uint32_t index, uint64_t now)
 {
     struct tb_simulator_message *message = &m->messages[index];
-    struct tb_simulator_step *to = &m->steps[m->steps[message->step].partner];
+    struct tb_simulator_step *to = &m->steps[message->partner];
     if (to->posted > message->item) {
         message_allow(m, index, now);
         return;
     }
     message->next = TB_SIMULATOR_NONE;
-    if (to->askers == TB_SIMULATOR_NONE)
-        to->askers = index;
-    else
-        m->messages[to->last_asker].next = index;
-    to->last_asker = index;
+    uint32_t *last = &to->askers;
+    while (*last != TB_SIMULATOR_NONE)
+        last = &m->messages[*last].next;
+    *last = index;
 }
 
 void tb_simulator_posted(struct tb_simulator *m, uint32_t step, uint64_t now)

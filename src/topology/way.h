@@ -60,11 +60,9 @@ void tb_ways_close(struct tb_ways *ways);
  * NULL: no memory, or TB_WAYS_LIMIT. */
 const struct tb_way *tb_ways_between(struct tb_ways *ways, uint32_t from_host, uint32_t to_host);
 
-/* The number of the i-th wire of a hop, ports and agents of the two hosts put in. */
-static inline uint32_t tb_way_wire(const struct tb_ways *ways, const struct tb_way_hop *hop, uint32_t i,
-                                   uint32_t from_host, uint32_t to_host)
+/* The number of a wire of the list, ports and agents of the two hosts put in. */
+static inline uint32_t tb_way_wire_of(const struct tb_ways *ways, uint32_t wire, uint32_t from_host, uint32_t to_host)
 {
-    uint32_t wire = ways->list[hop->first_wire + i];
     switch (wire) {
     case TB_WAY_OUT:
         return 3 * from_host;
@@ -77,6 +75,13 @@ static inline uint32_t tb_way_wire(const struct tb_ways *ways, const struct tb_w
     default:
         return wire;
     }
+}
+
+/* That of the i-th wire of a hop. */
+static inline uint32_t tb_way_wire(const struct tb_ways *ways, const struct tb_way_hop *hop, uint32_t i,
+                                   uint32_t from_host, uint32_t to_host)
+{
+    return tb_way_wire_of(ways, ways->list[hop->first_wire + i], from_host, to_host);
 }
 
 /* What the two ranks spend. */
