@@ -11,7 +11,7 @@ FAULTS ?=
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all setup setup-test setup-test-all setup-bench demo test test-all test-fault bench bench-collectives bench-datatypes bench-gateways \
-        bench-lab bench-model bench-peers install format lint clean help
+        bench-lab bench-levels bench-model bench-peers install format lint clean help
 
 ## make            build the library and the commands into build/
 all: setup
@@ -68,6 +68,10 @@ bench-gateways: setup-bench all
 ## make bench-model      predicted and measured times of algorithms on emulated grids
 bench-model: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/model
+
+## make bench-levels     collectives on emulated grids of several levels, with every root, beside the bound (an hour a grid)
+bench-levels: setup-bench all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/levels
 
 ## make bench-lab        how true the emulated ports and links are
 bench-lab: setup-bench all

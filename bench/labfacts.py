@@ -3,6 +3,7 @@ import os
 import subprocess
 
 KIB = 1024
+DROPS = ("full", "exhausted", "overrun")  # in the lab's report: frames that were lost for want of room
 
 
 def size(text):
@@ -25,3 +26,8 @@ def facts(tombolo=None):
         return of_lab(done.stdout.splitlines()[0])
     with open("/proc/sys/net/ipv4/tcp_congestion_control", encoding="ascii") as f:
         return f"congestion {f.read().strip()}, queue none (one machine)"
+
+
+def dropped(report):
+    """Frames that the lab has lost for want of room, by its report (bench/lab)."""
+    return sum(value for row in report.values() for key, value in row.items() if key in DROPS and isinstance(value, int))
