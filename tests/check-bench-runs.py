@@ -147,7 +147,9 @@ def levels(folder):
     out, jobs = Bench(folder).run("levels", bench_grid("mesh3-20"), "--operations", "bcast,barrier", "--sizes", "16,1m", "--rounds", "1",
                                   "--idle", "1")
     rows = [row for row in words_of(out) if row[:2] == ["bcast", "16"]]
-    if [row[2:] for row in rows] != [["10133"] + ["30000"] * 3, ["360000"] * 3, ["60000"] * 3] * 2:
+    if [row[-3:] for row in rows] != [["30000"] * 3, ["360000"] * 3, ["60000"] * 3] * 2:
+        return f"{rows} {out}"
+    if not all(10.1e3 < float(row[2]) < 10.2e3 for row in rows[::3]):  # a latency of 10 ms, and what the hosts' ports add
         return f"{rows} {out}"
     if "NOT MET  bcast 16: 2.96 of the bound, not 1.2" not in out or out.count("1 of 3 cells meet their bars") != 2:
         return out
