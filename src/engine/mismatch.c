@@ -50,26 +50,30 @@ bool tb_mismatch_posted(struct tb_context *c, struct tb_request *r)
     return false;
 }
 
-static bool context_overhears(struct tb_context *c)
+/* A receive in which a run waits; NULL: there is none. */
+static struct tb_request *run_awaits(const struct tb_run *run)
 {
     struct tb_request *r;
-    uint32_t rank;
-    uint8_t operation;
-    TB_LIST_EACH (r, &c->requests, struct tb_request, on_context)
-        if (r->phase == TB_PHASE_POSTED && (r->match & UINT8_MAX) == 0 &&
-            tb_driven_overhear(c->channel->drivers, TB_MATCH_NUMBER(r->match), TB_MATCH_OPERATION(r->match), &rank,
-                               &operation)) {
-            mismatch_end(r, rank, tb_match_collective(TB_MATCH_NUMBER(r->match), operation, 0));
-            return true;
-        }
-    return false;
+    TB_LIST_EACH (r, &run->contexts[0]->requests, struct tb_request, on_context)
+        if (r->phase == TB_PHASE_POSTED && TB_MATCH_NUMBER(r->match) == run->binding.numbers[0] &&
+            (r->match & UINT8_MAX) == 0)
+            return r;
+    return NULL;
 }
 
 bool tb_mismatch_overheard(struct tb_engine *e)
 {
     const struct tb_run *run;
-    TB_LIST_EACH (run, &e->runs.all, const struct tb_run, in_all)
-        if (run->contexts[0]->channel->driven && context_overhears(run->contexts[0]))
-            return true;
+    uint32_t rank;
+    uint8_t operation;
+    TB_LIST_EACH (run, &e->runs.all, const struct tb_run, in_all) {
+        const struct tb_channel *channel = run->contexts[0]->channel;
+        struct tb_request *r = channel->driven && !run->binding.numbered ? run_awaits(run) : NULL;
+        uint32_t number = run->binding.numbers[0];
+        if (r == NULL || !tb_driven_overhear(channel->drivers, number, run->binding.operation, &rank, &operation))
+            continue;
+        mismatch_end(r, rank, tb_match_collective(number, operation, 0));
+        return true;
+    }
     return false;
 }
