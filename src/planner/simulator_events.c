@@ -119,7 +119,7 @@ static void lists_begin(struct tb_simulator *m)
         sum += time;
         count++;
     }
-    uint64_t each = (uint64_t)(sum / count - soonest) / (TB_SIMULATOR_LISTS / 2);
+    uint64_t each = count > 0 ? (uint64_t)(sum / count - soonest) / (TB_SIMULATOR_LISTS / 2) : 0;
     uint32_t next = m->lists[TB_SIMULATOR_LISTS];
     m->list_begin = soonest;
     m->list_bits = each > 0 ? 64 - (uint32_t)__builtin_clzll(each) : 0;

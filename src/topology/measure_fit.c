@@ -3,12 +3,13 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Of what the slower one carries alone: so much of it beside the faster one. */
 #define SHARED_MOST    0.25
 #define SEPARATE_LEAST 0.65
-#define UNEQUAL        0.2 /* of the faster one */
-#define DISTURBED      0.9 /* of the faster one: what two carry together is no less, unless something is in the way */
+#define UNEQUAL        0.2  /* of the faster one */
+#define DISTURBED      0.75 /* of the faster one: what two carry together is no less, unless something is in the way */
 #define FITS           0.1
 
 /* ---- sharing ----------------------------------------------------------------------------------------------------- */
@@ -26,13 +27,17 @@ enum tb_sharing tb_sharing_judge(const struct tb_sharing_round *r)
     return more <= SHARED_MOST ? TB_SHARING_SHARED : more >= SEPARATE_LEAST ? TB_SHARING_SEPARATE : TB_SHARING_UNCLEAR;
 }
 
-enum tb_sharing tb_sharing_judge_all(const struct tb_sharing_round *rounds, uint32_t count)
+struct tb_sharing_round tb_sharing_best(const struct tb_sharing_round *rounds, uint32_t count)
 {
-    enum tb_sharing all = count > 0 ? tb_sharing_judge(&rounds[0]) : TB_SHARING_UNCLEAR;
-    for (uint32_t i = 1; i < count; i++)
-        if (tb_sharing_judge(&rounds[i]) != all)
-            return TB_SHARING_UNCLEAR;
-    return all;
+    struct tb_sharing_round best = {{0, 0}, {0, 0}};
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tb_sharing_round *r = &rounds[i];
+        best.alone[0] = fmax(best.alone[0], r->alone[0]);
+        best.alone[1] = fmax(best.alone[1], r->alone[1]);
+        if (r->together[0] + r->together[1] > best.together[0] + best.together[1])
+            memcpy(best.together, r->together, sizeof best.together);
+    }
+    return best;
 }
 
 const char *tb_sharing_name(enum tb_sharing sharing)

@@ -18,8 +18,8 @@ struct tb_sharing_round {
 };
 
 enum tb_sharing tb_sharing_judge(const struct tb_sharing_round *round);
-/* Of rounds that say different things none is believed. */
-enum tb_sharing tb_sharing_judge_all(const struct tb_sharing_round *rounds, uint32_t count);
+/* What comes in the way makes a round slower, never faster: the best of each counts. */
+struct tb_sharing_round tb_sharing_best(const struct tb_sharing_round *rounds, uint32_t count);
 const char *tb_sharing_name(enum tb_sharing sharing);
 
 /* Divides latencies between each two of `count` places (count * count entries, symmetric; negative: not measured) into

@@ -228,6 +228,30 @@ static void not_everything_is_believed(void **state)
     world_close(&w);
 }
 
+/* A file with uplinks, of which one alone was seen again: it keeps its latency, and no link is invented beside it. */
+static void latencies_that_cannot_be_told_stay(void **state)
+{
+    struct world w;
+    struct tb_grid grid;
+    world_open(
+        &w, "clusters:\n"
+            "  - {name: a, gateways: [a1], nat: true, hosts: [a1:0, a2, a3, a4], uplink: {bandwidth: 50, latency: 5}}\n"
+            "  - {name: b, gateways: [b1], nat: true, hosts: [b1:0, b2, b3], uplink: {bandwidth: 50, latency: 5}}\n"
+            "  - {name: c, gateways: [c1], nat: true, hosts: [c1:0, c2, c3], uplink: {bandwidth: 50, latency: 5}}\n");
+    feed_links(&w, 10);
+    feed_flows(&w, 9, 47, 45, 0.5);
+    feed_flows(&w, 10, 47, 45, 0.5);
+    for (uint32_t i = 11; i < 15; i++)
+        feed_flows(&w, i, 47, 45, 0.7);
+    write_all(&w);
+    assert_int_equal(tb_grid_parse(&grid, w.edit.text, strlen(w.edit.text), "g.yaml"), TB_OK);
+    for (uint32_t i = 0; i < 3; i++)
+        expect_near((double)grid.clusters[i].uplink.up.latency, 5e6);
+    assert_int_equal(grid.link_count, 0);
+    tb_grid_close(&grid);
+    world_close(&w);
+}
+
 static void hosts_that_are_missing_are_replaced(void **state)
 {
     struct world w;
@@ -392,6 +416,7 @@ int main(void)
         cmocka_unit_test(a_shared_line_becomes_an_uplink),
         cmocka_unit_test(separate_links_stay_links),
         cmocka_unit_test(not_everything_is_believed),
+        cmocka_unit_test(latencies_that_cannot_be_told_stay),
         cmocka_unit_test(hosts_that_are_missing_are_replaced),
         cmocka_unit_test(lines_that_make_no_sense_are_not_taken),
         cmocka_unit_test(every_link_of_the_file_is_measured),

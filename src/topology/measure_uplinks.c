@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #define PORT_SHARE   0.9 /* of the rate of a port: more than that may be its limit, and not a line's */
+#define NS_PER_MS    1e6
 #define TOLERANCE_MS 0.2 /* of latencies, beside a tenth */
 
 /* ---- what was seen ----------------------------------------------------------------------------------------------- */
@@ -26,22 +27,20 @@ static double common_port(const struct tb_measure_plan *plan, const struct tb_me
 
 static double both_at_once(const struct tb_measure_task *task)
 {
-    double sum = 0;
-    for (uint32_t i = 0; i < TB_MEASURE_ROUNDS; i++)
-        sum += (task->rounds[i].together[0] + task->rounds[i].together[1]) / TB_MEASURE_ROUNDS;
-    return sum;
+    struct tb_sharing_round best = tb_sharing_best(task->rounds, TB_MEASURE_ROUNDS);
+    return best.together[0] + best.together[1];
 }
 
 static enum tb_sharing judge(const struct tb_measure_plan *plan, const struct tb_measure_task *task, FILE *words)
 {
-    const struct tb_sharing_round *last = &task->rounds[TB_MEASURE_ROUNDS - 1];
-    enum tb_sharing sharing = tb_sharing_judge_all(task->rounds, TB_MEASURE_ROUNDS);
+    struct tb_sharing_round best = tb_sharing_best(task->rounds, TB_MEASURE_ROUNDS);
+    enum tb_sharing sharing = tb_sharing_judge(&best);
     double port = common_port(plan, task);
     char name[4 * TB_GRID_NAME_BYTES];
     bool blind = port > 0 && sharing != TB_SHARING_SEPARATE && both_at_once(task) > PORT_SHARE * port;
     tb_measure_lines_name(plan, task, name, sizeof name);
-    fprintf(words, "# %s: %.4g and %.4g Mbit/s alone, %.4g and %.4g at the same time: ", name, last->alone[0],
-            last->alone[1], last->together[0], last->together[1]);
+    fprintf(words, "# %s: %.4g and %.4g Mbit/s alone, %.4g and %.4g at the same time: ", name, best.alone[0],
+            best.alone[1], best.together[0], best.together[1]);
     if (blind)
         fprintf(words, "not found out, as the port of %s is as slow\n", plan->grid->hosts[task->hosts[0]].name);
     else
@@ -98,6 +97,14 @@ static void find_fastest(const struct tb_measure_plan *plan, struct tb_measure_s
     }
 }
 
+/* ms that the file gives to an uplink; 0: nothing. */
+static double latency_given(const struct tb_grid *grid, struct tb_measure_scope scope)
+{
+    const struct tb_grid_uplink *given =
+        scope.cluster == TB_GRID_NONE ? &grid->sites[scope.site].uplink : &grid->clusters[scope.cluster].uplink;
+    return given->given && given->up.latency != UINT64_MAX ? (double)given->up.latency / NS_PER_MS : 0;
+}
+
 static void look_at(const struct tb_measure_plan *plan, struct tb_measure_scope scope, FILE *words,
                     struct tb_measured_uplink *uplink)
 {
@@ -105,7 +112,7 @@ static void look_at(const struct tb_measure_plan *plan, struct tb_measure_scope 
     bool site = scope.cluster == TB_GRID_NONE;
     const char *name = site ? grid->sites[scope.site].name : grid->clusters[scope.cluster].name;
     bool given = site ? grid->sites[scope.site].uplink.given : grid->clusters[scope.cluster].uplink.given;
-    *uplink = (struct tb_measured_uplink){.found = false};
+    *uplink = (struct tb_measured_uplink){.found = false, .latency = latency_given(grid, scope)};
     for (int inward = 0; inward < 2; inward++)
         uplink->lines[inward] = line_of(plan, scope, inward, words, &uplink->rates[inward]);
     find_fastest(plan, scope, uplink);
@@ -133,7 +140,8 @@ static double latency_between(const struct tb_measure_plan *plan, const double *
     return -1;
 }
 
-/* Latencies between clusters with uplinks are those of the uplinks, if they can be. */
+/* Latencies between clusters with uplinks are those of the uplinks, if they can be; else uplinks have what the file
+ * gives them. */
 static int divide_latencies(const struct tb_measure_plan *plan, const double *middles,
                             struct tb_measured_uplink *uplinks)
 {

@@ -16,9 +16,9 @@ enum tb_measured_line {
 /* Of an outermost cluster or a site. [0] outward, [1] inward. */
 struct tb_measured_uplink {
     enum tb_measured_line lines[2];
-    bool found;          /* it has an uplink */
-    double rates[2];     /* Mbit/s of it */
-    double latency;      /* ms; what of the links' latency is its own; of a site that is not looked for */
+    bool found;      /* it has an uplink */
+    double rates[2]; /* Mbit/s of it */
+    double latency;  /* ms; what of the links' latency is its own, or what the file gives it if that cannot be told */
     uint32_t fastest[2]; /* the task of its fastest link; TB_GRID_NONE: it has none */
 };
 
