@@ -6,10 +6,26 @@
 # sockets, the reaper of orphans, a process that dumps core; and what judges the process's memory, in which qemu's
 # translations count.
 #
-# usage: check-x86-64.sh           prints a line `case: NAME ok|failed` for each program
+# usage: check-x86-64.sh                  prints a line `case: NAME ok|failed` for each program
+#        check-x86-64.sh --unit PROGRAM   runs one unit test that has been built
 set -eu
 build=${BUILD_DIR:-build}
 cross=$build/variants/x86-64
+try() {
+    name=$1
+    shift
+    if timeout 300 "$@" >"$cross/$name.log" 2>&1; then
+        echo "case: $name ok"
+    else
+        echo "$(tail -n 5 "$cross/$name.log")
+case: $name failed"
+        return 1
+    fi
+}
+if [ "${1:-}" = --unit ]; then
+    try "$(basename "$2")" qemu-x86_64 "$2"
+    exit
+fi
 machine=$(uname -m)
 [ "$machine" != x86_64 ] || { echo "skipped: this machine is x86-64"; exit 77; }
 for tool in x86_64-linux-gnu-gcc qemu-x86_64; do
@@ -39,23 +55,12 @@ INI
 ninja -C "$cross"
 
 failed=0
-try() {
-    name=$1
-    shift
-    if timeout 300 "$@" >"$cross/$name.log" 2>&1; then
-        echo "case: $name ok"
-    else
-        tail -n 5 "$cross/$name.log"
-        echo "case: $name failed"
-        failed=1
-    fi
-}
 for test in "$cross"/src/unit-* "$cross"/src/mpi/unit-*; do
     case $test in
     *.p | */unit-remote | */unit-shm* | */unit-emulator | */unit-guardian | */unit-ranks) continue ;;
     esac
-    try "$(basename "$test")" qemu-x86_64 "$test"
-done
+    echo "$test"
+done | xargs -P 2 -n 1 "$0" --unit || failed=1
 mkdir -p "$cross/programs"
 for source in tests/mpi/*.c; do
     name=$(basename "$source" .c)
@@ -65,6 +70,6 @@ for source in tests/mpi/*.c; do
     program=$cross/programs/$name
     x86_64-linux-gnu-gcc -O1 -w -D_GNU_SOURCE -Iinclude -Itests/mpi "$source" -o "$program" -L"$cross/src/mpi" -lmpi_abi -lm -lpthread \
         -Wl,-rpath,"$cross/src/mpi"
-    try "$name" "$build/bin/mpiexec" -n 3 qemu-x86_64 "$program"
+    try "$name" "$build/bin/mpiexec" -n 3 qemu-x86_64 "$program" || failed=1
 done
 exit $failed
