@@ -193,15 +193,35 @@ void tb_connectivity_wire(const struct tb_connectivity *c, uint32_t from_class, 
     *wire = classes_way(c, from_class, to_class).said;
 }
 
-static bool is_direct(const struct tb_connectivity *c, uint32_t from, uint32_t to)
+static bool is_direct(const struct tb_connectivity *c, const struct tb_grid_link *link)
 {
-    const struct tb_grid_link *link = tb_connectivity_link(c, from, to);
     return link != NULL && link->direct && tb_grid_link_is_wide(c->grid, link);
+}
+
+/* Whether some two of their feet, of which one can connect to the other, have a direct link, in both directions. */
+static bool feet_are_direct(const struct tb_connectivity *c, uint32_t a, uint32_t b)
+{
+    const struct tb_grid *grid = c->grid;
+    uint32_t from, to;
+    choose_examples(c, a, b, &from, &to);
+    for (uint32_t i = 0; i < grid->hosts[from].cluster_count; i++)
+        for (uint32_t k = 0; k < grid->hosts[to].cluster_count; k++) {
+            uint32_t x = grid->hosts[from].clusters[i], y = grid->hosts[to].clusters[k];
+            struct way there = feet_way(c, from, x, to, y), back = feet_way(c, to, y, from, x);
+            if (is_direct(c, there.link) && is_direct(c, back.link) &&
+                (tb_grid_feet_reach(grid, from, x, to, y) || tb_grid_feet_reach(grid, to, y, from, x)))
+                return true;
+        }
+    return false;
 }
 
 bool tb_connectivity_direct(const struct tb_connectivity *c, uint32_t a, uint32_t b)
 {
-    return is_direct(c, a, b) && is_direct(c, b, a);
+    if (is_direct(c, tb_connectivity_link(c, a, b)) && is_direct(c, tb_connectivity_link(c, b, a)))
+        return true;
+    const struct tb_grid_host *from = &c->grid->hosts[tb_host_classes_member(&c->classes, a, 0)];
+    const struct tb_grid_host *to = &c->grid->hosts[tb_host_classes_member(&c->classes, b, 0)];
+    return (from->cluster_count > 1 || to->cluster_count > 1) && feet_are_direct(c, a, b);
 }
 
 /* A cost table with figures of its own, so that routes do not depend on parameters. */

@@ -54,7 +54,7 @@ int tb_connectivity_split(struct tb_connectivity *connectivity, const uint32_t *
 void tb_connectivity_wire(const struct tb_connectivity *connectivity, uint32_t from, uint32_t to,
                           struct tb_grid_wire *wire);
 /* Whether ranks may connect across the link between the two, which the file calls direct; both orders give one answer.
- */
+ * Where a host stands in several clusters, one such link between it and the other is enough. */
 bool tb_connectivity_direct(const struct tb_connectivity *connectivity, uint32_t a, uint32_t b);
 /* Puts one more behind a wire, which begins as {.latency = UINT64_MAX}. */
 void tb_grid_wire_add(struct tb_grid_wire *wire, const struct tb_grid_wire *more);

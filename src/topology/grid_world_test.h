@@ -159,10 +159,12 @@ static inline void grid_draw(struct grid_maker *m)
         tops[i] = m->clusters;
         put_cluster(m, 0);
     }
-    put(m, "]\nlinks: [{from: c0, to: c%u, latency: %u%s}]\n", tops[1], draw(m, 20),
-        draw(m, 3) == 0   ? ", blocked: true"
-        : draw(m, 2) == 0 ? ", direct: yes"
-                          : "");
+    uint32_t latency = draw(m, 20); /* one after the other, so that all compilers draw the same grids */
+    bool blocked = draw(m, 3) == 0, direct = !blocked && draw(m, 2) == 0;
+    put(m, "]\nlinks: [{from: c0, to: c%u, latency: %u%s}]\n", tops[1], latency,
+        blocked  ? ", blocked: true"
+        : direct ? ", direct: yes"
+                 : "");
 }
 
 #endif

@@ -192,15 +192,13 @@ static uint64_t trip_cost(const struct tb_cost_table *t, const struct tb_wire_us
     return tb_cost_add(latency, (uint64_t)SAMPLE_BYTES * 8 * PS_PER_S / slowest);
 }
 
-/* Where a host stands. */
-static struct tb_cost_foot foot_of(const struct tb_cost_table *t, const struct tb_spot *spot, uint32_t i)
+struct tb_cost_foot tb_cost_foot_of(const struct tb_cost_table *t, const struct tb_spot *spot, uint32_t i)
 {
     const struct tb_cost_kind *kind = &t->kinds[spot->kind];
     return kind->feet > 0 ? t->feet[kind->foot + i] : (struct tb_cost_foot){spot->place, 0, 0};
 }
 
-/* Whether one of the two feet can connect to the other, as far as closed clusters and NAT let it. */
-static bool connects(const struct tb_cost_table *t, const struct tb_cost_foot *a, const struct tb_cost_foot *b)
+bool tb_cost_feet_connect(const struct tb_cost_table *t, const struct tb_cost_foot *a, const struct tb_cost_foot *b)
 {
     uint32_t meet = a->place;
     while (b->place < meet || b->place >= t->places[meet].end)
@@ -216,17 +214,17 @@ static bool connects(const struct tb_cost_table *t, const struct tb_cost_foot *a
 uint32_t tb_cost_hop_wires(const struct tb_cost_table *table, const struct tb_spot *from, const struct tb_spot *to,
                            struct tb_wire_use *uses, uint64_t *latency)
 {
-    uint32_t from_feet = table->kinds[from->kind].feet, to_feet = table->kinds[to->kind].feet;
-    if (from_feet <= 1 && to_feet <= 1)
+    uint32_t from_feet = tb_cost_feet_of(table, from), to_feet = tb_cost_feet_of(table, to);
+    if (from_feet == 1 && to_feet == 1)
         return tb_cost_feet_wires(table, from, from->place, to, to->place, uses, latency);
     uint32_t best_from = from->place, best_to = to->place;
     uint64_t best = UINT64_MAX;
-    for (uint32_t i = 0; i < (from_feet > 0 ? from_feet : 1); i++)
-        for (uint32_t k = 0; k < (to_feet > 0 ? to_feet : 1); k++) {
-            struct tb_cost_foot a = foot_of(table, from, i), b = foot_of(table, to, k);
+    for (uint32_t i = 0; i < from_feet; i++)
+        for (uint32_t k = 0; k < to_feet; k++) {
+            struct tb_cost_foot a = tb_cost_foot_of(table, from, i), b = tb_cost_foot_of(table, to, k);
             uint32_t count = tb_cost_feet_wires(table, from, a.place, to, b.place, uses, latency);
             uint64_t cost = trip_cost(table, uses, count, *latency);
-            if (cost < best && connects(table, &a, &b)) {
+            if (cost < best && tb_cost_feet_connect(table, &a, &b)) {
                 best = cost;
                 best_from = a.place;
                 best_to = b.place;

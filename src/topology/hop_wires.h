@@ -39,4 +39,14 @@ uint32_t tb_cost_hop_wires(const struct tb_cost_table *table, const struct tb_sp
 uint32_t tb_cost_feet_wires(const struct tb_cost_table *table, const struct tb_spot *from, uint32_t from_foot,
                             const struct tb_spot *to, uint32_t to_foot, struct tb_wire_use *uses, uint64_t *latency);
 
+/* Where a host stands: in how many clusters, and in which. */
+static inline uint32_t tb_cost_feet_of(const struct tb_cost_table *table, const struct tb_spot *spot)
+{
+    return table->kinds[spot->kind].feet > 0 ? table->kinds[spot->kind].feet : 1;
+}
+struct tb_cost_foot tb_cost_foot_of(const struct tb_cost_table *table, const struct tb_spot *spot, uint32_t i);
+/* Whether one of two feet can connect to the other, as far as closed clusters and NAT let it. */
+bool tb_cost_feet_connect(const struct tb_cost_table *table, const struct tb_cost_foot *a,
+                          const struct tb_cost_foot *b);
+
 #endif

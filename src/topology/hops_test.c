@@ -62,6 +62,21 @@ static void regular_grids_have_no_detours(void **state)
     }
 }
 
+/* Of a host of two clusters the cheaper way crosses no link, the other one a direct one: ranks may take it. */
+static void one_direct_way_is_enough(void **state)
+{
+    static const char text[] =
+        "clusters: [{name: a, hosts: [a1, a2], ethernet: {latency: 2}}, {name: b, hosts: [b1, b2]},\n"
+        " {name: c, hosts: [a1, c1], nat: true}]\nlinks: [{from: a, to: b, latency: 15, direct: yes}]";
+    struct grid_world w;
+    world_open(&w, text);
+    compare_all(&w, text);
+    struct tb_spot both = spot_of(&w, tb_grid_host_find(&w.grid, "a1")),
+                   other = spot_of(&w, tb_grid_host_find(&w.grid, "b1"));
+    assert_int_equal(tb_cost_brief(&w.table, &both, &other).agents, 0);
+    world_close(&w);
+}
+
 /* What is dealt out goes by each gateway in turn. */
 static void gateways_take_turns(void **state)
 {
@@ -117,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regular_grids_have_no_detours),
+        cmocka_unit_test(one_direct_way_is_enough),
         cmocka_unit_test(gateways_take_turns),
         cmocka_unit_test(briefs_add_up),
         cmocka_unit_test(random_grids_agree),

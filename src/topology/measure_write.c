@@ -207,10 +207,8 @@ static struct line line_of(const struct scene *s, uint32_t cluster)
         return (struct line){true, true, found->latency, {found->rates[0], found->rates[1]}};
     if (!kept->given)
         return (struct line){.given = false};
-    return (struct line){true,
-                         false,
-                         kept->up.latency != UINT64_MAX ? (double)kept->up.latency / NS_PER_MS : 0,
-                         {(double)kept->up.bandwidth / 1e6, (double)kept->down.bandwidth / 1e6}};
+    double up = (double)kept->up.bandwidth / 1e6, down = (double)kept->down.bandwidth / 1e6;
+    return (struct line){true, false, found->latency, {up, down}};
 }
 
 /* The line of the cluster and that of its site, if that is left. */

@@ -477,10 +477,11 @@ static void random_grid(uint64_t *seed, bool links, char *text, size_t size)
     if (!links)
         return;
     at += (size_t)snprintf(text + at, size - at, "links:\n");
-    for (uint32_t c = 0; c + 1 < clusters; c++)
+    for (uint32_t c = 0; c + 1 < clusters; c++) {
+        uint32_t rate = 1 + (uint32_t)(draw(seed) % 100), latency = (uint32_t)(draw(seed) % 40);
         at += (size_t)snprintf(text + at, size - at, "- {from: c%u, to: c%u, bandwidth: %u, latency: %u%s}\n", c, c + 1,
-                               1 + (uint32_t)(draw(seed) % 100), (uint32_t)(draw(seed) % 40),
-                               draw(seed) % 5 == 0 ? ", blocked: true" : "");
+                               rate, latency, draw(seed) % 5 == 0 ? ", blocked: true" : "");
+    }
 }
 
 static void brute_force_agrees(void **state)

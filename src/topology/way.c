@@ -13,23 +13,12 @@ static uint32_t outermost(const struct tb_cost_table *t, uint32_t place)
     return place;
 }
 
-static uint32_t foot_of(const struct tb_cost_table *t, const struct tb_spot *spot, uint32_t i)
-{
-    const struct tb_cost_kind *kind = &t->kinds[spot->kind];
-    return kind->feet > 0 ? t->feet[kind->foot + i].place : spot->place;
-}
-
-static uint32_t feet_of(const struct tb_cost_table *t, const struct tb_spot *spot)
-{
-    return t->kinds[spot->kind].feet > 0 ? t->kinds[spot->kind].feet : 1;
-}
-
 /* Whether some of their feet stand in one outermost cluster. */
 static bool have_one_root(const struct tb_cost_table *t, const struct tb_spot *from, const struct tb_spot *to)
 {
-    for (uint32_t i = 0; i < feet_of(t, from); i++)
-        for (uint32_t k = 0; k < feet_of(t, to); k++)
-            if (outermost(t, foot_of(t, from, i)) == outermost(t, foot_of(t, to, k)))
+    for (uint32_t i = 0; i < tb_cost_feet_of(t, from); i++)
+        for (uint32_t k = 0; k < tb_cost_feet_of(t, to); k++)
+            if (outermost(t, tb_cost_foot_of(t, from, i).place) == outermost(t, tb_cost_foot_of(t, to, k).place))
                 return true;
     return false;
 }
@@ -46,13 +35,32 @@ static bool cross_directly(const struct tb_cost_table *t, const struct tb_wire_u
     return false;
 }
 
+/* The same between some of their feet, of which one can connect to the other. */
+static bool feet_cross_directly(const struct tb_cost_table *t, const struct tb_spot *from, const struct tb_spot *to)
+{
+    struct tb_wire_use uses[TB_HOP_WIRES_LIMIT];
+    uint64_t latency;
+    for (uint32_t i = 0; i < tb_cost_feet_of(t, from); i++)
+        for (uint32_t k = 0; k < tb_cost_feet_of(t, to); k++) {
+            struct tb_cost_foot a = tb_cost_foot_of(t, from, i), b = tb_cost_foot_of(t, to, k);
+            uint32_t count = tb_cost_feet_wires(t, from, a.place, to, b.place, uses, &latency);
+            if (cross_directly(t, uses, count) && tb_cost_feet_connect(t, &a, &b))
+                return true;
+        }
+    return false;
+}
+
+/* `uses` is their way. Where a host stands in several clusters it is open if one way between them is. */
 static bool is_open(const struct tb_cost_table *t, const struct tb_spot *from, const struct tb_spot *to,
                     const struct tb_wire_use *uses, uint32_t count)
 {
     uint32_t flags = t->head->constants.flags;
     if ((flags & TB_COSTS_CLOSED) != 0)
         return false;
-    return (flags & TB_COSTS_GRID) == 0 || have_one_root(t, from, to) || cross_directly(t, uses, count);
+    if ((flags & TB_COSTS_GRID) == 0 || have_one_root(t, from, to) || cross_directly(t, uses, count))
+        return true;
+    bool several = tb_cost_feet_of(t, from) > 1 || tb_cost_feet_of(t, to) > 1;
+    return several && feet_cross_directly(t, from, to);
 }
 
 /* ---- without a workspace ----------------------------------------------------------------------------------------- */
@@ -396,6 +404,12 @@ static const struct way_pair *pair_get(struct tb_ways *ways, uint32_t from, uint
     ways->way_count += pair.variants;
     index->pairs[index->pair_count] = pair;
     return &index->pairs[index->pair_count++];
+}
+
+uint32_t tb_ways_variants(struct tb_ways *ways, uint32_t from_host, uint32_t to_host)
+{
+    const struct way_pair *pair = pair_get(ways, ways->index->spots[from_host], ways->index->spots[to_host]);
+    return pair != NULL ? pair->variants : 0;
 }
 
 const struct tb_way *tb_ways_between(struct tb_ways *ways, uint32_t from_host, uint32_t to_host)

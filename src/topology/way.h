@@ -60,6 +60,9 @@ void tb_ways_close(struct tb_ways *ways);
  * NULL: no memory, or TB_WAYS_LIMIT. */
 const struct tb_way *tb_ways_between(struct tb_ways *ways, uint32_t from_host, uint32_t to_host);
 
+/* How many there may be between hosts at the spots of these two, by different gateways; 0: as above. */
+uint32_t tb_ways_variants(struct tb_ways *ways, uint32_t from_host, uint32_t to_host);
+
 /* The number of a wire of the list, ports and agents of the two hosts put in. */
 static inline uint32_t tb_way_wire_of(const struct tb_ways *ways, uint32_t wire, uint32_t from_host, uint32_t to_host)
 {

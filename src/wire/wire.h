@@ -72,7 +72,7 @@ enum tb_kind {
                             * the bytes bit i says that the number i + 2 beyond is; flag 1: there is no room for more */
     TB_KIND_COUNT,
     TB_KIND_FAILED = 48 /* a collective is given up by the sender. match: as of its messages, with edge 0; length: its
-                         * composite steps; offset: 1 not everybody was told: pass it on */
+                         * places with drivers; offset: 1 not everybody was told: pass it on */
 };
 
 static inline bool tb_kind_known(unsigned kind)
@@ -384,7 +384,8 @@ int tb_reader_end(const struct tb_reader *r);                  /* TB_OK if all w
  * may print something first. READY and SETUP keep their number and their first field, the version, for ever. */
 enum tb_control {
     /* agent to launcher */
-    TB_CONTROL_READY = 1, /* agent is up: version, host name, site, cluster, cores, count, addresses, machine */
+    TB_CONTROL_READY = 1, /* agent is up: version, host name, site, cluster, cores, count, addresses, machine, count,
+                           * seats of its ranks */
     TB_CONTROL_STARTED,   /* all ranks of the host have been started: count, pids */
     TB_CONTROL_OUTPUT,    /* rank, stream (1, 2), bytes */
     TB_CONTROL_ENDED,     /* rank, pid, wait status, flags (enum tb_ended_flags in job.h) */
@@ -394,7 +395,7 @@ enum tb_control {
     /* launcher to agent */
     TB_CONTROL_SETUP = 32,   /* struct tb_setup: version, job, key, host index, ..., parameters, ..., what to start */
     TB_CONTROL_ADDRESS_BOOK, /* the address book; without a grid: start the ranks */
-    TB_CONTROL_INPUT,        /* bytes for rank 0; none: end of input */
+    TB_CONTROL_INPUT,        /* bytes for the rank that reads standard input; none: end of input */
     TB_CONTROL_SIGNAL,       /* a signal for all ranks */
     TB_CONTROL_STOP,         /* end all ranks: u8, whether at once, without the grace time */
     /* both ways */
