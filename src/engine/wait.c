@@ -364,10 +364,13 @@ static inline void patience_idle(struct tb_engine *e, struct patience *p)
 void tb_waiting_wake(struct tb_waiting *w, struct tb_waiter *waiter)
 {
     waiter->satisfied = true;
-    if (waiter == w->poller)
+    if (waiter == w->poller) {
         w->stirred = true; /* it may be asleep in ppoll */
-    else
-        pthread_cond_signal(&waiter->wake);
+        return;
+    }
+    waiter->wanting = true; /* a poller that has much to do would hardly ever let it in */
+    atomic_fetch_add_explicit(&w->wanting, 1, memory_order_relaxed);
+    pthread_cond_signal(&waiter->wake);
 }
 
 static void waiter_look(struct tb_waiting *w, struct tb_waiter *waiter)
@@ -439,6 +442,8 @@ static void engine_wait(struct tb_engine *e, struct tb_waiter *w)
                 pthread_cond_wait(&w->wake, &e->waiting.lock);
         }
     }
+    if (w->wanting)
+        atomic_fetch_sub_explicit(&e->waiting.wanting, 1, memory_order_relaxed);
     tb_list_remove(&w->on_engine);
     if (e->threaded)
         pthread_cond_destroy(&w->wake);

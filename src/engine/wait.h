@@ -18,6 +18,7 @@ struct tb_waiter {
     bool (*ready)(void *context);
     void *context;
     bool satisfied;
+    bool wanting;     /* it was woken, and counts among those who want the lock until it has it */
     bool asking;      /* ready is running */
     uint64_t seen;    /* `events` when ready was asked last */
     const char *call; /* for those who ask what is waited for, as in struct tb_wait */

@@ -252,6 +252,63 @@ static void a_sleeper_helps_others(void **state)
     loop_net_close(&net);
 }
 
+/* A transport that has something to do all the time. */
+static struct {
+    const struct tb_transport_table *table;
+    struct tb_transport_table busy;
+} restless;
+
+static int restless_poll(struct tb_transport *transport)
+{
+    return restless.table->poll(transport) + 1;
+}
+
+static void *receiver_run(void *argument)
+{
+    struct tb_channel *channel = argument;
+    struct tb_buffer nothing = {NULL, 0, &tb_type_byte};
+    for (uint64_t i = 0; i < 5; i++) {
+        struct tb_request r = {.complete = NULL};
+        tb_receive_post(channel, &r, &nothing, 1, i, UINT64_MAX);
+        tb_request_wait(&r);
+    }
+    return NULL;
+}
+
+/* The thread that polls never rests; another one, whose message it has taken, goes on nevertheless. */
+static void who_is_woken_gets_in(void **state)
+{
+    struct loop_net net;
+    struct tb_buffer nothing = {NULL, 0, &tb_type_byte};
+    pthread_t poller, receiver;
+    loop_net_init(&net, 2);
+    loop_net_open(&net, true);
+    struct tb_transport *transport = net.engines[0]->transports.open[0].transport;
+    restless.table = transport->table;
+    restless.busy = *transport->table;
+    restless.busy.poll = restless_poll;
+    transport->table = &restless.busy;
+    struct outside o = {.engine = net.engines[0]};
+    pthread_create(&poller, NULL, outside_wait, &o);
+    pause_ms(20);
+    pthread_create(&receiver, NULL, receiver_run, net.channels[0]);
+    for (uint64_t i = 0; i < 5; i++) {
+        pause_ms(20);
+        struct tb_request s = {.complete = NULL};
+        tb_send_post(net.channels[1], &s, &nothing, 0, i, TB_MODE_STANDARD);
+        tb_request_wait(&s);
+    }
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 20;
+    assert_int_equal(pthread_timedjoin_np(receiver, NULL, &end), 0);
+    atomic_store(&o.flag, true);
+    tb_engine_kick(net.engines[0]);
+    pthread_join(poller, NULL);
+    transport->table = restless.table;
+    loop_net_close(&net);
+}
+
 static void cancelled_from(struct tb_request *r)
 {
     *(bool *)r->user = true;
@@ -489,11 +546,11 @@ static void short_waits_are_not_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_share_an_engine),  cmocka_unit_test(a_kick_wakes),
-        cmocka_unit_test(a_kick_is_used_up),        cmocka_unit_test(conditions_are_true_once),
-        cmocka_unit_test(a_sleeper_helps_others),   cmocka_unit_test(a_cancel_wakes),
-        cmocka_unit_test(neighbours_sleep),         cmocka_unit_test(long_waits_are_told),
-        cmocka_unit_test(short_waits_are_not_told),
+        cmocka_unit_test(threads_share_an_engine), cmocka_unit_test(a_kick_wakes),
+        cmocka_unit_test(a_kick_is_used_up),       cmocka_unit_test(conditions_are_true_once),
+        cmocka_unit_test(a_sleeper_helps_others),  cmocka_unit_test(who_is_woken_gets_in),
+        cmocka_unit_test(a_cancel_wakes),          cmocka_unit_test(neighbours_sleep),
+        cmocka_unit_test(long_waits_are_told),     cmocka_unit_test(short_waits_are_not_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,10 @@ void tb_decorator_init(struct tb_decorator *decorator, const struct tb_clock *cl
 
 static int serve_all(struct tb_decorator *d)
 {
-    if (tb_list_empty(&d->active))
+    if (tb_list_empty(&d->active)) {
+        d->busy = false; /* whoever had something to do has left meanwhile */
         return 0;
+    }
     uint64_t now = tb_clock_now(d->clock);
     if (!d->busy && now < d->next_timer)
         return 0;

@@ -389,6 +389,26 @@ static void a_goodbye_comes_last(void **state)
                      TB_ERR_PEER);
 }
 
+/* Its last frames had made something due, which is so no more; whoever waits then may sleep. */
+static void who_has_left_keeps_nobody_awake(void **state)
+{
+    struct tb_transport *left = owners[0].transport, *t = owners[1].transport;
+    owners[1].to_send = 3;
+    owner_push(&owners[1]);
+    owners[0].to_send = 1;
+    owner_push(&owners[0]); /* before it has heard of the three */
+    left->table->poll(left);
+    owners[0].to_send = 2;
+    owner_push(&owners[0]); /* and behind that */
+    left->table->close(left);
+    net_run(1);
+    assert_int_equal(owners[1].received, 2);
+    assert_int_equal(owners[1].broken, TB_ERR_CLOSED);
+    assert_int_equal(t->table->deadline(t), TB_NEVER);
+    assert_true(t->table->arm(t));
+    t->table->disarm(t);
+}
+
 /* Numbers that no honest process uses end it; twice the same is dropped. */
 static void nonsense(void **state)
 {
@@ -432,6 +452,7 @@ int main(void)
         IN_A_NET(memory_may_fail),
         IN_A_NET(acknowledgements_end),
         IN_A_NET(a_goodbye_comes_last),
+        IN_A_NET(who_has_left_keeps_nobody_awake),
         IN_A_NET(nonsense),
         IN_A_NET(a_dropped_process_is_not_heard),
     };

@@ -310,8 +310,10 @@ static void test_garbage(void **state)
                                 &length);
                 line.now += 1000000;
                 memcpy(buffer + HEAD, block, length);
-                if (i == 4)
-                    buffer[HEAD + tb_random_below(&random, length)] ^= (char)(1 + tb_random_below(&random, 255));
+                if (i == 4) {
+                    size_t changed = HEAD + tb_random_below(&random, length);
+                    buffer[changed] ^= (char)(1 + tb_random_below(&random, 255));
+                }
                 rc = tb_unsqueeze_feed(unsqueeze, buffer + HEAD, round % 5 == 0 && i == 4 ? length - 1 : length);
             }
             assert_true(rc == TB_OK || rc == TB_ERR_PROTOCOL);

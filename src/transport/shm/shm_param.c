@@ -14,8 +14,7 @@ const struct tb_param_row tb_shm_param_rows[] = {
      .type = TB_PARAM_SIZE,
      .fallback = "0",
      .high = INT64_MAX,
-     .help = "messages from this size on are copied once, straight from the sender's memory; 0: as measured for this "
-             "machine",
+     .help = "messages from this size on are copied once, straight from the sender's memory; 0: none",
      .at = &tb_shm_param.single_copy},
     {.name = "cross_memory",
      .type = TB_PARAM_BOOL,
