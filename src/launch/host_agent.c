@@ -466,13 +466,35 @@ void tb_host_agent_gather(struct tb_host_agent *agent)
     tb_control_stream_tell_heard(&agent->control, HEARD_FRAMES);
 }
 
+/* Moves a piece into the stream of its parent, unless others come first, or that is full. */
+static bool take_turn(struct tb_host_agent *agent)
+{
+    struct tb_host_agent *parent = agent->parent;
+    if (agent->served == parent->round) {
+        parent->waited = true;
+        return false;
+    }
+    bool moved = tb_host_tunnel_move(&parent->control, agent->host, &agent->control);
+    agent->served = moved ? parent->round : agent->served;
+    parent->refused = parent->refused || !moved;
+    return moved;
+}
+
+bool tb_host_agent_begin_round(struct tb_host_agent *agent)
+{
+    bool begins = agent->waited && !agent->refused && !tb_host_tunnel_is_full(&agent->control);
+    agent->waited = agent->refused = false;
+    agent->round += begins;
+    return begins;
+}
+
 bool tb_host_agent_flush(struct tb_host_agent *agent)
 {
     if (agent->phase >= TB_HOST_AGENT_GONE || tb_control_stream_queued(&agent->control) == 0)
         return false;
     if (agent->parent != NULL)
-        return agent->parent->phase < TB_HOST_AGENT_GONE && !agent->detached && !agent->resuming &&
-               tb_host_tunnel_move(&agent->parent->control, agent->host, &agent->control);
+        return agent->parent->phase < TB_HOST_AGENT_GONE && !agent->detached && !agent->resuming && take_turn(agent);
+    bool full = tb_host_tunnel_is_full(&agent->control);
     if (tb_tls_stream_is_open(&agent->tls))
         tb_tls_stream_flush(&agent->tls);
     if (agent->control.out >= 0) {
@@ -480,5 +502,5 @@ bool tb_host_agent_flush(struct tb_host_agent *agent)
         int rc = tb_control_stream_flush(&agent->control);
         tb_loop_change(agent->loop, &agent->watch, rc == TB_AGAIN ? EPOLLIN | EPOLLOUT : EPOLLIN);
     }
-    return false;
+    return full && !tb_host_tunnel_is_full(&agent->control);
 }

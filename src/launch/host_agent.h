@@ -71,9 +71,13 @@ struct tb_host_agent {
     uint32_t ended;               /* of its ranks, by themselves */
     struct tb_host_agent *parent; /* whose agent starts it, and whose control stream carries its own; NULL: none */
     uint32_t depth;               /* how many there are between us and it */
-    bool adopted;                 /* it has come by that one, and knows the way */
-    bool detached;                /* whoever carried its stream is gone; it is expected to come by another one */
-    bool resuming;                /* it has come, and the number of the frame that it expects is still to come: */
+    uint32_t round, served; /* of those behind it, who take turns in its stream; in which one of its parent's it was
+                               its turn */
+    bool waited;            /* somebody behind it has had its turn in this one, and has more; */
+    bool refused;           /* somebody whose turn it is found its stream full */
+    bool adopted;           /* it has come by that one, and knows the way */
+    bool detached;          /* whoever carried its stream is gone; it is expected to come by another one */
+    bool resuming;          /* it has come, and the number of the frame that it expects is still to come: */
     uint32_t next_have, next;
     bool returning;           /* it has come, but does not know yet that it was let in */
     bool idle;                /* nothing more comes from its ranks */
@@ -121,9 +125,13 @@ void tb_host_agent_end(struct tb_host_agent *agent);                 /* its stre
 void tb_host_agent_collect(struct tb_host_agent *agent, int status); /* its shell has ended and was waited for */
 
 /* Gathers what it should be told (window, frames that have come) for tb_host_agent_flush, which sends what is queued,
- * to a descriptor or into the stream of its parent. True: something was moved into that. */
+ * to a descriptor or into the stream of its parent. True: something was moved into that, or there is room again for
+ * those behind it. */
 void tb_host_agent_gather(struct tb_host_agent *agent);
 bool tb_host_agent_flush(struct tb_host_agent *agent);
+/* After all were flushed: what they are told at the start may be long, so those behind it get a piece each in turn,
+ * lest one hears nothing until the others have all of it. True: those who had theirs may have another one. */
+bool tb_host_agent_begin_round(struct tb_host_agent *agent);
 
 /* Whether it is there and has told its addresses. */
 static inline bool tb_host_agent_is_ready(const struct tb_host_agent *agent)

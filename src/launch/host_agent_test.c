@@ -1,13 +1,8 @@
 /* A host's agent as the launcher sees it, with a socketpair in place of a shell, and in virtual time. */
-#include "launch/host_agents.h"
+#include "launch/agent_shell_test.h"
 
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "remote/virtual_loop_test.h"
 
@@ -63,7 +58,6 @@ static void take_lost(void *context, struct tb_host_agent *agent, bool exited, i
 /* Two agents: the first has a shell, the second is behind it. */
 static void make(struct world *w)
 {
-    int pair[2], errors[2];
     memset(w, 0, sizeof *w);
     virtual_loop_open(&w->loop);
     w->events = (struct tb_host_agent_events){.context = w,
@@ -80,14 +74,7 @@ static void make(struct world *w)
     w->agents.all[1].parent = &w->agents.all[0];
     tb_control_stream_keep(&w->agents.all[1].control);
     tb_host_agents_sort(&w->agents);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-    assert_int_equal(pipe2(errors, O_CLOEXEC | O_NONBLOCK), 0);
-    w->errors = errors[1];
-    tb_control_stream_open(&w->far, pair[1], pair[1]);
-    w->agents.all[0].phase = TB_HOST_AGENT_SILENT;
-    w->agents.counts.silent = 1;
-    assert_int_equal(
-        tb_host_agent_take_shell(&w->agents.all[0], &(struct tb_shell){.stream = pair[0], .errors = errors[0]}), TB_OK);
+    w->errors = agent_shell_open(&w->agents, &w->far);
 }
 
 static void unmake(struct world *w)

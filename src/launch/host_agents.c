@@ -104,6 +104,15 @@ void tb_host_agents_signal(struct tb_host_agents *agents, int signal)
     }
 }
 
+/* Who has been served waits until all others behind the same agent have been; then it is the turn of everyone again. */
+static bool begin_rounds(struct tb_host_agents *agents)
+{
+    bool begun = false;
+    for (uint32_t i = 0; i < agents->count; i++)
+        begun = tb_host_agent_begin_round(&agents->all[i]) || begun;
+    return begun;
+}
+
 /* From the deepest on, so that everything arrives where a descriptor is; and again while a stream that was full has got
  * room for what is behind it. */
 void tb_host_agents_flush(struct tb_host_agents *agents)
@@ -114,6 +123,7 @@ void tb_host_agents_flush(struct tb_host_agents *agents)
         moved = false;
         for (uint32_t i = 0; i < agents->count; i++)
             moved = tb_host_agent_flush(&agents->all[agents->order[i]]) || moved;
+        moved = begin_rounds(agents) || moved;
     }
 }
 

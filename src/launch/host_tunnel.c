@@ -32,16 +32,19 @@ static void send_piece(struct tb_control_stream *parent, uint32_t host, const vo
     tb_control_stream_end(parent);
 }
 
+bool tb_host_tunnel_is_full(const struct tb_control_stream *parent)
+{
+    return tb_control_stream_queued(parent) >= AHEAD_LIMIT;
+}
+
 bool tb_host_tunnel_move(struct tb_control_stream *parent, uint32_t host, struct tb_control_stream *from)
 {
-    bool moved = false;
-    while (tb_control_stream_queued(from) > 0 && tb_control_stream_queued(parent) < AHEAD_LIMIT) {
-        size_t length;
-        const void *bytes = tb_control_stream_take(from, PIECE_BYTES, &length);
-        send_piece(parent, host, bytes, length);
-        moved = true;
-    }
-    return moved;
+    size_t length;
+    if (tb_control_stream_queued(from) == 0 || tb_host_tunnel_is_full(parent))
+        return false;
+    const void *bytes = tb_control_stream_take(from, PIECE_BYTES, &length);
+    send_piece(parent, host, bytes, length);
+    return true;
 }
 
 void tb_host_tunnel_admit(struct tb_control_stream *parent, uint32_t host, uint32_t coming, uint32_t next)

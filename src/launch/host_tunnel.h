@@ -10,8 +10,10 @@
 void tb_host_tunnel_start(struct tb_control_stream *parent, uint32_t host, const struct tb_shell_target *target);
 /* Nothing more goes through. */
 void tb_host_tunnel_end(struct tb_control_stream *parent, uint32_t host, enum tb_tunnel_end how);
-/* Moves what is queued for the agent into the stream of its parent, as long as there is not too much in that already.
- * True: something was moved. */
+/* Whether there is so much in the stream of a parent that what is behind it waits. */
+bool tb_host_tunnel_is_full(const struct tb_control_stream *parent);
+/* Moves a piece of what is queued for the agent into the stream of its parent, unless that is full. True: something was
+ * moved. */
 bool tb_host_tunnel_move(struct tb_control_stream *parent, uint32_t host, struct tb_control_stream *from);
 /* The agent that has come to this parent with the number `coming` is let in, and is to go on with frame `next`. */
 void tb_host_tunnel_admit(struct tb_control_stream *parent, uint32_t host, uint32_t coming, uint32_t next);
