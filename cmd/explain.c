@@ -92,6 +92,8 @@ static int bytes_settle(struct query *q)
         return TB_ERR_ARGUMENT;
     if (unsized)
         q->bytes = tb_param.assumed_block;
+    else if (q->operation == TB_OPERATION_BARRIER)
+        q->bytes = 0;
     else if (!said)
         q->bytes = BYTES_USUAL;
     return TB_OK;
@@ -352,9 +354,11 @@ static bool is_worth_a_row(const struct tb_candidate *rows, uint32_t at)
 
 static void head_print(const struct query *q, const struct tb_group_shape *shape, const struct tb_choice *choice)
 {
-    char word[64];
+    char word[64], size[64] = "";
     bool unsized = tb_operation_unsized(q->operation);
     tb_operation_word(q->operation, word, sizeof word);
+    if (q->operation != TB_OPERATION_BARRIER)
+        snprintf(size, sizeof size, " of %llu byte%s", (unsigned long long)q->bytes, tb_plural(q->bytes));
     if (q->json)
         printf(
             "{\"operation\": \"%s\", \"bytes\": %llu, \"assumed\": %s, \"ranks\": %u, \"hosts\": %u, \"clusters\": %u, "
@@ -362,10 +366,9 @@ static void head_print(const struct query *q, const struct tb_group_shape *shape
             word, (unsigned long long)q->bytes, unsized ? "true" : "false", shape->size, shape->host_count,
             shape->cluster_count, tb_reason_text(choice->reason));
     else
-        printf("%s of %llu byte%s, %u rank%s on %u host%s in %u cluster%s; * runs (%s)\n", word,
-               (unsigned long long)q->bytes, tb_plural(q->bytes), shape->size, tb_plural(shape->size),
-               shape->host_count, tb_plural(shape->host_count), shape->cluster_count, tb_plural(shape->cluster_count),
-               tb_reason_text(choice->reason));
+        printf("%s%s, %u rank%s on %u host%s in %u cluster%s; * runs (%s)\n", word, size, shape->size,
+               tb_plural(shape->size), shape->host_count, tb_plural(shape->host_count), shape->cluster_count,
+               tb_plural(shape->cluster_count), tb_reason_text(choice->reason));
     if (unsized && !q->json)
         printf("  Ranks do not know each other's sizes: every block is taken for %llu byte%s, as a job does with the\n"
                "  parameter assumed_block.\n",
@@ -461,7 +464,7 @@ static int answer(const struct query *q, const struct scene *scene)
     struct tb_collective call = {.operation = q->operation,
                                  .size = shape->size,
                                  .root = (uint32_t)q->root,
-                                 .elements = q->operation == TB_OPERATION_BARRIER || unsized ? 0 : q->bytes,
+                                 .elements = unsized ? 0 : q->bytes,
                                  .element_bytes = 1,
                                  .commutative = !q->ordered,
                                  .in_place = q->in_place,

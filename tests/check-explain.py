@@ -147,7 +147,8 @@ def sizes_nobody_knows():
 
 def plurals():
     for words, said in ((("bcast", "--bytes", "1", "--ranks", "1"), "bcast of 1 byte, 1 rank on 1 host in 1 cluster;"),
-                        (("bcast", "--bytes", "2", "--ranks", "4", "--hosts", "2"), "2 bytes, 4 ranks on 2 hosts in 1 cluster;")):
+                        (("bcast", "--bytes", "2", "--ranks", "4", "--hosts", "2"), "2 bytes, 4 ranks on 2 hosts in 1 cluster;"),
+                        (("barrier", "--ranks", "4"), "barrier, 4 ranks on 1 host in 1 cluster;")):
         if said not in explain(*words):
             yield f"{words}: should say {said}"
 

@@ -213,26 +213,55 @@ static void place_look(struct tb_bound_state *s, const struct tb_collective *c, 
     part_look(s, c, &p, TB_BOUND_NONE, place, b);
 }
 
-int tb_bound_find(struct tb_ways *ways, const struct tb_collective *c, struct tb_bound *bound)
+/* All hosts that may decide: of those that nothing tells apart, one with the fewest ranks and one with the most. */
+static void hosts_look(struct tb_bound_state *s, const struct tb_collective *c, uint64_t limit, struct tb_bound *b)
+{
+    uint32_t root = tb_group_shape_host(s->shape, c->root);
+    for (uint32_t i = 0; i < s->spot_count && s->error == TB_OK && s->looks < limit; i++) {
+        const struct tb_bound_spot *spot = &s->spots[i];
+        host_look(s, c, spot->few, b);
+        if (spot->many != spot->few)
+            host_look(s, c, spot->many, b);
+        if (s->spot_of[root] == i && root != spot->few && root != spot->many)
+            host_look(s, c, root, b);
+    }
+}
+
+static void places_look(struct tb_bound_state *s, const struct tb_collective *c, uint64_t limit, struct tb_bound *b)
+{
+    for (uint32_t i = 1; i < s->shape->place_count && s->error == TB_OK && s->looks < limit; i++)
+        place_look(s, c, i, b);
+}
+
+int tb_bound_find_within(struct tb_ways *ways, const struct tb_collective *c, uint64_t limit, struct tb_bound *bound,
+                         uint64_t *looks)
 {
     struct tb_bound_state s;
     *bound = (struct tb_bound){.host = TB_BOUND_NONE, .place = TB_BOUND_NONE};
+    *looks = 0;
     bool nothing = c->operation != TB_OPERATION_BARRIER && tb_call_bytes(c) == 0;
     if (c->inter || nothing || operation_reach(c->operation) == REACH_NONE)
         return TB_OK;
-    int error = tb_bound_state_open(&s, ways);
-    if (error == TB_OK)
+    int error = tb_bound_state_open(&s, ways, limit);
+    if (error == TB_OK && s.spot_count > 0) {
+        /* Between places there is mostly less to pass by than into a host, so these come first where not all can be
+         * looked at. */
+        bool all = limit == UINT64_MAX;
         paths_look(&s, c, bound);
-    for (uint32_t i = 0; i < s.spot_count && error == TB_OK; i++) {
-        host_look(&s, c, s.spots[i].few, bound);
-        host_look(&s, c, s.spots[i].many, bound);
-    }
-    if (error == TB_OK && s.spot_count > 0)
-        host_look(&s, c, tb_group_shape_host(s.shape, c->root), bound);
-    for (uint32_t i = 1; s.spot_count > 0 && i < s.shape->place_count && error == TB_OK; i++)
-        place_look(&s, c, i, bound);
-    if (error == TB_OK)
+        if (!all)
+            places_look(&s, c, limit, bound);
+        hosts_look(&s, c, limit, bound);
+        if (all)
+            places_look(&s, c, limit, bound);
         error = s.error;
+    }
+    *looks = s.looks;
     tb_bound_state_close(&s);
     return error;
+}
+
+int tb_bound_find(struct tb_ways *ways, const struct tb_collective *c, struct tb_bound *bound)
+{
+    uint64_t looks;
+    return tb_bound_find_within(ways, c, UINT64_MAX, bound, &looks);
 }

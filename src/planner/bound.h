@@ -17,8 +17,12 @@ struct tb_bound {
     uint32_t place;   /* of the shape, likewise. Without either it is a path without load */
 };
 
-/* Of operations that can be rated; of others, and of calls without data, 0. Ranks, root and lengths are those of `c`.
- */
+/* Of operations that can be rated; of others, and of those without data but a barrier, 0. Ranks, root and lengths are
+ * those of `c`. */
 int tb_bound_find(struct tb_ways *ways, const struct tb_collective *c, struct tb_bound *bound);
+/* The same with about so many looks at ways at most: where more would be needed it may be less. *looks: how many it
+ * took. */
+int tb_bound_find_within(struct tb_ways *ways, const struct tb_collective *c, uint64_t limit, struct tb_bound *bound,
+                         uint64_t *looks);
 
 #endif

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VARIANTS  8u /* hosts of a spot that are looked at where ways differ by the gateways that they use */
+#define VARIANTS  8u  /* hosts of a spot that are looked at where ways differ by the gateways that they use */
+#define FAR_LOOK  16u /* so many sums of distances take the time of a look at a way */
+#define SPOT_LOOK 64u /* so many comparisons of hosts do */
 #define PS_PER_S  1000000000000u
 #define RATE_MOST (1ull << 50) /* bytes a second that count */
 #define RATE_FAR  UINT64_MAX   /* of what has no limit */
@@ -60,19 +62,43 @@ static bool spots_find(struct tb_bound_state *s)
 
 /* ---- how far ----------------------------------------------------------------------------------------------------- */
 
-/* The next pair of hosts of two spots whose way may be another one; at first *at is 0. False: there is none. */
-static bool pair_next(const struct tb_bound_state *s, uint32_t from, uint32_t to, uint32_t *at, uint32_t *a,
-                      uint32_t *b)
+/* Pairs of hosts of two spots whose ways may differ. */
+struct pairs {
+    uint32_t from, to; /* spots */
+    uint32_t only;     /* the one host of the second that counts; TB_BOUND_NONE: all */
+    uint32_t count;    /* all that are looked at */
+    uint32_t at;
+    bool alike; /* no gateways are dealt out, either way: one stands for all */
+};
+
+static struct pairs pairs_of(struct tb_bound_state *s, uint32_t from, uint32_t to, uint32_t only)
 {
     const struct tb_bound_spot *p = &s->spots[from], *q = &s->spots[to];
+    uint32_t there = tb_ways_variants(s->ways, p->host, q->host), back = tb_ways_variants(s->ways, q->host, p->host);
+    if (there == 0 || back == 0)
+        s->error = TB_ERR_MEMORY;
     uint32_t rows = p->hosts < VARIANTS ? p->hosts : VARIANTS, columns = q->hosts < VARIANTS ? q->hosts : VARIANTS;
-    for (; *at < rows * columns; ++*at) {
-        *a = s->members[s->firsts[from] + *at / columns];
-        *b = s->members[s->firsts[to] + *at % columns];
-        if (*a != *b) {
-            ++*at;
-            return true;
-        }
+    return (struct pairs){.from = from,
+                          .to = to,
+                          .only = only,
+                          .count = only == TB_BOUND_NONE ? rows * columns : rows,
+                          .alike = there == 1 && back == 1};
+}
+
+/* The next one. False: there is none, or an error. */
+static bool pairs_next(struct tb_bound_state *s, struct pairs *pairs, uint32_t *a, uint32_t *b)
+{
+    uint32_t hosts = s->spots[pairs->to].hosts, columns = hosts < VARIANTS ? hosts : VARIANTS;
+    columns = pairs->only == TB_BOUND_NONE ? columns : 1;
+    while (pairs->at < pairs->count && s->error == TB_OK) {
+        uint32_t at = pairs->at++;
+        *a = s->members[s->firsts[pairs->from] + at / columns];
+        *b = pairs->only == TB_BOUND_NONE ? s->members[s->firsts[pairs->to] + at % columns] : pairs->only;
+        if (*a == *b)
+            continue;
+        pairs->at = pairs->alike ? pairs->count : pairs->at;
+        s->looks++;
+        return true;
     }
     return false;
 }
@@ -90,7 +116,7 @@ static void far_find(struct tb_bound_state *s)
     for (uint32_t from = 0; from < n; from++)
         for (uint32_t to = 0; to < n; to++) {
             uint64_t least = TB_COST_NEVER;
-            for (uint32_t at = 0; pair_next(s, from, to, &at, &a, &b) && s->error == TB_OK;) {
+            for (struct pairs pairs = pairs_of(s, from, to, TB_BOUND_NONE); pairs_next(s, &pairs, &a, &b);) {
                 const struct tb_way *way = tb_ways_between(s->ways, a, b);
                 uint64_t cost = way != NULL ? way_cost(s, way) : 0;
                 s->error = way != NULL ? TB_OK : TB_ERR_MEMORY;
@@ -347,11 +373,10 @@ static void cut_walk(struct tb_bound_state *s, const struct tb_bound_cut *cut, b
             bool beside = o == i && cut->host != TB_BOUND_NONE && s->spots[i].hosts > 1;
             if (!s->inside[i] || (s->inside[o] && !beside))
                 continue;
-            for (uint32_t at = 0; pair_next(s, o, i, &at, &a, &b) && s->error == TB_OK;) {
+            for (struct pairs pairs = pairs_of(s, o, i, cut->host); pairs_next(s, &pairs, &a, &b);) {
                 struct passage p;
-                b = cut->host != TB_BOUND_NONE ? cut->host : b;
-                if (a == b || !passage_find(s, cut, cut->in ? o : i, cut->in ? i : o,
-                                            (const uint32_t[2]){cut->in ? a : b, cut->in ? b : a}, &p))
+                if (!passage_find(s, cut, cut->in ? o : i, cut->in ? i : o,
+                                  (const uint32_t[2]){cut->in ? a : b, cut->in ? b : a}, &p))
                     continue;
                 if (reach)
                     passage_reach(s, &p, giver, taker);
@@ -407,7 +432,7 @@ uint64_t tb_bound_cut_time(struct tb_bound_state *s, const struct tb_bound_cut *
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways)
+int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways, uint64_t limit)
 {
     const struct tb_group_shape *shape = ways->shape;
     *s = (struct tb_bound_state){.ways = ways, .shape = shape};
@@ -420,7 +445,10 @@ int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways)
     if (s->spots == NULL || s->spot_of == NULL || s->members == NULL || s->firsts == NULL || s->near == NULL ||
         s->inside == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the bound of %u hosts", shape->host_count);
-    if (!spots_find(s)) {
+    bool found = spots_find(s);
+    uint64_t n = s->spot_count;
+    s->looks = shape->host_count * n / SPOT_LOOK + n * n * n / FAR_LOOK;
+    if (!found || s->looks > limit) {
         s->spot_count = 0;
         return TB_OK;
     }

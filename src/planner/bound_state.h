@@ -5,7 +5,7 @@
 
 #include "planner/bound.h"
 
-#define TB_BOUND_SPOTS 256u /* of more, only one stands for all hosts of a place */
+#define TB_BOUND_SPOTS 256u /* of more nothing is found */
 
 /* Hosts that nothing tells apart. */
 struct tb_bound_spot {
@@ -42,6 +42,7 @@ struct tb_bound_state {
     struct tb_bound_mark *taken; /* two for the ports of each spot, then by wire */
     struct tb_bound_entrance *entrances;
     uint32_t taken_room, entrance_count, search;
+    uint64_t looks; /* at ways, and what takes as long, so far */
     int error;
 };
 
@@ -60,8 +61,8 @@ struct tb_bound_cut {
     struct tb_bound_side inside, outside;
 };
 
-/* Close it also after an error. */
-int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways);
+/* Close it also after an error. Without spots if there are too many, or they take more than `limit` looks. */
+int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways, uint64_t limit);
 void tb_bound_state_close(struct tb_bound_state *s);
 /* How long it takes at least; *latency is the part without load. */
 uint64_t tb_bound_cut_time(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint64_t *latency);

@@ -2,6 +2,7 @@
 #include "planner/bound.h"
 #include "planner/item_bytes.h"
 #include "planner/network_test.h"
+#include "planner/random_grid_test.h"
 #include "planner/rating.h"
 #include "planner/simulator.h"
 
@@ -143,50 +144,6 @@ static void nothing_by_hand(void **state)
 
 /* ---- every algorithm --------------------------------------------------------------------------------------------- */
 
-static uint32_t seed = 1;
-
-static uint32_t random_below(uint32_t limit)
-{
-    seed = seed * 1664525u + 1013904223u;
-    return (seed >> 8) % limit;
-}
-
-static int wire_text(char *at, const char *key)
-{
-    static const int rates[] = {1, 10, 20, 100, 1000};
-    static const char *const latencies[] = {"0.05", "1", "10", "40"};
-    return sprintf(at, "%s{bandwidth: %d, latency: %s%s}", key, rates[random_below(5)], latencies[random_below(4)],
-                   random_below(5) == 0 ? ", duplex: half" : "");
-}
-
-/* One to three clusters, with and without uplinks, gateways, hubs and links. */
-static void random_grid(char *at)
-{
-    uint32_t clusters = 1 + random_below(3);
-    at += sprintf(at, "clusters:\n");
-    for (uint32_t i = 0; i < clusters; i++) {
-        uint32_t hosts = 1 + random_below(3);
-        at += sprintf(at, "- {name: c%u, hosts: \"c%un[1-%u]\"", i, i, hosts);
-        if (random_below(4) == 0)
-            at += sprintf(at, ", ethernet: {hub: true, bandwidth: 10, latency: 0.2}");
-        else
-            at += wire_text(at, ", ethernet: ");
-        if (random_below(2) == 0)
-            at += wire_text(at, ", uplink: ");
-        if (random_below(2) == 0)
-            at += sprintf(at, ", gateways: [c%un1]", i);
-        at += sprintf(at, "}\n");
-    }
-    bool links = false;
-    for (uint32_t i = 0; i < clusters; i++)
-        for (uint32_t k = i + 1; k < clusters; k++)
-            if (random_below(2) == 0) {
-                at += sprintf(at, "%s- {from: c%u, to: c%u, bandwidth: %u, latency: %u}\n", links ? "" : "links:\n", i,
-                              k, 1 + random_below(100), 1 + random_below(50));
-                links = true;
-            }
-}
-
 static void algorithm_check(struct network *n, struct tb_simulator *simulator, const struct tb_candidate *row,
                             const struct tb_collective *call, const struct tb_bound *bound, const char *text)
 {
@@ -237,13 +194,14 @@ static void nothing_is_faster(void **state)
     for (int i = 0; i < 170; i++) {
         char text[2048], names[512];
         struct network n;
-        random_grid(text);
+        random_grid(text, 3, 3);
         random_ranks(text, names);
         bool even = random_below(2) == 0;
         network_open(&n, text, even ? NULL : names, 1 + random_below(2));
         n.bytes->constants.short_bytes = shorts[random_below(3)];
+        uint32_t root = random_below(n.size);
         struct tb_collective c = {.operation = (enum tb_operation)(i % (TB_OPERATION_EXSCAN + 1)),
-                                  .root = random_below(n.size),
+                                  .root = root,
                                   .elements = lengths[random_below(4)]};
         if (c.operation == TB_OPERATION_BARRIER)
             c.elements = 0;

@@ -1,11 +1,13 @@
 #include "planner/growth.h"
 
-#define ONE_BITS 30u
-#define ONE      (1ull << ONE_BITS)
-#define LOG_BITS 12u /* behind the point of a logarithm to base 2 */
-#define LOG_ONE  ((int64_t)1 << LOG_BITS)
-#define STEEPEST (2 * LOG_ONE)  /* with the square of the ranks */
-#define FLAT     (LOG_ONE / 64) /* what differs from a tree by less than this is taken for one */
+#define ONE_BITS    30u
+#define ONE         (1ull << ONE_BITS)
+#define LOG_BITS    12u /* behind the point of a logarithm to base 2 */
+#define LOG_ONE     ((int64_t)1 << LOG_BITS)
+#define STEEPEST    (2 * LOG_ONE)  /* with the square of the ranks */
+#define FLAT        (LOG_ONE / 64) /* what differs from a tree by less than this is taken for one */
+#define RISE_BITS   56u            /* of times, and of factors that are compared */
+#define FACTOR_BITS 64u
 
 /* The logarithm of a number above 0. */
 static int64_t log_of(unsigned __int128 number)
@@ -76,16 +78,45 @@ static bool even_growth(const struct growth *g, uint64_t *rest)
     return true;
 }
 
+/* Whether what was seen grows by less than with this power of the ranks: then the second rise would be
+ * (c^rise - 1) / (1 - c^-before) times the first one, for what a doubling of the ranks makes of it, c. */
+static bool grows_less(const struct growth *g, int64_t power)
+{
+    unsigned __int128 then = power_of(power * g->rise_log / LOG_ONE), ago = power_of(-power * g->before_log / LOG_ONE);
+    unsigned __int128 top = power > 0 ? then - ONE : ONE - then, bottom = power > 0 ? ONE - ago : ago - ONE;
+    uint64_t rise = g->rise, before = g->before;
+    if (power > -FLAT && power < FLAT) {
+        top = (uint64_t)g->rise_log;
+        bottom = (uint64_t)g->before_log;
+    }
+    for (; rise >> RISE_BITS != 0 || before >> RISE_BITS != 0; rise >>= 1)
+        before >>= 1;
+    for (; top >> FACTOR_BITS != 0 || bottom >> FACTOR_BITS != 0; top >>= 1)
+        bottom >>= 1;
+    return rise * bottom < before * top;
+}
+
+/* The power of the ranks with which both rises agree. */
+static int64_t power_find(const struct growth *g)
+{
+    int64_t low = -STEEPEST, high = STEEPEST;
+    if (!grows_less(g, high))
+        return high;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (grows_less(g, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    return low;
+}
+
 /* As a + b * c^log(ranks), a power of the ranks: rises tell c, and so what is still to come: the last rise *
  * (c^more - 1) / (1 - c^-last). Where c is 1 it is a straight line. */
 static uint64_t power_growth(const struct growth *g)
 {
-    int64_t growth = LOG_ONE;
-    if (g->before > 0)
-        growth = (log_of((unsigned __int128)g->rise * (uint64_t)g->before_log) -
-                  log_of((unsigned __int128)g->before * (uint64_t)g->rise_log)) *
-                 2 * LOG_ONE / (g->before_log + g->rise_log);
-    growth = growth > STEEPEST ? STEEPEST : growth < -STEEPEST ? -STEEPEST : growth;
+    int64_t growth = g->before > 0 ? power_find(g) : LOG_ONE;
     if (growth > -FLAT && growth < FLAT) {
         unsigned __int128 line = (unsigned __int128)g->rise * (uint64_t)g->more_log / (uint64_t)g->rise_log;
         return line > UINT64_MAX ? UINT64_MAX : (uint64_t)line;

@@ -99,6 +99,15 @@ static void uneven_steps(void **state)
     for (int m = 0; m < 3; m++)
         p[m] = (struct tb_growth_point){ranks[m], (uint64_t)both(ranks[m])};
     assert_within((double)tb_growth_continue(p, 1024), both(1024), 0.02);
+    /* The first fold may be one of each kind, the others as many of each as the whole has. */
+    static double (*const functions[])(double) = {steep, square, slow};
+    static const uint32_t others[][4] = {{2, 6, 12, 48}, {4, 9, 36, 144}, {16, 24, 96, 192}, {3, 96, 192, 1024}};
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        for (size_t k = 0; k < sizeof others / sizeof others[0]; k++) {
+            for (int m = 0; m < 3; m++)
+                p[m] = (struct tb_growth_point){others[k][m], (uint64_t)functions[i](others[k][m])};
+            assert_within((double)tb_growth_continue(p, others[k][3]), functions[i](others[k][3]), 0.02);
+        }
 }
 
 static void odd_points(void **state)

@@ -270,18 +270,6 @@ int tb_rater_time(struct tb_rater *r, const struct tb_candidate *row, uint32_t f
 
 /* ---- the same ---------------------------------------------------------------------------------------------------- */
 
-static bool steps_same(const struct tb_program *a, const struct tb_program *b)
-{
-    bool same = a->pieces == b->pieces && a->parts == b->parts && a->step_count == b->step_count;
-    for (uint32_t i = 0; same && i < a->step_count; i++) {
-        const struct tb_step *s = &a->steps[i], *t = &b->steps[i];
-        same = s->kind == t->kind && s->peer == t->peer && s->slice.first == t->slice.first &&
-               s->slice.count == t->slice.count && s->window == t->window && s->join == t->join &&
-               s->after_count == t->after_count;
-    }
-    return same;
-}
-
 bool tb_rater_same(struct tb_rater *r, const struct tb_candidate *a, const struct tb_candidate *b, uint32_t fold)
 {
     struct tb_program *programs[2] = {NULL, NULL};
@@ -290,7 +278,7 @@ bool tb_rater_same(struct tb_rater *r, const struct tb_candidate *a, const struc
         struct trial t = trial_of(r, i == 0 ? a : b, fold, r->call.elements);
         same = tb_algorithm_fits(t.algorithm, &t.call) && program_make(r, &t, t.call.root, &programs[i]) == TB_OK;
     }
-    same = same && steps_same(programs[0], programs[1]);
+    same = same && tb_program_same(programs[0], programs[1]);
     programs_free(programs, 2);
     return same;
 }

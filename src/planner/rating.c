@@ -1,4 +1,5 @@
 #include "planner/rating.h"
+#include "planner/bound.h"
 #include "planner/growth.h"
 #include "planner/rater.h"
 
@@ -17,6 +18,8 @@
 #define ARGUMENTS_LIMIT 16u
 #define ALL_TIMES       16u   /* more units where all times are asked for: nobody waits for a call then */
 #define RANKS_MOST      4096u /* that are ever simulated */
+#define BOUND_PART      20u   /* of the units: looks at ways to find the bound, at most */
+#define LOOK_UNITS      2u
 
 /* What is known of a candidate: its time on each fold, and how much work that was. */
 struct row {
@@ -37,6 +40,8 @@ struct rating {
     uint32_t first;  /* the largest small fold; if it is the whole, all candidates are rated on it at once */
     uint64_t limit;  /* of units */
     uint64_t budget; /* of a candidate that is looked at for the first time */
+    uint64_t least;  /* below which no time can be, as far as was looked for it; */
+    bool bounded;    /* it was */
 };
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
@@ -169,17 +174,18 @@ static uint64_t scaled(uint64_t time, uint64_t by, uint64_t of)
     return all >= TB_COST_NEVER ? TB_COST_NEVER - 1 : (uint64_t)all;
 }
 
-/* Its time for the whole group, from what is known. If too little is and no more can be, it is taken to grow as the
- * number of ranks does. */
-static int row_settle(struct rating *r, uint32_t row)
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Its time for the whole group, from what is known of smaller ones. If too little is and no more can be, it is taken to
+ * grow as the number of ranks does. */
+static int row_continue(struct rating *r, uint32_t row, uint64_t *time)
 {
     struct row *k = &r->known[row];
     struct points p;
-    uint64_t *time = &r->rows[row].time;
     uint32_t size = r->rater.folds.shape->size;
-    *time = k->rated[k->top].time;
-    if (is_whole(r, k->top) || *time == TB_COST_NEVER)
-        return TB_OK;
     int error = row_points(r, row, &p);
     if (error != TB_OK)
         return error;
@@ -189,6 +195,42 @@ static int row_settle(struct rating *r, uint32_t row)
     if (k->stuck && p.assumed && *time < linear)
         *time = linear;
     return TB_OK;
+}
+
+/* The bound of the whole group, when a time is continued for the first time. */
+static int least_find(struct rating *r)
+{
+    const struct tb_group_shape *shape = r->rater.folds.shape;
+    struct tb_bound bound;
+    struct tb_ways ways;
+    uint64_t looks;
+    if (r->bounded || shape->host_count > RANKS_MOST)
+        return TB_OK;
+    r->bounded = true;
+    int error = tb_ways_open(&ways, shape->table, shape);
+    if (error != TB_OK)
+        return error;
+    error = tb_bound_find_within(&ways, &r->rater.call, r->limit / BOUND_PART, &bound, &looks);
+    tb_ways_close(&ways);
+    r->least = bound.time;
+    r->rater.used += LOOK_UNITS * looks;
+    return error;
+}
+
+/* Its time, from what is known: as it was simulated, or continued, but never to less than is possible. */
+static int row_settle(struct rating *r, uint32_t row)
+{
+    const struct row *k = &r->known[row];
+    uint64_t *time = &r->rows[row].time;
+    bool whole = is_whole(r, k->top);
+    *time = k->rated[k->top].time;
+    if (*time == TB_COST_NEVER || (whole && !tb_rater_continued(&r->rater, &k->rated[k->top])))
+        return TB_OK;
+    int error = least_find(r);
+    if (error == TB_OK && !whole)
+        error = row_continue(r, row, time);
+    *time = later(*time, r->least);
+    return error;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
@@ -350,7 +392,7 @@ static int row_refine(struct rating *r, uint32_t row)
     for (uint32_t i = 0; i < r->count && error == TB_OK && !whole; i++)
         if (r->rows[i].algorithm == r->rows[row].algorithm && r->known[i].top < k->top && !r->known[i].stuck &&
             r->rows[i].time != TB_COST_NEVER)
-            r->rows[i].time = scaled(r->rows[i].time, after, before);
+            r->rows[i].time = later(scaled(r->rows[i].time, after, before), r->least);
     return error;
 }
 

@@ -32,25 +32,37 @@ static void message_receive(struct tb_simulator *m, uint32_t step, uint64_t byte
     uint64_t end = tb_simulator_work(m, f->rank, now, own, near ? bytes : 0);
     if (end < until)
         end = m->busy[f->rank] = until;
-    if (f->waiters > 0)
+    if (f->waiters > 0) {
+        __builtin_prefetch(&m->steps[m->waiting[f->waiting]], 1); /* needed then, and not in the cache */
         tb_simulator_push(m, TB_SIMULATOR_DONE, step, end);
-    else
+    } else {
         tb_simulator_count(m, step, end);
+    }
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
+/* Whether the next item of a step must wait for another step. Mostly without a look at what the two are about. */
+static bool item_waits(const struct tb_simulator_step *f, const struct tb_simulator_after *a,
+                       const struct tb_simulator_step *before)
+{
+    if (before->done == before->items)
+        return false;
+    if (a->lag == TB_AFTER_WHOLE)
+        return true;
+    if (!a->joined)
+        return before->done < (int64_t)f->started + 1 - a->lag;
+    struct tb_after after = {.lag = a->lag};
+    return tb_step_waits(f->about, &after, before->about, before->done, f->started);
+}
+
 static bool item_ready(const struct tb_simulator *m, struct tb_simulator_step *f)
 {
     f->blocker = TB_SIMULATOR_NONE;
-    if (f->about->after_count == 0)
-        return true;
-    for (uint32_t i = 0; i < f->about->after_count; i++) {
-        uint32_t index = m->firsts[f->rank] + f->after[i].step;
-        const struct tb_simulator_step *before = &m->steps[index];
-        if (before->done < before->items &&
-            tb_step_waits(f->about, &f->after[i], before->about, before->done, f->started)) {
-            f->blocker = index;
+    for (uint32_t i = f->after; i != TB_SIMULATOR_NONE; i = tb_simulator_after_next(m, i)) {
+        const struct tb_simulator_after *a = &m->after[i];
+        if (item_waits(f, a, &m->steps[a->step])) {
+            f->blocker = a->step;
             return false;
         }
     }
@@ -60,22 +72,24 @@ static bool item_ready(const struct tb_simulator *m, struct tb_simulator_step *f
 static void item_start(struct tb_simulator *m, uint32_t step, uint64_t now)
 {
     struct tb_simulator_step *f = &m->steps[step];
-    const struct tb_step *t = f->about;
+    enum tb_step_kind kind = (enum tb_step_kind)f->kind;
     uint32_t item = f->started++;
-    if (t->kind == TB_STEP_COMPOSITE) {
+    if (kind == TB_STEP_COMPOSITE) {
         tb_simulator_come(m, step, now);
         return;
     }
-    uint64_t bytes = tb_item_bytes(&m->data, m->run->programs[f->rank], t, item);
-    bool message = t->kind == TB_STEP_SEND || t->kind == TB_STEP_RECEIVE;
-    if (bytes == 0 && (!message || (t->slice.count > 0 && !t->upto))) {
+    uint64_t bytes = item + 1 < f->items && f->each > 0
+                         ? f->each
+                         : tb_item_bytes(&m->data, m->run->programs[f->rank], f->about, item);
+    bool message = kind == TB_STEP_SEND || kind == TB_STEP_RECEIVE;
+    if (bytes == 0 && (!message || (f->about->slice.count > 0 && !f->about->upto))) {
         tb_simulator_done(m, step, now);
     } else if (!message) {
-        uint64_t time = tb_simulator_time(m, t->kind == TB_STEP_COPY ? TB_TIME_COPY : TB_TIME_REDUCE, bytes);
+        uint64_t time = tb_simulator_time(m, kind == TB_STEP_COPY ? TB_TIME_COPY : TB_TIME_REDUCE, bytes);
         tb_simulator_done(m, step, tb_simulator_work(m, f->rank, now, time, bytes));
-    } else if (t->kind == TB_STEP_SEND && f->path == TB_SIMULATOR_NONE) {
+    } else if (kind == TB_STEP_SEND && f->path == TB_SIMULATOR_NONE) {
         message_hand(m, step, bytes, now);
-    } else if (t->kind == TB_STEP_SEND) {
+    } else if (kind == TB_STEP_SEND) {
         tb_simulator_send(m, step, item, bytes, now);
     } else if (++f->posted <= f->arrived) {
         message_receive(m, step, bytes, now, 0);
@@ -91,19 +105,29 @@ static void step_advance(struct tb_simulator *m, uint32_t step, uint64_t now)
         item_start(m, step, now);
 }
 
-static void message_arrive(struct tb_simulator *m, uint32_t index, uint64_t now)
+static void receive_begin(struct tb_simulator *m, uint32_t step, uint64_t bytes, uint64_t now, uint64_t until)
 {
-    const struct tb_simulator_message *message = &m->messages[index];
-    uint32_t step = message->partner;
     struct tb_simulator_step *f = &m->steps[step];
-    uint64_t bytes = message->bytes, until = message->until;
-    tb_simulator_message_free(m, index);
     if (++f->arrived > f->posted)
         return;
     message_receive(m, step, bytes, now, until);
     /* The next one may be posted: nothing of this rank begins before it has received this one. */
     if (f->waiters == 0)
         step_advance(m, step, now);
+}
+
+static void message_arrive(struct tb_simulator *m, uint32_t index, uint64_t now)
+{
+    struct tb_simulator_message message = m->messages[index];
+    tb_simulator_message_free(m, index);
+    receive_begin(m, message.partner, message.bytes, now, message.until);
+}
+
+static void part_arrive(struct tb_simulator *m, uint32_t index, uint64_t now)
+{
+    struct tb_simulator_part part = m->parts[index];
+    tb_simulator_part_free(m, index);
+    receive_begin(m, part.message, part.length, now, part.last);
 }
 
 static void item_done(struct tb_simulator *m, uint32_t step, uint64_t now)
@@ -147,6 +171,9 @@ static void event_happen(struct tb_simulator *m, const struct tb_simulator_event
         break;
     case TB_SIMULATOR_ARRIVE:
         message_arrive(m, index, e->time);
+        break;
+    case TB_SIMULATOR_COME:
+        part_arrive(m, index, e->time);
         break;
     case TB_SIMULATOR_NEXT:
         tb_simulator_next(m, index, e->time);

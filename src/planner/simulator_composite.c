@@ -39,7 +39,7 @@ static int composite_join(struct tb_simulator *m, uint32_t step)
     }
     for (uint32_t i = first < f->rank ? m->firsts[first] : m->step_count;
          i < m->step_count && m->steps[i].rank == first; i++)
-        if (m->steps[i].about->kind == TB_STEP_COMPOSITE && m->steps[i].about->edge == t->edge)
+        if (m->steps[i].kind == TB_STEP_COMPOSITE && m->steps[i].about->edge == t->edge)
             found = i;
     if (found == TB_SIMULATOR_NONE || m->steps[found].stream == TB_SIMULATOR_NONE ||
         first_member(m->run->programs[first], m->steps[found].about) != first || m->steps[found].items != f->items ||
@@ -55,13 +55,13 @@ int tb_simulator_composites(struct tb_simulator *m)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < m->step_count; i++)
-        count += m->steps[i].about->kind == TB_STEP_COMPOSITE;
+        count += m->steps[i].kind == TB_STEP_COMPOSITE;
     m->composites = tb_simulator_room(m, ROOM_COMPOSITES, ((size_t)count + 1) * sizeof *m->composites);
     if (m->composites == NULL)
         return m->error;
     int error = TB_OK;
     for (uint32_t i = 0; count > 0 && i < m->step_count && error == TB_OK; i++)
-        if (m->steps[i].about->kind == TB_STEP_COMPOSITE)
+        if (m->steps[i].kind == TB_STEP_COMPOSITE)
             error = composite_join(m, i);
     return error;
 }

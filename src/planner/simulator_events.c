@@ -134,13 +134,14 @@ static void lists_begin(struct tb_simulator *m)
 /* The next list comes into the heap, which is empty. */
 static void list_open(struct tb_simulator *m)
 {
-    uint32_t word = 0, last = TB_SIMULATOR_LISTS / 64 - 1;
+    uint32_t word = m->lists_word, last = TB_SIMULATOR_LISTS / 64 - 1;
     while (word < last && m->lists_used[word] == 0)
         word++;
     if (m->lists_used[word] == 0) {
         lists_begin(m);
         word = 0;
     }
+    m->lists_word = word;
     uint32_t list = 64 * word + (uint32_t)__builtin_ctzll(m->lists_used[word]), next = m->lists[list];
     m->lists_used[word] &= m->lists_used[word] - 1;
     m->lists[list] = TB_SIMULATOR_NONE;
@@ -185,14 +186,18 @@ void tb_simulator_events_clear(struct tb_simulator *m)
     m->heap = m->rooms[ROOM_HEAP].at;
     m->heap_count = m->order = 0;
     m->heap_hole = false;
+    /* After a simulation that came to its end all lists are empty. */
+    if (m->runs == 0 || m->to_come > 0) {
+        memset(m->lists, 0xff, sizeof m->lists);
+        memset(m->lists_used, 0, sizeof m->lists_used);
+    }
     m->to_come = 0;
     m->waits = m->rooms[ROOM_WAITS].at;
     m->wait_count = 0;
     m->free_wait = TB_SIMULATOR_NONE;
     m->soon = m->list_begin = 0;
     m->list_bits = 0;
-    memset(m->lists, 0xff, sizeof m->lists);
-    memset(m->lists_used, 0, sizeof m->lists_used);
+    m->lists_word = 0;
 }
 
 /* ---- what is done ------------------------------------------------------------------------------------------------ */

@@ -18,8 +18,8 @@ static void path_add_hop(struct tb_simulator *m, const struct tb_way_hop *hop, u
         struct tb_simulator_leg *leg = leg_add(m);
         if (leg == NULL)
             return;
-        leg->has_wire = hop->wire_count > 0;
-        leg->wire = leg->has_wire ? m->run->ways->list[hop->first_wire + i] : TB_SIMULATOR_NONE;
+        leg->wire = hop->wire_count > 0 ? m->run->ways->list[hop->first_wire + i] : TB_SIMULATOR_BARE;
+        leg->frame = m->paths[m->path_count - 1].frame;
     }
     struct tb_simulator_leg *last = &m->legs[m->leg_count - 1];
     if (first > m->paths[m->path_count - 1].first)

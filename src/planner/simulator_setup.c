@@ -46,7 +46,7 @@ static int partners_find(struct tb_simulator *m)
         return m->error;
     for (uint32_t i = 0; i < m->step_count; i++) {
         const struct tb_simulator_step *f = &m->steps[i];
-        if (f->about->kind != TB_STEP_RECEIVE)
+        if (f->kind != TB_STEP_RECEIVE)
             continue;
         uint32_t at = match_hash(f->about->peer, f->rank, f->about->edge) & mask;
         while (table[at] != TB_SIMULATOR_NONE)
@@ -55,7 +55,7 @@ static int partners_find(struct tb_simulator *m)
     }
     for (uint32_t i = 0; i < m->step_count; i++) {
         struct tb_simulator_step *f = &m->steps[i];
-        if (f->about->kind != TB_STEP_SEND)
+        if (f->kind != TB_STEP_SEND)
             continue;
         uint32_t at = match_hash(f->rank, f->about->peer, f->about->edge) & mask;
         for (; table[at] != TB_SIMULATOR_NONE; at = (at + 1) & mask) {
@@ -108,7 +108,7 @@ static int streams_find(struct tb_simulator *m)
         return m->error;
     for (uint32_t i = 0; i < m->step_count; i++) {
         struct tb_simulator_step *f = &m->steps[i];
-        if (f->about->kind != TB_STEP_SEND || f->path == TB_SIMULATOR_NONE)
+        if (f->kind != TB_STEP_SEND || f->path == TB_SIMULATOR_NONE)
             continue;
         uint32_t to = f->about->peer, at = match_hash(f->rank, to, 0) & mask;
         while (table[at] != TB_SIMULATOR_NONE &&
@@ -117,13 +117,18 @@ static int streams_find(struct tb_simulator *m)
         if (table[at] == TB_SIMULATOR_NONE) {
             m->streams[m->stream_count] = (struct tb_simulator_stream){.from = f->rank,
                                                                        .to = to,
+                                                                       .path = f->path,
                                                                        .ends = ends_of(m, f->rank, to),
                                                                        .head = TB_SIMULATOR_NONE,
-                                                                       .acks = TB_SIMULATOR_NONE};
+                                                                       .acks = TB_SIMULATOR_NONE,
+                                                                       .brief = true};
             table[at] = m->stream_count++;
         }
         f->stream = table[at];
-        kinds |= step_messages(m, f);
+        unsigned its = step_messages(m, f);
+        if ((its & MESSAGES_LONG) != 0)
+            m->streams[f->stream].brief = false;
+        kinds |= its;
     }
     m->mixed = kinds == (MESSAGES_SHORT | MESSAGES_LONG);
     return TB_OK;
@@ -131,9 +136,41 @@ static int streams_find(struct tb_simulator *m)
 
 /* ---- all steps --------------------------------------------------------------------------------------------------- */
 
+/* Bytes of all items of a step but the last; 0: they differ, or may. Pieces in order get shorter only towards the end
+ * of the message, and blocks without parts are all as long. */
+static uint32_t items_each(const struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t)
+{
+    bool like = (t->kind == TB_STEP_SEND || t->kind == TB_STEP_RECEIVE) && t->other.count > 0;
+    const struct tb_slice *s = like ? &t->other : &t->slice;
+    if (t->items < 3 || t->kind == TB_STEP_COMPOSITE)
+        return 0;
+    bool alike = m->data.blocks
+                     ? p->parts == 1
+                     : s->stride > 0 && s->first + ((uint64_t)s->count - 1) * (uint64_t)s->stride < p->pieces;
+    if (s->count == 0 || (!alike && s->symbol != TB_SYMBOL_SIZES))
+        return 0;
+    uint64_t bytes = tb_item_bytes(&m->data, p, t, 0);
+    return bytes <= UINT32_MAX && bytes == tb_item_bytes(&m->data, p, t, t->items - 2) ? (uint32_t)bytes : 0;
+}
+
+/* What a step comes after, from *at on; `first` is the first step of its rank. */
+static uint32_t after_fill(struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t, uint32_t first,
+                           uint32_t *at)
+{
+    uint32_t begin = *at;
+    for (uint32_t i = 0; i < t->after_count; i++) {
+        const struct tb_after *a = &p->after[t->after + i];
+        m->after[(*at)++] = (struct tb_simulator_after){.step = first + a->step,
+                                                        .joined = t->join != 1 || p->steps[a->step].join != 1,
+                                                        .last = i + 1 == t->after_count,
+                                                        .lag = a->lag};
+    }
+    return t->after_count > 0 ? begin : TB_SIMULATOR_NONE;
+}
+
 static int steps_fill(struct tb_simulator *m)
 {
-    uint32_t at = 0;
+    uint32_t at = 0, after = 0;
     for (uint32_t rank = 0; rank < m->ranks; rank++) {
         const struct tb_program *p = m->run->programs[rank];
         m->firsts[rank] = at;
@@ -144,16 +181,19 @@ static int steps_fill(struct tb_simulator *m)
             bool receives = t->kind == TB_STEP_RECEIVE, message = receives || t->kind == TB_STEP_SEND;
             if (message && (t->peer >= m->ranks || t->group != 0))
                 return TB_ERR_MISMATCH;
-            m->steps[at++] = (struct tb_simulator_step){.about = t,
-                                                        .after = p->after + t->after,
-                                                        .rank = rank,
-                                                        .items = t->items,
-                                                        .window = t->window,
-                                                        .path = TB_SIMULATOR_NONE,
-                                                        .blocker = TB_SIMULATOR_NONE,
-                                                        .askers = TB_SIMULATOR_NONE,
-                                                        .partner = receives ? 0 : TB_SIMULATOR_NONE,
-                                                        .stream = receives ? 0 : TB_SIMULATOR_NONE};
+            m->steps[at] = (struct tb_simulator_step){.about = t,
+                                                      .after = after_fill(m, p, t, m->firsts[rank], &after),
+                                                      .each = items_each(m, p, t),
+                                                      .rank = rank & (STEPS_LIMIT - 1),
+                                                      .kind = t->kind & 7u,
+                                                      .items = t->items,
+                                                      .window = t->window,
+                                                      .path = TB_SIMULATOR_NONE,
+                                                      .blocker = TB_SIMULATOR_NONE,
+                                                      .askers = TB_SIMULATOR_NONE,
+                                                      .partner = receives ? 0 : TB_SIMULATOR_NONE,
+                                                      .stream = receives ? 0 : TB_SIMULATOR_NONE};
+            at++;
         }
     }
     m->firsts[m->ranks] = at;
@@ -167,9 +207,8 @@ static int steps_fill(struct tb_simulator *m)
 static void waiters_fill(struct tb_simulator *m)
 {
     for (uint32_t i = 0; i < m->step_count; i++) {
-        const struct tb_simulator_step *f = &m->steps[i];
-        for (uint32_t k = 0; k < f->about->after_count; k++)
-            m->steps[m->firsts[f->rank] + f->after[k].step].waiters++;
+        for (uint32_t k = m->steps[i].after; k != TB_SIMULATOR_NONE; k = tb_simulator_after_next(m, k))
+            m->steps[m->after[k].step].waiters++;
     }
     uint32_t total = 0;
     for (uint32_t i = 0; i < m->step_count; i++) {
@@ -178,9 +217,8 @@ static void waiters_fill(struct tb_simulator *m)
         m->steps[i].waiters = 0;
     }
     for (uint32_t i = 0; i < m->step_count; i++) {
-        const struct tb_simulator_step *f = &m->steps[i];
-        for (uint32_t k = 0; k < f->about->after_count; k++) {
-            struct tb_simulator_step *before = &m->steps[m->firsts[f->rank] + f->after[k].step];
+        for (uint32_t k = m->steps[i].after; k != TB_SIMULATOR_NONE; k = tb_simulator_after_next(m, k)) {
+            struct tb_simulator_step *before = &m->steps[m->after[k].step];
             m->waiting[before->waiting + before->waiters++] = i;
         }
     }
@@ -264,13 +302,14 @@ int tb_simulator_fill(struct tb_simulator *m, struct tb_simulation *run)
         for (uint32_t i = 0; i < p->step_count; i++)
             after += p->steps[i].after_count;
     }
-    if (steps >= STEPS_LIMIT || after >= UINT32_MAX || steps > run->limit)
+    if (steps >= STEPS_LIMIT || m->ranks >= STEPS_LIMIT || after >= UINT32_MAX || steps > run->limit)
         return TB_ERR_LIMIT;
     m->step_count = (uint32_t)steps;
     m->steps = room_of(m, ROOM_STEPS, steps, sizeof *m->steps);
     m->firsts = room_of(m, ROOM_FIRSTS, (size_t)m->ranks + 1, sizeof *m->firsts);
     m->left = room_of(m, ROOM_LEFT, m->ranks, sizeof *m->left);
     m->waiting = room_of(m, ROOM_WAITING, after, sizeof *m->waiting);
+    m->after = room_of(m, ROOM_AFTER, after, sizeof *m->after);
     m->busy = room_zero(m, ROOM_BUSY, m->ranks, sizeof *m->busy);
     m->loads = room_zero(m, ROOM_LOADS, m->ranks, sizeof *m->loads);
     m->host_of = room_of(m, ROOM_HOST_OF, m->ranks, sizeof *m->host_of);

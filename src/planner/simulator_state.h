@@ -17,6 +17,7 @@ enum tb_simulator_event_kind {
     TB_SIMULATOR_ASK,    /* a message: the other side is asked whether it may come */
     TB_SIMULATOR_ANSWER, /* a message: it may */
     TB_SIMULATOR_WIRE,   /* a wire: it is free, unless a short message has come meanwhile, and a part waits for it */
+    TB_SIMULATOR_COME,   /* a part that is a short message: as ARRIVE */
 };
 #define TB_SIMULATOR_INDEX_BITS 29u
 
@@ -30,13 +31,23 @@ struct tb_simulator_waiting {
     struct tb_simulator_event event;
     uint32_t next; /* of its list, or free */
 };
-#define TB_SIMULATOR_LISTS 1024u
+#define TB_SIMULATOR_LISTS 8192u
+
+/* What a step comes after. */
+struct tb_simulator_after {
+    uint32_t step : 30;  /* index of it */
+    uint32_t joined : 1; /* items of one of the two are several pieces */
+    uint32_t last : 1;   /* of its step */
+    int32_t lag;         /* TB_AFTER_WHOLE: all of it */
+};
 
 /* A step of one rank. All ranks' steps stand in one array. Its size is that of a line of the cache. */
 struct tb_simulator_step {
     const struct tb_step *about;
-    const struct tb_after *after; /* about->after_count of them */
-    uint32_t rank;
+    uint32_t after;     /* index of the first; TB_SIMULATOR_NONE: nothing */
+    uint32_t each;      /* bytes of all items but the last, if they are alike; else 0 */
+    uint32_t rank : 29; /* fewer than the limit of steps */
+    uint32_t kind : 3;  /* enum tb_step_kind */
     uint32_t items, window, started, done;
     uint32_t path;             /* of messages; TB_SIMULATOR_NONE: within the host */
     uint32_t waiting, waiters; /* steps that depend on it: first index, and how many */
@@ -54,12 +65,13 @@ struct tb_simulator_step {
 
 /* From one wire to the next. */
 struct tb_simulator_leg {
-    uint32_t wire;  /* its number, or which port or agent of the two hosts (TB_WAY_*) */
-    bool has_wire;  /* or there is none */
+    uint32_t wire;  /* its number, or TB_WAY_*, of the two hosts; TB_SIMULATOR_BARE: there is none */
+    uint32_t frame; /* bytes, of its path */
     uint64_t delay; /* behind it */
     uint64_t store; /* behind it, until the first frame is whole */
     uint64_t hold;  /* of the last frame, which is whole there, until the next agent has it */
 };
+#define TB_SIMULATOR_BARE (TB_WAY_IN_AGENT - 1)
 
 /* The last time that was asked for of something of which mostly the same is asked. */
 struct tb_simulator_last {
@@ -75,13 +87,16 @@ struct tb_simulator_path {
     struct tb_simulator_last send, receive;
 };
 
+/* Its size is that of a line of the cache, too. */
 struct tb_simulator_message {
     uint64_t bytes, left;
-    uint64_t ready; /* when its first byte can come to the first wire */
     uint64_t until; /* when the sender is through with it; once it is there: before that the receive is not done */
-    uint64_t part;  /* length of its parts */
     uint64_t there; /* bytes that have come */
-    uint64_t first, last; /* when the first and the last one of these had */
+    union {
+        uint64_t ready; /* before anything of it has left: when its first byte can come to the first wire */
+        uint64_t first; /* then: when the first of these had come, */
+    };
+    uint64_t last; /* and the last */
     uint32_t step, item;
     uint32_t partner; /* of the step */
     uint32_t next;    /* of the stream, of those who ask, or free */
@@ -93,11 +108,14 @@ struct tb_simulator_ends {
     uint32_t out, out_agent, in, in_agent;
 };
 
-/* Holds what is needed to pass from wire to wire, without a look at its message. */
+/* Holds what is needed to pass from wire to wire, without a look at its message. A short message is a part and nothing
+ * else. */
 struct tb_simulator_part {
-    uint64_t last;          /* when its last byte comes to the wire where it is next */
+    uint64_t last;          /* when its last byte comes to the wire where it is next; of a short message that is there:
+                             * before that the receive is not done */
     uint64_t start, length; /* in the message */
-    uint32_t message;       /* or the next free one */
+    uint32_t message;       /* of a short one: the receive; or the next free part */
+    uint32_t stream;        /* of the message */
     uint32_t next;          /* of those that wait for a wire */
     uint32_t leg;           /* the one where it is next */
     uint16_t left;          /* legs from there on */
@@ -107,15 +125,18 @@ struct tb_simulator_part {
     struct tb_simulator_ends ends;
 };
 
-/* What one rank sends to another in long messages. */
+/* What one rank sends to another. */
 struct tb_simulator_stream {
     uint32_t from, to; /* ranks */
+    uint32_t path;
     struct tb_simulator_ends ends;
-    uint32_t head, tail;     /* messages that have not left wholly */
+    uint32_t head, tail;     /* long messages that have not left wholly */
     uint32_t acks, last_ack; /* of parts that are there: when this side will know */
-    uint64_t under_way;      /* bytes that it does not know of */
     bool busy;               /* its next part has a time */
     bool waits;              /* or waits for the window */
+    bool brief;              /* all messages are short, so that nothing waits for a window, and there are no acks: */
+    uint64_t known;          /* when this side will know of all that is there */
+    uint64_t under_way;      /* bytes that it does not know of; of a brief one, that are not there */
 };
 
 struct tb_simulator_wire {
@@ -175,6 +196,7 @@ enum {
     ROOM_STEPS,
     ROOM_FIRSTS,
     ROOM_WAITING,
+    ROOM_AFTER,
     ROOM_LEFT,
     ROOM_BUSY,
     ROOM_LOADS,
@@ -206,6 +228,7 @@ struct tb_simulator {
     struct tb_simulator_step *steps;
     uint32_t *firsts;  /* step of each rank, and the end */
     uint32_t *waiting; /* indices of steps */
+    struct tb_simulator_after *after;
     uint32_t *left;    /* steps of each rank that are not done */
     uint64_t *busy;    /* until when each rank is */
     uint64_t *loads;   /* time for which each rank was busy */
@@ -237,6 +260,7 @@ struct tb_simulator {
     uint32_t list_bits;
     uint32_t lists[TB_SIMULATOR_LISTS + 1]; /* of those who wait; the last one: for longer than all others */
     uint64_t lists_used[TB_SIMULATOR_LISTS / 64];
+    uint32_t lists_word; /* of these: those before it are empty */
     struct tb_simulator_message *messages;
     struct tb_simulator_part *parts;
     struct tb_simulator_note *notes;
@@ -300,6 +324,7 @@ void tb_simulator_answer(struct tb_simulator *m, uint32_t message, uint64_t now)
 void tb_simulator_posted(struct tb_simulator *m, uint32_t step, uint64_t now);
 uint32_t tb_simulator_message_new(struct tb_simulator *m);
 void tb_simulator_message_free(struct tb_simulator *m, uint32_t message);
+void tb_simulator_part_free(struct tb_simulator *m, uint32_t part);
 
 /* ---- simulator_composite.c --------------------------------------------------------------------------------------- */
 
@@ -307,6 +332,12 @@ void tb_simulator_message_free(struct tb_simulator *m, uint32_t message);
 int tb_simulator_composites(struct tb_simulator *m);
 /* A rank has come to an item of a composite step. */
 void tb_simulator_come(struct tb_simulator *m, uint32_t step, uint64_t now);
+
+/* The next of what a step comes after; TB_SIMULATOR_NONE: there is none. */
+static inline uint32_t tb_simulator_after_next(const struct tb_simulator *m, uint32_t after)
+{
+    return m->after[after].last ? TB_SIMULATOR_NONE : after + 1;
+}
 
 static inline uint64_t tb_simulator_later(uint64_t a, uint64_t b)
 {

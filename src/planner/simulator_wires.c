@@ -32,8 +32,14 @@ void tb_simulator_message_free(struct tb_simulator *m, uint32_t message)
     m->free_message = message;
 }
 
-/* Of a message, on its first leg. */
-static uint32_t part_new(struct tb_simulator *m, uint32_t message)
+void tb_simulator_part_free(struct tb_simulator *m, uint32_t part)
+{
+    m->parts[part].message = m->free_part;
+    m->free_part = part;
+}
+
+/* Of a message of a step, on its first leg. */
+static uint32_t part_new(struct tb_simulator *m, uint32_t step, uint32_t message)
 {
     uint32_t index = m->free_part;
     if (index != TB_SIMULATOR_NONE) {
@@ -45,9 +51,10 @@ static uint32_t part_new(struct tb_simulator *m, uint32_t message)
             return TB_SIMULATOR_NONE;
         m->part_count++;
     }
-    const struct tb_simulator_step *f = &m->steps[m->messages[message].step];
+    const struct tb_simulator_step *f = &m->steps[step];
     const struct tb_simulator_path *path = &m->paths[f->path];
     m->parts[index] = (struct tb_simulator_part){.message = message,
+                                                 .stream = f->stream,
                                                  .leg = path->first,
                                                  .left = (uint16_t)path->count,
                                                  .is_first = true,
@@ -139,10 +146,11 @@ static void wire_wait(struct tb_simulator *m, uint32_t wire, uint32_t part)
     w->last_waiting = part;
 }
 
-/* What a message that comes at once puts into a queue. */
-static uint64_t burst_bytes(const struct tb_simulator_message *message)
+/* What a message that comes at once puts into a queue. A short one is one part. */
+static uint64_t burst_bytes(const struct tb_simulator *m, const struct tb_simulator_part *p)
 {
-    return (message->bytes < FIRST_BURST ? message->bytes : FIRST_BURST) + HEADER_BYTES;
+    uint64_t bytes = p->is_short ? p->length : m->messages[p->message].bytes;
+    return (bytes < FIRST_BURST ? bytes : FIRST_BURST) + HEADER_BYTES;
 }
 
 /* Takes room in the queue of a wire. False: it does not fit. */
@@ -152,6 +160,29 @@ static bool queue_take(struct tb_simulator *m, struct tb_simulator_wire *w, uint
     bool fits = w->held == 0 || w->held + bytes <= m->table->wires[w->row].queue;
     w->held += fits ? bytes : 0;
     return fits;
+}
+
+/* ---- what is under way ------------------------------------------------------------------------------------------- */
+
+/* So many bytes are there, which the sending side will know at some time. */
+static void stream_acknowledge(struct tb_simulator *m, struct tb_simulator_stream *stream, uint64_t known,
+                               uint64_t bytes)
+{
+    if (!stream->brief) {
+        note_add(m, &stream->acks, &stream->last_ack, known, bytes);
+    } else if (bytes > 0) {
+        stream->under_way -= bytes;
+        stream->known = tb_simulator_later(stream->known, known);
+    }
+}
+
+/* Whether the sending side knows that all it has sent is there. */
+static bool stream_is_quiet(struct tb_simulator *m, struct tb_simulator_stream *stream, uint64_t now)
+{
+    if (stream->brief)
+        return stream->under_way == 0 && stream->known <= now;
+    stream->under_way -= notes_pass(m, &stream->acks, now);
+    return stream->under_way == 0;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
@@ -172,41 +203,49 @@ static inline uint32_t leg_wire(const struct tb_simulator_leg *leg, const struct
     }
 }
 
-/* It is there; the last one of a message tells the receiver. */
+/* When the receiver has something to do for a message whose bytes come from `first` to `last`; *until: before that the
+ * receive is not done. */
+static uint64_t receive_time(struct tb_simulator *m, uint32_t index, uint64_t bytes, uint64_t first, uint64_t last,
+                             uint64_t *until)
+{
+    uint64_t own_first = m->paths[index].receive_none, copying = tb_simulator_receive_time(m, index, bytes);
+    copying = copying > own_first ? copying - own_first : 0;
+    *until = tb_cost_add(last, own_first);
+    return tb_simulator_later(first, last > copying ? last - copying : 0);
+}
+
+/* It is there; a short message, or the last part of a long one, tells the receiver. */
 static void part_deliver(struct tb_simulator *m, uint32_t part, uint64_t now, uint64_t first, uint64_t last)
 {
     struct tb_simulator_part *p = &m->parts[part];
-    struct tb_simulator_message *message = &m->messages[p->message];
-    const struct tb_simulator_step *f = &m->steps[message->step];
-    const struct tb_simulator_path *path = &m->paths[f->path];
-    struct tb_simulator_stream *stream = &m->streams[f->stream];
-    uint64_t known = tb_cost_add(last, path->latency);
-    note_add(m, &stream->acks, &stream->last_ack, known, p->length);
+    struct tb_simulator_stream *stream = &m->streams[p->stream];
+    uint64_t known = tb_cost_add(last, m->paths[stream->path].latency);
+    stream_acknowledge(m, stream, known, p->length);
     if (stream->waits) {
         stream->waits = false;
-        tb_simulator_push(m, TB_SIMULATOR_NEXT, f->stream, known);
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, p->stream, known);
     }
+    if (p->is_short) {
+        uint64_t begin = receive_time(m, stream->path, p->length, first, last, &p->last);
+        __builtin_prefetch(&m->steps[p->message], 1); /* soon, mostly; it is not in the cache */
+        tb_simulator_push(m, TB_SIMULATOR_COME, part, tb_simulator_later(now, begin));
+        return;
+    }
+    struct tb_simulator_message *message = &m->messages[p->message];
     message->first = first < message->first ? first : message->first;
-    message->last = last = tb_simulator_later(last, message->last);
+    message->last = tb_simulator_later(last, message->last);
     message->there += p->length;
     if (message->there == message->bytes) {
-        uint64_t own_first = path->receive_none, copying = tb_simulator_receive_time(m, f->path, message->bytes);
-        copying = copying > own_first ? copying - own_first : 0;
-        uint64_t begin = tb_simulator_later(message->first, last > copying ? last - copying : 0);
-        message->until = tb_cost_add(last, own_first);
+        uint64_t begin = receive_time(m, stream->path, message->bytes, message->first, message->last, &message->until);
         tb_simulator_push(m, TB_SIMULATOR_ARRIVE, p->message, tb_simulator_later(now, begin));
     }
-    p->message = m->free_part;
-    m->free_part = part;
+    tb_simulator_part_free(m, part);
 }
 
 /* An agent passes a frame on when it is whole; so much of the time of a frame. */
-static uint64_t frame_time(const struct tb_simulator *m, const struct tb_simulator_part *p, uint64_t time)
+static uint64_t frame_time(const struct tb_simulator_leg *leg, const struct tb_simulator_part *p, uint64_t time)
 {
-    if (time == 0)
-        return 0;
-    uint32_t frame = m->paths[m->steps[m->messages[p->message].step].path].frame;
-    return p->length >= frame ? time : (uint64_t)((unsigned __int128)time * p->length / frame);
+    return time == 0 || p->length >= leg->frame ? time : (uint64_t)((unsigned __int128)time * p->length / leg->frame);
 }
 
 /* When the sender is through with a message of which its first wire has this part from `begin` to `end`. TB_COST_NEVER:
@@ -228,8 +267,11 @@ static void stream_go_on(struct tb_simulator *m, uint32_t step, uint64_t sent, u
     if (sent != TB_COST_NEVER)
         tb_simulator_done(m, step, sent);
     stream->busy = stream->head != TB_SIMULATOR_NONE;
-    if (stream->busy)
-        tb_simulator_push(m, TB_SIMULATOR_NEXT, index, tb_simulator_later(end, m->messages[stream->head].ready));
+    if (!stream->busy)
+        return;
+    const struct tb_simulator_message *head = &m->messages[stream->head];
+    tb_simulator_push(m, TB_SIMULATOR_NEXT, index,
+                      head->left == head->bytes ? tb_simulator_later(end, head->ready) : end);
 }
 
 /* Leaves the wire to which it had come, or passed where there is none. */
@@ -240,9 +282,9 @@ static void part_go_on(struct tb_simulator *m, uint32_t part, uint64_t now, uint
     bool leaves = p->is_first && !p->is_short;
     uint64_t sent = leaves ? part_sent(m, p, begin, end) : TB_COST_NEVER;
     uint32_t step = leaves ? m->messages[p->message].step : TB_SIMULATOR_NONE;
-    uint64_t first = tb_cost_add(tb_cost_add(begin, leg->delay), frame_time(m, p, leg->store));
+    uint64_t first = tb_cost_add(tb_cost_add(begin, leg->delay), frame_time(leg, p, leg->store));
     uint64_t last = tb_cost_add(tb_simulator_later(end, p->last), leg->delay);
-    last = tb_simulator_later(first, tb_cost_add(last, frame_time(m, p, leg->hold)));
+    last = tb_simulator_later(first, tb_cost_add(last, frame_time(leg, p, leg->hold)));
     p->leg++;
     p->is_first = false;
     if (--p->left == 0) {
@@ -262,7 +304,7 @@ static void part_cross(struct tb_simulator *m, uint32_t part, uint32_t wire, uin
     struct tb_simulator_wire *w = &m->wires[wire];
     uint64_t end, begin = wire_take(m, wire, p, now, &end);
     if (p->burst && w->limited)
-        note_add(m, &w->queue, &w->last_queue, end, burst_bytes(&m->messages[p->message]));
+        note_add(m, &w->queue, &w->last_queue, end, burst_bytes(m, p));
     part_go_on(m, part, now, begin, end);
 }
 
@@ -271,13 +313,13 @@ static void part_pass(struct tb_simulator *m, uint32_t part, uint64_t now)
 {
     struct tb_simulator_part *p = &m->parts[part];
     const struct tb_simulator_leg *leg = &m->legs[p->leg];
-    if (!leg->has_wire) {
+    if (leg->wire == TB_SIMULATOR_BARE) {
         part_go_on(m, part, now, now, now);
         return;
     }
     uint32_t wire = leg_wire(leg, &p->ends);
     struct tb_simulator_wire *w = &m->wires[wire];
-    if (p->burst && w->limited && !queue_take(m, w, burst_bytes(&m->messages[p->message]), now)) {
+    if (p->burst && w->limited && !queue_take(m, w, burst_bytes(m, p), now)) {
         p->burst = false;
         p->last = tb_cost_add(p->last, m->constants->loss);
         tb_simulator_push(m, TB_SIMULATOR_PART, part, tb_cost_add(now, m->constants->loss));
@@ -304,9 +346,8 @@ void tb_simulator_part_comes(struct tb_simulator *m, uint32_t part, uint64_t now
 {
     struct tb_simulator_part *p = &m->parts[part];
     if (p->is_first) {
-        struct tb_simulator_stream *stream = &m->streams[m->steps[m->messages[p->message].step].stream];
-        stream->under_way -= notes_pass(m, &stream->acks, now);
-        p->burst = stream->under_way == 0;
+        struct tb_simulator_stream *stream = &m->streams[p->stream];
+        p->burst = stream_is_quiet(m, stream, now);
         stream->under_way += p->length;
     }
     part_pass(m, part, now);
@@ -314,12 +355,18 @@ void tb_simulator_part_comes(struct tb_simulator *m, uint32_t part, uint64_t now
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
 
+/* Of a long message. */
+static uint64_t part_bytes(uint64_t bytes)
+{
+    uint64_t part = bytes / PARTS_MOST + (bytes % PARTS_MOST != 0);
+    return part < PART_LEAST ? PART_LEAST : part;
+}
+
 /* Whether the window lets so many bytes go; if not, the stream has a time for its next part or waits. */
 static bool stream_open(struct tb_simulator *m, uint32_t index, uint64_t length, uint64_t window, uint64_t now)
 {
     struct tb_simulator_stream *stream = &m->streams[index];
-    stream->under_way -= notes_pass(m, &stream->acks, now);
-    if (stream->under_way == 0 || stream->under_way + length <= tb_simulator_later(window, 2 * length))
+    if (stream_is_quiet(m, stream, now) || stream->under_way + length <= tb_simulator_later(window, 2 * length))
         return true;
     if (stream->acks != TB_SIMULATOR_NONE)
         tb_simulator_push(m, TB_SIMULATOR_NEXT, index, m->notes[stream->acks].time);
@@ -332,12 +379,14 @@ void tb_simulator_next(struct tb_simulator *m, uint32_t index, uint64_t now)
 {
     struct tb_simulator_stream *stream = &m->streams[index];
     struct tb_simulator_message *message = &m->messages[stream->head];
-    const struct tb_simulator_path *path = &m->paths[m->steps[message->step].path];
-    uint64_t length = message->left < message->part ? message->left : message->part;
+    uint64_t part_length = part_bytes(message->bytes);
+    uint64_t length = message->left < part_length ? message->left : part_length;
     bool is_first = message->left == message->bytes;
-    if (!stream_open(m, index, length, path->window, now))
+    if (!stream_open(m, index, length, m->paths[stream->path].window, now))
         return;
-    uint32_t part = part_new(m, stream->head);
+    if (is_first)
+        message->first = TB_COST_NEVER;
+    uint32_t part = part_new(m, message->step, stream->head);
     if (part == TB_SIMULATOR_NONE)
         return;
     struct tb_simulator_part *p = &m->parts[part];
@@ -368,39 +417,24 @@ static void stream_add(struct tb_simulator *m, uint32_t index, uint32_t message)
     stream->busy = true;
 }
 
-static uint64_t part_bytes(uint64_t bytes)
-{
-    uint64_t part = bytes / PARTS_MOST + (bytes % PARTS_MOST != 0);
-    return part < PART_LEAST ? PART_LEAST : part;
-}
-
 uint64_t tb_simulator_parts(const struct tb_cost_table *table, uint64_t bytes)
 {
     uint64_t part = part_bytes(bytes);
     return bytes <= table->head->constants.short_bytes ? 1 : (bytes + part - 1) / part;
 }
 
-/* The rank gives it away. */
-static void message_leave(struct tb_simulator *m, uint32_t index, uint64_t now)
+/* The rank gives a short message away. */
+static void short_leave(struct tb_simulator *m, uint32_t step, uint64_t bytes, uint64_t now)
 {
-    struct tb_simulator_message *message = &m->messages[index];
-    const struct tb_simulator_step *f = &m->steps[message->step];
-    const struct tb_simulator_path *path = &m->paths[f->path];
-    uint64_t own = tb_simulator_send_time(m, f->path, message->bytes), end = tb_simulator_work(m, f->rank, now, own, 0);
-    message->until = end;
-    message->ready = end - own + path->send_none;
-    if (message->bytes > m->constants->short_bytes) {
-        message->part = part_bytes(message->bytes);
-        stream_add(m, f->stream, index);
-        return;
-    }
-    uint32_t part = part_new(m, index);
+    const struct tb_simulator_step *f = &m->steps[step];
+    uint64_t own = tb_simulator_send_time(m, f->path, bytes), end = tb_simulator_work(m, f->rank, now, own, 0);
+    uint64_t ready = end - own + m->paths[f->path].send_none;
+    uint32_t part = part_new(m, step, f->partner);
     if (part == TB_SIMULATOR_NONE)
         return;
-    m->parts[part].length = message->bytes;
+    m->parts[part].length = bytes;
     m->parts[part].is_short = true;
-    uint64_t ready = message->ready;
-    tb_simulator_done(m, message->step, end);
+    tb_simulator_done(m, step, end);
     /* Of a rank that has its host for itself messages come to the port in this order anyway. */
     if (m->hosts[m->host_of[f->rank]].ranks == 1)
         tb_simulator_part_comes(m, part, ready);
@@ -408,20 +442,37 @@ static void message_leave(struct tb_simulator *m, uint32_t index, uint64_t now)
         tb_simulator_push(m, TB_SIMULATOR_PART, part, ready);
 }
 
+/* The rank gives it away. */
+static void message_leave(struct tb_simulator *m, uint32_t index, uint64_t now)
+{
+    struct tb_simulator_message *message = &m->messages[index];
+    uint32_t step = message->step;
+    const struct tb_simulator_step *f = &m->steps[step];
+    uint64_t bytes = message->bytes;
+    if (bytes <= m->constants->short_bytes) {
+        tb_simulator_message_free(m, index);
+        short_leave(m, step, bytes, now);
+        return;
+    }
+    uint64_t own = tb_simulator_send_time(m, f->path, bytes), end = tb_simulator_work(m, f->rank, now, own, 0);
+    message->until = end;
+    message->ready = end - own + m->paths[f->path].send_none;
+    stream_add(m, f->stream, index);
+}
+
 void tb_simulator_send(struct tb_simulator *m, uint32_t step, uint32_t item, uint64_t bytes, uint64_t now)
 {
     const struct tb_simulator_step *f = &m->steps[step];
     const struct tb_simulator_path *path = &m->paths[f->path];
+    if (bytes <= ASK_ABOVE && bytes <= m->constants->short_bytes) {
+        short_leave(m, step, bytes, now);
+        return;
+    }
     uint32_t index = tb_simulator_message_new(m);
     if (index == TB_SIMULATOR_NONE)
         return;
-    m->messages[index] = (struct tb_simulator_message){.bytes = bytes,
-                                                       .left = bytes,
-                                                       .step = step,
-                                                       .item = item,
-                                                       .partner = f->partner,
-                                                       .first = TB_COST_NEVER,
-                                                       .next = TB_SIMULATOR_NONE};
+    m->messages[index] = (struct tb_simulator_message){
+        .bytes = bytes, .left = bytes, .step = step, .item = item, .partner = f->partner, .next = TB_SIMULATOR_NONE};
     if (bytes <= ASK_ABOVE) {
         message_leave(m, index, now);
         return;

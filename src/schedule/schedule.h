@@ -123,12 +123,11 @@ static inline bool tb_composite_reduces(enum tb_composite composite)
            composite == TB_COMPOSITE_EXSCAN || composite == TB_COMPOSITE_REDUCE_SCATTER;
 }
 
-/* Who carries a composite step out, and what it costs, for the simulator: a rank is done `rounds` latencies after the
- * last one came, plus the time in which the bytes pass `passes` times through one port, both of the widest level that
- * the ranks span. Within a host everyone's bytes, those that it gives or those that it gets, whichever are more, pass
- * through its memory. */
+/* Who carries a composite step out. What it costs the simulator has in a table (planner/driver_cost.h): all members
+ * are done when everyone's bytes, those that it gives or those that it gets, whichever are more, have passed `passes`
+ * times since the last one came, and `rounds` latencies later. */
 enum tb_driver {
-    /* Through memory that all ranks share; elements of reductions up to TB_COMMON_ELEMENT bytes, and as many ranks as
+    /* Through memory that the members share; elements of reductions up to TB_COMMON_ELEMENT bytes, and as many ranks as
      * TB_COMMON_DEALS where a block is for one rank; there so many elements are TB_COMMON_ROW bytes at most. */
     TB_DRIVER_COMMON,
     TB_DRIVER_COUNT
