@@ -3,18 +3,24 @@
 # programs under qemu-user, the launcher and the agents being native. Skipped where the tools are missing, which
 # `tools/setup test-all` installs.
 # Left out are tests of what qemu-user does not do: exact descriptors after fork, seccomp, the end of a vfork, packet
-# sockets, the reaper of orphans, a process that dumps core; and what judges the process's memory, in which qemu's
-# translations count.
+# sockets, the reaper of orphans, a process that dumps core, TCP's own figures (packet_size, tcp-pulse), a signal that
+# arrives between fork and exec (local_ranks: qemu takes it for the guest, which then is gone); and what judges the
+# process's memory, in which qemu's translations count.
 #
 # usage: check-x86-64.sh                  prints a line `case: NAME ok|failed` for each program
 #        check-x86-64.sh --unit PROGRAM   runs one unit test that has been built
 set -eu
 build=${BUILD_DIR:-build}
 cross=$build/variants/x86-64
+# usage: try NAME TEXT COMMAND...: it must succeed, or, if a text is given, fail and say that.
 try() {
-    name=$1
-    shift
-    if timeout 300 "$@" >"$cross/$name.log" 2>&1; then
+    name=$1 text=$2 status=0
+    shift 2
+    timeout 300 "$@" >"$cross/$name.log" 2>&1 || status=$?
+    if [ -n "$text" ]; then
+        if [ $status != 0 ] && grep -q "$text" "$cross/$name.log"; then status=0; else status=1; fi
+    fi
+    if [ $status = 0 ]; then
         echo "case: $name ok"
     else
         echo "$(tail -n 5 "$cross/$name.log")
@@ -23,7 +29,7 @@ case: $name failed"
     fi
 }
 if [ "${1:-}" = --unit ]; then
-    try "$(basename "$2")" qemu-x86_64 "$2"
+    try "$(basename "$2")" "" env -u TEST_TIER qemu-x86_64 "$2" # every changed byte is tried on the machine itself
     exit
 fi
 machine=$(uname -m)
@@ -58,6 +64,7 @@ failed=0
 for test in "$cross"/src/unit-* "$cross"/src/mpi/unit-*; do
     case $test in
     *.p | */unit-remote | */unit-shm* | */unit-emulator | */unit-guardian | */unit-ranks) continue ;;
+    */unit-packet_size | */unit-tcp-pulse | */unit-local_ranks) continue ;;
     esac
     echo "$test"
 done | xargs -P 2 -n 1 "$0" --unit || failed=1
@@ -65,11 +72,15 @@ mkdir -p "$cross/programs"
 for source in tests/mpi/*.c; do
     name=$(basename "$source" .c)
     case $name in
-    communicators | fork | large | largest | mismatch | strided) continue ;;
+    communicators | fork | large | largest | strided) continue ;;
+    fewer) fails="MPI_Finalize: " ;;
+    mismatch) fails="collective" ;;
+    session) fails="MPI_Session_init: not implemented" ;;
+    *) fails="" ;;
     esac
     program=$cross/programs/$name
     x86_64-linux-gnu-gcc -O1 -w -D_GNU_SOURCE -Iinclude -Itests/mpi "$source" -o "$program" -L"$cross/src/mpi" -lmpi_abi -lm -lpthread \
         -Wl,-rpath,"$cross/src/mpi"
-    try "$name" "$build/bin/mpiexec" -n 3 qemu-x86_64 "$program" || failed=1
+    try "$name" "$fails" "$build/bin/mpiexec" -n 3 qemu-x86_64 "$program" || failed=1
 done
 exit $failed
