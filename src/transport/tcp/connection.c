@@ -96,10 +96,8 @@ int tb_connection_open(struct tb_hub *hub, struct tb_endpoint *peer, enum tb_str
                        struct tb_connection **connection)
 {
     struct tb_connection *c = calloc(1, sizeof(*c));
-    if (c == NULL) {
-        close(descriptor);
+    if (c == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a connection to rank %u", peer->proc.index);
-    }
     tb_list_init(&c->of_peer);
     tb_list_init(&c->in_trouble);
     c->hub = hub;
@@ -113,7 +111,6 @@ int tb_connection_open(struct tb_hub *hub, struct tb_endpoint *peer, enum tb_str
     options_set(descriptor, stream);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
     if (epoll_ctl(hub->epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) {
-        close(descriptor);
         free(c);
         return tb_error_errno("cannot watch the connection to rank %u", peer->proc.index);
     }

@@ -70,7 +70,7 @@ struct tb_connection {
     size_t in_length, in_read;
 };
 
-/* Takes the descriptor in any case. Sets its options; watches it for reading. */
+/* Takes the descriptor, sets its options and watches it for reading. On error it is still the caller's. */
 int tb_connection_open(struct tb_hub *hub, struct tb_endpoint *peer, enum tb_stream stream, int descriptor,
                        struct tb_connection **connection);
 /* Closes the socket and tells the giver of an unfinished frame that it never leaves. The struct stays, for whoever

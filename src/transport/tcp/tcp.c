@@ -9,23 +9,20 @@
  * number of connections. */
 #include "transport/endpoint_table.h"
 #include "transport/tcp/connection.h"
+#include "transport/tcp/late.h"
+#include "transport/tcp/linger.h"
 #include "transport/tcp/tcp_param.h"
 
-#include <errno.h>
-#include <linux/sockios.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define EVENTS_LIMIT 32
 #define STREAK_LIMIT 8
-/* At closing: how long bytes that the other side has not acknowledged may take, and how much of what it has sent in
- * vain is read to keep its kernel and ours from a reset. */
+/* At closing: how long bytes that the other side has not acknowledged may take. */
 #define LINGER_MS    2000
-#define DRAIN_ROUNDS 64
+#define DRAIN_ROUNDS 64 /* reads of a connection that is given up */
 
 struct tcp_peer {
     struct tb_endpoint head;
@@ -53,6 +50,7 @@ struct tcp {
     struct tb_list dead;        /* ended connections that may still be pointed to until the end of poll */
     struct tb_connection *last; /* the one that was active last */
     uint32_t streak;            /* how often in a row it was served without a look at the others */
+    struct tb_late late;
 };
 
 /* ---- peers ------------------------------------------------------------------------------------------------------- */
@@ -256,10 +254,53 @@ static void dead_bury(struct tcp *t)
         tb_connection_free(c);
 }
 
+/* The connection that may have been asked for does not come; the story is in tb_error. */
+static void peer_without(struct tcp *t, struct tcp_peer *p, enum tb_stream stream, int error)
+{
+    if (!p->asked[stream])
+        return; /* the other side's wish was granted first */
+    p->asked[stream] = false;
+    if (peer_connection(p, stream) == NULL)
+        peer_fail(t, p, error);
+}
+
+/* Takes the descriptor unless it returns TB_ERR_MEMORY. */
+static int adopt_now(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor)
+{
+    struct tcp *t = context;
+    struct tcp_peer *p = peer_find(t, proc);
+    struct tb_connection *c;
+    if (p == NULL)
+        return TB_ERR_MEMORY;
+    if (p->error != TB_OK) {
+        close(descriptor);
+        return peer_story(p, p->error == TB_ERR_MEMORY ? TB_ERR_PEER : p->error);
+    }
+    int error = tb_connection_open(&t->hub, &p->head, stream, descriptor, &c);
+    if (error != TB_OK) {
+        if (error != TB_ERR_MEMORY) {
+            close(descriptor);
+            peer_without(t, p, stream, error);
+        }
+        return error;
+    }
+    tb_list_append(&p->connections, &c->of_peer);
+    p->asked[stream] = false;
+    if (p->waiting[stream]) {
+        p->waiting[stream] = false;
+        p->writable = true;
+    }
+    if (p->writable || !p->known)
+        peer_notice(t, p);
+    return TB_OK;
+}
+
 static int tcp_poll(struct tb_transport *transport)
 {
     struct tcp *t = (struct tcp *)transport;
     dead_bury(t);
+    if (__builtin_expect(t->late.count > 0, 0))
+        tb_late_try(&t->late, adopt_now, t);
     int count = notices_tell(t) + troubled_settle(t);
     if (t->last != NULL) {
         count += connection_receive(t, t->last);
@@ -370,8 +411,7 @@ static int tcp_descriptor(struct tb_transport *transport)
 
 static uint64_t tcp_deadline(struct tb_transport *transport)
 {
-    (void)transport;
-    return TB_NEVER;
+    return ((struct tcp *)transport)->late.count == 0 ? TB_NEVER : tb_clock_now_real() + TB_LATE_INTERVAL;
 }
 
 static bool tcp_idle(struct tb_transport *transport)
@@ -432,24 +472,13 @@ static int tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum t
 {
     TB_ASSERT(transport->table == &tb_transport_tcp && stream < TB_STREAM_COUNT);
     struct tcp *t = (struct tcp *)transport;
-    struct tcp_peer *p = peer_find(t, proc);
-    if (p == NULL || p->error != TB_OK) {
-        close(descriptor);
-        return p == NULL ? TB_ERR_MEMORY : peer_story(p, p->error);
-    }
-    struct tb_connection *c;
-    int error = tb_connection_open(&t->hub, &p->head, stream, descriptor, &c);
-    if (error != TB_OK)
+    int error = adopt_now(t, proc, stream, descriptor);
+    if (error != TB_ERR_MEMORY)
         return error;
-    tb_list_append(&p->connections, &c->of_peer);
-    p->asked[stream] = false;
-    if (p->waiting[stream]) {
-        p->waiting[stream] = false;
-        p->writable = true;
-    }
-    if (p->writable || !p->known)
-        peer_notice(t, p);
-    return TB_OK;
+    if (tb_late_keep(&t->late, proc, stream, descriptor))
+        return TB_OK;
+    close(descriptor);
+    return error;
 }
 
 static void tcp_refused(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int error)
@@ -457,11 +486,8 @@ static void tcp_refused(struct tb_transport *transport, struct tb_proc proc, enu
     TB_ASSERT(transport->table == &tb_transport_tcp && stream < TB_STREAM_COUNT);
     struct tcp *t = (struct tcp *)transport;
     struct tcp_peer *p = peer_find(t, proc);
-    if (p == NULL || !p->asked[stream])
-        return; /* the other side's wish was granted first */
-    p->asked[stream] = false;
-    if (peer_connection(p, stream) == NULL)
-        peer_fail(t, p, error);
+    if (p != NULL)
+        peer_without(t, p, stream, error);
 }
 
 static bool tcp_usable(const struct tb_transport_config *config)
@@ -504,37 +530,6 @@ static int tcp_open(const struct tb_transport_config *config, struct tb_transpor
     return TB_OK;
 }
 
-/* Reads and forgets what the other side has sent: closing a socket with unread bytes sends a reset, which would destroy
- * what we have sent. True: the other side has ended too, so nothing more can come. */
-static bool connection_drain(struct tcp *t, struct tb_connection *c)
-{
-    for (int round = 0; round < DRAIN_ROUNDS; round++) {
-        ssize_t n = recv(c->descriptor, t->hub.scratch, TB_HUB_SCRATCH, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-            return true;
-        if (n < 0 && errno == EAGAIN)
-            return false;
-    }
-    return false;
-}
-
-/* A frame that reaches a closed socket is answered with a reset too. That harms nobody when all that we have sent (but
- * for the goodbye) has been acknowledged by the other kernel, or when the other side has ended. Otherwise wait for one
- * of the two, but not long: this is the end of a process. */
-static void connection_linger(struct tcp *t, struct tb_connection *c, uint64_t until)
-{
-    int unsent = 0, goodbye = sizeof(struct tb_hop) + 1;
-    if (c->here.any.sa_family == AF_UNIX) { /* what was written to it stays readable, whatever we do */
-        connection_drain(t, c);
-        return;
-    }
-    while (!connection_drain(t, c) && ioctl(c->descriptor, SIOCOUTQ, &unsent) == 0 && unsent > goodbye &&
-           tb_clock_now_real() < until) {
-        struct pollfd wait = {.fd = c->descriptor, .events = POLLIN};
-        poll(&wait, 1, 1);
-    }
-}
-
 static void peer_bye(struct tcp_peer *p)
 {
     uint32_t count = 0;
@@ -557,13 +552,14 @@ static void tcp_close(struct tb_transport *transport)
     uint64_t until = tb_clock_now_real() + LINGER_MS * UINT64_C(1000000);
     for (uint32_t i = 0; (p = (struct tcp_peer *)tb_endpoint_table_next(&t->peers, &i)) != NULL;) {
         TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer) {
-            connection_linger(t, c, until);
+            tb_connection_linger(c, until);
             c->out_token = NULL; /* its owner is closing and wants to hear nothing */
             tb_connection_end(c);
             tb_connection_free(c);
         }
         free(p->story);
     }
+    tb_late_close(&t->late);
     tb_endpoint_table_close(&t->peers);
     close(t->hub.epoll);
     free(t->hub.scratch);
