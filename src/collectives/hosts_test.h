@@ -28,13 +28,59 @@ static const struct tb_group_shape *hosts_shape(uint32_t size)
     return shapes[size];
 }
 
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+#define PLACES_COUNT 14u
+
+/* Places within places, up to five levels below the world, as unequal as they come. */
+static const struct tb_cost_table *places_table(void)
+{
+    static const uint32_t parents[PLACES_COUNT] = {TB_PLACE_NONE, 0, 1, 2, 3, 4, 2, 1, 0, 8, 8, 10, 0, 0};
+    static struct tb_cost_place rows[PLACES_COUNT];
+    static struct tb_cost_kind kind;
+    static struct tb_cost_head head = {.place_count = PLACES_COUNT, .kind_count = 1, .version = 1};
+    static struct tb_cost_table table = {.head = &head, .places = rows, .kinds = &kind};
+    kind = (struct tb_cost_kind){.port = TB_COST_NONE, .gate_of = TB_COST_NONE};
+    for (uint32_t i = 0; i < PLACES_COUNT; i++) {
+        rows[i].parent = parents[i];
+        rows[i].depth = i == 0 ? 0 : (uint8_t)(rows[parents[i]].depth + 1);
+        rows[i].level = rows[i].depth == 0 ? TB_LEVEL_WORLD : rows[i].depth == 1 ? TB_LEVEL_SITE : TB_LEVEL_CLUSTER;
+        rows[i].look = i;
+    }
+    return &table;
+}
+
+/* Ranks in blocks, dealt, or neither; hosts in few places or in many, some of them in the world itself. */
+static void places_run(const void *context, uint32_t rank, struct tb_shape_run *run)
+{
+    static const uint32_t few[] = {5, 9, 12}, many[] = {3, 5, 5, 6, 7, 9, 11, 11, 0, 13, 12, 2};
+    uint32_t size = *(const uint32_t *)context, way = size / 2 % 3, hosts = size / 2 + 1;
+    uint32_t host = way == 0 ? rank / 2 : way == 1 ? rank % hosts : (rank * rank + rank / 3) % hosts;
+    uint32_t place = size % 4 < 2 ? few[host % 3] : many[host % 12];
+    *run = (struct tb_shape_run){.host = host, .place = place, .who = TB_COST_NONE, .count = 1};
+}
+
+static const struct tb_group_shape *places_shape(uint32_t size)
+{
+    static const struct tb_group_shape *shapes[HOSTS_SIZES];
+    if (size >= HOSTS_SIZES)
+        return NULL;
+    const struct tb_shape_source source = {
+        .size = size, .host_limit = size + 8, .run = places_run, .context = &size, .table = places_table()};
+    if (shapes[size] == NULL && tb_group_shape_make(&shapes[size], &source) != TB_OK)
+        return NULL;
+    return shapes[size];
+}
+
 /* What an algorithm must be told of the group so that it fits. */
 static void hosts_allow(struct tb_collective *c, const struct tb_algorithm *a)
 {
-    bool hosts = strcmp(a->name, "hosts") == 0;
-    c->common = hosts || strcmp(a->name, "shm") == 0;
+    bool hosts = strcmp(a->name, "hosts") == 0, levels = strncmp(a->name, "levels", 6) == 0;
+    c->common = hosts || strcmp(a->name, "shm") == 0 || (levels && c->size % 5 != 3);
     if (hosts && !c->inter)
         c->shape = hosts_shape(c->size);
+    if (levels && !c->inter)
+        c->shape = places_shape(c->size);
 }
 
 #endif

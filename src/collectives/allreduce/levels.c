@@ -1,0 +1,74 @@
+/* A reduction by levels and a broadcast by levels, piece by piece one after the other. Packed ones have a share of the
+ * pieces for each part of the widest place, whose result is made there and told from there, so that every site sends
+ * and gets the same. Exchanging ones combine what each part of the widest place has, tell it to all other parts, and
+ * combine everything there, in the order of parts, so that all have the same bits: one message crosses instead of two.
+ */
+#include "collectives/levels_steps.h"
+
+static bool fits(const struct tb_collective *c)
+{
+    return c->commutative && tb_fits_levels(c);
+}
+
+/* Who stands for part `share` of the widest place, where there are shares. */
+static int share_root(const struct tb_collective *c, uint32_t share, uint32_t shares, uint32_t *root)
+{
+    struct tb_collective first = *c;
+    struct tb_levels l;
+    *root = 0;
+    if (shares == 1)
+        return TB_OK;
+    first.rank = 0;
+    int error = tb_levels_open(&l, &first, 0);
+    if (error == TB_OK)
+        *root = l.stages[0].parts[share].rank;
+    tb_levels_close(&l);
+    return error;
+}
+
+static int share_make(struct tb_builder *b, const struct tb_collective *c, const struct tb_level_kinds *k,
+                      uint32_t share, uint32_t shares, const struct tb_level_sum *whole, uint32_t *come)
+{
+    const struct tb_level_kinds trees = {k->wide == TB_LEVEL_PACKED ? TB_LEVEL_FLAT : k->wide, k->narrow};
+    struct tb_levels l;
+    uint32_t root;
+    int error = share_root(c, share, shares, &root);
+    if (error != TB_OK)
+        return error;
+    error = tb_levels_open(&l, c, root);
+    if (error == TB_OK) {
+        struct tb_level_sum sum = tb_levels_share(whole, share, shares);
+        struct tb_slice data = tb_share_slice(tb_slice_whole(b, TB_SYMBOL_OUT, 0), share, shares);
+        tb_levels_up(b, &l, &trees, 0, (uint16_t)(2 * share), &sum);
+        if (c->rank == root)
+            tb_levels_result(b, &sum);
+        *come = tb_levels_down(b, &l, &trees, 0, (uint16_t)(2 * share + 1), data, sum.ready);
+    }
+    tb_levels_close(&l);
+    return error;
+}
+
+static int levels_make(const struct tb_collective *c, const struct tb_level_kinds *k, struct tb_program **program)
+{
+    struct tb_levels l;
+    struct tb_builder b;
+    int error = tb_levels_open(&l, c, 0);
+    uint32_t come[TB_LEVEL_SHARES], shares = tb_levels_shares(&l, k) > 1 ? l.parts : 1;
+    if (error == TB_OK) {
+        tb_builder_open(&b, tb_pieces(c));
+        struct tb_level_sum whole = tb_levels_sum(&b, &l, 0, true);
+        uint32_t met = whole.ready;
+        for (uint32_t i = 0; error == TB_OK && tb_levels_leads(&l) && i < shares; i++)
+            error = share_make(&b, c, k, i, shares, &whole, &come[i]);
+        tb_levels_out(&b, &l, 1, come, shares, met);
+        tb_builder_places(&b, TB_COLLECTIVE_PLACES);
+        int finished = tb_builder_finish(&b, program);
+        if (error != TB_OK && finished == TB_OK)
+            tb_program_free(*program);
+        error = error != TB_OK ? error : finished;
+    }
+    tb_levels_close(&l);
+    return error;
+}
+
+TB_LEVEL_ROWS(TB_OPERATION_ALLREDUCE, allreduce, fits);

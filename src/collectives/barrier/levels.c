@@ -1,0 +1,123 @@
+/* Ranks of a host meet in its memory, those who stand for the parts of a place tell who stands for it, those at the
+ * widest level tell each other, and all are let go by levels. One message crosses the widest level one after the other,
+ * or the logarithm of its parts, where these are too many to tell each of them. */
+#include "collectives/levels_steps.h"
+
+#define DIRECT_MOST 16u
+
+/* Steps that the next ones come after. */
+struct told {
+    uint32_t *steps;
+    uint32_t count;
+};
+
+static void after_told(struct tb_builder *b, const struct told *told)
+{
+    for (uint32_t i = 0; i < told->count; i++)
+        tb_builder_after(b, told->steps[i]);
+}
+
+/* A step that stands for all that were told: what comes later needs to know of it alone. */
+static void told_set(struct told *told, uint32_t step)
+{
+    told->steps[0] = step;
+    told->count = 1;
+}
+
+static void top_meet(struct tb_builder *b, const struct tb_stage *s, struct told *told)
+{
+    const struct tb_slice nothing = tb_slice_nothing();
+    uint32_t n = s->count;
+    if (n <= DIRECT_MOST) {
+        uint32_t come[DIRECT_MOST];
+        for (uint32_t i = 1; i < n; i++) {
+            tb_builder_send(b, s->parts[(s->mine + i) % n].rank, 0, nothing);
+            after_told(b, told);
+        }
+        for (uint32_t i = 1; i < n; i++)
+            come[i - 1] = tb_builder_receive(b, s->parts[(s->mine + n - i) % n].rank, 0, nothing);
+        memcpy(told->steps, come, (n - 1) * sizeof(*come));
+        told->count = n - 1;
+        return;
+    }
+    uint16_t round = 0;
+    for (uint32_t distance = 1; distance < n; distance *= 2, round++) {
+        uint32_t sent = tb_builder_send(b, s->parts[(s->mine + distance) % n].rank, round, nothing);
+        after_told(b, told);
+        told_set(told, tb_builder_receive(b, s->parts[(s->mine + n - distance) % n].rank, round, nothing));
+        told->steps[told->count++] = sent;
+    }
+}
+
+static void lead(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, struct told *told)
+{
+    const struct tb_slice nothing = tb_slice_nothing();
+    uint32_t narrow = tb_levels_at_top(l) ? 1 : 0, stages = tb_levels_message_stages(l);
+    struct tb_tree t;
+    for (uint32_t i = stages; i-- > narrow;) {
+        tb_stage_tree(&t, l, &l->stages[i], k, 0);
+        for (uint32_t n = 0; n < t.count; n++)
+            told->steps[told->count++] = tb_builder_receive(b, t.children[n], 0, nothing);
+        if (!t.root) {
+            uint32_t sent = tb_builder_send(b, t.parent, 0, nothing);
+            after_told(b, told);
+            told_set(told, sent);
+        }
+    }
+    if (narrow > 0)
+        top_meet(b, &l->stages[0], told);
+    for (uint32_t i = narrow; i < stages; i++) {
+        tb_stage_tree(&t, l, &l->stages[i], k, 0);
+        if (!t.root) {
+            uint32_t come = tb_builder_receive(b, t.parent, 1, nothing);
+            after_told(b, told);
+            told_set(told, come);
+        }
+        for (uint32_t n = 0; n < t.count; n++) {
+            tb_builder_send(b, t.children[n], 1, nothing);
+            after_told(b, told);
+        }
+    }
+}
+
+static int levels_make(const struct tb_collective *c, enum tb_level_tree tree, struct tb_program **program)
+{
+    const struct tb_level_kinds k = {tree, tree};
+    const struct tb_slice nothing = tb_slice_nothing();
+    uint32_t steps[TB_LEVELS_STAGES * TB_TREE_CHILDREN_LIMIT];
+    struct told told = {steps, 0};
+    struct tb_levels l;
+    struct tb_builder b;
+    int error = tb_levels_open(&l, c, 0);
+    if (error == TB_OK) {
+        bool common = tb_levels_common(&l);
+        tb_builder_open(&b, 0);
+        if (common)
+            told_set(&told, tb_levels_meet(&b, &l, TB_COMPOSITE_BARRIER, 0, nothing, nothing));
+        if (tb_levels_leads(&l))
+            lead(&b, &l, &k, &told);
+        if (common) {
+            tb_levels_meet(&b, &l, TB_COMPOSITE_BARRIER, 1, nothing, nothing);
+            after_told(&b, &told);
+        }
+        tb_builder_places(&b, TB_COLLECTIVE_PLACES);
+        error = tb_builder_finish(&b, program);
+    }
+    tb_levels_close(&l);
+    return error;
+}
+
+static int make_flat(const struct tb_collective *c, struct tb_program **program)
+{
+    return levels_make(c, TB_LEVEL_FLAT, program);
+}
+
+static int make_binomial(const struct tb_collective *c, struct tb_program **program)
+{
+    return levels_make(c, TB_LEVEL_BINOMIAL, program);
+}
+
+const struct tb_algorithm tb_barrier_levels_flat = {
+    TB_OPERATION_BARRIER, "levels-flat", tb_fits_levels, make_flat, NULL, NULL};
+const struct tb_algorithm tb_barrier_levels_binomial = {
+    TB_OPERATION_BARRIER, "levels-binomial", tb_fits_levels, make_binomial, NULL, NULL};

@@ -1,0 +1,255 @@
+#include "collectives/levels_steps.h"
+
+/* ---- trees ------------------------------------------------------------------------------------------------------- */
+
+uint32_t tb_levels_shares(const struct tb_levels *l, const struct tb_level_kinds *k)
+{
+    bool packed = k->wide == TB_LEVEL_PACKED && l->wide && l->parts > 2 && l->parts <= TB_LEVEL_SHARES;
+    return packed ? l->parts - 1 : 1;
+}
+
+/* The parts of the widest place that has several; `wide` if these are places. */
+static uint32_t widest_parts(const struct tb_collective *c, bool *wide)
+{
+    struct tb_collective first = *c;
+    struct tb_levels l;
+    first.rank = 0;
+    bool opened = tb_levels_open(&l, &first, 0) == TB_OK;
+    uint32_t parts = opened ? l.parts : 0;
+    *wide = opened && l.wide;
+    tb_levels_close(&l);
+    return parts;
+}
+
+bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide)
+{
+    bool places;
+    if (wide == TB_LEVEL_FLAT)
+        return true;
+    if (!tb_fits_levels(c))
+        return false;
+    uint32_t parts = widest_parts(c, &places);
+    return places && parts > 2 && (wide != TB_LEVEL_PACKED || parts <= TB_LEVEL_SHARES);
+}
+
+bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most)
+{
+    bool places;
+    uint32_t parts = tb_fits_levels(c) ? widest_parts(c, &places) : 0;
+    return parts > 0 && parts <= most;
+}
+
+#define COUNTS_MOST 8u
+
+/* Counts of pieces are 1, 4, 8, 16... */
+uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, uint32_t room)
+{
+    uint64_t bytes = c->elements * c->element_bytes, all[16];
+    uint32_t made = 0, count = tb_candidates_piece(c, all, 16);
+    uint64_t least = count > 0 ? all[count - 1] : 0;
+    for (uint64_t n = 1; made < room && made < COUNTS_MOST && (made == 0 || (bytes + n - 1) / n >= least);
+         n = n == 1 ? 4 : 2 * n)
+        values[made++] = (bytes + n - 1) / n;
+    return made;
+}
+
+bool tb_levels_common(const struct tb_levels *l)
+{
+    return l->host && l->call->common && l->stages[l->stage_count - 1].count <= TB_HOSTS_RANKS;
+}
+
+uint32_t tb_levels_message_stages(const struct tb_levels *l)
+{
+    return l->stage_count - (tb_levels_common(l) ? 1 : 0);
+}
+
+/* The root tells one other part, and that one all the rest. */
+static void packed_find(struct tb_tree *t, uint32_t count, uint32_t root, uint32_t mine, uint32_t share)
+{
+    uint32_t hub = (root + 1 + share) % count;
+    *t = (struct tb_tree){.root = mine == root, .parent = mine == hub ? root : hub};
+    if (mine == root)
+        t->children[t->count++] = hub;
+    for (uint32_t i = 1; mine == hub && i < count; i++) {
+        uint32_t other = (hub + i) % count;
+        if (other != root)
+            t->children[t->count++] = other;
+    }
+}
+
+static void flat_find(struct tb_tree *t, uint32_t count, uint32_t root, uint32_t mine)
+{
+    *t = (struct tb_tree){.root = mine == root, .parent = root};
+    for (uint32_t i = 1; mine == root && i < count; i++)
+        t->children[t->count++] = (root + i) % count;
+}
+
+void tb_stage_tree(struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
+                   const struct tb_level_kinds *k, uint32_t share)
+{
+    static const enum tb_tree_kind kinds[] = {[TB_LEVEL_FLAT] = TB_TREE_BINOMIAL, /* of very many */
+                                              [TB_LEVEL_BINOMIAL] = TB_TREE_BINOMIAL,
+                                              [TB_LEVEL_CHAIN] = TB_TREE_CHAIN,
+                                              [TB_LEVEL_BINARY] = TB_TREE_EVEN,
+                                              [TB_LEVEL_PACKED] = TB_TREE_BINOMIAL};
+    enum tb_level_tree kind = s->wide ? k->wide : k->narrow;
+    if (s->place == l->top && tb_levels_shares(l, k) > 1) {
+        packed_find(t, s->count, s->root, s->mine, share);
+    } else if ((kind == TB_LEVEL_PACKED || kind == TB_LEVEL_FLAT) && s->count <= TB_LEVEL_SHARES) {
+        flat_find(t, s->count, s->root, s->mine);
+    } else {
+        uint32_t distance = (s->mine + s->count - s->root) % s->count;
+        tb_tree_find(t, kinds[kind], 2, s->count, s->root, distance);
+    }
+    t->parent = s->parts[t->parent].rank;
+    for (uint32_t i = 0; i < t->count; i++)
+        t->children[i] = s->parts[t->children[i]].rank;
+}
+
+/* ---- common memory ----------------------------------------------------------------------------------------------- */
+
+bool tb_levels_leads(const struct tb_levels *l)
+{
+    const struct tb_stage *s = &l->stages[l->stage_count - 1];
+    return !tb_levels_common(l) || s->mine == s->root;
+}
+
+uint32_t tb_levels_meet(struct tb_builder *b, const struct tb_levels *l, enum tb_composite what, uint16_t place,
+                        struct tb_slice give, struct tb_slice get)
+{
+    const struct tb_stage *s = &l->stages[l->stage_count - 1];
+    const struct tb_collective here = {.size = s->count};
+    bool bcast = what == TB_COMPOSITE_BCAST;
+    const struct tb_contract contract = {(uint8_t)what, TB_DRIVER_COMMON, bcast ? 1 : tb_common_rounds(&here),
+                                         what == TB_COMPOSITE_BARRIER ? 0
+                                         : bcast                      ? 1
+                                                                      : 2};
+    uint32_t ranks[TB_HOSTS_RANKS];
+    for (uint32_t i = 0; i < s->count; i++)
+        ranks[i] = s->parts[i].number;
+    uint32_t step = tb_builder_composite(b, &contract, s->parts[s->root].rank, give, get);
+    tb_builder_place(b, place);
+    tb_builder_members(b, ranks, s->count);
+    return step;
+}
+
+/* ---- down -------------------------------------------------------------------------------------------------------- */
+
+uint32_t tb_levels_down(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t share,
+                        uint16_t edge, struct tb_slice slice, uint32_t ready)
+{
+    struct tb_tree t;
+    uint32_t stages = tb_levels_message_stages(l);
+    for (uint32_t i = 0; slice.count > 0 && i < stages; i++) {
+        tb_stage_tree(&t, l, &l->stages[i], k, share);
+        uint32_t first = b->program.step_count;
+        tb_tree_broadcast(b, &t, edge, slice, ready);
+        ready = t.root ? ready : first;
+    }
+    return ready;
+}
+
+void tb_levels_out(struct tb_builder *b, const struct tb_levels *l, uint16_t place, const uint32_t *come,
+                   uint32_t shares, uint32_t before)
+{
+    if (!tb_levels_common(l))
+        return;
+    const struct tb_slice data = tb_slice_whole(b, TB_SYMBOL_OUT, 0), nothing = tb_slice_nothing();
+    bool leads = tb_levels_leads(l);
+    tb_levels_meet(b, l, TB_COMPOSITE_BCAST, place, leads ? data : nothing, leads ? nothing : data);
+    tb_builder_cut(b, 1);
+    tb_after_pieces(b, before);
+    for (uint32_t i = 0; leads && i < shares; i++)
+        if (come[i] != TB_STEP_NONE)
+            tb_builder_after_lag(b, come[i], (int32_t)tb_share_slice(data, i, shares).first);
+}
+
+/* ---- up ---------------------------------------------------------------------------------------------------------- */
+
+struct tb_level_sum tb_levels_sum(struct tb_builder *b, const struct tb_levels *l, uint16_t place, bool out)
+{
+    const struct tb_slice own = tb_slice_whole(b, tb_source(l->call), 0);
+    struct tb_level_sum sum = {.at = own, .ready = TB_STEP_NONE, .out = out, .ours = out && l->call->in_place};
+    sum.room_free[0] = sum.room_free[1] = TB_STEP_NONE;
+    if (!tb_levels_common(l))
+        return sum;
+    if (tb_levels_leads(l)) {
+        sum.at = tb_slice_whole(b, out ? TB_SYMBOL_OUT : TB_SYMBOL_WORK, 0);
+        sum.ours = true;
+        sum.turn = out ? 0 : 1;
+    }
+    sum.ready = tb_levels_meet(b, l, TB_COMPOSITE_REDUCE, place, own, tb_levels_leads(l) ? sum.at : tb_slice_nothing());
+    tb_builder_cut(b, 1);
+    return sum;
+}
+
+struct tb_level_sum tb_levels_share(const struct tb_level_sum *whole, uint32_t share, uint32_t shares)
+{
+    struct tb_level_sum sum = *whole;
+    sum.at = tb_share_slice(whole->at, share, shares);
+    sum.low = sum.at.first - whole->at.first;
+    sum.lag = -(int32_t)sum.low;
+    return sum;
+}
+
+static void after_sum(struct tb_builder *b, const struct tb_level_sum *sum)
+{
+    if (sum->ready != TB_STEP_NONE)
+        tb_builder_after_lag(b, sum->ready, sum->lag);
+}
+
+/* What a child has comes to a copy of WORK, or, if nothing is there yet, to OUT. */
+static void sum_add(struct tb_builder *b, struct tb_level_sum *sum, uint32_t child, uint16_t edge)
+{
+    uint32_t copy = sum->turn, count = sum->at.count;
+    bool to_out = sum->out && !sum->ours;
+    struct tb_slice theirs = to_out ? tb_slice_many(TB_SYMBOL_OUT, sum->low, count)
+                                    : tb_slice_many(TB_SYMBOL_WORK, copy * b->program.pieces + sum->low, count);
+    uint32_t come = tb_builder_receive(b, child, edge, theirs);
+    if (!to_out)
+        tb_after_pieces(b, sum->room_free[copy]);
+    bool stays = sum->ours;
+    uint32_t done = tb_builder_reduce(b, stays ? theirs : sum->at, stays ? sum->at : theirs);
+    tb_builder_after_pieces(b, come);
+    after_sum(b, sum);
+    if (stays)
+        sum->room_free[copy] = done;
+    else
+        sum->at = theirs;
+    /* Where a copy of WORK is the sum only the other one is written. */
+    if (!to_out && (!stays || sum->at.symbol != TB_SYMBOL_WORK))
+        sum->turn = 1 - copy;
+    sum->ours = true;
+    sum->ready = done;
+    sum->lag = 0;
+}
+
+void tb_levels_up(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t share,
+                  uint16_t edge, struct tb_level_sum *sum)
+{
+    struct tb_tree t;
+    for (uint32_t i = tb_levels_message_stages(l); sum->at.count > 0 && i-- > 0;) {
+        tb_stage_tree(&t, l, &l->stages[i], k, share);
+        /* The last child has the fewest behind it to wait for. */
+        for (uint32_t n = t.count; n-- > 0;)
+            sum_add(b, sum, t.children[n], edge);
+        if (!t.root) {
+            uint32_t sent = tb_builder_send(b, t.parent, edge, sum->at);
+            after_sum(b, sum);
+            sum->ready = sent;
+            sum->lag = 0;
+        }
+    }
+}
+
+void tb_levels_result(struct tb_builder *b, struct tb_level_sum *sum)
+{
+    if (sum->at.symbol == TB_SYMBOL_OUT || sum->at.count == 0)
+        return;
+    const struct tb_slice out = tb_slice_many(TB_SYMBOL_OUT, sum->low, sum->at.count);
+    uint32_t copied = tb_builder_copy(b, sum->at, out);
+    after_sum(b, sum);
+    sum->at = out;
+    sum->ready = copied;
+    sum->lag = 0;
+}

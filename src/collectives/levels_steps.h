@@ -1,0 +1,116 @@
+/* What passes along levels: trees in each stage, joined where stages meet, so that a piece goes on to the next level as
+ * it arrives. Pure functions; any thread. */
+#ifndef TB_COLLECTIVES_LEVELS_STEPS_H
+#define TB_COLLECTIVES_LEVELS_STEPS_H
+
+#include "collectives/algorithms.h"
+#include "collectives/levels.h"
+
+/* The shape of the trees of stages. */
+enum tb_level_tree {
+    TB_LEVEL_FLAT, /* who stands for the whole tells all others */
+    TB_LEVEL_BINOMIAL,
+    TB_LEVEL_CHAIN,
+    TB_LEVEL_BINARY,
+    /* In the widest stage: a tree for each other part, which gets its share of the pieces from the root and passes them
+     * on to all others. Where parts are joined pairwise, that uses all links at once. */
+    TB_LEVEL_PACKED
+};
+
+struct tb_level_kinds {
+    enum tb_level_tree wide, narrow; /* of stages that leave clusters, and of others */
+};
+
+#define TB_LEVEL_SHARES 64u /* at most */
+
+/* Rows of an operation whose file has levels_make and `row_fits`: NAME is levels-WIDE-NARROW. Those that differ from
+ * the first ones in wide stages alone are for groups that have some. */
+#define TB_LEVEL_ROW(OPERATION, operation, row_fits, wide, WIDE, narrow, NARROW)                                       \
+    static bool fits_##wide##_##narrow(const struct tb_collective *c)                                                  \
+    {                                                                                                                  \
+        return tb_fits_level_tree(c, TB_LEVEL_##WIDE) && row_fits(c);                                                  \
+    }                                                                                                                  \
+    static int make_##wide##_##narrow(const struct tb_collective *c, struct tb_program **program)                      \
+    {                                                                                                                  \
+        static const struct tb_level_kinds kinds = {TB_LEVEL_##WIDE, TB_LEVEL_##NARROW};                               \
+        return levels_make(c, &kinds, program);                                                                        \
+    }                                                                                                                  \
+    const struct tb_algorithm tb_##operation##_levels_##wide##_##narrow = {                                            \
+        OPERATION, "levels-" #wide "-" #narrow, fits_##wide##_##narrow, make_##wide##_##narrow,                        \
+        "piece",   tb_candidates_levels}
+#define TB_LEVEL_ROWS(OPERATION, operation, row_fits)                                                                  \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, flat, FLAT);                                              \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, binomial, BINOMIAL);                                      \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, chain, CHAIN);                                            \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, binary, BINARY);                                          \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, binomial, BINOMIAL, binomial, BINOMIAL);                              \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, chain, CHAIN);                                          \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, binary, BINARY);                                        \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, chain, CHAIN);                                        \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, binary, BINARY)
+
+/* Whether a tree of that kind in wide stages is another one than the flat one. */
+bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide);
+/* Whether there are levels, and so many parts of the widest place at most. */
+bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most);
+uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, uint32_t room);
+
+/* Shares of the pieces, each with trees of its own. */
+uint32_t tb_levels_shares(const struct tb_levels *l, const struct tb_level_kinds *k);
+/* The pieces of share `share` of `shares`. */
+static inline struct tb_slice tb_share_slice(struct tb_slice whole, uint32_t share, uint32_t shares)
+{
+    uint32_t low = (uint32_t)((uint64_t)whole.count * share / shares);
+    uint32_t high = (uint32_t)((uint64_t)whole.count * (share + 1) / shares);
+    return tb_slice_range(whole, low, high);
+}
+
+/* Whether ranks of a host meet in its memory, which is then in no tree. */
+bool tb_levels_common(const struct tb_levels *l);
+/* The stages in which messages are sent. */
+uint32_t tb_levels_message_stages(const struct tb_levels *l);
+/* This rank's place in the tree of a stage, its own rank and its neighbours' ones being those of the communicator. */
+void tb_stage_tree(struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
+                   const struct tb_level_kinds *k, uint32_t share);
+/* A composite step of the ranks of this host, whose root stands for it. */
+uint32_t tb_levels_meet(struct tb_builder *b, const struct tb_levels *l, enum tb_composite what, uint16_t place,
+                        struct tb_slice give, struct tb_slice get);
+/* Whether this rank stands for those whom it meets in memory, or meets none there. */
+bool tb_levels_leads(const struct tb_levels *l);
+
+/* Passes pieces from l->root, where they are there after `ready`, to everyone; elsewhere they may be written after
+ * `ready`. Of one share, through all stages but the one of the host where that has common memory. Returns the step with
+ * which they come; at the root, `ready`. */
+uint32_t tb_levels_down(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t share,
+                        uint16_t edge, struct tb_slice slice, uint32_t ready);
+/* The rest of it: to the ranks of this host through its memory. `come` has the step with which each share is there, or
+ * TB_STEP_NONE; `before`, if not that, a step of the whole that must be done with each piece. */
+void tb_levels_out(struct tb_builder *b, const struct tb_levels *l, uint16_t place, const uint32_t *come,
+                   uint32_t shares, uint32_t before);
+
+/* A reduction on its way up: of pieces that are one share. */
+struct tb_level_sum {
+    struct tb_slice at;    /* what this rank has of it so far, */
+    uint32_t ready;        /* after this step, or at once: TB_STEP_NONE; */
+    int32_t lag;           /* of that dependency */
+    bool ours;             /* and may be written there */
+    bool out;              /* OUT may be written, and has the result at the root */
+    uint32_t low;          /* number of its first piece in the whole */
+    uint32_t room_free[2]; /* of the two copies of WORK: the step after which it may be written */
+    uint32_t turn;         /* copy to be used next */
+};
+
+/* What this rank begins with: what the ranks of its host have, combined in its memory at `place`, or its own data.
+ * `out`: it may write to OUT. Of the whole, */
+struct tb_level_sum tb_levels_sum(struct tb_builder *b, const struct tb_levels *l, uint16_t place, bool out);
+/* and of a share of it. */
+struct tb_level_sum tb_levels_share(const struct tb_level_sum *whole, uint32_t share, uint32_t shares);
+/* It is in OUT then, which may be written. */
+void tb_levels_result(struct tb_builder *b, struct tb_level_sum *sum);
+/* Combines what comes from those behind with `sum` and sends it on, up to the root, in all stages but the host's where
+ * that has common memory. The operation is commutative. At the root the result is in `sum`, elsewhere sum->ready is the
+ * step with which it has left. */
+void tb_levels_up(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t share,
+                  uint16_t edge, struct tb_level_sum *sum);
+
+#endif

@@ -1,0 +1,33 @@
+/* As the broadcast by levels, in the other direction: through the memory of each host to who stands for it, and along a
+ * tree of each stage, piece by piece, to the root. What each place has is combined before it leaves it. Of commutative
+ * operations, since ranks of a place need not follow each other. */
+#include "collectives/levels_steps.h"
+
+static bool fits(const struct tb_collective *c)
+{
+    return c->commutative && tb_fits_levels(c);
+}
+
+static int levels_make(const struct tb_collective *c, const struct tb_level_kinds *k, struct tb_program **program)
+{
+    struct tb_levels l;
+    struct tb_builder b;
+    int error = tb_levels_open(&l, c, c->root);
+    uint32_t shares = tb_levels_shares(&l, k);
+    if (error == TB_OK) {
+        tb_builder_open(&b, tb_pieces(c));
+        struct tb_level_sum whole = tb_levels_sum(&b, &l, 0, c->rank == c->root);
+        for (uint32_t i = 0; tb_levels_leads(&l) && i < shares; i++) {
+            struct tb_level_sum sum = tb_levels_share(&whole, i, shares);
+            tb_levels_up(&b, &l, k, i, (uint16_t)i, &sum);
+            if (c->rank == c->root)
+                tb_levels_result(&b, &sum);
+        }
+        tb_builder_places(&b, TB_COLLECTIVE_PLACES);
+        error = tb_builder_finish(&b, program);
+    }
+    tb_levels_close(&l);
+    return error;
+}
+
+TB_LEVEL_ROWS(TB_OPERATION_REDUCE, reduce, fits);
