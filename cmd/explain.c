@@ -478,6 +478,8 @@ static int answer(const struct query *q, const struct scene *scene)
     int error = tb_rules_load();
     if (error == TB_OK)
         error = tb_preferences_read(wishes, &rules);
+    if (error == TB_OK)
+        error = tb_levels_read(&call.skip);
     struct tb_choice_facts facts = {
         .shape = shape, .wish = &wishes[q->operation], .wish_reason = TB_REASON_PARAMETER, .rules = &rules};
     uint32_t count = tb_rating_list(&call, NULL, rows);

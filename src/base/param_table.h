@@ -49,6 +49,8 @@ TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, TB_PARAM_LONGEST, 0, "time between SIG
 TB_PARAM_TEXT_ROW(fault, "", 0, "faults to inject, for tests: loss=1%,repeat=1%,delay=5ms,corrupt=0.1%,seed=1")
 TB_PARAM_TEXT_ROW(stream_buffering, "line", 0,
                   "when standard output of an MPI program comes: line by line, when a buffer is full, or none: at once")
+TB_PARAM_TEXT_ROW(levels, "all", 0,
+                  "levels that collectives follow: all, none, or those of site, cluster and host that are named")
 TB_PARAM_BOOL_ROW(bind_report, "no", 0, "print where each rank is bound")
 TB_PARAM_INT_ROW(cores, "0", 0, 65536, 0,
                  "cores of a host, for predicting collectives; 0: as many as where the job was started")

@@ -19,6 +19,8 @@
 #ifndef TB_COLLECTIVES_COLLECTIVES_H
 #define TB_COLLECTIVES_COLLECTIVES_H
 
+#include <string.h>
+
 #include "schedule/schedule.h"
 #include "topology/topology.h"
 
@@ -78,6 +80,13 @@ struct tb_algorithm {
 
 /* Lengths of pieces in bytes, from the whole message down in a geometric series. */
 uint32_t tb_candidates_piece(const struct tb_collective *c, uint64_t *values, uint32_t room);
+
+/* Whether it follows the levels of the network (levels.h), which its name says: the others know nothing of them, or of
+ * hosts alone. */
+static inline bool tb_algorithm_levels(const struct tb_algorithm *a)
+{
+    return strncmp(a->name, "levels", 6) == 0;
+}
 
 bool tb_algorithm_fits(const struct tb_algorithm *a, const struct tb_collective *c);
 

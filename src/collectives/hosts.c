@@ -3,8 +3,8 @@
 
 bool tb_fits_hosts(const struct tb_collective *c)
 {
-    return c->common && !c->inter && c->shape != NULL && c->shape->host_count > 1 && c->shape->most > 1 &&
-           c->shape->most <= TB_HOSTS_RANKS;
+    return c->common && !c->inter && (c->skip & 1u << TB_LEVEL_HOST) == 0 && c->shape != NULL &&
+           c->shape->host_count > 1 && c->shape->most > 1 && c->shape->most <= TB_HOSTS_RANKS;
 }
 
 void tb_hosts_open(struct tb_host_levels *h, const struct tb_collective *c, uint32_t root)

@@ -221,15 +221,20 @@ void tb_levels_close(struct tb_levels *l)
     l->room = NULL;
 }
 
+/* Whether there is a place that counts, of several ranks but not of all. */
+static bool place_between(const struct tb_collective *c)
+{
+    const struct tb_group_shape *s = c->shape;
+    for (uint32_t p = 1; p < s->place_count; p++)
+        if (counts(c, s->places[p].level) && s->places[p].rank_count < s->size && s->places[p].rank_count > 1)
+            return true;
+    return false;
+}
+
 bool tb_fits_levels(const struct tb_collective *c)
 {
     const struct tb_group_shape *s = c->shape;
     if (c->inter || s == NULL || s->split > 0 || s->host_count < 2)
         return false;
-    if (counts(c, TB_LEVEL_HOST) && s->most > 1)
-        return true;
-    for (uint32_t p = 1; p < s->place_count; p++)
-        if (counts(c, s->places[p].level) && s->places[p].rank_count < s->size && s->places[p].rank_count > 1)
-            return true;
-    return false;
+    return (counts(c, TB_LEVEL_HOST) && s->most > 1) || place_between(c);
 }

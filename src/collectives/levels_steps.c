@@ -1,5 +1,7 @@
 #include "collectives/levels_steps.h"
 
+#define FLAT_MOST 64u /* parts that one rank tells of something by itself */
+
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
 
 uint32_t tb_levels_shares(const struct tb_levels *l, const struct tb_level_kinds *k)
@@ -29,7 +31,7 @@ bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide)
     if (!tb_fits_levels(c))
         return false;
     uint32_t parts = widest_parts(c, &places);
-    return places && parts > 2 && (wide != TB_LEVEL_PACKED || parts <= TB_LEVEL_SHARES);
+    return places && (wide != TB_LEVEL_PACKED || parts <= TB_LEVEL_SHARES);
 }
 
 bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most)
@@ -39,17 +41,22 @@ bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most)
     return parts > 0 && parts <= most;
 }
 
-#define COUNTS_MOST 8u
+/* Pieces up to here are sent without asking: all at once by a root that has them, and then stand before others at its
+ * port for long. Those of long messages are longer. */
+#define PIECE_EAGER 32768u
 
-/* Counts of pieces are 1, 4, 8, 16... */
 uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, uint32_t room)
 {
+    static const uint32_t counts[] = {1, 4, 8, 16, 32, 64, 128, 256};
     uint64_t bytes = c->elements * c->element_bytes, all[16];
     uint32_t made = 0, count = tb_candidates_piece(c, all, 16);
     uint64_t least = count > 0 ? all[count - 1] : 0;
-    for (uint64_t n = 1; made < room && made < COUNTS_MOST && (made == 0 || (bytes + n - 1) / n >= least);
-         n = n == 1 ? 4 : 2 * n)
-        values[made++] = (bytes + n - 1) / n;
+    for (uint32_t i = 0; i < sizeof counts / sizeof counts[0] && made < room; i++) {
+        uint64_t piece = (bytes + counts[i] - 1) / counts[i];
+        bool floods = piece <= PIECE_EAGER && c->operation == TB_OPERATION_BCAST && bytes >= 16 * PIECE_EAGER;
+        if (i == 0 || (piece >= least && !floods))
+            values[made++] = piece;
+    }
     return made;
 }
 
@@ -95,7 +102,7 @@ void tb_stage_tree(struct tb_tree *t, const struct tb_levels *l, const struct tb
     enum tb_level_tree kind = s->wide ? k->wide : k->narrow;
     if (s->place == l->top && tb_levels_shares(l, k) > 1) {
         packed_find(t, s->count, s->root, s->mine, share);
-    } else if ((kind == TB_LEVEL_PACKED || kind == TB_LEVEL_FLAT) && s->count <= TB_LEVEL_SHARES) {
+    } else if ((kind == TB_LEVEL_PACKED || kind == TB_LEVEL_FLAT) && s->count <= FLAT_MOST) {
         flat_find(t, s->count, s->root, s->mine);
     } else {
         uint32_t distance = (s->mine + s->count - s->root) % s->count;

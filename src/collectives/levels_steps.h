@@ -21,7 +21,7 @@ struct tb_level_kinds {
     enum tb_level_tree wide, narrow; /* of stages that leave clusters, and of others */
 };
 
-#define TB_LEVEL_SHARES 64u /* at most */
+#define TB_LEVEL_SHARES 8u /* at most: each costs every rank some steps */
 
 /* Rows of an operation whose file has levels_make and `row_fits`: NAME is levels-WIDE-NARROW. Those that differ from
  * the first ones in wide stages alone are for groups that have some. */
@@ -49,7 +49,7 @@ struct tb_level_kinds {
     TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, chain, CHAIN);                                        \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, binary, BINARY)
 
-/* Whether a tree of that kind in wide stages is another one than the flat one. */
+/* Whether there are wide stages, in which trees of that kind may be another one than flat ones. */
 bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide);
 /* Whether there are levels, and so many parts of the widest place at most. */
 bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most);

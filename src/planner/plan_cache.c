@@ -28,6 +28,7 @@ struct known {
 struct tb_shape_plans {
     struct tb_shape_plans *next;
     uint32_t users;
+    uint8_t skip; /* as in struct tb_collective */
     const struct tb_group_shape *shape;
     uint32_t known_count, known_room;
     struct known *known; /* found by hash; NULL: nothing is known */
@@ -39,6 +40,7 @@ struct tb_plan_cache {
     uint32_t idle; /* plans of shapes without users */
     struct tb_rules rules;
     struct tb_preference wishes[TB_OPERATION_COUNT];
+    uint8_t skip;               /* levels */
     struct tb_plan_table table; /* of the host */
     struct tb_plan_key key;     /* that the keys of all choices begin with */
     uint64_t ratings;
@@ -59,6 +61,8 @@ int tb_plan_cache_open(struct tb_plan_cache **cache)
     int error = tb_cost_parameters_check();
     if (error == TB_OK)
         error = tb_preferences_read(a->wishes, &a->rules);
+    if (error == TB_OK)
+        error = tb_levels_read(&a->skip);
     if (error != TB_OK) {
         free(a);
         return error;
@@ -132,12 +136,13 @@ void tb_plan_cache_visit(struct tb_plan_cache *cache, void (*visit)(struct tb_li
 
 /* ---- plans of shapes --------------------------------------------------------------------------------------------- */
 
-static int plans_make(const struct tb_group_shape *shape, struct tb_shape_plans **made)
+static int plans_make(const struct tb_group_shape *shape, uint8_t skip, struct tb_shape_plans **made)
 {
     struct tb_shape_plans *c = calloc(1, sizeof *c);
     if (c == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a plan");
     c->shape = tb_group_shape_hold(shape);
+    c->skip = skip;
     *made = c;
     return TB_OK;
 }
@@ -171,7 +176,7 @@ int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_group_shape 
     if (c != NULL) {
         cache->idle -= c->users == 0;
     } else {
-        error = plans_make(shape, &c);
+        error = plans_make(shape, cache->skip, &c);
         if (error == TB_OK) {
             c->next = cache->plans;
             cache->plans = c;
@@ -188,6 +193,11 @@ int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_group_shape 
 const struct tb_group_shape *tb_shape_plans_shape(const struct tb_shape_plans *plans)
 {
     return plans->shape;
+}
+
+uint8_t tb_shape_plans_skip(const struct tb_shape_plans *plans)
+{
+    return plans->skip;
 }
 
 /* Forgets the idle plans of a shape that is there for longest. */
@@ -278,6 +288,7 @@ static struct tb_collective call_of(const struct tb_shape_plans *plans, const st
     struct tb_collective call = tb_size_class_call(c);
     call.shape = plans->shape;
     call.costs = plans->shape->table;
+    call.skip = plans->skip;
     *mark = mark_of(plans, &call);
     call.in_place = (mark->flags & MARK_IN_PLACE) != 0;
     return call;

@@ -28,6 +28,8 @@ const struct tb_group_shape *tb_plan_cache_share(struct tb_plan_cache *cache, co
 /* Those of an equal shape, whose own shape then stands for the caller's. */
 int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_group_shape *shape, struct tb_shape_plans **plans);
 const struct tb_group_shape *tb_shape_plans_shape(const struct tb_shape_plans *plans);
+/* Levels that are left out, as in struct tb_collective. */
+uint8_t tb_shape_plans_skip(const struct tb_shape_plans *plans);
 void tb_shape_plans_release(struct tb_plan_cache *cache, struct tb_shape_plans *plans);
 /* `wish` of a communicator's own info object may be NULL. */
 int tb_shape_plans_choose(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *c,

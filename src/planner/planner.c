@@ -379,6 +379,7 @@ static int program_make(struct tb_planner *p, const struct tb_collective *c, str
     struct tb_collective call = tb_size_class_call(c);
     call.shape = tb_shape_plans_shape(p->plans);
     call.costs = call.shape->table;
+    call.skip = tb_shape_plans_skip(p->plans);
     int error = program_choose(p, c, choice);
     if (error != TB_OK)
         return error;

@@ -253,3 +253,27 @@ int tb_preferences_read(struct tb_preference *wishes, struct tb_rules *rules)
     }
     return tb_rules_read(rules, tb_param.rules, "rules");
 }
+
+int tb_levels_read(uint8_t *skip)
+{
+    static const struct {
+        const char *name;
+        enum tb_level level;
+    } rows[] = {{"site", TB_LEVEL_SITE}, {"cluster", TB_LEVEL_CLUSTER}, {"host", TB_LEVEL_HOST}};
+    const char *text = tb_param.levels;
+    uint8_t all = 1u << TB_LEVEL_SITE | 1u << TB_LEVEL_CLUSTER | 1u << TB_LEVEL_HOST;
+    *skip = strcmp(text, "all") == 0 ? 0 : all;
+    if (*skip == 0 || strcmp(text, "none") == 0)
+        return TB_OK;
+    for (const char *at = text; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
+        size_t length = strcspn(at, ","), i = 0;
+        while (i < 3 && (strlen(rows[i].name) != length || strncmp(rows[i].name, at, length) != 0))
+            i++;
+        if (i == 3)
+            return tb_error(TB_ERR_ARGUMENT,
+                            "parameter levels: `%.*s` is no level: all, none, or some of site, cluster and host",
+                            (int)length, at);
+        *skip &= (uint8_t) ~(1u << rows[i].level);
+    }
+    return TB_OK;
+}

@@ -48,5 +48,7 @@ const struct tb_preference *tb_rules_find(const struct tb_rules *rules, const st
 int tb_rules_load(void);
 /* What the parameters prefer, for each of TB_OPERATION_COUNT operations and in rules. An unknown name is an error. */
 int tb_preferences_read(struct tb_preference *wishes, struct tb_rules *rules);
+/* The parameter `levels`: *skip gets those that collectives are to leave out, as in struct tb_collective. */
+int tb_levels_read(uint8_t *skip);
 
 #endif

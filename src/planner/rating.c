@@ -16,6 +16,7 @@
 #define NEAR_RANKS      2u   /* the part by which a time may be wrong that is continued from fewer ranks, */
 #define NEAR_PIECES     8u   /* or from fewer pieces */
 #define ARGUMENTS_LIMIT 16u
+#define ARGUMENTS_FLAT  2u    /* of those that know nothing of levels, where there are several clusters */
 #define ALL_TIMES       16u   /* more units where all times are asked for: nobody waits for a call then */
 #define RANKS_MOST      4096u /* that are ever simulated */
 #define BOUND_PART      20u   /* of the units: looks at ways to find the bound, at most */
@@ -51,17 +52,30 @@ bool tb_rating_possible(const struct tb_collective *c)
     return !c->inter && c->operation <= TB_OPERATION_EXSCAN;
 }
 
+/* Whether some algorithm follows the levels that the group has. */
+static bool levels_fit(const struct tb_collective *c)
+{
+    for (int i = 0; tb_catalogue[i] != NULL; i++)
+        if (tb_algorithm_levels(tb_catalogue[i]) && tb_algorithm_fits(tb_catalogue[i], c))
+            return true;
+    return false;
+}
+
 uint32_t tb_rating_list(const struct tb_collective *c, const struct tb_algorithm *only, struct tb_candidate *rows)
 {
     uint32_t count = 0;
+    bool levels = only == NULL && levels_fit(c), wide = levels && c->shape->cluster_count > 1;
     for (int i = 0; tb_catalogue[i] != NULL; i++) {
         const struct tb_algorithm *row = tb_catalogue[i];
         uint64_t arguments[ARGUMENTS_LIMIT] = {0};
         uint32_t n = 1;
         if ((only != NULL && row != only) || !tb_algorithm_fits(row, c))
             continue;
+        if (levels && c->skip != 0 && !tb_algorithm_levels(row))
+            continue; /* the user has said which levels there are */
+        uint32_t room = wide && !tb_algorithm_levels(row) ? ARGUMENTS_FLAT : ARGUMENTS_LIMIT;
         if (row->argument != NULL && tb_rating_possible(c))
-            n = (row->candidates != NULL ? row->candidates : tb_candidates_piece)(c, arguments, ARGUMENTS_LIMIT);
+            n = (row->candidates != NULL ? row->candidates : tb_candidates_piece)(c, arguments, room);
         if (n == 0)
             arguments[n++] = 0;
         for (uint32_t k = 0; k < n && count < TB_CANDIDATES_LIMIT; k++)

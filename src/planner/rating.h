@@ -8,7 +8,7 @@
 
 #include "collectives/collectives.h"
 
-#define TB_CANDIDATES_LIMIT 128u
+#define TB_CANDIDATES_LIMIT 256u
 #define TB_RATING_UNITS     200000u /* of one call, unless all times are asked for */
 
 struct tb_candidate {

@@ -29,15 +29,12 @@ static void top_meet(struct tb_builder *b, const struct tb_stage *s, struct told
     const struct tb_slice nothing = tb_slice_nothing();
     uint32_t n = s->count;
     if (n <= DIRECT_MOST) {
-        uint32_t come[DIRECT_MOST];
         for (uint32_t i = 1; i < n; i++) {
             tb_builder_send(b, s->parts[(s->mine + i) % n].rank, 0, nothing);
             after_told(b, told);
         }
         for (uint32_t i = 1; i < n; i++)
-            come[i - 1] = tb_builder_receive(b, s->parts[(s->mine + n - i) % n].rank, 0, nothing);
-        memcpy(told->steps, come, (n - 1) * sizeof(*come));
-        told->count = n - 1;
+            told->steps[told->count++] = tb_builder_receive(b, s->parts[(s->mine + n - i) % n].rank, 0, nothing);
         return;
     }
     uint16_t round = 0;
