@@ -28,10 +28,10 @@ static uint32_t host_stands(const struct tb_levels *l, uint32_t host)
 }
 
 /* Adds a part to the room, or only counts it while there is none. */
-static void part_add(struct tb_levels *l, enum tb_part_kind kind, uint32_t number, uint32_t first, uint32_t rank)
+static void part_add(struct tb_levels *l, enum tb_level_part_kind kind, uint32_t number, uint32_t first, uint32_t rank)
 {
     if (l->room != NULL)
-        l->room[l->part_count] = (struct tb_part){kind, number, first, rank};
+        l->room[l->part_count] = (struct tb_level_part){kind, number, first, rank};
     l->part_count++;
 }
 
@@ -77,11 +77,11 @@ static void parts_add(struct tb_levels *l, uint32_t place)
 
 static int parts_compare(const void *a, const void *b)
 {
-    uint32_t x = ((const struct tb_part *)a)->first, y = ((const struct tb_part *)b)->first;
+    uint32_t x = ((const struct tb_level_part *)a)->first, y = ((const struct tb_level_part *)b)->first;
     return x < y ? -1 : x > y;
 }
 
-uint32_t tb_part_size(const struct tb_collective *c, const struct tb_part *part)
+uint32_t tb_part_size(const struct tb_collective *c, const struct tb_level_part *part)
 {
     return part->kind == TB_PART_PLACE  ? c->shape->places[part->number].rank_count
            : part->kind == TB_PART_HOST ? c->shape->hosts[part->number].rank_count
@@ -94,7 +94,7 @@ static int ranks_compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-void tb_part_ranks(const struct tb_collective *c, const struct tb_part *part, uint32_t *ranks)
+void tb_part_ranks(const struct tb_collective *c, const struct tb_level_part *part, uint32_t *ranks)
 {
     const struct tb_group_shape *s = c->shape;
     uint32_t count = 0, first = part->number, hosts = 1;
@@ -117,7 +117,7 @@ void tb_part_ranks(const struct tb_collective *c, const struct tb_part *part, ui
 
 /* ---- stages ------------------------------------------------------------------------------------------------------ */
 
-static bool any_place(const struct tb_part *parts, uint32_t count)
+static bool any_place(const struct tb_level_part *parts, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (parts[i].kind == TB_PART_PLACE)
@@ -145,7 +145,7 @@ static uint32_t places_of(const struct tb_levels *l, uint32_t *places)
 
 static void stage_add(struct tb_levels *l, uint32_t place, uint32_t from)
 {
-    struct tb_part *parts = l->room + from;
+    struct tb_level_part *parts = l->room + from;
     uint32_t count = l->part_count - from;
     struct tb_stage stage = {.place = place, .count = count, .parts = parts, .wide = any_place(parts, count)};
     uint32_t top = place == TB_PLACE_NONE ? host_stands(l, tb_group_shape_host(l->call->shape, l->call->rank))

@@ -15,8 +15,8 @@
 #define TB_LEVELS_STAGES (TB_PLACES_DEPTH_LIMIT + 2u)
 
 /* A part: a place or a host of the shape, or a rank. */
-struct tb_part {
-    enum tb_part_kind { TB_PART_PLACE, TB_PART_HOST, TB_PART_RANK } kind;
+struct tb_level_part {
+    enum tb_level_part_kind { TB_PART_PLACE, TB_PART_HOST, TB_PART_RANK } kind;
     uint32_t number;
     uint32_t first; /* its first rank */
     uint32_t rank;  /* who stands for it */
@@ -26,8 +26,8 @@ struct tb_stage {
     uint32_t place; /* of the shape; TB_PLACE_NONE: a host */
     bool wide;      /* some of its parts are places: messages of it leave a cluster */
     uint32_t count;
-    uint32_t mine, root;         /* this rank, and who stands for the whole: numbers of parts */
-    const struct tb_part *parts; /* in the order of their first ranks */
+    uint32_t mine, root;               /* this rank, and who stands for the whole: numbers of parts */
+    const struct tb_level_part *parts; /* in the order of their first ranks */
 };
 
 struct tb_levels {
@@ -39,7 +39,7 @@ struct tb_levels {
     uint32_t top;   /* place of the widest stage that anyone has, */
     uint32_t parts; /* and how many parts it has; 0: there is only one rank */
     bool wide;      /* some of those are places */
-    struct tb_part *room;
+    struct tb_level_part *room;
     uint32_t part_count;
 };
 
@@ -55,7 +55,7 @@ static inline bool tb_levels_at_top(const struct tb_levels *l)
 }
 
 /* How many ranks a part has, and who they are, ascending. */
-uint32_t tb_part_size(const struct tb_collective *c, const struct tb_part *part);
-void tb_part_ranks(const struct tb_collective *c, const struct tb_part *part, uint32_t *ranks);
+uint32_t tb_part_size(const struct tb_collective *c, const struct tb_level_part *part);
+void tb_part_ranks(const struct tb_collective *c, const struct tb_level_part *part, uint32_t *ranks);
 
 #endif

@@ -366,10 +366,12 @@ static const struct {
     void (*run)(void);
     const char *algorithms;
 } rows[] = {
-    {"barrier", run_barrier, "linear dissemination doubling tree tree:3 shm hosts"},
+    {"barrier", run_barrier, "linear dissemination doubling tree tree:3 shm hosts levels-flat levels-binomial"},
     {"bcast", run_bcast,
      "linear binomial binomial:700 chain chain:1000 binary:512 split-binary split-binary:333 scatter-ring "
-     "scatter-doubling postal:1 postal:3 circulant circulant:1200 two-tree:1500 shm hosts hosts:3000"},
+     "scatter-doubling postal:1 postal:3 circulant circulant:1200 two-tree:1500 shm hosts hosts:3000 "
+     "levels-flat-flat levels-flat-binomial:1000 levels-flat-chain:700 levels-flat-binary levels-binomial-binomial "
+     "levels-chain-chain:900 levels-chain-binary:500 levels-packed-chain:600 levels-packed-binary:1100"},
     {"gather", run_gather, "linear bounded:1 bounded:3 binomial"},
     {"gatherv", run_gatherv, "linear bounded:1 bounded:2 binomial"},
     {"scatter", run_scatter, "linear binomial"},
@@ -380,9 +382,13 @@ static const struct {
     {"alltoallv", run_alltoallv, "linear pairwise swap"},
     {"reduce", run_reduce,
      "linear binomial binomial:900 chain chain:500 binary binary:4000 halving circulant circulant:1700 two-tree:2100 "
-     "shm"},
+     "shm levels-flat-flat levels-flat-binomial:1000 levels-flat-chain:700 levels-flat-binary levels-binomial-binomial "
+     "levels-chain-chain:900 levels-chain-binary:500 levels-packed-chain:600 levels-packed-binary:1100"},
     {"allreduce", run_allreduce,
-     "binomial binomial:2000 doubling halving ring ring:300 chain:1000 binary:3000 circulant shm hosts"},
+     "binomial binomial:2000 doubling halving ring ring:300 chain:1000 binary:3000 circulant shm hosts "
+     "levels-flat-flat levels-flat-binomial:1000 levels-flat-chain:700 levels-flat-binary levels-binomial-binomial "
+     "levels-chain-chain:900 levels-chain-binary:500 levels-packed-chain:600 levels-packed-binary:1100 "
+     "levels-exchange-flat levels-exchange-binomial"},
     {"reduce_scatter", run_reduce_scatter, "linear pairwise halving butterfly circulant"},
     {"reduce_scatter_block", run_reduce_scatter_block, "linear pairwise halving butterfly circulant"},
     {"scan", run_scan, "linear doubling chain chain:400 two-tree:900 shm"},
