@@ -69,6 +69,9 @@ static void send_books(struct tb_job_start *start)
 {
     const struct tb_job_plan *plan = start->plan;
     struct tb_host_agents *agents = start->agents;
+    char remark[512];
+    if (tb_job_plan_remark(plan, remark, sizeof remark))
+        start->events.note(start->events.context, remark);
     if (tb_agent_orders_routes(agents, plan->grid, &plan->placement) != TB_OK)
         fail(start, "%s", tb_error_story());
     send_costs_and_book(start);
@@ -96,10 +99,12 @@ static void survey_finished(void *context)
     }
 }
 
-/* Nobody has to answer before the address book is whole: there is one host, whose ranks are not bound. */
+/* Nobody has to answer before the address book is whole: there is one host, whose ranks are not bound, and which is
+ * this machine or has its place from the list of hosts. */
 static bool is_known(const struct tb_job_start *start)
 {
-    return start->agents->count == 1 && start->plan->grid == NULL && !tb_setup_binds(&start->plan->setup);
+    return start->agents->count == 1 && start->plan->grid == NULL && !tb_setup_binds(&start->plan->setup) &&
+           tb_job_plan_knows_places(start->plan, start->agents);
 }
 
 /* Whether all have answered that will; then the job begins, or the next attempt. */
