@@ -119,7 +119,7 @@ static void check(struct tb_job_start *start)
         start->events.again(start->events.context);
         return;
     }
-    if (is_known(start))
+    if (start->known)
         return; /* it has the address book already */
     if (plan->grid != NULL && tb_param.try_timeout > 0 &&
         tb_reach_survey_begin(&start->survey, plan->grid, &plan->placement, agents) != TB_OK)
@@ -342,10 +342,11 @@ void tb_job_start_begin(struct tb_job_start *start, const sigset_t *mask)
     struct tb_host_agent *first = &start->agents->all[0];
     start->mask = mask;
     start->began = tb_loop_now(start->loop);
+    start->known = is_known(start); /* and not what hosts say later */
     tb_timer_set(start->loop, &start->timer, tb_param.start_timeout);
     start_agents(start);
     /* With one host nobody needs an address, so it can start its ranks at once. */
-    if (is_known(start) && first->control.out >= 0)
+    if (start->known && first->control.out >= 0)
         send_costs_and_book(start);
 }
 
