@@ -129,37 +129,38 @@ static void seated_run(const void *context, uint32_t rank, struct tb_shape_run *
 #define N TB_SEAT_NONE
 
 /* Two packages of two cores without NUMA nodes or caches on one host; on the other ranks have several cores, or are
- * free. */
-static const struct seated bound = {7,
-                                    {0, 0, 1, 0, 1, 1, 0},
+ * free, or on a core that the machine does not say the cache of. */
+static const struct seated bound = {8,
+                                    {0, 0, 1, 0, 1, 1, 0, 1},
                                     {{{5, N, N, 50}},
                                      {{6, N, N, 60}},
                                      {{0, 1, 2, N}},
                                      {{5, N, N, 51}},
                                      {{0, 1, 3, 4}},
                                      {{N, N, N, N}},
-                                     {{6, N, N, 60}}}};
+                                     {{6, N, N, 60}},
+                                     {{0, 1, N, 4}}}};
 
 static const struct tb_group_shape *bound_shape(void)
 {
     const struct tb_group_shape *s;
-    const struct tb_shape_source source = {.size = 7, .host_limit = 2, .run = seated_run, .context = &bound};
+    const struct tb_shape_source source = {.size = 8, .host_limit = 2, .run = seated_run, .context = &bound};
     assert_int_equal(tb_group_shape_make(&s, &source), TB_OK);
     return s;
 }
 
 static void bound_ranks_go_on_below_the_host(void **state)
 {
-    static const int depths[] = {4, 4, 5, 4, 6, 2, 4};
+    static const int depths[] = {4, 4, 5, 4, 6, 2, 4, 4};
     static const int colors[][6] = {{0, 0, 0, 0},       {0, 0, 1, 1}, {0, 1, 2, 2, 0}, {0, 0, 0, 3},
-                                    {0, 1, 2, 2, 1, 0}, {0, 1},       {0, 0, 1, 1}};
+                                    {0, 1, 2, 2, 1, 0}, {0, 1},       {0, 0, 1, 1},    {0, 1, 2, 2}};
     static const int here[] = {TB_LEVEL_WORLD, TB_LEVEL_HOST, TB_LEVEL_PACKAGE, TB_LEVEL_CORE};
     static const int there[] = {TB_LEVEL_WORLD, TB_LEVEL_HOST,  TB_LEVEL_PACKAGE,
                                 TB_LEVEL_NUMA,  TB_LEVEL_CACHE, TB_LEVEL_CORE};
     const struct tb_group_shape *s = bound_shape();
     struct tb_shape_levels *levels = levels_of(s);
     colors_count(levels);
-    for (uint32_t i = 0; i < 7; i++) {
+    for (uint32_t i = 0; i < 8; i++) {
         size_t bytes = (size_t)depths[i] * sizeof(int);
         assert_int_equal(levels->depths[i], depths[i]);
         assert_memory_equal(levels->colors[i], colors[i], bytes);
