@@ -35,6 +35,7 @@ static int write_new(FILE *to, const struct tb_host_list *list)
         const struct tb_host_entry *entry = &list->entries[i];
         seeds[i] = (struct tb_grid_seed){.name = entry->name,
                                          .cluster = entry->cluster,
+                                         .site = entry->site,
                                          .user = entry->user,
                                          .slots = entry->slots,
                                          .port = entry->port};
@@ -63,6 +64,8 @@ static int make_new(const struct tb_host_list *list, const char *path)
     int rc = write_new(to, list);
     if (fclose(to) != 0 && rc == TB_OK)
         rc = tb_error_errno("cannot write %s", path);
+    if (rc != TB_OK)
+        unlink(path);
     return rc;
 }
 

@@ -79,6 +79,7 @@ CHECKS = [
     Check("examples", ["tests/check-examples.sh"], timeout=120, cases=True),
     Check("mpi", ["tests/mpi/run", "--jobs", "2"], timeout=400, timeout_all=3600, cases=True),
     Check("lab", ["tests/lab/run"], timeout=300, timeout_all=3600, cases=True),
+    Check("places", ["tests/lab/places"], cores=1, timeout=300, cases=True),
     Check("links", ["tests/lab/links"], tier="all", timeout=240, cases=True),
     Check("wires", ["tests/lab/wires"], cores=1, timeout=120, timeout_all=1200, cases=True),
     Check("families", ["tests/lab/families"], tier="all", cores=1, timeout=300, cases=True),

@@ -1,5 +1,7 @@
 #include "launch/agent_frames.h"
 
+#include "launch/told_places.h"
+
 #include <stdio.h>
 
 typedef void take(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r);
@@ -13,14 +15,22 @@ static void get_text(struct tb_reader *r, char *text, size_t size)
         snprintf(text, size, "%.*s", (int)length, bytes);
 }
 
+static void get_place(struct tb_reader *r, char *text, size_t size)
+{
+    size_t length = 0;
+    const char *bytes = tb_get_bytes(r, &length);
+    if (r->error == TB_OK && length > 0)
+        tb_told_places_keep(text, size, bytes, length);
+}
+
 static void take_ready(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
     struct tb_agent_ready ready = {0};
     char version[64];
     get_text(r, version, sizeof version); /* the same as ours, or the preamble would have told */
     get_text(r, ready.name, sizeof ready.name);
-    get_text(r, ready.where.site, sizeof ready.where.site);
-    get_text(r, ready.where.cluster, sizeof ready.where.cluster);
+    get_place(r, ready.where.site, sizeof ready.where.site);
+    get_place(r, ready.where.cluster, sizeof ready.where.cluster);
     tb_get_u32(r); /* processors */
     uint32_t count = tb_get_u32(r);
     if (agent->phase != TB_HOST_AGENT_SPOKEN)

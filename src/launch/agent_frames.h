@@ -5,10 +5,10 @@
 
 #include "launch/host_agents.h"
 
-/* TB_CONTROL_READY. Texts that are too long are "". */
+/* TB_CONTROL_READY. A name that is too long is "". */
 struct tb_agent_ready {
-    char name[256]; /* of the host, as it knows itself */
-    struct tb_host_where where;
+    char name[256];             /* of the host, as it knows itself */
+    struct tb_host_where where; /* as told, not checked: told_places.h */
     uint32_t address_count;
     struct tb_address addresses[TB_HOST_ADDRESS_LIMIT];
     uint32_t machine; /* as tb_wire_machine says it */

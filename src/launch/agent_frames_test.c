@@ -318,6 +318,34 @@ static void tunnels_lead_behind_their_owner(void **state)
     unmake(&w);
 }
 
+/* Whatever stands for a place is kept as it is; what has no room, or a zero byte, becomes something that is no name. */
+static void places_are_told_as_they_are(void **state)
+{
+    static const char bytes[100] = "delft\0a";
+    static const struct {
+        size_t length;
+        const char *told;
+    } cases[] = {
+        {5, "ready 0 venus1  delft 0 1"}, {6, "ready 0 venus1  delft ... 0 1"}, {100, "ready 0 venus1  delft ... 0 1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w;
+        struct tb_writer f;
+        make(&w);
+        tb_writer_open(&f);
+        tb_put_text(&f, "0.1");
+        tb_put_text(&f, "venus1");
+        tb_put_text(&f, "");
+        tb_put_bytes(&f, bytes, cases[i].length);
+        tb_put_u32(&f, 8);
+        tb_put_u32(&f, 0);
+        tb_put_u32(&f, 1);
+        tb_put_u32(&f, 0);
+        assert_string_equal(dispatch(&w, TB_CONTROL_READY, &f, f.length), cases[i].told);
+        tb_writer_close(&f);
+        unmake(&w);
+    }
+}
+
 /* What cannot be meant ends it with a story. */
 /* All ranks of the host have seats, or none has. */
 static void seats_are_those_of_all_ranks(void **state)
@@ -401,6 +429,7 @@ int main(void)
         cmocka_unit_test(frames_are_read),
         cmocka_unit_test(phases_follow),
         cmocka_unit_test(tunnels_lead_behind_their_owner),
+        cmocka_unit_test(places_are_told_as_they_are),
         cmocka_unit_test(seats_are_those_of_all_ranks),
         cmocka_unit_test(nonsense_is_damage),
         cmocka_unit_test(others_are_left_out),

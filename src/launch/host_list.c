@@ -64,7 +64,7 @@ struct draft {
     size_t name_length, user_length;
     uint32_t slots, most;
     uint32_t port;
-    char cluster[64];
+    char cluster[TB_GRID_NAME_BYTES], site[TB_GRID_NAME_BYTES];
     bool of_grid; /* of which only some take part in a job */
 };
 
@@ -156,6 +156,18 @@ static int add_to_index(struct tb_host_list *list)
     return tb_hash_table_add(&list->index, hash_host(entry->name, entry->user, entry->port), last);
 }
 
+/* What another line says of where a host is: more than the one before, or the same. */
+static int add_place(char *to, const char *more, const char *what, const struct tb_host_entry *entry,
+                     const struct draft *draft)
+{
+    if (*more != 0 && *to != 0 && strcmp(to, more) != 0)
+        return tb_error(TB_ERR_ARGUMENT, "%s: host %s is in %s %s here, and in %s by %s", draft->where, entry->name,
+                        what, more, to, entry->origin);
+    if (*more != 0)
+        memcpy(to, more, TB_GRID_NAME_BYTES);
+    return TB_OK;
+}
+
 static int add(struct tb_host_list *list, const struct draft *draft)
 {
     char name[256], user[256] = "";
@@ -173,7 +185,10 @@ static int add(struct tb_host_list *list, const struct draft *draft)
         entry->most = draft->most > 0 ? draft->most : entry->most;
         if (entry->slots > TB_LAUNCH_SLOTS_LIMIT)
             return tb_error(TB_ERR_LIMIT, "host %s has too many slots", name);
-        return add_line(list, (uint32_t)known);
+        int rc = add_place(entry->cluster, draft->cluster, "cluster", entry, draft);
+        if (rc == TB_OK)
+            rc = add_place(entry->site, draft->site, "site", entry, draft);
+        return rc == TB_OK ? add_line(list, (uint32_t)known) : rc;
     }
     uint32_t limit = draft->of_grid ? TB_GRID_HOSTS_LIMIT : TB_JOB_HOSTS_LIMIT;
     if (list->count >= limit)
@@ -191,6 +206,7 @@ static int add(struct tb_host_list *list, const struct draft *draft)
     if (draft->user != NULL)
         entry->user = strndup(draft->user, draft->user_length);
     memcpy(entry->cluster, draft->cluster, sizeof entry->cluster);
+    memcpy(entry->site, draft->site, sizeof entry->site);
     snprintf(entry->origin, sizeof entry->origin, "%s", draft->where != NULL ? draft->where : "");
     list->count++; /* from here on closing the list frees it */
     if (entry->name == NULL || (draft->user != NULL && entry->user == NULL))
@@ -224,18 +240,19 @@ static bool is_key(const char *word, size_t length, const char *const *names)
     return false;
 }
 
-static int parse_cluster(struct draft *draft, const char *value, size_t length, const char *where)
+/* The name of a cluster or site. */
+static int parse_place(const char *key, char *to, const char *value, size_t length, const char *where)
 {
-    if (length == 0 || length >= sizeof draft->cluster)
-        return tb_error(TB_ERR_ARGUMENT, "%s: the name of the cluster is missing or too long", where);
+    if (length == 0 || length >= TB_GRID_NAME_BYTES)
+        return tb_error(TB_ERR_ARGUMENT, "%s: the name of the %s is missing or too long", where, key);
     /* As in a grid file, which may be made of this one. */
     if (!tb_grid_is_name(value, length))
         return tb_error(TB_ERR_ARGUMENT,
-                        "%s: cluster=%.*s: a name has letters, digits, '.', '_' and '-', and begins with a letter "
+                        "%s: %s=%.*s: a name has letters, digits, '.', '_' and '-', and begins with a letter "
                         "or digit",
-                        where, (int)length, value);
-    memcpy(draft->cluster, value, length);
-    draft->cluster[length] = 0;
+                        where, key, (int)length, value);
+    memcpy(to, value, length);
+    to[length] = 0;
     return TB_OK;
 }
 
@@ -245,7 +262,7 @@ static int parse_key(struct draft *draft, const char *word, size_t length, const
     static const char *const slots[] = {"slots", "count", "cpus", "cpu", NULL};
     static const char *const most[] = {"max_slots", "max-slots", "slots_max", NULL};
     static const char *const users[] = {"user", "username", NULL}, *const port[] = {"port", NULL};
-    static const char *const cluster[] = {"cluster", NULL};
+    static const char *const cluster[] = {"cluster", NULL}, *const site[] = {"site", NULL};
     /* What MPICH and Open MPI write there for the network or the processors; here --set and --bind choose. */
     static const char *const ignored[] = {"ifname", "binding", "sockets", "cores", "maxcpus", NULL};
     const char *equals = memchr(word, '=', length);
@@ -280,12 +297,16 @@ static int parse_key(struct draft *draft, const char *word, size_t length, const
                    : tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is no name of a user", where, (int)value_length, value);
     }
     if (is_key(word, key, cluster))
-        return parse_cluster(draft, value, value_length, where);
+        return parse_place(cluster[0], draft->cluster, value, value_length, where);
+    if (is_key(word, key, site))
+        return parse_place(site[0], draft->site, value, value_length, where);
     if (equals != NULL && is_key(word, key, ignored))
         return TB_OK;
     if (draft->name_length == 4 && memcmp(draft->name, "rank", 4) == 0 && equals != NULL)
         return tb_error(TB_ERR_ARGUMENT, "%s: this is a line of a rankfile, for --rankfile FILE", where);
-    return tb_error(TB_ERR_ARGUMENT, "%s: \"%.*s\" is none of slots=N, max_slots=N, port=N, user=NAME and cluster=NAME",
+    return tb_error(TB_ERR_ARGUMENT,
+                    "%s: \"%.*s\" is none of slots=N, max_slots=N, port=N, user=NAME, cluster=NAME and "
+                    "site=NAME",
                     where, (int)length, word);
 }
 
@@ -352,13 +373,12 @@ int tb_host_list_take(struct tb_host_list *list, const struct tb_grid *grid, con
         if (missing != NULL && missing[i])
             draft.slots = 0;
         snprintf(draft.cluster, sizeof draft.cluster, "%s", cluster->name);
+        if (cluster->site != TB_GRID_NONE)
+            snprintf(draft.site, sizeof draft.site, "%s", grid->sites[cluster->site].name);
         snprintf(where, sizeof where, "%s:%u", grid->file != NULL ? grid->file : "", host->line);
         int rc = add(list, &draft);
         if (rc != TB_OK)
             return rc;
-        if (cluster->site != TB_GRID_NONE)
-            snprintf(list->entries[list->count - 1].site, sizeof list->entries[0].site, "%s",
-                     grid->sites[cluster->site].name);
     }
     return TB_OK;
 }

@@ -123,6 +123,7 @@ void tb_job_plan_close(struct tb_job_plan *plan)
     plan->grid = NULL;
     plan->ranked = NULL;
     plan->machine = 0;
+    plan->told = (struct tb_told_places){0};
 }
 
 /* ---- agents ------------------------------------------------------------------------------------------------------ */
@@ -153,6 +154,16 @@ static void aim_on_grid(const struct tb_job_plan *plan, struct tb_host_agents *a
     tb_control_stream_keep(&agent->control);
 }
 
+/* One host that is this machine need not be asked: its agent is given our environment. */
+static int tell_own_place(struct tb_job_plan *plan, const struct tb_host_agents *agents)
+{
+    struct tb_host_where own;
+    if (agents->count != 1 || !agents->all[0].target.local)
+        return TB_OK;
+    tb_told_places_read_own(&own);
+    return tb_told_places_take(&plan->placement.wheres[0], &own, plan->placement.book.hosts[0].name);
+}
+
 int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *agents, struct tb_loop *loop,
                             const struct tb_host_agent_events *events)
 {
@@ -171,7 +182,27 @@ int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *age
     }
     if (rc == TB_OK)
         tb_host_agents_sort(agents);
-    return rc;
+    return rc == TB_OK && plan->grid == NULL ? tell_own_place(plan, agents) : rc;
+}
+
+bool tb_job_plan_knows_places(const struct tb_job_plan *plan, const struct tb_host_agents *agents)
+{
+    const struct tb_host_where *where = &plan->placement.wheres[0];
+    return agents->count == 1 && (agents->all[0].target.local || *where->site != 0 || *where->cluster != 0);
+}
+
+bool tb_job_plan_remark(const struct tb_job_plan *plan, char *text, size_t size)
+{
+    const struct tb_told_places *told = &plan->told;
+    char others[64] = " says of where it is";
+    if (told->unheard == 0)
+        return false;
+    if (told->unheard > 1)
+        snprintf(others, sizeof others, " and %u other%s say of where they are", told->unheard - 1,
+                 tb_plural(told->unheard - 1));
+    snprintf(text, size, "what host %s%s (%s) does not count: the grid file says something else",
+             plan->placement.book.hosts[told->host].name, others, told->text);
+    return true;
 }
 
 /* Data goes from memory to memory as it is. Only long double and the sign of char may differ: calls that would move the
@@ -197,10 +228,13 @@ int tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct
 {
     struct tb_host *to = &plan->placement.book.hosts[host];
     struct tb_host_where *where = &plan->placement.wheres[host];
-    if (*where->site == 0)
-        memcpy(where->site, ready->where.site, sizeof where->site);
-    if (*where->cluster == 0)
-        memcpy(where->cluster, ready->where.cluster, sizeof where->cluster);
+    int rc = TB_OK;
+    if (plan->grid != NULL)
+        tb_told_places_pass_over(&plan->told, where, &ready->where, host);
+    else
+        rc = tb_told_places_take(where, &ready->where, to->name);
+    if (rc != TB_OK)
+        return rc;
     to->address_count = ready->address_count;
     memcpy(to->addresses, ready->addresses, sizeof to->addresses);
     const char *known = plan->grid != NULL ? plan->grid->grid->hosts[plan->placement.entries[host]].address : NULL;
@@ -209,6 +243,6 @@ int tb_job_plan_take_ready(struct tb_job_plan *plan, uint32_t host, const struct
     to->representation = (uint8_t)ready->machine;
     tb_log(TB_LOG_INFO, "launch", "host %s (%s) is ready with %u addresses", to->name, ready->name,
            ready->address_count);
-    int rc = tb_address_book_seat(&plan->placement.book, host, ready->seats, ready->seat_count);
+    rc = tb_address_book_seat(&plan->placement.book, host, ready->seats, ready->seat_count);
     return rc == TB_OK ? compare_machines(plan, host, ready->machine) : rc;
 }

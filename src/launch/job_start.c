@@ -69,6 +69,9 @@ static void send_books(struct tb_job_start *start)
 {
     const struct tb_job_plan *plan = start->plan;
     struct tb_host_agents *agents = start->agents;
+    char remark[512];
+    if (tb_job_plan_remark(plan, remark, sizeof remark))
+        start->events.note(start->events.context, remark);
     if (tb_agent_orders_routes(agents, plan->grid, &plan->placement) != TB_OK)
         fail(start, "%s", tb_error_story());
     send_costs_and_book(start);
@@ -96,10 +99,12 @@ static void survey_finished(void *context)
     }
 }
 
-/* Nobody has to answer before the address book is whole: there is one host, whose ranks are not bound. */
+/* Nobody has to answer before the address book is whole: there is one host, whose ranks are not bound, and which is
+ * this machine or has its place from the list of hosts. */
 static bool is_known(const struct tb_job_start *start)
 {
-    return start->agents->count == 1 && start->plan->grid == NULL && !tb_setup_binds(&start->plan->setup);
+    return start->agents->count == 1 && start->plan->grid == NULL && !tb_setup_binds(&start->plan->setup) &&
+           tb_job_plan_knows_places(start->plan, start->agents);
 }
 
 /* Whether all have answered that will; then the job begins, or the next attempt. */
@@ -114,7 +119,7 @@ static void check(struct tb_job_start *start)
         start->events.again(start->events.context);
         return;
     }
-    if (is_known(start))
+    if (start->known)
         return; /* it has the address book already */
     if (plan->grid != NULL && tb_param.try_timeout > 0 &&
         tb_reach_survey_begin(&start->survey, plan->grid, &plan->placement, agents) != TB_OK)
@@ -337,10 +342,11 @@ void tb_job_start_begin(struct tb_job_start *start, const sigset_t *mask)
     struct tb_host_agent *first = &start->agents->all[0];
     start->mask = mask;
     start->began = tb_loop_now(start->loop);
+    start->known = is_known(start); /* and not what hosts say later */
     tb_timer_set(start->loop, &start->timer, tb_param.start_timeout);
     start_agents(start);
     /* With one host nobody needs an address, so it can start its ranks at once. */
-    if (is_known(start) && first->control.out >= 0)
+    if (start->known && first->control.out >= 0)
         send_costs_and_book(start);
 }
 

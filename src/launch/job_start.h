@@ -25,6 +25,7 @@ struct tb_job_start {
     struct tb_timer timer;
     uint64_t began;
     uint32_t missed_count; /* agents of this attempt that do not come, with those behind them */
+    bool known;            /* the address book was whole before anybody had answered */
     bool booked;           /* all have been told about each other, */
     bool begun;            /* and know it: ranks run, so that there is no other attempt */
     bool over;             /* the attempt is ending */

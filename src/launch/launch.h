@@ -11,13 +11,13 @@
 /* ---- hosts: what the user wrote ---------------------------------------------------------------------------------- */
 
 struct tb_host_entry {
-    char *name;       /* without the user */
-    char *user;       /* NULL: not given */
-    unsigned port;    /* of ssh; 0: not given */
-    uint32_t slots;   /* ranks that fit; 0: it carries none */
-    uint32_t most;    /* ranks that it takes even where there are more than slots; 0: any number */
-    char cluster[64]; /* "": not given */
-    char site[64];
+    char *name;                       /* without the user */
+    char *user;                       /* NULL: not given */
+    unsigned port;                    /* of ssh; 0: not given */
+    uint32_t slots;                   /* ranks that fit; 0: it carries none */
+    uint32_t most;                    /* ranks that it takes even where there are more than slots; 0: any number */
+    char cluster[TB_GRID_NAME_BYTES]; /* "": not given */
+    char site[TB_GRID_NAME_BYTES];
     char origin[160]; /* where the user wrote it: hosts:3, -H */
 };
 

@@ -110,7 +110,7 @@ static void files_are_read(void **state)
 {
     static const char text[] = "# the cluster\n"
                                "\n"
-                               "venus1 slots=4 cluster=venus   # comment\r\n"
+                               "venus1 slots=4 cluster=venus site=delft   # comment\r\n"
                                "  venus2:2\tport=2222\n"
                                "kate@mars1 cluster=mars\n"
                                "mars2:3 slots=5";
@@ -119,6 +119,8 @@ static void files_are_read(void **state)
     assert_int_equal(list.count, 4);
     assert_int_equal(list.entries[0].slots, 4);
     assert_string_equal(list.entries[0].cluster, "venus");
+    assert_string_equal(list.entries[0].site, "delft");
+    assert_string_equal(list.entries[1].site, "");
     assert_int_equal(list.entries[1].slots, 2);
     assert_int_equal(list.entries[1].port, 2222);
     assert_string_equal(list.entries[2].user, "kate");
@@ -131,7 +133,8 @@ static void errors_name_file_and_line(void **state)
 {
     static const char *const bad[] = {
         "a\nb slots=-1\n", "a\nb slots=\n", "a\nb port=70000\n",  "a\nb color=red\n",   "a\nb cluster=\n",
-        "a\nb:x\n",        "a\nb slots\n",  "a\nb cluster=\"x\n", "a\nb cluster=a:b\n", "a\nb cluster=-a\n"};
+        "a\nb:x\n",        "a\nb slots\n",  "a\nb cluster=\"x\n", "a\nb cluster=a:b\n", "a\nb cluster=-a\n",
+        "a\nb site=\n",    "a\nb site\n",   "a\nb site=a/b\n",    "a\nb site=.a\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct tb_host_list list = {0};
         assert_int_equal(tb_host_list_read(&list, bad[i], "hosts"), TB_ERR_ARGUMENT);

@@ -156,6 +156,12 @@ static int add_ranks(struct dealer *dealer, int entry, uint32_t count)
     return TB_OK;
 }
 
+/* A cluster's name counts within its site. */
+static bool is_same_cluster(const struct tb_host_entry *a, const struct tb_host_entry *b)
+{
+    return strcmp(a->cluster, b->cluster) == 0 && strcmp(a->site, b->site) == 0;
+}
+
 /* The next cluster behind that of seat `at` gets one rank, on its first host that has room. Returns the seat, or
  * seat_count: there is no room anywhere. */
 static uint32_t choose_by_cluster(const struct dealer *dealer, const struct seat *seats, uint32_t seat_count,
@@ -164,14 +170,13 @@ static uint32_t choose_by_cluster(const struct dealer *dealer, const struct seat
     const struct tb_host_entry *entries = dealer->options->hosts.entries;
     for (uint32_t step = 1; step <= seat_count; step++) {
         uint32_t i = (at + step) % seat_count, first = i;
-        const char *cluster = entries[seats[i].entry].cluster;
+        const struct tb_host_entry *entry = &entries[seats[i].entry];
         /* Only where a cluster begins, so that each has one turn a round. */
         for (uint32_t k = 0; k < i && first == i; k++)
-            if (strcmp(entries[seats[k].entry].cluster, cluster) == 0)
+            if (is_same_cluster(&entries[seats[k].entry], entry))
                 first = k;
         for (uint32_t k = i; k < seat_count && first == i; k++)
-            if (strcmp(entries[seats[k].entry].cluster, cluster) == 0 &&
-                dealer->used[seats[k].entry + 1] < seats[k].slots)
+            if (is_same_cluster(&entries[seats[k].entry], entry) && dealer->used[seats[k].entry + 1] < seats[k].slots)
                 return k;
     }
     return seat_count;
@@ -206,7 +211,7 @@ static int deal_by_cluster(struct dealer *dealer, const struct seat *seats, uint
             return rc;
         dealer->used[seats[chosen].entry + 1]++;
         count--;
-        for (turn = 0; strcmp(entries[seats[turn].entry].cluster, entries[seats[chosen].entry].cluster) != 0;)
+        for (turn = 0; !is_same_cluster(&entries[seats[turn].entry], &entries[seats[chosen].entry]);)
             turn++;
     }
     return TB_OK;

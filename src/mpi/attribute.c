@@ -1,8 +1,9 @@
-/* Attributes (MPI-5.0, 7.7 and 9.1.2): keys, values, and the communicators' attributes that exist from the start. */
+/* Attributes (MPI-5.0, 7.7): keys and values. */
 #include "mpi/attribute.h"
 
-#include <limits.h>
 #include <stdlib.h>
+
+#include <tombolo.h>
 
 #include "mpi/comm.h"
 #include "mpi/binding_decls.h"
@@ -102,6 +103,8 @@ static int raise_keyval(struct tb_comm *comm, enum tb_bearer_kind kind, const ch
         what = "it is MPI_KEYVAL_INVALID";
     if (keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE)
         what = "this attribute is the standard's and cannot be changed";
+    if (kind == TB_BEARER_COMM && keyval >= TOMBOLO_TOPOLOGY_DEPTHS && keyval <= TOMBOLO_TOPOLOGY_LEVELS)
+        what = "this attribute is Tombolo's and cannot be changed";
     for (int other = 0; other < 3; other++)
         if (keyval_get((enum tb_bearer_kind)other, keyval, &key) && (enum tb_bearer_kind)other != kind)
             return tb_raise_argument(comm, MPI_ERR_KEYVAL, call, position, keyval_names[kind],
@@ -312,72 +315,4 @@ int tb_attribute_delete(const struct tb_bearer *bearer, const char *call, int ke
     struct tb_attribute *old = *attribute_place(bearer->attributes, keyval);
     int code = old != NULL ? attribute_remove(bearer, old) : MPI_SUCCESS;
     return code == MPI_SUCCESS ? code : tb_raise_code(bearer->comm, code);
-}
-
-/* ---- communicators ----------------------------------------------------------------------------------------------- */
-
-int tb_mpi_Comm_set_attr(MPI_Comm comm, int comm_keyval, void *attribute_val)
-{
-    struct tb_comm *c = tb_comm_find(comm);
-    if (c == NULL)
-        return tb_raise_comm("MPI_Comm_set_attr", 1, "comm", comm);
-    struct tb_bearer bearer = tb_comm_bearer(c);
-    return tb_attribute_set(&bearer, "MPI_Comm_set_attr", comm_keyval, attribute_val);
-}
-
-/* The value of an attribute that exists from the start, or NULL. */
-static int *predefined_value(int keyval)
-{
-    struct tb_facts *facts = &tb_self.facts;
-    switch (keyval) {
-    case MPI_TAG_UB:
-        facts->tag_bound = INT_MAX;
-        return &facts->tag_bound;
-    case MPI_IO:
-        facts->io = MPI_ANY_SOURCE;
-        return &facts->io;
-    case MPI_HOST:
-        facts->host = MPI_PROC_NULL;
-        return &facts->host;
-    case MPI_WTIME_IS_GLOBAL:
-        facts->global_time = 0;
-        return &facts->global_time;
-    case MPI_LASTUSEDCODE:
-        facts->last_code = tb_error_last_used();
-        return &facts->last_code;
-    case MPI_UNIVERSE_SIZE:
-        facts->universe = (int)tb_self.job.size;
-        return &facts->universe;
-    case MPI_APPNUM:
-        facts->app = (int)tb_self.job.app;
-        return &facts->app;
-    default:
-        return NULL;
-    }
-}
-
-int tb_mpi_Comm_get_attr(MPI_Comm comm, int comm_keyval, void *attribute_val, int *flag)
-{
-    static const char call[] = "MPI_Comm_get_attr";
-    struct tb_comm *c = tb_comm_find(comm);
-    if (c == NULL)
-        return tb_raise_comm(call, 1, "comm", comm);
-    if (comm_keyval >= MPI_TAG_UB && comm_keyval <= MPI_UNIVERSE_SIZE && attribute_val != NULL && flag != NULL) {
-        int *value = predefined_value(comm_keyval);
-        *flag = value != NULL;
-        if (value != NULL)
-            *(void **)attribute_val = value;
-        return MPI_SUCCESS;
-    }
-    struct tb_bearer bearer = tb_comm_bearer(c);
-    return tb_attribute_get(&bearer, call, comm_keyval, attribute_val, flag);
-}
-
-int tb_mpi_Comm_delete_attr(MPI_Comm comm, int comm_keyval)
-{
-    struct tb_comm *c = tb_comm_find(comm);
-    if (c == NULL)
-        return tb_raise_comm("MPI_Comm_delete_attr", 1, "comm", comm);
-    struct tb_bearer bearer = tb_comm_bearer(c);
-    return tb_attribute_delete(&bearer, "MPI_Comm_delete_attr", comm_keyval);
 }

@@ -197,6 +197,7 @@ void tb_comm_destroy(struct tb_comm *comm)
     tb_errhandler_release(comm->errhandler);
     tb_topo_release(comm->topo);
     free(comm->neighbours);
+    free(comm->levels);
     free(comm->procs);
     if (comm->freed != 0)
         comm->head.value = comm->freed;

@@ -41,6 +41,7 @@ struct tb_comm {
     uint64_t freed;                     /* the handle, once the program has freed it while requests are in flight */
     uint32_t *procs;                    /* job index of each rank that can be sent to; NULL: the identity */
     struct tb_attributes attributes;
+    struct tb_shape_levels *levels;   /* levels.c: made when a program asks for them; one allocation */
     struct tb_topo *topo;             /* topo.h; NULL: none */
     struct tb_neighbours *neighbours; /* neighbour.c: made at the first collective among them; one allocation */
     struct tb_hints hints;

@@ -1,4 +1,5 @@
 /* Splitting communicators by where their processes are (MPI-5.0, 7.4.2), and what a process can say about that. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -6,6 +7,7 @@
 #include "mpi/agreement.h"
 #include "mpi/binding_decls.h"
 #include "mpi/hint.h"
+#include "mpi/place_type.h"
 #include "mpi/resource.h"
 #include "mpi/split.h"
 
@@ -30,12 +32,22 @@ static int64_t color_of_resource(enum tb_resource resource)
     return resource_color(resource, numbers[resource]);
 }
 
+/* Places are those of the job, and have a kind of their own. */
+static int64_t place_color(int type)
+{
+    uint32_t place = tb_place_type_own(type);
+    return place != TB_PLACE_NONE ? INT64_C(0xff) << 32 | place : TB_COLOR_NONE;
+}
+
 /* Of the resource, or for MPI_COMM_TYPE_RESOURCE_GUIDED also the process set, that the info object names. */
 static int64_t guided_color(const struct tb_info *info, bool sets_too)
 {
     const char *name = info != NULL ? tb_info_value(info, resource_key) : NULL;
     if (name != NULL) {
         enum tb_resource resource = tb_resource_find(name);
+        int type = tb_place_type_find(name);
+        if (type != TB_PLACE_TYPE_NONE)
+            return place_color(type);
         return resource != TB_RESOURCE_COUNT ? color_of_resource(resource) : TB_COLOR_NONE;
     }
     const char *set = info != NULL && sets_too ? tb_info_value(info, "mpi_pset_name") : NULL;
@@ -61,24 +73,42 @@ static enum tb_resource widest_difference(const int64_t (*all)[TB_RESOURCE_COUNT
     return TB_RESOURCE_COUNT;
 }
 
-/* The ranks, all of which ask for it, find out together by what they can be split. */
-static int unguided_color(struct tb_comm *comm, struct tb_info *info, int64_t *color)
+/* Ranks that are all in the same places find out together by what of their hosts they can be split. */
+static int unguided_below(struct tb_comm *comm, char *name, int64_t *color)
 {
     struct tb_comm *local = comm->inter ? comm->local : comm;
     int64_t mine[TB_RESOURCE_COUNT];
     int64_t(*all)[TB_RESOURCE_COUNT] = malloc(comm->size * sizeof *all);
-    if (all == NULL)
-        return tb_error(TB_ERR_MEMORY, "out of memory for the places of %u ranks", comm->size);
+    if (all == NULL) {
+        int none = tb_error(TB_ERR_MEMORY, "out of memory for the places of %u ranks", comm->size);
+        tb_comm_refuse(local, TB_OPERATION_ALLGATHER, none);
+        return none;
+    }
     tb_resource_read(mine);
     for (int kind = 0; kind < TB_RESOURCE_COUNT; kind++)
         mine[kind] = resource_color((enum tb_resource)kind, mine[kind]);
     int error = tb_comm_exchange(local, mine, sizeof mine, all);
     enum tb_resource kind = error == TB_OK ? widest_difference(all, comm->size) : TB_RESOURCE_COUNT;
     *color = kind != TB_RESOURCE_COUNT ? mine[kind] : TB_COLOR_NONE;
-    if (error == TB_OK && kind != TB_RESOURCE_COUNT && info != NULL)
-        error = tb_info_put(info, resource_key, tb_resource_name(kind));
+    if (kind != TB_RESOURCE_COUNT)
+        snprintf(name, TB_PLACE_TYPE_BYTES, "%s", tb_resource_name(kind));
     free(all);
     return error;
+}
+
+/* By the widest level, from sites down, at which the ranks, all of whom ask for it, are not all together. */
+static int unguided_color(struct tb_comm *comm, char *name, int64_t *color)
+{
+    int type, error = tb_place_type_widest(comm, &type);
+    if (error < 0) {
+        tb_comm_refuse(comm->inter ? comm->local : comm, TB_OPERATION_ALLGATHER, error);
+        return error;
+    }
+    if (type == TB_PLACE_TYPE_NONE)
+        return unguided_below(comm, name, color);
+    tb_place_type_print(type, name);
+    *color = place_color(type);
+    return TB_OK;
 }
 
 /* Of those who ask for it. The others, with MPI_UNDEFINED, do not know what these do: they are in one split, as with
@@ -87,14 +117,21 @@ static int unguided_split(struct tb_comm *comm, int key, struct tb_info *info, s
 {
     struct tb_comm *asking;
     int64_t color = TB_COLOR_NONE;
+    char name[TB_PLACE_TYPE_BYTES] = "";
     *made = NULL;
     int error = tb_split(comm, 0, 0, &asking);
     if (error < 0 || asking == NULL)
         return error;
-    error = unguided_color(asking, info, &color);
+    error = unguided_color(asking, name, &color);
     if (error == TB_OK)
         error = tb_split(asking, color, key, made);
     tb_comm_release(asking);
+    if (error == TB_OK && *name != 0 && info != NULL)
+        error = tb_info_put(info, resource_key, name);
+    if (error < 0 && *made != NULL) {
+        tb_comm_release(*made);
+        *made = NULL;
+    }
     return error;
 }
 
@@ -139,6 +176,24 @@ int tb_mpi_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info
     return MPI_SUCCESS;
 }
 
+/* Sites and clusters, of which those in one another are told one by one. */
+static int put_places(struct tb_info *info)
+{
+    char name[TB_PLACE_TYPE_BYTES];
+    int error = TB_OK;
+    for (int type = TB_PLACE_TYPE_INNERMOST; type <= TB_PLACE_TYPE_SITE && error == TB_OK; type++) {
+        tb_place_type_print(type, name);
+        error = tb_info_put(info, name, tb_place_type_own(type) != TB_PLACE_NONE ? "true" : "false");
+    }
+    if (tb_place_type_own(2) == TB_PLACE_NONE)
+        return error;
+    for (int type = 1; tb_place_type_own(type) != TB_PLACE_NONE && error == TB_OK; type++) {
+        tb_place_type_print(type, name);
+        error = tb_info_put(info, name, "true");
+    }
+    return error;
+}
+
 int tb_mpi_Get_hw_resource_info(MPI_Info *hw_info)
 {
     static const char call[] = "MPI_Get_hw_resource_info";
@@ -151,6 +206,8 @@ int tb_mpi_Get_hw_resource_info(MPI_Info *hw_info)
     for (int kind = 0; kind < TB_RESOURCE_COUNT && error == TB_OK; kind++)
         error = tb_info_put(made, tb_resource_name((enum tb_resource)kind),
                             numbers[kind] != TB_RESOURCE_NONE ? "true" : "false");
+    if (error == TB_OK)
+        error = put_places(made);
     if (error < 0) {
         if (made != NULL)
             tb_info_free(made);

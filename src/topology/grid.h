@@ -187,9 +187,10 @@ bool tb_grid_first_unreachable(const struct tb_grid *grid, uint32_t *from, uint3
 
 /* A commented file to start from; with hosts, as a host file lists them, filled from these. */
 struct tb_grid_seed {
-    const char *name, *cluster, *user; /* the last two: NULL or "" where not given */
-    uint32_t slots, port;              /* port 0: not given */
+    const char *name, *cluster, *site, *user; /* the last three: NULL or "" where not given */
+    uint32_t slots, port;                     /* port 0: not given */
 };
+/* TB_ERR_ARGUMENT: clusters of two sites have the same name. */
 int tb_grid_write_template(FILE *to, uint32_t seed_count, const struct tb_grid_seed *seeds);
 
 #endif

@@ -43,19 +43,57 @@ static const char more[] =
     "#  - {from: here, to: there, bandwidth: 100, latency: 12, jitter: 1, loss: 0.1%}\n"
     "#  - {from: Delft, to: Utrecht, bandwidth: 100}   # sites, if there are some: all share it\n";
 
-/* The cluster in which a host without one is put. */
-static const char *cluster_of(const struct tb_grid_seed *seed)
+/* "" if it is in none. */
+static const char *site_of(const struct tb_grid_seed *seed)
 {
-    return seed->cluster != NULL && *seed->cluster != 0 ? seed->cluster : "cluster";
+    return seed->site != NULL ? seed->site : "";
 }
 
-static bool is_first(const struct tb_grid_seed *seeds, uint32_t i)
+/* A host without one is put into one that is called as its site, or just so. */
+static const char *cluster_of(const struct tb_grid_seed *seed)
 {
-    for (uint32_t j = 0; j < i; j++) {
-        if (strcmp(cluster_of(&seeds[j]), cluster_of(&seeds[i])) == 0)
+    if (seed->cluster != NULL && *seed->cluster != 0)
+        return seed->cluster;
+    return *site_of(seed) != 0 ? seed->site : "cluster";
+}
+
+static bool is_same_site(const struct tb_grid_seed *a, const struct tb_grid_seed *b)
+{
+    return strcmp(site_of(a), site_of(b)) == 0;
+}
+
+/* Whether a host is the first of its cluster, or of its site. */
+static bool is_first(const struct tb_grid_seed *seeds, uint32_t i, bool of_site)
+{
+    for (uint32_t j = 0; j < i; j++)
+        if (is_same_site(&seeds[j], &seeds[i]) &&
+            (of_site || strcmp(cluster_of(&seeds[j]), cluster_of(&seeds[i])) == 0))
             return false;
-    }
     return true;
+}
+
+/* In a host file the name of a cluster counts within its site, in a grid file everywhere. */
+static int check_clusters(uint32_t seed_count, const struct tb_grid_seed *seeds)
+{
+    for (uint32_t i = 0; i < seed_count; i++)
+        for (uint32_t j = is_first(seeds, i, false) ? 0 : i; j < i; j++)
+            if (strcmp(cluster_of(&seeds[j]), cluster_of(&seeds[i])) == 0)
+                return tb_error(
+                    TB_ERR_ARGUMENT,
+                    "hosts %s and %s are in two clusters %s, of different sites; in a grid file each cluster "
+                    "needs a name of its own",
+                    seeds[j].name, seeds[i].name, cluster_of(&seeds[i]));
+    return TB_OK;
+}
+
+/* Each line of a text, so far to the right. */
+static void write_lines(FILE *to, int indent, const char *text)
+{
+    while (*text != 0) {
+        size_t length = strcspn(text, "\n") + 1;
+        fprintf(to, "%*s%.*s", indent, "", (int)length, text);
+        text += length;
+    }
 }
 
 /* A bare address cannot be a name; such hosts are numbered. */
@@ -67,17 +105,17 @@ static const char *name_of(const struct tb_grid_seed *seeds, uint32_t i, char *r
     return room;
 }
 
-static void write_host(FILE *to, const struct tb_grid_seed *seeds, uint32_t i)
+static void write_host(FILE *to, int indent, const struct tb_grid_seed *seeds, uint32_t i)
 {
     const struct tb_grid_seed *seed = &seeds[i];
     char room[32];
     const char *name = name_of(seeds, i, room, sizeof room);
     bool user = seed->user != NULL && *seed->user != 0;
     if (name == seed->name && !user && seed->port == 0) {
-        fprintf(to, "      - %s:%u\n", name, seed->slots);
+        fprintf(to, "%*s      - %s:%u\n", indent, "", name, seed->slots);
         return;
     }
-    fprintf(to, "      - {name: %s, slots: %u", name, seed->slots);
+    fprintf(to, "%*s      - {name: %s, slots: %u", indent, "", name, seed->slots);
     if (name != seed->name)
         fprintf(to, ", address: \"%s\"", seed->name);
     if (user)
@@ -87,37 +125,54 @@ static void write_host(FILE *to, const struct tb_grid_seed *seeds, uint32_t i)
     fputs("}\n", to);
 }
 
-static void write_cluster(FILE *to, uint32_t seed_count, const struct tb_grid_seed *seeds, uint32_t first)
+static void write_cluster(FILE *to, int indent, uint32_t seed_count, const struct tb_grid_seed *seeds, uint32_t first)
 {
-    char room[32];
-    fprintf(to, "  - name: %s\n    hosts:                   # name:slots; slots are the ranks that a host carries\n",
-            cluster_of(&seeds[first]));
-    for (uint32_t i = first; i < seed_count; i++) {
-        if (strcmp(cluster_of(&seeds[i]), cluster_of(&seeds[first])) == 0)
-            write_host(to, seeds, i);
-    }
-    fprintf(to, keys, name_of(seeds, first, room, sizeof room));
+    char room[32], text[sizeof keys + TB_GRID_NAME_BYTES];
+    fprintf(to, "%*s  - name: %s\n", indent, "", cluster_of(&seeds[first]));
+    write_lines(to, indent, "    hosts:                   # name:slots; slots are the ranks that a host carries\n");
+    for (uint32_t i = first; i < seed_count; i++)
+        if (is_same_site(&seeds[i], &seeds[first]) && strcmp(cluster_of(&seeds[i]), cluster_of(&seeds[first])) == 0)
+            write_host(to, indent, seeds, i);
+    snprintf(text, sizeof text, keys, name_of(seeds, first, room, sizeof room));
+    write_lines(to, indent, text);
+}
+
+/* The clusters of the site in which a host is, or those in none. */
+static void write_clusters(FILE *to, uint32_t seed_count, const struct tb_grid_seed *seeds, uint32_t first)
+{
+    bool sited = *site_of(&seeds[first]) != 0;
+    if (sited)
+        fprintf(to, "  - name: %s\n    clusters:\n", seeds[first].site);
+    else
+        fputs("clusters:\n", to);
+    for (uint32_t i = first; i < seed_count; i++)
+        if (is_same_site(&seeds[i], &seeds[first]) && is_first(seeds, i, false))
+            write_cluster(to, sited ? 4 : 0, seed_count, seeds, i);
 }
 
 int tb_grid_write_template(FILE *to, uint32_t seed_count, const struct tb_grid_seed *seeds)
 {
+    uint32_t clusters = 0, sites = 0;
+    const char *ends[2] = {"here", "there"};
+    int rc = check_clusters(seed_count, seeds);
+    if (rc != TB_OK)
+        return rc;
     fputs(head, to);
     if (seed_count == 0) {
         fputs(sample, to);
         fprintf(to, keys, "node1");
-    } else {
-        fputs("clusters:\n", to);
     }
-    uint32_t clusters = 0;
-    const char *ends[2] = {"here", "there"};
     for (uint32_t i = 0; i < seed_count; i++) {
-        if (!is_first(seeds, i))
-            continue;
-        write_cluster(to, seed_count, seeds, i);
-        if (clusters < 2)
-            ends[clusters] = cluster_of(&seeds[i]);
-        clusters++;
+        if (*site_of(&seeds[i]) != 0 && is_first(seeds, i, true)) {
+            fputs(sites++ == 0 ? "sites:\n" : "", to);
+            write_clusters(to, seed_count, seeds, i);
+        }
+        if (is_first(seeds, i, false) && clusters < 2)
+            ends[clusters++] = cluster_of(&seeds[i]);
     }
+    for (uint32_t i = 0; i < seed_count; i++)
+        if (*site_of(&seeds[i]) == 0 && is_first(seeds, i, true))
+            write_clusters(to, seed_count, seeds, i);
     fputs(links, to);
     if (clusters > 1)
         fprintf(to, "links:\n  - {from: %s, to: %s, bandwidth: 100, latency: 12}\n", ends[0], ends[1]);

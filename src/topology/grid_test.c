@@ -450,10 +450,10 @@ static void check_template(uint32_t count, const struct tb_grid_seed *seeds, str
 
 static void templates_are_grid_files(void **state)
 {
-    static const struct tb_grid_seed seeds[] = {{"a1", "east", NULL, 4, 0},
-                                                {"b1", "west", NULL, 0, 0},
-                                                {"a2", "east", "kate", 2, 2222},
-                                                {"fe80::1", "", "", 1, 0}};
+    static const struct tb_grid_seed seeds[] = {{"a1", "east", NULL, NULL, 4, 0},
+                                                {"b1", "west", NULL, NULL, 0, 0},
+                                                {"a2", "east", NULL, "kate", 2, 2222},
+                                                {"fe80::1", "", "", "", 1, 0}};
     struct tb_grid grid;
     check_template(0, NULL, &grid);
     assert_int_equal(grid.host_count, 8);
@@ -470,6 +470,39 @@ static void templates_are_grid_files(void **state)
     tb_grid_close(&grid);
 }
 
+/* Sites first, each with its clusters; who is in none comes behind them. */
+static void templates_have_sites(void **state)
+{
+    static const struct tb_grid_seed seeds[] = {{"a1", "a", "delft", NULL, 4, 0},    {"x1", "x", NULL, NULL, 1, 0},
+                                                {"b1", "b", "delft", NULL, 1, 2222}, {"l1", NULL, "leiden", NULL, 1, 0},
+                                                {"a2", "a", "delft", "kate", 2, 0},  {"y1", "", "", NULL, 1, 0}};
+    static const char *const clusters[] = {"a", "x", "b", "leiden", "a", "cluster"};
+    struct tb_grid grid;
+    check_template(6, seeds, &grid);
+    assert_int_equal(grid.host_count, 6);
+    assert_int_equal(grid.site_count, 2);
+    assert_int_equal(grid.cluster_count, 5);
+    assert_int_equal(grid.link_count, 2);
+    for (uint32_t i = 0; i < 6; i++) {
+        const struct tb_grid_host *host = &grid.hosts[tb_grid_host_find(&grid, seeds[i].name)];
+        const struct tb_grid_cluster *cluster = &grid.clusters[host->cluster];
+        assert_string_equal(cluster->name, clusters[i]);
+        assert_string_equal(cluster->site != TB_GRID_NONE ? grid.sites[cluster->site].name : "",
+                            seeds[i].site != NULL ? seeds[i].site : "");
+        assert_int_equal(host->slots, seeds[i].slots);
+    }
+    tb_grid_close(&grid);
+    static const struct tb_grid_seed two[] = {{"a1", "a", "delft", NULL, 4, 0}, {"a2", "a", "leiden", NULL, 4, 0}};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+    assert_int_equal(tb_grid_write_template(to, 2, two), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "hosts a1 and a2 are in two clusters a"));
+    fclose(to);
+    assert_int_equal(length, 0);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +517,7 @@ int main(void)
         cmocka_unit_test(feet_have_a_limit),
         cmocka_unit_test(loading_tells_what_is_wrong),
         cmocka_unit_test(templates_are_grid_files),
+        cmocka_unit_test(templates_have_sites),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -233,6 +233,26 @@ uint32_t tb_places_outermost(const struct tb_places *places, uint32_t place)
     return place;
 }
 
+uint32_t tb_places_site(const struct tb_places *places, uint32_t place)
+{
+    uint32_t outer = tb_places_up(places, place, 1);
+    return places->rows[outer].level == TB_LEVEL_SITE ? outer : TB_PLACE_NONE;
+}
+
+uint32_t tb_places_nesting(const struct tb_places *places, uint32_t place)
+{
+    if (places->rows[place].level != TB_LEVEL_CLUSTER)
+        return 0;
+    return places->rows[place].depth - places->rows[tb_places_outermost(places, place)].depth + 1u;
+}
+
+uint32_t tb_places_cluster(const struct tb_places *places, uint32_t place, uint32_t number)
+{
+    uint32_t all = tb_places_nesting(places, place);
+    return number >= 1 && number <= all ? tb_places_up(places, place, places->rows[place].depth - all + number)
+                                        : TB_PLACE_NONE;
+}
+
 uint32_t tb_places_find(const struct tb_places *places, const char *name, size_t length)
 {
     for (uint32_t i = 1; i < places->count; i++) {

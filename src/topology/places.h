@@ -67,6 +67,12 @@ uint32_t tb_places_meet(const struct tb_places *places, uint32_t a, uint32_t b);
 uint32_t tb_places_up(const struct tb_places *places, uint32_t place, uint32_t depth);
 /* The cluster around it that nests in no cluster; the place itself if it is no cluster. */
 uint32_t tb_places_outermost(const struct tb_places *places, uint32_t place);
+/* The site around a place; TB_PLACE_NONE: it is in none. */
+uint32_t tb_places_site(const struct tb_places *places, uint32_t place);
+/* How many clusters are around each other there; 0: it is in none. */
+uint32_t tb_places_nesting(const struct tb_places *places, uint32_t place);
+/* Of the clusters around it the one with this number, the outermost being 1; TB_PLACE_NONE: there are fewer. */
+uint32_t tb_places_cluster(const struct tb_places *places, uint32_t place, uint32_t number);
 /* The first of this name, in the order of their numbers; TB_PLACE_NONE. */
 uint32_t tb_places_find(const struct tb_places *places, const char *name, size_t length);
 

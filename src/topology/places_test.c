@@ -85,6 +85,38 @@ static void places_have_limits(void **state)
     free(numbers);
 }
 
+/* Which sites and clusters are around a place, by number from the outermost. */
+static void clusters_are_numbered_inwards(void **state)
+{
+    struct tb_places_builder *b;
+    struct tb_places p;
+    uint32_t n[8];
+    assert_int_equal(tb_places_builder_open(&b), TB_OK);
+    uint32_t s = add(b, 0, TB_LEVEL_SITE, "s"), x = add(b, s, TB_LEVEL_CLUSTER, "x");
+    uint32_t y = add(b, x, TB_LEVEL_CLUSTER, "y"), z = add(b, y, TB_LEVEL_CLUSTER, "z");
+    uint32_t u = add(b, 0, TB_LEVEL_CLUSTER, "u"), v = add(b, u, TB_LEVEL_CLUSTER, "v");
+    assert_int_equal(tb_places_builder_seal(b, &p, n), TB_OK);
+    tb_places_builder_close(b);
+    const struct {
+        uint32_t place, site, nesting, clusters[3];
+    } cases[] = {{0, TB_PLACE_NONE, 0, {0}},
+                 {n[s], n[s], 0, {0}},
+                 {n[x], n[s], 1, {n[x]}},
+                 {n[y], n[s], 2, {n[x], n[y]}},
+                 {n[z], n[s], 3, {n[x], n[y], n[z]}},
+                 {n[u], TB_PLACE_NONE, 1, {n[u]}},
+                 {n[v], TB_PLACE_NONE, 2, {n[u], n[v]}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(tb_places_site(&p, cases[i].place), cases[i].site);
+        assert_int_equal(tb_places_nesting(&p, cases[i].place), cases[i].nesting);
+        assert_int_equal(tb_places_cluster(&p, cases[i].place, 0), TB_PLACE_NONE);
+        for (uint32_t k = 1; k <= 4; k++)
+            assert_int_equal(tb_places_cluster(&p, cases[i].place, k),
+                             k <= cases[i].nesting ? cases[i].clusters[k - 1] : TB_PLACE_NONE);
+    }
+    tb_places_close(&p);
+}
+
 static void grids_have_places(void **state)
 {
     static const char text[] =
@@ -107,6 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places_are_in_preorder),
         cmocka_unit_test(places_have_limits),
+        cmocka_unit_test(clusters_are_numbered_inwards),
         cmocka_unit_test(grids_have_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "topology/places_grid.h"
 #include "topology/route.h"
 #include "topology/shape.h"
+#include "topology/shape_levels.h"
 #include "topology/way.h"
 
 #endif
