@@ -52,11 +52,26 @@ struct tb_context *tb_contexts_get(struct tb_contexts *t, uint64_t id)
     struct tb_context *c = tb_contexts_find(t, id);
     if (c != NULL)
         return c;
-    c = contexts_grow(t) ? malloc(sizeof *c) : NULL;
-    if (c == NULL) {
+    struct tb_context *spare = tb_contexts_spare(t);
+    return spare != NULL ? tb_contexts_place(t, id, spare) : NULL;
+}
+
+struct tb_context *tb_contexts_spare(struct tb_contexts *t)
+{
+    struct tb_context *c = contexts_grow(t) ? malloc(sizeof *c) : NULL;
+    if (c == NULL)
         tb_error(TB_ERR_MEMORY, "no memory for another context, there are %u", t->used);
-        return NULL;
+    return c;
+}
+
+struct tb_context *tb_contexts_place(struct tb_contexts *t, uint64_t id, struct tb_context *spare)
+{
+    struct tb_context *c = tb_contexts_find(t, id);
+    if (c != NULL) {
+        free(spare);
+        return c;
     }
+    c = spare;
     struct tb_context **head = &t->buckets[context_hash(id) & t->mask];
     *c = (struct tb_context){.id = id, .next = *head};
     tb_list_init(&c->arrivals);

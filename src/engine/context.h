@@ -33,6 +33,9 @@ struct tb_contexts {
 
 struct tb_context *tb_contexts_find(struct tb_contexts *t, uint64_t id); /* NULL if there is none */
 struct tb_context *tb_contexts_get(struct tb_contexts *t, uint64_t id);  /* makes it; NULL: no memory */
+/* The same in two steps, of which the second cannot fail. A spare one belongs to nobody: it is placed, or freed. */
+struct tb_context *tb_contexts_spare(struct tb_contexts *t);
+struct tb_context *tb_contexts_place(struct tb_contexts *t, uint64_t id, struct tb_context *spare);
 /* Takes it out and frees it. Nothing arrives in it and no request is in it any more. */
 void tb_contexts_remove(struct tb_contexts *t, struct tb_context *c);
 struct tb_context *tb_contexts_first(const struct tb_contexts *t); /* any of them; NULL: there is none */
