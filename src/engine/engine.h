@@ -309,6 +309,9 @@ void tb_channel_kept_close(struct tb_kept *kept);
 /* Takes part in a collective only by giving it up, for a reason that this process alone has, such as no memory to plan
  * it: it is counted, and the others are told. The error's story stays. */
 void tb_collective_refuse(struct tb_channel *channel, const struct tb_binding *binding, int error);
+/* What is needed to send to those that a program of an intracommunicator sends to is there: then what it lacks it lacks
+ * before it has sent anything. TB_ERR_MEMORY, or TB_OK. */
+int tb_program_reach(struct tb_channel *channel, const struct tb_program *program);
 /* Runs a program to its end. A small one needs no allocation. */
 int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding);
 /* Starts it; `request` completes when all steps are done; program and what the binding points to

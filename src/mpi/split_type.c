@@ -67,8 +67,11 @@ static int unguided_color(struct tb_comm *comm, struct tb_info *info, int64_t *c
     struct tb_comm *local = comm->inter ? comm->local : comm;
     int64_t mine[TB_RESOURCE_COUNT];
     int64_t(*all)[TB_RESOURCE_COUNT] = malloc(comm->size * sizeof *all);
-    if (all == NULL)
-        return tb_error(TB_ERR_MEMORY, "out of memory for the places of %u ranks", comm->size);
+    if (all == NULL) {
+        int error = tb_error(TB_ERR_MEMORY, "out of memory for the places of %u ranks", comm->size);
+        tb_comm_refuse(local, TB_OPERATION_ALLGATHER, error);
+        return error;
+    }
     tb_resource_read(mine);
     for (int kind = 0; kind < TB_RESOURCE_COUNT; kind++)
         mine[kind] = resource_color((enum tb_resource)kind, mine[kind]);
@@ -88,12 +91,11 @@ static int unguided_split(struct tb_comm *comm, int key, struct tb_info *info, s
     struct tb_comm *asking;
     int64_t color = TB_COLOR_NONE;
     *made = NULL;
-    int error = tb_split(comm, 0, 0, &asking);
+    int error = tb_split(comm, TB_OK, 0, 0, &asking);
     if (error < 0 || asking == NULL)
         return error;
     error = unguided_color(asking, info, &color);
-    if (error == TB_OK)
-        error = tb_split(asking, color, key, made);
+    error = tb_split(asking, error, color, key, made);
     tb_comm_release(asking);
     return error;
 }
@@ -130,7 +132,7 @@ int tb_mpi_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info
                                  split_type);
     }
     int error = unguided ? unguided_split(c, key, info == MPI_INFO_ENV ? NULL : (struct tb_info *)i, &made)
-                         : tb_split(c, color, key, &made);
+                         : tb_split(c, TB_OK, color, key, &made);
     if (error < 0)
         return tb_raise_below(c, error, call);
     if (made != NULL && i != NULL)
