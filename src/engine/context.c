@@ -53,7 +53,24 @@ struct tb_context *tb_contexts_get(struct tb_contexts *t, uint64_t id)
     if (c != NULL)
         return c;
     struct tb_context *spare = tb_contexts_spare(t);
+    if (spare == NULL && t->buckets != NULL && t->reserved > 0)
+        spare = t->reserve[--t->reserved];
+    else if (TB_UNLIKELY(t->reserved < t->wanted))
+        tb_contexts_reserve(t, t->wanted);
     return spare != NULL ? tb_contexts_place(t, id, spare) : NULL;
+}
+
+bool tb_contexts_reserve(struct tb_contexts *t, uint32_t count)
+{
+    TB_ASSERT(count <= TB_CONTEXTS_RESERVE);
+    t->wanted = count;
+    while (t->reserved < count) {
+        struct tb_context *spare = tb_contexts_spare(t);
+        if (spare == NULL)
+            return false;
+        t->reserve[t->reserved++] = spare;
+    }
+    return true;
 }
 
 struct tb_context *tb_contexts_spare(struct tb_contexts *t)
@@ -115,6 +132,8 @@ struct tb_context *tb_contexts_next(const struct tb_contexts *t, const struct tb
 
 void tb_contexts_close(struct tb_contexts *t)
 {
+    while (t->reserved > 0)
+        free(t->reserve[--t->reserved]);
     free(t->buckets);
     *t = (struct tb_contexts){.used = 0};
 }

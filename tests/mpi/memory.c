@@ -1,8 +1,8 @@
 /* Out of memory: in each of these calls every allocation on the way fails once. The call returns MPI_ERR_NO_MEM (or
  * what it says of an error elsewhere), the same call works afterwards, and so does everything else.
  *
- * With several ranks only the last one has no memory; the others get the object or an error, but do not wait for ever.
- * A communicator all of its ranks get, or none.
+ * With several ranks only the last one has no memory, and then only the first; the others get the object or an error,
+ * but do not wait for ever. A communicator all of its ranks get, or none.
  */
 #include "test.h"
 
@@ -222,6 +222,21 @@ static int call_inter_dup(void)
     return used(code, &made, MPI_COMM_WORLD);
 }
 
+static int call_inter_idup(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (test_size == 1)
+        return MPI_SUCCESS;
+    int code = MPI_Comm_idup(inter, &made, &request);
+    if (code == MPI_SUCCESS)
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    countdown = 0;
+    int good = code == MPI_SUCCESS, all = 0; /* some may have it already */
+    CHECK_CLASS(MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), MPI_SUCCESS);
+    return all ? used(code, &made, MPI_COMM_WORLD) : good ? MPI_Comm_free(&made) : code;
+}
+
 static int call_inter_split(void)
 {
     MPI_Comm made = MPI_COMM_NULL;
@@ -379,6 +394,7 @@ static const struct row {
     {"MPI_Intercomm_create", call_intercomm, true},
     {"MPI_Intercomm_merge", call_merge, true},
     {"MPI_Comm_dup (inter)", call_inter_dup, true},
+    {"MPI_Comm_idup (inter)", call_inter_idup, true},
     {"MPI_Comm_split (inter)", call_inter_split, true},
     {"MPI_Comm_create (inter)", call_inter_create, true},
     {"MPI_Allreduce", call_allreduce, true},
@@ -412,9 +428,10 @@ static void judge(const struct row *row, long nth, bool scarce, int code)
         CHECK(class == MPI_SUCCESS || class == MPI_ERR_OTHER, "class %d (%s) of %s", class, text, row->name);
 }
 
-static void try_row(const struct row *row)
+/* Rank `poor` has no memory. */
+static void try_row(const struct row *row, int poor)
 {
-    bool scarce = test_rank == test_size - 1;
+    bool scarce = test_rank == poor;
     int failed = 1;
     for (long nth = 1; failed && nth < MOST && test_failures == 0; nth++) {
         countdown = scarce ? nth : 0;
@@ -424,7 +441,7 @@ static void try_row(const struct row *row)
         failed = ran_out;
         judge(row, nth, scarce, code);
         if (row->everybody)
-            CHECK_CLASS(MPI_Bcast(&failed, 1, MPI_INT, test_size - 1, MPI_COMM_WORLD), MPI_SUCCESS);
+            CHECK_CLASS(MPI_Bcast(&failed, 1, MPI_INT, poor, MPI_COMM_WORLD), MPI_SUCCESS);
     }
     CHECK_CLASS(row->call(), MPI_SUCCESS);
 }
@@ -467,7 +484,8 @@ int main(int argc, char **argv)
     prepare();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (argc < 2 || strcmp(argv[1], rows[i].name) == 0)
-            try_row(&rows[i]);
+            for (int poor = test_size - 1; poor >= 0; poor = poor > 0 ? 0 : -1)
+                try_row(&rows[i], poor);
     clean();
     return test_end();
 }
