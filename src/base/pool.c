@@ -44,6 +44,14 @@ void *tb_pool_grow(struct tb_pool *pool)
     return object;
 }
 
+bool tb_pool_reserve(struct tb_pool *pool)
+{
+    void *object = tb_pool_take(pool);
+    if (object != NULL)
+        tb_pool_give(pool, object);
+    return object != NULL;
+}
+
 void tb_pool_close(struct tb_pool *pool)
 {
     for (struct slab *slab = pool->slabs, *next; slab; slab = next) {

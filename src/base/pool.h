@@ -19,6 +19,7 @@ struct tb_pool {
 void tb_pool_open(struct tb_pool *pool, size_t size, uint32_t slab, uint32_t limit);
 void *tb_pool_grow(struct tb_pool *pool); /* slow path of tb_pool_take */
 void tb_pool_close(struct tb_pool *pool);
+bool tb_pool_reserve(struct tb_pool *pool); /* there is an object that can be taken; false: no memory */
 
 /* An object with arbitrary content, or NULL when memory or the limit is exhausted (tb_error is told). */
 static inline void *tb_pool_take(struct tb_pool *pool)

@@ -69,20 +69,17 @@ static void context_know(struct tb_context *context, struct tb_channel *channel)
     context->announcer = NULL;
 }
 
-/* Its contexts; a collective one if there is such a plane. The last thing to be done: they refer to the channel from
- * now on. */
-static int channel_enter(struct tb_channel *c, uint64_t context, enum tb_plane point, int collective)
+/* It has its contexts, and they refer to it from now on. */
+static void channel_place(struct tb_channel *c, uint64_t context, enum tb_plane point, enum tb_plane collective)
 {
     struct tb_contexts *all = &c->engine->contexts;
-    c->point = tb_contexts_get(all, tb_context_plane(context, point));
-    if (c->point != NULL && collective >= 0)
-        c->collective = tb_contexts_get(all, tb_context_plane(context, (enum tb_plane)collective));
-    if (c->point == NULL || (collective >= 0 && c->collective == NULL))
-        return TB_ERR_MEMORY;
+    c->point = tb_contexts_place(all, tb_context_plane(context, point), c->point);
     context_know(c->point, c);
-    if (c->collective != NULL)
+    if (c->collective != NULL) {
+        c->collective = tb_contexts_place(all, tb_context_plane(context, collective), c->collective);
         context_know(c->collective, c);
-    return TB_OK;
+    }
+    c->entered = true;
 }
 
 static struct tb_channel *channel_new(struct tb_engine *engine, uint32_t size, uint32_t rank, void *owner)
@@ -136,19 +133,9 @@ static void absence_tell(struct tb_engine *e, const struct tb_channel_config *co
         proc_tell(e, config->procs == NULL ? rank : config->procs[rank], &m, spreads);
 }
 
-/* What drivers have for others is left, as if it had been used. */
-static void drivers_pass(struct tb_engine *e, const struct tb_channel_config *config)
-{
-    struct tb_driven drivers[2][TB_DRIVERS_LIMIT] = {{{NULL, NULL}}};
-    bool any;
-    tb_driven_open(drivers[0], drivers[1], &e->driving, e, config, &any);
-    tb_driven_close(drivers[0]);
-    tb_driven_close(drivers[1]);
-}
-
-/* There is no memory for it here (`c` is what there is of it, or NULL). Others may have it, so what they send is
- * answered, and what drivers have for it is free again when they have closed it. */
-static void channel_abandon(struct tb_engine *e, const struct tb_channel_config *config, struct tb_channel *c)
+/* There is no memory for it here. Others may have it, so what they send is answered, and what drivers have for it is
+ * free again when they have closed it. */
+static void channel_abandon(struct tb_engine *e, const struct tb_channel_config *config)
 {
     for (int plane = TB_PLANE_POINT; plane <= TB_PLANE_LOCAL_CONTROL; plane++) {
         struct tb_context *context =
@@ -157,10 +144,7 @@ static void channel_abandon(struct tb_engine *e, const struct tb_channel_config 
             context_free(e, context, true);
     }
     tb_freed_contexts_add(&e->freed_contexts, config->context);
-    if (c != NULL)
-        channel_free(c);
-    else
-        drivers_pass(e, config);
+    tb_driven_pass(&e->driving, e, config);
     if (config->common)
         absence_tell(e, config);
 }
@@ -168,31 +152,104 @@ static void channel_abandon(struct tb_engine *e, const struct tb_channel_config 
 void tb_channel_abandon(struct tb_engine *engine, const struct tb_channel_config *config)
 {
     tb_engine_lock(engine);
-    channel_abandon(engine, config, NULL);
+    channel_abandon(engine, config);
     tb_engine_unlock(engine);
+}
+
+/* Copies of what it is given, and spare contexts. */
+static int channel_fill(struct tb_channel *c, const uint32_t *procs, bool collective)
+{
+    struct tb_contexts *all = &c->engine->contexts;
+    int error = channel_copy(c, procs);
+    if (error != TB_OK)
+        return error;
+    c->point = tb_contexts_spare(all);
+    c->collective = collective ? tb_contexts_spare(all) : NULL;
+    return c->point == NULL || (collective && c->collective == NULL) ? TB_ERR_MEMORY : TB_OK;
+}
+
+/* It never had a context. */
+static void channel_discard(struct tb_channel *c)
+{
+    if (c->control != NULL)
+        channel_discard(c->control);
+    free(c->point);
+    free(c->collective);
+    channel_free(c);
+}
+
+/* The control channel is there from the beginning: who has no memory must be able to say so. */
+static int control_make(struct tb_channel *c, const uint32_t *procs)
+{
+    c->control = channel_new(c->engine, c->size, c->rank, c->owner);
+    return c->control != NULL ? channel_fill(c->control, procs, false) : TB_ERR_MEMORY;
+}
+
+int tb_channel_prepare(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel)
+{
+    struct tb_channel *c = channel_new(engine, config->size, config->rank, config->owner);
+    if (c == NULL)
+        return TB_ERR_MEMORY;
+    c->local = config->local;
+    tb_engine_lock(engine);
+    int error = channel_fill(c, config->procs, true);
+    if (error == TB_OK && !c->local)
+        error = control_make(c, config->procs);
+    if (error == TB_OK)
+        error = tb_driven_open(c->drivers, c->proposed, &engine->driving, engine, config);
+    if (error == TB_OK)
+        *channel = c;
+    else
+        channel_discard(c);
+    tb_engine_unlock(engine);
+    return error;
+}
+
+/* With fewer ranks than there was room for, perhaps. */
+static void channel_narrow(struct tb_channel *c, const struct tb_channel_config *config)
+{
+    TB_ASSERT(config->size <= c->size && (config->procs == NULL || c->procs != NULL));
+    if (config->procs == NULL || config->size == 0) {
+        free(c->procs);
+        c->procs = NULL;
+    } else {
+        memmove(c->procs, config->procs, sizeof *c->procs * config->size);
+        uint32_t *fewer = config->size < c->size ? realloc(c->procs, sizeof *fewer * config->size) : NULL;
+        c->procs = fewer != NULL ? fewer : c->procs;
+    }
+    c->size = config->size;
+    c->rank = config->rank;
+}
+
+void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config *config)
+{
+    struct tb_channel *c = channel;
+    struct tb_engine *e = c->engine;
+    tb_engine_lock(e);
+    channel_narrow(c, config);
+    struct tb_channel_config kept = *config;
+    kept.procs = c->procs;
+    c->driven = tb_driven_enter(c->drivers, c->proposed, &e->driving, e, &kept);
+    channel_place(c, config->context, c->local ? TB_PLANE_LOCAL_POINT : TB_PLANE_POINT,
+                  c->local ? TB_PLANE_LOCAL_COLLECTIVE : TB_PLANE_COLLECTIVE);
+    if (c->control != NULL) {
+        channel_narrow(c->control, config);
+        channel_place(c->control, config->context, TB_PLANE_CONTROL, TB_PLANE_COLLECTIVE);
+    }
+    tb_engine_unlock(e);
 }
 
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel)
 {
-    struct tb_channel *c = channel_new(engine, config->size, config->rank, config->owner);
     char story[STORY_BYTES];
-    tb_engine_lock(engine);
-    int error = c == NULL ? TB_ERR_MEMORY
-                          : tb_driven_open(c->drivers, c->proposed, &engine->driving, engine, config, &c->driven);
-    if (error == TB_OK)
-        error = channel_copy(c, config->procs);
-    if (error == TB_OK)
-        error = channel_enter(c, config->context, config->local ? TB_PLANE_LOCAL_POINT : TB_PLANE_POINT,
-                              config->local ? TB_PLANE_LOCAL_COLLECTIVE : TB_PLANE_COLLECTIVE);
+    int error = tb_channel_prepare(engine, config, channel);
     if (error == TB_OK) {
-        *channel = c;
-    } else {
-        snprintf(story, sizeof story, "%s", tb_error_story());
-        channel_abandon(engine, config, c);
-        tb_error(error, "%s", story); /* which whoever cannot be told may have replaced */
+        tb_channel_enter(*channel, config);
+        return TB_OK;
     }
-    tb_engine_unlock(engine);
-    return error;
+    snprintf(story, sizeof story, "%s", tb_error_story());
+    tb_channel_abandon(engine, config);
+    return tb_error(error, "%s", story); /* which whoever cannot be told may have replaced */
 }
 
 /* ---- what ranks have in common ----------------------------------------------------------------------------------- */
@@ -227,21 +284,21 @@ int tb_channel_keep(struct tb_channel *channel, const struct tb_channel_config *
                                        .local_count = config->local_count,
                                        .kept = (uint64_t)number + 1};
     struct tb_kept *k = calloc(1, sizeof *k);
-    bool any;
-    int error = TB_OK;
+    int error = k == NULL ? tb_error(TB_ERR_MEMORY, "no memory for a persistent collective") : TB_OK;
     tb_engine_lock(e);
-    if (k == NULL) {
-        drivers_pass(e, &wanted);
-        error = tb_error(TB_ERR_MEMORY, "no memory for a persistent collective");
-    } else {
+    if (error == TB_OK) {
         k->channel = channel;
         tb_list_append(&channel->kept, &k->in_channel);
-        error = tb_driven_open(k->drivers, k->proposed, &e->driving, e, &wanted, &any);
-        if (error == TB_OK)
+        error = tb_driven_open(k->drivers, k->proposed, &e->driving, e, &wanted);
+        if (error == TB_OK) {
+            tb_driven_enter(k->drivers, k->proposed, &e->driving, e, &wanted);
             *kept = k;
-        else
+        } else {
             kept_free(k);
+        }
     }
+    if (error != TB_OK)
+        tb_driven_pass(&e->driving, e, &wanted);
     tb_engine_unlock(e);
     return error;
 }
@@ -280,21 +337,7 @@ bool tb_channel_common(const struct tb_channel *channel)
 
 struct tb_channel *tb_channel_control(struct tb_channel *channel)
 {
-    struct tb_engine *e = channel->engine;
-    tb_engine_lock(e);
-    struct tb_channel *c =
-        channel->control != NULL ? NULL : channel_new(e, channel->size, channel->rank, channel->owner);
-    if (c != NULL) {
-        bool local = channel->point->id == tb_context_plane(channel->point->id, TB_PLANE_LOCAL_POINT);
-        if (channel_copy(c, channel->procs) == TB_OK &&
-            channel_enter(c, channel->point->id, local ? TB_PLANE_LOCAL_CONTROL : TB_PLANE_CONTROL, -1) == TB_OK)
-            channel->control = c;
-        else
-            channel_free(c);
-    }
-    c = channel->control;
-    tb_engine_unlock(e);
-    return c;
+    return channel->control;
 }
 
 void tb_channel_drop(struct tb_channel *channel)
@@ -302,6 +345,10 @@ void tb_channel_drop(struct tb_channel *channel)
     struct tb_engine *e = channel->engine;
     if (TB_LIKELY(--channel->users > 0))
         return;
+    if (!channel->entered) {
+        channel_discard(channel);
+        return;
+    }
     uint64_t id = channel->point->id;
     if (channel->control != NULL)
         tb_channel_drop(channel->control);
@@ -461,7 +508,8 @@ struct tb_channel *tb_channel_hear(struct tb_peer *p, const struct tb_message *m
     struct tb_engine *e = p->engine;
     uint32_t places = m->length < TB_PROGRAM_PLACES_LIMIT ? (uint32_t)m->length : TB_PROGRAM_PLACES_LIMIT;
     *f = (struct tb_failure){m->match, m->source_rank, places, m->offset != 0};
-    if (m->context != tb_context_plane(m->context, TB_PLANE_COLLECTIVE)) {
+    if (m->context != tb_context_plane(m->context, TB_PLANE_COLLECTIVE) &&
+        m->context != tb_context_plane(m->context, TB_PLANE_LOCAL_COLLECTIVE)) {
         tb_peer_break(p,
                       tb_error(TB_ERR_PROTOCOL, "process %u gave up a collective where there are none", p->proc.index));
         return NULL;

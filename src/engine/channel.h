@@ -18,6 +18,7 @@ struct tb_channel {
     uint32_t users;  /* the owner and every unfinished request */
     uint32_t collectives;
     void *owner;
+    bool local, entered; /* of one group of an inter-communicator; its context is known: before, it has spare ones */
     bool agreed; /* there is one because ranks of several hosts have agreed on it */
     bool driven; /* there is a driver of composite steps, for all ranks that need one: */
     struct tb_driven drivers[TB_DRIVERS_LIMIT], proposed[TB_DRIVERS_LIMIT];

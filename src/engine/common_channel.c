@@ -77,11 +77,11 @@ static int here_list(struct tb_common *c, const struct tb_engine *e, const struc
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
-static int board_take(struct tb_common *c)
+static void board_take(struct tb_common *c)
 {
-    int error = tb_board_open(c->transport, &c->key, c->size, c->rank, c->procs, &c->board);
-    c->left = error != TB_OK;
-    return error;
+    c->board = tb_board_open(c->transport, &c->key, c->size, c->rank, c->procs, c->room);
+    c->room = c->board != NULL ? NULL : c->room;
+    c->left = false;
 }
 
 static int common_make(struct tb_common *c, struct tb_engine *e, const struct tb_channel_config *config)
@@ -90,46 +90,95 @@ static int common_make(struct tb_common *c, struct tb_engine *e, const struct tb
     tb_list_init(&c->reserved);
     tb_list_init(&c->busy);
     c->active = &e->driving.active[TB_DRIVER_COMMON];
-    c->procs = config->procs; /* which stay where they are if this waits for an agreement, of one that is kept */
-    if (c->size < config->size && here_list(c, e, config) != TB_OK)
-        return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
-    if (!c->proposal)
-        return board_take(c);
-    if (c->rank == 0 && c->transport != NULL && !tb_board_claimed(c->transport, &c->key))
-        tb_board_claim(c->transport, &c->key, false);
-    return TB_OK;
+    if (c->transport != NULL) {
+        c->room = tb_board_new(c->size);
+        if (c->room == NULL)
+            return TB_ERR_MEMORY;
+    }
+    return c->size < config->size ? here_list(c, e, config) : TB_OK;
 }
 
 /* Where others are to agree on it, it must be there to say that this host has no boards at all. */
 int tb_common_open(struct tb_engine *e, const struct tb_channel_config *config, void **state)
 {
-    struct tb_transport *memory = memory_of(e);
-    const struct tb_board_key key = {config->context, config->kept};
     uint32_t count = 0, at = 0;
     *state = NULL;
     if (config->common)
         here_count(e, config, &count, &at);
-    if (count < 2) { /* a board is not needed here */
-        if (memory != NULL && tb_context_leader(config->context) == e->config.transport.self.index)
-            tb_board_unclaim(memory, &key);
+    if (count < 2) /* a board is not needed here */
         return TB_OK;
-    }
     bool proposal = count < config->size || config->kept > 0;
-    if (!proposal && (memory == NULL || !tb_board_claimed(memory, &key)))
+    if (!proposal && memory_of(e) == NULL)
         return TB_OK;
     struct tb_common *c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        if (memory != NULL)
-            tb_board_leave(memory, &key, count, at);
+    if (c == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
+    *c = (struct tb_common){
+        .transport = memory_of(e), .size = count, .rank = at, .proposal = proposal, .left = true};
+    if (common_make(c, e, config) != TB_OK) {
+        tb_common_close(c);
         return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
     }
-    *c = (struct tb_common){.transport = memory, .key = key, .size = count, .rank = at, .proposal = proposal};
-    int error = common_make(c, e, config);
-    if (error != TB_OK)
+    *state = c;
+    return TB_OK;
+}
+
+static void claim_if_first(struct tb_transport *memory, const struct tb_board_key *key, uint32_t rank)
+{
+    if (rank == 0 && memory != NULL && !tb_board_claimed(memory, key))
+        tb_board_claim(memory, key, false);
+}
+
+/* Whoever made up the context has claimed a board, which nobody needs. */
+static void unclaim_if_leader(struct tb_engine *e, const struct tb_board_key *key)
+{
+    if (memory_of(e) != NULL && tb_context_leader(key->context) == e->config.transport.self.index)
+        tb_board_unclaim(memory_of(e), key);
+}
+
+void tb_common_enter(struct tb_engine *e, const struct tb_channel_config *config, void **state)
+{
+    struct tb_common *c = *state;
+    const struct tb_board_key key = {config->context, config->kept};
+    if (c != NULL && c->proposal) {
+        c->key = key;
+        c->left = false;
+        if (c->lists == NULL)
+            c->procs = config->procs; /* which stay where they are, those of a channel */
+        claim_if_first(c->transport, &key, c->rank);
+        return;
+    }
+    if (c == NULL || config->size < 2) {
+        unclaim_if_leader(e, &key);
+    } else if (tb_board_claimed(c->transport, &key)) {
+        c->key = key;
+        c->size = config->size;
+        c->rank = config->rank;
+        c->procs = config->procs;
+        board_take(c);
+        return;
+    }
+    if (c != NULL)
         tb_common_close(c);
-    else
-        *state = c;
-    return error;
+    *state = NULL;
+}
+
+void tb_common_pass(struct tb_engine *e, const struct tb_channel_config *config)
+{
+    struct tb_transport *memory = memory_of(e);
+    const struct tb_board_key key = {config->context, config->kept};
+    uint32_t count = 0, at = 0;
+    if (config->common)
+        here_count(e, config, &count, &at);
+    bool proposal = count < config->size || config->kept > 0;
+    if (count < 2) {
+        unclaim_if_leader(e, &key);
+    } else if (memory != NULL) {
+        if (proposal)
+            claim_if_first(memory, &key, at);
+        if (proposal || tb_board_claimed(memory, &key))
+            tb_board_leave(memory, &key, count, at);
+    }
 }
 
 bool tb_common_proposed(const void *state)
@@ -150,9 +199,9 @@ int tb_common_agree(void *state, bool all)
         c->left = c->transport == NULL || !tb_board_claimed(c->transport, &c->key);
         return TB_OK;
     }
-    int error = board_take(c);
-    TB_ASSERT(error != TB_OK || c->board != NULL);
-    return error;
+    board_take(c);
+    TB_ASSERT(c->board != NULL);
+    return TB_OK;
 }
 
 void tb_common_close(void *state)
@@ -162,6 +211,7 @@ void tb_common_close(void *state)
         tb_board_close(c->board);
     else if (!c->left && c->transport != NULL)
         tb_board_leave(c->transport, &c->key, c->size, c->rank);
+    free(c->room);
     free(c->lists);
     free(c);
 }

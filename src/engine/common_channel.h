@@ -9,6 +9,8 @@
 void tb_common_claim(struct tb_engine *e, uint64_t context, bool first);
 void tb_common_unclaim(struct tb_engine *e, uint64_t context);
 int tb_common_open(struct tb_engine *e, const struct tb_channel_config *config, void **state);
+void tb_common_enter(struct tb_engine *e, const struct tb_channel_config *config, void **state);
+void tb_common_pass(struct tb_engine *e, const struct tb_channel_config *config);
 bool tb_common_proposed(const void *state);
 bool tb_common_provides(const void *state);
 int tb_common_agree(void *state, bool all);

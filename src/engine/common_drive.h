@@ -11,6 +11,7 @@
 struct tb_common {
     struct tb_transport *transport; /* that of shared memory itself */
     struct tb_board *board;         /* that ranks of the channel share; NULL: it is only proposed */
+    struct tb_board *room;          /* for it, until then; or NULL */
     const uint32_t *ranks;          /* which those are, ascending; NULL: all */
     struct tb_list line;            /* drives on their way */
     struct tb_list *active, busy;   /* the engine's list, in which this is while there are some */

@@ -52,11 +52,43 @@ struct tb_context *tb_contexts_get(struct tb_contexts *t, uint64_t id)
     struct tb_context *c = tb_contexts_find(t, id);
     if (c != NULL)
         return c;
-    c = contexts_grow(t) ? malloc(sizeof *c) : NULL;
-    if (c == NULL) {
-        tb_error(TB_ERR_MEMORY, "no memory for another context, there are %u", t->used);
-        return NULL;
+    struct tb_context *spare = tb_contexts_spare(t);
+    if (spare == NULL && t->buckets != NULL && t->reserved > 0)
+        spare = t->reserve[--t->reserved];
+    else if (TB_UNLIKELY(t->reserved < t->wanted))
+        tb_contexts_reserve(t, t->wanted);
+    return spare != NULL ? tb_contexts_place(t, id, spare) : NULL;
+}
+
+bool tb_contexts_reserve(struct tb_contexts *t, uint32_t count)
+{
+    TB_ASSERT(count <= TB_CONTEXTS_RESERVE);
+    t->wanted = count;
+    while (t->reserved < count) {
+        struct tb_context *spare = tb_contexts_spare(t);
+        if (spare == NULL)
+            return false;
+        t->reserve[t->reserved++] = spare;
     }
+    return true;
+}
+
+struct tb_context *tb_contexts_spare(struct tb_contexts *t)
+{
+    struct tb_context *c = contexts_grow(t) ? malloc(sizeof *c) : NULL;
+    if (c == NULL)
+        tb_error(TB_ERR_MEMORY, "no memory for another context, there are %u", t->used);
+    return c;
+}
+
+struct tb_context *tb_contexts_place(struct tb_contexts *t, uint64_t id, struct tb_context *spare)
+{
+    struct tb_context *c = tb_contexts_find(t, id);
+    if (c != NULL) {
+        free(spare);
+        return c;
+    }
+    c = spare;
     struct tb_context **head = &t->buckets[context_hash(id) & t->mask];
     *c = (struct tb_context){.id = id, .next = *head};
     tb_list_init(&c->arrivals);
@@ -100,6 +132,8 @@ struct tb_context *tb_contexts_next(const struct tb_contexts *t, const struct tb
 
 void tb_contexts_close(struct tb_contexts *t)
 {
+    while (t->reserved > 0)
+        free(t->reserve[--t->reserved]);
     free(t->buckets);
     *t = (struct tb_contexts){.used = 0};
 }

@@ -7,7 +7,8 @@
 
 #include "base/base.h"
 
-#define TB_CONTEXTS_LIMIT (1u << 20)
+#define TB_CONTEXTS_LIMIT   (1u << 20)
+#define TB_CONTEXTS_RESERVE 16u
 
 struct tb_channel;
 struct tb_failures;
@@ -29,10 +30,19 @@ struct tb_contexts {
     struct tb_context *recent; /* the one that was looked for last, or NULL */
     struct tb_context **buckets;
     uint32_t mask, used;
+    struct tb_context *reserve[TB_CONTEXTS_RESERVE]; /* spare ones, of which there should be `wanted` */
+    uint32_t reserved, wanted;
 };
 
 struct tb_context *tb_contexts_find(struct tb_contexts *t, uint64_t id); /* NULL if there is none */
-struct tb_context *tb_contexts_get(struct tb_contexts *t, uint64_t id);  /* makes it; NULL: no memory */
+/* Makes it, if it must be from the reserve; NULL: no memory. */
+struct tb_context *tb_contexts_get(struct tb_contexts *t, uint64_t id);
+/* So many are kept for messages of communicators that are not known here yet, which may come when there is no memory at
+ * the moment. False: there is none now. */
+bool tb_contexts_reserve(struct tb_contexts *t, uint32_t count);
+/* The same in two steps, of which the second cannot fail. A spare one belongs to nobody: it is placed, or freed. */
+struct tb_context *tb_contexts_spare(struct tb_contexts *t);
+struct tb_context *tb_contexts_place(struct tb_contexts *t, uint64_t id, struct tb_context *spare);
 /* Takes it out and frees it. Nothing arrives in it and no request is in it any more. */
 void tb_contexts_remove(struct tb_contexts *t, struct tb_context *c);
 struct tb_context *tb_contexts_first(const struct tb_contexts *t); /* any of them; NULL: there is none */

@@ -16,9 +16,8 @@ void tb_driving_open(struct tb_driving *driving, const struct tb_driver_table *c
 }
 
 int tb_driven_open(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
-                   struct tb_engine *e, const struct tb_channel_config *config, bool *any)
+                   struct tb_engine *e, const struct tb_channel_config *config)
 {
-    *any = false;
     for (uint32_t i = 0; i < driving->count; i++) {
         const struct tb_driver_table *table = driving->tables[i];
         void *state = NULL;
@@ -29,9 +28,31 @@ int tb_driven_open(struct tb_driven *all, struct tb_driven *proposed, const stru
             continue;
         bool later = table->proposed != NULL && table->proposed(state);
         *(later ? &proposed[i] : &all[i]) = (struct tb_driven){table, state};
-        *any |= !later;
     }
     return TB_OK;
+}
+
+bool tb_driven_enter(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
+                     struct tb_engine *e, const struct tb_channel_config *config)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < driving->count; i++) {
+        const struct tb_driver_table *table = driving->tables[i];
+        struct tb_driven *driven = proposed[i].state != NULL ? &proposed[i] : &all[i];
+        if (table->enter != NULL)
+            table->enter(e, config, &driven->state);
+        if (driven->state == NULL)
+            driven->driver = NULL;
+        any |= all[i].state != NULL;
+    }
+    return any;
+}
+
+void tb_driven_pass(const struct tb_driving *driving, struct tb_engine *e, const struct tb_channel_config *config)
+{
+    for (uint32_t i = 0; i < driving->count; i++)
+        if (driving->tables[i]->pass != NULL)
+            driving->tables[i]->pass(e, config);
 }
 
 uint64_t tb_driven_provides(const struct tb_driven *proposed, const struct tb_driving *driving)

@@ -58,11 +58,17 @@ struct tb_driver_table {
      * that everyone on the host knows. */
     void (*claim)(struct tb_engine *e, uint64_t context, bool first);
     void (*unclaim)(struct tb_engine *e, uint64_t context);
-    /* What it has for a channel; NULL: nothing, and it carries out no step here. If the ranks are on several hosts, or
-     * it is for a collective that is kept, it is proposed first: whether this host has what that needs is asked of all
-     * ranks, and then all are told whether all hosts have it. If not, it is closed. Without these calls nothing is
-     * proposed. */
+    /* What it needs for a channel whose context is not known yet; NULL: nothing, and it carries out no step here. */
     int (*open)(struct tb_engine *e, const struct tb_channel_config *config, void **state);
+    /* The context is known, and the channel is as large as when it was opened, or, if all of its ranks are on one host,
+     * has fewer ranks. What turns out not to be needed is closed, *state is then NULL, as it may have been before. Needs
+     * no memory. NULL: nothing is to be done. */
+    void (*enter)(struct tb_engine *e, const struct tb_channel_config *config, void **state);
+    /* It cannot be opened here, while others may have opened it. NULL: nothing is to be done. */
+    void (*pass)(struct tb_engine *e, const struct tb_channel_config *config);
+    /* If the ranks are on several hosts, or it is for a collective that is kept, it is proposed first: whether this
+     * host has what that needs is asked of all ranks, and then all are told whether all hosts have it. If not, it is
+     * closed. Without these calls nothing is proposed. */
     bool (*proposed)(const void *state);
     bool (*provides)(const void *state);
     int (*agree)(void *state, bool all);
@@ -131,10 +137,13 @@ static inline int tb_driving_advance(struct tb_driving *driving, bool thorough)
     return n;
 }
 
-/* All drivers of a channel, whose array of TB_DRIVERS_LIMIT it is, and a second one of what is only proposed; *any:
- * there is something in the first. */
+/* All drivers of a channel, whose array of TB_DRIVERS_LIMIT it is, and a second one of what is only proposed. */
 int tb_driven_open(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
-                   struct tb_engine *e, const struct tb_channel_config *config, bool *any);
+                   struct tb_engine *e, const struct tb_channel_config *config);
+/* The context is known. Whether there is something in the first. */
+bool tb_driven_enter(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
+                     struct tb_engine *e, const struct tb_channel_config *config);
+void tb_driven_pass(const struct tb_driving *driving, struct tb_engine *e, const struct tb_channel_config *config);
 void tb_driven_close(struct tb_driven *all);
 /* A bit for each driver that has here what it has proposed, or has proposed nothing. Then, told the bits that everyone
  * has set, what was agreed on goes to the first array, and the rest is closed; *any: something was, here or elsewhere.

@@ -250,6 +250,13 @@ static int engine_prepare(struct tb_engine *e)
     return error;
 }
 
+/* What comes from others should not find this process without memory for it. */
+static bool engine_reserve(struct tb_engine *e)
+{
+    return tb_contexts_reserve(&e->contexts, TB_CONTEXTS_RESERVE) && tb_pool_reserve(&e->arrivals.pool) &&
+           tb_pool_reserve(&e->peers.notes);
+}
+
 int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine)
 {
     TB_ASSERT(config->transport.self.index < config->processes);
@@ -260,7 +267,7 @@ int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **eng
     int error = engine_prepare(e);
     if (error == TB_OK)
         error = transports_open_local(e);
-    if (error == TB_OK && tb_peer_of(e, config->transport.self.index) == NULL)
+    if (error == TB_OK && (tb_peer_of(e, config->transport.self.index) == NULL || !engine_reserve(e)))
         error = TB_ERR_MEMORY;
     if (error != TB_OK) {
         tb_engine_close(e);

@@ -129,6 +129,11 @@ struct tb_channel_config {
 /* Of an inter-communicator: size and procs are those of the remote group, to and from which messages go, and rank is
  * this process's in its own group. */
 int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel);
+/* The same in two steps: everything that needs memory, while the context may not be known yet, and entering it, which
+ * cannot fail. If all ranks are on one host, or each is on another one, there may be fewer of them in the end than it
+ * was prepared for, and `procs` must have been given then. */
+int tb_channel_prepare(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel);
+void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config *config);
 /* Gives up the owner's hold; requests in flight keep the channel alive. The context is remembered as gone. */
 void tb_channel_close(struct tb_channel *channel);
 /* It cannot be opened here, since something else is lacking. The others of whom it should consist are told: the first
@@ -148,8 +153,8 @@ uint64_t tb_channel_provides(struct tb_channel *channel);
 int tb_channel_agree(struct tb_channel *channel, uint64_t all);
 uint32_t tb_channel_size(const struct tb_channel *channel);
 uint32_t tb_channel_rank(const struct tb_channel *channel);
-/* The same ranks in a plane of its own, for messages of the library that no receive of the program can match. Made at
- * first use, lives as long as the channel. NULL: no memory. */
+/* The same ranks in a plane of its own, for messages of the library that no receive of the program can match. It lives
+ * as long as the channel. Not of one group of an inter-communicator. */
 struct tb_channel *tb_channel_control(struct tb_channel *channel);
 /* A number for the next collective on this channel: the same on all ranks, because they call in the same order. */
 uint32_t tb_channel_next_collective(struct tb_channel *channel);
@@ -304,6 +309,9 @@ void tb_channel_kept_close(struct tb_kept *kept);
 /* Takes part in a collective only by giving it up, for a reason that this process alone has, such as no memory to plan
  * it: it is counted, and the others are told. The error's story stays. */
 void tb_collective_refuse(struct tb_channel *channel, const struct tb_binding *binding, int error);
+/* What is needed to send to those that a program of an intracommunicator sends to is there: then what it lacks it lacks
+ * before it has sent anything. TB_ERR_MEMORY, or TB_OK. */
+int tb_program_reach(struct tb_channel *channel, const struct tb_program *program);
 /* Runs a program to its end. A small one needs no allocation. */
 int tb_program_run(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding);
 /* Starts it; `request` completes when all steps are done; program and what the binding points to

@@ -62,6 +62,27 @@ void tb_binding_number(struct tb_channel *channel, struct tb_binding *binding)
     tb_engine_unlock(channel->engine);
 }
 
+/* ---- whom it sends to -------------------------------------------------------------------------------------------- */
+
+static int peer_open(struct tb_channel *channel, uint32_t rank)
+{
+    struct tb_peer *p = tb_channel_peer(channel, rank);
+    if (p == NULL)
+        return TB_ERR_MEMORY;
+    return p->self || p->endpoint != NULL || p->error != TB_OK ? TB_OK : tb_peer_reach(p);
+}
+
+int tb_program_reach(struct tb_channel *channel, const struct tb_program *program)
+{
+    int error = TB_OK;
+    tb_engine_lock(channel->engine);
+    for (uint32_t i = 0; i < program->step_count && error != TB_ERR_MEMORY; i++)
+        if (program->steps[i].kind == TB_STEP_SEND)
+            error = peer_open(channel, program->steps[i].peer);
+    tb_engine_unlock(channel->engine);
+    return error == TB_ERR_MEMORY ? error : TB_OK;
+}
+
 /* ---- posting ----------------------------------------------------------------------------------------------------- */
 
 static struct tb_run *run_make(const struct tb_program *program, uint32_t items)

@@ -264,6 +264,10 @@ void tb_send_start(struct tb_context *c, struct tb_request *r, const struct tb_p
     }
     if (p->endpoint == NULL && p->error == TB_OK) {
         rc = tb_peer_reach(p);
+        if (rc == TB_ERR_MEMORY) { /* for the moment */
+            tb_request_finish(r, rc);
+            return;
+        }
         if (rc != TB_OK)
             tb_peer_break(p, rc);
     }

@@ -7,8 +7,6 @@
 #include "mpi/op.h"
 #include "mpi/plan.h"
 
-#define NEWS_LIMIT (64u * TB_JOB_RANKS_LIMIT)
-
 /* ---- context ids ------------------------------------------------------------------------------------------------- */
 
 uint64_t tb_context_take(void)
@@ -43,41 +41,29 @@ void tb_context_put_back(uint64_t context)
     tb_self_unlock();
 }
 
-/* ---- messages in the control plane ------------------------------------------------------------------------------- */
-
-static struct tb_channel *control_of(struct tb_comm *comm)
-{
-    return tb_channel_control(comm->channel);
-}
+/* ---- all ranks --------------------------------------------------------------------------------------------------- */
 
 static struct tb_buffer bytes_of(const void *data, size_t bytes)
 {
     return (struct tb_buffer){.base = (void *)data, .count = bytes, .type = &tb_type_byte};
 }
 
-static int wait_for(struct tb_request *request)
+/* Runs it to the end. What this rank has no memory for it finds out before it has told anybody anything, so that either
+ * all ranks have the result of what needs something of everyone, or none. */
+static int execute_whole(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding)
 {
-    tb_request_wait(request);
-    return request->status.error;
+    const struct tb_program *program = NULL;
+    int error = tb_comm_plan(comm, what, binding, &program);
+    if (error == TB_OK)
+        error = tb_program_reach(comm->channel, program);
+    if (error == TB_OK)
+        error = tb_program_run(comm->channel, program, binding);
+    else
+        tb_comm_refuse(comm, what->operation, error);
+    if (program != NULL)
+        tb_planner_release(comm->planner, program);
+    return error;
 }
-
-static int send_bytes(struct tb_channel *control, uint32_t to, uint64_t match, const void *data, size_t bytes)
-{
-    struct tb_request request = {.complete = NULL};
-    struct tb_buffer buffer = bytes_of(data, bytes);
-    tb_send_post(control, &request, &buffer, to, match, TB_MODE_STANDARD);
-    return wait_for(&request);
-}
-
-static int receive_bytes(struct tb_channel *control, uint32_t from, uint64_t match, void *data, size_t bytes)
-{
-    struct tb_request request = {.complete = NULL};
-    struct tb_buffer buffer = bytes_of(data, bytes);
-    tb_receive_post(control, &request, &buffer, from, match, UINT64_MAX);
-    return wait_for(&request);
-}
-
-/* ---- all ranks --------------------------------------------------------------------------------------------------- */
 
 int tb_comm_spread(struct tb_comm *comm, uint32_t root, void *data, size_t bytes)
 {
@@ -104,7 +90,8 @@ int tb_comm_exchange(struct tb_comm *comm, const void *mine, size_t bytes, void 
     binding.buffers[TB_SYMBOL_OUT] = bytes_of(all, bytes);
     binding.cuts[TB_SYMBOL_OUT] = TB_CUT_BLOCKS;
     measure(&what, &binding, bytes);
-    return tb_comm_execute(comm, &what, &binding);
+    int error = tb_comm_settle(comm);
+    return error == TB_OK ? execute_whole(comm, &what, &binding) : error;
 }
 
 /* The counts that each rank has for this one, by rank. */
@@ -135,8 +122,11 @@ static int deliver(struct tb_comm *comm, const uint32_t *counts, const void *thi
     struct tb_collective what = {.operation = TB_OPERATION_ALLTOALLV};
     struct tb_binding binding = {.elements = 0};
     struct tb_buffer *tables = calloc(2 * (size_t)comm->size + 1, sizeof *tables);
-    if (tables == NULL)
-        return tb_error(TB_ERR_MEMORY, "out of memory for messages to %u ranks", comm->size);
+    if (tables == NULL) {
+        int error = tb_error(TB_ERR_MEMORY, "out of memory for messages to %u ranks", comm->size);
+        tb_comm_refuse(comm, TB_OPERATION_ALLTOALLV, error);
+        return error;
+    }
     table_fill(tables, comm->size, counts, things, each);
     table_fill(tables + comm->size, comm->size, for_me, got, each);
     binding.tables[TB_SYMBOL_IN] = tables;
@@ -147,23 +137,32 @@ static int deliver(struct tb_comm *comm, const uint32_t *counts, const void *thi
     return error;
 }
 
-int tb_comm_deliver(struct tb_comm *comm, const uint32_t *counts, const void *things, size_t each, void **got,
-                    uint32_t *got_count)
+/* The counts, then the things: both, whatever happens, so that numbers of collectives agree afterwards. */
+int tb_comm_deliver(struct tb_comm *comm, int error, const uint32_t *counts, const void *things, size_t each,
+                    void **got, uint32_t *got_count)
 {
     uint64_t total = 0;
     *got = NULL;
-    uint32_t *for_me = calloc(comm->size, sizeof *for_me);
-    int error = for_me == NULL ? tb_error(TB_ERR_MEMORY, "out of memory for the counts of %u ranks", comm->size)
-                               : counts_for_me(comm, counts, for_me);
+    uint32_t *for_me = error == TB_OK ? calloc(comm->size, sizeof *for_me) : NULL;
+    if (error == TB_OK && for_me == NULL)
+        error = tb_error(TB_ERR_MEMORY, "out of memory for the counts of %u ranks", comm->size);
+    if (error == TB_OK)
+        error = counts_for_me(comm, counts, for_me);
+    else
+        tb_comm_refuse(comm, TB_OPERATION_ALLTOALL, error);
     for (uint32_t rank = 0; rank < comm->size && error == TB_OK; rank++)
         total += for_me[rank];
     if (error == TB_OK && total > INT32_MAX)
         error = tb_error(TB_ERR_LIMIT, "%llu things for rank %u", (unsigned long long)total, comm->rank);
     if (error == TB_OK) {
         *got = malloc(total * each + 1);
-        error = *got == NULL ? tb_error(TB_ERR_MEMORY, "out of memory for %llu bytes", (unsigned long long)total * each)
-                             : deliver(comm, counts, things, for_me, each, *got);
+        if (*got == NULL)
+            error = tb_error(TB_ERR_MEMORY, "out of memory for %llu bytes", (unsigned long long)total * each);
     }
+    if (error == TB_OK)
+        error = deliver(comm, counts, things, for_me, each, *got);
+    else
+        tb_comm_refuse(comm, TB_OPERATION_ALLTOALLV, error);
     free(for_me);
     *got_count = (uint32_t)total;
     if (error < 0) {
@@ -182,23 +181,24 @@ int tb_comm_combine(struct tb_comm *comm, uint64_t *word)
                                  .commutative = true,
                                  .in_place = true};
     struct tb_binding binding = {.elements = 1, .element_bytes = sizeof *word, .op = tb_op_find(MPI_BAND)};
-    const struct tb_program *program = NULL;
     binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){word, 1, type};
     binding.buffers[TB_SYMBOL_WORK] = (struct tb_buffer){NULL, 0, type};
-    int error = tb_comm_plan(comm, &what, &binding, &program);
-    if (error < 0) {
-        tb_comm_refuse(comm, what.operation, error);
+    return execute_whole(comm, &what, &binding);
+}
+
+int tb_comm_combine_or_refuse(struct tb_comm *comm, int error, uint64_t *word)
+{
+    if (comm->size == 1)
         return error;
-    }
-    error = tb_program_run(comm->channel, program, &binding);
-    tb_planner_release(comm->planner, program);
+    if (error == TB_OK)
+        return tb_comm_combine(comm, word);
+    tb_comm_refuse(comm, TB_OPERATION_ALLREDUCE, error);
     return error;
 }
 
 /* ---- common memory ----------------------------------------------------------------------------------------------- */
 
-/* The bits of a word that are for this one are set for all of its ranks. */
-static int comm_agree(struct tb_comm *comm, uint64_t all)
+int tb_comm_agree(struct tb_comm *comm, uint64_t all)
 {
     int error = tb_channel_agree(comm->channel, all);
     comm->common = error == TB_OK && tb_channel_common(comm->channel);
@@ -212,23 +212,16 @@ int tb_comm_settle(struct tb_comm *comm)
     uint64_t word = tb_channel_provides(comm->channel);
     comm->unsettled = false;
     int error = tb_comm_combine(comm, &word);
-    return error == TB_OK ? comm_agree(comm, word) : error;
+    return error == TB_OK ? tb_comm_agree(comm, word) : error;
 }
 
-static int given_up(int error, struct tb_comm **made)
+int tb_comm_given(int error, struct tb_comm **made)
 {
     if (error < 0 && *made != NULL) {
         tb_comm_release(*made);
         *made = NULL;
     }
     return error;
-}
-
-int tb_comm_settle_new(int error, struct tb_comm **made)
-{
-    if (error == TB_OK && *made != NULL)
-        error = tb_comm_settle(*made);
-    return given_up(error, made);
 }
 
 /* All new ones in one word: each has the bits of one of so many places, which some may share. */
@@ -241,10 +234,10 @@ int tb_comm_settle_parts(struct tb_comm *parent, int error, struct tb_comm **mad
     uint64_t word = UINT64_MAX;
     uint32_t at = 0;
     if (!parent->spans)
-        return given_up(error, made);
+        return tb_comm_given(error, made);
     if (error < 0) {
         tb_comm_refuse(parent, TB_OPERATION_ALLREDUCE, error);
-        return given_up(error, made);
+        return tb_comm_given(error, made);
     }
     bool asks = *made != NULL && (*made)->unsettled;
     if (asks) {
@@ -256,9 +249,33 @@ int tb_comm_settle_parts(struct tb_comm *parent, int error, struct tb_comm **mad
     }
     error = tb_comm_combine(parent, &word);
     if (error == TB_OK && asks)
-        error = comm_agree(*made, word >> at & PART_ALL);
-    return given_up(error, made);
+        error = tb_comm_agree(*made, word >> at & PART_ALL);
+    return tb_comm_given(error, made);
 }
+
+/* ---- one like another -------------------------------------------------------------------------------------------- */
+
+int tb_comm_agree_new(struct tb_comm *parent, int error, struct tb_comm **made)
+{
+    uint64_t context = 0;
+    if (parent->inter) {
+        error = tb_agree_inter(error, parent, NULL, NULL, &context);
+    } else {
+        bool leads = parent->rank == 0 && error == TB_OK;
+        uint64_t taken = leads ? tb_context_take() : 0;
+        context = leads ? taken : UINT64_MAX;
+        error = tb_comm_combine_or_refuse(parent, error, &context);
+        if (error == TB_OK && context == 0)
+            error = tb_error(TB_ERR_LIMIT, "rank 0 of %s has made too many communicators", tb_comm_name(parent));
+        if (error < 0)
+            tb_context_put_back(taken);
+    }
+    if (error == TB_OK)
+        tb_comm_enter(*made, context);
+    return tb_comm_settle_parts(parent, error, made);
+}
+
+/* ---- MPI_COMM_WORLD ---------------------------------------------------------------------------------------------- */
 
 /* Each host has its first piece of memory for it, unless a parameter, which is the same on all of them, forbids that.
  */
@@ -268,8 +285,10 @@ int tb_world_settle(void)
     if (!world->unsettled)
         return TB_OK;
     world->unsettled = false;
-    return comm_agree(world, tb_param.fault[0] == 0 ? UINT64_MAX : 0);
+    return tb_comm_agree(world, tb_param.fault[0] == 0 ? UINT64_MAX : 0);
 }
+
+/* ---- persistent collectives -------------------------------------------------------------------------------------- */
 
 bool tb_comm_keeps(const struct tb_comm *comm, enum tb_operation operation)
 {
@@ -304,151 +323,5 @@ int tb_comm_keep(struct tb_comm *comm, uint32_t number, bool wanted, struct tb_k
         *kept = k;
     else if (k != NULL)
         tb_channel_kept_close(k);
-    return error;
-}
-
-/* ---- some ranks -------------------------------------------------------------------------------------------------- */
-
-int tb_agree_within(struct tb_comm *comm, const uint32_t *ranks, uint32_t count, uint32_t mine, uint64_t match,
-                    void *data, size_t bytes)
-{
-    if (count == 1)
-        return TB_OK;
-    struct tb_channel *control = control_of(comm);
-    if (control == NULL)
-        return TB_ERR_MEMORY;
-    /* A binomial tree: the parent of a position is the position without its lowest bit. */
-    uint32_t low = mine == 0 ? UINT32_MAX : mine & -mine;
-    int error = mine == 0 ? TB_OK : receive_bytes(control, ranks[mine & (mine - 1)], match, data, bytes);
-    uint32_t step = 1;
-    while (step < low && step < count)
-        step <<= 1;
-    for (step >>= 1; step > 0 && error == TB_OK; step >>= 1)
-        if (mine + step < count)
-            error = send_bytes(control, ranks[mine + step], match, data, bytes);
-    return error;
-}
-
-/* ---- two groups -------------------------------------------------------------------------------------------------- */
-
-/* Receives what the other leader sends, however long. */
-static int receive_news(struct tb_channel *control, uint32_t from, uint64_t match, struct tb_news *news)
-{
-    struct tb_status status;
-    int error = tb_probe_wait(control, from, match, UINT64_MAX, &status, NULL, NULL);
-    if (error < 0)
-        return error;
-    if (status.bytes > NEWS_LIMIT)
-        return tb_error(TB_ERR_LIMIT, "the other group has sent %llu bytes", (unsigned long long)status.bytes);
-    news->bytes = status.bytes;
-    news->data = malloc(news->bytes + 1);
-    if (news->data == NULL)
-        return tb_error(TB_ERR_MEMORY, "out of memory for %zu bytes of the other group", news->bytes);
-    return receive_bytes(control, from, match, news->data, news->bytes);
-}
-
-/* What leaders send each other, before the caller's bytes. */
-struct preface {
-    uint64_t context; /* 0: the other one has taken it */
-};
-
-static int exchange_news(struct tb_comm *bridge, uint32_t remote, uint64_t match, const struct tb_news *mine,
-                         struct tb_news *theirs)
-{
-    struct tb_channel *control = control_of(bridge);
-    if (control == NULL)
-        return TB_ERR_MEMORY;
-    struct tb_request send = {.complete = NULL};
-    struct tb_buffer buffer = bytes_of(mine->data, mine->bytes);
-    tb_send_post(control, &send, &buffer, remote, match, TB_MODE_STANDARD);
-    int error = receive_news(control, remote, match, theirs);
-    if (error < 0)
-        tb_request_cancel(&send);
-    int sent = wait_for(&send);
-    return error < 0 ? error : sent;
-}
-
-/* The leader's part: takes the context if that is for it to do, and puts it before `mine`. */
-static int meet(struct tb_comm *bridge, uint32_t remote, uint64_t match, const struct tb_news *mine,
-                struct tb_news *theirs, uint64_t *context)
-{
-    if (bridge == NULL)
-        return TB_ERR_ARGUMENT;
-    struct tb_news out = {.bytes = sizeof(struct preface) + mine->bytes}, in = {NULL, 0};
-    out.data = malloc(out.bytes);
-    if (out.data == NULL)
-        return tb_error(TB_ERR_MEMORY, "out of memory for %zu bytes", out.bytes);
-    bool decides = tb_group_decides(tb_self.job.self.index, tb_comm_proc(bridge, remote));
-    struct preface preface = {decides ? tb_context_take() : 0};
-    memcpy(out.data, &preface, sizeof preface);
-    if (mine->bytes > 0)
-        memcpy((char *)out.data + sizeof preface, mine->data, mine->bytes);
-    int error = exchange_news(bridge, remote, match, &out, &in);
-    free(out.data);
-    if (error == TB_OK && in.bytes < sizeof preface)
-        error = tb_error(TB_ERR_PROTOCOL, "the other group's leader has sent %zu bytes", in.bytes);
-    *context = preface.context;
-    if (error == TB_OK) {
-        memcpy(&preface, in.data, sizeof preface);
-        *context = decides ? *context : preface.context;
-        theirs->bytes = in.bytes - sizeof preface;
-        memmove(in.data, (char *)in.data + sizeof preface, theirs->bytes);
-        theirs->data = in.data;
-    } else {
-        free(in.data);
-    }
-    if (error == TB_OK && *context == 0)
-        error = tb_error(TB_ERR_LIMIT, "the leader that should make the communicator has no numbers left for it");
-    return error;
-}
-
-int tb_agree_across(struct tb_comm *local, uint32_t leader, struct tb_comm *bridge, uint32_t remote, uint64_t match,
-                    const struct tb_news *mine, struct tb_news *theirs, uint64_t *context)
-{
-    struct {
-        int64_t error;
-        uint64_t bytes, context;
-    } head = {TB_OK, 0, 0};
-    *theirs = (struct tb_news){NULL, 0};
-    if (local->rank == leader) {
-        head.error = meet(bridge, remote, match, mine, theirs, &head.context);
-        head.bytes = theirs->bytes;
-    }
-    int error = tb_comm_spread(local, leader, &head, sizeof head);
-    if (error == TB_OK && head.error != TB_OK)
-        error = local->rank == leader ? (int)head.error : tb_error((int)head.error, "the leader of this group failed");
-    if (error == TB_OK && local->rank != leader) {
-        theirs->bytes = head.bytes;
-        theirs->data = malloc(head.bytes + 1);
-        if (theirs->data == NULL)
-            error = tb_error(TB_ERR_MEMORY, "out of memory for %zu bytes of the other group", theirs->bytes);
-    }
-    if (error == TB_OK)
-        error = tb_comm_spread(local, leader, theirs->data, theirs->bytes);
-    if (error != TB_OK) {
-        free(theirs->data);
-        *theirs = (struct tb_news){NULL, 0};
-    }
-    *context = head.context;
-    return error;
-}
-
-int tb_agree_inter(struct tb_comm *inter, const struct tb_news *mine, struct tb_news *theirs, uint64_t *context)
-{
-    return tb_agree_across(inter->local, 0, inter, 0, tb_topic_match(TB_TOPIC_ACROSS, 0), mine, theirs, context);
-}
-
-int tb_agree_context(struct tb_comm *comm, uint64_t *context)
-{
-    struct tb_news nothing = {NULL, 0}, theirs;
-    if (comm->inter) {
-        int error = tb_agree_inter(comm, &nothing, &theirs, context);
-        free(theirs.data);
-        return error;
-    }
-    *context = comm->rank == 0 ? tb_context_take() : 0;
-    int error = tb_comm_spread(comm, 0, context, sizeof *context);
-    if (error == TB_OK && *context == 0)
-        error = tb_error(TB_ERR_LIMIT, "rank 0 of %s has made too many communicators", tb_comm_name(comm));
     return error;
 }

@@ -17,19 +17,6 @@ static void coords_of(const struct tb_topo *topo, int rank, int *coords)
     }
 }
 
-static int *coords_new(const struct tb_topo *topo)
-{
-    return malloc(((size_t)topo->cart.ndims + 1) * sizeof(int));
-}
-
-static int rank_at(const struct tb_topo *topo, const int *coords)
-{
-    int rank = 0;
-    for (int i = 0; i < topo->cart.ndims; i++)
-        rank = rank * topo->cart.dims[i] + coords[i];
-    return rank;
-}
-
 /* Where a coordinate is found in a dimension that goes round. */
 static int wrap(int64_t coordinate, int size)
 {
@@ -109,25 +96,41 @@ int tb_mpi_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int
     return tb_topo_arrange(call, c, topo, nodes, comm_cart);
 }
 
-/* The ranks of the grid that share this rank's coordinates in all dimensions that do not remain. */
-static uint32_t slice_ranks(const struct tb_topo *topo, const int *remain, int *coords, uint32_t *ranks)
+/* The ranks of the grid that share one rank's coordinates in all dimensions that do not remain. */
+struct slice {
+    struct tb_members members;
+    const struct tb_comm *comm;
+    const int *remain;
+};
+
+static uint32_t slice_rank(const struct slice *s, uint32_t at)
 {
-    uint32_t count = 0;
-    for (int i = 0; i < topo->cart.ndims; i++)
-        if (remain[i])
-            coords[i] = 0;
-    for (;;) {
-        ranks[count++] = (uint32_t)rank_at(topo, coords);
-        int i = topo->cart.ndims - 1;
-        while (i >= 0 && (!remain[i] || coords[i] == topo->cart.dims[i] - 1)) {
-            if (remain[i])
-                coords[i] = 0;
-            i--;
-        }
-        if (i < 0)
-            return count;
-        coords[i]++;
+    const struct tb_topo *topo = s->comm->topo;
+    uint32_t rank = 0, here = s->comm->rank, below = 1; /* ranks from one coordinate to the next */
+    for (int i = topo->cart.ndims; i-- > 0;) {
+        uint32_t length = (uint32_t)topo->cart.dims[i];
+        rank += below * (s->remain[i] ? at % length : here / below % length);
+        at = s->remain[i] ? at / length : at;
+        below *= length;
     }
+    return rank;
+}
+
+static uint32_t slice_proc(const struct tb_members *members, uint32_t at)
+{
+    const struct slice *s = TB_CONTAINER(members, const struct slice, members);
+    return tb_comm_proc(s->comm, slice_rank(s, at));
+}
+
+static struct slice slice_of(const struct tb_comm *comm, const int *remain)
+{
+    struct slice s = {{1, 0, slice_proc}, comm, remain};
+    for (int i = 0; i < comm->topo->cart.ndims; i++)
+        if (remain[i])
+            s.members.count *= (uint32_t)comm->topo->cart.dims[i];
+    while (slice_rank(&s, s.members.mine) != comm->rank)
+        s.members.mine++;
+    return s;
 }
 
 static struct tb_topo *slice_topo(const struct tb_topo *topo, const int *remain)
@@ -156,20 +159,10 @@ int tb_mpi_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm)
     const int *remain = remain_dims != NULL ? remain_dims : nothing;
     if ((remain_dims == NULL && topo->cart.ndims > 0) || newcomm == NULL)
         return tb_raise_null(c, call, newcomm != NULL ? 2 : 3, newcomm != NULL ? "remain_dims" : "newcomm");
-    int *coords = coords_new(topo);
-    uint32_t *ranks = malloc(c->size * sizeof *ranks);
     struct tb_topo *slice = slice_topo(topo, remain);
-    int error = TB_ERR_MEMORY;
-    if (coords != NULL && ranks != NULL && slice != NULL) {
-        coords_of(topo, (int)c->rank, coords);
-        uint32_t count = slice_ranks(topo, remain, coords, ranks);
-        uint32_t mine = tb_subgroup_position(ranks, count, c->rank);
-        error = tb_subgroup_make(c, ranks, count, mine, tb_topic_match(TB_TOPIC_CREATE, 0), &made);
-    } else {
-        tb_error(TB_ERR_MEMORY, "out of memory for a topology of %u ranks", c->size);
-    }
-    free(coords);
-    free(ranks);
+    const struct slice members = slice_of(c, remain);
+    int error = slice == NULL ? tb_error(TB_ERR_MEMORY, "out of memory for a topology of %u ranks", c->size) : TB_OK;
+    error = tb_subgroup_make(c, error, &members.members, tb_topic_match(TB_TOPIC_CREATE, 0), &made);
     if (error < 0) {
         tb_topo_release(slice);
         return tb_raise_below(c, error, call);

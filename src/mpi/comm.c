@@ -32,50 +32,71 @@ static void comm_begin(struct tb_comm *comm, uint32_t size, uint32_t rank, uint3
     comm->rank = rank;
     comm->procs = compact(size, procs);
     comm->references = 1;
-    comm->errhandler = &tb_errhandler_fatal;
 }
 
-static int comm_enter_inter(struct tb_comm *comm)
+/* The channels of an inter-communicator. */
+static struct tb_channel_config inter_config(struct tb_comm *comm)
 {
-    struct tb_comm *local = comm->local;
-    struct tb_channel_config config = {
+    return (struct tb_channel_config){
         .context = comm->context, .size = comm->peers, .rank = comm->rank, .procs = comm->procs, .owner = comm};
-    int error = tb_channel_open(tb_self.engine, &config, &comm->channel);
+}
+
+static struct tb_channel_config local_config(struct tb_comm *local)
+{
+    return (struct tb_channel_config){.context = local->context,
+                                      .size = local->size,
+                                      .rank = local->rank,
+                                      .procs = local->procs,
+                                      .owner = local,
+                                      .local = true};
+}
+
+static struct tb_channel_config intra_config(struct tb_comm *comm)
+{
+    return (struct tb_channel_config){.context = comm->context,
+                                      .size = comm->size,
+                                      .rank = comm->rank,
+                                      .procs = comm->procs,
+                                      .owner = comm,
+                                      .common = true};
+}
+
+static int comm_prepare_inter(struct tb_comm *comm)
+{
+    struct tb_channel_config remote = inter_config(comm), local = local_config(comm->local);
+    int error = tb_channel_prepare(tb_self.engine, &remote, &comm->channel);
+    return error == TB_OK ? tb_channel_prepare(tb_self.engine, &local, &comm->local->channel) : error;
+}
+
+/* Everything that needs memory. What is part of a communicator that does not span hosts does not, either. */
+static int comm_prepare(struct tb_comm *comm, const struct tb_comm *parent)
+{
+    if (comm->inter)
+        return comm_prepare_inter(comm);
+    struct tb_channel_config config = intra_config(comm);
+    bool may_span = parent == NULL || parent->inter || parent->spans;
+    int error = may_span ? tb_comm_spans(comm, &comm->spans) : TB_OK;
     if (error < 0)
         return error;
-    local->context = comm->context;
-    config = (struct tb_channel_config){.context = comm->context,
-                                        .size = local->size,
-                                        .rank = local->rank,
-                                        .procs = local->procs,
-                                        .owner = local,
-                                        .local = true};
-    return tb_channel_open(tb_self.engine, &config, &local->channel);
-}
-
-int tb_comm_enter(struct tb_comm *comm, uint64_t context)
-{
-    struct tb_channel_config config = {.context = context,
-                                       .size = comm->size,
-                                       .rank = comm->rank,
-                                       .procs = comm->procs,
-                                       .owner = comm,
-                                       .common = true};
-    comm->context = context;
-    if (comm->inter)
-        return comm_enter_inter(comm);
-    int error = tb_comm_spans(comm, &comm->spans);
-    if (error < 0) {
-        tb_channel_abandon(tb_self.engine, &config);
-        return error;
-    }
     uint32_t *locals = tb_comm_locals(comm, &config.local_count);
     config.locals = locals;
-    error = tb_channel_open(tb_self.engine, &config, &comm->channel);
-    comm->unsettled = error == TB_OK && comm->spans;
-    comm->common = error == TB_OK && tb_channel_common(comm->channel);
+    error = tb_channel_prepare(tb_self.engine, &config, &comm->channel);
     free(locals);
     return error;
+}
+
+void tb_comm_enter(struct tb_comm *comm, uint64_t context)
+{
+    comm->context = context;
+    struct tb_channel_config config = comm->inter ? inter_config(comm) : intra_config(comm);
+    tb_channel_enter(comm->channel, &config);
+    if (comm->inter) {
+        comm->local->context = context;
+        config = local_config(comm->local);
+        tb_channel_enter(comm->local->channel, &config);
+    }
+    comm->unsettled = comm->spans;
+    comm->common = tb_channel_common(comm->channel);
 }
 
 static int open_one(MPI_Comm handle, const char *name, uint64_t context, uint32_t size, uint32_t rank, uint32_t *procs,
@@ -87,14 +108,17 @@ static int open_one(MPI_Comm handle, const char *name, uint64_t context, uint32_
         return tb_error(TB_ERR_MEMORY, "out of memory for a communicator");
     }
     comm_begin(comm, size, rank, procs);
+    comm->errhandler = &tb_errhandler_fatal;
     comm->predefined = handle;
     snprintf(comm->name, sizeof comm->name, "%s", name);
-    int error = tb_comm_enter(comm, context);
-    if (error < 0)
+    int error = comm_prepare(comm, NULL);
+    if (error < 0) {
         tb_comm_destroy(comm);
-    else
-        *opened = comm;
-    return error;
+        return error;
+    }
+    tb_comm_enter(comm, context);
+    *opened = comm;
+    return TB_OK;
 }
 
 int tb_comm_open_predefined(void)
@@ -139,50 +163,75 @@ static void comm_inherit(struct tb_comm *comm, const struct tb_comm *from)
         comm->shape = tb_group_shape_hold(shape);
 }
 
-int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **made)
+/* The struct, and that of an inter-communicator's local side. */
+static struct tb_comm *comm_take(const struct tb_comm *parent, bool inter)
 {
     struct tb_comm *comm = tb_handle_take(TB_OBJECT_COMM, sizeof *comm);
-    struct tb_comm *local = comm != NULL && shape->inter ? calloc(1, sizeof *local) : NULL;
-    if (comm == NULL || (shape->inter && local == NULL)) {
-        if (comm != NULL)
-            tb_handle_give(TB_OBJECT_COMM, comm);
-        return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", shape->size);
+    if (comm == NULL)
+        return NULL;
+    comm->local = inter ? calloc(1, sizeof *comm->local) : NULL;
+    if (inter && comm->local == NULL) {
+        tb_handle_give(TB_OBJECT_COMM, comm);
+        return NULL;
     }
-    comm_begin(comm, shape->size, shape->rank, shape->inter ? NULL : shape->procs);
     comm->errhandler = tb_errhandler_hold(parent->errhandler);
-    if (shape->inter) {
-        comm_begin(local, shape->size, shape->rank, shape->procs);
-        comm->inter = true;
-        comm->first = shape->first;
-        comm->local = local;
-        comm->procs = compact(shape->remote_size, shape->remote_procs);
-        comm->peers = comm->remote_size = shape->remote_size;
-        comm_inherit(local, parent->inter ? parent->local : parent);
-    }
-    comm_inherit(comm, parent);
-    *made = comm;
-    return TB_OK;
+    return comm;
 }
 
-int tb_comm_make(uint64_t context, const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **made)
+static int given(int error, struct tb_comm *comm, struct tb_comm **made)
 {
-    struct tb_comm *comm = NULL;
-    int error = tb_comm_new(shape, parent, &comm);
-    if (error < 0) {
-        const struct tb_channel_config config = {
-            .context = context, .size = shape->size, .rank = shape->rank, .procs = shape->procs, .common = true};
-        if (!shape->inter)
-            tb_channel_abandon(tb_self.engine, &config);
-        free(shape->procs);
-        free(shape->remote_procs);
-        return error;
-    }
-    error = tb_comm_enter(comm, context);
     if (error < 0)
         tb_comm_destroy(comm);
     else
         *made = comm;
     return error;
+}
+
+int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **made)
+{
+    struct tb_comm *comm = comm_take(parent, shape->inter);
+    if (comm == NULL) {
+        free(shape->procs);
+        free(shape->remote_procs);
+        return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", shape->size);
+    }
+    comm_begin(comm, shape->size, shape->rank, shape->inter ? NULL : shape->procs);
+    if (shape->inter) {
+        comm_begin(comm->local, shape->size, shape->rank, shape->procs);
+        comm->local->errhandler = &tb_errhandler_fatal;
+        comm->inter = true;
+        comm->first = shape->first;
+        comm->procs = compact(shape->remote_size, shape->remote_procs);
+        comm->peers = comm->remote_size = shape->remote_size;
+        comm_inherit(comm->local, parent->inter ? parent->local : parent);
+    }
+    comm_inherit(comm, parent);
+    return given(comm_prepare(comm, parent), comm, made);
+}
+
+int tb_comm_reserve(struct tb_comm *parent, const uint32_t *procs, struct tb_comm **made)
+{
+    TB_ASSERT(!parent->inter && !parent->spans);
+    struct tb_comm *comm = comm_take(parent, false);
+    if (comm == NULL)
+        return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", parent->size);
+    comm_begin(comm, parent->size, parent->rank, NULL);
+    struct tb_channel_config config = intra_config(comm);
+    config.procs = procs;
+    return given(tb_channel_prepare(tb_self.engine, &config, &comm->channel), comm, made);
+}
+
+void tb_comm_narrow(struct tb_comm *comm, const struct tb_comm_shape *shape, const struct tb_comm *parent)
+{
+    comm_begin(comm, shape->size, shape->rank, shape->procs);
+    comm_inherit(comm, parent);
+}
+
+void tb_comm_abandon(uint64_t context, const struct tb_comm_shape *shape)
+{
+    const struct tb_channel_config config = {
+        .context = context, .size = shape->size, .rank = shape->rank, .procs = shape->procs, .common = true};
+    tb_channel_abandon(tb_self.engine, &config);
 }
 
 void tb_comm_destroy(struct tb_comm *comm)

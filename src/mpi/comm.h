@@ -115,13 +115,18 @@ struct tb_comm_shape {
     uint32_t *remote_procs;
 };
 
-/* A communicator without a channel, which tb_comm_enter gives it. Takes the shape's arrays, unless it fails. The error
- * handler is that of `parent`. */
+/* A communicator whose context is not known yet: everything that needs memory is done. Takes the shape's arrays in any
+ * case. The error handler is that of `parent`. */
 int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
-int tb_comm_enter(struct tb_comm *comm, uint64_t context);
-/* Both together; whoever makes it in a call that waits settles it, too (agreement.h). Takes the shape's arrays in any
- * case. */
-int tb_comm_make(uint64_t context, const struct tb_comm_shape *shape, struct tb_comm *parent, struct tb_comm **comm);
+/* The same while it is not known either which of the parent's ranks, all of them at most, it will have; the parent does
+ * not span hosts. `procs` are the parent's. Later it is known, and this cannot fail; takes the shape's array. */
+int tb_comm_reserve(struct tb_comm *parent, const uint32_t *procs, struct tb_comm **comm);
+void tb_comm_narrow(struct tb_comm *comm, const struct tb_comm_shape *shape, const struct tb_comm *parent);
+/* All have agreed on the context, and have it from now on. Whoever makes it in a call that waits settles it, too
+ * (agreement.h). */
+void tb_comm_enter(struct tb_comm *comm, uint64_t context);
+/* The context is known, and one that is not for two groups cannot be had here, while others may have it. */
+void tb_comm_abandon(uint64_t context, const struct tb_comm_shape *shape);
 /* One that the program was given, and cannot have after all: the handle is no longer valid. Later the program's hold on
  * it is given up, with its attributes. */
 void tb_comm_invalidate(struct tb_comm *comm);

@@ -24,30 +24,20 @@ static struct tb_topo *dist_new(int indegree, int outdegree, bool weighted)
     return topo;
 }
 
-/* A communicator of the same ranks with this topology (whose reference it takes) and hints. */
-static int connect_all(const char *call, struct tb_comm *c, struct tb_topo *topo, const struct tb_info *info,
+/* A communicator of the same ranks, which are settled, with this topology (whose reference it takes; NULL: no memory)
+ * and hints. `error` is what has kept this rank from the topology already. */
+static int connect_all(const char *call, struct tb_comm *c, int error, struct tb_topo *topo, const struct tb_info *info,
                        MPI_Comm *newcomm)
 {
     struct tb_comm_shape shape = {.procs = NULL};
     struct tb_comm *made = NULL;
-    uint64_t context;
-    int error = tb_comm_settle(c); /* before anything here can fail for itself */
-    if (error < 0) {
-        tb_topo_release(topo);
-        return tb_raise_below(c, error, call);
-    }
-    error = topo != NULL ? tb_shape_copy(c, &shape)
-                         : tb_error(TB_ERR_MEMORY, "out of memory for the neighbours of rank %u", c->rank);
-    if (error < 0) {
-        tb_comm_refuse(c, TB_OPERATION_BCAST, error);
-    } else {
-        error = tb_agree_context(c, &context);
-        if (error == TB_OK)
-            error = tb_comm_make(context, &shape, c, &made);
-        else
-            free(shape.procs);
-    }
-    error = tb_comm_settle_parts(c, error, &made);
+    if (error == TB_OK && topo == NULL)
+        error = tb_error(TB_ERR_MEMORY, "out of memory for the neighbours of rank %u", c->rank);
+    if (error == TB_OK)
+        error = tb_shape_copy(c, &shape);
+    if (error == TB_OK)
+        error = tb_comm_new(&shape, c, &made);
+    error = tb_comm_agree_new(c, error, &made);
     if (error < 0) {
         tb_topo_release(topo);
         return tb_raise_below(c, error, call);
@@ -113,12 +103,15 @@ int tb_mpi_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int
         return code;
     if (comm_dist_graph == NULL)
         return tb_raise_null(c, call, 10, "comm_dist_graph");
+    int error = tb_comm_settle(c); /* before anything here can fail for itself */
+    if (error < 0)
+        return tb_raise_below(c, error, call);
     struct tb_topo *topo = dist_new(indegree, outdegree, sourceweights != MPI_UNWEIGHTED);
     if (topo != NULL) {
         fill_side(topo->dist.sources, topo->dist.source_weights, indegree, sources, sourceweights);
         fill_side(topo->dist.destinations, topo->dist.destination_weights, outdegree, destinations, destweights);
     }
-    return connect_all(call, c, topo, hints, comm_dist_graph);
+    return connect_all(call, c, TB_OK, topo, hints, comm_dist_graph);
 }
 
 /* ---- edges that any rank may name -------------------------------------------------------------------------------- */
@@ -240,13 +233,15 @@ int tb_mpi_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], cons
     struct halves h = {NULL, NULL, NULL};
     struct half *mine = NULL;
     uint32_t count = 0;
-    int error = halves_fill(&h, c->size, n, sources, degrees, destinations, weights, total);
-    if (error == TB_OK)
-        error = tb_comm_deliver(c, h.counts, h.halves, sizeof *h.halves, (void **)&mine, &count);
+    int error = tb_comm_settle(c); /* before anything here can fail for itself */
+    if (error < 0)
+        return tb_raise_below(c, error, call);
+    error = halves_fill(&h, c->size, n, sources, degrees, destinations, weights, total);
+    error = tb_comm_deliver(c, error, h.counts, h.halves, sizeof *h.halves, (void **)&mine, &count);
     struct tb_topo *topo = error == TB_OK ? dist_from(mine, count, weights != MPI_UNWEIGHTED) : NULL;
     halves_free(&h);
     free(mine);
-    return error < 0 ? tb_raise_below(c, error, call) : connect_all(call, c, topo, hints, comm_dist_graph);
+    return connect_all(call, c, error, topo, hints, comm_dist_graph);
 }
 
 /* ---- asking them ------------------------------------------------------------------------------------------------- */

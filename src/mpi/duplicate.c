@@ -3,36 +3,30 @@
 #include <stdlib.h>
 
 #include "mpi/binding_decls.h"
+#include "mpi/datatype.h"
 #include "mpi/hint.h"
+#include "mpi/op.h"
 #include "mpi/plan.h"
 #include "mpi/request.h"
 #include "mpi/subgroup.h"
 #include "mpi/topo.h"
 
-/* A duplicate without a channel, with everything but the attributes. */
-static int prepare(const char *call, struct tb_comm *parent, const struct tb_info *info, struct tb_comm **made)
+/* A duplicate without a context, with everything but the attributes. */
+static int prepare(struct tb_comm *parent, const struct tb_info *info, struct tb_comm **made)
 {
     struct tb_comm_shape shape;
     int error = tb_shape_copy(parent, &shape);
-    if (error == TB_OK) {
+    if (error == TB_OK)
         error = tb_comm_new(&shape, parent, made);
-        if (error < 0) {
-            free(shape.procs);
-            free(shape.remote_procs);
-        }
-    }
-    if (error < 0) {
-        if (!parent->inter)
-            tb_comm_refuse(parent, TB_OPERATION_BCAST, error);
-        return tb_raise_below(parent, error, call);
-    }
+    if (error < 0)
+        return error;
     TB_ASSERT(*made != NULL);
     (*made)->topo = tb_topo_hold(parent->topo);
     if (info != NULL) {
         tb_hints_take(&(*made)->hints, info);
         tb_comm_prefer(*made, info);
     }
-    return MPI_SUCCESS;
+    return TB_OK;
 }
 
 /* Copies the attributes; a function of the program that fails undoes the duplicate. */
@@ -60,16 +54,7 @@ static int duplicate(const char *call, MPI_Comm handle, MPI_Info info_handle, in
     int error = tb_comm_settle(parent); /* before anything here can fail for itself */
     if (error < 0)
         return tb_raise_below(parent, error, call);
-    code = prepare(call, parent, info, &made);
-    if (code != MPI_SUCCESS || made == NULL) {
-        tb_comm_settle_parts(parent, TB_ERR_MEMORY, &made);
-        return code;
-    }
-    uint64_t context;
-    error = tb_agree_context(parent, &context);
-    if (error == TB_OK)
-        error = tb_comm_enter(made, context);
-    error = tb_comm_settle_parts(parent, error, &made);
+    error = tb_comm_agree_new(parent, prepare(parent, info, &made), &made);
     if (error < 0)
         return tb_raise_below(parent, error, call);
     *newcomm = MPI_COMM_NULL;
@@ -91,24 +76,25 @@ int tb_mpi_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm)
 
 /* ---- without waiting --------------------------------------------------------------------------------------------- */
 
-/* A broadcast of the context id that is on its way. */
-struct broadcast {
+/* A collective that is on its way. */
+struct telling {
     struct tb_request request;
     struct tb_comm *comm; /* NULL: not needed */
     const struct tb_program *program;
 };
 
-/* An MPI_Comm_idup on its way. Of an inter-communicator, the group that decides has two broadcasts: to the other group,
- * and inside itself; the other group has only the first. */
+/* An MPI_Comm_idup on its way. Ranks of one group combine their words, of which that of rank 0 is the context id, so
+ * that all have it or none. Of an inter-communicator, the group that decides has two broadcasts: to the other group, and
+ * inside itself; the other group has only the first. */
 struct idup {
     struct tb_pending *pending;
     uint64_t context;
-    _Atomic uint32_t left; /* broadcasts that are not done, and one until all are started */
+    _Atomic uint32_t left; /* collectives that are not done, and one until all are started */
     int error;
-    struct broadcast broadcasts[2];
+    struct telling tellings[2];
 };
 
-/* The last broadcast is done: the communicator gets its channel. */
+/* The last one is done: the communicator gets its context. */
 static void idup_finish(struct idup *d)
 {
     struct tb_pending *p = d->pending;
@@ -116,7 +102,7 @@ static void idup_finish(struct idup *d)
     if (error == TB_OK && d->context == 0)
         error = tb_error(TB_ERR_LIMIT, "the rank that decides has made too many communicators");
     if (error == TB_OK)
-        error = tb_comm_enter(p->duplicate.comm, d->context);
+        tb_comm_enter(p->duplicate.comm, d->context);
     free(d);
     if (error < 0) {
         p->duplicate.code = tb_error_code_below(error, "MPI_Comm_idup");
@@ -125,59 +111,97 @@ static void idup_finish(struct idup *d)
     tb_pending_set_done(p, true);
 }
 
-static void broadcast_complete(struct tb_request *request)
+static void telling_complete(struct tb_request *request)
 {
-    struct broadcast *b = TB_CONTAINER(request, struct broadcast, request);
+    struct telling *t = TB_CONTAINER(request, struct telling, request);
     struct idup *d = request->user;
     if (d->error == TB_OK && request->status.error != TB_OK)
         d->error = tb_request_explain(request);
-    tb_planner_release(b->comm->planner, b->program);
+    tb_planner_release(t->comm->planner, t->program);
     if (atomic_fetch_sub(&d->left, 1) == 1)
         idup_finish(d);
 }
 
-static int broadcast_plan(struct broadcast *b, struct tb_comm *comm, uint32_t root, struct tb_binding *binding)
+static int telling_plan(struct telling *t, struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding)
 {
-    struct tb_collective what = {
-        .operation = TB_OPERATION_BCAST, .root = root, .elements = sizeof(uint64_t), .element_bytes = 1};
-    *binding = (struct tb_binding){.elements = sizeof(uint64_t), .element_bytes = 1};
-    int error = tb_comm_plan(comm, &what, binding, &b->program);
-    b->comm = error == TB_OK ? comm : NULL;
+    what->elements = binding->elements;
+    what->element_bytes = binding->element_bytes;
+    int error = tb_comm_plan(comm, what, binding, &t->program);
+    t->comm = error == TB_OK ? comm : NULL;
+    if (error < 0)
+        tb_comm_refuse(comm, what->operation, error);
     return error;
 }
 
-/* Starts all broadcasts at once, so that they are numbered in the same order on all ranks. */
+static int broadcast_plan(struct telling *t, struct tb_comm *comm, uint32_t root, uint64_t *word,
+                          struct tb_binding *binding)
+{
+    struct tb_collective what = {.operation = TB_OPERATION_BCAST, .root = root};
+    *binding = (struct tb_binding){.elements = sizeof *word, .element_bytes = 1};
+    binding->buffers[TB_SYMBOL_OUT] = (struct tb_buffer){word, sizeof *word, &tb_type_byte};
+    return telling_plan(t, comm, &what, binding);
+}
+
+static int combine_plan(struct telling *t, struct tb_comm *comm, uint64_t *word, struct tb_binding *binding)
+{
+    const struct tb_type *type = tb_type_find(MPI_UINT64_T);
+    struct tb_collective what = {.operation = TB_OPERATION_ALLREDUCE, .commutative = true, .in_place = true};
+    *binding = (struct tb_binding){.elements = 1, .element_bytes = sizeof *word, .op = tb_op_find(MPI_BAND)};
+    binding->buffers[TB_SYMBOL_OUT] = (struct tb_buffer){word, 1, type};
+    binding->buffers[TB_SYMBOL_WORK] = (struct tb_buffer){NULL, 0, type};
+    return telling_plan(t, comm, &what, binding);
+}
+
+/* This rank cannot take part in what the others start. */
+static void idup_refuse(struct tb_comm *parent, int error)
+{
+    tb_comm_refuse(parent, parent->inter ? TB_OPERATION_BCAST : TB_OPERATION_ALLREDUCE, error);
+    if (parent->inter && parent->first && parent->size > 1)
+        tb_comm_refuse(parent->local, TB_OPERATION_BCAST, error);
+}
+
+/* Finds all programs; if it cannot, it has refused all of them. */
+static int idup_plan(struct idup *d, struct tb_comm *parent, struct tb_binding *bindings)
+{
+    struct telling *across = &d->tellings[0], *within = &d->tellings[1];
+    if (!parent->inter)
+        return parent->size > 1 ? combine_plan(within, parent, &d->context, &bindings[1]) : TB_OK;
+    uint32_t root = !parent->first ? 0 : parent->rank == 0 ? TB_ROOT_HERE : TB_ROOT_BESIDE;
+    int error = broadcast_plan(across, parent, root, &d->context, &bindings[0]);
+    if (!parent->first || parent->size == 1)
+        return error;
+    if (error < 0) {
+        tb_comm_refuse(parent->local, TB_OPERATION_BCAST, error);
+        return error;
+    }
+    error = broadcast_plan(within, parent->local, 0, &d->context, &bindings[1]);
+    if (error < 0) {
+        tb_comm_refuse(parent, TB_OPERATION_BCAST, error);
+        tb_planner_release(parent->planner, across->program);
+    }
+    return error;
+}
+
+/* Starts all at once, so that they are numbered in the same order on all ranks. */
 static int idup_start(struct idup *d, struct tb_comm *parent)
 {
     struct tb_binding bindings[2];
-    int error = TB_OK;
     bool decides = !parent->inter || parent->first;
-    if (parent->rank == 0 && decides)
-        d->context = tb_context_take();
-    if (parent->inter)
-        error = broadcast_plan(&d->broadcasts[0], parent,
-                               !decides            ? 0
-                               : parent->rank == 0 ? TB_ROOT_HERE
-                                                   : TB_ROOT_BESIDE,
-                               &bindings[0]);
-    struct tb_comm *local = parent->inter ? parent->local : parent;
-    if (error == TB_OK && decides && local->size > 1)
-        error = broadcast_plan(&d->broadcasts[1], local, 0, &bindings[1]);
+    uint64_t taken = parent->rank == 0 && decides ? tb_context_take() : 0;
+    d->context = parent->rank == 0 ? taken : UINT64_MAX;
+    int error = idup_plan(d, parent, bindings);
     if (error < 0) {
-        if (d->broadcasts[0].comm != NULL)
-            tb_planner_release(parent->planner, d->broadcasts[0].program);
+        tb_context_put_back(taken);
         return error;
     }
-    atomic_store(&d->left, 1u + (d->broadcasts[0].comm != NULL) + (d->broadcasts[1].comm != NULL));
+    atomic_store(&d->left, 1u + (d->tellings[0].comm != NULL) + (d->tellings[1].comm != NULL));
     for (int i = 0; i < 2; i++) {
-        struct broadcast *b = &d->broadcasts[i];
-        if (b->comm == NULL)
+        struct telling *t = &d->tellings[i];
+        if (t->comm == NULL)
             continue;
-        b->request.complete = broadcast_complete;
-        b->request.user = d;
-        bindings[i].buffers[TB_SYMBOL_OUT] =
-            (struct tb_buffer){.base = &d->context, .count = sizeof d->context, .type = &tb_type_byte};
-        tb_program_post(b->comm->channel, &b->request, b->program, &bindings[i]);
+        t->request.complete = telling_complete;
+        t->request.user = d;
+        tb_program_post(t->comm->channel, &t->request, t->program, &bindings[i]);
     }
     if (atomic_fetch_sub(&d->left, 1) == 1)
         idup_finish(d);
@@ -197,6 +221,8 @@ static int begin(const char *call, struct tb_comm *parent, struct tb_comm *made,
         tb_pending_set_done(p, false);
         d->pending = p;
         error = idup_start(d, parent);
+    } else {
+        idup_refuse(parent, error);
     }
     if (error == TB_OK) {
         *pending = p;
@@ -224,9 +250,11 @@ static int idup(const char *call, MPI_Comm handle, MPI_Info info_handle, int inf
     if (newcomm == NULL || request == NULL)
         return tb_raise_null(parent, call, (info_at > 0 ? 3 : 2) + (newcomm != NULL),
                              newcomm == NULL ? "newcomm" : "request");
-    code = prepare(call, parent, info, &made);
-    if (code != MPI_SUCCESS || made == NULL)
-        return code;
+    int error = prepare(parent, info, &made);
+    if (error < 0 || made == NULL) {
+        idup_refuse(parent, error);
+        return tb_raise_below(parent, error, call);
+    }
     code = begin(call, parent, made, &pending);
     if (code != MPI_SUCCESS || pending == NULL) {
         tb_comm_release(made);

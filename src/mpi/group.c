@@ -106,7 +106,7 @@ int tb_mpi_Comm_remote_group(MPI_Comm comm, MPI_Group *group)
     return group_of(call, c, group);
 }
 
-int tb_group_ranks(const struct tb_group *group, struct tb_comm *comm, const char *call, int position, uint32_t *ranks)
+int tb_group_check(const struct tb_group *group, struct tb_comm *comm, const char *call, int position)
 {
     uint32_t guess = 0; /* members usually are in the communicator's order */
     for (uint32_t i = 0; i < group->size; i++) {
@@ -119,7 +119,6 @@ int tb_group_ranks(const struct tb_group *group, struct tb_comm *comm, const cha
             return tb_raise_argument(comm, MPI_ERR_GROUP, call, position, "group",
                                      "process %u of the job, rank %u of the group, is not in %s", group->procs[i], i,
                                      tb_comm_name(comm));
-        ranks[i] = guess;
     }
     return MPI_SUCCESS;
 }

@@ -32,32 +32,46 @@ static bool disjoint(const uint32_t *procs, uint32_t count, const uint32_t *othe
     return true;
 }
 
+/* One that both groups know of; without a context so far. Takes what the other group has sent. */
+static int inter_new(struct tb_comm *local, struct tb_comm_shape *shape, struct tb_news *theirs, bool *overlap,
+                     struct tb_comm **made)
+{
+    shape->inter = true;
+    shape->remote_size = (uint32_t)(theirs->bytes / sizeof(uint32_t));
+    shape->remote_procs = theirs->data;
+    *overlap = !disjoint(shape->procs, shape->size, shape->remote_procs, shape->remote_size);
+    if (!*overlap) {
+        shape->first = tb_group_decides(shape->procs[0], shape->remote_procs[0]);
+        return tb_comm_new(shape, local, made);
+    }
+    free(shape->procs);
+    free(shape->remote_procs);
+    return tb_error(TB_ERR_ARGUMENT, "a process is in both groups");
+}
+
 static int connect_groups(const char *call, struct tb_comm *local, uint32_t leader, struct tb_comm *peer,
                           uint32_t remote, uint64_t match, struct tb_comm **made)
 {
     struct tb_comm_shape shape;
     struct tb_news theirs;
     uint64_t context;
+    bool overlap = false;
     int error = tb_shape_copy(local, &shape);
-    if (error < 0)
-        return tb_raise_below(local, error, call);
-    struct tb_news mine = {shape.procs, shape.size * sizeof *shape.procs};
-    error = tb_agree_across(local, leader, peer, remote, match, &mine, &theirs, &context);
-    if (error < 0) {
+    struct tb_news mine = {error == TB_OK ? shape.procs : NULL, local->size * sizeof *shape.procs};
+    bool copied = error == TB_OK;
+    error = tb_agree_across(error, local, leader, peer, remote, match, &mine, &theirs, &context);
+    if (error == TB_OK)
+        error = inter_new(local, &shape, &theirs, &overlap, made);
+    else if (copied)
         free(shape.procs);
-        return tb_raise_below(local, error, call);
-    }
-    shape.inter = true;
-    shape.remote_size = (uint32_t)(theirs.bytes / sizeof(uint32_t));
-    shape.remote_procs = theirs.data;
-    if (!disjoint(shape.procs, shape.size, shape.remote_procs, shape.remote_size)) {
-        free(shape.procs);
-        free(shape.remote_procs);
+    error = tb_agree_across(error, local, leader, peer, remote, match, NULL, NULL, NULL);
+    if (error == TB_OK)
+        tb_comm_enter(*made, context);
+    else
+        tb_context_put_back(context);
+    if (overlap)
         return tb_raise(local, MPI_ERR_COMM, call, "a process is in both groups");
-    }
-    shape.first = tb_group_decides(shape.procs[0], shape.remote_procs[0]);
-    error = tb_comm_make(context, &shape, local, made);
-    return error < 0 ? tb_raise_below(local, error, call) : MPI_SUCCESS;
+    return tb_comm_given(error, made) < 0 ? tb_raise_below(local, error, call) : MPI_SUCCESS;
 }
 
 /* A leader whose own arguments are wrong tells the others. */
@@ -65,7 +79,8 @@ static void give_up(struct tb_comm *local, uint32_t leader)
 {
     struct tb_news nothing = {NULL, 0}, theirs;
     uint64_t context;
-    tb_agree_across(local, leader, NULL, 0, 0, &nothing, &theirs, &context);
+    int error = tb_agree_across(TB_OK, local, leader, NULL, 0, 0, &nothing, &theirs, &context);
+    tb_agree_across(error, local, leader, NULL, 0, 0, NULL, NULL, NULL);
 }
 
 int tb_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
@@ -161,6 +176,19 @@ static void append(struct tb_comm_shape *shape, const struct tb_comm *group)
         shape->procs[shape->size++] = tb_comm_proc(group, i);
 }
 
+/* The merged one, without a context so far. */
+static int merged_new(struct tb_comm *c, bool high, bool their_high, struct tb_comm **made)
+{
+    struct tb_comm_shape shape = {.procs = malloc(((size_t)c->size + c->remote_size) * sizeof *shape.procs)};
+    if (shape.procs == NULL)
+        return tb_error(TB_ERR_MEMORY, "out of memory for %u ranks", c->size + c->remote_size);
+    bool before = comes_first(c, high, their_high);
+    append(&shape, before ? c->local : c);
+    append(&shape, before ? c : c->local);
+    shape.rank = before ? c->rank : c->remote_size + c->rank;
+    return tb_comm_new(&shape, c, made);
+}
+
 int tb_mpi_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm)
 {
     static const char call[] = "MPI_Intercomm_merge";
@@ -172,29 +200,26 @@ int tb_mpi_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm)
                                  tb_comm_name(c));
     if (newintracomm == NULL)
         return tb_raise_null(c, call, 3, "newintracomm");
-    uint8_t mine = high != 0, other = 0;
+    uint8_t mine = high != 0;
     struct tb_news news = {&mine, sizeof mine}, theirs;
     uint64_t context;
-    /* Who takes part in the agreement has room for the rest, too. */
-    struct tb_comm_shape shape = {.procs = malloc(((size_t)c->size + c->remote_size) * sizeof *shape.procs)};
-    if (shape.procs == NULL)
-        return tb_raise(c, MPI_ERR_NO_MEM, call, "out of memory for %u ranks", c->size + c->remote_size);
-    int error = tb_agree_inter(c, &news, &theirs, &context);
+    int error = tb_agree_inter(TB_OK, c, &news, &theirs, &context);
     /* Ranks of a group must say the same; if they do not, that of its leader counts for all. */
     if (error == TB_OK)
         error = tb_comm_spread(c->local, 0, &mine, sizeof mine);
-    if (error < 0) {
-        free(shape.procs);
-        return tb_raise_below(c, error, call);
-    }
-    memcpy(&other, theirs.data, theirs.bytes < 1 ? theirs.bytes : 1);
+    else
+        tb_comm_refuse(c->local, TB_OPERATION_BCAST, error);
+    if (error == TB_OK)
+        error = merged_new(c, mine, theirs.bytes > 0 && *(const uint8_t *)theirs.data != 0, &made);
     free(theirs.data);
-    bool before = comes_first(c, mine, other);
-    append(&shape, before ? c->local : c);
-    append(&shape, before ? c : c->local);
-    shape.rank = before ? c->rank : c->remote_size + c->rank;
-    error = tb_comm_settle_new(tb_comm_make(context, &shape, c, &made), &made);
-    if (error < 0)
+    error = tb_agree_inter(error, c, NULL, NULL, NULL);
+    if (error == TB_OK) {
+        tb_comm_enter(made, context);
+        error = tb_comm_settle(made);
+    } else {
+        tb_context_put_back(context);
+    }
+    if (tb_comm_given(error, &made) < 0)
         return tb_raise_below(c, error, call);
     *newintracomm = tb_comm_handle(made);
     return MPI_SUCCESS;

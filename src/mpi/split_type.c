@@ -73,42 +73,35 @@ static enum tb_resource widest_difference(const int64_t (*all)[TB_RESOURCE_COUNT
     return TB_RESOURCE_COUNT;
 }
 
-/* Ranks that are all in the same places find out together by what of their hosts they can be split. */
-static int unguided_below(struct tb_comm *comm, char *name, int64_t *color)
+/* By the widest level, from sites down, at which the ranks, all of whom ask for it, are not all together; what is below
+ * hosts they tell each other. They do so in any case, so that all hear of one that cannot go on. */
+static int unguided_color(struct tb_comm *comm, char *name, int64_t *color)
 {
     struct tb_comm *local = comm->inter ? comm->local : comm;
     int64_t mine[TB_RESOURCE_COUNT];
     int64_t(*all)[TB_RESOURCE_COUNT] = malloc(comm->size * sizeof *all);
-    if (all == NULL) {
-        int none = tb_error(TB_ERR_MEMORY, "out of memory for the places of %u ranks", comm->size);
-        tb_comm_refuse(local, TB_OPERATION_ALLGATHER, none);
-        return none;
+    int type, error = tb_place_type_widest(comm, &type);
+    if (error == TB_OK && all == NULL)
+        error = tb_error(TB_ERR_MEMORY, "out of memory for the places of %u ranks", comm->size);
+    if (error < 0) {
+        tb_comm_refuse(local, TB_OPERATION_ALLGATHER, error);
+        free(all);
+        return error;
     }
     tb_resource_read(mine);
     for (int kind = 0; kind < TB_RESOURCE_COUNT; kind++)
         mine[kind] = resource_color((enum tb_resource)kind, mine[kind]);
-    int error = tb_comm_exchange(local, mine, sizeof mine, all);
+    error = tb_comm_exchange(local, mine, sizeof mine, all);
     enum tb_resource kind = error == TB_OK ? widest_difference(all, comm->size) : TB_RESOURCE_COUNT;
-    *color = kind != TB_RESOURCE_COUNT ? mine[kind] : TB_COLOR_NONE;
-    if (kind != TB_RESOURCE_COUNT)
+    if (type != TB_PLACE_TYPE_NONE) {
+        tb_place_type_print(type, name);
+        *color = place_color(type);
+    } else if (kind != TB_RESOURCE_COUNT) {
         snprintf(name, TB_PLACE_TYPE_BYTES, "%s", tb_resource_name(kind));
+        *color = mine[kind];
+    }
     free(all);
     return error;
-}
-
-/* By the widest level, from sites down, at which the ranks, all of whom ask for it, are not all together. */
-static int unguided_color(struct tb_comm *comm, char *name, int64_t *color)
-{
-    int type, error = tb_place_type_widest(comm, &type);
-    if (error < 0) {
-        tb_comm_refuse(comm->inter ? comm->local : comm, TB_OPERATION_ALLGATHER, error);
-        return error;
-    }
-    if (type == TB_PLACE_TYPE_NONE)
-        return unguided_below(comm, name, color);
-    tb_place_type_print(type, name);
-    *color = place_color(type);
-    return TB_OK;
 }
 
 /* Of those who ask for it. The others, with MPI_UNDEFINED, do not know what these do: they are in one split, as with
@@ -119,19 +112,14 @@ static int unguided_split(struct tb_comm *comm, int key, struct tb_info *info, s
     int64_t color = TB_COLOR_NONE;
     char name[TB_PLACE_TYPE_BYTES] = "";
     *made = NULL;
-    int error = tb_split(comm, 0, 0, &asking);
+    int error = tb_split(comm, TB_OK, 0, 0, &asking);
     if (error < 0 || asking == NULL)
         return error;
     error = unguided_color(asking, name, &color);
-    if (error == TB_OK)
-        error = tb_split(asking, color, key, made);
-    tb_comm_release(asking);
     if (error == TB_OK && *name != 0 && info != NULL)
         error = tb_info_put(info, resource_key, name);
-    if (error < 0 && *made != NULL) {
-        tb_comm_release(*made);
-        *made = NULL;
-    }
+    error = tb_split(asking, error, color, key, made);
+    tb_comm_release(asking);
     return error;
 }
 
@@ -167,7 +155,7 @@ int tb_mpi_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info
                                  split_type);
     }
     int error = unguided ? unguided_split(c, key, info == MPI_INFO_ENV ? NULL : (struct tb_info *)i, &made)
-                         : tb_split(c, color, key, &made);
+                         : tb_split(c, TB_OK, color, key, &made);
     if (error < 0)
         return tb_raise_below(c, error, call);
     if (made != NULL && i != NULL)

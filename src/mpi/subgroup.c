@@ -40,23 +40,94 @@ int tb_shape_copy(const struct tb_comm *comm, struct tb_comm_shape *shape)
     return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", comm->size);
 }
 
-int tb_subgroup_make(struct tb_comm *parent, const uint32_t *ranks, uint32_t count, uint32_t mine, uint64_t match,
+/* Everything that needs memory. */
+static int subgroup_new(struct tb_comm *parent, const struct tb_members *members, struct tb_comm **made)
+{
+    struct tb_comm_shape shape = {
+        .size = members->count, .rank = members->mine, .procs = malloc(members->count * sizeof *shape.procs)};
+    if (shape.procs == NULL)
+        return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", members->count);
+    for (uint32_t i = 0; i < members->count; i++)
+        shape.procs[i] = members->proc(members, i);
+    return tb_comm_new(&shape, parent, made);
+}
+
+/* It has its context; on several hosts they agree on the common memory, too. */
+static int subgroup_settle(struct tb_comm *parent, const struct tb_members *members, uint64_t match,
+                           struct tb_comm *made)
+{
+    if (!made->unsettled)
+        return TB_OK;
+    struct tb_verdict verdict = {.all = tb_channel_provides(made->channel), .error = TB_OK};
+    made->unsettled = false;
+    int error = tb_agree_within(parent, members, match, &verdict);
+    return error == TB_OK ? tb_comm_agree(made, verdict.all) : error;
+}
+
+int tb_subgroup_make(struct tb_comm *parent, int error, const struct tb_members *members, uint64_t match,
                      struct tb_comm **made)
 {
-    struct tb_comm_shape shape = {.size = count, .rank = mine, .procs = malloc(count * sizeof *shape.procs)};
-    if (shape.procs == NULL)
-        return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", count);
-    for (uint32_t i = 0; i < count; i++)
-        shape.procs[i] = tb_comm_proc(parent, ranks[i]);
-    uint64_t context = mine == 0 ? tb_context_take() : 0;
-    int error = tb_agree_within(parent, ranks, count, mine, match, &context, sizeof context);
-    if (error == TB_OK && context == 0)
-        error = tb_error(TB_ERR_LIMIT, "the first rank of the group has made too many communicators");
-    if (error < 0) {
-        free(shape.procs);
-        return error;
+    struct tb_verdict verdict = {.all = UINT64_MAX, .proc = tb_self.job.self.index};
+    if (error == TB_OK)
+        error = subgroup_new(parent, members, made);
+    if (error == TB_OK && members->mine == 0) {
+        verdict.context = tb_context_take();
+        error = verdict.context == 0 ? TB_ERR_LIMIT : TB_OK;
     }
-    return tb_comm_settle_new(tb_comm_make(context, &shape, parent, made), made);
+    uint64_t taken = verdict.context;
+    verdict.error = error;
+    error = tb_agree_within(parent, members, match, &verdict);
+    if (error < 0) {
+        tb_context_put_back(taken);
+        return tb_comm_given(error, made);
+    }
+    tb_comm_enter(*made, verdict.context);
+    return tb_comm_given(subgroup_settle(parent, members, match, *made), made);
+}
+
+/* Members of a group, or the first ranks of a communicator. */
+struct listed {
+    struct tb_members members;
+    const uint32_t *procs;
+    const struct tb_comm *comm;
+};
+
+static uint32_t listed_proc(const struct tb_members *members, uint32_t at)
+{
+    const struct listed *l = TB_CONTAINER(members, const struct listed, members);
+    return l->procs != NULL ? l->procs[at] : tb_comm_proc(l->comm, at);
+}
+
+int tb_subgroup_first(struct tb_comm *parent, int error, uint32_t count, uint64_t match, struct tb_comm **made)
+{
+    const struct listed first = {{count, parent->rank, listed_proc}, NULL, parent};
+    return tb_subgroup_make(parent, error, &first.members, match, made);
+}
+
+static int subgroup_of_group(struct tb_comm *parent, const struct tb_group *g, uint32_t mine, uint64_t match,
+                             struct tb_comm **made)
+{
+    const struct listed listed = {{g->size, mine, listed_proc}, g->procs, parent};
+    return tb_subgroup_make(parent, TB_OK, &listed.members, match, made);
+}
+
+/* This rank's communicator of the two groups, if it is in it. */
+static int inter_new(struct tb_comm *c, const struct tb_group *group, uint32_t mine, struct tb_news *theirs,
+                     struct tb_comm **made)
+{
+    size_t bytes = group->size * sizeof *group->procs;
+    struct tb_comm_shape shape = {.size = group->size,
+                                  .rank = mine,
+                                  .procs = malloc(bytes),
+                                  .inter = true,
+                                  .remote_size = (uint32_t)(theirs->bytes / sizeof(uint32_t)),
+                                  .remote_procs = theirs->data};
+    if (shape.procs == NULL)
+        return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", group->size);
+    memcpy(shape.procs, group->procs, bytes);
+    shape.first = tb_group_decides(shape.procs[0], shape.remote_procs[0]);
+    theirs->data = NULL;
+    return tb_comm_new(&shape, c, made);
 }
 
 /* What one group of an inter-communicator tells the other about a new one: who is in it. */
@@ -64,31 +135,19 @@ static int create_inter(struct tb_comm *c, const struct tb_group *group, uint32_
 {
     struct tb_news members = {group->procs, group->size * sizeof *group->procs}, theirs;
     uint64_t context;
-    int error = tb_agree_inter(c, &members, &theirs, &context);
-    if (error < 0)
-        return error;
-    uint32_t remote_size = (uint32_t)(theirs.bytes / sizeof(uint32_t));
-    if (mine == group->size || group->size == 0 || remote_size == 0) {
-        free(theirs.data);
-        if (group->size == 0 || remote_size == 0)
-            tb_context_put_back(context);
-        else
-            tb_engine_unclaim(tb_self.engine, context); /* its leader may be here, and not in it */
-        return TB_OK;
-    }
-    struct tb_comm_shape shape = {.size = group->size,
-                                  .rank = mine,
-                                  .procs = malloc(members.bytes),
-                                  .inter = true,
-                                  .remote_size = remote_size,
-                                  .remote_procs = theirs.data};
-    if (shape.procs == NULL) {
-        free(theirs.data);
-        return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", group->size);
-    }
-    memcpy(shape.procs, group->procs, members.bytes);
-    shape.first = tb_group_decides(shape.procs[0], shape.remote_procs[0]);
-    return tb_comm_make(context, &shape, c, made);
+    int error = tb_agree_inter(TB_OK, c, &members, &theirs, &context);
+    bool nobody = error == TB_OK && (group->size == 0 || theirs.bytes < sizeof(uint32_t));
+    if (error == TB_OK && !nobody && mine < group->size)
+        error = inter_new(c, group, mine, &theirs, made);
+    free(theirs.data);
+    error = tb_agree_inter(error, c, NULL, NULL, NULL);
+    if (error < 0 || nobody)
+        tb_context_put_back(context);
+    else if (*made != NULL)
+        tb_comm_enter(*made, context);
+    else
+        tb_engine_unclaim(tb_self.engine, context); /* its leader may be here, and not in it */
+    return tb_comm_given(error, made);
 }
 
 static int create(const char *call, struct tb_comm *c, MPI_Group group, uint64_t match, MPI_Comm *newcomm)
@@ -96,24 +155,20 @@ static int create(const char *call, struct tb_comm *c, MPI_Group group, uint64_t
     const struct tb_group *g = tb_group_find(group);
     if (g == NULL)
         return tb_raise_group(c, call, 2, "group", group);
-    uint32_t *ranks = malloc((g->size > 0 ? g->size : 1) * sizeof *ranks);
-    if (ranks == NULL)
-        return tb_raise(c, MPI_ERR_NO_MEM, call, "out of memory for a group of %u", g->size);
-    int code = tb_group_ranks(g, c, call, 2, ranks);
+    int code = tb_group_check(g, c, call, 2);
+    if (code != MPI_SUCCESS)
+        return code;
     struct tb_comm *made = NULL;
-    if (code == MPI_SUCCESS) {
-        uint32_t mine = tb_subgroup_position(ranks, g->size, c->rank);
-        int error = TB_OK;
-        if (c->inter)
-            error = create_inter(c, g, mine, &made);
-        else if (mine < g->size)
-            error = tb_subgroup_make(c, ranks, g->size, mine, match, &made);
-        code = error < 0 ? tb_raise_below(c, error, call) : MPI_SUCCESS;
-    }
-    free(ranks);
-    if (code == MPI_SUCCESS)
-        *newcomm = made != NULL ? tb_comm_handle(made) : MPI_COMM_NULL;
-    return code;
+    uint32_t mine = tb_subgroup_position(g->procs, g->size, tb_self.job.self.index);
+    int error = TB_OK;
+    if (c->inter)
+        error = create_inter(c, g, mine, &made);
+    else if (mine < g->size)
+        error = subgroup_of_group(c, g, mine, match, &made);
+    if (error < 0)
+        return tb_raise_below(c, error, call);
+    *newcomm = made != NULL ? tb_comm_handle(made) : MPI_COMM_NULL;
+    return MPI_SUCCESS;
 }
 
 int tb_mpi_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm)
@@ -162,7 +217,7 @@ int tb_subgroup_from_group(const char *call, MPI_Group group, int position, cons
     uint32_t mine = tb_subgroup_position(g->procs, g->size, tb_self.job.self.index);
     if (mine == g->size)
         return tb_raise_argument(NULL, MPI_ERR_GROUP, call, position, name, "this process is not in the group");
-    int error = tb_subgroup_make(tb_self.world, g->procs, g->size, mine, match, made);
+    int error = subgroup_of_group(tb_self.world, g, mine, match, made);
     if (error < 0)
         return tb_raise_below(NULL, error, call);
     int code = tb_mpi_Comm_set_errhandler(tb_comm_handle(*made), errhandler);

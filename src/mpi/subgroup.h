@@ -4,10 +4,12 @@
 
 #include "mpi/agreement.h"
 
-/* A communicator of the ranks ranks[0..count) of an intracommunicator, in this order; this process is ranks[mine]. The
- * members call, and nobody else need. */
-int tb_subgroup_make(struct tb_comm *parent, const uint32_t *ranks, uint32_t count, uint32_t mine, uint64_t match,
+/* A communicator of these ranks of an intracommunicator. They call, and nobody else need. All get it, or none: `error`
+ * is what keeps this one from it already. */
+int tb_subgroup_make(struct tb_comm *parent, int error, const struct tb_members *members, uint64_t match,
                      struct tb_comm **made);
+/* Of the first `count` ranks, in their order. */
+int tb_subgroup_first(struct tb_comm *parent, int error, uint32_t count, uint64_t match, struct tb_comm **made);
 /* A communicator of a group, of which this process must be a member, made by way of MPI_COMM_WORLD. Its error handler
  * is the one given. `position` is that of the group among the arguments of the call. Raises errors; the code. */
 int tb_subgroup_from_group(const char *call, MPI_Group group, int position, const char *name, uint64_t match,

@@ -56,19 +56,10 @@ int tb_topo_parent(const char *call, MPI_Comm handle, const char *name, struct t
 int tb_topo_arrange(const char *call, struct tb_comm *c, struct tb_topo *topo, uint32_t nodes, MPI_Comm *newcomm)
 {
     *newcomm = MPI_COMM_NULL;
-    uint32_t *ranks = malloc((nodes > 0 ? nodes : 1) * sizeof *ranks);
-    if (topo == NULL || ranks == NULL) {
-        free(ranks);
-        tb_topo_release(topo);
-        return tb_raise(c, MPI_ERR_NO_MEM, call, "out of memory for a topology of %u ranks", nodes);
-    }
-    int error = TB_OK;
+    int error = topo == NULL ? tb_error(TB_ERR_MEMORY, "out of memory for a topology of %u ranks", nodes) : TB_OK;
     struct tb_comm *made = NULL;
-    for (uint32_t i = 0; i < nodes; i++)
-        ranks[i] = i;
     if (c->rank < nodes)
-        error = tb_subgroup_make(c, ranks, nodes, c->rank, tb_topic_match(TB_TOPIC_CREATE, 0), &made);
-    free(ranks);
+        error = tb_subgroup_first(c, error, nodes, tb_topic_match(TB_TOPIC_CREATE, 0), &made);
     if (made == NULL) {
         tb_topo_release(topo);
         return error < 0 ? tb_raise_below(c, error, call) : MPI_SUCCESS;

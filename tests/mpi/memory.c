@@ -1,7 +1,8 @@
 /* Out of memory: in each of these calls every allocation on the way fails once. The call returns MPI_ERR_NO_MEM (or
  * what it says of an error elsewhere), the same call works afterwards, and so does everything else.
  *
- * With several ranks only the last one has no memory; the others get the object or an error, but do not wait for ever.
+ * With several ranks only the last one has no memory, and then only the first; the others get the object or an error,
+ * but do not wait for ever. A communicator all of its ranks get, or none.
  */
 #include "test.h"
 
@@ -47,14 +48,35 @@ void *realloc(void *memory, size_t bytes)
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
 
 static int data[8], dims[1], zero;
-static MPI_Group group;
+static MPI_Group group, everyone, backwards, same_half;
+static MPI_Comm half = MPI_COMM_NULL, grid = MPI_COMM_NULL, slice = MPI_COMM_NULL, inter = MPI_COMM_NULL;
+
+/* What a call has made, of the ranks of `mates`: all have it, or none. It works, and is freed. */
+static int used(int code, MPI_Comm *made, MPI_Comm mates)
+{
+    countdown = 0;
+    int good = code == MPI_SUCCESS, all = -1, have = -1, size = 0;
+    if (mates != MPI_COMM_NULL) {
+        CHECK_CLASS(MPI_Allreduce(&good, &have, 1, MPI_INT, MPI_SUM, mates), MPI_SUCCESS);
+        MPI_Comm_size(mates, &size);
+        CHECK(have == 0 || have == size, "%d of %d ranks have it", have, size);
+        if (have != size && code == MPI_SUCCESS)
+            return MPI_SUCCESS; /* nobody can use it */
+    }
+    if (code != MPI_SUCCESS || *made == MPI_COMM_NULL)
+        return code;
+    good = 1;
+    MPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+    CHECK_CLASS(MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_SUM, *made), MPI_SUCCESS);
+    CHECK(all > 0, "a sum of %d", all);
+    return MPI_Comm_free(made);
+}
 
 static int call_dup(void)
 {
     MPI_Comm made = MPI_COMM_NULL;
     int code = MPI_Comm_dup(MPI_COMM_WORLD, &made);
-    countdown = 0;
-    return code == MPI_SUCCESS ? MPI_Comm_free(&made) : code;
+    return used(code, &made, MPI_COMM_WORLD);
 }
 
 static int call_idup(void)
@@ -67,15 +89,170 @@ static int call_idup(void)
     countdown = 0;
     if (code != MPI_SUCCESS && made != MPI_COMM_NULL)
         CHECK_CLASS(MPI_Comm_size(made, &size), MPI_ERR_COMM); /* it is no communicator */
-    return code == MPI_SUCCESS ? MPI_Comm_free(&made) : code;
+    return used(code, &made, MPI_COMM_WORLD);
 }
 
 static int call_split(void)
 {
     MPI_Comm made = MPI_COMM_NULL;
     int code = MPI_Comm_split(MPI_COMM_WORLD, 0, -test_rank, &made);
+    return used(code, &made, MPI_COMM_WORLD);
+}
+
+static int call_split_halves(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Comm_split(MPI_COMM_WORLD, test_rank % 2, 0, &made);
+    return used(code, &made, half);
+}
+
+static int call_split_type(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made);
+    return used(code, &made, MPI_COMM_NULL);
+}
+
+static int call_split_unguided(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_UNGUIDED, 0, MPI_INFO_NULL, &made);
+    return used(code, &made, MPI_COMM_NULL);
+}
+
+static int call_create(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Comm_create(MPI_COMM_WORLD, backwards, &made);
+    return used(code, &made, MPI_COMM_WORLD);
+}
+
+static int call_create_halves(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Comm_create(MPI_COMM_WORLD, same_half, &made);
+    return used(code, &made, half);
+}
+
+static int call_create_group(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Comm_create_group(MPI_COMM_WORLD, same_half, 3, &made);
+    return used(code, &made, half);
+}
+
+static int call_create_from_group(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Comm_create_from_group(everyone, "memory", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made);
+    return used(code, &made, MPI_COMM_WORLD);
+}
+
+static int call_cart(void)
+{
+    int periods[2] = {1, 0}, lengths[2] = {test_size, 1};
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Cart_create(MPI_COMM_WORLD, 2, lengths, periods, 0, &made);
+    return used(code, &made, MPI_COMM_WORLD);
+}
+
+static int call_cart_sub(void)
+{
+    int remain[2] = {1, 0};
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Cart_sub(grid, remain, &made);
+    return used(code, &made, slice);
+}
+
+static int call_graph(void)
+{
+    int index[64], edges[64];
+    MPI_Comm made = MPI_COMM_NULL;
+    for (int i = 0; i < test_size; i++) {
+        index[i] = i + 1;
+        edges[i] = (i + 1) % test_size;
+    }
+    int code = MPI_Graph_create(MPI_COMM_WORLD, test_size, index, edges, 0, &made);
+    return used(code, &made, MPI_COMM_WORLD);
+}
+
+static int call_dist_graph(void)
+{
+    int degree = 2, ends[2] = {(test_rank + 1) % test_size, 0};
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &test_rank, &degree, ends, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                     &made);
+    return used(code, &made, MPI_COMM_WORLD);
+}
+
+static int call_dist_graph_adjacent(void)
+{
+    int before[1] = {(test_rank + test_size - 1) % test_size}, after[1] = {(test_rank + 1) % test_size};
+    MPI_Comm made = MPI_COMM_NULL;
+    int code = MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, before, MPI_UNWEIGHTED, 1, after, MPI_UNWEIGHTED,
+                                              MPI_INFO_NULL, 0, &made);
+    return used(code, &made, MPI_COMM_WORLD);
+}
+
+/* Of two groups, which one rank has not. */
+static int call_intercomm(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    if (test_size == 1)
+        return MPI_SUCCESS;
+    int code = MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - test_rank % 2, 5, &made);
+    return used(code, &made, MPI_COMM_WORLD);
+}
+
+static int call_merge(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    if (test_size == 1)
+        return MPI_SUCCESS;
+    int code = MPI_Intercomm_merge(inter, test_rank % 2, &made);
+    return used(code, &made, MPI_COMM_WORLD);
+}
+
+static int call_inter_dup(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    if (test_size == 1)
+        return MPI_SUCCESS;
+    int code = MPI_Comm_dup(inter, &made);
+    return used(code, &made, MPI_COMM_WORLD);
+}
+
+static int call_inter_idup(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (test_size == 1)
+        return MPI_SUCCESS;
+    int code = MPI_Comm_idup(inter, &made, &request);
+    if (code == MPI_SUCCESS)
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     countdown = 0;
-    return code == MPI_SUCCESS ? MPI_Comm_free(&made) : code;
+    int good = code == MPI_SUCCESS, all = 0; /* some may have it already */
+    CHECK_CLASS(MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), MPI_SUCCESS);
+    return all ? used(code, &made, MPI_COMM_WORLD) : good ? MPI_Comm_free(&made) : code;
+}
+
+static int call_inter_split(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    if (test_size == 1)
+        return MPI_SUCCESS;
+    int code = MPI_Comm_split(inter, 4, -test_rank, &made);
+    return used(code, &made, MPI_COMM_WORLD);
+}
+
+static int call_inter_create(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    if (test_size == 1)
+        return MPI_SUCCESS;
+    int code = MPI_Comm_create(inter, same_half, &made);
+    return used(code, &made, MPI_COMM_WORLD);
 }
 
 static int call_allreduce(void)
@@ -202,6 +379,24 @@ static const struct row {
     {"MPI_Comm_dup", call_dup, true},
     {"MPI_Comm_idup", call_idup, true},
     {"MPI_Comm_split", call_split, true},
+    {"MPI_Comm_split (halves)", call_split_halves, true},
+    {"MPI_Comm_split_type", call_split_type, true},
+    {"MPI_Comm_split_type (unguided)", call_split_unguided, true},
+    {"MPI_Comm_create", call_create, true},
+    {"MPI_Comm_create (halves)", call_create_halves, true},
+    {"MPI_Comm_create_group", call_create_group, true},
+    {"MPI_Comm_create_from_group", call_create_from_group, true},
+    {"MPI_Cart_create", call_cart, true},
+    {"MPI_Cart_sub", call_cart_sub, true},
+    {"MPI_Graph_create", call_graph, true},
+    {"MPI_Dist_graph_create", call_dist_graph, true},
+    {"MPI_Dist_graph_create_adjacent", call_dist_graph_adjacent, true},
+    {"MPI_Intercomm_create", call_intercomm, true},
+    {"MPI_Intercomm_merge", call_merge, true},
+    {"MPI_Comm_dup (inter)", call_inter_dup, true},
+    {"MPI_Comm_idup (inter)", call_inter_idup, true},
+    {"MPI_Comm_split (inter)", call_inter_split, true},
+    {"MPI_Comm_create (inter)", call_inter_create, true},
     {"MPI_Allreduce", call_allreduce, true},
     {"MPI_Alltoallv", call_alltoallv, true},
     {"MPI_Igather", call_igather, true},
@@ -233,9 +428,10 @@ static void judge(const struct row *row, long nth, bool scarce, int code)
         CHECK(class == MPI_SUCCESS || class == MPI_ERR_OTHER, "class %d (%s) of %s", class, text, row->name);
 }
 
-static void try_row(const struct row *row)
+/* Rank `poor` has no memory. */
+static void try_row(const struct row *row, int poor)
 {
-    bool scarce = test_rank == test_size - 1;
+    bool scarce = test_rank == poor;
     int failed = 1;
     for (long nth = 1; failed && nth < MOST && test_failures == 0; nth++) {
         countdown = scarce ? nth : 0;
@@ -245,20 +441,51 @@ static void try_row(const struct row *row)
         failed = ran_out;
         judge(row, nth, scarce, code);
         if (row->everybody)
-            CHECK_CLASS(MPI_Bcast(&failed, 1, MPI_INT, test_size - 1, MPI_COMM_WORLD), MPI_SUCCESS);
+            CHECK_CLASS(MPI_Bcast(&failed, 1, MPI_INT, poor, MPI_COMM_WORLD), MPI_SUCCESS);
     }
     CHECK_CLASS(row->call(), MPI_SUCCESS);
 }
 
-int main(int argc, char **argv)
+/* What the calls are given. */
+static void prepare(void)
 {
-    test_begin(&argc, &argv);
+    int periods[2] = {0, 0}, remain[2] = {1, 0}, lengths[2] = {0, 0};
+    int last_to_first[1][3] = {{test_size - 1, 0, -1}};
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm_group(MPI_COMM_SELF, &group);
+    MPI_Comm_group(MPI_COMM_WORLD, &everyone);
+    MPI_Group_range_incl(everyone, 1, last_to_first, &backwards);
+    MPI_Comm_split(MPI_COMM_WORLD, test_rank % 2, 0, &half);
+    MPI_Comm_group(half, &same_half);
     dims[0] = 1;
+    MPI_Dims_create(test_size, 2, lengths);
+    MPI_Cart_create(MPI_COMM_WORLD, 2, lengths, periods, 0, &grid);
+    MPI_Cart_sub(grid, remain, &slice);
+    if (test_size > 1)
+        MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - test_rank % 2, 0, &inter);
+}
+
+static void clean(void)
+{
+    MPI_Comm *comms[] = {&half, &grid, &slice, &inter};
+    MPI_Group *groups[] = {&group, &everyone, &backwards, &same_half};
+    for (int i = 0; i < 4; i++) {
+        if (*comms[i] != MPI_COMM_NULL)
+            MPI_Comm_free(comms[i]);
+        MPI_Group_free(groups[i]);
+    }
+}
+
+/* The name of a row may be given; else all are tried. */
+int main(int argc, char **argv)
+{
+    test_begin(&argc, &argv);
+    prepare();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        try_row(&rows[i]);
-    MPI_Group_free(&group);
+        if (argc < 2 || strcmp(argv[1], rows[i].name) == 0)
+            for (int poor = test_size - 1; poor >= 0; poor = poor > 0 ? 0 : -1)
+                try_row(&rows[i], poor);
+    clean();
     return test_end();
 }

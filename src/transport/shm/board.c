@@ -174,20 +174,20 @@ void tb_board_leave(struct tb_transport *transport, const struct tb_board_key *k
     debts->owed[debts->count++] = mine;
 }
 
-int tb_board_open(struct tb_transport *transport, const struct tb_board_key *key, uint32_t size, uint32_t rank,
-                  const uint32_t *procs, struct tb_board **board)
+struct tb_board *tb_board_new(uint32_t size)
+{
+    struct tb_board *b;
+    return calloc(1, sizeof *b + size * sizeof *b->bells);
+}
+
+struct tb_board *tb_board_open(struct tb_transport *transport, const struct tb_board_key *key, uint32_t size,
+                               uint32_t rank, const uint32_t *procs, struct tb_board *b)
 {
     const struct tb_transport_config *config = tb_shm_config(transport);
     struct tb_board_head *head = head_find(config, key);
-    *board = NULL;
     debts_pay(transport);
     if (head == NULL || size > config->local_count)
-        return TB_OK;
-    struct tb_board *b = calloc(1, sizeof *b + size * sizeof *b->bells);
-    if (b == NULL) {
-        tb_board_leave(transport, key, size, rank);
-        return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
-    }
+        return NULL;
     board_place(b, config, head, size);
     b->rank = rank;
     b->registered = tb_shm_registered(transport);
@@ -197,8 +197,7 @@ int tb_board_open(struct tb_transport *transport, const struct tb_board_key *key
         TB_ASSERT(local < config->local_count);
         b->bells[i] = (struct tb_board_bell){&tb_shm_page_of(config->segment, local)->state, config->doorbells[local]};
     }
-    *board = b;
-    return TB_OK;
+    return b;
 }
 
 void tb_board_close(struct tb_board *board)

@@ -114,10 +114,11 @@ void tb_board_claim(struct tb_transport *transport, const struct tb_board_key *k
 bool tb_board_claimed(struct tb_transport *transport, const struct tb_board_key *key);
 /* Nobody else has heard of it. */
 void tb_board_unclaim(struct tb_transport *transport, const struct tb_board_key *key);
-/* The board that was claimed, or NULL. `procs` (NULL: the identity) are all on this host. Without memory it counts as
- * closed here, since others may have opened it. */
-int tb_board_open(struct tb_transport *transport, const struct tb_board_key *key, uint32_t size, uint32_t rank,
-                  const uint32_t *procs, struct tb_board **board);
+/* Room for one of up to `size` ranks, which is opened or freed. NULL: no memory. */
+struct tb_board *tb_board_new(uint32_t size);
+/* The board that was claimed, in that room, or NULL. `procs` (NULL: the identity) are all on this host. */
+struct tb_board *tb_board_open(struct tb_transport *transport, const struct tb_board_key *key, uint32_t size,
+                               uint32_t rank, const uint32_t *procs, struct tb_board *room);
 void tb_board_close(struct tb_board *board);
 /* This rank will not open it, but others may. If nobody has claimed it yet, it is left when somebody has. */
 void tb_board_leave(struct tb_transport *transport, const struct tb_board_key *key, uint32_t size, uint32_t rank);
