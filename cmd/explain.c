@@ -470,12 +470,13 @@ static bool is_picture_only(const struct query *q)
 
 /* Who sends what to whom in the one that runs. */
 static int tree_show(const struct query *q, const struct scene *s, const struct tb_collective *call, uint64_t bound,
-                     const struct tb_candidate *runs)
+                     const struct tb_candidate *runs, uint64_t rated)
 {
     struct explain_tree tree = {.algorithm = runs->algorithm,
                                 .call = *call,
-                                .elements = tb_operation_unsized(q->operation) ? 0 : q->bytes,
+                                .bytes = q->bytes,
                                 .bound = bound,
+                                .rated = rated,
                                 .places = &s->places,
                                 .grid = q->grid != NULL ? &s->grid : NULL,
                                 .slots = s->hosts,
@@ -532,7 +533,7 @@ static int answer(const struct query *q, const struct scene *scene)
     if (!is_picture_only(q))
         answer_print(q, scene, rows, count, &choice, tb_rating_possible(&call) ? &bound : NULL);
     if (q->tree || q->svg != NULL)
-        error = tree_show(q, scene, &call, bound.time, &choice.best);
+        error = tree_show(q, scene, &call, bound.time, &choice.best, choice_time(rows, count, &choice));
     if (q->json && !is_picture_only(q))
         puts("}");
     return error;

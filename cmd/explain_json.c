@@ -41,8 +41,7 @@ static void level_json(const struct explain_tree *e, uint32_t number)
         text_print(tb_places_name(e->places, t->shape->places[p->from].place));
         printf(", \"to\": ");
         text_print(tb_places_name(e->places, t->shape->places[p->to].place));
-        printf(", \"messages\": %llu, \"bytes\": %llu}", (unsigned long long)p->messages,
-               (unsigned long long)p->bytes);
+        printf(", \"messages\": %llu, \"bytes\": %llu}", (unsigned long long)p->messages, (unsigned long long)p->bytes);
     }
     printf("], \"flows\": [\n");
     for (uint32_t i = 0; i < level->flows; i++) {

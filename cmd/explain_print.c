@@ -5,14 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ALIKE_SHOWN   3u  /* of those that do alike */
-#define LINES_SHOWN   12u /* of a level */
-#define PEERS_SHOWN   8u  /* of a rank */
-#define RANKS_SHOWN   16u /* with their times: if there are more, the last few that end */
-#define LATEST_SHOWN  4u
-#define CLASSES_MOST  64u
-#define INDENT_MOST   10u
-#define NODE_NONE     UINT32_MAX
+#define ALIKE_SHOWN  3u  /* of those that do alike */
+#define LINES_SHOWN  12u /* of a level */
+#define PEERS_SHOWN  8u  /* of a rank */
+#define RANKS_SHOWN  16u /* with their times: if there are more, the last few that end */
+#define LATEST_SHOWN 4u
+#define CLASSES_MOST 64u
+#define INDENT_MOST  10u
+#define NODE_NONE    UINT32_MAX
+#define UNLIKE       100u /* a time that differs from the table's by more than this part is another one */
 
 /* A rank that sends something on a level, or, where data come together, that gets something. */
 struct tree_node {
@@ -354,17 +355,28 @@ static int times_print(const struct explain_tree *e)
     return TB_OK;
 }
 
+static void title_print(const struct explain_tree *e)
+{
+    uint64_t time = e->traffic.time, rated = e->rated;
+    printf("\n%s: who sends what to whom", e->title);
+    if (time == TB_COST_NEVER) {
+        printf(" (too many messages to simulate them all)\n\n");
+        return;
+    }
+    printf("; done after %.3f us", (double)time / 1e6);
+    if (e->bound > 0)
+        printf(", %.2f times the bound", (double)time / (double)e->bound);
+    puts("");
+    if (rated != TB_COST_NEVER && (time > rated ? time - rated : rated - time) > rated / UNLIKE)
+        puts("  All of it is simulated here; what the table says is continued from fewer ranks or pieces.");
+    puts("");
+}
+
 int tb_explain_tree_print(const struct explain_tree *e)
 {
     const struct tb_traffic *t = &e->traffic;
     int error = TB_OK;
-    if (t->time == TB_COST_NEVER)
-        printf("\n%s: who sends what to whom (too many messages to simulate them all)\n\n", e->title);
-    else if (e->bound > 0)
-        printf("\n%s: who sends what to whom; done after %.3f us, %.2f times the bound\n\n", e->title,
-               (double)t->time / 1e6, (double)t->time / (double)e->bound);
-    else
-        printf("\n%s: who sends what to whom; done after %.3f us\n\n", e->title, (double)t->time / 1e6);
+    title_print(e);
     if (t->flow_count == 0)
         printf("no messages%s\n\n", t->meeting_count == 0 ? ": nobody gets anything from another rank" : "");
     for (uint32_t i = 0; i < t->level_count && error == TB_OK; i++)

@@ -32,8 +32,8 @@ static int picture_write(const struct explain_tree *e, FILE *to)
     if (c->operation == TB_OPERATION_BARRIER)
         snprintf(title, sizeof title, "%s: %s", word, e->title);
     else
-        snprintf(title, sizeof title, "%s of %llu byte%s: %s", word, (unsigned long long)e->elements,
-                 tb_plural(e->elements), e->title);
+        snprintf(title, sizeof title, "%s of %llu byte%s: %s", word, (unsigned long long)e->bytes, tb_plural(e->bytes),
+                 e->title);
     snprintf(where, sizeof where, "%u rank%s on %u host%s in %u cluster%s", c->size, tb_plural(c->size),
              c->shape->host_count, tb_plural(c->shape->host_count), c->shape->cluster_count,
              tb_plural(c->shape->cluster_count));
@@ -47,11 +47,9 @@ static int picture_write(const struct explain_tree *e, FILE *to)
         return tb_error(TB_ERR_MEMORY, "no memory for the picture");
     for (uint32_t i = 0; i < c->shape->host_count; i++)
         hosts[i] = e->names[i];
-    int error = tb_picture_traffic(to, &(struct tb_traffic_picture){.traffic = &e->traffic,
-                                                                    .places = e->places,
-                                                                    .hosts = hosts,
-                                                                    .title = title,
-                                                                    .lines = {where, time}});
+    int error = tb_picture_traffic(
+        to, &(struct tb_traffic_picture){
+                .traffic = &e->traffic, .places = e->places, .hosts = hosts, .title = title, .lines = {where, time}});
     free(hosts);
     return error;
 }
@@ -80,7 +78,7 @@ int tb_explain_tree(struct explain_tree *e)
     snprintf(e->title, sizeof e->title, "%s", e->algorithm->name);
     if (c->argument > 0)
         snprintf(e->title, sizeof e->title, "%s:%llu", e->algorithm->name, (unsigned long long)c->argument);
-    int error = tb_traffic_open(&e->traffic, e->algorithm, c, e->elements);
+    int error = tb_traffic_open(&e->traffic, e->algorithm, c, tb_operation_unsized(c->operation) ? 0 : e->bytes);
     if (error == TB_OK)
         error = names_make(e);
     if (error == TB_OK && e->print && e->json)

@@ -7,8 +7,9 @@
 struct explain_tree {
     const struct tb_algorithm *algorithm;
     struct tb_collective call; /* of its class of sizes, with the argument */
-    uint64_t elements;         /* that were asked for */
+    uint64_t bytes;            /* that were asked for, or are assumed */
     uint64_t bound;            /* ps */
+    uint64_t rated;            /* what the table says of it; TB_COST_NEVER: nothing */
     const struct tb_places *places;
     const struct tb_grid *grid; /* where hosts have their names; NULL: they have none */
     const uint32_t *slots;      /* host of the grid of each slot; ranks go round them */

@@ -1,6 +1,6 @@
 /* The picture of who sends what to whom: an arrow for each two ranks of which one sends to the other, in the colour of
  * the level that it crosses, as wide as it is loaded. Where a level has too many of them, arrows go from place to
- * place. */
+ * place, or, where there are no places, from one rank only. */
 #include "picture/traffic_layout.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #define TOP         96.0
 #define LINE        20.0
 #define LEGEND_W    620.0
-#define FLOWS_TOP   150u /* of a level; more are drawn from place to place, if there are places */
+#define FLOWS_TOP   150u /* of a level; more are drawn from place to place, or from one rank */
 #define ARROWS_TOP  600u /* of the picture */
 #define NUMBERS_TOP 60u  /* more arrows get no numbers, only hints under the mouse */
 #define HEAD        8.0  /* of an arrow */
@@ -134,8 +134,11 @@ static void arrow_draw(struct drawing *d, struct tb_svg_rect from, struct tb_svg
     if (length < 1 || out + in >= 1)
         return;
     double bend = (length > 400 ? 40 : length / 10) + 4, nx = -dy / length * bend, ny = dx / length * bend;
-    double x[4] = {a.x + dx * out, a.x + dx * 0.35 + nx, a.x + dx * 0.65 + nx, b.x - dx * in};
-    double y[4] = {a.y + dy * out, a.y + dy * 0.35 + ny, a.y + dy * 0.65 + ny, b.y - dy * in};
+    double x[4] = {a.x + dx * out, 0, 0, b.x - dx * in}, y[4] = {a.y + dy * out, 0, 0, b.y - dy * in};
+    for (int i = 1; i < 3; i++) {
+        x[i] = x[0] + (x[3] - x[0]) * i / 3 + nx;
+        y[i] = y[0] + (y[3] - y[0]) * i / 3 + ny;
+    }
     double hx = x[3] - x[2], hy = y[3] - y[2], h = sqrt(hx * hx + hy * hy);
     char name[16];
     if (h < 1)
@@ -185,8 +188,8 @@ static void pair_draw(struct drawing *d, const struct tb_place_traffic *p)
         return;
     snprintf(hint, sizeof hint, "%s to %s: %llu byte%s in %llu message%s",
              tb_places_name(d->picture->places, places[p->from].place),
-             tb_places_name(d->picture->places, places[p->to].place), (unsigned long long)p->bytes,
-             tb_plural(p->bytes), (unsigned long long)p->messages, tb_plural(p->messages));
+             tb_places_name(d->picture->places, places[p->to].place), (unsigned long long)p->bytes, tb_plural(p->bytes),
+             (unsigned long long)p->messages, tb_plural(p->messages));
     arrow_draw(d, moved(d, d->layout.places[p->from]), moved(d, d->layout.places[p->to]),
                d->traffic->levels[p->level].kind, p->bytes, hint, NULL);
 }
@@ -194,6 +197,34 @@ static void pair_draw(struct drawing *d, const struct tb_place_traffic *p)
 static bool goes_by_place(const struct tb_traffic_level *level)
 {
     return level->flows > FLOWS_TOP && level->pairs > 0;
+}
+
+/* The only rank whose arrows of a level are drawn; TB_PLACE_NONE: all are. */
+static uint32_t only_sender(const struct drawing *d, const struct tb_traffic_level *level)
+{
+    const struct tb_flow_row *flows = &d->traffic->flows[level->flow];
+    uint32_t count = 0, first = TB_PLACE_NONE;
+    for (uint32_t i = 0; i < level->flows; i++) {
+        count += is_drawn(d, &flows[i]);
+        if (count == 1 && first == TB_PLACE_NONE)
+            first = flows[i].from;
+    }
+    return count > FLOWS_TOP ? first : TB_PLACE_NONE;
+}
+
+static void level_draw(struct drawing *d, const struct tb_traffic_level *level)
+{
+    const struct tb_flow_row *flows = &d->traffic->flows[level->flow];
+    if (goes_by_place(level)) {
+        for (uint32_t k = 0; k < level->pairs; k++)
+            pair_draw(d, &d->traffic->pairs[level->pair + k]);
+        d->flows += level->flows;
+        return;
+    }
+    uint32_t only = only_sender(d, level);
+    for (uint32_t k = 0; k < level->flows; k++)
+        if (only == TB_PLACE_NONE || flows[k].from == only)
+            flow_draw(d, &flows[k]);
 }
 
 static void arrows_draw(struct drawing *d)
@@ -210,17 +241,8 @@ static void arrows_draw(struct drawing *d)
         if (goes_by_place(&t->levels[t->pairs[i].level]) && t->pairs[i].bytes > d->most)
             d->most = t->pairs[i].bytes;
     d->numbers = arrows <= NUMBERS_TOP;
-    for (uint32_t i = 0; i < t->level_count; i++) {
-        const struct tb_traffic_level *level = &t->levels[i];
-        if (!goes_by_place(level)) {
-            for (uint32_t k = 0; k < level->flows; k++)
-                flow_draw(d, &t->flows[level->flow + k]);
-            continue;
-        }
-        for (uint32_t k = 0; k < level->pairs; k++)
-            pair_draw(d, &t->pairs[level->pair + k]);
-        d->flows += level->flows;
-    }
+    for (uint32_t i = 0; i < t->level_count; i++)
+        level_draw(d, &t->levels[i]);
 }
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
@@ -236,12 +258,16 @@ static double legend_line(const struct drawing *d, const char *line, const char 
 static void legend_draw(const struct drawing *d, double y)
 {
     const struct tb_traffic *t = d->traffic;
-    char name[TB_TRAFFIC_NAME_BYTES], text[TB_TRAFFIC_NAME_BYTES + 160], kind[16];
+    char name[TB_TRAFFIC_NAME_BYTES], text[TB_TRAFFIC_NAME_BYTES + 160], kind[16], which[64];
     for (uint32_t i = 0; i < t->level_count; i++) {
         const struct tb_traffic_level *l = &t->levels[i];
+        uint32_t only = only_sender(d, l);
+        snprintf(which, sizeof which, "%s", goes_by_place(l) ? ", drawn from place to place" : "");
+        if (which[0] == 0 && only != TB_PLACE_NONE)
+            snprintf(which, sizeof which, ", drawn for rank %u only", only);
         snprintf(text, sizeof text, "%s: %llu message%s, %llu byte%s%s", tb_traffic_level_name(t, i, name),
                  (unsigned long long)l->messages, tb_plural(l->messages), (unsigned long long)l->bytes,
-                 tb_plural(l->bytes), goes_by_place(l) ? ", drawn from place to place" : "");
+                 tb_plural(l->bytes), which);
         snprintf(kind, sizeof kind, "a%d w2", (int)l->kind);
         y = legend_line(d, kind, text, y);
     }

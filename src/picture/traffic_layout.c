@@ -3,17 +3,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MANY        64u /* so many ranks, or hosts, are all drawn; of more: */
-#define RANKS_SHOWN 4u  /* of a host */
-#define HOSTS_SHOWN 6u  /* of a place */
-#define PARTS_SHOWN 36u /* inner places of a place, always */
-#define HEADER      26.0
-#define PAD         14.0
-#define HOST_HEADER 24.0
-#define HOST_PAD    10.0
-#define HOST_GAP    44.0
-#define PLACE_GAP   84.0
-#define NOTE        18.0 /* a line that says what is not drawn */
+#define MANY         64u /* so many ranks, or hosts, are all drawn; of more: */
+#define RANKS_SHOWN  4u  /* of a host */
+#define HOSTS_SHOWN  6u  /* of a place */
+#define PARTS_SHOWN  36u /* inner places of a place, always */
+#define COLUMNS_MOST 16u /* of MANY boxes, or so many ranks */
+#define HEADER       26.0
+#define PAD          14.0
+#define HOST_HEADER  24.0
+#define HOST_PAD     10.0
+#define HOST_GAP     44.0
+#define PLACE_GAP    84.0
+#define NOTE         18.0 /* a line that says what is not drawn */
 
 /* ---- what is drawn ----------------------------------------------------------------------------------------------- */
 
@@ -104,57 +105,59 @@ static void host_measure(struct tb_traffic_layout *l, uint32_t host, const char 
     uint32_t rows = (count + columns - 1) / columns;
     double text = larger(tb_svg_width(name, 12) + 12, l->hidden_ranks[host] > 0 ? 92 : 0);
     l->hosts[host].w = larger(2 * HOST_PAD + columns * TB_DOT_STEP - (TB_DOT_STEP - TB_DOT), text);
-    l->hosts[host].h = HOST_HEADER + HOST_PAD + rows * TB_DOT_STEP - (TB_DOT_STEP - TB_DOT) +
-                       (l->hidden_ranks[host] > 0 ? NOTE : 0);
+    l->hosts[host].h =
+        HOST_HEADER + HOST_PAD + rows * TB_DOT_STEP - (TB_DOT_STEP - TB_DOT) + (l->hidden_ranks[host] > 0 ? NOTE : 0);
 }
 
-/* A part of a place, of any kind. */
-static struct tb_svg_rect *part_rect(struct tb_traffic_layout *l, uint32_t place, uint32_t *host_at, uint32_t *place_at)
+/* Boxes in rows and columns, from (x, y) on; the size of all of them. Where they are is told to them if `move`. */
+static struct tb_svg_rect boxes_arrange(struct tb_svg_rect **boxes, uint32_t count, double gap, double x, double y,
+                                        bool move)
 {
-    const struct tb_shape_place *p = &l->shape->places[place];
-    while (*host_at < p->hosts) {
-        uint32_t host = l->shape->order[p->host + (*host_at)++];
-        if (l->shape->hosts[host].place == place && l->hosts[host].w > 0)
-            return &l->hosts[host];
+    struct tb_svg_rect all = {x, y, 0, 0};
+    uint32_t columns = columns_of(count);
+    double widths[COLUMNS_MOST] = {0}, at = x, row = 0;
+    for (uint32_t i = 0; i < count; i++)
+        widths[i % columns] = larger(widths[i % columns], boxes[i]->w);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0 && i % columns == 0) {
+            y += row + gap;
+            row = 0;
+            at = x;
+        }
+        if (move) {
+            boxes[i]->x = at;
+            boxes[i]->y = y;
+        }
+        row = larger(row, boxes[i]->h);
+        all.w = larger(all.w, at + widths[i % columns] - x);
+        all.h = y + row - all.y;
+        at += widths[i % columns] + gap;
     }
-    while (*place_at < p->end) {
-        uint32_t inner = *place_at;
-        *place_at = l->shape->places[inner].end;
-        if (l->places[inner].w > 0)
-            return &l->places[inner];
-    }
-    return NULL;
+    return all;
 }
 
-/* Its parts in rows, from (x, y) on; the size of all of them. Where they are is told to them if `move`. */
+/* A place's own hosts, and below them the places in it. */
 static struct tb_svg_rect parts_arrange(struct tb_traffic_layout *l, uint32_t place, double x, double y, bool move)
 {
     const struct tb_shape_place *p = &l->shape->places[place];
-    struct tb_svg_rect all = {x, y, 0, 0}, *r;
-    uint32_t count = 0, host_at = 0, place_at = place + 1, at = 0;
-    double cell = 0, gap = place_at < p->end ? PLACE_GAP : HOST_GAP;
-    while ((r = part_rect(l, place, &host_at, &place_at)) != NULL) {
-        count++;
-        cell = larger(cell, r->w);
+    struct tb_svg_rect *boxes[MANY];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->hosts; i++) {
+        uint32_t host = l->shape->order[p->host + i];
+        if (l->shape->hosts[host].place == place && l->hosts[host].w > 0)
+            boxes[count++] = &l->hosts[host];
     }
-    uint32_t columns = columns_of(count);
-    double row = 0;
-    host_at = 0;
-    place_at = place + 1;
-    while ((r = part_rect(l, place, &host_at, &place_at)) != NULL) {
-        if (at > 0 && at % columns == 0) {
-            y += row + gap;
-            row = 0;
-        }
-        if (move) {
-            r->x = x + (at % columns) * (cell + gap);
-            r->y = y;
-        }
-        row = larger(row, r->h);
-        all.h = larger(all.h, y + row - all.y);
-        at++;
-    }
-    all.w = count > 0 ? columns * (cell + gap) - gap : 0;
+    struct tb_svg_rect all = boxes_arrange(boxes, count, HOST_GAP, x, y, move);
+    double below = all.h > 0 ? all.h + HOST_GAP : 0;
+    count = 0;
+    for (uint32_t c = place + 1; c < p->end; c = l->shape->places[c].end)
+        if (l->places[c].w > 0)
+            boxes[count++] = &l->places[c];
+    if (count == 0)
+        return all;
+    struct tb_svg_rect inner = boxes_arrange(boxes, count, PLACE_GAP, x, y + below, move);
+    all.w = larger(all.w, inner.w);
+    all.h = below + inner.h;
     return all;
 }
 

@@ -55,8 +55,10 @@ static int programs_make(struct work *w, const struct tb_algorithm *algorithm, c
         w->made++;
         w->steps += w->programs[c.rank]->step_count;
         if (w->steps > TB_TRAFFIC_STEPS)
-            return tb_error(TB_ERR_LIMIT, "%s on %u ranks has more than %u steps: too many to show who sends what to "
-                            "whom", algorithm->name, c.size, TB_TRAFFIC_STEPS);
+            return tb_error(TB_ERR_LIMIT,
+                            "%s on %u ranks has more than %u steps: too many to show who sends what to "
+                            "whom",
+                            algorithm->name, c.size, TB_TRAFFIC_STEPS);
     }
     return TB_OK;
 }
@@ -263,8 +265,8 @@ static int flows_join(struct work *w)
             last = &t->flows[t->flow_count++];
             *last = (struct tb_flow_row){
                 .from = m->from, .to = m->to, .level = m->step, .begin = m->time, .there = TB_COST_NEVER};
-            while (k < w->receive_count && ((uint64_t)w->receives[k].from << 32 | w->receives[k].to) <
-                                               ((uint64_t)m->from << 32 | m->to))
+            while (k < w->receive_count &&
+                   ((uint64_t)w->receives[k].from << 32 | w->receives[k].to) < ((uint64_t)m->from << 32 | m->to))
                 k++;
             if (k < w->receive_count && w->receives[k].from == m->from && w->receives[k].to == m->to)
                 last->there = w->receives[k].time;
@@ -444,11 +446,16 @@ char *tb_traffic_level_name(const struct tb_traffic *t, uint32_t level, char tex
 const char *tb_composite_name(enum tb_composite composite)
 {
     static const char *const names[TB_COMPOSITE_COUNT] = {
-        [TB_COMPOSITE_BARRIER] = "barrier",     [TB_COMPOSITE_BCAST] = "bcast",
-        [TB_COMPOSITE_REDUCE] = "reduce",       [TB_COMPOSITE_ALLREDUCE] = "allreduce",
-        [TB_COMPOSITE_SCAN] = "scan",           [TB_COMPOSITE_EXSCAN] = "exscan",
-        [TB_COMPOSITE_GATHER] = "gather",       [TB_COMPOSITE_ALLGATHER] = "allgather",
-        [TB_COMPOSITE_SCATTER] = "scatter",     [TB_COMPOSITE_ALLTOALL] = "alltoall",
+        [TB_COMPOSITE_BARRIER] = "barrier",
+        [TB_COMPOSITE_BCAST] = "bcast",
+        [TB_COMPOSITE_REDUCE] = "reduce",
+        [TB_COMPOSITE_ALLREDUCE] = "allreduce",
+        [TB_COMPOSITE_SCAN] = "scan",
+        [TB_COMPOSITE_EXSCAN] = "exscan",
+        [TB_COMPOSITE_GATHER] = "gather",
+        [TB_COMPOSITE_ALLGATHER] = "allgather",
+        [TB_COMPOSITE_SCATTER] = "scatter",
+        [TB_COMPOSITE_ALLTOALL] = "alltoall",
         [TB_COMPOSITE_REDUCE_SCATTER] = "reduce_scatter",
     };
     return composite < TB_COMPOSITE_COUNT ? names[composite] : "composite";

@@ -41,10 +41,10 @@ struct tb_traffic_level {
 
 /* A composite step that some ranks of a host take together. */
 struct tb_traffic_meeting {
-    uint32_t host;       /* of the shape */
-    uint32_t first;      /* rank */
-    uint32_t edge;       /* its place in their programs */
-    uint32_t root;       /* rank, if it has one */
+    uint32_t host;  /* of the shape */
+    uint32_t first; /* rank */
+    uint32_t edge;  /* its place in their programs */
+    uint32_t root;  /* rank, if it has one */
     uint32_t members, items;
     enum tb_composite composite;
     uint64_t bytes;       /* that the rank with most of them gives or gets */
@@ -55,9 +55,9 @@ struct tb_traffic_meeting {
 struct tb_traffic {
     const struct tb_group_shape *shape;
     uint32_t level_count, flow_count, pair_count, meeting_count;
-    struct tb_traffic_level *levels; /* those that have messages, the widest first */
-    struct tb_flow_row *flows;       /* by level, sender, and order */
-    struct tb_place_traffic *pairs;  /* by level and places */
+    struct tb_traffic_level *levels;     /* those that have messages, the widest first */
+    struct tb_flow_row *flows;           /* by level, sender, and order */
+    struct tb_place_traffic *pairs;      /* by level and places */
     struct tb_traffic_meeting *meetings; /* by host and first member, in their order */
     uint64_t *firsts; /* when each rank has got something for the first time; TB_COST_NEVER: nothing, or not known */
     uint64_t *ends;   /* when it is done */

@@ -9,7 +9,8 @@
 #define SITES                                                                                                          \
     "sites: [{name: S, clusters: [{name: a, hosts: a1}, {name: b, hosts: b1}]},\n"                                     \
     "  {name: T, clusters: [{name: c, hosts: [c1, c2], clusters: [{name: d, hosts: d1}]}]}]\n"                         \
-    "links: [{from: S, to: T, bandwidth: 10, latency: 10}, {from: a, to: b, latency: 1}, {from: c, to: d, latency: 1}]"
+    "links: [{from: S, to: T, bandwidth: 10, latency: 10}, {from: a, to: b, latency: 1}, {from: c, to: d, latency: "   \
+    "1}]"
 #define ONE_CLUSTER "clusters: [{name: a, hosts: 'a[1-8]:1'}]"
 
 static struct tb_collective call_of(const struct network *n, enum tb_operation operation, uint64_t bytes)
