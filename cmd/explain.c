@@ -1,5 +1,7 @@
-/* tombolo explain: what each algorithm of a collective is predicted to take, cheapest first. */
+/* tombolo explain: what each algorithm of a collective is predicted to take, cheapest first; of the one that runs, who
+ * sends what to whom (explain_tree.c). */
 #include "command.h"
+#include "explain_tree.h"
 #include "help_texts.h"
 
 #include "planner/planner.h"
@@ -18,8 +20,8 @@ static const char usage[] = TB_HELP_TOMBOLO_EXPLAIN;
 struct query {
     enum tb_operation operation;
     uint64_t bytes, ranks, hosts, root;
-    const char *grid;
-    bool ordered, in_place, json, all, deal, lab;
+    const char *grid, *svg;
+    bool ordered, in_place, json, all, deal, lab, tree;
 };
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
@@ -61,22 +63,25 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
         q->deal = true;
     else if (strcmp(word, "--lab") == 0)
         q->lab = true;
+    else if (strcmp(word, "--tree") == 0)
+        q->tree = true;
     else
         *took = true;
     if (!*took)
         return TB_OK;
-    static const char *const known[] = {"--bytes", "--ranks", "--hosts", "--root", "--grid", "--set"};
+    static const char *const known[] = {"--bytes", "--ranks", "--hosts", "--root", "--grid", "--svg", "--set"};
     uint64_t *const numbers[] = {&q->bytes, &q->ranks, &q->hosts, &q->root};
     static const uint64_t least[] = {0, 1, 1, 0}, most[] = {1ull << 40, 1u << 20, 1u << 16, 1u << 20};
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         if (strcmp(word, known[i]) != 0)
             continue;
         if (value == NULL)
             return tb_error(TB_ERR_ARGUMENT, "%s: its value is missing", word);
-        if (i == 4)
-            q->grid = value;
-        else
-            return i == 5 ? set_parse(value) : number_parse(word, value, least[i], most[i], numbers[i]);
+        if (i < 4)
+            return number_parse(word, value, least[i], most[i], numbers[i]);
+        if (i == 6)
+            return set_parse(value);
+        *(i == 4 ? &q->grid : &q->svg) = value;
         return TB_OK;
     }
     return tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", word);
@@ -375,32 +380,31 @@ static void head_print(const struct query *q, const struct tb_group_shape *shape
                (unsigned long long)q->bytes, tb_plural(q->bytes));
 }
 
-/* Below what no algorithm gets, and where that is decided. */
-static int bound_print(const struct query *q, const struct scene *s, const struct tb_collective *call)
+static int bound_find(const struct scene *s, const struct tb_collective *call, struct tb_bound *bound)
 {
     struct tb_ways ways;
-    struct tb_bound bound;
-    char where[96] = "latencies";
     int error = tb_ways_open(&ways, &s->table, s->shape);
     if (error == TB_OK) {
-        error = tb_bound_find(&ways, call, &bound);
+        error = tb_bound_find(&ways, call, bound);
         tb_ways_close(&ways);
     }
-    if (error == TB_OK && !q->json && !tb_rating_possible(call))
-        puts("");
-    if (error != TB_OK || !tb_rating_possible(call))
-        return error;
-    if (bound.host != TB_BOUND_NONE)
+    return error;
+}
+
+/* Below what no algorithm gets, and where that is decided. */
+static void bound_print(const struct query *q, const struct scene *s, const struct tb_bound *bound)
+{
+    char where[96] = "latencies";
+    if (bound->host != TB_BOUND_NONE)
         snprintf(where, sizeof where, "a host");
-    else if (bound.place != TB_BOUND_NONE)
-        snprintf(where, sizeof where, "%s", tb_places_name(&s->places, s->shape->places[bound.place].place));
+    else if (bound->place != TB_BOUND_NONE)
+        snprintf(where, sizeof where, "%s", tb_places_name(&s->places, s->shape->places[bound->place].place));
     if (q->json)
         printf("\"bound\": {\"seconds\": %.12f, \"latency\": %.12f, \"decided_by\": \"%s\"}, ",
-               (double)bound.time / 1e12, (double)bound.latency / 1e12, where);
+               (double)bound->time / 1e12, (double)bound->latency / 1e12, where);
     else
-        printf("  at least %36.3f us, by %s%s\n\n", (double)bound.time / 1e6,
-               bound.host != TB_BOUND_NONE || bound.place != TB_BOUND_NONE ? "the wires of " : "", where);
-    return TB_OK;
+        printf("  at least %36.3f us, by %s%s\n\n", (double)bound->time / 1e6,
+               bound->host != TB_BOUND_NONE || bound->place != TB_BOUND_NONE ? "the wires of " : "", where);
 }
 
 static bool is_choice(const struct tb_candidate *row, const struct tb_choice *choice)
@@ -431,10 +435,16 @@ static void cheaper_print(const struct tb_candidate *cheapest, uint64_t time, co
                (double)choice->best.time / 1e6);
 }
 
-static void answer_print(const struct query *q, const struct tb_candidate *rows, uint32_t count,
-                         const struct tb_choice *choice)
+/* `bound` is NULL where nothing is predicted. */
+static void answer_print(const struct query *q, const struct scene *scene, const struct tb_candidate *rows,
+                         uint32_t count, const struct tb_choice *choice, const struct tb_bound *bound)
 {
     uint32_t left_out = 0;
+    head_print(q, scene->shape, choice);
+    if (bound != NULL)
+        bound_print(q, scene, bound);
+    else if (!q->json)
+        puts("");
     if (q->json)
         puts("\"candidates\": [");
     for (uint32_t i = 0; i < count; i++) {
@@ -445,12 +455,38 @@ static void answer_print(const struct query *q, const struct tb_candidate *rows,
             left_out++;
     }
     if (q->json)
-        puts("]}");
+        puts("]");
     else if (left_out > 0)
         printf("\n  %u row%s more: --all\n", left_out, tb_plural(left_out));
     uint64_t time = choice_time(rows, count, choice);
     if (!q->json && choice->reason == TB_REASON_MODEL && count > 0 && rows[0].time < time)
         cheaper_print(&rows[0], time, choice);
+}
+
+static bool is_picture_only(const struct query *q)
+{
+    return q->svg != NULL && strcmp(q->svg, "-") == 0;
+}
+
+/* Who sends what to whom in the one that runs. */
+static int tree_show(const struct query *q, const struct scene *s, const struct tb_collective *call, uint64_t bound,
+                     const struct tb_candidate *runs, uint64_t rated)
+{
+    struct explain_tree tree = {.algorithm = runs->algorithm,
+                                .call = *call,
+                                .bytes = q->bytes,
+                                .bound = bound,
+                                .rated = rated,
+                                .places = &s->places,
+                                .grid = q->grid != NULL ? &s->grid : NULL,
+                                .slots = s->hosts,
+                                .slot_count = s->slots,
+                                .print = q->tree && !is_picture_only(q),
+                                .json = q->json,
+                                .all = q->all,
+                                .svg = q->svg};
+    tree.call.argument = runs->argument;
+    return tb_explain_tree(&tree);
 }
 
 static int answer(const struct query *q, const struct scene *scene)
@@ -460,6 +496,7 @@ static int answer(const struct query *q, const struct scene *scene)
     struct tb_rules rules;
     struct tb_candidate rows[TB_CANDIDATES_LIMIT];
     struct tb_choice choice;
+    struct tb_bound bound;
     bool unsized = tb_operation_unsized(q->operation);
     struct tb_collective call = {.operation = q->operation,
                                  .size = shape->size,
@@ -474,6 +511,9 @@ static int answer(const struct query *q, const struct scene *scene)
     if (q->root >= shape->size)
         return tb_error(TB_ERR_ARGUMENT, "--root %llu: there are ranks 0 to %u", (unsigned long long)q->root,
                         shape->size - 1);
+    if ((q->tree || q->svg != NULL) && !tb_rating_possible(&call))
+        return tb_error(TB_ERR_ARGUMENT, "who sends what to whom among neighbours depends on who they are: there is "
+                                         "nothing that --tree and --svg could show");
     call = tb_size_class_call(&call);
     int error = tb_rules_load();
     if (error == TB_OK)
@@ -487,13 +527,17 @@ static int answer(const struct query *q, const struct scene *scene)
         error = tb_choice_make(&facts, &call, &choice);
     if (error == TB_OK && tb_rating_possible(&call))
         error = tb_rating_rate(shape, &call, rows, count, true, NULL);
+    if (error == TB_OK)
+        error = bound_find(scene, &call, &bound);
     if (error != TB_OK)
         return error;
     tb_rating_sort(rows, count);
-    head_print(q, shape, &choice);
-    error = bound_print(q, scene, &call);
-    if (error == TB_OK)
-        answer_print(q, rows, count, &choice);
+    if (!is_picture_only(q))
+        answer_print(q, scene, rows, count, &choice, tb_rating_possible(&call) ? &bound : NULL);
+    if (q->tree || q->svg != NULL)
+        error = tree_show(q, scene, &call, bound.time, &choice.best, choice_time(rows, count, &choice));
+    if (q->json && !is_picture_only(q))
+        puts("}");
     return error;
 }
 

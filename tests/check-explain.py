@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Checks `tombolo explain`: few rows unless all are asked for, one that runs, the bound, ranks in blocks and
-dealt, in a lab and without common memory, sizes that nobody knows, singular and plural. A case for each."""
+dealt, in a lab and without common memory, sizes that nobody knows, singular and plural; who sends what to whom, and the picture of it.
+A case for each."""
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 import cases
@@ -153,7 +155,139 @@ def plurals():
             yield f"{words}: should say {said}"
 
 
+TWO_CLUSTERS = ("clusters:\n" + "".join(f"- {{name: {name}, hosts: '{name}[1-4]:1'}}\n" for name in "ab") +
+                "links:\n- {from: a, to: b, bandwidth: 100, latency: 10}\n")
+
+
+def tree(*words):
+    return json.loads(explain(*words, "--tree", "--json"))
+
+
+def counts(told):
+    return {level["level"]: level["messages"] for level in told["tree"]["levels"]}
+
+
+def known_trees():
+    """What is known of an algorithm is what is counted, as text and for programs."""
+    place = ("--ranks", "8", "--hosts", "8")
+    told = tree("bcast", "--bytes", "1000", *place, "--set", "bcast=binomial:1m")
+    flows = told["tree"]["levels"][0]["flows"]
+    if counts(told) != {"between hosts": 7} or {row["to"] for row in flows} != set(range(1, 8)) or flows[0]["to"] != 4 or \
+            any(row["bytes"] != 1000 for row in flows):
+        yield f"a binomial tree of 8 ranks should have 7 messages of 1000 bytes, the first one to 4: {told['tree']}"
+    text = explain("bcast", "--bytes", "1000", *place, "--set", "bcast=binomial:1m", "--tree")
+    for line in ("between hosts: 7 messages, 7000 bytes", "  0 (host 0) to 4 (host 4), 2 (host 2), 1 (host 1): 1000 bytes each",
+                 "      6 (host 6) to 7 (host 7): 1000 bytes"):
+        if line + "\n" not in text:
+            yield f"a binomial tree should show {line!r}: {text}"
+    told = tree("gather", "--bytes", "100", *place, "--root", "3", "--set", "gather=linear")
+    if {(row["from"], row["to"], row["bytes"]) for row in told["tree"]["levels"][0]["flows"]} != {(i, 3, 100) for i in range(8) if i != 3}:
+        yield f"everyone should send its block to the root: {told['tree']}"
+    if "3 (host 3) from " not in explain("gather", "--bytes", "100", *place, "--root", "3", "--set", "gather=linear", "--tree"):
+        yield "what comes together should be listed at the root"
+
+
+def crossings():
+    """Ranks in blocks cross between clusters once in a chain, those that are dealt with every message."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
+        grid.write(TWO_CLUSTERS)
+        grid.flush()
+        words = ("bcast", "--bytes", "8", "--grid", grid.name, "--set", "bcast=chain:8")
+        for way, wanted in (((), {"between clusters": 1, "between hosts of one cluster": 6}), (("--deal",), {"between clusters": 7})):
+            told = tree(*words, *way)
+            if counts(told) != wanted:
+                yield f"{way}: {counts(told)}, and should be {wanted}"
+            if sum(pair["messages"] for pair in told["tree"]["levels"][0]["places"]) != wanted["between clusters"]:
+                yield f"{way}: places should have all that crosses: {told['tree']['levels'][0]['places']}"
+            late = [row["first"] for row in told["tree"]["ranks"] if row["host"].startswith("b")]
+            if min(late) < 0.01 or told["tree"]["seconds"] < told["bound"]["seconds"]:
+                yield f"{way}: nobody in b can have anything before 10 ms, nor all before the bound: {told['tree']}"
+
+
+def every_tree():
+    """Every operation that is predicted and each of its algorithms can be shown and drawn, whatever the numbers."""
+    karonis = os.path.join(ROOT, "examples", "grids", "karonis.yaml")
+    for operation in ("barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv",
+                      "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"):
+        places = [("--ranks", "1"), ("--ranks", "7", "--hosts", "3"), ("--grid", karonis, "--deal")]
+        for name in sorted({row["algorithm"] for row in json.loads(explain(operation, *places[1], "--json"))["candidates"]}):
+            for place in places:
+                told = tree(operation, *place, "--set", f"{operation}={name}")
+                rows = [row for level in told["tree"]["levels"] for row in level["flows"]]
+                if len(told["tree"]["ranks"]) != told["ranks"] or (told["ranks"] > 1) != (len(rows) + len(told["tree"]["common"]) > 0):
+                    yield f"{operation} {name} {place}: ranks that are not alone should do something: {told['tree']}"
+                if place == places[1] and told["tree"]["algorithm"] != name:
+                    yield f"{operation}: {name} should be shown, not {told['tree']['algorithm']}"
+                xml.etree.ElementTree.fromstring(explain(operation, *place, "--set", f"{operation}={name}", "--svg", "-"))
+        if operation not in ("barrier", "gatherv", "scatterv", "alltoallv", "alltoallw"):
+            told = tree(operation, "--bytes", "0", *places[1])
+            if told["tree"]["seconds"] != 0 or any(level["messages"] for level in told["tree"]["levels"]):
+                yield f"{operation} of nothing should send nothing: {told['tree']}"
+
+
+def short_trees():
+    """Of many ranks that do alike a few are shown, and all only if that is asked for."""
+    for words in (("bcast", "--bytes", "64k"), ("alltoall", "--bytes", "16"), ("scatter",), ("allreduce", "--bytes", "8")):
+        words = (*words, "--ranks", "256", "--hosts", "64", "--tree")
+        text, whole = explain(*words), explain(*words, "--all")
+        if len(text.splitlines()) > 70 or max(map(len, text.splitlines())) > 400 or not re.search(r"and \d+ more(?: like|,) ", text):
+            yield f"{words}: should be short: {text}"
+        if " more like " in whole or len(re.findall(r"^ +\d+ host \d+ .* us$", whole, re.M)) != 256:
+            yield f"{words}: --all should show all: {len(whole.splitlines())} lines"
+
+
+def not_to_be_shown():
+    for words, said in ((("neighbor_allgather", "--tree"), "neighbours"), (("neighbor_alltoallw", "--svg", "-"), "neighbours"),
+                        (("bcast", "--ranks", "100000", "--hosts", "10", "--tree"), "65536 ranks"),
+                        (("bcast", "--svg", "/nowhere/x.svg"), "/nowhere/x.svg")):
+        done = subprocess.run([TOMBOLO, "explain", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                              check=False)
+        if done.returncode != 1 or said not in done.stderr:
+            yield f"{words}: should fail and name {said}: {done.returncode}, {done.stderr}"
+
+
+def pictures():
+    """They are XML, the same each time, with all ranks and arrows if these are few, and not too long if they are many."""
+    with tempfile.TemporaryDirectory() as folder:
+        grid, file = os.path.join(folder, "grid.yaml"), os.path.join(folder, "a.svg")
+        with open(grid, "w", encoding="utf-8") as f:
+            f.write("sites:\n" + "".join(f"- {{name: '{site}', clusters: [{{name: {name}, hosts: '{name}[1-4]:1'}}]}}\n"
+                                         for site, name in (('R&D <lab> "x"', "a"), ("B", "b"), ("C", "c"))) +
+                    "links:\n- {from: a, to: b, latency: 10}\n- {from: b, to: c, latency: 10}\n- {from: a, to: c, latency: 10}\n")
+        words = ("bcast", "--grid", grid, "--set", "bcast=binomial")
+        if "at least" not in explain(*words, "--svg", file):
+            yield "the table should be printed beside a picture in a file"
+        with open(file, encoding="utf-8") as f:
+            text = f.read()
+        picture = xml.etree.ElementTree.fromstring(text)
+        kinds = [part.get("class", "") for part in picture.iter()]
+        words_in = {part.text for part in picture.iter() if part.tag.endswith("text")}
+        wanted = {"rank": 12, "host": 12, "site": 3, "cluster": 3, "number": 11, "h0": 2, "h2": 9}
+        if {name: kinds.count(name) for name in wanted} != wanted or not {'R&D <lab> "x"', "a1", "c4", "11"} <= words_in or \
+                not any(text.startswith("predicted ") and ", at least " in text for text in words_in if text):
+            yield f"12 ranks on three sites: {sorted(kinds)}, {words_in}"
+        if explain(*words, "--svg", "-") != text:
+            yield "a picture should be the same each time, and alone on standard output"
+    for operation in ("bcast", "alltoall"):
+        text = explain(operation, "--bytes", "64", "--ranks", "1024", "--hosts", "128", "--svg", "-")
+        xml.etree.ElementTree.fromstring(text)
+        if len(text) > 400000 or "of 1024 ranks" not in text:
+            yield f"{operation} of 1024 ranks should be drawn in part: {len(text)} characters"
+
+
+def guide():
+    """The example of the guide is what is printed."""
+    with open(os.path.join(ROOT, "docs", "guide", "collectives.md"), encoding="utf-8") as f:
+        words, shown = re.search(r"^    \$ tombolo explain ([^\n]* --tree)\n    \.\.\.\n(.*?)    \.\.\.\n", f.read(), re.M | re.S).groups()
+    words = [os.path.join(ROOT, word) if word.startswith("examples/") else word for word in words.split()]
+    lines = re.sub(r"^    ", "", shown, flags=re.M)
+    if lines not in explain(*words):
+        yield f"docs/guide/collectives.md should show what {words} prints: {explain(*words)}"
+
+
 if __name__ == "__main__":
     sys.exit(cases.tell_problems({"few-rows": few_rows, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "dealt": dealt,
-                                  "lab": in_a_lab, "apart": apart, "sizes": sizes_nobody_knows, "plurals": plurals},
+                                  "lab": in_a_lab, "apart": apart, "sizes": sizes_nobody_knows, "plurals": plurals,
+                                  "known-trees": known_trees, "crossings": crossings, "every-tree": every_tree, "short-trees": short_trees,
+                                  "not-to-be-shown": not_to_be_shown, "pictures": pictures, "guide": guide},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

@@ -8,6 +8,7 @@
 #include "planner/bound.h"
 #include "planner/plan_cache.h"
 #include "planner/feedback.h"
+#include "planner/traffic.h"
 
 struct tb_planner;
 

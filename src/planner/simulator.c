@@ -74,6 +74,8 @@ static void item_start(struct tb_simulator *m, uint32_t step, uint64_t now)
     struct tb_simulator_step *f = &m->steps[step];
     enum tb_step_kind kind = (enum tb_step_kind)f->kind;
     uint32_t item = f->started++;
+    if (m->run->times != NULL && item == 0)
+        m->run->times[step].begin = now;
     if (kind == TB_STEP_COMPOSITE) {
         tb_simulator_come(m, step, now);
         return;

@@ -23,6 +23,11 @@
 
 struct tb_simulator;
 
+/* Of the first item of a step, in picoseconds; TB_COST_NEVER: it was not. */
+struct tb_step_times {
+    uint64_t begin, done;
+};
+
 struct tb_simulation {
     struct tb_program *const *programs; /* one for each rank of the ways' shape */
     struct tb_ways *ways;               /* grow by those that programs use */
@@ -30,11 +35,12 @@ struct tb_simulation {
     bool blocks;                        /* each */
     uint64_t limit;                     /* of events */
     uint64_t *ends;                     /* of each rank, in picoseconds; may be NULL */
-    uint64_t *wire_bytes; /* NULL; else how much of messages each wire has passed, by its number in `ways` */
-    uint32_t wire_room;   /* so many wires have one: later ones are not counted */
-    uint64_t end;         /* of the last rank: the result */
-    uint64_t load;        /* the time for which the busiest rank, host or wire was busy */
-    uint64_t events;      /* that it took */
+    uint64_t *wire_bytes;        /* NULL; else how much of messages each wire has passed, by its number in `ways` */
+    uint32_t wire_room;          /* so many wires have one: later ones are not counted */
+    struct tb_step_times *times; /* NULL; else of each step, those of the first rank first */
+    uint64_t end;                /* of the last rank: the result */
+    uint64_t load;               /* the time for which the busiest rank, host or wire was busy */
+    uint64_t events;             /* that it took */
 };
 
 int tb_simulator_open(struct tb_simulator **simulator);

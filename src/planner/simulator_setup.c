@@ -318,6 +318,8 @@ int tb_simulator_fill(struct tb_simulator *m, struct tb_simulation *run)
         return m->error;
     if (run->ends != NULL)
         memset(run->ends, 0, m->ranks * sizeof *run->ends);
+    if (run->times != NULL)
+        memset(run->times, 0xff, steps * sizeof *run->times);
     for (uint32_t rank = 0; rank < m->ranks; rank++)
         m->host_of[rank] = tb_group_shape_host(m->shape, rank);
     int error = steps_fill(m);
