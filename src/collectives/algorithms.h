@@ -39,15 +39,16 @@ extern const struct tb_algorithm tb_neighbor_alltoall_linear, tb_neighbor_alltoa
 
 extern const struct tb_algorithm tb_bcast_levels_flat_flat, tb_bcast_levels_flat_binomial, tb_bcast_levels_flat_chain,
     tb_bcast_levels_flat_binary, tb_bcast_levels_binomial_binomial, tb_bcast_levels_chain_chain,
-    tb_bcast_levels_chain_binary, tb_bcast_levels_packed_chain, tb_bcast_levels_packed_binary;
+    tb_bcast_levels_chain_binary, tb_bcast_levels_packed_chain, tb_bcast_levels_packed_binary,
+    tb_bcast_levels_lpbf_binomial;
 extern const struct tb_algorithm tb_reduce_levels_flat_flat, tb_reduce_levels_flat_binomial,
     tb_reduce_levels_flat_chain, tb_reduce_levels_flat_binary, tb_reduce_levels_binomial_binomial,
     tb_reduce_levels_chain_chain, tb_reduce_levels_chain_binary, tb_reduce_levels_packed_chain,
-    tb_reduce_levels_packed_binary;
+    tb_reduce_levels_packed_binary, tb_reduce_levels_lpbf_binomial;
 extern const struct tb_algorithm tb_allreduce_levels_flat_flat, tb_allreduce_levels_flat_binomial,
     tb_allreduce_levels_flat_chain, tb_allreduce_levels_flat_binary, tb_allreduce_levels_binomial_binomial,
     tb_allreduce_levels_chain_chain, tb_allreduce_levels_chain_binary, tb_allreduce_levels_packed_chain,
-    tb_allreduce_levels_packed_binary;
+    tb_allreduce_levels_packed_binary, tb_allreduce_levels_lpbf_binomial;
 extern const struct tb_algorithm tb_allreduce_exchange_flat, tb_allreduce_exchange_binomial, tb_barrier_levels_flat,
     tb_barrier_levels_binomial;
 extern const struct tb_algorithm tb_barrier_hosts, tb_bcast_hosts, tb_allreduce_hosts;

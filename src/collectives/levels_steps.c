@@ -1,6 +1,8 @@
 #include "collectives/levels_steps.h"
+#include "collectives/lpbf.h"
 
-#define FLAT_MOST 64u /* parts that one rank tells of something by itself */
+#define LPBF_HOSTS 128u /* of groups whose ways are looked at when a program is made */
+#define FLAT_MOST  64u  /* parts that one rank tells of something by itself */
 
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
 
@@ -31,7 +33,8 @@ bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide)
     if (!tb_fits_levels(c))
         return false;
     uint32_t parts = widest_parts(c, &places);
-    return places && (wide != TB_LEVEL_PACKED || parts <= TB_LEVEL_SHARES);
+    return places && (wide != TB_LEVEL_PACKED || parts <= TB_LEVEL_SHARES) &&
+           (wide != TB_LEVEL_LPBF || (parts <= TB_LPBF_PARTS && c->shape->host_count <= LPBF_HOSTS));
 }
 
 bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most)
@@ -94,11 +97,10 @@ static void flat_find(struct tb_tree *t, uint32_t count, uint32_t root, uint32_t
 void tb_stage_tree(struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
                    const struct tb_level_kinds *k, uint32_t share)
 {
-    static const enum tb_tree_kind kinds[] = {[TB_LEVEL_FLAT] = TB_TREE_BINOMIAL, /* of very many */
-                                              [TB_LEVEL_BINOMIAL] = TB_TREE_BINOMIAL,
-                                              [TB_LEVEL_CHAIN] = TB_TREE_CHAIN,
-                                              [TB_LEVEL_BINARY] = TB_TREE_EVEN,
-                                              [TB_LEVEL_PACKED] = TB_TREE_BINOMIAL};
+    static const enum tb_tree_kind kinds[] = {
+        [TB_LEVEL_FLAT] = TB_TREE_BINOMIAL, /* of very many */
+        [TB_LEVEL_BINOMIAL] = TB_TREE_BINOMIAL, [TB_LEVEL_CHAIN] = TB_TREE_CHAIN,  [TB_LEVEL_BINARY] = TB_TREE_EVEN,
+        [TB_LEVEL_PACKED] = TB_TREE_BINOMIAL,   [TB_LEVEL_LPBF] = TB_TREE_BINOMIAL};
     enum tb_level_tree kind = s->wide ? k->wide : k->narrow;
     if (s->place == l->top && tb_levels_shares(l, k) > 1) {
         packed_find(t, s->count, s->root, s->mine, share);
@@ -140,6 +142,19 @@ uint32_t tb_levels_meet(struct tb_builder *b, const struct tb_levels *l, enum tb
     return step;
 }
 
+/* The tree of a stage, whichever kind it is. */
+static void stage_tree(struct tb_builder *b, struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
+                       const struct tb_level_kinds *k, uint32_t share)
+{
+    if (!s->wide || k->wide != TB_LEVEL_LPBF || s->count > TB_LPBF_PARTS) {
+        tb_stage_tree(t, l, s, k, share);
+        return;
+    }
+    int error = tb_stage_lpbf(t, l, s);
+    if (b->error == TB_OK)
+        b->error = error;
+}
+
 /* ---- down -------------------------------------------------------------------------------------------------------- */
 
 uint32_t tb_levels_down(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t share,
@@ -148,7 +163,7 @@ uint32_t tb_levels_down(struct tb_builder *b, const struct tb_levels *l, const s
     struct tb_tree t;
     uint32_t stages = tb_levels_message_stages(l);
     for (uint32_t i = 0; slice.count > 0 && i < stages; i++) {
-        tb_stage_tree(&t, l, &l->stages[i], k, share);
+        stage_tree(b, &t, l, &l->stages[i], k, share);
         uint32_t first = b->program.step_count;
         tb_tree_broadcast(b, &t, edge, slice, ready);
         ready = t.root ? ready : first;
@@ -236,7 +251,7 @@ void tb_levels_up(struct tb_builder *b, const struct tb_levels *l, const struct 
 {
     struct tb_tree t;
     for (uint32_t i = tb_levels_message_stages(l); sum->at.count > 0 && i-- > 0;) {
-        tb_stage_tree(&t, l, &l->stages[i], k, share);
+        stage_tree(b, &t, l, &l->stages[i], k, share);
         /* The last child has the fewest behind it to wait for. */
         for (uint32_t n = t.count; n-- > 0;)
             sum_add(b, sum, t.children[n], edge);

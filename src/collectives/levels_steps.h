@@ -14,7 +14,8 @@ enum tb_level_tree {
     TB_LEVEL_BINARY,
     /* In the widest stage: a tree for each other part, which gets its share of the pieces from the root and passes them
      * on to all others. Where parts are joined pairwise, that uses all links at once. */
-    TB_LEVEL_PACKED
+    TB_LEVEL_PACKED,
+    TB_LEVEL_LPBF /* by what the ways between those who stand for parts cost (lpbf.h) */
 };
 
 struct tb_level_kinds {
@@ -47,7 +48,8 @@ struct tb_level_kinds {
     TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, chain, CHAIN);                                          \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, binary, BINARY);                                        \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, chain, CHAIN);                                        \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, binary, BINARY)
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, binary, BINARY);                                      \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, lpbf, LPBF, binomial, BINOMIAL)
 
 /* Whether there are wide stages, in which trees of that kind may be another one than flat ones. */
 bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide);
@@ -72,6 +74,8 @@ uint32_t tb_levels_message_stages(const struct tb_levels *l);
 /* This rank's place in the tree of a stage, its own rank and its neighbours' ones being those of the communicator. */
 void tb_stage_tree(struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
                    const struct tb_level_kinds *k, uint32_t share);
+/* The same by LPBF. */
+int tb_stage_lpbf(struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s);
 /* A composite step of the ranks of this host, whose root stands for it. */
 uint32_t tb_levels_meet(struct tb_builder *b, const struct tb_levels *l, enum tb_composite what, uint16_t place,
                         struct tb_slice give, struct tb_slice get);
