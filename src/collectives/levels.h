@@ -39,6 +39,7 @@ struct tb_levels {
     uint32_t top;   /* place of the widest stage that anyone has, */
     uint32_t parts; /* and how many parts it has; 0: there is only one rank */
     bool wide;      /* some of those are places */
+    const struct tb_part *top_parts; /* those, in no order */
     struct tb_part *room;
     uint32_t part_count;
 };
