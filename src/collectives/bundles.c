@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define PARTS_MOST  256u        /* of a block */
+#define PARTS_MOST  256u       /* of a block */
 #define PIECES_MOST (1u << 16) /* of all blocks, which lists of pieces name one by one */
 
 static uint64_t block_bytes(const struct tb_collective *c)

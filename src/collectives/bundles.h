@@ -29,7 +29,7 @@ struct tb_bundles {
     struct tb_bundle_came { /* blocks that are there after a step */
         struct tb_blocks blocks;
         uint32_t step;
-    } *came;
+    } * came;
 };
 
 /* How a call is cut: pieces of a block, and whether bundles stay whole. By its argument: 0 or more than a block leaves

@@ -121,7 +121,7 @@ uint32_t tb_levels_meet(struct tb_builder *b, const struct tb_levels *l, enum tb
     const struct tb_collective here = {.size = s->count};
     bool one = what == TB_COMPOSITE_BCAST || what == TB_COMPOSITE_SCATTER; /* only one is waited for */
     const struct tb_contract contract = {(uint8_t)what, TB_DRIVER_COMMON, one ? 1 : tb_common_rounds(&here),
-                                         what == TB_COMPOSITE_BARRIER  ? 0
+                                         what == TB_COMPOSITE_BARRIER ? 0
                                          : tb_composite_reduces(what) ? 2
                                                                       : 1};
     uint32_t ranks[TB_HOSTS_RANKS];

@@ -8,7 +8,8 @@
 
 static void ring(struct tb_bundles *x, const struct tb_stage *s)
 {
-    uint32_t next = s->parts[(s->mine + 1) % s->count].rank, before = s->parts[(s->mine + s->count - 1) % s->count].rank;
+    uint32_t next = s->parts[(s->mine + 1) % s->count].rank,
+             before = s->parts[(s->mine + s->count - 1) % s->count].rank;
     for (uint32_t i = 0; i + 1 < s->count; i++) {
         uint32_t given = (s->mine + s->count - i) % s->count, taken = (given + s->count - 1) % s->count;
         struct tb_blocks blocks = tb_bundles_of_part(x, &s->parts[given]);

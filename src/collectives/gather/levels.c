@@ -61,8 +61,8 @@ static void own_take(struct gathering *w, bool common)
     const struct tb_blocks own = tb_bundles_of_rank(&w->x, c->rank);
     struct tb_slice given = tb_slice_many(tb_source(c), c->in_place ? c->rank * w->x.parts : 0, w->x.parts);
     struct tb_blocks blocks = common ? tb_bundles_of_stage(&w->x, &w->l->stages[w->l->stage_count - 1]) : own;
-    struct tb_slice taken = w->root ? tb_bundles_placed(&w->x, TB_SYMBOL_OUT, blocks)
-                                    : tb_bundles_packed(&w->x, TB_SYMBOL_WORK, blocks);
+    struct tb_slice taken =
+        w->root ? tb_bundles_placed(&w->x, TB_SYMBOL_OUT, blocks) : tb_bundles_packed(&w->x, TB_SYMBOL_WORK, blocks);
     if (common)
         tb_bundles_note(&w->x, blocks, tb_levels_meet(w->b, w->l, TB_COMPOSITE_GATHER, 0, given, taken));
     else if (!c->in_place)
@@ -153,8 +153,8 @@ static int make_blocks(const struct tb_collective *c, struct tb_program **progra
     return levels_make(c, 1, false, program);
 }
 
-const struct tb_algorithm tb_gather_levels = {TB_OPERATION_GATHER, "levels", tb_fits_bundles,      make,
-                                              "piece",             tb_candidates_bundles};
+const struct tb_algorithm tb_gather_levels = {TB_OPERATION_GATHER,  "levels", tb_fits_bundles, make, "piece",
+                                              tb_candidates_bundles};
 const struct tb_algorithm tb_gatherv_levels_bundles = {
     TB_OPERATION_GATHERV, "levels-bundles", tb_fits_levels, make_bundles, NULL, NULL};
 const struct tb_algorithm tb_gatherv_levels_blocks = {

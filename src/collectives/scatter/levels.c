@@ -25,8 +25,7 @@ static void bundle_take(struct scattering *w)
     const uint32_t parent = top->parts[top->root].rank;
     bool alone = w->mine.count == 1;
     if (w->unsized && !alone) {
-        w->measured =
-            tb_builder_receive(w->b, parent, EDGE_SIZES, tb_bundles_packed(&w->x, TB_SYMBOL_SIZES, w->mine));
+        w->measured = tb_builder_receive(w->b, parent, EDGE_SIZES, tb_bundles_packed(&w->x, TB_SYMBOL_SIZES, w->mine));
         tb_builder_join(w->b);
         w->x.bound = tb_builder_bind(w->b, w->mine.count);
         tb_builder_after(w->b, w->measured);
@@ -65,8 +64,7 @@ static void bundle_give(struct scattering *w, const struct tb_part *part)
         return;
     }
     if (w->root) {
-        tb_bundles_note(&w->x, blocks,
-                        tb_builder_copy(w->b, tb_bundles_placed(&w->x, TB_SYMBOL_IN, blocks), packed));
+        tb_bundles_note(&w->x, blocks, tb_builder_copy(w->b, tb_bundles_placed(&w->x, TB_SYMBOL_IN, blocks), packed));
         if (w->x.bound != TB_STEP_NONE)
             tb_builder_after(w->b, w->x.bound);
     }
@@ -78,10 +76,10 @@ static void own_give(struct scattering *w, bool common)
 {
     const struct tb_collective *c = w->c;
     const struct tb_slice out = tb_slice_many(TB_SYMBOL_OUT, 0, w->x.parts);
-    struct tb_blocks blocks = common ? tb_bundles_of_stage(&w->x, &w->l->stages[w->l->stage_count - 1])
-                                     : tb_bundles_of_rank(&w->x, c->rank);
-    struct tb_slice given = w->root ? tb_bundles_placed(&w->x, TB_SYMBOL_IN, blocks)
-                                    : tb_bundles_packed(&w->x, TB_SYMBOL_WORK, blocks);
+    struct tb_blocks blocks =
+        common ? tb_bundles_of_stage(&w->x, &w->l->stages[w->l->stage_count - 1]) : tb_bundles_of_rank(&w->x, c->rank);
+    struct tb_slice given =
+        w->root ? tb_bundles_placed(&w->x, TB_SYMBOL_IN, blocks) : tb_bundles_packed(&w->x, TB_SYMBOL_WORK, blocks);
     if (common)
         tb_levels_meet(w->b, w->l, TB_COMPOSITE_SCATTER, 0, given, c->in_place ? tb_slice_nothing() : out);
     else if (!c->in_place)
@@ -112,8 +110,8 @@ static int levels_make(const struct tb_collective *c, uint32_t parts, bool joine
     w.unsized = c->operation == TB_OPERATION_SCATTERV;
     int error = tb_levels_open(&l, c, c->root);
     if (error == TB_OK) {
-        bool common = !w.unsized && parts == 1 && tb_levels_common(&l) &&
-                      l.stages[l.stage_count - 1].count <= TB_COMMON_DEALS;
+        bool common =
+            !w.unsized && parts == 1 && tb_levels_common(&l) && l.stages[l.stage_count - 1].count <= TB_COMMON_DEALS;
         tb_builder_open(&b, c->size * parts);
         error = tb_bundles_open(&w.x, &b, &l, parts, joined);
         if (error == TB_OK && common && !tb_levels_leads(&l)) {
@@ -148,8 +146,8 @@ static int make_blocks(const struct tb_collective *c, struct tb_program **progra
     return levels_make(c, 1, false, program);
 }
 
-const struct tb_algorithm tb_scatter_levels = {TB_OPERATION_SCATTER, "levels", tb_fits_bundles,      make,
-                                               "piece",              tb_candidates_bundles};
+const struct tb_algorithm tb_scatter_levels = {TB_OPERATION_SCATTER, "levels", tb_fits_bundles, make, "piece",
+                                               tb_candidates_bundles};
 const struct tb_algorithm tb_scatterv_levels_bundles = {
     TB_OPERATION_SCATTERV, "levels-bundles", tb_fits_levels, make_bundles, NULL, NULL};
 const struct tb_algorithm tb_scatterv_levels_blocks = {
