@@ -46,25 +46,32 @@ bool tb_fits_bundles(const struct tb_collective *c)
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
 
-int tb_bundles_open(struct tb_bundles *x, struct tb_builder *b, const struct tb_levels *l, uint32_t parts, bool joined)
+static int order_find(struct tb_bundles *x, const struct tb_group_shape *s)
 {
-    const struct tb_group_shape *s = l->call->shape;
-    /* What comes: the own block, a bundle of each other part of a stage, and of each part of the widest place. */
-    size_t came = (size_t)l->part_count + l->parts + 4;
-    *x = (struct tb_bundles){.levels = l, .builder = b, .parts = parts, .joined = joined, .bound = TB_STEP_NONE};
-    tb_builder_parts(b, parts);
+    uint32_t count = 0;
     x->ranks = malloc(2 * (size_t)s->size * sizeof(*x->ranks) + sizeof(*x->ranks));
-    x->came = malloc(came * sizeof(*x->came));
-    if (x->ranks == NULL || x->came == NULL)
+    if (x->ranks == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the order of %u blocks", s->size);
     x->at = x->ranks + s->size;
-    uint32_t count = 0;
     for (uint32_t i = 0; i < s->host_count; i++)
         for (uint32_t r = s->hosts[s->order[i]].first_rank; r != TB_PLACE_NONE; r = tb_group_shape_next(s, r)) {
             x->at[r] = count;
             x->ranks[count++] = r;
         }
     return TB_OK;
+}
+
+int tb_bundles_open(struct tb_bundles *x, struct tb_builder *b, const struct tb_levels *l, uint32_t parts, bool joined,
+                    bool order)
+{
+    /* What comes: the own block, a bundle of each other part of a stage, and of each part of the widest place. */
+    size_t came = (size_t)l->part_count + l->parts + 4;
+    *x = (struct tb_bundles){.levels = l, .builder = b, .parts = parts, .joined = joined, .bound = TB_STEP_NONE};
+    tb_builder_parts(b, parts);
+    x->came = malloc(came * sizeof(*x->came));
+    if (x->came == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for what comes of %u blocks", l->call->size);
+    return order ? order_find(x, l->call->shape) : TB_OK;
 }
 
 void tb_bundles_close(struct tb_bundles *x)
@@ -75,37 +82,37 @@ void tb_bundles_close(struct tb_bundles *x)
     x->came = NULL;
 }
 
-static struct tb_blocks of_place(const struct tb_bundles *x, uint32_t place)
+static struct tb_bundle of_place(const struct tb_bundles *x, uint32_t place)
 {
     const struct tb_group_shape *s = x->levels->call->shape;
     uint32_t host = s->order[s->places[place].host];
-    return (struct tb_blocks){x->at[s->hosts[host].first_rank], s->places[place].rank_count};
+    return (struct tb_bundle){x->at[s->hosts[host].first_rank], s->places[place].rank_count};
 }
 
-static struct tb_blocks of_host(const struct tb_bundles *x, uint32_t host)
+static struct tb_bundle of_host(const struct tb_bundles *x, uint32_t host)
 {
     const struct tb_shape_host *h = &x->levels->call->shape->hosts[host];
-    return (struct tb_blocks){x->at[h->first_rank], h->rank_count};
+    return (struct tb_bundle){x->at[h->first_rank], h->rank_count};
 }
 
-struct tb_blocks tb_bundles_of_rank(const struct tb_bundles *x, uint32_t rank)
+struct tb_bundle tb_bundles_of_rank(const struct tb_bundles *x, uint32_t rank)
 {
-    return (struct tb_blocks){x->at[rank], 1};
+    return (struct tb_bundle){x->at[rank], 1};
 }
 
-struct tb_blocks tb_bundles_of_all(const struct tb_bundles *x)
+struct tb_bundle tb_bundles_of_all(const struct tb_bundles *x)
 {
-    return (struct tb_blocks){0, x->levels->call->size};
+    return (struct tb_bundle){0, x->levels->call->size};
 }
 
-struct tb_blocks tb_bundles_of_part(const struct tb_bundles *x, const struct tb_part *part)
+struct tb_bundle tb_bundles_of_part(const struct tb_bundles *x, const struct tb_part *part)
 {
     return part->kind == TB_PART_PLACE  ? of_place(x, part->number)
            : part->kind == TB_PART_HOST ? of_host(x, part->number)
                                         : tb_bundles_of_rank(x, part->number);
 }
 
-struct tb_blocks tb_bundles_of_stage(const struct tb_bundles *x, const struct tb_stage *s)
+struct tb_bundle tb_bundles_of_stage(const struct tb_bundles *x, const struct tb_stage *s)
 {
     const struct tb_collective *c = x->levels->call;
     return s->place == TB_PLACE_NONE ? of_host(x, tb_group_shape_host(c->shape, c->rank)) : of_place(x, s->place);
@@ -113,7 +120,7 @@ struct tb_blocks tb_bundles_of_stage(const struct tb_bundles *x, const struct tb
 
 /* ---- slices ------------------------------------------------------------------------------------------------------ */
 
-bool tb_bundles_in_order(const struct tb_bundles *x, struct tb_blocks blocks)
+bool tb_bundles_in_order(const struct tb_bundles *x, struct tb_bundle blocks)
 {
     for (uint32_t i = 1; i < blocks.count; i++)
         if (x->ranks[blocks.first + i] != x->ranks[blocks.first] + i)
@@ -121,7 +128,7 @@ bool tb_bundles_in_order(const struct tb_bundles *x, struct tb_blocks blocks)
     return true;
 }
 
-struct tb_slice tb_bundles_placed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_blocks blocks)
+struct tb_slice tb_bundles_placed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_bundle blocks)
 {
     const uint32_t *ranks = x->ranks + blocks.first, count = blocks.count * x->parts;
     if (blocks.count == 0)
@@ -141,22 +148,22 @@ struct tb_slice tb_bundles_placed(const struct tb_bundles *x, enum tb_symbol sym
     return slice;
 }
 
-struct tb_slice tb_bundles_packed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_blocks blocks)
+struct tb_slice tb_bundles_packed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_bundle blocks)
 {
     return tb_slice_many(symbol, (blocks.first - x->base) * x->parts, blocks.count * x->parts);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-void tb_bundles_note(struct tb_bundles *x, struct tb_blocks blocks, uint32_t step)
+void tb_bundles_note(struct tb_bundles *x, struct tb_bundle blocks, uint32_t step)
 {
     x->came[x->came_count++] = (struct tb_bundle_came){blocks, step};
 }
 
-void tb_bundles_after(const struct tb_bundles *x, struct tb_blocks blocks)
+void tb_bundles_after(const struct tb_bundles *x, struct tb_bundle blocks)
 {
     for (uint32_t i = 0; i < x->came_count; i++) {
-        const struct tb_blocks *came = &x->came[i].blocks;
+        const struct tb_bundle *came = &x->came[i].blocks;
         if (came->first < blocks.first + blocks.count && blocks.first < came->first + came->count)
             tb_builder_after_lag(x->builder, x->came[i].step,
                                  ((int32_t)came->first - (int32_t)blocks.first) * (int32_t)x->parts);
@@ -164,7 +171,7 @@ void tb_bundles_after(const struct tb_bundles *x, struct tb_blocks blocks)
 }
 
 uint32_t tb_bundles_send(const struct tb_bundles *x, uint32_t peer, uint16_t edge, struct tb_slice slice,
-                         struct tb_blocks blocks)
+                         struct tb_bundle blocks)
 {
     uint32_t step = tb_builder_send(x->builder, peer, edge, slice);
     if (x->joined)
@@ -174,7 +181,7 @@ uint32_t tb_bundles_send(const struct tb_bundles *x, uint32_t peer, uint16_t edg
 }
 
 uint32_t tb_bundles_receive(struct tb_bundles *x, uint32_t peer, uint16_t edge, struct tb_slice slice,
-                            struct tb_blocks blocks)
+                            struct tb_bundle blocks)
 {
     uint32_t step = tb_builder_receive(x->builder, peer, edge, slice);
     if (x->joined)

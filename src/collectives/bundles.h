@@ -11,8 +11,8 @@
  * latency is worth less than the memory. */
 #define TB_BUNDLE_LIMIT (64u << 20)
 
-/* Blocks that stand side by side in the order of the shape. */
-struct tb_blocks {
+/* A bundle: blocks that stand side by side in the order of the shape. */
+struct tb_bundle {
     uint32_t first, count;
 };
 
@@ -27,7 +27,7 @@ struct tb_bundles {
     uint32_t bound;  /* the step that makes room in WORK; TB_STEP_NONE: it is there */
     uint32_t came_count;
     struct tb_bundle_came { /* blocks that are there after a step */
-        struct tb_blocks blocks;
+        struct tb_bundle blocks;
         uint32_t step;
     } * came;
 };
@@ -41,30 +41,32 @@ uint32_t tb_candidates_bundles(const struct tb_collective *c, uint64_t *values, 
 /* Whether the blocks of the largest part of the widest place are within the limit. */
 bool tb_fits_bundles(const struct tb_collective *c);
 
-/* Sets the parts of the builder's program, too. Close them also after an error. */
-int tb_bundles_open(struct tb_bundles *x, struct tb_builder *b, const struct tb_levels *l, uint32_t parts, bool joined);
+/* Sets the parts of the builder's program, too. Without an order, for who has its own block alone: that is the bundle
+ * {0, 1} then, and of the functions below only messages and notes are for it. Close them also after an error. */
+int tb_bundles_open(struct tb_bundles *x, struct tb_builder *b, const struct tb_levels *l, uint32_t parts, bool joined,
+                    bool order);
 void tb_bundles_close(struct tb_bundles *x);
 
 /* Blocks of a part; of all ranks of a stage; of one rank; of everyone. */
-struct tb_blocks tb_bundles_of_part(const struct tb_bundles *x, const struct tb_part *part);
-struct tb_blocks tb_bundles_of_stage(const struct tb_bundles *x, const struct tb_stage *s);
-struct tb_blocks tb_bundles_of_rank(const struct tb_bundles *x, uint32_t rank);
-struct tb_blocks tb_bundles_of_all(const struct tb_bundles *x);
+struct tb_bundle tb_bundles_of_part(const struct tb_bundles *x, const struct tb_part *part);
+struct tb_bundle tb_bundles_of_stage(const struct tb_bundles *x, const struct tb_stage *s);
+struct tb_bundle tb_bundles_of_rank(const struct tb_bundles *x, uint32_t rank);
+struct tb_bundle tb_bundles_of_all(const struct tb_bundles *x);
 
 /* Their pieces: of IN or OUT, which has blocks in the order of ranks, or of WORK or SIZES. */
-struct tb_slice tb_bundles_placed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_blocks blocks);
-struct tb_slice tb_bundles_packed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_blocks blocks);
+struct tb_slice tb_bundles_placed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_bundle blocks);
+struct tb_slice tb_bundles_packed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_bundle blocks);
 /* Whether they stand side by side in the order of ranks, too. */
-bool tb_bundles_in_order(const struct tb_bundles *x, struct tb_blocks blocks);
+bool tb_bundles_in_order(const struct tb_bundles *x, struct tb_bundle blocks);
 
 /* Blocks are there after a step. */
-void tb_bundles_note(struct tb_bundles *x, struct tb_blocks blocks, uint32_t step);
+void tb_bundles_note(struct tb_bundles *x, struct tb_bundle blocks, uint32_t step);
 /* The last added step, which is about these blocks, comes after those with which they come, piece by piece. */
-void tb_bundles_after(const struct tb_bundles *x, struct tb_blocks blocks);
+void tb_bundles_after(const struct tb_bundles *x, struct tb_bundle blocks);
 /* Messages of blocks that stand in `slice`. */
 uint32_t tb_bundles_send(const struct tb_bundles *x, uint32_t peer, uint16_t edge, struct tb_slice slice,
-                         struct tb_blocks blocks);
+                         struct tb_bundle blocks);
 uint32_t tb_bundles_receive(struct tb_bundles *x, uint32_t peer, uint16_t edge, struct tb_slice slice,
-                            struct tb_blocks blocks);
+                            struct tb_bundle blocks);
 
 #endif

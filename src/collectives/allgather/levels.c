@@ -11,20 +11,20 @@
 #define RANKS_MOST 32768u /* whose bundles have numbers of edges */
 
 /* Sends and receives whole bundles that stand in `room`. */
-static struct tb_slice bundle_in(const struct tb_bundles *x, enum tb_symbol room, struct tb_blocks blocks)
+static struct tb_slice bundle_in(const struct tb_bundles *x, enum tb_symbol room, struct tb_bundle blocks)
 {
     return room == TB_SYMBOL_WORK ? tb_bundles_packed(x, room, blocks) : tb_bundles_placed(x, room, blocks);
 }
 
 static void bundle_send(const struct tb_bundles *x, enum tb_symbol room, uint32_t peer, uint16_t edge,
-                        struct tb_blocks blocks)
+                        struct tb_bundle blocks)
 {
     tb_builder_send(x->builder, peer, edge, bundle_in(x, room, blocks));
     tb_builder_join(x->builder);
 }
 
 static void bundle_receive(const struct tb_bundles *x, enum tb_symbol room, uint32_t peer, uint16_t edge,
-                           struct tb_blocks blocks)
+                           struct tb_bundle blocks)
 {
     tb_builder_receive(x->builder, peer, edge, bundle_in(x, room, blocks));
     tb_builder_join(x->builder);
@@ -43,7 +43,7 @@ static void stage_up(const struct tb_bundles *x, enum tb_symbol room, const stru
 
 static void top_exchange(const struct tb_bundles *x, enum tb_symbol room, const struct tb_stage *s)
 {
-    const struct tb_blocks mine = tb_bundles_of_part(x, &s->parts[s->mine]);
+    const struct tb_bundle mine = tb_bundles_of_part(x, &s->parts[s->mine]);
     for (uint32_t i = 1; i < s->count; i++)
         bundle_send(x, room, s->parts[(s->mine + i) % s->count].rank, 0, mine);
     for (uint32_t i = 1; i < s->count; i++) {
@@ -55,7 +55,7 @@ static void top_exchange(const struct tb_bundles *x, enum tb_symbol room, const 
 static void stage_down(const struct tb_bundles *x, enum tb_symbol room, const struct tb_stage *s,
                        const struct tb_allgather_kind *k)
 {
-    const struct tb_blocks all = tb_bundles_of_all(x);
+    const struct tb_bundle all = tb_bundles_of_all(x);
     struct tb_tree t;
     tb_stage_tree(&t, x->levels, s, &k->trees, 0);
     if (!t.root)
@@ -69,7 +69,7 @@ static void blocks_place(const struct tb_bundles *x)
 {
     const struct tb_collective *c = x->levels->call;
     const uint32_t own = c->in_place ? x->at[c->rank] : c->size;
-    const struct tb_blocks before = {0, own}, after = {own + 1, own < c->size ? c->size - own - 1 : 0};
+    const struct tb_bundle before = {0, own}, after = {own + 1, own < c->size ? c->size - own - 1 : 0};
     if (before.count > 0)
         tb_builder_copy(x->builder, tb_bundles_packed(x, TB_SYMBOL_WORK, before),
                         tb_bundles_placed(x, TB_SYMBOL_OUT, before));
@@ -89,7 +89,7 @@ void tb_allgather_bundles(struct tb_bundles *x, const struct tb_allgather_kind *
 {
     const struct tb_levels *l = x->levels;
     const struct tb_collective *c = l->call;
-    const struct tb_blocks all = tb_bundles_of_all(x), own = tb_bundles_of_rank(x, c->rank);
+    const struct tb_bundle all = tb_bundles_of_all(x), own = tb_bundles_of_rank(x, c->rank);
     const struct tb_slice given = tb_slice_one(tb_source(c), c->in_place ? c->rank : 0), nothing = tb_slice_nothing();
     bool sized = c->operation == TB_OPERATION_ALLGATHER, leads = tb_levels_leads(l), common = tb_levels_common(l);
     enum tb_symbol room = sized && tb_bundles_in_order(x, all) ? TB_SYMBOL_OUT : TB_SYMBOL_WORK;
@@ -135,7 +135,7 @@ static int levels_make(const struct tb_collective *c, const struct tb_allgather_
     int error = tb_levels_open(&l, c, 0);
     if (error == TB_OK) {
         tb_builder_open(&b, c->size * parts);
-        error = tb_bundles_open(&x, &b, &l, parts, tb_bundle_joined(c));
+        error = tb_bundles_open(&x, &b, &l, parts, tb_bundle_joined(c), true);
         if (error == TB_OK && x.joined) {
             tb_builder_order(&b);
             tb_allgather_bundles(&x, k);

@@ -13,8 +13,9 @@ struct gathering {
     struct tb_builder *b;
     struct tb_bundles x;
     bool unsized, root;
+    bool alone;            /* it has no block but its own */
     uint32_t stages;       /* in which messages are sent */
-    struct tb_blocks mine; /* what this rank collects */
+    struct tb_bundle mine; /* what this rank collects */
 };
 
 /* Sizes of blocks that are passed on. */
@@ -22,7 +23,8 @@ static void sizes_collect(struct gathering *w, uint32_t parent)
 {
     struct tb_builder *b = w->b;
     const struct tb_slice sizes = tb_bundles_packed(&w->x, TB_SYMBOL_SIZES, w->mine);
-    uint32_t first = tb_builder_measure(b, tb_slice_one(TB_SYMBOL_IN, 0), w->x.at[w->c->rank] - w->x.base);
+    uint32_t own = w->alone ? 0 : w->x.at[w->c->rank] - w->x.base;
+    uint32_t first = tb_builder_measure(b, tb_slice_one(TB_SYMBOL_IN, 0), own);
     for (uint32_t i = 1; i < w->stages; i++)
         for (uint32_t k = 0; k < w->l->stages[i].count; k++) {
             const struct tb_part *part = &w->l->stages[i].parts[k];
@@ -39,7 +41,7 @@ static void sizes_collect(struct gathering *w, uint32_t parent)
         for (uint32_t i = first; i < last; i++)
             tb_builder_after(b, i);
     }
-    if (w->mine.count > 1) {
+    if (!w->alone) {
         w->x.bound = tb_builder_bind(b, w->mine.count);
         for (uint32_t i = first; i < last; i++)
             tb_builder_after(b, i);
@@ -58,9 +60,9 @@ static void sizes_find(struct gathering *w)
 static void own_take(struct gathering *w, bool common)
 {
     const struct tb_collective *c = w->c;
-    const struct tb_blocks own = tb_bundles_of_rank(&w->x, c->rank);
+    const struct tb_bundle own = tb_bundles_of_rank(&w->x, c->rank);
     struct tb_slice given = tb_slice_many(tb_source(c), c->in_place ? c->rank * w->x.parts : 0, w->x.parts);
-    struct tb_blocks blocks = common ? tb_bundles_of_stage(&w->x, &w->l->stages[w->l->stage_count - 1]) : own;
+    struct tb_bundle blocks = common ? tb_bundles_of_stage(&w->x, &w->l->stages[w->l->stage_count - 1]) : own;
     struct tb_slice taken =
         w->root ? tb_bundles_placed(&w->x, TB_SYMBOL_OUT, blocks) : tb_bundles_packed(&w->x, TB_SYMBOL_WORK, blocks);
     if (common)
@@ -74,7 +76,7 @@ static void own_take(struct gathering *w, bool common)
 /* The bundle of another part. */
 static void bundle_take(struct gathering *w, const struct tb_part *part)
 {
-    const struct tb_blocks blocks = tb_bundles_of_part(&w->x, part);
+    const struct tb_bundle blocks = tb_bundles_of_part(&w->x, part);
     bool apart = w->x.joined && blocks.count > 1 && (w->unsized || !tb_bundles_in_order(&w->x, blocks));
     const struct tb_slice packed = tb_bundles_packed(&w->x, TB_SYMBOL_WORK, blocks);
     if (w->root && !apart) {
@@ -92,12 +94,11 @@ static void collect(struct gathering *w, bool common)
 {
     const struct tb_stage *top = &w->l->stages[0];
     const uint32_t parent = top->parts[top->root].rank;
-    bool alone = !w->root && w->mine.count == 1;
-    if (w->unsized && !w->root && (!alone || parent != w->c->root))
+    if (w->unsized && !w->root && (!w->alone || parent != w->c->root))
         sizes_collect(w, parent);
     if (w->unsized && w->root && w->x.joined)
         sizes_find(w);
-    if (!alone)
+    if (!w->alone)
         own_take(w, common);
     for (uint32_t i = w->root ? 0 : 1; i < w->stages; i++)
         for (uint32_t k = 0; k < w->l->stages[i].count; k++)
@@ -105,8 +106,8 @@ static void collect(struct gathering *w, bool common)
                 bundle_take(w, &w->l->stages[i].parts[k]);
     if (!w->root)
         tb_bundles_send(&w->x, parent, EDGE_DATA,
-                        alone ? tb_slice_many(TB_SYMBOL_IN, 0, w->x.parts)
-                              : tb_bundles_packed(&w->x, TB_SYMBOL_WORK, w->mine),
+                        w->alone ? tb_slice_many(TB_SYMBOL_IN, 0, w->x.parts)
+                                 : tb_bundles_packed(&w->x, TB_SYMBOL_WORK, w->mine),
                         w->mine);
 }
 
@@ -118,14 +119,18 @@ static int levels_make(const struct tb_collective *c, uint32_t parts, bool joine
     w.unsized = c->operation == TB_OPERATION_GATHERV;
     int error = tb_levels_open(&l, c, c->root);
     if (error == TB_OK) {
+        const struct tb_part *part = &l.stages[0].parts[l.stages[0].mine];
         bool common = !w.unsized && parts == 1 && tb_levels_common(&l);
+        w.alone = !w.root && tb_part_size(c, part) == 1;
         tb_builder_open(&b, c->size * parts);
-        error = tb_bundles_open(&w.x, &b, &l, parts, joined);
+        error = tb_bundles_open(&w.x, &b, &l, parts, joined, !w.alone);
         if (error == TB_OK && common && !tb_levels_leads(&l)) {
             tb_levels_meet(&b, &l, TB_COMPOSITE_GATHER, 0, tb_slice_one(TB_SYMBOL_IN, 0), tb_slice_nothing());
         } else if (error == TB_OK) {
             w.stages = common ? tb_levels_message_stages(&l) : l.stage_count;
-            w.mine = w.root ? tb_bundles_of_all(&w.x) : tb_bundles_of_part(&w.x, &l.stages[0].parts[l.stages[0].mine]);
+            w.mine = w.alone  ? (struct tb_bundle){0, 1}
+                     : w.root ? tb_bundles_of_all(&w.x)
+                              : tb_bundles_of_part(&w.x, part);
             w.x.base = w.mine.first;
             collect(&w, common);
         }

@@ -13,8 +13,9 @@ struct scattering {
     struct tb_builder *b;
     struct tb_bundles x;
     bool unsized, root;
+    bool alone;            /* it has no block but its own */
     uint32_t stages;       /* in which messages are sent */
-    struct tb_blocks mine; /* what this rank passes on */
+    struct tb_bundle mine; /* what this rank passes on */
     uint32_t measured;     /* the step with which sizes are there */
 };
 
@@ -23,16 +24,15 @@ static void bundle_take(struct scattering *w)
 {
     const struct tb_stage *top = &w->l->stages[0];
     const uint32_t parent = top->parts[top->root].rank;
-    bool alone = w->mine.count == 1;
-    if (w->unsized && !alone) {
+    if (w->unsized && !w->alone) {
         w->measured = tb_builder_receive(w->b, parent, EDGE_SIZES, tb_bundles_packed(&w->x, TB_SYMBOL_SIZES, w->mine));
         tb_builder_join(w->b);
         w->x.bound = tb_builder_bind(w->b, w->mine.count);
         tb_builder_after(w->b, w->measured);
     }
     tb_bundles_receive(&w->x, parent, EDGE_DATA,
-                       alone ? tb_slice_many(TB_SYMBOL_OUT, 0, w->x.parts)
-                             : tb_bundles_packed(&w->x, TB_SYMBOL_WORK, w->mine),
+                       w->alone ? tb_slice_many(TB_SYMBOL_OUT, 0, w->x.parts)
+                                : tb_bundles_packed(&w->x, TB_SYMBOL_WORK, w->mine),
                        w->mine);
 }
 
@@ -51,7 +51,7 @@ static void bundle_find(struct scattering *w)
 /* Gives another part its blocks. */
 static void bundle_give(struct scattering *w, const struct tb_part *part)
 {
-    const struct tb_blocks blocks = tb_bundles_of_part(&w->x, part);
+    const struct tb_bundle blocks = tb_bundles_of_part(&w->x, part);
     bool apart = w->x.joined && blocks.count > 1 && (w->unsized || !tb_bundles_in_order(&w->x, blocks));
     const struct tb_slice packed = tb_bundles_packed(&w->x, TB_SYMBOL_WORK, blocks);
     if (w->unsized && blocks.count > 1) {
@@ -76,7 +76,7 @@ static void own_give(struct scattering *w, bool common)
 {
     const struct tb_collective *c = w->c;
     const struct tb_slice out = tb_slice_many(TB_SYMBOL_OUT, 0, w->x.parts);
-    struct tb_blocks blocks =
+    struct tb_bundle blocks =
         common ? tb_bundles_of_stage(&w->x, &w->l->stages[w->l->stage_count - 1]) : tb_bundles_of_rank(&w->x, c->rank);
     struct tb_slice given =
         w->root ? tb_bundles_placed(&w->x, TB_SYMBOL_IN, blocks) : tb_bundles_packed(&w->x, TB_SYMBOL_WORK, blocks);
@@ -98,7 +98,7 @@ static void distribute(struct scattering *w, bool common)
         for (uint32_t k = 0; k < w->l->stages[i].count; k++)
             if (k != w->l->stages[i].mine)
                 bundle_give(w, &w->l->stages[i].parts[k]);
-    if (w->root || w->mine.count > 1)
+    if (!w->alone)
         own_give(w, common);
 }
 
@@ -110,15 +110,19 @@ static int levels_make(const struct tb_collective *c, uint32_t parts, bool joine
     w.unsized = c->operation == TB_OPERATION_SCATTERV;
     int error = tb_levels_open(&l, c, c->root);
     if (error == TB_OK) {
+        const struct tb_part *part = &l.stages[0].parts[l.stages[0].mine];
         bool common =
             !w.unsized && parts == 1 && tb_levels_common(&l) && l.stages[l.stage_count - 1].count <= TB_COMMON_DEALS;
+        w.alone = !w.root && tb_part_size(c, part) == 1;
         tb_builder_open(&b, c->size * parts);
-        error = tb_bundles_open(&w.x, &b, &l, parts, joined);
+        error = tb_bundles_open(&w.x, &b, &l, parts, joined, !w.alone);
         if (error == TB_OK && common && !tb_levels_leads(&l)) {
             tb_levels_meet(&b, &l, TB_COMPOSITE_SCATTER, 0, tb_slice_nothing(), tb_slice_one(TB_SYMBOL_OUT, 0));
         } else if (error == TB_OK) {
             w.stages = common ? tb_levels_message_stages(&l) : l.stage_count;
-            w.mine = w.root ? tb_bundles_of_all(&w.x) : tb_bundles_of_part(&w.x, &l.stages[0].parts[l.stages[0].mine]);
+            w.mine = w.alone  ? (struct tb_bundle){0, 1}
+                     : w.root ? tb_bundles_of_all(&w.x)
+                              : tb_bundles_of_part(&w.x, part);
             w.x.base = w.mine.first;
             distribute(&w, common);
         }
