@@ -23,13 +23,21 @@ bool tb_bundle_joined(const struct tb_collective *c)
     return (c->argument == 0 || c->argument > bytes) && bytes <= TB_BUNDLE_LIMIT / c->size;
 }
 
+#define PIECE_LEAST  4096u
+#define BLOCK_PIECES 8u
+
+/* Few, since each is many messages to simulate: blocks are pieces themselves. */
 uint32_t tb_candidates_bundles(const struct tb_collective *c, uint64_t *values, uint32_t room)
 {
-    uint64_t bytes = block_bytes(c);
+    uint64_t bytes = block_bytes(c), piece = bytes / BLOCK_PIECES + (bytes % BLOCK_PIECES != 0);
     uint32_t made = 0;
-    if (room > 0 && bytes <= TB_BUNDLE_LIMIT / c->size)
+    if (made < room && bytes <= TB_BUNDLE_LONG && bytes <= TB_BUNDLE_LIMIT / c->size)
         values[made++] = bytes * c->size;
-    return made + (made < room && bytes > 0 ? tb_candidates_levels(c, values + made, room - made) : 0);
+    if (made < room && bytes > 0 && bytes <= TB_BUNDLE_LONG)
+        values[made++] = bytes;
+    if (made < room && piece >= PIECE_LEAST)
+        values[made++] = piece;
+    return made;
 }
 
 bool tb_fits_bundles(const struct tb_collective *c)
@@ -176,6 +184,8 @@ uint32_t tb_bundles_send(const struct tb_bundles *x, uint32_t peer, uint16_t edg
     uint32_t step = tb_builder_send(x->builder, peer, edge, slice);
     if (x->joined)
         tb_builder_join(x->builder);
+    else
+        tb_builder_pipeline(x->builder, x->window);
     tb_bundles_after(x, blocks);
     return step;
 }

@@ -11,6 +11,9 @@
  * latency is worth less than the memory. */
 #define TB_BUNDLE_LIMIT (64u << 20)
 
+#define TB_BUNDLE_LONG   65536u /* bytes of a block: longer ones gain nothing by waiting for each other */
+#define TB_BUNDLE_WINDOW 4u     /* of those who send to several: so that all get something from the beginning on */
+
 /* A bundle: blocks that stand side by side in the order of the shape. */
 struct tb_bundle {
     uint32_t first, count;
@@ -23,6 +26,7 @@ struct tb_bundles {
     uint32_t *at;    /* and where each rank's block does */
     uint32_t parts;  /* pieces of a block */
     bool joined;     /* a bundle is one message */
+    uint32_t window; /* messages to one rank that are on their way, where there are several to send to; 0: any number */
     uint32_t base;   /* the block with which WORK and SIZES begin */
     uint32_t bound;  /* the step that makes room in WORK; TB_STEP_NONE: it is there */
     uint32_t came_count;
@@ -36,7 +40,7 @@ struct tb_bundles {
  * them whole, unless these are more than the limit. */
 uint32_t tb_bundle_parts(const struct tb_collective *c);
 bool tb_bundle_joined(const struct tb_collective *c);
-/* Arguments: whole bundles, and blocks in 1, 4, 8... pieces. */
+/* Arguments: whole bundles, single blocks, and pieces of blocks; of long ones pieces alone. */
 uint32_t tb_candidates_bundles(const struct tb_collective *c, uint64_t *values, uint32_t room);
 /* Whether the blocks of the largest part of the widest place are within the limit. */
 bool tb_fits_bundles(const struct tb_collective *c);

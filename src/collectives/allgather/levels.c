@@ -121,6 +121,12 @@ static bool fits(const struct tb_collective *c)
     return c->size <= RANKS_MOST && tb_fits_level_parts(c, PARTS_MOST);
 }
 
+/* Long blocks leave a rank once where there are chains. */
+static bool fits_short(const struct tb_collective *c)
+{
+    return c->elements * c->element_bytes <= TB_BUNDLE_LONG && fits(c);
+}
+
 static bool fits_ring(const struct tb_collective *c)
 {
     return tb_fits_level_tree(c, TB_LEVEL_CHAIN) && fits(c);
@@ -162,7 +168,7 @@ static int levels_make(const struct tb_collective *c, const struct tb_allgather_
     const struct tb_algorithm tb_allgatherv_levels_##name = {                                                          \
         TB_OPERATION_ALLGATHERV, NAME, row_fits, make_##name, "piece", tb_candidates_bundles}
 
-ROW(flat, "levels-flat", fits, TB_LEVEL_FLAT, false, false);
-ROW(binomial, "levels-binomial", fits, TB_LEVEL_BINOMIAL, false, false);
+ROW(flat, "levels-flat", fits_short, TB_LEVEL_FLAT, false, false);
+ROW(binomial, "levels-binomial", fits_short, TB_LEVEL_BINOMIAL, false, false);
 ROW(chain, "levels-chain", fits, TB_LEVEL_CHAIN, false, true);
 ROW(ring, "levels-ring", fits_ring, TB_LEVEL_CHAIN, true, true);

@@ -81,6 +81,7 @@ void tb_allgather_pieces(struct tb_bundles *x, const struct tb_allgather_kind *k
     const struct tb_levels *l = x->levels;
     const struct tb_collective *c = l->call;
     const struct tb_bundle own = tb_bundles_of_rank(x, c->rank);
+    x->window = TB_BUNDLE_WINDOW;
     if (!c->in_place)
         tb_bundles_note(x, own,
                         tb_builder_copy(x->builder, tb_slice_many(TB_SYMBOL_IN, 0, x->parts),

@@ -124,6 +124,7 @@ static int levels_make(const struct tb_collective *c, uint32_t parts, bool joine
                      : w.root ? tb_bundles_of_all(&w.x)
                               : tb_bundles_of_part(&w.x, part);
             w.x.base = w.mine.first;
+            w.x.window = TB_BUNDLE_WINDOW;
             distribute(&w, common);
         }
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
