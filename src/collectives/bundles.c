@@ -23,13 +23,12 @@ bool tb_bundle_joined(const struct tb_collective *c)
     return (c->argument == 0 || c->argument > bytes) && bytes <= TB_BUNDLE_LIMIT / c->size;
 }
 
-#define PIECE_LEAST  4096u
-#define BLOCK_PIECES 8u
+#define PIECE_LEAST 4096u
 
 /* Few, since each is many messages to simulate: blocks are pieces themselves. */
 uint32_t tb_candidates_bundles(const struct tb_collective *c, uint64_t *values, uint32_t room)
 {
-    uint64_t bytes = block_bytes(c), piece = bytes / BLOCK_PIECES + (bytes % BLOCK_PIECES != 0);
+    uint64_t bytes = block_bytes(c), piece = bytes / TB_BUNDLE_PIECES + (bytes % TB_BUNDLE_PIECES != 0);
     uint32_t made = 0;
     if (made < room && bytes <= TB_BUNDLE_LONG && bytes <= TB_BUNDLE_LIMIT / c->size)
         values[made++] = bytes * c->size;

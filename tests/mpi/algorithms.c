@@ -371,9 +371,9 @@ static const struct {
      "linear binomial binomial:700 chain chain:1000 binary:512 split-binary split-binary:333 scatter-ring "
      "scatter-doubling postal:1 postal:3 circulant circulant:1200 two-tree:1500 shm hosts hosts:3000"},
     {"gather", run_gather, "linear bounded:1 bounded:3 binomial levels levels:2444 levels:600"},
-    {"gatherv", run_gatherv, "linear bounded:1 bounded:2 binomial levels-bundles levels-blocks"},
+    {"gatherv", run_gatherv, "linear bounded:1 bounded:2 binomial levels-bundles levels-blocks levels-pieces"},
     {"scatter", run_scatter, "linear binomial levels levels:2444 levels:600"},
-    {"scatterv", run_scatterv, "linear binomial levels-bundles levels-blocks"},
+    {"scatterv", run_scatterv, "linear binomial levels-bundles levels-blocks levels-pieces"},
     {"allgather", run_allgather,
      "linear ring bruck doubling neighbour circulant levels-flat levels-flat:2444 levels-flat:600 levels-binomial "
      "levels-binomial:600 levels-chain levels-chain:600 levels-ring:2444 levels-ring:600"},

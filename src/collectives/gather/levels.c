@@ -24,7 +24,7 @@ static void sizes_collect(struct gathering *w, uint32_t parent)
     struct tb_builder *b = w->b;
     const struct tb_slice sizes = tb_bundles_packed(&w->x, TB_SYMBOL_SIZES, w->mine);
     uint32_t own = w->alone ? 0 : w->x.at[w->c->rank] - w->x.base;
-    uint32_t first = tb_builder_measure(b, tb_slice_one(TB_SYMBOL_IN, 0), own);
+    uint32_t first = tb_builder_measure(b, tb_slice_many(TB_SYMBOL_IN, 0, w->x.parts), own * w->x.parts);
     for (uint32_t i = 1; i < w->stages; i++)
         for (uint32_t k = 0; k < w->l->stages[i].count; k++) {
             const struct tb_part *part = &w->l->stages[i].parts[k];
@@ -42,7 +42,7 @@ static void sizes_collect(struct gathering *w, uint32_t parent)
             tb_builder_after(b, i);
     }
     if (!w->alone) {
-        w->x.bound = tb_builder_bind(b, w->mine.count);
+        w->x.bound = tb_builder_bind(b, w->mine.count * w->x.parts);
         for (uint32_t i = first; i < last; i++)
             tb_builder_after(b, i);
     }
@@ -52,7 +52,7 @@ static void sizes_collect(struct gathering *w, uint32_t parent)
 static void sizes_find(struct gathering *w)
 {
     uint32_t measured = tb_builder_measure(w->b, tb_bundles_placed(&w->x, TB_SYMBOL_OUT, w->mine), 0);
-    w->x.bound = tb_builder_bind(w->b, w->mine.count);
+    w->x.bound = tb_builder_bind(w->b, w->mine.count * w->x.parts);
     tb_builder_after(w->b, measured);
 }
 
@@ -158,9 +158,16 @@ static int make_blocks(const struct tb_collective *c, struct tb_program **progra
     return levels_make(c, 1, false, program);
 }
 
+static int make_pieces(const struct tb_collective *c, struct tb_program **program)
+{
+    return levels_make(c, TB_BUNDLE_PIECES, false, program);
+}
+
 const struct tb_algorithm tb_gather_levels = {TB_OPERATION_GATHER,  "levels", tb_fits_bundles, make, "piece",
                                               tb_candidates_bundles};
 const struct tb_algorithm tb_gatherv_levels_bundles = {
     TB_OPERATION_GATHERV, "levels-bundles", tb_fits_levels, make_bundles, NULL, NULL};
 const struct tb_algorithm tb_gatherv_levels_blocks = {
     TB_OPERATION_GATHERV, "levels-blocks", tb_fits_levels, make_blocks, NULL, NULL};
+const struct tb_algorithm tb_gatherv_levels_pieces = {
+    TB_OPERATION_GATHERV, "levels-pieces", tb_fits_levels, make_pieces, NULL, NULL};

@@ -27,7 +27,7 @@ static void bundle_take(struct scattering *w)
     if (w->unsized && !w->alone) {
         w->measured = tb_builder_receive(w->b, parent, EDGE_SIZES, tb_bundles_packed(&w->x, TB_SYMBOL_SIZES, w->mine));
         tb_builder_join(w->b);
-        w->x.bound = tb_builder_bind(w->b, w->mine.count);
+        w->x.bound = tb_builder_bind(w->b, w->mine.count * w->x.parts);
         tb_builder_after(w->b, w->measured);
     }
     tb_bundles_receive(&w->x, parent, EDGE_DATA,
@@ -43,7 +43,7 @@ static void bundle_find(struct scattering *w)
         return;
     w->measured = tb_builder_measure(w->b, tb_bundles_placed(&w->x, TB_SYMBOL_IN, w->mine), 0);
     if (w->x.joined) {
-        w->x.bound = tb_builder_bind(w->b, w->mine.count);
+        w->x.bound = tb_builder_bind(w->b, w->mine.count * w->x.parts);
         tb_builder_after(w->b, w->measured);
     }
 }
@@ -151,9 +151,16 @@ static int make_blocks(const struct tb_collective *c, struct tb_program **progra
     return levels_make(c, 1, false, program);
 }
 
+static int make_pieces(const struct tb_collective *c, struct tb_program **program)
+{
+    return levels_make(c, TB_BUNDLE_PIECES, false, program);
+}
+
 const struct tb_algorithm tb_scatter_levels = {TB_OPERATION_SCATTER, "levels", tb_fits_bundles, make, "piece",
                                                tb_candidates_bundles};
 const struct tb_algorithm tb_scatterv_levels_bundles = {
     TB_OPERATION_SCATTERV, "levels-bundles", tb_fits_levels, make_bundles, NULL, NULL};
 const struct tb_algorithm tb_scatterv_levels_blocks = {
     TB_OPERATION_SCATTERV, "levels-blocks", tb_fits_levels, make_blocks, NULL, NULL};
+const struct tb_algorithm tb_scatterv_levels_pieces = {
+    TB_OPERATION_SCATTERV, "levels-pieces", tb_fits_levels, make_pieces, NULL, NULL};
