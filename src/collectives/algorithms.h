@@ -51,6 +51,12 @@ extern const struct tb_algorithm tb_allreduce_levels_flat_flat, tb_allreduce_lev
     tb_allreduce_levels_packed_binary, tb_allreduce_levels_lpbf_binomial;
 extern const struct tb_algorithm tb_allreduce_exchange_flat, tb_allreduce_exchange_binomial, tb_barrier_levels_flat,
     tb_barrier_levels_binomial;
+extern const struct tb_algorithm tb_gather_levels, tb_gatherv_levels_bundles, tb_gatherv_levels_blocks,
+    tb_gatherv_levels_pieces, tb_scatter_levels, tb_scatterv_levels_bundles, tb_scatterv_levels_blocks,
+    tb_scatterv_levels_pieces;
+extern const struct tb_algorithm tb_allgather_levels_flat, tb_allgather_levels_binomial, tb_allgather_levels_chain,
+    tb_allgather_levels_ring, tb_allgatherv_levels_flat, tb_allgatherv_levels_binomial, tb_allgatherv_levels_chain,
+    tb_allgatherv_levels_ring;
 extern const struct tb_algorithm tb_barrier_hosts, tb_bcast_hosts, tb_allreduce_hosts;
 
 /* For rows that need an intercommunicator, or do with either kind. */

@@ -124,13 +124,13 @@ static uint64_t expected_piece(const struct shape *s, uint32_t rank, uint32_t pi
         return receives ? data(s->root, piece) : 0;
     case TB_OPERATION_GATHER:
     case TB_OPERATION_GATHERV:
-        return root ? data(first + piece, 0) : 0;
+        return root ? data(first + piece / parts, piece % parts) : 0;
     case TB_OPERATION_ALLGATHER:
     case TB_OPERATION_ALLGATHERV:
         return data(first + piece / parts, piece % parts);
     case TB_OPERATION_SCATTER:
     case TB_OPERATION_SCATTERV:
-        return receives && piece == 0 && !c.in_place ? data(s->root, c.rank) : 0;
+        return receives && piece < parts && !c.in_place ? data(s->root, c.rank * parts + piece) : 0;
     case TB_OPERATION_ALLTOALL:
     case TB_OPERATION_ALLTOALLV:
     case TB_OPERATION_ALLTOALLW:

@@ -201,6 +201,8 @@ int tb_levels_open(struct tb_levels *l, const struct tb_collective *c, uint32_t 
         return tb_error(TB_ERR_MEMORY, "no memory for %u parts of a group", most);
     l->part_count = 0;
     top_find(l);
+    l->top_parts = l->room;
+    l->part_count = l->top == TB_PLACE_NONE ? 0 : l->parts;
     for (uint32_t i = count; i-- > 0;) {
         uint32_t from = l->part_count;
         parts_add(l, places[i]);

@@ -35,10 +35,11 @@ struct tb_levels {
     uint32_t root;
     uint32_t stage_count; /* of this rank, the widest first */
     struct tb_stage stages[TB_LEVELS_STAGES];
-    bool host;      /* the last stage is that of this rank's host */
-    uint32_t top;   /* place of the widest stage that anyone has, */
-    uint32_t parts; /* and how many parts it has; 0: there is only one rank */
-    bool wide;      /* some of those are places */
+    bool host;                             /* the last stage is that of this rank's host */
+    uint32_t top;                          /* place of the widest stage that anyone has, */
+    uint32_t parts;                        /* and how many parts it has; 0: there is only one rank */
+    bool wide;                             /* some of those are places */
+    const struct tb_level_part *top_parts; /* those, in no order */
     struct tb_level_part *room;
     uint32_t part_count;
 };

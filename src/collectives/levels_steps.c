@@ -128,11 +128,11 @@ uint32_t tb_levels_meet(struct tb_builder *b, const struct tb_levels *l, enum tb
 {
     const struct tb_stage *s = &l->stages[l->stage_count - 1];
     const struct tb_collective here = {.size = s->count};
-    bool bcast = what == TB_COMPOSITE_BCAST;
-    const struct tb_contract contract = {(uint8_t)what, TB_DRIVER_COMMON, bcast ? 1 : tb_common_rounds(&here),
+    bool one = what == TB_COMPOSITE_BCAST || what == TB_COMPOSITE_SCATTER; /* only one is waited for */
+    const struct tb_contract contract = {(uint8_t)what, TB_DRIVER_COMMON, one ? 1 : tb_common_rounds(&here),
                                          what == TB_COMPOSITE_BARRIER ? 0
-                                         : bcast                      ? 1
-                                                                      : 2};
+                                         : tb_composite_reduces(what) ? 2
+                                                                      : 1};
     uint32_t ranks[TB_HOSTS_RANKS];
     for (uint32_t i = 0; i < s->count; i++)
         ranks[i] = s->parts[i].number;

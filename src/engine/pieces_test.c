@@ -308,7 +308,7 @@ static void some_composites_are_refused(void **state)
             tb_builder_cut(&b, 2);
         finish(&b, &stage.programs[0]);
         struct tb_binding binding = {.elements = 1, .element_bytes = 4, .piece = 1};
-        binding.cuts[TB_SYMBOL_OUT] = way == 2 ? TB_CUT_BLOCKS : TB_CUT_EVEN;
+        binding.cuts[TB_SYMBOL_OUT] = way == 2 ? TB_CUT_TABLE : TB_CUT_EVEN;
         assert_int_equal(tb_program_run(stage.net.channels[0], stage.programs[0], &binding), TB_ERR_UNSUPPORTED);
         assert_non_null(strstr(tb_error_story(), way == 2 ? "without a driver" : "have no driver"));
         tb_program_free(stage.programs[0]);

@@ -18,6 +18,16 @@ struct small_run {
 
 /* ---- checking ---------------------------------------------------------------------------------------------------- */
 
+/* Whether a broadcast is of one part of each buffer, so that it does not matter how that is cut. */
+static bool one_part(const struct tb_binding *binding, const struct tb_step *s)
+{
+    const struct tb_slice *slices[] = {&s->slice, &s->other};
+    bool one = s->contract.composite == TB_COMPOSITE_BCAST && s->items == 1;
+    for (int i = 0; i < 2; i++)
+        one = one && (slices[i]->count < 2 || binding->cuts[slices[i]->symbol] != TB_CUT_TABLE);
+    return one;
+}
+
 static inline int step_check(const struct tb_binding *binding, const struct tb_step *s, uint32_t step)
 {
     bool reduces = s->kind == TB_STEP_REDUCE, driven = true;
@@ -25,7 +35,7 @@ static inline int step_check(const struct tb_binding *binding, const struct tb_s
         bool even = binding->cuts[s->slice.symbol] == TB_CUT_EVEN && binding->cuts[s->other.symbol] == TB_CUT_EVEN;
         reduces = tb_composite_reduces((enum tb_composite)s->contract.composite);
         driven = s->contract.composite < TB_COMPOSITE_COUNT && s->contract.driver < TB_DRIVERS_LIMIT &&
-                 (even || s->contract.composite >= TB_COMPOSITE_GATHER);
+                 (even || s->contract.composite >= TB_COMPOSITE_GATHER || one_part(binding, s));
     }
     if (!driven || (reduces && binding->op == NULL))
         return tb_error(TB_ERR_UNSUPPORTED, "step %u of a program is of a kind (%d) without a driver", step,

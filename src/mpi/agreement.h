@@ -37,8 +37,8 @@ int tb_comm_spread(struct tb_comm *comm, uint32_t root, void *data, size_t bytes
 /* Everyone gets everyone's `bytes` bytes, by rank, in `all`. */
 int tb_comm_exchange(struct tb_comm *comm, const void *mine, size_t bytes, void *all);
 /* Everyone has things of `each` bytes for others: counts[i] of them for rank i, all in one array in the order of ranks.
- * Everyone gets what is for it, allocated, and their number. `error`: what has kept this rank from having them, of which
- * others learn. The communicator is settled. */
+ * Everyone gets what is for it, allocated, and their number. `error`: what has kept this rank from having them, of
+ * which others learn. The communicator is settled. */
 int tb_comm_deliver(struct tb_comm *comm, int error, const uint32_t *counts, const void *things, size_t each,
                     void **got, uint32_t *got_count);
 

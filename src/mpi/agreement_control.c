@@ -125,8 +125,8 @@ static int swap_news(struct tb_channel *control, uint32_t remote, uint64_t match
     return error;
 }
 
-/* The leader's part: takes a context, if one is wanted and that is for it to do. What it returns, and the head says, its
- * group is told. */
+/* The leader's part: takes a context, if one is wanted and that is for it to do. What it returns, and the head says,
+ * its group is told. */
 static int meet(int error, bool wanted, struct tb_comm *bridge, uint32_t remote, uint64_t match,
                 const struct tb_news *mine, struct tb_news *theirs, struct head *head)
 {

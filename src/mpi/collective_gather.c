@@ -78,9 +78,9 @@ int tb_mpi_Gather(const struct tb_form *form, const void *sendbuf, MPI_Count sen
     if (code == MPI_SUCCESS && !is_beside(&call))
         code = own_block(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
     if (code == MPI_SUCCESS && !is_beside(&call)) {
-        measure(&call, is_root(&call) ? TB_SYMBOL_OUT : TB_SYMBOL_IN);
-        if (!is_root(&call))
-            tb_call_relay(&call, &call.binding.buffers[TB_SYMBOL_IN]);
+        enum tb_symbol known = is_root(&call) ? TB_SYMBOL_OUT : TB_SYMBOL_IN;
+        measure(&call, known);
+        tb_call_relay(&call, &call.binding.buffers[known]);
     }
     return tb_call_end(&call, code);
 }
@@ -117,9 +117,9 @@ int tb_mpi_Scatter(const struct tb_form *form, const void *sendbuf, MPI_Count se
     if (code == MPI_SUCCESS && !is_beside(&call))
         code = own_block(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype);
     if (code == MPI_SUCCESS && !is_beside(&call)) {
-        measure(&call, is_root(&call) ? TB_SYMBOL_IN : TB_SYMBOL_OUT);
-        if (!is_root(&call))
-            tb_call_relay(&call, &call.binding.buffers[TB_SYMBOL_OUT]);
+        enum tb_symbol known = is_root(&call) ? TB_SYMBOL_IN : TB_SYMBOL_OUT;
+        measure(&call, known);
+        tb_call_relay(&call, &call.binding.buffers[known]);
     }
     return tb_call_end(&call, code);
 }

@@ -373,12 +373,16 @@ static const struct {
      "levels-flat-flat levels-flat-binomial:1000 levels-flat-chain:700 levels-flat-binary levels-binomial-binomial "
      "levels-chain-chain:900 levels-chain-binary:500 levels-packed-chain:600 levels-packed-binary:1100 "
      "levels-lpbf-binomial:800"},
-    {"gather", run_gather, "linear bounded:1 bounded:3 binomial"},
-    {"gatherv", run_gatherv, "linear bounded:1 bounded:2 binomial"},
-    {"scatter", run_scatter, "linear binomial"},
-    {"scatterv", run_scatterv, "linear binomial"},
-    {"allgather", run_allgather, "linear ring bruck doubling neighbour circulant"},
-    {"allgatherv", run_allgatherv, "linear ring doubling neighbour circulant pipelined pipelined:700"},
+    {"gather", run_gather, "linear bounded:1 bounded:3 binomial levels levels:2444 levels:600"},
+    {"gatherv", run_gatherv, "linear bounded:1 bounded:2 binomial levels-bundles levels-blocks levels-pieces"},
+    {"scatter", run_scatter, "linear binomial levels levels:2444 levels:600"},
+    {"scatterv", run_scatterv, "linear binomial levels-bundles levels-blocks levels-pieces"},
+    {"allgather", run_allgather,
+     "linear ring bruck doubling neighbour circulant levels-flat levels-flat:2444 levels-flat:600 levels-binomial "
+     "levels-binomial:600 levels-chain levels-chain:600 levels-ring:2444 levels-ring:600"},
+    {"allgatherv", run_allgatherv,
+     "linear ring doubling neighbour circulant pipelined pipelined:700 levels-flat levels-flat:300 levels-binomial "
+     "levels-chain:900 levels-ring:300"},
     {"alltoall", run_alltoall, "linear pairwise swap bruck"},
     {"alltoallv", run_alltoallv, "linear pairwise swap"},
     {"reduce", run_reduce,
