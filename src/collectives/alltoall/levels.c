@@ -1,0 +1,316 @@
+/* All blocks that go from one part of a place to another cross as one message. In each part the other parts are dealt
+ * to its ranks: who has part j collects what the ranks of its own part have for that, sends it to who has this part
+ * there, and deals out what comes from it. Within a part the same is done at the next level; "levels-dealt" does so
+ * down to clusters, in which messages go directly, and "levels-dealt-hosts" down to hosts. Ranks of a host meet in its
+ * memory where they can. For P parts of n ranks one message crosses from each to each instead of n^2, two latencies of
+ * the next level and two copies later: for small blocks, as what a rank keeps for others grows with n^2. */
+#include <stdlib.h>
+
+#include "collectives/levels_ranks.h"
+#include "collectives/levels_steps.h"
+
+#define ROOM_LIMIT (64ull << 20) /* bytes of WORK */
+#define RANKS_MOST 8192u         /* so that there are edges enough */
+
+struct deal {
+    struct tb_builder *b;
+    const struct tb_collective *c;
+    struct tb_stage_ranks r; /* of the stage at hand */
+    enum tb_symbol source;   /* where the blocks are that this rank gives, */
+    uint32_t ready;          /* after this step, after which OUT may be written, too; or TB_STEP_NONE */
+    uint32_t work;           /* pieces of WORK that are in use */
+    uint16_t edge;           /* of the stage: two for each part, and one more */
+};
+
+static void after(struct tb_builder *b, uint32_t step)
+{
+    if (step != TB_STEP_NONE)
+        tb_builder_after(b, step);
+}
+
+static struct tb_slice room(struct deal *d, uint32_t count)
+{
+    d->work += count;
+    return tb_slice_many(TB_SYMBOL_WORK, d->work - count, count);
+}
+
+/* Who of a part has another one. */
+static uint32_t dealt_to(const struct tb_stage_ranks *r, uint32_t part, uint32_t other)
+{
+    uint32_t size = tb_stage_size(r, part), distance = (other + r->count - part - 1) % r->count;
+    uint32_t takers = size < r->count - 1 ? size : r->count - 1;
+    return tb_stage_part(r, part)[(uint64_t)(distance % takers) * size / takers];
+}
+
+/* Sends the blocks for these ranks as one message. */
+static void give(struct deal *d, uint32_t peer, uint16_t edge, const uint32_t *ranks, uint32_t count)
+{
+    struct tb_slice blocks = tb_slice_many(d->source, ranks[0], count);
+    uint32_t ready = d->ready;
+    if (!tb_ranks_follow(ranks, count)) {
+        blocks = room(d, count);
+        ready = tb_builder_copy(d->b, tb_builder_list(d->b, d->source, ranks, count), blocks);
+        after(d->b, d->ready);
+    }
+    tb_builder_send(d->b, peer, edge, blocks);
+    tb_builder_join(d->b);
+    after(d->b, ready);
+}
+
+/* Puts blocks from these ranks, which lie side by side after a step, where they belong. */
+static void put(struct deal *d, struct tb_slice blocks, uint32_t come, const uint32_t *ranks)
+{
+    tb_builder_copy(d->b, blocks, tb_builder_list(d->b, TB_SYMBOL_OUT, ranks, blocks.count));
+    tb_builder_after(d->b, come);
+    after(d->b, d->ready);
+}
+
+static void take(struct deal *d, uint32_t peer, uint16_t edge, const uint32_t *ranks, uint32_t count)
+{
+    bool follow = tb_ranks_follow(ranks, count);
+    struct tb_slice blocks = follow ? tb_slice_many(TB_SYMBOL_OUT, ranks[0], count) : room(d, count);
+    uint32_t come = tb_builder_receive(d->b, peer, edge, blocks);
+    tb_builder_join(d->b);
+    if (follow)
+        after(d->b, d->ready);
+    else
+        put(d, blocks, come, ranks);
+}
+
+/* What my part has for part `other`, rank by rank, to who has my part there. */
+static void bundle_send(struct deal *d, uint32_t other, uint16_t edge, uint16_t cross)
+{
+    const struct tb_stage_ranks *r = &d->r;
+    const uint32_t *here = tb_stage_part(r, r->mine), *there = tb_stage_part(r, other);
+    uint32_t ranks = tb_stage_size(r, r->mine), each = tb_stage_size(r, other), first = d->b->program.step_count;
+    struct tb_slice all = room(d, ranks * each);
+    for (uint32_t i = 0; i < ranks; i++) {
+        struct tb_slice blocks = tb_slice_range(all, i * each, (i + 1) * each);
+        if (i == r->position) {
+            tb_builder_copy(d->b, tb_builder_list(d->b, d->source, there, each), blocks);
+            after(d->b, d->ready);
+        } else {
+            tb_builder_receive(d->b, here[i], edge, blocks);
+            tb_builder_join(d->b);
+        }
+    }
+    tb_builder_send(d->b, dealt_to(r, other, r->mine), cross, all);
+    tb_builder_join(d->b);
+    for (uint32_t i = 0; i < ranks; i++)
+        tb_builder_after(d->b, first + i);
+}
+
+/* Blocks that come from one rank of the other part after the other, ordered by who of this part gets them. */
+static struct tb_slice bundle_turn(struct deal *d, struct tb_slice all, uint32_t ranks, uint32_t each, uint32_t *come)
+{
+    if (ranks == 1 || each == 1)
+        return all;
+    uint32_t *list = malloc((size_t)all.count * sizeof(*list));
+    if (list == NULL) {
+        d->b->error = tb_error(TB_ERR_MEMORY, "no memory for a list of %u blocks", all.count);
+        return all;
+    }
+    for (uint32_t i = 0; i < all.count; i++)
+        list[i] = all.first + i % each * ranks + i / each;
+    struct tb_slice turned = room(d, all.count);
+    uint32_t copied = tb_builder_copy(d->b, tb_builder_list(d->b, TB_SYMBOL_WORK, list, all.count), turned);
+    tb_builder_after(d->b, *come);
+    *come = copied;
+    free(list);
+    return turned;
+}
+
+static void bundle_receive(struct deal *d, uint32_t other, uint16_t edge, uint16_t cross)
+{
+    const struct tb_stage_ranks *r = &d->r;
+    const uint32_t *here = tb_stage_part(r, r->mine), *there = tb_stage_part(r, other);
+    uint32_t ranks = tb_stage_size(r, r->mine), each = tb_stage_size(r, other);
+    struct tb_slice all = room(d, ranks * each);
+    uint32_t come = tb_builder_receive(d->b, dealt_to(r, other, r->mine), cross, all);
+    tb_builder_join(d->b);
+    all = bundle_turn(d, all, ranks, each, &come);
+    for (uint32_t i = 0; i < ranks; i++) {
+        struct tb_slice blocks = tb_slice_range(all, i * each, (i + 1) * each);
+        if (i == r->position) {
+            put(d, blocks, come, there);
+        } else {
+            tb_builder_send(d->b, here[i], edge, blocks);
+            tb_builder_join(d->b);
+            tb_builder_after(d->b, come);
+        }
+    }
+}
+
+/* What this rank does for what goes between its part and another one. */
+static void parts_exchange(struct deal *d, uint32_t other)
+{
+    const struct tb_stage_ranks *r = &d->r;
+    const uint32_t *there = tb_stage_part(r, other);
+    uint32_t each = tb_stage_size(r, other), taker = dealt_to(r, r->mine, other);
+    uint16_t collect = (uint16_t)(d->edge + 2 * other), deal = collect + 1, cross = (uint16_t)(d->edge + 2 * r->count);
+    if (tb_stage_size(r, r->mine) == 1) {
+        give(d, dealt_to(r, other, r->mine), cross, there, each);
+        take(d, dealt_to(r, other, r->mine), cross, there, each);
+    } else if (taker == d->c->rank) {
+        bundle_send(d, other, collect, cross);
+        bundle_receive(d, other, deal, cross);
+    } else {
+        give(d, taker, collect, there, each);
+        take(d, taker, deal, there, each);
+    }
+}
+
+/* ---- within clusters and hosts ----------------------------------------------------------------------------------- */
+
+/* Directly to each rank of this part, but for those on the same host if they meet elsewhere. */
+static void part_direct(struct deal *d, bool meet)
+{
+    const struct tb_stage_ranks *r = &d->r;
+    const struct tb_group_shape *s = d->c->shape;
+    uint32_t ranks = tb_stage_size(r, r->mine), host = tb_group_shape_host(s, d->c->rank);
+    for (uint32_t i = 1; i < ranks; i++) {
+        uint32_t peer = tb_stage_part(r, r->mine)[(r->position + i) % ranks];
+        if (meet && tb_group_shape_host(s, peer) == host)
+            continue;
+        give(d, peer, d->edge, &peer, 1);
+        take(d, peer, d->edge, &peer, 1);
+    }
+}
+
+/* The ranks of a host, and each with itself, in its memory. */
+static int host_meet(struct deal *d)
+{
+    struct tb_levels l;
+    uint32_t ranks[TB_COMMON_DEALS];
+    int error = tb_levels_open(&l, d->c, 0);
+    if (error == TB_OK) {
+        const struct tb_stage *s = &l.stages[l.stage_count - 1];
+        for (uint32_t i = 0; i < s->count; i++)
+            ranks[i] = s->parts[i].number;
+        tb_levels_meet(d->b, &l, TB_COMPOSITE_ALLTOALL, 0, tb_builder_list(d->b, d->source, ranks, s->count),
+                       tb_builder_list(d->b, TB_SYMBOL_OUT, ranks, s->count));
+        after(d->b, d->ready);
+    }
+    tb_levels_close(&l);
+    return error;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static int stage_make(struct deal *d, const struct tb_stage *s, bool last, bool meet)
+{
+    int error = tb_stage_ranks_open(&d->r, d->c, s);
+    if (error == TB_OK) {
+        for (uint32_t i = 1; i < s->count; i++)
+            parts_exchange(d, (s->mine + i) % s->count);
+        d->edge += (uint16_t)(2 * s->count + 1);
+        if (last)
+            part_direct(d, meet);
+    }
+    tb_stage_ranks_close(&d->r);
+    return error;
+}
+
+static int program_make(struct deal *d, const struct tb_levels *l, bool hosts)
+{
+    bool meet = tb_levels_common(l) && l->stages[l->stage_count - 1].count <= TB_COMMON_DEALS;
+    uint32_t stages = l->stage_count - (meet ? 1 : 0), bundled = stages, me = d->c->rank;
+    for (uint32_t i = 0; i < stages && !hosts && bundled == stages; i++)
+        bundled = l->stages[i].wide ? bundled : i;
+    if (d->c->in_place) {
+        d->source = TB_SYMBOL_WORK;
+        d->ready = tb_builder_copy(d->b, tb_slice_whole(d->b, TB_SYMBOL_OUT, 0), room(d, d->c->size));
+        tb_builder_join(d->b);
+    } else if (!meet) {
+        tb_builder_copy(d->b, tb_slice_one(TB_SYMBOL_IN, me), tb_slice_one(TB_SYMBOL_OUT, me));
+    }
+    int error = TB_OK;
+    for (uint32_t i = 0; i < bundled && error == TB_OK; i++)
+        error = stage_make(d, &l->stages[i], i + 1 == bundled, meet);
+    if (error == TB_OK && meet)
+        error = host_meet(d);
+    return error;
+}
+
+static int levels_make(const struct tb_collective *c, bool hosts, struct tb_program **program)
+{
+    struct tb_levels l;
+    struct tb_builder b;
+    int error = tb_levels_open_all(&l, c);
+    if (error == TB_OK) {
+        struct deal d = {.b = &b, .c = c, .source = TB_SYMBOL_IN, .ready = TB_STEP_NONE};
+        tb_builder_open(&b, c->size);
+        error = program_make(&d, &l, hosts);
+        tb_builder_places(&b, TB_COLLECTIVE_PLACES);
+        int finished = tb_builder_finish(&b, program);
+        if (error != TB_OK && finished == TB_OK)
+            tb_program_free(*program);
+        error = error != TB_OK ? error : finished;
+    }
+    tb_levels_close(&l);
+    return error;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+/* Blocks of WORK that any rank may need, and some more: what it gives and gets, and three times what it has for its
+ * part; of narrower stages, whose parts are not looked at, the most that parts of so many ranks can have. */
+static uint64_t room_most(const struct tb_collective *c, const struct tb_stage_ranks *r)
+{
+    uint64_t most = 0, widest = 0;
+    for (uint32_t i = 0; i < r->count; i++)
+        widest = tb_stage_size(r, i) > widest ? tb_stage_size(r, i) : widest;
+    for (uint32_t i = 0; i < r->count; i++) {
+        uint64_t size = tb_stage_size(r, i), takers = size < r->count - 1 ? size : r->count - 1;
+        uint64_t each = (r->count - 1 + takers - 1) / takers, has = 3 * size * widest * each;
+        most = has > most ? has : most;
+    }
+    return 3ull * c->size + most + widest * widest;
+}
+
+static bool room_fits(const struct tb_collective *c)
+{
+    struct tb_collective first = *c;
+    struct tb_levels l;
+    struct tb_stage_ranks r = {.count = 0};
+    first.rank = 0;
+    bool fits = false;
+    if (tb_levels_open_all(&l, &first) == TB_OK && tb_stage_ranks_open(&r, &first, &l.stages[0]) == TB_OK)
+        fits = c->elements * c->element_bytes <= ROOM_LIMIT / room_most(c, &r);
+    tb_stage_ranks_close(&r);
+    tb_levels_close(&l);
+    return fits;
+}
+
+/* Some of the widest parts are places. */
+static bool fits(const struct tb_collective *c)
+{
+    bool places = false;
+    if (!tb_fits_levels(c) || c->size > RANKS_MOST)
+        return false;
+    for (uint32_t p = 1; p < c->shape->place_count; p++) {
+        const struct tb_shape_place *place = &c->shape->places[p];
+        places = places || ((c->skip & 1u << place->level) == 0 && place->rank_count < c->size);
+    }
+    return places && room_fits(c);
+}
+
+static bool fits_hosts(const struct tb_collective *c)
+{
+    bool hosts = tb_fits_levels(c) && c->size <= RANKS_MOST;
+    return hosts && c->shape->most > 1 && (c->skip & 1u << TB_LEVEL_HOST) == 0 && room_fits(c);
+}
+
+static int make(const struct tb_collective *c, struct tb_program **program)
+{
+    return levels_make(c, false, program);
+}
+
+static int make_hosts(const struct tb_collective *c, struct tb_program **program)
+{
+    return levels_make(c, true, program);
+}
+
+const struct tb_algorithm tb_alltoall_levels = {TB_OPERATION_ALLTOALL, "levels-dealt", fits, make, NULL, NULL};
+const struct tb_algorithm tb_alltoall_levels_hosts = {
+    TB_OPERATION_ALLTOALL, "levels-dealt-hosts", fits_hosts, make_hosts, NULL, NULL};
