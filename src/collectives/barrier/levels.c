@@ -36,8 +36,9 @@ static void top_meet(struct tb_builder *b, const struct tb_stage *s, struct told
         }
         for (uint32_t i = 1; i < n; i++)
             come[i - 1] = tb_builder_receive(b, s->parts[(s->mine + n - i) % n].rank, 0, nothing);
-        memcpy(told->steps, come, (n - 1) * sizeof(*come));
-        told->count = n - 1;
+        /* Who is let go by this rank must know of the others of this part, too, not only of other parts. */
+        memcpy(told->steps + told->count, come, (n - 1) * sizeof(*come));
+        told->count += n - 1;
         return;
     }
     uint16_t round = 0;
@@ -84,7 +85,7 @@ static int levels_make(const struct tb_collective *c, enum tb_level_tree tree, s
 {
     const struct tb_level_kinds k = {tree, tree};
     const struct tb_slice nothing = tb_slice_nothing();
-    uint32_t steps[TB_LEVELS_STAGES * TB_TREE_CHILDREN_LIMIT];
+    uint32_t steps[TB_LEVELS_STAGES * TB_TREE_CHILDREN_LIMIT + DIRECT_MOST];
     struct told told = {steps, 0};
     struct tb_levels l;
     struct tb_builder b;
