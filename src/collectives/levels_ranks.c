@@ -54,7 +54,8 @@ bool tb_ranks_follow(const uint32_t *ranks, uint32_t count)
     return count == 0 || ranks[count - 1] - ranks[0] == count - 1;
 }
 
-/* Whether `rank`, whose host and places are entered after those of the rank before, is the first one in each of them. */
+/* Whether `rank`, whose host and places are entered after those of the rank before, is the first one in each of them.
+ */
 static bool enters(const struct tb_collective *c, uint32_t rank)
 {
     const struct tb_group_shape *s = c->shape;

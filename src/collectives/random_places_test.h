@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "base/random.h"
+#include "base/base.h"
 #include "collectives/collectives.h"
 
 #define RANDOM_PLACES 64u

@@ -376,17 +376,17 @@ static const struct {
     {"scatterv", run_scatterv, "linear binomial"},
     {"allgather", run_allgather, "linear ring bruck doubling neighbour circulant"},
     {"allgatherv", run_allgatherv, "linear ring doubling neighbour circulant pipelined pipelined:700"},
-    {"alltoall", run_alltoall, "linear pairwise swap bruck"},
+    {"alltoall", run_alltoall, "linear pairwise swap bruck levels-dealt levels-dealt-hosts"},
     {"alltoallv", run_alltoallv, "linear pairwise swap"},
     {"reduce", run_reduce,
      "linear binomial binomial:900 chain chain:500 binary binary:4000 halving circulant circulant:1700 two-tree:2100 "
      "shm"},
     {"allreduce", run_allreduce,
      "binomial binomial:2000 doubling halving ring ring:300 chain:1000 binary:3000 circulant shm hosts"},
-    {"reduce_scatter", run_reduce_scatter, "linear pairwise halving butterfly circulant"},
-    {"reduce_scatter_block", run_reduce_scatter_block, "linear pairwise halving butterfly circulant"},
-    {"scan", run_scan, "linear doubling chain chain:400 two-tree:900 shm"},
-    {"exscan", run_exscan, "linear doubling chain chain:400 shm"},
+    {"reduce_scatter", run_reduce_scatter, "linear pairwise halving butterfly circulant levels-spread"},
+    {"reduce_scatter_block", run_reduce_scatter_block, "linear pairwise halving butterfly circulant levels-spread"},
+    {"scan", run_scan, "linear doubling chain chain:400 two-tree:900 shm levels"},
+    {"exscan", run_exscan, "linear doubling chain chain:400 shm levels"},
 };
 
 /* On a communicator that prefers this one. */

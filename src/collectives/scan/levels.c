@@ -1,17 +1,17 @@
 /* Prefixes within the parts of each place, from hosts to the widest level: when a rank has combined its own data with
- * that of the ranks before it in its part, it gets what other parts have before it. Where parts follow each other in the
- * order of ranks that is the whole of the parts before its own, which their last ranks exchange: each tells the later
- * ones, or in rounds where there are many; it comes to one rank of each part and is told within it by levels. So
+ * that of the ranks before it in its part, it gets what other parts have before it. Where parts follow each other in
+ * the order of ranks that is the whole of the parts before its own, which their last ranks exchange: each tells the
+ * later ones, or in rounds where there are many; it comes to one rank of each part and is told within it by levels. So
  * everything crosses once, one latency of the widest level, and in order, so for all operations. Where ranks are dealt
  * to the parts a rank needs another prefix of each part than the rank before it, which comes directly from who has it;
  * these are not in order, so for commutative operations only, and of not too many ranks. */
 #include "collectives/levels_ranks.h"
 #include "collectives/levels_steps.h"
 
-#define DEALT_MOST 512u /* ranks, where they are in no order */
+#define DEALT_MOST 512u   /* ranks, where they are in no order */
 #define RANKS_MOST 16384u /* so that there are edges enough */
-#define WIDE_MOST  16u  /* parts that tell each other directly, where latency is long */
-#define NEAR_MOST  4u   /* and where it is not */
+#define WIDE_MOST  16u    /* parts that tell each other directly, where latency is long */
+#define NEAR_MOST  4u     /* and where it is not */
 #define ROUNDS     32u
 
 /* Pieces of WORK: this rank's part up to itself, of exscan; of rounds, the last parts, those before, and what comes;
