@@ -50,8 +50,9 @@ extern const struct tb_algorithm tb_allreduce_levels_flat_flat, tb_allreduce_lev
     tb_allreduce_levels_packed_binary;
 extern const struct tb_algorithm tb_allreduce_exchange_flat, tb_allreduce_exchange_binomial, tb_barrier_levels_flat,
     tb_barrier_levels_binomial;
-extern const struct tb_algorithm tb_alltoall_levels, tb_alltoall_levels_hosts, tb_reduce_scatter_levels,
-    tb_reduce_scatter_block_levels, tb_scan_levels, tb_exscan_levels;
+extern const struct tb_algorithm tb_alltoall_levels_dealt, tb_alltoall_levels_dealt_hosts, tb_alltoall_levels_spread,
+    tb_alltoall_levels_spread_hosts, tb_reduce_scatter_levels, tb_reduce_scatter_block_levels, tb_scan_levels,
+    tb_exscan_levels;
 extern const struct tb_algorithm tb_barrier_hosts, tb_bcast_hosts, tb_allreduce_hosts;
 
 /* For rows that need an intercommunicator, or do with either kind. */

@@ -1,6 +1,22 @@
 #include "collectives/levels_ranks.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+static int ranks_compare(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void others_find(struct tb_stage_ranks *r)
+{
+    uint32_t before = r->starts[r->mine], behind = r->starts[r->mine + 1], all = r->starts[r->count];
+    r->other_count = before + all - behind;
+    memcpy(r->others, r->ranks, before * sizeof(*r->others));
+    memcpy(r->others + before, r->ranks + behind, (all - behind) * sizeof(*r->others));
+    qsort(r->others, r->other_count, sizeof(*r->others), ranks_compare);
+}
 
 int tb_stage_ranks_open(struct tb_stage_ranks *r, const struct tb_collective *c, const struct tb_stage *s)
 {
@@ -8,16 +24,18 @@ int tb_stage_ranks_open(struct tb_stage_ranks *r, const struct tb_collective *c,
     *r = (struct tb_stage_ranks){.count = s->count, .mine = s->mine};
     for (uint32_t i = 0; i < s->count; i++)
         total += tb_part_size(c, &s->parts[i]);
-    r->starts = malloc((s->count + 1 + total) * sizeof(*r->starts));
+    r->starts = malloc((s->count + 1 + 2 * total) * sizeof(*r->starts));
     if (r->starts == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the ranks of %u parts of a group", s->count);
     r->ranks = r->starts + s->count + 1;
+    r->others = r->ranks + total;
     r->starts[0] = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         tb_part_ranks(c, &s->parts[i], r->ranks + r->starts[i]);
         r->starts[i + 1] = r->starts[i] + tb_part_size(c, &s->parts[i]);
     }
     r->position = tb_stage_before(r, r->mine, c->rank);
+    others_find(r);
     return TB_OK;
 }
 
@@ -25,6 +43,26 @@ void tb_stage_ranks_close(struct tb_stage_ranks *r)
 {
     free(r->starts);
     r->starts = NULL;
+}
+
+static uint32_t share_start(uint32_t count, uint32_t size, uint32_t position)
+{
+    return (uint32_t)((uint64_t)count * position / size);
+}
+
+uint32_t tb_stage_share(const struct tb_stage_ranks *r, uint32_t position)
+{
+    return share_start(r->other_count, tb_stage_size(r, r->mine), position);
+}
+
+uint32_t tb_stage_sharer(const struct tb_stage_ranks *r, uint32_t part, uint32_t rank)
+{
+    uint32_t size = tb_stage_size(r, part), others = r->starts[r->count] - size, before = 0, position = 0;
+    for (uint32_t i = 0; i < r->count; i++)
+        before += i == part ? 0 : tb_stage_before(r, i, rank);
+    while (share_start(others, size, position + 1) <= before)
+        position++;
+    return tb_stage_part(r, part)[position];
 }
 
 uint32_t tb_stage_before(const struct tb_stage_ranks *r, uint32_t part, uint32_t rank)

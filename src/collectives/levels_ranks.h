@@ -18,6 +18,8 @@ struct tb_stage_ranks {
     uint32_t position; /* and its place in that */
     uint32_t *starts;  /* where each part begins in `ranks`, and where the last one ends */
     uint32_t *ranks;   /* of each part ascending */
+    uint32_t *others;  /* ranks outside of this rank's part, ascending, */
+    uint32_t other_count;
 };
 
 /* Close it also after an error. */
@@ -34,6 +36,10 @@ static inline const uint32_t *tb_stage_part(const struct tb_stage_ranks *r, uint
     return r->ranks + r->starts[part];
 }
 
+/* Ranks outside of a part are shared out among its ranks, in order: where in `others` the share of the one at a
+ * position of this rank's part begins; and who of another part has `rank`. */
+uint32_t tb_stage_share(const struct tb_stage_ranks *r, uint32_t position);
+uint32_t tb_stage_sharer(const struct tb_stage_ranks *r, uint32_t part, uint32_t rank);
 /* How many ranks of a part come before `rank`. */
 uint32_t tb_stage_before(const struct tb_stage_ranks *r, uint32_t part, uint32_t rank);
 /* Whether all ranks of a part come before those of the next one. */

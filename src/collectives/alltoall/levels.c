@@ -1,9 +1,11 @@
-/* All blocks that go from one part of a place to another cross as one message. In each part the other parts are dealt
- * to its ranks: who has part j collects what the ranks of its own part have for that, sends it to who has this part
- * there, and deals out what comes from it. Within a part the same is done at the next level; "levels-dealt" does so
- * down to clusters, in which messages go directly, and "levels-dealt-hosts" down to hosts. Ranks of a host meet in its
- * memory where they can. For P parts of n ranks one message crosses from each to each instead of n^2, two latencies of
- * the next level and two copies later: for small blocks, as what a rank keeps for others grows with n^2. */
+/* Blocks that go from one part of a place to another cross together. "levels-dealt": in each part the other parts are
+ * dealt to its ranks; who has part j collects what the ranks of its own part have for that, sends it as one message to
+ * who has this part there, and deals out what comes from it. For P parts of n ranks one message crosses from each to
+ * each instead of n^2, two latencies of the next level later: for small blocks, as what a rank keeps for others grows
+ * with n^2. "levels-spread": the ranks of other parts are shared out among those of each part; who has one collects
+ * what its own part has for it and sends it there: n messages of n blocks, one latency of the next level later, all
+ * ranks doing the same. Within a part the same is done at the next level, down to clusters, in which messages go
+ * directly, or, with "-hosts", down to hosts. Ranks of a host meet in its memory where they can. */
 #include <stdlib.h>
 
 #include "collectives/levels_ranks.h"
@@ -20,6 +22,7 @@ struct deal {
     uint32_t ready;          /* after this step, after which OUT may be written, too; or TB_STEP_NONE */
     uint32_t work;           /* pieces of WORK that are in use */
     uint16_t edge;           /* of the stage: two for each part, and one more */
+    bool spread, hosts;
 };
 
 static void after(struct tb_builder *b, uint32_t step)
@@ -160,6 +163,60 @@ static void parts_exchange(struct deal *d, uint32_t other)
     }
 }
 
+/* ---- spread ------------------------------------------------------------------------------------------------------ */
+
+/* What my part has for those whom I have there, ordered by them, and each gets its own. */
+static void share_send(struct deal *d, uint16_t edge, uint16_t cross)
+{
+    const struct tb_stage_ranks *r = &d->r;
+    const uint32_t *here = tb_stage_part(r, r->mine), *there = r->others + tb_stage_share(r, r->position);
+    uint32_t ranks = tb_stage_size(r, r->mine), first = d->b->program.step_count;
+    uint32_t each = tb_stage_share(r, r->position + 1) - tb_stage_share(r, r->position);
+    struct tb_slice all = room(d, ranks * each);
+    for (uint32_t i = 0; i < ranks && each > 0; i++) {
+        struct tb_slice blocks = tb_slice_range(all, i * each, (i + 1) * each);
+        if (i == r->position) {
+            tb_builder_copy(d->b, tb_builder_list(d->b, d->source, there, each), blocks);
+            after(d->b, d->ready);
+        } else {
+            tb_builder_receive(d->b, here[i], edge, blocks);
+            tb_builder_join(d->b);
+        }
+    }
+    bool turns = ranks > 1 && each > 1;
+    uint32_t come = first, count = turns || each == 0 ? 1 : ranks;
+    if (turns)
+        all = bundle_turn(d, all, each, ranks, &come);
+    for (uint32_t i = 1; i < ranks && turns; i++)
+        tb_builder_after(d->b, first + i);
+    for (uint32_t i = 0; i < each; i++) {
+        tb_builder_send(d->b, there[i], cross, tb_slice_range(all, i * ranks, (i + 1) * ranks));
+        tb_builder_join(d->b);
+        for (uint32_t k = 0; k < count; k++)
+            tb_builder_after(d->b, come + k);
+    }
+}
+
+static void stage_spread(struct deal *d)
+{
+    const struct tb_stage_ranks *r = &d->r;
+    uint32_t ranks = tb_stage_size(r, r->mine);
+    uint16_t collect = d->edge, cross = d->edge + 1;
+    for (uint32_t i = 1; i < ranks; i++) {
+        uint32_t to = (r->position + i) % ranks, low = tb_stage_share(r, to), count = tb_stage_share(r, to + 1) - low;
+        if (count > 0)
+            give(d, tb_stage_part(r, r->mine)[to], collect, r->others + low, count);
+    }
+    if (ranks > 1)
+        share_send(d, collect, cross);
+    for (uint32_t i = 0; i < r->other_count && ranks == 1; i++)
+        give(d, r->others[i], cross, r->others + i, 1);
+    for (uint32_t i = 1; i < r->count; i++) {
+        uint32_t part = (r->mine + r->count - i) % r->count;
+        take(d, tb_stage_sharer(r, part, d->c->rank), cross, tb_stage_part(r, part), tb_stage_size(r, part));
+    }
+}
+
 /* ---- within clusters and hosts ----------------------------------------------------------------------------------- */
 
 /* Directly to each rank of this part, but for those on the same host if they meet elsewhere. */
@@ -201,8 +258,10 @@ static int stage_make(struct deal *d, const struct tb_stage *s, bool last, bool 
 {
     int error = tb_stage_ranks_open(&d->r, d->c, s);
     if (error == TB_OK) {
-        for (uint32_t i = 1; i < s->count; i++)
+        for (uint32_t i = 1; i < s->count && !d->spread; i++)
             parts_exchange(d, (s->mine + i) % s->count);
+        if (d->spread)
+            stage_spread(d);
         d->edge += (uint16_t)(2 * s->count + 1);
         if (last)
             part_direct(d, meet);
@@ -211,11 +270,11 @@ static int stage_make(struct deal *d, const struct tb_stage *s, bool last, bool 
     return error;
 }
 
-static int program_make(struct deal *d, const struct tb_levels *l, bool hosts)
+static int program_make(struct deal *d, const struct tb_levels *l)
 {
     bool meet = tb_levels_common(l) && l->stages[l->stage_count - 1].count <= TB_COMMON_DEALS;
     uint32_t stages = l->stage_count - (meet ? 1 : 0), bundled = stages, me = d->c->rank;
-    for (uint32_t i = 0; i < stages && !hosts && bundled == stages; i++)
+    for (uint32_t i = 0; i < stages && !d->hosts && bundled == stages; i++)
         bundled = l->stages[i].wide ? bundled : i;
     if (d->c->in_place) {
         d->source = TB_SYMBOL_WORK;
@@ -232,15 +291,17 @@ static int program_make(struct deal *d, const struct tb_levels *l, bool hosts)
     return error;
 }
 
-static int levels_make(const struct tb_collective *c, bool hosts, struct tb_program **program)
+static int levels_make(const struct tb_collective *c, bool spread, bool hosts, struct tb_program **program)
 {
     struct tb_levels l;
     struct tb_builder b;
     int error = tb_levels_open_all(&l, c);
     if (error == TB_OK) {
         struct deal d = {.b = &b, .c = c, .source = TB_SYMBOL_IN, .ready = TB_STEP_NONE};
+        d.spread = spread;
+        d.hosts = hosts;
         tb_builder_open(&b, c->size);
-        error = program_make(&d, &l, hosts);
+        error = program_make(&d, &l);
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
         int finished = tb_builder_finish(&b, program);
         if (error != TB_OK && finished == TB_OK)
@@ -268,7 +329,7 @@ static uint64_t room_most(const struct tb_collective *c, const struct tb_stage_r
     return 3ull * c->size + most + widest * widest;
 }
 
-static bool room_fits(const struct tb_collective *c)
+static bool room_fits(const struct tb_collective *c, bool spread)
 {
     struct tb_collective first = *c;
     struct tb_levels l;
@@ -276,41 +337,38 @@ static bool room_fits(const struct tb_collective *c)
     first.rank = 0;
     bool fits = false;
     if (tb_levels_open_all(&l, &first) == TB_OK && tb_stage_ranks_open(&r, &first, &l.stages[0]) == TB_OK)
-        fits = c->elements * c->element_bytes <= ROOM_LIMIT / room_most(c, &r);
+        fits = c->elements * c->element_bytes <= ROOM_LIMIT / (spread ? 8ull * c->size : room_most(c, &r));
     tb_stage_ranks_close(&r);
     tb_levels_close(&l);
     return fits;
 }
 
-/* Some of the widest parts are places. */
-static bool fits(const struct tb_collective *c)
+/* Some of the widest parts are places; or some hosts have several ranks. */
+static bool fits(const struct tb_collective *c, bool spread, bool hosts)
 {
-    bool places = false;
+    bool any = false;
     if (!tb_fits_levels(c) || c->size > RANKS_MOST)
         return false;
-    for (uint32_t p = 1; p < c->shape->place_count; p++) {
+    for (uint32_t p = 1; p < c->shape->place_count && !hosts; p++) {
         const struct tb_shape_place *place = &c->shape->places[p];
-        places = places || ((c->skip & 1u << place->level) == 0 && place->rank_count < c->size);
+        any = any || ((c->skip & 1u << place->level) == 0 && place->rank_count < c->size);
     }
-    return places && room_fits(c);
+    if (hosts)
+        any = c->shape->most > 1 && (c->skip & 1u << TB_LEVEL_HOST) == 0;
+    return any && room_fits(c, spread);
 }
 
-static bool fits_hosts(const struct tb_collective *c)
-{
-    bool hosts = tb_fits_levels(c) && c->size <= RANKS_MOST;
-    return hosts && c->shape->most > 1 && (c->skip & 1u << TB_LEVEL_HOST) == 0 && room_fits(c);
-}
-
-static int make(const struct tb_collective *c, struct tb_program **program)
-{
-    return levels_make(c, false, program);
-}
-
-static int make_hosts(const struct tb_collective *c, struct tb_program **program)
-{
-    return levels_make(c, true, program);
-}
-
-const struct tb_algorithm tb_alltoall_levels = {TB_OPERATION_ALLTOALL, "levels-dealt", fits, make, NULL, NULL};
-const struct tb_algorithm tb_alltoall_levels_hosts = {
-    TB_OPERATION_ALLTOALL, "levels-dealt-hosts", fits_hosts, make_hosts, NULL, NULL};
+#define ROW(row, name, spread, hosts)                                                                                  \
+    static bool fits_##row(const struct tb_collective *c)                                                              \
+    {                                                                                                                  \
+        return fits(c, spread, hosts);                                                                                 \
+    }                                                                                                                  \
+    static int make_##row(const struct tb_collective *c, struct tb_program **program)                                  \
+    {                                                                                                                  \
+        return levels_make(c, spread, hosts, program);                                                                 \
+    }                                                                                                                  \
+    const struct tb_algorithm tb_alltoall_##row = {TB_OPERATION_ALLTOALL, name, fits_##row, make_##row, NULL, NULL}
+ROW(levels_dealt, "levels-dealt", false, false);
+ROW(levels_dealt_hosts, "levels-dealt-hosts", false, true);
+ROW(levels_spread, "levels-spread", true, false);
+ROW(levels_spread_hosts, "levels-spread-hosts", true, true);

@@ -5,9 +5,6 @@
  * is; the rank whose it is combines what comes from the other parts of all places around it. For P parts of n ranks
  * and blocks of m bytes a part sends and gets (P - 1)n m bytes, where pairwise messages would be n times as much. One
  * latency of each level. Operands are not in order, so for commutative operations only. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "collectives/levels_ranks.h"
 #include "collectives/levels_steps.h"
 
@@ -18,58 +15,20 @@ struct spread {
     struct tb_builder *b;
     const struct tb_collective *c;
     struct tb_stage_ranks r; /* of the stage at hand */
-    uint32_t *others;        /* ranks of its place outside of this rank's part, ascending */
-    uint32_t other_count;
-    struct tb_slice sum; /* where this rank's own block is made, */
-    bool begun;          /* and whether something has come there */
-    uint32_t turn;       /* room to be used next */
+    struct tb_slice sum;     /* where this rank's own block is made, */
+    bool begun;              /* and whether something has come there */
+    uint32_t turn;           /* room to be used next */
 };
-
-static int ranks_compare(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static int stage_open(struct spread *p, const struct tb_stage *s)
-{
-    int error = tb_stage_ranks_open(&p->r, p->c, s);
-    p->others = NULL;
-    if (error != TB_OK)
-        return error;
-    const struct tb_stage_ranks *r = &p->r;
-    p->other_count = r->starts[r->count] - tb_stage_size(r, r->mine);
-    p->others = malloc(((size_t)p->other_count + 1) * sizeof(*p->others));
-    if (p->others == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for %u ranks of other parts", p->other_count);
-    uint32_t before = r->starts[r->mine], behind = r->starts[r->mine + 1];
-    memcpy(p->others, r->ranks, before * sizeof(*p->others));
-    memcpy(p->others + before, r->ranks + behind, (p->other_count - before) * sizeof(*p->others));
-    qsort(p->others, p->other_count, sizeof(*p->others), ranks_compare);
-    return TB_OK;
-}
-
-static void stage_close(struct spread *p)
-{
-    free(p->others);
-    tb_stage_ranks_close(&p->r);
-}
-
-/* Where the share of the `position`th of `size` ranks begins, of `count` blocks. */
-static uint32_t share_start(uint32_t count, uint32_t size, uint32_t position)
-{
-    return (uint32_t)((uint64_t)count * position / size);
-}
 
 /* The next of the blocks of a share that lie side by side, from `*at` on; a message of it has an edge of its own. */
 static struct tb_slice run_next(const struct spread *p, uint32_t position, uint32_t *at, uint16_t *edge)
 {
-    uint32_t size = tb_stage_size(&p->r, p->r.mine), end = share_start(p->other_count, size, position + 1);
-    uint32_t low = share_start(p->other_count, size, position) + *at, high = low;
-    while (high < end && p->others[high] - p->others[low] == high - low)
+    const uint32_t *others = p->r.others;
+    uint32_t end = tb_stage_share(&p->r, position + 1), low = tb_stage_share(&p->r, position) + *at, high = low;
+    while (high < end && others[high] - others[low] == high - low)
         high++;
     *at += high - low;
-    uint32_t first = low < high ? p->others[low] : 0;
+    uint32_t first = low < high ? others[low] : 0;
     *edge = (uint16_t)(TB_LEVELS_STAGES + first);
     return tb_slice_many(TB_SYMBOL_IN, first, high - low);
 }
@@ -122,24 +81,10 @@ static void share_combine(struct spread *p)
 static void share_send(struct spread *p, uint16_t edge)
 {
     const struct tb_stage_ranks *r = &p->r;
-    uint32_t size = tb_stage_size(r, r->mine), low = share_start(p->other_count, size, r->position);
-    uint32_t count = share_start(p->other_count, size, r->position + 1) - low;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t to = p->others[low + i];
-        tb_builder_send(p->b, to, edge, tb_slice_one(size > 1 ? TB_SYMBOL_WORK : TB_SYMBOL_IN, to));
-    }
-}
-
-/* Who of another part has my block. */
-static uint32_t sharer(const struct spread *p, uint32_t part)
-{
-    const struct tb_stage_ranks *r = &p->r;
-    uint32_t size = tb_stage_size(r, part), others = r->starts[r->count] - size, before = 0, position = 0;
-    for (uint32_t i = 0; i < r->count; i++)
-        before += i == part ? 0 : tb_stage_before(r, i, p->c->rank);
-    while (share_start(others, size, position + 1) <= before)
-        position++;
-    return tb_stage_part(r, part)[position];
+    uint32_t end = tb_stage_share(r, r->position + 1);
+    enum tb_symbol sums = tb_stage_size(r, r->mine) > 1 ? TB_SYMBOL_WORK : TB_SYMBOL_IN;
+    for (uint32_t i = tb_stage_share(r, r->position); i < end; i++)
+        tb_builder_send(p->b, r->others[i], edge, tb_slice_one(sums, r->others[i]));
 }
 
 /* Combines what comes from the other parts with what there is of my block. */
@@ -151,7 +96,8 @@ static void block_combine(struct spread *p, uint16_t edge)
         struct tb_slice theirs = p->sum;
         if (p->begun)
             theirs = tb_slice_one(TB_SYMBOL_WORK, room_next(p) * p->c->size + p->c->rank);
-        tb_builder_receive(p->b, sharer(p, (r->mine + r->count - i) % r->count), edge, theirs);
+        uint32_t part = (r->mine + r->count - i) % r->count;
+        tb_builder_receive(p->b, tb_stage_sharer(r, part, p->c->rank), edge, theirs);
         tb_builder_reduce(p->b, p->begun ? theirs : own, p->sum);
         p->begun = true;
     }
@@ -162,7 +108,7 @@ static int stages_make(struct spread *p, const struct tb_levels *l, bool last)
     int error = TB_OK;
     for (uint32_t i = 0; i < l->stage_count && error == TB_OK; i++) {
         uint32_t stage = last ? l->stage_count - 1 - i : i;
-        error = stage_open(p, &l->stages[stage]);
+        error = tb_stage_ranks_open(&p->r, p->c, &l->stages[stage]);
         if (error == TB_OK && last)
             block_combine(p, (uint16_t)stage);
         if (error == TB_OK && !last) {
@@ -170,7 +116,7 @@ static int stages_make(struct spread *p, const struct tb_levels *l, bool last)
             share_combine(p);
             share_send(p, (uint16_t)stage);
         }
-        stage_close(p);
+        tb_stage_ranks_close(&p->r);
     }
     return error;
 }
