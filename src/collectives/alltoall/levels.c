@@ -11,8 +11,12 @@
 #include "collectives/levels_ranks.h"
 #include "collectives/levels_steps.h"
 
-#define ROOM_LIMIT (64ull << 20) /* bytes of WORK */
+#define ROOM_LIMIT (64ull << 20) /* bytes of WORK, */
+#define PAIR_LIMIT (1ull << 20)  /* and of what goes from one part to another as one message */
 #define RANKS_MOST 8192u         /* so that there are edges enough */
+#define OVERLAP    2u            /* messages to ranks of the same part that leave a rank at once */
+#define QUEUE_FAIR 32768u        /* bytes that a switch keeps for one port, with room for others, */
+#define BURST      28960u        /* and those that one sends to it before it hears anything */
 
 struct deal {
     struct tb_builder *b;
@@ -22,6 +26,7 @@ struct deal {
     uint32_t ready;          /* after this step, after which OUT may be written, too; or TB_STEP_NONE */
     uint32_t work;           /* pieces of WORK that are in use */
     uint16_t edge;           /* of the stage: two for each part, and one more */
+    uint32_t given;          /* the last step that sent this rank's own blocks */
     bool spread, hosts;
 };
 
@@ -45,8 +50,8 @@ static uint32_t dealt_to(const struct tb_stage_ranks *r, uint32_t part, uint32_t
     return tb_stage_part(r, part)[(uint64_t)(distance % takers) * size / takers];
 }
 
-/* Sends the blocks for these ranks as one message. */
-static void give(struct deal *d, uint32_t peer, uint16_t edge, const uint32_t *ranks, uint32_t count)
+/* Sends the blocks for these ranks as one message, after a step if that is not TB_STEP_NONE. */
+static void give(struct deal *d, uint32_t peer, uint16_t edge, const uint32_t *ranks, uint32_t count, uint32_t asked)
 {
     struct tb_slice blocks = tb_slice_many(d->source, ranks[0], count);
     uint32_t ready = d->ready;
@@ -55,9 +60,10 @@ static void give(struct deal *d, uint32_t peer, uint16_t edge, const uint32_t *r
         ready = tb_builder_copy(d->b, tb_builder_list(d->b, d->source, ranks, count), blocks);
         after(d->b, d->ready);
     }
-    tb_builder_send(d->b, peer, edge, blocks);
+    d->given = tb_builder_send(d->b, peer, edge, blocks);
     tb_builder_join(d->b);
     after(d->b, ready);
+    after(d->b, asked);
 }
 
 /* Puts blocks from these ranks, which lie side by side after a step, where they belong. */
@@ -80,6 +86,14 @@ static void take(struct deal *d, uint32_t peer, uint16_t edge, const uint32_t *r
         put(d, blocks, come, ranks);
 }
 
+/* How many ranks may send so many blocks to one at once without overrunning the switch before it. Where they are more
+ * it asks for them. */
+static uint32_t at_once(const struct tb_collective *c, uint32_t blocks)
+{
+    uint64_t bytes = c->elements * c->element_bytes * blocks;
+    return bytes <= 1 ? QUEUE_FAIR : (uint32_t)(QUEUE_FAIR / (bytes < BURST ? bytes : BURST));
+}
+
 /* What my part has for part `other`, rank by rank, to who has my part there. */
 static void bundle_send(struct deal *d, uint32_t other, uint16_t edge, uint16_t cross)
 {
@@ -96,6 +110,11 @@ static void bundle_send(struct deal *d, uint32_t other, uint16_t edge, uint16_t 
             tb_builder_receive(d->b, here[i], edge, blocks);
             tb_builder_join(d->b);
         }
+    }
+    for (uint32_t i = 1, most = at_once(d->c, each); i < ranks && ranks - 1 > most; i++) {
+        tb_builder_send(d->b, here[(r->position + i) % ranks], edge, tb_slice_nothing());
+        if (i > most)
+            tb_builder_after(d->b, first + (r->position + i - most) % ranks);
     }
     tb_builder_send(d->b, dealt_to(r, other, r->mine), cross, all);
     tb_builder_join(d->b);
@@ -152,13 +171,16 @@ static void parts_exchange(struct deal *d, uint32_t other)
     uint32_t each = tb_stage_size(r, other), taker = dealt_to(r, r->mine, other);
     uint16_t collect = (uint16_t)(d->edge + 2 * other), deal = collect + 1, cross = (uint16_t)(d->edge + 2 * r->count);
     if (tb_stage_size(r, r->mine) == 1) {
-        give(d, dealt_to(r, other, r->mine), cross, there, each);
+        give(d, dealt_to(r, other, r->mine), cross, there, each, TB_STEP_NONE);
         take(d, dealt_to(r, other, r->mine), cross, there, each);
     } else if (taker == d->c->rank) {
         bundle_send(d, other, collect, cross);
         bundle_receive(d, other, deal, cross);
     } else {
-        give(d, taker, collect, there, each);
+        uint32_t asked = TB_STEP_NONE;
+        if (tb_stage_size(r, r->mine) - 1 > at_once(d->c, each))
+            asked = tb_builder_receive(d->b, taker, collect, tb_slice_nothing());
+        give(d, taker, collect, there, each, asked);
         take(d, taker, deal, there, each);
     }
 }
@@ -205,12 +227,12 @@ static void stage_spread(struct deal *d)
     for (uint32_t i = 1; i < ranks; i++) {
         uint32_t to = (r->position + i) % ranks, low = tb_stage_share(r, to), count = tb_stage_share(r, to + 1) - low;
         if (count > 0)
-            give(d, tb_stage_part(r, r->mine)[to], collect, r->others + low, count);
+            give(d, tb_stage_part(r, r->mine)[to], collect, r->others + low, count, TB_STEP_NONE);
     }
     if (ranks > 1)
         share_send(d, collect, cross);
     for (uint32_t i = 0; i < r->other_count && ranks == 1; i++)
-        give(d, r->others[i], cross, r->others + i, 1);
+        give(d, r->others[i], cross, r->others + i, 1, TB_STEP_NONE);
     for (uint32_t i = 1; i < r->count; i++) {
         uint32_t part = (r->mine + r->count - i) % r->count;
         take(d, tb_stage_sharer(r, part, d->c->rank), cross, tb_stage_part(r, part), tb_stage_size(r, part));
@@ -219,18 +241,24 @@ static void stage_spread(struct deal *d)
 
 /* ---- within clusters and hosts ----------------------------------------------------------------------------------- */
 
-/* Directly to each rank of this part, but for those on the same host if they meet elsewhere. */
+/* Directly to each rank of this part, but for those on the same host if they meet elsewhere, when what leaves the part
+ * is on its way; a few at a time. */
 static void part_direct(struct deal *d, bool meet)
 {
     const struct tb_stage_ranks *r = &d->r;
     const struct tb_group_shape *s = d->c->shape;
-    uint32_t ranks = tb_stage_size(r, r->mine), host = tb_group_shape_host(s, d->c->rank);
+    const uint32_t *here = tb_stage_part(r, r->mine);
+    uint32_t ranks = tb_stage_size(r, r->mine), host = tb_group_shape_host(s, d->c->rank), sends[OVERLAP], made = 0;
+    for (uint32_t i = 0; i < OVERLAP; i++)
+        sends[i] = d->given;
     for (uint32_t i = 1; i < ranks; i++) {
-        uint32_t peer = tb_stage_part(r, r->mine)[(r->position + i) % ranks];
-        if (meet && tb_group_shape_host(s, peer) == host)
+        uint32_t to = here[(r->position + i) % ranks], from = here[(r->position + ranks - i) % ranks];
+        if (!meet || tb_group_shape_host(s, from) != host)
+            take(d, from, d->edge, &from, 1);
+        if (meet && tb_group_shape_host(s, to) == host)
             continue;
-        give(d, peer, d->edge, &peer, 1);
-        take(d, peer, d->edge, &peer, 1);
+        give(d, to, d->edge, &to, 1, sends[made % OVERLAP]);
+        sends[made++ % OVERLAP] = d->given;
     }
 }
 
@@ -297,7 +325,7 @@ static int levels_make(const struct tb_collective *c, bool spread, bool hosts, s
     struct tb_builder b;
     int error = tb_levels_open_all(&l, c);
     if (error == TB_OK) {
-        struct deal d = {.b = &b, .c = c, .source = TB_SYMBOL_IN, .ready = TB_STEP_NONE};
+        struct deal d = {.b = &b, .c = c, .source = TB_SYMBOL_IN, .ready = TB_STEP_NONE, .given = TB_STEP_NONE};
         d.spread = spread;
         d.hosts = hosts;
         tb_builder_open(&b, c->size);
@@ -329,6 +357,25 @@ static uint64_t room_most(const struct tb_collective *c, const struct tb_stage_r
     return 3ull * c->size + most + widest * widest;
 }
 
+/* Blocks that go from one part to another, at most. */
+static uint64_t pair_most(const struct tb_stage_ranks *r)
+{
+    uint64_t first = 0, second = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        uint64_t size = tb_stage_size(r, i);
+        second = size > first ? first : size > second ? size : second;
+        first = size > first ? size : first;
+    }
+    return first * second;
+}
+
+/* Bytes of a block, at most. */
+static uint64_t dealt_most(const struct tb_collective *c, const struct tb_stage_ranks *r)
+{
+    uint64_t room = ROOM_LIMIT / room_most(c, r), pair = PAIR_LIMIT / pair_most(r);
+    return room < pair ? room : pair;
+}
+
 static bool room_fits(const struct tb_collective *c, bool spread)
 {
     struct tb_collective first = *c;
@@ -337,7 +384,7 @@ static bool room_fits(const struct tb_collective *c, bool spread)
     first.rank = 0;
     bool fits = false;
     if (tb_levels_open_all(&l, &first) == TB_OK && tb_stage_ranks_open(&r, &first, &l.stages[0]) == TB_OK)
-        fits = c->elements * c->element_bytes <= ROOM_LIMIT / (spread ? 8ull * c->size : room_most(c, &r));
+        fits = c->elements * c->element_bytes <= (spread ? ROOM_LIMIT / (8ull * c->size) : dealt_most(c, &r));
     tb_stage_ranks_close(&r);
     tb_levels_close(&l);
     return fits;
