@@ -151,15 +151,12 @@ static void bundle_receive(struct deal *d, uint32_t other, uint16_t edge, uint16
     uint32_t come = tb_builder_receive(d->b, dealt_to(r, other, r->mine), cross, all);
     tb_builder_join(d->b);
     all = bundle_turn(d, all, ranks, each, &come);
-    for (uint32_t i = 0; i < ranks; i++) {
-        struct tb_slice blocks = tb_slice_range(all, i * each, (i + 1) * each);
-        if (i == r->position) {
-            put(d, blocks, come, there);
-        } else {
-            tb_builder_send(d->b, here[i], edge, blocks);
-            tb_builder_join(d->b);
-            tb_builder_after(d->b, come);
-        }
+    put(d, tb_slice_range(all, r->position * each, (r->position + 1) * each), come, there);
+    for (uint32_t i = 1; i < ranks; i++) { /* each begins with another one, so that they do not all meet there */
+        uint32_t to = (r->position + i) % ranks;
+        tb_builder_send(d->b, here[to], edge, tb_slice_range(all, to * each, (to + 1) * each));
+        tb_builder_join(d->b);
+        tb_builder_after(d->b, come);
     }
 }
 
