@@ -376,7 +376,8 @@ static const struct {
     {"scatterv", run_scatterv, "linear binomial"},
     {"allgather", run_allgather, "linear ring bruck doubling neighbour circulant"},
     {"allgatherv", run_allgatherv, "linear ring doubling neighbour circulant pipelined pipelined:700"},
-    {"alltoall", run_alltoall, "linear pairwise swap bruck levels-dealt levels-dealt-hosts"},
+    {"alltoall", run_alltoall,
+     "linear pairwise swap bruck levels-dealt levels-dealt-hosts levels-spread levels-spread-hosts"},
     {"alltoallv", run_alltoallv, "linear pairwise swap"},
     {"reduce", run_reduce,
      "linear binomial binomial:900 chain chain:500 binary binary:4000 halving circulant circulant:1700 two-tree:2100 "
