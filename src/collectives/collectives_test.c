@@ -1,6 +1,9 @@
 /* Every row of the catalogue, but those of neighbourhoods (neighbour_test.c), on every shape: all ranks' programs are
  * executed symbolically. */
 #include "collectives/collectives_test.h"
+#include "collectives/random_places_test.h"
+
+#include "collectives/algorithms.h"
 
 #define PIECES 8192
 
@@ -8,9 +11,11 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define EVERY_RANKS  6
 #define LARGER_SIZES 1
+#define TREES        6u
 #else
 #define EVERY_RANKS  17
 #define LARGER_SIZES 6
+#define TREES        90u
 #endif
 
 static uint64_t contents[PIECES]; /* of one symbol of one rank */
@@ -375,10 +380,34 @@ static void pipelines_of_any_length(void **state)
     }
 }
 
+/* What goes by levels, in trees of all kinds. Operations that are not commutative need ranks in blocks. */
+static void random_trees_of_places(void **state)
+{
+    static const uint8_t skips[] = {0, 1u << TB_LEVEL_HOST, 0, 1u << TB_LEVEL_SITE, 1u << TB_LEVEL_CLUSTER};
+    static struct random_group g;
+    uint32_t in_order = 0;
+    for (uint32_t seed = 0; seed < TREES; seed++) {
+        uint32_t size = 2 + seed * 7 % 37;
+        assert_true(random_group_open(&g, seed, size));
+        places_given = g.shape;
+        places_skip = skips[seed % 5];
+        for (int i = 0; tb_catalogue[i] != NULL; i++)
+            if (strncmp(tb_catalogue[i]->name, "levels", 6) == 0)
+                shapes_validate(tb_catalogue[i], size, 0, rooted(tb_catalogue[i]->operation) ? seed * 5 % size : 0);
+        struct shape s = {.algorithm = &tb_scan_levels, .size = size, .elements = 3};
+        struct tb_collective c = shape_call(&s, 0);
+        in_order += tb_algorithm_fits(s.algorithm, &c) ? 1 : 0;
+        places_given = NULL;
+        random_group_close(&g);
+    }
+    assert_in_range(in_order, TREES / 4, TREES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_is_valid), cmocka_unit_test(larger_communicators),
-        cmocka_unit_test(every_argument_is_valid), cmocka_unit_test(pipelines_of_any_length)};
+        cmocka_unit_test(every_argument_is_valid), cmocka_unit_test(pipelines_of_any_length),
+        cmocka_unit_test(random_trees_of_places)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,9 @@ static const struct tb_group_shape *places_shape(uint32_t size)
     return shapes[size];
 }
 
+static const struct tb_group_shape *places_given; /* instead of that; or NULL, */
+static uint8_t places_skip;                       /* and the levels that are left out then */
+
 /* What an algorithm must be told of the group so that it fits. */
 static void hosts_allow(struct tb_collective *c, const struct tb_algorithm *a)
 {
@@ -80,7 +83,8 @@ static void hosts_allow(struct tb_collective *c, const struct tb_algorithm *a)
     if (hosts && !c->inter)
         c->shape = hosts_shape(c->size);
     if (levels && !c->inter)
-        c->shape = places_shape(c->size);
+        c->shape = places_given != NULL ? places_given : places_shape(c->size);
+    c->skip = places_given != NULL ? places_skip : 0;
 }
 
 #endif

@@ -383,7 +383,8 @@ static const struct {
     {"allgatherv", run_allgatherv,
      "linear ring doubling neighbour circulant pipelined pipelined:700 levels-flat levels-flat:300 levels-binomial "
      "levels-chain:900 levels-ring:300"},
-    {"alltoall", run_alltoall, "linear pairwise swap bruck"},
+    {"alltoall", run_alltoall,
+     "linear pairwise swap bruck levels-dealt levels-dealt-hosts levels-spread levels-spread-hosts"},
     {"alltoallv", run_alltoallv, "linear pairwise swap"},
     {"reduce", run_reduce,
      "linear binomial binomial:900 chain chain:500 binary binary:4000 halving circulant circulant:1700 two-tree:2100 "
@@ -396,10 +397,10 @@ static const struct {
      "levels-chain-chain:900 levels-chain-binary:500 levels-packed-chain:600 levels-packed-binary:1100 "
      "levels-lpbf-binomial:800 "
      "levels-exchange-flat levels-exchange-binomial"},
-    {"reduce_scatter", run_reduce_scatter, "linear pairwise halving butterfly circulant"},
-    {"reduce_scatter_block", run_reduce_scatter_block, "linear pairwise halving butterfly circulant"},
-    {"scan", run_scan, "linear doubling chain chain:400 two-tree:900 shm"},
-    {"exscan", run_exscan, "linear doubling chain chain:400 shm"},
+    {"reduce_scatter", run_reduce_scatter, "linear pairwise halving butterfly circulant levels-spread"},
+    {"reduce_scatter_block", run_reduce_scatter_block, "linear pairwise halving butterfly circulant levels-spread"},
+    {"scan", run_scan, "linear doubling chain chain:400 two-tree:900 shm levels"},
+    {"exscan", run_exscan, "linear doubling chain chain:400 shm levels"},
 };
 
 /* On a communicator that prefers this one. */

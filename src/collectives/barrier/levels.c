@@ -81,7 +81,7 @@ static int levels_make(const struct tb_collective *c, enum tb_level_tree tree, s
 {
     const struct tb_level_kinds k = {tree, tree};
     const struct tb_slice nothing = tb_slice_nothing();
-    uint32_t steps[TB_LEVELS_STAGES * TB_TREE_CHILDREN_LIMIT];
+    uint32_t steps[TB_LEVELS_STAGES * TB_TREE_CHILDREN_LIMIT + DIRECT_MOST];
     struct told told = {steps, 0};
     struct tb_levels l;
     struct tb_builder b;
