@@ -50,7 +50,7 @@ bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most)
 
 uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, uint32_t room)
 {
-    static const uint32_t counts[] = {1, 4, 8, 16, 32, 64, 128, 256};
+    static const uint32_t counts[] = {1, 8, 16, 32, 128};
     uint64_t bytes = c->elements * c->element_bytes, all[16];
     uint32_t made = 0, count = tb_candidates_piece(c, all, 16);
     uint64_t least = count > 0 ? all[count - 1] : 0;
@@ -61,6 +61,21 @@ uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, u
             values[made++] = piece;
     }
     return made;
+}
+
+/* Trees that pay where a cluster has many hosts, or there are many places. */
+#define MANY_HOSTS  8u
+#define MANY_PLACES 4u
+
+uint32_t tb_candidates_many_hosts(const struct tb_collective *c, uint64_t *values, uint32_t room)
+{
+    const struct tb_group_shape *s = c->shape;
+    return s->host_count / s->cluster_count >= MANY_HOSTS ? tb_candidates_levels(c, values, room) : 0;
+}
+
+uint32_t tb_candidates_many_places(const struct tb_collective *c, uint64_t *values, uint32_t room)
+{
+    return c->shape->cluster_count > MANY_PLACES ? tb_candidates_levels(c, values, room) : 0;
 }
 
 bool tb_levels_common(const struct tb_levels *l)

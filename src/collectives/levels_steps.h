@@ -26,7 +26,7 @@ struct tb_level_kinds {
 
 /* Rows of an operation whose file has levels_make and `row_fits`: NAME is levels-WIDE-NARROW. Those that differ from
  * the first ones in wide stages alone are for groups that have some. */
-#define TB_LEVEL_ROW(OPERATION, operation, row_fits, wide, WIDE, narrow, NARROW)                                       \
+#define TB_LEVEL_ROW(OPERATION, operation, row_fits, wide, WIDE, narrow, NARROW, tried)                                \
     static bool fits_##wide##_##narrow(const struct tb_collective *c)                                                  \
     {                                                                                                                  \
         return tb_fits_level_tree(c, TB_LEVEL_##WIDE) && row_fits(c);                                                  \
@@ -37,25 +37,27 @@ struct tb_level_kinds {
         return levels_make(c, &kinds, program);                                                                        \
     }                                                                                                                  \
     const struct tb_algorithm tb_##operation##_levels_##wide##_##narrow = {                                            \
-        OPERATION, "levels-" #wide "-" #narrow, fits_##wide##_##narrow, make_##wide##_##narrow,                        \
-        "piece",   tb_candidates_levels}
+        OPERATION, "levels-" #wide "-" #narrow, fits_##wide##_##narrow, make_##wide##_##narrow, "piece", tried}
 #define TB_LEVEL_ROWS(OPERATION, operation, row_fits)                                                                  \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, flat, FLAT);                                              \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, binomial, BINOMIAL);                                      \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, chain, CHAIN);                                            \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, binary, BINARY);                                          \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, binomial, BINOMIAL, binomial, BINOMIAL);                              \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, chain, CHAIN);                                          \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, binary, BINARY);                                        \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, chain, CHAIN);                                        \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, binary, BINARY);                                      \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, lpbf, LPBF, binomial, BINOMIAL)
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, flat, FLAT, tb_candidates_levels);                        \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, binomial, BINOMIAL, tb_candidates_levels);                \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, chain, CHAIN, tb_candidates_levels);                      \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, binary, BINARY, tb_candidates_many_hosts);                \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, binomial, BINOMIAL, binomial, BINOMIAL, tb_candidates_many_places);   \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, chain, CHAIN, tb_candidates_levels);                    \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, binary, BINARY, tb_candidates_many_hosts);              \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, chain, CHAIN, tb_candidates_levels);                  \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, binary, BINARY, tb_candidates_many_hosts);            \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, lpbf, LPBF, binomial, BINOMIAL, tb_candidates_levels)
 
 /* Whether there are wide stages, in which trees of that kind may be another one than flat ones. */
 bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide);
 /* Whether there are levels, and so many parts of the widest place at most. */
 bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most);
 uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, uint32_t room);
+/* None where there are few hosts in a cluster, or few clusters: others are as good there. */
+uint32_t tb_candidates_many_hosts(const struct tb_collective *c, uint64_t *values, uint32_t room);
+uint32_t tb_candidates_many_places(const struct tb_collective *c, uint64_t *values, uint32_t room);
 
 /* Shares of the pieces, each with trees of its own. */
 uint32_t tb_levels_shares(const struct tb_levels *l, const struct tb_level_kinds *k);

@@ -76,8 +76,10 @@ uint32_t tb_rating_list(const struct tb_collective *c, const struct tb_algorithm
         uint32_t room = wide && !tb_algorithm_levels(row) ? ARGUMENTS_FLAT : ARGUMENTS_LIMIT;
         if (row->argument != NULL && tb_rating_possible(c))
             n = (row->candidates != NULL ? row->candidates : tb_candidates_piece)(c, arguments, room);
+        if (n == 0 && only == NULL && tb_algorithm_levels(row))
+            continue; /* not worth it here */
         if (n == 0)
-            arguments[n++] = 0;
+            n = tb_candidates_piece(c, arguments, room);
         for (uint32_t k = 0; k < n && count < TB_CANDIDATES_LIMIT; k++)
             rows[count++] = (struct tb_candidate){row, arguments[k], TB_COST_NEVER};
     }

@@ -273,9 +273,10 @@ static void choices_for_many_pieces_hold(void **state)
     for (int scene = 0; scene < 5; scene++) {
         struct network n;
         scene_open(&n, scene);
-        for (int i = 0; i < 4; i++) {
-            struct tb_collective c =
-                call_of(&n, i < 2 ? TB_OPERATION_BCAST : TB_OPERATION_REDUCE, i % 2 == 0 ? 1 << 16 : 1 << 20);
+        for (int i = 0; i < 6; i++) {
+            static const enum tb_operation operations[] = {TB_OPERATION_BCAST, TB_OPERATION_REDUCE,
+                                                           TB_OPERATION_ALLREDUCE};
+            struct tb_collective c = call_of(&n, operations[i / 2], i % 2 == 0 ? 1 << 16 : 1 << 20);
             struct tb_candidate rows[TB_CANDIDATES_LIMIT], called[TB_CANDIDATES_LIMIT];
             uint64_t units, least = TB_COST_NEVER;
             uint32_t count = tb_rating_list(&c, NULL, rows);
