@@ -191,8 +191,9 @@ static void host_place(struct tb_traffic_layout *l, uint32_t host)
     for (uint32_t r = l->shape->hosts[host].first_rank; r != TB_PLACE_NONE; r = tb_group_shape_next(l->shape, r)) {
         if (l->ranks[r].w <= 0)
             continue;
-        l->ranks[r] = (struct tb_svg_rect){x + at % columns * TB_DOT_STEP,
-                                           box->y + HOST_HEADER + at / columns * TB_DOT_STEP, TB_DOT, TB_DOT};
+        uint32_t column = at % columns, row = at / columns;
+        l->ranks[r] =
+            (struct tb_svg_rect){x + column * TB_DOT_STEP, box->y + HOST_HEADER + row * TB_DOT_STEP, TB_DOT, TB_DOT};
         at++;
         l->drawn++;
     }

@@ -74,8 +74,11 @@ static void binomial_tree_is_known(void **state)
         assert_int_equal(t.flows[i].to, to[i]);
         assert_int_equal(t.flows[i].messages, 1);
         assert_int_equal(t.flows[i].bytes, 1000);
+        /* What a rank passes on it has got before. */
+        assert_true(from[i] == 0 || t.flows[i].begin >= t.firsts[from[i]]);
     }
     assert_int_equal(t.flows[0].order, 0);
+    assert_int_equal(t.flows[0].begin, 0);
     assert_int_equal(t.firsts[0], TB_COST_NEVER);
     for (uint32_t i = 1; i < 8; i++)
         assert_true(t.firsts[i] > 0 && t.firsts[i] <= t.ends[i] && t.ends[i] <= t.time);
