@@ -113,8 +113,7 @@ int tb_common_open(struct tb_engine *e, const struct tb_channel_config *config, 
     struct tb_common *c = calloc(1, sizeof *c);
     if (c == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
-    *c = (struct tb_common){
-        .transport = memory_of(e), .size = count, .rank = at, .proposal = proposal, .left = true};
+    *c = (struct tb_common){.transport = memory_of(e), .size = count, .rank = at, .proposal = proposal, .left = true};
     if (common_make(c, e, config) != TB_OK) {
         tb_common_close(c);
         return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");

@@ -61,8 +61,8 @@ struct tb_driver_table {
     /* What it needs for a channel whose context is not known yet; NULL: nothing, and it carries out no step here. */
     int (*open)(struct tb_engine *e, const struct tb_channel_config *config, void **state);
     /* The context is known, and the channel is as large as when it was opened, or, if all of its ranks are on one host,
-     * has fewer ranks. What turns out not to be needed is closed, *state is then NULL, as it may have been before. Needs
-     * no memory. NULL: nothing is to be done. */
+     * has fewer ranks. What turns out not to be needed is closed, *state is then NULL, as it may have been before.
+     * Needs no memory. NULL: nothing is to be done. */
     void (*enter)(struct tb_engine *e, const struct tb_channel_config *config, void **state);
     /* It cannot be opened here, while others may have opened it. NULL: nothing is to be done. */
     void (*pass)(struct tb_engine *e, const struct tb_channel_config *config);

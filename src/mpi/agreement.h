@@ -37,8 +37,8 @@ int tb_comm_spread(struct tb_comm *comm, uint32_t root, void *data, size_t bytes
 /* Everyone gets everyone's `bytes` bytes, by rank, in `all`. */
 int tb_comm_exchange(struct tb_comm *comm, const void *mine, size_t bytes, void *all);
 /* Everyone has things of `each` bytes for others: counts[i] of them for rank i, all in one array in the order of ranks.
- * Everyone gets what is for it, allocated, and their number. `error`: what has kept this rank from having them, of which
- * others learn. The communicator is settled. */
+ * Everyone gets what is for it, allocated, and their number. `error`: what has kept this rank from having them, of
+ * which others learn. The communicator is settled. */
 int tb_comm_deliver(struct tb_comm *comm, int error, const uint32_t *counts, const void *things, size_t each,
                     void **got, uint32_t *got_count);
 
@@ -77,16 +77,16 @@ struct tb_members {
 };
 
 /* What they agree on. */
-struct tb_verdict {
+struct tb_consent {
     uint64_t context; /* of whoever knows one; 0: nobody does, or not this one */
     uint64_t all;     /* the bits that everyone has set */
     int32_t error;    /* of one that cannot take part; else TB_OK */
     uint32_t proc;    /* which that is */
 };
 
-/* These ranks of an intracommunicator, and nobody else, combine their verdicts: everyone has the same afterwards. As
- * many rounds as a broadcast has, and no memory. The error of the verdict, told. */
-int tb_agree_within(struct tb_comm *comm, const struct tb_members *members, uint64_t match, struct tb_verdict *verdict);
+/* These ranks of an intracommunicator, and nobody else, combine what they have: everyone has the same afterwards. As
+ * many rounds as a broadcast has, and no memory. Its error, told. */
+int tb_agree_within(struct tb_comm *comm, const struct tb_members *members, uint64_t match, struct tb_consent *consent);
 
 /* ---- two groups -------------------------------------------------------------------------------------------------- */
 

@@ -84,8 +84,8 @@ struct telling {
 };
 
 /* An MPI_Comm_idup on its way. Ranks of one group combine their words, of which that of rank 0 is the context id, so
- * that all have it or none. Of an inter-communicator, the group that decides has two broadcasts: to the other group, and
- * inside itself; the other group has only the first. */
+ * that all have it or none. Of an inter-communicator, the group that decides has two broadcasts: to the other group,
+ * and inside itself; the other group has only the first. */
 struct idup {
     struct tb_pending *pending;
     uint64_t context;

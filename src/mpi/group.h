@@ -15,8 +15,8 @@ struct tb_group *tb_group_find(MPI_Group handle); /* NULL if there is none; MPI_
 /* The handle of a group, argument `position`, is not one: says why. On the communicator's error handler, or NULL. */
 int tb_raise_group(struct tb_comm *comm, const char *call, int position, const char *name, MPI_Group handle)
     __attribute__((cold));
-/* Whether a group's members are in an intracommunicator, or in the local group of an inter-communicator. Raises an error
- * if one is not; the code. */
+/* Whether a group's members are in an intracommunicator, or in the local group of an inter-communicator. Raises an
+ * error if one is not; the code. */
 int tb_group_check(const struct tb_group *group, struct tb_comm *comm, const char *call, int position);
 
 #endif

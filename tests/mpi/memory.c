@@ -180,8 +180,8 @@ static int call_dist_graph(void)
 {
     int degree = 2, ends[2] = {(test_rank + 1) % test_size, 0};
     MPI_Comm made = MPI_COMM_NULL;
-    int code = MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &test_rank, &degree, ends, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
-                                     &made);
+    int code =
+        MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &test_rank, &degree, ends, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made);
     return used(code, &made, MPI_COMM_WORLD);
 }
 
