@@ -138,10 +138,41 @@ static void a_prepared_channel_can_be_narrowed_or_left(void **state)
     host_close(&h);
 }
 
+/* A message of a communicator that is not known here yet comes while there is no memory: it is kept. */
+static void what_comes_early_is_kept_without_memory(void **state)
+{
+    struct host h;
+    host_open(&h, RANKS);
+    for (uint32_t i = 0; i < MORE_THAN_BOARDS; i++) {
+        uint64_t context = context_of(TB_CONTEXT_FIRST + i);
+        struct tb_channel *zero = NULL, *one = NULL;
+        struct tb_request sent, taken = {.complete = NULL};
+        char byte;
+        struct tb_buffer b = {&byte, 1, &tb_type_byte};
+        assert_int_equal(open_at(&h, 1, context, &one), TB_OK);
+        send_to(one, &sent);
+        countdown = i > 0; /* at first they get to know each other */
+        host_settle(&h);
+        assert_int_equal(countdown, 0);
+        assert_non_null(tb_contexts_find(&h.engines[0]->contexts, context));
+        assert_int_equal(open_at(&h, 0, context, &zero), TB_OK);
+        tb_receive_post(zero, &taken, &b, 0, 7, UINT64_MAX);
+        host_settle(&h);
+        assert_true(tb_request_done(&taken) && tb_request_done(&sent));
+        assert_int_equal(taken.status.error, TB_OK);
+        tb_channel_close(zero);
+        tb_channel_close(one);
+        /* The reserve is filled again by the next that comes while there is memory. */
+        assert_true(tb_contexts_reserve(&h.engines[0]->contexts, TB_CONTEXTS_RESERVE));
+    }
+    host_close(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(memory_that_fails_leaves_nothing_behind),
                                        cmocka_unit_test(a_prepared_channel_needs_no_memory),
-                                       cmocka_unit_test(a_prepared_channel_can_be_narrowed_or_left)};
+                                       cmocka_unit_test(a_prepared_channel_can_be_narrowed_or_left),
+                                       cmocka_unit_test(what_comes_early_is_kept_without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
