@@ -88,18 +88,82 @@ static void memory_that_fails_leaves_nothing_behind(void **state)
     host_close(&h);
 }
 
-static void a_control_channel_without_memory_can_be_made_later(void **state)
+/* What is prepared needs nothing more: every allocation fails from then on. */
+static void a_prepared_channel_needs_no_memory(void **state)
+{
+    static const uint32_t procs[RANKS] = {1, 0};
+    struct host h;
+    struct tb_channel *channels[RANKS] = {NULL};
+    uint64_t context = context_of(TB_CONTEXT_FIRST + 5);
+    host_open(&h, RANKS);
+    tb_engine_claim(h.engines[1], context, false);
+    for (uint32_t process = 0; process < RANKS; process++) {
+        struct tb_channel_config c = {.size = RANKS, .rank = 1 - process, .procs = procs, .common = true};
+        assert_int_equal(tb_channel_prepare(h.engines[process], &c, &channels[process]), TB_OK);
+        c.context = context;
+        countdown = 1;
+        tb_channel_enter(channels[process], &c);
+        assert_non_null(tb_channel_control(channels[process]));
+        assert_true(countdown == 1 && tb_channel_common(channels[process]));
+        countdown = 0;
+    }
+    for (uint32_t process = 0; process < RANKS; process++)
+        tb_channel_close(channels[process]);
+    host_close(&h);
+}
+
+/* The ranks may turn out to be fewer, and one that is prepared may never be needed. */
+static void a_prepared_channel_can_be_narrowed_or_left(void **state)
+{
+    static const uint32_t both[RANKS] = {0, 1}, one[1] = {1};
+    const struct tb_channel_config room = {.size = RANKS, .rank = 1, .procs = both, .common = true};
+    struct tb_channel_config narrow = {.size = 1, .procs = one, .common = true};
+    struct host h;
+    host_open(&h, RANKS);
+    for (uint32_t i = 0; i < MORE_THAN_BOARDS; i++) {
+        struct tb_channel *used = NULL, *left = NULL;
+        narrow.context = context_of(TB_CONTEXT_FIRST + i);
+        tb_engine_claim(h.engines[1], narrow.context, false);
+        assert_int_equal(tb_channel_prepare(h.engines[1], &room, &used), TB_OK);
+        assert_int_equal(tb_channel_prepare(h.engines[1], &room, &left), TB_OK);
+        tb_channel_enter(used, &narrow);
+        assert_int_equal(tb_channel_size(used), 1);
+        assert_int_equal(tb_channel_rank(used), 0);
+        assert_false(tb_channel_common(used));
+        tb_channel_close(used);
+        tb_channel_close(left);
+    }
+    bool failed = fails_at(&h, MORE_THAN_BOARDS, context_of(TB_CONTEXT_FIRST + MORE_THAN_BOARDS), false);
+    assert_false(failed); /* it was opened, and there was a board for it */
+    host_close(&h);
+}
+
+/* A message of a communicator that is not known here yet comes while there is no memory: it is kept. */
+static void what_comes_early_is_kept_without_memory(void **state)
 {
     struct host h;
     host_open(&h, RANKS);
-    struct tb_channel *control = NULL;
-    for (uint32_t nth = 1; control == NULL; nth++) {
-        countdown = nth;
-        control = tb_channel_control(h.channels[0]);
-        if (control == NULL)
-            assert_non_null(strstr(tb_error_story(), "no memory"));
-        assert_true(nth < 100);
-        countdown = 0;
+    for (uint32_t i = 0; i < MORE_THAN_BOARDS; i++) {
+        uint64_t context = context_of(TB_CONTEXT_FIRST + i);
+        struct tb_channel *zero = NULL, *one = NULL;
+        struct tb_request sent, taken = {.complete = NULL};
+        char byte;
+        struct tb_buffer b = {&byte, 1, &tb_type_byte};
+        assert_int_equal(open_at(&h, 1, context, &one), TB_OK);
+        send_to(one, &sent);
+        countdown = i > 0; /* at first they get to know each other */
+        host_settle(&h);
+        assert_int_equal(countdown, 0);
+        assert_non_null(tb_contexts_find(&h.engines[0]->contexts, context));
+        assert_int_equal(open_at(&h, 0, context, &zero), TB_OK);
+        tb_receive_post(zero, &taken, &b, 0, 7, UINT64_MAX);
+        host_settle(&h);
+        assert_true(tb_request_done(&taken) && tb_request_done(&sent));
+        assert_int_equal(taken.status.error, TB_OK);
+        tb_channel_close(zero);
+        tb_channel_close(one);
+        /* The reserve is filled again by the next that comes while there is memory. */
+        assert_true(tb_contexts_reserve(&h.engines[0]->contexts, TB_CONTEXTS_RESERVE));
     }
     host_close(&h);
 }
@@ -107,6 +171,8 @@ static void a_control_channel_without_memory_can_be_made_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(memory_that_fails_leaves_nothing_behind),
-                                       cmocka_unit_test(a_control_channel_without_memory_can_be_made_later)};
+                                       cmocka_unit_test(a_prepared_channel_needs_no_memory),
+                                       cmocka_unit_test(a_prepared_channel_can_be_narrowed_or_left),
+                                       cmocka_unit_test(what_comes_early_is_kept_without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,16 +77,16 @@ struct tb_members {
 };
 
 /* What they agree on. */
-struct tb_verdict {
+struct tb_consent {
     uint64_t context; /* of whoever knows one; 0: nobody does, or not this one */
     uint64_t all;     /* the bits that everyone has set */
     int32_t error;    /* of one that cannot take part; else TB_OK */
     uint32_t proc;    /* which that is */
 };
 
-/* These ranks of an intracommunicator, and nobody else, combine their verdicts: everyone has the same afterwards. As
- * many rounds as a broadcast has, and no memory. The error of the verdict, told. */
-int tb_agree_within(struct tb_comm *comm, const struct tb_members *members, uint64_t match, struct tb_verdict *verdict);
+/* These ranks of an intracommunicator, and nobody else, combine what they have: everyone has the same afterwards. As
+ * many rounds as a broadcast has, and no memory. Its error, told. */
+int tb_agree_within(struct tb_comm *comm, const struct tb_members *members, uint64_t match, struct tb_consent *consent);
 
 /* ---- two groups -------------------------------------------------------------------------------------------------- */
 

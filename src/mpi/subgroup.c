@@ -58,30 +58,30 @@ static int subgroup_settle(struct tb_comm *parent, const struct tb_members *memb
 {
     if (!made->unsettled)
         return TB_OK;
-    struct tb_verdict verdict = {.all = tb_channel_provides(made->channel), .error = TB_OK};
+    struct tb_consent consent = {.all = tb_channel_provides(made->channel), .error = TB_OK};
     made->unsettled = false;
-    int error = tb_agree_within(parent, members, match, &verdict);
-    return error == TB_OK ? tb_comm_agree(made, verdict.all) : error;
+    int error = tb_agree_within(parent, members, match, &consent);
+    return error == TB_OK ? tb_comm_agree(made, consent.all) : error;
 }
 
 int tb_subgroup_make(struct tb_comm *parent, int error, const struct tb_members *members, uint64_t match,
                      struct tb_comm **made)
 {
-    struct tb_verdict verdict = {.all = UINT64_MAX, .proc = tb_self.job.self.index};
+    struct tb_consent consent = {.all = UINT64_MAX, .proc = tb_self.job.self.index};
     if (error == TB_OK)
         error = subgroup_new(parent, members, made);
     if (error == TB_OK && members->mine == 0) {
-        verdict.context = tb_context_take();
-        error = verdict.context == 0 ? TB_ERR_LIMIT : TB_OK;
+        consent.context = tb_context_take();
+        error = consent.context == 0 ? TB_ERR_LIMIT : TB_OK;
     }
-    uint64_t taken = verdict.context;
-    verdict.error = error;
-    error = tb_agree_within(parent, members, match, &verdict);
+    uint64_t taken = consent.context;
+    consent.error = error;
+    error = tb_agree_within(parent, members, match, &consent);
     if (error < 0) {
         tb_context_put_back(taken);
         return tb_comm_given(error, made);
     }
-    tb_comm_enter(*made, verdict.context);
+    tb_comm_enter(*made, consent.context);
     return tb_comm_given(subgroup_settle(parent, members, match, *made), made);
 }
 
