@@ -167,11 +167,11 @@ static void candidates_are_few(void **state)
     assert_int_equal(values[1], 1000);
     c = call_of(65536, 0);
     assert_int_equal(tb_candidates_bundles(&c, values, 16), 3);
-    assert_int_equal(values[2], 8192);
+    assert_int_equal(values[2], 10923); /* a sixth */
     assert_int_equal(tb_candidates_bundles(&c, values, 2), 2);
     c = call_of(1 << 20, 0);
     assert_int_equal(tb_candidates_bundles(&c, values, 16), 1);
-    assert_int_equal(values[0], 1 << 17);
+    assert_int_equal(values[0], 174763);
 }
 
 int main(void)
