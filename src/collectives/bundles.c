@@ -23,18 +23,22 @@ bool tb_bundle_joined(const struct tb_collective *c)
     return (c->argument == 0 || c->argument > bytes) && bytes <= TB_BUNDLE_LIMIT / c->size;
 }
 
+#define PIECES_GOOD 96u /* of all blocks, where each may be several */
 #define PIECE_LEAST 4096u
 
-/* Few, since each is many messages to simulate: blocks are pieces themselves. */
+/* Few, since each is many messages to simulate: blocks are pieces themselves, and the more of them there are, the fewer
+ * pieces each is cut into. */
 uint32_t tb_candidates_bundles(const struct tb_collective *c, uint64_t *values, uint32_t room)
 {
-    uint64_t bytes = block_bytes(c), piece = bytes / TB_BUNDLE_PIECES + (bytes % TB_BUNDLE_PIECES != 0);
+    uint64_t bytes = block_bytes(c), pieces = c->size < PIECES_GOOD ? PIECES_GOOD / c->size : 1;
+    pieces = pieces < TB_BUNDLE_PIECES ? pieces : TB_BUNDLE_PIECES;
+    uint64_t piece = bytes / pieces + (bytes % pieces != 0);
     uint32_t made = 0;
     if (made < room && bytes <= TB_BUNDLE_LONG && bytes <= TB_BUNDLE_LIMIT / c->size)
         values[made++] = bytes * c->size;
     if (made < room && bytes > 0 && bytes <= TB_BUNDLE_LONG)
         values[made++] = bytes;
-    if (made < room && piece >= PIECE_LEAST)
+    if (made < room && piece >= PIECE_LEAST && (pieces > 1 || bytes > TB_BUNDLE_LONG))
         values[made++] = piece;
     return made;
 }

@@ -253,6 +253,59 @@ static void blocks_arrive(void **state)
     }
 }
 
+/* All blocks of one rank, side by side, are told to the others as one: short and long, packed and with gaps. */
+#define TOLD 3u
+
+static void told_check(struct host *h, uint64_t items, const struct tb_type *type)
+{
+    const struct tb_contract contract = {.composite = TB_COMPOSITE_BCAST, .driver = TB_DRIVER_COMMON};
+    const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, TOLD}, nothing = {.symbol = TB_SYMBOL_OUT};
+    struct call calls[RANKS] = {0};
+    uint64_t bytes = TOLD * items * (uint64_t)type->extent;
+    for (uint32_t rank = h->ranks; rank-- > 0;) {
+        struct call *c = &calls[rank];
+        struct tb_builder b;
+        c->out = calloc(1, bytes + 1);
+        assert_non_null(c->out);
+        for (uint64_t k = 0; k < bytes && rank == 1; k++)
+            c->out[k] = content(1, 0, k);
+        tb_builder_open(&b, TOLD);
+        tb_builder_composite(&b, &contract, 1, rank == 1 ? all : nothing, rank == 1 ? nothing : all);
+        assert_int_equal(tb_builder_finish(&b, &c->program), TB_OK);
+        c->binding.operation = TB_OPERATION_ALLGATHER;
+        c->binding.element_bytes = 1;
+        c->binding.elements = items * type->size;
+        c->binding.cuts[TB_SYMBOL_OUT] = TB_CUT_BLOCKS;
+        c->binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){c->out, items, type};
+        tb_program_post(h->channels[rank], &c->request, c->program, &c->binding);
+    }
+    host_settle(h);
+    for (uint32_t rank = 0; rank < h->ranks; rank++) {
+        assert_true(tb_request_done(&calls[rank].request));
+        assert_int_equal(calls[rank].request.status.error, TB_OK);
+        for (uint64_t k = 0; k < bytes; k++)
+            if (k % (uint64_t)type->extent < type->size)
+                assert_int_equal(calls[rank].out[k], content(1, 0, k));
+        call_free(&calls[rank]);
+    }
+}
+
+static void blocks_are_told(void **state)
+{
+    static const uint64_t sizes[] = {0, 1, 70, 1121, 70001};
+    struct tb_type *gappy;
+    struct host h;
+    assert_int_equal(tb_type_resized(&tb_type_byte, 0, 3, false, &gappy), TB_OK);
+    tb_type_commit(gappy);
+    host_open(&h, 4);
+    for (int i = 0; i < 5; i++) {
+        told_check(&h, sizes[i], &tb_type_byte);
+        told_check(&h, sizes[i], gappy);
+    }
+    host_close(&h);
+    tb_type_release(gappy);
+}
+
 static void reductions_are_in_order(void **state)
 {
     static const enum tb_composite kinds[] = {TB_COMPOSITE_SCAN, TB_COMPOSITE_EXSCAN, TB_COMPOSITE_REDUCE_SCATTER};
@@ -362,8 +415,11 @@ static void limits_are_told(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(blocks_arrive), cmocka_unit_test(reductions_are_in_order),
-                                       cmocka_unit_test(disagreement_ends), cmocka_unit_test(numbers_grow),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(blocks_arrive),
+                                       cmocka_unit_test(blocks_are_told),
+                                       cmocka_unit_test(reductions_are_in_order),
+                                       cmocka_unit_test(disagreement_ends),
+                                       cmocka_unit_test(numbers_grow),
                                        cmocka_unit_test(limits_are_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
