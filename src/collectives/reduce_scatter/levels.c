@@ -8,8 +8,8 @@
 #include "collectives/levels_ranks.h"
 #include "collectives/levels_steps.h"
 
-#define RANKS_MOST 32768u /* so that there are edges enough */
-#define ROOMS      3u     /* copies of WORK for what comes while something else is combined; another one has the sums */
+#define RANKS_MOST 4096u /* so that there are edges enough, and programs are made quickly */
+#define ROOMS      3u    /* copies of WORK for what comes while something else is combined; another one has the sums */
 
 struct spread {
     struct tb_builder *b;
