@@ -1,6 +1,9 @@
 /* What can be said of programs of the catalogue without executing them. */
 #include "collectives/collectives_test.h"
 
+#include "collectives/algorithms.h"
+#include "collectives/levels_ranks.h"
+
 static void barrier_hears(const struct shape *s, uint32_t rank, uint32_t step, bool *heard, bool *seen);
 
 static void barrier_meets(const struct shape *s, const struct tb_program *p, const struct tb_step *t, bool *heard,
@@ -116,10 +119,79 @@ static void all_have_as_many_places(void **state)
     assert_true(found > 0);
 }
 
+/* ---- what crosses the widest level ------------------------------------------------------------------------------- */
+
+struct crossing {
+    uint32_t parts, part[RANKS], ranks[RANKS]; /* of each rank; of each part */
+    uint32_t messages[RANKS][RANKS], pieces[RANKS][RANKS];
+};
+
+static void crossing_count(struct crossing *x, const struct shape *s)
+{
+    struct tb_collective c = shape_call(s, 0);
+    struct tb_levels l;
+    struct tb_stage_ranks r;
+    *x = (struct crossing){.parts = 0};
+    assert_int_equal(tb_levels_open_all(&l, &c), TB_OK);
+    assert_int_equal(tb_stage_ranks_open(&r, &c, &l.stages[0]), TB_OK);
+    x->parts = r.count;
+    for (uint32_t i = 0; i < r.count; i++) {
+        x->ranks[i] = tb_stage_size(&r, i);
+        for (uint32_t k = 0; k < x->ranks[i]; k++)
+            x->part[tb_stage_part(&r, i)[k]] = i;
+    }
+    tb_stage_ranks_close(&r);
+    tb_levels_close(&l);
+    for (uint32_t rank = 0; rank < s->size; rank++)
+        for (uint32_t k = 0; k < s->programs[rank]->step_count; k++) {
+            const struct tb_step *t = &s->programs[rank]->steps[k];
+            if (t->kind != TB_STEP_SEND)
+                continue;
+            x->messages[x->part[rank]][x->part[t->peer]] += t->items;
+            x->pieces[x->part[rank]][x->part[t->peer]] += t->slice.count;
+        }
+}
+
+/* One message of alltoall, dealt; a message for each rank, of as many blocks as this part has ranks, spread. Of a
+ * reduction each block once. */
+static void crossing_check(const struct crossing *x, const struct tb_algorithm *a, bool dealt)
+{
+    for (uint32_t i = 0; i < x->parts; i++)
+        for (uint32_t k = 0; k < x->parts; k++) {
+            bool reduces = a->operation != TB_OPERATION_ALLTOALL;
+            uint32_t blocks = reduces ? x->ranks[k] : x->ranks[i] * x->ranks[k], messages = dealt ? 1 : x->ranks[k];
+            if (i != k && (x->pieces[i][k] != blocks || x->messages[i][k] != messages))
+                fail_msg("%s of %s: %u messages of %u blocks go from %u ranks to %u", a->name,
+                         tb_operation_name(a->operation), x->messages[i][k], x->pieces[i][k], x->ranks[i], x->ranks[k]);
+        }
+}
+
+static void what_crosses_is_bundled(void **state)
+{
+    static const struct tb_algorithm *const rows[] = {&tb_alltoall_levels_dealt, &tb_alltoall_levels_dealt_hosts,
+                                                      &tb_alltoall_levels_spread, &tb_reduce_scatter_levels};
+    static struct crossing x;
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t found = 0;
+        for (uint32_t size = 2; size <= RANKS; size++) {
+            struct shape s = {.algorithm = rows[i], .size = size, .commutative = true, .elements = 9};
+            struct tb_collective c = shape_call(&s, 0);
+            if (!tb_algorithm_fits(s.algorithm, &c))
+                continue;
+            shape_make(&s);
+            crossing_count(&x, &s);
+            crossing_check(&x, rows[i], i < 2);
+            shape_free(&s);
+            found++;
+        }
+        assert_in_range(found, 20, RANKS);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nobody_leaves_a_barrier_early),
-                                       cmocka_unit_test(nothing_is_copied_in_place),
-                                       cmocka_unit_test(all_have_as_many_places)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_leaves_a_barrier_early), cmocka_unit_test(nothing_is_copied_in_place),
+        cmocka_unit_test(all_have_as_many_places), cmocka_unit_test(what_crosses_is_bundled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,8 @@
 #include "collectives/levels_ranks.h"
 #include "collectives/levels_steps.h"
 
-#define RANKS_MOST 32768u /* so that there are edges enough */
-#define ROOMS      3u     /* copies of WORK for what comes while something else is combined; another one has the sums */
+#define RANKS_MOST 4096u /* so that there are edges enough, and programs are made quickly */
+#define ROOMS      3u    /* copies of WORK for what comes while something else is combined; another one has the sums */
 
 struct spread {
     struct tb_builder *b;
@@ -77,14 +77,19 @@ static void share_combine(struct spread *p)
     }
 }
 
-/* Sends the blocks of its share to the ranks whose they are, as they are there. */
+/* Sends the blocks of its share to the ranks whose they are, beginning with the next one, so that not all begin with
+ * the same. */
 static void share_send(struct spread *p, uint16_t edge)
 {
     const struct tb_stage_ranks *r = &p->r;
-    uint32_t end = tb_stage_share(r, r->position + 1);
     enum tb_symbol sums = tb_stage_size(r, r->mine) > 1 ? TB_SYMBOL_WORK : TB_SYMBOL_IN;
-    for (uint32_t i = tb_stage_share(r, r->position); i < end; i++)
-        tb_builder_send(p->b, r->others[i], edge, tb_slice_one(sums, r->others[i]));
+    uint32_t low = tb_stage_share(r, r->position), count = tb_stage_share(r, r->position + 1) - low, first = 0;
+    while (first < count && r->others[low + first] < p->c->rank)
+        first++;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t to = r->others[low + (first + i) % count];
+        tb_builder_send(p->b, to, edge, tb_slice_one(sums, to));
+    }
 }
 
 /* Combines what comes from the other parts with what there is of my block. */
