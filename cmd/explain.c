@@ -403,6 +403,35 @@ static int bound_print(const struct query *q, const struct scene *s, const struc
     return TB_OK;
 }
 
+/* What the parameter `reproducible` costs: what takes least without it, beside what runs. */
+static int price_print(const struct query *q, const struct tb_collective *call, uint64_t time)
+{
+    struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+    struct tb_collective any = *call;
+    if (!call->reproducible || !tb_rating_possible(call) || time == TB_COST_NEVER)
+        return TB_OK;
+    any.reproducible = false;
+    any.commutative = !q->ordered;
+    uint32_t count = tb_rating_list(&any, NULL, rows);
+    int error = tb_rating_rate(call->shape, &any, rows, count, true, NULL);
+    if (error != TB_OK || count == 0)
+        return error;
+    tb_rating_sort(rows, count);
+    /* What runs is one of these, and may be predicted as closely as the best of them. */
+    uint64_t least = rows[0].time < time ? rows[0].time : time;
+    double times = least > 0 ? (double)time / (double)least : 1;
+    if (q->json)
+        printf("\"reproducible\": {\"seconds\": %.12f, \"without\": \"%s\", \"argument\": %llu, "
+               "\"seconds_without\": %.12f, \"price\": %.3f}, ",
+               (double)time / 1e12, rows[0].algorithm->name, (unsigned long long)rows[0].argument, (double)least / 1e12,
+               times);
+    else
+        printf("\n  The price of reproducible: what runs takes %.3f us; without the parameter %s would take %.3f us,\n"
+               "  so it is %.2f times as long.\n",
+               (double)time / 1e6, rows[0].algorithm->name, (double)least / 1e6, times);
+    return TB_OK;
+}
+
 static bool is_choice(const struct tb_candidate *row, const struct tb_choice *choice)
 {
     return row->algorithm == choice->best.algorithm && row->argument == choice->best.argument;
@@ -475,6 +504,8 @@ static int answer(const struct query *q, const struct scene *scene)
         return tb_error(TB_ERR_ARGUMENT, "--root %llu: there are ranks 0 to %u", (unsigned long long)q->root,
                         shape->size - 1);
     call = tb_size_class_call(&call);
+    if (tb_param.reproducible)
+        tb_collective_reproduce(&call);
     int error = tb_rules_load();
     if (error == TB_OK)
         error = tb_preferences_read(wishes, &rules);
@@ -489,9 +520,14 @@ static int answer(const struct query *q, const struct scene *scene)
         return error;
     tb_rating_sort(rows, count);
     head_print(q, shape, &choice);
+    uint64_t time = choice_time(rows, count, &choice);
     error = bound_print(q, scene, &call);
+    if (error == TB_OK && q->json)
+        error = price_print(q, &call, time);
     if (error == TB_OK)
         answer_print(q, rows, count, &choice);
+    if (error == TB_OK && !q->json)
+        error = price_print(q, &call, time);
     return error;
 }
 
