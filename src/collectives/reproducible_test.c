@@ -263,10 +263,9 @@ static void every_reduction_can_be_reproducible(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_tree_is_that_of_folds_and_of_doubling),
-                                       cmocka_unit_test(every_reduction_can_be_reproducible),
-                                       cmocka_unit_test(those_that_say_so_follow_the_tree),
-                                       cmocka_unit_test(others_do_not_follow_it),
-                                       cmocka_unit_test(it_must_be_asked_for)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tree_is_that_of_folds_and_of_doubling),
+        cmocka_unit_test(every_reduction_can_be_reproducible), cmocka_unit_test(those_that_say_so_follow_the_tree),
+        cmocka_unit_test(others_do_not_follow_it), cmocka_unit_test(it_must_be_asked_for)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

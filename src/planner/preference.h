@@ -46,8 +46,8 @@ const struct tb_preference *tb_rules_find(const struct tb_rules *rules, const st
                                           uint64_t bytes);
 /* Where the parameter `rules` names a file, puts what is in it in its place, so that it can be sent to other hosts. */
 int tb_rules_load(void);
-/* What the parameters prefer, for each of TB_OPERATION_COUNT operations and in rules. An unknown name is an error, and so
- * is, if calls are to be reproducible, an algorithm that is not; rules for such do not hold then. */
+/* What the parameters prefer, for each of TB_OPERATION_COUNT operations and in rules. An unknown name is an error, and
+ * so is, if calls are to be reproducible, an algorithm that is not; rules for such do not hold then. */
 int tb_preferences_read(struct tb_preference *wishes, struct tb_rules *rules);
 
 #endif

@@ -54,11 +54,11 @@ enum tb_step_kind {
 };
 
 /* The fixed tree: how the data of `count` ranks is combined where results must not depend on where ranks are. It is
- * combined in the order of ranks: what the first so many of them have in all with what the others have, and each of both
- * parts in the same way. The shape follows from the count alone and is as deep as log2 of it, rounded up. Of a reduction
- * it is that of a fold (the first ranks two by two, so that a power of two of numbers is left, and these in a balanced
- * tree), which butterflies and trees of messages can follow. Of a prefix (scan, exscan) the largest power of two below
- * the count comes last, so that prefixes share their parts. */
+ * combined in the order of ranks: what the first so many of them have in all with what the others have, and each of
+ * both parts in the same way. The shape follows from the count alone and is as deep as log2 of it, rounded up. Of a
+ * reduction it is that of a fold (the first ranks two by two, so that a power of two of numbers is left, and these in a
+ * balanced tree), which butterflies and trees of messages can follow. Of a prefix (scan, exscan) the largest power of
+ * two below the count comes last, so that prefixes share their parts. */
 static inline uint32_t tb_fixed_split(uint32_t count, bool prefix)
 {
     uint32_t power = 1u << (31 - __builtin_clz(count)), more = count - power;

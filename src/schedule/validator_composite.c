@@ -201,7 +201,8 @@ static int unusable(const struct member *from, uint32_t k)
     return tb_error(TB_ERR_ARGUMENT, "rank %u gives a composite step a piece %u that it cannot use", from->rank, k);
 }
 
-/* What is combined of so many members' pieces, from the first on, for the k-th piece of another: along the fixed tree. */
+/* What is combined of so many members' pieces, from the first on, for the k-th piece of another: along the fixed tree.
+ */
 static int part_make(const struct meeting *m, uint32_t to, uint32_t k, uint32_t first, uint32_t count, uint64_t *result)
 {
     const struct tb_validation *v = m->c->v;

@@ -27,8 +27,9 @@ static double combined(double first, double second, bool plain)
     return plain ? first + second : first / 2 + second;
 }
 
-/* Of so many ranks' numbers: their sum, or what the other operation makes of them. A reduction takes the first ranks two
- * by two, so that a power of two is left, and these in a balanced tree; a prefix, the last power of two of ranks last. */
+/* Of so many ranks' numbers: their sum, or what the other operation makes of them. A reduction takes the first ranks
+ * two by two, so that a power of two is left, and these in a balanced tree; a prefix, the last power of two of ranks
+ * last. */
 static double fixed(int first, int count, int i, bool prefix, bool plain)
 {
     int power = 1;
@@ -36,8 +37,11 @@ static double fixed(int first, int count, int i, bool prefix, bool plain)
         return number(first, i);
     while (2 * power <= count)
         power *= 2;
-    int more = count - power, split = prefix ? (more > 0 ? more : power / 2) : more < power / 2 ? power / 2 + more : power;
-    return combined(fixed(first, split, i, prefix, plain), fixed(first + split, count - split, i, prefix, plain), plain);
+    int more = count - power, split = prefix             ? (more > 0 ? more : power / 2)
+                                      : more < power / 2 ? power / 2 + more
+                                                         : power;
+    return combined(fixed(first, split, i, prefix, plain), fixed(first + split, count - split, i, prefix, plain),
+                    plain);
 }
 
 /* One after the other. */
@@ -201,7 +205,7 @@ static void use(MPI_Comm comm, const struct kind *k, int count)
     int size;
     MPI_Comm_size(comm, &size);
     for (int form = 0; form < FORMS; form++) {
-        for (int root = 0; root < size; root += count > 300 ? 3 : 1)
+        for (int root = 0; root<size; root += count> 300 ? 3 : 1)
             reduces(comm, k, count, root, form);
         allreduces(comm, k, count, form);
         scans(comm, k, count, form, false);
