@@ -86,10 +86,19 @@ bool tb_algorithm_fits(const struct tb_algorithm *a, const struct tb_collective 
 /* Whether it combines each element along the fixed tree (schedule/schedule.h) in calls that are to be reproducible,
  * whatever the root, the number of pieces, in place or not; other algorithms do not fit these calls. */
 bool tb_algorithm_reproducible(const struct tb_algorithm *a);
+
 /* Whether the operation combines data at all. */
-bool tb_operation_reduces(enum tb_operation operation);
+static inline bool tb_operation_reduces(enum tb_operation o)
+{
+    return o >= TB_OPERATION_REDUCE && o <= TB_OPERATION_EXSCAN;
+}
+
 /* Makes it a call that is to be reproducible, if its operation combines data. */
-void tb_collective_reproduce(struct tb_collective *c);
+static inline void tb_collective_reproduce(struct tb_collective *c)
+{
+    c->reproducible = tb_operation_reduces(c->operation);
+    c->commutative = c->commutative && !c->reproducible;
+}
 
 extern const struct tb_algorithm
     *const tb_catalogue[]; /* NULL at the end; the first that fits an operation is its reference */

@@ -33,16 +33,3 @@ bool tb_algorithm_reproducible(const struct tb_algorithm *a)
             return true;
     return false;
 }
-
-bool tb_operation_reduces(enum tb_operation operation)
-{
-    return operation >= TB_OPERATION_REDUCE && operation <= TB_OPERATION_EXSCAN;
-}
-
-void tb_collective_reproduce(struct tb_collective *c)
-{
-    if (!tb_operation_reduces(c->operation))
-        return;
-    c->reproducible = true;
-    c->commutative = false;
-}

@@ -489,22 +489,6 @@ static void test_forbidden(void **state)
     assert_true(forbidden > 400);
 }
 
-/* Integers may be combined in any order, floating point numbers and what users do may not. */
-static void test_exact(void **state)
-{
-    const struct tb_op *sum = tb_op_predefined(0x21), user = {.code = TB_OP_USER, .commutative = true};
-    static const uintptr_t exact[] = {0x209, 0x20f, 0x219, 0x202, 0x240},
-                           others[] = {0x210, 0x214, 0x220, 0x216, 0x22b};
-    for (int i = 0; i < 5; i++) {
-        assert_true(tb_op_is_exact(sum, tb_type_predefined(exact[i])));
-        assert_false(tb_op_is_exact(sum, tb_type_predefined(others[i])));
-        assert_false(tb_op_is_exact(&user, tb_type_predefined(exact[i])));
-    }
-    assert_true(tb_op_is_exact(tb_op_predefined(0x28), tb_type_predefined(0x247)));  /* BAND of bytes */
-    assert_true(tb_op_is_exact(tb_op_predefined(0x30), tb_type_predefined(0x218)));  /* LAND of logicals */
-    assert_false(tb_op_is_exact(tb_op_predefined(0x22), tb_type_predefined(0x214))); /* MIN of doubles: there are NaN */
-}
-
 /* With the parameter, text is for nothing but one-sided operations. */
 static void test_strict(void **state)
 {
@@ -598,7 +582,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),     cmocka_unit_test(test_strict), cmocka_unit_test(test_all),
         cmocka_unit_test(test_forbidden), cmocka_unit_test(test_ties),   cmocka_unit_test(test_infinite),
-        cmocka_unit_test(test_derived),   cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_derived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
