@@ -242,7 +242,7 @@ static void reproducible_calls_have_few_algorithms(void **state)
     struct tb_plan_cache *cache = cache_open();
     for (unsigned o = TB_OPERATION_REDUCE; o <= TB_OPERATION_EXSCAN; o++)
         for (int k = 0; k < 4; k++) {
-            struct tb_collective c = call((enum tb_operation)o, SIZE, k & 1 ? 1000000 : 8);
+            struct tb_collective c = call((enum tb_operation)o, SIZE, k & 1 ? 1000000 : 10000);
             const struct spread *where = k & 2 ? &apart : &together;
             struct tb_choice any = choose(cache, where, &c);
             tb_collective_reproduce(&c);
