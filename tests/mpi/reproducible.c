@@ -204,8 +204,9 @@ static void use(MPI_Comm comm, const struct kind *k, int count)
 {
     int size;
     MPI_Comm_size(comm, &size);
+    int step = count > 300 || size > 7 ? 3 : 1; /* from one root to the next */
     for (int form = 0; form < FORMS; form++) {
-        for (int root = 0; root<size; root += count> 300 ? 3 : 1)
+        for (int root = 0; root < size; root += step)
             reduces(comm, k, count, root, form);
         allreduces(comm, k, count, form);
         scans(comm, k, count, form, false);
