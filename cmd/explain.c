@@ -1,6 +1,7 @@
 /* tombolo explain: what each algorithm of a collective is predicted to take, cheapest first; of the one that runs, who
  * sends what to whom (explain_tree.c). */
 #include "command.h"
+#include "explain_price.h"
 #include "explain_tree.h"
 #include "help_texts.h"
 
@@ -515,6 +516,8 @@ static int answer(const struct query *q, const struct scene *scene)
         return tb_error(TB_ERR_ARGUMENT, "who sends what to whom among neighbours depends on who they are: there is "
                                          "nothing that --tree and --svg could show");
     call = tb_size_class_call(&call);
+    if (tb_param.reproducible)
+        tb_collective_reproduce(&call);
     int error = tb_rules_load();
     if (error == TB_OK)
         error = tb_preferences_read(wishes, &rules);
@@ -532,10 +535,13 @@ static int answer(const struct query *q, const struct scene *scene)
     if (error != TB_OK)
         return error;
     tb_rating_sort(rows, count);
-    if (!is_picture_only(q))
+    uint64_t time = choice_time(rows, count, &choice);
+    if (!is_picture_only(q)) {
         answer_print(q, scene, rows, count, &choice, tb_rating_possible(&call) ? &bound : NULL);
-    if (q->tree || q->svg != NULL)
-        error = tree_show(q, scene, &call, bound.time, &choice.best, choice_time(rows, count, &choice));
+        error = tb_explain_price(&call, !q->ordered, q->json, time);
+    }
+    if (error == TB_OK && (q->tree || q->svg != NULL))
+        error = tree_show(q, scene, &call, bound.time, &choice.best, time);
     if (q->json && !is_picture_only(q))
         puts("}");
     return error;

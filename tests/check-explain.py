@@ -147,6 +147,31 @@ def sizes_nobody_knows():
         yield f"a block of nothing cannot be assumed: {refused.returncode}, {refused.stderr}"
 
 
+def reproducible():
+    """Only algorithms that follow the fixed tree, and what that costs beside the best of all."""
+    follow = {"binomial", "doubling", "halving", "butterfly", "shm"}
+    star = os.path.join(ROOT, "examples", "grids", "star3.yaml")
+    for words in (("allreduce", "--bytes", "1m", "--ranks", "9", "--hosts", "9"), ("reduce", "--bytes", "64k", "--grid", star),
+                  ("scan", "--bytes", "1m", "--ranks", "16", "--hosts", "16"), ("reduce_scatter", "--bytes", "1k", "--ranks", "5")):
+        any_way = json.loads(explain(*words, "--json"))
+        told = json.loads(explain(*words, "--set", "reproducible=1", "--json"))
+        names, text = {row["algorithm"] for row in told["candidates"]}, explain(*words, "--set", "reproducible=1")
+        price, best = told["reproducible"], min(row["seconds"] for row in any_way["candidates"])
+        runs, = (row["seconds"] for row in told["candidates"] if row["runs"])
+        if not names <= follow or "reproducible" in any_way or "price" in explain(*words):
+            yield f"{words}: {names} should be of {follow}, and a price be told only then"
+        if price["seconds"] != runs or price["seconds_without"] > runs or abs(price["seconds_without"] - min(best, runs)) > best / 100:
+            yield f"{words}: what runs takes {runs}, without the parameter {best}: {price}"
+        if f"{price['seconds_without'] * 1e6:.3f} us" not in text or f"{price['price']:.2f} times" not in text:
+            yield f"{words}: the price should be printed: {text}"
+    if explain("bcast") != explain("bcast", "--set", "reproducible=1"):
+        yield "a broadcast combines nothing, and costs what it costs"
+    refused = subprocess.run([TOMBOLO, "explain", "allreduce", "--set", "reproducible=1", "--set", "allreduce=ring"],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    if refused.returncode != 1 or "doubling" not in refused.stderr or "reproducible" not in refused.stderr:
+        yield f"a ring should be refused, and what goes be named: {refused.returncode}, {refused.stderr}"
+
+
 def plurals():
     for words, said in ((("bcast", "--bytes", "1", "--ranks", "1"), "bcast of 1 byte, 1 rank on 1 host in 1 cluster;"),
                         (("bcast", "--bytes", "2", "--ranks", "4", "--hosts", "2"), "2 bytes, 4 ranks on 2 hosts in 1 cluster;"),
@@ -289,5 +314,5 @@ if __name__ == "__main__":
     sys.exit(cases.tell_problems({"few-rows": few_rows, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "dealt": dealt,
                                   "lab": in_a_lab, "apart": apart, "sizes": sizes_nobody_knows, "plurals": plurals,
                                   "known-trees": known_trees, "crossings": crossings, "every-tree": every_tree, "short-trees": short_trees,
-                                  "not-to-be-shown": not_to_be_shown, "pictures": pictures, "guide": guide},
+                                  "not-to-be-shown": not_to_be_shown, "pictures": pictures, "guide": guide, "reproducible": reproducible},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

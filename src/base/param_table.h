@@ -91,6 +91,9 @@ TB_PARAM_SIZE_ROW(assumed_block, "4k", 1, 1 << 30, 0,
                   "predicted: bytes of a block where ranks do not know each other's counts (gatherv and its like)")
 TB_PARAM_TEXT_ROW(rules, "", 0,
                   "file of rules that choose algorithms: lines such as bcast ranks>=8 bytes<64k chain:16k")
+TB_PARAM_BOOL_ROW(
+    reproducible, "no", 0,
+    "results of reductions depend on the number of ranks alone, not on where they are, at a price in time")
 TB_PARAM_BOOL_ROW(strict, "no", 0, "refuse reductions of MPI_CHAR, which the standard has for text only")
 TB_PARAM_BOOL_ROW(explain, "no", 0, "print at the end which algorithms have run, how often, and why")
 TB_PARAM_INT_ROW(feedback, "0", 0, 1000000, 0,

@@ -143,6 +143,7 @@ enum tb_tree_kind {
     TB_TREE_CHAIN,
     TB_TREE_EVEN, /* the same number of ranks behind each of `argument` children */
     TB_TREE_BINOMIAL,
+    TB_TREE_FIXED, /* the fixed tree: as deep as a binomial one */
     TB_TREE_POSTAL /* the postal model's, for a latency of `argument` */
 };
 
@@ -165,7 +166,7 @@ void tb_tree_find(struct tb_tree *t, enum tb_tree_kind kind, uint64_t argument, 
 void tb_tree_mine(struct tb_tree *t, enum tb_tree_kind kind, uint64_t argument, const struct tb_collective *c,
                   uint32_t root);
 /* Of this rank in the binomial tree over the local group of an intercommunicator, for whole messages. Its root is
- * rank 0. */
+ * rank 0. In calls that are to be reproducible it is the fixed tree. */
 void tb_tree_group(struct tb_tree *t, const struct tb_collective *c);
 
 /* No step. */
@@ -176,6 +177,12 @@ static inline void tb_after_pieces(struct tb_builder *b, uint32_t step)
 {
     if (step != TB_STEP_NONE)
         tb_builder_after_pieces(b, step);
+}
+
+/* A binomial tree for a reduction, or what stands for it in calls that are to be reproducible. */
+static inline enum tb_tree_kind tb_tree_binomial(const struct tb_collective *c)
+{
+    return c->reproducible ? TB_TREE_FIXED : TB_TREE_BINOMIAL;
 }
 
 /* How many ranks the one at a distance from the root stands for in a binomial tree: itself and those behind it. */

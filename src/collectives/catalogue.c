@@ -174,7 +174,8 @@ const struct tb_algorithm *const tb_catalogue[] = {
 
 bool tb_algorithm_fits(const struct tb_algorithm *a, const struct tb_collective *c)
 {
-    return a->operation == c->operation && (a->fits != NULL ? a->fits(c) : !c->inter);
+    return a->operation == c->operation && (a->fits != NULL ? a->fits(c) : !c->inter) &&
+           (!c->reproducible || tb_algorithm_reproducible(a));
 }
 
 bool tb_fits_inter(const struct tb_collective *c)

@@ -38,6 +38,7 @@ struct tb_collective {
     uint64_t elements;      /* basic elements of the type signature; 0 also if the operation is unsized */
     uint64_t element_bytes; /* of one of them; MPI requires equal signatures */
     bool commutative;       /* of reductions */
+    bool reproducible;      /* of reductions: each element is combined along the fixed tree; then not commutative */
     bool in_place;          /* on this rank; changes no message */
     bool inter;             /* size and rank are those of the local group */
     bool common;            /* ranks of a host share memory through which composite steps can be run, on each host */
@@ -89,6 +90,25 @@ static inline bool tb_algorithm_levels(const struct tb_algorithm *a)
 }
 
 bool tb_algorithm_fits(const struct tb_algorithm *a, const struct tb_collective *c);
+
+/* ---- results that do not depend on where ranks are (reproducible.c) ---------------------------------------------- */
+
+/* Whether it combines each element along the fixed tree (schedule/schedule.h) in calls that are to be reproducible,
+ * whatever the root, the number of pieces, in place or not; other algorithms do not fit these calls. */
+bool tb_algorithm_reproducible(const struct tb_algorithm *a);
+
+/* Whether the operation combines data at all. */
+static inline bool tb_operation_reduces(enum tb_operation o)
+{
+    return o >= TB_OPERATION_REDUCE && o <= TB_OPERATION_EXSCAN;
+}
+
+/* Makes it a call that is to be reproducible, if its operation combines data. */
+static inline void tb_collective_reproduce(struct tb_collective *c)
+{
+    c->reproducible = tb_operation_reduces(c->operation);
+    c->commutative = c->commutative && !c->reproducible;
+}
 
 extern const struct tb_algorithm
     *const tb_catalogue[]; /* NULL at the end; the first that fits an operation is its reference */

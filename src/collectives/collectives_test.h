@@ -19,6 +19,7 @@ struct shape {
     uint32_t size, remote; /* of the first and the second group; 0: there is one group */
     uint32_t root;
     bool in_place, commutative;
+    bool reproducible; /* whatever is commutative */
     uint64_t argument;
     uint64_t elements; /* that the program is made for, and those that it is used for */
     uint64_t bound;
@@ -62,6 +63,8 @@ static struct tb_collective shape_call(const struct shape *s, uint32_t rank)
         c.root = rank == s->root ? TB_ROOT_HERE : TB_ROOT_BESIDE;
     c.in_place = s->in_place && (!rooted(o) || rank == s->root);
     hosts_allow(&c, s->algorithm);
+    if (s->reproducible)
+        tb_collective_reproduce(&c);
     return c;
 }
 

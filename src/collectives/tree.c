@@ -33,6 +33,13 @@ static uint32_t tree_split(enum tb_tree_kind kind, uint64_t argument, uint32_t s
             behind[count] = (rest + left - 1) / left;
         return count;
     }
+    if (kind == TB_TREE_FIXED) {
+        for (uint32_t left; size > 1; size = left) {
+            left = tb_fixed_split(size, false);
+            behind[count++] = size - left;
+        }
+        return count;
+    }
     if (kind == TB_TREE_BINOMIAL) {
         for (uint64_t bit = 1ull << 32; bit > 0; bit /= 2)
             if (bit <= rest) {
@@ -93,7 +100,7 @@ void tb_tree_mine(struct tb_tree *t, enum tb_tree_kind kind, uint64_t argument, 
 
 void tb_tree_group(struct tb_tree *t, const struct tb_collective *c)
 {
-    tb_tree_mine(t, TB_TREE_BINOMIAL, 0, c, 0);
+    tb_tree_mine(t, tb_tree_binomial(c), 0, c, 0);
     t->whole = t->local = true;
 }
 

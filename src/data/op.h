@@ -71,6 +71,9 @@ void tb_op_drop(const struct tb_op *op); /* one less; the last one frees it */
 /* 0 if `op` may be used on items of `type`, as users' operations always may. Otherwise TB_ERR_ARGUMENT if the standard
  * does not allow it, TB_ERR_UNSUPPORTED if this machine has no such numbers; the story names operation and type. */
 int tb_op_check(const struct tb_op *op, const struct tb_type *type);
+/* Whether the order of operands and of what is combined first changes no bit of the result: predefined operations on
+ * integers and truth values. */
+bool tb_op_is_exact(const struct tb_op *op, const struct tb_type *type);
 /* Whether the result depends on char having a sign, which not all machines give it. */
 bool tb_op_orders_chars(const struct tb_op *op, const struct tb_type *type);
 /* What carries out a predefined operation; NULL with the same stories. */

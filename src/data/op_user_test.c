@@ -96,8 +96,25 @@ static void test_user_large(void **state)
     assert_int_equal(call.type, 0x700001);
 }
 
+/* Integers may be combined in any order, floating point numbers and what users do may not. */
+static void test_exact(void **state)
+{
+    const struct tb_op *sum = tb_op_predefined(0x21), user = {.code = TB_OP_USER, .commutative = true};
+    static const uintptr_t exact[] = {0x209, 0x20f, 0x219, 0x202, 0x240},
+                           others[] = {0x210, 0x214, 0x220, 0x216, 0x22b};
+    for (int i = 0; i < 5; i++) {
+        assert_true(tb_op_is_exact(sum, tb_type_predefined(exact[i])));
+        assert_false(tb_op_is_exact(sum, tb_type_predefined(others[i])));
+        assert_false(tb_op_is_exact(&user, tb_type_predefined(exact[i])));
+    }
+    assert_true(tb_op_is_exact(tb_op_predefined(0x28), tb_type_predefined(0x247)));  /* BAND of bytes */
+    assert_true(tb_op_is_exact(tb_op_predefined(0x30), tb_type_predefined(0x218)));  /* LAND of logicals */
+    assert_false(tb_op_is_exact(tb_op_predefined(0x22), tb_type_predefined(0x214))); /* MIN of doubles: there are NaN */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_user), cmocka_unit_test(test_user_large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_user), cmocka_unit_test(test_user_large),
+                                       cmocka_unit_test(test_exact)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,9 +169,10 @@ static void reduction_check(const struct call *c)
     const struct map *got = c->binding.buffers[TB_SYMBOL_OUT].base;
     uint64_t items = c->what == TB_COMPOSITE_REDUCE_SCATTER ? c->outs[0].count : c->lengths.most;
     for (uint64_t k = 0; k < items && end > 0; k++) {
-        struct map want = map_given(0, to, k);
-        for (uint32_t i = 1; i < end; i++)
-            want = map_join(want, map_given(i, to, k));
+        struct map maps[RANKS];
+        for (uint32_t i = 0; i < end; i++)
+            maps[i] = map_given(i, to, k);
+        struct map want = maps_combine(maps, end, c->what != TB_COMPOSITE_REDUCE_SCATTER);
         if (got[k].a != want.a || got[k].b != want.b)
             fail_msg("kind %d, rank %u of %u, item %u of %u", (int)c->what, c->rank, c->ranks, (unsigned)k,
                      (unsigned)items);

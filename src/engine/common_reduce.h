@@ -1,5 +1,5 @@
-/* Reductions of composite steps, from what ranks have put into cells and slots. All reduce as
- * x0 op (x1 op (... op xn)), so that order matters and all have the same result. */
+/* Reductions of composite steps, from what ranks have put into cells and slots. All reduce along the fixed tree
+ * (tb_fixed_split), so that order matters, all have the same result, and messages can give it, too. */
 #ifndef TB_ENGINE_COMMON_REDUCE_H
 #define TB_ENGINE_COMMON_REDUCE_H
 

@@ -29,7 +29,8 @@ static int bind_op(struct tb_call *call, MPI_Op op, MPI_Datatype datatype, uint6
     int code = tb_op_get(call->comm, call->form->call, OP_AT, op, type, &call->binding.op);
     if (code != MPI_SUCCESS)
         return code;
-    call->what.commutative = call->binding.op->commutative;
+    call->what.reproducible = tb_param.reproducible && !tb_op_is_exact(call->binding.op, type);
+    call->what.commutative = call->binding.op->commutative && !call->what.reproducible;
     call->binding.buffers[TB_SYMBOL_WORK] = (struct tb_buffer){NULL, 0, type};
     tb_call_measure(call, count, type->size);
     return MPI_SUCCESS;

@@ -58,6 +58,7 @@ static const struct {
     {"rules", TB_MPIT_PLANNER},
     {"explain", TB_MPIT_PLANNER},
     {"feedback", TB_MPIT_PLANNER},
+    {"reproducible", TB_MPIT_PLANNER},
 };
 
 uint32_t tb_mpit_cvar_count(void)

@@ -34,6 +34,11 @@ bool tb_algorithm_fits(const struct tb_algorithm *a, const struct tb_collective 
     return a->operation == c->operation;
 }
 
+bool tb_algorithm_reproducible(const struct tb_algorithm *a)
+{
+    return false;
+}
+
 static const struct tb_program *ask(struct tb_planner *planner, uint32_t root, uint64_t elements)
 {
     const struct tb_program *program;

@@ -18,7 +18,14 @@ struct mark {
     uint8_t flags;
 };
 
-enum { MARK_COMMUTATIVE = 1, MARK_IN_PLACE = 2, MARK_INTER = 4, MARK_USED = 8, MARK_COMMON = 16 };
+enum {
+    MARK_COMMUTATIVE = 1,
+    MARK_IN_PLACE = 2,
+    MARK_INTER = 4,
+    MARK_USED = 8,
+    MARK_COMMON = 16,
+    MARK_REPRODUCIBLE = 32
+};
 
 struct known {
     struct mark mark;
@@ -242,7 +249,7 @@ static struct mark mark_of(const struct tb_shape_plans *plans, const struct tb_c
                          .operation = (uint8_t)c->operation,
                          .flags = (uint8_t)(MARK_USED | (c->commutative ? MARK_COMMUTATIVE : 0) |
                                             (place && c->in_place ? MARK_IN_PLACE : 0) | (c->inter ? MARK_INTER : 0) |
-                                            (c->common ? MARK_COMMON : 0))};
+                                            (c->common ? MARK_COMMON : 0) | (c->reproducible ? MARK_REPRODUCIBLE : 0))};
 }
 
 static struct known *known_place(struct known *known, uint32_t room, const struct mark *mark)

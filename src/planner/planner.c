@@ -24,7 +24,7 @@ struct key {
     uint8_t flags;
 };
 
-enum { KEY_COMMUTATIVE = 1, KEY_IN_PLACE = 2, KEY_COMMON = 4 };
+enum { KEY_COMMUTATIVE = 1, KEY_IN_PLACE = 2, KEY_COMMON = 4, KEY_REPRODUCIBLE = 8 };
 
 /* A program is kept once for all roots with which it is the same: those in one place far away, for example, or all
  * those from which what comes along a chain passes this rank in the same way. */
@@ -183,7 +183,8 @@ static struct key key_of(const struct tb_collective *c)
     if (c->operation == TB_OPERATION_BARRIER)
         return k;
     k.root = c->root;
-    k.flags |= (uint8_t)((c->commutative ? KEY_COMMUTATIVE : 0) | (c->in_place ? KEY_IN_PLACE : 0));
+    k.flags |= (uint8_t)((c->commutative ? KEY_COMMUTATIVE : 0) | (c->in_place ? KEY_IN_PLACE : 0) |
+                         (c->reproducible ? KEY_REPRODUCIBLE : 0));
     k.size_class = (uint16_t)tb_size_class(tb_size_class_bytes(c));
     return k;
 }

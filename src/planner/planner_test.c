@@ -234,6 +234,48 @@ static void rules_have_conditions(void **state)
     assert_non_null(strstr(tb_error_story(), "here:5:"));
 }
 
+/* Calls that are to be reproducible have choices of their own, among those that follow the fixed tree. */
+static void reproducible_calls_have_few_algorithms(void **state)
+{
+    assert_int_equal(tb_param_load(), TB_OK);
+    assert_int_equal(tb_param_set("rules", "allreduce ring; reduce chain; scan chain", TB_PARAM_LAUNCHER), TB_OK);
+    struct tb_plan_cache *cache = cache_open();
+    for (unsigned o = TB_OPERATION_REDUCE; o <= TB_OPERATION_EXSCAN; o++)
+        for (int k = 0; k < 4; k++) {
+            struct tb_collective c = call((enum tb_operation)o, SIZE, k & 1 ? 1000000 : 10000);
+            const struct spread *where = k & 2 ? &apart : &together;
+            struct tb_choice any = choose(cache, where, &c);
+            tb_collective_reproduce(&c);
+            struct tb_choice choice = choose(cache, where, &c);
+            assert_true(tb_algorithm_reproducible(choice.best.algorithm));
+            assert_true(choice.reason == TB_REASON_MODEL || choice.reason == TB_REASON_ONLY);
+            bool ruled = o == TB_OPERATION_REDUCE || o == TB_OPERATION_ALLREDUCE || o == TB_OPERATION_SCAN;
+            assert_int_equal(any.reason == TB_REASON_RULE, ruled);
+            assert_true(!ruled || !tb_algorithm_reproducible(any.best.algorithm));
+        }
+    tb_plan_cache_close(cache);
+    assert_int_equal(tb_param_load(), TB_OK);
+}
+
+static void parameters_must_not_contradict_each_other(void **state)
+{
+    static const char *const bad[][2] = {{"allreduce", "ring"}, {"reduce", "chain:4k"}, {"scan", "linear"}};
+    static const char *const good[][2] = {{"allreduce", "halving"}, {"reduce", "binomial:4k"}, {"bcast", "chain"}};
+    for (size_t i = 0; i < 3; i++)
+        for (int k = 0; k < 3; k++) {
+            struct tb_plan_cache *cache = NULL;
+            const char *const *pair = k == 0 ? good[i] : bad[i];
+            assert_int_equal(tb_param_load(), TB_OK);
+            assert_int_equal(tb_param_set("reproducible", k < 2 ? "1" : "0", TB_PARAM_LAUNCHER), TB_OK);
+            assert_int_equal(tb_param_set(pair[0], pair[1], TB_PARAM_LAUNCHER), TB_OK);
+            assert_int_equal(tb_plan_cache_open(&cache), k == 1 ? TB_ERR_ARGUMENT : TB_OK);
+            tb_plan_cache_close(cache);
+            if (k == 1)
+                assert_non_null(strstr(tb_error_story(), i == 1 ? "binomial" : "doubling"));
+        }
+    assert_int_equal(tb_param_load(), TB_OK);
+}
+
 /* The call of exactly as many bytes as a rule names is told apart rightly, whatever its class is. */
 static void bounds_mean_the_call(void **state)
 {
@@ -507,6 +549,8 @@ int main(void)
         cmocka_unit_test(parameters_go_before_the_model),
         cmocka_unit_test(wrong_names_are_told),
         cmocka_unit_test(rules_have_conditions),
+        cmocka_unit_test(reproducible_calls_have_few_algorithms),
+        cmocka_unit_test(parameters_must_not_contradict_each_other),
         cmocka_unit_test(bounds_mean_the_call),
         cmocka_unit_test(rules_are_read_from_a_file),
         cmocka_unit_test_setup_teardown(other_arguments_are_other_programs, fixture_open, fixture_close),

@@ -31,14 +31,14 @@ enum tb_operation tb_operation_read(const char *text, size_t length)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* The names of an operation's algorithms, each once. */
-static void names_list(enum tb_operation operation, char *text, size_t size)
+/* The names of an operation's algorithms, each once; of those alone that are reproducible, if that is asked for. */
+static void names_list(enum tb_operation operation, bool reproducible, char *text, size_t size)
 {
     size_t at = 0;
     *text = 0;
     for (int i = 0; tb_catalogue[i] != NULL; i++) {
         const struct tb_algorithm *row = tb_catalogue[i];
-        if (row->operation != operation || at >= size)
+        if (row->operation != operation || at >= size || (reproducible && !tb_algorithm_reproducible(row)))
             continue;
         at += (size_t)snprintf(text + at, size - at, "%s%s%s%s", at > 0 ? ", " : "", row->name,
                                row->argument != NULL ? ":" : "", row->argument != NULL ? row->argument : "");
@@ -63,7 +63,7 @@ int tb_preference_read(struct tb_preference *preference, enum tb_operation opera
     snprintf(preference->name, sizeof preference->name, "%.*s", (int)length, text);
     const struct tb_algorithm *row = length < sizeof preference->name ? name_find(operation, preference->name) : NULL;
     if (row == NULL) {
-        names_list(operation, names, sizeof names);
+        names_list(operation, false, names, sizeof names);
         return tb_error(TB_ERR_ARGUMENT, "%s has no algorithm \"%.*s\"; there are: %s", tb_operation_name(operation),
                         (int)length, text, names);
     }
@@ -237,6 +237,20 @@ int tb_rules_load(void)
     return error == TB_OK ? tb_param_set("rules", text, TB_PARAM_LAUNCHER) : error;
 }
 
+/* What a parameter prefers must not contradict another one. */
+static int wish_check(const struct tb_preference *wish, enum tb_operation operation)
+{
+    char names[512];
+    const struct tb_algorithm *row = *wish->name != 0 ? name_find(operation, wish->name) : NULL;
+    if (!tb_param.reproducible || row == NULL || !tb_operation_reduces(operation) || tb_algorithm_reproducible(row))
+        return TB_OK;
+    names_list(operation, true, names, sizeof names);
+    return tb_error(TB_ERR_ARGUMENT,
+                    "results of %s depend on where ranks are, and the parameter reproducible is set; of %s it goes "
+                    "with: %s",
+                    row->name, tb_operation_name(operation), names);
+}
+
 int tb_preferences_read(struct tb_preference *wishes, struct tb_rules *rules)
 {
     for (int i = 0; i < TB_OPERATION_COUNT; i++) {
@@ -248,6 +262,8 @@ int tb_preferences_read(struct tb_preference *wishes, struct tb_rules *rules)
             continue;
         tb_param_print(row, value, sizeof value);
         int error = tb_preference_read(&wishes[i], (enum tb_operation)i, value);
+        if (error == TB_OK)
+            error = wish_check(&wishes[i], (enum tb_operation)i);
         if (error != TB_OK)
             return tb_error(error, "parameter %s: %s", word, tb_error_story());
     }

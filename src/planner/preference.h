@@ -46,7 +46,8 @@ const struct tb_preference *tb_rules_find(const struct tb_rules *rules, const st
                                           uint64_t bytes);
 /* Where the parameter `rules` names a file, puts what is in it in its place, so that it can be sent to other hosts. */
 int tb_rules_load(void);
-/* What the parameters prefer, for each of TB_OPERATION_COUNT operations and in rules. An unknown name is an error. */
+/* What the parameters prefer, for each of TB_OPERATION_COUNT operations and in rules. An unknown name is an error, and
+ * so is, if calls are to be reproducible, an algorithm that is not; rules for such do not hold then. */
 int tb_preferences_read(struct tb_preference *wishes, struct tb_rules *rules);
 /* The parameter `levels`: *skip gets those that collectives are to leave out, as in struct tb_collective. */
 int tb_levels_read(uint8_t *skip);

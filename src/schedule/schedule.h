@@ -53,11 +53,25 @@ enum tb_step_kind {
     TB_STEP_BIND       /* `other`, in WORK, has pieces of as many bytes as `slice`, in SIZES, says */
 };
 
+/* The fixed tree: how the data of `count` ranks is combined where results must not depend on where ranks are. It is
+ * combined in the order of ranks: what the first so many of them have in all with what the others have, and each of
+ * both parts in the same way. The shape follows from the count alone and is as deep as log2 of it, rounded up. Of a
+ * reduction it is that of a fold (the first ranks two by two, so that a power of two of numbers is left, and these in a
+ * balanced tree), which butterflies and trees of messages can follow. Of a prefix (scan, exscan) the largest power of
+ * two below the count comes last, so that prefixes share their parts. */
+static inline uint32_t tb_fixed_split(uint32_t count, bool prefix)
+{
+    uint32_t power = 1u << (31 - __builtin_clz(count)), more = count - power;
+    if (prefix)
+        return more > 0 ? more : power / 2;
+    return more < power / 2 ? power / 2 + more : power;
+}
+
 /* What a composite step does for all ranks of the communicator together, or for those that it lists, its members. Each
  * of them has such a step, with the same members, contract, root, driver, place and items. It gives `slice` and gets
- * `other`; count 0 on a rank that gives or gets nothing. Reductions combine in the order of ranks, unless the operation
- * is commutative. What it does it does item by item, each when all members have come to it; it is one item unless it is
- * cut into several. */
+ * `other`; count 0 on a rank that gives or gets nothing. Reductions combine along the fixed tree of those whose data
+ * it is. What it does it does item by item, each when all members have come to it; it is one item unless it is cut into
+ * several. */
 enum tb_composite {
     TB_COMPOSITE_BARRIER,   /* nobody has finished it before all have started it */
     TB_COMPOSITE_BCAST,     /* `other` of all but the root is then `slice` of the root */

@@ -196,28 +196,48 @@ static int lengths_check(const struct meeting *m, const struct member *from, uin
                     from->rank, (unsigned long long)gives, getter->rank, (unsigned long long)gets);
 }
 
-/* What a composite makes of everyone's pieces for the k-th piece of a member. */
-static int result_make(const struct meeting *m, uint32_t to, uint32_t k, uint64_t *result)
+static int unusable(const struct member *from, uint32_t k)
+{
+    return tb_error(TB_ERR_ARGUMENT, "rank %u gives a composite step a piece %u that it cannot use", from->rank, k);
+}
+
+/* What is combined of so many members' pieces, from the first on, for the k-th piece of another: along the fixed tree.
+ */
+static int part_make(const struct meeting *m, uint32_t to, uint32_t k, uint32_t first, uint32_t count, uint64_t *result)
 {
     const struct tb_validation *v = m->c->v;
-    bool collects = tb_composite_collects(composite_of(m->like));
-    *result = 0;
-    for (uint32_t i = collects ? k : 0; i < (collects ? k + 1 : m->count); i++) {
-        const struct member *from = &m->members[i];
-        if (!tb_composite_takes(composite_of(m->like), m->root, to, i))
-            continue;
+    const struct member *from = &m->members[first];
+    enum tb_composite what = composite_of(m->like);
+    if (count == 1) {
         int error = lengths_check(m, from, to, k);
         if (error != TB_OK)
             return error;
-        uint64_t content = m->c->ranks[from->rank].contents[from->its->slice.symbol][piece_given(m, from, to, k)];
-        if (content != 0 && *result != 0)
-            content = v->combine(v->context, *result, content);
-        if (content == 0)
-            return tb_error(TB_ERR_ARGUMENT, "rank %u gives a composite step a piece %u that it cannot use", from->rank,
-                            k);
-        *result = content;
+        *result = m->c->ranks[from->rank].contents[from->its->slice.symbol][piece_given(m, from, to, k)];
+        return *result != 0 ? TB_OK : unusable(from, k);
     }
-    return TB_OK;
+    uint32_t split = tb_fixed_split(count, what == TB_COMPOSITE_SCAN || what == TB_COMPOSITE_EXSCAN);
+    uint64_t other = 0;
+    int error = part_make(m, to, k, first, split, result);
+    if (error == TB_OK)
+        error = part_make(m, to, k, first + split, count - split, &other);
+    if (error != TB_OK)
+        return error;
+    *result = v->combine(v->context, *result, other);
+    return *result != 0 ? TB_OK : unusable(from + split, k);
+}
+
+/* What a composite makes of everyone's pieces for the k-th piece of a member. */
+static int result_make(const struct meeting *m, uint32_t to, uint32_t k, uint64_t *result)
+{
+    bool collects = tb_composite_collects(composite_of(m->like));
+    uint32_t first = m->count, count = 0;
+    for (uint32_t i = collects ? k : 0; i < (collects ? k + 1 : m->count); i++)
+        if (tb_composite_takes(composite_of(m->like), m->root, to, i)) {
+            first = count == 0 ? i : first;
+            count++;
+        }
+    *result = 0;
+    return count > 0 ? part_make(m, to, k, first, count, result) : TB_OK;
 }
 
 /* Everyone's results, before any of them replaces what others are still to be given. */

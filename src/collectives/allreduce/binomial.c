@@ -4,7 +4,7 @@
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
-    return tb_tree_make_allreduce(c, TB_TREE_BINOMIAL, 0, program);
+    return tb_tree_make_allreduce(c, tb_tree_binomial(c), 0, program);
 }
 
 const struct tb_algorithm tb_allreduce_binomial = {TB_OPERATION_ALLREDUCE, "binomial", NULL, make, "piece", NULL};

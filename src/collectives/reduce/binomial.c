@@ -5,7 +5,7 @@
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
-    return tb_tree_make_reduce(c, TB_TREE_BINOMIAL, 0, program);
+    return tb_tree_make_reduce(c, tb_tree_binomial(c), 0, program);
 }
 
 const struct tb_algorithm tb_reduce_binomial = {TB_OPERATION_REDUCE, "binomial", NULL, make, "piece", NULL};
