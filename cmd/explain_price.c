@@ -1,7 +1,7 @@
 #include <stdio.h>
 
 #include "explain_price.h"
-#include "planner/rating.h"
+#include "planner/planner.h"
 
 int tb_explain_price(const struct tb_collective *call, bool commutative, bool json, uint64_t time)
 {

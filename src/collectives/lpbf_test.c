@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/random.h"
+#include "base/base.h"
 #include "collectives/lpbf.h"
 
 static void even(struct tb_lpbf *l, uint32_t count, uint64_t latency, uint64_t gap)
