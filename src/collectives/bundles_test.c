@@ -100,6 +100,7 @@ static void blocks_cross_once(void **state)
     uint32_t seen = 0;
     for (uint32_t i = 0; i < sizeof rows / sizeof rows[0] * 2; i++) {
         struct shape s = {.algorithm = row_find(rows[i / 2].operation, rows[i / 2].name), .elements = 600};
+        TB_ASSERT(s.algorithm != NULL);
         s.argument = i % 2 == 1 ? 800 : 0; /* of 2400 bytes */
         for (s.size = 2; s.size <= 40 && (i % 2 == 0 || rows[i / 2].cut); s.size++)
             for (s.root = 0; s.root < (rooted(s.algorithm->operation) ? s.size : 1); s.root += 1 + s.size / 7) {

@@ -158,7 +158,7 @@ int tb_split(struct tb_comm *comm, int error, int64_t color, int key, struct tb_
 {
     struct row row = {.color = color, .key = key};
     struct part part = {.count = 0};
-    struct table table = {NULL};
+    struct table table = {.mine = NULL};
     *made = NULL;
     int settled = tb_comm_settle(comm); /* before anything here can fail for itself */
     if (settled < 0)
