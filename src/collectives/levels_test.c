@@ -49,6 +49,7 @@ static void everyone_is_told_once(void **state)
             for (uint32_t rank = 0; rank < size; rank++) {
                 struct tb_collective c = call_at(size, rank, skips[way / size]);
                 struct tb_levels l;
+                TB_ASSERT(c.shape != NULL);
                 assert_int_equal(tb_levels_open(&l, &c, root), TB_OK);
                 uint32_t told = 0;
                 for (uint32_t i = 0; i < l.stage_count; i++) {

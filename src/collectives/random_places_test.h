@@ -62,6 +62,7 @@ static bool random_group_open(struct random_group *g, uint32_t seed, uint32_t si
     tb_random_seed(&g->random, seed);
     uint32_t places = 2 + random_number(g, RANDOM_PLACES / 2), hosts = 2 + random_number(g, size);
     hosts = hosts > size ? size : hosts;
+    TB_ASSERT(hosts > 0);
     random_tree(g, places);
     g->kind = (struct tb_cost_kind){.port = TB_COST_NONE, .gate_of = TB_COST_NONE};
     g->head = (struct tb_cost_head){.place_count = places, .kind_count = 1, .version = 1};

@@ -252,7 +252,7 @@ int tb_op_check(const struct tb_op *op, const struct tb_type *type)
 bool tb_op_is_exact(const struct tb_op *op, const struct tb_type *type)
 {
     unsigned group = operands[type->code].group;
-    return op->code < TB_OP_COUNT && (group & (BITWISE | TRUTH)) != 0;
+    return op->code < TB_OP_COUNT && ((group & BITWISE) != 0 || (group & TRUTH) != 0);
 }
 
 bool tb_op_orders_chars(const struct tb_op *op, const struct tb_type *type)

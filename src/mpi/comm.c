@@ -43,6 +43,7 @@ static struct tb_channel_config inter_config(struct tb_comm *comm)
 
 static struct tb_channel_config local_config(struct tb_comm *local)
 {
+    TB_ASSERT(local != NULL);
     return (struct tb_channel_config){.context = local->context,
                                       .size = local->size,
                                       .rank = local->rank,
@@ -159,6 +160,7 @@ static void comm_inherit(struct tb_comm *comm, const struct tb_comm *from)
     if (shape == NULL || comm->inter != from->inter || comm->first != from->first || comm->size != from->size ||
         comm->peers != from->peers || !same_procs(comm->procs, from->procs, comm->peers))
         return;
+    TB_ASSERT(!comm->inter || (comm->local != NULL && from->local != NULL));
     if (!comm->inter || same_procs(comm->local->procs, from->local->procs, comm->size))
         comm->shape = tb_group_shape_hold(shape);
 }

@@ -39,6 +39,7 @@ static uint32_t rows_select(struct row *rows, uint32_t count, int64_t color)
 /* The job indices of the selected ranks of a group. */
 static void rows_procs(const struct row *rows, uint32_t count, const struct tb_comm *group, uint32_t *procs)
 {
+    TB_ASSERT(count == 0 || procs != NULL);
     for (uint32_t i = 0; i < count; i++)
         procs[i] = tb_comm_proc(group, rows[i].rank);
 }

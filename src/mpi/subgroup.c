@@ -56,6 +56,7 @@ static int subgroup_new(struct tb_comm *parent, const struct tb_members *members
 static int subgroup_settle(struct tb_comm *parent, const struct tb_members *members, uint64_t match,
                            struct tb_comm *made)
 {
+    TB_ASSERT(made != NULL);
     if (!made->unsettled)
         return TB_OK;
     struct tb_consent consent = {.all = tb_channel_provides(made->channel), .error = TB_OK};

@@ -188,6 +188,7 @@ static int lengths_check(const struct meeting *m, const struct member *from, uin
     const struct member *getter = &m->members[to];
     if (m->c->v->length == NULL)
         return TB_OK;
+    TB_ASSERT(from->its != NULL && getter->its != NULL); /* all have come */
     uint64_t gives = tb_execution_length(m->c, from->rank, from->its->slice.symbol, piece_given(m, from, to, k));
     uint64_t gets = tb_execution_length(m->c, getter->rank, getter->its->other.symbol, piece_got(m, getter, k));
     if (gives == gets || gives == TB_LENGTH_ANY || gets == TB_LENGTH_ANY)
@@ -212,6 +213,7 @@ static int part_make(const struct meeting *m, uint32_t to, uint32_t k, uint32_t 
         int error = lengths_check(m, from, to, k);
         if (error != TB_OK)
             return error;
+        TB_ASSERT(from->its != NULL);
         *result = m->c->ranks[from->rank].contents[from->its->slice.symbol][piece_given(m, from, to, k)];
         return *result != 0 ? TB_OK : unusable(from, k);
     }

@@ -348,6 +348,7 @@ static uint64_t room_most(const struct tb_collective *c, const struct tb_stage_r
         widest = tb_stage_size(r, i) > widest ? tb_stage_size(r, i) : widest;
     for (uint32_t i = 0; i < r->count; i++) {
         uint64_t size = tb_stage_size(r, i), takers = size < r->count - 1 ? size : r->count - 1;
+        TB_ASSERT(takers > 0); /* parts have ranks, and there are several */
         uint64_t each = (r->count - 1 + takers - 1) / takers, has = 3 * size * widest * each;
         most = has > most ? has : most;
     }
@@ -369,8 +370,9 @@ static uint64_t pair_most(const struct tb_stage_ranks *r)
 /* Bytes of a block, at most. */
 static uint64_t dealt_most(const struct tb_collective *c, const struct tb_stage_ranks *r)
 {
-    uint64_t room = ROOM_LIMIT / room_most(c, r), pair = PAIR_LIMIT / pair_most(r);
-    return room < pair ? room : pair;
+    uint64_t rooms = room_most(c, r), pairs = pair_most(r);
+    TB_ASSERT(rooms > 0 && pairs > 0);
+    return ROOM_LIMIT / rooms < PAIR_LIMIT / pairs ? ROOM_LIMIT / rooms : PAIR_LIMIT / pairs;
 }
 
 static bool room_fits(const struct tb_collective *c, bool spread)
