@@ -12,10 +12,12 @@
 #define EVERY_RANKS  6
 #define LARGER_SIZES 1
 #define TREES        6u
+#define TREES_ALL    12u
 #else
 #define EVERY_RANKS  17
 #define LARGER_SIZES 6
-#define TREES        90u
+#define TREES        30u
+#define TREES_ALL    600u
 #endif
 
 static uint64_t contents[PIECES]; /* of one symbol of one rank */
@@ -370,8 +372,9 @@ static void pipelines_of_any_length(void **state)
     static const uint32_t sizes[] = {2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64};
     for (int i = 0; tb_catalogue[i] != NULL; i++) {
         bool counts = tb_catalogue[i]->candidates != NULL && strcmp(tb_catalogue[i]->argument, "piece") == 0;
+        uint32_t step = !even(tb_catalogue[i]->operation) ? 6 : tb_algorithm_levels(tb_catalogue[i]) ? 4 : 1;
         for (int k = 0; k < 6 + LARGER_SIZES && counts; k++)
-            for (uint32_t n = 1; n <= (sizes[k] < 16 ? 23 : 19); n += even(tb_catalogue[i]->operation) ? 1 : 6) {
+            for (uint32_t n = 1; n <= (sizes[k] < 16 ? 23 : 19); n += step) {
                 struct shape s = {.algorithm = tb_catalogue[i], .size = sizes[k], .elements = n, .argument = 4};
                 s.root = (n * 5 + 1) % sizes[k];
                 s.bound = n % 7 == 6 ? n - 1 : n;
@@ -380,13 +383,20 @@ static void pipelines_of_any_length(void **state)
     }
 }
 
+/* More of them in all tests. */
+static uint32_t trees_count(void)
+{
+    const char *tier = getenv("TEST_TIER");
+    return tier != NULL && strcmp(tier, "all") == 0 ? TREES_ALL : TREES;
+}
+
 /* What goes by levels, in trees of all kinds. Operations that are not commutative need ranks in blocks. */
 static void random_trees_of_places(void **state)
 {
     static const uint8_t skips[] = {0, 1u << TB_LEVEL_HOST, 0, 1u << TB_LEVEL_SITE, 1u << TB_LEVEL_CLUSTER};
     static struct random_group g;
-    uint32_t in_order = 0;
-    for (uint32_t seed = 0; seed < TREES; seed++) {
+    uint32_t in_order = 0, trees = trees_count();
+    for (uint32_t seed = 0; seed < trees; seed++) {
         uint32_t size = 2 + seed * 7 % 37;
         assert_true(random_group_open(&g, seed, size));
         places_given = g.shape;
@@ -400,7 +410,7 @@ static void random_trees_of_places(void **state)
         places_given = NULL;
         random_group_close(&g);
     }
-    assert_in_range(in_order, TREES / 4, TREES);
+    assert_in_range(in_order, trees / 4, trees);
 }
 
 int main(void)
