@@ -342,7 +342,7 @@ static void larger_communicators(void **state)
     static const uint32_t sizes[] = {24, 33, 31, 32, 63, 64};
     for (int i = 0; tb_catalogue[i] != NULL; i++) {
         enum tb_operation o = tb_catalogue[i]->operation;
-        int count = tb_algorithm_levels(tb_catalogue[i]) && LARGER_SIZES > 2 ? 2 : LARGER_SIZES;
+        int count = tb_algorithm_levels(tb_catalogue[i]) ? LARGER_SIZES / 3 : LARGER_SIZES;
         for (int k = 0; k < count && !neighbours(o); k++)
             for (uint32_t root = 0; root < (rooted(o) ? sizes[k] : 1); root += 21)
                 shapes_validate(tb_catalogue[i], sizes[k], 0, root);
@@ -375,7 +375,8 @@ static void pipelines_of_any_length(void **state)
     for (int i = 0; tb_catalogue[i] != NULL; i++) {
         bool counts = tb_catalogue[i]->candidates != NULL && strcmp(tb_catalogue[i]->argument, "piece") == 0;
         uint32_t step = !even(tb_catalogue[i]->operation) ? 6 : tb_algorithm_levels(tb_catalogue[i]) ? 6 : 1;
-        for (int k = 0; k < 6 + LARGER_SIZES && counts; k++)
+        int last = tb_algorithm_levels(tb_catalogue[i]) ? LARGER_SIZES : 6 + LARGER_SIZES;
+        for (int k = 0; k < last && counts; k++)
             for (uint32_t n = 1; n <= (sizes[k] < 16 ? 23 : 19); n += step) {
                 struct shape s = {.algorithm = tb_catalogue[i], .size = sizes[k], .elements = n, .argument = 4};
                 s.root = (n * 5 + 1) % sizes[k];
