@@ -52,8 +52,8 @@ static void find_ahead(void)
 {
     double most = 0;
     for (int i = 0; i < TRIES; i++) {
-        double late = now() - ack_barrier(0);
-        late = highest(late);
+        double instant = ack_barrier(0); /* before the clock is read */
+        double late = highest(now() - instant);
         most = i > 0 && late > most ? late : most; /* the first one connects */
     }
     ahead = 2 * most + AHEAD_S;
