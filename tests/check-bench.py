@@ -382,8 +382,11 @@ def long_jobs_are_planned():
     assert plan.words(cells, "blocks", "flat", True)[0] == "bcast:1048576:5:0:0,8"
     assert plan.words(cells, "blocks", "levels", False)[0] == "bcast:1048576:5:0:0,8"
     between = levels.BARRIERS * 0.01
-    told = 2 * (levels.START_S + 10) + levels.USUAL_RATIO * (12 * 0.1 + 6 * 2) + 18 * between
+    told = 2 * (levels.START_S + 10) + levels.USUAL_RATIO * 12 * 0.1 + levels.SLOW_RATIO * 6 * 2 + 18 * between
     assert abs(plan.all(["Tombolo"], False) - told) < 1e-9, plan.all(["Tombolo"], False)
+    assert plan.job_cells("gather", "blocks", "site") == cells[1:]  # was asked for
+    options["columns"] = []
+    assert plan.job_cells("gather", "blocks", "site") == [] and plan.job_cells("gather", "blocks", "flat") == cells[1:]
     assert plan.limit(cells, "blocks", "levels", True) > 2 * plan.usual(cells, "blocks", "levels", True)
 
 
