@@ -8,8 +8,8 @@
  *   IDLE: seconds; if not 0, one call more is timed, with the first root, before which nobody has sent anything for so
  *         long
  *
- * Prints a row for each root, "OPERATION BYTES ROOT PAPER TIME...", times in microseconds of the repetitions that count, and
- * a row "cold OPERATION BYTES ROOT TIME"; at the end a line "done".
+ * Prints a row for each root, "OPERATION BYTES ROOT PAPER TIME...", times in microseconds of the repetitions that
+ * count, and a row "cold OPERATION BYTES ROOT TIME"; at the end a line "done".
  *
  * The GO carries an instant of the clock that all ranks share, being on one machine, at which they begin. A time is
  * that of the rank that ends last; a repetition for which a rank came too late is dropped. PAPER is the paper's own

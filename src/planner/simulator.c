@@ -76,8 +76,6 @@ static void item_start(struct tb_simulator *m, uint32_t step, uint64_t now)
     uint32_t item = f->started++;
     if (m->run->times != NULL && item == 0)
         m->run->times[step].begin = now;
-    if (m->run->times != NULL && item == f->items / 2)
-        m->run->times[step].middle = now;
     if (kind == TB_STEP_COMPOSITE) {
         tb_simulator_come(m, step, now);
         return;

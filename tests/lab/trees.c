@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "../../bench/operations.h"
 
-static const int sizes[] = {8, 1000, 70000};
+static const int sizes[] = {8, 1000, 30000};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
 static int call_all(const struct operation *op, int n)
