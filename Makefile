@@ -69,7 +69,7 @@ bench-gateways: setup-bench all
 bench-model: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/model
 
-## make bench-levels     collectives on emulated grids of several levels, with every root, beside the bound (hours)
+## make bench-levels     collectives on emulated grids of several levels, with every root, beside the bound (two hours)
 bench-levels: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/levels
 

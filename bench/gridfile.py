@@ -63,7 +63,7 @@ class Grid:
 
     def ranks(self, way):
         """The host of each rank: "blocks" fill host after host; "dealt" goes from cluster to cluster, as `tombolo explain
-        --deal` does."""
+        --deal` and `mpiexec --map cluster` do."""
         blocks = [host for host in self.hosts for _ in range(self.slots[host])]
         if way == "blocks":
             return blocks
@@ -73,10 +73,6 @@ class Grid:
         while any(rest.values()):
             dealt += [hosts.pop(0) for hosts in rest.values() if hosts]
         return dealt
-
-    def rankfile(self, way):
-        """As Tombolo reads it."""
-        return "".join(f"rank {rank}={host}\n" for rank, host in enumerate(self.ranks(way)))
 
     def pair(self, one, other):
         """The text of this grid with two ranks only, on these hosts, which may be the same one."""

@@ -3,14 +3,13 @@
  * and operations are kept apart by an ACK/GO barrier: all ranks send an ACK to rank 0, which then sends them a GO, one
  * after the other.
  *
- * usage: levels OPERATION[:BYTES...][,OPERATION...] BYTES[,BYTES...] ROOTS LONG_ROOTS REPETITIONS [IDLE_SECONDS]
- *   operations and BYTES as of peers.c
- *   ROOTS: ranks with commas between; LONG_ROOTS those of messages or blocks of 1 MiB or more. Operations without a
- * root are repeated as often, but the long ones as for one root REPETITIONS: that count, for each root IDLE_SECONDS:
- * one call more is timed, with the first root, before which nobody has sent anything for so long
+ * usage: levels OPERATION:BYTES:REPETITIONS:IDLE:ROOT[,ROOT...] ...
+ *   REPETITIONS: that count, for each root; an operation without a root is repeated as if it had those
+ *   IDLE: seconds; if not 0, one call more is timed, with the first root, before which nobody has sent anything for so
+ *         long
  *
- * Prints a row for each operation, size and root: OPERATION BYTES ROOT MEDIAN LOWEST HIGHEST KEPT DROPPED PAPER, times
- * in microseconds, and a row "cold OPERATION BYTES ROOT TIME"; at the end a line "done".
+ * Prints a row for each root, "OPERATION BYTES ROOT PAPER TIME...", times in microseconds of the repetitions that
+ * count, and a row "cold OPERATION BYTES ROOT TIME"; at the end a line "done".
  *
  * The GO carries an instant of the clock that all ranks share, being on one machine, at which they begin. A time is
  * that of the rank that ends last; a repetition for which a rank came too late is dropped. PAPER is the paper's own
@@ -20,16 +19,13 @@
 
 #define REPETITIONS_MOST 1000
 #define DROPPED          1e9
-#define LONG             (1 << 20)
 #define TRIES            5
 #define AHEAD_S          2e-3
 #define AWAKE_S          20e-3 /* so long before its instant who slept is awake */
 
 enum { ACK = 1, GO };
 
-static char *short_roots, *long_roots;
-static int repetitions;
-static double idle, ahead; /* seconds; the second is until all have heard GO */
+static double ahead; /* seconds until all have heard GO */
 
 /* Returns the instant at which all begin. */
 static double ack_barrier(double later)
@@ -52,8 +48,8 @@ static void find_ahead(void)
 {
     double most = 0;
     for (int i = 0; i < TRIES; i++) {
-        double late = now() - ack_barrier(0);
-        late = highest(late);
+        double instant = ack_barrier(0); /* before the clock is read */
+        double late = highest(now() - instant);
         most = i > 0 && late > most ? late : most; /* the first one connects */
     }
     ahead = 2 * most + AHEAD_S;
@@ -76,90 +72,74 @@ static double call(const struct operation *op, int n, double later)
     return late ? DROPPED : took;
 }
 
-static void print_root(const struct operation *op, int n, double *times, double paper)
+static void print_root(const struct operation *op, int n, const double *times, int repetitions, double paper)
 {
-    int kept = 0;
-    qsort(times, (size_t)repetitions, sizeof times[0], ascending);
-    while (kept < repetitions && times[kept] < DROPPED)
-        kept++;
-    if (kept > 0)
-        printf("%s %d %d %.6g %.6g %.6g %d %d %.6g\n", op->name, n, root, times[kept / 2] * 1e6, times[0] * 1e6,
-               times[kept - 1] * 1e6, kept, repetitions - kept, paper * 1e6);
-    else
-        printf("%s %d %d nan nan nan 0 %d nan\n", op->name, n, root, repetitions);
+    printf("%s %d %d %.6g", op->name, n, root, paper * 1e6);
+    for (int i = 0; i < repetitions; i++)
+        if (times[i] < DROPPED)
+            printf(" %.6g", times[i] * 1e6);
+    puts("");
     fflush(stdout);
 }
 
-static void measure_root(const struct operation *op, int n)
+static void measure_root(const struct operation *op, int n, int repetitions)
 {
     static double times[REPETITIONS_MOST], all[REPETITIONS_MOST];
     double paper = 0;
-    call(op, n, ahead);
+    call(op, n, ahead); /* warms the connections that this root needs */
     for (int i = 0; i < repetitions; i++) {
         times[i] = call(op, n, ahead);
         paper += times[i] / repetitions;
     }
     MPI_Reduce(times, all, repetitions, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (rank == 0)
-        print_root(op, n, all, paper);
+        print_root(op, n, all, repetitions, paper);
 }
 
-/* For each root of the list, or the first alone. */
-static void each_root(char *list, int once, void (*take)(const struct operation *op, int n), const struct operation *op,
-                      int n)
-{
-    do {
-        root = (int)strtol(list, &list, 10);
-        take(op, n);
-    } while (*list++ && !once);
-}
-
-/* So that every pair that the operation uses has been used before anything counts. */
-static void warm_up(const struct operation *op, int n)
-{
-    call(op, n, ahead);
-}
-
-static void measure_cold(const struct operation *op, int n)
+static void measure_cold(const struct operation *op, int n, double idle)
 {
     double took = highest(call(op, n, ahead + idle));
     if (rank == 0 && took < DROPPED)
         printf("cold %s %d %d %.6g\n", op->name, n, root, took * 1e6);
 }
 
-static void measure_cell(const struct operation *op, int n)
+/* What follows the next colon of `text`. */
+static char *next_field(char *text)
 {
-    char *roots = n >= LONG ? long_roots : short_roots;
-    int once = op->run == do_point || (op->turn != ROOT && n >= LONG);
-    room_open(op, n);
-    each_root(roots, once, warm_up, op, n);
-    if (idle > 0)
-        each_root(roots, 1, measure_cold, op, n);
-    each_root(roots, once, measure_root, op, n);
-    room_close();
+    char *colon = strchr(text, ':');
+    if (!colon)
+        fail("usage: levels OPERATION:BYTES:REPETITIONS:IDLE:ROOT[,ROOT...] ...");
+    *colon = 0;
+    return colon + 1;
 }
 
-static void check_roots(const char *list)
+static void measure_cell(char *name)
 {
-    for (; list; list = strchr(list, ','), list = list ? list + 1 : NULL)
-        if (atoi(list) < 0 || atoi(list) >= size)
+    char *bytes = next_field(name), *count = next_field(bytes), *rest = next_field(count), *roots = next_field(rest);
+    const struct operation *op = operation_of(name);
+    int n = atoi(bytes), repetitions = atoi(count), first = atoi(roots);
+    if (repetitions < 1 || repetitions > REPETITIONS_MOST)
+        fail("too few repetitions or too many");
+    n = op->doubles ? (n + 7) / 8 * 8 : n;
+    room_open(op, n);
+    for (char *at = roots; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
+        root = atoi(at);
+        if (root < 0 || root >= size)
             fail("there is no such root");
+        measure_root(op, n, repetitions);
+    }
+    root = first;
+    if (atof(rest) > 0)
+        measure_cold(op, n, atof(rest));
+    room_close();
 }
 
 int main(int argc, char **argv)
 {
     bench_open(&argc, &argv);
-    if (argc < 6 || argc > 7)
-        fail("usage: levels OPERATION[:BYTES...],... BYTES,... ROOTS LONG_ROOTS REPETITIONS [IDLE_SECONDS]");
-    short_roots = argv[3];
-    long_roots = argv[4];
-    repetitions = atoi(argv[5]);
-    idle = argc > 6 ? atof(argv[6]) : 0;
-    if (repetitions < 1 || repetitions > REPETITIONS_MOST)
-        fail("too few repetitions or too many");
-    check_roots(short_roots);
-    check_roots(long_roots);
     find_ahead();
-    bench_run(argv[1], argv[2], measure_cell);
+    for (int i = 1; i < argc; i++)
+        measure_cell(argv[i]);
+    bench_close();
     return 0;
 }

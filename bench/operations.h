@@ -15,6 +15,8 @@
 #include <time.h>
 
 #define ASLEEP_S 1e-3 /* who has so long to wait sleeps */
+#define ASKS_S   2e-4 /* and asks the library so often, where ranks are many less often */
+#define MANY     16
 #define ROUNDING 1e-12
 
 static int rank, size, root;
@@ -311,8 +313,9 @@ static void wait_until(double instant)
     while ((rest = instant - now()) > 0) {
         int flag;
         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+        double often = ASKS_S * (1 + size / MANY);
         if (rest > ASLEEP_S)
-            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+            nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * (often < rest / 2 ? often : rest / 2))}, NULL);
         else
             sched_yield();
     }
@@ -355,20 +358,24 @@ static void room_close(void)
     free(in);
 }
 
+static const struct operation *operation_of(const char *name)
+{
+    for (size_t i = 0; i < OPERATIONS; i++)
+        if (strcmp(operations[i].name, name) == 0)
+            return &operations[i];
+    fail("there is no such operation");
+    return NULL;
+}
+
 /* Takes what `name` stands for, OPERATION[:BYTES...], with its own sizes or the usual ones. */
 static void each_size(char *name, char *sizes, void (*take)(const struct operation *op, int bytes))
 {
-    const struct operation *op = NULL;
     char *own = strchr(name, ':');
     if (own) {
         *own = 0;
         sizes = own + 1;
     }
-    for (size_t i = 0; i < OPERATIONS; i++)
-        if (strcmp(operations[i].name, name) == 0)
-            op = &operations[i];
-    if (!op)
-        fail("there is no such operation");
+    const struct operation *op = operation_of(name);
     if (op->run == do_barrier) {
         take(op, 0);
         return;
@@ -391,12 +398,9 @@ static void bench_open(int *argc, char ***argv)
     shares = places + size;
 }
 
-/* All that was asked for, one after the other; at the end a line "done". */
-static void bench_run(char *names, char *sizes, void (*take)(const struct operation *op, int bytes))
+/* A line "done", and the end. */
+static void bench_close(void)
 {
-    char *rest = NULL;
-    for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
-        each_size(name, sizes, take);
     if (rank == 0) {
         puts("done");
         fflush(stdout);
@@ -404,6 +408,15 @@ static void bench_run(char *names, char *sizes, void (*take)(const struct operat
     free(counts);
     MPI_Comm_free(&turned);
     MPI_Finalize();
+}
+
+/* All that was asked for, one after the other. */
+static void bench_run(char *names, char *sizes, void (*take)(const struct operation *op, int bytes))
+{
+    char *rest = NULL;
+    for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
+        each_size(name, sizes, take);
+    bench_close();
 }
 
 #endif

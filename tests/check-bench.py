@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import types
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -154,7 +155,7 @@ def hosts_are_said_in_many_ways():
         grid = gridfile.Grid(file.name)
         assert grid.ranks("blocks") == ["n09", "n09", "n10", "n10", "x", "y"], grid.ranks("blocks")
         assert grid.ranks("dealt") == ["n09", "x", "n09", "y", "n10", "n10"], grid.ranks("dealt")
-        assert grid.clusters() == ["a", "b"] and grid.rankfile("blocks").splitlines()[4] == "rank 4=x", grid.rankfile("blocks")
+        assert grid.clusters() == ["a", "b"] and grid.ranks("blocks")[4] == "x", grid.ranks("blocks")
 
 
 def ranks_are_dealt_as_tombolo_deals():
@@ -220,10 +221,9 @@ def everybody_puts_ranks_there():
             assert libs["Tombolo"]["at"] is None and libs["MPICH"]["at"] == "e1", libs
             assert behind(words["MPICH"], "-hosts").startswith(listed) and behind(words["MPICH"], "-n") == "16", words
             if way == "blocks":
-                assert "--rankfile" not in words["Tombolo"] and behind(words["Open MPI"], "-H").startswith(listed), words
+                assert "--map" not in words["Tombolo"] and behind(words["Open MPI"], "-H").startswith(listed), words
                 continue
-            with open(behind(words["Tombolo"], "--rankfile"), encoding="utf-8") as f:
-                assert f.read() == grid.rankfile("dealt")
+            assert behind(words["Tombolo"], "--map") == "cluster", words
             with open(behind(words["Open MPI"], "--hostfile"), encoding="utf-8") as f:
                 assert f.read().split() == grid.ranks("dealt")
 
@@ -323,39 +323,71 @@ def lost_frames_are_not_judged():
 
 
 def column(levels, times, **more):
-    """{(operation, bytes): {root: [microseconds of each round]}}, as jobs print them."""
+    """{(operation, bytes): {root: [microseconds of each repetition]}}, as a job prints them."""
     found = levels.Column({"command": ["run"], **more})
-    for i in range(max(len(values) for roots in times.values() for values in roots.values())):
-        found.add("".join(f"{operation} {n} {root} {values[i]} 1 999999 5 0 {values[i] / 2}\n"
-                          for (operation, n), roots in times.items() for root, values in roots.items()) + "done\n")
+    found.add("".join(f"{operation} {n} {root} {values[0] / 2} {' '.join(map(str, values))}\n"
+                      for (operation, n), roots in times.items() for root, values in roots.items()) + "done\n")
     return found
 
 
 def roots_are_told_apart():
-    """A cell is the median over roots of medians over rounds; what was dropped wholly counts nowhere."""
+    """A cell is the median over roots of medians over repetitions; what was dropped wholly counts nowhere."""
     levels = load("levels")
     found = column(levels, {("bcast", 8): {0: [10, 30, 20], 1: [40, 40, 40], 2: [1, 2, 3]}})
-    found.add("cold bcast 8 0 77.5\nbcast 8 0 nan nan nan 0 5 nan\nreduce 8 1 nan nan nan 0 5 nan\nhello\n")
+    found.add("cold bcast 8 0 77.5\nbcast 8 0 1000000000\nreduce 8 1 1000000000\nhello\n")
     cell = levels.Cell("bcast", 8)
-    assert found.roots(cell) == {0: 20, 1: 40, 2: 2} and found.time(cell) == 20 and found.paper(cell) == 31, found.rows
+    assert found.roots(cell) == {0: 20, 1: 40, 2: 2} and found.time(cell) == 20 and found.paper(cell) == 25.5, found.times
     assert found.cold == {cell: 77.5} and found.time(levels.Cell("reduce", 8)) is None, found.cold
     assert sorted(found.values(cell)) == [1, 2, 3, 10, 20, 30, 40, 40, 40]
+    found.add("bcast 8 2 1 5 5\n")  # another round
+    assert found.roots(cell)[2] == 3, found.times
 
 
 def long_messages_have_a_root_a_cluster():
     levels, grid = load("levels"), gridfile.Grid(os.path.join(ROOT, "bench", "grids", "nat3-20.yaml"))
-    assert levels.roots_of(grid.ranks("blocks"), grid.cluster) == (list(range(12)), [0, 4, 8])
-    assert levels.roots_of(grid.ranks("dealt"), grid.cluster)[1] == [0, 1, 2]
+    for cell, way, roots in ((("bcast", 16), "blocks", list(range(12))), (("gather", 1 << 20), "blocks", [0, 4, 8]),
+                             (("reduce", 1 << 20), "dealt", [0, 1, 2]), (("allreduce", 16), "blocks", [0, 4, 8]),
+                             (("alltoall", 1 << 20), "dealt", [0]), (("point", 16), "blocks", [0])):
+        assert levels.roots_of(levels.Cell(*cell), grid.ranks(way), grid.cluster) == roots, cell
 
 
 def levels_are_forced_where_they_can_be():
     levels = load("levels")
     libs = {"Tombolo": {"command": ["mpiexec"]}, "MPICH": {"command": ["peer"]}}
-    assert list(levels.columns_of(libs, [], False)) == ["levels", "MPICH"]
-    found = levels.columns_of(libs, [], True)
+    found = levels.columns_of(libs, [], "blocks")
     assert list(found) == ["levels", "machine", "site", "flat", "MPICH"], list(found)
     assert found["site"].lib["command"] == ["mpiexec", "--set", "levels=site"] and found["levels"].lib["command"] == ["mpiexec"]
-    assert list(levels.columns_of(libs, ["flat", "MPICH"], True)) == ["flat", "MPICH"]
+    assert list(levels.columns_of(libs, [], "dealt")) == ["levels", "flat", "MPICH"]
+    assert list(levels.columns_of(libs, ["site", "MPICH"], "dealt")) == ["site", "MPICH"]
+
+
+class FakeBounds:
+    """Seconds of (operation, bytes)."""
+
+    def __init__(self, **seconds):
+        self.seconds = seconds
+
+    def of(self, operation, n, way="blocks", root=0):
+        return types.SimpleNamespace(seconds=self.seconds[operation], latency=0)
+
+
+def long_jobs_are_planned():
+    """How often what is called, and how long that takes: two roots, six calls of 0.1 s and three of 2 s."""
+    levels, grid = load("levels"), grid_of("two-clusters")
+    options = {"operations": ["bcast", "gather"], "sizes": [1 << 20], "ways": ["blocks"], "columns": ["levels"], "roots": [],
+               "rounds": 1, "repetitions": 5, "idle": 10, "idle_sizes": [1 << 20]}
+    plan = levels.Plan(options, grid, FakeBounds(bcast=0.1, gather=2, barrier=0.01))
+    cells = [plan.cells(operation)[0] for operation in options["operations"]]
+    assert plan.words(cells, "blocks", "levels", True) == ["bcast:1048576:5:10:0,8", "gather:1048576:2:10:0,8"]
+    assert plan.words(cells, "blocks", "flat", True)[0] == "bcast:1048576:5:0:0,8"
+    assert plan.words(cells, "blocks", "levels", False)[0] == "bcast:1048576:5:0:0,8"
+    between = levels.BARRIERS * 0.01
+    told = 2 * (levels.START_S + 10) + levels.USUAL_RATIO * 12 * 0.1 + levels.SLOW_RATIO * 6 * 2 + 18 * between
+    assert abs(plan.all(["Tombolo"], False) - told) < 1e-9, plan.all(["Tombolo"], False)
+    assert plan.job_cells("gather", "blocks", "site") == cells[1:]  # was asked for
+    options["columns"] = []
+    assert plan.job_cells("gather", "blocks", "site") == [] and plan.job_cells("gather", "blocks", "flat") == cells[1:]
+    assert plan.limit(cells, "blocks", "levels", True) > 2 * plan.usual(cells, "blocks", "levels", True)
 
 
 def misses(cell, ours, closed=False, bound=100, **others):
@@ -398,7 +430,7 @@ def main():
              ranks_are_dealt_as_tombolo_deals, bounds_know_the_whole_grid, bounds_of_what_is_no_collective,
              everybody_puts_ranks_there, closed_hosts_are_seen, who_cannot_run_is_not_tried,
              the_wire_time_of_one_copy_has_no_latency, lost_frames_are_not_judged, roots_are_told_apart,
-             long_messages_have_a_root_a_cluster, levels_are_forced_where_they_can_be, levels_meet_their_bars_or_not,
+             long_messages_have_a_root_a_cluster, long_jobs_are_planned, levels_are_forced_where_they_can_be, levels_meet_their_bars_or_not,
              hops_are_those_that_were_measured, both_ways_are_alike_or_not]
     failed = 0
     for case in cases:

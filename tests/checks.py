@@ -88,6 +88,8 @@ CHECKS = [
     Check("borders", ["tests/lab/borders"], tier="all", cores=1, timeout=300, cases=True),
     Check("direct", ["tests/lab/direct"], tier="all", cores=1, timeout=600, cases=True),
     Check("computes", ["tests/lab/computes"], tier="all", cores=1, timeout=300, cases=True),
+    Check("crossings", ["tests/lab/crossings"], tier="all", cores=1, timeout=600, cases=True),
+    Check("trees", ["tests/lab/trees"], tier="all", cores=1, timeout=900, cases=True),
     Check("far", ["tests/lab/far"], tier="all", cores=1, timeout=300, cases=True),
     Check("lab-grids", ["tests/lab/grid-run"], cores=1, timeout=400, timeout_all=3600, cases=True),
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),

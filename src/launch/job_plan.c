@@ -32,7 +32,8 @@ static int choose_hosts(struct tb_options *options, const bool *missing)
     const struct tb_host_list *chosen = &options->chosen;
     for (uint32_t i = 0; i < chosen->count; i++)
         if (tb_host_list_find(hosts, chosen->entries[i].name, NULL, 0) < 0)
-            return tb_error(TB_ERR_ARGUMENT, "-H: there is no host %s in %s", chosen->entries[i].name,
+            return tb_error(TB_ERR_ARGUMENT, "%s: there is no host %s in %s",
+                            options->rank_file_name != NULL ? options->rank_file_name : "-H", chosen->entries[i].name,
                             options->grid->file);
     for (uint32_t i = 0; i < hosts->count && chosen->count > 0; i++) {
         int at = tb_host_list_find(chosen, hosts->entries[i].name, NULL, 0);

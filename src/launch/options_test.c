@@ -212,6 +212,29 @@ static void rank_files(void **state)
     }
 }
 
+/* Hosts are those of the grid file, however the rankfile orders them. */
+static void rank_files_beside_grids(void **state)
+{
+    static const char *const names[] = {"c", "a", "b"};
+    struct tb_options options;
+    struct tb_placement placement;
+    char line[128];
+    const char *path = file_of("rank 0=c\nrank 1=a\nrank 2=b\n");
+    snprintf(line, sizeof line, "--grid g.yaml --rankfile %s x", path);
+    assert_int_equal(parse(&options, line), TB_OK);
+    unlink(path);
+    assert_int_equal(tb_host_list_parse(&options.hosts, "a:1,b:1,c:1", "the grid"), TB_OK);
+    assert_int_equal(tb_placement_make(&placement, &options), TB_OK);
+    assert_int_equal(placement.book.ranks, 3);
+    for (uint32_t rank = 0; rank < 3; rank++)
+        assert_string_equal(placement.book.hosts[tb_address_book_host_of(&placement.book, rank)].name, names[rank]);
+    tb_placement_close(&placement);
+    options.hosts.entries[1].slots = 0; /* missing */
+    assert_int_equal(tb_placement_make(&placement, &options), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), "wants rank 2 on host b"));
+    tb_options_close(&options);
+}
+
 static void config_files(void **state)
 {
     struct tb_options options;
@@ -331,6 +354,7 @@ int main(void)
         cmocka_unit_test(too_many_ranks_are_refused),
         cmocka_unit_test(host_files_of_others),
         cmocka_unit_test(rank_files),
+        cmocka_unit_test(rank_files_beside_grids),
         cmocka_unit_test(config_files),
         cmocka_unit_test(words_of_others),
         cmocka_unit_test(environments),

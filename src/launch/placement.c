@@ -217,6 +217,21 @@ static int deal_by_cluster(struct dealer *dealer, const struct seat *seats, uint
     return TB_OK;
 }
 
+/* The entry of the host that a rankfile names; beside a grid file they are counted as they were named, not as in the
+ * grid. */
+static int entry_by_file(const struct tb_options *options, uint32_t rank, int *entry)
+{
+    *entry = options->rank_file.places[rank].entry;
+    if (options->chosen.count == 0)
+        return TB_OK;
+    const char *name = options->chosen.entries[*entry].name;
+    *entry = tb_host_list_find(&options->hosts, name, NULL, 0);
+    if (*entry >= 0 && options->hosts.entries[*entry].slots > 0)
+        return TB_OK;
+    return tb_error(TB_ERR_ARGUMENT, "the rankfile %s wants rank %u on host %s, which is not there",
+                    options->rank_file_name != NULL ? options->rank_file_name : "", rank, name);
+}
+
 /* Rank by rank where a rankfile, or the lines of the host file, say. */
 static int deal_by_list(struct dealer *dealer, uint32_t count)
 {
@@ -224,13 +239,16 @@ static int deal_by_list(struct dealer *dealer, uint32_t count)
     int rc = TB_OK;
     for (uint32_t i = 0; i < count && rc == TB_OK; i++) {
         uint32_t rank = dealer->placement->book.ranks;
+        int entry = -1;
         if (options->rank_file.count == 0)
-            rc = add_ranks(dealer, (int)options->hosts.lines[rank % options->hosts.line_count], 1);
+            entry = (int)options->hosts.lines[rank % options->hosts.line_count];
         else if (rank < options->rank_file.count)
-            rc = add_ranks(dealer, options->rank_file.places[rank].entry, 1);
+            rc = entry_by_file(options, rank, &entry);
         else
             rc = tb_error(TB_ERR_ARGUMENT, "the rankfile %s does not say where rank %u goes",
                           options->rank_file_name != NULL ? options->rank_file_name : "", rank);
+        if (rc == TB_OK)
+            rc = add_ranks(dealer, entry, 1);
     }
     return rc;
 }

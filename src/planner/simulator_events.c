@@ -209,6 +209,8 @@ void tb_simulator_count(struct tb_simulator *m, uint32_t step, uint64_t time)
         m->run->ends[f->rank] = tb_simulator_later(m->run->ends[f->rank], time);
     if (m->run->times != NULL && f->done == 0)
         m->run->times[step].done = time;
+    if (m->run->times != NULL && f->done == f->items / 2)
+        m->run->times[step].half = time;
     m->run->end = tb_simulator_later(m->run->end, time);
     if (++f->done == f->items)
         m->finished += --m->left[f->rank] == 0;

@@ -1,5 +1,7 @@
-/* What pipelines promise on hosts of one switch: little more than the time in which one copy passes a port. */
+/* What pipelines promise: on hosts of one switch little more than the time in which one copy passes a port, and on
+ * grids that levels overlap. */
 #include "planner/network_test.h"
+#include "planner/rating.h"
 #include "planner/simulator.h"
 
 #define CANDIDATES 32
@@ -64,8 +66,134 @@ static void pipelines_keep_ports_busy(void **state)
     tb_simulator_close(simulator);
 }
 
+/* ---- levels that overlap ----------------------------------------------------------------------------------------- */
+
+/* Three sites, and clusters in one another, five levels deep, as unequal as they come. */
+#define PAIRWISE                                                                                                       \
+    "sites: [{name: A, clusters: [{name: a, hosts: 'a[1-4]:1'}]}, {name: B, clusters: [{name: b, hosts: "              \
+    "'b[1-4]:1'}]},\n  {name: C, clusters: [{name: c, hosts: 'c[1-4]:1'}]}]\n"                                         \
+    "links: [{from: a, to: b, bandwidth: 20, latency: 10}, {from: b, to: c, bandwidth: 20, latency: 10},\n"            \
+    "  {from: c, to: a, bandwidth: 20, latency: 10}]"
+#define FIVE_LEVELS                                                                                                    \
+    "sites:\n- name: S\n  clusters:\n  - name: v\n    hosts: 'v[1-2]:1'\n    uplink: {bandwidth: 20, latency: 4}\n"    \
+    "    clusters:\n    - name: w\n      hosts: 'w[1-3]:1'\n      uplink: {bandwidth: 50, latency: 1}\n"               \
+    "      clusters:\n      - name: x\n        hosts: x1\n        uplink: {bandwidth: 100, latency: 0.5}\n"            \
+    "        clusters:\n        - name: y\n          hosts: 'y[1-2]:1'\n          uplink: {bandwidth: 10, latency: "   \
+    "7}\n"                                                                                                             \
+    "          clusters:\n          - {name: z, hosts: 'z[1-5]:1', uplink: {bandwidth: 100, latency: 0.2}}\n"          \
+    "- name: T\n  clusters:\n  - {name: t, hosts: 't[1-2]:1', uplink: {bandwidth: 30, latency: 20}}\n"
+
+/* When pieces are where. */
+struct piece_times {
+    struct tb_program **programs;
+    struct tb_step_times *times; /* of the steps of all ranks */
+    uint32_t *begins;            /* of each rank's in that */
+};
+
+static uint64_t first_piece(const struct piece_times *p, uint32_t rank, uint32_t *from)
+{
+    uint64_t first = TB_COST_NEVER;
+    for (uint32_t i = 0; i < p->programs[rank]->step_count; i++) {
+        const struct tb_step *s = &p->programs[rank]->steps[i];
+        uint64_t done = p->times[p->begins[rank] + i].done;
+        if (s->kind == TB_STEP_RECEIVE && done < first) {
+            first = done;
+            *from = s->peer;
+        }
+    }
+    return first;
+}
+
+/* When a rank has got half of what comes from the root: the root has sent it then. */
+static uint64_t half_there(const struct piece_times *p, uint32_t rank, uint32_t root)
+{
+    uint64_t half = TB_COST_NEVER;
+    for (uint32_t i = 0; i < p->programs[rank]->step_count; i++) {
+        const struct tb_step *s = &p->programs[rank]->steps[i];
+        uint64_t time = p->times[p->begins[rank] + i].half;
+        if (s->kind == TB_STEP_RECEIVE && s->peer == root && time < half)
+            half = time;
+    }
+    return half;
+}
+
+/* Does each rank have its first piece before the root has sent half of what goes in its direction? */
+static bool is_overlapped(const struct piece_times *p, uint32_t size, uint32_t root)
+{
+    for (uint32_t rank = 0; rank < size; rank++) {
+        uint32_t from = rank, child = rank;
+        if (rank == root)
+            continue;
+        uint64_t first = first_piece(p, rank, &from), there;
+        assert_int_not_equal(first, TB_COST_NEVER);
+        while (from != root) {
+            child = from;
+            there = first_piece(p, child, &from);
+            assert_true(there < first);
+        }
+        if (child != rank && first >= half_there(p, child, root))
+            return false;
+    }
+    return true;
+}
+
+static bool overlaps(struct network *n, const struct tb_algorithm *a, const struct tb_collective *c)
+{
+    struct tb_simulator *simulator;
+    struct piece_times p = {.programs = programs_make(a, c)};
+    uint32_t steps = 0;
+    p.begins = calloc(c->size, sizeof *p.begins);
+    assert_non_null(p.begins);
+    for (uint32_t rank = 0; rank < c->size; rank++) {
+        p.begins[rank] = steps;
+        steps += p.programs[rank]->step_count;
+    }
+    p.times = calloc(steps + 1u, sizeof *p.times);
+    struct tb_simulation run = {
+        .programs = p.programs, .ways = &n->ways, .bytes = c->elements, .limit = 100000000, .times = p.times};
+    assert_int_equal(tb_simulator_open(&simulator), TB_OK);
+    assert_int_equal(tb_simulate(simulator, &run), TB_OK);
+    bool overlapped = is_overlapped(&p, c->size, c->root);
+    tb_simulator_close(simulator);
+    programs_close(p.programs, c->size);
+    free(p.begins);
+    free(p.times);
+    return overlapped;
+}
+
+/* In a large broadcast the farthest rank has its first piece before the root has sent half, by what takes least
+ * of what goes by levels. */
+static void levels_overlap(void **state)
+{
+    static const char *const grids[] = {PAIRWISE, FIVE_LEVELS};
+    static struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+    for (size_t i = 0; i < sizeof grids / sizeof grids[0]; i++) {
+        struct network n;
+        network_open(&n, grids[i], NULL, 1);
+        for (uint32_t root = 0; root < n.size; root += 3) {
+            struct tb_collective c = {
+                .operation = TB_OPERATION_BCAST, .size = n.size, .root = root, .elements = 64u << 20};
+            c.element_bytes = 1;
+            c.shape = n.shape;
+            c.costs = &n.table;
+            uint32_t count = tb_rating_list(&c, NULL, rows);
+            assert_int_equal(tb_rating_rate(n.shape, &c, rows, count, true, NULL), TB_OK);
+            tb_rating_sort(rows, count);
+            const struct tb_candidate *best = rows;
+            while (!tb_algorithm_levels(best->algorithm))
+                best++;
+            c.argument = best->argument;
+            if (!overlaps(&n, best->algorithm, &c))
+                fail_msg("grid %zu, root %u: %s:%llu", i, root, best->algorithm->name, (unsigned long long)c.argument);
+            c.argument = c.elements; /* in one piece they do not */
+            assert_false(overlaps(&n, algorithm_find(TB_OPERATION_BCAST, "binomial"), &c));
+        }
+        network_close(&n);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pipelines_keep_ports_busy)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pipelines_keep_ports_busy), cmocka_unit_test(levels_overlap)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
