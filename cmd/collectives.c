@@ -30,12 +30,15 @@ int tb_command_collectives(bool lab)
 {
     struct tb_preference wishes[TB_OPERATION_COUNT];
     struct tb_rules rules;
+    uint8_t skip;
     tb_command_assume(lab);
     int rc = tb_rules_load();
     if (rc == TB_OK)
         rc = tb_cost_parameters_check();
     if (rc == TB_OK)
         rc = tb_preferences_read(wishes, &rules);
+    if (rc == TB_OK)
+        rc = tb_levels_read(&skip);
     /* So that ranks here do not think that they were told something else. */
     if (rc == TB_OK && *tb_param.rules != 0)
         setenv("TOMBOLO_RULES", tb_param.rules, 1);

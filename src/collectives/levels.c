@@ -30,8 +30,11 @@ static uint32_t host_stands(const struct tb_levels *l, uint32_t host)
 /* Adds a part to the room, or only counts it while there is none. */
 static void part_add(struct tb_levels *l, enum tb_level_part_kind kind, uint32_t number, uint32_t first, uint32_t rank)
 {
+    const struct tb_level_part part = {kind, number, first, rank};
     if (l->room != NULL)
-        l->room[l->part_count] = (struct tb_level_part){kind, number, first, rank};
+        l->room[l->part_count] = part;
+    else if (l->visit != NULL)
+        l->visit(l->visit_context, &part);
     l->part_count++;
 }
 
@@ -183,6 +186,20 @@ static void top_find(struct tb_levels *l)
         return;
     }
     l->parts = s->size > 1 ? s->size : 0; /* all on one host */
+}
+
+uint32_t tb_levels_widest(const struct tb_collective *c, void (*visit)(void *context, const struct tb_level_part *part),
+                          void *context)
+{
+    struct tb_collective first = *c;
+    struct tb_levels l = {.call = &first};
+    first.rank = 0;
+    top_find(&l);
+    l.visit = visit;
+    l.visit_context = context;
+    if (l.top != TB_PLACE_NONE)
+        parts_add(&l, l.top);
+    return l.parts;
 }
 
 int tb_levels_open(struct tb_levels *l, const struct tb_collective *c, uint32_t root)

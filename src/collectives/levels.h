@@ -42,6 +42,8 @@ struct tb_levels {
     const struct tb_level_part *top_parts; /* those, in no order */
     struct tb_level_part *room;
     uint32_t part_count;
+    void (*visit)(void *context, const struct tb_level_part *part); /* of parts that are only counted; may be NULL */
+    void *visit_context;
 };
 
 /* Whether there is more than one level: some stage is not of all ranks. Of intercommunicators there is none. */
@@ -54,6 +56,12 @@ static inline bool tb_levels_at_top(const struct tb_levels *l)
 {
     return l->stage_count > 0 && l->stages[0].place == l->top;
 }
+
+/* The parts of the widest place that has several, which are the same for all ranks: calls `visit` (or NULL) for each,
+ * in no order, and returns how many there are. Takes no memory, so that whether an algorithm fits is the same on all
+ * ranks, however little of it one of them has. */
+uint32_t tb_levels_widest(const struct tb_collective *c, void (*visit)(void *context, const struct tb_level_part *part),
+                          void *context);
 
 /* How many ranks a part has, and who they are, ascending. */
 uint32_t tb_part_size(const struct tb_collective *c, const struct tb_level_part *part);

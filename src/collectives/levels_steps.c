@@ -12,35 +12,27 @@ uint32_t tb_levels_shares(const struct tb_levels *l, const struct tb_level_kinds
     return packed ? l->parts - 1 : 1;
 }
 
-/* The parts of the widest place that has several; `wide` if these are places. */
-static uint32_t widest_parts(const struct tb_collective *c, bool *wide)
+static void place_note(void *context, const struct tb_level_part *part)
 {
-    struct tb_collective first = *c;
-    struct tb_levels l;
-    first.rank = 0;
-    bool opened = tb_levels_open(&l, &first, 0) == TB_OK;
-    uint32_t parts = opened ? l.parts : 0;
-    *wide = opened && l.wide;
-    tb_levels_close(&l);
-    return parts;
+    bool *places = context;
+    *places = *places || part->kind == TB_PART_PLACE;
 }
 
 bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide)
 {
-    bool places;
+    bool places = false;
     if (wide == TB_LEVEL_FLAT)
         return true;
     if (!tb_fits_levels(c))
         return false;
-    uint32_t parts = widest_parts(c, &places);
+    uint32_t parts = tb_levels_widest(c, place_note, &places);
     return places && (wide != TB_LEVEL_PACKED || parts <= TB_LEVEL_SHARES) &&
            (wide != TB_LEVEL_LPBF || (parts <= TB_LPBF_PARTS && c->shape->host_count <= LPBF_HOSTS));
 }
 
 bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most)
 {
-    bool places;
-    uint32_t parts = tb_fits_levels(c) ? widest_parts(c, &places) : 0;
+    uint32_t parts = tb_fits_levels(c) ? tb_levels_widest(c, NULL, NULL) : 0;
     return parts > 0 && parts <= most;
 }
 
@@ -165,9 +157,7 @@ static void stage_tree(struct tb_builder *b, struct tb_tree *t, const struct tb_
         tb_stage_tree(t, l, s, k, share);
         return;
     }
-    int error = tb_stage_lpbf(t, l, s);
-    if (b->error == TB_OK)
-        b->error = error;
+    tb_builder_fail(b, tb_stage_lpbf(t, l, s));
 }
 
 /* ---- down -------------------------------------------------------------------------------------------------------- */

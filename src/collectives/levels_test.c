@@ -1,4 +1,5 @@
 /* Levels of groups in up to five levels of places: who stands for what, and how often data enters a place. */
+#include "base/failing_memory_test.h"
 #include "collectives/collectives_test.h"
 #include "collectives/levels.h"
 
@@ -142,10 +143,25 @@ static void flat_groups_have_none(void **state)
     assert_true(with > SIZES / 2);
 }
 
+/* Whether an algorithm fits must be the same on all ranks, however little memory one of them has. */
+static void fitting_takes_no_memory(void **state)
+{
+    for (int i = 0; tb_catalogue[i] != NULL; i++)
+        for (uint32_t size = 2; size < SIZES && tb_algorithm_levels(tb_catalogue[i]); size++) {
+            struct shape s = {.algorithm = tb_catalogue[i], .size = size, .commutative = true, .elements = 100};
+            struct tb_collective c = shape_call(&s, 0);
+            bool fit = tb_algorithm_fits(s.algorithm, &c);
+            countdown = 1;
+            assert_int_equal(tb_algorithm_fits(s.algorithm, &c), fit);
+            assert_int_equal(countdown, 1); /* nothing was asked for */
+            countdown = 0;
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(everyone_is_told_once),
-                                       cmocka_unit_test(each_place_is_entered_once),
-                                       cmocka_unit_test(flat_groups_have_none)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everyone_is_told_once), cmocka_unit_test(each_place_is_entered_once),
+        cmocka_unit_test(flat_groups_have_none), cmocka_unit_test(fitting_takes_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

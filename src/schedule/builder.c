@@ -8,7 +8,7 @@ void tb_builder_open(struct tb_builder *b, uint32_t pieces)
     *b = (struct tb_builder){.program = {.pieces = pieces, .parts = 1}};
 }
 
-static void builder_fail(struct tb_builder *b, int error)
+void tb_builder_fail(struct tb_builder *b, int error)
 {
     if (b->error == TB_OK)
         b->error = error;
@@ -21,12 +21,12 @@ static bool builder_grow(struct tb_builder *b, void **array, size_t size, uint32
         return true;
     uint32_t more = *room == 0 ? 8 : *room * 2;
     if (more > TB_PROGRAM_STEPS_LIMIT * 2) {
-        builder_fail(b, tb_error(TB_ERR_LIMIT, "a program has more than %u steps or dependencies", *room));
+        tb_builder_fail(b, tb_error(TB_ERR_LIMIT, "a program has more than %u steps or dependencies", *room));
         return false;
     }
     void *grown = realloc(*array, (size_t)more * size);
     if (grown == NULL) {
-        builder_fail(b, tb_error(TB_ERR_MEMORY, "no memory for a program of %u steps", more));
+        tb_builder_fail(b, tb_error(TB_ERR_MEMORY, "no memory for a program of %u steps", more));
         return false;
     }
     *array = grown;
@@ -120,7 +120,7 @@ static uint32_t builder_add(struct tb_builder *b, const struct tb_step *step)
     if (b->error != TB_OK)
         return 0;
     if (p->step_count == TB_PROGRAM_STEPS_LIMIT) {
-        builder_fail(b, tb_error(TB_ERR_LIMIT, "a program has more than %u steps", TB_PROGRAM_STEPS_LIMIT));
+        tb_builder_fail(b, tb_error(TB_ERR_LIMIT, "a program has more than %u steps", TB_PROGRAM_STEPS_LIMIT));
         return 0;
     }
     if (!builder_grow(b, (void **)&p->steps, sizeof *p->steps, p->step_count, &b->step_room))
@@ -145,8 +145,8 @@ static void builder_measure(struct tb_builder *b, struct tb_slice slice)
     int64_t low, high;
     slice_range(&b->program, &slice, &low, &high);
     if (low < 0 || high >= UINT32_MAX)
-        builder_fail(b, tb_error(TB_ERR_LIMIT, "a program needs piece %lld of its work space",
-                                 (long long)(low < 0 ? low : high)));
+        tb_builder_fail(b, tb_error(TB_ERR_LIMIT, "a program needs piece %lld of its work space",
+                                    (long long)(low < 0 ? low : high)));
     else if (high >= *size)
         *size = (uint32_t)high + 1;
 }
@@ -157,8 +157,8 @@ static uint32_t builder_list(struct tb_builder *b, const uint32_t *numbers, uint
     struct tb_program *p = &b->program;
     uint32_t first = p->list_count;
     if (b->error == TB_OK && count > TB_PROGRAM_STEPS_LIMIT - p->list_count)
-        builder_fail(b,
-                     tb_error(TB_ERR_LIMIT, "a program lists more than %u pieces and ranks", TB_PROGRAM_STEPS_LIMIT));
+        tb_builder_fail(
+            b, tb_error(TB_ERR_LIMIT, "a program lists more than %u pieces and ranks", TB_PROGRAM_STEPS_LIMIT));
     for (uint32_t i = 0; i < count && b->error == TB_OK; i++)
         if (builder_grow(b, (void **)&p->lists, sizeof *p->lists, p->list_count, &b->list_room))
             p->lists[p->list_count++] = numbers[i];
@@ -189,7 +189,7 @@ static uint32_t builder_move(struct tb_builder *b, enum tb_step_kind kind, struc
     builder_measure(b, from);
     builder_measure(b, to);
     if (from.count != to.count)
-        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "a copy of %u pieces to %u pieces", from.count, to.count));
+        tb_builder_fail(b, tb_error(TB_ERR_ARGUMENT, "a copy of %u pieces to %u pieces", from.count, to.count));
     return builder_add(b, &(struct tb_step){.kind = kind, .slice = from, .other = to});
 }
 
@@ -209,7 +209,7 @@ static void builder_depend(struct tb_builder *b, uint32_t step, int32_t lag)
     if (b->error != TB_OK)
         return;
     if (p->step_count == 0 || step >= p->step_count - 1) {
-        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "step %u cannot come after step %u", p->step_count - 1, step));
+        tb_builder_fail(b, tb_error(TB_ERR_ARGUMENT, "step %u cannot come after step %u", p->step_count - 1, step));
         return;
     }
     if (!builder_grow(b, (void **)&p->after, sizeof *p->after, b->after_total, &b->after_room))
@@ -247,7 +247,7 @@ void tb_builder_after_lag(struct tb_builder *b, uint32_t step, int32_t lag)
 static struct tb_step *builder_last(struct tb_builder *b)
 {
     if (b->error == TB_OK && b->program.step_count == 0)
-        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "there is no step to change"));
+        tb_builder_fail(b, tb_error(TB_ERR_ARGUMENT, "there is no step to change"));
     return b->error == TB_OK ? &b->program.steps[b->program.step_count - 1] : NULL;
 }
 
@@ -294,7 +294,7 @@ void tb_builder_like(struct tb_builder *b, struct tb_slice shape)
         return;
     if ((s->kind != TB_STEP_SEND && s->kind != TB_STEP_RECEIVE) || s->slice.symbol != TB_SYMBOL_WORK ||
         shape.count != s->slice.count)
-        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "only a message from or to WORK can be as long as other pieces"));
+        tb_builder_fail(b, tb_error(TB_ERR_ARGUMENT, "only a message from or to WORK can be as long as other pieces"));
     s->other = shape;
 }
 
@@ -304,7 +304,7 @@ void tb_builder_upto(struct tb_builder *b)
     if (s == NULL)
         return;
     if (s->kind != TB_STEP_SEND && s->kind != TB_STEP_RECEIVE)
-        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "only a message can have any length up to that of its pieces"));
+        tb_builder_fail(b, tb_error(TB_ERR_ARGUMENT, "only a message can have any length up to that of its pieces"));
     s->upto = true;
 }
 
@@ -331,7 +331,7 @@ static struct tb_step *builder_last_composite(struct tb_builder *b)
 {
     struct tb_step *s = builder_last(b);
     if (s != NULL && s->kind != TB_STEP_COMPOSITE)
-        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "only a composite step has a place and members"));
+        tb_builder_fail(b, tb_error(TB_ERR_ARGUMENT, "only a composite step has a place and members"));
     return b->error == TB_OK ? s : NULL;
 }
 
@@ -351,7 +351,7 @@ void tb_builder_members(struct tb_builder *b, const uint32_t *ranks, uint32_t co
     s->member_count = count;
     for (uint32_t i = 1; i < count; i++)
         if (ranks[i] <= ranks[i - 1])
-            builder_fail(b, tb_error(TB_ERR_ARGUMENT, "members of a composite step are not in the order of ranks"));
+            tb_builder_fail(b, tb_error(TB_ERR_ARGUMENT, "members of a composite step are not in the order of ranks"));
 }
 
 void tb_builder_places(struct tb_builder *b, uint32_t places)
@@ -368,7 +368,7 @@ uint32_t tb_builder_measure(struct tb_builder *b, struct tb_slice pieces, uint32
 uint32_t tb_builder_bind(struct tb_builder *b, uint32_t sizes)
 {
     if (b->program.binds)
-        builder_fail(b, tb_error(TB_ERR_ARGUMENT, "the work space of a program is bound twice"));
+        tb_builder_fail(b, tb_error(TB_ERR_ARGUMENT, "the work space of a program is bound twice"));
     b->program.binds = true;
     uint32_t step = builder_move(b, TB_STEP_BIND, (struct tb_slice){TB_SYMBOL_SIZES, 0, 1, sizes},
                                  (struct tb_slice){TB_SYMBOL_WORK, 0, 1, sizes});

@@ -352,6 +352,8 @@ uint32_t tb_builder_bind(struct tb_builder *b, uint32_t sizes);
 void tb_builder_whole(struct tb_builder *b);
 /* Each block is so many pieces. */
 void tb_builder_parts(struct tb_builder *b, uint32_t parts);
+/* Something else went wrong on the way, unless this is TB_OK: that is what finish returns. */
+void tb_builder_fail(struct tb_builder *b, int error);
 int tb_builder_finish(struct tb_builder *b, struct tb_program **program); /* allocated in one piece */
 void tb_program_free(struct tb_program *program);
 /* Whether both do the same. */

@@ -62,10 +62,8 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
             error = share_make(&b, c, k, i, shares, &whole, &come[i]);
         tb_levels_out(&b, &l, 1, come, shares, met);
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
-        int finished = tb_builder_finish(&b, program);
-        if (error != TB_OK && finished == TB_OK)
-            tb_program_free(*program);
-        error = error != TB_OK ? error : finished;
+        tb_builder_fail(&b, error);
+        error = tb_builder_finish(&b, program);
     }
     tb_levels_close(&l);
     return error;

@@ -328,10 +328,8 @@ static int levels_make(const struct tb_collective *c, bool spread, bool hosts, s
         tb_builder_open(&b, c->size);
         error = program_make(&d, &l);
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
-        int finished = tb_builder_finish(&b, program);
-        if (error != TB_OK && finished == TB_OK)
-            tb_program_free(*program);
-        error = error != TB_OK ? error : finished;
+        tb_builder_fail(&b, error);
+        error = tb_builder_finish(&b, program);
     }
     tb_levels_close(&l);
     return error;
@@ -339,54 +337,47 @@ static int levels_make(const struct tb_collective *c, bool spread, bool hosts, s
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-/* Blocks of WORK that any rank may need, and some more: what it gives and gets, and three times what it has for its
- * part; of narrower stages, whose parts are not looked at, the most that parts of so many ranks can have. */
-static uint64_t room_most(const struct tb_collective *c, const struct tb_stage_ranks *r)
+/* The parts of the widest place, as far as the room that they need depends on them. */
+struct widest {
+    const struct tb_collective *c;
+    uint32_t count;
+    uint64_t first, second; /* ranks of the two largest */
+    uint64_t most;          /* blocks that a rank of some part has for others, and three times over */
+};
+
+static void largest_note(void *context, const struct tb_level_part *part)
 {
-    uint64_t most = 0, widest = 0;
-    for (uint32_t i = 0; i < r->count; i++)
-        widest = tb_stage_size(r, i) > widest ? tb_stage_size(r, i) : widest;
-    for (uint32_t i = 0; i < r->count; i++) {
-        uint64_t size = tb_stage_size(r, i), takers = size < r->count - 1 ? size : r->count - 1;
-        TB_ASSERT(takers > 0); /* parts have ranks, and there are several */
-        uint64_t each = (r->count - 1 + takers - 1) / takers, has = 3 * size * widest * each;
-        most = has > most ? has : most;
-    }
-    return 3ull * c->size + most + widest * widest;
+    struct widest *w = context;
+    uint64_t size = tb_part_size(w->c, part);
+    w->second = size > w->first ? w->first : size > w->second ? size : w->second;
+    w->first = size > w->first ? size : w->first;
 }
 
-/* Blocks that go from one part to another, at most. */
-static uint64_t pair_most(const struct tb_stage_ranks *r)
+static void most_note(void *context, const struct tb_level_part *part)
 {
-    uint64_t first = 0, second = 0;
-    for (uint32_t i = 0; i < r->count; i++) {
-        uint64_t size = tb_stage_size(r, i);
-        second = size > first ? first : size > second ? size : second;
-        first = size > first ? size : first;
-    }
-    return first * second;
+    struct widest *w = context;
+    uint64_t size = tb_part_size(w->c, part), takers = size < w->count - 1 ? size : w->count - 1;
+    TB_ASSERT(takers > 0); /* parts have ranks, and there are several */
+    uint64_t each = (w->count - 1 + takers - 1) / takers, has = 3 * size * w->first * each;
+    w->most = has > w->most ? has : w->most;
 }
 
-/* Bytes of a block, at most. */
-static uint64_t dealt_most(const struct tb_collective *c, const struct tb_stage_ranks *r)
+/* Bytes of a block, at most: by the blocks of WORK that any rank may need, and some more (what it gives and gets, and
+ * three times what it has for its part; of narrower stages, whose parts are not looked at, the most that parts of so
+ * many ranks can have), and by those that go from one part to another. */
+static uint64_t dealt_most(const struct tb_collective *c)
 {
-    uint64_t rooms = room_most(c, r), pairs = pair_most(r);
+    struct widest w = {.c = c};
+    w.count = tb_levels_widest(c, largest_note, &w);
+    tb_levels_widest(c, most_note, &w);
+    uint64_t rooms = 3ull * c->size + w.most + w.first * w.first, pairs = w.first * w.second;
     TB_ASSERT(rooms > 0 && pairs > 0);
     return ROOM_LIMIT / rooms < PAIR_LIMIT / pairs ? ROOM_LIMIT / rooms : PAIR_LIMIT / pairs;
 }
 
 static bool room_fits(const struct tb_collective *c, bool spread)
 {
-    struct tb_collective first = *c;
-    struct tb_levels l;
-    struct tb_stage_ranks r = {.count = 0};
-    first.rank = 0;
-    bool fits = false;
-    if (tb_levels_open_all(&l, &first) == TB_OK && tb_stage_ranks_open(&r, &first, &l.stages[0]) == TB_OK)
-        fits = c->elements * c->element_bytes <= (spread ? ROOM_LIMIT / (8ull * c->size) : dealt_most(c, &r));
-    tb_stage_ranks_close(&r);
-    tb_levels_close(&l);
-    return fits;
+    return c->elements * c->element_bytes <= (spread ? ROOM_LIMIT / (8ull * c->size) : dealt_most(c));
 }
 
 /* Some of the widest parts are places; or some hosts have several ranks. */

@@ -149,10 +149,8 @@ static int make(const struct tb_collective *c, struct tb_program **program)
             tb_after_input(&b);
         }
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
-        int finished = tb_builder_finish(&b, program);
-        if (error != TB_OK && finished == TB_OK)
-            tb_program_free(*program);
-        error = error != TB_OK ? error : finished;
+        tb_builder_fail(&b, error);
+        error = tb_builder_finish(&b, program);
     }
     tb_levels_close(&l);
     return error;

@@ -224,10 +224,8 @@ static int levels_make(const struct tb_collective *c, bool exclusive, struct tb_
         for (uint32_t i = l.stage_count; i-- > 0 && error == TB_OK;)
             error = stage_make(&p, &l, i);
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
-        int finished = tb_builder_finish(&b, program);
-        if (error != TB_OK && finished == TB_OK)
-            tb_program_free(*program);
-        error = error != TB_OK ? error : finished;
+        tb_builder_fail(&b, error);
+        error = tb_builder_finish(&b, program);
     }
     tb_levels_close(&l);
     return error;

@@ -128,7 +128,7 @@ static int levels_make(const struct tb_collective *c, uint32_t parts, bool joine
             distribute(&w, common);
         }
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
-        b.error = b.error == TB_OK ? error : b.error;
+        tb_builder_fail(&b, error);
         error = tb_builder_finish(&b, program);
         tb_bundles_close(&w.x);
     }
