@@ -60,6 +60,8 @@ extern const struct tb_algorithm tb_allgather_levels_flat, tb_allgather_levels_b
 extern const struct tb_algorithm tb_alltoall_levels_dealt, tb_alltoall_levels_dealt_hosts, tb_alltoall_levels_spread,
     tb_alltoall_levels_spread_hosts, tb_reduce_scatter_levels, tb_reduce_scatter_block_levels, tb_scan_levels,
     tb_exscan_levels;
+extern const struct tb_algorithm tb_barrier_levels_inter, tb_bcast_levels_inter, tb_reduce_levels_inter,
+    tb_allreduce_levels_inter;
 extern const struct tb_algorithm tb_barrier_hosts, tb_bcast_hosts, tb_allreduce_hosts;
 
 /* For rows that need an intercommunicator, or do with either kind. */
