@@ -69,6 +69,9 @@ extern const struct tb_algorithm tb_alltoallv_levels_spread, tb_alltoallv_levels
     tb_alltoallw_levels_spread, tb_alltoallw_levels_spread_hosts;
 extern const struct tb_algorithm tb_barrier_hosts, tb_bcast_hosts, tb_allreduce_hosts;
 
+/* Of an intercommunicator no allreduce ends on a rank before all ranks of both groups have begun it: MPI_Comm_idup
+ * counts on that. */
+
 /* For rows that need an intercommunicator, or do with either kind. */
 bool tb_fits_inter(const struct tb_collective *c);
 bool tb_fits_any(const struct tb_collective *c);

@@ -9,8 +9,9 @@
 
 enum { EDGE_SIZES, EDGE_UP, EDGE_DOWN };
 
-#define CHUNKS 4u /* messages that the blocks of a group cross in, so that the first ones go on before the last come   \
-                   */
+#define CHUNKS                                                                                                         \
+    4u /* messages that the blocks of a group cross in, so that the first ones go on before the last come              \
+        */
 
 /* One rank's part of it. In WORK are first the blocks that it collects, at the leader then the same by ranks unless
  * they are so already, and last those of the other group. */

@@ -89,7 +89,8 @@ static int side_steps(struct tb_builder *b, const struct tb_side *s)
         if (c->rank == s->leader) {
             tb_builder_send(b, s->other, 0, sum.at);
             tb_after_pieces(b, sum.ready);
-            come = tb_builder_receive(b, s->other, 0, out);
+            come = tb_builder_receive(b, s->other, 0, out); /* nobody ends before all of both groups have begun */
+            tb_after_pieces(b, sum.ready);
         }
         tb_levels_down(b, &l, &k, 0, 1, out, come);
     }
