@@ -221,9 +221,9 @@ static void fitting_takes_no_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everyone_is_told_once), cmocka_unit_test(each_place_is_entered_once),
-        cmocka_unit_test(two_groups_cross_once),
-        cmocka_unit_test(flat_groups_have_none), cmocka_unit_test(fitting_takes_no_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(everyone_is_told_once),
+                                       cmocka_unit_test(each_place_is_entered_once),
+                                       cmocka_unit_test(two_groups_cross_once), cmocka_unit_test(flat_groups_have_none),
+                                       cmocka_unit_test(fitting_takes_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,8 +208,8 @@ static void what_crosses_is_bundled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_leaves_a_barrier_early),
-        cmocka_unit_test(nobody_leaves_two_groups_early), cmocka_unit_test(nothing_is_copied_in_place),
-        cmocka_unit_test(all_have_as_many_places), cmocka_unit_test(what_crosses_is_bundled)};
+        cmocka_unit_test(nobody_leaves_a_barrier_early), cmocka_unit_test(nobody_leaves_two_groups_early),
+        cmocka_unit_test(nothing_is_copied_in_place), cmocka_unit_test(all_have_as_many_places),
+        cmocka_unit_test(what_crosses_is_bundled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,8 +132,6 @@ static int telling_plan(struct telling *t, struct tb_comm *comm, struct tb_colle
     what->element_bytes = binding->element_bytes;
     int error = tb_comm_plan(comm, what, binding, &t->program);
     t->comm = error == TB_OK ? comm : NULL;
-    if (error < 0)
-        tb_comm_refuse(comm, what->operation, error);
     return error;
 }
 
@@ -160,32 +158,34 @@ static int combine_plan(struct telling *t, struct tb_comm *comm, uint64_t *given
     return telling_plan(t, comm, &what, binding);
 }
 
-/* This rank cannot take part in what the others start. */
-static void idup_refuse(struct tb_comm *parent, int error)
+/* Whether this group tells itself what it has decided. */
+static bool tells_within(const struct tb_comm *parent)
 {
-    tb_comm_refuse(parent, TB_OPERATION_ALLREDUCE, error);
-    if (parent->inter && parent->first && parent->size > 1)
-        tb_comm_refuse(parent->local, TB_OPERATION_BCAST, error);
+    return parent->inter && parent->first && parent->size > 1;
 }
 
-/* Finds all programs; if it cannot, it has refused all of them. */
+/* This rank cannot take part in what the others start; in the same order. */
+static void idup_refuse(struct tb_comm *parent, int error)
+{
+    if (tells_within(parent))
+        tb_comm_refuse(parent->local, TB_OPERATION_BCAST, error);
+    tb_comm_refuse(parent, TB_OPERATION_ALLREDUCE, error);
+}
+
+/* Finds all programs, or none. */
 static int idup_plan(struct idup *d, struct tb_comm *parent, struct tb_binding *bindings)
 {
     struct telling *within = &d->tellings[0], *across = &d->tellings[1];
+    int error = TB_OK;
     if (!parent->inter)
         return parent->size > 1 ? combine_plan(within, parent, NULL, &d->context, &bindings[0]) : TB_OK;
-    int error = combine_plan(across, parent, &d->given, &d->heard, &bindings[1]);
-    if (!parent->first || parent->size == 1)
+    if (tells_within(parent))
+        error = broadcast_plan(within, parent->local, 0, &d->context, &bindings[0]);
+    if (error < 0)
         return error;
-    if (error < 0) {
-        tb_comm_refuse(parent->local, TB_OPERATION_BCAST, error);
-        return error;
-    }
-    error = broadcast_plan(within, parent->local, 0, &d->context, &bindings[0]);
-    if (error < 0) {
-        tb_comm_refuse(parent, TB_OPERATION_ALLREDUCE, error);
-        tb_planner_release(parent->planner, across->program);
-    }
+    error = combine_plan(across, parent, &d->given, &d->heard, &bindings[1]);
+    if (error < 0 && within->comm != NULL)
+        tb_planner_release(within->comm->planner, within->program);
     return error;
 }
 
@@ -199,6 +199,7 @@ static int idup_start(struct idup *d, struct tb_comm *parent)
     d->context = d->given = parent->rank == 0 && d->decides ? taken : UINT64_MAX;
     int error = idup_plan(d, parent, bindings);
     if (error < 0) {
+        idup_refuse(parent, error);
         tb_context_put_back(taken);
         return error;
     }

@@ -28,8 +28,9 @@ struct parcel {
      * those outside of the part for whom they have blocks. */
     uint32_t *team, *targets;
     uint32_t members, position, target_count;
-    uint32_t *list;    /* room for pieces of a slice */
-    uint32_t *lengths; /* where in SIZES the length of each piece of WORK stands, */
+    uint32_t group, before; /* ranks of this group in all parts, and those of them before this rank */
+    uint32_t *list;         /* room for pieces of a slice */
+    uint32_t *lengths;      /* where in SIZES the length of each piece of WORK stands, */
     uint32_t length_room;
     uint32_t work;  /* pieces of WORK, in this pass, */
     uint32_t sizes; /* and of SIZES */
@@ -79,10 +80,24 @@ static uint32_t share(const struct parcel *p, uint32_t position)
     return (uint32_t)((uint64_t)p->target_count * position / p->members);
 }
 
+/* How many ranks of this group a part has, before `limit`. In the numbers of the shape the first group comes first. */
+static uint32_t group_count(const struct parcel *p, const struct tb_stage_ranks *r, uint32_t part, uint32_t limit)
+{
+    uint32_t split = p->c->shape->split;
+    if (!p->c->inter || (is_first(p, p->all.rank) && limit <= split))
+        return tb_stage_before(r, part, limit);
+    uint32_t first = tb_stage_before(r, part, split);
+    return is_first(p, p->all.rank) ? first : tb_stage_before(r, part, limit) - first;
+}
+
 static void stage_find(struct parcel *p, const struct tb_stage_ranks *r)
 {
     const uint32_t *here = tb_stage_part(r, r->mine);
-    p->members = p->target_count = 0;
+    p->members = p->target_count = p->group = p->before = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        p->group += group_count(p, r, i, p->all.size);
+        p->before += group_count(p, r, i, p->all.rank);
+    }
     for (uint32_t i = 0; i < tb_stage_size(r, r->mine); i++) {
         p->position = here[i] == p->all.rank ? p->members : p->position;
         if (is_beside(p, here[i]))
@@ -97,15 +112,11 @@ static void stage_find(struct parcel *p, const struct tb_stage_ranks *r)
 static uint32_t part_find(struct parcel *p, const struct tb_stage_ranks *r, uint32_t part, uint32_t *collector)
 {
     const uint32_t *there = tb_stage_part(r, part);
-    uint32_t count = 0, before = 0, all = 0, at = 0;
+    uint32_t before = p->before - group_count(p, r, part, p->all.rank), count = 0, at = 0;
+    uint32_t all = p->group - group_count(p, r, part, p->all.size);
     for (uint32_t i = 0; i < tb_stage_size(r, part); i++)
         if (is_target(p, there[i]))
             p->list[count++] = there[i];
-    for (uint32_t i = 0; i < r->starts[r->count]; i++) {
-        bool gets = (i < r->starts[part] || i >= r->starts[part + 1]) && is_beside(p, r->ranks[i]);
-        all += gets ? 1 : 0;
-        before += gets && r->ranks[i] < p->all.rank ? 1 : 0;
-    }
     while (count > 0 && (uint32_t)((uint64_t)all * (at + 1) / count) <= before)
         at++;
     *collector = count > 0 ? p->list[at] : 0;
