@@ -60,7 +60,17 @@ extern const struct tb_algorithm tb_allgather_levels_flat, tb_allgather_levels_b
 extern const struct tb_algorithm tb_alltoall_levels_dealt, tb_alltoall_levels_dealt_hosts, tb_alltoall_levels_spread,
     tb_alltoall_levels_spread_hosts, tb_reduce_scatter_levels, tb_reduce_scatter_block_levels, tb_scan_levels,
     tb_exscan_levels;
+extern const struct tb_algorithm tb_barrier_levels_inter, tb_bcast_levels_inter, tb_reduce_levels_inter,
+    tb_allreduce_levels_inter, tb_gather_levels_inter, tb_gatherv_levels_inter, tb_scatter_levels_inter,
+    tb_scatterv_levels_inter, tb_allgather_levels_inter, tb_allgatherv_levels_inter, tb_alltoall_levels_inter,
+    tb_alltoallv_levels_inter, tb_alltoallw_levels_inter, tb_reduce_scatter_levels_inter,
+    tb_reduce_scatter_block_levels_inter;
+extern const struct tb_algorithm tb_alltoallv_levels_spread, tb_alltoallv_levels_spread_hosts,
+    tb_alltoallw_levels_spread, tb_alltoallw_levels_spread_hosts;
 extern const struct tb_algorithm tb_barrier_hosts, tb_bcast_hosts, tb_allreduce_hosts;
+
+/* Of an intercommunicator no allreduce ends on a rank before all ranks of both groups have begun it: MPI_Comm_idup
+ * counts on that. */
 
 /* For rows that need an intercommunicator, or do with either kind. */
 bool tb_fits_inter(const struct tb_collective *c);

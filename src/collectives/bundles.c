@@ -57,18 +57,25 @@ bool tb_fits_bundles(const struct tb_collective *c)
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
 
-static int order_find(struct tb_bundles *x, const struct tb_group_shape *s)
+/* A guest stands before all others, and so in no bundle: those of parts that it is in are never made. */
+static int order_find(struct tb_bundles *x, const struct tb_collective *c)
 {
-    uint32_t count = 0;
+    const struct tb_group_shape *s = c->shape;
+    uint32_t count = c->guest ? 1 : 0, guest = c->guest ? c->root : TB_PLACE_NONE;
     x->ranks = malloc(2 * (size_t)s->size * sizeof(*x->ranks) + sizeof(*x->ranks));
     if (x->ranks == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the order of %u blocks", s->size);
     x->at = x->ranks + s->size;
+    if (c->guest) {
+        x->at[guest] = 0;
+        x->ranks[0] = guest;
+    }
     for (uint32_t i = 0; i < s->host_count; i++)
-        for (uint32_t r = s->hosts[s->order[i]].first_rank; r != TB_PLACE_NONE; r = tb_group_shape_next(s, r)) {
-            x->at[r] = count;
-            x->ranks[count++] = r;
-        }
+        for (uint32_t r = s->hosts[s->order[i]].first_rank; r != TB_PLACE_NONE; r = tb_group_shape_next(s, r))
+            if (r != guest) {
+                x->at[r] = count;
+                x->ranks[count++] = r;
+            }
     return TB_OK;
 }
 
@@ -82,7 +89,7 @@ int tb_bundles_open(struct tb_bundles *x, struct tb_builder *b, const struct tb_
     x->came = malloc(came * sizeof(*x->came));
     if (x->came == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for what comes of %u blocks", l->call->size);
-    return order ? order_find(x, l->call->shape) : TB_OK;
+    return order ? order_find(x, l->call) : TB_OK;
 }
 
 void tb_bundles_close(struct tb_bundles *x)
@@ -113,7 +120,8 @@ struct tb_bundle tb_bundles_of_rank(const struct tb_bundles *x, uint32_t rank)
 
 struct tb_bundle tb_bundles_of_all(const struct tb_bundles *x)
 {
-    return (struct tb_bundle){0, x->levels->call->size};
+    const struct tb_collective *c = x->levels->call;
+    return (struct tb_bundle){c->guest ? 1 : 0, c->size - (c->guest ? 1 : 0)};
 }
 
 struct tb_bundle tb_bundles_of_part(const struct tb_bundles *x, const struct tb_level_part *part)

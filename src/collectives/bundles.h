@@ -52,7 +52,7 @@ int tb_bundles_open(struct tb_bundles *x, struct tb_builder *b, const struct tb_
                     bool order);
 void tb_bundles_close(struct tb_bundles *x);
 
-/* Blocks of a part; of all ranks of a stage; of one rank; of everyone. */
+/* Blocks of a part; of all ranks of a stage; of one rank; of everyone who has one. */
 struct tb_bundle tb_bundles_of_part(const struct tb_bundles *x, const struct tb_level_part *part);
 struct tb_bundle tb_bundles_of_stage(const struct tb_bundles *x, const struct tb_stage *s);
 struct tb_bundle tb_bundles_of_rank(const struct tb_bundles *x, uint32_t rank);

@@ -50,6 +50,9 @@ struct tb_collective {
     const struct tb_group_shape *shape;
     const struct tb_cost_table *costs; /* the shape's; may be NULL */
     bool first;                        /* of an intercommunicator: the local group is the first of the two */
+    /* The call stands for one on an intercommunicator (sides.h): its last rank is the root, which is in the other group
+     * and has no data or block of its own where it gets something. */
+    bool guest;
     /* Of neighbourhood collectives, this rank's neighbours in the order of the call's blocks; a rank may stand there
      * several times, and so may this one. Edge numbers tell the messages between two ranks apart: that of a target here
      * is that of the source there which is meant, and no two sources (targets) of the same rank have the same one. What

@@ -416,11 +416,34 @@ static void random_trees_of_places(void **state)
     assert_in_range(in_order, trees / 4, trees);
 }
 
+/* The same of two groups, which have hosts and places in common or not, as it comes. */
+static void random_trees_of_two_groups(void **state)
+{
+    static const uint8_t skips[] = {0, 1u << TB_LEVEL_HOST, 0, 1u << TB_LEVEL_SITE, 1u << TB_LEVEL_CLUSTER};
+    static struct random_group g;
+    uint32_t trees = trees_count();
+    for (uint32_t seed = 0; seed < trees; seed++) {
+        uint32_t size = 2 + seed * 7 % 31, first = 1 + seed * 5 % (size - 1);
+        assert_true(random_sides_open(&g, seed, size, first));
+        places_given = g.shape;
+        places_skip = skips[seed % 5];
+        for (int i = 0; tb_catalogue[i] != NULL; i++) {
+            enum tb_operation o = tb_catalogue[i]->operation;
+            bool cut = o == TB_OPERATION_REDUCE_SCATTER || o == TB_OPERATION_REDUCE_SCATTER_BLOCK;
+            if (tb_algorithm_levels(tb_catalogue[i]) && !neighbours(o) && (!cut || size == 2 * first))
+                for (uint32_t root = 0; root < (rooted(o) ? size : 1); root += 1 + size / 3)
+                    shapes_validate(tb_catalogue[i], first, size - first, root);
+        }
+        places_given = NULL;
+        random_group_close(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_is_valid), cmocka_unit_test(larger_communicators),
-        cmocka_unit_test(every_argument_is_valid), cmocka_unit_test(pipelines_of_any_length),
-        cmocka_unit_test(random_trees_of_places)};
+        cmocka_unit_test(every_argument_is_valid),  cmocka_unit_test(pipelines_of_any_length),
+        cmocka_unit_test(random_trees_of_places),   cmocka_unit_test(random_trees_of_two_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

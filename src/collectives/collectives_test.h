@@ -58,6 +58,7 @@ static struct tb_collective shape_call(const struct shape *s, uint32_t rank)
     c.remote_size = s->remote == 0 ? 0 : second ? s->size : s->remote;
     c.rank = shape_number(s, rank);
     c.inter = s->remote > 0;
+    c.first = c.inter && !second;
     c.root = shape_number(s, s->root);
     if (c.inter && shape_second(s, s->root) == second)
         c.root = rank == s->root ? TB_ROOT_HERE : TB_ROOT_BESIDE;

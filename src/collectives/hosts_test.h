@@ -60,6 +60,25 @@ static void places_run(const void *context, uint32_t rank, struct tb_shape_run *
     *run = (struct tb_shape_run){.host = host, .place = place, .who = TB_COST_NONE, .count = 1};
 }
 
+#define SIDES_SIZES 10
+
+/* Two groups together, the first one of `size` ranks; other numbers of ranks make other places. */
+static const struct tb_group_shape *places_sides(uint32_t size, uint32_t remote)
+{
+    static const struct tb_group_shape *shapes[SIDES_SIZES][SIDES_SIZES];
+    if (size >= SIDES_SIZES || remote >= SIDES_SIZES)
+        return NULL;
+    uint32_t both = size + remote;
+    const struct tb_shape_source source = {.size = both,
+                                           .split = size,
+                                           .host_limit = both + 8,
+                                           .run = places_run,
+                                           .context = &both,
+                                           .table = places_table()};
+    const struct tb_group_shape **shape = &shapes[size][remote];
+    return *shape != NULL || tb_group_shape_make(shape, &source) == TB_OK ? *shape : NULL;
+}
+
 static const struct tb_group_shape *places_shape(uint32_t size)
 {
     static const struct tb_group_shape *shapes[HOSTS_SIZES];
@@ -84,6 +103,11 @@ static void hosts_allow(struct tb_collective *c, const struct tb_algorithm *a)
         c->shape = hosts_shape(c->size);
     if (levels && !c->inter)
         c->shape = places_given != NULL ? places_given : places_shape(c->size);
+    if (levels && c->inter) {
+        uint32_t size = c->first ? c->size : c->remote_size;
+        c->shape = places_given != NULL ? places_given : places_sides(size, c->size + c->remote_size - size);
+        c->common = false;
+    }
     c->skip = places_given != NULL ? places_skip : 0;
 }
 

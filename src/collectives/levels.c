@@ -250,10 +250,15 @@ static bool place_between(const struct tb_collective *c)
     return false;
 }
 
-bool tb_fits_levels(const struct tb_collective *c)
+bool tb_levels_there(const struct tb_collective *c)
 {
     const struct tb_group_shape *s = c->shape;
-    if (c->inter || s == NULL || s->split > 0 || s->host_count < 2)
+    if (s == NULL || s->host_count < 2)
         return false;
     return (counts(c, TB_LEVEL_HOST) && s->most > 1) || place_between(c);
+}
+
+bool tb_fits_levels(const struct tb_collective *c)
+{
+    return !c->inter && (c->shape == NULL || c->shape->split == 0) && tb_levels_there(c);
 }

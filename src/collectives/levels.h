@@ -48,6 +48,8 @@ struct tb_levels {
 
 /* Whether there is more than one level: some stage is not of all ranks. Of intercommunicators there is none. */
 bool tb_fits_levels(const struct tb_collective *c);
+/* The same of all ranks of its shape, those of both groups of an intercommunicator. */
+bool tb_levels_there(const struct tb_collective *c);
 /* Close it also after an error. */
 int tb_levels_open(struct tb_levels *l, const struct tb_collective *c, uint32_t root);
 void tb_levels_close(struct tb_levels *l);

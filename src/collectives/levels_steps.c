@@ -198,6 +198,7 @@ struct tb_level_sum tb_levels_sum(struct tb_builder *b, const struct tb_levels *
     const struct tb_slice own = tb_slice_whole(b, tb_source(l->call), 0);
     struct tb_level_sum sum = {.at = own, .ready = TB_STEP_NONE, .out = out, .ours = out && l->call->in_place};
     sum.room_free[0] = sum.room_free[1] = TB_STEP_NONE;
+    sum.nothing = l->call->guest && l->call->rank == l->root;
     if (!tb_levels_common(l))
         return sum;
     if (tb_levels_leads(l)) {
@@ -235,6 +236,13 @@ static void sum_add(struct tb_builder *b, struct tb_level_sum *sum, uint32_t chi
     uint32_t come = tb_builder_receive(b, child, edge, theirs);
     if (!to_out)
         tb_after_pieces(b, sum->room_free[copy]);
+    if (sum->nothing) {
+        sum->at = theirs;
+        sum->ours = true;
+        sum->nothing = false;
+        sum->ready = come;
+        return;
+    }
     bool stays = sum->ours;
     uint32_t done = tb_builder_reduce(b, stays ? theirs : sum->at, stays ? sum->at : theirs);
     tb_builder_after_pieces(b, come);

@@ -101,6 +101,7 @@ struct tb_level_sum {
     int32_t lag;           /* of that dependency */
     bool ours;             /* and may be written there */
     bool out;              /* OUT may be written, and has the result at the root */
+    bool nothing;          /* it has none: the root is a guest, and takes what comes first */
     uint32_t low;          /* number of its first piece in the whole */
     uint32_t room_free[2]; /* of the two copies of WORK: the step after which it may be written */
     uint32_t turn;         /* copy to be used next */

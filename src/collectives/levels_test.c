@@ -124,6 +124,62 @@ static void each_place_is_entered_once(void **state)
     assert_true(seen > 1000);
 }
 
+/* Pieces of all messages that enter a place between two groups, or leave it. */
+static uint32_t sides_across(const struct shape *s, const struct tb_group_shape *g, uint32_t place, bool in)
+{
+    uint32_t pieces = 0;
+    for (uint32_t rank = 0; rank < shape_ranks(s); rank++)
+        for (uint32_t k = 0; k < s->programs[rank]->step_count; k++) {
+            const struct tb_step *t = &s->programs[rank]->steps[k];
+            bool second = shape_second(s, rank) == (t->group == 1);
+            uint32_t peer = t->peer + (second ? s->size : 0);
+            if (t->kind == TB_STEP_SEND && place_has(g, place, rank) == !in && place_has(g, place, peer) == in)
+                pieces += t->slice.count;
+        }
+    return pieces;
+}
+
+/* Whether a rank that has nothing to do with the root's group is in a place. */
+static bool place_has_others(const struct shape *s, const struct tb_group_shape *g, uint32_t place)
+{
+    for (uint32_t rank = 0; rank < shape_ranks(s); rank++)
+        if (shape_second(s, rank) != shape_second(s, s->root) && place_has(g, place, rank))
+            return true;
+    return false;
+}
+
+/* Nor does it matter which group the root is in: each place with ranks of the other one has the data once. */
+static void two_groups_cross_once(void **state)
+{
+    uint32_t seen = 0;
+    for (int i = 0; tb_catalogue[i] != NULL; i++) {
+        enum tb_operation o = tb_catalogue[i]->operation;
+        if (strcmp(tb_catalogue[i]->name, "levels-inter") != 0 || (o != TB_OPERATION_BCAST && o != TB_OPERATION_REDUCE))
+            continue;
+        for (uint32_t way = 0; way < 81; way++)
+            for (uint32_t root = 0; root < 2 + way / 9 + way % 9; root++) {
+                struct shape s = {.algorithm = tb_catalogue[i], .size = 1 + way / 9, .remote = 1 + way % 9};
+                s.root = root;
+                s.commutative = true;
+                s.elements = 4096;
+                s.argument = 1024;
+                struct tb_collective c = shape_call(&s, (root < s.size ? s.size : 0));
+                if (!tb_algorithm_fits(s.algorithm, &c))
+                    continue;
+                shape_make(&s);
+                uint32_t pieces = s.programs[c.first ? 0 : s.size]->pieces;
+                for (uint32_t p = 1; p < c.shape->place_count; p++)
+                    if (!place_has(c.shape, p, root)) {
+                        bool others = place_has_others(&s, c.shape, p);
+                        assert_int_equal(sides_across(&s, c.shape, p, o == TB_OPERATION_BCAST), others ? pieces : 0);
+                        seen += others;
+                    }
+                shape_free(&s);
+            }
+    }
+    assert_true(seen > 1000);
+}
+
 /* Without levels there is nothing to follow. */
 static void flat_groups_have_none(void **state)
 {
@@ -146,22 +202,28 @@ static void flat_groups_have_none(void **state)
 /* Whether an algorithm fits must be the same on all ranks, however little memory one of them has. */
 static void fitting_takes_no_memory(void **state)
 {
+    uint32_t fitting = 0; /* of two groups */
     for (int i = 0; tb_catalogue[i] != NULL; i++)
         for (uint32_t size = 2; size < SIZES && tb_algorithm_levels(tb_catalogue[i]); size++) {
             struct shape s = {.algorithm = tb_catalogue[i], .size = size, .commutative = true, .elements = 100};
+            s.remote = strcmp(s.algorithm->name, "levels-inter") == 0 ? 1 + size % (SIDES_SIZES - 1) : 0;
+            s.size = s.remote > 0 ? 1 + size / SIDES_SIZES : size;
             struct tb_collective c = shape_call(&s, 0);
             bool fit = tb_algorithm_fits(s.algorithm, &c);
+            fitting += s.remote > 0 && fit;
             countdown = 1;
             assert_int_equal(tb_algorithm_fits(s.algorithm, &c), fit);
             assert_int_equal(countdown, 1); /* nothing was asked for */
             countdown = 0;
         }
+    assert_true(fitting > 100);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everyone_is_told_once), cmocka_unit_test(each_place_is_entered_once),
-        cmocka_unit_test(flat_groups_have_none), cmocka_unit_test(fitting_takes_no_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(everyone_is_told_once),
+                                       cmocka_unit_test(each_place_is_entered_once),
+                                       cmocka_unit_test(two_groups_cross_once), cmocka_unit_test(flat_groups_have_none),
+                                       cmocka_unit_test(fitting_takes_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,22 @@ static void nobody_leaves_a_barrier_early(void **state)
     }
 }
 
+/* Nor an allreduce of two groups, which MPI_Comm_idup counts on. */
+static void nobody_leaves_two_groups_early(void **state)
+{
+    uint32_t found = 0;
+    for (int i = 0; tb_catalogue[i] != NULL; i++)
+        for (uint32_t way = 0; way < 81 && tb_catalogue[i]->operation == TB_OPERATION_ALLREDUCE; way++) {
+            struct shape s = {.algorithm = tb_catalogue[i], .size = 1 + way / 9, .remote = 1 + way % 9};
+            s.commutative = true;
+            s.elements = 9;
+            struct tb_collective c = shape_call(&s, 0);
+            found += tb_algorithm_fits(s.algorithm, &c);
+            barrier_check(&s);
+        }
+    assert_true(found > 81);
+}
+
 /* What a rank has in place is neither sent to itself nor copied. */
 static void nothing_is_copied_in_place(void **state)
 {
@@ -158,7 +174,7 @@ static void crossing_check(const struct crossing *x, const struct tb_algorithm *
 {
     for (uint32_t i = 0; i < x->parts; i++)
         for (uint32_t k = 0; k < x->parts; k++) {
-            bool reduces = a->operation != TB_OPERATION_ALLTOALL;
+            bool reduces = tb_operation_reduces(a->operation);
             uint32_t blocks = reduces ? x->ranks[k] : x->ranks[i] * x->ranks[k], messages = dealt ? 1 : x->ranks[k];
             if (i != k && (x->pieces[i][k] != blocks || x->messages[i][k] != messages))
                 fail_msg("%s of %s: %u messages of %u blocks go from %u ranks to %u", a->name,
@@ -169,9 +185,10 @@ static void crossing_check(const struct crossing *x, const struct tb_algorithm *
 static void what_crosses_is_bundled(void **state)
 {
     static const struct tb_algorithm *const rows[] = {&tb_alltoall_levels_dealt, &tb_alltoall_levels_dealt_hosts,
-                                                      &tb_alltoall_levels_spread, &tb_reduce_scatter_levels};
+                                                      &tb_alltoall_levels_spread, &tb_reduce_scatter_levels,
+                                                      &tb_alltoallv_levels_spread};
     static struct crossing x;
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 5; i++) {
         uint32_t found = 0;
         for (uint32_t size = 2; size <= RANKS; size++) {
             struct shape s = {.algorithm = rows[i], .size = size, .commutative = true, .elements = 9};
@@ -191,7 +208,8 @@ static void what_crosses_is_bundled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_leaves_a_barrier_early), cmocka_unit_test(nothing_is_copied_in_place),
-        cmocka_unit_test(all_have_as_many_places), cmocka_unit_test(what_crosses_is_bundled)};
+        cmocka_unit_test(nobody_leaves_a_barrier_early), cmocka_unit_test(nobody_leaves_two_groups_early),
+        cmocka_unit_test(nothing_is_copied_in_place), cmocka_unit_test(all_have_as_many_places),
+        cmocka_unit_test(what_crosses_is_bundled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

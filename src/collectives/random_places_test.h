@@ -55,8 +55,9 @@ static void random_run(const void *context, uint32_t rank, struct tb_shape_run *
 }
 
 /* Every third has its ranks in blocks, place by place, every third dealt to hosts in turn; the others are in no order.
+ * With a split, so many ranks are the first of two groups.
  */
-static bool random_group_open(struct random_group *g, uint32_t seed, uint32_t size)
+static bool random_sides_open(struct random_group *g, uint32_t seed, uint32_t size, uint32_t split)
 {
     *g = (struct random_group){.shape = NULL};
     tb_random_seed(&g->random, seed);
@@ -76,8 +77,13 @@ static bool random_group_open(struct random_group *g, uint32_t seed, uint32_t si
         qsort(g->host, size, sizeof(*g->host), numbers_compare);
     }
     const struct tb_shape_source source = {
-        .size = size, .host_limit = RANDOM_RANKS, .run = random_run, .context = g, .table = &g->table};
+        .size = size, .split = split, .host_limit = RANDOM_RANKS, .run = random_run, .context = g, .table = &g->table};
     return tb_group_shape_make(&g->shape, &source) == TB_OK;
+}
+
+static bool random_group_open(struct random_group *g, uint32_t seed, uint32_t size)
+{
+    return random_sides_open(g, seed, size, 0);
 }
 
 static void random_group_close(struct random_group *g)

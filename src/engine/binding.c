@@ -33,7 +33,7 @@ static void part_cut(const struct tb_binding *b, const struct tb_program *progra
 {
     enum tb_cut cut = (enum tb_cut)b->cuts[symbol];
     uint64_t start, end;
-    if (symbol == TB_SYMBOL_WORK && piece + count > program->pieces) {
+    if (symbol == TB_SYMBOL_WORK && !program->binds && piece + count > program->pieces) {
         start = work_start(b, program, cut, piece);
         end = work_start(b, program, cut, piece + count);
     } else {
@@ -189,7 +189,7 @@ static unsigned __int128 work_items(const struct tb_binding *b, const struct tb_
         return (unsigned __int128)((program->work_pieces - 1) / program->parts + 1) * buffer->count;
     if (program->pieces == 0 || buffer->type->size == 0)
         return 0;
-    uint32_t copies = (program->work_pieces - 1) / program->pieces + 1;
+    uint32_t copies = program->binds ? 1 : (program->work_pieces - 1) / program->pieces + 1;
     return (unsigned __int128)b->elements * b->element_bytes / buffer->type->size * copies;
 }
 

@@ -205,7 +205,7 @@ static int run_take_sizes(struct tb_run *run)
     run->sizes = NULL;
     if (count == 0)
         return TB_OK;
-    run->sizes = calloc(2 * count + 1, sizeof *run->sizes);
+    run->sizes = calloc(count + run->program->work_pieces + 1, sizeof *run->sizes);
     if (run->sizes == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for %zu sizes of blocks", count);
     run->binding.cuts[TB_SYMBOL_SIZES] = TB_CUT_BLOCKS;

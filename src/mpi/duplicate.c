@@ -84,13 +84,16 @@ struct telling {
 };
 
 /* An MPI_Comm_idup on its way. Ranks of one group combine their words, of which that of rank 0 is the context id, so
- * that all have it or none. Of an inter-communicator, the group that decides has two broadcasts: to the other group,
- * and inside itself; the other group has only the first. */
+ * that all have it or none. Of an inter-communicator, the group that decides broadcasts it inside itself, and both
+ * groups combine their words for each other: that nobody finishes before all ranks of both have begun it, so that one
+ * that cannot leaves everyone without. */
 struct idup {
     struct tb_pending *pending;
     uint64_t context;
+    uint64_t given, heard; /* words for the other group, and of it */
+    bool decides;          /* this group does */
     _Atomic uint32_t left; /* collectives that are not done, and one until all are started */
-    int error;
+    _Atomic int error;
     struct telling tellings[2];
 };
 
@@ -99,6 +102,7 @@ static void idup_finish(struct idup *d)
 {
     struct tb_pending *p = d->pending;
     int error = d->error;
+    d->context = d->decides ? d->context : d->heard;
     if (error == TB_OK && d->context == 0)
         error = tb_error(TB_ERR_LIMIT, "the rank that decides has made too many communicators");
     if (error == TB_OK)
@@ -128,8 +132,6 @@ static int telling_plan(struct telling *t, struct tb_comm *comm, struct tb_colle
     what->element_bytes = binding->element_bytes;
     int error = tb_comm_plan(comm, what, binding, &t->program);
     t->comm = error == TB_OK ? comm : NULL;
-    if (error < 0)
-        tb_comm_refuse(comm, what->operation, error);
     return error;
 }
 
@@ -142,55 +144,62 @@ static int broadcast_plan(struct telling *t, struct tb_comm *comm, uint32_t root
     return telling_plan(t, comm, &what, binding);
 }
 
-static int combine_plan(struct telling *t, struct tb_comm *comm, uint64_t *word, struct tb_binding *binding)
+/* `given` is NULL: in place. */
+static int combine_plan(struct telling *t, struct tb_comm *comm, uint64_t *given, uint64_t *word,
+                        struct tb_binding *binding)
 {
     const struct tb_type *type = tb_type_find(MPI_UINT64_T);
-    struct tb_collective what = {.operation = TB_OPERATION_ALLREDUCE, .commutative = true, .in_place = true};
+    struct tb_collective what = {.operation = TB_OPERATION_ALLREDUCE, .commutative = true, .in_place = given == NULL};
     *binding = (struct tb_binding){.elements = 1, .element_bytes = sizeof *word, .op = tb_op_find(MPI_BAND)};
+    if (given != NULL)
+        binding->buffers[TB_SYMBOL_IN] = (struct tb_buffer){given, 1, type};
     binding->buffers[TB_SYMBOL_OUT] = (struct tb_buffer){word, 1, type};
     binding->buffers[TB_SYMBOL_WORK] = (struct tb_buffer){NULL, 0, type};
     return telling_plan(t, comm, &what, binding);
 }
 
-/* This rank cannot take part in what the others start. */
-static void idup_refuse(struct tb_comm *parent, int error)
+/* Whether this group tells itself what it has decided. */
+static bool tells_within(const struct tb_comm *parent)
 {
-    tb_comm_refuse(parent, parent->inter ? TB_OPERATION_BCAST : TB_OPERATION_ALLREDUCE, error);
-    if (parent->inter && parent->first && parent->size > 1)
-        tb_comm_refuse(parent->local, TB_OPERATION_BCAST, error);
+    return parent->inter && parent->first && parent->size > 1;
 }
 
-/* Finds all programs; if it cannot, it has refused all of them. */
+/* This rank cannot take part in what the others start; in the same order. */
+static void idup_refuse(struct tb_comm *parent, int error)
+{
+    if (tells_within(parent))
+        tb_comm_refuse(parent->local, TB_OPERATION_BCAST, error);
+    tb_comm_refuse(parent, TB_OPERATION_ALLREDUCE, error);
+}
+
+/* Finds all programs, or none. */
 static int idup_plan(struct idup *d, struct tb_comm *parent, struct tb_binding *bindings)
 {
-    struct telling *across = &d->tellings[0], *within = &d->tellings[1];
+    struct telling *within = &d->tellings[0], *across = &d->tellings[1];
+    int error = TB_OK;
     if (!parent->inter)
-        return parent->size > 1 ? combine_plan(within, parent, &d->context, &bindings[1]) : TB_OK;
-    uint32_t root = !parent->first ? 0 : parent->rank == 0 ? TB_ROOT_HERE : TB_ROOT_BESIDE;
-    int error = broadcast_plan(across, parent, root, &d->context, &bindings[0]);
-    if (!parent->first || parent->size == 1)
+        return parent->size > 1 ? combine_plan(within, parent, NULL, &d->context, &bindings[0]) : TB_OK;
+    if (tells_within(parent))
+        error = broadcast_plan(within, parent->local, 0, &d->context, &bindings[0]);
+    if (error < 0)
         return error;
-    if (error < 0) {
-        tb_comm_refuse(parent->local, TB_OPERATION_BCAST, error);
-        return error;
-    }
-    error = broadcast_plan(within, parent->local, 0, &d->context, &bindings[1]);
-    if (error < 0) {
-        tb_comm_refuse(parent, TB_OPERATION_BCAST, error);
-        tb_planner_release(parent->planner, across->program);
-    }
+    error = combine_plan(across, parent, &d->given, &d->heard, &bindings[1]);
+    if (error < 0 && within->comm != NULL)
+        tb_planner_release(within->comm->planner, within->program);
     return error;
 }
 
-/* Starts all at once, so that they are numbered in the same order on all ranks. */
+/* Starts all at once, so that they are numbered in the same order on all ranks. What both groups do comes last, and not
+ * at all where this group's own has failed already. */
 static int idup_start(struct idup *d, struct tb_comm *parent)
 {
     struct tb_binding bindings[2];
-    bool decides = !parent->inter || parent->first;
-    uint64_t taken = parent->rank == 0 && decides ? tb_context_take() : 0;
-    d->context = parent->rank == 0 ? taken : UINT64_MAX;
+    d->decides = !parent->inter || parent->first;
+    uint64_t taken = parent->rank == 0 && d->decides ? tb_context_take() : 0;
+    d->context = d->given = parent->rank == 0 && d->decides ? taken : UINT64_MAX;
     int error = idup_plan(d, parent, bindings);
     if (error < 0) {
+        idup_refuse(parent, error);
         tb_context_put_back(taken);
         return error;
     }
@@ -201,6 +210,12 @@ static int idup_start(struct idup *d, struct tb_comm *parent)
             continue;
         t->request.complete = telling_complete;
         t->request.user = d;
+        if (i == 1 && d->error != TB_OK) {
+            tb_comm_refuse(t->comm, TB_OPERATION_ALLREDUCE, d->error);
+            tb_planner_release(t->comm->planner, t->program);
+            atomic_fetch_sub(&d->left, 1);
+            continue;
+        }
         tb_program_post(t->comm->channel, &t->request, t->program, &bindings[i]);
     }
     if (atomic_fetch_sub(&d->left, 1) == 1)

@@ -114,7 +114,11 @@ int tb_choice_make(const struct tb_choice_facts *facts, const struct tb_collecti
     if (tb_rating_possible(c))
         return choice_rate(facts, c, NULL, choice);
     struct tb_candidate rows[TB_CANDIDATES_LIMIT];
-    if (tb_rating_list(c, NULL, rows) > 0)
-        *choice = (struct tb_choice){.best = rows[0], .reason = TB_REASON_REFERENCE};
+    uint32_t count = tb_rating_list(c, NULL, rows), first = 0;
+    while (first < count && !tb_algorithm_levels(rows[first].algorithm))
+        first++;
+    if (count >
+        0) /* between two groups, what follows levels if there are some: that is seldom worse, whatever the size */
+        *choice = (struct tb_choice){.best = rows[first < count ? first : 0], .reason = TB_REASON_REFERENCE};
     return TB_OK;
 }

@@ -365,15 +365,24 @@ uint32_t tb_builder_measure(struct tb_builder *b, struct tb_slice pieces, uint32
     return builder_move(b, TB_STEP_MEASURE, pieces, sizes);
 }
 
-uint32_t tb_builder_bind(struct tb_builder *b, uint32_t sizes)
+static uint32_t builder_bind(struct tb_builder *b, struct tb_slice sizes)
 {
     if (b->program.binds)
         tb_builder_fail(b, tb_error(TB_ERR_ARGUMENT, "the work space of a program is bound twice"));
     b->program.binds = true;
-    uint32_t step = builder_move(b, TB_STEP_BIND, (struct tb_slice){TB_SYMBOL_SIZES, 0, 1, sizes},
-                                 (struct tb_slice){TB_SYMBOL_WORK, 0, 1, sizes});
+    uint32_t step = builder_move(b, TB_STEP_BIND, sizes, (struct tb_slice){TB_SYMBOL_WORK, 0, 1, sizes.count});
     tb_builder_join(b);
     return step;
+}
+
+uint32_t tb_builder_bind(struct tb_builder *b, uint32_t sizes)
+{
+    return builder_bind(b, (struct tb_slice){TB_SYMBOL_SIZES, 0, 1, sizes});
+}
+
+uint32_t tb_builder_bind_list(struct tb_builder *b, const uint32_t *sizes, uint32_t count)
+{
+    return builder_bind(b, tb_builder_list(b, TB_SYMBOL_SIZES, sizes, count));
 }
 
 void tb_builder_whole(struct tb_builder *b)
@@ -439,7 +448,8 @@ static int list_check(const struct tb_program *p, uint32_t step, const struct tb
 static int step_check(const struct tb_program *p, uint32_t step)
 {
     const struct tb_step *s = &p->steps[step];
-    if (!slice_joins(s, &s->slice) || !slice_joins(s, &s->other))
+    bool reads_apart = s->kind == TB_STEP_BIND; /* its sizes, which may stand anywhere */
+    if ((!reads_apart && !slice_joins(s, &s->slice)) || !slice_joins(s, &s->other))
         return tb_error(TB_ERR_ARGUMENT, "step %u of a program joins pieces that do not follow each other", step);
     if ((s->kind == TB_STEP_MEASURE && tb_step_join(s) > 1) || (s->kind == TB_STEP_BIND && s->items > 1) ||
         (composite_of_blocks(s) && s->items > 1))

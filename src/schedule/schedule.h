@@ -348,6 +348,8 @@ void tb_builder_places(struct tb_builder *b, uint32_t places);
 /* Sizes of pieces, and room in WORK for pieces of such sizes. */
 uint32_t tb_builder_measure(struct tb_builder *b, struct tb_slice pieces, uint32_t first_size);
 uint32_t tb_builder_bind(struct tb_builder *b, uint32_t sizes);
+/* The same with pieces in another order than their sizes: piece i is as long as SIZES says at sizes[i]. */
+uint32_t tb_builder_bind_list(struct tb_builder *b, const uint32_t *sizes, uint32_t count);
 /* WORK is cut as IN. */
 void tb_builder_whole(struct tb_builder *b);
 /* Each block is so many pieces. */

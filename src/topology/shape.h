@@ -127,6 +127,9 @@ static inline uint32_t tb_group_shape_index(const struct tb_group_shape *s, bool
 uint32_t tb_group_shape_kind(const struct tb_group_shape *s, uint32_t rank);
 uint32_t tb_group_shape_of_kind(const struct tb_group_shape *s, uint32_t kind);
 
+/* Some ranks of it as one group, numbered in the order in which they are given. */
+int tb_group_shape_part(const struct tb_group_shape **part, const struct tb_group_shape *s, const uint32_t *ranks,
+                        uint32_t count);
 /* The same group with at most `most` of each set of alike siblings (places, hosts of a place, and 4 * most ranks of a
  * host): the first of each set stay, and everything that `keep`, a rank, is in. The order of ranks stays. `ranks`, of
  * s->size elements, gets who they are. If nothing falls away it is the same shape, held once more. */

@@ -38,6 +38,12 @@ static int part_make(const struct tb_group_shape **shape, const struct tb_group_
                                                                 .context = &part});
 }
 
+int tb_group_shape_part(const struct tb_group_shape **part, const struct tb_group_shape *s, const uint32_t *ranks,
+                        uint32_t count)
+{
+    return part_make(part, s, ranks, count, 0);
+}
+
 /* ---- folding ----------------------------------------------------------------------------------------------------- */
 
 /* Which places stay. `met`: how many of those that are alike to one have stayed. */

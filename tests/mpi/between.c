@@ -21,7 +21,8 @@ static int value_of(bool in_low, int rank, int i)
     return (in_low ? 1000000 : 2000000) + rank * 1000 + i % 1000;
 }
 
-#define MOST (16 * 3000)
+#define LONG 17000 /* ints: more than what is sent in one piece */
+#define MOST (16 * (LONG + 1))
 static int given[MOST + 16], taken[MOST + 16];
 
 static void taken_clear(void)
@@ -196,18 +197,24 @@ static void errors(void)
     CHECK_CLASS(MPI_Exscan(given, taken, 1, MPI_INT, MPI_SUM, inter), MPI_ERR_COMM);
 }
 
+/* The first ranks are one group; or, with border 0, every second rank, so that the groups have hosts and clusters in
+ * common. */
 static void between(int border)
 {
-    low = test_rank < border;
+    low = border > 0 ? test_rank < border : test_rank % 2 == 0;
     MPI_Comm_split(MPI_COMM_WORLD, low, 0, &side);
     MPI_Comm_rank(side, &me);
     MPI_Comm_size(side, &here);
     there = test_size - here;
-    MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, low ? border : 0, 5, &inter);
+    MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, !low ? 0 : border > 0 ? border : 1, 5, &inter);
     for (int round = 0; round < 4; round++)
         barrier(round);
     for (int in_low = 0; in_low < 2; in_low++)
-        for (int root = 0; root < (in_low ? border : test_size - border); root++) {
+        for (int root = 0; root < (in_low == low ? here : there); root++) {
+            if (root == 0 && border == 0) {
+                rooted(in_low, root, LONG);
+                reduced(in_low, root, 3 * LONG);
+            }
             rooted(in_low, root, 1);
             rooted(in_low, root, 999);
             rooted(in_low, root, 0);
@@ -229,6 +236,7 @@ int main(int argc, char **argv)
 {
     test_begin(&argc, &argv);
     test_need(test_size > 1 && test_size <= 16, "this takes 2 to 16 ranks");
+    between(0);
     for (int border = 1; border < test_size; border += border < 3 || test_size < 6 ? 1 : test_size / 3)
         between(border);
     return test_end();

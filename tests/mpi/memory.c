@@ -231,10 +231,7 @@ static int call_inter_idup(void)
     int code = MPI_Comm_idup(inter, &made, &request);
     if (code == MPI_SUCCESS)
         code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-    countdown = 0;
-    int good = code == MPI_SUCCESS, all = 0; /* some may have it already */
-    CHECK_CLASS(MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), MPI_SUCCESS);
-    return all ? used(code, &made, MPI_COMM_WORLD) : good ? MPI_Comm_free(&made) : code;
+    return used(code, &made, MPI_COMM_WORLD);
 }
 
 static int call_inter_split(void)

@@ -14,7 +14,9 @@ static int make(const struct tb_collective *c, struct tb_program **program)
     struct tb_slice sum = tb_tree_reduce(&b, &tree, c, 0, false, &ready);
     if (c->rank == 0) {
         tb_builder_send(&b, 0, 0, sum);
-        tb_builder_receive(&b, 0, 0, out);
+        tb_builder_receive(&b, 0, 0, out); /* nobody ends before all of both groups have begun */
+        if (ready != TB_STEP_NONE)
+            tb_builder_after(&b, ready);
     }
     tb_tree_broadcast(&b, &tree, 1, out, ready);
     return tb_builder_finish(&b, program);

@@ -3,7 +3,7 @@
  * and gets the same. Exchanging ones combine what each part of the widest place has, tell it to all other parts, and
  * combine everything there, in the order of parts, so that all have the same bits: one message crosses instead of two.
  */
-#include "collectives/levels_steps.h"
+#include "collectives/sides.h"
 
 static bool fits(const struct tb_collective *c)
 {
@@ -70,3 +70,38 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
 }
 
 TB_LEVEL_ROWS(TB_OPERATION_ALLREDUCE, allreduce, fits);
+
+/* ---- between two groups ------------------------------------------------------------------------------------------ */
+
+/* Each group combines what it has at its leader, the leaders exchange that, and tell their groups. */
+static int side_steps(struct tb_builder *b, const struct tb_side *s)
+{
+    const struct tb_collective *c = &s->call;
+    const struct tb_level_kinds k = tb_side_kinds(c);
+    struct tb_levels l;
+    uint32_t come = TB_STEP_NONE;
+    int error = tb_levels_open(&l, c, s->leader);
+    tb_builder_open(b, tb_side_pieces(c));
+    if (error == TB_OK) {
+        const struct tb_slice out = tb_slice_whole(b, TB_SYMBOL_OUT, 0);
+        struct tb_level_sum sum = tb_levels_sum(b, &l, 0, false);
+        tb_levels_up(b, &l, &k, 0, 0, &sum);
+        if (c->rank == s->leader) {
+            tb_builder_send(b, s->other, 0, sum.at);
+            tb_after_pieces(b, sum.ready);
+            come = tb_builder_receive(b, s->other, 0, out); /* nobody ends before all of both groups have begun */
+            tb_after_pieces(b, sum.ready);
+        }
+        tb_levels_down(b, &l, &k, 0, 1, out, come);
+    }
+    tb_levels_close(&l);
+    return error;
+}
+
+static int make_inter(const struct tb_collective *c, struct tb_program **program)
+{
+    return tb_side_make(c, side_steps, program);
+}
+
+const struct tb_algorithm tb_allreduce_levels_inter = {
+    TB_OPERATION_ALLREDUCE, "levels-inter", tb_fits_sides_commutative, make_inter, "piece", NULL};

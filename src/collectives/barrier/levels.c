@@ -1,7 +1,7 @@
 /* Ranks of a host meet in its memory, those who stand for the parts of a place tell who stands for it, those at the
  * widest level tell each other, and all are let go by levels. One message crosses the widest level one after the other,
  * or the logarithm of its parts, where these are too many to tell each of them. */
-#include "collectives/levels_steps.h"
+#include "collectives/sides.h"
 
 #define DIRECT_MOST 16u
 
@@ -46,10 +46,20 @@ static void top_meet(struct tb_builder *b, const struct tb_stage *s, struct told
     }
 }
 
-static void lead(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, struct told *told)
+/* The leaders of two groups tell each other. */
+static void leaders_meet(struct tb_builder *b, uint32_t other, struct told *told)
+{
+    tb_builder_send(b, other, 0, tb_slice_nothing());
+    after_told(b, told);
+    told->steps[told->count++] = tb_builder_receive(b, other, 0, tb_slice_nothing());
+}
+
+/* Between the ways up and down stands the exchange at the widest level, or that with the leader of the other group. */
+static void lead(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k,
+                 const struct tb_side *side, struct told *told)
 {
     const struct tb_slice nothing = tb_slice_nothing();
-    uint32_t narrow = tb_levels_at_top(l) ? 1 : 0, stages = tb_levels_message_stages(l);
+    uint32_t narrow = side == NULL && tb_levels_at_top(l) ? 1 : 0, stages = tb_levels_message_stages(l);
     struct tb_tree t;
     for (uint32_t i = stages; i-- > narrow;) {
         tb_stage_tree(&t, l, &l->stages[i], k, 0);
@@ -63,6 +73,8 @@ static void lead(struct tb_builder *b, const struct tb_levels *l, const struct t
     }
     if (narrow > 0)
         top_meet(b, &l->stages[0], told);
+    if (side != NULL && l->call->rank == side->leader)
+        leaders_meet(b, side->other, told);
     for (uint32_t i = narrow; i < stages; i++) {
         tb_stage_tree(&t, l, &l->stages[i], k, 0);
         if (!t.root) {
@@ -92,7 +104,7 @@ static int levels_make(const struct tb_collective *c, enum tb_level_tree tree, s
         if (common)
             told_set(&told, tb_levels_meet(&b, &l, TB_COMPOSITE_BARRIER, 0, nothing, nothing));
         if (tb_levels_leads(&l))
-            lead(&b, &l, &k, &told);
+            lead(&b, &l, &k, NULL, &told);
         if (common) {
             tb_levels_meet(&b, &l, TB_COMPOSITE_BARRIER, 1, nothing, nothing);
             after_told(&b, &told);
@@ -118,3 +130,26 @@ const struct tb_algorithm tb_barrier_levels_flat = {
     TB_OPERATION_BARRIER, "levels-flat", tb_fits_levels, make_flat, NULL, NULL};
 const struct tb_algorithm tb_barrier_levels_binomial = {
     TB_OPERATION_BARRIER, "levels-binomial", tb_fits_levels, make_binomial, NULL, NULL};
+
+/* ---- of two groups ----------------------------------------------------------------------------------------------- */
+
+static int side_steps(struct tb_builder *b, const struct tb_side *s)
+{
+    const struct tb_level_kinds k = {TB_LEVEL_FLAT, TB_LEVEL_BINOMIAL};
+    uint32_t steps[TB_LEVELS_STAGES * TB_TREE_CHILDREN_LIMIT + DIRECT_MOST];
+    struct told told = {steps, 0};
+    struct tb_levels l;
+    int error = tb_levels_open(&l, &s->call, s->leader);
+    if (error == TB_OK)
+        lead(b, &l, &k, s, &told);
+    tb_levels_close(&l);
+    return error;
+}
+
+static int make_inter(const struct tb_collective *c, struct tb_program **program)
+{
+    return tb_side_make(c, side_steps, program);
+}
+
+const struct tb_algorithm tb_barrier_levels_inter = {TB_OPERATION_BARRIER, "levels-inter", tb_fits_sides,
+                                                     make_inter,           NULL,           NULL};

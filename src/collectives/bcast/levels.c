@@ -2,7 +2,7 @@
  * and within each host through common memory where there is some. Each place gets the data once, whatever the order of
  * ranks is. The rows differ in the trees of stages: of wide ones (between clusters or sites), and of narrow ones.
  * Packed ones send different pieces to different sites, which pass them to each other. */
-#include "collectives/levels_steps.h"
+#include "collectives/sides.h"
 
 static int levels_make(const struct tb_collective *c, const struct tb_level_kinds *k, struct tb_program **program)
 {
@@ -24,3 +24,25 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
 }
 
 TB_LEVEL_ROWS(TB_OPERATION_BCAST, bcast, tb_fits_levels);
+
+/* ---- to another group -------------------------------------------------------------------------------------------- */
+
+static int side_steps(struct tb_builder *b, const struct tb_collective *c)
+{
+    const struct tb_level_kinds k = tb_side_kinds(c);
+    struct tb_levels l;
+    int error = tb_levels_open(&l, c, c->root);
+    tb_builder_open(b, tb_side_pieces(c));
+    if (error == TB_OK)
+        tb_levels_down(b, &l, &k, 0, 0, tb_slice_whole(b, TB_SYMBOL_OUT, 0), TB_STEP_NONE);
+    tb_levels_close(&l);
+    return error;
+}
+
+static int make_inter(const struct tb_collective *c, struct tb_program **program)
+{
+    return tb_side_make_rooted(c, side_steps, program);
+}
+
+const struct tb_algorithm tb_bcast_levels_inter = {TB_OPERATION_BCAST, "levels-inter", tb_fits_sides,
+                                                   make_inter,         "piece",        NULL};

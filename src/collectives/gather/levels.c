@@ -3,6 +3,7 @@
  * block by block, or in pieces of blocks, which go on as they come. The root takes bundles apart. Also for blocks of
  * different sizes, which at first only the root knows: ranks tell how much they have to who is to pass it on. */
 #include "collectives/bundles.h"
+#include "collectives/sides.h"
 
 enum { EDGE_SIZES, EDGE_DATA };
 
@@ -98,7 +99,7 @@ static void collect(struct gathering *w, bool common)
         sizes_collect(w, parent);
     if (w->unsized && w->root && w->x.joined)
         sizes_find(w);
-    if (!w->alone)
+    if (!w->alone && !(w->root && w->c->guest))
         own_take(w, common);
     for (uint32_t i = w->root ? 0 : 1; i < w->stages; i++)
         for (uint32_t k = 0; k < w->l->stages[i].count; k++)
@@ -111,21 +112,21 @@ static void collect(struct gathering *w, bool common)
                         w->mine);
 }
 
-static int levels_make(const struct tb_collective *c, uint32_t parts, bool joined, struct tb_program **program)
+/* Opens the builder. */
+static int steps_make(struct tb_builder *b, const struct tb_collective *c, uint32_t parts, bool joined)
 {
     struct tb_levels l;
-    struct tb_builder b;
-    struct gathering w = {.c = c, .l = &l, .b = &b, .root = c->rank == c->root};
+    struct gathering w = {.c = c, .l = &l, .b = b, .root = c->rank == c->root};
     w.unsized = c->operation == TB_OPERATION_GATHERV;
     int error = tb_levels_open(&l, c, c->root);
+    tb_builder_open(b, (c->size - (c->guest ? 1 : 0)) * parts);
     if (error == TB_OK) {
         const struct tb_level_part *part = &l.stages[0].parts[l.stages[0].mine];
         bool common = !w.unsized && parts == 1 && tb_levels_common(&l);
         w.alone = !w.root && tb_part_size(c, part) == 1;
-        tb_builder_open(&b, c->size * parts);
-        error = tb_bundles_open(&w.x, &b, &l, parts, joined, !w.alone);
+        error = tb_bundles_open(&w.x, b, &l, parts, joined, !w.alone);
         if (error == TB_OK && common && !tb_levels_leads(&l)) {
-            tb_levels_meet(&b, &l, TB_COMPOSITE_GATHER, 0, tb_slice_one(TB_SYMBOL_IN, 0), tb_slice_nothing());
+            tb_levels_meet(b, &l, TB_COMPOSITE_GATHER, 0, tb_slice_one(TB_SYMBOL_IN, 0), tb_slice_nothing());
         } else if (error == TB_OK) {
             w.stages = common ? tb_levels_message_stages(&l) : l.stage_count;
             w.mine = w.alone  ? (struct tb_bundle){0, 1}
@@ -134,13 +135,19 @@ static int levels_make(const struct tb_collective *c, uint32_t parts, bool joine
             w.x.base = w.mine.first;
             collect(&w, common);
         }
-        tb_builder_places(&b, TB_COLLECTIVE_PLACES);
-        tb_builder_fail(&b, error);
-        error = tb_builder_finish(&b, program);
         tb_bundles_close(&w.x);
     }
     tb_levels_close(&l);
     return error;
+}
+
+static int levels_make(const struct tb_collective *c, uint32_t parts, bool joined, struct tb_program **program)
+{
+    struct tb_builder b;
+    int error = steps_make(&b, c, parts, joined);
+    tb_builder_places(&b, TB_COLLECTIVE_PLACES);
+    tb_builder_fail(&b, error);
+    return tb_builder_finish(&b, program);
 }
 
 static int make(const struct tb_collective *c, struct tb_program **program)
@@ -171,3 +178,26 @@ const struct tb_algorithm tb_gatherv_levels_blocks = {
     TB_OPERATION_GATHERV, "levels-blocks", tb_fits_levels, make_blocks, NULL, NULL};
 const struct tb_algorithm tb_gatherv_levels_pieces = {
     TB_OPERATION_GATHERV, "levels-pieces", tb_fits_levels, make_pieces, NULL, NULL};
+
+/* ---- between two groups ------------------------------------------------------------------------------------------ */
+
+static int side_steps(struct tb_builder *b, const struct tb_collective *c)
+{
+    struct tb_collective cut = *c;
+    uint64_t bytes = c->elements * c->element_bytes;
+    if (c->operation == TB_OPERATION_GATHERV)
+        return steps_make(b, c, 1, true);
+    if (c->argument == 0 && bytes > TB_BUNDLE_LONG)
+        cut.argument = (bytes + TB_BUNDLE_PIECES - 1) / TB_BUNDLE_PIECES;
+    return steps_make(b, &cut, tb_bundle_parts(&cut), tb_bundle_joined(&cut));
+}
+
+static int make_inter(const struct tb_collective *c, struct tb_program **program)
+{
+    return tb_side_make_rooted(c, side_steps, program);
+}
+
+const struct tb_algorithm tb_gather_levels_inter = {TB_OPERATION_GATHER, "levels-inter", tb_fits_sides,
+                                                    make_inter,          "piece",        NULL};
+const struct tb_algorithm tb_gatherv_levels_inter = {TB_OPERATION_GATHERV, "levels-inter", tb_fits_sides,
+                                                     make_inter,           NULL,           NULL};

@@ -3,6 +3,7 @@
  * each part, or block by block, or in pieces of blocks, which go on as they come. The root puts bundles together. Also
  * for blocks of different sizes, which at first only the root knows: who is to pass blocks on is told them first. */
 #include "collectives/bundles.h"
+#include "collectives/sides.h"
 
 enum { EDGE_SIZES, EDGE_DATA };
 
@@ -98,26 +99,26 @@ static void distribute(struct scattering *w, bool common)
         for (uint32_t k = 0; k < w->l->stages[i].count; k++)
             if (k != w->l->stages[i].mine)
                 bundle_give(w, &w->l->stages[i].parts[k]);
-    if (!w->alone)
+    if (!w->alone && !(w->root && w->c->guest))
         own_give(w, common);
 }
 
-static int levels_make(const struct tb_collective *c, uint32_t parts, bool joined, struct tb_program **program)
+/* Opens the builder. */
+static int steps_make(struct tb_builder *b, const struct tb_collective *c, uint32_t parts, bool joined)
 {
     struct tb_levels l;
-    struct tb_builder b;
-    struct scattering w = {.c = c, .l = &l, .b = &b, .root = c->rank == c->root};
+    struct scattering w = {.c = c, .l = &l, .b = b, .root = c->rank == c->root};
     w.unsized = c->operation == TB_OPERATION_SCATTERV;
     int error = tb_levels_open(&l, c, c->root);
+    tb_builder_open(b, (c->size - (c->guest ? 1 : 0)) * parts);
     if (error == TB_OK) {
         const struct tb_level_part *part = &l.stages[0].parts[l.stages[0].mine];
         bool common =
             !w.unsized && parts == 1 && tb_levels_common(&l) && l.stages[l.stage_count - 1].count <= TB_COMMON_DEALS;
         w.alone = !w.root && tb_part_size(c, part) == 1;
-        tb_builder_open(&b, c->size * parts);
-        error = tb_bundles_open(&w.x, &b, &l, parts, joined, !w.alone);
+        error = tb_bundles_open(&w.x, b, &l, parts, joined, !w.alone);
         if (error == TB_OK && common && !tb_levels_leads(&l)) {
-            tb_levels_meet(&b, &l, TB_COMPOSITE_SCATTER, 0, tb_slice_nothing(), tb_slice_one(TB_SYMBOL_OUT, 0));
+            tb_levels_meet(b, &l, TB_COMPOSITE_SCATTER, 0, tb_slice_nothing(), tb_slice_one(TB_SYMBOL_OUT, 0));
         } else if (error == TB_OK) {
             w.stages = common ? tb_levels_message_stages(&l) : l.stage_count;
             w.mine = w.alone  ? (struct tb_bundle){0, 1}
@@ -127,13 +128,19 @@ static int levels_make(const struct tb_collective *c, uint32_t parts, bool joine
             w.x.window = TB_BUNDLE_WINDOW;
             distribute(&w, common);
         }
-        tb_builder_places(&b, TB_COLLECTIVE_PLACES);
-        tb_builder_fail(&b, error);
-        error = tb_builder_finish(&b, program);
         tb_bundles_close(&w.x);
     }
     tb_levels_close(&l);
     return error;
+}
+
+static int levels_make(const struct tb_collective *c, uint32_t parts, bool joined, struct tb_program **program)
+{
+    struct tb_builder b;
+    int error = steps_make(&b, c, parts, joined);
+    tb_builder_places(&b, TB_COLLECTIVE_PLACES);
+    tb_builder_fail(&b, error);
+    return tb_builder_finish(&b, program);
 }
 
 static int make(const struct tb_collective *c, struct tb_program **program)
@@ -164,3 +171,26 @@ const struct tb_algorithm tb_scatterv_levels_blocks = {
     TB_OPERATION_SCATTERV, "levels-blocks", tb_fits_levels, make_blocks, NULL, NULL};
 const struct tb_algorithm tb_scatterv_levels_pieces = {
     TB_OPERATION_SCATTERV, "levels-pieces", tb_fits_levels, make_pieces, NULL, NULL};
+
+/* ---- between two groups ------------------------------------------------------------------------------------------ */
+
+static int side_steps(struct tb_builder *b, const struct tb_collective *c)
+{
+    struct tb_collective cut = *c;
+    uint64_t bytes = c->elements * c->element_bytes;
+    if (c->operation == TB_OPERATION_SCATTERV)
+        return steps_make(b, c, 1, true);
+    if (c->argument == 0 && bytes > TB_BUNDLE_LONG)
+        cut.argument = (bytes + TB_BUNDLE_PIECES - 1) / TB_BUNDLE_PIECES;
+    return steps_make(b, &cut, tb_bundle_parts(&cut), tb_bundle_joined(&cut));
+}
+
+static int make_inter(const struct tb_collective *c, struct tb_program **program)
+{
+    return tb_side_make_rooted(c, side_steps, program);
+}
+
+const struct tb_algorithm tb_scatter_levels_inter = {TB_OPERATION_SCATTER, "levels-inter", tb_fits_sides,
+                                                     make_inter,           "piece",        NULL};
+const struct tb_algorithm tb_scatterv_levels_inter = {
+    TB_OPERATION_SCATTERV, "levels-inter", tb_fits_sides, make_inter, NULL, NULL};
