@@ -2,7 +2,9 @@
 #include "agent/hop_frame.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -86,6 +88,18 @@ static void block(struct tb_hop_connection *connection)
 {
     connection->blocked = true;
     watch_again(connection);
+}
+
+/* The kernel looks at TCP_NOTSENT_LOWAT only when it begins a buffer, of up to 64 KiB: on a slow wire several messages
+ * would lie in as many sockets, each to leave at a part of the rate, and the first would arrive with the last. */
+static bool block_if_full(struct tb_hop_connection *connection)
+{
+    int unsent = 0;
+    if (connection->unsent == 0 || ioctl(connection->watch.descriptor, SIOCOUTQNSD, &unsent) != 0 ||
+        (uint32_t)unsent < connection->unsent)
+        return false;
+    block(connection);
+    return true;
 }
 
 /* Gives a frame its number on this connection. */
@@ -179,12 +193,17 @@ int tb_hop_connection_send(struct tb_hop_connection *connection, struct tb_cargo
     if (connection->codec != NULL) {
         if (encode(connection, cargo->bytes, cargo->length, false) != TB_OK)
             return TB_ERR_PEER;
-        return write_coded(connection) == TB_ERR_PEER ? TB_ERR_PEER : TB_OK;
+        int rc = write_coded(connection);
+        if (rc == TB_OK)
+            block_if_full(connection);
+        return rc == TB_ERR_PEER ? TB_ERR_PEER : TB_OK;
     }
     struct iovec list = {cargo->bytes, cargo->length};
     ssize_t n = write_list(connection->watch.descriptor, &list, 1);
-    if (n == (ssize_t)cargo->length)
+    if (n == (ssize_t)cargo->length) {
+        block_if_full(connection);
         return TB_OK;
+    }
     if (n < 0) {
         connection->out_sequence = sequence;
         if (!cannot_write(connection, errno))
@@ -318,7 +337,7 @@ static void flush(struct tb_hop_connection *connection)
             pull(connection);
         if (connection->out_count == 0)
             return;
-        if (write_out(connection) != TB_OK)
+        if (write_out(connection) != TB_OK || block_if_full(connection))
             return;
     }
     if (connection->out_count > 0 || !tb_queue_empty(connection->queue, (enum tb_stream)connection->stream))

@@ -60,7 +60,8 @@ struct tb_hop_connection {
     uint64_t opened;         /* when it was adopted */
     uint64_t heard;          /* when something was read last; 0: nothing yet */
 
-    uint32_t batch; /* bytes of one write: when so many have been pulled, it begins */
+    uint32_t batch;  /* bytes of one write: when so many have been pulled, it begins */
+    uint32_t unsent; /* bytes that may lie in its socket unsent; 0: as the kernel has it */
     uint32_t out_sequence;
     struct tb_list out; /* frame buffers that were pulled; the first may be half-written */
     uint32_t out_count;

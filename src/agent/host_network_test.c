@@ -1,7 +1,13 @@
 /* Connections that a forwarder needs: with ranks of its host, and between two agents that connect for real. */
+#include "agent/loopback.h"
 #include "agent/network_world.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+#define UNSENT_FRAMES  100u
+#define UNSENT_PAYLOAD 4096u
 
 /* ---- with ranks of the host -------------------------------------------------------------------------------------- */
 
@@ -250,6 +256,43 @@ static void a_called_connection(void **state)
     tb_param.gateway_streams = 0;
 }
 
+/* On a slow wire the sockets hold little that has not left, so that all of them carry parts of the same message; what
+ * waits goes on when there is room. */
+static void little_lies_unsent_on_slow_wires(void **state)
+{
+    struct world w;
+    struct tb_loopback loopback;
+    int pair[2], unsent = 0;
+    static struct world_frame frame;
+    world_open(&w, 0);
+    tb_loopback_open(&loopback);
+    assert_int_equal(tb_loopback_pair(&loopback, "here", pair), TB_OK);
+    world_use_routes(&w);
+    w.routes[1] = (struct tb_host_route){.means = TB_HOST_ROUTE_DIRECT, .latency = 10000000, .bandwidth = 20000000};
+    int a = world_join(&w, 0, TB_STREAM_BULK, 0), brief = world_join(&w, TB_PROC_AGENT | 1, TB_STREAM_SHORT, 0);
+    struct tb_connected connected = {
+        .self = w.member.self, .proc = {JOB, TB_PROC_AGENT | 1}, .stream = TB_STREAM_BULK, .socket = pair[0]};
+    assert_in_range(pair[1], 0, DESCRIPTORS_MOST - 1);
+    w.pongs[pair[1]] = 0;
+    w.is_agent[pair[1]] = true;
+    tb_forwarder_adopt(&w.network.forwarder, &connected);
+    uint32_t out = 0, in = 0;
+    for (uint64_t i = 0; i < UNSENT_FRAMES; i++)
+        assert_true(world_put_frame(&w, a, &out, 0, LOCAL_RANKS, i, UNSENT_PAYLOAD));
+    world_spin(&w, 20);
+    assert_int_equal(ioctl(pair[0], SIOCOUTQNSD, &unsent), 0);
+    assert_in_range(unsent, 1, 40000); /* the limit, and a write of several frames */
+    for (uint64_t i = 0; i < UNSENT_FRAMES; i++) {
+        assert_true(world_get_frame(&w, pair[1], &in, &frame));
+        assert_int_equal(frame.envelope.message.match, i);
+    }
+    close(a);
+    close(brief);
+    close(pair[1]);
+    tb_loopback_close(&loopback);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +304,7 @@ int main(void)
         cmocka_unit_test(broken_links_are_made_again),
         cmocka_unit_test(an_unusable_connection_is_made_again),
         cmocka_unit_test(a_called_connection),
+        cmocka_unit_test(little_lies_unsent_on_slow_wires),
     };
     tb_param_load();
     tb_log_threshold = TB_LOG_ERROR;

@@ -17,6 +17,7 @@
 #define BANDWIDTH_USUAL  100e6
 #define FAST             300000000u  /* bit/s */
 #define UNSENT_FAST      (128 << 10) /* bytes */
+#define UNSENT_SLOW      (16u << 10)
 #define BATCH_FAST       (64u << 10)
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
@@ -167,13 +168,17 @@ void tb_neighbour_tune(const struct tb_neighbour *n, const struct tb_member *mem
     const struct tb_host_route *route = tb_member_route(member, tb_neighbour_host(n, member));
     int unsent = UNSENT_FAST;
     bool fast = (route->bandwidth == 0 || route->bandwidth >= FAST) && route->latency < WIDE_NS;
-    if (!tb_hop_peer_is_agent(&n->peer) || stream != TB_STREAM_BULK || !fast)
+    if (!tb_hop_peer_is_agent(&n->peer) || stream != TB_STREAM_BULK)
         return;
-    setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+    if (fast)
+        setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
     struct tb_hop_connection *connection;
-    TB_LIST_EACH (connection, &n->peer.connections[stream], struct tb_hop_connection, node)
-        if (connection->watch.descriptor == socket)
-            connection->batch = BATCH_FAST;
+    TB_LIST_EACH (connection, &n->peer.connections[stream], struct tb_hop_connection, node) {
+        if (connection->watch.descriptor != socket)
+            continue;
+        connection->batch = fast ? BATCH_FAST : connection->batch;
+        connection->unsent = route->bandwidth > 0 && route->bandwidth < FAST ? UNSENT_SLOW : 0;
+    }
 }
 
 struct tb_hop_connection *tb_neighbour_connection(struct tb_neighbour *n, enum tb_stream stream, uint32_t stripe)

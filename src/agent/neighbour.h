@@ -65,7 +65,7 @@ uint32_t tb_neighbour_stripes_wanted(const struct tb_neighbour *n, const struct 
  * them. */
 bool tb_neighbour_is_kept(const struct tb_neighbour *n, const struct tb_member *member, enum tb_stream stream);
 /* How much of a long message may lie unsent in a socket, where nobody can overtake it, and leaves with one write: where
- * the wire is fast, it would be empty before we are awake again. */
+ * the wire is fast, it would be empty before we are awake again; where it is slow, as little as can be. */
 void tb_neighbour_tune(const struct tb_neighbour *n, const struct tb_member *member, enum tb_stream stream, int socket);
 /* The connection that we have opened, or NULL. */
 struct tb_hop_connection *tb_neighbour_connection(struct tb_neighbour *n, enum tb_stream stream, uint32_t stripe);
