@@ -344,7 +344,9 @@ static int rows_begin(struct rating *r, bool all)
         } else {
             error = row_begin(r, i);
         }
-        worse = row->time > best && row->time - best > best / WORSE_BY ? worse + 1 : 0;
+        /* Two lengths that differ stand between one that is alike in all stages and the next. */
+        if (tb_argument_wide(row->argument) == tb_argument_narrow(row->argument))
+            worse = row->time > best && row->time - best > best / WORSE_BY ? worse + 1 : 0;
         best = row->time < best ? row->time : best;
     }
     return error;
