@@ -397,6 +397,8 @@ static void bound_print(const struct query *q, const struct scene *s, const stru
     char where[96] = "latencies";
     if (bound->host != TB_BOUND_NONE)
         snprintf(where, sizeof where, "a host");
+    else if (bound->place == 0)
+        snprintf(where, sizeof where, "the grid");
     else if (bound->place != TB_BOUND_NONE)
         snprintf(where, sizeof where, "%s", tb_places_name(&s->places, s->shape->places[bound->place].place));
     if (q->json)

@@ -232,8 +232,8 @@ static void beside_look(struct tb_bound_state *s, const struct tb_collective *c,
     bound_raise(b, time, latency, TB_BOUND_NONE, place);
 }
 
-/* A reduction that all of several places get takes 2 (n - 1) messages between n of them, as gossip does: before the
- * first of them knows of all others n - 1 of them have told something, and each of the other n - 1 hears of it then. */
+/* A reduction that all of several places get takes 2 (n - 1) messages between n of them for each element, as gossip
+ * does: until one of them knows of all, n - 1 at least; then the other n - 1 do not yet, and each must get one more. */
 static void parts_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t parent, struct tb_bound *b)
 {
     const struct tb_shape_place *row = &s->shape->places[parent];
@@ -244,7 +244,7 @@ static void parts_look(struct tb_bound_state *s, const struct tb_collective *c, 
         return;
     uint64_t latency, bytes = times(tb_item_data_of(c).bytes, 2 * (row->child_count - 1));
     uint64_t time = tb_bound_children_time(s, parent, bytes, &latency);
-    bound_raise(b, time, latency, TB_BOUND_NONE, TB_BOUND_NONE);
+    bound_raise(b, time, latency, TB_BOUND_NONE, parent);
 }
 
 /* All hosts that may decide: of those that nothing tells apart, one with the fewest ranks and one with the most. */
