@@ -1,9 +1,9 @@
 #include "collectives/levels_steps.h"
 #include "collectives/lpbf.h"
 
-#define LPBF_HOSTS 128u /* of groups whose ways are looked at when a program is made */
-#define FLAT_MOST  64u  /* parts that one rank tells of something by itself */
-#define BESIDE_WINDOW 2u /* messages in flight of each of several shares, so that they leave in turn */
+#define LPBF_HOSTS    128u /* of groups whose ways are looked at when a program is made */
+#define FLAT_MOST     64u  /* parts that one rank tells of something by itself */
+#define BESIDE_WINDOW 2u   /* messages in flight of each of several shares, so that they leave in turn */
 
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
 

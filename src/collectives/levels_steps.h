@@ -56,7 +56,8 @@ bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide);
 /* Whether there are levels, and so many parts of the widest place at most. */
 bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most);
 uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, uint32_t room);
-/* The same, and where there are wide stages, also pieces of them that are longer or shorter than those of narrow ones. */
+/* The same, and where there are wide stages, also pieces of them that are longer or shorter than those of narrow ones.
+ */
 uint32_t tb_candidates_pipelines(const struct tb_collective *c, uint64_t *values, uint32_t room);
 /* None where there are few hosts in a cluster, or few clusters: others are as good there. */
 uint32_t tb_candidates_many_hosts(const struct tb_collective *c, uint64_t *values, uint32_t room);

@@ -1,5 +1,4 @@
 /* How messages are cut. */
-#include "base/number.h"
 #include "collectives/algorithms.h"
 
 #include <stdio.h>

@@ -275,12 +275,6 @@ static uint64_t time_of(const struct tb_candidate *c)
     return c->algorithm == NULL || c->time == TB_COST_NEVER ? 0 : c->time;
 }
 
-/* Of two lengths of pieces that of narrow stages. */
-static uint64_t argument_of(const struct tb_candidate *candidate)
-{
-    return tb_argument_piece(candidate->argument) * tb_argument_narrow(candidate->argument);
-}
-
 static uint64_t cell(const struct tb_usage *row, enum column column)
 {
     const struct tb_candidate *best = &row->choice.best, *next = &row->choice.next;
@@ -294,9 +288,9 @@ static uint64_t cell(const struct tb_usage *row, enum column column)
     case NEXT:
         return next->algorithm != NULL ? tb_mpit_algorithm(next->algorithm) + 1 : 0;
     case ARGUMENT:
-        return argument_of(best);
+        return tb_candidate_argument(best);
     case NEXT_ARGUMENT:
-        return next->algorithm != NULL ? argument_of(next) : 0;
+        return next->algorithm != NULL ? tb_candidate_argument(next) : 0;
     case NEXT_TIME:
         return time_of(next);
     case RANKS:

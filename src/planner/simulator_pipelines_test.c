@@ -78,10 +78,11 @@ static void levels_keep_links_busy(void **state)
 {
 #define SITE(name) "- {name: " name ", hosts: '" name "[1-4]:1', ethernet: {bandwidth: 100, latency: 0.05}"
 #define LINE       ", uplink: {bandwidth: 20, latency: 5}"
-    static const char mesh[] = "clusters:\n" SITE("a") "}\n" SITE("b") "}\n" SITE("c") "}\n"
-                               "links:\n- {from: a, to: b, bandwidth: 20, latency: 10}\n"
-                               "- {from: b, to: c, bandwidth: 20, latency: 10}\n"
-                               "- {from: c, to: a, bandwidth: 20, latency: 10}\n";
+    static const char mesh[] = "clusters:\n" SITE("a") "}\n" SITE("b") "}\n" SITE(
+        "c") "}\n"
+             "links:\n- {from: a, to: b, bandwidth: 20, latency: 10}\n"
+             "- {from: b, to: c, bandwidth: 20, latency: 10}\n"
+             "- {from: c, to: a, bandwidth: 20, latency: 10}\n";
     static const char star[] = "clusters:\n" SITE("a") LINE "}\n" SITE("b") LINE "}\n" SITE("c") LINE "}\n";
     static const struct cell cells[] = {
         {mesh, TB_OPERATION_BCAST, "levels-packed-chain", 1u << 16, 1.15},

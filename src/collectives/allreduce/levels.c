@@ -57,8 +57,7 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
     uint32_t come[TB_LEVEL_SHARES];
     if (error == TB_OK) {
         tb_builder_open(&b, tb_pieces(c));
-        const struct tb_level_shares shares =
-            tb_shares_alike(tb_levels_packed(&l, k) ? l.parts : 1, b.program.pieces);
+        const struct tb_level_shares shares = tb_shares_alike(tb_levels_packed(&l, k) ? l.parts : 1, b.program.pieces);
         struct tb_level_sum whole = tb_levels_sum(&b, &l, 0, true);
         uint32_t met = whole.ready;
         for (uint32_t i = 0; error == TB_OK && tb_levels_leads(&l) && i < shares.count; i++)
