@@ -31,15 +31,18 @@ bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most)
     return parts > 0 && parts <= most;
 }
 
+#define LARGE_RANKS 256u /* of more, each takes so long to rate that fewer are tried */
+
 uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, uint32_t room)
 {
     static const uint32_t counts[] = {1, 8, 16, 32, 128};
+    bool large = c->size > LARGE_RANKS;
     uint64_t bytes = c->elements * c->element_bytes, all[16];
     uint32_t made = 0, count = tb_candidates_piece(c, all, 16);
     uint64_t least = count > 0 ? all[count - 1] : 0;
     for (uint32_t i = 0; i < sizeof counts / sizeof counts[0] && made < room; i++) {
         uint64_t piece = (bytes + counts[i] - 1) / counts[i];
-        if (i == 0 || piece >= least)
+        if (i == 0 || (piece >= least && !(large && i % 2 == 0)))
             values[made++] = piece;
     }
     return made;
@@ -53,7 +56,7 @@ uint32_t tb_candidates_pipelines(const struct tb_collective *c, uint64_t *values
 {
     uint64_t alike[16], bytes = c->elements * c->element_bytes;
     uint32_t made = 0, count = tb_candidates_levels(c, alike, 16);
-    bool wide = c->shape->cluster_count > 1;
+    bool wide = c->shape->cluster_count > 1 && c->size <= LARGE_RANKS;
     for (uint32_t i = 0; i < count && made < room; i++) {
         values[made++] = alike[i];
         bool many = wide && alike[i] * UNLIKE_LEAST * UNLIKE_TIMES <= bytes;
