@@ -325,19 +325,18 @@ static int scene_open(struct scene *s, struct query *q)
 
 static void row_print(const struct query *q, const struct tb_candidate *row, bool runs, bool last)
 {
-    char argument[64] = "";
-    if (row->argument > 0)
-        snprintf(argument, sizeof argument, ":%llu", (unsigned long long)row->argument);
+    char argument[64] = ":";
+    tb_argument_print(row->argument, false, argument + 1, sizeof argument - 1);
     if (q->json) {
-        printf("    {\"algorithm\": \"%s\", \"argument\": %llu, ", row->algorithm->name,
-               (unsigned long long)row->argument);
+        printf("    {\"algorithm\": \"%s\", ", row->algorithm->name);
+        tb_explain_argument_json(row->argument);
         if (row->time != TB_COST_NEVER)
-            printf("\"seconds\": %.12f, ", (double)row->time / 1e12);
-        printf("\"runs\": %s}%s\n", runs ? "true" : "false", last ? "" : ",");
+            printf(", \"seconds\": %.12f", (double)row->time / 1e12);
+        printf(", \"runs\": %s}%s\n", runs ? "true" : "false", last ? "" : ",");
         return;
     }
     char name[128], time[32] = "not rated";
-    snprintf(name, sizeof name, "%s%s", row->algorithm->name, argument);
+    snprintf(name, sizeof name, "%s%s", row->algorithm->name, row->argument > 0 ? argument : "");
     if (row->time != TB_COST_NEVER)
         snprintf(time, sizeof time, "%.3f us", (double)row->time / 1e6);
     printf("%c %-28s %18s\n", runs ? '*' : ' ', name, time);
@@ -398,6 +397,8 @@ static void bound_print(const struct query *q, const struct scene *s, const stru
     char where[96] = "latencies";
     if (bound->host != TB_BOUND_NONE)
         snprintf(where, sizeof where, "a host");
+    else if (bound->place == 0)
+        snprintf(where, sizeof where, "the grid");
     else if (bound->place != TB_BOUND_NONE)
         snprintf(where, sizeof where, "%s", tb_places_name(&s->places, s->shape->places[bound->place].place));
     if (q->json)

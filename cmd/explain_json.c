@@ -55,11 +55,20 @@ static void level_json(const struct explain_tree *e, uint32_t number)
     printf("]}");
 }
 
+void tb_explain_argument_json(uint64_t argument)
+{
+    uint64_t piece = tb_argument_piece(argument);
+    uint64_t narrow = piece * tb_argument_narrow(argument), wide = piece * tb_argument_wide(argument);
+    printf("\"argument\": %llu", (unsigned long long)narrow);
+    if (wide != narrow)
+        printf(", \"wide\": %llu", (unsigned long long)wide);
+}
+
 void tb_explain_tree_json(const struct explain_tree *e)
 {
     const struct tb_traffic *t = &e->traffic;
-    printf(", \"tree\": {\"algorithm\": \"%s\", \"argument\": %llu", e->algorithm->name,
-           (unsigned long long)e->call.argument);
+    printf(", \"tree\": {\"algorithm\": \"%s\", ", e->algorithm->name);
+    tb_explain_argument_json(e->call.argument);
     time_print("seconds", t->time);
     printf(", \"levels\": [\n");
     for (uint32_t i = 0; i < t->level_count; i++)

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "explain_price.h"
+#include "explain_tree.h"
 #include "planner/planner.h"
 
 int tb_explain_price(const struct tb_collective *call, bool commutative, bool json, uint64_t time)
@@ -19,14 +20,15 @@ int tb_explain_price(const struct tb_collective *call, bool commutative, bool js
     /* What runs is one of these, and may be predicted as closely as the best of them. */
     uint64_t least = rows[0].time < time ? rows[0].time : time;
     double times = least > 0 ? (double)time / (double)least : 1;
-    if (json)
-        printf(", \"reproducible\": {\"seconds\": %.12f, \"without\": \"%s\", \"argument\": %llu, "
-               "\"seconds_without\": %.12f, \"price\": %.3f}\n",
-               (double)time / 1e12, rows[0].algorithm->name, (unsigned long long)rows[0].argument, (double)least / 1e12,
-               times);
-    else
+    if (json) {
+        printf(", \"reproducible\": {\"seconds\": %.12f, \"without\": \"%s\", ", (double)time / 1e12,
+               rows[0].algorithm->name);
+        tb_explain_argument_json(rows[0].argument);
+        printf(", \"seconds_without\": %.12f, \"price\": %.3f}\n", (double)least / 1e12, times);
+    } else {
         printf("\n  The price of reproducible: what runs takes %.3f us; without the parameter %s would take %.3f us,\n"
                "  so it is %.2f times as long.\n",
                (double)time / 1e6, rows[0].algorithm->name, (double)least / 1e6, times);
+    }
     return TB_OK;
 }

@@ -76,8 +76,11 @@ int tb_explain_tree(struct explain_tree *e)
     if (e->algorithm == NULL)
         return tb_error(TB_ERR_ARGUMENT, "no algorithm fits, so that there is nothing to show");
     snprintf(e->title, sizeof e->title, "%s", e->algorithm->name);
-    if (c->argument > 0)
-        snprintf(e->title, sizeof e->title, "%s:%llu", e->algorithm->name, (unsigned long long)c->argument);
+    if (c->argument > 0) {
+        char argument[48];
+        tb_argument_print(c->argument, false, argument, sizeof argument);
+        snprintf(e->title, sizeof e->title, "%s:%s", e->algorithm->name, argument);
+    }
     int error = tb_traffic_open(&e->traffic, e->algorithm, c, tb_operation_unsized(c->operation) ? 0 : e->bytes);
     if (error == TB_OK)
         error = names_make(e);

@@ -29,5 +29,7 @@ int tb_explain_tree(struct explain_tree *tree);
 /* explain_print.c: what is printed. */
 int tb_explain_tree_print(const struct explain_tree *tree);
 void tb_explain_tree_json(const struct explain_tree *tree);
+/* "argument", and "wide" where pieces of wide stages have another length. */
+void tb_explain_argument_json(uint64_t argument);
 
 #endif

@@ -26,7 +26,7 @@ def explain(*words):
 
 
 def rows_of(text):
-    return re.findall(r"^([* ]) ([a-z][\w-]*)(?::\d+)? +[\d.]+ us$", text, re.M)
+    return re.findall(r"^([* ]) ([a-z][\w-]*)(?::\d+(?:/\d+)?)? +[\d.]+ us$", text, re.M)
 
 
 def few_rows():

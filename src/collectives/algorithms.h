@@ -162,8 +162,9 @@ enum tb_tree_kind {
 /* One rank's place in it: its parent and its children. */
 struct tb_tree {
     bool root;
-    bool whole; /* each message is all pieces at once; the builder must order steps. Otherwise piece by piece */
-    bool local; /* of the local group of an intercommunicator */
+    bool whole;    /* each message is all pieces at once; the builder must order steps. Otherwise piece by piece */
+    bool local;    /* of the local group of an intercommunicator */
+    uint32_t join; /* pieces that are one message; 0: one */
     uint32_t parent;
     uint32_t count;
     uint32_t children[TB_TREE_CHILDREN_LIMIT]; /* ranks, the furthest, which has the most behind it, first */

@@ -74,13 +74,42 @@ struct tb_algorithm {
     const char *name;
     bool (*fits)(const struct tb_collective *c); /* NULL: always, but for intercommunicators */
     int (*make)(const struct tb_collective *c, struct tb_program **program);
-    /* What `argument` is: "piece", bytes of a piece; "fan-out", children of a rank; "latency", of the postal model, in
+    /* What `argument` is: "piece", bytes of a piece; "pieces", bytes of a piece of narrow stages and of wide ones
+     * (tb_argument_of); "fan-out", children of a rank; "latency", of the postal model, in
      * multiples of the gap; "senders", that may send to the root at once. NULL: it takes none. */
     const char *argument;
     /* Arguments worth rating for this call, at most `room`; how many. NULL with an argument: those of
      * tb_candidates_piece. */
     uint32_t (*candidates)(const struct tb_collective *c, uint64_t *values, uint32_t room);
 };
+
+/* An argument that is two lengths of pieces, of narrow stages and of wide ones (levels.h): the message is cut into the
+ * shorter of the two, and the longer is a power of two of these. One length alone is both. */
+#define TB_ARGUMENT_BITS  48u
+#define TB_ARGUMENT_PIECE ((1ull << TB_ARGUMENT_BITS) - 1)
+#define TB_ARGUMENT_JOIN  12u /* at most so many times two */
+static inline uint64_t tb_argument_piece(uint64_t argument)
+{
+    return argument & TB_ARGUMENT_PIECE;
+}
+/* Pieces that go as one message in wide stages, and in narrow ones. */
+static inline uint32_t tb_argument_wide(uint64_t argument)
+{
+    return 1u << (argument >> TB_ARGUMENT_BITS & 15u);
+}
+static inline uint32_t tb_argument_narrow(uint64_t argument)
+{
+    return 1u << (argument >> (TB_ARGUMENT_BITS + 4) & 15u);
+}
+/* The longer of the two lengths. */
+static inline uint64_t tb_argument_longest(uint64_t argument)
+{
+    return tb_argument_piece(argument) * tb_argument_wide(argument) * tb_argument_narrow(argument);
+}
+/* 0: that cannot be said. */
+uint64_t tb_argument_of(uint64_t narrow, uint64_t wide);
+/* "4096", or "4096/32768"; with the largest units, if these are asked for. The length, as snprintf gives it. */
+int tb_argument_print(uint64_t argument, bool units, char *text, size_t size);
 
 /* Lengths of pieces in bytes, from the whole message down in a geometric series. */
 uint32_t tb_candidates_piece(const struct tb_collective *c, uint64_t *values, uint32_t room);

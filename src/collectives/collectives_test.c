@@ -274,7 +274,7 @@ static uint32_t piece_lengths(const struct tb_collective *c, uint64_t *values)
 {
     uint64_t bytes = c->elements * c->element_bytes;
     uint32_t made = 0;
-    for (uint64_t count = 1; count <= c->elements && made + 1 < ARGUMENTS - 1; count *= 2) {
+    for (uint64_t count = 1; count <= c->elements && made + 1 < ARGUMENTS - 4; count *= 2) {
         values[made++] = (bytes + count - 1) / count;
         if (count > 1 && count + count / 2 <= c->elements)
             values[made++] = (bytes + count + count / 2 - 1) / (count + count / 2);
@@ -284,15 +284,29 @@ static uint32_t piece_lengths(const struct tb_collective *c, uint64_t *values)
     return made;
 }
 
+/* Whether its argument says how long pieces are. */
+static bool is_cut(const struct tb_algorithm *a)
+{
+    return a->argument != NULL && strncmp(a->argument, "piece", 5) == 0;
+}
+
 /* Arguments for this shape, those that the planner would rate but for pieces, and the algorithm's own. */
 static uint32_t shape_arguments(const struct shape *s, uint64_t *values)
 {
     struct tb_collective c = shape_call(s, s->root);
     uint32_t count = 1;
     values[0] = 0;
-    if (s->algorithm->argument != NULL)
-        count += strcmp(s->algorithm->argument, "piece") != 0 ? s->algorithm->candidates(&c, values + 1, ARGUMENTS - 1)
-                                                              : piece_lengths(&c, values + 1);
+    if (s->algorithm->argument == NULL)
+        return count;
+    if (!is_cut(s->algorithm))
+        return count + s->algorithm->candidates(&c, values + 1, ARGUMENTS - 1);
+    count += piece_lengths(&c, values + 1);
+    uint64_t least = values[count - 1] > 0 ? values[count - 1] : 1;
+    if (strcmp(s->algorithm->argument, "pieces") == 0) { /* and those of two lengths */
+        values[count++] = tb_argument_of(least, 4 * least);
+        values[count++] = tb_argument_of(2 * least, least);
+        values[count++] = tb_argument_of(8 * least, least);
+    }
     return count;
 }
 
@@ -307,7 +321,8 @@ static void shapes_validate(const struct tb_algorithm *a, uint32_t size, uint32_
     uint64_t arguments[ARGUMENTS];
     uint32_t count = shape_arguments(&s, arguments);
     for (uint32_t i = 0; i < 3 && i < count; i++) {
-        s.argument = arguments[i == 0 ? 0 : i == 1 ? count / 2 : count - 1];
+        uint32_t back = strncmp(a->name, "levels", 6) == 0 && count > 5 ? (size + root / 2) % 4 : 0;
+        s.argument = arguments[i == 0 ? 0 : i == 1 ? count / 2 : count - 1 - back];
         ways_validate(&s);
     }
 }
@@ -373,12 +388,15 @@ static void pipelines_of_any_length(void **state)
 {
     static const uint32_t sizes[] = {2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64};
     for (int i = 0; tb_catalogue[i] != NULL; i++) {
-        bool counts = tb_catalogue[i]->candidates != NULL && strcmp(tb_catalogue[i]->argument, "piece") == 0;
+        bool counts = tb_catalogue[i]->candidates != NULL && is_cut(tb_catalogue[i]);
+        bool two = counts && strcmp(tb_catalogue[i]->argument, "pieces") == 0;
         uint32_t step = !even(tb_catalogue[i]->operation) ? 6 : tb_algorithm_levels(tb_catalogue[i]) ? 6 : 1;
         int last = tb_algorithm_levels(tb_catalogue[i]) ? LARGER_SIZES : 6 + LARGER_SIZES;
         for (int k = 0; k < last && counts; k++)
             for (uint32_t n = 1; n <= (sizes[k] < 16 ? 23 : 19); n += step) {
                 struct shape s = {.algorithm = tb_catalogue[i], .size = sizes[k], .elements = n, .argument = 4};
+                if (two)
+                    s.argument = n % 3 == 0 ? 4 : n % 3 == 1 ? tb_argument_of(4, 16) : tb_argument_of(8, 4);
                 s.root = (n * 5 + 1) % sizes[k];
                 s.bound = n % 7 == 6 ? n - 1 : n;
                 ways_validate(&s);

@@ -29,8 +29,9 @@ static uint64_t inside(const struct tb_collective *c, const struct tb_level_part
 static int costs_find(struct tb_lpbf *f, const struct tb_collective *c, const struct tb_stage *s)
 {
     const struct tb_cost_table *table = c->shape->table;
-    uint64_t whole = c->elements * c->element_bytes,
-             bytes = c->argument > 0 && c->argument < whole ? c->argument : whole;
+    uint64_t whole = c->elements * c->element_bytes;
+    uint64_t piece = tb_argument_piece(c->argument) * tb_argument_wide(c->argument);
+    uint64_t bytes = piece > 0 && piece < whole ? piece : whole;
     bool known = table != NULL && table->head->wire_count > 0;
     struct tb_ways ways;
     int error = known ? tb_ways_open(&ways, table, c->shape) : TB_OK;

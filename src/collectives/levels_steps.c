@@ -1,16 +1,11 @@
 #include "collectives/levels_steps.h"
 #include "collectives/lpbf.h"
 
-#define LPBF_HOSTS 128u /* of groups whose ways are looked at when a program is made */
-#define FLAT_MOST  64u  /* parts that one rank tells of something by itself */
+#define LPBF_HOSTS    128u /* of groups whose ways are looked at when a program is made */
+#define FLAT_MOST     64u  /* parts that one rank tells of something by itself */
+#define BESIDE_WINDOW 2u   /* messages in flight of each of several shares, so that they leave in turn */
 
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
-
-uint32_t tb_levels_shares(const struct tb_levels *l, const struct tb_level_kinds *k)
-{
-    bool packed = k->wide == TB_LEVEL_PACKED && l->wide && l->parts > 2 && l->parts <= TB_LEVEL_SHARES;
-    return packed ? l->parts - 1 : 1;
-}
 
 static void place_note(void *context, const struct tb_level_part *part)
 {
@@ -36,21 +31,39 @@ bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most)
     return parts > 0 && parts <= most;
 }
 
-/* Pieces up to here are sent without asking: all at once by a root that has them, and then stand before others at its
- * port for long. Those of long messages are longer. */
-#define PIECE_EAGER 32768u
+#define LARGE_RANKS 256u /* of more, each takes so long to rate that fewer are tried */
 
 uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, uint32_t room)
 {
     static const uint32_t counts[] = {1, 8, 16, 32, 128};
+    bool large = c->size > LARGE_RANKS;
     uint64_t bytes = c->elements * c->element_bytes, all[16];
     uint32_t made = 0, count = tb_candidates_piece(c, all, 16);
     uint64_t least = count > 0 ? all[count - 1] : 0;
     for (uint32_t i = 0; i < sizeof counts / sizeof counts[0] && made < room; i++) {
         uint64_t piece = (bytes + counts[i] - 1) / counts[i];
-        bool floods = piece <= PIECE_EAGER && c->operation == TB_OPERATION_BCAST && bytes >= 16 * PIECE_EAGER;
-        if (i == 0 || (piece >= least && !floods))
+        if (i == 0 || (piece >= least && !(large && i % 2 == 0)))
             values[made++] = piece;
+    }
+    return made;
+}
+
+/* By how much pieces of wide stages and of narrow ones differ where that is tried. */
+#define UNLIKE_TIMES 4u
+#define UNLIKE_LEAST 4u /* messages of the longer ones */
+
+uint32_t tb_candidates_pipelines(const struct tb_collective *c, uint64_t *values, uint32_t room)
+{
+    uint64_t alike[16], bytes = c->elements * c->element_bytes;
+    uint32_t made = 0, count = tb_candidates_levels(c, alike, 16);
+    bool wide = c->shape->cluster_count > 1 && c->size <= LARGE_RANKS;
+    for (uint32_t i = 0; i < count && made < room; i++) {
+        values[made++] = alike[i];
+        bool many = wide && alike[i] * UNLIKE_LEAST * UNLIKE_TIMES <= bytes;
+        if (many && made < room)
+            values[made++] = tb_argument_of(alike[i], UNLIKE_TIMES * alike[i]);
+        if (many && made < room)
+            values[made++] = tb_argument_of(UNLIKE_TIMES * alike[i], alike[i]);
     }
     return made;
 }
@@ -109,7 +122,7 @@ void tb_stage_tree(struct tb_tree *t, const struct tb_levels *l, const struct tb
         [TB_LEVEL_BINOMIAL] = TB_TREE_BINOMIAL, [TB_LEVEL_CHAIN] = TB_TREE_CHAIN,  [TB_LEVEL_BINARY] = TB_TREE_EVEN,
         [TB_LEVEL_PACKED] = TB_TREE_BINOMIAL,   [TB_LEVEL_LPBF] = TB_TREE_BINOMIAL};
     enum tb_level_tree kind = s->wide ? k->wide : k->narrow;
-    if (s->place == l->top && tb_levels_shares(l, k) > 1) {
+    if (s->place == l->top && tb_levels_packed(l, k) && share + 1 < l->parts) {
         packed_find(t, s->count, s->root, s->mine, share);
     } else if ((kind == TB_LEVEL_PACKED || kind == TB_LEVEL_FLAT) && s->count <= FLAT_MOST) {
         flat_find(t, s->count, s->root, s->mine);
@@ -153,11 +166,12 @@ uint32_t tb_levels_meet(struct tb_builder *b, const struct tb_levels *l, enum tb
 static void stage_tree(struct tb_builder *b, struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
                        const struct tb_level_kinds *k, uint32_t share)
 {
-    if (!s->wide || k->wide != TB_LEVEL_LPBF || s->count > TB_LPBF_PARTS) {
+    uint64_t argument = l->call->argument;
+    if (!s->wide || k->wide != TB_LEVEL_LPBF || s->count > TB_LPBF_PARTS)
         tb_stage_tree(t, l, s, k, share);
-        return;
-    }
-    tb_builder_fail(b, tb_stage_lpbf(t, l, s));
+    else
+        tb_builder_fail(b, tb_stage_lpbf(t, l, s));
+    t->join = s->wide ? tb_argument_wide(argument) : tb_argument_narrow(argument);
 }
 
 /* ---- down -------------------------------------------------------------------------------------------------------- */
@@ -177,18 +191,18 @@ uint32_t tb_levels_down(struct tb_builder *b, const struct tb_levels *l, const s
 }
 
 void tb_levels_out(struct tb_builder *b, const struct tb_levels *l, uint16_t place, const uint32_t *come,
-                   uint32_t shares, uint32_t before)
+                   const struct tb_level_shares *shares, uint32_t before)
 {
     if (!tb_levels_common(l))
         return;
     const struct tb_slice data = tb_slice_whole(b, TB_SYMBOL_OUT, 0), nothing = tb_slice_nothing();
     bool leads = tb_levels_leads(l);
     tb_levels_meet(b, l, TB_COMPOSITE_BCAST, place, leads ? data : nothing, leads ? nothing : data);
-    tb_builder_cut(b, 1);
+    tb_builder_cut(b, tb_argument_narrow(l->call->argument));
     tb_after_pieces(b, before);
-    for (uint32_t i = 0; leads && i < shares; i++)
+    for (uint32_t i = 0; leads && i < shares->count; i++)
         if (come[i] != TB_STEP_NONE)
-            tb_builder_after_lag(b, come[i], (int32_t)tb_share_slice(data, i, shares).first);
+            tb_builder_after_lag(b, come[i], (int32_t)shares->low[i]);
 }
 
 /* ---- up ---------------------------------------------------------------------------------------------------------- */
@@ -207,14 +221,16 @@ struct tb_level_sum tb_levels_sum(struct tb_builder *b, const struct tb_levels *
         sum.turn = out ? 0 : 1;
     }
     sum.ready = tb_levels_meet(b, l, TB_COMPOSITE_REDUCE, place, own, tb_levels_leads(l) ? sum.at : tb_slice_nothing());
-    tb_builder_cut(b, 1);
+    tb_builder_cut(b, tb_argument_narrow(l->call->argument));
     return sum;
 }
 
-struct tb_level_sum tb_levels_share(const struct tb_level_sum *whole, uint32_t share, uint32_t shares)
+struct tb_level_sum tb_levels_share(const struct tb_level_sum *whole, const struct tb_level_shares *shares,
+                                    uint32_t share)
 {
     struct tb_level_sum sum = *whole;
-    sum.at = tb_share_slice(whole->at, share, shares);
+    sum.at = tb_share_slice(whole->at, shares, share);
+    sum.beside = shares->count > 1;
     sum.low = sum.at.first - whole->at.first;
     sum.lag = -(int32_t)sum.low;
     return sum;
@@ -227,13 +243,14 @@ static void after_sum(struct tb_builder *b, const struct tb_level_sum *sum)
 }
 
 /* What a child has comes to a copy of WORK, or, if nothing is there yet, to OUT. */
-static void sum_add(struct tb_builder *b, struct tb_level_sum *sum, uint32_t child, uint16_t edge)
+static void sum_add(struct tb_builder *b, struct tb_level_sum *sum, uint32_t child, uint16_t edge, uint32_t join)
 {
     uint32_t copy = sum->turn, count = sum->at.count;
     bool to_out = sum->out && !sum->ours;
     struct tb_slice theirs = to_out ? tb_slice_many(TB_SYMBOL_OUT, sum->low, count)
                                     : tb_slice_many(TB_SYMBOL_WORK, copy * b->program.pieces + sum->low, count);
     uint32_t come = tb_builder_receive(b, child, edge, theirs);
+    tb_builder_cut(b, join);
     if (!to_out)
         tb_after_pieces(b, sum->room_free[copy]);
     if (sum->nothing) {
@@ -245,6 +262,7 @@ static void sum_add(struct tb_builder *b, struct tb_level_sum *sum, uint32_t chi
     }
     bool stays = sum->ours;
     uint32_t done = tb_builder_reduce(b, stays ? theirs : sum->at, stays ? sum->at : theirs);
+    tb_builder_cut(b, join);
     tb_builder_after_pieces(b, come);
     after_sum(b, sum);
     if (stays)
@@ -267,9 +285,12 @@ void tb_levels_up(struct tb_builder *b, const struct tb_levels *l, const struct 
         stage_tree(b, &t, l, &l->stages[i], k, share);
         /* The last child has the fewest behind it to wait for. */
         for (uint32_t n = t.count; n-- > 0;)
-            sum_add(b, sum, t.children[n], edge);
+            sum_add(b, sum, t.children[n], edge, t.join);
         if (!t.root) {
             uint32_t sent = tb_builder_send(b, t.parent, edge, sum->at);
+            tb_builder_cut(b, t.join);
+            if (sum->beside)
+                tb_builder_pipeline(b, BESIDE_WINDOW);
             after_sum(b, sum);
             sum->ready = sent;
             sum->lag = 0;

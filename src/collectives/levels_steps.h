@@ -13,7 +13,8 @@ enum tb_level_tree {
     TB_LEVEL_CHAIN,
     TB_LEVEL_BINARY,
     /* In the widest stage: a tree for each other part, which gets its share of the pieces from the root and passes them
-     * on to all others. Where parts are joined pairwise, that uses all links at once. */
+     * on to all others; and one in which the root tells all others the last share itself (levels_shares.c). Where parts
+     * are joined pairwise, that uses all links at once. */
     TB_LEVEL_PACKED,
     TB_LEVEL_LPBF /* by what the ways between those who stand for parts cost (lpbf.h) */
 };
@@ -37,16 +38,16 @@ struct tb_level_kinds {
         return levels_make(c, &kinds, program);                                                                        \
     }                                                                                                                  \
     const struct tb_algorithm tb_##operation##_levels_##wide##_##narrow = {                                            \
-        OPERATION, "levels-" #wide "-" #narrow, fits_##wide##_##narrow, make_##wide##_##narrow, "piece", tried}
+        OPERATION, "levels-" #wide "-" #narrow, fits_##wide##_##narrow, make_##wide##_##narrow, "pieces", tried}
 #define TB_LEVEL_ROWS(OPERATION, operation, row_fits)                                                                  \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, flat, FLAT, tb_candidates_levels);                        \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, binomial, BINOMIAL, tb_candidates_levels);                \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, chain, CHAIN, tb_candidates_levels);                      \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, chain, CHAIN, tb_candidates_pipelines);                   \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, binary, BINARY, tb_candidates_many_hosts);                \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, binomial, BINOMIAL, binomial, BINOMIAL, tb_candidates_many_places);   \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, chain, CHAIN, tb_candidates_levels);                    \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, chain, CHAIN, tb_candidates_pipelines);                 \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, binary, BINARY, tb_candidates_many_hosts);              \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, chain, CHAIN, tb_candidates_levels);                  \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, chain, CHAIN, tb_candidates_pipelines);               \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, binary, BINARY, tb_candidates_many_hosts);            \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, lpbf, LPBF, binomial, BINOMIAL, tb_candidates_levels)
 
@@ -55,18 +56,30 @@ bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide);
 /* Whether there are levels, and so many parts of the widest place at most. */
 bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most);
 uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, uint32_t room);
+/* The same, and where there are wide stages, also pieces of them that are longer or shorter than those of narrow ones.
+ */
+uint32_t tb_candidates_pipelines(const struct tb_collective *c, uint64_t *values, uint32_t room);
 /* None where there are few hosts in a cluster, or few clusters: others are as good there. */
 uint32_t tb_candidates_many_hosts(const struct tb_collective *c, uint64_t *values, uint32_t room);
 uint32_t tb_candidates_many_places(const struct tb_collective *c, uint64_t *values, uint32_t room);
 
 /* Shares of the pieces, each with trees of its own. */
-uint32_t tb_levels_shares(const struct tb_levels *l, const struct tb_level_kinds *k);
-/* The pieces of share `share` of `shares`. */
-static inline struct tb_slice tb_share_slice(struct tb_slice whole, uint32_t share, uint32_t shares)
+struct tb_level_shares {
+    uint32_t count;
+    uint32_t low[TB_LEVEL_SHARES + 1]; /* their first pieces, and the end */
+};
+
+/* Whether the widest stage has several trees, as many as it has parts. */
+bool tb_levels_packed(const struct tb_levels *l, const struct tb_level_kinds *k);
+/* As many shares of so many pieces that are alike. */
+struct tb_level_shares tb_shares_alike(uint32_t count, uint32_t pieces);
+/* Those of the trees that are packed for l->root, the last being that of the tree in which the root tells everyone; or
+ * one of all. */
+struct tb_level_shares tb_shares_packed(const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t pieces);
+static inline struct tb_slice tb_share_slice(struct tb_slice whole, const struct tb_level_shares *shares,
+                                             uint32_t share)
 {
-    uint32_t low = (uint32_t)((uint64_t)whole.count * share / shares);
-    uint32_t high = (uint32_t)((uint64_t)whole.count * (share + 1) / shares);
-    return tb_slice_range(whole, low, high);
+    return tb_slice_range(whole, shares->low[share], shares->low[share + 1]);
 }
 
 /* Whether ranks of a host meet in its memory, which is then in no tree. */
@@ -92,7 +105,7 @@ uint32_t tb_levels_down(struct tb_builder *b, const struct tb_levels *l, const s
 /* The rest of it: to the ranks of this host through its memory. `come` has the step with which each share is there, or
  * TB_STEP_NONE; `before`, if not that, a step of the whole that must be done with each piece. */
 void tb_levels_out(struct tb_builder *b, const struct tb_levels *l, uint16_t place, const uint32_t *come,
-                   uint32_t shares, uint32_t before);
+                   const struct tb_level_shares *shares, uint32_t before);
 
 /* A reduction on its way up: of pieces that are one share. */
 struct tb_level_sum {
@@ -102,6 +115,7 @@ struct tb_level_sum {
     bool ours;             /* and may be written there */
     bool out;              /* OUT may be written, and has the result at the root */
     bool nothing;          /* it has none: the root is a guest, and takes what comes first */
+    bool beside;           /* there are other shares, which must not wait until this one has left */
     uint32_t low;          /* number of its first piece in the whole */
     uint32_t room_free[2]; /* of the two copies of WORK: the step after which it may be written */
     uint32_t turn;         /* copy to be used next */
@@ -111,7 +125,8 @@ struct tb_level_sum {
  * `out`: it may write to OUT. Of the whole, */
 struct tb_level_sum tb_levels_sum(struct tb_builder *b, const struct tb_levels *l, uint16_t place, bool out);
 /* and of a share of it. */
-struct tb_level_sum tb_levels_share(const struct tb_level_sum *whole, uint32_t share, uint32_t shares);
+struct tb_level_sum tb_levels_share(const struct tb_level_sum *whole, const struct tb_level_shares *shares,
+                                    uint32_t share);
 /* It is in OUT then, which may be written. */
 void tb_levels_result(struct tb_builder *b, struct tb_level_sum *sum);
 /* Combines what comes from those behind with `sum` and sends it on, up to the root, in all stages but the host's where

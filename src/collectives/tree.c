@@ -122,6 +122,8 @@ static uint32_t tree_send(struct tb_builder *b, const struct tb_tree *t, uint32_
     uint32_t step = tb_builder_send(b, peer, edge, slice);
     if (t->local)
         tb_builder_local(b);
+    if (t->join > 1)
+        tb_builder_cut(b, t->join);
     return step;
 }
 
@@ -131,6 +133,8 @@ static uint32_t tree_receive(struct tb_builder *b, const struct tb_tree *t, uint
     uint32_t step = tb_builder_receive(b, peer, edge, slice);
     if (t->local)
         tb_builder_local(b);
+    if (t->join > 1)
+        tb_builder_cut(b, t->join);
     return step;
 }
 

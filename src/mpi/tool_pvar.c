@@ -288,9 +288,9 @@ static uint64_t cell(const struct tb_usage *row, enum column column)
     case NEXT:
         return next->algorithm != NULL ? tb_mpit_algorithm(next->algorithm) + 1 : 0;
     case ARGUMENT:
-        return best->argument;
+        return tb_candidate_argument(best);
     case NEXT_ARGUMENT:
-        return next->algorithm != NULL ? next->argument : 0;
+        return next->algorithm != NULL ? tb_candidate_argument(next) : 0;
     case NEXT_TIME:
         return time_of(next);
     case RANKS:

@@ -213,6 +213,40 @@ static void place_look(struct tb_bound_state *s, const struct tb_collective *c, 
     part_look(s, c, &p, TB_BOUND_NONE, place, b);
 }
 
+/* Out of the root's place, if there are several others beside it, or into it. */
+static void beside_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t place, struct tb_bound *b)
+{
+    const struct tb_shape_place *places = s->shape->places;
+    uint32_t root = tb_group_shape_place(s->shape, c->root), groups = places[places[place].parent].child_count - 1;
+    bool down = c->operation == TB_OPERATION_BCAST;
+    if ((!down && c->operation != TB_OPERATION_REDUCE) || groups < 2 || root < place || root >= places[place].end)
+        return;
+    const struct tb_bound_cut cut = {.host = TB_BOUND_NONE,
+                                     .place = place,
+                                     .in = !down,
+                                     .bytes = tb_item_data_of(c).bytes,
+                                     .inside.only = s->spot_of[tb_group_shape_host(s->shape, c->root)],
+                                     .outside.only = TB_BOUND_NONE,
+                                     .groups = groups};
+    uint64_t latency, time = tb_bound_cut_time(s, &cut, &latency);
+    bound_raise(b, time, latency, TB_BOUND_NONE, place);
+}
+
+/* A reduction that all of several places get takes 2 (n - 1) messages between n of them for each element, as gossip
+ * does: until one of them knows of all, n - 1 at least; then the other n - 1 do not yet, and each must get one more. */
+static void parts_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t parent, struct tb_bound *b)
+{
+    const struct tb_shape_place *row = &s->shape->places[parent];
+    uint32_t ranks = 0;
+    for (uint32_t i = parent + 1; i < row->end; i = s->shape->places[i].end)
+        ranks += s->shape->places[i].rank_count;
+    if (c->operation != TB_OPERATION_ALLREDUCE || row->child_count < 2 || ranks < c->size)
+        return;
+    uint64_t latency, bytes = times(tb_item_data_of(c).bytes, 2 * (row->child_count - 1));
+    uint64_t time = tb_bound_children_time(s, parent, bytes, &latency);
+    bound_raise(b, time, latency, TB_BOUND_NONE, parent);
+}
+
 /* All hosts that may decide: of those that nothing tells apart, one with the fewest ranks and one with the most. */
 static void hosts_look(struct tb_bound_state *s, const struct tb_collective *c, uint64_t limit, struct tb_bound *b)
 {
@@ -231,6 +265,11 @@ static void places_look(struct tb_bound_state *s, const struct tb_collective *c,
 {
     for (uint32_t i = 1; i < s->shape->place_count && s->error == TB_OK && s->looks < limit; i++)
         place_look(s, c, i, b);
+    for (uint32_t i = 0; i < s->shape->place_count && s->error == TB_OK && s->looks < limit; i++) {
+        if (i > 0)
+            beside_look(s, c, i, b);
+        parts_look(s, c, i, b);
+    }
 }
 
 int tb_bound_find_within(struct tb_ways *ways, const struct tb_collective *c, uint64_t limit, struct tb_bound *bound,

@@ -182,7 +182,7 @@ static bool marks_grow(struct tb_bound_state *s)
         return true;
     struct tb_bound_mark *taken = realloc(s->taken, need * sizeof *taken);
     s->taken = taken != NULL ? taken : s->taken;
-    struct tb_bound_entrance *entrances = realloc(s->entrances, (need + (size_t)1) * sizeof *entrances);
+    struct tb_bound_entrance *entrances = realloc(s->entrances, 2 * (need + (size_t)1) * sizeof *entrances);
     s->entrances = entrances != NULL ? entrances : s->entrances;
     if (taken == NULL || entrances == NULL)
         return false;
@@ -200,6 +200,17 @@ struct crossing {
     bool known;              /* it has been counted before */
 };
 
+/* That of the place itself, or of one in it that all who go there pass, rather than those of others. */
+static uint32_t uplink_worth(const struct tb_bound_state *s, const struct tb_bound_cut *cut,
+                             const struct tb_wire_use *use)
+{
+    if (cut->place == TB_BOUND_NONE)
+        return 5;
+    uint32_t place = s->shape->places[cut->place].place, end = s->ways->table->places[place].end;
+    bool within = use->a > place && use->a < end && (use->role == TB_ROLE_DOWN) == cut->in;
+    return use->a == place ? 8 : within ? 7 : 5;
+}
+
 static uint32_t wire_worth(const struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t code)
 {
     if (code == TB_WAY_OUT_AGENT || code == TB_WAY_IN_AGENT)
@@ -212,7 +223,7 @@ static uint32_t wire_worth(const struct tb_bound_state *s, const struct tb_bound
         return 0;
     case TB_ROLE_UP:
     case TB_ROLE_DOWN:
-        return cut->place != TB_BOUND_NONE && use->a == s->shape->places[cut->place].place ? 8 : 5;
+        return uplink_worth(s, cut, use);
     case TB_ROLE_LINK:
     case TB_ROLE_WIDE:
         return 6;
@@ -290,7 +301,7 @@ static void passage_count(struct tb_bound_state *s, const struct tb_bound_cut *c
         bool far = __builtin_mul_overflow(rate, !port || own ? 1ull : s->spots[spot].hosts, &all) || all > RATE_MOST;
         *mark_of(s, c->code, p->from, p->to) = (struct tb_bound_mark){s->search, s->entrance_count};
         s->entrances[s->entrance_count++] =
-            (struct tb_bound_entrance){far ? RATE_FAR : all, TB_COST_NEVER, TB_COST_NEVER, 0};
+            (struct tb_bound_entrance){far ? RATE_FAR : all, TB_COST_NEVER, TB_COST_NEVER, TB_COST_NEVER, 0};
     }
     uint64_t *near = s->near + (outside == inside ? s->spot_count : 0); /* the other hosts of a spot that is cut */
     near[outside] = outer < near[outside] ? outer : near[outside];
@@ -304,7 +315,8 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 
 /* The second look: when the first byte can have come to the wire from who has it, and how long before the end the last
  * one must have left it for who must get it. Bytes that differ may differ in their ways. */
-static void passage_reach(struct tb_bound_state *s, const struct passage *p, uint32_t giver, uint32_t taker)
+static void passage_reach(struct tb_bound_state *s, const struct tb_bound_cut *cut, const struct passage *p,
+                          uint32_t giver, uint32_t taker)
 {
     const struct tb_cost_ends *ends = tb_way_ends(s->ways->table, p->way);
     uint64_t before = tb_cost_add(p->wire.before, tb_cost_at(&ends->send, 0)), behind = tb_cost_at(&ends->receive, 0);
@@ -316,6 +328,26 @@ static void passage_reach(struct tb_bound_state *s, const struct passage *p, uin
     struct tb_bound_entrance *e = &s->entrances[p->limited ? mark_of(s, p->wire.code, p->from, p->to)->entrance : 0];
     e->before = lesser(before, e->before);
     e->behind = lesser(behind, e->behind);
+    if (cut->groups > 0)
+        e->apart = lesser(tb_cost_add(cut->in ? before : behind, s->aside[cut->in ? p->from : p->to]), e->apart);
+}
+
+/* Which groups the spots outside are in, and how far each is from those of others. */
+static void groups_find(struct tb_bound_state *s, const struct tb_bound_cut *cut)
+{
+    const struct tb_shape_place *places = s->shape->places;
+    for (uint32_t i = 0; i < s->spot_count; i++) {
+        uint32_t place = s->shape->hosts[s->spots[i].host].place;
+        while (place != TB_PLACE_NONE && places[place].parent != places[cut->place].parent)
+            place = places[place].parent;
+        s->group[i] = place != TB_PLACE_NONE && !s->inside[i] ? place : TB_BOUND_NONE;
+    }
+    for (uint32_t i = 0; i < s->spot_count; i++) {
+        s->aside[i] = TB_COST_NEVER;
+        for (uint32_t k = 0; k < s->spot_count; k++)
+            if (s->group[k] != TB_BOUND_NONE && s->group[k] != s->group[i])
+                s->aside[i] = lesser(cut->in ? tb_bound_far(s, k, i) : tb_bound_far(s, i, k), s->aside[i]);
+    }
 }
 
 /* Which spots are inside, wholly or in part. */
@@ -379,7 +411,7 @@ static void cut_walk(struct tb_bound_state *s, const struct tb_bound_cut *cut, b
                                   (const uint32_t[2]){cut->in ? a : b, cut->in ? b : a}, &p))
                     continue;
                 if (reach)
-                    passage_reach(s, &p, giver, taker);
+                    passage_reach(s, cut, &p, giver, taker);
                 else
                     passage_count(s, cut, &p);
             }
@@ -410,23 +442,91 @@ static uint64_t entrances_time(struct tb_bound_state *s, uint64_t bytes)
     return time > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)time;
 }
 
+/* All wires by which something passes the boundary, and from when on and until when. */
+static void entrances_find(struct tb_bound_state *s, const struct tb_bound_cut *cut)
+{
+    s->search++;
+    /* The first stands for ways that nothing limits. */
+    s->entrances[0] = (struct tb_bound_entrance){RATE_FAR, TB_COST_NEVER, TB_COST_NEVER, TB_COST_NEVER, 0};
+    s->entrance_count = 1;
+    cut_mark(s, cut);
+    if (cut->groups > 0)
+        groups_find(s, cut);
+    cut_walk(s, cut, false, TB_BOUND_NONE, TB_BOUND_NONE);
+    uint32_t outside = side_who(s, &cut->outside, false, !cut->in), inside = side_who(s, &cut->inside, true, cut->in);
+    cut_walk(s, cut, true, cut->in ? outside : inside, cut->in ? inside : outside);
+}
+
+/* Of what leaves the root's place for several groups, a byte either leaves it once for each of them, or gets to one of
+ * them by way of another, and has left it earlier by what lies between the two. If of all bytes the part x leaves k
+ * times, k x + (1 - x) must pass until the end, and 1 - x early enough: together no more than if one in k parts of each
+ * wire could be used until the end, and the others only so long. A reduction is the same in the other direction. */
+static void entrances_part(struct tb_bound_state *s, const struct tb_bound_cut *cut)
+{
+    uint32_t count = s->entrance_count;
+    for (uint32_t i = 0; cut->groups > 1 && i < count; i++) {
+        struct tb_bound_entrance *e = &s->entrances[i], *early = &s->entrances[s->entrance_count];
+        if (e->rate == RATE_FAR)
+            continue;
+        *early = *e;
+        *(cut->in ? &early->before : &early->behind) = e->apart;
+        early->rate -= e->rate / cut->groups;
+        e->rate = e->rate / cut->groups + 1;
+        s->entrance_count++;
+    }
+}
+
+static uint64_t bound_time(struct tb_bound_state *s, uint64_t bytes, uint64_t *latency)
+{
+    uint64_t time = entrances_time(s, bytes);
+    if (s->error != TB_OK || time == TB_COST_NEVER)
+        return 0;
+    *latency = s->entrances[0].latency;
+    return time;
+}
+
 uint64_t tb_bound_cut_time(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint64_t *latency)
 {
     *latency = 0;
     if (cut->bytes == 0)
         return 0;
-    s->search++;
-    /* The first stands for ways that nothing limits. */
-    s->entrances[0] = (struct tb_bound_entrance){RATE_FAR, TB_COST_NEVER, TB_COST_NEVER, 0};
-    s->entrance_count = 1;
-    cut_mark(s, cut);
-    cut_walk(s, cut, false, TB_BOUND_NONE, TB_BOUND_NONE);
-    uint32_t outside = side_who(s, &cut->outside, false, !cut->in), inside = side_who(s, &cut->inside, true, cut->in);
-    cut_walk(s, cut, true, cut->in ? outside : inside, cut->in ? inside : outside);
-    uint64_t time = entrances_time(s, cut->bytes);
-    if (s->error != TB_OK || time == TB_COST_NEVER)
-        return 0;
-    *latency = s->entrances[0].latency;
+    entrances_find(s, cut);
+    entrances_part(s, cut);
+    return bound_time(s, cut->bytes, latency);
+}
+
+uint64_t tb_bound_children_time(struct tb_bound_state *s, uint32_t parent, uint64_t bytes, uint64_t *latency)
+{
+    const struct tb_shape_place *places = s->shape->places;
+    struct tb_bound_entrance *all = NULL;
+    uint32_t count = 0;
+    *latency = 0;
+    for (uint32_t i = parent + 1; i < places[parent].end && s->error == TB_OK; i = places[i].end) {
+        const struct tb_bound_cut cut = {.host = TB_BOUND_NONE,
+                                         .place = i,
+                                         .in = true,
+                                         .bytes = bytes,
+                                         .inside.only = TB_BOUND_NONE,
+                                         .outside.only = TB_BOUND_NONE};
+        entrances_find(s, &cut);
+        struct tb_bound_entrance *more = realloc(all, (count + (size_t)s->entrance_count) * sizeof *all);
+        if (more == NULL) {
+            s->error = TB_ERR_MEMORY;
+            break;
+        }
+        all = more;
+        memcpy(all + count, s->entrances, s->entrance_count * sizeof *all);
+        count += s->entrance_count;
+    }
+    struct tb_bound_entrance *mine = s->entrances;
+    uint64_t time = 0;
+    if (s->error == TB_OK && count > 0) {
+        s->entrances = all;
+        s->entrance_count = count;
+        time = bound_time(s, bytes, latency);
+        s->entrances = mine;
+    }
+    free(all);
     return time;
 }
 
@@ -442,8 +542,10 @@ int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways, uint64_t
     s->firsts = calloc(TB_BOUND_SPOTS + 1, sizeof *s->firsts);
     s->near = calloc(2 * (size_t)TB_BOUND_SPOTS, sizeof *s->near);
     s->inside = calloc(TB_BOUND_SPOTS, sizeof *s->inside);
+    s->aside = calloc(TB_BOUND_SPOTS, sizeof *s->aside);
+    s->group = calloc(TB_BOUND_SPOTS, sizeof *s->group);
     if (s->spots == NULL || s->spot_of == NULL || s->members == NULL || s->firsts == NULL || s->near == NULL ||
-        s->inside == NULL)
+        s->inside == NULL || s->aside == NULL || s->group == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the bound of %u hosts", shape->host_count);
     bool found = spots_find(s);
     uint64_t n = s->spot_count;
@@ -470,6 +572,8 @@ void tb_bound_state_close(struct tb_bound_state *s)
     free(s->far);
     free(s->near);
     free(s->inside);
+    free(s->aside);
+    free(s->group);
     free(s->taken);
     free(s->entrances);
 }

@@ -20,6 +20,7 @@ struct tb_bound_spot {
 struct tb_bound_entrance {
     uint64_t rate;           /* bytes a second */
     uint64_t before, behind; /* nothing can pass it so early, nor so shortly before the end */
+    uint64_t apart;          /* the one of the two that is outside, of what goes by way of another group there */
     uint64_t latency;        /* both */
 };
 
@@ -39,6 +40,8 @@ struct tb_bound_state {
     uint64_t *far;     /* from spot to spot at least, with what ranks spend: [from * spot_count + to] */
     uint64_t *near;    /* of each spot, while one part of the group is looked at: to the boundary, or from there */
     uint8_t *inside;   /* of each spot: whether it is in it */
+    uint64_t *aside;   /* of each spot outside: to the nearest one of another group, or from there */
+    uint32_t *group;   /* of each spot outside; TB_BOUND_NONE: it is in none */
     struct tb_bound_mark *taken; /* two for the ports of each spot, then by wire */
     struct tb_bound_entrance *entrances;
     uint32_t taken_room, entrance_count, search;
@@ -59,6 +62,7 @@ struct tb_bound_cut {
     bool in;        /* into it; else out of it */
     uint64_t bytes;
     struct tb_bound_side inside, outside;
+    uint32_t groups; /* of the places beside it each must get all of it, or give to all of it; 0: nothing of that */
 };
 
 /* Close it also after an error. Without spots if there are too many, or they take more than `limit` looks. */
@@ -66,6 +70,8 @@ int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways, uint64_t
 void tb_bound_state_close(struct tb_bound_state *s);
 /* How long it takes at least; *latency is the part without load. */
 uint64_t tb_bound_cut_time(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint64_t *latency);
+/* The same for what must pass into the places that are the parts of one, whichever of them. */
+uint64_t tb_bound_children_time(struct tb_bound_state *s, uint32_t parent, uint64_t bytes, uint64_t *latency);
 
 /* The spot at the other end of the longest way that counts; they may be the same. */
 static inline uint64_t tb_bound_far(const struct tb_bound_state *s, uint32_t from, uint32_t to)

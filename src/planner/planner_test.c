@@ -192,12 +192,38 @@ static void parameters_go_before_the_model(void **state)
     assert_string_equal(choice.best.algorithm->name, "inter");
 }
 
+/* Two lengths of pieces are one argument, which is printed as it is read. */
+static void two_lengths_are_an_argument(void **state)
+{
+    static const char *const texts[] = {"levels-flat-chain:16k", "levels-flat-chain:16k/64k",
+                                        "levels-flat-chain:64k/16k", "levels-flat-chain:3/12k"};
+    static const uint64_t narrow[] = {16384, 16384, 65536, 3}, wide[] = {16384, 65536, 16384, 12288};
+    for (int i = 0; i < 4; i++) {
+        struct tb_preference wish;
+        char text[64];
+        assert_int_equal(tb_preference_read(&wish, TB_OPERATION_BCAST, texts[i]), TB_OK);
+        uint64_t piece = tb_argument_piece(wish.argument);
+        assert_int_equal(piece * tb_argument_narrow(wish.argument), narrow[i]);
+        assert_int_equal(piece * tb_argument_wide(wish.argument), wide[i]);
+        assert_int_equal(tb_argument_longest(wish.argument), narrow[i] > wide[i] ? narrow[i] : wide[i]);
+        tb_preference_print(&wish, text, sizeof text);
+        assert_string_equal(text, texts[i]);
+    }
+    assert_int_equal(tb_argument_of(1, 1u << (TB_ARGUMENT_JOIN + 1)), 0);
+    assert_int_equal(tb_argument_of(TB_ARGUMENT_PIECE + 1, 1), 0);
+}
+
 static void wrong_names_are_told(void **state)
 {
     static const char *const bad[][2] = {{"bcast", "chian:64k"},
                                          {"bcast", "linear:3"},
                                          {"bcast", "chain:x"},
                                          {"bcast", "chain:0"},
+                                         {"bcast", "chain:16k/64k"},
+                                         {"bcast", "levels-flat-chain:16k/"},
+                                         {"bcast", "levels-flat-chain:16k/0"},
+                                         {"bcast", "levels-flat-chain:16k/48k"},
+                                         {"bcast", "levels-flat-chain:16k/64k/64k"},
                                          {"barrier", "ring"},
                                          {"rules", "bcast ranks>8"},
                                          {"rules", "cast linear"},
@@ -547,6 +573,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_rated_has_a_reference),
         cmocka_unit_test(there_is_always_a_choice),
         cmocka_unit_test(parameters_go_before_the_model),
+        cmocka_unit_test(two_lengths_are_an_argument),
         cmocka_unit_test(wrong_names_are_told),
         cmocka_unit_test(rules_have_conditions),
         cmocka_unit_test(reproducible_calls_have_few_algorithms),

@@ -53,6 +53,29 @@ static const struct tb_algorithm *name_find(enum tb_operation operation, const c
     return NULL;
 }
 
+/* A number, or two lengths of pieces, of narrow stages and of wide ones. */
+static int argument_read(struct tb_preference *preference, const struct tb_algorithm *row, const char *text,
+                         const char *from)
+{
+    bool pieces = strcmp(row->argument, "pieces") == 0;
+    uint64_t narrow = 0, wide = 0;
+    const char *end = tb_number_read(from, &narrow);
+    narrow = narrow > TB_ARGUMENT_PIECE ? TB_ARGUMENT_PIECE : narrow;
+    preference->argument = narrow;
+    if (pieces && end != NULL && *end == '/') {
+        end = tb_number_read(end + 1, &wide);
+        preference->argument = tb_argument_of(narrow, wide);
+        if (end != NULL && *end == 0 && preference->argument == 0)
+            return tb_error(TB_ERR_ARGUMENT,
+                            "\"%s\": of two lengths of pieces one should be the other times a power of two up to %u",
+                            text, 1u << TB_ARGUMENT_JOIN);
+    }
+    if (end == NULL || *end != 0 || preference->argument == 0)
+        return tb_error(TB_ERR_ARGUMENT, "\"%s\": the argument of %s (%s) should be a number, such as %s:64k%s", text,
+                        row->name, row->argument, row->name, pieces ? ", or two, such as 16k/64k" : "");
+    return TB_OK;
+}
+
 int tb_preference_read(struct tb_preference *preference, enum tb_operation operation, const char *text)
 {
     char names[512];
@@ -72,11 +95,7 @@ int tb_preference_read(struct tb_preference *preference, enum tb_operation opera
     if (row->argument == NULL)
         return tb_error(TB_ERR_ARGUMENT, "the algorithm %s of %s takes no argument; \"%s\" gives one", row->name,
                         tb_operation_name(operation), text);
-    const char *end = tb_number_read(text + length + 1, &preference->argument);
-    if (end == NULL || *end != 0 || preference->argument == 0)
-        return tb_error(TB_ERR_ARGUMENT, "\"%s\": the argument of %s (%s) should be a number, such as %s:64k", text,
-                        row->name, row->argument, row->name);
-    return TB_OK;
+    return argument_read(preference, row, text, text + length + 1);
 }
 
 void tb_preference_print(const struct tb_preference *preference, char *text, size_t size)
@@ -85,7 +104,7 @@ void tb_preference_print(const struct tb_preference *preference, char *text, siz
     if (preference->argument == 0 || length + 1 >= (int)size)
         return;
     text[length] = ':';
-    tb_number_print(preference->argument, text + length + 1, size - (size_t)length - 1);
+    tb_argument_print(preference->argument, true, text + length + 1, size - (size_t)length - 1);
 }
 
 const struct tb_algorithm *tb_preference_find(const struct tb_preference *preference, const struct tb_collective *c)

@@ -208,10 +208,11 @@ static int rate_in_part(struct tb_rater *r, const struct tb_candidate *row, uint
         return TB_AGAIN;
     /* As many as can be afforded, and half of them again. */
     uint64_t fit = budget / 3 * 2 / (units > 0 ? units : 1) * PIECES_LEAST;
-    uint64_t most = r->thorough && whole ? r->call.elements / row->argument : PIECES_MOST;
+    uint64_t piece = tb_argument_longest(row->argument);
+    uint64_t most = r->thorough && whole ? r->call.elements / piece : PIECES_MOST;
     fit = fit > most ? most : fit;
-    struct trial half = trial_of(r, row, fold, fit / 2 * row->argument);
-    struct trial more = trial_of(r, row, fold, fit * row->argument);
+    struct trial half = trial_of(r, row, fold, fit / 2 * piece);
+    struct trial more = trial_of(r, row, fold, fit * piece);
     uint64_t begin = r->used;
     int error = trial_run(r, &half, budget);
     uint64_t before = r->used;
@@ -246,9 +247,9 @@ bool tb_rater_fits(struct tb_rater *r, const struct tb_candidate *row, uint32_t 
 int tb_rater_time(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t budget,
                   struct tb_rated *rated)
 {
-    uint64_t piece = row->argument, all = r->call.elements, units = 0;
+    uint64_t piece = tb_argument_longest(row->argument), all = r->call.elements, units = 0;
     struct trial whole = trial_of(r, row, fold, all);
-    bool pieces = row->algorithm->argument != NULL && strcmp(row->algorithm->argument, "piece") == 0 && piece > 0;
+    bool pieces = row->algorithm->argument != NULL && strncmp(row->algorithm->argument, "piece", 5) == 0 && piece > 0;
     bool many = pieces && all / piece > PIECES_MOST;
     *rated = (struct tb_rated){.time = TB_COST_NEVER};
     if (!tb_algorithm_fits(row->algorithm, &whole.call))

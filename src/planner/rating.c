@@ -52,6 +52,11 @@ bool tb_rating_possible(const struct tb_collective *c)
     return !c->inter && c->operation <= TB_OPERATION_EXSCAN;
 }
 
+uint64_t tb_candidate_argument(const struct tb_candidate *candidate)
+{
+    return tb_argument_piece(candidate->argument) * tb_argument_narrow(candidate->argument);
+}
+
 /* Whether some algorithm follows the levels that the group has. */
 static bool levels_fit(const struct tb_collective *c)
 {
@@ -344,7 +349,9 @@ static int rows_begin(struct rating *r, bool all)
         } else {
             error = row_begin(r, i);
         }
-        worse = row->time > best && row->time - best > best / WORSE_BY ? worse + 1 : 0;
+        /* Two lengths that differ stand between one that is alike in all stages and the next. */
+        if (tb_argument_wide(row->argument) == tb_argument_narrow(row->argument))
+            worse = row->time > best && row->time - best > best / WORSE_BY ? worse + 1 : 0;
         best = row->time < best ? row->time : best;
     }
     return error;

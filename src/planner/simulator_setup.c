@@ -120,6 +120,7 @@ static int streams_find(struct tb_simulator *m)
                                                                        .path = f->path,
                                                                        .ends = ends_of(m, f->rank, to),
                                                                        .head = TB_SIMULATOR_NONE,
+                                                                       .short_head = TB_SIMULATOR_NONE,
                                                                        .acks = TB_SIMULATOR_NONE,
                                                                        .brief = true};
             table[at] = m->stream_count++;

@@ -12,9 +12,10 @@
 enum tb_simulator_event_kind {
     TB_SIMULATOR_DONE,   /* a step: an item of it is finished */
     TB_SIMULATOR_ARRIVE, /* a message: the receiving rank has something to do for it */
-    TB_SIMULATOR_NEXT,   /* a stream: its next part may come to its first wire */
-    TB_SIMULATOR_PART,   /* a part: its first byte has come to the wire where it is next */
-    TB_SIMULATOR_ASK,    /* a message: the other side is asked whether it may come */
+    TB_SIMULATOR_NEXT, /* twice a stream: the next part of its long messages may come to the first wire; or, 1 more, its
+                        * next short message */
+    TB_SIMULATOR_PART, /* a part: its first byte has come to the wire where it is next */
+    TB_SIMULATOR_ASK,  /* a message: the other side is asked whether it may come */
     TB_SIMULATOR_ANSWER, /* a message: it may */
     TB_SIMULATOR_WIRE,   /* a wire: it is free, unless a short message has come meanwhile, and a part waits for it */
     TB_SIMULATOR_COME,   /* a part that is a short message: as ARRIVE */
@@ -121,22 +122,27 @@ struct tb_simulator_part {
     uint16_t left;          /* legs from there on */
     bool is_first;          /* of these, of its path */
     bool is_short;
-    bool burst; /* it comes at once, and so counts in a queue */
+    bool in_turn; /* a short one that others of its stream were before: it overtakes nobody */
+    bool burst;   /* it comes at once, and so counts in a queue */
     struct tb_simulator_ends ends;
 };
 
-/* What one rank sends to another. */
+/* What one rank sends to another: two connections, one for long messages and one for short ones. On each of them
+ * messages leave in order, one after the other; streams that have something to send take turns at a wire. */
 struct tb_simulator_stream {
     uint32_t from, to; /* ranks */
     uint32_t path;
     struct tb_simulator_ends ends;
-    uint32_t head, tail;     /* long messages that have not left wholly */
-    uint32_t acks, last_ack; /* of parts that are there: when this side will know */
-    bool busy;               /* its next part has a time */
-    bool waits;              /* or waits for the window */
-    bool brief;              /* all messages are short, so that nothing waits for a window, and there are no acks: */
-    uint64_t known;          /* when this side will know of all that is there */
-    uint64_t under_way;      /* bytes that it does not know of; of a brief one, that are not there */
+    uint32_t head, tail;             /* long messages that have not left wholly */
+    uint32_t short_head, short_tail; /* short ones that wait for those before them */
+    uint64_t short_free;             /* when the last of those before them has left the first wire */
+    uint32_t acks, last_ack;         /* of parts that are there: when this side will know */
+    bool short_busy;                 /* a short one is on its way to the first wire, or the next one has a time */
+    bool busy;                       /* its next part has a time */
+    bool waits;                      /* or waits for the window */
+    bool brief;         /* all messages are short, so that nothing waits for a window, and there are no acks: */
+    uint64_t known;     /* when this side will know of all that is there */
+    uint64_t under_way; /* bytes that it does not know of; of a brief one, that are not there */
 };
 
 struct tb_simulator_wire {

@@ -223,7 +223,7 @@ static void part_deliver(struct tb_simulator *m, uint32_t part, uint64_t now, ui
     stream_acknowledge(m, stream, known, p->length);
     if (stream->waits) {
         stream->waits = false;
-        tb_simulator_push(m, TB_SIMULATOR_NEXT, p->stream, known);
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, 2 * p->stream, known);
     }
     if (p->is_short) {
         uint64_t begin = receive_time(m, stream->path, p->length, first, last, &p->last);
@@ -270,8 +270,19 @@ static void stream_go_on(struct tb_simulator *m, uint32_t step, uint64_t sent, u
     if (!stream->busy)
         return;
     const struct tb_simulator_message *head = &m->messages[stream->head];
-    tb_simulator_push(m, TB_SIMULATOR_NEXT, index,
+    tb_simulator_push(m, TB_SIMULATOR_NEXT, 2 * index,
                       head->left == head->bytes ? tb_simulator_later(end, head->ready) : end);
+}
+
+/* After a short message the next one of its stream may go. */
+static void short_go_on(struct tb_simulator *m, uint32_t index, uint64_t end)
+{
+    struct tb_simulator_stream *stream = &m->streams[index];
+    stream->short_free = end;
+    stream->short_busy = stream->short_head != TB_SIMULATOR_NONE;
+    if (stream->short_busy)
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, 2 * index + 1,
+                          tb_simulator_later(end, m->messages[stream->short_head].ready));
 }
 
 /* Leaves the wire to which it had come, or passed where there is none. */
@@ -280,6 +291,8 @@ static void part_go_on(struct tb_simulator *m, uint32_t part, uint64_t now, uint
     struct tb_simulator_part *p = &m->parts[part];
     const struct tb_simulator_leg *leg = &m->legs[p->leg];
     bool leaves = p->is_first && !p->is_short;
+    if (p->is_first && p->is_short)
+        short_go_on(m, p->stream, end);
     uint64_t sent = leaves ? part_sent(m, p, begin, end) : TB_COST_NEVER;
     uint32_t step = leaves ? m->messages[p->message].step : TB_SIMULATOR_NONE;
     uint64_t first = tb_cost_add(tb_cost_add(begin, leg->delay), frame_time(leg, p, leg->store));
@@ -323,7 +336,7 @@ static void part_pass(struct tb_simulator *m, uint32_t part, uint64_t now)
         p->burst = false;
         p->last = tb_cost_add(p->last, m->constants->loss);
         tb_simulator_push(m, TB_SIMULATOR_PART, part, tb_cost_add(now, m->constants->loss));
-    } else if (m->mixed && !p->is_short && (w->free > now || w->waiting != TB_SIMULATOR_NONE)) {
+    } else if (m->mixed && (!p->is_short || p->in_turn) && (w->free > now || w->waiting != TB_SIMULATOR_NONE)) {
         wire_wait(m, wire, part);
     } else {
         part_cross(m, part, wire, now);
@@ -369,13 +382,13 @@ static bool stream_open(struct tb_simulator *m, uint32_t index, uint64_t length,
     if (stream_is_quiet(m, stream, now) || stream->under_way + length <= tb_simulator_later(window, 2 * length))
         return true;
     if (stream->acks != TB_SIMULATOR_NONE)
-        tb_simulator_push(m, TB_SIMULATOR_NEXT, index, m->notes[stream->acks].time);
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, 2 * index, m->notes[stream->acks].time);
     else
         stream->waits = true;
     return false;
 }
 
-void tb_simulator_next(struct tb_simulator *m, uint32_t index, uint64_t now)
+static void long_next(struct tb_simulator *m, uint32_t index, uint64_t now)
 {
     struct tb_simulator_stream *stream = &m->streams[index];
     struct tb_simulator_message *message = &m->messages[stream->head];
@@ -413,7 +426,7 @@ static void stream_add(struct tb_simulator *m, uint32_t index, uint32_t message)
         m->messages[stream->tail].next = message;
     stream->tail = message;
     if (!stream->busy)
-        tb_simulator_push(m, TB_SIMULATOR_NEXT, index, m->messages[message].ready);
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, 2 * index, m->messages[message].ready);
     stream->busy = true;
 }
 
@@ -423,23 +436,75 @@ uint64_t tb_simulator_parts(const struct tb_cost_table *table, uint64_t bytes)
     return bytes <= table->head->constants.short_bytes ? 1 : (bytes + part - 1) / part;
 }
 
-/* The rank gives a short message away. */
-static void short_leave(struct tb_simulator *m, uint32_t step, uint64_t bytes, uint64_t now)
+/* A short message comes to the first wire. */
+static void short_come(struct tb_simulator *m, uint32_t step, uint64_t bytes, bool in_turn, uint64_t ready)
 {
     const struct tb_simulator_step *f = &m->steps[step];
-    uint64_t own = tb_simulator_send_time(m, f->path, bytes), end = tb_simulator_work(m, f->rank, now, own, 0);
-    uint64_t ready = end - own + m->paths[f->path].send_none;
     uint32_t part = part_new(m, step, f->partner);
     if (part == TB_SIMULATOR_NONE)
         return;
     m->parts[part].length = bytes;
     m->parts[part].is_short = true;
-    tb_simulator_done(m, step, end);
+    m->parts[part].in_turn = in_turn;
     /* Of a rank that has its host for itself messages come to the port in this order anyway. */
-    if (m->hosts[m->host_of[f->rank]].ranks == 1)
+    if (in_turn || m->hosts[m->host_of[f->rank]].ranks == 1) {
         tb_simulator_part_comes(m, part, ready);
-    else
+    } else {
+        m->streams[f->stream].short_busy = true;
         tb_simulator_push(m, TB_SIMULATOR_PART, part, ready);
+    }
+}
+
+/* A short message waits for those before it. */
+static void short_wait(struct tb_simulator *m, uint32_t step, uint64_t bytes, uint64_t ready, uint64_t until)
+{
+    struct tb_simulator_stream *stream = &m->streams[m->steps[step].stream];
+    uint32_t index = tb_simulator_message_new(m);
+    if (index == TB_SIMULATOR_NONE)
+        return;
+    m->messages[index] = (struct tb_simulator_message){
+        .bytes = bytes, .ready = ready, .until = until, .step = step, .next = TB_SIMULATOR_NONE};
+    if (stream->short_head == TB_SIMULATOR_NONE)
+        stream->short_head = index;
+    else
+        m->messages[stream->short_tail].next = index;
+    stream->short_tail = index;
+    if (!stream->short_busy)
+        short_go_on(m, m->steps[step].stream, stream->short_free);
+}
+
+/* The socket takes the next one, with which its sender is through then. */
+static void short_next(struct tb_simulator *m, uint32_t index, uint64_t now)
+{
+    struct tb_simulator_stream *stream = &m->streams[index];
+    struct tb_simulator_message message = m->messages[stream->short_head];
+    tb_simulator_message_free(m, stream->short_head);
+    stream->short_head = message.next;
+    tb_simulator_done(m, message.step, tb_simulator_later(message.until, now));
+    short_come(m, message.step, message.bytes, true, now);
+}
+
+void tb_simulator_next(struct tb_simulator *m, uint32_t index, uint64_t now)
+{
+    if (index % 2 == 0)
+        long_next(m, index / 2, now);
+    else
+        short_next(m, index / 2, now);
+}
+
+/* The rank gives a short message away. */
+static void short_leave(struct tb_simulator *m, uint32_t step, uint64_t bytes, uint64_t now)
+{
+    const struct tb_simulator_step *f = &m->steps[step];
+    const struct tb_simulator_stream *stream = &m->streams[f->stream];
+    uint64_t own = tb_simulator_send_time(m, f->path, bytes), end = tb_simulator_work(m, f->rank, now, own, 0);
+    uint64_t ready = end - own + m->paths[f->path].send_none;
+    if (stream->short_busy || stream->short_free > ready) {
+        short_wait(m, step, bytes, ready, end);
+        return;
+    }
+    tb_simulator_done(m, step, end);
+    short_come(m, step, bytes, false, ready);
 }
 
 /* The rank gives it away. */

@@ -133,6 +133,79 @@ static void a_slow_stream_leaves_the_rest_to_others(void **state)
     network_close(&n);
 }
 
+#define PIECES 8 /* as many as a long message has parts */
+
+/* One rank sends two others a message of pieces, so many of which go together, all at once. The ends of the two. */
+static void two_streams(struct network *n, uint32_t first, uint32_t second, uint64_t bytes, uint64_t *ends)
+{
+    struct hand h;
+    hand_open(&h, n);
+    const uint32_t join[] = {first, second};
+    for (uint32_t i = 0; i < n->size; i++)
+        tb_builder_open(&h.builders[i], PIECES);
+    for (uint32_t to = 1; to <= 2; to++) {
+        const struct tb_slice all = {.symbol = TB_SYMBOL_OUT, .stride = 1, .count = PIECES};
+        tb_builder_send(&h.builders[0], to, 0, all);
+        tb_builder_cut(&h.builders[0], join[to - 1]);
+        tb_builder_receive(&h.builders[to], 0, 0, all);
+        tb_builder_cut(&h.builders[to], join[to - 1]);
+    }
+    h.run.blocks = false;
+    hand_run(&h, n, bytes);
+    ends[0] = h.ends[1];
+    ends[1] = h.ends[2];
+}
+
+/* Of many short messages to one rank, which are all there, and many to another the port takes turns, and so it does
+ * with those and one long message: neither waits until the other is through. */
+static void many_short_messages_take_turns(void **state)
+{
+    struct network n;
+    uint64_t ends[2];
+    network_open(&n, "clusters:\n- {name: a, hosts: [a1, a2, a3], ethernet: {bandwidth: 100, latency: 0.1}}\n", NULL,
+                 1);
+    network_unlimited(&n);
+    const uint64_t bytes = PIECES * 16384;
+    assert_true(16384 <= n.bytes->constants.short_bytes && bytes > n.bytes->constants.short_bytes);
+    uint64_t both = 2 * wire_time(&n, 0, bytes);
+    for (uint32_t way = 0; way < 3; way++) {
+        two_streams(&n, way == 1 ? PIECES : 1, way == 2 ? PIECES : 1, bytes, ends);
+        assert_between(ends[0], both * 85 / 100, both * 105 / 100);
+        assert_between(ends[1], both * 85 / 100, both * 105 / 100);
+    }
+    network_close(&n);
+}
+
+/* A single short message overtakes what other ranks' streams have waiting, but not those before it to the same rank. */
+static void short_messages_stay_in_order(void **state)
+{
+    struct network n;
+    struct hand h;
+    struct tb_step_times times[8];
+    network_open(&n, "clusters:\n- {name: a, hosts: [a1, a2, a3], ethernet: {bandwidth: 100, latency: 0.1}}\n", NULL,
+                 1);
+    network_unlimited(&n);
+    const uint64_t bytes = PIECES * 16384;
+    hand_open(&h, &n);
+    for (uint32_t i = 0; i < n.size; i++)
+        tb_builder_open(&h.builders[i], PIECES);
+    const struct tb_slice all = {.symbol = TB_SYMBOL_OUT, .stride = 1, .count = PIECES};
+    const struct tb_slice one = {.symbol = TB_SYMBOL_WORK, .stride = 1, .count = 1};
+    tb_builder_send(&h.builders[0], 1, 0, all);
+    tb_builder_send(&h.builders[0], 1, 1, one);
+    tb_builder_send(&h.builders[0], 2, 0, one);
+    tb_builder_receive(&h.builders[1], 0, 0, all);
+    tb_builder_receive(&h.builders[1], 0, 1, one);
+    tb_builder_receive(&h.builders[2], 0, 0, one);
+    h.run.blocks = false;
+    h.run.times = times;
+    hand_run(&h, &n, bytes);
+    uint64_t whole = wire_time(&n, 0, bytes), piece = wire_time(&n, 0, 16384);
+    assert_between(times[4].done, whole, whole + 5 * piece); /* behind all of the first */
+    assert_between(times[5].done, piece, 5 * piece);
+    network_close(&n);
+}
+
 /* Both directions of a hub, and of a half-duplex port, are one wire. */
 static void half_duplex_goes_in_turn(void **state)
 {
@@ -337,6 +410,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_share_a_wire),
         cmocka_unit_test(a_slow_stream_leaves_the_rest_to_others),
+        cmocka_unit_test(many_short_messages_take_turns),
+        cmocka_unit_test(short_messages_stay_in_order),
         cmocka_unit_test(half_duplex_goes_in_turn),
         cmocka_unit_test(bytes_are_counted_on_their_wires),
         cmocka_unit_test(long_messages_ask),

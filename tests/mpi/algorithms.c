@@ -394,7 +394,7 @@ static const struct {
      "linear binomial binomial:700 chain chain:1000 binary:512 split-binary split-binary:333 scatter-ring "
      "scatter-doubling postal:1 postal:3 circulant circulant:1200 two-tree:1500 shm hosts hosts:3000 "
      "levels-flat-flat levels-flat-binomial:1000 levels-flat-chain:700 levels-flat-binary levels-binomial-binomial "
-     "levels-chain-chain:900 levels-chain-binary:500 levels-packed-chain:600 levels-packed-binary:1100 "
+     "levels-chain-chain:1800/900 levels-chain-binary:500 levels-packed-chain:300/1200 levels-packed-binary:1100 "
      "levels-lpbf-binomial:800"},
     {"gather", run_gather, "linear bounded:1 bounded:3 binomial levels levels:2444 levels:600"},
     {"gatherv", run_gatherv, "linear bounded:1 bounded:2 binomial levels-bundles levels-blocks levels-pieces"},
@@ -413,12 +413,12 @@ static const struct {
     {"reduce", run_reduce,
      "linear binomial binomial:900 chain chain:500 binary binary:4000 halving circulant circulant:1700 two-tree:2100 "
      "shm levels-flat-flat levels-flat-binomial:1000 levels-flat-chain:700 levels-flat-binary levels-binomial-binomial "
-     "levels-chain-chain:900 levels-chain-binary:500 levels-packed-chain:600 levels-packed-binary:1100 "
+     "levels-chain-chain:1800/900 levels-chain-binary:500 levels-packed-chain:300/1200 levels-packed-binary:1100 "
      "levels-lpbf-binomial:800"},
     {"allreduce", run_allreduce,
      "binomial binomial:2000 doubling halving ring ring:300 chain:1000 binary:3000 circulant shm hosts "
      "levels-flat-flat levels-flat-binomial:1000 levels-flat-chain:700 levels-flat-binary levels-binomial-binomial "
-     "levels-chain-chain:900 levels-chain-binary:500 levels-packed-chain:600 levels-packed-binary:1100 "
+     "levels-chain-chain:1800/900 levels-chain-binary:500 levels-packed-chain:300/1200 levels-packed-binary:1100 "
      "levels-lpbf-binomial:800 "
      "levels-exchange-flat levels-exchange-binomial"},
     {"reduce_scatter", run_reduce_scatter, "linear pairwise halving butterfly circulant levels-spread"},

@@ -27,18 +27,19 @@ static int share_root(const struct tb_collective *c, uint32_t share, uint32_t sh
 }
 
 static int share_make(struct tb_builder *b, const struct tb_collective *c, const struct tb_level_kinds *k,
-                      uint32_t share, uint32_t shares, const struct tb_level_sum *whole, uint32_t *come)
+                      uint32_t share, const struct tb_level_shares *shares, const struct tb_level_sum *whole,
+                      uint32_t *come)
 {
     const struct tb_level_kinds trees = {k->wide == TB_LEVEL_PACKED ? TB_LEVEL_FLAT : k->wide, k->narrow};
     struct tb_levels l;
     uint32_t root;
-    int error = share_root(c, share, shares, &root);
+    int error = share_root(c, share, shares->count, &root);
     if (error != TB_OK)
         return error;
     error = tb_levels_open(&l, c, root);
     if (error == TB_OK) {
-        struct tb_level_sum sum = tb_levels_share(whole, share, shares);
-        struct tb_slice data = tb_share_slice(tb_slice_whole(b, TB_SYMBOL_OUT, 0), share, shares);
+        struct tb_level_sum sum = tb_levels_share(whole, shares, share);
+        struct tb_slice data = tb_share_slice(tb_slice_whole(b, TB_SYMBOL_OUT, 0), shares, share);
         tb_levels_up(b, &l, &trees, 0, (uint16_t)(2 * share), &sum);
         if (c->rank == root)
             tb_levels_result(b, &sum);
@@ -53,14 +54,15 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
     struct tb_levels l;
     struct tb_builder b;
     int error = tb_levels_open(&l, c, 0);
-    uint32_t come[TB_LEVEL_SHARES], shares = tb_levels_shares(&l, k) > 1 ? l.parts : 1;
+    uint32_t come[TB_LEVEL_SHARES];
     if (error == TB_OK) {
         tb_builder_open(&b, tb_pieces(c));
+        const struct tb_level_shares shares = tb_shares_alike(tb_levels_packed(&l, k) ? l.parts : 1, b.program.pieces);
         struct tb_level_sum whole = tb_levels_sum(&b, &l, 0, true);
         uint32_t met = whole.ready;
-        for (uint32_t i = 0; error == TB_OK && tb_levels_leads(&l) && i < shares; i++)
-            error = share_make(&b, c, k, i, shares, &whole, &come[i]);
-        tb_levels_out(&b, &l, 1, come, shares, met);
+        for (uint32_t i = 0; error == TB_OK && tb_levels_leads(&l) && i < shares.count; i++)
+            error = share_make(&b, c, k, i, &shares, &whole, &come[i]);
+        tb_levels_out(&b, &l, 1, come, &shares, met);
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
         tb_builder_fail(&b, error);
         error = tb_builder_finish(&b, program);

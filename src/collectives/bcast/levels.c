@@ -1,7 +1,7 @@
 /* Along a tree of each stage, from the widest level to the hosts, in pieces that go on to the next level as they come,
  * and within each host through common memory where there is some. Each place gets the data once, whatever the order of
  * ranks is. The rows differ in the trees of stages: of wide ones (between clusters or sites), and of narrow ones.
- * Packed ones send different pieces to different sites, which pass them to each other. */
+ * Packed ones send different pieces to different sites, which pass them to each other, and the last ones to all. */
 #include "collectives/sides.h"
 
 static int levels_make(const struct tb_collective *c, const struct tb_level_kinds *k, struct tb_program **program)
@@ -9,13 +9,14 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
     struct tb_levels l;
     struct tb_builder b;
     int error = tb_levels_open(&l, c, c->root);
-    uint32_t come[TB_LEVEL_SHARES], shares = tb_levels_shares(&l, k);
+    uint32_t come[TB_LEVEL_SHARES];
     if (error == TB_OK) {
         tb_builder_open(&b, tb_pieces(c));
+        const struct tb_level_shares shares = tb_shares_packed(&l, k, b.program.pieces);
         const struct tb_slice data = tb_slice_whole(&b, TB_SYMBOL_OUT, 0);
-        for (uint32_t i = 0; i < shares; i++)
-            come[i] = tb_levels_down(&b, &l, k, i, (uint16_t)i, tb_share_slice(data, i, shares), TB_STEP_NONE);
-        tb_levels_out(&b, &l, 0, come, shares, TB_STEP_NONE);
+        for (uint32_t i = 0; i < shares.count; i++)
+            come[i] = tb_levels_down(&b, &l, k, i, (uint16_t)i, tb_share_slice(data, &shares, i), TB_STEP_NONE);
+        tb_levels_out(&b, &l, 0, come, &shares, TB_STEP_NONE);
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
         error = tb_builder_finish(&b, program);
     }

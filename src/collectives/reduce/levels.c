@@ -13,12 +13,12 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
     struct tb_levels l;
     struct tb_builder b;
     int error = tb_levels_open(&l, c, c->root);
-    uint32_t shares = tb_levels_shares(&l, k);
     if (error == TB_OK) {
         tb_builder_open(&b, tb_pieces(c));
+        const struct tb_level_shares shares = tb_shares_packed(&l, k, b.program.pieces);
         struct tb_level_sum whole = tb_levels_sum(&b, &l, 0, c->rank == c->root);
-        for (uint32_t i = 0; tb_levels_leads(&l) && i < shares; i++) {
-            struct tb_level_sum sum = tb_levels_share(&whole, i, shares);
+        for (uint32_t i = 0; tb_levels_leads(&l) && i < shares.count; i++) {
+            struct tb_level_sum sum = tb_levels_share(&whole, &shares, i);
             tb_levels_up(&b, &l, k, i, (uint16_t)i, &sum);
             if (c->rank == c->root)
                 tb_levels_result(&b, &sum);
