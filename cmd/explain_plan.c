@@ -125,13 +125,13 @@ int tb_explain_plan(const struct tb_collective *call, bool json)
     struct tb_plan_cache *cache = NULL;
     struct tb_collective mine = *call;
     struct times t = {.first = 0};
-    struct tb_choice choice;
+    struct tb_choice choice = {.best = {.algorithm = NULL}};
     int error = tb_plan_cache_open(&cache);
     for (uint32_t i = 0; i < RANKS && i < call->size && error == TB_OK; i++) {
         mine.rank = i * (call->size / RANKS);
         error = rank_plan(cache, &mine, &choice, &t);
     }
-    if (error == TB_OK)
+    if (error == TB_OK && choice.best.algorithm != NULL)
         plan_print(&choice, &t, json);
     tb_plan_cache_close(cache);
     return error;

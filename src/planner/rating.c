@@ -346,7 +346,8 @@ static int row_begin(struct rating *r, uint32_t row)
 /* Units for one candidate of those that are left to begin with. */
 static void budget_share(struct rating *r, uint64_t units, uint32_t candidates)
 {
-    r->budget = later(r->rater.used < units ? (units - r->rater.used) / candidates : 0, UNITS_LEAST);
+    uint64_t left = r->rater.used < units ? units - r->rater.used : 0;
+    r->budget = later(candidates > 0 ? left / candidates : left, UNITS_LEAST);
 }
 
 /* The rows of an algorithm end here. */
@@ -391,7 +392,7 @@ static int others_begin(struct rating *r, uint32_t row, uint64_t units, uint32_t
     uint64_t best = r->rows[last].time;
     int error = TB_OK;
     for (uint32_t i = last; i-- > row + 1 && worse < WORSE_LIMIT && error == TB_OK;) {
-        budget_share(r, units, *left > 0 ? *left : 1);
+        budget_share(r, units, *left);
         *left -= *left > 0;
         error = row_begin(r, i);
         uint64_t time = r->rows[i].time;
