@@ -6,6 +6,7 @@
 
 #define PROGRAM_UNITS 10u /* for a program, beside its steps */
 #define LEVEL_PARTS   4u  /* so many hosts and clusters are looked at in the time of an event */
+#define LEAF_STEPS    4u  /* of who gives its own block, and passes nothing on */
 #define AFTER_PARTS   8u  /* for a dependency, which is made and counted */
 #define SAMPLES       3u  /* ranks that stand for all but the root */
 #define SLACK         4u  /* times more than was estimated are more than can be afforded */
@@ -67,10 +68,11 @@ static int program_make(struct tb_rater *r, const struct trial *t, uint32_t rank
     uint64_t parts = after * AFTER_PARTS + ((*program)->ordered ? steps * steps : 0);
     r->longest = parts > r->longest ? parts : r->longest;
     r->used += PROGRAM_UNITS + steps + parts / TB_UNIT_PARTS;
+    bool leaf = steps <= LEAF_STEPS;
     if (tb_algorithm_levels(t->algorithm)) /* which looks at the hosts of its cluster, clusters, and all blocks */
-        r->used +=
-            (c.shape->host_count / c.shape->cluster_count + c.shape->cluster_count + (t->data.blocks ? c.size : 0)) /
-            LEVEL_PARTS;
+        r->used += (c.shape->host_count / c.shape->cluster_count + c.shape->cluster_count +
+                    (t->data.blocks && !leaf ? c.size : 0)) /
+                   LEVEL_PARTS;
     return TB_OK;
 }
 

@@ -218,7 +218,7 @@ static int row_continue(struct rating *r, uint32_t row, uint64_t *time)
     /* What a rank's program will take to be made. */
     uint64_t program =
         tb_cost_add(tb_growth_continue(p.longest, size) / TB_UNIT_PARTS, tb_growth_continue(p.units, size) / size);
-    if ((k->stuck && p.assumed > 1) || program > r->limit / PROGRAM_PART)
+    if (k->stuck && (p.assumed > 1 || program > r->limit / PROGRAM_PART))
         *time = later(*time, linear);
     if (k->load == 0 && program <= r->budget)
         error = tb_rater_load(&r->rater, &r->rows[row], r->budget, &k->load);
@@ -516,6 +516,8 @@ static bool is_settled(const struct rating *r, uint32_t row)
  * less is. */
 static bool is_near(const struct rating *r, uint32_t row, uint64_t time)
 {
+    if (!is_whole(r, r->first) && tb_algorithm_levels(r->rows[row].algorithm))
+        return true; /* as long as units last: such groups are what they were made for */
     uint64_t more = time / NEAR_PIECES, top = ranks_of(r, r->known[row].top), size = r->rater.folds.shape->size;
     if (top < size)
         more = scaled(time, 64 - (uint64_t)__builtin_clzll(size / top), NEAR_RANKS);
