@@ -1,6 +1,7 @@
 /* tombolo explain: what each algorithm of a collective is predicted to take, cheapest first; of the one that runs, who
  * sends what to whom (explain_tree.c). */
 #include "command.h"
+#include "explain_plan.h"
 #include "explain_price.h"
 #include "explain_tree.h"
 #include "help_texts.h"
@@ -22,7 +23,7 @@ struct query {
     enum tb_operation operation;
     uint64_t bytes, ranks, hosts, root;
     const char *grid, *svg;
-    bool ordered, in_place, json, all, deal, lab, tree;
+    bool ordered, in_place, json, all, deal, lab, tree, plan;
 };
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
@@ -66,6 +67,8 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
         q->lab = true;
     else if (strcmp(word, "--tree") == 0)
         q->tree = true;
+    else if (strcmp(word, "--plan") == 0)
+        q->plan = true;
     else
         *took = true;
     if (!*took)
@@ -491,6 +494,32 @@ static int tree_show(const struct query *q, const struct scene *s, const struct 
     return tb_explain_tree(&tree);
 }
 
+/* The call that is asked about. */
+static int call_find(const struct query *q, const struct tb_group_shape *shape, struct tb_collective *call)
+{
+    bool unsized = tb_operation_unsized(q->operation);
+    *call = (struct tb_collective){.operation = q->operation,
+                                   .size = shape->size,
+                                   .root = (uint32_t)q->root,
+                                   .elements = unsized ? 0 : q->bytes,
+                                   .element_bytes = 1,
+                                   .commutative = !q->ordered,
+                                   .in_place = q->in_place,
+                                   .common = shape->most > 1,
+                                   .shape = shape,
+                                   .costs = shape->table};
+    if (q->root >= shape->size)
+        return tb_error(TB_ERR_ARGUMENT, "--root %llu: there are ranks 0 to %u", (unsigned long long)q->root,
+                        shape->size - 1);
+    if ((q->tree || q->svg != NULL) && !tb_rating_possible(call))
+        return tb_error(TB_ERR_ARGUMENT, "who sends what to whom among neighbours depends on who they are: there is "
+                                         "nothing that --tree and --svg could show");
+    *call = tb_size_class_call(call);
+    if (tb_param.reproducible)
+        tb_collective_reproduce(call);
+    return tb_rules_load();
+}
+
 static int answer(const struct query *q, const struct scene *scene)
 {
     const struct tb_group_shape *shape = scene->shape;
@@ -499,34 +528,17 @@ static int answer(const struct query *q, const struct scene *scene)
     struct tb_candidate rows[TB_CANDIDATES_LIMIT];
     struct tb_choice choice;
     struct tb_bound bound;
-    bool unsized = tb_operation_unsized(q->operation);
-    struct tb_collective call = {.operation = q->operation,
-                                 .size = shape->size,
-                                 .root = (uint32_t)q->root,
-                                 .elements = unsized ? 0 : q->bytes,
-                                 .element_bytes = 1,
-                                 .commutative = !q->ordered,
-                                 .in_place = q->in_place,
-                                 .common = shape->most > 1,
-                                 .shape = shape,
-                                 .costs = shape->table};
-    if (q->root >= shape->size)
-        return tb_error(TB_ERR_ARGUMENT, "--root %llu: there are ranks 0 to %u", (unsigned long long)q->root,
-                        shape->size - 1);
-    if ((q->tree || q->svg != NULL) && !tb_rating_possible(&call))
-        return tb_error(TB_ERR_ARGUMENT, "who sends what to whom among neighbours depends on who they are: there is "
-                                         "nothing that --tree and --svg could show");
-    call = tb_size_class_call(&call);
-    if (tb_param.reproducible)
-        tb_collective_reproduce(&call);
-    int error = tb_rules_load();
+    struct tb_collective call;
+    int error = call_find(q, shape, &call);
+    if (error == TB_OK && q->plan)
+        return tb_explain_plan(&call, q->json);
     if (error == TB_OK)
         error = tb_preferences_read(wishes, &rules);
     if (error == TB_OK)
         error = tb_levels_read(&call.skip);
     struct tb_choice_facts facts = {
         .shape = shape, .wish = &wishes[q->operation], .wish_reason = TB_REASON_PARAMETER, .rules = &rules};
-    uint32_t count = tb_rating_list(&call, NULL, rows);
+    uint32_t count = error == TB_OK ? tb_rating_list(&call, NULL, rows) : 0;
     if (error == TB_OK)
         error = tb_choice_make(&facts, &call, &choice);
     if (error == TB_OK && tb_rating_possible(&call))

@@ -31,8 +31,8 @@ extern const struct tb_algorithm tb_reduce_scatter_block_linear, tb_reduce_scatt
 extern const struct tb_algorithm tb_barrier_shm, tb_bcast_shm, tb_reduce_shm, tb_allreduce_shm, tb_scan_shm,
     tb_exscan_shm, tb_gather_shm, tb_gatherv_shm, tb_scatter_shm, tb_scatterv_shm, tb_allgather_shm, tb_allgatherv_shm,
     tb_alltoall_shm, tb_alltoallv_shm, tb_alltoallw_shm, tb_reduce_scatter_shm, tb_reduce_scatter_block_shm;
-extern const struct tb_algorithm tb_scan_linear, tb_scan_doubling, tb_scan_chain, tb_scan_two_tree;
-extern const struct tb_algorithm tb_exscan_linear, tb_exscan_doubling, tb_exscan_chain;
+extern const struct tb_algorithm tb_scan_linear, tb_scan_doubling, tb_scan_chain, tb_scan_two_tree, tb_scan_shares;
+extern const struct tb_algorithm tb_exscan_linear, tb_exscan_doubling, tb_exscan_chain, tb_exscan_shares;
 extern const struct tb_algorithm tb_neighbor_allgather_linear, tb_neighbor_allgatherv_linear;
 extern const struct tb_algorithm tb_neighbor_alltoall_linear, tb_neighbor_alltoallv_linear,
     tb_neighbor_alltoallw_linear;

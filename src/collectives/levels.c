@@ -202,21 +202,26 @@ uint32_t tb_levels_widest(const struct tb_collective *c, void (*visit)(void *con
     return l.parts;
 }
 
+/* The parts of a place, at most: counting them takes as long as finding them. */
+static size_t place_most(const struct tb_collective *c, uint32_t place)
+{
+    const struct tb_shape_place *p = &c->shape->places[place];
+    return (size_t)(counts(c, TB_LEVEL_HOST) ? p->hosts : p->rank_count) + (p->end - place);
+}
+
 int tb_levels_open(struct tb_levels *l, const struct tb_collective *c, uint32_t root)
 {
     const struct tb_group_shape *s = c->shape;
     uint32_t places[TB_PLACES_DEPTH_LIMIT + 1];
     *l = (struct tb_levels){.call = c, .root = root};
     uint32_t count = places_of(l, places), host = tb_group_shape_host(s, c->rank);
-    top_find(l);
-    uint32_t most = l->parts;
-    for (uint32_t i = 0; i < count; i++)
-        parts_add(l, places[i]);
-    most += l->part_count + (counts(c, TB_LEVEL_HOST) ? s->hosts[host].rank_count : 0);
-    l->room = malloc(((size_t)most + 1) * sizeof(*l->room));
+    /* Those of each place around this rank, and of the widest once more. */
+    size_t most = s->hosts[host].rank_count;
+    for (uint32_t p = s->hosts[host].place; p != TB_PLACE_NONE; p = s->places[p].parent)
+        most += 2 * place_most(c, p);
+    l->room = malloc((most + 1) * sizeof(*l->room));
     if (l->room == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for %u parts of a group", most);
-    l->part_count = 0;
+        return tb_error(TB_ERR_MEMORY, "no memory for %zu parts of a group", most);
     top_find(l);
     l->top_parts = l->room;
     l->part_count = l->top == TB_PLACE_NONE ? 0 : l->parts;

@@ -2,6 +2,8 @@
 #include "planner/bound_state.h"
 #include "planner/item_bytes.h"
 
+#define RANK_LOOK 16u /* so many ranks are counted in the time of a look at a way */
+
 /* ---- what an operation asks for ---------------------------------------------------------------------------------- */
 
 /* Who must get something of whom. */
@@ -44,10 +46,17 @@ static uint64_t times(uint64_t bytes, uint64_t count)
 
 /* A part of the ranks, and what of the operation concerns it. */
 struct part {
-    uint32_t ranks;       /* how many */
-    bool root;            /* the root is one of them */
-    uint32_t first, last; /* of them */
+    uint32_t ranks;          /* how many */
+    bool root;               /* the root is one of them */
+    uint32_t enters, leaves; /* of prefixes: ranks of it after one outside, and before one */
 };
+
+/* Of prefixes: one of its ranks, and whether those before and behind it are in it, too. */
+static void part_count(const struct tb_collective *c, struct part *p, uint32_t rank, bool before, bool behind)
+{
+    p->enters += rank > 0 && !before ? 1 : 0;
+    p->leaves += rank + 1 < c->size && !behind ? 1 : 0;
+}
 
 /* What must come into the part, and who on both sides has to do with all of it. */
 static uint64_t part_in(const struct tb_collective *c, uint64_t bytes, const struct part *p, struct tb_bound_cut *cut)
@@ -65,7 +74,8 @@ static uint64_t part_in(const struct tb_collective *c, uint64_t bytes, const str
         return bytes;
     case TB_OPERATION_SCAN:
     case TB_OPERATION_EXSCAN:
-        return p->last >= p->ranks ? bytes : 0; /* somebody before its last one is outside */
+        /* Each time what those outside have between them, of which nothing else tells. */
+        return times(bytes, p->enters);
     case TB_OPERATION_SCATTER:
     case TB_OPERATION_SCATTERV:
         return p->root ? 0 : times(bytes, p->ranks);
@@ -105,7 +115,7 @@ static uint64_t part_out(const struct tb_collective *c, uint64_t bytes, const st
         return bytes;
     case TB_OPERATION_SCAN:
     case TB_OPERATION_EXSCAN:
-        return p->first < others ? bytes : 0; /* somebody behind its first one is outside */
+        return times(bytes, p->leaves);
     case TB_OPERATION_SCATTER:
     case TB_OPERATION_SCATTERV:
         return p->root ? times(bytes, others) : 0;
@@ -191,25 +201,39 @@ static void part_look(struct tb_bound_state *s, const struct tb_collective *c, c
 static void host_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t host, struct tb_bound *b)
 {
     const struct tb_shape_host *h = &s->shape->hosts[host];
-    struct part p = {.ranks = h->rank_count,
-                     .root = tb_group_shape_host(s->shape, c->root) == host,
-                     .first = h->first_rank,
-                     .last = h->first_rank};
-    for (uint32_t rank = h->first_rank; rank != TB_PLACE_NONE; rank = tb_group_shape_next(s->shape, rank))
-        p.last = rank;
+    struct part p = {.ranks = h->rank_count, .root = tb_group_shape_host(s->shape, c->root) == host};
+    uint32_t first = operation_reach(c->operation) == REACH_UP ? h->first_rank : TB_PLACE_NONE;
+    for (uint32_t rank = first; rank != TB_PLACE_NONE; rank = tb_group_shape_next(s->shape, rank))
+        part_count(c, &p, rank, rank > 0 && tb_group_shape_host(s->shape, rank - 1) == host,
+                   rank + 1 < c->size && tb_group_shape_host(s->shape, rank + 1) == host);
     part_look(s, c, &p, host, TB_BOUND_NONE, b);
+}
+
+static bool place_has(const struct tb_bound_state *s, uint32_t place, uint32_t rank)
+{
+    uint32_t at = tb_group_shape_place(s->shape, rank);
+    return at >= place && at < s->shape->places[place].end;
+}
+
+static void place_count(struct tb_bound_state *s, const struct tb_collective *c, uint32_t place, struct part *p)
+{
+    const struct tb_group_shape *shape = s->shape;
+    const struct tb_shape_place *row = &shape->places[place];
+    for (uint32_t i = row->host; i < row->host + row->hosts; i++)
+        for (uint32_t rank = shape->hosts[shape->order[i]].first_rank; rank != TB_PLACE_NONE;
+             rank = tb_group_shape_next(shape, rank))
+            part_count(c, p, rank, rank > 0 && place_has(s, place, rank - 1),
+                       rank + 1 < c->size && place_has(s, place, rank + 1));
+    s->looks += row->rank_count / RANK_LOOK;
 }
 
 static void place_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t place, struct tb_bound *b)
 {
     const struct tb_shape_place *row = &s->shape->places[place];
     uint32_t root = tb_group_shape_place(s->shape, c->root);
-    struct part p = {.ranks = row->rank_count, .root = root >= place && root < row->end, .first = row->first_rank};
-    for (uint32_t i = 0; i < s->spot_count; i++) {
-        uint32_t its = s->shape->hosts[s->spots[i].host].place;
-        if (its >= place && its < row->end && s->spots[i].last > p.last)
-            p.last = s->spots[i].last;
-    }
+    struct part p = {.ranks = row->rank_count, .root = root >= place && root < row->end};
+    if (operation_reach(c->operation) == REACH_UP)
+        place_count(s, c, place, &p);
     part_look(s, c, &p, TB_BOUND_NONE, place, b);
 }
 

@@ -80,6 +80,31 @@ static void clusters_by_hand(void **state)
     network_close(&n);
 }
 
+/* Of prefixes something passes into and out of a cluster each time when the next rank is on the other side. */
+static void prefixes_by_hand(void **state)
+{
+    static const char text[] = "clusters:\n- {name: a, hosts: [a1, a2, a3, a4], " FAST "}\n"
+                               "- {name: b, hosts: [b1, b2, b3, b4], " FAST "}\n"
+                               "links:\n- {from: a, to: b, bandwidth: 20, latency: 5}\n";
+    static const struct {
+        const char *names;
+        uint64_t passes;
+    } cases[] = {{"a1 a2 a3 a4 b1 b2 b3 b4", 1},
+                 {"a1 b1 a2 b2 a3 b3 a4 b4", 4},
+                 {"a1 a2 b1 b2 a3 a4 b3 b4", 2},
+                 {"b1 a1 a2 a3 a4 b2 b3 b4", 1}};
+    const uint64_t m = 1000000;
+    struct network n;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        network_open(&n, text, cases[i].names, 1);
+        uint64_t once = bound_of(&n, TB_OPERATION_SCAN, m, 0);
+        uint64_t load = by_hand(&n, TB_ENDS_TCP, 0, cases[i].passes * m, 20) - by_hand(&n, TB_ENDS_TCP, 0, 0, 0);
+        assert_true(once > load && once - load < 10000000000u);
+        assert_int_equal(bound_of(&n, TB_OPERATION_EXSCAN, m, 0), once);
+        network_close(&n);
+    }
+}
+
 static void a_hub_by_hand(void **state)
 {
     struct network n;
@@ -241,10 +266,15 @@ static void overtaking_is_not_for_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_cluster_by_hand), cmocka_unit_test(clusters_by_hand),
-        cmocka_unit_test(a_hub_by_hand),       cmocka_unit_test(others_may_pass_things_on),
-        cmocka_unit_test(a_mesh_by_hand),      cmocka_unit_test(nothing_by_hand),
-        cmocka_unit_test(nothing_is_faster),   cmocka_unit_test(overtaking_is_not_for_nothing),
+        cmocka_unit_test(one_cluster_by_hand),
+        cmocka_unit_test(clusters_by_hand),
+        cmocka_unit_test(prefixes_by_hand),
+        cmocka_unit_test(a_hub_by_hand),
+        cmocka_unit_test(others_may_pass_things_on),
+        cmocka_unit_test(a_mesh_by_hand),
+        cmocka_unit_test(nothing_by_hand),
+        cmocka_unit_test(nothing_is_faster),
+        cmocka_unit_test(overtaking_is_not_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,14 @@
 #include <string.h>
 
 #define PROGRAM_UNITS 10u /* for a program, beside its steps */
+#define LEVEL_PARTS   4u  /* so many hosts and clusters are looked at in the time of an event */
+#define LEAF_STEPS    4u  /* of who gives its own block, and passes nothing on */
 #define AFTER_PARTS   8u  /* for a dependency, which is made and counted */
 #define SAMPLES       3u  /* ranks that stand for all but the root */
 #define SLACK         4u  /* times more than was estimated are more than can be afforded */
 #define PIECES_LEAST  16u /* of a message that is simulated in part */
 #define PIECES_MOST   32u /* at first */
+#define PIECES_FEW    6u  /* of one that is simulated on a part of the ranks */
 #define PIECES_TIMES  4u  /* more of them when it is looked at again */
 
 /* One candidate on one fold, with a message of some length. */
@@ -31,6 +34,8 @@ int tb_rater_open(struct tb_rater *r, const struct tb_collective *call)
 void tb_rater_close(struct tb_rater *r)
 {
     tb_folds_close(&r->folds);
+    if (r->ways.table != NULL)
+        tb_ways_close(&r->ways);
     tb_simulator_close(r->simulator);
     free(r->programs);
 }
@@ -63,6 +68,11 @@ static int program_make(struct tb_rater *r, const struct trial *t, uint32_t rank
     uint64_t parts = after * AFTER_PARTS + ((*program)->ordered ? steps * steps : 0);
     r->longest = parts > r->longest ? parts : r->longest;
     r->used += PROGRAM_UNITS + steps + parts / TB_UNIT_PARTS;
+    bool leaf = steps <= LEAF_STEPS;
+    if (tb_algorithm_levels(t->algorithm)) /* which looks at the hosts of its cluster, clusters, and all blocks */
+        r->used += (c.shape->host_count / c.shape->cluster_count + c.shape->cluster_count +
+                    (t->data.blocks && !leaf ? c.size : 0)) /
+                   LEVEL_PARTS;
     return TB_OK;
 }
 
@@ -126,6 +136,72 @@ static int trial_estimate(struct tb_rater *r, const struct trial *t, uint64_t bu
     if (count > 0)
         *units += others * (size - 1) / count;
     return *units > budget ? TB_AGAIN : TB_OK;
+}
+
+/* ---- what a rank has to do --------------------------------------------------------------------------------------- */
+
+/* What keeps a rank busy in all: itself, and the port of its host, out and in. */
+struct load {
+    uint64_t rank, out, in;
+};
+
+/* Messages of a step to or from another host, of which the last may be shorter. */
+static int step_load(struct tb_rater *r, const struct trial *t, const struct tb_program *p, const struct tb_step *s,
+                     uint32_t rank, struct load *load)
+{
+    const struct tb_group_shape *shape = r->call.shape;
+    uint32_t here = tb_group_shape_host(shape, rank), there = tb_group_shape_host(shape, s->peer);
+    bool out = s->kind == TB_STEP_SEND;
+    if (here == there || s->items == 0)
+        return TB_OK;
+    const struct tb_way *way = tb_ways_between(&r->ways, out ? here : there, out ? there : here);
+    if (way == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to rate algorithms");
+    const struct tb_cost_ends *ends = tb_way_ends(r->ways.table, way);
+    const struct tb_wire *port = r->ways.wires[3 * here + (out ? 0 : 1)].wire;
+    for (uint32_t i = 0; i < 2 && i < s->items; i++) {
+        uint64_t count = i == 0 ? 1 : s->items - 1, bytes = tb_item_bytes(&t->data, p, s, i == 0 ? s->items - 1 : 0);
+        if (bytes == 0 && s->slice.count > 0)
+            continue;
+        uint64_t *wire = out ? &load->out : &load->in, time = tb_cost_at(out ? &ends->send : &ends->receive, bytes);
+        load->rank = tb_cost_add(load->rank, time > TB_COST_NEVER / count ? TB_COST_NEVER : count * time);
+        time = port != NULL ? tb_wire_time(r->ways.table, port, bytes) : 0;
+        *wire = tb_cost_add(*wire, time > TB_COST_NEVER / count ? TB_COST_NEVER : count * time);
+    }
+    return TB_OK;
+}
+
+static int rank_load(struct tb_rater *r, const struct trial *t, uint32_t rank, uint64_t *most)
+{
+    struct tb_program *program;
+    struct load load = {0, 0, 0};
+    int error = program_make(r, t, rank, &program);
+    if (error != TB_OK)
+        return error;
+    for (uint32_t i = 0; i < program->step_count && error == TB_OK; i++) {
+        const struct tb_step *s = &program->steps[i];
+        if (s->kind == TB_STEP_SEND || s->kind == TB_STEP_RECEIVE)
+            error = step_load(r, t, program, s, rank, &load);
+    }
+    tb_program_free(program);
+    uint64_t port = load.out > load.in ? load.out : load.in, its = load.rank > port ? load.rank : port;
+    *most = its > *most ? its : *most;
+    return error;
+}
+
+int tb_rater_load(struct tb_rater *r, const struct tb_candidate *row, uint64_t budget, uint64_t *load)
+{
+    const uint32_t size = r->call.size, away[] = {0, size / 2, 1, size - 1};
+    struct trial t = {.algorithm = row->algorithm, .call = r->call};
+    uint64_t begin = r->used;
+    int error = r->ways.table != NULL ? TB_OK : tb_ways_open(&r->ways, r->call.shape->table, r->call.shape);
+    t.call.argument = row->argument;
+    t.data = tb_item_data_of(&t.call);
+    *load = 0;
+    for (uint32_t i = 0; i < sizeof away / sizeof away[0] && error == TB_OK; i++)
+        if (i == 0 || (r->used - begin) * (i + 1) / i <= budget)
+            error = rank_load(r, &t, (r->call.root + away[i]) % size, load);
+    return error;
 }
 
 /* ---- one simulation ---------------------------------------------------------------------------------------------- */
@@ -223,6 +299,27 @@ static int rate_in_part(struct tb_rater *r, const struct tb_candidate *row, uint
     return error;
 }
 
+/* A message of many pieces on part of the ranks, roughly: from few pieces, after which each takes as long as it keeps
+ * busy what is busiest. Of all folds in the same way, as their times are continued. */
+static int rate_roughly(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t budget,
+                        struct tb_rated *rated)
+{
+    struct trial few = trial_of(r, row, fold, PIECES_FEW * row->argument);
+    uint64_t begin = r->used, all = r->call.elements, units;
+    int error = budget == TB_UNITS_ANY ? TB_OK : trial_estimate(r, &few, budget, &units);
+    if (error == TB_OK)
+        error = trial_run(r, &few, budget);
+    if (error != TB_OK)
+        return error;
+    *rated = (struct tb_rated){.time = few.end, .elements = few.call.elements, .end = few.end};
+    rated->units = r->used - begin;
+    if (few.end != TB_COST_NEVER) {
+        unsigned __int128 rest = (unsigned __int128)few.load * (all - rated->elements) / rated->elements;
+        rated->time = rest >= TB_COST_NEVER - few.end ? TB_COST_NEVER - 1 : few.end + (uint64_t)rest;
+    }
+    return TB_OK;
+}
+
 int tb_rater_more(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t budget,
                   struct tb_rated *rated)
 {
@@ -254,12 +351,13 @@ int tb_rater_time(struct tb_rater *r, const struct tb_candidate *row, uint32_t f
     *rated = (struct tb_rated){.time = TB_COST_NEVER};
     if (!tb_algorithm_fits(row->algorithm, &whole.call))
         return TB_OK;
+    if (pieces && all / piece > PIECES_FEW && whole.call.size < r->call.size)
+        return rate_roughly(r, row, fold, budget, rated);
     uint64_t begin = r->used;
     struct trial few = many ? trial_of(r, row, fold, PIECES_LEAST * piece) : whole;
     int error = trial_estimate(r, &few, budget, &units);
     uint64_t times = many ? all / piece / PIECES_LEAST + 1 : 1;
-    /* Of smaller groups all in the same way, as their times are continued. */
-    if (error == TB_OK && many && (budget == TB_UNITS_ANY || whole.call.size < r->call.size || units > budget / times))
+    if (error == TB_OK && many && (budget == TB_UNITS_ANY || units > budget / times))
         return rate_in_part(r, row, fold, budget, units, rated);
     if (error == TB_OK)
         error = trial_run(r, &whole,

@@ -9,7 +9,7 @@
 #include "planner/simulator.h"
 
 #define TB_UNITS_ANY  (1ull << 40) /* whatever it takes */
-#define TB_UNIT_PARTS 64u          /* so many pairs of steps are compared in the time of an event */
+#define TB_UNIT_PARTS 32u          /* so many pairs of steps are compared in the time of an event */
 
 /* How long a candidate takes on a fold, and how well that is known. */
 struct tb_rated {
@@ -26,7 +26,8 @@ struct tb_rater {
     bool thorough;                /* a message that is simulated in part is so with as many pieces as can be afforded */
     struct tb_program **programs; /* room for those of the largest fold so far */
     uint32_t program_room;
-    uint64_t used;    /* units */
+    struct tb_ways ways; /* of the whole, if its table is not NULL */
+    uint64_t used;       /* units */
     uint64_t longest; /* in parts of TB_UNIT_PARTS, for what grows with the square of a program's steps: most since this
                          was set to 0 */
 };
@@ -50,6 +51,9 @@ static inline bool tb_rater_continued(const struct tb_rater *rater, const struct
  * was changed. */
 int tb_rater_more(struct tb_rater *rater, const struct tb_candidate *row, uint32_t fold, uint64_t budget,
                   struct tb_rated *rated);
+/* What some ranks of the whole group are busy for at least, or their ports: below that no candidate is, however little
+ * smaller groups show of it. As many of them are looked at as `budget` units allow, but at least one. */
+int tb_rater_load(struct tb_rater *rater, const struct tb_candidate *row, uint64_t budget, uint64_t *load);
 /* Whether two arguments of an algorithm lead to the same programs, as pieces longer than the message do. */
 bool tb_rater_same(struct tb_rater *rater, const struct tb_candidate *a, const struct tb_candidate *b, uint32_t fold);
 

@@ -6,21 +6,24 @@
 #include <stdlib.h>
 
 #define FIRST_PARTS     2u   /* of five: units for candidates on small groups */
+#define MORE_PARTS      3u   /* with other arguments of the best of them */
 #define WHOLE_PARTS     4u   /* the same where these are the whole */
-#define LARGE_LESS      4u   /* this part less units for groups of more ranks, for which each takes longer */
+#define LARGE_LESS      3u   /* this part less units for groups of more ranks, for which each takes longer */
 #define UNITS_LEAST     400u /* for one candidate */
 #define RANKS_LEAST     2u   /* fewer say nothing about more */
 #define RANKS_TOP       4u   /* the largest group of a candidate has at least so many */
 #define WORSE_LIMIT     2u   /* arguments that were worse than the best one before: the next ones will be, too */
 #define WORSE_BY        16u  /* by more than this part */
-#define NEAR_RANKS      2u   /* the part by which a time may be wrong that is continued from fewer ranks, */
-#define NEAR_PIECES     8u   /* or from fewer pieces */
+#define NEAR_RANKS      2u   /* the part by which a time may be wrong for each doubling of ranks, if it is continued, */
+#define NEAR_PIECES     8u   /* or where it is continued from fewer pieces */
+#define FLAT_DOUBT      2u   /* the part by which they are taken to be longer where they know nothing of clusters */
 #define ARGUMENTS_LIMIT 16u
-#define ARGUMENTS_FLAT  2u    /* of those that know nothing of levels, where there are several clusters */
+#define ARGUMENTS_FLAT  2u    /* of those that know nothing of levels, where others do that have arguments, too */
 #define ALL_TIMES       16u   /* more units where all times are asked for: nobody waits for a call then */
 #define RANKS_MOST      4096u /* that are ever simulated */
 #define BOUND_PART      20u   /* of the units: looks at ways to find the bound, at most */
 #define LOOK_UNITS      2u
+#define PROGRAM_PART    8u /* of the units: more for the program of one rank are too many */
 
 /* What is known of a candidate: its time on each fold, and how much work that was. */
 struct row {
@@ -29,6 +32,7 @@ struct row {
     uint64_t longest[TB_FOLDS_LIMIT]; /* see struct tb_rater */
     bool known[TB_FOLDS_LIMIT];
     uint32_t top;  /* the largest fold that it was rated on */
+    uint64_t load; /* of some ranks of the whole; 0: it was not asked for */
     bool stuck;    /* there are no units to look at it more closely */
     uint32_t same; /* the first with the same programs, or itself */
 };
@@ -57,19 +61,22 @@ uint64_t tb_candidate_argument(const struct tb_candidate *candidate)
     return tb_argument_piece(candidate->argument) * tb_argument_narrow(candidate->argument);
 }
 
-/* Whether some algorithm follows the levels that the group has. */
-static bool levels_fit(const struct tb_collective *c)
+/* Whether some algorithm follows the levels that the group has; *cut: such a one that is told how long pieces are. */
+static bool levels_fit(const struct tb_collective *c, bool *cut)
 {
-    for (int i = 0; tb_catalogue[i] != NULL; i++)
-        if (tb_algorithm_levels(tb_catalogue[i]) && tb_algorithm_fits(tb_catalogue[i], c))
-            return true;
-    return false;
+    bool any = *cut = false;
+    for (int i = 0; tb_catalogue[i] != NULL; i++) {
+        bool fits = tb_algorithm_levels(tb_catalogue[i]) && tb_algorithm_fits(tb_catalogue[i], c);
+        any = any || fits;
+        *cut = *cut || (fits && tb_catalogue[i]->argument != NULL);
+    }
+    return any;
 }
 
 uint32_t tb_rating_list(const struct tb_collective *c, const struct tb_algorithm *only, struct tb_candidate *rows)
 {
     uint32_t count = 0;
-    bool levels = only == NULL && levels_fit(c), wide = levels && c->shape->cluster_count > 1;
+    bool cut = false, levels = only == NULL && levels_fit(c, &cut), wide = cut && c->shape->cluster_count > 1;
     for (int i = 0; tb_catalogue[i] != NULL; i++) {
         const struct tb_algorithm *row = tb_catalogue[i];
         uint64_t arguments[ARGUMENTS_LIMIT] = {0};
@@ -139,7 +146,7 @@ static bool is_like_whole(const struct rating *r, uint32_t fold)
 /* Three folds on which it was rated, each at most half as large as the next, the last one being its largest. */
 struct points {
     struct tb_growth_point times[3], units[3], longest[3];
-    bool assumed; /* some of them */
+    uint32_t assumed; /* so many of them are */
 };
 
 /* Where there are not so many it is taken to have grown before by as much as from there on, as a tree does: what seems
@@ -160,7 +167,7 @@ static int row_points(struct rating *r, uint32_t row, struct points *p)
     struct row *k = &r->known[row];
     uint32_t fold = k->top, ranks = ranks_of(r, fold);
     uint64_t budget = k->units[fold] > r->budget ? k->units[fold] : r->budget;
-    p->assumed = false;
+    p->assumed = 0;
     p->times[2] = (struct tb_growth_point){ranks, k->rated[fold].time};
     p->units[2] = (struct tb_growth_point){ranks, k->units[fold]};
     p->longest[2] = (struct tb_growth_point){ranks, k->longest[fold]};
@@ -178,7 +185,7 @@ static int row_points(struct rating *r, uint32_t row, struct points *p)
         ranks = found ? ranks_of(r, fold) : ranks / 2;
         if (!found) {
             points_assume(p, i, ranks);
-            p->assumed = true;
+            p->assumed++;
             continue;
         }
         p->times[i] = (struct tb_growth_point){ranks, k->rated[fold].time};
@@ -200,8 +207,8 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Its time for the whole group, from what is known of smaller ones. If too little is and no more can be, it is taken to
- * grow as the number of ranks does. */
+/* Its time for the whole group, from what is known of smaller ones. If too little is and no more can be, or if it would
+ * take long to plan, it is taken to grow as the number of ranks does. */
 static int row_continue(struct rating *r, uint32_t row, uint64_t *time)
 {
     struct row *k = &r->known[row];
@@ -213,9 +220,14 @@ static int row_continue(struct rating *r, uint32_t row, uint64_t *time)
     uint64_t linear = scaled(p.times[2].value, size, p.times[2].ranks);
     *time = tb_growth_continue(p.times, size);
     *time = *time == TB_COST_NEVER ? TB_COST_NEVER - 1 : *time;
-    if (k->stuck && p.assumed && *time < linear)
-        *time = linear;
-    return TB_OK;
+    /* What a rank's program will take to be made. */
+    uint64_t program =
+        tb_cost_add(tb_growth_continue(p.longest, size) / TB_UNIT_PARTS, tb_growth_continue(p.units, size) / size);
+    if (k->stuck && (p.assumed > 1 || program > r->limit / PROGRAM_PART))
+        *time = later(*time, linear);
+    if (k->load == 0 && program <= r->budget)
+        error = tb_rater_load(&r->rater, &r->rows[row], r->budget, &k->load);
+    return error;
 }
 
 /* The bound of the whole group, when a time is continued for the first time. */
@@ -238,6 +250,15 @@ static int least_find(struct rating *r)
     return error;
 }
 
+/* Whether it may fill ways between clusters, of which there are several, by more than few ranks show. Prefixes follow
+ * the order of ranks, by levels or not. */
+static bool knows_no_clusters(const struct rating *r, uint32_t row)
+{
+    const struct tb_algorithm *a = r->rows[row].algorithm;
+    return r->rater.folds.shape->cluster_count > 1 && !tb_algorithm_levels(a) && a->operation != TB_OPERATION_SCAN &&
+           a->operation != TB_OPERATION_EXSCAN;
+}
+
 /* Its time, from what is known: as it was simulated, or continued, but never to less than is possible. */
 static int row_settle(struct rating *r, uint32_t row)
 {
@@ -250,7 +271,9 @@ static int row_settle(struct rating *r, uint32_t row)
     int error = least_find(r);
     if (error == TB_OK && !whole)
         error = row_continue(r, row, time);
-    *time = later(*time, r->least);
+    *time = later(later(*time, r->least), k->load);
+    if (!whole && knows_no_clusters(r, row))
+        *time = scaled(*time, FLAT_DOUBT + 1, FLAT_DOUBT);
     return error;
 }
 
@@ -325,6 +348,78 @@ static int row_begin(struct rating *r, uint32_t row)
     return error == TB_OK ? row_settle(r, row) : error;
 }
 
+/* Units for one candidate of those that are left to begin with. */
+static void budget_share(struct rating *r, uint64_t units, uint32_t candidates)
+{
+    uint64_t left = r->rater.used < units ? units - r->rater.used : 0;
+    r->budget = later(candidates > 0 ? left / candidates : left, UNITS_LEAST);
+}
+
+/* The rows of an algorithm end here. */
+static uint32_t rows_end(const struct rating *r, uint32_t row)
+{
+    const struct tb_algorithm *algorithm = r->rows[row].algorithm;
+    while (row < r->count && r->rows[row].algorithm == algorithm)
+        row++;
+    return row;
+}
+
+/* Where ranks are too many for all candidates: of each algorithm first two arguments, those with the fewest messages
+ * and with the most. */
+static int samples_begin(struct rating *r, uint64_t units, uint64_t *best)
+{
+    uint32_t left = 0;
+    int error = TB_OK;
+    for (uint32_t i = 0; i < r->count; i = rows_end(r, i))
+        left += rows_end(r, i) - i > 1 ? 2 : 1;
+    for (uint32_t i = 0; i < r->count && error == TB_OK; i = rows_end(r, i)) {
+        uint32_t last = rows_end(r, i) - 1;
+        for (uint32_t k = i; k <= last && error == TB_OK; k = k < last ? last : last + 1) {
+            budget_share(r, units, left--);
+            error = row_begin(r, k);
+            *best = r->rows[k].time < *best ? r->rows[k].time : *best;
+        }
+    }
+    return error;
+}
+
+/* Whether an algorithm's samples say that another argument of it may be the best. */
+static bool samples_near(const struct rating *r, uint32_t row, uint64_t best)
+{
+    uint64_t a = r->rows[row].time, b = r->rows[rows_end(r, row) - 1].time;
+    return (a < b ? a : b) <= tb_cost_add(best, best);
+}
+
+/* The other arguments of an algorithm, from the last one on, until they only get worse. */
+static int others_begin(struct rating *r, uint32_t row, uint64_t units, uint32_t *left)
+{
+    uint32_t worse = 0, last = rows_end(r, row) - 1;
+    uint64_t best = r->rows[last].time;
+    int error = TB_OK;
+    for (uint32_t i = last; i-- > row + 1 && worse < WORSE_LIMIT && error == TB_OK;) {
+        budget_share(r, units, *left);
+        *left -= *left > 0;
+        error = row_begin(r, i);
+        uint64_t time = r->rows[i].time;
+        worse = time > best && time - best > best / WORSE_BY ? worse + 1 : 0;
+        best = time < best ? time : best;
+    }
+    return error;
+}
+
+static int rows_begin_some(struct rating *r)
+{
+    uint64_t units = r->limit / 5 * FIRST_PARTS, more = r->limit / 5 * MORE_PARTS, best = TB_COST_NEVER;
+    uint32_t left = 0;
+    int error = samples_begin(r, units, &best);
+    for (uint32_t i = 0; i < r->count; i = rows_end(r, i))
+        left += samples_near(r, i, best) ? rows_end(r, i) - i : 0;
+    for (uint32_t i = 0; i < r->count && error == TB_OK; i = rows_end(r, i))
+        if (samples_near(r, i, best))
+            error = others_begin(r, i, more, &left);
+    return error;
+}
+
 static int rows_begin(struct rating *r, bool all)
 {
     uint64_t best = TB_COST_NEVER;
@@ -333,10 +428,7 @@ static int rows_begin(struct rating *r, bool all)
     int error = TB_OK;
     for (uint32_t i = 0; i < r->count && error == TB_OK; i++) {
         struct tb_candidate *row = &r->rows[i];
-        r->budget = r->rater.used < units ? (units - r->rater.used) / (r->count - i) : 0;
-        r->budget = r->budget < UNITS_LEAST ? UNITS_LEAST : r->budget;
-        row->time = TB_COST_NEVER;
-        r->known[i].same = i;
+        budget_share(r, units, r->count - i);
         if (i == 0 || row->algorithm != row[-1].algorithm) {
             best = TB_COST_NEVER;
             worse = 0;
@@ -389,9 +481,9 @@ static int row_enlarge(struct rating *r, uint32_t row)
 {
     struct row *k = &r->known[row];
     uint32_t fold;
-    int error = row_reach(r, row, units_left(r) / 4, &fold);
+    int error = row_reach(r, row, units_left(r) / 2, &fold);
     if (error == TB_OK)
-        error = fold > k->top ? row_rate(r, row, fold, units_left(r) / 2) : TB_AGAIN;
+        error = fold > k->top ? row_rate(r, row, fold, units_left(r) / 4 * 3) : TB_AGAIN;
     while (error == TB_AGAIN && fold > k->top + 1)
         error = row_rate(r, row, --fold, units_left(r) / 2);
     if (error == TB_OK)
@@ -427,10 +519,16 @@ static bool is_settled(const struct rating *r, uint32_t row)
            (is_whole(r, k->top) && !tb_rater_continued(&r->rater, &k->rated[k->top]));
 }
 
-/* Whether it may be cheaper than something that takes `time`, as far as is known. */
+/* Whether it may be cheaper than something that takes `time`, as far as is known: the fewer ranks were simulated, the
+ * less is. */
 static bool is_near(const struct rating *r, uint32_t row, uint64_t time)
 {
-    return r->rows[row].time <= tb_cost_add(time, time / (is_whole(r, r->known[row].top) ? NEAR_PIECES : NEAR_RANKS));
+    if (!is_whole(r, r->first) && tb_algorithm_levels(r->rows[row].algorithm))
+        return true; /* as long as units last: such groups are what they were made for */
+    uint64_t more = time / NEAR_PIECES, top = ranks_of(r, r->known[row].top), size = r->rater.folds.shape->size;
+    if (top < size)
+        more = scaled(time, 64 - (uint64_t)__builtin_clzll(size / top), NEAR_RANKS);
+    return r->rows[row].time <= tb_cost_add(time, more);
 }
 
 /* The cheapest candidate is looked at more closely, until it has been simulated as it is; then those that may be
@@ -473,6 +571,10 @@ int tb_rating_rate(const struct tb_group_shape *shape, const struct tb_collectiv
     r.known = calloc(count + 1, sizeof *r.known);
     if (error == TB_OK && r.known == NULL)
         error = tb_error(TB_ERR_MEMORY, "no memory to rate algorithms");
+    for (uint32_t i = 0; i < count && error == TB_OK; i++) {
+        rows[i].time = TB_COST_NEVER;
+        r.known[i].same = i;
+    }
     struct tb_folds *folds = &r.rater.folds;
     while (error == TB_OK && !tb_folds_are_whole(folds) &&
            (folds->count == 0 || folds->list[folds->count - 1].shape->size <= TB_FOLD_RANKS))
@@ -484,7 +586,7 @@ int tb_rating_rate(const struct tb_group_shape *shape, const struct tb_collectiv
         /* Programs for many ranks are long, and do not stay in the cache. */
         if (!is_whole(&r, r.first))
             r.limit -= r.limit / LARGE_LESS;
-        error = rows_begin(&r, all);
+        error = all || is_whole(&r, r.first) ? rows_begin(&r, all) : rows_begin_some(&r);
     }
     if (error == TB_OK)
         error = rows_refine(&r);

@@ -21,7 +21,8 @@ struct tb_candidate {
 uint64_t tb_candidate_argument(const struct tb_candidate *candidate);
 /* The algorithms that fit, with their arguments, in the order of the catalogue; `only` NULL: all of them. */
 uint32_t tb_rating_list(const struct tb_collective *c, const struct tb_algorithm *only, struct tb_candidate *rows);
-/* Fills in the times; unless `all` are asked for, an algorithm's arguments are left out from where they only get worse.
+/* Fills in the times; unless `all` are asked for, an algorithm's arguments are left out from where they only get worse,
+ * and, where ranks are many, if the first and the last are far from the best.
  * `rank` and `in_place` of the call are not looked at, except in_place of alltoall, which all ranks give alike. The
  * shape has a cost table. `units`, if not NULL, gets how much work it was. */
 int tb_rating_rate(const struct tb_group_shape *shape, const struct tb_collective *c, struct tb_candidate *rows,

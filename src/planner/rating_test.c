@@ -245,6 +245,42 @@ static void choices_for_many_ranks_hold(void **state)
     }
 }
 
+/* The shorter of what two rows take as a whole. */
+static uint64_t shorter(struct network *n, const struct tb_collective *c, const char *name, uint64_t piece,
+                        uint64_t than)
+{
+    struct tb_candidate row = {algorithm_find(c->operation, name), piece, TB_COST_NEVER};
+    uint64_t time = simulated(n, c, &row);
+    return time < than ? time : than;
+}
+
+/* What a call has time to choose for a group of which only parts are simulated is not much worse than rows that follow
+ * all levels. */
+static void calls_of_many_ranks_follow_levels(void **state)
+{
+    static const enum tb_operation operations[] = {TB_OPERATION_BCAST, TB_OPERATION_REDUCE, TB_OPERATION_ALLREDUCE};
+    struct network n;
+    for (int i = 0; i < 6; i++) {
+        clusters_open(&n, 3, 32, i % 2 == 1);
+        struct tb_collective c = call_of(&n, operations[i / 2], 1 << 20);
+        struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+        uint64_t units, least = TB_COST_NEVER;
+        uint32_t count = tb_rating_list(&c, NULL, rows);
+        assert_int_equal(tb_rating_rate(n.shape, &c, rows, count, false, &units), TB_OK);
+        assert_true(units <= TB_RATING_UNITS);
+        tb_rating_sort(rows, count);
+        least = shorter(&n, &c, "levels-packed-chain", 8192, least);
+        least = shorter(&n, &c, "levels-chain-chain", 8192, least);
+        least = shorter(&n, &c, "levels-flat-binomial", 65536, least);
+        uint64_t chosen = simulated(&n, &c, &rows[0]);
+        if (chosen > least + least * 3 / 5)
+            fail_msg("%s, %s: %s:%llu takes %.1f us, another one %.1f", tb_operation_name(c.operation),
+                     i % 2 == 0 ? "blocks" : "dealt", rows[0].algorithm->name, (unsigned long long)rows[0].argument,
+                     (double)chosen / 1e6, (double)least / 1e6);
+        network_close(&n);
+    }
+}
+
 /* ---- long messages ----------------------------------------------------------------------------------------------- */
 
 /* Three clusters behind gateways, with uplinks or joined pairwise, ranks in blocks or dealt, and one cluster. */
@@ -334,6 +370,7 @@ int main(void)
         cmocka_unit_test(folds_grow_to_the_whole),
         cmocka_unit_test(unlike_hosts_have_samples),
         cmocka_unit_test(choices_for_many_ranks_hold),
+        cmocka_unit_test(calls_of_many_ranks_follow_levels),
         cmocka_unit_test(choices_for_many_pieces_hold),
         cmocka_unit_test(work_is_bounded),
     };
