@@ -354,6 +354,32 @@ static void items_come_one_by_one(void **state)
     }
 }
 
+/* A drive that has finished all items that it was told of, while it was told of them, is told of the next ones: there
+ * is nobody else who would wake it. */
+static void items_go_on_by_themselves(void **state)
+{
+    for (uint32_t window = 1; window <= 4; window++) {
+        const struct part part = {.what = TB_COMPOSITE_BCAST, .join = 1, .members = {0, 1}, .count = 2, .root = 0};
+        struct call calls[2] = {{.program = NULL}};
+        struct host h;
+        host_open(&h, 2);
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            struct tb_builder b;
+            tb_builder_open(&b, PIECES);
+            part_add(&b, &part, 0, rank);
+            tb_builder_pipeline(&b, window);
+            tb_builder_places(&b, 1);
+            assert_int_equal(tb_builder_finish(&b, &calls[rank].program), TB_OK);
+            call_bind(&calls[rank], &part, 1, rank, 2500);
+            tb_program_post(h.channels[rank], &calls[rank].request, calls[rank].program, &calls[rank].binding);
+        }
+        host_settle(&h);
+        for (uint32_t rank = 0; rank < 2; rank++)
+            call_end(&calls[rank], &part, 1, 2, rank);
+        host_close(&h);
+    }
+}
+
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 /* A rank's program fails while some items of a step are not ready: it ends everywhere, and what comes then works. */
@@ -438,9 +464,10 @@ static void a_loss_between_items(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_programs),         cmocka_unit_test(taken_in_reverse),
-        cmocka_unit_test(none_holds_up_another),   cmocka_unit_test(items_come_one_by_one),
-        cmocka_unit_test(a_failure_between_items), cmocka_unit_test(a_loss_between_items)};
+        cmocka_unit_test(random_programs),           cmocka_unit_test(taken_in_reverse),
+        cmocka_unit_test(none_holds_up_another),     cmocka_unit_test(items_come_one_by_one),
+        cmocka_unit_test(items_go_on_by_themselves), cmocka_unit_test(a_failure_between_items),
+        cmocka_unit_test(a_loss_between_items)};
     alarm(300);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -335,8 +335,9 @@ static bool drive_start(struct tb_run *run, const struct tb_step *s, struct tb_r
     return run->driven->driver->start(&item->room.drive, run->driven->state, false);
 }
 
-/* All items of a composite step are one drive, which is told how many of them are ready. */
-static void composite_advance(struct tb_run *run, uint32_t step)
+/* All items of a composite step are one drive, which is told how many of them are ready. True: it was told of more, and
+ * may have finished so many meanwhile that the next ones are ready as well: nobody else would say so. */
+static bool composite_tell(struct tb_run *run, uint32_t step)
 {
     const struct tb_step *s = &run->program->steps[step];
     struct tb_run_progress *p = &run->progress[step];
@@ -345,11 +346,11 @@ static void composite_advance(struct tb_run *run, uint32_t step)
     while (ready < p->items && ready - p->done < s->window && step_ready(run, s, ready))
         ready++;
     if (ready == p->started)
-        return;
+        return false;
     if (run->driven == NULL || tb_channel_driver(run->request->channel, &run->binding, s) != run->driven) {
         run_fail(run, tb_error(TB_ERR_UNSUPPORTED, "%s: ranks that share no memory have no driver for this step",
                                tb_operation_name(run->binding.operation)));
-        return;
+        return false;
     }
     bool first = p->started == 0, over;
     p->started = item->room.drive.ready = ready;
@@ -361,6 +362,7 @@ static void composite_advance(struct tb_run *run, uint32_t step)
     item->state = over ? TB_ITEM_IDLE : TB_ITEM_ACTIVE;
     if (over)
         drive_judge(run, &item->room.drive);
+    return !over;
 }
 
 static void item_start(struct tb_run *run, uint32_t step, uint32_t index)
@@ -391,7 +393,8 @@ static void step_advance(struct tb_run *run, uint32_t step)
     const struct tb_step *s = &run->program->steps[step];
     struct tb_run_progress *p = &run->progress[step];
     if (s->kind == TB_STEP_COMPOSITE) {
-        composite_advance(run, step);
+        while (composite_tell(run, step))
+            continue;
         return;
     }
     while (p->started < p->items && p->started - p->done < p->window && run->error == TB_OK &&
