@@ -304,7 +304,7 @@ static int rate_in_part(struct tb_rater *r, const struct tb_candidate *row, uint
 static int rate_roughly(struct tb_rater *r, const struct tb_candidate *row, uint32_t fold, uint64_t budget,
                         struct tb_rated *rated)
 {
-    struct trial few = trial_of(r, row, fold, PIECES_FEW * row->argument);
+    struct trial few = trial_of(r, row, fold, PIECES_FEW * tb_argument_longest(row->argument));
     uint64_t begin = r->used, all = r->call.elements, units;
     int error = budget == TB_UNITS_ANY ? TB_OK : trial_estimate(r, &few, budget, &units);
     if (error == TB_OK)
