@@ -336,7 +336,7 @@ static bool drive_start(struct tb_run *run, const struct tb_step *s, struct tb_r
 }
 
 /* All items of a composite step are one drive, which is told how many of them are ready. True: it was told of more, and
- * may have finished so many meanwhile that the next ones are ready as well: nobody else would say so. */
+ * may have finished them: nobody else would tell it of the next ones. */
 static bool composite_tell(struct tb_run *run, uint32_t step)
 {
     const struct tb_step *s = &run->program->steps[step];
@@ -352,16 +352,16 @@ static bool composite_tell(struct tb_run *run, uint32_t step)
                                tb_operation_name(run->binding.operation)));
         return false;
     }
+    struct tb_drive *d = &item->room.drive;
     bool first = p->started == 0, over;
-    p->started = item->room.drive.ready = ready;
-    over =
-        first ? drive_start(run, s, item, ready) : run->driven->driver->extend(&item->room.drive, run->driven->state);
-    drive_settle(run, step, &item->room.drive);
+    p->started = d->ready = ready;
+    over = first ? drive_start(run, s, item, ready) : run->driven->driver->extend(d, run->driven->state);
+    drive_settle(run, step, d);
     run->active += first && !over;
     run->active -= !first && over;
     item->state = over ? TB_ITEM_IDLE : TB_ITEM_ACTIVE;
     if (over)
-        drive_judge(run, &item->room.drive);
+        drive_judge(run, d);
     return !over;
 }
 
@@ -392,13 +392,10 @@ static void step_advance(struct tb_run *run, uint32_t step)
 {
     const struct tb_step *s = &run->program->steps[step];
     struct tb_run_progress *p = &run->progress[step];
-    if (s->kind == TB_STEP_COMPOSITE) {
-        while (composite_tell(run, step))
-            continue;
-        return;
-    }
-    while (p->started < p->items && p->started - p->done < p->window && run->error == TB_OK &&
-           step_ready(run, s, p->started)) {
+    while (s->kind == TB_STEP_COMPOSITE && composite_tell(run, step))
+        continue;
+    while (s->kind != TB_STEP_COMPOSITE && p->started < p->items && p->started - p->done < p->window &&
+           run->error == TB_OK && step_ready(run, s, p->started)) {
         item_start(run, step, p->started);
         progress_settle(run, p);
     }
