@@ -1,4 +1,5 @@
 #include "explain_plan.h"
+#include "explain_tree.h"
 
 #include "planner/planner.h"
 
@@ -86,9 +87,10 @@ static void plan_print(const struct tb_choice *choice, struct times *t, bool jso
         most = t->other[t->others - 1];
     }
     if (json) {
-        printf("{\"algorithm\": \"%s\", \"argument\": %llu, \"seconds\": %.12f, \"plan\": {\"first\": %.9f, "
-               "\"unlike_roots\": %u, \"other_roots\": %u, \"median\": %.9f, \"most\": %.9f}}\n",
-               choice->best.algorithm->name, (unsigned long long)tb_candidate_argument(&choice->best),
+        printf("{\"algorithm\": \"%s\", ", choice->best.algorithm->name);
+        tb_explain_argument_json(choice->best.argument);
+        printf(", \"seconds\": %.12f, \"plan\": {\"first\": %.9f, \"unlike_roots\": %u, \"other_roots\": %u, "
+               "\"median\": %.9f, \"most\": %.9f}}\n",
                choice->best.time == TB_COST_NEVER ? 0 : (double)choice->best.time / 1e12, (double)t->first / 1e9,
                t->unlike, t->others, (double)middle / 1e9, (double)most / 1e9);
         return;

@@ -319,6 +319,15 @@ def lost_frames_are_not_judged():
         assert ("lost frames: bcast 8" in said) == (choices == "0 of 0"), f"{rows}:\n{said}"
 
 
+def what_ran_is_known():
+    """By the table that a job prints: without an argument, with one, and with two lengths."""
+    model = load("model")
+    story = "".join(f"bcast 12 ranks {n} 10 {name} predicted\n" for n, name in
+                    ((1, "linear"), (1024, "chain:8k"), (65536, "levels-packed-chain:8k/32k"), (1 << 20, "chain:900")))
+    found = model.ran(story + "reduce 12 ranks 1 10 chain:1m predicted\n", "bcast")
+    assert found == {1: "linear", 1024: "chain:8192", 65536: "levels-packed-chain:8192/32768", 1 << 20: "chain:900"}, found
+
+
 # ---- levels ----------------------------------------------------------------------------------------------------------
 
 
@@ -429,7 +438,7 @@ def main():
              a_lost_round_is_made_up_for, the_order_alternates, hosts_are_those_of_the_file, hosts_are_said_in_many_ways,
              ranks_are_dealt_as_tombolo_deals, bounds_know_the_whole_grid, bounds_of_what_is_no_collective,
              everybody_puts_ranks_there, closed_hosts_are_seen, who_cannot_run_is_not_tried,
-             the_wire_time_of_one_copy_has_no_latency, lost_frames_are_not_judged, roots_are_told_apart,
+             the_wire_time_of_one_copy_has_no_latency, lost_frames_are_not_judged, what_ran_is_known, roots_are_told_apart,
              long_messages_have_a_root_a_cluster, long_jobs_are_planned, levels_are_forced_where_they_can_be, levels_meet_their_bars_or_not,
              hops_are_those_that_were_measured, both_ways_are_alike_or_not]
     failed = 0

@@ -43,16 +43,19 @@ uint32_t tb_candidates_bundles(const struct tb_collective *c, uint64_t *values, 
     return made;
 }
 
-bool tb_fits_bundles(const struct tb_collective *c)
+bool tb_bundles_short(const struct tb_collective *c)
 {
     uint32_t most = 1;
-    if (!tb_fits_levels(c))
-        return false;
     for (uint32_t p = 1; p < c->shape->place_count; p++)
-        if (c->shape->places[p].rank_count < c->size && c->shape->places[p].rank_count > most)
+        if (c->shape->places[p].rank_count < c->shape->size && c->shape->places[p].rank_count > most)
             most = c->shape->places[p].rank_count;
     most = c->shape->most > most ? c->shape->most : most;
     return block_bytes(c) <= TB_BUNDLE_LIMIT / most;
+}
+
+bool tb_fits_bundles(const struct tb_collective *c)
+{
+    return tb_fits_levels(c) && tb_bundles_short(c);
 }
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */

@@ -45,6 +45,9 @@ bool tb_bundle_joined(const struct tb_collective *c);
 uint32_t tb_candidates_bundles(const struct tb_collective *c, uint64_t *values, uint32_t room);
 /* Whether the blocks of the largest part of the widest place are within the limit. */
 bool tb_fits_bundles(const struct tb_collective *c);
+/* Whether nobody would keep more than TB_BUNDLE_LIMIT of the blocks of others; of both groups of an intercommunicator.
+ */
+bool tb_bundles_short(const struct tb_collective *c);
 
 /* Sets the parts of the builder's program, too. Without an order, for who has its own block alone: that is the bundle
  * {0, 1} then, and of the functions below only messages and notes are for it. Close them also after an error. */

@@ -1,5 +1,6 @@
 /* Levels of groups in up to five levels of places: who stands for what, and how often data enters a place. */
 #include "base/failing_memory_test.h"
+#include "collectives/bundles.h"
 #include "collectives/collectives_test.h"
 #include "collectives/levels.h"
 
@@ -199,6 +200,24 @@ static void flat_groups_have_none(void **state)
     assert_true(with > SIZES / 2);
 }
 
+/* Of two groups, too, nobody keeps more of the blocks of others than the limit. */
+static void blocks_of_two_groups_are_limited(void **state)
+{
+    uint32_t limited = 0;
+    for (int i = 0; tb_catalogue[i] != NULL; i++) {
+        const struct tb_algorithm *a = tb_catalogue[i];
+        bool blocks = a->operation == TB_OPERATION_GATHER || a->operation == TB_OPERATION_SCATTER;
+        for (uint32_t size = 2; size < SIDES_SIZES && blocks && strcmp(a->name, "levels-inter") == 0; size++) {
+            struct shape s = {.algorithm = a, .size = size, .remote = size, .elements = 100};
+            struct tb_collective c = shape_call(&s, 0);
+            limited += tb_algorithm_fits(a, &c);
+            c.elements = TB_BUNDLE_LIMIT + 1;
+            assert_false(tb_algorithm_fits(a, &c));
+        }
+    }
+    assert_true(limited > 0);
+}
+
 /* Whether an algorithm fits must be the same on all ranks, however little memory one of them has. */
 static void fitting_takes_no_memory(void **state)
 {
@@ -223,7 +242,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(everyone_is_told_once),
                                        cmocka_unit_test(each_place_is_entered_once),
-                                       cmocka_unit_test(two_groups_cross_once), cmocka_unit_test(flat_groups_have_none),
+                                       cmocka_unit_test(two_groups_cross_once),
+                                       cmocka_unit_test(flat_groups_have_none),
+                                       cmocka_unit_test(blocks_of_two_groups_are_limited),
                                        cmocka_unit_test(fitting_takes_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

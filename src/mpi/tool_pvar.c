@@ -322,10 +322,11 @@ static void value_of_column(enum column column, void *value)
 /* "chain:65536", a tab, and the predicted time. */
 static void candidate_print(const struct tb_candidate *c, char *text, size_t size)
 {
-    char argument[32] = "";
-    if (c->algorithm != NULL && c->argument > 0)
-        snprintf(argument, sizeof argument, ":%" PRIu64, c->argument);
-    snprintf(text, size, "%s%s\t%" PRIu64, c->algorithm != NULL ? c->algorithm->name : "-", argument,
+    char argument[48] = ":";
+    bool has = c->algorithm != NULL && c->argument > 0;
+    if (has)
+        tb_argument_print(c->argument, false, argument + 1, sizeof argument - 1);
+    snprintf(text, size, "%s%s\t%" PRIu64, c->algorithm != NULL ? c->algorithm->name : "-", has ? argument : "",
              time_of(c) / 1000);
 }
 

@@ -185,12 +185,17 @@ static int side_steps(struct tb_builder *b, const struct tb_collective *c)
     return steps_make(b, &cut, tb_bundle_parts(&cut), tb_bundle_joined(&cut));
 }
 
+static bool fits_inter(const struct tb_collective *c)
+{
+    return tb_fits_sides(c) && tb_bundles_short(c); /* those beside the root do not know, and have no steps */
+}
+
 static int make_inter(const struct tb_collective *c, struct tb_program **program)
 {
     return tb_side_make_rooted(c, side_steps, program);
 }
 
-const struct tb_algorithm tb_scatter_levels_inter = {TB_OPERATION_SCATTER, "levels-inter", tb_fits_sides,
+const struct tb_algorithm tb_scatter_levels_inter = {TB_OPERATION_SCATTER, "levels-inter", fits_inter,
                                                      make_inter,           "piece",        NULL};
 const struct tb_algorithm tb_scatterv_levels_inter = {
     TB_OPERATION_SCATTERV, "levels-inter", tb_fits_sides, make_inter, NULL, NULL};
