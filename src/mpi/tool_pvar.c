@@ -325,7 +325,7 @@ static void candidate_print(const struct tb_candidate *c, char *text, size_t siz
     char argument[48] = ":";
     bool has = c->algorithm != NULL && c->argument > 0;
     if (has)
-        tb_argument_print(c->argument, false, argument + 1, sizeof argument - 1);
+        tb_candidate_argument_print(c, argument + 1, sizeof argument - 1);
     snprintf(text, size, "%s%s\t%" PRIu64, c->algorithm != NULL ? c->algorithm->name : "-", has ? argument : "",
              time_of(c) / 1000);
 }

@@ -5,6 +5,16 @@
 
 #define REACH 4u /* what is predicted to take longer than the best one by this factor is not tried */
 
+uint64_t tb_candidate_argument(const struct tb_candidate *candidate)
+{
+    return tb_argument_piece(candidate->argument) * tb_argument_narrow(candidate->argument);
+}
+
+int tb_candidate_argument_print(const struct tb_candidate *candidate, char *text, size_t size)
+{
+    return tb_argument_print(candidate->argument, false, text, size);
+}
+
 const char *tb_reason_text(enum tb_reason reason)
 {
     static const char *const texts[TB_REASON_COUNT] = {

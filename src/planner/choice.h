@@ -57,4 +57,9 @@ struct tb_choice_facts {
 int tb_choice_make(const struct tb_choice_facts *facts, const struct tb_collective *c, struct tb_choice *choice);
 const char *tb_reason_text(enum tb_reason reason);
 
+/* An argument as a number for users, of two lengths of pieces that of narrow stages; and as tb_argument_print has it.
+ */
+uint64_t tb_candidate_argument(const struct tb_candidate *candidate);
+int tb_candidate_argument_print(const struct tb_candidate *candidate, char *text, size_t size);
+
 #endif

@@ -56,11 +56,6 @@ bool tb_rating_possible(const struct tb_collective *c)
     return !c->inter && c->operation <= TB_OPERATION_EXSCAN;
 }
 
-uint64_t tb_candidate_argument(const struct tb_candidate *candidate)
-{
-    return tb_argument_piece(candidate->argument) * tb_argument_narrow(candidate->argument);
-}
-
 /* Whether some algorithm follows the levels that the group has; *cut: such a one that is told how long pieces are. */
 static bool levels_fit(const struct tb_collective *c, bool *cut)
 {

@@ -17,8 +17,6 @@ struct tb_candidate {
     uint64_t time;     /* picoseconds; TB_COST_NEVER: not rated */
 };
 
-/* Its argument as a number for users: of two lengths of pieces that of narrow stages. */
-uint64_t tb_candidate_argument(const struct tb_candidate *candidate);
 /* The algorithms that fit, with their arguments, in the order of the catalogue; `only` NULL: all of them. */
 uint32_t tb_rating_list(const struct tb_collective *c, const struct tb_algorithm *only, struct tb_candidate *rows);
 /* Fills in the times; unless `all` are asked for, an algorithm's arguments are left out from where they only get worse,
