@@ -1,4 +1,5 @@
 #include "collectives/bundles.h"
+#include "collectives/sides.h"
 
 #include <stdlib.h>
 
@@ -43,7 +44,8 @@ uint32_t tb_candidates_bundles(const struct tb_collective *c, uint64_t *values, 
     return made;
 }
 
-bool tb_bundles_short(const struct tb_collective *c)
+/* Whether nobody would keep more than TB_BUNDLE_LIMIT of the blocks of others. */
+static bool blocks_short(const struct tb_collective *c)
 {
     uint32_t most = 1;
     for (uint32_t p = 1; p < c->shape->place_count; p++)
@@ -55,7 +57,21 @@ bool tb_bundles_short(const struct tb_collective *c)
 
 bool tb_fits_bundles(const struct tb_collective *c)
 {
-    return tb_fits_levels(c) && tb_bundles_short(c);
+    return tb_fits_levels(c) && blocks_short(c);
+}
+
+bool tb_fits_bundles_inter(const struct tb_collective *c)
+{
+    return tb_fits_sides(c) && blocks_short(c);
+}
+
+struct tb_collective tb_bundles_cut(const struct tb_collective *c)
+{
+    struct tb_collective cut = *c;
+    uint64_t bytes = c->elements * c->element_bytes;
+    if (c->argument == 0 && bytes > TB_BUNDLE_LONG)
+        cut.argument = (bytes + TB_BUNDLE_PIECES - 1) / TB_BUNDLE_PIECES;
+    return cut;
 }
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
@@ -173,6 +189,19 @@ struct tb_slice tb_bundles_placed(const struct tb_bundles *x, enum tb_symbol sym
 struct tb_slice tb_bundles_packed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_bundle blocks)
 {
     return tb_slice_many(symbol, (blocks.first - x->base) * x->parts, blocks.count * x->parts);
+}
+
+void tb_bundles_receive_sizes(struct tb_builder *b, const struct tb_bundles *x, uint32_t first, uint32_t end,
+                              uint16_t edge)
+{
+    for (uint32_t i = first; i < end; i++)
+        for (uint32_t k = 0; k < x->levels->stages[i].count; k++) {
+            const struct tb_level_part *part = &x->levels->stages[i].parts[k];
+            if (k == x->levels->stages[i].mine)
+                continue;
+            tb_builder_receive(b, part->rank, edge, tb_bundles_packed(x, TB_SYMBOL_SIZES, tb_bundles_of_part(x, part)));
+            tb_builder_join(b);
+        }
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */

@@ -45,9 +45,10 @@ bool tb_bundle_joined(const struct tb_collective *c);
 uint32_t tb_candidates_bundles(const struct tb_collective *c, uint64_t *values, uint32_t room);
 /* Whether the blocks of the largest part of the widest place are within the limit. */
 bool tb_fits_bundles(const struct tb_collective *c);
-/* Whether nobody would keep more than TB_BUNDLE_LIMIT of the blocks of others; of both groups of an intercommunicator.
- */
-bool tb_bundles_short(const struct tb_collective *c);
+/* The same between two groups. Who is beside the root does not know, and has no steps. */
+bool tb_fits_bundles_inter(const struct tb_collective *c);
+/* Such a call with an argument: nothing is rated there, so long blocks go in a few pieces. */
+struct tb_collective tb_bundles_cut(const struct tb_collective *c);
 
 /* Sets the parts of the builder's program, too. Without an order, for who has its own block alone: that is the bundle
  * {0, 1} then, and of the functions below only messages and notes are for it. Close them also after an error. */
@@ -64,6 +65,9 @@ struct tb_bundle tb_bundles_of_all(const struct tb_bundles *x);
 /* Their pieces: of IN or OUT, which has blocks in the order of ranks, or of WORK or SIZES. */
 struct tb_slice tb_bundles_placed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_bundle blocks);
 struct tb_slice tb_bundles_packed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_bundle blocks);
+/* The sizes of the blocks of all other parts of these stages, each from who stands for it, to their places in SIZES. */
+void tb_bundles_receive_sizes(struct tb_builder *b, const struct tb_bundles *x, uint32_t first, uint32_t end,
+                              uint16_t edge);
 /* Whether they stand side by side in the order of ranks, too. */
 bool tb_bundles_in_order(const struct tb_bundles *x, struct tb_bundle blocks);
 

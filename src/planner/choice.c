@@ -36,6 +36,27 @@ static struct tb_candidate first_alike(const struct tb_candidate *rows, uint32_t
     return *best;
 }
 
+bool tb_choice_rooted(enum tb_operation o)
+{
+    return o == TB_OPERATION_BCAST || o == TB_OPERATION_GATHER || o == TB_OPERATION_GATHERV ||
+           o == TB_OPERATION_SCATTER || o == TB_OPERATION_SCATTERV || o == TB_OPERATION_REDUCE;
+}
+
+/* The best row follows levels, if one that does is as good: it takes as long with every root of a place, while one that
+ * goes by ranks alone may suit only the root that stands for them. `rows` are sorted. */
+static void levels_first(struct tb_candidate *rows, uint32_t count)
+{
+    uint32_t i = 0;
+    uint64_t most = tb_cost_add(rows[0].time, rows[0].time / TB_ALIKE);
+    while (i < count && rows[i].time <= most && !tb_algorithm_levels(rows[i].algorithm))
+        i++;
+    if (i == count || rows[i].time > most)
+        return;
+    struct tb_candidate best = rows[i];
+    memmove(rows + 1, rows, i * sizeof rows[0]);
+    rows[0] = best;
+}
+
 const struct tb_correction *tb_corrections_find(const struct tb_corrections *corrections,
                                                 const struct tb_algorithm *algorithm)
 {
@@ -85,6 +106,8 @@ static int choice_rate(const struct tb_choice_facts *facts, const struct tb_coll
     struct tb_candidate first[TB_CANDIDATES_LIMIT];
     memcpy(first, rows, count * sizeof rows[0]);
     tb_rating_sort(rows, count);
+    if (reason == TB_REASON_MODEL && tb_choice_rooted(c->operation))
+        levels_first(rows, count);
     choice->best = first_alike(first, count, &rows[0]);
     choice->next.algorithm = NULL;
     /* Another argument of the same algorithm is no other choice. */

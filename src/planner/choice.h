@@ -54,6 +54,8 @@ struct tb_choice_facts {
     const struct tb_corrections *corrections;
 };
 
+/* Whether it has a root. A choice is made for all roots that nothing tells apart. */
+bool tb_choice_rooted(enum tb_operation o);
 int tb_choice_make(const struct tb_choice_facts *facts, const struct tb_collective *c, struct tb_choice *choice);
 const char *tb_reason_text(enum tb_reason reason);
 

@@ -233,15 +233,9 @@ void tb_shape_plans_release(struct tb_plan_cache *cache, struct tb_shape_plans *
 
 /* ---- choices ----------------------------------------------------------------------------------------------------- */
 
-static bool rooted(enum tb_operation o)
-{
-    return o == TB_OPERATION_BCAST || o == TB_OPERATION_GATHER || o == TB_OPERATION_GATHERV ||
-           o == TB_OPERATION_SCATTER || o == TB_OPERATION_SCATTERV || o == TB_OPERATION_REDUCE;
-}
-
 static struct mark mark_of(const struct tb_shape_plans *plans, const struct tb_collective *c)
 {
-    bool root = rooted(c->operation) && !c->inter;
+    bool root = tb_choice_rooted(c->operation) && !c->inter;
     bool place = c->operation == TB_OPERATION_ALLTOALL || c->operation == TB_OPERATION_ALLTOALLV ||
                  c->operation == TB_OPERATION_ALLTOALLW;
     return (struct mark){.kind = root ? tb_group_shape_kind(plans->shape, c->root) : 0,
@@ -317,7 +311,7 @@ uint64_t tb_shape_plans_mark(const struct tb_shape_plans *plans, const struct tb
 static int choice_make(const struct tb_choice_facts *facts, struct tb_collective *call, const struct mark *mark,
                        struct tb_choice *choice)
 {
-    if (rooted(call->operation) && !call->inter)
+    if (tb_choice_rooted(call->operation) && !call->inter)
         call->root = tb_group_shape_of_kind(facts->shape, mark->kind);
     return tb_choice_make(facts, call, choice);
 }

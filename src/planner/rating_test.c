@@ -1,5 +1,6 @@
 /* Ratings against closed formulas and against simulations of the whole: what is continued from fewer ranks and pieces
  * comes out as it would be, and the work stays within its bound. */
+#include "planner/choice.h"
 #include "planner/folds.h"
 #include "planner/network_test.h"
 #include "planner/rating.h"
@@ -281,6 +282,35 @@ static void calls_of_many_ranks_follow_levels(void **state)
     }
 }
 
+/* What is chosen is for all roots that nothing tells apart, and suits all of them: a tree by ranks that is as good as
+ * one by levels for the first rank of a cluster crosses twice for others. */
+static void a_choice_suits_all_its_roots(void **state)
+{
+    static const enum tb_operation operations[] = {TB_OPERATION_BCAST, TB_OPERATION_REDUCE};
+    static const char mesh[] = "clusters:\n- {name: a, hosts: 'a[1-4]:1', ethernet: {bandwidth: 100, latency: 0.05}}\n"
+                               "- {name: b, hosts: 'b[1-4]:1', ethernet: {bandwidth: 100, latency: 0.05}}\n"
+                               "- {name: c, hosts: 'c[1-4]:1', ethernet: {bandwidth: 100, latency: 0.05}}\n"
+                               "links:\n- {from: a, to: b, bandwidth: 20, latency: 10}\n"
+                               "- {from: b, to: c, bandwidth: 20, latency: 10}\n"
+                               "- {from: c, to: a, bandwidth: 20, latency: 10}\n";
+    struct network n;
+    for (int i = 0; i < 8; i++) {
+        network_open(&n, mesh, NULL, 1);
+        struct tb_collective c = call_of(&n, operations[i % 2], 16u << 2 * (i / 2));
+        struct tb_choice_facts facts = {.shape = n.shape};
+        struct tb_choice choice;
+        assert_int_equal(tb_choice_make(&facts, &c, &choice), TB_OK);
+        uint64_t first = simulated(&n, &c, &choice.best);
+        for (c.root = 1; c.root < c.size; c.root++) {
+            uint64_t time = simulated(&n, &c, &choice.best);
+            if (time > first + first / 5)
+                fail_msg("%s by %s: root %u %.1f us, the first %.1f", tb_operation_name(c.operation),
+                         choice.best.algorithm->name, c.root, (double)time / 1e6, (double)first / 1e6);
+        }
+        network_close(&n);
+    }
+}
+
 /* ---- long messages ----------------------------------------------------------------------------------------------- */
 
 /* Three clusters behind gateways, with uplinks or joined pairwise, ranks in blocks or dealt, and one cluster. */
@@ -371,6 +401,7 @@ int main(void)
         cmocka_unit_test(unlike_hosts_have_samples),
         cmocka_unit_test(choices_for_many_ranks_hold),
         cmocka_unit_test(calls_of_many_ranks_follow_levels),
+        cmocka_unit_test(a_choice_suits_all_its_roots),
         cmocka_unit_test(choices_for_many_pieces_hold),
         cmocka_unit_test(work_is_bounded),
     };

@@ -44,6 +44,40 @@ static uint64_t best_time(struct network *n, const struct cell *cell, struct tb_
     return best;
 }
 
+static uint64_t one_copy(struct network *n, const struct cell *cell)
+{
+    return tb_wire_time(&n->table, n->ways.wires[0].wire, cell->bytes);
+}
+
+static uint64_t bound_of(struct network *n, const struct cell *cell)
+{
+    struct tb_collective c = call_of(n, cell);
+    struct tb_bound bound;
+    c.elements = cell->bytes;
+    c.element_bytes = 1;
+    assert_int_equal(tb_bound_find(&n->ways, &c, &bound), TB_OK);
+    return bound.time;
+}
+
+/* Each cell's best time is not below what it is compared with, and not much above. */
+static void cells_judge(const struct cell *cells, size_t count,
+                        uint64_t (*least)(struct network *n, const struct cell *cell), const char *what)
+{
+    struct tb_simulator *simulator;
+    assert_int_equal(tb_simulator_open(&simulator), TB_OK);
+    for (const struct cell *cell = cells; cell < cells + count; cell++) {
+        struct network n;
+        network_open(&n, cell->grid, NULL, 1);
+        network_unlimited(&n);
+        uint64_t time = best_time(&n, cell, simulator), bound = least(&n, cell);
+        if (time < bound || (double)time > cell->most * (double)bound)
+            fail_msg("%s of %llu bytes by %s: %.3f times %s on\n%s", tb_operation_name(cell->operation),
+                     (unsigned long long)cell->bytes, cell->algorithm, (double)time / (double)bound, what, cell->grid);
+        network_close(&n);
+    }
+    tb_simulator_close(simulator);
+}
+
 static void pipelines_keep_ports_busy(void **state)
 {
     static const char sixteen[] =
@@ -57,21 +91,7 @@ static void pipelines_keep_ports_busy(void **state)
         {many, TB_OPERATION_BCAST, "circulant", 1u << 20, 1.10},
         {many, TB_OPERATION_REDUCE, "circulant", 1u << 20, 1.12},
     };
-    struct tb_simulator *simulator;
-    assert_int_equal(tb_simulator_open(&simulator), TB_OK);
-    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
-        struct network n;
-        network_open(&n, cells[i].grid, NULL, 1);
-        network_unlimited(&n);
-        uint64_t time = best_time(&n, &cells[i], simulator);
-        uint64_t copy = tb_wire_time(&n.table, n.ways.wires[0].wire, cells[i].bytes);
-        if ((double)time > cells[i].most * (double)copy)
-            fail_msg("%s of %llu bytes on %u hosts by %s: %.3f times one copy on the wire",
-                     tb_operation_name(cells[i].operation), (unsigned long long)cells[i].bytes, n.size,
-                     cells[i].algorithm, (double)time / (double)copy);
-        network_close(&n);
-    }
-    tb_simulator_close(simulator);
+    cells_judge(cells, sizeof cells / sizeof cells[0], one_copy, "one copy on the wire");
 }
 
 /* Three sites joined pairwise, or on a star. */
@@ -99,25 +119,7 @@ static void levels_keep_links_busy(void **state)
         {star, TB_OPERATION_REDUCE, "levels-chain-chain", 1u << 20, 1.1},
         {star, TB_OPERATION_ALLREDUCE, "levels-packed-chain", 1u << 20, 1.1},
     };
-    struct tb_simulator *simulator;
-    assert_int_equal(tb_simulator_open(&simulator), TB_OK);
-    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
-        struct network n;
-        network_open(&n, cells[i].grid, NULL, 1);
-        network_unlimited(&n);
-        struct tb_collective c = call_of(&n, &cells[i]);
-        struct tb_bound bound;
-        c.elements = cells[i].bytes;
-        c.element_bytes = 1;
-        assert_int_equal(tb_bound_find(&n.ways, &c, &bound), TB_OK);
-        uint64_t time = best_time(&n, &cells[i], simulator);
-        if (time < bound.time || (double)time > cells[i].most * (double)bound.time)
-            fail_msg("%s of %llu bytes by %s: %.3f times the bound on\n%s", tb_operation_name(cells[i].operation),
-                     (unsigned long long)cells[i].bytes, cells[i].algorithm, (double)time / (double)bound.time,
-                     cells[i].grid);
-        network_close(&n);
-    }
-    tb_simulator_close(simulator);
+    cells_judge(cells, sizeof cells / sizeof cells[0], bound_of, "the bound");
 }
 
 /* ---- levels that overlap ----------------------------------------------------------------------------------------- */

@@ -48,15 +48,7 @@ static uint32_t sizes_collect(struct trade *w)
     struct tb_builder *b = w->b;
     const struct tb_slice sizes = tb_bundles_packed(&w->x, TB_SYMBOL_SIZES, w->mine);
     tb_builder_measure(b, tb_slice_one(TB_SYMBOL_IN, 0), w->alone ? 0 : w->x.at[c->rank] - w->x.base);
-    for (uint32_t i = stage_first(w); i < w->l->stage_count && !w->alone; i++)
-        for (uint32_t k = 0; k < w->l->stages[i].count; k++) {
-            const struct tb_level_part *part = &w->l->stages[i].parts[k];
-            if (k == w->l->stages[i].mine)
-                continue;
-            tb_builder_receive(b, part->rank, EDGE_SIZES,
-                               tb_bundles_packed(&w->x, TB_SYMBOL_SIZES, tb_bundles_of_part(&w->x, part)));
-            tb_builder_join(b);
-        }
+    tb_bundles_receive_sizes(b, &w->x, stage_first(w), w->alone ? 0 : w->l->stage_count, EDGE_SIZES);
     uint32_t count = b->program.step_count;
     if (!w->leads) {
         tb_builder_send(b, parent_of(w), EDGE_SIZES, sizes);

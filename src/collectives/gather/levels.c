@@ -26,15 +26,7 @@ static void sizes_collect(struct gathering *w, uint32_t parent)
     const struct tb_slice sizes = tb_bundles_packed(&w->x, TB_SYMBOL_SIZES, w->mine);
     uint32_t own = w->alone ? 0 : w->x.at[w->c->rank] - w->x.base;
     uint32_t first = tb_builder_measure(b, tb_slice_many(TB_SYMBOL_IN, 0, w->x.parts), own * w->x.parts);
-    for (uint32_t i = 1; i < w->stages; i++)
-        for (uint32_t k = 0; k < w->l->stages[i].count; k++) {
-            const struct tb_level_part *part = &w->l->stages[i].parts[k];
-            if (k == w->l->stages[i].mine)
-                continue;
-            tb_builder_receive(b, part->rank, EDGE_SIZES,
-                               tb_bundles_packed(&w->x, TB_SYMBOL_SIZES, tb_bundles_of_part(&w->x, part)));
-            tb_builder_join(b);
-        }
+    tb_bundles_receive_sizes(b, &w->x, 1, w->stages, EDGE_SIZES);
     uint32_t last = b->program.step_count;
     if (parent != w->c->root) {
         tb_builder_send(b, parent, EDGE_SIZES, sizes);
@@ -183,18 +175,10 @@ const struct tb_algorithm tb_gatherv_levels_pieces = {
 
 static int side_steps(struct tb_builder *b, const struct tb_collective *c)
 {
-    struct tb_collective cut = *c;
-    uint64_t bytes = c->elements * c->element_bytes;
     if (c->operation == TB_OPERATION_GATHERV)
         return steps_make(b, c, 1, true);
-    if (c->argument == 0 && bytes > TB_BUNDLE_LONG)
-        cut.argument = (bytes + TB_BUNDLE_PIECES - 1) / TB_BUNDLE_PIECES;
+    struct tb_collective cut = tb_bundles_cut(c);
     return steps_make(b, &cut, tb_bundle_parts(&cut), tb_bundle_joined(&cut));
-}
-
-static bool fits_inter(const struct tb_collective *c)
-{
-    return tb_fits_sides(c) && tb_bundles_short(c); /* those beside the root do not know, and have no steps */
 }
 
 static int make_inter(const struct tb_collective *c, struct tb_program **program)
@@ -202,7 +186,7 @@ static int make_inter(const struct tb_collective *c, struct tb_program **program
     return tb_side_make_rooted(c, side_steps, program);
 }
 
-const struct tb_algorithm tb_gather_levels_inter = {TB_OPERATION_GATHER, "levels-inter", fits_inter,
+const struct tb_algorithm tb_gather_levels_inter = {TB_OPERATION_GATHER, "levels-inter", tb_fits_bundles_inter,
                                                     make_inter,          "piece",        NULL};
 const struct tb_algorithm tb_gatherv_levels_inter = {TB_OPERATION_GATHERV, "levels-inter", tb_fits_sides,
                                                      make_inter,           NULL,           NULL};

@@ -176,18 +176,10 @@ const struct tb_algorithm tb_scatterv_levels_pieces = {
 
 static int side_steps(struct tb_builder *b, const struct tb_collective *c)
 {
-    struct tb_collective cut = *c;
-    uint64_t bytes = c->elements * c->element_bytes;
     if (c->operation == TB_OPERATION_SCATTERV)
         return steps_make(b, c, 1, true);
-    if (c->argument == 0 && bytes > TB_BUNDLE_LONG)
-        cut.argument = (bytes + TB_BUNDLE_PIECES - 1) / TB_BUNDLE_PIECES;
+    struct tb_collective cut = tb_bundles_cut(c);
     return steps_make(b, &cut, tb_bundle_parts(&cut), tb_bundle_joined(&cut));
-}
-
-static bool fits_inter(const struct tb_collective *c)
-{
-    return tb_fits_sides(c) && tb_bundles_short(c); /* those beside the root do not know, and have no steps */
 }
 
 static int make_inter(const struct tb_collective *c, struct tb_program **program)
@@ -195,7 +187,7 @@ static int make_inter(const struct tb_collective *c, struct tb_program **program
     return tb_side_make_rooted(c, side_steps, program);
 }
 
-const struct tb_algorithm tb_scatter_levels_inter = {TB_OPERATION_SCATTER, "levels-inter", fits_inter,
+const struct tb_algorithm tb_scatter_levels_inter = {TB_OPERATION_SCATTER, "levels-inter", tb_fits_bundles_inter,
                                                      make_inter,           "piece",        NULL};
 const struct tb_algorithm tb_scatterv_levels_inter = {
     TB_OPERATION_SCATTERV, "levels-inter", tb_fits_sides, make_inter, NULL, NULL};
