@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #define SAMPLE_LEAST 8u /* ranks */
+#define KEPT_MOST    4u /* more than TB_FOLD_RANKS, where the rank to be kept is beside those that stay anyhow */
 
 /* Takes over the hold of a shape. */
 static int fold_add(struct tb_folds *f, const struct tb_group_shape *shape, uint32_t root)
@@ -59,15 +60,21 @@ int tb_folds_grow(struct tb_folds *f)
     for (;;) {
         const struct tb_group_shape *shape;
         f->most = f->most == 0 ? 1 : 2 * f->most;
-        int error = tb_group_shape_fold(&shape, f->shape, f->most, f->keep, f->ranks);
+        int error = tb_group_shape_fold(&shape, f->shape, f->places ? UINT32_MAX : f->most, f->most, f->keep, f->ranks);
         if (error != TB_OK)
             return error;
+        if (f->places && f->count == 0 && shape->size > TB_FOLD_RANKS + KEPT_MOST) {
+            tb_group_shape_release(shape);
+            f->places = false;
+            f->most = 0;
+            continue;
+        }
         if (shape->size <= before && shape->size < f->shape->size) {
             tb_group_shape_release(shape);
             continue;
         }
         uint32_t root = rank_find(f->ranks, shape->size, f->keep);
-        if (f->count == 0 && shape->size > TB_FOLD_RANKS)
+        if (f->count == 0 && shape->size > TB_FOLD_RANKS && !f->places)
             error = samples_make(f, shape, root);
         if (error == TB_OK)
             return fold_add(f, shape, root);
@@ -76,9 +83,9 @@ int tb_folds_grow(struct tb_folds *f)
     }
 }
 
-int tb_folds_open(struct tb_folds *folds, const struct tb_group_shape *shape, uint32_t keep)
+int tb_folds_open(struct tb_folds *folds, const struct tb_group_shape *shape, uint32_t keep, bool places)
 {
-    *folds = (struct tb_folds){.shape = shape, .keep = keep};
+    *folds = (struct tb_folds){.shape = shape, .keep = keep, .places = places};
     TB_ASSERT(shape->table != NULL);
     folds->ranks = malloc(shape->size * sizeof *folds->ranks);
     return folds->ranks != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory to fold a group of %u ranks", shape->size);

@@ -385,6 +385,15 @@ static bool samples_near(const struct rating *r, uint32_t row, uint64_t best)
     return (a < b ? a : b) <= tb_cost_add(best, best);
 }
 
+/* How many arguments in a row were worse than the best one before, after one more. Two lengths that differ stand
+ * between one that is alike in all stages and the next, and do not count. */
+static uint32_t worse_count(const struct tb_candidate *row, uint64_t best, uint32_t worse)
+{
+    if (tb_argument_wide(row->argument) != tb_argument_narrow(row->argument))
+        return worse;
+    return row->time > best && row->time - best > best / WORSE_BY ? worse + 1 : 0;
+}
+
 /* The other arguments of an algorithm, from the last one on, until they only get worse. */
 static int others_begin(struct rating *r, uint32_t row, uint64_t units, uint32_t *left)
 {
@@ -395,9 +404,8 @@ static int others_begin(struct rating *r, uint32_t row, uint64_t units, uint32_t
         budget_share(r, units, *left);
         *left -= *left > 0;
         error = row_begin(r, i);
-        uint64_t time = r->rows[i].time;
-        worse = time > best && time - best > best / WORSE_BY ? worse + 1 : 0;
-        best = time < best ? time : best;
+        worse = worse_count(&r->rows[i], best, worse);
+        best = r->rows[i].time < best ? r->rows[i].time : best;
     }
     return error;
 }
@@ -436,9 +444,7 @@ static int rows_begin(struct rating *r, bool all)
         } else {
             error = row_begin(r, i);
         }
-        /* Two lengths that differ stand between one that is alike in all stages and the next. */
-        if (tb_argument_wide(row->argument) == tb_argument_narrow(row->argument))
-            worse = row->time > best && row->time - best > best / WORSE_BY ? worse + 1 : 0;
+        worse = worse_count(row, best, worse);
         best = row->time < best ? row->time : best;
     }
     return error;
@@ -480,7 +486,8 @@ static int row_enlarge(struct rating *r, uint32_t row)
     if (error == TB_OK)
         error = fold > k->top ? row_rate(r, row, fold, units_left(r) / 4 * 3) : TB_AGAIN;
     while (error == TB_AGAIN && fold > k->top + 1)
-        error = row_rate(r, row, --fold, units_left(r) / 2);
+        if (tb_rater_fits(&r->rater, &r->rows[row], --fold))
+            error = row_rate(r, row, fold, units_left(r) / 2);
     if (error == TB_OK)
         k->top = fold;
     return error;
@@ -542,8 +549,10 @@ static int rows_refine(struct rating *r)
             break;
         int error = row_refine(r, next);
         if (error == TB_AGAIN) {
+            uint64_t before = r->rows[next].time; /* which larger groups may have shown to be longer */
             r->known[next].stuck = true;
             error = row_settle(r, next);
+            r->rows[next].time = later(r->rows[next].time, before);
         }
         if (error != TB_OK)
             return error;

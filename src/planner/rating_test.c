@@ -156,19 +156,21 @@ static void few_pieces_do_not_deceive(void **state)
 static void folds_grow_to_the_whole(void **state)
 {
     struct network n;
-    for (int deal = 0; deal < 2; deal++) {
+    for (int i = 0; i < 4; i++) {
         struct tb_folds f;
+        int deal = i % 2, all = i / 2; /* clusters stay */
         clusters_open(&n, 8, 8, deal == 1);
         const uint32_t root = 37;
-        assert_int_equal(tb_folds_open(&f, n.shape, root), TB_OK);
+        assert_int_equal(tb_folds_open(&f, n.shape, root, all == 1), TB_OK);
         while (!tb_folds_are_whole(&f)) {
             assert_int_equal(tb_folds_grow(&f), TB_OK);
             const struct tb_fold_group *last = &f.list[f.count - 1];
             assert_true(f.count == 1 || last->shape->size > last[-1].shape->size);
             assert_true(last->root < last->shape->size);
             assert_int_equal(f.ranks[last->root], root);
+            assert_true(all == 0 || last->shape->cluster_count == 8);
         }
-        assert_true(f.count > 3 && f.list[0].shape->size < 8);
+        assert_true(f.count > 3 && f.list[0].shape->size < 8 + 2 * all);
         tb_folds_close(&f);
         network_close(&n);
     }
@@ -186,7 +188,7 @@ static void unlike_hosts_have_samples(void **state)
         at += sprintf(at, "  - {name: n%u, bandwidth: %u}\n", i, 100 + i);
     network_open(&n, text, NULL, 1);
     free(text);
-    assert_int_equal(tb_folds_open(&f, n.shape, 5), TB_OK);
+    assert_int_equal(tb_folds_open(&f, n.shape, 5, false), TB_OK);
     assert_int_equal(tb_folds_grow(&f), TB_OK);
     assert_int_equal(f.count, 4);
     assert_int_equal(f.list[0].shape->size, 8);
@@ -280,6 +282,40 @@ static void calls_of_many_ranks_follow_levels(void **state)
                      (double)chosen / 1e6, (double)least / 1e6);
         network_close(&n);
     }
+}
+
+/* The more clusters, the longer what goes to each of them by itself keeps the uplink of the root's busy: that a message
+ * is better passed on from cluster to cluster is seen only on as many as there are. */
+static void calls_of_many_clusters_share_uplinks(void **state)
+{
+    static const enum tb_operation operations[] = {TB_OPERATION_BCAST, TB_OPERATION_REDUCE, TB_OPERATION_ALLREDUCE};
+    char *text = malloc(32 * 120), *at = text;
+    struct network n;
+    assert_non_null(text);
+    at += sprintf(at, "clusters:\n");
+    for (int i = 0; i < 32; i++)
+        at += sprintf(at,
+                      "- {name: c%d, hosts: 'c%dn[1-32]', ethernet: {bandwidth: 1000, latency: 0.05}, "
+                      "uplink: {bandwidth: 100, latency: 5}}\n",
+                      i, i);
+    network_open(&n, text, NULL, 1);
+    free(text);
+    for (int i = 0; i < 3; i++) {
+        struct tb_collective c = call_of(&n, operations[i], 1 << 16);
+        struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+        uint64_t units, least = TB_COST_NEVER;
+        uint32_t count = tb_rating_list(&c, NULL, rows);
+        assert_int_equal(tb_rating_rate(n.shape, &c, rows, count, false, &units), TB_OK);
+        assert_true(units <= TB_RATING_UNITS);
+        tb_rating_sort(rows, count);
+        least = shorter(&n, &c, "levels-binomial-binomial", 8192, least);
+        uint64_t chosen = simulated(&n, &c, &rows[0]);
+        if (chosen > least + least / 5)
+            fail_msg("%s: %s:%llu takes %.1f us, another one %.1f", tb_operation_name(c.operation),
+                     rows[0].algorithm->name, (unsigned long long)rows[0].argument, (double)chosen / 1e6,
+                     (double)least / 1e6);
+    }
+    network_close(&n);
 }
 
 /* What is chosen is for all roots that nothing tells apart, and suits all of them: a tree by ranks that is as good as
@@ -401,6 +437,7 @@ int main(void)
         cmocka_unit_test(unlike_hosts_have_samples),
         cmocka_unit_test(choices_for_many_ranks_hold),
         cmocka_unit_test(calls_of_many_ranks_follow_levels),
+        cmocka_unit_test(calls_of_many_clusters_share_uplinks),
         cmocka_unit_test(a_choice_suits_all_its_roots),
         cmocka_unit_test(choices_for_many_pieces_hold),
         cmocka_unit_test(work_is_bounded),

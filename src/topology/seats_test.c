@@ -136,7 +136,7 @@ static void folded_ranks_keep_their_seats(void **state)
     uint32_t ranks[RANKS];
     fill(&g, false, 9);
     const struct tb_group_shape *s = shape_of(&g);
-    assert_int_equal(tb_group_shape_fold(&folded, s, 1, 0, ranks), TB_OK);
+    assert_int_equal(tb_group_shape_fold(&folded, s, 1, 1, 0, ranks), TB_OK);
     assert_int_equal(folded->size, 4);
     for (uint32_t i = 0; i < 4; i++)
         for (uint32_t k = 0; k < 4; k++)

@@ -130,11 +130,11 @@ uint32_t tb_group_shape_of_kind(const struct tb_group_shape *s, uint32_t kind);
 /* Some ranks of it as one group, numbered in the order in which they are given. */
 int tb_group_shape_part(const struct tb_group_shape **part, const struct tb_group_shape *s, const uint32_t *ranks,
                         uint32_t count);
-/* The same group with at most `most` of each set of alike siblings (places, hosts of a place, and 4 * most ranks of a
- * host): the first of each set stay, and everything that `keep`, a rank, is in. The order of ranks stays. `ranks`, of
- * s->size elements, gets who they are. If nothing falls away it is the same shape, held once more. */
-int tb_group_shape_fold(const struct tb_group_shape **folded, const struct tb_group_shape *s, uint32_t most,
-                        uint32_t keep, uint32_t *ranks);
+/* The same group with at most `places` of each set of alike places side by side, and `most` of the alike hosts of each,
+ * with 4 * most ranks: the first of each set stay, and everything that `keep`, a rank, is in. The order of ranks stays.
+ * `ranks`, of s->size elements, gets who they are. If nothing falls away it is the same shape, held once more. */
+int tb_group_shape_fold(const struct tb_group_shape **folded, const struct tb_group_shape *s, uint32_t places,
+                        uint32_t most, uint32_t keep, uint32_t *ranks);
 /* A group of fewer ranks that resembles `s`: whole hosts, spread over it. `ranks` says which they are. */
 int tb_group_shape_sample(const struct tb_group_shape **sample, const struct tb_group_shape *s, uint32_t size,
                           uint32_t *ranks);

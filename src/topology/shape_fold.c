@@ -80,20 +80,20 @@ static void hosts_fold(const struct tb_group_shape *s, uint32_t most, uint32_t k
     }
 }
 
-int tb_group_shape_fold(const struct tb_group_shape **folded, const struct tb_group_shape *s, uint32_t most,
-                        uint32_t keep, uint32_t *ranks)
+int tb_group_shape_fold(const struct tb_group_shape **folded, const struct tb_group_shape *s, uint32_t places,
+                        uint32_t most, uint32_t keep, uint32_t *ranks)
 {
     uint32_t room = s->place_count > s->host_count ? s->place_count : s->host_count, count = 0, split = 0;
     uint32_t kept = tb_group_shape_host(s, keep);
     uint32_t *met = calloc(room, sizeof *met), *left = malloc(2 * (size_t)s->host_count * sizeof *left);
     bool *stay = calloc(s->place_count, sizeof *stay);
     int error = TB_OK;
-    TB_ASSERT(most > 0 && keep < s->size);
+    TB_ASSERT(places > 0 && most > 0 && keep < s->size);
     if (met == NULL || left == NULL || stay == NULL) {
         error = tb_error(TB_ERR_MEMORY, "no memory to fold a group of %u ranks", s->size);
         goto out;
     }
-    places_fold(s, most, kept, met, stay);
+    places_fold(s, places, kept, met, stay);
     memset(met, 0, room * sizeof *met);
     hosts_fold(s, most, kept, stay, met, left);
     for (uint32_t rank = 0; rank < s->size; rank++) {

@@ -323,7 +323,7 @@ static void alike_clusters_are_folded(void **state)
         assert_int_equal(s->range_count, 1);
         assert_int_equal(s->places[32].alike, 1);
         uint32_t keep = 4015; /* in neither of the first two clusters */
-        assert_int_equal(tb_group_shape_fold(&folded, s, 2, keep, ranks), TB_OK);
+        assert_int_equal(tb_group_shape_fold(&folded, s, 2, 2, keep, ranks), TB_OK);
         /* Two clusters of two hosts with eight ranks each, and where `keep` is one more cluster, host and rank. */
         assert_int_equal(folded->cluster_count, 3);
         assert_int_equal(folded->host_count, 7);
@@ -336,14 +336,19 @@ static void alike_clusters_are_folded(void **state)
             assert_int_equal(spot.place, spot_of(&w, hosts[ranks[i]]).place);
         }
         assert_true(found);
-        assert_int_equal(tb_group_shape_fold(&same, s, 32, keep, ranks), TB_OK);
+        assert_int_equal(tb_group_shape_fold(&same, s, 32, 32, keep, ranks), TB_OK);
         assert_ptr_equal(same, s);
         assert_true(ranks[0] == 0 && ranks[4095] == 4095);
         tb_group_shape_release(same);
         tb_group_shape_release(folded);
+        /* All clusters, with one host each and one more. */
+        assert_int_equal(tb_group_shape_fold(&folded, s, UINT32_MAX, 1, keep, ranks), TB_OK);
+        assert_int_equal(folded->cluster_count, 32);
+        assert_int_equal(folded->host_count, 33);
+        tb_group_shape_release(folded);
         /* Of two groups both stay. */
         const struct tb_group_shape *two = grid_shape(&w, hosts, 4096, 4090);
-        assert_int_equal(tb_group_shape_fold(&folded, two, 1, 0, ranks), TB_OK);
+        assert_int_equal(tb_group_shape_fold(&folded, two, 1, 1, 0, ranks), TB_OK);
         assert_true(folded->split > 0 && folded->split < folded->size && folded->size < 100);
         tb_group_shape_release(folded);
         tb_group_shape_release(two);
