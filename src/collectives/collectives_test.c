@@ -431,7 +431,7 @@ static void random_trees_of_places(void **state)
         places_given = NULL;
         random_group_close(&g);
     }
-    assert_in_range(in_order, trees / 4, trees);
+    assert_in_range(in_order, trees / 8, trees); /* or nothing was shown */
 }
 
 /* The same of two groups, which have hosts and places in common or not, as it comes. */
