@@ -91,6 +91,7 @@ TB_PARAM_SIZE_ROW(assumed_block, "4k", 1, 1 << 30, 0,
                   "predicted: bytes of a block where ranks do not know each other's counts (gatherv and its like)")
 TB_PARAM_TEXT_ROW(rules, "", 0,
                   "file of rules that choose algorithms: lines such as bcast ranks>=8 bytes<64k chain:16k")
+TB_PARAM_TEXT_ROW(plan, "", 0, "plan that collectives follow: a file that tombolo plan has written (mpiexec --plan)")
 TB_PARAM_BOOL_ROW(
     reproducible, "no", 0,
     "results of reductions depend on the number of ranks alone, not on where they are, at a price in time")

@@ -68,6 +68,8 @@ extern const struct tb_algorithm tb_barrier_levels_inter, tb_bcast_levels_inter,
 extern const struct tb_algorithm tb_alltoallv_levels_spread, tb_alltoallv_levels_spread_hosts,
     tb_alltoallw_levels_spread, tb_alltoallw_levels_spread_hosts;
 extern const struct tb_algorithm tb_barrier_hosts, tb_bcast_hosts, tb_allreduce_hosts;
+extern const struct tb_algorithm tb_barrier_planned, tb_bcast_planned, tb_gather_planned, tb_scatter_planned,
+    tb_reduce_planned, tb_allreduce_planned;
 
 /* Of an intercommunicator no allreduce ends on a rank before all ranks of both groups have begun it: MPI_Comm_idup
  * counts on that. */

@@ -21,6 +21,7 @@
 
 #include <string.h>
 
+#include "collectives/forest.h"
 #include "schedule/schedule.h"
 #include "topology/topology.h"
 
@@ -49,6 +50,7 @@ struct tb_collective {
      * an intercommunicator both groups are in it: tb_group_shape_index. NULL: not known, in tests. */
     const struct tb_group_shape *shape;
     const struct tb_cost_table *costs; /* the shape's; may be NULL */
+    const struct tb_forest *forest;    /* planned trees over the hosts of the shape; NULL: there are none */
     bool first;                        /* of an intercommunicator: the local group is the first of the two */
     /* The call stands for one on an intercommunicator (sides.h): its last rank is the root, which is in the other group
      * and has no data or block of its own where it gets something. */

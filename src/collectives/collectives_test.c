@@ -457,11 +457,51 @@ static void random_trees_of_two_groups(void **state)
     }
 }
 
+/* So many ranks on each host, in blocks or dealt in turn. */
+struct even_hosts {
+    uint32_t hosts, each;
+    bool dealt;
+};
+
+static void even_run(const void *context, uint32_t rank, struct tb_shape_run *run)
+{
+    const struct even_hosts *e = context;
+    *run = (struct tb_shape_run){.host = e->dealt ? rank % e->hosts : rank / e->each, .who = TB_COST_NONE, .count = 1};
+}
+
+/* What goes along planned trees, on many forests: those of one host's ranks that are not the first are roots, too. */
+static void random_forests(void **state)
+{
+    static const uint32_t each[] = {1, 2, 3, 7};
+    uint32_t forests = 20 * trees_count();
+    for (uint32_t seed = 0; seed < forests; seed++) {
+        struct even_hosts e = {.each = each[seed % 4], .dealt = seed / 4 % 2 == 1};
+        e.hosts = 2 + seed * 5 % (RANKS / e.each - 1);
+        uint32_t size = e.hosts * e.each;
+        const struct tb_shape_source source = {.size = size, .host_limit = e.hosts, .run = even_run, .context = &e};
+        assert_int_equal(tb_group_shape_make(&places_given, &source), TB_OK);
+        places_skip = seed % 9 == 8 ? 1u << TB_LEVEL_HOST : 0;
+        forest_seed = seed;
+        for (int i = 0; tb_catalogue[i] != NULL; i++)
+            if (strcmp(tb_catalogue[i]->name, "planned") == 0) {
+                shapes_seen = 0;
+                shapes_validate(tb_catalogue[i], size, 0, rooted(tb_catalogue[i]->operation) ? seed * 7 % size : 0);
+                assert_true(shapes_seen > 0);
+            }
+        tb_group_shape_release(places_given);
+        places_given = NULL;
+    }
+    forest_seed = 0;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_algorithm_is_valid), cmocka_unit_test(larger_communicators),
-        cmocka_unit_test(every_argument_is_valid),  cmocka_unit_test(pipelines_of_any_length),
-        cmocka_unit_test(random_trees_of_places),   cmocka_unit_test(random_trees_of_two_groups)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_algorithm_is_valid),
+                                       cmocka_unit_test(larger_communicators),
+                                       cmocka_unit_test(every_argument_is_valid),
+                                       cmocka_unit_test(pipelines_of_any_length),
+                                       cmocka_unit_test(random_trees_of_places),
+                                       cmocka_unit_test(random_trees_of_two_groups),
+                                       cmocka_unit_test(random_forests)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

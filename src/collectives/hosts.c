@@ -31,11 +31,11 @@ uint32_t tb_hosts_meet(struct tb_builder *b, const struct tb_host_levels *h, con
                        enum tb_composite what, uint16_t place, struct tb_slice give, struct tb_slice get)
 {
     const struct tb_collective here = {.size = h->members};
-    bool bcast = what == TB_COMPOSITE_BCAST;
-    const struct tb_contract contract = {(uint8_t)what, TB_DRIVER_COMMON, bcast ? 1 : tb_common_rounds(&here),
+    bool one = what == TB_COMPOSITE_BCAST || what == TB_COMPOSITE_SCATTER; /* only one is waited for */
+    const struct tb_contract contract = {(uint8_t)what, TB_DRIVER_COMMON, one ? 1 : tb_common_rounds(&here),
                                          what == TB_COMPOSITE_BARRIER ? 0
-                                         : bcast                      ? 1
-                                                                      : 2};
+                                         : tb_composite_reduces(what) ? 2
+                                                                      : 1};
     uint32_t ranks[TB_HOSTS_RANKS];
     ranks[0] = c->shape->hosts[h->call.rank].first_rank;
     for (uint32_t i = 1; i < h->members; i++)

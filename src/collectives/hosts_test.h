@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collectives/collectives.h"
+#include "collectives/forest_test.h"
 
 #define HOSTS_SIZES 65
 
@@ -94,20 +95,39 @@ static const struct tb_group_shape *places_shape(uint32_t size)
 static const struct tb_group_shape *places_given; /* instead of that; or NULL, */
 static uint8_t places_skip;                       /* and the levels that are left out then */
 
+static uint64_t forest_seed; /* other numbers make other forests */
+
+/* Trees over the hosts of a group, for a root among its ranks; the same ones until others are asked for. */
+static const struct tb_forest *forest_given(const struct tb_group_shape *shape, uint32_t root)
+{
+    static struct tb_forest *forest;
+    static uint64_t made_of[3];
+    uint64_t node = tb_group_shape_host(shape, root), of[3] = {shape->key[0], node, forest_seed};
+    if (forest == NULL || memcmp(of, made_of, sizeof of) != 0) {
+        tb_forest_close(forest);
+        forest = forest_random(shape->key[0] + node * 131 + forest_seed, shape->host_count, (uint32_t)node);
+        memcpy(made_of, of, sizeof of);
+    }
+    return forest;
+}
+
 /* What an algorithm must be told of the group so that it fits. */
 static void hosts_allow(struct tb_collective *c, const struct tb_algorithm *a)
 {
     bool hosts = strcmp(a->name, "hosts") == 0, levels = strncmp(a->name, "levels", 6) == 0;
-    c->common = hosts || strcmp(a->name, "shm") == 0 || (levels && c->size % 5 != 3);
-    if (hosts && !c->inter)
+    bool planned = strcmp(a->name, "planned") == 0;
+    c->common = hosts || strcmp(a->name, "shm") == 0 || ((levels || planned) && c->size % 5 != 3);
+    if ((hosts || (planned && places_given == NULL && c->size % 4 == 2)) && !c->inter)
         c->shape = hosts_shape(c->size);
-    if (levels && !c->inter)
+    else if ((levels || planned) && !c->inter)
         c->shape = places_given != NULL ? places_given : places_shape(c->size);
     if (levels && c->inter) {
         uint32_t size = c->first ? c->size : c->remote_size;
         c->shape = places_given != NULL ? places_given : places_sides(size, c->size + c->remote_size - size);
         c->common = false;
     }
+    if (planned && c->shape != NULL && !c->inter)
+        c->forest = forest_given(c->shape, c->root);
     c->skip = places_given != NULL ? places_skip : 0;
 }
 

@@ -243,7 +243,7 @@ static void after_sum(struct tb_builder *b, const struct tb_level_sum *sum)
 }
 
 /* What a child has comes to a copy of WORK, or, if nothing is there yet, to OUT. */
-static void sum_add(struct tb_builder *b, struct tb_level_sum *sum, uint32_t child, uint16_t edge, uint32_t join)
+void tb_level_sum_add(struct tb_builder *b, struct tb_level_sum *sum, uint32_t child, uint16_t edge, uint32_t join)
 {
     uint32_t copy = sum->turn, count = sum->at.count;
     bool to_out = sum->out && !sum->ours;
@@ -277,6 +277,17 @@ static void sum_add(struct tb_builder *b, struct tb_level_sum *sum, uint32_t chi
     sum->lag = 0;
 }
 
+void tb_level_sum_send(struct tb_builder *b, struct tb_level_sum *sum, uint32_t parent, uint16_t edge, uint32_t join)
+{
+    uint32_t sent = tb_builder_send(b, parent, edge, sum->at);
+    tb_builder_cut(b, join);
+    if (sum->beside)
+        tb_builder_pipeline(b, BESIDE_WINDOW);
+    after_sum(b, sum);
+    sum->ready = sent;
+    sum->lag = 0;
+}
+
 void tb_levels_up(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t share,
                   uint16_t edge, struct tb_level_sum *sum)
 {
@@ -285,16 +296,9 @@ void tb_levels_up(struct tb_builder *b, const struct tb_levels *l, const struct 
         stage_tree(b, &t, l, &l->stages[i], k, share);
         /* The last child has the fewest behind it to wait for. */
         for (uint32_t n = t.count; n-- > 0;)
-            sum_add(b, sum, t.children[n], edge, t.join);
-        if (!t.root) {
-            uint32_t sent = tb_builder_send(b, t.parent, edge, sum->at);
-            tb_builder_cut(b, t.join);
-            if (sum->beside)
-                tb_builder_pipeline(b, BESIDE_WINDOW);
-            after_sum(b, sum);
-            sum->ready = sent;
-            sum->lag = 0;
-        }
+            tb_level_sum_add(b, sum, t.children[n], edge, t.join);
+        if (!t.root)
+            tb_level_sum_send(b, sum, t.parent, edge, t.join);
     }
 }
 

@@ -127,6 +127,9 @@ struct tb_level_sum tb_levels_sum(struct tb_builder *b, const struct tb_levels *
 /* and of a share of it. */
 struct tb_level_sum tb_levels_share(const struct tb_level_sum *whole, const struct tb_level_shares *shares,
                                     uint32_t share);
+/* Combines what comes from a child with it, so many pieces a message; sends it on to the parent. */
+void tb_level_sum_add(struct tb_builder *b, struct tb_level_sum *sum, uint32_t child, uint16_t edge, uint32_t join);
+void tb_level_sum_send(struct tb_builder *b, struct tb_level_sum *sum, uint32_t parent, uint16_t edge, uint32_t join);
 /* It is in OUT then, which may be written. */
 void tb_levels_result(struct tb_builder *b, struct tb_level_sum *sum);
 /* Combines what comes from those behind with `sum` and sends it on, up to the root, in all stages but the host's where

@@ -14,7 +14,7 @@
 #define NAME_BYTES   (4 * TB_GRID_NAME_BYTES)
 
 /* A grid as the file describes it now, and what was measured on it. */
-struct scene {
+struct measured_grid {
     struct tb_measure_writer *w;
     const struct tb_measure_plan *plan;
     struct tb_grid grid;
@@ -87,7 +87,7 @@ static void measure_make(const struct tb_measure_writer *w, const struct tb_meas
 }
 
 /* What the two networks of the ends, uplinks of sites and the agents add, as predictions have it; ms. */
-static double surroundings(const struct scene *s, const struct tb_measure_task *task)
+static double surroundings(const struct measured_grid *s, const struct tb_measure_task *task)
 {
     struct tb_wire_use uses[TB_HOP_WIRES_LIMIT];
     struct tb_spot a = tb_grid_costs_spot(&s->costs, task->hosts[0]), b = tb_grid_costs_spot(&s->costs, task->hosts[1]);
@@ -125,7 +125,7 @@ static void write_insides(struct tb_measure_writer *w)
 
 /* ---- uplinks ----------------------------------------------------------------------------------------------------- */
 
-static void write_uplink(struct scene *s, const char *name, const struct tb_grid_measure *up,
+static void write_uplink(struct measured_grid *s, const char *name, const struct tb_grid_measure *up,
                          const struct tb_grid_measure *down)
 {
     char what[NAME_BYTES];
@@ -138,7 +138,7 @@ static void write_uplink(struct scene *s, const char *name, const struct tb_grid
 }
 
 /* The table is that of the fastest link: with nobody else on it, it takes as long as the line. */
-static void uplink_measure(const struct scene *s, struct tb_measure_scope scope,
+static void uplink_measure(const struct measured_grid *s, struct tb_measure_scope scope,
                            const struct tb_measured_uplink *uplink, bool inward, struct tb_grid_measure *m)
 {
     const struct tb_measure_task *task = &s->plan->tasks[uplink->fastest[inward]];
@@ -148,7 +148,7 @@ static void uplink_measure(const struct scene *s, struct tb_measure_scope scope,
         m->latency = -1;
 }
 
-static void write_uplinks(struct scene *s)
+static void write_uplinks(struct measured_grid *s)
 {
     const struct tb_grid *grid = s->plan->grid;
     struct tb_grid_measure up, down;
@@ -174,7 +174,7 @@ static void write_uplinks(struct scene *s)
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
 
-static void write_link(struct scene *s, const struct tb_measure_task *task, double latency)
+static void write_link(struct measured_grid *s, const struct tb_measure_task *task, double latency)
 {
     const struct tb_grid *grid = s->plan->grid;
     const struct tb_grid_link *link = task->link != TB_GRID_NONE ? &grid->links[task->link] : NULL;
@@ -199,7 +199,7 @@ struct line {
     double rates[2]; /* out, in; 0: no limit */
 };
 
-static struct line line_of(const struct scene *s, uint32_t cluster)
+static struct line line_of(const struct measured_grid *s, uint32_t cluster)
 {
     const struct tb_measured_uplink *found = &s->uplinks[cluster];
     const struct tb_grid_uplink *kept = &s->grid.clusters[cluster].uplink;
@@ -212,7 +212,7 @@ static struct line line_of(const struct scene *s, uint32_t cluster)
 }
 
 /* The line of the cluster and that of its site, if that is left. */
-static struct line lines_of(const struct scene *s, uint32_t cluster, bool leaves_site)
+static struct line lines_of(const struct measured_grid *s, uint32_t cluster, bool leaves_site)
 {
     struct line line = line_of(s, cluster);
     uint32_t site = s->grid.clusters[cluster].site;
@@ -239,7 +239,7 @@ static bool is_explained(double rate, double out, double in)
     return limit == 0 || (rate >= EXPLAINS * limit && rate <= limit / EXPLAINS);
 }
 
-static uint32_t count_links(const struct scene *s, uint32_t cluster)
+static uint32_t count_links(const struct measured_grid *s, uint32_t cluster)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < s->plan->count; i++)
@@ -250,7 +250,7 @@ static uint32_t count_links(const struct scene *s, uint32_t cluster)
 
 /* A cluster of which the file says that it has an uplink, and of which one link alone was measured: that says what the
  * uplink can do if there is nothing else on the way. */
-static bool write_only_uplink(struct scene *s, const struct tb_measure_task *task, double latency)
+static bool write_only_uplink(struct measured_grid *s, const struct tb_measure_task *task, double latency)
 {
     uint32_t ends[2] = {tb_grid_outermost(s->plan->grid, task->from), tb_grid_outermost(s->plan->grid, task->to)};
     struct line lines[2] = {line_of(s, ends[0]), line_of(s, ends[1])};
@@ -265,7 +265,7 @@ static bool write_only_uplink(struct scene *s, const struct tb_measure_task *tas
 }
 
 /* Between different outermost clusters. What the uplinks do not account for is the link's. */
-static void write_wide_link(struct scene *s, uint32_t i)
+static void write_wide_link(struct measured_grid *s, uint32_t i)
 {
     const struct tb_measure_task *task = &s->plan->tasks[i];
     uint32_t ends[2] = {tb_grid_outermost(s->plan->grid, task->from), tb_grid_outermost(s->plan->grid, task->to)};
@@ -298,7 +298,7 @@ static void write_wide_link(struct scene *s, uint32_t i)
     write_link(s, task, rest);
 }
 
-static void write_links(struct scene *s)
+static void write_links(struct measured_grid *s)
 {
     for (uint32_t i = 0; i < s->plan->count; i++) {
         const struct tb_measure_task *task = &s->plan->tasks[i];
@@ -314,9 +314,9 @@ static void write_links(struct scene *s)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static int scene_open(struct scene *s, struct tb_measure_writer *w)
+static int scene_open(struct measured_grid *s, struct tb_measure_writer *w)
 {
-    *s = (struct scene){.w = w, .plan = w->plan};
+    *s = (struct measured_grid){.w = w, .plan = w->plan};
     int rc = tb_grid_parse(&s->grid, w->edit->text, strlen(w->edit->text), w->edit->file);
     if (rc != TB_OK)
         return rc;
@@ -332,7 +332,7 @@ static int scene_open(struct scene *s, struct tb_measure_writer *w)
     return rc;
 }
 
-static void scene_close(struct scene *s)
+static void scene_close(struct measured_grid *s)
 {
     tb_grid_costs_close(&s->costs);
     tb_grid_close(&s->grid);
@@ -343,7 +343,7 @@ static void scene_close(struct scene *s)
 /* What was measured by all hops, beside what the file as it is now predicts. */
 static int say_through(struct tb_measure_writer *w)
 {
-    struct scene s;
+    struct measured_grid s;
     double overhead = 0;
     uint32_t count = 0;
     int rc = scene_open(&s, w);
@@ -374,7 +374,7 @@ static int say_through(struct tb_measure_writer *w)
 
 int tb_measure_write(struct tb_measure_writer *w)
 {
-    struct scene s;
+    struct measured_grid s;
     write_insides(w);
     int rc = scene_open(&s, w); /* what is left of a link's latency depends on the networks of its ends */
     if (rc != TB_OK)

@@ -1,0 +1,15 @@
+/* GADT, the genetic search of the MPITH thesis (Vorakosit 2006): a string has for each point but the root a gene that
+ * says its parent, and one that says its priority, from 0 to 1,000,000, lower ones being served first and of equal ones
+ * the lower point. Points are nodes, or clusters with the best schedule inside each, which the thesis left to the
+ * future. */
+#ifndef TB_SEARCH_GADT_H
+#define TB_SEARCH_GADT_H
+
+#include "search/search_run.h"
+
+#define TB_GADT_NODES 4096u /* at most */
+
+int tb_gadt(struct tb_search_run *run);
+int tb_gadt_clusters(struct tb_search_run *run);
+
+#endif

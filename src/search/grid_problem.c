@@ -1,0 +1,381 @@
+#include "search/grid_problem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PS_BITS     8000000000000ull /* picoseconds of a byte at one bit a second */
+#define EVENTS_MOST (1ull << 36)
+#define BOUND_LOOKS (1ull << 26) /* at ways, at most */
+
+/* The call with its data counted in bytes. */
+static struct tb_collective bytes_call(const struct tb_grid_problem *p)
+{
+    struct tb_collective call = p->call;
+    call.elements *= call.element_bytes;
+    call.element_bytes = 1;
+    return call;
+}
+
+/* ---- what a message takes ---------------------------------------------------------------------------------------- */
+
+static bool flows_up(enum tb_operation o)
+{
+    return o == TB_OPERATION_REDUCE || o == TB_OPERATION_GATHER;
+}
+
+/* Bytes of a message to or from a child. */
+static uint64_t message_bytes(const struct tb_grid_problem *p, uint32_t child)
+{
+    bool blocks = p->call.operation == TB_OPERATION_GATHER || p->call.operation == TB_OPERATION_SCATTER;
+    return p->call.elements * p->call.element_bytes * (blocks ? p->call.shape->hosts[child].rank_count : 1);
+}
+
+/* Until it is there, and until who sends it can send the next: when its last byte has left, as the slowest wire lets
+ * it.
+ */
+static uint64_t message_time(const struct tb_problem *problem, uint32_t from, uint32_t to, bool arrives)
+{
+    struct tb_grid_problem *p = problem->context;
+    uint64_t bytes = message_bytes(p, to);
+    bool up = flows_up(problem->operation);
+    const struct tb_way *way = tb_ways_between(&p->ways, up ? to : from, up ? from : to);
+    if (way == NULL)
+        return TB_COST_NEVER;
+    const struct tb_cost_ends *ends = tb_way_ends(p->ways.table, way);
+    unsigned __int128 wire = way->slowest > 0 ? (unsigned __int128)bytes * PS_BITS / way->slowest : 0;
+    uint64_t passing = wire < TB_COST_NEVER ? (uint64_t)wire : TB_COST_NEVER, sending = tb_cost_at(&ends->send, bytes);
+    uint64_t sent = passing > sending ? passing : sending;
+    if (!arrives)
+        return sent;
+    return tb_cost_add(tb_cost_add(sent, way->latency), tb_cost_at(&ends->receive, bytes));
+}
+
+static uint64_t arrive(const struct tb_problem *problem, uint32_t from, uint32_t to)
+{
+    return message_time(problem, from, to, true);
+}
+
+static uint64_t send(const struct tb_problem *problem, uint32_t from, uint32_t to)
+{
+    return message_time(problem, from, to, false);
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+static const struct tb_algorithm *planned_find(enum tb_operation operation)
+{
+    for (int i = 0; tb_catalogue[i] != NULL; i++)
+        if (tb_catalogue[i]->operation == operation && strcmp(tb_catalogue[i]->name, "planned") == 0)
+            return tb_catalogue[i];
+    return NULL;
+}
+
+bool tb_grid_problem_possible(enum tb_operation operation)
+{
+    return planned_find(operation) != NULL;
+}
+
+static void programs_clear(struct tb_grid_problem *p)
+{
+    for (uint32_t i = 0; p->programs != NULL && i < p->call.size; i++) {
+        tb_program_free(p->programs[i]);
+        p->programs[i] = NULL;
+    }
+    tb_forest_close(p->last);
+    p->last = NULL;
+}
+
+/* Whether a host's neighbours in all trees say what its ranks do, and trees are cut as those before. */
+static bool forest_resembles(const struct tb_grid_problem *p, const struct tb_forest *f)
+{
+    const struct tb_forest *last = p->last;
+    bool blocks = p->call.operation == TB_OPERATION_GATHER || p->call.operation == TB_OPERATION_SCATTER;
+    return last != NULL && !blocks && f->trees == last->trees && f->piece == last->piece && f->root == last->root &&
+           memcmp(f->shares, last->shares, f->trees * sizeof *f->shares) == 0;
+}
+
+static bool host_same(const struct tb_forest *a, const struct tb_forest *b, uint32_t node)
+{
+    for (size_t t = 0; t < a->trees; t++) {
+        const uint32_t *x = a->first + t * (a->nodes + (size_t)1) + node, *y = b->first + (x - a->first);
+        if (a->parents[t * a->nodes + node] != b->parents[t * a->nodes + node] || x[1] - x[0] != y[1] - y[0] ||
+            memcmp(a->children + x[0], b->children + y[0], (x[1] - x[0]) * sizeof *x) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int host_make(struct tb_grid_problem *p, const struct tb_algorithm *a, struct tb_collective *call, uint32_t node)
+{
+    const struct tb_group_shape *s = call->shape;
+    int error = TB_OK;
+    for (uint32_t r = s->hosts[node].first_rank; error == TB_OK && r != TB_PLACE_NONE; r = tb_group_shape_next(s, r)) {
+        tb_program_free(p->programs[r]);
+        p->programs[r] = NULL;
+        call->rank = r;
+        error = a->make(call, &p->programs[r]);
+        p->made++;
+    }
+    return error;
+}
+
+int tb_grid_problem_make(struct tb_grid_problem *p, const struct tb_forest *forest)
+{
+    const struct tb_algorithm *a = planned_find(p->call.operation);
+    struct tb_collective call = tb_size_class_call(&p->call);
+    struct tb_forest *copy = NULL;
+    call.forest = forest;
+    if (!tb_algorithm_fits(a, &call))
+        return tb_error(TB_ERR_ARGUMENT, "trees of %u nodes with root %u are not of this %s on %u hosts", forest->nodes,
+                        forest->root, tb_operation_name(call.operation), call.shape->host_count);
+    bool resembles = forest_resembles(p, forest);
+    int error = tb_forest_copy(&copy, forest);
+    if (!resembles)
+        programs_clear(p);
+    for (uint32_t i = 0; i < forest->nodes && error == TB_OK; i++)
+        if (!resembles || !host_same(forest, p->last, i))
+            error = host_make(p, a, &call, i);
+    if (error != TB_OK) {
+        tb_forest_close(copy);
+        programs_clear(p);
+        return error;
+    }
+    tb_forest_close(p->last);
+    p->last = copy;
+    return TB_OK;
+}
+
+/* ---- simulation -------------------------------------------------------------------------------------------------- */
+
+static int programs_run(struct tb_grid_problem *p, struct tb_program **programs, struct tb_simulation *run)
+{
+    const struct tb_collective call = bytes_call(p);
+    const struct tb_item_data data = tb_item_data_of(&call);
+    run->programs = programs;
+    run->ways = &p->ways;
+    run->bytes = data.bytes;
+    run->blocks = data.blocks;
+    run->limit = p->limit;
+    int error = tb_simulate(p->simulator, run);
+    if (error == TB_ERR_LIMIT)
+        return tb_error(error, "a simulation takes more than %llu events", (unsigned long long)p->limit);
+    if (error == TB_ERR_MISMATCH)
+        return tb_error(error, "programs of %s wait for each other for ever", tb_operation_name(call.operation));
+    return error;
+}
+
+int tb_grid_problem_run(struct tb_grid_problem *p, struct tb_simulation *run)
+{
+    return programs_run(p, p->programs, run);
+}
+
+static int rate(struct tb_problem *problem, const struct tb_forest *forest, uint64_t *time)
+{
+    struct tb_grid_problem *p = problem->context;
+    struct tb_simulation run = {.ends = NULL};
+    int error = tb_grid_problem_make(p, forest);
+    if (error == TB_OK)
+        error = programs_run(p, p->programs, &run);
+    *time = error == TB_OK ? run.end : TB_COST_NEVER;
+    return error == TB_ERR_LIMIT ? TB_OK : error; /* it is as good as endless */
+}
+
+/* ---- the problem ------------------------------------------------------------------------------------------------- */
+
+static int rooms_open(struct tb_grid_problem *p)
+{
+    const struct tb_group_shape *s = p->call.shape;
+    p->programs = calloc(s->size, sizeof(struct tb_program *));
+    p->clusters = malloc(s->host_count * sizeof *p->clusters);
+    if (p->programs == NULL || p->clusters == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to plan for %u hosts", s->host_count);
+    for (uint32_t i = 0; i < s->host_count; i++)
+        p->clusters[i] = s->places[s->hosts[i].place].cluster;
+    return tb_simulator_open(&p->simulator);
+}
+
+/* Whether pieces of its message go by themselves, along one tree or several. */
+static bool is_cut(enum tb_operation o)
+{
+    return o == TB_OPERATION_BCAST || o == TB_OPERATION_REDUCE || o == TB_OPERATION_ALLREDUCE;
+}
+
+int tb_grid_problem_open(struct tb_grid_problem *p, const struct tb_collective *call)
+{
+    const struct tb_group_shape *s = call->shape;
+    *p = (struct tb_grid_problem){.call = *call, .limit = EVENTS_MOST, .looks = BOUND_LOOKS};
+    p->call.forest = NULL;
+    p->call.argument = 0;
+    if (!tb_grid_problem_possible(call->operation))
+        return tb_error(TB_ERR_ARGUMENT, "no trees are planned for %s", tb_operation_name(call->operation));
+    if (call->inter || s->table == NULL || s->host_count < 2 || call->root >= s->size)
+        return tb_error(TB_ERR_ARGUMENT, "trees are planned for groups of several hosts whose costs are known, and a "
+                                         "root among their ranks");
+    const struct tb_forest any = {.nodes = s->host_count, .root = tb_group_shape_host(s, call->root)};
+    struct tb_collective least = tb_size_class_call(&p->call);
+    least.forest = &any;
+    if (!tb_algorithm_fits(planned_find(call->operation), &least))
+        return tb_error(TB_ERR_ARGUMENT,
+                        "%s of %llu bytes does not go along any trees of hosts: its operands must stay "
+                        "in order, or hosts would keep too many blocks of others",
+                        tb_operation_name(call->operation), (unsigned long long)least.elements);
+    int error = tb_ways_open(&p->ways, s->table, s);
+    if (error == TB_OK)
+        error = rooms_open(p);
+    p->problem = (struct tb_problem){.nodes = s->host_count,
+                                     .root = tb_group_shape_host(s, call->root),
+                                     .cluster_count = s->cluster_count,
+                                     .clusters = p->clusters,
+                                     .operation = call->operation,
+                                     .bytes = is_cut(call->operation) ? call->elements * call->element_bytes : 0,
+                                     .arrive = arrive,
+                                     .send = send,
+                                     .rate = rate,
+                                     .context = p};
+    return error;
+}
+
+void tb_grid_problem_close(struct tb_grid_problem *p)
+{
+    programs_clear(p);
+    if (p->ways.table != NULL)
+        tb_ways_close(&p->ways);
+    tb_simulator_close(p->simulator);
+    free(p->programs);
+    free(p->clusters);
+    *p = (struct tb_grid_problem){.limit = 0};
+}
+
+/* ---- the bound --------------------------------------------------------------------------------------------------- */
+
+/* Of a group whose places are too many to be looked at: nothing is further in it than among a few of all alike ones.
+ * What passes between these says nothing: more of them pass more. Nor do they where places are linked one by one: there
+ * an alike one may be further from a third. */
+static int bound_far(struct tb_grid_problem *p, uint32_t most, struct tb_bound *bound)
+{
+    const struct tb_group_shape *s = p->call.shape, *fold = NULL;
+    struct tb_collective call = bytes_call(p);
+    struct tb_ways ways;
+    uint64_t looks;
+    uint32_t *ranks = malloc(s->size * sizeof *ranks);
+    int error = ranks != NULL ? tb_group_shape_fold(&fold, s, most, most, call.root, ranks)
+                              : tb_error(TB_ERR_MEMORY, "no memory for the bound of %u ranks", s->size);
+    if (error == TB_OK) {
+        call.root = 0;
+        while (ranks[call.root] != p->call.root)
+            call.root++;
+        call.elements = call.elements > 0 ? 1 : 0;
+        call.size = fold->size;
+        call.shape = fold;
+        error = tb_ways_open(&ways, s->table, fold);
+        if (error == TB_OK)
+            error = tb_bound_find_within(&ways, &call, BOUND_LOOKS, bound, &looks);
+        tb_ways_close(&ways);
+        *bound = (struct tb_bound){bound->latency, bound->latency, TB_BOUND_NONE, TB_BOUND_NONE};
+    }
+    tb_group_shape_release(fold);
+    free(ranks);
+    return error;
+}
+
+/* What must pass the only wire out of a part of the group, or into it. */
+static uint64_t part_time(const struct tb_grid_problem *p, const struct tb_wire *wire, uint32_t ranks, bool root,
+                          bool out)
+{
+    enum tb_operation o = p->call.operation;
+    bool blocks = o == TB_OPERATION_GATHER || o == TB_OPERATION_SCATTER;
+    bool flows = o == TB_OPERATION_ALLREDUCE || ((flows_up(o) == out) != root && o != TB_OPERATION_BARRIER);
+    if (!flows || ranks == p->call.size || wire->bandwidth == 0 || wire->curve != TB_COST_NONE)
+        return 0;
+    uint32_t count = !blocks ? 1 : root ? p->call.size - ranks : ranks;
+    unsigned __int128 time = (unsigned __int128)bytes_call(p).elements * count * PS_BITS / wire->bandwidth;
+    return time < TB_COST_NEVER ? (uint64_t)time : TB_COST_NEVER;
+}
+
+static void bound_raise(struct tb_bound *bound, uint64_t time, uint32_t host, uint32_t place)
+{
+    if (time > bound->time)
+        *bound = (struct tb_bound){.time = time, .host = host, .place = place};
+}
+
+/* What passes ports of hosts and uplinks of places, where all that comes or goes does. */
+static void bound_wires(const struct tb_grid_problem *p, struct tb_bound *bound)
+{
+    const struct tb_group_shape *s = p->call.shape;
+    const struct tb_cost_table *t = s->table;
+    uint32_t at = s->hosts[p->problem.root].place;
+    for (uint32_t i = 0; i < 2 * s->host_count; i++) {
+        const struct tb_shape_host *h = &s->hosts[i / 2];
+        if (t->places[s->places[h->place].place].hub == 0) /* what passes no hub may leave the cluster all the same */
+            bound_raise(bound,
+                        part_time(p, p->ways.wires[3 * (size_t)(i / 2)].wire, h->rank_count, i / 2 == p->problem.root,
+                                  i % 2 == 1),
+                        i / 2, TB_BOUND_NONE);
+    }
+    for (uint32_t i = 0; i < 2 * s->place_count; i++) {
+        const struct tb_shape_place *place = &s->places[i / 2];
+        uint32_t wire = i % 2 == 1 ? t->places[place->place].up : t->places[place->place].down;
+        if (wire != TB_COST_NONE)
+            bound_raise(bound,
+                        part_time(p, &t->wires[wire], place->rank_count, at >= i / 2 && at < place->end, i % 2 == 1),
+                        TB_BOUND_NONE, i / 2);
+    }
+}
+
+int tb_grid_problem_bound(struct tb_grid_problem *p, struct tb_bound *bound)
+{
+    const struct tb_cost_head *head = p->call.shape->table->head;
+    const struct tb_collective call = bytes_call(p);
+    uint64_t looks;
+    int error = tb_bound_find_within(&p->ways, &call, p->looks, bound, &looks);
+    if (error != TB_OK || bound->time > 0 || head->foot_count > 0 || head->link_count > 0 || head->detour_count > 0)
+        return error;
+    for (uint32_t most = 2; most > 0 && error == TB_OK && bound->time == 0; most--)
+        error = bound_far(p, most, bound);
+    if (error == TB_OK)
+        bound_wires(p, bound);
+    return error;
+}
+
+/* ---- the library's own choice ------------------------------------------------------------------------------------ */
+
+/* All ranks' programs of an algorithm. TB_ERR_LIMIT: they have more than `most` steps. */
+static int library_make(const struct tb_collective *call, const struct tb_algorithm *a, struct tb_program **programs,
+                        uint64_t most)
+{
+    struct tb_collective mine = *call;
+    uint64_t steps = 0;
+    int error = TB_OK;
+    for (mine.rank = 0; mine.rank < call->size && error == TB_OK; mine.rank++) {
+        error = a->make(&mine, &programs[mine.rank]);
+        steps += error == TB_OK ? programs[mine.rank]->step_count : 0;
+        if (error == TB_OK && steps > most)
+            error = TB_ERR_LIMIT;
+    }
+    return error;
+}
+
+int tb_grid_problem_library(struct tb_grid_problem *p, struct tb_choice *choice)
+{
+    const struct tb_choice_facts facts = {.shape = p->call.shape};
+    struct tb_collective call = tb_size_class_call(&p->call);
+    int error = tb_choice_make(&facts, &call, choice);
+    if (error == TB_OK && choice->best.algorithm == NULL)
+        error = tb_error(TB_ERR_UNSUPPORTED, "no algorithm for %s", tb_operation_name(call.operation));
+    struct tb_program **programs = error == TB_OK ? calloc(call.size, sizeof(struct tb_program *)) : NULL;
+    if (error == TB_OK && programs == NULL)
+        error = tb_error(TB_ERR_MEMORY, "no memory to plan for %u ranks", call.size);
+    if (error != TB_OK)
+        return error;
+    struct tb_simulation run = {.ends = NULL};
+    call.argument = choice->best.argument;
+    error = library_make(&call, choice->best.algorithm, programs, p->limit);
+    if (error == TB_OK)
+        error = programs_run(p, programs, &run);
+    if (error == TB_OK)
+        choice->best.time = run.end;
+    for (uint32_t i = 0; i < call.size; i++)
+        tb_program_free(programs[i]);
+    free(programs);
+    return error == TB_ERR_LIMIT && choice->best.time != TB_COST_NEVER ? TB_OK : error;
+}

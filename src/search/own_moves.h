@@ -1,0 +1,25 @@
+/* Steps of the local search: small changes of a tree at random places, mostly where the time goes. */
+#ifndef TB_SEARCH_OWN_MOVES_H
+#define TB_SEARCH_OWN_MOVES_H
+
+#include "search/problem.h"
+#include "search/search_tree.h"
+
+struct tb_own_moves {
+    const struct tb_problem *problem;
+    struct tb_random random;
+    uint32_t *members, *first; /* nodes by cluster, see quick.h */
+    uint32_t *critical;        /* nodes whose transfers the end of the whole depends on */
+    uint32_t critical_count;
+    uint64_t *times; /* when each node has the message */
+    uint32_t *list;
+};
+
+int tb_own_moves_open(struct tb_own_moves *moves, const struct tb_problem *problem, uint64_t seed);
+void tb_own_moves_close(struct tb_own_moves *moves);
+/* Finds out where the time of a tree goes, as if no link were shared. */
+void tb_own_moves_look(struct tb_own_moves *moves, const struct tb_search_tree *tree);
+/* Changes the tree. False: nothing was changed. */
+bool tb_own_moves_change(struct tb_own_moves *moves, struct tb_search_tree *tree);
+
+#endif

@@ -1,0 +1,181 @@
+/* Our own search: as good as it must be, never worse than LPBF, the same for a seed. */
+#include "search/own.h"
+
+#include "search/search_test.h"
+
+static void assert_at_most(uint64_t time, uint64_t other, double factor)
+{
+    if ((double)time > (double)other * factor)
+        fail_msg("%llu is more than %g times %llu", (unsigned long long)time, factor, (unsigned long long)other);
+}
+
+/* The thesis's experiment in small: 8 nodes of each kind of grid; with 40,000 evaluations, which take less than 50 ms.
+ */
+static void near_the_optimum(void **state)
+{
+    double sum = 0;
+    uint32_t count = 0;
+    for (uint32_t clusters = 2; clusters <= 32; clusters *= 2)
+        for (uint64_t seed = 1; seed <= 8; seed++) {
+            struct tb_problem *problem = thesis_problem(clusters, 8, seed % 2 == 0, seed);
+            uint64_t best = search_time(problem, TB_SEARCH_OPTIMUM, 0);
+            uint64_t own = search_time(problem, TB_SEARCH_OWN, 40000);
+            assert_true(own >= best);
+            assert_at_most(own, best, 1.05);
+            assert_at_most(own, search_time(problem, TB_SEARCH_LPBF, 0), 1);
+            sum += (double)own / (double)best;
+            count++;
+            tb_treesim_close(problem);
+        }
+    assert_true(sum / count <= 1.01);
+}
+
+/* All sizes, and budgets down to a single evaluation. */
+static void never_worse_than_lpbf(void **state)
+{
+    static const uint32_t sizes[] = {1, 2, 3, 7, 64, 500};
+    static const uint64_t budgets[] = {1, 3, 300};
+    for (uint32_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (uint32_t k = 0; k < 3; k++) {
+            struct tb_problem *problem = thesis_problem(8, sizes[i], k % 2 == 0, 5);
+            assert_at_most(search_time(problem, TB_SEARCH_OWN, budgets[k]), search_time(problem, TB_SEARCH_LPBF, 0), 1);
+            tb_treesim_close(problem);
+        }
+}
+
+static bool stop_at_100(void *context, uint64_t evaluations, uint64_t best)
+{
+    uint32_t *calls = context;
+    ++*calls;
+    assert_true(best != UINT64_MAX);
+    return evaluations >= 100;
+}
+
+static void same_for_a_seed(void **state)
+{
+    struct tb_problem *problem = thesis_problem(16, 20, false, 9);
+    struct tb_search_result a, b;
+    struct tb_search_wish wish = {.seed = 77, .evaluations = 3000};
+    assert_int_equal(tb_search(problem, TB_SEARCH_OWN, &wish, &a), TB_OK);
+    assert_int_equal(tb_search(problem, TB_SEARCH_OWN, &wish, &b), TB_OK);
+    assert_memory_equal(a.forest->parents, b.forest->parents, 20 * sizeof(uint32_t));
+    assert_memory_equal(a.forest->children, b.forest->children, 19 * sizeof(uint32_t));
+    assert_int_equal(a.evaluations, 3000);
+    assert_false(a.complete);
+    tb_forest_close(a.forest);
+    tb_forest_close(b.forest);
+    /* Whoever is told of progress can end it; so can the clock. */
+    uint32_t calls = 0;
+    wish = (struct tb_search_wish){.progress = stop_at_100, .context = &calls};
+    assert_int_equal(tb_search(problem, TB_SEARCH_OWN, &wish, &a), TB_OK);
+    assert_true(calls > 1 && a.evaluations < 200);
+    tb_forest_close(a.forest);
+    uint64_t start = tb_clock_now_real();
+    wish = (struct tb_search_wish){.time = 20000000};
+    assert_int_equal(tb_search(problem, TB_SEARCH_OWN, &wish, &a), TB_OK);
+    assert_true(a.evaluations > 0 && tb_clock_now_real() - start < 10000000000u);
+    tb_forest_close(a.forest);
+    tb_treesim_close(problem);
+}
+
+/* More nodes than are moved one by one: 40,000 in 400 clusters at 20 sites, and without sites. */
+static void many_nodes(void **state)
+{
+    static uint32_t clusters[40000], sites[400];
+    static uint64_t rates[20 * 20], inside[400], all[400 * 400];
+    for (uint32_t i = 0; i < 40000; i++)
+        clusters[i] = i % 400;
+    for (uint32_t i = 0; i < 400; i++) {
+        sites[i] = i % 20;
+        inside[i] = 125000000;
+        rates[i] = 1250000 * (i / 20 == i % 20 ? 500u : 1 + i * 7919 % 97);
+    }
+    for (uint32_t i = 0; i < 400 * 400; i++)
+        all[i] = 1250000 * (i / 400 == i % 400 ? 100u : 1 + i * 7919u % 97);
+    struct tb_treesim_source source = {.nodes = 40000,
+                                       .root = 39999,
+                                       .cluster_count = 400,
+                                       .clusters = clusters,
+                                       .rates = rates,
+                                       .operation = TB_OPERATION_BCAST,
+                                       .bytes = 1 << 20,
+                                       .site_count = 20,
+                                       .sites = sites,
+                                       .inside_rates = inside};
+    struct tb_problem *problem = problem_open(&source);
+    assert_at_most(search_time(problem, TB_SEARCH_OWN, 0), search_time(problem, TB_SEARCH_LPBF, 0), 1);
+    tb_treesim_close(problem);
+    source.site_count = 0;
+    source.sites = NULL;
+    source.rates = all;
+    problem = problem_open(&source);
+    assert_at_most(search_time(problem, TB_SEARCH_OWN, 0), search_time(problem, TB_SEARCH_LPBF, 0), 0.999);
+    tb_treesim_close(problem);
+}
+
+/* A problem of which only the time of a forest is known: nodes in a row, each edge as long as it is far, and messages
+ * in pieces flow along all edges at once; two trees halve what goes along each. */
+static uint64_t row_cost(const struct tb_problem *problem, uint32_t from, uint32_t to)
+{
+    return 1000 * (uint64_t)(from < to ? to - from : from - to);
+}
+
+static int row_rate(struct tb_problem *problem, const struct tb_forest *forest, uint64_t *time)
+{
+    uint64_t piece = forest->piece == 0 ? problem->bytes : forest->piece, deepest = 0;
+    for (uint32_t t = 0; t < forest->trees; t++)
+        for (uint32_t i = 0; i < forest->nodes; i++) {
+            uint64_t depth = 0;
+            const uint32_t *parents = forest->parents + (size_t)t * forest->nodes;
+            for (uint32_t at = i; at != forest->root; at = parents[at])
+                depth += row_cost(problem, at, parents[at]);
+            deepest = depth > deepest ? depth : deepest;
+        }
+    /* As deep as it is, for the first piece; all others behind it; something for each piece. */
+    *time = deepest * piece / problem->bytes + 20000 / forest->trees + 100 * (problem->bytes / piece);
+    return TB_OK;
+}
+
+static void pieces_and_trees(void **state)
+{
+    static const uint32_t clusters[7];
+    struct tb_problem problem = {.nodes = 7,
+                                 .root = 3,
+                                 .cluster_count = 1,
+                                 .clusters = clusters,
+                                 .operation = TB_OPERATION_BCAST,
+                                 .bytes = 1 << 20,
+                                 .arrive = row_cost,
+                                 .send = row_cost,
+                                 .rate = row_rate};
+    const struct tb_search_wish wish = {.evaluations = 500};
+    struct tb_search_result result;
+    assert_int_equal(tb_search(&problem, TB_SEARCH_OWN, &wish, &result), TB_OK);
+    assert_true(result.forest->piece > 0 && result.forest->piece < problem.bytes);
+    assert_int_equal(result.forest->trees, 2);
+    assert_true(result.evaluations <= 500);
+    tb_forest_close(result.forest);
+    problem.whole = true;
+    assert_int_equal(tb_search(&problem, TB_SEARCH_OWN, &wish, &result), TB_OK);
+    assert_true(result.forest->piece == 0 && result.forest->trees == 1);
+    tb_forest_close(result.forest);
+    /* All trees, where nothing else is known. */
+    assert_int_equal(tb_search(&problem, TB_SEARCH_OPTIMUM, &(struct tb_search_wish){0}, &result), TB_OK);
+    assert_true(result.complete && result.time == 3000 + 20000 + 100);
+    tb_forest_close(result.forest);
+    static const uint32_t more[10];
+    problem.nodes = 10; /* too many for all of them: it ends, and says that it is not all */
+    problem.clusters = more;
+    assert_int_equal(tb_search(&problem, TB_SEARCH_OPTIMUM, &(struct tb_search_wish){.evaluations = 20000}, &result),
+                     TB_OK);
+    assert_false(result.complete);
+    tb_forest_close(result.forest);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(near_the_optimum), cmocka_unit_test(never_worse_than_lpbf),
+                                       cmocka_unit_test(same_for_a_seed), cmocka_unit_test(many_nodes),
+                                       cmocka_unit_test(pieces_and_trees)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
