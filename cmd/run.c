@@ -5,10 +5,12 @@
 
 #include "lab/lab.h"
 #include "launch/launch.h"
+#include "planner/planner.h"
 #include "transport/transport.h"
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -79,11 +81,26 @@ static int run_on_grid(struct job *job)
     return code;
 }
 
+/* What collectives are to follow goes with the job; what is wrong with it is told before anything starts. */
+static int read_plan(struct tb_options *options, void **image)
+{
+    struct tb_plan plan;
+    if (*tb_param.plan == 0)
+        return TB_OK;
+    int rc = tb_plan_load(&plan, tb_param.plan);
+    if (rc == TB_OK)
+        rc = tb_plan_image_make(&plan, image, &options->plan_bytes);
+    options->plan = *image;
+    tb_plan_close(&plan);
+    return rc;
+}
+
 int tb_command_run(const char *name, char **words)
 {
     struct tb_options options = {.name = name};
     char program[PATH_MAX];
     struct job job = {.options = &options, .program = program};
+    void *plan = NULL;
     tb_log_identify("launcher");
     int rc = tb_transports_load_params();
     if (rc == TB_OK)
@@ -98,6 +115,8 @@ int tb_command_run(const char *name, char **words)
     }
     if (rc == TB_OK && options.lab == NULL && options.grid_file == NULL)
         rc = tb_command_collectives(false);
+    if (rc == TB_OK)
+        rc = read_plan(&options, &plan);
     if (rc != TB_OK) {
         fprintf(stderr, "%s: %s\n", name, tb_error_story());
         return 2;
@@ -110,5 +129,6 @@ int tb_command_run(const char *name, char **words)
     program[length] = 0;
     int code = options.lab != NULL ? run_in_lab(&job) : options.grid_file != NULL ? run_on_grid(&job) : launch(&job);
     tb_options_close(&options);
+    free(plan);
     return code;
 }

@@ -335,12 +335,8 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     tb_log_identify(who);
     agent->phase = TB_AGENT_TOLD;
     agent->member.running = true;
-    if (agent->guardian->stream < 0) {
-        char limit[64];
-        snprintf(who, sizeof who, "no guardian on host %s: %s%s", agent->host, strerror(agent->guardian->error),
-                 tb_error_limit(agent->guardian->error, limit, sizeof limit));
+    if (tb_guardian_missing(agent->guardian, agent->host, who, sizeof who))
         note(agent, who);
-    }
     if (tb_local_ranks_make(&agent->local, &agent->setup, &agent->book, &agent->routes) != TB_OK)
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
     else if (!(agent->setup.flags & TB_SETUP_GRID))
@@ -351,11 +347,10 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
 static void take_routes(struct tb_agent *agent, struct tb_reader *r)
 {
     struct tb_host_routes routes;
-    bool running = agent->member.running;
     if (agent->phase < TB_AGENT_READY || agent->phase > TB_AGENT_RUNNING)
         return;
     int rc = tb_host_routes_decode(&routes, r, agent->setup.host_count);
-    if (rc == TB_OK && running)
+    if (rc == TB_OK && agent->member.running)
         rc = tb_local_ranks_reroute(&agent->local, &routes);
     if (rc != TB_OK) {
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
@@ -363,7 +358,7 @@ static void take_routes(struct tb_agent *agent, struct tb_reader *r)
     }
     tb_host_routes_close(&agent->routes);
     agent->routes = routes;
-    if (running)
+    if (agent->member.running)
         tb_host_network_reroute(&agent->network);
 }
 
@@ -371,6 +366,12 @@ static void take_costs(struct tb_agent *agent, struct tb_reader *r)
 {
     if (agent->phase >= TB_AGENT_READY && agent->phase <= TB_AGENT_RUNNING &&
         tb_local_ranks_take_costs(&agent->local, r, agent->setup.host_count) != TB_OK)
+        trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+}
+
+static void take_plan(struct tb_agent *agent, struct tb_reader *r)
+{
+    if (agent->phase == TB_AGENT_READY && tb_local_ranks_take_plan(&agent->local, r) != TB_OK)
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
 }
 
@@ -400,9 +401,8 @@ static void take_signal(struct tb_agent *agent, struct tb_reader *r)
 
 static void take_ask(struct tb_agent *agent, struct tb_reader *r)
 {
-    uint32_t number = tb_get_u32(r);
     if (agent->phase == TB_AGENT_RUNNING)
-        tb_wait_question_ask(&agent->local.question, number);
+        tb_wait_question_ask(&agent->local.question, tb_get_u32(r));
 }
 
 static void take_stop(struct tb_agent *agent, struct tb_reader *r)
@@ -477,6 +477,7 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
                  {TB_CONTROL_PROBE, take_probe},
                  {TB_CONTROL_ROUTES, take_routes},
                  {TB_CONTROL_COSTS, take_costs},
+                 {TB_CONTROL_PLAN, take_plan},
                  {TB_CONTROL_ADDRESS_BOOK, take_book},
                  {TB_CONTROL_STAND_INS, take_stand_ins},
                  {TB_CONTROL_START, take_start},

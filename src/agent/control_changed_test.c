@@ -19,6 +19,7 @@ struct listening {
     struct tb_uplink uplink;
     struct tb_tunnels tunnels;
     struct tb_cost_store costs;
+    struct tb_sealed_store plan;
     sigset_t mask;
     int lost;
 };
@@ -45,6 +46,10 @@ static void take_control(void *context, struct tb_control_frame *frame)
         break;
     case TB_CONTROL_COSTS:
         if (tb_cost_store_take(&l->costs, r, HOSTS, &descriptor) == TB_OK && descriptor >= 0)
+            close(descriptor);
+        break;
+    case TB_CONTROL_PLAN:
+        if (tb_sealed_store_take(&l->plan, r, 0, &descriptor) == TB_OK && descriptor >= 0)
             close(descriptor);
         break;
     case TB_CONTROL_ROUTES:
@@ -82,6 +87,7 @@ static int take_all_control(void *context, const uint8_t *bytes, size_t length, 
     memset(l, 0, sizeof *l);
     sigemptyset(&l->mask);
     tb_cost_store_init(&l->costs);
+    tb_sealed_store_init(&l->plan, "plan", "a plan", TB_JOB_PLAN_LIMIT);
     assert_int_equal(virtual_loop_open(&l->time), TB_OK);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     tb_tunnels_open(&l->tunnels, &l->time.loop, &l->uplink, &l->mask, &ended);
@@ -97,6 +103,7 @@ static int take_all_control(void *context, const uint8_t *bytes, size_t length, 
     }
     int lost = l->lost;
     tb_cost_store_close(&l->costs);
+    tb_sealed_store_close(&l->plan);
     tb_tunnels_close(&l->tunnels);
     tb_uplink_close(&l->uplink);
     virtual_loop_close(&l->time);
@@ -154,6 +161,18 @@ static void put_costs(struct tb_control_stream *s)
     free(head);
 }
 
+static void put_plan(struct tb_control_stream *s)
+{
+    for (uint64_t at = 0; at < 40; at += 20) {
+        struct tb_writer *f = tb_control_stream_begin(s, TB_CONTROL_PLAN);
+        tb_put_u32(f, 1);
+        tb_put_u64(f, 40);
+        tb_put_u64(f, at);
+        tb_put_bytes(f, "twenty bytes of this", 20);
+        assert_int_equal(tb_control_stream_end(s), TB_OK);
+    }
+}
+
 static void control_of_the_launcher(void **state)
 {
     struct tb_control_stream s;
@@ -164,6 +183,7 @@ static void control_of_the_launcher(void **state)
     assert_int_equal(tb_host_routes_encode(&routes, tb_control_stream_begin(&s, TB_CONTROL_ROUTES)), TB_OK);
     assert_int_equal(tb_control_stream_end(&s), TB_OK);
     put_costs(&s);
+    put_plan(&s);
     put_book(&s);
     put_numbers(&s, TB_CONTROL_HEARD, 1, (const uint32_t[]){1});
     put_numbers(&s, TB_CONTROL_STAND_INS, 3, (const uint32_t[]){2, 1, 2});

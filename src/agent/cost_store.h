@@ -4,14 +4,12 @@
 #ifndef TB_AGENT_COST_STORE_H
 #define TB_AGENT_COST_STORE_H
 
-#include "job/job.h"
+#include "agent/sealed_store.h"
 
 struct tb_cost_store {
     uint32_t version;                             /* of the last whole table; 0: none has come */
     uint32_t host_count, place_count, kind_count; /* of it */
-    int coming;                                   /* memfd of the next one; -1: nothing of it is here */
-    uint32_t coming_version;
-    uint64_t bytes, have; /* of it: in all, and so far */
+    struct tb_sealed_store coming;                /* the next one */
 };
 
 void tb_cost_store_init(struct tb_cost_store *store);

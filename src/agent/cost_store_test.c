@@ -44,7 +44,7 @@ static void a_table_comes_in_pieces(void **state)
 {
     struct tb_cost_store store;
     struct tb_cost_head *head = costs_make(4, HOSTS, 1);
-    static const size_t pieces[] = {1, 7, 1000, TB_COSTS_FRAME_BYTES};
+    static const size_t pieces[] = {1, 7, 1000, TB_SEALED_FRAME_BYTES};
     for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
         struct stat about;
         tb_cost_store_init(&store);
@@ -73,9 +73,9 @@ static void a_large_table_comes_whole(void **state)
     assert_int_equal(tb_param_set("links", "c7/c29999:10:5", TB_PARAM_LAUNCHER), TB_OK);
     struct tb_cost_head *head = costs_make(30000, HOSTS, 1);
     assert_int_equal(tb_param_load(), TB_OK);
-    assert_true(head->bytes > TB_COSTS_FRAME_BYTES);
+    assert_true(head->bytes > TB_SEALED_FRAME_BYTES);
     tb_cost_store_init(&store);
-    int descriptor = give_all(&store, head, TB_COSTS_FRAME_BYTES);
+    int descriptor = give_all(&store, head, TB_SEALED_FRAME_BYTES);
     free(head);
     assert_int_equal(tb_cost_mapping_add(&mapping, descriptor, HOSTS, 30000), TB_OK);
     close(descriptor);
@@ -110,7 +110,7 @@ static void nonsense_is_refused(void **state)
 {
     struct tb_cost_head *head = costs_make(4, HOSTS, 1);
     const char *bytes = (const char *)head;
-    char *large = calloc(1, TB_COSTS_FRAME_BYTES + 1u);
+    char *large = calloc(1, TB_SEALED_FRAME_BYTES + 1u);
     const struct {
         uint32_t version;
         uint64_t all, at;
@@ -127,7 +127,7 @@ static void nonsense_is_refused(void **state)
                {1, head->bytes, UINT64_MAX, bytes, 100},
                {1, UINT64_MAX, 0, bytes, 100},
                {1, (uint64_t)TB_COST_TABLE_LIMIT + 8, 0, bytes, 100},
-               {1, TB_COST_TABLE_LIMIT, 0, large, TB_COSTS_FRAME_BYTES + 1u},
+               {1, TB_COST_TABLE_LIMIT, 0, large, TB_SEALED_FRAME_BYTES + 1u},
                {1, 0, 0, bytes, 0},
                {1, 64, 0, large, 64}};
     for (size_t i = 1; i < sizeof bad / sizeof bad[0]; i++) {

@@ -4,6 +4,7 @@
 #include "remote/remote.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -170,6 +171,16 @@ static void stream_ready(struct tb_watch *watch, uint32_t events)
     close(guardian->stream);
     guardian->stream = -1;
     guardian->lost(guardian->context);
+}
+
+bool tb_guardian_missing(const struct tb_guardian *guardian, const char *host, char *text, size_t size)
+{
+    char limit[64];
+    if (guardian->stream >= 0)
+        return false;
+    snprintf(text, size, "no guardian on host %s: %s%s", host, strerror(guardian->error),
+             tb_error_limit(guardian->error, limit, sizeof limit));
+    return true;
 }
 
 int tb_guardian_watch(struct tb_guardian *guardian, struct tb_loop *loop, void (*lost)(void *context), void *context)

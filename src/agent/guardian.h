@@ -24,6 +24,8 @@ struct tb_guardian {
  * loaded or started, since the guardian keeps what this process has by now. `title`, the word "agent" of the command
  * line, becomes "guard" in the guardian. */
 void tb_guardian_start(struct tb_guardian *guardian, char *title);
+/* Whether there is none, and why, for the user. */
+bool tb_guardian_missing(const struct tb_guardian *guardian, const char *host, char *text, size_t size);
 /* Tells when the guardian was killed. */
 int tb_guardian_watch(struct tb_guardian *guardian, struct tb_loop *loop, void (*lost)(void *context), void *context);
 /* The agent ends; `orderly`: what runs now may go on. Otherwise the guardian ends it, or we do if there is none. */

@@ -152,6 +152,7 @@ void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct 
     *l = (struct tb_local_ranks){.loop = loop, .uplink = uplink, .events = *events};
     tb_host_services_init(&l->services);
     tb_cost_store_init(&l->costs);
+    tb_sealed_store_init(&l->plan, "tombolo-plan", "the plan", TB_JOB_PLAN_LIMIT);
     tb_ranks_open(
         &l->ranks,
         &(struct tb_ranks_events){
@@ -194,6 +195,8 @@ int tb_local_ranks_make(struct tb_local_ranks *l, const struct tb_setup *setup, 
     uint32_t host = setup->host, count = book->hosts[host].rank_count;
     if (!costs_agree(l, book))
         return tb_error(TB_ERR_PROTOCOL, "what links cost does not agree with the address book");
+    if (l->plan.have > 0)
+        return tb_error(TB_ERR_PROTOCOL, "the address book has come before the end of the plan");
     l->services.host = host;
     l->services.parameters = setup->parameters;
     int rc = tb_host_services_make(&l->services, count, book, routes);
@@ -252,6 +255,13 @@ int tb_local_ranks_take_costs(struct tb_local_ranks *l, struct tb_reader *r, uin
     if (!first)
         close(descriptor);
     return rc;
+}
+
+int tb_local_ranks_take_plan(struct tb_local_ranks *l, struct tb_reader *r)
+{
+    if (l->services.plan >= 0 || l->port.services != NULL)
+        return tb_error(TB_ERR_PROTOCOL, "a plan has come when there was one, or ranks without it");
+    return tb_sealed_store_take(&l->plan, r, 0, &l->services.plan);
 }
 
 int tb_local_ranks_reroute(struct tb_local_ranks *l, const struct tb_host_routes *routes)

@@ -34,6 +34,7 @@ struct tb_local_ranks {
     bool stopping; /* the agent ends them: that is told with each end */
     struct tb_host_parameters parameters;
     struct tb_cost_store costs;
+    struct tb_sealed_store plan;
     struct tb_host_services services;
     struct tb_cpu_binding *binding; /* until they are started; NULL: they are not bound, or cannot be */
     struct tb_ranks ranks;
@@ -60,6 +61,8 @@ int tb_local_ranks_start(struct tb_local_ranks *local, const struct tb_rank_star
                          struct tb_start_failure *failure);
 /* Before the address book: a part of what links cost; later: of another version, which the ranks are given. */
 int tb_local_ranks_take_costs(struct tb_local_ranks *local, struct tb_reader *r, uint32_t host_count);
+/* Before the address book: a part of the plan that the job follows. */
+int tb_local_ranks_take_plan(struct tb_local_ranks *local, struct tb_reader *r);
 int tb_local_ranks_reroute(struct tb_local_ranks *local, const struct tb_host_routes *routes); /* tells them */
 /* Before the agent ends them: that is told with each end, but of those that were ending anyway. */
 void tb_local_ranks_stop(struct tb_local_ranks *local);

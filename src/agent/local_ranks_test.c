@@ -116,6 +116,22 @@ static int give_costs(struct world *w, uint32_t places, uint32_t version)
     return rc;
 }
 
+/* Of a plan, which has 10 bytes. */
+static int give_plan(struct world *w, uint64_t at, const char *bytes)
+{
+    struct tb_writer t;
+    struct tb_reader r;
+    tb_writer_open(&t);
+    tb_put_u32(&t, 1);
+    tb_put_u64(&t, 10);
+    tb_put_u64(&t, at);
+    tb_put_bytes(&t, bytes, strlen(bytes));
+    tb_reader_open(&r, t.bytes, t.length);
+    int rc = tb_local_ranks_take_plan(&w->local, &r);
+    tb_writer_close(&t);
+    return rc;
+}
+
 static void start(struct world *w, const char *script)
 {
     static char *words[] = {(char *)"sh", (char *)"-c", NULL, NULL};
@@ -147,6 +163,12 @@ static void start(struct world *w, const char *script)
     assert_int_equal(tb_local_ranks_make(&w->local, &w->setup, &w->book, &routes), TB_ERR_PROTOCOL); /* costs first */
     assert_int_equal(give_costs(w, 2, 1), TB_OK);
     assert_int_equal(give_costs(w, 2, 2), TB_ERR_PROTOCOL); /* no other before the ranks are known */
+    assert_int_equal(give_plan(w, 0, "01234"), TB_OK);
+    assert_int_equal(w->local.services.plan, -1);
+    assert_int_equal(tb_local_ranks_make(&w->local, &w->setup, &w->book, &routes), TB_ERR_PROTOCOL); /* half a plan */
+    assert_int_equal(give_plan(w, 5, "56789"), TB_OK);
+    assert_true(w->local.services.plan >= 0);
+    assert_int_equal(give_plan(w, 0, "01234"), TB_ERR_PROTOCOL); /* there is one */
     assert_int_equal(tb_local_ranks_make(&w->local, &w->setup, &w->book, &routes), TB_OK);
     tb_places_close(&w->book.places);
     if (tb_local_ranks_start(&w->local, &how, &failure) != TB_OK)

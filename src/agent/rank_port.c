@@ -40,11 +40,9 @@ static int send_welcome(struct tb_port_rank *rank)
     const struct tb_host_services *s = rank->port->services;
     struct tb_rank_welcome welcome = {
         .rank = rank->rank, .host = s->host, .app = rank->app, .segment_bytes = s->segment_bytes};
-    const int files[TB_WELCOME_FILES] = {[TB_WELCOME_SEGMENT] = s->segment,
-                                         [TB_WELCOME_BOOK] = s->book,
-                                         [TB_WELCOME_ROUTES] = s->routes,
-                                         [TB_WELCOME_COSTS] = s->costs,
-                                         [TB_WELCOME_PLANS] = s->plans};
+    const int files[TB_WELCOME_FILES] = {
+        [TB_WELCOME_SEGMENT] = s->segment, [TB_WELCOME_BOOK] = s->book,   [TB_WELCOME_ROUTES] = s->routes,
+        [TB_WELCOME_COSTS] = s->costs,     [TB_WELCOME_PLANS] = s->plans, [TB_WELCOME_PLAN] = s->plan};
     return tb_rank_welcome_send(rank->control.descriptor, &welcome, s->parameters, files, s->doorbells, s->rank_count,
                                 &rank->welcomed);
 }

@@ -1,30 +1,16 @@
 #include "job/cost_mapping.h"
 
+#include "job/sealed_map.h"
+
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 static void forget(struct tb_cost_mapping *mapping)
 {
     if (mapping->made)
         free(mapping->bytes);
-    else if (mapping->bytes != NULL)
-        munmap(mapping->bytes, mapping->length);
+    else
+        tb_sealed_unmap(mapping->bytes, mapping->length);
     free(mapping);
-}
-
-static int map(struct tb_cost_mapping *mapping, int descriptor)
-{
-    struct stat about;
-    if (fstat(descriptor, &about) < 0 || about.st_size <= 0 || about.st_size > (off_t)TB_COST_TABLE_LIMIT)
-        return tb_error(TB_ERR_PROTOCOL, "what the agent gave is no table of what links cost");
-    void *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
-    if (bytes == MAP_FAILED)
-        return tb_error_errno("cannot map what links cost");
-    madvise(bytes, (size_t)about.st_size, MADV_DONTDUMP);
-    mapping->bytes = bytes;
-    mapping->length = (size_t)about.st_size;
-    return TB_OK;
 }
 
 /* Whether it has all that is known already: of the book, and of the version before it. */
@@ -43,7 +29,8 @@ int tb_cost_mapping_add(struct tb_cost_mapping **newest, int descriptor, uint32_
     struct tb_cost_mapping *mapping = calloc(1, sizeof *mapping);
     if (mapping == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for what links cost");
-    int rc = map(mapping, descriptor);
+    int rc =
+        tb_sealed_map(descriptor, TB_COST_TABLE_LIMIT, "table of what links cost", &mapping->bytes, &mapping->length);
     if (rc == TB_OK && tb_cost_table_view(&mapping->table, mapping->bytes, mapping->length) != TB_OK)
         rc = tb_error(TB_ERR_PROTOCOL, "%s", tb_error_story());
     bool known = rc == TB_OK && *newest != NULL && mapping->table.head->version <= (*newest)->table.head->version;

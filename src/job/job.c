@@ -169,7 +169,9 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     uint64_t segment_bytes = tb_get_u64(r);
     size_t length = 0;
     const char *parameters = tb_get_bytes(r, &length);
-    if (tb_reader_end(r) != TB_OK || packet->descriptor_count <= TB_WELCOME_FILES)
+    bool planned = tb_get_u8(r) != 0;
+    uint32_t files = planned ? TB_WELCOME_FILES : TB_WELCOME_PLAN;
+    if (tb_reader_end(r) != TB_OK || packet->descriptor_count <= files)
         return tb_error(TB_ERR_PROTOCOL, "the agent's welcome makes no sense; are program and mpiexec of the same "
                                          "version of Tombolo?");
     int rc = tb_address_book_map(&job->book, packet->descriptors[TB_WELCOME_BOOK]);
@@ -194,6 +196,9 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
         rc = list_local(job, host);
     if (rc == TB_OK)
         rc = map_plans(job, packet->descriptors[TB_WELCOME_PLANS]);
+    if (rc == TB_OK && planned)
+        rc = tb_sealed_map(packet->descriptors[TB_WELCOME_PLAN], TB_JOB_PLAN_LIMIT, "plan", &job->plan,
+                           &job->plan_bytes);
     if (rc == TB_OK)
         rc = tb_param_import(parameters, length);
     if (rc != TB_OK)
@@ -206,7 +211,7 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     job->segment = segment;
     job->segment_bytes = segment_bytes;
     uint32_t have = 0;
-    rc = take_doorbells(job, packet, TB_WELCOME_FILES, &have);
+    rc = take_doorbells(job, packet, files, &have);
     while (rc == TB_OK && have < job->local_count) {
         tb_packet_discard(packet);
         rc = tb_packet_receive(job->control, packet, true);
@@ -334,6 +339,7 @@ void tb_job_leave(struct tb_job *job)
         munmap(job->segment, job->segment_bytes);
     if (job->plans != NULL)
         munmap(job->plans, TB_JOB_PLANS_BYTES);
+    tb_sealed_unmap(job->plan, job->plan_bytes);
     for (uint32_t i = 0; job->doorbells != NULL && i < job->local_count; i++)
         if (job->doorbells[i] >= 0)
             close(job->doorbells[i]);

@@ -4,6 +4,7 @@
 #define TB_JOB_JOB_H
 
 #include "job/cost_mapping.h"
+#include "job/sealed_map.h"
 #include "job/rank_places.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
@@ -143,6 +144,7 @@ int tb_host_routes_read(struct tb_host_routes *routes, int descriptor,
 
 enum tb_job_source { TB_JOB_ALONE, TB_JOB_AGENT };
 
+#define TB_JOB_PLAN_LIMIT  (256u << 20) /* bytes of a plan that a job follows */
 #define TB_JOB_PLANS_BYTES (256u << 10) /* of a host; of it, what is used becomes memory */
 
 struct tb_job_events {
@@ -166,6 +168,8 @@ struct tb_job {
     int *doorbells;        /* eventfds of the host's ranks */
     void *segment;         /* shared memory of the host, NULL when alone */
     size_t segment_bytes;
+    void *plan; /* an image of the plan that the job follows, read only; NULL: none */
+    size_t plan_bytes;
     void *plans; /* the same, for choices that its ranks share: TB_JOB_PLANS_BYTES; NULL: no other rank is here */
     struct tb_address_book book;
     bool mixed;                        /* some other host writes long double differently */
@@ -456,7 +460,7 @@ int tb_packet_receive(int socket, struct tb_packet *packet, bool wait);
 void tb_packet_discard(struct tb_packet *packet); /* closes descriptors that nobody took (took: set to -1) */
 
 /* TB_CONTROL_WELCOME: its descriptors are the segment, the address book, the routes, the costs, the memory for plans,
- * and the first doorbells; TB_CONTROL_DOORBELLS brings the others. */
+ * the plan if the job follows one, and the first doorbells; TB_CONTROL_DOORBELLS brings the others. */
 struct tb_rank_welcome {
     uint32_t rank;
     uint32_t host;
@@ -470,6 +474,7 @@ enum tb_welcome_file {
     TB_WELCOME_ROUTES,
     TB_WELCOME_COSTS,
     TB_WELCOME_PLANS,
+    TB_WELCOME_PLAN, /* -1: none comes along */
     TB_WELCOME_FILES
 };
 int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters,

@@ -50,6 +50,16 @@ static void packets_bring_descriptors(void **state)
     free(packet);
 }
 
+static const char *plan; /* that comes with the welcome; NULL: none */
+
+static int plan_file(void)
+{
+    int file = plan != NULL ? memfd_create("plan", MFD_CLOEXEC) : -1;
+    if (file >= 0)
+        assert_int_equal(write(file, plan, strlen(plan)), strlen(plan));
+    return file;
+}
+
 /* A host with `count` ranks, of which this process is the last, as an agent would start it. */
 static int start_membership_with(uint32_t count, off_t plans_bytes, int *agent)
 {
@@ -66,6 +76,7 @@ static int start_membership_with(uint32_t count, off_t plans_bytes, int *agent)
     files[TB_WELCOME_SEGMENT] = memfd_create("segment", MFD_CLOEXEC);
     files[TB_WELCOME_COSTS] = costs_file_of(2, 1, 1);
     assert_int_equal(ftruncate(files[TB_WELCOME_SEGMENT], 8192), 0);
+    files[TB_WELCOME_PLAN] = plan_file();
     files[TB_WELCOME_PLANS] = memfd_create("plans", MFD_CLOEXEC);
     assert_int_equal(ftruncate(files[TB_WELCOME_PLANS], plans_bytes), 0);
     assert_int_equal(tb_address_book_share(&book, &files[TB_WELCOME_BOOK]), TB_OK);
@@ -79,7 +90,8 @@ static int start_membership_with(uint32_t count, off_t plans_bytes, int *agent)
     for (uint32_t i = 0; i < count; i++)
         close(bells[i]);
     for (int i = 0; i < TB_WELCOME_FILES; i++)
-        close(files[i]);
+        if (files[i] >= 0)
+            close(files[i]);
     assert_int_equal(fstat(ends[1], &about), 0);
     snprintf(text, sizeof text, "%d:%lu:%u:tombolo-nobody", ends[1], (unsigned long)about.st_ino, count);
     setenv(TB_AGENT_VARIABLE, text, 1);
@@ -145,6 +157,7 @@ static void ranks_join_and_talk(void **state)
         assert_true(job.doorbells[count - 1] >= 0);
         assert_int_equal(job.segment_bytes, 8192);
         assert_int_equal(job.plans != NULL, count > 1);
+        assert_null(job.plan);
         if (job.plans != NULL)
             memset(job.plans, 1, TB_JOB_PLANS_BYTES);
         assert_string_equal(job.host, "venus1");
@@ -168,6 +181,30 @@ static void ranks_join_and_talk(void **state)
     }
     unsetenv(TB_AGENT_VARIABLE);
     free(packet);
+}
+
+/* It is mapped as it is, and only to be read; one that is empty is none. */
+static void a_plan_comes_along(void **state)
+{
+    for (uint32_t count = 1; count <= 300; count += 299) {
+        struct tb_job job;
+        int agent;
+        plan = "any bytes";
+        start_membership(count, &agent);
+        assert_int_equal(tb_job_join(&job), TB_OK);
+        assert_int_equal(job.plan_bytes, strlen(plan));
+        assert_memory_equal(job.plan, plan, strlen(plan));
+        assert_true(job.doorbells[count - 1] >= 0);
+        assert_int_equal(mprotect(job.plan, 4096, PROT_READ), 0);
+        close(agent);
+        tb_job_leave(&job);
+        plan = "";
+        start_membership(count, &agent);
+        assert_int_equal(tb_job_join(&job), TB_ERR_PROTOCOL);
+        close(agent);
+    }
+    plan = NULL;
+    unsetenv(TB_AGENT_VARIABLE);
 }
 
 static void memory_for_plans_has_its_length(void **state)
@@ -331,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packets_bring_descriptors),
         cmocka_unit_test(ranks_join_and_talk),
+        cmocka_unit_test(a_plan_comes_along),
         cmocka_unit_test(memory_for_plans_has_its_length),
         cmocka_unit_test(ranks_answer_what_they_wait_for),
         cmocka_unit_test(without_an_agent),

@@ -145,8 +145,9 @@ int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, cons
             tb_put_u32(&w, welcome->app);
             tb_put_u64(&w, welcome->segment_bytes);
             tb_put_text(&w, parameters);
+            tb_put_u8(&w, files[TB_WELCOME_PLAN] >= 0);
             memcpy(descriptors, files, TB_WELCOME_FILES * sizeof *files);
-            count = TB_WELCOME_FILES;
+            count = files[TB_WELCOME_PLAN] >= 0 ? TB_WELCOME_FILES : TB_WELCOME_PLAN;
         } else {
             tb_put_u32(&w, *sent);
         }

@@ -16,6 +16,13 @@ static const struct tb_rank_range *range_of(const struct tb_address_book *book, 
     return &book->ranges[low];
 }
 
+struct tb_spot tb_rank_places_spot(const struct tb_rank_places *p, uint32_t host)
+{
+    const struct tb_host *h = &p->book->hosts[host];
+    bool apart = (p->table->kinds[h->kind].flags & TB_KIND_TOLD_APART) != 0;
+    return (struct tb_spot){h->place, h->kind, apart ? host : TB_COST_NONE};
+}
+
 /* Where ranks of one group are; those that follow each other in the job stand in one run. */
 static void group_run(const struct tb_rank_places *p, const uint32_t *procs, uint32_t rank, uint32_t size,
                       struct tb_shape_run *run)
@@ -26,11 +33,10 @@ static void group_run(const struct tb_rank_places *p, const uint32_t *procs, uin
         return;
     const struct tb_rank_range *range = range_of(p->book, proc);
     uint32_t left = range->first_rank + range->count - proc;
-    const struct tb_host *host = &p->book->hosts[range->host];
-    run->place = host->place;
-    run->kind = host->kind;
-    if ((p->table->kinds[host->kind].flags & TB_KIND_TOLD_APART) != 0)
-        run->who = range->host;
+    struct tb_spot spot = tb_rank_places_spot(p, range->host);
+    run->place = spot.place;
+    run->kind = spot.kind;
+    run->who = spot.who;
     if (p->apart)
         return;
     run->host = range->host;

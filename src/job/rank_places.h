@@ -24,6 +24,8 @@ struct tb_rank_list {
     const uint32_t *other_procs;
 };
 
+/* Where a host of the book is. */
+struct tb_spot tb_rank_places_spot(const struct tb_rank_places *places, uint32_t host);
 /* The way from one rank to another, which is on another host. */
 struct tb_way_brief tb_rank_places_way(const struct tb_rank_places *places, uint32_t from, uint32_t to);
 /* No message is needed. */

@@ -56,6 +56,8 @@ static void send_costs_and_book(struct tb_job_start *start)
     for (uint32_t i = 0; i < start->agents->count && rc == TB_OK; i++) {
         rc = tb_agent_orders_costs(&start->agents->all[i], costs);
         if (rc == TB_OK)
+            rc = tb_agent_orders_plan(&start->agents->all[i], plan->options->plan, plan->options->plan_bytes);
+        if (rc == TB_OK)
             rc = tb_agent_orders_address_book(&start->agents->all[i], &plan->placement);
     }
     free(costs);

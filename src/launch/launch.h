@@ -122,8 +122,10 @@ struct tb_options {
     const char *program;      /* path of tombolo on other hosts; NULL: as here */
     bool own_program;         /* the program is one of Tombolo's own, found beside tombolo on each host */
     const char *lab;          /* grid file of the lab in which the job runs; NULL: no lab */
-    const char *grid_file;    /* the job runs on the grid of this file; NULL: not given */
-    bool allow_missing;       /* hosts of the grid that cannot be started are left out */
+    const void *plan;         /* an image of the plan that the job follows; the caller's. NULL: none */
+    size_t plan_bytes;
+    const char *grid_file; /* the job runs on the grid of this file; NULL: not given */
+    bool allow_missing;    /* hosts of the grid that cannot be started are left out */
     uint32_t manual_count;
     const char *manual[TB_MANUAL_LIMIT]; /* clusters that are started by hand */
     const struct tb_grid *grid;          /* of the job, when it was read; the hosts are those of the grid then */

@@ -229,11 +229,11 @@ static int apply_streams(struct tb_options *options, struct tb_section *section,
     }
 }
 
-static int set_encrypt(const char *word)
+/* An option that is another way to say --set NAME=VALUE. */
+static int set_as(struct tb_options *options, const char *name, const char *value)
 {
-    char text[80];
-    snprintf(text, sizeof text, "encrypt=%s", word);
-    return tb_options_set_parameter(text);
+    const char *text = tb_options_keep(options, "%s=%s", name, value);
+    return text != NULL ? tb_options_set_parameter(text) : TB_ERR_MEMORY;
 }
 
 static int apply_rest(struct tb_options *options, enum tb_option option, char **values)
@@ -244,7 +244,9 @@ static int apply_rest(struct tb_options *options, enum tb_option option, char **
     case TB_OPTION_SET:
         return tb_options_set_parameter(values[0]);
     case TB_OPTION_ENCRYPT:
-        return set_encrypt(values[0]);
+        return set_as(options, "encrypt", values[0]);
+    case TB_OPTION_PLAN:
+        return set_as(options, "plan", values[0]);
     case TB_OPTION_MCA:
         return tb_foreign_mca(options, values[0], values[1]);
     case TB_OPTION_INTERFACE:

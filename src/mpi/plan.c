@@ -5,28 +5,7 @@
 #include <string.h>
 
 _Static_assert(TB_JOB_PLANS_BYTES == TB_PLAN_TABLE_BYTES, "agents make as much memory as the table takes");
-
-int tb_plans_open(void)
-{
-    /* The launcher has put the rules in the place of their file's name. */
-    int error = tb_self.job.source == TB_JOB_ALONE ? tb_rules_load() : TB_OK;
-    if (error == TB_OK)
-        error = tb_plan_cache_open(&tb_self.plan_cache);
-    if (error == TB_OK && tb_self.job.plans != NULL)
-        error = tb_plan_cache_join(tb_self.plan_cache, tb_self.job.plans);
-    return error;
-}
-
-void tb_plans_close(void)
-{
-    if (tb_param.explain && tb_self.job.self.index == 0) {
-        tb_planner_flush_all(tb_self.plan_cache);
-        tb_plan_cache_print(tb_self.plan_cache, stderr);
-    }
-    tb_plan_cache_close(tb_self.plan_cache);
-    tb_self.plan_cache = NULL;
-    tb_self.rank_places.table = NULL;
-}
+_Static_assert(TB_JOB_PLAN_LIMIT == TB_PLAN_IMAGE_LIMIT, "agents take any plan that can be made");
 
 /* Where the ranks of the job are. A process that is alone makes its costs when they are first needed. */
 static int rank_places_get(const struct tb_rank_places **places)
@@ -44,6 +23,77 @@ static int rank_places_get(const struct tb_rank_places **places)
     *places = &tb_self.rank_places;
     tb_self_unlock();
     return error;
+}
+
+/* The hosts of the job that have ranks, as a plan knows them. */
+static int seats_list(const struct tb_rank_places *places, struct tb_plan_seat **seats, uint32_t *count)
+{
+    const struct tb_address_book *book = places->book;
+    char place[TB_PLAN_WORD_BYTES];
+    int error = TB_OK;
+    *count = 0;
+    *seats = malloc((book->host_count + 1u) * sizeof **seats);
+    if (*seats == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the plan of a job");
+    for (uint32_t i = 0; i < book->host_count && error == TB_OK; i++) {
+        const struct tb_host *host = &book->hosts[i];
+        if (host->rank_count == 0)
+            continue;
+        error = tb_plan_place_print(&book->places, host->place, place, sizeof place);
+        if (error == TB_OK)
+            (*seats)[(*count)++] = (struct tb_plan_seat){.key = tb_plan_host_key(place, host->name, host->rank_count),
+                                                         .spot = tb_rank_places_spot(places, i),
+                                                         .ranks = host->rank_count};
+    }
+    return error;
+}
+
+/* All ranks have the same book and the same plan, and so all of them follow it or none does. */
+static int plan_follow(void)
+{
+    const struct tb_job *job = &tb_self.job;
+    const struct tb_rank_places *places;
+    struct tb_followed *followed = NULL;
+    struct tb_plan_seat *seats = NULL;
+    uint32_t count;
+    bool speaks = job->self.index == 0;
+    int error = rank_places_get(&places);
+    if (error == TB_OK)
+        error = places->apart ? tb_error(TB_ERR_MISMATCH, "a plan is for hosts, and ranks of a host have no memory in "
+                                                          "common here (the parameter transports)")
+                              : seats_list(places, &seats, &count);
+    if (error == TB_OK)
+        error = tb_followed_open(&followed, job->plan, job->plan_bytes, seats, count);
+    free(seats);
+    if (error == TB_OK)
+        tb_plan_cache_follow(tb_self.plan_cache, followed, speaks);
+    else if (error != TB_ERR_MEMORY && speaks)
+        tb_log(TB_LOG_WARN, "mpi", "the plan %s is not followed: %s", tb_param.plan, tb_error_story());
+    return error == TB_ERR_MEMORY ? error : TB_OK;
+}
+
+int tb_plans_open(void)
+{
+    /* The launcher has put the rules in the place of their file's name. */
+    int error = tb_self.job.source == TB_JOB_ALONE ? tb_rules_load() : TB_OK;
+    if (error == TB_OK)
+        error = tb_plan_cache_open(&tb_self.plan_cache);
+    if (error == TB_OK && tb_self.job.plans != NULL)
+        error = tb_plan_cache_join(tb_self.plan_cache, tb_self.job.plans);
+    if (error == TB_OK && tb_self.job.plan != NULL)
+        error = plan_follow();
+    return error;
+}
+
+void tb_plans_close(void)
+{
+    if (tb_param.explain && tb_self.job.self.index == 0) {
+        tb_planner_flush_all(tb_self.plan_cache);
+        tb_plan_cache_print(tb_self.plan_cache, stderr);
+    }
+    tb_plan_cache_close(tb_self.plan_cache);
+    tb_self.plan_cache = NULL;
+    tb_self.rank_places.table = NULL;
 }
 
 /* Of an intercommunicator both groups, the first one first, so that both sides have the same. */

@@ -21,7 +21,8 @@ const char *tb_reason_text(enum tb_reason reason)
         [TB_REASON_ONLY] = "no other fits",     [TB_REASON_MODEL] = "predicted",
         [TB_REASON_REFERENCE] = "first to fit", [TB_REASON_RULE] = "a rule",
         [TB_REASON_PARAMETER] = "a parameter",  [TB_REASON_INFO] = "an info key",
-        [TB_REASON_TRIAL] = "being tried",      [TB_REASON_MEASURED] = "measured",
+        [TB_REASON_PLAN] = "the plan",          [TB_REASON_TRIAL] = "being tried",
+        [TB_REASON_MEASURED] = "measured",
     };
     return texts[reason];
 }

@@ -13,6 +13,7 @@ enum tb_reason {
     TB_REASON_RULE,
     TB_REASON_PARAMETER,
     TB_REASON_INFO,
+    TB_REASON_PLAN,     /* a plan that the job follows says so (plan_follow.h) */
     TB_REASON_TRIAL,    /* the prediction was wrong: this one is measured now */
     TB_REASON_MEASURED, /* it was wrong, and this was the fastest */
     TB_REASON_COUNT

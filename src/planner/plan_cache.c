@@ -39,6 +39,8 @@ struct tb_shape_plans {
     const struct tb_group_shape *shape;
     uint32_t known_count, known_room;
     struct known *known; /* found by hash; NULL: nothing is known */
+    bool matched;        /* the hosts were looked for in the plan: */
+    uint32_t *hosts;     /* as tb_followed_match has them; NULL: there is no plan for the shape */
 };
 
 struct tb_plan_cache {
@@ -47,9 +49,11 @@ struct tb_plan_cache {
     uint32_t idle; /* plans of shapes without users */
     struct tb_rules rules;
     struct tb_preference wishes[TB_OPERATION_COUNT];
-    uint8_t skip;               /* levels */
-    struct tb_plan_table table; /* of the host */
-    struct tb_plan_key key;     /* that the keys of all choices begin with */
+    uint8_t skip;                 /* levels */
+    struct tb_plan_table table;   /* of the host */
+    struct tb_plan_key key;       /* that the keys of all choices begin with */
+    struct tb_followed *followed; /* NULL: no plan */
+    bool speaks;                  /* and has not told yet that the plan does not fit */
     uint64_t ratings;
     struct tb_usage *usage;
     uint32_t usage_count, usage_room;
@@ -97,9 +101,17 @@ int tb_plan_cache_join(struct tb_plan_cache *cache, void *memory)
     return TB_OK;
 }
 
+void tb_plan_cache_follow(struct tb_plan_cache *cache, struct tb_followed *followed, bool speaks)
+{
+    TB_ASSERT(cache->plans == NULL && cache->followed == NULL);
+    cache->followed = followed;
+    cache->speaks = speaks;
+}
+
 static void plans_free(struct tb_shape_plans *c)
 {
     tb_group_shape_release(c->shape);
+    free(c->hosts);
     free(c->known);
     free(c);
 }
@@ -114,6 +126,7 @@ void tb_plan_cache_close(struct tb_plan_cache *cache)
         plans_free(c);
     }
     free(cache->usage);
+    tb_followed_close(cache->followed);
     pthread_mutex_destroy(&cache->lock);
     pthread_mutex_destroy(&cache->planners_lock);
     free(cache);
@@ -380,6 +393,76 @@ int tb_shape_plans_choose(struct tb_plan_cache *cache, struct tb_shape_plans *pl
     }
     pthread_mutex_unlock(&cache->lock);
     return error;
+}
+
+/* ---- the plan ---------------------------------------------------------------------------------------------------- */
+
+/* The row for a call; NULL: none. With the lock held. */
+static int row_find(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *call,
+                    const struct tb_plan_row **row)
+{
+    *row = NULL;
+    if (!plans->matched) {
+        int error = tb_followed_match(cache->followed, plans->shape, &plans->hosts);
+        if (error != TB_OK)
+            return error;
+        plans->matched = true;
+    }
+    if (plans->hosts != NULL)
+        *row = tb_followed_find(cache->followed, plans->hosts, call);
+    return TB_OK;
+}
+
+static void misfit_tell(struct tb_plan_cache *cache, const struct tb_collective *call, const struct tb_plan_row *row)
+{
+    if (!cache->speaks)
+        return;
+    cache->speaks = false;
+    tb_log(TB_LOG_WARN, "planner",
+           "the plan has %s for %s of %llu bytes%s, which does not fit the call; it runs what fits (and so do others "
+           "like it)",
+           row->trees > 0 ? "trees" : row->name, tb_operation_name(call->operation),
+           (unsigned long long)tb_size_class_bytes(call),
+           call->reproducible                                            ? " that is to be reproducible"
+           : tb_operation_reduces(call->operation) && !call->commutative ? " in the order of ranks"
+                                                                         : "");
+}
+
+int tb_shape_plans_follow(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *c,
+                          const struct tb_preference *wish, struct tb_choice *choice, struct tb_forest **forest)
+{
+    struct mark mark;
+    const struct tb_plan_row *row;
+    *choice = (struct tb_choice){.reason = TB_REASON_PLAN};
+    *forest = NULL;
+    if (cache->followed == NULL)
+        return TB_OK;
+    struct tb_collective call = call_of(plans, c, &mark);
+    wish = wish != NULL && *wish->name != 0 ? wish : &cache->wishes[call.operation];
+    if (tb_preference_find(wish, &call) != NULL)
+        return TB_OK;
+    pthread_mutex_lock(&cache->lock);
+    int error = row_find(cache, plans, &call, &row);
+    if (error == TB_OK && row != NULL) {
+        error = tb_followed_choose(cache->followed, plans->hosts, row, &call, choice, forest);
+        if (error == TB_OK && choice->best.algorithm == NULL)
+            misfit_tell(cache, &call, row);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return error;
+}
+
+bool tb_shape_plans_planned(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *c)
+{
+    struct mark mark;
+    const struct tb_plan_row *row = NULL;
+    if (cache->followed == NULL)
+        return false;
+    struct tb_collective call = call_of(plans, c, &mark);
+    pthread_mutex_lock(&cache->lock);
+    int error = row_find(cache, plans, &call, &row);
+    pthread_mutex_unlock(&cache->lock);
+    return error == TB_OK && row != NULL;
 }
 
 /* ---- what has run ------------------------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "planner/plan_follow.h"
 #include "planner/plan_table.h"
 
 struct tb_plan_cache;
@@ -16,6 +17,9 @@ int tb_plan_cache_open(struct tb_plan_cache **cache);
 /* From now on choices are shared with the other processes of the host that have the same memory, TB_PLAN_TABLE_BYTES,
  * which must outlive the cache. Before the first planner. */
 int tb_plan_cache_join(struct tb_plan_cache *cache, void *memory);
+/* From now on what the plan says runs, where the user's wishes do not say otherwise; it is the cache's. `speaks`: this
+ * process tells, once, if something that it says does not fit. Before the first planner. */
+void tb_plan_cache_follow(struct tb_plan_cache *cache, struct tb_followed *followed, bool speaks);
 void tb_plan_cache_close(struct tb_plan_cache *cache); /* after all planners */
 
 /* The planners that use it; tb_planner_flush_all goes through them. */
@@ -34,6 +38,12 @@ void tb_shape_plans_release(struct tb_plan_cache *cache, struct tb_shape_plans *
 /* `wish` of a communicator's own info object may be NULL. */
 int tb_shape_plans_choose(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *c,
                           const struct tb_preference *wish, struct tb_choice *choice);
+/* What the plan says of such a call, with its trees if it has some, which are the caller's; algorithm NULL: nothing
+ * that fits, or the user wishes something that does. */
+int tb_shape_plans_follow(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *c,
+                          const struct tb_preference *wish, struct tb_choice *choice, struct tb_forest **forest);
+/* Whether it says anything of it. */
+bool tb_shape_plans_planned(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *c);
 /* What a choice depends on beside the shape and the user's wishes, in one number: the same on all ranks. */
 uint64_t tb_shape_plans_mark(const struct tb_shape_plans *plans, const struct tb_collective *c);
 /* The choice of one communicator where predictions have been corrected; it is not remembered. */

@@ -358,13 +358,19 @@ static const struct tb_preference *wish_of(const struct tb_planner *p, enum tb_o
 /* What is measured of calls like this; NULL: nothing. */
 static struct tb_feedback_kind *kind_of(const struct tb_planner *p, const struct tb_collective *c)
 {
-    if (p->feedback == NULL || c->inter || wish_of(p, c->operation) != NULL)
+    if (p->feedback == NULL || c->inter || wish_of(p, c->operation) != NULL ||
+        tb_shape_plans_planned(p->cache, p->plans, c))
         return NULL;
     return tb_feedback_find(p->feedback, tb_shape_plans_mark(p->plans, c));
 }
 
-static int program_choose(struct tb_planner *p, const struct tb_collective *c, struct tb_choice *choice)
+/* *forest gets the planned trees, if there are some: the caller's. */
+static int program_choose(struct tb_planner *p, const struct tb_collective *c, struct tb_choice *choice,
+                          struct tb_forest **forest)
 {
+    int error = tb_shape_plans_follow(p->cache, p->plans, c, wish_of(p, c->operation), choice, forest);
+    if (error != TB_OK || choice->best.algorithm != NULL)
+        return error;
     const struct tb_feedback_kind *kind = kind_of(p, c);
     const struct tb_choice *measured = kind != NULL ? tb_feedback_choice(kind) : NULL;
     if (measured == NULL)
@@ -381,14 +387,18 @@ static int program_make(struct tb_planner *p, const struct tb_collective *c, str
     call.shape = tb_shape_plans_shape(p->plans);
     call.costs = call.shape->table;
     call.skip = tb_shape_plans_skip(p->plans);
-    int error = program_choose(p, c, choice);
+    struct tb_forest *forest = NULL;
+    int error = program_choose(p, c, choice, &forest);
     if (error != TB_OK)
         return error;
     if (choice->best.algorithm == NULL)
         return tb_error(TB_ERR_UNSUPPORTED, "no algorithm for %s on %u ranks", tb_operation_name(c->operation),
                         c->size);
     call.argument = choice->best.argument;
-    return choice->best.algorithm->make(&call, made);
+    call.forest = forest;
+    error = choice->best.algorithm->make(&call, made);
+    tb_forest_close(forest);
+    return error;
 }
 
 int tb_planner_program(struct tb_planner *planner, const struct tb_collective *c, const struct tb_program **program)
@@ -415,9 +425,11 @@ int tb_planner_program(struct tb_planner *planner, const struct tb_collective *c
 
 int tb_planner_choice(struct tb_planner *planner, const struct tb_collective *c, struct tb_choice *choice)
 {
+    struct tb_forest *forest = NULL;
     planner_lock(planner);
-    int error = program_choose(planner, c, choice);
+    int error = program_choose(planner, c, choice, &forest);
     planner_unlock(planner);
+    tb_forest_close(forest);
     return error;
 }
 
@@ -480,7 +492,7 @@ bool tb_planner_due(struct tb_planner *planner, const struct tb_collective *c)
     if (planner->feedback == NULL || c->inter || !tb_rating_possible(c))
         return false;
     planner_lock(planner);
-    if (wish_of(planner, c->operation) == NULL) {
+    if (wish_of(planner, c->operation) == NULL && !tb_shape_plans_planned(planner->cache, planner->plans, c)) {
         struct tb_feedback_kind *kind = kind_of(planner, c);
         struct tb_choice choice;
         /* The program was made of it, so that it can be found again. */

@@ -7,7 +7,10 @@
 
 #include "planner/bound.h"
 #include "planner/plan_cache.h"
+#include "planner/plan_text.h"
 #include "planner/feedback.h"
+#include "planner/item_bytes.h"
+#include "planner/simulator.h"
 #include "planner/traffic.h"
 
 struct tb_planner;

@@ -23,9 +23,10 @@
 
 struct tb_simulator;
 
-/* Of the first item of a step, and when half of its items are done, in picoseconds; TB_COST_NEVER: it was not. */
+/* Of the first item of a step, and when half of its items are done, and the last, in picoseconds; TB_COST_NEVER: it
+ * was not. */
 struct tb_step_times {
-    uint64_t begin, done, half;
+    uint64_t begin, done, half, last;
 };
 
 struct tb_simulation {

@@ -211,6 +211,8 @@ void tb_simulator_count(struct tb_simulator *m, uint32_t step, uint64_t time)
         m->run->times[step].done = time;
     if (m->run->times != NULL && f->done == f->items / 2)
         m->run->times[step].half = time;
+    if (m->run->times != NULL && f->done + 1 == f->items)
+        m->run->times[step].last = time;
     m->run->end = tb_simulator_later(m->run->end, time);
     if (++f->done == f->items)
         m->finished += --m->left[f->rank] == 0;

@@ -14,6 +14,7 @@ struct move {
     uint32_t from, to, step;
     uint64_t messages, bytes;
     uint64_t time; /* when the first of it begins, or is received */
+    uint64_t last; /* when the last of it is done */
 };
 
 struct work {
@@ -36,6 +37,11 @@ static int no_memory(void)
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* ---- programs and times ------------------------------------------------------------------------------------------ */
@@ -130,6 +136,7 @@ static void step_note(struct work *w, uint32_t rank, const struct tb_step *s, co
         m.from = sends ? rank : s->peer;
         m.to = sends ? s->peer : rank;
         m.time = sends ? times->begin : times->done;
+        m.last = times->last;
         if (m.messages == 0)
             return;
         if (sends)
@@ -248,6 +255,17 @@ static int flow_compare(const void *a, const void *b)
     return order != 0 ? order : compare(one->order, other->order);
 }
 
+/* When what a flow sends is there. `k`: the first receive of it, if there is one. */
+static void receives_join(const struct work *w, size_t k, struct tb_flow_row *flow)
+{
+    for (size_t i = k; i < w->receive_count && w->receives[i].from == flow->from && w->receives[i].to == flow->to;
+         i++) {
+        flow->there = sooner(flow->there, w->receives[i].time);
+        flow->last = later(flow->last, w->receives[i].last);
+    }
+    flow->last = flow->there == TB_COST_NEVER ? TB_COST_NEVER : flow->last;
+}
+
 /* One for every two ranks of which one sends to the other. */
 static int flows_join(struct work *w)
 {
@@ -268,9 +286,9 @@ static int flows_join(struct work *w)
             while (k < w->receive_count &&
                    ((uint64_t)w->receives[k].from << 32 | w->receives[k].to) < ((uint64_t)m->from << 32 | m->to))
                 k++;
-            if (k < w->receive_count && w->receives[k].from == m->from && w->receives[k].to == m->to)
-                last->there = w->receives[k].time;
+            receives_join(w, k, last);
         }
+        last->sent = later(last->sent, m->last);
         last->level = m->time == last->begin && m->step < last->level ? m->step : last->level;
         last->messages += m->messages;
         last->bytes = tb_cost_add(last->bytes, m->bytes);

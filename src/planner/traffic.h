@@ -21,6 +21,8 @@ struct tb_flow_row {
     uint64_t messages, bytes;
     uint64_t begin; /* when the sender begins with the first of them, and when that is there, in picoseconds; */
     uint64_t there; /* TB_COST_NEVER: not known */
+    uint64_t sent;  /* when the sender is done with the last of them, */
+    uint64_t last;  /* and when that is there; likewise */
 };
 
 /* All messages from one place to another. */

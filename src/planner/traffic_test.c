@@ -39,7 +39,8 @@ static void traffic_of(struct tb_traffic *t, const struct network *n, enum tb_op
     }
     for (uint32_t i = 0; i < t->flow_count; i++) {
         messages -= t->flows[i].messages;
-        assert_true(t->flows[i].begin <= t->flows[i].there && t->flows[i].there <= t->time);
+        assert_true(t->flows[i].begin <= t->flows[i].there && t->flows[i].there <= t->flows[i].last);
+        assert_true(t->flows[i].begin <= t->flows[i].sent && t->flows[i].last <= t->time);
     }
     assert_int_equal(messages, 0);
 }

@@ -215,7 +215,8 @@ enum tb_hop_type {
 #define TB_FRAME_PAYLOAD_LIMIT (1u << 20) /* payload bytes of one frame on any transport */
 #define TB_RELAY_PAYLOAD       (1u << 14) /* payload bytes of one frame that passes a gateway */
 #define TB_CONTROL_LIMIT       (1u << 24) /* bytes of one control frame */
-#define TB_COSTS_FRAME_BYTES   (1u << 20) /* of a cost table in one control frame, so that a heartbeat can pass */
+#define TB_SEALED_FRAME_BYTES                                                                                          \
+    (1u << 20) /* of a cost table or a plan in one control frame, so that a heartbeat can pass */
 
 /* What a rank may have out through agents at a time, all its peers together; its agent, which keeps a copy, counts too.
  * Each frame costs its payload and this. */
@@ -450,9 +451,11 @@ enum tb_control {
     /* The start in a grid. */
     TB_CONTROL_TOLD = 153,  /* agent to launcher: ROUTES, COSTS, ADDRESS_BOOK and STAND_INS are here */
     TB_CONTROL_START = 154, /* launcher to agent, when all have been told: start the ranks */
-    TB_CONTROL_COSTS = 160  /* launcher to agent, before ADDRESS_BOOK: u32 version, u64 bytes in all, u64 offset, bytes
+    TB_CONTROL_COSTS = 160, /* launcher to agent, before ADDRESS_BOOK: u32 version, u64 bytes in all, u64 offset, bytes
                              * of the cost table, in order. Agent to rank, later versions: u32 version; a memfd comes
                              * along */
+    TB_CONTROL_PLAN = 161   /* launcher to agent, before ADDRESS_BOOK, if there is one: the same of a plan that the job
+                             * follows, of version 1 */
 };
 
 /* The structs are the wire. */

@@ -1,0 +1,236 @@
+/* tombolo plan: thinks about the collectives of a grid for as long as it is told to, and writes a plan, which
+ * mpiexec --plan follows. */
+#include "command.h"
+#include "help_texts.h"
+#include "plan_cells.h"
+#include "scene_plan.h"
+
+#include "transport/transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char usage[] = TB_HELP_TOMBOLO_PLAN;
+
+#define TIME_USUAL 10000000000ull /* ns, unless evaluations are counted */
+
+/* ---- what is asked ----------------------------------------------------------------------------------------------- */
+
+/* Calls `take` with each word of a list with commas. */
+static int list_parse(struct plan_wish *wish, const char *option, const char *text,
+                      int (*take)(struct plan_wish *wish, const char *word))
+{
+    char *copy = strdup(text), *rest = copy;
+    int error = copy != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for %s", option);
+    for (char *word; error == TB_OK && (word = strsep(&rest, ",")) != NULL;)
+        error = take(wish, word);
+    free(copy);
+    return error;
+}
+
+static int operation_take(struct plan_wish *wish, const char *word)
+{
+    enum tb_operation operation = tb_operation_read(word, strlen(word));
+    if (operation == TB_OPERATION_COUNT)
+        return tb_error(TB_ERR_ARGUMENT, "--op: there is no operation \"%s\"; one is called bcast, for example", word);
+    struct tb_collective call = {.operation = operation, .size = 2};
+    if (!tb_rating_possible(&call))
+        return tb_error(TB_ERR_ARGUMENT, "--op: what %s takes cannot be predicted", tb_operation_name(operation));
+    wish->operations |= 1u << operation;
+    return TB_OK;
+}
+
+static int size_take(struct plan_wish *wish, const char *word)
+{
+    uint64_t size;
+    const char *end = tb_number_read(word, &size);
+    if (end == NULL || *end != 0 || size > 1ull << 40)
+        return tb_error(TB_ERR_ARGUMENT, "--bytes: \"%s\" should be a number up to 1024g", word);
+    if (wish->size_count == PLAN_SIZES)
+        return tb_error(TB_ERR_LIMIT, "--bytes: there are more than %u sizes", PLAN_SIZES);
+    wish->sizes[wish->size_count++] = size;
+    return TB_OK;
+}
+
+static int time_parse(const char *text, uint64_t *time)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"min", 6e10}, {"m", 6e10}, {"h", 3.6e12}};
+    char *end = NULL;
+    double value = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof units[0] && end != text; i++)
+        if (strcmp(end, units[i].unit) == 0 && value > 0 && value * units[i].ns < 1e18) {
+            *time = (uint64_t)(value * units[i].ns);
+            return TB_OK;
+        }
+    return tb_error(TB_ERR_ARGUMENT, "--time %s: should be a time such as 10s, 500ms or 2min", text);
+}
+
+static int number_parse(const char *option, const char *text, uint64_t least, uint64_t *value)
+{
+    const char *end = tb_number_read(text, value);
+    if (end == NULL || *end != 0 || *value < least)
+        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a number from %llu on", option, text,
+                        (unsigned long long)least);
+    return TB_OK;
+}
+
+static int set_parse(const char *text)
+{
+    char name[64];
+    const char *equals = strchr(text, '=');
+    if (equals == NULL || (size_t)(equals - text) >= sizeof name)
+        return tb_error(TB_ERR_ARGUMENT, "--set %s: should be NAME=VALUE; `tombolo info` lists the names", text);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
+    return tb_param_set(name, equals + 1, TB_PARAM_LAUNCHER);
+}
+
+static int option_parse(struct plan_wish *wish, const char *word, const char *value)
+{
+    if (value == NULL)
+        return tb_error(TB_ERR_ARGUMENT, "%s: its value is missing", word);
+    if (strcmp(word, "--op") == 0)
+        return list_parse(wish, word, value, operation_take);
+    if (strcmp(word, "--bytes") == 0)
+        return list_parse(wish, word, value, size_take);
+    if (strcmp(word, "--time") == 0)
+        return time_parse(value, &wish->time);
+    if (strcmp(word, "--evaluations") == 0)
+        return number_parse(word, value, 1, &wish->evaluations);
+    if (strcmp(word, "--seed") == 0)
+        return number_parse(word, value, 0, &wish->seed);
+    if (strcmp(word, "--set") == 0)
+        return set_parse(value);
+    if (strcmp(word, "--roots") == 0)
+        wish->roots = value;
+    else if (strcmp(word, "-o") == 0)
+        wish->output = value;
+    else
+        return tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", word);
+    return TB_OK;
+}
+
+static int wish_parse(struct plan_wish *wish, char **words)
+{
+    *wish = (struct plan_wish){.roots = "clusters", .seed = 1};
+    for (int error = TB_OK; *words != NULL; words++) {
+        if (strcmp(*words, "--lab") == 0) {
+            wish->lab = true;
+        } else if (words[0][0] != '-') {
+            if (wish->grid != NULL)
+                return tb_error(TB_ERR_ARGUMENT, "\"%s\" is too much: the grid is %s", *words, wish->grid);
+            wish->grid = *words;
+        } else {
+            error = option_parse(wish, words[0], words[1]);
+            words++;
+        }
+        if (error != TB_OK)
+            return error;
+    }
+    if (wish->grid == NULL || wish->output == NULL)
+        return tb_error(TB_ERR_ARGUMENT,
+                        wish->grid == NULL ? "for which grid?" : "-o: which file is the plan to go to?");
+    static const uint64_t usual[] = {16, 1024, 65536, 1 << 20};
+    if (wish->size_count == 0) {
+        memcpy(wish->sizes, usual, sizeof usual);
+        wish->size_count = sizeof usual / sizeof usual[0];
+    }
+    if (wish->operations == 0)
+        wish->operations = 1u << TB_OPERATION_BCAST | 1u << TB_OPERATION_REDUCE;
+    if (wish->time == 0 && wish->evaluations == 0)
+        wish->time = TIME_USUAL;
+    return TB_OK;
+}
+
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
+
+static int text_save(const struct tb_plan *plan, const char *title, const char *file)
+{
+    FILE *to = fopen(file, "we");
+    int error = to != NULL ? tb_plan_write(plan, title, to) : tb_error_errno("cannot write %s", file);
+    if (to != NULL && fclose(to) != 0 && error == TB_OK)
+        error = tb_error_errno("cannot write %s", file);
+    return error;
+}
+
+/* Written beside the file and then renamed, so that there is never half a plan. What is there and is no file, a device,
+ * a pipe or a link to something, stays what it is: it is written to. */
+static int file_save(const struct tb_plan *plan, const char *title, const char *file)
+{
+    struct stat about;
+    char *beside = NULL;
+    if (lstat(file, &about) == 0 && !S_ISREG(about.st_mode))
+        return text_save(plan, title, file);
+    if (asprintf(&beside, "%s.new", file) < 0)
+        return tb_error(TB_ERR_MEMORY, "no memory for the name of the plan");
+    int error = text_save(plan, title, beside);
+    if (error == TB_OK && rename(beside, file) != 0)
+        error = tb_error_errno("cannot write %s", file);
+    if (error != TB_OK)
+        unlink(beside);
+    free(beside);
+    return error;
+}
+
+static int plan_save(const struct tb_plan *plan, const struct plan_wish *wish)
+{
+    char title[512];
+    snprintf(title, sizeof title,
+             "A plan for %.200s, made by tombolo plan. `mpiexec --plan FILE` follows it.\n"
+             "docs/guide/planning.md describes what stands here, and how it can be changed.",
+             wish->grid);
+    return strcmp(wish->output, "-") == 0 ? tb_plan_write(plan, title, stdout) : file_save(plan, title, wish->output);
+}
+
+static int answer(const struct plan_wish *wish)
+{
+    struct scene scene;
+    struct tb_plan plan = {0};
+    struct scene_wish where = {.grid = wish->grid};
+    int error = tb_scene_open(&scene, &where);
+    if (error == TB_OK)
+        error = tb_scene_plan_hosts(&scene, &plan);
+    if (error == TB_OK)
+        error = tb_plan_cells(&scene, wish, &plan);
+    if (error == TB_OK)
+        error = tb_plan_check(&plan, wish->output);
+    if (error == TB_OK)
+        error = plan_save(&plan, wish);
+    tb_plan_close(&plan);
+    tb_scene_close(&scene);
+    return error;
+}
+
+int tb_command_plan(char **words)
+{
+    struct plan_wish wish;
+    if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    int error = tb_transports_load_params();
+    if (error == TB_OK)
+        error = wish_parse(&wish, words);
+    if (error == TB_OK)
+        error = tb_cost_parameters_check();
+    if (error != TB_OK) {
+        fprintf(stderr, "tombolo plan: %s\n%s", tb_error_story(), usage);
+        return 2;
+    }
+    if (!tb_param_shares_memory()) {
+        fputs("tombolo plan: a plan is for hosts, and ranks of a host would have no memory in common (the parameter "
+              "transports)\n",
+              stderr);
+        return 2;
+    }
+    tb_command_assume(wish.lab);
+    error = answer(&wish);
+    if (error != TB_OK)
+        fprintf(stderr, "tombolo plan: %s\n", tb_error_story());
+    return error == TB_OK ? 0 : 1;
+}

@@ -1,0 +1,25 @@
+/* The cells of a plan: operations, sizes and roots, and what is best for each. */
+#ifndef TB_CMD_PLAN_CELLS_H
+#define TB_CMD_PLAN_CELLS_H
+
+#include "planner/planner.h"
+#include "scene.h"
+
+#define PLAN_SIZES 64u
+
+struct plan_wish {
+    const char *grid, *output;
+    uint32_t operations; /* bits 1 << enum tb_operation */
+    uint32_t size_count;
+    uint64_t sizes[PLAN_SIZES];
+    const char *roots;    /* all, sites, clusters, or hosts with commas between */
+    uint64_t time;        /* ns in all; 0: any */
+    uint64_t evaluations; /* of each cell's search; 0: any */
+    uint64_t seed;
+    bool lab; /* all hosts share the cores of this machine */
+};
+
+/* Adds them to a plan that has the scene's hosts. On a terminal, standard error shows how far it is. */
+int tb_plan_cells(const struct scene *scene, const struct plan_wish *wish, struct tb_plan *plan);
+
+#endif

@@ -1,0 +1,21 @@
+#include "plan_trees.h"
+
+int tb_plan_trees(const struct tb_collective *call, const struct tb_search_wish *wish, struct tb_forest **forest,
+                  uint64_t *time)
+{
+    struct tb_grid_problem grid;
+    struct tb_search_result result = {.forest = NULL};
+    *forest = NULL;
+    if (!tb_grid_problem_possible(call->operation) || call->reproducible || call->shape->host_count < 2 ||
+        call->shape->host_count > tb_searcher_limit(TB_SEARCH_OWN))
+        return TB_OK;
+    int error = tb_grid_problem_open(&grid, call);
+    if (error == TB_OK)
+        error = tb_search(&grid.problem, TB_SEARCH_OWN, wish, &result);
+    tb_grid_problem_close(&grid);
+    if (error == TB_ERR_LIMIT) /* ranks or pieces that are too many to be simulated */
+        return TB_OK;
+    *forest = result.forest;
+    *time = result.time;
+    return error;
+}

@@ -1,0 +1,12 @@
+/* Trees for an entry of a plan, where they are better than what the library has. */
+#ifndef TB_CMD_PLAN_TREES_H
+#define TB_CMD_PLAN_TREES_H
+
+#include "search/search.h"
+
+/* Looks for the best trees of a call on a grid, within the limits of the wish; its hosts are those of the call's shape.
+ * *forest is NULL if there can be none, or that cannot be predicted; else the caller's, and *time what it takes. */
+int tb_plan_trees(const struct tb_collective *call, const struct tb_search_wish *wish, struct tb_forest **forest,
+                  uint64_t *time);
+
+#endif

@@ -1,0 +1,182 @@
+#include "scene.h"
+
+#include <stdlib.h>
+
+void tb_scene_close(struct scene *s)
+{
+    tb_group_shape_release(s->shape);
+    free(s->hosts);
+    free(s->bytes);
+    tb_routes_close(&s->routes);
+    tb_connectivity_close(&s->connectivity);
+    free(s->cluster_places);
+    free(s->site_places);
+    tb_places_close(&s->places);
+    tb_grid_close(&s->grid);
+}
+
+static int no_memory(const char *file)
+{
+    return tb_error(TB_ERR_MEMORY, "%s: no memory for its places", file);
+}
+
+/* Who reaches whom, and by whom messages go, as far as the hosts with ranks need it. */
+static int grid_routes(struct scene *s, const struct scene_wish *q)
+{
+    bool *ranked = calloc((size_t)s->grid.host_count + 1, sizeof *ranked);
+    if (ranked == NULL)
+        return no_memory(q->grid);
+    for (uint64_t i = 0; i < s->slots && i < q->ranks; i++)
+        ranked[s->hosts[i]] = true;
+    int error = tb_connectivity_open_for(&s->connectivity, &s->grid, ranked, NULL, NULL);
+    free(ranked);
+    if (error == TB_ERR_LIMIT) /* then ways are as places and gateways say */
+        return tb_host_classes_open(&s->connectivity.classes, &s->grid);
+    return error == TB_OK ? tb_routes_open(&s->routes, &s->connectivity) : error;
+}
+
+static int grid_table(struct scene *s, const struct scene_wish *q)
+{
+    const char *file = q->grid;
+    size_t length;
+    s->cluster_places = calloc((size_t)s->grid.cluster_count + 1, sizeof *s->cluster_places);
+    s->site_places = calloc((size_t)s->grid.site_count + 1, sizeof *s->site_places);
+    if (s->cluster_places == NULL || s->site_places == NULL)
+        return no_memory(file);
+    int error = tb_places_from_grid(&s->places, &s->grid, s->cluster_places, s->site_places);
+    if (error == TB_OK)
+        error = grid_routes(s, q);
+    if (error == TB_OK)
+        error = tb_cost_table_make(&(struct tb_cost_source){.places = &s->places,
+                                                            .grid = &s->grid,
+                                                            .cluster_places = s->cluster_places,
+                                                            .site_places = s->site_places,
+                                                            .classes = &s->connectivity.classes,
+                                                            .routes = s->routes.class_count > 0 ? &s->routes : NULL,
+                                                            .host_count = s->grid.host_count,
+                                                            .version = 1},
+                                   &s->bytes, &length);
+    return error == TB_OK ? tb_cost_table_view(&s->table, s->bytes, length) : error;
+}
+
+static void slot_run(const void *context, uint32_t rank, struct tb_shape_run *run)
+{
+    const struct scene *s = context;
+    uint32_t host = s->hosts[rank % s->slots], kind = s->connectivity.classes.of[host];
+    bool apart = (s->table.kinds[kind].flags & TB_KIND_TOLD_APART) != 0;
+    *run = (struct tb_shape_run){.host = tb_param_shares_memory() ? host : rank,
+                                 .place = s->cluster_places[s->grid.hosts[host].cluster],
+                                 .kind = kind,
+                                 .who = apart ? host : TB_COST_NONE,
+                                 .count = 1};
+}
+
+/* A slot: which one of its outermost cluster it is. */
+struct slot {
+    uint32_t number, cluster, host;
+};
+
+static int slot_compare(const void *a, const void *b)
+{
+    const struct slot *one = a, *other = b;
+    uint64_t x = (uint64_t)one->number << 32 | one->cluster, y = (uint64_t)other->number << 32 | other->cluster;
+    return x < y ? -1 : x > y;
+}
+
+/* The slots of the outermost clusters in turn. */
+static int slots_deal(struct scene *s)
+{
+    uint32_t *seen = calloc((size_t)s->grid.cluster_count + 1, sizeof *seen);
+    struct slot *slots = calloc(s->slots, sizeof *slots);
+    int error = seen == NULL || slots == NULL ? no_memory("the ranks") : TB_OK;
+    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++) {
+        uint32_t cluster = tb_grid_outermost(&s->grid, s->grid.hosts[s->hosts[i]].cluster);
+        slots[i] = (struct slot){seen[cluster]++, cluster, s->hosts[i]};
+    }
+    if (error == TB_OK)
+        qsort(slots, s->slots, sizeof *slots, slot_compare);
+    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++)
+        s->hosts[i] = slots[i].host;
+    free(seen);
+    free(slots);
+    return error;
+}
+
+/* Which host each slot of the grid is on. */
+static int grid_slots(struct scene *s, struct scene_wish *q)
+{
+    uint64_t slots = 0;
+    for (uint32_t i = 0; i < s->grid.host_count; i++)
+        slots += s->grid.hosts[i].slots;
+    s->hosts = calloc(slots + 1, sizeof *s->hosts);
+    if (s->hosts == NULL)
+        return no_memory(q->grid);
+    for (uint32_t i = 0; i < s->grid.host_count; i++)
+        for (uint32_t k = 0; k < s->grid.hosts[i].slots; k++)
+            s->hosts[s->slots++] = i;
+    if (s->slots == 0)
+        return tb_error(TB_ERR_ARGUMENT, "%s: no host has slots", q->grid);
+    if (q->deal && slots_deal(s) != TB_OK)
+        return TB_ERR_MEMORY;
+    q->ranks = q->ranks > 0 ? q->ranks : slots;
+    return TB_OK;
+}
+
+static int grid_shape(struct scene *s, const struct scene_wish *q)
+{
+    uint32_t hosts = tb_param_shares_memory() ? s->grid.host_count : (uint32_t)q->ranks;
+    return tb_group_shape_make(
+        &s->shape,
+        &(struct tb_shape_source){
+            .size = (uint32_t)q->ranks, .host_limit = hosts, .table = &s->table, .run = slot_run, .context = s});
+}
+
+static void dealt_run(const void *context, uint32_t rank, struct tb_shape_run *run)
+{
+    const struct scene_wish *q = context;
+    *run = (struct tb_shape_run){.host = rank % (uint32_t)q->hosts, .who = TB_COST_NONE, .count = 1};
+}
+
+/* Without a grid file: hosts in one cluster that has no name. */
+static int plain_shape(struct scene *s, struct scene_wish *q)
+{
+    struct tb_places_builder *builder;
+    uint32_t world;
+    size_t length;
+    int error = tb_places_builder_open(&builder);
+    q->ranks = q->ranks > 0 ? q->ranks : 8;
+    q->hosts = tb_param_shares_memory() ? q->hosts : q->ranks;
+    if (error == TB_OK) {
+        error = tb_places_builder_seal(builder, &s->places, &world);
+        tb_places_builder_close(builder);
+    }
+    if (error == TB_OK)
+        error = tb_cost_table_make_plain(&s->places, (uint32_t)q->hosts, &s->bytes, &length);
+    if (error == TB_OK)
+        error = tb_cost_table_view(&s->table, s->bytes, length);
+    if (error == TB_OK && q->deal)
+        return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
+                                                                        .host_limit = (uint32_t)q->hosts,
+                                                                        .table = &s->table,
+                                                                        .run = dealt_run,
+                                                                        .context = q});
+    return error == TB_OK ? tb_group_shape_even(&s->shape, (uint32_t)q->ranks, (uint32_t)q->hosts, &s->table) : error;
+}
+
+int tb_scene_open(struct scene *s, struct scene_wish *q)
+{
+    *s = (struct scene){.slots = 0};
+    int error = TB_OK;
+    if (q->grid == NULL) {
+        error = plain_shape(s, q);
+    } else {
+        error = tb_grid_load(&s->grid, q->grid);
+        if (error == TB_OK)
+            error = grid_slots(s, q);
+        if (error == TB_OK)
+            error = grid_table(s, q);
+        if (error == TB_OK)
+            error = grid_shape(s, q);
+    }
+    return error;
+}

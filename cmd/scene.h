@@ -1,0 +1,31 @@
+/* Where the ranks of a call are, for commands that predict: on the hosts of a grid file, or on hosts of one cluster. */
+#ifndef TB_CMD_SCENE_H
+#define TB_CMD_SCENE_H
+
+#include "topology/topology.h"
+
+struct scene_wish {
+    const char *grid;      /* file; NULL: hosts in one cluster that has no name */
+    uint64_t ranks, hosts; /* 0 ranks: all slots of the grid, or 8; becomes how many there are */
+    bool deal;             /* ranks are dealt to clusters in turn, without a grid to hosts */
+};
+
+/* Where the ranks are and what their network costs, as a job would find it. */
+struct scene {
+    struct tb_grid grid;
+    struct tb_places places;
+    uint32_t *cluster_places, *site_places;
+    struct tb_connectivity connectivity; /* of too many kinds of hosts these alone */
+    struct tb_routes routes;
+    void *bytes; /* of the table */
+    struct tb_cost_table table;
+    uint32_t *hosts; /* of each slot of the grid: ranks fill them, host after host, and go round again */
+    uint32_t slots;
+    const struct tb_group_shape *shape;
+};
+
+/* Close it also after an error. */
+int tb_scene_open(struct scene *scene, struct scene_wish *wish);
+void tb_scene_close(struct scene *scene);
+
+#endif

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""Checks `tombolo plan` and `mpiexec --plan`: what is written, that it is the same again, what is wrong in plans and grids;
+jobs that follow a plan, on hosts that are all this machine, and say so; jobs for which a plan is not made. A case for each."""
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import cases
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BIN = os.path.join(os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build"), "bin")
+THREE = os.path.join(ROOT, "examples", "grids", "three-clusters.yaml")
+HANG_S = 60
+
+# All hosts are this machine: what leads to them is a shell that stays here.
+GRID = """
+clusters:
+  - {name: a, hosts: ['a1:2']}
+  - {name: b, hosts: ['b1:1']}
+  - {name: c, hosts: ['c1:1']}
+links:
+  - {from: a, to: b, latency: 5, bandwidth: 10}
+  - {from: b, to: c, latency: 1, bandwidth: 100}
+  - {from: a, to: c, latency: 1, bandwidth: 100}
+"""
+SHELL = """#!/bin/sh
+shift
+exec sh -c "$*"
+"""
+HOSTS = "tombolo-plan 1\nhost a1 slots 2 in a\nhost b1 slots 1 in b\nhost c1 slots 1 in c\n"
+PLAN = HOSTS + """
+bcast bytes 1k..80k root a1   # with trees
+  piece 512
+  tree share 2
+    a1: c1 b1
+  tree
+    a1: b1
+    b1: c1
+bcast bytes 1k..2k root b1
+  use chain:256
+reduce bytes 16..2k root a1
+  tree
+    a1: c1
+    c1: b1
+allreduce bytes 1k..2k
+  tree
+    b1: a1
+    a1: c1
+barrier
+  tree
+    c1: a1 b1
+"""
+
+
+def run(*words, variables=None, good=True):
+    """What a command prints, its errors, and its exit code."""
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG_S,
+                          env={**os.environ, **(variables or {})})
+    if good and done.returncode != 0:
+        raise ValueError(f"{words}: exit code {done.returncode}, {done.stderr}")
+    return done.stdout, done.stderr, done.returncode
+
+
+def plan(*words, good=True):
+    return run(os.path.join(BIN, "tombolo"), "plan", *words, good=good)
+
+
+def made(folder, name, text, mode=0o644):
+    path = os.path.join(folder, name)
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, mode)
+    return path
+
+
+def written(folder):
+    out, _, _ = plan(THREE, "-o", "-", "--op", "bcast,reduce,barrier", "--bytes", "1k,64k", "--evaluations", "50", "--roots", "clusters")
+    again, _, _ = plan(THREE, "-o", "-", "--op", "barrier,reduce,bcast", "--bytes", "64k,1k,1k", "--evaluations", "50")
+    if out != again:
+        return f"twice is not the same:\n{out}\n{again}"
+    found = re.findall(r"^(?:(?:bcast|reduce) bytes \S+ root \S+|barrier)$", out, re.M)
+    if len(found) != 2 * 2 * 3 + 1 or len(set(found)) != len(found):
+        return f"should have 13 entries: {found}"
+    if not re.search(r"^# predicted [\d.]+ us; nothing takes less than [\d.]+ us\nbcast ", out, re.M):
+        return f"should say what is predicted: {out}"
+    if not re.search(r"^digest [0-9a-f]{16}$", out, re.M) or "host " not in out:
+        return out
+    return True
+
+
+def named_roots(folder):
+    out, _, _ = plan(THREE, "-o", "-", "--op", "bcast", "--bytes", "1k", "--roots", "all", "--evaluations", "10")
+    hosts = re.findall(r"^host (\S+)", out, re.M)
+    if re.findall(r"^bcast bytes \S+ root (\S+)$", out, re.M) != hosts:
+        return f"each host should be a root: {out}"
+    path = os.path.join(folder, "x.plan")
+    plan(THREE, "-o", path, "--op", "bcast", "--bytes", "1k", "--roots", hosts[-1], "--evaluations", "10")
+    with open(path) as f:
+        text = f.read()
+    if re.findall(r"^bcast bytes \S+ root (\S+)$", text, re.M) != [hosts[-1]] or os.listdir(folder) != ["x.plan"]:
+        return f"{os.listdir(folder)}: {text}"
+    shown, _, _ = run(os.path.join(BIN, "tombolo"), "explain", "bcast", "--grid", THREE, "--bytes", "1k", "--set", f"plan={path}",
+                      "--root", str(len(hosts) and sum(int(n) for n in re.findall(r"slots (\d+)", text)) - 1))
+    return "* runs (the plan)" in shown or shown
+
+
+def wrong_words(folder):
+    grid = made(folder, "bad.yaml", "clusters: 3\n")
+    for words, say, code in [(("-o", "x"), "for which grid", 2), ((THREE,), "-o", 2), ((THREE, "-o"), "value is missing", 2),
+                             ((THREE, "-o", "-", "--op", "cast"), "no operation", 2), ((THREE, "-o", "-", "--bytes", "x"), "--bytes", 2),
+                             ((THREE, "-o", "-", "--time", "soon"), "--time", 2), ((THREE, "-o", "-", "--roots", "nobody"), "no host", 1),
+                             ((THREE, "-o", "-", "--seed", "x"), "--seed", 2), ((grid, "-o", "-"), "bad.yaml:1", 1),
+                             ((THREE, "-o", "-", "--evaluations", "0"), "--evaluations", 2), ((THREE, THREE), "too much", 2),
+                             ((THREE, "-o", "/nowhere/x", "--op", "barrier"), "cannot write", 1)]:
+        out, err, got = plan(*words, good=False)
+        if got != code or say not in err or out:
+            return f"{words}: exit code {got}, {out} {err}"
+    return True
+
+
+def outputs(folder):
+    """A file is replaced as a whole; what is no file stays what it is, and is written to."""
+    words = THREE, "--op", "barrier", "--evaluations", "1", "-o"
+    text, _, _ = plan(*words, "-")
+    file, link, pipe = made(folder, "x.plan", "old\n" * 5000), os.path.join(folder, "link"), os.path.join(folder, "pipe")
+    plan(*words, file)
+    os.symlink(made(folder, "y.plan", "old\n"), link)
+    plan(*words, link)
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+    plan(*words, pipe)
+    piped = reader.communicate(timeout=HANG_S)[0]
+    for path in file, os.path.join(folder, "y.plan"):
+        with open(path) as f:
+            if f.read() != text:
+                return f"{path} is not the plan"
+    good = os.path.islink(link) and stat.S_ISFIFO(os.lstat(pipe).st_mode) and piped == text
+    return (good and sorted(os.listdir(folder)) == ["link", "pipe", "x.plan", "y.plan"]) or f"{os.listdir(folder)}, {piped}"
+
+
+def trees(folder):
+    """Where links are unequal trees are found that the library does not have, the same again; and what is written of them is
+    what `explain` predicts of the plan."""
+    dice = [(5, 5), (20, 5), (50, 200), (50, 200), (5, 5), (50, 5), (50, 200), (1, 200), (20, 20), (1, 50)]
+    pairs = [(i, k) for i in range(5) for k in range(i)]
+    grid = made(folder, "g.yaml", "clusters:\n" + "".join(f"  - {{name: c{i}, hosts: ['h{i}a:1', 'h{i}b:2']}}\n" for i in range(5)) +
+                "links:\n" + "".join(f"  - {{from: c{i}, to: c{k}, latency: {latency}, bandwidth: {bandwidth}}}\n"
+                                     for (i, k), (latency, bandwidth) in zip(pairs, dice)))
+    words = grid, "--op", "bcast,reduce,allreduce,barrier,gather,scatter", "--bytes", "64k", "--roots", "h0a", "--evaluations", "300"
+    file = os.path.join(folder, "x.plan")
+    plan(*words, "-o", file)
+    with open(file) as f:
+        text = f.read()
+    if plan(*words, "-o", "-")[0] != text or plan(*words, "-o", "-", "--seed", "2")[0] == "":
+        return f"not the same again: {text}"
+    found = re.findall(r"^# predicted ([\d.]+) us.*\n(\w+).*\n(  use|  piece|  tree)", text, re.M)
+    if len(found) != 6 or not any(name in ("bcast", "reduce") and what != "  use" for _, name, what in found):
+        return f"there should be trees: {text}"
+    for time, name, _ in found:
+        shown, _, _ = run(os.path.join(BIN, "tombolo"), "explain", name, "--grid", grid, "--bytes", "64k", "--set", f"plan={file}")
+        if "* runs (the plan)" not in shown or not re.search(rf"^\* \S+ +{re.escape(time)} us$", shown, re.M):
+            return f"{name}: {time} us are expected: {shown}"
+    return True
+
+
+class Job:
+    """Of a program on hosts that are all this machine."""
+    def __init__(self, folder):
+        self.grid = made(folder, "g.yaml", GRID)
+        self.shell = made(folder, "here", SHELL, 0o755)
+        self.program = os.path.join(folder, "planned")
+        run(os.path.join(BIN, "mpicc"), "-o", self.program, os.path.join(ROOT, "tests", "lab", "planned.c"))
+
+    def run(self, plan_file, *options, words=(), **more):
+        return run(os.path.join(BIN, "mpiexec"), "--grid", self.grid, "--launcher", self.shell, "--tombolo", os.path.join(BIN, "tombolo"),
+                   *(["--plan", plan_file] if plan_file else []), *options, self.program, *words, **more)
+
+
+def rows_of(err):
+    """(operation, bytes from, algorithm, because) of the table that rank 0 prints at the end."""
+    return re.findall(r"^(\w+) +\d+ +\d+ +(\d+) +\d+  (\S+)(?: [\d.]+ us)? +(the plan|[a-z ]+?)  ", err, re.M)
+
+
+def followed(folder):
+    job, file = Job(folder), made(folder, "x.plan", PLAN)
+    for options in [(), ("--map", "cluster")]:
+        out, err, _ = job.run(file, *options, variables={"TOMBOLO_EXPLAIN": "1"})
+        planned = {(o, int(b), a) for o, b, a, why in rows_of(err) if why == "the plan"}
+        for row in [("bcast", 1024, "planned"), ("bcast", 1024, "chain:256"), ("bcast", 65536, "planned"), ("reduce", 16, "planned"),
+                    ("allreduce", 1024, "planned"), ("barrier", 0, "planned")]:
+            if row not in planned:
+                return f"{options}: {row} is missing: {err}"
+        if any(o == "bcast" and b < 1024 for o, b, _ in planned) or out != "0 wrong\n" or "not followed" in err:
+            return f"{options}: {out} {err}"
+    _, err, _ = job.run(None, variables={"TOMBOLO_EXPLAIN": "1", "TOMBOLO_PLAN": file, "TOMBOLO_BCAST": "binomial"})
+    why = {(o, why) for o, _, _, why in rows_of(err)}
+    if ("bcast", "the plan") in why or ("bcast", "a parameter") not in why or ("reduce", "the plan") not in why:
+        return f"parameters should go first: {err}"
+    return True
+
+
+def not_for_this_job(folder):
+    """Other slots, fewer ranks, other places: one warning, and right results."""
+    job = Job(folder)
+    for text, options in [(PLAN.replace("a1 slots 2", "a1 slots 3"), ()), (PLAN, ("-n", "3")), (PLAN.replace("in b\n", "in d\n"), ())]:
+        out, err, _ = job.run(made(folder, "x.plan", text), *options, variables={"TOMBOLO_EXPLAIN": "1"})
+        if out != "0 wrong\n" or err.count("is not followed") != 1 or "the plan  " in err:
+            return f"{options}: {out} {err}"
+    return True
+
+
+def does_not_fit(folder):
+    """A tree cannot carry an operation that is not commutative; that is said once."""
+    job = Job(folder)
+    out, err, _ = job.run(made(folder, "x.plan", PLAN), words=["ordered"])
+    return (out == "0 wrong\n" and err.count("does not fit the call") == 1) or f"{out} {err}"
+
+
+def large(folder):
+    """A plan of several megabytes reaches the ranks."""
+    job = Job(folder)
+    tree = "  tree\n    a1: c1 b1\n" * 16
+    text = PLAN + "".join(f"gather bytes {2 * i + 1} root a1\n{tree}" for i in range(20000))
+    out, err, _ = job.run(made(folder, "x.plan", text), variables={"TOMBOLO_EXPLAIN": "1"})
+    return (out == "0 wrong\n" and "the plan" in err) or f"{out} {err}"
+
+
+def one_host(folder):
+    """Without a grid the host is called by its name."""
+    job = Job(folder)
+    name = os.uname().nodename
+    file = made(folder, "x.plan", f"tombolo-plan 1\nhost {name} slots 3\nbcast bytes 1k..2k\n  use chain:128\n")
+    out, err, _ = run(os.path.join(BIN, "mpiexec"), "-n", "3", "--plan", file, job.program, variables={"TOMBOLO_EXPLAIN": "1"})
+    rows = [row for row in rows_of(err) if row[3] == "the plan"]
+    return (out == "0 wrong\n" and rows == [("bcast", "1024", "chain:128", "the plan")]) or f"{out} {err}"
+
+
+def bad_files(folder):
+    job = Job(folder)
+    for text, say in [("hello\n", "x.plan:1: this is no plan"), (HOSTS + "bcast bytes 1 root d1\n  use chain\n", "x.plan:5: root: \"d1\""),
+                      (HOSTS + "bcast bytes 1 root a1\n  tree\n    a1: b1\n", "x.plan:6: tree: host c1 is missing")]:
+        out, err, code = job.run(made(folder, "x.plan", text), good=False)
+        if code != 2 or say not in err or out:
+            return f"{text}: exit code {code}, {out} {err}"
+    _, err, code = job.run(os.path.join(folder, "nothing"), good=False)
+    return (code == 2 and "cannot read the plan" in err) or f"{code} {err}"
+
+
+def guide(folder):
+    """The example of the guide is a plan."""
+    with open(os.path.join(ROOT, "docs", "guide", "planning.md")) as f:
+        text = re.search(r"^    # A plan for three hosts.*?(?=^- )", f.read(), re.M | re.S).group()
+    file = made(folder, "x.plan", "".join(line[4:] + "\n" for line in text.splitlines()))
+    run(os.path.join(BIN, "mpiexec"), "-n", "1", "--do-not-launch", "--plan", file, "true")
+    return True
+
+
+if __name__ == "__main__":
+    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, outputs, trees, followed, not_for_this_job, does_not_fit, large,
+                                                       one_host, bad_files, guide]}
+    chosen = {name: case for name, case in CASES.items() if not sys.argv[1:] or name in sys.argv[1:]}
+    sys.exit(cases.tell_verdicts(chosen, (OSError, ValueError, subprocess.SubprocessError)))
