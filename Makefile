@@ -7,11 +7,12 @@ NP ?= 4
 GRID ?= examples/grids/two-clusters.yaml
 AGAINST ?=
 FAULTS ?=
+QUICK ?=
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all setup setup-test setup-test-all setup-bench demo test test-all test-fault bench bench-collectives bench-datatypes bench-gateways \
-        bench-lab bench-levels bench-model bench-peers install format lint clean help
+        bench-lab bench-levels bench-model bench-peers bench-planning install format lint clean help
 
 ## make            build the library and the commands into build/
 all: setup
@@ -80,6 +81,10 @@ bench-lab: setup-bench all
 ## make bench-peers      operations on an emulated grid, GRID=FILE.yaml (two clusters)
 bench-peers: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/peers $(GRID)
+
+## make bench-planning   how good planners are: the tables and plots of docs/guide/planning.md (hours; QUICK=1: minutes)
+bench-planning: all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/planning $(if $(QUICK),--quick)
 
 ## make install    install under PREFIX (/usr/local), below DESTDIR if that is given
 install: all

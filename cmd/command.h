@@ -11,8 +11,10 @@ int tb_command_info(char **words);
 int tb_command_grid(char **words);
 int tb_command_lab(char **words);
 int tb_command_explain(char **words);
+int tb_command_plan(char **words);
 int tb_command_probe(char **words);
 int tb_command_route(char **words);
+int tb_command_sim(char **words);
 
 /* Takes down the lab in which a command has ended with this code. `who` says it if somebody else has done so before. */
 void tb_command_leave_lab(const char *who, const char *lab, int code);

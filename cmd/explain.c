@@ -5,6 +5,7 @@
 #include "explain_price.h"
 #include "explain_tree.h"
 #include "help_texts.h"
+#include "scene_plan.h"
 
 #include "planner/planner.h"
 #include "transport/transport.h"
@@ -21,9 +22,10 @@ static const char usage[] = TB_HELP_TOMBOLO_EXPLAIN;
 
 struct query {
     enum tb_operation operation;
-    uint64_t bytes, ranks, hosts, root;
-    const char *grid, *svg;
-    bool ordered, in_place, json, all, deal, lab, tree, plan;
+    uint64_t bytes, root;
+    struct scene_wish where;
+    const char *svg;
+    bool ordered, in_place, json, all, lab, tree, plan;
 };
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
@@ -62,7 +64,7 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
     else if (strcmp(word, "--in-place") == 0)
         q->in_place = true;
     else if (strcmp(word, "--deal") == 0)
-        q->deal = true;
+        q->where.deal = true;
     else if (strcmp(word, "--lab") == 0)
         q->lab = true;
     else if (strcmp(word, "--tree") == 0)
@@ -74,7 +76,7 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
     if (!*took)
         return TB_OK;
     static const char *const known[] = {"--bytes", "--ranks", "--hosts", "--root", "--grid", "--svg", "--set"};
-    uint64_t *const numbers[] = {&q->bytes, &q->ranks, &q->hosts, &q->root};
+    uint64_t *const numbers[] = {&q->bytes, &q->where.ranks, &q->where.hosts, &q->root};
     static const uint64_t least[] = {0, 1, 1, 0}, most[] = {1ull << 40, 1u << 20, 1u << 16, 1u << 20};
     for (int i = 0; i < 7; i++) {
         if (strcmp(word, known[i]) != 0)
@@ -85,7 +87,7 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
             return number_parse(word, value, least[i], most[i], numbers[i]);
         if (i == 6)
             return set_parse(value);
-        *(i == 4 ? &q->grid : &q->svg) = value;
+        *(i == 4 ? &q->where.grid : &q->svg) = value;
         return TB_OK;
     }
     return tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", word);
@@ -110,7 +112,7 @@ static int bytes_settle(struct query *q)
 
 static int query_parse(struct query *q, char **words)
 {
-    *q = (struct query){.operation = TB_OPERATION_COUNT, .bytes = BYTES_NONE, .hosts = 1};
+    *q = (struct query){.operation = TB_OPERATION_COUNT, .bytes = BYTES_NONE, .where.hosts = 1};
     for (; *words != NULL; words++) {
         bool took = false;
         int error = TB_OK;
@@ -126,202 +128,6 @@ static int query_parse(struct query *q, char **words)
         words += took;
     }
     return q->operation == TB_OPERATION_COUNT ? tb_error(TB_ERR_ARGUMENT, "which operation?") : bytes_settle(q);
-}
-
-/* ---- where ------------------------------------------------------------------------------------------------------- */
-
-/* Where the ranks are and what their network costs, as a job would find it. */
-struct scene {
-    struct tb_grid grid;
-    struct tb_places places;
-    uint32_t *cluster_places, *site_places;
-    struct tb_connectivity connectivity; /* of too many kinds of hosts these alone */
-    struct tb_routes routes;
-    void *bytes; /* of the table */
-    struct tb_cost_table table;
-    uint32_t *hosts; /* of each slot of the grid: ranks fill them, host after host, and go round again */
-    uint32_t slots;
-    const struct tb_group_shape *shape;
-};
-
-static void scene_close(struct scene *s)
-{
-    tb_group_shape_release(s->shape);
-    free(s->hosts);
-    free(s->bytes);
-    tb_routes_close(&s->routes);
-    tb_connectivity_close(&s->connectivity);
-    free(s->cluster_places);
-    free(s->site_places);
-    tb_places_close(&s->places);
-    tb_grid_close(&s->grid);
-}
-
-static int no_memory(const char *file)
-{
-    return tb_error(TB_ERR_MEMORY, "%s: no memory for its places", file);
-}
-
-/* Who reaches whom, and by whom messages go, as far as the hosts with ranks need it. */
-static int grid_routes(struct scene *s, const struct query *q)
-{
-    bool *ranked = calloc((size_t)s->grid.host_count + 1, sizeof *ranked);
-    if (ranked == NULL)
-        return no_memory(q->grid);
-    for (uint64_t i = 0; i < s->slots && i < q->ranks; i++)
-        ranked[s->hosts[i]] = true;
-    int error = tb_connectivity_open_for(&s->connectivity, &s->grid, ranked, NULL, NULL);
-    free(ranked);
-    if (error == TB_ERR_LIMIT) /* then ways are as places and gateways say */
-        return tb_host_classes_open(&s->connectivity.classes, &s->grid);
-    return error == TB_OK ? tb_routes_open(&s->routes, &s->connectivity) : error;
-}
-
-static int grid_table(struct scene *s, const struct query *q)
-{
-    const char *file = q->grid;
-    size_t length;
-    s->cluster_places = calloc((size_t)s->grid.cluster_count + 1, sizeof *s->cluster_places);
-    s->site_places = calloc((size_t)s->grid.site_count + 1, sizeof *s->site_places);
-    if (s->cluster_places == NULL || s->site_places == NULL)
-        return no_memory(file);
-    int error = tb_places_from_grid(&s->places, &s->grid, s->cluster_places, s->site_places);
-    if (error == TB_OK)
-        error = grid_routes(s, q);
-    if (error == TB_OK)
-        error = tb_cost_table_make(&(struct tb_cost_source){.places = &s->places,
-                                                            .grid = &s->grid,
-                                                            .cluster_places = s->cluster_places,
-                                                            .site_places = s->site_places,
-                                                            .classes = &s->connectivity.classes,
-                                                            .routes = s->routes.class_count > 0 ? &s->routes : NULL,
-                                                            .host_count = s->grid.host_count,
-                                                            .version = 1},
-                                   &s->bytes, &length);
-    return error == TB_OK ? tb_cost_table_view(&s->table, s->bytes, length) : error;
-}
-
-static void slot_run(const void *context, uint32_t rank, struct tb_shape_run *run)
-{
-    const struct scene *s = context;
-    uint32_t host = s->hosts[rank % s->slots], kind = s->connectivity.classes.of[host];
-    bool apart = (s->table.kinds[kind].flags & TB_KIND_TOLD_APART) != 0;
-    *run = (struct tb_shape_run){.host = tb_param_shares_memory() ? host : rank,
-                                 .place = s->cluster_places[s->grid.hosts[host].cluster],
-                                 .kind = kind,
-                                 .who = apart ? host : TB_COST_NONE,
-                                 .count = 1};
-}
-
-/* A slot: which one of its outermost cluster it is. */
-struct slot {
-    uint32_t number, cluster, host;
-};
-
-static int slot_compare(const void *a, const void *b)
-{
-    const struct slot *one = a, *other = b;
-    uint64_t x = (uint64_t)one->number << 32 | one->cluster, y = (uint64_t)other->number << 32 | other->cluster;
-    return x < y ? -1 : x > y;
-}
-
-/* The slots of the outermost clusters in turn. */
-static int slots_deal(struct scene *s)
-{
-    uint32_t *seen = calloc((size_t)s->grid.cluster_count + 1, sizeof *seen);
-    struct slot *slots = calloc(s->slots, sizeof *slots);
-    int error = seen == NULL || slots == NULL ? no_memory("the ranks") : TB_OK;
-    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++) {
-        uint32_t cluster = tb_grid_outermost(&s->grid, s->grid.hosts[s->hosts[i]].cluster);
-        slots[i] = (struct slot){seen[cluster]++, cluster, s->hosts[i]};
-    }
-    if (error == TB_OK)
-        qsort(slots, s->slots, sizeof *slots, slot_compare);
-    for (uint32_t i = 0; i < s->slots && error == TB_OK; i++)
-        s->hosts[i] = slots[i].host;
-    free(seen);
-    free(slots);
-    return error;
-}
-
-/* Which host each slot of the grid is on. */
-static int grid_slots(struct scene *s, struct query *q)
-{
-    uint64_t slots = 0;
-    for (uint32_t i = 0; i < s->grid.host_count; i++)
-        slots += s->grid.hosts[i].slots;
-    s->hosts = calloc(slots + 1, sizeof *s->hosts);
-    if (s->hosts == NULL)
-        return no_memory(q->grid);
-    for (uint32_t i = 0; i < s->grid.host_count; i++)
-        for (uint32_t k = 0; k < s->grid.hosts[i].slots; k++)
-            s->hosts[s->slots++] = i;
-    if (s->slots == 0)
-        return tb_error(TB_ERR_ARGUMENT, "%s: no host has slots", q->grid);
-    if (q->deal && slots_deal(s) != TB_OK)
-        return TB_ERR_MEMORY;
-    q->ranks = q->ranks > 0 ? q->ranks : slots;
-    return TB_OK;
-}
-
-static int grid_shape(struct scene *s, const struct query *q)
-{
-    uint32_t hosts = tb_param_shares_memory() ? s->grid.host_count : (uint32_t)q->ranks;
-    return tb_group_shape_make(
-        &s->shape,
-        &(struct tb_shape_source){
-            .size = (uint32_t)q->ranks, .host_limit = hosts, .table = &s->table, .run = slot_run, .context = s});
-}
-
-static void dealt_run(const void *context, uint32_t rank, struct tb_shape_run *run)
-{
-    const struct query *q = context;
-    *run = (struct tb_shape_run){.host = rank % (uint32_t)q->hosts, .who = TB_COST_NONE, .count = 1};
-}
-
-/* Without a grid file: hosts in one cluster that has no name. */
-static int plain_shape(struct scene *s, struct query *q)
-{
-    struct tb_places_builder *builder;
-    uint32_t world;
-    size_t length;
-    int error = tb_places_builder_open(&builder);
-    q->ranks = q->ranks > 0 ? q->ranks : 8;
-    q->hosts = tb_param_shares_memory() ? q->hosts : q->ranks;
-    if (error == TB_OK) {
-        error = tb_places_builder_seal(builder, &s->places, &world);
-        tb_places_builder_close(builder);
-    }
-    if (error == TB_OK)
-        error = tb_cost_table_make_plain(&s->places, (uint32_t)q->hosts, &s->bytes, &length);
-    if (error == TB_OK)
-        error = tb_cost_table_view(&s->table, s->bytes, length);
-    if (error == TB_OK && q->deal)
-        return tb_group_shape_make(&s->shape, &(struct tb_shape_source){.size = (uint32_t)q->ranks,
-                                                                        .host_limit = (uint32_t)q->hosts,
-                                                                        .table = &s->table,
-                                                                        .run = dealt_run,
-                                                                        .context = q});
-    return error == TB_OK ? tb_group_shape_even(&s->shape, (uint32_t)q->ranks, (uint32_t)q->hosts, &s->table) : error;
-}
-
-/* Close it also after an error. */
-static int scene_open(struct scene *s, struct query *q)
-{
-    *s = (struct scene){.slots = 0};
-    int error = TB_OK;
-    if (q->grid == NULL) {
-        error = plain_shape(s, q);
-    } else {
-        error = tb_grid_load(&s->grid, q->grid);
-        if (error == TB_OK)
-            error = grid_slots(s, q);
-        if (error == TB_OK)
-            error = grid_table(s, q);
-        if (error == TB_OK)
-            error = grid_shape(s, q);
-    }
-    return error;
 }
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
@@ -483,7 +289,7 @@ static int tree_show(const struct query *q, const struct scene *s, const struct 
                                 .bound = bound,
                                 .rated = rated,
                                 .places = &s->places,
-                                .grid = q->grid != NULL ? &s->grid : NULL,
+                                .grid = q->where.grid != NULL ? &s->grid : NULL,
                                 .slots = s->hosts,
                                 .slot_count = s->slots,
                                 .print = q->tree && !is_picture_only(q),
@@ -520,6 +326,19 @@ static int call_find(const struct query *q, const struct tb_group_shape *shape, 
     return tb_rules_load();
 }
 
+/* What runs, as a job would choose it. Trees of a plan become the call's, and are the caller's. */
+static int choice_find(const struct scene *scene, const struct tb_choice_facts *facts, struct tb_collective *call,
+                       struct tb_choice *choice, struct tb_forest **forest)
+{
+    if (tb_preference_find(facts->wish, call) == NULL) {
+        int error = tb_scene_plan_choose(scene, call, choice, forest);
+        call->forest = *forest;
+        if (error != TB_OK || choice->best.algorithm != NULL)
+            return error;
+    }
+    return tb_choice_make(facts, call, choice);
+}
+
 static int answer(const struct query *q, const struct scene *scene)
 {
     const struct tb_group_shape *shape = scene->shape;
@@ -529,6 +348,7 @@ static int answer(const struct query *q, const struct scene *scene)
     struct tb_choice choice;
     struct tb_bound bound;
     struct tb_collective call;
+    struct tb_forest *forest = NULL;
     int error = call_find(q, shape, &call);
     if (error == TB_OK && q->plan)
         return tb_explain_plan(&call, q->json);
@@ -538,25 +358,24 @@ static int answer(const struct query *q, const struct scene *scene)
         error = tb_levels_read(&call.skip);
     struct tb_choice_facts facts = {
         .shape = shape, .wish = &wishes[q->operation], .wish_reason = TB_REASON_PARAMETER, .rules = &rules};
-    uint32_t count = error == TB_OK ? tb_rating_list(&call, NULL, rows) : 0;
     if (error == TB_OK)
-        error = tb_choice_make(&facts, &call, &choice);
+        error = choice_find(scene, &facts, &call, &choice, &forest);
+    uint32_t count = error == TB_OK ? tb_rating_list(&call, NULL, rows) : 0;
     if (error == TB_OK && tb_rating_possible(&call))
         error = tb_rating_rate(shape, &call, rows, count, true, NULL);
     if (error == TB_OK)
         error = bound_find(scene, &call, &bound);
-    if (error != TB_OK)
-        return error;
     tb_rating_sort(rows, count);
-    uint64_t time = choice_time(rows, count, &choice);
-    if (!is_picture_only(q)) {
+    uint64_t time = error == TB_OK ? choice_time(rows, count, &choice) : 0;
+    if (error == TB_OK && !is_picture_only(q)) {
         answer_print(q, scene, rows, count, &choice, tb_rating_possible(&call) ? &bound : NULL);
         error = tb_explain_price(&call, !q->ordered, q->json, time);
     }
     if (error == TB_OK && (q->tree || q->svg != NULL))
         error = tree_show(q, scene, &call, bound.time, &choice.best, time);
-    if (q->json && !is_picture_only(q))
+    if (error == TB_OK && q->json && !is_picture_only(q))
         puts("}");
+    tb_forest_close(forest);
     return error;
 }
 
@@ -576,10 +395,10 @@ int tb_command_explain(char **words)
         return 2;
     }
     tb_command_assume(q.lab);
-    error = scene_open(&scene, &q);
+    error = tb_scene_open(&scene, &q.where);
     if (error == TB_OK)
         error = answer(&q, &scene);
-    scene_close(&scene);
+    tb_scene_close(&scene);
     if (error != TB_OK)
         fprintf(stderr, "tombolo explain: %s\n", tb_error_story());
     return error == TB_OK ? 0 : 1;

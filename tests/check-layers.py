@@ -7,7 +7,8 @@ readers, and this compares the two. The rules:
   - a file of src/X/ includes the headers of its own folder as "X/...", and of the folders in X's row only "Y/Y.h"
   - a unit test (x_test.c, x_test.h) may include the simulated network, "transport/sim/...", and a loop in virtual time,
     "remote/virtual_loop_test.h", what changes bytes on the way, "base/changed_bytes_test.h", memory that fails,
-    "base/failing_memory_test.h", and cost tables, "job/cost_mapping_test.h", besides
+    "base/failing_memory_test.h", cost tables, "job/cost_mapping_test.h", forests,
+    "collectives/forest_test.h", and described grids, "planner/network_test.h" and "random_grid_test.h", besides
   - mpi.h and tombolo.h are the user's: of src/ only src/mpi/ includes them
   - cmd/ includes "Y/Y.h" of any folder, tests/ and bench/ anything, examples/ only what a user has
   - a file of src/X/ uses tb_ and TB_ names of a header of src/Y/ only if Y is in X's row, however it came to see them:
@@ -43,7 +44,8 @@ POINTER = re.compile(r"\(\s*\*(?:\s|\*|\bconst\b|\bvolatile\b)*(\w+)")
 LAST_WORD = re.compile(r"(\w+)\s*$")
 PUBLIC = {"mpi.h", "tombolo.h"}
 PUBLIC_READERS = {"mpi"}
-TEST_AIDS = {"base/changed_bytes_test.h", "base/failing_memory_test.h", "job/cost_mapping_test.h", "remote/virtual_loop_test.h",
+TEST_AIDS = {"base/changed_bytes_test.h", "base/failing_memory_test.h", "collectives/forest_test.h",
+             "job/cost_mapping_test.h", "planner/network_test.h", "planner/random_grid_test.h", "remote/virtual_loop_test.h",
              "transport/null_test.h", "transport/sim/sim.h", "transport/sim/streams.h"}
 
 

@@ -71,6 +71,8 @@ CHECKS = [
     Check("grid", ["tests/check-grid.py"], cores=1, timeout=120, cases=True),
     Check("large-grids", ["tests/check-large-grids.py"], tier="all", cores=1, timeout=600, cases=True),
     Check("explain", ["tests/check-explain.py"], cores=1, timeout=120, cases=True),
+    Check("plan", ["tests/check-plan.py"], cores=1, timeout=300, cases=True),
+    Check("sim", ["tests/check-sim.py"], cores=1, timeout=120, cases=True),
     Check("route", ["tests/check-route.py"], cores=1, timeout=120, cases=True),
     Check("manual", ["tests/check-manual.py"], cores=1, timeout=60, cases=True),
     Check("docs", ["tests/check-docs.py"], cores=1, timeout=60, cases=True),
