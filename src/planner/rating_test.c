@@ -156,9 +156,9 @@ static void few_pieces_do_not_deceive(void **state)
 static void folds_grow_to_the_whole(void **state)
 {
     struct network n;
-    for (int i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         struct tb_folds f;
-        int deal = i % 2, all = i / 2; /* clusters stay */
+        uint32_t deal = i % 2, all = i / 2; /* clusters stay */
         clusters_open(&n, 8, 8, deal == 1);
         const uint32_t root = 37;
         assert_int_equal(tb_folds_open(&f, n.shape, root, all == 1), TB_OK);
