@@ -5,6 +5,7 @@
 #include <string.h>
 
 _Static_assert(TB_JOB_PLANS_BYTES == TB_PLAN_TABLE_BYTES, "agents make as much memory as the table takes");
+// NOLINTNEXTLINE(misc-redundant-expression): two headers say it, which may not know each other
 _Static_assert(TB_JOB_PLAN_LIMIT == TB_PLAN_IMAGE_LIMIT, "agents take any plan that can be made");
 
 /* Where the ranks of the job are. A process that is alone makes its costs when they are first needed. */
