@@ -176,6 +176,8 @@ static void what_is_wrong_is_named_with_its_line(void **state)
         {"tombolo-plan 1\nhost a 3\n", "p:2: host: \"3\" should be \"slots\""},
         {HEAD "host a slots 1\n", "p:6: host a is there twice"},
         {"tombolo-plan 1\nbcast bytes 1\n", "p:2: the hosts are missing"},
+        {"# a plan\ntombolo-plan 1\n\n", "p:3: the hosts are missing"},
+        {"tombolo-plan 1\nhost any slots 1\n", "p:2: \"any\" in \"\" cannot be the name"},
         {HEAD "cast bytes 1\n", "p:6: there is no operation \"cast\""},
         {HEAD "bcast\nuse binomial\n", "p:6: bytes: its value is missing"},
         {HEAD "bcast bytes 2..1\n", "p:6: bytes: \"1\" should be a number from 2"},
@@ -332,6 +334,25 @@ static void changed_images_do_no_harm(void **state)
     free(bytes);
 }
 
+/* What is too large for a job is refused before it is made. */
+static void an_image_has_a_limit(void **state)
+{
+    struct tb_plan_host *hosts = calloc(TB_PLAN_HOSTS_LIMIT, sizeof *hosts);
+    struct tb_forest trees = {.nodes = TB_PLAN_HOSTS_LIMIT, .trees = TB_FOREST_TREES};
+    struct tb_plan_cell cells[8];
+    void *bytes = NULL;
+    size_t length;
+    assert_non_null(hosts);
+    for (uint32_t i = 0; i < TB_PLAN_HOSTS_LIMIT; i++)
+        hosts[i] = (struct tb_plan_host){"a", "b", 1};
+    for (uint32_t i = 0; i < 8; i++)
+        cells[i] = (struct tb_plan_cell){.operation = TB_OPERATION_BARRIER, .trees = &trees};
+    const struct tb_plan plan = {.host_count = TB_PLAN_HOSTS_LIMIT, .hosts = hosts, .cell_count = 8, .cells = cells};
+    assert_int_equal(tb_plan_image_make(&plan, &bytes, &length), TB_ERR_LIMIT);
+    assert_null(bytes);
+    free(hosts);
+}
+
 static void digests_are_of_places_and_slots(void **state)
 {
     static const struct {
@@ -390,6 +411,7 @@ int main(void)
         cmocka_unit_test(changed_texts_do_no_harm),
         cmocka_unit_test(an_image_has_what_the_text_says),
         cmocka_unit_test(changed_images_do_no_harm),
+        cmocka_unit_test(an_image_has_a_limit),
         cmocka_unit_test(digests_are_of_places_and_slots),
         cmocka_unit_test(memory_that_fails_is_told),
     };
