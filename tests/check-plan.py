@@ -207,6 +207,20 @@ def followed(folder):
     return True
 
 
+def any_site(folder):
+    """The name of a site is any line, and clusters nest. Nothing of no bytes is planned: it takes no time."""
+    job, file = Job(folder), os.path.join(folder, "x.plan")
+    made(folder, "g.yaml", "sites:\n  - {name: 'TU Delft, # 1', clusters: [{name: o, clusters: [{name: a, hosts: ['a1:2']}, {name: b, hosts: ['b1:1']}]}]}\n"
+         "clusters: [{name: c, hosts: ['c1:1']}]\n")
+    plan(job.grid, "-o", file, "--op", "bcast,gather", "--bytes", "0,1k", "--roots", "all", "--evaluations", "20")
+    with open(file) as f:
+        text = f.read()
+    if "host b1 slots 1 in TU_Delft,___1/o/b\n" not in text or re.search(r"^\w+ bytes 0 root \S+\n  (piece|tree)", text, re.M):
+        return text
+    out, err, _ = job.run(file, variables={"TOMBOLO_EXPLAIN": "1"})
+    return (out == "0 wrong\n" and "not followed" not in err and any(why == "the plan" for *_, why in rows_of(err))) or f"{text} {out} {err}"
+
+
 def not_for_this_job(folder):
     """Other slots, fewer ranks, other places: one warning, and right results."""
     job = Job(folder)
@@ -264,7 +278,7 @@ def guide(folder):
 
 
 if __name__ == "__main__":
-    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, outputs, trees, followed, not_for_this_job, does_not_fit, large,
+    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
                                                        one_host, bad_files, guide]}
     chosen = {name: case for name, case in CASES.items() if not sys.argv[1:] or name in sys.argv[1:]}
     sys.exit(cases.tell_verdicts(chosen, (OSError, ValueError, subprocess.SubprocessError)))

@@ -40,6 +40,9 @@ int tb_plan_place_print(const struct tb_places *places, uint32_t place, char *te
             return tb_error(TB_ERR_LIMIT, "the names of the places around a host are longer than %zu bytes", size - 1);
         at += (size_t)n;
     }
+    /* What would end a word in the text of a plan: the name of a site may be any line. */
+    for (char *c = text; *c != 0; c++)
+        *c = (unsigned char)*c <= ' ' || *c == '#' ? '_' : *c;
     return TB_OK;
 }
 

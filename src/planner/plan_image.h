@@ -47,7 +47,7 @@ struct tb_plan_image {
 uint64_t tb_plan_host_key(const char *place, const char *name, uint32_t slots);
 /* The digest of hosts: that of those before, or 0, and of one more. Their order does not matter. */
 uint64_t tb_plan_digest_add(uint64_t digest, uint64_t key);
-/* As struct tb_plan_host has it. TB_ERR_LIMIT: it is too long. */
+/* As struct tb_plan_host has it: a word, with _ for blanks and # in names. TB_ERR_LIMIT: it is too long. */
 int tb_plan_place_print(const struct tb_places *places, uint32_t place, char *text, size_t size);
 
 /* Whether trees can be planned for the operation. */
