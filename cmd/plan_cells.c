@@ -291,7 +291,9 @@ static int operations_plan(struct planning *p)
     memcpy(sizes, p->wish->sizes, sizeof sizes);
     qsort(sizes, p->wish->size_count, sizeof sizes[0], sizes_compare);
     for (uint32_t i = 0; i < p->wish->size_count; i++)
-        if (count == 0 || sizes[i] != sizes[count - 1])
+        if (count > 0 && tb_size_class(sizes[i]) == tb_size_class(sizes[count - 1]))
+            sizes[count - 1] = sizes[i]; /* one entry holds for both */
+        else
             sizes[count++] = sizes[i];
     p->cells = cells_count(p, count);
     if (p->cells == UINT32_MAX)

@@ -58,7 +58,7 @@ int tb_plan_image_make(const struct tb_plan *plan, void **bytes, size_t *length)
 /* Looks at all of it, whoever it is from; that trees have no circles is seen when they are made. */
 int tb_plan_image_open(struct tb_plan_image *image, const void *bytes, size_t length);
 /* The row for a size, operation and root (a host, or TB_PLAN_ANY for rows that are for all); NULL: there is none. Sizes
- * of one class are one. */
+ * of one class are one: the row that has the smallest of them holds, else the first that has any. */
 const struct tb_plan_row *tb_plan_image_find(const struct tb_plan_image *image, enum tb_operation operation,
                                              uint32_t root, uint64_t bytes);
 

@@ -334,6 +334,32 @@ static void changed_images_do_no_harm(void **state)
     free(bytes);
 }
 
+/* A class of sizes, of which 1024 to 1279 are one, has one row, which is that of the smallest. */
+static void sizes_of_a_class_have_one_row(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        uint64_t from; /* of the row; 0: there is none */
+    } wanted[] = {{1, 1},         {1000, 1},     {1024, 1},     {1100, 1},      {1279, 1},
+                  {1280, 1025},   {60000, 1025}, {70000, 1025}, {90000, 90000}, {85000, 90000},
+                  {98303, 90000}, {98304, 0},    {0, 0}};
+    struct tb_plan plan;
+    void *bytes;
+    size_t length;
+    struct tb_plan_image image;
+    assert_int_equal(parse(&plan, HEAD "bcast bytes 1025..64k\nuse chain:2\nbcast bytes 1..1k\nuse chain:1\n"
+                                       "bcast bytes 90000\nuse binomial\nbcast bytes 90001\nuse binomial\n"),
+                     TB_OK);
+    assert_int_equal(tb_plan_image_make(&plan, &bytes, &length), TB_OK);
+    assert_int_equal(tb_plan_image_open(&image, bytes, length), TB_OK);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        const struct tb_plan_row *row = tb_plan_image_find(&image, TB_OPERATION_BCAST, TB_PLAN_ANY, wanted[i].bytes);
+        assert_int_equal(row != NULL ? row->from : 0, wanted[i].from);
+    }
+    free(bytes);
+    tb_plan_close(&plan);
+}
+
 /* What is too large for a job is refused before it is made. */
 static void an_image_has_a_limit(void **state)
 {
@@ -411,6 +437,7 @@ int main(void)
         cmocka_unit_test(changed_texts_do_no_harm),
         cmocka_unit_test(an_image_has_what_the_text_says),
         cmocka_unit_test(changed_images_do_no_harm),
+        cmocka_unit_test(sizes_of_a_class_have_one_row),
         cmocka_unit_test(an_image_has_a_limit),
         cmocka_unit_test(digests_are_of_places_and_slots),
         cmocka_unit_test(memory_that_fails_is_told),
